@@ -22,7 +22,7 @@ def one(bed: Bed) -> list:
     time.sleep(random.uniform(0.1, 0.6))  # at no particular moment of its retries
     appears = now()
     absent.rename(library)
-    ends = [bed.logged("the driver's files changed", appears), bed.logged("driver found", appears), bed.logged("devices described", appears),
+    ends = [bed.logged("the driver's files changed", appears), bed.logged("driver found", appears), bed.logged("facts of all devices read", appears),
             bed.logged("devices read", appears), bed.kubelet.wait_registered(appears), bed.kubelet.wait_listed(8, appears)[0]]
     bed.end_agent()
     bed.kubelet.wait_listed(0, appears)

@@ -116,7 +116,7 @@ def measure(programs, smoke: bool) -> Bench:
     group = f"doors: {{local: {{group: {GROUP}}}}}\n" if os.geteuid() == 0 else ""
     with Bed(programs, kubelet=False, config="http: {deadline: 10m}\n" + group) as bed:
         bed.start_agent("--listen", "127.0.0.1:0")
-        bed.logged("looked devices=8")
+        bed.logged("initial device discovery complete devices=8")
         port = port_of(bed)
 
         def ask() -> dict:

@@ -32,7 +32,8 @@ std::string Accepted(std::span<const std::string_view> names) {
 }
 
 Error Unknown(const Flag& flag, std::span<const std::string_view> names) {
-  return {Code::kInvalidArgument, "unknown flag --" + flag.name + "; known are " + Accepted(names)};
+  return {Code::kInvalidArgument,
+          "unknown flag --" + flag.name + "; known flags: " + Accepted(names)};
 }
 
 }  // namespace
@@ -44,7 +45,7 @@ Result<Arguments> Arguments::Parse(std::span<const std::string> words,
     const auto flag = ReadFlag(words[i]);
     if (!flag)
       return Error(Code::kInvalidArgument,
-                   "unexpected argument \"" + words[i] + "\"; known are " + Accepted(names));
+                   "unexpected argument \"" + words[i] + "\"; known flags: " + Accepted(names));
     if (std::find(names.begin(), names.end(), flag->name) == names.end())
       return Unknown(*flag, names);
     if (!flag->value && i + 1 == words.size())

@@ -30,7 +30,7 @@ TEST(Arguments, TakesFlagsInAllTheirForms) {
 
 TEST(Arguments, SaysWhatIsWrongInOneSentence) {
   EXPECT_EQ(Parse({"--folders", "/a"}).error().message(),
-            "unknown flag --folders; known are --folder, --ldconfig-path");
+            "unknown flag --folders; known flags: --folder, --ldconfig-path");
   EXPECT_EQ(Parse({"--folder"}).error().message(), "flag --folder needs a value");
   EXPECT_THAT(Parse({"/a"}).error().message(), HasSubstr("unexpected argument \"/a\""));
 }

@@ -26,7 +26,7 @@ Status ChangeModes(const os::ConfinedTree& root, const std::string& mode,
   const auto bits = base::ParseUint(mode, 8);
   if (!bits || *bits > 07777)
     return Error(Code::kInvalidArgument,
-                 "\"" + mode + "\" is no mode; write --mode with octal digits, like 755");
+                 "\"" + mode + "\" is not a mode; pass --mode in octal digits, such as 755");
   if (std::any_of(paths.begin(), paths.end(),
                   [](const std::string& path) { return base::Trim(path).empty(); }))
     return Error(Code::kInvalidArgument, "--path must not be empty");

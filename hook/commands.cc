@@ -40,41 +40,41 @@ Status RunCudaCompat(const os::ConfinedTree& root, const Arguments& arguments, W
 const std::vector<Hook>& Hooks() {
   static const std::vector<Hook> hooks = {
       {"create-symlinks",
-       "make symbolic links: --link TARGET::LINK",
+       "create symbolic links: --link TARGET::LINK",
        {"link", kStateFlag},
        [](const os::ConfinedTree& root, const Arguments& arguments, Warnings& warnings) {
          return CreateSymlinks(root, arguments.List("link"), warnings);
        }},
       {"update-ldcache",
-       "make libraries found by programs: --folder FOLDER",
+       "update the dynamic linker's cache: --folder FOLDER",
        {"folder", "ldconfig-path", kStateFlag},
        [](const os::ConfinedTree& root, const Arguments& arguments, Warnings& warnings) {
          return UpdateLdCache(root, arguments.List("folder"), warnings);
        }},
       {"create-soname-symlinks",
-       "make the links that libraries' SONAMEs need: --folder FOLDER",
+       "create SONAME links for libraries: --folder FOLDER",
        {"folder", "ldconfig-path", kStateFlag},
        [](const os::ConfinedTree& root, const Arguments& arguments, Warnings& warnings) {
          return CreateSonameLinks(root, arguments.List("folder"), warnings);
        }},
       {"enable-cuda-compat",
-       "use the image's CUDA compatibility libraries where they are newer than the driver",
+       "use the image's CUDA compatibility libraries if they are newer than the driver",
        {"host-driver-version", "host-cuda-version", "cuda-compat-container-root", kStateFlag},
        RunCudaCompat},
       {"chmod",
-       "set modes of folders: --mode OCTAL --path PATH",
+       "set the mode of folders: --mode OCTAL --path PATH",
        {"mode", "path", kStateFlag},
        [](const os::ConfinedTree& root, const Arguments& arguments, Warnings& warnings) {
          return ChangeModes(root, arguments.Text("mode"), arguments.List("path"), warnings);
        }},
       {"disable-device-node-modification",
-       "keep the driver's libraries from making device files",
+       "prevent the driver's libraries from creating device files",
        {kStateFlag},
        [](const os::ConfinedTree& root, const Arguments&, Warnings& warnings) {
          return DisableDeviceNodeModification(root, {}, warnings);
        }},
       {"update-application-profile",
-       "have EGL and Vulkan see the container's GPUs alone",
+       "restrict EGL and Vulkan to the container's GPUs",
        {kStateFlag},
        [](const os::ConfinedTree& root, const Arguments&, Warnings& warnings) {
          return UpdateApplicationProfile(root, warnings);
@@ -102,7 +102,8 @@ Status RunHook(const Hook& hook, const std::vector<std::string>& words, os::Uniq
   try {
     return hook.run(root, arguments, warnings);
   } catch (const std::bad_alloc&) {  // the container starts without the remaining changes
-    warnings.Add("the image's files need more memory than a hook may have; not everything is done");
+    warnings.Add(
+        "the image's files need more memory than the hook may use; remaining changes are skipped");
     return {};
   }
 }
@@ -115,7 +116,7 @@ int Prestart() {
     may = state.ok() ? CheckPrestart(*state) : Status(state.error());
   } catch (const std::bad_alloc&) {
     may = base::Error(base::Code::kResourceExhausted,
-                      "the container's config.json needs more memory than a hook may have");
+                      "the container's config.json needs more memory than the hook may use");
   }
   if (may.ok()) return 0;
   Say("", may.error().message());
@@ -129,10 +130,11 @@ void PrintHelp() {
   for (const Hook& hook : Hooks())
     std::printf("  %-34.*s%.*s\n", static_cast<int>(hook.name.size()), hook.name.data(),
                 static_cast<int>(hook.help.size()), hook.help.data());
-  std::printf("  %-34s%s\n", "prestart",
-              "stop a container that asks for GPUs where nothing gives it any (docker's --gpus)");
   std::printf(
-      "\nAlso to be called as nvidia-cdi-hook HOOK, nvidia-ctk hook HOOK and "
+      "  %-34s%s\n", "prestart",
+      "reject a container that requests GPUs (docker's --gpus) if its runtime provides none");
+  std::printf(
+      "\nAlso callable as nvidia-cdi-hook HOOK, nvidia-ctk hook HOOK and "
       "nvidia-container-runtime-hook prestart.\n");
 }
 
@@ -146,8 +148,8 @@ const Hook* FindHook(const std::string& name) {
 // A specification that is newer than this program may name hooks that it does not know. Containers
 // start without them, as with nvidia-cdi-hook.
 int PassOver(const std::optional<std::string>& name) {
-  Say("warning: ", name ? "unknown hook \"" + *name + "\", nothing is done"
-                        : "no hook is named, nothing is done");
+  Say("warning: ",
+      name ? "unknown hook \"" + *name + "\"; nothing to do" : "no hook specified; nothing to do");
   return 0;
 }
 

@@ -35,7 +35,8 @@ Result<base::Value> ReadMap(std::string_view text, const std::string& name, std:
 Result<base::Value> ReadBundle(const std::string& bundle, std::string_view wanted) {
   const std::string path = bundle + "/config.json";
   auto text = os::ReadFile(path, kMostBundleBytes);
-  if (!text.ok()) return text.error().Within("cannot tell the container's " + std::string(wanted));
+  if (!text.ok())
+    return text.error().Within("cannot determine the container's " + std::string(wanted));
   return ReadMap(*text, path, kMostBundleBytes);
 }
 
@@ -50,9 +51,9 @@ Result<std::string> RootOfBundle(const std::string& bundle) {
 
 Result<base::Value> ReadState(std::string_view state) {
   if (state.empty())
-    return Error(
-        Code::kInvalidArgument,
-        "no container state on standard input; an OCI runtime starts this program as a hook");
+    return Error(Code::kInvalidArgument,
+                 "no container state on standard input; this program is started by an OCI runtime "
+                 "as a hook");
   return ReadMap(state, "the container's state", kMostStateBytes);
 }
 

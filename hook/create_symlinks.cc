@@ -21,14 +21,14 @@ Status RefuseMachinesDevices(const os::ConfinedTree& devices) {
       here.st_dev != machine.st_dev)
     return {};
   return Error(Code::kFailedPrecondition,
-               devices.path() + " is this machine's own /dev, which is left alone");
+               devices.path() + " is the host's own /dev, which is not modified");
 }
 
 Status CreateLink(const os::ConfinedTree& root, const std::string& text) {
   const auto separator = text.find("::");
   if (separator == std::string::npos || separator == 0 ||
       text.find("::", separator + 2) != std::string::npos)
-    return Error(Code::kInvalidArgument, "\"" + text + "\" is no link; write TARGET::LINK");
+    return Error(Code::kInvalidArgument, "\"" + text + "\" is not a link; use TARGET::LINK");
   const std::string target = text.substr(0, separator);
   ASSIGN(const WritablePlace place, FindWritablePlace(root, text.substr(separator + 2)));
   return place.tree.WriteLink(target, place.path);

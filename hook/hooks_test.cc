@@ -296,7 +296,7 @@ TEST_F(GlibcTest, FoldersWithoutEndAreOneCallsWorkTogether) {
   }
   Write(kCompatDropIn, folders);
   EXPECT_TRUE(Update().ok());
-  EXPECT_THAT(warnings_.messages(), Contains(HasSubstr("more libraries than one call looks at")));
+  EXPECT_THAT(warnings_.messages(), Contains(HasSubstr("more libraries than one call processes")));
   EXPECT_THAT(Cache(), Contains(HasSubstr("libapp.so.1"))) << "what was there is kept";
 }
 
@@ -469,7 +469,7 @@ TEST_F(HooksTest, NothingIsPutOverAnImagesOwnFile) {
   EXPECT_TRUE(
       DisableDeviceNodeModification(Root(), {.machine = folder_ / "params"}, warnings_).ok());
   EXPECT_EQ(Read("/proc/driver/nvidia/params"), "the image's");
-  EXPECT_THAT(warnings_.messages(), ElementsAre(HasSubstr("is not the kernel's")));
+  EXPECT_THAT(warnings_.messages(), ElementsAre(HasSubstr("is not a file of the kernel")));
 }
 
 TEST_F(HooksTest, WithoutDeviceFilesThereIsNoProfile) {

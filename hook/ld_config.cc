@@ -127,7 +127,7 @@ std::vector<std::string> ReadFolders(const os::ConfinedTree& root, const std::st
 }
 
 std::string WriteFolders(const std::vector<std::string>& folders) {
-  std::string text = "# Written by penstock-hook as the container started.\n";
+  std::string text = "# Written by penstock-hook when the container was created.\n";
   for (const std::string& folder : folders) {
     text += folder;
     if (base::Trim(folder).size() < folder.size())

@@ -36,7 +36,7 @@ base::Result<SharedLibrary> ReadLibrary(const os::ConfinedTree& root, const std:
   ASSIGN(const os::ElfFacts facts, os::ReadElf(file.get(), path));
   const auto flags = os::LdCacheFlags(facts);
   if (!flags)
-    return base::Error(base::Code::kUnimplemented, path + " is for another kind of machine");
+    return base::Error(base::Code::kUnimplemented, path + " is built for another architecture");
   SharedLibrary library{.soname = facts.soname.empty() ? entry.name : facts.soname,
                         .file = entry.name,
                         .flags = *flags};
@@ -44,7 +44,8 @@ base::Result<SharedLibrary> ReadLibrary(const os::ConfinedTree& root, const std:
   if (library.link) library.soname = entry.name;
   if (library.soname.find('/') != std::string::npos || library.soname == "." ||
       library.soname == "..")
-    return base::Error(base::Code::kInvalidArgument, path + " has a SONAME that is no file name");
+    return base::Error(base::Code::kInvalidArgument,
+                       path + " has a SONAME that is not a file name");
   return library;
 }
 

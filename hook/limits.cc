@@ -20,7 +20,7 @@ constexpr rlim_t kMostSeconds = 20;
 
 void SayAndEnd(int) {
   constexpr char text[] =
-      "penstock-hook: ended after 20 s of processor time, which no image should need\n";
+      "penstock-hook: stopped after 20 s of processor time, the limit of a hook\n";
   (void)!::write(STDERR_FILENO, text, sizeof text - 1);
   ::_exit(1);
 }

@@ -21,7 +21,7 @@ class Work {
     if (steps > left_) {
       left_ = 0;
       return base::Error(base::Code::kResourceExhausted,
-                         "the image has more libraries than one call looks at");
+                         "the image has more libraries than one call processes");
     }
     left_ -= steps;
     return {};

@@ -60,9 +60,9 @@ base::Result<LoadedMachine> LoadMachine(const Assets& assets, const Catalogue& c
   if (!is_path) {
     ASSIGN(const auto names, MachineNames(assets));
     if (std::find(names.begin(), names.end(), name_or_path) == names.end())
-      return base::Error(base::Code::kNotFound, "no machine \"" + name_or_path + "\"; there are " +
-                                                    base::Join(names, ", ") +
-                                                    ", or give the path of a file");
+      return base::Error(base::Code::kNotFound, "unknown machine \"" + name_or_path +
+                                                    "\"; available: " + base::Join(names, ", ") +
+                                                    ", or the path of a machine file");
     path = assets.share_folder + "/machines/" + name_or_path + ".yaml";
   }
   ASSIGN(std::string text, ReadText(path));

@@ -30,7 +30,7 @@ base::Result<Control> OpenControl(const std::string& root) {
 base::Result<std::uint32_t> Number(const std::string& text, const std::string& what,
                                    std::uint32_t most) {
   const auto number = base::ParseUint(text);
-  if (!number || *number > most) return Usage("\"" + text + "\" is no " + what);
+  if (!number || *number > most) return Usage("\"" + text + "\" is not a valid " + what);
   return static_cast<std::uint32_t>(*number);
 }
 
@@ -65,7 +65,7 @@ Status Hang(Control& control, const FaultOptions& options) {
     }
   }
   if (options.count && milliseconds == 0)
-    return Usage("a hang for ever ends when it is healed; --count needs milliseconds");
+    return Usage("a hang without a duration lasts until it is healed; --count needs milliseconds");
   return ForEachOrAll(control, options.target, [&](std::int32_t gpu) {
     return control.FaultCall(gpu, call, kSimFaultHang, milliseconds, 0, options.count);
   });
@@ -93,25 +93,25 @@ base::Result<Control::FieldFault> FieldFaultOf(const std::vector<std::string>& w
     const auto type = std::find(types.begin(), types.end(), value);
     if (key == "value") {
       fault.value = base::ParseUint(value);
-      if (!fault.value) return Usage("value needs the number that the 8 bytes make");
+      if (!fault.value) return Usage("value needs the number that the 8 bytes represent");
     } else if (key == "status") {
       ASSIGN(fault.status, Number(value, "code of nvmlReturn_t", 999));
     } else if (key == "type" && type != types.end()) {
       fault.type = static_cast<std::uint32_t>(type - types.begin());
     } else {
-      return Usage("a field's fault is value=NUMBER, status=CODE or type=" +
+      return Usage("a fault of a field is value=NUMBER, status=CODE or type=" +
                    base::Join(types, "|"));
     }
   }
   if (words.empty())
-    return Usage("a field's fault is value=NUMBER, status=CODE or type=" + base::Join(types, "|"));
+    return Usage("a fault of a field is value=NUMBER, status=CODE or type=" +
+                 base::Join(types, "|"));
   return fault;
 }
 
 Status FieldFault(Control& control, const FaultOptions& options) {
-  if (options.words.size() < 3)
-    return Usage("field needs NVML's number of it, and what is wrong with it");
-  ASSIGN(const std::uint32_t field, Number(options.words[1], "field's number", 9999));
+  if (options.words.size() < 3) return Usage("field needs NVML's field number and the fault");
+  ASSIGN(const std::uint32_t field, Number(options.words[1], "field number", 9999));
   ASSIGN(const Control::FieldFault fault,
          FieldFaultOf({options.words.begin() + 2, options.words.end()}));
   return ForEachOrAll(control, options.target, [&](std::int32_t gpu) {
@@ -128,7 +128,7 @@ Status Nonsense(Control& control, const FaultOptions& options) {
     ASSIGN(const SimReading reading, ReadingOf(word.substr(0, equals)));
     const auto value =
         equals == std::string::npos ? std::nullopt : base::ParseUint(word.substr(equals + 1));
-    if (!value) return Usage("\"" + word + "\" needs a number after =");
+    if (!value) return Usage("\"" + word + "\" needs a number after \"=\"");
     TRY(ForEach(control, options.target,
                 [&](std::uint32_t gpu) { return control.Nonsense(gpu, reading, *value); }));
   }
@@ -140,22 +140,22 @@ Status DriverFault(Control& control, const std::vector<std::string>& words) {
   if (words[0] == "mismatch" && words.size() <= 2) {
     const std::string version = words.size() == 2 ? words[1] : "";
     if (!version.empty() && !IsDriverVersion(version))
-      return Usage("\"" + version + "\" is no driver version");
+      return Usage("\"" + version + "\" is not a driver version");
     return control.MismatchDriver(version);
   }
-  return Usage("the driver's faults are unload and mismatch [VERSION]");
+  return Usage("faults of the driver: unload, mismatch [VERSION]");
 }
 
 Status MpsFault(Control& control, const std::vector<std::string>& words) {
-  if (words.size() != 1) return Usage("MPS' faults are hang, exit, nonsense and die");
+  if (words.size() != 1) return Usage("faults of MPS: hang, exit, nonsense, die");
   if (words[0] == "die") return control.KillMps();
   if (words[0] == "hang" || words[0] == "exit" || words[0] == "nonsense")
     return control.FaultMps(words[0]);
-  return Usage("MPS' faults are hang, exit, nonsense and die");
+  return Usage("faults of MPS: hang, exit, nonsense, die");
 }
 
 Status XidFault(Control& control, const FaultOptions& options) {
-  if (options.words.size() != 2) return Usage("xid needs its number");
+  if (options.words.size() != 2) return Usage("xid needs a number");
   ASSIGN(const std::uint32_t xid, Number(options.words[1], "XID", 9999));
   const Control::XidOptions xid_options{options.text, !options.no_log, !options.no_event,
                                         !options.alone};
@@ -208,7 +208,7 @@ Status Act(Control& control, const FaultOptions& options) {
                                           "lost",  "remove", "recovery-action", "hang",
                                           "error", "field",  "nonsense",        "junk-samples"};
   const auto near = base::Nearest(kind, kinds);
-  return Usage("no fault \"" + kind + "\"" + (near ? "; did you mean " + *near + "?" : ""));
+  return Usage("unknown fault \"" + kind + "\"" + (near ? "; did you mean " + *near + "?" : ""));
 }
 
 Status HealTarget(Control& control, const HealOptions& options) {
@@ -216,7 +216,7 @@ Status HealTarget(Control& control, const HealOptions& options) {
   if (options.target == "mps" || all) TRY(control.FaultMps(""));
   if (options.target == "mps") return {};
   if (!options.driver.empty() && !all && !driver)
-    return Usage("--driver goes with the target driver or all");
+    return Usage("--driver requires the target driver or all");
   if (!driver)
     TRY(ForEach(control, options.target, [&](std::uint32_t gpu) { return control.HealGpu(gpu); }));
   if (all) TRY(control.HealCalls());
@@ -247,24 +247,25 @@ int Clock(const ClockOptions& options) {
   if (!control.ok()) return Fail(control.error());
   if (options.action == "stop" || options.action == "run") {
     if (!options.by.empty())
-      return Fail({Code::kInvalidArgument, "clock " + options.action + " takes no time"});
+      return Fail({Code::kInvalidArgument, "clock " + options.action + " takes no duration"});
     const Status status = options.action == "stop" ? control->StopClock() : control->RunClock();
     return status.ok() ? kOk : Fail(status.error());
   }
   const auto by = base::ParseDuration(options.by);
   if (!by.ok())
     return Fail(
-        {Code::kInvalidArgument, "clock advance needs by how much: " + by.error().message()});
+        {Code::kInvalidArgument, "clock advance needs a duration: " + by.error().message()});
   const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(*by).count();
-  if (microseconds < 0) return Fail({Code::kInvalidArgument, "a clock goes forward only"});
+  if (microseconds < 0)
+    return Fail({Code::kInvalidArgument, "the clock can only be advanced forward"});
   const Status status = control->AdvanceClock(static_cast<std::uint64_t>(microseconds));
   return status.ok() ? kOk : Fail(status.error());
 }
 
 int Heal(const HealOptions& options) {
   if (!options.driver.empty() && !IsDriverVersion(options.driver))
-    return Fail({Code::kInvalidArgument,
-                 "--driver " + options.driver + ": is no driver version; write it as 550.54.15"});
+    return Fail({Code::kInvalidArgument, "--driver " + options.driver +
+                                             ": is not a driver version; use the form 550.54.15"});
   auto control = OpenControl(options.root);
   if (!control.ok()) return Fail(control.error());
   const Status status = HealTarget(*control, options);

@@ -215,8 +215,9 @@ int Describe(const std::string& name, Output output) {
 
 int Start(const StartOptions& options) {
   if (!options.driver.empty() && !IsDriverVersion(options.driver))
-    return Fail({base::Code::kInvalidArgument,
-                 "--driver " + options.driver + ": is no driver version; write it as 550.54.15"});
+    return Fail(
+        {base::Code::kInvalidArgument,
+         "--driver " + options.driver + ": is not a driver version; use the form 550.54.15"});
   const auto assets = FindAssets();
   if (!assets.ok()) return Fail(assets.error());
   const auto catalogue = LoadCatalogue(*assets);
@@ -232,10 +233,9 @@ int Start(const StartOptions& options) {
   if (!control.ok()) return Fail(control.error());
   PrintHead(control->state());
   if (!control->tree().character_devices)
-    std::cout
-        << "\nnote: device nodes are empty files here; only root may make character devices\n";
-  std::cout << "\nfiles are under " << options.root << "; give penstock\n  --driver-root "
-            << options.root << " --dev-root " << options.root << " --sysfs-root " << options.root
+    std::cout << "\nnote: device nodes are empty files; only root can create character devices\n";
+  std::cout << "\nfiles: " << options.root << "; pass to penstock\n  --driver-root " << options.root
+            << " --dev-root " << options.root << " --sysfs-root " << options.root
             << "/sys\nstop with: penstock-sim stop --root " << options.root << "\n";
   return kOk;
 }
@@ -264,9 +264,9 @@ int ShowStatus(const std::string& root, Output output) {
   PrintTable(rows);
   int faults = 0;
   for (const SimFault& fault : state.faults) faults += fault.mode != kSimFaultNone;
-  if (state.clock_stopped) std::cout << "\nthe clock that counters grow by stands\n";
+  if (state.clock_stopped) std::cout << "\nthe clock of the counters is stopped\n";
   if (faults)
-    std::cout << "\n" << faults << " fault" << (faults == 1 ? "" : "s") << " of calls in force\n";
+    std::cout << "\n" << faults << " fault" << (faults == 1 ? "" : "s") << " of calls active\n";
   return kOk;
 }
 

@@ -52,7 +52,7 @@ base::Status WriteText(const std::string& path, std::string_view text) {
 base::Status CheckRoot(const std::string& root) {
   std::error_code error;
   if (fs::exists(root + "/.penstock-sim", error))
-    return Error(Code::kAlreadyExists, "a simulated machine is already at " + root +
+    return Error(Code::kAlreadyExists, "a simulated machine already exists at " + root +
                                            "; stop it (penstock-sim stop --root " + root +
                                            ") or start with --replace");
   if (!fs::exists(root, error)) {
@@ -61,10 +61,10 @@ base::Status CheckRoot(const std::string& root) {
     return {};
   }
   if (!fs::is_directory(root, error))
-    return Error(Code::kFailedPrecondition, root + " is no folder");
+    return Error(Code::kFailedPrecondition, root + " is not a folder");
   if (!fs::is_empty(root, error))
     return Error(Code::kFailedPrecondition,
-                 root + " holds other files; give an empty or new folder as --root");
+                 root + " holds other files; pass an empty or new folder as --root");
   return {};
 }
 
@@ -149,8 +149,8 @@ base::Result<std::vector<std::uint32_t>> Control::Find(const std::string& target
   const std::string there = now.gpu_count == 0   ? "none"
                             : now.gpu_count == 1 ? "only GPU 0"
                                                  : "GPUs 0 to " + std::to_string(now.gpu_count - 1);
-  return Error(Code::kNotFound, "no GPU \"" + target + "\" in this machine: it has " + there +
-                                    "; name one by number, UUID or PCI address, or say all");
+  return Error(Code::kNotFound, "unknown GPU \"" + target + "\": this machine has " + there +
+                                    "; use a number, UUID or PCI address, or all");
 }
 
 base::Status Control::Sync() {

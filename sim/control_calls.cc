@@ -44,7 +44,7 @@ base::Status Control::AddFault(const SimFault& fault) {
   }
   return Error(Code::kResourceExhausted,
                "all " + std::to_string(kSimMaxFaults) +
-                   " places for faults of calls are taken; heal some first");
+                   " slots for faults of calls are in use; heal some first");
 }
 
 base::Status Control::FaultCall(std::int32_t gpu, const std::string& function, std::uint32_t mode,

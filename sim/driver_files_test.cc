@@ -164,7 +164,7 @@ TEST(DriverFiles, EveryProgramRuns) {
   (void)Started(folder / "m", "t4-x1");
   EXPECT_THAT(OutputOf(folder / "m/usr/bin/nvidia-smi -L"), HasSubstr("GPU 0: Tesla T4"));
   EXPECT_THAT(OutputOf(folder / "m/usr/bin/nvidia-debugdump 2>&1"),
-              HasSubstr("nvidia-debugdump: a simulated driver"));
+              HasSubstr("nvidia-debugdump: this program does nothing"));
 }
 
 }  // namespace

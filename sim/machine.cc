@@ -61,7 +61,7 @@ void ReadIdentity(MapReader& map, Model& model) {
           .value_or("ampere");
   const std::string capability = map.String("computeCapability").value_or("0.0");
   if (std::sscanf(capability.c_str(), "%d.%d", &model.cc_major, &model.cc_minor) != 2)
-    map.Problem("computeCapability", "is no compute capability; write it as \"8.0\"");
+    map.Problem("computeCapability", "is not a compute capability; use the form \"8.0\"");
   model.pci_id = Number(map, "pciId", 0, 0xffff);
   model.subsystem_id = Number(map, "subsystemId", 0, 0xffff);
   model.subsystem_vendor = Number(map, "subsystemVendor", 0x10de, 0xffff);
@@ -183,7 +183,7 @@ PciAddress ReadPci(MapReader& map, std::string_view key) {
   const auto text = map.String(key);
   if (!text) return {};
   const auto address = ParsePciAddress(*text);
-  if (!address) map.Problem(key, "is no PCI address; write it as \"0000:07:00.0\"");
+  if (!address) map.Problem(key, "is not a PCI address; use the form \"0000:07:00.0\"");
   return address.value_or(PciAddress{});
 }
 
@@ -205,7 +205,8 @@ MachineGpu ReadGpu(const Value& value, const std::string& where, const Machine& 
   if (auto minor = map.Int("minor", 0, 254)) gpu.minor = static_cast<int>(*minor);
   gpu.uuid = map.String("uuid").value_or("");
   if (!gpu.uuid.empty() && !IsUuid(gpu.uuid))
-    map.Problem("uuid", "is no GPU UUID: GPU- and 32 lower-case hexadecimal digits as 8-4-4-4-12");
+    map.Problem("uuid",
+                "is not a GPU UUID: GPU- and 32 lower-case hexadecimal digits as 8-4-4-4-12");
   gpu.serial = Text(map, "serial", 29);
   gpu.nvlinks_down = map.Bool("nvlinksDown").value_or(false);
   Nested(map, "vgpu", problems, [&](MapReader& vgpu) {
@@ -225,12 +226,12 @@ void ReadNuma(MapReader& map, Machine& machine, Problems& problems) {
   for (const Value::Entry& entry : *numa->map) {
     const auto node = base::ParseInt(entry.key);
     if (!node || *node < 0 || *node > 1023) {
-      problems.Add(entry.mark, "numa: \"" + entry.key + "\" is no NUMA node number");
+      problems.Add(entry.mark, "numa: \"" + entry.key + "\" is not a NUMA node number");
       continue;
     }
     if (!IsCpuList(entry.value.text)) {
       problems.Add(entry.value.mark,
-                   "numa." + entry.key + ": is no CPU list; write it as \"0-15,128-143\"");
+                   "numa." + entry.key + ": is not a CPU list; use the form \"0-15,128-143\"");
       continue;
     }
     machine.numa[static_cast<int>(*node)] = entry.value.text;
@@ -249,7 +250,8 @@ void ReadSwitches(MapReader& map, Machine& machine, Problems& problems) {
       if (const auto address = ParsePciAddress(text))
         machine.nvswitches.push_back(*address);
       else
-        switches.Problem("pci", "\"" + text + "\" is no PCI address; write it as \"0000:c4:00.0\"");
+        switches.Problem("pci",
+                         "\"" + text + "\" is not a PCI address; use the form \"0000:c4:00.0\"");
     }
   });
 }
@@ -268,7 +270,8 @@ void CheckUnique(const Value& list, const Machine& machine, Problems& problems) 
     if (gpu.minor && !minors.insert(*gpu.minor).second)
       problems.Add(mark, "gpus: two GPUs with minor " + std::to_string(*gpu.minor));
     if (i > 0 && gpu.pci < machine.gpus[i - 1].pci)
-      problems.Add(mark, "gpus: list them by PCI address, as the driver numbers them");
+      problems.Add(mark,
+                   "gpus: list them by PCI address, the order in which the driver numbers them");
   }
 }
 
@@ -327,7 +330,7 @@ base::Result<Machine> ReadMachine(std::string_view text, std::string_view file,
   machine.description = map.String("description").value_or("");
   machine.driver = map.String("driver").value_or("");
   if (!machine.driver.empty() && !IsDriverVersion(machine.driver))
-    map.Problem("driver", "is no driver version; write it as 550.54.15");
+    map.Problem("driver", "is not a driver version; use the form 550.54.15");
   machine.persistence = map.Bool("persistence").value_or(false);
   Nested(map, "product", problems, [&](MapReader& product) {
     machine.product_vendor = Text(product, "vendor", 63);

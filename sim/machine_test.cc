@@ -45,7 +45,7 @@ TEST(MachineFile, NamesAllItsProblemsWithLineAndColumn) {
       "  - {model: t4, pci: \"07:00\", numa: 4}\n");
   EXPECT_THAT(error, AllOf(HasSubstr("lab.yaml:2:"), HasSubstr("drivr"), HasSubstr("driver")));
   EXPECT_THAT(error, AllOf(HasSubstr("lab.yaml:5:13"), HasSubstr("a100-sxm4-40gb")));
-  EXPECT_THAT(error, AllOf(HasSubstr("lab.yaml:6:22"), HasSubstr("is no PCI address")));
+  EXPECT_THAT(error, AllOf(HasSubstr("lab.yaml:6:22"), HasSubstr("is not a PCI address")));
   EXPECT_THAT(error, HasSubstr("names a node that the machine's \"numa\" does not list"));
   EXPECT_THAT(error, ::testing::Not(HasSubstr("by PCI address")));  // a typing error is not
                                                                     // reported as a clash

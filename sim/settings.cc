@@ -24,7 +24,7 @@ base::Result<std::uint64_t> Memory(const std::string& key, const std::string& va
   if (const auto mebibytes = base::ParseUint(value); mebibytes && *mebibytes < (1u << 24))
     return *mebibytes << 20;
   const auto bytes = base::ParseBytes(value);
-  if (!bytes.ok()) return BadSetting(key, value, "give MiB, or a quantity such as 10Gi");
+  if (!bytes.ok()) return BadSetting(key, value, "expected MiB, or a quantity such as 10Gi");
   return bytes->count;
 }
 
@@ -53,11 +53,12 @@ Status SetUse(SimProcess& process, const std::string& value, const std::string& 
   for (const std::string& part : base::Split(text, '/')) {
     const auto percent = base::ParseUint(part);
     if (!percent || *percent > 100)
-      return BadSetting("process", value, "its use is percent: SM[/MEMORY[/ENCODER[/DECODER]]]");
+      return BadSetting("process", value,
+                        "its utilization is in percent: SM[/MEMORY[/ENCODER[/DECODER]]]");
     percents.push_back(static_cast<std::uint32_t>(*percent));
   }
   if (percents.size() > 4)
-    return BadSetting("process", value, "its use is SM[/MEMORY[/ENCODER[/DECODER]]]");
+    return BadSetting("process", value, "its utilization is SM[/MEMORY[/ENCODER[/DECODER]]]");
   process.own_use = 1;
   process.use_sm = percents[0];
   process.use_memory = percents.size() > 1 ? percents[1] : percents[0] / 2;
@@ -71,7 +72,7 @@ Status AddProcess(SimGpu& gpu, const std::string& value) {
   const auto parts = base::Split(value, ':');
   const auto pid = base::ParseUint(parts[0]);
   if (!pid || *pid == 0 || *pid > UINT32_MAX || parts.size() < 2 || parts.size() > 5)
-    return BadSetting("process", value, "give pid:MiB[:name[:C|G|M][:use]]");
+    return BadSetting("process", value, "expected pid:MiB[:name[:C|G|M][:use]]");
   ASSIGN(const std::uint64_t bytes, Memory("process", parts[1]));
   SimProcess process{};
   process.pid = static_cast<std::uint32_t>(*pid);
@@ -86,8 +87,9 @@ Status AddProcess(SimGpu& gpu, const std::string& value) {
     else if (!part.empty() && part[0] >= '0' && part[0] <= '9')
       TRY(SetUse(process, value, part));
     else
-      return BadSetting("process", value,
-                        "the type is C (compute), G (graphics) or M (MPS client), use is percent");
+      return BadSetting(
+          "process", value,
+          "the type is C (compute), G (graphics) or M (MPS client); the utilization is in percent");
   }
   SimProcess* end = gpu.processes + gpu.process_count;
   SimProcess* same = std::find_if(gpu.processes, end, [&](const SimProcess& other) {
@@ -110,7 +112,7 @@ Status EndProcess(SimGpu& gpu, const std::string& value) {
   const bool had_use = AnyOwnUse(gpu);
   SimProcess* left = std::remove_if(gpu.processes, end,
                                     [&](const SimProcess& process) { return process.pid == pid; });
-  if (left == end) return BadSetting("end-process", value, "no such process is on the GPU");
+  if (left == end) return BadSetting("end-process", value, "the GPU has no such process");
   gpu.process_count = static_cast<std::uint32_t>(left - gpu.processes);
   if (had_use) WorkOfProcesses(gpu);
   return {};
@@ -130,7 +132,8 @@ Status SetClockEvents(SimGpu& gpu, const std::string& value) {
     if (at == std::end(kReasons)) {
       std::vector<std::string> names = {"none"};
       for (const auto& reason : kReasons) names.emplace_back(reason.first);
-      return BadSetting("clock-events", value, "give some of " + base::Join(names, ", "));
+      return BadSetting("clock-events", value,
+                        "expected one or more of " + base::Join(names, ", "));
     }
     reasons |= at->second;
   }
@@ -142,7 +145,7 @@ Status SetMig(SimGpu& gpu, const std::string& value) {
   if (gpu.mig_max == 0)
     return Error(Code::kFailedPrecondition, std::string(gpu.name) + " has no MIG");
   if (value != "enabled" && value != "disabled")
-    return BadSetting("mig", value, "enabled or disabled");
+    return BadSetting("mig", value, "expected enabled or disabled");
   gpu.mig_current = gpu.mig_pending = value == "enabled";
   return {};
 }
@@ -167,7 +170,7 @@ Status SetFabric(SimGpu& gpu, const std::string& value) {
     }
     if (!good)
       return BadSetting("fabric", value,
-                        "give the cluster's UUID and the clique as UUID.NUMBER, or alone");
+                        "expected the cluster's UUID and the clique as UUID.NUMBER, or alone");
     clique = static_cast<std::uint32_t>(*number);
   }
   std::memcpy(gpu.fabric_cluster, cluster, sizeof cluster);
@@ -181,9 +184,9 @@ Status SetIdentity(SimGpu& gpu, const std::string& key, const std::string& value
   const std::size_t room = uuid ? sizeof gpu.uuid : sizeof gpu.serial;
   if (value.empty() || value.size() >= room ||
       (uuid && (!value.starts_with("GPU-") || value.size() != 40)))
-    return BadSetting(
-        key, value,
-        uuid ? "GPU-, and a UUID" : "give at most " + std::to_string(room - 1) + " characters");
+    return BadSetting(key, value,
+                      uuid ? "expected GPU- and a UUID"
+                           : "expected at most " + std::to_string(room - 1) + " characters");
   char* const to = uuid ? gpu.uuid : gpu.serial;
   std::memset(to, 0, room);
   std::memcpy(to, value.data(), value.size());
@@ -192,7 +195,7 @@ Status SetIdentity(SimGpu& gpu, const std::string& key, const std::string& value
 
 Status SetPower(SimGpu& gpu, const std::string& key, const std::string& value) {
   if (gpu.power_draw == SIM_NA)
-    return Error(Code::kFailedPrecondition, std::string(gpu.name) + " does not tell its power");
+    return Error(Code::kFailedPrecondition, std::string(gpu.name) + " does not report its power");
   ASSIGN(const std::uint64_t watts, SettingNumber(key, value, 2000, "watts"));
   (key == "power" ? gpu.power_draw : gpu.power_limit) = static_cast<std::uint32_t>(watts * 1000);
   return {};
@@ -203,7 +206,7 @@ Status SetMemoryUsed(SimGpu& gpu, const std::string& value) {
   const std::uint64_t most = gpu.memory_total - gpu.memory_reserved;
   if (bytes > most)
     return BadSetting("memory-used", value,
-                      "the GPU has " + std::to_string(most >> 20) + " MiB to use");
+                      "the GPU has " + std::to_string(most >> 20) + " MiB available");
   gpu.memory_used = bytes;
   return {};
 }
@@ -229,9 +232,9 @@ Status Apply(SimGpu& gpu, const std::string& setting) {
   std::ranges::move(PlainSettings(), std::back_inserter(keys));
   if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
     const auto near = base::Nearest(key, keys);
-    return Error(Code::kInvalidArgument, "no setting \"" + key + "\"; " +
+    return Error(Code::kInvalidArgument, "unknown setting \"" + key + "\"; " +
                                              (near ? "did you mean " + *near + "?"
-                                                   : "there are " + base::Join(keys, ", ")));
+                                                   : "settings: " + base::Join(keys, ", ")));
   }
   if (key == "process") return AddProcess(gpu, value);
   if (key == "end-process") return EndProcess(gpu, value);
@@ -250,7 +253,7 @@ Status Apply(SimGpu& gpu, const std::string& setting) {
   }
   if (key == "counters") {
     if (value != "0")
-      return BadSetting(key, value, "counters=0 begins all of them anew, as a reset does");
+      return BadSetting(key, value, "counters=0 resets all of them, as a GPU reset does");
     SimZeroMeters(&gpu, gpu.metered);
     return {};
   }
@@ -270,7 +273,7 @@ Status Control::Set(const std::vector<std::uint32_t>& gpus,
     return it.starts_with("uuid=");
   });
   if (other_board && gpus.size() != 1)
-    return Error(Code::kInvalidArgument, "uuid: give it to one GPU");
+    return Error(Code::kInvalidArgument, "uuid: set it on a single GPU");
   {
     ASSIGN(StateFile::Change change, file_.Begin());
     std::vector<SimGpu> changed;

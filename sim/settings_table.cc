@@ -149,7 +149,8 @@ Status SetField(SimGpu& gpu, const Field& row, const std::string& value) {
 base::Result<std::uint64_t> Count(const std::string& key, const std::string& value) {
   if (const auto number = base::ParseUint(value)) return *number;
   const auto bytes = base::ParseBytes(value);
-  if (!bytes.ok()) return BadSetting(key, value, "give a whole number, or a quantity such as 10Gi");
+  if (!bytes.ok())
+    return BadSetting(key, value, "expected a whole number, or a quantity such as 10Gi");
   return bytes->count;
 }
 
@@ -161,14 +162,14 @@ Status SetMeter(SimGpu& gpu, const MeterKey& row, const std::string& value) {
     char* end = nullptr;
     const double percent = std::strtod(value.c_str(), &end);
     if (value.empty() || *end || !(percent >= 0 && percent <= 100))
-      return BadSetting(row.key, value, "give a percentage from 0 to 100");
+      return BadSetting(row.key, value, "expected a percentage from 0 to 100");
     meter.rate = static_cast<std::uint64_t>(std::llround(percent * 1000000));
     return {};
   }
   ASSIGN(const std::uint64_t count, Count(row.key, value));
   constexpr std::uint64_t kMostRate = 1ull << 43;  // a rate whose product with a million still fits
   if (row.part == Part::kRate && count > kMostRate)
-    return BadSetting(row.key, value, "give at most 8Ti in a second");
+    return BadSetting(row.key, value, "expected at most 8Ti per second");
   (row.part == Part::kRate ? meter.rate : meter.count) = count;
   return {};
 }
@@ -178,7 +179,7 @@ Status SetLinkErrors(SimGpu& gpu, const LinkKey& row, const std::string& value) 
   const auto parts = base::Split(value, ':');
   const auto link = base::ParseUint(parts[0]);
   const auto count = parts.size() == 2 ? base::ParseUint(parts[1]) : std::nullopt;
-  if (!link || !count) return BadSetting(row.key, value, "give LINK:COUNT");
+  if (!link || !count) return BadSetting(row.key, value, "expected LINK:COUNT");
   if (*link >= gpu.nvlink_count || *link >= kSimMaxLinks) return Lacks(gpu, "NVLink " + parts[0]);
   gpu.nvlinks[*link].errors[row.error] = *count;
   return {};
@@ -191,7 +192,7 @@ Status SetPcieErrors(SimGpu& gpu, const std::string& value) {
   const auto count = parts.size() == 2 ? base::ParseUint(parts[1]) : std::nullopt;
   if (kind == kPcieErrors.end() || !count || *count > kAny)
     return BadSetting("pcie-errors", value,
-                      "give KIND:COUNT, a kind being one of " + base::Join(kPcieErrors, ", "));
+                      "expected KIND:COUNT with a kind of " + base::Join(kPcieErrors, ", "));
   gpu.pcie_errors[kind - kPcieErrors.begin()] = static_cast<std::uint32_t>(*count);
   return {};
 }
@@ -208,7 +209,7 @@ base::Result<std::uint64_t> SettingNumber(const std::string& key, const std::str
   const auto number = base::ParseUint(value);
   if (!number || *number > most)
     return BadSetting(key, value,
-                      "give a whole number of " + unit + " from 0 to " + std::to_string(most));
+                      "expected a whole number of " + unit + " from 0 to " + std::to_string(most));
   return *number;
 }
 
@@ -225,16 +226,15 @@ Status SetPlain(SimGpu& gpu, const std::string& key, const std::string& value) {
   if (const Field* row = Find(kFields, key)) return SetField(gpu, *row, value);
   if (const MeterKey* row = Find(kMeterKeys, key)) return SetMeter(gpu, *row, value);
   if (const LinkKey* row = Find(kLinkKeys, key)) return SetLinkErrors(gpu, *row, value);
-  return Error(Code::kNotFound, "no setting \"" + key + "\"");
+  return Error(Code::kNotFound, "unknown setting \"" + key + "\"");
 }
 
 base::Result<SimReading> ReadingOf(const std::string& key) {
   if (const ReadingKey* row = Find(kReadings, key)) return row->reading;
   std::vector<std::string> keys;
   for (const ReadingKey& row : kReadings) keys.emplace_back(row.key);
-  return Error(
-      Code::kInvalidArgument,
-      "no reading \"" + key + "\" that could be nonsense; there are " + base::Join(keys, ", "));
+  return Error(Code::kInvalidArgument,
+               "unknown reading \"" + key + "\"; readings: " + base::Join(keys, ", "));
 }
 
 }  // namespace penstock::sim

@@ -20,12 +20,11 @@ base::Error Broken(const std::string& path, int check) {
   const std::string advice = "; stop the machine (penstock-sim stop) and start it again";
   switch (check) {
     case kSimStateTruncated:
-      return {base::Code::kFailedPrecondition, path + ": the state file is cut short" + advice};
+      return {base::Code::kFailedPrecondition, path + ": the state file is truncated" + advice};
     case kSimStateOtherLayout:
       return {base::Code::kFailedPrecondition,
               path + ": the state file was written by another version of penstock-sim" + advice};
-    default:
-      return {base::Code::kFailedPrecondition, path + ": this is no penstock-sim state file"};
+    default: return {base::Code::kFailedPrecondition, path + ": not a penstock-sim state file"};
   }
 }
 
@@ -119,9 +118,8 @@ StateFile::~StateFile() {
 
 base::Result<StateFile::Change> StateFile::Begin() {
   if (!writable_)
-    return base::Error(
-        base::Code::kPermissionDenied,
-        "the simulated machine may only be read by this user; change it as its owner");
+    return base::Error(base::Code::kPermissionDenied,
+                       "this user may only read the simulated machine; change it as its owner");
   while (flock(fd_, LOCK_EX) != 0)
     if (errno != EINTR) return base::ErrnoError(errno, "lock the state file");
   __atomic_fetch_or(&state_->generation, 1u, __ATOMIC_ACQ_REL);

@@ -47,15 +47,15 @@ TEST_F(StateFileTest, SaysThatNoMachineWasStarted) {
 TEST_F(StateFileTest, SaysThatItWasCutShort) {
   for (const long size : {static_cast<long>(sizeof(SimState)) - 1, 5000L, 16L, 7L}) {
     ASSERT_EQ(truncate(path_.c_str(), size), 0);
-    EXPECT_THAT(OpenError(), HasSubstr("cut short")) << size;
+    EXPECT_THAT(OpenError(), HasSubstr("truncated")) << size;
   }
 }
 
 TEST_F(StateFileTest, SaysThatItIsForeign) {
   Overwrite(0, 0x464c457f);
-  EXPECT_THAT(OpenError(), HasSubstr("no penstock-sim state file"));
+  EXPECT_THAT(OpenError(), HasSubstr("not a penstock-sim state file"));
   ASSERT_EQ(truncate(path_.c_str(), 0), 0);
-  EXPECT_THAT(OpenError(), HasSubstr("no penstock-sim state file"));
+  EXPECT_THAT(OpenError(), HasSubstr("not a penstock-sim state file"));
 }
 
 TEST_F(StateFileTest, SaysThatAnotherVersionWroteIt) {
@@ -65,7 +65,7 @@ TEST_F(StateFileTest, SaysThatAnotherVersionWroteIt) {
 
 TEST_F(StateFileTest, RefusesCountsThatPointPastItsTables) {
   Overwrite(offsetof(SimState, gpu_count), kSimMaxGpus + 1);
-  EXPECT_THAT(OpenError(), HasSubstr("no penstock-sim state file"));
+  EXPECT_THAT(OpenError(), HasSubstr("not a penstock-sim state file"));
 }
 
 TEST_F(StateFileTest, AChangeIsSeenByAnotherMappingAndCountsUp) {

@@ -25,7 +25,7 @@ const std::map<std::string_view, std::uint32_t>& Branches() {
 }
 
 base::Error NotALibrary(const std::string& path) {
-  return {base::Code::kDataLoss, path + " is no 64-bit shared library"};
+  return {base::Code::kDataLoss, path + " is not a 64-bit shared library"};
 }
 
 // Returns a pointer to a T at `offset` of the file, or null past its end.

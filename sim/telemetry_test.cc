@@ -463,17 +463,17 @@ TEST(Settings, RefuseWhatTheModelLacksAndWhatMakesNoSense) {
       {"nvlink-tx=1Gi", "has no NVLink"},
       {"nvlink-replay=0:1", "has no NVLink 0"},
       {"nvlink-tx=9Ti", "has no NVLink"},
-      {"gpm-sm=101", "give a percentage"},
-      {"gpm-sm=", "give a percentage"},
-      {"pcie-tx=fast", "give a whole number"},
+      {"gpm-sm=101", "expected a percentage"},
+      {"gpm-sm=", "expected a percentage"},
+      {"pcie-tx=fast", "expected a whole number"},
       {"pcie-tx=9Ti", "at most 8Ti"},
-      {"clock-events=boredom", "give some of none, idle"},
-      {"process=5:10:a:C:101", "its use is percent"},
-      {"process=5:10:a:1/2/3/4/5", "its use is SM"},
+      {"clock-events=boredom", "expected one or more of none, idle"},
+      {"process=5:10:a:C:101", "its utilization is in percent"},
+      {"process=5:10:a:1/2/3/4/5", "its utilization is SM"},
       {"process=5:10:a:X", "the type is C"},
       {"end-process=5", "no such process"},
       {"counters=5", "counters=0"},
-      {"pcie-errors=bad:1", "a kind being one of"}};
+      {"pcie-errors=bad:1", "with a kind of"}};
   for (const auto& [setting, why] : refused)
     EXPECT_THAT(machine.control.Set({2}, {setting}).error().message(), ::testing::HasSubstr(why))
         << setting;

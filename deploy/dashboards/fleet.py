@@ -1,4 +1,4 @@
-"""All nodes: how much there is, how much of it works, is given out, and does something."""
+"""All nodes: how many GPUs exist, are usable, allocated and busy."""
 from common import FILL, GPU, HEALTHY, HEAT, NODE, family, kilowatt_hours
 from panels import BAD_ABOVE_ZERO, BLUE, bars, choice, dashboard, dial, lines, number, over_time, table
 
@@ -10,7 +10,7 @@ def of(name: str, **labels: str) -> str:
 
 
 def by(label: str) -> list[tuple[str, str, str]]:
-    """Columns of a table with a row for each node, or model."""
+    """Columns of a table with one row per node or model."""
     return [("GPUs", "none", f"count by ({label}) ({of('accelerator_info')})"),
             ("Usable", "none", f"sum by ({label}) ({of('accelerator_healthy')})"),
             ("Free shares", "none", f"sum by ({label}) ({of('accelerator_shares', state='free')})"),
@@ -23,28 +23,28 @@ def by(label: str) -> list[tuple[str, str, str]]:
 USED, MEMORY = of("accelerator_memory_used_bytes"), of("accelerator_memory_bytes")
 
 DASHBOARD = dashboard(
-    "fleet", "Fleet", "Accelerators of all nodes: how many there are, how they are, who has them and how busy they are.", [NODE, MODEL],
+    "fleet", "Fleet", "Accelerators of all nodes: number, health, holders and utilization.", [NODE, MODEL],
     [("Now", [
         number("Nodes", "none", f"count(count by (node) ({of('accelerator_info')}))", size=(3, 4)),
         number("GPUs", "none", f"count({of('accelerator_info')})", size=(3, 4)),
-        dial("Can be used", "percentunit", f"avg({of('accelerator_healthy')})", 0, 1, HEALTHY, size=(3, 4)),
-        dial("Given out", "percentunit", f"sum({of('accelerator_shares', state='held')}) / sum({of('accelerator_shares')})", 0, 1, [(None, BLUE)],
-             size=(3, 4), description="Of all shares that are offered; a GPU that is not shared is one."),
+        dial("Usable share", "percentunit", f"avg({of('accelerator_healthy')})", 0, 1, HEALTHY, size=(3, 4)),
+        dial("Allocated", "percentunit", f"sum({of('accelerator_shares', state='held')}) / sum({of('accelerator_shares')})", 0, 1, [(None, BLUE)],
+             size=(3, 4), description="Share of all offered slots; a GPU that is not shared counts as one."),
         dial("Busy", "percentunit", f"avg({of('accelerator_utilization_ratio')})", 0, 1, [(None, BLUE)], size=(3, 4),
-             description="Utilization, over all GPUs."),
+             description="Mean utilization of all GPUs."),
         number("Held and idle", "none", f"count({family('accelerator_holder_idle', 'node')} == 1) or vector(0)", size=(3, 4),
-               thresholds=BAD_ABOVE_ZERO, description="Given out, and not used for as long as `usage.idleAfter` says. The namespace dashboard and "
-               "`penstock usage --idle` name them."),
+               thresholds=BAD_ABOVE_ZERO, description="Allocated, but not used for the time set by `usage.idleAfter`. The namespace dashboard and "
+               "`penstock usage --idle` list them."),
         number("Power", "watt", f"sum({of('accelerator_power_watts')})", size=(3, 4)),
         number("Hottest", "celsius", f"max({of('accelerator_temperature_celsius')})", size=(3, 4), thresholds=HEAT),
     ]), ("Over time", [
         lines("Utilization", "percentunit", over_time(f"avg by (node) ({of('accelerator_utilization_ratio')})", "{{node}}"), high=1),
         lines("Shares", "none", over_time(f"sum by (state) ({of('accelerator_shares')})", "{{state}}"), stacked=True,
-              description="held, free, or unusable: unwell, in use from outside, or still held as they were cut before."),
+              description="held, free, or unusable: unhealthy, used by outside processes, or still held under a previous configuration."),
         lines("Memory in use", "percentunit", over_time(f"sum by (node) ({USED}) / sum by (node) ({MEMORY})", "{{node}}"), high=1),
         lines("Power", "watt", over_time(f"sum by (node) ({of('accelerator_power_watts')})", "{{node}}"), stacked=True),
         lines("Hottest GPU", "celsius", over_time(f"max by (node) ({of('accelerator_temperature_celsius')})", "{{node}}")),
-        lines("Not usable", "none", over_time(f"count by (node) ({of('accelerator_info')}) - sum by (node) ({of('accelerator_healthy')})", "{{node}}"),
+        lines("Unusable", "none", over_time(f"count by (node) ({of('accelerator_info')}) - sum by (node) ({of('accelerator_healthy')})", "{{node}}"),
               stacked=True),
     ]), ("By node and model", [
         table("Nodes", *by("node"), size=(12, 9), sort="GPUs"),

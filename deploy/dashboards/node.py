@@ -1,4 +1,4 @@
-"""One node: its GPUs beside its processors, memory, disks and networks. What is the machine's own is node_exporter's, which is found by the
+"""One node: its GPUs beside its processors, memory, disks and networks. The machine's metrics come from node_exporter, which is found by the
 node's name."""
 from common import FILL, GPU, HEAT, ONE_NODE, RATE, family
 from panels import BLUE, GREEN, RED, choice, dashboard, dial, lines, number, over_time, states, table
@@ -21,7 +21,7 @@ GPU_BUSY = f"avg({of('accelerator_utilization_ratio')})"
 ONES = {"device": "!~lo|veth.*|cali.*|cni.*|docker.*"}  # networks that lead somewhere
 
 DASHBOARD = dashboard(
-    "node", "Node", "A node's GPUs and the machine around them: whether they wait for its processors, disks or networks.", [ONE_NODE, MACHINE],
+    "node", "Node", "A node's GPUs and the rest of the machine: whether they wait for processors, disks or networks.", [ONE_NODE, MACHINE],
     [("Now", [
         number("GPUs", "none", f"count({of('accelerator_info')})", size=(3, 4)),
         number("Usable", "none", f"sum({of('accelerator_healthy')})", size=(3, 4), thresholds=[(None, RED), (1, GREEN)]),
@@ -39,7 +39,7 @@ DASHBOARD = dashboard(
               ("Memory used", "bytes", f"max by (index, device, model) ({of('accelerator_memory_used_bytes')})"),
               ("Power", "watt", f"max by (index, device, model) ({of('accelerator_power_watts')})"),
               ("Temperature", "celsius", f"max by (index, device, model) ({of('accelerator_temperature_celsius')})"), size=(14, 9)),
-        table("Who has them", ("Slots", "none", f"count by (index, kind, namespace, pod, container, user) ({of('accelerator_held')})"), size=(10, 9)),
+        table("Holders", ("Slots", "none", f"count by (index, kind, namespace, pod, container, user) ({of('accelerator_held')})"), size=(10, 9)),
     ]), ("GPUs", [
         lines("Utilization", "percentunit", over_time(of("accelerator_utilization_ratio"), GPU), high=1),
         lines("Memory in use", "bytes", over_time(of("accelerator_memory_used_bytes"), GPU)),
@@ -50,10 +50,10 @@ DASHBOARD = dashboard(
         states("Usable", f"max by (node, index) ({of('accelerator_healthy')})", GPU, {0: ("no", RED), 1: ("yes", GREEN)}, size=(12, 8)),
     ]), ("The machine", [
         lines("GPUs and processors busy", "percentunit", over_time(GPU_BUSY, "GPUs"), over_time(f"1 - {IDLE}", "processors"), high=1,
-              description="GPUs that rest while the processors are busy wait for them: data is made ready too slowly."),
+              description="Idle GPUs while the processors are busy indicate that data is prepared too slowly."),
         lines("Memory", "bytes", over_time(f"{machine('node_memory_MemTotal_bytes')} - {machine('node_memory_MemAvailable_bytes')}", "in use"),
               over_time(machine("node_memory_MemTotal_bytes"), "all")),
-        lines("Processors by what they do", "percentunit",
+        lines("Processors by mode", "percentunit",
               over_time(f"avg by (mode) (rate({machine('node_cpu_seconds_total', mode='!=idle')}{RATE}))", "{{mode}}"), stacked=True, high=1),
         lines("Load", "none", over_time(machine("node_load1"), "1 min"), over_time(f"count({machine('node_cpu_seconds_total', mode='idle')})", "processors")),
         lines("Disks", "Bps", over_time(f"sum by (device) (rate({machine('node_disk_read_bytes_total')}{RATE}))", "{{device}} read"),
@@ -61,7 +61,7 @@ DASHBOARD = dashboard(
         lines("Networks", "Bps", over_time(f"sum by (device) (rate({machine('node_network_transmit_bytes_total', **ONES)}{RATE}))", "{{device}} sent"),
               over_time(f"sum by (device) (rate({machine('node_network_receive_bytes_total', **ONES)}{RATE}))", "{{device}} received")),
         dial("Root filesystem in use", "percentunit", f"1 - {ROOT_LEFT}", 0, 1, FILL, size=(6, 6)),
-        number("Since boot", "s", f"time() - {machine('node_boot_time_seconds')}", size=(6, 6)),
+        number("Uptime", "s", f"time() - {machine('node_boot_time_seconds')}", size=(6, 6)),
         table("Programs", ("There", "none", f"max by (version) ({of('penstock_build_info')})"), size=(6, 6)),
         table("Drivers", ("There", "none", f"max by (vendor, version) ({of('penstock_driver_present')})"), size=(6, 6)),
     ])])

@@ -40,9 +40,9 @@ Result<std::uint64_t> VisibleGpus(const os::ConfinedTree& root, Warnings& warnin
     if (const unsigned number = minor(status.st_rdev); number < kMostGpus) {
       gpus |= std::uint64_t{1} << number;
     } else {
-      warnings.Add(
-          "/dev/" + entry.name +
-          " cannot be named in a profile of NVIDIA's driver: its minor number is above 63");
+      warnings.Add("/dev/" + entry.name +
+                   " cannot be listed in an application profile of NVIDIA's driver: its minor "
+                   "number is above 63");
     }
   }
   return gpus;

@@ -46,7 +46,7 @@ Result<Note> ParseNote(const std::string& section, const std::string& name) {
     std::uint32_t name_bytes, text_bytes, type;
   } header;
   constexpr std::string_view vendor = "NVIDIA Corporation";
-  const Error broken(Code::kInvalidArgument, name + " has a broken note on CUDA compatibility");
+  const Error broken(Code::kInvalidArgument, name + " has an invalid CUDA compatibility note");
   if (section.size() < sizeof header) return broken;
   std::memcpy(&header, section.data(), sizeof header);
   const std::size_t text = sizeof header + ((std::size_t{header.name_bytes} + 3) & ~std::size_t{3});
@@ -87,7 +87,7 @@ Result<std::optional<std::string>> FindLibrary(const os::ConfinedTree& root,
   }
   if (names.size() > 1)
     return Error(Code::kFailedPrecondition,
-                 folder + " has several CUDA compatibility libraries, none is used: " +
+                 folder + " has several CUDA compatibility libraries, none of which is used: " +
                      base::Join(names, ", "));
   return names.empty() ? std::optional<std::string>() : names.front();
 }
@@ -123,7 +123,7 @@ Status EnableCudaCompat(const os::ConfinedTree& root, const CudaCompat& machine,
   for (const std::string* version : {&machine.driver_version, &machine.cuda_version}) {
     if (!version->empty() && !Numbers(*version))
       return Error(Code::kInvalidArgument,
-                   "\"" + *version + "\" is no version; write one like 550.54.15");
+                   "\"" + *version + "\" is not a version; use the form 550.54.15");
   }
   const auto wanted = IsWanted(root, machine);
   if (!wanted.ok()) warnings.Add(wanted.error().message());

@@ -41,26 +41,26 @@ Error Failed(const std::string& doing) { return ErrnoError(errno, doing); }
 // once it is written.
 Result<UniqueFd> MakeFile(const std::string& content) {
   const UniqueFd context(::fsopen("tmpfs", FSOPEN_CLOEXEC));
-  if (!context) return Failed("make a file system in memory");
+  if (!context) return Failed("create an in-memory file system");
   const std::string size = std::to_string(content.size());
   if (::fsconfig(context.get(), FSCONFIG_SET_STRING, "size", size.c_str(), 0) != 0 ||
       ::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
-    return Failed("make a file system in memory");
+    return Failed("create an in-memory file system");
   UniqueFd mount(::fsmount(context.get(), FSMOUNT_CLOEXEC,
                            MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC));
-  if (!mount) return Failed("make a file system in memory");
+  if (!mount) return Failed("create an in-memory file system");
   {
     const UniqueFd file(
         ::openat(mount.get(), kName, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444));
-    if (!file) return Failed("make a file in memory");
-    if (::fchmod(file.get(), 0444) != 0) return Failed("make a file in memory");
-    TRY(os::WriteAll(file.get(), content, "a file in memory"));
+    if (!file) return Failed("create an in-memory file");
+    if (::fchmod(file.get(), 0444) != 0) return Failed("create an in-memory file");
+    TRY(os::WriteAll(file.get(), content, "an in-memory file"));
   }
   if (::fsconfig(context.get(), FSCONFIG_SET_FLAG, "ro", nullptr, 0) != 0 ||
       ::fsconfig(context.get(), FSCONFIG_CMD_RECONFIGURE, nullptr, nullptr, 0) != 0)
-    return Failed("make a file system in memory read-only");
+    return Failed("make the in-memory file system read-only");
   UniqueFd file(::open_tree(mount.get(), kName, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
-  if (!file) return Failed("show a file in memory");
+  if (!file) return Failed("expose an in-memory file");
   return file;
 }
 
@@ -69,7 +69,8 @@ Result<UniqueFd> FindParams(const os::ConfinedTree& root, const std::string& pat
   ASSIGN(UniqueFd params, root.Locate(path));
   struct statfs system {};
   if (::fstatfs(params.get(), &system) != 0 || system.f_type != PROC_SUPER_MAGIC)
-    return Error(Code::kFailedPrecondition, path + " in " + root.path() + " is not the kernel's");
+    return Error(Code::kFailedPrecondition,
+                 path + " in " + root.path() + " is not a file of the kernel");
   return params;
 }
 
@@ -79,7 +80,7 @@ Status CoverParams(const os::ConfinedTree& root, const std::string& path,
   ASSIGN(const UniqueFd file, MakeFile(content));
   if (::move_mount(file.get(), "", target.get(), "",
                    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0)
-    return Failed("put a file over " + path + " in " + root.path());
+    return Failed("mount a file over " + path + " in " + root.path());
   return {};
 }
 

@@ -28,12 +28,12 @@ base::Status CheckPrestart(std::string_view state) {
       asked =
           std::string_view(variable).substr(kVariable.size());  // docker adds its own value last
   if (asked.empty() || asked == "void") return {};
-  return Error(Code::kFailedPrecondition,
-               "this container asks for GPUs (--gpus, or NVIDIA_VISIBLE_DEVICES=" + Shown(asked) +
-                   ") under a runtime that gives it none. Start it with --runtime=nvidia (compose: "
-                   "`runtime: nvidia`) beside --gpus, or make "
-                   "that the default: penstock runtime configure --runtime docker --set-as-default "
-                   "--restart-mode systemd");
+  return Error(
+      Code::kFailedPrecondition,
+      "this container requests GPUs (--gpus, or NVIDIA_VISIBLE_DEVICES=" + Shown(asked) +
+          ") under a runtime that provides none. Start it with --runtime=nvidia (compose: "
+          "`runtime: nvidia`) in addition to --gpus, or make that runtime the default: penstock "
+          "runtime configure --runtime docker --set-as-default --restart-mode systemd");
 }
 
 }  // namespace penstock::hook

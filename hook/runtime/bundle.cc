@@ -294,7 +294,7 @@ Result<Bundle> Bundle::Parse(std::string_view text, const std::string& file) {
   Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (root.is_discarded())
     return Error(Code::kInvalidArgument,
-                 file + " is no JSON; the container engine writes it, ask there");
+                 file + " is not JSON; it is written by the container engine");
   for (const Place& place : kPlaces)
     if (const auto why = WhyNot(root, place))
       return Error(Code::kInvalidArgument, file + ": " + *why);

@@ -98,9 +98,9 @@ TEST(Bundle, ReportsAContainersAnnotationsFromItsPods) {
 }
 
 TEST(Bundle, RefusesWhatIsNone) {
-  EXPECT_THAT(ErrorOf(""), HasSubstr("config.json is no JSON"));
-  EXPECT_THAT(ErrorOf("{\"a\":1"), HasSubstr("is no JSON"));
-  EXPECT_THAT(ErrorOf("{\"a\":\"\xff\"}"), HasSubstr("is no JSON"));
+  EXPECT_THAT(ErrorOf(""), HasSubstr("config.json is not JSON"));
+  EXPECT_THAT(ErrorOf("{\"a\":1"), HasSubstr("is not JSON"));
+  EXPECT_THAT(ErrorOf("{\"a\":\"\xff\"}"), HasSubstr("is not JSON"));
   EXPECT_THAT(ErrorOf("[]"), HasSubstr("the whole is array where an object is expected"));
   EXPECT_THAT(ErrorOf(R"({"process":{"env":"A=1"}})"),
               HasSubstr("/process/env is string where a list is expected"));

@@ -98,7 +98,7 @@ void ReadCli(Reading& reading, const Value* value) {
   const auto ldconfig = table.String("ldconfig");
   if (ldconfig && !ldconfig->empty() && ldconfig->front() != '@')
     table.Warn("ldconfig",
-               "has no effect: nothing of the image is ever executed, penstock-hook writes the "
+               "has no effect: programs of the image are never executed, penstock-hook writes the "
                "cache itself; remove the line");
   table.Finish();
 }

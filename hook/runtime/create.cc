@@ -35,9 +35,8 @@ using base::Result;
 using base::Status;
 
 constexpr std::string_view kRemedy =
-    "; make the specification with \"penstock cdi generate --output=/var/run/cdi/nvidia.yaml\", or "
-    "start penstock-agent, which keeps it "
-    "current";
+    "; create the specification with \"penstock cdi generate --output=/var/run/cdi/nvidia.yaml\", "
+    "or start penstock-agent, which keeps it up to date";
 constexpr std::string_view kNarrowDevice = "nvidia.com/compat32=all";
 
 void Say(RunLog& log, const std::vector<Remark>& remarks) {
@@ -49,7 +48,7 @@ void Say(RunLog& log, const std::vector<Remark>& remarks) {
 Status FillAndReplace(os::UniqueFd file, const std::string& temporary, const std::string& path,
                       std::string_view text) {
   struct stat old {};
-  if (::stat(path.c_str(), &old) != 0) return ErrnoError(errno, "look at " + path);
+  if (::stat(path.c_str(), &old) != 0) return ErrnoError(errno, "read the attributes of " + path);
   while (!text.empty()) {
     const ssize_t written = ::write(file.get(), text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
@@ -58,7 +57,7 @@ Status FillAndReplace(os::UniqueFd file, const std::string& temporary, const std
   }
   if ((old.st_uid != ::geteuid() || old.st_gid != ::getegid()) &&
       ::fchown(file.get(), old.st_uid, old.st_gid) != 0)
-    return ErrnoError(errno, "give " + temporary + " its owner");
+    return ErrnoError(errno, "set " + temporary + "'s owner");
   if (::fchmod(file.get(), old.st_mode & 07777) != 0)
     return ErrnoError(errno, "set the mode of " + temporary);
   if (::rename(temporary.c_str(), path.c_str()) != 0) return ErrnoError(errno, "replace " + path);
@@ -68,7 +67,7 @@ Status FillAndReplace(os::UniqueFd file, const std::string& temporary, const std
 Status ReplaceFile(const std::string& path, std::string_view text) {
   std::string temporary = path + ".XXXXXX";
   os::UniqueFd file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!file) return ErrnoError(errno, "create a file beside " + path);
+  if (!file) return ErrnoError(errno, "create a temporary file for " + path);
   auto replaced = FillAndReplace(std::move(file), temporary, path, text);
   if (!replaced.ok()) ::unlink(temporary.c_str());
   return replaced;
@@ -81,7 +80,7 @@ void JoinOptionalDevices(DeviceRequest& request, const Registry& registry, RunLo
       request.devices.push_back(std::move(optional));
     } else {
       log.Write(RuntimeLogLevel::kWarn,
-                "the container is started without " + optional + ": " + edits.error().message());
+                "starting the container without " + optional + ": " + edits.error().message());
     }
   }
 }

@@ -132,8 +132,8 @@ TEST_F(Create, StartsWithoutWhatIsOnlyDesired) {
   WriteBundle(
       R"("NVIDIA_VISIBLE_DEVICES=0","NVIDIA_GDS=enabled","NVIDIA_DRIVER_CAPABILITIES=compute,compat32")");
   ASSERT_EQ(Prepare(), "");
-  EXPECT_THAT(Logged(), AllOf(HasSubstr("started without nvidia.com/gds=all"),
-                              HasSubstr("started without nvidia.com/compat32=all")));
+  EXPECT_THAT(Logged(), AllOf(HasSubstr("starting the container without nvidia.com/gds=all"),
+                              HasSubstr("starting the container without nvidia.com/compat32=all")));
   Write(config_.spec_dirs[0] + "/gds.yaml",
         "cdiVersion: 0.5.0\nkind: nvidia.com/gds\ndevices: [{name: all, containerEdits: {env: "
         "[GDS=here]}}]\n");

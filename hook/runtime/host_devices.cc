@@ -25,19 +25,19 @@ Status CompleteOne(api::cdi::DeviceNode& node) {
   if (!node.type.empty() && numbered) return {};
   const std::string& path = node.host_path.empty() ? node.path : node.host_path;
   constexpr const char* kRemedy =
-      "; the CDI specification is not this machine's any more, make it again (penstock cdi "
+      "; the CDI specification is out of date for this machine, regenerate it (penstock cdi "
       "generate)";
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) {
-    const Error error = base::ErrnoError(errno, "look at the device file " + path);
+    const Error error = base::ErrnoError(errno, "inspect the device file " + path);
     return Error(error.code(), error.message() + kRemedy);
   }
   const std::string type = TypeOf(status.st_mode);
   if (type.empty() || (!node.type.empty() && node.type != type))
-    return Error(Code::kFailedPrecondition,
-                 path +
-                     (type.empty() ? " is no device file" : " is a device file of another type") +
-                     kRemedy);
+    return Error(
+        Code::kFailedPrecondition,
+        path + (type.empty() ? " is not a device file" : " is a device file of another type") +
+            kRemedy);
   node.type = type;
   if (type != "p" && !numbered) {
     node.major = ::major(status.st_rdev);

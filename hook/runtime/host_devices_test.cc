@@ -52,9 +52,9 @@ TEST(HostDevices, SayWhatIsNoDevice) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_THAT(
       ErrorOf({.path = "/dev/no-such"}),
-      HasSubstr("look at the device file /dev/no-such: No such file or directory; the CDI spec"));
-  EXPECT_THAT(ErrorOf({.path = link}), HasSubstr("is no device file"));
-  EXPECT_THAT(ErrorOf({.path = file}), HasSubstr("is no device file"));
+      HasSubstr("inspect the device file /dev/no-such: No such file or directory; the CDI spec"));
+  EXPECT_THAT(ErrorOf({.path = link}), HasSubstr("is not a device file"));
+  EXPECT_THAT(ErrorOf({.path = file}), HasSubstr("is not a device file"));
   EXPECT_THAT(ErrorOf({.path = "/dev/null", .type = "b"}),
               HasSubstr("is a device file of another type"));
   EXPECT_EQ(ErrorOf({.path = pipe}), "");

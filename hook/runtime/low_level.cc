@@ -61,13 +61,13 @@ Result<std::string> FindLowLevelRuntime(std::span<const std::string> candidates,
     if (IsSame(*found, self))
       return Error(Code::kFailedPrecondition,
                    "the low-level runtime \"" + name + "\" is " + *found +
-                       ", which is this program itself; write the path of runc or crun into "
-                       "nvidia-container-runtime.runtimes of config.toml");
+                       ", which is this program itself; set nvidia-container-runtime.runtimes in "
+                       "config.toml to the path of runc or crun");
     return *std::move(found);
   }
   return Error(Code::kNotFound, "none of the low-level runtimes " + base::Join(candidates, ", ") +
-                                    " is in PATH; install runc or crun, or write its path into "
-                                    "nvidia-container-runtime.runtimes of config.toml");
+                                    " is in PATH; install runc or crun, or set "
+                                    "nvidia-container-runtime.runtimes in config.toml to its path");
 }
 
 }  // namespace penstock::hook::runtime

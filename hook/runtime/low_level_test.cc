@@ -62,7 +62,7 @@ TEST_F(LowLevel, IsNoFolderAndNoPlainFile) {
 TEST_F(LowLevel, IsNeverThisProgramItself) {
   ASSERT_EQ(::symlink(self_.c_str(), (folder_.path() + "/zrunc").c_str()), 0);
   EXPECT_THAT(Find({"zrunc", "crun"}, folder_.path()),
-              HasSubstr("is this program itself; write the path of runc or crun"));
+              HasSubstr("is this program itself; set nvidia-container-runtime.runtimes"));
   EXPECT_THAT(Find({Program("copy/zrunc", "#!/bin/sh\n# this program\n")}, ""),
               HasSubstr("is this program itself"));
   const std::string as_long = Program("other/zrunc", "#!/bin/sh\n# that program\n");

@@ -41,11 +41,11 @@ Result<Config> LoadConfig(const std::string& path, std::string_view program, Run
   log.Configure(config);
   for (const std::string& warning : config.warnings) log.Write(RuntimeLogLevel::kWarn, warning);
   for (const std::string& key : config.no_effect)
-    log.Write(RuntimeLogLevel::kDebug, path + ": " + key + " has no effect here");
+    log.Write(RuntimeLogLevel::kDebug, path + ": " + key + " has no effect in this program");
   if (config.mode != "auto" && config.mode != "cdi")
-    log.Write(
-        RuntimeLogLevel::kDebug,
-        "mode \"" + config.mode + "\": devices come from CDI specifications, as in every mode");
+    log.Write(RuntimeLogLevel::kDebug,
+              "mode \"" + config.mode +
+                  "\": devices are taken from CDI specifications, as in every mode");
   return config;
 }
 

@@ -72,12 +72,13 @@ class Collector {
   Status Add(std::string_view name, Requester requester, std::string_view where) {
     std::string qualified(name);
     if (const auto parsed = api::cdi::ParseName(name); !parsed) {
-      const std::string why = name.find('=') != std::string_view::npos
-                                  ? "a qualified name is vendor/class=device, as nvidia.com/gpu=0"
-                                  : api::cdi::WhyNoDeviceName(name);
+      const std::string why =
+          name.find('=') != std::string_view::npos
+              ? "a qualified name has the form vendor/class=device, such as nvidia.com/gpu=0"
+              : api::cdi::WhyNoDeviceName(name);
       if (!why.empty())
-        return Error(Code::kInvalidArgument, std::string(where) + " asks for " + Shown(name) +
-                                                 ", which is no device's name: " + why);
+        return Error(Code::kInvalidArgument, std::string(where) + " requests " + Shown(name) +
+                                                 ", which is not a device name: " + why);
       qualified = config_.default_kind + "=" + std::string(name);
     } else if (parsed->kind == kAutomaticKind) {
       qualified = config_.default_kind + "=" + parsed->device;
@@ -96,19 +97,19 @@ class Collector {
     if (privileged_) return {};
     for (const Gate& gate : kMigGates)
       if (device == gate.device)
-        return Error(Code::kPermissionDenied, std::string(where) + " asks for " + device +
-                                                  ", which is for privileged containers "
-                                                  "(CAP_SYS_ADMIN) only; remove it, or start the "
-                                                  "container with --privileged");
+        return Error(Code::kPermissionDenied,
+                     std::string(where) + " requests " + device +
+                         ", which is allowed for privileged containers (CAP_SYS_ADMIN) only; "
+                         "remove it, or start the container with --privileged");
     if (requester == Requester::kCreator || MayImagesName(device)) return {};
-    return Error(Code::kPermissionDenied, std::string(where) + " asks for " + Shown(device) +
-                                              "; an unprivileged container's environment " +
-                                              "names devices of " + config_.default_kind + " and " +
-                                              std::string(kImexKind) +
-                                              " only, since images bring variables of their own; "
-                                              "ask with --device, a CDI annotation, or a "
-                                              "mount below " +
-                                              std::string(kMountRoot) + "cdi/");
+    return Error(Code::kPermissionDenied,
+                 std::string(where) + " requests " + Shown(device) +
+                     "; the environment of an unprivileged container may " +
+                     "name only devices of " + config_.default_kind + " and " +
+                     std::string(kImexKind) +
+                     ", since images set variables themselves; use --device, a CDI annotation, or "
+                     "a mount below " +
+                     std::string(kMountRoot) + "cdi/");
   }
 
   bool MayImagesName(const std::string& device) const {
@@ -121,7 +122,7 @@ class Collector {
   Status Take(std::string name, std::string_view where, std::vector<std::string>& into) {
     if (!seen_.insert(name).second) return {};
     if (into.size() >= kMostNames)
-      return Error(Code::kResourceExhausted, std::string(where) + " asks for more than " +
+      return Error(Code::kResourceExhausted, std::string(where) + " requests more than " +
                                                  std::to_string(kMostNames) +
                                                  " devices; use \"all\", or name fewer");
     into.push_back(std::move(name));
@@ -211,17 +212,17 @@ class Reader {
     for (const auto& [key, value] : facts_.annotations)
       if (AsksForDevices(key) && !facts_.own_annotations.contains(key))
         request_.remarks.push_back(
-            {RuntimeLogLevel::kWarn, "the annotation " + Shown(key) +
-                                         " is ignored: it is the pod's, and devices are given to "
-                                         "containers by the kubelet; "
-                                         "ask for them in resources.limits"});
+            {RuntimeLogLevel::kWarn,
+             "the annotation " + Shown(key) +
+                 " is ignored: it belongs to the pod, and the kubelet allocates devices to "
+                 "containers; request them in resources.limits"});
     for (const auto& [key, value] : facts_.own_annotations) {
       if (!AsksForDevices(key)) continue;
       for (const std::string& name : base::Split(value, ',')) {
         if (!api::cdi::ParseName(name))
           return Error(Code::kInvalidArgument,
-                       "the annotation " + Shown(key) + " asks for " + Shown(name) +
-                           ", which is no qualified device name such as nvidia.com/gpu=0");
+                       "the annotation " + Shown(key) + " requests " + Shown(name) +
+                           ", which is not a qualified device name such as nvidia.com/gpu=0");
         TRY(collector_.Add(name, Requester::kCreator, "the annotation " + Shown(key)));
         request_.by_annotation = true;
       }
@@ -260,11 +261,10 @@ class Reader {
         return Error(Code::kPermissionDenied,
                      "docker's --gpus (" + who + "=" + Shown(facts_.Get(kVisibleDevices)) +
                          ") is refused: " + config_.file + " has " + std::string(kAcceptKey) +
-                         " = false, by which no unprivileged container gets devices by its "
-                         "environment; set that to "
-                         "true, or ask with a mount: -v /dev/null:" +
+                         " = false, so unprivileged containers cannot request devices by "
+                         "environment variables; set it to true, or use a mount: -v /dev/null:" +
                          std::string(kMountRoot) + "0");
-      SayIgnored(set ? who : "CUDA_VERSION, by which images of old ask for all devices,");
+      SayIgnored(set ? who : "CUDA_VERSION, by which older images request all devices,");
       return {};
     }
     return AddVisible(named, Requester::kEnvironment, who);
@@ -305,9 +305,10 @@ class Reader {
     }
     for (const std::string& channel : channels) {
       if (!IsImexChannel(channel))
-        return Error(Code::kInvalidArgument, where + " asks for " + Shown(channel) +
-                                                 ", which is no IMEX channel: a number from 0 to " +
-                                                 std::to_string(kMostImexChannel));
+        return Error(Code::kInvalidArgument,
+                     where + " requests " + Shown(channel) +
+                         ", which is not an IMEX channel: a number from 0 to " +
+                         std::to_string(kMostImexChannel));
       TRY(collector_.Add(std::string(kImexKind) + "=" + channel, requester, where));
     }
     return {};
@@ -320,7 +321,7 @@ class Reader {
       const std::string variable(gate.variable);
       if (value != "all")
         return Error(Code::kInvalidArgument,
-                     variable + " is " + Shown(value) + "; only \"all\" is possible");
+                     variable + " is " + Shown(value) + "; only \"all\" is supported");
       TRY(collector_.Add(gate.device, Requester::kEnvironment, variable));
     }
     return {};
@@ -334,10 +335,10 @@ class Reader {
     std::string text = std::string(who) + " is ignored: the container is not privileged, and ";
     text += config_.accept_environment
                 ? "config.toml has " + std::string(kAcceptKey) + " = false"
-                : "in Kubernetes devices are given by the kubelet, not taken by images; ask for "
-                  "them in resources.limits, or write " +
-                      std::string(kAcceptKey) + " = true into " + config_.file +
-                      " to let every pod take what it names";
+                : "in Kubernetes the kubelet allocates devices; request them in resources.limits, "
+                  "or set " +
+                      std::string(kAcceptKey) + " = true in " + config_.file +
+                      " to allow every pod the devices that it names";
     request_.remarks.push_back({RuntimeLogLevel::kWarn, std::move(text)});
   }
 

@@ -89,7 +89,7 @@ TEST(DeviceRequest, RefusesWhatIsNoNameBeforeAnyUse) {
     const auto request = ReadRequest(Environment({{"NVIDIA_VISIBLE_DEVICES", value}}), {});
     ASSERT_FALSE(request.ok()) << value;
     EXPECT_EQ(request.error().code(), Code::kInvalidArgument);
-    EXPECT_THAT(request.error().message(), HasSubstr("NVIDIA_VISIBLE_DEVICES asks for \""));
+    EXPECT_THAT(request.error().message(), HasSubstr("NVIDIA_VISIBLE_DEVICES requests \""));
     for (const char c : request.error().message()) EXPECT_TRUE(c >= 0x20 && c < 0x7f) << value;
   }
 }
@@ -131,7 +131,7 @@ TEST(DeviceRequest, AnAnnotationMustBeQualifiedWhole) {
   for (const char* value :
        {"0", "nvidia.com/gpu=0,1", "nvidia.com/gpu=0, nvidia.com/gpu=1", "", "../../etc"})
     EXPECT_THAT(ErrorOf(Annotated({{"cdi.k8s.io/x", value}})),
-                HasSubstr("the annotation \"cdi.k8s.io/x\" asks for"))
+                HasSubstr("the annotation \"cdi.k8s.io/x\" requests"))
         << value;
 }
 
@@ -155,7 +155,7 @@ TEST(DeviceRequest, ImagesNameDevicesOfTheDefaultKindOnly) {
     const auto refused = ReadRequest(facts, {});
     ASSERT_FALSE(refused.ok()) << name;
     EXPECT_EQ(refused.error().code(), Code::kPermissionDenied);
-    EXPECT_THAT(refused.error().message(), AllOf(HasSubstr(name), HasSubstr("ask with --device")));
+    EXPECT_THAT(refused.error().message(), AllOf(HasSubstr(name), HasSubstr("use --device")));
     facts.privileged = true;
     EXPECT_THAT(Read(facts).devices, ElementsAre("nvidia.com/gpu=0", name));
     EXPECT_THAT(Read(Annotated({{"cdi.k8s.io/x", name}})).devices, ElementsAre(name))
@@ -194,11 +194,11 @@ TEST(DeviceRequest, OtherMountsAreNone) {
                            "/var/run/nvidia-container-devices/.."}))
                   .Empty());
   EXPECT_THAT(ErrorOf(Mounts({"/var/run/nvidia-container-devices/a/b"})),
-              HasSubstr("asks for \"a/b\", which is no device's name"));
+              HasSubstr("requests \"a/b\", which is not a device name"));
   EXPECT_THAT(ErrorOf(Mounts({"/var/run/nvidia-container-devices/cdi/a/b"})),
-              HasSubstr("asks for"));
+              HasSubstr("requests"));
   EXPECT_THAT(ErrorOf(Mounts({"/var/run/nvidia-container-devices/cdi/a.com/b/c/d"})),
-              HasSubstr("asks for"));
+              HasSubstr("requests"));
 }
 
 TEST(DeviceRequest, SwarmsVariablesCountInsteadWhereTheyAreSet) {
@@ -318,7 +318,7 @@ TEST(DeviceRequest, ImexChannelsAreNumbers) {
               ElementsAre("nvidia.com/imex-channel=0", "nvidia.com/imex-channel=1048575"));
   for (const char* value : {"1048576", "-1", "01", "x", "../1", "0x1"})
     EXPECT_THAT(ErrorOf(Environment({{"NVIDIA_IMEX_CHANNELS", value}})),
-                HasSubstr("which is no IMEX channel"))
+                HasSubstr("which is not an IMEX channel"))
         << value;
   for (const char* value : {"all", "", "void"})
     EXPECT_TRUE(Read(Environment({{"NVIDIA_IMEX_CHANNELS", value}})).Empty()) << value;
@@ -335,18 +335,18 @@ TEST(DeviceRequest, MigIsManagedByThePrivilegedOnly) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Code::kPermissionDenied);
   EXPECT_THAT(refused.error().message(),
-              HasSubstr("NVIDIA_MIG_CONFIG_DEVICES asks for nvidia.com/mig-caps=config, which is "
-                        "for privileged"));
+              HasSubstr("NVIDIA_MIG_CONFIG_DEVICES requests nvidia.com/mig-caps=config, which is "
+                        "allowed for privileged"));
   for (const std::string name : {"nvidia.com/mig-caps=config", "nvidia.com/mig-caps=monitor"})
     for (const RuntimeFacts& around :
          {Environment({{"NVIDIA_VISIBLE_DEVICES", name}}), Annotated({{"cdi.k8s.io/x", name}}),
           Mounts({"/var/run/nvidia-container-devices/cdi/nvidia.com/mig-caps/" + name.substr(20)})})
-      EXPECT_THAT(ErrorOf(around), HasSubstr("which is for privileged containers")) << name;
+      EXPECT_THAT(ErrorOf(around), HasSubstr("which is allowed for privileged containers")) << name;
   facts.privileged = true;
   EXPECT_THAT(Read(facts).devices, ElementsAre("nvidia.com/gpu=all", "nvidia.com/mig-caps=config",
                                                "nvidia.com/mig-caps=monitor"));
   facts.environment["NVIDIA_MIG_CONFIG_DEVICES"] = "0";
-  EXPECT_THAT(ErrorOf(facts), HasSubstr("only \"all\" is possible"));
+  EXPECT_THAT(ErrorOf(facts), HasSubstr("only \"all\" is supported"));
 }
 
 TEST(DeviceRequest, IsKubernetesByWhatNoImageCanTakeAway) {

@@ -73,7 +73,7 @@ Result<CdiEdits> EditsOfKind(std::span<const SpecFile> files, const std::string&
     best = &file;
     edits = std::move(spec->edits);
   }
-  if (best == nullptr) return Error(Code::kNotFound, "there is no CDI specification of " + kind);
+  if (best == nullptr) return Error(Code::kNotFound, "no CDI specification found for " + kind);
   return edits;
 }
 

@@ -5,7 +5,7 @@
 int main(int count, char** arguments) {
   const char* name = count > 0 ? arguments[0] : "program";
   const char* slash = strrchr(name, '/');
-  fprintf(stderr, "%s: a simulated driver has nothing for this program to do\n",
+  fprintf(stderr, "%s: this program does nothing with a simulated driver\n",
           slash ? slash + 1 : name);
   return 1;
 }

@@ -49,20 +49,19 @@ MetricName Ours(const api::MetricFamily& family,
 std::string_view MeaningOf(FieldSource source) {
   switch (source) {
     case FieldSource::kFact: return "A fact about the device or its driver.";
-    case FieldSource::kLastError:
-      return "Code of the last error that was heard of; 0 where there was none.";
+    case FieldSource::kLastError: return "Code of the last error; 0 if there was none.";
     case FieldSource::kErrorsInWindow: return "Errors within telemetry.xidWindow, by code.";
     case FieldSource::kReasonsInWindow:
       return "Samples within telemetry.clockEventsWindow in which clocks were limited, by reason.";
     case FieldSource::kErrorsTotal: return "Errors since the agent started, by code.";
     case FieldSource::kReasonsTotal:
-      return "How often clocks began to be limited, by reason, as the collections have seen it.";
-    case FieldSource::kHealth: return "Health: 0 well, 10 not looked at yet, 20 not well.";
-    case FieldSource::kPeers: return "How the device reaches another one.";
-    case FieldSource::kQuantity: return "As the driver tells it.";
+      return "Number of times clocks began to be limited, by reason, as observed at collections.";
+    case FieldSource::kHealth: return "Health: 0 healthy, 10 unknown, 20 unhealthy.";
+    case FieldSource::kPeers: return "Link from this device to another device.";
+    case FieldSource::kQuantity: return "As reported by the driver.";
     case FieldSource::kUnavailable: break;
   }
-  return "Not to be had here.";
+  return "Not supported here.";
 }
 
 std::vector<std::string> NamesOf(const device::ExporterLabels& labels) {

@@ -14,7 +14,7 @@ using base::Error;
 
 Error Wrong(std::string_view text, std::string_view why) {
   return {Code::kInvalidArgument, "\"" + std::string(text) +
-                                      "\" is no address to listen on: " + std::string(why) +
+                                      "\" is not an address to listen on: " + std::string(why) +
                                       "; write for example 127.0.0.1:9400, [::1]:9400, "
                                       "unix:/run/penstock/http.sock, systemd: or "
                                       "off"};
@@ -35,8 +35,7 @@ base::Result<ListenAddress> ParseSystemd(std::string_view text, std::string_view
   const auto allowed = [](char c) { return c > ' ' && c < 0x7f && c != ':'; };
   if (name.size() > 255 || !std::all_of(name.begin(), name.end(), allowed))
     return Wrong(
-        text,
-        "a socket of systemd is called as FileDescriptorName= has it, without blanks and colons");
+        text, "a socket of systemd is named as in FileDescriptorName=, without spaces and colons");
   return ListenAddress{.systemd = std::string(name)};
 }
 
@@ -60,10 +59,10 @@ base::Result<ListenAddress> ParseListen(std::string_view text) {
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
   if (!bracketed && host.find(':') != std::string_view::npos)
-    return Wrong(text, "an IPv6 address stands in brackets");
+    return Wrong(text, "an IPv6 address must be in brackets");
   if (!std::all_of(host.begin(), host.end(),
                    [bracketed](char c) { return IsHostCharacter(c, bracketed); }))
-    return Wrong(text, "the host has a character that no host has");
+    return Wrong(text, "the host contains a character that is not allowed");
 
   const auto port = base::ParseUint(text.substr(colon + 1));
   if (!port || *port > std::numeric_limits<std::uint16_t>::max())

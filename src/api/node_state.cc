@@ -262,11 +262,11 @@ Json NodeStateOf(const Report& report) {
 base::Result<Report> ReportOf(const Json& node_state) {
   try {
     if (const std::string kind = node_state.value("kind", "NodeState"); kind != "NodeState")
-      return base::Error(base::Code::kDataLoss, "this is a " + kind + ", no NodeState");
+      return base::Error(base::Code::kDataLoss, "this is a " + kind + ", not a NodeState");
     return ParseStatus(node_state);
   } catch (const nlohmann::json::exception& exception) {
     return base::Error(base::Code::kDataLoss,
-                       std::string("this is no NodeState: ") + exception.what());
+                       std::string("this is not a NodeState: ") + exception.what());
   }
 }
 

@@ -19,8 +19,8 @@ Plan Sample() {
           .resources = {{"kubelet", "nvidia.com/gpu", 8, 7, Effect::kRestart, {"pod ml/train-0"}}},
           .labels = {{"nvidia.com/gfd.timestamp", "1", std::nullopt, Effect::kNow},
                      {"x", std::nullopt, "y", Effect::kRestart}},
-          .not_yet = {"flags.migStrategy: \"mixed\" is not to be had yet"},
-          .remarks = {"flags.gfd.oneshot: the agent stays"},
+          .not_yet = {"flags.migStrategy: \"mixed\" is not supported yet"},
+          .remarks = {"flags.gfd.oneshot: the agent keeps running"},
           .devices = {{"kubelet", "nvidia.com/gpu", "GPU-1", 1, "NVIDIA H200", 4, 3,
                        "held by ml/train-0"}},
           .choices = {{"kubelet",
@@ -32,7 +32,7 @@ Plan Sample() {
                        false,
                        {{"18 fabric links", {"0-1"}}},
                        ""},
-                      {"kubelet", "nvidia.com/gpu", 3, {}, 0, 0, true, {}, "3 wanted, 2 free"}}};
+                      {"kubelet", "nvidia.com/gpu", 3, {}, 0, 0, true, {}, "3 requested, 2 free"}}};
 }
 
 TEST(Plan, ReadsBackWhatItWrote) {

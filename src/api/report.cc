@@ -235,7 +235,7 @@ base::Result<Report> ParseReport(std::string_view json) {
     return ParseWhole(Json::parse(json));
   } catch (const nlohmann::json::exception& exception) {
     return base::Error(base::Code::kDataLoss,
-                       std::string("this is no report of an agent: ") + exception.what());
+                       std::string("this is not a report of an agent: ") + exception.what());
   }
 }
 

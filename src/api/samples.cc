@@ -156,7 +156,7 @@ base::Result<Samples> ParseSamples(std::string_view text) {
     return samples;
   } catch (const nlohmann::json::exception& exception) {
     return base::Error(base::Code::kDataLoss,
-                       std::string("these are no samples of an agent: ") + exception.what());
+                       std::string("these are not samples of an agent: ") + exception.what());
   }
 }
 

@@ -97,9 +97,9 @@ base::Status CheckUsageKeys(const std::vector<std::string>& by) {
     if (key.starts_with(kLabel) && key.size() > kLabel.size()) continue;
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
     const auto meant = base::Nearest(key, keys);
-    return Error(Code::kInvalidArgument, "usage is not summed by \"" + key + "\"" +
+    return Error(Code::kInvalidArgument, "usage cannot be grouped by \"" + key + "\"" +
                                              (meant ? ": did you mean \"" + *meant + "\"?" : "") +
-                                             " (there are " + base::Join(keys, ", ") +
+                                             " (keys: " + base::Join(keys, ", ") +
                                              " and label:KEY)");
   }
   return {};

@@ -89,7 +89,7 @@ base::Result<KeptConfiguration> DecodeKept(std::string_view text, std::string_vi
 base::Result<KeptConfiguration> LoadKeptConfiguration(const std::string& state_dir) {
   const std::string path = KeptConfigurationPath(state_dir);
   return os::LoadKept<KeptConfiguration>(
-      path, "the configuration that was applied last",
+      path, "the last applied configuration",
       [&](const std::string& text) { return DecodeKept(text, path); }, kMostBytes);
 }
 
@@ -106,7 +106,7 @@ base::Result<Resolved> ResolveForStart(const Settings& settings) {
   auto last = ResolveText(settings, kept->file->text, settings.config_file);
   if (!last.ok()) return resolved;
   last->problem = resolved.error().message();
-  last->origin += ", as it was applied last (" + kept->file->since + ")";
+  last->origin += ", as last applied (" + kept->file->since + ")";
   return last;
 }
 

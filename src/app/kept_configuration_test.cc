@@ -57,7 +57,7 @@ TEST_F(ResolveForStartTest, OfABadFileOrNoneWhatItSaidLastCounts) {
     ASSERT_TRUE(resolved.ok()) << resolved.error().message();
     EXPECT_FALSE(resolved->config.labels.timestamp);
     EXPECT_THAT(resolved->problem, HasSubstr("node.yaml"));
-    EXPECT_THAT(resolved->origin, HasSubstr("as it was applied last (then)"));
+    EXPECT_THAT(resolved->origin, HasSubstr("as last applied (then)"));
   }
 }
 

@@ -16,9 +16,8 @@ namespace penstock::app {
 namespace {
 
 constexpr const char* kNodeGroup = "Node";
-constexpr const char* kPluginGroup =
-    "As NVIDIA's device plugin and GPU Feature Discovery have them";
-constexpr const char* kExporterGroup = "As NVIDIA's dcgm-exporter has them";
+constexpr const char* kPluginGroup = "Options of NVIDIA's device plugin and GPU Feature Discovery";
+constexpr const char* kExporterGroup = "Options of NVIDIA's dcgm-exporter";
 constexpr std::size_t kMostConfigBytes = 4u << 20;
 
 std::string Absolute(const std::string& path) {
@@ -54,20 +53,21 @@ const std::vector<PlainFlag>& PlainFlags() {
       {"--node-name", "NAME", "name of this node [the host's name]",
        [](NodeConfig& config, const std::string& value) { config.node_name = value; }},
       {"--listen", "ADDRESS",
-       "where the pages are served: HOST:PORT, unix:PATH, systemd:NAME or off [127.0.0.1:9400]",
+       "address of the HTTP pages: HOST:PORT, unix:PATH, systemd:NAME or off [127.0.0.1:9400]",
        [](NodeConfig& config, const std::string& value) { config.http.listen = value; }},
       {"--cluster", "SWITCH",
        "join an API server: auto (in a pod, or with --kubeconfig), on, off [auto]",
        [](NodeConfig& config, const std::string& value) {
          config.cluster.enabled = ToSwitch(value);
        }},
-      {"--kubeconfig", "PATH", "how to reach the API server from outside of a pod",
+      {"--kubeconfig", "PATH", "kubeconfig for the API server, outside of a pod",
        [](NodeConfig& config, const std::string& value) { config.cluster.kubeconfig = value; },
        true},
-      {"--namespace", "NAME", "namespace of our objects [the pod's own, else default]",
+      {"--namespace", "NAME", "namespace of Penstock's objects [the pod's own, else default]",
        [](NodeConfig& config, const std::string& value) { config.cluster.namespace_name = value; }},
       {"--device-plugin-config-files", "WHICH",
-       "what counts of what NVIDIA's plugin reads and ignores: all (extended), none (as-nvidia)",
+       "which of the fields that NVIDIA's plugin ignores take effect: all (extended), none "
+       "(as-nvidia)",
        [](NodeConfig& config, const std::string& value) {
          config.plugin_files =
              value == "as-nvidia" ? api::PluginFiles::kAsNvidia : api::PluginFiles::kExtended;
@@ -76,16 +76,16 @@ const std::vector<PlainFlag>& PlainFlags() {
        [](NodeConfig& config, const std::string& value) {
          config.cluster.config_map.name = value;
        }},
-      {"--config-map-namespace", "NAME", "where that ConfigMap is [--namespace]",
+      {"--config-map-namespace", "NAME", "namespace of that ConfigMap [--namespace]",
        [](NodeConfig& config, const std::string& value) {
          config.cluster.config_map.namespace_name = value;
        }},
-      {"--config-map-default", "KEY", "its key that counts where the node's label names none",
+      {"--config-map-default", "KEY", "key to use if the node's label names none",
        [](NodeConfig& config, const std::string& value) {
          config.cluster.config_map.default_key = value;
        }},
       {"--config-map-fallback", "LIST",
-       "what counts where there is neither label nor default: named, single, empty [named,single]",
+       "what to use with neither label nor default: named, single, empty [named,single]",
        [](NodeConfig& config, const std::string& value) {
          config.cluster.config_map.fallbacks = SplitWords(value);
        }},
@@ -108,7 +108,7 @@ CLI::Validator CheckFor(std::string_view flag) {
       [](const std::string& value) -> std::string {
         for (const std::string& word : SplitWords(value))
           if (word != "named" && word != "single" && word != "empty")
-            return "\"" + word + "\" is none of named, single, empty";
+            return "\"" + word + "\" is not one of named, single, empty";
         return {};
       },
       "");
@@ -154,11 +154,11 @@ Settings WithPluginsRoots(Settings settings, std::vector<std::string>& remarks) 
     const auto found = settings.flags.find(flag);
     if (found == settings.flags.end()) continue;
     remarks.push_back(std::string(flag) +
-                      " beside flags of NVIDIA's device plugin means what it means there, the "
-                      "host's name for it: taken as " +
+                      " with flags of NVIDIA's device plugin has the plugin's meaning, the path on "
+                      "the host: interpreted as " +
                       theirs +
-                      "; where the agent itself opens it is --driver-root-ctr-path, or driverRoot "
-                      "and devRoot in its configuration");
+                      "; the path that the agent itself opens is --driver-root-ctr-path, or "
+                      "driverRoot and devRoot in its configuration");
     settings.plugin_flags.push_back({theirs, found->second, flag});
     settings.flags.erase(found);
   }
@@ -216,7 +216,7 @@ void AddNodeOptions(CLI::App& app, Settings& settings) {
   };
   app.add_option("--config,--config-file", settings.config_file,
                  "configuration: a NodeConfig document, or a file of NVIDIA's device plugin or "
-                 "dcgm-exporter; flags count more")
+                 "dcgm-exporter; flags take precedence")
       ->type_name("FILE")
       ->take_last()
       ->group(kNodeGroup);
@@ -282,8 +282,8 @@ std::string DescribeUnknown(const CLI::App& app, const std::vector<std::string>&
   for (const std::string& argument : arguments) {
     const std::string name = argument.substr(0, argument.find('='));
     const auto near = name.starts_with("-") ? base::Nearest(name, flags) : std::nullopt;
-    lines.push_back("\"" + argument + "\" is not understood" +
-                    (near ? "; did you mean " + *near + "?" : "; --help shows what is"));
+    lines.push_back("\"" + argument + "\" is not a known argument" +
+                    (near ? "; did you mean " + *near + "?" : "; see --help"));
   }
   return base::Join(lines, "\n");
 }

@@ -322,9 +322,8 @@ TEST(Options, AnUnknownFlagIsAnsweredWithTheOneThatMayBeMeant) {
   AddNodeOptions(app, settings);
   AddExporterOptions(app, settings);
   EXPECT_EQ(DescribeUnknown(app, {"--colectors=/x", "nothing", "-9"}),
-            "\"--colectors=/x\" is not understood; did you mean --collectors?\n\"nothing\" is not "
-            "understood; --help shows what is\n"
-            "\"-9\" is not understood; --help shows what is");
+            "\"--colectors=/x\" is not a known argument; did you mean --collectors?\n\"nothing\" "
+            "is not a known argument; see --help\n\"-9\" is not a known argument; see --help");
 }
 
 TEST(Options, TheExportersReferenceNamesEachOfItsSettings) {

@@ -64,7 +64,7 @@ TEST(Vendors, SayWhatIsMissingOnAnEmptyMachine) {
     ASSERT_FALSE(driver.ok()) << vendor;
     EXPECT_EQ(driver.error().code(), base::Code::kNotFound) << vendor;
     EXPECT_GT(driver.error().message().size(), 30u)
-        << "one sentence that says what to do: " << driver.error().message();
+        << "one sentence with the action to take: " << driver.error().message();
     EXPECT_FALSE(backend->List().ok()) << vendor;
     EXPECT_FALSE(backend->Describe("0").ok()) << vendor;
     EXPECT_FALSE(backend->Read("0").ok()) << vendor;
@@ -81,18 +81,17 @@ TEST(Vendors, KnowTheServersThatTheyStartedThemselves) {
   process.cgroups = {"/penstock-mps", "/"};
   folder.Write("42/root/usr/bin/nvidia-cuda-mps-server", "");
   folder.Link("42/exe", folder / "42/root/usr/bin/nvidia-cuda-mps-server");
-  EXPECT_FALSE(IsServer(proc, process)) << "somebody's own server is somebody's";
+  EXPECT_FALSE(IsServer(proc, process)) << "a user's own server is not Penstock's";
   using namespace std::string_literals;
   folder.Write("42/environ", "HOME=/\0PENSTOCK_MPS_FOLDER=/run/nvidia/mps/gpu\0"s);
   EXPECT_TRUE(IsServer(proc, process));
   process.cgroups = {"/../../penstock-mps"};
-  EXPECT_TRUE(IsServer(proc, process)) << "seen from a container with a namespace of groups";
+  EXPECT_TRUE(IsServer(proc, process)) << "read from a container with its own cgroup namespace";
   process.uid = ::geteuid() + 1;
   for (const char* group :
        {"/kubepods/pod1", "/kubepods/penstock-mps", "/../kubepods/pod1", "/penstock-mps/below"}) {
     process.cgroups = {"/", group};
-    EXPECT_FALSE(IsServer(proc, process))
-        << "a container's process that calls itself so: " << group;
+    EXPECT_FALSE(IsServer(proc, process)) << "a container's process with that name: " << group;
   }
   process.cgroups = {"/penstock-mps"};
   EXPECT_TRUE(IsServer(proc, process)) << "servers run as the users of their clients";

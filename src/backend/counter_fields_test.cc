@@ -61,8 +61,8 @@ TEST(CounterFields, TheFileOfTheOldNamesIsTakenAsItIs) {
   const auto counters = Loaded(Shipped("1.x-compatibility-metrics.csv"), "1.x.csv");
   EXPECT_EQ(counters.rows.size(), 20u);
   EXPECT_THAT(counters.remarks,
-              ElementsAre(HasSubstr("dcgm_fi_prof_pcie_tx_bytes is there already"),
-                          HasSubstr("dcgm_fi_prof_pcie_rx_bytes is there already")));
+              ElementsAre(HasSubstr("dcgm_fi_prof_pcie_tx_bytes is already listed"),
+                          HasSubstr("dcgm_fi_prof_pcie_rx_bytes is already listed")));
 }
 
 TEST(CounterFields, WhatTheFilesHaveCommentedOutCanBeSwitchedOn) {

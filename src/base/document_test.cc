@@ -31,10 +31,10 @@ TEST(Document, TypesPlainScalarsByTheCoreSchemaAndKeepsQuotedOnesAsText) {
 
 TEST(Document, NamesEveryDuplicateKeyWithItsPlace) {
   const auto yaml = ParseYaml("a: 1\nb: {c: 1, c: 2}\na: 3\n", "x.yaml");
-  EXPECT_THAT(ErrorOf(yaml), HasSubstr("x.yaml:2:11: the key \"c\" is there twice"));
-  EXPECT_THAT(ErrorOf(yaml), HasSubstr("x.yaml:3:1: the key \"a\" is there twice"));
+  EXPECT_THAT(ErrorOf(yaml), HasSubstr("x.yaml:2:11: the key \"c\" is given twice"));
+  EXPECT_THAT(ErrorOf(yaml), HasSubstr("x.yaml:3:1: the key \"a\" is given twice"));
   EXPECT_THAT(ErrorOf(ParseJson("{\"a\": 1,\n \"a\": 2}", "x.json")),
-              HasSubstr("x.json:2:2: the key \"a\" is there twice"));
+              HasSubstr("x.json:2:2: the key \"a\" is given twice"));
 }
 
 TEST(Document, NamesDuplicatesInLargeMapsToo) {
@@ -43,7 +43,7 @@ TEST(Document, NamesDuplicatesInLargeMapsToo) {
   ASSERT_TRUE(ParseJson(text + "\"last\": 0}", "f").ok());
   for (const char* again : {"k0", "k15", "k16", "k39"})
     EXPECT_THAT(ErrorOf(ParseJson(text + "\"" + again + "\": 0}", "f")),
-                HasSubstr(std::string("the key \"") + again + "\" is there twice"));
+                HasSubstr(std::string("the key \"") + again + "\" is given twice"));
 }
 
 TEST(Document, OfManyKeysThatAreThereTwiceTheLastCountsUnderALenientReading) {

@@ -120,14 +120,14 @@ class Handler final : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     if (!problems_.lenient()) {
-      problems_.Add(ToMark(mark), "aliases (*name) are not read here; write the value out");
+      problems_.Add(ToMark(mark), "aliases (*name) are not supported; write the value out");
       return OnNull(mark, 0);
     }
     const auto named = anchors_.find(anchor);
     if (named == anchors_.end())
-      throw YAML::ParserException(mark, "an alias stands inside of what it names");
+      throw YAML::ParserException(mark, "an alias refers to a value that contains it");
     if (builder_.depth() + named->second.height > most_depth_)
-      throw YAML::ParserException(mark, "too deep");
+      throw YAML::ParserException(mark, "nested too deeply");
     Part part = named->second;
     part.value.mark = ToMark(mark);
     nodes_ += part.nodes;
@@ -181,7 +181,7 @@ class Handler final : public YAML::EventHandler {
              YAML::anchor_t anchor) {
     Refuse(mark, anchor, tag);
     builder_.Begin(kind, ToMark(mark));
-    if (builder_.too_deep()) throw YAML::ParserException(mark, "too deep");
+    if (builder_.too_deep()) throw YAML::ParserException(mark, "nested too deeply");
     open_.push_back({.anchor = anchor});
     ++nodes_;
   }
@@ -208,9 +208,9 @@ class Handler final : public YAML::EventHandler {
 
   void Refuse(const YAML::Mark& mark, YAML::anchor_t anchor, const std::string& tag) {
     if (anchor != 0 && !problems_.lenient())
-      problems_.Add(ToMark(mark), "anchors (&name) are not read here; remove it");
+      problems_.Add(ToMark(mark), "anchors (&name) are not supported; remove it");
     if (!tag.empty() && tag != "?" && tag != "!")
-      problems_.Add(ToMark(mark), "tags (" + tag + ") are not read here; remove it");
+      problems_.Add(ToMark(mark), "tags (" + tag + ") are not supported; remove it");
   }
 
   Problems& problems_;
@@ -243,8 +243,8 @@ Result<Value> ParseYaml(std::string_view text, Problems& problems, const ParseLi
       Problems ignored{""};
       Handler second(ignored, limits.depth);
       if (parser.HandleNextDocument(second)) {
-        const std::string what = "holds more than one document; ";
-        problems.Tolerate({}, what + "keep one", what + "only the first counts");
+        const std::string what = "contains more than one document; ";
+        problems.Tolerate({}, what + "keep one", what + "only the first is used");
       }
     }
   } catch (const YAML::Exception& exception) {

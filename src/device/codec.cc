@@ -120,7 +120,7 @@ class Reader {
     const auto text = map_.String(key);
     if (!text) return std::nullopt;
     auto address = ParsePciAddress(*text);
-    if (!address) map_.Problem(key, "is no PCI address");
+    if (!address) map_.Problem(key, "is not a PCI address");
     return address;
   }
 
@@ -399,7 +399,8 @@ base::Result<std::optional<std::string>> TakeFrame(std::string& buffer) {
   for (int i = 0; i < 4; ++i)
     size = size << 8 | static_cast<unsigned char>(buffer[static_cast<std::size_t>(i)]);
   if (size == 0 || size > kMostFrameBytes)
-    return base::Error(base::Code::kDataLoss, "a frame of " + std::to_string(size) + " bytes");
+    return base::Error(base::Code::kDataLoss,
+                       "a frame of invalid size: " + std::to_string(size) + " bytes");
   if (buffer.size() < size + 4) return std::optional<std::string>();
   std::string content = buffer.substr(4, size);
   buffer.erase(0, size + 4);

@@ -69,8 +69,8 @@ bool HasArrived(const Lane& lane) {
 }
 
 std::string DescribeEnd(const siginfo_t& info) {
-  if (info.si_code == CLD_EXITED) return "ended with status " + std::to_string(info.si_status);
-  return "died of signal " + std::to_string(info.si_status);
+  if (info.si_code == CLD_EXITED) return "exited with status " + std::to_string(info.si_status);
+  return "was killed by signal " + std::to_string(info.si_status);
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ void Remote::State::Submit(Call call) {
     base::Status started =
         call.request.operation == "open"
             ? Start()
-            : Error(Code::kUnavailable, "no worker holds the driver; open it first");
+            : Error(Code::kUnavailable, "no worker process is running; open the driver first");
     if (!started.ok()) return Fail(std::move(call), started.error());
   }
   call.request.id = next_id++;
@@ -130,10 +130,10 @@ void Remote::State::Submit(Call call) {
 
 base::Status Remote::State::Start() {
   if (Abandoned() >= kMostAbandoned) {
-    return Error(Code::kUnavailable, std::to_string(Abandoned()) +
-                                         " workers hang in the driver and cannot be killed; "
-                                         "waiting for one of them to die (a reset of the "
-                                         "device or a reboot ends them)");
+    return Error(Code::kUnavailable,
+                 std::to_string(Abandoned()) +
+                     " workers hang in the driver and cannot be killed; waiting for one of them to "
+                     "exit (a reset of the device or a reboot ends them)");
   }
   auto fresh = std::make_unique<Worker>();
   os::SpawnOptions spawn;
@@ -142,7 +142,7 @@ base::Status Remote::State::Start() {
   for (std::size_t i = 0; i < kLanes.size(); ++i) {
     int pair[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-      return base::ErrnoError(errno, "make a lane for a worker");
+      return base::ErrnoError(errno, "create a socket pair for a worker");
     fresh->lanes[i].socket.Reset(pair[0]);
     theirs[i].Reset(pair[1]);
     spawn.descriptors.emplace_back(theirs[i].get(), kLanes[i]);
@@ -169,7 +169,7 @@ void Remote::State::Connect(std::size_t lane) {
   const auto status = loop.Watch(worker->lanes[lane].socket.get(), EPOLLIN,
                                  [this, lane](std::uint32_t ready) { OnLane(lane, ready); });
   if (!status.ok())
-    base::Log(base::kError, "a worker's lane cannot be watched",
+    base::Log(base::kError, "cannot watch a worker's socket",
               {{"error", status.error().message()}});
 }
 
@@ -245,7 +245,7 @@ void Remote::State::OnFrame(std::size_t lane, std::string_view frame) {
   const bool expected =
       answer.ok() && in_flight && in_flight->lane == lane && in_flight->request.id == answer->id;
   if (!expected) {
-    const Error error(Code::kInternal, "the worker sent what is no answer" +
+    const Error error(Code::kInternal, "the worker sent an invalid answer" +
                                            (answer.ok() ? "" : ": " + answer.error().message()));
     return End(error, error);
   }
@@ -262,7 +262,7 @@ void Remote::State::OnLanesClosed() {
   loop.PostAfter(kPatienceWithADyingWorker, [weak = weak_from_this(), pid = worker->pid] {
     const auto self = weak.lock();
     if (!self || !self->worker || self->worker->pid != pid) return;
-    const Error error(Code::kUnavailable, "the worker closed its lanes");
+    const Error error(Code::kUnavailable, "the worker closed its sockets");
     self->End(error, error);
   });
 }
@@ -296,15 +296,15 @@ void Remote::State::OnLate() {
   // If the answer has not arrived, the worker may have been stopped together with this process.
   if (loop.clock().Now() - due > kStoodStill) {
     base::Log(
-        base::kInfo, "this process stood still; a driver call has its time anew",
+        base::kInfo, "this process was suspended; deadline of a driver call restarted",
         {{"call", in_flight->Name()}, {"late", base::FormatDuration(loop.clock().Now() - due)}});
     return AwaitAnswer();
   }
   const std::string name = in_flight->Name(), after = base::FormatDuration(in_flight->deadline);
-  base::Log(base::kWarn, "a driver call hangs, its worker is given up",
+  base::Log(base::kWarn, "driver call hangs; worker process abandoned",
             {{"call", name}, {"after", after}, {"worker", worker->pid}});
   End(Error(Code::kUnavailable,
-            "the worker was given up because \"" + name + "\" did not answer within " + after),
+            "the worker was abandoned because \"" + name + "\" did not answer within " + after),
       Error(Code::kDeadlineExceeded, "\"" + name + "\" did not answer within " + after));
 }
 
@@ -320,7 +320,7 @@ void Remote::State::End(const Error& error, const Error& of_call_in_flight) {
   DropWorker();
   loop.Cancel(std::exchange(deadline, 0));
   if (in_flight) Fail(*std::exchange(in_flight, std::nullopt), of_call_in_flight);
-  const Error unsent(Code::kCancelled, "not asked: " + error.message());
+  const Error unsent(Code::kCancelled, "not sent: " + error.message());
   for (auto& queue : waiting) {
     for (Call& call : queue) Fail(std::move(call), unsent);
     queue.clear();
@@ -349,8 +349,8 @@ auto Decoding(Result<T> (*decode)(std::string_view), std::function<void(Result<T
     if (!body.ok()) return done(body.error());
     auto value = decode(*body);
     done(value.ok() ? std::move(value)
-                    : Result<T>(Error(Code::kInternal,
-                                      "the worker's answer: " + value.error().message())));
+                    : Result<T>(Error(Code::kInternal, "cannot decode the worker's answer: " +
+                                                           value.error().message())));
   };
 }
 

@@ -81,7 +81,7 @@ TEST_F(RemoteTest, KillsAWorkerThatHangsAndStartsAnother) {
   const base::Error ended = Ended();
   EXPECT_EQ(ended.code(), Code::kDeadlineExceeded);
   EXPECT_THAT(ended.message(), HasSubstr("describe hang"));
-  EXPECT_EQ(Describe("1").error().code(), Code::kUnavailable) << "nothing but Open starts a worker";
+  EXPECT_EQ(Describe("1").error().code(), Code::kUnavailable) << "only Open starts a worker";
   ASSERT_TRUE(Open().ok());
   EXPECT_NE(pid(), first);
   EXPECT_EQ(Describe("1")->id, "device-1");
@@ -120,7 +120,7 @@ TEST_F(RemoteTest, ADeadlineThatPassedWhileThisProcessStoodStillCountsAgain) {
   };
   read();
   loop().Advance(Remote::Options{}.call_deadline + std::chrono::seconds(30));
-  EXPECT_FALSE(answer) << "the worker stood still as well";
+  EXPECT_FALSE(answer) << "the worker was suspended as well";
   ASSERT_EQ(::kill(stopped, SIGCONT), 0);
   EXPECT_TRUE(loop().AdvanceUntil({}, [&] { return answer.has_value(); }));
   EXPECT_TRUE(answer->ok());
@@ -128,7 +128,7 @@ TEST_F(RemoteTest, ADeadlineThatPassedWhileThisProcessStoodStillCountsAgain) {
   answer.reset();
   read();
   loop().Advance(Remote::Options{}.call_deadline);
-  ASSERT_TRUE(answer && !answer->ok()) << "it hangs, and we did not stand still";
+  ASSERT_TRUE(answer && !answer->ok()) << "the call hangs, and this process was not suspended";
   EXPECT_EQ(answer->error().code(), Code::kDeadlineExceeded);
 }
 
@@ -141,7 +141,7 @@ TEST_F(RemoteTest, SaysOfWhichDeviceTheSampleHangs) {
                         [&](const auto& sample) { hung = sample.error().message(); });
   });
   loop().Advance(Remote::Options{}.call_deadline);
-  EXPECT_THAT(hung, HasSubstr("\"sample hang\"")) << "and not all that was asked";
+  EXPECT_THAT(hung, HasSubstr("\"sample hang\"")) << "without the rest of the argument";
 }
 
 TEST_F(RemoteTest, GivesUpAnOpenThatHangs) {
@@ -183,7 +183,7 @@ TEST_F(RemoteTest, EndsAWorkerThatLivesOnWithoutLanes) {
   Start();
   ASSERT_TRUE(Open().ok());
   EXPECT_EQ(Hanging([&] { return Describe("close"); }).error().code(), Code::kUnavailable);
-  EXPECT_THAT(Ended().message(), HasSubstr("closed its lanes"));
+  EXPECT_THAT(Ended().message(), HasSubstr("closed its sockets"));
 }
 
 TEST_F(RemoteTest, ReportsAProgramThatIsNotThere) {

@@ -32,7 +32,7 @@ void AppendShare(std::string& text, const std::optional<double>& share) {
 }
 
 Error Nonsense(std::string_view what, std::string_view word) {
-  return {Code::kDataLoss, "a sample holds what is no " + std::string(what) + ": \"" +
+  return {Code::kDataLoss, "a sample contains an invalid " + std::string(what) + ": \"" +
                                std::string(word.substr(0, 40)) + "\""};
 }
 
@@ -164,7 +164,7 @@ Result<Sample> DecodeSample(std::string_view body) {
   const auto lines = base::Split(body, '\n');
   if (lines.size() != 3)
     return Error(Code::kDataLoss,
-                 "a sample has three lines, this one " + std::to_string(lines.size()));
+                 "a sample must have three lines, not " + std::to_string(lines.size()));
   Sample sample;
   TRY(EachWord(lines[0], "value", [&sample](std::string_view word) {
     const auto value = ParseValue(word);
@@ -197,11 +197,12 @@ Result<std::pair<std::string, SampleRequest>> DecodeSampleRequest(std::string_vi
   const auto end = argument.rfind('\n');
   if (end == std::string_view::npos || end + 1 == argument.size())
     return Error(Code::kInvalidArgument,
-                 "a request for a sample has an address and a line of quantities");
+                 "a sample request must have an address and a line of quantities");
   std::string_view line = argument.substr(end + 1);
   SampleRequest request{.processes = line.front() == 'p'};
   if ((line.front() != 'p' && line.front() != '-') || (line.size() > 1 && line[1] != ' '))
-    return Error(Code::kInvalidArgument, "a request for a sample says whether it wants processes");
+    return Error(Code::kInvalidArgument,
+                 "a sample request must specify whether to include processes");
   line.remove_prefix(std::min<std::size_t>(2, line.size()));
   const auto read = EachWord(line, "quantity", [&request](std::string_view word) {
     const auto quantity = ParseQuantity(word);

@@ -40,7 +40,7 @@ bool Send(int lane, const codec::WorkerAnswer& answer) {
   std::string content = codec::EncodeAnswer(answer);
   if (content.size() > codec::kMostFrameBytes) {
     content = codec::EncodeAnswer(
-        {answer.id, Error(Code::kResourceExhausted, "the answer is larger than a frame may be"),
+        {answer.id, Error(Code::kResourceExhausted, "the answer exceeds the maximum frame size"),
          ""});
   }
   const std::string frame = codec::Frame(content);
@@ -73,8 +73,7 @@ codec::WorkerAnswer Perform(Served& served, const codec::WorkerRequest& request)
   }
   if (request.operation != "open")
     return {request.id,
-            Error(Code::kInvalidArgument, "no operation is called \"" + request.operation + "\""),
-            ""};
+            Error(Code::kInvalidArgument, "unknown operation \"" + request.operation + "\""), ""};
   const auto driver = served.backend->Open();
   {
     std::lock_guard lock(served.mutex);
@@ -91,14 +90,14 @@ int ServeCalls(Served& served, int lane) {
   for (;;) {
     auto frame = codec::TakeFrame(in);
     if (!frame.ok()) {
-      base::Log(base::kError, "the agent sent what is no frame",
+      base::Log(base::kError, "the agent sent an invalid frame",
                 {{"error", frame.error().message()}});
       return 1;
     }
     if (*frame) {
       const auto request = codec::DecodeRequest(**frame);
       if (!request.ok()) {
-        base::Log(base::kError, "the agent sent what is no request",
+        base::Log(base::kError, "the agent sent an invalid request",
                   {{"error", request.error().message()}});
         return 1;
       }
@@ -136,7 +135,7 @@ void PushEvents(Served& served, int lane) {
       if (!Pause(lane, kPauseWithoutEventsMs)) return;
       continue;
     }
-    base::Log(base::kWarn, "no events are to be had for now",
+    base::Log(base::kWarn, "device events are temporarily unavailable",
               {{"error", evidence.error().message()}});
     const bool reported = ++failures <= kFailuresReported;
     if (reported ? !Send(lane, AnswerOf(0, evidence)) : !Pause(lane, kPauseAfterAnErrorMs)) return;

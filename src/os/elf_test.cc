@@ -100,14 +100,14 @@ TEST_F(ElfTest, RefusesWhatIsNoElfFile) {
                                     "ELF",
                                     "INPUT(libc.so.6)\n"}) {
     EXPECT_EQ(Read(content).error().code(), Code::kInvalidArgument) << content;
-    EXPECT_THAT(Read(content).error().message(), HasSubstr("libx.so is no ELF file"));
+    EXPECT_THAT(Read(content).error().message(), HasSubstr("libx.so is not an ELF file"));
   }
 }
 
 TEST_F(ElfTest, RefusesTheOtherByteOrder) {
   std::string file = MakeElf({});
   file[EI_DATA] = ELFDATA2MSB;
-  EXPECT_THAT(Read(file).error().message(), HasSubstr("other byte order"));
+  EXPECT_THAT(Read(file).error().message(), HasSubstr("opposite byte order"));
 }
 
 TEST_F(ElfTest, RefusesAFileThatIsCutShortWhereverThatIs) {

@@ -15,7 +15,7 @@ TEST(FolderInstance, IsAnotherOneOnceTheFolderWasMadeAgain) {
   const std::string first = FolderInstance(folder / "module");
   EXPECT_NE(first, "");
   folder.Write("module/version", "2");
-  EXPECT_EQ(FolderInstance(folder / "module"), first) << "what changes in it does not count";
+  EXPECT_EQ(FolderInstance(folder / "module"), first) << "changes inside the folder do not matter";
   std::filesystem::remove_all(folder / "module");
   EXPECT_EQ(FolderInstance(folder / "module"), "");
   folder.Write("module/version", "1");

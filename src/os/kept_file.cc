@@ -23,8 +23,8 @@ void SetAside(const std::string& path, std::string_view what, const base::Error&
   const bool newer = why.code() == base::Code::kFailedPrecondition;
   const std::string aside = path + (newer ? ".newer" : ".damaged");
   base::Log(base::kWarn,
-            std::string(what) +
-                (newer ? " is of a newer version and set aside" : " is damaged and set aside"),
+            std::string(what) + (newer ? " was written by a newer version and was set aside"
+                                       : " is damaged and was set aside"),
             {{"why", why.message()}, {"kept as", aside}});
   (void)std::rename(path.c_str(), aside.c_str());
 }
@@ -35,7 +35,7 @@ base::Status CheckKeptVersion(base::MapReader& reader, std::string_view file, in
   if (!version || *version <= known) return {};
   return base::Error(base::Code::kFailedPrecondition,
                      std::string(file) + " was written by a newer Penstock (format " +
-                         std::to_string(*version) + ", this one knows " + std::to_string(known) +
+                         std::to_string(*version) + ", this one reads " + std::to_string(known) +
                          "): run that version, or start with another --state-dir");
 }
 
@@ -85,9 +85,9 @@ struct KeptFile::State : std::enable_shared_from_this<State> {
     ended = true;
     if (!writing && !dirty) return;
     const std::unique_lock lock(disk, kLongestWait);
-    const base::Status written = lock.owns_lock()
-                                     ? WriteText(text, version)
-                                     : base::Error(base::Code::kUnavailable, "the disk hangs");
+    const base::Status written =
+        lock.owns_lock() ? WriteText(text, version)
+                         : base::Error(base::Code::kUnavailable, "the disk does not respond");
     if (!written.ok())
       base::Log(base::kError, unwritten, {{"path", path}, {"why", written.error().message()}});
   }

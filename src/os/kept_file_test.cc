@@ -31,7 +31,7 @@ TEST_F(KeptFileTest, WritesOnTheOtherExecutorWhatWasKeptLast) {
   for (const char* text : {"one", "two", "three"}) file_->Keep(text);
   EXPECT_EQ(OnDisk(), "nothing");
   io_.RunUntilIdle();
-  EXPECT_EQ(OnDisk(), "one") << "the others came while it was under way";
+  EXPECT_EQ(OnDisk(), "one") << "the other texts came while the first was written";
   Settle();
   EXPECT_EQ(OnDisk(), "three");
 }
@@ -42,7 +42,7 @@ TEST_F(KeptFileTest, LeavesTheLastTextAtTheEndWhileAnOlderOneIsUnderWay) {
   file_.reset();
   EXPECT_EQ(OnDisk(), "two");
   Settle();
-  EXPECT_EQ(OnDisk(), "two") << "what was on its way comes too late";
+  EXPECT_EQ(OnDisk(), "two") << "the pending write comes too late";
 }
 
 TEST_F(KeptFileTest, WritesAtTheEndWhatTheOtherExecutorHasNotWritten) {

@@ -162,7 +162,7 @@ TEST(LdCache, RefusesWhatIsNoCache) {
 TEST(LdCache, RefusesTheOtherByteOrder) {
   std::string bytes = WriteLdCache({});
   bytes[28] ^= 1;
-  EXPECT_THAT(ReadLdCache(bytes).error().message(), HasSubstr("other byte order"));
+  EXPECT_THAT(ReadLdCache(bytes).error().message(), HasSubstr("opposite byte order"));
   bytes[28] = 0;  // glibc before 2.33 did not set the flags
   EXPECT_TRUE(ReadLdCache(bytes).ok());
 }
@@ -209,8 +209,8 @@ TEST(LdCache, NamesOfGlibcHwcapsFoldersAreFewAndShort) {
   EXPECT_TRUE(read(64, 9).ok());
   EXPECT_THAT(read(65, 9).error().message(), HasSubstr("more than 64 glibc-hwcaps folders"));
   EXPECT_THAT(read(1, 300).error().message(), HasSubstr("303 bytes"));
-  EXPECT_THAT(read(1, 250, 65'000).error().message(), HasSubstr("its names come to more than"))
-      << "each entry has a copy";
+  EXPECT_THAT(read(1, 250, 65'000).error().message(), HasSubstr("its names have more than"))
+      << "each entry has its own copy";
 }
 
 TEST(LdCache, ComparesNamesAsLdSoDoes) {

@@ -30,7 +30,7 @@ base::Result<void*> Open(const std::string& path) {
 
 base::Result<Library> Library::Load(const std::string& path) {
   // dlopen("") would open this program itself.
-  if (path.empty()) return Error(Code::kInvalidArgument, "a library without a name");
+  if (path.empty()) return Error(Code::kInvalidArgument, "the library has no name");
   ASSIGN(void* handle, Open(path));
   return Library(handle, path, UniqueFd());
 }

@@ -92,7 +92,7 @@ base::Status Remove(const std::string& path, const struct stat& file) {
 }
 
 Error HeldError(const std::string& path, const struct stat& file) {
-  std::string holder = "a process that cannot be seen from here";
+  std::string holder = "a process that is not visible from here";
   if (const auto pid = NamedIn(path); pid && HasLock(*pid, file))
     holder = "process " + std::to_string(*pid);
   return Error(Code::kAlreadyExists, path + " is held by " + holder);
@@ -104,7 +104,7 @@ base::Result<UniqueFd> TryLock(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | kFlags, kMode));
   if (!fd) return ErrnoError(errno, "open " + path);
   struct stat file {};
-  if (::fstat(fd.get(), &file) != 0) return ErrnoError(errno, "look at " + path);
+  if (::fstat(fd.get(), &file) != 0) return ErrnoError(errno, "stat " + path);
   const bool open_to_others = OthersCanOpen(file);
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
@@ -123,8 +123,9 @@ base::Result<UniqueFd> Lock(const std::string& path) {
   UniqueFd fd;
   for (int tries = 0; !fd && tries < kMostTries; ++tries) { ASSIGN(fd, TryLock(path)); }
   if (!fd)
-    return Error(Code::kUnavailable,
-                 path + " is replaced again and again, or its folder's file system keeps no modes");
+    return Error(
+        Code::kUnavailable,
+        path + " is replaced repeatedly, or its folder's file system does not store file modes");
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (::ftruncate(fd.get(), 0) != 0 ||
       ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
@@ -137,9 +138,9 @@ base::Result<struct stat> LookAtHeld(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | kFlags));
   if (!fd) return ErrnoError(errno, "open " + path);
   if (::flock(fd.get(), LOCK_SH | LOCK_NB) == 0)
-    return Error(Code::kNotFound, "nobody holds " + path);
+    return Error(Code::kNotFound, "no process holds " + path);
   struct stat file {};
-  if (::fstat(fd.get(), &file) != 0) return ErrnoError(errno, "look at " + path);
+  if (::fstat(fd.get(), &file) != 0) return ErrnoError(errno, "stat " + path);
   return file;
 }
 
@@ -164,7 +165,7 @@ base::Result<LockHolder> LockFile::Holder(const std::string& path) {
   auto pidfd = OpenPidfd(pid.value_or(0));
   if (!pid || !pidfd.ok() || !HasLock(*pid, file))
     return Error(Code::kFailedPrecondition,
-                 path + " is held by a process that cannot be seen from here");
+                 path + " is held by a process that is not visible from here");
   return LockHolder{*pid, *std::move(pidfd), ProgramName(*pid)};
 }
 

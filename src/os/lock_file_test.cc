@@ -63,7 +63,7 @@ TEST_F(LockFileTest, ReplacesAFileThatOthersCanOpen) {
   ASSERT_TRUE(lock.ok()) << lock.error().message();
   EXPECT_EQ(Look().st_mode & 07777, 0600u);
   EXPECT_EQ(::flock(kept.get(), LOCK_EX | LOCK_NB), 0)
-      << "what somebody has kept open is another file";
+      << "a file that another process keeps open is a different one";
   EXPECT_EQ(LockFile::Take(path_).error().code(), Code::kAlreadyExists);
 }
 

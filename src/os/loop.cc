@@ -57,7 +57,7 @@ struct Loop::State {
     event.events = EPOLLIN;
     event.data.u64 = kWake;
     if (epoll && wake && ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) == 0) return;
-    base::Log(base::kError, "no event loop can be made",
+    base::Log(base::kError, "cannot create an event loop",
               {{"error", base::ErrnoError(errno, "epoll").message()}});
     std::abort();
   }

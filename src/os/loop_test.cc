@@ -200,7 +200,7 @@ TEST(Loop, StopsFromItsOwnFunction) {
     stopping.set_value();
   });
   ASSERT_EQ(stopping.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready)
-      << "it does not wait for itself";
+      << "the loop does not wait for itself";
   loop.Stop();  // joins
   EXPECT_FALSE(ran_on);
 }
@@ -228,7 +228,7 @@ TEST(Loop, StopsFromOutsideAfterTheFunctionThatRuns) {
 TEST(Loop, SaysForHowLongItHasBeenBusy) {
   base::FakeClock clock;
   Loop loop("test", clock);
-  EXPECT_EQ(loop.Busy(), base::Duration::zero()) << "before it runs";
+  EXPECT_EQ(loop.Busy(), base::Duration::zero()) << "the loop does not run yet";
   std::promise<void> began, may_end, idle;
   loop.Start();
   loop.Post([&] {
@@ -263,14 +263,14 @@ TEST(Loop, IsLeftAloneWhereWhatRunsDoesNotEnd) {
   }
   may_end.set_value();
   EXPECT_EQ(destroyed.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready)
-      << "its thread ends in peace";
+      << "the thread of the loop exits cleanly";
 }
 
 TEST(Loop, IsStoppedWithinTheTimeWhereItCan) {
   Loop loop("test");
   loop.Start();
   EXPECT_TRUE(loop.StopWithin(std::chrono::seconds(60)));
-  EXPECT_TRUE(loop.StopWithin(milliseconds(0))) << "it has stopped already";
+  EXPECT_TRUE(loop.StopWithin(milliseconds(0))) << "the loop has already stopped";
 }
 
 TEST(Loop, FollowsAClockThatIsTurned) {

@@ -54,7 +54,7 @@ TEST(MachineFacts, AreReadFromTheMachinesFiles) {
   EXPECT_EQ(facts.multithreading, true);
   ASSERT_THAT(facts.pci, SizeIs(2));
   EXPECT_EQ(facts.pci[0].address, "0000:00:00.0");
-  EXPECT_EQ(facts.pci[0].config, "") << "only of accelerators";
+  EXPECT_EQ(facts.pci[0].config, "") << "read for accelerators only";
   EXPECT_EQ(facts.pci[1].vendor, 0x10de);
   EXPECT_EQ(facts.pci[1].device, 0x20b0);
   EXPECT_EQ(facts.pci[1].class_code, 0x030200u);

@@ -49,16 +49,17 @@ constexpr bool kSanitized = false;
 #endif
 
 TEST(SystemCalls, ThoseThatAreAllowedAreMade) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer makes calls of its own";
+  if (kSanitized) GTEST_SKIP() << "sanitizers make system calls of their own";
   EXPECT_EQ(Confined([] { ::getppid(); }), std::pair(std::string(), 0));
 }
 
 TEST(SystemCalls, AnyOtherEndsTheProcessWithAMessage) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer makes calls of its own";
+  if (kSanitized) GTEST_SKIP() << "sanitizers make system calls of their own";
   for (const int call : {SYS_socket, SYS_execve, SYS_clone, SYS_getuid}) {
     const auto [said, status] = Confined([call] { ::syscall(call, 0, 0, 0, 0, 0); });
-    EXPECT_THAT(said, HasSubstr("some-program: ended, because it is not to make system call " +
-                                std::to_string(call) + ";"));
+    EXPECT_THAT(said,
+                HasSubstr("some-program: ended, because it is not permitted to make system call " +
+                          std::to_string(call) + ";"));
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
   }
 }
@@ -112,7 +113,7 @@ TEST(SystemCalls, OnesThatMakeNamespacesAreDeniedAndThreadsAndProcessesStartAllT
 #if defined(__x86_64__)
 TEST(SystemCalls, NeitherAreThoseOfX32) {
   EXPECT_THAT(Confined([] { ::syscall(0x40000000 | SYS_getppid); }).first,
-              HasSubstr("is not to make system call"));
+              HasSubstr("is not permitted to make system call"));
 }
 #endif
 

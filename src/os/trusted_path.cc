@@ -65,7 +65,7 @@ class Walk {
     const int raw = place.fd.get();
     places_.push_back(std::move(place));
     if (::fstat(raw, &places_.back().status) != 0)
-      return ErrnoError(errno, "look at " + root_ + Below());
+      return ErrnoError(errno, "stat " + root_ + Below());
     return CheckOwner(places_.back().status, root_ + Below());
   }
 
@@ -88,9 +88,9 @@ class Walk {
     const UniqueFd link = std::move(places_.back().fd);
     places_.pop_back();
     struct statfs system {};
-    if (::fstatfs(link.get(), &system) != 0) return ErrnoError(errno, "look at " + path);
+    if (::fstatfs(link.get(), &system) != 0) return ErrnoError(errno, "stat " + path);
     if (system.f_type == PROC_SUPER_MAGIC)
-      return Error(Code::kPermissionDenied, path + " is a link of /proc, which is no path");
+      return Error(Code::kPermissionDenied, path + " is a link of /proc, which is not a path");
     if (++links_ > kMostLinks) return ErrnoError(ELOOP, "open " + path);
     std::string target(4096, '\0');
     const ssize_t length = ::readlinkat(link.get(), "", target.data(), target.size());
@@ -121,9 +121,9 @@ base::Status CheckOwner(const struct stat& status, const std::string& what) {
   if (S_ISLNK(status.st_mode) || S_ISSOCK(status.st_mode)) return {};
   if (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0) return {};
   if ((status.st_mode & S_IWOTH) != 0)
-    return Error(Code::kPermissionDenied, what + " can be written by everybody");
+    return Error(Code::kPermissionDenied, what + " is writable by everyone");
   if ((status.st_mode & S_IWGRP) != 0)
-    return Error(Code::kPermissionDenied, what + " can be written by its group");
+    return Error(Code::kPermissionDenied, what + " is writable by its group");
   return {};
 }
 

@@ -50,8 +50,8 @@ TEST_F(TrustedPathTest, WhatOthersCanWriteToIsRefusedWhereverItIs) {
       const auto opened = OpenTrusted("/", file_);
       ASSERT_FALSE(opened.ok()) << open;
       EXPECT_EQ(opened.error().code(), Code::kPermissionDenied);
-      EXPECT_EQ(opened.error().message(), folder_ / open + " can be written by " +
-                                              (mode == 0775 ? "its group" : "everybody"));
+      EXPECT_EQ(opened.error().message(),
+                folder_ / open + " is writable by " + (mode == 0775 ? "its group" : "everyone"));
     }
     Mode(open, 0755);
   }
@@ -64,7 +64,7 @@ TEST_F(TrustedPathTest, AFolderOfAllWithTheStickyBitKeepsWhatIsOurs) {
 }
 
 TEST_F(TrustedPathTest, WhatBelongsToSomeoneElseIsRefused) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  if (::geteuid() != 0) GTEST_SKIP() << "changing the owner of a file requires root";
   folder_.Link("link", "a/b/file");
   for (const std::string given : {"a", "a/b/file", "link"}) {
     ASSERT_EQ(::lchown((folder_ / given).c_str(), 12345, 12345), 0);
@@ -86,7 +86,7 @@ TEST_F(TrustedPathTest, LinksAreFollowedAndWhereTheyLeadIsLookedAtToo) {
   EXPECT_EQ(OpenTrusted("/", folder_ / "folder/file")->path, file_);
   Mode("a", 0777);
   for (const std::string link : {"relative", "absolute", "folder/file"})
-    EXPECT_THAT(Error(folder_ / link), HasSubstr("a can be written"));
+    EXPECT_THAT(Error(folder_ / link), HasSubstr("a is writable"));
 }
 
 TEST_F(TrustedPathTest, NothingLeadsOutOfTheRoot) {

@@ -99,11 +99,11 @@ ConditionReport ConfigurationApplied(const Report& report) {
             .reason = "Refused",
             .message = RefusalOf(configuration)};
   if (!configuration.not_yet.empty())
-    return {
-        .type = "ConfigurationApplied",
-        .status = true,
-        .reason = "AppliedInPart",
-        .message = configuration.origin + "; not yet: " + base::Join(configuration.not_yet, ", ")};
+    return {.type = "ConfigurationApplied",
+            .status = true,
+            .reason = "AppliedInPart",
+            .message = configuration.origin +
+                       "; not in force yet: " + base::Join(configuration.not_yet, ", ")};
   if (!configuration.remarks.empty())
     return {.type = "ConfigurationApplied",
             .status = true,

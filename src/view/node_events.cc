@@ -33,14 +33,14 @@ bool HasDriver(const Report& report, const std::string& vendor) {
 NodeEvent EventOf(const DeviceReport& device, const std::string& before) {
   const std::string why = device.health_reason.empty() ? "" : ": " + device.health_reason;
   if (device.health_state == "unhealthy")
-    return {true, "DeviceUnhealthy", Cut(Name(device) + " cannot be used" + why)};
+    return {true, "DeviceUnhealthy", Cut(Name(device) + " is unhealthy" + why)};
   if (device.health_state == "gone")
     return {true, "DeviceGone", Cut(Name(device) + " is gone" + why)};
   if (before == "gone") return {false, "DeviceBack", Name(device) + " is back"};
   const std::string relapses =
       device.relapses == 0 ? "" : ", after " + std::to_string(device.relapses) + " relapses";
   return {false, "DeviceRecovered",
-          Name(device) + " looked well for its probation and can be used again" + relapses};
+          Name(device) + " passed its probation without faults and is healthy again" + relapses};
 }
 
 }  // namespace
@@ -81,10 +81,10 @@ void ReportEvents::Drivers(const Report& now, std::vector<NodeEvent>& events) {
     known->second = vendor.driver;
     if (vendor.driver.empty()) {
       events.push_back({true, "DriverMissing",
-                        Cut("the driver of " + vendor.vendor + " is not there: " + vendor.reason)});
+                        Cut("the driver of " + vendor.vendor + " is missing: " + vendor.reason)});
     } else {
       events.push_back({false, "DriverLoaded",
-                        "the driver of " + vendor.vendor + " is there, version " + vendor.driver});
+                        "the driver of " + vendor.vendor + " is loaded, version " + vendor.driver});
     }
   }
 }
@@ -113,7 +113,7 @@ void ReportEvents::Allocators(const Report& now, std::vector<NodeEvent>& events)
     } else {
       events.push_back(
           {false, "KubeletDoorOpen",
-           "the kubelet is served by us from now on: " + base::Join(allocator.resources, ", ")});
+           "this agent now serves the kubelet: " + base::Join(allocator.resources, ", ")});
     }
   }
 }
@@ -159,8 +159,8 @@ void ReportEvents::Configuration(const Report& now, std::vector<NodeEvent>& even
                          : NodeEvent{false, "ConfigurationAppliedWithRemarks",
                                      Cut(in_force + "; " + base::Join(after.remarks, "; "))});
   } else {
-    events.push_back(
-        {true, "ConfigurationRefused", Cut(RefusalOf(after) + "; what was in force stays")});
+    events.push_back({true, "ConfigurationRefused",
+                      Cut(RefusalOf(after) + "; the previous configuration stays in force")});
   }
 }
 

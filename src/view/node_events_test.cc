@@ -53,7 +53,7 @@ TEST_F(ReportEventsTest, ADeviceFallsIllAndRecovers) {
   report_.devices[1].health_state = "unhealthy";
   report_.devices[1].health_reason = "XID 79";
   EXPECT_THAT(Next(), ElementsAre("Warning DeviceUnhealthy"));
-  EXPECT_EQ(message_, "NVIDIA A100 1, GPU-1 cannot be used: XID 79");
+  EXPECT_EQ(message_, "NVIDIA A100 1, GPU-1 is unhealthy: XID 79");
   EXPECT_THAT(Next(), IsEmpty());
   report_.devices[1].health_state = "unknown";
   EXPECT_THAT(Next(), IsEmpty());
@@ -104,11 +104,12 @@ TEST_F(ReportEventsTest, AConfigurationIsAppliedOrRefused) {
   report_.configuration.problem = "line 3: unknown key";
   report_.configuration.problem_origin = "ConfigMap x/y, key z";
   EXPECT_THAT(Next(), ElementsAre("Warning ConfigurationRefused"));
-  EXPECT_EQ(message_, "ConfigMap x/y, key z: line 3: unknown key; what was in force stays");
+  EXPECT_EQ(message_,
+            "ConfigMap x/y, key z: line 3: unknown key; the previous configuration stays in force");
   report_.configuration = {.origin = "ConfigMap x/y, key z", .since = "2026-11-21T03:42:00.000Z"};
   EXPECT_THAT(Next(), ElementsAre("Normal ConfigurationApplied"));
   report_.configuration.since = "2026-11-21T03:43:00.000Z";
-  EXPECT_THAT(Next(), ElementsAre("Normal ConfigurationApplied")) << "an edit of the same key";
+  EXPECT_THAT(Next(), ElementsAre("Normal ConfigurationApplied")) << "the same key was edited";
   report_.configuration.remarks = {"flags.x: is passed over", "sharing.y: is passed over"};
   EXPECT_THAT(Next(), ElementsAre("Normal ConfigurationAppliedWithRemarks"));
   EXPECT_EQ(message_,
@@ -139,13 +140,13 @@ TEST_F(ReportEventsTest, ARecoveryReportsHowOftenItWasNone) {
   Next();
   report_.devices[1].probation_until = "2026-11-21T04:00:00.000Z";
   report_.devices[1].health_reason = "looks well, and is on probation";
-  EXPECT_THAT(Next(), IsEmpty()) << "not used again yet";
+  EXPECT_THAT(Next(), IsEmpty()) << "the device is not healthy yet";
   report_.devices[1].health_state = "healthy";
   report_.devices[1].relapses = 3;
   EXPECT_THAT(Next(), ElementsAre("Normal DeviceRecovered"));
-  EXPECT_EQ(
-      message_,
-      "NVIDIA A100 1, GPU-1 looked well for its probation and can be used again, after 3 relapses");
+  EXPECT_EQ(message_,
+            "NVIDIA A100 1, GPU-1 passed its probation without faults and is healthy again, after "
+            "3 relapses");
 }
 
 TEST_F(ReportEventsTest, AServerThatStartsIsNoTroubleAndOneThatDiesIsReportedOnce) {

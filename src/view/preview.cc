@@ -84,8 +84,8 @@ void AddWaits(const Preview& before, const Preview& after, const PreviewNode& no
     } else if (was->second.shape != will->second.shape ||
                was->second.resource != will->second.resource) {
       remarks.push_back(held +
-                        " as it is offered now; that stays held, and keeps as much of it from "
-                        "being given out anew");
+                        " as it is offered now; that part stays held and cannot be allocated again "
+                        "until it is released");
     }
   }
 }

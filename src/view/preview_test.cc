@@ -92,9 +92,9 @@ TEST_F(PreviewTest, ShowsWhatSharingWouldMakeOfEachResourceAndWhoIsTouched) {
       ElementsAre(
           api::PlannedResource{"kubelet", "acme.com/gpu", 2, 0, Effect::kNow, {"pod ml/train-0"}},
           api::PlannedResource{"kubelet", "acme.com/gpu.shared", 0, 8, Effect::kNow, {}}));
-  EXPECT_THAT(plan.remarks, ElementsAre("GPU 0 (G0) is held by pod ml/train-0 as it is offered "
-                                        "now; that stays held, and keeps as much of it "
-                                        "from being given out anew"));
+  EXPECT_THAT(plan.remarks,
+              ElementsAre("GPU 0 (G0) is held by pod ml/train-0 as it is offered now; that part "
+                          "stays held and cannot be allocated again until it is released"));
   EXPECT_THAT(plan.labels,
               Contains(testing::Field(&api::PlannedLabel::key, "acme.com/gpu.shares")));
 }

@@ -79,7 +79,7 @@ std::vector<api::HolderReport> HoldersOfRemoved(const node::inventory::Snapshot&
                        [&slot](const auto& entry) { return entry.replaced_id == slot.device; });
       api::HolderReport& holder = holders.emplace_back(HolderOf(lease, slot, -1));
       holder.note = slot.device + (successor == inventory.devices.end()
-                                       ? " is not there (any more)"
+                                       ? " is no longer present"
                                        : " was replaced by " + successor->facts->id);
     }
   }

@@ -88,11 +88,12 @@ TEST(MakeReport, ReportsWhatAAllocatorKeepsBackWhereNothingElseIsInTheWay) {
   Fixture fixture;
   fixture.assignments["GPU-1"].reason = "MPS is not for it";
   fixture.context.withheld = [] {
-    return std::map<std::string, std::string>{{"GPU-0", "no CDI specification names it yet"},
-                                              {"GPU-1", "no CDI specification names it yet"}};
+    return std::map<std::string, std::string>{
+        {"GPU-0", "no CDI specification names this device yet"},
+        {"GPU-1", "no CDI specification names this device yet"}};
   };
   const api::Report report = fixture.Make();
-  EXPECT_EQ(report.devices[0].withheld, "no CDI specification names it yet");
+  EXPECT_EQ(report.devices[0].withheld, "no CDI specification names this device yet");
   EXPECT_EQ(report.devices[0].free, 0);
   EXPECT_EQ(report.devices[1].withheld, "MPS is not for it");
   EXPECT_EQ(report.devices[2].withheld, "");
@@ -193,7 +194,7 @@ TEST(MakeReport, ReportsWhoHoldsADeviceThatIsNotThereAnyMore) {
   ASSERT_EQ(report.removed.size(), 2u);
   EXPECT_EQ(report.removed[0].note, "GPU-old was replaced by GPU-1");
   EXPECT_EQ(report.removed[0].index, -1);
-  EXPECT_EQ(report.removed[1].note, "GPU-lost is not there (any more)");
+  EXPECT_EQ(report.removed[1].note, "GPU-lost is no longer present");
   EXPECT_EQ(report.devices[0].holders.size(), 1u);
 }
 

@@ -89,14 +89,15 @@ TEST(MakeSamples, JoinsProcessesWithTheirHolders) {
   ASSERT_THAT(processes, SizeIs(3));
   EXPECT_EQ(processes[0].pid, 11);
   EXPECT_EQ(processes[0].pod, "lease-a-pod");
-  EXPECT_EQ(processes[0].command, "python train.py") << "its own, not the holder's";
+  EXPECT_EQ(processes[0].command, "python train.py")
+      << "the command of the process, not of the holder";
   EXPECT_EQ(processes[0].user, "ann");
   EXPECT_EQ(processes[0].compute, 0.25);
   EXPECT_EQ(processes[0].memory_bytes, 100u << 20);
   EXPECT_EQ(processes[1].pid, 12);
-  EXPECT_EQ(processes[1].kind, "") << "nobody knows yet";
+  EXPECT_EQ(processes[1].kind, "") << "the kind is not known yet";
   EXPECT_EQ(processes[1].device, "G0");
-  EXPECT_EQ(processes[2].pid, 0) << "it holds the device and has no process there";
+  EXPECT_EQ(processes[2].pid, 0) << "it holds the device without a process on it";
   EXPECT_EQ(processes[2].lease, "lease-b");
 }
 

@@ -106,7 +106,7 @@ def test_a_cluster_without_the_policy_is_told_what_a_stolen_token_is_good_for(ch
         return " ".join(done.stdout.partition("NOTES:")[2].split())
 
     without = notes(**{"penstock.admissionPolicy": False})
-    assert "not held to its own node" in without and "labels and taints of all nodes (penstock.labels.node=off" in without
+    assert "not limited to its own node" in without and "labels and taints of all nodes (penstock.labels.node=off" in without
     assert "penstock.nodeStatus=false" in without
     assert "taints" not in notes(**{"penstock.admissionPolicy": False, "penstock.labels.node": "off", "penstock.nodeStatus": False})
     assert "own node" not in notes(**{"penstock.admissionPolicy": True})

@@ -100,7 +100,7 @@ def test_an_existing_map_of_counters_is_mounted_under_its_key(chart):
     assert yaml.safe_load(things.node_config())["telemetry"]["countersFile"] == "/etc/penstock-counters/dcgm-metrics.csv"
     assert {"name": "counters", "configMap": {"name": "theirs"}} in things.pod()["volumes"]
     both = {"penstock.telemetry.counters": CSV, "penstock.telemetry.countersConfigMap": "theirs"}
-    assert "give one of them" in chart.refusal(values=both)
+    assert "set only one of them" in chart.refusal(values=both)
 
 
 def test_telemetrys_values_are_in_the_agents_configuration_which_it_takes(chart, programs, tmp_path):

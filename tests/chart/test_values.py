@@ -122,7 +122,7 @@ def test_mps_without_a_privileged_container_is_refused(chart, tmp_path, values):
         assert remedy in said and ("config.map.a" in said or "penstock.config" in said)
         assert "and penstock.mps.enabled is false" in chart.notes(tmp_path, values={**shared, **values, "penstock.mps.enabled": False})
     named = chart.notes(tmp_path, values={"config.name": "theirs", **values})
-    assert "ConfigMap theirs shares by MPS are offered nowhere" in named and remedy in named
+    assert "ConfigMap theirs shares by MPS are not offered" in named and remedy in named
 
 
 def test_what_shares_by_time_slicing_alone_is_taken_in_every_form(chart, tmp_path):
@@ -214,11 +214,11 @@ def test_labels_without_a_device_plugin_and_the_other_way_round(chart):
     ({"deviceListStrategy": "envvars"}, "deviceListStrategy"),
     ({"nvidiaDriverRoot": "run/nvidia"}, "nvidiaDriverRoot"),
     ({"legacyDaemonsetAPI": True}, "was removed in Kubernetes 1.16"),
-    ({"namespace": "x"}, "say --namespace"),
-    ({"config": {"name": "x", "map": {"a": "version: v1"}}}, "give one of them"),
-    ({"config": {"map": {"a": "version: v1", "b": "version: v1"}}}, "nothing says which of them"),
+    ({"namespace": "x"}, "use --namespace"),
+    ({"config": {"name": "x", "map": {"a": "version: v1"}}}, "set only one of them"),
+    ({"config": {"map": {"a": "version: v1", "b": "version: v1"}}}, "none of them is selected"),
     ({"config": {"map": {"a": "version: v1"}, "default": "c"}}, 'has no key "c"; it has a'),
-    ({"config": {"map": {"a": "version: [v1"}}}, "config.map.a is no YAML"),
+    ({"config": {"map": {"a": "version: [v1"}}}, "config.map.a is not YAML"),
 ], ids=json.dumps)
 def test_a_wrong_value_is_refused_by_its_name(chart, values, words):
     assert words in chart.refusal(values=values)

@@ -129,7 +129,9 @@ def test_leases_health_and_moves_are_taken_over(taken_over):
     devices = node.report()["devices"]
     assert devices[facts["moved"]]["door"] == ""
     unwell = devices[facts["unwell"]["index"]]["health"]
-    assert unwell["state"] == "unhealthy" and unwell["reason"] == facts["unwell"]["reason"]
+    assert unwell["state"] == "unhealthy"
+    # The advice after the semicolon is the running agent's own.
+    assert unwell["reason"].split(";")[0] == facts["unwell"]["reason"].split(";")[0]
     assert not list(node.state_dir.glob("*.damaged"))
 
 
@@ -250,7 +252,7 @@ def test_programs_that_speak_the_old_protocol_get_what_they_got(version, home, r
             asked = json.dumps(old.get("request", old.get("read")))
             if "sharings" in asked:  # refused by 0.1.0; since then passed over, as by NVIDIA's plugin
                 [remark] = [line for line in new["answers"][0]["remarks"] if "sharings" in line]
-                assert "sharings: is not known" in remark, remark
+                assert "sharings: is unknown" in remark, remark
                 continue
             missed += differences(old.get("answers", []), new.get("answers", []),
                                   f"{number}: {asked}")

@@ -57,14 +57,14 @@ KEYS = ["name", "replicas", "rename", "devices", "mps", "timeSlicing", "extra", 
 # after its parser, and what cannot be honoured.
 STRICTER = re.compile("|".join([
     r"must be an absolute path$", r"outside of 1 to 100000$",
-    r"never counts, because .* stands before it",
+    r"never takes effect, because .* comes before it",
     r"is none of (none, single, mixed|uuid, index|envvar, volume-mounts, cdi-annotations, cdi-cri)",
     r"is none of auto, nvml, tegra, vfio", r"names no strategy$",
     r"an item is .* where a string is expected$", r"is empty; write \"\*\" to mean all$",
-    r"has no value$", r"an item is no device: write an index"]))
+    r"has no value$", r"an item is not a device: write an index"]))
 # What `penstock config check` refuses beyond that.
 STRICT = re.compile("|".join([STRICTER.pattern, r"unknown key", r"belongs here", r"knows no strategies either",
-                              r"is there twice", r"is missing$", r"(anchors|aliases) .* are not read here", r"is a boolean .* put it in quotes$",
+                              r"is (there|given) twice", r"is missing$", r"(anchors|aliases) .* are not supported", r"is a boolean .* put it in quotes$",
                               r"is an integer .* put it in quotes$", r"more than one document", r"where a boolean is expected"]))
 # What their parser refuses and we take: devices with one replica are not shared, and a list of
 # channels may be a string as in the environment.

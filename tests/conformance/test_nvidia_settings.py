@@ -40,7 +40,7 @@ def outcome(request, tmp_path):
         done = subprocess.run([penstock, "migrate", "--manifests", file, "-o", "json"], capture_output=True, text=True, timeout=60)
         plan = json.loads(done.stdout)
         said = {kind: [line for line in plan[kind] if line.startswith("DaemonSet d: ")] for kind in ("problems", "notYet", "remarks")}
-        if any("is none of the plugin's settings" in line for line in said["remarks"]):
+        if any("is not a setting of the plugin" in line for line in said["remarks"]):
             return "unknown"
         return "refused" if said["problems"] else "not yet" if said["notYet"] else "remark" if said["remarks"] else "the same"
     return outcome

@@ -466,7 +466,7 @@ TEST_P(ApiServer, NamesTheUserAndTheRightWhereSomethingIsForbidden) {
   };
   const std::string user = "User \"penstock\" cannot ",
                     cluster = " in API group \"\" at the cluster scope";
-  const std::string rule = "the RBAC rule that is missing: {apiGroups: [\"\"], resources: [\"nodes";
+  const std::string rule = "missing RBAC rule: {apiGroups: [\"\"], resources: [\"nodes";
   EXPECT_THAT(
       forbidden(List(kNodes, "", {{"limit", "500"}, {"resourceVersion", "0"}})),
       AllOf(StartsWith("PERMISSION_DENIED: GET /api/v1/nodes: nodes is forbidden: " + user +

@@ -423,7 +423,7 @@ TEST_P(KubeletContract, RemovesAllSocketsWhenItStartsAndLeavesItsOwnWhenItIsKill
   ASSERT_EQ(before.size(), 2u);
   kubelet_->Kill();
   EXPECT_EQ(Sockets(), before);
-  EXPECT_TRUE(plugin_.WaitFor(Phase::kWaitingForKubelet, "nobody answers"));
+  EXPECT_TRUE(plugin_.WaitFor(Phase::kWaitingForKubelet, "no kubelet answers"));
   std::ofstream(folder_ / "kubelet/device-plugins/file").close();
   kubelet_->Start();
   EXPECT_TRUE(Has({2, 2})) << plugin_.last().reason;

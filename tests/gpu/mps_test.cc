@@ -129,7 +129,7 @@ TEST(RealMps, HoldsTheLimitOfAShareCountsItsClientsAndIsTakenOver) {
   EXPECT_TRUE(service->WaitFor(
       gpu->id, [](const SharedDevice& now) { return now.ready && now.clients == 1; }));
   service->Want({});
-  EXPECT_TRUE(service->WaitUntilNot(gpu->id, "ends with its last client"));
+  EXPECT_TRUE(service->WaitUntilNot(gpu->id, "exits with its last client"));
   fits.End();
   EXPECT_TRUE(service->WaitUntilEmpty());
 }

@@ -110,8 +110,8 @@ def test_down_ends_no_bystander_whose_pid_stands_in_the_file(node, started):
     started.append(bystander)
     hold(old_lock(node, bystander.pid), started)
     refused = down(node)
-    assert refused.returncode == 1 and "has ended" not in refused.stdout, refused.stdout
-    assert "cannot be seen from here" in refused.stderr and bystander.poll() is None
+    assert refused.returncode == 1 and "has stopped" not in refused.stdout, refused.stdout
+    assert "is not visible from here" in refused.stderr and bystander.poll() is None
     # Nor one that has the lock, and is no agent.
     started[1].kill()
     started[1].wait()
@@ -119,7 +119,7 @@ def test_down_ends_no_bystander_whose_pid_stands_in_the_file(node, started):
         holder = subprocess.Popen(["flock", "--exclusive", "--no-fork", lock.name, "sleep", "1000"])
         started.append(holder)
         print(holder.pid, file=lock)
-    wait_until(lambda: "is no agent" in down(node).stderr, "the holder to have it", every=0.2)
+    wait_until(lambda: "is not an agent" in down(node).stderr, "the holder to have it", every=0.2)
     assert holder.poll() is None and bystander.poll() is None
 
 
@@ -136,7 +136,7 @@ def contained(node):
 def test_down_ends_an_agent_of_another_pid_namespace_and_waits_for_its_end(node, contained):
     assert (node.run_dir / "agent.lock").read_text() == "1\n"
     done = down(node)
-    assert done.returncode == 0 and "(in another pid namespace) has ended" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "(in another pid namespace) has stopped" in done.stdout, done.stdout + done.stderr
     assert not os.path.exists(f"/proc/{contained}/fd/0"), "it has"
 
 
@@ -144,7 +144,7 @@ def test_down_does_not_say_that_an_agent_of_another_pid_namespace_has_ended_whil
     os.kill(contained, signal.SIGSTOP)
     try:
         done = down(node)
-        assert done.returncode == 1 and "has ended" not in done.stdout, done.stdout
+        assert done.returncode == 1 and "has stopped" not in done.stdout, done.stdout
         assert "another pid namespace" in done.stderr and alive(contained), done.stderr
     finally:
         os.kill(contained, signal.SIGCONT)

@@ -104,7 +104,7 @@ def test_root_executes_nothing_of_a_process_that_calls_itself_kubelet(request, a
     attacker.put_a_script_at(program)
     done = configure(request, attacker)
     assert done.returncode != 0 and not attacker.mark.exists(), done.stdout + done.stderr
-    assert "no container engine runs here" in done.stderr or "is not taken for one of the machine's own" in done.stderr
+    assert "no suitable container engine is running" in done.stderr or "is not accepted as a process of the machine itself" in done.stderr
     # Also where an administrator was talked into it.
     named = configure(request, attacker, "--socket", engine)
     assert named.returncode != 0 and not attacker.mark.exists(), named.stdout + named.stderr
@@ -120,7 +120,7 @@ def test_the_doctor_says_which_engine_it_does_not_trust_and_why(request, attacke
         program = request.config.getoption("--programs").resolve() / "penstock"
         done = subprocess.run([program, "runtime", "doctor"], capture_output=True, text=True, timeout=PATIENCE)
         line = next((line for line in done.stdout.splitlines() if "/run/containerd/containerd.sock" in line), "")
-        assert line.startswith("unknown") and "is not asked" in line and f"{usual} belongs to user {ATTACKER}" in line, done.stdout + done.stderr
+        assert line.startswith("unknown") and "was not queried" in line and f"{usual} belongs to user {ATTACKER}" in line, done.stdout + done.stderr
     finally:
         shutil.rmtree(usual)
 
@@ -129,7 +129,7 @@ def test_the_agent_does_not_ask_an_engine_of_somebody_else(attacker, node):
     engine = attacker.home / "e.sock"
     attacker.start("kubelet", f"--container-runtime-endpoint=unix://{engine}", listen=engine)
     node.start_agent()
-    wait_until(lambda: "container engine not asked" in node.log(), "the agent to look for an engine", seen=node.log)
+    wait_until(lambda: "container engine not queried" in node.log(), "the agent to look for an engine", seen=node.log)
     assert str(engine) not in node.log()
     assert f"it runs as user {ATTACKER}" in node.log()
 
@@ -184,11 +184,11 @@ def test_a_thread_that_hangs_is_seen_by_probes_and_does_not_keep_the_agent_from_
     wait_until(lambda: hanging.hit, "the agent to read its configuration again")
     for path in ("/healthz", "/readyz"):
         status, why = wait_until(lambda: (seen := answer(node, path))[0] == 503 and seen, "the probe to fail", every=1, seen=node.log)
-        assert 'the thread "io" has not come back for' in why, why
+        assert 'thread "io" has not responded for' in why, why
     assert answer(node, "/metrics")[0] == 200, "the rest of the agent works"
     drain(systemd)
     assert not watchdog_is_fed(systemd, 3), "systemd is to end it"
     node.agent.terminate()
     assert node.agent.wait(PATIENCE) == 0, node.log()
-    assert "ending beside a thread that waits for a file" in node.log()
+    assert "exiting while a thread is blocked on a file" in node.log()
     hanging.close()

@@ -163,7 +163,7 @@ def test_a_lost_gpu_and_one_that_hangs_do_not_hide_the_others(machine):
     assert done.returncode == 0, done.stderr
     spec = json.loads(done.stdout)
     assert [name for name in names(spec) if name.isdigit()] == ["0", "1", "3", "4", "6", "7"]
-    assert "device 2 is left out" in done.stderr and "device 5 is left out" in done.stderr
+    assert "device 2 was skipped" in done.stderr and "device 5 was skipped" in done.stderr
     assert "/dev/nvidia5" not in nodes(edits(spec, "all"))
 
 
@@ -172,7 +172,7 @@ def test_wrong_words_are_refused_together_before_anything_is_asked(machine):
     done = t4.generate("--vendor", "_x", "--nvidia-cdi-hook-path", "no-such-hook")
     assert (done.returncode, done.stdout) == (2, "") and "_x/gpu" in done.stderr and "no-such-hook" in done.stderr
     assert t4.generate("--mode", "nvm").returncode == 2
-    assert "is no mode" in t4.generate(NVIDIA_CTK_CDI_GENERATE_MODE="nvm").stderr
+    assert "is not a mode" in t4.generate(NVIDIA_CTK_CDI_GENERATE_MODE="nvm").stderr
 
 
 def test_management_and_what_comes_with_gpus_are_modes(machine):

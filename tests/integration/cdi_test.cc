@@ -155,7 +155,7 @@ class Cdi : public ::testing::Test {
       EXPECT_TRUE(paths.insert(mount.container_path).second) << mount.container_path << " twice";
       struct stat about {};
       EXPECT_EQ(::lstat((host_ + mount.host_path).c_str(), &about), 0)
-          << mount.host_path << " is not there";
+          << mount.host_path << " does not exist";
       EXPECT_FALSE(S_ISLNK(about.st_mode)) << mount.host_path << " is a link";
       EXPECT_EQ(mount.container_path.find("/../"), std::string::npos);
       EXPECT_THAT(mount.options, ElementsAre("ro", "nosuid", "nodev", "rbind", "rprivate"))

@@ -292,7 +292,7 @@ TEST_F(CgroupTest, SaysWhichRightIsMissing) {
     if (::setuid(65534) != 0) ::_exit(1);
     const auto tree = CgroupTree::Open("penstock-test-unprivileged");
     const bool said = !tree.ok() && tree.error().code() == Code::kPermissionDenied &&
-                      tree.error().message().starts_with("no right to create");
+                      tree.error().message().starts_with("no permission to create");
     ::_exit(said ? 0 : 2);
   }
   EXPECT_EQ(Finish(pid), 0);

@@ -193,7 +193,7 @@ def test_shares_are_shown_and_counted(run, api):
     assert "3/6 free" in rows["gpu-1"] and "the mps server of nvidia.com/gpu is waiting: it has died" in rows["gpu-1"]
     explained = run("explain", "gpu-1")
     assert [line for line in explained.splitlines() if line.startswith(GPU)][0].split() == [GPU, "8", "8", "12", "10", "1", "0"]
-    assert "its shares are unusable" in explained
+    assert "its shares are advertised as unhealthy" in explained
     status = run("status", "gpu-1")
     assert "3/4 free" in status and "ISOLATION" in status and "it has died" in status
 
@@ -223,7 +223,7 @@ def test_what_the_cluster_lacks_is_said_with_what_to_do(run, api):
         wait_until(lambda: api.get(STATES) is api.get("/apis/penstock.io/v1alpha1") is None,
                    "the kind to be gone")
         assert "install the chart" in run("nodes", code=1)
-        assert "no kind NodeState" in run("explain", "gpu-1")
+        assert "not have the kind NodeState" in run("explain", "gpu-1")
     finally:
         wait_until(lambda: api.get(f"{DEFINITIONS}/nodestates.penstock.io") is None,
                    "the definition to be gone")
@@ -287,8 +287,8 @@ def test_cleanup_takes_away_what_is_ours_alone_and_is_done_then(run, api):
     assert api.get(f"{NODES}/gpu-1")["metadata"]["labels"] == {
         "kubernetes.io/hostname": "gpu-1", "both": "x", "zone": "a"}
     assert not api.names(STATES) and api.names(FEATURES) == ["nvidia-features-for-gpu-1"]
-    assert run("cleanup") == "nothing of Penstock's is there\n"
-    assert run("cleanup", "--cluster", program="penstock") == "nothing of Penstock's is there\n"
+    assert run("cleanup") == "nothing of Penstock's was found\n"
+    assert run("cleanup", "--cluster", program="penstock") == "nothing of Penstock's was found\n"
 
 
 def test_cleanup_says_what_it_may_not_do_and_does_the_rest(run, api, tmp_path):

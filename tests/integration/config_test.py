@@ -94,7 +94,7 @@ def test_a_check_shows_as_text_what_would_be_offered_and_what_is_not_there(progr
     done = check(programs, str(config), "--against", "mixed")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0] == f"{config}: OK (device plugin v1)" and lines[3] == '  remark: sharing.rules[0]: no device of this node is "7"'
+    assert lines[0] == f"{config}: OK (device plugin v1)" and lines[3] == '  remark: sharing.rules[0]: no device on this node matches "7"'
     assert all("NVIDIA's plugin ignores it" in line for line in lines[1:3])  # rename, devices
     assert "  label nvidia.com/gpu.replicas.GeForce-RTX-3090=4" in lines
     whole, shared = (line for line in lines if line.startswith("  offers "))
@@ -102,7 +102,7 @@ def test_a_check_shows_as_text_what_would_be_offered_and_what_is_not_there(progr
     assert re.fullmatch(r'  offers 4 nvidia\.com/gpu\.small at the door "kubelet": GPU-\S+ in 4 shares \(time-slicing\)', shared)
     config.write_text("version: v1\n" + NOT_YET)
     done = check(programs, str(config))
-    assert done.stdout.splitlines()[1].startswith("  not yet: sharing.timeSlicing.resources[0]: "), done.stdout
+    assert done.stdout.splitlines()[1].startswith("  not supported yet: sharing.timeSlicing.resources[0]: "), done.stdout
     assert "offers" not in done.stdout
 
 
@@ -220,7 +220,7 @@ def test_a_new_file_is_in_force_without_a_restart_and_a_bad_one_changes_nothing(
     # What NVIDIA's plugin passes over is passed over, and said.
     home.write("version: v1\nsharing: {timeSlicin: {}}\n")
     wait_until(lambda: not home.configuration()["problem"], "the file to be in force")
-    assert 'remark: sharing.timeSlicin: is not known here and passed over; did you mean "timeSlicing"? (line 2)' in home.penstock("status").stdout
+    assert 'remark: sharing.timeSlicin: is unknown and ignored; did you mean "timeSlicing"? (line 2)' in home.penstock("status").stdout
     assert "penstock_config_remarks 1" in home.metrics()
 
     home.write("version: v1\n")

@@ -40,8 +40,8 @@ def test_all_that_is_wrong_with_a_file_is_told_with_its_lines(programs, tmp_path
     done = check(programs, str(file))
     assert done.returncode == 1
     assert f'{file}:2: there is no field "DCGM_FI_DEV_GPU_TMEP"; did you mean "DCGM_FI_DEV_GPU_TEMP"?' in done.stderr
-    assert f"{file}:3: has 4 fields, and a row has three" in done.stderr
-    assert f"{file}:4: DCGM_FI_DRIVER_VERSION is a text" in done.stderr
+    assert f"{file}:3: has 4 fields; a row has three" in done.stderr
+    assert f"{file}:4: DCGM_FI_DRIVER_VERSION is text" in done.stderr
     manifest = "kind: ConfigMap\nmetadata: {name: m}\ndata:\n  metrics: |\n    DCGM_FI_DEV_GPU_TEMP, gauge, hot\n    DCGM_X, gauge, x\n"
     done = check(programs, "-", text=manifest)
     assert done.returncode == 1 and 'standard input, key metrics:2: there is no field "DCGM_X"' in done.stderr
@@ -98,17 +98,17 @@ def agent(programs, *words: str, **environment: str) -> subprocess.CompletedProc
 
 def test_the_agents_help_has_the_exporters_flags_in_a_group(programs):  # noqa: F811
     text = agent(programs, "--help").stdout
-    group = text[text.index("As NVIDIA's dcgm-exporter has them"):]
+    group = text[text.index("Options of NVIDIA's dcgm-exporter"):]
     for flag in ("-f,--collectors", "-a,--address", "-c,--collect-interval", "-k,--kubernetes", "-x,--xid-count-window-size", "-m,--configmap-data"):
         assert flag in group
 
 
 @pytest.mark.parametrize("words, environment, said", [
-    (["--colectors", "/x.csv"], {}, '"--colectors" is not understood; did you mean --collectors?'),
-    (["-c", "30s"], {}, '--collect-interval: "30s" is no number of milliseconds'),
-    (["-d=f+g"], {}, '--devices: "f+g" is no choice of devices'),
+    (["--colectors", "/x.csv"], {}, '"--colectors" is not a known argument; did you mean --collectors?'),
+    (["-c", "30s"], {}, '--collect-interval: "30s" is not a number of milliseconds'),
+    (["-d=f+g"], {}, '--devices: "f+g" is not a choice of devices'),
     (["-kubernetes=yes"], {}, '--kubernetes: "yes" is none of true, false'),
-    ([], {"DCGM_EXPORTER_LISTEN": "9400"}, 'http.listen (--listen): "9400" is no address'),
+    ([], {"DCGM_EXPORTER_LISTEN": "9400"}, 'http.listen (--listen): "9400" is not an address'),
     (["-m", "no-namespace"], {}, "telemetry.countersConfigMap"),
     ([], {"DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX": "["}, "environment DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX"),
 ], ids=lambda value: " ".join(value) if isinstance(value, (list, dict)) else "")
@@ -190,8 +190,8 @@ def test_a_host_engine_elsewhere_and_devices_by_number_are_named_in_status(home,
     monkeypatch.setenv("DCGM_EXPORTER_DEVICES_STR", "g:0,1")
     home.up("", machine="dgx-a100")
     text = home.penstock("status").stdout
-    assert 'not yet: environment DCGM_REMOTE_HOSTENGINE_INFO: "gpu-9.example.com:5555": no DCGM is asked; the page shows the GPUs of this machine' in text
-    assert 'not yet: environment DCGM_EXPORTER_DEVICES_STR: "g:0,1": a choice by number is not to be had; all devices are shown' in text
+    assert 'not supported yet: environment DCGM_REMOTE_HOSTENGINE_INFO: "gpu-9.example.com:5555": DCGM is not used; the page shows the GPUs of this machine' in text
+    assert 'not supported yet: environment DCGM_EXPORTER_DEVICES_STR: "g:0,1": selection by number is not supported; all devices are shown' in text
     home.penstock("down")
     monkeypatch.setenv("DCGM_REMOTE_HOSTENGINE_INFO", "localhost:5555")
     home.up("", machine="dgx-a100")

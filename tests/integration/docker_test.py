@@ -91,7 +91,7 @@ def test_gpus_open_what_was_asked_for_where_our_runtime_is_the_default(machine):
     refused = machine.run(OPEN, "--gpus", "all", check=False)
     assert "could not select device driver" in refused.stderr
     done = machine.configure("--set-as-default", "--restart-mode", "systemd")
-    assert "docker is there again" in done.stdout and (machine.home / "calls").read_text() == "restart docker.service\n"
+    assert "docker is running again" in done.stdout and (machine.home / "calls").read_text() == "restart docker.service\n"
     assert machine.links() == dict.fromkeys(NAMES, str(machine.programs / "penstock-hook"))
     for words, opened in ANSWERS:
         assert machine.run(OPEN, *words).stdout == opened + "\n", words
@@ -131,7 +131,7 @@ def test_configure_makes_the_links_once_and_unconfigure_takes_back_just_these(ma
 def test_what_is_cleaned_up_on_a_host_has_no_links_either(machine):
     machine.configure()
     done = machine.penstock("cleanup", "--host", "--run-dir", machine.home / "run")
-    assert f"our link {machine.bin}/nvidia-container-runtime-hook (docker)" in done.stdout
+    assert f"Penstock's link {machine.bin}/nvidia-container-runtime-hook (docker)" in done.stdout
     assert machine.links() == {} and not CONFIG.exists()
 
 
@@ -139,7 +139,7 @@ def test_what_others_have_under_these_names_stays(machine):
     theirs = machine.bin / "nvidia-container-runtime-hook"
     theirs.write_text("#!/bin/sh\nexit 0\n")
     done = machine.configure()
-    assert f"{theirs} is there already and stays" in done.stderr
+    assert f"{theirs} already exists and is kept" in done.stderr
     assert (machine.bin / "nvidia-cdi-hook").is_symlink() and theirs.read_text() == "#!/bin/sh\nexit 0\n"
     machine.configure(verb="unconfigure")
     assert [path.name for path in machine.bin.iterdir()] == [theirs.name] and theirs.read_text() == "#!/bin/sh\nexit 0\n"
@@ -177,5 +177,5 @@ def test_an_image_cannot_speak_through_the_hooks_error(machine):
     machine.configure("--restart-mode", "systemd")
     machine.load("loud", "NVIDIA_VISIBLE_DEVICES=\x1b[2J\u202e" + "x" * 20000, "LD_PRELOAD=/proc/self/cwd/poc.so")
     refused = machine.run("true", "--gpus", "0", image="loud", check=False)
-    assert refused.returncode != 0 and "asks for GPUs" in refused.stderr and len(refused.stderr) < 3000
+    assert refused.returncode != 0 and "requests GPUs" in refused.stderr and len(refused.stderr) < 3000
     assert "\x1b" not in refused.stderr and "\u202e" not in refused.stderr

@@ -82,7 +82,7 @@ def test_a_device_that_the_control_group_keeps_shut_is_seen_from_inside(host, do
         {"path": "/dev/gpu0", "hostPath": f"{host.home}/gpu0", "permissions": "m"}])))
     status, findings = doctor("--prove")
     assert status == 1
-    assert bad(findings) == ["proof by podman: /dev/gpu0 is there and may not be opened: the container's control group does not admit it"]
+    assert bad(findings) == ["proof by podman: /dev/gpu0 exists but cannot be opened: the container's control group does not allow it"]
 
 
 def test_a_container_that_cannot_start_says_what_the_engine_said(host, doctor):
@@ -113,8 +113,8 @@ def test_two_files_with_one_device_and_one_that_names_what_is_gone(host, doctor)
     status, findings = doctor()
     assert status == 1
     assert bad(findings) == [
-        f"specifications: /var/run/cdi/a.json and /var/run/cdi/b.json both give {KIND}=0, so that nobody can have it; remove one of the files",
-        "/var/run/cdi/b.json: no container with its devices can start: /none/lib, which is mounted, is not there"]
+        f"specifications: /var/run/cdi/a.json and /var/run/cdi/b.json both define {KIND}=0, so that no container can use it; remove one of the files",
+        "/var/run/cdi/b.json: no container with its devices can start: /none/lib, the source of a mount, does not exist"]
 
 
 def test_it_leaves_nothing_behind(host, doctor, tmp_path):
@@ -194,7 +194,7 @@ def test_a_containerd_with_cdi_off_is_found_and_its_pods_have_no_device(host, do
     (host.cdi / "gpu.json").write_text(json.dumps(specification(host)))
     status, findings = doctor("--prove", "--engine", "containerd", "--image", "registry.local/busybox:1")
     assert status == 1
-    off = next(one for one in findings if "has CDI off" in one["why"])
+    off = next(one for one in findings if "has CDI disabled" in one["why"])
     assert re.match(r"containerd \d+\.\d+", off["what"]) and off["file"] == "/etc/containerd/config.toml"
     assert [line.strip() for line in off["write"]] == ['[plugins."io.containerd.grpc.v1.cri"]', "enable_cdi = true"]
     assert "proof by containerd: /dev/gpu0 is not in the container: it was not injected" in bad(findings)
@@ -219,7 +219,7 @@ def test_enroots_hook_needs_nvidias_toolkit(host, doctor):
         status, findings = doctor()
         assert status == 1
         [enroot] = [one for one in findings if one["what"] == "enroot"]
-        assert "executes nvidia-container-cli, which is not there" in enroot["why"] and "docs/nvidia-toolkit.md" in enroot["why"]
+        assert "executes nvidia-container-cli, which does not exist" in enroot["why"] and "docs/nvidia-toolkit.md" in enroot["why"]
         (tools / "nvidia-container-cli").write_text("#!/bin/sh\n")
         (tools / "nvidia-container-cli").chmod(0o755)
         _, findings = doctor(PATH=f"{tools}:{os.environ['PATH']}")

@@ -189,7 +189,7 @@ def test_a_runtime_stands_beside_the_others_and_takes_over_their_settings(reques
 
 def test_containerd_1_6_has_no_cdi_and_nothing_is_written(older):
     done = older.run("configure", *CDI)
-    assert done.returncode == 1 and "containerd 1.6 has no CDI" in done.stderr
+    assert done.returncode == 1 and "containerd 1.6 does not support CDI" in done.stderr
     assert older.config.read_text() == older.first and older.restarts() == 0
 
 
@@ -220,7 +220,7 @@ def test_an_engine_that_does_not_come_back_gets_its_old_files(containerd):
     (containerd.home / "refuse").write_text("enable_cdi")
     done = containerd.run("configure", *CDI)
     assert done.returncode == 1
-    assert "does not start: Job for containerd.service failed." in done.stderr and "the old configuration is in force again" in done.stderr
+    assert "did not start: Job for containerd.service failed." in done.stderr and "the old configuration is in force again" in done.stderr
     assert containerd.config.read_text() == containerd.first
     assert containerd.answers() and not containerd.memory()
     assert (containerd.home / "calls").read_text().split("\n")[-3:-1] == ["reset-failed containerd.service", "restart containerd.service"]
@@ -233,15 +233,15 @@ def test_an_engine_whose_cri_plugin_does_not_start_is_not_healthy(containerd):
     containerd.config.write_text(text)
     done = containerd.run("configure", *CDI)
     assert done.returncode == 1, done.stdout
-    assert "containerd listens, but its plugin io.containerd.grpc.v1.cri does not start" in done.stderr
-    assert "the old files are back, but with them" in done.stderr
+    assert "containerd listens, but its plugin io.containerd.grpc.v1.cri did not start" in done.stderr
+    assert "the old files were restored, but with them" in done.stderr
     assert containerd.config.read_text() == text
 
 
 def test_a_configuration_that_the_engine_refuses_is_left_alone(containerd):
     containerd.config.write_text(containerd.first + "[[\n")
     done = containerd.run("configure", *CDI)
-    assert done.returncode == 1 and "refuses its configuration" in done.stderr
+    assert done.returncode == 1 and "rejects its configuration" in done.stderr
     assert containerd.config.read_text() == containerd.first + "[[\n" and containerd.restarts() == 0
 
 
@@ -272,7 +272,7 @@ def test_killed_at_any_step_the_next_run_repairs_it(containerd, step):
     before = containerd.restarts()
     done = containerd.run("configure", *CDI)
     assert done.returncode == 0, done.stderr
-    assert ("repaired" in done.stderr) == (step > 2)
+    assert ("after an interrupted change" in done.stderr) == (step > 2)
     assert "enable_cdi = true" in containerd.effect() and containerd.answers()
     assert containerd.restarts() == (1 if step < 5 else before), "it starts anew once in all"
     containerd.succeeds("unconfigure")
@@ -290,7 +290,7 @@ def test_two_at_once_do_not_mix(containerd):
         assert containerd.config.read_text() == containerd.first
         waiting = subprocess.Popen(containerd.command("configure", *CDI), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                    env=containerd.environment())
-        assert "waiting for another run" in waiting.stderr.readline()
+        assert "waiting for another penstock process" in waiting.stderr.readline()
     finally:
         holder.kill()
         holder.wait()
@@ -343,19 +343,19 @@ def test_what_docker_refuses_is_put_back(request, tmp_path):
         return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
     done = configure("--cdi.enabled=true")
-    assert done.returncode == 1 and "docker refuses it: unknown feature; nothing was changed" in done.stderr
+    assert done.returncode == 1 and "docker rejects it: unknown feature; nothing was changed" in done.stderr
     assert config.read_text() == '{"features": {"buildkit": true}}\n'
     assert configure().returncode == 0
     assert json.loads(config.read_text()) == {"features": {"buildkit": True}, "runtimes": {"nvidia": {"path": RUNTIME, "args": []}}}
 
 
 @pytest.mark.parametrize("words,told", [
-    (("--no-runtime",), "--no-runtime says that CDI alone is wanted"),
-    (("--runtime", "lxc"), '"lxc" is no engine that is known here: containerd, k3s, rke2, k0s, microk8s, crio, microshift, docker, podman'),
+    (("--no-runtime",), "--no-runtime configures CDI only"),
+    (("--runtime", "lxc"), '"lxc" is not a known engine: containerd, k3s, rke2, k0s, microk8s, crio, microshift, docker, podman'),
     (("--runtime", "docker", "--runtime-path", "x"), "must be absolute"),
     (("--runtime", "docker", "--config", "daemon.json"), "must be an absolute path"),
-    (("--runtime", "crio", "--config-mode", "oci-hook"), "Leave the option out: `penstock runtime configure --runtime crio` writes a runtime"),
-    (("--socket", "/nowhere.sock",), "nobody listens at /nowhere.sock"),
+    (("--runtime", "crio", "--config-mode", "oci-hook"), "Omit the option: `penstock runtime configure --runtime crio` writes a runtime"),
+    (("--socket", "/nowhere.sock",), "no process listens at /nowhere.sock"),
 ])
 def test_wrong_words_are_refused_with_what_to_say(request, tmp_path, words, told):
     programs = request.config.getoption("--programs").resolve()

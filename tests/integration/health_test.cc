@@ -290,8 +290,9 @@ TEST_F(Health, AGpuWithAProcessOnItIsNotReset) {
   machine_->Sim({"set", "3", "process=4242:1024:train"});
   machine_->Sim({"fault", "3", "xid", "48"});
   OnLoop([this] { node_->resets.SetPolicy(api::ResetPolicy::kIdle); });
-  Await(
-      [this] { return node_->Health(3).reason.find("once nobody uses it") != std::string::npos; });
+  Await([this] {
+    return node_->Health(3).reason.find("when it is no longer in use") != std::string::npos;
+  });
   machine_->Sim({"set", "3", "no-processes"});
   Await([this] { return node_->Healthy(3); });
   OnLoop([this] { EXPECT_EQ(node_->monitor.Resets().size(), 1u); });

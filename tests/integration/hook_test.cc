@@ -288,7 +288,7 @@ TEST_F(HookOnMounts, WithoutTheRightToMountTheContainerStartsWithTheKernelsFile)
     if (!done.ok()) return done.error().message();
     if (Root().Read("/proc/version").value_or("") != before) return "it was changed";
     if (warnings_.messages().size() != 1) return "nothing was said";
-    return warnings_.messages().front().find("make a file system in memory") == std::string::npos
+    return warnings_.messages().front().find("create an in-memory file system") == std::string::npos
                ? warnings_.messages().front()
                : "";
   });
@@ -318,7 +318,7 @@ TEST_F(HookOnMounts, WhatAUserMountedIsLeftAlone) {
     const auto linked = hook::CreateSymlinks(Root(), {"target::/etc/link"}, warnings_);
     if (!linked.ok()) return linked.error().message();
     for (const std::string& message : warnings_.messages()) {
-      if (message.find("on a mount of its own") != std::string::npos) return "";
+      if (message.find("on a separate mount") != std::string::npos) return "";
     }
     return "nothing was said";
   });

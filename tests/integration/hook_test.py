@@ -236,7 +236,7 @@ def test_devices_get_their_links_in_the_containers_own_dev(image):
 
 def test_an_error_is_said_by_the_engine(image):
     text = image.run("echo started", [image.hook_entry("create-symlinks", "--link", "nonsense")], check=False)
-    assert "is no link; write TARGET::LINK" in text and "started" not in text
+    assert "is not a link; use TARGET::LINK" in text and "started" not in text
 
 
 # Published attacks.
@@ -367,7 +367,7 @@ def test_where_memory_ends_the_container_starts_with_a_warning(image):
     assert (status, said) == (0, "") and peak < 160 << 20
     (image.root / "etc/ld.so.cache").write_bytes(large_cache())
     status, said, _ = bounded(image, *UPDATE, memory=24 << 20)
-    assert status == 0 and "need more memory than a hook may have" in said
+    assert status == 0 and "need more memory than the hook may use" in said
 
 
 def make_fifo(path: Path, _):
@@ -473,10 +473,10 @@ def test_cve_2026_24260_no_hook_uses_what_it_checked_before(attacked, folder):
 
 @pytest.mark.parametrize("words, says", [
     (["--loud", "chmod"], "unknown flag --loud"), (["chmod", "--mod", "755"], "unknown flag --mod"), (["chmod", "--mode"], "flag --mode needs a value"),
-    (["chmod", "--mode", "rwx", "--path", "/drv"], '"rwx" is no mode'), (["chmod", "--path", "/drv"], '"" is no mode'),
-    (["create-symlinks", "--link", "a:b"], '"a:b" is no link'), (["create-symlinks", "a::b"], 'unexpected argument "a::b"'),
+    (["chmod", "--mode", "rwx", "--path", "/drv"], '"rwx" is not a mode'), (["chmod", "--path", "/drv"], '"" is not a mode'),
+    (["create-symlinks", "--link", "a:b"], '"a:b" is not a link'), (["create-symlinks", "a::b"], 'unexpected argument "a::b"'),
     (["update-ldcache", "--folders", "/drv"], "unknown flag --folders"),
-    (["enable-cuda-compat", "--host-driver-version=new"], '"new" is no version')])
+    (["enable-cuda-compat", "--host-driver-version=new"], '"new" is not a version')])
 def test_a_wrong_flag_is_one_message(image, words, says):
     done = image.run_hook(*words)
     assert done.returncode == 1 and done.stdout == ""

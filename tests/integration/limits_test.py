@@ -152,7 +152,7 @@ def test_the_group_may_go_with_its_callers(node, groups):
     wait_until(removed, "the unit to be gone")
     node.agent.send_signal(signal.SIGCONT)
     wait_until(lambda: not node.holders(), "the GPU to come back")
-    assert "cannot be removed" not in node.log()
+    assert "cannot remove the control group" not in node.log()
 
 
 def test_device_rules_of_the_caller_and_of_the_lease_hold_both(node, groups):
@@ -181,7 +181,7 @@ def test_a_job_of_slurm_is_refused_before_it_waits(node, groups):
     task = groups.make("system.slice/n1_slurmstepd.scope/job_7/step_0/user/task_0")
     node.hold(8)
     refused = node.penstock("run", "--", "true", check=False, **entering(task))
-    assert refused.returncode == 125 and "job of Slurm" in refused.stderr, refused.stderr
+    assert refused.returncode == 125 and "a Slurm job" in refused.stderr, refused.stderr
 
 
 def test_a_threaded_group_is_refused(node, groups):

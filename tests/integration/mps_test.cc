@@ -84,8 +84,10 @@ TEST_F(OwnSharedMemory, WithoutRightsGoesOnWithTheMachinesSharedMemoryAndSaysSo)
   std::filesystem::permissions(weak, std::filesystem::perms(0755));
   Begin(weak);
   const SharedDevice device = service_->Of(gpu_->id);
-  EXPECT_THAT(device.reason,
-              HasSubstr("containers share the machine's /dev/shm with it: make a mount namespace"));
+  EXPECT_THAT(
+      device.reason,
+      HasSubstr(
+          "containers share the host's /dev/shm with its MPS server: create a mount namespace"));
   EXPECT_EQ(device.container.mounts.at(1), (device::Edits::Mount{"/dev/shm", "/dev/shm", false}));
   Client client(machine_, set_ + "/pipe", {});
   EXPECT_THAT(client.Line(), HasSubstr("mps server "));
@@ -192,10 +194,10 @@ TEST_F(SharedMemoryFolder, IsMountedInAContainerWhereTheMachineSeesIt) {
 TEST_F(SharedMemoryFolder, IsNotMountedWhereTheMachineWouldNotSeeItAndSaysWhatToDo) {
   MountFolder(MS_PRIVATE);
   const std::string said = mps::MountShm(folders_, ProcOfAnotherNamespace());
-  EXPECT_THAT(said, testing::StartsWith("its /dev/shm has no bound of its own"));
+  EXPECT_THAT(said, testing::StartsWith("its /dev/shm has no size limit of its own"));
   EXPECT_THAT(said, testing::EndsWith(
-                        ": what the agent mounts at " + folders_.all +
-                        " is not seen outside its container (mountPropagation: Bidirectional)"));
+                        ": a mount of the agent at " + folders_.all +
+                        " is not visible outside its container (mountPropagation: Bidirectional)"));
   EXPECT_EQ(Mounts(), 0);
 }
 
@@ -208,11 +210,10 @@ TEST_F(SharedMemoryFolder, IsThePlainFolderWhereItMayNotBeMounted) {
     if (::syscall(SYS_capget, &header, rights) != 0) ::_exit(2);
     rights[0].effective &= ~(1u << CAP_SYS_ADMIN);
     if (::syscall(SYS_capset, &header, rights) != 0) ::_exit(3);
-    ::_exit(
-        mps::MountShm(folders_, "/proc").find("mount a file system in memory at " + folders_.shm) ==
-                std::string::npos
-            ? 1
-            : 0);
+    ::_exit(mps::MountShm(folders_, "/proc").find("mount a tmpfs at " + folders_.shm) ==
+                    std::string::npos
+                ? 1
+                : 0);
   }
   int status = -1;
   ::waitpid(child, &status, 0);

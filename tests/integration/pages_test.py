@@ -241,11 +241,11 @@ def test_a_bad_file_changes_nothing_and_is_named(make, authority):
     for text, said in ((tls_config(authority, pair=(plain[0], other[1])), f"{other[1]} is not the key of the first certificate in {plain[0]}"),
                        (tls_config(authority, pair=(plain[0], locked)), f"{locked} is encrypted with a passphrase"),
                        (tls_config(authority, pair=("/none.crt", plain[1])), "open /none.crt: No such file or directory"),
-                       (good + "basic_auth_users: {alice: secret}\n", "is no bcrypt hash of a password"),
+                       (good + "basic_auth_users: {alice: secret}\n", "is not a bcrypt hash of a password"),
                        (good.replace("cert_file", "cert_fil"), "did you mean \\\"cert_file\\\"?")):
         pages.protect(text)
         last = pages.node.log().splitlines()[-1]
-        assert "refused" in last and said in last
+        assert "rejected" in last and said in last
         assert pages.get(tls=trusting(authority)).status == 200
     assert ssl.get_server_certificate(("127.0.0.1", pages.port)) == served
     assert pages.raw(b"GET /metrics HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 400") and b"HTTPS" in pages.raw(b"GET / HTTP/1.1\r\n\r\n")
@@ -253,7 +253,7 @@ def test_a_bad_file_changes_nothing_and_is_named(make, authority):
 
 def test_before_a_right_file_only_probes_are_answered(make):
     pages = make(web="tls_server_config: {cert_file: /none, key_file: /none}\n").start()
-    wait_until(lambda: "web configuration refused" in pages.node.log(), "the file to be refused")
+    wait_until(lambda: "web configuration rejected" in pages.node.log(), "the file to be refused")
     assert pages.get("/metrics").status == pages.get("/debug/state").status == 503
     assert pages.get("/healthz").status == pages.get("/readyz").status == 200
     pages.protect("{}\n")
@@ -337,7 +337,7 @@ def test_sockets_of_systemd_are_taken_by_their_name(make):
         unknown = make(listen="systemd:nobody", sockets=sockets)
         with pytest.raises(AssertionError, match="the agent ended with 1"):
             unknown.node.start_agent()
-        assert 'systemd gave no socket called' in unknown.node.log() and "other, pages" in unknown.node.log()
+        assert 'systemd passed no socket named' in unknown.node.log() and "other, pages" in unknown.node.log()
 
 
 def test_systemd_starts_the_agent_with_the_first_scrape(make):

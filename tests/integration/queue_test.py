@@ -77,7 +77,7 @@ def test_a_user_alone_knows_no_limits(make_node):
 
 def test_what_is_beyond_a_users_limit_comes_after_all_others(make_node):
     node = make_node("gpus: 2")
-    assert "each user has 2 devices while others wait (queue.perUser)" in node.penstock("status").stdout
+    assert "limits of each user while others wait: 2 devices (queue.perUser)" in node.penstock("status").stdout
     everything = hold(node, ANN, 8)
     first, second, third, fourth = (wait_in_line(node, ANN, 2) for _ in range(4))
     bob = wait_in_line(node, BOB, 2)
@@ -99,7 +99,7 @@ def test_requests_beyond_the_limit_are_refused_while_others_wait(make_node):
     wait_in_line(node, BOB, 1)
     refused = node.penstock("run", "--", "true", check=False, **by(ANN))
     assert refused.returncode == 125
-    assert "queue.perUser.waiting" in refused.stderr and "you have 2 requests waiting" in refused.stderr
+    assert "queue.perUser.waiting" in refused.stderr and "you have 2 requests queued" in refused.stderr
     wait_in_line(node, BOB, 1)
     root = [node.start("--", "true") for _ in range(3)]
     wait_until(lambda: len(node.queue()) == 7, "root to have no limit")
@@ -115,12 +115,12 @@ def test_a_run_beyond_its_time_is_ended_for_another_user_and_only_then(make_node
     assert longest.wait(PATIENCE) == -signal.SIGTERM and other.wait(PATIENCE) == -signal.SIGTERM
     wait_until(lambda: held_by(node, by_root) == 8, "root to be served")
     text = longest.communicate()[1]
-    assert "after 1s this run may be ended for another user who waits" in text
+    assert "after 1s this run may be ended if another user waits" in text
     bob = wait_in_line(node, BOB, 1)
     node.penstock("queue")
     assert by_root.poll() is None, "root has no limit"
     assert own.poll() is None and bob.poll() is None
-    assert re.search(r"a run is ended.*root waits for its devices", node.log())
+    assert re.search(r"terminating the run.*root waits for its devices", node.log())
 
 
 def test_who_waits_oneself_does_not_keep_a_run_from_being_ended_for_another_user(make_node):
@@ -141,7 +141,7 @@ def test_no_run_is_ended_for_who_asks_for_more_than_the_limit_and_is_alone_in_li
     beyond = wait_in_line(node, ANN, 4)
     for _ in range(20):  # each lets the queue be tried once more; the runs last for longer than they may
         node.start("--device", 0, "--wait", "100ms", "--", "true", **by(ANN)).wait(PATIENCE)
-    assert beyond.poll() is None and all(run.poll() is None for run in runs) and "a run is ended" not in node.log()
+    assert beyond.poll() is None and all(run.poll() is None for run in runs) and "terminating the run" not in node.log()
     within = node.start("--gpus", 2, "--", "true", **by(ANN))
     wait_until(lambda: len(node.queue()) == 2, "another one of hers to wait")
     end(node, beyond)
@@ -157,7 +157,7 @@ def test_a_run_is_not_ended_for_who_does_not_wait_until_its_end(make_node):
         assert hasty.wait(PATIENCE) == 124
     short = node.start("--gpus", 8, "--wait", "5s", "--", "true", **by(ANN))
     assert short.wait(PATIENCE) == 124
-    assert run.poll() is None and "a run is ended" not in node.log()
+    assert run.poll() is None and "terminating the run" not in node.log()
     patient = node.start("--gpus", 8, "--wait", "31s", "--", "true", **by(ANN))
     assert patient.wait(PATIENCE) == 0
     assert run.wait(PATIENCE) == -signal.SIGTERM
@@ -202,7 +202,7 @@ def test_a_run_ends_when_the_time_is_over_that_it_declared(make_node):
 def test_a_run_that_does_not_listen_is_killed_also_by_the_next_agent_and_asked_once(make_node):
     node = make_node()
     program = node.start("--time", "1s", "--", "sh", "-c", "trap 'echo asked to end' TERM; while :; do sleep 0.1; done", **by(ANN))
-    wait_until(lambda: "a run is ended" in node.log(), "the run to be told")
+    wait_until(lambda: "terminating the run" in node.log(), "the run to be told")
     wait_until(lambda: '"killed"' in (node.state_dir / "queue.json").read_text(), "that to be kept")
     node.kill_agent()
     node.start_agent()
@@ -328,7 +328,7 @@ def test_who_waits_keeps_the_place_when_the_agent_is_started_anew(make_node, how
     end(node, holder)
     served_in_order(node, waiting)
     said = waiting[0].communicate()[1]
-    assert re.search(r"penstock: the agent .* ended while it was asked; waiting up to 10m for it, to keep the place q-\d+\n", said)
+    assert re.search(r"penstock: the agent .* exited before it answered; waiting up to 10m for the agent, to keep the place q-\d+\n", said)
 
 
 def test_nobody_comes_back_to_a_place_for_more_than_it_was_for(make_node):
@@ -490,6 +490,6 @@ def test_an_agent_that_keeps_no_places_is_not_waited_for(make_node):
     agent.stdout.readline()
     run = subprocess.run([node.programs / "penstock", "--run-dir", run_dir, "run", "--", "true"], capture_output=True, text=True, timeout=PATIENCE,
                          stdin=subprocess.DEVNULL, check=False)
-    assert run.returncode == 125 and "ended while it was asked" in run.stderr
+    assert run.returncode == 125 and "exited before it answered" in run.stderr
     assert json.loads(agent.stdout.readline()) == {"op": "run", "gpus": 1, "command": "true"}, "and is asked nothing that it does not know"
     assert not alive(agent.pid) or agent.wait(PATIENCE) == 0

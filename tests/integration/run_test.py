@@ -110,17 +110,17 @@ def test_a_command_has_no_descriptor_of_penstock(node):
 
 
 @pytest.mark.parametrize("words, status, says", [
-    (("--", "no-such-program"), 127, "no such command"),
+    (("--", "no-such-program"), 127, "command not found"),
     (("--", "/etc/passwd"), 126, "Permission denied"),
     (("--gpus", "9", "--", "true"), 125, "has 8"),
-    (("--gpus", "0", "--", "true"), 125, "ask for 1 or more"),
+    (("--gpus", "0", "--", "true"), 125, "request 1 or more"),
     (("--share", "0", "--", "true"), 125, "is a whole one"),
     (("--model", "*H100*", "--", "true"), 125, "H100"),
     (("--device", "9", "--", "true"), 125, "no device 9"),
     (("--memory", "10Gi", "--", "true"), 125, "cannot enforce"),
     (("--cores", "50", "--", "true"), 125, "cannot enforce"),
     (("--wait", "10", "--", "true"), 125, "unit"),
-    ((), 125, "Say the command"),
+    ((), 125, "no command given"),
     (("--gpu", "1", "--", "true"), 2, "--gpu"),
 ])
 def test_what_cannot_be_done_is_said_with_its_exit_status(node, words, status, says):
@@ -319,7 +319,7 @@ def test_one_who_waits_is_told_that_the_agent_ended_and_waits_for_the_next(node)
     waiter = node.start("--", "true")
     assert "waiting for 1 GPU" in waiter.stderr.readline()
     node.kill_agent()
-    assert re.match(r"penstock: the agent .* ended while it was asked; waiting up to 10m", waiter.stderr.readline())
+    assert re.match(r"penstock: the agent .* exited before it answered; waiting up to 10m", waiter.stderr.readline())
     node.start_agent()
     holder.kill()
     assert waiter.wait(PATIENCE) == 0
@@ -351,7 +351,7 @@ def test_others_are_refused_with_what_to_do(node):
     node.programs = Path(shutil.copytree(node.programs, node.home / "bin"))
     done = node.penstock("run", "--", "true", check=False, **as_user())
     assert done.returncode == 125
-    assert "root makes a group penstock" in done.stderr
+    assert "as root create the group penstock" in done.stderr
 
 
 def test_members_of_the_group_run_under_their_own_name(make_node):

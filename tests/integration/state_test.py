@@ -124,7 +124,7 @@ def test_devices_that_were_shared_are_not_offered_whole_however_long_the_cluster
         json.dumps({"Data": {"PodDeviceEntries": [], "RegisteredDevices": {GPU: [share]}}, "Checksum": 1}))
     clustered.kubelet.told()
     clustered.start()
-    wait_until(lambda: f"the kubelet's checkpoint has the share {share}" in clustered.node.door("kubelet")["reason"],
+    wait_until(lambda: f"the kubelet's checkpoint lists the share {share}" in clustered.node.door("kubelet")["reason"],
                "the agent to say why it goes on waiting")
     assert clustered.kubelet.told() == []
     clustered.api.up()
@@ -172,8 +172,8 @@ def test_a_configuration_file_that_is_bad_at_start_does_not_end_the_agent(home, 
         kubelet.healthy(SHARED)
         assert not whole(kubelet.told())
         configuration = node.report()["configuration"]
-        assert "as it was applied last" in configuration["origin"] and 'did you mean "labels"' in configuration["problem"]
-        assert "what it said when it was applied last is in force" in node.log()
+        assert "as last applied" in configuration["origin"] and 'did you mean "labels"' in configuration["problem"]
+        assert "its last applied content is in force" in node.log()
         node.config.write_text(good)
         wait_until(lambda: node.report()["configuration"]["problem"] == "", "the mended file to be taken")
         node.kill_agent()

@@ -197,7 +197,7 @@ def test_says_so_when_the_agent_goes_and_goes_on_when_it_is_back(node):
     with Terminal(node) as terminal:
         terminal.wait_for("8 devices")
         node.kill_agent()
-        terminal.wait_for("not of now")
+        terminal.wait_for("outdated")
         assert any("H100" in line for line in terminal.screen()), "the last values stay"
         node.start_agent()
         terminal.wait_for("8 devices")

@@ -168,7 +168,7 @@ def test_an_agent_that_was_stopped_blames_no_gpu(make):
     os.kill(node.agent.pid, signal.SIGCONT)
     node.sim("heal", "all")
     look(node, 1)
-    assert "given up" not in node.log()
+    assert "abandoned" not in node.log()
     assert "hangs" not in node.log()
 
 
@@ -212,7 +212,7 @@ def test_telemetry_that_hangs_takes_no_gpu_away(make):
     def hold_new() -> int:
         for pid in workers() - held.pids:
             held.hold(pid)
-        return node.log().count("its worker is given up")
+        return node.log().count("worker process abandoned")
     try:
         for index in range(8):
             node.sim("fault", str(index), "hang", "nvmlDeviceGetUtilizationRates", "forever")
@@ -222,7 +222,7 @@ def test_telemetry_that_hangs_takes_no_gpu_away(make):
         while time.monotonic() < deadline:
             hold_new()
             time.sleep(0.2)
-        assert node.log().count("its worker is given up") == 6
+        assert node.log().count("worker process abandoned") == 6
         wait_until(lambda: len(node.usable()) == 8, "all devices to be usable", seen=lambda: node.penstock("status").stdout)
     finally:
         for index in range(8):

@@ -73,10 +73,10 @@ def test_up_shows_what_it_found_and_down_leaves_nothing_running(home):
     assert len(report["devices"]) == 8 and {door["name"]: door["state"] for door in report["doors"]} == {"kubelet": "closed", "local": "open"}
     table = home.penstock("status").stdout
     assert table.count("free") == 8 and "\033" not in table
-    assert home.penstock("ps").stdout == "nobody holds a device\n"
+    assert home.penstock("ps").stdout == "no devices are held\n"
 
     down = home.penstock("down")
-    assert down.returncode == 0 and "has ended" in down.stdout and "simulated machine is removed" in down.stdout
+    assert down.returncode == 0 and "has stopped" in down.stdout and "simulated machine is removed" in down.stdout
     assert ended(report["agentPid"])
     assert sorted(path.name for path in home.run_dir.iterdir()) == ["agent.lock"]
     again = home.penstock("down")
@@ -141,7 +141,7 @@ def test_detached_it_tells_why_the_agent_could_not_start(home):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         up = home.penstock("up", "--detach", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
-    assert up.returncode == 1 and "another program listens there already" in up.stderr and "ended with status 1" in up.stderr
+    assert up.returncode == 1 and "another program already listens there" in up.stderr and "exited with status 1" in up.stderr
 
 
 @pytest.mark.parametrize("file", ("ledger.json", "doors.json", "health.json", "health-marks.json", "configuration.json"))

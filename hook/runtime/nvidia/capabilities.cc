@@ -89,8 +89,8 @@ Result<Capabilities> ReadCapabilities(const RuntimeFacts& facts, const Config& c
       capabilities.narrow = capabilities.narrow || name == kNarrow;
       capabilities.names.insert(name);
     } else {
-      return Error(Code::kInvalidArgument, std::string(kVariable) + " asks for " + Shown(name) +
-                                               "; possible are all, " +
+      return Error(Code::kInvalidArgument, std::string(kVariable) + " requests " + Shown(name) +
+                                               "; supported are all, " +
                                                base::Join(config.capabilities, ", ") +
                                                " (supported-driver-capabilities of config.toml)");
     }

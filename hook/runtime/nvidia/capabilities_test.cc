@@ -52,7 +52,7 @@ TEST(Capabilities, ThatAreNotSupportedAreAnError) {
     EXPECT_THAT(
         capabilities.error().message(),
         HasSubstr(
-            "possible are all, utility, compute (supported-driver-capabilities of config.toml)"));
+            "supported are all, utility, compute (supported-driver-capabilities of config.toml)"));
   }
 }
 

@@ -47,7 +47,7 @@ bool Holds(std::strong_ordering order, std::string_view relation) {
 /// Evaluates one comparison: "cuda>=12.4".
 Result<Truth> JudgeFactor(std::string_view factor, const DriverFacts& driver) {
   const Error malformed(Code::kInvalidArgument,
-                        "has " + Shown(factor) + ", which is no requirement such as cuda>=12.4");
+                        "has " + Shown(factor) + ", which is not a requirement such as cuda>=12.4");
   const auto begin = factor.find_first_of("<>=!"), end = factor.find_first_not_of("<>=!", begin);
   if (begin == 0 || begin == std::string_view::npos || end == std::string_view::npos)
     return malformed;
@@ -117,7 +117,7 @@ std::vector<std::pair<std::string, std::string>> Requirements(const RuntimeFacts
 
 std::string ShownFacts(const DriverFacts& driver) {
   const auto show = [](const std::string& value) {
-    return value.empty() ? std::string("not known") : Shown(value);
+    return value.empty() ? std::string("unknown") : Shown(value);
   };
   return "driver " + show(driver.driver) + ", CUDA " + show(driver.cuda);
 }
@@ -162,14 +162,14 @@ Result<std::vector<Remark>> CheckRequirements(const RuntimeFacts& facts, const C
     if (*truth == Truth::kNo)
       return Error(
           Code::kFailedPrecondition,
-          "the image requires " + Shown(requirement) + " (" + name + "), and there is " +
+          "the image requires " + Shown(requirement) + " (" + name + "), but this machine has " +
               ShownFacts(driver) +
-              "; update the driver, take an image for it, or set NVIDIA_DISABLE_REQUIRE=1");
+              "; update the driver, use an image built for it, or set NVIDIA_DISABLE_REQUIRE=1");
     if (*truth == Truth::kUnknown)
-      remarks.push_back({RuntimeLogLevel::kInfo,
-                         "whether " + Shown(requirement) + " (" + name +
-                             ") holds is not known: the specification tells " + ShownFacts(driver) +
-                             " and no brand or architecture; the container starts"});
+      remarks.push_back(
+          {RuntimeLogLevel::kInfo, "cannot check requirement " + Shown(requirement) + " (" + name +
+                                       "): the specification has " + ShownFacts(driver) +
+                                       " but no brand or architecture; starting the container"});
   }
   return remarks;
 }

@@ -229,7 +229,9 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
         keeper.Decide(*node, DesiredLabels(),
                       carried == Carried::kYes && options.labels.node == Switch::kAuto, Now());
     work.Say("contested labels",
-             {plan.contested.empty() ? "" : "others change labels of ours: " + plan.contested});
+             {plan.contested.empty()
+                  ? ""
+                  : "other field managers change the agent's labels: " + plan.contested});
     if (plan.again) work.After(kLabels, *plan.again);
     if (!plan.write) return done({});
     // The uid prevents the apply from creating a Node that was just deleted.
@@ -364,7 +366,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     std::vector<std::string> reasons;
     for (const auto& [what, problem] : work.problems())
       if (problem.lasting || !lasting) reasons.push_back(problem.text);
-    if (reasons.empty() && !reads) reasons.push_back("asking the API server for this node");
+    if (reasons.empty() && !reads) reasons.push_back("reading this Node from the API server");
     report.reason = base::Join(reasons, "; ");
     return report;
   }

@@ -142,7 +142,7 @@ TEST_F(ClusterAdapterTest, AtRestNothingIsWritten) {
   executor_.Advance(1h);
   EXPECT_EQ(api_.Writes(), 0u);
   EXPECT_EQ(api_.Count("list"), 0u);
-  EXPECT_LE(api_.Count("get"), 6u) << "one look at its own object each ten minutes";
+  EXPECT_LE(api_.Count("get"), 6u) << "the adapter reads its own object every ten minutes";
   EXPECT_EQ(state_.state, "open");
   EXPECT_EQ(state_.reason, "");
 }
@@ -214,7 +214,8 @@ TEST_F(ClusterAdapterTest, AFightOverALabelIsNotFought) {
                  "kubectl-label");
     executor_.Advance(1s);
   }
-  EXPECT_LE(api_.Count("apply"), 30u) << "labels alone: the fight is no news for the object";
+  EXPECT_LE(api_.Count("apply"), 30u)
+      << "only labels are written; contested labels do not change the object";
   EXPECT_THAT(state_.reason, AllOf(HasSubstr("nvidia.com/gpu.count"), HasSubstr("kubectl-label")));
   EXPECT_EQ(state_.state, "open");
   executor_.Advance(20min);
@@ -264,7 +265,7 @@ TEST_F(ClusterAdapterTest, NoNodeIsMadeByLabellingOneThatIsGone) {
   executor_.Advance(1h);
   EXPECT_EQ(api_.Find(kNode), nullptr);
   EXPECT_EQ(state_.state, "waiting");
-  EXPECT_THAT(state_.reason, HasSubstr("there is no Node n1"));
+  EXPECT_THAT(state_.reason, HasSubstr("Node n1 does not exist"));
 }
 
 TEST_F(ClusterAdapterTest, ANodeThatIsMadeAgainIsLabelledAgain) {
@@ -351,14 +352,14 @@ TEST_F(ClusterAdapterTest, WithoutNfdTheLabelsGoStraightOnTheNode) {
   api_.NotInstalled("/apis/nfd.k8s-sigs.io/");
   Converge();
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
-  EXPECT_EQ(state_.reason, "") << "nobody asked for NFD";
+  EXPECT_EQ(state_.reason, "") << "NFD was not requested";
   executor_.Advance(1h);
   EXPECT_LE(api_.Requests(), 12u * 2 + 6u + 16u)
-      << "looked for every five minutes, beside its own object and the watches";
+      << "checked every five minutes, in addition to its own object and the watches";
   api_.Heal();
   executor_.Advance(6min);
   ASSERT_NE(api_.Find(kFeature), nullptr);
-  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2") << "no gap while NFD has not taken it up";
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2") << "the label stays until NFD publishes it";
 }
 
 // Remote configuration.
@@ -377,7 +378,7 @@ TEST_F(RemoteTest, TheLabelChoosesAndEveryChangeIsReportedAtOnce) {
   api_.Merge(kNode, {{"metadata", {{"labels", {{"nvidia.com/device-plugin.config", "t4"}}}}}});
   Start();
   executor_.Advance(100ms);
-  ASSERT_EQ(assignments_.size(), 1u) << "no other wish while only half of it is known";
+  ASSERT_EQ(assignments_.size(), 1u) << "no new assignment while only half of the input is known";
   EXPECT_EQ(Last().text, "replicas: 2");
   api_.Merge(kNode, {{"metadata", {{"labels", {{"nvidia.com/device-plugin.config", "a100"}}}}}});
   executor_.Advance(100ms);
@@ -423,7 +424,7 @@ TEST_F(RemoteTest, ARightThatIsMissingIsReportedByName) {
   EXPECT_THAT(Last().problem, HasSubstr("configmaps"));
   EXPECT_THAT(state_.reason, HasSubstr("configmaps"));
   EXPECT_EQ(state_.state, "open");
-  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2") << "the rest goes on";
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2") << "the other functions continue";
   api_.Heal();
   PutMap({{"any", "replicas: 4"}});
   executor_.Advance(10min);
@@ -519,7 +520,7 @@ TEST_F(ClusterAdapterTest, WhatTheKubeletHasShowsOnTheNodeAtOnceByOnePatch) {
   EXPECT_EQ(patch->content_type, protocol::kube::kStrategicMergePatch);
   adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 1}}});
   executor_.Advance(1h);
-  EXPECT_EQ(api_.Writes(), 1u) << "the Node says so already";
+  EXPECT_EQ(api_.Writes(), 1u) << "the Node already has these values";
 }
 
 TEST_F(ClusterAdapterTest, WhatTheKubeletWroteItselfIsNotWrittenAgain) {
@@ -578,9 +579,9 @@ TEST_F(ClusterAdapterTest, WithoutTheRightToPatchNodeStatusTheKubeletsTickHasToD
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
   EXPECT_EQ(api_.Count("patch"), 1u);
   executor_.Advance(10min);
-  EXPECT_THAT(state_.reason, HasSubstr("/status")) << "nothing was tried since";
+  EXPECT_THAT(state_.reason, HasSubstr("/status")) << "no attempt was made since";
   EXPECT_THAT(Status()["doors"][0]["reason"].get<std::string>(), HasSubstr("/status"))
-      << "who has no shell on the node sees it, too";
+      << "the problem is visible without a shell on the node";
   api_.Heal();
   adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 1}}});
   executor_.Advance(1s);
@@ -675,7 +676,7 @@ TEST_F(ClusterAdapterTest, AnApiServerThatIsAwayIsWaitedForAndThenHasTheLastStat
   api_.ForgetCalls();
   api_.SetUp(true);
   executor_.Advance(2min);
-  EXPECT_LE(api_.Count("apply"), 2u) << "one for the labels, one for the object";
+  EXPECT_LE(api_.Count("apply"), 2u) << "one apply for the labels, one for the object";
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "19");
   EXPECT_EQ(Status()["devices"][0]["health"]["reason"], "19");
   EXPECT_EQ(state_.state, "open");

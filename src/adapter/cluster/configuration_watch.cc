@@ -103,9 +103,9 @@ struct ConfigurationWatch::State {
 
   void NodesSynced() {
     if (node) return;
-    callbacks.problem("node", {"there is no Node " + name +
-                               ": say what it is called (node.name, in a pod NODE_NAME), or wait "
-                               "until the kubelet has made it"});
+    callbacks.problem("node", {"Node " + name +
+                               " does not exist: set node.name (in a pod NODE_NAME), or wait until "
+                               "the kubelet registers it"});
   }
 
   void NodeTrouble(const Status& why) {
@@ -129,8 +129,9 @@ struct ConfigurationWatch::State {
     if (!map_forbidden.empty())
       return Notify({.origin = api::NameOf(where), .problem = map_forbidden});
     if (!node && !forbidden.empty())
-      return Notify({.origin = api::NameOf(where),
-                     .problem = "its key is chosen by a label of the Node: " + forbidden});
+      return Notify(
+          {.origin = api::NameOf(where),
+           .problem = "cannot select the ConfigMap's key by the Node's label: " + forbidden});
     if (!node || !maps->synced()) return;
     const auto label = node->labels.find(where.node_label);
     Notify(api::ChooseConfig(where, label == node->labels.end() ? "" : label->second,
@@ -140,7 +141,8 @@ struct ConfigurationWatch::State {
   void Notify(api::RemoteConfig remote) {
     if (reported == remote) return;
     if (!remote.problem.empty())
-      base::Log(base::kWarn, "configuration", {{"from", remote.origin}, {"why", remote.problem}});
+      base::Log(base::kWarn, "configuration unavailable",
+                {{"from", remote.origin}, {"why", remote.problem}});
     reported = std::move(remote);
     callbacks.remote(*reported);
   }

@@ -21,16 +21,16 @@ api::RemoteConfig ChooseCounters(const std::string& name, const Json* config_map
   };
   if (config_map == nullptr)
     return remote.problem = "there is no " + remote.origin +
-                            ": create it, or take its name out of telemetry.countersConfigMap",
+                            ": create it, or remove its name from telemetry.countersConfigMap",
            remote;
   const Json data = config_map->value("data", Json::object());
   const bool usual = data.contains("metrics");
   if (!data.is_object() || (!usual && data.size() != 1))
-    return fail("has no key \"metrics\"; put a file of counters there");
+    return fail("has no key \"metrics\"; put the counters file there");
   const auto key = usual ? data.find("metrics") : data.begin();
   remote.origin += ", key " + key.key();
   if (!key->is_string() || base::Trim(key->get<std::string>()).empty())
-    return fail("is empty; write FIELD, type, help");
+    return fail("is empty; add lines of the form FIELD, type, help");
   remote.text = key->get<std::string>();
   return remote;
 }

@@ -53,7 +53,7 @@ struct FeaturesFile::State : std::enable_shared_from_this<State> {
       return Write();
     }
     problem = written.error().message();
-    base::Log(base::kWarn, "the labels cannot be written for NFD",
+    base::Log(base::kWarn, "cannot write the labels file for NFD",
               {{"path", path}, {"why", problem}});
     wanted = true;
     timer = control.PostAfter(backoff.Next(), [self = shared_from_this()] { self->Write(); });

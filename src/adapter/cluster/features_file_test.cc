@@ -49,13 +49,13 @@ TEST_F(FeaturesFileTest, SaysWhatTheLabelsSay) {
   Devices(1);
   const FeaturesFile file(executor_, executor_, labels_, path_);
   executor_.RunUntilIdle();
-  EXPECT_EQ(Text(), "none") << "the first look is not over";
+  EXPECT_EQ(Text(), "none") << "initial discovery is not complete";
   Begin();
   EXPECT_EQ(Text(), "acme.com/gpu.count=1\nacme.com/gpu.first=G0\n");
   Devices(2);
   EXPECT_EQ(Text(), "acme.com/gpu.count=2\nacme.com/gpu.first=G0\n");
   EXPECT_EQ(*os::ListDirectory(folder_ / "features.d"), std::vector<std::string>{"penstock"})
-      << "nothing else for NFD to read";
+      << "no other file that NFD would read";
 }
 
 // DP#796: the file was removed at exit, and the node's labels with it.
@@ -71,7 +71,8 @@ TEST_F(FeaturesFileTest, DP796OutlivesItsAgentAndIsLeftAloneByTheNext) {
   std::filesystem::last_write_time(path_, before);
   const FeaturesFile next(executor_, executor_, labels_, path_);
   executor_.RunUntilIdle();
-  EXPECT_EQ(std::filesystem::last_write_time(path_), before) << "it says the same";
+  EXPECT_EQ(std::filesystem::last_write_time(path_), before)
+      << "an unchanged file is not written again";
 }
 
 TEST_F(FeaturesFileTest, IsTriedAgainWhereItCannotBeWritten) {

@@ -110,7 +110,7 @@ TEST_F(NodeLabelReconcilerTest, ANewValueIsWrittenAtOnceWhileAnotherLabelIsConte
   EXPECT_TRUE(Write({{"a", "1"}, {"b", "2"}}));
   EXPECT_EQ(node_.labels.at("b"), "2");
   EXPECT_EQ(node_.labels.at("a"), "theirs");
-  EXPECT_TRUE(Write({{"a", "2"}, {"b", "2"}})) << "the wish itself is another one";
+  EXPECT_TRUE(Write({{"a", "2"}, {"b", "2"}})) << "the desired labels changed";
 }
 
 TEST_F(NodeLabelReconcilerTest, ALabelThatWasTakenAwayComesBack) {
@@ -147,7 +147,7 @@ TEST_F(NodeLabelReconcilerTest, WhereAnObjectCarriesTheLabelsTheNodeIsLeftAlone)
   EXPECT_FALSE(Write({{"a", "1"}}, true));
   Write({{"a", "1"}, {"b", "1"}});
   EXPECT_FALSE(Write({{"a", "2"}, {"b", "1"}}, true))
-      << "no label vanishes while NFD has not taken them up";
+      << "no label disappears before NFD publishes it";
   EXPECT_TRUE(Write({{"a", "2"}}, true));
   EXPECT_EQ(node_.labels, (NodeLabelSet{{"a", "1"}, {"zone", "a"}}));
 }

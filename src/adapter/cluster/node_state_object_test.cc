@@ -28,7 +28,7 @@ TEST(StartTimes, WhatWasSoBeforeTheAgentBeganIsSoSinceThen) {
   EXPECT_EQ(wanted, Object("healthy", "1"));
   wanted = Object("healthy", "7", "True", "7");
   times.PutInto(wanted, false);
-  EXPECT_EQ(wanted, Object("healthy", "1")) << "also later, while it has not changed";
+  EXPECT_EQ(wanted, Object("healthy", "1")) << "also later while the state is unchanged";
 }
 
 TEST(StartTimes, WhatIsOtherwiseNowIsSoSinceNow) {

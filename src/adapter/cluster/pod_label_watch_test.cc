@@ -97,7 +97,7 @@ TEST_F(ClusterPodsTest, FollowsPodsThatComeChangeAndGo) {
   EXPECT_THAT(*reported_[1], SizeIs(2));
   api_.Merge("/api/v1/namespaces/lab/pods/a", {{"metadata", {{"labels", {{"other", "x"}}}}}});
   Settle();
-  EXPECT_THAT(reported_, SizeIs(2)) << "of what nobody wants, nothing is told";
+  EXPECT_THAT(reported_, SizeIs(2)) << "labels that are not requested are not reported";
   api_.Merge("/api/v1/namespaces/lab/pods/a", {{"metadata", {{"labels", {{"app", nullptr}}}}}});
   api_.Remove("/api/v1/namespaces/lab/pods/b");
   Settle();
@@ -157,7 +157,7 @@ TEST(PodLabels, AreInTheLedgerWhicheverIsKnownFirst) {
   EXPECT_EQ(ledger.Get()->FindLease("GPU-2")->labels, (Labels{{"app", "y"}}));
   const auto generation = ledger.Get()->generation;
   control.RunUntilIdle();
-  EXPECT_EQ(ledger.Get()->generation, generation) << "what is known is not written again";
+  EXPECT_EQ(ledger.Get()->generation, generation) << "known labels are not written again";
   labels.Take(nullptr);
   control.RunUntilIdle();
   EXPECT_THAT(ledger.Get()->FindLease("GPU-2")->labels, IsEmpty());

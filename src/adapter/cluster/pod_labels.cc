@@ -46,7 +46,7 @@ struct PodLabels::State : std::enable_shared_from_this<State> {
       const Lease now = pods ? WithPod(lease, *pods) : WithoutLabels(lease);
       if (now == lease) continue;
       if (const base::Status done = ledger.Update(now); !done.ok())
-        base::Log(base::kDebug, "a lease ended before it had its labels", {{"lease", lease.id}});
+        base::Log(base::kDebug, "lease ended before its labels were known", {{"lease", lease.id}});
     }
   }
 

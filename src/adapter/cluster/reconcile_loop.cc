@@ -100,9 +100,9 @@ void ReconcileLoop::Say(const std::string& name, Problem problem) {
   if (problem == (known == problems_.end() ? Problem{} : known->second)) return;
   if (problem.text.empty()) {
     problems_.erase(known);
-    base::Log(base::kInfo, "cluster: well again", {{"what", name}});
+    base::Log(base::kInfo, "cluster problem resolved", {{"what", name}});
   } else {
-    base::Log(base::kWarn, "cluster", {{"what", name}, {"why", problem.text}});
+    base::Log(base::kWarn, "cluster problem", {{"what", name}, {"why", problem.text}});
     problems_[name] = std::move(problem);
   }
   reported_();

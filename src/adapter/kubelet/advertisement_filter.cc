@@ -15,9 +15,9 @@ std::string InTheWayOfAll(const AdvertisementFilter::Gate& gate) {
   if (!gate.listing.decided) return gate.listing.reason;
   if (!gate.missing.empty())
     return base::Join(gate.missing, ", ") +
-           ": required (containers.requiredClasses) and not on this node";
+           ": required (containers.requiredClasses) but missing on this node";
   if (gate.listing.cdi() && gate.written == nullptr)
-    return "containers.deviceList asks for CDI, and no CDI specifications are written on this node";
+    return "containers.deviceList requests CDI, but no CDI specifications are written on this node";
   return "";
 }
 
@@ -29,7 +29,7 @@ std::vector<Offer> AdvertisementFilter::Show(const std::vector<Offer>& offers, c
   const auto in_the_way = [&](const std::string& device) -> std::string {
     if (!all.empty()) return all;
     return gate.listing.cdi() && !gate.written->devices.contains(device)
-               ? "no CDI specification names it yet"
+               ? "no CDI specification names this device yet"
                : "";
   };
   std::set<std::string> still;

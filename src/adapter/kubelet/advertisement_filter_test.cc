@@ -42,7 +42,8 @@ TEST(AdvertisementFilter, ADeviceThatNoSpecificationNamesYetIsNotAdvertised) {
   AdvertisementFilter shown;
   node::cdi::Written written{.devices = {"B"}};
   EXPECT_THAT(Seen(shown.Show(Offers(), {kCdi, &written, {}})), ElementsAre("B"));
-  EXPECT_THAT(shown.withheld(), ElementsAre(Pair("A", "no CDI specification names it yet")));
+  EXPECT_THAT(shown.withheld(),
+              ElementsAre(Pair("A", "no CDI specification names this device yet")));
   written.devices.insert("A");
   EXPECT_THAT(Seen(shown.Show(Offers(), {kCdi, &written, {}})), ElementsAre("A", "B"));
   EXPECT_THAT(shown.withheld(), IsEmpty());
@@ -54,7 +55,7 @@ TEST(AdvertisementFilter, OneThatWasAdvertisedStaysAndCannotBeUsed) {
   EXPECT_THAT(Seen(shown.Show(Offers(), {kCdi, &written, {}})), ElementsAre("A", "B"));
   written.devices = {"B"};
   EXPECT_THAT(Seen(shown.Show(Offers(), {kCdi, &written, {}})),
-              ElementsAre("A!no CDI specification names it yet", "B"));
+              ElementsAre("A!no CDI specification names this device yet", "B"));
   // A device that was gone counts as new.
   EXPECT_THAT(shown.Show({}, {kCdi, &written, {}}), IsEmpty());
   EXPECT_THAT(Seen(shown.Show(Offers(), {kCdi, &written, {}})), ElementsAre("B"));
@@ -88,10 +89,10 @@ TEST(AdvertisementFilter, SaysWhatIsInTheWayOfAll) {
       withheld({{.decided = false, .reason = "the container engine is being asked"}, &written, {}}),
       "the container engine is being asked");
   EXPECT_EQ(withheld({kVariable, &written, {"imex=0"}}),
-            "imex=0: required (containers.requiredClasses) and not on this node");
+            "imex=0: required (containers.requiredClasses) but missing on this node");
   EXPECT_EQ(
       withheld({kCdi, nullptr, {}}),
-      "containers.deviceList asks for CDI, and no CDI specifications are written on this node");
+      "containers.deviceList requests CDI, but no CDI specifications are written on this node");
 }
 
 }  // namespace

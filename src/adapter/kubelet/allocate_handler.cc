@@ -48,8 +48,8 @@ Result<std::vector<Slot>> UsableSlots(const std::string& resource,
   std::vector<Slot> slots;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (found[i] == nullptr)
-      return Error(Code::kNotFound, "device " + ids[i] + " is not offered as " + resource +
-                                        " by this node (any more)");
+      return Error(Code::kNotFound, "device " + ids[i] + " is not (or no longer) offered as " +
+                                        resource + " by this node");
     if (!found[i]->usable)
       return Error(Code::kFailedPrecondition,
                    "device " + ids[i] + " cannot be used now: " + found[i]->reason);

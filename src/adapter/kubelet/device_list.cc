@@ -20,24 +20,24 @@ using protocol::engine::cri::EngineStatus;
 std::string WhyNoCdi(const EngineAbilities& engine, const std::string& folder) {
   const std::string name = Describe(engine);
   switch (engine.cdi) {
-    case Cdi::kNever: return name + " has no CDI (" + engine.why + ")";
+    case Cdi::kNever: return name + " does not support CDI (" + engine.why + ")";
     case Cdi::kOff:
-      return "CDI is off in " + name + " (" + engine.why +
-             "); penstock runtime configure turns it on";
+      return "CDI is disabled in " + name + " (" + engine.why +
+             "); enable it with penstock runtime configure";
     case Cdi::kUnknown:
       return name +
-             " does not say whether it injects CDI devices; where it does, say so with "
+             " does not report whether it injects CDI devices; if it does, set "
              "containers.deviceList";
     default: break;
   }
   if (LooksIn(engine, folder)) return "";
-  return name + " looks for CDI specifications in " + base::Join(engine.cdi_folders, ", ") +
-         ", and they are written to " + folder;
+  return name + " reads CDI specifications from " + base::Join(engine.cdi_folders, ", ") +
+         ", but they are written to " + folder;
 }
 
 std::string WhyNoCdi(const EngineStatus* known, const std::string& folder) {
   if (folder.empty()) return "no CDI specifications are written on this node";
-  if (known == nullptr) return "nobody asks the container engine";
+  if (known == nullptr) return "the container engine is not queried";
   if (!known->engine) return known->problem;
   return WhyNoCdi(*known->engine, folder);
 }
@@ -55,7 +55,7 @@ DeviceListChoice Chosen(const EngineStatus* known, const std::string& folder) {
   DeviceListChoice listing{.strategies = {DeviceList::kEnvvar}};
   if (!folder.empty() && known != nullptr && !known->asked) {
     listing.decided = false;
-    listing.reason = "the container engine is being asked what it can do";
+    listing.reason = "querying the capabilities of the container engine";
     return listing;
   }
   listing.reason = WhyNoCdi(known, folder);

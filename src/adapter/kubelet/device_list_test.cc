@@ -40,22 +40,21 @@ TEST(DeviceList, FollowsTheEnginesWordWhereNothingIsConfigured) {
             "cdi-annotations: containerd 1.7.1 injects CDI devices, and reads their names from "
             "annotations");
   EXPECT_EQ(Said(Answered("containerd", "1.7.24", kOff)),
-            "envvar, device-files: CDI is off in containerd 1.7.24 (enable_cdi = false); penstock "
-            "runtime configure turns it on");
-  EXPECT_EQ(Said(Answered("containerd", "1.6.20", "{}")),
-            "envvar, device-files: containerd 1.6.20 has no CDI (containerd can from 1.7 on)");
+            "envvar, device-files: CDI is disabled in containerd 1.7.24 (enable_cdi = false); "
+            "enable it with penstock runtime configure");
+  EXPECT_EQ(
+      Said(Answered("containerd", "1.6.20", "{}")),
+      "envvar, device-files: containerd 1.6.20 does not support CDI (containerd supports it from 1.7 on)");
   EXPECT_EQ(Said(Answered("docker", "27.5.1")),
-            "envvar, device-files: docker 27.5.1 does not say whether it injects CDI devices; "
-            "where it does, say so with "
-            "containers.deviceList");
+            "envvar, device-files: docker 27.5.1 does not report whether it injects CDI devices; "
+            "if it does, set containers.deviceList");
 }
 
 TEST(DeviceList, AnEngineThatLooksElsewhereFindsNothing) {
   EXPECT_EQ(Said(Answered("containerd", "2.0.0",
                           R"({"enableCDI":true,"cdiSpecDirs":["/etc/cdi","/opt/cdi"]})")),
-            "envvar, device-files: containerd 2.0.0 looks for CDI specifications in /etc/cdi, "
-            "/opt/cdi, and they are written to "
-            "/var/run/cdi");
+            "envvar, device-files: containerd 2.0.0 reads CDI specifications from /etc/cdi, "
+            "/opt/cdi, but they are written to /var/run/cdi");
   EXPECT_EQ(Said(Answered("containerd", "2.0.0", kOn), ""),
             "envvar, device-files: no CDI specifications are written on this node");
 }
@@ -87,9 +86,8 @@ TEST(DeviceList, AConfiguredListIsObeyedAndWhatIsWrongWithItSaid) {
   EXPECT_EQ(said({DeviceList::kCdiAnnotations, DeviceList::kEnvvar}, &on),
             "cdi-annotations, envvar: configured");
   EXPECT_EQ(said({DeviceList::kCdiCri}, &off),
-            "cdi-cri, device-files: configured, although CDI is off in containerd 1.7.24 "
-            "(enable_cdi = false); penstock runtime configure "
-            "turns it on");
+            "cdi-cri, device-files: configured, although CDI is disabled in containerd 1.7.24 "
+            "(enable_cdi = false); enable it with penstock runtime configure");
   EXPECT_EQ(said({DeviceList::kEnvvar}, &on), "envvar, device-files: configured");
   EXPECT_EQ(said({DeviceList::kVolumeMounts}, nullptr), "volume-mounts, device-files: configured");
   EXPECT_EQ(said({DeviceList::kEnvvar}, &on, Switch::kOff), "envvar: configured");

@@ -65,7 +65,7 @@ struct EngineReconciler::State {
     running = std::make_unique<EngineConfigurator>(
         control, *install, std::move(how),
         [](const std::string& what) {
-          base::Log(base::kInfo, "engine", {{"what", what}});
+          base::Log(base::kInfo, "engine configuration", {{"what", what}});
         },
         [this, name = install->name, starts_later](Result<ConfigureResult> done) {
           // Posted, since this may be called before `running` is set, and the configurator must not
@@ -82,15 +82,15 @@ struct EngineReconciler::State {
     for (const auto& file : done->change.files)
       base::Log(base::kInfo, "engine configured", {{"engine", name}, {"file", file.path}});
     if (!done->change.files.empty() && starts_later)
-      base::Log(base::kWarn, "engine configured, which counts when it starts the next time",
+      base::Log(base::kWarn, "engine configured; takes effect when the engine restarts",
                 {{"engine", name}});
     engine.AskAgain();
     Look();
   }
 
   void Failed(const base::Error& error) {
-    problem = "the container engine was not configured: " + error.message();
-    base::Log(base::kWarn, "engine not configured", {{"why", error.message()}});
+    problem = "cannot configure the container engine: " + error.message();
+    base::Log(base::kWarn, "engine configuration failed", {{"why", error.message()}});
   }
 
   os::Loop& control;

@@ -132,13 +132,12 @@ TEST_F(EngineReconcilerTest, SwitchesCdiOnWhereItIsOffAndAsksTheEngineAgain) {
   EXPECT_THAT(DropIn(), HasSubstr("enable_cdi = true"));
   EXPECT_THAT(DropIn(), Not(HasSubstr("penstock-runtime")));
   EXPECT_EQ(Problem(), "");
-  EXPECT_TRUE(os::Exists(folder_ / "state/engines")) << "so that it can be undone";
+  EXPECT_TRUE(os::Exists(folder_ / "state/engines")) << "the configuration can be undone";
   Configure(kRuntime);
   EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 3; }));
   EXPECT_THAT(DropIn(), HasSubstr("/opt/penstock-runtime"));
   EXPECT_THAT(DropIn(), HasSubstr("enable_cdi = true"));
-  EXPECT_EQ(Attempts(), 2u)
-      << "an engine that says what it said before is not configured once more";
+  EXPECT_EQ(Attempts(), 2u) << "an engine with unchanged answers is not configured again";
 }
 
 TEST_F(EngineReconcilerTest, LeavesAnEngineAloneThatHasWhatIsWanted) {
@@ -168,7 +167,7 @@ TEST_F(EngineReconcilerTest, WhatFailedIsSaidAndNotTriedAgainUntilSomethingElseI
   Begin(kCdiOff, kCdi);
   EXPECT_TRUE(os::Eventually([this] { return !Problem().empty(); }));
   EXPECT_EQ(Problem(),
-            "the container engine was not configured: containerd refuses its configuration: no "
+            "cannot configure the container engine: containerd rejects its configuration: no "
             "table of mine");
   Configure(kCdi);
   engine_.Stop();
@@ -186,9 +185,9 @@ TEST_F(EngineReconcilerTest, AProgramThatIsNoEngineIsNamed) {
   Begin(kCdiOff, kCdi);
   EXPECT_TRUE(os::Eventually([this] { return !Problem().empty(); }));
   EXPECT_EQ(Problem(),
-            "the container engine was not configured: at " + socket_ + " listens " +
+            "cannot configure the container engine: the process at " + socket_ + " is " +
                 machine_.ProgramHere("/usr/bin/socat") +
-                ", which is none of containerd, crio and dockerd: say --runtime and --config");
+                ", which is not containerd, crio or dockerd: pass --runtime and --config");
   EXPECT_EQ(DropIn(), "");
 }
 

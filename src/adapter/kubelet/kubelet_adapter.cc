@@ -120,7 +120,7 @@ struct KubeletAdapter::State {
     if (next == listing) return;
     listing = std::move(next);
     if (!listing.decided) return;
-    base::Log(base::kInfo, "containers get devices",
+    base::Log(base::kInfo, "device list strategy selected",
               {{"by", base::Join(listing.Words(), ", ")}, {"why", listing.reason}});
   }
 
@@ -193,7 +193,7 @@ struct KubeletAdapter::State {
   void StateChanged(const std::string& resource, const PluginState& state) {
     const bool bad = state.phase == PluginState::Phase::kRefused ||
                      state.phase == PluginState::Phase::kSteppedBack;
-    base::Log(bad ? base::kWarn : base::kInfo, "kubelet",
+    base::Log(bad ? base::kWarn : base::kInfo, "device plugin state changed",
               {{"resource", resource}, {"state", ToString(state.phase)}, {"why", state.reason}});
     if (state.phase == PluginState::Phase::kServing) {
       pods.LookAfterKubeletStart();
@@ -327,8 +327,8 @@ api::AllocatorReport KubeletAdapter::Report() const {
                      (of_all ? "" : base::Join(resources, ", ") + ": ") + reason;
   }
   if (report.resources.empty())
-    report.reason =
-        state_->open ? "no device is offered to the kubelet" : "looking at the devices first";
+    report.reason = state_->open ? "no device is offered to the kubelet"
+                                 : "waiting for initial device discovery";
   if (stepped_back) report.state = "stepped-back";
   if (open) report.state = "open";
   if (open) report.enforcement = ToString(node::ledger::Enforcement::kDevices);

@@ -105,7 +105,7 @@ TEST_F(KubeletContainersTest, AnyOtherIsGivenDeviceFiles) {
   EXPECT_EQ(answer->environment.at("ACME"), "G1");
   EXPECT_THAT(Report().device_list, ElementsAre("envvar", "device-files"));
   EXPECT_THAT(Report().device_list_reason,
-              HasSubstr("CDI is off in containerd 1.7.24 (enable_cdi = false)"));
+              HasSubstr("CDI is disabled in containerd 1.7.24 (enable_cdi = false)"));
 }
 
 TEST_F(KubeletContainersTest, AnotherAnswerOfTheEngineCountsFromThenOn) {
@@ -132,7 +132,7 @@ TEST_F(KubeletContainersTest, TheKubeletHearsOfADeviceOnceASpecificationNamesIt)
   written_.Set({.devices = {"G0"}});
   Begin();
   ASSERT_TRUE(WaitForIds(kGpu, {"G0"}));
-  EXPECT_THAT(Withheld(), Contains(Pair("G1", "no CDI specification names it yet")));
+  EXPECT_THAT(Withheld(), Contains(Pair("G1", "no CDI specification names this device yet")));
   const auto refused = kubelet_.Allocate(kGpu, {"G1"});
   EXPECT_FALSE(refused.ok());
   SetWritten({.devices = {"G0", "G1", "G2", "G3"}});
@@ -146,7 +146,7 @@ TEST_F(KubeletContainersTest, NothingIsGivenOutBeforeTheEngineHasAnsweredOnce) {
   engine_.Start({.silent = true});
   BeginWithoutEngine();
   EXPECT_THAT(Withheld(), SizeIs(4));
-  EXPECT_EQ(Report().reason, "the container engine is being asked what it can do");
+  EXPECT_EQ(Report().reason, "querying the capabilities of the container engine");
   EXPECT_THAT(Report().device_list, IsEmpty());
   Configure({.device_list = {api::DeviceList::kEnvvar}});
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
@@ -185,9 +185,9 @@ TEST_F(KubeletContainersTest, ARequiredDeviceThatIsMissingKeepsAllBack) {
   containers_ = {.device_classes = {"extra", "lane=7"}, .required_classes = {"lane=7"}};
   Begin();
   EXPECT_TRUE(WaitForDeviceList({"cdi-cri"}));
-  EXPECT_THAT(
-      Withheld(),
-      Contains(Pair("G0", "lane=7: required (containers.requiredClasses) and not on this node")));
+  EXPECT_THAT(Withheld(),
+              Contains(Pair(
+                  "G0", "lane=7: required (containers.requiredClasses) but missing on this node")));
   SetWritten(
       {.devices = {"G0", "G1", "G2", "G3"}, .others = {"k8s.device-plugin.acme.com/lane=7"}});
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));

@@ -79,8 +79,8 @@ TEST_F(KubeletSharesTest, WhatIsSoOfAllNamesIsSaidOnce) {
   On([this] { adapter_->Open(); });
   std::string reason;
   const auto said_once = [&reason] {  // without a resource's name before it
-    return reason.starts_with("nobody answers at") &&
-           reason.find("nobody answers") == reason.rfind("nobody answers");
+    return reason.starts_with("no kubelet answers at") &&
+           reason.find("no kubelet answers") == reason.rfind("no kubelet answers");
   };
   for (int i = 0; i < 1000 && !said_once(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -121,7 +121,7 @@ TEST_F(KubeletSharesTest, ANameThatIsNotOfferedAnyMoreGoesAndComesBack) {
     EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 8));
     EXPECT_TRUE(WaitForIds(kGpu, {}));
     EXPECT_TRUE(WaitForSockets({"penstock-acme.com-gpu.shared"}))
-        << "the plugin of a name without devices has ended";
+        << "the plugin of a resource without devices has stopped";
     Configure({});
     EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
     EXPECT_TRUE(WaitForIds(kShared, {}));
@@ -148,14 +148,15 @@ TEST_F(KubeletSharesTest, APluginStaysWhileAnythingOfItsNameIsHeld) {
     return ledger.HolderOf("G0") != nullptr && ledger.HolderOf("G0")->pod == "train";
   }));
   Configure(Shared(2, kShared));
-  EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 6)) << "not those of the GPU that is held whole";
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 6))
+      << "without the shares of the GPU that is held whole";
   EXPECT_TRUE(WaitForIds(kGpu, {}));
   const auto refused = kubelet_.Allocate(kShared, {"G0::0"});
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message(), HasSubstr("ml/train"));
   On([this] { adapter_->AwaitReleases(true); });
-  EXPECT_EQ(Sockets().size(), 2u) << "held";
-  EXPECT_EQ(HolderOf("G0").pod, "train") << "the kubelet lists it under the former name";
+  EXPECT_EQ(Sockets().size(), 2u) << "the resource is still held";
+  EXPECT_EQ(HolderOf("G0").pod, "train") << "the kubelet lists it under the previous resource name";
   kubelet_.SetPods({});
   EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 8));
   EXPECT_TRUE(WaitForSockets({"penstock-acme.com-gpu.shared"}));
@@ -177,7 +178,7 @@ TEST_F(KubeletSharesTest, PodsUnderANameThatAnAgentBeforeUsGaveAreKnown) {
   kubelet_.SetPods({{"ml", "old", "main", "acme.com/forgotten", {"G2"}}});
   On([this] { adapter_->Open(); });
   EXPECT_TRUE(WaitForLedger([](const auto& ledger) { return ledger.HolderOf("G2") != nullptr; }));
-  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3)) << "held under another name";
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3)) << "held under another resource name";
 }
 
 TEST_F(KubeletSharesTest, PodsFoundAfterARestartHoldSharesAsTheyWere) {
@@ -217,7 +218,7 @@ TEST_F(KubeletSharesTest, AChangeOfSharingReachesTheKubeletWhilePodsHoldShares) 
   EXPECT_TRUE(
       kubelet_.WaitForDevices(kGpu, [](const auto& devices) { return devices.size() == 8; }));
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 6))
-      << "of G0 both shares are held, of G1 one, by former numbers";
+      << "both shares of G0 and one of G1 are held under previous numbers";
   EXPECT_EQ(ledger_.Get()->leases.size(), 3u);
   Configure(Shared(6));
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 24));
@@ -272,7 +273,8 @@ TEST_F(KubeletSharesTest, Issue1223ADriverThatIsLostLeavesNoHealthyDeviceAtOnce)
   });
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 0));
   EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 0));
-  EXPECT_TRUE(WaitForIds(kShared, {"G3::0", "G3::1"})) << "capacity stays: they are coming back";
+  EXPECT_TRUE(WaitForIds(kShared, {"G3::0", "G3::1"}))
+      << "capacity stays because the devices are returning";
 }
 
 TEST_F(KubeletSharesTest, Issue118559AKubeletThatIsRestartedHasAllItsListsAgain) {
@@ -315,7 +317,7 @@ TEST_F(KubeletSharesTest, Issue386SharesAreSpreadOrPackedAsThePolicySays) {
   const auto two = kubelet_.Prefer(kGpu, left, {}, 2);
   ASSERT_TRUE(two.ok() && two->size() == 2);
   EXPECT_NE((*two)[0].substr(0, 2), (*two)[1].substr(0, 2))
-      << "two shares of one request are of two GPUs";
+      << "the two shares of one request come from different GPUs";
 }
 
 /// Three of four devices are shared through a server; the first one has none.
@@ -344,7 +346,8 @@ class KubeletServersTest : public KubeletSharesTest {
 
 TEST_F(KubeletServersTest, Issue634NothingIsGivenOutBeforeTheServerIsReady) {
   EXPECT_TRUE(WaitForIds(kGpu, {"G0", "G1::0", "G1::1", "G2::0", "G2::1", "G3::0", "G3::1"}));
-  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 1)) << "the GPU that is not shared waits for no server";
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 1))
+      << "a GPU that is not shared does not wait for a server";
   Servers(false, "its MPS server is being started");
   const auto refused = kubelet_.Allocate(kGpu, {"G1::0"});
   ASSERT_FALSE(refused.ok());
@@ -373,7 +376,7 @@ TEST_F(KubeletServersTest, Issue647AServerThatDiesTakesItsSharesOutOfTheListUnti
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G1::0"}).ok());
   Servers(false, "its MPS control daemon has died");
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 1));
-  EXPECT_EQ(ledger_.Get()->leases.size(), 1u) << "who has a share keeps it";
+  EXPECT_EQ(ledger_.Get()->leases.size(), 1u) << "the holder of a share keeps it";
   Servers(true);
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 7));
 }

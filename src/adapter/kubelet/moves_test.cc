@@ -70,7 +70,7 @@ TEST_F(MovesWithAKubelet, ADeviceIsOfferedLocallyOnceTheKubeletHasTheShorterList
   EXPECT_TRUE(answer.get().ok());
   EXPECT_EQ(AllocatorOf("G2"), "local");
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3, std::chrono::milliseconds(0)))
-      << "it had the list before";
+      << "the kubelet already had the list";
   EXPECT_FALSE(kubelet_.Allocate(kGpu, {"G2"}).ok());
   auto back = Set({{"2"}, "default"});
   ASSERT_EQ(back.wait_for(kPatience), std::future_status::ready);

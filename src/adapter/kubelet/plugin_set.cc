@@ -73,7 +73,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
     for (auto& [resource, one] : plugins) {
       if (lists.contains(resource)) continue;
       if (!one.leaving) {
-        base::Log(base::kInfo, "nothing is offered to the kubelet under this name any more",
+        base::Log(base::kInfo, "resource no longer advertised to the kubelet",
                   {{"resource", resource}});
         one.plugin->Update({});
         one.leaving = some_leave = true;
@@ -139,7 +139,8 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
         ++one;
         continue;
       }
-      base::Log(base::kInfo, "kubelet", {{"resource", one->first}, {"state", "ended"}});
+      base::Log(base::kInfo, "device plugin state changed",
+                {{"resource", one->first}, {"state", "ended"}});
       one = plugins.erase(one);
     }
   }

@@ -152,7 +152,7 @@ struct PodTracker::State : std::enable_shared_from_this<State> {
   void Join(const std::vector<PodDevices>& list, const Result<Checkpoint>& checkpoint,
             const std::set<std::string>& alive) {
     if (!checkpoint.ok() && checkpoint.error().code() != base::Code::kNotFound)
-      base::Log(base::kWarn, "the kubelet's checkpoint cannot be read",
+      base::Log(base::kWarn, "cannot read the kubelet's checkpoint",
                 {{"why", checkpoint.error().message()}});
     const std::vector<CheckpointEntry> entries =
         checkpoint.ok() ? checkpoint->entries : std::vector<CheckpointEntry>{};

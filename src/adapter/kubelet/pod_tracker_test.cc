@@ -99,7 +99,7 @@ TEST_F(KubeletPodsTest, ManyCallsForALookSoonMakeOne) {
   for (int round = 1; round <= kRounds; ++round) {
     for (int i = 0; i < 100; ++i) control_.Run([this] { pods_->LookSoon(); });
     control_.Advance(149ms);
-    EXPECT_EQ(looks_, round - 1) << "the kubelet has to have our answer first";
+    EXPECT_EQ(looks_, round - 1) << "the kubelet must receive the agent's answer first";
     control_.Advance(1ms);
     ASSERT_TRUE(WaitForLooks(round));
   }

@@ -32,14 +32,15 @@ std::string SharesSeen(const node::ledger::Snapshot& ledger,
                " holds the share " + slot.id;
   if (!checkpoint.ok()) {
     if (checkpoint.error().code() == base::Code::kNotFound) return "";
-    return "the kubelet's checkpoint cannot be read (" + checkpoint.error().message() + ")";
+    return "cannot read the kubelet's checkpoint (" + checkpoint.error().message() + ")";
   }
   for (const auto& [resource, ids] : checkpoint->registered)
     if (const std::string share = FirstShare(ids, inventory); !share.empty())
-      return "the kubelet's checkpoint has the share " + share + " of " + resource;
+      return "the kubelet's checkpoint lists the share " + share + " of " + resource;
   for (const auto& entry : checkpoint->entries)
     if (const std::string share = FirstShare(entry.ids, inventory); !share.empty())
-      return "by the kubelet's checkpoint a pod holds the share " + share + " of " + entry.resource;
+      return "according to the kubelet's checkpoint, a pod holds the share " + share + " of " +
+             entry.resource;
   return "";
 }
 

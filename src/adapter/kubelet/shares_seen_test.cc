@@ -44,7 +44,7 @@ TEST_F(SharesSeenTest, TheKubeletsCheckpointHasThem) {
 
 TEST_F(SharesSeenTest, ACheckpointThatCannotBeReadMayHaveThem) {
   EXPECT_THAT(Seen(Error(Code::kInvalidArgument, "1:1: half")),
-              HasSubstr("cannot be read (1:1: half)"));
+              HasSubstr("cannot read the kubelet's checkpoint (1:1: half)"));
 }
 
 TEST_F(SharesSeenTest, ALeaseThatWasTakenOverShowsThem) {

@@ -12,9 +12,10 @@ void AnswerQueue::Add(std::shared_ptr<protocol::broker::Session> session, Work w
     return turn->session->peer().uid == session->peer().uid;
   });
   if (has_one)
-    return session->Answer(protocol::broker::EncodeError(base::Error(
-        base::Code::kUnavailable,
-        "another " + state_->what + " is being made for you; ask again when you have it")));
+    return session->Answer(protocol::broker::EncodeError(
+        base::Error(base::Code::kUnavailable,
+                    "another " + state_->what +
+                        " request of this user is still running; retry when it is complete")));
   const auto turn = std::make_shared<Turn>(Turn{session, std::move(work)});
   session->OnClosed([weak = std::weak_ptr(turn)] {
     if (const auto closed = weak.lock()) closed->closed = true;

@@ -51,15 +51,15 @@ protocol::broker::WaitingRun Describe(const Waiting& waiting, std::size_t positi
           .resumable = resumable};
 }
 
-/// "each user has 4 devices, 16 requests, 24h while others wait"; empty if there are no limits.
+/// "limits of each user while others wait: 4 devices, 16 requests"; empty if there are none.
 std::string DescribeLimits(const api::QueueConfig& limits) {
   std::vector<std::string> parts;
   if (limits.gpus > 0) parts.push_back(std::to_string(limits.gpus) + " devices");
   if (limits.waiting > 0) parts.push_back(std::to_string(limits.waiting) + " requests");
   if (limits.time > base::Duration::zero()) parts.push_back(base::FormatDuration(limits.time));
-  return parts.empty()
-             ? ""
-             : "each user has " + base::Join(parts, ", ") + " while others wait (queue.perUser)";
+  return parts.empty() ? ""
+                       : "limits of each user while others wait: " + base::Join(parts, ", ") +
+                             " (queue.perUser)";
 }
 
 protocol::broker::GrantedDevice Describe(const node::ledger::Slot& slot, const device::Facts& facts,
@@ -122,9 +122,8 @@ LocalAdapter::LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Option
     KeepSoon();
   });
   if (!options_.queue_file.empty() && options_.enabled)
-    memory_.emplace(
-        loop, io, options_.queue_file,
-        "who waits for devices cannot be written, and would lose the place by a restart");
+    memory_.emplace(loop, io, options_.queue_file,
+                    "cannot write the run queue; a restart would lose the places of queued runs");
 }
 
 LocalAdapter::~LocalAdapter() {
@@ -181,7 +180,7 @@ base::Status LocalAdapter::Open() {
   const auto started = server_.Start();
   closed_reason_ = started.ok() ? "" : started.error().message();
   if (options_.enabled && !leases_.visibility_reason().empty())
-    base::Log(base::kWarn, "no control groups can be made, so leases are visibility only",
+    base::Log(base::kWarn, "cannot create control groups; leases have visibility only",
               {{"reason", leases_.visibility_reason()}});
   return started;
 }
@@ -236,9 +235,9 @@ void LocalAdapter::HandleRun(const SessionPtr& session, const RunRequest& run) {
     return Refuse(session, Code::kFailedPrecondition, "the local door is " + Report().reason);
   const protocol::broker::Peer& peer = session->peer();
   if (peer.pid <= 0)
-    return Refuse(
-        session, Code::kFailedPrecondition,
-        "the agent cannot see your process, which lives in another pid namespace (a container)");
+    return Refuse(session, Code::kFailedPrecondition,
+                  "the agent cannot see the requesting process, which is in another PID namespace "
+                  "(a container)");
   if (!peer.pidfd) return session->Close();
   const auto gone = std::make_shared<bool>(false);
   session->OnClosed([gone] { *gone = true; });
@@ -275,7 +274,7 @@ void LocalAdapter::Enqueue(const SessionPtr& session, const RunRequest& run,
   requesters_[*ticket] = {session, std::move(process), run.labels, {}, waits};
   if (waits || TicketsRunOut()) KeepSoon();
   session->OnClosed([self = self_, ticket = *ticket] {
-    if (*self != nullptr) (void)(*self)->queue_.Cancel(ticket, "the program that waited has gone");
+    if (*self != nullptr) (void)(*self)->queue_.Cancel(ticket, "the waiting process exited");
   });
 }
 
@@ -352,7 +351,7 @@ void LocalAdapter::HandleCancel(const SessionPtr& session, const std::string& ti
   if (waiting != nullptr && !MayAdminister(*session) && waiting->waiter.uid != session->peer().uid)
     return Refuse(
         session, Code::kPermissionDenied,
-        ticket + " is a ticket of " + waiting->user + ": only they and root may cancel it");
+        ticket + " belongs to " + waiting->user + ": only that user and root may cancel it");
   const auto cancelled =
       queue_.Cancel(ticket, "cancelled by `penstock queue cancel " + ticket + "`");
   session->Answer(cancelled.ok() ? protocol::broker::EncodeDone(ticket + " is cancelled")
@@ -385,7 +384,7 @@ void LocalAdapter::HandleReport(const SessionPtr& session, bool holders_only) {
 
 void LocalAdapter::HandleSamples(const SessionPtr& session) {
   if (!callbacks_.samples)
-    return Refuse(session, Code::kUnimplemented, "this agent measures nothing");
+    return Refuse(session, Code::kUnimplemented, "this agent collects no samples");
   WithViewer(session, [this, session](const api::Viewer& viewer) {
     leases_.RefreshProcesses([this, session, viewer] {
       api::Samples samples = callbacks_.samples();
@@ -399,7 +398,7 @@ void LocalAdapter::HandleSamples(const SessionPtr& session) {
 void LocalAdapter::HandleUsage(const SessionPtr& session,
                                const protocol::broker::UsageRequest& request) {
   if (!callbacks_.usage)
-    return Refuse(session, Code::kUnimplemented, "this agent records no usage");
+    return Refuse(session, Code::kUnimplemented, "this agent does not record usage");
   WithViewer(session, [this, session, request](const api::Viewer& viewer) {
     sums_.Add(session, [&usage = callbacks_.usage, request, viewer](AnswerQueue::Done done) {
       usage(request, viewer, std::move(done));
@@ -409,7 +408,8 @@ void LocalAdapter::HandleUsage(const SessionPtr& session,
 
 void LocalAdapter::HandlePlan(const SessionPtr& session,
                               const protocol::broker::PlanRequest& request) {
-  if (!callbacks_.plan) return Refuse(session, Code::kUnimplemented, "this agent makes no plans");
+  if (!callbacks_.plan)
+    return Refuse(session, Code::kUnimplemented, "this agent does not compute plans");
   plans_.Add(session, [&plan = callbacks_.plan, request](AnswerQueue::Done done) {
     plan(request, std::move(done));
   });
@@ -418,8 +418,8 @@ void LocalAdapter::HandlePlan(const SessionPtr& session,
 void LocalAdapter::HandleDown(const SessionPtr& session) {
   if (!MayAdminister(*session))
     return Refuse(session, Code::kPermissionDenied,
-                  "only root and the user that the agent runs as may end it");
-  base::Log(base::kInfo, "asked to end",
+                  "only root and the user that the agent runs as may stop it");
+  base::Log(base::kInfo, "stop requested",
             {{"uid", static_cast<long>(session->peer().uid)},
              {"pid", static_cast<long>(session->peer().pid)}});
   session->Answer(protocol::broker::EncodeDone("the agent ends"));
@@ -435,7 +435,7 @@ void LocalAdapter::HandleAssign(const SessionPtr& session,
     return Refuse(session, Code::kPermissionDenied,
                   "only root and the user that the agent runs as may move devices between doors");
   if (!request.dry_run)
-    base::Log(base::kInfo, "asked to move devices",
+    base::Log(base::kInfo, "device move requested",
               {{"devices", base::Join(request.devices, ",")},
                {"door", request.allocator},
                {"uid", static_cast<long>(session->peer().uid)}});

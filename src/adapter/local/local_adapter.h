@@ -148,7 +148,7 @@ class LocalAdapter {
   } reduced_;
   base::Subscription on_offers_, on_ledger_;
   std::string closed_reason_ = "not open yet";  // empty while it listens
-  AnswerQueue plans_{"plan"}, sums_{"sum of usage"};
+  AnswerQueue plans_{"plan"}, sums_{"usage"};
   std::shared_ptr<LocalAdapter*> self_;  // null inside once destroyed: for pending functions
   // Last: its sessions call back into the other members while they close.
   protocol::broker::Server server_;

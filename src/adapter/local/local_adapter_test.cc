@@ -175,11 +175,11 @@ TEST_F(LocalAdapterTest, ServesFirstComeFirst) {
   ASSERT_TRUE(Next(holder)->granted);
   Client large = Ask(R"({"op":"run","gpus":2})");
   const auto waits = Next(large);
-  ASSERT_TRUE(waits->waiting) << "one is free, two are wanted";
+  ASSERT_TRUE(waits->waiting) << "one device is free, two are requested";
   EXPECT_EQ(waits->waiting->position, 0);
   EXPECT_THAT(waits->waiting->reason, HasSubstr("held by"));
   Client small = Ask(R"({"op":"run"})");
-  EXPECT_EQ(Next(small)->waiting->position, 1) << "although one is free";
+  EXPECT_EQ(Next(small)->waiting->position, 1) << "although one device is free";
   EndHolderOf("G0");
   EXPECT_TRUE(Next(large)->granted);
   EXPECT_EQ(Next(small)->waiting->position, 0);
@@ -283,7 +283,7 @@ TEST_F(LocalAdapterTest, EndsWithSomeoneInLine) {
   ASSERT_TRUE(Next(waiter)->waiting);
   OnLoop([this] { adapter_.reset(); });
   EXPECT_EQ(Next(waiter).error().code(), Code::kUnavailable);
-  EXPECT_EQ(Held(), 1u) << "what was given out stays";
+  EXPECT_EQ(Held(), 1u) << "allocated devices stay allocated";
 }
 
 TEST_F(LocalAdapterTest, SaysWhatDevicesMeasureWhereSomethingDoes) {
@@ -327,7 +327,7 @@ TEST_F(LocalAdapterTest, MakesOnePlanAtATimeForEachUserAndAnswersTheRestMeanwhil
   OnLoop([&] { plans.at(1)(std::string("{}")); });
   Client third = Ask(R"({"op":"plan"})");
   EXPECT_TRUE(Soon([&] { return plans.size() == 3; }))
-      << "whoever goes leaves the turn to the next";
+      << "a client that leaves passes its turn to the next";
 }
 
 TEST_F(LocalAdapterTest, CutsAFreeDeviceForOneWhoAsksForAShareAndMakesItWholeAgain) {
@@ -347,7 +347,7 @@ TEST_F(LocalAdapterTest, CutsAFreeDeviceForOneWhoAsksForAShareAndMakesItWholeAga
   OnLoop([&] {
     for (const std::string& lease : {one->granted->lease, other->granted->lease})
       EXPECT_THAT(kernel_.groups.at(lease).rules.admitted, ElementsAre(os::DeviceRange{195, 1, 1}))
-          << "both see the one device";
+          << "both sessions see the same device";
   });
   Client third = Ask(R"({"op":"run","share":2,"devices":["1"],"wait":"0s"})");
   EXPECT_EQ(Next(third).error().code(), Code::kDeadlineExceeded);
@@ -356,7 +356,7 @@ TEST_F(LocalAdapterTest, CutsAFreeDeviceForOneWhoAsksForAShareAndMakesItWholeAga
   OnLoop([&] { kernel_.End(one->granted->lease); });
   Client again = Connect();
   ASSERT_TRUE(again.Ask(R"({"op":"version"})", kPatience).ok());
-  EXPECT_EQ(adapter_->waiting(), 1u) << "a share is held still";
+  EXPECT_EQ(adapter_->waiting(), 1u) << "one share is still held";
   OnLoop([&] { kernel_.End(other->granted->lease); });
   RunAnswer answer;
   do answer = *Next(whole);
@@ -529,7 +529,8 @@ TEST_F(QueueFileTest, IsNotWrittenForThoseWhoDoNotWait) {
     Turn(std::chrono::seconds(1));
   }
   EXPECT_EQ(writes_, 0);
-  EXPECT_GE(Kept().next_ticket, 103u) << "an agent after a crash gives none of these numbers again";
+  EXPECT_GE(Kept().next_ticket, 103u)
+      << "after a crash, the next agent does not reuse these ticket numbers";
 }
 
 TEST_F(QueueFileTest, NotesMoreNumbersBeforeTheyRunOut) {

@@ -30,12 +30,12 @@ constexpr char kIndex[] = R"(<!DOCTYPE html>
 <head><meta charset="utf-8"><title>Penstock</title></head>
 <body>
 <h1>Penstock</h1>
-<p>The agent of this node's accelerators.</p>
+<p>The accelerator agent of this node.</p>
 <ul>
 <li><a href="/metrics">/metrics</a>: for Prometheus, as text or OpenMetrics</li>
-<li><a href="/debug/state">/debug/state</a>: what the agent knows, as JSON</li>
-<li><a href="/readyz">/readyz</a>: whether it has looked at all devices</li>
-<li><a href="/healthz">/healthz</a>: whether it runs, and nothing in it hangs</li>
+<li><a href="/debug/state">/debug/state</a>: the agent's state, as JSON</li>
+<li><a href="/readyz">/readyz</a>: whether initial device discovery is complete</li>
+<li><a href="/healthz">/healthz</a>: whether the agent runs and none of its threads hangs</li>
 </ul>
 </body>
 </html>

@@ -164,7 +164,8 @@ TEST_F(PagesTest, AreClosedToAllButProbesUntilTheWebConfigurationIsRight) {
   WaitFor([](const ProtectionStatus& status) {
     return status.file == "/nonexistent" && status.refused == 1;
   });
-  EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 401")) << "what was in force stays";
+  EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 401"))
+      << "the previous configuration stays in force";
   control_.Post([this] { pages_.Configure({}); });
   WaitFor([](const ProtectionStatus& status) { return status.file.empty(); });
   EXPECT_THAT(Get("/metrics"), EndsWith("x 1\n"));
@@ -184,7 +185,7 @@ TEST_F(PagesTest, ReportOfProcessesToThoseAloneWhoHaveProvedWhoTheyAre) {
   control_.Post([&] { pages_.Configure({.web_config_file = file}); });
   WaitFor([](const ProtectionStatus& status) { return status.in_force && !status.file.empty(); });
   EXPECT_THAT(Get("/debug/state", "Authorization: Bearer a-token\r\n"), reports_of_none)
-      << "nothing is asked for";
+      << "no credentials are requested";
   ASSERT_TRUE(os::WriteFileAtomically(
                   file,
                   "bearer_tokens: {a: "

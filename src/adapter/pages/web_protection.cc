@@ -30,8 +30,8 @@ constexpr base::Duration kEndsSoon = std::chrono::hours(24 * 7);
 Result<std::string> ReadNamed(const std::string& file, std::string_view key) {
   auto text = os::ReadFile(file, kMostBytes);
   if (text.ok()) return text;
-  return Error(text.error().code(), text.error().message() + "; it is named by " +
-                                        std::string(key) + ", and must be readable by the agent");
+  return Error(text.error().code(), text.error().message() + "; it is set by " + std::string(key) +
+                                        ", and must be readable by the agent");
 }
 
 /// The text, or the file's content, with the name that errors use for it.
@@ -103,16 +103,16 @@ Result<std::shared_ptr<const protocol::http::Tls>> MakeTls(const WebTls& tls,
 void RemarkOnTimes(ReadProtection& read, base::WallTime now) {
   const std::string name = "the certificate";
   if (read.certificate_ends <= now) {
-    read.remarks.push_back(name + " has ended at " + base::FormatTime(read.certificate_ends) +
-                           "; clients refuse it: renew it");
+    read.remarks.push_back(name + " expired at " + base::FormatTime(read.certificate_ends) +
+                           "; clients reject it: renew it");
   } else if (read.certificate_ends - now < kEndsSoon) {
-    read.remarks.push_back(name + " ends at " + base::FormatTime(read.certificate_ends) +
+    read.remarks.push_back(name + " expires at " + base::FormatTime(read.certificate_ends) +
                            "; renew it");
   }
   if (read.certificate_begins > now)
     read.remarks.push_back(name + " is not valid before " +
                            base::FormatTime(read.certificate_begins) +
-                           "; clients refuse it until then");
+                           "; clients reject it until then");
 }
 
 }  // namespace
@@ -213,14 +213,14 @@ void WebProtection::State::Apply(ReadProtection read) {
   base::Log(base::kInfo, "web configuration applied",
             {{"file", file}, {"tls", status.tls}, {"credentials", status.credentials}});
   for (const std::string& remark : status.remarks)
-    base::Log(base::kWarn, "web configuration", {{"remark", remark}});
+    base::Log(base::kWarn, "web configuration remark", {{"remark", remark}});
   callbacks.protect(std::move(read.protection));
 }
 
 void WebProtection::State::Refuse(const Error& error) {
   status.problem = error.message();
   ++status.refused;
-  base::Log(base::kError, "web configuration refused; what is in force stays",
+  base::Log(base::kError, "web configuration rejected; the previous one stays in force",
             {{"file", file}, {"why", error.message()}});
 }
 
@@ -243,7 +243,7 @@ WebProtection::WebProtection(os::Loop& loop, base::Executor& io, std::string fil
     : state_(std::make_shared<State>(loop, io, std::move(file), std::move(callbacks))) {
   if (until == Until::kClosed)
     state_->callbacks.protect(
-        {.closed = "the web configuration could not be used yet; the agent's log says why"});
+        {.closed = "no valid web configuration has been read yet; see the agent's log"});
   state_->callbacks.notify(state_->status);
   loop.Post([weak = std::weak_ptr(state_)] {
     if (const auto state = weak.lock()) {

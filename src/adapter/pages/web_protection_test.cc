@@ -60,23 +60,23 @@ TEST_F(WebProtectionTest, ReadsWhatTheFileNames) {
   EXPECT_THAT(files_, ElementsAre(Path("web.yaml"), Path("server.crt"), Path("server.key"),
                                   Path("ca.crt")));
   EXPECT_GT(read->certificate_ends, std::chrono::system_clock::now() + 50min);
-  EXPECT_THAT(read->remarks, ElementsAre(HasSubstr("the certificate ends at ")))
+  EXPECT_THAT(read->remarks, ElementsAre(HasSubstr("the certificate expires at ")))
       << "it lasts an hour";
 }
 
 TEST_F(WebProtectionTest, SaysWhichFileIsWrongAndWhatToDo) {
   const auto pair = authority_.Server();
   EXPECT_THAT(Problem(kTls), AllOf(HasSubstr(Path("server.crt")),
-                                   HasSubstr("it is named by tls_server_config.cert_file")));
-  EXPECT_EQ(files_.size(), 3u) << "the key is followed although the certificate is missing";
+                                   HasSubstr("it is set by tls_server_config.cert_file")));
+  EXPECT_EQ(files_.size(), 3u) << "the key file is followed although the certificate is missing";
 
   WritePair({pair.certificate, authority_.Server().key});
   EXPECT_EQ(Problem(kTls),
             Path("server.key") + " is not the key of the first certificate in " +
                 Path("server.crt") +
-                "; the server's own certificate stands before those of its authorities");
+                "; the server's own certificate must come before those of its authorities");
   WritePair({authority_.certificate() + pair.certificate, pair.key});
-  EXPECT_THAT(Problem(kTls), HasSubstr("stands before those of its authorities"));
+  EXPECT_THAT(Problem(kTls), HasSubstr("must come before those of its authorities"));
   WritePair({pair.key, pair.key});
   EXPECT_EQ(Problem(kTls),
             Path("server.crt") +
@@ -107,7 +107,7 @@ TEST_F(WebProtectionTest, RemarksOnACertificateThatHasEndedOrHasNotBegun) {
   WritePair(authority_.Server("localhost", -1h));
   const auto ended = Load(kTls);
   ASSERT_TRUE(ended.ok()) << ended.error().message();
-  EXPECT_THAT(ended->remarks, ElementsAre(HasSubstr("has ended")));
+  EXPECT_THAT(ended->remarks, ElementsAre(HasSubstr("the certificate expired at ")));
   WritePair(authority_.Server("localhost", 24h * 30));
   EXPECT_THAT(Load(kTls)->remarks, IsEmpty());
   const auto early =
@@ -163,7 +163,8 @@ TEST_F(WebProtectionFollows, TheFileAndItsCertificatesAndKeepsWhatIsRight) {
   Begin();
   ProtectionStatus status = WaitFor([](const auto& now) { return now.refused == 1; });
   EXPECT_FALSE(status.in_force);
-  EXPECT_FALSE(protection().closed.empty()) << "nothing is told before there was a right one";
+  EXPECT_FALSE(protection().closed.empty())
+      << "pages stay closed until a valid configuration was read";
 
   WritePair(authority_.Server());
   Write("web.yaml", kTls);
@@ -176,7 +177,7 @@ TEST_F(WebProtectionFollows, TheFileAndItsCertificatesAndKeepsWhatIsRight) {
   status = WaitFor([](const auto& now) { return !now.problem.empty(); });
   EXPECT_THAT(status.problem, HasSubstr(Path("server.key") + " holds no private key"));
   EXPECT_TRUE(status.in_force);
-  EXPECT_EQ(protection().tls, first) << "what is in force stays";
+  EXPECT_EQ(protection().tls, first) << "the previous configuration stays in force";
 
   WritePair(authority_.Server());
   status = WaitFor([](const auto& now) { return now.applied == 2; });

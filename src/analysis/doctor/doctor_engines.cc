@@ -135,8 +135,8 @@ class EngineJudge {
       const std::string text = target.format == FileFormat::kToml
                                    ? protocol::engine::AsToml(target.settings)
                                    : target.after;
-      AddSetting("has CDI off: devices that are asked for by name are left out in silence",
-                 target.path, LinesOf(text));
+      AddSetting("has CDI disabled: devices requested by name are silently omitted", target.path,
+                 LinesOf(text));
     }
     return false;
   }
@@ -159,7 +159,7 @@ class EngineJudge {
     std::vector<std::string> all;
     for (const auto& list : {folders, std::vector<std::string>(missed.begin(), missed.end())})
       for (const std::string& folder : list) all.push_back("\"" + folder + "\"");
-    AddSetting("does not look in " +
+    AddSetting("does not read " +
                    base::Join(std::vector<std::string>(missed.begin(), missed.end()), ", ") +
                    ", where specifications are",
                engine_.facts.main.path,
@@ -180,17 +180,16 @@ class EngineJudge {
   }
 
   void JudgeFormat(const std::string& file, const api::cdi::Spec& spec, const Formats& formats) {
-    const std::string is = file + " is of version " + spec.version + ", ";
+    const std::string is = file + " has version " + spec.version + ", ";
     if (!formats.exact)
-      return Add(FindingState::kUnknown,
-                 is + "of which it is not known here whether this release reads it");
+      return Add(FindingState::kUnknown, is + "and it is not known whether this release reads it");
     const std::string reads =
-        is + "and this release reads none after " + formats.latest + ": it passes over the file";
+        is + "but this release reads no version after " + formats.latest + ": it skips the file";
     if (!api::cdi::IsLater(api::cdi::MinimumVersion(spec), formats.latest))
       return Add(FindingState::kBad, reads, file,
                  {"cdiVersion: \"" + api::cdi::MinimumVersion(spec) + "\""});
-    Add(FindingState::kBad, reads + "; have " + api::cdi::WhatTakesMinimum(spec) +
-                                " taken out of it, or use a newer " +
+    Add(FindingState::kBad, reads + "; remove " + api::cdi::WhatTakesMinimum(spec) +
+                                " from it, or use a newer " +
                                 std::string(protocol::engine::Name(engine_.facts.engine)));
   }
 
@@ -203,7 +202,7 @@ class EngineJudge {
         AddSetting(file.path + " is not read, since nothing imports it", engine_.facts.main.path,
                    {"imports = [\"" + FolderOf(file.path) + "/*.toml\"]"});
       } else {
-        Add(FindingState::kBad, file.path + " is not read: it lies in no folder of drop-ins");
+        Add(FindingState::kBad, file.path + " is not read: it is not in a drop-in folder");
       }
     }
   }
@@ -214,7 +213,7 @@ class EngineJudge {
       if (facts_.absent.count(program) != 0)
         Add(FindingState::kBad,
             "its runtime \"" + name + "\" is " + program +
-                ", which is not there: containers under it cannot start",
+                ", which does not exist: its containers cannot start",
             "", {},
             {"penstock runtime configure --runtime " +
              std::string(protocol::engine::Name(engine_.facts.engine))});
@@ -230,10 +229,10 @@ class EngineJudge {
         RefusesUnprivileged())
       return;
     Add(FindingState::kBad,
-        "every container gets all devices whose image says NVIDIA_VISIBLE_DEVICES=all, as those "
-        "with CUDA do, since \"" +
+        "every container whose image sets NVIDIA_VISIBLE_DEVICES=all, as CUDA images do, gets all "
+        "devices, because \"" +
             runtimes.by_default +
-            "\" is the default runtime and takes the word of unprivileged containers",
+            "\" is the default runtime and accepts the variable from unprivileged containers",
         kNvidiaConfig, {std::string(kUnprivileged) + " = false"});
   }
 
@@ -260,7 +259,7 @@ class EngineJudge {
     if (release && *release < kRuncThatKeepsDevices)
       Add(FindingState::kBad,
           "its runc is " + ToString(*release) +
-              " and its control groups are systemd's: containers lose their devices at the next "
+              " and it uses systemd's control groups: containers lose their devices at the next "
               "`systemctl daemon-reload`; install runc 1.1.7 or newer");
   }
 
@@ -272,31 +271,30 @@ class EngineJudge {
         "penstock runtime configure --runtime docker --restart-mode systemd";
     if (!engine_.runtime_hook && !engine_.cdi_hook)
       return Add(FindingState::kUnknown,
-                 "is refused (\"could not select device driver\"): no "
-                 "nvidia-container-runtime-hook and no "
-                 "nvidia-cdi-hook is on dockerd's PATH; --device nvidia.com/gpu=0 and --runtime "
-                 "are the other ways",
+                 "is refused (\"could not select device driver\"): neither "
+                 "nvidia-container-runtime-hook nor nvidia-cdi-hook is on dockerd's PATH; use "
+                 "--device nvidia.com/gpu=0 or --runtime instead",
                  "", {}, {configure});
     const bool converts =
         protocol::engine::LinkNames(engine_.facts.major, engine_.facts.minor).size() == 1;
     if (!engine_.runtime_hook) {
-      if (converts) return Add(FindingState::kOk, "opens the devices by CDI");
-      return Add(FindingState::kUnknown,
-                 "is refused: this release goes by nvidia-container-runtime-hook alone, which is "
-                 "not there",
-                 "", {}, {configure});
+      if (converts) return Add(FindingState::kOk, "injects the devices with CDI");
+      return Add(
+          FindingState::kUnknown,
+          "is refused: this release requires nvidia-container-runtime-hook, which was not found",
+          "", {}, {configure});
     }
     if (DefaultGivesDevices())
-      return Add(FindingState::kOk, "opens the devices by the default runtime");
+      return Add(FindingState::kOk, "injects the devices with the default runtime");
     if (!engine_.runtime_hook->ours)
-      return Add(FindingState::kOk, "goes by NVIDIA's own " + engine_.runtime_hook->path);
+      return Add(FindingState::kOk, "uses NVIDIA's own " + engine_.runtime_hook->path);
     if (converts && engine_.cdi_hook)
       return Add(FindingState::kUnknown,
-                 "may come to " + engine_.runtime_hook->path + ", which this release needs no more",
+                 "may use " + engine_.runtime_hook->path + ", which this release no longer needs",
                  "", {}, {configure});
     Add(FindingState::kUnknown,
-        "fails with an error where no --runtime stands beside it, since the default runtime gives "
-        "no devices",
+        "fails with an error unless --runtime is given, because the default runtime injects no "
+        "devices",
         "", {}, {configure + " --set-as-default"});
   }
 
@@ -385,16 +383,15 @@ DoctorFinding JudgeEnroot(const EnrootHook& hook) {
   if (hook.has_cli)
     return {"enroot",
             FindingState::kOk,
-            needs + ": NVIDIA's container toolkit stays for it (docs/nvidia-toolkit.md)",
+            needs + ": keep NVIDIA's container toolkit for it (docs/nvidia-toolkit.md)",
             "",
             {},
             {}};
   return {"enroot",
           FindingState::kBad,
           needs +
-              ", which is not there: every container of enroot (and of pyxis in Slurm) fails; "
-              "install NVIDIA's container toolkit again "
-              "(docs/nvidia-toolkit.md)",
+              ", which does not exist: every container of enroot (and of pyxis in Slurm) fails; "
+              "reinstall NVIDIA's container toolkit (docs/nvidia-toolkit.md)",
           "",
           {},
           {}};
@@ -407,14 +404,14 @@ std::vector<DoctorFinding> Judge(const DoctorFacts& facts) {
   for (const UntrustedEngine& engine : facts.untrusted)
     findings.push_back({engine.name,
                         FindingState::kUnknown,
-                        "listens at " + engine.socket + " and is not asked: " + engine.why,
+                        "listens at " + engine.socket + " and was not queried: " + engine.why,
                         "",
                         {},
                         {}});
   if (facts.engines.empty() && facts.untrusted.empty())
     findings.push_back({"engines",
                         FindingState::kUnknown,
-                        "neither containerd nor CRI-O, docker or podman was found here",
+                        "no container engine was found (containerd, CRI-O, docker or podman)",
                         "",
                         {},
                         {}});

@@ -64,7 +64,7 @@ DoctorFinding JudgeFile(const std::string& file, const Spec& spec, const DoctorF
   if (!driver.empty() && !facts.driver.empty() && driver != facts.driver)
     return {file,
             FindingState::kBad,
-            "is of driver " + driver + ", but " + facts.driver + " is loaded",
+            "is for driver " + driver + ", but " + facts.driver + " is loaded",
             "",
             {},
             Remake(file, spec)};
@@ -90,10 +90,9 @@ DoctorFinding JudgeFile(const std::string& file, const Spec& spec, const DoctorF
 
 DoctorFinding NoDevices(const DoctorFacts& facts) {
   const std::string where =
-      "no specification in " + base::Join(facts.folders, ", ") + " gives a device";
+      "no specification in " + base::Join(facts.folders, ", ") + " defines a device";
   if (facts.driver.empty())
-    return {kAbout, FindingState::kUnknown, where + ", and no driver of NVIDIA is loaded", "", {},
-            {}};
+    return {kAbout, FindingState::kUnknown, where + ", and no NVIDIA driver is loaded", "", {}, {}};
   return {kAbout, FindingState::kBad,
           where,  "",
           {},     {"penstock cdi generate --output " + std::string(kGenerated)}};

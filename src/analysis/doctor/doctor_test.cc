@@ -90,8 +90,8 @@ TEST(Engines, ThatAreNotTrustedAreNamedWithTheReason) {
   EXPECT_EQ(findings[1],
             (DoctorFinding{"containerd",
                            FindingState::kUnknown,
-                           "listens at /run/containerd/containerd.sock and is not asked: "
-                           "the socket is not trusted: /run/containerd belongs to user 12345",
+                           "listens at /run/containerd/containerd.sock and was not queried: the "
+                           "socket is not trusted: /run/containerd belongs to user 12345",
                            "",
                            {},
                            {}}));
@@ -112,7 +112,7 @@ TEST(Specifications, AreStaleWhereAnotherDriverIsLoaded) {
   facts.driver = "570.1.2";
   const auto bad = BadOf(JudgeSpecifications(facts));
   ASSERT_EQ(bad.size(), 1u);
-  EXPECT_EQ(bad[0].why, "is of driver 550.54.15, but 570.1.2 is loaded");
+  EXPECT_EQ(bad[0].why, "is for driver 550.54.15, but 570.1.2 is loaded");
   EXPECT_THAT(bad[0].run, ElementsAre("penstock cdi generate --output /var/run/cdi/nvidia.yaml"));
 }
 
@@ -127,8 +127,9 @@ TEST(Specifications, NameWhatIsGone) {
 TEST(Specifications, ContradictEachOther) {
   DoctorFacts facts = MachineWith(Gpu());
   facts.files.push_back({"/var/run/cdi/second.yaml", 1, api::cdi::ToYaml(Gpu())});
-  EXPECT_THAT(BadOf(JudgeSpecifications(facts)),
-              Contains(Why("nvidia.yaml and /var/run/cdi/second.yaml both give nvidia.com/gpu=0")));
+  EXPECT_THAT(
+      BadOf(JudgeSpecifications(facts)),
+      Contains(Why("nvidia.yaml and /var/run/cdi/second.yaml both define nvidia.com/gpu=0")));
 }
 
 TEST(DriverOf, IsWhatCompatibilityIsReportedOrWhatLibrariesAreCalled) {
@@ -164,7 +165,7 @@ TEST(Engine, IsWellWhereItHasCdiOn) {
 TEST(Engine, SaysTheLineWhereCdiIsOff) {
   const auto containerd = BadOf(Containerd("1.7.24", "enable_cdi = false\n"), MachineWith(Gpu()));
   ASSERT_EQ(containerd.size(), 1u);
-  EXPECT_THAT(containerd[0].why, HasSubstr("has CDI off"));
+  EXPECT_THAT(containerd[0].why, HasSubstr("has CDI disabled"));
   EXPECT_EQ(containerd[0].file, "/etc/containerd/config.toml");
   EXPECT_THAT(containerd[0].write, Contains(HasSubstr("enable_cdi = true")));
   EXPECT_THAT(containerd[0].write, Contains(HasSubstr("io.containerd.grpc.v1.cri")));
@@ -194,25 +195,24 @@ TEST(Engine, SaysWhatDockersGpusComeTo) {
               ElementsAre(HasSubstr("penstock runtime configure --runtime docker")));
   docker.cdi_hook = GpusHook{"/usr/local/bin/nvidia-cdi-hook", true};
   EXPECT_THAT(GpusOf(docker).why,
-              HasSubstr("nvidia-container-runtime-hook alone, which is not there"));
+              HasSubstr("requires nvidia-container-runtime-hook, which was not found"));
   docker.runtime_hook = GpusHook{"/usr/local/bin/nvidia-container-runtime-hook", true};
-  EXPECT_THAT(GpusOf(docker).why,
-              HasSubstr("fails with an error where no --runtime stands beside it"));
+  EXPECT_THAT(GpusOf(docker).why, HasSubstr("fails with an error unless --runtime is given"));
   EXPECT_THAT(GpusOf(docker).run, ElementsAre(HasSubstr("--set-as-default")));
   docker.facts.main = {
       "/etc/docker/daemon.json",
       R"({"default-runtime": "nvidia", "runtimes": {"nvidia": {"path": "/opt/penstock-runtime", "args": []}}})"};
   EXPECT_EQ(GpusOf(docker).verdict, FindingState::kOk);
-  EXPECT_THAT(GpusOf(docker).why, HasSubstr("by the default runtime"));
+  EXPECT_THAT(GpusOf(docker).why, HasSubstr("with the default runtime"));
   docker.facts.main.text = std::nullopt;
   docker.runtime_hook->ours = false;
-  EXPECT_THAT(GpusOf(docker).why, HasSubstr("goes by NVIDIA's own"));
+  EXPECT_THAT(GpusOf(docker).why, HasSubstr("uses NVIDIA's own"));
 
   EngineState newer = EngineOf(Engine::kDocker, "29.2.0");
   newer.cdi_hook = GpusHook{"/usr/local/bin/nvidia-cdi-hook", true};
-  EXPECT_EQ(GpusOf(newer).why, "opens the devices by CDI");
+  EXPECT_EQ(GpusOf(newer).why, "injects the devices with CDI");
   newer.runtime_hook = GpusHook{"/usr/local/bin/nvidia-container-runtime-hook", true};
-  EXPECT_THAT(GpusOf(newer).why, HasSubstr("which this release needs no more"));
+  EXPECT_THAT(GpusOf(newer).why, HasSubstr("which this release no longer needs"));
 }
 
 TEST(Doctor, SaysWhoNeedsNvidiasToolkitStill) {
@@ -242,7 +242,8 @@ TEST(Engine, SaysWhichVersionItCanReadWhereTheContentAllowsIt) {
   spec.version = "0.7.0";
   const auto bad = BadOf(EngineOf(Engine::kPodman, "4.9.3"), MachineWith(spec));
   ASSERT_EQ(bad.size(), 1u);
-  EXPECT_THAT(bad[0].why, AllOf(HasSubstr("is of version 0.7.0"), HasSubstr("none after 0.6.0")));
+  EXPECT_THAT(bad[0].why,
+              AllOf(HasSubstr("has version 0.7.0"), HasSubstr("no version after 0.6.0")));
   EXPECT_EQ(bad[0].file, kFile);
   EXPECT_THAT(bad[0].write, ElementsAre("cdiVersion: \"0.5.0\""));
   EXPECT_THAT(BadOf(EngineOf(Engine::kPodman, "5.1.0"), MachineWith(spec)), IsEmpty());
@@ -253,7 +254,7 @@ TEST(Engine, SaysWhatMustGoWhereTheContentTakesTheVersion) {
   spec.devices[0].edits.additional_gids = {44};
   const auto bad = BadOf(EngineOf(Engine::kPodman, "4.9.3"), MachineWith(spec));
   ASSERT_EQ(bad.size(), 1u);
-  EXPECT_THAT(bad[0].why, HasSubstr("have additionalGids taken out of it, or use a newer podman"));
+  EXPECT_THAT(bad[0].why, HasSubstr("remove additionalGids from it, or use a newer podman"));
   EXPECT_THAT(bad[0].write, IsEmpty());
 }
 
@@ -262,7 +263,7 @@ TEST(Engine, DoesNotJudgeAReleaseThatIsNotKnown) {
   spec.version = "1.1.0";
   const auto findings = JudgeEngine(EngineOf(Engine::kPodman, "9.0.0"), MachineWith(spec));
   EXPECT_THAT(findings, ElementsAre(AllOf(Field(&DoctorFinding::verdict, FindingState::kUnknown),
-                                          Why("not known here whether"))));
+                                          Why("it is not known whether"))));
   EXPECT_THAT(BadOf(EngineOf(Engine::kPodman, ""), MachineWith(spec)), IsEmpty());
 }
 
@@ -271,7 +272,7 @@ TEST(Engine, LooksElsewhere) {
       BadOf(Containerd("1.7.24", "enable_cdi = true\ncdi_spec_dirs = [\"/etc/cdi\"]\n"),
             MachineWith(Gpu()));
   ASSERT_EQ(bad.size(), 1u);
-  EXPECT_THAT(bad[0].why, HasSubstr("does not look in /var/run/cdi"));
+  EXPECT_THAT(bad[0].why, HasSubstr("does not read /var/run/cdi"));
   EXPECT_THAT(bad[0].write, ElementsAre("cdi_spec_dirs = [\"/etc/cdi\", \"/var/run/cdi\"]"));
   EXPECT_THAT(BadOf(Containerd("1.7.24", "enable_cdi = true\ncdi_spec_dirs = [\"/run/cdi\"]\n"),
                     MachineWith(Gpu())),
@@ -304,8 +305,8 @@ TEST(Engine, NamesARuntimeThatIsNotThere) {
   facts.ours = {"/usr/bin/nvidia-container-runtime"};
   EXPECT_THAT(
       BadOf(Containerd("1.7.24", kNvidiaRuntime), facts),
-      ElementsAre(
-          Why("its runtime \"nvidia\" is /usr/bin/nvidia-container-runtime, which is not there")));
+      ElementsAre(Why(
+          "its runtime \"nvidia\" is /usr/bin/nvidia-container-runtime, which does not exist")));
 }
 
 TEST(Engine, GivesAllDevicesToImagesThatAskForThem) {
@@ -332,7 +333,7 @@ TEST(Engine, LosesDevicesAtADaemonReload) {
   DoctorFacts facts = MachineWith(Gpu());
   facts.low_level = {{"/usr/bin/runc", "runc version 1.1.5+ds1\ncommit: 1.1.5"}};
   EXPECT_THAT(BadOf(engine, facts),
-              ElementsAre(Why("runc is 1.1.5 and its control groups are systemd's")));
+              ElementsAre(Why("runc is 1.1.5 and it uses systemd's control groups")));
   facts.low_level = {{"/usr/bin/runc", "runc version 1.1.7"}};
   EXPECT_THAT(BadOf(engine, facts), IsEmpty());
   facts.low_level = {{"/usr/bin/runc", "runc version 1.0.0"}};

@@ -103,10 +103,10 @@ void AddUnwell(const Report& report, std::vector<ExplainFinding>& findings) {
         reason.find("on probation") != std::string::npos;
     findings.push_back(
         {Indices(devices) + ": " + reason,
-         gone ? "bring it back (its power, its slot, its driver); it is offered again by itself"
-         : probation ? "wait: it comes back by itself when the probation is over"
-                     : "look the reason up in docs/operations.md; the device comes back by itself "
-                       "once the driver says it is well"});
+         gone ? "restore the device (power, slot, driver); it is then offered again automatically"
+         : probation ? "wait: it is offered again automatically when the probation ends"
+                     : "look up the reason in docs/operations.md; the device recovers "
+                       "automatically once the driver reports it healthy"});
   }
 }
 
@@ -117,12 +117,12 @@ void AddRelapsed(const Report& report, std::vector<ExplainFinding>& findings) {
   for (const DeviceReport& device : report.devices)
     if (device.relapses >= kMany) devices.push_back(&device);
   if (!devices.empty())
-    findings.push_back({Indices(devices) + ": unwell again soon after each recovery, " +
+    findings.push_back({Indices(devices) + ": failed again soon after each recovery, " +
                             std::to_string(devices.front()->relapses) + " times" +
-                            (devices.size() > 1 ? " or so" : "") +
+                            (devices.size() > 1 ? " approximately" : "") +
                             "; the probation grows each time",
-                        "have the hardware looked at: accelerator_evidence_total on the node's "
-                        "metrics page says what it tells"});
+                        "have the hardware inspected: accelerator_evidence_total on the node's "
+                        "metrics page shows the evidence"});
 }
 
 void AddServers(const Report& report, std::vector<ExplainFinding>& findings) {
@@ -131,8 +131,8 @@ void AddServers(const Report& report, std::vector<ExplainFinding>& findings) {
       findings.push_back(
           {"the " + server.kind + " server of " + server.set + " is " + server.state +
                (server.reason.empty() ? "" : ": " + server.reason) +
-               "; the kubelet is told that its shares are unusable",
-           "the agent starts it again by itself; if it stays so, see docs/operations.md"});
+               "; its shares are advertised as unhealthy",
+           "the agent restarts it automatically; if this persists, see docs/operations.md"});
 }
 
 void AddWithheld(const Report& report, std::vector<ExplainFinding>& findings) {
@@ -145,16 +145,17 @@ void AddWithheld(const Report& report, std::vector<ExplainFinding>& findings) {
     if (device.allocator.empty() && device.withheld.empty()) nowhere.push_back(&device);
   }
   for (const auto& [reason, devices] : withheld)
-    findings.push_back({Indices(devices) + ": offered nowhere: " + reason,
-                        "change that on the node; the device is offered by itself then"});
+    findings.push_back({Indices(devices) + ": not offered: " + reason,
+                        "fix this on the node; the device is then offered automatically"});
   for (const auto& [reason, devices] : otherwise)
-    findings.push_back({Indices(devices) + ": not offered as configured: " + reason,
-                        "it follows the configuration by itself then"});
+    findings.push_back(
+        {Indices(devices) + ": not offered as configured: " + reason,
+         "fix this on the node; the device then follows the configuration automatically"});
   if (!outside.empty())
-    findings.push_back({Indices(outside) + ": in use by processes that nobody gave them to, so the "
-                                           "kubelet is told that they are unusable",
-                        "`penstock ps` on the node names the processes; end them, or give their "
-                        "owner the device with `penstock run`"});
+    findings.push_back({Indices(outside) + ": in use by outside processes (not allocated to them), "
+                                           "so they are advertised as unhealthy",
+                        "`penstock ps` on the node lists the processes; end them, or have their "
+                        "owner use `penstock run`"});
   if (!nowhere.empty())
     findings.push_back({Indices(nowhere) + ": the configuration gives them to no door that is open",
                         "see `doors` in the agent's configuration"});
@@ -167,8 +168,8 @@ void AddAssign(const Report& report, std::vector<ExplainFinding>& findings) {
                            (allocator->reason.empty() ? "" : ": " + allocator->reason);
   if (allocator->state == "stepped-back") {
     findings.push_back({what,
-                        "take the other device plugin away from this node; ours follows at once "
-                        "(`kubectl penstock migrate` says how)"});
+                        "remove the other device plugin from this node; Penstock then takes over "
+                        "at once (see `kubectl penstock migrate`)"});
   } else if (allocator->state == "closed") {
     findings.push_back(
         {what,
@@ -185,30 +186,30 @@ void AddConfiguration(const NodeView& node, const std::string& choice,
   if (!config.problem.empty())
     findings.push_back({"a newer configuration (" + config.problem_origin + ") is not in force: " +
                             base::Join(base::Split(config.problem, '\n'), "; "),
-                        "mend it (`penstock config check FILE` tells the same); it is taken up as "
-                        "soon as it is right"});
+                        "fix it (`penstock config check FILE` reports the same problems); it is "
+                        "applied as soon as it is valid"});
   for (const std::string& one : config.not_yet)
-    findings.push_back({"not yet to be had: " + one,
-                        "nothing is needed; the rest of the configuration is in force"});
+    findings.push_back({"not supported yet: " + one,
+                        "no action needed; the rest of the configuration is in force"});
   for (const std::string& one : config.remarks)
     findings.push_back({"remark on the configuration: " + one,
-                        "correct it where that is not meant (`penstock config check FILE`)"});
+                        "correct it if this is not intended (see `penstock config check FILE`)"});
   const std::string key = choice.empty() ? "" : choice.substr(choice.find('=') + 1);
   if (!key.empty() && config.problem.empty() &&
       (config.origin + " ").find(", key " + key + " ") == std::string::npos)
     findings.push_back(
         {"the label " + choice + " has no effect: " +
              (config.origin.empty() ? "nothing is configured" : config.origin + " is in force"),
-         "name the ConfigMap that has the key in the chart's value config.name (or config.map)"});
+         "set the chart's value config.name (or config.map) to the ConfigMap that has this key"});
 }
 
 void AddNumbers(const ResourceView& resource, const NodeView& node,
                 std::vector<ExplainFinding>& findings) {
   if (!resource.ours) {
     if (resource.capacity == 0)
-      findings.push_back({resource.name + ": 0, left by a device plugin that is gone",
-                          "nothing is needed: no pod can get it. The kubelet keeps the name until "
-                          "it starts with a Node object that lacks it"});
+      findings.push_back({resource.name + ": 0, left by a device plugin that was removed",
+                          "no action needed: no pod can get it. The kubelet keeps the name until "
+                          "it restarts with a Node object without it"});
     return;
   }
   const api::AllocatorReport* allocator = KubeletAllocator(*node.report);
@@ -216,10 +217,10 @@ void AddNumbers(const ResourceView& resource, const NodeView& node,
   if (resource.capacity != resource.offered || resource.allocatable != resource.usable)
     findings.push_back(
         {resource.name + ": the Node object says " + std::to_string(resource.allocatable) + " of " +
-             std::to_string(resource.capacity) + ", the agent tells the kubelet " +
+             std::to_string(resource.capacity) + ", the agent advertises " +
              std::to_string(resource.usable) + " of " + std::to_string(resource.offered),
-         "wait 10 s, the kubelet's own beat; if it stays so, look at the kubelet's log and for "
-         "another plugin of the same name"});
+         "wait 10 s, the kubelet's update interval; if this persists, check the kubelet's log, and "
+         "check for another plugin of the same name"});
 }
 
 void AddAgent(const NodeView& node, bool kind_missing, std::vector<ExplainFinding>& findings) {
@@ -229,17 +230,17 @@ void AddAgent(const NodeView& node, bool kind_missing, std::vector<ExplainFindin
                               " is not ready: " + agent.state,
                           "kubectl -n " + agent.namespace_name + " logs " + agent.name});
   if (!node.unreadable.empty())
-    findings.push_back(
-        {"its report cannot be read: " + node.unreadable, "use a penstock of the agent's version"});
+    findings.push_back({"its report cannot be read: " + node.unreadable,
+                        "use the version of penstock that matches the agent"});
   if (node.report || !node.unreadable.empty()) return;
   if (kind_missing) {
-    findings.push_back({"the cluster has no kind NodeState, so no agent can report here",
-                        "install the chart with penstock.nodeState.crd=true, or ask the node "
-                        "itself: `penstock status` there"});
+    findings.push_back({"the cluster does not have the kind NodeState, so no agent can report",
+                        "install the chart with penstock.nodeState.crd=true, or run `penstock "
+                        "status` on the node"});
   } else if (node.agents.empty()) {
     findings.push_back(
-        {"no report from this node, and no pod of Penstock on it",
-         "see that the DaemonSet's node selector, affinity and tolerations admit the node"});
+        {"no report from this node, and no Penstock pod on it",
+         "check that the DaemonSet's node selector, affinity and tolerations admit the node"});
   } else {
     findings.push_back(
         {"no report from this node",
@@ -257,7 +258,7 @@ void AddWaiting(const Explanation& explanation, std::vector<ExplainFinding>& fin
     const bool full = resource.ours && resource.requested >= resource.allocatable;
     if (!pods.empty() && full)
       findings.push_back({resource.name + ": all " + std::to_string(resource.allocatable) +
-                              " are given out, and " + std::to_string(pods.size()) +
+                              " are allocated, and " + std::to_string(pods.size()) +
                               (pods.size() == 1 ? " pod waits" : " pods wait"),
                           "end a pod that holds one, or add a node"});
   }
@@ -287,7 +288,7 @@ Explanation Explain(NodeView node, PodsView pods, bool kind_missing) {
     explanation.resources.push_back(ViewOf(name, one, explanation.pods));
   std::vector<ExplainFinding>& findings = explanation.findings;
   if (!one.exists)
-    findings.push_back({"the cluster has no Node of this name, but a report",
+    findings.push_back({"the cluster has a report but no Node of this name",
                         "kubectl delete nodestate " + one.name});
   if (one.exists && !one.ready)
     findings.push_back(
@@ -301,7 +302,7 @@ Explanation Explain(NodeView node, PodsView pods, bool kind_missing) {
       if (vendor.driver.empty())
         findings.push_back({"no " + vendor.vendor + " driver" +
                                 (vendor.reason.empty() ? "" : ": " + vendor.reason),
-                            "install it; the agent takes it up by itself, without a restart"});
+                            "install it; the agent detects it without a restart"});
     AddAssign(*one.report, findings);
     AddUnwell(*one.report, findings);
     AddRelapsed(*one.report, findings);

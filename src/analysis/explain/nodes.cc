@@ -97,7 +97,7 @@ void AddDeviceProblems(const api::Report& report, std::vector<std::string>& prob
   for (const auto& [state, count] : states) problems.push_back(std::to_string(count) + " " + state);
   if (withheld > 0) problems.push_back(std::to_string(withheld) + " withheld");
   if (const int outside = CountDevices(report).outside; outside > 0)
-    problems.push_back(std::to_string(outside) + " in use by processes that nobody gave them to");
+    problems.push_back(std::to_string(outside) + " in use by outside processes");
 }
 
 }  // namespace
@@ -149,7 +149,7 @@ DeviceCounts CountDevices(const api::Report& report) {
 
 std::vector<std::string> ProblemsOf(const NodeView& node) {
   std::vector<std::string> problems;
-  if (!node.exists) return {"there is a report and no Node of this name"};
+  if (!node.exists) return {"there is a report but no Node of this name"};
   if (!node.ready) problems.emplace_back("the node is not ready");
   if (const AgentPod* agent = FailingAgent(node))
     problems.push_back("the agent's pod " + agent->name + " is " + agent->state);
@@ -171,11 +171,11 @@ std::vector<std::string> ProblemsOf(const NodeView& node) {
       problems.push_back("the " + allocator.name + "'s door is " + allocator.state +
                          (allocator.reason.empty() ? "" : ": " + allocator.reason));
   if (!node.report->configuration.problem.empty())
-    problems.push_back("configuration refused: " +
+    problems.push_back("configuration rejected: " +
                        base::Split(node.report->configuration.problem, '\n').front());
   if (const auto count = node.report->configuration.not_yet.size(); count > 0)
     problems.push_back(std::to_string(count) + (count == 1 ? " setting" : " settings") +
-                       " not yet to be had");
+                       " not supported yet");
   return problems;
 }
 

@@ -67,7 +67,7 @@ class EditsInspector {
     if (std::find(kNodeTypes.begin(), kNodeTypes.end(), node.type) == kNodeTypes.end())
       Add(path + ".type", Quoted(node.type) + " is none of b, c, u, p");
     if (node.permissions.find_first_not_of("rwm") != std::string::npos)
-      Add(path + ".permissions", Quoted(node.permissions) + " may have r, w and m only");
+      Add(path + ".permissions", Quoted(node.permissions) + " may contain only r, w and m");
   }
 
   void InspectHook(const Hook& hook, const std::string& path) {
@@ -97,11 +97,11 @@ class EditsInspector {
     const std::string& id = rdt.clos_id;
     if (id != "/" && (id.size() > kMostClosId || id == "." || id == ".." ||
                       id.find_first_of("/\n") != std::string::npos))
-      Add(path + ".closID", "must be a file's name, or /");
+      Add(path + ".closID", "must be a file name, or /");
     if ((rdt.enable_cmt || rdt.enable_mbm) && (rdt.enable_monitoring || !rdt.schemata.empty()))
       Add(path,
-          "enableCMT and enableMBM ended with 1.1.0, which brought schemata and enableMonitoring: "
-          "it cannot have both");
+          "enableCMT and enableMBM were removed in 1.1.0, which added schemata and "
+          "enableMonitoring: they cannot be combined");
   }
 
   std::string where_;
@@ -117,17 +117,16 @@ void InspectVersion(const Spec& spec, std::vector<SpecProblem>& findings) {
   const auto& versions = internal::Versions();
   const auto place = internal::PlaceOf(spec.version);
   if (!place) {
-    findings.push_back({"cdiVersion", Quoted(spec.version) +
-                                          " is none of the versions that are known here, " +
+    findings.push_back({"cdiVersion", Quoted(spec.version) + " is not one of the known versions, " +
                                           versions.front() + " to " + versions.back() +
-                                          ": no engine of today reads the file"});
+                                          ": no current engine reads the file"});
     return;
   }
   const std::string minimum = MinimumVersion(spec);
   if (*place < *internal::PlaceOf(minimum))
-    findings.push_back({"cdiVersion", "must be \"" + minimum + "\" at least, for " +
+    findings.push_back({"cdiVersion", "must be at least \"" + minimum + "\", for " +
                                           WhatTakesMinimum(spec) +
-                                          "; engines refuse the file as it is"});
+                                          "; engines reject the file as it is"});
   const bool old = HasOldIntelRdt(spec.edits) ||
                    std::any_of(spec.devices.begin(), spec.devices.end(),
                                [](const Device& device) { return HasOldIntelRdt(device.edits); });
@@ -137,7 +136,7 @@ void InspectVersion(const Spec& spec, std::vector<SpecProblem>& findings) {
 }
 
 void InspectDevices(const Spec& spec, std::vector<SpecProblem>& findings) {
-  if (spec.devices.empty()) findings.push_back({"devices", "there must be one at least"});
+  if (spec.devices.empty()) findings.push_back({"devices", "at least one is required"});
   std::set<std::string> names;
   for (std::size_t i = 0; i < spec.devices.size(); ++i) {
     const Device& device = spec.devices[i];

@@ -23,11 +23,11 @@ std::string WhyNoPart(std::string_view name, std::string_view part) {
   const std::string the = "its " + std::string(part) + " ";
   if (name.empty()) return the + "is empty";
   if (name.size() == 1)
-    return the + "has one character, on which engines fail";  // the reader slices [1:0], which
-                                                              // panics in Go
+    return the + "has only one character, with which engines fail";  // the reader slices [1:0],
+                                                                     // which panics in Go
   if (!IsLetter(name.front())) return the + "must begin with a letter";
   if (!IsLetterOrDigit(name.back())) return the + "must end with a letter or digit";
-  if (!HasOnly(name, "_-.")) return the + "may have letters, digits, '_', '-' and '.' only";
+  if (!HasOnly(name, "_-.")) return the + "may contain only letters, digits, '_', '-' and '.'";
   return "";
 }
 
@@ -44,7 +44,7 @@ std::string WhyNoDeviceName(std::string_view name) {
   if (name.empty()) return "is empty";
   if (!IsLetterOrDigit(name.front())) return "must begin with a letter or digit";
   if (!IsLetterOrDigit(name.back())) return "must end with a letter or digit";
-  if (!HasOnly(name, "_-.:")) return "may have letters, digits, '_', '-', '.' and ':' only";
+  if (!HasOnly(name, "_-.:")) return "may contain only letters, digits, '_', '-', '.' and ':'";
   return "";
 }
 

@@ -181,7 +181,7 @@ void Reader::ReadGroups(MapReader& map, std::vector<std::uint32_t>& groups) {
     if (number && std::in_range<std::uint32_t>(*number)) {
       groups.push_back(static_cast<std::uint32_t>(*number));
     } else {
-      Problem(item, At(map.Path("additionalGids"), groups.size()), "must be a group's number");
+      Problem(item, At(map.Path("additionalGids"), groups.size()), "must be a numeric group ID");
       groups.push_back(0);
     }
   }

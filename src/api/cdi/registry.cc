@@ -24,7 +24,7 @@ std::string Some(const std::vector<std::string>& names) {
 std::string WhyInvalid(const std::string& file, const base::Error& error) {
   const auto lines = base::Split(error.message(), '\n');
   std::string text =
-      lines.front() + "; container engines pass over the whole file until that is corrected";
+      lines.front() + "; container engines ignore the whole file until this is fixed";
   if (lines.size() > 1)
     text += " (" + std::to_string(lines.size() - 1) + " more: penstock cdi validate " + file + ")";
   return text;
@@ -40,7 +40,7 @@ Registry::Registry(std::vector<SpecFile> files) {
   for (const SpecFile& file : files) {
     if (!file.text.ok()) {
       problems_.push_back(file.text.error().message() +
-                          "; its devices cannot be had until it can be read");
+                          "; its devices are unavailable until it can be read");
       continue;
     }
     auto spec = Parse(*file.text, file.path);
@@ -52,12 +52,12 @@ Registry::Registry(std::vector<SpecFile> files) {
     }
   }
   for (const auto& [pair, names] : conflicts)
-    problems_.push_back(pair.first + " and " + pair.second + " both give " + Some(names) +
-                        ", so that nobody can have " + (names.size() == 1 ? "it" : "them") +
+    problems_.push_back(pair.first + " and " + pair.second + " both define " + Some(names) +
+                        ", so that no container can use " + (names.size() == 1 ? "it" : "them") +
                         "; remove one of the files");
   for (const auto& [pair, names] : hidden)
     problems_.push_back(pair.second + " hides " + Some(names) + " of " + pair.first +
-                        "; remove the one that is not wanted");
+                        "; remove the unwanted one");
 }
 
 void Registry::Add(const std::string& file, int priority, const std::shared_ptr<const Spec>& spec,
@@ -86,10 +86,10 @@ std::vector<Registry::Listed> Registry::devices() const {
 
 std::string Registry::WhyNot(const std::string& name) const {
   const auto parsed = ParseName(name);
-  if (!parsed) return "is no qualified name (vendor/class=device)";
+  if (!parsed) return "is not a qualified name (vendor/class=device)";
   if (const auto found = entries_.find(name); found != entries_.end())
-    return "is given by both " + found->second.file + " and " + found->second.rival +
-           ", remove one of them";
+    return "is defined by both " + found->second.file + " and " + found->second.rival +
+           "; remove one of them";
   std::vector<std::string> others;
   for (const auto& [other, entry] : entries_)
     if (entry.spec->kind == parsed->kind) others.push_back(entry.spec->devices[entry.device].name);

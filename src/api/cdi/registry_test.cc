@@ -50,20 +50,20 @@ TEST(Registry, GivesTheDeviceOfTheHigherPriorityAndSaysWhatItHides) {
                            {"/etc/cdi/o.json", 0, SpecWith({"0", "1"}, "old")}});
   const std::vector<std::string> names = {"nvidia.com/gpu=0"};
   EXPECT_THAT(registry.Inject(names)->env, ElementsAre("SPEC=new", "DEVICE=0new"));
-  EXPECT_THAT(registry.problems(),
-              ElementsAre("/var/run/cdi/n.json hides nvidia.com/gpu=0 of /etc/cdi/o.json; remove "
-                          "the one that is not wanted"));
+  EXPECT_THAT(registry.problems(), ElementsAre("/var/run/cdi/n.json hides nvidia.com/gpu=0 of "
+                                               "/etc/cdi/o.json; remove the unwanted one"));
 }
 
 TEST(Registry, GivesADeviceOfTwoFilesToNoOneAndSaysSo) {
   const Registry registry(
       {{"/a.json", 0, SpecWith({"0", "1"}, "a")}, {"/b.json", 0, SpecWith({"0"}, "b")}});
   EXPECT_THAT(NamesOf(registry), ElementsAre("nvidia.com/gpu=1@/a.json"));
-  EXPECT_THAT(registry.problems(), ElementsAre("/a.json and /b.json both give nvidia.com/gpu=0, so "
-                                               "that nobody can have it; remove one of the files"));
+  EXPECT_THAT(registry.problems(),
+              ElementsAre("/a.json and /b.json both define nvidia.com/gpu=0, so that no container "
+                          "can use it; remove one of the files"));
   const std::vector<std::string> names = {"nvidia.com/gpu=0"};
   EXPECT_THAT(registry.Inject(names).error().message(),
-              HasSubstr("is given by both /a.json and /b.json"));
+              HasSubstr("is defined by both /a.json and /b.json"));
 }
 
 // The cache removes conflicting names at the end, whichever file defined them last.
@@ -83,10 +83,11 @@ TEST(Registry, SaysOneSentenceOnEachFileThatIsNone) {
   EXPECT_THAT(NamesOf(registry), ElementsAre("nvidia.com/gpu=0@/good.json"));
   ASSERT_EQ(registry.problems().size(), 2u);
   EXPECT_THAT(registry.problems()[0],
-              AllOf(HasSubstr("/broken.yaml:1:"), HasSubstr("pass over the whole file"),
+              AllOf(HasSubstr("/broken.yaml:1:"), HasSubstr("ignore the whole file"),
                     HasSubstr("(2 more: penstock cdi validate /broken.yaml)")));
-  EXPECT_EQ(registry.problems()[1],
-            "open /locked.json: Permission denied; its devices cannot be had until it can be read");
+  EXPECT_EQ(
+      registry.problems()[1],
+      "open /locked.json: Permission denied; its devices are unavailable until it can be read");
 }
 
 TEST(Registry, NamesAllThatIsMissingWithWhy) {
@@ -98,9 +99,8 @@ TEST(Registry, NamesAllThatIsMissingWithWhy) {
   EXPECT_EQ(edits.error().code(), base::Code::kNotFound);
   EXPECT_EQ(edits.error().message(),
             "there is no CDI device \"nvidia.com/gpu=7\" (nvidia.com/gpu has 0, 1), nor "
-            "\"amd.com/gpu=0\" (no specification of this kind "
-            "was found), "
-            "nor \"gpu0\" (is no qualified name (vendor/class=device))");
+            "\"amd.com/gpu=0\" (no specification of this kind was found), nor \"gpu0\" (is not a "
+            "qualified name (vendor/class=device))");
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class Reader {
   static base::Error Wrong(const std::string& what) { return {base::Code::kInvalidArgument, what}; }
 
   base::Result<Globs> Alternatives(int depth) {
-    if (depth > kDeepest) return Wrong("groups in groups, too deep");
+    if (depth > kDeepest) return Wrong("groups nested too deeply");
     Globs all;
     while (true) {
       ASSIGN(const Globs ways, Sequence(depth));
@@ -71,7 +71,7 @@ class Reader {
     const bool any = ways == Globs{"?"};
     if (sign == '*' && any) return Globs{"*"};
     if (sign == '+' && any) return Globs{"?*"};
-    if (sign != '?') return Wrong(std::string("\"") + sign + "\" behind something else than \".\"");
+    if (sign != '?') return Wrong(std::string("\"") + sign + "\" after something other than \".\"");
     ways.emplace_back("");
     return ways;
   }
@@ -84,11 +84,11 @@ class Reader {
       case '$': return Globs{std::string(1, kEnd)};
       case '.': return Globs{"?"};
       case '(': return Group(depth);
-      case '[': return Wrong("a class of characters, \"[...]\"");
+      case '[': return Wrong("a character class, \"[...]\"");
       case '*':
       case '+':
       case '?':
-      case '{': return Wrong(std::string("\"") + c + "\" with nothing in front of it");
+      case '{': return Wrong(std::string("\"") + c + "\" with nothing before it");
       case '\\': return Escaped();
       default: return Literal(c);
     }
@@ -118,7 +118,7 @@ class Reader {
     const bool in_keys = static_cast<unsigned char>(c) < 0x80 &&
                          (std::isalnum(static_cast<unsigned char>(c)) != 0 ||
                           std::string_view("-_./").find(c) != std::string_view::npos);
-    if (!in_keys) return Wrong("a character that is in no label's key");
+    if (!in_keys) return Wrong("a character that label keys cannot contain");
     return Globs{std::string(1, c)};
   }
 
@@ -147,8 +147,8 @@ base::Result<std::vector<std::string>> GlobsOf(std::string_view expression) {
   const auto refuse = [&shown](const std::string& what) {
     return base::Error(base::Code::kInvalidArgument,
                        shown + " has " + what +
-                           ", which no glob says; write globs in telemetry.holderLabels, such as "
-                           "\"app.kubernetes.io/*\"");
+                           ", which a glob cannot express; write globs in telemetry.holderLabels, "
+                           "such as \"app.kubernetes.io/*\"");
   };
   if (expression.size() > kLongest)
     return refuse("more than " + std::to_string(kLongest) + " characters");

@@ -41,11 +41,11 @@ TEST(LabelPatterns, AreGlobsThatMatchTheSame) {
 
 TEST(LabelPatterns, SayWhatNoGlobSays) {
   const std::array<std::pair<const char*, const char*>, 16> cases = {{
-      {"^team-[a-z]+$", "a class of characters, \"[...]\""},
-      {"^a*$", "\"*\" behind something else than \".\""},
-      {"^a{2}$", "\"{\" behind something else"},
-      {"^(ab)+$", "\"+\" behind something else"},
-      {"*app", "\"*\" with nothing in front of it"},
+      {"^team-[a-z]+$", "a character class, \"[...]\""},
+      {"^a*$", "\"*\" after something other than \".\""},
+      {"^a{2}$", "\"{\" after something other"},
+      {"^(ab)+$", "\"+\" after something other"},
+      {"*app", "\"*\" with nothing before it"},
       {"\\w+", "has \"\\w\""},
       {"a\\", "has \"\\\""},
       {"(app", "a \"(\" without its \")\""},
@@ -53,10 +53,10 @@ TEST(LabelPatterns, SayWhatNoGlobSays) {
       {"(?=app)", "a group that begins with \"(?\""},
       {"a$b", "a \"^\" or \"$\" in the middle"},
       {"a^", "a \"^\" or \"$\" in the middle"},
-      {"a b", "a character that is in no label's key"},
-      {"caf\xc3\xa9", "a character that is in no label's key"},
+      {"a b", "a character that label keys cannot contain"},
+      {"caf\xc3\xa9", "a character that label keys cannot contain"},
       {"(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)", "more than 64 ways"},
-      {"((((((((((((((((((a))))))))))))))))))", "too deep"},
+      {"((((((((((((((((((a))))))))))))))))))", "too deeply"},
   }};
   for (const auto& [expression, what] : cases) {
     const auto made = GlobsOf(expression);

@@ -51,8 +51,7 @@ class Reader {
     top.Finish();
     if (!config_.tls && (!config_.users.empty() || !config_.tokens.empty()))
       Remark("basic_auth_users",
-             "without tls_server_config, passwords and tokens cross the network readable by "
-             "everybody on the way");
+             "without tls_server_config, passwords and tokens cross the network in clear text");
     return std::move(config_);
   }
 
@@ -76,9 +75,9 @@ class Reader {
       version = *known;
       if (*known < WebTlsVersion::k12 && key == "min_version")
         Remark(reader.Path(key),
-               *text + " is broken and lets weak ciphers in; TLS12 is what everything speaks");
+               *text + " is insecure and allows weak ciphers; every client supports TLS12");
     } else {
-      reader.Problem(key, "\"" + *text + "\" is no version of TLS" +
+      reader.Problem(key, "\"" + *text + "\" is not a version of TLS" +
                               Suggest(*text, internal::TlsVersionNames()));
     }
   }
@@ -90,7 +89,7 @@ class Reader {
       tls.client_auth = *known;
     } else {
       reader.Problem("client_auth_type", "\"" + *text +
-                                             "\" is none of what can be asked of clients" +
+                                             "\" is not a type of client authentication" +
                                              Suggest(*text, internal::ClientAuthNames()));
     }
   }
@@ -102,7 +101,7 @@ class Reader {
       const auto cipher = internal::FindCipher(item.text);
       if (!cipher) {
         problems_.Add(item.mark, reader.Path("cipher_suites") + ": \"" + item.text +
-                                     "\" is no cipher suite that Go calls secure" +
+                                     "\" is not a cipher suite that Go considers secure" +
                                      Suggest(item.text, internal::CipherNames()));
       } else if (!cipher->empty()) {
         tls.ciphers.emplace_back(*cipher);
@@ -119,7 +118,8 @@ class Reader {
         tls.groups.emplace_back(*group);
       } else {
         problems_.Add(item.mark, reader.Path("curve_preferences") + ": \"" + item.text +
-                                     "\" is no curve" + Suggest(item.text, internal::GroupNames()));
+                                     "\" is not a known curve" +
+                                     Suggest(item.text, internal::GroupNames()));
       }
     }
   }
@@ -160,13 +160,13 @@ class Reader {
     const bool authorities = !tls.client_ca.empty() || !tls.client_ca_file.empty();
     if (authorities && tls.client_auth == WebClientAuth::kNone)
       reader.Problem(tls.client_ca.empty() ? "client_ca_file" : "client_ca",
-                     "is of no use without client_auth_type; write client_auth_type: "
+                     "has no effect without client_auth_type; write client_auth_type: "
                      "RequireAndVerifyClientCert");
     const bool verifies = tls.client_auth == WebClientAuth::kVerifyIfGiven ||
                           tls.client_auth == WebClientAuth::kRequireAndVerify;
     if (verifies && !authorities)
       Remark("tls_server_config.client_auth_type",
-             "without client_ca_file, certificates of all public authorities are taken");
+             "without client_ca_file, certificates of all public authorities are accepted");
     const bool required = tls.client_auth == WebClientAuth::kRequireAny ||
                           tls.client_auth == WebClientAuth::kRequireAndVerify;
     if (!tls.client_allowed_sans.empty() && !required)
@@ -175,14 +175,14 @@ class Reader {
           "needs client_auth_type to be RequireAnyClientCert or RequireAndVerifyClientCert");
     if (tls.client_auth == WebClientAuth::kRequireAny)
       Remark("tls_server_config.client_auth_type",
-             "RequireAnyClientCert takes any certificate, also one that a client made itself");
+             "RequireAnyClientCert accepts any certificate, even a self-signed one");
   }
 
   void ReadHttp(MapReader& top) {
     MapReader reader(MapAt(top, "http_server_config"), "http_server_config", problems_);
     if (reader.Bool("http2").value_or(false))
       Remark("http_server_config.http2",
-             "HTTP/1.1 is spoken here alone; scrapers take that as well");
+             "only HTTP/1.1 is supported; scrapers accept that as well");
     const Value& map = MapAt(reader, "headers");
     MapReader headers(map, "http_server_config.headers", problems_);
     for (const auto& [name, allowed] : internal::HeaderValues()) {
@@ -190,7 +190,7 @@ class Reader {
       if (!value || value->empty()) continue;
       const auto printable = [](unsigned char c) { return c >= 0x20 && c != 0x7f; };
       if (!std::all_of(value->begin(), value->end(), printable)) {
-        headers.Problem(name, "has a character that no header has");
+        headers.Problem(name, "contains a character that is not allowed in headers");
       } else if (!allowed.empty() &&
                  std::find(allowed.begin(), allowed.end(), *value) == allowed.end()) {
         headers.Problem(name, "\"" + *value + "\" is none of " + base::Join(allowed, ", "));
@@ -207,18 +207,18 @@ class Reader {
     for (const auto& [name, mark, value] : map.map ? *map.map : Value::Map()) {
       const std::string path = "basic_auth_users." + name;
       if (name.empty() || name.find(':') != std::string::npos) {
-        problems_.Add(mark, path + ": a user's name is not empty and has no colon");
+        problems_.Add(mark, path + ": a user name must not be empty or contain a colon");
         continue;
       }
       const auto cost =
           value.kind == Value::Kind::kString ? internal::BcryptCost(value.text) : std::nullopt;
       if (!cost) {
         problems_.Add(value.mark, path +
-                                      ": is no bcrypt hash of a password; make one: htpasswd -nBC "
-                                      "10 \"\" | tr -d ':\\n'");
+                                      ": is not a bcrypt hash of a password; create one: htpasswd "
+                                      "-nBC 10 \"\" | tr -d ':\\n'");
       } else if (*cost > kMostCost) {
         problems_.Add(value.mark, path + ": its cost is " + std::to_string(*cost) +
-                                      ", of which a check takes minutes; use 10 to 14");
+                                      ", with which a check takes minutes; use 10 to 14");
       } else {
         if (*cost > kSlowCost)
           Remark(path, "a cost of " + std::to_string(*cost) +
@@ -235,8 +235,8 @@ class Reader {
           value.kind == Value::Kind::kString ? ReadDigest(value.text) : std::nullopt;
       if (!digest) {
         problems_.Add(value.mark, "bearer_tokens." + name +
-                                      ": is no hash of a token; write sha256: and 64 hexadecimal "
-                                      "digits: printf %s TOKEN | sha256sum");
+                                      ": is not a hash of a token; write sha256: and 64 "
+                                      "hexadecimal digits: printf %s TOKEN | sha256sum");
       } else {
         config_.tokens[name] = *digest;
       }
@@ -272,7 +272,7 @@ class Reader {
     reader.Finish();
     if (limit.interval <= base::Duration::zero()) return;
     if (limit.burst == 0)
-      return reader.Problem("burst", "is 0 or missing: no request at all would be let in");
+      return reader.Problem("burst", "is 0 or missing: no request would be accepted");
     config_.rate_limit = limit;
   }
 

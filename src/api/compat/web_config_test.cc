@@ -118,25 +118,20 @@ TEST(WebConfig, ReportsAllThatIsWrongAtOnceAndWhatWasMeant) {
           "http_server_config: {headers: {X-Frame-Option: deny, X-Content-Type-Options: sniff}}\n"
           "basic_auth_user: {}\n"),
       "/etc/penstock/web.yaml:2:3: unknown key \"tls_server_config.cert_fil\"; did you mean "
-      "\"cert_file\"?\n"
-      "/etc/penstock/web.yaml:2:3: tls_server_config.cert_file: is missing; TLS needs a "
-      "certificate: cert_file or cert\n"
-      "/etc/penstock/web.yaml:4:21: tls_server_config.client_auth_type: "
-      "\"RequireAndVerifyClientCerts\" is none of what can be asked of "
-      "clients; did you mean \"RequireAndVerifyClientCert\"?\n"
-      "/etc/penstock/web.yaml:5:16: tls_server_config.min_version: \"TLS14\" is no version of TLS; "
-      "did you mean \"TLS10\"?\n"
-      "/etc/penstock/web.yaml:6:19: tls_server_config.cipher_suites: \"TLS_RSA_WITH_RC4_128_SHA\" "
-      "is no cipher suite that Go calls "
-      "secure; did you mean \"TLS_RSA_WITH_AES_128_CBC_SHA\"?\n"
-      "/etc/penstock/web.yaml:7:23: tls_server_config.curve_preferences: \"P256\" is no curve; "
-      "known here: CurveP256, CurveP384, "
-      "CurveP521, X25519\n"
-      "/etc/penstock/web.yaml:8:32: unknown key \"http_server_config.headers.X-Frame-Option\"; did "
-      "you mean \"X-Frame-Options\"?\n"
-      "/etc/penstock/web.yaml:8:78: http_server_config.headers.X-Content-Type-Options: \"sniff\" "
-      "is none of nosniff\n"
-      "/etc/penstock/web.yaml:9:1: unknown key \"basic_auth_user\"; did you mean "
+      "\"cert_file\"?\n/etc/penstock/web.yaml:2:3: tls_server_config.cert_file: is missing; TLS "
+      "needs a certificate: cert_file or cert\n/etc/penstock/web.yaml:4:21: "
+      "tls_server_config.client_auth_type: \"RequireAndVerifyClientCerts\" is not a type of client "
+      "authentication; did you mean \"RequireAndVerifyClientCert\"?\n/etc/penstock/web.yaml:5:16: "
+      "tls_server_config.min_version: \"TLS14\" is not a version of TLS; did you mean "
+      "\"TLS10\"?\n/etc/penstock/web.yaml:6:19: tls_server_config.cipher_suites: "
+      "\"TLS_RSA_WITH_RC4_128_SHA\" is not a cipher suite that Go considers secure; did you mean "
+      "\"TLS_RSA_WITH_AES_128_CBC_SHA\"?\n/etc/penstock/web.yaml:7:23: "
+      "tls_server_config.curve_preferences: \"P256\" is not a known curve; known here: CurveP256, "
+      "CurveP384, CurveP521, X25519\n/etc/penstock/web.yaml:8:32: unknown key "
+      "\"http_server_config.headers.X-Frame-Option\"; did you mean "
+      "\"X-Frame-Options\"?\n/etc/penstock/web.yaml:8:78: "
+      "http_server_config.headers.X-Content-Type-Options: \"sniff\" is none of "
+      "nosniff\n/etc/penstock/web.yaml:9:1: unknown key \"basic_auth_user\"; did you mean "
       "\"basic_auth_users\"?");
 }
 
@@ -147,7 +142,7 @@ TEST(WebConfig, RefusesWhatCannotWork) {
   EXPECT_THAT(Problem("tls_server_config: {cert_file: a, cert: b, key_file: c}"),
               HasSubstr("cert: and cert_file exclude each other"));
   EXPECT_THAT(Problem("tls_server_config: {cert_file: a, key_file: b, client_ca_file: c}"),
-              HasSubstr("of no use without client_auth_type"));
+              HasSubstr("has no effect without client_auth_type"));
   EXPECT_THAT(
       Problem(
           "tls_server_config: {cert_file: a, key_file: b, min_version: TLS13, max_version: TLS12}"),
@@ -159,9 +154,9 @@ TEST(WebConfig, RefusesWhatCannotWork) {
                 HasSubstr("client_allowed_sans: needs client_auth_type"));
   EXPECT_THAT(
       Problem("http_server_config: {headers: {Content-Security-Policy: \"a\\r\\nEvil: b\"}}"),
-      HasSubstr("no header has"));
+      HasSubstr("that is not allowed in headers"));
   EXPECT_THAT(Problem("rate_limit: {interval: 1s}"), HasSubstr("burst: is 0 or missing"));
-  EXPECT_THAT(Problem("basic_auth_users: {\"a:b\": x}"), HasSubstr("no colon"));
+  EXPECT_THAT(Problem("basic_auth_users: {\"a:b\": x}"), HasSubstr("contain a colon"));
   EXPECT_THAT(Problem("- a"), HasSubstr("is a list where a map is expected"));
   EXPECT_THAT(Problem("basic_auth_users: {a: b}\nbasic_auth_users: {}"), HasSubstr("2:1"));
 }
@@ -171,8 +166,8 @@ TEST(WebConfig, QuotesNoSecret) {
                              "$2z$10$mDwo.lAisC94iLAyP81MCesa29IzH37oigHC/42V2pdJlUprsJPze",
                              "$2y$03$mDwo.lAisC94iLAyP81MCesa29IzH37oigHC/42V2pdJlUprsJPze"})
     EXPECT_THAT(Problem("basic_auth_users: {alice: " + std::string(secret) + "}"),
-                AllOf(HasSubstr("basic_auth_users.alice: is no bcrypt hash"), HasSubstr("htpasswd"),
-                      Not(HasSubstr(secret))));
+                AllOf(HasSubstr("basic_auth_users.alice: is not a bcrypt hash"),
+                      HasSubstr("htpasswd"), Not(HasSubstr(secret))));
   for (const char* secret :
        {"hunter2", "sha256:abcd",
         "sha256:zz7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "12345678"})
@@ -184,13 +179,13 @@ TEST(WebConfig, RemarksOnWhatIsUnwise) {
   const std::string user =
       "basic_auth_users: {a: $2y$15$mDwo.lAisC94iLAyP81MCesa29IzH37oigHC/42V2pdJlUprsJPze}";
   EXPECT_THAT(Read(user).remarks,
-              ElementsAre(HasSubstr("takes seconds"), HasSubstr("readable by everybody")));
+              ElementsAre(HasSubstr("takes seconds"), HasSubstr("in clear text")));
   EXPECT_THAT(
       Problem(
           "basic_auth_users: {a: $2y$31$mDwo.lAisC94iLAyP81MCesa29IzH37oigHC/42V2pdJlUprsJPze}"),
       HasSubstr("use 10 to 14"));
   EXPECT_THAT(Read("tls_server_config: {cert_file: a, key_file: b, min_version: TLS10}").remarks,
-              ElementsAre(HasSubstr("broken")));
+              ElementsAre(HasSubstr("insecure")));
   EXPECT_THAT(Read("tls_server_config: {cert_file: a, key_file: b}").remarks, IsEmpty());
 }
 

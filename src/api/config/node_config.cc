@@ -110,24 +110,24 @@ std::string AssignText(const std::vector<AssignmentRule>& rules) {
 const std::vector<PathOption>& PathOptions() {
   static const std::vector<PathOption> options = {
       {"--driver-root", "driverRoot", &PathsConfig::driver_root,
-       "root of the file system that holds the vendor's driver"},
+       "root of the file system that contains the vendor's driver"},
       {"--nvml-library", "nvmlLibrary", &PathsConfig::nvml_library,
-       "libnvidia-ml.so.1 itself, not relative to the driver root"},
-      {"--sysfs-root", "sysfsRoot", &PathsConfig::sysfs_root, "stands for /sys"},
+       "path of libnvidia-ml.so.1, not relative to the driver root"},
+      {"--sysfs-root", "sysfsRoot", &PathsConfig::sysfs_root, "used instead of /sys"},
       {"--dev-root", "devRoot", &PathsConfig::dev_root,
-       "folder that holds dev/, or a /dev itself; the driver root where not given"},
-      {"--proc-root", "procRoot", &PathsConfig::proc_root, "stands for /proc"},
+       "folder that contains dev/, or a /dev itself; default: the driver root"},
+      {"--proc-root", "procRoot", &PathsConfig::proc_root, "used instead of /proc"},
       {"--os-release", "osRelease", &PathsConfig::os_release,
        "the machine's os-release, for labels"},
       {"--cdi-root", "cdiRoot", &PathsConfig::cdi_root, "folder of CDI specifications"},
       {"--kubelet-dir", "kubeletDir", &PathsConfig::kubelet_dir, "the kubelet's folder"},
       {"--state-dir", "stateDir", &PathsConfig::state_dir,
-       "what must outlive a restart of the agent: checkpoint, log"},
+       "files that must survive a restart of the agent: checkpoint, log"},
       {"--run-dir", "runDir", &PathsConfig::run_dir, "sockets and lock of the running agent"},
       {"--host-driver-root", "hostDriverRoot", &PathsConfig::host_driver_root,
-       "what the host calls the driver root, where that differs (in a container)"},
+       "path of the driver root on the host, if it differs (in a container)"},
       {"--host-dev-root", "hostDevRoot", &PathsConfig::host_dev_root,
-       "what the host calls the dev root: where containers are told to find device files"},
+       "path of the dev root on the host: where containers look for device files"},
   };
   return options;
 }

@@ -40,7 +40,7 @@ void CheckSocketPath(const std::string& folder, std::size_t name, std::string_vi
   if (folder.size() + name <= kLongestSocketPath) return;
   report(key, "is too long: the path of " + std::string(what) + " in it would have " +
                   std::to_string(folder.size() + name) +
-                  " bytes, and a unix socket's has at most 107; choose a shorter folder");
+                  " bytes, but a unix socket's path has at most 107; choose a shorter folder");
 }
 
 /// Whether this is a path in the control group hierarchy. The root is excluded: it contains every
@@ -62,12 +62,12 @@ void CheckClosedCgroups(const std::vector<std::string>& cgroups, const ReportPro
     const std::string key = "doors.local.closedCgroups[" + std::to_string(i) + "]";
     if (!IsCgroup(cgroups[i])) {
       report(key, "\"" + cgroups[i] +
-                      "\" is no path of a control group below the root, as user.slice or "
+                      "\" is not a path of a control group below the root, such as user.slice or "
                       "system.slice/cron.service");
     } else if (cgroups[i].starts_with("/kubepods")) {
       report(key, "\"" + cgroups[i] +
-                      "\" holds pods, to which the kubelet gives devices and the container engine "
-                      "closes the others");
+                      "\" contains pods, to which the kubelet allocates devices and the container "
+                      "engine closes the others");
     }
   }
 }
@@ -75,7 +75,7 @@ void CheckClosedCgroups(const std::vector<std::string>& cgroups, const ReportPro
 void CheckAllocators(const NodeConfig& config, const ReportProblem& report) {
   CheckClosedCgroups(config.closed_cgroups, report);
   if (config.local_group.empty() || config.local_group.find_first_of(": \t\n") != std::string::npos)
-    report("doors.local.group", "\"" + config.local_group + "\" is no name of a group");
+    report("doors.local.group", "\"" + config.local_group + "\" is not a group name");
   for (std::size_t i = 0; i < config.assignments.size(); ++i) {
     const AssignmentRule& rule = config.assignments[i];
     const std::string key = "doors.assign[" + std::to_string(i) + "].door";
@@ -93,7 +93,7 @@ void CheckNodeName(const std::string& name, const ReportProblem& report) {
   if (!printable || name.size() > 253)
     report("node.name",
            (printable ? "\"" + name + "\"" : std::string("this")) +
-               " is no name of a node: at most 253 visible characters without blanks and slashes");
+               " is not a node name: at most 253 visible characters without spaces and slashes");
 }
 
 bool OnlyOf(std::string_view text, std::string_view others) {
@@ -109,7 +109,7 @@ bool EndsWell(std::string_view text) {
 
 void CheckNamespace(std::string_view key, const std::string& name, const ReportProblem& report) {
   if (!name.empty() && !IsObjectName(name, false))
-    report(key, "\"" + name + "\" is no name of a namespace");
+    report(key, "\"" + name + "\" is not a namespace name");
 }
 
 void CheckCluster(const NodeConfig& config, const ReportProblem& report) {
@@ -119,12 +119,12 @@ void CheckCluster(const NodeConfig& config, const ReportProblem& report) {
   CheckNamespace("cluster.namespace", config.cluster.namespace_name, report);
   const ConfigMapConfig& map = config.cluster.config_map;
   if (!map.name.empty() && !IsObjectName(map.name, true))
-    report("cluster.config.configMap", "\"" + map.name + "\" is no name of a ConfigMap");
+    report("cluster.config.configMap", "\"" + map.name + "\" is not a ConfigMap name");
   CheckNamespace("cluster.config.namespace", map.namespace_name, report);
   if (map.default_key.size() > 253 || !OnlyOf(map.default_key, "-_."))
-    report("cluster.config.default", "\"" + map.default_key + "\" can be no key of a ConfigMap");
+    report("cluster.config.default", "\"" + map.default_key + "\" cannot be a key of a ConfigMap");
   if (!IsLabelKey(map.node_label))
-    report("cluster.config.nodeLabel", "\"" + map.node_label + "\" is no key of a label");
+    report("cluster.config.nodeLabel", "\"" + map.node_label + "\" is not a label key");
 }
 
 }  // namespace

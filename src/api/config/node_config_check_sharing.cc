@@ -25,7 +25,7 @@ bool IsShared(const SharingRule& rule) {
 
 std::string NoResource(const std::string& name) {
   return "\"" + name +
-         "\" is no name of a resource: write a domain and a name, as in \"nvidia.com/gpu\"";
+         "\" is not a resource name: write a domain and a name, as in \"nvidia.com/gpu\"";
 }
 
 /// Whether `earlier` matches everything that `later` could match, as far as this is known without
@@ -48,8 +48,8 @@ void CheckNames(const std::vector<ResourceRule>& rules, const ReportProblem& rep
     for (std::size_t j = 0; j < i; ++j) {
       if (rules[j].pattern != "*" && rules[j].pattern != rules[i].pattern) continue;
       report(Key("resources.names", i, "pattern"),
-             "never counts, because " + Key("resources.names", j, "") +
-                 " matches the same models and stands before it; put this one first");
+             "never takes effect, because " + Key("resources.names", j, "") +
+                 " matches the same models and comes before it; put this one first");
       break;
     }
   }
@@ -61,7 +61,7 @@ std::string RenameProblem(const NodeConfig& config, std::size_t index) {
   const std::string name = "\"" + rule.rename + "\" ";
   if (!IsResourceName(rule.rename)) return NoResource(rule.rename);
   if (!IsShared(rule))
-    return "is for shares, and this rule makes none; name whole devices with resources.names";
+    return "is for shares, but this rule creates none; name whole devices with resources.names";
   if (rule.rename == rule.resource) return "";
   for (std::size_t i = 0; i < config.resources.size(); ++i)
     if (config.resources[i].name == rule.rename)
@@ -92,9 +92,9 @@ void CheckRule(const NodeConfig& config, std::size_t index, const ReportProblem&
   for (std::size_t i = 0; i < index; ++i) {
     if (!Shadows(config.sharing.rules[i], rule)) continue;
     report(RuleKey(index, ""),
-           "never counts, because " + RuleKey(i, "") +
-               " matches the same devices and stands before it; " +
-               (rule.devices.empty() ? "leave one of the two out" : "put this one first"));
+           "never takes effect, because " + RuleKey(i, "") +
+               " matches the same devices and comes before it; " +
+               (rule.devices.empty() ? "remove one of the two" : "put this one first"));
     break;
   }
 }

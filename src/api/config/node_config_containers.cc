@@ -82,8 +82,8 @@ void CheckClasses(const ContainersConfig& containers, const ReportProblem& repor
   for (const std::string& one : containers.device_classes)
     if (!IsClass(one))
       report("containers.deviceClasses", "\"" + one +
-                                             "\" is no class of devices; write its name, as "
-                                             "\"gds\", or one device, as \"imex=0\"");
+                                             "\" is not a class of devices; write its name, such "
+                                             "as \"gds\", or one device, such as \"imex=0\"");
   for (const std::string& one : containers.required_classes)
     if (std::find(containers.device_classes.begin(), containers.device_classes.end(), one) ==
         containers.device_classes.end())
@@ -110,14 +110,14 @@ void CheckCdi(const CdiConfig& cdi, const ReportProblem& report) {
   internal::CheckOptionalPath("cdi.hostInstall", cdi.host_install, report);
   if (cdi.install.empty() && !cdi.host_install.empty())
     report("cdi.hostInstall",
-           "has no meaning without cdi.install, the same folder as this program sees it");
+           "has no effect without cdi.install, the same folder as seen by this program");
   CheckHooks("cdi.disableHooks", cdi.disable_hooks, true, report);
   CheckHooks("cdi.enableHooks", cdi.enable_hooks, false, report);
   for (const std::string& name : cdi.enable_hooks)
     if (std::find(cdi.disable_hooks.begin(), cdi.disable_hooks.end(), name) !=
         cdi.disable_hooks.end())
       report("cdi.enableHooks",
-             "\"" + name + "\" is in cdi.disableHooks too; leave it out of one of the two");
+             "\"" + name + "\" is in cdi.disableHooks too; remove it from one of the two");
 }
 
 bool IsCdi(DeviceList one) {
@@ -206,10 +206,9 @@ void CheckContainers(const NodeConfig& config, const ReportProblem& report) {
   const std::string& prefix = containers.cdi_annotation_prefix;
   if (prefix.find('/') == std::string::npos ||
       !IsLabelKey(prefix + std::string(kAnnotationName, 'a')))
-    report(
-        "containers.cdiAnnotationPrefix",
-        "\"" + prefix +
-            "\" is no beginning of an annotation's key: a domain and a slash, as \"cdi.k8s.io/\"");
+    report("containers.cdiAnnotationPrefix", "\"" + prefix +
+                                                 "\" is not a prefix of an annotation key: write a "
+                                                 "domain and a slash, such as \"cdi.k8s.io/\"");
   const std::string& socket = containers.engine_socket;
   if (socket.starts_with("unix://")) {
     report("containers.engineSocket",

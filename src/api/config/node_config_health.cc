@@ -59,7 +59,7 @@ std::vector<std::int64_t> ReadCodes(MapReader& reader, Problems& problems,
     } else {
       problems.Add(item.mark, reader.Path("codes") + ": " +
                                   (item.text.empty() ? "an item" : "\"" + item.text + "\"") +
-                                  " is no code of " + kind + ", which are numbers" +
+                                  " is not a code of " + kind + ", which are numbers" +
                                   (kind == "xid" ? " from 1 to 999" : ""));
     }
   }
@@ -125,7 +125,7 @@ void CheckHealth(const HealthConfig& health, const ReportProblem& report) {
     report("health.probationMost", "is " + base::FormatDuration(health.probation_most) +
                                        ", less than health.probation (" +
                                        base::FormatDuration(health.probation) +
-                                       "), where it begins; raise the one or lower the other");
+                                       "), its initial value; raise this one or lower the other");
 }
 
 }  // namespace penstock::api::internal

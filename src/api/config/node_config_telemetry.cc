@@ -179,7 +179,7 @@ void CheckGlobs(std::string_view key, const std::vector<std::string>& globs,
                      });
     if (!can)
       report(std::string(key) + "[" + std::to_string(i) + "]",
-             "\"" + globs[i] + "\" can match no " + what + "; write a glob with * and ?");
+             "\"" + globs[i] + "\" cannot match any " + what + "; write a glob with * and ?");
   }
 }
 
@@ -203,7 +203,7 @@ void CheckCounters(const TelemetryConfig& telemetry, const ReportProblem& report
   if (!telemetry.counters_map.empty() &&
       (parts.size() != 2 || !IsObjectName(parts[0], false) || !IsObjectName(parts[1], true)))
     report("telemetry.countersConfigMap",
-           "\"" + telemetry.counters_map + "\" is no ConfigMap: write NAMESPACE:NAME");
+           "\"" + telemetry.counters_map + "\" is not a ConfigMap: write NAMESPACE:NAME");
 }
 
 void CheckNames(const std::vector<MetricNames>& names, const ReportProblem& report) {

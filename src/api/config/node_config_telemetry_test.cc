@@ -130,8 +130,8 @@ http: {connections: 0, deadline: 1h, webConfigFile: w, listen: nowhere}
         "f:5:13: telemetry.interval: is 10ms, outside of 100ms to 1h",
         "f:6:11: telemetry.names: \"dcmg\" is none of accelerator, dcgm, dcgm-4.7; did you mean "
         "\"dcgm\"?",
-        "f:7:13: telemetry.exclude[0]: \"a b\" can match no family of metrics",
-        "f:7:20: telemetry.exclude[1]: \"\" can match no family",
+        "f:7:13: telemetry.exclude[0]: \"a b\" cannot match any family of metrics",
+        "f:7:20: telemetry.exclude[1]: \"\" cannot match any family",
         "f:8:14: telemetry.hostLabel: \"HOSTNAME\" is none of none, Hostname, hostname, both",
         "f:10:43: telemetry.counters[0].type: \"gague\" is none of gauge, counter, label",
         "unknown key \"telemetry.counters[1].hlep\"; did you mean \"help\"?",
@@ -141,10 +141,10 @@ http: {connections: 0, deadline: 1h, webConfigFile: w, listen: nowhere}
         "f:10:5: telemetry.counters: says what telemetry.countersFile and "
         "telemetry.countersConfigMap say, too",
         "f:13:17: telemetry.countersFile: \"mine.csv\" must be an absolute path",
-        "f:14:22: telemetry.countersConfigMap: \"gpu/metrics\" is no ConfigMap: write "
+        "f:14:22: telemetry.countersConfigMap: \"gpu/metrics\" is not a ConfigMap: write "
         "NAMESPACE:NAME",
         "f:15:14: telemetry.xidWindow: \"300000\" is not a duration",
-        "f:16:18: telemetry.holderLabels[0]: \"app=x\" can match no key of a label",
+        "f:16:18: telemetry.holderLabels[0]: \"app=x\" cannot match any key of a label",
         "f:17:14: usage.dir: \"u\" must be an absolute path",
         "f:17:27: usage.fileSize: is 1 KiB, outside of 64 KiB to 4 GiB",
         "usage.files: is 0, outside of 1 to 10000",
@@ -154,7 +154,7 @@ http: {connections: 0, deadline: 1h, webConfigFile: w, listen: nowhere}
         "http.connections: is 0, outside of 1 to 4096",
         "http.deadline: is 1h, outside of 100ms to 10m",
         "http.webConfigFile: \"w\" must be an absolute path",
-        "http.listen: \"nowhere\" is no address to listen on"})
+        "http.listen: \"nowhere\" is not an address to listen on"})
     EXPECT_THAT(error, HasSubstr(wanted));
 }
 

@@ -180,7 +180,8 @@ TEST(NodeConfig, ReportsAllProblemsAtOnceWithPlaceAndHint) {
               HasSubstr("n.yaml:10:16: health.poll: \"5\" is not a duration (it has no unit)"));
   EXPECT_THAT(
       error,
-      HasSubstr("n.yaml:11:16: http.listen: \"9400\" is no address to listen on: it has no port"));
+      HasSubstr(
+          "n.yaml:11:16: http.listen: \"9400\" is not an address to listen on: it has no port"));
   EXPECT_THAT(error, HasSubstr("n.yaml:12:1: unknown key \"https\"; did you mean \"http\"?"));
 }
 
@@ -199,10 +200,9 @@ TEST(NodeConfig, RefusesTimesThatWouldSpinOrSleepIndefinitely) {
 }
 
 TEST(NodeConfig, RefusesAProbationThatBeginsAboveItsGreatest) {
-  EXPECT_THAT(
-      ErrorOf(ParseNodeConfig(kHeader + "health: {probation: 1h}\n", "f")),
-      HasSubstr(
-          "f:3:9: health.probationMost: is 10m, less than health.probation (1h), where it begins"));
+  EXPECT_THAT(ErrorOf(ParseNodeConfig(kHeader + "health: {probation: 1h}\n", "f")),
+              HasSubstr("f:3:9: health.probationMost: is 10m, less than health.probation (1h), its "
+                        "initial value"));
 }
 
 TEST(NodeConfig, RefusesHealthRulesThatCannotBeMeant) {
@@ -221,11 +221,11 @@ TEST(NodeConfig, RefusesHealthRulesThatCannotBeMeant) {
 )",
                                                     "f"));
   EXPECT_THAT(error, HasSubstr("f:4:10: health.reset: \"always\" is none of never, idle"));
-  EXPECT_THAT(error, HasSubstr("f:6:16: health.policy[0].codes: \"0\" is no code of xid, which are "
-                               "numbers from 1 to 999"));
-  EXPECT_THAT(error, HasSubstr("f:7:20: health.policy[1].codes: \"1000\" is no code of xid"));
-  EXPECT_THAT(error, HasSubstr("\"-1\" is no code of xid"));
-  EXPECT_THAT(error, HasSubstr("\"all\" is no code of xid"));
+  EXPECT_THAT(error, HasSubstr("f:6:16: health.policy[0].codes: \"0\" is not a code of xid, which "
+                               "are numbers from 1 to 999"));
+  EXPECT_THAT(error, HasSubstr("f:7:20: health.policy[1].codes: \"1000\" is not a code of xid"));
+  EXPECT_THAT(error, HasSubstr("\"-1\" is not a code of xid"));
+  EXPECT_THAT(error, HasSubstr("\"all\" is not a code of xid"));
   EXPECT_THAT(error,
               HasSubstr("health.policy[3].codes: is empty; leave the key out to mean all codes"));
   EXPECT_THAT(
@@ -235,7 +235,7 @@ TEST(NodeConfig, RefusesHealthRulesThatCannotBeMeant) {
               HasSubstr("health.policy[5].kind: \"xids\" is none of xid, sxid, recovery-action"));
   EXPECT_THAT(error, HasSubstr("health.policy[6].action is missing"));
   EXPECT_THAT(error, HasSubstr("unknown key \"health.policy[7].code\"; did you mean \"codes\"?"));
-  EXPECT_THAT(error, HasSubstr("\"100\" is no code of recovery-action"));
+  EXPECT_THAT(error, HasSubstr("\"100\" is not a code of recovery-action"));
 }
 
 std::string SharingError(const std::string& rules, const std::string& before = "") {
@@ -285,14 +285,14 @@ TEST(NodeConfig, RefusesNamesThatAreNoResources) {
   for (const std::string bad :
        {"gpu", "nvidia.com/", "/gpu", "nvidia.com/gpu/x", "nvidia.com/-gpu", "Nvidia.com/gpu",
         "kubernetes.io/gpu", "gpu.kubernetes.io/x", "requests.nvidia.com/gpu", "nvidia.com/g pu"})
-    EXPECT_THAT(renamed(bad), HasSubstr("is no name of a resource")) << bad;
-  EXPECT_THAT(renamed("nvidia.com/" + std::string(64, 'a')), HasSubstr("is no name of a resource"));
+    EXPECT_THAT(renamed(bad), HasSubstr("is not a resource name")) << bad;
+  EXPECT_THAT(renamed("nvidia.com/" + std::string(64, 'a')), HasSubstr("is not a resource name"));
   EXPECT_THAT(renamed(""), HasSubstr("leave the key out"));
   EXPECT_THAT(SharingError("{resource: gpu, strategy: none}"),
-              HasSubstr("sharing.rules[0].resource: \"gpu\" is no name of a resource"));
+              HasSubstr("sharing.rules[0].resource: \"gpu\" is not a resource name"));
   EXPECT_THAT(SharingError("", "resources: {names: [{pattern: \"*\", name: gpu}]}\n"),
-              HasSubstr("f:3:42: resources.names[0].name: \"gpu\" is no name of a resource: write "
-                        "a domain and a name"));
+              HasSubstr("f:3:42: resources.names[0].name: \"gpu\" is not a resource name: write a "
+                        "domain and a name"));
 }
 
 TEST(NodeConfig, RefusesARenameThatCollides) {
@@ -309,7 +309,7 @@ TEST(NodeConfig, RefusesARenameThatCollides) {
                            "{resource: x.io/b, strategy: none}"),
               HasSubstr("\"x.io/b\" is also the name of whole devices (sharing.rules[1])"));
   EXPECT_THAT(SharingError("{strategy: none, rename: x.io/b}"),
-              HasSubstr("is for shares, and this rule makes none"));
+              HasSubstr("is for shares, but this rule creates none"));
   EXPECT_EQ(SharingError("{devices: [0], strategy: mps, replicas: 2, rename: x.io/s}, {strategy: "
                          "mps, replicas: 4, rename: x.io/s}"),
             "");
@@ -325,16 +325,15 @@ TEST(NodeConfig, RefusesARenameThatCollides) {
 
 TEST(NodeConfig, RefusesRulesThatNeverCount) {
   EXPECT_THAT(SharingError("{strategy: mps, replicas: 2}, {devices: [0], strategy: none}"),
-              HasSubstr("f:3:49: sharing.rules[1]: never counts, because sharing.rules[0] matches "
-                        "the same devices and stands before it; put "
-                        "this one first"));
+              HasSubstr("f:3:49: sharing.rules[1]: never takes effect, because sharing.rules[0] "
+                        "matches the same devices and comes before it; put this one first"));
   EXPECT_THAT(
       SharingError("{devices: [0, 1], strategy: none}, {devices: [1], strategy: mps, replicas: 2}"),
       HasSubstr("sharing.rules[1]: never"));
   EXPECT_THAT(
       SharingError(
           "{resource: x.io/a, strategy: none}, {resource: x.io/a, strategy: mps, replicas: 2}"),
-      HasSubstr("leave one of the two out"));
+      HasSubstr("remove one of the two"));
   EXPECT_EQ(
       SharingError("{devices: [0], strategy: none}, {devices: [0, 1], strategy: mps, replicas: 2}"),
       "");
@@ -343,8 +342,8 @@ TEST(NodeConfig, RefusesRulesThatNeverCount) {
   const std::string names =
       "resources: {names: [{pattern: \"*\", name: x.io/a}, {pattern: \"*T4*\", name: x.io/b}]}\n";
   EXPECT_THAT(SharingError("", names),
-              HasSubstr("resources.names[1].pattern: never counts, because resources.names[0] "
-                        "matches the same models"));
+              HasSubstr("resources.names[1].pattern: never takes effect, because "
+                        "resources.names[0] matches the same models"));
 }
 
 TEST(NodeConfig, RefusesAFolderOfMpsThatIsNotAbsolute) {
@@ -378,13 +377,13 @@ TEST(NodeConfig, RefusesToCloseDevicesToWhatIsNoControlGroupOrHasPods) {
       kHeader +
           "doors:\n  local: {closedCgroups: [/, user.slice/../x, kubepods.slice, user.slice]}\n",
       "f"));
-  EXPECT_THAT(error, HasSubstr("f:4:27: doors.local.closedCgroups[0]: \"/\" is no path of a "
+  EXPECT_THAT(error, HasSubstr("f:4:27: doors.local.closedCgroups[0]: \"/\" is not a path of a "
                                "control group below the root"));
   EXPECT_THAT(
       error,
       HasSubstr(
-          "doors.local.closedCgroups[1]: \"/user.slice/../x\" is no path of a control group"));
-  EXPECT_THAT(error, HasSubstr("doors.local.closedCgroups[2]: \"/kubepods.slice\" holds pods"));
+          "doors.local.closedCgroups[1]: \"/user.slice/../x\" is not a path of a control group"));
+  EXPECT_THAT(error, HasSubstr("doors.local.closedCgroups[2]: \"/kubepods.slice\" contains pods"));
   EXPECT_THAT(error, Not(HasSubstr("closedCgroups[3]")));
 }
 
@@ -400,12 +399,11 @@ cluster:
               HasSubstr("f:3:24: labels.featuresFile: \"features.d/x\" must be an absolute path"));
   EXPECT_THAT(error, HasSubstr("f:3:44: labels.node: \"maybe\" is none of auto, on, off"));
   EXPECT_THAT(error,
-              HasSubstr("f:5:14: cluster.namespace: \"Not_A_Name\" is no name of a namespace"));
-  EXPECT_THAT(error,
-              HasSubstr("cluster.config.configMap: \"two words\" is no name of a ConfigMap"));
-  EXPECT_THAT(error, HasSubstr("cluster.config.default: \"a/b\" can be no key of a ConfigMap"));
+              HasSubstr("f:5:14: cluster.namespace: \"Not_A_Name\" is not a namespace name"));
+  EXPECT_THAT(error, HasSubstr("cluster.config.configMap: \"two words\" is not a ConfigMap name"));
+  EXPECT_THAT(error, HasSubstr("cluster.config.default: \"a/b\" cannot be a key of a ConfigMap"));
   EXPECT_THAT(error, HasSubstr("cluster.config.fallback: an item is none of named, single, empty"));
-  EXPECT_THAT(error, HasSubstr("cluster.config.nodeLabel: \"-x\" is no key of a label"));
+  EXPECT_THAT(error, HasSubstr("cluster.config.nodeLabel: \"-x\" is not a label key"));
 }
 
 TEST(NodeConfig, ValidateNamesTheFlagOfABadPath) {
@@ -430,7 +428,7 @@ TEST(NodeConfig, RefusesFoldersInWhichASocketsPathWouldBeTooLong) {
   config.paths.run_dir += "r";
   ASSERT_FALSE(Validate(config).ok());
   EXPECT_THAT(Validate(config).error().message(),
-              HasSubstr("would have 108 bytes, and a unix socket's has at most 107"));
+              HasSubstr("would have 108 bytes, but a unix socket's path has at most 107"));
 
   config = {};
   config.paths.kubelet_dir = "/" + std::string(51, 'k');
@@ -474,7 +472,7 @@ TEST(NodeConfig, ReportsWhatIsImpossibleInHowContainersGetDevices) {
               HasSubstr("a string (envvar) where a list is expected"));
   for (const char* prefix : {"cdi.k8s.io", "/", "", "cdi k8s/", "cdi.k8s.io/a-longer-", "-x/"})
     EXPECT_THAT(containers("cdiAnnotationPrefix: \"" + std::string(prefix) + "\""),
-                HasSubstr("is no beginning of an annotation's key"))
+                HasSubstr("is not a prefix of an annotation key"))
         << prefix;
   EXPECT_THAT(containers("engineSocket: run/x.sock"),
               HasSubstr("\"run/x.sock\" must be an absolute path"));
@@ -484,7 +482,7 @@ TEST(NodeConfig, ReportsWhatIsImpossibleInHowContainersGetDevices) {
               HasSubstr("at most 107 bytes"));
   for (const char* one : {"GDS", "\"\"", "gds=", "\"=0\"", "g ds", "gds/x"})
     EXPECT_THAT(containers("deviceClasses: [" + std::string(one) + "]"),
-                HasSubstr("is no class of devices"))
+                HasSubstr("is not a class of devices"))
         << one;
   EXPECT_THAT(containers("deviceClasses: [gds], requiredClasses: [imex=0]"),
               HasSubstr("\"imex=0\" is not in containers.deviceClasses"));
@@ -494,13 +492,13 @@ TEST(NodeConfig, ReportsWhatIsImpossibleInHowContainersGetDevices) {
   EXPECT_EQ(error("containers: {deviceList: [envvar]}\ncdi: {enabled: off}\n"), "");
   EXPECT_THAT(error("cdi: {hook: h}\n"), HasSubstr("cdi.hook: \"h\" must be an absolute path"));
   EXPECT_THAT(error("cdi: {hostInstall: /h}\n"),
-              HasSubstr("cdi.hostInstall: has no meaning without cdi.install"));
+              HasSubstr("cdi.hostInstall: has no effect without cdi.install"));
   EXPECT_THAT(error("cdi: {disableHooks: [update-ldcach]}\n"),
               HasSubstr("did you mean \"update-ldcache\"?"));
   EXPECT_THAT(error("cdi: {enableHooks: [all]}\n"),
               HasSubstr("cdi.enableHooks: \"all\" is none of create-symlinks"));
   EXPECT_THAT(error("cdi: {disableHooks: [chmod], enableHooks: [chmod]}\n"),
-              HasSubstr("leave it out of one of the two"));
+              HasSubstr("remove it from one of the two"));
 }
 
 std::string Slurp(const std::string& path) {

@@ -85,7 +85,7 @@ RemoteConfig ChooseConfig(const api::ConfigMapConfig& where, const std::string& 
   RemoteConfig remote{.origin = NameOf(where)};
   if (config_map == nullptr) {
     remote.problem =
-        "there is no " + NameOf(where) + ": create it, or take its name out of cluster.config";
+        "there is no " + NameOf(where) + ": create it, or remove its name from cluster.config";
     return remote;
   }
   const std::vector<std::string> keys = KeysOf(*config_map, "data"),
@@ -108,7 +108,7 @@ RemoteConfig ChooseConfig(const api::ConfigMapConfig& where, const std::string& 
   } else if (const Json& value = config_map->at("data").at(choice->key);
              !value.is_string() || base::Trim(value.get<std::string>()).empty()) {
     remote.problem = "key " + choice->key + " of " + NameOf(where) +
-                     " is empty: write a configuration there, or take the key away";
+                     " is empty: write a configuration there, or remove the key";
   } else {
     remote.text = value.get<std::string>();
   }

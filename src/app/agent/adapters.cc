@@ -17,7 +17,7 @@ bool IsOpen(api::Switch setting, bool automatic) {
 std::string WhyNoKubelet(const api::NodeConfig& config) {
   return config.kubelet_allocator == api::Switch::kOff
              ? "switched off"
-             : "there is no kubelet: no folder " + config.paths.kubelet_dir;
+             : "no kubelet found: no folder " + config.paths.kubelet_dir;
 }
 
 std::string LedgerPath(const std::string& state_dir) { return state_dir + "/ledger.json"; }
@@ -28,13 +28,13 @@ std::string QueuePath(const std::string& state_dir) { return state_dir + "/queue
 /// An unreadable queue only costs queued runs their place.
 node::lease::QueueCheckpoint RememberQueue(const std::string& path, const std::string& boot_id) {
   auto queue = os::LoadKept<node::lease::QueueCheckpoint>(
-      path, "who waits for devices",
+      path, "the run queue",
       [&](const std::string& text) {
         return node::lease::DecodeQueueCheckpoint(text, boot_id, path);
       },
       node::lease::kMostQueueBytes);
   if (queue.ok()) return *std::move(queue);
-  base::Log(base::kWarn, "who waited for devices has lost the place",
+  base::Log(base::kWarn, "cannot read the run queue; queued runs lost their places",
             {{"path", path}, {"why", queue.error().message()}});
   return {};
 }

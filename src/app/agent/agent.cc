@@ -102,7 +102,7 @@ class Agent {
     heartbeat_.NotifySystemd(control_);
     const std::array<std::pair<const char*, Status (Agent::*)()>, 7> steps = {
         {{"signals", &Agent::WatchSignals},
-         {"health memory", &Agent::RecallHealth},
+         {"health checkpoint", &Agent::RecallHealth},
          {"kernel log", &Agent::ListenToKernel},
          {"doors", &Agent::ServeOrWait},
          {"pages", &Agent::OpenPages},
@@ -133,11 +133,11 @@ class Agent {
     signalfd_siginfo signal{};
     if (::read(signals_.get(), &signal, sizeof signal) != sizeof signal) return;
     if (signal.ssi_signo == SIGHUP) {
-      base::Log(base::kInfo, "asked to read the configuration again");
+      base::Log(base::kInfo, "configuration reload requested");
       pages_.Reload();
       return configuration_.Reload();
     }
-    base::Log(base::kInfo, "asked to end by a signal");
+    base::Log(base::kInfo, "stop requested by a signal");
     control_.Stop();
   }
 
@@ -162,7 +162,8 @@ class Agent {
     if (lock.error().code() != base::Code::kAlreadyExists) return lock.error();
     if (waiting_for_ != lock.error().message()) {
       waiting_for_ = lock.error().message();
-      base::Log(base::kWarn, "another agent runs; waiting for it to end", {{"why", waiting_for_}});
+      base::Log(base::kWarn, "another agent is running; waiting for it to exit",
+                {{"why", waiting_for_}});
       protocol::systemd::Notify("STATUS=waiting: " + waiting_for_);
     }
     control_.PostAfter(kLookAtLock, [this] {
@@ -174,13 +175,13 @@ class Agent {
   Ended End() {
     const Ended ended{exit_status_, io_.StopWithin(kEndsWithin)};
     if (!ended.all_threads)
-      base::Log(base::kWarn, "ending beside a thread that waits for a file which does not answer");
-    base::Log(base::kInfo, "ended");
+      base::Log(base::kWarn, "exiting while a thread is blocked on a file that does not respond");
+    base::Log(base::kInfo, "stopped");
     return ended;
   }
 
   void GiveUp(const base::Error& error, const char* step) {
-    base::Log(base::kError, "cannot go on", {{"step", step}, {"why", error.message()}});
+    base::Log(base::kError, "cannot continue", {{"step", step}, {"why", error.message()}});
     exit_status_ = 1;
     control_.Stop();
   }
@@ -311,7 +312,7 @@ class Agent {
     looked_ = true;
     not_ready_.Set(std::string());
     labeller_.Begin();
-    base::Log(base::kInfo, "looked", {{"devices", pipeline_.devices()}});
+    base::Log(base::kInfo, "initial device discovery complete", {{"devices", pipeline_.devices()}});
     if (adapters_) ServeDevices();
   }
 
@@ -351,7 +352,7 @@ class Agent {
   Telemetry telemetry_;
   adapter::cluster::PodLabels pod_labels_{control_, pipeline_.ledger};
   Labeller labeller_;
-  base::Published<std::string> not_ready_{"looking at the devices for the first time"};
+  base::Published<std::string> not_ready_{"initial device discovery is not complete"};
   const Heartbeat heartbeat_{{&control_, &io_}};
   std::string waiting_for_;  // the other agent, while that holds the lock
   bool looked_ = false;

@@ -85,7 +85,8 @@ void ClusterConnection::Connect() {
 }
 
 void ClusterConnection::Connected(protocol::kube::ClusterAccess access) {
-  base::Log(base::kInfo, "cluster", {{"server", access.server}, {"access", access.from}});
+  base::Log(base::kInfo, "cluster access configured",
+            {{"server", access.server}, {"access", access.from}});
   namespace_ = NamespaceOf(config_.cluster, access);
   client_.emplace(
       loop_, std::move(access),
@@ -156,7 +157,8 @@ void ClusterConnection::WriteReport(const api::AllocatorReport& report) {
   const bool begins = std::exchange(begins_, false) &&
                       report.state == "waiting";  // waiting for the first answer is normal
   if (report.state != "open" && !begins)
-    base::Log(base::kWarn, "cluster", {{"state", report.state}, {"why", report.reason}});
+    base::Log(base::kWarn, "cluster access state changed",
+              {{"state", report.state}, {"why", report.reason}});
   OnControl([report](ClusterConnection& connection) { connection.report_ = report; });
 }
 

@@ -21,8 +21,9 @@ std::string NameIn(const std::string& origin) { return origin.substr(0, origin.f
 
 void LogNotes(const std::vector<std::string>& not_yet, const std::vector<std::string>& remarks) {
   for (const std::string& one : not_yet)
-    base::Log(base::kWarn, "asked for and not to be had", {{"what", one}});
-  for (const std::string& one : remarks) base::Log(base::kInfo, "configuration", {{"remark", one}});
+    base::Log(base::kWarn, "requested setting is not in force", {{"what", one}});
+  for (const std::string& one : remarks)
+    base::Log(base::kInfo, "configuration remark", {{"remark", one}});
 }
 
 /// The value of KeptText::from.
@@ -36,7 +37,8 @@ std::vector<std::string> Shown(std::vector<std::string> remarks) {
   if (remarks.size() <= kMostRemarks) return remarks;
   const std::size_t more = remarks.size() - kMostRemarks;
   remarks.resize(kMostRemarks);
-  remarks.push_back("and " + std::to_string(more) + " more: penstock config check names them all");
+  remarks.push_back("and " + std::to_string(more) +
+                    " more: run penstock config check to list them all");
   return remarks;
 }
 
@@ -63,10 +65,8 @@ Configuration::Configuration(os::Loop& control, base::Executor& io, Settings set
       published_(CurrentConfig{.config = start.config}),
       self_(std::make_shared<Configuration*>(this)) {
   if (!start.problem.empty())
-    base::Log(
-        base::kError,
-        "the configuration file cannot be used; what it said when it was applied last is in force",
-        {{"in force", start.origin}, {"why", start.problem}});
+    base::Log(base::kError, "configuration file rejected; its last applied content is in force",
+              {{"in force", start.origin}, {"why", start.problem}});
   refused_ = std::move(start.problem);
   if (!refused_.empty()) refused_origin_ = file_.origin;
   LogNotes(start.not_yet, start.remarks);
@@ -93,7 +93,7 @@ void Configuration::Serve(KeptConfiguration kept, const api::ConfigMapConfig& co
   // Read before this agent had the lock.
   const auto own = std::exchange(kept_, std::move(kept)).file;
   keeper_.emplace(control_, io_, KeptConfigurationPath(started_with_.paths.state_dir),
-                  "the configuration in force cannot be kept for the next start of the agent");
+                  "cannot save the configuration in force for the next start of the agent");
   if (own) Keep(&KeptConfiguration::file, *own);
   if (config_map.name.empty()) return;
   unknown_ = "ConfigMap " +
@@ -109,7 +109,7 @@ void Configuration::Recall(const KeptText& kept) {
   if (!kept.text.empty()) {
     const auto proposal = Propose(MakeBasis(), Now());
     if (!proposal.ok()) {
-      base::Log(base::kWarn, "what the ConfigMap said last cannot be used",
+      base::Log(base::kWarn, "last known content of the ConfigMap rejected",
                 {{"from", kept.origin}, {"why", proposal.error().message()}});
       return remote_.reset();
     }
@@ -155,9 +155,8 @@ void Configuration::FileRead(base::Result<std::string> text, bool force) {
   // A program may truncate the file before it writes it again, so a file that becomes empty is an
   // error, not a configuration without settings.
   if (text.ok() && base::Trim(*text).empty() && !first)
-    text =
-        base::Error(base::Code::kInvalidArgument,
-                    file_.name + ": is empty; write \"version: v1\" where nothing is to be said");
+    text = base::Error(base::Code::kInvalidArgument,
+                       file_.name + ": is empty; write \"version: v1\" to use the defaults");
   const bool same =
       text.ok() == file_.text.ok() &&
       (text.ok() ? *text == *file_.text : text.error().message() == file_.text.error().message());
@@ -187,7 +186,8 @@ void Configuration::SetRemote(const api::RemoteConfig& remote) {
     return Consider();
   }
   ++reloads_.refused;
-  base::Log(base::kError, "the cluster's configuration cannot be had; what is in force stays",
+  base::Log(base::kError,
+            "cluster configuration unavailable; the previous configuration stays in force",
             {{"from", remote.origin}, {"why", remote.problem}});
   Publish(said_);
 }
@@ -239,7 +239,7 @@ void Configuration::Apply(const Proposal& proposal, bool remote) {
 }
 
 void Configuration::Refuse(const Source& source, const std::string& problem) {
-  base::Log(base::kError, "configuration refused; what is in force stays",
+  base::Log(base::kError, "configuration rejected; the previous configuration stays in force",
             {{"from", source.origin}, {"why", problem}});
   refused_ = problem;
   refused_origin_ = source.origin;
@@ -266,7 +266,7 @@ void Configuration::Publish(api::NodeConfig config) {
         unknown_ + (RemoteFails() ? " cannot be used" : " has not been read yet");
   if (recalled_)
     current.report.not_yet.push_back(
-        remote_->origin + ": not read since the agent started; what it said before is in force");
+        remote_->origin + ": not read since the agent started; its last known content is in force");
   if (said_.telemetry.counters.empty()) current.config.telemetry.counters = counters_state_.rows;
   published_.Set(std::move(current));
 }
@@ -298,7 +298,7 @@ base::Result<Proposal> Configuration::Propose(const Basis& basis, const Source& 
   for (const api::ConfigChange& change : proposal.changes)
     if (change.effect == api::Effect::kRestart)
       proposal.not_yet.push_back(change.key + ": becomes \"" + change.to +
-                                 "\" with the next start of the agent");
+                                 "\" at the next start of the agent");
   return proposal;
 }
 
@@ -319,8 +319,8 @@ base::Result<Proposal> Configuration::ProposeRemote(const Basis& basis, const So
         std::any_of(reported.begin(), reported.end(),
                     [&](const api::ConfigChange& change) { return change.key == said.key; });
     if (kept && differs)
-      proposal.not_yet.push_back(said.key +
-                                 ": is not taken from a ConfigMap; give it to the agent itself");
+      proposal.not_yet.push_back(
+          said.key + ": cannot be set in a ConfigMap; set it in the agent's own configuration");
   }
   next.config.cluster.config_map = basis.own.cluster.config_map;
   proposal.config = api::KeepUntilRestart(basis.started_with, std::move(next.config));

@@ -60,7 +60,7 @@ class ConfigurationTest : public testing::Test {
   /// Runs the loop until the condition holds; a minute without it is a failure.
   void RunUntil(const std::function<bool()>& holds) {
     const base::TimerId late = loop_.PostAfter(60s, [] {
-      ADD_FAILURE() << "waited in vain";
+      ADD_FAILURE() << "timed out waiting";
       std::abort();
     });
     std::function<void()> look = [&] {
@@ -195,9 +195,8 @@ TEST_F(ConfigurationTest, WhatARunningAgentCannotChangeWaitsForItsNextStartAndSa
   });
   RunUntil([this] { return !Config().labels.timestamp; });
   EXPECT_EQ(Config().paths.state_dir, "/var/lib/penstock");
-  EXPECT_THAT(
-      Report().not_yet,
-      ElementsAre("paths.stateDir: becomes \"/elsewhere\" with the next start of the agent"));
+  EXPECT_THAT(Report().not_yet,
+              ElementsAre("paths.stateDir: becomes \"/elsewhere\" at the next start of the agent"));
 }
 
 TEST_F(ConfigurationTest, ARequestStandsInThePlaceOfTheFileAndFlagsAboveBoth) {
@@ -270,7 +269,8 @@ TEST_F(ConfigurationTest, WhatAConfigMapSaidLastIsInForceUntilItIsRead) {
   EXPECT_THAT(Report().not_yet, ElementsAre(HasSubstr("not read since the agent started")));
 
   configuration_->SetRemote({.origin = "ConfigMap gpu/mine", .text = "", .problem = "is gone"});
-  EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex) << "what is in force stays";
+  EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex)
+      << "the previous configuration stays in force";
   EXPECT_THAT(Report().not_yet, IsEmpty());
 }
 
@@ -282,7 +282,8 @@ TEST_F(ConfigurationTest, AConfigMapOfWhichNothingWasKeptIsNotKnownUntilItCanBeU
       {.file = {},
        .config_map = KeptText{.from = "gpu/other", .origin = "", .text = "", .since = ""}},
       Config().cluster.config_map);
-  EXPECT_EQ(configuration_->unknown(), "ConfigMap gpu/mine") << "another one's text is none";
+  EXPECT_EQ(configuration_->unknown(), "ConfigMap gpu/mine")
+      << "the text of another ConfigMap is not used";
   EXPECT_THAT(Report().waiting, HasSubstr("has not been read yet"));
   configuration_->SetRemote(Remote("flags: {gfd: {noTimestamp: never}}\n"));
   EXPECT_NE(configuration_->unknown(), "");
@@ -303,8 +304,9 @@ TEST_F(ConfigurationTest, AConfigMapCannotSayHowTheAgentReachesIt) {
   EXPECT_EQ(Config().http.listen, "127.0.0.1:9400");
   EXPECT_THAT(
       Report().not_yet,
-      ElementsAre("http.listen: is not taken from a ConfigMap; give it to the agent itself",
-                  "cluster.events: is not taken from a ConfigMap; give it to the agent itself"));
+      ElementsAre(
+          "http.listen: cannot be set in a ConfigMap; set it in the agent's own configuration",
+          "cluster.events: cannot be set in a ConfigMap; set it in the agent's own configuration"));
 }
 
 // NVIDIA/gpu-operator#1144: an edit of the ConfigMap had no effect until the pods were restarted
@@ -325,15 +327,17 @@ TEST_F(ConfigurationTest, WhatNvidiasPluginPassesOverIsARemarkAndTheRestIsInForc
       Remote("flags: {gfd: {noTimestamp: true}}\nsharing: {timeSlicin: {}}\n"));
   EXPECT_FALSE(Config().labels.timestamp);
   EXPECT_EQ(Report().problem, "");
-  EXPECT_THAT(Report().remarks, ElementsAre("sharing.timeSlicin: is not known here and passed "
-                                            "over; did you mean \"timeSlicing\"? (line 2)"));
+  EXPECT_THAT(
+      Report().remarks,
+      ElementsAre(
+          "sharing.timeSlicin: is unknown and ignored; did you mean \"timeSlicing\"? (line 2)"));
   EXPECT_EQ(configuration_->reloads().remarks, 1u);
 
   std::string many = "version: v1\n";
   for (int i = 0; i < 30; ++i) many += "extra" + std::to_string(i) + ": 1\n";
   configuration_->SetRemote(Remote(many));
   EXPECT_THAT(Report().remarks, SizeIs(21));
-  EXPECT_EQ(Report().remarks.back(), "and 10 more: penstock config check names them all");
+  EXPECT_EQ(Report().remarks.back(), "and 10 more: run penstock config check to list them all");
   EXPECT_EQ(configuration_->reloads().remarks, 30u);
 
   configuration_->SetRemote(Remote("version: v1\n"));

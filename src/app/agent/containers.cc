@@ -39,7 +39,7 @@ base::Status InstallAll(const std::string& from, const std::string& to) {
 std::string WhyOff(const api::NodeConfig& config) {
   if (config.cdi.enabled == api::Switch::kOff) return "switched off";
   if (config.cdi.enabled == api::Switch::kAuto && !MayWrite(config.paths.cdi_root))
-    return "no right to write to " + config.paths.cdi_root;
+    return "no permission to write to " + config.paths.cdi_root;
   return "";
 }
 
@@ -85,7 +85,7 @@ void Containers::WriteSpecifications(os::Loop& control, base::Executor& io,
   if (!config_.install.empty()) {
     if (const auto installed = InstallAll(own_folder_, config_.install); !installed.ok()) {
       why_no_hook_ = installed.error().message();
-      base::Log(base::kWarn, "programs for containers not installed", {{"why", why_no_hook_}});
+      base::Log(base::kWarn, "cannot install the programs for containers", {{"why", why_no_hook_}});
     }
   } else if (config_.hook.empty() && !os::Exists(own_folder_ + "/" + kHook)) {
     why_no_hook_ = "there is no " + own_folder_ + "/" + kHook;
@@ -141,7 +141,7 @@ api::CdiReport Containers::Report() {
   if (engine_setup_ && !engine_setup_->problem().empty())
     report.problems.push_back(engine_setup_->problem());
   if (!why_no_hook_.empty())
-    report.remarks.push_back("specifications have no hooks: " + why_no_hook_);
+    report.remarks.push_back("CDI specifications have no hooks: " + why_no_hook_);
   return report;
 }
 

@@ -77,13 +77,13 @@ TEST_F(ContainersTest, ANewVersionIsANewFileAndTheSameVersionIsLeftAlone) {
 TEST_F(ContainersTest, WithoutThemSpecificationsHaveNoHooksAndTheReportSaysWhy) {
   std::filesystem::remove(folder_ / "own/penstock-runtime");
   EXPECT_THAT(Report().remarks,
-              ElementsAre(testing::AllOf(HasSubstr("specifications have no hooks: "),
+              ElementsAre(testing::AllOf(HasSubstr("CDI specifications have no hooks: "),
                                          HasSubstr("own/penstock-runtime"))));
   folder_.Write("file", "");
   config_.cdi.install = folder_ / "file/bin";
-  EXPECT_THAT(
-      Report().remarks,
-      ElementsAre(testing::AllOf(HasSubstr("specifications have no hooks: "), HasSubstr("file"))));
+  EXPECT_THAT(Report().remarks,
+              ElementsAre(testing::AllOf(HasSubstr("CDI specifications have no hooks: "),
+                                         HasSubstr("file"))));
 }
 
 TEST_F(ContainersTest, NothingIsInstalledWhereThatIsNotAskedForOrSpecificationsAreNotWritten) {
@@ -93,12 +93,12 @@ TEST_F(ContainersTest, NothingIsInstalledWhereThatIsNotAskedForOrSpecificationsA
   EXPECT_FALSE(os::Exists(folder));
   config_.cdi.enabled = api::Switch::kOn;
   config_.cdi.install = "";
-  EXPECT_THAT(Report().remarks, IsEmpty()) << "the hook beside the agent serves";
+  EXPECT_THAT(Report().remarks, IsEmpty()) << "the hook beside the agent is used";
   std::filesystem::remove(folder_ / "own/penstock-hook");
-  EXPECT_THAT(Report().remarks, ElementsAre("specifications have no hooks: there is no " +
+  EXPECT_THAT(Report().remarks, ElementsAre("CDI specifications have no hooks: there is no " +
                                             folder_ / "own/penstock-hook"));
   config_.cdi.hook = "/usr/bin/penstock-hook";
-  EXPECT_THAT(Report().remarks, IsEmpty()) << "which the host has";
+  EXPECT_THAT(Report().remarks, IsEmpty()) << "the host has the hook";
   EXPECT_FALSE(os::Exists(folder));
 }
 

@@ -107,7 +107,7 @@ void CountersFollower::TakeText(const base::Result<std::string>& text, const std
   if (!counters.ok()) return;
   if (std::exchange(source.of, name) == name && source.rows == counters->rows) return;
   for (const std::string& remark : counters->remarks)
-    base::Log(base::kInfo, "counters", {{"remark", remark}});
+    base::Log(base::kInfo, "counters remark", {{"remark", remark}});
   source.rows = std::move(counters->rows);
 }
 
@@ -123,7 +123,7 @@ void CountersFollower::Notify(const State& before) {
   const State now = state();
   if (now == before) return;
   if (!now.problem.empty() && now.problem != before.problem)
-    base::Log(base::kError, "counters refused; what was shown stays",
+    base::Log(base::kError, "counters file rejected; the previous counters stay in use",
               {{"from", now.problem_origin}, {"why", now.problem}});
   control_.Post([self = self_] {
     if (*self != nullptr) (*self)->changed_();

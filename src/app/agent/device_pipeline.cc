@@ -93,8 +93,7 @@ void DevicePipeline::ListenToKernel() {
     kernel_log_ = *std::move(feed);
     NoteKernelLog();
   } else {
-    base::Log(base::kWarn,
-              "the kernel's log cannot be read; errors are heard of from the driver alone",
+    base::Log(base::kWarn, "cannot read the kernel log; only the driver reports device errors",
               {{"why", feed.error().message()}});
   }
 }

@@ -23,8 +23,8 @@ std::string Heartbeat::Hangs() const {
   for (const os::Loop* loop : loops_) {
     const base::Duration busy = loop->Busy();
     if (busy <= kHangs) continue;
-    return "the thread \"" + loop->name() + "\" has not come back for " +
-           base::FormatDuration(busy) + ": it waits for a file or a device that does not answer";
+    return "thread \"" + loop->name() + "\" has not responded for " + base::FormatDuration(busy) +
+           ": it is blocked on a file or a device that does not respond";
   }
   return "";
 }

@@ -21,10 +21,11 @@ KubeletStart::KubeletStart(Node node, bool kubelet_served, std::function<void()>
     Open();
     return;
   }
-  reason_ = node_.configuration.unknown() +
-            " has not been read yet: the kubelet is told of no device until it is, or until " +
-            base::FormatTime(node_.control.clock().Wall() + kWait);
-  base::Log(base::kWarn, "kubelet", {{"state", "waiting"}, {"why", reason_}});
+  reason_ =
+      node_.configuration.unknown() +
+      " has not been read yet: no device is advertised to the kubelet until it is read, or until " +
+      base::FormatTime(node_.control.clock().Wall() + kWait);
+  base::Log(base::kWarn, "kubelet not served yet", {{"state", "waiting"}, {"why", reason_}});
   on_config_ = node_.configuration.published().Subscribe([this](const auto&) {
     if (node_.configuration.unknown().empty()) Open();
   });
@@ -58,16 +59,16 @@ void KubeletStart::Decide(const std::string& shares) {
   if (opened_) return;
   const bool own_shares = !node_.configuration.published().Get()->config.sharing.rules.empty();
   if (shares.empty() || own_shares) {
-    base::Log(base::kWarn, "the kubelet is told what the agent's own configuration says",
+    base::Log(base::kWarn, "serving the kubelet with the agent's own configuration",
               {{"why", node_.configuration.unknown() + " has not been read for " +
                            base::FormatDuration(kWait)}});
     return Open();
   }
   const std::string before = std::exchange(
       reason_, node_.configuration.unknown() + " has not been read yet, and " + shares +
-                   ": no device is offered to the kubelet whole until it is read");
+                   ": no whole device is offered to the kubelet until it is read");
   if (before != reason_)
-    base::Log(base::kWarn, "kubelet", {{"state", "waiting"}, {"why", reason_}});
+    base::Log(base::kWarn, "kubelet not served yet", {{"state", "waiting"}, {"why", reason_}});
   timer_ = node_.control.PostAfter(kLookAgain, [this] { LookAtShares(); });
 }
 

@@ -21,13 +21,13 @@ constexpr char kFooter[] = R"(Examples:
   penstock-agent --config /etc/penstock/node.yaml
   penstock-agent --driver-root /run/nvidia/driver --listen off
 
-Exit status: 0 ended as asked, 1 could not start (the log says why), 2 wrong use.)";
+Exit status: 0 stopped on request; 1 cannot start (see the log); 2 usage error.)";
 
 int Main(int argc, char** argv) {
   CLI::App app(
-      "The agent of one node: finds its accelerators, offers them to the kubelet and to local "
-      "programs, keeps who holds what.\n"
-      "People start it with `penstock up`; systemd and DaemonSets start it directly.",
+      "The agent of one node: discovers its accelerators, offers them to the kubelet and to local "
+      "programs, and tracks their holders.\n"
+      "Start it with `penstock up`, or directly from a systemd unit or a DaemonSet.",
       "penstock-agent");
   app.set_version_flag("-v,--version", std::string("penstock-agent ") + PENSTOCK_VERSION);
   app.footer(kFooter);
@@ -38,10 +38,10 @@ int Main(int argc, char** argv) {
   bool no_wait = false, verbose = false;
   std::string worker;
   app.add_flag("--no-wait", no_wait,
-               "Fail at once where another agent runs, instead of waiting for its lock");
-  app.add_flag("--verbose", verbose, "Log more");
+               "Fail at once if another agent is running, instead of waiting for its lock");
+  app.add_flag("--verbose", verbose, "Log debug messages");
   app.add_option("--worker", worker,
-                 "The worker program (default: penstock-worker beside this program)");
+                 "Path of the worker program (default: penstock-worker beside this program)");
   std::vector<std::string> arguments =
       api::compat::FromGoFlags(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
   std::reverse(arguments.begin(), arguments.end());  // the order that CLI11 expects

@@ -56,7 +56,7 @@ TEST(MetricsPage, NoTwoQuantitiesAreOneSeries) {
     for (const device::Quantity& quantity : dialect->Quantities())
       if (!quantity.family.empty()) {
         EXPECT_TRUE(seen.emplace(quantity.family, quantity.labels).second)
-            << quantity.key << " is another's series";
+            << quantity.key << " is the series of another quantity";
       }
   }
 }
@@ -173,7 +173,7 @@ void CompareWithGolden(const std::string& name, const std::string& page) {
     ASSERT_TRUE(os::WriteFileAtomically(path, page).ok());
   }
   EXPECT_EQ(page, os::ReadFile(path).value_or(""))
-      << "if this is meant, run with PENSTOCK_UPDATE_GOLDEN=1";
+      << "if this change is intended, run with PENSTOCK_UPDATE_GOLDEN=1";
 }
 
 TEST(MetricsPage, AsDcgmExporterHasItIsTheGoldenOne) {

@@ -122,7 +122,7 @@ std::vector<api::AllocatorReport> Views::AllocatorReports() const {
   if (!parts_.adapters) {
     // The log names that process; the pages are readable by everyone.
     const std::string reason =
-        parts_.waiting_for.empty() ? "" : "another agent of this machine has not ended yet";
+        parts_.waiting_for.empty() ? "" : "another agent on this machine has not exited yet";
     return {{.name = "kubelet", .state = "waiting", .reason = reason},
             {.name = "local", .state = "waiting", .reason = reason}};
   }

@@ -26,57 +26,57 @@ namespace {
 constexpr int kWrongUse = 2;
 
 constexpr char kFooter[] = R"(Examples:
-  penstock up --simulate dgx-a100 --detach    # a simulated machine, to try it
+  penstock up --simulate dgx-a100 --detach    # a simulated machine, for a trial
   penstock run --gpus 1 -- nvidia-smi -L      # a program on one GPU
   penstock status                             # devices, health, doors
-  penstock ps                                 # who holds what
-  penstock top                                # what devices and their processes do, live
-  penstock run --share 4 -- python serve.py   # a quarter of the turns on one GPU
+  penstock ps                                 # the holders of devices
+  penstock top                                # activity of devices and their processes, live
+  penstock run --share 4 -- python serve.py   # a quarter of the time of one GPU
   penstock down
 
-Exit status: 0 done, 1 failed (a message says why), 2 wrong use. `run` ends with its command's own.)";
+Exit status: 0 done, 1 failed (a message says why), 2 usage error. `run` exits with the status of its command.)";
 
 constexpr char kUpFooter[] = R"(Examples:
-  penstock up                                    # this machine's accelerators; Ctrl-C ends it
+  penstock up                                    # this machine's accelerators; Ctrl-C stops the agent
   penstock up --detach                           # in the background, until `penstock down`
   penstock up --simulate t4-x1 --run-dir ~/sim/run --state-dir ~/sim/state --listen off
   penstock up --config /etc/penstock/node.yaml
 
-Exit status: the agent's own in the foreground; with --detach 0 once it is ready, 1 where it could not start or
-runs already.)";
+Exit status: the agent's own in the foreground; with --detach 0 once it is ready, 1 if it could not start or
+was already running.)";
 
 constexpr char kDownFooter[] = R"(Examples:
   penstock down
   penstock down --run-dir ~/sim/run
 
-Exit status: 0 no agent runs any more, 1 it could not be ended.)";
+Exit status: 0 no agent is running, 1 it could not be stopped.)";
 
 constexpr char kStatusFooter[] = R"(Examples:
   penstock status
   penstock status -o wide
   penstock status -o json | jq '.devices[] | select(.health.state != "healthy")'
-  penstock status -o json | jq '[.devices[] | .free] | add'    # shares and whole devices that can be had now
+  penstock status -o json | jq '[.devices[] | .free] | add'    # the shares and whole devices that are free now
   penstock status --node gpu-1                # another node's, from its object in the cluster
 
-Where devices are shared, SHARES tells how many shares are free and ISOLATION what keeps their holders apart: none,
-memory-per-process, memory, memory-compute or hardware. -o wide adds what each process may have.
+If devices are shared, SHARES shows how many shares are free and ISOLATION what keeps their holders apart: none,
+memory-per-process, memory, memory-compute or hardware. -o wide adds the limits of each process.
 
-Exit status: 0 shown, 1 no agent answers.)";
+Exit status: 0 shown, 1 no agent responds.)";
 
 constexpr char kPsFooter[] = R"(Examples:
   penstock ps
   penstock ps -o wide                          # with the slots' own names
   penstock ps -o json | jq -r '.holders[] | [.index, .slot, .user, .pod] | @tsv'
 
-Exit status: 0 shown, 1 no agent answers.)";
+Exit status: 0 shown, 1 no agent responds.)";
 
 constexpr char kPlanFooter[] = R"(Examples:
   penstock plan new.yaml           # what this file would change on this node
-  penstock plan                    # the configuration that counts now, where it waits for a restart or was refused
+  penstock plan                    # the current configuration, if it waits for a restart or was rejected
   penstock plan new.yaml -o json | jq '.resources[] | select(.holders != [])'
-  penstock plan --explain          # which set a request for 1, 2, ... GPUs would get now, and by which links
+  penstock plan --explain          # which GPUs a request for 1, 2, ... would get now, and their links
 
-Exit status: 0 shown, 1 the configuration has problems (all of them shown) or no agent answers.)";
+Exit status: 0 shown, 1 the configuration has problems (all of them shown) or no agent responds.)";
 
 constexpr char kConfigFooter[] = R"(Examples:
   penstock config check node.yaml
@@ -84,7 +84,7 @@ constexpr char kConfigFooter[] = R"(Examples:
   penstock config check counters.csv --against dgx-a100                # dcgm-exporter's list; what an A100 does not have
   penstock config show --config node.yaml --run-dir /tmp/run    # what would be in force
 
-Exit status: 0 well, 1 there are problems, all of them shown with line and column.)";
+Exit status: 0 valid, 1 there are problems, all of them shown with line and column.)";
 
 constexpr char kCompletionFooter[] = R"(Examples:
   source <(penstock completion bash)
@@ -95,7 +95,7 @@ constexpr char kCompletionFooter[] = R"(Examples:
 struct CommandLine {
   CommandLine();
 
-  CLI::App app{"Brings this machine's accelerators under control to the programs that want them.",
+  CLI::App app{"Shares this machine's accelerators among pods, containers and local users.",
                "penstock"};
   Common common;
   UpOptions up;
@@ -149,8 +149,8 @@ void CommandLine::AddAgentVerbs() {
   verb->add_option("--simulate", up.simulate,
                    "a simulated machine instead of this one's devices (see penstock-sim list)")
       ->type_name("MACHINE");
-  verb->add_flag("--detach", up.detach, "return once the agent is ready, and let it run");
-  Verb(app, "down", "End the agent, and remove a simulated machine", kDownFooter,
+  verb->add_flag("--detach", up.detach, "return once the agent is ready, and leave it running");
+  Verb(app, "down", "Stop the agent, and remove a simulated machine", kDownFooter,
        [this] { return Down(common); });
   AddRun(app, common, exit_code);
   AddQueue(app, common, exit_code);
@@ -173,24 +173,22 @@ void CommandLine::AddAgentVerbs() {
   AddMetrics(app, common, exit_code);
   CLI::App* plan = Verb(app, "plan", "Show what another configuration would change", kPlanFooter,
                         [this] { return Plan(common, plan_file, explain_plan); });
-  plan->add_option("FILE", plan_file,
-                   "a configuration; - for standard input; left out: the one that counts now")
+  plan->add_option("FILE", plan_file, "a configuration; - for standard input [the current one]")
       ->type_name("");
   plan->add_flag("--explain", explain_plan,
-                 "also which devices requests for one, two, ... would get now, and why");
+                 "also show which devices requests for one, two, ... would get now, and why");
 }
 
 void CommandLine::AddConfig() {
   CLI::App* config = Verb(app, "config", "Check a configuration, or show the one in force",
                           kConfigFooter, nullptr);
   config->require_subcommand(1);
-  CLI::App* check = Verb(*config, "check", "Tell all problems of a file", "",
+  CLI::App* check = Verb(*config, "check", "Show all problems of a file", "",
                          [this] { return CheckConfig(common, config_file, against, lenient); });
   check
       ->add_option("FILE", config_file,
                    "a NodeConfig, a file of NVIDIA's device plugin or dcgm-exporter, or a "
-                   "ConfigMap or a chart's values with such; - for "
-                   "standard input")
+                   "ConfigMap or a chart's values that contain them; - for standard input")
       ->required()
       ->type_name("");
   check
@@ -199,10 +197,10 @@ void CommandLine::AddConfig() {
                    "devices do not have (see penstock-sim list)")
       ->type_name("MACHINE");
   check->add_flag("--lenient", lenient,
-                  "read a file of NVIDIA's device plugin as the agent does: what the plugin passes "
-                  "over is a remark");
+                  "read a file of NVIDIA's device plugin as the agent does: what the plugin "
+                  "ignores is a remark");
   Verb(*config, "show",
-       "Print the configuration that the file and the flags make, every key included", "",
+       "Print the effective configuration from the file and the flags, with every key", "",
        [this] { return ShowConfig(common); });
 }
 
@@ -221,7 +219,7 @@ void CommandLine::AddHelp() {
     return 0;
   });
   CLI::App* help = Verb(app, "help", "Show help on a verb", "", [this] { return Help(); });
-  help->add_option("VERB", help_on, "a verb; left out: all of them in short")->type_name("");
+  help->add_option("VERB", help_on, "a verb [a summary of all]")->type_name("");
   help->add_flag("--markdown", markdown, "everything, as the page docs/reference/cli.md");
 }
 

@@ -31,25 +31,25 @@ enum ExitStatus { kOk = 0, kFailed = 1, kUsage = 2 };
 constexpr char kHelp[] =
     R"(penstock-worker VENDOR [options]
 
-Holds one vendor's driver library for penstock-agent, which starts it and talks to it on the descriptors 3, 4 and 5.
-It ends when the agent closes them. There is no reason to start it by hand.
+Runs one vendor's driver library for penstock-agent, which starts it and talks to it on descriptors 3, 4 and 5.
+It exits when the agent closes them. It is not meant to be started manually.
 
 Vendors: %s
 
 Options:
   --driver-root DIR     where the driver's files are (default /)
   --nvml-library FILE   NVIDIA's management library; not relative to the driver root
-  --sysfs-root DIR      stands for /sys
+  --sysfs-root DIR      use instead of /sys
   --dev-root DIR        the folder that holds dev/, or itself a /dev (default /)
-  --proc-root DIR       stands for /proc
+  --proc-root DIR       use instead of /proc
   --restrict-system-calls
-                        refuses the library calls that administer the machine: mounts, kernel modules, tracing, ...
+                        deny the library the system calls that administer the machine: mounts, kernel modules, tracing, ...
   --help, --version
 
 Example, as the agent does it:
   penstock-worker nvidia --driver-root /run/nvidia/driver
 
-Exit status: 0 the agent closed the lanes, 1 it sent what is no request, 2 wrong arguments.
+Exit status: 0 the agent closed the descriptors, 1 it sent an invalid request, 2 wrong arguments.
 )";
 
 struct Arguments {
@@ -129,9 +129,9 @@ int main(int argc, char** argv) {
   }
   auto backend = penstock::backend::MakeBackend(arguments->vendor, arguments->paths);
   if (!backend)
-    return Usage("no vendor is called \"" + arguments->vendor + "\" (" + KnownVendors() + ")");
+    return Usage("unknown vendor \"" + arguments->vendor + "\" (" + KnownVendors() + ")");
   if (!HasLanes())
-    return Usage("the descriptors 3, 4 and 5 are no lanes; penstock-agent starts this program");
+    return Usage("descriptors 3, 4 and 5 are not sockets; penstock-agent starts this program");
 
   // Ignores signals to the agent's process group: the agent handles them and closes the lanes.
   std::signal(SIGINT, SIG_IGN);

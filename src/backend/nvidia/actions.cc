@@ -58,7 +58,7 @@ base::Status StatusOf(const base::Result<os::Command::Outcome>& outcome) {
   if (outcome->status == 0) return {};
   const std::string words = Words(outcome->output);
   const std::string said = words.empty()
-                               ? "it ended with status " + std::to_string(outcome->status)
+                               ? "it exited with status " + std::to_string(outcome->status)
                                : words + " (status " + std::to_string(outcome->status) + ")";
   return Error(
       outcome->status == kNoPermission ? Code::kPermissionDenied : Code::kFailedPrecondition,
@@ -84,7 +84,8 @@ class NvidiaActions final : public device::Actions {
 
   void Reset(const std::vector<Facts>& devices, std::function<void(base::Status)> done) override {
     if (command_)
-      return Later(std::move(done), Error(Code::kFailedPrecondition, "another reset is under way"));
+      return Later(std::move(done),
+                   Error(Code::kFailedPrecondition, "another reset is in progress"));
     auto program = FindProgram(paths_.driver_root, "nvidia-smi");
     if (!program.ok()) return Later(std::move(done), program.error());
     std::vector<std::string> ids;
@@ -113,7 +114,7 @@ class NvidiaActions final : public device::Actions {
 
   void LogProgress(const std::string& ids) {
     progress_ = control_.PostAfter(kProgress, [this, ids] {
-      base::Log(base::kInfo, "a reset is still under way",
+      base::Log(base::kInfo, "device reset still in progress",
                 {{"devices", ids}, {"for", control_.clock().Now() - begun_}});
       LogProgress(ids);
     });

@@ -59,8 +59,8 @@ Error CannotInitialize(const Error& error, const std::string& module_version) {
                                    ? "the loaded kernel module"
                                    : "the loaded kernel module (" + module_version + ")";
     return {Code::kFailedPrecondition, "the NVIDIA driver library and " + module +
-                                           " are of different versions: reboot, or reload the "
-                                           "kernel module, to finish the driver's update"};
+                                           " have different versions: reboot, or reload the kernel "
+                                           "module, to finish the driver's update"};
   }
   if (error.code() == Code::kUnavailable && module_version.empty())
     return {Code::kNotFound,
@@ -68,12 +68,12 @@ Error CannotInitialize(const Error& error, const std::string& module_version) {
             "driver for this kernel"};
   if (error.code() == Code::kPermissionDenied)
     return {Code::kFailedPrecondition,
-            "the NVIDIA driver may not be used here (" + error.message() +
-                "): see the rights of /dev/nvidiactl and the device rules of this cgroup"};
+            "no permission to use the NVIDIA driver (" + error.message() +
+                "): check the permissions of /dev/nvidiactl and the device rules of this cgroup"};
   if (error.code() == Code::kNotFound)
-    return {Code::kNotFound, "the NVIDIA driver sees no GPU (" + error.message() + ")"};
+    return {Code::kNotFound, "the NVIDIA driver found no GPU (" + error.message() + ")"};
   return {Code::kUnavailable,
-          "the NVIDIA driver does not start (" + error.message() + "); see the kernel's log"};
+          "the NVIDIA driver cannot be initialized (" + error.message() + "); see the kernel log"};
 }
 
 std::string VersionText(int cuda) {
@@ -106,7 +106,7 @@ class NvidiaBackend final : public device::Backend {
   base::Status CheckDriver() const;
   static Error NotOpen() { return {Code::kUnavailable, "the NVIDIA driver is not open"}; }
   static Error Gone(const Error& error) {
-    return {Code::kUnavailable, "the NVIDIA driver went away: " + error.message()};
+    return {Code::kUnavailable, "the NVIDIA driver is gone: " + error.message()};
   }
 
   const device::Paths paths_;
@@ -146,7 +146,7 @@ base::Status NvidiaBackend::CheckDriver() const {
   if (module_at_open_.empty()) return {};
   const auto now = files_.ModuleVersion();
   if (!now.ok() && now.error().code() == Code::kNotFound)
-    return Error(Code::kNotFound, "the NVIDIA driver went away: its kernel module was unloaded");
+    return Error(Code::kNotFound, "the NVIDIA driver is gone: its kernel module was unloaded");
   if (!now.ok() || now->empty() || *now == module_at_open_) return {};
   return Error(Code::kFailedPrecondition,
                "the NVIDIA driver " + module_at_open_ + " was replaced by " + *now);
@@ -162,8 +162,7 @@ Result<std::vector<std::string>> NvidiaBackend::List() {
     return Error(Code::kNotFound, "the NVIDIA driver was unloaded");
   if (answer != abi::kSuccess) return Gone(ToError(answer, session->nvml->count.name));
   if (count > kMostGpus)
-    return Error(Code::kInternal,
-                 "the NVIDIA driver claims to have " + std::to_string(count) + " GPUs");
+    return Error(Code::kInternal, "the NVIDIA driver reports " + std::to_string(count) + " GPUs");
   std::vector<std::string> addresses;
   for (unsigned index = 0; index < count; ++index) addresses.push_back(std::to_string(index));
   std::erase_if(session->gpus, [count](const auto& gpu) {
@@ -178,13 +177,13 @@ Result<abi::Device> FindHandle(const Session& session, const std::string& addres
                                abi::Return& answer) {
   const auto index = base::ParseUint(address);
   if (!index || *index >= kMostGpus)
-    return Error(Code::kInvalidArgument, "\"" + address + "\" is no index of a GPU");
+    return Error(Code::kInvalidArgument, "\"" + address + "\" is not a GPU index");
   abi::Device handle = nullptr;
   answer = session.nvml->handle_by_index(static_cast<unsigned>(*index), &handle);
   if (answer == abi::kSuccess && handle != nullptr) return handle;
   const Error error = ToError(answer, session.nvml->handle_by_index.name);
   if (SaysDriverGone(answer))
-    return Error(Code::kUnavailable, "the NVIDIA driver went away: " + error.message());
+    return Error(Code::kUnavailable, "the NVIDIA driver is gone: " + error.message());
   if (answer == abi::kInvalidArgument || answer == abi::kNotFound)
     return Error(Code::kNotFound, "there is no GPU " + address);
   return Error(Code::kDataLoss, "GPU " + address + " does not answer: " + error.message());

@@ -136,7 +136,7 @@ TEST(NvidiaBackend, ReportsTheLinksOfADgx) {
   for (const Facts& gpu : gpus) {
     ASSERT_THAT(gpu.links, SizeIs(7));
     for (const device::Link& link : gpu.links) {
-      EXPECT_EQ(link.fabric_lanes, 12) << "all twelve links go into the switches";
+      EXPECT_EQ(link.fabric_lanes, 12) << "all twelve links connect to the switches";
       EXPECT_NE(link.peer, gpu.id);
     }
   }
@@ -197,7 +197,7 @@ TEST(NvidiaBackend, Issue231AGpuWhoseLinksCannotBeReadSpoilsNoOther) {
   const Backend backend = MakeBackend(machine.paths());
   ASSERT_TRUE(backend->Open().ok());
   const auto gpus = DescribeAll(*backend);
-  ASSERT_EQ(gpus.size(), 8u) << "it is still a GPU";
+  ASSERT_EQ(gpus.size(), 8u) << "it is still listed as a GPU";
   for (const Facts& gpu : gpus)
     for (const device::Link& link : gpu.links)
       EXPECT_EQ(link.fabric_lanes, gpu.index == 5 || link.peer == gpus[5].id ? 0 : 12)
@@ -224,8 +224,8 @@ TEST(NvidiaBackend, DistinguishesAMixedBox) {
   EXPECT_EQ(gpus[0].model, "NVIDIA A100-PCIE-40GB");
   EXPECT_EQ(gpus[1].model, "NVIDIA GeForce RTX 3090");
   EXPECT_EQ(gpus[1].architecture_version, "8.6");
-  EXPECT_EQ(gpus[1].serial, "") << "GeForce cards tell none";
-  EXPECT_THAT(gpus[1].modes, IsEmpty()) << "and know no MIG";
+  EXPECT_EQ(gpus[1].serial, "") << "GeForce boards report no serial number";
+  EXPECT_THAT(gpus[1].modes, IsEmpty()) << "and do not support MIG";
   EXPECT_EQ(gpus[2].model, "Tesla T4");
   EXPECT_EQ(gpus[2].architecture, "turing");
   EXPECT_EQ(gpus[2].memory, base::Mebibytes(15360));
@@ -256,7 +256,7 @@ TEST(NvidiaBackend, ReportsTheFabricThatAGpuHasJoined) {
   const Backend backend = MakeBackend(machine.paths());
   ASSERT_TRUE(backend->Open().ok());
   EXPECT_FALSE(DescribeAll(*backend).at(0).details.contains(kFabricCluster))
-      << "it ends with the machine";
+      << "the NVLink domain ends at the machine";
   machine.Sim({"set", "all", "fabric=50000000-0000-0000-0000-00000000000a.7"});
   const auto joined = DescribeAll(*backend);
   EXPECT_EQ(joined.at(7).details.at(kFabricCluster), "50000000-0000-0000-0000-00000000000a");
@@ -301,10 +301,10 @@ TEST(NvidiaBackend, LivesWithADriverThatKnowsLess) {
   EXPECT_EQ(driver->runtime_version, "11.0");
   const auto gpus = DescribeAll(*backend);
   ASSERT_EQ(gpus.size(), 8u);
-  EXPECT_EQ(gpus[0].model, "A100-SXM4-40GB") << "as it was spelled before 470";
+  EXPECT_EQ(gpus[0].model, "A100-SXM4-40GB") << "as drivers before 470 spell it";
   EXPECT_THAT(gpus[0].memory.mebibytes(), testing::AnyOf(40536, 40537))
-      << "without what the driver reserves";
-  EXPECT_EQ(gpus[0].links.at(0).fabric_lanes, 12) << "the switches are told by their PCI class";
+      << "excludes the memory reserved by the driver";
+  EXPECT_EQ(gpus[0].links.at(0).fabric_lanes, 12) << "switches are recognized by their PCI class";
   const auto reading = backend->Read("0");
   ASSERT_TRUE(reading.ok());
   EXPECT_TRUE(reading->reachable);
@@ -328,7 +328,7 @@ TEST(NvidiaBackend, BindsWhatAnAncientLibraryHasAndMissesTheRestQuietly) {
   EXPECT_TRUE(reading->reachable);
   ASSERT_THAT(reading->processes, SizeIs(20));
   EXPECT_EQ(reading->processes[0], (device::DeviceProcess{100, base::Bytes{0}}))
-      << "memory not told";
+      << "memory not reported";
   EXPECT_EQ(reading->processes[19], (device::DeviceProcess{119, base::Bytes{1019}}));
   EXPECT_EQ(backend->Wait(milliseconds(0)).error().code(), Code::kUnimplemented);
 }
@@ -527,8 +527,7 @@ TEST(NvidiaBackend, NoticesThatTheDriverWentAway) {
   ASSERT_TRUE(backend->Open().ok());
   ASSERT_EQ(DescribeAll(*backend).size(), 8u);
   machine.Sim({"fault", "driver", "unload"});
-  EXPECT_EQ(backend->List().error().code(), Code::kNotFound)
-      << "certain, other than a call that fails";
+  EXPECT_EQ(backend->List().error().code(), Code::kNotFound) << "certain, unlike a failed call";
   EXPECT_EQ(backend->Read("0").error().code(), Code::kUnavailable);
   EXPECT_EQ(backend->Describe("0").error().code(), Code::kUnavailable);
 }
@@ -552,10 +551,10 @@ TEST(NvidiaBackend, AFileThatCannotBeReadTakesNoDriverAway) {
   const std::string version = machine.paths().sysfs_root + "/module/nvidia/version";
   std::filesystem::remove(version);
   std::filesystem::create_directory(version);
-  EXPECT_TRUE(backend->List().ok()) << "reading fails, as for want of memory";
+  EXPECT_TRUE(backend->List().ok()) << "the read fails, for example for lack of memory";
   std::filesystem::remove(version);
   std::ofstream(version).close();
-  EXPECT_TRUE(backend->List().ok()) << "an empty file says nothing either";
+  EXPECT_TRUE(backend->List().ok()) << "an empty file proves nothing either";
   std::filesystem::remove(version);
   EXPECT_EQ(backend->List().error().code(), Code::kNotFound);
 }

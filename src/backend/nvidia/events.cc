@@ -101,7 +101,8 @@ Evidence Events::Translate(const abi::EventData& event) {
 base::Result<std::vector<Evidence>> Events::Wait(std::chrono::milliseconds most) {
   bool hopeless = false;
   if (!AnyRegistered(most, hopeless)) {
-    if (hopeless) return base::Error(Code::kUnimplemented, "no GPU of this machine has events");
+    if (hopeless)
+      return base::Error(Code::kUnimplemented, "no GPU on this machine supports events");
     return std::vector<Evidence>{};
   }
   std::vector<Evidence> evidence;

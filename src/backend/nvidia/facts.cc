@@ -207,7 +207,7 @@ base::Result<Facts> GatherFacts(const Nvml& nvml, const MachineFiles& files, abi
   const abi::Return answer = nvml->uuid(device, uuid.data(), abi::kUuidLength);
   if (SaysDriverGone(answer))
     return Error(Code::kUnavailable,
-                 "the NVIDIA driver went away: " + ToError(answer, nvml->uuid.name).message());
+                 "the NVIDIA driver is gone: " + ToError(answer, nvml->uuid.name).message());
   if (SaysLost(answer))
     return Error(Code::kDataLoss, "GPU " + address + " does not answer: " +
                                       ToError(answer, nvml->uuid.name).message());
@@ -215,7 +215,7 @@ base::Result<Facts> GatherFacts(const Nvml& nvml, const MachineFiles& files, abi
   AddPci(nvml, files, device, facts);
   if (facts.id.empty() && facts.pci) facts.id = ToString(*facts.pci);
   if (facts.id.empty())
-    return Error(Code::kDataLoss, "GPU " + address + " tells neither a UUID nor a PCI address");
+    return Error(Code::kDataLoss, "GPU " + address + " reports neither a UUID nor a PCI address");
 
   facts.model = Text(nvml->name, device, abi::kNameLength);
   facts.serial = Text(nvml->serial, device, abi::kSerialLength);

@@ -20,10 +20,9 @@ Error NoLibrary(const device::Paths& paths) {
                                  ": correct --nvml-library, or install the driver"};
   const std::string where =
       paths.driver_root == "/" ? "on this machine" : "below " + paths.driver_root;
-  return {
-      Code::kNotFound,
-      "there is no NVIDIA driver library (" + name + ") " + where +
-          ": install the NVIDIA driver, or say where it is with --driver-root or --nvml-library"};
+  return {Code::kNotFound, "there is no NVIDIA driver library (" + name + ") " + where +
+                               ": install the NVIDIA driver, or specify its location with "
+                               "--driver-root or --nvml-library"};
 }
 
 Error Unloadable(const Error& error) {
@@ -212,14 +211,15 @@ constexpr std::array kMeanings{
     Meaning{abi::kTimeout, Code::kDeadlineExceeded, "timeout"},
     Meaning{abi::kIrqIssue, Code::kUnavailable, "the kernel found an interrupt issue with a GPU"},
     Meaning{abi::kLibraryNotFound, Code::kNotFound, "a library of the driver was not found"},
-    Meaning{abi::kFunctionNotFound, Code::kUnimplemented, "this driver has no such function"},
+    Meaning{abi::kFunctionNotFound, Code::kUnimplemented,
+            "this driver does not have this function"},
     Meaning{abi::kCorruptedInforom, Code::kDataLoss, "the InfoROM is corrupted"},
     Meaning{abi::kGpuIsLost, Code::kDataLoss, "the GPU is lost"},
     Meaning{abi::kResetRequired, Code::kDataLoss, "the GPU must be reset"},
     Meaning{abi::kOperatingSystem, Code::kPermissionDenied,
             "the operating system or a cgroup denies access to the control device"},
     Meaning{abi::kLibRmVersionMismatch, Code::kFailedPrecondition,
-            "library and kernel module are of different versions"},
+            "library and kernel module have different versions"},
     Meaning{abi::kInUse, Code::kFailedPrecondition, "in use"},
     Meaning{abi::kMemory, Code::kResourceExhausted, "insufficient memory"},
     Meaning{abi::kNoData, Code::kUnavailable, "no data"},
@@ -228,7 +228,7 @@ constexpr std::array kMeanings{
     Meaning{abi::kFreqNotSupported, Code::kUnimplemented, "frequency not supported"},
     Meaning{abi::kArgumentVersionMismatch, Code::kUnimplemented,
             "this driver does not know this version of the call"},
-    Meaning{abi::kDeprecated, Code::kUnimplemented, "the function was withdrawn"},
+    Meaning{abi::kDeprecated, Code::kUnimplemented, "the function is deprecated"},
     Meaning{abi::kNotReady, Code::kUnavailable, "not ready"},
     Meaning{abi::kGpuNotFound, Code::kNotFound, "no GPUs were found"},
     Meaning{abi::kInvalidState, Code::kFailedPrecondition, "in the wrong state"},

@@ -86,10 +86,10 @@ std::string ProgramFolders(const std::string& driver_root, bool inside) {
 
 base::Result<Program> FindProgram(const std::string& driver_root, std::string_view name) {
   const std::string where = driver_root == "/" ? "on this machine" : "below " + driver_root;
-  const Error missing(Code::kNotFound, "there is no " + std::string(name) + " " + where +
-                                           ": install the programs of the NVIDIA driver "
-                                           "(nvidia-utils, nvidia-compute-utils), or say where "
-                                           "the driver is with --driver-root");
+  const Error missing(Code::kNotFound,
+                      "there is no " + std::string(name) + " " + where +
+                          ": install the programs of the NVIDIA driver (nvidia-utils, "
+                          "nvidia-compute-utils), or specify its location with --driver-root");
   const auto root = os::Root::Open(driver_root);
   if (!root.ok()) return missing;
   Program program;

@@ -66,9 +66,10 @@ void AskMemoryHealth(NvmlDevice& nvml_device, const std::string& id, Reading& re
   if (nvml_device.Ask(nvml.remapped_rows, &corrected, &uncorrected, &pending, &failed)) {
     if (pending != 0)
       reading.evidence.push_back(
-          Standing(id, kRemapPending, 1, "a remapped row waits for a reset"));
+          Standing(id, kRemapPending, 1, "a memory row remapping is pending until the next reset"));
     if (failed != 0)
-      reading.evidence.push_back(Standing(id, kRemapFailure, 1, "a row could not be remapped"));
+      reading.evidence.push_back(
+          Standing(id, kRemapFailure, 1, "a memory row could not be remapped"));
   }
   unsigned long long errors = 0;
   if (!nvml_device.Ask(nvml.ecc_errors, abi::kUncorrectedErrors, abi::kVolatileCounter, &errors))
@@ -109,7 +110,7 @@ void AskRecovery(NvmlDevice& nvml_device, const std::string& id, Reading& readin
   if (*action != 0)
     reading.evidence.push_back(
         Standing(id, kRecoveryAction, *action,
-                 "the driver asks for: " + std::string(RecoveryActionName(*action))));
+                 "the driver requests: " + std::string(RecoveryActionName(*action))));
 }
 
 /// nvml.h: "since the driver was last reloaded". A reset also restarts the counter.
@@ -138,7 +139,7 @@ base::Result<Reading> TakeReading(const Nvml& nvml, abi::Device device, const st
   AskProcesses(nvml_device, reading);
   if (nvml_device.gone())
     return base::Error(Code::kUnavailable,
-                       "the NVIDIA driver went away: " + nvml_device.gone()->message());
+                       "the NVIDIA driver is gone: " + nvml_device.gone()->message());
   if (nvml_device.lost()) {
     reading.reachable = false;
     reading.evidence.push_back(Lost(id, nvml_device.lost_code(), nvml_device.lost_function()));

@@ -47,8 +47,8 @@ void Builder::Place(Value value) {
     open.map.push_back(std::move(entry));
     return;
   }
-  const std::string what = "the key \"" + entry.key + "\" is there twice; ";
-  problems_.Tolerate(entry.mark, what + "keep one", what + "the last one counts");
+  const std::string what = "the key \"" + entry.key + "\" is given twice; ";
+  problems_.Tolerate(entry.mark, what + "keep one", what + "the last one is used");
   *known = std::move(entry);
 }
 
@@ -313,10 +313,10 @@ void MapReader::ReportPassedOver(const Value::Entry& entry) {
   if (const auto near = Nearest(entry.key, known_)) {
     message += "; did you mean \"" + *near + "\"?";
     remark += read ? "is read as \"" + *same + "\""
-                   : "is not known here and passed over; did you mean \"" + *near + "\"?";
+                   : "is unknown and ignored; did you mean \"" + *near + "\"?";
   } else {
-    message += "; known here: " + Join(known_, ", ");
-    remark += read ? "is read as \"" + *same + "\"" : "is not known here and passed over";
+    message += "; known keys: " + Join(known_, ", ");
+    remark += read ? "is read as \"" + *same + "\"" : "is unknown and ignored";
   }
   problems_.Tolerate(entry.mark, std::move(message), std::move(remark));
 }

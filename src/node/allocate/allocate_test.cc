@@ -62,7 +62,7 @@ TEST(Offer, LeavesOutWhatIsWithheldAndMarksWhatCannotBeUsed) {
   ASSERT_EQ(offers[0].slots.size(), 3u);
   EXPECT_EQ(offers[0].slots[0].reason, "XID 79");
   EXPECT_THAT(offers[0].slots[1].reason,
-              HasSubstr("in use by a process of ann that was not given it"));
+              HasSubstr("in use by a process of ann to which it is not allocated"));
   EXPECT_TRUE(offers[0].slots[2].usable);
 }
 

@@ -37,15 +37,16 @@ Result<device::Edits> OfServers(const std::vector<ledger::Slot>& slots, Consumer
     if (slot.shape.sharing != device::Sharing::kMps) continue;
     const auto server = servers.find(slot.device);
     if (server == servers.end())
-      return Error(Code::kUnavailable, "the server of device " + slot.device + " is not there yet");
+      return Error(Code::kUnavailable,
+                   "the sharing server of device " + slot.device + " is not running yet");
     const device::SharedDevice& shared = server->second;
     if (!shared.ready)
-      return Error(Code::kUnavailable,
-                   "the server of device " + slot.device + " is not ready: " + shared.reason);
+      return Error(Code::kUnavailable, "the sharing server of device " + slot.device +
+                                           " is not ready: " + shared.reason);
     if (!set.empty() && set != shared.set)
       return Error(Code::kFailedPrecondition,
                    "devices of " + set + " and of " + shared.set +
-                       " have different servers, and nobody can use two of them");
+                       " have different sharing servers, and a process cannot use two of them");
     set = shared.set;
     Add(edits, consumer == ConsumerKind::kProcess ? shared.process : shared.container);
   }
@@ -72,14 +73,14 @@ Result<std::vector<VendorDevices>> DevicesOf(const std::vector<ledger::Slot>& sl
   for (const ledger::Slot& slot : slots) {
     const inventory::Entry* entry = inventory.Find(slot.device);
     if (entry == nullptr)
-      return Error(Code::kNotFound, "there is no device " + slot.device + " any more");
+      return Error(Code::kNotFound, "device " + slot.device + " no longer exists");
     AddNew(by_vendor[entry->facts->vendor].devices, {entry->facts.get()});
   }
   std::vector<VendorDevices> all;
   for (auto& [vendor, one] : by_vendor) {
     one.dialect = dialect_of(vendor);
     if (one.dialect == nullptr)
-      return Error(Code::kUnavailable, "nothing is known of " + vendor + " devices in containers");
+      return Error(Code::kUnavailable, "containers with " + vendor + " devices are not supported");
     std::sort(one.devices.begin(), one.devices.end(),
               [](const device::Facts* a, const device::Facts* b) { return a->index < b->index; });
     all.push_back(std::move(one));
@@ -99,7 +100,7 @@ Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, ConsumerKin
     const std::string vendor(one.dialect->vendor());
     const inventory::VendorEntry* driver = inventory.FindVendor(vendor);
     if (driver == nullptr || driver->driver == nullptr)
-      return Error(Code::kUnavailable, "the " + vendor + " driver is gone" +
+      return Error(Code::kUnavailable, "the " + vendor + " driver is not available" +
                                            (driver != nullptr ? ": " + driver->reason : ""));
     Add(edits, consumer == ConsumerKind::kProcess
                    ? one.dialect->ForProcess(one.devices, *driver->driver)

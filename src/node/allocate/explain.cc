@@ -111,8 +111,8 @@ class View {
     choice.within = ScoreWithin(members);
     choice.exact = false;
     choice.reason = policy == api::SharePolicy::kPacked
-                        ? "shares, packed: of the devices that are used most"
-                        : "shares, distributed: of the devices that are used least";
+                        ? "shares, packed: from the most used devices"
+                        : "shares, distributed: from the least used devices";
     return choice;
   }
 

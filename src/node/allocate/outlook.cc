@@ -149,7 +149,7 @@ std::vector<share::Offer> WithoutDevices(std::vector<share::Offer> offers,
       if (!slot.usable || !devices.contains(slot.slot.device)) continue;
       slot.usable = false;
       slot.held = true;
-      slot.reason = "kept for those before it in the line";
+      slot.reason = "reserved for requests ahead of it in the queue";
     }
   }
   return offers;

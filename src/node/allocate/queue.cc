@@ -27,7 +27,7 @@ bool Waits(const base::Status& tried) {
 }
 
 std::string AreBefore(std::size_t count) {
-  return std::to_string(count) + (count == 1 ? " is" : " are") + " before it in the line";
+  return std::to_string(count) + (count == 1 ? " is" : " are") + " ahead of it in the queue";
 }
 
 }  // namespace
@@ -108,9 +108,10 @@ base::Status Queue::MayWait(const Waiting& waiting) const {
   if (own < limits_.waiting || own == std::ssize(line_)) return {};
   return Error(Code::kResourceExhausted,
                "you have " + std::to_string(own) +
-                   " requests waiting, and other users wait, too: then a user " + "may have " +
-                   std::to_string(limits_.waiting) + " (queue.perUser.waiting in the agent's " +
-                   "configuration); try again when one of yours is served");
+                   " requests queued, and other users are waiting, too: each user " +
+                   "may then have " + std::to_string(limits_.waiting) +
+                   " (queue.perUser.waiting in the agent's " +
+                   "configuration); try again after one of yours is served");
 }
 
 std::shared_ptr<Queue::Place> Queue::TakeBack(const Waiting& waiting) {
@@ -123,7 +124,7 @@ std::shared_ptr<Queue::Place> Queue::TakeBack(const Waiting& waiting) {
   const Request& kept = place->waiting.request;
   const bool known = kept.count > 0;
   if (known && (waiting.request.count > kept.count || waiting.request.share < kept.share)) {
-    Remove(waiting.ticket, Error(Code::kCancelled, "its program asks for more now"));
+    Remove(waiting.ticket, Error(Code::kCancelled, "its program now requests more"));
     return nullptr;
   }
   const base::WallTime since = place->waiting.since;
@@ -139,7 +140,7 @@ void Queue::Restore(std::vector<Waiting> places, std::uint64_t next_ticket,
     auto place = std::make_shared<Place>();
     place->waiting = std::move(waiting);
     place->waiting.absent = true;
-    place->waiting.reason = "the agent was started anew, and the program has not asked again yet";
+    place->waiting.reason = "the agent restarted, and the program has not repeated its request yet";
     place->wait = kIndefinitely;
     line_.push_back(std::move(place));
   }
@@ -150,13 +151,14 @@ void Queue::DropAbsent() {
   const Line line = line_;
   for (const auto& place : line)
     if (place->waiting.absent)
-      Remove(place->waiting.ticket, Error(Code::kCancelled, "nobody came back to it"));
+      Remove(place->waiting.ticket,
+             Error(Code::kCancelled, "its program did not return to the queue"));
 }
 
 base::Status Queue::Cancel(const std::string& ticket, const std::string& why) {
   if (Find(ticket) == nullptr)
-    return Error(Code::kNotFound,
-                 "nobody waits with ticket " + ticket + ": `penstock queue` lists those who do");
+    return Error(Code::kNotFound, "no request is queued with ticket " + ticket +
+                                      ": `penstock queue` lists the queued requests");
   Remove(ticket, Error(Code::kCancelled, why));
   return {};
 }
@@ -316,7 +318,7 @@ void Queue::Remove(const std::string& ticket, const base::Status& status) {
   if (waited_in_vain && !place->waiting.reason.empty())
     callbacks_.done(place->waiting,
                     Error(Code::kDeadlineExceeded,
-                          status.error().message() + " in vain: " + place->waiting.reason));
+                          status.error().message() + " without success: " + place->waiting.reason));
   else
     callbacks_.done(place->waiting, status);
   Try();  // the requests behind moved up

@@ -138,7 +138,7 @@ TEST_F(QueueTest, LetsASmallRequestWaitBehindALargeOne) {
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, IsEmpty());
   EXPECT_THAT(reported_,
-              ElementsAre("q-1 at 0: 2 are free", "q-2 at 1: 1 is before it in the line"));
+              ElementsAre("q-1 at 0: 2 are free", "q-2 at 1: 1 is ahead of it in the queue"));
   Free(2);
   EXPECT_THAT(served_, ElementsAre("q-1"));
   Free(1);
@@ -155,7 +155,7 @@ TEST_F(QueueTest, LetsOthersPassOneWhoWaitsForWhatNoOneCanBeGiven) {
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, ElementsAre("q-2"));
   EXPECT_THAT(reported_, ElementsAre("q-1 at 0: it is broken", "q-3 at 1: 0 are free",
-                                     "q-4 at 2: 2 are before it in the line"))
+                                     "q-4 at 2: 2 are ahead of it in the queue"))
       << "who waits for devices to be let go still holds up those behind";
 
   broken_ = "none";
@@ -394,7 +394,7 @@ TEST_F(QueueTest, ServesWhatIsBeyondAUsersLimitAfterAllOthers) {
   waiter_.uid = kBob;
   Add(2);
   executor_.RunUntilIdle();
-  EXPECT_EQ(reported_.back(), "q-3 at 3: 3 are before it in the line");
+  EXPECT_EQ(reported_.back(), "q-3 at 3: 3 are ahead of it in the queue");
   Free(4);
   EXPECT_THAT(served_, ElementsAre("q-1", "q-2", "q-4"));
   Free(1);
@@ -508,7 +508,7 @@ TEST_F(QueueTest, KeepsPlacesForThoseWhoComeBack) {
   EXPECT_EQ(Add(1), "q-8");
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, IsEmpty()) << "one before them has not come back yet";
-  EXPECT_EQ(reported_.back(), "q-10 at 3: 3 are before it in the line");
+  EXPECT_EQ(reported_.back(), "q-10 at 3: 3 are ahead of it in the queue");
   ticket_ = "q-7";
   waiter_ = {1000, 7, 77};
   EXPECT_EQ(Add(1), "q-7");

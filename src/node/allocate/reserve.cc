@@ -122,7 +122,8 @@ Offered Look(const Candidate& candidate, const Request& request, const ledger::S
   const std::string shares = std::to_string(candidate.shares()) + " shares";
   return {
       {},
-      {(as_asked ? "none of its " + shares + " can be had: " : "cut into " + shares + ", ") + first,
+      {(as_asked ? "none of its " + shares + " is available: " : "divided into " + shares + ", ") +
+           first,
        held}};
 }
 
@@ -152,7 +153,7 @@ Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory
       return {Code::kFailedPrecondition,
               Name(*entry.facts) + " is not offered: " + entry.facts->withheld};
     if (share::NeverRead(entry))
-      return {Code::kResourceExhausted, Name(*entry.facts) + " has not been looked at yet"};
+      return {Code::kResourceExhausted, Name(*entry.facts) + " has not been read yet"};
     return {Code::kFailedPrecondition, Name(*entry.facts) + " does not belong to the " + allocator +
                                            " door (see `penstock status`)"};
   }
@@ -163,7 +164,8 @@ Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory
 /// "GPU 0 (...) is shared 4 ways: ask with --share 4".
 std::string SharedOtherwise(const Candidate& candidate) {
   const std::string shares = std::to_string(candidate.shares());
-  return Name(*candidate.facts) + " is shared " + shares + " ways: ask with --share " + shares;
+  return Name(*candidate.facts) + " is shared " + shares + " ways: request it with --share " +
+         shares;
 }
 
 Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::Snapshot& inventory,
@@ -201,7 +203,7 @@ Error Never(const Request& request, const std::vector<Candidate>& candidates, st
       std::count_if(inventory.devices.begin(), inventory.devices.end(), share::NeverRead);
   if (unseen > 0)
     return {Code::kResourceExhausted,
-            Gpus(static_cast<std::size_t>(unseen)) + " of this node not looked at yet"};
+            Gpus(static_cast<std::size_t>(unseen)) + " of this node not read yet"};
   const auto misfit =
       std::find_if(candidates.begin(), candidates.end(),
                    [&request](const Candidate& candidate) { return !Suits(candidate, request); });
@@ -252,13 +254,13 @@ Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snaps
                                   const ledger::Snapshot& ledger,
                                   const std::vector<share::Offer>& offers) {
   if (request.share < 1)
-    return Error(Code::kInvalidArgument, "asked for a share of " + std::to_string(request.share) +
-                                             "; ask for 2 or more, or a whole GPU");
+    return Error(Code::kInvalidArgument, "requested a share of " + std::to_string(request.share) +
+                                             "; request 2 or more, or a whole GPU");
   const auto candidates = CandidatesOf(request, inventory, offers);
   if (!request.devices.empty()) return ReserveNamed(request, inventory, ledger, candidates);
   if (request.count < 1)
     return Error(Code::kInvalidArgument,
-                 "asked for " + std::to_string(request.count) + " GPUs; ask for 1 or more");
+                 "asked for " + std::to_string(request.count) + " GPUs; request 1 or more");
   const auto count = static_cast<std::size_t>(request.count);
 
   std::vector<const device::Facts*> devices;
@@ -284,7 +286,7 @@ Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snaps
   if (free.size() >= count) return Choose(devices, free, count, ledger);
   const bool in_vain = suitable - blocked < count;
   return Error(in_vain ? Code::kUnavailable : Code::kResourceExhausted,
-               std::to_string(count) + " wanted, " + std::to_string(free.size()) + " of " +
+               std::to_string(count) + " requested, " + std::to_string(free.size()) + " of " +
                    std::to_string(suitable) + " free; " + (in_vain ? last_blocked : last_obstacle));
 }
 

@@ -90,11 +90,11 @@ TEST(ReserveShares, ADeviceIsWholeAgainWhenTheLastShareIsGivenBack) {
   box.Take({.share = 2});
   const auto waits = box.Refused({});
   EXPECT_EQ(waits.code(), Code::kResourceExhausted) << "it becomes whole again";
-  EXPECT_THAT(waits.message(), HasSubstr("cut into 2 shares, held by r-1 of ann"));
+  EXPECT_THAT(waits.message(), HasSubstr("divided into 2 shares, held by r-1 of ann"));
   EXPECT_EQ(box.Refused({.share = 3}).code(), Code::kResourceExhausted)
       << "and can be cut in another way then";
   EXPECT_THAT(box.Refused({.share = 2}).message(),
-              HasSubstr("none of its 2 shares can be had: held by r-1 of ann"));
+              HasSubstr("none of its 2 shares is available: held by r-1 of ann"));
   box.ledger.Release("r-1");
   box.ledger.Release("r-2");
   EXPECT_THAT(box.Take({}), ElementsAre("G0"));
@@ -123,15 +123,14 @@ TEST(ReserveShares, SaysHowItIsConfiguredWhereSomethingElseIsAskedFor) {
   EXPECT_EQ(other.code(), Code::kFailedPrecondition);
   EXPECT_EQ(other.message(),
             "asked for one of 8 shares of 1 GPU; the local door of this node has 0 GPUs for that; "
-            "GPU 0 (G0) is shared 4 ways: ask with "
-            "--share 4");
+            "GPU 0 (G0) is shared 4 ways: request it with --share 4");
   const auto whole = box.Refused({});
   EXPECT_EQ(whole.code(), Code::kFailedPrecondition);
   EXPECT_EQ(whole.message(),
             "all GPUs of the local door are shared, and a whole one is asked for; GPU 0 (G0) is "
-            "shared 4 ways: ask with --share 4");
+            "shared 4 ways: request it with --share 4");
   EXPECT_EQ(box.Refused({.devices = {"G0"}}).message(),
-            "GPU 0 (G0) is shared 4 ways: ask with --share 4");
+            "GPU 0 (G0) is shared 4 ways: request it with --share 4");
   EXPECT_EQ(box.Refused({.share = 0}).code(), Code::kInvalidArgument);
   EXPECT_EQ(box.Refused({.share = -4}).code(), Code::kInvalidArgument);
 }
@@ -142,7 +141,7 @@ TEST(ReserveShares, OfNamedDevices) {
   EXPECT_EQ(box.Refused({.share = 2, .devices = {"1", "G1"}}).code(), Code::kInvalidArgument);
   EXPECT_THAT(box.Take({.share = 2, .devices = {"1"}}), ElementsAre("G1::1"));
   EXPECT_THAT(box.Refused({.share = 2, .devices = {"1"}}).message(),
-              HasSubstr("GPU 1 (G1): none of its 2 shares can be had"));
+              HasSubstr("GPU 1 (G1): none of its 2 shares is available"));
   EXPECT_EQ(box.Refused({.devices = {"2"}}).code(), Code::kResourceExhausted) << "cut for a caller";
   EXPECT_EQ(box.Refused({.share = 2, .devices = {"7"}}).code(), Code::kNotFound);
 }
@@ -154,7 +153,7 @@ TEST(ReserveShares, NeverTakesWhatCannotBeUsed) {
   EXPECT_THAT(box.Take({.share = 2}), ElementsAre("G1::1"));
   EXPECT_THAT(
       box.Refused({.share = 2}).message(),
-      HasSubstr("GPU 2 (G2): none of its 2 shares can be had: its server is not there yet"));
+      HasSubstr("GPU 2 (G2): none of its 2 shares is available: its sharing server has not started yet"));
 }
 
 // --- Prefer

@@ -116,7 +116,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
       device.way->waits_for = "held by " + holders.text;
     } else if (asks && !device.way->acknowledged) {
       device.way->waits_for =
-          kubelet_silence.empty() ? "the kubelet still counts it" : kubelet_silence;
+          kubelet_silence.empty() ? "the kubelet still lists it as allocatable" : kubelet_silence;
     } else {
       Arrive(facts, device);
     }
@@ -133,7 +133,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
 
   void Withdraw(const device::Facts& facts, Device& device, const std::string& to) {
     device.way = Way{.to = to, .ask_from = asked + 1};
-    base::Log(base::kInfo, "a device is withdrawn",
+    base::Log(base::kInfo, "device withdrawn",
               {{"device", facts.id}, {"from", NameOf(device.at)}, {"to", NameOf(to)}});
     // Ask now, even where the back-off of an earlier question has grown.
     ask_again = kAskFirst;
@@ -207,7 +207,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
   void Answered(std::uint64_t number, const Result<std::set<std::string>>& counted) {
     asking = false;
     kubelet_silence = counted.ok() ? ""
-                                   : "the kubelet does not say what it counts (" +
+                                   : "cannot read the kubelet's allocatable devices (" +
                                          counted.error().message() + ")";
     for (auto& [id, device] : devices)
       if (counted.ok() && device.way && number >= device.way->ask_from && !counted->contains(id))
@@ -247,8 +247,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
       const std::string sentence = (entry != nullptr ? share::Describe(*entry->facts) : id) +
                                    " is still held by " + holders + " and stays at " +
                                    share::DescribeAllocator(device->second.at);
-      base::Log(base::kWarn, "a device was waited for in vain",
-                {{"device", id}, {"why", sentence}});
+      base::Log(base::kWarn, "device not released in time", {{"device", id}, {"why", sentence}});
       said.allocator = said.way->back;
       said.way->until.reset();
       orders.TimedOut(id, sentence);
@@ -320,7 +319,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
       if (!waits && !intended[i].reason.empty() && intended[i].from != intended[i].to)
         return done(Error(Code::kFailedPrecondition,
                           share::Describe(*(*named)[i]->facts) + " is " + intended[i].reason +
-                              ": end that first, or wait for it with --wait"));
+                              ": stop the holder first, or wait with --wait"));
     Begin(request, intended, waits, std::move(progress), std::move(done));
   }
 

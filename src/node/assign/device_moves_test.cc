@@ -162,7 +162,8 @@ TEST_F(DeviceMovesTest, AConfigurationMovesADeviceOnceTheKubeletCountsItNoMore) 
   Configure(Assign({"1"}, "local"));
   EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
   EXPECT_THAT(At("local"), IsEmpty());
-  EXPECT_EQ(Reason("G1"), "on its way to the local door: the kubelet still counts it");
+  EXPECT_EQ(Reason("G1"),
+            "on its way to the local door: the kubelet still lists it as allocatable");
   executor_.Advance(1min);
   EXPECT_THAT(At("local"), IsEmpty());
   EXPECT_GT(asked_, 10);
@@ -174,7 +175,7 @@ TEST_F(DeviceMovesTest, AConfigurationMovesADeviceOnceTheKubeletCountsItNoMore) 
       << "never at both doors, and never back at the first";
   const int asked = asked_;
   executor_.Advance(1h);
-  EXPECT_EQ(asked_, asked) << "nothing is awaited any more";
+  EXPECT_EQ(asked_, asked) << "the agent no longer waits for the kubelet";
 }
 
 TEST_F(DeviceMovesTest, FactsThatChangeWhatARuleMeansMoveNothingBeforeItMayBe) {
@@ -187,11 +188,11 @@ TEST_F(DeviceMovesTest, FactsThatChangeWhatARuleMeansMoveNothingBeforeItMayBe) {
   first.index = 1;
   second.index = 0;
   inventory_.SetFacts("acme", {first, second, third}, "", executor_.clock().Wall());
-  EXPECT_THAT(At("local"), ElementsAre("G1")) << "its number changed; it did not";
+  EXPECT_THAT(At("local"), ElementsAre("G1")) << "only the device's index changed";
   executor_.RunUntilIdle();
   EXPECT_THAT(At("local"), IsEmpty());
   EXPECT_THAT(At("kubelet"), ElementsAre("G1", "G2"))
-      << "nobody else had had G1, and G0 waits for the kubelet's word";
+      << "G1 had no other holder, and G0 waits for the kubelet's acknowledgement";
 }
 
 TEST_F(DeviceMovesTest, WhatIsHeldStaysHeldAndComesToTheNewAllocatorAfterwards) {
@@ -200,7 +201,7 @@ TEST_F(DeviceMovesTest, WhatIsHeldStaysHeldAndComesToTheNewAllocatorAfterwards) 
   executor_.Advance(1h);
   EXPECT_THAT(At("local"), IsEmpty());
   EXPECT_EQ(Reason("G1"), "on its way to the local door: held by pod ml/train");
-  EXPECT_FALSE(awaits_) << "nobody asks the kubelet every second for days";
+  EXPECT_FALSE(awaits_) << "the kubelet is not queried every second for days";
   GiveBack("G1");
   executor_.Advance(1s);
   EXPECT_THAT(At("local"), ElementsAre("G1"));
@@ -217,8 +218,8 @@ TEST_F(DeviceMovesTest, AConfigurationThatIsTakenBackPutsTheDeviceBackAtOnce) {
 TEST_F(DeviceMovesTest, AMoveByHandReportsEachStepAndIsAnswered) {
   counts_ = {"G0", "G1"};
   Set({{"0", "G2"}, "local"});
-  EXPECT_THAT(reported_, ElementsAre("G0 waiting the kubelet still counts it",
-                                     "G2 waiting the kubelet still counts it"));
+  EXPECT_THAT(reported_, ElementsAre("G0 waiting the kubelet still lists it as allocatable",
+                                     "G2 waiting the kubelet still lists it as allocatable"));
   executor_.Advance(10ms);
   EXPECT_THAT(At("local"), ElementsAre("G2"));
   EXPECT_FALSE(answer_);
@@ -228,9 +229,10 @@ TEST_F(DeviceMovesTest, AMoveByHandReportsEachStepAndIsAnswered) {
   ASSERT_TRUE(answer_ && answer_->ok());
   EXPECT_THAT(**answer_, ElementsAre(DeviceMove{"G0", 0, "kubelet", "local", "offered", ""},
                                      DeviceMove{"G2", 2, "kubelet", "local", "offered", ""}));
-  EXPECT_THAT(reported_, ElementsAre("G0 waiting the kubelet still counts it",
-                                     "G2 waiting the kubelet still counts it", "G2 acknowledged ",
-                                     "G2 offered ", "G0 acknowledged ", "G0 offered "));
+  EXPECT_THAT(reported_,
+              ElementsAre("G0 waiting the kubelet still lists it as allocatable",
+                          "G2 waiting the kubelet still lists it as allocatable",
+                          "G2 acknowledged ", "G2 offered ", "G0 acknowledged ", "G0 offered "));
   EXPECT_EQ(moves_->manual().size(), 2u);
 }
 
@@ -254,7 +256,7 @@ TEST_F(DeviceMovesTest, WhatIsHeldIsRefusedAndNothingChanges) {
   ASSERT_TRUE(answer_ && !answer_->ok());
   EXPECT_EQ(answer_->error().code(), Code::kFailedPrecondition);
   EXPECT_EQ(answer_->error().message(),
-            "GPU 1 (G1) is held by pod ml/train: end that first, or wait for it with --wait");
+            "GPU 1 (G1) is held by pod ml/train: stop the holder first, or wait with --wait");
   executor_.Advance(1s);
   EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
   EXPECT_FALSE(os::Exists(Path()));
@@ -285,7 +287,7 @@ TEST_F(DeviceMovesTest, WaitsNoLongerWhereTheClockIsSetBack) {
   executor_.SetWallBack(1h);
   executor_.Advance(11min);
   EXPECT_TRUE(answer_.has_value());
-  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2")) << "it stays where it is held";
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2")) << "a held device does not move";
 }
 
 TEST_F(DeviceMovesTest, WaitsForHoldersAndLooksForTheirEndMeanwhile) {
@@ -294,14 +296,14 @@ TEST_F(DeviceMovesTest, WaitsForHoldersAndLooksForTheirEndMeanwhile) {
   EXPECT_THAT(reported_, ElementsAre("G1 waiting held by pod ml/train"));
   EXPECT_TRUE(awaits_);
   executor_.Advance(5min);
-  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2")) << "so that nobody else gets it";
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2")) << "no other holder can get it";
   GiveBack("G1");
   executor_.Advance(1s);
   ASSERT_TRUE(answer_ && answer_->ok());
   EXPECT_THAT(At("local"), ElementsAre("G1"));
   EXPECT_FALSE(awaits_);
   executor_.Advance(1h);
-  EXPECT_THAT(At("local"), ElementsAre("G1")) << "its time to go back is over";
+  EXPECT_THAT(At("local"), ElementsAre("G1")) << "its deadline for moving back has passed";
 }
 
 TEST_F(DeviceMovesTest, WhatIsStillHeldAfterTheWaitGoesBack) {
@@ -337,7 +339,7 @@ TEST_F(DeviceMovesTest, AKubeletThatDoesNotAnswerIsNamedAndAskedAgain) {
   silent_ = true;
   Set({{"1"}, "local"});
   executor_.Advance(1min);
-  EXPECT_THAT(Reason("G1"), HasSubstr("the kubelet does not say what it counts"));
+  EXPECT_THAT(Reason("G1"), HasSubstr("cannot read the kubelet's allocatable devices"));
   silent_ = false;
   executor_.Advance(1s);
   EXPECT_THAT(At("local"), ElementsAre("G1"));

@@ -18,7 +18,8 @@ MoveRequests::Notifications MoveRequests::Begin(const std::vector<DeviceMove>& m
     std::erase_if(orders_, [&](Order& order) {
       if (!order.reported.contains(move.device)) return false;
       notifications.emplace_back([its_done = std::move(order.done), device = move.device] {
-        its_done(Error(Code::kCancelled, "another request moves device " + device + " now"));
+        its_done(Error(Code::kCancelled,
+                       "another request to move device " + device + " replaced this one"));
       });
       return true;
     });

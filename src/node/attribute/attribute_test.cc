@@ -120,12 +120,12 @@ TEST(ApplyPods, MakesSharesOfTheKubeletsIdsAfterARestart) {
   const auto slot = [&](const char* lease) { return ledger.Get()->FindLease(lease)->slots.at(0); };
   EXPECT_EQ(slot("pod-ml-one-main"),
             (ledger::Slot{"G0::1", "G0", kSlice, {device::Sharing::kMps, 7}}))
-      << "from when there were more";
+      << "recorded when there were more";
   EXPECT_EQ(slot("pod-ml-two-main"),
             (ledger::Slot{"G0::6", "G0", kSlice, {device::Sharing::kMps, 7}}))
-      << "and these all have one server";
+      << "all of them have the same server";
   EXPECT_EQ(slot("pod-ml-three-main"), (ledger::Slot{"G1::3", "G1", kSlice, kFour}))
-      << "nobody knows, so a likely one";
+      << "the holder is unknown, so the most likely one is chosen";
   EXPECT_EQ(slot("pod-ml-four-main"), (ledger::Slot{"G2", "G2", "acme.com/gpu", {}}));
 }
 
@@ -213,14 +213,14 @@ TEST(Attribute, DistinguishesThoseThatOnlyDraw) {
   ledger::Snapshot ledger;
   ledger.leases = {Handed("k-1", {"G0"})};
   const auto unknown = Attribute(WithProcess(42, true), ledger, screen);
-  EXPECT_THAT(unknown.by_lease, IsEmpty()) << "it is not the pod that is not known yet";
+  EXPECT_THAT(unknown.by_lease, IsEmpty()) << "the process does not belong to the unknown pod";
   EXPECT_EQ(unknown.graphics.at("G0").size(), 1u);
 
   ledger.leases[0].pod_uid = kUid;
   const auto rendering =
       Attribute(WithProcess(42, true), ledger,
                 {{42, Process(42, "/kubepods/pod" + std::string(kUid) + "/abc")}});
-  EXPECT_EQ(rendering.by_lease.at("k-1").at(0).pid, 42) << "who was given it may draw";
+  EXPECT_EQ(rendering.by_lease.at("k-1").at(0).pid, 42) << "the holder may use graphics";
   EXPECT_THAT(rendering.graphics, IsEmpty());
 }
 
@@ -264,7 +264,7 @@ TEST(Attribute, EachProcessOfASharedDeviceBelongsToItsOwnHolder) {
 
   ledger.leases.push_back(Shares("k-2", {"G0::2"}, kNow));
   const auto later = Attribute(inventory, ledger, table);
-  EXPECT_THAT(later.outside, IsEmpty()) << "it may be of the pod that is not known yet";
+  EXPECT_THAT(later.outside, IsEmpty()) << "the process may belong to the unknown pod";
   EXPECT_EQ(later.by_lease.at("k-2").at(0).pid, 43);
   EXPECT_EQ(later.by_lease.at("k-1").size(), 1u);
 }

@@ -181,11 +181,12 @@ TEST_P(RandomSteps, LoseDoubleAndLeakNothing) {
     ASSERT_EQ(problem, "") << "seed " << GetParam() << ", step " << step << ", after\n"
                            << life.Story();
   }
-  EXPECT_GT(life.handed(), kSteps / 20) << "steps at which nothing happens prove nothing";
+  EXPECT_GT(life.handed(), kSteps / 20)
+      << "too few steps allocated anything for the test to be meaningful";
   life.EndAll();
   EXPECT_EQ(Judge(life).Problem(), "") << "seed " << GetParam();
   EXPECT_TRUE(life.agent().ledger.Get()->leases.empty())
-      << "seed " << GetParam() << ": somebody holds a slot for ever";
+      << "seed " << GetParam() << ": a slot is held indefinitely";
   EXPECT_EQ(Judge(life).usable(), static_cast<std::size_t>(kDevices)) << "seed " << GetParam();
 }
 

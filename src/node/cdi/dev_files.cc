@@ -35,9 +35,9 @@ base::Result<DeviceNode> DevFiles::Node(const std::string& path) const {
   if (!path.starts_with("/dev/")) return Error(Code::kInvalidArgument, path + " is not below /dev");
   ASSIGN(const os::UniqueFd fd, root_.OpenFile(Below(path), O_PATH | O_NOFOLLOW));
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) return base::ErrnoError(errno, "look at " + path);
+  if (::fstat(fd.get(), &info) != 0) return base::ErrnoError(errno, "stat " + path);
   if (!S_ISCHR(info.st_mode))
-    return Error(Code::kFailedPrecondition, path + " is no character device");
+    return Error(Code::kFailedPrecondition, path + " is not a character device");
   DeviceNode node;
   node.path = path;
   if (std::string host_path = HostPath(path); host_path != path)

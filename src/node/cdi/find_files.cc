@@ -79,11 +79,11 @@ class Finder {
     if (!file.ok() || ::fstat(file->fd.get(), &about) != 0) return;
     if (!S_ISSOCK(about.st_mode) && !S_ISDIR(about.st_mode)) {
       found_.remarks.push_back(path +
-                               " is neither a socket nor a folder: containers go without it");
+                               " is neither a socket nor a folder: not available in containers");
     } else if (about.st_uid != 0 && about.st_uid != ::geteuid()) {
       found_.remarks.push_back(
           path + " belongs to user " + std::to_string(about.st_uid) +
-          ": containers go without it; let root start the daemon that makes it");
+          ": not available in containers; start the daemon that creates it as root");
     } else {
       sockets_.emplace(std::move(file->path), std::move(file->host_path));
     }
@@ -129,7 +129,7 @@ class Finder {
     auto file = tree_.Find(path, O_PATH);
     if (!file.ok()) {
       if (file.error().code() != base::Code::kNotFound)
-        found_.remarks.push_back(file.error().message() + ": containers go without it");
+        found_.remarks.push_back(file.error().message() + ": not available in containers");
       return false;
     }
     struct stat about {};

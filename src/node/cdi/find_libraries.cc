@@ -89,9 +89,10 @@ class Search {
         const bool wide = libraries_[i].elf.wide;
         if (!IsOwn(needed) || Has(needed, wide) || needed.find('/') != std::string::npos) continue;
         if (!TakeNamed(needed, wide) && reported_.insert(needed).second)
-          remarks_.push_back(libraries_[i].file.path + " needs " + needed +
-                             ", which is not below " + tree_.root() +
-                             ": what uses it fails in containers; install the whole driver");
+          remarks_.push_back(
+              libraries_[i].file.path + " needs " + needed + ", which was not found below " +
+              tree_.root() +
+              ": programs that use it fail in containers; install the complete driver");
       }
   }
 
@@ -152,7 +153,7 @@ class Search {
     if (!entries.ok()) {
       remarks_.push_back("/etc/ld.so.cache below " + tree_.root() + " cannot be read (" +
                          entries.error().message() +
-                         "): libraries are looked for in the usual folders only; run ldconfig");
+                         "): libraries are searched in the standard folders only; run ldconfig");
       return;
     }
     cache_ = *std::move(entries);
@@ -174,7 +175,7 @@ class Search {
     auto folder = tree_.List(path);
     if (!folder.ok()) {
       if (folder.error().code() != Code::kNotFound)
-        remarks_.push_back(folder.error().message() + ": its libraries are left out");
+        remarks_.push_back(folder.error().message() + ": its libraries are skipped");
       return;
     }
     if (listed_.insert(folder->host_path).second) folders_.push_back(*std::move(folder));
@@ -235,7 +236,7 @@ class Search {
     if (!file.ok()) return LeaveOut(file.error().message());
     struct stat about {};
     if (::fstat(file->fd.get(), &about) != 0 || !S_ISREG(about.st_mode))
-      return LeaveOut(path + " is no file");
+      return LeaveOut(path + " is not a regular file");
     if (!hosts_.insert(file->host_path).second) return true;
     auto elf = os::ReadElf(file->fd.get(), path);
     if (!elf.ok()) return LeaveOut(elf.error().message());
@@ -249,7 +250,7 @@ class Search {
   }
 
   bool LeaveOut(const std::string& why) {
-    remarks_.push_back(why + ": containers go without it");
+    remarks_.push_back(why + ": not available in containers");
     return false;
   }
 
@@ -297,16 +298,14 @@ Error NoLibraries(const DriverTree& tree, const ContainerDriver& wanted, const s
   for (const std::string& library : wanted.version_libraries)
     names.push_back(library + "." + (version.empty() ? "*" : version));
   const std::string what =
-      "there is no driver library (" + base::Join(names, ", ") + ") below " + tree.root();
+      "found no driver library (" + base::Join(names, ", ") + ") below " + tree.root();
   if (other.empty() || other == version)
-    return {
-        Code::kNotFound,
-        what +
-            ": install the driver, or say where it is with --driver-root or --library-search-path"};
+    return {Code::kNotFound, what +
+                                 ": install the driver, or specify its location with --driver-root "
+                                 "or --library-search-path"};
   return {Code::kFailedPrecondition,
-          what + ", where version " + other +
-              " is: load the driver of that version (or restart the machine), or install " +
-              version};
+          what + ", which has version " + other +
+              ": load the driver of that version (or restart the machine), or install " + version};
 }
 
 }  // namespace

@@ -101,9 +101,10 @@ FolderState Write(const std::string& folder, const std::vector<api::cdi::Spec>& 
 
   for (const api::cdi::Spec& spec : specs) {
     if (const std::string* other = GivenByOthers(spec, others)) {
-      state.problems.push_back(*other + " gives devices of " + spec.kind +
-                               " as well, and engines refuse a device that two files give: "
-                               "ours is not written; remove that file to have it kept current");
+      state.problems.push_back(
+          *other + " also defines devices of " + spec.kind +
+          ", and container engines reject a device that two files define: Penstock's file is not "
+          "written; remove that file to let Penstock maintain it");
       continue;
     }
     const std::string path = folder + "/" + OwnFileName(spec.kind), text = api::cdi::ToJson(spec);

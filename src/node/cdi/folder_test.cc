@@ -96,7 +96,7 @@ TEST_F(FolderTest, StaysAwayWhereAnotherFileGivesTheSameDevice) {
       path_, {SpecOf("acme.com/gpu", {"0"}), SpecOf("k8s.device-plugin.acme.com/gpu")}, kinds_);
   EXPECT_THAT(state.kinds, ElementsAre("k8s.device-plugin.acme.com/gpu"));
   EXPECT_THAT(state.problems,
-              ElementsAre(HasSubstr("acme.yaml gives devices of acme.com/gpu as well")));
+              ElementsAre(HasSubstr("acme.yaml also defines devices of acme.com/gpu")));
   EXPECT_THAT(Files(), ElementsAre("acme.yaml", "k8s.device-plugin.acme.com-gpu.json"));
 }
 

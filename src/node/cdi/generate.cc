@@ -74,7 +74,7 @@ class Listing {
     for (const Facts* device : devices.sorted()) {
       const Facts* parent = devices.ParentOf(*device);
       if (!device->parent.empty() && parent == nullptr) {
-        Remark(*device, "what it is a partition of is not among the devices");
+        Remark(*device, "its parent is not among the devices");
         continue;
       }
       auto found = FilesOf(*device, parent, files, places_.sysfs_root);
@@ -93,18 +93,18 @@ class Listing {
  private:
   void Remark(const Facts& device, const std::string& why) {
     generated_.remarks.push_back("device " + device.id +
-                                 " is left out of the CDI specification: " + why);
+                                 " is omitted from the CDI specification: " + why);
   }
 
   std::string WhyNone() const {
-    if (input_.devices.empty()) return "there is no device to write a CDI specification of";
-    return "there is no device left to write a CDI specification of: " + generated_.remarks.back();
+    if (input_.devices.empty()) return "there is no device to write a CDI specification for";
+    return "there is no device left to write a CDI specification for: " + generated_.remarks.back();
   }
 
   void AddUnderItsNames(const Facts& device, const Facts* parent, const api::cdi::CdiEdits& edits) {
     for (const std::string& name : input_.dialect->CdiNamesOf(device, parent, options_.names)) {
       if (const std::string why = api::cdi::WhyNoDeviceName(name); !why.empty()) {
-        Remark(device, "its name '" + name + "' is none in CDI: " + why);
+        Remark(device, "its name '" + name + "' is not a valid CDI device name: " + why);
       } else {
         Add(name, edits);
       }
@@ -137,7 +137,7 @@ base::Result<Generated> Generate(const Input& input, const Places& places, const
       options.kind.empty() ? std::string(input.dialect->cdi_kind()) : options.kind;
   if (const std::string why = api::cdi::WhyNoKind(generated.spec.kind); !why.empty())
     return Error(Code::kInvalidArgument,
-                 "'" + generated.spec.kind + "' is no kind of CDI devices: " + why);
+                 "'" + generated.spec.kind + "' is not a valid CDI kind: " + why);
   ASSIGN(DriverEdits driver, EditsOfDriver(input, places, options));
   generated.spec.edits = std::move(driver.edits);
   generated.version = std::move(driver.version);

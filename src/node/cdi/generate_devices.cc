@@ -72,7 +72,8 @@ base::Result<DeviceFiles> FilesOf(const device::Facts& device, const device::Fac
       found.nodes.push_back(std::move(node));
     }
   }
-  if (found.nodes.empty()) return Error(Code::kNotFound, "the driver tells no device file of it");
+  if (found.nodes.empty())
+    return Error(Code::kNotFound, "the driver reports no device file for it");
   if (parent == nullptr && device.pci) AddDrm(*device.pci, files, sysfs_root, found);
   Sort(found);
   return found;

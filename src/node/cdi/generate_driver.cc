@@ -88,8 +88,8 @@ void ReportMissing(const ContainerDriver& wanted, const std::string& version,
   }
   for (const auto& [capability, names] : parts) {
     const std::vector<std::string> list(names.begin(), names.end());
-    remarks.push_back("containers go without a part of the driver's " + capability +
-                      " files, which are not below " + root + ": " + base::Join(list, ", "));
+    remarks.push_back("containers lack some of the driver's " + capability +
+                      " files, which were not found below " + root + ": " + base::Join(list, ", "));
   }
 }
 

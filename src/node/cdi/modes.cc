@@ -85,8 +85,7 @@ class ClassMaker {
       if (number && *number <= subject_.highest && path.substr(digits) == std::to_string(*number)) {
         numbered.emplace(*number, path);
       } else {
-        generated_.remarks.push_back(path +
-                                     " has no number that such a device can have, and is left out");
+        generated_.remarks.push_back(path + " has no valid device number and is skipped");
       }
     }
     for (const auto& [number, path] : numbered) AddDevice(std::to_string(number), {path});
@@ -161,8 +160,8 @@ class ClassMaker {
   Error NoDevice() const {
     const std::string what =
         subject_.list.empty() ? base::Join(subject_.nodes, ", ") : subject_.list;
-    std::string message = "there are no devices of the class " + generated_.spec.kind +
-                          " on this machine: looked for " + what;
+    std::string message = "there are no devices of class " + generated_.spec.kind +
+                          " on this machine: searched for " + what;
     for (const std::string& remark : generated_.remarks) message += "; " + remark;
     return Error(Code::kNotFound, message);
   }

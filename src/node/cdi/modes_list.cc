@@ -11,16 +11,16 @@ namespace {
 constexpr std::size_t kLongestPath = 4095;
 
 std::string WhyNoPath(std::string_view path) {
-  if (!path.starts_with('/')) return "a whole path is expected after the comma";
-  if (path.size() > kLongestPath) return "the path is longer than paths can be";
+  if (!path.starts_with('/')) return "an absolute path is expected after the comma";
+  if (path.size() > kLongestPath) return "the path is too long";
   const auto control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; };
   if (!base::IsUtf8(path) || std::any_of(path.begin(), path.end(), control))
-    return "the path has characters in it that no file here has";
+    return "the path contains control characters or is not UTF-8";
   for (const std::string& part : base::Split(path, '/'))
-    if (part == "." || part == "..") return "a path without \".\" and \"..\" is expected";
+    if (part == "." || part == "..") return "the path must not contain \".\" or \"..\"";
   // Hooks take links as TARGET::LINK.
   if (path.find("::") != std::string_view::npos)
-    return "the path has \"::\" in it, which no specification can say";
+    return "the path contains \"::\", which a specification cannot express";
   return "";
 }
 
@@ -65,7 +65,7 @@ base::Result<std::vector<ListedFile>> ParseFileList(
     } else if (std::string plain = Plain(path); plain.empty()) {
       wrong("a path below / is expected");
     } else if (plain.ends_with(' ')) {
-      wrong("the path ends with a blank");
+      wrong("the path ends with a space");
     } else {
       files.push_back({word->second, std::move(plain)});
     }

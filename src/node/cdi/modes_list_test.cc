@@ -48,19 +48,19 @@ TEST(FileList, SaysWhatIsWrongWithALineAndWhereItIs) {
                {",", "one of dev, dir, lib, sym"},
                {"not-dev, /dev/nvmap", "one of dev, dir, lib, sym"},
                {"DEV, /dev/nvmap", "one of dev, dir, lib, sym"},
-               {"dev,", "whole path"},
-               {"dev, nvmap", "whole path"},
-               {"lib, ../../etc/shadow", "whole path"},
-               {"lib, /usr/lib/../../etc/shadow", "without"},
-               {"lib, /usr/./lib/a", "without"},
+               {"dev,", "absolute path"},
+               {"dev, nvmap", "absolute path"},
+               {"lib, ../../etc/shadow", "absolute path"},
+               {"lib, /usr/lib/../../etc/shadow", "must not contain"},
+               {"lib, /usr/./lib/a", "must not contain"},
                {"dir, /", "below /"},
                {"dir, //", "below /"},
-               {"dir, /lib/ /", "blank"},
+               {"dir, /lib/ /", "space"},
                {"sym, /a::/b", "\"::\""},
                {"lib, /usr/lib/a\x01", "characters"},
                {"lib, /usr/lib/a\xff", "characters"},
                {std::string("lib, /usr/lib/a\0b", 17), "characters"},
-               {"lib, /" + std::string(4095, 'a'), "longer"}};
+               {"lib, /" + std::string(4095, 'a'), "too long"}};
   for (const auto& one : cases) {
     SCOPED_TRACE(one.line);
     const auto files =

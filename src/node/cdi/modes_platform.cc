@@ -95,7 +95,7 @@ class PlatformMaker {
       for (const ListedFile& file : listed) AddListed(file);
     }
     if (!subject_.lists.empty() && read == 0)
-      return Error(Code::kNotFound, "there is none of the lists that say what containers need on " +
+      return Error(Code::kNotFound, "found no list of the files that containers need on " +
                                         subject_.name + ": " + base::Join(subject_.lists, ", "));
     return {};
   }
@@ -153,7 +153,7 @@ class PlatformMaker {
   base::Result<DriverTree::File> InFolders(const std::string& path, int flags) const {
     for (const std::string& folder : places_.library_folders)
       if (auto file = tree_.Find(Below(folder, NameOf(path)), flags); file.ok()) return file;
-    return Error(Code::kNotFound, path + " is not there");
+    return Error(Code::kNotFound, path + " was not found");
   }
 
   void AddLibrary(const FoundFile& library, const os::UniqueFd& fd) {
@@ -186,9 +186,9 @@ class PlatformMaker {
       if (file.ok() && ::fstat(file->fd.get(), &info) == 0) found.emplace_back(info.st_mtim, path);
     }
     if (found.empty())
-      return Error(Code::kNotFound, "there is no " + Below(wanted.pattern, wanted.known_by) +
+      return Error(Code::kNotFound, "cannot find " + Below(wanted.pattern, wanted.known_by) +
                                         ", without which " + subject_.name +
-                                        " has no driver for containers");
+                                        " has no driver files for containers");
     std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
       return std::tie(b.first.tv_sec, b.first.tv_nsec, a.second) <
              std::tie(a.first.tv_sec, a.first.tv_nsec, b.second);
@@ -196,8 +196,8 @@ class PlatformMaker {
     const std::string& folder = found.front().second;
     if (found.size() > 1)
       generated_.remarks.push_back(std::to_string(found.size()) + " folders match " +
-                                   wanted.pattern + " and have " + wanted.known_by +
-                                   ": took the newest, " + folder);
+                                   wanted.pattern + " and contain " + wanted.known_by +
+                                   ": using the newest, " + folder);
     AddFilesOf(wanted, folder);
     return {};
   }
@@ -245,8 +245,8 @@ class PlatformMaker {
   void ReportMissing() {
     if (missing_.empty()) return;
     generated_.remarks.push_back(std::to_string(missing_.size()) +
-                                 " of the files that containers get on " + subject_.name +
-                                 " are not on this machine: " + Some(missing_));
+                                 " of the files that containers need on " + subject_.name +
+                                 " were not found on this machine: " + Some(missing_));
   }
 
   void AddDevices() {
@@ -283,8 +283,8 @@ class PlatformMaker {
   }
 
   Error NoDevice() const {
-    return Error(Code::kNotFound, "this is no machine of " + subject_.name +
-                                      ": it has none of the device files that belong to it" +
+    return Error(Code::kNotFound, "this is not a machine with " + subject_.name +
+                                      ": none of its device files was found" +
                                       (missing_.empty() ? "" : " (" + Some(missing_) + ")"));
   }
 

@@ -112,7 +112,7 @@ TEST_F(Modes, OfFilesWithoutNumbersThatAreToBeNumberedEachIsReported) {
   const auto made =
       Make(CdiClass{.kind = "acme.com/lane", .nodes = {"/dev/null"}, .device_per_node = true});
   ASSERT_FALSE(made.ok());
-  EXPECT_THAT(made.error().message(), HasSubstr("/dev/null has no number"));
+  EXPECT_THAT(made.error().message(), HasSubstr("/dev/null has no valid device number"));
 }
 
 TEST_F(Modes, MountsOfAClassAreThoseThatAreThere) {
@@ -224,7 +224,7 @@ TEST_F(Modes, LinksAreLeftOutByPattern) {
   Link("tegra/other.1", "/driver/usr/lib/other");
   EXPECT_EQ(Mounts(*Make(Listed())).size(), 2U);
   more.ignored_links = {"*.so"};
-  EXPECT_EQ(Mounts(*Make(Listed())).size(), 2U) << "a glob over whole paths";
+  EXPECT_EQ(Mounts(*Make(Listed())).size(), 2U) << "the glob matches whole paths";
   more.ignored_links = {"**/*.so"};
   EXPECT_THAT(Mounts(*Make(Listed())),
               ElementsAre("/usr/lib/tegra/other.1 from /run/acme/usr/lib/tegra/other.1"));
@@ -300,7 +300,8 @@ TEST_F(Modes, ADriverThatAnswersDecidesByModelsWhetherItIsAPlatforms) {
                              .if_models = {"*(acme)*", "Acme One*"}};
   EXPECT_EQ(FitsPlatform(platform, input, places), Fits::kYes);
   Write("/driver/lib/acme/libacme-ml.so.1");
-  EXPECT_EQ(FitsPlatform(platform, input, places), Fits::kYes) << "in no folder of libraries";
+  EXPECT_EQ(FitsPlatform(platform, input, places), Fits::kYes)
+      << "the library is in no library folder";
   Write("/driver/etc/ld.so.cache",
         os::WriteLdCache(
             {{.soname = "libacme-ml.so.1", .path = "/lib/acme/libacme-ml.so.1", .flags = 0x0303}}));

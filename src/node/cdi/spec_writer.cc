@@ -208,7 +208,7 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
   void Notify(const Written& now) const {
     const auto before = published.Get();
     if (before->kinds != now.kinds)
-      base::Log(base::kInfo, "CDI",
+      base::Log(base::kInfo, "CDI specifications updated",
                 {{"folder", settings.folder}, {"kinds", base::Join(now.kinds, ", ")}});
     for (const std::string& problem : now.problems)
       if (std::find(before->problems.begin(), before->problems.end(), problem) ==

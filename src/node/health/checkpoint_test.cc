@@ -39,7 +39,7 @@ TEST(HealthCheckpoint, IsReadAsItWasWritten) {
   EXPECT_EQ(device.faults[0].verdict.severity, device::Severity::kReset);
   EXPECT_EQ(device.faults[0].at, kNow - 1h);
   EXPECT_EQ(device.recovery.relapses, 2);
-  EXPECT_EQ(device.recovery.recovered_ago, 100s) << "time went on";
+  EXPECT_EQ(device.recovery.recovered_ago, 100s) << "time passed";
   EXPECT_EQ(device.resets, SomeMemory().devices.at("GPU-1").resets);
   EXPECT_EQ(read->occupancy, SomeMemory().occupancy);
   ASSERT_EQ(read->drivers.size(), 1u);
@@ -142,7 +142,7 @@ TEST_F(HealthCheckpointWriterTest, ADamagedFileAndANewerOneAreSetAside) {
   EXPECT_TRUE(os::Exists(path_ + ".damaged"));
   folder_.Write("health-marks.json", "{ half");
   EXPECT_TRUE(HealthCheckpointWriter::Load(folder_.path(), "boot", kNow).ok())
-      << "no file is no error";
+      << "a missing file is not an error";
   EXPECT_TRUE(os::Exists(folder_ / "health-marks.json.damaged"));
   folder_.Write("health.json", R"({"version": 99})");
   folder_.Write("health-marks.json", R"({"version": 99})");

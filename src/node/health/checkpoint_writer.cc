@@ -69,7 +69,7 @@ struct HealthCheckpointWriter::State : std::enable_shared_from_this<State> {
       return Rest();
     }
     base::Log(base::kError,
-              "what is known of devices' health cannot be written; a restart will not know of it",
+              "cannot write the checkpoint of device health; it will be missing after a restart",
               {{"why", done.error().message()}});
     control.PostAfter(kRetry, [self = shared_from_this()] { self->Write(); });
   }
@@ -110,13 +110,13 @@ base::Result<HealthCheckpoint> HealthCheckpointWriter::Load(const std::string& f
                                                             base::WallTime now) {
   const std::string path = MemoryPath(folder), marks_path = MarksPath(folder);
   ASSIGN(HealthCheckpoint memory,
-         os::LoadKept<HealthCheckpoint>(path, "what was known of devices' health",
+         os::LoadKept<HealthCheckpoint>(path, "the checkpoint of device health",
                                         [&](const std::string& text) {
                                           return DecodeHealthCheckpoint(text, boot_id, path, now);
                                         }));
   ASSIGN(HealthMarks marks,
          os::LoadKept<HealthMarks>(
-             marks_path, "what tells that a device was reset",
+             marks_path, "the checkpoint of device reset marks",
              [&](const std::string& text) { return DecodeMarks(text, boot_id, marks_path); }));
   AddMarks(std::move(marks), memory);
   return memory;

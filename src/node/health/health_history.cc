@@ -25,7 +25,7 @@ void HealthHistory::SeeOne(const inventory::Entry& entry, Seen& seen) {
   const device::Health& health = entry.health;
   if (entry.replaced != seen.replaced) {
     seen.replaced = entry.replaced;
-    base::Log(base::kWarn, "a device was replaced",
+    base::Log(base::kWarn, "device replaced",
               {{"device", entry.facts->id}, {"what", entry.replaced}});
     Notify(false, entry.facts->id, "DeviceReplaced", entry.replaced, health.since);
   }

@@ -65,7 +65,7 @@ constexpr char kLog[] =
 TEST_F(KernelLogFeedTest, ReportsThePastSinceTheDriverWasLoaded) {
   Open(kLog, {.history = true});
   EXPECT_THAT(heard_, ElementsAre("late"));
-  EXPECT_THAT(now_, IsEmpty()) << "it was a while ago";
+  EXPECT_THAT(now_, IsEmpty()) << "the event is in the past";
   EXPECT_EQ(feed_->last(), 13u);
 }
 

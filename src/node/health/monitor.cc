@@ -94,7 +94,7 @@ void Monitor::Return(Tracked& tracked) {
   if (tracked.departures.size() < kMostDepartures) return;
   if (tracked.reason.empty())
     tracked.reason =
-        "it was away " + std::to_string(kMostDepartures) + " times and more within an hour";
+        "it disappeared " + std::to_string(kMostDepartures) + " or more times within an hour";
   tracked.recovery.Fall(executor_.clock().Now());
   Changed();
 }
@@ -128,7 +128,7 @@ Severity Monitor::ByPolicy(const device::Evidence& evidence, Severity by_vendor)
 std::string Monitor::OnEvidence(const device::Evidence& evidence, base::Duration ago) {
   const std::string id = IdOf(evidence);
   if (id.empty()) {
-    base::Log(base::kWarn, "evidence of an unknown device",
+    base::Log(base::kWarn, "evidence for an unknown device ignored",
               {{"kind", evidence.kind}, {"text", evidence.text}});
     return id;
   }
@@ -144,7 +144,7 @@ std::string Monitor::OnEvidence(const device::Evidence& evidence, base::Duration
   // One message text for all codes, so that the log's rate limit also holds back a storm of many
   // codes.
   const char* const message =
-      TakesOut(severity) ? "an error takes a device out of use" : "a device reports an error";
+      TakesOut(severity) ? "device taken out of service by an error" : "device reported an error";
   const base::LogLevel level = TakesOut(severity)            ? base::kError
                                : severity == Severity::kWarn ? base::kWarn
                                                              : base::kInfo;
@@ -233,7 +233,7 @@ void Monitor::LookForReset(const std::string& id, Tracked& tracked,
       });
   tracked.set_back = fell == tracked.before.end() ? 0 : tracked.set_back + 1;
   if (tracked.set_back < kReadingsThatProveAReset) return;
-  base::Log(base::kInfo, "a counter was set back: the device was reset, or its driver loaded anew",
+  base::Log(base::kInfo, "counter went backwards: the device was reset or its driver reloaded",
             {{"device", id},
              {"counter", fell->first},
              {"was", fell->second},
@@ -327,10 +327,9 @@ std::optional<Monitor::CurrentFault> Monitor::LatchedFault(const std::string& id
     if (IsOver(id, tracked, fault)) continue;
     std::string advice;
     if (tracked.last)
-      advice =
-          fault.severity == Severity::kDrain
-              ? "it gets no new work until what runs on it has ended"
-              : "this driver cannot say when it is over: reset the device or reload the driver";
+      advice = fault.severity == Severity::kDrain
+                   ? "it gets no new work until its running work has ended"
+                   : "this driver does not report recovery: reset the device or reload the driver";
     worst = CurrentFault{fault.severity, fault.verdict.reason, std::move(advice), false, true};
     since = fault.at;
   }
@@ -353,7 +352,7 @@ void Monitor::Evaluate(const std::string& id, Tracked& tracked) {
   tracked.needs_reset = false;
   if (!tracked.held.empty()) return Set(id, tracked, HealthState::kUnhealthy, tracked.held);
   if (const auto against = WorstFault(id, tracked)) return EvaluateUnhealthy(id, tracked, *against);
-  if (!tracked.last) return Set(id, tracked, HealthState::kUnknown, "not looked at yet");
+  if (!tracked.last) return Set(id, tracked, HealthState::kUnknown, "not read yet");
   EvaluateHealthy(id, tracked);
 }
 
@@ -402,15 +401,16 @@ void Monitor::EvaluateHealthy(const std::string& id, Tracked& tracked) {
     return Set(id, tracked, HealthState::kUnhealthy, FlappingReason(tracked));
   tracked.probation_until = executor_.clock().Wall() + left;
   Set(id, tracked, HealthState::kUnhealthy,
-      (tracked.reason.empty() ? "it was unwell" : tracked.reason) +
-          "; looks well again, on probation for " +
+      (tracked.reason.empty() ? "it was unhealthy" : tracked.reason) +
+          "; recovered, on probation for " +
           base::FormatDuration(tracked.recovery.Probation(terms())));
 }
 
 /// The text is the same with and without a current fault, so that a change is published only once.
 std::string Monitor::FlappingReason(const Tracked& tracked) const {
-  return tracked.reason + "; it comes and goes (" + std::to_string(tracked.recovery.Flaps()) +
-         " times and more) and must look well without a break for " +
+  return tracked.reason + "; it fails and recovers repeatedly (" +
+         std::to_string(tracked.recovery.Flaps()) +
+         " or more times) and must stay healthy without interruption for " +
          base::FormatDuration(tracked.recovery.Probation(terms()));
 }
 
@@ -461,7 +461,7 @@ void Monitor::Repolicy(const std::string& id, Tracked& tracked, bool spoke) {
       continue;
     }
     base::Log(
-        base::kInfo, "an error holds a device back no more, as the configuration wants it",
+        base::kInfo, "error no longer keeps the device out of service, as configured",
         {{"device", id}, {"what", fault.verdict.reason}, {"severity", ToString(fault.severity)}});
     dropped = true;
     at = tracked.happened.erase(at);

@@ -65,7 +65,7 @@ void Monitor::ReportReset(const std::string& id, const Tracked& tracked,
   const bool refused = !result.ok() && result.error().code() == base::Code::kFailedPrecondition;
   history_.CountReset(id, result.ok() ? "done" : refused ? "refused" : "failed");
   const std::string why =
-      tracked.reason.empty() ? "it is reset together with another one" : tracked.reason;
+      tracked.reason.empty() ? "it is reset together with another device" : tracked.reason;
   if (result.ok())
     return history_.Notify(false, id, "DeviceReset", id + " was reset: " + why,
                            executor_.clock().Wall());

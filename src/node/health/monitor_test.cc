@@ -88,7 +88,7 @@ TEST_F(MonitorTest, WhatSpeaksAgainstADeviceNowIsNamed) {
   const auto concerns = [this] { return monitor_.statuses().at("G0").concerns; };
   EXPECT_TRUE(concerns().empty());
   monitor_.OnEvidence(Event(Severity::kWarn));
-  EXPECT_TRUE(concerns().empty()) << "it is over at once";
+  EXPECT_TRUE(concerns().empty()) << "the fault is over immediately";
   device::Reading reading = Good(false);
   reading.evidence = {Event(Severity::kWarn), Event(Severity::kIgnore)};
   for (Evidence& evidence : reading.evidence) evidence.standing = true;
@@ -106,9 +106,9 @@ TEST_F(MonitorTest, WhatSpeaksAgainstADeviceNowIsNamed) {
   reading.evidence[0].standing = true;
   monitor_.OnReading("G0", reading);
   EXPECT_THAT(concerns(), ::testing::SizeIs(2))
-      << "the driver says that something needs doing, and this is what happened";
+      << "the driver reports that action is needed, and this is the event";
   monitor_.OnReading("G0", Good());
-  EXPECT_TRUE(concerns().empty()) << "the driver says that nothing needs doing";
+  EXPECT_TRUE(concerns().empty()) << "the driver reports that no action is needed";
 }
 
 TEST_F(MonitorTest, OneEventReportedByTwoSourcesIsCountedOnce) {
@@ -218,14 +218,14 @@ TEST_F(MonitorTest, WithAnOldDriverCountersThatFellAndStayFallenProveAReset) {
   monitor_.OnEvidence(Event(Severity::kReset));
   for (const std::int64_t nonsense : {0, 10, 5100, 0, 5200, 1}) read(nonsense);
   executor_.Advance(60s);
-  EXPECT_EQ(Now().state, HealthState::kUnhealthy) << "no three in a row";
+  EXPECT_EQ(Now().state, HealthState::kUnhealthy) << "not three consecutive readings";
   for (const std::int64_t after : {20, 30, 40}) read(after);
   executor_.Advance(10s);
   EXPECT_EQ(Now().state, HealthState::kHealthy);
   monitor_.OnEvidence(Event(Severity::kReset));
   for (const std::int64_t later : {50, 60, 70}) read(later);
   executor_.Advance(60s);
-  EXPECT_EQ(Now().state, HealthState::kUnhealthy) << "that reset came before";
+  EXPECT_EQ(Now().state, HealthState::kUnhealthy) << "that reset happened before";
 }
 
 TEST_F(MonitorTest, ADriverThatDoesNotAnswerBlamesNoDevice) {
@@ -280,15 +280,15 @@ TEST_F(MonitorTest, OneEventReportedTwiceIsAsBadAsTheWorseOfTheTwoWords) {
 TEST_F(MonitorTest,
        WhatHappenedBeforeAnyoneListenedIsJudgedWithTheNextLookAndByTheDriverWhereItCanReport) {
   monitor_.OnEvidence(Event(Severity::kReset), 1h);
-  EXPECT_EQ(Now().state, HealthState::kHealthy) << "not before the device was looked at";
+  EXPECT_EQ(Now().state, HealthState::kHealthy) << "not before the device was read";
   monitor_.OnReading("G0", Good(true));
-  EXPECT_EQ(Now().state, HealthState::kHealthy) << "the driver says that it is over";
+  EXPECT_EQ(Now().state, HealthState::kHealthy) << "the driver reports recovery";
   EXPECT_TRUE(monitor_.Remember().devices.empty());
   monitor_.OnEvidence(Event(Severity::kReset), 1h);
   monitor_.OnReading("G0", Good(false));
   EXPECT_EQ(Now().state, HealthState::kUnhealthy);
   EXPECT_EQ(monitor_.Counts()[0].count, 2u);
-  EXPECT_TRUE(monitor_.CountsWithin(2h).empty()) << "it was not heard then";
+  EXPECT_TRUE(monitor_.CountsWithin(2h).empty()) << "it was not reported then";
 }
 
 TEST_F(MonitorTest, WhatSilencesADeviceIsOverOnceItAnswers) {
@@ -343,7 +343,7 @@ TEST_F(MonitorTest, ADrainLastsUntilTheWorkHasEndedAlsoWhereTheDriverSaysNothing
     monitor_.OnReading("G0", Good(reports));
     executor_.Advance(60s);
     EXPECT_EQ(Now().state, HealthState::kUnhealthy);
-    EXPECT_THAT(Now().reason, HasSubstr("no new work until what runs on it has ended"));
+    EXPECT_THAT(Now().reason, HasSubstr("no new work until its running work has ended"));
     in_use_ = false;
     monitor_.OnReading("G0", Good(reports));
     executor_.Advance(reports ? 10s : 20s);  // the second one is a relapse
@@ -354,9 +354,8 @@ TEST_F(MonitorTest, ADrainLastsUntilTheWorkHasEndedAlsoWhereTheDriverSaysNothing
 TEST_F(MonitorTest, AnOldDriversUsersAreReportedWhatEndsIt) {
   monitor_.OnEvidence(Event(Severity::kReset));
   monitor_.OnReading("G0", Good(false));
-  EXPECT_EQ(
-      Now().reason,
-      "code 3; this driver cannot say when it is over: reset the device or reload the driver");
+  EXPECT_EQ(Now().reason,
+            "code 3; this driver does not report recovery: reset the device or reload the driver");
 }
 
 TEST_F(MonitorTest, AMilderEventDoesNotBecomeTheReason) {
@@ -376,7 +375,7 @@ TEST_F(MonitorTest, WhatALookShowedIsNoReasonOnceItIsOver) {
   monitor_.OnReading("G0", lost);
   EXPECT_EQ(Now().reason, "code 4");
   monitor_.OnReading("G0", Good(false));
-  EXPECT_THAT(Now().reason, HasSubstr("code 3; this driver cannot say"));
+  EXPECT_THAT(Now().reason, HasSubstr("code 3; this driver does not report recovery"));
 }
 
 TEST_F(MonitorTest, EachRelapseDoublesTheProbationAndAQuietTimeForgets) {
@@ -402,12 +401,13 @@ TEST_F(MonitorTest, AGpuThatFlapsEverySecondIsReportedOfAFewTimesAndStaysUnhealt
     EXPECT_EQ(Now().state, HealthState::kUnhealthy);
   }
   EXPECT_LE(reported_, 12);
-  EXPECT_THAT(Now().reason, HasSubstr("code 3; it comes and goes (300 times and more)"));
+  EXPECT_THAT(Now().reason,
+              HasSubstr("code 3; it fails and recovers repeatedly (300 or more times)"));
   ASSERT_EQ(monitor_.Transitions().size(), 1u);
   EXPECT_EQ(monitor_.Transitions()[0].count, 1u);
   EXPECT_FALSE(monitor_.statuses().at("G0").probation_until);
   executor_.Advance(10s);
-  EXPECT_EQ(Now().state, HealthState::kHealthy) << "it is not held back for ever";
+  EXPECT_EQ(Now().state, HealthState::kHealthy) << "the device is not withheld indefinitely";
 }
 
 TEST_F(MonitorTest, ASlowFlapIsDampedByTheProbation) {
@@ -437,7 +437,7 @@ TEST_F(MonitorTest, AGpuThatKeepsLeavingTheBusIsNotBelievedAtOnce) {
   for (int i = 0; i < 10; ++i) {
     leave(true);
     EXPECT_EQ(Now().state, HealthState::kHealthy)
-        << "a driver that is loaded anew is no fault of the device";
+        << "a reloaded driver is not a fault of the device";
   }
   leave(false);
   leave(false);
@@ -446,8 +446,9 @@ TEST_F(MonitorTest, AGpuThatKeepsLeavingTheBusIsNotBelievedAtOnce) {
     leave(false);
     EXPECT_EQ(Now().state, HealthState::kUnhealthy);
   }
-  EXPECT_THAT(Now().reason,
-              HasSubstr("it was away 3 times and more within an hour; it comes and goes"));
+  EXPECT_THAT(
+      Now().reason,
+      HasSubstr("it disappeared 3 or more times within an hour; it fails and recovers repeatedly"));
   executor_.Advance(10s);
   EXPECT_EQ(Now().state, HealthState::kHealthy);
 }
@@ -476,7 +477,7 @@ TEST_F(MonitorTest, WhatIsIgnoredFromNowOnHoldsNoDeviceBackAnyMore) {
   Configure({{"code", {}, "ignore"}});
   EXPECT_EQ(Now().state, HealthState::kHealthy) << "at once, without a probation";
   Configure({});
-  EXPECT_EQ(Now().state, HealthState::kHealthy) << "what was ignored is not held against it later";
+  EXPECT_EQ(Now().state, HealthState::kHealthy) << "an ignored error does not count later";
   EXPECT_EQ(monitor_.statuses().at("G0").relapses, 0);
 }
 
@@ -543,11 +544,11 @@ TEST_F(MonitorTest, AStormOfManyErrorsIsCountedExactlyInBoundedMemory) {
   EXPECT_EQ(sum, 10'000u);
   EXPECT_LE(monitor_.Counts().size(), 257u);
   EXPECT_LE(monitor_.Remember().devices.at("G0").faults.size(), 33u);
-  EXPECT_EQ(reported_, 1) << "the reason that it began with stays";
+  EXPECT_EQ(reported_, 1) << "the first reason stays";
 }
 
 TEST_F(MonitorTest, Issue519TransitionsAndTheirReasonsAreThereForMetricsAndEvents) {
-  EXPECT_TRUE(monitor_.Transitions().empty()) << "the first look is no transition";
+  EXPECT_TRUE(monitor_.Transitions().empty()) << "the first reading is not a transition";
   Cure();
   ASSERT_EQ(monitor_.Transitions().size(), 2u);
   EXPECT_EQ(monitor_.Transitions()[0].to, HealthState::kHealthy);
@@ -571,7 +572,7 @@ TEST_F(MonitorTest, AReplacedGpuIsReported) {
 
 TEST_F(MonitorTest, AResetEndsWhatHappenedAndIsFollowedByAProbation) {
   monitor_.OnEvidence(Event(Severity::kReset));
-  EXPECT_FALSE(monitor_.NeedsReset("G0")) << "not before it was looked at";
+  EXPECT_FALSE(monitor_.NeedsReset("G0")) << "not before it was read";
   monitor_.OnReading("G0", Good(false));
   EXPECT_TRUE(monitor_.NeedsReset("G0"));
   monitor_.BeginReset({{"G0", "is being reset"}});
@@ -629,7 +630,7 @@ TEST_F(RestartTest, DoesNotMakeABadGpuHealthy) {
   other_.OnReading("G0", Good(false));
   EXPECT_EQ(Then().state, HealthState::kUnhealthy);
   EXPECT_THAT(Then().reason, HasSubstr("code 3"));
-  EXPECT_EQ(Then().since, when) << "it is no younger for that";
+  EXPECT_EQ(Then().since, when) << "the time does not change";
 }
 
 TEST_F(RestartTest, WithADriverThatReportsTheProbationBeginsAgain) {

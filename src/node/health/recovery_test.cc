@@ -97,7 +97,7 @@ TEST(Recovery, IsTheSameAfterARestart) {
   EXPECT_EQ(after.relapses(other_clock + 1min), 2);
   after.Recall(before.Remember(now), other_clock);
   after.Fall(other_clock + 51min);
-  EXPECT_EQ(after.relapses(other_clock + 51min), 0) << "the watch goes on where it was";
+  EXPECT_EQ(after.relapses(other_clock + 51min), 0) << "the observation continues where it stopped";
 }
 
 }  // namespace

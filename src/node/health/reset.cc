@@ -30,20 +30,20 @@ std::string WhyNot(const std::string& id, const std::map<std::string, ResetCandi
   const auto known = [&](const std::string& one) { return devices.contains(one); };
   if (device.before.size() >= kMostADay)
     return "it was reset " + std::to_string(device.before.size()) +
-           " times within a day and needs it again: have the hardware looked at";
+           " times within a day and needs another reset: have the hardware inspected";
   if (!device.before.empty() && now - device.before.back() < kApart)
     return "it was reset at " + base::FormatTime(device.before.back()) +
-           "; the next reset is tried " + base::FormatDuration(kApart) + " later";
+           "; the next reset is attempted " + base::FormatDuration(kApart) + " later";
   const auto gone = Of(device.together, [&](const std::string& one) {
     return !known(one) || !devices.at(one).there;
   });
   if (!gone.empty()) return "it can only be reset together with " + Names(gone) + ", which is gone";
-  if (!device.free) return "it is reset once nobody uses it any more";
+  if (!device.free) return "it will be reset when it is no longer in use";
   const auto busy =
       Of(device.together, [&](const std::string& one) { return !devices.at(one).free; });
   if (!busy.empty())
     return "it can only be reset together with " + Names(busy) +
-           ", and waits until nobody uses those";
+           ", and waits until those are no longer in use";
   return "";
 }
 

@@ -33,7 +33,7 @@ TEST(PlanResets, AHeldDeviceWaitsForItsHolders) {
   const ResetPlan plan =
       Plan({{"A", {.asks = true, .free = false, .together = {"A"}}}, {"B", {.together = {"B"}}}});
   EXPECT_THAT(plan.devices, IsEmpty());
-  EXPECT_EQ(plan.why_not.at("A"), "it is reset once nobody uses it any more");
+  EXPECT_EQ(plan.why_not.at("A"), "it will be reset when it is no longer in use");
   EXPECT_EQ(plan.why_not.size(), 1u);
 }
 
@@ -41,7 +41,7 @@ TEST(PlanResets, ThoseThatAreResetTogetherMustAllBeFree) {
   Devices devices{{"A", {.asks = true, .together = {"A", "B"}}},
                   {"B", {.free = false, .together = {"A", "B"}}}};
   EXPECT_EQ(Plan(devices).why_not.at("A"),
-            "it can only be reset together with B, and waits until nobody uses those");
+            "it can only be reset together with B, and waits until those are no longer in use");
   devices.at("B").there = false;
   EXPECT_EQ(Plan(devices).why_not.at("A"), "it can only be reset together with B, which is gone");
   devices.at("B") = {.together = {"A", "B"}};
@@ -60,13 +60,14 @@ TEST(PlanResets, OneGroupAtATimeAndNoOneIsHeldBackByOneThatWaits) {
 
 TEST(PlanResets, ThreeADayAndTenMinutesApart) {
   Devices devices{{"A", {.asks = true, .before = {kNow - 9min}, .together = {"A"}}}};
-  EXPECT_THAT(Plan(devices).why_not.at("A"), HasSubstr("the next reset is tried 10m"));
+  EXPECT_THAT(Plan(devices).why_not.at("A"), HasSubstr("the next reset is attempted 10m"));
   devices.at("A").before = {kNow - 11min};
   EXPECT_THAT(Plan(devices).devices, ElementsAre("A"));
   devices.at("A").before = {kNow - 20h, kNow - 10h, kNow - 1h};
   EXPECT_THAT(Plan(devices).devices, IsEmpty());
-  EXPECT_EQ(Plan(devices).why_not.at("A"),
-            "it was reset 3 times within a day and needs it again: have the hardware looked at");
+  EXPECT_EQ(
+      Plan(devices).why_not.at("A"),
+      "it was reset 3 times within a day and needs another reset: have the hardware inspected");
 }
 
 /// Completes a reset when the test says so.
@@ -140,9 +141,8 @@ class ResetsTest : public ::testing::Test {
 
 TEST_F(ResetsTest, ADeviceThatNeedsItIsWithdrawnResetAndUsedAgainAfterItsProbation) {
   Break("G0");
-  EXPECT_THAT(Of("G0").reason, HasSubstr("it is being reset"));
-  EXPECT_TRUE(actions_.resets.empty())
-      << "what was being handed out when it began may still arrive";
+  EXPECT_THAT(Of("G0").reason, HasSubstr("reset in progress"));
+  EXPECT_TRUE(actions_.resets.empty()) << "an allocation in progress at its start may still arrive";
   executor_.Advance(5s);
   ASSERT_EQ(actions_.resets.size(), 1u);
   EXPECT_THAT(actions_.resets[0], ElementsAre("G0"));
@@ -164,7 +164,7 @@ TEST_F(ResetsTest, Xid48With63Or94DrainsFirst) {
   executor_.Advance(10min);
   EXPECT_TRUE(actions_.resets.empty());
   EXPECT_EQ(Of("G0").state, HealthState::kUnhealthy);
-  EXPECT_THAT(Of("G0").reason, HasSubstr("it is reset once nobody uses it any more"));
+  EXPECT_THAT(Of("G0").reason, HasSubstr("it will be reset when it is no longer in use"));
   ledger_.Release("lease");
   executor_.Advance(5s);
   EXPECT_EQ(actions_.resets.size(), 1u);
@@ -184,7 +184,7 @@ TEST_F(ResetsTest, ThoseThatAreResetWithItAreUnusableMeanwhileAndBackAfterwards)
   actions_.together = true;
   Break("G1");
   EXPECT_EQ(Of("G0").state, HealthState::kUnhealthy);
-  EXPECT_EQ(Of("G0").reason, "it is being reset together with G1");
+  EXPECT_EQ(Of("G0").reason, "reset in progress together with G1");
   EXPECT_EQ(Of("G2").state, HealthState::kHealthy);
   executor_.Advance(5s);
   EXPECT_THAT(actions_.resets.at(0), ElementsAre("G0", "G1"));
@@ -203,8 +203,9 @@ TEST_F(ResetsTest, WhoeverComesWhileItIsWithdrawnKeepsIt) {
   Hold("G0");
   executor_.Advance(5s);
   EXPECT_TRUE(actions_.resets.empty());
-  EXPECT_EQ(Of("G0").state, HealthState::kHealthy) << "it was nobody's fault";
-  EXPECT_THAT(Of("G1").reason, HasSubstr("together with G0, and waits until nobody uses those"));
+  EXPECT_EQ(Of("G0").state, HealthState::kHealthy) << "the device had no fault";
+  EXPECT_THAT(Of("G1").reason,
+              HasSubstr("together with G0, and waits until those are no longer in use"));
   EXPECT_TRUE(monitor_.ResetsOf("G1").empty());
 }
 
@@ -218,11 +219,11 @@ TEST_F(ResetsTest, AFailedResetSaysWhyInTheDriversWordsAndIsTriedThreeTimesADay)
     Look("G0");
     EXPECT_EQ(Of("G0").state, HealthState::kUnhealthy);
     EXPECT_THAT(Of("G0").reason,
-                HasSubstr("its reset failed: nvidia-smi: it is in use by another client"));
+                HasSubstr("the reset failed: nvidia-smi: it is in use by another client"));
     executor_.Advance(9min);
     Look("G0");
     executor_.Advance(1min);
-    EXPECT_EQ(actions_.resets.size(), static_cast<std::size_t>(i + 1)) << "not at once";
+    EXPECT_EQ(actions_.resets.size(), static_cast<std::size_t>(i + 1)) << "not immediately";
     executor_.Advance(1min);
     Look("G0");
   }
@@ -255,7 +256,7 @@ TEST_F(ResetsTest, ByDefaultNothingIsReset) {
   resets_.SetPolicy(ResetPolicy::kIdle);
   executor_.RunUntilIdle();
   executor_.Advance(5s);
-  EXPECT_EQ(actions_.resets.size(), 1u) << "once the site wants it";
+  EXPECT_EQ(actions_.resets.size(), 1u) << "once the configuration allows it";
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ void Resets::Say(const std::map<std::string, ResetCandidate>& candidates, const 
     if (!candidate.asks && !failures_.contains(id)) continue;
     std::string& note = notes[id];
     if (const auto failure = failures_.find(id); failure != failures_.end())
-      note = "its reset failed: " + failure->second;
+      note = "the reset failed: " + failure->second;
     if (const auto why_not = plan.why_not.find(id); why_not != plan.why_not.end())
       note += (note.empty() ? "" : "; ") + why_not->second;
   }
@@ -104,10 +104,11 @@ void Resets::Begin(const std::vector<std::string>& devices) {
   for (const std::string& id : devices) {
     const inventory::Entry* entry = snapshot->Find(id);
     vendor_ = entry->facts->vendor;
-    reasons[id] = monitor_.NeedsReset(id) ? entry->health.reason + "; it is being reset"
-                                          : "it is being reset together with " + asking;
+    reasons[id] = monitor_.NeedsReset(id) ? entry->health.reason + "; reset in progress"
+                                          : "reset in progress together with " + asking;
   }
-  base::Log(base::kWarn, "a reset begins", {{"device", asking}, {"together", devices.size()}});
+  base::Log(base::kWarn, "device reset started",
+            {{"device", asking}, {"together", devices.size()}});
   monitor_.BeginReset(reasons);
   timer_ = control_.PostAfter(withdrawal_, [this] { Withdrawn(); });
 }
@@ -118,7 +119,7 @@ void Resets::Withdrawn() {
     const auto candidate = candidates.find(id);
     if (candidate != candidates.end() && candidate->second.there && candidate->second.free)
       continue;
-    return Done(base::Error(base::Code::kCancelled, id + " is used again, or gone"));
+    return Done(base::Error(base::Code::kCancelled, id + " is in use again or gone"));
   }
   let_go_ = true;
   vendor_of_(vendor_).release([this, alive = std::weak_ptr(alive_)] {
@@ -145,10 +146,10 @@ void Resets::Done(const base::Status& result) {
       failures_[id] = result.error().message();
   }
   if (result.ok()) {
-    base::Log(base::kInfo, "a reset is done",
+    base::Log(base::kInfo, "device reset complete",
               {{"device", devices.front()}, {"together", devices.size()}});
   } else {
-    base::Log(base::kError, "a reset failed",
+    base::Log(base::kError, "device reset failed",
               {{"device", devices.front()},
                {"together", devices.size()},
                {"why", result.error().message()}});

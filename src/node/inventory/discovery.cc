@@ -21,7 +21,7 @@ constexpr base::Duration kSoon = std::chrono::milliseconds(100);
 constexpr base::Duration kReleaseLook = std::chrono::milliseconds(50);
 constexpr int kReleaseTries = 100;
 const std::string kUnnamed = "at ";
-constexpr char kLeft[] = "it is not there any more: unplugged, or bound to another driver";
+constexpr char kLeft[] = "no longer present: unplugged, or bound to another driver";
 
 }  // namespace
 
@@ -137,7 +137,7 @@ void Discovery::NoDriver(const Error& error) {
   const bool was_there = before != nullptr && before->driver != nullptr;
   if (was_there && error.code() == Code::kUnavailable) {
     if (before->reason != error.message())
-      base::Log(base::kWarn, "the driver does not answer",
+      base::Log(base::kWarn, "driver does not respond",
                 {{"vendor", options_.vendor}, {"why", error.message()}});
     inventory_.SetVendor({options_.vendor, before->driver, error.message()});
     DevicesUnknown(error);
@@ -170,10 +170,11 @@ void Discovery::Ended(const Error& error) {
   if (error.code() == Code::kDeadlineExceeded && !address.empty()) {
     Hang& hang = hangs_[NameOf(address)];
     hang.retry_at = executor_.clock().Now() + kHangRetry * (1 << std::min(hang.times++, 6));
-    base::Log(base::kError, "a driver call hangs; the device is left out until it answers",
+    base::Log(base::kError, "driver call hangs; skipping the device until the call returns",
               {{"device", NameOf(address)}, {"address", address}, {"times", hang.times}});
   } else {
-    base::Log(base::kWarn, "worker ended", {{"vendor", options_.vendor}, {"why", error.message()}});
+    base::Log(base::kWarn, "worker exited",
+              {{"vendor", options_.vendor}, {"why", error.message()}});
   }
   phase_ = Phase::kWaiting;
   // A hang identifies its device, which is skipped from now on, so reopen at once. A worker that
@@ -245,7 +246,7 @@ void Discovery::DescribeAll(bool fresh) {
 
 void Discovery::DescribeNext(std::size_t position, bool fresh) {
   while (position < known_.size() && IsSkipped(known_[position].address))
-    HandleFacts(known_[position++], Error(Code::kDataLoss, "a driver call about it hangs"));
+    HandleFacts(known_[position++], Error(Code::kDataLoss, "a driver call for this device hangs"));
   if (position == known_.size()) return Described(fresh);
   in_flight_ = known_[position].address;
   backend_.Describe(in_flight_,
@@ -271,7 +272,7 @@ void Discovery::HandleFacts(Known& known, Result<device::Facts> facts) {
     return;
   }
   base::Log(
-      base::kWarn, "a device could not be described",
+      base::kWarn, "cannot read the facts of a device",
       {{"vendor", options_.vendor}, {"address", known.address}, {"why", facts.error().message()}});
   const auto id = ids_.find(known.address);
   const auto snapshot = inventory_.published().Get();
@@ -302,7 +303,7 @@ void Discovery::KeepHidden() {
 }
 
 void Discovery::Described(bool fresh) {
-  base::Log(base::kDebug, "devices described",
+  base::Log(base::kDebug, "facts of all devices read",
             {{"vendor", options_.vendor}, {"count", described_.size()}});
   KeepHidden();
   inventory_.SetFacts(options_.vendor, std::move(described_), kLeft, executor_.clock().Wall());
@@ -311,7 +312,7 @@ void Discovery::Described(bool fresh) {
     ReportLost(
         id, device::kUnreadable,
         Error(Code::kDataLoss,
-              "a device of the driver's list could not be described, and it may be this one"));
+              "the driver lists a device whose facts cannot be read, which may be this one"));
   if (fresh) callbacks_.described(fresh);
   phase_ = Phase::kServing;
   ReadNext(0);
@@ -323,7 +324,7 @@ void Discovery::ReadNext(std::size_t position) {
     if (known.id.empty() || (wanted_ && !wanted_->contains(known.id))) continue;
     if (!IsSkipped(known.address)) break;
     ReportLost(known.id, device::kHang,
-               Error(Code::kDeadlineExceeded, "a driver call about it hangs"));
+               Error(Code::kDeadlineExceeded, "a driver call for this device hangs"));
   }
   if (position == known_.size()) {
     const base::TimePoint now = executor_.clock().Now();
@@ -422,7 +423,7 @@ void Discovery::Release(std::function<void()> done) {
   soon_.clear();
   in_flight_.clear();
   executor_.Cancel(timer_);
-  base::Log(base::kInfo, "the driver is let go of", {{"vendor", options_.vendor}});
+  base::Log(base::kInfo, "driver connection closed", {{"vendor", options_.vendor}});
   backend_.Stop();
   AwaitRelease(kReleaseTries, std::move(done));
 }

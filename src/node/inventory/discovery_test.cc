@@ -139,7 +139,7 @@ TEST_F(DiscoveryTest, DescribesAgainWhatAReadingSaysHasChanged) {
   Start();
   backend_.described = 0;
   executor_.Advance(10s);
-  EXPECT_EQ(backend_.described, 0) << "facts stay as they are";
+  EXPECT_EQ(backend_.described, 0) << "facts are unchanged";
   backend_.changed = {"1"};
   executor_.Advance(5s);
   backend_.changed.clear();
@@ -272,15 +272,15 @@ TEST_F(DiscoveryTest, AHangIsOfTheDeviceAndNotOfItsNumber) {
   backend_.lost = {"0"};
   executor_.Advance(10s);
   EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"))
-      << "one of the list has no name: nobody is known to have left";
-  EXPECT_TRUE(readings_["C"].reachable) << "C has the number of the one that hung";
+      << "one listed device has no id, so no device is known to be gone";
+  EXPECT_TRUE(readings_["C"].reachable) << "C has the index of the device that hung";
   EXPECT_FALSE(readings_["A"].reachable);
   EXPECT_FALSE(readings_["B"].reachable);
   backend_.lost.clear();
   executor_.Advance(10s);
   EXPECT_THAT(Ids(), ElementsAre("B", "C"));
   EXPECT_EQ(readings_["B"].evidence.at(0).kind, "hang")
-      << "also under its new number, while its worker hangs";
+      << "also under its new index while its worker hangs";
   backend_.abandoned_ = 0;
   executor_.Advance(1min);
   EXPECT_TRUE(readings_["B"].reachable);
@@ -308,7 +308,7 @@ TEST_F(DiscoveryTest, SeesAddedAndRemovedDevices) {
   executor_.Advance(5s);
   EXPECT_THAT(Ids(), ElementsAre("A", "C", "D"));
   EXPECT_THAT(inventory_.published().Get()->Find("B")->health.reason,
-              HasSubstr("not there any more"));
+              HasSubstr("no longer present"));
 }
 
 TEST_F(DiscoveryTest, NudgesDuringALookMakeOneMore) {
@@ -353,7 +353,7 @@ TEST_F(DiscoveryTest, SomeoneElsesCallThatHangsBlamesNoDeviceOfOurs) {
 TEST_F(DiscoveryTest, ASessionLastsAsLongAsItsAddressesMeanSomething) {
   EXPECT_EQ(discovery_.session(), std::nullopt);
   discovery_.Start();
-  EXPECT_EQ(discovery_.session(), std::nullopt) << "nothing is described yet";
+  EXPECT_EQ(discovery_.session(), std::nullopt) << "no facts were read yet";
   executor_.RunUntilIdle();
   const auto first = discovery_.session();
   ASSERT_TRUE(first);

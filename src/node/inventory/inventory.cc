@@ -67,7 +67,7 @@ void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> f
     Entry* known = FindIn(next.devices, now_there.id);
     if (known == nullptr) {
       next.devices.push_back({std::make_shared<const device::Facts>(std::move(now_there)),
-                              {device::HealthState::kUnknown, "not looked at yet", now},
+                              {device::HealthState::kUnknown, "not read yet", now},
                               nullptr,
                               {},
                               ""});
@@ -75,7 +75,7 @@ void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> f
       continue;
     }
     if (known->health.state == device::HealthState::kGone) {
-      SetHealthOf(*known, device::HealthState::kUnknown, "back, not looked at yet", now);
+      SetHealthOf(*known, device::HealthState::kUnknown, "back, not read yet", now);
       state_changed = true;
     }
     if (!(*known->facts == now_there)) {

@@ -80,7 +80,7 @@ TEST(Inventory, AReplacedGpuIsSaidAndTheOldOneDoesNotStay) {
   inventory.SetFacts("nvidia", {At(Gpu(0), 7, "111"), At(Gpu(1), 8, "222")}, "", kNow);
   inventory.SetFacts("nvidia", {At(Gpu(1), 8, "222")}, "was unplugged", kNow + 1s);
   EXPECT_EQ(inventory.published().Get()->Find("GPU-0")->health.state, HealthState::kGone)
-      << "nobody took its place yet";
+      << "no device has replaced it yet";
   inventory.SetFacts("nvidia", {At(Gpu(1), 8, "222"), At(Gpu(9), 7, "333")}, "", kNow + 2s);
   const auto snapshot = inventory.published().Get();
   EXPECT_EQ(snapshot->Find("GPU-0"), nullptr);
@@ -136,12 +136,12 @@ TEST(Inventory, NumbersStayWithPlacesWhileOneIsAway) {
   EXPECT_EQ(number("GPU-at-2"), 2);
   // Meanwhile one device is added, and one replaces the missing one.
   inventory.SetFacts("nvidia", {GpuAt(0, 0), GpuAt(1, 2), GpuAt(2, 3)}, "", kNow);
-  EXPECT_LT(number("GPU-at-3"), 0) << "its index means another place for now";
+  EXPECT_LT(number("GPU-at-3"), 0) << "its index currently refers to another address";
   device::Facts successor = GpuAt(1, 1);
   successor.id = "GPU-new";
   inventory.SetFacts("nvidia", {GpuAt(0, 0), successor, GpuAt(2, 2), GpuAt(3, 3)}, "", kNow);
   EXPECT_EQ(number("GPU-new"), 1);
-  EXPECT_EQ(number("GPU-at-3"), 3) << "all are there: numbers are the driver's again";
+  EXPECT_EQ(number("GPU-at-3"), 3) << "all devices are present: indices are the driver's again";
   EXPECT_EQ(inventory.published().Get()->devices.size(), 4u);
 }
 

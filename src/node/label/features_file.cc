@@ -13,7 +13,7 @@ std::string FeaturesText(const LabelSet& labels) {
   std::string text;
   for (const auto& [key, value] : labels) {
     if (text.size() + key.size() + value.size() + 2 > kMostThatNfdReads) {
-      base::Log(base::kWarn, "more labels than NFD reads of a file: the last are left out",
+      base::Log(base::kWarn, "more labels than NFD reads from a file; the last ones omitted",
                 {{"first", key}});
       break;
     }

@@ -79,11 +79,12 @@ LabelSet Valid(LabelSet labels) {
     const auto value = api::FitLabelValue(at->second);
     if (api::IsLabelKey(at->first) && value) {
       if (*value != at->second)
-        LogValue(base::kInfo, "label cut to what Kubernetes takes", at->first, at->second);
+        LogValue(base::kInfo, "label value truncated to the length that Kubernetes accepts",
+                 at->first, at->second);
       at->second = *value;
       ++at;
     } else {
-      LogValue(base::kWarn, "label left out: Kubernetes would not take it", at->first, at->second);
+      LogValue(base::kWarn, "label omitted: Kubernetes would reject it", at->first, at->second);
       at = labels.erase(at);
     }
   }

@@ -15,7 +15,7 @@ using nlohmann::json;
 constexpr std::size_t kMostCommandBytes = 2048;
 
 Error Damaged(const std::string& id, const std::string& why) {
-  return {Code::kDataLoss, "the note of control group " + id + " cannot be read: " + why};
+  return {Code::kDataLoss, "cannot read the lease note of control group " + id + ": " + why};
 }
 
 json ToJson(const ledger::Slot& slot) {

@@ -37,11 +37,11 @@ constexpr base::Duration kRemoveAgainMost = std::chrono::seconds(30);
 constexpr base::Duration kKillAgain =
     std::chrono::seconds(1);  // new processes may have started meanwhile
 constexpr std::size_t kMostProcessesShown = 64;
-constexpr char kNoDevice[] = "no device is known that could be closed";
+constexpr char kNoDevice[] = "no known device can be closed";
 
 constexpr int kLooksForBystanders = 8;
 
-Error HasGone() { return {Code::kCancelled, "the process that asked has ended"}; }
+Error HasGone() { return {Code::kCancelled, "the requesting process exited"}; }
 
 bool HasEnded(int pidfd) {
   pollfd end{pidfd, POLLIN, 0};
@@ -160,7 +160,8 @@ base::Result<Lease> LocalLeases::Admit(const Admission& admission) {
   }
   if (const auto entered = MakeGroup(lease, admission); !entered.ok()) {
     Release(lease.id);
-    return NotForLackOfDevices(entered.error()).Within("make a group for lease " + lease.id);
+    return NotForLackOfDevices(entered.error())
+        .Within("create the control group of lease " + lease.id);
   }
   return lease;
 }
@@ -218,7 +219,8 @@ void LocalLeases::PutBack(const std::string& name) {
       const auto home = os::ReadUnifiedCgroup(proc_root_, parent);
       const auto moved = groups_->MoveTo(home.value_or("/"), pid);
       base::Log(base::kWarn,
-                "a process got the number of one that had asked for devices, and was put back",
+                "PID of a requesting process was reused; the other process was moved back to its "
+                "control group",
                 {{"pid", static_cast<long>(pid)},
                  {"cgroup", home.value_or("/")},
                  {"error", moved.ok() ? "" : moved.error().message()}});
@@ -244,7 +246,7 @@ void LocalLeases::RemoveGroup(const std::string& name, base::Duration again) {
   }
   // The kernel may still be busy with the last process of the group.
   if (again >= kRemoveAgainMost)
-    base::Log(base::kWarn, "a control group cannot be removed yet",
+    base::Log(base::kWarn, "cannot remove the control group yet",
               {{"group", name}, {"error", removed.error().message()}});
   watched_[name] = control_.PostAfter(
       again, [this, name, again] { RemoveGroup(name, std::min(again * 2, kRemoveAgainMost)); });
@@ -274,7 +276,7 @@ void LocalLeases::Begin(const std::string& id, Term term) {
     ending_[id] = control_.PostAfter(Until(*term.killed), [this, id] { Kill(id); });
   } else if (term.ends) {
     ends_[id] = control_.PostAfter(Until(*term.ends),
-                                   [this, id] { End(id, "the time that it declared is over"); });
+                                   [this, id] { End(id, "its declared time limit has expired"); });
   }
 }
 
@@ -294,7 +296,8 @@ void LocalLeases::End(const std::string& id, const std::string& why) {
   const Lease* lease = ledger->FindLease(id);
   const auto term = terms_.find(id);
   if (lease == nullptr || term == terms_.end() || term->second.killed) return;
-  base::Log(base::kInfo, "a run is ended", {{"lease", id}, {"user", lease->user}, {"why", why}});
+  base::Log(base::kInfo, "terminating the run",
+            {{"lease", id}, {"user", lease->user}, {"why", why}});
   term->second.killed = control_.clock().Now() + kKillWait;
   ending_[id] = control_.PostAfter(kKillWait, [this, id] { Kill(id); });
   Signal(id, SIGTERM);
@@ -313,7 +316,7 @@ void LocalLeases::Signal(const std::string& id, int signal) const {
   if (lease == nullptr) return;
   if (watched_.contains(id)) {
     if (const auto sent = groups_->Signal(id, signal); !sent.ok())
-      base::Log(base::kWarn, "the processes of a run cannot be signalled",
+      base::Log(base::kWarn, "cannot signal the processes of the run",
                 {{"lease", id}, {"error", sent.error().message()}});
     return;
   }
@@ -334,19 +337,20 @@ void LocalLeases::RecoverGroup(const std::string& name, const std::vector<Lease>
   if (!lease.ok()) {
     const auto known = std::find_if(checkpoint.begin(), checkpoint.end(),
                                     [&](const Lease& one) { return one.id == name; });
-    base::Log(base::kError,
-              known != checkpoint.end()
-                  ? "the note of a control group is damaged; the checkpoint knows its lease"
-                  : "the note of a control group is damaged; its processes run on and may hold any "
-                    "device",
-              {{"group", name}, {"error", lease.error().message()}});
+    base::Log(
+        base::kError,
+        known != checkpoint.end()
+            ? "lease note of the control group is damaged; using the lease from the checkpoint"
+            : "lease note of the control group is damaged; its "
+              "processes continue and may hold any device",
+        {{"group", name}, {"error", lease.error().message()}});
     if (known != checkpoint.end()) lease = *known;
   }
   if (lease.ok()) {
     lease->cgroup = groups_->Place(name);
     lease->processes = Read(proc_root_, GroupOf(name, {}));
     if (const auto handed = ledger_.Hand(*lease); !handed.ok())
-      base::Log(base::kError, "a lease cannot be taken over",
+      base::Log(base::kError, "cannot take over the lease",
                 {{"lease", name}, {"error", handed.error().message()}});
   }
   WatchGroup(name);
@@ -355,7 +359,7 @@ void LocalLeases::RecoverGroup(const std::string& name, const std::vector<Lease>
 void LocalLeases::WatchGroup(const std::string& name) {
   const auto watching = groups_->Watch(name, [this, name] { LookAtGroup(name); });
   if (!watching.ok())
-    base::Log(base::kError, "a control group cannot be watched",
+    base::Log(base::kError, "cannot watch the control group",
               {{"group", name}, {"error", watching.error().message()}});
   watched_.emplace(name, 0);
   LookAtGroup(name);
@@ -369,7 +373,7 @@ void LocalLeases::RecoverFamily(const Lease& lease) {
   taken.state = LeaseState::kHeld;
   taken.processes = family.members;
   if (const auto handed = ledger_.Hand(taken); !handed.ok()) {
-    base::Log(base::kError, "a lease cannot be taken over",
+    base::Log(base::kError, "cannot take over the lease",
               {{"lease", lease.id}, {"error", handed.error().message()}});
     return;
   }
@@ -395,7 +399,7 @@ void LocalLeases::Close() {
   control_.Cancel(std::exchange(close_, 0));
   Closed now = TryClose();
   if (now.problem != closed_.problem && !now.problem.empty() && now.problem != kNoDevice)
-    base::Log(base::kWarn, "devices are not closed as configured", {{"why", now.problem}});
+    base::Log(base::kWarn, "cannot close the devices as configured", {{"why", now.problem}});
   if (now.cgroups != closed_.cgroups)
     base::Log(base::kInfo, "devices are closed to processes that hold none",
               {{"cgroups", base::Join(now.cgroups, ",")}});
@@ -405,15 +409,13 @@ void LocalLeases::Close() {
 
 LocalLeases::Closed LocalLeases::TryClose() {
   TryOpenGroups();
-  if (!groups_)
-    return {{}, to_close_.empty() ? "" : "devices cannot be closed: " + visibility_reason_};
+  if (!groups_) return {{}, to_close_.empty() ? "" : "cannot close devices: " + visibility_reason_};
   const auto guarded = RulesFor({}, *inventory_.published().Get()).guarded;
   if (guarded.empty() && !to_close_.empty()) return {{}, kNoDevice};
   if (const auto without = WithoutGroup(); !without.empty() && !to_close_.empty()) {
     (void)groups_->CloseDevices({}, guarded);
     return {{},
-            "devices stay open until runs have ended that were given theirs while no control group "
-            "could be made: " +
+            "devices stay open until these runs, started without a control group, have ended: " +
                 base::Join(without, ", ")};
   }
   Closed closed;

@@ -128,7 +128,7 @@ TEST_F(LocalLeasesTest, PutsTheProcessIntoAGroupThatAdmitsItsDevicesOnly) {
 TEST_F(LocalLeasesTest, GivesTheDevicesBackWhenTheGroupIsEmpty) {
   const std::string id = Admit("GPU-1")->id;
   kernel_.groups.at(id).changed();
-  EXPECT_THAT(Held(), SizeIs(1)) << "not empty yet";
+  EXPECT_THAT(Held(), SizeIs(1)) << "the group is not empty yet";
   kernel_.End(id);
   EXPECT_THAT(Held(), IsEmpty());
   EXPECT_THAT(kernel_.groups, IsEmpty());
@@ -138,7 +138,7 @@ TEST_F(LocalLeasesTest, RemovesAGroupLaterThatTheKernelStillHolds) {
   const std::string id = Admit("GPU-1")->id;
   kernel_.busy = 3;
   kernel_.End(id);
-  EXPECT_THAT(Held(), IsEmpty()) << "the devices do not wait for that";
+  EXPECT_THAT(Held(), IsEmpty()) << "devices are released without waiting for the removal";
   EXPECT_THAT(kernel_.groups, SizeIs(1));
   executor_.Advance(seconds(2));
   EXPECT_THAT(kernel_.groups, IsEmpty());
@@ -149,7 +149,7 @@ TEST_F(LocalLeasesTest, OneThatIsEndingWhenItIsAdmittedHoldsNothing) {
   const auto lease = Admit("GPU-0");
   ASSERT_FALSE(lease.ok());
   EXPECT_EQ(lease.error().code(), Code::kCancelled);
-  EXPECT_THAT(Held(), IsEmpty()) << "nobody would tell that its group is empty";
+  EXPECT_THAT(Held(), IsEmpty()) << "no event would report that its group is empty";
   EXPECT_THAT(kernel_.groups, IsEmpty());
 }
 
@@ -159,7 +159,7 @@ TEST_F(LocalLeasesTest, HoldsNothingAfterAFailureAtAnyStep) {
     const auto lease = Admit("GPU-1");
     ASSERT_FALSE(lease.ok()) << call;
     EXPECT_EQ(lease.error().code(), Code::kAborted)
-        << "or it would stand in line for devices that are free";
+        << "the request would be queued although devices are free";
     EXPECT_THAT(Held(), IsEmpty()) << call;
     EXPECT_THAT(kernel_.groups, IsEmpty()) << call;
   }
@@ -180,7 +180,7 @@ TEST_F(LocalLeasesTest, MovesNoOneWhoGotTheNumberWhileTheGroupWasMade) {
   Sleeper requester;
   kernel_.created = [&requester] { requester.End(); };
   kernel_.entering = [] {
-    ADD_FAILURE() << "whatever has the number now is not the one that asked";
+    ADD_FAILURE() << "the process that has this PID now is not the requesting one";
   };
   EXPECT_EQ(Admit(requester).error().code(), Code::kCancelled);
   EXPECT_THAT(kernel_.groups, IsEmpty());
@@ -195,7 +195,7 @@ TEST_F(LocalLeasesTest, PutsBackWhoGotTheNumberInTheLastMoment) {
   };
   EXPECT_EQ(Admit(requester).error().code(), Code::kCancelled);
   EXPECT_EQ(kernel_.moved[bystander.pid()], *os::ReadUnifiedCgroup("/proc", ::getpid()))
-      << "where its parent is";
+      << "the process is in its parent's group";
   EXPECT_THAT(kernel_.groups, IsEmpty());
   EXPECT_THAT(Held(), IsEmpty());
 }
@@ -218,7 +218,7 @@ TEST_F(LocalLeasesTest, GivesNothingToOneWhoseGroupHasNoPlaceForAnother) {
   EXPECT_THAT(Held(), IsEmpty());
   no_rights_ = "root is needed";
   StartAgent();
-  EXPECT_TRUE(leases_->MayAdmit(::getpid()).ok()) << "nobody is moved";
+  EXPECT_TRUE(leases_->MayAdmit(::getpid()).ok()) << "no process is moved";
 }
 
 TEST_F(LocalLeasesTest, DoesNotGiveADeviceTwice) {
@@ -290,7 +290,7 @@ TEST_F(LocalLeasesTest, LeavesTheProcessesOfAnUnknownGroupAlone) {
   StartAgent();
   EXPECT_THAT(Held(), IsEmpty());
   kernel_.End("r-0-1");
-  EXPECT_THAT(kernel_.groups, IsEmpty()) << "but tidies up after them";
+  EXPECT_THAT(kernel_.groups, IsEmpty()) << "empty groups are removed";
 }
 
 TEST_F(LocalLeasesTest, NamesNoLeaseTwiceOverRestarts) {
@@ -319,7 +319,7 @@ TEST_F(LocalLeasesTest, FollowsTheProcessWithoutRightsForGroups) {
   ASSERT_THAT(Held(), SizeIs(1));
 
   StartAgent({Held().at(0)});
-  ASSERT_THAT(Held(), SizeIs(1)) << "a restart is lived through, by the checkpoint";
+  ASSERT_THAT(Held(), SizeIs(1)) << "the lease survives a restart by the checkpoint";
   ::kill(child->pid, SIGKILL);
   ::waitid(P_PID, static_cast<id_t>(child->pid), nullptr, WEXITED);
   executor_.Advance(seconds(2));
@@ -350,10 +350,10 @@ TEST_F(LocalLeasesTest, ReadsProcessesOnTheOtherThreadInOneLookForAllWhoAskMeanw
   for (int requester = 0; requester < 3; ++requester)
     leases_->RefreshProcesses([&answered, requester] { answered.push_back(requester); });
   executor_.RunUntilIdle();
-  EXPECT_THAT(answered, IsEmpty()) << "nothing is read on the control executor";
+  EXPECT_THAT(answered, IsEmpty()) << "no file is read on the control executor";
   io.RunUntilIdle();
   executor_.RunUntilIdle();
-  EXPECT_THAT(answered, ElementsAre(0)) << "the others came while it looked";
+  EXPECT_THAT(answered, ElementsAre(0)) << "the other requests came while it was reading";
   io.RunUntilIdle();
   executor_.RunUntilIdle();
   EXPECT_THAT(answered, ElementsAre(0, 1, 2));
@@ -398,11 +398,11 @@ TEST_F(LocalLeasesTest, ClosesDevicesToGroupsAndLooksAgain) {
   inventory_.SetFacts("nvidia", {another}, "", executor_.clock().Wall());
   executor_.RunUntilIdle();
   EXPECT_THAT(kernel_.closed_devices, testing::Contains(os::DeviceRange{226, 9, 9}))
-      << "as soon as it is described";
+      << "as soon as its facts are known";
   const int closings = kernel_.closings;
   inventory_.SetHealth("GPU-2", device::HealthState::kHealthy, "", executor_.clock().Wall());
   executor_.RunUntilIdle();
-  EXPECT_EQ(kernel_.closings, closings) << "nothing was described";
+  EXPECT_EQ(kernel_.closings, closings) << "no facts changed";
 
   leases_->CloseDevices({});
   EXPECT_THAT(kernel_.closed, IsEmpty());
@@ -425,15 +425,15 @@ TEST_F(LocalLeasesTest, ClosesNothingWhileALeaseLivesThatHasNoGroup) {
   leases_->CloseDevices({"/user.slice"});
   no_rights_.clear();
   executor_.Advance(seconds(60));
-  EXPECT_EQ(leases_->visibility_reason(), "") << "there are rights now";
-  EXPECT_THAT(kernel_.closed, IsEmpty()) << "its processes could open its device no more";
+  EXPECT_EQ(leases_->visibility_reason(), "") << "permissions are sufficient now";
+  EXPECT_THAT(kernel_.closed, IsEmpty()) << "its processes could no longer open its device";
   EXPECT_THAT(leases_->closed().cgroups, IsEmpty());
   EXPECT_THAT(leases_->closed().problem, HasSubstr(lease->id));
 
   StartAgent({Held().at(0)});  // now with the permissions from the start
   leases_->CloseDevices({"/user.slice"});
   EXPECT_THAT(kernel_.closed, IsEmpty());
-  ASSERT_TRUE(Admit("GPU-0").ok()) << "one with a group is in nobody's way";
+  ASSERT_TRUE(Admit("GPU-0").ok()) << "a lease with a group does not prevent closing";
   requester.End();
   executor_.Advance(seconds(5));
   ASSERT_THAT(Held(), SizeIs(1));
@@ -446,7 +446,7 @@ TEST_F(LocalLeasesTest, SaysWhyNothingCanBeClosed) {
   StartAgent();
   leases_->CloseDevices({"/user.slice"});
   EXPECT_THAT(leases_->closed().cgroups, IsEmpty());
-  EXPECT_EQ(leases_->closed().problem, "devices cannot be closed: read-only");
+  EXPECT_EQ(leases_->closed().problem, "cannot close devices: read-only");
 }
 
 TEST_F(LocalLeasesTest, ALookThatOutlivesTheLeasesHarmsNothing) {
@@ -592,7 +592,7 @@ TEST_F(LocalLeasesTest, KillsWhatAnAgentBeforeItAskedToEndAndAsksItNoMore) {
   const std::string id = Admit("GPU-1")->id;
   leases_->End(id, "said so");
   executor_.RunUntilIdle();
-  EXPECT_EQ(reported_to_end_, 1) << "somebody keeps its term";
+  EXPECT_EQ(reported_to_end_, 1) << "another component stores its term";
   leases_->End(id, "said so again");
   EXPECT_EQ(reported_to_end_, 1);
   executor_.Advance(seconds(10));
@@ -610,7 +610,7 @@ TEST_F(LocalLeasesTest, KnowsWhoseARunIsWhereAnOlderFileDoesNotSay) {
   const std::string id = Admit("GPU-1")->id;
   EXPECT_EQ(leases_->terms().at(id).uid, kEva);
   StartAgent({}, {{id, Term{executor_.clock().Now()}}});
-  EXPECT_EQ(leases_->terms().at(id).uid, ::getuid()) << "the process is the test's own";
+  EXPECT_EQ(leases_->terms().at(id).uid, ::getuid()) << "the process belongs to the test";
 }
 
 TEST_F(LocalLeasesTest, EndsWithoutRightsTheProcessesThatItKnows) {

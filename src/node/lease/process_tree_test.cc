@@ -119,7 +119,7 @@ TEST_F(FamilyWatchTest, ReportsChangesAndTheEnd) {
   EXPECT_THAT(reported_.back(), IsEmpty());
   const std::size_t before = reported_.size();
   executor_.Advance(seconds(5));
-  EXPECT_EQ(reported_.size(), before) << "a family that ended is forgotten";
+  EXPECT_EQ(reported_.size(), before) << "a process tree that ended is no longer followed";
 }
 
 TEST_F(FamilyWatchTest, LooksAgainBeforeItCallsAFamilyEnded) {

@@ -40,8 +40,8 @@ struct LedgerCheckpointWriter::State : std::enable_shared_from_this<State> {
   void Written(const base::Status& written) {
     if (!written.ok()) {
       base::Log(base::kError,
-                "the ledger's checkpoint cannot be written; leases survive a restart as far as "
-                "cgroups and the kubelet tell",
+                "cannot write the ledger's checkpoint; after a restart, leases are recovered only "
+                "from cgroups and the kubelet",
                 {{"path", path}, {"why", written.error().message()}});
       control.PostAfter(std::chrono::seconds(10), [self = shared_from_this()] { self->Write(); });
       return;

@@ -88,13 +88,14 @@ base::Status Ledger::Hand(Lease lease) {
   const auto now = Get();
   std::transform(lease.slots.begin(), lease.slots.end(), lease.slots.begin(), WithShape);
   if (now->FindLease(lease.id) != nullptr)
-    return Error(Code::kAlreadyExists, "there is a lease " + lease.id + " already");
+    return Error(Code::kAlreadyExists, "lease " + lease.id + " already exists");
   for (auto slot = lease.slots.begin(); slot != lease.slots.end(); ++slot) {
     if (const Lease* other = now->InTheWayOf(*slot))
       return Error(Code::kAlreadyExists, slot->id + " is held by " + other->id);
     for (auto before = lease.slots.begin(); before != slot; ++before)
       if (Excludes(*before, *slot))
-        return Error(Code::kInvalidArgument, slot->id + " cannot be handed beside " + before->id);
+        return Error(Code::kInvalidArgument,
+                     slot->id + " cannot be allocated together with " + before->id);
   }
   Snapshot next = *now;
   const auto place = std::lower_bound(next.leases.begin(), next.leases.end(), lease,

@@ -89,7 +89,7 @@ TEST(Ledger, ADeviceIsSharedInOneWayAtATime) {
               HasSubstr("G0::1 is held by a"));
   EXPECT_EQ(ledger.Hand(MakeShares("b", {"G0::1"}, {device::Sharing::kMps, 8})).error().code(),
             Code::kAlreadyExists)
-      << "limits are the same for all";
+      << "all shares have equal limits";
   EXPECT_TRUE(ledger.Hand(MakeShares("b", {"G0::1"}, kMpsFour)).ok());
   ASSERT_TRUE(ledger.Hand(MakeShares("c", {"G1::1"})).ok());
   EXPECT_TRUE(ledger.Hand(MakeShares("d", {"G1::5"}, {device::Sharing::kTimeSlicing, 8})).ok());

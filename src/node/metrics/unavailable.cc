@@ -26,7 +26,7 @@ std::vector<std::string> ModelsWithout(std::string_view vendor, device::Quantity
 }
 
 std::string ReasonOf(const device::Quantity& quantity) {
-  return quantity.has.empty() ? "the driver does not tell it"
+  return quantity.has.empty() ? "the driver does not report it"
                               : "only on: " + std::string(quantity.has);
 }
 

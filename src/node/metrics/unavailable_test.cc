@@ -39,7 +39,7 @@ TEST_F(UnavailableTest, WhatADefaultOrACountersFileAsksForAndAModelDoesNotHave) 
   Without("G1", {fixture::kPower});
   EXPECT_THAT(Of(), ElementsAre(Unavailable{"ACME_POWER",
                                             {"Acme Big", "Acme Small"},
-                                            "the driver does not tell it"},
+                                            "the driver does not report it"},
                                 Unavailable{"ACME_SECRET", {}, "the vendor keeps it to itself"}));
   node_.inventory.devices[0].health.state = device::HealthState::kGone;
   EXPECT_THAT(Of().front().models, ElementsAre("Acme Big"));

@@ -166,7 +166,7 @@ bool DeviceCollector::WentBack(Kept& kept, const device::SampleValue& value) {
   kept.heard = true;
   kept.missed = 0;
   if (kept.falls < kFallsBelieved) return true;
-  base::Log(base::kInfo, "a counter fell and stays fallen: taken for a reset",
+  base::Log(base::kInfo, "counter decreased and stayed lower; treated as a reset",
             {{"device", device_}, {"quantity", quantities_[value.quantity].key}});
   return false;
 }

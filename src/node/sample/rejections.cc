@@ -50,7 +50,7 @@ std::vector<std::string_view> RemoveNonsense(device::ProcessSample& process,
 void Rejections::Count(const std::string& device, std::string_view key, std::string_view why) {
   std::uint64_t& count = counts_[{device, std::string(key), std::string(why)}];
   if (++count == 1)
-    base::Log(base::kWarn, "a driver's value is nonsense and is kept out",
+    base::Log(base::kWarn, "implausible value from the driver discarded",
               {{"device", device}, {"quantity", key}, {"why", why}});
 }
 

@@ -78,15 +78,17 @@ class Sharer {
       const std::string key = "sharing.rules[" + std::to_string(i) + "]: ";
       for (std::size_t name = 0; use.matches > 0 && name < use.named.size(); ++name)
         if (!use.named[name])
-          remarks.push_back(key + "no device of this node is \"" + use.rule->devices[name] + "\"");
+          remarks.push_back(key + "no device on this node matches \"" + use.rule->devices[name] +
+                            "\"");
       if (use.matches == 0) {
         remarks.push_back(key + "matches no device of this node");
       } else if (use.used == 0) {
-        remarks.push_back(
-            key + "is for no device of this node: rules before it are for all that it matches");
+        remarks.push_back(key +
+                          "applies to no device on this node: earlier rules apply to all devices "
+                          "that it matches");
       } else if (use.used < use.rule->most) {
-        remarks.push_back(key + "asks for " + std::to_string(use.rule->most) +
-                          " devices and is for " + std::to_string(use.used));
+        remarks.push_back(key + "requests " + std::to_string(use.rule->most) +
+                          " devices but applies to " + std::to_string(use.used));
       }
     }
   }
@@ -145,7 +147,7 @@ void Share(const api::SharingRule& rule, const device::Facts& facts, const devic
   const device::Shape shape = ShapeOf(rule);
   if (shape.shares == 1) return;
   if (std::string why = dialect.WhyNotShared(facts, shape); !why.empty()) {
-    remarks.push_back("sharing: " + facts.model + " " + facts.id + " is offered nowhere: " + why);
+    remarks.push_back("sharing: " + facts.model + " " + facts.id + " is not offered: " + why);
     assignment.allocator.clear();
     assignment.reason = std::move(why);
     return;

@@ -133,7 +133,8 @@ TEST(Assignments, Issue1022ReplicasOneIsNoSharing) {
   EXPECT_EQ(desired.assignments.at("G0"),
             (Assignment{.allocator = "kubelet", .resource = "acme.com/gpu"}))
       << "and it keeps its name";
-  EXPECT_EQ(desired.assignments.at("G1").shape, kFour) << "one rule switches it off for one device";
+  EXPECT_EQ(desired.assignments.at("G1").shape, kFour)
+      << "one rule disables sharing for one device";
 }
 
 TEST(Assignments, ACountOfDevicesTakesTheFirstOnesAndSaysWhereThereAreTooFew) {
@@ -143,7 +144,8 @@ TEST(Assignments, ACountOfDevicesTakesTheFirstOnesAndSaysWhereThereAreTooFew) {
   two.most = 6;
   const auto desired = AssignmentsOf({two}, Box(4));
   EXPECT_EQ(Shared(desired).size(), 4u);
-  EXPECT_THAT(desired.remarks, ElementsAre("sharing.rules[0]: asks for 6 devices and is for 4"));
+  EXPECT_THAT(desired.remarks,
+              ElementsAre("sharing.rules[0]: requests 6 devices but applies to 4"));
 }
 
 TEST(Assignments, ACountOfDevicesMeansTheSameOnesWhileOneOfThemIsAway) {
@@ -181,27 +183,28 @@ TEST(Assignments, DevicesThatDoNotExistAreRemarked) {
   const auto desired =
       AssignmentsOf({Sliced({"0", "9", "G-none"}, 2), Sliced({"7"}, 2), Sliced({"G0"}, 3)}, Box(2));
   EXPECT_THAT(Shared(desired), ElementsAre("G0"));
-  EXPECT_THAT(desired.remarks, ElementsAre("sharing.rules[0]: no device of this node is \"9\"",
-                                           "sharing.rules[0]: no device of this node is \"G-none\"",
-                                           "sharing.rules[1]: matches no device of this node",
-                                           "sharing.rules[2]: is for no device of this node: rules "
-                                           "before it are for all that it matches"));
+  EXPECT_THAT(desired.remarks,
+              ElementsAre("sharing.rules[0]: no device on this node matches \"9\"",
+                          "sharing.rules[0]: no device on this node matches \"G-none\"",
+                          "sharing.rules[1]: matches no device of this node",
+                          "sharing.rules[2]: applies to no device on this node: earlier rules "
+                          "apply to all devices that it matches"));
   api::NodeConfig config;
   config.resources = {{"H100*", "acme.com/h100"}};
   EXPECT_THAT(AssignmentsOf(config, Box(1)).remarks,
               ElementsAre("resources[0]: matches no device of this node"));
   EXPECT_THAT(AssignmentsOf(config, Box(0)).remarks, IsEmpty())
-      << "before any device was found nothing can be said";
+      << "no remarks before any device was found";
 }
 
 TEST(Assignments, MpsOnAModelThatCannotIsOfferedNowhereAndSaysWhatToDo) {
   const auto desired = AssignmentsOf({Rule({}, ShareStrategy::kMps, 4)}, Box(2));
   EXPECT_EQ(desired.assignments.at("G0").allocator, "");
   EXPECT_EQ(desired.assignments.at("G0").reason, "an Acme Small has no server; use time-slicing");
-  EXPECT_THAT(desired.remarks, ElementsAre("sharing: Acme Small G0 is offered nowhere: an Acme "
+  EXPECT_THAT(desired.remarks, ElementsAre("sharing: Acme Small G0 is not offered: an Acme "
                                            "Small has no server; use time-slicing"));
   EXPECT_EQ(desired.assignments.at("G1").shape, (Shape{Sharing::kMps, 4}))
-      << "one that cannot does not keep another from it";
+      << "a device that cannot be shared does not prevent sharing of another";
 }
 
 TEST(Assignments, AMoveCountsMoreThanTheConfigurationButOpensNoAllocator) {
@@ -275,7 +278,7 @@ TEST(SetsOf, ADeviceJoinsOnlyWhenThoseWhoHoldItOtherwiseHaveGone) {
     const ledger::Snapshot ledger{
         .leases = {Lease("k-1", former == kWhole ? "G1" : "G1::3", "G1", "acme.com/gpu", former)}};
     EXPECT_THAT(Describe(SetsOf(assignments, box, ledger)), ElementsAre("acme.com/gpu: G2/4"))
-        << "its server would shut them out";
+        << "its server would exclude them";
   }
 }
 
@@ -294,7 +297,7 @@ TEST(LabelSharesOf, ReportWhatTheDriverReallyHolds) {
   EXPECT_FALSE(shares.at("G1").renamed);
   EXPECT_EQ(shares.at("G2").isolation, "hardware");
   EXPECT_EQ(LabelSharesOf(desired.assignments, {}).at("G1").isolation, "none")
-      << "no server, no limit";
+      << "without a server there is no limit";
 }
 
 TEST(SlotId, IsAsTheDevicePluginSpellsIt) {

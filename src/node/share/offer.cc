@@ -59,7 +59,7 @@ std::string ReasonNotUsable(const inventory::Entry& entry, const ledger::Snapsho
   // This text reaches the kubelet, and from there other users' events: it names the owner of the
   // process, but not the program.
   return "in use by a process of " + outside->second.front().user +
-         " that was not given it; `penstock ps` shows it";
+         " to which it is not allocated; see `penstock ps`";
 }
 
 /// For a shape without a server, a server that still exists is a former one. No other process can
@@ -68,8 +68,8 @@ std::string ReasonOfServer(const std::string& device, Sharing sharing,
                            const device::SharedDevices& servers) {
   const auto server = servers.find(device);
   if (sharing != Sharing::kMps)
-    return server == servers.end() ? "" : "the server that shared it until now has not ended yet";
-  if (server == servers.end()) return "its server is not there yet";
+    return server == servers.end() ? "" : "its previous sharing server has not exited yet";
+  if (server == servers.end()) return "its sharing server has not started yet";
   return server->second.ready ? "" : server->second.reason;
 }
 
@@ -130,7 +130,7 @@ class Takers {
     if (taker != nullptr && IsKnown(*taker)) return "";
     if (taker == nullptr) taker = unlike_;
     if (taker == nullptr && place >= kept_from_) taker = former_;
-    return taker == nullptr ? "" : "still held by " + taker->holder + " as it was offered before";
+    return taker == nullptr ? "" : "still held by " + taker->holder + " as previously offered";
   }
 
   /// Whether the slot is held in a shape that is no longer in force.

@@ -120,7 +120,7 @@ TEST(Offer, SomeoneOutsideKeepsEveryShareFromBeingUsed) {
   node.ledger.outside["G0"] = {{42, 1, "ann", "python"}};
   EXPECT_THAT(node.Free(), IsEmpty());
   EXPECT_THAT(node.Offers().at(0).slots[1].reason,
-              HasSubstr("in use by a process of ann that was not given it"));
+              HasSubstr("in use by a process of ann to which it is not allocated"));
 }
 
 // --- holders of what was offered before
@@ -130,7 +130,7 @@ TEST(Offer, AWholeHolderKeepsEveryShareAndAShareKeepsTheWhole) {
   node.Hold("G0", kWhole);
   EXPECT_THAT(node.Free(), IsEmpty());
   EXPECT_THAT(node.Offers().at(0).slots, SizeIs(4)) << "the list changes at once";
-  EXPECT_EQ(node.Offers().at(0).slots[0].reason, "still held by held-G0 as it was offered before");
+  EXPECT_EQ(node.Offers().at(0).slots[0].reason, "still held by held-G0 as previously offered");
 
   node = Node(1);
   node.Hold("G0::2", Sliced(4));
@@ -141,12 +141,12 @@ TEST(Offer, AConfigThatShrinksReplicasBelowWhatIsHeldGivesOutNoMore) {
   Node node(1, Sliced(4));
   for (const char* slot : {"G0::0", "G0::2", "G0::3"}) node.Hold(slot, Sliced(4));
   node.Assign(Sliced(2));
-  EXPECT_THAT(node.Free(), IsEmpty()) << "three hold what may have two";
+  EXPECT_THAT(node.Free(), IsEmpty()) << "three holders where two are allowed";
   node.ledger.leases.erase(node.ledger.leases.begin());
   EXPECT_THAT(node.Free(), IsEmpty())
-      << "two hold what may have two, under names that the list has no more";
+      << "two holders where two are allowed, under ids that are no longer listed";
   node.ledger.leases.erase(node.ledger.leases.begin());
-  EXPECT_THAT(node.Free(), ElementsAre("G0::0")) << "the last free ones are kept from";
+  EXPECT_THAT(node.Free(), ElementsAre("G0::0")) << "the last free shares are withheld";
   node.ledger.leases.clear();
   EXPECT_THAT(node.Free(), ElementsAre("G0::0", "G0::1"));
 }
@@ -157,7 +157,7 @@ TEST(Offer, ASlotInTheListThatSomeoneHoldsStaysUsableForThem) {
   node.Hold("G0::3", Sliced(4));
   node.Assign(Sliced(2));
   const auto slots = node.Offers().at(0).slots;
-  EXPECT_TRUE(slots[0].usable) << "a pod's device must not look ill because of a configuration";
+  EXPECT_TRUE(slots[0].usable) << "a configuration must not make a pod's device appear unhealthy";
   EXPECT_FALSE(slots[1].usable);
 }
 
@@ -196,8 +196,8 @@ TEST(Offer, TimeSlicingAndMpsAreNeverSideBySideOnADevice) {
   EXPECT_THAT(node.Free(), IsEmpty());
   const auto slots = node.Offers().at(0).slots;
   EXPECT_TRUE(slots[0].usable) << "its holder needs no server";
-  EXPECT_EQ(slots[1].reason, "still held by held-G0::0 as it was offered before")
-      << "for which the server waits, too";
+  EXPECT_EQ(slots[1].reason, "still held by held-G0::0 as previously offered")
+      << "the server waits for it, too";
 
   Node back(1, Mps(2));
   back.Hold("G0::1", Mps(2));
@@ -211,7 +211,7 @@ TEST(Offer, LimitsOfAServerChangeOnlyWhenNoOneHasTheFormerOnes) {
   node.Hold("G0::0", Mps(2));
   EXPECT_THAT(node.Free(), ElementsAre("G0::1"));
   node.Assign(Mps(4));
-  EXPECT_THAT(node.Free(), IsEmpty()) << "half and three quarters are more than there is";
+  EXPECT_THAT(node.Free(), IsEmpty()) << "half and three quarters exceed the whole device";
   node.ledger.leases.clear();
   EXPECT_THAT(node.Free(), SizeIs(4));
 }
@@ -222,12 +222,12 @@ TEST(Offer, Issue1595ASlotIsUsableOnceItsServerIsReady) {
   Node node(2, Mps(2));
   node.assignments["G1"].shape = Sliced(2);
   EXPECT_THAT(node.Free(), ElementsAre("G1::0", "G1::1"));
-  EXPECT_EQ(node.Offers().at(0).slots[0].reason, "its server is not there yet");
+  EXPECT_EQ(node.Offers().at(0).slots[0].reason, "its sharing server has not started yet");
   node.servers["G0"] = {
       .set = kGpu, .ready = false, .reason = "the MPS control daemon ended with status 1"};
   EXPECT_EQ(node.Offers().at(0).slots[1].reason, "the MPS control daemon ended with status 1");
   node.Hold("G0::0", Mps(2));
-  EXPECT_FALSE(node.Offers().at(0).slots[0].usable) << "those who use it see that it died";
+  EXPECT_FALSE(node.Offers().at(0).slots[0].usable) << "its users see that the server died";
   node.servers["G0"].ready = true;
   EXPECT_THAT(node.Free(), ElementsAre("G0::1", "G1::0", "G1::1"));
 }
@@ -238,12 +238,12 @@ TEST(Offer, ADeviceIsWholeOrSlicedOnlyOnceItsFormerServerHasEnded) {
     node.servers["G0"] = {.set = kGpu, .ready = true};
     EXPECT_THAT(node.Free(), SizeIs(2));
     node.Assign(shape);
-    EXPECT_THAT(node.Free(), IsEmpty()) << "it is not known yet that the server goes";
+    EXPECT_THAT(node.Free(), IsEmpty()) << "the end of the server is not known yet";
     node.servers["G0"].ready = false;
     node.servers["G0"].reason = "ends with its last client";
     EXPECT_THAT(node.Free(), IsEmpty());
     EXPECT_EQ(node.Offers().at(0).slots[0].reason,
-              "the server that shared it until now has not ended yet");
+              "its previous sharing server has not exited yet");
     node.servers.clear();
     EXPECT_THAT(node.Free(), SizeIs(shape.shares));
   }
@@ -279,7 +279,7 @@ TEST(Offer, NoOneCutsADeviceOfTheKubelet) {
   node.Hold("G0::1", Sliced(4), kGpu, "local");
   const auto slots = node.Offers().at(0).slots;
   ASSERT_THAT(slots, SizeIs(1));
-  EXPECT_FALSE(slots[0].usable) << "it was moved there with somebody on it";
+  EXPECT_FALSE(slots[0].usable) << "the device was moved with a process on it";
 }
 
 // --- OfferBook

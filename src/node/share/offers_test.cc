@@ -55,10 +55,10 @@ TEST_F(OffersTest, ADeviceIsOfferedOnceItWasLookedAtAndNeverAsUnusableBefore) {
 
 TEST_F(OffersTest, ADeviceWhoseFirstLookHangsIsOfferedAsUnusable) {
   Appear();
-  Read(0, HealthState::kUnknown, "a driver call about it hangs");
+  Read(0, HealthState::kUnknown, "a driver call for this device hangs");
   ASSERT_EQ(PciOccupancy().size(), 1u);
   EXPECT_FALSE(PciOccupancy()[0].usable);
-  EXPECT_EQ(PciOccupancy()[0].reason, "a driver call about it hangs");
+  EXPECT_EQ(PciOccupancy()[0].reason, "a driver call for this device hangs");
 }
 
 TEST_F(OffersTest, ADeviceOfWhichBadIsHeardBeforeTheFirstLookIsOfferedAsUnusable) {
@@ -79,9 +79,9 @@ TEST_F(OffersTest, ADeviceThatWasOfferedDoesNotVanishWhenItIsGoneAndBack) {
   inventory_.SetFacts("acme", {}, "the driver is gone", kNow + 1s);
   EXPECT_FALSE(PciOccupancy()[0].usable);
   Appear();
-  EXPECT_FALSE(PciOccupancy()[0].usable) << "back, and not looked at yet";
+  EXPECT_FALSE(PciOccupancy()[0].usable) << "back, and not read yet";
   device::Facts changed = AcmeDevice(1, 2);
-  changed.model = "described anew";
+  changed.model = "described again";
   inventory_.SetFacts("acme", {AcmeDevice(0, 2), changed}, "", kNow + 2s);
   Read(0);
   EXPECT_TRUE(PciOccupancy()[0].usable);

@@ -201,7 +201,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
       if (const auto done = os::WriteFileAtomically(
               CleanEndPath(), EncodeCleanEnd(accumulator.KeepHidden(), *text), 0600);
           !done.ok())
-        base::Log(base::kWarn, "counters of holders begin at 0 with the next agent",
+        base::Log(base::kWarn, "counters of holders will restart at 0 with the next agent",
                   {{"why", done.error().message()}});
     recorder.reset();
   }
@@ -348,7 +348,7 @@ void Meter::Sum(const api::UsageQuery& query,
     return done(checked.error());
   if (std::exchange(state_->summing, true))
     return done(base::Error(base::Code::kUnavailable,
-                            "the agent sums usage for somebody else just now; ask again"));
+                            "the agent is summing usage for another request; try again"));
   std::vector<Record> open;
   for (Kept& kept : state_->accumulator.Keep(state_->Now())) {
     kept.record.node = state_->node.name;

@@ -39,7 +39,7 @@ double Seconds(base::MapReader& reader, const char* key) {
 base::WallTime Time(base::MapReader& reader, const char* key) {
   const std::string text = Text(reader, key);
   if (text >= "1970" && text < "2200") return base::ParseTime(text);
-  reader.Problem(key, "is no time");
+  reader.Problem(key, "is not a time");
   return {};
 }
 
@@ -152,7 +152,7 @@ base::Result<Record> DecodeRecord(std::string_view line) {
   const auto document = base::ParseJson(line, "record");
   if (!document.ok()) return damaged(document.error());
   if (document->kind != base::Value::Kind::kMap)
-    return Error(Code::kDataLoss, "record: is no object");
+    return Error(Code::kDataLoss, "record: is not an object");
   base::Problems problems("record");
   base::MapReader reader(*document, "", problems);
   for (const char* key : {"version", "kind", "lease", "device", "since", "until", "seconds"})

@@ -77,7 +77,7 @@ base::Status AppendTo(const std::string& path, std::string text) {
   base::Status written = os::WriteAll(fd.get(), text, path);
   if (written.ok() && ::fdatasync(fd.get()) != 0) written = ErrnoError(errno, "sync " + path);
   if (!written.ok() && ::ftruncate(fd.get(), before.st_size) != 0)
-    return written.error().Within("a half line could not be taken back");
+    return written.error().Within("an incomplete line could not be removed");
   return written;
 }
 

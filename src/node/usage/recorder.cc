@@ -78,7 +78,7 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
     writes = false;
     if (!done.ok()) return Failed(done.error());
     if (!counts.problem.empty())
-      base::Log(base::kInfo, "usage records are written again", {{"waited", counts.pending}});
+      base::Log(base::kInfo, "usage records can be written again", {{"waited", counts.pending}});
     counts.problem.clear();
     rest = kRest;
     for (; !lines.empty() && lines.front().number <= last; lines.pop_front()) {
@@ -92,8 +92,7 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
   void Failed(const base::Error& error) {
     ++counts.failures;
     if (counts.problem.empty())
-      base::Log(base::kError,
-                "usage records cannot be written; they are kept in memory and tried again",
+      base::Log(base::kError, "cannot write usage records; keeping them in memory and retrying",
                 {{"folder", options.folder}, {"why", error.message()}});
     counts.problem = error.message();
     Count();
@@ -158,7 +157,7 @@ base::Result<std::string> Recorder::End() {
   const std::string text = EncodeState(kept);
   const base::Status written = os::WriteFileAtomically(shared_->options.state_path, text, 0600);
   if (written.ok()) return text;
-  base::Log(base::kError, "what is known of usage cannot be written down for the next agent",
+  base::Log(base::kError, "cannot save the usage state for the next agent",
             {{"why", written.error().message()}});
   return written.error();
 }

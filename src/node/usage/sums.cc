@@ -107,7 +107,7 @@ base::Result<api::UsageReport> Sums::Finish() {
   if (too_many_)
     return base::Error(base::Code::kResourceExhausted,
                        "there are more than " + std::to_string(kMostRows) +
-                           " rows: ask for a shorter time, or sum by fewer keys");
+                           " rows: request a shorter time, or group by fewer keys");
   api::UsageReport report{.query = query_};
   for (auto& [values, row] : rows_) {
     row.sum.holders = row.leases.size();

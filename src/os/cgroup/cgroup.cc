@@ -43,15 +43,14 @@ base::Status MakeGroup(const std::string& path) {
     case EACCES:
     case EPERM:
       return Error(Code::kPermissionDenied,
-                   "no right to create the control group " + path + ": root is needed");
+                   "no permission to create the control group " + path + ": root is required");
     case EROFS:
-      return Error(Code::kPermissionDenied, "no right to create the control group " + path +
-                                                ": it is mounted read-only here");
+      return Error(Code::kPermissionDenied, "no permission to create the control group " + path +
+                                                ": it is mounted read-only");
     case EAGAIN:
-      return Error(
-          Code::kFailedPrecondition,
-          "no control group can be made as " + path +
-              ": cgroup.max.descendants or cgroup.max.depth of a group above it is reached");
+      return Error(Code::kFailedPrecondition,
+                   "cannot create the control group " + path +
+                       ": cgroup.max.descendants or cgroup.max.depth of a parent group is reached");
     default: return ErrnoError(errno, "create the control group " + path);
   }
 }
@@ -60,7 +59,7 @@ base::Status CheckName(const std::string& name) {
   const bool plain = !name.empty() && name.size() <= 255 && name != "." && name != ".." &&
                      name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
   if (plain) return {};
-  return Error(Code::kInvalidArgument, "no name for a control group: \"" + name + "\"");
+  return Error(Code::kInvalidArgument, "invalid name for a control group: \"" + name + "\"");
 }
 
 base::Status Equip(const std::string& path, int program, const std::string& note) {
@@ -70,8 +69,9 @@ base::Status Equip(const std::string& path, int program, const std::string& note
   if (::fsetxattr(group.get(), kNote, note.data(), note.size(), 0) == 0) return {};
   if (errno == EPERM)
     return Error(Code::kPermissionDenied,
-                 "no right to leave a note at a control group: CAP_SYS_ADMIN is needed");
-  return ErrnoError(errno, "leave a note at " + path);
+                 "no permission to set the extended attribute of a control group: CAP_SYS_ADMIN is "
+                 "required");
+  return ErrnoError(errno, "set the extended attribute of " + path);
 }
 
 bool IsFolder(const std::string& path) {
@@ -162,11 +162,11 @@ base::Status CheckPrograms(std::string folder, const std::string& mount) {
     if (!group) return ErrnoError(errno, "open " + folder);
     ASSIGN(const DevicePrograms programs, FindDevicePrograms(group.get()));
     if (programs == DevicePrograms::kAlone)
-      return Error(Code::kFailedPrecondition,
-                   "the device program of the control group " + folder +
-                       ", which holds for this process, admits no other beside it: whoever fenced "
-                       "this process "
-                       "in (a batch system, a container engine) has to give it its devices");
+      return Error(
+          Code::kFailedPrecondition,
+          "the device program of the control group " + folder +
+              ", which applies to this process, does not allow another one: the batch system or "
+              "container engine that restricted this process must give it its devices");
     if (programs == DevicePrograms::kBeside || folder == mount) return {};
     folder.resize(folder.rfind('/'));
   }
@@ -179,9 +179,9 @@ base::Status CheckType(const std::string& folder) {
   if (!type.ok() && type.error().code() != Code::kNotFound) return type.error();
   if (!type.ok() || base::Trim(*type) == "domain") return {};
   return Error(Code::kFailedPrecondition,
-               "the control group " + folder + ", in which this process is, is \"" +
+               "the control group " + folder + " of this process is \"" +
                    std::string(base::Trim(*type)) +
-                   "\": no group for whole processes can be made below it");
+                   "\": no control group for whole processes can be created below it");
 }
 
 bool SaysPopulated(std::string_view events) {
@@ -196,7 +196,7 @@ base::Result<std::string> ReadUnifiedCgroup(const std::string& proc, pid_t pid) 
   for (const std::string& line : base::Split(text, '\n'))
     if (line.starts_with("0::/")) return line.substr(3);
   return Error(Code::kNotFound,
-               "process " + std::to_string(pid) + " is in no unified control group hierarchy");
+               "process " + std::to_string(pid) + " is not in a unified control group hierarchy");
 }
 
 CgroupTree::CgroupTree(std::string mount, std::string mount_root, const std::string& group_name)
@@ -249,7 +249,7 @@ base::Result<std::string> CgroupTree::FolderAt(const std::string& cgroup) const 
     return mount_ + cgroup.substr(mount_root_.size());
   return Error(Code::kFailedPrecondition,
                "the control group of this process (" + cgroup +
-                   ") is not among those that the agent sees: one of the two runs in a container");
+                   ") is not visible to the agent: one of the two runs in a container");
 }
 
 std::string CgroupTree::FolderOf(const std::string& name) const {
@@ -265,11 +265,11 @@ base::Result<std::string> CgroupTree::PlaceFor(const std::string& name,
                                                const std::string& above) const {
   ASSIGN(std::string folder, FolderAt(above));
   if (IsOfSlurm(above))
-    return Error(Code::kFailedPrecondition,
-                 "this process belongs to a job of Slurm (" + above +
-                     "), and Slurm does not look into groups below its own, so that it could not "
-                     "end the program: "
-                     "ask Slurm for the device, or start the program outside of the job");
+    return Error(
+        Code::kFailedPrecondition,
+        "this process belongs to a Slurm job (" + above +
+            "), and Slurm does not track control groups below its own, so it could not end the "
+            "program: request the device from Slurm, or start the program outside the job");
   // Stay out of the agent's own groups: their device program would deny the new lease's devices.
   for (auto end = mount_.size(); end < folder.size();) {
     end = std::min(folder.find('/', end + 1), folder.size());
@@ -286,7 +286,7 @@ base::Status CgroupTree::Create(const std::string& name, const std::string& plac
   TRY(CheckName(name));
   if (note.size() > kMostNoteBytes)
     return Error(Code::kInvalidArgument,
-                 "a note of " + std::to_string(note.size()) + " bytes is too long");
+                 "an extended attribute of " + std::to_string(note.size()) + " bytes is too long");
   ASSIGN(const auto instructions, BuildDeviceProgram(rules));
   ASSIGN(const UniqueFd program, LoadDeviceProgram(instructions));
   ASSIGN(const std::string path, FolderAt(place));
@@ -310,20 +310,21 @@ base::Result<std::string> CgroupTree::Note(const std::string& name) const {
   const std::string path = FolderOf(name);
   std::string note(kMostNoteBytes, '\0');
   const ssize_t length = ::lgetxattr(path.c_str(), kNote, note.data(), note.size());
-  if (length < 0 && errno == ENODATA) return Error(Code::kNotFound, path + " has no note");
-  if (length < 0) return ErrnoError(errno, "read the note of " + path);
+  if (length < 0 && errno == ENODATA)
+    return Error(Code::kNotFound, path + " has no extended attribute");
+  if (length < 0) return ErrnoError(errno, "read the extended attribute of " + path);
   note.resize(static_cast<std::size_t>(length));
   return note;
 }
 
 base::Status CgroupTree::Enter(const std::string& name, pid_t pid) const {
   TRY(CheckName(name));
-  if (pid <= 0) return Error(Code::kInvalidArgument, "no process: " + std::to_string(pid));
+  if (pid <= 0) return Error(Code::kInvalidArgument, "invalid process ID: " + std::to_string(pid));
   return WriteControlFile(FolderOf(name) + "/cgroup.procs", std::to_string(pid));
 }
 
 base::Status CgroupTree::MoveTo(const std::string& cgroup, pid_t pid) const {
-  if (pid <= 0) return Error(Code::kInvalidArgument, "no process: " + std::to_string(pid));
+  if (pid <= 0) return Error(Code::kInvalidArgument, "invalid process ID: " + std::to_string(pid));
   ASSIGN(const std::string folder, FolderAt(cgroup));
   return WriteControlFile(folder + "/cgroup.procs", std::to_string(pid));
 }
@@ -372,7 +373,7 @@ void CgroupTree::Signal(const std::string& name, std::span<const pid_t> pids, in
 base::Status CgroupTree::Kill(const std::string& name) const {
   TRY(CheckName(name));
   const std::string path = FolderOf(name);
-  if (!IsFolder(path)) return ErrnoError(ENOENT, "kill what is in " + path);
+  if (!IsFolder(path)) return ErrnoError(ENOENT, "kill the processes in " + path);
   if (auto killed = WriteControlFile(path + "/cgroup.kill", "1");
       killed.ok() || killed.error().code() != Code::kNotFound)
     return killed;
@@ -394,7 +395,8 @@ base::Status CgroupTree::Remove(const std::string& name) {
 }
 
 base::Status CgroupTree::RemoveTree() const {
-  if (!ListOwn().empty()) return Error(Code::kFailedPrecondition, "there are groups in " + path_);
+  if (!ListOwn().empty())
+    return Error(Code::kFailedPrecondition, "control groups remain in " + path_);
   return RemoveFolders(path_);
 }
 

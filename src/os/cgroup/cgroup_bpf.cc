@@ -189,7 +189,7 @@ base::Status Check(const DeviceRules& rules) {
   if (rules.guarded.size() + rules.admitted.size() > kMostDeviceRanges) {
     return Error(Code::kInvalidArgument,
                  std::to_string(rules.guarded.size() + rules.admitted.size()) +
-                     " ranges of devices are more than one program takes (" +
+                     " device ranges are more than one program can hold (" +
                      std::to_string(kMostDeviceRanges) + ")");
   }
   for (const auto* ranges : {&rules.guarded, &rules.admitted}) {
@@ -197,7 +197,7 @@ base::Status Check(const DeviceRules& rules) {
       if (range.major <= kMostMajor && range.first_minor <= range.last_minor &&
           range.first_minor <= kMostMinor)
         continue;
-      return Error(Code::kInvalidArgument, "no range of devices: " + std::to_string(range.major) +
+      return Error(Code::kInvalidArgument, "invalid device range: " + std::to_string(range.major) +
                                                ":" + std::to_string(range.first_minor) + "-" +
                                                std::to_string(range.last_minor));
     }
@@ -229,13 +229,15 @@ Error CannotLoad(const std::string& what) {
   switch (errno) {
     case EPERM:
       return {Code::kPermissionDenied,
-              "no right to " + what + ": CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN, is needed"};
+              "no permission to " + what +
+                  ": CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN, is required"};
     case EINVAL:
-      return {Code::kUnimplemented,
-              "the kernel takes no device programs: it is built without CONFIG_CGROUP_BPF"};
+      return {
+          Code::kUnimplemented,
+          "the kernel does not support device programs: it was built without CONFIG_CGROUP_BPF"};
     case ENOSYS:
       return {Code::kUnimplemented,
-              "the kernel has no bpf(2): it is built without CONFIG_BPF_SYSCALL"};
+              "the kernel does not support bpf(2): it was built without CONFIG_BPF_SYSCALL"};
     default: return ErrnoError(errno, what);
   }
 }
@@ -273,7 +275,7 @@ base::Result<UniqueFd> MakeIdMap() {
   attributes.max_entries = kMostIds;
   attributes.map_flags = BPF_F_NO_PREALLOC;
   if (const int fd = Bpf(BPF_MAP_CREATE, attributes); fd >= 0) return UniqueFd(fd);
-  return CannotLoad("make a map for a device program");
+  return CannotLoad("create a map for a device program");
 }
 
 base::Status AddId(int map, std::uint64_t id) {
@@ -283,7 +285,7 @@ base::Status AddId(int map, std::uint64_t id) {
   attributes.key = reinterpret_cast<std::uint64_t>(&id);
   attributes.value = reinterpret_cast<std::uint64_t>(&value);
   if (Bpf(BPF_MAP_UPDATE_ELEM, attributes) == 0) return {};
-  return ErrnoError(errno, "admit a control group to closed devices");
+  return ErrnoError(errno, "admit a control group to restricted devices");
 }
 
 void RemoveId(int map, std::uint64_t id) {
@@ -309,7 +311,7 @@ base::Result<DevicePrograms> FindDevicePrograms(int group) {
   bpf_attr attributes{};
   attributes.query.target_fd = static_cast<std::uint32_t>(group);
   attributes.query.attach_type = BPF_CGROUP_DEVICE;
-  if (Bpf(BPF_PROG_QUERY, attributes) != 0) return ErrnoError(errno, "ask for device programs");
+  if (Bpf(BPF_PROG_QUERY, attributes) != 0) return ErrnoError(errno, "query the device programs");
   if (attributes.query.prog_cnt == 0) return DevicePrograms::kNone;
   return (attributes.query.attach_flags & BPF_F_ALLOW_MULTI) != 0 ? DevicePrograms::kBeside
                                                                   : DevicePrograms::kAlone;
@@ -325,11 +327,12 @@ base::Status AttachDeviceProgram(int group, int program) {
   switch (errno) {
     case EPERM:
       return Error(Code::kPermissionDenied,
-                   "no right to attach a device program: CAP_NET_ADMIN is needed, and no group "
-                   "above may hold an exclusive program");
+                   "no permission to attach a device program: CAP_NET_ADMIN is required, and no "
+                   "parent group may have an exclusive program");
     case EINVAL:
-      return Error(Code::kUnimplemented,
-                   "the kernel attaches no device programs: it is built without CONFIG_CGROUP_BPF");
+      return Error(
+          Code::kUnimplemented,
+          "the kernel cannot attach device programs: it was built without CONFIG_CGROUP_BPF");
     default: return ErrnoError(errno, "attach a device program");
   }
 }
@@ -343,12 +346,12 @@ base::Result<UniqueFd> LinkDeviceProgram(int group, int program) {
   switch (errno) {
     case EPERM:
       return Error(Code::kPermissionDenied,
-                   "no right to attach a device program: CAP_NET_ADMIN is needed, and neither this "
-                   "group nor one above may hold an "
-                   "exclusive program");
+                   "no permission to attach a device program: CAP_NET_ADMIN is required, and "
+                   "neither this group nor a parent group may have an exclusive program");
     case EINVAL:
-      return Error(Code::kUnimplemented,
-                   "the kernel has no links of device programs, which came with Linux 5.7");
+      return Error(
+          Code::kUnimplemented,
+          "the kernel does not support links of device programs (Linux 5.7 or newer is required)");
     default: return ErrnoError(errno, "attach a device program");
   }
 }

@@ -70,7 +70,7 @@ int Decide(const std::vector<bpf_insn>& program, std::uint32_t access, std::uint
         return -1;
     }
   }
-  ADD_FAILURE() << "the program runs past its end";
+  ADD_FAILURE() << "the program continues past its end";
   return -1;
 }
 

@@ -49,7 +49,7 @@ std::string Below(const std::string& path) {
 
 Result<struct stat> StatusOf(int fd, const std::string& name) {
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return ErrnoError(errno, "look at " + name);
+  if (::fstat(fd, &status) != 0) return ErrnoError(errno, "stat " + name);
   return status;
 }
 
@@ -76,7 +76,7 @@ struct Place {
 
 Result<Place> Split(const std::string& path) {
   const std::string clean = CleanPath(path);
-  if (clean == "/") return Error(Code::kInvalidArgument, "\"" + path + "\" names no file");
+  if (clean == "/") return Error(Code::kInvalidArgument, "\"" + path + "\" does not name a file");
   const auto slash = clean.rfind('/');
   return Place{clean.substr(0, slash), clean.substr(slash + 1)};
 }
@@ -100,7 +100,7 @@ class Beside {
     ASSIGN(std::string name, RandomName());
     const UniqueFd file(
         ::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file) return ErrnoError(errno, "create a file beside " + path);
+    if (!file) return ErrnoError(errno, "create a file next to " + path);
     Beside beside(folder, std::move(name), path);
     TRY(WriteAll(file.get(), content, path));
     if (::fchmod(file.get(), mode) != 0) return ErrnoError(errno, "set the mode of " + path);
@@ -110,7 +110,7 @@ class Beside {
   static Result<Beside> Link(int folder, const std::string& path, const std::string& target) {
     ASSIGN(std::string name, RandomName());
     if (::symlinkat(target.c_str(), folder, name.c_str()) != 0)
-      return ErrnoError(errno, "create a link beside " + path);
+      return ErrnoError(errno, "create a link next to " + path);
     return Beside(folder, std::move(name), path);
   }
 
@@ -129,7 +129,7 @@ class Beside {
       return {};
     }
     if (errno == EISDIR)
-      return Error(Code::kAlreadyExists, "cannot replace " + path_ + ": a directory stands there");
+      return Error(Code::kAlreadyExists, "cannot replace " + path_ + ": it is a directory");
     return ErrnoError(errno, "replace " + path_);
   }
 
@@ -172,7 +172,7 @@ Result<ConfinedTree> ConfinedTree::Take(UniqueFd directory, std::string path) {
   if (!self)
     return Error(Code::kUnimplemented,
                  "this kernel cannot confine paths to " + path +
-                     ": openat2 needs Linux 5.6, and no filter that refuses it");
+                     ": openat2 requires Linux 5.6, and no filter that denies it");
   return ConfinedTree(std::move(path), std::move(directory));
 }
 
@@ -184,7 +184,7 @@ UniqueFd ConfinedTree::TryOpen(const std::string& path, int flags, Mounts mounts
 Error ConfinedTree::Explain(int error, const std::string& doing, const std::string& path) const {
   if (error == EXDEV)
     return {Code::kFailedPrecondition, "cannot " + doing + " " + path + " in " + path_ +
-                                           ": it is on a mount of its own, which is left alone"};
+                                           ": it is on a separate mount, which is not changed"};
   return ErrnoError(error, doing + " " + path + " in " + path_);
 }
 
@@ -271,11 +271,11 @@ Result<UniqueFd> ConfinedTree::EnterOrMake(int parent, const std::string& path,
   UniqueFd folder = TryOpen(path, kDirectory, Mounts::kOwn);
   if (!folder && errno == ENOENT) {
     if (::mkdirat(parent, name.c_str(), mode) != 0 && errno != EEXIST)
-      return Explain(errno, "make the directory", path);
+      return Explain(errno, "create the directory", path);
     folder = TryOpen(path, kDirectory, Mounts::kOwn);
     if (!folder && errno == ENOENT)
-      return Error(Code::kFailedPrecondition, "cannot make the directory " + path + " in " + path_ +
-                                                  ": a link stands there that leads nowhere");
+      return Error(Code::kFailedPrecondition, "cannot create the directory " + path + " in " +
+                                                  path_ + ": the name is taken by a dangling link");
   }
   if (!folder) return Explain(errno, "open", path);
   return folder;

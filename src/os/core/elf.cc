@@ -117,7 +117,7 @@ class ElfFile {
       const std::size_t length = ::strnlen(piece.data(), got);
       text.append(piece.data(), length);
       if (length < got) return text;
-      if (got == 0) return Broken("a name in it has no end");
+      if (got == 0) return Broken("a name in it is not terminated");
     }
     return Broken("a name in it is longer than " + std::to_string(kMostNameBytes) + " bytes");
   }
@@ -135,12 +135,12 @@ class ElfFile {
     std::array<char, sizeof(Elf64_Ehdr)> bytes{};
     ASSIGN(const std::size_t got, ReadSome(0, bytes.data(), bytes.size()));
     if (got < EI_NIDENT || std::memcmp(bytes.data(), ELFMAG, SELFMAG) != 0)
-      return Error(Code::kInvalidArgument, name_ + " is no ELF file");
+      return Error(Code::kInvalidArgument, name_ + " is not an ELF file");
     if (bytes[EI_CLASS] != ELFCLASS32 && bytes[EI_CLASS] != ELFCLASS64)
-      return Broken("it is neither of 32 nor of 64 bits");
+      return Broken("it is neither 32-bit nor 64-bit");
     if (bytes[EI_DATA] != kOwnByteOrder)
       return Error(Code::kInvalidArgument,
-                   name_ + " is an ELF file for machines of the other byte order");
+                   name_ + " is an ELF file for machines of the opposite byte order");
     wide_ = bytes[EI_CLASS] == ELFCLASS64;
     if (got < (wide_ ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr)))
       return Broken("it ends within its header");
@@ -159,8 +159,7 @@ class ElfFile {
                                          std::size_t entry_size) const {
     std::vector<Wide<Entry>> table;
     if (count == 0) return table;
-    if (entry_size != sizeof(Entry))
-      return Broken("its entries are of a size that this kind of file does not have");
+    if (entry_size != sizeof(Entry)) return Broken("its entries have an invalid size");
     std::vector<Entry> entries(count);
     TRY(ReadWhole(offset, entries.data(), count * sizeof(Entry)));
     table.reserve(count);
@@ -183,7 +182,7 @@ class ElfFile {
 
   Result<std::size_t> ReadFile(std::uint64_t offset, void* into, std::size_t size) const {
     if (offset > static_cast<std::uint64_t>(INT64_MAX) - size)
-      return Broken("it points beyond any file");
+      return Broken("an offset in it is out of range");
     std::size_t filled = 0;
     while (filled < size) {
       const ssize_t got = ::pread(fd_, static_cast<char*>(into) + filled, size - filled,
@@ -198,7 +197,7 @@ class ElfFile {
 
   base::Status ReadWhole(std::uint64_t offset, void* into, std::size_t size) const {
     ASSIGN(const std::size_t got, ReadSome(offset, into, size));
-    if (got < size) return Broken("it is shorter than it says");
+    if (got < size) return Broken("it is shorter than its header says");
     return {};
   }
 
@@ -229,7 +228,7 @@ Result<std::uint64_t> OffsetOf(const ElfFile& file, std::span<const Elf64_Phdr> 
     if (segment.p_offset > UINT64_MAX - within) break;
     return segment.p_offset + within;
   }
-  return file.Broken("its names lie in no segment");
+  return file.Broken("its names are in no segment");
 }
 
 base::Status ReadNames(const ElfFile& file, std::span<const Elf64_Phdr> segments,
@@ -242,7 +241,7 @@ base::Status ReadNames(const ElfFile& file, std::span<const Elf64_Phdr> segments
     if (entry.d_tag == DT_NULL) break;
     if (entry.d_tag != DT_SONAME && entry.d_tag != DT_NEEDED) continue;
     if (strings > UINT64_MAX - entry.d_un.d_val)
-      return file.Broken("a name in it lies beyond any file");
+      return file.Broken("the offset of a name in it is out of range");
     ASSIGN(const std::uint64_t offset, OffsetOf(file, segments, strings + entry.d_un.d_val));
     ASSIGN(std::string text, file.Text(offset));
     if (entry.d_tag == DT_SONAME) {
@@ -279,7 +278,7 @@ Result<std::string> ReadElfSection(int fd, const std::string& name, const std::s
   for (const Elf64_Shdr& candidate : sections) {
     if (candidate.sh_type == SHT_NULL || candidate.sh_type == SHT_NOBITS) continue;
     if (sections[names].sh_offset > UINT64_MAX - candidate.sh_name)
-      return file.Broken("a name in it lies beyond any file");
+      return file.Broken("the offset of a name in it is out of range");
     ASSIGN(const std::string candidate_name,
            file.Text(sections[names].sh_offset + candidate.sh_name));
     if (candidate_name != section) continue;

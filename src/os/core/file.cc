@@ -75,7 +75,7 @@ base::Status WriteAll(int fd, std::string_view content, const std::string& name)
 
 base::Result<std::string> ReadRegular(int fd, const std::string& name, std::size_t most) {
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return ErrnoError(errno, "look at " + name);
+  if (::fstat(fd, &status) != 0) return ErrnoError(errno, "stat " + name);
   if (S_ISDIR(status.st_mode)) return ErrnoError(EISDIR, "read " + name);
   if (!S_ISREG(status.st_mode))
     return base::Error(base::Code::kInvalidArgument, name + " is not a regular file");
@@ -117,12 +117,12 @@ base::Status WriteControlFile(const std::string& path, std::string_view content)
   } while (written < 0 && errno == EINTR);
   if (written < 0) return ErrnoError(errno, "write to " + path);
   if (static_cast<std::size_t>(written) != content.size())
-    return base::Error(base::Code::kDataLoss, path + " took only a part of what was written");
+    return base::Error(base::Code::kDataLoss, path + " accepted only a part of the data");
   return {};
 }
 
 base::Status MakeDirectories(const std::string& path, unsigned mode) {
-  if (path.empty()) return ErrnoError(ENOENT, "make a directory without a name");
+  if (path.empty()) return ErrnoError(ENOENT, "create a directory without a name");
   std::size_t end = 0;
   while (end != std::string::npos) {
     end = path.find('/', end + 1);
@@ -138,7 +138,7 @@ base::Status MakeDirectories(const std::string& path, unsigned mode) {
     const int error = errno;
     struct stat status {};
     if (::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) continue;
-    return ErrnoError(error == EEXIST ? ENOTDIR : error, "make the directory " + folder);
+    return ErrnoError(error == EEXIST ? ENOTDIR : error, "create the directory " + folder);
   }
   return {};
 }
@@ -173,7 +173,7 @@ std::vector<FolderFile> ReadFolder(const std::string& folder,
   struct stat status {};
   if (!fd && ::lstat(folder.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
     return {{folder, base::Error(base::Code::kFailedPrecondition,
-                                 folder + " is a symbolic link; make it a directory")}};
+                                 folder + " is a symbolic link; replace it by a directory")}};
   if (!fd) return {{folder, ErrnoError(error, "list " + folder)}};
   const auto names = ListAll(std::move(fd), folder);
   if (!names.ok()) return {{folder, names.error()}};

@@ -102,7 +102,7 @@ class Reader {
   template <typename T>
   Result<T> At(std::size_t offset) const {
     if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T))
-      return Broken("it is shorter than it says");
+      return Broken("it is shorter than its header says");
     T value;
     std::memcpy(&value, bytes_.data() + offset, sizeof value);
     return value;
@@ -112,7 +112,7 @@ class Reader {
     ASSIGN(header_, At<Header>(0));
     if (const auto order = header_.flags & 3; order != 0 && order != kOwnByteOrder)
       return Error(Code::kInvalidArgument,
-                   "this ld.so.cache is for machines of the other byte order");
+                   "this ld.so.cache is for machines of the opposite byte order");
     if (header_.count > kMostEntries ||
         header_.count > (bytes_.size() - sizeof(Header)) / sizeof(Entry))
       return Broken("it cannot hold " + std::to_string(header_.count) + " entries");
@@ -157,7 +157,7 @@ class Reader {
     if (IsHwcapsEntry(raw.hwcap)) {
       const std::uint64_t index = raw.hwcap & kIndexMask;
       if (index >= hwcaps_.size())
-        return Broken("an entry is of a glibc-hwcaps folder that it does not name");
+        return Broken("an entry refers to an unknown glibc-hwcaps folder");
       TRY(CountText(hwcaps_[index].size()));
       entry.hwcaps = hwcaps_[index];
       entry.hwcap &= ~kIndexMask;
@@ -166,9 +166,9 @@ class Reader {
   }
 
   Result<std::string> Text(std::size_t offset) {
-    if (offset >= bytes_.size()) return Broken("a name lies outside of it");
+    if (offset >= bytes_.size()) return Broken("a name is outside the file");
     const auto end = bytes_.find('\0', offset);
-    if (end == std::string_view::npos) return Broken("a name in it has no end");
+    if (end == std::string_view::npos) return Broken("a name in it is not terminated");
     TRY(CountText(end - offset));
     return std::string(bytes_.substr(offset, end - offset));
   }
@@ -176,7 +176,7 @@ class Reader {
   base::Status CountText(std::size_t bytes) {
     text_ += bytes;
     if (text_ > kMostText)
-      return Broken("its names come to more than " + std::to_string(kMostText) + " bytes");
+      return Broken("its names have more than " + std::to_string(kMostText) + " bytes");
     return {};
   }
 
@@ -196,7 +196,7 @@ Result<std::string_view> FindNewFormat(std::string_view bytes) {
         (sizeof old + std::size_t{old.count} * kOldEntryBytes + 7) & ~std::size_t{7};
     if (end < bytes.size() && bytes.substr(end).starts_with(kNewMagic)) return bytes.substr(end);
   }
-  return Error(Code::kInvalidArgument, "no ld.so.cache in glibc's format 1.1");
+  return Error(Code::kInvalidArgument, "not an ld.so.cache in glibc's format 1.1");
 }
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }

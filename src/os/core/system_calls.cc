@@ -33,9 +33,9 @@ void SayAndEnd(int, siginfo_t* about, void*) {
   unsigned number = static_cast<unsigned>(about->si_syscall);
   do { *--first = static_cast<char>('0' + number % 10); } while ((number /= 10) != 0);
   Say(ended);
-  Say(": ended, because it is not to make system call ");
+  Say(": ended, because it is not permitted to make system call ");
   Say(first);
-  Say("; this is a mistake of the program, or somebody attacked it\n");
+  Say("; this is a bug in the program, or an attack on it\n");
   ::_exit(1);
 }
 
@@ -75,7 +75,7 @@ base::Status PutInForce(std::vector<sock_filter> instructions) {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
       ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0)
     return {};
-  return base::ErrnoError(errno, "confine the process to the system calls that it needs");
+  return base::ErrnoError(errno, "restrict the process to the system calls that it needs");
 }
 
 }  // namespace

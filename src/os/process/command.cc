@@ -47,11 +47,11 @@ struct Command::State : std::enable_shared_from_this<Command::State> {
 base::Result<UniqueFd> Command::State::Open(Stream& stream) {
   std::array<int, 2> pipe{-1, -1};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0)
-    return base::ErrnoError(errno, "make the ends of a program");
+    return base::ErrnoError(errno, "create the pipes of a program");
   stream.fd.Reset(pipe[0]);
   UniqueFd theirs(pipe[1]);
   if (::fcntl(pipe[0], F_SETFL, O_NONBLOCK) != 0)
-    return base::ErrnoError(errno, "make the ends of a program");
+    return base::ErrnoError(errno, "create the pipes of a program");
   return theirs;
 }
 
@@ -63,7 +63,7 @@ base::Status Command::State::Listen(Stream& stream) {
 
 base::Status Command::State::Start() {
   const UniqueFd input(::memfd_create("input", MFD_CLOEXEC));
-  if (!input) return base::ErrnoError(errno, "make the ends of a program");
+  if (!input) return base::ErrnoError(errno, "create the pipes of a program");
   if (::write(input.get(), options.input.data(), options.input.size()) !=
           static_cast<ssize_t>(options.input.size()) ||
       ::lseek(input.get(), 0, SEEK_SET) != 0)

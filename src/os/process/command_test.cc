@@ -74,7 +74,7 @@ TEST(RunningACommand, SaysThatThereIsNoSuchProgram) {
     result = std::move(got);
     loop.Stop();
   });
-  EXPECT_FALSE(result) << "it is told later";
+  EXPECT_FALSE(result) << "the result is reported later";
   loop.Run();
   EXPECT_EQ(result->error().code(), Code::kNotFound);
 }

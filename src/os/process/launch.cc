@@ -61,12 +61,12 @@ std::vector<Hierarchy> Hierarchies() {
 base::Status LeaveGroup(const std::string& name) {
   const auto hierarchies = Hierarchies();
   if (hierarchies.empty())
-    return base::Error(base::Code::kNotFound, "no control groups are mounted");
+    return base::Error(base::Code::kNotFound, "no control group hierarchy is mounted");
   base::Status all;
   for (const Hierarchy& hierarchy : hierarchies) {
     const std::string group = hierarchy.unified ? hierarchy.path + "/" + name : hierarchy.path;
     if (hierarchy.unified && ::mkdir(group.c_str(), 0755) != 0 && errno != EEXIST) {
-      all = ErrnoError(errno, "make the control group " + group);
+      all = ErrnoError(errno, "create the control group " + group);
       continue;
     }
     if (const auto moved = WriteControlFile(group + "/cgroup.procs", "0"); !moved.ok()) all = moved;
@@ -75,11 +75,11 @@ base::Status LeaveGroup(const std::string& name) {
 }
 
 base::Status Mount(const LaunchOptions& options) {
-  if (::unshare(CLONE_NEWNS) != 0) return ErrnoError(errno, "make a mount namespace");
+  if (::unshare(CLONE_NEWNS) != 0) return ErrnoError(errno, "create a mount namespace");
   // Mounts that the machine makes later remain visible here; mounts made here are not visible
   // elsewhere.
   if (::mount(nullptr, "/", nullptr, MS_SLAVE | MS_REC, nullptr) != 0)
-    return ErrnoError(errno, "keep mounts to ourselves");
+    return ErrnoError(errno, "keep mounts private");
   if (!options.scratch.empty() && ::mount("tmpfs", options.scratch.c_str(), "tmpfs",
                                           MS_NOSUID | MS_NODEV, "size=1m,mode=755") != 0)
     return ErrnoError(errno, "cover " + options.scratch);
@@ -108,15 +108,15 @@ base::Result<LaunchOptions> Parse(int argc, char** argv) {
       case 'r': options.root = value; break;
       case 'b':
         if (equals == std::string::npos)
-          return base::Error(base::Code::kInvalidArgument, "--bind wants FROM=TO");
+          return base::Error(base::Code::kInvalidArgument, "--bind requires FROM=TO");
         options.binds.emplace_back(value.substr(0, equals), value.substr(equals + 1));
         break;
-      default: return base::Error(base::Code::kInvalidArgument, "launch: wrong usage");
+      default: return base::Error(base::Code::kInvalidArgument, "launch: invalid usage");
     }
   }
   options.command.assign(argv + ::optind, argv + argc);
   if (options.command.empty())
-    return base::Error(base::Code::kInvalidArgument, "launch: nothing to launch");
+    return base::Error(base::Code::kInvalidArgument, "launch: no command given");
   return options;
 }
 
@@ -124,7 +124,7 @@ base::Result<LaunchOptions> Parse(int argc, char** argv) {
 base::Status Enter(const std::string& process) {
   const UniqueFd mounts(::open((process + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
   if (!mounts || ::setns(mounts.get(), CLONE_NEWNS) != 0)
-    return ErrnoError(errno, "see the files of " + process);
+    return ErrnoError(errno, "enter the mount namespace of " + process);
   return {};
 }
 

@@ -42,7 +42,8 @@ base::Result<std::string> ReadIn(const UniqueFd& process, const char* name) {
 base::Result<StatFields> ReadStat(const UniqueFd& process) {
   ASSIGN(const std::string text, ReadIn(process, "stat"));
   auto fields = ParseStat(text);
-  if (!fields) return Error(Code::kDataLoss, "the stat file of a process is not as proc(5) says");
+  if (!fields)
+    return Error(Code::kDataLoss, "the stat file of a process does not have the format of proc(5)");
   return *std::move(fields);
 }
 
@@ -128,7 +129,7 @@ base::Result<std::uint64_t> ReadPss(const std::string& proc, pid_t pid) {
   ASSIGN(const std::string text, ReadIn(process, "smaps_rollup"));
   const auto kibibytes = FindNumber(text, "Pss");
   if (!kibibytes || *kibibytes > std::numeric_limits<std::uint64_t>::max() / 1024)
-    return Error(Code::kDataLoss, "smaps_rollup without Pss");
+    return Error(Code::kDataLoss, "smaps_rollup has no Pss");
   return *kibibytes * 1024;
 }
 

@@ -64,9 +64,10 @@ class Readers {
     const base::TimePoint begin = std::chrono::steady_clock::now();
     if (hanging_.contains(wanted.uid) || !patience_.Has(wanted.uid, begin))
       return Error(Code::kUnavailable, "processes of user " + std::to_string(wanted.uid) +
-                                           " keep readers of their memory waiting");
+                                           " block the reading of their memory usage");
     if (idle_ <= queued_ && !Add())
-      return Error(Code::kUnavailable, "too many processes keep readers of their memory waiting");
+      return Error(Code::kUnavailable,
+                   "too many processes block the reading of their memory usage");
     const auto job = std::make_shared<Job>(std::move(wanted));
     next_.push_back(job);
     ++queued_;
@@ -77,7 +78,7 @@ class Readers {
     job->given_up = true;
     ++hanging_[job->uid];
     return Error(Code::kDeadlineExceeded, "a process of user " + std::to_string(job->uid) +
-                                              " keeps readers of its memory waiting");
+                                              " blocks the reading of its memory usage");
   }
 
  private:
@@ -137,7 +138,7 @@ void Patience::Waited(uid_t uid, base::Duration time) {
 base::Result<std::string> ReadMemoryOf(const UniqueFd& process, const std::string& file,
                                        std::size_t most, uid_t uid) {
   UniqueFd own(::fcntl(process.get(), F_DUPFD_CLOEXEC, 0));
-  if (!own) return base::ErrnoError(errno, "keep a process's folder open");
+  if (!own) return base::ErrnoError(errno, "keep the folder of a process open");
   return Readers::All().Read({std::move(own), file, most, uid, false, {}});
 }
 

@@ -57,11 +57,11 @@ TEST_F(ProcessMemoryTest, AProcessThatKeepsReadersWaitingIsShownByItsName) {
     EXPECT_EQ(hostile->command, "[name]");
     const auto other = ReadProcess(folder_.path(), 1);
     ASSERT_TRUE(other.ok());
-    EXPECT_EQ(other->command, "sleep 5") << "of another user";
+    EXPECT_EQ(other->command, "sleep 5") << "a process of another user";
   }
   const UniqueFd process(::open((folder_.path() + "/2").c_str(), O_PATH | O_CLOEXEC));
   EXPECT_EQ(ReadMemoryOf(process, "cmdline", 10, kHostile).error().code(), Code::kUnavailable)
-      << "nobody waits for it any more";
+      << "no thread waits for it any longer";
   Release();
 }
 
@@ -76,7 +76,7 @@ TEST(Patience, IsForEachUserAndForAll) {
   EXPECT_TRUE(waits(1) && waits(1));
   EXPECT_FALSE(waits(1));
   for (uid_t uid = 2; uid < 5; ++uid) EXPECT_TRUE(waits(uid) && waits(uid)) << "another user";
-  EXPECT_FALSE(waits(5)) << "all together";
+  EXPECT_FALSE(waits(5)) << "the limit of all users together";
   EXPECT_TRUE(patience.Has(1, start + Patience::kWindow)) << "later";
 }
 

@@ -77,7 +77,7 @@ TEST(Command, IsPrintableWhateverTheProcessWrote) {
                             "drawer"s,
                             "x"),
             "x ?31m ?drawer")
-      << "C1, and the direction of writing";
+      << "C1 characters and changes of the writing direction";
 }
 
 TEST(Process, IsReadFromATreeThatLooksLikeProc) {
@@ -122,14 +122,14 @@ TEST(Process, IsOfTheMachineInTheNamespacesOfTheFirstOne) {
     EXPECT_FALSE(IsOfTheMachine(proc.path(), 42)) << kind;
     link("42", kind, kind + ":[1]");
   }
-  EXPECT_FALSE(IsOfTheMachine(proc.path(), 43)) << "it has ended";
+  EXPECT_FALSE(IsOfTheMachine(proc.path(), 43)) << "the process has exited";
   link("42", "mnt", "mnt:[2]");
   link("self", "mnt", "mnt:[2]");
-  EXPECT_TRUE(IsOfTheMachine(proc.path(), 42)) << "among the files that we see";
+  EXPECT_TRUE(IsOfTheMachine(proc.path(), 42)) << "in the mount namespace of this process";
   link("self", "mnt", "mnt:[3]");
   link("42", "mnt", "mnt:[1]");
   std::filesystem::remove(proc / "1/ns/mnt");
-  EXPECT_FALSE(IsOfTheMachine(proc.path(), 42)) << "nothing to compare it with";
+  EXPECT_FALSE(IsOfTheMachine(proc.path(), 42)) << "there is no namespace to compare with";
 }
 
 TEST(Process, KnowsOurselves) {

@@ -40,7 +40,7 @@ class FileActions {
     std::vector<bool> given(static_cast<std::size_t>(end), false);
     for (const auto& [ours, theirs] : pairs) {
       UniqueFd copy(::fcntl(ours, F_DUPFD_CLOEXEC, end));
-      if (!copy) return ErrnoError(errno, "hand over a descriptor");
+      if (!copy) return ErrnoError(errno, "pass on a descriptor");
       ::posix_spawn_file_actions_adddup2(&actions_, copy.get(), theirs);
       given[static_cast<std::size_t>(theirs)] = true;
       copies_.push_back(std::move(copy));
@@ -94,7 +94,7 @@ base::Result<UniqueFd> OpenPidfd(pid_t pid) {
 
 base::Result<Child> Spawn(const SpawnOptions& options) {
   if (options.arguments.empty())
-    return base::Error(base::Code::kInvalidArgument, "a program without a name");
+    return base::Error(base::Code::kInvalidArgument, "the program has no name");
   FileActions actions;
   TRY(actions.Give(options));
   const Attributes attributes(options.new_session);

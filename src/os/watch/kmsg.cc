@@ -49,7 +49,7 @@ base::Result<KernelLog> KernelLog::Open(const std::string& path, bool from_now) 
   log.fd_.Reset(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (!log.fd_) return base::ErrnoError(errno, "open " + path);
   struct stat status {};
-  if (::fstat(log.fd_.get(), &status) != 0) return base::ErrnoError(errno, "look at " + path);
+  if (::fstat(log.fd_.get(), &status) != 0) return base::ErrnoError(errno, "stat " + path);
   if (S_ISDIR(status.st_mode)) return base::ErrnoError(EISDIR, "open " + path);
   log.pollable_ = !S_ISREG(status.st_mode);
   if (from_now) ::lseek(log.fd_.get(), 0, SEEK_END);

@@ -91,11 +91,11 @@ PciWatch::PciWatch(Loop& loop, const std::string& sysfs_root, std::function<void
                                           [state](std::uint32_t) {
                                             if (Drain(state->uevents.get())) state->Changed();
                                           })
-                             : base::Status(base::ErrnoError(errno, "listen to uevents"));
+                             : base::Status(base::ErrnoError(errno, "listen for uevents"));
   if (!watched.ok()) {
     base::Log(
         base::kInfo,
-        "no uevents are to be had; devices that come or go are seen when they are next looked at",
+        "uevents are not available; added and removed devices are noticed at the next discovery",
         {{"why", watched.error().message()}});
     state->uevents.Reset();
   }

@@ -24,12 +24,12 @@ TEST(Uevents, OfThePciBusAreChangesOfIt) {
         IsPciChange(Message(std::string(action) + "@/devices/pci0000:00/0000:00:1e.0", "pci")))
         << action;
   EXPECT_FALSE(IsPciChange(Message("change@/devices/pci0000:00/0000:00:1e.0", "pci")))
-      << "nothing came or went";
+      << "no device was added or removed";
   EXPECT_FALSE(IsPciChange(Message("add@/devices/pci0000:00/0000:00:02.0/usb1", "usb")));
   EXPECT_FALSE(IsPciChange(Message("add@/bus/pci_express/drivers/pcieport", "pci_express")));
   for (const char* text : {"", "@", "add", "libudev", "SUBSYSTEM=pci"})
     EXPECT_FALSE(IsPciChange(text)) << text;
-  EXPECT_FALSE(IsPciChange("add@/x SUBSYSTEM=pci")) << "within another value";
+  EXPECT_FALSE(IsPciChange("add@/x SUBSYSTEM=pci")) << "inside another value";
 }
 
 TEST(PciWatch, SeesAFunctionComeAndGoInATreeOfFiles) {

@@ -118,7 +118,7 @@ TEST_F(PathWatchTest, MakesOneCallOfABurst) {
   Watch(folder_ / "file");
   for (int i = 0; i < 200; ++i) folder_.Write("file", std::to_string(i));
   loop_.Settle();
-  EXPECT_EQ(calls_, 0) << "more may follow";
+  EXPECT_EQ(calls_, 0) << "more changes may follow";
   Settle();
   EXPECT_EQ(calls_, 1);
   loop_.Advance(std::chrono::minutes(1));
@@ -162,7 +162,7 @@ TEST_F(PathWatchTest, AllOfALoopShareOneInstanceAndEachSeesItsOwn) {
     EXPECT_TRUE(Sees([this] { folder_.Write("a/file", "1"); }));
     EXPECT_TRUE(Sees([this] { folder_.Write("a/file", "2"); }));
     Settle();
-    EXPECT_EQ(beside, so_far) << "what happens at a/file is no news of other";
+    EXPECT_EQ(beside, so_far) << "a change of a/file is not a change of other";
     loop_.Stop();
   }
 }

@@ -29,17 +29,17 @@ Error NoAgent(const std::string& path) {
 
 Error Refused(const std::string& path) {
   struct stat socket {};
-  const std::string refused = "you may not use the agent at " + path + ": ";
+  const std::string refused = "no permission to use the agent at " + path + ": ";
   if (::stat(path.c_str(), &socket) != 0)
-    return {Code::kPermissionDenied, refused + "its folder is closed to you"};
+    return {Code::kPermissionDenied, refused + "its folder is not accessible to you"};
   if ((socket.st_mode & 0060) != 0060)
     return {Code::kPermissionDenied, refused +
-                                         "only its owner may; for others root makes a group "
-                                         "penstock and starts the agent again"};
+                                         "only its owner may; to admit others, as root create the "
+                                         "group penstock and restart the agent"};
   return {Code::kPermissionDenied, refused + "you are not in group " + GroupName(socket.st_gid) +
-                                       " (root adds you with `usermod -aG " +
+                                       " (root can add you with `usermod -aG " +
                                        GroupName(socket.st_gid) +
-                                       " USER`; it holds from your next login)"};
+                                       " USER`; it takes effect at your next login)"};
 }
 
 // Milliseconds for poll, rounded up; -1 without a deadline.
@@ -97,12 +97,12 @@ base::Result<std::string> Client::ReadLine(std::optional<base::Duration> timeout
     if (polled < 0 && errno == EINTR) continue;
     if (polled < 0) return ErrnoError(errno, "wait for the agent");
     if (polled == 0)
-      return Error(Code::kDeadlineExceeded, "the agent at " + path_ + " did not answer in " +
+      return Error(Code::kDeadlineExceeded, "the agent at " + path_ + " did not answer within " +
                                                 base::FormatDuration(*timeout));
     const ssize_t got = ::recv(fd_.get(), chunk.data(), chunk.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0)
-      return Error(Code::kUnavailable, "the agent at " + path_ + " ended while it was asked");
+      return Error(Code::kUnavailable, "the agent at " + path_ + " exited before it answered");
     buffer_.append(chunk.data(), static_cast<std::size_t>(got));
   }
 }

@@ -52,9 +52,9 @@ Error UnknownOperation(const std::string& word) {
   std::vector<std::string> names;
   for (const auto& [name, operation] : kOperations) names.emplace_back(name);
   const auto meant = base::Nearest(word, names);
-  return {Code::kUnimplemented, "there is no operation \"" + word + "\"" +
+  return {Code::kUnimplemented, "unknown operation \"" + word + "\"" +
                                     (meant ? ": did you mean \"" + *meant + "\"?" : "") +
-                                    " (there are " + base::Join(names, ", ") + ")"};
+                                    " (known: " + base::Join(names, ", ") + ")"};
 }
 
 base::Result<Operation> FindOperation(const std::string& word) {
@@ -79,7 +79,7 @@ void CheckName(MapReader& reader, std::string_view key, const std::string& name)
 std::vector<std::string> ReadDevices(MapReader& reader) {
   const auto devices = reader.Strings("devices").value_or(std::vector<std::string>{});
   if (!reader.Has("devices")) return devices;
-  if (devices.empty()) reader.Problem("devices", "names none");
+  if (devices.empty()) reader.Problem("devices", "names no device");
   if (devices.size() > kMostDevices)
     reader.Problem("devices", "names more than " + std::to_string(kMostDevices));
   for (const std::string& device : devices) CheckName(reader, "devices", device);
@@ -95,12 +95,12 @@ std::map<std::string, std::string> ReadLabels(MapReader& reader) {
   const Value* map = reader.Map("labels");
   if (map == nullptr) return labels;
   if (map->map->size() > kMostLabels)
-    reader.Problem("labels", "are more than " + std::to_string(kMostLabels));
+    reader.Problem("labels", "has more than " + std::to_string(kMostLabels));
   for (const auto& label : *map->map) {
     const auto checked =
         label.value.kind == Value::Kind::kString
             ? CheckLabel(label.key, label.value.text)
-            : base::Status(Error(Code::kInvalidArgument, "a label's value is a string"));
+            : base::Status(Error(Code::kInvalidArgument, "a label's value must be a string"));
     if (!checked.ok()) reader.Problem("labels", checked.error().message());
     labels[label.key] = label.value.text;
   }
@@ -112,7 +112,7 @@ std::optional<base::WallTime> ReadTime(MapReader& reader, std::string_view key) 
   if (!text) return std::nullopt;
   const base::WallTime time = base::ParseTime(*text);
   if (base::FormatTime(time).substr(0, 19) != text->substr(0, 19) || !text->ends_with('Z'))
-    reader.Problem(key, "is no time as 2026-11-21T03:42:00.000Z");
+    reader.Problem(key, "is not a time such as 2026-11-21T03:42:00.000Z");
   return time;
 }
 
@@ -126,7 +126,7 @@ UsageRequest ReadUsage(MapReader& reader) {
   usage.since = ReadTime(reader, "since");
   usage.until = ReadTime(reader, "until");
   if (usage.idle && (reader.Has("by") || usage.since || usage.until))
-    reader.Problem("idle", "cannot be said together with by, since or until: it is about now");
+    reader.Problem("idle", "cannot be combined with by, since or until: it reports the present");
   return usage;
 }
 
@@ -136,9 +136,9 @@ RunRequest ReadRun(MapReader& reader) {
   run.count = static_cast<int>(reader.Int("gpus", 1, kMostDevices).value_or(1));
   if (reader.Has("devices")) {
     if (reader.Has("gpus"))
-      reader.Problem("gpus", "cannot be said together with devices, which already says how many");
+      reader.Problem("gpus", "cannot be combined with devices, which already gives the number");
     if (reader.Has("model"))
-      reader.Problem("model", "cannot be said together with devices, which already says which");
+      reader.Problem("model", "cannot be combined with devices, which already selects them");
     run.count = static_cast<int>(run.devices.size());
   }
   run.share = static_cast<int>(reader.Int("share", 1, kMostShares).value_or(1));
@@ -217,7 +217,7 @@ base::Result<Value> ReadAnswer(std::string_view line) {
   auto parsed = base::ParseJson(line, "answer", {.bytes = 16u << 20});
   if (!parsed.ok()) return DamagedAnswer(parsed.error());
   if (parsed->kind != Value::Kind::kMap)
-    return Error(Code::kDataLoss, "the agent's answer is no object");
+    return Error(Code::kDataLoss, "the agent's answer is not an object");
   const Value* error = parsed->Find("error");
   if (error == nullptr) return parsed;
   const Value* code = error->Find("code");
@@ -298,14 +298,14 @@ base::Status CheckLabel(const std::string& key, const std::string& value) {
   });
   if (key.empty() || key.size() > kMostKeyBytes || !plain || !IsAlphanumeric(key.front()) ||
       !IsAlphanumeric(key.back()))
-    return Error(
-        Code::kInvalidArgument,
-        "a label's key is 1 to " + std::to_string(kMostKeyBytes) +
-            " letters, digits, '-', '_', '.' and '/', a letter or digit first and last; not \"" +
-            os::DescribeCommand(key.substr(0, kMostNameBytes), "") + "\"");
+    return Error(Code::kInvalidArgument,
+                 "a label's key must be 1 to " + std::to_string(kMostKeyBytes) +
+                     " letters, digits, '-', '_', '.' and '/', with a letter or digit first and "
+                     "last; not \"" +
+                     os::DescribeCommand(key.substr(0, kMostNameBytes), "") + "\"");
   if (value.size() > kMostNameBytes || !base::IsPrintable(value))
     return Error(Code::kInvalidArgument, "the value of label " + key +
-                                             " is to be printable UTF-8 of at most " +
+                                             " must be printable UTF-8 of at most " +
                                              std::to_string(kMostNameBytes) + " bytes");
   return {};
 }

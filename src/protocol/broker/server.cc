@@ -134,7 +134,8 @@ void Connection::Serve() {
   for (int served = 0; fd_ && !serving_ && pause_ == 0 && output_.empty(); ++served) {
     const auto end = input_.find('\n');
     if (std::min(end, input_.size()) >= kMostLineBytes) {
-      Refuse(Error(Code::kInvalidArgument, "a request is longer than 64 KiB; the connection ends"));
+      Refuse(
+          Error(Code::kInvalidArgument, "a request is longer than 64 KiB; closing the connection"));
       break;
     }
     if (end == std::string::npos || !MayServe(begun, served)) break;
@@ -165,17 +166,17 @@ bool Connection::MayServe(base::TimePoint begun, int served) {
 void Connection::ServeLine(const std::string& line) {
   const auto request = DecodeRequest(line);
   if (!request.ok() && ++malformed_ >= limits_.malformed)
-    return Refuse(Error(request.error().code(),
-                        request.error().message() +
-                            "; so many requests could not be read that the connection ends"));
+    return Refuse(Error(
+        request.error().code(),
+        request.error().message() + "; closing the connection after too many invalid requests"));
   if (!request.ok()) return Write(EncodeError(request.error()));
   const auto host = host_.lock();
   if (request->operation == Operation::kRun && host) {
     waits_ = host->BeginWait(peer_.uid);
     if (!waits_)
-      return Write(EncodeError(
-          Error(Code::kResourceExhausted,
-                "too many programs of yours wait for devices, or of all users; try again later")));
+      return Write(EncodeError(Error(
+          Code::kResourceExhausted,
+          "too many programs of you or of all users are waiting for devices; try again later")));
   }
   serving_ = true;
   loop_.Cancel(std::exchange(idle_, 0));
@@ -305,7 +306,7 @@ base::Status Server::State::Start() {
       gid == kNoGroup ? "only its owner: there is no group " + group : "members of group " + group;
   if (!made.ok() && gid != kNoGroup && made.error().code() == Code::kPermissionDenied) {
     made = ListenAt(path, kNoGroup);
-    access = "only its owner: the agent may not give the socket to group " + group;
+    access = "only its owner: the agent may not assign the socket to group " + group;
   }
   if (!made.ok()) return made.error();
   listener = std::move(*made);
@@ -400,7 +401,7 @@ void Server::State::OutputGrew() {
   for (const auto& [fd, connection] : connections)
     if (connection->peer().uid == user && (!most || connection->unread() > most->unread()))
       most = connection;
-  base::Log(base::kWarn, "a program that does not read its answers is disconnected",
+  base::Log(base::kWarn, "disconnected a client that does not read its responses",
             {{"uid", static_cast<long>(user)},
              {"pid", static_cast<long>(most->peer().pid)},
              {"unread", most->unread()}});

@@ -219,7 +219,7 @@ TEST_F(BrokerTest, AnswersNothingMoreToOneWhoDoesNotReadAndDropsIt) {
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(client.SendLine(R"({"op":"status"})").ok());
   ASSERT_TRUE(Soon([this] { return asked_ > 0; }));
   loop_.Settle();
-  OnLoop([this] { EXPECT_EQ(asked_, 1) << "the first answer is not read yet"; });
+  OnLoop([this] { EXPECT_EQ(asked_, 1) << "the first response has not been read yet"; });
   loop_.Advance(seconds(30));
   EXPECT_TRUE(Soon([this] { return server_->clients() == 0; }));
 }
@@ -250,7 +250,8 @@ TEST_F(BrokerTest, HasOneBoundForAllThatIsNotRead) {
     kept_.at(1)->Answer(EncodeDone("x"));
   });
   for (int lines = 0; lines < 3; ++lines)
-    EXPECT_TRUE(small.ReadLine(kPatience).ok()) << "the one with the most had to go";
+    EXPECT_TRUE(small.ReadLine(kPatience).ok())
+        << "the client with the most unread responses was disconnected";
 }
 
 TEST_F(BrokerTest, ServesOthersBetweenTheRequestsOfOneWhoSendsMany) {
@@ -265,7 +266,7 @@ TEST_F(BrokerTest, ServesOthersBetweenTheRequestsOfOneWhoSendsMany) {
   ASSERT_TRUE(one.ReadLine(kPatience).ok());
   OnLoop([&] { EXPECT_LT(asked_before_queue_, 100); });
   for (int i = 0; i < 200; ++i)
-    ASSERT_TRUE(many.ReadLine(kPatience).ok()) << "all are answered in the end";
+    ASSERT_TRUE(many.ReadLine(kPatience).ok()) << "all requests are answered eventually";
 }
 
 TEST_F(BrokerTest, EndsAConnectionThatSendsOnlyNonsense) {
@@ -274,7 +275,7 @@ TEST_F(BrokerTest, EndsAConnectionThatSendsOnlyNonsense) {
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(client.SendLine("nonsense").ok());
   for (int i = 0; i < 2; ++i)
     EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("INVALID_ARGUMENT"));
-  EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("the connection ends"));
+  EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("closing the connection"));
   EXPECT_TRUE(Closes(client));
 }
 
@@ -288,13 +289,13 @@ TEST_F(BrokerTest, KeepsPlacesForThoseWhoAskWhileOthersWait) {
   }
   Client next = Connect();
   EXPECT_THAT(next.Ask(R"({"op":"run"})", kPatience).error().message(),
-              HasSubstr("wait for devices"));
+              HasSubstr("are waiting for devices"));
   EXPECT_TRUE(next.Ask(R"({"op":"version"})", kPatience).ok());
   waiting.pop_back();
   ASSERT_TRUE(Soon([this] { return given_up_ == 1; }));
   ASSERT_TRUE(next.SendLine(R"({"op":"run"})").ok());
   EXPECT_THAT(*next.ReadLine(kPatience), HasSubstr("waiting"))
-      << "the place of one who has gone is free";
+      << "the slot of a disconnected client is free";
 }
 
 TEST_F(BrokerTest, ReportsTheOneTooManyWhy) {
@@ -350,7 +351,7 @@ TEST_F(BrokerTest, ReportsAWaitingClientThatTheAgentEnded) {
   ASSERT_TRUE(client.SendLine(R"({"op":"run"})").ok());
   ASSERT_TRUE(client.ReadLine(kPatience).ok());
   OnLoop([this] { server_.reset(); });
-  EXPECT_THAT(client.ReadLine(kPatience).error().message(), HasSubstr("ended while it was asked"));
+  EXPECT_THAT(client.ReadLine(kPatience).error().message(), HasSubstr("exited before it answered"));
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ base::Status BindAndListen(int socket, const std::string& path, gid_t gid) {
   ::unlink(path.c_str());
   if (::bind(socket, address.get(), Address::kSize) != 0) return ErrnoError(errno, "bind " + path);
   TRY(GiveTo(path, gid));
-  if (::listen(socket, kBacklog) != 0) return ErrnoError(errno, "listen at " + path);
+  if (::listen(socket, kBacklog) != 0) return ErrnoError(errno, "listen on " + path);
   return {};
 }
 
@@ -87,7 +87,7 @@ os::UniqueFd OpenPeer(int connection, pid_t pid) {
 
 base::Result<os::UniqueFd> ListenAt(const std::string& path, gid_t gid) {
   os::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return ErrnoError(errno, "make a socket");
+  if (!fd) return ErrnoError(errno, "create a socket");
   const std::string unfinished = path + ".new";
   base::Status bound = BindAndListen(fd.get(), unfinished, gid);
   if (bound.ok() && ::rename(unfinished.c_str(), path.c_str()) != 0)

@@ -35,7 +35,7 @@ void CopyLabel(int from, int to) {
 
 Status TakeAfter(const os::UniqueFd& old, int file, const std::string& path) {
   struct stat status {};
-  if (::fstat(old.get(), &status) != 0) return ErrnoError(errno, "look at " + path);
+  if (::fstat(old.get(), &status) != 0) return ErrnoError(errno, "stat " + path);
   if (::fchown(file, status.st_uid, status.st_gid) != 0)
     return ErrnoError(errno, "keep the owner of " + path);
   if (::fchmod(file, status.st_mode & 07777) != 0)
@@ -112,7 +112,7 @@ base::Result<std::string> ConfigFiles::RealPath(const std::string& path) const {
   if (root_.ReadLink(path).ok())
     return Error(
         Code::kFailedPrecondition,
-        path + " is a link to a file that is not there: make that one, or remove the link");
+        path + " is a link to a file that does not exist: create that file, or remove the link");
   return InRealFolder(path);
 }
 
@@ -142,7 +142,7 @@ std::optional<std::string> ConfigFiles::LinkTarget(const std::string& path) cons
 Status ConfigFiles::MakeLink(const std::string& path, const std::string& target) const {
   ASSIGN(const std::string real, InRealFolder(path));
   if (::symlink(target.c_str(), real.c_str()) != 0)
-    return ErrnoError(errno, "make the link " + path);
+    return ErrnoError(errno, "create the link " + path);
   SyncFolder(Folder(real));
   return {};
 }

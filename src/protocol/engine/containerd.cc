@@ -47,15 +47,14 @@ base::Result<std::int64_t> VersionOf(const EngineFacts& facts, const Value& docu
   if (version->kind == Value::Kind::kInt && version->integer == 1 && AtLeast(facts, 2, 0))
     return Error(Code::kFailedPrecondition,
                  facts.main.path +
-                     " is of configuration version 1, whose plugins containerd 2 passes over in "
-                     "silence: have "
-                     "`containerd config migrate` make a new one of it first");
+                     " has configuration version 1, whose plugins containerd 2 silently ignores: "
+                     "convert it with `containerd config migrate` first");
   if (version->kind == Value::Kind::kInt && version->integer >= 1 &&
       version->integer <= kNewestVersion)
     return version->integer;
-  return Error(Code::kFailedPrecondition, facts.main.path + ": configuration version " +
-                                              Spell(*version) +
-                                              " is not known here (1 to 4 are); it is left alone");
+  return Error(Code::kFailedPrecondition,
+               facts.main.path + ": configuration version " + Spell(*version) +
+                   " is not supported (1 to 4 are); the file is not changed");
 }
 
 /// Returns the table of runtimes in force or, if the engine was not asked, of the files.
@@ -173,9 +172,9 @@ base::Result<bool> TakesDropIn(const EngineFacts& facts, const Containerd& conta
   if (alone && Imports(facts, containerd.main)) return true;
   return Error(Code::kFailedPrecondition,
                "this containerd would replace the whole table plugins." +
-                   TomlKey(containerd.section) + " of " + word->path + " by that of " +
+                   TomlKey(containerd.section) + " of " + word->path + " with that of " +
                    facts.drop_in.path +
-                   ": leave --drop-in-config out, then the one file is edited where it must be");
+                   ": omit --drop-in-config to edit the one file where needed");
 }
 
 /// A new file of ours names its version, which is the main file's.
@@ -247,8 +246,8 @@ base::Result<Containerd> ReadContainerd(const EngineFacts& facts) {
   ASSIGN(containerd.version, VersionOf(facts, containerd.main));
   containerd.section = SectionOf(containerd.main, containerd.version);
   if (!facts.effective) return containerd;
-  ASSIGN(containerd.effective,
-         Read(FileFormat::kToml, *facts.effective, "what " + facts.name + " says is in force"));
+  ASSIGN(containerd.effective, Read(FileFormat::kToml, *facts.effective,
+                                    "the configuration that " + facts.name + " reports"));
   const bool newer =
       AtLeast(facts, 2, 0) || FindAt(containerd.effective, {"plugins", kCri3}) != nullptr;
   containerd.effective_section = newer ? kCri3 : kCri2;
@@ -266,7 +265,7 @@ std::vector<Setting> CriSettings(const EngineFacts& facts, const Containerd& con
   };
   if (desired.cdi) {
     const bool on = HasCdi(facts, containerd);
-    if (on) goal.remarks.push_back(facts.name + " has CDI on already");
+    if (on) goal.remarks.push_back(facts.name + " already has CDI enabled");
     goal.may_change.push_back(Below(containerd.effective_section, {"enable_cdi"}));
     want({{"enable_cdi"}, Flag(true)}, !on);
   }
@@ -286,19 +285,18 @@ std::vector<Setting> CriSettings(const EngineFacts& facts, const Containerd& con
 
 base::Result<Goal> ContainerdGoal(const EngineFacts& facts, const DesiredConfig& desired) {
   if (desired.cdi && facts.major > 0 && !AtLeast(facts, 1, 7))
-    return Error(Code::kFailedPrecondition, "containerd " + std::to_string(facts.major) + "." +
-                                                std::to_string(facts.minor) +
-                                                " has no CDI (1.7 is the first that has): use a "
-                                                "newer one, or leave --cdi.enabled out and run "
-                                                "containers under the runtime");
+    return Error(Code::kFailedPrecondition,
+                 "containerd " + std::to_string(facts.major) + "." + std::to_string(facts.minor) +
+                     " does not support CDI (1.7 and newer do): use a newer version, or omit "
+                     "--cdi.enabled and run containers with the runtime");
   Goal goal;
   ASSIGN(const Containerd containerd, ReadContainerd(facts));
   if (IsDisabled(containerd.main, containerd.section))
     return Error(
         Code::kFailedPrecondition,
         facts.main.path +
-            " has the CRI plugin in its disabled_plugins, so that nobody would read this: for "
-            "docker's containers say --runtime docker, for the kubelet take it out there");
+            " lists the CRI plugin in disabled_plugins, so this would have no effect: for Docker "
+            "containers pass --runtime docker, for the kubelet remove it from that list");
   std::vector<Setting> settings = CriSettings(facts, containerd, desired, goal);
   if (settings.empty()) return goal;
   ASSIGN(const bool drop_in, TakesDropIn(facts, containerd));

@@ -17,8 +17,8 @@ constexpr char kHead[] =
 
 Error ByHand(const EngineFacts& facts, const std::string& why,
              const std::vector<Setting>& settings) {
-  return Error(Code::kFailedPrecondition, why + "; have " + facts.template_file.path +
-                                              " make these lines:\n" + AsToml(settings));
+  return Error(Code::kFailedPrecondition, why + "; change " + facts.template_file.path +
+                                              " to produce these lines:\n" + AsToml(settings));
 }
 
 /// A template may add tables that the base lacks. A key in one of the base's tables would define
@@ -28,13 +28,13 @@ base::Status CheckSettings(const EngineFacts& facts, const Containerd& container
   const Path cri = {"plugins", containerd.section};
   for (const Setting& setting : settings)
     if (setting.path.size() == cri.size() + 1 && setting.path.back() == "enable_cdi")
-      return ByHand(facts,
-                    facts.name + " writes plugins." + TomlKey(containerd.section) +
-                        " itself, where CDI is off",
-                    settings);
+      return ByHand(
+          facts,
+          facts.name + " writes plugins." + TomlKey(containerd.section) + " itself, with CDI off",
+          settings);
   if (!desired.default_handler.empty())
     return Error(Code::kFailedPrecondition,
-                 facts.name + " decides on its default runtime itself: write `default-runtime: " +
+                 facts.name + " chooses its default runtime itself: write `default-runtime: " +
                      desired.default_handler + "` into /etc/rancher/" + facts.name +
                      "/config.yaml");
   return {};
@@ -60,8 +60,8 @@ base::Result<bool> IsThere(const EngineFacts& facts, const Containerd& container
 base::Result<Goal> TemplateGoal(const EngineFacts& facts, const DesiredConfig& desired) {
   if (!facts.main.text)
     return Error(Code::kFailedPrecondition,
-                 facts.main.path + " is not there: " + facts.name +
-                     " makes it when it starts; configure it once it runs");
+                 facts.main.path + " does not exist: " + facts.name +
+                     " creates it when it starts; configure it once it runs");
   if (AtLeast(facts, 2, 1)) {
     ASSIGN(const Goal by_drop_in, ContainerdGoal(facts, desired));
     const auto edits_main = [&facts](const Target& target) {
@@ -87,8 +87,7 @@ base::Result<Goal> TemplateGoal(const EngineFacts& facts, const DesiredConfig& d
   }
   if (!missing) return goal;
   if (facts.template_file.text)
-    return ByHand(facts,
-                  facts.template_file.path + " is somebody's own template, which is left alone",
+    return ByHand(facts, facts.template_file.path + " is a custom template, which is not changed",
                   settings);
   goal.targets.push_back({.path = facts.template_file.path,
                           .format = FileFormat::kText,

@@ -101,7 +101,7 @@ std::optional<std::string> HealthProblem(const EngineInstall& install, int statu
     const auto words = Words(line);
     if (words.size() < 4 || words.back() != "error") continue;
     if (words[1] == "cri" || words[0].starts_with("io.containerd.cri."))
-      return "its plugin " + words[0] + "." + words[1] + " does not start";
+      return "its plugin " + words[0] + "." + words[1] + " did not start";
   }
   return std::nullopt;
 }

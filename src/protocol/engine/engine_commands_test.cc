@@ -56,7 +56,7 @@ TEST(AskingAnEngine, AContainerdWithoutItsCriPluginIsIll) {
   EXPECT_THAT(HealthProblem(install, 0,
                             std::string(kHead) + "io.containerd.grpc.v1           cri              "
                                                  "        linux/amd64    error     \n"),
-              Optional(testing::HasSubstr("io.containerd.grpc.v1.cri does not start")));
+              Optional(testing::HasSubstr("io.containerd.grpc.v1.cri did not start")));
   EXPECT_THAT(
       HealthProblem(install, 0,
                     "io.containerd.cri.v1           runtime           linux/amd64    error\n"),
@@ -86,7 +86,7 @@ TEST(FindingAnEngine, AProcessSaysWhichDistributionItIsOf) {
   EXPECT_EQ(install.name, "k3s");
   EXPECT_EQ(install.unit, "k3s-agent.service");
   EXPECT_EQ(install.program, "/var/lib/rancher/k3s/data/current/bin/containerd")
-      << "k3s itself is another program by that name";
+      << "k3s itself is a different program of that name";
   install = InstallOf("/x/containerd", {"containerd", "-c", rke2}, kK3s);
   EXPECT_EQ(install.name, "rke2");
   EXPECT_EQ(install.template_file, "/var/lib/rancher/rke2/agent/etc/containerd/config.toml.tmpl");

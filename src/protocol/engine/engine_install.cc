@@ -159,9 +159,8 @@ base::Result<EngineInstall> RecipeOf(std::string_view name) {
     if (recipe.name == name) return recipe;
     names.push_back(recipe.name);
   }
-  return Error(Code::kInvalidArgument,
-               "\"" + std::string(name) +
-                   "\" is no engine that is known here: " + base::Join(names, ", ") + " are");
+  return Error(Code::kInvalidArgument, "\"" + std::string(name) + "\" is not a known engine: " +
+                                           base::Join(names, ", ") + " are known");
 }
 
 base::Result<EngineInstall> InstallOfProcess(const MachineProcess& process,
@@ -169,8 +168,8 @@ base::Result<EngineInstall> InstallOfProcess(const MachineProcess& process,
   const auto engine = EngineOf(process.name);
   if (!engine)
     return Error(Code::kFailedPrecondition,
-                 "at " + socket + " listens " + process.program +
-                     ", which is none of containerd, crio and dockerd: say --runtime and --config");
+                 "the process at " + socket + " is " + process.program +
+                     ", which is not containerd, crio or dockerd: pass --runtime and --config");
   const std::string config = ArgumentOf(
       process.arguments, *engine == Engine::kDocker ? std::vector<std::string>{"--config-file"}
                                                     : std::vector<std::string>{"--config", "-c"});
@@ -191,13 +190,13 @@ base::Result<EngineInstall> InstallOfSocket(const std::string& proc_root,
                                             const std::string& socket) {
   ASSIGN(const pid_t pid, ListenerOf(proc_root, socket));
   if (pid == 0)
-    return Error(
-        Code::kFailedPrecondition,
-        "who listens at " + socket + " cannot be seen from here: say --runtime and --config");
+    return Error(Code::kFailedPrecondition,
+                 "the process that listens at " + socket +
+                     " cannot be determined from here: pass --runtime and --config");
   auto process = Identify(proc_root, pid);
   if (!process.ok())
     return Error(process.error().code(),
-                 "at " + socket + " listens one that is not trusted: " + process.error().message());
+                 "the process at " + socket + " is not trusted: " + process.error().message());
   ASSIGN(EngineInstall install, InstallOfProcess(*process, WithoutMachineFiles(proc_root, socket)));
   install.pid = pid;
   if (!process->sees_our_files) SeeAsTheMachine(install, proc_root);

@@ -104,7 +104,8 @@ Status PutBack(const ConfigFiles& files, const std::vector<FileChange>& changes,
     } else if (*now == change->to) {
       note(change->from ? files.Write(change->path, *change->from) : files.Remove(change->path));
     } else if (*now != change->from) {
-      others.push_back(change->path + " was changed by somebody else meanwhile and stays as it is");
+      others.push_back(change->path +
+                       " was changed by another process meanwhile and is left as it is");
     }
   }
   return first;
@@ -116,9 +117,9 @@ base::Result<Journal> LoadJournal(const std::string& path) {
   if (!text.ok()) return text.error();
   auto journal = DecodeJournal(*text, path);
   if (journal.ok() || journal.error().code() == Code::kFailedPrecondition) return journal;
-  return Error(Code::kDataLoss, "what Penstock remembers of this engine is damaged (" +
+  return Error(Code::kDataLoss, "Penstock's record of this engine is damaged (" +
                                     journal.error().message() +
-                                    "): undo its lines by hand and remove that file");
+                                    "): undo its lines manually and remove that file");
 }
 
 Status SaveJournal(const std::string& path, const Journal& journal, bool keep) {

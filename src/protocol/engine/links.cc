@@ -54,12 +54,12 @@ LinkPlan PlanLinks(const DesiredLinks& desired, const std::vector<std::string_vi
   };
   if (std::find(folders.begin(), folders.end(), desired.folder) == folders.end())
     return unset(desired.folder + " is not on dockerd's PATH (" + base::Join(folders, ":") +
-                 "); say one of these folders with --gpus-links");
+                 "); pass one of these folders with --gpus-links");
   if (!look(desired.program).there)
-    return unset(desired.program + " is not there; say --nvidia-runtime-hook-path");
+    return unset(desired.program + " does not exist; pass --nvidia-runtime-hook-path");
   for (const std::string& folder : folders)
     if (const std::string amd = folder + "/" + kAmdRuntime; look(amd).there)
-      return unset(amd + " is there, and docker gives `--gpus` to AMD's devices");
+      return unset(amd + " exists, and docker uses AMD's devices for `--gpus`");
   for (const std::string_view name : names) {
     std::string others;
     for (const std::string& folder : folders) {
@@ -70,8 +70,7 @@ LinkPlan PlanLinks(const DesiredLinks& desired, const std::vector<std::string_vi
     if (others.empty())
       plan.wanted.push_back({desired.folder + "/" + std::string(name), desired.program});
     else
-      plan.remarks.push_back(others +
-                             " is there already and stays: `docker run --gpus` goes by it");
+      plan.remarks.push_back(others + " already exists and is kept: `docker run --gpus` uses it");
   }
   return plan;
 }
@@ -124,9 +123,8 @@ base::Result<std::vector<GpusLink>> LoadLinks(const std::string& path) {
   reader.Finish();
   if (!problems.empty())
     return Error(Code::kDataLoss,
-                 "what Penstock remembers of the links it put is damaged (" +
-                     problems.ToError().message() +
-                     "): remove by hand those that lead to penstock-hook, and that file");
+                 "Penstock's record of its links is damaged (" + problems.ToError().message() +
+                     "): remove the links to penstock-hook manually, and that file");
   return links;
 }
 

@@ -54,7 +54,7 @@ base::Status CheckUsers(const std::string& process) {
         return Error(Code::kPermissionDenied, "it runs as user " + word);
     return {};
   }
-  return Error(Code::kPermissionDenied, "its users cannot be seen");
+  return Error(Code::kPermissionDenied, "its users cannot be determined");
 }
 
 /// Checks the executable by its inode, and also the file now at its path, which is what would be
@@ -64,7 +64,7 @@ base::Status CheckProgram(const std::string& files, const std::string& process,
                           const std::string& program) {
   struct stat status {};
   if (!program.starts_with('/') || ::stat((process + "/exe").c_str(), &status) != 0)
-    return Error(Code::kPermissionDenied, "its program cannot be seen");
+    return Error(Code::kPermissionDenied, "its program cannot be determined");
   TRY(os::CheckOwner(status, program));
   auto there = os::OpenTrusted(files, program);
   if (!there.ok() && there.error().code() == Code::kNotFound)
@@ -108,10 +108,10 @@ base::Result<MachineProcess> Identify(const std::string& proc_root, pid_t pid) {
     return Error(Code::kPermissionDenied,
                  "process " + std::to_string(pid) + " (" +
                      (found.program.empty() ? "?" : found.program) +
-                     ") is not taken for one of the machine's own: " + why);
+                     ") is not accepted as a process of the machine itself: " + why);
   };
   if (!os::IsOfTheMachine(proc_root, pid))
-    return refuse("it is in namespaces of its own, or they cannot be seen");
+    return refuse("it is in separate namespaces, or they cannot be read");
   if (const auto users = CheckUsers(process); !users.ok()) return refuse(users.error().message());
   found.sees_our_files = MountNamespace(process) == MountNamespace(Folder(proc_root, "self"));
   const std::string files = found.sees_our_files ? "/" : Folder(proc_root, "1/root");
@@ -153,12 +153,12 @@ base::Result<pid_t> ListenerOf(const std::string& proc_root, const std::string& 
   if (!file.ok() && file.error().code() == Code::kPermissionDenied)
     return refuse(file.error().message());
   if (!file.ok() && file.error().code() == Code::kNotFound)
-    return Error(Code::kNotFound, "nobody listens at " + socket + ": it does not exist");
+    return Error(Code::kNotFound, "no process listens at " + socket + ": it does not exist");
   if (!file.ok()) return file.error();
   if (!S_ISSOCK(file->status.st_mode))
-    return Error(Code::kInvalidArgument, socket + " is no socket");
+    return Error(Code::kInvalidArgument, socket + " is not a socket");
   const rpc::PeerIdentity peer = rpc::PeerOf(socket);
-  if (!peer.alive) return Error(Code::kNotFound, "nobody listens at " + socket);
+  if (!peer.alive) return Error(Code::kNotFound, "no process listens at " + socket);
   if (peer.uid != static_cast<uid_t>(-1) && peer.uid != 0 && peer.uid != ::geteuid())
     return refuse("user " + std::to_string(peer.uid) + " listens there");
   return peer.pid;

@@ -45,7 +45,7 @@ TEST_F(IdentifyTest, AProcessOfTheMachineIsDescribed) {
 TEST_F(IdentifyTest, EachOfTheThreeNamespacesHasToBeThatOfProcess1) {
   for (const std::string kind : {"user", "pid", "mnt"}) {
     machine_.Namespace(7, kind, kind + ":[2]");
-    EXPECT_THAT(Refusal(), HasSubstr("it is in namespaces of its own")) << kind;
+    EXPECT_THAT(Refusal(), HasSubstr("it is in separate namespaces")) << kind;
     machine_.Namespace(7, kind, kind + ":[1]");
   }
   EXPECT_EQ(Refusal(), "");
@@ -53,7 +53,7 @@ TEST_F(IdentifyTest, EachOfTheThreeNamespacesHasToBeThatOfProcess1) {
   machine_.SeeItsFiles();
   EXPECT_TRUE(Identify(machine_.proc(), 7)->sees_our_files);
   std::filesystem::remove_all(machine_ / "proc/7/ns");
-  EXPECT_THAT(Refusal(), HasSubstr("cannot be seen"));
+  EXPECT_THAT(Refusal(), HasSubstr("cannot be read"));
 }
 
 /// A set-user-id program of root's has its caller as its real user, regardless of the name under
@@ -70,26 +70,26 @@ TEST_F(IdentifyTest, EachOfItsUsersHasToBeRoot) {
 TEST_F(IdentifyTest, ItsProgramAndTheFoldersAboveHaveToBeClosedToOthers) {
   const std::string program = machine_.ProgramHere("/usr/bin/kubelet");
   std::filesystem::permissions(program, static_cast<perms>(0775));
-  EXPECT_THAT(Refusal(), HasSubstr("kubelet can be written by its group"));
+  EXPECT_THAT(Refusal(), HasSubstr("kubelet is writable by its group"));
   std::filesystem::permissions(program, static_cast<perms>(0755));
   const std::string folder =
       machine_.files() + std::filesystem::path(program).parent_path().string();
   std::filesystem::permissions(folder, static_cast<perms>(0777));
-  EXPECT_THAT(Refusal(), HasSubstr("usr/bin can be written by everybody"));
+  EXPECT_THAT(Refusal(), HasSubstr("usr/bin is writable by everyone"));
   std::filesystem::permissions(folder, static_cast<perms>(0755));
   EXPECT_EQ(Refusal(), "");
   std::filesystem::remove(machine_ / "proc/7/exe");
-  EXPECT_THAT(Refusal(), HasSubstr("its program cannot be seen"));
+  EXPECT_THAT(Refusal(), HasSubstr("its program cannot be determined"));
 }
 
 TEST_F(IdentifyTest, AProgramOfSomeoneElseIsRefused) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  if (::geteuid() != 0) GTEST_SKIP() << "changing the owner of a file requires root";
   ASSERT_EQ(::chown(machine_.ProgramHere("/usr/bin/kubelet").c_str(), 12345, 12345), 0);
   EXPECT_THAT(Refusal(), HasSubstr("kubelet belongs to user 12345"));
 }
 
 TEST_F(IdentifyTest, WhatIsAtTheProgramsPathNowHasToBeRootsToo) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  if (::geteuid() != 0) GTEST_SKIP() << "changing the owner of a file requires root";
   const std::string now = machine_.files() + machine_.ProgramHere("/usr/bin/kubelet");
   ASSERT_EQ(::chown(now.c_str(), 12345, 12345),
             0);  // removed by root, and created again by another user
@@ -101,7 +101,7 @@ TEST_F(IdentifyTest, AProgramThatIsNotThereAnyMoreIsJudgedByItsFolders) {
   std::filesystem::remove(now);
   EXPECT_EQ(Refusal(), "");
   std::filesystem::permissions(std::filesystem::path(now).parent_path(), static_cast<perms>(0777));
-  EXPECT_THAT(Refusal(), HasSubstr("usr/bin can be written by everybody"));
+  EXPECT_THAT(Refusal(), HasSubstr("usr/bin is writable by everyone"));
 }
 
 TEST_F(IdentifyTest, WhatIsInAPodIsRefused) {
@@ -168,12 +168,13 @@ TEST_F(IdentifyTest, AListenerIsBelievedWhereOnlyRootCanListen) {
   const std::string socket = machine_.Listen(machine_ / "run/e.sock");
   EXPECT_EQ(*ListenerOf(machine_.proc(), socket), ::getpid());
   std::filesystem::permissions(socket, static_cast<perms>(0666));
-  EXPECT_TRUE(ListenerOf(machine_.proc(), socket).ok()) << "its mode says who may connect";
+  EXPECT_TRUE(ListenerOf(machine_.proc(), socket).ok())
+      << "the mode of the socket restricts who may connect";
   std::filesystem::permissions(machine_ / "run", static_cast<perms>(0777));
   const auto refused = ListenerOf(machine_.proc(), socket);
   EXPECT_EQ(refused.error().code(), Code::kPermissionDenied);
   EXPECT_EQ(refused.error().message(), "the socket " + socket + " is not trusted: " +
-                                           (machine_ / "run") + " can be written by everybody");
+                                           (machine_ / "run") + " is writable by everyone");
 }
 
 TEST_F(IdentifyTest, AListenerIsReachedThroughTheMachinesFirstProcess) {
@@ -197,7 +198,7 @@ TEST_F(IdentifyTest, WhereNoOneListensIsNotFound) {
 }
 
 TEST_F(IdentifyTest, SomeoneElsesSocketIsRefused) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  if (::geteuid() != 0) GTEST_SKIP() << "changing the owner of a file requires root";
   const std::string socket = machine_.Listen(machine_ / "run/e.sock");
   ASSERT_EQ(::chown(socket.c_str(), 12345, 12345), 0);
   EXPECT_THAT(ListenerOf(machine_.proc(), socket).error().message(),

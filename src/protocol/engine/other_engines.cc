@@ -11,11 +11,11 @@ using base::Error;
 using base::Value;
 
 Error TooOld(const EngineFacts& facts, const std::string& first) {
-  return Error(Code::kFailedPrecondition,
-               facts.name + " " + std::to_string(facts.major) + "." + std::to_string(facts.minor) +
-                   " has no CDI (" + first +
-                   " is the first that has): use a newer one, or leave --cdi.enabled out "
-                   "and run containers under the runtime");
+  return Error(Code::kFailedPrecondition, facts.name + " " + std::to_string(facts.major) + "." +
+                                              std::to_string(facts.minor) +
+                                              " does not support CDI (" + first +
+                                              " and newer do): use a newer version, or omit "
+                                              "--cdi.enabled and run containers with the runtime");
 }
 
 void Want(Goal& goal, std::vector<Setting>& settings, Setting setting) {
@@ -44,7 +44,7 @@ const Value* CrioModel(const EngineFacts& facts, const Value& effective,
 base::Result<Goal> CrioGoal(const EngineFacts& facts, const DesiredConfig& desired) {
   Goal goal;
   if (desired.cdi && facts.major > 0 && !AtLeast(facts, 1, 23)) return TooOld(facts, "1.23");
-  if (desired.cdi) goal.remarks.push_back(facts.name + " has CDI on always");
+  if (desired.cdi) goal.remarks.push_back(facts.name + " always has CDI enabled");
   ASSIGN(const Value effective,
          Read(FileFormat::kToml, facts.effective ? *facts.effective : facts.main.text.value_or(""),
               facts.main.path));
@@ -76,7 +76,7 @@ base::Result<Goal> DockerGoal(const EngineFacts& facts, const DesiredConfig& des
   Goal goal;
   if (facts.drop_in_wanted)
     return Error(Code::kInvalidArgument,
-                 "docker reads one file and no drop-ins: leave --drop-in-config out");
+                 "docker reads one file and no drop-ins: omit --drop-in-config");
   if (desired.cdi && facts.major > 0 && facts.major < 25) return TooOld(facts, "25.0");
   ASSIGN(const Value document,
          Read(FileFormat::kJson, facts.main.text.value_or(""), facts.main.path));
@@ -89,7 +89,7 @@ base::Result<Goal> DockerGoal(const EngineFacts& facts, const DesiredConfig& des
     Want(goal, settings, {{"default-runtime"}, Text(desired.default_handler)});
   if (desired.cdi) {
     if (AtLeast(facts, 28, 2) && FindAt(document, {"features", "cdi"}) == nullptr) {
-      goal.remarks.push_back(facts.name + " has CDI on already");
+      goal.remarks.push_back(facts.name + " already has CDI enabled");
     } else {
       Want(goal, settings, {{"features", "cdi"}, Flag(true)});
     }

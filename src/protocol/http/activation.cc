@@ -45,14 +45,13 @@ std::optional<int> Option(int fd, int option) {
 
 Status Prepare(int fd, const std::string& name) {
   if (Option(fd, SO_ACCEPTCONN) != 1 || Option(fd, SO_TYPE) != SOCK_STREAM)
-    return Error(
-        Code::kInvalidArgument,
-        "the socket \"" + name +
-            "\" of systemd is none that listens; its unit needs ListenStream= and Accept=no");
+    return Error(Code::kInvalidArgument,
+                 "the socket \"" + name +
+                     "\" of systemd is not listening; its unit needs ListenStream= and Accept=no");
   const int flags = ::fcntl(fd, F_GETFL);
   if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || flags < 0 ||
       ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
-    return base::ErrnoError(errno, "take the socket \"" + name + "\" of systemd");
+    return base::ErrnoError(errno, "use the socket \"" + name + "\" of systemd");
   return {};
 }
 
@@ -74,11 +73,11 @@ base::Result<std::vector<os::UniqueFd>> TakeActivated(const std::string& name) {
     taken.emplace_back(fd);
   }
   if (!taken.empty()) return taken;
-  const std::string wanted = name.empty() ? "no socket" : "no socket called \"" + name + "\"";
+  const std::string wanted = name.empty() ? "no socket" : "no socket named \"" + name + "\"";
   return Error(Code::kNotFound,
-               "systemd gave " + wanted +
+               "systemd passed " + wanted +
                    (count > 0 ? ", but " + base::Join(names, ", ") : std::string()) +
-                   "; start the agent by its socket unit (penstock-agent.socket)");
+                   "; start the agent with its socket unit (penstock-agent.socket)");
 }
 
 }  // namespace penstock::protocol::http::internal

@@ -66,7 +66,7 @@ class GuardTest : public testing::Test {
 TEST_F(GuardTest, LetsThoseInWhoKnowAPasswordOrAToken) {
   EXPECT_EQ(Check(Basic("alice", "right")), AuthVerdict::kAllowed);
   EXPECT_EQ(Check("Bearer token"), AuthVerdict::kAllowed);
-  EXPECT_EQ(Check("bearer   token"), AuthVerdict::kAllowed) << "a scheme has no case";
+  EXPECT_EQ(Check("bearer   token"), AuthVerdict::kAllowed) << "the scheme is case-insensitive";
   for (const std::string& wrong :
        {Basic("alice", "wrong"), Basic("bob", "right"), std::string("Bearer tokens"),
         std::string("Bearer"), std::string("Basic !!"), std::string("Basic YWxpY2U="),
@@ -89,17 +89,16 @@ TEST_F(GuardTest, LooksAtAPasswordOnceUntilItIsWrong) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Check(Basic("alice", "wrong")), AuthVerdict::kDenied);
   EXPECT_EQ(secrets_->asked.size(), 4u);
   EXPECT_EQ(Check(Basic("alic", "eright")), AuthVerdict::kDenied)
-      << "another user, though the letters are the same";
+      << "a different user, although the concatenated letters are the same";
 }
 
 TEST_F(GuardTest, TakesAsLongForAnUnknownUser) {
   EXPECT_EQ(Check(Basic("nobody", "right")), AuthVerdict::kDenied);
   ASSERT_EQ(secrets_->asked.size(), 1u);
-  EXPECT_EQ(secrets_->asked[0].substr(0, 7), "$2b$12$")
-      << "the highest cost of those that are known";
+  EXPECT_EQ(secrets_->asked[0].substr(0, 7), "$2b$12$") << "the highest cost of all known users";
   EXPECT_EQ(secrets_->asked[0].size(), 60u);
   EXPECT_EQ(Check(Basic("nobody", secrets_->asked[0].substr(7, 10))), AuthVerdict::kDenied)
-      << "nor where it happens to be right";
+      << "denied even if the password matches the dummy hash";
 }
 
 TEST_F(GuardTest, StopsAnAddressThatFailsTooOftenButNotWhoIsKnown) {
@@ -108,11 +107,11 @@ TEST_F(GuardTest, StopsAnAddressThatFailsTooOftenButNotWhoIsKnown) {
   const std::size_t looked = secrets_->asked.size();
   EXPECT_EQ(Check(Basic("alice", "wrong")), AuthVerdict::kLimited);
   EXPECT_EQ(Check("Bearer wrong"), AuthVerdict::kLimited);
-  EXPECT_EQ(secrets_->asked.size(), looked) << "nothing was worked out";
+  EXPECT_EQ(secrets_->asked.size(), looked) << "no hash was computed";
   EXPECT_EQ(Check(Basic("alice", "right")), AuthVerdict::kAllowed);
   EXPECT_EQ(Check("Bearer token"), AuthVerdict::kAllowed);
   EXPECT_EQ(Check(Basic("alice", "wrong"), "5.6.7.8"), AuthVerdict::kDenied)
-      << "others have tries of their own";
+      << "other addresses have their own budget of attempts";
   loop_.Advance(6s);
   EXPECT_EQ(Check(Basic("alice", "wrong")), AuthVerdict::kDenied);
   EXPECT_EQ(Check(Basic("alice", "wrong")), AuthVerdict::kLimited);

@@ -24,7 +24,7 @@ constexpr base::Duration kFirstLook = 250ms;     // at clients that keep others 
 constexpr char kTlsRecord = 0x16;                // a handshake's first byte (RFC 8446, 5.1)
 constexpr std::string_view kWantsTls =
     "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: "
-    "close\r\n\r\nhere HTTPS is spoken\n";
+    "close\r\n\r\nthis server requires HTTPS\n";
 
 }  // namespace
 
@@ -92,7 +92,7 @@ bool Server::State::Read(std::uint64_t id, Connection& connection) {
   while (true) {
     const std::size_t head = HeadLength(connection.input);
     if (head > kMostHeadBytes || (head == 0 && connection.input.size() > kMostHeadBytes)) {
-      Reply(connection, Say(431, "the head of the request is too large\n"));
+      Reply(connection, Say(431, "the request header is too large\n"));
       return true;
     }
     if (head > 0) {
@@ -134,9 +134,8 @@ void Server::State::Begin(std::uint64_t id, Connection& connection, std::size_t 
   if (!open && connection.spare)
     return Reply(connection, Say(503, "too many clients; try again soon\n"));
   if (!open && !shield->Admits(now))
-    return Reply(
-        connection,
-        Say(429, "too many requests; the web configuration's rate_limit allows no more\n"));
+    return Reply(connection,
+                 Say(429, "too many requests; rate_limit of the web configuration is exceeded\n"));
   if (!open && !shield->protection.closed.empty())
     return Reply(connection, Say(503, shield->protection.closed + "\n"));
   if (open || !shield->guard) return Queue(id, connection);
@@ -156,7 +155,8 @@ void Server::State::Judge(std::uint64_t id, Connection& connection, AuthVerdict 
   switch (verdict) {
     case AuthVerdict::kAllowed: connection.request.identified = true; return Queue(id, connection);
     case AuthVerdict::kLimited:
-      return Reply(connection, Say(429, "too many failures from your address; wait a minute\n"),
+      return Reply(connection,
+                   Say(429, "too many failed logins from your address; wait a minute\n"),
                    {{"Retry-After", "60"}});
     case AuthVerdict::kBusy:
       return Reply(connection, Say(503, "too many passwords to check; try again soon\n"),
@@ -167,14 +167,14 @@ void Server::State::Judge(std::uint64_t id, Connection& connection, AuthVerdict 
   if (shield->guard)
     for (const std::string& challenge : shield->guard->challenges())
       challenges.emplace_back("WWW-Authenticate", challenge);
-  Reply(connection, Say(401, "credentials are needed, and right ones\n"), challenges);
+  Reply(connection, Say(401, "valid credentials are required\n"), challenges);
 }
 
 /// The client is authorized. Cheap responses are sent at once; a page needs a place.
 void Server::State::Queue(std::uint64_t id, Connection& connection) {
   const Request& request = connection.request;
   if (request.method != "GET" && request.method != "HEAD")
-    return Reply(connection, Say(405, "pages can only be read here\n"));
+    return Reply(connection, Say(405, "only GET and HEAD are supported\n"));
   if (!pages.contains(request.path)) return Reply(connection, NotFound());
   if (pages.at(request.path).access == PageAccess::kOpen) return Ask(id, connection);
   connection_of[connection.number] = id;
@@ -303,7 +303,7 @@ void Server::State::Leave(std::uint64_t request) {
 Response Server::State::NotFound() const {
   std::string here;
   for (const auto& [known, page] : pages) here += known + "\n";
-  return Say(404, "there is no such page; there are:\n" + here);
+  return Say(404, "page not found; available pages:\n" + here);
 }
 
 }  // namespace penstock::protocol::http

@@ -38,10 +38,10 @@ TEST(GzipCache, CompressesAPageOnceAndForgetsItWithIt) {
   const auto packed = cache.Get(page);
   EXPECT_EQ(cache.Get(page), packed);
   EXPECT_NE(cache.Get(std::make_shared<const std::string>(*page)), packed)
-      << "another page, though it says the same";
+      << "a different page object with the same text";
   std::weak_ptr<const std::string> kept = page;
   page.reset();
-  EXPECT_TRUE(kept.expired()) << "the cache keeps no page";
+  EXPECT_TRUE(kept.expired()) << "the cache does not keep pages alive";
 }
 
 }  // namespace

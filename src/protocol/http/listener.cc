@@ -44,7 +44,7 @@ base::Result<AddressList> Find(const Address& address) {
   }
   if (status != 0)
     return Error(Code::kInvalidArgument,
-                 "find the address of \"" + address.host + "\": " + gai_strerror(status));
+                 "resolve the address of \"" + address.host + "\": " + gai_strerror(status));
   return AddressList(found, &freeaddrinfo);
 }
 
@@ -52,7 +52,7 @@ base::Result<sockaddr_storage> BoundTo(int fd) {
   sockaddr_storage bound{};
   socklen_t length = sizeof(bound);
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length) != 0)
-    return ErrnoError(errno, "ask a socket for its address");
+    return ErrnoError(errno, "read the address of a socket");
   return bound;
 }
 
@@ -75,7 +75,7 @@ base::Result<os::UniqueFd> Bind(int family, const sockaddr* address, socklen_t l
                sizeof(kSendBuffer));  // accepted connections inherit it
   if (::bind(fd.get(), address, length) != 0 || ::listen(fd.get(), kBacklog) != 0) {
     if (errno == EADDRINUSE)
-      return Error(Code::kAlreadyExists, doing + ": another program listens there already");
+      return Error(Code::kAlreadyExists, doing + ": another program already listens there");
     return ErrnoError(errno, doing);
   }
   return fd;

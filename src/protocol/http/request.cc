@@ -80,7 +80,7 @@ Status TakeField(std::string_view name, std::string_view value, Request& request
   if (lower == "x-prometheus-scrape-timeout-seconds") request.patience = ToPatience(value);
   if (lower != "authorization") return {};
   if (!request.authorization.empty())
-    return Error(Code::kInvalidArgument, "the header Authorization is there twice");
+    return Error(Code::kInvalidArgument, "the header Authorization is given twice");
   request.authorization = value;
   return {};
 }
@@ -119,7 +119,7 @@ base::Result<Request> ParseHead(std::string_view head) {
   const std::string_view version = line.substr(last + 1);
   if (!IsToken(method)) return Error(Code::kInvalidArgument, "the method is malformed");
   if (version != "HTTP/1.1" && version != "HTTP/1.0")
-    return Error(Code::kInvalidArgument, "only HTTP/1.1 is spoken here");
+    return Error(Code::kInvalidArgument, "only HTTP/1.1 is supported");
 
   const std::string_view written = line.substr(first + 1, last - first - 1);
   const std::string_view target = OriginForm(written);

@@ -17,7 +17,7 @@ TEST(RequestQueue, TakesTurns) {
   EXPECT_FALSE(admission.Begin(4, "d"));
   EXPECT_TRUE(admission.crowded());
   EXPECT_THAT(admission.End(1), ElementsAre(3));
-  EXPECT_THAT(admission.End(4), IsEmpty()) << "it gave up";
+  EXPECT_THAT(admission.End(4), IsEmpty()) << "the request was abandoned";
   EXPECT_FALSE(admission.crowded());
   EXPECT_THAT(admission.End(2), IsEmpty());
   EXPECT_TRUE(admission.Begin(5, "a"));
@@ -27,7 +27,8 @@ TEST(RequestQueue, LeavesPlacesForOtherAddresses) {
   RequestQueue admission(8);
   for (std::uint64_t i = 1; i <= 6; ++i) EXPECT_TRUE(admission.Begin(i, "greedy"));
   EXPECT_FALSE(admission.Begin(7, "greedy"));
-  EXPECT_TRUE(admission.Begin(8, "other")) << "it passes by who waits for its own";
+  EXPECT_TRUE(admission.Begin(8, "other"))
+      << "it overtakes a client that waits for its own requests";
   EXPECT_THAT(admission.End(8), IsEmpty());
   EXPECT_THAT(admission.End(1), ElementsAre(7));
 }

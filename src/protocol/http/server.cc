@@ -257,7 +257,7 @@ void Server::State::End(std::uint64_t id) {
   connection.timer = 0;
   if (connection.ours()) {
     Reply(connection, Say(503, connection.phase == Phase::kAsking
-                                   ? "the agent is too busy to say; try again soon\n"
+                                   ? "the agent is too busy to answer; try again soon\n"
                                    : "too many clients; try again soon\n"));
     EndIn(id, 1s);
     return Serve(id);

@@ -216,11 +216,12 @@ TEST_F(HttpServer, OneAddressThatHasAllPlacesGivesSomeToOthers) {
     Send(others.back(), "GET /pa");
   }
   for (int i = 0; i < 10; ++i)
-    EXPECT_EQ(Receive(greedy[static_cast<std::size_t>(i)]), "") << "the oldest ten go";
+    EXPECT_EQ(Receive(greedy[static_cast<std::size_t>(i)]), "")
+        << "the oldest ten are disconnected";
   ASSERT_TRUE(Connected(20));
   EXPECT_THAT(Exchange(ConnectTo(server_->port(), "127.0.0.2"), "GET /page HTTP/1.0\r\n\r\n"),
               HasSubstr("too many clients"))
-      << "who has the most gets none of another's";
+      << "the client with the most connections takes none of another client's";
   EXPECT_THAT(Exchange(others[0], "ge HTTP/1.0\r\n\r\n"), EndsWith("hello\n"));
 }
 
@@ -237,7 +238,7 @@ TEST_F(HttpServer, WhatIsOpenToEverybodyIsAnsweredWhoeverElseIsConnected) {
   EXPECT_THAT(Ask("GET /page"), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("too many clients")));
   for (int i = 0; i < 100; ++i) greedy.push_back(ConnectTo(server_->port()));  // which send nothing
   EXPECT_THAT(Ask("GET /open"), EndsWith("open\n"));
-  EXPECT_LE(server_->counts().open, 5u + 33u) << "what is kept for it has a bound";
+  EXPECT_LE(server_->counts().open, 5u + 33u) << "the connections of one client are bounded";
 }
 
 TEST_F(HttpServer, KeepsAConnectionForTheNextRequest) {
@@ -255,7 +256,7 @@ TEST_F(HttpServer, KeepsAConnectionForTheNextRequest) {
     EXPECT_THAT(answer, Not(HasSubstr("Connection: close")));
   }
   EXPECT_THAT(Exchange(fd, "GET /page HTTP/1.0\r\n\r\n"), EndsWith("hello\n"))
-      << "HTTP/1.0 ends with its answer";
+      << "an HTTP/1.0 connection closes after the response";
 }
 
 TEST_F(HttpServer, ClosesAnIdleConnection) {
@@ -273,7 +274,7 @@ TEST_F(HttpServer, RefusesPipelinedRequestsAndBodies) {
   Start();
   const std::string twice = "GET /page HTTP/1.1\r\n\r\nGET /page HTTP/1.1\r\n\r\n";
   const std::string answer = Exchange(ConnectTo(server_->port()), twice);
-  EXPECT_EQ(answer.find("hello"), answer.rfind("hello")) << "one answer";
+  EXPECT_EQ(answer.find("hello"), answer.rfind("hello")) << "one response only";
   EXPECT_THAT(answer, HasSubstr("Connection: close\r\n"));
   EXPECT_THAT(
       Exchange(ConnectTo(server_->port()), "GET /page HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc"),
@@ -287,7 +288,7 @@ TEST_F(HttpServer, CompressesForThoseWhoWantIt) {
   EXPECT_LT(packed.size(), 100'000u);
   EXPECT_THAT(Ask("GET /large").substr(0, 400), Not(HasSubstr("Content-Encoding")));
   EXPECT_THAT(Ask("GET /page", "Accept-Encoding: gzip\r\n"), EndsWith("hello\n"))
-      << "too short to gain anything";
+      << "too short to be worth compressing";
   EXPECT_THAT(Ask("HEAD /large", "Accept-Encoding: gzip\r\n"),
               AllOf(HasSubstr("Content-Encoding: gzip"), EndsWith("\r\n\r\n")));
 }
@@ -305,7 +306,7 @@ TEST_F(HttpServer, AnswersAsManyAtOnceAsItHasPlacesAndReportsTheRestWhenTheyWait
               AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("too many clients")));
   answers[0](Say(200, "first\n"));
   EXPECT_THAT(Receive(asking[0]), EndsWith("first\n"));
-  EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n")) << "there is a place again";
+  EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n")) << "a slot is free again";
 }
 
 TEST_F(HttpServer, GivesAPlaceToThoseWhoWaited) {
@@ -374,7 +375,8 @@ TEST_F(HttpServer, WantsCredentialsForWhatIsGuarded) {
   EXPECT_THAT(Ask("GET /page"),
               AllOf(StartsWith("HTTP/1.1 401"),
                     HasSubstr("WWW-Authenticate: Bearer realm=\"penstock\"\r\n")));
-  EXPECT_THAT(Ask("GET /nothing"), StartsWith("HTTP/1.1 401")) << "not even which pages there are";
+  EXPECT_THAT(Ask("GET /nothing"), StartsWith("HTTP/1.1 401"))
+      << "the list of pages is not revealed either";
   EXPECT_THAT(Ask("GET /page", "Authorization: Bearer letmein\r\n"), EndsWith("hello\n"));
   EXPECT_THAT(Ask("GET /open"), EndsWith("open\n"));
 }
@@ -387,7 +389,7 @@ TEST_F(HttpServer, NamesAnAddressThatIsTaken) {
   ASSERT_FALSE(taken.ok());
   EXPECT_EQ(taken.error().code(), base::Code::kAlreadyExists);
   EXPECT_EQ(taken.error().message(), "listen on 127.0.0.1:" + std::to_string(server_->port()) +
-                                         ": another program listens there already");
+                                         ": another program already listens there");
   EXPECT_FALSE(other.Start({.host = "no such host"}).ok());
 }
 

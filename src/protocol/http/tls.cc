@@ -67,8 +67,8 @@ base::Result<Key> ReadKey(const TlsLibrary& library, const Pem& pem) {
   if (key) return key;
   if (encrypted)
     return Wrong(pem.name +
-                 " is encrypted with a passphrase, which nobody can type here; decrypt it: openssl "
-                 "pkey -in KEY -out PLAIN_KEY");
+                 " is encrypted with a passphrase, which the agent cannot ask for; decrypt it: "
+                 "openssl pkey -in KEY -out PLAIN_KEY");
   if (pem.text.find("PRIVATE KEY-----") == std::string::npos)
     return Wrong(pem.name +
                  " holds no private key; it must have a block \"-----BEGIN PRIVATE KEY-----\"");
@@ -91,7 +91,7 @@ Status UseCertificate(Tls::State& state, const TlsSettings& settings) {
     library.clear_error();
     return Wrong(settings.key.name + " is not the key of the first certificate in " +
                  settings.certificate.name +
-                 "; the server's own certificate stands before those of its authorities");
+                 "; the server's own certificate must come before those of its authorities");
   }
   if (library.ctx_use_certificate(state.context.get(), own) != 1 ||
       library.ctx_use_private_key(state.context.get(), key.get()) != 1)
@@ -214,12 +214,12 @@ Status UseCiphers(Tls::State& state, const TlsSettings& settings) {
   if (!settings.ciphers.empty())
     ciphers = base::Join(settings.ciphers, ":") + (old ? ":@SECLEVEL=0" : "");
   if (library.ctx_set_cipher_list(context, ciphers.c_str()) != 1)
-    return Wrong("cipher_suites: this OpenSSL has none of them (" + library.LastError() + ")");
+    return Wrong("cipher_suites: this OpenSSL supports none of them (" + library.LastError() + ")");
   if (!settings.groups.empty()) {
     std::string groups = base::Join(settings.groups, ":");
     if (library.ctx_ctrl(context, SSL_CTRL_SET_GROUPS_LIST, 0, groups.data()) != 1)
-      return Wrong("curve_preferences: this OpenSSL lacks one of them (" + library.LastError() +
-                   ")");
+      return Wrong("curve_preferences: this OpenSSL does not support one of them (" +
+                   library.LastError() + ")");
   }
   library.ctx_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Number(settings.least), nullptr);
   library.ctx_ctrl(context, SSL_CTRL_SET_MAX_PROTO_VERSION, Number(settings.most), nullptr);
@@ -253,7 +253,8 @@ base::Result<std::shared_ptr<const Tls>> Tls::Make(const TlsSettings& settings) 
   auto state = std::make_unique<State>(*library);
   state->context.reset(library->ctx_new(library->server_method()));
   if (!state->context)
-    return Error(Code::kResourceExhausted, "OpenSSL makes no context: " + library->LastError());
+    return Error(Code::kResourceExhausted,
+                 "OpenSSL cannot create a context: " + library->LastError());
   TRY(UseCiphers(*state, settings));
   TRY(UseCertificate(*state, settings));
   TRY(UseClientAuth(*state, settings));

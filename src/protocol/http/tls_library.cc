@@ -31,7 +31,7 @@ base::Result<Libraries> Open() {
       return libraries;
     }
     if (library.error().code() == Code::kNotFound) continue;
-    base::Log(base::kWarn, "our build of OpenSSL cannot be loaded",
+    base::Log(base::kWarn, "the bundled OpenSSL cannot be loaded",
               {{"error", library.error().message()}});
   }
   for (const char* name : {"libssl.so.3", "libcrypto.so.3"}) {
@@ -98,7 +98,7 @@ base::Result<TlsLibrary> Resolve(const Libraries& libraries) {
   // The library is never cleaned up: cleaning up as the program ends would race with threads that
   // still use it.
   if (library.init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr) != 1)
-    return Error(Code::kUnavailable, "OpenSSL does not start: " + library.LastError());
+    return Error(Code::kUnavailable, "OpenSSL cannot be initialized: " + library.LastError());
   return library;
 }
 
@@ -127,10 +127,9 @@ base::Result<const TlsLibrary*> TlsLibrary::Load() {
   if (!one) {
     auto libraries = Open();
     if (!libraries.ok())
-      return Error(
-          Code::kUnimplemented,
-          "no OpenSSL 3 can be loaded; install libssl3 or the packages of Penstock whole: " +
-              libraries.error().message());
+      return Error(Code::kUnimplemented,
+                   "no OpenSSL 3 can be loaded; install libssl3 or all packages of Penstock: " +
+                       libraries.error().message());
     ASSIGN(const TlsLibrary functions, Resolve(*libraries));
     one.emplace(Loaded{*std::move(libraries), functions});
   }

@@ -83,7 +83,7 @@ base::Result<Json> Parse(const base::Result<ApiResponse>& answer) {
   if (!answer.ok()) return answer.error();
   Json json = Json::parse(answer->body, nullptr, /*allow_exceptions=*/false);
   if (!json.is_discarded()) return json;
-  return base::Error(base::Code::kDataLoss, "the API server's answer is no JSON (" +
+  return base::Error(base::Code::kDataLoss, "the API server's answer is not JSON (" +
                                                 std::to_string(answer->body.size()) + " bytes)");
 }
 

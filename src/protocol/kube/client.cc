@@ -217,11 +217,10 @@ void Client::State::AttemptEnded(const RequestPtr& request, CURLcode code) {
     return Finish(request, error);
   }
   if (transfer.success() && transfer.html()) {
-    return Finish(
-        request,
-        Error(Code::kDataLoss,
-              call.method + " " + call.path + ": " + access.server +
-                  " answers with an HTML page, which no API server does: is a proxy in between?"));
+    return Finish(request,
+                  Error(Code::kDataLoss, call.method + " " + call.path + ": " + access.server +
+                                             " answers with an HTML page, which no API server "
+                                             "does: is there a proxy in between?"));
   }
   if (transfer.success())
     return Finish(request, ApiResponse{transfer.status(), transfer.TakeBody()});

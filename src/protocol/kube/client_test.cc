@@ -132,7 +132,7 @@ TEST(Client, EndsASilentCallAtItsDeadlineAndAnswersTheNext) {
     auto answer = client.Start(GetOf(path, 2h));
     EXPECT_TRUE(time.AdvanceUntil(1ms, [&] { return arrived > before; }));
     time.Advance(1h);
-    EXPECT_EQ(answer.wait_for(0s), std::future_status::timeout) << "its time has not passed";
+    EXPECT_EQ(answer.wait_for(0s), std::future_status::timeout) << "the deadline has not passed";
     time.Advance(1h);
     EXPECT_EQ(answer.wait_for(0s), std::future_status::ready);
     return Comes(time, answer) ? ErrorOf(answer.get()) : "";
@@ -190,7 +190,7 @@ TEST(Client, SaysWhatIsWrongWithAnAnswer) {
   EXPECT_THAT(
       ErrorOf(client.Do(GetOf("/none"))),
       HasSubstr(
-          "UNAVAILABLE: GET /none: the connection to the API server broke before its answer"));
+          "UNAVAILABLE: GET /none: the connection to the API server was lost before its answer"));
   EXPECT_THAT(ErrorOf(client.Do(GetOf("/garbage"))), HasSubstr("UNAVAILABLE"));
   EXPECT_THAT(ErrorOf(client.Do(GetOf("/page"))),
               HasSubstr("DATA_LOSS: GET /page: " + server.url() + " answers with an HTML page"));
@@ -215,7 +215,7 @@ TEST(Client, RefusesAnEncodingOfAnAnswerThatItDidNotAskFor) {
   for (const char* encoding : {"br", "zstd", "unknown"}) {
     const auto answer = client.Do(GetOf("/" + std::string(encoding)));
     EXPECT_THAT(ErrorOf(answer), HasSubstr("UNAVAILABLE: GET /" + std::string(encoding) +
-                                           ": the connection to the API server broke"));
+                                           ": the connection to the API server was lost"));
   }
 }
 
@@ -262,7 +262,8 @@ TEST(Client, OffersASocksProxyNoGssapiAndRefusesToUseIt) {
   access.proxy = proxy.url();
   ClientUnderTest client(access);
   EXPECT_THAT(ErrorOf(client.Do(GetOf("/x"))), HasSubstr("UNAVAILABLE: GET /x: "));
-  EXPECT_EQ(proxy.Greeting(), std::string("\x05\x01\x00", 3)) << "one method: no authentication";
+  EXPECT_EQ(proxy.Greeting(), std::string("\x05\x01\x00", 3))
+      << "the greeting offers one method: no authentication";
 }
 
 TEST(Client, RefusesAnAnswerWithoutEnd) {

@@ -26,7 +26,7 @@ base::Result<os::Library> Open() {
     auto library = os::Library::Load(folder + below + kOwn);
     if (library.ok()) return library;
     if (library.error().code() == Code::kNotFound) continue;
-    base::Log(base::kWarn, "our build of libcurl cannot be loaded",
+    base::Log(base::kWarn, "the bundled libcurl cannot be loaded",
               {{"error", library.error().message()}});
   }
   return os::Library::Load("libcurl.so.4");
@@ -59,7 +59,8 @@ base::Result<CurlLibrary> Resolve(const os::Library& library) {
   }
   // The signal handler that libcurl would otherwise set belongs to the program.
   if (const CURLcode code = curl.global_init(CURL_GLOBAL_SSL); code != CURLE_OK) {
-    return Error(Code::kUnavailable, std::string("libcurl does not start: ") + curl.strerror(code));
+    return Error(Code::kUnavailable,
+                 std::string("libcurl cannot be initialized: ") + curl.strerror(code));
   }
   return curl;
 }
@@ -92,7 +93,7 @@ base::Result<const CurlLibrary*> CurlLibrary::Load() {
     auto library = Open();
     if (!library.ok())
       return Error(Code::kUnimplemented,
-                   "no API server can be spoken to: " + library.error().message());
+                   "cannot connect to any API server: " + library.error().message());
     ASSIGN(CurlLibrary curl, Resolve(*library));
     one.emplace(Loaded{*std::move(library), curl, {}});
   }

@@ -78,7 +78,8 @@ TEST_F(EventsTest, MoreThanTenSimilarOnesBecomeOneThatSaysSo) {
   EXPECT_EQ(events[10]["message"], "(combined from similar events): message 14");
   executor_.Advance(11min);
   recorder_.Warning(kNode, "R", "message 99");
-  EXPECT_EQ(Events().back()["message"], "message 99") << "they are similar for ten minutes only";
+  EXPECT_EQ(Events().back()["message"], "message 99")
+      << "events count as similar for ten minutes only";
 }
 
 TEST_F(EventsTest, AfterABurstThereIsAWriteInTwoSeconds) {

@@ -44,7 +44,7 @@ bool IsRefusal(const base::Status& why) {
 
 Error OfEvent(const WatchEvent& event) {
   const std::string message =
-      event.message.empty() ? "the API server sent an error without words" : event.message;
+      event.message.empty() ? "the API server sent an error without a message" : event.message;
   if (event.code == 410) return {Code::kOutOfRange, message};
   if (event.code == 403) return {Code::kPermissionDenied, message};
   return {Passes(event.code) || event.code >= 500 ? Code::kUnavailable : Code::kUnknown, message};
@@ -194,7 +194,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
     if (line.empty()) return;
     if (line.size() > options.most_bytes) {
       return OnEnd(Error(Code::kResourceExhausted, "an object of " + std::to_string(line.size()) +
-                                                       " bytes is more than is kept here"));
+                                                       " bytes exceeds the limit of the cache"));
     }
     const auto event = DecodeEvent(line, options.without);
     if (!event.ok()) return OnEnd(event.error());
@@ -226,7 +226,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
 
   void ListInPages() {
     if (can_stream)
-      base::Log(base::kInfo, "the API server has no streaming lists; asking for pages",
+      base::Log(base::kInfo, "the API server does not support streaming lists; requesting pages",
                 {{"kind", options.resource.plural}});
     can_stream = false;
     Restart({}, {});
@@ -242,7 +242,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
     if (kind.empty()) kind = its;
     if (kind == its) return true;
     OnEnd(Error(Code::kDataLoss,
-                "the API server sent a " + its + " where " + kind + " was asked for"));
+                "the API server sent a " + its + " where " + kind + " was requested"));
     return false;
   }
 
@@ -312,7 +312,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
   void ListIsStuck() {
     pages_once = true;
     Restart(Error(Code::kDeadlineExceeded,
-                  "the API server did not end its streaming list; asking for pages"),
+                  "the API server did not end its streaming list; requesting pages"),
             {});
   }
 
@@ -335,7 +335,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
   Error NoRoom() const {
     return {Code::kResourceExhausted,
             "there are more " + options.resource.plural +
-                " than are kept here: " + std::to_string(options.most_objects) + " objects, " +
+                " than the cache holds: " + std::to_string(options.most_objects) + " objects, " +
                 std::to_string(options.most_bytes) + " bytes"};
   }
 

@@ -116,7 +116,7 @@ TEST_P(OldServer, IsAskedForPagesAndNeverAgainForAStream) {
   EXPECT_EQ(std::ranges::count(seen_, "synced"), 1);
   EXPECT_THAT(seen_, Not(Contains("trouble")));
   EXPECT_EQ(informer_->size(), 1100u);
-  EXPECT_EQ(api_.Count("list"), 1u) << "a cache knows no pages";
+  EXPECT_EQ(api_.Count("list"), 1u) << "the API server's cache does not paginate";
   EXPECT_EQ((*informer_->Find("", "n7"))["kind"], "Node");
   const auto first = std::ranges::find_if(
       api_.calls(), [](const ApiCall& call) { return call.query.contains("limit"); });
@@ -129,7 +129,7 @@ TEST_P(OldServer, IsAskedForPagesAndNeverAgainForAStream) {
   EXPECT_EQ(api_.Count("list"), 3u);
   const auto again = std::ranges::find_if(
       api_.calls(), [](const ApiCall& call) { return call.query.contains("limit"); });
-  EXPECT_FALSE(again->query.contains("resourceVersion")) << "never back in time";
+  EXPECT_FALSE(again->query.contains("resourceVersion")) << "the list never goes back in time";
   for (const ApiCall& call : api_.calls()) EXPECT_FALSE(call.query.contains("sendInitialEvents"));
   EXPECT_EQ(std::ranges::count(seen_, "synced"), 1);
 }
@@ -163,7 +163,7 @@ TEST_F(InformerTest, GoesOnFromTheLastBookmarkAfterTheServerRestarts) {
   EXPECT_EQ(api_.Count("list"), 0u);
   EXPECT_EQ(api_.Count("watch"), 1u);
   EXPECT_EQ(LastCall().query.at("resourceVersion"), std::to_string(std::stoi(VersionOf("n2")) - 1))
-      << "the bookmark's";
+      << "the version of the bookmark";
 }
 
 class Fleet : public InformerTest {
@@ -256,7 +256,7 @@ TEST_F(InformerTest, AContinueTokenThatExpiresBeginsTheListAgain) {
   api_.ForgetHistory();
   api_.Disconnect();
   for (int step = 0; step < 6000 && api_.Count("list") == 0; ++step) Run(10ms);
-  ASSERT_EQ(api_.Count("list"), 1u) << "the first page there, the second asked for";
+  ASSERT_EQ(api_.Count("list"), 1u) << "the first page has arrived, the second is requested";
   api_.ForgetHistory();
   Run(30s);
   EXPECT_EQ(informer_->size(), 600u);
@@ -333,7 +333,7 @@ TEST_F(InformerTest, MoreThanItsBoundsAreReportedAndThoseKnownStay) {
   for (const char* name : {"n1", "n2", "n3"}) api_.Put(PathOf(name), Node());
   Start();
   EXPECT_THAT(Take(), ElementsAre("+n1=1", "+n2=1", "trouble", "synced"));
-  EXPECT_THAT(last_.error().message(), HasSubstr("more nodes than are kept"));
+  EXPECT_THAT(last_.error().message(), HasSubstr("more nodes than the cache holds"));
   api_.Merge(PathOf("n1"), {{"metadata", {{"labels", {{"a", "2"}}}}}});
   Run();
   EXPECT_THAT(Take(), ElementsAre("+n1=2"));

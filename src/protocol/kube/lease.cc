@@ -93,7 +93,7 @@ struct LeaderElection::State : std::enable_shared_from_this<State> {
     Observe(*lease);
     const std::string holder = HolderOf(*lease);
     if (leads && holder != options.identity)
-      Stop("another holds the lease: " + (holder.empty() ? "nobody" : holder));
+      Stop("the lease was taken; its holder: " + (holder.empty() ? "none" : holder));
     if (ended) return;
     if (!holder.empty() && holder != options.identity && Now() < observed_at + DurationOf(*lease))
       return Again();

@@ -27,11 +27,11 @@ std::string TextOf(const Json& object, const char* key) {
 // HTML pages and binary data are not shown to people.
 std::string Plain(std::string_view body) {
   const std::string_view text = base::Trim(body);
-  if (text.empty()) return "without a word";
+  if (text.empty()) return "without a message";
   if (text.front() == '<')
-    return "with an HTML page, which no API server does: is a proxy in between?";
+    return "with an HTML page, which no API server does: is there a proxy in between?";
   if (!base::IsUtf8(text) || text.size() > kMostWords)
-    return "with " + std::to_string(body.size()) + " bytes that are no Status object";
+    return "with " + std::to_string(body.size()) + " bytes that are not a Status object";
   std::string line(text);
   std::replace_if(
       line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
@@ -142,7 +142,7 @@ std::string Forbidden(const ApiCall& call, const std::string& message) {
     rule.replace(at, own.size(), "verbs: [\"" + verb + "\"]");
   const std::string user = Between(message, "User \"", "\"");
   const std::string& inside = TargetOf(call.path).namespace_name;
-  return "the RBAC rule that is missing: {" + rule + "}, in " +
+  return "missing RBAC rule: {" + rule + "}, in " +
          (inside.empty() ? "a ClusterRole" : "a Role of namespace " + inside) +
          (user.empty() ? "" : " bound to " + user);
 }
@@ -171,7 +171,7 @@ base::Error StatusError(int status, std::string_view body, const ApiCall& call) 
   if (status == 403 && ByRbac(said.message)) {
     message += "; " + Forbidden(call, said.message);
   } else if (status == 403 && said.message.empty()) {
-    message += "; it may be that the RBAC rule is missing: {" + MissingRule(call) + "}";
+    message += "; possibly a missing RBAC rule: {" + MissingRule(call) + "}";
   } else if (status < 400) {
     message += ": a redirection, which is not followed; is this an API server's address?";
   }

@@ -50,11 +50,10 @@ TEST(StatusError, NamesTheRuleThatIsMissing) {
                          "\"nodes/status\" in API group \"\" at the cluster scope"),
                   call);
   EXPECT_EQ(error.code(), Code::kPermissionDenied);
-  EXPECT_THAT(
-      error.message(),
-      HasSubstr("the RBAC rule that is missing: {apiGroups: [\"\"], resources: [\"nodes/status\"], "
-                "resourceNames: [\"n1\"], verbs: "
-                "[\"patch\"]}, in a ClusterRole bound to system:serviceaccount:gpu:penstock"));
+  EXPECT_THAT(error.message(),
+              HasSubstr("missing RBAC rule: {apiGroups: [\"\"], resources: [\"nodes/status\"], "
+                        "resourceNames: [\"n1\"], verbs: [\"patch\"]}, in a ClusterRole bound to "
+                        "system:serviceaccount:gpu:penstock"));
 }
 
 TEST(StatusError, TakesTheVerbThatWasRefused) {
@@ -97,9 +96,9 @@ TEST(StatusError, SaysWhatTheServerSaysWithinBounds) {
   EXPECT_EQ(StatusError(503, "no healthy upstream", call).message(),
             "GET /api/v1/nodes/n1: the server answered 503 \"no healthy upstream\"");
   EXPECT_THAT(StatusError(502, "\n<html>..", call).message(), HasSubstr("with an HTML page"));
-  EXPECT_THAT(StatusError(500, "", call).message(), HasSubstr("without a word"));
+  EXPECT_THAT(StatusError(500, "", call).message(), HasSubstr("without a message"));
   EXPECT_THAT(StatusError(500, "\xff\xfe", call).message(),
-              HasSubstr("2 bytes that are no Status object"));
+              HasSubstr("2 bytes that are not a Status object"));
   EXPECT_LT(StatusError(500, Status(500, "", std::string(100'000, 'x')), call).message().size(),
             2000u);
   EXPECT_LT(StatusError(500, Json(Json::array({1, 2})).dump(), call).message().size(), 200u);
@@ -119,7 +118,7 @@ TEST(ExecCredential, ReadsTimesWithOffsetsAndFractions) {
   EXPECT_EQ(ParseRfc3339("2026-11-21T05:42:00.123456+02:00"), utc);
   EXPECT_EQ(ParseRfc3339("2026-11-20T22:12:00-05:30"), utc);
   EXPECT_EQ(base::FormatTime(*ParseRfc3339("9999-12-31T23:59:59Z")), "2200-01-01T00:00:00.000Z")
-      << "meant as never";
+      << "a date that means never";
   EXPECT_EQ(base::FormatTime(*ParseRfc3339("0001-01-01T00:00:00Z")), "1970-01-01T00:00:00.000Z")
       << "Go's zero time";
   for (const char* wrong :
@@ -144,7 +143,7 @@ TEST(ExecCredential, RefusesWhatIsNone) {
               HasSubstr("a certificate without its key"));
   EXPECT_THAT(error(R"(,"status":{"clientKeyData":"secret"})"), Not(HasSubstr("secret\"")));
   EXPECT_THAT(error(R"(,"status":{"token":"t","expirationTimestamp":"soon"})"),
-              HasSubstr("no time: soon"));
+              HasSubstr("not a time: soon"));
   EXPECT_THAT(
       ParseExecCredential(
           R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1"})",

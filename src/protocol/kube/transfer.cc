@@ -88,7 +88,7 @@ std::string UrlOf(const ClusterAccess& access, const ApiCall& call) {
 base::Result<std::unique_ptr<Transfer>> Transfer::Make(const CurlLibrary& curl, Setup setup) {
   std::unique_ptr<Transfer> transfer(new Transfer(curl, setup));
   if (transfer->handle_ == nullptr)
-    return Error(Code::kResourceExhausted, "libcurl makes no handle: out of memory");
+    return Error(Code::kResourceExhausted, "libcurl cannot create a handle: out of memory");
   transfer->SetUp(setup);
   return transfer;
 }
@@ -296,21 +296,21 @@ base::Error Transfer::Failure(CURLcode code, const ApiCall& call) const {
   switch (code) {
     case CURLE_UNSUPPORTED_PROTOCOL:
       // Also if the first line of an answer is not HTTP.
-      if (connected()) return at(Code::kUnavailable, "the answer is no HTTP");
+      if (connected()) return at(Code::kUnavailable, "the answer is not HTTP");
       [[fallthrough]];
     case CURLE_URL_MALFORMAT:
-      return at(Code::kInvalidArgument, "this is no address of an API server");
+      return at(Code::kInvalidArgument, "this is not the address of an API server");
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT: return at(Code::kUnavailable, "no connection to the API server");
     case CURLE_PEER_FAILED_VERIFICATION:
       return at(
           Code::kUnavailable,
-          "the API server's certificate is not good for the certificate authority and name given");
+          "the API server's certificate does not match the given certificate authority and name");
     case CURLE_SSL_CACERT_BADFILE:
-      return at(Code::kFailedPrecondition, "the certificate authority given is none");
+      return at(Code::kFailedPrecondition, "the given certificate authority is invalid");
     case CURLE_SSL_CERTPROBLEM:
-      return at(Code::kUnauthenticated, "our client certificate and key cannot be used");
+      return at(Code::kUnauthenticated, "the client certificate and key cannot be used");
     case CURLE_PARTIAL_FILE:
       return at(Code::kUnavailable,
                 "the answer was cut off after " + std::to_string(body_.size()) + " bytes");
@@ -321,11 +321,11 @@ base::Error Transfer::Failure(CURLcode code, const ApiCall& call) const {
   // In TLS 1.3, the server's alert about our certificate arrives after the handshake.
   if (!credential_.identity->certificate.empty() && said.find("alert") != std::string::npos &&
       said.find("certificate") != std::string::npos) {
-    return at(Code::kUnauthenticated, "the API server does not take our client certificate");
+    return at(Code::kUnauthenticated, "the API server rejects the client certificate");
   }
   return at(Code::kUnavailable, status_ == 0
-                                    ? "the connection to the API server broke before its answer"
-                                    : "the connection to the API server broke");
+                                    ? "the connection to the API server was lost before its answer"
+                                    : "the connection to the API server was lost");
 }
 
 }  // namespace penstock::protocol::kube

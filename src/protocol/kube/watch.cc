@@ -125,7 +125,7 @@ base::Result<WatchEvent> DecodeEvent(std::string_view line,
   WatchEvent event;
   const auto object = frame.find("object");
   if (object == frame.end() || !object->is_object() || !TypeOf(Text(frame, "type"), event.type))
-    return Malformed("the API server sent a line that is no watch event", line);
+    return Malformed("the API server sent a line that is not a watch event", line);
   if (event.type == WatchEvent::Type::kError) {
     ReadError(*object, event);
     return event;
@@ -147,7 +147,7 @@ base::Result<ListPage> DecodePage(std::string_view body, const std::vector<std::
   const Json* metadata = Member(list, "metadata");
   if (!kind.ends_with("List") || metadata == nullptr || items == list.end() ||
       !(items->is_array() || items->is_null()))
-    return Malformed("the API server answered a list with something else", body);
+    return Malformed("the API server did not answer a list request with a list", body);
   page.kind = kind.substr(0, kind.size() - 4);
   page.version = Text(*metadata, "resourceVersion");
   page.next = Text(*metadata, "continue");

@@ -86,7 +86,7 @@ TEST_F(WorkQueueTest, FailedKeysComeBackLaterAndLaterUntilTheyAreWell) {
   fail_ = true;
   queue_->Add("a");
   EXPECT_EQ(Run().size(), 1u);
-  EXPECT_EQ(Run(100ms).size(), 1u) << "the back-off started anew";
+  EXPECT_EQ(Run(100ms).size(), 1u) << "the back-off was reset";
   queue_->Forget("a");
 }
 

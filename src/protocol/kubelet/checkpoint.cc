@@ -110,7 +110,7 @@ base::Result<Checkpoint> ParseCheckpoint(std::string_view text, std::string_view
   const Value* data = document.Find("Data");
   if (data == nullptr || data->kind != Value::Kind::kMap) {
     problems.Add(data != nullptr ? data->mark : document.mark,
-                 "Data must be a map: this is no checkpoint of a kubelet's device manager");
+                 "Data must be a map: this is not a checkpoint of the kubelet's device manager");
     return problems.ToError();
   }
   ReadEntries(data->Find("PodDeviceEntries"), problems, checkpoint.entries);

@@ -33,7 +33,8 @@ constexpr auto kGoodStream = std::chrono::seconds(10);
 // A kubelet may still count the devices of a plugin of ours that just ended, beside plugins of
 // other resources.
 constexpr base::Duration kSecondLook = std::chrono::seconds(1);
-constexpr char kNotCounted[] = "the kubelet counts none of our devices although it reads our list";
+constexpr char kNotCounted[] =
+    "the kubelet counts none of the agent's devices although it reads their list";
 
 std::string Folder(const DevicePlugin::Options& options) {
   return options.kubelet_dir + "/device-plugins";
@@ -248,9 +249,9 @@ bool DevicePlugin::Impl::LookAtKubelet(const std::optional<FileIdentity>& kubele
   }
   if (!kubelet) {
     RetryNow();
-    SetState(Phase::kWaitingForKubelet,
-             kubelet_socket_ +
-                 " does not exist: no kubelet runs here, or its folder is another (--kubelet-dir)");
+    SetState(Phase::kWaitingForKubelet, kubelet_socket_ +
+                                            " does not exist: no kubelet runs on this machine, or "
+                                            "its folder is different (--kubelet-dir)");
     return false;
   }
   if (fresh) {
@@ -259,8 +260,9 @@ bool DevicePlugin::Impl::LookAtKubelet(const std::optional<FileIdentity>& kubele
     // The old kubelet's streams are about to end, and the plugin that we stepped back for may
     // register first, as before.
     if (yielding_) {
-      SetState(Phase::kSteppedBack, "the kubelet was restarted; the plugin that served " +
-                                        options_.resource + " has a moment to come back");
+      SetState(Phase::kSteppedBack,
+               "the kubelet was restarted; waiting for the plugin that served " +
+                   options_.resource + " to come back");
       RetryAfter(options_.recheck);
     } else if (streams_ > 0) {
       RetryAfter(options_.retry_first);
@@ -330,7 +332,7 @@ void DevicePlugin::Impl::Registered(const base::Status& answer) {
   const auto& error = answer.error();
   if (error.code() == base::Code::kUnavailable) {
     SetState(Phase::kWaitingForKubelet,
-             "nobody answers at " + kubelet_socket_ + " (" + error.message() + ")");
+             "no kubelet answers at " + kubelet_socket_ + " (" + error.message() + ")");
   } else {
     SetState(Phase::kRefused, "the kubelet refused " + options_.resource + ": " + error.message());
   }
@@ -355,7 +357,7 @@ void DevicePlugin::Impl::StreamsChanged() {
     if (before > 0 && now - stream_since_ >= kGoodStream) backoff_.Reset();
     if (step_ == Step::kIdle || step_ == Step::kAwaitingStream) RetryAfter(backoff_.Next());
     if (state_.phase == Phase::kServing)
-      SetState(Phase::kRegistering, "the kubelet dropped the list's stream");
+      SetState(Phase::kRegistering, "the kubelet closed the stream of the device list");
   }
   Look();
 }
@@ -386,7 +388,8 @@ void DevicePlugin::Impl::AskCounted(std::function<void(ListAudit::Counted)> done
 /// close the new one (server.runClient looks up the client by the resource's name).
 void DevicePlugin::Impl::Lost() {
   base::Log(base::kWarn,
-            "the kubelet counts none of our devices although it reads our list; registering again",
+            "the kubelet counts none of the agent's devices although it reads their list; "
+            "registering again",
             {{"resource", options_.resource}});
   not_counted_ = true;
   Look();

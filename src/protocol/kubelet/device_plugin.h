@@ -58,10 +58,9 @@ class Reply {
     State(const State&) = delete;
     State& operator=(const State&) = delete;
     ~State() {
-      Answer(base::Error(
-          base::Code::kUnavailable,
-          "the agent gave this request up, most likely because it is ending; it is asked again "
-          "when the pod is started anew"));
+      Answer(base::Error(base::Code::kUnavailable,
+                         "the agent dropped this request, most likely because it is stopping; the "
+                         "kubelet repeats it when the pod is recreated"));
     }
     void Answer(base::Result<T> result) {
       if (!answered.exchange(true)) answer(std::move(result));

@@ -124,7 +124,7 @@ TEST_F(DevicePluginTest, AnswersAllocateWithSortedIds) {
 TEST_F(DevicePluginTest, RefusesForeignIdsAndSaysWhatToDo) {
   Serve();
   EXPECT_THAT(kubelet_.Allocate(kGpu, {"GPU-c"}).error().message(),
-              HasSubstr("GPU-c is not among the devices of nvidia.com/gpu"));
+              HasSubstr("GPU-c is no longer a device of nvidia.com/gpu"));
   EXPECT_EQ(kubelet_.Allocate(kGpu, {""}).error().code(), base::Code::kInvalidArgument);
   EXPECT_EQ(kubelet_.Allocate(kGpu, {}).error().code(), base::Code::kInvalidArgument);
   EXPECT_THAT(kubelet_.Allocate(kGpu, {"GPU-a", "GPU-a"}).error().message(), HasSubstr("twice"));
@@ -254,7 +254,7 @@ TEST_F(DevicePluginTest, FindsARestartedKubeletAlthoughItRemovedAllSockets) {
 TEST_F(DevicePluginTest, WaitsForAKilledKubeletWhoseSocketIsStillThere) {
   Serve();
   kubelet_.Kill();
-  EXPECT_TRUE(plugin_.WaitFor(Phase::kWaitingForKubelet, "nobody answers"));
+  EXPECT_TRUE(plugin_.WaitFor(Phase::kWaitingForKubelet, "no kubelet answers"));
   kubelet_.Start();
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 2));
 }

@@ -96,7 +96,7 @@ TEST_F(ListAuditTest, AKubeletThatDoesNotAnswerIsNoVerdict) {
   executor_.Advance(1h);
   counted_ = std::vector<std::string>{};
   executor_.Advance(2s);
-  EXPECT_EQ(lost_, 0) << "the answer before the silence does not count any more";
+  EXPECT_EQ(lost_, 0) << "an answer from before the silence no longer counts";
   executor_.Advance(2s);
   EXPECT_EQ(lost_, 1);
 }
@@ -124,7 +124,7 @@ TEST_F(ListAuditTest, AHintIsFollowedSoonButNotSoonAfterAChange) {
   executor_.Advance(1s);
   audit_->Hint();
   executor_.Advance(1s);
-  EXPECT_EQ(lost_, 0) << "a hint does not hasten the second look";
+  EXPECT_EQ(lost_, 0) << "a hint does not advance the second check";
   executor_.Advance(1s);
   EXPECT_EQ(lost_, 1);
 }
@@ -149,7 +149,7 @@ TEST_F(ListAuditTest, ANewKubeletIsJudgedByItself) {
   executor_.Advance(1h);
   audit_->Hint();
   executor_.Advance(1h);
-  EXPECT_EQ(asked_, 2) << "the kubelet does not read our list";
+  EXPECT_EQ(asked_, 2) << "the kubelet does not read the device list";
   audit_->Changed();
   executor_.Advance(10s);
   EXPECT_EQ(lost_, 2);

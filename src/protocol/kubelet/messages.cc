@@ -22,23 +22,22 @@ base::Status Check(const std::vector<std::string>& ids, const std::vector<Plugin
                    const std::string& resource) {
   if (ids.empty())
     return Error(Code::kInvalidArgument,
-                 "the kubelet asked for no device of " + resource + " for a container");
+                 "the kubelet requested no device of " + resource + " for a container");
   if (ids.front().empty())
     return Error(Code::kInvalidArgument,
-                 "the kubelet asked for a device of " + resource + " with an empty id");
+                 "the kubelet requested a device of " + resource + " with an empty id");
   if (const auto twice = std::adjacent_find(ids.begin(), ids.end()); twice != ids.end()) {
     return Error(Code::kInvalidArgument,
-                 "the kubelet asked for " + *twice + " twice for one container");
+                 "the kubelet requested " + *twice + " twice for one container");
   }
   for (const auto& id : ids) {
     const auto found =
         std::lower_bound(devices.begin(), devices.end(), id,
                          [](const auto& device, const auto& key) { return device.id < key; });
     if (found == devices.end() || found->id != id) {
-      return Error(Code::kNotFound, id + " is not among the devices of " + resource +
-                                        " on this node any more; delete the pod, so that it is "
-                                        "scheduled anew; `penstock status` on the node "
-                                        "lists what is there");
+      return Error(Code::kNotFound, id + " is no longer a device of " + resource +
+                                        " on this node; delete the pod so that it is scheduled "
+                                        "again; `penstock status` on the node lists the devices");
     }
   }
   return {};
@@ -47,8 +46,9 @@ base::Status Check(const std::vector<std::string>& ids, const std::vector<Plugin
 base::Status CheckTexts(const ContainerEdits& edits) {
   const auto check = [](const std::string& text) -> base::Status {
     if (base::IsUtf8(text)) return {};
-    return Error(Code::kInternal,
-                 "the device's edits have a text that is no UTF-8, which the kubelet cannot read");
+    return Error(
+        Code::kInternal,
+        "the device's edits contain text that is not UTF-8, which the kubelet cannot read");
   };
   for (const auto& [key, value] : edits.environment) TRY(check(key + value));
   for (const auto& [key, value] : edits.annotations) TRY(check(key + value));
@@ -97,7 +97,7 @@ base::Result<AllocateRequest> ReadRequest(const v1beta1::AllocateRequest& messag
   }
   std::sort(all.begin(), all.end());
   if (const auto twice = std::adjacent_find(all.begin(), all.end()); twice != all.end())
-    return Error(Code::kInvalidArgument, "the kubelet asked for " + *twice + " for two containers");
+    return Error(Code::kInvalidArgument, "the kubelet requested " + *twice + " for two containers");
   return request;
 }
 
@@ -116,7 +116,7 @@ base::Status WriteEdits(const std::vector<ContainerEdits>& edits, std::size_t co
   if (edits.size() != containers) {
     return Error(Code::kInternal, "edits for " + std::to_string(edits.size()) +
                                       " containers where " + std::to_string(containers) +
-                                      " were asked for");
+                                      " were requested");
   }
   for (const auto& container : edits) TRY(CheckTexts(container));
   for (const auto& container : edits) Write(container, *response.add_container_responses());

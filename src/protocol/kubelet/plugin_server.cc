@@ -86,7 +86,7 @@ class Stream final : public grpc::ServerWriteReactor<v1beta1::ListAndWatchRespon
     if (write != nullptr) {
       StartWrite(write.get());
     } else {
-      Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the plugin is ending this stream"));
+      Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the plugin is closing this stream"));
     }
   }
 
@@ -220,7 +220,7 @@ class Watchdog : public std::enable_shared_from_this<Watchdog> {
     for (const auto& weak : late) {
       Fail(weak, {base::Code::kDeadlineExceeded,
                   "the agent did not decide within " + base::FormatDuration(within_) +
-                      "; look at `penstock status` on the node, then start the pod anew"});
+                      "; check `penstock status` on the node, then recreate the pod"});
     }
   }
 
@@ -334,7 +334,7 @@ class Service final : public v1beta1::DevicePlugin::CallbackService {
     if (pending->answered || watchdog->Add(pending)) return;
     if (pending->Claim())
       pending->fail(
-          {base::Code::kUnavailable, "the agent is ending; start the pod anew when it is back"});
+          {base::Code::kUnavailable, "the agent is stopping; recreate the pod when it is back"});
   }
 
   const PluginServer::Config config_;
@@ -378,7 +378,7 @@ PluginServer::~PluginServer() {
   }
   Stir(*impl_->service.feed, [](Stream& stream) { stream.End(); });
   impl_->service.watchdog->Close(
-      {base::Code::kUnavailable, "the agent is ending; start the pod anew when it is back"});
+      {base::Code::kUnavailable, "the agent is stopping; recreate the pod when it is back"});
   impl_->server->Shutdown(std::chrono::system_clock::now());
   impl_->server.reset();
 }

@@ -32,7 +32,7 @@ struct PodResources::Impl {
         socket, Request(), within, start,
         [done = std::move(done), where = socket](base::Result<Response> response) {
           if (response.ok()) return done(Read(*response));
-          done(response.error().Within("ask the kubelet at " + where));
+          done(response.error().Within("query the kubelet at " + where));
         });
   }
 

@@ -58,11 +58,11 @@ void StartGrpc() {
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     gpr_set_log_function([](gpr_log_func_args* said) {
       const auto level = said->severity == GPR_LOG_SEVERITY_ERROR ? base::kWarn : base::kDebug;
-      base::Log(level, "gRPC says", {{"text", said->message}});
+      base::Log(level, "message from gRPC", {{"text", said->message}});
     });
     google::protobuf::SetLogHandler(
         [](google::protobuf::LogLevel, const char*, int, const std::string& said) {
-          base::Log(base::kWarn, "protobuf says", {{"text", said}});
+          base::Log(base::kWarn, "message from protobuf", {{"text", said}});
         });
     // grpc_shutdown is never called: the last call joins threads, one of which may poll for ten
     // more seconds.

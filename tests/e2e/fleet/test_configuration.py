@@ -97,7 +97,7 @@ def test_what_nvidias_plugin_passes_over_is_said_and_changes_no_capacity(configu
     configured.edit(GOOD | {"by-uuid": BY_UUID + "maxShares: 4\n"})
 
     def remarked(name: str) -> bool:
-        return "maxShares: is not known here" in str(configured.nodes[name].status()["configuration"].get("remarks"))
+        return "maxShares: is unknown" in str(configured.nodes[name].status()["configuration"].get("remarks"))
     wait_for(lambda: all(remarked(name) for name in configured.nodes), 60, "all nodes to name the key", configured.logs)
     for node in configured.nodes.values():
         condition = next(one for one in node.status()["conditions"] if one["type"] == "ConfigurationApplied")

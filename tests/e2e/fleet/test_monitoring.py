@@ -120,12 +120,12 @@ def on_the_gpu(fleet: Fleet, node: str):
 # What has data where GPUs are A100s and older, at rest, and nothing was ever wrong: without node_exporter, errors, processes and users.
 SHOWN = {
     "fleet": [panel["title"] for panel in dashboards.panels(dashboards.load("fleet"))],
-    "gpu": ["What it is", "Utilization", "Memory in use", "Power", "Temperature", "Usable", "Shares held", "Holders", "Clocks", "PCIe", "Limited now"],
-    "namespace": ["Slots held", "Namespaces", "Busy, of what is held", "Held and idle", "Memory in use", "Holders", "GPUs busy", "Power",
+    "gpu": ["Properties", "Utilization", "Memory in use", "Power", "Temperature", "Usable", "Shares held", "Holders", "Clocks", "PCIe", "Limited now"],
+    "namespace": ["Slots held", "Namespaces", "Busy, of held slots", "Held and idle", "Memory in use", "Holders", "GPUs busy", "Power",
                   "Namespaces"],
-    "health": ["Can be used", "Remapping failed", "Remapping pending", "Slowed down by heat", "Usable", "ECC errors", "Remapped rows", "Retired pages"],
-    "agent": ["Agents", "Memory of one, most", "Processor of one, most", "Oldest value", "Versions", "Drivers", "Leases", "Time for a page",
-              "Requests to the API server", "Failed requests to the API server", "Holders known", "A scrape, as Prometheus sees it"],
+    "health": ["Usable share", "Remapping failed", "Remapping pending", "Thermally throttled", "Usable", "ECC errors", "Remapped rows", "Retired pages"],
+    "agent": ["Agents", "Memory, largest agent", "Processor, busiest agent", "Oldest value", "Versions", "Drivers", "Leases", "Time to render a page",
+              "Requests to the API server", "Failed requests to the API server", "Holders known", "Scrape duration, as measured by Prometheus"],
 }
 
 

@@ -19,7 +19,7 @@ def test_an_older_kubernetes_on_one_node_installs_serves_changes_and_upgrades(ol
     kubelet = older.nodes["n1"].door("kubelet")
     assert kubelet["deviceList"] == ["envvar", "device-files"] and "containerd 1.6" in kubelet["deviceListReason"], kubelet
     assert older.nodes["n1"].door("cluster")["state"] == "open"
-    assert "the API server has no streaming lists; asking for pages" in older.logs(-1), "what degrades is said"
+    assert "the API server does not support streaming lists; requesting pages" in older.logs(-1), "what degrades is said"
     with measure("  one node: another configuration", of=older):
         older.choose("n1", "by-index")
         older.wait_status("n1", lambda said: "key by-index" in said["configuration"]["origin"], 60)

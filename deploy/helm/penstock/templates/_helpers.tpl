@@ -83,14 +83,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- not (empty .Values.runtimeClassName) -}}
 {{- end -}}
 
-{{/* What makes the container privileged that is not. */}}
+{{/* How to make an unprivileged container privileged. */}}
 {{- define "penstock.privilegedRemedy" -}}
 {{- if .Values.securityContext -}}
-leave securityContext out, which replaces the agent's own, or add privileged: true to it
+remove securityContext, which replaces the agent's own, or add privileged: true to it
 {{- else if kindIs "bool" .Values.penstock.privileged -}}
 set penstock.privileged=true
 {{- else -}}
-leave runtimeClassName out, or set penstock.privileged=true
+remove runtimeClassName, or set penstock.privileged=true
 {{- end -}}
 {{- end -}}
 
@@ -159,7 +159,7 @@ seccompProfile:
 {{- toYaml $strategy -}}
 {{- end -}}
 
-{{/* NVIDIA's own: nodes that NFD, or somebody by hand, has marked. */}}
+{{/* NVIDIA's default: nodes that NFD or an administrator has labelled. */}}
 {{- define "penstock.affinity" -}}
 {{- if .Values.affinity -}}
 {{- toYaml .Values.affinity -}}
@@ -326,40 +326,40 @@ priorityClassName: {{ . }}
 {{- define "penstock.withoutEffect" -}}
 {{- $said := list -}}
 {{- range $key, $value := omit .Values.gfd "enabled" "noTimestamp" -}}
-{{- if not (kindIs "invalid" $value) -}}{{- $said = append $said (printf "gfd.%s: there is one container, and labels follow the hardware's events" $key) -}}{{- end -}}
+{{- if not (kindIs "invalid" $value) -}}{{- $said = append $said (printf "gfd.%s: there is one container, and labels are updated on hardware events" $key) -}}{{- end -}}
 {{- end -}}
 {{- range $key, $value := omit .Values.mps "root" -}}
 {{- if not (kindIs "invalid" $value) -}}{{- $said = append $said (printf "mps.%s: the agent supervises MPS servers itself" $key) -}}{{- end -}}
 {{- end -}}
-{{- if and .Values.mps.root (ne (include "penstock.mps" .) "true") -}}{{- $said = append $said (printf "mps.root: no MPS server can be started, since %s" (ternary "penstock.mps.enabled is false" "the container is not privileged" (kindIs "bool" .Values.penstock.mps.enabled))) -}}{{- end -}}
+{{- if and .Values.mps.root (ne (include "penstock.mps" .) "true") -}}{{- $said = append $said (printf "mps.root: no MPS server can be started, because %s" (ternary "penstock.mps.enabled is false" "the container is not privileged" (kindIs "bool" .Values.penstock.mps.enabled))) -}}{{- end -}}
 {{- if .Values.nfd -}}{{- $said = append $said "nfd: this chart installs no NFD and needs none" -}}{{- end -}}
 {{- if (.Values.configManager | default dict).resources -}}{{- $said = append $said "configManager.resources: there is no config-manager" -}}{{- end -}}
 {{- if and .Values.nvidiaDriverCapabilities (not .Values.runtimeClassName) -}}{{- $said = append $said "nvidiaDriverCapabilities: no runtimeClassName injects a driver" -}}{{- end -}}
 {{- join "\n" $said -}}
 {{- end -}}
 
-{{/* What the values bring about that their owner may not expect, with the remedy: shown after an install. A line each. */}}
+{{/* Possibly unexpected consequences of the values, with the remedy, one per line: shown after an install. */}}
 {{- define "penstock.warnings" -}}
 {{- $said := list -}}
 {{- $privileged := eq (include "penstock.privileged" .) "true" -}}
 {{- if and .Values.securityContext (not $privileged) (eq (include "penstock.injected" .) "false") -}}
-{{- $said = append $said "securityContext replaces the agent's own and is not privileged, so that the agent can open no GPU. Leave it out (--set securityContext=null): what NVIDIA's chart needs it for (SYS_ADMIN for MIG) the agent does without, or add privileged: true to it." -}}
+{{- $said = append $said "securityContext replaces the agent's own and is not privileged, so the agent cannot open any GPU. Remove it (--set securityContext=null): the agent does not need what NVIDIA's chart uses it for (SYS_ADMIN for MIG); or add privileged: true to it." -}}
 {{- end -}}
 {{- if and .Values.runtimeClassName (not $privileged) -}}
-{{- $said = append $said (printf "runtimeClassName: %s makes the agent's container unprivileged. It then does not ask the container engine whether that injects CDI devices (containers get device files and NVIDIA_VISIBLE_DEVICES), reads no kernel log, sees no driver that is loaded later, starts no MPS server; and it does not start once that runtime is uninstalled. Leave runtimeClassName out unless the container must be unprivileged." .Values.runtimeClassName) -}}
+{{- $said = append $said (printf "runtimeClassName: %s makes the agent's container unprivileged. It then does not query the container engine for CDI support (containers get device files and NVIDIA_VISIBLE_DEVICES), reads no kernel log, does not detect a driver that is loaded later, starts no MPS server; and it does not start once that runtime is uninstalled. Remove runtimeClassName unless the container must be unprivileged." .Values.runtimeClassName) -}}
 {{- end -}}
 {{- with include "penstock.sharedByMps" . -}}
 {{- if ne (include "penstock.mps" $) "true" -}}
-{{- $said = append $said (printf "%s shares GPUs by MPS, and penstock.mps.enabled is false: these GPUs are offered nowhere. Leave penstock.mps.enabled out." .) -}}
+{{- $said = append $said (printf "%s shares GPUs by MPS, and penstock.mps.enabled is false: these GPUs are not offered. Remove penstock.mps.enabled." .) -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.config.name (not $privileged) (kindIs "invalid" .Values.penstock.mps.enabled) -}}
-{{- $said = append $said (printf "GPUs that a configuration in the ConfigMap %s shares by MPS are offered nowhere: MPS servers take a privileged container. For MPS, %s." .Values.config.name (include "penstock.privilegedRemedy" .)) -}}
+{{- $said = append $said (printf "GPUs that a configuration in the ConfigMap %s shares by MPS are not offered: MPS servers require a privileged container. For MPS, %s." .Values.config.name (include "penstock.privilegedRemedy" .)) -}}
 {{- end -}}
 {{- $telemetry := .Values.penstock.telemetry -}}
 {{- $metrics := .Values.penstock.metrics -}}
 {{- if and (or $telemetry.counters $telemetry.countersConfigMap) (empty $telemetry.names) (or $metrics.dashboards.enabled $metrics.rules.enabled) -}}
-{{- $said = append $said "With a file of counters pages have the names of dcgm-exporter alone, and Penstock's dashboards and rules read accelerator_*. Set penstock.telemetry.names={dcgm,accelerator}." -}}
+{{- $said = append $said "With a file of counters the metrics pages contain only dcgm-exporter's names, but Penstock's dashboards and rules read accelerator_*. Set penstock.telemetry.names={dcgm,accelerator}." -}}
 {{- end -}}
 {{- join "\n" $said -}}
 {{- end -}}

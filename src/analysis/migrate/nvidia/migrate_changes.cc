@@ -17,7 +17,7 @@ using Resources = std::map<std::string, std::int64_t>;
 
 constexpr char kDomain[] = "nvidia.com/", kMig[] = "nvidia.com/mig-";
 constexpr char kMigNotYet[] =
-    "MIG devices are not to be had yet: leave NVIDIA's stack on these nodes";
+    "MIG devices are not supported yet: keep NVIDIA's stack on these nodes";
 constexpr std::size_t kMostNamed = 5;
 
 /// Merges the same change on several nodes into one row.
@@ -99,12 +99,11 @@ std::string NoteOn(const std::string& name, const Both& both, std::size_t gpus, 
   if (name.starts_with(kMig) || both.mig) return kMigNotYet;
   if (AmountOf(both.now, name) == has) {
     plan.as_nvidia = true;
-    return "NVIDIA's plugin reads and ignores resources, rename and devices, which count here; "
-           "devicePlugin.configFiles: as-nvidia keeps "
-           "it "
-           "as it is";
+    return "NVIDIA's plugin reads and ignores resources, rename and devices, which take effect "
+           "here; devicePlugin.configFiles: as-nvidia ignores them, too";
   }
-  return both.origin.empty() ? "no configuration was found that says so" : "so says " + both.origin;
+  return both.origin.empty() ? "no configuration was found that explains this"
+                             : "according to " + both.origin;
 }
 
 void AddResources(const Both& both, std::size_t gpus, bool counted, Migration& plan) {
@@ -129,7 +128,7 @@ void AddLabels(const Labels& now, const Labels& then, Migration& plan) {
     if (!key.starts_with(kDomain) || IsOthers(key) || StaysAsItIs(key)) continue;
     const auto predicted = then.find(key);
     if (predicted == then.end()) {
-      Count(plan.labels, {key, value, "", 0, "it goes with GPU Feature Discovery"});
+      Count(plan.labels, {key, value, "", 0, "removed with GPU Feature Discovery"});
     } else if (predicted->second != value) {
       Count(plan.labels, {key, value, predicted->second, 0, ""});
     }
@@ -152,7 +151,7 @@ void AddTwoPlugins(const Found& found, const LabelledNode& node, Migration& plan
   if (names.size() < 2) return;
   const std::string problem = std::to_string(names.size()) +
                               " device plugins serve the same nodes: " + base::Join(names, ", ") +
-                              "; take one away first, or give the manifests of one";
+                              "; remove one first, or pass the manifests of only one";
   if (std::find(plan.problems.begin(), plan.problems.end(), problem) == plan.problems.end())
     plan.problems.push_back(problem);
 }
@@ -164,7 +163,7 @@ void AddNode(const Found& found, const LabelledNode& node, Migration& plan) {
   if (!settings.known) sides.now = sides.then = ConfigOfLabels(node.labels);
   if (!settings.problem.empty())
     plan.remarks.push_back(node.name + ": " + settings.problem +
-                           "; what is told of it goes by its labels");
+                           "; its part of this plan is based on its labels");
   const auto gpus = GpusOf(node, sides.now.value_or(api::NodeConfig()));
   const std::string machine = LabelOf(node, "nvidia.com/gpu.machine");
   const Offered now = OfferOf(sides.now.value_or(api::NodeConfig()), gpus, machine);
@@ -241,14 +240,14 @@ void AddUnasked(const Found& found, Migration& plan) {
   });
   if (!all.empty())
     plan.remarks.push_back("NVIDIA_VISIBLE_DEVICES without a resource, in " + Named(all) +
-                           ": NVIDIA's runtime gives such a pod GPUs, ours only a privileged one "
-                           "(docs/containers.md)");
+                           ": NVIDIA's runtime gives GPUs to such a pod, Penstock's only to a "
+                           "privileged one (docs/containers.md)");
   const auto classes = UsersOf(
       found, [](const GpuConsumer& one) { return one.runtime_class.starts_with("nvidia"); });
   if (!classes.empty())
-    plan.remarks.push_back("runtimeClassName of NVIDIA's in " + Named(classes) +
-                           ": such pods start only while there is a RuntimeClass of that name "
-                           "whose handler the engine knows");
+    plan.remarks.push_back("NVIDIA's runtimeClassName in " + Named(classes) +
+                           ": such pods start only while a RuntimeClass of that name exists and "
+                           "the engine knows its handler");
 }
 
 bool GivesCdi(const Workload& one) {
@@ -267,31 +266,31 @@ void AddFiles(const Found& found, Migration& plan) {
                           "penstock-nvidia.com-gpu-*.sock", 0, ""});
   if (policy || has(Part::kFeatureDiscovery))
     plan.files.push_back(
-        {"/etc/kubernetes/node-feature-discovery/features.d/gfd", "where it labels by file", "", 0,
-         "labels go to the Node object; labels.featuresFile names a file where one is wanted"});
+        {"/etc/kubernetes/node-feature-discovery/features.d/gfd", "labels written to a file", "", 0,
+         "labels are set on the Node object; set labels.featuresFile if a file is required"});
   if (std::any_of(found.workloads.begin(), found.workloads.end(), GivesCdi))
     plan.files.push_back(
         {"/var/run/cdi/k8s.device-plugin.nvidia.com-*", "CDI specifications",
          "under the same names", 0,
-         "the agent writes its own in their place; pods that run keep what they were given"});
+         "the agent writes its own in their place; running pods keep their devices"});
   if (has(Part::kMps))
     plan.files.push_back(
-        {"/run/nvidia/mps", "of the MPS control daemon", "as it is", 0, "of no use without it"});
+        {"/run/nvidia/mps", "of the MPS control daemon", "unchanged", 0, "unused without it"});
 }
 
 /// Adds the files of this machine, where it is a node.
 void AddFilesHere(const Found& found, Migration& plan) {
   for (const std::string& file : found.files) {
     if (file.ends_with("/config.toml")) {
-      plan.files.push_back({file, "the toolkit's settings", "read as they are", 0,
-                            "`penstock runtime doctor` says which have no effect"});
+      plan.files.push_back({file, "the toolkit's settings", "read unchanged", 0,
+                            "`penstock runtime doctor` reports which have no effect"});
     } else if (file.find("/cdi/") != std::string::npos) {
       plan.files.push_back(
-          {file, "written by nvidia-ctk", "as it is", 0,
-           "`penstock runtime doctor` says whether its names clash with the agent's"});
+          {file, "written by nvidia-ctk", "unchanged", 0,
+           "`penstock runtime doctor` reports whether its names conflict with the agent's"});
     } else if (file.ends_with("/98-nvidia.sh")) {
-      plan.files.push_back({file, "runs nvidia-container-cli", "as it is", 0,
-                            "enroot needs NVIDIA's toolkit here for as long as it uses this hook"});
+      plan.files.push_back({file, "runs nvidia-container-cli", "unchanged", 0,
+                            "enroot needs NVIDIA's toolkit here as long as it uses this hook"});
     }
   }
 }
@@ -315,27 +314,26 @@ void AddChanges(const Found& found, const std::string& only, Migration& plan) {
       "nvidia.com/gfd.timestamp is the agent's start");
   if (!found.node_features.empty())
     plan.remarks.emplace_back(
-        "when the NodeFeature objects of GPU Feature Discovery go, NFD takes its nvidia.com labels "
-        "from the nodes; the agent sets its own "
-        "again within a second");
+        "when the NodeFeature objects of GPU Feature Discovery are deleted, NFD removes its "
+        "nvidia.com labels from the nodes; the agent sets its own again within a second");
   AddMonitoring(found, only, plan);
   AddFiles(found, plan);
   AddFilesHere(found, plan);
 }
 
 void AddChangesBack(const Found& found, const std::string& only, Migration& plan) {
-  plan.resources.push_back(
-      {"nvidia.com/gpu", "", "", 0,
-       "the same name; with sharing or MIG in the configuration, as NVIDIA's plugin makes of it"});
+  plan.resources.push_back({"nvidia.com/gpu", "", "", 0,
+                            "the same name; with sharing or MIG in the configuration, the names "
+                            "that NVIDIA's plugin derives"});
   for (const LabelledNode& node : found.nodes) {
     if (!only.empty() && node.name != only) continue;
     for (const auto& [key, value] : node.labels) {
       if (key == "nvidia.com/gpu.isolation") {
         Count(plan.labels,
-              {key, value, "", 0, "ours alone: GPU Feature Discovery does not tell it"});
+              {key, value, "", 0, "Penstock only: GPU Feature Discovery has no such label"});
       } else if (IsOfModel(key)) {
         Count(plan.labels, {key, value, "", 0,
-                            "ours alone: GPU Feature Discovery has no labels for each model"});
+                            "Penstock only: GPU Feature Discovery has no labels for each model"});
       }
     }
   }

@@ -118,16 +118,15 @@ bool IsPluginConfig(const Json& document) {
 /// Says in one sentence what a document of unknown type contains.
 std::string WhyUnknown(const Json& document) {
   static constexpr char kReads[] =
-      "; what is read: manifests (`helm get manifest RELEASE`), values of the charts of NVIDIA's "
-      "device plugin, GPU Operator and "
-      "dcgm-exporter, and configurations of the plugin";
-  if (!document.is_object()) return std::string("is no map of keys") + kReads;
+      "; accepted are manifests (`helm get manifest RELEASE`), values of the charts of NVIDIA's "
+      "device plugin, GPU Operator and dcgm-exporter, and configurations of the plugin";
+  if (!document.is_object()) return std::string("is not a map of keys") + kReads;
   if (document.contains("apiVersion"))
-    return "is an object of Kubernetes without a kind: is the file cut off?";
+    return "is a Kubernetes object without a kind: is the file truncated?";
   std::vector<std::string> keys;
   for (const auto& [key, value] : document.items())
     if (keys.size() < kMostKeys) keys.push_back(key);
-  return "is none of NVIDIA's; its keys are " + base::Join(keys, ", ") +
+  return "is not a known document of NVIDIA's; its keys are " + base::Join(keys, ", ") +
          (document.size() > kMostKeys ? ", …" : "") + kReads;
 }
 
@@ -135,10 +134,11 @@ std::string WhyUnknown(const Json& document) {
 std::string WhyUseless(const Json& object) {
   const std::string kind = TextAt(object, {"kind"}), name = TextAt(object, {"metadata", "name"});
   if (kind == "Secret" && TextAt(object, {"type"}) == "helm.sh/release.v1")
-    return "Secret " + name + " is a release as Helm stores it; give what `helm get manifest " +
-           TextAt(object, {"metadata", "labels", "name"}) + "` prints instead";
+    return "Secret " + name +
+           " is a release as stored by Helm; pass the output of `helm get manifest " +
+           TextAt(object, {"metadata", "labels", "name"}) + "` instead";
   if (kind == "DaemonSet" && !At(object, {"spec", "template", "spec", "containers"}).is_array())
-    return "DaemonSet " + name + " has no containers: is the file cut off?";
+    return "DaemonSet " + name + " has no containers: is the file truncated?";
   return "";
 }
 

@@ -120,7 +120,7 @@ void AddMetrics(const Found& found, const std::string& only, Migration& plan) {
       Lose(found, name, metric->unavailable, 0, plan);
     } else if (before_hopper > 0 && metric != nullptr && !metric->sources.empty() &&
                metric->sources.front().has == kFromHopper) {
-      Lose(found, name, "GPUs before Hopper have it from DCGM alone", before_hopper, plan);
+      Lose(found, name, "for GPUs before Hopper only DCGM provides it", before_hopper, plan);
     }
   }
 }
@@ -144,7 +144,7 @@ void AddHostLabel(const Workload& exporter, Migration& plan) {
   if (exporter.image.empty() || !IsOlder(exporter) || !plan.host_label.empty()) return;
   plan.host_label = kOldHost;
   plan.objects.push_back({"label of each series", kOldHost, kOldHost, 0,
-                          "telemetry.hostLabel keeps it, which the command below says; without it "
+                          "kept by telemetry.hostLabel, which the command below sets; without it "
                           "the label is hostname"});
 }
 
@@ -176,7 +176,7 @@ void AddJobs(const Found& found, const Workload& exporter, Migration& plan) {
     if (users.empty()) {
       plan.objects.push_back(
           {"job", job, kOurJob, 0,
-           "no query was found that asks for it; a relabeling keeps it (docs/monitoring.md)"});
+           "no query was found that uses it; a relabeling keeps it (docs/monitoring.md)"});
     } else {
       plan.job = job;
       plan.objects.push_back(
@@ -188,8 +188,8 @@ void AddJobs(const Found& found, const Workload& exporter, Migration& plan) {
       plan.objects.push_back(
           {"Service " + (one.namespace_name.empty() ? "" : one.namespace_name + "/") + one.name,
            "port 9400", "", 0,
-           "goes with the exporter; each agent's page is on port 9400, "
-           "penstock.metrics.service.enabled makes a Service"});
+           "removed with the exporter; each agent's page is on port 9400, "
+           "penstock.metrics.service.enabled creates a Service"});
 }
 
 /// Adds RuntimeClasses whose handlers the toolkit added to the engine.
@@ -201,7 +201,7 @@ void AddRuntimeClasses(const Found& found, Migration& plan) {
       if (consumer.runtime_class == one.name) users.push_back(consumer.name);
     plan.objects.push_back({"RuntimeClass " + one.name, "handler " + one.handler,
                             "handler " + one.handler, 0,
-                            std::string("stays for as long as the toolkit does") +
+                            std::string("stays as long as the toolkit does") +
                                 (users.empty() ? "" : "; used by " + Named(users))});
   }
 }
@@ -217,11 +217,12 @@ void AddMonitoring(const Found& found, const std::string& only, Migration& plan)
   AddRuntimeClasses(found, plan);
   for (const Workload* one : WorkloadsOf(found, {Part::kHostEngine}))
     plan.remarks.push_back(
-        one->from + ": Penstock does not ask it; what reads from it can go on beside Penstock");
+        one->from +
+        ": not used by Penstock; programs that read from it keep working beside Penstock");
   for (const Workload* one : WorkloadsOf(found, {Part::kToolkit}))
     plan.remarks.push_back(one->from +
-                           ": stays; where it can go, `penstock runtime configure` gives the "
-                           "engine what pods need first");
+                           ": stays; before you remove it, `penstock runtime configure` gives the "
+                           "engine what pods need");
 }
 
 }  // namespace penstock::analysis

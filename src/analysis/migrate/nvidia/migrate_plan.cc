@@ -59,13 +59,13 @@ void AddSettings(const Found& found, Migration& plan) {
                                                         base::ReadingMode::kLenient));
     for (const std::string& flag : one->unknown)
       plan.remarks.push_back(one->from + ": " + flag +
-                             " is none of the plugin's settings; it has no meaning here");
+                             " is not a setting of the plugin; it has no effect here");
   }
   for (const Workload* one : WorkloadsOf(found, {Part::kExporter})) {
     add(one->from, api::compat::TranslateExporter("", one->from, one->given, {}));
     for (const std::string& flag : one->unknown)
       plan.remarks.push_back(one->from + ": " + flag +
-                             " is none of the exporter's settings; it has no meaning here");
+                             " is not a setting of the exporter; it has no effect here");
   }
   for (const ConfigFile& one : found.configs)
     add(one.from, api::compat::TranslateDevicePlugin(one.text, one.key.empty() ? one.from : one.key,
@@ -73,11 +73,11 @@ void AddSettings(const Found& found, Migration& plan) {
   for (const Policy& one : found.policies)
     if (one.mig_strategy == "single" || one.mig_strategy == "mixed")
       plan.not_yet.push_back("ClusterPolicy " + one.name + ": mig.strategy " + one.mig_strategy +
-                             ": MIG devices are not to be had yet; GPUs in MIG mode are withheld");
+                             ": MIG devices are not supported yet; GPUs in MIG mode are withheld");
   for (const Workload* one : WorkloadsOf(found, {Part::kMps}))
     plan.remarks.push_back(
         one->from +
-        ": the agent starts and watches MPS itself; this one goes with NVIDIA's plugin");
+        ": the agent starts and supervises MPS itself; this one is removed with NVIDIA's plugin");
 }
 
 void PlanToPenstock(const Found& found, const std::string& node, Migration& plan) {

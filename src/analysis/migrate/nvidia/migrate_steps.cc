@@ -40,7 +40,7 @@ void AddCheckSteps(const Found& found, Migration& plan) {
       plan.steps.push_back({"kubectl " + Namespace(one.namespace_name) + "get configmap " +
                                 Shell(one.config_map) +
                                 " -o yaml | penstock config check --lenient -",
-                            "what of its files is wrong, passed over or not to be had yet"});
+                            "shows what in its files is wrong, ignored or not supported yet"});
 }
 
 std::string ReleaseNamespace(const Workload& one) {
@@ -69,7 +69,7 @@ void AddCounters(const Found& found, const std::string& space, std::string& valu
       plan.steps.push_back({"kubectl " + Namespace(one.namespace_name) + "get configmap " +
                                 Shell(one.config_map) + " -o jsonpath='{.data." +
                                 EscapedDots(one.key) + "}' > counters.csv",
-                            "the metrics that its exporter shows"});
+                            "the metrics that the exporter exposes"});
       values += " --set-file penstock.telemetry.counters=counters.csv";
     }
     return;
@@ -117,14 +117,14 @@ void AddInstallStep(const Found& found, Migration& plan) {
             plan.job + R"("}])");
   if (plan.as_nvidia) values += " --set penstock.config.devicePlugin.configFiles=as-nvidia";
   why =
-      "its agents wait beside NVIDIA's plugin (`kubectl penstock nodes` says stepped-back) and "
-      "take over when it goes";
+      "its agents wait beside NVIDIA's plugin (`kubectl penstock nodes` shows stepped-back) and "
+      "take over when it is removed";
   if (values.find("image.repository") != std::string::npos)
-    why += "; localhost/penstock stands for where your nodes find the image";
+    why += "; replace localhost/penstock with the image that your nodes can pull";
   if (plan.as_nvidia)
     why +=
-        "; the last setting keeps what NVIDIA's plugin makes of its configuration: leave it out to "
-        "have the other names";
+        "; the last setting keeps NVIDIA's interpretation of the configuration: omit it to get the "
+        "other names";
   plan.steps.push_back({"helm " + Namespace(space) + "install penstock deploy/helm/penstock" +
                             (space == "penstock" ? " --create-namespace" : "") + values,
                         why});
@@ -133,8 +133,7 @@ void AddInstallStep(const Found& found, Migration& plan) {
 /// Adds the removal of the exporter as the last step: it can run beside the agent's page.
 void AddExporterRemoval(const Found& found, const std::string& node, Migration& plan) {
   static constexpr char kWhy[] =
-      "when the dashboards and alerts were seen to work from Penstock's pages; until then both can "
-      "run";
+      "once the dashboards and alerts work with Penstock's pages; until then both can run";
   for (const Workload* one : WorkloadsOf(found, {Part::kExporter})) {
     if (one->kind == "values") continue;
     if (!one->policy.empty() && node.empty()) {
@@ -158,8 +157,8 @@ void AddExporterRemoval(const Found& found, const std::string& node, Migration& 
 
 void AddRemovalSteps(const Found& found, const std::string& node, Migration& plan) {
   const std::string why =
-      "Penstock's agent takes over at once; running pods keep their GPUs. A node where GPUs are "
-      "shared is better drained first";
+      "Penstock's agent takes over at once; running pods keep their GPUs. Preferably drain a node "
+      "with shared GPUs first";
   std::set<std::string> done;
   for (const Workload* one :
        WorkloadsOf(found, {Part::kDevicePlugin, Part::kFeatureDiscovery, Part::kMps})) {
@@ -180,20 +179,20 @@ void AddRemovalSteps(const Found& found, const std::string& node, Migration& pla
       plan.steps.push_back(
           {"kubectl patch clusterpolicy " + Shell(one.name) +
                R"( --type merge -p '{"spec":{"devicePlugin":{"enabled":false},"gfd":{"enabled":false}}}')",
-           "the operator takes its device plugin and GPU Feature Discovery away and leaves the "
-           "driver and the toolkit"});
+           "the operator removes its device plugin and GPU Feature Discovery and keeps the driver "
+           "and the toolkit"});
     } else {
       plan.steps.push_back({"kubectl label node " + Shell(node) +
                                 " nvidia.com/gpu.deploy.device-plugin=false "
                                 "nvidia.com/gpu.deploy.gpu-feature-discovery=false --overwrite",
-                            "the operator takes the two away from this node alone"});
+                            "the operator removes both from this node only"});
     }
   }
   AddExporterRemoval(found, node, plan);
   if (!found.node_features.empty())
     plan.steps.push_back({"kubectl get nodefeatures -A | grep nvidia-features-for-",
-                          "they go with GPU Feature Discovery; delete what is left, or NFD keeps "
-                          "labelling from it"});
+                          "they are removed with GPU Feature Discovery; delete any that remain, or "
+                          "NFD keeps labelling from them"});
 }
 
 }  // namespace
@@ -204,7 +203,7 @@ void AddSteps(const Found& found, const std::string& node, Migration& plan) {
   AddRemovalSteps(found, node, plan);
   plan.steps.push_back(
       {node.empty() ? "kubectl penstock nodes" : "kubectl penstock explain " + Shell(node),
-       "says for each node who serves it, and what is wrong"});
+       "shows for each node which plugin serves it, and its problems"});
 }
 
 void AddStepsBack(const Found& found, Migration& plan) {
@@ -213,16 +212,17 @@ void AddStepsBack(const Found& found, Migration& plan) {
     if (!one->release.empty()) release = one->release, space = one->namespace_name;
   plan.steps.push_back(
       {"helm " + Namespace(space) + "get values " + Shell(release) + " -o yaml > values.yaml",
-       "values of NVIDIA's chart have their names here; those below `penstock` are ours alone: "
-       "take them out"});
+       "values of NVIDIA's chart have the same names; those below `penstock` are Penstock's only: "
+       "remove them"});
   plan.steps.push_back({"helm " + Namespace(space) + "uninstall " + Shell(release),
-                        "the kubelet sees the devices gone; running pods keep theirs"});
-  plan.steps.push_back({"kubectl penstock cleanup",
-                        "labels and objects of ours; the chart's own uninstall does that already"});
+                        "the kubelet no longer sees the devices; running pods keep theirs"});
+  plan.steps.push_back(
+      {"kubectl penstock cleanup",
+       "Penstock's labels and objects; the chart's own uninstall removes them already"});
   plan.steps.push_back(
       {"helm " + Namespace(space) +
            "install nvdp nvdp/nvidia-device-plugin -f values.yaml --set gfd.enabled=true",
-       "its plugin registers nvidia.com/gpu again"});
+       "NVIDIA's plugin registers nvidia.com/gpu again"});
 }
 
 }  // namespace penstock::analysis

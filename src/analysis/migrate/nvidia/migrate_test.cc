@@ -126,8 +126,9 @@ TEST(MigrateFind, TakesAConfigurationAloneAndRefusesWhatIsNoYaml) {
   EXPECT_TRUE(TakeFile("shopping: [milk]\n", "list.yaml", found).ok());
   EXPECT_THAT(
       found.problems,
-      ElementsAre(AllOf(StartsWith("list.yaml:1: is none of NVIDIA's; its keys are shopping"),
-                        HasSubstr("helm get manifest"))));
+      ElementsAre(AllOf(
+          StartsWith("list.yaml:1: is not a known document of NVIDIA's; its keys are shopping"),
+          HasSubstr("helm get manifest"))));
   const auto broken = TakeFile("kind: Node\n---\nkind: [\n", "broken.yaml", found);
   ASSERT_FALSE(broken.ok());
   EXPECT_THAT(broken.error().message(), StartsWith("broken.yaml:"))
@@ -142,16 +143,17 @@ TEST(MigrateFind, NamesWhatWasGivenByMistake) {
     return found.problems;
   };
   EXPECT_THAT(problems("# values\n\ngrafana: {enabled: true}\nalertmanager: {}\n"),
-              ElementsAre(HasSubstr(": is none of NVIDIA's; its keys are alertmanager, grafana")));
+              ElementsAre(HasSubstr(
+                  ": is not a known document of NVIDIA's; its keys are alertmanager, grafana")));
   EXPECT_THAT(problems("kind: Node\n---\n\napiVersion: apps/v1\nmetadata: {name: cut}\n"),
-              ElementsAre(HasSubstr("f.yaml:4: is an object of Kubernetes without a kind")));
+              ElementsAre(HasSubstr("f.yaml:4: is a Kubernetes object without a kind")));
   EXPECT_THAT(problems("kind: DaemonSet\nmetadata: {name: nvdp}\n"),
               ElementsAre(HasSubstr("DaemonSet nvdp has no containers")));
   EXPECT_THAT(problems("kind: Secret\ntype: helm.sh/release.v1\nmetadata: {name: "
                        "sh.helm.release.v1.nvdp.v3, labels: {name: nvdp}}\n"),
               ElementsAre(HasSubstr("helm get manifest nvdp")));
   EXPECT_THAT(problems("SDRzSUFBQUFBQUFDLyt4OWEzUGJPTExvWA==\n"),
-              ElementsAre(HasSubstr("is no map of keys")));
+              ElementsAre(HasSubstr("is not a map of keys")));
   EXPECT_THAT(problems("---\n# nothing\n---\n{}\n"), IsEmpty());
 }
 
@@ -192,8 +194,9 @@ TEST(MigratePlan, OfTheChartGoesByHelmAndKeepsTheValues) {
                   "helm -n nvidia uninstall nvdp", "kubectl penstock nodes"));
   EXPECT_THAT(plan.not_yet,
               Not(Contains(AnyOf(HasSubstr("cdi"), HasSubstr("sharing.timeSlicing")))));
-  EXPECT_THAT(plan.remarks,
-              Contains(HasSubstr("mps-control-daemon: the agent starts and watches MPS itself")));
+  EXPECT_THAT(
+      plan.remarks,
+      Contains(HasSubstr("mps-control-daemon: the agent starts and supervises MPS itself")));
   ASSERT_EQ(plan.problems.size(), 1u);
   EXPECT_THAT(plan.problems[0],
               AllOf(HasSubstr("key wrong: "), HasSubstr("\"serial\" is none of uuid, index")));
@@ -249,7 +252,8 @@ TEST(MigratePlan, ReportsWhatBecomesOfResourcesAndLabelsOfANodeThatShares) {
   for (const PlannedChange& change : plan.labels)
     EXPECT_THAT(change.what, AllOf(Not(HasSubstr("gpu.deploy")), Not(HasSubstr("timestamp")),
                                    Not(HasSubstr("gpu.machine"))));
-  EXPECT_THAT(plan.remarks, Contains(HasSubstr("NFD takes its nvidia.com labels from the nodes")));
+  EXPECT_THAT(plan.remarks,
+              Contains(HasSubstr("NFD removes its nvidia.com labels from the nodes")));
 }
 
 TEST(MigratePlan, CountsNodesOfOneKindTogether) {
@@ -370,7 +374,7 @@ TEST(MigratePlan, GoesByTheKeyThatTheNodesLabelNames) {
   found.nodes[0].labels["nvidia.com/device-plugin.config"] = "none-such";
   const Migration plan = Plan(found, Direction::kToPenstock, "");
   EXPECT_THAT(plan.remarks, Contains(AllOf(StartsWith("gpu-1: there is no key none-such"),
-                                           HasSubstr("goes by its labels"))));
+                                           HasSubstr("is based on its labels"))));
   EXPECT_THAT(plan.resources, ElementsAre(IsChange("nvidia.com/gpu", "8", "8")));
 }
 
@@ -512,7 +516,7 @@ TEST(MigratePlan, OfAPolicyAloneGoesByWhatItWillMake) {
   EXPECT_THAT(plan.found,
               Contains("ClusterPolicy p, devicePlugin: device plugin (of ClusterPolicy p)"));
   EXPECT_THAT(plan.remarks,
-              Contains(HasSubstr("devicePlugin: --no-such is none of the plugin's settings")));
+              Contains(HasSubstr("devicePlugin: --no-such is not a setting of the plugin")));
   EXPECT_EQ(plan.host_label, "Hostname");
   EXPECT_THAT(Commands(plan),
               AllOf(Contains(HasSubstr(

@@ -51,13 +51,13 @@ class Judge {
     if (!typed || !helped) return;
     if (row.field != field->name)
       Remark(where, row.field + " is the newer name of " + std::string(field->name) +
-                        "; telemetry.names says under which it is shown");
+                        "; telemetry.names selects the name that is shown");
     if (!field->unavailable.empty())
-      Remark(where, row.field + " is not to be had here: " + std::string(field->unavailable));
+      Remark(where, row.field + " is not available here: " + std::string(field->unavailable));
     row.field = field->name;
     if (const auto [first, fresh] = first_.emplace(row.field, where); !fresh)
       return Remark(
-          where, row.field + " is there already (" + first->second + "), and the first row counts");
+          where, row.field + " is already listed (" + first->second + "); the first row is used");
     counters_.rows.push_back(std::move(row));
   }
 
@@ -71,8 +71,8 @@ class Judge {
   base::Result<CounterSelection> Verdict() && {
     if (problems_count_ == 0) return std::move(counters_);
     if (Full())
-      problems_.push_back("... and more; these " + std::to_string(kMostProblems) +
-                          " are the first");
+      problems_.push_back("... and more; only the first " + std::to_string(kMostProblems) +
+                          " are shown");
     return Error(Code::kInvalidArgument, base::Join(problems_, "\n"));
   }
 
@@ -94,7 +94,7 @@ class Judge {
     }
     if (field != nullptr && field->text && row.type != "label") {
       Problem(where,
-              row.field + " is a text, which no " + row.type + " can show; its type must be label");
+              row.field + " is text, which a " + row.type + " cannot show; its type must be label");
       return false;
     }
     return true;
@@ -105,7 +105,7 @@ class Judge {
     const bool control = std::any_of(help.begin(), help.end(), [](unsigned char c) {
       return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
     });
-    if (control) Problem(where, "the help has a control character in it; take it out");
+    if (control) Problem(where, "the help contains a control character; remove it");
     if (help.size() > kLongestHelp)
       Problem(where,
               "the help is longer than " + std::to_string(kLongestHelp) + " bytes; shorten it");
@@ -113,17 +113,18 @@ class Judge {
   }
 
   std::string Unknown(const std::string& name) const {
-    if (name.empty()) return "has no field in front of the first comma";
+    if (name.empty()) return "has no field before the first comma";
     if (name.find('\t') != std::string::npos)
-      return Quote(name) + " has a tab in it; only blanks may stand around a field's name";
+      return Quote(name) + " contains a tab; only spaces may surround a field's name";
     std::string what = "there is no field " + Quote(name);
     if (base::ParseUint(name))
-      return what + ": fields are named, not numbered; write for example DCGM_FI_DEV_GPU_TEMP";
+      return what +
+             ": fields are given by name, not by number; write for example DCGM_FI_DEV_GPU_TEMP";
     std::vector<std::string> names;
     for (const auto& [known, field] : by_name_) names.emplace_back(known);
     const auto near = name.size() > 128 ? std::nullopt : base::Nearest(name, names);
     return what + (near ? "; did you mean \"" + *near + "\"?"
-                        : "; `penstock metrics list` shows those there are");
+                        : "; `penstock metrics list` lists the fields");
   }
 
   const std::span<const CounterField> fields_;
@@ -148,15 +149,16 @@ std::string WrongCount(const internal::CsvRecord& record) {
   const std::vector<std::string>& fields = record.fields;
   const std::string_view first = TrimBlanks(fields.front());
   if (fields.size() == 1 && first.empty())
-    return "has nothing but blanks in it; an empty line has none";
+    return "contains only spaces; an empty line must not contain any";
   if (fields.size() == 1 && first.starts_with('#'))
-    return "a comment's # is the first character of its line; take the blanks before it away";
+    return "the # of a comment must be the first character of its line; remove the spaces before "
+           "it";
   const std::string what = "has " + std::to_string(fields.size()) +
                            (fields.size() == 1 ? " field" : " fields") +
-                           ", and a row has three: FIELD, type, help";
+                           "; a row has three: FIELD, type, help";
   return fields.size() > 3 ? what +
-                                 "; a help with commas stands in quotes, without a blank before "
-                                 "the first: FIELD, type,\"a, b\""
+                                 "; a help with commas must be quoted, without a space before the "
+                                 "quote: FIELD, type,\"a, b\""
                            : what;
 }
 
@@ -176,8 +178,8 @@ base::Result<CounterSelection> ParseCounters(std::string_view text, std::string_
   CounterSelection begun;
   if (text.starts_with(kByteOrderMark)) {
     text.remove_prefix(kByteOrderMark.size());
-    begun.remarks.push_back(name +
-                            ":1: begins with a byte order mark, which dcgm-exporter does not take");
+    begun.remarks.push_back(
+        name + ":1: begins with a byte order mark, which dcgm-exporter does not accept");
   }
   std::size_t records = 0;
   const auto where = [&name](std::size_t line) { return name + ":" + std::to_string(line); };

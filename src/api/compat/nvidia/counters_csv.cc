@@ -11,10 +11,10 @@ namespace penstock::api::compat::internal {
 namespace {
 
 constexpr std::string_view kBareQuote =
-    "has a quote in a field that does not begin with one; a quoted field begins with its quote, "
-    "without a blank before it";
+    "has a quote in a field that does not begin with one; a quoted field must begin with its "
+    "quote, without a space before it";
 constexpr std::string_view kStrayQuote =
-    "a quoted field does not end with a quote before its comma; a quote in it is written twice";
+    "a quoted field does not end with a quote before its comma; a quote inside it is written twice";
 
 class Reader {
  public:

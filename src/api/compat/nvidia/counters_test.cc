@@ -73,29 +73,29 @@ TEST(CounterSelection, SayInWhichLineWhatIsWrongAndWhatToDo) {
        "\"DCGM_FI_DEV_GPU_TEMP\"?"},
       {"# a\n\nDCGM_NOTHING_LIKE_IT_AT_ALL_ANYWHERE, gauge, x",
        "c.csv:3: there is no field \"DCGM_NOTHING_LIKE_IT_AT_ALL_ANYWHERE\"; `penstock"},
-      {"150, gauge, x", "fields are named, not numbered"},
+      {"150, gauge, x", "fields are given by name, not by number"},
       {"dcgm_fi_dev_gpu_temp, gauge, x", "there is no field"},
-      {"\tDCGM_FI_DEV_GPU_TEMP, gauge, x", "has a tab in it; only blanks may stand around"},
+      {"\tDCGM_FI_DEV_GPU_TEMP, gauge, x", "contains a tab; only spaces may surround"},
       {"DCGM_FI_DEV_GPU_TEMP, gague, x",
        "c.csv:1: type \"gague\" is none of gauge, counter, label; did you mean \"gauge\"?"},
       {"DCGM_FI_DEV_GPU_TEMP, Gauge, x", "did you mean \"gauge\"?"},
       {"DCGM_FI_DEV_GPU_TEMP, histogram, x", "a field has one value; write gauge"},
       {"DCGM_FI_DEV_GPU_TEMP, , x", "type \"\" is none of"},
       {"DCGM_FI_DRIVER_VERSION, gauge, x",
-       "is a text, which no gauge can show; its type must be label"},
-      {"DCGM_FI_DEV_GPU_TEMP, gauge", "has 2 fields, and a row has three: FIELD, type, help"},
-      {"DCGM_FI_DEV_GPU_TEMP", "has 1 field, and a row has three"},
+       "is text, which a gauge cannot show; its type must be label"},
+      {"DCGM_FI_DEV_GPU_TEMP, gauge", "has 2 fields; a row has three: FIELD, type, help"},
+      {"DCGM_FI_DEV_GPU_TEMP", "has 1 field; a row has three"},
       {"DCGM_FI_DEV_GPU_TEMP, gauge, hot, or cold",
-       "has 4 fields, and a row has three: FIELD, type, help; a help with commas stands in quotes"},
-      {"   ", "has nothing but blanks in it"},
-      {"  # comment", "a comment's # is the first character of its line"},
-      {", gauge, x", "has no field in front of the first comma"},
+       "has 4 fields; a row has three: FIELD, type, help; a help with commas must be quoted"},
+      {"   ", "contains only spaces"},
+      {"  # comment", "the # of a comment must be the first character of its line"},
+      {", gauge, x", "has no field before the first comma"},
       {"DCGM_FI_DEV_GPU_TEMP, gauge, \"hot, or cold\"",
        "c.csv:1: has a quote in a field that does not begin with one"},
       {"DCGM_FI_DEV_GPU_TEMP,gauge,\"hot\" or cold",
        "c.csv:1: a quoted field does not end with a quote before its comma"},
       {"\nDCGM_FI_DEV_GPU_TEMP,gauge,\"hot\nand so on", "c.csv:2: a quoted field does not end"},
-      {"DCGM_FI_DEV_GPU_TEMP, gauge, h\x01t", "c.csv:1: the help has a control character in it"},
+      {"DCGM_FI_DEV_GPU_TEMP, gauge, h\x01t", "c.csv:1: the help contains a control character"},
       {"DCGM_FI_DEV_GPU_TEMP, gauge, ok\nDCGM_FI_DEV_FB_USED, gauge, \xff",
        "c.csv:2: is not UTF-8; save the file as UTF-8"},
       {"", "c.csv: has no row; write FIELD, type, help"},
@@ -112,10 +112,9 @@ TEST(CounterSelection, SayInWhichLineWhatIsWrongAndWhatToDo) {
 TEST(CounterSelection, ReportAllThatIsWrongAtOnce) {
   EXPECT_EQ(ErrorOf("DCGM_FI_DEV_GPU_TMEP, gague, x\nDCGM_FI_DEV_GPU_TEMP, gauge, "
                     "x\nDCGM_FI_DEV_FB_USED, gauge\n"),
-            "c.csv:1: type \"gague\" is none of gauge, counter, label; did you mean \"gauge\"?\n"
-            "c.csv:1: there is no field \"DCGM_FI_DEV_GPU_TMEP\"; did you mean "
-            "\"DCGM_FI_DEV_GPU_TEMP\"?\n"
-            "c.csv:3: has 2 fields, and a row has three: FIELD, type, help");
+            "c.csv:1: type \"gague\" is none of gauge, counter, label; did you mean "
+            "\"gauge\"?\nc.csv:1: there is no field \"DCGM_FI_DEV_GPU_TMEP\"; did you mean "
+            "\"DCGM_FI_DEV_GPU_TEMP\"?\nc.csv:3: has 2 fields; a row has three: FIELD, type, help");
 }
 
 TEST(CounterSelection, TheFirstRowOfAFieldCounts) {
@@ -128,7 +127,7 @@ TEST(CounterSelection, TheFirstRowOfAFieldCounts) {
   EXPECT_THAT(
       counters->remarks,
       ElementsAre(
-          "c.csv:3: DCGM_FI_DEV_GPU_TEMP is there already (c.csv:1), and the first row counts"));
+          "c.csv:3: DCGM_FI_DEV_GPU_TEMP is already listed (c.csv:1); the first row is used"));
 }
 
 TEST(CounterSelection, ANewerNameMeansTheSameField) {
@@ -141,7 +140,7 @@ TEST(CounterSelection, ANewerNameMeansTheSameField) {
       ElementsAre(
           HasSubstr(
               "c.csv:1: DCGM_FI_DEV_SM_CLOCK_HERTZ is the newer name of DCGM_FI_DEV_SM_CLOCK"),
-          HasSubstr("c.csv:2: DCGM_FI_DEV_SM_CLOCK is there already")));
+          HasSubstr("c.csv:2: DCGM_FI_DEV_SM_CLOCK is already listed")));
 }
 
 TEST(CounterSelection, AFieldThatIsUnavailableIsARemarkAndStays) {
@@ -151,7 +150,7 @@ TEST(CounterSelection, AFieldThatIsUnavailableIsARemarkAndStays) {
   EXPECT_THAT(
       counters->remarks,
       ElementsAre(
-          "c.csv:1: DCGM_FI_DEV_NVSWITCH_TEMP is not to be had here: NVML knows no switches"));
+          "c.csv:1: DCGM_FI_DEV_NVSWITCH_TEMP is not available here: NVML knows no switches"));
 }
 
 TEST(CounterSelection, AByteOrderMarkIsPassedOver) {
@@ -172,7 +171,7 @@ TEST(CounterSelection, AHugeOrHopelessFileIsRefusedInAFewLines) {
   for (int i = 0; i < 50'000; ++i) hopeless += "%PDF-1.4 x\n";
   const std::string error = ErrorOf(hopeless);
   EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 20);
-  EXPECT_THAT(error, HasSubstr("... and more; these 20 are the first"));
+  EXPECT_THAT(error, HasSubstr("... and more; only the first 20 are shown"));
 }
 
 TEST(CounterSelection, InADocumentAreHeldAgainstTheSameFields) {

@@ -150,7 +150,7 @@ void Finish(MapReader& reader, const Value& map, const std::vector<std::string_v
     (void)reader.Any(entry.key);
     context.notes.problems.Tolerate(
         entry.mark, here + ": belongs here: " + home,
-        here + ": is passed over here, as by NVIDIA's plugin; it counts as " + home);
+        here + ": is ignored here, as by NVIDIA's plugin; it counts as " + home);
   }
   reader.Finish();
 }
@@ -183,7 +183,7 @@ void ReadFile(const Value& document, const TranslationContext& context) {
 void TakeGiven(const Given& given, const TranslationContext& context) {
   Said said{.name = given.where, .text = given.value};
   const auto kind = KindOf(given.flag);
-  if (!kind) return context.Problem(said, "is no setting of the device plugin");
+  if (!kind) return context.Problem(said, "is not a setting of the device plugin");
   switch (*kind) {
     case Kind::kBool:
       if (const auto on = ParseBool(given.value)) {

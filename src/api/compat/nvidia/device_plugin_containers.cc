@@ -44,8 +44,8 @@ void PassDeviceSpecs(const TranslationContext& context, const Said& said) {
   context.config.containers.device_files = said.on ? Switch::kOn : Switch::kAuto;
   if (!said.on)
     context.Remark(said,
-                   "device files are given where the engine does not inject devices by CDI; a "
-                   "NodeConfig can say containers.deviceFiles: off");
+                   "device files are passed if the engine does not inject devices by CDI; a "
+                   "NodeConfig can set containers.deviceFiles: off");
 }
 
 void SetClass(const TranslationContext& context, bool on, const std::string& name) {
@@ -67,7 +67,7 @@ void HookPath(const TranslationContext& context, const Said& said) {
     context.config.cdi.hook = said.text;
   } else if (said.text != "/usr/bin/nvidia-ctk" && said.text != "/usr/bin/nvidia-cdi-hook") {
     context.Remark(said, "specifications run penstock-hook, which does what " + std::string(name) +
-                             " does; a NodeConfig can say cdi.hook");
+                             " does; a NodeConfig can set cdi.hook");
   }
 }
 
@@ -81,14 +81,14 @@ void FeatureFlags(const TranslationContext& context, const Said& said) {
     } else if (flag == "disable-multiple-csv-devices" ||
                flag == "enable-explicit-driver-libraries") {
       context.Remark(
-          said, "\"" + flag +
-                    "\" has no effect: specifications have the libraries that the driver brought");
+          said,
+          "\"" + flag +
+              "\" has no effect: specifications contain the libraries that the driver provides");
     } else if (flag == "enable-coherent-annotations" || flag == "disable-ipc-discoverer") {
       context.NotYet(
-          said, "\"" + flag + "\" is not to be had yet; specifications are written as without it");
+          said, "\"" + flag + "\" is not supported yet; specifications are written without it");
     } else {
-      context.NotYet(
-          said, "\"" + flag + "\" is not known here; specifications are written as without it");
+      context.NotYet(said, "\"" + flag + "\" is not known; specifications are written without it");
     }
   }
 }
@@ -113,7 +113,7 @@ void ImexChannels(const TranslationContext& context, const Said& said) {
   for (const std::string& channel : said.list)
     if (channel != "0")
       return context.Problem(
-          said, "\"" + channel + "\" is no channel that can be asked for: only 0 can, or none");
+          said, "\"" + channel + "\" is not a channel that can be requested: only 0 can, or none");
   if (said.list.size() > 1) return context.Problem(said, "names a channel twice");
   SetClass(context, !said.list.empty(), kImexChannel);
 }

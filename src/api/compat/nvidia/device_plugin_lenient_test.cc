@@ -58,47 +58,46 @@ INSTANTIATE_TEST_SUITE_P(
         Shape{"UnknownKey",
               "version: v1\nsharing: {timeSlicing: {maxShares: 4, resources: [{name: "
               "nvidia.com/gpu, replicas: 4}]}}\n",
-              {"sharing.timeSlicing.maxShares: is not known here and passed over"}},
+              {"sharing.timeSlicing.maxShares: is unknown and ignored"}},
         Shape{"UnknownSection",
               "version: v1\nnvidia: {driver: 550}\nsharing: {timeSlicing: {resources: [{name: gpu, "
               "replicas: 4}]}}\n",
-              {"nvidia: is not known here and passed over (line 2)"}},
+              {"nvidia: is unknown and ignored (line 2)"}},
         Shape{
             "OtherCase",
             "Version: v1\nSharing: {timeslicing: {RenameByDefault: true, resources: [{name: gpu, "
             "replicas: 4}]}}\n",
             {"Version: is read as \"version\" (line 1)", "Sharing: is read as \"sharing\" (line 2)",
              "sharing.timeslicing: is read as \"timeSlicing\"",
-             "sharing.timeSlicing.RenameByDefault: is not known here and passed over; did you mean "
+             "sharing.timeSlicing.RenameByDefault: is unknown and ignored; did you mean "
              "\"renameByDefault\"?"}},
         Shape{"OneLevelTooHigh",
               "version: v1\nflags: {deviceListStrategy: envvar}\nsharing: {timeSlicing: "
               "{resources: [{name: gpu, replicas: 4}]}}\n",
-              {"flags.deviceListStrategy: is passed over here, as by NVIDIA's plugin; it counts as "
-               "flags.plugin.deviceListStrategy (line "
-               "2)"}},
+              {"flags.deviceListStrategy: is ignored here, as by NVIDIA's plugin; it counts as "
+               "flags.plugin.deviceListStrategy (line 2)"}},
         Shape{"StrategyOfOldBlogPosts",
               "sharing: {timeSlicing: {strategy: none, resources: [{name: gpu, replicas: 4}]}}\n",
-              {"sharing.timeSlicing.strategy: is passed over"}},
+              {"sharing.timeSlicing.strategy: is ignored"}},
         Shape{"AnchorAndAlias",
               "version: v1\nx-common: &gpu {name: gpu, replicas: 4}\nsharing: {timeSlicing: "
               "{resources: [*gpu]}}\n",
-              {"x-common: is not known here and passed over"}},
+              {"x-common: is unknown and ignored"}},
         Shape{"MergeKey",
               "x-base: &base {name: gpu, replicas: 2}\nsharing: {timeSlicing: {resources: [{<<: "
               "*base, replicas: 4}]}}\n",
-              {"x-base: is not known here and passed over"}},
+              {"x-base: is unknown and ignored"}},
         Shape{"TheSameKeyTwice",
               "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2, replicas: 4}]}}\n",
-              {"the key \"replicas\" is there twice; the last one counts"}},
+              {"the key \"replicas\" is given twice; the last one is used"}},
         Shape{"TwoDocuments",
               "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}\n---\nversion: v1\n",
-              {"holds more than one document; only the first counts"}},
+              {"contains more than one document; only the first is used"}},
         Shape{"TheSameResourceTwice",
               "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}, {name: gpu, replicas: "
               "4}]}}\n",
-              {"sharing.timeSlicing.resources[1]: is for what sharing.timeSlicing.resources[0] is "
-               "for; the one with more replicas counts"}},
+              {"sharing.timeSlicing.resources[1]: applies to the same devices as "
+               "sharing.timeSlicing.resources[0]; the one with more replicas counts"}},
         Shape{"YesIsABoolean",
               "flags: {failOnInitError: no}\nsharing: {timeSlicing: {resources: [{name: gpu, "
               "replicas: 4}]}}\n",
@@ -120,7 +119,7 @@ TEST(LenientDevicePluginConfig, WhatCannotBeHonouredIsRefusedAllTheSame) {
            {"sharing: 5\n", "sharing: is an integer (5) where a map is expected"},
            {"Flags: {Plugin: {DeviceIDStrategy: serial}}\n",
             "flags.plugin.deviceIDStrategy: \"serial\" is none of uuid, index"},
-           {"flags: &f {migStrategy: *f}\n", "an alias stands inside of what it names"}}) {
+           {"flags: &f {migStrategy: *f}\n", "an alias refers to a value that contains it"}}) {
     const auto translation = Read(text);
     ASSERT_FALSE(translation.ok()) << text;
     EXPECT_THAT(translation.error().message(), HasSubstr(why)) << text;
@@ -141,7 +140,7 @@ TEST(LenientDevicePluginConfig, ASmallTextWhoseAliasesMakeALargeDocumentIsRefuse
   for (int i = 1; i < 100'000; ++i)
     tower += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [*a" + std::to_string(i - 1) +
              "]\n";
-  EXPECT_THAT(Read(tower).error().message(), HasSubstr("too deep"));
+  EXPECT_THAT(Read(tower).error().message(), HasSubstr("nested too deeply"));
 }
 
 TEST(LenientDevicePluginConfig, WhatThePluginReadsAndIgnoresCountsUnlessItIsSaidOtherwise) {

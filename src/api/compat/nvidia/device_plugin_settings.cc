@@ -15,7 +15,7 @@ void MigStrategy(const TranslationContext& context, const Said& said) {
   context.notes.mig_mixed = said.text == "mixed";
   if (!context.OneOf(said, said.text, {"none", "single", "mixed"}) || said.text == "none") return;
   context.NotYet(said, "\"" + said.text +
-                           "\" is not to be had yet; MIG devices are not offered, whole GPUs are");
+                           "\" is not supported yet; MIG devices are not offered, whole GPUs are");
 }
 
 void IdStrategy(const TranslationContext& context, const Said& said) {
@@ -26,7 +26,7 @@ void IdStrategy(const TranslationContext& context, const Said& said) {
 void DiscoveryStrategy(const TranslationContext& context, const Said& said) {
   if (!context.OneOf(said, said.text, {"auto", "nvml", "tegra", "vfio"})) return;
   if (said.text == "tegra" || said.text == "vfio")
-    context.NotYet(said, "\"" + said.text + "\" is not to be had yet; NVML is used");
+    context.NotYet(said, "\"" + said.text + "\" is not supported yet; NVML is used");
 }
 
 void AllocationPolicy(const TranslationContext& context, const Said& said) {
@@ -42,9 +42,9 @@ void KubeletSocket(const TranslationContext& context, const Said& said) {
   } else if (said.text.size() > kPlace.size() && said.text.ends_with(kPlace)) {
     context.config.paths.kubelet_dir = said.text.substr(0, said.text.size() - kPlace.size());
   } else {
-    context.Problem(
-        said, "\"" + said.text +
-                  "\" does not end with /device-plugins/kubelet.sock, where the kubelet has it");
+    context.Problem(said,
+                    "\"" + said.text +
+                        "\" does not end with /device-plugins/kubelet.sock, the kubelet's socket");
   }
 }
 
@@ -65,7 +65,7 @@ void ReadXids(const TranslationContext& context, const Said& said, std::vector<s
     } else if (!xid || *xid < 1 || *xid > 999) {
       context.Problem(
           said, "\"" + item +
-                    "\" is no XID: write numbers from 1 to 999 with commas between them, or all");
+                    "\" is not an XID: write numbers from 1 to 999, separated by commas, or all");
     } else {
       xids.push_back(static_cast<std::int64_t>(*xid));
     }
@@ -87,8 +87,8 @@ const std::map<std::string_view, Setting>& Settings() {
         [](const TranslationContext& context, const Said& said) {
           if (said.on)
             context.Remark(said,
-                           "the agent does not end where devices cannot be had: it serves what is "
-                           "well and tries again");
+                           "the agent does not exit if devices are unavailable: it serves the "
+                           "healthy ones and tries again");
         }}},
       {"--nvidia-driver-root", {Kind::kPath, SetPath<&PathsConfig::host_driver_root>}},
       {"--nvidia-dev-root", {Kind::kPath, SetPath<&PathsConfig::host_dev_root>}},
@@ -128,7 +128,8 @@ const std::map<std::string_view, Setting>& Settings() {
       {"--oneshot",
        {Kind::kBool,
         [](const TranslationContext& context, const Said& said) {
-          if (said.on) context.Remark(said, "the agent stays and keeps the labels true");
+          if (said.on)
+            context.Remark(said, "the agent keeps running and keeps the labels up to date");
         }}},
       {"--no-timestamp",
        {Kind::kBool, [](const TranslationContext& context,
@@ -137,7 +138,7 @@ const std::map<std::string_view, Setting>& Settings() {
        {Kind::kDuration,
         [](const TranslationContext& context, const Said& said) {
           if (said.text != "60s" && said.text != "1m")
-            context.Remark(said, "labels change as soon as what they say does");
+            context.Remark(said, "labels are updated as soon as what they describe changes");
         }}},
       {"--output-file",
        {Kind::kPath, [](const TranslationContext& context,
@@ -248,8 +249,8 @@ void ApplyMps(const TranslationContext& context) {
   });
   if (mps && notes.mig_mixed)
     notes.remarks.emplace_back(
-        "sharing.mps: the plugin refuses it beside migStrategy mixed; here GPUs that are not in "
-        "MIG mode are shared");
+        "sharing.mps: the plugin refuses it with migStrategy mixed; here GPUs that are not in MIG "
+        "mode are shared");
 }
 
 }  // namespace penstock::api::compat::internal

@@ -80,8 +80,8 @@ std::string ReadResourceName(MapReader& reader, std::string_view key) {
   const std::string full = text->starts_with(kPrefix) ? *text : std::string(kPrefix) + *text;
   if (!IsSubdomain(std::string_view(full).substr(kPrefix.size()))) {
     reader.Problem(key, "\"" + *text +
-                            "\" is no name of a resource: after nvidia.com/ come lower-case "
-                            "letters, digits, '-' and '.'");
+                            "\" is not a resource name: after nvidia.com/ only lower-case letters, "
+                            "digits, '-' and '.' are allowed");
   } else if (full.size() > kLongestResource) {
     reader.Problem(key, "\"" + full + "\" is longer than 63 characters");
   } else {
@@ -109,8 +109,8 @@ void ReadDevice(const Value& item, MapReader& reader, base::Problems& problems, 
   } else {
     problems.Add(item.mark, reader.Path("devices") + ": " +
                                 (item.text.empty() ? "an item" : "\"" + item.text + "\"") +
-                                " is no device: write an index (0), a partition's (\"0:1\") or a "
-                                "UUID (GPU-..., MIG-...)");
+                                " is not a device: write an index (0), a partition's (\"0:1\") or "
+                                "a UUID (GPU-..., MIG-...)");
   }
 }
 
@@ -156,7 +156,7 @@ bool IsIgnored(const std::string& key, PluginFiles files, Notes& notes) {
   const bool ignored = files == PluginFiles::kAsNvidia;
   notes.remarks.push_back(
       key + (ignored ? ": is ignored, as by NVIDIA's plugin (devicePlugin.configFiles: as-nvidia)"
-                     : ": counts here; NVIDIA's plugin ignores it, and so does "
+                     : ": takes effect here; NVIDIA's plugin ignores it, and so does "
                        "devicePlugin.configFiles: as-nvidia"));
   return ignored;
 }
@@ -206,7 +206,7 @@ std::optional<Placed> ReadEntry(const Value& item, const std::string& where,
   } else if (!rename.empty()) {
     notes.remarks.push_back(
         where +
-        ".rename: has no effect beside replicas: 1; whole devices are named by resources.gpus");
+        ".rename: has no effect with replicas: 1; whole devices are named by resources.gpus");
   }
   if (name.starts_with(kMigPrefix)) {
     if (shared)
@@ -217,7 +217,7 @@ std::optional<Placed> ReadEntry(const Value& item, const std::string& where,
   }
   if (!devices.mig.empty())
     notes.not_yet.push_back(
-        where + ".devices: " + MigNotYet(base::Join(devices.mig, ", ") + " is passed over"));
+        where + ".devices: " + MigNotYet(base::Join(devices.mig, ", ") + " is ignored"));
   return devices.mig.empty() || !devices.list.empty() ? std::optional(std::move(placed))
                                                       : std::nullopt;
 }
@@ -231,8 +231,8 @@ void Add(Placed placed, std::vector<Placed>& rules, Notes& notes) {
            b.devices.empty() && a.most == 0 && b.most == 0;
   });
   if (same == rules.end() || !notes.problems.lenient()) return rules.push_back(std::move(placed));
-  notes.remarks.push_back(placed.where + ": is for what " + same->where +
-                          " is for; the one with more replicas counts, as with NVIDIA's plugin");
+  notes.remarks.push_back(placed.where + ": applies to the same devices as " + same->where +
+                          "; the one with more replicas counts, as with NVIDIA's plugin");
   if (placed.rule.replicas > same->rule.replicas) *same = std::move(placed);
 }
 
@@ -246,7 +246,7 @@ std::vector<Placed> ReadStrategy(const Value& map, Strategy strategy, PluginFile
         old->mark,
         where + ".strategy: \"" + old->text +
             "\" is unknown; the plugin knows no strategies either: leave the key out",
-        where + ".strategy: is passed over, as by NVIDIA's plugin");
+        where + ".strategy: is ignored, as by NVIDIA's plugin");
   strategy.renames = reader.Bool("renameByDefault").value_or(false);
   strategy.single = reader.Bool("failRequestsGreaterThanOne").value_or(strategy.single);
   reader.Require("resources");
@@ -310,8 +310,8 @@ void AddGpuPattern(const ResourceRule& rule, const std::string& where,
     rules.push_back(rule);
     context.notes.names_at.push_back(where);
   } else {
-    context.notes.remarks.push_back(where + ": never counts, because \"" + before->pattern +
-                                    "\" stands before it; put this one first");
+    context.notes.remarks.push_back(where + ": never takes effect, because \"" + before->pattern +
+                                    "\" comes before it; put this one first");
   }
 }
 
@@ -370,7 +370,7 @@ void ReadSharing(MapReader& top, const TranslationContext& context) {
     if (mps != nullptr) {
       notes.not_yet.resize(not_yet);
       notes.remarks.resize(remarks);
-      notes.remarks.emplace_back("sharing.timeSlicing: has no effect beside sharing.mps");
+      notes.remarks.emplace_back("sharing.timeSlicing: has no effect with sharing.mps");
     }
   }
   if (mps != nullptr)

@@ -121,21 +121,22 @@ sharing:
     - {name: gpu, rename: gpu.shared, devices: [0, "0:1", GPU-b1028956-cfa2-0990-bf4a-5da9abb51763], replicas: 2}
 )");
   EXPECT_EQ(translation.config.device_ids, DeviceIds::kIndex);
-  EXPECT_THAT(translation.not_yet, ElementsAre(StartsWith("flags.migStrategy: \"mixed\""),
-                                               StartsWith("flags.deviceDiscoveryStrategy: "),
-                                               "resources.mig[1]: MIG devices are not offered yet, "
-                                               "so no \"2g.10gb\" can be named nvidia.com/small",
-                                               "sharing.mps.resources[0].devices: MIG devices are "
-                                               "not offered yet, so 0:1 is passed over"));
+  EXPECT_THAT(
+      translation.not_yet,
+      ElementsAre(
+          StartsWith("flags.migStrategy: \"mixed\""), StartsWith("flags.deviceDiscoveryStrategy: "),
+          "resources.mig[1]: MIG devices are not offered yet, "
+          "so no \"2g.10gb\" can be named nvidia.com/small",
+          "sharing.mps.resources[0].devices: MIG devices are not offered yet, so 0:1 is ignored"));
   EXPECT_THAT(
       translation.remarks,
-      ElementsAre(
-          StartsWith("resources.gpus: counts here; NVIDIA's plugin ignores it"),
-          "resources.gpus[1]: never counts, because \"*\" stands before it; put this one first",
-          "sharing.timeSlicing: has no effect beside sharing.mps",
-          StartsWith("sharing.mps.resources[0].rename: counts here"),
-          StartsWith("sharing.mps.resources[0].devices: counts here"),
-          StartsWith("sharing.mps: the plugin refuses it beside migStrategy mixed")));
+      ElementsAre(StartsWith("resources.gpus: takes effect here; NVIDIA's plugin ignores it"),
+                  "resources.gpus[1]: never takes effect, because \"*\" comes before it; put this "
+                  "one first",
+                  "sharing.timeSlicing: has no effect with sharing.mps",
+                  StartsWith("sharing.mps.resources[0].rename: takes effect here"),
+                  StartsWith("sharing.mps.resources[0].devices: takes effect here"),
+                  StartsWith("sharing.mps: the plugin refuses it with migStrategy mixed")));
   // The supported part takes effect.
   EXPECT_THAT(translation.config.resources, ElementsAre(ResourceRule{"*", "nvidia.com/gpu"}));
   EXPECT_THAT(translation.config.sharing.rules,
@@ -220,8 +221,8 @@ TEST(DevicePluginConfig, SaysWhatSpecificationsAreMadeWith) {
       ElementsAre(
           "--cdi-disable-hooks: there is no hook \"update-ldcach\" here; did you mean "
           "\"update-ldcache\"?",
-          StartsWith("--cdi-feature-flags: \"enable-coherent-annotations\" is not to be had yet"),
-          StartsWith("--cdi-feature-flags: \"new\" is not known here")));
+          StartsWith("--cdi-feature-flags: \"enable-coherent-annotations\" is not supported yet"),
+          StartsWith("--cdi-feature-flags: \"new\" is not known")));
   EXPECT_THAT(given.remarks,
               ElementsAre(StartsWith("--cdi-feature-flags: \"disable-nvsandboxutils\"")));
   for (const char* usual : {"/usr/bin/nvidia-ctk", "/usr/bin/nvidia-cdi-hook", ""}) {
@@ -327,7 +328,7 @@ TEST(DevicePluginConfig, RefusesWrongTypesAndValuesWithTheirPlaces) {
   EXPECT_THAT(ErrorOf("imex: {channelIDs: [0, 0]}\n"),
               HasSubstr("imex.channelIDs: names a channel twice"));
   EXPECT_THAT(ErrorOf("imex: {channelIDs: [1]}\n"),
-              HasSubstr("\"1\" is no channel that can be asked for"));
+              HasSubstr("\"1\" is not a channel that can be requested"));
   EXPECT_THAT(ErrorOf("flags: all\n"), HasSubstr("a string (all) where a map is expected"));
   EXPECT_THAT(ErrorOf("- version: v1\n"), HasSubstr("a list where a map is expected"));
 }
@@ -364,17 +365,18 @@ TEST(DevicePluginConfig, ChecksSharingAsThePluginDoes) {
               HasSubstr("\"some\" is none of all, a number of devices"));
   EXPECT_THAT(error("{name: gpu, replicas: 2, devices: 0}"), HasSubstr("\"0\" is none of all"));
   EXPECT_THAT(error("{name: gpu, replicas: 2, devices: []}"), HasSubstr("write \"all\""));
-  EXPECT_THAT(error("{name: gpu, replicas: 2, devices: [GPU-12, \"0:1:2\"]}"),
-              AllOf(HasSubstr("\"GPU-12\" is no device"), HasSubstr("\"0:1:2\" is no device")));
+  EXPECT_THAT(
+      error("{name: gpu, replicas: 2, devices: [GPU-12, \"0:1:2\"]}"),
+      AllOf(HasSubstr("\"GPU-12\" is not a device"), HasSubstr("\"0:1:2\" is not a device")));
   EXPECT_THAT(error("{name: example.com/gpu, replicas: 2}"),
-              HasSubstr("\"example.com/gpu\" is no name of a resource"));
+              HasSubstr("\"example.com/gpu\" is not a resource name"));
   EXPECT_THAT(error("{name: Gpu, replicas: 2}"), HasSubstr("lower-case"));
   EXPECT_THAT(error("{name: " + std::string(60, 'a') + ", replicas: 2}"),
               HasSubstr("longer than 63 characters"));
   EXPECT_THAT(error("{name: gpu, replicas: 2}, {name: nvidia.com/gpu, replicas: 4}"),
-              HasSubstr("config.yaml:1:70: sharing.timeSlicing.resources[1]: never counts, because "
-                        "sharing.timeSlicing.resources[0] matches "
-                        "the same devices and stands before it; leave one of the two out"));
+              HasSubstr("config.yaml:1:70: sharing.timeSlicing.resources[1]: never takes effect, "
+                        "because sharing.timeSlicing.resources[0] matches the same devices and "
+                        "comes before it; remove one of the two"));
   EXPECT_THAT(
       error("{name: gpu, replicas: 2, devices: all}, {name: gpu, replicas: 4, devices: [3]}"),
       HasSubstr("put this one first"));
@@ -550,7 +552,7 @@ TEST(DevicePluginConfig, NamesTheFlagOrVariableThatIsWrong) {
   EXPECT_THAT(error, HasSubstr("\n--sleep-interval: \"60\" is not a duration"));
   EXPECT_THAT(error, HasSubstr("\n--kubelet-socket: \"/x.sock\" does not end with"));
   EXPECT_THAT(error, HasSubstr("\n--nvidia-dev-root: \"dev\" must be an absolute path"));
-  EXPECT_THAT(error, HasSubstr("\n--unheard-of: is no setting"));
+  EXPECT_THAT(error, HasSubstr("\n--unheard-of: is not a setting"));
 }
 
 TEST(DevicePluginConfig, TheKubeletsSocketSaysWhereItsFolderIs) {
@@ -680,7 +682,7 @@ TEST(DevicePluginConfig, Issue1022ReplicasOfOneSwitchSharingOff) {
   EXPECT_THAT(off->config.sharing.rules, ElementsAre(SharingRule{.resource = "nvidia.com/gpu"}));
   EXPECT_THAT(
       off->remarks,
-      ElementsAre(StartsWith("sharing.mps.resources[0].rename: has no effect beside replicas: 1")));
+      ElementsAre(StartsWith("sharing.mps.resources[0].rename: has no effect with replicas: 1")));
 }
 
 // NVIDIA/k8s-device-plugin#628, #404, #353: `devices` and `rename` were read and ignored.
@@ -702,7 +704,8 @@ sharing:
   rest.strategy = ShareStrategy::kNone;
   EXPECT_THAT(translation.config.sharing.rules, ElementsAre(named, counted, rest));
   EXPECT_THAT(translation.not_yet, IsEmpty());
-  EXPECT_THAT(translation.remarks, Each(HasSubstr(": counts here; NVIDIA's plugin ignores it")));
+  EXPECT_THAT(translation.remarks,
+              Each(HasSubstr(": takes effect here; NVIDIA's plugin ignores it")));
 }
 
 // NVIDIA/k8s-device-plugin#424, #1024, #1121, #118: one name for all models.
@@ -726,7 +729,7 @@ sharing:
   rule.resource = "nvidia.com/t4";
   EXPECT_THAT(translation.config.sharing.rules, ElementsAre(rule));
   EXPECT_THAT(translation.not_yet, IsEmpty());
-  EXPECT_THAT(translation.remarks, ElementsAre(StartsWith("resources.gpus: counts here")));
+  EXPECT_THAT(translation.remarks, ElementsAre(StartsWith("resources.gpus: takes effect here")));
 }
 
 TEST(DevicePluginConfig, Issue353ARenameThatCollidesIsAnErrorWithItsPlace) {
@@ -804,7 +807,7 @@ TEST(DevicePluginConfig, SharingOfMigDevicesIsNotYetEntryByEntry) {
               ElementsAre("sharing.timeSlicing.resources[1]: MIG devices are not offered yet, so 2 "
                           "replicas of nvidia.com/mig-1g.5gb cannot be",
                           "sharing.timeSlicing.resources[3].devices: MIG devices are not offered "
-                          "yet, so 0:1 is passed over"));
+                          "yet, so 0:1 is ignored"));
 }
 
 // Sections of the file stay if the ConfigMap's key does not contain them, and are replaced if it
@@ -963,9 +966,9 @@ TEST(DevicePluginConfig, Issue1974XidsAreSwitchedOffAndOnAsThePluginDoes) {
               ElementsAre(HealthRule{"xid", {13}, "warn"}, off_all));
   EXPECT_THAT(
       ErrorOf("", {Environment("DP_DISABLE_HEALTHCHECKS", "DP_DISABLE_HEALTHCHECKS", "79;80,0,x")}),
-      AllOf(HasSubstr("environment DP_DISABLE_HEALTHCHECKS: \"79;80\" is no XID: write numbers "
+      AllOf(HasSubstr("environment DP_DISABLE_HEALTHCHECKS: \"79;80\" is not an XID: write numbers "
                       "from 1 to 999"),
-            HasSubstr("\"0\" is no XID"), HasSubstr("\"x\" is no XID")));
+            HasSubstr("\"0\" is not an XID"), HasSubstr("\"x\" is not an XID")));
 }
 
 std::string Slurp(const std::string& path) {

@@ -55,17 +55,17 @@ class Reader {
     }
     const Value* fields = metrics.List("fields");
     if (fields != nullptr && metrics.Has("file"))
-      metrics.Problem("fields", "is said beside metrics.file; leave one of the two out");
+      metrics.Problem("fields", "is set together with metrics.file; remove one of the two");
     if (fields != nullptr) {
       telemetry.counters_file.clear();
       telemetry.counters_map.clear();
       telemetry.counters = ReadFields(*fields);
       if (telemetry.counters.empty())
-        metrics.Problem("fields", "is empty; leave it out to mean the exporter's default");
+        metrics.Problem("fields", "is empty; omit it to use the exporter's default");
     }
     if (metrics.Bool("enableExporterMetrics").value_or(false))
       Remark(metrics, "enableExporterMetrics",
-             "has no effect: the families penstock_* tell of the agent, always");
+             "has no effect: the families penstock_* always describe the agent");
     metrics.Finish();
   }
 
@@ -129,8 +129,7 @@ class Reader {
     MapReader server(MapAt(top, "server"), "server", problems_);
     if (server.Int("maxConcurrentScrapes", 1, 1'000'000))
       Remark(server, "maxConcurrentScrapes",
-             "has no effect: pages are made before they are asked for; http.connections limits "
-             "connections");
+             "has no effect: pages are rendered in advance; http.connections limits connections");
     server.Finish();
   }
 
@@ -142,11 +141,11 @@ class Reader {
     const bool samples = watch.Int("maxKeepSamples", 0, 1'000'000'000).has_value();
     if (age || samples)
       Remark(dcgm, "watch",
-             "has no effect: of each value the newest is kept, and two minutes of history");
+             "has no effect: the newest of each value is kept, and two minutes of history");
     watch.Finish();
     MapReader bind(MapAt(dcgm, "detectBindUnbind"), where + ".dcgm.detectBindUnbind", problems_);
     if (bind.Bool("enabled").value_or(false))
-      Remark(bind, "enabled", "has no effect: GPUs that come and go are seen, always");
+      Remark(bind, "enabled", "has no effect: added and removed GPUs are always detected");
     (void)bind.Time("pollInterval", 1ms, 24h);
     bind.Finish();
     dcgm.Finish();
@@ -154,8 +153,8 @@ class Reader {
   }
 
   static constexpr const char* kPaces =
-      "has no effect: what changes fast is asked for at each collection, what changes seldom about "
-      "every half minute";
+      "has no effect: values that change quickly are read at each collection, others about every "
+      "30 seconds";
 
   Problems& problems_;
   ExporterWork& work_;

@@ -107,8 +107,8 @@ TEST(ExporterOptions, PodLabelsNeedTheirSwitch) {
       IsEmpty());
   EXPECT_THAT(ErrorOf({{"--kubernetes-enable-pod-labels", "true"},
                        {"--kubernetes-pod-label-allowlist-regex", "^[a-z]+$"}}),
-              HasSubstr("--kubernetes-pod-label-allowlist-regex: \"^[a-z]+$\" has a class of "
-                        "characters, \"[...]\", which no glob says"));
+              HasSubstr("--kubernetes-pod-label-allowlist-regex: \"^[a-z]+$\" has a character "
+                        "class, \"[...]\", which a glob cannot express"));
 }
 
 TEST(ExporterOptions, TheLastOfAFlagCountsAndTheOthersAreNotLookedAt) {
@@ -120,18 +120,18 @@ TEST(ExporterOptions, TheLastOfAFlagCountsAndTheOthersAreNotLookedAt) {
 TEST(ExporterOptions, SayAllThatIsWrongByTheirNames) {
   const std::array<std::array<const char*, 3>, 17> cases = {{
       {"--collect-interval", "30s",
-       "--collect-interval: \"30s\" is no number of milliseconds from 1 to 86400000"},
-      {"--collect-interval", "0", "is no number of milliseconds"},
-      {"--collect-interval", "-1", "is no number of milliseconds"},
-      {"--xid-count-window-size", "", "is no number of milliseconds"},
+       "--collect-interval: \"30s\" is not a number of milliseconds from 1 to 86400000"},
+      {"--collect-interval", "0", "is not a number of milliseconds"},
+      {"--collect-interval", "-1", "is not a number of milliseconds"},
+      {"--xid-count-window-size", "", "is not a number of milliseconds"},
       {"--kubernetes", "yes", "--kubernetes: \"yes\" is none of true, false"},
       {"--kubernetes-gpu-id-type", "uuid", "\"uuid\" is none of uid, device-name"},
-      {"--devices", "a", "--devices: \"a\" is no choice of devices: write f, g, i or g+i"},
-      {"--devices", "f+g", "is no choice of devices"},
-      {"--devices", "g:", "is no choice of devices"},
-      {"--devices", "g:3-1", "is no choice of devices"},
-      {"--devices", "g+g", "is no choice of devices"},
-      {"--switch-devices", "x", "--switch-devices: \"x\" is no choice of devices"},
+      {"--devices", "a", "--devices: \"a\" is not a choice of devices: write f, g, i or g+i"},
+      {"--devices", "f+g", "is not a choice of devices"},
+      {"--devices", "g:", "is not a choice of devices"},
+      {"--devices", "g:3-1", "is not a choice of devices"},
+      {"--devices", "g+g", "is not a choice of devices"},
+      {"--switch-devices", "x", "--switch-devices: \"x\" is not a choice of devices"},
       {"--pod-resources-kubelet-socket", "/x/kubelet.sock",
        "does not end with /pod-resources/kubelet.sock"},
       {"--log-format", "xml", "\"xml\" is none of text, json"},
@@ -158,14 +158,14 @@ TEST(ExporterOptions, ChoicesOfDevicesAreUnderstoodAndSaidUnavailable) {
   for (const char* some : {"g:0", "g:0,2-4", "i:1", "g:0+i", "g+i:0-6"})
     EXPECT_THAT(
         Well({{"--devices", some}}).not_yet,
-        ElementsAre(HasSubstr("a choice by number is not to be had; all devices are shown")))
+        ElementsAre(HasSubstr("selection by number is not supported; all devices are shown")))
         << some;
 }
 
 TEST(ExporterOptions, WhatHasNoMeaningIsARemarkThatSaysWhyButForTheDefault) {
   EXPECT_THAT(Well({{"--remote-hostengine-info", "localhost:5555"}}).remarks,
-              ElementsAre("--remote-hostengine-info: has no effect: there is no DCGM here, the "
-                          "driver is asked directly"));
+              ElementsAre("--remote-hostengine-info: has no effect: DCGM is not used, the driver "
+                          "is read directly"));
   for (const char* here :
        {"", "127.0.0.1:5555", "[::1]:5555", "tcp://localhost:5555", "unix:///run/nv-hostengine"})
     EXPECT_THAT(Well({{"--remote-hostengine-info", here}}).not_yet, IsEmpty()) << here;
@@ -173,8 +173,8 @@ TEST(ExporterOptions, WhatHasNoMeaningIsARemarkThatSaysWhyButForTheDefault) {
        {"gpu-2:5555", "tcp://10.0.0.2:5555", "vsock://3:5555", "nvidia-dcgm"})
     EXPECT_THAT(Well({{"--remote-hostengine-info", elsewhere}}).not_yet,
                 ElementsAre("--remote-hostengine-info: \"" + std::string(elsewhere) +
-                            "\": no DCGM is asked; the page shows the GPUs of this machine. Where "
-                            "others are meant, run an agent there"))
+                            "\": DCGM is not used; the page shows the GPUs of this machine. For "
+                            "another machine, run an agent there"))
         << elsewhere;
   EXPECT_THAT(Well({{"--dcgm-log-level", "NONE"},
                     {"--enable-dcgm-log", "false"},
@@ -307,7 +307,7 @@ collections: []
 )");
   for (const char* wanted :
        {"exporter.yaml:2:1: unknown key \"metric\"; did you mean \"metrics\"?",
-        "metrics.fields: is said beside metrics.file; leave one of the two out",
+        "metrics.fields: is set together with metrics.file; remove one of the two",
         "metrics.fields[0].prometheusType: \"gague\" is none of gauge, counter, label",
         "metrics.fields[1].name is missing", "unknown key \"metrics.fields[1].hlp\"",
         "collection.interval: is 1ms, outside of 100ms to 1h", "unknown key \"collections\""})

@@ -11,8 +11,7 @@ namespace penstock::api::compat::internal {
 
 namespace {
 
-constexpr std::string_view kNoDcgm =
-    "has no effect: there is no DCGM here, the driver is asked directly";
+constexpr std::string_view kNoDcgm = "has no effect: DCGM is not used, the driver is read directly";
 
 template <bool TelemetryConfig::*kMember>
 void SetBool(ExporterWork& work, const ExporterSaid& said) {
@@ -24,7 +23,7 @@ void SetMilliseconds(ExporterWork& work, const ExporterSaid& said) {
   constexpr std::uint64_t kMost = 86'400'000;
   const auto number = base::ParseUint(said.value);
   if (!number || *number == 0 || *number > kMost)
-    return said.Problem(work, "\"" + said.value + "\" is no number of milliseconds from 1 to " +
+    return said.Problem(work, "\"" + said.value + "\" is not a number of milliseconds from 1 to " +
                                   std::to_string(kMost));
   work.config.telemetry.*kMember = std::chrono::milliseconds(*number);
 }
@@ -69,24 +68,23 @@ void IdType(ExporterWork& work, const ExporterSaid& said) {
   if (said.value != "uid" && said.value != "device-name")
     return said.Problem(work, "\"" + said.value + "\" is none of uid, device-name");
   if (said.value != "uid")
-    said.Remark(
-        work,
-        "has no effect: the agent gives the devices out itself and knows them under every id");
+    said.Remark(work,
+                "has no effect: the agent allocates the devices itself and knows them by every ID");
 }
 
 void Devices(ExporterWork& work, const ExporterSaid& said) {
   const DeviceChoice choice = ReadDeviceChoice(said.value);
   if (!choice.wellformed)
     return said.Problem(
-        work, "\"" + said.value +
-                  "\" is no choice of devices: write f, g, i or g+i, with numbers as g:0,2-4");
+        work,
+        "\"" + said.value +
+            "\" is not a choice of devices: write f, g, i or g+i, with numbers as in g:0,2-4");
   if (choice.some) {
     said.NotYet(work, "\"" + said.value +
-                          "\": a choice by number is not to be had; all devices are shown. Drop "
-                          "series by their label \"gpu\" "
-                          "with metric_relabel_configs");
+                          "\": selection by number is not supported; all devices are shown. Drop "
+                          "series by their label \"gpu\" with metric_relabel_configs");
   } else if (said.value != "f") {
-    said.Remark(work, "has no effect: GPUs are shown, and their instances where they have any");
+    said.Remark(work, "has no effect: GPUs are shown, and their instances if they have any");
   }
 }
 
@@ -103,24 +101,25 @@ void HostEngine(ExporterWork& work, const ExporterSaid& said) {
   if (said.value.empty()) return;
   if (IsOfThisMachine(said.value)) return said.Remark(work, std::string(kNoDcgm));
   said.NotYet(work, "\"" + said.value +
-                        "\": no DCGM is asked; the page shows the GPUs of this machine. Where "
-                        "others are meant, run an agent there");
+                        "\": DCGM is not used; the page shows the GPUs of this machine. For "
+                        "another machine, run an agent there");
 }
 
 void OtherDevices(ExporterWork& work, const ExporterSaid& said) {
   if (!ReadDeviceChoice(said.value).wellformed)
     return said.Problem(
-        work, "\"" + said.value +
-                  "\" is no choice of devices: write f, g, i or g+i, with numbers as g:0,2-4");
+        work,
+        "\"" + said.value +
+            "\" is not a choice of devices: write f, g, i or g+i, with numbers as in g:0,2-4");
   if (said.value != "f")
-    said.Remark(work, "has no effect: NVML tells nothing of NVSwitches and CPUs");
+    said.Remark(work, "has no effect: NVML does not report NVSwitches and CPUs");
 }
 
 void PodResources(ExporterWork& work, const ExporterSaid& said) {
   static constexpr std::string_view kPlace = "/pod-resources/kubelet.sock";
   if (said.value.size() <= kPlace.size() || !said.value.ends_with(kPlace))
     return said.Problem(work, "\"" + said.value + "\" does not end with " + std::string(kPlace) +
-                                  ", where the kubelet has it");
+                                  ", the kubelet's socket");
   work.config.paths.kubelet_dir = said.value.substr(0, said.value.size() - kPlace.size());
 }
 
@@ -128,11 +127,11 @@ void LogFormat(ExporterWork& work, const ExporterSaid& said) {
   if (said.value != "text" && said.value != "json")
     return said.Problem(work, "\"" + said.value + "\" is none of text, json");
   if (said.value == "json")
-    said.Remark(work, "has no effect: the log is lines of a message and key=value");
+    said.Remark(work, "has no effect: log lines are a message and key=value pairs");
 }
 
 constexpr std::string_view kNewestOnly =
-    "has no effect: of each value the newest is kept, and two minutes of history";
+    "has no effect: the newest of each value is kept, and two minutes of history";
 constexpr std::string_view kNoDumps = "has no effect: /debug/state shows what the agent knows";
 
 /// "0,2-4": numbers and ascending ranges.
@@ -168,17 +167,17 @@ DeviceChoice ReadDeviceChoice(std::string_view text) {
 
 const std::vector<ExporterSetting>& ExporterSettings() {
   static const std::vector<ExporterSetting> settings = {
-      {{{"--collectors", "-f"}, "DCGM_EXPORTER_COLLECTORS", "file of counters (CSV)", false, true},
+      {{{"--collectors", "-f"}, "DCGM_EXPORTER_COLLECTORS", "counter file (CSV)", false, true},
        Collectors},
       {{{"--configmap-data", "-m"},
         "DCGM_EXPORTER_CONFIGMAP_DATA",
-        "NAMESPACE:NAME of a ConfigMap with a file of counters under \"metrics\""},
+        "NAMESPACE:NAME of a ConfigMap with a counter file under \"metrics\""},
        ConfigMapData},
-      {{{"--address", "-a"}, "DCGM_EXPORTER_LISTEN", "as --listen"},
+      {{{"--address", "-a"}, "DCGM_EXPORTER_LISTEN", "same as --listen"},
        [](ExporterWork& work, const ExporterSaid& said) { work.config.http.listen = said.value; }},
       {{{"--web-systemd-socket"},
         "DCGM_EXPORTER_SYSTEMD_SOCKET",
-        "serve at the sockets that systemd has opened",
+        "serve on the sockets that systemd opened",
         true},
        [](ExporterWork& work, const ExporterSaid& said) {
          if (said.on) work.config.http.listen = "systemd:";
@@ -193,7 +192,7 @@ const std::vector<ExporterSetting>& ExporterSettings() {
        }},
       {{{"--web-write-timeout"},
         "DCGM_EXPORTER_WEB_WRITE_TIMEOUT",
-        "most time for a whole connection"},
+        "maximum duration of a connection"},
        WriteTimeout},
       {{{"--collect-interval", "-c"},
         "DCGM_EXPORTER_INTERVAL",
@@ -201,26 +200,26 @@ const std::vector<ExporterSetting>& ExporterSettings() {
        SetMilliseconds<&TelemetryConfig::interval>},
       {{{"--kubernetes", "-k"},
         "DCGM_EXPORTER_KUBERNETES",
-        "series of devices say which pod holds them [true]",
+        "add the pod that holds a device to its series [true]",
         true},
        SetBool<&TelemetryConfig::holders>},
       {{{"--kubernetes-enable-pod-labels"},
         "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS",
-        "series carry labels of pods",
+        "add the labels of pods to series",
         true},
        PodLabels},
       {{{"--kubernetes-pod-label-allowlist-regex"},
         "DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX",
-        "which labels: regular expressions over their keys, with commas; none: all"},
+        "labels to add: regular expressions over their keys, comma-separated; default: all"},
        LabelPatterns},
       {{{"--kubernetes-enable-pod-uid"},
         "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID",
-        "the label pod_uid",
+        "add the label pod_uid",
         true},
        SetBool<&TelemetryConfig::pod_uid>},
       {{{"--kubernetes-gpu-id-type"},
         "DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE",
-        "accepted: devices are known under every id"},
+        "accepted: devices are known by every ID"},
        IdType},
       {{{"--kubernetes-virtual-gpus"},
         "KUBERNETES_VIRTUAL_GPUS",
@@ -231,29 +230,29 @@ const std::vector<ExporterSetting>& ExporterSettings() {
        }},
       {{{"--use-old-namespace", "-o"},
         "DCGM_EXPORTER_USE_OLD_NAMESPACE",
-        "labels as in dcgm-exporter 1.x",
+        "use the labels of dcgm-exporter 1.x",
         true},
        SetBool<&TelemetryConfig::old_names>},
-      {{{"--no-hostname", "-n"}, "DCGM_EXPORTER_NO_HOSTNAME", "no label for the host", true},
+      {{{"--no-hostname", "-n"}, "DCGM_EXPORTER_NO_HOSTNAME", "omit the label of the host", true},
        [](ExporterWork& work, const ExporterSaid& said) {
          if (said.on) work.config.telemetry.host_label = HostLabel::kNone;
        }},
       {{{"--replace-blanks-in-model-name", "--rbmn"},
         "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME",
-        "no blanks in models' names",
+        "replace blanks in model names",
         true},
        SetBool<&TelemetryConfig::blanks_replaced>},
       {{{"--xid-count-window-size", "-x"},
         "DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE",
-        "milliseconds in which XIDs are counted"},
+        "window for counting XIDs, in milliseconds"},
        SetMilliseconds<&TelemetryConfig::xid_window>},
       {{{"--clock-events-count-window-size"},
         "DCGM_EXPORTER_CLOCK_EVENTS_COUNT_WINDOW_SIZE",
-        "milliseconds in which clock events are counted"},
+        "window for counting clock events, in milliseconds"},
        SetMilliseconds<&TelemetryConfig::clock_events_window>},
       {{{"--devices", "-d"},
         "DCGM_EXPORTER_DEVICES_STR",
-        "accepted: f, g, i or g+i; a choice by number is not to be had"},
+        "accepted: f, g, i or g+i; selection by number is not supported"},
        Devices},
       {{{"--switch-devices", "-s"},
         "DCGM_EXPORTER_OTHER_DEVICES_STR",
@@ -263,23 +262,24 @@ const std::vector<ExporterSetting>& ExporterSettings() {
        OtherDevices},
       {{{"--pod-resources-kubelet-socket"},
         "DCGM_POD_RESOURCES_KUBELET_SOCKET",
-        "the kubelet's socket; says where --kubelet-dir is"},
+        "the kubelet's socket; sets --kubelet-dir"},
        PodResources},
-      {{{"--debug"}, "DCGM_EXPORTER_DEBUG", "as --verbose", true},
+      {{{"--debug"}, "DCGM_EXPORTER_DEBUG", "same as --verbose", true},
        [](ExporterWork&, const ExporterSaid&) {}},
       {{{"--log-format"}, "DCGM_EXPORTER_LOG_FORMAT", "accepted"}, LogFormat},
       {{{"--fake-gpus"},
         "DCGM_EXPORTER_USE_FAKE_GPUS",
-        "not to be had: penstock-sim has simulated machines",
+        "not supported: penstock-sim simulates machines",
         true},
        [](ExporterWork& work, const ExporterSaid& said) {
          if (said.on)
-           said.NotYet(work,
-                       "no GPU is made up here; penstock-sim runs the agent on simulated machines");
+           said.NotYet(
+               work,
+               "GPUs are not simulated here; penstock-sim runs the agent on simulated machines");
        }},
       {{{"--hpc-job-mapping-dir"},
         "DCGM_HPC_JOB_MAPPING_DIR",
-        "not yet: jobs of Slurm",
+        "not supported yet: Slurm jobs",
         false,
         true},
        [](ExporterWork& work, const ExporterSaid& said) {
@@ -289,7 +289,7 @@ const std::vector<ExporterSetting>& ExporterSettings() {
        }},
       {{{"--kubernetes-enable-dra"},
         "KUBERNETES_ENABLE_DRA",
-        "not yet: dynamic resource allocation",
+        "not supported yet: dynamic resource allocation",
         true},
        [](ExporterWork& work, const ExporterSaid& said) {
          if (said.on)
@@ -299,28 +299,28 @@ const std::vector<ExporterSetting>& ExporterSettings() {
        }},
       {{{"--container-labels"},
         "DCGM_EXPORTER_CONTAINER_LABELS",
-        "not to be had: labels that container engines have",
+        "not supported: labels of container engines",
         true},
        [](ExporterWork& work, const ExporterSaid& said) {
          if (said.on)
            said.NotYet(work,
-                       "labels that container engines have are not read; telemetry.holderLabels "
-                       "has those of pods and runs");
+                       "labels of container engines are not read; telemetry.holderLabels selects "
+                       "labels of pods and runs");
        }},
       {{{"--container-runtime-socket"}, "DCGM_CONTAINER_RUNTIME_SOCKET", "accepted"},
        nullptr,
-       "has no effect: labels that container engines have are not read"},
+       "has no effect: labels of container engines are not read"},
       {{{"--nvidia-resource-names"}, "NVIDIA_RESOURCE_NAMES", "accepted"},
        nullptr,
        "has no effect: the agent offers the devices itself and knows all their resources"},
       {{{"--remote-hostengine-info", "-r"},
         "DCGM_REMOTE_HOSTENGINE_INFO",
-        "accepted for this machine: there is no DCGM"},
+        "accepted for this machine: DCGM is not used"},
        HostEngine},
-      {{{"--enable-dcgm-log"}, "DCGM_EXPORTER_ENABLE_DCGM_LOG", "accepted: there is no DCGM", true},
+      {{{"--enable-dcgm-log"}, "DCGM_EXPORTER_ENABLE_DCGM_LOG", "accepted: DCGM is not used", true},
        nullptr,
        kNoDcgm},
-      {{{"--dcgm-log-level"}, "DCGM_EXPORTER_DCGM_LOG_LEVEL", "accepted: there is no DCGM"},
+      {{{"--dcgm-log-level"}, "DCGM_EXPORTER_DCGM_LOG_LEVEL", "accepted: DCGM is not used"},
        nullptr,
        kNoDcgm,
        "NONE"},
@@ -334,38 +334,37 @@ const std::vector<ExporterSetting>& ExporterSettings() {
         "DCGM_EXPORTER_WEB_READ_TIMEOUT",
         "accepted: see --web-write-timeout"},
        nullptr,
-       "has no effect: http.deadline is for a whole connection"},
+       "has no effect: http.deadline limits the whole connection"},
       {{{"--max-concurrent-scrapes"}, "DCGM_EXPORTER_MAX_CONCURRENT_SCRAPES", "accepted"},
        nullptr,
-       "has no effect: pages are made before they are asked for; http.connections limits "
-       "connections"},
+       "has no effect: pages are rendered in advance; http.connections limits connections"},
       {{{"--enable-exporter-metrics"},
         "DCGM_EXPORTER_ENABLE_EXPORTER_METRICS",
         "accepted: see penstock_*",
         true},
        nullptr,
-       "has no effect: the families penstock_* tell of the agent, always"},
+       "has no effect: the families penstock_* always describe the agent"},
       {{{"--health-require-gpus"}, "DCGM_EXPORTER_HEALTH_REQUIRE_GPUS", "accepted", true},
        nullptr,
        "has no effect: an agent that finds no GPU keeps looking and needs no restart"},
       {{{"--disable-startup-validate"}, "DISABLE_STARTUP_VALIDATE", "accepted", true},
        nullptr,
-       "has no effect: the agent starts whatever it finds, and tells it in status"},
+       "has no effect: the agent starts whatever it finds, and reports it in its status"},
       {{{"--enable-gpu-bind-unbind-watch"},
         "DCGM_EXPORTER_ENABLE_GPU_BIND_UNBIND_WATCH",
-        "accepted: GPUs are watched, always",
+        "accepted: GPUs are always watched",
         true},
        nullptr,
-       "has no effect: GPUs that come and go are seen, always"},
+       "has no effect: added and removed GPUs are always detected"},
       {{{"--gpu-bind-unbind-poll-interval"},
         "DCGM_EXPORTER_GPU_BIND_UNBIND_POLL_INTERVAL",
         "accepted"},
        nullptr,
-       "has no effect: the kernel tells when GPUs come and go",
+       "has no effect: the kernel reports added and removed GPUs",
        "1s"},
       {{{"--enable-pprof"}, "DCGM_EXPORTER_ENABLE_PPROF", "accepted", true},
        nullptr,
-       "has no effect: the agent is no Go program"},
+       "has no effect: the agent is not a Go program"},
       {{{"--dump-enabled"}, "DCGM_EXPORTER_DUMP_ENABLED", "accepted", true}, nullptr, kNoDumps},
       {{{"--dump-directory"}, "DCGM_EXPORTER_DUMP_DIRECTORY", "accepted"},
        nullptr,

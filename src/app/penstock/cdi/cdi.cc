@@ -12,17 +12,17 @@ namespace penstock::app {
 namespace {
 
 constexpr char kFooter[] = R"(Examples:
-  penstock cdi list                      # what `podman run --device NAME` and its kin can have here
-  penstock cdi validate                  # everything that keeps a device from being had
+  penstock cdi list                      # the devices that `podman run --device NAME` and other engines can request here
+  penstock cdi validate                  # everything that prevents a device from being injected
   penstock cdi generate --output /etc/cdi/nvidia.yaml)";
 
 constexpr char kListFooter[] = R"(Examples:
   penstock cdi list
-  penstock cdi list -o wide                                # and the file that gives each
+  penstock cdi list -o wide                                # and the file that defines each
   penstock cdi list --spec-dir /etc/cdi --spec-dir /var/run/cdi
   podman run --rm --device nvidia.com/gpu=0 ubuntu nvidia-smi -L    # one of the names
 
-Files that engines cannot read are told on standard error.
+Files that engines cannot read are reported on standard error.
 
 Exit status: 0 shown.)";
 
@@ -32,10 +32,10 @@ constexpr char kValidateFooter[] = R"(Examples:
   penstock cdi generate | penstock cdi validate -
   penstock cdi validate -o json | jq -r '.files[] | [.file, .kind, .minimumVersion] | @tsv'
 
-A file is judged as container engines judge it, each problem with line and column; and whether device files, mounts and
-hooks that it names are on this machine. Nothing is written.
+Checks files as container engines do and reports each problem with line and column; also checks whether device files, mounts and
+hooks that they name exist on this machine. Nothing is written.
 
-Exit status: 0 well, 1 there are problems, all of them shown.)";
+Exit status: 0 valid, 1 there are problems, all of them shown.)";
 
 constexpr char kTransformFooter[] = R"(Examples:
   penstock cdi transform root --from /run/nvidia/driver --to / < driver.yaml > host.yaml
@@ -46,8 +46,7 @@ Exit status: 0 done, 1 the specification cannot be read or written.)";
 
 void AddSpecFolders(CLI::App& verb, std::vector<std::string>& folders) {
   verb.add_option("--spec-dir", folders,
-                  "folders of specifications, the one of the highest priority last; can be given "
-                  "several times")
+                  "folders of specifications, highest priority last (repeatable)")
       ->type_name("FOLDER")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -63,7 +62,7 @@ void AddToolkitFlags(CLI::App& verb) {
 
 void AddList(CLI::App& cdi, const Common& common, int& exit_code) {
   CLI::App* verb =
-      cdi.add_subcommand("list", "Show the devices that containers can ask for")->fallthrough();
+      cdi.add_subcommand("list", "List the devices that containers can request")->fallthrough();
   verb->footer(kListFooter);
   const auto folders = std::make_shared<std::vector<std::string>>(DefaultSpecFolders());
   AddSpecFolders(*verb, *folders);
@@ -73,18 +72,16 @@ void AddList(CLI::App& cdi, const Common& common, int& exit_code) {
 
 void AddValidate(CLI::App& cdi, const Common& common, int& exit_code) {
   CLI::App* verb =
-      cdi.add_subcommand(
-             "validate",
-             "Tell all problems of specifications, and what they name that is not there")
+      cdi.add_subcommand("validate",
+                         "Check specifications, and whether the files that they name exist")
           ->fallthrough();
   verb->footer(kValidateFooter);
   struct Given {
     std::vector<std::string> files, folders = DefaultSpecFolders();
   };
   const auto given = std::make_shared<Given>();
-  verb->add_option(
-          "FILE", given->files,
-          "specifications, JSON or YAML; - for standard input; left out: all of the folders")
+  verb->add_option("FILE", given->files,
+                   "specifications, JSON or YAML; - for standard input [all in the folders]")
       ->type_name("");
   AddSpecFolders(*verb, given->folders);
   verb->callback([&common, &exit_code, given] {
@@ -100,20 +97,18 @@ void AddTransform(CLI::App& cdi, int& exit_code) {
   verb->footer(kTransformFooter);
   AddToolkitFlags(*verb);
   const auto change = std::make_shared<CdiRootChange>();
-  verb->add_option("--from", change->from, "the root that paths are below now; /")
-      ->type_name("PATH");
-  verb->add_option("--to", change->to, "the root that they are to be below; /")->type_name("PATH");
+  verb->add_option("--from", change->from, "current root of the paths [/]")->type_name("PATH");
+  verb->add_option("--to", change->to, "new root of the paths [/]")->type_name("PATH");
   verb->add_option("--relative-to", change->relative_to,
-                   "whose paths: those of the host, or those of the container")
+                   "which paths: those of the host or those of the container")
       ->type_name("SIDE")
       ->check(CLI::IsMember({"host", "container"}))
       ->capture_default_str();
   verb->add_option("--input", change->input, "the specification; - for standard input")
       ->type_name("FILE")
       ->capture_default_str();
-  verb->add_option(
-          "--output", change->output,
-          "where it goes, as JSON where the name ends so, else as YAML; left out: standard output")
+  verb->add_option("--output", change->output,
+                   "output file, JSON if its name ends in .json, else YAML [standard output]")
       ->type_name("FILE");
   verb->callback([&exit_code, change] { exit_code = TransformCdiRoot(*change); });
 }

@@ -20,19 +20,19 @@ std::string WhyNoDeviceFile(const DeviceNode& node) {
   if (!node.type.empty() && node.major.value_or(0) != 0)
     return "";  // an engine needs no more than this
   struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) return "device file " + path + " is not there";
+  if (::lstat(path.c_str(), &status) != 0) return "device file " + path + " does not exist";
   if (S_ISLNK(status.st_mode))
     return "device file " + path + " is a symbolic link, which engines do not follow";
   if (!S_ISCHR(status.st_mode) && !S_ISBLK(status.st_mode) && !S_ISFIFO(status.st_mode))
-    return path + " is no device file";
+    return path + " is not a device file";
   return "";
 }
 
 std::string WhyNoProgram(const api::cdi::Hook& hook) {
   if (hook.name == "startContainer") return "";  // the program is in the container
-  if (!os::Exists(hook.path)) return "the program of a hook, " + hook.path + ", is not there";
+  if (!os::Exists(hook.path)) return "the hook program " + hook.path + " does not exist";
   if (::access(hook.path.c_str(), X_OK) != 0)
-    return "the program of a hook, " + hook.path + ", cannot be executed";
+    return "the hook program " + hook.path + " cannot be executed";
   return "";
 }
 
@@ -45,7 +45,7 @@ void AddMissing(const api::cdi::CdiEdits& edits, std::set<std::string>& missing)
   // Only mounts whose source is a path of the host; a tmpfs has none.
   for (const auto& mount : edits.mounts)
     if (mount.host_path.starts_with('/') && !os::Exists(mount.host_path))
-      add(mount.host_path + ", which is mounted, is not there");
+      add(mount.host_path + ", the source of a mount, does not exist");
 }
 
 }  // namespace

@@ -60,10 +60,11 @@ TEST(Missing, NamesEachThingOnceWithWhatIsWrong) {
   EXPECT_THAT(
       Missing(SpecWith(edits)),
       UnorderedElementsAre(
-          "/none/lib, which is mounted, is not there", "device file /dev/none is not there",
+          "/none/lib, the source of a mount, does not exist",
+          "device file /dev/none does not exist",
           "device file " + folder / "link" + " is a symbolic link, which engines do not follow",
-          folder / "hook" + " is no device file", "the program of a hook, /none/hook, is not there",
-          "the program of a hook, " + folder / "hook" + ", cannot be executed"));
+          folder / "hook" + " is not a device file", "the hook program /none/hook does not exist",
+          "the hook program " + folder / "hook" + " cannot be executed"));
 }
 
 /// Runs `penstock cdi validate` on files in two folders and captures its output and exit status.
@@ -94,10 +95,9 @@ TEST_F(ValidateCdiTest, FilesThatAreWellEachByItselfAreJudgedTogether) {
 
   WriteGpu("run/b.yaml");
   EXPECT_EQ(Validate(), 1);
-  EXPECT_EQ(
-      errors_,
-      folder_ / "run/a.yaml" + " and " + folder_ / "run/b.yaml" +
-          " both give nvidia.com/gpu=0, so that nobody can have it; remove one of the files\n");
+  EXPECT_EQ(errors_, folder_ / "run/a.yaml" + " and " + folder_ / "run/b.yaml" +
+                         " both define nvidia.com/gpu=0, so that no container can use it; remove "
+                         "one of the files\n");
   EXPECT_EQ(Validate({folder_ / "run/a.yaml", folder_ / "run/b.yaml"}), 0)
       << "files that are named need not lie in one folder";
 
@@ -105,7 +105,7 @@ TEST_F(ValidateCdiTest, FilesThatAreWellEachByItselfAreJudgedTogether) {
   WriteGpu("etc/c.yaml");
   EXPECT_EQ(Validate(), 1);
   EXPECT_EQ(errors_, folder_ / "run/a.yaml" + " hides nvidia.com/gpu=0 of " +
-                         folder_ / "etc/c.yaml" + "; remove the one that is not wanted\n");
+                         folder_ / "etc/c.yaml" + "; remove the unwanted one\n");
 }
 
 TEST_F(ValidateCdiTest, WhatIsWrongWithAFileIsSaidOnce) {

@@ -45,15 +45,15 @@ constexpr char kFooter[] = R"(Examples:
   penstock cdi generate --mode imex --device-id 0,1
   penstock cdi generate --driver-root /run/nvidia/driver --dev-root / --device-name-strategy uuid
 
-An agent on the machine writes /var/run/cdi by itself and keeps it true; this is for machines without one. Drivers are asked
-through a process of their own, within a minute; nothing that belongs to them is executed otherwise. What was looked for and
-not found is told on standard error. The file is replaced as a whole or stays as it is.
+An agent on the machine writes /var/run/cdi and keeps it up to date; this verb is for machines without one. Drivers are queried
+in a separate process, for one minute at most; no other program of the driver is executed. Files that were searched for and
+not found are reported on standard error. The output file is replaced atomically or left unchanged.
 
-Modes: nvml asks the driver; wsl and csv (Tegra) take the files that the system has for it, and auto chooses among these three.
+Modes: nvml queries the driver; wsl and csv (Tegra) use the system's own lists of files; auto chooses among these three.
 gds, gdrcopy, mofed, nvswitch, imex, mig-caps and management are device files that come with GPUs; compat32 is the driver's
-libraries for 32-bit programs. All flags have the variables that nvidia-ctk has, NVIDIA_CTK_CDI_OUTPUT_FILE_PATH among them.
+libraries for 32-bit programs. Flags can be set by the variables of nvidia-ctk, e.g. NVIDIA_CTK_CDI_OUTPUT_FILE_PATH.
 
-Exit status: 0 generated, 1 not (the message says why, nothing was written), 2 wrong use.)";
+Exit status: 0 generated, 1 failed (the message says why, nothing was written), 2 usage error.)";
 
 void Say(const std::string& what) { std::cerr << "penstock cdi generate: " << what << "\n"; }
 
@@ -137,7 +137,7 @@ Result<std::vector<const device::Facts*>> Choose(const node::cdi::Input& input,
       for (const device::Facts* facts : input.devices)
         there.push_back(std::to_string(facts->index) + " (" + facts->id + ")");
       return Error(Code::kNotFound,
-                   "there is no device \"" + id + "\": there are " + base::Join(there, ", "));
+                   "there is no device \"" + id + "\"; available: " + base::Join(there, ", "));
     }
     if (std::find(chosen.begin(), chosen.end(), *found) == chosen.end()) chosen.push_back(*found);
   }
@@ -202,7 +202,8 @@ Result<Generated> Vendor::Generate(const CdiOrder& order) {
   if (order.mode == "auto") {
     ASSIGN(platform, PlatformHere(platforms, order));
     if (platform != nullptr)
-      Remark(order, "this machine is one of " + platform->name + ": mode " + platform->mode);
+      Remark(order,
+             "this machine is of the platform " + platform->name + ": mode " + platform->mode);
   }
   for (const device::CdiPlatform& one : platforms)
     if (one.mode == order.mode) platform = &one;
@@ -253,8 +254,8 @@ void ReportVersion(const CdiOrder& order, const api::cdi::Spec& spec) {
   for (api::cdi::Device& device : without.devices) device.edits.additional_gids.clear();
   const std::string version = api::cdi::MinimumVersion(spec);
   if (version == api::cdi::MinimumVersion(without)) return;
-  Remark(order, "this is CDI " + version +
-                    ", which podman 4 cannot read: where it is used, leave additional groups out");
+  Remark(order, "the specification has CDI version " + version +
+                    ", which podman 4 cannot read; for podman 4, omit additional groups");
 }
 
 base::Status WriteOut(const CdiOrder& order, const api::cdi::Spec& spec) {
@@ -310,7 +311,7 @@ int Run(const CLI::App& verb, const Common& common, CdiRequest request) {
 void AddCdiGenerate(CLI::App& cdi, const Common& common, int& exit_code) {
   CLI::App* verb =
       cdi.add_subcommand("generate",
-                         "Make a specification of this machine's devices and their driver")
+                         "Generate a specification of this machine's devices and their driver")
           ->fallthrough();
   verb->footer(kFooter);
   const auto request = std::make_shared<CdiRequest>();

@@ -21,7 +21,7 @@ using base::Code;
 using base::Error;
 
 constexpr const char* kAuto = "auto";
-constexpr const char* kGroup = "As nvidia-ctk cdi generate has them";
+constexpr const char* kGroup = "Options of nvidia-ctk cdi generate";
 constexpr const char* kHook = "penstock-hook";
 constexpr const char* kUsualHook = "/usr/bin/penstock-hook";
 
@@ -34,22 +34,21 @@ struct TextFlag {
 };
 constexpr std::array kTexts{
     TextFlag{"--output", "NVIDIA_CTK_CDI_OUTPUT_FILE_PATH", &CdiRequest::output, "FILE",
-             "the file that is written [standard output]"},
+             "output file [standard output]"},
     TextFlag{"--format", "NVIDIA_CTK_CDI_GENERATE_OUTPUT_FORMAT", &CdiRequest::format, "FORMAT",
              "yaml or json [by the file's name, else yaml]"},
     TextFlag{"--mode,--discovery-mode", "NVIDIA_CTK_CDI_GENERATE_MODE", &CdiRequest::mode, "MODE",
-             "what is looked for, and how [auto]"},
+             "which devices to find, and how [auto]"},
     TextFlag{"--vendor,--cdi-vendor", "NVIDIA_CTK_CDI_GENERATE_VENDOR", &CdiRequest::vendor,
              "VENDOR", "first part of the kind [by the mode: nvidia.com, management.nvidia.com]"},
     TextFlag{"--class,--cdi-class", "NVIDIA_CTK_CDI_GENERATE_CLASS", &CdiRequest::class_name,
              "CLASS", "second part of the kind [by the mode: gpu, gds, imex-channel, ...]"},
     TextFlag{"--nvidia-cdi-hook-path,--nvidia-ctk-path", "NVIDIA_CTK_CDI_HOOK_PATH",
              &CdiRequest::hook, "PROGRAM",
-             "the hook that containers are started with, as the host calls it [penstock-hook "
-             "beside this program]"},
+             "the hook program for containers, by its path on the host [penstock-hook beside this "
+             "program]"},
     TextFlag{"--ldconfig-path", "NVIDIA_CTK_CDI_GENERATE_LDCONFIG_PATH", &CdiRequest::ldconfig,
-             "PROGRAM",
-             "ldconfig on the host, for hooks that need it; penstock-hook executes nothing"}};
+             "PROGRAM", "ldconfig on the host, for hooks that need it; penstock-hook does not"}};
 
 struct ListFlag {
   const char* flags;
@@ -62,25 +61,27 @@ constexpr std::array kLists{
     ListFlag{"--device-name-strategy", "NVIDIA_CTK_CDI_GENERATE_DEVICE_NAME_STRATEGIES",
              &CdiRequest::names, "STRATEGY", "index (0), uuid or type-index (gpu0) [index,uuid]"},
     ListFlag{"--device-id,--device-ids,--device,--devices", "NVIDIA_CTK_CDI_GENERATE_DEVICE_IDS",
-             &CdiRequest::devices, "ID", "only these: indices, UUIDs, channels, or none [all]"},
+             &CdiRequest::devices, "ID",
+             "only these devices: indices, UUIDs, channels, or none [all]"},
     ListFlag{"--config-search-path", "NVIDIA_CTK_CDI_GENERATE_CONFIG_SEARCH_PATHS",
              &CdiRequest::configuration_folders, "DIR",
-             "folders of configuration files, before the usual ones"},
+             "folders of configuration files, searched before the default ones"},
     ListFlag{"--library-search-path", "NVIDIA_CTK_CDI_GENERATE_LIBRARY_SEARCH_PATHS",
-             &CdiRequest::library_folders, "DIR", "folders of libraries, before the usual ones"},
+             &CdiRequest::library_folders, "DIR",
+             "folders of libraries, searched before the default ones"},
     ListFlag{"--csv.file", "NVIDIA_CTK_CDI_GENERATE_CSV_FILES", &CdiRequest::lists, "FILE",
              "lists of files, in mode csv [the system's]"},
     ListFlag{"--csv.ignore-pattern", "NVIDIA_CTK_CDI_GENERATE_CSV_IGNORE_PATTERNS",
              &CdiRequest::ignored_links, "GLOB",
-             "links of these lists that are left out; **/NAME by name"},
+             "links of these lists to omit; **/NAME matches by name"},
     ListFlag{"--disable-hook,--disable-hooks", "NVIDIA_CTK_CDI_GENERATE_DISABLED_HOOKS",
-             &CdiRequest::disabled_hooks, "HOOK", "hooks that are left out; all"},
+             &CdiRequest::disabled_hooks, "HOOK", "hooks to omit, or all"},
     ListFlag{"--enable-hook,--enable-hooks", "NVIDIA_CTK_CDI_GENERATE_ENABLED_HOOKS",
              &CdiRequest::enabled_hooks, "HOOK",
-             "hooks that are named, although they are not by default or left out"},
+             "hooks to include, even if omitted by default or by --disable-hook"},
     ListFlag{"--feature-flag,--feature-flags", "NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS",
              &CdiRequest::features, "NAME",
-             "no-additional-gids-for-device-nodes, which is so anyway; others say nothing here"}};
+             "no-additional-gids-for-device-nodes, which is the default; others have no effect"}};
 
 constexpr const char* kNoAllVariable = "NVIDIA_CTK_CDI_GENERATE_NO_ALL_DEVICE";
 
@@ -156,9 +157,9 @@ void AddCdiRequest(CLI::App& verb, CdiRequest& request) {
   }
   verb.add_flag("--no-all-device", request.no_all, "no device \"all\"")->group(kGroup);
   verb.add_flag("--additional-gids", request.additional_gids,
-                "containers are in the groups of device files that not everybody may open; takes "
-                "CDI 0.7.0, which podman 4 cannot read");
-  verb.add_flag("--quiet", request.quiet, "say nothing but errors")->group(kGroup);
+                "add containers to the groups of device files with restricted access; requires CDI "
+                "0.7.0, which podman 4 cannot read");
+  verb.add_flag("--quiet", request.quiet, "print errors only")->group(kGroup);
   // Flags that scripts for nvidia-ctk may pass and that have no effect here.
   verb.add_flag("--debug,-d", request.debug)->group("");
   verb.add_option("--csv.compat-container-root", request.compat_root)->group("");
@@ -184,7 +185,7 @@ base::Status TakeCdiEnvironment(const CLI::App& verb, CdiRequest& request, Setti
     const auto no_all = ToBool(value);
     if (!no_all)
       return Error(Code::kInvalidArgument,
-                   std::string(kNoAllVariable) + " is \"" + value + "\": say true or false");
+                   std::string(kNoAllVariable) + " is \"" + value + "\"; use true or false");
     request.no_all = *no_all;
   }
   return {};
@@ -221,11 +222,11 @@ class Reading {
     order_.quiet = request_.quiet;
     if (request_.debug)
       order_.remarks.emplace_back(
-          "--debug has no effect: what was looked for and not found is always said");
+          "--debug has no effect: files that were not found are always reported");
     if (!request_.compat_root.empty())
       order_.remarks.push_back("--csv.compat-container-root " + request_.compat_root +
-                               " has no effect: CUDA's compatibility libraries are looked for in "
-                               "each image as it starts");
+                               " has no effect: CUDA's compatibility libraries are searched for in "
+                               "each image when it starts");
     if (!problems_.empty()) return Error(Code::kInvalidArgument, base::Join(problems_, "\n"));
     return std::move(order_);
   }
@@ -235,7 +236,7 @@ class Reading {
     order_.mode = request_.mode.empty() ? kAuto : base::ToLower(request_.mode);
     const auto modes = CdiModes();
     if (std::find(modes.begin(), modes.end(), order_.mode) == modes.end())
-      problems_.push_back("\"" + request_.mode + "\" is no mode: there are " +
+      problems_.push_back("\"" + request_.mode + "\" is not a mode; use one of " +
                           base::Join(modes, ", "));
   }
 
@@ -243,7 +244,7 @@ class Reading {
   void TakeOutput() {
     const std::string format = base::ToLower(request_.format);
     if (!format.empty() && format != "yaml" && format != "json")
-      problems_.push_back("\"" + request_.format + "\" is no format: say yaml or json");
+      problems_.push_back("\"" + request_.format + "\" is not a format; use yaml or json");
     order_.json = format == "json";
     if (request_.output.empty()) return;
     order_.path = Absolute(request_.output);
@@ -256,7 +257,7 @@ class Reading {
       order_.json = is_json;
     } else if ((is_yaml && order_.json) || (is_json && !order_.json)) {
       order_.remarks.push_back(order_.path + " is written as " + format +
-                               ", which its name does not say");
+                               ", although its name says otherwise");
     }
     if (order_.path != Absolute(request_.output))
       order_.remarks.push_back("engines read *.json and *.yaml only: written to " + order_.path);
@@ -267,7 +268,7 @@ class Reading {
     order_.class_name = request_.class_name;
     const std::string kind = KindFor(order_, "nvidia.com/gpu");
     if (const std::string why = api::cdi::WhyNoKind(kind); !why.empty())
-      problems_.push_back("\"" + kind + "\" is no kind: " + why);
+      problems_.push_back("\"" + kind + "\" is not a kind: " + why);
   }
 
   void TakeNames() {
@@ -281,7 +282,7 @@ class Reading {
       } else if (name == "type-index") {
         order_.options.names.push_back(device::CdiNames::kTypeIndex);
       } else {
-        problems_.push_back("\"" + name + "\" is no strategy: say index, uuid or type-index");
+        problems_.push_back("\"" + name + "\" is not a strategy; use index, uuid or type-index");
       }
     }
   }
@@ -307,14 +308,14 @@ class Reading {
     if (!asked.empty()) {
       if (std::string found = OnPath(asked); !found.empty()) return found;
       problems_.push_back("there is no " + asked +
-                          " in the folders of PATH: say the hook with its whole path");
+                          " in the folders of PATH; pass the full path of the hook");
       return "";
     }
     if (auto found = FindProgram(kHook); found.ok()) return *std::move(found);
     if (std::string found = OnPath(kHook); !found.empty()) return found;
     order_.remarks.push_back(
         "there is no " + std::string(kHook) + " here: the specification names " + kUsualHook +
-        ", without which no container that uses it starts (see --nvidia-cdi-hook-path)");
+        ", which must exist for containers with its devices to start (see --nvidia-cdi-hook-path)");
     return kUsualHook;
   }
 
@@ -327,7 +328,7 @@ class Reading {
         order_.options.additional_gids = false;
       } else {
         order_.remarks.push_back("the feature \"" + feature +
-                                 "\" says nothing to penstock and changes nothing");
+                                 "\" is unknown to penstock and has no effect");
       }
     }
   }

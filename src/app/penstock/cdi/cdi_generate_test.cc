@@ -156,7 +156,7 @@ TEST(CdiGenerate, WhatIsWrongIsReportedAllTogether) {
                                     {"NVIDIA_CTK_CDI_GENERATE_DEVICE_NAME_STRATEGIES", "name"}})
                              .order;
   ASSERT_FALSE(variables.ok());
-  for (const char* part : {"\"cdi\" is no mode", "\"toml\"", "\"name\""})
+  for (const char* part : {"\"cdi\" is not a mode", "\"toml\"", "\"name\""})
     EXPECT_THAT(variables.error().message(), HasSubstr(part));
   EXPECT_THAT(
       Asked({}, {{"NVIDIA_CTK_CDI_GENERATE_NO_ALL_DEVICE", "perhaps"}}).order.error().message(),

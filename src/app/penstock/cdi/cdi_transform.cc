@@ -20,7 +20,7 @@ base::Status Transform(const CdiRootChange& change) {
   for (const std::string& root : {change.from, change.to})
     if (!root.empty() && !root.starts_with('/'))
       return base::Error(base::Code::kInvalidArgument,
-                         "\"" + root + "\" is no absolute path; --from and --to take those");
+                         "\"" + root + "\" is not an absolute path; --from and --to require one");
   ASSIGN(const std::string text,
          change.input == "-" ? os::ReadAll(STDIN_FILENO, "standard input", api::cdi::kMostBytes)
                              : os::ReadInput(change.input, api::cdi::kMostBytes));
@@ -31,9 +31,8 @@ base::Status Transform(const CdiRootChange& change) {
   spec = api::cdi::TransformRoot(std::move(spec), change.from, change.to, relative);
   if (change.output.empty()) {
     std::cout << api::cdi::ToYaml(spec) << std::flush;
-    return std::cout
-               ? base::Status()
-               : base::Error(base::Code::kUnavailable, "standard output cannot be written to");
+    return std::cout ? base::Status()
+                     : base::Error(base::Code::kUnavailable, "cannot write to standard output");
   }
   const std::string file = WithSuffix(change.output);
   return os::WriteFileAtomically(

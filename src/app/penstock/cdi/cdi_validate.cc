@@ -82,7 +82,7 @@ void Print(const Verdict& verdict) {
   const std::string minimum = api::cdi::MinimumVersion(verdict.spec);
   std::cout << verdict.file << ": OK (" << verdict.spec.kind << ", " << verdict.spec.devices.size()
             << " devices, version " << verdict.spec.version;
-  if (minimum != verdict.spec.version) std::cout << ", where " << minimum << " would do";
+  if (minimum != verdict.spec.version) std::cout << ", where " << minimum << " would suffice";
   std::cout << ")\n";
 }
 

@@ -21,21 +21,21 @@ namespace {
 constexpr base::Duration kAgentEndsWithin = 30s;
 
 constexpr char kFooter[] = R"(Examples:
-  penstock cleanup --cluster --dry-run     # what would be taken away
+  penstock cleanup --cluster --dry-run     # what would be removed
   penstock cleanup --cluster               # labels and objects of all nodes, after the chart or the manifest was deleted
-  penstock cleanup --cluster --node gpu-1  # of one node that Penstock shall not serve any more
+  penstock cleanup --cluster --node gpu-1  # of one node that Penstock no longer serves
   penstock cleanup --host                  # on one machine: what its agent left in its folders
 )";
 
 constexpr char kKubectlFooter[] = R"(Examples:
-  kubectl penstock cleanup --dry-run     # what would be taken away
+  kubectl penstock cleanup --dry-run     # what would be removed
   kubectl penstock cleanup               # labels and objects of all nodes, after the chart or the manifest was deleted
-  kubectl penstock cleanup --node gpu-1  # of one node that Penstock shall not serve any more
+  kubectl penstock cleanup --node gpu-1  # of one node that Penstock no longer serves
 )";
 
 constexpr char kWhat[] = R"(
-Removes what Penstock's field managers own and nobody else, NodeState objects, and NodeFeature objects of ours. The kubelet keeps
-nvidia.com/gpu on the Node object with the value 0 until it starts anew; that is left to it.
+Removes the fields that only Penstock's field managers own, NodeState objects, and Penstock's NodeFeature objects. The kubelet keeps
+nvidia.com/gpu on the Node object with the value 0 until it restarts; that is not changed.
 Exit status: 0 nothing is left, 1 something could not be removed.)";
 
 int Print(const CleanupOutcome& outcome, bool dry_run) {
@@ -44,7 +44,7 @@ int Print(const CleanupOutcome& outcome, bool dry_run) {
   for (const std::string& one : outcome.removed)
     std::cout << (dry_run ? "would remove " : "removed ") << one << "\n";
   if (outcome.removed.empty() && outcome.failures.empty())
-    std::cout << "nothing of Penstock's is there\n";
+    std::cout << "nothing of Penstock's was found\n";
   for (const std::string& failure : outcome.failures)
     std::cerr << "penstock cleanup: " << failure << "\n";
   std::cout.flush();
@@ -117,33 +117,34 @@ void AddCleanup(CLI::App& app, const Common& common, bool kubectl, int& exit_cod
   auto options = std::make_shared<CleanupOptions>();
   options->in_cluster = kubectl;
   CLI::App* verb =
-      app.add_subcommand("cleanup", "Take away what Penstock wrote, after it was uninstalled")
+      app.add_subcommand("cleanup", "Remove what Penstock wrote, after it was uninstalled")
           ->fallthrough();
   verb->footer(std::string(kubectl ? kKubectlFooter : kFooter) + kWhat);
   AddClusterOptions(*verb, options->cluster);
-  verb->add_option("--node", options->cluster.node, "this node alone; left out: all of them")
+  verb->add_option("--node", options->cluster.node, "only this node [all nodes]")
       ->type_name("NODE");
   verb->add_option("--namespace", options->namespace_name,
-                   "where our NodeFeature objects are; left out: the context's, or the pod's own")
+                   "namespace of Penstock's NodeFeature objects [the context's, or the pod's own]")
       ->type_name("NAMESPACE");
-  verb->add_flag("--dry-run", options->dry_run, "say what would be removed, and remove nothing");
+  verb->add_flag("--dry-run", options->dry_run, "show what would be removed without removing it");
   verb->add_option("--after-daemonset", options->after,
-                   "wait until this DaemonSet's pods are ready, or it is gone")
+                   "wait until this DaemonSet's pods are ready, or it is deleted")
       ->type_name("NAMESPACE/NAME");
-  verb->add_option("--timeout", options->timeout, "how long to wait for that")
+  verb->add_option("--timeout", options->timeout, "how long to wait for the DaemonSet")
       ->type_name("DURATION")
       ->capture_default_str();
   if (!kubectl) {
     CLI::Option* in_cluster = verb->add_flag("--cluster", options->in_cluster,
-                                             "labels and objects, through the API server");
+                                             "remove labels and objects through the API server");
     CLI::Option* on_host =
         verb->add_flag("--host", options->on_host,
-                       "what an agent that has ended left in its folders on this machine");
+                       "remove what a stopped agent left in its folders on this machine");
     in_cluster->excludes(on_host);
-    verb->add_flag("--linger", options->linger, "with --host: once done, wait to be ended")
+    verb->add_flag("--linger", options->linger,
+                   "with --host: when done, wait for SIGINT or SIGTERM")
         ->needs(on_host);
     verb->add_flag("--check", options->check,
-                   "with --host: only say whether something is left, by the exit status")
+                   "with --host: only report by the exit status whether anything is left")
         ->needs(on_host);
   }
   verb->callback([&common, options, &exit_code] {

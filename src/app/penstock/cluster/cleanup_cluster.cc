@@ -69,7 +69,7 @@ class Cleaner {
   bool Nodes() {
     const auto nodes = List(kinds::Nodes(), "");
     if (!nodes.ok()) {
-      Fail("the nodes cannot be read", nodes.error());
+      Fail("cannot read the nodes", nodes.error());
       return nodes.error().code() != Code::kUnavailable;
     }
     for (const Json& node : *nodes)
@@ -81,7 +81,7 @@ class Cleaner {
                bool only_ours) {
     const auto there = HasKind(kind);
     if (!there.ok())
-      return Fail("whether there are " + what + " objects is not known", there.error());
+      return Fail("cannot determine whether there are " + what + " objects", there.error());
     if (!*there) return;
     const auto objects = List(kind, namespace_name);
     if (!objects.ok()) return Fail(what + " objects cannot be read", objects.error());
@@ -201,7 +201,7 @@ std::vector<std::string> WaitForDaemonSet(const ApiServer& server, const std::st
     }
     if (clock.Now() >= end)
       return {"DaemonSet " + name + ": " + last + " after " + base::FormatDuration(timeout) +
-              "; going on without it"};
+              "; continuing without it"};
     sleep(kBetweenLooks);
   }
 }

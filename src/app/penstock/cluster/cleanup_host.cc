@@ -47,11 +47,11 @@ void UndoEngines(const api::NodeConfig& config, CleanupOutcome& outcome) {
     const auto undone = protocol::engine::Configure(install, undo, nullptr);
     if (undone.ok()) {
       for (const auto& file : undone->change.files)
-        outcome.removed.push_back("our lines in " + file.path + " (" + install.name + ")");
+        outcome.removed.push_back("Penstock's lines in " + file.path + " (" + install.name + ")");
       for (const auto& link : undone->unlinked)
-        outcome.removed.push_back("our link " + link.path + " (" + install.name + ")");
+        outcome.removed.push_back("Penstock's link " + link.path + " (" + install.name + ")");
     } else {
-      outcome.failures.push_back("take our lines out of " + install.name + ": " +
+      outcome.failures.push_back("cannot remove Penstock's lines from " + install.name + ": " +
                                  undone.error().message());
     }
   }

@@ -26,10 +26,9 @@ bool IsUnreached(const base::Error& error) {
 
 void AddClusterOptions(CLI::App& app, ClusterOptions& options) {
   app.add_option("--kubeconfig", options.kubeconfig,
-                 "file that says where the cluster is; left out: as kubectl finds it")
+                 "kubeconfig file of the cluster [as kubectl finds it]")
       ->type_name("FILE");
-  app.add_option("--context", options.context,
-                 "the kubeconfig's context; left out: the current one")
+  app.add_option("--context", options.context, "context of the kubeconfig [the current one]")
       ->type_name("NAME");
 }
 
@@ -54,9 +53,9 @@ Result<Cluster> FindCluster(const ClusterOptions& options) {
     const bool none = access.error().code() == base::Code::kNotFound;
     return base::Error(
         access.error().code(),
-        access.error().message() + (none ? "; name one with --kubeconfig, or ask this machine's "
-                                           "own agent with `penstock status`"
-                                         : ""));
+        access.error().message() +
+            (none ? "; pass --kubeconfig, or query this machine's own agent with `penstock status`"
+                  : ""));
   }
   return Cluster{[access = *access](ApiCall call) -> Result<ApiResponse> {
                    auto answer = protocol::kube::CallAndWait(access, std::move(call));
@@ -93,7 +92,7 @@ Result<std::vector<Json>> ListObjects(const ApiServer& server, const Resource& k
     const Json& items = analysis::At(list, {"items"});
     if (!items.is_array())
       return base::Error(base::Code::kDataLoss,
-                         kind.Path(namespace_name) + ": the answer is no list");
+                         kind.Path(namespace_name) + ": the response is not a list");
     for (const Json& item : items)
       if (item.is_object()) all.push_back(item);
     const std::string next = analysis::TextAt(list, {"metadata", "continue"});

@@ -31,13 +31,13 @@ constexpr char kNodesFooter[] = R"(Examples:
   PROGRAM nodes -o wide
   PROGRAM nodes -o json | jq -r '.nodes[] | select(.problems != []) | .name'
 
-Needs the right to list nodes and nodestates.penstock.io. Exit status: 0 shown, 1 the cluster could not be asked.)";
+Requires permission to list nodes and nodestates.penstock.io. Exit status: 0 shown, 1 the cluster could not be queried.)";
 
 constexpr char kExplainFooter[] = R"(Examples:
   PROGRAM explain gpu-1
   PROGRAM explain gpu-1 -o json | jq -r '.findings[].next'
 
-Exit status: 0 shown, 1 the cluster could not be asked, or has no such node.)";
+Exit status: 0 shown, 1 the cluster could not be queried, or has no such node.)";
 
 Style OutputStyle() { return StyleOf(STDOUT_FILENO); }
 base::WallTime Now() { return std::chrono::system_clock::now(); }
@@ -45,8 +45,7 @@ base::WallTime Now() { return std::chrono::system_clock::now(); }
 Error NoKind() {
   return {Code::kFailedPrecondition,
           "this cluster has no NodeState objects (nodestates.penstock.io): install the chart with "
-          "penstock.nodeState.crd=true, or ask a "
-          "node's own agent there with `penstock status`"};
+          "penstock.nodeState.crd=true, or run `penstock status` on a node"};
 }
 
 Error NoNode(const std::string& node, const std::vector<std::string>& names) {
@@ -221,7 +220,7 @@ void AddClusterVerbs(CLI::App& app, const Common& common, const std::string& pro
       kNodesFooter, [](const ApiServer& server, const Common& how, const std::string&) {
         return NodesText(server, how);
       });
-  add("explain", "Tell why a node has the capacity that it has, and what to do next",
+  add("explain", "Explain why a node has the capacity that it has, and what to do next",
       kExplainFooter, ExplainText)
       ->add_option("NODE", options->node, "the node's name")
       ->required()

@@ -29,7 +29,7 @@ std::string Resources(const analysis::Explanation& explanation, const Style& sty
                Number(resource, resource.held),
                explanation.pods.unknown.empty() ? std::to_string(resource.requested) : ""});
   }
-  return table.empty() ? "it has no resources of accelerators\n"
+  return table.empty() ? "it has no accelerator resources\n"
                        : table.Render(style) +
                              "(CAPACITY and ALLOCATABLE: the Node object; OFFERED, USABLE, HELD: "
                              "the agent; REQUESTED: its pods)\n";
@@ -45,14 +45,14 @@ std::string Configuration(const analysis::Explanation& explanation, base::WallTi
           "configuration: " + Printable(config.origin) + (age.empty() ? "" : ", for " + age) + "\n";
   }
   if (!explanation.choice.empty())
-    text += "wished for by its label " + Printable(explanation.choice) + "\n";
+    text += "requested by its label " + Printable(explanation.choice) + "\n";
   return text.empty() ? "" : "\n" + text;
 }
 
 std::string Pods(const analysis::PodsView& pods) {
   std::string text;
   if (!pods.unknown.empty())
-    return "\nwho asks for it is not known: " + Printable(pods.unknown) + "\n";
+    return "\nthe pods that request it are not known: " + Printable(pods.unknown) + "\n";
   for (std::size_t i = 0; i < pods.waiting.size() && i < kMostPods; ++i) {
     const analysis::WaitingPod& pod = pods.waiting[i];
     text += "waiting: " + Printable(pod.namespace_name + "/" + pod.name) + " for " +
@@ -60,7 +60,7 @@ std::string Pods(const analysis::PodsView& pods) {
             Printable(pod.resource + (pod.why.empty() ? "" : ": " + pod.why)) + "\n";
   }
   if (pods.waiting.size() > kMostPods)
-    text += "and " + std::to_string(pods.waiting.size() - kMostPods) + " more that wait\n";
+    text += "and " + std::to_string(pods.waiting.size() - kMostPods) + " more pods waiting\n";
   return text.empty() ? "" : "\n" + text;
 }
 

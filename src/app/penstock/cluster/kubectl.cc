@@ -22,20 +22,20 @@ constexpr std::string_view kPlugin = "kubectl-penstock", kCompletion = "kubectl_
 
 constexpr char kFooter[] = R"(Examples:
   kubectl penstock nodes             # every node: drivers, devices, doors, what is wrong
-  kubectl penstock explain gpu-1     # why it has the capacity that it has, and what to do
+  kubectl penstock explain gpu-1     # why it has the capacity that it has, and what to do next
   kubectl penstock status gpu-1      # its devices, as `penstock status` shows them there
   kubectl penstock migrate           # from NVIDIA's device plugin: what would change
 
-Completion: put kubectl_complete-penstock, another name of this program, beside it on the PATH.
-Exit status: 0 done, 1 failed (a message says why), 2 wrong use.)";
+Completion: add kubectl_complete-penstock, a link to this program, to the PATH.
+Exit status: 0 done, 1 failed (a message says why), 2 usage error.)";
 
 constexpr char kStatusFooter[] = R"(Examples:
   kubectl penstock status            # all nodes
   kubectl penstock status gpu-1 -o wide
   kubectl penstock status gpu-1 -o json | jq '.devices[] | select(.health.state != "healthy")'
 
-Who holds a device is counted in the cluster and named on the node alone: `penstock ps` there.
-Exit status: 0 shown, 1 the cluster could not be asked, or the node has no report.)";
+The cluster has only the number of holders of a device; `penstock ps` on the node names them.
+Exit status: 0 shown, 1 the cluster could not be queried, or the node has no report.)";
 
 std::string_view BaseName(std::string_view program) {
   return program.substr(program.rfind('/') + 1);
@@ -67,7 +67,7 @@ KubectlLine::KubectlLine() {
           ->fallthrough();
   status->footer(kStatusFooter);
   AddClusterOptions(*status, cluster);
-  status->add_option("NODE", cluster.node, "the node's name; left out: all nodes")->type_name("");
+  status->add_option("NODE", cluster.node, "the node's name [all nodes]")->type_name("");
   status->callback([this] { exit_code = NodeStatus(common, Completed(cluster, common)); });
   AddClusterVerbs(app, common, "kubectl penstock", exit_code);
 }

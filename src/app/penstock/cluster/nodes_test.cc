@@ -62,7 +62,7 @@ TEST(JoinNodes, SurvivesObjectsOfAnotherShape) {
        Json{{"metadata", {{"name", "n"}}}, {"status", {{"capacity", "x"}}}}},
       {Json{{"metadata", {{"name", "n"}}}, {"status", {{"devices", 3}}}}}, {Json("pod")});
   ASSERT_EQ(views.size(), 1u);
-  EXPECT_THAT(views[0].unreadable, HasSubstr("no NodeState"));
+  EXPECT_THAT(views[0].unreadable, HasSubstr("not a NodeState"));
 }
 
 TEST(ShowNodes, HasALineForEachNodeWithWhatIsWrong) {
@@ -78,7 +78,7 @@ TEST(ShowNodes, HasALineForEachNodeWithWhatIsWrong) {
       StartsWith("NODE   DRIVER     HEALTHY  HELD  DOORS         CONFIGURATION  REPORTED  PROBLEM\n"
                  "gpu-0  550.54.15  8/8      2     kubelet:open  defaults       2m        -\n"
                  "gpu-1  550.54.15  7/8      2     kubelet:open  key any        2m        1 "
-                 "unhealthy; configuration refused: "
+                 "unhealthy; configuration rejected: "
                  "any:1:1: bad\n"));
   EXPECT_THAT(text, HasSubstr("\ngpu-2  -          -        -     -             -              -   "
                               "      no report: is the agent running there?\n"));
@@ -123,8 +123,8 @@ TEST(Explain, NamesTheDevicesThatAreNotUsableAndWhy) {
   EXPECT_EQ(explanation.resources.at(0).offered, 7);
   EXPECT_EQ(explanation.resources.at(0).usable, 4);
   EXPECT_THAT(Findings(explanation), AllOf(HasSubstr("devices 3, 5: unhealthy: XID 79"),
-                                           HasSubstr("device 4: offered nowhere: MIG mode"),
-                                           HasSubstr("device 6: in use by processes"),
+                                           HasSubstr("device 4: not offered: MIG mode"),
+                                           HasSubstr("device 6: in use by outside processes"),
                                            Not(HasSubstr("the Node object says"))));
 }
 
@@ -173,7 +173,7 @@ TEST(Explain, NamesAServerThatDoesNotServe) {
   for (int i = 0; i < 2; ++i) report.devices[i].free = 0;
   const analysis::Explanation explanation = ExplainReport(report, Node("gpu-1", 14, 6));
   EXPECT_THAT(Findings(explanation), HasSubstr("the mps server of nvidia.com/gpu is waiting: it "
-                                               "ended at once 3 times; the kubelet is told"));
+                                               "ended at once 3 times; its shares are advertised"));
   EXPECT_THAT(Findings(explanation), Not(HasSubstr("the Node object says")));
   EXPECT_THAT(analysis::ProblemsOf(View(report)),
               ElementsAre("the mps server of nvidia.com/gpu is waiting: it ended at once 3 times"));
@@ -186,11 +186,10 @@ TEST(Explain, ReportsThoseWhoComeBackFromThoseWhoComeAndGo) {
   report.devices[3].probation_until = "2026-11-21T04:00:07Z";
   report.devices[3].relapses = 4;
   report.devices[3].free = 0;
-  EXPECT_THAT(
-      Findings(ExplainReport(report, Node("gpu-1", 8, 7))),
-      AllOf(HasSubstr(
-                "device 3: unhealthy: XID 48: double-bit error | wait: it comes back by itself"),
-            HasSubstr("device 3: unwell again soon after each recovery, 4 times;")));
+  EXPECT_THAT(Findings(ExplainReport(report, Node("gpu-1", 8, 7))),
+              AllOf(HasSubstr("device 3: unhealthy: XID 48: double-bit error | wait: it is offered "
+                              "again automatically"),
+                    HasSubstr("device 3: failed again soon after each recovery, 4 times;")));
 }
 
 TEST(Explain, SaysWhatIsNotOfferedAsConfigured) {
@@ -202,16 +201,17 @@ TEST(Explain, SaysWhatIsNotOfferedAsConfigured) {
 }
 
 TEST(Explain, SeesThatTheKubeletSaysSomethingElse) {
-  EXPECT_THAT(Findings(ExplainReport(Eight("gpu-1"), Node("gpu-1", 8, 5))),
-              HasSubstr("nvidia.com/gpu: the Node object says 5 of 8, the agent tells the kubelet "
-                        "8 of 8 | wait 10 s"));
+  EXPECT_THAT(
+      Findings(ExplainReport(Eight("gpu-1"), Node("gpu-1", 8, 5))),
+      HasSubstr(
+          "nvidia.com/gpu: the Node object says 5 of 8, the agent advertises 8 of 8 | wait 10 s"));
 }
 
 TEST(Explain, SaysThatAnEarlierPluginLeftAName) {
   Json node = Node("gpu-1", 8, 8);
   node["status"]["capacity"]["nvidia.com/mig-1g.5gb"] = "0";
   EXPECT_THAT(Findings(ExplainReport(Eight("gpu-1"), node)),
-              HasSubstr("nvidia.com/mig-1g.5gb: 0, left by a device plugin that is gone"));
+              HasSubstr("nvidia.com/mig-1g.5gb: 0, left by a device plugin that was removed"));
 }
 
 TEST(Explain, SaysWhoServesInstead) {
@@ -233,7 +233,7 @@ TEST(Explain, ReportsWhichConfigurationIsNotInForce) {
                           .not_yet = {"sharing"}};
   EXPECT_THAT(Findings(ExplainReport(report)),
               AllOf(HasSubstr("(ConfigMap gpu/cfg, key any) is not in force: any:3:1: bad"),
-                    HasSubstr("not yet to be had: sharing")));
+                    HasSubstr("not supported yet: sharing")));
 }
 
 TEST(Explain, ReportsALabelThatHasNoEffect) {
@@ -254,11 +254,11 @@ TEST(Explain, KnowsWithoutAReportWhereToLook) {
     return analysis::JoinNodes({Node("gpu-1", 0, 0)}, {}, pods)[0];
   };
   EXPECT_THAT(Findings(analysis::Explain(view({}), {}, false)),
-              HasSubstr("no pod of Penstock on it | see that the DaemonSet's node selector"));
+              HasSubstr("no Penstock pod on it | check that the DaemonSet's node selector"));
   EXPECT_THAT(Findings(analysis::Explain(view({PodOfAgent("penstock-x", "gpu-1", "")}), {}, false)),
               HasSubstr("kubectl -n penstock logs penstock-x"));
   EXPECT_THAT(Findings(analysis::Explain(view({}), {}, true)),
-              HasSubstr("the cluster has no kind NodeState"));
+              HasSubstr("the cluster does not have the kind NodeState"));
 }
 
 TEST(Explain, CountsWhoAsksAndWhoWaits) {
@@ -271,7 +271,7 @@ TEST(Explain, CountsWhoAsksAndWhoWaits) {
   const analysis::Explanation explanation =
       ExplainReport(Eight("gpu-1"), Node("gpu-1", 8, 8), pods);
   EXPECT_THAT(Findings(explanation),
-              HasSubstr("nvidia.com/gpu: all 8 are given out, and 1 pod waits"));
+              HasSubstr("nvidia.com/gpu: all 8 are allocated, and 1 pod waits"));
   EXPECT_THAT(
       ShowExplanation(explanation, {}, kNow),
       HasSubstr(

@@ -53,7 +53,7 @@ class Looker : public std::enable_shared_from_this<Looker> {
       seen_.devices.push_back(*std::move(facts));
       return DescribeNext();
     }
-    seen_.problems.push_back("device " + address + " is left out: " + facts.error().message());
+    seen_.problems.push_back("device " + address + " was skipped: " + facts.error().message());
     const bool connected = facts.error().code() == Code::kDataLoss;
     connected ? DescribeNext() : Open();
   }
@@ -86,7 +86,7 @@ Result<Seen> AskDriver(const device::Dialect& dialect, const device::Paths& path
   loop.Run();
   if (!seen)
     return Error(Code::kDeadlineExceeded,
-                 "the driver did not answer within " + base::FormatDuration(patience));
+                 "the driver did not respond within " + base::FormatDuration(patience));
   return *std::move(seen);
 }
 

@@ -88,7 +88,7 @@ TEST(LookOnce, ADeviceThatDoesNotAnswerIsLeftOutAndReported) {
   const auto seen = backend.Look();
   ASSERT_TRUE(seen.ok());
   EXPECT_THAT(Ids(*seen), ElementsAre("GPU-0", "GPU-2"));
-  EXPECT_THAT(seen->problems, ElementsAre("device 1 is left out: GPU 1 has fallen off the bus"));
+  EXPECT_THAT(seen->problems, ElementsAre("device 1 was skipped: GPU 1 has fallen off the bus"));
   EXPECT_EQ(backend.opened, 1) << "the connection is well";
 }
 
@@ -98,7 +98,7 @@ TEST(LookOnce, ADeviceThatHangsCostsTheConnectionAndNotTheOtherDevices) {
   const auto seen = backend.Look();
   ASSERT_TRUE(seen.ok()) << seen.error().message();
   EXPECT_THAT(Ids(*seen), ElementsAre("GPU-1", "GPU-2"));
-  EXPECT_THAT(seen->problems, ElementsAre(HasSubstr("device 0 is left out")));
+  EXPECT_THAT(seen->problems, ElementsAre(HasSubstr("device 0 was skipped")));
   EXPECT_EQ(backend.opened, 2);
 }
 

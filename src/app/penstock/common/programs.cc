@@ -45,7 +45,7 @@ base::Result<std::string> FindProgram(std::string_view name) {
   if (::access(beside.c_str(), X_OK) == 0) return beside;
   const std::string libexec = folder + "/../libexec/penstock/" + std::string(name);
   if (::access(libexec.c_str(), X_OK) == 0) return libexec;
-  return Error(Code::kNotFound, std::string(name) + " is missing: it is neither at " + beside +
+  return Error(Code::kNotFound, std::string(name) + " was not found: it is neither at " + beside +
                                     " nor at " + libexec);
 }
 
@@ -58,7 +58,7 @@ int Reap(const os::Child& child) {
 
 base::Status RunToEnd(const std::vector<std::string>& arguments) {
   const os::UniqueFd output(::memfd_create("output", MFD_CLOEXEC));
-  if (!output) return ErrnoError(errno, "make a file in memory");
+  if (!output) return ErrnoError(errno, "create a file in memory");
   ASSIGN(const os::Child child,
          os::Spawn({.arguments = arguments, .standard_output = output.get()}));
   const int status = Reap(child);
@@ -67,7 +67,7 @@ base::Status RunToEnd(const std::vector<std::string>& arguments) {
   const std::string said(base::Trim(os::ReadAll(output.get(), "output", kMostOutput).value_or("")));
   return Error(
       Code::kUnknown,
-      said.empty() ? arguments.front() + " ended with status " + std::to_string(status) : said);
+      said.empty() ? arguments.front() + " exited with status " + std::to_string(status) : said);
 }
 
 base::Result<os::Command::Outcome> RunFor(const std::vector<std::string>& arguments,
@@ -96,10 +96,10 @@ base::Result<NotifySocket> NotifySocket::Make() {
   // Binding with the family alone makes the kernel choose an abstract name (unix(7), autobind).
   if (!fd || ::setsockopt(fd.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0 ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(sa_family_t)) != 0)
-    return ErrnoError(errno, "make a socket for the agent's notices");
+    return ErrnoError(errno, "create the socket for the agent's notifications");
   socklen_t length = sizeof(address);
   if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
-    return ErrnoError(errno, "name the socket for the agent's notices");
+    return ErrnoError(errno, "read the name of the socket for the agent's notifications");
   const std::size_t name = length - offsetof(sockaddr_un, sun_path);
   return NotifySocket(std::move(fd), "@" + std::string(address.sun_path + 1, name - 1));
 }

@@ -15,7 +15,7 @@ TEST(Programs, AMissingOneIsNamedWithThePlacesLookedAt) {
   const auto found = FindProgram("penstock-nonsense");
   ASSERT_FALSE(found.ok());
   EXPECT_THAT(found.error().message(),
-              HasSubstr("penstock-nonsense is missing: it is neither at /"));
+              HasSubstr("penstock-nonsense was not found: it is neither at /"));
 }
 
 TEST(Programs, WhatAFailedOneSaidIsTheError) {
@@ -23,7 +23,7 @@ TEST(Programs, WhatAFailedOneSaidIsTheError) {
   const auto failed = RunToEnd({"sh", "-c", "echo 'no such machine' >&2; exit 3"});
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().message(), "no such machine");
-  EXPECT_EQ(RunToEnd({"sh", "-c", "kill -9 $$"}).error().message(), "sh ended with status 137");
+  EXPECT_EQ(RunToEnd({"sh", "-c", "kill -9 $$"}).error().message(), "sh exited with status 137");
 }
 
 /// Waits until a message arrives.

@@ -12,7 +12,7 @@ void AddOutputOption(CLI::App& app, Common& common) {
            common.json = format == "json";
            common.wide = format == "wide";
          },
-         "how lists are printed: table, wide or json")
+         "output format: table, wide or json")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"table", "wide", "json"}));
 }

@@ -35,7 +35,7 @@ class SimulatedFolder {
     std::error_code error;
     std::string path = std::filesystem::temp_directory_path(error).string() + "/penstock-XXXXXX";
     if (::mkdtemp(path.data()) == nullptr)
-      return base::ErrnoError(errno, "make a folder for the simulated machine");
+      return base::ErrnoError(errno, "create a folder for the simulated machine");
     auto folder = std::unique_ptr<SimulatedFolder>(new SimulatedFolder(path));
     TRY(StartSimulation(machine, path));
     return folder;
@@ -107,7 +107,7 @@ base::Result<std::shared_ptr<const node::sample::Snapshot>> Discover(
   loop.Run();
   if (!sampler)
     return base::Error(base::Code::kDeadlineExceeded,
-                       "the simulated machine's driver does not answer");
+                       "the simulated machine's driver does not respond");
   return sampler->published().Get();
 }
 

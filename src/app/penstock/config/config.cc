@@ -67,10 +67,10 @@ Checked CheckValues(ConfigDocument document) {
   const bool migrates =
       chart == analysis::Chart::kDevicePlugin || chart == analysis::Chart::kOperator;
   checked.resolved->remarks.push_back(
-      "is no configuration of a node: of what it holds, configurations and lists of counters alone "
-      "are checked" +
+      "is not a configuration of a node: only the configurations and lists of counters in it are "
+      "checked" +
       (migrates ? "; penstock migrate --manifests " + checked.document.name +
-                      " says what the other values become"
+                      " shows what the other values become"
                 : ""));
   return checked;
 }
@@ -113,7 +113,7 @@ void Show(const Checked& checked) {
   std::cout << checked.document.title << ": OK"
             << (checked.kind == kOurs ? "" : " (" + checked.kind + ")") << "\n";
   for (const std::string& one : checked.resolved->not_yet)
-    std::cout << "  not yet: " << one << "\n";
+    std::cout << "  not supported yet: " << one << "\n";
   for (const std::string& one : checked.resolved->remarks) std::cout << "  remark: " << one << "\n";
   if (checked.kind == kCounters)
     std::cout << "  shows " << checked.resolved->config.telemetry.counters.size() << " fields\n";

@@ -139,7 +139,7 @@ base::Status AddKeys(const Value& manifest, const std::vector<std::string>& line
     if (entry.value.kind != Value::Kind::kString && entry.value.kind != Value::Kind::kNull) {
       problems.Add(entry.value.mark,
                    "data." + entry.key + ": is " + std::string(base::Describe(entry.value.kind)) +
-                       " where a text is expected; put it behind \"" + entry.key + ": |\"");
+                       " where text is expected; put it after \"" + entry.key + ": |\"");
       continue;
     }
     documents.push_back(

@@ -138,7 +138,7 @@ TEST(ConfigDocuments, SaysWhatIsWrongWithTheManifestItself) {
               HasSubstr("f.yaml:1:1: ConfigMap gpu/sharing has no keys below \"data\""));
   EXPECT_THAT(ErrorOf(kManifest + "data: {}\n"), HasSubstr("has no keys"));
   EXPECT_THAT(ErrorOf(kManifest + "data:\n  any:\n    version: v1\n"),
-              HasSubstr("f.yaml:6:5: data.any: is a map where a text is expected"));
+              HasSubstr("f.yaml:6:5: data.any: is a map where text is expected"));
   EXPECT_THAT(ErrorOf(kManifest + "binaryData: {any: dmVyc2lvbjogdjE=}\n"),
               HasSubstr("f.yaml:4:13: binaryData: is not read"));
   EXPECT_THAT(ErrorOf(kManifest + "---\na: [\n"), HasSubstr("f.yaml:"));

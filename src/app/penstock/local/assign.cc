@@ -40,7 +40,7 @@ constexpr char kFooter[] = R"(Examples:
 
 A device belongs to one door at a time: it is withdrawn, then nobody must hold it and the kubelet must have taken the shorter list,
 then it is offered at the other door. Without --wait a device that is held is refused and nothing changes. A move goes on when this
-program is interrupted, and outlives the agent; it counts more than the configuration until `default`.
+program is interrupted, and outlives the agent; it takes precedence over the configuration until `default`.
 
 Exit status: 0 done, 1 not done (the message says why).)";
 
@@ -169,9 +169,9 @@ void AddAssign(CLI::App& app, const Common& common, int& exit_code) {
       ->delimiter(',')
       ->type_name("");
   set->add_option("--wait", options->wait,
-                  "How long to wait for those who hold them, e.g. 10m [not at all]")
+                  "How long to wait for the holders to end, e.g. 10m [do not wait]")
       ->type_name("TIME");
-  set->add_flag("--dry-run", options->dry_run, "Only say what would be done");
+  set->add_flag("--dry-run", options->dry_run, "Only show what would be done");
   allocator->callback([set, options, &common, &exit_code] {
     exit_code = ToExitCode(set->parsed() ? Set(common, *options) : List(common));
   });

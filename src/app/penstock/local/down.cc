@@ -44,17 +44,18 @@ std::string NameOf(const Result<LockHolder>& holder) {
 base::Status Signal(const std::string& lock, const Result<LockHolder>& holder,
                     const Error& silence) {
   if (!holder.ok())
-    return Error(Code::kFailedPrecondition,
-                 holder.error().message() +
-                     " (it is in another pid namespace, as in a container, or another user's)" +
-                     ", and " + silence.message() + "; end it where it was started");
+    return Error(
+        Code::kFailedPrecondition,
+        holder.error().message() +
+            " (it runs in another pid namespace, e.g. in a container, or as another user)" +
+            ", and " + silence.message() + "; stop it where it was started");
   if (holder->program != kAgent)
     return Error(Code::kFailedPrecondition,
                  lock + " is held by process " + std::to_string(holder->pid) + " (" +
-                     holder->program + "), which is no agent and is not ended");
+                     holder->program + "), which is not an agent and was not stopped");
   if (::syscall(SYS_pidfd_send_signal, holder->pidfd.get(), SIGTERM, nullptr, 0) != 0 &&
       errno != ESRCH)
-    return base::ErrnoError(errno, "end the agent (" + NameOf(holder) + ")");
+    return base::ErrnoError(errno, "stop the agent (" + NameOf(holder) + ")");
   return {};
 }
 
@@ -90,9 +91,9 @@ base::Status EndAndWait(const std::string& run_dir, const std::string& lock,
   if (HasEndedWithin(kEndsWithin, lock, holder)) return {};
   const std::string by_force =
       holder.ok() ? ", and kill -9 " + std::to_string(holder->pid) + " is safe" : "";
-  return Error(Code::kDeadlineExceeded, "the agent (" + NameOf(holder) + ") has not ended after " +
-                                            base::FormatDuration(kEndsWithin) +
-                                            "; its log says why" + by_force);
+  return Error(Code::kDeadlineExceeded, "the agent (" + NameOf(holder) + ") did not stop within " +
+                                            base::FormatDuration(kEndsWithin) + "; see its log" +
+                                            by_force);
 }
 
 }  // namespace
@@ -110,7 +111,7 @@ int Down(const Common& common) {
   if (!simulated.ok()) return Fail(simulated.error());
   // The lock file stays: without it, two agents could hold locks on two files of the same name.
   ::rmdir(run_dir.c_str());
-  std::cout << (runs ? "The agent (" + NameOf(holder) + ") has ended."
+  std::cout << (runs ? "The agent (" + NameOf(holder) + ") has stopped."
                      : "No agent was running in " + run_dir + ".")
             << (*simulated ? " The simulated machine is removed.\n" : "\n");
   return 0;

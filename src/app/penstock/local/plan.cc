@@ -32,9 +32,8 @@ base::Result<std::string> RequestFor(const std::string& file, bool explain) {
   }
   std::string line = protocol::broker::EncodeRequest(request);
   if (line.size() >= protocol::broker::kMostLineBytes)
-    return base::Error(
-        base::Code::kResourceExhausted,
-        request.plan.name + " is too large to ask about: a request has at most 64 KiB");
+    return base::Error(base::Code::kResourceExhausted,
+                       request.plan.name + " is too large: a request is limited to 64 KiB");
   return line;
 }
 
@@ -86,7 +85,7 @@ std::string WhyCell(const api::PlannedChoice& choice) {
   if (!choice.links.empty()) parts.push_back(LinksCell(choice));
   if (!choice.reason.empty()) parts.push_back(choice.reason);
   if (!choice.exact && choice.reason.empty())
-    parts.push_back("a good set, too many to look at all");
+    parts.push_back("a good set; there are too many to compare all");
   return parts.empty() ? "-" : base::Join(parts, "; ");
 }
 
@@ -100,7 +99,7 @@ std::string ShowChoices(const api::Plan& plan, const Style& style) {
       names.push_back(name);
   std::string text;
   for (const Name& name : names) {
-    Table choices({"ASKED FOR", "GPUS", "SCORE", "SCORE LEFT", "WHY"});
+    Table choices({"REQUESTED", "GPUS", "SCORE", "SCORE LEFT", "WHY"});
     for (const auto& one : plan.choices) {
       if (Name{one.resource, one.allocator} != name) continue;
       std::vector<std::string> gpus;
@@ -141,7 +140,7 @@ std::string ShowPlan(const api::Plan& plan, const Style& style) {
     labels.Add({one.key, Shown(one.before), Shown(one.after), EffectCell(one.effect)});
   if (!labels.empty()) text += (text.empty() ? "" : "\n") + labels.Render(style);
   for (const std::string& one : plan.not_yet)
-    text += Paint("not yet: ", Color::kYellow, style) + Printable(one) + "\n";
+    text += Paint("not supported yet: ", Color::kYellow, style) + Printable(one) + "\n";
   for (const std::string& one : plan.remarks) text += "remark: " + Printable(one) + "\n";
   if (const std::string devices = ShowPlannedDevices(plan, style); !devices.empty())
     text += "\n" + devices;

@@ -27,7 +27,7 @@ TEST(PlanShown, ListsKeysResourcesAndLabelsWithWhenAndWhoHolds) {
             "\n"
             "LABEL                     BEFORE  AFTER  EFFECT\n"
             "nvidia.com/gfd.timestamp  1       -      now\n"
-            "not yet: flags.migStrategy: no\n"
+            "not supported yet: flags.migStrategy: no\n"
             "remark: flags.gfd.oneshot: stays\n");
 }
 
@@ -67,11 +67,11 @@ TEST(PlanShown, ExplainsWhichDevicesARequestWouldGet) {
             "3    NVIDIA L40S  nvidia.com/gpu  kubelet  0 of 1  XID 79\n"
             "\n"
             "A request now for nvidia.com/gpu at the kubelet door:\n"
-            "ASKED FOR  GPUS   SCORE  SCORE LEFT  WHY\n"
+            "REQUESTED  GPUS   SCORE  SCORE LEFT  WHY\n"
             "1          2      0      410         -\n"
             "2          0,1    410    0           4 fabric links\n"
             "3          0,1,2  430    0           4 fabric links: 0-1; across NUMA nodes: 0-2 1-2; "
-            "a good set, too many to look at all\n"
+            "a good set; there are too many to compare all\n"
             "4          none   -      -           3 of 4 are free; GPU 3: XID 79\n");
 }
 

@@ -22,11 +22,11 @@ namespace {
 using protocol::broker::WaitingRun;
 
 constexpr char kFooter[] = R"(Examples:
-  penstock queue                 # who waits, first in line first
+  penstock queue                 # the queued runs, in order
   penstock queue -o json
-  penstock queue cancel q-7      # your own, or as root anybody's
+  penstock queue cancel q-7      # your own, or as root any user's
 
-STARTS IN is known where those who hold the GPUs said how long they run (penstock run --time).
+STARTS IN is known if the holders of the GPUs declared how long they run (penstock run --time).
 
 Exit status: 0 done, 1 not done (the message says why).)";
 
@@ -50,7 +50,7 @@ std::string StartsIn(const WaitingRun& run, base::WallTime now) {
 
 void Print(const std::vector<WaitingRun>& queue) {
   if (queue.empty()) {
-    std::cout << "nobody waits\n";
+    std::cout << "no runs are queued\n";
     return;
   }
   const base::WallTime now = std::chrono::system_clock::now();
@@ -95,14 +95,15 @@ int ToExitCode(const base::Status& status) {
 }  // namespace
 
 void AddQueue(CLI::App& app, const Common& common, int& exit_code) {
-  CLI::App* queue = app.add_subcommand("queue", "Show who waits for GPUs, or cancel");
+  CLI::App* queue = app.add_subcommand("queue", "Show the runs that wait for GPUs, or cancel one");
   queue->footer(kFooter);
   queue->fallthrough();
   queue->require_subcommand(0, 1);
-  queue->add_subcommand("list", "Shows who waits, first in line first")->fallthrough();
-  CLI::App* cancel = queue->add_subcommand("cancel", "Takes one out of the line")->fallthrough();
+  queue->add_subcommand("list", "Shows the queued runs, in order")->fallthrough();
+  CLI::App* cancel = queue->add_subcommand("cancel", "Cancels a queued run")->fallthrough();
   const auto ticket = std::make_shared<std::string>();
-  cancel->add_option("TICKET", *ticket, "As `penstock queue` shows it")->required();
+  cancel->add_option("TICKET", *ticket, "The run's ticket, as `penstock queue` shows it")
+      ->required();
   queue->callback([cancel, ticket, &common, &exit_code] {
     exit_code = ToExitCode(cancel->parsed() ? Cancel(common, *ticket) : List(common));
   });

@@ -48,25 +48,25 @@ constexpr char kFooter[] = R"(Examples:
   penstock run -- python train.py                      # one GPU, whichever is free
   penstock run --gpus 2 --model 'A100*' -- ./train.sh
   penstock run --device 0,3 --wait 10m -- nvidia-smi -L
-  penstock run --wait 0 -- ./probe                     # now or not at all
-  penstock run --time 2:00:00 -- ./train.sh            # ended after two hours; may go ahead of those who wait for more
-  penstock run --label experiment=lr01 -- ./train.sh   # what `penstock usage --by label:experiment` sums by
-  penstock run --share 4 -- python serve.py            # a GPU that up to three others use, too
+  penstock run --wait 0 -- ./probe                     # now, or fail
+  penstock run --time 2:00:00 -- ./train.sh            # ended after two hours; may start before runs that wait for more
+  penstock run --label experiment=lr01 -- ./train.sh   # a label for `penstock usage --by label:experiment`
+  penstock run --share 4 -- python serve.py            # a GPU shared with up to three others
   penstock run --gpus 2 --share 2 --model 'T4*' -- ./infer.sh
 
-The command replaces this process: its terminal, signals and exit status are its own. It can open its own GPUs only, sees them
-in CUDA_VISIBLE_DEVICES and its kin, and PENSTOCK_LEASE names what it holds. The GPUs come back when it and everything it
-started have ended. Ctrl-C gives the place in line up. When the agent is started anew, those who wait keep their places.
+The command replaces this process: terminal, signals and exit status are its own. It can open its own GPUs only; it finds them
+in CUDA_VISIBLE_DEVICES and related variables, and its lease in PENSTOCK_LEASE. The GPUs are released when the command and all
+its descendants have exited. Ctrl-C leaves the queue. When the agent restarts, queued runs keep their places.
 
---time says how long the run lasts at most: MINUTES, HOURS:MINUTES:SECONDS, DAYS-HOURS as Slurm has it, or 90m, 2h30m. Then its processes
-get SIGTERM, and 30 s later SIGKILL. A run that says it may start before one that waits for more GPUs, where it cannot delay that one.
+--time limits how long the run lasts: MINUTES, HOURS:MINUTES:SECONDS, DAYS-HOURS as in Slurm, or 90m, 2h30m. Then its processes
+get SIGTERM, and 30 s later SIGKILL. A run with --time may start before one that waits for more GPUs, if it cannot delay that one.
 
---share N gives one share of a GPU that the configuration shares N ways, or else of a free one that is cut for you and whole again
-when its last share ends. The holders of shares take turns. Nothing keeps them from each other's memory unless the line that says what
-you got tells another isolation; docs/sharing.md has the table.
+--share N allocates one share of a GPU that the configuration divides into N shares, or else of a free GPU, which is whole again
+when its last share is released. The holders of shares take turns. Nothing protects them from each other's memory use unless the line
+about the share names another isolation than none; docs/sharing.md has the table.
 
-Exit status: the command's own; 124 the wait ran out, 125 Penstock could not do it (the message says why), 126 the command
-cannot be executed, 127 there is no such command.)";
+Exit status: the command's own; 124 the wait timed out, 125 Penstock failed (the message says why), 126 the command
+cannot be executed, 127 the command was not found.)";
 
 struct RunOptions {
   std::int64_t gpus = 1;
@@ -137,12 +137,12 @@ class WaitLine {
 // Refuses limits that nothing enforces yet: a limit that does not hold is worse than none.
 std::optional<std::string> RefusedLimit(const RunOptions& options) {
   if (!options.memory.empty())
-    return "--memory: this version cannot enforce a memory limit inside a GPU, so it takes none; "
-           "leave it out, a whole GPU is given";
+    return "--memory: this version cannot enforce memory limits on a GPU; omit the option to get a "
+           "whole GPU";
   if (!options.cores.empty() || !options.compute.empty())
     return std::string(options.cores.empty() ? "--compute" : "--cores") +
-           ": this version cannot enforce a compute limit inside a GPU, so it takes none; leave it "
-           "out, a whole GPU is given";
+           ": this version cannot enforce compute limits on a GPU; omit the option to get a whole "
+           "GPU";
   return std::nullopt;
 }
 
@@ -154,7 +154,7 @@ base::Result<std::map<std::string, std::string>> ToLabels(const std::vector<std:
     if (equals == std::string::npos)
       return Error(
           Code::kInvalidArgument,
-          "--label " + Printable(word) + ": say a key and a value, as --label experiment=lr01");
+          "--label " + Printable(word) + ": expected KEY=VALUE, e.g. --label experiment=lr01");
     if (const auto checked =
             protocol::broker::CheckLabel(word.substr(0, equals), word.substr(equals + 1));
         !checked.ok())
@@ -170,21 +170,20 @@ base::Result<std::map<std::string, std::string>> ToLabels(const std::vector<std:
 base::Result<protocol::broker::Request> ToRequest(const RunOptions& options, bool gpus_given,
                                                   const std::vector<std::string>& command) {
   if (options.gpus < 1 && gpus_given)
-    return Error(
-        Code::kInvalidArgument,
-        "--gpus " + std::to_string(options.gpus) +
-            ": ask for 1 or more; without GPUs no Penstock is needed, start the command itself");
+    return Error(Code::kInvalidArgument,
+                 "--gpus " + std::to_string(options.gpus) +
+                     ": must be 1 or more; to run without GPUs, start the command itself");
   if (options.gpus > protocol::broker::kMostDevices)
     return Error(Code::kInvalidArgument, "--gpus " + std::to_string(options.gpus) + ": at most " +
                                              std::to_string(protocol::broker::kMostDevices));
   if (options.share < 1 || options.share > protocol::broker::kMostShares)
     return Error(Code::kInvalidArgument, "--share " + std::to_string(options.share) +
-                                             ": a device is cut into 2 to " +
+                                             ": a device can be divided into 2 to " +
                                              std::to_string(protocol::broker::kMostShares) +
-                                             " shares; 1, or no --share, is a whole one");
+                                             " shares; omit --share for a whole device");
   if (!options.devices.empty() && (gpus_given || !options.model.empty()))
     return Error(Code::kInvalidArgument,
-                 "--device says already which GPUs and how many: leave --gpus and --model out");
+                 "--device already selects the GPUs; omit --gpus and --model");
   protocol::broker::Request request;
   request.operation = protocol::broker::Operation::kRun;
   request.run = {.count = static_cast<int>(options.gpus),
@@ -219,7 +218,7 @@ class Wait {
     auto granted = AskOnce();
     while (!granted.ok() && may_return_ && granted.error().code() == Code::kUnavailable) {
       line_.Say(granted.error().message() + "; waiting up to " +
-                base::FormatDuration(kReturnWithin) + " for it, to keep the place " +
+                base::FormatDuration(kReturnWithin) + " for the agent, to keep the place " +
                 request_.run.ticket);
       granted = Return();
     }
@@ -261,7 +260,7 @@ class Wait {
         request_.run.wait = *wait_ - (Time::now() - begun_);
         if (*request_.run.wait <= base::Duration::zero())
           return Error(Code::kDeadlineExceeded,
-                       "waited " + base::FormatDuration(*wait_) + " in vain: no agent answers");
+                       "waited " + base::FormatDuration(*wait_) + ": no agent responded");
       }
       auto granted = AskOnce();
       if (granted.ok() || may_return_) return granted;
@@ -292,10 +291,9 @@ void ReportEnd(const GrantedRun& granted) {
               << " (--time)" << how;
   if (granted.time_while_others_wait &&
       (!granted.time || *granted.time_while_others_wait < *granted.time))
-    std::cerr
-        << "penstock: after " << base::FormatDuration(*granted.time_while_others_wait)
-        << " this run may be ended for another user who waits for its GPUs (queue.perUser.time)"
-        << how;
+    std::cerr << "penstock: after " << base::FormatDuration(*granted.time_while_others_wait)
+              << " this run may be ended if another user waits for its GPUs (queue.perUser.time)"
+              << how;
 }
 
 /// Prints what the user of a share must know: which share it is, how the device is shared, and what
@@ -309,7 +307,8 @@ void ReportShares(const GrantedRun& granted) {
               << (device.index < 0 ? device.id : "GPU " + std::to_string(device.index)) << " ("
               << Printable(device.model) << "), " << device.sharing
               << "; isolation: " << device.isolation
-              << (device.isolation == "none" ? ", the others can take all its memory" : "") << "\n";
+              << (device.isolation == "none" ? ", the other holders can use all its memory" : "")
+              << "\n";
   }
 }
 
@@ -341,11 +340,11 @@ int Run(const Common& common, const RunOptions& options, bool gpus_given) {
   const std::vector<std::string>& command = common.command;
   if (command.empty())
     return Fail(kOwnFailure,
-                "run what? Say the command after `--`: penstock run --gpus 1 -- python train.py");
+                "no command given; pass it after `--`: penstock run --gpus 1 -- python train.py");
   if (const auto refused = RefusedLimit(options)) return Fail(kOwnFailure, *refused);
   const auto request = ToRequest(options, gpus_given, command);
   if (!request.ok()) return Fail(kOwnFailure, request.error().message());
-  if (!IsThere(command[0])) return Fail(kNoSuchCommand, command[0] + ": there is no such command");
+  if (!IsThere(command[0])) return Fail(kNoSuchCommand, command[0] + ": command not found");
   const auto config = Resolve(common.settings);
   if (!config.ok()) return Fail(kOwnFailure, config.error().message());
 
@@ -402,31 +401,31 @@ void AddRun(CLI::App& app, const Common& common, int& exit_code) {
   run->footer(kFooter);
   run->fallthrough();
   const auto options = std::make_shared<RunOptions>();
-  CLI::Option* gpus = run->add_option("--gpus", options->gpus, "How many GPUs [1]")->type_name("N");
+  CLI::Option* gpus =
+      run->add_option("--gpus", options->gpus, "Number of GPUs [1]")->type_name("N");
   run->add_option("--share", options->share,
-                  "One share of each, of N that it is cut into, instead of the whole [1: whole]")
+                  "One of N equal shares of each GPU instead of the whole [1: whole]")
       ->type_name("N");
   run->add_option("--model", options->model,
                   "Only GPUs whose model matches, e.g. 'A100*' or '*T4*'")
       ->type_name("GLOB");
-  run->add_option("--device", options->devices,
-                  "Exactly these, by UUID or index, separated by commas")
+  run->add_option("--device", options->devices, "Exactly these, by UUID or index (comma-separated)")
       ->type_name("UUID|INDEX")
       ->delimiter(',')
       ->allow_extra_args(false);
   run->add_option("--label", options->labels,
-                  "What usage and metrics are to say of it, e.g. experiment=lr01; more than once")
+                  "Label for usage and metrics, e.g. experiment=lr01 (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  run->add_option("--wait", options->wait, "How long to wait, e.g. 10m; 0: not at all [for ever]")
+  run->add_option("--wait", options->wait, "How long to wait, e.g. 10m; 0: do not wait [no limit]")
       ->type_name("TIME");
   run->add_option("--time", options->time,
-                  "How long it runs at most, e.g. 90 (minutes), 2:00:00 or 2h; then it is ended")
+                  "Time limit, e.g. 90 (minutes), 2:00:00 or 2h; then the run is ended")
       ->type_name("TIME");
   for (const auto& [flag, value] : {std::pair{"--memory", &options->memory},
                                     {"--cores", &options->cores},
                                     {"--compute", &options->compute}})
-    run->add_option(flag, *value, "Refused until it can be enforced")->type_name("LIMIT");
+    run->add_option(flag, *value, "Not supported yet")->type_name("LIMIT");
   run->callback([gpus, options, &common, &exit_code] {
     exit_code = Run(common, *options, gpus->count() > 0);
   });

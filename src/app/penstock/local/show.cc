@@ -111,9 +111,9 @@ std::string Outlook(const DeviceReport& device, base::WallTime now) {
   if (const base::WallTime until = base::ParseTime(device.probation_until);
       !device.probation_until.empty() && until != base::WallTime{})
     text += until > now
-                ? "; back in " +
+                ? "; probation ends in " +
                       base::FormatDuration(std::chrono::ceil<std::chrono::seconds>(until - now))
-                : "; back any moment";
+                : "; probation ends shortly";
   if (device.relapses > 0)
     text += "; relapsed " + std::to_string(device.relapses) +
             (device.relapses == 1 ? " time" : " times");
@@ -177,11 +177,12 @@ std::string WhatLimitsMean(const Report& report) {
   std::string text;
   if (has("devices"))
     text +=
-        "devices: who was given some can open no others; processes to which nothing was given are "
-        "not held back, but are shown as "
-        "outside\n";
+        "devices: a holder can open only its own devices; processes without an allocation are not "
+        "restricted, but are shown as outside\n";
   if (has("visibility"))
-    text += "visibility: who was given some is told which; nothing keeps it from opening others\n";
+    text +=
+        "visibility: a holder gets the names of its own devices; nothing prevents it from opening "
+        "others\n";
   return text;
 }
 
@@ -209,7 +210,7 @@ std::string ClosedTo(const Report& report, const Style& style) {
   for (const api::AllocatorReport& allocator : report.allocators) {
     if (!allocator.closed_cgroups.empty())
       text += Printable("closed to " + base::Join(allocator.closed_cgroups, ", ") +
-                        ": processes there open no device that they were not given") +
+                        ": processes there can open only devices that were allocated to them") +
               "\n";
     if (!allocator.closed_problem.empty())
       text += Paint("not closed as configured: " + Printable(allocator.closed_problem),
@@ -303,7 +304,7 @@ std::string ShowConfiguration(const Report& report, bool wide, const Style& styl
   if (!config.waiting.empty())
     text += Paint("waiting: " + Printable(config.waiting), Color::kYellow, style) + "\n";
   for (const std::string& one : config.not_yet)
-    text += Paint("not yet: " + Printable(one), Color::kYellow, style) + "\n";
+    text += Paint("not supported yet: " + Printable(one), Color::kYellow, style) + "\n";
   for (const std::string& one : config.remarks) text += "remark: " + Printable(one) + "\n";
   return text + Conditions(report, wide, style, now);
 }
@@ -415,7 +416,7 @@ std::string ShowHolders(const Report& report, bool wide, const Style& style, bas
     if (notes) row.emplace_back(holder->note, color);
     table.Add(std::move(row));
   }
-  return table.empty() ? "nobody holds a device\n" : table.Render(style);
+  return table.empty() ? "no devices are held\n" : table.Render(style);
 }
 
 std::string ShowAllocators(const Report& report, const Style& style) {

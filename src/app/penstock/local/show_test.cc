@@ -171,7 +171,7 @@ TEST(Show, ReportsTheConfigurationWhatOfItIsNotInForceAndWhatIsNotSo) {
   EXPECT_THAT(text, HasSubstr("configuration: ConfigMap gpu/cfg, key any, in force for 5m\n"
                               "not in force: ConfigMap gpu/cfg, key new\n"
                               "  any:3:1: unknown key \"shring\"\n  any:4:1: version: v2\n"
-                              "not yet: sharing.timeSlicing: comes later\n"));
+                              "not supported yet: sharing.timeSlicing: comes later\n"));
 }
 
 TEST(Show, ReportsWhoHoldsWhat) {
@@ -181,7 +181,7 @@ TEST(Show, ReportsWhoHoldsWhat) {
   EXPECT_THAT(text, HasSubstr("ml/train-0/main\n"));
   EXPECT_THAT(text, HasSubstr("2      outside  -    -        77           bob   x?[2Jy\n"))
       << "a name must not drive the terminal";
-  EXPECT_EQ(ShowHolders({}, false, {}, kNow), "nobody holds a device\n");
+  EXPECT_EQ(ShowHolders({}, false, {}, kNow), "no devices are held\n");
 }
 
 TEST(Show, ReportsWhoOnlyDrawsAndWhoHoldsWhatIsNotThereAnyMore) {
@@ -211,10 +211,8 @@ TEST(Show, ReportsToWhomDevicesAreClosed) {
   report.allocators[1].closed_cgroups = {"/user.slice"};
   report.allocators[1].closed_problem = "/x: no such group";
   const std::string text = ShowStatus(report, false, {}, kNow);
-  EXPECT_THAT(
-      text,
-      HasSubstr(
-          "closed to /user.slice: processes there open no device that they were not given\n"));
+  EXPECT_THAT(text, HasSubstr("closed to /user.slice: processes there can open only devices that "
+                              "were allocated to them\n"));
   EXPECT_THAT(text, HasSubstr("not closed as configured: /x: no such group\n"));
 }
 
@@ -278,11 +276,12 @@ TEST(Show, ReportsWhenADeviceComesBackAndHowOftenItFailed) {
   api::Report report = Sample();
   report.devices[3].probation_until = "2026-11-21T04:00:06.400Z";
   report.devices[3].relapses = 2;
-  EXPECT_THAT(ShowStatus(report, false, {}, kNow),
-              HasSubstr("3: unhealthy for 2m: XID 79: GPU has fallen off the bus; back in 7s; "
-                        "relapsed 2 times\n"));
+  EXPECT_THAT(
+      ShowStatus(report, false, {}, kNow),
+      HasSubstr("3: unhealthy for 2m: XID 79: GPU has fallen off the bus; probation ends in 7s; "
+                "relapsed 2 times\n"));
   report.devices[3].probation_until = "2026-11-21T03:59:59.000Z";
-  EXPECT_THAT(ShowStatus(report, false, {}, kNow), HasSubstr("; back any moment; "));
+  EXPECT_THAT(ShowStatus(report, false, {}, kNow), HasSubstr("; probation ends shortly; "));
   report.devices[0].relapses = 1;
   report.devices[2].replaced = "GPU at 0000:07:00.0 was replaced: serial 1, now 2";
   EXPECT_THAT(ShowStatus(report, false, {}, kNow),

@@ -49,7 +49,7 @@ std::optional<std::chrono::seconds> ParseSlurm(std::string_view text) {
 base::Result<base::Duration> ParseTimeLimit(std::string_view text) {
   const std::string said = "\"" + std::string(text) + "\"";
   const Error too_long(Code::kInvalidArgument,
-                       said + " is too long: leave --time out for a run without an end");
+                       said + " is too long; omit --time for a run without a limit");
   base::Duration time{};
   if (const auto slurm = ParseSlurm(text)) {
     if (*slurm > kMost) return too_long;
@@ -58,12 +58,12 @@ base::Result<base::Duration> ParseTimeLimit(std::string_view text) {
     const auto duration = base::ParseDuration(text);
     if (!duration.ok())
       return Error(Code::kInvalidArgument, said +
-                                               " is no time: write 90 (minutes), 2:00:00, 1-12 "
+                                               " is not a time; use 90 (minutes), 2:00:00, 1-12 "
                                                "(days-hours), 1-12:00:00, or 90m, 2h30m");
     time = *duration;
   }
   if (time < std::chrono::seconds(1))
-    return Error(Code::kInvalidArgument, said + " is too short: ask for a second at least");
+    return Error(Code::kInvalidArgument, said + " is too short; the minimum is one second");
   if (time > kMost) return too_long;
   return time;
 }

@@ -50,9 +50,9 @@ base::Status CheckAlone(const std::string& run_dir) {
   if (::stat(path.c_str(), &status) == 0)
     since =
         " since " + base::FormatTime(std::chrono::system_clock::from_time_t(status.st_mtim.tv_sec));
-  return Error(Code::kAlreadyExists, "an agent runs already: process " +
-                                         std::to_string(holder->pid) + since + " holds " + path +
-                                         "; see `penstock status`, or end it with `penstock down`");
+  return Error(Code::kAlreadyExists,
+               "an agent is already running: process " + std::to_string(holder->pid) + since +
+                   " holds " + path + "; see `penstock status`, or stop it with `penstock down`");
 }
 
 /// One run of the verb, from the agent's start to its end or, when detached, its readiness.
@@ -136,14 +136,14 @@ class Start {
   void ShowWhatIsFound() const {
     const auto report = AskReport(run_dir());
     if (!report.ok()) {
-      std::cerr << "penstock up: the agent is ready, but cannot be asked: "
+      std::cerr << "penstock up: the agent is ready, but cannot be queried: "
                 << report.error().message() << "\n";
       return;
     }
     std::cout << ShowFound(*report, StyleOf(STDOUT_FILENO), std::chrono::system_clock::now());
     if (options_.detach)
       std::cout << "\nThe agent runs as process " << agent_.pid << " and logs to " << LogPath()
-                << ". End it with: penstock down\n";
+                << ". Stop it with: penstock down\n";
     std::cout << std::flush;
   }
 
@@ -157,13 +157,13 @@ class Start {
   int GiveUp() const {
     return Fail({Code::kDeadlineExceeded,
                  "the agent (process " + std::to_string(agent_.pid) + ") is not ready after " +
-                     base::FormatDuration(kReadyWithin) + " and goes on trying; see " + LogPath()});
+                     base::FormatDuration(kReadyWithin) + " and keeps trying; see " + LogPath()});
   }
 
   int Ended() const {
     const int status = Reap(agent_);
     if (options_.detach)
-      std::cerr << LogTail() << "penstock up: the agent ended with status " << status
+      std::cerr << LogTail() << "penstock up: the agent exited with status " << status
                 << " before it was ready\n";
     if (!options_.simulate.empty())
       if (auto stopped = StopSimulation(run_dir()); !stopped.ok())
@@ -203,9 +203,9 @@ int Up(const Common& common, const UpOptions& options) {
   const std::string& run_dir = config.paths.run_dir;
   if (auto alone = CheckAlone(run_dir); !alone.ok()) return Fail(alone.error());
   if (auto made = os::MakeDirectories(run_dir); !made.ok())
-    return Fail({made.error().code(),
-                 made.error().message() +
-                     "; run as root, or give --run-dir and --state-dir that you may write to"});
+    return Fail(
+        {made.error().code(),
+         made.error().message() + "; run as root, or pass a writable --run-dir and --state-dir"});
 
   Settings settings = common.settings;
   if (!options.simulate.empty()) {

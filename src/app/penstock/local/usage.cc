@@ -32,13 +32,13 @@ constexpr char kFooter[] = R"(Examples:
   penstock usage --by namespace,pod --since 2026-11-01 --until 2026-12-01 -o csv
   penstock usage --by label:experiment                  # of runs: penstock run --label experiment=lr01 -- ...
   penstock usage -o json | jq '.usage.rows[] | [.by.namespace, .energyJoules / 3.6e6] | @tsv'
-  penstock usage --idle                                 # who holds a GPU, does not use it, and since when
+  penstock usage --idle                                 # the holders that do not use their GPU, and since when
 
-Those who hold GPUs now are included up to now. A share of a GPU that is cut into four counts as a quarter of its hours; UTIL is what
-the holders made of the GPUs that they had. Days are those of UTC. Labels are kept where telemetry.holderLabels names them.
-docs/reference/usage-records.md tells what is recorded, where, and how sums are made.
+Current holders are included up to now. A share of a GPU that is divided into four counts as a quarter of its hours; UTIL is how busy
+the holders kept their GPUs. Days are in UTC. Labels are recorded if telemetry.holderLabels names them.
+docs/reference/usage-records.md describes what is recorded, where, and how sums are computed.
 
-Exit status: 0 shown, 1 not (the message says why), 2 wrong use.)";
+Exit status: 0 shown, 1 failed (the message says why), 2 usage error.)";
 
 struct UsageOptions {
   std::vector<std::string> by = {"namespace", "user"};
@@ -58,7 +58,7 @@ base::Result<protocol::broker::Request> ToRequest(const UsageOptions& options, b
   ASSIGN(request.usage.since, ParseWhen(options.since, now));
   if (!options.until.empty()) { ASSIGN(request.usage.until, ParseWhen(options.until, now)); }
   if (request.usage.until.value_or(now) <= *request.usage.since)
-    return Error(Code::kInvalidArgument, "--since is to be before --until, and before now");
+    return Error(Code::kInvalidArgument, "--since must be before --until, and before now");
   return request;
 }
 
@@ -71,8 +71,7 @@ base::Result<std::string> Ask(const Common& common, const protocol::broker::Requ
 /// Prints on standard error what the sums do not include.
 void Remark(const api::UsageReport& report) {
   if (report.damaged > 0)
-    std::cerr << "penstock usage: " << report.damaged
-              << " damaged lines of records were passed over\n";
+    std::cerr << "penstock usage: " << report.damaged << " damaged lines of records were skipped\n";
   if (!report.problem.empty())
     std::cerr << "penstock usage: records are not written at the moment: " << report.problem
               << "\n";
@@ -107,24 +106,23 @@ int Usage(const Common& common, const UsageOptions& options) {
 
 void AddUsage(CLI::App& app, const Common& common, int& exit_code) {
   CLI::App* usage = app.add_subcommand(
-      "usage", "Show who used how much, or with --idle what is held and not used");
+      "usage", "Show how much each holder used, or with --idle what is held but not used");
   usage->footer(kFooter);
   usage->fallthrough();
   const auto options = std::make_shared<UsageOptions>();
   CLI::Option* by = usage->add_option("--by", options->by,
-                                      "By what sums are told apart, separated by commas: "
+                                      "Group by these keys (comma-separated): "
                                       "namespace, pod, container, user, day, device, model, "
                                       "node, door, lease, label:KEY [namespace,user]");
   by->type_name("KEY")->delimiter(',')->allow_extra_args(false);
-  CLI::Option* since = usage->add_option(
-      "--since", options->since,
-      "From when: 2026-11-21, 2026-11-21T03:42:00Z, or how long ago: 24h, 7d [30d]");
+  CLI::Option* since =
+      usage->add_option("--since", options->since,
+                        "Start: 2026-11-21, 2026-11-21T03:42:00Z, or how long ago: 24h, 7d [30d]");
   since->type_name("TIME");
-  CLI::Option* until =
-      usage->add_option("--until", options->until, "Until when [now]")->type_name("TIME");
+  CLI::Option* until = usage->add_option("--until", options->until, "End [now]")->type_name("TIME");
   usage
       ->add_flag("--idle", options->idle,
-                 "Who holds a GPU and has not used it for as long as usage.idleAfter says")
+                 "Show the holders that have not used their GPU for usage.idleAfter")
       ->excludes(by)
       ->excludes(since)
       ->excludes(until);

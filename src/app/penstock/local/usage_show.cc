@@ -74,7 +74,7 @@ std::string ShowUsage(const api::UsageReport& report, const Style& style) {
   for (const std::string& key : report.query.by) header.push_back(Title(key));
   for (const char* title : {"HOLDERS", "GPU-HOURS", "UTIL", "ENERGY-KWH", "CPU-HOURS"})
     header.emplace_back(title);
-  if (report.rows.empty()) return "nobody held a device in this time\n";
+  if (report.rows.empty()) return "no devices were held in this period\n";
   Table table(header);
   for (const api::UsageRow& row : report.rows) {
     std::vector<Cell> cells;
@@ -108,7 +108,7 @@ std::string UsageCsv(const api::UsageReport& report) {
 }
 
 std::string ShowIdle(const std::vector<IdleHolder>& idle, const Style& style, base::WallTime now) {
-  if (idle.empty()) return "nothing that is held is idle\n";
+  if (idle.empty()) return "no held devices are idle\n";
   Table table({"INDEX", "SLOT", "IDLE", "HELD", "MEMORY", "HOLDER"});
   for (const IdleHolder& one : idle)
     table.Add({one.index < 0 ? "?" : std::to_string(one.index),

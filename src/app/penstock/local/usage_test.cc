@@ -84,7 +84,7 @@ TEST(Usage, IsShownInHoursAndKilowattHours) {
             "-          lr=\"0,1\"    1        1.00       -      1.000       0.50\n"
             "ml         -           2        1.50       25.0%  0.000       0.00\n"
             "total      -           3        2.50       25.0%  1.000       0.50\n");
-  EXPECT_EQ(ShowUsage({}, {}), "nobody held a device in this time\n");
+  EXPECT_EQ(ShowUsage({}, {}), "no devices were held in this period\n");
 }
 
 TEST(Usage, IsCsvThatASpreadsheetReads) {
@@ -115,7 +115,7 @@ TEST(Usage, TheIdleAreNamed) {
   const std::string table = ShowIdle(idle, {}, kNow);
   EXPECT_THAT(table, HasSubstr("0      G0::1  2h    3h    1 GiB   ml/train/main\n"));
   EXPECT_THAT(table, HasSubstr("eva: sleep?[2J\n"));
-  EXPECT_EQ(ShowIdle({}, {}, kNow), "nothing that is held is idle\n");
+  EXPECT_EQ(ShowIdle({}, {}, kNow), "no held devices are idle\n");
   EXPECT_THAT(IdleCsv(idle), HasSubstr("G0,0,G0::1,ml,train,main,,,,"));
 }
 

@@ -80,9 +80,10 @@ base::Result<base::WallTime> ParseWhen(std::string_view text, base::WallTime now
   if (const auto time = ParseTime(text)) return *time;
   if (const auto ago = ParseAgo(text))
     return now - std::chrono::duration_cast<base::WallTime::duration>(*ago);
-  return Error(Code::kInvalidArgument, "\"" + std::string(text) +
-                                           "\" is no time: say one as 2026-11-21 or "
-                                           "2026-11-21T03:42:00Z, or how long ago as 24h or 7d");
+  return Error(
+      Code::kInvalidArgument,
+      "\"" + std::string(text) +
+          "\" is not a time; use 2026-11-21 or 2026-11-21T03:42:00Z, or how long ago: 24h or 7d");
 }
 
 }  // namespace penstock::app

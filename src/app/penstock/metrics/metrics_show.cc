@@ -88,11 +88,11 @@ std::string ShowMetricName(const analysis::MetricName& metric, const Style& styl
   const std::string always =
       metric.names == "penstock" ? "always" : "telemetry.names has " + metric.names;
   const std::string if_asked =
-      always + (metric.group == "exporter" ? ", and the counters that are wanted name it"
+      always + (metric.group == "exporter" ? ", and the configured counters include it"
                                            : " and telemetry.include matches it");
   if (metric.unavailable.empty())
     text += Line("shown", metric.by_default ? always : if_asked, style);
-  text += Line("not here", metric.unavailable, style);
+  text += Line("unavailable", metric.unavailable, style);
   for (std::size_t i = 0; i < metric.sources.size(); ++i)
     text += Line(i == 0 ? "source" : "", Sentence(metric.sources[i]), style);
   text += Line("also called", base::Join(metric.also, ", "), style);

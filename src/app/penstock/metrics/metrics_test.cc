@@ -69,7 +69,7 @@ TEST(MetricNames, AListIsATable) {
   EXPECT_THAT(table, HasSubstr("NAME"));
   EXPECT_THAT(
       table,
-      HasSubstr("penstock_queue_length  gauge  yes    Requests that wait for accelerators."));
+      HasSubstr("penstock_queue_length  gauge  yes    Requests queued for accelerators."));
 }
 
 /// Runs `penstock metrics` with these words: its exit status and its output.
@@ -94,12 +94,12 @@ TEST(MetricsVerb, SaysWhichFamilyMayBeMeant) {
   EXPECT_EQ(misspelt.status, 1);
   EXPECT_EQ(misspelt.output, "");
   EXPECT_EQ(misspelt.errors,
-            "penstock metrics describe: no family is called \"accelerator_power_wats\"; did you "
+            "penstock metrics describe: there is no family \"accelerator_power_wats\"; did you "
             "mean \"accelerator_power_watts\"?\n");
   const MetricsVerb foreign({"metrics", "list", "node_\x1b[31m*"});
   EXPECT_EQ(foreign.status, 1);
   EXPECT_EQ(foreign.errors,
-            "penstock metrics list: no family is called \"node_?[31m*\"; penstock metrics list "
+            "penstock metrics list: there is no family \"node_?[31m*\"; penstock metrics list "
             "shows all of them\n");
 }
 
@@ -112,8 +112,8 @@ TEST(MetricsVerb, ShowsWhatIsUnavailableOnlyWhereAllIsAskedFor) {
   const MetricsVerb plain({"metrics", "list", name}), all({"metrics", "list", name, "--all"});
   EXPECT_EQ(plain.status, 1);
   EXPECT_EQ(plain.errors,
-            "penstock metrics list: what is called so is not to be had here; --all shows it, with "
-            "the reason\n");
+            "penstock metrics list: the families of this name are not supported here; --all shows "
+            "them, with the reason\n");
   EXPECT_EQ(all.status, 0);
   EXPECT_THAT(all.output, HasSubstr(name));
 }

@@ -52,9 +52,9 @@ std::string ShowMigration(const analysis::Migration& migration, const Style& sty
   text += Changes("METRIC", migration.metrics, style) + Changes("OBJECT", migration.objects, style);
   text += Changes("FILE", migration.files, style);
   text += Lines("Lost", migration.lost, Color::kRed, style);
-  text += Lines("To be mended first", migration.problems, Color::kRed, style);
-  text += Lines("Not to be had yet", migration.not_yet, Color::kYellow, style);
-  text += Lines("To know", migration.remarks, Color::kNone, style);
+  text += Lines("Fix first", migration.problems, Color::kRed, style);
+  text += Lines("Not supported yet", migration.not_yet, Color::kYellow, style);
+  text += Lines("Remarks", migration.remarks, Color::kNone, style);
   text += "\n" + Paint("Steps", Color::kBold, style) + "\n";
   for (std::size_t i = 0; i < migration.steps.size(); ++i)
     text += "  " + std::to_string(i + 1) + ". " + Printable(migration.steps[i].command) +

@@ -32,9 +32,9 @@ TEST(ShowMigration, ReportsThePlanInOrder) {
           "  DaemonSet nvidia/nvdp-nvidia-device-plugin: device plugin (Helm release nvdp, chart "
           "nvidia-device-plugin-0.17.1), "
           "configured by ConfigMap nvidia-plugin-configs, by default its key any\n"));
-  EXPECT_THAT(text, AllOf(HasSubstr("\nTo be mended first\n"),
-                          HasSubstr("\n  2. helm -n nvidia get values")));
-  EXPECT_THAT(ShowMigration(PlanOf("nvidia-static.yaml"), {}), HasSubstr("\nNot to be had yet\n"));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("\nFix first\n"), HasSubstr("\n  2. helm -n nvidia get values")));
+  EXPECT_THAT(ShowMigration(PlanOf("nvidia-static.yaml"), {}), HasSubstr("\nNot supported yet\n"));
   const auto json = nlohmann::json::parse(MigrationToJson(PlanOf("nvidia-chart.yaml")));
   EXPECT_EQ(json["to"], "penstock");
   EXPECT_EQ(json["steps"].size(), 5u);

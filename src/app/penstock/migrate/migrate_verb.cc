@@ -20,13 +20,13 @@ using protocol::kube::Resource;
 namespace {
 
 constexpr char kFooter[] = R"(Examples:
-  penstock migrate                                    # on a cluster: what is there, what changes, the commands in order
+  penstock migrate                                    # on a cluster: what was found, what changes, the commands in order
   penstock migrate --node gpu-1                       # one node first
   penstock migrate --to nvidia                        # the way back
   helm get manifest nvdp -n kube-system | penstock migrate --manifests -
   penstock migrate --manifests plugin.yaml --manifests values.yaml -o json
 
-Reads only. Exit status: 0 nothing is lost; 1 a resource or label is lost or becomes less, something has to be mended first, or it could not be read.)";
+Read-only. Exit status: 0 nothing is lost; 1 a resource or label is lost or reduced, something must be fixed first, or the input was unreadable.)";
 
 struct MigrateOptions {
   ClusterOptions cluster;
@@ -122,15 +122,15 @@ void AddMigrate(CLI::App& app, const Common& common, int& exit_code) {
   auto options = std::make_shared<MigrateOptions>();
   CLI::App* verb =
       app.add_subcommand("migrate",
-                         "Tell what changes between NVIDIA's stack and Penstock, and how to go")
+                         "Show what changes between NVIDIA's stack and Penstock, and the steps")
           ->fallthrough();
   verb->footer(kFooter);
   AddClusterOptions(*verb, options->cluster);
-  verb->add_option("--to", options->to, "which way: penstock or nvidia")
+  verb->add_option("--to", options->to, "direction: penstock or nvidia")
       ->check(CLI::IsMember({"penstock", "nvidia"}))
       ->type_name("STACK")
       ->capture_default_str();
-  verb->add_option("--node", options->cluster.node, "this node alone; left out: all of them")
+  verb->add_option("--node", options->cluster.node, "only this node [all nodes]")
       ->type_name("NODE");
   verb->add_option("--manifests", options->manifests,
                    "instead of a cluster: manifests, values of a chart, configurations; - for "

@@ -75,7 +75,7 @@ class EngineAsker {
     if (install_.engine != Engine::kDocker)
       return Answer(protocol::engine::VersionCommand(install_));
     auto answer = Answer({"docker", "version", "--format", "{{.Server.Version}}"});
-    if (!answer) state_.problem = "its daemon does not answer, so that only its file is judged";
+    if (!answer) state_.problem = "its daemon does not respond, so only its file was checked";
     return answer;
   }
 
@@ -122,8 +122,7 @@ class EngineAsker {
     if (command.empty()) return;
     state_.facts.effective = Answer(command);
     if (!state_.facts.effective)
-      state_.problem =
-          "`" + base::Join(command, " ") + "` fails, so that only its files are judged";
+      state_.problem = "`" + base::Join(command, " ") + "` failed, so only its files were checked";
   }
 
   /// Runs a command that prints "systemd runc": the control group driver and the low-level runtime.

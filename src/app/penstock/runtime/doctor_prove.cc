@@ -30,7 +30,7 @@ class Root {
   static base::Result<Root> Make() {
     std::string path = (std::filesystem::temp_directory_path() / "penstock-proof-XXXXXX").string();
     if (::mkdtemp(path.data()) == nullptr)
-      return base::ErrnoError(errno, "make a folder for the container's root");
+      return base::ErrnoError(errno, "create a folder for the container's root");
     return Root(std::move(path));
   }
   Root(Root&& other) noexcept : path_(std::exchange(other.path_, "")) {}
@@ -102,8 +102,7 @@ std::vector<std::string> PodmanCommand(const Proof& proof, const std::string& ro
 std::string WhyNot(const std::string& file, bool device, int error) {
   if (error == ENOENT) return file + " is not in the container: it was not injected";
   if (error == EPERM && device)
-    return file +
-           " is there and may not be opened: the container's control group does not admit it";
+    return file + " exists but cannot be opened: the container's control group does not allow it";
   return file + " cannot be opened: " + std::strerror(error);
 }
 
@@ -205,9 +204,9 @@ std::vector<analysis::DoctorFinding> Prove(const Proof& asked, const analysis::D
   const bool by_podman = engine->facts.engine == protocol::engine::Engine::kPodman;
   if (!by_podman && proof.image.empty())
     return only(analysis::FindingState::kUnknown,
-                "its containers need an image: say one of its store with --image");
+                "its containers need an image; pass one from its store with --image");
   if (proof.devices.empty())
-    return only(analysis::FindingState::kBad, "there is no CDI device to give to a container");
+    return only(analysis::FindingState::kBad, "there is no CDI device to inject");
   const auto edits = registry.Inject(proof.devices);
   if (!edits.ok()) return only(analysis::FindingState::kBad, edits.error().message());
   const auto probe = FindProgram(kProbe);

@@ -26,11 +26,11 @@ constexpr char kFooter[] = R"(Examples:
   penstock runtime doctor --prove --engine containerd --image registry.k8s.io/pause:3.10    # the kubelet's way, in a pod
   penstock runtime doctor -o json | jq -r '.findings[] | select(.state == "bad") | .why'
 
-Looks for whatever makes devices vanish without a word: specifications that engines pass over, that contradict each
-other or speak of a driver that is gone; engines that are too old, have CDI off or read another folder. Changes nothing;
-what has to be written is shown line by line.
+Finds what makes devices disappear silently: specifications that engines skip, that conflict with each other or are for
+a driver that is no longer loaded; engines that are too old, have CDI disabled or read another folder. Changes nothing;
+what must be written is shown line by line.
 
-Exit status: 0 nothing bad was found, 1 something was.)";
+Exit status: 0 no problems were found, 1 problems were found.)";
 
 std::string NameOf(analysis::FindingState verdict) {
   switch (verdict) {
@@ -113,7 +113,7 @@ void AddRuntimeDoctor(CLI::App& runtime, const Common& common, int& exit_code) {
   CLI::App* verb =
       runtime
           .add_subcommand("doctor",
-                          "Find what makes devices vanish in containers, and what to write")
+                          "Find what makes devices disappear from containers, and what to write")
           ->fallthrough();
   verb->footer(kFooter);
   struct Given {
@@ -123,28 +123,26 @@ void AddRuntimeDoctor(CLI::App& runtime, const Common& common, int& exit_code) {
   };
   const auto given = std::make_shared<Given>();
   verb->add_option("--spec-dir", given->folders,
-                   "folders of specifications, the one of the highest priority last; can be given "
-                   "several times")
+                   "folders of specifications, highest priority last (repeatable)")
       ->type_name("FOLDER")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->default_str("/etc/cdi,/var/run/cdi");
   CLI::Option* prove = verb->add_flag(
       "--prove", given->prove, "also start a container with the devices and open them in it");
-  verb->add_option(
-          "--device", given->proof.devices,
-          "by its qualified name, for --prove; can be given several times; all of the first kind")
+  verb->add_option("--device", given->proof.devices,
+                   "qualified name of a device for --prove (repeatable) [all of the first kind]")
       ->type_name("NAME")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->needs(prove);
   verb->add_option("--engine", given->proof.engine,
-                   "that starts the container of --prove; the first that is there")
+                   "engine that starts the container of --prove [the first found]")
       ->type_name("ENGINE")
       ->check(CLI::IsMember({"podman", "containerd", "crio"}))
       ->needs(prove);
   verb->add_option("--image", given->proof.image,
-                   "of the engine's local store, for --prove; podman needs none")
+                   "image in the engine's local store, for --prove; podman needs none")
       ->type_name("IMAGE")
       ->needs(prove);
   verb->callback([&common, &exit_code, given] {

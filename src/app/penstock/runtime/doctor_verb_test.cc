@@ -14,7 +14,7 @@ const std::vector<analysis::DoctorFinding> kFindings = {
     {"specifications", analysis::FindingState::kOk, "2 devices", "", {}, {}},
     {"containerd 1.7.24",
      analysis::FindingState::kBad,
-     "has CDI off",
+     "has CDI disabled",
      "/etc/containerd/config.toml",
      {"[plugins.x]", "  enable_cdi = true"},
      {"systemctl restart containerd"}},
@@ -31,12 +31,12 @@ TEST(Doctor, ShowsATableWhoseSentencesAreNeverCutAndThenWhatToDo) {
   EXPECT_EQ(ShowFindings(kFindings, {.width = 80}),
             "STATE    WHAT               WHY\n"
             "ok       specifications     2 devices\n"
-            "bad      containerd 1.7.24  has CDI off\n"
+            "bad      containerd 1.7.24  has CDI disabled\n"
             "unknown  podman 5.0?[2J     " +
                 why +
                 "\n"
                 "\n"
-                "containerd 1.7.24: has CDI off\n"
+                "containerd 1.7.24: has CDI disabled\n"
                 "  write to /etc/containerd/config.toml:\n"
                 "    [plugins.x]\n"
                 "      enable_cdi = true\n"
@@ -63,7 +63,7 @@ TEST(Doctor, ReportsProgramsTheSame) {
   ASSERT_EQ(said["findings"].size(), 3u);
   EXPECT_EQ(said["findings"][1], (nlohmann::json{{"state", "bad"},
                                                  {"what", "containerd 1.7.24"},
-                                                 {"why", "has CDI off"},
+                                                 {"why", "has CDI disabled"},
                                                  {"file", "/etc/containerd/config.toml"},
                                                  {"write", {"[plugins.x]", "  enable_cdi = true"}},
                                                  {"run", {"systemctl restart containerd"}}}));

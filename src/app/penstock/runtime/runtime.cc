@@ -10,7 +10,7 @@ void AddRuntime(CLI::App& app, const Common& common, int& exit_code) {
   CLI::App* runtime =
       app.add_subcommand(
              "runtime",
-             "container engines: their configuration, and what makes devices vanish in them")
+             "Configure container engines, and find what makes devices disappear from containers")
           ->fallthrough();
   runtime->require_subcommand(1);
   AddRuntimeConfigure(*runtime, common, exit_code);

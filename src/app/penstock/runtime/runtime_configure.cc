@@ -31,25 +31,25 @@ constexpr char kConfigureFooter[] = R"(Examples:
 
 --runtime: auto (the engine that the kubelet uses), containerd, crio, docker, podman, or a distribution with files of its own: k3s, rke2,
 k0s, microk8s, microshift. The smallest change is made: a drop-in file where the engine merges them, else lines in its own file, whose
-comments, order and mode stay. What the engine says is in force is compared before and after; it starts anew only where that changed and
---restart-mode says how, and where it does not come back the old files do. `unconfigure` undoes it all, to the byte.
+comments, order and mode are kept. The engine's effective configuration is compared before and after; the engine is restarted only if that
+changed and --restart-mode is set; if it does not come up again, the old files are restored. `unconfigure` restores them byte by byte.
 
-docker knows --gpus (compose: driver: nvidia) where it finds nvidia-container-runtime-hook or nvidia-cdi-hook on its PATH when it starts:
-links with these names to penstock-hook are made in --gpus-links where no other program has them; for a daemon with another --config only where
---gpus-links is said.
+docker supports --gpus (compose: driver: nvidia) if it finds nvidia-container-runtime-hook or nvidia-cdi-hook on its PATH when it starts:
+links with these names to penstock-hook are created in --gpus-links unless another program has them; for a daemon with another --config only if
+--gpus-links is given.
 
-Exit status: 0 configured, or it was already; 1 not, and nothing has changed: the message says why, and which lines to write by hand where
+Exit status: 0 configured, or it was already; 1 failed, and nothing has changed: the message says why, and which lines to write manually if
 a file cannot be edited safely.)";
 
 constexpr char kUnconfigureFooter[] = R"(Examples:
   penstock runtime unconfigure --dry-run
   penstock runtime unconfigure --runtime containerd --restart-mode systemd
-  penstock runtime unconfigure --all --restart-mode systemd     # every engine that was configured here: before Penstock is removed
+  penstock runtime unconfigure --all --restart-mode systemd     # every engine that was configured here; run this before removing Penstock
 
-Files that nobody else touched get their first text back, to the byte; elsewhere the lines that were added go, and what others wrote since
-stays.
+Files that no other program changed are restored byte by byte; in other files the added lines are removed, and later changes by others
+are kept.
 
-Exit status: 0 undone, or there was nothing; 1 not, and nothing has changed.)";
+Exit status: 0 undone, or nothing to undo; 1 failed, and nothing has changed.)";
 
 struct ConfigureWords {
   EngineOptions engine;
@@ -96,8 +96,8 @@ base::Result<protocol::engine::DesiredConfig> DesiredOf(const ConfigureWords& wo
   if (path.empty()) {
     auto found = FindProgram("penstock-runtime");
     if (!found.ok())
-      return found.error().Within("which program shall runtime " + words.name +
-                                  " be? Say --nvidia-runtime-path");
+      return found.error().Within("cannot find the program of runtime " + words.name +
+                                  "; pass --nvidia-runtime-path");
     path = *found;
   }
   desired.handlers = {{words.name, path}};
@@ -133,17 +133,20 @@ protocol::engine::ConfigureProgress Reported(const Common& common) {
 int Configure(const Common& common, const ConfigureWords& words) {
   constexpr char kVerb[] = "configure";
   if (words.mode == "hook" || words.mode == "oci-hook")
-    return Fail(kVerb, Error(Code::kUnimplemented,
-                             "--config-mode=" + words.mode +
-                                 ": no hooks are written below /usr/share/containers/oci/hooks.d, "
-                                 "since a hook runs when a container's "
-                                 "devices are settled already. Leave the option out: `penstock "
-                                 "runtime configure --runtime crio` writes a "
-                                 "runtime, and CRI-O has CDI on by itself"));
+    return Fail(
+        kVerb,
+        Error(
+            Code::kUnimplemented,
+            "--config-mode=" + words.mode +
+                ": no hooks are written to /usr/share/containers/oci/hooks.d, because a hook runs "
+                "after a container's devices are decided. Omit the option: `penstock runtime "
+                "configure --runtime crio` writes a runtime, and CRI-O enables CDI by default"));
   if (words.no_runtime && (words.set_as_default || words.runtime_said || !words.cdi))
-    return Fail(kVerb, Error(Code::kInvalidArgument,
-                             "--no-runtime says that CDI alone is wanted: say --cdi.enabled, and "
-                             "nothing of a runtime"));
+    return Fail(
+        kVerb,
+        Error(
+            Code::kInvalidArgument,
+            "--no-runtime configures CDI only: pass --cdi.enabled, and no options of the runtime"));
   const auto config = Resolve(common.settings);
   if (!config.ok()) return Fail(kVerb, config.error());
   auto options = Options(words.engine, *config);
@@ -202,25 +205,25 @@ void AddEngineOptions(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--runtime", options.runtime, "container engine or distribution")
       ->type_name("NAME")
       ->capture_default_str();
-  verb.add_option("--config", options.config,
-                  "its configuration file, where it is not the usual one")
+  verb.add_option("--config", options.config, "its configuration file, if not the default one")
       ->type_name("PATH");
-  verb.add_option("--socket", options.socket, "where it listens, instead of --runtime")
+  verb.add_option("--socket", options.socket, "its socket, instead of --runtime")
       ->type_name("PATH");
   verb.add_option("--executable-path", options.program,
-                  "its program, which is asked what is in force")
+                  "its program, which prints the effective configuration")
       ->type_name("PATH");
   verb.add_option("--config-source", options.source,
-                  "command: ask the engine what is in force, or fail; file: its files alone")
+                  "command: ask the engine for its effective configuration, or fail; file: read "
+                  "only its files")
       ->check(CLI::IsMember({"command", "file"}));
   verb.add_option("--restart-mode", options.restart,
-                  "how it starts anew, where what is in force changed")
+                  "how to restart it if the effective configuration changed")
       ->check(CLI::IsMember({"systemd", "signal", "none"}))
       ->capture_default_str();
-  verb.add_option("--timeout", options.timeout, "how long it may take to come back")
+  verb.add_option("--timeout", options.timeout, "how long the restart may take")
       ->type_name("DURATION")
       ->capture_default_str();
-  verb.add_flag("--dry-run", options.dry_run, "show the change as a diff, and make none");
+  verb.add_flag("--dry-run", options.dry_run, "show the change as a diff without making it");
 }
 
 }  // namespace
@@ -253,7 +256,7 @@ int ShowConfigured(const EngineInstall& install, const ConfigureResult& done, co
     for (const auto& file : done.change.files)
       std::cout << (file.to ? file.from ? "changed " : "wrote " : "removed ") << file.path << "\n";
   }
-  if (done.restarted) std::cout << install.name << " is there again\n";
+  if (done.restarted) std::cout << install.name << " is running again\n";
   for (const std::string& remark : done.remarks)
     std::cerr << "penstock runtime: " << remark << "\n";
   return 0;
@@ -264,33 +267,32 @@ void AddRuntimeConfigure(CLI::App& runtime, const Common& common, int& exit_code
   CLI::App* verb =
       runtime
           .add_subcommand("configure",
-                          "Have a container engine inject devices by CDI, and know our runtime")
+                          "Configure a container engine for CDI and for Penstock's runtime")
           ->fallthrough();
   verb->footer(kConfigureFooter);
   AddEngineOptions(*verb, words->engine);
-  CLI::Option* drop_in = verb->add_option("--drop-in-config,--drop-in", words->engine.drop_in,
-                                          "the file of ours; \"\": none, its own file is edited");
+  CLI::Option* drop_in =
+      verb->add_option("--drop-in-config,--drop-in", words->engine.drop_in,
+                       "Penstock's drop-in file; \"\": none, the engine's own file is edited");
   drop_in->type_name("PATH");
-  CLI::Option* name =
-      verb->add_option("--nvidia-runtime-name", words->name, "what the runtime is called")
-          ->type_name("NAME");
+  CLI::Option* name = verb->add_option("--nvidia-runtime-name", words->name, "name of the runtime")
+                          ->type_name("NAME");
   name->capture_default_str();
   CLI::Option* path = verb->add_option(
       "--nvidia-runtime-path,--runtime-path", words->path,
-      "its program, as the engine sees it; left out: penstock-runtime beside this one");
+      "program of the runtime, as the engine sees it [penstock-runtime beside this program]");
   path->type_name("PATH");
   verb->add_flag("--nvidia-set-as-default,--set-as-default", words->set_as_default,
-                 "containers that name no runtime get this one");
-  verb->add_flag("--cdi.enabled,--cdi.enable,--enable-cdi", words->cdi,
-                 "devices are injected by CDI");
-  verb->add_flag("--no-runtime", words->no_runtime, "CDI alone: the engine learns of no runtime");
-  CLI::Option* links = verb->add_option("--gpus-links", words->links,
-                                        "docker: the folder on dockerd's PATH for the links that "
-                                        "make it know --gpus; \"\": none are made");
+                 "use this runtime for containers that name none");
+  verb->add_flag("--cdi.enabled,--cdi.enable,--enable-cdi", words->cdi, "enable CDI");
+  verb->add_flag("--no-runtime", words->no_runtime, "configure CDI only, no runtime");
+  CLI::Option* links = verb->add_option(
+      "--gpus-links", words->links,
+      "docker: the folder on dockerd's PATH for the links that enable --gpus; \"\": no links");
   links->type_name("DIR")->capture_default_str();
   verb->add_option("--nvidia-runtime-hook-path,--oci-hook-path", words->hook,
-                   "docker: penstock-hook as the engine sees it, to which these links lead; left "
-                   "out: beside the runtime, or this program")
+                   "docker: target of these links, penstock-hook as the engine sees it [beside the "
+                   "runtime, or this program]")
       ->type_name("PATH");
   // Options that scripts for nvidia-ctk may pass and that have no effect here.
   verb->add_option("--config-mode", words->mode)->group("");
@@ -305,7 +307,7 @@ void AddRuntimeConfigure(CLI::App& runtime, const Common& common, int& exit_code
 void AddRuntimeUnconfigure(CLI::App& runtime, const Common& common, int& exit_code) {
   auto words = std::make_shared<UnconfigureWords>();
   CLI::App* verb =
-      runtime.add_subcommand("unconfigure", "Take out again what `configure` wrote")->fallthrough();
+      runtime.add_subcommand("unconfigure", "Undo what `configure` wrote")->fallthrough();
   verb->footer(kUnconfigureFooter);
   AddEngineOptions(*verb, words->engine);
   verb->add_flag("--all", words->all, "every engine that was configured on this machine");

@@ -39,18 +39,18 @@ base::Result<EngineInstall> InstallByName(const EngineOptions& options,
 base::Result<std::string> ChooseSocket(const Running& running) {
   if (running.kubelet && !running.sockets.empty()) return running.sockets.front();
   if (running.kubelet && !running.problem.empty())
-    return Error(Code::kFailedPrecondition, running.problem + "; or say --runtime, or --socket");
+    return Error(Code::kFailedPrecondition, running.problem + "; or pass --runtime or --socket");
   // Docker starts a containerd of its own, which is not the engine that users mean.
   if (!running.docker.empty()) return running.docker;
   if (running.sockets.size() == 1) return running.sockets.front();
   if (running.sockets.empty())
-    return Error(Code::kFailedPrecondition,
-                 (running.problem.empty() ? "no container engine runs here that could be meant"
-                                          : running.problem) +
-                     std::string(": say --runtime containerd, crio, docker or podman"));
+    return Error(
+        Code::kFailedPrecondition,
+        (running.problem.empty() ? "no suitable container engine is running" : running.problem) +
+            std::string("; pass --runtime containerd, crio, docker or podman"));
   return Error(Code::kFailedPrecondition,
-               "several container engines run and no kubelet tells which is meant (" +
-                   base::Join(running.sockets, ", ") + "): say --runtime, or --socket");
+               "several container engines are running and no kubelet determines which to use (" +
+                   base::Join(running.sockets, ", ") + "); pass --runtime or --socket");
 }
 
 base::Result<EngineInstall> FindInstall(const EngineOptions& options, const std::string& proc_root,

@@ -22,8 +22,8 @@ TEST(ChoosingAnEngine, WithoutAKubeletTheContainerdBesideADockerIsDockers) {
 
 TEST(ChoosingAnEngine, NothingIsGuessed) {
   EXPECT_THAT(ChooseSocket({.sockets = {kContainerd, kK3s}}).error().message(),
-              HasSubstr("several container engines run"));
-  EXPECT_THAT(ChooseSocket({}).error().message(), HasSubstr("say --runtime"));
+              HasSubstr("several container engines are running"));
+  EXPECT_THAT(ChooseSocket({}).error().message(), HasSubstr("pass --runtime"));
 }
 
 }  // namespace

@@ -41,11 +41,11 @@ constexpr char kFooter[] = R"(Examples:
   penstock top --once | head -20               # one frame, as text
   penstock top -o json | jq '.processes | sort_by(-.memoryBytes) | .[0]'
 
-Shows what the metrics page has, of what people look at first. While somebody looks the agent collects each second, whatever
-telemetry.interval says. Where standard output is no terminal, one frame is printed. NO_COLOR takes the colours away; block
-characters need a locale with UTF-8.
+Shows the most important values of the metrics page. While it runs, the agent collects every second, regardless of
+telemetry.interval. If standard output is not a terminal, one frame is printed. NO_COLOR disables colours; block
+characters require a UTF-8 locale.
 
-Exit status: 0 shown, 1 no agent answers.)";
+Exit status: 0 shown, 1 no agent responds.)";
 
 struct TopOptions {
   bool once = false;
@@ -57,7 +57,7 @@ base::Result<Duration> IntervalOf(const TopOptions& options) {
   if (!interval.ok()) return interval.error().Within("--interval");
   if (*interval < kShortest || *interval > kLongest)
     return base::Error(base::Code::kInvalidArgument,
-                       "--interval is from 200ms to 1h, and not " + options.interval);
+                       "--interval must be from 200ms to 1h, not " + options.interval);
   return interval;
 }
 
@@ -207,12 +207,13 @@ int ToExitCode(const base::Status& status) {
 }  // namespace
 
 void AddTop(CLI::App& app, const Common& common, int& exit_code) {
-  CLI::App* top = app.add_subcommand("top", "Show what devices and the processes on them do, live");
+  CLI::App* top =
+      app.add_subcommand("top", "Show the activity of devices and of the processes on them, live");
   top->footer(kFooter);
   top->fallthrough();
   const auto options = std::make_shared<TopOptions>();
-  top->add_flag("--once", options->once, "print one frame and end");
-  top->add_option("--interval", options->interval, "between two looks")
+  top->add_flag("--once", options->once, "print one frame and exit");
+  top->add_option("--interval", options->interval, "time between updates")
       ->capture_default_str()
       ->type_name("DURATION");
   top->callback([options, &common, &exit_code] { exit_code = ToExitCode(Top(common, *options)); });

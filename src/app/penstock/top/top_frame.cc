@@ -23,15 +23,15 @@ constexpr std::array kHelp{
     "penstock top: devices, and the processes on them",
     "",
     "  c  sort by compute       m  by memory      p  by process id",
-    "  d  sort by device        u  by user        the same key again: the other way",
-    "  /  filter processes: a part of any column; Enter keeps it, Esc takes it away",
+    "  d  sort by device        u  by user        the same key again: reverse order",
+    "  /  filter processes: text in any column; Enter keeps it, Esc clears it",
     "  Up, Down                 scroll processes",
     "  PageUp, PageDown         scroll devices",
     "  h, ?                     this help         q  quit",
     "",
     "Each device: temperature, power and its limit, clock; utilization and memory now and,",
-    "below, over the last collections; whether it is free, and what keeps it from being used.",
-    "GPU% is the process's part of the device's compute time as the driver tells it.",
+    "below, over the last collections; whether it is free, or why it is unusable.",
+    "GPU% is the process's part of the device's compute time as the driver reports it.",
     "",
     "Any key goes back.",
 };
@@ -171,7 +171,7 @@ std::string ProcessLine(const SampledProcess& process, std::size_t columns, cons
 std::string Head(const api::Samples& samples, const TopView& view, std::size_t columns,
                  const Pen& pen) {
   if (!view.problem.empty())
-    return Paint(Fit("not of now: " + view.problem, columns), Color::kRed, pen.style);
+    return Paint(Fit("outdated: " + view.problem, columns), Color::kRed, pen.style);
   const std::string interval = base::FormatDuration(
       std::chrono::milliseconds(static_cast<std::int64_t>(samples.interval_seconds * 1000)));
   const std::string right = "every " + interval;
@@ -239,7 +239,7 @@ std::vector<std::string> Lines(const api::Samples& samples, const TopView& view,
   for (std::size_t i = first; i < end; ++i)
     lines.push_back(ProcessLine(processes[i], columns, pen));
   if (processes.empty())
-    lines.push_back(Paint(Fit(view.filter.empty() ? "nobody" : "none that fits", columns),
+    lines.push_back(Paint(Fit(view.filter.empty() ? "no processes" : "no matches", columns),
                           Color::kDim, pen.style));
   if (size.rows == 0) return lines;
   while (lines.size() + 1 < size.rows) lines.emplace_back(columns, ' ');

@@ -203,7 +203,7 @@ TEST(TopFrame, FiltersByAPartOfAnyColumn) {
   EXPECT_THAT(Pids({.filter = "471"}), ElementsAre(4711));
   EXPECT_THAT(Pids({.filter = "nobody"}), IsEmpty());
   EXPECT_THAT(Kept(Frame({.filter = "train"}, {80, 24})), HasSubstr("(2 of 5 processes)"));
-  EXPECT_THAT(Kept(Frame({.filter = "nobody"}, {80, 24})), HasSubstr("none that fits"));
+  EXPECT_THAT(Kept(Frame({.filter = "nobody"}, {80, 24})), HasSubstr("no matches"));
 }
 
 TEST(TopFrame, ScrollsNoFurtherThanTheLastProcess) {
@@ -217,7 +217,7 @@ TEST(TopFrame, ScrollsNoFurtherThanTheLastProcess) {
 
 TEST(TopFrame, SaysWhyItIsNotOfNow) {
   EXPECT_THAT(Frame({.problem = "no agent answers"}, {80, 24})[0],
-              HasSubstr("not of now: no agent answers"));
+              HasSubstr("outdated: no agent answers"));
 }
 
 TEST(TopFrame, AMachineWithoutDevicesSaysWhereToLook) {

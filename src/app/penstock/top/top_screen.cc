@@ -103,7 +103,7 @@ base::Result<std::unique_ptr<TopScreen>> TopScreen::Open(int in, int out) {
   state->out = out;
   if (!Possible(in, out) || ::tcgetattr(out, &before.modes) != 0)
     return base::Error(base::Code::kFailedPrecondition,
-                       "this is no terminal to draw on: use --once");
+                       "standard output is not a terminal; use --once");
   before.out = out;
   const sigset_t watched = Watched();
   ::pthread_sigmask(SIG_BLOCK, &watched, &state->mask);

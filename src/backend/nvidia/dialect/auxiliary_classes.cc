@@ -33,7 +33,7 @@ CdiClass Management() {
 CdiPlatform Wsl() {
   return {
       .mode = "wsl",
-      .name = "Windows' subsystem for Linux",
+      .name = "Windows Subsystem for Linux",
       .signs = {"/dev/dxg"},
       .nodes = {"/dev/dxg"},
       .folders = {{.pattern = "/usr/lib/wsl/drivers/*",

@@ -42,10 +42,10 @@ std::string TakeLine(std::string_view line, CapabilityMinors& minors) {
   const auto space = line.find(' ');
   const std::string_view name = line.substr(0, space);
   if (space == std::string_view::npos || !IsCapability(name))
-    return "is no line \"CAPABILITY MINOR\"";
+    return "expected a line \"CAPABILITY MINOR\"";
   const auto minor = Minor(line.substr(space + 1));
-  if (!minor) return "the minor number of " + std::string(name) + " is none";
-  return minors.emplace(name, *minor).second ? "" : std::string(name) + " is there twice";
+  if (!minor) return "the minor number of " + std::string(name) + " is invalid";
+  return minors.emplace(name, *minor).second ? "" : std::string(name) + " appears twice";
 }
 
 }  // namespace

@@ -50,18 +50,18 @@ TEST(CapabilityFiles, EveryLineThatIsNoneIsReported) {
   const struct {
     const char* line;
     const char* problem;
-  } cases[] = {{"config", "is no line"},
+  } cases[] = {{"config", "expected a line"},
                {"config 1 2", "minor number of config"},
                {"config one", "minor number of config"},
                {"config -1", "minor number of config"},
                {"config 4294967296", "minor number of config"},
-               {"notconfig 99", "is no line"},
-               {"gpu0/gi0 1", "is no line"},
-               {"gpu0/gi0/ci0/ci0/access 1", "is no line"},
-               {"gpu/gi0/access 1", "is no line"},
-               {"gpu0/../access 1", "is no line"},
-               {"gpu99999999999999999999/gi0/access 1", "is no line"},
-               {" config 1", "is no line"},
+               {"notconfig 99", "expected a line"},
+               {"gpu0/gi0 1", "expected a line"},
+               {"gpu0/gi0/ci0/ci0/access 1", "expected a line"},
+               {"gpu/gi0/access 1", "expected a line"},
+               {"gpu0/../access 1", "expected a line"},
+               {"gpu99999999999999999999/gi0/access 1", "expected a line"},
+               {" config 1", "expected a line"},
                {"monitor 3", "twice"}};
   for (const auto& one : cases) {
     SCOPED_TRACE(one.line);

@@ -68,17 +68,16 @@ std::string WhyNoMps(const Facts& device, const device::Shape& shape) {
   const auto mig = std::find_if(device.modes.begin(), device.modes.end(),
                                 [](const device::Mode& mode) { return mode.name == "mig"; });
   if (!device.parent.empty() || (mig != device.modes.end() && mig->current == "enabled"))
-    return "MPS cannot share a GPU in MIG mode, or a part of one: switch MIG off, or use "
-           "timeSlicing";
+    return "MPS cannot share a GPU in MIG mode or a MIG instance: disable MIG, or use timeSlicing";
   const auto capability = base::Split(device.architecture_version, '.');
   const auto major = base::ParseInt(capability.front()), minor = base::ParseInt(capability.back());
   if (!major || !minor || *major < 3 || (*major == 3 && *minor < 5))
     return "a " + device.model + " (compute capability " + device.architecture_version +
-           ") has no MPS: use timeSlicing";
+           ") does not support MPS: use timeSlicing";
   const int most = *major >= 7 ? kMostClients : kMostBeforeVolta;
   if (shape.shares > most)
-    return std::to_string(shape.shares) + " shares are more than MPS has clients (" +
-           std::to_string(most) + "): ask for fewer replicas";
+    return std::to_string(shape.shares) + " shares exceed the number of MPS clients (" +
+           std::to_string(most) + "): configure fewer replicas";
   return "";
 }
 
@@ -158,9 +157,9 @@ class NvidiaDialect final : public device::Dialect {
     if (kind == kLost)
       return {Severity::kGone, "the GPU is lost: " + said("it does not answer"), true};
     if (kind == kResetRequired)
-      return {Severity::kReset, "the driver says that the GPU must be reset"};
+      return {Severity::kReset, "the driver reports that the GPU must be reset"};
     if (kind == kUnavailable)
-      return {Severity::kReset, "the driver says that the GPU is unavailable"};
+      return {Severity::kReset, "the driver reports that the GPU is unavailable"};
     if (kind == kRemapFailure)
       return {Severity::kReset,
               "a memory row could not be remapped: the GPU may have to be replaced"};
@@ -168,7 +167,7 @@ class NvidiaDialect final : public device::Dialect {
       return {Severity::kReset, "poisoned data that could not be contained"};
     if (kind == kPoison) return {Severity::kWarn, "poisoned data, contained"};
     if (kind == kRemapPending)
-      return {Severity::kWarn, "a memory row is remapped with the next reset"};
+      return {Severity::kWarn, "a memory row will be remapped at the next reset"};
     if (kind == kEccUncorrectable)
       return {Severity::kWarn,
               "uncorrectable ECC errors since the last reset: " + std::to_string(evidence.code)};

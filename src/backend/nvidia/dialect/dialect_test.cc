@@ -143,7 +143,7 @@ TEST(NvidiaDialect, JudgesRecoveryActions) {
                                Severity::kReset,  Severity::kGone};
   for (int action = 0; action < 8; ++action)
     EXPECT_EQ(Of(kRecoveryAction, action), expected[action]) << action;
-  EXPECT_EQ(Of(kRecoveryAction, 8), Severity::kGone) << "unknown: as a reboot";
+  EXPECT_EQ(Of(kRecoveryAction, 8), Severity::kGone) << "an unknown action counts as a reboot";
   EXPECT_EQ(Of(kRecoveryAction, -1), Severity::kGone);
 }
 

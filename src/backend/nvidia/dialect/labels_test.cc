@@ -88,7 +88,7 @@ TEST(Sanitise, IsThatOfGpuFeatureDiscovery) {
 
 TEST(ModelKey, IsTheSameUnderEveryDriverAndAlwaysFits) {
   EXPECT_EQ(ModelKey("NVIDIA A100-SXM4-40GB"), "A100-SXM4-40GB");
-  EXPECT_EQ(ModelKey("A100-SXM4-40GB"), "A100-SXM4-40GB") << "as drivers before 470 say it";
+  EXPECT_EQ(ModelKey("A100-SXM4-40GB"), "A100-SXM4-40GB") << "as drivers before 470 spell it";
   EXPECT_EQ(ModelKey("Tesla T4"), "Tesla-T4");
   EXPECT_EQ(ModelKey("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition"),
             "RTX-PRO-6000-Blackwell-Max-Q-Workstation-Edition");
@@ -153,7 +153,7 @@ TEST(NvidiaLabels, TakeDriverVersionsApart) {
   EXPECT_THAT(of(""), AllOf(Not(Contains(Key("nvidia.com/cuda.driver-version.full"))),
                             Contains(Key("nvidia.com/gpu.product"))));
   EXPECT_THAT(of("1.2"), Not(Contains(Key("nvidia.com/cuda.runtime.major"))))
-      << "a library that does not tell it";
+      << "a library that does not report it";
 }
 
 TEST(NvidiaLabels, LeaveOutWhatIsNotKnown) {
@@ -185,8 +185,8 @@ TEST(NvidiaLabels, DP731DoNotFlapOnAMixedNode) {
   std::vector<Facts> gpus{Gpu(0, "NVIDIA A100-PCIE-40GB"), Gpu(1, "NVIDIA GeForce RTX 3090", "8.6"),
                           Gpu(2, "Tesla T4", "7.5", "turing"), Gpu(3, "Tesla T4", "7.5", "turing")};
   const Set first = LabelsOf(gpus);
-  EXPECT_EQ(first.at("nvidia.com/gpu.product"), "Tesla-T4") << "most are of this model";
-  EXPECT_EQ(first.at("nvidia.com/gpu.count"), "2") << "GPUs of that model, as it always was";
+  EXPECT_EQ(first.at("nvidia.com/gpu.product"), "Tesla-T4") << "most GPUs are of this model";
+  EXPECT_EQ(first.at("nvidia.com/gpu.count"), "2") << "counts only GPUs of that model";
   EXPECT_EQ(first.at("nvidia.com/gpu.family"), "turing");
   std::mt19937 random(1);
   for (int turn = 0; turn < 1000; ++turn) {
@@ -258,7 +258,7 @@ TEST(NvidiaLabels, ReportMpsAsGpuFeatureDiscoveryDoes) {
   EXPECT_EQ(At(labels, "gpu.sharing-strategy.A100-PCIE-40GB"), "time-slicing");
   EXPECT_EQ(At(labels, "gpu.isolation.A100-PCIE-40GB"), "none");
   EXPECT_EQ(At(LabelsOf(gpus, kDriver, {kWhole, kMps}), "mps.capable"), "true")
-      << "another model than the one that speaks";
+      << "another model than the one that decides";
 }
 
 // DP#628: one GPU of several is shared, or each differently.
@@ -333,7 +333,7 @@ TEST(NvidiaLabels, ReportTheCliqueWhereThereIsOne) {
   const std::string cluster = "50000000-0000-0000-0000-000000000004";
   for (int i : {0, 1}) gpus[i].details.insert({{kFabricCluster, cluster}, {kFabricClique, "1"}});
   EXPECT_EQ(LabelsOf(gpus).at("nvidia.com/gpu.clique"), cluster + ".1")
-      << "the third is part of no fabric";
+      << "the third GPU is in no fabric";
   gpus[1].details[kFabricClique] = "2";
   EXPECT_THAT(LabelsOf(gpus), Not(Contains(Key("nvidia.com/gpu.clique"))))
       << "not unique on the node";

@@ -19,7 +19,7 @@ TEST(Quantities, HaveKeysOfTheirOwnAndSayWhereTheyComeFrom) {
     EXPECT_TRUE(keys.insert(quantity.key).second) << quantity.key;
     EXPECT_FALSE(quantity.source.empty()) << quantity.key;
     EXPECT_GT(quantity.most, 0) << quantity.key
-                                << ": the marks of what is not available must be beyond it";
+                                << ": the marker values for \"not available\" must exceed it";
   }
   EXPECT_EQ(FindQuantity("temperature.gpu"),
             FindQuantity(TheQuantities()[*FindQuantity("temperature.gpu")].key));

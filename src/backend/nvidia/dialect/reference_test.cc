@@ -85,19 +85,19 @@ std::string QuantityRow(const Quantity& quantity, const std::vector<const Export
 
 std::string OtherRow(const ExporterField& field) {
   switch (field.source) {
-    case FieldSource::kFact: return "a text that stays, for rows of type `label`";
+    case FieldSource::kFact: return "a constant text, for rows of type `label`";
     case FieldSource::kLastError: return "the code of the last XID, with `err_code` and `err_msg`";
-    case FieldSource::kErrorsInWindow: return "XIDs by code within the window that is set";
+    case FieldSource::kErrorsInWindow: return "XIDs by code within the configured window";
     case FieldSource::kReasonsInWindow:
-      return "collections within the window that is set in which each reason held clocks down";
+      return "collections within the configured window in which each reason limited clocks";
     case FieldSource::kErrorsTotal: return "XIDs by code since the agent started";
     case FieldSource::kReasonsTotal:
-      return "how often each reason began to hold clocks down, by the collections since the agent "
+      return "how often each reason began to limit clocks, by the collections since the agent "
              "started or its metrics were configured";
     case FieldSource::kHealth:
-      return "our own judgement, of the GPU (`ALL`) and of `PCIE`, `NVLINK` and `MEM`: 0 well, 10 "
-             "warned, 20 not";
-    case FieldSource::kPeers: return "whether NVLinks lead to each other GPU";
+      return "Penstock's own verdict on the GPU (`ALL`) and on `PCIE`, `NVLINK` and `MEM`: 0 "
+             "healthy, 10 warning, 20 unhealthy";
+    case FieldSource::kPeers: return "whether NVLinks connect to each other GPU";
     default: return "";
   }
 }
@@ -112,13 +112,13 @@ std::string Tables() {
     out << QuantityRow(quantity,
                        found == fields.end() ? std::vector<const ExporterField*>{} : found->second);
   }
-  out << "\n## Fields that are no measurement\n\n| DCGM's field | what it shows |\n|---|---|\n";
+  out << "\n## Fields that are not measurements\n\n| DCGM's field | what it exports |\n|---|---|\n";
   for (const ExporterField& field : DcgmFields())
     if (const std::string what = OtherRow(field);
         !what.empty() && std::isupper(static_cast<unsigned char>(field.name.front())) != 0)
       out << "| " << Names(field) << " | " << what << " |\n";
-  out << "\n## Fields that are not to be had\n\nA counter file may name them: they are told once "
-         "in the log, and the others are shown.\n\n"
+  out << "\n## Unavailable fields\n\nA counter file may name them: they are logged once, and the "
+         "others are exported.\n\n"
       << "| DCGM's field | why |\n|---|---|\n";
   for (const ExporterField& field : DcgmFields())
     if (field.source == FieldSource::kUnavailable)
@@ -132,13 +132,13 @@ TEST(Reference, IsWhatTheTablesSay) {
   read << in.rdbuf();
   const std::string page = read.str();
   const auto begin = page.find(kBegin);
-  ASSERT_NE(begin, std::string::npos) << kPath << " has lost the line after which the tables stand";
+  ASSERT_NE(begin, std::string::npos) << kPath << " lacks the line after which the tables begin";
   const std::string head = page.substr(0, begin + kBegin.size());
   const std::string wanted = head + "\n" + Tables();
   if (std::getenv("PENSTOCK_UPDATE_GOLDEN") != nullptr) std::ofstream(kPath) << wanted;
   EXPECT_TRUE(page == wanted || std::getenv("PENSTOCK_UPDATE_GOLDEN") != nullptr)
       << kPath
-      << " is not what the tables say: run this test with PENSTOCK_UPDATE_GOLDEN=1 and look at the "
+      << " does not match the tables: run this test with PENSTOCK_UPDATE_GOLDEN=1 and review the "
          "difference";
 }
 

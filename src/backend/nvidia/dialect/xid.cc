@@ -19,7 +19,7 @@ constexpr std::string_view kArchive = "NVIDIA Xid Catalog and Xid Errors archive
 constexpr std::string_view kModules = "NVIDIA open GPU kernel modules";
 constexpr std::string_view kInferred = "inferred";
 constexpr std::string_view kUnused = "unused since Ampere";
-constexpr std::string_view kUnusedNow = "unused now";
+constexpr std::string_view kUnusedNow = "no longer used";
 constexpr std::string_view kCopyEngine = "copy engine error";
 constexpr std::string_view kMediaEngine = "NVDEC, NVJPG or OFA error";
 constexpr std::string_view kDriverFault = "driver fault in a context switch or access";
@@ -124,23 +124,23 @@ constexpr std::array kXids{
     Xid{151, 151, "key rotation failed", kGone, kCatalog},
     Xid{152, 153, "driver or DLA method error", kIgnore, kCatalog},
     Xid{154, 154, "GPU recovery action changed", kWarn, kModules},
-    Xid{155, 155, "NVLink taken down on purpose", kReset, kCatalog},
+    Xid{155, 155, "NVLink disabled intentionally", kReset, kCatalog},
     Xid{156, 156, "resource retired", kReset, kCatalog},
     Xid{157, 157, "resource retirement failed", kWarn, kCatalog},
     Xid{158, 158, "fatal GPU timeout", kReset, kCatalog},
     Xid{159, 159, "CHI non-data error (C2C)", kReset, kCatalog},
     Xid{160, 160, "memory channel repair recorded", kWarn, kCatalog},
     Xid{161, 161, "memory channel repair failed", kWarn, kCatalog},
-    Xid{162, 162, "power smoothing works again", kIgnore, kCatalog},
-    Xid{163, 165, "power smoothing off, worn or used up", kWarn, kCatalog},
+    Xid{162, 162, "power smoothing re-enabled", kIgnore, kCatalog},
+    Xid{163, 165, "power smoothing disabled, worn out or nearly so", kWarn, kCatalog},
     Xid{166, 166, "NVLink encryption error", kWarn, kInferred},
     Xid{167, 167, "PCIe timeout", kReset, kModules},
-    Xid{168, 168, "less memory than there should be, ECC is off", kWarn, kInferred},
+    Xid{168, 168, "reduced memory capacity, ECC is disabled", kWarn, kInferred},
     Xid{169, 169, "SEC2 halt", kReset, kModules},
     Xid{170, 170, "NVLink encryption error", kWarn, kInferred},
     Xid{171, 172, "detail of an uncorrectable ECC error", kWarn, kInferred},
     Xid{173, 173, "fatal C2C error", kReset, kModules},
-    Xid{174, 174, "a process was ended silently", kIgnore, kModules},
+    Xid{174, 174, "a process was terminated silently", kIgnore, kModules},
     Xid{175, 175, "GSP memory error", kReset, kModules},
     Xid{176, 176, "corrected PCIe errors", kWarn, kInferred},
     Xid{185, 185, "memory sparing", kWarn, "NVIDIA driver 620 release notes"},
@@ -157,7 +157,7 @@ constexpr std::array kRecoveryActions{
     RecoveryAction{"none", kIgnore},
     RecoveryAction{"reset the GPU", kReset},
     RecoveryAction{"reboot the node", kGone},
-    RecoveryAction{"end peer-to-peer users and ask again", kDrain},
+    RecoveryAction{"end peer-to-peer users and check again", kDrain},
     // It lasts until the GPU is reset, and Penstock never ends a process for a reset of its own:
     // that is the drain.
     RecoveryAction{"drain and reset the GPU", kReset},
@@ -210,7 +210,7 @@ const Xid& FindXid(std::int64_t number) {
 std::span<const Xid> Xids() { return kXids; }
 
 Verdict JudgeXid(std::int64_t number, std::string_view text) {
-  if (number == 999) return {kWarn, "an XID that the driver did not name"};
+  if (number == 999) return {kWarn, "an XID that the driver did not identify"};
   const Xid& xid = FindXid(number);
   Verdict verdict{xid.severity, "XID " + std::to_string(number) + ": " + std::string(xid.name)};
   if (number >= 144 && number <= 150) verdict.severity = OfNvLink5(text, xid.severity);
@@ -234,8 +234,8 @@ Verdict JudgeRecoveryAction(std::int64_t action) {
   const Severity severity =
       known ? kRecoveryActions[static_cast<std::size_t>(action)].severity : kGone;
   std::string name = known ? std::string(RecoveryActionName(action))
-                           : "something unknown (" + std::to_string(action) + ")";
-  return {severity, "the driver asks for: " + std::move(name)};
+                           : "an unknown action (" + std::to_string(action) + ")";
+  return {severity, "the driver requests: " + std::move(name)};
 }
 
 }  // namespace penstock::backend::nvidia

@@ -140,7 +140,7 @@ TEST(Xid, TheDocumentationHasTheTable) {
   std::ostringstream page;
   page << std::ifstream(base::SourcePath("docs/health.md")).rdbuf();
   EXPECT_TRUE(page.str().find(table) != std::string::npos)
-      << "docs/health.md must have this table:\n"
+      << "docs/health.md must contain this table:\n"
       << table;
 }
 

@@ -42,7 +42,7 @@ TEST(Answers, ListsOfProcessesMayBeEmptyAndNameStrangers) {
   EXPECT_THAT(ReadPids("12\n34\n"), Optional(ElementsAre(12, 34)));
   EXPECT_THAT(ReadPids("30112 30119"), Optional(ElementsAre(30112, 30119)));
   EXPECT_THAT(ReadPids("0\n0\n"), Optional(ElementsAre(0, 0)))
-      << "processes of other pid namespaces count, too";
+      << "processes of other PID namespaces count, too";
   for (const char* bad : {"12 and more", "-1", "99999999999", "Invalid server PID"})
     EXPECT_EQ(ReadPids(bad), std::nullopt) << bad;
 }

@@ -27,7 +27,7 @@ constexpr off_t kMostLogBytes = 4 << 20;
 base::Status MakeFolder(const std::string& path, unsigned mode) {
   TRY(os::MakeDirectories(path));
   if (::chmod(path.c_str(), mode) != 0)
-    return base::ErrnoError(errno, "open " + path + " to its users");
+    return base::ErrnoError(errno, "set the mode of " + path + "");
   static constexpr std::string_view kLabel = "system_u:object_r:container_file_t:s0";
   if (os::Exists("/sys/fs/selinux/enforce"))
     (void)::setxattr(path.c_str(), "security.selinux", kLabel.data(), kLabel.size() + 1, 0);
@@ -82,14 +82,13 @@ base::Status MakeFolders(const Folders& folders) {
     return base::Error(base::Code::kInvalidArgument,
                        "the path " + longest + " is too long for a socket (" +
                            std::to_string(kLongestSocketPath) +
-                           " bytes): choose a shorter folder for MPS");
+                           " bytes): choose a folder with a shorter path for MPS");
   if (const auto made = MakeFolder(folders.all, 0755); !made.ok())
-    return base::Error(made.error().code(),
-                       "MPS is asked for, but needs a folder of the machine that the agent may "
-                       "write (in Kubernetes the "
-                       "chart mounts it where the container is privileged and penstock.mps.enabled "
-                       "is not false): " +
-                           made.error().message());
+    return base::Error(
+        made.error().code(),
+        "MPS is configured, but needs a host folder that the agent can write (in Kubernetes the "
+        "chart mounts it if the container is privileged and penstock.mps.enabled is not false): " +
+            made.error().message());
   TRY(MakeFolder(folders.daemon, 0711));  // servers run as the users of their clients
   TRY(MakeFolder(folders.pipe, 0755));
   TRY(MakeFolder(folders.log, 0755));
@@ -105,13 +104,13 @@ std::string MountShm(const Folders& folders, const std::string& proc_root) {
   if (IsMountPoint(folders.shm)) return "";
   std::string why;
   if (!MachineSeesMounts(folders.shm, proc_root))
-    why = "what the agent mounts at " + folders.all +
-          " is not seen outside its container (mountPropagation: Bidirectional)";
+    why = "a mount of the agent at " + folders.all +
+          " is not visible outside its container (mountPropagation: Bidirectional)";
   else if (::mount("tmpfs", folders.shm.c_str(), "tmpfs", MS_NOSUID | MS_NODEV,
                    "size=50%,mode=1777") != 0)
-    why = base::ErrnoError(errno, "mount a file system in memory at " + folders.shm).message();
+    why = base::ErrnoError(errno, "mount a tmpfs at " + folders.shm).message();
   if (why.empty()) return "";
-  return "its /dev/shm has no bound of its own" +
+  return "its /dev/shm has no size limit of its own" +
          std::string(IsInMemory(folders.shm) ? "" : " and is on a disk") + ": " + why;
 }
 
@@ -119,9 +118,9 @@ base::Status ShareSocket(const Folders& folders) {
   const std::string own = folders.daemon + "/control", shared = folders.pipe + "/control";
   struct stat socket {
   }, there{};
-  if (::lstat(own.c_str(), &socket) != 0) return base::ErrnoError(errno, "look at " + own);
+  if (::lstat(own.c_str(), &socket) != 0) return base::ErrnoError(errno, "stat " + own);
   if (!S_ISSOCK(socket.st_mode))
-    return base::Error(base::Code::kInvalidArgument, own + " is no socket");
+    return base::Error(base::Code::kInvalidArgument, own + " is not a socket");
   if (::lstat(shared.c_str(), &there) == 0 && there.st_dev == socket.st_dev &&
       there.st_ino == socket.st_ino)
     return {};

@@ -61,9 +61,9 @@ TEST_F(FoldersTest, WhatADeadDaemonLeftIsClearedAwayAndItsLogsStay) {
 
 TEST_F(FoldersTest, TheSocketForClientsIsInTheirFolderWhateverWasThere) {
   ASSERT_TRUE(MakeFolders(folders_).ok());
-  EXPECT_FALSE(ShareSocket(folders_).ok()) << "there is none yet";
+  EXPECT_FALSE(ShareSocket(folders_).ok()) << "there is no socket yet";
   folder_.Write("mps/nvidia.com-gpu/daemon/control", "");
-  EXPECT_THAT(ShareSocket(folders_).error().message(), HasSubstr("is no socket"));
+  EXPECT_THAT(ShareSocket(folders_).error().message(), HasSubstr("is not a socket"));
   fs::remove(folders_.daemon + "/control");
   for (const char* name : {"/control", "/control_privileged"})
     ASSERT_EQ(::mknod((folders_.daemon + name).c_str(), S_IFSOCK | 0666, 0), 0);
@@ -78,7 +78,7 @@ TEST_F(FoldersTest, TheSocketForClientsIsInTheirFolderWhateverWasThere) {
     EXPECT_EQ(own.st_ino, shared.st_ino);
   }
   EXPECT_EQ(std::distance(fs::directory_iterator(folders_.pipe), fs::directory_iterator()), 1)
-      << "and nothing else";
+      << "nothing else may be removed";
   EXPECT_EQ(*os::ReadFile(folder_ / "elsewhere"), "theirs");
 }
 
@@ -99,7 +99,7 @@ TEST_F(FoldersTest, ANoteIsReadBackFromTheFolderOfItsOwnSetAlone) {
   const Folders other = FoldersOf(root_, "nvidia.com/other"),
                 damaged = FoldersOf(root_, "nvidia.com/damaged");
   ASSERT_TRUE(MakeFolders(other).ok());
-  ASSERT_TRUE(WriteNote(other, spec).ok()) << "as of a folder that somebody copied";
+  ASSERT_TRUE(WriteNote(other, spec).ok()) << "as in a copied folder";
   folder_.Write("mps/nvidia.com-damaged/started", "{");
   EXPECT_THAT(ReadNotes(root_), ElementsAre(spec));
   RemoveFolders(folders_);

@@ -154,7 +154,7 @@ void MpsService::Publish() {
       if (!fresh) continue;
       at->second.set = supervisor->spec().set;
       at->second.clients = supervisor->view().clients;
-      at->second.reason = "its MPS server is not wanted any more and ends with its last client";
+      at->second.reason = "its MPS server is no longer needed and exits with its last client";
     }
   }
   if (devices != *published_.Get()) published_.Set(std::move(devices));
@@ -172,9 +172,9 @@ SharedDevice MpsService::Describe(const SharedSet& set, std::size_t member) cons
   AddEdits(set, options_.own_shm, device);
   if (const mps::Supervisor* other = InTheWay(set); other != nullptr) {
     device.clients = other->view().clients;
-    device.reason = "its MPS server is as it was before a change (" + other->spec().set + ", " +
+    device.reason = "its MPS server still has its previous settings (" + other->spec().set + ", " +
                     std::to_string(other->view().clients) +
-                    " clients) and is replaced when its last client has gone";
+                    " clients) and is replaced when its last client has exited";
   }
   return device;
 }
@@ -192,13 +192,14 @@ void MpsService::Serve(const mps::Supervisor& supervisor, const SharedSet& set, 
   const base::Bytes asked = supervisor.spec().gpus[member].memory, held = view.memory[member];
   const bool holds = ComputeCapability(*set.members[member].device) >= kFirstWithLimits;
   if (!holds) {
-    remarks.emplace_back("MPS holds no limits on this model (compute capability 7.0 is needed)");
+    remarks.emplace_back(
+        "MPS does not enforce limits on this model (compute capability 7.0 is required)");
   } else {
     device.memory = held;
     device.compute_percent = view.percentage;
     if (held != asked)
-      remarks.push_back("MPS of this driver does not hold the memory limit of " +
-                        base::FormatBytes(asked) + " that was asked for");
+      remarks.push_back("MPS of this driver does not enforce the memory limit of " +
+                        base::FormatBytes(asked) + " that was requested");
     else if (view.exclusive[member])
       device.isolation = Isolation::kMemoryPerProcess;
   }

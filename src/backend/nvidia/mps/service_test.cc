@@ -154,9 +154,9 @@ TEST_F(Mps, Issue669AServerIsNeverRestartedUnderLiveClients) {
   const std::string pid = DaemonPid();
   service_->Want({Set({0}, 2)});
   ASSERT_TRUE(
-      service_->WaitUntilNot(id(0), "1 clients) and is replaced when its last client has gone"));
+      service_->WaitUntilNot(id(0), "1 clients) and is replaced when its last client has exited"));
   EXPECT_EQ(DaemonPid(), pid);
-  EXPECT_EQ(client.End(), 128 + SIGKILL) << "it lived until now";
+  EXPECT_EQ(client.End(), 128 + SIGKILL) << "the client ran until now";
   ASSERT_TRUE(service_->WaitUntilReady(id(0)));
   EXPECT_NE(DaemonPid(), pid);
   EXPECT_EQ(service_->Of(id(0)).compute_percent, 50);
@@ -210,11 +210,11 @@ TEST_F(Mps, ADaemonWhoseFolderWasTakenAwayIsReplacedWhenItsClientsHaveGone) {
   std::filesystem::remove_all(root());
   Restart();
   service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(service_->WaitUntilNot(
-      id(0), "it is started again when the clients of its server have gone"));
+  ASSERT_TRUE(
+      service_->WaitUntilNot(id(0), "it is restarted when the clients of its server have exited"));
   EXPECT_EQ(client.End(), 128 + SIGKILL);
   ASSERT_TRUE(service_->WaitUntilReady(id(0)));
-  EXPECT_NE(DaemonPid(), "none") << "there is one";
+  EXPECT_NE(DaemonPid(), "none") << "a daemon must be running";
 }
 
 TEST_F(Mps, ADaemonThatDiesIsStartedAgain) {
@@ -234,7 +234,7 @@ TEST_F(Mps, ADaemonThatDiesUnderClientsIsStartedAgainWhenTheyHaveGone) {
   ASSERT_TRUE(WaitForClients(0, 1));
   machine_.Sim({"fault", "mps", "die"});
   ASSERT_TRUE(service_->WaitUntilNot(
-      id(0), "has died; it is started again when the clients of its server have gone"));
+      id(0), "has exited; it is restarted when the clients of its server have exited"));
   EXPECT_EQ(client.End(), 128 + SIGKILL);
   ASSERT_TRUE(service_->WaitUntilReady(id(0)));
 }
@@ -260,19 +260,18 @@ TEST_F(Mps, ADaemonThatHangsUnderClientsIsWaitedFor) {
   Restart(milliseconds(500));
   service_->Want({Set({0}, 4)});
   machine_.Sim({"fault", "mps", "hang"});
-  ASSERT_TRUE(service_->WaitUntilNot(
-      id(0), "it is started again when the clients of its server have gone"));
+  ASSERT_TRUE(
+      service_->WaitUntilNot(id(0), "it is restarted when the clients of its server have exited"));
   machine_.Sim({"heal", "mps"});
   ASSERT_TRUE(service_->WaitUntilReady(id(0)));
   EXPECT_EQ(DaemonPid(), pid);
-  EXPECT_EQ(client.End(), 128 + SIGKILL) << "it lived until now";
+  EXPECT_EQ(client.End(), 128 + SIGKILL) << "the client ran until now";
 }
 
 TEST_F(Mps, ADaemonThatAnswersNonsenseIsNotReady) {
   machine_.Sim({"fault", "mps", "nonsense"});
   service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(
-      service_->WaitUntilNot(id(0), "answers \"??%s 3 pears ?\" where a percentage is expected"));
+  ASSERT_TRUE(service_->WaitUntilNot(id(0), "answered \"??%s 3 pears ?\" instead of a percentage"));
   machine_.Sim({"heal", "mps"});
   ASSERT_TRUE(service_->WaitUntilReady(id(0)));
 }
@@ -280,7 +279,7 @@ TEST_F(Mps, ADaemonThatAnswersNonsenseIsNotReady) {
 TEST_F(Mps, ADaemonThatEndsAtOnceIsNotReady) {
   machine_.Sim({"fault", "mps", "exit"});
   service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(service_->WaitUntilNot(id(0), "ends as soon as it has started"));
+  ASSERT_TRUE(service_->WaitUntilNot(id(0), "exits immediately after its start"));
   machine_.Sim({"heal", "mps"});
   ASSERT_TRUE(service_->WaitUntilReady(id(0)));
 }
@@ -293,7 +292,7 @@ TEST_F(Mps, Issue569AModelThatHoldsNoLimitsIsSharedAndSaysSo) {
   const SharedDevice device = service_->Of(id(0));
   EXPECT_EQ(device.isolation, Isolation::kNone);
   EXPECT_EQ(device.memory, base::Bytes{});
-  EXPECT_THAT(device.reason, HasSubstr("compute capability 7.0 is needed"));
+  EXPECT_THAT(device.reason, HasSubstr("compute capability 7.0 is required"));
 }
 
 TEST_F(Mps, WhenTheAgentGoesForGoodIdleServersHaveEndedAndBusyOnesStay) {
@@ -308,7 +307,7 @@ TEST_F(Mps, WhenTheAgentGoesForGoodIdleServersHaveEndedAndBusyOnesStay) {
   EXPECT_FALSE(os::Exists(root() + "/nvidia.com-gpu.shared"));
   EXPECT_EQ(ComputeMode(1), "Default");
   EXPECT_TRUE(os::Exists(pipe() + "/control"));
-  EXPECT_EQ(client.End(), 128 + SIGKILL) << "it lived until now";
+  EXPECT_EQ(client.End(), 128 + SIGKILL) << "the client ran until now";
 }
 
 TEST_F(Mps, EachSetHasItsOwnServer) {
@@ -364,9 +363,9 @@ TEST_F(OldDriver, IsReadyAndClaimsNoIsolationThatItDoesNotGive) {
   ASSERT_TRUE(service.WaitUntilReady("GPU-a")) << service.Of("GPU-a").reason;
   const SharedDevice device = service.Of("GPU-a");
   EXPECT_EQ(device.isolation, Isolation::kNone);
-  EXPECT_THAT(device.reason, HasSubstr("does not hold the memory limit of 4 GiB"));
+  EXPECT_THAT(device.reason, HasSubstr("does not enforce the memory limit of 4 GiB"));
   EXPECT_THAT(device.reason, HasSubstr("there is no nvidia-smi"));
-  EXPECT_THAT(device.reason, HasSubstr("holds 100% of computing where 25% was asked for"));
+  EXPECT_THAT(device.reason, HasSubstr("enforces 100% of compute where 25% was requested"));
   service.EndIdle();
   EXPECT_TRUE(service.WaitUntilEmpty());
 }

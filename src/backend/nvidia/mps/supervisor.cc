@@ -28,7 +28,7 @@ Supervisor::Supervisor(os::Loop& loop, const MpsOptions& options, ServerSpec spe
       folders_(FoldersOf(options_.root, spec_.set)),
       changed_(std::move(changed)),
       retry_(options_.first_retry, options_.last_retry) {
-  view_.reason = "its MPS server is being started";
+  view_.reason = "its MPS server is starting";
 }
 
 Supervisor::~Supervisor() {
@@ -100,7 +100,7 @@ void Supervisor::OnDeath() {
   loop_.Unwatch(daemon_fd_.get());
   daemon_fd_.Reset();
   if (quitting_) return Finish();
-  Trouble("its MPS control daemon has died");
+  Trouble("its MPS control daemon has exited");
 }
 
 // Asks the daemon for its servers and each server's clients.
@@ -110,8 +110,7 @@ void Supervisor::Check() {
   row.push_back(ControlStep("get_server_list", [this](const std::string& answer) {
     const auto servers = ReadPids(answer);
     if (!servers) {
-      Trouble("its MPS control daemon answers " + Quote(answer) +
-              " where a list of servers is expected");
+      Trouble("its MPS control daemon answered " + Quote(answer) + " instead of a list of servers");
       return false;
     }
     AskClients(*servers);
@@ -131,8 +130,8 @@ void Supervisor::AskClients(std::vector<pid_t> servers) {
                                 // A server that has just ended has no clients, whatever the answer
                                 // says.
                                 if (!pids && CountThreads(options_.proc_root, server) > 0) {
-                                  Trouble("its MPS control daemon answers " + Quote(answer) +
-                                          " where a list of clients is expected");
+                                  Trouble("its MPS control daemon answered " + Quote(answer) +
+                                          " instead of a list of clients");
                                   return false;
                                 }
                                 const std::size_t count = pids ? pids->size() : 0;
@@ -175,7 +174,7 @@ void Supervisor::Trouble(std::string reason) {
   view.reason = std::move(reason);
   const std::vector<std::string> servers = Occupied();
   if (!servers.empty())
-    view.reason += "; it is started again when the clients of its server have gone";
+    view.reason += "; it is restarted when the clients of its server have exited";
   view.remarks.clear();
   if (view.reason != view_.reason && !servers.empty())  // process ids stay on the node
     base::Log(base::kInfo, "MPS server still has clients",
@@ -270,7 +269,7 @@ void Supervisor::Finish() {
   Run(std::move(row), [this] {
     RemoveFolders(folders_);
     ended_ = true;
-    base::Log(base::kInfo, "MPS server has ended", {{"set", spec_.set}});
+    base::Log(base::kInfo, "MPS server stopped", {{"set", spec_.set}});
     Notify();
   });
 }

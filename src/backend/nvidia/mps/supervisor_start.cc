@@ -22,7 +22,7 @@ constexpr auto kAwaitMost = std::chrono::seconds(3);
 std::string Said(const base::Result<Outcome>& result) {
   if (!result.ok()) return result.error().message();
   const auto lines = base::Split(base::Trim(result->output), '\n');
-  return lines.back().empty() ? "it ended with status " + std::to_string(result->status)
+  return lines.back().empty() ? "it exited with status " + std::to_string(result->status)
                               : lines.back();
 }
 
@@ -58,14 +58,14 @@ void Supervisor::Begin() {
   if (foreign_) {
     View view = view_;
     view.reason =
-        "a control daemon that was started otherwise has its place; it is replaced when its "
-        "clients have gone";
+        "an MPS control daemon with other settings runs in its place; it is replaced when its "
+        "clients have exited";
     base::Log(base::kInfo, view.reason,
               {{"set", spec_.set}, {"pid", static_cast<int>(daemon->pid)}});
     Set(std::move(view));
     return Check();
   }
-  base::Log(base::kInfo, "MPS server of an earlier agent is taken over",
+  base::Log(base::kInfo, "MPS server of an earlier agent adopted",
             {{"set", spec_.set}, {"pid", static_cast<int>(daemon->pid)}});
   Limit();
 }
@@ -99,7 +99,7 @@ void Supervisor::SetModes() {
     row.push_back(ModeStep(gpu, "EXCLUSIVE_PROCESS"));
     row.back().take = [this, id = gpu.id](const base::Result<Outcome>& result) {
       if (!result.ok() || result->status != 0)
-        base::Log(base::kWarn, "a GPU's compute mode cannot be set",
+        base::Log(base::kWarn, "cannot set the compute mode of a GPU",
                   {{"device", id}, {"error", Said(result)}});
       return true;
     };
@@ -164,7 +164,7 @@ void Supervisor::Spawn() {
   command_ = std::make_unique<os::Command>(
       loop_, std::move(run), [this](const base::Result<Outcome>& result) {
         if (!result.ok() || result->status != 0)
-          return Trouble("nvidia-cuda-mps-control does not start: " + Said(result));
+          return Trouble("nvidia-cuda-mps-control cannot be started: " + Said(result));
         OnSpawned(*result);
       });
 }
@@ -172,11 +172,12 @@ void Supervisor::Spawn() {
 void Supervisor::OnSpawned(const Outcome& outcome) {
   const os::LaunchRemarks remarks = os::ReadLaunchRemarks(outcome.output);
   group_remark_.clear();
-  if (!remarks.group.empty()) group_remark_ = "it ends with the agent: " + remarks.group;
+  if (!remarks.group.empty())
+    group_remark_ = "its MPS server ends with the agent: " + remarks.group;
   if (options_.own_shm && !remarks.mounts.empty())
-    shm_remark_ = "containers share the machine's /dev/shm with it: " + remarks.mounts;
+    shm_remark_ = "containers share the host's /dev/shm with its MPS server: " + remarks.mounts;
   else if (options_.own_shm && options_.launcher.empty())
-    shm_remark_ = "containers share the machine's /dev/shm with it";
+    shm_remark_ = "containers share the host's /dev/shm with its MPS server";
   start_by_ = loop_.clock().Now() + std::min<base::Duration>(kAwaitMost, options_.start_deadline);
   Await();
 }
@@ -186,8 +187,9 @@ void Supervisor::Await() {
   const auto daemon = FindDaemon();
   if (!daemon) {
     if (loop_.clock().Now() >= start_by_)
-      return Trouble("nvidia-cuda-mps-control ends as soon as it has started; what it says is in " +
-                     folders_.log + "/control.log");
+      return Trouble(
+          "nvidia-cuda-mps-control exits immediately after its start; its messages are in " +
+          folders_.log + "/control.log");
     return Later(kAwaitEvery, &Supervisor::Await);
   }
   Watch(*daemon);
@@ -208,7 +210,7 @@ Supervisor::Step Supervisor::ControlStep(const std::string& command,
       Trouble("its MPS control daemon did not answer within " +
               base::FormatDuration(options_.answer_deadline));
     else
-      Trouble("its MPS control daemon cannot be asked (" + command + "): " + Said(result));
+      Trouble("its MPS control daemon cannot be queried (" + command + "): " + Said(result));
     return false;
   };
   return step;
@@ -230,8 +232,7 @@ void Supervisor::Limit() {
       ControlStep("get_default_active_thread_percentage", [this](const std::string& answer) {
         const auto percentage = ReadPercentage(answer);
         if (!percentage) {
-          Trouble("its MPS control daemon answers " + Quote(answer) +
-                  " where a percentage is expected");
+          Trouble("its MPS control daemon answered " + Quote(answer) + " instead of a percentage");
           return false;
         }
         fresh_.percentage = static_cast<int>(*percentage);
@@ -267,16 +268,16 @@ void Supervisor::OnLimits() {
     if (!remark.empty()) view.remarks.push_back(remark);
   if (!smi_)
     view.remarks.push_back(
-        "there is no nvidia-smi to keep other programs off its GPUs (EXCLUSIVE_PROCESS), so its "
-        "limits bind only who "
-        "respects them");
+        "there is no nvidia-smi to set the compute mode EXCLUSIVE_PROCESS, so programs that bypass "
+        "MPS are not limited");
   else if (std::find(view.exclusive.begin(), view.exclusive.end(), false) != view.exclusive.end())
     view.remarks.push_back(
-        "the compute mode EXCLUSIVE_PROCESS is not in force, so its limits bind only who respects "
-        "them");
+        "the compute mode EXCLUSIVE_PROCESS is not in effect, so programs that bypass MPS are not "
+        "limited");
   if (view.percentage != spec_.percentage)
-    view.remarks.push_back("it holds " + std::to_string(view.percentage) + "% of computing where " +
-                           std::to_string(spec_.percentage) + "% was asked for");
+    view.remarks.push_back("its MPS server enforces " + std::to_string(view.percentage) +
+                           "% of compute where " + std::to_string(spec_.percentage) +
+                           "% was requested");
   ready_since_ = loop_.clock().Now();
   Set(std::move(view));
   Check();

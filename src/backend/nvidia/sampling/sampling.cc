@@ -98,8 +98,7 @@ Result<device::Sample> Sampling::Take(abi::Device device, const std::string& add
     if (request.processes) AskProcessUse(builder);
   }
   if (nvml_device.gone())
-    return Error(Code::kUnavailable,
-                 "the NVIDIA driver went away: " + nvml_device.gone()->message());
+    return Error(Code::kUnavailable, "the NVIDIA driver is gone: " + nvml_device.gone()->message());
   if (nvml_device.lost()) {
     Forget(address);
     return Error(Code::kDataLoss,

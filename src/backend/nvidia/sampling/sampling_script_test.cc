@@ -164,7 +164,7 @@ TEST_F(Scripted, ADriverThatRefusesAllFieldsForOneIsAskedOneByOne) {
   EXPECT_TRUE(Lacks(first, "power.instant"));
   script.field_calls = 0;
   (void)Take({"energy", "power.instant", "retired.pending"});
-  EXPECT_EQ(script.field_calls, 1) << "what it refused is not asked again";
+  EXPECT_EQ(script.field_calls, 1) << "a refused field is not requested again";
 }
 
 TEST_F(Scripted, ADriverThatRefusesAllMetricsForOneIsAskedOneByOne) {
@@ -221,9 +221,9 @@ TEST_F(Scripted, TheSumOverLinksIsMadeWhereTheDriverMakesNone) {
   script.links_sum = false;
   script.link_count = 1000;
   EXPECT_THAT(Take({"nvlink.tx"}).values, IsEmpty());
-  EXPECT_EQ(ValueOf(Take({"nvlink.tx"}), "nvlink.tx"), 2000) << "of two links";
+  EXPECT_EQ(ValueOf(Take({"nvlink.tx"}), "nvlink.tx"), 2000) << "the sum of two links";
   script.links = abi::kTimeout;
-  EXPECT_THAT(Take({"nvlink.tx", "power"}).values, testing::SizeIs(1)) << "no sum of some of them";
+  EXPECT_THAT(Take({"nvlink.tx", "power"}).values, testing::SizeIs(1)) << "no partial sum";
 }
 
 TEST_F(Scripted, ACounterThatBeganAgainHasNoRate) {

@@ -201,7 +201,7 @@ TEST(Sampling, SaysThatAGpuIsLost) {
   const auto sample = gpu.Try(0, All());
   ASSERT_FALSE(sample.ok());
   EXPECT_EQ(sample.error().code(), Code::kDataLoss);
-  EXPECT_TRUE(gpu.Try(1, All()).ok()) << "another one is not";
+  EXPECT_TRUE(gpu.Try(1, All()).ok()) << "another process is not";
 }
 
 TEST(Sampling, SaysThatTheDriverWentAway) {
@@ -248,7 +248,7 @@ TEST(Sampling, MeasuresWithGpmBetweenTwoSamples) {
   Sampled gpu("dgx-h100");
   gpu.machine.Sim({"set", "0", "gpm-sm=62.5", "gpm-tensor=37.5", "pcie-tx=1Gi"});
   const auto take = [&] { return gpu.Take({"active.sm", "active.tensor", "pcie.tx_rate"}); };
-  EXPECT_THAT(take().values, IsEmpty()) << "the first look";
+  EXPECT_THAT(take().values, IsEmpty()) << "the first sample";
   gpu.Pass(milliseconds(50));
   EXPECT_THAT(take().values, IsEmpty()) << "too soon";
   gpu.Pass(milliseconds(950));
@@ -268,7 +268,7 @@ TEST(Sampling, LetsAShortWindowGrow) {
   gpu.machine.Sim({"set", "0", "gpm-sm=100"});
   gpu.Pass(milliseconds(500));
   EXPECT_NEAR(ValueOf(gpu.Take({"active.sm"}), "active.sm").value_or(-1), 50, 0.01)
-      << "over both halves of the second";
+      << "averaged over both halves of the second";
   gpu.Pass(milliseconds(1000));
   EXPECT_NEAR(ValueOf(gpu.Take({"active.sm"}), "active.sm").value_or(-1), 100, 0.01);
 }
@@ -284,9 +284,9 @@ TEST(Sampling, BeginsAgainWithGpmAfterALongPauseAndAfterAnError) {
   gpu.machine.Sim({"fault", "0", "error", "nvmlGpmSampleGet", "999", "--count", "1"});
   gpu.Pass(milliseconds(1000));
   EXPECT_THAT(gpu.Take({"active.sm", "power"}).values, testing::SizeIs(1))
-      << "never 0 for what is not known";
+      << "unknown values are never 0";
   gpu.Pass(milliseconds(1000));
-  EXPECT_THAT(gpu.Take({"active.sm"}).values, IsEmpty()) << "the window was broken";
+  EXPECT_THAT(gpu.Take({"active.sm"}).values, IsEmpty()) << "the window was interrupted";
   gpu.Pass(milliseconds(1000));
   EXPECT_NEAR(ValueOf(gpu.Take({"active.sm"}), "active.sm").value_or(-1), 40, 0.01);
 }
@@ -409,7 +409,7 @@ TEST(Sampling, ReportsTheFabric) {
   EXPECT_EQ(ValueOf(joined, "fabric.status"), 0);
   EXPECT_EQ(ValueOf(joined, "fabric.health"), 1);
   gpu.machine.Sim({"set", "0", "fabric-status=999"});
-  EXPECT_EQ(ValueOf(take(), "fabric.state"), 4) << "it ended in an error";
+  EXPECT_EQ(ValueOf(take(), "fabric.state"), 4) << "it completed with an error";
   gpu.machine.Sim({"set", "0", "fabric-state=2"});
   const Sample joining = take();
   EXPECT_EQ(ValueOf(joining, "fabric.state"), 2);
@@ -429,7 +429,7 @@ TEST(Sampling, ReportsWhatProcessesUse) {
   EXPECT_EQ(sample.processes[0].compute, 60);
   EXPECT_EQ(sample.processes[0].memory_copy, 30);
   EXPECT_EQ(sample.processes[1].compute, 20);
-  EXPECT_THAT(gpu.Take({"power"}).processes, IsEmpty()) << "not asked for";
+  EXPECT_THAT(gpu.Take({"power"}).processes, IsEmpty()) << "processes were not requested";
 }
 
 TEST(Sampling, LeavesJunkAmongTheProcessesOut) {
@@ -438,7 +438,7 @@ TEST(Sampling, LeavesJunkAmongTheProcessesOut) {
   gpu.machine.Sim({"fault", "0", "junk-samples"});
   const SampleRequest request{{}, true};
   const Sample sample = gpu.Take(0, request);
-  ASSERT_EQ(sample.processes.size(), 1u) << "at the first look only those that are there";
+  ASSERT_EQ(sample.processes.size(), 1u) << "the first sample lists only running processes";
   EXPECT_EQ(sample.processes[0].pid, 1234);
   EXPECT_LE(sample.processes[0].compute.value_or(0), 100);
 }
@@ -462,11 +462,11 @@ TEST(Sampling, LivesWithAnOldDriver) {
     gpu.Pass(milliseconds(1000));
   }
   EXPECT_GE(ValueOf(sample, "memory.used").value_or(0), 2048.0 * 1048576)
-      << "with what is reserved";
+      << "includes reserved memory";
   EXPECT_TRUE(Lacks(sample, "memory.reserved"));
   EXPECT_TRUE(Lacks(sample, "utilization.jpeg"));
   EXPECT_TRUE(Lacks(sample, "recovery_action"));
-  EXPECT_TRUE(ValueOf(sample, "clocks.reasons").has_value()) << "under their older name";
+  EXPECT_TRUE(ValueOf(sample, "clocks.reasons").has_value()) << "under its older name";
   EXPECT_TRUE(ValueOf(sample, "energy").has_value());
 }
 

@@ -306,7 +306,7 @@ class NodeSimulation {
   void ChangeHealth() {
     const int i = Random(kDevices);
     healthy_[i] = !Chance(6);
-    Notify(IdOf(i) + (healthy_[i] ? " is well" : " is ill"));
+    Notify(IdOf(i) + (healthy_[i] ? " is healthy" : " is unhealthy"));
     if (there_[i]) Read(i);
   }
 
@@ -320,7 +320,7 @@ class NodeSimulation {
   void ChangeOutside() {
     const std::string id = IdOf(Random(kDevices));
     const bool somebody = Chance(6);
-    Notify(id + (somebody ? " has somebody outside on it" : " has nobody outside on it"));
+    Notify(id + (somebody ? " has an outside process" : " has no outside process"));
     agent_->ledger.SetOutside(id, somebody ? std::vector<ledger::Process>{{42, 1, "ann", "python"}}
                                            : std::vector<ledger::Process>{});
   }

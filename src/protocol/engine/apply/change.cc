@@ -62,10 +62,11 @@ bool SaysTheSame(FileFormat format, const std::string& a, const std::string& b) 
 }
 
 Error CannotReport(const Target& written) {
-  return Error(Code::kFailedPrecondition,
-               written.path +
-                   " was changed where Penstock wrote to it: take out by hand what it added:\n" +
-                   Unified(written.path, written.before, written.after));
+  return Error(
+      Code::kFailedPrecondition,
+      written.path +
+          " was changed in the lines that Penstock wrote: remove its additions manually:\n" +
+          Unified(written.path, written.before, written.after));
 }
 
 /// Returns the facts as they would be without Penstock's changes.
@@ -170,7 +171,7 @@ StandingOf Stands(const Disk& disk, const SettingRecord& record) {
                               ? Read(file.format, *now, file.path)
                               : base::Result<Value>(Value());
     if (!now || !document.ok() || file.format == FileFormat::kText) {
-      stands.which.push_back(file.path + (now ? " is another text" : " is not there"));
+      stands.which.push_back(file.path + (now ? " has different text" : " is missing"));
       present = present || now.has_value();
       continue;
     }
@@ -179,7 +180,7 @@ StandingOf Stands(const Disk& disk, const SettingRecord& record) {
       present = present || value != nullptr;
       if (value != nullptr && Spell(*value) == Spell(setting.value)) continue;
       stands.which.push_back(file.path + ": " + Dotted(setting.path) +
-                             (value == nullptr ? " is not there" : " is " + Spell(*value)));
+                             (value == nullptr ? " is missing" : " is " + Spell(*value)));
     }
   }
   if (!stands.which.empty()) stands.standing = present ? Standing::kChanged : Standing::kMissing;
@@ -188,20 +189,20 @@ StandingOf Stands(const Disk& disk, const SettingRecord& record) {
 
 base::Status CheckEffect(const EngineConfigChange& change, const std::string& before,
                          const std::string& after) {
-  ASSIGN(const Value old, Read(FileFormat::kToml, before, "what was in force"));
-  ASSIGN(const Value document, Read(FileFormat::kToml, after, "what would be in force"));
+  ASSIGN(const Value old, Read(FileFormat::kToml, before, "the configuration in force"));
+  ASSIGN(const Value document, Read(FileFormat::kToml, after, "the new configuration"));
   for (const Setting& setting : change.effective) {
     const Value* value = FindAt(document, setting.path);
     if (value != nullptr && Spell(*value) == Spell(setting.value)) continue;
     return Error(Code::kFailedPrecondition,
-                 "the engine does not see what was written: " + Dotted(setting.path) +
+                 "the engine does not apply the written settings: " + Dotted(setting.path) +
                      " would be " + (value == nullptr ? "absent" : Spell(*value)) + ", not " +
-                     Spell(setting.value) + "; another file has the last word");
+                     Spell(setting.value) + "; another file overrides it");
   }
   const auto wrong = KeyThatMayNotChange(change, Compare(EffectOf(old), EffectOf(document)));
   if (!wrong) return {};
   return Error(Code::kFailedPrecondition,
-               "the engine would change " + Dotted(*wrong) + " as well, which nobody asked for");
+               "the engine would change " + Dotted(*wrong) + " as well, which was not requested");
 }
 
 bool SameEffect(const std::string& before, const std::string& after) {

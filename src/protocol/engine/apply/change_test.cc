@@ -186,8 +186,9 @@ TEST(EngineConfigChange, IllFormedFilesChangeNothing) {
 TEST(EngineConfigChange, ATemplateOfOursThatSomeoneRewroteIsLeftToThem) {
   const Target ours{.path = "/t", .format = FileFormat::kText, .after = "a\nb\n"};
   EXPECT_EQ(*Revert(ours, "a\nb\n"), std::nullopt);
-  EXPECT_THAT(Revert(ours, "a\nb\nc\n").error().message(),
-              HasSubstr("/t was changed where Penstock wrote to it: take out by hand"));
+  EXPECT_THAT(
+      Revert(ours, "a\nb\nc\n").error().message(),
+      HasSubstr("/t was changed in the lines that Penstock wrote: remove its additions manually"));
 }
 
 TEST(EngineConfigChange, WhatTheEngineSaysMustBeWhatWasDesiredAndNothingElse) {

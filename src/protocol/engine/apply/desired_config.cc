@@ -34,7 +34,7 @@ bool IsScalars(const Value& value) {
 
 base::Status CheckDesired(const DesiredConfig& desired) {
   for (const RuntimeHandler& handler : desired.handlers) {
-    if (handler.name.empty()) return Error(Code::kInvalidArgument, "a runtime needs a name");
+    if (handler.name.empty()) return Error(Code::kInvalidArgument, "a runtime must have a name");
     if (handler.path.empty() || handler.path.front() != '/')
       return Error(Code::kInvalidArgument, "the path of runtime " + handler.name +
                                                " must be absolute: \"" + handler.path + "\"");
@@ -42,7 +42,7 @@ base::Status CheckDesired(const DesiredConfig& desired) {
   if (desired.default_handler.empty() || internal::HasHandler(desired, desired.default_handler))
     return {};
   return Error(Code::kInvalidArgument, "the default runtime " + desired.default_handler +
-                                           " is none of those that are configured");
+                                           " is not one of the configured runtimes");
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ base::Status AddTarget(Goal& goal, FileFormat format, const SourceFile& file,
   if (!after.ok() && after.error().code() == Code::kFailedPrecondition &&
       format == FileFormat::kToml)
     return Error(after.error().code(),
-                 after.error().message() + "; write these lines by hand:\n" + AsToml(settings));
+                 after.error().message() + "; add these lines manually:\n" + AsToml(settings));
   if (!after.ok()) return after.error();
   if (*after == before) return {};
   target.after = *std::move(after);

@@ -75,7 +75,7 @@ TEST(Plan, AVersion2RuntimeTakesOverWhatTheDefaultOneIsSet) {
 
 TEST(Plan, ContainerdBefore17HasNoCdiAndSaysSo) {
   EXPECT_THAT(Written(Containerd(1, 6, kKubeadm), {.cdi = true}),
-              HasSubstr("containerd 1.6 has no CDI (1.7 is the first that has)"));
+              HasSubstr("containerd 1.6 does not support CDI (1.7 and newer do)"));
   EXPECT_THAT(Written(Containerd(1, 6, kKubeadm), {.handlers = {kNvidia}}),
               HasSubstr("+        BinaryName = "));
 }
@@ -156,7 +156,7 @@ TEST(Plan, WhatIsInForceAlreadyNeedsNoLine) {
   const auto goal = MakeGoal(facts, {.cdi = true});
   ASSERT_TRUE(goal.ok());
   EXPECT_THAT(goal->targets, IsEmpty());
-  EXPECT_THAT(goal->remarks, ElementsAre("containerd has CDI on already"));
+  EXPECT_THAT(goal->remarks, ElementsAre("containerd already has CDI enabled"));
   facts.effective = "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = false\n";
   EXPECT_THAT(Written(facts, {.cdi = true}), HasSubstr("+enable_cdi = true\n"));
 }
@@ -186,14 +186,13 @@ TEST(Plan, UnknownVersionsAndInlineTablesAreLeftAloneWithTheLinesToWrite) {
   EXPECT_THAT(Written(Containerd(2, 1, "version = 1\n"), {.handlers = {kNvidia}}),
               HasSubstr("`containerd config migrate`"));
   EXPECT_THAT(Written(Containerd(2, 9, "version = 7\n"), {.handlers = {kNvidia}}),
-              HasSubstr("configuration version 7 is not known here"));
+              HasSubstr("configuration version 7 is not supported"));
   EXPECT_THAT(
       Written(Containerd(1, 7, "version = 2\nplugins = {\"io.containerd.grpc.v1.cri\" = {}}\n"),
               {.cdi = true}),
-      HasSubstr(
-          "plugins is an inline table, which is left alone: write "
-          "\"io.containerd.grpc.v1.cri\".enable_cdi = true into it; write "
-          "these lines by hand:\n[plugins.\"io.containerd.grpc.v1.cri\"]\nenable_cdi = true\n"));
+      HasSubstr("plugins is an inline table, which is not edited: write "
+                "\"io.containerd.grpc.v1.cri\".enable_cdi = true into it; add these lines "
+                "manually:\n[plugins.\"io.containerd.grpc.v1.cri\"]\nenable_cdi = true\n"));
   EXPECT_THAT(Written(Containerd(1, 7, "version = 2\n[\n"), {.cdi = true}),
               HasSubstr(std::string(kMain) + ":2:"));
 }
@@ -201,14 +200,14 @@ TEST(Plan, UnknownVersionsAndInlineTablesAreLeftAloneWithTheLinesToWrite) {
 TEST(Plan, AContainerdWhoseCriPluginIsOffIsNotConfiguredForNoOne) {
   EXPECT_THAT(
       Written(Containerd(1, 7, "disabled_plugins = [\"cri\"]\nversion = 2\n"), {.cdi = true}),
-      HasSubstr("say --runtime docker"));
+      HasSubstr("pass --runtime docker"));
 }
 
 TEST(Plan, ARequestThatContradictsItselfIsRefused) {
   EXPECT_THAT(Written(Containerd(1, 7, ""), {.handlers = {{"nvidia", "runtime"}}}),
               HasSubstr("must be absolute"));
   EXPECT_THAT(Written(Containerd(1, 7, ""), {.default_handler = "nvidia"}),
-              HasSubstr("is none of those that are configured"));
+              HasSubstr("is not one of the configured runtimes"));
 }
 
 EngineFacts K3s(int major, int minor, const std::string& main) {
@@ -249,13 +248,13 @@ TEST(Plan, K3sWithDropInsGetsOne) {
 }
 
 TEST(Plan, WhatATemplateCannotSayIsLeftToTheAdministrator) {
-  EXPECT_THAT(Written(K3s(1, 7, kKubeadm), {.cdi = true}), HasSubstr("where CDI is off; have"));
+  EXPECT_THAT(Written(K3s(1, 7, kKubeadm), {.cdi = true}), HasSubstr("with CDI off; change"));
   EXPECT_THAT(Written(K3s(1, 7, kKubeadm), {.handlers = {kNvidia}, .default_handler = "nvidia"}),
               HasSubstr("write `default-runtime: nvidia` into /etc/rancher/k3s/config.yaml"));
   EngineFacts own = K3s(1, 7, kKubeadm);
   own.template_file.text = "{{ template \"base\" . }}\n# mine\n";
   EXPECT_THAT(Written(own, {.handlers = {kNvidia}}),
-              HasSubstr("is somebody's own template, which is left alone; have"));
+              HasSubstr("is a custom template, which is not changed; change"));
 }
 
 TEST(Plan, ARuntimeThatK3sFoundByItselfIsNotWrittenTwice) {
@@ -294,7 +293,7 @@ TEST(Plan, CrioGetsADropInWithTheDefaultRuntimesSettings) {
 )");
   EXPECT_EQ(Written(facts, {.cdi = true}), "");
   facts.minor = 22;
-  EXPECT_THAT(Written(facts, {.cdi = true}), HasSubstr("crio 1.22 has no CDI (1.23"));
+  EXPECT_THAT(Written(facts, {.cdi = true}), HasSubstr("crio 1.22 does not support CDI (1.23"));
 }
 
 TEST(Plan, DockerKeepsItsOtherFeatures) {
@@ -317,7 +316,7 @@ TEST(Plan, DockerKeepsItsOtherFeatures) {
 +  "default-runtime": "nvidia"
 )");
   facts.major = 24;
-  EXPECT_THAT(Written(facts, {.cdi = true}), HasSubstr("docker 24.0 has no CDI (25.0"));
+  EXPECT_THAT(Written(facts, {.cdi = true}), HasSubstr("docker 24.0 does not support CDI (25.0"));
   facts.major = 29;
   EXPECT_EQ(Written(facts, {.cdi = true}), "");
   facts.main.text = "{\"features\": {\"cdi\": false}}";

@@ -39,7 +39,7 @@ void EngineConfigurator::State::Begin() {
     if (opened.error().code() != Code::kAlreadyExists) return Finish(opened);
     if (until == base::TimePoint()) {
       until = loop.clock().Now() + kOthersFinishWithin;
-      Notify("waiting for another run to end: " + opened.error().message());
+      Notify("waiting for another penstock process to finish: " + opened.error().message());
     }
     if (loop.clock().Now() >= until) return Finish(opened);
     timer = loop.PostAfter(kTryAgain, [self = shared_from_this()] {
@@ -52,7 +52,7 @@ void EngineConfigurator::State::Begin() {
   if (options.dry_run)
     return Finish(Error(Code::kFailedPrecondition,
                         "an earlier change of " + install.name +
-                            " was interrupted: run it again without --dry-run first"));
+                            " was interrupted: run the command again without --dry-run first"));
   Repair();
 }
 
@@ -86,7 +86,7 @@ Status EngineConfigurator::State::Save(Phase phase) {
 /// Repairs what a killed run left: before the engine was asked to restart, restores the files;
 /// after that, completes the change.
 void EngineConfigurator::State::Repair() {
-  Notify("an interrupted change of " + install.name + " is repaired");
+  Notify("restoring " + install.name + " after an interrupted change");
   const auto self = shared_from_this();
   const auto settled = [self](const Status& status) {
     if (!status.ok()) return self->Finish(status);
@@ -122,15 +122,16 @@ void EngineConfigurator::State::Ask() {
         self->Finish(effect.error());
       });
     }
-    const std::string why = answer.ok()
-                                ? "says \"" + LastLine(answer->output + answer->errors) + "\""
-                                : answer.error().message();
+    const std::string why =
+        answer.ok() ? "it answered \"" + LastLine(answer->output + answer->errors) + "\""
+                    : answer.error().message();
     if (self->options.source == Source::kCommand)
       return self->Finish(Error(Code::kFailedPrecondition,
-                                self->install.program + " cannot be asked for its configuration: " +
-                                    why + "; say --executable-path, or --config-source file"));
-    self->outcome.remarks.push_back(self->install.name + " itself could not be asked (" + why +
-                                    "): its files decided alone");
+                                self->install.program +
+                                    " cannot be queried for its configuration: " + why +
+                                    "; pass --executable-path, or --config-source file"));
+    self->outcome.remarks.push_back(self->install.name + " itself could not be queried (" + why +
+                                    "): only its files were read");
     self->Plan(std::nullopt);
   });
 }
@@ -146,7 +147,7 @@ void EngineConfigurator::State::AskEffect(
   Run(asking, [this, then = std::move(then)](base::Result<os::Command::Outcome> answer) {
     if (!answer.ok()) return then(answer.error());
     if (answer->status == 0) return then(std::optional(std::move(answer->output)));
-    then(Error(Code::kFailedPrecondition, install.name + " refuses its configuration: " +
+    then(Error(Code::kFailedPrecondition, install.name + " rejects its configuration: " +
                                               LastLine(answer->errors + "\n" + answer->output)));
   });
 }
@@ -184,9 +185,9 @@ Status EngineConfigurator::State::MakePlan(std::optional<std::string> effect) {
   for (const std::string& one : stands.which) {
     if (options.respect)
       return Error(Code::kFailedPrecondition,
-                   "somebody changed what Penstock wrote (" + one +
-                       "), which is left to them; `penstock runtime " +
-                       "configure` writes it again, `penstock runtime unconfigure` forgets it");
+                   "the settings that Penstock wrote were changed (" + one +
+                       ") and are left as they are; `penstock runtime " +
+                       "configure` writes them again, `penstock runtime unconfigure` forgets them");
     outcome.remarks.push_back("changed since Penstock wrote it: " + one);
   }
   ASSIGN(outcome.change, MakeChange(gathered.facts, gathered.disk, journal.record,
@@ -258,7 +259,7 @@ void EngineConfigurator::State::Check() {
       if (answer.ok() && answer->status != 0)
         return self->Refuse(Error(
             Code::kFailedPrecondition,
-            self->install.name + " refuses it: " + LastLine(answer->output + answer->errors)));
+            self->install.name + " rejects it: " + LastLine(answer->output + answer->errors)));
       self->Start(true);
     });
   // What a supervisor makes of its files is visible only after it has started.
@@ -280,7 +281,7 @@ void EngineConfigurator::State::Refuse(const Error& why) {
   if (back.ok()) back = Save(Phase::kDone);
   if (!back.ok())
     return Finish(
-        why.Within("the old files could not be put back (" + back.error().message() + ") after"));
+        why.Within("the old files could not be restored (" + back.error().message() + ") after"));
   Finish(Error(why.code(), why.message() + "; nothing was changed"));
 }
 
@@ -298,23 +299,23 @@ void EngineConfigurator::State::Start(bool changed) {
     self->Settle();
   };
   if (!changed) {
-    Notify("what is in force in " + install.name + " stays as it was: it need not start anew");
+    Notify("the effective configuration of " + install.name + " is unchanged: no restart needed");
     return settle({});
   }
   if (install.engine == Engine::kPodman) return settle({});  // each invocation reads its files
   const bool runs = ListenerOf(options.proc_root, SocketHere(install)).ok();
   if (options.restart == Restart::kNone || !runs) {
     const std::string how = install.unit.empty() ? "" : ": systemctl restart " + install.unit;
-    outcome.remarks.push_back(install.name +
-                              (runs ? " reads it when it starts anew" + how
-                                    : " does not run now; it reads it when it starts"));
+    outcome.remarks.push_back(install.name + (runs
+                                                  ? " reads it at its next restart" + how
+                                                  : " is not running; it reads it when it starts"));
     return settle({});
   }
   if (const auto can = CanRestart(); !can.ok()) return Refuse(can.error());
   if (options.restart == Restart::kSignal && !(outcome.linked.empty() && outcome.unlinked.empty()))
-    outcome.remarks.push_back(
-        install.name + " looks for what `--gpus` needs only when it starts, not at a signal" +
-        (install.unit.empty() ? "" : ": systemctl restart " + install.unit));
+    outcome.remarks.push_back(install.name +
+                              " detects what `--gpus` needs only when it starts, not on a signal" +
+                              (install.unit.empty() ? "" : ": systemctl restart " + install.unit));
   outcome.restarted = true;
   Restart(settle);
 }

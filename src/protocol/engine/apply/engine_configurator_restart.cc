@@ -33,11 +33,11 @@ bool EngineConfigurator::State::IsAgain() const {
 
 Status EngineConfigurator::State::CanRestart() const {
   if (options.restart == Restart::kSignal && Running().pid <= 1)
-    return Error(Code::kFailedPrecondition, "who is to get the signal for " + install.name +
-                                                " cannot be seen: say --restart-mode none");
+    return Error(Code::kFailedPrecondition, "the process to signal for " + install.name +
+                                                " cannot be determined: pass --restart-mode none");
   if (options.restart == Restart::kSystemd && install.unit.empty())
     return Error(Code::kFailedPrecondition,
-                 "no systemd unit of " + install.name + " is known: say --restart-mode none");
+                 "no systemd unit of " + install.name + " is known: pass --restart-mode none");
   return {};
 }
 
@@ -48,7 +48,7 @@ void EngineConfigurator::State::Restart(Next next) {
           Save(journal.phase == Phase::kReturning ? Phase::kReturning : Phase::kRestarting);
       !saved.ok())
     return next(saved);
-  Notify(install.name + " starts anew");
+  Notify(install.name + " is restarting");
   if (options.restart == Restart::kSignal) {
     // If the engine ended with the new files, its supervisor starts it with the old ones.
     if (journal.phase == Phase::kReturning && journal.engine.pid == 0)
@@ -63,7 +63,7 @@ void EngineConfigurator::State::Restart(Next next) {
                                    const base::Result<os::Command::Outcome>& answer) {
     if (!answer.ok()) return next(answer.error());
     if (answer->status != 0)
-      return next(Error(Code::kUnavailable, self->install.unit + " does not start: " +
+      return next(Error(Code::kUnavailable, self->install.unit + " did not start: " +
                                                 LastLine(answer->output + "\n" + answer->errors)));
     self->Await(next);
   });
@@ -71,7 +71,7 @@ void EngineConfigurator::State::Restart(Next next) {
 
 void EngineConfigurator::State::Await(Next next) {
   until = loop.clock().Now() + options.patience;
-  Retry(Error(Code::kUnavailable, "nobody listens at " + install.socket), std::move(next));
+  Retry(Error(Code::kUnavailable, "no process listens at " + install.socket), std::move(next));
 }
 
 /// Checks at once, and again until the time is over.
@@ -79,10 +79,10 @@ void EngineConfigurator::State::Retry(const Error& last, Next next) {
   const bool listens = ListenerOf(options.proc_root, SocketHere(install)).ok();
   if (listens && IsAgain()) return AskHealth(std::move(next));
   if (loop.clock().Now() >= until)
-    return next(
-        Error(Code::kUnavailable,
-              install.name + " is not there again after " + base::FormatDuration(options.patience) +
-                  ": " + (listens ? "the process that ran before still listens" : last.message())));
+    return next(Error(Code::kUnavailable,
+                      install.name + " did not return within " +
+                          base::FormatDuration(options.patience) + ": " +
+                          (listens ? "the old process still listens" : last.message())));
   timer = loop.PostAfter(kLookAgain, [self = shared_from_this(), last, next = std::move(next)] {
     self->timer = 0;
     self->Retry(last, next);
@@ -119,19 +119,20 @@ void EngineConfigurator::State::AskHealth(Next next) {
 }
 
 void EngineConfigurator::State::Return(const Error& why) {
-  Notify(install.name + " did not come back: its old files are put back");
+  Notify(install.name + " did not recover: restoring its old files");
   const auto self = shared_from_this();
   Status back = Save(Phase::kReturning);
   if (back.ok()) back = GoBack();
   if (!back.ok())
     return Finish(
-        why.Within("the old files could not be put back (" + back.error().message() + ") after"));
+        why.Within("the old files could not be restored (" + back.error().message() + ") after"));
   const auto started = [self, why](Status status) {
     if (status.ok()) status = self->Save(Phase::kDone);
     if (status.ok())
       return self->Finish(
           Error(Code::kAborted, why.message() + "; the old configuration is in force again"));
-    self->Finish(Error(Code::kAborted, why.message() + "; the old files are back, but with them " +
+    self->Finish(Error(Code::kAborted, why.message() +
+                                           "; the old files were restored, but with them " +
                                            status.error().message()));
   };
   if (options.restart == Restart::kSignal || install.unit.empty()) return Restart(started);

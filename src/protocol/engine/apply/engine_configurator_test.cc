@@ -71,8 +71,7 @@ TEST(EngineConfigurator, WritesRemembersAndUndoes) {
   const auto done = machine.Run();
   ASSERT_TRUE(done.ok()) << done.error().message();
   EXPECT_EQ(done->change.files.size(), 2u);
-  EXPECT_THAT(done->remarks,
-              ElementsAre("containerd does not run now; it reads it when it starts"));
+  EXPECT_THAT(done->remarks, ElementsAre("containerd is not running; it reads it when it starts"));
   EXPECT_TRUE(machine.HasDropIn());
   EXPECT_EQ(machine.StandingNow(), Standing::kAsOurs);
   struct stat status {};
@@ -108,7 +107,8 @@ TEST(EngineConfigurator, WhatOthersChangedIsLeftToThemWhereThatIsAskedFor) {
   ASSERT_TRUE(os::WriteFileAtomically(machine.install.drop_in, "version = 3\n").ok());
   EXPECT_EQ(machine.StandingNow(), Standing::kChanged);
   machine.options.respect = true;
-  EXPECT_THAT(machine.Run().error().message(), HasSubstr("somebody changed what Penstock wrote"));
+  EXPECT_THAT(machine.Run().error().message(),
+              HasSubstr("the settings that Penstock wrote were changed"));
   machine.options.respect = false;
   const auto done = machine.Run();
   ASSERT_TRUE(done.ok());
@@ -152,9 +152,8 @@ TEST(EngineConfigurator, WhatSomeoneWroteMeanwhileStays) {
   ASSERT_TRUE(os::WriteFileAtomically(machine.install.config, "version = 3\n# mine\n").ok());
   const auto done = machine.Run();
   ASSERT_TRUE(done.ok()) << done.error().message();
-  EXPECT_THAT(
-      done->remarks,
-      testing::Contains(HasSubstr("was changed by somebody else meanwhile and stays as it is")));
+  EXPECT_THAT(done->remarks, testing::Contains(HasSubstr(
+                                 "was changed by another process meanwhile and is left as it is")));
   EXPECT_THAT(machine.Main(), HasSubstr("# mine\n"));
 }
 
@@ -174,7 +173,7 @@ TEST(EngineConfigurator, ADamagedMemoryIsNoLicenceToGuess) {
   ASSERT_TRUE(
       os::WriteFileAtomically(machine.journal(), "{\"version\": 1, \"phase\": \"dancing\"}").ok());
   EXPECT_THAT(machine.Run().error().message(),
-              HasSubstr("what Penstock remembers of this engine is damaged"));
+              HasSubstr("Penstock's record of this engine is damaged"));
   ASSERT_TRUE(os::WriteFileAtomically(machine.journal(), "{\"version\": 2}").ok());
   EXPECT_THAT(machine.Run().error().message(), HasSubstr("newer Penstock"));
   EXPECT_EQ(machine.Main(), kMain);
@@ -185,12 +184,12 @@ TEST(EngineConfigurator, AnEngineThatCannotBeAskedIsDecidedByItsFilesUnlessItMus
   machine.install.program = machine.folder_ / "nowhere";
   machine.options.source = Source::kCommand;
   EXPECT_THAT(machine.Run().error().message(),
-              HasSubstr("say --executable-path, or --config-source file"));
+              HasSubstr("pass --executable-path, or --config-source file"));
   machine.options.source = Source::kAuto;
   const auto done = machine.Run();
   ASSERT_TRUE(done.ok()) << done.error().message();
-  EXPECT_THAT(done->remarks, testing::Contains(HasSubstr("its files decided alone")));
-  EXPECT_FALSE(machine.HasDropIn()) << "nobody knows whether that containerd merges";
+  EXPECT_THAT(done->remarks, testing::Contains(HasSubstr("only its files were read")));
+  EXPECT_FALSE(machine.HasDropIn()) << "it is unknown whether that containerd merges tables";
   EXPECT_THAT(machine.Main(), HasSubstr("runtimes.nvidia"));
 }
 
@@ -327,10 +326,10 @@ TEST_F(ConfiguringBySignal, AnEngineThatDoesNotComeBackIsStartedWithItsOldFilesB
                                              });
   });
   // The clock stands still while programs run, because they have deadlines.
-  ASSERT_TRUE(os::Eventually([&] { return is_said("containerd starts anew"); }));
+  ASSERT_TRUE(os::Eventually([&] { return is_said("containerd is restarting"); }));
   ASSERT_TRUE(os::Eventually([&] { return engine.Pid() == 0; }));
   time.Advance(machine_.options.patience - 1s);
-  EXPECT_TRUE(is_said("containerd starts anew")) << "its time has not passed";
+  EXPECT_TRUE(is_said("containerd is restarting")) << "the deadline has not passed";
   EXPECT_TRUE(machine_.HasDropIn());
   time.Advance(2s);
   EXPECT_EQ(machine_.Main(), kMain);
@@ -344,7 +343,7 @@ TEST_F(ConfiguringBySignal, AnEngineThatDoesNotComeBackIsStartedWithItsOldFilesB
   ASSERT_FALSE(result->ok());
   EXPECT_EQ(result->error().code(), base::Code::kAborted);
   EXPECT_THAT(result->error().message(),
-              HasSubstr("containerd is not there again after 2m: nobody listens at " +
+              HasSubstr("containerd did not return within 2m: no process listens at " +
                         machine_.install.socket + "; the old configuration is in force again"));
   EXPECT_FALSE(os::Exists(machine_.journal()));
 }
@@ -355,7 +354,7 @@ TEST_F(ConfiguringBySignal, NothingIsChangedWhereItCannotBeSeenWhoIsToGetTheSign
   const auto done = machine_.Run();
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.error().message(),
-            "who is to get the signal for containerd cannot be seen: say --restart-mode none; "
+            "the process to signal for containerd cannot be determined: pass --restart-mode none; "
             "nothing was changed");
   EXPECT_EQ(machine_.Main(), kMain);
   EXPECT_FALSE(machine_.HasDropIn());
@@ -369,8 +368,9 @@ TEST_F(ConfiguringBySignal, NothingIsChangedWhereNoUnitIsKnownThatCouldStartAgai
   machine_.install.unit = "";
   const auto done = machine_.Run();
   ASSERT_FALSE(done.ok());
-  EXPECT_EQ(done.error().message(),
-            "no systemd unit of containerd is known: say --restart-mode none; nothing was changed");
+  EXPECT_EQ(
+      done.error().message(),
+      "no systemd unit of containerd is known: pass --restart-mode none; nothing was changed");
   EXPECT_EQ(machine_.Main(), kMain);
   EXPECT_FALSE(os::Exists(machine_.journal()));
 }
@@ -488,10 +488,10 @@ TEST(Links, WhatOthersHaveThereStays) {
   EXPECT_THAT(done->linked, IsEmpty());
   EXPECT_THAT(done->remarks,
               testing::Contains(
-                  HasSubstr("/usr/bin/nvidia-container-runtime-hook is there already and stays")));
+                  HasSubstr("/usr/bin/nvidia-container-runtime-hook already exists and is kept")));
   EXPECT_THAT(
       done->remarks,
-      testing::Contains(HasSubstr("/usr/local/bin/nvidia-cdi-hook is there already and stays")));
+      testing::Contains(HasSubstr("/usr/local/bin/nvidia-cdi-hook already exists and is kept")));
   ASSERT_TRUE(docker.Undo().ok());
   EXPECT_EQ(docker.LinkAt("nvidia-cdi-hook"), "/gone");
   EXPECT_EQ(*os::ReadFile(docker.folder_ / "root/usr/bin/nvidia-container-runtime-hook"),
@@ -548,11 +548,11 @@ TEST(Links, NoneAreMadeWhereTheyWouldHelpNoOne) {
   Docker docker("20.10.24");
   docker.options.links->program = "/gone/penstock-hook";
   EXPECT_THAT(docker.Run()->remarks,
-              testing::Contains(HasSubstr("/gone/penstock-hook is not there")));
+              testing::Contains(HasSubstr("/gone/penstock-hook does not exist")));
   docker.options.links->program = "/own/penstock-hook";
   docker.folder_.Write("root/usr/bin/amd-container-runtime", "");
   EXPECT_THAT(docker.Run()->remarks,
-              testing::Contains(HasSubstr("gives `--gpus` to AMD's devices")));
+              testing::Contains(HasSubstr("uses AMD's devices for `--gpus`")));
   EXPECT_EQ(docker.LinkAt("nvidia-cdi-hook"), "");
 }
 
@@ -577,7 +577,8 @@ TEST(Links, LieOnThePathOfTheDaemonWhereThatCanBeSeen) {
 TEST(Links, ADamagedMemoryIsNoLicenceToGuess) {
   const os::TemporaryFolder folder;
   folder.Write("docker.links", "{\"version\": 1, \"links\": [{\"path\": 3}]}");
-  EXPECT_THAT(LoadLinks(folder / "docker.links").error().message(), HasSubstr("remove by hand"));
+  EXPECT_THAT(LoadLinks(folder / "docker.links").error().message(),
+              HasSubstr("remove the links to penstock-hook manually"));
   folder.Write("docker.links", "{\"version\": 2}");
   EXPECT_THAT(LoadLinks(folder / "docker.links").error().message(), HasSubstr("newer Penstock"));
 }
@@ -597,7 +598,7 @@ TEST(ConfigFiles, KeepLinksAndModes) {
   EXPECT_EQ(std::filesystem::status(folder / "real/daemon.json").permissions(),
             std::filesystem::perms::owner_read);
   EXPECT_THAT(files->Write("/etc/dangling", "x").error().message(),
-              HasSubstr("is a link to a file that is not there"));
+              HasSubstr("is a link to a file that does not exist"));
   ASSERT_TRUE(files->Write("/new/folder/x.toml", "y").ok());
   EXPECT_THAT(files->Match("/new/folder/*.toml"), ElementsAre("/new/folder/x.toml"));
   ASSERT_TRUE(files->Remove("/new/folder/x.toml").ok());

@@ -47,7 +47,7 @@ std::optional<std::string> TextOrNull(MapReader& reader, std::string_view key) {
   const Value* value = reader.Any(key);
   if (value == nullptr || value->kind == Value::Kind::kNull) return std::nullopt;
   if (value->kind == Value::Kind::kString) return value->text;
-  reader.Problem(key, "is no text");
+  reader.Problem(key, "is not text");
   return std::nullopt;
 }
 

@@ -67,9 +67,10 @@ void AskContainerd(EngineAbilities& engine, const std::optional<Version>& versio
   if (enabled != nullptr && enabled->kind == base::Value::Kind::kBool)
     return Decide(engine, enabled->boolean ? Cdi::kOn : Cdi::kOff,
                   enabled->boolean ? "enable_cdi = true" : "enable_cdi = false");
-  if (!version) return Decide(engine, Cdi::kUnknown, "it does not say whether CDI is on");
+  if (!version)
+    return Decide(engine, Cdi::kUnknown, "the engine does not report whether CDI is on");
   if (*version < kContainerdHasCdi)
-    return Decide(engine, Cdi::kNever, "containerd can from 1.7 on");
+    return Decide(engine, Cdi::kNever, "containerd supports it from 1.7 on");
   if (*version < kContainerdHasItOn) return Decide(engine, Cdi::kOff, "enable_cdi is not set");
   Decide(engine, Cdi::kOn, "on from containerd 2.0");
 }
@@ -77,7 +78,7 @@ void AskContainerd(EngineAbilities& engine, const std::optional<Version>& versio
 void AskCrio(EngineAbilities& engine, const std::optional<Version>& version) {
   engine.cdi_folders = UsualFolders();
   if (!version) return Decide(engine, Cdi::kUnknown, "its version cannot be read");
-  if (*version < kCrioHasCdi) return Decide(engine, Cdi::kNever, "CRI-O can from 1.24 on");
+  if (*version < kCrioHasCdi) return Decide(engine, Cdi::kNever, "CRI-O supports it from 1.24 on");
   engine.cdi_by_field = *version >= kCrioReadsField;
   Decide(engine, Cdi::kOn, "always on in CRI-O");
 }
@@ -106,7 +107,7 @@ EngineAbilities FromAnswers(std::string_view name, std::string_view version,
   } else if (name == "cri-o") {
     AskCrio(engine, parsed);
   } else {
-    Decide(engine, Cdi::kUnknown, "nothing is known of CDI in this engine");
+    Decide(engine, Cdi::kUnknown, "CDI support of this engine is unknown");
   }
   return engine;
 }

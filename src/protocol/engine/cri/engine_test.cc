@@ -35,7 +35,7 @@ TEST(EngineAbilities, ContainerdReportsWhetherCdiIsOn) {
 TEST(EngineAbilities, AContainerdThatDoesNotReportIsKnownByItsVersion) {
   const EngineAbilities old = FromAnswers("containerd", "1.6.20~ds1", kContainerdOld);
   EXPECT_EQ(old.cdi, Cdi::kNever);
-  EXPECT_EQ(old.why, "containerd can from 1.7 on");
+  EXPECT_EQ(old.why, "containerd supports it from 1.7 on");
   EXPECT_THAT(old.cdi_folders, IsEmpty());
   EXPECT_EQ(FromAnswers("containerd", "1.7.0", "").cdi, Cdi::kOff);
   EXPECT_EQ(FromAnswers("containerd", "2.0.0", "").cdi, Cdi::kOn);

@@ -44,7 +44,7 @@ std::string NobodyAnswered(const std::string& first_problem,
                            const std::optional<EngineAbilities>& before) {
   if (!first_problem.empty()) return first_problem;
   if (before) return "the container engine at " + before->socket + " is gone";
-  return "no container engine was found; say its CRI socket with containers.engineSocket";
+  return "no container engine was found; set its CRI socket with containers.engineSocket";
 }
 
 }  // namespace
@@ -143,12 +143,12 @@ struct EngineWatcher::State : std::enable_shared_from_this<State> {
     const auto before = published.Get();
     if (*before == known) return;
     if (known.engine && known.engine != before->engine)
-      base::Log(base::kInfo, "container engine",
+      base::Log(base::kInfo, "container engine found",
                 {{"engine", Describe(*known.engine)},
                  {"socket", known.engine->socket},
                  {"CDI", known.engine->why}});
     if (!known.problem.empty() && known.problem != before->problem)
-      base::Log(base::kWarn, "container engine not asked", {{"why", known.problem}});
+      base::Log(base::kWarn, "container engine not queried", {{"why", known.problem}});
     published.Set(std::move(known));
   }
 

@@ -111,9 +111,9 @@ TEST_F(WatcherTest, TheSocketThatIsSaidCountsAlone) {
   Begin(other);
   const EngineStatus none = WaitFor([](const EngineStatus& one) { return one.asked; });
   EXPECT_FALSE(none.engine.has_value());
-  EXPECT_THAT(none.problem,
-              HasSubstr("the container engine at " + other +
-                        " does not answer: nobody listens at " + other + ": it does not exist"));
+  EXPECT_THAT(none.problem, HasSubstr("the container engine at " + other +
+                                      " does not answer: no process listens at " + other +
+                                      ": it does not exist"));
   FakeEngine engine(other);
   engine.Start({.version = "2.0.1"});
   EXPECT_EQ(WaitFor([](const EngineStatus& one) { return one.engine.has_value(); }).engine->version,
@@ -124,7 +124,7 @@ TEST_F(WatcherTest, SaysThatThereIsNoEngineAndFindsItWhenItComes) {
   Begin();
   EXPECT_THAT(
       WaitFor([](const EngineStatus& one) { return one.asked; }).problem,
-      HasSubstr("no container engine was found; say its CRI socket with containers.engineSocket"));
+      HasSubstr("no container engine was found; set its CRI socket with containers.engineSocket"));
   engine_.Start({});
   EXPECT_EQ(WaitFor([](const EngineStatus& one) { return one.engine.has_value(); }).problem, "");
 }

@@ -104,7 +104,7 @@ std::string Describe(const std::vector<Kubelet>& kubelets) {
   std::vector<std::string> words;
   for (const Kubelet& one : kubelets)
     words.push_back("process " + std::to_string(one.pid) + " uses " +
-                    (one.socket.empty() ? "one that it does not name" : one.socket));
+                    (one.socket.empty() ? "one that it does not report" : one.socket));
   return base::Join(words, ", ");
 }
 
@@ -135,8 +135,8 @@ Sockets FindSockets(const std::string& proc_root, const std::string& kubelet_dir
     return one.socket != kubelets.all.front().socket;
   };
   if (std::any_of(kubelets.all.begin(), kubelets.all.end(), differs)) {
-    sockets.problem = "several kubelets run here (" + Describe(kubelets.all) +
-                      "): say which engine is meant with containers.engineSocket";
+    sockets.problem = "several kubelets run on this machine (" + Describe(kubelets.all) +
+                      "): set the engine with containers.engineSocket";
     return sockets;
   }
   Collector collector(proc_root, sockets);

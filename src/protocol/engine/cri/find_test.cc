@@ -110,14 +110,14 @@ TEST_F(FindSocketsTest, SeveralThatDifferAreRefusedByName) {
                     b = machine_.Listen(machine_ / "b.sock");
   Kubelet(985, "--container-runtime-endpoint=" + a);
   Kubelet(1021, "--container-runtime-endpoint=" + a);
-  EXPECT_THAT(Paths(), ElementsAre(a)) << "they agree";
+  EXPECT_THAT(Paths(), ElementsAre(a)) << "both kubelets name the same socket";
   Kubelet(1021, "--container-runtime-endpoint=" + b);
   EXPECT_THAT(Paths(), IsEmpty());
-  EXPECT_EQ(Find().problem, "several kubelets run here (process 985 uses " + a +
+  EXPECT_EQ(Find().problem, "several kubelets run on this machine (process 985 uses " + a +
                                 ", process 1021 uses " + b +
-                                "): say which engine is meant with containers.engineSocket");
+                                "): set the engine with containers.engineSocket");
   EXPECT_THAT(FindSockets(machine_.proc(), "/data/kubelet", here_).paths, IsEmpty())
-      << "neither is ours";
+      << "neither kubelet uses this folder";
 }
 
 /// On a machine whose containers are nodes, each container has a kubelet, and in any container a
@@ -146,7 +146,7 @@ TEST_F(FindSocketsTest, ASocketThatOthersCanPutThereIsRefusedByName) {
   std::filesystem::permissions(std::filesystem::path(usual).parent_path(),
                                std::filesystem::perms::all);
   EXPECT_THAT(Paths(), IsEmpty());
-  EXPECT_THAT(Find().problem, HasSubstr("run/containerd can be written by everybody"));
+  EXPECT_THAT(Find().problem, HasSubstr("run/containerd is writable by everyone"));
   const Sockets chosen = ChosenSocket(machine_.proc(), usual);
   EXPECT_THAT(chosen.paths, IsEmpty());
   EXPECT_THAT(chosen.problem, HasSubstr("is not trusted"));

@@ -60,7 +60,7 @@ void Ask(Methods* methods, Context* context, const v1::ContainerStatusRequest* r
 template <typename Response, typename Request>
 Result<Response> CallNow(const std::string& socket, Request request, base::Duration within) {
   os::Loop loop("cri");
-  Result<Response> result = Error(Code::kCancelled, "not asked");
+  Result<Response> result = Error(Code::kCancelled, "not queried");
   rpc::Calls calls(loop);
   calls.Call<v1::RuntimeService, Response>(
       socket, std::move(request), within,
@@ -161,7 +161,7 @@ class Pod {
       if (answer.status().state() == v1::CONTAINER_EXITED) return answer.status();
       std::this_thread::sleep_for(kPause);
     }
-    return Error(Code::kDeadlineExceeded, "the container does not end");
+    return Error(Code::kDeadlineExceeded, "the container did not exit in time");
   }
 
   const ProbeContainer& container_;
@@ -176,7 +176,7 @@ class Pod {
 base::Result<std::string> RunContainer(const ProbeContainer& container, base::Duration within) {
   std::string folder = (std::filesystem::temp_directory_path() / "penstock-proof-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr)
-    return base::ErrnoError(errno, "make a folder for what the container says");
+    return base::ErrnoError(errno, "create a folder for the container's output");
   auto output = Pod(container, within, folder).Run();
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);

@@ -27,8 +27,8 @@ Status CheckWay(const Value& document, const Path& path, std::string_view file) 
     const Path here(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(depth) + 1);
     return Refused(file, std::to_string(value->mark.line) + ":" +
                              std::to_string(value->mark.column) + ": " + Dotted(here) + " is " +
-                             std::string(base::Describe(value->kind)) + ", where " +
-                             (last ? "a value" : "a map") + " should be");
+                             std::string(base::Describe(value->kind)) + " where " +
+                             (last ? "a value" : "a map") + " is expected");
   }
   return {};
 }
@@ -37,12 +37,12 @@ Status CheckWay(const Value& document, const Path& path, std::string_view file) 
 Status Prove(FileFormat format, std::string_view made, std::string_view file, const Tree& wanted) {
   auto read = Read(format, made, file);
   if (!read.ok())
-    return Refused(file, "cannot be edited safely: what would be written is not well-formed (" +
+    return Refused(file, "cannot be edited safely: the result would not be well-formed (" +
                              read.error().message() + ")");
   const auto differences = Compare(wanted, ToTree(*read));
   if (differences.empty()) return {};
   return Refused(
-      file, "cannot be edited safely: " + Dotted(differences.front().path) + " would change, too");
+      file, "cannot be edited safely: " + Dotted(differences.front().path) + " would also change");
 }
 
 base::Result<std::string> Step(FileFormat format, std::string_view text, const Setting& setting) {
@@ -77,7 +77,7 @@ base::Result<std::string> WithdrawTables(FileFormat format, std::string text, st
 
 base::Result<Value> Read(FileFormat format, std::string_view text, std::string_view file) {
   if (format == FileFormat::kToml) return base::ParseToml(text, file);
-  if (format == FileFormat::kText) return Refused(file, "is not read here");
+  if (format == FileFormat::kText) return Refused(file, "is not supported");
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) text = "{}";
   ASSIGN(Value value, base::ParseJson(text, file));
   if (value.kind != Value::Kind::kMap)

@@ -117,14 +117,14 @@ TEST(TomlEdit, ATableMadeByDotsGetsAnotherDottedKey) {
 
 TEST(TomlEdit, WhatCannotBeEditedSafelyIsRefusedWithTheReason) {
   EXPECT_THAT(Toml("plugins = {cri = {a = 1}}\n", {{{"plugins", "cri", "b"}, Flag(true)}}),
-              HasSubstr("config.toml: plugins is an inline table, which is left alone: write cri.b "
+              HasSubstr("config.toml: plugins is an inline table, which is not edited: write cri.b "
                         "= true into it"));
   EXPECT_THAT(Toml("a = 3\n", {{{"a", "b"}, Flag(true)}}),
-              HasSubstr("config.toml: 1:5: a is an integer, where a map should be"));
+              HasSubstr("config.toml: 1:5: a is an integer where a map is expected"));
   EXPECT_THAT(Toml("[a.b]\nc = 1\n", {{{"a", "b"}, Flag(true)}}),
-              HasSubstr("a.b is a map, where a value should be"));
+              HasSubstr("a.b is a map where a value is expected"));
   EXPECT_THAT(Toml("[[a]]\nb = 1\n", {{{"a", "b"}, Flag(true)}}),
-              HasSubstr("a is a list, where a map should be"));
+              HasSubstr("a is a list where a map is expected"));
   EXPECT_THAT(Toml("a = 1\na = 2\n", {{{"b"}, Flag(true)}}), HasSubstr("config.toml:2:5"));
 }
 
@@ -187,7 +187,7 @@ TEST(JsonEdit, WithdrawnMembersLeaveNoComma) {
 TEST(JsonEdit, WhatIsNoObjectIsRefused) {
   EXPECT_THAT(Json("[]", {{{"a"}, Flag(true)}}), HasSubstr("is not a JSON object"));
   EXPECT_THAT(Json("{\"features\": true}", {{{"features", "cdi"}, Flag(true)}}),
-              HasSubstr("features is a boolean, where a map should be"));
+              HasSubstr("features is a boolean where a map is expected"));
   EXPECT_THAT(Json("{\"a\": 1,}", {{{"b"}, Flag(true)}}), HasSubstr("daemon.json:1:"));
 }
 

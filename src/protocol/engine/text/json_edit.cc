@@ -60,8 +60,7 @@ base::Result<Object> ReadObject(std::string_view text, std::size_t at) {
            base::ParseJson(text.substr(member.key_begin, at - member.key_begin), "key"));
     member.key = key.text;
     member.value_begin = Skip(text, Skip(text, at) + 1);
-    if (member.value_begin >= text.size())
-      return Error(Code::kInternal, "the text is not understood");
+    if (member.value_begin >= text.size()) return Error(Code::kInternal, "cannot parse the text");
     at = member.value_end = EndOfValue(text, member.value_begin);
     object.members.push_back(std::move(member));
     at = Skip(text, at);
@@ -155,7 +154,7 @@ base::Result<std::string> WithdrawJson(std::string_view text, const Path& key) {
   ASSIGN(const Place place, Descend(text, key));
   const auto& members = place.object.members;
   const Member* member = place.depth + 1 == key.size() ? Find(place.object, key.back()) : nullptr;
-  if (member == nullptr) return Error(Code::kFailedPrecondition, Dotted(key) + " is not there");
+  if (member == nullptr) return Error(Code::kFailedPrecondition, Dotted(key) + " is missing");
   std::string made(text);
   const auto index = static_cast<std::size_t>(member - members.data());
   std::size_t begin = place.object.begin + 1, end = place.object.end - 1;

@@ -102,7 +102,7 @@ base::Result<std::string> Editor::Set(const Setting& setting) const {
     if (!Listed(entry) && entry.path.size() < setting.path.size() &&
         IsBelow(setting.path, entry.path))
       return Error(Code::kFailedPrecondition,
-                   Dotted(entry.path) + " is an inline table, which is left alone: write " +
+                   Dotted(entry.path) + " is an inline table, which is not edited: write " +
                        Assignment(Relative(setting.path, entry.path), setting) + " into it");
   const Path parent = Parent(setting.path);
   if (const TomlEntry* beside = DottedBeside(parent)) {
@@ -216,7 +216,7 @@ std::string Editor::Insert(std::size_t at, std::string lines) const {
 
 base::Result<std::string> Editor::Remove(const Path& key) const {
   if (const TomlEntry* entry = FindEntry(key)) return Cut(entry->line_begin, entry->line_end);
-  return Error(Code::kFailedPrecondition, Dotted(key) + " does not stand on a line of its own");
+  return Error(Code::kFailedPrecondition, Dotted(key) + " is not on a line of its own");
 }
 
 base::Result<std::string> Editor::RemoveHeader(const Path& path) const {

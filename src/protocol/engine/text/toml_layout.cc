@@ -38,7 +38,7 @@ class Scanner {
   Status Value();
   Status Brackets();
   Error Lost() const {
-    return Error(Code::kInternal, "the text is not understood at byte " + std::to_string(at_));
+    return Error(Code::kInternal, "cannot parse the text at byte " + std::to_string(at_));
   }
 
   std::string_view text_;

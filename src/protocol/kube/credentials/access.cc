@@ -27,8 +27,9 @@ base::Result<ClusterAccess> InClusterAccess(const std::string& folder) {
   const std::string host = Environment("KUBERNETES_SERVICE_HOST");
   const std::string port = Environment("KUBERNETES_SERVICE_PORT");
   if (host.empty() || port.empty()) {
-    return Error(Code::kNotFound,
-                 "this is no pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
+    return Error(
+        Code::kNotFound,
+        "not running in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
   }
   const std::string token = folder + "/token";
   if (!os::Exists(token)) {
@@ -56,7 +57,7 @@ base::Result<ClusterAccess> FindAccess(const std::string& kubeconfig, const std:
   }
   // Contexts belong to kubeconfigs: a caller that names one does not mean the pod's own account.
   auto pod =
-      context.empty() ? InClusterAccess() : Error(Code::kNotFound, "a context was asked for");
+      context.empty() ? InClusterAccess() : Error(Code::kNotFound, "a context was requested");
   if (pod.ok() || pod.error().code() != Code::kNotFound) return pod;
   const std::string home = Environment("HOME");
   const std::string usual = home + "/.kube/config";
@@ -64,7 +65,7 @@ base::Result<ClusterAccess> FindAccess(const std::string& kubeconfig, const std:
     if (os::Exists(usual)) return FromFile(usual, context);
     looked = usual;
   }
-  return Error(Code::kNotFound, "no cluster was named: looked for a kubeconfig (" +
+  return Error(Code::kNotFound, "no cluster is configured: looked for a kubeconfig (" +
                                     (looked.empty() ? "$KUBECONFIG and ~/.kube/config" : looked) +
                                     ") and for a pod's service account (" + pod.error().message() +
                                     ")");

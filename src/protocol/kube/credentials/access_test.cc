@@ -132,18 +132,16 @@ users:
 )",
                                       "f");
   const std::string said = ErrorOf(access);
-  EXPECT_THAT(said, HasSubstr("f:8:13: clusters.c.server: \"10.0.0.1:6443\" is no API server's "
-                              "address; it reads like https://10.0.0.1:6443"));
+  EXPECT_THAT(said, HasSubstr("f:8:13: clusters.c.server: \"10.0.0.1:6443\" is not the address of "
+                              "an API server, such as https://10.0.0.1:6443"));
   EXPECT_THAT(said, HasSubstr("f:9:5: unknown key \"clusters.c.certificate-authorty-data\"; did "
                               "you mean \"certificate-authority-data\"?"));
-  EXPECT_THAT(said, HasSubstr("f:10:33: clusters.c.certificate-authority-data: is no base64"));
-  EXPECT_THAT(
-      said,
-      HasSubstr(
-          "f:14:25: users.u.client-certificate: comes without the other of certificate and key"));
+  EXPECT_THAT(said, HasSubstr("f:10:33: clusters.c.certificate-authority-data: is not base64"));
+  EXPECT_THAT(said, HasSubstr("f:14:25: users.u.client-certificate: is given without the other of "
+                              "certificate and key"));
   EXPECT_THAT(said, HasSubstr("f:15:20: users.u.auth-provider: was removed from Kubernetes in "
                               "1.26; use an exec plugin"));
-  EXPECT_THAT(said, HasSubstr("f:16:9: users.u.as: acting as somebody else is not supported"));
+  EXPECT_THAT(said, HasSubstr("f:16:9: users.u.as: impersonation is not supported"));
   EXPECT_THAT(
       said,
       HasSubstr("users.u.exec.apiVersion: \"client.authentication.k8s.io/v1alpha1\" is none of"));
@@ -206,7 +204,7 @@ TEST(FindAccess, TakesTheFirstThereIs) {
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code(), Code::kNotFound);
   EXPECT_THAT(ErrorOf(none), HasSubstr("looked for a kubeconfig (/nonexistent/.kube/config) and "
-                                       "for a pod's service account (this is no pod"));
+                                       "for a pod's service account (not running in a pod"));
 }
 
 }  // namespace

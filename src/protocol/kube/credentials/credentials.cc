@@ -47,7 +47,7 @@ class Source {
     auto content = os::ReadFile(material_.file, kMostBytes);
     if (!content.ok() && material_.data.empty() && text_.empty()) return content.error();
     if (!content.ok()) {
-      base::Log(base::kWarn, "a credential's file cannot be read; what it held goes on",
+      base::Log(base::kWarn, "cannot read a credential file; its last content remains in use",
                 {{"file", material_.file}, {"error", content.error().message()}});
       // A token from the file takes precedence over the inline one, which is used until a file was
       // read.
@@ -151,7 +151,7 @@ base::Result<Credential> Credentials::State::Make() {
   if (!IsHeaderValue(bearer)) {
     return Error(Code::kUnauthenticated,
                  "the token" + (access.token.file.empty() ? "" : " in " + access.token.file) +
-                     " is none: it has blanks in it");
+                     " is invalid: it contains blanks");
   }
   if (!bearer.empty()) {
     credential.authorization = "Bearer " + bearer;

@@ -60,8 +60,8 @@ TEST(Tls, TrustsTheAuthorityGivenAndNoOther) {
   ClusterAccess other = SecureAccess(server);
   other.authority.data = Authority("others").certificate();
   EXPECT_THAT(ErrorOf(ClientUnderTest(other).Do(GetOf("/x"))),
-              HasSubstr("UNAVAILABLE: GET /x: the API server's certificate is not good for the "
-                        "certificate authority and name given"));
+              HasSubstr("UNAVAILABLE: GET /x: the API server's certificate does not match the "
+                        "given certificate authority and name"));
   other.insecure_skip_tls_verify = true;
   other.authority.data.clear();
   EXPECT_TRUE(ClientUnderTest(other).Do(GetOf("/x")).ok());
@@ -123,9 +123,8 @@ TEST(Tls, SaysThatItsCertificateHasExpiredAndGoesOnWithTheNextOne) {
   ClientUnderTest client(access);
   const auto refused = client.Do(GetOf("/x"));
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(
-      ErrorOf(refused),
-      HasSubstr("UNAUTHENTICATED: GET /x: the API server does not take our client certificate"));
+  EXPECT_THAT(ErrorOf(refused),
+              HasSubstr("UNAUTHENTICATED: GET /x: the API server rejects the client certificate"));
   const Certificate good = TheAuthority().Client("good");
   folder.Write("tls.crt", good.certificate);
   folder.Write("tls.key", good.key);

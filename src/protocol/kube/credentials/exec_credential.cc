@@ -76,7 +76,7 @@ base::Result<ExecCredential> ParseExecCredential(std::string_view text, const Ex
   if (const std::string expires = TextOf(*status, "expirationTimestamp"); !expires.empty()) {
     credential.expires = ParseRfc3339(expires);
     if (!credential.expires)
-      return wrong("printed an expirationTimestamp that is no time: " + expires.substr(0, 40));
+      return wrong("printed an expirationTimestamp that is not a time: " + expires.substr(0, 40));
   }
   return credential;
 }

@@ -40,7 +40,7 @@ struct ExecRun::State : std::enable_shared_from_this<State> {
 
 base::Status ExecRun::State::Start(std::vector<std::string> environment, base::Duration deadline) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return base::ErrnoError(errno, "make a pipe");
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return base::ErrnoError(errno, "create a pipe");
   output = os::UniqueFd(ends[0]);
   os::UniqueFd theirs(ends[1]);
   ::fcntl(theirs.get(), F_SETFL, ::fcntl(theirs.get(), F_GETFL) & ~O_NONBLOCK);
@@ -80,7 +80,7 @@ void ExecRun::State::Read() {
     text.append(part.data(), static_cast<std::size_t>(got));
     if (text.size() > kMostOutput)
       return Finish(Error(Code::kResourceExhausted,
-                          "the exec plugin " + plugin.command + " prints without an end"));
+                          "the exec plugin " + plugin.command + " prints too much"));
   }
 }
 

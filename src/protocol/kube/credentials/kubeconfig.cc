@@ -89,7 +89,7 @@ class Kubeconfig {
     const bool none = contexts == nullptr || contexts->list == nullptr || contexts->list->empty();
     problems_.Add(document_.mark, none
                                       ? "there is no context: this is an empty kubeconfig"
-                                      : "current-context is not set, and no context was asked for");
+                                      : "current-context is not set, and no context was requested");
   }
 
   void ReadCluster(const std::string& name, const std::string& context) {
@@ -104,12 +104,13 @@ class Kubeconfig {
     access_.authority = ReadMaterial(reader, "certificate-authority");
     access_.proxy = reader.String("proxy-url").value_or("");
     if (!access_.proxy.empty() && !HasScheme(access_.proxy, {"http", "https", "socks5"})) {
-      reader.Problem("proxy-url", "\"" + access_.proxy +
-                                      "\" is none; it begins with http://, https:// or socks5://");
+      reader.Problem("proxy-url",
+                     "\"" + access_.proxy +
+                         "\" is not a proxy; it must begin with http://, https:// or socks5://");
     }
     if (access_.insecure_skip_tls_verify && !access_.authority.empty()) {
       reader.Problem("insecure-skip-tls-verify",
-                     "is true beside a certificate-authority; keep one");
+                     "is true together with a certificate-authority; keep one");
     }
     reader.Bool("disable-compression");
     reader.Any("extensions");
@@ -130,7 +131,7 @@ class Kubeconfig {
     if (odd || !HasScheme(server, {"https", "http"})) {
       return reader.Problem(
           "server",
-          "\"" + server + "\" is no API server's address; it reads like https://10.0.0.1:6443");
+          "\"" + server + "\" is not the address of an API server, such as https://10.0.0.1:6443");
     }
     access_.server = server;
     while (access_.server.ends_with('/')) access_.server.pop_back();
@@ -149,7 +150,7 @@ class Kubeconfig {
       if (auto bytes = base::DecodeBase64(*data)) {
         material.data = *std::move(bytes);
       } else {
-        reader.Problem(key + "-data", "is no base64");
+        reader.Problem(key + "-data", "is not base64");
       }
     } else if (file && !file->empty()) {
       material.file = Absolute(*file);
@@ -165,7 +166,7 @@ class Kubeconfig {
     access_.client_key = ReadMaterial(reader, "client-key");
     if (access_.client_certificate.empty() != access_.client_key.empty()) {
       reader.Problem(access_.client_key.empty() ? "client-certificate" : "client-key",
-                     "comes without the other of certificate and key");
+                     "is given without the other of certificate and key");
     }
     access_.token.data = reader.String("token").value_or("");
     if (const auto file = reader.String("tokenFile"); file && !file->empty())
@@ -173,7 +174,7 @@ class Kubeconfig {
     access_.user = reader.String("username").value_or("");
     access_.password = reader.String("password").value_or("");
     if (!access_.user.empty() && !access_.token.empty())
-      reader.Problem("username", "is there beside a token; keep one");
+      reader.Problem("username", "is given together with a token; keep one");
     if (const Value* exec = reader.Map("exec")) ReadExec(*exec, "users." + name + ".exec");
     if (reader.Any("auth-provider") != nullptr) {
       reader.Problem("auth-provider",
@@ -181,7 +182,7 @@ class Kubeconfig {
     }
     for (const char* impersonation : {"as", "as-uid", "as-groups", "as-user-extra"}) {
       if (reader.Any(impersonation) != nullptr)
-        reader.Problem(impersonation, "acting as somebody else is not supported");
+        reader.Problem(impersonation, "impersonation is not supported");
     }
     reader.Any("extensions");
     reader.Finish();
@@ -209,7 +210,7 @@ class Kubeconfig {
     const auto mode = reader.OneOf("interactiveMode", {"Never", "IfAvailable", "Always"});
     if (mode == "Always")
       reader.Problem("interactiveMode",
-                     "is Always: the plugin wants a terminal, and gets none here");
+                     "is Always: the plugin requires a terminal, and none is available");
     reader.Finish();
     access_.exec.push_back(std::move(plugin));
   }
@@ -221,7 +222,7 @@ class Kubeconfig {
       const std::string name = reader.String("name").value_or("");
       const std::string value = reader.String("value").value_or("");
       if (name.find('=') != std::string::npos || (name.empty() && reader.Has("name")))
-        reader.Problem("name", "is no variable's name");
+        reader.Problem("name", "is not a valid variable name");
       reader.Finish();
       plugin.environment.emplace_back(name, value);
     }

@@ -30,7 +30,7 @@ TEST(AbsentDeathTest, AFunctionThatIsCalledAfterAllEndsTheProgram) {
   EXPECT_EXIT(Request("ldap://127.0.0.1:1/"), testing::KilledBySignal(SIGABRT), "");
   EXPECT_EXIT(Request("rtmp://127.0.0.1:1/x"), testing::KilledBySignal(SIGABRT), "");
   EXPECT_EXIT(Request("http://127.0.0.1:1/"), testing::ExitedWithCode(0), "")
-      << "what is not left out works";
+      << "protocols that are included work";
 }
 
 TEST(Absent, NamesOfHostsThatAreNotAsciiAreRefused) {
@@ -45,7 +45,7 @@ TEST(Absent, NamesOfHostsThatAreNotAsciiAreRefused) {
     ASSERT_FALSE(answer.ok());
     EXPECT_THAT(
         answer.error().ToString(),
-        testing::HasSubstr("INVALID_ARGUMENT: GET /x: this is no address of an API server"));
+        testing::HasSubstr("INVALID_ARGUMENT: GET /x: this is not the address of an API server"));
   }
 }
 

@@ -329,7 +329,7 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
   }
 
   void Disconnect() {
-    const Error broken(Code::kUnavailable, "the connection to the API server broke");
+    const Error broken(Code::kUnavailable, "the connection to the API server was lost");
     for (const auto& pending : std::vector(waiting))
       Later([this, pending, broken] { Finish(pending, broken); });
     EndAll(broken);

@@ -63,7 +63,7 @@ class ClientUnderTest {
   base::Result<ApiResponse> Do(ApiCall call) {
     auto future = Start(std::move(call));
     if (future.wait_for(kPatience) != std::future_status::ready)
-      return base::Error(base::Code::kInternal, "the test waited in vain");
+      return base::Error(base::Code::kInternal, "the test timed out");
     return future.get();
   }
 
@@ -97,7 +97,7 @@ class StreamUnderTest {
   base::Status WaitForEnd() {
     auto future = ended_.get_future();
     if (future.wait_for(kPatience) != std::future_status::ready)
-      return base::Error(base::Code::kInternal, "the test waited in vain");
+      return base::Error(base::Code::kInternal, "the test timed out");
     return future.get();
   }
   /// Call after the end, or on the loop.

@@ -422,7 +422,7 @@ base::Result<SeenAllocation> FakeKubelet::Allocate(const std::string& resource,
   if (const auto status = client->stub->Allocate(&context, request, &response); !status.ok())
     return rpc::FromGrpc(status);
   if (response.container_responses_size() != 1)
-    return base::Error(base::Code::kInternal, "not one answer for one container");
+    return base::Error(base::Code::kInternal, "expected one answer for one container");
   const auto& answer = response.container_responses(0);
   SeenAllocation seen;
   seen.environment = {answer.envs().begin(), answer.envs().end()};
@@ -452,7 +452,7 @@ base::Result<std::vector<std::string>> FakeKubelet::Prefer(
       !status.ok())
     return rpc::FromGrpc(status);
   if (response.container_responses_size() != 1)
-    return base::Error(base::Code::kInternal, "not one answer for one container");
+    return base::Error(base::Code::kInternal, "expected one answer for one container");
   const auto& ids = response.container_responses(0).deviceids();
   return std::vector<std::string>(ids.begin(), ids.end());
 }

@@ -7,18 +7,18 @@ namespace penstock::backend::nvidia {
 
 inline constexpr std::string_view kNoField = "DCGM's name for no field";
 inline constexpr std::string_view kOfTheNode = "of the node or of DCGM itself, not of a GPU";
-inline constexpr std::string_view kStructure = "a structure of DCGM's, not a number or a text";
+inline constexpr std::string_view kStructure = "a DCGM structure, not a number or text";
 inline constexpr std::string_view kNotCollected =
-    "not collected: a setting or a fact that no shipped counter file asks for";
+    "not collected: a setting or fact that no shipped counter file requests";
 inline constexpr std::string_view kDiagnostics =
     "the result of DCGM's own diagnostics, which are not run here";
-inline constexpr std::string_view kVgpuHost = "of the virtual GPUs that a hypervisor gives out";
+inline constexpr std::string_view kVgpuHost = "of virtual GPUs that a hypervisor provides";
 inline constexpr std::string_view kRegisters =
-    "read from registers by DCGM, past NVML's documented calls";
+    "read from registers by DCGM, not through documented NVML calls";
 inline constexpr std::string_view kSwitches =
     "of NVSwitches, which NVML does not reach: DCGM asks the fabric manager's libraries, NSCQ and "
     "NVSDM";
-inline constexpr std::string_view kGrace = "of the machine's processors, which node_exporter shows";
+inline constexpr std::string_view kGrace = "of the machine's processors; exported by node_exporter";
 inline constexpr std::string_view kConnectX = "of network adapters";
 inline constexpr std::string_view kImex = "of the IMEX service, not of a GPU";
 

@@ -5,7 +5,7 @@
 
 namespace penstock::backend::nvidia {
 
-inline constexpr std::string_view kNoCbuCorrected = "no counter of NVML: a CBU corrects nothing";
+inline constexpr std::string_view kNoCbuCorrected = "not counted by NVML: a CBU corrects nothing";
 // clang-format off
 inline constexpr device::ExporterField kDcgmErrorFields[] = {
     {.name = "DCGM_FI_DEV_XID_ERRORS", .new_name = "DCGM_FI_DEV_XID_ERROR", .number = 230, .source = device::FieldSource::kLastError, .from = "xid"},

@@ -6,8 +6,8 @@
 namespace penstock::backend::nvidia {
 
 inline constexpr std::string_view kRawOnly =
-    "shown in the driver's own form only, exponent in the lowest byte and mantissa above it, by "
-    "the field before it";
+    "exported only in the driver's own format (exponent in the lowest byte, mantissa above it), by "
+    "the preceding field";
 
 // clang-format off
 inline constexpr device::ExporterField kDcgmLinkFields[] = {

@@ -56,7 +56,7 @@ TEST(Dcgm, FieldsNameQuantitiesThatThereAre) {
                 FindQuantity(field.from))
         << field.name;
     EXPECT_TRUE(field.source != FieldSource::kUnavailable || !field.from.empty())
-        << field.name << " is not to be had: why?";
+        << field.name << " is unavailable and needs a reason";
     EXPECT_NE(field.divisor, 0) << field.name;
   }
 }
@@ -73,7 +73,7 @@ TEST(Dcgm, NamesAreTheirFieldsOwn) {
   int last = 0;
   for (const ExporterField& field : DcgmFields()) {
     EXPECT_TRUE(names.insert(field.name).second) << field.name;
-    EXPECT_NE(field.name, field.new_name) << "empty where it is the same";
+    EXPECT_NE(field.name, field.new_name) << "new_name must be empty where it is the same";
     EXPECT_GE(field.number, last) << field.name;
     last = field.number;
   }
