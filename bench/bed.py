@@ -83,7 +83,7 @@ class Kubelet:
 
 
 class Bed:
-    """A simulated machine below a folder of its own. `kubelet` false: there is none, and the devices belong to the local door."""
+    """A simulated machine below a folder of its own. `kubelet` false: there is none, and the devices are assigned to local users."""
 
     def __init__(self, programs: Path, machine: str = "dgx-a100", kubelet: bool = True, config: str = "", driver: str = ""):
         self.programs = programs

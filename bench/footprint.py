@@ -1,4 +1,4 @@
-"""What all our processes cost when nothing happens: proportional memory, and processor time. Eight GPUs, both doors and the page open, the
+"""What all our processes cost when nothing happens: proportional memory, and processor time. Eight GPUs, both allocators enabled and the page served, the
 kubelet reading its list, health polled at the default interval. Then memory once more after work: what was needed for it must not stay."""
 import os
 import time

@@ -113,7 +113,7 @@ def measure(programs, smoke: bool) -> Bench:
     bench = Bench("probes", f"/healthz and penstock status beside {PAGES:,} connections to the pages that mean harm, and {FLOOD} to the local socket")
     times = 5 if smoke else 200
     asked = {"/healthz": lambda bed, port: probe(port), "penstock status": lambda bed, port: status(programs, bed)}
-    group = f"doors: {{local: {{group: {GROUP}}}}}\n" if os.geteuid() == 0 else ""
+    group = f"allocators: {{local: {{group: {GROUP}}}}}\n" if os.geteuid() == 0 else ""
     with Bed(programs, kubelet=False, config="http: {deadline: 10m}\n" + group) as bed:
         bed.start_agent("--listen", "127.0.0.1:0")
         bed.logged("initial device discovery complete devices=8")

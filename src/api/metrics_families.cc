@@ -286,7 +286,7 @@ constexpr MetricFamily kFamilies[] = {
     {"penstock_collection_round_duration_seconds", kGauge, G::kCollection, "seconds", Of::kNothing, "vendor",
      "Duration of the last collection from all accelerators of a vendor, in seconds.", ""},
     {"penstock_attribution_up", kGauge, G::kCollection, "", Of::kNothing, "door",
-     "Whether the holder of every accelerator that was given out at a door is known.",
+     "Whether the holder of every accelerator that this allocator (label door) allocated is known.",
      "accelerators allocated within the last 30 seconds do not count: the kubelet reports pods' names after it has its devices"},
     {"penstock_usage_records_total", kCounter, G::kCollection, "", Of::kNothing, "result",
      "Usage records, by result.", "`written`, `lost`; since the agent started"},

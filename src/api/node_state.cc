@@ -61,6 +61,7 @@ Json DeviceOf(const DeviceReport& device) {
                  {"pci", device.pci},
                  {"memoryBytes", device.memory_bytes},
                  {"health", std::move(health)},
+                 {"allocator", device.allocator},
                  {"door", device.allocator},
                  {"withheld", Cut(device.withheld)},
                  {"resource", device.resource},
@@ -178,6 +179,7 @@ Json SummaryOf(const Report& report) {
     slots += SlotsOf(device);
     free += device.free;
   }
+  const std::string kubelet = allocator == report.allocators.end() ? "" : allocator->state;
   return {
       {"driver", DriversOf(report)},
       {"models", ModelsOf(report)},
@@ -187,7 +189,8 @@ Json SummaryOf(const Report& report) {
       {"slots", slots},
       {"free", free},
       {"sharing", SharingOf(report)},
-      {"door", allocator == report.allocators.end() ? "" : allocator->state},
+      {"kubelet", kubelet},
+      {"door", kubelet},  // "door" is 0.1.0's key
       {"configuration", ShortOrigin(report.configuration.origin) +
                             (report.configuration.problem.empty() ? "" : " (newer one refused)")}};
 }
@@ -250,6 +253,7 @@ Json NodeStateOf(const Report& report) {
         {"summary", SummaryOf(report)},
         {"vendors", ListOf(report.vendors, VendorOf)},
         {"devices", ListOf(report.devices, DeviceOf)},
+        {"allocators", ListOf(report.allocators, AllocatorOf)},
         {"doors", ListOf(report.allocators, AllocatorOf)},
         {"servers", ListOf(report.servers, ServerOf)},
         {"enforcement", report.enforcement},

@@ -95,25 +95,29 @@ Report Sample() {
 }
 
 TEST(NodeState, HasTheShapeThatIsPromised) {
-  EXPECT_EQ(NodeStateOf(Sample()), json::parse(R"json({
+  json state = NodeStateOf(Sample());
+  json& status = state.at("status");
+  EXPECT_EQ(status.at("doors"), status.at("allocators")) << "the name in 0.1.0";
+  status.erase("doors");
+  EXPECT_EQ(state, json::parse(R"json({
     "apiVersion": "penstock.io/v1alpha1", "kind": "NodeState", "metadata": {"name": "gpu-7"},
     "status": {
       "version": "0.1.0",
-      "summary": {"driver": "550.54.15", "models": "2 NVIDIA A100-SXM4-40GB", "devices": 2, "healthy": 1, "held": 1, "slots": 5, "free": 3, "sharing": "mps", "door": "open",
+      "summary": {"driver": "550.54.15", "models": "2 NVIDIA A100-SXM4-40GB", "devices": 2, "healthy": 1, "held": 1, "slots": 5, "free": 3, "sharing": "mps", "kubelet": "open", "door": "open",
                   "configuration": "a100"},
       "vendors": [{"vendor": "nvidia", "driver": "550.54.15", "runtime": "12.4", "reason": ""}],
       "devices": [
         {"id": "GPU-0", "serial": "1563221012345", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": 0, "pci": "0000:07:00.0", "numa": 3, "memoryBytes": 42949672960,
-         "health": {"state": "healthy", "reason": "", "since": "2026-11-21T03:42:00Z"}, "door": "kubelet", "withheld": "",
+         "health": {"state": "healthy", "reason": "", "since": "2026-11-21T03:42:00Z"}, "allocator": "kubelet", "door": "kubelet", "withheld": "",
          "resource": "nvidia.com/gpu.shared", "sharing": "mps", "slots": 4, "free": 3, "isolation": "memory-per-process",
          "shareMemoryBytes": 10737418240, "shareComputePercent": 25, "relapses": 0,
          "holders": {"handed": 0, "held": 1, "outside": 0}},
         {"id": "GPU-1", "serial": "", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": 1, "pci": "0000:07:00.0", "numa": 3, "memoryBytes": 42949672960,
-         "health": {"state": "unhealthy", "reason": "XID 79", "since": "2026-11-21T03:42:00Z"}, "door": "kubelet", "withheld": "",
+         "health": {"state": "unhealthy", "reason": "XID 79", "since": "2026-11-21T03:42:00Z"}, "allocator": "kubelet", "door": "kubelet", "withheld": "",
          "resource": "nvidia.com/gpu", "sharing": "none", "slots": 1, "free": 0, "isolation": "hardware", "shareMemoryBytes": 0,
          "shareComputePercent": 0, "relapses": 2, "probationUntil": "2026-11-21T03:43:00Z",
          "holders": {"handed": 0, "held": 0, "outside": 0}}],
-      "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices",
+      "allocators": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices",
                  "deviceList": ["cdi-cri"], "deviceListReason": "containerd 1.7.24 injects CDI devices"}],
       "servers": [{"set": "nvidia.com/gpu.shared", "kind": "mps", "state": "ready", "reason": "", "devices": ["GPU-0"]}],
       "enforcement": ["devices"],

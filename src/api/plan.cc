@@ -23,6 +23,12 @@ Effect ReadEffect(MapReader& reader) {
   return reader.String("effect").value_or("now") == "restart" ? Effect::kRestart : Effect::kNow;
 }
 
+/// 0.1.0 calls an allocator a door: both keys are written, and an agent may have only the old one.
+std::string ReadAllocator(MapReader& reader) {
+  const auto door = reader.String("door");
+  return reader.String("allocator").value_or(door.value_or(""));
+}
+
 std::size_t ReadCount(MapReader& reader, std::string_view key) {
   return static_cast<std::size_t>(reader.Int(key, 0, std::numeric_limits<int>::max()).value_or(0));
 }
@@ -42,13 +48,15 @@ std::vector<Item> ReadItems(MapReader& top, std::string_view key, Problems& prob
 }
 
 Json ToJson(const PlannedDevice& device) {
-  return {{"door", device.allocator}, {"resource", device.resource}, {"id", device.id},
-          {"index", device.index},    {"model", device.model},       {"slots", device.slots},
-          {"free", device.free},      {"reason", device.reason}};
+  return {{"allocator", device.allocator}, {"door", device.allocator},
+          {"resource", device.resource},   {"id", device.id},
+          {"index", device.index},         {"model", device.model},
+          {"slots", device.slots},         {"free", device.free},
+          {"reason", device.reason}};
 }
 
 PlannedDevice ReadDevice(MapReader& reader) {
-  return {.allocator = reader.String("door").value_or(""),
+  return {.allocator = ReadAllocator(reader),
           .resource = reader.String("resource").value_or(""),
           .id = reader.String("id").value_or(""),
           .index = static_cast<int>(
@@ -60,10 +68,11 @@ PlannedDevice ReadDevice(MapReader& reader) {
 }
 
 Json ToJson(const PlannedChoice& choice) {
-  Json document = {
-      {"door", choice.allocator},  {"resource", choice.resource}, {"size", choice.size},
-      {"devices", choice.devices}, {"within", choice.within},     {"left", choice.left},
-      {"exact", choice.exact},     {"links", Json::array()},      {"reason", choice.reason}};
+  Json document = {{"allocator", choice.allocator}, {"door", choice.allocator},
+                   {"resource", choice.resource},   {"size", choice.size},
+                   {"devices", choice.devices},     {"within", choice.within},
+                   {"left", choice.left},           {"exact", choice.exact},
+                   {"links", Json::array()},        {"reason", choice.reason}};
   for (const PlannedLink& link : choice.links)
     document["links"].push_back({{"link", link.link}, {"pairs", link.pairs}});
   return document;
@@ -71,7 +80,7 @@ Json ToJson(const PlannedChoice& choice) {
 
 PlannedChoice ReadChoice(MapReader& reader, Problems& problems) {
   constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
-  PlannedChoice choice{.allocator = reader.String("door").value_or(""),
+  PlannedChoice choice{.allocator = ReadAllocator(reader),
                        .resource = reader.String("resource").value_or(""),
                        .size = ReadCount(reader, "size"),
                        .devices = reader.Strings("devices").value_or(std::vector<std::string>{}),
@@ -98,7 +107,8 @@ std::string ToJson(const Plan& plan) {
                                    {"to", change.to},
                                    {"effect", ToString(change.effect)}});
   for (const PlannedResource& resource : plan.resources)
-    document["resources"].push_back({{"door", resource.allocator},
+    document["resources"].push_back({{"allocator", resource.allocator},
+                                     {"door", resource.allocator},
                                      {"resource", resource.resource},
                                      {"before", resource.before},
                                      {"after", resource.after},
@@ -129,7 +139,7 @@ base::Result<Plan> ParsePlan(std::string_view json) {
                         reader.String("to").value_or(""), ReadEffect(reader)};
   });
   plan.resources = ReadItems<PlannedResource>(top, "resources", problems, [](MapReader& reader) {
-    return PlannedResource{reader.String("door").value_or(""),
+    return PlannedResource{ReadAllocator(reader),
                            reader.String("resource").value_or(""),
                            ReadCount(reader, "before"),
                            ReadCount(reader, "after"),

@@ -15,7 +15,7 @@ namespace {
 Plan Sample() {
   return {.origin = "file /etc/penstock/node.yaml",
           .changes = {{"labels.timestamp", "true", "false", Effect::kNow},
-                      {"doors.assign", "[]", "[{door: none}]", Effect::kRestart}},
+                      {"allocators.assign", "[]", "[{allocator: none}]", Effect::kRestart}},
           .resources = {{"kubelet", "nvidia.com/gpu", 8, 7, Effect::kRestart, {"pod ml/train-0"}}},
           .labels = {{"nvidia.com/gfd.timestamp", "1", std::nullopt, Effect::kNow},
                      {"x", std::nullopt, "y", Effect::kRestart}},

@@ -50,6 +50,7 @@ Json ToJsonValue(const DeviceReport& device) {
            {{"state", device.health_state},
             {"reason", device.health_reason},
             {"since", device.health_since}}},
+          {"allocator", device.allocator},
           {"door", device.allocator},
           {"withheld", device.withheld},
           {"serial", device.serial},
@@ -182,7 +183,7 @@ UnavailableMetric ParseUnavailable(const Json& json) {
 Report ParseWhole(const Json& json) {
   Report report;
   json.at("generation").get_to(report.generation);
-  for (const char* needed : {"devices", "doors"})
+  for (const char* needed : {"devices", internal::AllocatorsKey(json)})
     (void)json.at(needed).get_ref<const Json::array_t&>();
   Take(json, "node", report.node);
   Take(json, "agentPid", report.agent_pid);
@@ -209,6 +210,7 @@ std::string ToJson(const Report& report) {
                {"vendors", ListOf(report.vendors)},
                {"devices", ListOf(report.devices)},
                {"holdersOfRemovedDevices", HoldersOf(report.removed)},
+               {"allocators", ListOf(report.allocators)},
                {"doors", ListOf(report.allocators)},
                {"servers", ListOf(report.servers)},
                {"cdi", ToJsonValue(report.cdi)},

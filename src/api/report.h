@@ -155,8 +155,8 @@ struct Report {
 };
 
 /// Keys: {"generation", "node", "version", "agentPid", "vendors", "devices",
-/// "holdersOfRemovedDevices", "doors", "servers", "cdi", "configuration", "unavailableMetrics" (if
-/// there are any), "conditions", "enforcement"}.
+/// "holdersOfRemovedDevices", "allocators", "doors" (the same, 0.1.0's name), "servers", "cdi",
+/// "configuration", "unavailableMetrics" (if there are any), "conditions", "enforcement"}.
 std::string ToJson(const Report& report);
 
 /// {"holders": [...], "graphicsProcesses": [...]}: the same holders as one flat list, those of

@@ -28,6 +28,22 @@ void ForEach(const Json& object, const char* key, Function function) {
   for (const Json& item : found->template get_ref<const typename Json::array_t&>()) function(item);
 }
 
+// 0.1.0 calls an allocator a door. Both keys are written, and an older agent writes only the old
+// one.
+
+/// Reads the allocator of a device.
+template <typename Json>
+void TakeAllocator(const Json& object, std::string& target) {
+  Take(object, "door", target);
+  Take(object, "allocator", target);
+}
+
+/// The key of the list of allocators.
+template <typename Json>
+const char* AllocatorsKey(const Json& object) {
+  return object.contains("allocators") ? "allocators" : "doors";
+}
+
 /// Without the holders, which the two forms write differently.
 template <typename Json>
 DeviceReport ReadDevice(const Json& json) {
@@ -45,7 +61,7 @@ DeviceReport ReadDevice(const Json& json) {
     Take(*health, "reason", device.health_reason);
     Take(*health, "since", device.health_since);
   }
-  Take(json, "door", device.allocator);
+  TakeAllocator(json, device.allocator);
   Take(json, "withheld", device.withheld);
   Take(json, "serial", device.serial);
   Take(json, "resource", device.resource);
@@ -137,7 +153,7 @@ void ReadCommon(const Json& json, Report& report) {
   Take(json, "version", report.version);
   ForEach(json, "vendors",
           [&](const Json& vendor) { report.vendors.push_back(ReadVendor(vendor)); });
-  ForEach(json, "doors",
+  ForEach(json, AllocatorsKey(json),
           [&](const Json& allocator) { report.allocators.push_back(ReadAllocator(allocator)); });
   ForEach(json, "servers",
           [&](const Json& server) { report.servers.push_back(ReadServer(server)); });

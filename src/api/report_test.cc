@@ -109,13 +109,15 @@ Report Sample() {
 }
 
 TEST(Report, HasTheShapeThatIsPromised) {
-  const json document = json::parse(ToJson(Sample()));
+  json document = json::parse(ToJson(Sample()));
+  EXPECT_EQ(document.at("doors"), document.at("allocators")) << "the name in 0.1.0";
+  document.erase("doors");
   EXPECT_EQ(document, json::parse(R"({
     "generation": 7, "node": "gpu-7", "version": "0.1.0", "agentPid": 42,
     "vendors": [{"vendor": "nvidia", "driver": "550.54.15", "runtime": "12.4", "reason": ""}],
     "devices": [
       {"id": "GPU-1", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": 0, "pci": "0000:07:00.0", "numa": 3, "memoryBytes": 42949672960,
-       "health": {"state": "healthy", "reason": "", "since": "2026-11-21T03:42:00.000Z"}, "door": "kubelet", "withheld": "",
+       "health": {"state": "healthy", "reason": "", "since": "2026-11-21T03:42:00.000Z"}, "allocator": "kubelet", "door": "kubelet", "withheld": "",
        "serial": "1563221012345", "resource": "nvidia.com/gpu.shared", "sharing": "mps", "shares": 4, "free": 3, "isolation": "memory-per-process",
        "shareMemoryBytes": 10737418240, "shareComputePercent": 25, "probationUntil": "2026-11-21T03:43:00.000Z", "relapses": 2,
        "replaced": "GPU at 0000:07:00.0 was replaced: serial 1, now 2",
@@ -126,13 +128,13 @@ TEST(Report, HasTheShapeThatIsPromised) {
        "graphicsProcesses": [{"slot": "", "device": "GPU-1", "index": 0, "state": "graphics", "kind": "graphics", "lease": "", "pids": [7],
                     "user": "root", "command": "Xorg", "pod": "", "namespace": "", "container": "", "enforcement": "", "since": "", "note": ""}]},
       {"id": "GPU-2", "vendor": "", "model": "", "index": null, "pci": "", "numa": null, "memoryBytes": 0,
-       "health": {"state": "", "reason": "", "since": ""}, "door": "", "withheld": "",
+       "health": {"state": "", "reason": "", "since": ""}, "allocator": "", "door": "", "withheld": "",
        "serial": "", "resource": "", "sharing": "", "shares": 1, "free": 0, "isolation": "", "shareMemoryBytes": 0, "shareComputePercent": 0,
        "probationUntil": "", "relapses": 0, "replaced": "", "holders": [], "telemetryProblem": "", "graphicsProcesses": []}],
     "holdersOfRemovedDevices": [{"slot": "GPU-0", "device": "GPU-0", "index": null, "state": "held", "kind": "run", "lease": "r-1", "pids": [],
                     "user": "", "command": "", "pod": "", "namespace": "", "container": "", "enforcement": "", "since": "",
                     "note": "GPU-0 was replaced by GPU-1"}],
-    "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices",
+    "allocators": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices",
                "deviceList": ["envvar", "device-files"], "deviceListReason": "containerd 1.6.20 has no CDI",
                "closedCgroups": ["/user.slice"], "closedCgroupsProblem": "/x: gone"}],
     "servers": [{"set": "nvidia.com/gpu.shared", "kind": "mps", "state": "waiting", "reason": "it ended", "clients": 3, "devices": ["GPU-1"]}],
@@ -144,9 +146,19 @@ TEST(Report, HasTheShapeThatIsPromised) {
     "enforcement": ["devices"]})"));
 }
 
+TEST(Report, ReadsAllocatorsUnderTheNameThatTheyHaveIn010) {
+  const auto report = ParseReport(
+      R"({"generation": 1, "devices": [{"id": "x", "door": "local"}], "doors": [{"name": "local"}]})");
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->devices[0].allocator, "local");
+  ASSERT_EQ(report->allocators.size(), 1u);
+  EXPECT_EQ(report->allocators[0].name, "local");
+}
+
 TEST(Report, AnEmptyNodeHasListsNotNulls) {
   const json document = json::parse(ToJson({}));
-  for (const char* key : {"vendors", "devices", "doors", "servers", "conditions", "enforcement"})
+  for (const char* key :
+       {"vendors", "devices", "allocators", "doors", "servers", "conditions", "enforcement"})
     EXPECT_TRUE(document[key].is_array()) << key;
   EXPECT_FALSE(document.contains("unavailableMetrics"))
       << "as an agent says it that has nothing to say of it";

@@ -40,6 +40,7 @@ Json ToJsonValue(const SampledDevice& device) {
           {"sharing", device.sharing},
           {"shares", device.shares},
           {"free", device.free},
+          {"allocator", device.allocator},
           {"door", device.allocator},
           {"collected", device.collected},
           {"problem", device.problem},
@@ -90,7 +91,7 @@ SampledDevice ParseDevice(const Json& json) {
   Take(json, "sharing", device.sharing);
   Take(json, "shares", device.shares);
   Take(json, "free", device.free);
-  Take(json, "door", device.allocator);
+  internal::TakeAllocator(json, device.allocator);
   Take(json, "collected", device.collected);
   Take(json, "problem", device.problem);
   TakeMaybe(json, "utilization", device.utilization);

@@ -319,20 +319,21 @@ void TakeEnvironment(Settings& settings, const std::function<const char*(const c
 base::Result<Resolved> ResolveText(const Settings& given, std::string_view text,
                                    const std::string& file, const api::NodeConfig& below) {
   using api::compat::Document;
-  std::vector<std::string> about_roots;
+  std::vector<std::string> about_roots, about_keys;
   const Settings settings = WithPluginsRoots(given, about_roots);
   const Document kind = api::compat::Recognise(text);
   const bool ours = !text.empty() && kind == Document::kNodeConfig;
   api::NodeConfig base = below;
-  if (ours) { ASSIGN(base, api::ParseNodeConfig(text, file)); }
+  if (ours) { ASSIGN(base, api::ParseNodeConfig(text, file, &about_keys)); }
   api::NodeConfig flagged = base;  // some flags define how files of other programs are read
   ApplyFlags(settings, flagged);
   ASSIGN(auto translation, Translate(settings, kind, text, file, flagged));
-  Resolved resolved{.config = std::move(translation.config),
-                    .origin = file.empty() ? "defaults" : "file " + file,
-                    .not_yet = std::move(translation.not_yet),
-                    .remarks = Joined(std::move(about_roots), translation.remarks),
-                    .below = ours ? base : api::NodeConfig{}};
+  Resolved resolved{
+      .config = std::move(translation.config),
+      .origin = file.empty() ? "defaults" : "file " + file,
+      .not_yet = std::move(translation.not_yet),
+      .remarks = Joined(Joined(std::move(about_keys), about_roots), translation.remarks),
+      .below = ours ? base : api::NodeConfig{}};
   ApplyFlags(settings, resolved.config);
   SettleNames(settings, kind, resolved.config.telemetry);
   TRY(api::Validate(resolved.config));

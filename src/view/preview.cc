@@ -77,10 +77,9 @@ void AddWaits(const Preview& before, const Preview& after, const PreviewNode& no
     const std::string held = node::share::Describe(*entry.facts) + " is held by " + holders;
     if (was->second.allocator != will->second.allocator) {
       remarks.push_back(held + (will->second.allocator.empty()
-                                    ? " and stays so; nobody gets it afterwards"
-                                    : " and comes to " +
-                                          node::share::DescribeAllocator(will->second.allocator) +
-                                          " when that has ended"));
+                                    ? "; once released, it is assigned to no allocator"
+                                    : "; once released, it is assigned to " +
+                                          node::share::DescribeAllocator(will->second.allocator)));
     } else if (was->second.shape != will->second.shape ||
                was->second.resource != will->second.resource) {
       remarks.push_back(held +
@@ -115,7 +114,8 @@ void AddRulesWithoutDevices(const api::NodeConfig& config,
           return node::share::Selects(config.assignments[i].devices, entry);
         });
     if (!matches)
-      remarks.push_back("doors.assign[" + std::to_string(i) + "]: matches no device of this node");
+      remarks.push_back("allocators.assign[" + std::to_string(i) +
+                        "]: matches no device of this node");
   }
 }
 

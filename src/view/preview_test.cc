@@ -67,8 +67,8 @@ TEST_F(PreviewTest, NamesWhatMovesAndWhoHoldsIt) {
   next.assignments = {{.devices = {"0"}, .allocator = "local"}};
   const api::Plan plan = MakePlan({}, api::KeepUntilRestart({}, next), next, Node());
   EXPECT_THAT(plan.changes,
-              ElementsAre(api::ConfigChange{"doors.assign", "[]", "[{devices: [0], door: local}]",
-                                            Effect::kNow}));
+              ElementsAre(api::ConfigChange{"allocators.assign", "[]",
+                                            "[{devices: [0], allocator: local}]", Effect::kNow}));
   EXPECT_THAT(
       plan.resources,
       ElementsAre(
@@ -78,7 +78,7 @@ TEST_F(PreviewTest, NamesWhatMovesAndWhoHoldsIt) {
   EXPECT_THAT(
       plan.remarks,
       ElementsAre(
-          "GPU 0 (G0) is held by pod ml/train-0 and comes to the local door when that has ended"));
+          "GPU 0 (G0) is held by pod ml/train-0; once released, it is assigned to local users"));
 }
 
 TEST_F(PreviewTest, ShowsWhatSharingWouldMakeOfEachResourceAndWhoIsTouched) {
@@ -131,7 +131,7 @@ TEST_F(PreviewTest, RemarksOnRulesThatMatchNothing) {
                       {.devices = {"7", "*H100*"}, .allocator = "none"},
                       {.devices = {}, .allocator = "local"}};
   EXPECT_THAT(MakePreview(next, Node()).remarks,
-              ElementsAre("doors.assign[1]: matches no device of this node"));
+              ElementsAre("allocators.assign[1]: matches no device of this node"));
   EXPECT_THAT(MakePlan({}, {}, next, Node()).remarks, SizeIs(1));
 }
 

@@ -235,7 +235,7 @@ TEST(MakeReport, ReportsWhatIsSharedAndHowMuchOfItIsFree) {
                                   .shape = {device::Sharing::kTimeSlicing, 4}};
   fixture.assignments["GPU-1"] = {.allocator = "local", .resource = "nvidia.com/gpu"};
   fixture.assignments["GPU-2"] = {.allocator = "",
-                                  .reason = "on its way to the local door: held by pod ml/a",
+                                  .reason = "being moved to local users: held by pod ml/a",
                                   .resource = "nvidia.com/gpu"};
   node::ledger::Lease pod{.id = "k-1", .allocator = "kubelet"};
   pod.slots = {{"GPU-0::1", "GPU-0", "nvidia.com/gpu", {device::Sharing::kTimeSlicing, 4}},
@@ -255,7 +255,7 @@ TEST(MakeReport, ReportsWhatIsSharedAndHowMuchOfItIsFree) {
   EXPECT_EQ(report.devices[1].isolation, "hardware");
   EXPECT_EQ(report.devices[2].resource, "");
   EXPECT_EQ(report.devices[2].free, 0);
-  EXPECT_EQ(report.devices[2].withheld, "on its way to the local door: held by pod ml/a");
+  EXPECT_EQ(report.devices[2].withheld, "being moved to local users: held by pod ml/a");
   EXPECT_TRUE(report.servers.empty());
 }
 

@@ -197,9 +197,9 @@ def test_names_and_namespaces_can_be_overridden(chart):
 
 def test_labels_without_a_device_plugin_and_the_other_way_round(chart):
     config = yaml.safe_load(chart.render(values={"devicePlugin.enabled": False}).node_config())
-    assert config["doors"]["kubelet"]["enabled"] == "off" and config["labels"]["node"] == "auto"
+    assert config["allocators"]["kubelet"]["enabled"] == "off" and config["labels"]["node"] == "auto"
     config = yaml.safe_load(chart.render(values={"gfd.enabled": False}).node_config())
-    assert config["doors"]["kubelet"]["enabled"] == "on" and config["labels"]["node"] == "off"
+    assert config["allocators"]["kubelet"]["enabled"] == "on" and config["labels"]["node"] == "off"
     assert yaml.safe_load(chart.render(values={"gfd.noTimestamp": True}).node_config())["labels"]["timestamp"] is False
 
 

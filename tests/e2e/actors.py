@@ -201,8 +201,8 @@ class Agent:
     def device(self, uuid: str) -> dict:
         return next(device for device in self.status()["devices"] if device["id"] == uuid)
 
-    def kubelet_door(self) -> dict:
-        return next(door for door in self.status()["doors"] if door["name"] == "kubelet")
+    def kubelet_allocator(self) -> dict:
+        return next(allocator for allocator in self.status()["allocators"] if allocator["name"] == "kubelet")
 
     def holders(self, kind: str | None = None) -> list[dict]:
         answer = self.penstock("ps", "-o", "json", check=False)

@@ -24,8 +24,8 @@ def finished(kubernetes, pod: str) -> str:
 
 
 def way(agent) -> list[str]:
-    """How containers are given devices, as the kubelet's door says."""
-    return agent.kubelet_door()["deviceList"]
+    """How containers are given devices, as the agent reports."""
+    return agent.kubelet_allocator()["deviceList"]
 
 
 @pytest.fixture
@@ -82,8 +82,8 @@ def test_a_pod_with_one_gpu_can_open_it_and_has_the_library_that_cuda_programs_l
 
 
 def test_the_agent_asks_the_engine_and_says_what_it_chose(agent, kubernetes):
-    door = agent.kubelet_door()
-    assert door["deviceList"] == ["cdi-cri"] and "containerd 1.7" in door["deviceListReason"], door
+    allocator = agent.kubelet_allocator()
+    assert allocator["deviceList"] == ["cdi-cri"] and "containerd 1.7" in allocator["deviceListReason"], allocator
     assert "containers get devices by cdi-cri" in agent.describe()
 
 
@@ -116,7 +116,7 @@ def test_without_cdi_a_pod_has_its_device_files_and_is_told_which(strategy, kube
 def test_an_engine_without_cdi_gets_device_files_and_the_agent_notices_either_way(engine, agent, kubernetes, machine):
     engine(cdi=False)
     wait_for(lambda: way(agent) == ["envvar", FILES], 60, "the agent to see that CDI is off", agent.describe)
-    assert "enable_cdi" in agent.kubelet_door()["deviceListReason"]
+    assert "enable_cdi" in agent.kubelet_allocator()["deviceListReason"]
     kubernetes.run_pod("without", gpus=1, image=DEBIAN)
     [uuid] = kubernetes.gpus_of("without", machine)
     assert kubernetes.told("without") == [uuid]

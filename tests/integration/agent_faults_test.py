@@ -28,10 +28,10 @@ from faults import KILL, Faults, Point, chosen, counted  # noqa: E402
 from monitored import Kubelet  # noqa: E402
 from node import PATIENCE, Node, alive, wait_until  # noqa: E402
 
-CONFIG = """doors: {assign: [{devices: [0, 1, 2, 3], door: local}]}
+CONFIG = """allocators: {assign: [{devices: [0, 1, 2, 3], allocator: local}]}
 telemetry: {interval: 30s}
 """
-# Devices: held by a run, moved to no door, lost in the scenario `health`, unhealthy.
+# Devices: held by a run, assigned to no allocator, lost in the scenario `health`, unhealthy.
 LOCAL, MOVED, LOST, UNWELL = 0, 3, 5, 7
 # What is random in paths.
 NAMES = ((r"(/\.[^/]+)\.[A-Za-z0-9]{6}$", r"\1.*"), (r"/r-[0-9a-z]+-\d+", "/r-*"),
@@ -42,7 +42,7 @@ READING = {"read", "pread64", "getdents64"}
 
 
 class Machine:
-    """A simulated machine with devices at the local door and at the kubelet, one that was moved by
+    """A simulated machine with devices for local users and for the kubelet, one that was moved by
     hand and one that is unhealthy. A run and a pod hold devices while agents come and go."""
 
     def __init__(self, home: Path, programs: Path):
@@ -60,7 +60,7 @@ class Machine:
         self.ids = {device["index"]: device["id"] for device in self.report()["devices"]}
         self.run(LOCAL)
         self.pod("first")
-        self.node.penstock("door", "set", str(MOVED), "none")
+        self.node.penstock("assign", str(MOVED), "none")
         self.node.sim("fault", str(UNWELL), "xid", "48")  # which the device itself forgets
         wait_until(lambda: self.kept("health.json", 'unwell": true'), "health to be kept")
         wait_until(lambda: self.kept("ledger.json", self.pods["first"][0]), "leases to be kept")
@@ -105,7 +105,7 @@ class Machine:
         report = self.report()
         if not report or len(report["devices"]) < self.devices:
             return False
-        kubelet = next(door for door in report["doors"] if door["name"] == "kubelet")
+        kubelet = next(allocator for allocator in report["allocators"] if allocator["name"] == "kubelet")
         return (all(device["health"]["state"] != "unknown" for device in report["devices"])
                 and kubelet["state"] == "open"
                 and (report["cdi"]["kinds"] != [] or report["cdi"]["problems"] != []))
@@ -191,8 +191,8 @@ class Machine:
         for name, ids in self.pods.items():
             if not set(ids) <= of_pods:
                 return f"pod {name} holds nothing: {by_device}"
-        if self.knows_moved and moved["door"] != "":
-            return f"device {MOVED} was moved to no door, and is at {moved['door']}"
+        if self.knows_moved and moved["allocator"] != "":
+            return f"device {MOVED} was assigned to no allocator, and is assigned to {moved['allocator']}"
         if self.knows_unwell and unwell["health"]["state"] == "healthy":
             return f"device {UNWELL} is unhealthy, and offered"
         return ""
@@ -362,7 +362,7 @@ class Specifications(Reload):
 
 class Move(Scenario):
     def before(self, machine):
-        self.to = "none" if machine.device(2)["door"] == "local" else "local"
+        self.to = "none" if machine.device(2)["allocator"] == "local" else "local"
 
     def act(self, machine):
         ask(machine.node.run_dir, {"op": "door", "devices": ["2"], "door": self.to})

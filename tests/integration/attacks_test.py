@@ -85,7 +85,7 @@ def node(request):
     home = Path(tempfile.mkdtemp(prefix="penstock-attacked-"))
     (home / "kubelet/device-plugins").mkdir(parents=True)
     node = Node(home, request.config.getoption("--programs").resolve(), listen="127.0.0.1:0", kubelet=home / "kubelet",
-                config="doors: {assign: [{devices: [7], door: local}]}\n")
+                config="allocators: {assign: [{devices: [7], allocator: local}]}\n")
     yield node
     node.end()
 

@@ -1,4 +1,4 @@
-"""Devices that are closed to whole control groups (`doors.local.closedCgroups`): what somebody without privileges there can still open, and
+"""Devices that are closed to whole control groups (`allocators.local.closedCgroups`): what somebody without privileges there can still open, and
 how they are opened again. As root, with the unified hierarchy of this machine; device files are simulated, so that whoever may open one
 gets ENXIO, and who may not EPERM."""
 import os
@@ -64,7 +64,7 @@ def make(request, groups):
 
 
 def config_of(groups: Groups, *closed: str) -> str:
-    return f"doors: {{local: {{group: users, closedCgroups: [{', '.join(f'{groups.top.name}/{one}' for one in closed)}]}}}}\n"
+    return f"allocators: {{local: {{group: users, closedCgroups: [{', '.join(f'{groups.top.name}/{one}' for one in closed)}]}}}}\n"
 
 
 def in_group(group: Path, uid: int = NOBODY) -> dict:
@@ -93,13 +93,13 @@ def ask(holder: subprocess.Popen) -> str:
 
 
 def closed(node: Node) -> list[str]:
-    return node.door("local")["closedCgroups"]
+    return node.allocator("local")["closedCgroups"]
 
 
 def test_nothing_is_closed_by_default(make, groups):
     session = groups.make("user.slice/session-3.scope")
     node = make()
-    assert closed(node) == [] and node.door("local")["closedCgroupsProblem"] == ""
+    assert closed(node) == [] and node.allocator("local")["closedCgroupsProblem"] == ""
     assert opened(node, session) == "ENXIO"
 
 
@@ -162,17 +162,17 @@ def test_nothing_is_closed_while_a_run_lives_that_was_given_devices_without_righ
     lease = node.holders()[0]["lease"]
     node.kill_agent()
     node.start_agent()
-    wait_until(lambda: lease in node.door("local")["closedCgroupsProblem"], "the run to be named")
+    wait_until(lambda: lease in node.allocator("local")["closedCgroupsProblem"], "the run to be named")
     assert closed(node) == [] and ask(holder) == "ENXIO", "it holds the device still"
     assert lease in node.penstock("status").stdout
     holder.kill()
     wait_until(lambda: closed(node), "the devices to be closed once it has ended")
-    assert opened(node, session) == "EPERM" and node.door("local")["closedCgroupsProblem"] == ""
+    assert opened(node, session) == "EPERM" and node.allocator("local")["closedCgroupsProblem"] == ""
 
 
 def test_groups_may_come_and_go_and_the_configuration_change(make, groups):
     node = make("user.slice")
-    problem = node.door("local")["closedCgroupsProblem"]
+    problem = node.allocator("local")["closedCgroupsProblem"]
     assert closed(node) == [] and f"/{groups.top.name}/user.slice" in problem and "No such file" in problem
     assert "not closed as configured" in node.penstock("status").stdout
     for _ in range(2):
@@ -197,4 +197,4 @@ def test_a_group_that_is_fenced_in_by_another_says_why_it_is_not_closed(make, gr
     fenced = groups.make("job_7")
     refuse_devices(fenced, ALONE)
     node = make("job_7")
-    assert closed(node) == [] and "exclusive program" in node.door("local")["closedCgroupsProblem"]
+    assert closed(node) == [] and "exclusive program" in node.allocator("local")["closedCgroupsProblem"]

@@ -24,13 +24,13 @@ GPU = "nvidia.com/gpu"
 
 
 def node_state(healthy: int = 8, **status) -> dict:
-    devices = [{"id": f"GPU-{i}", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": i, "door": "kubelet",
+    devices = [{"id": f"GPU-{i}", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": i, "allocator": "kubelet",
                 "health": {"state": "healthy"} if i < healthy else {"state": "unhealthy", "reason": "XID 79: it has fallen off the bus"},
                 "resource": GPU, "sharing": "none", "slots": 1, "free": 1 if 0 < i < healthy else 0, "isolation": "hardware",
                 "holders": {"held": 1 if i == 0 else 0}} for i in range(8)]
     return {"kind": "NodeState", "status": {
         "version": "0.1.0", "vendors": [{"vendor": "nvidia", "driver": "550.54.15"}], "devices": devices,
-        "doors": [{"name": "kubelet", "state": "open", "resources": [GPU]}], "configuration": {"origin": "defaults"}} | status}
+        "allocators": [{"name": "kubelet", "state": "open", "resources": [GPU]}], "configuration": {"origin": "defaults"}} | status}
 
 
 def ageless(text: str) -> str:

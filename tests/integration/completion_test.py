@@ -93,9 +93,9 @@ def test_what_a_value_or_a_word_can_be_is_completed(home, complete):
     assert {"bash", "zsh", "fish"} <= complete(home, "penstock completion ")
     assert "check" in complete(home, "penstock config ch")
     assert "--share" in complete(home, "penstock run --sh")
-    assert "set" in complete(home, "penstock door s")
-    assert "kubelet" in complete(home, "penstock door set 3 ku")
-    assert "--dry-run" in complete(home, "penstock door set 3 --dry")
+    assert "set" in complete(home, "penstock assi")
+    assert "kubelet" in complete(home, "penstock assign 3 ku")
+    assert "--dry-run" in complete(home, "penstock assign 3 --dry")
     assert {"auto", "management", "wsl"} <= complete(home, "penstock cdi generate --mode ")
     assert complete(home, "penstock cdi generate --format ") == {"yaml", "json"}
     assert "--device-name-strategy" in complete(home, "penstock cdi generate --device-n")

@@ -82,7 +82,7 @@ def test_a_check_tells_what_each_key_of_a_config_map_would_offer_and_leaves_noth
     shared, plain = json.loads(done.stdout)
     for one, replicas in ((shared, 4), (plain, 1)):
         assert one["notYet"] == []
-        offers = [(offer["door"], offer["resource"], len(offer["slots"])) for offer in one["resources"]]
+        offers = [(offer["allocator"], offer["resource"], len(offer["slots"])) for offer in one["resources"]]
         assert offers == [("kubelet", "nvidia.com/gpu", 8 * replicas)]
         assert one["labels"]["nvidia.com/gpu.count"] == "8" and one["labels"]["nvidia.com/gpu.replicas"] == str(replicas)
     assert list((tmp_path / "tmp").iterdir()) == []
@@ -98,8 +98,8 @@ def test_a_check_shows_as_text_what_would_be_offered_and_what_is_not_there(progr
     assert all("NVIDIA's plugin ignores it" in line for line in lines[1:3])  # rename, devices
     assert "  label nvidia.com/gpu.replicas.GeForce-RTX-3090=4" in lines
     whole, shared = (line for line in lines if line.startswith("  offers "))
-    assert re.fullmatch(r'  offers 2 nvidia\.com/gpu at the door "kubelet": GPU-\S+, GPU-\S+', whole)
-    assert re.fullmatch(r'  offers 4 nvidia\.com/gpu\.small at the door "kubelet": GPU-\S+ in 4 shares \(time-slicing\)', shared)
+    assert re.fullmatch(r'  allocator kubelet offers 2 nvidia\.com/gpu: GPU-\S+, GPU-\S+', whole)
+    assert re.fullmatch(r'  allocator kubelet offers 4 nvidia\.com/gpu\.small: GPU-\S+ in 4 shares \(time-slicing\)', shared)
     config.write_text("version: v1\n" + NOT_YET)
     done = check(programs, str(config))
     assert done.stdout.splitlines()[1].startswith("  not supported yet: sharing.timeSlicing.resources[0]: "), done.stdout
@@ -151,8 +151,8 @@ def test_a_plan_shows_keys_labels_and_resources_and_changes_nothing(home):
     before = home.configuration()
     assert home.plan("version: v1\n")["changes"] == []
     ours = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n"
-    plan = home.plan(ours + "labels: {timestamp: false}\ndoors: {assign: [{devices: ['*T4*'], door: none}]}\n")
-    assert {(one["key"], one["effect"]) for one in plan["changes"]} == {("labels.timestamp", "now"), ("doors.assign", "now")}
+    plan = home.plan(ours + "labels: {timestamp: false}\ndoors: {assign: [{devices: ['*T4*'], allocator: none}]}\n")
+    assert {(one["key"], one["effect"]) for one in plan["changes"]} == {("labels.timestamp", "now"), ("allocators.assign", "now")}
     assert [(one["resource"], one["before"], one["after"], one["effect"]) for one in plan["resources"]] == [("nvidia.com/gpu", 3, 2, "now")]
     assert [(one["key"], one["after"]) for one in plan["labels"]] == [("nvidia.com/gfd.timestamp", None)]
     bad = home.penstock("plan", "-", text="version: v2\n")
@@ -182,7 +182,7 @@ def test_a_plan_explains_which_devices_a_request_would_get(home):
     subprocess.run([home.programs / "penstock-sim", "--root", home.config.parent / "run/sim", "fault", "2", "lost"], check=True, stdout=subprocess.DEVNULL)
     wait_until(lambda: "15 of 16 are free" in home.penstock("plan", "--explain").stdout, "the lost GPU to be known")
     table = home.penstock("plan", "--explain").stdout
-    assert "A request now for nvidia.com/gpu at the local door:" in table
+    assert "A request for nvidia.com/gpu now (allocator local):" in table
     assert "15 of 16 are free; GPU 2: " in table
     assert [line.split()[:2] for line in table.splitlines() if line.startswith("4  ")][-1] == ["4", "4,5,6,7"], "the pairs of GPU 2 are broken already"
     assert "choices" not in json.loads(home.penstock("plan", "-o", "json").stdout)
@@ -193,7 +193,7 @@ def test_a_plan_names_who_holds_what_is_touched(home):
     holder = subprocess.Popen([*home.base, "run", "--", "sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_until(lambda: json.loads(home.penstock("ps", "-o", "json").stdout)["holders"], "the program to hold")
-        plan = home.plan("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\ndoors: {assign: [{door: none}]}\n")
+        plan = home.plan("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\ndoors: {assign: [{allocator: none}]}\n")
         assert re.fullmatch(r"r-\S+ of \w+", plan["resources"][0]["holders"][0])
     finally:
         holder.kill()

@@ -93,7 +93,7 @@ def scrape_jobs(fleet: Fleet, exporter: str) -> list[dict]:
 
 def h100(fleet: Fleet):
     """Whole GPUs: pods in two namespaces, two GPUs for people, all at work."""
-    node = fleet.add(HERE, "dgx-h100", FAST + "doors: {assign: [{devices: [6, 7], door: local}]}\nusage: {idleAfter: 1s}\n")
+    node = fleet.add(HERE, "dgx-h100", FAST + "allocators: {assign: [{devices: [6, 7], allocator: local}]}\nusage: {idleAfter: 1s}\n")
     node.kubelet_program.start("training", "bert-0", 2)
     node.kubelet_program.start("serving", "chat-0", 1)
     program = node.hold(1)

@@ -35,7 +35,7 @@ def connect():
 @pytest.fixture
 def open_node(make_node) -> Node:
     """One whose socket is open to a group."""
-    node = make_node(config="doors: {local: {group: users}}\n")
+    node = make_node(config="allocators: {local: {group: users}}\n")
     node.start_agent()
     return node
 

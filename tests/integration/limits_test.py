@@ -97,7 +97,7 @@ def groups():
 def node(request, groups):
     home = Path(tempfile.mkdtemp(prefix="penstock-limits-"))
     home.chmod(0o755)
-    node = Node(home, request.config.getoption("--programs"), config="doors: {local: {group: users}}\n")
+    node = Node(home, request.config.getoption("--programs"), config="allocators: {local: {group: users}}\n")
     node.programs = Path(shutil.copytree(node.programs, home / "bin"))  # where users may execute them
     node.start_agent()
     yield node

@@ -47,7 +47,7 @@ def test_a_gpu_that_is_away_has_no_index(make_node):
     assert state_of(node)[gone] == (None, "gone")
     given = node.penstock("run", "--device", "6", "--wait", "0", "--", "printenv", "CUDA_VISIBLE_DEVICES").stdout.strip()
     assert given == others[6]
-    moved = node.penstock("door", "set", "6", "none", "--dry-run", "-o", "json").stdout
+    moved = node.penstock("assign", "6", "none", "--dry-run", "-o", "json").stdout
     assert others[6] in moved and gone not in moved
     named = node.penstock("run", "--device", gone, "--wait", "0", "--", "true", check=False)
     assert named.returncode == 124 and f"{gone}: " in named.stderr, named.stderr
@@ -56,12 +56,12 @@ def test_a_gpu_that_is_away_has_no_index(make_node):
 
 
 def test_rules_by_index_keep_to_the_place(make_node):
-    node = make_node("""doors: {assign: [{devices: [3], door: local}, {door: none}]}
+    node = make_node("""allocators: {assign: [{devices: [3], allocator: local}, {allocator: none}]}
 sharing: {rules: [{devices: [3], strategy: time-slicing, replicas: 4}]}
 """)
 
     def offered() -> dict[str, int]:
-        return {device["id"]: device["shares"] for device in node.report()["devices"] if device["door"] == "local"}
+        return {device["id"]: device["shares"] for device in node.report()["devices"] if device["allocator"] == "local"}
     before = offered()
     assert list(before.values()) == [4]
     gone, _ = pull(node, 1)

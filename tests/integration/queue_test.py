@@ -20,7 +20,7 @@ from node import PATIENCE, Node, alive, wait_until  # noqa: E402
 
 USERS = 100
 ANN, BOB = 64001, 64002  # users without a name
-OPEN = "doors: {local: {group: users}}\n"
+OPEN = "allocators: {local: {group: users}}\n"
 
 
 @pytest.fixture

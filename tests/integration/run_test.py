@@ -1,4 +1,4 @@
-"""`penstock run` on a simulated DGX A100, with real control groups: as root. What a user of the local door relies on, one thing a test."""
+"""`penstock run` on a simulated DGX A100, with real control groups: as root. What local users rely on, one thing a test."""
 import json
 import os
 import re
@@ -153,21 +153,21 @@ def test_a_free_gpu_is_cut_for_a_share_and_is_whole_again(node):
     assert node.penstock("run", "--wait", "0", "--device", "3", "--", "true").stderr == ""
 
 
-# Doors.
+# Assignments.
 
 
 def door_of(node, index: int) -> str:
-    return {device["index"]: device["door"] for device in node.report()["devices"]}[index]
+    return {device["index"]: device["allocator"] for device in node.report()["devices"]}[index]
 
 
 def test_a_device_goes_to_no_door_and_back(node):
-    assert "device 3: local -> none: would move" in node.penstock("door", "set", "3", "none", "--dry-run").stdout
+    assert "device 3: local -> none: would move" in node.penstock("assign", "3", "none", "--dry-run").stdout
     assert door_of(node, 3) == "local"
-    assert "device 3: local -> none: acknowledged" in node.penstock("door", "set", "3", "none").stdout
+    assert "device 3: local -> none: acknowledged" in node.penstock("assign", "3", "none").stdout
     assert door_of(node, 3) == ""
-    assert re.search(r"^3 .* none ", node.penstock("door", "list").stdout, re.MULTILINE)
+    assert re.search(r"^3 .* none ", node.penstock("assign").stdout, re.MULTILINE)
     assert node.penstock("run", "--wait", "0", "--device", "3", "--", "true", check=False).returncode != 0
-    back = json.loads(node.penstock("door", "set", "3", "default", "-o", "json").stdout)["moved"][0]
+    back = json.loads(node.penstock("assign", "3", "default", "-o", "json").stdout)["moved"][0]
     assert (back["index"], back["to"], back["state"]) == (3, "local", "offered")
     node.penstock("run", "--wait", "0", "--device", "3", "--", "true")
 
@@ -175,10 +175,10 @@ def test_a_device_goes_to_no_door_and_back(node):
 def test_a_device_that_is_held_is_refused_or_waited_for(node):
     holder = node.start("--device", 3, "--", "sleep", "1000")
     wait_until(lambda: len(node.holders()) == 1, "the device to be held")
-    refused = node.penstock("door", "set", "3", "none", check=False)
+    refused = node.penstock("assign", "3", "none", check=False)
     assert refused.returncode == 1 and "held by" in refused.stderr, refused.stderr
     assert door_of(node, 3) == "local"
-    command = [node.programs / "penstock", "--run-dir", node.run_dir, "door", "set", "3", "none", "--wait", "30s"]
+    command = [node.programs / "penstock", "--run-dir", node.run_dir, "assign", "3", "none", "--wait", "30s"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
         assert "waiting: held by" in waiting.stderr.readline()
         holder.kill()
@@ -193,7 +193,7 @@ def test_a_device_that_is_held_is_refused_or_waited_for(node):
     (("3", "kubelet"), "closed"),
 ])
 def test_a_move_that_cannot_be_is_said(node, words, says):
-    done = node.penstock("door", "set", *words, check=False)
+    done = node.penstock("assign", *words, check=False)
     assert (done.returncode, says in done.stderr) == (1, True), done.stderr
 
 
@@ -355,10 +355,10 @@ def test_others_are_refused_with_what_to_do(node):
 
 
 def test_members_of_the_group_run_under_their_own_name(make_node):
-    node = make_node(config="doors: {local: {group: users}}\n")
+    node = make_node(config="allocators: {local: {group: users}}\n")
     node.programs = Path(shutil.copytree(node.programs, node.home / "bin"))
     node.start_agent()
-    assert "members of group users" in node.door("local")["reason"]
+    assert "members of group users" in node.allocator("local")["reason"]
     stranger = node.penstock("run", "--", "true", check=False, **as_user())
     assert stranger.returncode == 125 and "you are not in group users" in stranger.stderr
 
@@ -406,7 +406,7 @@ def test_without_rights_it_says_visibility_only(weak_node):
     done = weak_node.penstock("run", "--device", "1", "--", "env")
     assert "penstock: visibility only:" in done.stderr and "read-only" in done.stderr
     assert f"CUDA_VISIBLE_DEVICES={weak_node.report()['devices'][1]['id']}\n" in done.stdout
-    assert "visibility only" in weak_node.door("local")["reason"]
+    assert "visibility only" in weak_node.allocator("local")["reason"]
     holder = weak_node.hold(1)
     assert weak_node.holders()[0]["enforcement"] == "visibility"
     holder.kill()

@@ -132,7 +132,7 @@ def fleet(request):
 def pair(fleet) -> Monitored:
     machine = fleet.home / "pair.yaml"
     machine.write_text(MACHINE)
-    return fleet.add("pair", str(machine), FAST + "doors: {kubelet: {enabled: off}}\n")
+    return fleet.add("pair", str(machine), FAST + "allocators: {kubelet: {enabled: off}}\n")
 
 
 # --- two thousand scrapes -----------------------------------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def test_energy_is_exact(pair):
 # --- who has it ---------------------------------------------------------------------------------------------------------------------------
 def test_a_holder_is_on_the_page_and_leaves_it_without_a_sample(fleet, record_property):
     """Samples are an hour apart: what a page says of holders waits for none."""
-    node = fleet.add("pair", "mixed", "doors: {assign: [{devices: [0], door: local}]}\ntelemetry: {interval: 1h, keepEnded: 1h}\n")
+    node = fleet.add("pair", "mixed", "allocators: {assign: [{devices: [0], allocator: local}]}\ntelemetry: {interval: 1h, keepEnded: 1h}\n")
     reader = Reader(node.page)
 
     def held(**labels) -> dict:
@@ -344,7 +344,7 @@ def test_hostile_names_stay_within_their_labels(fleet):
 
 
 def test_hostile_programs_and_labels(fleet):
-    node = fleet.add("pair", "mixed", FAST.replace("}", ", holderLabels: ['*']}") + "doors: {kubelet: {enabled: off}}\n")
+    node = fleet.add("pair", "mixed", FAST.replace("}", ", holderLabels: ['*']}") + "allocators: {kubelet: {enabled: off}}\n")
     evil = fleet.home / "x\n# TYPE up counter\nup 1\n\"}"
     shutil.copy("/usr/bin/sleep", evil)
     program = node.hold(1, evil, "1000")
@@ -372,7 +372,7 @@ def test_a_clock_that_is_set_harms_nothing(fleet):
     (fleet.home / "pair").mkdir()
     clock = fleet.home / "clock"
     clock.write_text("+0")
-    node = fleet.nodes["pair"] = Monitored(fleet.home / "pair", fleet.programs, "mixed", "pair", FAST + "doors: {kubelet: {enabled: off}}\n")
+    node = fleet.nodes["pair"] = Monitored(fleet.home / "pair", fleet.programs, "mixed", "pair", FAST + "allocators: {kubelet: {enabled: off}}\n")
     node.start_agent(("env", f"LD_PRELOAD={LIBFAKETIME}", f"FAKETIME_TIMESTAMP_FILE={clock}", "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"))
     node.hold(1)
     reader = Reader(node.page)

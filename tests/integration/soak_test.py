@@ -18,7 +18,7 @@ from node import Node, wait_until  # noqa: E402
 
 ALL = os.environ.get("PENSTOCK_CHECK_ALL") == "1"
 ROUNDS, FIRST = (2500, 250) if ALL else (200, 40)
-CONFIG = """doors: {assign: [{devices: [0, 1, 2, 3], door: local}]}
+CONFIG = """allocators: {assign: [{devices: [0, 1, 2, 3], allocator: local}]}
 telemetry: {interval: 1s, keepEnded: 0s}
 """
 FAULTY = (6, 7)

@@ -100,11 +100,11 @@ def test_the_kubelet_is_told_of_shares_alone_whenever_the_agent_starts_and_wheth
 def test_without_anything_kept_the_kubelet_is_told_nothing_until_the_cluster_answers(clustered):
     clustered.api.down()
     clustered.start()
-    door = wait_until(lambda: (door := clustered.node.door("kubelet"))["state"] == "waiting" and door, "the kubelet's door to wait")
-    assert "ConfigMap gpu/shares has not been read yet" in door["reason"] and "or until 20" in door["reason"]
+    allocator = wait_until(lambda: (allocator := clustered.node.allocator("kubelet"))["state"] == "waiting" and allocator, "the kubelet's allocator to wait")
+    assert "ConfigMap gpu/shares has not been read yet" in allocator["reason"] and "or until 20" in allocator["reason"]
     said = clustered.condition("ConfigurationApplied")
     assert not said["status"] and said["reason"] == "Waiting" and said["since"]
-    assert clustered.condition("KubeletDoor")["message"] == door["reason"]
+    assert clustered.condition("KubeletDoor")["message"] == allocator["reason"]
     assert "ConfigMap gpu/shares has not been read yet" in clustered.node.penstock("status").stdout
     assert clustered.kubelet.told() == []
     clustered.api.up()
@@ -124,7 +124,7 @@ def test_devices_that_were_shared_are_not_offered_whole_however_long_the_cluster
         json.dumps({"Data": {"PodDeviceEntries": [], "RegisteredDevices": {GPU: [share]}}, "Checksum": 1}))
     clustered.kubelet.told()
     clustered.start()
-    wait_until(lambda: f"the kubelet's checkpoint lists the share {share}" in clustered.node.door("kubelet")["reason"],
+    wait_until(lambda: f"the kubelet's checkpoint lists the share {share}" in clustered.node.allocator("kubelet")["reason"],
                "the agent to say why it goes on waiting")
     assert clustered.kubelet.told() == []
     clustered.api.up()

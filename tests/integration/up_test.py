@@ -70,7 +70,7 @@ def test_up_shows_what_it_found_and_down_leaves_nothing_running(home):
     assert "kubelet  closed" in up.stdout and "local    open" in up.stdout
 
     report = home.report()
-    assert len(report["devices"]) == 8 and {door["name"]: door["state"] for door in report["doors"]} == {"kubelet": "closed", "local": "open"}
+    assert len(report["devices"]) == 8 and {allocator["name"]: allocator["state"] for allocator in report["allocators"]} == {"kubelet": "closed", "local": "open"}
     table = home.penstock("status").stdout
     assert table.count("free") == 8 and "\033" not in table
     assert home.penstock("ps").stdout == "no devices are held\n"
@@ -164,8 +164,8 @@ def test_a_successor_is_ready_before_it_serves_and_serves_when_the_first_one_end
         wait_until(lambda: answers(f"{pages}/readyz"), "the successor to be ready")
         assert home.report()["agentPid"] == first
         waiting = json.loads(fetch(f"{pages}/debug/state"))
-        assert len(waiting["devices"]) == 8 and {door["state"] for door in waiting["doors"]} == {"waiting"}
-        assert "another agent" in waiting["doors"][0]["reason"]
+        assert len(waiting["devices"]) == 8 and {allocator["state"] for allocator in waiting["allocators"]} == {"waiting"}
+        assert "another agent" in waiting["allocators"][0]["reason"]
         assert f"process {first}" in (home.run_dir.parent / "second.log").read_text()
         os.kill(first, signal.SIGTERM)
         begin = time.monotonic()

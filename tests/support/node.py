@@ -112,8 +112,8 @@ class Node:
     def queue(self) -> list[dict]:
         return json.loads(self.penstock("queue", "-o", "json").stdout)["queue"]
 
-    def door(self, name: str) -> dict:
-        return next(door for door in self.report()["doors"] if door["name"] == name)
+    def allocator(self, name: str) -> dict:
+        return next(allocator for allocator in self.report()["allocators"] if allocator["name"] == name)
 
     # Programs on GPUs.
 

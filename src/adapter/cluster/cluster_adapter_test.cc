@@ -580,7 +580,7 @@ TEST_F(ClusterAdapterTest, WithoutTheRightToPatchNodeStatusTheKubeletsTickHasToD
   EXPECT_EQ(api_.Count("patch"), 1u);
   executor_.Advance(10min);
   EXPECT_THAT(state_.reason, HasSubstr("/status")) << "no attempt was made since";
-  EXPECT_THAT(Status()["doors"][0]["reason"].get<std::string>(), HasSubstr("/status"))
+  EXPECT_THAT(Status()["allocators"][0]["reason"].get<std::string>(), HasSubstr("/status"))
       << "the problem is visible without a shell on the node";
   api_.Heal();
   adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 1}}});

@@ -111,7 +111,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
              },
          .state = [this, resource](const PluginState& state) { Changed(resource, state); }});
     if (!plugin.ok()) {
-      base::Log(base::kError, "the kubelet's door cannot open",
+      base::Log(base::kError, "cannot start the device plugin",
                 {{"resource", resource}, {"why", plugin.error().message()}});
       return nullptr;
     }

@@ -190,8 +190,9 @@ api::AllocatorReport LocalAdapter::Report() const {
   report.name = node::share::kLocalAllocator;
   if (!options_.enabled || !closed_reason_.empty()) {
     report.state = "closed";
-    report.reason = options_.enabled ? closed_reason_
-                                     : "switched off in the configuration (doors.local.enabled)";
+    report.reason = options_.enabled
+                        ? closed_reason_
+                        : "switched off in the configuration (allocators.local.enabled)";
     return report;
   }
   report.state = "open";
@@ -232,7 +233,8 @@ void LocalAdapter::Handle(const SessionPtr& session, const Request& request) {
 // there.
 void LocalAdapter::HandleRun(const SessionPtr& session, const RunRequest& run) {
   if (!options_.enabled)
-    return Refuse(session, Code::kFailedPrecondition, "the local door is " + Report().reason);
+    return Refuse(session, Code::kFailedPrecondition,
+                  "this agent allocates no devices to local users: " + Report().reason);
   const protocol::broker::Peer& peer = session->peer();
   if (peer.pid <= 0)
     return Refuse(session, Code::kFailedPrecondition,
@@ -297,8 +299,8 @@ base::Status LocalAdapter::Attempt(const Waiting& waiting, const Devices& kept_b
     return Error(Code::kFailedPrecondition,
                  "device " + slots.front().device +
                      " is shared through a server that meets its clients in containers only, "
-                     "because the kubelet's door is open on this "
-                     "machine: share what belongs to the local door by time-slicing");
+                     "because pods use the GPUs of this machine too: share what is assigned to "
+                     "local users by time-slicing");
   ASSIGN(const auto lease,
          leases_.Admit({slots, waiting.waiter.uid, waiting.user, waiting.command, requester.process,
                         requester.session->peer().pidfd.get(), requester.labels, waiting.time}));
@@ -430,14 +432,14 @@ void LocalAdapter::HandleDown(const SessionPtr& session) {
 void LocalAdapter::HandleAssign(const SessionPtr& session,
                                 const protocol::broker::AssignRequest& request) {
   if (!callbacks_.move)
-    return Refuse(session, Code::kUnimplemented, "this agent moves no devices between doors");
+    return Refuse(session, Code::kUnimplemented, "this agent cannot assign devices");
   if (!request.dry_run && !MayAdminister(*session))
     return Refuse(session, Code::kPermissionDenied,
-                  "only root and the user that the agent runs as may move devices between doors");
+                  "only root and the user that the agent runs as may assign devices");
   if (!request.dry_run)
     base::Log(base::kInfo, "device move requested",
               {{"devices", base::Join(request.devices, ",")},
-               {"door", request.allocator},
+               {"allocator", request.allocator},
                {"uid", static_cast<long>(session->peer().uid)}});
   leases_.LookAtAllGroups();  // processes that just ended hold nothing
   callbacks_.move(

@@ -157,26 +157,27 @@ void AddWithheld(const Report& report, std::vector<ExplainFinding>& findings) {
                         "`penstock ps` on the node lists the processes; end them, or have their "
                         "owner use `penstock run`"});
   if (!nowhere.empty())
-    findings.push_back({Indices(nowhere) + ": the configuration gives them to no door that is open",
-                        "see `doors` in the agent's configuration"});
+    findings.push_back(
+        {Indices(nowhere) + ": the configuration assigns them to no allocator that is enabled",
+         "see `allocators` in the agent's configuration"});
 }
 
 void AddAssign(const Report& report, std::vector<ExplainFinding>& findings) {
   const api::AllocatorReport* allocator = KubeletAllocator(report);
   if (allocator == nullptr || allocator->state == "open") return;
-  const std::string what = "the kubelet's door is " + allocator->state +
+  const std::string what = "the allocator kubelet is " + allocator->state +
                            (allocator->reason.empty() ? "" : ": " + allocator->reason);
   if (allocator->state == "stepped-back") {
     findings.push_back({what,
                         "remove the other device plugin from this node; Penstock then takes over "
                         "at once (see `kubectl penstock migrate`)"});
   } else if (allocator->state == "closed") {
-    findings.push_back(
-        {what,
-         "let the agent see the kubelet's folder (paths.kubeletDir), or switch doors.kubelet on"});
+    findings.push_back({what,
+                        "make the kubelet's folder visible to the agent (paths.kubeletDir), or set "
+                        "allocators.kubelet.enabled: on"});
   } else {
     findings.push_back(
-        {what, "see that the kubelet runs; the door opens by itself when it answers"});
+        {what, "check that the kubelet runs; the agent registers as soon as it answers"});
   }
 }
 

@@ -168,7 +168,7 @@ std::vector<std::string> ProblemsOf(const NodeView& node) {
                          (server.reason.empty() ? "" : ": " + server.reason));
   for (const api::AllocatorReport& allocator : node.report->allocators)
     if (allocator.state == "stepped-back" || allocator.state == "waiting")
-      problems.push_back("the " + allocator.name + "'s door is " + allocator.state +
+      problems.push_back("the allocator " + allocator.name + " is " + allocator.state +
                          (allocator.reason.empty() ? "" : ": " + allocator.reason));
   if (!node.report->configuration.problem.empty())
     problems.push_back("configuration rejected: " +

@@ -61,12 +61,12 @@ Effect EffectOf(std::string_view key) {
                                                             "resources.",
                                                             "sharing.rules",
                                                             "sharing.policy",
-                                                            "doors.assign",
+                                                            "allocators.assign",
                                                             "containers.",
                                                             "telemetry.",
                                                             "usage.",
                                                             "http.webConfigFile",
-                                                            "doors.local.closedCgroups"};
+                                                            "allocators.local.closedCgroups"};
   // The settings from which specifications are made. Whether and where the hook and the runtime are
   // installed is decided at the start.
   static constexpr std::array<std::string_view, 4> kCdi = {"cdi.hook", "cdi.disableHooks",

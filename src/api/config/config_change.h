@@ -15,11 +15,11 @@ enum class Effect { kNow, kRestart };
 std::string_view ToString(Effect effect);  ///< "now", "restart"
 
 /// Returns the effect of a key, spelled as in NodeConfig documents: "labels.timestamp". kNow:
-/// doors.assign, health, resources, sharing.rules, sharing.policy, labels, devicePlugin, containers
-/// except its engineSocket, the settings from which CDI specifications are made, paths.host*,
-/// cluster.config, telemetry, usage except its dir, http.webConfigFile. kRestart: all others (which
-/// allocators are enabled, the paths that are open, listen, the node's name, the connection to the
-/// cluster).
+/// allocators.assign, health, resources, sharing.rules, sharing.policy, labels, devicePlugin,
+/// containers except its engineSocket, the settings from which CDI specifications are made,
+/// paths.host*, cluster.config, telemetry, usage except its dir, http.webConfigFile. kRestart: all
+/// others (which allocators are enabled, the paths that are open, listen, the node's name, the
+/// connection to the cluster).
 Effect EffectOf(std::string_view key);
 
 struct ConfigChange {

@@ -17,10 +17,10 @@ node: {name: gpu-7}
 paths:
   {driverRoot: /d, nvmlLibrary: /n.so, sysfsRoot: /s, devRoot: /v, procRoot: /p, cdiRoot: /c, kubeletDir: /k, stateDir: /st, runDir: /r,
    osRelease: /o, hostDriverRoot: /hd, hostDevRoot: /hv}
-doors:
+allocators:
   kubelet: {enabled: on}
   local: {enabled: on, group: lab, closedCgroups: [user.slice]}
-  assign: [{devices: ["GPU-1", 0], door: local}]
+  assign: [{devices: ["GPU-1", 0], allocator: local}]
 queue: {perUser: {gpus: 4, waiting: 16, time: 24h}}
 health: {poll: 1500ms, probation: 1m, probationMost: 1h, reset: idle, policy: [{codes: [94], action: drain}]}
 resources: {perModel: true, names: [{pattern: "*T4*", name: nvidia.com/t4}]}
@@ -62,7 +62,8 @@ TEST(ConfigChange, NamesEachKeyWithItsValuesAndWhenItCounts) {
       Changes(now, next),
       ElementsAre(
           ConfigChange{"paths.stateDir", "/var/lib/penstock", "/elsewhere", Effect::kRestart},
-          ConfigChange{"doors.assign", "[]", "[{devices: [0], door: local}]", Effect::kNow},
+          ConfigChange{"allocators.assign", "[]", "[{devices: [0], allocator: local}]",
+                       Effect::kNow},
           ConfigChange{"sharing.rules", "[]", "[{strategy: time-slicing, replicas: 4}]",
                        Effect::kNow},
           ConfigChange{"sharing.mps.root", "/run/nvidia/mps", "/mps", Effect::kRestart},

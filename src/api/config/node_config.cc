@@ -44,15 +44,43 @@ void ReadPaths(MapReader& top, Problems& problems, PathsConfig& paths) {
   reader.Finish();
 }
 
-std::vector<AssignmentRule> ReadAssign(MapReader& allocators, Problems& problems) {
+/// The keys of the section, which 0.1.0 named after doors.
+struct AllocatorKeys {
+  std::string section = "allocators", rule = "allocator";
+};
+
+AllocatorKeys ReadAllocatorKeys(MapReader& top, Problems& problems) {
+  if (!top.Has("doors")) return {};
+  if (top.Has("allocators")) {
+    top.Problem("doors", "is the deprecated name of allocators, which is there too; merge the two");
+    return {};
+  }
+  problems.Remark(top.mark("doors"),
+                  "doors: deprecated; use allocators, and in its rules allocator instead of door");
+  return {"doors", "door"};
+}
+
+/// Returns the path of a key as the document has it.
+std::string AsWritten(std::string_view path, const Value& document) {
+  std::string written(path);
+  if (!path.starts_with("allocators.") || document.Find("doors") == nullptr) return written;
+  written.replace(0, path.find('.'), "doors");
+  constexpr std::string_view kRule = "].allocator";
+  if (path.ends_with(kRule)) written.replace(written.size() - kRule.size(), kRule.size(), "].door");
+  return written;
+}
+
+std::vector<AssignmentRule> ReadAssign(MapReader& allocators, const std::string& key,
+                                       Problems& problems) {
   std::vector<AssignmentRule> rules;
   const Value* list = allocators.List("assign");
   if (list == nullptr) return rules;
   for (const Value& item : *list->list) {
-    MapReader reader(item, "doors.assign[" + std::to_string(rules.size()) + "]", problems);
+    MapReader reader(item, allocators.Path("assign") + "[" + std::to_string(rules.size()) + "]",
+                     problems);
     AssignmentRule rule{.devices = internal::ReadSelectors(reader, problems)};
-    reader.Require("door");
-    rule.allocator = reader.OneOf("door", {"kubelet", "local", "none"}).value_or("none");
+    reader.Require(key);
+    rule.allocator = reader.OneOf(key, {"kubelet", "local", "none"}).value_or("none");
     reader.Finish();
     rules.push_back(std::move(rule));
   }
@@ -60,23 +88,24 @@ std::vector<AssignmentRule> ReadAssign(MapReader& allocators, Problems& problems
 }
 
 void ReadAllocators(MapReader& top, Problems& problems, NodeConfig& config) {
-  MapReader allocators(MapAt(top, "doors"), "doors", problems);
-  MapReader kubelet(MapAt(allocators, "kubelet"), "doors.kubelet", problems);
+  const AllocatorKeys keys = ReadAllocatorKeys(top, problems);
+  MapReader allocators(MapAt(top, keys.section), keys.section, problems);
+  MapReader kubelet(MapAt(allocators, "kubelet"), allocators.Path("kubelet"), problems);
   ReadSwitch(kubelet, "enabled", config.kubelet_allocator);
   kubelet.Finish();
-  MapReader local(MapAt(allocators, "local"), "doors.local", problems);
+  MapReader local(MapAt(allocators, "local"), allocators.Path("local"), problems);
   ReadSwitch(local, "enabled", config.local_allocator);
   if (auto group = local.String("group")) config.local_group = *std::move(group);
   for (const std::string& cgroup :
        local.Strings("closedCgroups").value_or(std::vector<std::string>{}))
     config.closed_cgroups.push_back(cgroup.starts_with("/") ? cgroup : "/" + cgroup);
   local.Finish();
-  config.assignments = ReadAssign(allocators, problems);
+  config.assignments = ReadAssign(allocators, keys.rule, problems);
   allocators.Finish();
 }
 
-/// Returns the position of the value at a dotted path such as "doors.assign[0].door"; if it is
-/// absent, the position of the nearest map above it.
+/// Returns the position of the value at a dotted path such as "allocators.assign[0].allocator"; if
+/// it is absent, the position of the nearest map above it.
 Mark MarkOf(const Value& document, std::string_view path) {
   const Value* at = &document;
   for (const std::string& step : base::Split(path, '.')) {
@@ -100,7 +129,7 @@ std::string AssignText(const std::vector<AssignmentRule>& rules) {
     text +=
         "    - {" +
         (rule.devices.empty() ? "" : "devices: " + internal::SelectorsText(rule.devices) + ", ") +
-        "door: " + rule.allocator + "}\n";
+        "allocator: " + rule.allocator + "}\n";
   }
   return text;
 }
@@ -132,7 +161,8 @@ const std::vector<PathOption>& PathOptions() {
   return options;
 }
 
-base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view file) {
+base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view file,
+                                         std::vector<std::string>* remarks) {
   ASSIGN(const Value document, base::ParseYaml(text, file));
   Problems problems{std::string(file)};
   NodeConfig config;
@@ -160,9 +190,11 @@ base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view
   workers.Finish();
   top.Finish();
   internal::Check(config, [&](std::string_view key, const std::string& message) {
-    problems.Add(MarkOf(document, key), std::string(key) + ": " + message);
+    const std::string written = AsWritten(key, document);
+    problems.Add(MarkOf(document, written), written + ": " + message);
   });
   if (!problems.empty()) return problems.ToError();
+  if (remarks != nullptr) *remarks = problems.Remarks();
   return config;
 }
 
@@ -172,7 +204,8 @@ std::string ToYaml(const NodeConfig& config) {
   text += "node:\n  name: " + Quoted(config.node_name) + "\npaths:\n";
   for (const PathOption& option : PathOptions())
     text += "  " + std::string(option.key) + ": " + Quoted(config.paths.*option.member) + "\n";
-  text += "doors:\n  kubelet:\n    enabled: " + std::string(Text(config.kubelet_allocator)) + "\n";
+  text +=
+      "allocators:\n  kubelet:\n    enabled: " + std::string(Text(config.kubelet_allocator)) + "\n";
   text += "  local:\n    enabled: " + std::string(Text(config.local_allocator)) +
           "\n    group: " + Quoted(config.local_group) + "\n";
   std::vector<std::string> closed;

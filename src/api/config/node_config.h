@@ -324,8 +324,9 @@ struct NodeConfig {
 };
 
 /// Reads and checks a whole document (YAML; JSON is YAML). Returns kInvalidArgument with all
-/// mistakes at once, each with file:line:column and a hint.
-base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view file);
+/// mistakes at once, each with file:line:column and a hint. Adds deprecated keys to `remarks`.
+base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view file,
+                                         std::vector<std::string>* remarks = nullptr);
 
 /// Writes the values as a document that ParseNodeConfig reads, with every key: the output of
 /// `penstock config show`.

@@ -56,10 +56,10 @@ bool IsCgroup(const std::string& path) {
 void CheckClosedCgroups(const std::vector<std::string>& cgroups, const ReportProblem& report) {
   constexpr std::size_t kMost = 64;
   if (cgroups.size() > kMost)
-    report("doors.local.closedCgroups",
+    report("allocators.local.closedCgroups",
            "names more than " + std::to_string(kMost) + " control groups");
   for (std::size_t i = 0; i < cgroups.size(); ++i) {
-    const std::string key = "doors.local.closedCgroups[" + std::to_string(i) + "]";
+    const std::string key = "allocators.local.closedCgroups[" + std::to_string(i) + "]";
     if (!IsCgroup(cgroups[i])) {
       report(key, "\"" + cgroups[i] +
                       "\" is not a path of a control group below the root, such as user.slice or "
@@ -75,15 +75,15 @@ void CheckClosedCgroups(const std::vector<std::string>& cgroups, const ReportPro
 void CheckAllocators(const NodeConfig& config, const ReportProblem& report) {
   CheckClosedCgroups(config.closed_cgroups, report);
   if (config.local_group.empty() || config.local_group.find_first_of(": \t\n") != std::string::npos)
-    report("doors.local.group", "\"" + config.local_group + "\" is not a group name");
+    report("allocators.local.group", "\"" + config.local_group + "\" is not a group name");
   for (std::size_t i = 0; i < config.assignments.size(); ++i) {
     const AssignmentRule& rule = config.assignments[i];
-    const std::string key = "doors.assign[" + std::to_string(i) + "].door";
+    const std::string key = "allocators.assign[" + std::to_string(i) + "].allocator";
     const bool closed = (rule.allocator == "kubelet" && config.kubelet_allocator == Switch::kOff) ||
                         (rule.allocator == "local" && config.local_allocator == Switch::kOff);
     if (closed)
-      report(key, "gives devices to the door \"" + rule.allocator +
-                      "\", which is switched off (doors." + rule.allocator + ".enabled)");
+      report(key, "assigns devices to \"" + rule.allocator + "\", which is disabled (allocators." +
+                      rule.allocator + ".enabled)");
   }
 }
 

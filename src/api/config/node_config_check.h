@@ -9,7 +9,8 @@
 
 namespace penstock::api::internal {
 
-/// Called for each problem with the key as a dotted path ("doors.assign[0].door") and the message.
+/// Called for each problem with the key as a dotted path ("allocators.assign[0].allocator") and the
+/// message.
 using ReportProblem = std::function<void(std::string_view key, const std::string& message)>;
 
 void CheckHealth(const HealthConfig& health, const ReportProblem& report);

@@ -35,10 +35,10 @@ TEST(NodeConfig, ReadsEveryKey) {
   const NodeConfig config = Parsed(R"(node: {name: gpu-7}
 paths:
   {driverRoot: /d, nvmlLibrary: /n.so, sysfsRoot: /s, devRoot: /v, procRoot: /p, cdiRoot: /c, kubeletDir: /k, stateDir: /st, runDir: /r}
-doors:
+allocators:
   kubelet: {enabled: off}
   local: {enabled: true, group: lab, closedCgroups: [user.slice, /system.slice/cron.service]}
-  assign: [{devices: ["GPU-1", 0, "*A100*"], door: local}, {door: none}]
+  assign: [{devices: ["GPU-1", 0, "*A100*"], allocator: local}, {allocator: none}]
 queue: {perUser: {gpus: 4, waiting: 16, time: 24h}}
 health:
   {poll: 1500ms, probation: 1m, probationMost: 1h, reset: idle,
@@ -161,7 +161,8 @@ TEST(NodeConfig, ReportsAllProblemsAtOnceWithPlaceAndHint) {
   const auto result = ParseNodeConfig(
       "apiVersion: penstock.io/v1\nkind: NodeConfig\n"
       "paths:\n  drivrRoot: /x\n  runDir: run\n"
-      "doors:\n  kubelet: {enabled: maybe}\n  assign:\n    - {devices: [1.5], dor: local}\n"
+      "allocators:\n  kubelet: {enabled: maybe}\n  assign:\n    - {devices: [1.5], alocator: "
+      "local}\n"
       "health: {poll: 5}\nhttp: {listen: \"9400\"}\nhttps: 1\n",
       "n.yaml");
   const std::string error = ErrorOf(result);
@@ -171,11 +172,12 @@ TEST(NodeConfig, ReportsAllProblemsAtOnceWithPlaceAndHint) {
       error,
       HasSubstr("n.yaml:4:3: unknown key \"paths.drivrRoot\"; did you mean \"driverRoot\"?"));
   EXPECT_THAT(error, HasSubstr("n.yaml:5:11: paths.runDir: \"run\" must be an absolute path"));
-  EXPECT_THAT(error,
-              HasSubstr("n.yaml:7:22: doors.kubelet.enabled: \"maybe\" is none of auto, on, off"));
-  EXPECT_THAT(error, HasSubstr("doors.assign[0].devices: an item must be a device's id"));
-  EXPECT_THAT(error, HasSubstr("doors.assign[0].door is missing"));
-  EXPECT_THAT(error, HasSubstr("did you mean \"door\"?"));
+  EXPECT_THAT(
+      error,
+      HasSubstr("n.yaml:7:22: allocators.kubelet.enabled: \"maybe\" is none of auto, on, off"));
+  EXPECT_THAT(error, HasSubstr("allocators.assign[0].devices: an item must be a device's id"));
+  EXPECT_THAT(error, HasSubstr("allocators.assign[0].allocator is missing"));
+  EXPECT_THAT(error, HasSubstr("did you mean \"allocator\"?"));
   EXPECT_THAT(error,
               HasSubstr("n.yaml:10:16: health.poll: \"5\" is not a duration (it has no unit)"));
   EXPECT_THAT(
@@ -366,24 +368,53 @@ TEST(NodeConfig, RefusesLimitsOfUsersThatCannotBe) {
 }
 
 TEST(NodeConfig, PointsAtARuleForAAllocatorThatIsSwitchedOff) {
+  const std::string error =
+      ErrorOf(ParseNodeConfig(kHeader + "allocators:\n  local: {enabled: off}\n  assign: "
+                                        "[{allocator: none}, {allocator: local}]\n",
+                              "f"));
+  EXPECT_THAT(error, HasSubstr("f:5:43: allocators.assign[1].allocator: assigns devices to "
+                               "\"local\", which is disabled"));
+}
+
+TEST(NodeConfig, ReadsDoorsAsTheDeprecatedNameOfAllocators) {
+  std::vector<std::string> remarks;
+  const auto config =
+      ParseNodeConfig(kHeader +
+                          "doors:\n  kubelet: {enabled: off}\n  local: {group: lab}\n"
+                          "  assign: [{devices: [0], door: local}, {door: none}]\n",
+                      "f", &remarks);
+  ASSERT_TRUE(config.ok()) << config.error().message();
+  EXPECT_EQ(config->kubelet_allocator, Switch::kOff);
+  EXPECT_EQ(config->local_group, "lab");
+  ASSERT_EQ(config->assignments.size(), 2u);
+  EXPECT_EQ(config->assignments[0].allocator, "local");
+  EXPECT_EQ(config->assignments[1].allocator, "none");
+  EXPECT_THAT(remarks, ElementsAre("doors: deprecated; use allocators, and in its rules allocator "
+                                   "instead of door (line 3)"));
+}
+
+TEST(NodeConfig, NamesTheDeprecatedKeysOfADocumentThatHasThem) {
   const std::string error = ErrorOf(ParseNodeConfig(
       kHeader + "doors:\n  local: {enabled: off}\n  assign: [{door: none}, {door: local}]\n", "f"));
-  EXPECT_THAT(error, HasSubstr("f:5:33: doors.assign[1].door: gives devices to the door \"local\", "
-                               "which is switched off"));
+  EXPECT_THAT(error, HasSubstr("f:5:33: doors.assign[1].door: assigns devices to \"local\""));
+  EXPECT_THAT(ErrorOf(ParseNodeConfig(kHeader + "doors: {}\nallocators: {}\n", "f")),
+              HasSubstr("f:3:8: doors: is the deprecated name of allocators, which is there too"));
+  EXPECT_THAT(ErrorOf(ParseNodeConfig(kHeader + "allocators: {assign: [{door: none}]}\n", "f")),
+              HasSubstr("allocators.assign[0].allocator is missing"));
 }
 
 TEST(NodeConfig, RefusesToCloseDevicesToWhatIsNoControlGroupOrHasPods) {
-  const std::string error = ErrorOf(ParseNodeConfig(
-      kHeader +
-          "doors:\n  local: {closedCgroups: [/, user.slice/../x, kubepods.slice, user.slice]}\n",
-      "f"));
-  EXPECT_THAT(error, HasSubstr("f:4:27: doors.local.closedCgroups[0]: \"/\" is not a path of a "
-                               "control group below the root"));
-  EXPECT_THAT(
-      error,
-      HasSubstr(
-          "doors.local.closedCgroups[1]: \"/user.slice/../x\" is not a path of a control group"));
-  EXPECT_THAT(error, HasSubstr("doors.local.closedCgroups[2]: \"/kubepods.slice\" contains pods"));
+  const std::string error =
+      ErrorOf(ParseNodeConfig(kHeader + "allocators:\n  local: {closedCgroups: [/, "
+                                        "user.slice/../x, kubepods.slice, user.slice]}\n",
+                              "f"));
+  EXPECT_THAT(error,
+              HasSubstr("f:4:27: allocators.local.closedCgroups[0]: \"/\" is not a path of a "
+                        "control group below the root"));
+  EXPECT_THAT(error, HasSubstr("allocators.local.closedCgroups[1]: \"/user.slice/../x\" is not a "
+                               "path of a control group"));
+  EXPECT_THAT(error,
+              HasSubstr("allocators.local.closedCgroups[2]: \"/kubepods.slice\" contains pods"));
   EXPECT_THAT(error, Not(HasSubstr("closedCgroups[3]")));
 }
 

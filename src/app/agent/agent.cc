@@ -104,7 +104,7 @@ class Agent {
         {{"signals", &Agent::WatchSignals},
          {"health checkpoint", &Agent::RecallHealth},
          {"kernel log", &Agent::ListenToKernel},
-         {"doors", &Agent::ServeOrWait},
+         {"allocators", &Agent::ServeOrWait},
          {"pages", &Agent::OpenPages},
          {"devices", &Agent::LookForDevices},
          {"configuration", &Agent::FollowConfiguration}}};
@@ -167,7 +167,7 @@ class Agent {
       protocol::systemd::Notify("STATUS=waiting: " + waiting_for_);
     }
     control_.PostAfter(kLookAtLock, [this] {
-      if (const Status served = ServeOrWait(); !served.ok()) GiveUp(served.error(), "doors");
+      if (const Status served = ServeOrWait(); !served.ok()) GiveUp(served.error(), "allocators");
     });
     return {};
   }

@@ -28,7 +28,7 @@ constexpr int kWrongUse = 2;
 constexpr char kFooter[] = R"(Examples:
   penstock up --simulate dgx-a100 --detach    # a simulated machine, for a trial
   penstock run --gpus 1 -- nvidia-smi -L      # a program on one GPU
-  penstock status                             # devices, health, doors
+  penstock status                             # devices, health, allocators
   penstock ps                                 # the holders of devices
   penstock top                                # activity of devices and their processes, live
   penstock run --share 4 -- python serve.py   # a quarter of the time of one GPU
@@ -156,7 +156,7 @@ void CommandLine::AddAgentVerbs() {
   AddQueue(app, common, exit_code);
   AddAssign(app, common, exit_code);
   CLI::App* status =
-      Verb(app, "status", "Show devices, their health and who holds them, and the doors",
+      Verb(app, "status", "Show devices: their health, who allocates them and who holds them",
            kStatusFooter, [this] {
              return cluster.node.empty() ? Status(common)
                                          : NodeStatus(common, Completed(cluster, common));
@@ -228,8 +228,7 @@ bool CommandLine::RefusesVerb() const {
   if (!app.get_subcommands().empty() || words.empty() || words.front().starts_with("-"))
     return false;
   std::vector<std::string> verbs;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
-    verbs.push_back(verb->get_name());
+  for (const CLI::App* verb : VerbsOf(app)) verbs.push_back(verb->get_name());
   std::cerr << "penstock: there is no verb \"" << words.front() << "\"; ";
   if (const auto near = base::Nearest(words.front(), verbs)) {
     std::cerr << "did you mean \"" << *near << "\"?\n";

@@ -122,6 +122,10 @@ void Problems::Add(Mark mark, std::string message) {
 
 void Problems::Tolerate(Mark mark, std::string problem, std::string remark) {
   if (!lenient()) return Add(mark, std::move(problem));
+  Remark(mark, std::move(remark));
+}
+
+void Problems::Remark(Mark mark, std::string remark) {
   remarks_.push_back({mark, std::move(remark)});
 }
 

@@ -62,8 +62,8 @@ enum class ReadingMode {
              ///< and ignored keys become remarks
 };
 
-/// Collects everything that is wrong with a document, to report it at once; under a lenient reading
-/// also what was ignored.
+/// Collects everything that is wrong with a document, to report it at once, and remarks on what is
+/// deprecated or, under a lenient reading, ignored.
 class Problems {
  public:
   explicit Problems(std::string file, ReadingMode reading = ReadingMode::kStrict)
@@ -73,6 +73,8 @@ class Problems {
   /// For what only a strict reading refuses: adds the problem under a strict reading, otherwise the
   /// remark.
   void Tolerate(Mark mark, std::string problem, std::string remark);
+  /// What is read and should be written differently.
+  void Remark(Mark mark, std::string remark);
   bool lenient() const { return reading_ == ReadingMode::kLenient; }
   bool empty() const { return problems_.empty(); }
   std::size_t size() const { return problems_.size(); }

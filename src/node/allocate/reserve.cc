@@ -154,8 +154,9 @@ Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory
               Name(*entry.facts) + " is not offered: " + entry.facts->withheld};
     if (share::NeverRead(entry))
       return {Code::kResourceExhausted, Name(*entry.facts) + " has not been read yet"};
-    return {Code::kFailedPrecondition, Name(*entry.facts) + " does not belong to the " + allocator +
-                                           " door (see `penstock status`)"};
+    return {Code::kFailedPrecondition, Name(*entry.facts) + " is not assigned to " +
+                                           share::DescribeAllocator(allocator) +
+                                           " (see `penstock status`)"};
   }
   return {Code::kNotFound,
           "there is no device " + wanted + " on this node (see `penstock status`)"};
@@ -207,16 +208,16 @@ Error Never(const Request& request, const std::vector<Candidate>& candidates, st
   const auto misfit =
       std::find_if(candidates.begin(), candidates.end(),
                    [&request](const Candidate& candidate) { return !Suits(candidate, request); });
-  std::string text =
-      "asked for " + What(request) + "; the " + request.allocator + " door of this node has ";
+  const std::string text = "requested " + What(request) + ", but this node has ";
+  const std::string assigned = " assigned to " + share::DescribeAllocator(request.allocator);
   if (misfit == candidates.end())
-    return {Code::kFailedPrecondition, text + std::to_string(suitable) + " in all"};
+    return {Code::kFailedPrecondition, text + Gpus(suitable) + assigned};
   if (request.share == 1 && suitable == 0)
-    return {Code::kFailedPrecondition, "all GPUs of the " + request.allocator +
-                                           " door are shared, and a whole one is asked for; " +
+    return {Code::kFailedPrecondition, "all GPUs" + assigned +
+                                           " are shared, and a whole GPU was requested; " +
                                            SharedOtherwise(*misfit)};
   return {Code::kFailedPrecondition,
-          text + Gpus(suitable) + " for that; " + SharedOtherwise(*misfit)};
+          text + Gpus(suitable) + " of this kind" + assigned + "; " + SharedOtherwise(*misfit)};
 }
 
 /// Chooses shares of devices that are already shared, the fullest first, before whole devices;

@@ -122,13 +122,15 @@ TEST(ReserveShares, SaysHowItIsConfiguredWhereSomethingElseIsAskedFor) {
   const auto other = box.Refused({.share = 8});
   EXPECT_EQ(other.code(), Code::kFailedPrecondition);
   EXPECT_EQ(other.message(),
-            "asked for one of 8 shares of 1 GPU; the local door of this node has 0 GPUs for that; "
+            "requested one of 8 shares of 1 GPU, but this node has 0 GPUs of this kind assigned to "
+            "local users; "
             "GPU 0 (G0) is shared 4 ways: request it with --share 4");
   const auto whole = box.Refused({});
   EXPECT_EQ(whole.code(), Code::kFailedPrecondition);
-  EXPECT_EQ(whole.message(),
-            "all GPUs of the local door are shared, and a whole one is asked for; GPU 0 (G0) is "
-            "shared 4 ways: request it with --share 4");
+  EXPECT_EQ(
+      whole.message(),
+      "all GPUs assigned to local users are shared, and a whole GPU was requested; GPU 0 (G0) is "
+      "shared 4 ways: request it with --share 4");
   EXPECT_EQ(box.Refused({.devices = {"G0"}}).message(),
             "GPU 0 (G0) is shared 4 ways: request it with --share 4");
   EXPECT_EQ(box.Refused({.share = 0}).code(), Code::kInvalidArgument);
@@ -153,7 +155,8 @@ TEST(ReserveShares, NeverTakesWhatCannotBeUsed) {
   EXPECT_THAT(box.Take({.share = 2}), ElementsAre("G1::1"));
   EXPECT_THAT(
       box.Refused({.share = 2}).message(),
-      HasSubstr("GPU 2 (G2): none of its 2 shares is available: its sharing server has not started yet"));
+      HasSubstr(
+          "GPU 2 (G2): none of its 2 shares is available: its sharing server has not started yet"));
 }
 
 // --- Prefer

@@ -142,7 +142,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
 
   void Arrive(const device::Facts& facts, Device& device) {
     base::Log(base::kInfo,
-              device.at == device.way->to ? "a device stays at its door" : "a device changed doors",
+              device.at == device.way->to ? "device keeps its allocator" : "device assigned",
               {{"device", facts.id}, {"from", NameOf(device.at)}, {"to", NameOf(device.way->to)}});
     device.at = device.way->to;
     device.way.reset();
@@ -164,12 +164,12 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     share::Moves moves;
     for (const auto& [id, said] : manual) {
       if (said.allocator) moves[id] = {AllocatorNamed(*said.allocator), ""};
-      if (said.way) moves[id] = {"", "on its way between doors"};
+      if (said.way) moves[id] = {"", "being moved to another allocator"};
     }
     for (const auto& [id, device] : devices) {
       moves[id] = {device.at, ""};
       if (device.way)
-        moves[id] = {"", "on its way to " + share::DescribeAllocator(device.way->to) + ": " +
+        moves[id] = {"", "being moved to " + share::DescribeAllocator(device.way->to) + ": " +
                              device.way->waits_for};
     }
     if (moves == published) return;
@@ -245,7 +245,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
       if (holders.empty()) continue;  // the kubelet's acknowledgement is missing, but will come
       const auto* entry = inventory.Find(id);
       const std::string sentence = (entry != nullptr ? share::Describe(*entry->facts) : id) +
-                                   " is still held by " + holders + " and stays at " +
+                                   " is still held by " + holders + " and stays assigned to " +
                                    share::DescribeAllocator(device->second.at);
       base::Log(base::kWarn, "device not released in time", {{"device", id}, {"why", sentence}});
       said.allocator = said.way->back;
@@ -269,9 +269,9 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     const std::string allocator = request.allocator;
     if ((allocator == kKubeletAllocator && !open.kubelet) ||
         (allocator == kLocalAllocator && !open.local))
-      return Error(Code::kFailedPrecondition,
-                   share::DescribeAllocator(allocator) +
-                       " of this machine is closed (see `penstock status`)");
+      return Error(Code::kFailedPrecondition, share::DescribeAllocator(allocator) +
+                                                  " cannot get devices: allocators." + allocator +
+                                                  ".enabled is off (see `penstock status`)");
     std::vector<const Entry*> named;
     for (const std::string& name : request.devices) {
       const Entry* entry = FindNamed(inventory, name);

@@ -162,8 +162,7 @@ TEST_F(DeviceMovesTest, AConfigurationMovesADeviceOnceTheKubeletCountsItNoMore) 
   Configure(Assign({"1"}, "local"));
   EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
   EXPECT_THAT(At("local"), IsEmpty());
-  EXPECT_EQ(Reason("G1"),
-            "on its way to the local door: the kubelet still lists it as allocatable");
+  EXPECT_EQ(Reason("G1"), "being moved to local users: the kubelet still lists it as allocatable");
   executor_.Advance(1min);
   EXPECT_THAT(At("local"), IsEmpty());
   EXPECT_GT(asked_, 10);
@@ -172,7 +171,7 @@ TEST_F(DeviceMovesTest, AConfigurationMovesADeviceOnceTheKubeletCountsItNoMore) 
   EXPECT_THAT(At("local"), ElementsAre("G1"));
   EXPECT_EQ(Reason("G1"), "");
   EXPECT_THAT(seen, ElementsAre("-", "local"))
-      << "never at both doors, and never back at the first";
+      << "never offered by both, and never back at the first";
   const int asked = asked_;
   executor_.Advance(1h);
   EXPECT_EQ(asked_, asked) << "the agent no longer waits for the kubelet";
@@ -200,7 +199,7 @@ TEST_F(DeviceMovesTest, WhatIsHeldStaysHeldAndComesToTheNewAllocatorAfterwards) 
   Configure(Assign({"1"}, "local"));
   executor_.Advance(1h);
   EXPECT_THAT(At("local"), IsEmpty());
-  EXPECT_EQ(Reason("G1"), "on its way to the local door: held by pod ml/train");
+  EXPECT_EQ(Reason("G1"), "being moved to local users: held by pod ml/train");
   EXPECT_FALSE(awaits_) << "the kubelet is not queried every second for days";
   GiveBack("G1");
   executor_.Advance(1s);
@@ -315,7 +314,7 @@ TEST_F(DeviceMovesTest, WhatIsStillHeldAfterTheWaitGoesBack) {
   ASSERT_TRUE(answer_ && !answer_->ok());
   EXPECT_EQ(answer_->error().code(), Code::kDeadlineExceeded);
   EXPECT_EQ(answer_->error().message(),
-            "GPU 1 (G1) is still held by pod ml/train and stays at the kubelet door");
+            "GPU 1 (G1) is still held by pod ml/train and stays assigned to the kubelet");
   EXPECT_THAT(At("kubelet"), ElementsAre("G1", "G2"));
   EXPECT_THAT(At("local"), ElementsAre("G0"));
   EXPECT_EQ(moves_->manual().size(), 1u);
@@ -360,7 +359,7 @@ TEST_F(DeviceMovesTest, AMoveGoesOnInTheNextAgentAndKeepsItsTime) {
   Start({});
   EXPECT_THAT(At("local"), IsEmpty());
   EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
-  EXPECT_EQ(Reason("G1"), "on its way to the local door: held by pod ml/train");
+  EXPECT_EQ(Reason("G1"), "being moved to local users: held by pod ml/train");
   executor_.Advance(10min);
   EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
   Start({});

@@ -65,7 +65,8 @@ TEST_F(FollowTest, AProcessOfARunIsKnownOnceItIsOnADevice) {
   EXPECT_EQ(processes[1].start, *os::ReadProcessStart("/proc", ::getpid()));
   inventory_.SetReading("G0", {}, {});
   executor_.RunUntilIdle();
-  EXPECT_EQ(ledger_.Get()->leases[0].processes.size(), 2u) << "its door knows when it has ended";
+  EXPECT_EQ(ledger_.Get()->leases[0].processes.size(), 2u)
+      << "its allocator knows when it has ended";
 }
 
 }  // namespace

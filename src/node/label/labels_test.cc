@@ -125,7 +125,7 @@ TEST(Labels, FollowTheSharingAndStayQuietOtherwise) {
   desired.remarks = {"one"};
   desired.assignments["G0"].allocator = "local";
   sharing.desired.Set(desired);
-  EXPECT_EQ(heard.all.size(), 3u) << "clients, remarks and doors are no label";
+  EXPECT_EQ(heard.all.size(), 3u) << "clients, remarks and allocators are no label";
   sharing.desired.Set(share::DesiredAssignments{});
   EXPECT_THAT(heard.all.back(), Not(Contains(Key("acme.com/gpu.shares"))));
 }

@@ -163,8 +163,9 @@ void Apply(const Move& move, const EnabledAllocators& open, Assignment& assignme
   assignment.allocator = IsOpen(open, move.allocator) ? move.allocator : "";
   assignment.reason = move.reason;
   if (assignment.allocator != move.allocator)
-    assignment.reason =
-        "it was moved to the " + move.allocator + " door, which is closed on this node";
+    assignment.reason = "it was manually assigned to " + DescribeAllocator(move.allocator) +
+                        ", which is disabled on this node (allocators." + move.allocator +
+                        ".enabled)";
 }
 
 }  // namespace

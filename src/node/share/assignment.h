@@ -35,7 +35,7 @@ struct DesiredAssignments {
   bool operator==(const DesiredAssignments&) const = default;
 };
 
-/// Applies the rules in order; the first that matches decides: doors.assign, resources,
+/// Applies the rules in order; the first that matches decides: allocators.assign, resources,
 /// sharing.rules. A device that cannot be shared as its rule says is not offered, with the reason;
 /// nor is a device that was moved to a disabled allocator. A missing device keeps its assignment
 /// and still counts towards a rule's `most`, so that other devices are not reassigned, unless

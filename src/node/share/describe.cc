@@ -10,7 +10,8 @@ namespace penstock::node::share {
 using ledger::Lease;
 
 std::string DescribeAllocator(const std::string& allocator) {
-  return allocator.empty() ? "no door" : "the " + allocator + " door";
+  if (allocator == kKubeletAllocator) return "the kubelet";
+  return allocator == kLocalAllocator ? "local users" : "no allocator";
 }
 
 std::string Describe(const device::Facts& facts) {

@@ -294,7 +294,7 @@ TEST(OfferBook, SaysWhetherAnythingChangedAndAlwaysAgreesWithComputeOffers) {
   EXPECT_FALSE(update());
   node.inventory.devices[0].read_at += std::chrono::seconds(1);
   node.Hold("G0::0", Sliced(2));
-  EXPECT_FALSE(update()) << "the door knows what it gave out";
+  EXPECT_FALSE(update()) << "the allocator knows what it allocated";
   const std::vector<std::function<void()>> changes = {
       [&] {
         node.inventory.devices[2].health = {HealthState::kUnhealthy, "XID 79", {}};

@@ -145,7 +145,7 @@ TEST_F(OffersTest, ASubscriberMayHandAtOnce) {
   inventory_.SetHealth(AcmeDevice(0, 2).id, HealthState::kUnhealthy, "on fire", kNow);
   ASSERT_EQ(ledger_.Get()->leases.size(), 1u);
   inventory_.SetHealth(AcmeDevice(0, 2).id, HealthState::kHealthy, "", kNow);
-  EXPECT_FALSE(PciOccupancy()[0].usable) << "held at the other door";
+  EXPECT_FALSE(PciOccupancy()[0].usable) << "held at the other allocator";
 }
 
 TEST_F(OffersTest, ReadingsAloneNotifyNoSubscriber) {

@@ -259,7 +259,7 @@ TEST_F(MeterTest, WhoDidNotComeBackHasEnded) {
   Hand("r", "G0");
   Sample(100, 0);
   Start("boot");
-  EXPECT_THAT(Records(), IsEmpty()) << "doors may still find it";
+  EXPECT_THAT(Records(), IsEmpty()) << "allocators may still find it";
   executor_.Advance(1min);
   ASSERT_THAT(Records(), SizeIs(1));
   EXPECT_TRUE(Records()[0].ended);

@@ -36,7 +36,7 @@ std::string ValueOf(const Record& record, const std::string& key, base::WallTime
   if (key == "device") return record.device;
   if (key == "model") return record.model;
   if (key == "node") return record.node;
-  if (key == "door") return record.allocator;
+  if (key == "allocator" || key == "door") return record.allocator;  // "door" is 0.1.0's
   if (key == "lease") return record.lease;
   const auto label =
       key.starts_with(kLabel) ? record.labels.find(key.substr(kLabel.size())) : record.labels.end();

@@ -455,7 +455,7 @@ base::Result<AssignAnswer> DecodeAssignAnswer(std::string_view line) {
   }
   if (!problems.empty()) return DamagedAnswer(problems.ToError());
   if (!answer.moving && !answer.moved)
-    return Error(Code::kDataLoss, "the agent's answer to \"door\" is neither moving nor moved");
+    return Error(Code::kDataLoss, "the agent's answer has neither \"moving\" nor \"moved\"");
   return answer;
 }
 

@@ -282,10 +282,9 @@ void DevicePlugin::Impl::LookForOthers() {
       return RetryAfter(std::min(kSecondLook, options_.recheck));
     SetYielding(other.has_value());
     if (!other) return Register(*kubelet);
-    SetState(
-        Phase::kSteppedBack,
-        options_.resource + " is already served by " + other->Describe() +
-            "; remove that plugin, or close Penstock's kubelet door (doors.kubelet.enabled: off)");
+    SetState(Phase::kSteppedBack,
+             options_.resource + " is already served by " + other->Describe() +
+                 "; remove that plugin, or disable Penstock's (allocators.kubelet.enabled: off)");
     RetryAfter(options_.recheck);
   });
 }

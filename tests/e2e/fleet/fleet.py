@@ -100,8 +100,8 @@ class Node:
     def status(self) -> dict:
         return json.loads(self.penstock("status", "-o", "json").stdout)
 
-    def door(self, name: str) -> dict:
-        return next((door for door in self.status()["doors"] if door["name"] == name), {"state": "", "reason": ""})
+    def allocator(self, name: str) -> dict:
+        return next((allocator for allocator in self.status()["allocators"] if allocator["name"] == name), {"state": "", "reason": ""})
 
     def device(self, uuid: str) -> dict:
         return next(device for device in self.status()["devices"] if device["id"] == uuid)

@@ -28,12 +28,12 @@ def pods(installed):
 
 def test_each_node_says_how_its_engine_gives_devices(installed):
     for name, node in installed.nodes.items():
-        door = node.door("kubelet")
+        allocator = node.allocator("kubelet")
         expected = ["envvar", "device-files"] if name == WITHOUT_CDI else ["cdi-cri"]
-        assert door["deviceList"] == expected and "containerd 1.7" in door["deviceListReason"], f"{name}: {door}"
+        assert allocator["deviceList"] == expected and "containerd 1.7" in allocator["deviceListReason"], f"{name}: {allocator}"
         named = {device["name"] for device in json.loads(node.run("cat", SPECIFICATION).stdout)["devices"]}
         assert named == set(node.machine.minors()), name
-    assert "enable_cdi" in installed.nodes[WITHOUT_CDI].door("kubelet")["deviceListReason"]
+    assert "enable_cdi" in installed.nodes[WITHOUT_CDI].allocator("kubelet")["deviceListReason"]
 
 
 def test_jobs_that_run_nvidia_smi_list_their_one_gpu(installed, measure):
@@ -74,8 +74,8 @@ def test_a_pod_that_calls_itself_the_kubelet_changes_nothing_for_an_agent_that_s
     wait_for(lambda: "/tmp/kubelet" in node.run("sh", "-c", "readlink /proc/[0-9]*/exe || true").stdout, 60, "the impostor to run on the node")
     installed.install({"podAnnotations": {"upgraded": "beside an impostor"}})
     installed.wait_rolled_out()
-    door = node.door("kubelet")
-    assert door["deviceList"] == ["cdi-cri"] and "containerd 1.7" in door["deviceListReason"], door
+    allocator = node.allocator("kubelet")
+    assert allocator["deviceList"] == ["cdi-cri"] and "containerd 1.7" in allocator["deviceListReason"], allocator
     installed.check()
 
 

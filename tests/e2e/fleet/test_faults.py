@@ -142,13 +142,13 @@ def test_a_rule_is_taken_from_the_role(installed, measure):
         patch(without)
         machine.fault(PULLED, "remove")
         # A connection that an earlier scenario broke may be the reason for a moment.
-        wait_for(lambda: "patch" in (reason := installed.nodes["n2"].door("cluster")["reason"]) and "nodes" in reason, 60,
-                 "status to name the rule", lambda: installed.nodes["n2"].door("cluster"))
-    assert installed.nodes["n2"].door("kubelet")["state"] == "open"
+        wait_for(lambda: "patch" in (reason := installed.nodes["n2"].allocator("cluster")["reason"]) and "nodes" in reason, 60,
+                 "status to name the rule", lambda: installed.nodes["n2"].allocator("cluster"))
+    assert installed.nodes["n2"].allocator("kubelet")["state"] == "open"
     patch(role["rules"])
     with measure("the rule is given back: the labels follow"):
         wait_for(lambda: count_of_the_pulled(installed) is None, 90, "the label of the GPU that was pulled to go", installed.logs)
     machine.heal()
     installed.wait_advertised(60)
-    wait_for(lambda: not installed.nodes["n2"].door("cluster")["reason"], 60, "status to be content")
+    wait_for(lambda: not installed.nodes["n2"].allocator("cluster")["reason"], 60, "status to be content")
     assert installed.get("node", "n2")["status"]["allocatable"][GPU] == "3"

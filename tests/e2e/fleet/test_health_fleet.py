@@ -1,5 +1,5 @@
 """A GPU that fails takes its own shares out and nobody else's; one that is cured, reset or replaced is used again; one that flaps is not
-believed; and a GPU moved to another door leaves the first before it is at the second."""
+believed; and a GPU that is assigned to another allocator leaves the first before the second offers it."""
 import json
 import time
 
@@ -10,7 +10,7 @@ from test_sharing import all_of, configure, sliced
 
 PROBATION = 4  # seconds
 VALUES = {"penstock": {"config": {"health": {"probation": f"{PROBATION}s", "probationMost": f"{2 * PROBATION}s", "reset": "idle"},
-                                  "doors": {"local": {"enabled": "on"}}}}}
+                                  "allocators": {"local": {"enabled": "on"}}}}}
 
 
 @pytest.fixture
@@ -168,21 +168,21 @@ def test_a_gpu_goes_to_the_local_door_and_comes_back(watched, measure):
     node = watched.nodes["n1"]
     moved = node.uuids()[7]
     others = set(node.machine.minors()) - {moved}
-    with measure("`penstock door set 7 local`: the GPU has left the kubelet and is at the local door"):
-        node.penstock("door", "set", "7", "local")
-    assert node.kubelet_has() == others and node.device(moved)["door"] == "local"
+    with measure("`penstock assign 7 local`: the kubelet no longer has the GPU and local users do"):
+        node.penstock("assign", "7", "local")
+    assert node.kubelet_has() == others and node.device(moved)["allocator"] == "local"
     node.wanted = {GPU: {uuid: 1 for uuid in others}}
     watched.wait_advertised(60)
     assert run(node, "--gpus", "1") == moved
     assert run(node, "--share", "2") == moved
     watched.check()
     with measure("... and back"):
-        node.penstock("door", "set", "7", "default")
+        node.penstock("assign", "7", "default")
     node.wanted = {}
     watched.wait_advertised(60)
     watched.hold("all", "n1", 8)
     watched.wait_held("all")
-    refused = node.penstock("door", "set", "7", "local", check=False)
+    refused = node.penstock("assign", "7", "local", check=False)
     [holder] = on(node, moved)
     assert refused.returncode and holder in refused.stderr + refused.stdout, refused
     watched.check()

@@ -57,8 +57,8 @@ def test_a_plain_manifest_with_egress_blocked_beside_a_plugin_that_serves_first(
         with measure("kubectl apply of the plain manifest, egress blocked: three Node objects have their GPUs"):
             bare.kubectl("apply", "--server-side", "-f", "-", input=text)
             bare.wait_advertised(60, but={"n3": 2})
-        door = wait_for(lambda: (door := bare.nodes["n3"].door("kubelet"))["state"] == "stepped-back" and door, 60, "our door on n3 to wait")
-        assert "someone-else" in door["reason"]
+        allocator = wait_for(lambda: (allocator := bare.nodes["n3"].allocator("kubelet"))["state"] == "stepped-back" and allocator, 60, "our plugin on n3 to wait")
+        assert "someone-else" in allocator["reason"]
         assert all(id.startswith("someone-elses") for id in bare.nodes["n3"].kubelet_has())
         with measure("the other plugin goes: ours takes over"):
             bare.cluster.kill("foreign-plugin", node=3)

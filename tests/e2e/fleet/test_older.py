@@ -16,9 +16,9 @@ def test_an_older_kubernetes_on_one_node_installs_serves_changes_and_upgrades(ol
     older.hold("held", "n1", 6)
     older.wait_held("held")
     older.check()
-    kubelet = older.nodes["n1"].door("kubelet")
+    kubelet = older.nodes["n1"].allocator("kubelet")
     assert kubelet["deviceList"] == ["envvar", "device-files"] and "containerd 1.6" in kubelet["deviceListReason"], kubelet
-    assert older.nodes["n1"].door("cluster")["state"] == "open"
+    assert older.nodes["n1"].allocator("cluster")["state"] == "open"
     assert "the API server does not support streaming lists; requesting pages" in older.logs(-1), "what degrades is said"
     with measure("  one node: another configuration", of=older):
         older.choose("n1", "by-index")

@@ -288,8 +288,8 @@ priorityClassName: {{ . }}
 {{- with $.Values.config.default -}}{{- $_ := set $map "default" . -}}{{- end -}}
 {{- $_ := set $cluster "config" $map -}}
 {{- end -}}
-{{- $doors := dict "kubelet" (dict "enabled" (ternary "on" "off" .Values.devicePlugin.enabled)) "local" (dict "enabled" "off") -}}
-{{- $config := dict "apiVersion" "penstock.io/v1alpha1" "kind" "NodeConfig" "paths" $paths "labels" $labels "cluster" $cluster "doors" $doors -}}
+{{- $allocators := dict "kubelet" (dict "enabled" (ternary "on" "off" .Values.devicePlugin.enabled)) "local" (dict "enabled" "off") -}}
+{{- $config := dict "apiVersion" "penstock.io/v1alpha1" "kind" "NodeConfig" "paths" $paths "labels" $labels "cluster" $cluster (ternary "doors" "allocators" (hasKey $own.config "doors")) $allocators -}}{{- /* doors: the name in 0.1.0 */ -}}
 {{- if .Values.mps.root -}}
 {{- $_ := set $config "sharing" (dict "mps" (dict "root" .Values.mps.root)) -}}
 {{- end -}}

@@ -235,9 +235,10 @@ std::string_view NameOf(const PluginOption& option) {
 }
 
 Document Recognise(std::string_view text) {
-  static constexpr std::array<std::string_view, 14> kOurs = {
-      "apiVersion", "kind",    "node",         "paths",      "doors", "health",    "http",
-      "labels",     "cluster", "devicePlugin", "containers", "cdi",   "telemetry", "usage"};
+  static constexpr std::array<std::string_view, 15> kOurs = {
+      "apiVersion",   "kind",       "node", "paths",     "allocators",
+      "doors",        "health",     "http", "labels",    "cluster",
+      "devicePlugin", "containers", "cdi",  "telemetry", "usage"};
   static constexpr std::array<std::string_view, 5> kPlugins = {"version", "flags", "resources",
                                                                "sharing", "imex"};
   base::Problems unread{"", base::ReadingMode::kLenient};

@@ -81,7 +81,7 @@ const std::vector<PluginOption>& PluginOptions() {
       {{"--kubelet-socket"},
        {"KUBELET_SOCKET"},
        "",
-       "the kubelet's registration socket; empty: its door is closed"},
+       "the kubelet's registration socket; empty: the device plugin is disabled"},
       {{"--config-file"}, {"CONFIG_FILE", "GFD_CONFIG_FILE"}, "", "same as --config"},
       {{"--cdi-feature-flags"}, {"CDI_FEATURE_FLAGS"}, "", "feature flags of CDI specifications"},
       {{"--cdi-disable-hooks"}, {"CDI_DISABLE_HOOKS"}, "", "hooks to omit from CDI specifications"},

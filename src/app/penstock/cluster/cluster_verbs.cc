@@ -216,7 +216,7 @@ void AddClusterVerbs(CLI::App& app, const Common& common, const std::string& pro
     return verb;
   };
   add("nodes",
-      "Show the nodes of a cluster: drivers, devices, doors, configuration and what is wrong",
+      "Show the nodes of a cluster: drivers, devices, allocators, configuration and problems",
       kNodesFooter, [](const ApiServer& server, const Common& how, const std::string&) {
         return NodesText(server, how);
       });

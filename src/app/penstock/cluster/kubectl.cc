@@ -21,7 +21,7 @@ constexpr int kWrongUse = 2;
 constexpr std::string_view kPlugin = "kubectl-penstock", kCompletion = "kubectl_complete-penstock";
 
 constexpr char kFooter[] = R"(Examples:
-  kubectl penstock nodes             # every node: drivers, devices, doors, what is wrong
+  kubectl penstock nodes             # every node: drivers, devices, allocators, problems
   kubectl penstock explain gpu-1     # why it has the capacity that it has, and what to do next
   kubectl penstock status gpu-1      # its devices, as `penstock status` shows them there
   kubectl penstock migrate           # from NVIDIA's device plugin: what would change
@@ -63,7 +63,8 @@ KubectlLine::KubectlLine() {
       ->type_name("FILE")
       ->group("");
   CLI::App* status =
-      app.add_subcommand("status", "Show a node's devices, their health, and the doors")
+      app.add_subcommand(
+             "status", "Show a node's devices: their health, who allocates them and who holds them")
           ->fallthrough();
   status->footer(kStatusFooter);
   AddClusterOptions(*status, cluster);

@@ -77,7 +77,7 @@ std::string ShowNodes(const std::vector<analysis::NodeView>& nodes, bool wide, c
   });
   std::vector<std::string> header = {"NODE", "DRIVER", "HEALTHY", "HELD"};
   if (shared) header.emplace_back("SHARES");
-  header.insert(header.end(), {"DOORS", "CONFIGURATION", "REPORTED"});
+  header.insert(header.end(), {"ALLOCATORS", "CONFIGURATION", "REPORTED"});
   if (wide) header.insert(header.end(), {"AGENT", "DEVICES", "ALLOCATABLE"});
   header.emplace_back("PROBLEM");
   Table table(header);

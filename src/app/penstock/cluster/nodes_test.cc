@@ -151,7 +151,7 @@ TEST(ShowNodes, CountsTheSharesOfNodesThatHaveSome) {
   const std::string text =
       ShowNodes({View(Eight("gpu-0"), Node("gpu-0", 8, 8)), View(Shared(), Node("gpu-1", 14, 14))},
                 false, {}, kNow);
-  EXPECT_THAT(text, HasSubstr("HELD  SHARES    DOORS"));
+  EXPECT_THAT(text, HasSubstr("HELD  SHARES    ALLOCATORS"));
   EXPECT_THAT(text, HasSubstr("gpu-0  550.54.15  8/8      2     -         kubelet:open"));
   EXPECT_THAT(text, HasSubstr("gpu-1  550.54.15  8/8      1     5/8 free  kubelet:open"));
   const Json json = Json::parse(NodesToJson({View(Shared())}));
@@ -219,10 +219,9 @@ TEST(Explain, SaysWhoServesInstead) {
   report.allocators[0] = {.name = "kubelet",
                           .state = "stepped-back",
                           .reason = "nvidia-device-plugin serves nvidia.com/gpu"};
-  EXPECT_THAT(
-      Findings(ExplainReport(report)),
-      HasSubstr(
-          "the kubelet's door is stepped-back: nvidia-device-plugin serves nvidia.com/gpu | take"));
+  EXPECT_THAT(Findings(ExplainReport(report)),
+              HasSubstr("the allocator kubelet is stepped-back: nvidia-device-plugin serves "
+                        "nvidia.com/gpu | take"));
 }
 
 TEST(Explain, ReportsWhichConfigurationIsNotInForce) {

@@ -10,11 +10,11 @@
 
 namespace penstock::app {
 
-namespace {
-
 std::vector<const CLI::App*> VerbsOf(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App*) { return true; });
+  return app.get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
 }
+
+namespace {
 
 /// The options of a verb, of its subcommands, and of the program, which every verb accepts.
 std::vector<const CLI::Option*> OptionsOf(const CLI::App& verb, const CLI::App& app) {
@@ -54,7 +54,7 @@ std::vector<std::string> WordsOf(const CLI::App& verb) {
 
 /// The words that can follow later.
 std::vector<std::string> LaterWordsOf(const CLI::App& verb) {
-  if (verb.get_name() == "door") return {"kubelet", "local", "none", "default"};
+  if (verb.get_name() == "assign") return {"kubelet", "local", "none", "default"};
   return {};
 }
 

@@ -12,6 +12,9 @@ class App;
 
 namespace penstock::app {
 
+/// The subcommands, without deprecated ones, which belong to no group and are hidden in help.
+std::vector<const CLI::App*> VerbsOf(const CLI::App& app);
+
 /// Returns a completion script for "bash", "zsh" or "fish"; empty for other shells.
 std::string Completion(const CLI::App& app, const std::string& shell);
 

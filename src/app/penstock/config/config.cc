@@ -131,8 +131,10 @@ Json PreviewJson(const view::Preview& preview) {
                        {"sharing", ToString(offered.slot.shape.sharing)},
                        {"usable", offered.usable},
                        {"reason", offered.reason}});
-    resources.push_back(
-        {{"door", offer.allocator}, {"resource", offer.resource}, {"slots", std::move(slots)}});
+    resources.push_back({{"allocator", offer.allocator},
+                         {"door", offer.allocator},
+                         {"resource", offer.resource},
+                         {"slots", std::move(slots)}});
   }
   Json labels = Json::object();
   for (const auto& [key, value] : preview.labels) labels[key] = value;
@@ -206,8 +208,8 @@ base::Result<std::vector<Checked>> CheckAll(const std::string& file, const std::
 std::string ShowPreview(const view::Preview& preview) {
   std::string text = preview.offers.empty() ? "  offers nothing\n" : "";
   for (const auto& offer : preview.offers)
-    text += "  offers " + std::to_string(offer.slots.size()) + " " + offer.resource +
-            " at the door \"" + offer.allocator + "\": " + DescribeSlots(offer) + "\n";
+    text += "  allocator " + offer.allocator + " offers " + std::to_string(offer.slots.size()) +
+            " " + offer.resource + ": " + DescribeSlots(offer) + "\n";
   for (const auto& [key, value] : preview.labels) text += "  label " + key + "=" + value + "\n";
   return text;
 }

@@ -29,8 +29,8 @@ TEST(ShowPreview, NamesEachDeviceOnceWithItsShares) {
                  Slot("GPU-d", Sharing::kMps, 3)}}};
   preview.labels = {{"nvidia.com/gpu.count", "4"}, {"nvidia.com/gpu.present", "true"}};
   EXPECT_EQ(ShowPreview(preview),
-            "  offers 2 nvidia.com/gpu at the door \"kubelet\": GPU-a, GPU-b\n"
-            "  offers 3 nvidia.com/gpu.shared at the door \"local\": GPU-c in 2 shares "
+            "  allocator kubelet offers 2 nvidia.com/gpu: GPU-a, GPU-b\n"
+            "  allocator local offers 3 nvidia.com/gpu.shared: GPU-c in 2 shares "
             "(time-slicing), GPU-d in 3 shares (mps)\n"
             "  label nvidia.com/gpu.count=4\n"
             "  label nvidia.com/gpu.present=true\n");
@@ -44,7 +44,7 @@ TEST(ShowPreview, SaysWhyADeviceCannotBeUsedButNotThatAServerOfMpsIsMissing) {
                                Slot("GPU-b", Sharing::kTimeSlicing, 2, "XID 48"),
                                Slot("GPU-c", Sharing::kMps, 2, "no MPS server runs")}}};
   EXPECT_EQ(ShowPreview(preview),
-            "  offers 3 nvidia.com/gpu at the door \"kubelet\": GPU-a (XID 79), GPU-b in 2 shares "
+            "  allocator kubelet offers 3 nvidia.com/gpu: GPU-a (XID 79), GPU-b in 2 shares "
             "(time-slicing) (XID 48), "
             "GPU-c in 2 shares (mps)\n");
 }

@@ -1,4 +1,4 @@
-// `penstock door`: lists the allocator of each device and moves devices to another allocator,
+// `penstock assign`: lists the allocator of each device and moves devices to another allocator,
 // through the agent.
 #include <algorithm>
 #include <iostream>
@@ -31,16 +31,18 @@ using Json = nlohmann::json;
 constexpr base::Duration kPatience = std::chrono::minutes(2);
 
 constexpr char kFooter[] = R"(Examples:
-  penstock door list                          # which door each device is at
-  penstock door set 6 7 local                 # two GPUs for `penstock run` on this machine
-  penstock door set 6,7 kubelet --wait 10m    # back to the pods, once those who hold them have ended
-  penstock door set 3 none                    # to nobody: for maintenance
-  penstock door set 3 default                 # to where the configuration has it
-  penstock door set 6 local --dry-run
+  penstock assign                          # who allocates each device
+  penstock assign 6 7 local                # two GPUs for `penstock run` on this machine
+  penstock assign 6,7 kubelet --wait 10m   # back to pods, as soon as their holders release them
+  penstock assign 3 none                   # to no allocator: for maintenance
+  penstock assign 3 default                # as the configuration says
+  penstock assign 6 local --dry-run
 
-A device belongs to one door at a time: it is withdrawn, then nobody must hold it and the kubelet must have taken the shorter list,
-then it is offered at the other door. Without --wait a device that is held is refused and nothing changes. A move goes on when this
-program is interrupted, and outlives the agent; it takes precedence over the configuration until `default`.
+A device belongs to one allocator at a time: the kubelet, which gives it to pods; local, which gives it to commands started by
+`penstock run`; or none. A move first withdraws the device, then waits until the device has no holder and the kubelet has
+acknowledged the shorter list, and then offers it through the other allocator. Without --wait, a device that is held is refused
+and nothing changes. A move continues when this program is interrupted and when the agent restarts. It takes precedence over the
+configuration until `default`.
 
 Exit status: 0 done, 1 not done (the message says why).)";
 
@@ -61,15 +63,16 @@ base::Result<protocol::broker::Request> ToRequest(const AllocatorOptions& option
   if (std::find(kAllocators.begin(), kAllocators.end(), request.assign.allocator) ==
       kAllocators.end()) {
     const auto near = base::Nearest(request.assign.allocator, kAllocators);
-    return Error(Code::kInvalidArgument,
-                 "\"" + request.assign.allocator +
-                     "\" is no door: the last word is kubelet, local, none or default" +
-                     (near ? "; did you mean \"" + *near + "\"?" : ""));
+    return Error(
+        Code::kInvalidArgument,
+        "\"" + request.assign.allocator +
+            "\" is not an allocator: the last word must be kubelet, local, none or default" +
+            (near ? "; did you mean \"" + *near + "\"?" : ""));
   }
   if (request.assign.devices.empty())
     return Error(
         Code::kInvalidArgument,
-        "which devices? Say their UUIDs or indices before the door: penstock door set 6 7 " +
+        "no device given; name UUIDs or indices before the allocator: penstock assign 6 7 " +
             request.assign.allocator);
   if (options.wait.empty()) return request;
   auto wait = base::ParseDuration(options.wait);
@@ -123,13 +126,14 @@ std::string ListJson(const std::string& report) {
   Json devices = Json::array();
   for (const Json& device : all.at("devices")) {
     Json one = Json::object();
-    for (const char* key : {"id", "index", "model", "door", "resource", "sharing", "shares", "free",
-                            "isolation", "withheld"})
+    for (const char* key : {"id", "index", "model", "allocator", "door", "resource", "sharing",
+                            "shares", "free", "isolation", "withheld"})
       if (device.contains(key)) one[key] = device[key];
     devices.push_back(std::move(one));
   }
-  return Json{{"devices", std::move(devices)}, {"doors", all.at("doors")}}.dump(
-      -1, ' ', false, Json::error_handler_t::replace);
+  const Json& allocators = all.at(all.contains("allocators") ? "allocators" : "doors");
+  return Json{{"devices", std::move(devices)}, {"allocators", allocators}, {"doors", allocators}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 base::Status List(const Common& common) {
@@ -142,39 +146,62 @@ base::Status List(const Common& common) {
 }
 
 int ToExitCode(const base::Status& status) {
-  if (!status.ok()) std::cerr << "penstock door: " << status.error().message() << "\n";
+  if (!status.ok()) std::cerr << "penstock assign: " << status.error().message() << "\n";
   return status.ok() && std::cout.flush() ? 0 : 1;
 }
 
 }  // namespace
 
-void AddAssign(CLI::App& app, const Common& common, int& exit_code) {
-  CLI::App* allocator =
-      app.add_subcommand("door",
-                         "Show which door each device is at, or move devices to another one")
-          ->fallthrough();
-  allocator->footer(kFooter);
-  allocator->require_subcommand(0, 1);
-  allocator->add_subcommand("list", "Shows which door each device is at")->fallthrough();
-  CLI::App* set =
-      allocator
-          ->add_subcommand("set",
-                           "Moves devices to a door: set DEVICE... kubelet|local|none|default")
-          ->fallthrough();
-  const auto options = std::make_shared<AllocatorOptions>();
-  set->add_option(
-         "DEVICE... DOOR", options->words,
-         "UUIDs or indices, then kubelet, local, none, or default for what the configuration says")
-      ->required()
+namespace {
+
+void AddMoveOptions(CLI::App& verb, AllocatorOptions& options) {
+  verb.add_option("--wait", options.wait,
+                  "How long to wait until the holders release the devices, e.g. 10m [do not wait]")
+      ->type_name("TIME");
+  verb.add_flag("--dry-run", options.dry_run, "Only show what would be done");
+}
+
+CLI::Option* AddMoveWords(CLI::App& verb, AllocatorOptions& options) {
+  return verb
+      .add_option("DEVICE... ALLOCATOR", options.words,
+                  "UUIDs or indices, then kubelet, local, none, or default for what the "
+                  "configuration says")
       ->delimiter(',')
       ->type_name("");
-  set->add_option("--wait", options->wait,
-                  "How long to wait for the holders to end, e.g. 10m [do not wait]")
-      ->type_name("TIME");
-  set->add_flag("--dry-run", options->dry_run, "Only show what would be done");
-  allocator->callback([set, options, &common, &exit_code] {
+}
+
+/// `penstock door`, as 0.1.0 has it. Not shown in help, because it belongs to no group.
+void AddDeprecatedVerb(CLI::App& app, const Common& common, int& exit_code) {
+  CLI::App* door =
+      app.add_subcommand("door", "Deprecated: use penstock assign")->fallthrough()->group("");
+  door->require_subcommand(0, 1);
+  door->add_subcommand("list", "Deprecated: use penstock assign")->fallthrough();
+  CLI::App* set = door->add_subcommand("set", "Deprecated: use penstock assign")->fallthrough();
+  const auto options = std::make_shared<AllocatorOptions>();
+  AddMoveWords(*set, *options)->required();
+  AddMoveOptions(*set, *options);
+  door->callback([set, options, &common, &exit_code] {
+    std::cerr << "penstock door is deprecated: use penstock assign"
+              << (set->parsed() ? " DEVICE... ALLOCATOR" : "") << "\n";
     exit_code = ToExitCode(set->parsed() ? Set(common, *options) : List(common));
   });
+}
+
+}  // namespace
+
+void AddAssign(CLI::App& app, const Common& common, int& exit_code) {
+  CLI::App* assign =
+      app.add_subcommand("assign",
+                         "Show who allocates each device, or assign devices to another allocator")
+          ->fallthrough();
+  assign->footer(kFooter);
+  const auto options = std::make_shared<AllocatorOptions>();
+  AddMoveWords(*assign, *options);
+  AddMoveOptions(*assign, *options);
+  assign->callback([options, &common, &exit_code] {
+    exit_code = ToExitCode(options->words.empty() ? List(common) : Set(common, *options));
+  });
+  AddDeprecatedVerb(app, common, exit_code);
 }
 
 }  // namespace penstock::app

@@ -56,7 +56,7 @@ std::string Shown(const std::optional<std::string>& value) { return value ? *val
 using Name = std::pair<std::string, std::string>;  // resource, allocator
 
 std::string ShowPlannedDevices(const api::Plan& plan, const Style& style) {
-  Table devices({"GPU", "MODEL", "RESOURCE", "DOOR", "FREE", "WHY NOT"});
+  Table devices({"GPU", "MODEL", "RESOURCE", "ALLOCATOR", "FREE", "WHY NOT"});
   for (const auto& one : plan.devices)
     devices.Add({one.index < 0 ? "-" : std::to_string(one.index), one.model, one.resource,
                  one.allocator,
@@ -111,8 +111,8 @@ std::string ShowChoices(const api::Plan& plan, const Style& style) {
                    WhyCell(one)});
     }
     text += "\n" +
-            Paint("A request now for " + Printable(name.first) + " at the " +
-                      Printable(name.second) + " door:",
+            Paint("A request for " + Printable(name.first) + " now (allocator " +
+                      Printable(name.second) + "):",
                   Color::kBold, style) +
             "\n" + choices.Render(style);
   }
@@ -129,7 +129,7 @@ std::string ShowPlan(const api::Plan& plan, const Style& style) {
   for (const auto& change : plan.changes)
     keys.Add({change.key, change.from, change.to, EffectCell(change.effect)});
   if (!keys.empty()) text += keys.Render(style);
-  Table resources({"RESOURCE", "DOOR", "BEFORE", "AFTER", "EFFECT", "HELD BY"});
+  Table resources({"RESOURCE", "ALLOCATOR", "BEFORE", "AFTER", "EFFECT", "HELD BY"});
   for (const auto& one : plan.resources)
     resources.Add({one.resource, one.allocator, std::to_string(one.before),
                    std::to_string(one.after), EffectCell(one.effect),

@@ -66,7 +66,7 @@ TEST(PlanShown, ExplainsWhichDevicesARequestWouldGet) {
             "2    NVIDIA L40S  nvidia.com/gpu  kubelet  1 of 1  -\n"
             "3    NVIDIA L40S  nvidia.com/gpu  kubelet  0 of 1  XID 79\n"
             "\n"
-            "A request now for nvidia.com/gpu at the kubelet door:\n"
+            "A request for nvidia.com/gpu now (allocator kubelet):\n"
             "REQUESTED  GPUS   SCORE  SCORE LEFT  WHY\n"
             "1          2      0      410         -\n"
             "2          0,1    410    0           4 fabric links\n"

@@ -186,14 +186,21 @@ std::string WhatLimitsMean(const Report& report) {
   return text;
 }
 
-std::string Adapters(const Report& report, bool wide, const Style& style) {
-  std::vector<std::string> header = {"DOOR", "STATE", "OFFERS"};
+/// Who gets devices from an allocator of this name.
+std::string ServedBy(const std::string& allocator) {
+  if (allocator == "kubelet") return "pods";
+  return allocator == "local" ? "penstock run" : "";
+}
+
+std::string Allocators(const Report& report, bool wide, const Style& style) {
+  std::vector<std::string> header = {"ALLOCATOR", "FOR", "STATE", "OFFERS"};
   if (wide) header.emplace_back("LIMITS");
   header.emplace_back("NOTE");
   Table table(header);
   for (const api::AllocatorReport& allocator : report.allocators) {
     std::vector<Cell> row = {
         allocator.name,
+        ServedBy(allocator.name),
         {allocator.state, allocator.state == "open" ? Color::kGreen : Color::kYellow},
         base::Join(allocator.resources, ",")};
     if (wide) row.emplace_back(allocator.enforcement);
@@ -345,7 +352,7 @@ std::string ShowFound(const Report& report, const Style& style, base::WallTime n
   } else if (report.devices.empty()) {
     text += "no devices found; the agent keeps looking for them\n";
   }
-  return text + Adapters(report, false, style);
+  return text + Allocators(report, false, style);
 }
 
 std::string ShowStatus(const Report& report, bool wide, const Style& style, base::WallTime now) {
@@ -353,7 +360,7 @@ std::string ShowStatus(const Report& report, bool wide, const Style& style, base
   const bool places = wide || !shared;  // omitted where a terminal has no room for it
   std::vector<std::string> header = {"INDEX", "MODEL", "MEMORY"};
   if (places) header.insert(header.end(), {"PCI", "NUMA"});
-  header.insert(header.end(), {"HEALTH", "DOOR"});
+  header.insert(header.end(), {"HEALTH", "ALLOCATOR"});
   if (shared) header.insert(header.end(), {"SHARES", "ISOLATION"});
   if (wide) header.insert(header.end(), {"SINCE", "UUID", "RESOURCE"});
   if (wide && shared) header.insert(header.end(), {"SHARING", "PER PROCESS"});
@@ -371,7 +378,7 @@ std::string ShowStatus(const Report& report, bool wide, const Style& style, base
   }
   std::string text =
       table.empty() ? "no devices\n" : table.Render(style) + Notes(report, style, now);
-  text += "\n" + Drivers(report) + Adapters(report, wide, style) + ClosedTo(report, style) +
+  text += "\n" + Drivers(report) + Allocators(report, wide, style) + ClosedTo(report, style) +
           DeviceLists(report) + Servers(report, style) +
           ShowConfiguration(report, wide, style, now);
   if (const std::string unavailable = ShowUnavailable(report.unavailable_metrics, "  ");
@@ -420,14 +427,14 @@ std::string ShowHolders(const Report& report, bool wide, const Style& style, bas
 }
 
 std::string ShowAllocators(const Report& report, const Style& style) {
-  Table table({"INDEX", "MODEL", "DOOR", "RESOURCE", "SHARES", "HOLDER", "NOTE"});
+  Table table({"INDEX", "MODEL", "ALLOCATOR", "RESOURCE", "SHARES", "HOLDER", "NOTE"});
   for (const DeviceReport& device : report.devices)
     table.Add({IndexOf(device.index), ModelOf(device),
                device.allocator.empty() ? "none" : device.allocator, device.resource,
                SharesOf(device), HolderCell(device),
                device.withheld.empty() && device.health_state != "healthy" ? device.health_state
                                                                            : device.withheld});
-  return (table.empty() ? "no devices\n" : table.Render(style)) + Adapters(report, false, style);
+  return (table.empty() ? "no devices\n" : table.Render(style)) + Allocators(report, false, style);
 }
 
 }  // namespace penstock::app

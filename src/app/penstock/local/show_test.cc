@@ -303,13 +303,13 @@ TEST(Show, ReportsWhichAllocatorEachDeviceIsAt) {
   api::Report report = Shared();
   report.devices[2].allocator = "";
   report.devices[2].resource = "";
-  report.devices[2].withheld = "moves to the local door; waits for the kubelet";
+  report.devices[2].withheld = "moves to local users; waits for the kubelet";
   const std::string text = ShowAllocators(report, {});
   EXPECT_THAT(
       text,
       HasSubstr("1      A100-SXM4-40GB  local  nvidia.com/gpu  3/4 free  ann: python train.py"));
   EXPECT_THAT(text, HasSubstr("2      A100-SXM4-40GB  none   -               -         "
-                              "ml/train-0/main (and 1 more)  moves to the local door"));
+                              "ml/train-0/main (and 1 more)  moves to local users"));
   EXPECT_THAT(text, HasSubstr("kubelet  closed"));
   report.devices[3].allocator = report.devices[3].resource = "";
   EXPECT_THAT(ShowAllocators(report, {}),

@@ -113,7 +113,7 @@ void AddUsage(CLI::App& app, const Common& common, int& exit_code) {
   CLI::Option* by = usage->add_option("--by", options->by,
                                       "Group by these keys (comma-separated): "
                                       "namespace, pod, container, user, day, device, model, "
-                                      "node, door, lease, label:KEY [namespace,user]");
+                                      "node, allocator, lease, label:KEY [namespace,user]");
   by->type_name("KEY")->delimiter(',')->allow_extra_args(false);
   CLI::Option* since =
       usage->add_option("--since", options->since,
