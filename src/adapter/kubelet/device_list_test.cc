@@ -42,9 +42,9 @@ TEST(DeviceList, FollowsTheEnginesWordWhereNothingIsConfigured) {
   EXPECT_EQ(Said(Answered("containerd", "1.7.24", kOff)),
             "envvar, device-files: CDI is disabled in containerd 1.7.24 (enable_cdi = false); "
             "enable it with penstock runtime configure");
-  EXPECT_EQ(
-      Said(Answered("containerd", "1.6.20", "{}")),
-      "envvar, device-files: containerd 1.6.20 does not support CDI (containerd supports it from 1.7 on)");
+  EXPECT_EQ(Said(Answered("containerd", "1.6.20", "{}")),
+            "envvar, device-files: containerd 1.6.20 does not support CDI (containerd supports it "
+            "from 1.7 on)");
   EXPECT_EQ(Said(Answered("docker", "27.5.1")),
             "envvar, device-files: docker 27.5.1 does not report whether it injects CDI devices; "
             "if it does, set containers.deviceList");

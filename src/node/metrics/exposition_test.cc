@@ -75,7 +75,8 @@ TEST(Exposition, OpenMetricsHasItsOwnTypesUnitsAndEnd) {
   page.AddWritten(R"(gpu="0")", "7");
   page.Family("odd", Type::kUnknown, "odd");
   page.Add({}, 1.0);
-  EXPECT_EQ(page.Take(), R"(# HELP accelerator_energy_joules Energy consumed by an accelerator, in joules.
+  EXPECT_EQ(page.Take(),
+            R"(# HELP accelerator_energy_joules Energy consumed by an accelerator, in joules.
 # TYPE accelerator_energy_joules counter
 # UNIT accelerator_energy_joules joules
 accelerator_energy_joules_total{device="G0"} 2.5

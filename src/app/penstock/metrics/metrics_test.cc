@@ -67,9 +67,8 @@ TEST(MetricNames, AListIsATable) {
   const std::string table =
       ShowMetricNames({*analysis::FindMetricName(All(), "penstock_queue_length")}, false, {});
   EXPECT_THAT(table, HasSubstr("NAME"));
-  EXPECT_THAT(
-      table,
-      HasSubstr("penstock_queue_length  gauge  yes    Requests queued for accelerators."));
+  EXPECT_THAT(table,
+              HasSubstr("penstock_queue_length  gauge  yes    Requests queued for accelerators."));
 }
 
 /// Runs `penstock metrics` with these words: its exit status and its output.
