@@ -23,7 +23,7 @@ Effect ReadEffect(MapReader& reader) {
   return reader.String("effect").value_or("now") == "restart" ? Effect::kRestart : Effect::kNow;
 }
 
-/// 0.1.0 calls an allocator a door: both keys are written, and an agent may have only the old one.
+/// 0.1.0 has the key `door`: both keys are written, and an older agent writes only that one.
 std::string ReadAllocator(MapReader& reader) {
   const auto door = reader.String("door");
   return reader.String("allocator").value_or(door.value_or(""));

@@ -28,8 +28,8 @@ void ForEach(const Json& object, const char* key, Function function) {
   for (const Json& item : found->template get_ref<const typename Json::array_t&>()) function(item);
 }
 
-// 0.1.0 calls an allocator a door. Both keys are written, and an older agent writes only the old
-// one.
+// 0.1.0 has the keys `door` and `doors`. Both names are written, and an older agent writes only the
+// old one.
 
 /// Reads the allocator of a device.
 template <typename Json>

@@ -44,7 +44,7 @@ void ReadPaths(MapReader& top, Problems& problems, PathsConfig& paths) {
   reader.Finish();
 }
 
-/// The keys of the section, which 0.1.0 named after doors.
+/// The names of the section and of the key of a rule; in 0.1.0 `doors` and `door`.
 struct AllocatorKeys {
   std::string section = "allocators", rule = "allocator";
 };

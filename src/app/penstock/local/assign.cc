@@ -66,7 +66,7 @@ base::Result<protocol::broker::Request> ToRequest(const AllocatorOptions& option
     return Error(
         Code::kInvalidArgument,
         "\"" + request.assign.allocator +
-            "\" is not an allocator: the last word must be kubelet, local, none or default" +
+            "\" is not an allocator: the last argument must be kubelet, local, none or default" +
             (near ? "; did you mean \"" + *near + "\"?" : ""));
   }
   if (request.assign.devices.empty())
