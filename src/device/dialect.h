@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -168,5 +169,8 @@ class Dialect {
   /// models differ, labels that describe one model must describe the same one each time.
   virtual std::map<std::string, std::string> Labels(const LabelFacts& facts) const = 0;
 };
+
+/// The dialect of a vendor; null if the agent does not know the vendor.
+using DialectOf = std::function<const Dialect*(std::string_view vendor)>;
 
 }  // namespace penstock::device

@@ -46,29 +46,41 @@ bool IsLarger(const std::string& path, std::size_t bytes) {
 }
 
 struct KeptFile::State : std::enable_shared_from_this<State> {
-  State(base::Executor& c, base::Executor& i, std::string p, std::string u)
-      : control(c), io(i), path(std::move(p)), unwritten(std::move(u)) {}
+  State(base::Executor& c, base::Executor& i, std::string p, std::string u, base::Duration r,
+        Source s)
+      : control(c),
+        io(i),
+        path(std::move(p)),
+        unwritten(std::move(u)),
+        rest(r),
+        source(std::move(s)) {}
 
   void Write() {
     if (writing || ended || !dirty) return;
     writing = true;
     dirty = false;
-    io.Post([self = shared_from_this(), text = text, version = version] {
+    io.Post([self = shared_from_this(), encode = source(), version = version] {
       const std::lock_guard lock(self->disk);
-      const base::Status written = self->WriteText(text, version);
+      const base::Status written = self->WriteText(encode, version);
       self->control.Post([self, written] { self->Written(written); });
     });
   }
 
   /// Call with `disk` locked. An older text never replaces a newer one.
-  base::Status WriteText(const std::string& what, std::uint64_t which) {
+  base::Status WriteText(const Encode& encode, std::uint64_t which) {
     if (which <= on_disk) return {};
-    TRY(WriteFileAtomically(path, what, 0600));
+    std::string next = encode();
+    if (on_disk == 0 || next != text) TRY(WriteFileAtomically(path, next, 0600));
+    text = std::move(next);
     on_disk = which;
     return {};
   }
 
   void Written(const base::Status& written) {
+    if (written.ok() && rest > base::Duration::zero()) {
+      control.PostAfter(rest, [self = shared_from_this()] { self->Rested(); });
+      return;
+    }
     writing = false;
     if (!written.ok()) {
       dirty = true;
@@ -79,6 +91,11 @@ struct KeptFile::State : std::enable_shared_from_this<State> {
     Write();
   }
 
+  void Rested() {
+    writing = false;
+    Write();
+  }
+
   /// A write that was posted to the I/O executor may be in progress, may run after this, or may
   /// never run if that executor has ended.
   void Finish() {
@@ -86,7 +103,7 @@ struct KeptFile::State : std::enable_shared_from_this<State> {
     if (!writing && !dirty) return;
     const std::unique_lock lock(disk, kLongestWait);
     const base::Status written =
-        lock.owns_lock() ? WriteText(text, version)
+        lock.owns_lock() ? WriteText(source(), version)
                          : base::Error(base::Code::kUnavailable, "the disk does not respond");
     if (!written.ok())
       base::Log(base::kError, unwritten, {{"path", path}, {"why", written.error().message()}});
@@ -95,25 +112,37 @@ struct KeptFile::State : std::enable_shared_from_this<State> {
   base::Executor& control;
   base::Executor& io;
   const std::string path, unwritten;
-  std::string text;
-  std::uint64_t version = 0;  // of `text`
+  const base::Duration rest;
+  Source source;
+  std::uint64_t version = 0;  // of what `source` returns
   bool writing = false, dirty = false, ended = false;
   std::timed_mutex disk;      // held during a write
-  std::uint64_t on_disk = 0;  // version of the text on disk
+  std::string text;           // on disk
+  std::uint64_t on_disk = 0;  // its version
 };
 
 KeptFile::KeptFile(base::Executor& control, base::Executor& io, std::string path,
                    std::string unwritten)
-    : state_(std::make_shared<State>(control, io, std::move(path), std::move(unwritten))) {}
+    : KeptFile(control, io, std::move(path), std::move(unwritten), base::Duration::zero(), {}) {}
+
+KeptFile::KeptFile(base::Executor& control, base::Executor& io, std::string path,
+                   std::string unwritten, base::Duration rest, Source source)
+    : state_(std::make_shared<State>(control, io, std::move(path), std::move(unwritten), rest,
+                                     std::move(source))) {}
 
 KeptFile::~KeptFile() { state_->Finish(); }
 
 void KeptFile::Keep(std::string text) {
-  if (state_->version > 0 && text == state_->text) return;
-  state_->text = std::move(text);
+  state_->source = [text = std::move(text)] { return [text] { return text; }; };
   ++state_->version;
   state_->dirty = true;
   state_->Write();
+}
+
+void KeptFile::Changed() {
+  ++state_->version;
+  state_->dirty = true;
+  if (!state_->writing) state_->control.Post([state = state_] { state->Write(); });
 }
 
 }  // namespace penstock::os

@@ -1,6 +1,7 @@
 // Reads and writes checkpoint files, which an agent keeps for the agent that starts after it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -48,11 +49,20 @@ base::Result<T> LoadKept(const std::string& path, std::string_view what, Decode 
 /// is not written again.
 class KeptFile {
  public:
+  using Encode = std::function<std::string()>;
+  using Source = std::function<Encode()>;
+
   /// `unwritten` is the log message for a failed write; it says what a restart would lose.
   KeptFile(base::Executor& control, base::Executor& io, std::string path, std::string unwritten);
+  /// For a text that is made from changing state. For each write, `source` is called on the control
+  /// executor and what it returns on the I/O executor. Writes are at least `rest` apart.
+  KeptFile(base::Executor& control, base::Executor& io, std::string path, std::string unwritten,
+           base::Duration rest, Source source);
   ~KeptFile();  ///< writes what is not on disk yet; blocks
 
   void Keep(std::string text);
+  /// The source has a new text. Several changes become one write.
+  void Changed();
 
  private:
   struct State;

@@ -81,5 +81,29 @@ TEST_F(KeptFileTest, TriesAgainWhatCouldNotBeWrittenAndAtTheEndToo) {
   EXPECT_EQ(OnDisk(), "two");
 }
 
+TEST_F(KeptFileTest, MakesTheTextOfASourceAtTheTimeOfTheWriteAndRestsAfterIt) {
+  std::string state = "one";
+  int encoded = 0;
+  file_.emplace(control_, io_, path_, "cannot be kept", std::chrono::seconds(1),
+                [&] { return [&encoded, text = state] { return ++encoded, text; }; });
+  file_->Changed();
+  file_->Changed();
+  state = "two";
+  Settle();
+  EXPECT_EQ(OnDisk(), "two");
+  EXPECT_EQ(encoded, 1);
+  state = "three";
+  file_->Changed();
+  Settle();
+  EXPECT_EQ(OnDisk(), "two") << "the file rests";
+  control_.Advance(std::chrono::seconds(1));
+  Settle();
+  EXPECT_EQ(OnDisk(), "three");
+  state = "four";
+  file_->Changed();
+  file_.reset();
+  EXPECT_EQ(OnDisk(), "four");
+}
+
 }  // namespace
 }  // namespace penstock::os

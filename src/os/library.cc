@@ -6,6 +6,9 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 
+#include "base/log.h"
+#include "os/process/process.h"
+
 namespace penstock::os {
 namespace {
 
@@ -81,6 +84,26 @@ void Library::Close() {
 
 void* Library::Symbol(const char* name) const {
   return handle_ != nullptr ? ::dlsym(handle_, name) : nullptr;
+}
+
+base::Result<std::vector<Library>> LoadBundled(const std::string& file, const std::string& what,
+                                               const std::vector<std::string>& replaces) {
+  std::vector<Library> libraries;
+  for (const char* below : {"/../lib/penstock/", "/../lib/"}) {
+    auto library = Library::Load(OwnFolder() + below + file);
+    if (library.ok()) {
+      libraries.push_back(*std::move(library));
+      return libraries;
+    }
+    if (library.error().code() != Code::kNotFound)
+      base::Log(base::kWarn, "the bundled " + what + " cannot be loaded",
+                {{"error", library.error().message()}});
+  }
+  for (const std::string& name : replaces) {
+    ASSIGN(auto library, Library::Load(name));
+    libraries.push_back(std::move(library));
+  }
+  return libraries;
 }
 
 }  // namespace penstock::os

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/core/result.h"
 #include "os/core/fd.h"
@@ -39,6 +40,12 @@ class Library {
   UniqueFd file_;  // open as long as the library is: the loader identifies it by the descriptor's
                    // number
 };
+
+/// Loads the library `file` that is installed, or was built, beside this program; if there is none
+/// or it cannot be loaded (logged), the libraries of the system that it replaces. `what` names it
+/// in the log: "OpenSSL". Not thread-safe.
+base::Result<std::vector<Library>> LoadBundled(const std::string& file, const std::string& what,
+                                               const std::vector<std::string>& replaces);
 
 /// Looks up functions in several libraries, each from the first library that has it, and remembers
 /// the first function that none has. The libraries must outlive this object.

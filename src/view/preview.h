@@ -20,7 +20,7 @@ namespace penstock::view {
 struct PreviewNode {
   const node::inventory::Snapshot& inventory;
   const node::ledger::Snapshot& ledger;
-  node::share::DialectOf dialect_of;
+  device::DialectOf dialect_of;
   os::MachineFacts machine;
   std::int64_t timestamp = 0;
   node::share::Moves moves = {};  ///< manual moves: DeviceMoves::by_hand

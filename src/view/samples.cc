@@ -133,8 +133,8 @@ void AddProcesses(const api::DeviceReport& device, const DeviceSample* sample, c
 }  // namespace
 
 api::Samples MakeSamples(const api::Report& report, const node::ledger::Snapshot& ledger,
-                         const node::sample::Snapshot& samples,
-                         const node::share::DialectOf& dialect_of, base::WallTime now) {
+                         const node::sample::Snapshot& samples, const device::DialectOf& dialect_of,
+                         base::WallTime now) {
   api::Samples made;
   made.node = report.node;
   made.time = base::FormatTime(now);

@@ -15,7 +15,7 @@ namespace penstock::view {
 /// Joins the devices' measurements with what a report of the same moment says about the devices and
 /// their holders.
 api::Samples MakeSamples(const api::Report& report, const node::ledger::Snapshot& ledger,
-                         const node::sample::Snapshot& samples,
-                         const node::share::DialectOf& dialect_of, base::WallTime now);
+                         const node::sample::Snapshot& samples, const device::DialectOf& dialect_of,
+                         base::WallTime now);
 
 }  // namespace penstock::view

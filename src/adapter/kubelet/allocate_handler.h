@@ -24,7 +24,7 @@ class AllocateHandler {
     node::inventory::Inventory& inventory;
     node::ledger::Ledger& ledger;
     node::share::Offers& offers;
-    node::share::DialectOf dialect_of;
+    device::DialectOf dialect_of;
   };
   /// State at the time of a request.
   struct Now {

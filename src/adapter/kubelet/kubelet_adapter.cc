@@ -60,7 +60,7 @@ bool HoldsOf(const Lease& lease, const std::string& resource) {
 
 struct KubeletAdapter::State {
   State(os::Loop& c, base::Executor& i, Options o, node::inventory::Inventory& inv,
-        node::ledger::Ledger& l, node::share::Offers& off, node::share::DialectOf d)
+        node::ledger::Ledger& l, node::share::Offers& off, device::DialectOf d)
       : control(c),
         options(std::move(o)),
         inventory(inv),
@@ -263,7 +263,7 @@ struct KubeletAdapter::State {
   node::inventory::Inventory& inventory;
   node::ledger::Ledger& ledger;
   node::share::Offers& offers;
-  const node::share::DialectOf dialect_of;
+  const device::DialectOf dialect_of;
   bool open = false;
   DeviceListChoice listing{.decided = false};
   std::vector<std::string> not_here;  // configured classes of devices that are missing
@@ -280,7 +280,7 @@ struct KubeletAdapter::State {
 
 KubeletAdapter::KubeletAdapter(os::Loop& control, base::Executor& io, Options options,
                                node::inventory::Inventory& inventory, node::ledger::Ledger& ledger,
-                               node::share::Offers& offers, node::share::DialectOf dialect_of)
+                               node::share::Offers& offers, device::DialectOf dialect_of)
     : state_(std::make_unique<State>(control, io, std::move(options), inventory, ledger, offers,
                                      std::move(dialect_of))) {}
 

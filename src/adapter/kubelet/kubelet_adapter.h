@@ -55,7 +55,7 @@ class KubeletAdapter {
   /// `io` reads the kubelet's checkpoint.
   KubeletAdapter(os::Loop& control, base::Executor& io, Options options,
                  node::inventory::Inventory& inventory, node::ledger::Ledger& ledger,
-                 node::share::Offers& offers, node::share::DialectOf dialect_of);
+                 node::share::Offers& offers, device::DialectOf dialect_of);
   ~KubeletAdapter();
 
   /// Restores what an earlier agent allocated to pods, so that their processes do not count as

@@ -44,7 +44,7 @@ class LocalAdapter {
     node::inventory::Inventory& inventory;
     node::ledger::Ledger& ledger;
     node::share::Offers& offers;
-    node::share::DialectOf dialect_of;
+    device::DialectOf dialect_of;
   };
   struct Callbacks {
     std::function<api::Report()> report;  ///< for status and ps

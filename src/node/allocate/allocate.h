@@ -74,13 +74,13 @@ struct VendorDevices {
 /// dialect for its vendor.
 base::Result<std::vector<VendorDevices>> DevicesOf(const std::vector<ledger::Slot>& slots,
                                                    const inventory::Snapshot& inventory,
-                                                   const share::DialectOf& dialect_of);
+                                                   const device::DialectOf& dialect_of);
 
 /// Returns the edits that the consumer of these slots needs. kNotFound where a device is gone,
 /// kUnavailable where its driver or its server is missing.
 base::Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, ConsumerKind consumer,
                                    const inventory::Snapshot& inventory,
-                                   const share::DialectOf& dialect_of,
+                                   const device::DialectOf& dialect_of,
                                    const device::SharedDevices& servers);
 
 /// What a control group enforces: the character devices that a process without any of a vendor's

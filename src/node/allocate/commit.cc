@@ -68,7 +68,7 @@ bool Holds(const std::vector<device::DeviceNumbers>& ranges, const device::Devic
 
 Result<std::vector<VendorDevices>> DevicesOf(const std::vector<ledger::Slot>& slots,
                                              const inventory::Snapshot& inventory,
-                                             const share::DialectOf& dialect_of) {
+                                             const device::DialectOf& dialect_of) {
   std::map<std::string, VendorDevices> by_vendor;
   for (const ledger::Slot& slot : slots) {
     const inventory::Entry* entry = inventory.Find(slot.device);
@@ -90,7 +90,7 @@ Result<std::vector<VendorDevices>> DevicesOf(const std::vector<ledger::Slot>& sl
 
 Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, ConsumerKind consumer,
                              const inventory::Snapshot& inventory,
-                             const share::DialectOf& dialect_of,
+                             const device::DialectOf& dialect_of,
                              const device::SharedDevices& servers) {
   ASSIGN(const auto by_vendor, DevicesOf(slots, inventory, dialect_of));
   const auto names = consumer == ConsumerKind::kContainerByIndex ? device::DeviceNames::kIndices

@@ -7,6 +7,7 @@
 #include "node/allocate/allocate.h"
 #include "node/allocate/ranked.h"
 #include "node/share/assignment.h"
+#include "node/share/describe.h"
 
 namespace penstock::node::allocate {
 
@@ -28,10 +29,6 @@ struct Candidate {
     return shares() == 1 || cut();
   }  // a device that was cut is assigned whole, so requests for any shape can have it in turn
 };
-
-std::string Name(const device::Facts& facts) {
-  return facts.index < 0 ? facts.id : "GPU " + std::to_string(facts.index) + " (" + facts.id + ")";
-}
 
 std::string Gpus(std::size_t count) {
   return std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
@@ -151,10 +148,10 @@ Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory
     if (!Names(wanted, *entry.facts)) continue;
     if (!entry.facts->withheld.empty())
       return {Code::kFailedPrecondition,
-              Name(*entry.facts) + " is not offered: " + entry.facts->withheld};
+              share::Describe(*entry.facts) + " is not offered: " + entry.facts->withheld};
     if (share::NeverRead(entry))
-      return {Code::kResourceExhausted, Name(*entry.facts) + " has not been read yet"};
-    return {Code::kFailedPrecondition, Name(*entry.facts) + " is not assigned to " +
+      return {Code::kResourceExhausted, share::Describe(*entry.facts) + " has not been read yet"};
+    return {Code::kFailedPrecondition, share::Describe(*entry.facts) + " is not assigned to " +
                                            share::DescribeAllocator(allocator) +
                                            " (see `penstock status`)"};
   }
@@ -165,8 +162,8 @@ Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory
 /// "GPU 0 (...) is shared 4 ways: ask with --share 4".
 std::string SharedOtherwise(const Candidate& candidate) {
   const std::string shares = std::to_string(candidate.shares());
-  return Name(*candidate.facts) + " is shared " + shares + " ways: request it with --share " +
-         shares;
+  return share::Describe(*candidate.facts) + " is shared " + shares +
+         " ways: request it with --share " + shares;
 }
 
 Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::Snapshot& inventory,
@@ -187,7 +184,7 @@ Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::
     Offered offered = Look(*found, request, ledger);
     if (std::string& first = offered.obstacle.held ? held : blocked;
         !offered.obstacle.reason.empty() && first.empty())
-      first = Name(*found->facts) + ": " + offered.obstacle.reason;
+      first = share::Describe(*found->facts) + ": " + offered.obstacle.reason;
     slots.push_back(std::move(offered.slot));
   }
   if (!blocked.empty()) return Error(Code::kUnavailable, blocked);
@@ -278,7 +275,7 @@ Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snaps
       free.push_back(std::move(offered));
       continue;
     }
-    last_obstacle = Name(*candidate.facts) + ": " + offered.obstacle.reason;
+    last_obstacle = share::Describe(*candidate.facts) + ": " + offered.obstacle.reason;
     if (offered.obstacle.held) continue;
     ++blocked;
     last_blocked = last_obstacle;

@@ -136,7 +136,7 @@ Outcome Look(const CdiSpecWriter::Settings& settings, const std::vector<Subject>
 }  // namespace
 
 struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
-  State(os::Loop& c, base::Executor& i, inventory::Inventory& inv, share::DialectOf d, Settings s)
+  State(os::Loop& c, base::Executor& i, inventory::Inventory& inv, device::DialectOf d, Settings s)
       : control(c), io(i), inventory(inv), dialect_of(std::move(d)), settings(std::move(s)) {}
 
   void Begin() {
@@ -251,7 +251,7 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
   os::Loop& control;
   base::Executor& io;
   inventory::Inventory& inventory;
-  const share::DialectOf dialect_of;
+  const device::DialectOf dialect_of;
   Settings settings;
   base::Published<Written> published;
   bool begun = false, looking = false, again = false, due = false, retrying = false, ended = false;
@@ -263,7 +263,7 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
 };
 
 CdiSpecWriter::CdiSpecWriter(os::Loop& control, base::Executor& io, inventory::Inventory& inventory,
-                             share::DialectOf dialect_of, Settings settings)
+                             device::DialectOf dialect_of, Settings settings)
     : state_(std::make_shared<State>(control, io, inventory, std::move(dialect_of),
                                      std::move(settings))) {}
 

@@ -46,7 +46,7 @@ class CdiSpecWriter {
   };
 
   CdiSpecWriter(os::Loop& control, base::Executor& io, inventory::Inventory& inventory,
-                share::DialectOf dialect_of, Settings settings);
+                device::DialectOf dialect_of, Settings settings);
   ~CdiSpecWriter();
 
   /// Writes now and on each change. Call it after the first look at all vendors: before that, the

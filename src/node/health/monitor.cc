@@ -43,8 +43,8 @@ std::string With(const std::string& reason, const std::string& more) {
 
 }  // namespace
 
-Monitor::Monitor(base::Executor& executor, inventory::Inventory& inventory, DialectOf dialect_of,
-                 Options options)
+Monitor::Monitor(base::Executor& executor, inventory::Inventory& inventory,
+                 device::DialectOf dialect_of, Options options)
     : executor_(executor),
       inventory_(inventory),
       dialect_of_(std::move(dialect_of)),

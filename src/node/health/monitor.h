@@ -39,9 +39,8 @@ class Monitor {
     /// Whether a process or holder uses the device; empty function: never.
     std::function<bool(const std::string& id)> in_use;
   };
-  using DialectOf = std::function<const device::Dialect*(std::string_view vendor)>;
 
-  Monitor(base::Executor& executor, inventory::Inventory& inventory, DialectOf dialect_of,
+  Monitor(base::Executor& executor, inventory::Inventory& inventory, device::DialectOf dialect_of,
           Options options);
   ~Monitor();
 
@@ -169,7 +168,7 @@ class Monitor {
 
   base::Executor& executor_;
   inventory::Inventory& inventory_;
-  DialectOf dialect_of_;
+  device::DialectOf dialect_of_;
   Options options_;
   std::map<std::string, Tracked> devices_;
   // By vendor, as opened last by this or the previous agent.

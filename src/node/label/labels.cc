@@ -99,7 +99,7 @@ std::vector<bool> WhichAreGone(const inventory::Snapshot& inventory) {
 
 }  // namespace
 
-LabelSet ComputeLabels(const inventory::Snapshot& inventory, const share::DialectOf& dialect_of,
+LabelSet ComputeLabels(const inventory::Snapshot& inventory, const device::DialectOf& dialect_of,
                        const LabelContext& context, const LabelShares& shares) {
   LabelSet labels;
   std::set<PciKind> accelerators;
@@ -114,7 +114,7 @@ LabelSet ComputeLabels(const inventory::Snapshot& inventory, const share::Dialec
   return Valid(std::move(labels));
 }
 
-Labels::Labels(inventory::Inventory& inventory, share::DialectOf dialect_of,
+Labels::Labels(inventory::Inventory& inventory, device::DialectOf dialect_of,
                base::Published<share::DesiredAssignments>& desired,
                base::Published<device::SharedDevices>& servers)
     : inventory_(inventory),

@@ -33,7 +33,7 @@ using LabelShares = std::map<std::string, device::LabelShare>;
 /// Pure. A vendor without devices and driver gets only the label that says that its hardware is
 /// present. Health changes no label; a gone device is not counted. Labels that Kubernetes would
 /// reject are dropped, values that are too long are cut; both are logged.
-LabelSet ComputeLabels(const inventory::Snapshot& inventory, const share::DialectOf& dialect_of,
+LabelSet ComputeLabels(const inventory::Snapshot& inventory, const device::DialectOf& dialect_of,
                        const LabelContext& context, const LabelShares& shares = {});
 
 /// Follows the inventory's facts and how devices are shared. On the control executor; publishes on
@@ -43,7 +43,7 @@ class Labels {
  public:
   /// `desired` and `servers` must outlive this object and must have subscribed to the inventory
   /// before it: otherwise a new device would be labelled as whole first.
-  Labels(inventory::Inventory& inventory, share::DialectOf dialect_of,
+  Labels(inventory::Inventory& inventory, device::DialectOf dialect_of,
          base::Published<share::DesiredAssignments>& desired,
          base::Published<device::SharedDevices>& servers);
 
@@ -58,7 +58,7 @@ class Labels {
   void Compute(const inventory::Snapshot& snapshot);
 
   inventory::Inventory& inventory_;
-  share::DialectOf dialect_of_;
+  device::DialectOf dialect_of_;
   base::Published<share::DesiredAssignments>& desired_;
   base::Published<device::SharedDevices>& servers_;
   LabelShares shares_;

@@ -35,8 +35,8 @@ void AddAges(const std::vector<DeviceRow>& devices, Exposition& page) {
 }
 
 /// By model, because devices of one model do not support the same quantities.
-void AddUnsupported(const std::vector<DeviceRow>& devices,
-                    const MetricsRenderer::DialectOf& dialect_of, Exposition& page) {
+void AddUnsupported(const std::vector<DeviceRow>& devices, const device::DialectOf& dialect_of,
+                    Exposition& page) {
   if (!page.Family("accelerator_unsupported")) return;
   std::map<std::pair<std::string_view, std::string_view>, std::uint64_t> counts;
   for (const DeviceRow& device : devices) {
@@ -93,8 +93,7 @@ void AddRecords(const usage::Snapshot& usage, Exposition& page) {
 }  // namespace
 
 void AddCollection(const std::vector<DeviceRow>& devices, const Snapshots& node,
-                   const MetricsRenderer::DialectOf& dialect_of, base::WallTime now,
-                   Exposition& page) {
+                   const device::DialectOf& dialect_of, base::WallTime now, Exposition& page) {
   AddAges(devices, page);
   AddUnsupported(devices, dialect_of, page);
   if (node.samples) AddCollecting(*node.samples, page);

@@ -71,8 +71,7 @@ void AddProcesses(const std::vector<ProcessRow>& processes, Exposition& page);
 
 /// How the collection of samples works.
 void AddCollection(const std::vector<DeviceRow>& devices, const Snapshots& node,
-                   const MetricsRenderer::DialectOf& dialect_of, base::WallTime now,
-                   Exposition& page);
+                   const device::DialectOf& dialect_of, base::WallTime now, Exposition& page);
 
 /// Requested families that stay empty.
 void AddUnavailable(const std::vector<Unavailable>& unavailable, Exposition& page);

@@ -91,9 +91,8 @@ struct PageInputs {
 class MetricsRenderer {
  public:
   /// Returns null for an unknown vendor.
-  using DialectOf = std::function<const device::Dialect*(std::string_view vendor)>;
 
-  explicit MetricsRenderer(DialectOf dialect_of);
+  explicit MetricsRenderer(device::DialectOf dialect_of);
   ~MetricsRenderer();
 
   /// Sets the look of the pages from now on. `node`: this machine's name, for labels that contain

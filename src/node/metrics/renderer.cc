@@ -111,7 +111,7 @@ std::vector<ProcessRow> SumByLabels(const std::vector<ProcessRow>& processes) {
 }  // namespace
 
 struct MetricsRenderer::State {
-  explicit State(DialectOf d) : dialect_of(std::move(d)) {}
+  explicit State(device::DialectOf d) : dialect_of(std::move(d)) {}
 
   void Refresh(const Snapshots& node);
   void RefreshVendors(const inventory::Snapshot& inventory);
@@ -126,7 +126,7 @@ struct MetricsRenderer::State {
                                       const ledger::Snapshot& ledger, Detail detail) const;
   void AddAll(const Snapshots& node, const PageInputs& figures, Detail detail, Exposition& page);
 
-  const DialectOf dialect_of;
+  const device::DialectOf dialect_of;
   api::TelemetryConfig config;
   std::string node_name;
   bool stale = true;  // rebuild the labels, whatever the generations are
@@ -313,7 +313,7 @@ void MetricsRenderer::State::AddAll(const Snapshots& node, const PageInputs& fig
   for (auto& [vendor, families] : exporters) families.Add(devices, node, figures, page);
 }
 
-MetricsRenderer::MetricsRenderer(DialectOf dialect_of)
+MetricsRenderer::MetricsRenderer(device::DialectOf dialect_of)
     : state_(std::make_unique<State>(std::move(dialect_of))) {}
 MetricsRenderer::~MetricsRenderer() = default;
 

@@ -172,7 +172,7 @@ void Apply(const Move& move, const EnabledAllocators& open, Assignment& assignme
 
 DesiredAssignments ComputeAssignments(const api::NodeConfig& config, EnabledAllocators open,
                                       const Moves& moves, const inventory::Snapshot& inventory,
-                                      const DialectOf& dialect_of) {
+                                      const device::DialectOf& dialect_of) {
   DesiredAssignments desired;
   const AllocatorOf allocator_of = AssignAllocators(config, open.kubelet, open.local);
   Namer namer(config);

@@ -42,7 +42,7 @@ struct DesiredAssignments {
 /// another device now occupies its PCI address.
 DesiredAssignments ComputeAssignments(const api::NodeConfig& config, EnabledAllocators open,
                                       const Moves& moves, const inventory::Snapshot& inventory,
-                                      const DialectOf& dialect_of);
+                                      const device::DialectOf& dialect_of);
 
 /// Returns the sets of devices that need a server of the driver: devices that are assigned such
 /// sharing, once no lease holds them in another shape, and devices of which such a share is still

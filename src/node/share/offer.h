@@ -69,8 +69,6 @@ device::Isolation IsolationOf(const std::string& device, const device::Shape& sh
 /// stays offered.
 bool NeverRead(const inventory::Entry& entry);
 
-using DialectOf = std::function<const device::Dialect*(std::string_view vendor)>;
-
 /// Computes the offers from assignments, facts, health, ledger and servers. A device with an
 /// outside process is not usable while that process is there. A device that its facts withhold, or
 /// that was never read, is not offered at all.

@@ -4,8 +4,8 @@
 
 namespace penstock::node::share {
 
-Offers::Offers(inventory::Inventory& inventory, ledger::Ledger& ledger, DialectOf dialect_of,
-               EnabledAllocators open)
+Offers::Offers(inventory::Inventory& inventory, ledger::Ledger& ledger,
+               device::DialectOf dialect_of, EnabledAllocators open)
     : inventory_(inventory), ledger_(ledger), dialect_of_(std::move(dialect_of)), open_(open) {
   subscriptions_.push_back(inventory_.published().Subscribe([this](const auto&) { Changed(); }));
   subscriptions_.push_back(ledger_.published().Subscribe([this](const auto&) { Changed(); }));

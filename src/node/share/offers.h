@@ -13,7 +13,7 @@ namespace penstock::node::share {
 /// there, immediately, and only where something changed. Subscribers may change what this follows.
 class Offers {
  public:
-  Offers(inventory::Inventory& inventory, ledger::Ledger& ledger, DialectOf dialect_of,
+  Offers(inventory::Inventory& inventory, ledger::Ledger& ledger, device::DialectOf dialect_of,
          EnabledAllocators open);
 
   /// Takes a new configuration.
@@ -39,7 +39,7 @@ class Offers {
 
   inventory::Inventory& inventory_;
   ledger::Ledger& ledger_;
-  const DialectOf dialect_of_;
+  const device::DialectOf dialect_of_;
   const EnabledAllocators open_;
   api::NodeConfig config_;
   std::uint64_t facts_generation_ = 0;  // of the facts that the assignments were computed from

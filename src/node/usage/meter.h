@@ -30,7 +30,7 @@ class Meter {
     inventory::Inventory& inventory;
     ledger::Ledger& ledger;
     base::Published<sample::Snapshot>& samples;
-    std::function<const device::Dialect*(std::string_view)> dialect_of;
+    device::DialectOf dialect_of;
     std::function<void()> hurry;    ///< requests a sample soon: a lease began or ended
     std::function<void()> at_once;  ///< requests a sample now: many ended leases wait for it
     std::string proc_root;

@@ -2,11 +2,10 @@
 
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
-#include "base/log.h"
 #include "os/library.h"
-#include "os/process/process.h"
 #include "os/trim.h"
 
 namespace penstock::protocol::http {
@@ -17,31 +16,7 @@ using base::Error;
 
 constexpr char kOwn[] = "libpenstock-tls.so";
 
-/// A function may be in either of the system's two libraries; our own has all of them.
-using Libraries = std::vector<os::Library>;
-
-// First beside the installed program, then beside the built one; then the system's libraries.
-base::Result<Libraries> Open() {
-  Libraries libraries;
-  const std::string folder = os::OwnFolder();
-  for (const char* below : {"/../lib/penstock/", "/../lib/"}) {
-    auto library = os::Library::Load(folder + below + kOwn);
-    if (library.ok()) {
-      libraries.push_back(*std::move(library));
-      return libraries;
-    }
-    if (library.error().code() == Code::kNotFound) continue;
-    base::Log(base::kWarn, "the bundled OpenSSL cannot be loaded",
-              {{"error", library.error().message()}});
-  }
-  for (const char* name : {"libssl.so.3", "libcrypto.so.3"}) {
-    ASSIGN(auto library, os::Library::Load(name));
-    libraries.push_back(std::move(library));
-  }
-  return libraries;
-}
-
-base::Result<TlsLibrary> Resolve(const Libraries& libraries) {
+base::Result<TlsLibrary> Resolve(std::span<const os::Library> libraries) {
   TlsLibrary library{};
   os::Symbols symbols(libraries);
   symbols.Take(library.init_ssl, "OPENSSL_init_ssl");
@@ -103,7 +78,7 @@ base::Result<TlsLibrary> Resolve(const Libraries& libraries) {
 }
 
 struct Loaded {
-  Libraries libraries;
+  std::vector<os::Library> libraries;
   TlsLibrary functions;
 };
 
@@ -125,7 +100,7 @@ base::Result<const TlsLibrary*> TlsLibrary::Load() {
   std::lock_guard lock(LibraryMutex());
   std::optional<Loaded>& one = TheOne();
   if (!one) {
-    auto libraries = Open();
+    auto libraries = os::LoadBundled(kOwn, "OpenSSL", {"libssl.so.3", "libcrypto.so.3"});
     if (!libraries.ok())
       return Error(Code::kUnimplemented,
                    "no OpenSSL 3 can be loaded; install libssl3 or all packages of Penstock: " +

@@ -5,10 +5,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "base/log.h"
 #include "os/library.h"
-#include "os/process/process.h"
 #include "os/trim.h"
 
 namespace penstock::protocol::kube {
@@ -19,22 +18,9 @@ using base::Error;
 
 constexpr char kOwn[] = "libpenstock-curl.so";
 
-// Looks beside the installed program, then in the build tree, then for the system's library.
-base::Result<os::Library> Open() {
-  const std::string folder = os::OwnFolder();
-  for (const char* below : {"/../lib/penstock/", "/../lib/"}) {
-    auto library = os::Library::Load(folder + below + kOwn);
-    if (library.ok()) return library;
-    if (library.error().code() == Code::kNotFound) continue;
-    base::Log(base::kWarn, "the bundled libcurl cannot be loaded",
-              {{"error", library.error().message()}});
-  }
-  return os::Library::Load("libcurl.so.4");
-}
-
-base::Result<CurlLibrary> Resolve(const os::Library& library) {
+base::Result<CurlLibrary> Resolve(std::span<const os::Library> libraries) {
   CurlLibrary curl{};
-  os::Symbols symbols(std::span(&library, 1));
+  os::Symbols symbols(libraries);
   symbols.Take(curl.global_init, "curl_global_init");
   symbols.Take(curl.version_info, "curl_version_info");
   symbols.Take(curl.easy_init, "curl_easy_init");
@@ -68,7 +54,7 @@ base::Result<CurlLibrary> Resolve(const os::Library& library) {
 // libcurl's state belongs to the process: initialized once and never cleaned up, since OpenSSL
 // cannot be initialized again.
 struct Loaded {
-  os::Library library;
+  std::vector<os::Library> libraries;
   CurlLibrary curl;
   std::chrono::steady_clock::time_point trimmed{};
 };
@@ -90,12 +76,12 @@ base::Result<const CurlLibrary*> CurlLibrary::Load() {
   std::lock_guard lock(LibraryMutex());
   std::optional<Loaded>& one = TheOne();
   if (!one) {
-    auto library = Open();
-    if (!library.ok())
+    auto libraries = os::LoadBundled(kOwn, "libcurl", {"libcurl.so.4"});
+    if (!libraries.ok())
       return Error(Code::kUnimplemented,
-                   "cannot connect to any API server: " + library.error().message());
-    ASSIGN(CurlLibrary curl, Resolve(*library));
-    one.emplace(Loaded{*std::move(library), curl, {}});
+                   "cannot connect to any API server: " + libraries.error().message());
+    ASSIGN(CurlLibrary curl, Resolve(*libraries));
+    one.emplace(Loaded{*std::move(libraries), curl, {}});
   }
   return &one->curl;
 }
