@@ -32,10 +32,37 @@ std::string WholeSeconds(const std::string& time) {
   return point == std::string::npos ? time : time.substr(0, point) + "Z";
 }
 
-/// Leaves out an unknown time: the API server checks the format of times.
-void PutTime(Json& object, const char* key, const std::string& time) {
-  if (!time.empty()) object[key] = WholeSeconds(time);
-}
+/// Writes fields as the API server's object has them: without unknown values, whose format it would
+/// refuse, and with texts of limited length.
+struct StateWriter {
+  Json& json;
+
+  template <typename T>
+  void operator()(const char* key, const T& value) const {
+    json[key] = value;
+  }
+  template <typename T>
+  void operator()(const char* key, const std::optional<T>& value) const {
+    if (value) json[key] = *value;
+  }
+  template <typename T>
+  void Own(const char*, const T&) const {}
+  void Index(const char* key, int index) const {
+    if (index >= 0) json[key] = index;
+  }
+  void Text(const char* key, const std::string& text) const { json[key] = Cut(text); }
+  void TextIfAny(const char* key, const std::string& text) const {
+    if (!text.empty()) Text(key, text);
+  }
+  void Time(const char* key, const std::string& time) const {
+    if (!time.empty()) json[key] = WholeSeconds(time);
+  }
+  void Allocator(const std::string& name) const { json["allocator"] = json["door"] = name; }
+  template <typename Nest>
+  void Nested(const char* key, Nest nest) const {
+    nest(StateWriter{json[key]});
+  }
+};
 
 Json HoldersOf(const DeviceReport& device) {
   std::map<std::string, int> counts{{"handed", 0}, {"held", 0}, {"outside", 0}};
@@ -51,84 +78,46 @@ bool IsHeld(const DeviceReport& device) {
 /// None where no allocator offers the device.
 int SlotsOf(const DeviceReport& device) { return device.resource.empty() ? 0 : device.shares; }
 
-Json DeviceOf(const DeviceReport& device) {
-  Json health = {{"state", device.health_state}, {"reason", Cut(device.health_reason)}};
-  PutTime(health, "since", device.health_since);
-  Json object = {{"id", device.id},
-                 {"serial", device.serial},
-                 {"vendor", device.vendor},
-                 {"model", device.model},
-                 {"pci", device.pci},
-                 {"memoryBytes", device.memory_bytes},
-                 {"health", std::move(health)},
-                 {"allocator", device.allocator},
-                 {"door", device.allocator},
-                 {"withheld", Cut(device.withheld)},
-                 {"resource", device.resource},
-                 {"sharing", device.sharing},
-                 {"slots", SlotsOf(device)},
-                 {"free", device.free},
-                 {"isolation", device.isolation},
-                 {"shareMemoryBytes", device.share_memory_bytes},
-                 {"shareComputePercent", device.share_compute_percent},
-                 {"relapses", device.relapses},
-                 {"holders", HoldersOf(device)}};
-  PutTime(object, "probationUntil", device.probation_until);
-  if (!device.telemetry_problem.empty()) object["telemetryProblem"] = Cut(device.telemetry_problem);
-  if (device.index >= 0) object["index"] = device.index;
-  if (device.numa) object["numa"] = *device.numa;
+template <typename T>
+Json StateOf(const T& item) {
+  Json object;
+  VisitFields(StateWriter{object}, item);
   return object;
 }
 
-Json AllocatorOf(const AllocatorReport& allocator) {
-  return {{"name", allocator.name},
-          {"state", allocator.state},
-          {"reason", Cut(allocator.reason)},
-          {"resources", allocator.resources},
-          {"enforcement", allocator.enforcement},
-          {"deviceList", allocator.device_list},
-          {"deviceListReason", Cut(allocator.device_list_reason)}};
+template <>
+Json StateOf(const DeviceReport& device) {
+  Json object;
+  VisitFields(StateWriter{object}, device);
+  object["slots"] = SlotsOf(device);
+  object["holders"] = HoldersOf(device);
+  return object;
 }
 
-/// Leaves out the number of clients: it changes with every process, so it stays on the node.
-Json ServerOf(const ServerReport& server) {
-  return {{"set", server.set},
-          {"kind", server.kind},
-          {"state", server.state},
-          {"reason", Cut(server.reason)},
-          {"devices", server.devices}};
-}
-
-Json VendorOf(const VendorReport& vendor) {
-  return {{"vendor", vendor.vendor},
-          {"driver", vendor.driver},
-          {"runtime", vendor.runtime},
-          {"reason", Cut(vendor.reason)}};
-}
-
-Json ConfigurationOf(const ConfigurationReport& configuration) {
-  Json object = {{"origin", configuration.origin},
-                 {"problem", Cut(configuration.problem)},
-                 {"problemOrigin", configuration.problem_origin},
-                 {"notYet", configuration.not_yet}};
+template <>
+Json StateOf(const ConfigurationReport& configuration) {
+  Json object;
+  VisitFields(StateWriter{object}, configuration);
   if (!configuration.remarks.empty()) object["remarks"] = configuration.remarks;
-  PutTime(object, "since", configuration.since);
   return object;
 }
 
-Json ConditionOf(const ConditionReport& condition) {
-  Json object = {{"type", condition.type},
-                 {"status", condition.status ? "True" : "False"},
-                 {"reason", condition.reason},
-                 {"message", Cut(condition.message)}};
-  PutTime(object, "lastTransitionTime", condition.since);
+template <>
+Json StateOf(const ConditionReport& condition) {
+  Json object;
+  const StateWriter write{object};
+  write("type", condition.type);
+  write("status", condition.status ? "True" : "False");
+  write("reason", condition.reason);
+  write.Text("message", condition.message);
+  write.Time("lastTransitionTime", condition.since);
   return object;
 }
 
 template <typename T>
-Json ListOf(const std::vector<T>& items, Json (*one)(const T&)) {
+Json ListOf(const std::vector<T>& items) {
   Json list = Json::array();
-  for (const T& item : items) list.push_back(one(item));
+  for (const T& item : items) list.push_back(StateOf(item));
   return list;
 }
 
@@ -212,7 +201,8 @@ void AddHolders(DeviceReport& device, const Json& counts, const char* state) {
 }
 
 DeviceReport ParseDevice(const Json& json) {
-  DeviceReport device = internal::ReadDevice(json);
+  DeviceReport device;
+  VisitFields(internal::FieldReader<Json>{json}, device);
   Take(json, "slots", device.shares);
   if (const auto holders = json.find("holders"); holders != json.end())
     for (const char* state : {"handed", "held", "outside"}) AddHolders(device, *holders, state);
@@ -220,7 +210,10 @@ DeviceReport ParseDevice(const Json& json) {
 }
 
 ConditionReport ParseCondition(const Json& json) {
-  ConditionReport condition = internal::ReadCondition(json);
+  ConditionReport condition;
+  Take(json, "type", condition.type);
+  Take(json, "reason", condition.reason);
+  Take(json, "message", condition.message);
   std::string status;
   Take(json, "status", status);
   condition.status = status == "True";
@@ -251,14 +244,14 @@ Json NodeStateOf(const Report& report) {
       {"status",
        {{"version", report.version},
         {"summary", SummaryOf(report)},
-        {"vendors", ListOf(report.vendors, VendorOf)},
-        {"devices", ListOf(report.devices, DeviceOf)},
-        {"allocators", ListOf(report.allocators, AllocatorOf)},
-        {"doors", ListOf(report.allocators, AllocatorOf)},
-        {"servers", ListOf(report.servers, ServerOf)},
+        {"vendors", ListOf(report.vendors)},
+        {"devices", ListOf(report.devices)},
+        {"allocators", ListOf(report.allocators)},
+        {"doors", ListOf(report.allocators)},
+        {"servers", ListOf(report.servers)},
         {"enforcement", report.enforcement},
-        {"configuration", ConfigurationOf(report.configuration)},
-        {"conditions", ListOf(report.conditions, ConditionOf)}}}};
+        {"configuration", StateOf(report.configuration)},
+        {"conditions", ListOf(report.conditions)}}}};
   // Text from a driver or the kernel may be invalid UTF-8, which JSON does not allow.
   return Json::parse(object.dump(-1, ' ', false, Json::error_handler_t::replace));
 }

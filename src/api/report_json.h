@@ -1,13 +1,23 @@
-// Reads the parts that the two JSON forms of a report share: the agent's own (report.cc) and the
-// node's object (node_state.cc). Internal to this folder, because it needs the JSON library's
-// header. All functions throw nlohmann::json::exception for a value of the wrong type.
+// The fields of the parts of a report and of samples, each once, for the JSON forms that share
+// them: the agent's own (report.cc, samples.cc) and the node's object (node_state.cc). Internal to
+// this folder, because it needs the JSON library's header. Reading throws nlohmann::json::exception
+// for a value of the wrong type.
 #pragma once
+
+#include <cmath>
+#include <concepts>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "api/report.h"
 
-namespace penstock::api::internal {
+namespace penstock::api {
+
+namespace internal {
 
 /// Reads the value of a key. Leaves the target unchanged if the key is absent or null: an older or
 /// newer agent may not write it.
@@ -19,6 +29,12 @@ void Take(const Json& object, const char* key, T& target) {
   if (found != object.end() && !found->is_null()) found->get_to(target);
 }
 
+template <typename Json, typename T>
+void Take(const Json& object, const char* key, std::optional<T>& target) {
+  if (const auto found = object.find(key); found != object.end() && !found->is_null())
+    target = found->template get<T>();
+}
+
 /// Calls a function for each item of the list at a key, which may be absent or null. Throws for
 /// other types, because iterating over them would silently skip them.
 template <typename Json, typename Function>
@@ -28,15 +44,12 @@ void ForEach(const Json& object, const char* key, Function function) {
   for (const Json& item : found->template get_ref<const typename Json::array_t&>()) function(item);
 }
 
+/// T, const or not: VisitFields writes from the one and reads into the other.
+template <typename Given, typename T>
+concept Of = std::same_as<std::remove_const_t<Given>, T>;
+
 // 0.1.0 has the keys `door` and `doors`. Both names are written, and an older agent writes only the
 // old one.
-
-/// Reads the allocator of a device.
-template <typename Json>
-void TakeAllocator(const Json& object, std::string& target) {
-  Take(object, "door", target);
-  Take(object, "allocator", target);
-}
 
 /// The key of the list of allocators.
 template <typename Json>
@@ -44,123 +57,187 @@ const char* AllocatorsKey(const Json& object) {
   return object.contains("allocators") ? "allocators" : "doors";
 }
 
-/// Without the holders, which the two forms write differently.
+/// Reads fields from an object.
 template <typename Json>
-DeviceReport ReadDevice(const Json& json) {
-  DeviceReport device;
-  Take(json, "id", device.id);
-  Take(json, "vendor", device.vendor);
-  Take(json, "model", device.model);
-  Take(json, "index", device.index);
-  Take(json, "pci", device.pci);
-  if (const auto numa = json.find("numa"); numa != json.end() && !numa->is_null())
-    device.numa = numa->template get<int>();
-  Take(json, "memoryBytes", device.memory_bytes);
-  if (const auto health = json.find("health"); health != json.end()) {
-    Take(*health, "state", device.health_state);
-    Take(*health, "reason", device.health_reason);
-    Take(*health, "since", device.health_since);
+struct FieldReader {
+  const Json& json;
+
+  template <typename T>
+  void operator()(const char* key, T& target) const {
+    Take(json, key, target);
   }
-  TakeAllocator(json, device.allocator);
-  Take(json, "withheld", device.withheld);
-  Take(json, "serial", device.serial);
-  Take(json, "resource", device.resource);
-  Take(json, "sharing", device.sharing);
-  Take(json, "free", device.free);
-  Take(json, "isolation", device.isolation);
-  Take(json, "shareMemoryBytes", device.share_memory_bytes);
-  Take(json, "shareComputePercent", device.share_compute_percent);
-  Take(json, "probationUntil", device.probation_until);
-  Take(json, "relapses", device.relapses);
-  Take(json, "replaced", device.replaced);
-  Take(json, "telemetryProblem", device.telemetry_problem);
-  return device;
+  template <typename T>
+  void Own(const char* key, T& target) const {
+    Take(json, key, target);
+  }
+  void Index(const char* key, int& target) const { Take(json, key, target); }
+  void Text(const char* key, std::string& target) const { Take(json, key, target); }
+  void TextIfAny(const char* key, std::string& target) const { Take(json, key, target); }
+  void Time(const char* key, std::string& target) const { Take(json, key, target); }
+  void Allocator(std::string& target) const {
+    Take(json, "door", target);
+    Take(json, "allocator", target);
+  }
+  template <typename Fields>
+  void Nested(const char* key, Fields fields) const {
+    if (const auto found = json.find(key); found != json.end()) fields(FieldReader<Json>{*found});
+  }
+};
+
+/// Four decimal places, which are enough for display; integers without a fraction.
+template <typename Json>
+Json Rounded(const std::optional<double>& value) {
+  constexpr double kDigits = 1e4, kLargestWhole = 9e15;
+  if (!value || !std::isfinite(*value)) return nullptr;
+  if (*value == std::floor(*value) && std::abs(*value) < kLargestWhole)
+    return static_cast<std::int64_t>(*value);
+  return std::round(*value * kDigits) / kDigits;
 }
 
+/// Writes fields in the agent's own form: every key, null for what is unknown.
 template <typename Json>
-AllocatorReport ReadAllocator(const Json& json) {
-  AllocatorReport allocator;
-  Take(json, "name", allocator.name);
-  Take(json, "state", allocator.state);
-  Take(json, "reason", allocator.reason);
-  Take(json, "resources", allocator.resources);
-  Take(json, "enforcement", allocator.enforcement);
-  Take(json, "deviceList", allocator.device_list);
-  Take(json, "deviceListReason", allocator.device_list_reason);
-  Take(json, "closedCgroups", allocator.closed_cgroups);
-  Take(json, "closedCgroupsProblem", allocator.closed_problem);
-  return allocator;
+struct FieldWriter {
+  Json& json;
+
+  template <typename T>
+  void operator()(const char* key, const T& value) const {
+    json[key] = value;
+  }
+  template <typename T>
+  void operator()(const char* key, const std::optional<T>& value) const {
+    json[key] = value ? Json(*value) : Json(nullptr);
+  }
+  void operator()(const char* key, const std::optional<double>& value) const {
+    json[key] = Rounded<Json>(value);
+  }
+  /// What only the agent's own form has.
+  template <typename T>
+  void Own(const char* key, const T& value) const {
+    json[key] = value;
+  }
+  void Index(const char* key, int index) const {
+    json[key] = index < 0 ? Json(nullptr) : Json(index);
+  }
+  void Text(const char* key, const std::string& text) const { json[key] = text; }
+  void TextIfAny(const char* key, const std::string& text) const { json[key] = text; }
+  void Time(const char* key, const std::string& time) const { json[key] = time; }
+  void Allocator(const std::string& name) const { json["allocator"] = json["door"] = name; }
+  template <typename Fields>
+  void Nested(const char* key, Fields fields) const {
+    fields(FieldWriter<Json>{json[key]});
+  }
+};
+
+}  // namespace internal
+
+/// Without the holders, which the two forms write differently.
+template <typename Visit, internal::Of<DeviceReport> Device>
+void VisitFields(const Visit& visit, Device& device) {
+  visit("id", device.id);
+  visit("vendor", device.vendor);
+  visit("model", device.model);
+  visit.Index("index", device.index);
+  visit("pci", device.pci);
+  visit("numa", device.numa);
+  visit("memoryBytes", device.memory_bytes);
+  visit.Nested("health", [&device](const auto& health) {
+    health("state", device.health_state);
+    health.Text("reason", device.health_reason);
+    health.Time("since", device.health_since);
+  });
+  visit.Allocator(device.allocator);
+  visit.Text("withheld", device.withheld);
+  visit("serial", device.serial);
+  visit("resource", device.resource);
+  visit("sharing", device.sharing);
+  visit.Own("shares", device.shares);
+  visit("free", device.free);
+  visit("isolation", device.isolation);
+  visit("shareMemoryBytes", device.share_memory_bytes);
+  visit("shareComputePercent", device.share_compute_percent);
+  visit.Time("probationUntil", device.probation_until);
+  visit("relapses", device.relapses);
+  visit.Own("replaced", device.replaced);
+  visit.TextIfAny("telemetryProblem", device.telemetry_problem);
 }
 
-template <typename Json>
-ServerReport ReadServer(const Json& json) {
-  ServerReport server;
-  Take(json, "set", server.set);
-  Take(json, "kind", server.kind);
-  Take(json, "state", server.state);
-  Take(json, "reason", server.reason);
-  Take(json, "clients", server.clients);
-  Take(json, "devices", server.devices);
-  return server;
+template <typename Visit, internal::Of<AllocatorReport> Allocator>
+void VisitFields(const Visit& visit, Allocator& allocator) {
+  visit("name", allocator.name);
+  visit("state", allocator.state);
+  visit.Text("reason", allocator.reason);
+  visit("resources", allocator.resources);
+  visit("enforcement", allocator.enforcement);
+  visit("deviceList", allocator.device_list);
+  visit.Text("deviceListReason", allocator.device_list_reason);
+  visit.Own("closedCgroups", allocator.closed_cgroups);
+  visit.Own("closedCgroupsProblem", allocator.closed_problem);
 }
 
-template <typename Json>
-VendorReport ReadVendor(const Json& json) {
-  VendorReport vendor;
-  Take(json, "vendor", vendor.vendor);
-  Take(json, "driver", vendor.driver);
-  Take(json, "runtime", vendor.runtime);
-  Take(json, "reason", vendor.reason);
-  return vendor;
+/// The number of clients changes with every process, so it stays on the node.
+template <typename Visit, internal::Of<ServerReport> Server>
+void VisitFields(const Visit& visit, Server& server) {
+  visit("set", server.set);
+  visit("kind", server.kind);
+  visit("state", server.state);
+  visit.Text("reason", server.reason);
+  visit.Own("clients", server.clients);
+  visit("devices", server.devices);
 }
 
-template <typename Json>
-CdiReport ReadCdi(const Json& json) {
-  CdiReport cdi;
-  Take(json, "folder", cdi.folder);
-  Take(json, "kinds", cdi.kinds);
-  Take(json, "problems", cdi.problems);
-  Take(json, "remarks", cdi.remarks);
-  return cdi;
+template <typename Visit, internal::Of<VendorReport> Vendor>
+void VisitFields(const Visit& visit, Vendor& vendor) {
+  visit("vendor", vendor.vendor);
+  visit("driver", vendor.driver);
+  visit("runtime", vendor.runtime);
+  visit.Text("reason", vendor.reason);
 }
 
-template <typename Json>
-ConfigurationReport ReadConfiguration(const Json& json) {
-  ConfigurationReport configuration;
-  Take(json, "origin", configuration.origin);
-  Take(json, "since", configuration.since);
-  Take(json, "problem", configuration.problem);
-  Take(json, "problemOrigin", configuration.problem_origin);
-  Take(json, "notYet", configuration.not_yet);
-  Take(json, "remarks", configuration.remarks);
-  Take(json, "waiting", configuration.waiting);
-  return configuration;
+template <typename Visit, internal::Of<CdiReport> Cdi>
+void VisitFields(const Visit& visit, Cdi& cdi) {
+  visit("folder", cdi.folder);
+  visit("kinds", cdi.kinds);
+  visit("problems", cdi.problems);
+  visit("remarks", cdi.remarks);
 }
 
-/// Type, reason and message; the two forms write the status and its time differently.
-template <typename Json>
-ConditionReport ReadCondition(const Json& json) {
-  ConditionReport condition;
-  Take(json, "type", condition.type);
-  Take(json, "reason", condition.reason);
-  Take(json, "message", condition.message);
-  return condition;
+/// Without what is left out where it is empty.
+template <typename Visit, internal::Of<ConfigurationReport> Configuration>
+void VisitFields(const Visit& visit, Configuration& configuration) {
+  visit("origin", configuration.origin);
+  visit.Time("since", configuration.since);
+  visit.Text("problem", configuration.problem);
+  visit("problemOrigin", configuration.problem_origin);
+  visit("notYet", configuration.not_yet);
+}
+
+namespace internal {
+
+/// Reads the items of a list.
+template <typename Json, typename T>
+void ReadList(const Json& json, const char* key, std::vector<T>& items) {
+  ForEach(json, key, [&items](const Json& item) {
+    VisitFields(FieldReader<Json>{item}, items.emplace_back());
+  });
 }
 
 /// The parts that both forms have under the same keys.
 template <typename Json>
 void ReadCommon(const Json& json, Report& report) {
   Take(json, "version", report.version);
-  ForEach(json, "vendors",
-          [&](const Json& vendor) { report.vendors.push_back(ReadVendor(vendor)); });
-  ForEach(json, AllocatorsKey(json),
-          [&](const Json& allocator) { report.allocators.push_back(ReadAllocator(allocator)); });
-  ForEach(json, "servers",
-          [&](const Json& server) { report.servers.push_back(ReadServer(server)); });
-  if (const auto found = json.find("cdi"); found != json.end()) report.cdi = ReadCdi(*found);
-  if (const auto found = json.find("configuration"); found != json.end())
-    report.configuration = ReadConfiguration(*found);
+  ReadList(json, "vendors", report.vendors);
+  ReadList(json, AllocatorsKey(json), report.allocators);
+  ReadList(json, "servers", report.servers);
+  const FieldReader<Json> reader{json};
+  reader.Nested("cdi", [&](const auto& cdi) { VisitFields(cdi, report.cdi); });
+  reader.Nested("configuration", [&](const auto& configuration) {
+    VisitFields(configuration, report.configuration);
+    configuration("remarks", report.configuration.remarks);
+    configuration("waiting", report.configuration.waiting);
+  });
   Take(json, "enforcement", report.enforcement);
 }
 
-}  // namespace penstock::api::internal
+}  // namespace internal
+
+}  // namespace penstock::api

@@ -2,104 +2,85 @@
 // keys, never rename them.
 #include "api/samples.h"
 
-#include <cmath>
-
 #include "api/report_json.h"
 
 namespace penstock::api {
+
+// Found by their arguments from templates, so not in the unnamed namespace.
+
+template <typename Visit, internal::Of<SampledDevice> Device>
+static void VisitFields(const Visit& visit, Device& device) {
+  visit("id", device.id);
+  visit("vendor", device.vendor);
+  visit("model", device.model);
+  visit.Index("index", device.index);
+  visit("memoryBytes", device.memory_bytes);
+  visit.Nested("health", [&device](const auto& health) {
+    health("state", device.health_state);
+    health("reason", device.health_reason);
+  });
+  visit("sharing", device.sharing);
+  visit("shares", device.shares);
+  visit("free", device.free);
+  visit.Allocator(device.allocator);
+  visit("collected", device.collected);
+  visit("problem", device.problem);
+  visit("utilization", device.utilization);
+  visit("memoryUsedBytes", device.memory_used);
+  visit("temperatureCelsius", device.temperature);
+  visit("powerWatts", device.power);
+  visit("powerLimitWatts", device.power_limit);
+  visit("clockHertz", device.clock);
+}
+
+template <typename Visit, internal::Of<SampledProcess> Process>
+static void VisitFields(const Visit& visit, Process& process) {
+  visit("device", process.device);
+  visit.Index("index", process.index);
+  visit("pid", process.pid);
+  visit("user", process.user);
+  visit("command", process.command);
+  visit("kind", process.kind);
+  visit("lease", process.lease);
+  visit("pod", process.pod);
+  visit("namespace", process.namespace_name);
+  visit("container", process.container);
+  visit("memoryBytes", process.memory_bytes);
+  visit("compute", process.compute);
+  visit("memoryCopy", process.memory_copy);
+  visit("encoder", process.encoder);
+  visit("decoder", process.decoder);
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;
-using internal::ForEach;
+using internal::FieldReader;
+using internal::FieldWriter;
 using internal::Take;
 
-/// Rounds to four decimal places, which are enough for display, and writes integers without a
-/// fraction.
-Json ToJsonValue(const std::optional<double>& value) {
-  constexpr double kDigits = 1e4, kLargestWhole = 9e15;
-  if (!value || !std::isfinite(*value)) return nullptr;
-  if (*value == std::floor(*value) && std::abs(*value) < kLargestWhole)
-    return static_cast<std::int64_t>(*value);
-  return std::round(*value * kDigits) / kDigits;
-}
-
-Json IndexJson(int index) { return index < 0 ? Json(nullptr) : Json(index); }
-
 Json ToJsonValue(const SampledDevice& device) {
-  Json history = Json::object();
+  Json json;
+  const FieldWriter<Json> write{json};
+  VisitFields(write, device);
+  Json& history = json["history"] = Json::object();
   for (const auto& [name, values] : device.history) {
     Json& list = history[name] = Json::array();
-    for (const auto& value : values) list.push_back(ToJsonValue(value));
+    for (const auto& value : values) list.push_back(internal::Rounded<Json>(value));
   }
-  return {{"id", device.id},
-          {"vendor", device.vendor},
-          {"model", device.model},
-          {"index", IndexJson(device.index)},
-          {"memoryBytes", device.memory_bytes},
-          {"health", {{"state", device.health_state}, {"reason", device.health_reason}}},
-          {"sharing", device.sharing},
-          {"shares", device.shares},
-          {"free", device.free},
-          {"allocator", device.allocator},
-          {"door", device.allocator},
-          {"collected", device.collected},
-          {"problem", device.problem},
-          {"utilization", ToJsonValue(device.utilization)},
-          {"memoryUsedBytes", ToJsonValue(device.memory_used)},
-          {"temperatureCelsius", ToJsonValue(device.temperature)},
-          {"powerWatts", ToJsonValue(device.power)},
-          {"powerLimitWatts", ToJsonValue(device.power_limit)},
-          {"clockHertz", ToJsonValue(device.clock)},
-          {"history", std::move(history)}};
+  return json;
 }
 
 Json ToJsonValue(const SampledProcess& process) {
-  return {{"device", process.device},
-          {"index", IndexJson(process.index)},
-          {"pid", process.pid == 0 ? Json(nullptr) : Json(process.pid)},
-          {"user", process.user},
-          {"command", process.command},
-          {"kind", process.kind},
-          {"lease", process.lease},
-          {"pod", process.pod},
-          {"namespace", process.namespace_name},
-          {"container", process.container},
-          {"memoryBytes", process.memory_bytes ? Json(*process.memory_bytes) : Json(nullptr)},
-          {"compute", ToJsonValue(process.compute)},
-          {"memoryCopy", ToJsonValue(process.memory_copy)},
-          {"encoder", ToJsonValue(process.encoder)},
-          {"decoder", ToJsonValue(process.decoder)}};
-}
-
-template <typename T>
-void TakeMaybe(const Json& json, const char* key, std::optional<T>& target) {
-  if (const auto found = json.find(key); found != json.end() && !found->is_null())
-    target = found->get<T>();
+  Json json;
+  VisitFields(FieldWriter<Json>{json}, process);
+  if (process.pid == 0) json["pid"] = nullptr;
+  return json;
 }
 
 SampledDevice ParseDevice(const Json& json) {
   SampledDevice device;
-  Take(json, "id", device.id);
-  Take(json, "vendor", device.vendor);
-  Take(json, "model", device.model);
-  Take(json, "index", device.index);
-  Take(json, "memoryBytes", device.memory_bytes);
-  if (const auto health = json.find("health"); health != json.end()) {
-    Take(*health, "state", device.health_state);
-    Take(*health, "reason", device.health_reason);
-  }
-  Take(json, "sharing", device.sharing);
-  Take(json, "shares", device.shares);
-  Take(json, "free", device.free);
-  internal::TakeAllocator(json, device.allocator);
-  Take(json, "collected", device.collected);
-  Take(json, "problem", device.problem);
-  TakeMaybe(json, "utilization", device.utilization);
-  TakeMaybe(json, "memoryUsedBytes", device.memory_used);
-  TakeMaybe(json, "temperatureCelsius", device.temperature);
-  TakeMaybe(json, "powerWatts", device.power);
-  TakeMaybe(json, "powerLimitWatts", device.power_limit);
-  TakeMaybe(json, "clockHertz", device.clock);
+  VisitFields(FieldReader<Json>{json}, device);
   const auto history = json.find("history");
   if (history == json.end() || history->is_null()) return device;
   for (const auto& [name, values] : history->get_ref<const Json::object_t&>())
@@ -107,26 +88,6 @@ SampledDevice ParseDevice(const Json& json) {
       device.history[name].push_back(value.is_null() ? std::nullopt
                                                      : std::optional(value.get<double>()));
   return device;
-}
-
-SampledProcess ParseProcess(const Json& json) {
-  SampledProcess process;
-  Take(json, "device", process.device);
-  Take(json, "index", process.index);
-  Take(json, "pid", process.pid);
-  Take(json, "user", process.user);
-  Take(json, "command", process.command);
-  Take(json, "kind", process.kind);
-  Take(json, "lease", process.lease);
-  Take(json, "pod", process.pod);
-  Take(json, "namespace", process.namespace_name);
-  Take(json, "container", process.container);
-  TakeMaybe(json, "memoryBytes", process.memory_bytes);
-  TakeMaybe(json, "compute", process.compute);
-  TakeMaybe(json, "memoryCopy", process.memory_copy);
-  TakeMaybe(json, "encoder", process.encoder);
-  TakeMaybe(json, "decoder", process.decoder);
-  return process;
 }
 
 }  // namespace
@@ -137,7 +98,7 @@ std::string ToJson(const Samples& samples) {
   for (const SampledProcess& process : samples.processes) processes.push_back(ToJsonValue(process));
   const Json json = {{"node", samples.node},
                      {"time", samples.time},
-                     {"intervalSeconds", ToJsonValue(samples.interval_seconds)},
+                     {"intervalSeconds", internal::Rounded<Json>(samples.interval_seconds)},
                      {"devices", std::move(devices)},
                      {"processes", std::move(processes)}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -150,10 +111,9 @@ base::Result<Samples> ParseSamples(std::string_view text) {
     Take(json, "node", samples.node);
     Take(json, "time", samples.time);
     Take(json, "intervalSeconds", samples.interval_seconds);
-    ForEach(json, "devices",
-            [&](const Json& device) { samples.devices.push_back(ParseDevice(device)); });
-    ForEach(json, "processes",
-            [&](const Json& process) { samples.processes.push_back(ParseProcess(process)); });
+    internal::ForEach(json, "devices",
+                      [&](const Json& device) { samples.devices.push_back(ParseDevice(device)); });
+    internal::ReadList(json, "processes", samples.processes);
     return samples;
   } catch (const nlohmann::json::exception& exception) {
     return base::Error(base::Code::kDataLoss,
