@@ -6,6 +6,7 @@
 
 #include "base/core/strings.h"
 #include "node/share/allocator_rules.h"
+#include "node/share/describe.h"
 
 namespace penstock::node::share {
 namespace {
