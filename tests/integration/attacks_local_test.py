@@ -1,5 +1,5 @@
-"""What one user of a machine learns of another's programs from the local socket, and what a hostile name does to a terminal. Needs root,
-to be two users."""
+"""What one local user can learn about another user's programs through the local socket, and that a hostile name cannot control a terminal.
+Needs root, to act as two users."""
 import json
 import os
 import re
@@ -30,13 +30,13 @@ def node(request):
     home.chmod(0o755)
     node = Node(home, request.config.getoption("--programs").resolve(), "t4-x1", "telemetry: {interval: 1s}\n", listen="127.0.0.1:0")
     node.start_agent(devices=1)
-    (node.run_dir / "penstock.sock").chmod(0o666)  # as if they were in its group
+    (node.run_dir / "penstock.sock").chmod(0o666)  # as if the users were in its group
     yield node
     node.end()
 
 
 def as_user(node: Node, *words) -> str:
-    """What `penstock` prints to somebody without rights who may use the local socket."""
+    """The output of `penstock` for an unprivileged user who may use the local socket."""
     command = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", node.programs / "penstock", "--run-dir", node.run_dir, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, (words, done.stdout, done.stderr)
@@ -90,7 +90,7 @@ def test_a_hostile_name_does_nothing_to_a_terminal(node):
 
 @pytest.fixture
 def held_memory(node):
-    """A process, under the shell's name, whose command line and environment cannot be read: who tries waits. Nothing else here may try."""
+    """A process named like the shell whose command line and environment block every reader. Nothing else on this machine may read them."""
     folder = node.home / "held"
     folder.mkdir()
     ready, told = os.pipe()
@@ -109,9 +109,9 @@ def test_a_process_whose_memory_cannot_be_read_stops_nothing(node, held_memory):
     reader = subprocess.Popen(["cat", f"/proc/{held_memory.pid}/cmdline"], stdout=subprocess.DEVNULL)
     node.started.append(reader)
     node.sim("set", "0", f"process={held_memory.pid}:100:python3")
-    outside = wait_until(lambda: [one for one in node.holders() if one["pids"] == [held_memory.pid]], "it to be found on the GPU", every=0.2)
+    outside = wait_until(lambda: [one for one in node.holders() if one["pids"] == [held_memory.pid]], "the process to be found on the GPU", every=0.2)
     assert outside[0]["state"] == "outside" and re.fullmatch(r"\[.+\]", outside[0]["command"]), outside
-    assert reader.poll() is None, "who reads without a deadline waits still"
+    assert reader.poll() is None, "a reader without a deadline still blocks"
     for _ in range(20):
         assert webpages.answer(webpages.where(node.log()) + "/healthz")[0] == 200
         assert node.penstock("ps").returncode == 0
