@@ -57,7 +57,7 @@ class Left:
         return text
 
     def put(self, folder: str, to: Path, shift: int = 0):
-        """Copies a frozen folder; times of the steady clock are moved by so many nanoseconds."""
+        """Copies a frozen folder; shifts times of the steady clock by this many nanoseconds."""
         for path in (self.version / folder).rglob("*"):
             if path.is_file():
                 target = to / path.relative_to(self.version / folder)

@@ -337,7 +337,7 @@ def requests(chance: random.Random, ids: list[str], most: int, count: int):
 
 
 def scores(node: Node, sets: list[list[str]]) -> list[int]:
-    """By go-gpuallocator."""
+    """The scores of the sets by go-gpuallocator."""
     done = subprocess.run(nvidia_programs.command(node.root, "peer", "scores"), text=True,
                           env=nvidia_programs.environment(node.root), input=json.dumps(sets) + "\n",
                           capture_output=True, timeout=120, check=True)

@@ -346,7 +346,7 @@ class Reload(Scenario):
 
     @staticmethod
     def taken(machine) -> bool:
-        """Or refused."""
+        """Whether the configuration was applied or refused."""
         report, plan = machine.report(), ask(machine.node.run_dir, {"op": "plan"})
         return bool(report and plan) and (report["configuration"]["problem"] != ""
                                           or plan.get("changes") == [])

@@ -50,7 +50,7 @@ def test_a_user_sees_of_others_programs_their_names_alone(node):
     theirs = subprocess.Popen(["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", node.programs / "penstock", "--run-dir",
                                node.run_dir, "run", "--wait", "1h", "--", "sleep", "998"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     node.started.append(theirs)
-    wait_until(lambda: len(node.queue()) == 2, "both to wait")
+    wait_until(lambda: len(node.queue()) == 2, "both runs to be queued")
     wait_until(lambda: json.loads(node.penstock("top", "-o", "json").stdout)["processes"][0]["pid"] == program.pid, "the sample", every=0.2)
     holder = json.loads(as_user(node, "ps", "-o", "json"))["holders"][0]
     assert (holder["command"], holder["user"]) == ("sh", "root") and program.pid in holder["pids"]
@@ -66,7 +66,7 @@ def test_a_user_sees_their_own_commands_whole(node):
     command = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", node.programs / "penstock", "--run-dir", node.run_dir, "run", "--",
                "sleep", "997"]
     node.started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-    wait_until(lambda: node.holders(), "it to hold")
+    wait_until(lambda: node.holders(), "the run to hold a device")
     assert json.loads(as_user(node, "ps", "-o", "json"))["holders"][0]["command"] == "sleep 997"
 
 
@@ -78,7 +78,7 @@ def test_a_hostile_name_does_nothing_to_a_terminal(node):
     shutil.copy("/usr/bin/sleep", evil)
     node.hold(1, evil, "1000")
     node.start("--wait", "1h", "--", evil, "999")
-    wait_until(node.queue, "one to wait")
+    wait_until(node.queue, "one run to be queued")
     labelled = node.penstock("run", "--label", "experiment=\u009b31m", "--wait", "0s", "--", "true", check=False)
     assert labelled.returncode != 0 and "printable" in labelled.stderr, labelled.stderr
     for words in (["ps"], ["ps", "-o", "json"], ["queue"], ["queue", "-o", "json"], ["status"], ["top", "--once"], ["top", "-o", "json"]):

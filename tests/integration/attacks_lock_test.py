@@ -137,7 +137,7 @@ def test_down_ends_an_agent_of_another_pid_namespace_and_waits_for_its_end(node,
     assert (node.run_dir / "agent.lock").read_text() == "1\n"
     done = down(node)
     assert done.returncode == 0 and "(in another pid namespace) has stopped" in done.stdout, done.stdout + done.stderr
-    assert not os.path.exists(f"/proc/{contained}/fd/0"), "it has"
+    assert not os.path.exists(f"/proc/{contained}/fd/0"), "the agent has exited"
 
 
 def test_down_does_not_say_that_an_agent_of_another_pid_namespace_has_ended_while_it_lives(node, contained):

@@ -63,7 +63,7 @@ def test_pages_without_credentials_tell_no_command_line_and_no_process_id(make):
     for page in (reads(node, "/metrics"), reads(node, "/metrics", Accept="application/openmetrics-text"), reads(node, "/debug/state")):
         assert SECRET not in page and "sleep" not in page
         assert f'"{pid}"' not in page and "pid=" not in page and "command=" not in page
-    assert SECRET in node.penstock("ps", "-o", "json").stdout, "root sees it"
+    assert SECRET in node.penstock("ps", "-o", "json").stdout, "root sees the command line"
 
 
 def test_pages_tell_both_to_those_who_bring_credentials(make, tmp_path):

@@ -110,7 +110,7 @@ def test_users_open_what_they_were_given_and_nothing_else(make, groups):
     assert closed(node) == [f"/{groups.top.name}/user.slice"]
     assert f"closed to /{groups.top.name}/user.slice" in node.penstock("status").stdout
     assert opened(node, session) == "EPERM"
-    assert opened(node, session, uid=0) == "ENXIO", "root's own daemons"
+    assert opened(node, session, uid=0) == "ENXIO", "root's daemons can open the devices"
     assert opened(node, elsewhere) == "ENXIO", "groups that are not configured stay open"
 
     run = ("run", "--device", "2", "--", PYTHON, "-c", OPEN, str(node.root))

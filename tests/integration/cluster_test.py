@@ -298,7 +298,7 @@ def test_cleanup_says_what_it_may_not_do_and_does_the_rest(run, api, tmp_path):
     told = run("cleanup", "--node", "gpu-1", code=1, kubeconfig=api.kubeconfig_of_a_user(tmp_path))
     assert "removed node gpu-1: 1 label" in told and "NodeState objects cannot be read" in told
     labels = api.get(f"{NODES}/gpu-2")["metadata"]["labels"]
-    assert "nvidia.com/gpu.count" in labels, "another node's stay"
+    assert "nvidia.com/gpu.count" in labels, "another node's labels stay"
 
 
 def test_migrate_reads_a_cluster(run, api, tmp_path):

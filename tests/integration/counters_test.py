@@ -220,7 +220,7 @@ def test_totals_and_health_by_watch_are_as_the_exporter_has_them(programs):  # n
             node.start_agent()
             well = {watch: ("DCGM_FR_OK", "0") for watch in ("ALL", "PCIE", "NVLINK", "MEM")}
             wait_until(lambda: watches(0) == well, "the health of a healthy GPU", seen=lambda: watches(0))
-            assert series("DCGM_EXP_XID_ERRORS_TOTAL", 0) == {} and series("DCGM_EXP_CLOCK_EVENTS_TOTAL", 0) == {}, "nothing has happened"
+            assert series("DCGM_EXP_XID_ERRORS_TOTAL", 0) == {} and series("DCGM_EXP_CLOCK_EVENTS_TOTAL", 0) == {}, "no series before the first fault"
             node.sim("fault", "0", "xid", "74")
             node.sim("fault", "1", "xid", "43")
             wait_until(lambda: series("DCGM_EXP_XID_ERRORS_TOTAL", 0) == {'xid="74"': "1"}, "the XID to be counted",

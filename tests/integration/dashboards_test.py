@@ -102,7 +102,7 @@ def h100(fleet: Fleet):
 
 
 def a100(fleet: Fleet):
-    """Shared ones."""
+    """A node with shared GPUs."""
     rules = "rules: [{devices: [0, 1], strategy: mps, replicas: 4, rename: nvidia.com/gpu.mps}, {strategy: time-slicing, replicas: 4}]"
     node = fleet.add("shared", "dgx-a100", f"{FAST}sharing: {{{rules}, mps: {{root: {fleet.home}/mps}}}}\n")
     for n in range(5):

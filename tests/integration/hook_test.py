@@ -312,7 +312,7 @@ def test_it_can_start_no_program_and_open_no_socket(image):
     """The hook's seccomp filter is active before it reads input, which limits an image that exploits the hook to the calls that hooks need."""
     process = subprocess.Popen([str(image.hook), *UPDATE], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:  # the hook waits for the container's state
-        status = wait_until(lambda: (text := Path(f"/proc/{process.pid}/status").read_text()) and "Seccomp:\t2" in text and text, "its filter")
+        status = wait_until(lambda: (text := Path(f"/proc/{process.pid}/status").read_text()) and "Seccomp:\t2" in text and text, "the seccomp filter")
         assert "NoNewPrivs:\t1" in status
     finally:
         process.kill()

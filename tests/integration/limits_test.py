@@ -306,7 +306,7 @@ def test_who_gets_the_number_of_one_who_asked_stays_where_it_was(node, groups, c
     node.kill_agent()
     node.start_agent(wrapper=meanwhile.wrapper())
     asker.append(node.start("--", "sleep", "1000", **entering(session)))
-    wait_until(node.queue, "somebody to wait")
+    wait_until(node.queue, "the run to be queued")
     node.started[0].kill()  # it holds all GPUs
     try:
         wait_until(lambda: bystanders and not node.holders() and not node.queue(), "the lease to be dropped", seen=node.log)

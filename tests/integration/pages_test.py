@@ -57,7 +57,7 @@ class Pages:
         wait_until(lambda: self.node.log().count("web configuration ") > before, "the web configuration to be read")
 
     def get(self, path: str = "/metrics", tls: ssl.SSLContext | None = None, **fields) -> http.client.HTTPResponse:
-        """The answer, read."""
+        """The response, with its body read."""
         made = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE, context=tls) if tls else \
             http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         with contextlib.closing(made) as connection:

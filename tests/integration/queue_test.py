@@ -110,7 +110,7 @@ def test_a_run_beyond_its_time_is_ended_for_another_user_and_only_then(make_node
     node = make_node("time: 1s")
     longest, other = hold(node, ANN, 4), hold(node, ANN, 4)
     by_root = node.start("--gpus", 8, "--", "sleep", "1000")
-    wait_until(lambda: len(node.queue()) == 1, "root to wait")
+    wait_until(lambda: len(node.queue()) == 1, "root's run to be queued")
     own = wait_in_line(node, ANN, 8)
     assert longest.wait(PATIENCE) == -signal.SIGTERM and other.wait(PATIENCE) == -signal.SIGTERM
     wait_until(lambda: held_by(node, by_root) == 8, "root to be served")
@@ -131,7 +131,7 @@ def test_who_waits_oneself_does_not_keep_a_run_from_being_ended_for_another_user
     bob = node.start("--gpus", 8, "--", "sleep", "1000", **by(BOB))
     assert everything.wait(PATIENCE) == -signal.SIGTERM
     assert bob.wait(PATIENCE) == -signal.SIGTERM, "the run is served, and ended after its time"
-    wait_until(lambda: held_by(node, own) == 8, "then oneself")
+    wait_until(lambda: held_by(node, own) == 8, "the first user's queued run to be served")
 
 
 def test_no_run_is_ended_for_who_asks_for_more_than_the_limit_and_is_alone_in_line(make_node):
@@ -169,7 +169,7 @@ def test_many_requests_for_one_gpu_keep_nobody_from_the_others(make_node):
     wait_until(lambda: held_by(node, holder) == 1, "GPU 0 to be held")
     for _ in range(70):
         node.start("--device", 0, "--", "true", **by(ANN))
-    wait_until(lambda: len(node.queue()) == 70, "all to wait")
+    wait_until(lambda: len(node.queue()) == 70, "all runs to be queued")
     for user in (BOB, ANN):
         victim = node.start("--device", 1, "--wait", f"{PATIENCE}s", "--", "true", **by(user))
         assert victim.wait(2 * PATIENCE) == 0, victim.communicate()[1]
@@ -268,7 +268,7 @@ def test_the_one_in_front_is_served_beside_a_flow_of_short_runs(make_node):
         flow = [node.start("--time", "2s", "--wait", "500ms", "--", "true", **by(ANN)) for _ in range(4)]
         served += sum(program.wait(PATIENCE) == 0 for program in flow)
     assert held_by(node, large) == 8
-    assert served > 0, "some went ahead"
+    assert served > 0, "some short runs must be served earlier"
 
 
 def test_the_one_in_front_is_served_beside_a_flow_of_short_runs_that_do_not_listen(make_node):
@@ -285,7 +285,7 @@ def test_the_one_in_front_is_served_beside_a_flow_of_short_runs_that_do_not_list
         wait_until(lambda: run.poll() is not None or held_by(node, run), "the run to be served or refused")
         served += run.poll() is None
     wait_until(lambda: held_by(node, large) == 8, "the first run in the queue to be served")
-    assert served > 0, "some went ahead"
+    assert served > 0, "some short runs must be served earlier"
 
 
 def test_starts_are_expected_no_later_than_anybody_can_know(make_node):
@@ -293,7 +293,7 @@ def test_starts_are_expected_no_later_than_anybody_can_know(make_node):
     hold(node, ANN, 8, "--time", "1h")
     for _ in range(31):
         node.start("--gpus", 8, "--time", "87600h", "--", "true", **by(ANN))
-    wait_until(lambda: len(node.queue()) == 31, "all to wait")
+    wait_until(lambda: len(node.queue()) == 31, "all runs to be queued")
     starts = wait_until(lambda: [entry["expectedStart"] for entry in node.queue() if "expectedStart" in entry], "a start to be expected")
     assert len(starts) == 1 and starts[0] > node.queue()[0]["since"]
 

@@ -251,7 +251,7 @@ def test_a_wait_that_runs_out_is_124(node, wait):
 def test_the_queue_lists_and_cancels(node):
     node.hold(8)
     waiter = node.start("--gpus", 2, "--model", "*A100*", "--", "sleep", "7")
-    entry = wait_until(node.queue, "somebody to wait")[0]
+    entry = wait_until(node.queue, "the run to be queued")[0]
     assert (entry["gpus"], entry["model"], entry["command"], entry["user"]) == (2, "*A100*", "sleep 7", "root")
     assert entry["ticket"] in node.penstock("queue").stdout
     node.penstock("queue", "cancel", entry["ticket"])
@@ -264,7 +264,7 @@ def test_the_queue_lists_and_cancels(node):
 def test_ctrl_c_gives_the_place_up(node):
     node.hold(8)
     waiter = node.start("--", "true")
-    wait_until(node.queue, "somebody to wait")
+    wait_until(node.queue, "the run to be queued")
     waiter.send_signal(signal.SIGINT)
     assert waiter.wait(PATIENCE) == -signal.SIGINT
     wait_until(lambda: not node.queue(), "the queue to be empty")
@@ -314,7 +314,7 @@ def test_what_ended_while_no_agent_ran_is_free_at_once(node):
 
 
 def test_one_who_waits_is_told_that_the_agent_ended_and_waits_for_the_next(node):
-    """Places: queue_test.py."""
+    """queue_test.py tests that the run keeps its place."""
     holder = node.hold(8)
     waiter = node.start("--", "true")
     assert "waiting for 1 GPU" in waiter.stderr.readline()
@@ -368,7 +368,7 @@ def test_members_of_the_group_run_under_their_own_name(make_node):
     holder = wait_until(node.holders, "the member's run to hold a device")[0]
     assert (holder["user"], holder["enforcement"]) == ("nobody", "devices")
     node.start("--", "true")
-    ticket = wait_until(node.queue, "root to wait")[0]["ticket"]
+    ticket = wait_until(node.queue, "root's run to be queued")[0]["ticket"]
     refused = node.penstock("queue", "cancel", ticket, check=False, **as_user(USERS))
     assert refused.returncode == 1 and "ticket of root" in refused.stderr
     assert node.penstock("down", check=False, **as_user(USERS)).returncode == 1
@@ -386,7 +386,7 @@ def test_workers_are_refused_what_administers_the_machine_where_that_is_wanted(m
     children = Path(f"/proc/{node.agent.pid}/task/{node.agent.pid}/children").read_text().split()
     worker, = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "penstock-worker\n"]
     states = {re.search(r"^Seccomp:\t(\d)", (task / "status").read_text(), re.M).group(1) for task in Path(f"/proc/{worker}/task").iterdir()}
-    assert states == {"2" if wanted else "0"}, "of each thread"
+    assert states == {"2" if wanted else "0"}, "the same filter in each thread"
     node.sim("fault", "3", "xid", "79")
     wait_until(lambda: len(node.usable()) == 7, "the event to be received")
     assert node.penstock("run", "--gpus", "7", "--wait", "0", "--", "true").returncode == 0

@@ -99,7 +99,7 @@ class Terminal:
                 while select.select([self.fd], [], [], 0)[0]:
                     self.written += os.read(self.fd, 65536)
             return pid
-        wait_until(ended, "its end", DEADLINE)
+        wait_until(ended, "the program to exit", DEADLINE)
         return self.status
 
     def screen(self) -> list[str]:
@@ -123,7 +123,7 @@ def busy(node: Node):
 def test_one_frame_has_what_the_machine_has(node):
     first, second = busy(node)
     samples = json.loads(node.penstock("top", "-o", "json").stdout)
-    assert samples["intervalSeconds"] == 1, "somebody looks"
+    assert samples["intervalSeconds"] == 1, "the sampling interval while a client watches"
     by_pid = {process["pid"]: process for process in samples["processes"]}
     assert by_pid[first.pid]["memoryBytes"] == 20480 << 20
     assert by_pid[first.pid]["command"] == "sleep 1000" and by_pid[first.pid]["kind"] == "run"
@@ -145,7 +145,7 @@ def test_one_frame_has_what_the_machine_has(node):
 def test_lives_on_a_terminal(node):
     first, second = busy(node)
     with Terminal(node) as terminal:
-        terminal.read_until(lambda written: ENTER in written, "another screen")
+        terminal.read_until(lambda written: ENTER in written, "the alternate screen")
         terminal.wait_for("8 devices")
         terminal.wait_for(str(first.pid))
         terminal.press("m", "MEMv")
@@ -160,7 +160,7 @@ def test_lives_on_a_terminal(node):
         terminal.wait_for("83C")  # without a key press
         terminal.resize(160, 50)
         terminal.wait_for("COMMAND")
-        terminal.read_until(lambda written: b"q quit" in written.rpartition(b"\x1b[H")[2], "a whole frame")
+        terminal.read_until(lambda written: b"q quit" in written.rpartition(b"\x1b[H")[2], "a complete frame")
         assert len(terminal.screen()) == 50
         os.write(terminal.fd, b"q")
         assert os.waitstatus_to_exitcode(terminal.end()) == 0
@@ -182,12 +182,12 @@ def test_stops_and_goes_on(node):
     with Terminal(node) as terminal:
         terminal.wait_for("8 devices")
         os.kill(terminal.pid, signal.SIGTSTP)
-        wait_until(lambda: os.waitpid(terminal.pid, os.WUNTRACED | os.WNOHANG)[0], "it to stop", DEADLINE)
+        wait_until(lambda: os.waitpid(terminal.pid, os.WUNTRACED | os.WNOHANG)[0], "the program to stop", DEADLINE)
         terminal.read_until(lambda written: written.endswith(LEAVE), "the terminal to be restored")
         assert termios.tcgetattr(terminal.fd) == terminal.before
         terminal.forget()
         os.kill(terminal.pid, signal.SIGCONT)
-        terminal.read_until(lambda written: ENTER in written and b"8 devices" in written.rpartition(ENTER)[2], "the view again")
+        terminal.read_until(lambda written: ENTER in written and b"8 devices" in written.rpartition(ENTER)[2], "the view to be drawn again")
         os.write(terminal.fd, b"q")
         assert os.waitstatus_to_exitcode(terminal.end()) == 0
         assert terminal.is_as_it_was()

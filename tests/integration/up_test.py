@@ -117,7 +117,7 @@ def test_what_a_killed_agent_left_is_cleared(home):
     assert ended(pid)
     with open(home.run_dir / "agent.lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)  # the kernel closes the agent's files one after the other
-    wait_until(lambda: "no agent answers" in home.penstock("status").stderr, "nobody to answer")
+    wait_until(lambda: "no agent answers" in home.penstock("status").stderr, "the agent not to answer")
     assert home.up("t4-x1").returncode == 0
     assert len(home.report()["devices"]) == 1
 

@@ -168,7 +168,7 @@ def test_what_is_held_and_unused_is_listed(node):
     node.sim("set", "0", "utilisation=90")
     load(node, 0, 0, 1)
     load(node, 5, 0, 1)
-    idle = wait_until(lambda: json.loads(node.penstock("usage", "--idle", "-o", "json").stdout)["idle"], "somebody idle", 60)
+    idle = wait_until(lambda: json.loads(node.penstock("usage", "--idle", "-o", "json").stdout)["idle"], "an idle device", 60)
     assert [one["index"] for one in idle] == [5]
     assert idle[0]["idleSeconds"] >= 2 and idle[0]["user"] == "root"
     assert re.search(r"^5 .* root: ", node.penstock("usage", "--idle").stdout, re.M)
@@ -209,7 +209,7 @@ def test_a_full_disk_loses_nothing_and_says_so(make_node):
         assert "No space left" in problem
         assert usage(node)["total"]["holders"] == 21, "records that are not written yet are included"
         written = next((disk / "records").iterdir()).read_text()
-        assert written.endswith("\n"), "no half line"
+        assert written.endswith("\n"), "no incomplete line"
         (disk / "filler").unlink()
         assert len({record["lease"] for record in ends(node, 21, disk / "records", 120)}) == 21
         assert "problem" not in usage(node)

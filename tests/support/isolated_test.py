@@ -162,7 +162,7 @@ def test_nothing_is_left_when_it_is_killed(isolated, how):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
                           start_new_session=True) as suite:
         assert suite.stdout.readline() == "started\n"
-        wait_until(lambda: running(mark), "processes to run", 60)
+        wait_until(lambda: running(mark), "the processes to run", 60)
         assert left()
         if isinstance(how, signal.Signals):
             suite.send_signal(how)

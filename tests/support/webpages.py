@@ -11,7 +11,7 @@ def where(log: str) -> str:
 
 
 def answer(url: str, **fields) -> tuple[int, str]:
-    """Status and body."""
+    """The status and the body of the response."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=fields), timeout=PATIENCE) as response:
             return response.status, response.read().decode()
