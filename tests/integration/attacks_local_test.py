@@ -90,7 +90,7 @@ def test_a_hostile_name_does_nothing_to_a_terminal(node):
 
 @pytest.fixture
 def held_memory(node):
-    """A process named like the shell whose command line and environment block every reader. Nothing else on this machine may read them."""
+    """A process whose command line and environment block every reader. No other program of the test may read them."""
     folder = node.home / "held"
     folder.mkdir()
     ready, told = os.pipe()

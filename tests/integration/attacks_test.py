@@ -19,8 +19,7 @@ import webpages  # noqa: E402
 from node import PATIENCE, Node, wait_until  # noqa: E402
 
 ATTACKER = 12345
-# A process that calls itself the kubelet with a given engine, and that also acts as that engine if LISTEN is set. It listens under the
-# engine's name; a program that is executed in its place leaves a mark.
+# Pretends to be a kubelet whose arguments name an engine's socket. If LISTEN is set, the process also listens at that socket.
 FAKE = """
 import os, socket, sys, time
 with open("/proc/self/comm", "w") as comm:

@@ -209,7 +209,7 @@ def test_a_system_with_lists_of_its_own_is_found_by_itself(machine):
     assert (done.returncode, done.stdout) == (1, "") and "drivers.csv:2: " in done.stderr
 
 
-# Each system call of creating a file, with the number of its occurrences.
+# The system calls that create a file: the name, and which of its occurrences is killed.
 STEPS = [("mkdir", 1), ("fchmod", 1), ("fsync", 1), ("rename", 1), ("fsync", 2)]
 
 

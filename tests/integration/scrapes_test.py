@@ -393,7 +393,7 @@ def test_a_clock_that_is_set_harms_nothing(fleet):
 
 
 def test_two_hundred_scrapers_at_once(pair):
-    """Every scraper gets a complete page or is told to retry; none hangs, and the next one is served."""
+    """Every scraper gets a complete page or a response that asks it to retry; none hangs, and the next one is served."""
     outcomes: Counter = Counter()
 
     def scrape():
