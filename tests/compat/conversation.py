@@ -1,11 +1,11 @@
 """Plays requests to the broker in a fixed order and compares the answers. A transcript is a list of steps:
 
-    {"request": {...}, "answers": [...]}               sent by this program
-    {"as": NAME, "request": {...}, "answers": [...]}   sent by a separate process, which keeps its
-                                                       connection until the step {"end": NAME}
-    {"read": NAME, "answers": [...]}                   the next line that this process receives
+  {"request": {...}, "answers": [...]}               sent by this program
+  {"as": NAME, "request": {...}, "answers": [...]}   sent by a separate process, which keeps its
+                                                     connection until the step {"end": NAME}
+  {"read": NAME, "answers": [...]}                   the next line that this process receives
 
-  In requests, "@TICKET@" is the ticket of the last queued request."""
+In requests, "@TICKET@" is the ticket of the last queued request."""
 import json
 import subprocess
 import sys

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import downloads
 
-# NVIDIA's programs read only /sys, so the simulated machine's sys is mounted there.
+# NVIDIA's programs read the fixed path /sys, so the simulated machine's sys is mounted there.
 IN_ITS_SYS = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0/sys" /sys && exec "$@"']
 
 

@@ -14,7 +14,7 @@ from node import Node, wait_until
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 CURRENT = f"{LIBRARIES}/nvidia/current"  # the target of the links of Debian's alternatives
 # Arguments: the driver, a machine, a library of it and its path; a command that sees the driver's
-# files on the machine. nvidia-ctk reads only /sys, so the machine's sys is mounted there.
+# files on the machine. nvidia-ctk reads the fixed path /sys, so the machine's sys is mounted there.
 SHOW = """set -e
 driver=$0 machine=$1 library=$2 place=$3; shift 3
 cp "$library" "$machine/library"

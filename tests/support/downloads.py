@@ -3,18 +3,18 @@
 once if all are there.
 
 usage: downloads.py [--programs DIR]
-              downloads.py --driver BRANCH   prints the folder of this branch of NVIDIA's driver; downloads nothing
+       downloads.py --driver BRANCH   prints the folder of this branch of NVIDIA's driver; downloads nothing
 
   nvml-headers/  NVIDIA's nvml.h of two major versions, from its packages on PyPI
-    bench/cdi-*/   the container engines' CDI library as a program, and a validator for the
-                   published schema (Go modules)
-    bench/nvidia-*/  NVIDIA's device plugin, GPU Feature Discovery and nvidia-ctk, and a program
-                   through which tests call them (Go modules)
-    bench/nvidia-driver-*/  two branches of NVIDIA's own driver without its kernel module, as Debian
-                   installs it (a download of some 250 MB)
-    bench/docker-*/  dockerd and docker of Debian 12, unpacked and not installed
-    image/         the Debian packages of the image for the programs of DIR; omitted without
-                   --programs
+  bench/cdi-*/   the container engines' CDI library as a program, and a validator for the
+                 published schema (Go modules)
+  bench/nvidia-*/  NVIDIA's device plugin, GPU Feature Discovery and nvidia-ctk, and a program
+                 through which tests call them (Go modules)
+  bench/nvidia-driver-*/  two branches of NVIDIA's own driver without its kernel module, as Debian
+                 installs it (a download of some 250 MB)
+  bench/docker-*/  dockerd and docker of Debian 12, unpacked and not installed
+  image/         the Debian packages of the image for the programs of DIR; omitted without
+                 --programs
 
 Tries three times. Prints the folders of the parts. The tests only read the cache; if something is
 missing they fail and name this program."""
