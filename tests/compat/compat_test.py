@@ -1,5 +1,5 @@
-"""Today's agent takes over the state that released versions left: a folder of frozen state for each
-of them (README.md). As root."""
+"""The current agent takes over the state of released versions: one folder of frozen state for each
+of them (README.md). Needs root."""
 import json
 import os
 import re
@@ -18,7 +18,7 @@ from node import Node, wait_until
 
 VERSIONS = sorted(path.parent for path in frozen.HERE.glob("*/facts.json"))
 STEADY = re.compile(r'"(began|lastBusy|at)": (\d+)')  # times of the steady clock, in nanoseconds
-KEPT = 0.999  # of each sum, at least: those of running holders are scaled to whole milliseconds
+KEPT = 0.999  # the least part of each sum that must remain: sums of running holders are scaled to whole milliseconds
 
 
 @pytest.fixture(params=VERSIONS, ids=lambda path: path.name)
@@ -36,7 +36,7 @@ def home():
 
 
 class Left:
-    """A machine as an agent of another version left it, where programs and pods still run."""
+    """A machine in the state that an agent of another version left, with programs and pods that still run."""
 
     def __init__(self, version: Path, home: Path, programs: Path):
         self.version, self.home, self.programs = version, home, programs
@@ -53,11 +53,11 @@ class Left:
     def thaw(self, path: Path) -> str:
         pids = {name: program.pid for name, program in self.running.items()}
         text = frozen.thaw(path.read_text(), frozen.texts_of(self.home, self.programs, pids))
-        assert not re.search(r"@[A-Z_]+@", text), f"{path}: a placeholder is left"
+        assert not re.search(r"@[A-Z_]+@", text), f"{path}: a placeholder was not replaced"
         return text
 
     def put(self, folder: str, to: Path, shift: int = 0):
-        """Copies a frozen folder; times of the steady clock are moved by so many nanoseconds."""
+        """Copies a frozen folder; shifts times of the steady clock by this many nanoseconds."""
         for path in (self.version / folder).rglob("*"):
             if path.is_file():
                 target = to / path.relative_to(self.version / folder)
@@ -66,7 +66,7 @@ class Left:
                     lambda found: f'"{found[1]}": {int(found[2]) + shift}', self.thaw(path)))
 
     def put_groups(self, runs: dict[str, str]):
-        """A control group for each run, with its note and its process."""
+        """Creates a control group for each run, with its extended attribute and its process."""
         for name, lease in runs.items():
             group = self.node.group_place() / lease
             group.mkdir(parents=True)
@@ -95,7 +95,7 @@ def left(version, home, request):
 
 @pytest.fixture
 def taken_over(left):
-    """Today's agent on everything that is frozen; and the facts."""
+    """The current agent on the complete frozen state; and the facts."""
     facts = json.loads((left.version / "facts.json").read_text())
     for name in facts["runs"]:
         left.run(name)
@@ -121,7 +121,7 @@ def test_leases_health_and_moves_are_taken_over(taken_over):
     def held() -> list[dict]:
         holders = [{key: holder[key] for key in wanted[0]} for holder in node.holders()]
         return sorted(holders, key=lambda holder: holder["slot"])
-    wait_until(lambda: held() == wanted, f"all leases, which are {wanted}", seen=held)
+    wait_until(lambda: held() == wanted, f"the leases {wanted}", seen=held)
     for name, lease in facts["runs"].items():
         [holder] = [holder for holder in node.holders() if holder["lease"] == lease]
         assert holder["pids"] == [left.running[name].pid]
@@ -130,7 +130,7 @@ def test_leases_health_and_moves_are_taken_over(taken_over):
     assert devices[facts["moved"]]["door"] == ""
     unwell = devices[facts["unwell"]["index"]]["health"]
     assert unwell["state"] == "unhealthy"
-    # The advice after the semicolon is the running agent's own.
+    # The advice after the semicolon depends on the running agent.
     assert unwell["reason"].split(";")[0] == facts["unwell"]["reason"].split(";")[0]
     assert not list(node.state_dir.glob("*.damaged"))
 
@@ -145,9 +145,9 @@ def test_usage_goes_on_where_it_was(taken_over):
         for key in ("energyJoules", "busySeconds", "measuredSeconds", "deviceSeconds"):
             assert now[label][key] >= row[key] * KEPT, (label, key)
     same = {key: (now["ended"][key], value) for key, value in before["ended"].items()}
-    assert all(new == old for new, old in same.values()), f"the record is read otherwise: {same}"
+    assert all(new == old for new, old in same.values()), f"the record is read differently: {same}"
     report = json.loads(left.node.penstock("usage", "-o", "json").stdout)["usage"]
-    assert not report.keys() & {"problem", "damagedLines"}, report  # which only trouble has
+    assert not report.keys() & {"problem", "damagedLines"}, report  # these keys exist only after errors
     assert not list(left.node.state_dir.glob("*.damaged"))
 
 
@@ -157,13 +157,13 @@ def test_a_lease_that_was_taken_over_ends_with_its_program(taken_over):
     since = next(holder["since"] for holder in facts["holders"] if holder["lease"] == lease)
     left.end_program("A")
     wait_until(lambda: lease not in {holder["lease"] for holder in node.holders()},
-               "the device to come back")
+               "the device to be released")
 
     def record() -> list[dict]:
         files = sorted(node.state_dir.glob("usage/*.jsonl"))
         lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
         return [line for line in lines if line["lease"] == lease and line["kind"] == "end"]
-    [line] = wait_until(record, "the record of its end")
+    [line] = wait_until(record, "the record of the run's end")
     assert line["since"] == since and line["labels"] == {"experiment": "a"}
     before = next(row for row in facts["usage"]["rows"] if row["by"]["label:experiment"] == "a")
     assert line["energyJoules"] >= before["energyJoules"]
@@ -171,7 +171,7 @@ def test_a_lease_that_was_taken_over_ends_with_its_program(taken_over):
 
 
 def keys_of(value, path: str = "") -> set[str]:
-    """Of all maps in a document, and in lines of JSON in it; names of devices, places and labels are all one."""
+    """The paths of all keys in a document, and in JSON strings in it. Keys that are device names or PCI addresses become "*"; labels are left out."""
     if isinstance(value, str) and value.startswith("{"):
         return keys_of(json.loads(value), path)
     if isinstance(value, list):
@@ -185,13 +185,13 @@ def keys_of(value, path: str = "") -> set[str]:
 
 
 def test_what_is_written_can_be_read_by_a_released_version(taken_over):
-    """For a rollback: the same versions, and no key that it does not know, but in files of names that it does not know."""
+    """For a rollback: files of the same names have the same versions and no keys that the released version does not know."""
     left, _ = taken_over
     left.node.end_agent()
     for old in sorted((left.version / "state").glob("*.json")):
         was, now = json.loads(left.thaw(old)), json.loads((left.node.state_dir / old.name).read_text())
         assert now["version"] == was["version"], old.name
-        if old.name == "ledger.json":  # holds what a lease without sharing, labels or pod does not have
+        if old.name == "ledger.json":  # add the keys that only leases with sharing, labels or a pod have
             was["leases"].append({"labels": {}, "slots": [{"sharing": "", "shares": 0, "resource": ""}]})
         assert keys_of(now) <= keys_of(was), old.name
 
@@ -237,7 +237,7 @@ def test_a_lease_without_a_group_is_taken_over(left):
     assert holder["pids"] == [program.pid] and holder["since"] == lease["since"]
     assert holder["enforcement"] == "visibility"
     left.end_program("V")
-    wait_until(lambda: not left.node.holders(), "the device to come back")
+    wait_until(lambda: not left.node.holders(), "the device to be released")
 
 
 def test_programs_that_speak_the_old_protocol_get_what_they_got(version, home, request):
@@ -250,7 +250,7 @@ def test_programs_that_speak_the_old_protocol_get_what_they_got(version, home, r
         missed = []
         for number, (old, new) in enumerate(zip(transcript, play(node.run_dir, transcript))):
             asked = json.dumps(old.get("request", old.get("read")))
-            if "sharings" in asked:  # refused by 0.1.0; since then passed over, as by NVIDIA's plugin
+            if "sharings" in asked:  # refused by 0.1.0; ignored since then, as by NVIDIA's plugin
                 [remark] = [line for line in new["answers"][0]["remarks"] if "sharings" in line]
                 assert "sharings: is unknown" in remark, remark
                 continue

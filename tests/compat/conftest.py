@@ -1,4 +1,4 @@
-"""Options of the tests of state that earlier versions left."""
+"""Options of the compatibility tests."""
 from pathlib import Path
 
 

@@ -1,11 +1,11 @@
-"""Requests to the broker in a fixed order, and their answers. A transcript is a list of steps:
+"""Plays requests to the broker in a fixed order and compares the answers. A transcript is a list of steps:
 
-  {"request": {...}, "answers": [...]}               asked by this program
-  {"as": NAME, "request": {...}, "answers": [...]}   asked by a process of its own, which keeps its
+  {"request": {...}, "answers": [...]}               sent by this program
+  {"as": NAME, "request": {...}, "answers": [...]}   sent by a separate process, which keeps its
                                                      connection until the step {"end": NAME}
-  {"read": NAME, "answers": [...]}                   the next line that this process gets
+  {"read": NAME, "answers": [...]}                   the next line that this process receives
 
-In requests, "@TICKET@" is the ticket of the last one that waits."""
+In requests, "@TICKET@" is the ticket of the last queued request."""
 import json
 import subprocess
 import sys
@@ -15,8 +15,8 @@ from broker import exchange
 from node import wait_until
 
 BROKER = Path(__file__).parents[1] / "support/broker.py"
-# Times, process ids, measured values and texts for people: of the same type in every version, but
-# not of the same value.
+# Times, process ids, measured values and human-readable text: their types are the same in every
+# version, but not their values.
 VOLATILE = {
     "PENSTOCK_LEASE", "agentPid", "busySeconds", "clockHertz", "collected", "command", "compute",
     "cpuSeconds", "deviceListReason", "deviceSeconds", "energyJoules", "folder", "generation",
@@ -26,25 +26,25 @@ VOLATILE = {
     "temperatureCelsius", "ticket", "time", "until", "user", "utilization", "version", "withheld",
 }
 
-# Lists that are of objects in some answers, and in a plan of texts for people.
+# Lists of objects in some answers, and of human-readable text in a plan.
 TEXTS = {"holders"}
 
 
 def holding(run_dir: Path) -> set[int]:
-    """Processes that hold a device."""
+    """The processes that hold a device."""
     return {pid for one in exchange(run_dir, {"op": "ps"})[-1]["holders"] for pid in one["pids"]}
 
 
 def settled(run_dir: Path) -> bool:
-    """Specifications are written and all devices were measured."""
+    """Whether specifications are written and all devices were measured."""
     [status], [samples] = (exchange(run_dir, {"op": op}) for op in ("status", "samples"))
     measured = (device.get("utilization") is not None for device in samples["devices"])
     return status["cdi"]["kinds"] != [] and all(measured)
 
 
 def play(run_dir: Path, steps: list[dict]) -> list[dict]:
-    """Asks what the steps ask, once the agent has settled; returns them with the answers that
-    came."""
+    """Sends the requests of the steps after the agent has settled; returns the steps with the received
+    answers."""
     wait_until(lambda: settled(run_dir), "the agent to settle")
     processes: dict[str, subprocess.Popen] = {}
     ticket, played = "", []
@@ -54,7 +54,7 @@ def play(run_dir: Path, steps: list[dict]) -> list[dict]:
                 process = processes.pop(step["end"])
                 process.kill()
                 process.wait()
-                wait_until(lambda: process.pid not in holding(run_dir), "the devices to come back")
+                wait_until(lambda: process.pid not in holding(run_dir), "the devices to be released")
                 played.append(step)
                 continue
             if "read" in step:
@@ -86,7 +86,7 @@ def kind(value) -> str:
 
 
 def differences(old, new, at: str = "", key: str = "") -> list[str]:
-    """What a reader of the old answer does not find in the new one. Keys may be added."""
+    """The parts of the old answer that the new one lacks or changes. Additional keys are allowed."""
     if kind(old) != kind(new):
         if key in VOLATILE and "null" in (kind(old), kind(new)):
             return []

@@ -1,4 +1,4 @@
-"""What the program that makes frozen state and the test that takes it over have in common."""
+"""Shared by make.py, which makes frozen state, and compat_test.py, which tests that the agent takes it over."""
 import json
 import os
 import subprocess
@@ -14,8 +14,8 @@ telemetry: {interval: 1s, holderLabels: ['experiment']}
 usage: {idleAfter: 1h}
 """
 NOTE = "trusted.penstock"  # the extended attribute of a lease's control group
-# A configuration of docker. Its journal is named after its path, so that path is the same on every
-# machine: below /mnt in a mount namespace.
+# A configuration of docker. Its journal is named after its path, so the path must be the same on
+# every machine: below /mnt in a mount namespace.
 ENGINE = "engine/daemon.json"
 RUNTIME = "/opt/penstock/penstock-runtime"
 
@@ -25,7 +25,7 @@ def id_of(index: int) -> str:
 
 
 def start_of(pid: int) -> int:
-    """When a process began, in clock ticks since the boot."""
+    """The start time of a process, in clock ticks since boot."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
 
 
@@ -44,7 +44,7 @@ def runtime(programs: Path, home: Path, verb: str, *words) -> subprocess.Complet
 
 
 def texts_of(home: Path, programs: Path, pids: dict[str, int]) -> dict[str, str]:
-    """What differs between machines, by placeholder."""
+    """The texts that differ between machines, by placeholder."""
     texts = {"@HOME@": str(home), "@PROGRAMS@": str(programs.resolve()), "@BOOT_ID@": boot_id()}
     for name, pid in pids.items():
         texts[f'"pid": @PID_{name}@'] = f'"pid": {pid}'

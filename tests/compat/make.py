@@ -1,6 +1,6 @@
-"""make.py PROGRAMS FOLDER: has the given programs make state below FOLDER, as they leave it when
-the agent ends while others go on, and the transcript of a conversation with their broker. Run once
-for each released version, with its programs; what it wrote is never changed afterwards."""
+"""make.py PROGRAMS FOLDER: makes frozen state below FOLDER with the given programs: the state that
+an agent leaves when it exits while programs continue, and the transcript of a conversation with its
+broker. Run it once for each released version, with that version's programs; never change the output."""
 import json
 import os
 import sys
@@ -86,7 +86,7 @@ def keep(folder: Path, to: Path, texts: dict[str, str]):
 
 
 def await_samples(node: Node, device: int):
-    """Until the device was measured for more than two seconds."""
+    """Waits until the device was measured for more than two seconds."""
     def measured() -> float:
         said = node.penstock("usage", "-o", "json", "--by", "device").stdout
         return sum(row["measuredSeconds"] for row in json.loads(said)["usage"]["rows"]
@@ -101,8 +101,8 @@ def await_text(path: Path, *words: str):
 
 
 def make_state(programs: Path, to: Path):
-    """Leases in groups and at the kubelet, a device moved by hand, one that is unhealthy, usage,
-    an engine's journal, specifications."""
+    """Makes leases in control groups and at the kubelet, a manually assigned device, an unhealthy
+    device, usage, an engine's journal, and specifications."""
     home = new_home()
     kubelet = Kubelet(home, programs)
     node = new_node(programs, home, kubelet=kubelet.dir)
@@ -112,13 +112,13 @@ def make_state(programs: Path, to: Path):
             node.sim("set", str(index), "utilisation=50", "power=100")
         make_record(node)
         runs = {"A": node.start("--device", 0, "--label", "experiment=a", "--", "sleep", "1000")}
-        wait_until(lambda: node.held() == {0}, "the first to hold its device")
+        wait_until(lambda: node.held() == {0}, "the first run to hold its device")
         runs["B"] = node.start("--device", 2, "--share", 4, "--", "sleep", "1000")
-        wait_until(lambda: node.held() == {0, 2}, "both to hold their devices")
+        wait_until(lambda: node.held() == {0, 2}, "both runs to hold their devices")
         assert len({frozen.start_of(run.pid) for run in runs.values()}) == 2, "run it once more"
         pod = kubelet.start("ml", "train-0", 2)
         wait_until(lambda: sum(holder["pod"] != "" for holder in node.holders()) == 2,
-                   "the pod to be known")
+                   "the agent to know the pod")
         node.penstock("door", "set", "1", "none")
         node.sim("fault", "5", "xid", "48")
         await_text(node.state_dir / "health.json", '"unwell": true')
@@ -130,7 +130,7 @@ def make_state(programs: Path, to: Path):
         first = configure_engine(programs, home)
         report = node.report()
         said = node.penstock("usage", "-o", "json", "--by", "label:experiment").stdout
-        node.agent.terminate()  # in order, so that usage.json is of this moment
+        node.agent.terminate()  # an orderly exit, so that usage.json is current
         assert node.agent.wait(60) == 0, node.log()
         steady_now = time.monotonic_ns()
         texts = texts_of(node, {name: run.pid for name, run in runs.items()})
@@ -163,7 +163,7 @@ def make_state(programs: Path, to: Path):
 
 
 def make_record(node: Node):
-    """A run that ends, and its record."""
+    """Makes the record of a run that has ended."""
     run = node.start("--device", 0, "--label", "experiment=ended", "--", "sleep", "1000")
     wait_until(lambda: node.held() == {0}, "the run to hold its device")
     await_samples(node, 0)
@@ -175,7 +175,7 @@ def make_record(node: Node):
 
 
 def configure_engine(programs: Path, home: Path) -> str:
-    """Returns what was in its configuration before."""
+    """Configures the engine; returns its previous configuration."""
     engine = home / frozen.ENGINE
     engine.parent.mkdir()
     first = '{"features": {"buildkit": true}}\n'
@@ -187,7 +187,7 @@ def configure_engine(programs: Path, home: Path) -> str:
 
 
 def make_visibility(programs: Path, to: Path):
-    """A lease that is known by its processes alone."""
+    """Makes a lease without a control group, which is identified only by its processes."""
     node = new_node(programs, new_home())
     try:
         node.start_agent(READ_ONLY_CGROUPS, devices=6)
@@ -218,7 +218,7 @@ def main():
     frozen.must_be_root()
     programs, to = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
     if to.exists():
-        raise SystemExit(f"{to} is there: frozen state is never changed")
+        raise SystemExit(f"{to} already exists: frozen state is never changed")
     to.mkdir(parents=True)
     make_state(programs, to)
     make_visibility(programs, to / "visibility")

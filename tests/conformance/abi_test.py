@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compiles our declarations of NVML's ABI against NVIDIA's own headers (12.9 and 13.x): a wrong size, offset, value or signature fails.
+"""Compiles Penstock's declarations of NVML's ABI against NVIDIA's headers (12.9 and 13.x): fails on a wrong size, offset, value or signature.
 
 usage: abi_test.py COMPILER
 
-Each abi_*.cc is one of our declarations: abi_sim.cc the simulated library's, abi_vendor.cc those that the agent calls through."""
+Each abi_*.cc compares one set of declarations: abi_sim.cc those of the simulated library, abi_vendor.cc those through which the agent calls NVML."""
 import re
 import subprocess
 import sys
@@ -21,7 +21,7 @@ def compile_against(compiler: str, source: Path, headers: Path, extra: list[str]
     return subprocess.run([*command, *extra, str(source)], capture_output=True, text=True)
 
 
-# A row of the table of quantities has NVIDIA's number and NVIDIA's name beside each other.
+# A row of the table of quantities contains NVIDIA's name and NVIDIA's number.
 ROW = re.compile(r'\.source = "(NVML_(?:FI|GPM_METRIC)_\w+)"[^{}]*\}, \{NvmlCall::k(?:Field|FieldOfEachLink|Gpm), (\d+)\}')
 
 
@@ -30,20 +30,20 @@ def numbered_rows() -> list[tuple[str, str]]:
 
 
 def table_against(compiler: str, headers: Path) -> subprocess.CompletedProcess:
-    """Each number of the table is that of its name in this header, where this header has the name."""
+    """Asserts that each number in the table equals the constant of its name, if this header defines it."""
     known = (headers / "nvml.h").read_text()
     rows = [(name, number) for name, number in numbered_rows() if re.search(rf"\b{name}\b", known)]
-    # NVML 12.9 has other numbers for these than the versions after it; drivers of that time are asked by those (sampling.cc).
+    # NVML 12.9 has other numbers for these than later versions; sampling.cc uses the old numbers on drivers of that version.
     if re.search(r"#define NVML_API_VERSION +12\b", known):
         rows = [(name, number) for name, number in rows if not 251 <= int(number) <= 273]
-    assert len(rows) > 100, "the table of quantities is not read any more: has its form changed?"
+    assert len(rows) > 100, "no rows found in the table of quantities: has its format changed?"
     asserts = "".join(f'static_assert({name} == {number}, "{name}");\n' for name, number in rows)
     command = [compiler, "-std=c++20", "-fsyntax-only", "-isystem", str(headers), "-x", "c++", "-"]
     return subprocess.run(command, input="#include <nvml.h>\n" + asserts, capture_output=True, text=True)
 
 
 def must_fail(compiler: str, headers: Path) -> bool:
-    """The comparison itself must be able to fail: a struct of ours that has lost a member."""
+    """Asserts that the comparison can fail: it must reject a struct that lacks a member."""
     broken = 'extern "C" {\ntypedef struct { unsigned long long total, free; } Broken;\n}\n#include <nvml.h>\n#include "abi.h"\nSAME_SIZE(Broken, nvmlMemory_t);\n'
     command = [compiler, "-std=c++20", "-fsyntax-only", "-isystem", str(headers), "-I", str(here), "-x", "c++", "-"]
     return subprocess.run(command, input=broken, capture_output=True, text=True).returncode != 0

@@ -1,4 +1,4 @@
-"""Simulated machines for clients that nobody here wrote. Each test has a machine of its own in a temporary folder."""
+"""Simulated machines for third-party clients. Each test has its own machine in a temporary folder."""
 import json
 import os
 import re
@@ -19,7 +19,7 @@ def pytest_addoption(parser):
 
 @dataclass
 class Machine:
-    """A started machine, and what its file says about it."""
+    """A started machine and its machine file."""
     root: Path
     sim: Path
     name: str
@@ -31,7 +31,7 @@ class Machine:
 
     @property
     def gpus(self) -> list[dict]:
-        """model and pci of each GPU, read out of the machine file's text, so that a mistake of our own reader cannot hide."""
+        """The model and PCI address of each GPU, from the machine file's text, independently of Penstock's parser."""
         text = (SOURCE / "sim/machines" / f"{self.name}.yaml").read_text()
         return [dict(model=model, pci=pci) for model, pci in re.findall(r'model: ([\w-]+), pci: "([0-9a-f:.]+)"', text)]
 
@@ -44,12 +44,12 @@ class Machine:
         return {**os.environ, "LD_LIBRARY_PATH": str(self.root / "usr/lib/x86_64-linux-gnu"), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def popen(self, code: str) -> subprocess.Popen:
-        """Python code in a process of its own, as a stranger's program on this machine."""
+        """Starts Python code in its own process, like a third-party program on this machine."""
         prelude = "import json, sys\nfrom pynvml import *\ndef say(value): print(json.dumps(value), flush=True)\n"
         return subprocess.Popen([sys.executable, "-c", prelude + code], env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def run(self, code: str):
-        """The last thing that the code said."""
+        """Runs the code; returns the last value that it printed."""
         process = self.popen(code)
         output, _ = process.communicate(timeout=60)
         assert process.returncode == 0

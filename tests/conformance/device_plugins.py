@@ -1,5 +1,4 @@
-"""NVIDIA's device plugin and ours, each before a stand-in for the kubelet that tells what they
-answer."""
+"""NVIDIA's device plugin and the agent, each with a fake kubelet that returns their answers."""
 import contextlib
 import json
 import subprocess
@@ -9,12 +8,12 @@ import downloads
 import nvidia_programs
 from node import PATIENCE, Node, wait_until
 
-# Their plugin knows no other. Where tests run it is not the machine's own.
+# The only path that NVIDIA's plugin supports. Tests run in isolation, so it is not the machine's own.
 KUBELET = Path("/var/lib/kubelet")
 
 
 class Kubelet:
-    """What a kubelet asks of plugins, by the program peer."""
+    """The kubelet's side of the protocol, through the program `peer`."""
 
     def __init__(self, folder: Path):
         folder.mkdir(parents=True, exist_ok=True)
@@ -31,8 +30,8 @@ class Kubelet:
         return json.loads(self.process.stdout.readline())
 
     def resources(self) -> dict[str, dict[str, list]]:
-        """Of each registered resource, the ids with their NUMA nodes. Unhealthy ones are an
-        error."""
+        """The device ids of each registered resource, with their NUMA nodes. Fails on an unhealthy
+        device."""
         found = self.ask("resources").get("resources", {})
         assert all(device["health"] == "Healthy" for its in found.values() for device in its)
         return {name: {device["id"]: device["nodes"] for device in its}
@@ -43,7 +42,7 @@ class Kubelet:
                         required=list(required), size=size).get("ids", [])
 
     def allocate(self, resource: str, ids) -> dict | str:
-        """The answer for a container, or the error."""
+        """The response for a container, or the error."""
         answer = self.ask("allocate", resource=resource, ids=list(ids))
         return answer.get("error") or answer["container"]
 
@@ -53,12 +52,12 @@ class Kubelet:
 
 
 class Refused(Exception):
-    """The program ended because of its configuration; with what it said."""
+    """The program exited because of its configuration; the argument is its output."""
 
 
 @contextlib.contextmanager
 def theirs(root: Path, config: Path, log: Path, *options):
-    """A kubelet with NVIDIA's plugin, once it has registered; Refused where it ends instead."""
+    """A kubelet with NVIDIA's registered plugin; raises Refused if the plugin exits instead."""
     folder = KUBELET / "device-plugins"
     kubelet = Kubelet(folder)
     command = nvidia_programs.command(
@@ -83,8 +82,8 @@ def theirs(root: Path, config: Path, log: Path, *options):
 
 @contextlib.contextmanager
 def ours(node: Node, config: Path, gpus: int, resources: dict, *options, of=lambda found: found):
-    """A kubelet with our agent on a machine with so many GPUs, once it offers these resources; `of`
-    makes what is compared of them."""
+    """A kubelet with the agent on a machine with this many GPUs. Waits until the agent offers these
+    resources, after `of` has reduced them to what is compared."""
     kubelet = Kubelet(KUBELET / "device-plugins")
     node.kubelet, node.config = KUBELET, config
     try:

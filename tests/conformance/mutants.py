@@ -1,11 +1,11 @@
-"""Documents that differ from well-known ones by a few values, keys or items."""
+"""Generates documents that differ from well-known ones in a few values, keys or items."""
 import copy
 import random
 
 
 class Mutator:
-    """`documents` are the well-known ones, `odd` values and `keys` names that are put into them; with
-    `cases`, names change their letters' case, too."""
+    """Mutates the well-known `documents`: inserts `odd` values and `keys`. With `cases`, also changes the letter
+    case of names."""
 
     def __init__(self, seed: int, documents: list[dict], odd: list, keys: list[str],
                  cases: bool = False):
@@ -13,7 +13,7 @@ class Mutator:
         self.documents, self.odd, self.keys, self.cases = documents, odd, keys, cases
 
     def places(self, tree) -> list[tuple]:
-        """Every (container, key) below."""
+        """Every (container, key) in the tree."""
         items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else []
         return [place for key, value in items for place in [(tree, key), *self.places(value)]]
 

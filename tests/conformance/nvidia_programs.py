@@ -1,11 +1,11 @@
-"""NVIDIA's own programs on a simulated machine, as they would run on a real one."""
+"""Runs NVIDIA's own programs on a simulated machine as on a real one."""
 import os
 import subprocess
 from pathlib import Path
 
 import downloads
 
-# They know the machine's /sys by that name alone; the simulated one stands there for them.
+# NVIDIA's programs read the fixed path /sys, so the simulated machine's sys is mounted there.
 IN_ITS_SYS = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0/sys" /sys && exec "$@"']
 
 

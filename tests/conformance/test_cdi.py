@@ -1,4 +1,4 @@
-"""CDI specifications: our reading and writing against the library that container engines link, and against the published JSON schema."""
+"""CDI specifications: Penstock's reader and writer against the library that container engines use, and against the published JSON schema."""
 import json
 import random
 import subprocess
@@ -11,7 +11,7 @@ import downloads
 from mutants import Mutator
 
 SOURCE = Path(__file__).parents[2]
-CORPUS = sorted((SOURCE / "tests/fuzz/corpus/cdi_spec").glob("*.*"))  # what a fuzzer found has no suffix
+CORPUS = sorted((SOURCE / "tests/fuzz/corpus/cdi_spec").glob("*.*"))  # files that a fuzzer found have no suffix
 ODD = ["", "yes", "a b", "A=b", "=", 0, 7, -1, 1.5, 2**32, True, None, [], {}, ["A=b"], [{}], {"x": "y"}, "0.4.0", "v0.7.0", "1.1.0", "9.9.9",
        "/dev/null", "b", "rw", "createContainer", "vendor.com/class", "vendor/class.x", "a/b", "..", "/"]
 
@@ -52,7 +52,7 @@ def load(file: Path):
 
 @pytest.fixture
 def files(tmp_path) -> list[Path]:
-    """1500 of them, as JSON and as YAML."""
+    """Compares the verdicts on 1500 mutated specifications, as JSON and as YAML."""
     documents = [tree for file in CORPUS if isinstance(tree := load(file), dict)]
     mutator, written = Mutator(20260101, documents, ODD, KEYS), []
     for i in range(1500):
@@ -66,11 +66,11 @@ def files(tmp_path) -> list[Path]:
 def test_we_judge_files_as_engines_do(peer, penstock, files):
     theirs, mine = peer("verdicts", *files), ours(penstock, files)
     accepted = [file for file in theirs if theirs[file]["ok"]]
-    assert 100 < len(accepted) < len(files) - 100, "the files must be of both kinds"
+    assert 100 < len(accepted) < len(files) - 100, "the files must include valid and invalid ones"
     for file in theirs:
         text = Path(file).read_text()
         if "enableCMT" in text or "enableMBM" in text:
-            continue  # in the format up to 1.0.0, and in ours; this release of the library has forgotten them
+            continue  # supported by the format up to 1.0.0 and by Penstock; this release of the library no longer supports them
         why = theirs[file]["error"] or "\n".join(mine[file]["problems"])
         assert mine[file]["valid"] == theirs[file]["ok"], f"{why}\n{text}"
 
@@ -103,7 +103,7 @@ def test_what_we_write_is_read_by_engines_and_fits_the_schema(peer, penstock, fi
 
 
 def test_folders_give_the_devices_that_engines_find(peer, penstock, tmp_path):
-    """Priorities, conflicts, suffixes, links, folders below; by chance, with few names so that they meet."""
+    """Priorities, conflicts, suffixes, links and subfolders, chosen at random from few names so that they collide."""
     chance = random.Random(7)
     for attempt in range(40):
         root = tmp_path / str(attempt)

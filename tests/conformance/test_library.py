@@ -1,4 +1,4 @@
-"""The simulated library as a file: what it exports, what it needs. It must load into any program on any glibc from 2.17 on."""
+"""The simulated NVML library as a file: its exported and required symbols. It must load into any program on any glibc from 2.17 on."""
 import re
 import subprocess
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""CDI specifications: what ours gives to a container beside what NVIDIA's nvidia-ctk gives, for the
-same simulated driver and devices; and nvidia-ctk as a reader of ours."""
+"""CDI specifications of Penstock compared with those of NVIDIA's nvidia-ctk, for the same simulated
+driver and devices; and nvidia-ctk as a reader of Penstock's."""
 import json
 import re
 import subprocess
@@ -12,18 +12,18 @@ import downloads
 import nvidia_programs
 
 MACHINES = ["dgx-a100", "dgx-h100", "dgx-b200", "dgx-2", "mixed", "t4-x1", "vgpu-t4"]
-# What ours mounts beside: the same on each machine whose driver has the file.
+# Files that only Penstock mounts, on each machine whose driver has the file.
 BESIDE = re.compile(r"/etc/OpenCL/vendors/nvidia\.icd"
                     r"|/usr/lib/x86_64-linux-gnu/libnvidia-api\.so\.1"
                     r"|/usr/share/nvidia/nvidia-application-profiles-.*(-rc|-key-documentation)")
-# Sockets are mounted so that they can be written to, and ours are private and with what is mounted
-# below; theirs say "ro" of sockets too.
+# Mount options of sockets. Sockets must be writable; Penstock's mounts are private and include
+# mounts below. NVIDIA's options include "ro" for sockets, too.
 OURS_IN_PLACE_OF_BIND = {"rbind", "rprivate"}
 
 
 @pytest.fixture
 def specifications(request, start, tmp_path):
-    """Makes both of a machine. Places below the machine's root are seen as below /."""
+    """Generates both specifications for a machine. The machine's root is removed from their paths."""
     penstock = Path(request.config.getoption("--programs")).resolve() / "penstock"
 
     def generate(name: str, *options: str) -> tuple[dict, dict]:
@@ -41,7 +41,7 @@ def specifications(request, start, tmp_path):
 
 
 def files(edits: dict) -> set[tuple]:
-    """Device nodes as engines make them, which take no permissions for all."""
+    """Device nodes as engines create them: without permissions, all are granted."""
     return {(one["path"], one.get("hostPath", one["path"]), one.get("permissions", "rwm"))
             for one in edits.get("deviceNodes", [])}
 
@@ -79,7 +79,7 @@ def test_what_nvidia_ctk_mounts_is_mounted(specifications, name):
     assert theirs.keys() <= ours.keys() and len(theirs) > 30
     assert all(BESIDE.fullmatch(path) for path in ours.keys() - theirs.keys())
     for path, their in theirs.items():
-        # Where /lib is a link they name a file by it, ours by where it is.
+        # If /lib is a link, NVIDIA names a file by the link, Penstock by its real path.
         assert re.sub("^/usr/lib/", "/lib/", ours[path]["hostPath"]) == \
             re.sub("^/usr/lib/", "/lib/", their["hostPath"])
         wanted = {*their["options"]} - {"bind"} | OURS_IN_PLACE_OF_BIND
@@ -91,7 +91,7 @@ def test_links_and_folders_of_libraries_are_those_of_nvidia_ctk(specifications, 
     theirs, ours = (its["containerEdits"] for its in specifications(name))
     for hook, option in (("update-ldcache", "--folder"), ("create-symlinks", "--link")):
         their, our = (options(hooks(edits, hook), option) for edits in (theirs, ours))
-        # Ours also makes the links that the loader's cache would, for images without ldconfig.
+        # Penstock also creates the links that ldconfig would, for images without ldconfig.
         assert their <= our and their, hook
         extra = our - their
         assert not extra or hook == "create-symlinks"

@@ -1,4 +1,4 @@
-"""Each command and each flag that nvidia-ctk says it has: whether `penstock` takes it."""
+"""Every command and flag in nvidia-ctk's help is supported by `penstock`, or listed as a difference."""
 import re
 import subprocess
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 import differences
 import downloads
 
-# Commands of theirs -> ours, where ours is there.
+# Commands of nvidia-ctk -> the equivalent commands of penstock.
 COMMANDS = {"cdi generate": "cdi generate", "cdi list": "cdi list", "cdi transform root": "cdi transform root",
             "runtime configure": "runtime configure"}
-HOOKS = {"update-ldcache", "create-symlinks", "chmod", "enable-cuda-compat"}  # penstock-hook has them, see test_hook.py and hook_test.py
+HOOKS = {"update-ldcache", "create-symlinks", "chmod", "enable-cuda-compat"}  # implemented by penstock-hook, tested by hook_test.py
 
 
 def listed_by(text: str, title: str) -> list[str]:
-    """The first words of a section of a help text of urfave/cli."""
+    """The entries of a section in a help text of urfave/cli."""
     section = re.split(rf"^(?:GLOBAL )?{title}:\n", text, flags=re.M)
     return [] if len(section) < 2 else re.findall(r"^ {3}(\S[^\n]*)", re.split(r"\n\n", section[1])[0], re.M)
 
@@ -24,7 +24,7 @@ def help_of(command: str) -> str:
 
 
 def commands(prefix: str = "") -> set[str]:
-    """All that do something, with those above them."""
+    """All commands without subcommands, with their parent commands."""
     found = set()
     for line in listed_by(help_of(prefix), "COMMANDS"):
         name = line.split(",")[0].split()[0]
@@ -42,7 +42,7 @@ def flags(command: str) -> set[str]:
 
 
 def takes(penstock: Path, command: str, flag: str) -> bool:
-    """Whether ours knows it; where there is nothing for it to do, that is another error. Nothing is written."""
+    """Whether penstock accepts the flag; a missing input is a different error. Nothing is written."""
     dry = ["--dry-run"] if command == "runtime configure" else []
     done = subprocess.run([penstock, *command.split(), *dry, f"{flag}=/nonexistent/x"], capture_output=True, text=True, timeout=60,
                           stdin=subprocess.DEVNULL)
@@ -62,6 +62,6 @@ def test_every_command_and_flag_of_nvidia_ctk_is_taken_or_listed(request):
             found = flags(command)
             assert found, command
             missing |= {f"{command} {flag}" for flag in found if not takes(penstock, COMMANDS[command], flag)}
-    # In front of a command they are its own here.
+    # Global flags of nvidia-ctk are flags of each command in penstock.
     missing |= {flag for flag in flags("") for command in ("cdi generate", "cdi list", "cdi transform root") if not takes(penstock, command, flag)}
     assert missing == set(differences.table("Commands of the toolkit"))

@@ -1,5 +1,5 @@
-"""NVIDIA's own driver as Debian installs it, without a GPU: what the simulated one has to resemble,
-and a root in which drivers are found."""
+"""NVIDIA's own driver as Debian installs it, without a GPU: the simulated driver must resemble it,
+and the search for drivers must find it."""
 import json
 import re
 import subprocess
@@ -12,9 +12,9 @@ import nvidia_programs
 from node import Node, wait_until
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
-CURRENT = f"{LIBRARIES}/nvidia/current"  # links of Debian's alternatives lead there
-# Arguments: the driver, a machine, a library of it and where it goes; a command that sees the
-# driver's files on the machine. nvidia-ctk knows /sys by that name alone.
+CURRENT = f"{LIBRARIES}/nvidia/current"  # the target of the links of Debian's alternatives
+# Arguments: the driver, a machine, a library of it and its path; a command that sees the driver's
+# files on the machine. nvidia-ctk reads the fixed path /sys, so the machine's sys is mounted there.
 SHOW = """set -e
 driver=$0 machine=$1 library=$2 place=$3; shift 3
 cp "$library" "$machine/library"
@@ -22,7 +22,7 @@ mount --bind "$machine/sys" /sys
 for folder in usr etc; do mount --bind "$driver/$folder" "$machine/$folder"; done
 mount --bind "$machine/library" "$machine/$place"
 exec "$@\""""
-# Names without a version are for linkers: programs that run open the others.
+# Names without a version are for linkers; running programs open the versioned names.
 FOR_COMPILERS = re.compile(r".*\.so")
 
 
@@ -61,7 +61,7 @@ def test_the_simulated_driver_has_all_its_libraries(driver, start):
 
 
 def test_what_nvidia_ctk_mounts_of_it_is_mounted(request, driver, start, tmp_path):
-    """The files are the driver's own, behind links; the one library that would look for a GPU is
+    """The files are the driver's own, behind links; only the library that would search for a GPU is
     the simulated one."""
     penstock = Path(request.config.getoption("--programs")).resolve() / "penstock"
     machine = start("dgx-a100", "--driver", version(driver)).root
@@ -81,7 +81,7 @@ def test_what_nvidia_ctk_mounts_of_it_is_mounted(request, driver, start, tmp_pat
         assert done.returncode == 0, done.stderr
     theirs, ours = (mounts(tmp_path / name, machine) for name in ("theirs.json", "ours.json"))
     assert len(theirs) > 20 and theirs.items() <= ours.items()
-    # They miss programs behind links, and libraries that only others of the driver load.
+    # nvidia-ctk misses programs behind links, and libraries that only other driver libraries load.
     assert ours["/usr/bin/nvidia-smi"] == "/usr/lib/nvidia/current/nvidia-smi"
     loaded = {library for path in ours.values() if "/nvidia/current/" in path and ".so" in path
               for library in needed(driver / path.lstrip("/")) if version(driver) in library}
@@ -100,7 +100,7 @@ def needed(library: Path) -> list[str]:
 
 
 def test_without_its_kernel_module_the_driver_is_named_as_not_loaded(request, driver, tmp_path):
-    """What is said here is the answer of NVIDIA's own nvmlInit."""
+    """The reported reason comes from NVIDIA's own nvmlInit."""
     node = Node(tmp_path, Path(request.config.getoption("--programs")).resolve(), "empty")
     node.root = driver
     node.start_agent(devices=0)

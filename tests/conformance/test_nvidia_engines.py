@@ -1,5 +1,5 @@
-"""Configuration files of container engines: what ours makes of one beside what NVIDIA's nvidia-ctk
-makes of it."""
+"""Configuration files of container engines: Penstock's changes compared with those of NVIDIA's
+nvidia-ctk."""
 import json
 import subprocess
 import tomllib
@@ -40,10 +40,10 @@ CONTAINERD = {
                                 'runtime_type = "io.containerd.runc.v2"\n'
                                 f'[{CRI}.containerd.runtimes.runc.options]\nSystemdCgroup = true\n',
 }
-# Theirs writes these where they are what containerd takes anyway; ours leaves them out.
+# nvidia-ctk writes these although they are containerd's defaults; Penstock omits them.
 DEFAULTS = {"privileged_without_host_devices": False, "runtime_engine": "", "runtime_root": ""}
-# Beside theirs: the runtime sees the annotations by which CDI devices are asked for; and where the
-# file named no runtime before, runc is named, which containerd has by itself only until then.
+# Only Penstock writes these: the runtime gets the annotations that request CDI devices; and runc is
+# named if the file named no runtime before, since containerd defines it implicitly only until then.
 ANNOTATIONS = {"container_annotations": ["cdi.k8s.io/*"]}
 RUNC = {"runtime_type": "io.containerd.runc.v2"}
 CASES = [pytest.param(engine, text, id=f"{engine}, {what}")
@@ -87,6 +87,6 @@ def test_an_engines_file_says_what_nvidia_ctk_makes_it_say(request, tmp_path, en
         nvidia.update(ANNOTATIONS)
         if "runtimes" not in text:
             runtimes_of(wanted)["runc"] = RUNC
-    if engine == "docker" and text and options:  # theirs drops other features when it sets CDI
+    if engine == "docker" and text and options:  # nvidia-ctk drops other features when it sets CDI
         wanted["features"] |= json.loads(text).get("features", {})
     assert got == wanted

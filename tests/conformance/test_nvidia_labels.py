@@ -1,5 +1,5 @@
-"""Labels: ours beside those of NVIDIA's GPU Feature Discovery, for one simulated machine and one
-configuration file. Equal but for what is listed."""
+"""Node labels compared with those of NVIDIA's GPU Feature Discovery, for one simulated machine and
+one configuration file. They must be equal except for the listed differences."""
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +10,10 @@ import differences
 import nvidia_programs
 from node import Node, wait_until
 
-# What differs is listed in docs/reference/differences.md.
+# docs/reference/differences.md lists the differences.
 OURS_ALONE = {label: re.compile(re.escape(label).replace("MODEL", "[A-Z].*")) for label in differences.table("Labels")}
 OF_A_MODEL = set(differences.table("Labels of several models"))
-# Theirs alone where a MIG strategy is configured: no MIG devices are offered here, whatever it is.
+# Only NVIDIA's, if a MIG strategy is configured: Penstock offers no MIG devices, whatever the strategy.
 STRATEGY = "mig.strategy"
 
 SLICED = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}"
@@ -21,8 +21,8 @@ RENAMED = ("sharing: {timeSlicing: {renameByDefault: true, "
            "resources: [{name: nvidia.com/gpu, replicas: 4}]}}")
 MPS = "sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}"
 ALL_MIG = tuple((str(index), "mig=enabled") for index in range(8))
-# Theirs and ours for GPUs in MIG mode under the strategy "single": theirs says that the GPUs'
-# layouts do not fit the strategy; ours says what GPUs there are, and that none is offered whole.
+# NVIDIA's and Penstock's values for GPUs in MIG mode with the strategy "single": NVIDIA's report that
+# the GPUs' layouts do not fit the strategy; Penstock's describe the GPUs, none of which is offered whole.
 MIG_SINGLE = {"gpu.count": ("0", "8"), "gpu.memory": ("0", "40960"),
               "gpu.product": ("NVIDIA-A100-SXM4-40GB-MIG-INVALID", "NVIDIA-A100-SXM4-40GB"),
               "gpu.sharing-strategy": ("", "none")}
@@ -33,7 +33,7 @@ class Case:
     machine: str
     gpus: int
     config: str = ""
-    settings: tuple = ()  # of the machine, as penstock-sim set has them
+    settings: tuple = ()  # of the machine, for penstock-sim set
     strategy: str = ""
     differs: dict = field(default_factory=dict)
 
@@ -62,7 +62,7 @@ CASES = {
 
 
 def read(file: Path) -> dict[str, str]:
-    """The labels of NVIDIA's domain, without it."""
+    """The labels of NVIDIA's domain, without the domain."""
     pairs = (line.split("=", 1) for line in file.read_text().splitlines() if "=" in line)
     return {key.removeprefix("nvidia.com/"): value for key, value in pairs
             if key.startswith("nvidia.com/")}
@@ -106,7 +106,7 @@ def test_labels_are_those_of_gpu_feature_discovery(request, tmp_path, case):
             wait_until(lambda: found() == expected, f"no difference but {expected}", seen=found)
             ours = read(tmp_path / "ours")
             unseen = [label for label, pattern in OURS_ALONE.items() if not any(pattern.fullmatch(key) and key not in theirs for key in ours)]
-            assert not unseen or case.settings == ALL_MIG, f"listed as ours alone, and not there: {unseen}"
+            assert not unseen or case.settings == ALL_MIG, f"listed as only Penstock's, but missing: {unseen}"
     finally:
         node.end()
 

@@ -1,5 +1,5 @@
-"""Our agent beside NVIDIA's device plugin: what of a configuration either reads, what they offer to
-a kubelet, what a container gets, and which devices they prefer."""
+"""The agent compared with NVIDIA's device plugin: accepted configurations, resources offered to a
+kubelet, responses to Allocate, and preferred devices."""
 import json
 import random
 import re
@@ -53,8 +53,8 @@ ODD = ["", "yes", "true", 0, 1, 7, -1, 1.5, 2**40, True, False, None, [], {}, ["
        "nvidia.com/gpu.shared", "nvidia.com/-", "a/b/c", "GPU-1", f"MIG-{UUID}", "/x", "all"]
 KEYS = ["name", "replicas", "rename", "devices", "mps", "timeSlicing", "extra", "flags", "plugin",
         "resources"]
-# What their parser reads and the agent refuses, by what it says: values that their program refuses
-# after its parser, and what cannot be honoured.
+# Messages of the agent for files that NVIDIA's parser accepts and the agent refuses: values that
+# NVIDIA's plugin refuses after parsing, and values that cannot be honoured.
 STRICTER = re.compile("|".join([
     r"must be an absolute path$", r"outside of 1 to 100000$",
     r"never takes effect, because .* comes before it",
@@ -62,18 +62,18 @@ STRICTER = re.compile("|".join([
     r"is none of auto, nvml, tegra, vfio", r"names no strategy$",
     r"an item is .* where a string is expected$", r"is empty; write \"\*\" to mean all$",
     r"has no value$", r"an item is not a device: write an index"]))
-# What `penstock config check` refuses beyond that.
+# Messages for files that only `penstock config check` refuses.
 STRICT = re.compile("|".join([STRICTER.pattern, r"unknown key", r"belongs here", r"knows no strategies either",
                               r"is (there|given) twice", r"is missing$", r"(anchors|aliases) .* are not supported", r"is a boolean .* put it in quotes$",
                               r"is an integer .* put it in quotes$", r"more than one document", r"where a boolean is expected"]))
-# What their parser refuses and we take: devices with one replica are not shared, and a list of
-# channels may be a string as in the environment.
+# Values that NVIDIA's parser refuses and Penstock accepts: devices with one replica are not shared,
+# and a list of channels may be a string, as in the environment.
 LOOSER = {"number of replicas must be >= 2": {"replicas": 1},
           "Imex.imex.channelIDs of type []int": {"channelIDs": ""}}
 
 
 def holds(tree, wanted: dict) -> bool:
-    """Whether somewhere in the tree is a map with these items."""
+    """Whether any map in the tree has these items."""
     if isinstance(tree, dict):
         return (all(key in tree and type(tree[key]) is type(value) and tree[key] == value
                     for key, value in wanted.items())
@@ -101,7 +101,7 @@ def test_the_same_configuration_files_are_refused(request, tmp_path):
         if mine and strict.returncode:
             problems = [line for line in strict.stderr.splitlines() if str(file) in line]
             assert problems and all(STRICT.search(line) for line in problems), strict.stderr
-            # Of a number where a text is expected, and of "yes", nothing is lost.
+            # A number instead of a string, and "yes", are converted without loss and need no remark.
             if not all(re.search(r"put it in quotes$|a boolean is expected", line)
                        for line in problems):
                 assert "  remark: " in done.stdout, f"{strict.stderr}\n{done.stdout}"
@@ -118,7 +118,7 @@ def test_the_same_configuration_files_are_refused(request, tmp_path):
     assert counts["remarks"] > 50, counts
 
 
-# ---- What is offered, and what a container gets ------------------------------------------------
+# ---- Offered resources, and responses to Allocate -----------------------------------------------
 
 OFFERS = {
     "nothing": "",
@@ -158,8 +158,8 @@ OFFERS = {
 
 
 class Answer:
-    """What a container gets, without what does not count: the order of lists, where devices lie
-    on the host, random parts of names; `indices` are put in the place of UUIDs in CDI's names."""
+    """An Allocate response without irrelevant differences: the order of lists, host paths below the
+    root, random parts of names. `indices` replace UUIDs in the names of CDI devices."""
 
     def __init__(self, answer: dict | str, root: Path, indices: dict[str, str]):
         self.error = answer if isinstance(answer, str) else ""
@@ -185,7 +185,7 @@ FILES, VOID, NAMES = "device files beside variables", "NVIDIA_VISIBLE_DEVICES=vo
 
 
 def compare(theirs: Answer, ours: Answer, wanted: int) -> set[str]:
-    """Equal, but for differences that are listed; these."""
+    """Asserts that the answers are equal except for the listed differences; returns those found."""
     found = set()
     assert bool(ours.error) == bool(theirs.error), f"{theirs.error} | {ours.error}"
     assert (ours.mounts, ours.cdi, ours.annotations) == \
@@ -212,7 +212,7 @@ def machine(request, tmp_path: Path, name):
 
 
 def indices_of(node: Node) -> dict[str, str]:
-    """Of each GPU's UUID."""
+    """The index of each GPU's UUID."""
     status = subprocess.run([node.programs / "penstock-sim", "status", "-o", "json", "--root",
                              node.root], capture_output=True, text=True, timeout=60, check=True)
     return {gpu["uuid"]: str(index) for index, gpu in enumerate(json.loads(status.stdout)["gpus"])}
@@ -230,7 +230,7 @@ def test_resources_and_containers_are_those_of_nvidias_plugin(request, tmp_path,
             ids = sorted(devices)
             asked = [ids[:1], ids[2:5], [ids[0], ids[-1]], ["GPU-0"]]
             theirs = [Answer(kubelet.allocate(name, one), node.root, {}) for one in asked]
-        # Their specification names devices by the strategy, ours by UUID whatever it is.
+        # NVIDIA's specification names devices by the strategy, Penstock's always by UUID.
         indices = indices_of(node) if "deviceIDStrategy: index" in text else {}
         with device_plugins.ours(node, config, 8, resources) as kubelet:
             found = set()
@@ -240,15 +240,15 @@ def test_resources_and_containers_are_those_of_nvidias_plugin(request, tmp_path,
                 found |= {NAMES} if answer.cdi and indices else set()
     assert found <= set(differences.table("Containers"))
     if text in SHOWING:
-        assert SHOWING[text] <= found, f"listed, and no difference any more: {SHOWING[text] - found}"
+        assert SHOWING[text] <= found, f"listed, but no longer different: {SHOWING[text] - found}"
 
 
-# The offers that show each difference of the list.
+# The configurations that show each listed difference.
 SHOWING = {OFFERS["nothing"]: {FILES}, OFFERS["CDI"]: {VOID}, OFFERS["CDI and variables"]: {NAMES}}
 
 
 def test_each_difference_that_is_listed_is_looked_at():
-    preferred = {"preferred devices", "preferred shares"}  # at the end of this file
+    preferred = {"preferred devices", "preferred shares"}  # tested at the end of this file
     assert set(differences.table("Containers")) == preferred.union(*SHOWING.values())
     assert set(differences.table("Files of the plugin")) == {
         *(f"{key}: {json.dumps(value)}" for where in LOOSER.values() for key, value in where.items()), "resources", "rename, devices"}
@@ -278,8 +278,8 @@ def test_what_nvidias_plugin_refuses_at_its_start_is_refused(request, tmp_path, 
         assert done.returncode != 0 and str(config) in done.stderr
 
 
-# Documented in docs/reference/device-plugin-config.md: what theirs reads and passes over takes
-# effect here.
+# Documented in docs/reference/device-plugin-config.md: settings that NVIDIA's plugin parses and
+# ignores take effect in Penstock.
 HONOURED = {
     "names of models": ("resources: {gpus: [{pattern: '*A100*', name: a100}]}",
                         {"nvidia.com/gpu": 8}, {"nvidia.com/a100": 8}),
@@ -303,7 +303,7 @@ def test_what_nvidias_plugin_passes_over_takes_effect(request, tmp_path, text, t
             assert counts(kubelet.resources()) == theirs
         with device_plugins.ours(node, config, 8, ours, of=counts):
             pass
-        # And here it does not, either, where the agent is told so.
+        # With the option as-nvidia, the agent ignores the settings as well.
         with device_plugins.ours(node, config, 8, theirs, "--device-plugin-config-files",
                                  "as-nvidia", of=counts):
             report = json.loads(node.penstock("status", "-o", "json").stdout)
@@ -311,10 +311,10 @@ def test_what_nvidias_plugin_passes_over_takes_effect(request, tmp_path, text, t
                    for one in report["configuration"]["remarks"])
 
 
-# ---- Which devices are preferred ---------------------------------------------------------------
+# ---- Preferred devices -------------------------------------------------------------------------
 
 def write_machine(file: Path, chance: random.Random):
-    """Eight GPUs without NVLink, on PCIe switches and NUMA nodes by chance."""
+    """Eight GPUs without NVLink, on random PCIe switches and NUMA nodes."""
     gpus = []
     for place in range(8):
         numa = chance.randrange(2)
@@ -329,7 +329,7 @@ def write_machine(file: Path, chance: random.Random):
 
 
 def requests(chance: random.Random, ids: list[str], most: int, count: int):
-    """What a kubelet may ask: some of the devices are free, a few of those are given already."""
+    """Random requests of a kubelet: some devices are available, and a few of them are required."""
     for _ in range(count):
         free = sorted(chance.sample(ids, chance.randint(2, len(ids))))
         size = chance.randint(1, min(most, len(free)))
@@ -337,14 +337,14 @@ def requests(chance: random.Random, ids: list[str], most: int, count: int):
 
 
 def scores(node: Node, sets: list[list[str]]) -> list[int]:
-    """By go-gpuallocator."""
+    """The scores of the sets by go-gpuallocator."""
     done = subprocess.run(nvidia_programs.command(node.root, "peer", "scores"), text=True,
                           env=nvidia_programs.environment(node.root), input=json.dumps(sets) + "\n",
                           capture_output=True, timeout=120, check=True)
     return json.loads(done.stdout)
 
 
-# Theirs looks at all links for each request, and at all ways to divide what is free.
+# Few requests: NVIDIA's plugin reads all links for each, and tries all partitions of the free devices.
 @pytest.mark.parametrize("name,most,count", [
     ("dgx-a100", 8, 60), ("mixed", 3, 60), ("dgx-2", 2, 12),
     (1, 8, 60), (2, 8, 60), (3, 8, 60), (4, 8, 60), (5, 8, 60), (6, 8, 60)])
@@ -365,7 +365,7 @@ def test_preferred_devices_are_linked_no_worse_than_those_of_nvidias_plugin(
             ours = [kubelet.prefer(resource, *one) for one in asked]
         for (free, given, size), their, our in zip(asked, theirs, ours):
             assert len(our) == size == len(set(our)) and set(given) <= set(our) <= set(free)
-            assert len(their) in (0, size)  # theirs finds none where too many are given already
+            assert len(their) in (0, size)  # NVIDIA's finds none if too many devices are required
         compared = [at for at, their in enumerate(theirs) if their]
         assert len(compared) > count // 2
         their, our = (scores(node, [sets[at] for at in compared]) for sets in (theirs, ours))
@@ -375,8 +375,8 @@ def test_preferred_devices_are_linked_no_worse_than_those_of_nvidias_plugin(
 
 
 def test_preferred_shares_are_spread_no_worse_than_by_nvidias_plugin(request, tmp_path):
-    """One share is of a GPU with the fewest taken, as theirs is; several are on no fewer GPUs than
-    theirs, which counts what others have taken first."""
+    """A single share is on a GPU with the fewest taken shares, as in NVIDIA's plugin. Several shares
+    are on at least as many GPUs as NVIDIA's, which first counts the shares taken by others."""
     chance = random.Random("shares")
     (config := tmp_path / "config.yaml").write_text(
         "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}")

@@ -1,4 +1,4 @@
-"""Each flag and each variable that NVIDIA's device plugin and GPU Feature Discovery say they have: what it means here."""
+"""Every flag and variable in the help of NVIDIA's device plugin and GPU Feature Discovery, and its meaning in Penstock."""
 import json
 import re
 import subprocess
@@ -11,7 +11,7 @@ import differences
 import downloads
 
 PROGRAMS = {"nvidia-device-plugin": "nvidia-device-plugin", "gpu-feature-discovery": "gpu-feature-discovery"}
-# A value that is none of the defaults. Those of the third kind say where things are in NVIDIA's own pod, or are every program's.
+# A value of each flag other than its default. PLUMBING are flags for NVIDIA's own pod, and flags of every program.
 VALUES = {
     "--cdi-annotation-prefix": "a.b/", "--dev-root": "/dev/of/host", "--device-discovery-strategy": "nvml", "--device-id-strategy": "index",
     "--device-list-strategy": "cdi-cri", "--driver-root": "/run/nvidia/driver", "--driver-root-ctr-path": "/driver", "--fail-on-init-error": "true",
@@ -22,7 +22,7 @@ PLUMBING = {"--config-file", "--mps-root", "--node-name", "--help", "--version",
 
 
 def options(program: str) -> dict[str, list[str]]:
-    """Its flags -> their variables, as its help says."""
+    """The flags -> their variables, from the program's help."""
     text = subprocess.run([downloads.nvidia_programs() / program, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
     text = re.sub(r"\n {20,}", " ", text)
     return {re.match(r"--[-\w]+", line).group(): re.findall(r"\$(\w+)", line) for line in map(str.strip, text.splitlines()) if line.startswith("--")}
@@ -33,7 +33,7 @@ def outcome(request, tmp_path):
     penstock = Path(request.config.getoption("--programs")).resolve() / "penstock"
 
     def outcome(program: str, container: dict) -> str:
-        """What `penstock migrate` says of a container with one setting."""
+        """The result of `penstock migrate` for a container with one setting."""
         file = tmp_path / "manifest.yaml"
         pod = {"containers": [{"name": "c", "image": "k8s-device-plugin", "command": [program], **container}]}
         file.write_text(yaml.safe_dump({"kind": "DaemonSet", "metadata": {"name": "d"}, "spec": {"template": {"spec": pod}}}))

@@ -1,4 +1,4 @@
-"""nvidia-ml-py, NVIDIA's own binding, on the simulated library: it sees what the machine file says, and the faults."""
+"""nvidia-ml-py, NVIDIA's own binding, on the simulated library: it returns the facts of the machine file, and the faults."""
 import json
 
 NAMES = {"a100-sxm4-40gb": "NVIDIA A100-SXM4-40GB", "a100-pcie-40gb": "NVIDIA A100-PCIE-40GB", "t4": "Tesla T4", "rtx-3090": "NVIDIA GeForce RTX 3090"}
@@ -222,7 +222,7 @@ say([field.nvmlReturn, field.value.uiVal])
     old, new = start("a100-40gb-x1"), start("a100-40gb-x1", "--driver", "570.133.20")
     for machine in (old, new):
         machine.do("fault", "0", "xid", "95")
-    assert old.run(look)[0] == 2  # an id that this driver does not know
+    assert old.run(look)[0] == 2  # this driver does not support the id
     assert new.run(look) == [0, 1]
     assert "154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)" in (new.root / "dev/kmsg").read_text()
     assert new.command(new.root / "usr/bin/nvidia-smi", "-r", "-i", "0").returncode == 0

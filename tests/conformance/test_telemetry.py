@@ -1,4 +1,4 @@
-"""What clients that nobody here wrote read of a simulated machine's use: field values, GPM, process utilization, and what they make of bad answers."""
+"""Telemetry of a simulated machine in third-party clients: field values, GPM, process utilization, and their handling of bad answers."""
 import json
 import os
 import sys
@@ -32,7 +32,7 @@ def h100(start):
 
 
 def fields(machine, gpu: int, *ids) -> dict:
-    """By id, or by id and scope: the status, and the value as its type says."""
+    """The status and the typed value of each field, by id, or by id and scope."""
     answers = machine.run(f"""
 nvmlInit()
 fields = nvmlDeviceGetFieldValues(nvmlDeviceGetHandleByIndex({gpu}), {list(ids)!r})
@@ -115,7 +115,7 @@ say(dict(use=device.gpu_utilization(), sm=process.gpu_sm_utilization(), memory=p
          links=len(links), tx=sum(link.tx for link in links), rx=sum(link.rx for link in links)))
 """)
     assert (seen["use"], seen["sm"], seen["memory"], seen["pcie"], seen["links"]) == (55, 55, 25, 100 << 10, 18)
-    # By a clock that runs: within a hundredth.
+    # The clock runs, so the rates are approximate.
     assert seen["tx"] == pytest.approx(18 << 20, rel=0.01) and seen["rx"] == pytest.approx(36 << 20, rel=0.01)
 
 

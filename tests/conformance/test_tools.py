@@ -1,4 +1,4 @@
-"""gpustat and nvitop, two monitors that many people run, on simulated machines; and nvidia-smi's output and exit codes."""
+"""The widely used monitors gpustat and nvitop on simulated machines; and the output and exit codes of the simulated nvidia-smi."""
 import json
 import os
 import sys

@@ -1,11 +1,13 @@
-"""Each call that the agent makes on a file of its own fails once, and once kills the agent: while
-it starts, grants a run, answers an Allocate, takes another configuration, writes specifications
-and state, and ends. Afterwards no device is held twice, every program and pod holds what it was
-given, no file is half written, and the agent serves on, or has said which file failed and how, and
-can be started again. As root.
+"""Fault injection into the agent's own file operations. Each call that the agent makes on one of
+its files fails once, and once kills the agent: while the agent starts, grants a run, answers an
+Allocate, applies another configuration, writes specifications and state, and exits. The tests
+assert that no device is held twice, that every program and pod keeps its devices, that no file is
+partly written, and that the agent either continues to serve or logs which file failed and why, and
+can be restarted. Needs root.
 
-By default a part of the points is tried; `--every-fault` tries all of them. faults_points.json has
-how many there are in each scenario, which must not become fewer; `--count-faults` writes it."""
+By default a subset of the points is tried; `--every-fault` tries all of them. faults_points.json
+records the number of points of each scenario, which must not decrease; `--count-faults` writes it.
+"""
 import contextlib
 import errno
 import json
@@ -33,17 +35,17 @@ telemetry: {interval: 30s}
 """
 # Devices: held by a run, assigned to no allocator, lost in the scenario `health`, unhealthy.
 LOCAL, MOVED, LOST, UNWELL = 0, 3, 5, 7
-# What is random in paths.
+# Random parts of paths.
 NAMES = ((r"(/\.[^/]+)\.[A-Za-z0-9]{6}$", r"\1.*"), (r"/r-[0-9a-z]+-\d+", "/r-*"),
          (r"/\.probe-\d+", "/.probe-*"))
-# Read as often as a test asks who holds what.
+# These are read each time that a test asks for the holders, so their number varies.
 POLLED = re.compile(r"groups/r-\*/(cgroup\.procs|cgroup\.events|cgroup\.stat|memory\..*|cpu\..*)$")
 READING = {"read", "pread64", "getdents64"}
 
 
 class Machine:
-    """A simulated machine with devices for local users and for the kubelet, one that was moved by
-    hand and one that is unhealthy. A run and a pod hold devices while agents come and go."""
+    """A simulated machine with devices for local users and for the kubelet. One device was assigned
+    manually and one is unhealthy. A run and a pod hold devices while agents start and exit."""
 
     def __init__(self, home: Path, programs: Path):
         home.chmod(0o755)
@@ -54,21 +56,21 @@ class Machine:
         self.pods: dict[str, list[str]] = {}
         self.knows_moved = self.knows_unwell = True
         self.text = self.node.config.read_text()
-        self.texts = 0  # configurations that were written
+        self.texts = 0  # number of configurations written
         self.devices = 8
         self.start()
         self.ids = {device["index"]: device["id"] for device in self.report()["devices"]}
         self.run(LOCAL)
         self.pod("first")
         self.node.penstock("assign", str(MOVED), "none")
-        self.node.sim("fault", str(UNWELL), "xid", "48")  # which the device itself forgets
-        wait_until(lambda: self.kept("health.json", 'unwell": true'), "health to be kept")
-        wait_until(lambda: self.kept("ledger.json", self.pods["first"][0]), "leases to be kept")
+        self.node.sim("fault", str(UNWELL), "xid", "48")  # the device itself does not keep it
+        wait_until(lambda: self.kept("health.json", 'unwell": true'), "health to be saved")
+        wait_until(lambda: self.kept("ledger.json", self.pods["first"][0]), "leases to be saved")
 
     # The agent.
 
     def launch(self, point: Point | None = None):
-        """Starts an agent that fails at the given point, and does not wait for it."""
+        """Starts an agent that fails at the given point, without waiting for it."""
         node = self.node
         roots = {"state": node.state_dir, "run": node.run_dir, "cdi": node.cdi_dir,
                  "config": node.config, "groups": node.group_place()}
@@ -82,7 +84,7 @@ class Machine:
                                           stdin=subprocess.DEVNULL, start_new_session=True)
 
     def start(self):
-        """An agent that serves, without faults."""
+        """Starts an agent without faults and waits until it serves."""
         self.launch()
         wait_until(lambda: self.ready() or self.ended(), "the agent to serve", seen=self.log)
         assert not self.ended(), self.log()
@@ -101,7 +103,7 @@ class Machine:
         return ask(self.node.run_dir, {"op": "status"})
 
     def ready(self) -> bool:
-        """All devices were looked at, the kubelet has their list, specifications are written."""
+        """Whether all devices were read, the kubelet has their list, and specifications are written."""
         report = self.report()
         if not report or len(report["devices"]) < self.devices:
             return False
@@ -116,11 +118,11 @@ class Machine:
             return log.read().decode(errors="replace")
 
     def device(self, index: int) -> dict | None:
-        """What the agent says of a device; None where it does not know the device, or answer."""
+        """The agent's report of a device; None if the agent does not list the device or does not answer."""
         devices = (self.report() or {"devices": []})["devices"]
         return next((device for device in devices if device["id"] == self.ids[index]), None)
 
-    # What runs on it.
+    # Runs and pods.
 
     def run(self, device: int) -> subprocess.Popen:
         process = self.node.start("--device", device, "--", "sleep", "100000")
@@ -149,7 +151,7 @@ class Machine:
         return index in {holder["index"] for holder in self.holders()}
 
     def write_config(self, more: str):
-        """Another configuration than the last."""
+        """Writes a configuration that differs from the last one."""
         self.texts += 1
         new = self.node.config.with_suffix(".new")
         new.write_text(f"{self.text}# {self.texts}\n{more}")
@@ -162,19 +164,19 @@ class Machine:
         return path.exists() and text in path.read_text()
 
     def check_files(self):
-        """Each file that others read is whole."""
+        """Asserts that each file that other programs read is complete."""
         for path in [*self.node.state_dir.glob("*.json"), *self.node.cdi_dir.glob("*.json")]:
             json.loads(path.read_text())
         for path in self.node.state_dir.glob("usage/*.jsonl"):
             for line in path.read_text().splitlines(keepends=True):
-                assert line.endswith("\n"), f"half a line in {path}"
+                assert line.endswith("\n"), f"incomplete line in {path}"
                 json.loads(line)
         assert not list(self.node.state_dir.glob("*.damaged"))
 
     def problem(self) -> str:
-        """What is not yet, or no longer, as it should be; empty where all is."""
+        """The first violated invariant; empty if all hold."""
         if self.ended():
-            return "the agent has ended"
+            return "the agent has exited"
         holders, moved, unwell = self.holders(), self.device(MOVED), self.device(UNWELL)
         if moved is None or unwell is None:
             return "the agent does not answer"
@@ -184,7 +186,7 @@ class Machine:
         twice = {index: holders for index, holders in by_device.items() if len(holders) > 1}
         assert not twice, f"held twice: {twice}"
         for process, index in self.runs.items():
-            assert alive(process.pid), "a program that held a device was ended"
+            assert alive(process.pid), "a program that held a device was killed"
             if not any(process.pid in holder["pids"] for holder in by_device.get(index, [])):
                 return f"the run on device {index} holds nothing: {by_device}"
         of_pods = {holder["device"] for holder in holders if not holder["lease"].startswith("r-")}
@@ -198,13 +200,13 @@ class Machine:
         return ""
 
     def check_holders(self):
-        """Every program and pod holds what it was given, and nothing else holds that."""
-        wait_until(lambda: self.problem() == "", "all to hold what they were given",
+        """Waits until every program and pod holds exactly the devices allocated to it."""
+        wait_until(lambda: self.problem() == "", "every program and pod to hold its devices",
                    seen=lambda: f"{self.problem()}\n{self.log()}")
 
     def check(self, point: Point, scenario: "Scenario"):
-        """The agent serves on, or has ended as it should. The next one has taken over everything,
-        also after a kill -9."""
+        """Asserts that the agent continues to serve, or exited with the expected status, and that the
+        next agent takes over everything, also after SIGKILL."""
         if self.ended():
             self.check_end(point, scenario.status)
         else:
@@ -226,7 +228,7 @@ class Machine:
         if ended_with != 0:
             what = os.strerror(getattr(errno, point.action))
             assert any(what in line and any(root in line for root, _ in self.faults.roots)
-                       for line in self.log().splitlines()), f"no error names it:\n{self.log()}"
+                       for line in self.log().splitlines()), f"no error in the log names the file:\n{self.log()}"
 
     def end(self):
         for process in list(self.runs):
@@ -237,17 +239,17 @@ class Machine:
 
 
 class Scenario:
-    """`act` ends when the act is done, or cannot be; `late` is how many seconds of calls after that
-    belong to it; `status` is that of an agent which has ended by itself."""
+    """A scenario. `act` returns when the action has completed or failed; calls of the following `late`
+    seconds also belong to it; `status` is the exit status of an agent that exits by itself."""
     late = 1.0
     status = 1
 
     def hides_leases(self, point: Point) -> bool:
-        """An agent that fails there cannot know all leases; the next one knows them."""
+        """Whether an agent that fails at this point may miss leases, which the next agent finds."""
         return False
 
     def before(self, machine: Machine):
-        """Not under faults."""
+        """Prepares the machine. No faults are injected here."""
 
     def begin(self, machine: Machine, point: Point | None):
         machine.faults.look(point)
@@ -256,7 +258,7 @@ class Scenario:
         raise NotImplementedError
 
     def after(self, machine: Machine):
-        """Everything is as before again. Not under faults."""
+        """Restores the previous state. No faults are injected here."""
 
 
 class Start(Scenario):
@@ -271,12 +273,12 @@ class Start(Scenario):
         machine.launch(point)
 
     def act(self, machine):
-        wait_until(lambda: machine.ready() or machine.ended(), "the agent to serve or to end",
+        wait_until(lambda: machine.ready() or machine.ended(), "the agent to serve or to exit",
                    seen=machine.log)
 
 
 class FirstStart(Start):
-    """Without a state folder: control groups and the kubelet have the leases."""
+    """Start without a state folder: leases are read from control groups and the kubelet."""
 
     def hides_leases(self, point):
         return point.path.startswith("groups")
@@ -306,7 +308,7 @@ class Run(Scenario):
 
     def after(self, machine):
         machine.end_run(self.process)
-        wait_until(lambda: not machine.held(1), "the device to come back", seen=machine.log)
+        wait_until(lambda: not machine.held(1), "the device to be released", seen=machine.log)
 
 
 class EndOfRun(Scenario):
@@ -318,20 +320,20 @@ class EndOfRun(Scenario):
 
     def act(self, machine):
         machine.end_run(self.process)
-        wait_until(lambda: machine.ended() or not machine.held(2), "the device to come back",
+        wait_until(lambda: machine.ended() or not machine.held(2), "the device to be released",
                    seen=machine.log)
 
 
 class Allocate(Scenario):
     def act(self, machine):
-        with contextlib.suppress(AssertionError):  # refused, which a kubelet tries again
+        with contextlib.suppress(AssertionError):  # the call is refused; a kubelet retries
             machine.pod("second")
 
     def after(self, machine):
         machine.kubelet.end("ml", "second")
         if ids := machine.pods.pop("second", None):
             wait_until(lambda: not set(ids) & {holder["device"] for holder in machine.holders()},
-                       "the pod's device to come back", seen=machine.log)
+                       "the pod's device to be released", seen=machine.log)
 
 
 class Reload(Scenario):
@@ -340,11 +342,11 @@ class Reload(Scenario):
     def act(self, machine):
         machine.write_config(self.more[machine.texts % 2])
         wait_until(lambda: machine.ended() or machine.faults.hit or self.taken(machine),
-                   "the configuration to be taken or refused", seen=machine.log)
+                   "the configuration to be applied or refused", seen=machine.log)
 
     @staticmethod
     def taken(machine) -> bool:
-        """Or refused."""
+        """Whether the configuration was applied or refused."""
         report, plan = machine.report(), ask(machine.node.run_dir, {"op": "plan"})
         return bool(report and plan) and (report["configuration"]["problem"] != ""
                                           or plan.get("changes") == [])
@@ -372,7 +374,7 @@ class Health(Scenario):
     late = 3.0
 
     def before(self, machine):
-        machine.devices = 7  # one does not answer after this, so that an agent does not find it
+        machine.devices = 7  # one stops answering, so an agent that starts does not list it
 
     def act(self, machine):
         machine.node.sim("fault", str(LOST), "xid", "79")
@@ -405,7 +407,7 @@ SCENARIOS = {"start": Start, "first start": FirstStart, "run": Run, "end of a ru
 
 
 def attempt(machine: Machine, scenario: Scenario, point: Point | None) -> list[Point]:
-    """Does it once, with the given fault or none; returns what was called."""
+    """Plays a scenario once, with the given fault or none; returns the calls."""
     scenario.before(machine)
     scenario.begin(machine, point)
     scenario.act(machine)
@@ -428,7 +430,7 @@ def machine(request):
 
 
 def observe(machine: Machine, scenario: Scenario) -> list[Point]:
-    """The calls of a scenario, without a fault."""
+    """The calls of a scenario that is played without a fault."""
     calls = attempt(machine, scenario, None)
     if machine.ended():
         machine.start()
@@ -444,7 +446,7 @@ def test_whatever_fails_all_hold_what_they_were_given(machine, request, name, ca
     for point in tried:
         attempt(machine, scenario, point)
         hit = machine.faults.hit
-        if hit is None:  # depends on a timer
+        if hit is None:  # the call depends on a timer
             missed.append(point)
         try:
             machine.check(point, scenario)

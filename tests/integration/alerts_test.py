@@ -1,4 +1,4 @@
-"""The rules: Prometheus reads them, each fires when it should and not when it should not, and each leads to a page that says what to do."""
+"""The alerting rules: Prometheus loads them, each fires when it should and only then, and each links to a page that says what to do."""
 import re
 import subprocess
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_the_page_has_no_alert_that_there_is_not():
 
 
 def families() -> set[str]:
-    """What the agent's page can have: the catalogue, which the program is made from."""
+    """The metrics that the agent can expose, from the catalogue that the program is built from."""
     return set(re.findall(r'^    \{"(\w+)"', (ROOT / "src/api/metrics_families.cc").read_text(), re.M))
 
 
@@ -101,7 +101,7 @@ def test_links_of_the_page_lead_somewhere():
 
 
 def blocks(word: str) -> list[str]:
-    """Examples in docs/monitoring.md that begin so."""
+    """The examples in docs/monitoring.md that begin with this text."""
     return re.findall(rf"```yaml\n({word}:.*?)```", (ROOT / "docs/monitoring.md").read_text(), re.S)
 
 
@@ -111,6 +111,6 @@ def test_prometheus_reads_the_documented_configurations(tmp_path):
     assert len(texts) == 4
     (tmp_path / "penstock.rules.yaml").write_text((ALERTS / "penstock.rules.yaml").read_text())
     for n, text in enumerate(texts):
-        text = re.sub(r"^    kubernetes_sd_configs:\n(?:      .*\n)+", "", text, flags=re.M)  # Debian's Prometheus is built without
+        text = re.sub(r"^    kubernetes_sd_configs:\n(?:      .*\n)+", "", text, flags=re.M)  # Debian builds Prometheus without it
         (tmp_path / f"{n}.yml").write_text(text)
         promtool("check", "config", tmp_path / f"{n}.yml")

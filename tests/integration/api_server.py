@@ -1,5 +1,5 @@
-"""An API server over plain HTTP for agents that are to have joined some cluster: lists and watches the objects that a test puts there, takes
-what is written to them and forgets it; all else is not there. It can be away, and comes back at the same address."""
+"""A minimal API server over plain HTTP for agents that are configured for a cluster. It lists and watches the objects that a test creates and
+accepts writes without storing them; every other path is not found. A test can stop it and start it again at the same address."""
 import json
 import threading
 import time
@@ -35,7 +35,7 @@ class ApiServer:
 
     def below(self, path: str, query: dict) -> list[dict]:
         name = query.get("fieldSelector", [""])[0].removeprefix("metadata.name=")
-        everywhere = path.rpartition("/")[2]  # also where no namespace is named
+        everywhere = path.rpartition("/")[2]  # also without a namespace in the path
         return [one for at, one in list(self.objects.items())
                 if at.split("/")[-2] == everywhere and at.startswith(path if "/namespaces/" in path else "/")
                 and name in ("", one["metadata"]["name"])]
@@ -46,7 +46,7 @@ class ApiServer:
         threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
 
     def down(self):
-        """Nobody listens any more; streams break."""
+        """Stops listening and breaks open streams."""
         self.http.ended = True
         self.http.shutdown()
         self.http.server_close()

@@ -1,5 +1,5 @@
-"""What one user of a machine learns of another's programs from the local socket, and what a hostile name does to a terminal. Needs root,
-to be two users."""
+"""What one local user can learn about another user's programs through the local socket, and that a hostile name cannot control a terminal.
+Needs root, to act as two users."""
 import json
 import os
 import re
@@ -30,13 +30,13 @@ def node(request):
     home.chmod(0o755)
     node = Node(home, request.config.getoption("--programs").resolve(), "t4-x1", "telemetry: {interval: 1s}\n", listen="127.0.0.1:0")
     node.start_agent(devices=1)
-    (node.run_dir / "penstock.sock").chmod(0o666)  # as if they were in its group
+    (node.run_dir / "penstock.sock").chmod(0o666)  # as if the users were in its group
     yield node
     node.end()
 
 
 def as_user(node: Node, *words) -> str:
-    """What `penstock` prints to somebody without rights who may use the local socket."""
+    """The output of `penstock` for an unprivileged user who may use the local socket."""
     command = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", node.programs / "penstock", "--run-dir", node.run_dir, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, (words, done.stdout, done.stderr)
@@ -50,7 +50,7 @@ def test_a_user_sees_of_others_programs_their_names_alone(node):
     theirs = subprocess.Popen(["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", node.programs / "penstock", "--run-dir",
                                node.run_dir, "run", "--wait", "1h", "--", "sleep", "998"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     node.started.append(theirs)
-    wait_until(lambda: len(node.queue()) == 2, "both to wait")
+    wait_until(lambda: len(node.queue()) == 2, "both runs to be queued")
     wait_until(lambda: json.loads(node.penstock("top", "-o", "json").stdout)["processes"][0]["pid"] == program.pid, "the sample", every=0.2)
     holder = json.loads(as_user(node, "ps", "-o", "json"))["holders"][0]
     assert (holder["command"], holder["user"]) == ("sh", "root") and program.pid in holder["pids"]
@@ -66,7 +66,7 @@ def test_a_user_sees_their_own_commands_whole(node):
     command = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", node.programs / "penstock", "--run-dir", node.run_dir, "run", "--",
                "sleep", "997"]
     node.started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-    wait_until(lambda: node.holders(), "it to hold")
+    wait_until(lambda: node.holders(), "the run to hold a device")
     assert json.loads(as_user(node, "ps", "-o", "json"))["holders"][0]["command"] == "sleep 997"
 
 
@@ -78,7 +78,7 @@ def test_a_hostile_name_does_nothing_to_a_terminal(node):
     shutil.copy("/usr/bin/sleep", evil)
     node.hold(1, evil, "1000")
     node.start("--wait", "1h", "--", evil, "999")
-    wait_until(node.queue, "one to wait")
+    wait_until(node.queue, "one run to be queued")
     labelled = node.penstock("run", "--label", "experiment=\u009b31m", "--wait", "0s", "--", "true", check=False)
     assert labelled.returncode != 0 and "printable" in labelled.stderr, labelled.stderr
     for words in (["ps"], ["ps", "-o", "json"], ["queue"], ["queue", "-o", "json"], ["status"], ["top", "--once"], ["top", "-o", "json"]):
@@ -90,7 +90,7 @@ def test_a_hostile_name_does_nothing_to_a_terminal(node):
 
 @pytest.fixture
 def held_memory(node):
-    """A process, under the shell's name, whose command line and environment cannot be read: who tries waits. Nothing else here may try."""
+    """A process whose command line and environment block every reader. No other program of the test may read them."""
     folder = node.home / "held"
     folder.mkdir()
     ready, told = os.pipe()
@@ -109,9 +109,9 @@ def test_a_process_whose_memory_cannot_be_read_stops_nothing(node, held_memory):
     reader = subprocess.Popen(["cat", f"/proc/{held_memory.pid}/cmdline"], stdout=subprocess.DEVNULL)
     node.started.append(reader)
     node.sim("set", "0", f"process={held_memory.pid}:100:python3")
-    outside = wait_until(lambda: [one for one in node.holders() if one["pids"] == [held_memory.pid]], "it to be found on the GPU", every=0.2)
+    outside = wait_until(lambda: [one for one in node.holders() if one["pids"] == [held_memory.pid]], "the process to be found on the GPU", every=0.2)
     assert outside[0]["state"] == "outside" and re.fullmatch(r"\[.+\]", outside[0]["command"]), outside
-    assert reader.poll() is None, "who reads without a deadline waits still"
+    assert reader.poll() is None, "a reader without a deadline still blocks"
     for _ in range(20):
         assert webpages.answer(webpages.where(node.log()) + "/healthz")[0] == 200
         assert node.penstock("ps").returncode == 0

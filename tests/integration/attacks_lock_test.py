@@ -1,4 +1,4 @@
-"""What somebody without rights can do with the agent's lock, and whom `penstock down` ends. Needs root, to have both."""
+"""What an unprivileged user can do with the agent's lock, and which processes `penstock down` ends. Needs root, to act as both users."""
 import fcntl
 import os
 import shutil
@@ -16,7 +16,7 @@ from node import PATIENCE, Node, alive, wait_until  # noqa: E402
 
 ATTACKER = 12345
 UNPRIVILEGED = ["setpriv", f"--reuid={ATTACKER}", f"--regid={ATTACKER}", "--clear-groups"]
-# Holds a lock on a file that it can only read, and says so.
+# Holds a lock on a file that it can only read, and prints "held".
 HOLD = """
 import fcntl, sys, time
 lock = open(sys.argv[1])
@@ -40,7 +40,7 @@ def node(request):
 
 @pytest.fixture
 def started():
-    """Processes that end with the test."""
+    """Processes that are killed when the test ends."""
     processes = []
     yield processes
     for process in processes:
@@ -49,14 +49,14 @@ def started():
 
 
 def hold(lock: Path, started: list, at_once: bool = True) -> subprocess.Popen:
-    """A process of somebody else that holds the lock, or waits for it."""
+    """A process of another user that holds the lock, or waits for it."""
     wait = 4 if at_once else 0  # LOCK_NB
     started.append(subprocess.Popen([*UNPRIVILEGED, shutil.which("python3", path=os.defpath), "-c", HOLD, str(lock), str(wait)], stdout=subprocess.PIPE, text=True))
     if at_once:
         assert started[-1].stdout.readline() == "held\n"
     else:
         wait_until(lambda: "locks_lock" in Path(f"/proc/{started[-1].pid}/wchan").read_text() or "flock" in syscall_of(started[-1].pid),
-                   "it to wait for the lock")
+                   "the process to wait for the lock")
     return started[-1]
 
 
@@ -66,7 +66,7 @@ def syscall_of(pid: int) -> str:
 
 
 def old_lock(node: Node, names: int) -> Path:
-    """As earlier versions made it: everybody can open it."""
+    """The lock file as earlier versions created it: every user can open it."""
     lock = node.run_dir / "agent.lock"
     lock.write_text(f"{names}\n")
     lock.chmod(0o644)
@@ -94,7 +94,7 @@ def test_an_agent_starts_although_somebody_holds_the_lock_of_an_earlier_version(
 
 
 def test_who_waits_for_the_lock_of_an_earlier_version_never_gets_that_of_the_next_agent(node, started):
-    """Somebody has opened the file while it could be opened, and waits until the agent ends."""
+    """A user who opened the file while its mode allowed it waits until the agent exits."""
     lock = old_lock(node, os.getpid())
     with open(lock, "r+") as earlier:
         fcntl.flock(earlier, fcntl.LOCK_EX)
@@ -112,20 +112,20 @@ def test_down_ends_no_bystander_whose_pid_stands_in_the_file(node, started):
     refused = down(node)
     assert refused.returncode == 1 and "has stopped" not in refused.stdout, refused.stdout
     assert "is not visible from here" in refused.stderr and bystander.poll() is None
-    # Nor one that has the lock, and is no agent.
+    # A process that holds the lock and is not an agent is not ended either.
     started[1].kill()
     started[1].wait()
     with open(node.run_dir / "agent.lock", "w") as lock:
         holder = subprocess.Popen(["flock", "--exclusive", "--no-fork", lock.name, "sleep", "1000"])
         started.append(holder)
         print(holder.pid, file=lock)
-    wait_until(lambda: "is not an agent" in down(node).stderr, "the holder to have it", every=0.2)
+    wait_until(lambda: "is not an agent" in down(node).stderr, "the process to hold the lock", every=0.2)
     assert holder.poll() is None and bystander.poll() is None
 
 
 @pytest.fixture
 def contained(node):
-    """An agent in a pid namespace of its own. Its process, by the number that it has here."""
+    """An agent in its own pid namespace; its process id in this namespace."""
     node.start_agent(("unshare", "--pid", "--fork", "--kill-child", "--mount-proc"), devices=1)
     children = Path(f"/proc/{node.agent.pid}/task/{node.agent.pid}/children")
     yield int(children.read_text().split()[0])
@@ -137,7 +137,7 @@ def test_down_ends_an_agent_of_another_pid_namespace_and_waits_for_its_end(node,
     assert (node.run_dir / "agent.lock").read_text() == "1\n"
     done = down(node)
     assert done.returncode == 0 and "(in another pid namespace) has stopped" in done.stdout, done.stdout + done.stderr
-    assert not os.path.exists(f"/proc/{contained}/fd/0"), "it has"
+    assert not os.path.exists(f"/proc/{contained}/fd/0"), "the agent has exited"
 
 
 def test_down_does_not_say_that_an_agent_of_another_pid_namespace_has_ended_while_it_lives(node, contained):

@@ -1,4 +1,4 @@
-"""What somebody without rights and credentials learns from the agent's pages, and what they can do to them."""
+"""What a client without rights and credentials learns from the agent's HTTP endpoint, and what it can do to the endpoint."""
 import contextlib
 import hashlib
 import http.client
@@ -23,7 +23,7 @@ TOKEN = "a-long-random-token"
 
 @pytest.fixture
 def make(request):
-    """Makes a machine and its agent; all end with the test."""
+    """Makes a machine and its agent; both are stopped when the test ends."""
     with tempfile.TemporaryDirectory(prefix="penstock-attacked-") as folder:
         made = []
 
@@ -40,7 +40,7 @@ def make(request):
 
 
 def hold_with_a_secret(node: Node) -> int:
-    """A process with a secret in its command line on the GPU, as the simulated driver tells."""
+    """A process with a secret in its command line that the simulated driver reports on the GPU."""
     program = node.hold(1, "sh", "-c", f"sleep 1000 # --hf-token={SECRET}")
     node.sim("set", "0", f"process={program.pid}:100:sh")
     return program.pid
@@ -63,7 +63,7 @@ def test_pages_without_credentials_tell_no_command_line_and_no_process_id(make):
     for page in (reads(node, "/metrics"), reads(node, "/metrics", Accept="application/openmetrics-text"), reads(node, "/debug/state")):
         assert SECRET not in page and "sleep" not in page
         assert f'"{pid}"' not in page and "pid=" not in page and "command=" not in page
-    assert SECRET in node.penstock("ps", "-o", "json").stdout, "root sees it"
+    assert SECRET in node.penstock("ps", "-o", "json").stdout, "root sees the command line"
 
 
 def test_pages_tell_both_to_those_who_bring_credentials(make, tmp_path):
@@ -79,7 +79,7 @@ def test_pages_tell_both_to_those_who_bring_credentials(make, tmp_path):
 
 
 def hostile(node: Node, count: int, addresses: list[str]) -> list[socket.socket]:
-    """Clients that are connected for ever: every second one asks for a page and reads nothing of it, the others send half a request."""
+    """Clients that stay connected: every second one requests a page and reads nothing of it, the others send half a request."""
     port = int(where(node.log()).rpartition(":")[2])
     there = []
     for turn in range(count):
@@ -95,7 +95,7 @@ def hostile(node: Node, count: int, addresses: list[str]) -> list[socket.socket]
 
 
 def ask_from(node: Node, path: str, address: str) -> int:
-    """The status of an answer; 0: none."""
+    """The status of the response; 0 if there is none."""
     port = int(where(node.log()).rpartition(":")[2])
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE, source_address=(address, 0))) as connection:
         try:
@@ -112,7 +112,7 @@ MANY = [f"127.0.1.{last}" for last in range(1, 251)]
 @pytest.mark.parametrize("addresses", [ONE, MANY], ids=["one address", "250 addresses"])
 @pytest.mark.parametrize("prober", ["127.0.0.9", "127.0.0.2"], ids=["from elsewhere", "from a hostile address"])
 def test_a_thousand_hostile_clients_keep_no_probe_from_its_answer(make, addresses, prober):
-    """The kubelet ends an agent whose probes fail three times."""
+    """A probe succeeds under attack: the kubelet restarts an agent whose probes fail three times."""
     node = make("http: {deadline: 10m}\n", machine="dgx-a100")
     there = hostile(node, 1000, addresses)
     try:

@@ -1,5 +1,5 @@
-"""What an ordinary user of the machine, or a process in a container, tries against the agent and the tool, which are root. Needs root, to
-have both."""
+"""Attacks of an unprivileged user, or of a process in a container, on the agent and the command-line tool, which run as root. Needs root, to
+act as both."""
 import contextlib
 import os
 import shutil
@@ -19,8 +19,7 @@ import webpages  # noqa: E402
 from node import PATIENCE, Node, wait_until  # noqa: E402
 
 ATTACKER = 12345
-# A process that says that it is the kubelet, and of which engine; and, where it is asked to, that engine. It listens under the name of
-# one: what is executed in its place afterwards leaves a mark.
+# Pretends to be a kubelet whose arguments name an engine's socket. If LISTEN is set, the process also listens at that socket.
 FAKE = """
 import os, socket, sys, time
 with open("/proc/self/comm", "w") as comm:
@@ -36,7 +35,7 @@ IN_A_CONTAINER = ["unshare", "--user", "--map-root-user", "--mount", "--propagat
 
 
 class Attacker:
-    """Somebody without rights, and a folder of theirs."""
+    """An unprivileged user with a folder."""
 
     def __init__(self):
         self.home = Path(tempfile.mkdtemp(prefix="attacker-"))
@@ -45,7 +44,7 @@ class Attacker:
         self.home.chmod(0o777)
 
     def start(self, program: str, *arguments, listen: Path | None = None, wrapper=()) -> subprocess.Popen:
-        """The fake kubelet, whose program has a name of their choice."""
+        """Starts the fake kubelet; the user chooses the name of its program."""
         copy = self.home / program
         shutil.copy(Path(sys.base_prefix) / "bin/python3", copy)
         ready = self.home / f"ready{len(self.processes)}"
@@ -56,7 +55,7 @@ class Attacker:
         return self.processes[-1]
 
     def put_a_script_at(self, program: str):
-        """In the place of the program that runs."""
+        """Replaces the program that runs with a script that leaves a mark."""
         script = self.home / "script"
         script.write_text(f"#!/bin/sh\nid > {self.mark}\necho containerd github.com/containerd/containerd v1.7.20 x\n")
         script.chmod(0o755)
@@ -81,7 +80,7 @@ def attacker():
 
 @pytest.fixture
 def node(request):
-    """With the folder of a kubelet, whose engine the agent looks for."""
+    """A node with a kubelet's folder; the agent looks for that kubelet's engine."""
     home = Path(tempfile.mkdtemp(prefix="penstock-attacked-"))
     (home / "kubelet/device-plugins").mkdir(parents=True)
     node = Node(home, request.config.getoption("--programs").resolve(), listen="127.0.0.1:0", kubelet=home / "kubelet",
@@ -105,14 +104,14 @@ def test_root_executes_nothing_of_a_process_that_calls_itself_kubelet(request, a
     done = configure(request, attacker)
     assert done.returncode != 0 and not attacker.mark.exists(), done.stdout + done.stderr
     assert "no suitable container engine is running" in done.stderr or "is not accepted as a process of the machine itself" in done.stderr
-    # Also where an administrator was talked into it.
+    # The same holds if an administrator names the socket.
     named = configure(request, attacker, "--socket", engine)
     assert named.returncode != 0 and not attacker.mark.exists(), named.stdout + named.stderr
     assert f"the socket {engine} is not trusted: {attacker.home} belongs to user {ATTACKER}" in named.stderr
 
 
 def test_the_doctor_says_which_engine_it_does_not_trust_and_why(request, attacker):
-    usual = Path("/run/containerd")  # empty in here
+    usual = Path("/run/containerd")  # empty on this machine
     usual.mkdir()
     try:
         os.chown(usual, ATTACKER, ATTACKER)
@@ -150,7 +149,7 @@ def answer(node, path: str) -> tuple[int, str]:
 
 @pytest.fixture
 def systemd(monkeypatch, tmp_path):
-    """The socket at which it hears from the agent, which it wants to every 0.6 s."""
+    """systemd's notification socket, with a watchdog interval of 0.6 s."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(tmp_path / "notify"))
         monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
@@ -185,9 +184,9 @@ def test_a_thread_that_hangs_is_seen_by_probes_and_does_not_keep_the_agent_from_
     for path in ("/healthz", "/readyz"):
         status, why = wait_until(lambda: (seen := answer(node, path))[0] == 503 and seen, "the probe to fail", every=1, seen=node.log)
         assert 'thread "io" has not responded for' in why, why
-    assert answer(node, "/metrics")[0] == 200, "the rest of the agent works"
+    assert answer(node, "/metrics")[0] == 200, "other requests are still answered"
     drain(systemd)
-    assert not watchdog_is_fed(systemd, 3), "systemd is to end it"
+    assert not watchdog_is_fed(systemd, 3), "the watchdog is no longer fed, so that systemd restarts the agent"
     node.agent.terminate()
     assert node.agent.wait(PATIENCE) == 0, node.log()
     assert "exiting while a thread is blocked on a file" in node.log()

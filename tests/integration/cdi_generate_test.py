@@ -1,5 +1,5 @@
-"""`penstock cdi generate` on simulated machines, as people have `nvidia-ctk cdi generate` in their scripts; what it writes is read by podman.
-As root, for podman and for the numbers of device files; no network."""
+"""`penstock cdi generate` on simulated machines, called as existing scripts call `nvidia-ctk cdi generate`; podman reads the output.
+Needs root, for podman and for device numbers; uses no network."""
 import json
 import os
 import re
@@ -20,7 +20,7 @@ KIND = "nvidia.com/gpu"
 
 
 class Machine:
-    """A simulated machine below `home`, and the program asked about it."""
+    """A simulated machine below `home`, and calls of the program on it."""
 
     def __init__(self, home: Path, programs: Path, name: str):
         self.home, self.programs, self.root = home, programs, home / "machine"
@@ -45,7 +45,7 @@ class Machine:
 
 @pytest.fixture
 def machine(request):
-    """Makes machines by name; they go with the test."""
+    """Makes machines by name; they are removed when the test ends."""
     made = []
     with tempfile.TemporaryDirectory(prefix="penstock-generate-") as folder:
         def make(name: str) -> Machine:
@@ -193,7 +193,7 @@ def test_management_and_what_comes_with_gpus_are_modes(machine):
 
 
 def test_a_system_with_lists_of_its_own_is_found_by_itself(machine):
-    """Tegra, so far as files can tell it."""
+    """A machine whose files look like Tegra."""
     empty = machine("empty")
     lists = empty.root / "etc/nvidia-container-runtime/host-files-for-container.d"
     lists.mkdir(parents=True)
@@ -209,7 +209,7 @@ def test_a_system_with_lists_of_its_own_is_found_by_itself(machine):
     assert (done.returncode, done.stdout) == (1, "") and "drivers.csv:2: " in done.stderr
 
 
-# Each system call by which a file comes into being, and how many of them there are.
+# The system calls that create a file: the name, and which of its occurrences is killed.
 STEPS = [("mkdir", 1), ("fchmod", 1), ("fsync", 1), ("rename", 1), ("fsync", 2)]
 
 
@@ -227,7 +227,7 @@ def test_whoever_is_killed_leaves_the_old_file_or_the_new_one(machine, call, cou
     assert done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), f"{call} was not reached: {done.stderr}"
     assert file.read_text() in whole
     left = [path.name for path in folder.iterdir() if path != file]
-    assert not [name for name in left if name.endswith((".json", ".yaml"))], "engines would read it"
+    assert not [name for name in left if name.endswith((".json", ".yaml"))], "an engine would read an incomplete file"
     assert t4.generate("--output", file, "--device-name-strategy", "uuid").returncode == 0
     assert file.read_text() in whole and "GPU-" in file.read_text()
 
@@ -252,7 +252,7 @@ def test_podman_gives_what_was_generated(machine, host):
     target = host.cdi / "nvidia.yaml"
     written = dgx.generate("--output", target)
     assert written.returncode == 0, written.stderr
-    assert "CDI 0.5.0" in written.stderr  # as the agent writes it, and podman 4 can read
+    assert "CDI 0.5.0" in written.stderr  # the version that the agent writes and podman 4 can read
     listing = "ls /dev | grep '^nvidia[0-9]' | sort; ls -l /dev/nvidia3; readlink /usr/lib/x86_64-linux-gnu/libcuda.so.1"
     try:
         said = host.run([f"{KIND}=3", f"{KIND}=5"], listing).splitlines()

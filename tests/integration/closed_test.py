@@ -1,6 +1,6 @@
-"""Devices that are closed to whole control groups (`allocators.local.closedCgroups`): what somebody without privileges there can still open, and
-how they are opened again. As root, with the unified hierarchy of this machine; device files are simulated, so that whoever may open one
-gets ENXIO, and who may not EPERM."""
+"""Devices closed to whole control groups (`allocators.local.closedCgroups`): which devices an unprivileged user in such a group can still
+open, and how they are opened again. Needs root and the unified hierarchy of this machine. Device files are simulated: open() fails with ENXIO
+if it is allowed, and with EPERM if not."""
 import os
 import shutil
 import signal
@@ -18,7 +18,7 @@ from node import PATIENCE, Node, wait_until  # noqa: E402
 from run_test import READ_ONLY_CGROUPS  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
-# Opens the GPUs' device files, after having moved into the control group of the last argument if there is one.
+# Opens the GPUs' device files; if there is a last argument, first moves into that control group.
 OPEN = """
 import errno, os, sys
 if len(sys.argv) > 2: open(sys.argv[2] + "/cgroup.procs", "w").write(str(os.getpid()))
@@ -28,7 +28,7 @@ for i in range(8):
     except OSError as error: answers.add(errno.errorcode[error.errno])
 print(*sorted(answers))
 """
-# Opens its device each time that it is asked.
+# Opens its device once for each line on standard input.
 OPEN_WHEN_ASKED = """
 import errno, os, sys
 for _ in sys.stdin:
@@ -55,7 +55,7 @@ def make(request, groups):
         home.chmod(0o755)
         node = Node(home, request.config.getoption("--programs"), config=config_of(groups, *closed))
         nodes.append(node)
-        node.programs = Path(shutil.copytree(node.programs, home / "bin"))  # where users may execute them
+        node.programs = Path(shutil.copytree(node.programs, home / "bin"))  # so that unprivileged users can execute them
         node.start_agent()
         return node
     yield one
@@ -78,7 +78,7 @@ def in_group(group: Path, uid: int = NOBODY) -> dict:
 
 
 def opened(node: Node, group: Path, uid: int = NOBODY, wrapper: tuple = (), move_to: Path | None = None) -> str:
-    """What came of opening the GPUs there: one word where all had the same answer."""
+    """The results of opening the GPUs in that group: one word if all are the same."""
     words = [*wrapper, PYTHON, "-c", OPEN, node.root, *([move_to] if move_to else [])]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, **in_group(group, uid))
     assert done.returncode == 0, done.stderr
@@ -86,7 +86,7 @@ def opened(node: Node, group: Path, uid: int = NOBODY, wrapper: tuple = (), move
 
 
 def ask(holder: subprocess.Popen) -> str:
-    """What comes of opening its device, for a program of OPEN_WHEN_ASKED."""
+    """Has a program of OPEN_WHEN_ASKED open its device; returns the result."""
     holder.stdin.write("\n")
     holder.stdin.flush()
     return holder.stdout.readline().strip()
@@ -110,22 +110,22 @@ def test_users_open_what_they_were_given_and_nothing_else(make, groups):
     assert closed(node) == [f"/{groups.top.name}/user.slice"]
     assert f"closed to /{groups.top.name}/user.slice" in node.penstock("status").stdout
     assert opened(node, session) == "EPERM"
-    assert opened(node, session, uid=0) == "ENXIO", "root's own daemons"
-    assert opened(node, elsewhere) == "ENXIO", "groups that are not named"
+    assert opened(node, session, uid=0) == "ENXIO", "root's daemons can open the devices"
+    assert opened(node, elsewhere) == "ENXIO", "groups that are not configured stay open"
 
     run = ("run", "--device", "2", "--", PYTHON, "-c", OPEN, str(node.root))
     done = subprocess.run([node.programs / "penstock", "--run-dir", node.run_dir, *run], capture_output=True, timeout=PATIENCE, **in_group(session))
     assert done.stdout.split() == ["ENXIO", "EPERM"], done
-    assert opened(node, session) == "EPERM", "its end gave nothing to those beside it"
+    assert opened(node, session) == "EPERM", "the end of the run opened nothing to other processes of the session"
 
 
 def test_who_has_no_privileges_finds_no_way_round(make, groups):
     session = groups.make("user.slice/session-3.scope", owner=NOBODY)
     own = groups.make("user.slice/session-3.scope/own", owner=NOBODY)
     node = make("user.slice")
-    assert opened(node, session, move_to=own) == "EPERM", "a group of the user's own"
+    assert opened(node, session, move_to=own) == "EPERM", "a group that the user created is closed too"
     namespace = ("unshare", "--user", "--map-root-user")
-    assert opened(node, session, wrapper=namespace) == "EPERM", "root in a user namespace of one's own"
+    assert opened(node, session, wrapper=namespace) == "EPERM", "root in a user namespace of the user is refused too"
     holder = node.start("--device", "1", "--", "sleep", "1000", **{**in_group(session), "stdout": subprocess.DEVNULL})
     group = wait_until(lambda: [one for one in session.iterdir() if one.is_dir() and node.group_name() in one.name], "the lease's group")[0]
     with pytest.raises(AssertionError, match="PermissionError"):
@@ -140,10 +140,10 @@ def test_all_is_open_again_when_the_agent_is_gone_and_closed_by_the_next(make, g
     holder = node.start("--device", "4", "--", PYTHON, "-c", OPEN_WHEN_ASKED, f"{node.root}/dev/nvidia4", **{**in_group(session), "stdin": subprocess.PIPE})
     assert ask(holder) == "ENXIO"
     node.kill_agent()
-    wait_until(lambda: opened(node, session) == "ENXIO", "the kernel to have taken the dead agent's programs away")
+    wait_until(lambda: opened(node, session) == "ENXIO", "the kernel to remove the BPF programs of the dead agent")
     node.start_agent()
     assert closed(node) and opened(node, session) == "EPERM"
-    assert ask(holder) == "ENXIO", "who held one before holds it still"
+    assert ask(holder) == "ENXIO", "a run that holds a device can still open it"
     node.agent.send_signal(signal.SIGTERM)
     assert node.agent.wait(PATIENCE) == 0
     wait_until(lambda: opened(node, session) == "ENXIO", "the devices to be open")
@@ -163,10 +163,10 @@ def test_nothing_is_closed_while_a_run_lives_that_was_given_devices_without_righ
     node.kill_agent()
     node.start_agent()
     wait_until(lambda: lease in node.allocator("local")["closedCgroupsProblem"], "the run to be named")
-    assert closed(node) == [] and ask(holder) == "ENXIO", "it holds the device still"
+    assert closed(node) == [] and ask(holder) == "ENXIO", "the run still holds the device"
     assert lease in node.penstock("status").stdout
     holder.kill()
-    wait_until(lambda: closed(node), "the devices to be closed once it has ended")
+    wait_until(lambda: closed(node), "the devices to be closed after the run has ended")
     assert opened(node, session) == "EPERM" and node.allocator("local")["closedCgroupsProblem"] == ""
 
 
@@ -177,13 +177,13 @@ def test_groups_may_come_and_go_and_the_configuration_change(make, groups):
     assert "not closed as configured" in node.penstock("status").stdout
     for _ in range(2):
         session = groups.make("user.slice/session-3.scope")
-        wait_until(lambda: closed(node) == [f"/{groups.top.name}/user.slice"], "it to be closed")
+        wait_until(lambda: closed(node) == [f"/{groups.top.name}/user.slice"], "the group to be closed")
         assert opened(node, session) == "EPERM"
         session.rmdir()
         session.parent.rmdir()
-        wait_until(lambda: closed(node) == [], "its end to be noticed")
+        wait_until(lambda: closed(node) == [], "the removal of the group to be noticed")
     session = groups.make("user.slice/session-3.scope")
-    wait_until(lambda: closed(node), "it to be closed")
+    wait_until(lambda: closed(node), "the group to be closed")
     text = node.config.read_text()
     node.config.write_text(text.replace(f"[{groups.top.name}/user.slice]", "[]"))
     wait_until(lambda: closed(node) == [], "the new configuration")

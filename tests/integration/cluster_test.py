@@ -1,5 +1,5 @@
-"""The verbs that ask a cluster, end to end, against a real API server: kubeconfig, TLS, rights,
-objects, text. And what kubectl gets when it completes a command line."""
+"""The verbs that ask a cluster, end to end against a real API server: kubeconfig, TLS, permissions,
+objects, and output; also the completion that kubectl asks for."""
 import json
 import re
 import ssl
@@ -34,7 +34,7 @@ def node_state(healthy: int = 8, **status) -> dict:
 
 
 def ageless(text: str) -> str:
-    """Without how long ago something changed, and the blanks that align it."""
+    """The text without ages and the spaces that align them."""
     return re.sub(r" +", " ", re.sub(r"\b\d+(ms|s)\b", "AGE", text))
 
 
@@ -48,7 +48,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class Cluster:
-    """An API server, and the objects of a test in it."""
+    """An API server with the objects of a test."""
 
     def __init__(self, folder: Path):
         self.plane = control_plane.ControlPlane(folder)
@@ -70,7 +70,7 @@ class Cluster:
                    "the kinds to be served")
 
     def do(self, method: str, path: str, body: dict | None = None, kind="application/json"):
-        """The answer, or None for what is not there. Asks again while a new kind is prepared."""
+        """The response, or None if not found. Retries while the API server prepares a new kind."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.plane.url + path, method=method, data=data,
                                          headers={"Content-Type": kind})
@@ -102,13 +102,13 @@ class Cluster:
             self.do("DELETE", collection + "?gracePeriodSeconds=0")
 
     def add_node(self, name: str, status: dict, owned: dict[str, dict] | None = None):
-        """`owned`: labels by the manager who applies them."""
+        """`owned` maps field managers to the labels that they apply."""
         labels = {"kubernetes.io/hostname": name} if owned else {}
         self.do("POST", NODES, {"metadata": {"name": name, "labels": labels}})
         for manager, its in (owned or {}).items():
             self.apply(f"{NODES}/{name}", manager, {
                 "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": its}})
-        self.do("PATCH", f"{NODES}/{name}", {"spec": {"taints": None}}, MERGE)  # of a new node
+        self.do("PATCH", f"{NODES}/{name}", {"spec": {"taints": None}}, MERGE)  # taints of a new node
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}
         self.do("PATCH", f"{NODES}/{name}/status", {"status": ready | status}, MERGE)
 
@@ -119,7 +119,7 @@ class Cluster:
         self.do(*(("PUT", f"{STATES}/{name}") if before else ("POST", STATES)), body)
 
     def allow(self, *rules: dict):
-        """The only rights of the user of `kubeconfig_of_a_user`."""
+        """Replaces all permissions of the user of `kubeconfig_of_a_user`."""
         role = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
         binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
         for path in (role, binding):
@@ -132,7 +132,7 @@ class Cluster:
             "subjects": [{"apiGroup": group, "kind": "User", "name": "penstock"}]})
 
     def kubeconfig_of_a_user(self, folder: Path, user: dict | None = None) -> Path:
-        """`user`: how the kubeconfig has the credentials; the token where left out."""
+        """`user` is the kubeconfig's credentials; by default the token."""
         config = yaml.safe_load(self.plane.admin.read_text())
         (token,) = self.plane.tokens
         config["users"][0]["user"] = user or {"token": token}
@@ -233,7 +233,7 @@ def test_what_the_cluster_lacks_is_said_with_what_to_do(run, api):
 def test_what_the_cluster_refuses_is_said(run, api, tmp_path):
     api.allow({"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get", "list"]})
     forbidden = run("nodes", code=1, kubeconfig=api.kubeconfig_of_a_user(tmp_path))
-    assert "list" in forbidden and "nodestates" in forbidden, "the rule that is missing"
+    assert "list" in forbidden and "nodestates" in forbidden, "the message names the missing permission"
 
 
 def test_credentials_come_from_an_exec_plugin(run, api, tmp_path):
@@ -298,7 +298,7 @@ def test_cleanup_says_what_it_may_not_do_and_does_the_rest(run, api, tmp_path):
     told = run("cleanup", "--node", "gpu-1", code=1, kubeconfig=api.kubeconfig_of_a_user(tmp_path))
     assert "removed node gpu-1: 1 label" in told and "NodeState objects cannot be read" in told
     labels = api.get(f"{NODES}/gpu-2")["metadata"]["labels"]
-    assert "nvidia.com/gpu.count" in labels, "another node's stay"
+    assert "nvidia.com/gpu.count" in labels, "another node's labels stay"
 
 
 def test_migrate_reads_a_cluster(run, api, tmp_path):
@@ -311,9 +311,9 @@ def test_migrate_reads_a_cluster(run, api, tmp_path):
                  "template": {"metadata": {"labels": labels},
                               "spec": {"containers": [container]}}}})
     api.allow({"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]})
-    reader = api.kubeconfig_of_a_user(tmp_path)  # it only reads
+    reader = api.kubeconfig_of_a_user(tmp_path)  # read-only
     text = run("migrate", kubeconfig=reader)
-    assert "could not be read" not in text, "kinds that the cluster lacks have nothing to tell"
+    assert "could not be read" not in text, "kinds that the cluster lacks are no read errors"
     assert "DaemonSet kube-system/nvidia-device-plugin-daemonset: device plugin" in text
     assert "kubectl -n kube-system delete daemonset nvidia-device-plugin-daemonset" in text
     there = run("migrate", "--to", "nvidia", "-o", "json", kubeconfig=reader)
@@ -353,7 +353,7 @@ def test_on_a_host_it_clears_what_an_agent_left_and_lingers_until_it_is_ended(re
     assert subprocess.run([*words, "--check"], capture_output=True).returncode == 1
     with subprocess.Popen([*words, "--linger"], stdout=subprocess.PIPE, text=True) as lingering:
         assert lingering.stdout.readline().startswith("removed ")
-        wait_until(lambda: subprocess.run([*words, "--check"], capture_output=True).returncode == 0, "nothing to be left")
+        wait_until(lambda: subprocess.run([*words, "--check"], capture_output=True).returncode == 0, "the cleanup to be complete")
         assert lingering.poll() is None
         lingering.terminate()
         assert lingering.wait(PATIENCE) == 0

@@ -1,4 +1,4 @@
-"""Completion as the shells themselves do it, from the script that `penstock completion SHELL` prints."""
+"""Shell completion: bash, fish and zsh complete command lines with the script that `penstock completion SHELL` prints."""
 import os
 import pty
 import select
@@ -13,7 +13,7 @@ DEADLINE = 60
 
 @pytest.fixture
 def home(request, tmp_path):
-    """A folder with the scripts in it, and an environment in which the program is on the PATH."""
+    """A folder with the completion scripts, and an environment with the program on the PATH."""
     programs = request.config.getoption("--programs").resolve()
     for shell, name in (("bash", "penstock.bash"), ("zsh", "_penstock"), ("fish", "penstock.fish")):
         done = subprocess.run([programs / "penstock", "completion", shell], capture_output=True, text=True, check=True)
@@ -42,7 +42,7 @@ def fish(home: Path, line: str) -> set[str]:
 
 
 def zsh(home: Path, line: str) -> set[str]:
-    """At a prompt on a terminal: there is no other way to ask it. What is offered is shown between two marks."""
+    """Completes at a prompt on a terminal, which zsh requires. The offers are printed between two marks."""
     start = (f"fpath=({home} $fpath); autoload -Uz compinit; compinit -u -d {home}/dump; PS1=''; unsetopt zle_bracketed_paste; "
              "zstyle ':completion:*' list-grouped false; zstyle ':completion:*' verbose false; bindkey -r '^I'; "
              "show() { compadd() { builtin compadd -O offered \"$@\"; print -r -- \"OFFER ${(j: :)offered}\"; builtin compadd \"$@\" }; "

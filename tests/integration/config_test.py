@@ -1,5 +1,5 @@
-"""Configurations as their authors meet them: checked before anybody applies them, planned, reloaded under a running agent. On simulated
-machines; no root, no network but the loopback."""
+"""Configuration files as their authors use them: checked before they are applied, planned, and reloaded by a running agent. On simulated
+machines; needs no root and no network but the loopback."""
 import json
 import re
 import subprocess
@@ -18,7 +18,7 @@ NOT_YET = "sharing: {timeSlicing: {resources: [{name: nvidia.com/mig-1g.5gb, rep
 
 
 class Home:
-    """Folders of one agent on a simulated machine, its configuration file, and the program on them."""
+    """The folders and the configuration file of one agent on a simulated machine, and calls of the program on them."""
 
     def __init__(self, folder: Path, programs: Path):
         self.config = folder / "config.yaml"
@@ -36,7 +36,7 @@ class Home:
         assert up.returncode == 0, up.stderr
 
     def write(self, text: str) -> None:
-        """As editors and kubelets do it: whole, then in its place."""
+        """Replaces the file atomically, as editors and kubelets do."""
         beside = self.config.with_suffix(".new")
         beside.write_text(text)
         beside.rename(self.config)
@@ -61,7 +61,7 @@ def programs(request):
 
 @pytest.fixture
 def home(programs):
-    with tempfile.TemporaryDirectory(prefix="penstock-cfg-") as folder:  # short: sockets lie in it
+    with tempfile.TemporaryDirectory(prefix="penstock-cfg-") as folder:  # short, because socket paths have a length limit
         home = Home(Path(folder), programs)
         yield home
         home.penstock("down")
@@ -116,7 +116,7 @@ def test_a_check_says_what_is_wrong_with_line_and_column_of_the_manifest(program
 
 
 def test_a_charts_values_are_no_configuration_and_what_they_hold_is_checked(programs, tmp_path):
-    """The shapes of NVIDIA's default values.yaml, of one with configurations, and of dcgm-exporter's."""
+    """The structure of NVIDIA's default values.yaml, of one with configurations, and of dcgm-exporter's."""
     values = tmp_path / "values.yaml"
     values.write_text("legacyDaemonsetAPI: null\nmigStrategy: null\nconfig: {map: {}, name: \"\", default: \"\"}\nresources: {}\n"
                       "image: {repository: nvcr.io/nvidia/k8s-device-plugin, tag: \"\"}\ngfd: {enabled: false}\nnfd: {master: {}}\n")
@@ -192,7 +192,7 @@ def test_a_plan_names_who_holds_what_is_touched(home):
     home.up("version: v1\n", machine="t4-x1")
     holder = subprocess.Popen([*home.base, "run", "--", "sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait_until(lambda: json.loads(home.penstock("ps", "-o", "json").stdout)["holders"], "the program to hold")
+        wait_until(lambda: json.loads(home.penstock("ps", "-o", "json").stdout)["holders"], "the program to hold a device")
         plan = home.plan("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\ndoors: {assign: [{allocator: none}]}\n")
         assert re.fullmatch(r"r-\S+ of \w+", plan["resources"][0]["holders"][0])
     finally:
@@ -217,7 +217,7 @@ def test_a_new_file_is_in_force_without_a_restart_and_a_bad_one_changes_nothing(
     planned = home.penstock("plan")
     assert planned.returncode == 1 and "timeSlicing" in planned.stderr
 
-    # What NVIDIA's plugin passes over is passed over, and said.
+    # Keys that NVIDIA's plugin ignores are ignored, with a remark.
     home.write("version: v1\nsharing: {timeSlicin: {}}\n")
     wait_until(lambda: not home.configuration()["problem"], "the file to be in force")
     assert 'remark: sharing.timeSlicin: is unknown and ignored; did you mean "timeSlicing"? (line 2)' in home.penstock("status").stdout
@@ -233,7 +233,7 @@ def test_a_new_file_is_in_force_without_a_restart_and_a_bad_one_changes_nothing(
 
 @pytest.mark.parametrize("dashes", ["-", "--"])
 def test_flags_of_nvidias_device_plugin_have_one_dash_or_two(programs, tmp_path, dashes):
-    """With one, `-mig-strategy` was dcgm-exporter's -m with the value "ig-strategy=nine"."""
+    """With one dash, `-mig-strategy` was parsed as dcgm-exporter's -m with the value "ig-strategy=nine"."""
     command = [programs / "penstock-agent", f"{dashes}mig-strategy=nine", "--state-dir", tmp_path / "state", "--run-dir", tmp_path / "run"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and '--mig-strategy: "nine" is none of none, single, mixed' in done.stderr

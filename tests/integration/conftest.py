@@ -1,4 +1,4 @@
-"""Options of the integration tests that are written in Python, and nodes for them."""
+"""Options and node fixtures of the Python integration tests."""
 import os
 import sys
 import tempfile
@@ -12,15 +12,15 @@ from node import Node  # noqa: E402
 
 
 def pytest_addoption(parser):
-    parser.addoption("--programs", type=Path, default=Path(__file__).parents[2] / "build/dev/bin", help="folder of penstock, penstock-agent and their kin")
+    parser.addoption("--programs", type=Path, default=Path(__file__).parents[2] / "build/dev/bin", help="folder of penstock and the other programs")
     parser.addoption("--every-fault", action="store_true", default=os.environ.get("PENSTOCK_CHECK_ALL") == "1",
-                     help="faults_test.py: all points, not a part of them, as in scripts/check --all")
-    parser.addoption("--count-faults", action="store_true", help="faults_test.py: writes how many points there are")
+                     help="fault tests: try all points instead of a subset, as scripts/check --all does")
+    parser.addoption("--count-faults", action="store_true", help="fault tests: write the number of points")
 
 
 @pytest.fixture
 def make_node(request):
-    """Makes nodes, in folders that every user may enter; they end with the test."""
+    """Makes nodes in folders that every user may enter; they are removed when the test ends."""
     if os.getuid() != 0:
         pytest.fail("control groups and other users need root")
     nodes = []

@@ -1,5 +1,5 @@
-"""Containers of podman, with runc and with crun, on a simulated DGX A100: what somebody inside sees of the devices and the driver that
-the specifications give. As root, in a mount namespace whose /etc and /run are its own."""
+"""Containers of podman, with runc and with crun, on a simulated DGX A100: which devices and driver files a process inside sees with our
+specifications. Needs root; runs in a mount namespace with its own /etc and /run."""
 import hashlib
 import json
 import os
@@ -20,7 +20,7 @@ from podman import RUN, Host  # noqa: E402
 KIND = "nvidia.com/gpu"
 OURS = "penstock-nvidia.com-gpu.json"
 RUNTIMES = ("runc", "crun")
-# Opens every file that its words name, and says what came of it: ENXIO is what an unbacked node answers to those who may open it.
+# Opens every file of its words and prints the result. Without a driver, open() fails with ENXIO if it is allowed.
 OPEN = """for file in %s; do answer=$(cat "$file" 2>&1 >/dev/null)
 case "$answer" in *"No such device or address"*|"") echo "$file opened";; *"not permitted"*) echo "$file refused";; *) echo "$file $answer";; esac; done"""
 
@@ -36,7 +36,7 @@ def host():
 
 @pytest.fixture
 def node(request, host):
-    """A machine whose specifications go where the host's engines look; no agent yet."""
+    """A machine whose specifications are written where the host's engines look; no agent runs yet."""
     node = Node(Path(tempfile.mkdtemp(prefix="penstock-containers-")), request.config.getoption("--programs").resolve())
     node.cdi_dir = Path("/var/run/cdi")
     yield node
@@ -46,7 +46,7 @@ def node(request, host):
 
 @pytest.fixture
 def served(node, host):
-    """The same with an agent, whose specifications are there."""
+    """The same machine with an agent that has written its specifications."""
     start_agent(node, host)
     return node
 
@@ -61,7 +61,7 @@ def specification(host: Host) -> dict:
 
 
 def generated_at(node: Node, host: Host) -> str:
-    """The driver's version by the libraries that a specification mounts; empty where there is none."""
+    """The driver version of the libraries that a specification mounts; empty if there is no specification."""
     try:
         text = (host.cdi / OURS).read_text()
     except FileNotFoundError:
@@ -70,19 +70,19 @@ def generated_at(node: Node, host: Host) -> str:
 
 
 def mounts(spec: dict) -> dict[str, str]:
-    """Container path -> host path of every file that is mounted."""
+    """Container path -> host path of every mounted file."""
     found = {mount["containerPath"]: mount["hostPath"] for mount in spec["containerEdits"]["mounts"]}
     return {inside: outside for inside, outside in found.items() if Path(outside).is_file()}
 
 
 def uuids(node: Node) -> list[str]:
-    """By index, as the driver's own files say, which are in the order of PCI addresses."""
+    """The GPUs by index, from the driver's own files in the order of PCI addresses."""
     files = sorted((node.root / "proc/driver/nvidia/gpus").glob("*/information"))
     return [re.search(r"GPU UUID:\s+(\S+)", file.read_text())[1] for file in files]
 
 
 def generate(node: Node, file: Path):
-    """A specification as somebody makes it by hand."""
+    """A specification as an administrator writes it."""
     node.penstock("cdi", "generate", "--driver-root", node.root, "--dev-root", node.root, "--sysfs-root", node.root / "sys", "--output", file)
 
 
@@ -95,7 +95,7 @@ def gpu_files(output: str) -> set[str]:
     return set(re.findall(r"/dev/nvidia\d+\b", output))
 
 
-# What a container has.
+# Devices and files of a container.
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -133,7 +133,7 @@ def test_without_a_device_there_is_nothing_of_the_driver(served, host):
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_the_loader_knows_the_drivers_libraries(served, host, runtime):
-    """Every library that the driver root's own cache lists, and the C library still."""
+    """The container's loader finds every library in the driver root's cache, and still the C library."""
     said = host.run([f"{KIND}=0"], "/usr/sbin/ldconfig -p; readlink -f /usr/lib/x86_64-linux-gnu/libcuda.so", runtime=runtime)
     known = set(re.findall(r"^\s(\S+) \(", said, re.M))
     own = (served.root / "etc/ld.so.cache").read_bytes().split(b"\0")
@@ -159,9 +159,9 @@ def test_files_of_the_driver_cannot_be_written(served, host):
 
 
 def test_containers_are_told_that_their_devices_are_there(served, host):
-    """So that a runtime of NVIDIA's, where one is the default, does not give everything once more."""
+    """NVIDIA_VISIBLE_DEVICES is void, so that an NVIDIA default runtime does not inject the devices again."""
     assert "NVIDIA_VISIBLE_DEVICES=void" in host.run([f"{KIND}=0"], "env").splitlines()
-    # The specification's word replaces what the container was given: docs/migrate.md, "What containers see".
+    # The specification's value replaces the container's: docs/migrate.md, "What containers see".
     said = host.run([f"{KIND}=0"], "env", "-e", "NVIDIA_VISIBLE_DEVICES=GPU-1").splitlines()
     assert [line for line in said if line.startswith("NVIDIA_VISIBLE_DEVICES=")] == ["NVIDIA_VISIBLE_DEVICES=void"]
 
@@ -176,7 +176,7 @@ def test_a_user_who_is_not_root_can_use_the_device(served, host):
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_twenty_containers_can_start_at_once(served, host, runtime, tmp_path):
-    """What they say is in files: podman loses the words of a container that has ended before it listens."""
+    """The containers write to files: podman loses the output of a container that exits before podman attaches."""
     script = "(nvidia-smi -L && ldconfig -p | grep -c libcuda.so.1) > /said/{n}"
     running = [host.start([f"{KIND}={n % 8}"], script.format(n=n), "-v", f"{tmp_path}:/said") for n in range(20)]
     for n, container in enumerate(running):
@@ -198,7 +198,7 @@ def test_a_specification_made_by_hand_is_podmans_too(node, host, file):
     assert f"{KIND}=7" in node.penstock("cdi", "list", "--spec-dir", host.etc_cdi).stdout.split()
 
 
-# As the machine changes.
+# Changes of the machine.
 
 
 def test_the_specification_outlives_its_agent_and_the_next_one_leaves_it(served, host):
@@ -212,7 +212,7 @@ def test_the_specification_outlives_its_agent_and_the_next_one_leaves_it(served,
 
 def test_another_driver_is_in_the_specification(served, host, record_property):
     served.sim("fault", "driver", "unload")
-    wait_until(lambda: not generated_at(served, host), "the specification to go with its driver")
+    wait_until(lambda: not generated_at(served, host), "the specification to be removed with its driver")
     begin = time.monotonic()
     served.sim("heal", "driver", "--driver", "570.124.06")
     wait_until(lambda: generated_at(served, host) == "570.124.06", "the specification of the new driver")
@@ -222,7 +222,7 @@ def test_another_driver_is_in_the_specification(served, host, record_property):
 
 def test_without_a_driver_there_is_no_specification(served, host):
     served.sim("fault", "driver", "unload")
-    wait_until(lambda: not [file for file in host.cdi.iterdir() if file.suffix == ".json"], "all specifications to go")
+    wait_until(lambda: not [file for file in host.cdi.iterdir() if file.suffix == ".json"], "all specifications to be removed")
     assert "unresolvable CDI devices" in host.podman("run", *RUN, "--device", f"{KIND}=0", images.NAME, "true", check=False).stderr
 
 
@@ -236,7 +236,7 @@ def test_a_gpu_that_was_pulled_leaves_the_specification_and_comes_back_to_it(ser
     assert listed(host.run([f"{KIND}={gone}"], "nvidia-smi -L")) == [gone]
 
 
-# Others' specifications.
+# Specifications of other programs.
 
 
 def test_a_second_specification_of_the_same_devices_is_named_and_ours_stays_away(node, host):
@@ -244,12 +244,12 @@ def test_a_second_specification_of_the_same_devices_is_named_and_ours_stays_away
     generate(node, made)
     (host.cdi / "nvidia.json").write_text(made.read_text())
     node.start_agent(wrapper=host.entering)
-    told = wait_until(lambda: [problem for problem in node.report()["cdi"]["problems"] if "nvidia.json" in problem], "the file to be named")
+    told = wait_until(lambda: [problem for problem in node.report()["cdi"]["problems"] if "nvidia.json" in problem], "a problem that names the file")
     assert KIND in told[0]
     assert not (host.cdi / OURS).exists()
     assert listed(host.run([f"{KIND}=0"], "nvidia-smi -L")) == [uuids(node)[0]]
     (host.cdi / "nvidia.json").unlink()
-    wait_until(lambda: (host.cdi / OURS).exists(), "ours to be written once theirs is gone")
+    wait_until(lambda: (host.cdi / OURS).exists(), "our specification to be written after theirs is removed")
     assert not node.report()["cdi"]["problems"]
 
 

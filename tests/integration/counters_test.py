@@ -1,5 +1,5 @@
-"""dcgm-exporter's files, flags and environment as its users bring them along: checked, given to an agent, changed while it runs. On a simulated
-machine; no root, no network but the loopback."""
+"""dcgm-exporter's counter files, flags and environment, unchanged: checked, passed to an agent, and changed while it runs. On a simulated
+machine; needs no root and no network but the loopback."""
 import json
 import os
 import re
@@ -92,7 +92,7 @@ def test_the_exporters_environment_makes_the_page_that_its_users_know(home, tmp_
 
 
 def agent(programs, *words: str, **environment: str) -> subprocess.CompletedProcess:  # noqa: F811
-    """An agent that is told something which it cannot do."""
+    """Starts an agent with settings that it must refuse."""
     return subprocess.run([str(programs / "penstock-agent"), *words], capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, **environment})
 
 
@@ -149,18 +149,18 @@ def test_an_agent_names_the_metrics_that_its_gpus_do_not_have(home, tmp_path):  
 
     ours = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n"
     home.up(ours + "telemetry: {interval: 100ms}\n", machine="dgx-a100")
-    wait_until(lambda: PROFILING <= unavailable(), "what the default asks for and an A100 does not have", seen=unavailable)
+    wait_until(lambda: PROFILING <= unavailable(), "the default's metrics that an A100 lacks to be listed", seen=unavailable)
     assert re.search(r"^metrics:\n  no value for .*DCGM_FI_PROF_DRAM_ACTIVE.* on NVIDIA A100-SXM4-40GB: only on: Hopper and newer$",
                      home.penstock("status").stdout, re.M)
     assert ('penstock_metric_unavailable{metric="DCGM_FI_PROF_DRAM_ACTIVE",model="NVIDIA A100-SXM4-40GB"} 1\n') in home.metrics()
-    assert home.configuration().get("remarks", []) == [], "that a default asks for it is no remark on the configuration"
+    assert home.configuration().get("remarks", []) == [], "an unsupported default is no remark on the configuration"
     counters = tmp_path / "c.csv"
     counters.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, hot\nDCGM_FI_PROF_SM_ACTIVE, gauge, active\nDCGM_FI_DEV_CPU_UTIL_TOTAL, gauge, CPU\n")
     home.write(ours + f"telemetry: {{interval: 100ms, countersFile: {counters}}}\n")
-    wait_until(lambda: unavailable() == {"DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_CPU_UTIL_TOTAL"}, "what the file asks for", seen=unavailable)
+    wait_until(lambda: unavailable() == {"DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_CPU_UTIL_TOTAL"}, "the unsupported fields of the file", seen=unavailable)
     assert 'penstock_metric_unavailable{metric="DCGM_FI_DEV_CPU_UTIL_TOTAL"} 1\n' in home.metrics()
     counters.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, hot\n")
-    wait_until(lambda: unavailable() == set(), "nothing that is not to be had", seen=unavailable)
+    wait_until(lambda: unavailable() == set(), "no unsupported field to be listed", seen=unavailable)
     assert "penstock_metric_unavailable" not in home.metrics() and "no value for" not in home.penstock("status").stdout
 
 
@@ -172,12 +172,12 @@ def test_a_list_of_counters_or_a_flag_of_the_exporter_means_its_names_alone(home
     counters = tmp_path / "c.csv"
     counters.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, hot\n")
     home.up(header + "telemetry: {interval: 100ms}\n", machine="dgx-h100")
-    wait_until(ours, "our names, since nothing was said")
+    wait_until(ours, "our names, because the configuration does not choose")
     home.write(header + f"telemetry: {{interval: 100ms, countersFile: {counters}}}\n")
-    wait_until(lambda: not ours(), "the exporter's names alone")
+    wait_until(lambda: not ours(), "only the exporter's names")
     assert families(home.metrics()) == {"DCGM_FI_DEV_GPU_TEMP"} and "\npenstock_config_remarks 0\n" in home.metrics()
     home.write(header + f"telemetry: {{interval: 100ms, countersFile: {counters}, names: [dcgm, accelerator]}}\n")
-    wait_until(ours, "our names again, since they are asked for")
+    wait_until(ours, "our names again, because the configuration lists them")
     home.penstock("down")
     monkeypatch.setenv("DCGM_EXPORTER_INTERVAL", "100")
     home.up("", machine="dgx-h100")
@@ -219,15 +219,15 @@ def test_totals_and_health_by_watch_are_as_the_exporter_has_them(programs):  # n
         try:
             node.start_agent()
             well = {watch: ("DCGM_FR_OK", "0") for watch in ("ALL", "PCIE", "NVLINK", "MEM")}
-            wait_until(lambda: watches(0) == well, "the health of a GPU that is well", seen=lambda: watches(0))
-            assert series("DCGM_EXP_XID_ERRORS_TOTAL", 0) == {} and series("DCGM_EXP_CLOCK_EVENTS_TOTAL", 0) == {}, "nothing has happened"
+            wait_until(lambda: watches(0) == well, "the health of a healthy GPU", seen=lambda: watches(0))
+            assert series("DCGM_EXP_XID_ERRORS_TOTAL", 0) == {} and series("DCGM_EXP_CLOCK_EVENTS_TOTAL", 0) == {}, "no series before the first fault"
             node.sim("fault", "0", "xid", "74")
             node.sim("fault", "1", "xid", "43")
             wait_until(lambda: series("DCGM_EXP_XID_ERRORS_TOTAL", 0) == {'xid="74"': "1"}, "the XID to be counted",
                        seen=lambda: series("DCGM_EXP_XID_ERRORS_TOTAL", 0))
             wait_until(lambda: series("DCGM_EXP_XID_ERRORS_TOTAL", 1) == {'xid="43"': "1"}, "an application's XID to be counted as well")
             link = ("DCGM_FR_NVLINK_ERROR_CRITICAL", "20")
-            wait_until(lambda: watches(0) == well | {"ALL": link, "NVLINK": link}, "the link to be told unwell", seen=lambda: watches(0))
+            wait_until(lambda: watches(0) == well | {"ALL": link, "NVLINK": link}, "the link to be reported as unhealthy", seen=lambda: watches(0))
             assert watches(1) == well
             for events, bits in (("none", "0"), ("power-cap", "4"), ("none", "0"), ("power-cap,hw-thermal", "68")):
                 node.sim("set", "2", f"clock-events={events}")

@@ -1,5 +1,5 @@
-"""Dashboards, by a real Prometheus over a small fleet: simulated machines with pods, programs and faults, and the machine's own node_exporter.
-Every query of every panel has an answer, those of other people's dashboards too."""
+"""Dashboards on a real Prometheus and a small fleet: simulated machines with pods, programs and faults, and the machine's own node_exporter.
+Every query of every panel must have an answer, also in third-party dashboards."""
 import json
 import os
 import re
@@ -20,12 +20,12 @@ from monitored import Fleet  # noqa: E402
 from node import wait_until  # noqa: E402
 
 MODERN = {"row", "stat", "gauge", "bargauge", "timeseries", "table", "state-timeline", "text"}
-HERE = os.uname().nodename  # as this machine's node_exporter calls it
+HERE = os.uname().nodename  # the name that this machine's node_exporter reports
 FAST = "telemetry: {interval: 1s}\n"
 SECURE = ("old",)  # nodes whose pages are served over TLS
 
 
-# --- the files ----------------------------------------------------------------------------------------------------------------------------
+# --- dashboard files ----------------------------------------------------------------------------------------------------------------------------
 def test_the_files_are_what_the_generator_makes(tmp_path):
     subprocess.run([ROOT / "deploy/dashboards/generate", tmp_path], check=True)
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {file.name: file.read_text() for file in DASHBOARDS}
@@ -33,7 +33,7 @@ def test_the_files_are_what_the_generator_makes(tmp_path):
 
 @pytest.mark.parametrize("file", DASHBOARDS, ids=lambda file: file.stem)
 def test_grafana_reads_all_of_it(file):
-    """Grafana's own model of a dashboard: a key that it does not know, or a value of another type, does not come back from it."""
+    """The dashboards match Grafana's own model: it drops unknown keys and values of another type."""
     from grafana_foundation_sdk.cog.encoder import JSONEncoder
     from grafana_foundation_sdk.cog.plugins import register_default_plugins
     from grafana_foundation_sdk.models.dashboard import Dashboard
@@ -62,7 +62,7 @@ def test_panels_are_modern_placed_and_say_their_units(file):
         place = panel["gridPos"]
         here = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
         assert panel["type"] in MODERN and place["x"] + place["w"] <= 24, panel["title"]
-        assert not here & cells, f"{panel['title']} lies on another one"
+        assert not here & cells, f"{panel['title']} overlaps another panel"
         cells |= here
     for panel in panels(dashboard):
         assert panel["title"] and panel["fieldConfig"]["defaults"]["unit"], panel
@@ -70,7 +70,7 @@ def test_panels_are_modern_placed_and_say_their_units(file):
 
 
 # --- the fleet ----------------------------------------------------------------------------------------------------------------------------
-# The counters of Red Hat's console plugin for NVIDIA GPUs: what its chart puts into dcgm-exporter's ConfigMap, by name and type.
+# The counters of Red Hat's console plugin for NVIDIA GPUs: the content of dcgm-exporter's ConfigMap in its chart, by name and type.
 CONSOLE_COUNTERS = "".join(f"{name}, gauge, {name}\n" for name in (
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_MEM_COPY_UTIL", "DCGM_FI_DEV_ENC_UTIL", "DCGM_FI_DEV_DEC_UTIL", "DCGM_FI_DEV_POWER_USAGE",
     "DCGM_FI_DEV_POWER_MGMT_LIMIT_MAX", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_MAX_SM_CLOCK", "DCGM_FI_DEV_MEM_CLOCK",
@@ -78,7 +78,7 @@ CONSOLE_COUNTERS = "".join(f"{name}, gauge, {name}\n" for name in (
 
 
 def scrape_jobs(fleet: Fleet, exporter: str) -> list[dict]:
-    """docs/monitoring.md's jobs for machines, with these targets. All are on one host here, so a target's node is said and not read from it."""
+    """The jobs of docs/monitoring.md for machines, with these targets. All run on one host here, so the target's node is set explicitly."""
     blocks = re.findall(r"```yaml\n(scrape_configs:.*?)```", (ROOT / "docs/monitoring.md").read_text(), re.S)
     jobs = next(jobs for block in blocks if "static_configs" in (jobs := yaml.safe_load(block)["scrape_configs"])[0])
     targets = {"penstock": {name: node.page for name, node in fleet.nodes.items()}, "node": {HERE: exporter}}
@@ -92,7 +92,7 @@ def scrape_jobs(fleet: Fleet, exporter: str) -> list[dict]:
 
 
 def h100(fleet: Fleet):
-    """Whole GPUs: pods in two namespaces, two GPUs for people, all at work."""
+    """Whole GPUs: pods in two namespaces and two GPUs for local users, all busy."""
     node = fleet.add(HERE, "dgx-h100", FAST + "allocators: {assign: [{devices: [6, 7], allocator: local}]}\nusage: {idleAfter: 1s}\n")
     node.kubelet_program.start("training", "bert-0", 2)
     node.kubelet_program.start("serving", "chat-0", 1)
@@ -102,7 +102,7 @@ def h100(fleet: Fleet):
 
 
 def a100(fleet: Fleet):
-    """Shared ones."""
+    """A node with shared GPUs."""
     rules = "rules: [{devices: [0, 1], strategy: mps, replicas: 4, rename: nvidia.com/gpu.mps}, {strategy: time-slicing, replicas: 4}]"
     node = fleet.add("shared", "dgx-a100", f"{FAST}sharing: {{{rules}, mps: {{root: {fleet.home}/mps}}}}\n")
     for n in range(5):
@@ -110,18 +110,18 @@ def a100(fleet: Fleet):
 
 
 def mixed(fleet: Fleet):
-    """Three models: one to be reset, of which the driver also tells nonsense; one that was lost and comes back; one that is off its bus."""
+    """Three models: one needs a reset and returns invalid samples, one was lost and recovers, one has fallen off the bus."""
     node = fleet.add("mixed", "mixed", FAST, probation="10m")
     node.sim("fault", "0", "remap-pending")
     node.sim("fault", "1", "lost")
     node.sim("fault", "2", "xid", "79")
-    wait_until(lambda: len(node.usable()) < 2, "GPUs to be unwell")
+    wait_until(lambda: len(node.usable()) < 2, "GPUs to be unhealthy")
     node.sim("heal", "1")
     node.sim("fault", "0", "nonsense", "temperature=255")
 
 
 def t4(fleet: Fleet):
-    """An old one, with an API server, pages over TLS, and a configuration that is refused for a slip."""
+    """An old machine with an API server, TLS, and a configuration that is refused because of a typo."""
     api = ApiServer(fleet.home)
     fleet.others.append(api)
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30", "-subj", "/CN=old",
@@ -156,7 +156,7 @@ def prometheus(request):
 
 # --- queries ------------------------------------------------------------------------------------------------------------------------------
 def in_a_cluster(query: str) -> bool:
-    """Whether only pods with control groups have this; tests/e2e/fleet/test_monitoring.py asks it."""
+    """Whether only pods with control groups have these series; tests/e2e/fleet/test_monitoring.py tests them."""
     return "accelerator_holder_cpu_seconds_total" in query and 'kind="pod"' in query
 
 
@@ -173,7 +173,7 @@ def test_the_node_dashboard_finds_the_node_exporter_by_the_nodes_name(prometheus
     assert prometheus.query(f'node_uname_info{{instance="{values["instance"]}"}}')[0]["metric"]["nodename"] == HERE
 
 
-# What the public dashboard 12239 and NVIDIA's own of the same name ask, as selectors and functions; labels as they have them.
+# The queries of the public dashboard 12239 and of NVIDIA's dashboard of the same name, as selectors and functions, with their labels.
 PUBLIC = [f'{{}}{{{{instance=~"$instance", gpu=~"$gpu"}}}}'.format(name) for name in (
     "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED",
     "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE")]
@@ -191,7 +191,7 @@ def test_the_public_dashboard_12239_has_data_on_a_machine_with_gpm(prometheus):
 
 
 def test_openshifts_console_plugin_has_data_with_its_own_counters(prometheus):
-    found = prometheus.query('DCGM_FI_PROF_GR_ENGINE_ACTIVE{job="console"}')  # by which it lists the GPUs there are
+    found = prometheus.query('DCGM_FI_PROF_GR_ENGINE_ACTIVE{job="console"}')  # the console plugin lists GPUs by this series
     assert len(found) == 8 and all(series["metric"]["modelName"] and series["metric"]["UUID"] for series in found)
     uuid = found[0]["metric"]["UUID"]
     asked = [f'{function}({name}{{UUID="{uuid}"}})' for function, name in (

@@ -1,6 +1,6 @@
-"""docker's `--gpus` with dockerd 20.10 itself: what `penstock runtime configure` makes of it, and what containers can open then. As root.
-Device files of major 195 have no driver here: opening one says "No such device or address" where the container may, "Operation not
-permitted" where its device rules forbid it."""
+"""`docker run --gpus` with dockerd 20.10: what `penstock runtime configure` changes, and which devices containers can then open. Needs root.
+Device files of major 195 have no driver here: open() fails with "No such device or address" if the container may open the file, and with
+"Operation not permitted" if its device rules forbid it."""
 import json
 import os
 import shutil
@@ -18,18 +18,18 @@ from docker import Docker  # noqa: E402
 NAMES = ("nvidia-cdi-hook", "nvidia-container-runtime-hook")
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 CONFIG = Path("/etc/docker/daemon.json")
-# What a container opens: "0 2 " where it may open the first and the third device. An image's own files count as little as the missing ones.
+# Prints the devices that a container can open: "0 2 " for the first and the third. Device files of the image count like files it creates.
 OPEN = """mknod /m0 c 195 0 2>/dev/null; mknod /m1 c 195 1 2>/dev/null; mknod /m2 c 195 2 2>/dev/null
 for i in 0 1 2; do for file in /dev/nvidia$i /m$i; do (: <$file) 2>&1 | grep -q "No such device or address" && echo -n "$i "; done; done; echo"""
 
 
 def both(*minors: int) -> str:
-    """What OPEN says where these may be opened: the container's own file, and one that it made itself."""
+    """The output of OPEN if these devices may be opened: by the container's file, and by one that it created."""
     return "".join(f"{minor} {minor} " for minor in minors)
 
 
 def specification() -> str:
-    """Three devices, by index, and the second by its UUID."""
+    """A specification of three devices by index, and of the second also by UUID."""
     def device(name: str, minors: list) -> dict:
         return {"name": name, "containerEdits": {"deviceNodes": [node(f"/dev/nvidia{minor}", minor) for minor in minors]}}
 
@@ -42,7 +42,7 @@ def specification() -> str:
 
 
 class Machine(Docker):
-    """With our programs, and their verbs as somebody at a shell calls them."""
+    """A machine with our programs, and their verbs as a user calls them in a shell."""
 
     def __init__(self, home: Path, programs: Path):
         self.programs = programs
@@ -82,7 +82,7 @@ def machine(request):
 
 ANSWERS = [(("--gpus", "all"), both(0, 1, 2)), (("--gpus", "2"), both(0, 1)), (("--gpus", "device=2"), both(2)),
            (("--gpus", f'"device={UUID},0"'), both(0, 1)),
-           # compose's deploy.resources.reservations.devices, as the daemon gets it
+           # compose's deploy.resources.reservations.devices, as sent to the daemon
            (("--gpus", '"driver=nvidia","count=1","capabilities=gpu"'), both(0)),
            (("--gpus", '"driver=nvidia","device=0,2","capabilities=gpu,utility"'), both(0, 2))]
 
@@ -111,7 +111,7 @@ def test_under_plain_runc_gpus_fail_with_the_remedy_and_the_named_runtime_opens_
         assert refused.returncode != 0 and refused.stdout == ""
         assert "--runtime=nvidia" in refused.stderr and "--set-as-default" in refused.stderr
         assert machine.run(OPEN, "--runtime=nvidia", *words).stdout == opened + "\n", words
-    assert machine.run(OPEN).stdout == "\n"  # who asks for nothing is not kept from starting
+    assert machine.run(OPEN).stdout == "\n"  # a container that requests no GPU starts
 
 
 def test_configure_makes_the_links_once_and_unconfigure_takes_back_just_these(machine):
@@ -153,7 +153,7 @@ def test_a_daemon_that_does_not_come_back_has_neither_file_nor_links(machine):
     assert machine.run("echo here").stdout == "here\n"
 
 
-# Against images that mean harm.
+# Malicious images.
 
 def test_an_image_that_asks_for_all_gets_what_its_user_said(machine):
     machine.configure("--set-as-default", "--restart-mode", "systemd")
@@ -173,7 +173,7 @@ def test_an_image_that_asks_for_all_gets_what_its_user_said(machine):
 
 
 def test_an_image_cannot_speak_through_the_hooks_error(machine):
-    """With `--gpus 0` this docker calls the hook and sets no variable: what the hook reads is the image's."""
+    """With `--gpus 0` this docker calls the hook and sets no variable, so the hook reads the image's variable."""
     machine.configure("--restart-mode", "systemd")
     machine.load("loud", "NVIDIA_VISIBLE_DEVICES=\x1b[2J\u202e" + "x" * 20000, "LD_PRELOAD=/proc/self/cwd/poc.so")
     refused = machine.run("true", "--gpus", "0", image="loud", check=False)

@@ -1,5 +1,5 @@
-"""`penstock runtime doctor` with the podman of this machine and a containerd 1.7: what it finds, and its proof from inside a container. As root, in a mount
-namespace whose /etc and /run are its own."""
+"""`penstock runtime doctor` with this machine's podman and with containerd 1.7: its findings, and its proof from inside a container. Needs root;
+runs in a mount namespace with its own /etc and /run."""
 import json
 import os
 import re
@@ -21,7 +21,7 @@ from node import wait_until  # noqa: E402
 from podman import Host  # noqa: E402
 
 KIND = "example.com/gpu"
-UNBACKED = os.makedev(240, 77)  # a number of the range for local use: who may open it learns that there is no such device
+UNBACKED = os.makedev(240, 77)  # a number for local use: an allowed open() fails with ENXIO
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_a_version_that_this_podman_cannot_read_is_found_before_it_is_tried(host
     finding = next(one for one in findings if one["state"] == "bad")
     assert re.match(r"podman \d+\.\d+", finding["what"]) and "0.7.0" in finding["why"]
     assert finding["file"] == "/var/run/cdi/gpu.json" and finding["write"] == ['cdiVersion: "0.5.0"']
-    # That this is true: podman does not find the device, and does once the line is written.
+    # Confirms the finding: podman does not find the device, and does after the line is written.
     refused = host.podman("run", "--rm", "--network", "none", "--device", f"{KIND}=0", images.NAME, "true", check=False)
     assert refused.returncode != 0 and KIND in refused.stderr
     (host.cdi / "gpu.json").write_text(json.dumps(specification(host, version="0.5.0")))
@@ -125,7 +125,7 @@ def test_it_leaves_nothing_behind(host, doctor, tmp_path):
     assert host.podman("ps", "--all", "--quiet").stdout == ""
 
 
-# What a distribution has, but for what this machine's rights ask for; CDI on or off.
+# A distribution's configuration, adjusted to the privileges of this machine; CDI on or off.
 CONTAINERD = """version = 2
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "registry.local/pause:1"
@@ -139,7 +139,7 @@ CONTAINERD = """version = 2
 
 
 class Containerd:
-    """containerd 1.7 on the host of the tests, at its usual places."""
+    """containerd 1.7 on the test host, with its usual paths."""
 
     def __init__(self, host: Host):
         self.host, self.process = host, None

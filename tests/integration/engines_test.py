@@ -1,5 +1,5 @@
-"""`penstock runtime configure` with real engines: containerd 1.7 and 1.6, each with folders of its own and a systemctl of a few lines, and
-podman. As root; nothing outside a temporary folder and a mount namespace changes."""
+"""`penstock runtime configure` with real engines: containerd 1.7 and 1.6, each with its own folders and a small replacement of systemctl, and
+podman. Needs root; changes only a temporary folder and a mount namespace."""
 import json
 import os
 import re
@@ -20,7 +20,7 @@ from node import wait_until  # noqa: E402
 
 RUNTIME = "/opt/penstock/penstock-runtime"
 CDI = ("--cdi.enabled", "--no-runtime")
-# What a distribution and then an administrator wrote.
+# A configuration by a distribution, edited by an administrator.
 CONFIG = """# of the distribution
 version = 2
 root = "{home}/root"
@@ -40,8 +40,8 @@ state = "{home}/state"
   [plugins."io.containerd.internal.v1.opt"]
     path = "{home}/opt"
 """
-# Ends the daemon and starts it again, as a unit of type notify: done when it listens. A line "refuse: WORD" in the file beside it makes the
-# daemon one that does not start with WORD in its configuration.
+# Restarts the daemon like a unit of type notify: returns when the daemon listens. If the file "refuse" beside it contains a word, the daemon
+# does not start while its configuration contains that word.
 SYSTEMCTL = """#!{python}
 import os, pathlib, socket, subprocess, sys, time
 home = pathlib.Path("{home}")
@@ -79,7 +79,7 @@ while True:
 
 
 class Containerd:
-    """A real one below `home`, and `penstock` beside it."""
+    """A real containerd below `home`, and calls of `penstock` on it."""
 
     def __init__(self, home: Path, folder: Path, programs: Path):
         self.home, self.program, self.penstock_program = home, folder / "containerd", programs / "penstock"
@@ -227,7 +227,7 @@ def test_an_engine_that_does_not_come_back_gets_its_old_files(containerd):
 
 
 def test_an_engine_whose_cri_plugin_does_not_start_is_not_healthy(containerd):
-    # Somebody's earlier edit that containerd has not read yet: it starts, its CRI plugin does not.
+    # An earlier edit that containerd has not read yet: containerd starts, but its CRI plugin does not.
     text = containerd.first.replace("containerd.runtimes.runc]\n", 'containerd]\n default_runtime_name = "kata"\n', 1)
     text = text.replace(text[text.index("      runtime_type"):text.index("  [plugins.\"io.containerd.internal")], "")
     containerd.config.write_text(text)
@@ -245,7 +245,7 @@ def test_a_configuration_that_the_engine_refuses_is_left_alone(containerd):
     assert containerd.config.read_text() == containerd.first + "[[\n" and containerd.restarts() == 0
 
 
-# Each program that is asked or told something on the way, in order: version, effect before and after, restart, health.
+# Each program that `penstock` calls, in order: version, effective configuration before and after, restart, health.
 STEPS = range(1, 6)
 HANG = """#!/bin/sh
 echo x >> {home}/asked
@@ -256,7 +256,7 @@ exec {real} "$@"
 
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_at_any_step_the_next_run_repairs_it(containerd, step):
-    """Every program on the way is one that hangs at the given step; there `penstock` is killed."""
+    """Every called program hangs at the given step, where `penstock` is killed."""
     hang = containerd.home / "hang"
     hang.mkdir()
     reals = {"containerd": containerd.program, "ctr": containerd.program.with_name("ctr"), "systemctl": containerd.home / "bin/systemctl"}
@@ -274,7 +274,7 @@ def test_killed_at_any_step_the_next_run_repairs_it(containerd, step):
     assert done.returncode == 0, done.stderr
     assert ("after an interrupted change" in done.stderr) == (step > 2)
     assert "enable_cdi = true" in containerd.effect() and containerd.answers()
-    assert containerd.restarts() == (1 if step < 5 else before), "it starts anew once in all"
+    assert containerd.restarts() == (1 if step < 5 else before), "containerd restarts once in total"
     containerd.succeeds("unconfigure")
     assert containerd.config.read_text() == containerd.first and not containerd.memory()
 

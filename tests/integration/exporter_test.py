@@ -1,4 +1,4 @@
-"""Series under dcgm-exporter's names: which labels of the host they have, and which pods of a shared GPU. On simulated machines with a kubelet."""
+"""Series under dcgm-exporter's names: their host labels, and the pods of a shared GPU. On simulated machines with a kubelet."""
 import re
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ from node import wait_until  # noqa: E402
 TELEMETRY = "telemetry: {interval: 1s, names: [dcgm]%s}\n"
 SHARED = "sharing: {rules: [{strategy: time-slicing, replicas: 4}]}\n"
 POWER, MEMORY, USE = "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_GPU_UTIL"
-THEIR_OWN = {MEMORY, USE}  # what the driver tells of each process
+THEIR_OWN = {MEMORY, USE}  # values that the driver reports for each process
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def start(request):
 
 
 def series(node: Monitored, family: str) -> list[dict[str, str]]:
-    """The labels of each."""
+    """The labels of each series."""
     return [dict(re.findall(r'([A-Za-z_]+)="([^"]*)"', labels)) for labels in re.findall(rf"^{family}\{{(.*)\}} \S+$", node.metrics(), re.M)]
 
 

@@ -1,5 +1,5 @@
-"""One who asks the broker for GPUs, or for anything, cannot keep the others from being served: by what they wait for, by how much they ask, by how
-many they are. As root: real control groups, and users of the test's own."""
+"""Clients of the broker cannot keep other clients from being served: neither by waiting, nor by the size of their requests, nor by their
+number. Needs root: real control groups, and users of the test's own."""
 import json
 import subprocess
 import sys
@@ -19,10 +19,10 @@ def node(make_node) -> Node:
     return node
 
 
-# How much somebody asks. The hostile user is nobody, who is in the socket's group.
+# Expensive requests. The hostile user is `nobody`, who is in the socket's group.
 
 NOBODY, USERS = 65534, 100
-PYTHON = "/usr/bin/python3"  # one that every user may execute
+PYTHON = "/usr/bin/python3"  # executable by every user
 CONNECT = """
 import json, socket, sys, threading, time
 def connect():
@@ -34,14 +34,14 @@ def connect():
 
 @pytest.fixture
 def open_node(make_node) -> Node:
-    """One whose socket is open to a group."""
+    """A node whose socket is open to a group."""
     node = make_node(config="allocators: {local: {group: users}}\n")
     node.start_agent()
     return node
 
 
 def attack(node: Node, program: str) -> subprocess.Popen:
-    """Runs a program as nobody until the node ends. It has begun its attack when this returns: it says so by a line."""
+    """Runs a program as the user `nobody` until the node stops. Returns after the program has printed a line, when its attack has begun."""
     node.started.append(subprocess.Popen([PYTHON, "-c", CONNECT + program, node.run_dir / "penstock.sock"], stdout=subprocess.PIPE,
                                          stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, user=NOBODY, group=NOBODY, extra_groups=[USERS]))
     assert node.started[-1].stdout.readline() == "begun\n", node.started[-1].communicate()
@@ -49,7 +49,7 @@ def attack(node: Node, program: str) -> subprocess.Popen:
 
 
 def answered(node: Node):
-    """Everything that root relies on."""
+    """Asserts that root is served."""
     assert node.report() is not None, "no status"
     node.penstock("ps")
     node.penstock("queue")
@@ -70,7 +70,7 @@ while True: peer.sendall(lines)
 
 
 def test_a_user_is_answered_at_a_bounded_rate_and_root_at_any(open_node):
-    """By the user's own clock: 400 at once, and 100 in each second."""
+    """Each user may send 400 requests at once and 100 in each second."""
     program = attack(open_node, """
 peer = connect()
 print("begun", flush=True)
@@ -80,7 +80,7 @@ reader = peer.makefile()
 for _ in range(1000): reader.readline()
 print(time.monotonic() - begun, flush=True)
 """)
-    assert float(program.stdout.readline()) > 5, "600 requests beyond what may come at once"
+    assert float(program.stdout.readline()) > 5, "600 requests exceed the burst"
     for _ in range(20):
         answered(open_node)
 
@@ -100,7 +100,7 @@ idle = [connect() for _ in range(300)]
 print("begun", flush=True)
 time.sleep(1000)
 """)
-    assert len(open_node.queue()) == 264, "three quarters of the places for those who wait"
+    assert len(open_node.queue()) == 264, "three quarters of the queue's places"
     answered(open_node)
     mine = open_node.start("--", "true")
     waiting(open_node, 265)
@@ -116,7 +116,7 @@ time.sleep(1000)
 
 
 def test_answers_that_nobody_reads_are_bounded_together(open_node):
-    """Each connection asks for as many reports as fit into its socket, and reads none."""
+    """Each connection requests as many reports as fit into its socket buffer, and reads none."""
     def resident() -> int:
         status = Path(f"/proc/{open_node.agent.pid}/status").read_text()
         return int(status.partition("VmRSS:")[2].split()[0]) >> 10
@@ -151,7 +151,7 @@ print(answers, flush=True)
 
 
 def test_plans_are_made_while_others_are_answered(open_node):
-    """64 KiB of configuration, as expensive as it gets, on several connections."""
+    """Several connections request plans of 64 KiB of the most expensive configuration."""
     rules = ",".join("{devices: [%d], strategy: time-slicing, replicas: 4}" % (i % 8) for i in range(900))
     text = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\nsharing: {rules: [" + rules + "]}\n"
     attack(open_node, f"""
@@ -168,14 +168,14 @@ time.sleep(1000)
 """)
     for _ in range(10):
         answered(open_node)
-    assert "changes" in json.loads(open_node.penstock("plan", "-o", "json").stdout), "root's plan has its turn"
+    assert "changes" in json.loads(open_node.penstock("plan", "-o", "json").stdout), "root's plan is served"
 
 
 def waiting(node: Node, count: int):
     wait_until(lambda: len(node.queue()) == count, f"{count} to wait", seen=node.queue)
 
 
-# What somebody waits for.
+# Requests that wait.
 
 
 def test_a_request_for_a_broken_gpu_holds_up_nobody(node):
@@ -185,7 +185,7 @@ def test_a_request_for_a_broken_gpu_holds_up_nobody(node):
     waiting(node, 2)
     assert node.penstock("run", "--gpus", "7", "--wait", "0", "--", "echo", "served").stdout == "served\n"
     assert all("XID 79" in entry["reason"] for entry in node.queue()), node.queue()
-    assert (every.poll(), named.poll()) == (None, None), "they wait on, in their places"
+    assert (every.poll(), named.poll()) == (None, None), "both requests still wait in their places"
 
 
 def test_a_request_for_what_others_hold_is_not_overtaken(node):
@@ -196,11 +196,11 @@ def test_a_request_for_what_others_hold_is_not_overtaken(node):
     assert (done.returncode, "before it" in done.stderr) == (124, True), done.stderr
 
 
-# When somebody asks.
+# Requests during the start.
 
 
 def test_a_request_while_the_agent_starts_waits_for_the_devices(make_node):
-    """Each GPU answers slowly, so that requests meet an agent that has looked at none, one, two, ... of them."""
+    """Each GPU answers slowly, so that requests reach an agent that has read none, one, two, ... of them."""
     node = make_node()
     for gpu in range(8):
         node.sim("fault", str(gpu), "hang", "nvmlDeviceGetMemoryInfo", "300")

@@ -1,9 +1,9 @@
-"""Each call that `penstock runtime configure` makes on files of an engine or of its own fails once,
-and once kills it. Afterwards the engine's configuration is the old one or the new one, and the next
-run has all of it or takes all of it back. As root.
+"""Fault injection into `penstock runtime configure`. Each call on a file of an engine or of its own
+fails once, and once kills the program. The tests assert that the engine's configuration is then the
+old one or the new one, and that the next call completes or reverts the change. Needs root.
 
-By default a part of the points is tried; `--every-fault` tries all of them. faults_points.json has
-how many there are, which must not become fewer; `--count-faults` writes it."""
+By default a subset of the points is tried; `--every-fault` tries all of them. faults_points.json
+records the number of points, which must not decrease; `--count-faults` writes it."""
 import errno
 import os
 import shutil
@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from faults import KILL, Faults, Point, chosen, counted  # noqa: E402
 
 PATIENCE = 60
-NAMES = ((r"(/\.[^/]+)\.[A-Za-z0-9]{6}$", r"\1.*"),)  # what is random in paths
+NAMES = ((r"(/\.[^/]+)\.[A-Za-z0-9]{6}$", r"\1.*"),)  # random parts of paths
 
 
 def test_an_engine_is_configured_or_left_alone_whatever_fails(request, tmp_path, capsys):
@@ -30,7 +30,7 @@ def test_an_engine_is_configured_or_left_alone_whatever_fails(request, tmp_path,
     links.mkdir()
 
     def linked() -> int:
-        """How many links there are; nothing else lies there."""
+        """The number of links; asserts that the folder contains nothing else."""
         return len([path.readlink() for path in links.iterdir()])
 
     def run(verb: str, *words, wrapper: tuple = ()):
@@ -40,7 +40,7 @@ def test_an_engine_is_configured_or_left_alone_whatever_fails(request, tmp_path,
 
     def configure(point: Point | None):
         config.write_text(first)
-        shutil.rmtree(memory, ignore_errors=True)  # folders are made each time
+        shutil.rmtree(memory, ignore_errors=True)  # so that each call creates its folders
         for link in links.iterdir():
             link.unlink()
         faults = Faults(tmp_path, {"engine": config.parent, "links": links, "state": memory}, NAMES)

@@ -1,4 +1,4 @@
-"""penstock-hook in containers of runc, and under the attacks that the hooks before it fell to: each test of those is named after the CVE.
+"""penstock-hook in containers of runc, and under the published attacks on earlier hooks: each of those tests is named after the CVE.
 Needs root."""
 import ctypes
 import json
@@ -36,7 +36,7 @@ int main(int count, char** names) {
   return 0;
 }
 """
-# What the attack of CVE-2025-23266 preloads: it leaves a mark outside as soon as it is loaded.
+# The library that the attack of CVE-2025-23266 preloads: it creates a file on the host as soon as it is loaded.
 POISON = """
 #include <fcntl.h>
 __attribute__((constructor)) void leave_mark(void) { open(MARK, O_CREAT | O_WRONLY, 0600); }
@@ -45,7 +45,7 @@ MOUNT_OPTIONS = ["ro", "nosuid", "nodev", "bind", "rprivate"]
 RENAME_EXCHANGE, AT_FDCWD = 2, -100
 
 
-COMPILED: dict[tuple, bytes] = {}  # of this run, by source and options
+COMPILED: dict[tuple, bytes] = {}  # cache of this test run, by source and options
 
 
 def compile_c(target: Path, source: str, *options):
@@ -58,7 +58,7 @@ def compile_c(target: Path, source: str, *options):
 
 
 def snapshot(folder: Path) -> dict:
-    """All there is to see of a tree: names, kinds, modes, owners, times, contents."""
+    """All visible properties of a tree: names, types, modes, owners, times, contents."""
     seen = {}
     for path in [folder, *sorted(folder.rglob("*"))]:
         status = path.lstat()
@@ -68,7 +68,7 @@ def snapshot(folder: Path) -> dict:
 
 
 class Image:
-    """A container's root as an image and mounts make it, and beside it a part of the host that nobody may touch."""
+    """A container's root made of an image and mounts, and beside it host files that must not change."""
 
     def __init__(self, home: Path, programs: Path):
         self.home, self.root, self.outside, self.hook = home, home / "bundle/rootfs", home / "outside", programs / "penstock-hook"
@@ -91,7 +91,7 @@ class Image:
         self.before = snapshot(self.outside)
         self.names = 0
 
-    # As a runtime calls it, without one.
+    # Calls of the hook without a runtime.
     def state(self) -> str:
         return json.dumps({"ociVersion": "1.0.2", "id": "c", "status": "creating", "pid": 1, "bundle": str(self.root.parent), "root": str(self.root)})
 
@@ -127,7 +127,7 @@ class Image:
         return {"destination": target, "type": "bind", "source": str(self.home / "libfake.so.550.1"), "options": MOUNT_OPTIONS}
 
     def cache(self, *where) -> str:
-        """The image's list as ldconfig reads it."""
+        """The image's ld.so.cache as ldconfig reads it."""
         return subprocess.run(["/sbin/ldconfig", "-p", "-C", self.root.joinpath(*where or ("etc/ld.so.cache",))], capture_output=True, text=True).stdout
 
     def assert_outside_untouched(self):
@@ -151,7 +151,7 @@ def image(request):
 
 @pytest.fixture
 def attacked(image):
-    """An image after whose attack the host must be as before."""
+    """An image; asserts after its attack that the host is unchanged."""
     yield image
     image.assert_outside_untouched()
 
@@ -180,7 +180,7 @@ def test_a_folder_that_the_image_does_not_search_is_found_and_stays_so_after_the
     hooks = [image.hook_entry("update-ldcache", "--folder", "/opt/driver/lib")]
     mounts = [image.driver_mount("/opt/driver/lib/libfake.so.550.1")]
     assert image.run("ask libfake.so.1; ldconfig; ask libfake.so.1; ask libm.so.6", hooks, mounts).splitlines() == ["42", "42", "-2"]
-    # The same root again, as with docker restart: nothing is added a second time.
+    # The same root again, as with docker restart: the hook adds nothing a second time.
     assert image.run("ask libfake.so.1; cat /etc/ld.so.conf.d/*", hooks, mounts).splitlines()[0] == "42"
     assert [path.name for path in (image.root / "etc/ld.so.conf.d").iterdir()] == ["00-penstock-driver.conf"]
 
@@ -242,7 +242,7 @@ def test_an_error_is_said_by_the_engine(image):
 # Published attacks.
 
 def test_cve_2024_0132_nothing_of_an_image_is_mounted_or_followed_out_of_it(attacked):
-    """The image's CUDA libraries are links to the host's files."""
+    """The image's CUDA libraries are links to files of the host."""
     shutil.rmtree(attacked.root / "usr/local/cuda")
     (attacked.root / "usr/local/cuda").symlink_to(attacked.outside)
     (attacked.root / "drv/libcuda.so.1").symlink_to("../../../outside/sub/libfake.so.1")
@@ -252,7 +252,7 @@ def test_cve_2024_0132_nothing_of_an_image_is_mounted_or_followed_out_of_it(atta
 
 
 def test_cve_2024_0133_no_files_appear_on_the_host(attacked):
-    """Folders of the image in which something is made lead out of it."""
+    """Folders of the image in which the hook creates files are links out of the root."""
     (attacked.root / "usr/lib/deep").symlink_to(attacked.outside)
     shutil.rmtree(attacked.root / "etc/ld.so.conf.d")
     (attacked.root / "etc/ld.so.conf.d").symlink_to("../../../outside")
@@ -283,13 +283,13 @@ def test_cve_2024_0135_0136_0137_no_ldconfig_is_executed(attacked, path):
 
 
 def test_cve_2025_23266_the_environment_of_an_image_loads_nothing(attacked):
-    """LD_PRELOAD=/proc/self/cwd/poc.so in a hook that is started in the image's root."""
+    """LD_PRELOAD=/proc/self/cwd/poc.so has no effect on a hook that is started in the image's root."""
     mark = attacked.home / "mark"
     compile_c(attacked.root / "poc.so", POISON, "-shared", "-fPIC", f'-DMARK="{mark}"')
     poison = [f"{name}=/proc/self/cwd/poc.so" for name in ("LD_PRELOAD", "LD_AUDIT")] + ["LD_LIBRARY_PATH=/proc/self/cwd", "GCONV_PATH=/proc/self/cwd",
                                                                                          "GLIBC_TUNABLES=glibc.malloc.check=3", "MALLOC_TRACE=/etc/x"]
     attacked.run("true", [{"path": "/bin/true", "args": ["true"], "env": poison}])
-    assert mark.exists(), "this is how the attack works"
+    assert mark.exists(), "the attack must work on an ordinary program"
     mark.unlink()
     for words in EVERY_HOOK:
         attacked.run("true", [attacked.hook_entry(*words, env=poison)], environment=poison)
@@ -300,29 +300,29 @@ def test_cve_2025_23266_the_environment_of_an_image_loads_nothing(attacked):
 
 
 def test_cve_2025_23266_the_program_is_static(image):
-    """No interpreter: nothing is loaded but the program itself (tests/packaging/hardening_test.py looks for libraries that it names)."""
+    """The hook has no ELF interpreter (tests/packaging/hardening_test.py tests that it needs no libraries)."""
     content = image.hook.read_bytes()
     offset, = struct.unpack_from("<Q", content, 32)
     size, count = struct.unpack_from("<HH", content, 54)
     kinds = {struct.unpack_from("<I", content, offset + i * size)[0] for i in range(count)}
-    assert 3 not in kinds and 1 in kinds  # PT_INTERP, PT_LOAD: nothing is loaded but the program itself
+    assert 3 not in kinds and 1 in kinds  # PT_INTERP, PT_LOAD
 
 
 def test_it_can_start_no_program_and_open_no_socket(image):
-    """Were an image to take it over: the kernel lets it make the calls that hooks need."""
+    """The hook's seccomp filter is active before it reads input, which limits an image that exploits the hook to the calls that hooks need."""
     process = subprocess.Popen([str(image.hook), *UPDATE], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:  # it waits for the container's state
-        status = wait_until(lambda: (text := Path(f"/proc/{process.pid}/status").read_text()) and "Seccomp:\t2" in text and text, "its filter")
+    try:  # the hook waits for the container's state
+        status = wait_until(lambda: (text := Path(f"/proc/{process.pid}/status").read_text()) and "Seccomp:\t2" in text and text, "the seccomp filter")
         assert "NoNewPrivs:\t1" in status
     finally:
         process.kill()
         process.communicate()
 
 
-# Against images that cost.
+# Images that consume resources.
 
 def bounded(image, *words, memory: int = 1 << 29) -> tuple[int, str, int]:
-    """The status of a call with so much address space, what it said, and its largest resident set in bytes."""
+    """Calls the hook with limited address space; returns its status, output and largest resident set in bytes."""
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as state:
         state.write(image.state().encode())
         state.seek(0)
@@ -335,7 +335,7 @@ def bounded(image, *words, memory: int = 1 << 29) -> tuple[int, str, int]:
 
 
 def cache_of_hwcaps(names: int, sections: int) -> bytes:
-    """A list without libraries whose sections all name the same folders of glibc-hwcaps, each without a name."""
+    """An ld.so.cache without libraries whose sections all list the same unnamed glibc-hwcaps folders."""
     begin = 48 + 8 + 16 * sections
     header = struct.pack("<20sIIB3xI12x", b"glibc-ld.so.cache1.1", 0, 0, 2, 48)
     return header + struct.pack("<II", 0xeaa42174, sections) + struct.pack("<IIII", 1, 0, begin, 4 * names) * sections + struct.pack("<I", 47) * names
@@ -350,7 +350,7 @@ def test_a_small_list_of_libraries_costs_little(image):
 
 
 def large_cache() -> bytes:
-    """As many libraries as a list may have, with as long names."""
+    """An ld.so.cache with the most libraries and the longest names that are allowed."""
     count, path = 65536, b"/" + b"x" * 200
     texts, begin = b"", 48 + 24 * count
     place = {}
@@ -398,7 +398,7 @@ THINGS = {"absolute link": link_to("{outside}/ld.so.cache"), "relative link": li
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("thing", THINGS)
 def test_cve_2025_23267_whatever_stands_in_the_place_of_a_file(image, place, thing):
-    """Links out of the root, hard links, FIFOs, devices and files without end where update-ldcache reads and writes."""
+    """Links out of the root, hard links, FIFOs, devices and endless files at paths that update-ldcache reads and writes."""
     victim = image.root / place
     if victim.is_dir():
         shutil.rmtree(victim)
@@ -409,12 +409,12 @@ def test_cve_2025_23267_whatever_stands_in_the_place_of_a_file(image, place, thi
         assert done.returncode in (0, 1) and len(done.stderr.splitlines()) <= 4, done.stderr
     changed = {path for path, seen in snapshot(image.outside).items() if seen[5] != image.before.get(path, [None] * 6)[5]}
     assert not changed and snapshot(image.outside).keys() == image.before.keys()
-    if thing != "hard link":  # whose other name goes, and whose mode chmod was told to change
+    if thing != "hard link":  # its link count and mode change on the host
         image.assert_outside_untouched()
 
 
 def test_cve_2025_23267_names_of_libraries_lead_nowhere(attacked):
-    """An ELF file's SONAME is a path out of the folder."""
+    """The SONAME of an ELF file is a path out of the folder."""
     for soname in ("../../../../outside/ld.so.cache", "/etc/passwd", "..", "libnew\n.so", "x" * 300):
         compile_c(attacked.root / "drv/libfake.so.550.1", DRIVER, "-shared", "-fPIC", f"-Wl,-soname,{soname}")
         for words in EVERY_HOOK:
@@ -424,7 +424,7 @@ def test_cve_2025_23267_names_of_libraries_lead_nowhere(attacked):
 
 
 class Swapper:
-    """Exchanges a folder of the image and a link out of it, and moves the folder about, as fast as it can."""
+    """Swaps a folder of the image with a link out of the root, and moves the folder, as fast as possible."""
 
     def __init__(self, image: Image, folder: str):
         self.libc, self.done, self.swaps = ctypes.CDLL(None, use_errno=True), threading.Event(), 0
@@ -455,7 +455,7 @@ class Swapper:
 
 
 def test_cve_2025_23359_a_folder_that_is_swapped_for_a_link_while_the_hook_runs(attacked):
-    """500 runs under a thread that exchanges /etc with links to the host's folder."""
+    """500 runs while a thread swaps /etc with links to the host's folder."""
     with Swapper(attacked, "etc") as swapper:
         results = [attacked.run_hook(*(UPDATE if i % 2 else EVERY_HOOK[1])).returncode for i in range(500)]
     assert swapper.swaps > 100 and set(results) <= {0, 1} and 0 in results

@@ -1,5 +1,5 @@
-"""`penstock run` by callers who are in control groups of their own, with limits and device rules: as root. On cgroup v2, as the unified
-hierarchy of this machine has it."""
+"""`penstock run` by callers in control groups of their own, with limits and device rules. Needs root, and cgroup v2 as the unified hierarchy
+of this machine."""
 import contextlib
 import ctypes
 import os
@@ -36,7 +36,7 @@ def cgroup_of(pid: int) -> Path:
 
 
 def refuse_devices(group: Path, how: int):
-    """What a batch system or a container engine does: a device program, here one that refuses character devices of major 195 and minor 1."""
+    """Attaches a device program, as batch systems and container engines do. It refuses character devices of major 195 and minor 1."""
     def instruction(code, target=0, source=0, offset=0, value=0):
         return struct.pack("<BBhi", code, target | source << 4, offset, value)
     code = b"".join([instruction(0xB7, 0, value=1),  # r0 = 1
@@ -60,7 +60,7 @@ def refuse_devices(group: Path, how: int):
 
 
 class Groups:
-    """Control groups as a service manager or a batch system makes them."""
+    """Control groups as a service manager or a batch system creates them."""
 
     def __init__(self):
         self.top = Path(tempfile.mkdtemp(prefix="limits-", dir=mount()))
@@ -76,7 +76,7 @@ class Groups:
     def remove(self):
         def gone() -> bool:
             for group in cgroups.below(self.top):
-                with contextlib.suppress(OSError):  # a threaded one has no such file
+                with contextlib.suppress(OSError):  # a threaded group has no such file
                     (group / "cgroup.kill").write_text("1")
                 with contextlib.suppress(OSError):
                     group.rmdir()
@@ -98,14 +98,14 @@ def node(request, groups):
     home = Path(tempfile.mkdtemp(prefix="penstock-limits-"))
     home.chmod(0o755)
     node = Node(home, request.config.getoption("--programs"), config="allocators: {local: {group: users}}\n")
-    node.programs = Path(shutil.copytree(node.programs, home / "bin"))  # where users may execute them
+    node.programs = Path(shutil.copytree(node.programs, home / "bin"))  # so that unprivileged users can execute them
     node.start_agent()
     yield node
     node.end()
 
 
 def entering(group: Path) -> dict:
-    """A caller who is in the group, and an ordinary user."""
+    """Options that start a caller in the group as an unprivileged user."""
     def enter():
         (group / "cgroup.procs").write_text(str(os.getpid()))
         os.setgroups([USERS])
@@ -127,16 +127,16 @@ def test_a_run_stays_below_the_limits_of_its_caller(node, groups):
     group = cgroup_of(program.pid)
     assert group.parent == session and node.group_name() in group.name
     assert "populated 1" in (groups.top / "cgroup.events").read_text()
-    # What ends or stops the caller's group reaches the program.
+    # Killing or freezing the caller's group also affects the program.
     (groups.top / "user.slice/cgroup.kill").write_text("1")
     assert program.wait(PATIENCE) == -signal.SIGKILL
-    wait_until(lambda: not node.holders(), "the GPU to come back")
+    wait_until(lambda: not node.holders(), "the GPU to be released")
     wait_until(lambda: not group.exists(), "the group to be removed")
     session.rmdir()
 
 
 def test_the_group_may_go_with_its_callers(node, groups):
-    """As systemd does with what is left of a unit."""
+    """Stops a unit as systemd does: kills the remaining processes and removes the groups."""
     session = groups.make("session-3.scope")
     program = hold(node, session)
     group = cgroup_of(program.pid)
@@ -151,7 +151,7 @@ def test_the_group_may_go_with_its_callers(node, groups):
         return not session.exists()
     wait_until(removed, "the unit to be gone")
     node.agent.send_signal(signal.SIGCONT)
-    wait_until(lambda: not node.holders(), "the GPU to come back")
+    wait_until(lambda: not node.holders(), "the GPU to be released")
     assert "cannot remove the control group" not in node.log()
 
 
@@ -164,7 +164,7 @@ def test_device_rules_of_the_caller_and_of_the_lease_hold_both(node, groups):
               "    except OSError as error: print(errno.errorcode[error.errno])\n"
     words = ("run", "--device", "0,1", "--", "/usr/bin/python3", "-c", program, str(node.root))
     done = node.penstock(*words, **entering(fenced))
-    assert done.stdout.split() == ["ENXIO", "EPERM", "EPERM"], "the lease's own, the caller's rules, the lease's rules"
+    assert done.stdout.split() == ["ENXIO", "EPERM", "EPERM"], "the lease's device, refused by the caller's rules, refused by the lease's rules"
 
 
 @pytest.mark.parametrize("how", [ALONE, OVERRIDE], ids=["exclusive", "replaced by those below"])
@@ -177,7 +177,7 @@ def test_a_fence_that_a_run_would_leave_is_a_refusal(node, groups, how):
 
 
 def test_a_job_of_slurm_is_refused_before_it_waits(node, groups):
-    """Slurm sees and ends the processes of its own groups only, none below (src/plugins/cgroup/v2)."""
+    """Slurm finds and ends processes only in its own groups, not in groups below them (src/plugins/cgroup/v2)."""
     task = groups.make("system.slice/n1_slurmstepd.scope/job_7/step_0/user/task_0")
     node.hold(8)
     refused = node.penstock("run", "--", "true", check=False, **entering(task))
@@ -209,17 +209,17 @@ def test_a_run_within_a_run_gets_devices_of_its_own(node, groups):
     assert groups_of[2] != groups_of[5]
     (session / "cgroup.kill").write_text("1")
     program.wait()
-    wait_until(lambda: not node.holders(), "the GPUs to come back")
+    wait_until(lambda: not node.holders(), "the GPUs to be released")
 
 
 def test_leases_of_callers_in_groups_are_found_again(node, groups):
-    """Also where the checkpoint is gone; and those in the place where 0.1.0 had them all."""
+    """Also without the checkpoint, and for groups in the folder that 0.1.0 used for all leases."""
     deep = groups.make("user.slice/user-1000.slice/user@1000.service/app.slice/train.service", owner=NOBODY)
     below, top = hold(node, deep, "--device", "3"), node.hold(1)
     before = node.holders()
     node.kill_agent()
     (node.state_dir / "ledger.json").unlink()
-    # Somebody who has been given a group cannot make one that is taken for a lease's.
+    # A user to whom a group is delegated cannot create one that the agent takes for a lease's group.
     pretended = deep / f"{node.group_name()}.r-pretended-1"
     made = subprocess.run(["mkdir", pretended], user=NOBODY, group=NOBODY)
     assert made.returncode == 0
@@ -247,7 +247,7 @@ def test_what_ended_while_no_agent_ran_leaves_no_group(node, groups):
 
 
 def test_a_caller_in_a_container_keeps_what_holds_for_the_container(node, groups):
-    """The socket is mounted into it: namespaces of its own, the group and the device rules that the engine made."""
+    """A container with the socket mounted, its own namespaces, and the group and device rules that the engine made."""
     container = groups.make("engine/container-1")
     refuse_devices(container, BESIDE)
     command = ["unshare", "--pid", "--fork", "--mount", "--cgroup", node.programs / "penstock", "--run-dir", node.run_dir, "run", "--device", "4",
@@ -255,10 +255,10 @@ def test_a_caller_in_a_container_keeps_what_holds_for_the_container(node, groups
     with subprocess.Popen(command, preexec_fn=lambda: (container / "cgroup.procs").write_text(str(os.getpid()))) as program:
         [holder] = wait_until(node.holders, "the GPU to be held")
         group = cgroup_of(holder["pids"][0])
-        assert group.parent == container, "seen from the machine"
+        assert group.parent == container, "the lease's group is below the container's group"
         (container / "cgroup.kill").write_text("1")
         program.wait(PATIENCE)
-    wait_until(lambda: not node.holders(), "the GPU to come back")
+    wait_until(lambda: not node.holders(), "the GPU to be released")
 
 
 def test_what_a_run_uses_is_counted_where_its_group_lies(node, groups):
@@ -273,7 +273,7 @@ def test_what_a_run_uses_is_counted_where_its_group_lies(node, groups):
 
 
 class Meanwhile(faults.Faults):
-    """Does something while the agent waits for one of its calls on a lease's group, the first time."""
+    """Runs `do` once, while the agent waits for the given call on a lease's group."""
 
     def __init__(self, home: Path, call: str, path_ends: str, do):
         super().__init__(home, {})
@@ -306,11 +306,11 @@ def test_who_gets_the_number_of_one_who_asked_stays_where_it_was(node, groups, c
     node.kill_agent()
     node.start_agent(wrapper=meanwhile.wrapper())
     asker.append(node.start("--", "sleep", "1000", **entering(session)))
-    wait_until(node.queue, "somebody to wait")
-    node.started[0].kill()  # who holds all
+    wait_until(node.queue, "the run to be queued")
+    node.started[0].kill()  # it holds all GPUs
     try:
-        wait_until(lambda: bystanders and not node.holders() and not node.queue(), "the lease to be given up", seen=node.log)
-        assert bystanders[-1].pid == asker[0].pid, "or nothing is shown"
+        wait_until(lambda: bystanders and not node.holders() and not node.queue(), "the lease to be dropped", seen=node.log)
+        assert bystanders[-1].pid == asker[0].pid, "the test needs a process that reuses the pid"
         wait_until(lambda: not [one for one in session.iterdir() if one.is_dir()], "the group to be removed")
         assert cgroup_of(bystanders[-1].pid) == cgroup_of(os.getpid())
     finally:

@@ -1,4 +1,4 @@
-"""Which GPU an index means while another one is away, and driver numbers move up: on a simulated DGX A100 of eight."""
+"""GPU indices while another GPU is missing and the driver's numbers shift: on a simulated DGX A100 with eight GPUs."""
 import shutil
 import sys
 import tempfile
@@ -31,11 +31,11 @@ def state_of(node) -> dict[str, tuple]:
 
 
 def pull(node, index: int) -> tuple[str, list[str]]:
-    """The id of the GPU that left, and those of the others, in the order of their numbers before."""
+    """Removes a GPU. Returns its id, and the ids of the others in the order of their former indices."""
     ids = [device["id"] for device in node.report()["devices"]]
     node.sim("fault", ids[index], "remove")
     wait_until(lambda: state_of(node)[ids[index]][1] == "gone" and sorted(
-        state[0] for state in state_of(node).values() if state[1] == "healthy") == list(range(7)), "the driver to number anew",
+        state[0] for state in state_of(node).values() if state[1] == "healthy") == list(range(7)), "the driver to renumber the GPUs",
         seen=lambda: state_of(node))
     return ids[index], ids[:index] + ids[index + 1:]
 
@@ -52,7 +52,7 @@ def test_a_gpu_that_is_away_has_no_index(make_node):
     named = node.penstock("run", "--device", gone, "--wait", "0", "--", "true", check=False)
     assert named.returncode == 124 and f"{gone}: " in named.stderr, named.stderr
     node.sim("heal", gone)
-    wait_until(lambda: state_of(node).get(gone) == (6, "healthy"), "it to be back", seen=lambda: state_of(node))
+    wait_until(lambda: state_of(node).get(gone) == (6, "healthy"), "the GPU to be back", seen=lambda: state_of(node))
 
 
 def test_rules_by_index_keep_to_the_place(make_node):
@@ -68,5 +68,5 @@ sharing: {rules: [{devices: [3], strategy: time-slicing, replicas: 4}]}
     assert offered() == before
     assert "matches no device" not in node.log()
     node.sim("heal", gone)
-    wait_until(lambda: state_of(node)[gone] == (1, "healthy"), "it to be back", seen=lambda: state_of(node))
+    wait_until(lambda: state_of(node)[gone] == (1, "healthy"), "the GPU to be back", seen=lambda: state_of(node))
     assert offered() == before

@@ -1,5 +1,5 @@
-"""The pages as scrapers, people and attackers meet them: forms, TLS, credentials, sockets, crowds and those who are slow. The clients are
-curl, openssl, Python's own and a real Prometheus."""
+"""The agent's HTTP endpoint under scrapers, users and attackers: formats, TLS, credentials, sockets, many clients, and slow clients. The
+clients are curl, openssl, Python's own and a real Prometheus."""
 import base64
 import concurrent.futures
 import contextlib
@@ -24,7 +24,7 @@ from node import PATIENCE, Node, wait_until  # noqa: E402
 from prometheus import Prometheus  # noqa: E402
 from sockets import open_socket  # noqa: E402
 
-# "hunter2", at bcrypt's lowest cost and at the usual one.
+# "hunter2", hashed at bcrypt's lowest cost and at the usual cost.
 CHEAP = "$2b$04$abcdefghijklmnopqrstuuV3duMsC0HpUex6N9qapiuOHHWkwRXVm"
 USUAL = "$2y$10$abcdefghijklmnopqrstuu7gIUFBKrYXdzQy8HrouzMJyZ4cijAb2"
 TOKEN = "a-long-random-token"
@@ -32,7 +32,7 @@ OPEN_METRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.
 
 
 class Pages:
-    """An agent of its own, whose pages are asked."""
+    """An agent, and requests to its HTTP endpoint."""
 
     def __init__(self, home: Path, programs: Path, listen: str = "127.0.0.1:0", web: str | None = None, machine: str = "t4-x1", http: str = "",
                  deadline: str = "5s", sockets: dict | None = None):
@@ -49,7 +49,7 @@ class Pages:
         return self
 
     def protect(self, text: str):
-        """Replaces the web configuration, and waits until the agent has said something of it."""
+        """Replaces the web configuration, and waits until the agent has logged that it read it."""
         before = self.node.log().count("web configuration ")
         beside = self.web.with_suffix(".new")
         beside.write_text(text)
@@ -57,7 +57,7 @@ class Pages:
         wait_until(lambda: self.node.log().count("web configuration ") > before, "the web configuration to be read")
 
     def get(self, path: str = "/metrics", tls: ssl.SSLContext | None = None, **fields) -> http.client.HTTPResponse:
-        """The answer, read."""
+        """The response, with its body read."""
         made = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE, context=tls) if tls else \
             http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         with contextlib.closing(made) as connection:
@@ -67,13 +67,13 @@ class Pages:
             return answer
 
     def raw(self, text: bytes) -> bytes:
-        """All that comes back, until the other side closes."""
+        """Sends the text; returns the response until the agent closes the connection."""
         with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as one:
             one.sendall(text)
             return b"".join(iter(lambda: one.recv(65536), b""))
 
     def processor_seconds(self) -> float:
-        """Of the agent since it started; other programs on the machine do not count."""
+        """Processor time of the agent since its start, independent of other programs on the machine."""
         return time.clock_gettime(~self.node.agent.pid << 3 | 2)
 
     def rss(self) -> int:
@@ -86,7 +86,7 @@ def basic(user: str, password: str) -> str:
 
 @pytest.fixture
 def make(request):
-    """Makes agents; all end with the test."""
+    """Makes agents; all are stopped when the test ends."""
     with tempfile.TemporaryDirectory(prefix="penstock-pages-") as folder:
         made = []
 
@@ -118,7 +118,7 @@ def trusting(authority: Authority, pair=None) -> ssl.SSLContext:
     return context
 
 
-# --- forms ------------------------------------------------------------------------------------------------------------------------------
+# --- formats ------------------------------------------------------------------------------------------------------------------------------
 def test_the_page_comes_in_the_form_that_is_asked_for_and_packed_it_is_the_same(make):
     pages = make().start()
 
@@ -139,9 +139,9 @@ def test_the_page_comes_in_the_form_that_is_asked_for_and_packed_it_is_the_same(
     def curl():
         return subprocess.run(["curl", "-sS", "--compressed", f"{pages.at}/metrics"], capture_output=True, timeout=PATIENCE, check=True).stdout
 
-    # Families come with the first collections and requests; then pages differ in values alone.
-    wait_until(lambda: families(pages.get(Accept=OPEN_METRICS).body) == families(unpacked()), "one page, packed and not")
-    wait_until(lambda: families(pages.get().body) == families(curl()), "one page, packed by the way and not")
+    # The first collections and requests add families; afterwards pages differ only in values.
+    wait_until(lambda: families(pages.get(Accept=OPEN_METRICS).body) == families(unpacked()), "the same families compressed and uncompressed")
+    wait_until(lambda: families(pages.get().body) == families(curl()), "the same families with and without compression by curl")
     index = pages.get("/")
     assert index.headers["Content-Type"] == "text/html; charset=utf-8" and b'href="/metrics"' in index.body
     assert [pages.get(path).body for path in ("/healthz", "/health", "/readyz")] == [b"ok\n"] * 3
@@ -287,7 +287,7 @@ def test_who_guesses_is_stopped_and_who_knows_is_not(make):
 
 
 def test_an_unknown_user_costs_as_much_as_a_wrong_password_and_a_known_password_costs_nothing(make):
-    """In processor time: what a guesser could measure. A factor of ten lies between a hash that is computed and one that is not."""
+    """Compares processor time, which an attacker could measure. Computing a hash costs ten times as much as skipping it."""
     pages = make(web=f"basic_auth_users: {{alice: {USUAL}}}\n").start()
     wait_until(lambda: "web configuration applied" in pages.node.log(), "users")
 
@@ -301,7 +301,7 @@ def test_an_unknown_user_costs_as_much_as_a_wrong_password_and_a_known_password_
     assert 1 / 4 < unknown / wrong < 4, f"{wrong} {unknown}"
     assert pages.get(Authorization=basic("alice", "hunter2")).status == 200
     known = cost(200, *(("alice", "hunter2") for _ in range(5)))
-    assert known < wrong / 4, f"{wrong} {known}: what was right once is known"
+    assert known < wrong / 4, f"{wrong} {known}: a correct password is cached"
 
 
 # --- sockets ----------------------------------------------------------------------------------------------------------------------------
@@ -347,13 +347,13 @@ def test_systemd_starts_the_agent_with_the_first_scrape(make):
         pages.node.agent = subprocess.Popen(["systemd-socket-activate", "-l", path, *pages.node.agent_command()], stdout=log, stderr=log,
                                             stdin=subprocess.DEVNULL)
     wait_until(path.exists, "the socket", seen=pages.node.log)
-    assert not pages.node.run_dir.exists(), "no agent has started yet"
+    assert not pages.node.run_dir.exists(), "systemd starts no agent before the first connection"
     asked = subprocess.run(["curl", "-sS", "--unix-socket", path, "http://x/healthz"], capture_output=True, text=True, timeout=PATIENCE)
     assert asked.stdout == "ok\n", asked.stderr
     pages.node.end_agent()
 
 
-# --- crowds, and those who are slow -----------------------------------------------------------------------------------------------------
+# --- many clients, and slow clients -----------------------------------------------------------------------------------------------------
 def test_two_hundred_clients_at_once_are_served_or_told_that_there_are_too_many(make):
     pages = make(machine="dgx-a100").start(devices=8)
     pages.get()
@@ -375,7 +375,7 @@ def test_two_hundred_clients_at_once_are_served_or_told_that_there_are_too_many(
 
 @contextlib.contextmanager
 def slow_clients(pages: Pages, count: int):
-    """Every second one sends half a request; the others send a whole one and never read."""
+    """Clients of which every second one sends half a request; the others send a whole request and never read."""
     with contextlib.ExitStack() as stack:
         yield (slow(stack, pages, turn) for turn in range(count))
 
@@ -387,7 +387,7 @@ def slow(stack: contextlib.ExitStack, pages: Pages, turn: int) -> socket.socket:
 
 
 def test_hundreds_of_slow_clients_keep_no_scraper_waiting(make):
-    """They may be slow for ten minutes: a scraper that were to wait for one of them would wait in vain."""
+    """The deadline for slow clients is ten minutes, so a scraper that waits for one of them fails."""
     pages = make(deadline="10m").start()
     with slow_clients(pages, 300) as slow_ones:
         there = []
@@ -402,7 +402,7 @@ def test_slow_clients_are_ended(make):
     pages = make(deadline="1s").start()
     with slow_clients(pages, 100) as slow_ones:
         there = list(slow_ones)
-        wait_until(lambda: all(ended(one) for one in there[1::2]), "the slow ones to be ended")
+        wait_until(lambda: all(ended(one) for one in there[1::2]), "the connections of slow clients to be closed")
 
 
 def ended(one: socket.socket) -> bool:
@@ -437,7 +437,7 @@ def test_prometheus_scrapes_through_tls_with_credentials(make, authority, tmp_pa
         common | {"job_name": "password", "basic_auth": {"username": "alice", "password": "hunter2"}},
         common | {"job_name": "token", "authorization": {"credentials": TOKEN}}, common | {"job_name": "nobody"}])
     try:
-        wait_until(lambda: up(server) == {"password": "1", "token": "1", "nobody": "0"}, "Prometheus to be let in", seen=lambda: up(server))
+        wait_until(lambda: up(server) == {"password": "1", "token": "1", "nobody": "0"}, "Prometheus to be authorized", seen=lambda: up(server))
     finally:
         server.stop()
 

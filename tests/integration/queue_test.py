@@ -1,5 +1,5 @@
-"""The queue for GPUs on a simulated DGX A100, with users of the test's own: limits of users who compete, runs that say how long they last, and places
-that outlive the agent. As root: real control groups."""
+"""The queue for GPUs on a simulated DGX A100, with users of the test's own: limits of competing users, runs that declare their duration, and
+places that survive an agent's restart. Needs root: real control groups."""
 import json
 import os
 import re
@@ -28,7 +28,7 @@ def make_node(make_node):
     def make(limits: str = "", **options) -> Node:
         config = OPEN + (f"queue: {{perUser: {{{limits}}}}}\n" if limits else "")
         node = make_node(config=config, **options)
-        node.programs = Path(shutil.copytree(node.programs, node.home / "bin"))  # where every user may execute them
+        node.programs = Path(shutil.copytree(node.programs, node.home / "bin"))  # so that every user can execute them
         node.start_agent()
         return node
     return make
@@ -45,10 +45,10 @@ def hold(node: Node, user: int, gpus: int, *words) -> subprocess.Popen:
 
 
 def wait_in_line(node: Node, user: int, gpus: int, *words) -> subprocess.Popen:
-    """One who waits, and holds what it gets."""
+    """Starts a run that is queued, and that holds its devices once it is served."""
     before = len(node.queue())
     program = node.start("--gpus", gpus, *words, "--", "sleep", "1000", **by(user))
-    wait_until(lambda: len(node.queue()) == before + 1, "one more to wait")
+    wait_until(lambda: len(node.queue()) == before + 1, "one more run to be queued")
     return program
 
 
@@ -62,7 +62,7 @@ def end(node: Node, program: subprocess.Popen):
     program.wait()
 
 
-# Limits of users who compete.
+# Limits of competing users.
 
 
 def test_a_user_alone_knows_no_limits(make_node):
@@ -72,7 +72,7 @@ def test_a_user_alone_knows_no_limits(make_node):
     node.penstock("queue")
     assert everything.poll() is None and all(program.poll() is None for program in waiting)
     end(node, everything)
-    wait_until(lambda: held_by(node, waiting[0]) == 8, "the next one to hold everything")
+    wait_until(lambda: held_by(node, waiting[0]) == 8, "the next run to hold everything")
 
 
 def test_what_is_beyond_a_users_limit_comes_after_all_others(make_node):
@@ -82,13 +82,13 @@ def test_what_is_beyond_a_users_limit_comes_after_all_others(make_node):
     first, second, third, fourth = (wait_in_line(node, ANN, 2) for _ in range(4))
     bob = wait_in_line(node, BOB, 2)
     root = node.start("--gpus", 4, "--", "sleep", "1000")
-    wait_until(lambda: len(node.queue()) == 6, "root to wait, too")
+    wait_until(lambda: len(node.queue()) == 6, "root's run to be queued, too")
     assert [entry["user"] for entry in node.queue()] == [str(BOB), "root", *[str(ANN)] * 4]
     end(node, everything)
-    wait_until(lambda: held_by(node, first, bob, root) == 8, "the others to be served, and what was within the limit")
+    wait_until(lambda: held_by(node, first, bob, root) == 8, "the other users and the run within the limit to be served")
     assert held_by(node, second, third, fourth) == 0
     end(node, bob)
-    wait_until(lambda: held_by(node, second) == 2, "more than the limit, since nobody else waits")
+    wait_until(lambda: held_by(node, second) == 2, "the run beyond the limit to be served when no other user waits")
 
 
 def test_requests_beyond_the_limit_are_refused_while_others_wait(make_node):
@@ -102,7 +102,7 @@ def test_requests_beyond_the_limit_are_refused_while_others_wait(make_node):
     assert "queue.perUser.waiting" in refused.stderr and "you have 2 requests queued" in refused.stderr
     wait_in_line(node, BOB, 1)
     root = [node.start("--", "true") for _ in range(3)]
-    wait_until(lambda: len(node.queue()) == 7, "root to have no limit")
+    wait_until(lambda: len(node.queue()) == 7, "root's requests to be queued without a limit")
     assert all(program.poll() is None for program in root)
 
 
@@ -110,7 +110,7 @@ def test_a_run_beyond_its_time_is_ended_for_another_user_and_only_then(make_node
     node = make_node("time: 1s")
     longest, other = hold(node, ANN, 4), hold(node, ANN, 4)
     by_root = node.start("--gpus", 8, "--", "sleep", "1000")
-    wait_until(lambda: len(node.queue()) == 1, "root to wait")
+    wait_until(lambda: len(node.queue()) == 1, "root's run to be queued")
     own = wait_in_line(node, ANN, 8)
     assert longest.wait(PATIENCE) == -signal.SIGTERM and other.wait(PATIENCE) == -signal.SIGTERM
     wait_until(lambda: held_by(node, by_root) == 8, "root to be served")
@@ -118,7 +118,7 @@ def test_a_run_beyond_its_time_is_ended_for_another_user_and_only_then(make_node
     assert "after 1s this run may be ended if another user waits" in text
     bob = wait_in_line(node, BOB, 1)
     node.penstock("queue")
-    assert by_root.poll() is None, "root has no limit"
+    assert by_root.poll() is None, "root has no time limit"
     assert own.poll() is None and bob.poll() is None
     assert re.search(r"terminating the run.*root waits for its devices", node.log())
 
@@ -130,8 +130,8 @@ def test_who_waits_oneself_does_not_keep_a_run_from_being_ended_for_another_user
     assert everything.poll() is None
     bob = node.start("--gpus", 8, "--", "sleep", "1000", **by(BOB))
     assert everything.wait(PATIENCE) == -signal.SIGTERM
-    assert bob.wait(PATIENCE) == -signal.SIGTERM, "served, and ended in its turn"
-    wait_until(lambda: held_by(node, own) == 8, "then oneself")
+    assert bob.wait(PATIENCE) == -signal.SIGTERM, "the run is served, and ended after its time"
+    wait_until(lambda: held_by(node, own) == 8, "the first user's queued run to be served")
 
 
 def test_no_run_is_ended_for_who_asks_for_more_than_the_limit_and_is_alone_in_line(make_node):
@@ -139,11 +139,11 @@ def test_no_run_is_ended_for_who_asks_for_more_than_the_limit_and_is_alone_in_li
     runs = [hold(node, BOB, 2), hold(node, BOB, 2)]
     hold(node, BOB, 4)
     beyond = wait_in_line(node, ANN, 4)
-    for _ in range(20):  # each lets the queue be tried once more; the runs last for longer than they may
+    for _ in range(20):  # each makes the agent serve the queue again; the runs exceed their time
         node.start("--device", 0, "--wait", "100ms", "--", "true", **by(ANN)).wait(PATIENCE)
     assert beyond.poll() is None and all(run.poll() is None for run in runs) and "terminating the run" not in node.log()
     within = node.start("--gpus", 2, "--", "true", **by(ANN))
-    wait_until(lambda: len(node.queue()) == 2, "another one of hers to wait")
+    wait_until(lambda: len(node.queue()) == 2, "another run of the same user to be queued")
     end(node, beyond)
     assert within.wait(PATIENCE) == 0
     assert sum(run.poll() == -signal.SIGTERM for run in runs) == 1
@@ -169,14 +169,14 @@ def test_many_requests_for_one_gpu_keep_nobody_from_the_others(make_node):
     wait_until(lambda: held_by(node, holder) == 1, "GPU 0 to be held")
     for _ in range(70):
         node.start("--device", 0, "--", "true", **by(ANN))
-    wait_until(lambda: len(node.queue()) == 70, "all to wait")
+    wait_until(lambda: len(node.queue()) == 70, "all runs to be queued")
     for user in (BOB, ANN):
         victim = node.start("--device", 1, "--wait", f"{PATIENCE}s", "--", "true", **by(user))
         assert victim.wait(2 * PATIENCE) == 0, victim.communicate()[1]
     assert len(node.queue()) == 70
 
 
-# Runs that say how long they last.
+# Runs that declare their duration.
 
 
 @pytest.mark.parametrize("said, milliseconds", [("90", "5400000ms"), ("2:00:00", "7200000ms"), ("1-12", "129600000ms"), ("2h30m", "9000000ms")])
@@ -194,7 +194,7 @@ def test_a_run_ends_when_the_time_is_over_that_it_declared(make_node):
     out, err = program.communicate()
     assert out == "asked to end\n"
     assert "this run is ended after 2s (--time)" in err
-    wait_until(lambda: not node.holders(), "the device to come back")
+    wait_until(lambda: not node.holders(), "the device to be released")
     wrong = node.penstock("run", "--time", "soon", "--", "true", check=False)
     assert wrong.returncode == 125 and "1-12 (days-hours)" in wrong.stderr
 
@@ -202,15 +202,15 @@ def test_a_run_ends_when_the_time_is_over_that_it_declared(make_node):
 def test_a_run_that_does_not_listen_is_killed_also_by_the_next_agent_and_asked_once(make_node):
     node = make_node()
     program = node.start("--time", "1s", "--", "sh", "-c", "trap 'echo asked to end' TERM; while :; do sleep 0.1; done", **by(ANN))
-    wait_until(lambda: "terminating the run" in node.log(), "the run to be told")
-    wait_until(lambda: '"killed"' in (node.state_dir / "queue.json").read_text(), "that to be kept")
+    wait_until(lambda: "terminating the run" in node.log(), "the run to be terminated")
+    wait_until(lambda: '"killed"' in (node.state_dir / "queue.json").read_text(), "the kill to be saved")
     node.kill_agent()
     node.start_agent()
     assert program.wait(90) == -signal.SIGKILL
     assert program.communicate()[0] == "asked to end\n"
 
 
-# Has this many children, each of which says when it is asked to end; prints how many did.
+# Starts this many children; prints how many of them received SIGTERM.
 MANY = """
 import os, signal, sys, time
 parent, (reader, writer) = os.getpid(), os.pipe()
@@ -250,16 +250,16 @@ def test_a_short_run_goes_ahead_where_it_delays_nobody(make_node):
     queue = node.queue()
     assert [entry["gpus"] for entry in queue] == [8, 1, 1]
     assert "expectedStart" in queue[0] and "time" not in queue[0]
-    assert "expectedStart" not in queue[2], "the one in front does not say how long it runs"
+    assert "expectedStart" not in queue[2], "no start is expected behind a run without --time"
     assert re.search(r" (1h|59m)", node.penstock("queue").stdout)
     end(node, six)
     assert held_by(node, long, silent) == 0
     end(node, short)
-    wait_until(lambda: held_by(node, large) == 8, "the large one to be served")
+    wait_until(lambda: held_by(node, large) == 8, "the large run to be served")
 
 
 def test_the_one_in_front_is_served_beside_a_flow_of_short_runs(make_node):
-    """Each says two seconds, and there is always one that would fit: the last that the one in front needs ends in a few."""
+    """Short runs of two seconds always fit. The first run in the queue is served as soon as the last device that it needs is released."""
     node = make_node()
     hold(node, ANN, 6, "--time", "6s")
     large = wait_in_line(node, BOB, 8)
@@ -268,11 +268,11 @@ def test_the_one_in_front_is_served_beside_a_flow_of_short_runs(make_node):
         flow = [node.start("--time", "2s", "--wait", "500ms", "--", "true", **by(ANN)) for _ in range(4)]
         served += sum(program.wait(PATIENCE) == 0 for program in flow)
     assert held_by(node, large) == 8
-    assert served > 0, "some went ahead"
+    assert served > 0, "some short runs must be served earlier"
 
 
 def test_the_one_in_front_is_served_beside_a_flow_of_short_runs_that_do_not_listen(make_node):
-    """Each says five seconds, and lasts until it is killed, 30 s later. At the time that the one in front was told it is served."""
+    """Each run declares five seconds and ignores SIGTERM, so it is killed 30 s later. The first run in the queue starts as expected."""
     node = make_node()
     hold(node, ANN, 7, "--time", "20s")
     large = wait_in_line(node, BOB, 8)
@@ -280,12 +280,12 @@ def test_the_one_in_front_is_served_beside_a_flow_of_short_runs_that_do_not_list
     served = 0
     while waiting := node.queue():
         late = datetime.fromisoformat(waiting[0]["expectedStart"]) - datetime.fromisoformat(promised)
-        assert late < timedelta(seconds=15), f"{served} went ahead, and delay the one in front"  # each for 30 s
+        assert late < timedelta(seconds=15), f"{served} runs started earlier and delay the first in the queue"  # each by 30 s
         run = node.start("--wait", "0s", "--time", "5s", "--", "bash", "-c", 'trap "" TERM; while :; do sleep 0.1; done', **by(ANN))
-        wait_until(lambda: run.poll() is not None or held_by(node, run), "it to be served, or not")
+        wait_until(lambda: run.poll() is not None or held_by(node, run), "the run to be served or refused")
         served += run.poll() is None
-    wait_until(lambda: held_by(node, large) == 8, "the one in front to be served")
-    assert served > 0, "some went ahead"
+    wait_until(lambda: held_by(node, large) == 8, "the first run in the queue to be served")
+    assert served > 0, "some short runs must be served earlier"
 
 
 def test_starts_are_expected_no_later_than_anybody_can_know(make_node):
@@ -293,18 +293,18 @@ def test_starts_are_expected_no_later_than_anybody_can_know(make_node):
     hold(node, ANN, 8, "--time", "1h")
     for _ in range(31):
         node.start("--gpus", 8, "--time", "87600h", "--", "true", **by(ANN))
-    wait_until(lambda: len(node.queue()) == 31, "all to wait")
+    wait_until(lambda: len(node.queue()) == 31, "all runs to be queued")
     starts = wait_until(lambda: [entry["expectedStart"] for entry in node.queue() if "expectedStart" in entry], "a start to be expected")
     assert len(starts) == 1 and starts[0] > node.queue()[0]["since"]
 
 
-# Places outlive the agent.
+# Places survive an agent's restart.
 
 
 def served_in_order(node: Node, programs: list[subprocess.Popen]):
-    """Each holds all GPUs when those before it have ended."""
+    """Asserts that the runs hold all GPUs one after the other, in this order."""
     for program in programs:
-        wait_until(lambda: held_by(node, program) == 8, "the next one to be served")
+        wait_until(lambda: held_by(node, program) == 8, "the next run to be served")
         assert [other for other in programs if held_by(node, other)] == [program]
         end(node, program)
 
@@ -316,15 +316,15 @@ def test_who_waits_keeps_the_place_when_the_agent_is_started_anew(make_node, how
     waiting = [wait_in_line(node, user, 8) for user in (BOB, ANN, BOB, ANN)]
     tickets = [entry["ticket"] for entry in node.queue()]
     since = [entry["since"] for entry in node.queue()]
-    wait_until(lambda: all(ticket in (node.state_dir / "queue.json").read_text() for ticket in tickets), "places to be kept")
+    wait_until(lambda: all(ticket in (node.state_dir / "queue.json").read_text() for ticket in tickets), "the places to be saved")
     for _ in range(2):
         node.kill_agent() if how == "killed" else node.end_agent()
         node.start_agent()
         late = node.start("--gpus", 8, "--wait", "1m", "--", "sleep", "1000", **by(BOB))
-        wait_until(lambda: sum(bool(entry["command"]) for entry in node.queue()) == 5, "all to be back, and a new one")
+        wait_until(lambda: sum(bool(entry["command"]) for entry in node.queue()) == 5, "all runs to be queued again, and a new one")
         assert [entry["ticket"] for entry in node.queue()][:4] == tickets and [entry["since"] for entry in node.queue()][:4] == since
         end(node, late)
-        wait_until(lambda: len(node.queue()) == 4, "the late one to be gone")
+        wait_until(lambda: len(node.queue()) == 4, "the new run to leave the queue")
     end(node, holder)
     served_in_order(node, waiting)
     said = waiting[0].communicate()[1]
@@ -339,10 +339,10 @@ def test_nobody_comes_back_to_a_place_for_more_than_it_was_for(make_node):
     node.started.append(program)
     ticket = program.stdout.readline().strip()
     stays = wait_in_line(node, BOB, 8)
-    wait_until(lambda: (node.state_dir / "queue.json").read_text().count('"ticket"') == 2, "places to be kept")
+    wait_until(lambda: (node.state_dir / "queue.json").read_text().count('"ticket"') == 2, "the places to be saved")
     node.end_agent()
     node.start_agent()
-    wait_until(lambda: [entry["command"] for entry in node.queue()][-1:] == ["sleep 1000"], "the other to be back")
+    wait_until(lambda: [entry["command"] for entry in node.queue()][-1:] == ["sleep 1000"], "the other run to be queued again")
     program.stdin.write(ticket + "\n")
     program.stdin.flush()
     assert program.stdout.readline().strip() not in ("", ticket)
@@ -369,11 +369,11 @@ def test_a_place_whose_program_ended_meanwhile_is_dropped(make_node):
     hold(node, ANN, 8)
     gone = wait_in_line(node, ANN, 8)
     stays = wait_in_line(node, BOB, 8)
-    wait_until(lambda: (node.state_dir / "queue.json").read_text().count('"pid"') == 2, "places to be kept")
+    wait_until(lambda: (node.state_dir / "queue.json").read_text().count('"pid"') == 2, "the places to be saved")
     node.kill_agent()
     end(node, gone)
     node.start_agent()
-    wait_until(lambda: [entry["command"] for entry in node.queue()] == ["sleep 1000"], "one to be back")
+    wait_until(lambda: [entry["command"] for entry in node.queue()] == ["sleep 1000"], "one run to be queued again")
     assert node.queue()[0]["user"] == str(BOB) and stays.poll() is None
 
 
@@ -382,14 +382,14 @@ def test_a_place_that_nobody_comes_back_to_holds_up_the_others_for_a_bounded_tim
     holder = hold(node, ANN, 8)
     stopped = wait_in_line(node, ANN, 8)
     stays = wait_in_line(node, BOB, 8)
-    wait_until(lambda: (node.state_dir / "queue.json").read_text().count('"pid"') == 2, "places to be kept")
+    wait_until(lambda: (node.state_dir / "queue.json").read_text().count('"pid"') == 2, "the places to be saved")
     stopped.send_signal(signal.SIGSTOP)
     node.kill_agent()
     node.start_agent()
     end(node, holder)
-    wait_until(lambda: held_by(node, stays) == 8, "the one behind to be served")
+    wait_until(lambda: held_by(node, stays) == 8, "the next run to be served")
     stopped.send_signal(signal.SIGCONT)
-    wait_until(lambda: len(node.queue()) == 1, "the other one to wait at the end of the line")
+    wait_until(lambda: len(node.queue()) == 1, "the other run to be queued at the end")
 
 
 def test_who_does_not_wait_makes_the_agent_write_nothing(make_node):
@@ -397,7 +397,7 @@ def test_who_does_not_wait_makes_the_agent_write_nothing(make_node):
     hold(node, ANN, 8)
     wait_in_line(node, BOB, 1)
     file = node.state_dir / "queue.json"
-    wait_until(lambda: file.exists() and file.read_text().count('"pid"') == 1, "the place to be kept")
+    wait_until(lambda: file.exists() and file.read_text().count('"pid"') == 1, "the place to be saved")
     files = [file.stat().st_ino]
     for _ in range(1200):
         with socket.socket(socket.AF_UNIX) as peer:
@@ -406,7 +406,7 @@ def test_who_does_not_wait_makes_the_agent_write_nothing(make_node):
             assert json.loads(peer.makefile().readline())["error"]["code"] == "DEADLINE_EXCEEDED"
         if (now := file.stat().st_ino) != files[-1]:
             files.append(now)
-    assert len(files) <= 4, "for the numbers of more tickets alone"
+    assert len(files) <= 4, "writes only to reserve more ticket numbers"
     assert file.read_text().count('"pid"') == 1
 
 
@@ -425,16 +425,16 @@ def test_nobody_takes_the_place_of_another_process(make_node):
     hold(node, ANN, 8)
     victim = wait_in_line(node, BOB, 8)
     ticket = node.queue()[0]["ticket"]
-    wait_until(lambda: ticket in (node.state_dir / "queue.json").read_text(), "the place to be kept")
+    wait_until(lambda: ticket in (node.state_dir / "queue.json").read_text(), "the place to be saved")
     victim.send_signal(signal.SIGSTOP)
     node.kill_agent()
     node.start_agent()
-    for user in (ANN, BOB):  # another user, and another process of the same one
+    for user in (ANN, BOB):  # another user, and another process of the same user
         node.started.append(subprocess.Popen(["/usr/bin/python3", "-c", STEAL, node.run_dir / "penstock.sock", ticket], text=True,
                                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **by(user)))
         assert node.started[-1].stdout.readline().strip() not in ("", ticket)
     victim.send_signal(signal.SIGCONT)
-    wait_until(lambda: node.queue()[0]["command"] == "sleep 1000", "the victim to be back")
+    wait_until(lambda: node.queue()[0]["command"] == "sleep 1000", "the victim's run to be queued again")
     assert (node.queue()[0]["ticket"], node.queue()[0]["user"]) == (ticket, str(BOB))
 
 
@@ -455,7 +455,7 @@ def test_a_file_that_cannot_be_used_keeps_no_agent_from_starting(make_node, text
 
 
 def test_programs_that_know_no_tickets_are_served_as_before(make_node):
-    """One of 0.1.0 passes over the keys that it does not know, and its place ends with the agent."""
+    """A run of 0.1.0 ignores unknown keys, and loses its place when the agent exits."""
     node = make_node()
     hold(node, ANN, 8)
     old = socket.socket(socket.AF_UNIX)
@@ -491,5 +491,5 @@ def test_an_agent_that_keeps_no_places_is_not_waited_for(make_node):
     run = subprocess.run([node.programs / "penstock", "--run-dir", run_dir, "run", "--", "true"], capture_output=True, text=True, timeout=PATIENCE,
                          stdin=subprocess.DEVNULL, check=False)
     assert run.returncode == 125 and "exited before it answered" in run.stderr
-    assert json.loads(agent.stdout.readline()) == {"op": "run", "gpus": 1, "command": "true"}, "and is asked nothing that it does not know"
+    assert json.loads(agent.stdout.readline()) == {"op": "run", "gpus": 1, "command": "true"}, "a request has no keys that the old agent does not know"
     assert not alive(agent.pid) or agent.wait(PATIENCE) == 0

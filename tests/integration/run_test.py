@@ -1,4 +1,4 @@
-"""`penstock run` on a simulated DGX A100, with real control groups: as root. What local users rely on, one thing a test."""
+"""`penstock run` on a simulated DGX A100 with real control groups. Needs root. Each test asserts one property that local users rely on."""
 import json
 import os
 import re
@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from node import PATIENCE, Node, alive, wait_until  # noqa: E402
 
-# Opens every GPU's device file and prints what came of it, by index: ENXIO is what an unbacked device node answers to those who may open it.
+# Opens every GPU's device file and prints the results by index. Without a driver, open() fails with ENXIO if it is allowed.
 OPEN_ALL = """
 import errno, os, sys
 for i in range(8):
@@ -26,7 +26,7 @@ for i in range(8):
 """
 READ_ONLY_CGROUPS = ("unshare", "--mount", "--propagation", "private", "sh", "-c",
                      "for at in $(awk '$3 ~ /^cgroup2?$/ {print $2}' /proc/self/mounts); do mount -o remount,bind,ro $at || exit 1; done; exec \"$@\"", "sh")
-PYTHON = "/usr/bin/python3"  # one that every user may execute
+PYTHON = "/usr/bin/python3"  # executable by every user
 NOBODY, USERS = 65534, 100
 
 
@@ -38,10 +38,10 @@ def node(make_node) -> Node:
 
 
 def free(node: Node):
-    wait_until(lambda: not node.holders(), "all devices to come back")
+    wait_until(lambda: not node.holders(), "all devices to be released")
 
 
-# The command and what it gets.
+# The command and its devices.
 
 
 def test_a_command_can_open_its_own_gpu_and_no_other(node):
@@ -49,7 +49,7 @@ def test_a_command_can_open_its_own_gpu_and_no_other(node):
     assert lines == ["EPERM"] * 3 + ["ENXIO"] + ["EPERM"] * 4
 
 
-# Says what came of opening each device of a list "kind major:minor", by a file of one's own making: names do not matter, numbers do.
+# Opens each device of a list "major:minor" by a file that it creates, and prints the results: device rules match numbers, not names.
 OPEN_NUMBERS = """
 import errno, os, sys, tempfile
 folder = tempfile.mkdtemp()
@@ -67,7 +67,7 @@ os.rmdir(folder)
 
 
 def test_a_command_cannot_go_round_by_graphics_or_capability_files(node):
-    """Of DRM nodes those of its own GPU alone; of /dev/nvidia-caps, by which MIG devices are used and changed, none."""
+    """A run can open only the DRM nodes of its own GPU, and none of /dev/nvidia-caps, which give access to MIG devices."""
     addresses = {device["index"]: device["pci"] for device in node.report()["devices"]}
     graphics = {index: (node.root / f"sys/bus/pci/devices/{address}/drm").glob("*/dev") for index, address in addresses.items()}
     numbers = {index: sorted(file.read_text().strip() for file in files) for index, files in graphics.items()}
@@ -197,18 +197,18 @@ def test_a_move_that_cannot_be_is_said(node, words, says):
     assert (done.returncode, says in done.stderr) == (1, True), done.stderr
 
 
-# The line.
+# The queue.
 
 
 def test_first_come_first_served(node):
     seven, one = node.hold(7), node.hold(1)
     large = node.start("--gpus", 2, "--", "sh", "-c", "echo served; exec sleep 1000")
-    wait_until(lambda: len(node.queue()) == 1, "the large request to stand in line")
+    wait_until(lambda: len(node.queue()) == 1, "the large request to be queued")
     small = node.start("--", "sh", "-c", "echo served; exec sleep 1000")
-    wait_until(lambda: len(node.queue()) == 2, "the small request to stand behind it")
+    wait_until(lambda: len(node.queue()) == 2, "the small request to be queued behind it")
     one.kill()
-    wait_until(lambda: len(node.held()) == 7, "one device to come back")
-    assert [entry["gpus"] for entry in node.queue()] == [2, 1], "the small one must not overtake"
+    wait_until(lambda: len(node.held()) == 7, "one device to be released")
+    assert [entry["gpus"] for entry in node.queue()] == [2, 1], "the small request must not overtake the large one"
     seven.kill()
     assert large.stdout.readline() == "served\n" and small.stdout.readline() == "served\n"
     assert len(node.held()) == 3
@@ -235,7 +235,7 @@ def test_who_waits_on_a_terminal_sees_a_line_that_renews_itself(node):
     assert seen.startswith(b"\r\x1b[K")
     holder.kill()
     assert waiter.wait() == 0
-    assert os.read(ours, 4096).endswith(b"\r\x1b[K"), "nothing of it is left"
+    assert os.read(ours, 4096).endswith(b"\r\x1b[K"), "the progress line is erased"
     os.close(ours)
 
 
@@ -251,7 +251,7 @@ def test_a_wait_that_runs_out_is_124(node, wait):
 def test_the_queue_lists_and_cancels(node):
     node.hold(8)
     waiter = node.start("--gpus", 2, "--model", "*A100*", "--", "sleep", "7")
-    entry = wait_until(node.queue, "somebody to wait")[0]
+    entry = wait_until(node.queue, "the run to be queued")[0]
     assert (entry["gpus"], entry["model"], entry["command"], entry["user"]) == (2, "*A100*", "sleep 7", "root")
     assert entry["ticket"] in node.penstock("queue").stdout
     node.penstock("queue", "cancel", entry["ticket"])
@@ -264,13 +264,13 @@ def test_the_queue_lists_and_cancels(node):
 def test_ctrl_c_gives_the_place_up(node):
     node.hold(8)
     waiter = node.start("--", "true")
-    wait_until(node.queue, "somebody to wait")
+    wait_until(node.queue, "the run to be queued")
     waiter.send_signal(signal.SIGINT)
     assert waiter.wait(PATIENCE) == -signal.SIGINT
-    wait_until(lambda: not node.queue(), "the line to be empty")
+    wait_until(lambda: not node.queue(), "the queue to be empty")
 
 
-# The devices come back.
+# Devices are released.
 
 
 def test_the_devices_come_back_when_the_command_is_killed(node):
@@ -298,7 +298,7 @@ def test_the_ledger_is_the_same_after_the_agent_was_killed(node):
     node.start_agent()
     assert node.holders() == before
     two.kill()
-    wait_until(lambda: len(node.held()) == 1, "the two to come back to the new agent")
+    wait_until(lambda: len(node.held()) == 1, "the two devices to be released to the new agent")
     one.kill()
     free(node)
 
@@ -314,7 +314,7 @@ def test_what_ended_while_no_agent_ran_is_free_at_once(node):
 
 
 def test_one_who_waits_is_told_that_the_agent_ended_and_waits_for_the_next(node):
-    """Places: queue_test.py."""
+    """queue_test.py tests that the run keeps its place."""
     holder = node.hold(8)
     waiter = node.start("--", "true")
     assert "waiting for 1 GPU" in waiter.stderr.readline()
@@ -336,11 +336,11 @@ def test_nothing_is_lost_or_given_twice_when_many_come_and_go(node):
     for i, run in enumerate(runs):
         assert run.returncode == 0, run.communicate()
         assert len(run.communicate()[0].strip().split(",")) == 1 + i % 3
-    assert most > 3, "they did run at the same time"
+    assert most > 3, "the runs must overlap"
     free(node)
 
 
-# Who may come in.
+# Permissions.
 
 
 def as_user(*groups: int) -> dict:
@@ -365,10 +365,10 @@ def test_members_of_the_group_run_under_their_own_name(make_node):
     opened = node.penstock("run", "--device", "0", "--", PYTHON, "-c", OPEN_ALL, node.root, **as_user(USERS)).stdout.split()
     assert opened == ["ENXIO"] + ["EPERM"] * 7
     member = node.start("--gpus", 8, "--", "sleep", "1000", **as_user(USERS))
-    holder = wait_until(node.holders, "the member to hold")[0]
+    holder = wait_until(node.holders, "the member's run to hold a device")[0]
     assert (holder["user"], holder["enforcement"]) == ("nobody", "devices")
     node.start("--", "true")
-    ticket = wait_until(node.queue, "root to wait")[0]["ticket"]
+    ticket = wait_until(node.queue, "root's run to be queued")[0]["ticket"]
     refused = node.penstock("queue", "cancel", ticket, check=False, **as_user(USERS))
     assert refused.returncode == 1 and "ticket of root" in refused.stderr
     assert node.penstock("down", check=False, **as_user(USERS)).returncode == 1
@@ -376,7 +376,7 @@ def test_members_of_the_group_run_under_their_own_name(make_node):
     member.kill()
 
 
-# What holds a driver's library.
+# Calls of the driver's library.
 
 
 @pytest.mark.parametrize("wanted", [False, True])
@@ -386,13 +386,13 @@ def test_workers_are_refused_what_administers_the_machine_where_that_is_wanted(m
     children = Path(f"/proc/{node.agent.pid}/task/{node.agent.pid}/children").read_text().split()
     worker, = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "penstock-worker\n"]
     states = {re.search(r"^Seccomp:\t(\d)", (task / "status").read_text(), re.M).group(1) for task in Path(f"/proc/{worker}/task").iterdir()}
-    assert states == {"2" if wanted else "0"}, "of each thread"
+    assert states == {"2" if wanted else "0"}, "the same filter in each thread"
     node.sim("fault", "3", "xid", "79")
-    wait_until(lambda: len(node.usable()) == 7, "events to come through")
+    wait_until(lambda: len(node.usable()) == 7, "the event to be received")
     assert node.penstock("run", "--gpus", "7", "--wait", "0", "--", "true").returncode == 0
 
 
-# Without rights.
+# Unprivileged agents.
 
 
 @pytest.fixture
@@ -422,20 +422,20 @@ def test_without_rights_the_process_tree_is_followed(weak_node):
     wait_until(lambda: weak_node.holders()[0]["pids"] == [daemon], "the daemon to be the holder")
     weak_node.kill_agent()
     weak_node.start_agent(READ_ONLY_CGROUPS)
-    assert weak_node.holders()[0]["pids"] == [daemon], "a restart is lived through"
+    assert weak_node.holders()[0]["pids"] == [daemon], "the lease survives a restart of the agent"
     os.kill(daemon, signal.SIGKILL)
     wait_until(lambda: not alive(daemon), "the daemon to end")
     free(weak_node)
 
 
-# Beside others.
+# Outside processes.
 
 
 def test_a_gpu_that_somebody_uses_without_asking_is_passed_over(node):
     outsider = subprocess.Popen(["sleep", "1000"])
     try:
         node.sim("set", "0", f"process={outsider.pid}:1024:sleep")
-        wait_until(lambda: any(holder["state"] == "outside" for holder in node.holders()), "the outsider to be seen")
+        wait_until(lambda: any(holder["state"] == "outside" for holder in node.holders()), "the outside process to be found")
         ids = node.penstock("run", "--gpus", "7", "--", "printenv", "CUDA_VISIBLE_DEVICES").stdout
         assert node.report()["devices"][0]["id"] not in ids
         assert node.penstock("run", "--device", "0", "--wait", "0", "--", "true", check=False).returncode == 124
@@ -445,22 +445,22 @@ def test_a_gpu_that_somebody_uses_without_asking_is_passed_over(node):
 
 
 def test_who_only_draws_keeps_a_gpu_from_nobody(node):
-    """A display server is on every GPU that it finds, with a few MiB."""
+    """A display server uses a few MiB of every GPU and does not block it."""
     screen = subprocess.Popen(["sleep", "1001"])
     try:
         for gpu in ("0", "1"):
             node.sim("set", gpu, f"process={screen.pid}:4:Xorg:G")
-        wait_until(lambda: node.penstock("ps").stdout.count("sleep 1001") == 2, "it to be seen on both GPUs")
+        wait_until(lambda: node.penstock("ps").stdout.count("sleep 1001") == 2, "the display server to be found on both GPUs")
         assert node.penstock("run", "--device", "0", "--wait", "0", "--", "true", check=False).returncode == 0
         assert {line.split()[1] for line in node.penstock("ps").stdout.splitlines() if "sleep 1001" in line} == {"graphics"}
-        program = node.hold(1)  # the first that is free: GPU 0
+        program = node.hold(1)  # the first free GPU: GPU 0
         node.sim("set", "0", f"process={program.pid}:1024:train")
         told = json.loads(node.penstock("ps", "-o", "json").stdout)
         assert [(one["index"], one["pids"], one["kind"]) for one in told["graphicsProcesses"]] == [(0, [screen.pid], "graphics"), (1, [screen.pid], "graphics")]
         assert [(one["index"], one["pids"], one["state"]) for one in told["holders"]] == [(0, [program.pid], "held")]
-        # One that also computes is in the way like any other.
+        # A display server that also computes blocks its GPU like any other process.
         node.sim("set", "1", f"process={screen.pid}:4:Xorg:C")
-        wait_until(lambda: any((one["index"], one["state"]) == (1, "outside") for one in node.holders()), "it to be seen to compute")
+        wait_until(lambda: any((one["index"], one["state"]) == (1, "outside") for one in node.holders()), "the display server to be found to compute")
         assert node.penstock("run", "--device", "1", "--wait", "0", "--", "true", check=False).returncode == 124
     finally:
         screen.kill()
@@ -470,12 +470,12 @@ def test_who_only_draws_keeps_a_gpu_from_nobody(node):
 def test_a_run_on_a_gpu_that_was_replaced_is_shown(node):
     before = node.report()["devices"][6]["id"]
     program = node.start("--device", "6", "--", "sleep", "1000")
-    wait_until(node.holders, "it to be held")
+    wait_until(node.holders, "the GPU to be held")
     node.sim("fault", "6", "remove")
-    wait_until(lambda: node.report()["devices"][-1]["health"]["state"] == "gone", "it to be gone")
+    wait_until(lambda: node.report()["devices"][-1]["health"]["state"] == "gone", "the GPU to be gone")
     node.sim("set", "6", "uuid=GPU-00000000-0000-0000-0000-00000000beef", "serial=another")
     node.sim("heal", "6")
-    wait_until(lambda: len(node.usable()) == 8 and before not in {one["id"] for one in node.report()["devices"]}, "another to be in its place")
+    wait_until(lambda: len(node.usable()) == 8 and before not in {one["id"] for one in node.report()["devices"]}, "another GPU in its place")
     holder, = node.holders()
     assert (holder["device"], holder["index"], holder["state"], holder["pids"]) == (before, None, "held", [program.pid])
     assert holder["note"] == f"{before} was replaced by GPU-00000000-0000-0000-0000-00000000beef"
@@ -487,9 +487,9 @@ def test_a_run_on_a_gpu_that_was_replaced_is_shown(node):
 
 def test_a_gpu_that_is_ill_is_passed_over_and_used_again_once_well(node):
     node.sim("fault", "0", "lost")
-    wait_until(lambda: len(node.usable()) == 7, "the fault to be seen")
+    wait_until(lambda: len(node.usable()) == 7, "the fault to be detected")
     waiter = node.start("--gpus", 8, "--", "true")
-    wait_until(node.queue, "eight to be waited for")
+    wait_until(node.queue, "the request for eight GPUs to be queued")
     node.sim("heal", "0")
     assert waiter.wait(PATIENCE) == 0
 

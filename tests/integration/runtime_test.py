@@ -1,5 +1,5 @@
-"""penstock-runtime in the place of runc: with runc itself, with podman above it, and against images that mean harm. Needs root. Device files
-of major 195 have no driver here: opening one says "No such device or address" where the container may, "Operation not permitted" where its
+"""penstock-runtime in place of runc: with runc itself, below podman, and with malicious images. Needs root. Device files of major 195 have no
+driver here: open() fails with "No such device or address" if the container may open the file, and with "Operation not permitted" if its
 device rules forbid it."""
 import json
 import os
@@ -27,7 +27,7 @@ HOOK = {"hookName": "createContainer", "path": "/usr/bin/true", "args": ["true"]
 
 
 def specification(hooks: list = (), mounts: list = ()) -> str:
-    """Two devices of which no container has the other's, and a library."""
+    """A specification of two devices, each for separate containers, and a library."""
     def device(name: str, minors: list) -> dict:
         return {"name": name, "containerEdits": {"deviceNodes": [node(f"/dev/nvidia{minor}", minor) for minor in minors]}}
 
@@ -42,7 +42,7 @@ def specification(hooks: list = (), mounts: list = ()) -> str:
 
 
 class Machine:
-    """Folders of specifications and bundles, and the runtime on them."""
+    """Folders of specifications and bundles, and calls of the runtime on them."""
 
     def __init__(self, home: Path, programs: Path):
         self.home, self.runtime = home, programs / "penstock-runtime"
@@ -54,12 +54,12 @@ class Machine:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, target)
         (self.rootfs / "bin/sh").symlink_to("dash")
-        for minor in (0, 1):  # an image may bring device files: the container's rules are what counts
+        for minor in (0, 1):  # an image may contain device files: only the container's device rules protect
             os.mknod(self.rootfs / f"brought{minor}", 0o20666, os.makedev(195, minor))
         os.mkfifo(self.rootfs / "never")
         self.write_spec(specification())
         self.configure("")
-        self.quick = home / "stub"  # in the place of runc where only the bundle matters
+        self.quick = home / "stub"  # replaces runc if only the bundle matters
         self.quick.write_text("#!/bin/sh\nexit 0\n")
         self.quick.chmod(0o755)
 
@@ -94,7 +94,7 @@ class Machine:
         return done.stdout + done.stderr
 
     def prepare(self, name: str, *environment: str, **more) -> tuple[subprocess.CompletedProcess, dict]:
-        """What becomes of a bundle; nothing is started."""
+        """The bundle as the runtime changes it; no container is started."""
         self.configure(more.pop("config", ""), f'["{self.quick}"]')
         folder = self.bundle(name, "true", *environment, **more)
         done = self.call("create", "-b", folder, name)
@@ -126,7 +126,7 @@ LOOK = "for file in /dev/nvidia0 /dev/nvidia1 /brought0 /brought1; do (: <$file)
 
 
 def looks(text: str) -> list[str]:
-    """What opening each of the four files said."""
+    """The result of opening each of the four files."""
     return [next((word for word in (ALLOWED, FORBIDDEN, ABSENT) if word in line), line) for line in text.splitlines()[:4]]
 
 
@@ -183,7 +183,7 @@ def test_an_engine_finds_the_reason_where_runc_writes_it(machine):
     assert done.returncode == 1
     assert 'there is no CDI device "nvidia.com/gpu=7"' in machine.error() and "penstock cdi generate --output=/var/run/cdi/nvidia.yaml" in machine.error()
     assert done.stderr == f"penstock-runtime: {machine.error()}\n"
-    assert machine.call("state", "missing").returncode == 1  # nothing was made
+    assert machine.call("state", "missing").returncode == 1  # no container was created
 
 
 def test_it_never_calls_itself(machine):
@@ -232,7 +232,7 @@ def test_killed_at_any_system_call_the_bundle_is_the_old_or_the_new_one(machine)
     assert old != new
 
     def create(*strace: str) -> tuple[int, list[Path]]:
-        """Its status, and the files that it left beside the bundle's; the bundle is the old one before."""
+        """Restores the old bundle and calls create. Returns its status and the files that it left beside the bundle's."""
         file.write_text(old)
         command = ["strace", "-f", "-qqq", *strace, machine.runtime, "create", "-b", machine.home / "killed", "killed"]
         done = subprocess.run(command, env=os.environ | {"NVIDIA_CTK_CONFIG_FILE_PATH": str(machine.config)}, stdin=subprocess.DEVNULL,
@@ -245,7 +245,7 @@ def test_killed_at_any_system_call_the_bundle_is_the_old_or_the_new_one(machine)
     trace = machine.home / "trace"
     assert create("-o", str(trace))[0] == 0
     ours, _, runcs = trace.read_text().rpartition("execve(")
-    calls = Counter(CALL.findall(f"{ours}execve(")[1:])  # without strace's own execve, where nobody is killed yet
+    calls = Counter(CALL.findall(f"{ours}execve(")[1:])  # without strace's own execve, at which no signal is injected
     assert "exit_group" in runcs
     outcomes = Counter()
     for call, count in calls.items():
@@ -254,11 +254,11 @@ def test_killed_at_any_system_call_the_bundle_is_the_old_or_the_new_one(machine)
             text = file.read_text()
             assert text in (old, new), f"killed at {call} {when}"
             outcomes["not killed" if status == 0 else "during" if left else "after" if text == new else "before"] += 1
-    print(f"the bundle's replacement and the kills: {dict(outcomes)}")
+    print(f"kills before, during and after the bundle's replacement: {dict(outcomes)}")
     assert outcomes["before"] and outcomes["during"] and outcomes["after"] and not outcomes["not killed"], outcomes
 
 
-# Against images that mean harm.
+# Malicious images.
 
 @pytest.mark.parametrize("environment", [
     "NVIDIA_VISIBLE_DEVICES=../../etc", "NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=../../etc/passwd", "NVIDIA_VISIBLE_DEVICES=0\n\x1b[2J/x",
@@ -287,20 +287,20 @@ def test_a_mount_list_cannot_lead_elsewhere(machine):
                                (f"{root}/a/b", False), (f"{root}/cdi/nvidia.com/gpu/../../../0", None)):
         mounts = [{"destination": destination, "source": "/dev/null", "options": ["bind"]}]
         done, bundle = machine.prepare("list", mounts=mounts)
-        if works:  # cleaned, it lies outside: no request at all
+        if works:  # outside of the folder after normalization: no request
             assert done.returncode == 0 and bundle["mounts"] == mounts and "devices" not in bundle["linux"]
-        elif works is None:  # cleaned, it is device 0
+        elif works is None:  # device 0 after normalization
             assert done.returncode == 0 and bundle["linux"]["devices"][-1]["path"] == "/dev/nvidia0"
         else:
             assert done.returncode == 1 and "which is not a device name" in done.stderr
 
 
 def test_cve_2025_23266_hooks_get_nothing_of_an_images_environment(machine):
-    """NVIDIAScape: a hook without variables of its own ran with LD_PRELOAD of the image, as root, before the container was closed."""
+    """NVIDIAScape: a hook without an environment of its own ran as root with the image's LD_PRELOAD, before the container was isolated."""
     report = machine.home / "report"
     spy = {"hookName": "createContainer", "path": "/bin/sh", "args": ["sh", "-c", f'echo "preload=[$LD_PRELOAD]" > {report}']}
     hostile = "LD_PRELOAD=/proc/self/cwd/poc.so"
-    # The attack works where nobody prevents it: the same hook, as runc gets it from a specification without "env".
+    # The attack works without protection: the same hook, passed to runc by a specification without "env".
     folder = machine.bundle("attack", "true", hostile, hooks={"createContainer": [{"path": spy["path"], "args": spy["args"]}]})
     subprocess.run(["runc", "--root", machine.home / "state", "run", "-b", folder, "attack"], capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
     assert report.read_text() == "preload=[/proc/self/cwd/poc.so]\n"
@@ -312,7 +312,7 @@ def test_cve_2025_23266_hooks_get_nothing_of_an_images_environment(machine):
 
 @pytest.mark.parametrize("mode", ["ldconfig", "mount", "hook", "disabled"])
 def test_cve_2024_0132_and_2025_23359_nothing_is_mounted_from_inside_an_image(machine, mode):
-    """The older runtime mounted libraries of the image over the driver's, by paths that the image could make lead to the host."""
+    """NVIDIA's runtime mounted libraries of the image over the driver's, by paths that the image could redirect to the host."""
     compat = machine.rootfs / "usr/local/cuda/compat"
     compat.mkdir(parents=True)
     (compat / "libcuda.so.999.99").symlink_to("/etc/shadow")
@@ -337,7 +337,7 @@ def test_cve_2024_0132_and_2025_23359_nothing_is_mounted_from_inside_an_image(ma
     {"process": {"env": [f"V{i}=z" for i in range(100000)] + ["NVIDIA_VISIBLE_DEVICES=0"]}},
     "x" * (17 << 20), "[" * 100000, ""], ids=["escapes", "long", "many", "too large", "deep", "empty"])
 def test_docker_gpus_under_plain_runc_fail_whatever_the_image_brings(machine, programs, config):
-    """dockerd calls penstock-hook by this name, as root, with an environment that is in part the image's."""
+    """dockerd calls penstock-hook by this name, as root, with an environment that the image partly controls."""
     folder = machine.home / "hostile"
     folder.mkdir()
     (folder / "config.json").write_text(config if isinstance(config, str) else json.dumps(config))
@@ -387,7 +387,7 @@ def test_a_monitoring_pod_gets_all_gpus_by_the_ways_that_the_documentation_names
 
 
 def test_what_a_pods_author_annotates_gives_no_device_under_crio(machine):
-    """CRI-O copies a pod's annotations to its containers; the kubelet's own are in a list beside them."""
+    """CRI-O copies a pod's annotations to its containers; it passes the kubelet's annotations in a separate list."""
     def annotations(own: dict, kind: str = "container") -> dict:
         return {"annotations": {"cdi.k8s.io/a": "nvidia.com/gpu=all", "io.kubernetes.cri-o.ContainerID": "c1", "io.kubernetes.cri-o.SandboxName": "pod",
                                 "io.kubernetes.cri-o.ContainerType": kind, "io.kubernetes.cri-o.Annotations": json.dumps(own)} | own}

@@ -1,5 +1,5 @@
-"""The page while everything goes wrong: hung and lost GPUs, drivers that go, nonsense, restarts, clocks that jump, hostile names. Read by
-Prometheus itself and, twice, by others' parsers; what it says is what the simulated machine's own tools say."""
+"""The metrics page under failures: hung and lost GPUs, driver unloads, invalid values, restarts, clock jumps, hostile names. Prometheus and two
+other parsers read it; its values must be those of the simulated machine's own tools."""
 import gzip
 import http.client
 import os
@@ -24,7 +24,7 @@ import images  # noqa: E402
 from monitored import Fleet, Monitored  # noqa: E402
 from node import PATIENCE, wait_until  # noqa: E402
 
-# Two GPUs that have all between them: GPM and NVLink, and what is from before.
+# Two GPUs that together support everything: GPM and NVLink, and an older generation.
 MACHINE = """name: pair
 description: one H100 and one T4
 driver: 550.54.15
@@ -34,17 +34,17 @@ gpus:
 """
 FAST = "telemetry: {interval: 1s, keepEnded: 2s}\n"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-WORKERS = "penstock_process_cpu_seconds_total"  # of a process, as it says; a worker that hangs is replaced by another
+WORKERS = "penstock_process_cpu_seconds_total"  # a per-process counter; a worker that hangs is replaced by another
 LIBFAKETIME = Path(images.LIBRARIES, "faketime/libfaketime.so.1")
 
 
 def measured() -> set[str]:
-    """Families whose values are the driver's: what it counts begins anew with it. All else is counted since the agent started."""
+    """Families with values of the driver, whose counters restart with the driver. All others are counted since the agent's start."""
     return set(re.findall(r'\{"(\w+)", k\w+, G::kTelemetry', (ROOT / "src/api/metrics_families.cc").read_text()))
 
 
 class Reader:
-    """Scrapes a page as different scrapers would, refuses what is no proper page, and holds counters to their word."""
+    """Scrapes a page like different scrapers. Fails on invalid pages and on counters that fall."""
 
     def __init__(self, page: str):
         self.host, self.scrapes, self.counters, self.may_fall, self.now = page, 0, {}, frozenset(), ""
@@ -62,7 +62,7 @@ class Reader:
         return (gzip.decompress(body) if answer.headers.get("Content-Encoding") == "gzip" else body).decode()
 
     def scrape(self) -> dict[tuple, float]:
-        """Series -> value; every second time in the other format, every third compressed."""
+        """Series -> value. Every second scrape is in OpenMetrics, every third compressed."""
         self.scrapes += 1
         openmetrics = self.scrapes % 2 == 0
         text = self.fetch(openmetrics, self.scrapes % 3 == 0)
@@ -79,7 +79,7 @@ class Reader:
         series: dict[tuple, float] = {}
         for family in families:
             for sample in family.samples:
-                # The reader of the older format calls all counters *_total; those of other people's exporter are not.
+                # The reader of the text format names all counters *_total; dcgm-exporter's counters have no such suffix.
                 name = sample.name.removesuffix("_total") if sample.name.startswith("DCGM_") else sample.name
                 key = (name, *sorted(sample.labels.items()))
                 assert key not in series, f"twice: {key}"
@@ -90,7 +90,7 @@ class Reader:
         return series
 
     def grows(self, key: tuple, openmetrics: bool, value: float):
-        """Of one scraper, who keeps to one format: pages of the two are not of the same moment."""
+        """Asserts that a counter does not fall. Formats are compared separately: their pages have different times."""
         before = self.counters.get((key, openmetrics), 0)
         assert value >= before or self.kind(key) in self.may_fall, f"{self.now}: {key} fell from {before} to {value}"
         self.counters[key, openmetrics] = value
@@ -99,7 +99,7 @@ class Reader:
         return "driver" if key[0] in self.measured or key[0].startswith("DCGM_") else "agent"
 
     def have_begun_anew(self, kinds):
-        """Also those that are not on the page again yet."""
+        """Forgets the counters of these kinds, including series that are not on the page again yet."""
         self.counters = {(key, openmetrics): value for (key, openmetrics), value in self.counters.items() if self.kind(key) not in kinds}
         self.may_fall = frozenset()
 
@@ -109,7 +109,7 @@ class Reader:
 
 
 def promtool_reads(text: str):
-    """Advice about others' names (status 3) is not ours to follow."""
+    """Asserts that promtool accepts the page. Its advice (status 3) on dcgm-exporter's names is ignored."""
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=PATIENCE)
     ours = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("DCGM_")]
     assert done.returncode in (0, 3) and not ours, "\n".join(ours) + text
@@ -137,7 +137,7 @@ def pair(fleet) -> Monitored:
 
 # --- two thousand scrapes -----------------------------------------------------------------------------------------------------------------
 def nothing(node: Monitored):
-    """A machine that is well, and busy."""
+    """A healthy and busy machine."""
     node.sim("set", "all", "utilisation=70", "pcie-tx=1Gi")
 
 
@@ -153,7 +153,7 @@ def runs_come_and_go(node: Monitored):
         program.wait()
 
 
-# What is done, how it is undone, and whose counters begin anew with it. Errors are over with the driver's next load.
+# The fault, its reversal, and which counters restart with it. Loading the driver clears its errors.
 FAULTS = {
     "well": (nothing, [], set()),
     "a call that hangs a while": ([("fault", "0", "hang", "nvmlDeviceGetTemperature", "300")], [("heal", "0")], set()),
@@ -190,29 +190,29 @@ def test_two_thousand_scrapes_while_everything_goes_wrong(fleet, pair):
         reader.times(each)
         for command in undo:
             pair.sim(*command)
-        if begin_anew:  # what begins anew does so once; then the rule holds again
-            wait_until(lambda: len(pair.usable()) == 2, f"all to be well after {name}")
-            wait_fresh(reader, 5)  # a counter that falls is believed when it stays so
+        if begin_anew:  # counters may restart once; then they must not fall again
+            wait_until(lambda: len(pair.usable()) == 2, f"all GPUs to be healthy after {name}")
+            wait_fresh(reader, 5)  # a counter that falls is accepted if it stays low
             reader.have_begun_anew(begin_anew)
         reader.times(each)
     assert reader.scrapes >= SCRAPES
-    wait_until(lambda: len(pair.usable()) == 2, "all to be well")
+    wait_until(lambda: len(pair.usable()) == 2, "all GPUs to be healthy")
     seen_by(prometheus)
 
 
 def wait_fresh(reader: Reader, times: int = 1):
-    """Until both GPUs were asked again after this moment, so many times, on pages of both formats."""
+    """Waits until both GPUs were sampled again this many times, on pages of both formats."""
     for _ in range(times):
         begin = time.time()
 
         def fresh() -> bool:
             ages = [at > begin for _ in range(2) for at in having(reader.scrape(), "accelerator_sample_timestamp_seconds").values()]
             return len(ages) == 4 and all(ages)
-        wait_until(fresh, "both GPUs to be asked", every=0.1)
+        wait_until(fresh, "both GPUs to be sampled", every=0.1)
 
 
 def seen_by(prometheus):
-    """What Prometheus itself makes of the pages: none that it could not read, no series twice, and every one of its scrapes stored."""
+    """Asserts that Prometheus read every page, found no duplicate series, and stored every scrape."""
     assert prometheus.value("count_over_time(up[10m])") > 100
     text = prometheus.fetch(f"http://{prometheus.address}/metrics")
     for name in ("duplicate_timestamp", "out_of_order", "out_of_bounds"):
@@ -222,7 +222,7 @@ def seen_by(prometheus):
 
 
 def test_the_reader_refuses_what_is_no_page():
-    """A test of the test: a counter that falls, a series or a family twice."""
+    """Tests Reader itself: it refuses a counter that falls, and duplicate series and families."""
     reader, page = Reader("nowhere"), '# TYPE a_total counter\na_total{x="1"} 5\n'
     reader.checked(list(read_text(page)), False)
     with pytest.raises(AssertionError, match="fell from 5"):
@@ -235,14 +235,14 @@ def test_the_reader_refuses_what_is_no_page():
 
 # --- values -------------------------------------------------------------------------------------------------------------------------------
 def smi(node: Monitored, *names: str) -> list[list[str]]:
-    """What the simulated machine's own nvidia-smi says, a row for each GPU."""
+    """The output of the simulated machine's own nvidia-smi, one row for each GPU."""
     library = node.root / "usr/lib/x86_64-linux-gnu"
     done = subprocess.run([node.root / "usr/bin/nvidia-smi", f"--query-gpu={','.join(names)}", "--format=csv,noheader,nounits"],
                           env={"LD_LIBRARY_PATH": str(library)}, capture_output=True, text=True, check=True)
     return [[cell.strip() for cell in line.split(",")] for line in done.stdout.splitlines()]
 
 
-# nvidia-smi's column, our family and its labels, and how many of its unit one of ours is.
+# nvidia-smi's column, our family and its labels, and the factor from nvidia-smi's unit to ours.
 COLUMNS = [("temperature.gpu", "accelerator_temperature_celsius", {}, 1), ("power.draw", "accelerator_power_watts", {}, 1),
            ("utilization.gpu", "accelerator_utilization_ratio", {}, 0.01), ("memory.used", "accelerator_memory_used_bytes", {}, 2**20),
            ("clocks.sm", "accelerator_clock_hertz", {"clock": "sm"}, 1e6), ("clocks.mem", "accelerator_clock_hertz", {"clock": "memory"}, 1e6)]
@@ -255,7 +255,7 @@ def test_values_are_the_machines(pair):
     pair.sim("set", "0", "utilisation=83", "memory-used=12345", "temperature=71", "power=512")
     pair.sim("set", "1", "utilisation=7", "memory-used=1001", "temperature=44", "power=33")
     reader = Reader(pair.page)
-    wait_until(lambda: 71 in having(reader.scrape(), "accelerator_temperature_celsius").values(), "what was set to be on the page", every=0.1)
+    wait_until(lambda: 71 in having(reader.scrape(), "accelerator_temperature_celsius").values(), "the set values on the page", every=0.1)
     wait_fresh(reader)
     series = reader.scrape()
     rows = smi(pair, "uuid", *(column[0] for column in COLUMNS))
@@ -269,7 +269,7 @@ def test_values_are_the_machines(pair):
 
 
 def test_energy_is_exact(pair):
-    """300 W for 100 s are 30 kJ, under each name."""
+    """300 W for 100 s are 30 kJ in every energy counter."""
     reader = Reader(pair.page)
 
     def energy() -> tuple[float, float]:
@@ -288,9 +288,9 @@ def test_energy_is_exact(pair):
     assert after[0] - before[0] == pytest.approx(30000) and after[1] - before[1] == pytest.approx(30000 * 1000)
 
 
-# --- who has it ---------------------------------------------------------------------------------------------------------------------------
+# --- holders ---------------------------------------------------------------------------------------------------------------------------
 def test_a_holder_is_on_the_page_and_leaves_it_without_a_sample(fleet, record_property):
-    """Samples are an hour apart: what a page says of holders waits for none."""
+    """Samples are an hour apart: holders appear on the page without waiting for a sample."""
     node = fleet.add("pair", "mixed", "allocators: {assign: [{devices: [0], allocator: local}]}\ntelemetry: {interval: 1h, keepEnded: 1h}\n")
     reader = Reader(node.page)
 
@@ -308,14 +308,14 @@ def test_a_holder_is_on_the_page_and_leaves_it_without_a_sample(fleet, record_pr
     program.kill()
     program.wait()
     begin = time.monotonic()
-    wait_until(lambda: not held(kind="run"), "the program to leave it")
+    wait_until(lambda: not held(kind="run"), "the program to leave the page")
     record_property("seconds until a program has left the page", time.monotonic() - begin)
     ended = having(reader.scrape(), "accelerator_holder_end_timestamp_seconds", kind="run")
-    assert len(ended) == 1, "its last figures stay a while"
+    assert len(ended) == 1, "its last values stay for a while"
     node.config.write_text(node.config.read_text().replace("keepEnded: 1h", "keepEnded: 1s"))
-    wait_until(lambda: not having(reader.scrape(), "accelerator_holder_end_timestamp_seconds", kind="run"), "its last figures to go")
+    wait_until(lambda: not having(reader.scrape(), "accelerator_holder_end_timestamp_seconds", kind="run"), "its last values to be removed")
     node.kubelet_program.end("ml", "train-0")
-    wait_until(lambda: not held(), "the pod to leave it", every=0.1)  # nobody tells of a pod's end; the kubelet is asked every 10 s
+    wait_until(lambda: not held(), "the pod to leave the page", every=0.1)  # no event reports a pod's end; the agent asks the kubelet every 10 s
     assert not having(reader.scrape(), "accelerator_holder_utilization_ratio")
 
 
@@ -330,14 +330,14 @@ def test_hostile_names_stay_within_their_labels(fleet):
     before = {key[0] for key in Reader(node.page).scrape()}
     for n, name in enumerate(HOSTILE):
         node.kubelet_program.start(f"ns{name}", f"pod{n}{name}", container=name)
-    reader, shown = Reader(node.page), [re.sub(r"[\t\r]", "?", name) for name in HOSTILE]  # what a terminal would act on
+    reader, shown = Reader(node.page), [re.sub(r"[\t\r]", "?", name) for name in HOSTILE]  # control characters for a terminal
 
     def missing(series: dict) -> list[str]:
         return [name for n, name in enumerate(shown)
                 if not having(series, "accelerator_held", namespace=f"ns{name}", pod=f"pod{n}{name}", container=name)]
 
     wait_until(lambda: not missing(reader.scrape()), "all pods on the page")
-    for series in (reader.scrape(), reader.scrape()):  # in either format
+    for series in (reader.scrape(), reader.scrape()):  # in both formats
         assert not missing(series)
         strange = {key[0] for key in series} - before
         assert all(name.startswith(("accelerator_", "penstock_", "DCGM_")) for name in strange), strange
@@ -350,7 +350,7 @@ def test_hostile_programs_and_labels(fleet):
     program = node.hold(1, evil, "1000")
     labelled = node.start("--gpus", 1, "--label", f"experiment={HOSTILE_LABEL}", "--", "sleep", "1000")
     node.sim("set", "0", f"process={program.pid}:100:" + "q\"uote")
-    latin = subprocess.Popen([b"sleep-\xff\xfe", "1000"], executable="/usr/bin/sleep")  # no valid UTF-8, on a GPU that it was not given
+    latin = subprocess.Popen([b"sleep-\xff\xfe", "1000"], executable="/usr/bin/sleep")  # invalid UTF-8, and an outside process on its GPU
     try:
         node.sim("set", "2", f"process={latin.pid}:100:x")
         reader = Reader(node.page)
@@ -366,9 +366,9 @@ def test_hostile_programs_and_labels(fleet):
         labelled.kill()
 
 
-# --- clocks and crowds --------------------------------------------------------------------------------------------------------------------
+# --- clock changes and many scrapers --------------------------------------------------------------------------------------------------------------------
 def test_a_clock_that_is_set_harms_nothing(fleet):
-    """Two hours forward, five back, under a running agent."""
+    """The clock is set two hours forward and five back while the agent runs."""
     (fleet.home / "pair").mkdir()
     clock = fleet.home / "clock"
     clock.write_text("+0")
@@ -378,12 +378,12 @@ def test_a_clock_that_is_set_harms_nothing(fleet):
     reader = Reader(node.page)
 
     def offset() -> float:
-        """Of the agent's clock from this one, as its freshest sample tells."""
+        """The difference of the agent's clock from this one, by its newest sample."""
         return max(having(reader.scrape(), "accelerator_sample_timestamp_seconds").values()) - time.time()
 
     for hours in (2, -3, 0):
         clock.write_text(f"{hours * 3600:+d}")
-        wait_until(lambda hours=hours: abs(offset() - hours * 3600) < 60, f"samples by a clock that is {hours} h off", every=0.1)
+        wait_until(lambda hours=hours: abs(offset() - hours * 3600) < 60, f"samples by a clock that differs by {hours} h", every=0.1)
         reader.times(10)
         series = reader.scrape()
         for name in ("accelerator_holder_busy_seconds_total", "accelerator_holder_measured_seconds_total"):
@@ -393,7 +393,7 @@ def test_a_clock_that_is_set_harms_nothing(fleet):
 
 
 def test_two_hundred_scrapers_at_once(pair):
-    """All get a whole page, or are told to come again; nobody is left hanging, and the next one is served."""
+    """Every scraper gets a complete page or a response that asks it to retry; none hangs, and the next one is served."""
     outcomes: Counter = Counter()
 
     def scrape():

@@ -1,6 +1,7 @@
-"""Many rounds of everything at once: runs, pods, configurations, faults, killed workers. Afterwards
-the agent has as many descriptors and threads, and as much memory, as after the first part of them.
-As root. 200 rounds; 2500, which are two minutes, with PENSTOCK_CHECK_ALL=1."""
+"""Many rounds of concurrent work: runs, pods, configurations, faults, killed workers. Asserts that
+the agent does not leak: after all rounds it has as many descriptors and threads, and as much
+memory, as after the first ones. Needs root. 200 rounds; 2500, which take two minutes, with
+PENSTOCK_CHECK_ALL=1."""
 import contextlib
 import os
 import signal
@@ -22,13 +23,13 @@ CONFIG = """allocators: {assign: [{devices: [0, 1, 2, 3], allocator: local}]}
 telemetry: {interval: 1s, keepEnded: 0s}
 """
 FAULTY = (6, 7)
-MEMORY_MARGIN = 3 << 19  # bytes; with all rounds, a leak of 700 bytes in each is more
+MEMORY_MARGIN = 3 << 19  # bytes; with all rounds, a leak of 700 bytes per round exceeds it
 DESCRIPTOR_MARGIN, THREAD_MARGIN = 2, 2  # connections and threads of gRPC come and go
 
 
 @dataclass
 class Size:
-    """Of the agent and its workers together."""
+    """The size of the agent and its workers together."""
     descriptors: int
     threads: int
     memory: int
@@ -45,7 +46,7 @@ def children(pid: int) -> list[int]:
 
 
 def memory_of(pid: int) -> int:
-    """Without pages of files, which other processes use too."""
+    """Memory without file pages, which are shared with other processes."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Anonymous:"))
 
@@ -58,7 +59,7 @@ def size_of(node: Node) -> Size:
 
 
 class Load:
-    """What the agent has to do, a round at a time."""
+    """The agent's load, one round at a time."""
 
     def __init__(self, node: Node, kubelet: Kubelet):
         self.node, self.kubelet, self.text = node, kubelet, node.config.read_text()
@@ -79,7 +80,7 @@ class Load:
             self.kill_workers()
 
     def reload(self, number: int):
-        wrong = number % 12 == 0  # is refused
+        wrong = number % 12 == 0  # refused by the agent
         value = "timestamps: 1" if wrong else f"timestamp: {'true' if number % 8 else 'false'}"
         self.node.config.write_text(f"{self.text}labels: {{{value}}}\n")
         wait_until(lambda: bool(self.node.report()["configuration"]["problem"]) == wrong,
@@ -101,21 +102,21 @@ class Load:
         self.others_healthy()
 
     def others_healthy(self):
-        """Without those which come and go, whose probation becomes longer each time."""
+        """Waits for the devices without faults; the probation of the others grows with each fault."""
         def healthy() -> int:
             return sum(device["index"] not in FAULTY for device in self.node.usable())
         wait_until(lambda: healthy() == 6, "the others to be healthy", every=0.1)
 
     def settled(self) -> Size:
-        """While the worker is there, no run holds a device and no configuration is refused. The
-        kubelet's leases end half a minute after their pods."""
+        """Waits until a worker runs, no run holds a device and the configuration is accepted. The
+        kubelet's leases end half a minute after their pods. Returns the size then."""
         self.node.config.write_text(self.text)
         wait_until(lambda: not self.node.report()["configuration"]["problem"],
-                   "the configuration to be taken", every=0.1)
+                   "the configuration to be applied", every=0.1)
         self.others_healthy()
         wait_until(lambda: all(holder["kind"] != "run" for holder in self.node.holders()),
-                   "the devices of runs to come back", every=0.1)
-        wait_until(lambda: children(self.node.agent.pid), "a worker in the place of the last", every=0.1)
+                   "the devices of runs to be released", every=0.1)
+        wait_until(lambda: children(self.node.agent.pid), "a new worker", every=0.1)
         return size_of(self.node)
 
 
@@ -144,6 +145,6 @@ def test_the_agent_does_not_grow_with_the_number_of_rounds(load):
     print(load.counts)
     assert all(load.counts.values())
     first = sizes[0]
-    wait_until(lambda: size_of(load.node).fits(first), f"the agent to be as large as {first}",
+    wait_until(lambda: size_of(load.node).fits(first), f"the agent to shrink to {first}",
                seconds=90, every=1, seen=lambda: size_of(load.node))
-    print(f"in the end: {size_of(load.node)}")
+    print(f"after all rounds: {size_of(load.node)}")

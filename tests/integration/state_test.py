@@ -1,5 +1,5 @@
-"""What an agent keeps for the next one: the configuration that was applied last, leases, what holders used. And what the next one does where
-that is not there, or not what it knows. Needs root, for control groups."""
+"""State that an agent saves for the next one: the last applied configuration, leases, usage. Also the behaviour of an agent whose state is
+missing or unknown. Needs root, for control groups."""
 import json
 import shutil
 import subprocess
@@ -30,7 +30,7 @@ def home():
 
 
 class Clustered:
-    """A machine with a kubelet, whose agent is configured by a ConfigMap."""
+    """A machine with a kubelet and an agent that is configured by a ConfigMap."""
 
     def __init__(self, home: Path, programs: Path):
         self.api, self.kubelet = ApiServer(home), Kubelet(home, programs)
@@ -40,7 +40,7 @@ class Clustered:
         self.node = Node(home, programs, config=cluster, kubelet=self.kubelet.dir, name="n1")
 
     def start(self):
-        """Until all devices have been looked at."""
+        """Waits until all devices have been read."""
         self.node.start_agent()
 
     def configuration(self) -> dict:
@@ -64,7 +64,7 @@ def clustered(home, request):
 
 
 def kept(node: Node, what: str) -> bool:
-    """Whether that is on disk: it is written once it was applied."""
+    """Whether the configuration is on disk: the agent saves it after applying it."""
     file = node.state_dir / "configuration.json"
     return file.exists() and what in json.loads(file.read_text())
 
@@ -78,8 +78,8 @@ def test_the_kubelet_is_told_of_shares_alone_whenever_the_agent_starts_and_wheth
     clustered.kubelet.healthy(SHARED)
     clustered.kubelet.start("ml", "train")
     assert "key default" in clustered.configuration()["origin"]
-    assert not whole(clustered.kubelet.told()), "also the first time"
-    wait_until(lambda: kept(clustered.node, "configMap"), "the configuration to be kept")
+    assert not whole(clustered.kubelet.told()), "also the first list has only shares"
+    wait_until(lambda: kept(clustered.node, "configMap"), "the configuration to be saved")
     for away in (False, True):
         clustered.node.kill_agent()
         if away:
@@ -89,11 +89,11 @@ def test_the_kubelet_is_told_of_shares_alone_whenever_the_agent_starts_and_wheth
         clustered.kubelet.start("ml", f"more-{away}")
         told = clustered.kubelet.told()
         assert len(told) == SHARED and not whole(told)
-    assert "key default" in clustered.configuration()["origin"], "as it was applied before"
+    assert "key default" in clustered.configuration()["origin"], "the configuration that was applied last"
     assert "not read since the agent started" in clustered.configuration()["notYet"][0]
     assert clustered.condition("ConfigurationApplied")["status"]
     clustered.api.up()
-    wait_until(lambda: clustered.configuration()["notYet"] == [], "the API server to be asked")
+    wait_until(lambda: clustered.configuration()["notYet"] == [], "the ConfigMap to be read from the API server")
     assert not whole(clustered.kubelet.told())
 
 
@@ -114,7 +114,7 @@ def test_without_anything_kept_the_kubelet_is_told_nothing_until_the_cluster_ans
 
 
 def test_devices_that_were_shared_are_not_offered_whole_however_long_the_cluster_is_away(clustered):
-    """Nothing is kept, but the kubelet's own checkpoint has shares."""
+    """No state is saved, but the kubelet's checkpoint lists shares."""
     clustered.start()
     [share] = clustered.kubelet.start("ml", "train")
     clustered.node.kill_agent()
@@ -125,7 +125,7 @@ def test_devices_that_were_shared_are_not_offered_whole_however_long_the_cluster
     clustered.kubelet.told()
     clustered.start()
     wait_until(lambda: f"the kubelet's checkpoint lists the share {share}" in clustered.node.allocator("kubelet")["reason"],
-               "the agent to say why it goes on waiting")
+               "the agent to report why it still waits")
     assert clustered.kubelet.told() == []
     clustered.api.up()
     clustered.kubelet.healthy(SHARED)
@@ -136,7 +136,7 @@ def test_devices_that_nobody_shared_are_offered_whole_after_a_while(clustered):
     clustered.api.down()
     clustered.start()
     clustered.kubelet.healthy(8)
-    assert clustered.condition("ConfigurationApplied")["reason"] == "Waiting", "which is another matter"
+    assert clustered.condition("ConfigurationApplied")["reason"] == "Waiting", "the condition reports only that the configuration is not read yet"
 
 
 def test_a_folder_for_mps_changes_nothing_until_a_configuration_shares_by_mps(home, request):
@@ -146,7 +146,7 @@ def test_a_folder_for_mps_changes_nothing_until_a_configuration_shares_by_mps(ho
     rules = "rules: [{strategy: time-slicing, replicas: 2}]"
     node = Node(home, programs, "a100-40gb-x1", f"sharing: {{mps: {{root: {folder}}}, {rules}}}\n", kubelet=kubelet.dir)
     try:
-        for _ in range(2):  # also the next agent
+        for _ in range(2):  # also for the next agent
             node.start_agent(devices=1)
             kubelet.healthy(2)
             assert node.report()["servers"] == [] and not list(folder.iterdir())
@@ -165,7 +165,7 @@ def test_a_configuration_file_that_is_bad_at_start_does_not_end_the_agent(home, 
         node.start_agent()
         kubelet.healthy(SHARED)
         kubelet.told()
-        wait_until(lambda: kept(node, "file"), "the configuration to be kept")
+        wait_until(lambda: kept(node, "file"), "the configuration to be saved")
         node.kill_agent()
         node.config.write_text(good.replace("labels:", "lables:"))
         node.start_agent()
@@ -175,7 +175,7 @@ def test_a_configuration_file_that_is_bad_at_start_does_not_end_the_agent(home, 
         assert "as last applied" in configuration["origin"] and 'did you mean "labels"' in configuration["problem"]
         assert "its last applied content is in force" in node.log()
         node.config.write_text(good)
-        wait_until(lambda: node.report()["configuration"]["problem"] == "", "the mended file to be taken")
+        wait_until(lambda: node.report()["configuration"]["problem"] == "", "the corrected file to be applied")
         node.kill_agent()
         node.config.unlink()
         node.start_agent()
@@ -201,7 +201,7 @@ def test_state_of_a_newer_version_keeps_no_agent_from_starting(node):
     for file in ("ledger.json", "doors.json", "health.json", "usage.json", "configuration.json", "queue.json"):
         (node.state_dir / file).write_text(json.dumps({"version": 2, "of a shape": "nobody here knows"}))
     node.start_agent()
-    assert [one["lease"] for one in node.holders()] == [lease["lease"]], "which its control group knows"
+    assert [one["lease"] for one in node.holders()] == [lease["lease"]], "the control group records the lease"
     assert len(list(node.state_dir.glob("*.newer"))) == 6
     assert program.poll() is None
     report = json.loads(node.penstock("usage", "-o", "json").stdout)["usage"]
@@ -209,7 +209,7 @@ def test_state_of_a_newer_version_keeps_no_agent_from_starting(node):
 
 
 def test_many_processes_with_long_command_lines_do_not_make_an_agent_forget(home, request):
-    """Without control groups, where the checkpoint is all that knows who holds what."""
+    """Without control groups, only the checkpoint records the leases."""
     programs = request.config.getoption("--programs").resolve()
     node = Node(home, programs, config="labels: {timestamp: false}\n")
     subprocess.run(["chown", "-R", "65534", home], check=True)
@@ -221,7 +221,7 @@ def test_many_processes_with_long_command_lines_do_not_make_an_agent_forget(home
         program = subprocess.Popen([*command, programs / "penstock", "--run-dir", node.run_dir, "run", "--", "/usr/bin/python3", "-c", many, ready, "x" * 4000],
                                    start_new_session=True)
         wait_until(ready.exists, "1,100 children")
-        wait_until(lambda: len(node.holders()) == 1 and len(node.holders()[0]["pids"]) > 1000, "all of them to be known")
+        wait_until(lambda: len(node.holders()) == 1 and len(node.holders()[0]["pids"]) > 1000, "all processes to be found")
         [lease] = node.holders()
         assert lease["enforcement"] == "visibility"
         time.sleep(0.5)  # a checkpoint is written 20 ms after the change
@@ -241,12 +241,12 @@ def test_without_descriptors_a_lease_ends_with_its_program_and_not_before(node):
     node.start_agent()
     first, second = node.hold(1), node.hold(1)
     limit = next(line for line in Path(f"/proc/{node.agent.pid}/limits").read_text().splitlines() if line.startswith("Max open files"))
-    assert int(limit.split()[3]) > 1024, "as many as it may have"
+    assert int(limit.split()[3]) > 1024, "the agent raises its limit of descriptors"
     subprocess.run(["prlimit", f"--pid={node.agent.pid}", f"--nofile=0:{limit.split()[4]}"], check=True)
     first.kill()
     first.communicate()
-    time.sleep(1)  # the kernel tells of it at once; nobody asks the agent for anything
+    time.sleep(1)  # the kernel reports it at once; no request reaches the agent
     subprocess.run(["prlimit", f"--pid={node.agent.pid}", f"--nofile={limit.split()[4]}"], check=True)
     metrics = node.state_dir / "ledger.json"
-    wait_until(lambda: len(json.loads(metrics.read_text())["leases"]) == 1, "the lease to have ended")
+    wait_until(lambda: len(json.loads(metrics.read_text())["leases"]) == 1, "the lease to end")
     assert second.poll() is None and len(node.holders()) == 1

@@ -1,4 +1,4 @@
-"""`penstock top` on a simulated machine: what it shows, on a terminal and without one, and that the terminal is as it was whatever ends it."""
+"""`penstock top` on a simulated machine: its output with and without a terminal, and that it restores the terminal however it ends."""
 import contextlib
 import fcntl
 import json
@@ -25,7 +25,7 @@ ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
 @pytest.fixture
 def node(request):
-    """A machine with an agent; its folder's name is short, since sockets' are."""
+    """A machine with an agent, in a folder with a short name, because socket paths have a length limit."""
     home = Path(tempfile.mkdtemp(prefix="penstock-top-", dir="/tmp"))
     node = Node(home, request.config.getoption("--programs").resolve(), "dgx-h100")
     try:
@@ -36,7 +36,7 @@ def node(request):
 
 
 class Terminal:
-    """A program on a terminal of its own, and all that it has written there."""
+    """A program on its own terminal, and its output."""
 
     def __init__(self, node: Node, *words: str, columns: int = 80, rows: int = 24, **environment: str):
         command = [str(node.programs / "penstock"), "--run-dir", str(node.run_dir), "top", *words]
@@ -47,7 +47,7 @@ class Terminal:
             os.close(looked)
             os.read(begin, 1)  # until the terminal's settings have been read
             settings = {"PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "LANG": "C.UTF-8"} | environment
-            # The size is set before the program looks at it.
+            # The size is set before the program reads it.
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
             os.execve(command[0], command, settings)
         self.before = termios.tcgetattr(self.fd)
@@ -71,14 +71,14 @@ class Terminal:
             if select.select([self.fd], [], [], 0.1)[0]:
                 try:
                     self.written += os.read(self.fd, 65536)
-                except OSError:  # it has ended
+                except OSError:  # the program has exited
                     assert predicate(self.written), f"ended before {what}; it wrote {self.written[-3000:]!r}"
 
     def forget(self):
         self.written = b""
 
     def wait_for(self, text: str):
-        """Waits for the text to be drawn anew."""
+        """Waits until the text is drawn again."""
         self.forget()
         self.read_until(lambda written: text.encode() in written, text)
 
@@ -91,7 +91,7 @@ class Terminal:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def end(self) -> int:
-        """Its status as waitpid has it, once all that it wrote has been read."""
+        """Its waitpid status, after all its output was read."""
         def ended():
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             self.status = status if pid else None
@@ -99,11 +99,11 @@ class Terminal:
                 while select.select([self.fd], [], [], 0)[0]:
                     self.written += os.read(self.fd, 65536)
             return pid
-        wait_until(ended, "its end", DEADLINE)
+        wait_until(ended, "the program to exit", DEADLINE)
         return self.status
 
     def screen(self) -> list[str]:
-        """The lines of the last frame, without colours."""
+        """The lines of the last frame without colours."""
         frame = self.written.rpartition(b"\x1b[H")[2].decode()
         return [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line).rstrip() for line in frame.split("\r\n")]
 
@@ -112,7 +112,7 @@ class Terminal:
 
 
 def busy(node: Node):
-    """Two programs that hold GPUs, with processes of the driver's as the machine tells them."""
+    """Two programs that hold GPUs, and their processes as the simulated driver reports them."""
     first, second = node.hold(1), node.hold(2)
     holders = {holder["pids"][0]: holder["index"] for holder in node.holders()}
     node.sim("set", str(holders[first.pid]), f"process={first.pid}:20480:train:60", "temperature=71")
@@ -123,7 +123,7 @@ def busy(node: Node):
 def test_one_frame_has_what_the_machine_has(node):
     first, second = busy(node)
     samples = json.loads(node.penstock("top", "-o", "json").stdout)
-    assert samples["intervalSeconds"] == 1, "somebody looks"
+    assert samples["intervalSeconds"] == 1, "the sampling interval while a client watches"
     by_pid = {process["pid"]: process for process in samples["processes"]}
     assert by_pid[first.pid]["memoryBytes"] == 20480 << 20
     assert by_pid[first.pid]["command"] == "sleep 1000" and by_pid[first.pid]["kind"] == "run"
@@ -134,10 +134,10 @@ def test_one_frame_has_what_the_machine_has(node):
     assert sum(process["pid"] is None for process in samples["processes"]) == 1, "the second program has no process on its other GPU"
 
     text = node.penstock("top", "--once", env={"LANG": "C.UTF-8"}).stdout
-    assert "\x1b" not in text, "this is no terminal"
+    assert "\x1b" not in text, "no escape sequences without a terminal"
     assert max(len(line) for line in text.splitlines()) == 80
     assert "8 devices" in text and "20.0G" in text and "71C" in text and text.count("held") == 3
-    assert node.penstock("top").stdout.count("\n") == text.count("\n"), "without a terminal it is one frame"
+    assert node.penstock("top").stdout.count("\n") == text.count("\n"), "one frame without a terminal"
     assert node.penstock("top", "--once", env={"LANG": "C"}).stdout.isascii()
     assert second.poll() is None
 
@@ -145,22 +145,22 @@ def test_one_frame_has_what_the_machine_has(node):
 def test_lives_on_a_terminal(node):
     first, second = busy(node)
     with Terminal(node) as terminal:
-        terminal.read_until(lambda written: ENTER in written, "another screen")
+        terminal.read_until(lambda written: ENTER in written, "the alternate screen")
         terminal.wait_for("8 devices")
         terminal.wait_for(str(first.pid))
         terminal.press("m", "MEMv")
         rows = [line for line in terminal.screen() if "sleep 1000" in line]
-        assert rows[0].split()[0] == str(second.pid), "the one with more memory comes first"
+        assert rows[0].split()[0] == str(second.pid), "the process with more memory comes first"
         terminal.press("m", "MEM^")
         terminal.press(f"/{first.pid}\r", "of 3 processes")
         terminal.press("\x1b", f"{second.pid}")
         terminal.press("h", "Any key goes back")
         terminal.press("x", "8 devices")
         node.sim("set", "all", "temperature=83")
-        terminal.wait_for("83C")  # without a key
+        terminal.wait_for("83C")  # without a key press
         terminal.resize(160, 50)
         terminal.wait_for("COMMAND")
-        terminal.read_until(lambda written: b"q quit" in written.rpartition(b"\x1b[H")[2], "a whole frame")
+        terminal.read_until(lambda written: b"q quit" in written.rpartition(b"\x1b[H")[2], "a complete frame")
         assert len(terminal.screen()) == 50
         os.write(terminal.fd, b"q")
         assert os.waitstatus_to_exitcode(terminal.end()) == 0
@@ -182,12 +182,12 @@ def test_stops_and_goes_on(node):
     with Terminal(node) as terminal:
         terminal.wait_for("8 devices")
         os.kill(terminal.pid, signal.SIGTSTP)
-        wait_until(lambda: os.waitpid(terminal.pid, os.WUNTRACED | os.WNOHANG)[0], "it to stop", DEADLINE)
-        terminal.read_until(lambda written: written.endswith(LEAVE), "the terminal to be given back")
+        wait_until(lambda: os.waitpid(terminal.pid, os.WUNTRACED | os.WNOHANG)[0], "the program to stop", DEADLINE)
+        terminal.read_until(lambda written: written.endswith(LEAVE), "the terminal to be restored")
         assert termios.tcgetattr(terminal.fd) == terminal.before
         terminal.forget()
         os.kill(terminal.pid, signal.SIGCONT)
-        terminal.read_until(lambda written: ENTER in written and b"8 devices" in written.rpartition(ENTER)[2], "the view again")
+        terminal.read_until(lambda written: ENTER in written and b"8 devices" in written.rpartition(ENTER)[2], "the view to be drawn again")
         os.write(terminal.fd, b"q")
         assert os.waitstatus_to_exitcode(terminal.end()) == 0
         assert terminal.is_as_it_was()
@@ -198,7 +198,7 @@ def test_says_so_when_the_agent_goes_and_goes_on_when_it_is_back(node):
         terminal.wait_for("8 devices")
         node.kill_agent()
         terminal.wait_for("outdated")
-        assert any("H100" in line for line in terminal.screen()), "the last values stay"
+        assert any("H100" in line for line in terminal.screen()), "the last values stay on the screen"
         node.start_agent()
         terminal.wait_for("8 devices")
 
@@ -211,7 +211,7 @@ def test_colours_only_where_they_are_wanted(node):
         terminal.wait_for("8 devices")
         assert not re.search(rb"\x1b\[[0-9;]*m", terminal.written)
     with Terminal(node, TERM="dumb") as terminal:
-        assert os.waitstatus_to_exitcode(terminal.end()) == 0, "one frame, since nothing can be drawn over"
+        assert os.waitstatus_to_exitcode(terminal.end()) == 0, "one frame, because this terminal cannot redraw"
         assert b"8 devices" in terminal.written and b"\x1b" not in terminal.written
 
 

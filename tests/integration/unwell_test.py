@@ -1,5 +1,5 @@
-"""What takes a GPU out of use, what brings it back, and what must not: agents on simulated machines whose drivers answer oddly, hang, are reset
-and reloaded. As root: workers are kept from dying by a debugger's hold on them."""
+"""Faults that withhold a GPU, conditions for its recovery, and observations that must have no effect: agents on simulated machines whose
+drivers return odd answers, hang, are reset and are reloaded. Needs root: ptrace keeps workers from exiting."""
 import ctypes
 import os
 import signal
@@ -18,7 +18,7 @@ from node import Node, wait_until  # noqa: E402
 
 @pytest.fixture
 def make(request):
-    """Makes a node: machine, and more of its configuration."""
+    """Makes a node from a machine and an additional configuration."""
     made = []
 
     def one(machine="dgx-a100", **more):
@@ -48,7 +48,7 @@ def wait_for(node: Node, index: int, state: str):
 
 
 def look(node: Node, times: int = 3):
-    """Waits until other devices were taken out and came back: all were read meanwhile."""
+    """Waits until GPU 7 has failed and recovered several times; all devices are read in between."""
     for _ in range(times):
         node.sim("fault", "7", "xid", "79")
         wait_for(node, 7, "unhealthy")
@@ -57,7 +57,7 @@ def look(node: Node, times: int = 3):
 
 
 def work(node: Node, *indices: int):
-    """They have worked for a while, so that a reset sets something back."""
+    """Gives the GPUs non-zero energy counters, which a reset sets back."""
     for index in indices:
         node.sim("set", str(index), "energy=1000000000000")
 
@@ -68,7 +68,7 @@ def reset(node: Node, index: int):
 
 
 def reload_driver(node: Node):
-    """With the line that the kernel writes then."""
+    """Loads the driver, with the line that the kernel logs."""
     node.sim("fault", "driver", "unload")
     node.sim("heal", "driver")
     log = node.root / "dev/kmsg"
@@ -80,7 +80,7 @@ def reload_driver(node: Node):
 @pytest.mark.parametrize("odd", [("error", "nvmlDeviceGetHandleByIndex", "999", "--count", "2"),
                                  ("error", "nvmlDeviceGetMemoryInfo", "15", "--count", "1")])
 def test_an_odd_answer_does_not_make_a_gpu_well_that_must_be_reset(make, odd):
-    node = make()  # driver 550.54.15, which does not say when something is over
+    node = make()  # driver 550.54.15, which does not report when a fault is over
     node.start_agent()
     node.sim("fault", "3", "xid", "95", "--alone")
     wait_for(node, 3, "unhealthy")
@@ -112,7 +112,7 @@ def test_a_reset_and_a_reload_do_also_while_no_agent_runs(make):
     for index in (2, 3):
         node.sim("fault", str(index), "xid", "95")
         wait_for(node, index, "unhealthy")
-    wait_until(lambda: (node.state_dir / "health-marks.json").read_text().count("energy") == 2, "counters to be kept")
+    wait_until(lambda: (node.state_dir / "health-marks.json").read_text().count("energy") == 2, "the counters to be saved")
     reset(node, 3)
     wait_for(node, 3, "healthy")
     node.end_agent()
@@ -123,7 +123,7 @@ def test_a_reset_and_a_reload_do_also_while_no_agent_runs(make):
     node.start_agent(devices=8)
     node.sim("fault", "2", "xid", "95")
     wait_for(node, 2, "unhealthy")
-    wait_until(lambda: 'unwell": true' in (node.state_dir / "health.json").read_text(), "health to be kept")
+    wait_until(lambda: 'unwell": true' in (node.state_dir / "health.json").read_text(), "the health to be saved")
     node.end_agent()
     reload_driver(node)
     node.start_agent(devices=8)
@@ -143,7 +143,7 @@ def test_xids_are_judged_that_came_while_no_agent_listened(make):
     node.start_agent(devices=6)
     assert "XID 95" in reason(node, 3)
     assert "XID 48" in reason(node, 4)
-    assert health(node, 1) == "healthy", "what the agent before had judged is not judged again"
+    assert health(node, 1) == "healthy", "events that the previous agent judged are not judged again"
     node.kill_agent()
     node.start_agent(devices=6)
 
@@ -160,7 +160,7 @@ def test_the_kernels_line_counts_although_the_drivers_event_came_first(make):
 def test_an_agent_that_was_stopped_blames_no_gpu(make):
     node = make(config="telemetry: {interval: 1s}\n")
     node.start_agent()
-    # Each sample takes a while, and far less than it may, so that one is under way.
+    # Samples are slow, but within their deadline, so that one is always in progress.
     node.sim("fault", "all", "hang", "nvmlDeviceGetUtilizationRates", "500")
     time.sleep(2)
     os.kill(node.agent.pid, signal.SIGSTOP)
@@ -173,7 +173,7 @@ def test_an_agent_that_was_stopped_blames_no_gpu(make):
 
 
 class Held:
-    """Processes that even kill -9 does not end, as those in a driver call that hangs: held by ptrace(2) before their exit."""
+    """Workers that SIGKILL does not end, like processes in a driver call that hangs: ptrace(2) holds them before their exit."""
     SEIZE, INTERRUPT, DETACH, TRACE_EXIT = 0x4206, 0x4207, 17, 0x40
     libc = ctypes.CDLL(None, use_errno=True)
 
@@ -217,7 +217,7 @@ def test_telemetry_that_hangs_takes_no_gpu_away(make):
         for index in range(8):
             node.sim("fault", str(index), "hang", "nvmlDeviceGetUtilizationRates", "forever")
         wait_until(lambda: hold_new() >= 6, "six workers to hang", seen=node.log, seconds=180)
-        # All places that samples may have are taken: devices are looked at as before.
+        # Hanging workers occupy all slots for samples: health is still read.
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             hold_new()
@@ -253,13 +253,13 @@ def test_a_gpu_whose_measurements_hang_or_are_slow_is_shown(make):
     node.start_agent()
     assert problem(node, 2) == problem(node, 3) == ""
     node.sim("fault", "3", "hang", "nvmlDeviceGetUtilizationRates", "1500")
-    wait_until(lambda: "answers slowly" in problem(node, 3), "it to be shown as slow")
+    wait_until(lambda: "answers slowly" in problem(node, 3), "GPU 3 to be reported as slow")
     node.sim("heal", "3")
-    wait_until(lambda: problem(node, 3) == "", "it to be quick again")
+    wait_until(lambda: problem(node, 3) == "", "GPU 3 to be reported as fast again")
     node.sim("fault", "2", "hang", "nvmlDeviceGetUtilizationRates", "forever")
-    wait_until(lambda: "did not answer within 5s" in problem(node, 2), "it to be shown as hanging")
-    assert health(node, 2) == "healthy", "what it needs for computing answers"
-    wait_until(lambda: "2: its measurements are missing" in node.penstock("status").stdout, "status to say so")
+    wait_until(lambda: "did not answer within 5s" in problem(node, 2), "GPU 2 to be reported as hanging")
+    assert health(node, 2) == "healthy", "the calls that decide health answer"
+    wait_until(lambda: "2: its measurements are missing" in node.penstock("status").stdout, "penstock status to report it")
     assert problem(node, 3) == ""
     node.sim("heal", "2")
-    wait_until(lambda: problem(node, 2) == "", "it to be measured again", seconds=120)
+    wait_until(lambda: problem(node, 2) == "", "GPU 2 to be measured again", seconds=120)

@@ -1,4 +1,4 @@
-"""`penstock up`, `status` and `down`: an agent's life as its user sees it, on simulated machines. No root, no network but the loopback."""
+"""`penstock up`, `status` and `down`: the life cycle of an agent for a user, on simulated machines. Needs no root and no network but the loopback."""
 import fcntl
 import json
 import os
@@ -20,7 +20,7 @@ from node import PATIENCE, wait_until  # noqa: E402
 
 
 class Home:
-    """Folders of one agent, and the program on them."""
+    """The folders of one agent, and calls of the program on them."""
 
     def __init__(self, folder: Path, programs: Path):
         self.run_dir, self.state_dir = folder / "run", folder / "state"
@@ -44,14 +44,14 @@ class Home:
 
 @pytest.fixture
 def home(request):
-    with tempfile.TemporaryDirectory(prefix="penstock-up-") as folder:  # short: sockets lie in it
+    with tempfile.TemporaryDirectory(prefix="penstock-up-") as folder:  # short, because socket paths have a length limit
         home = Home(Path(folder), request.config.getoption("--programs").resolve())
         yield home
         home.penstock("down")
 
 
 def ended(pid: int) -> bool:
-    """Waits until a process is gone; one that nobody reaps has no files open any more."""
+    """Waits until a process has exited; a zombie has no open files."""
     def gone():
         try:
             return not os.listdir(f"/proc/{pid}/fd")
@@ -116,8 +116,8 @@ def test_what_a_killed_agent_left_is_cleared(home):
     os.kill(pid, signal.SIGKILL)
     assert ended(pid)
     with open(home.run_dir / "agent.lock") as lock:
-        fcntl.flock(lock, fcntl.LOCK_SH)  # the kernel takes its files back one after the other
-    wait_until(lambda: "no agent answers" in home.penstock("status").stderr, "nobody to answer")
+        fcntl.flock(lock, fcntl.LOCK_SH)  # the kernel closes the agent's files one after the other
+    wait_until(lambda: "no agent answers" in home.penstock("status").stderr, "the agent not to answer")
     assert home.up("t4-x1").returncode == 0
     assert len(home.report()["devices"]) == 1
 
@@ -146,7 +146,7 @@ def test_detached_it_tells_why_the_agent_could_not_start(home):
 
 @pytest.mark.parametrize("file", ("ledger.json", "doors.json", "health.json", "health-marks.json", "configuration.json"))
 def test_an_agent_does_not_start_with_state_that_it_cannot_read(home, file):
-    (home.state_dir / file).mkdir(parents=True)  # also for root, who may read any file
+    (home.state_dir / file).mkdir(parents=True)  # a folder is unreadable also for root
     up = home.up()
     assert up.returncode == 1 and f"{home.state_dir}/{file}: Is a directory" in up.stderr, up.stderr
     (home.state_dir / file).rmdir()
@@ -178,7 +178,7 @@ def test_a_successor_is_ready_before_it_serves_and_serves_when_the_first_one_end
 
 
 def pages_at(log: Path) -> str:
-    """Where an agent that was told to listen on any port does so, as its log says."""
+    """The address of an agent that listens on any port, from its log."""
     return wait_until(lambda: re.search(r"pages at=(\S+)", log.read_text()), "the pages to be opened", seen=log.read_text)[1]
 
 
@@ -206,6 +206,6 @@ def test_the_pages_are_served(home):
     assert json.loads(get("/debug/state"))["devices"] == home.report()["devices"]
     page = get("/metrics")
     assert 'accelerator_healthy{device="GPU-' in page and 'penstock_process_resident_memory_bytes{process="agent"}' in page
-    # Names that are NVIDIA's are as they are, and promtool finds fault with them; with nothing else.
+    # promtool complains about NVIDIA's names, which are kept, and about nothing else.
     checked = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, text=True, timeout=PATIENCE)
     assert [line for line in checked.stderr.splitlines() if not line.startswith("DCGM_FI_")] == []

@@ -1,5 +1,5 @@
-"""What runs used, as records and `penstock usage` tell it, on a simulated machine and with real control groups: as root. The machine's own
-clock stands, so that its energy is known to the joule."""
+"""Usage of runs, in records and in `penstock usage`, on a simulated machine with real control groups. Needs root. The simulated machine's
+clock stands still, so that its energy is known exactly."""
 import csv
 import io
 import json
@@ -18,7 +18,7 @@ from node import Node, wait_until  # noqa: E402
 
 CONFIG = "telemetry: {interval: 1s, holderLabels: ['experiment']}\nusage: {idleAfter: 2s}\n"
 PYTHON = "/usr/bin/python3"
-# Uses a processor for so long, and holds so much memory until its standard input ends.
+# Uses the given processor seconds and MiB of memory, and keeps the memory until its standard input ends.
 LOAD = """
 import sys, time
 memory = bytearray(b"x") * (int(sys.argv[2]) << 20)
@@ -61,7 +61,7 @@ def records(node: Node, folder: Path | None = None) -> list[dict]:
 
 
 def ends(node: Node, count: int, folder: Path | None = None, seconds: float = 60) -> list[dict]:
-    """The last lines of so many holders, in the order in which they ended."""
+    """Waits for the end records of this many holders; returns them in the order of their ends."""
     def enough():
         found = [record for record in records(node, folder) if record["kind"] == "end"]
         return found if len(found) >= count else None
@@ -75,7 +75,7 @@ def usage(node: Node, *words) -> dict:
 
 
 def await_samples(node: Node, seconds: float = 1.5, device: int = 0):
-    """Until samples have told of so much more of the holder's time; so there was one after whatever came before."""
+    """Waits until samples cover this much more of the holder's time, so that one follows every earlier change."""
     uuid = node.report()["devices"][device]["id"]
 
     def measured() -> float:
@@ -130,7 +130,7 @@ def test_a_run_that_lives_through_a_killed_agent_is_one_record(node):
 def test_an_agent_that_ends_in_order_loses_nothing(node):
     run = load(node, 0, 0, 1)
     finish(run)
-    wait_until(lambda: not node.holders(), "the device to come back")
+    wait_until(lambda: not node.holders(), "the device to be released")
     node.end_agent()
     node.start_agent()
     assert ends(node, 1)[0]["device"] == node.report()["devices"][0]["id"]
@@ -146,7 +146,7 @@ def test_holders_of_shares_have_their_parts(node):
     wait_until(lambda: len(node.holders()) == 2, "both to hold a share")
     node.sim("set", "1", f"process={runs[0].pid}:1000:first:60", f"process={runs[1].pid}:500:second:20")
     node.sim("set", "1", "power=100")
-    node.sim("clock", "run")  # a driver tells what processes compute as time goes by
+    node.sim("clock", "run")  # a driver reports process utilization only while time passes
 
     def energy() -> dict:
         return {row["by"]["lease"]: row["energyJoules"] for row in usage(node, "--by", "lease")["rows"]}
@@ -168,12 +168,12 @@ def test_what_is_held_and_unused_is_listed(node):
     node.sim("set", "0", "utilisation=90")
     load(node, 0, 0, 1)
     load(node, 5, 0, 1)
-    idle = wait_until(lambda: json.loads(node.penstock("usage", "--idle", "-o", "json").stdout)["idle"], "somebody idle", 60)
+    idle = wait_until(lambda: json.loads(node.penstock("usage", "--idle", "-o", "json").stdout)["idle"], "an idle device", 60)
     assert [one["index"] for one in idle] == [5]
     assert idle[0]["idleSeconds"] >= 2 and idle[0]["user"] == "root"
     assert re.search(r"^5 .* root: ", node.penstock("usage", "--idle").stdout, re.M)
     node.sim("set", "5", "utilisation=50")
-    wait_until(lambda: "no held devices are idle" in node.penstock("usage", "--idle").stdout, "it to be used", 60)
+    wait_until(lambda: "no held devices are idle" in node.penstock("usage", "--idle").stdout, "the device to be used", 60)
 
 
 def test_sums_are_shown_in_each_form(node):
@@ -205,11 +205,11 @@ def test_a_full_disk_loses_nothing_and_says_so(make_node):
                     filler.write(bytes(512))
         for _ in range(20):  # more than fits into what is left of the file's last page
             finish(load(node, 0, 0, 1))
-        problem = wait_until(lambda: usage(node).get("problem"), "the problem to be told", 60)
+        problem = wait_until(lambda: usage(node).get("problem"), "the problem to be reported", 60)
         assert "No space left" in problem
-        assert usage(node)["total"]["holders"] == 21, "what waits is summed too"
+        assert usage(node)["total"]["holders"] == 21, "records that are not written yet are included"
         written = next((disk / "records").iterdir()).read_text()
-        assert written.endswith("\n"), "no half line"
+        assert written.endswith("\n"), "no incomplete line"
         (disk / "filler").unlink()
         assert len({record["lease"] for record in ends(node, 21, disk / "records", 120)}) == 21
         assert "problem" not in usage(node)

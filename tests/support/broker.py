@@ -1,4 +1,4 @@
-"""Requests over the broker's socket, without a program of Penstock
+"""A client of the broker's socket that uses no program of Penstock
 (docs/reference/broker-protocol.md)."""
 import contextlib
 import json
@@ -13,7 +13,7 @@ PATIENCE = 60
 
 @contextlib.contextmanager
 def connected(run_dir: Path):
-    """A connection, also where the path is too long for a socket's address."""
+    """A connection to the broker, also if the path is too long for a socket address."""
     folder = os.open(run_dir, os.O_PATH | os.O_DIRECTORY)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
@@ -25,7 +25,7 @@ def connected(run_dir: Path):
 
 
 def exchange(run_dir: Path, request: dict) -> list[dict]:
-    """All lines that one request is answered with; the last is the answer."""
+    """All response lines of one request; the last one is the final answer."""
     with connected(run_dir) as connection, connection.makefile("rw") as lines:
         lines.write(json.dumps(request) + "\n")
         lines.flush()
@@ -38,7 +38,7 @@ def exchange(run_dir: Path, request: dict) -> list[dict]:
 
 
 def ask(run_dir: Path, request: dict) -> dict | None:
-    """The answer; None where no agent answers."""
+    """The final answer; None if no agent answers."""
     try:
         return exchange(run_dir, request)[-1]
     except (ConnectionError, FileNotFoundError):
@@ -46,7 +46,7 @@ def ask(run_dir: Path, request: dict) -> dict | None:
 
 
 def main():
-    """broker.py RUN_DIR REQUEST: asks from a process of its own, prints each line that comes, and
+    """broker.py RUN_DIR REQUEST: sends a request from its own process, prints each response line, and
     keeps the connection until it is killed."""
     with connected(Path(sys.argv[1])) as connection, connection.makefile("rw") as lines:
         connection.settimeout(None)

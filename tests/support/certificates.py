@@ -1,10 +1,10 @@
-"""Certificate authorities and certificates for a test, by the openssl program. Says nothing about what should be true; the tests do."""
+"""Makes certificate authorities and certificates for a test with the openssl program. Contains no assertions about the programs under test."""
 import subprocess
 from pathlib import Path
 
 
 class Authority:
-    """Below `home`: ca.crt, and what it signs."""
+    """A certificate authority below `home`: ca.crt, and the certificates that it signs."""
 
     def __init__(self, home: Path, name: str = "test authority"):
         self.home = home
@@ -21,7 +21,7 @@ class Authority:
         return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key]
 
     def sign(self, name: str, san: str, usage: str, days: int = 30) -> tuple[Path, Path]:
-        """Certificate and key NAME.crt and NAME.key; `usage` is serverAuth or clientAuth."""
+        """Makes the certificate NAME.crt and the key NAME.key; `usage` is serverAuth or clientAuth."""
         certificate, key, request, extensions = (self.home / f"{name}.{end}" for end in ("crt", "key", "csr", "ext"))
         self._openssl("req", "-new", *self._fresh(key), "-out", request, "-subj", f"/CN={name}")
         extensions.write_text(f"subjectAltName={san}\nextendedKeyUsage={usage}\n")

@@ -1,24 +1,24 @@
-"""Control groups that a test made, in whatever hierarchies this machine has. Says nothing about
-what should be true; the tests do."""
+"""Finds and removes control groups of a test in all hierarchies of this machine. Contains no
+assertions about the programs under test."""
 import contextlib
 import os
 from pathlib import Path
 
 
 def mounts() -> list[Path]:
-    """Where hierarchies of version 1 and of version 2 are mounted."""
+    """The mount points of the hierarchies of version 1 and of version 2."""
     lines = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
     return [Path(at) for _, at, kind, *_ in lines if kind in ("cgroup", "cgroup2")]
 
 
 def below(top: Path) -> list[Path]:
-    """That group, after all below it. Groups may go away meanwhile, which ends pathlib's rglob with
-    an error."""
+    """The groups below this group, deepest first, and the group itself. Unlike pathlib's rglob, does
+    not fail if a group is removed concurrently."""
     return [Path(folder) for folder, _, _ in os.walk(top, topdown=False)]
 
 
 def remove(name: str):
-    """The group NAME and all below it, in each hierarchy; they have no processes any more."""
+    """Removes the group NAME and all groups below it, in each hierarchy. They must be empty."""
     for top in (at / name for at in mounts()):
         for group in below(top):
             with contextlib.suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Options that every suite is given; none of these tests uses them."""
+"""Accepts the options that every suite is given; these tests use none of them."""
 
 
 def pytest_addoption(parser):

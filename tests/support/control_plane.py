@@ -1,5 +1,5 @@
-"""A real API server with its etcd on loopback, without nodes and controllers: for tests of what our
-programs ask of a cluster. The parts are those of tests/e2e/cluster; nothing is fetched here."""
+"""A real API server with etcd on loopback, without nodes and controllers, for tests of requests to
+a cluster. Uses the parts of tests/e2e/cluster; downloads nothing."""
 import contextlib
 import os
 import socket
@@ -17,8 +17,8 @@ import parts  # noqa: E402
 import pki  # noqa: E402
 
 STARTED_WITHIN = 120  # seconds; a loaded machine of two cores needs twenty
-TRIES = 3  # another program may take a port between the choice of it and its use
-NODE = "n1"  # pki makes a certificate for the kubelet of this node
+TRIES = 3  # another program may take a port after it was chosen and before it is used
+NODE = "n1"  # the node for whose kubelet pki makes a certificate
 
 
 def free_port() -> int:
@@ -29,7 +29,7 @@ def free_port() -> int:
 
 class ControlPlane:
     """Started by its constructor. `admin` is a kubeconfig with a client certificate that may do
-    everything; it names the context "bench". `tokens` maps tokens to users without any right."""
+    everything, in the context "bench". `tokens` maps tokens to users without any permissions."""
 
     def __init__(self, folder: Path, release: str = "current", flags: tuple[str, ...] = ()):
         self.folder, self.flags = folder, flags
@@ -62,7 +62,7 @@ class ControlPlane:
         self.start_server()
 
     def start_server(self):
-        """The API server alone; etcd runs."""
+        """Starts only the API server; etcd is running already."""
         keys = self.keys
         self.server = self._run(
             "kube-apiserver", self.programs / "kube-apiserver", f"--etcd-servers={self.etcd_url}",

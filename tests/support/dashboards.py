@@ -1,4 +1,4 @@
-"""Dashboards as Grafana would ask their queries: variables filled in with what a Prometheus says, answers waited for."""
+"""Evaluates dashboards like Grafana: fills in variables with values from Prometheus and waits for the results of queries."""
 import json
 import re
 import time
@@ -21,8 +21,8 @@ def filled(query: str, values: dict[str, str]) -> str:
 
 
 def chosen(prometheus, dashboard: dict, preferred: str = "") -> dict[str, str]:
-    """What Grafana puts in the place of each variable: all that its query answers where many may be chosen; else the one that is preferred, or
-    the first."""
+    """The value that Grafana would use for each variable: all results of its query if it allows several values; else the preferred one, or the
+    first."""
     values = {"__rate_interval": "30s", "__interval": "1s", "__range": "5m", "datasource": "prometheus"}
     for variable in dashboard["templating"]["list"][1:]:
         selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]).groups()
@@ -34,13 +34,13 @@ def chosen(prometheus, dashboard: dict, preferred: str = "") -> dict[str, str]:
 
 
 def queries(dashboard: dict, values: dict[str, str], *titles: str) -> list[tuple[str, str]]:
-    """Title and query of each panel, or of those so called."""
+    """Title and query of each panel, or of the panels with these titles."""
     return [(panel["title"], filled(target["expr"], values)) for panel in panels(dashboard) if not titles or panel["title"] in titles
             for target in panel["targets"]]
 
 
 def without_answer(prometheus, asked: list[tuple[str, str]], seconds: float = 60) -> list[str]:
-    """Those that have no answer, after a while: some need a second scrape, or a third."""
+    """The queries that still have no result after some time: some need two or three scrapes."""
     open_ones, deadline = list(asked), time.monotonic() + seconds
     while True:
         open_ones = [one for one in open_ones if not prometheus.query(one[1])]

@@ -1,5 +1,5 @@
-"""dockerd itself, Debian 12's, at its usual places on a machine within the machine: /run/docker.sock, /etc/docker, and a PATH of its own.
-Says nothing about what should be in a container; the tests do."""
+"""dockerd of Debian 12 with its usual paths on an isolated machine: /run/docker.sock, /etc/docker, and its own PATH.
+Contains no assertions about containers."""
 import io
 import os
 import signal
@@ -17,7 +17,7 @@ from node import wait_until  # noqa: E402
 IMAGE = "shell"
 BUSYBOX = Path("/bin/busybox")
 SOCKET = "/run/docker.sock"
-# Ends the daemon and starts it again, as its unit would. A file "refuse" makes it one that does not start with that word in its file.
+# Restarts the daemon like its unit. If the file "refuse" contains a word, the daemon does not start while its configuration contains that word.
 SYSTEMCTL = """#!/bin/sh
 echo "$@" >>{home}/calls
 [ "$1" = restart ] || exit 0
@@ -26,7 +26,7 @@ rm -f {home}/dockerd.pid
 if [ -e {home}/refuse ] && grep -q "$(cat {home}/refuse)" /etc/docker/daemon.json; then echo "Job for docker.service failed." >&2; exit 1; fi
 exec {home}/start
 """
-# There is no bridge and no way out; user processes of the proxy's are not wanted.
+# No bridge, no external network, and no userland proxy processes.
 START = """#!/bin/sh
 PATH={path} setsid dockerd --data-root {home}/data --exec-root {home}/exec --pidfile {home}/dockerd.pid --bridge none --iptables=false \\
   --ip-forward=false --userland-proxy=false --storage-driver vfs >>{home}/log 2>&1 </dev/null &
@@ -35,7 +35,7 @@ echo $! >{home}/pid
 
 
 class Docker:
-    """A daemon with its files below `home`; `bin` is the first folder of its PATH, empty at first."""
+    """A daemon with its files below `home`; `bin` is the first folder of its PATH, initially empty."""
 
     def __init__(self, home: Path):
         self.home, self.bin, self.root = home, home / "bin", downloads.docker()
@@ -49,7 +49,7 @@ class Docker:
 
     @property
     def environment(self) -> dict[str, str]:
-        """For programs that shall find this daemon's files, and the stand-in for systemctl."""
+        """The environment of programs that use this daemon's files and the replacement of systemctl."""
         return os.environ | {"PATH": f"{self.home}:{self.path}"}
 
     def start(self):
@@ -73,7 +73,7 @@ class Docker:
         return done
 
     def load(self, name: str, *environment: str):
-        """An image of a shell, with these variables of its own."""
+        """Loads an image of a shell with these environment variables."""
         archive = self.home / "image.tar"
         applets = subprocess.run([BUSYBOX, "--list"], check=True, capture_output=True, text=True).stdout.split()
         with tarfile.open(archive, "w") as tar:
@@ -89,7 +89,7 @@ class Docker:
         self.call("import", *[word for one in environment for word in ("--change", f"ENV {one}")], archive, name)
 
     def run(self, script: str, *options, image: str = IMAGE, **more) -> subprocess.CompletedProcess:
-        """A shell script in a container."""
+        """Runs a shell script in a container."""
         return self.call("run", "--rm", "--network", "none", *options, image, "sh", "-c", script, **more)
 
     def log(self) -> str:

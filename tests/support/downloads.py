@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""Fetches what the tests outside of tests/e2e need from elsewhere into the cache; a moment when all
-of it is there.
+"""Downloads the external files that the tests outside of tests/e2e need into the cache; returns at
+once if all are there.
 
 usage: downloads.py [--programs DIR]
-       downloads.py --driver BRANCH   prints where this branch of NVIDIA's driver lies; fetches nothing
+       downloads.py --driver BRANCH   prints the folder of this branch of NVIDIA's driver; downloads nothing
 
   nvml-headers/  NVIDIA's nvml.h of two major versions, from its packages on PyPI
-  bench/cdi-*/   the container engines' own library for CDI, as a program, and a judge by the
+  bench/cdi-*/   the container engines' CDI library as a program, and a validator for the
                  published schema (Go modules)
-  bench/nvidia-*/  NVIDIA's device plugin, GPU Feature Discovery and nvidia-ctk, and a program with
-                 which tests ask them (Go modules)
-  bench/nvidia-driver-*/  NVIDIA's own driver without its kernel module, of two branches, as Debian
-                 installs it (some 250 MB to fetch)
-  bench/docker-*/  dockerd and docker, Debian 12's, unpacked and not installed
-  image/         the Debian packages of the image, for the programs of DIR; without --programs
-                 they are left out
+  bench/nvidia-*/  NVIDIA's device plugin, GPU Feature Discovery and nvidia-ctk, and a program
+                 through which tests call them (Go modules)
+  bench/nvidia-driver-*/  two branches of NVIDIA's own driver without its kernel module, as Debian
+                 installs it (a download of some 250 MB)
+  bench/docker-*/  dockerd and docker of Debian 12, unpacked and not installed
+  image/         the Debian packages of the image for the programs of DIR; omitted without
+                 --programs
 
-Three tries each. Prints where the parts lie. The tests read the cache and fetch nothing; where
-something is missing they fail and name this program."""
+Tries three times. Prints the folders of the parts. The tests only read the cache; if something is
+missing they fail and name this program."""
 import argparse
 import os
 import shutil
@@ -39,7 +39,7 @@ NVIDIA = ROOT / "tests/conformance/nvidia"
 NVIDIA_PROGRAMS = ["./peer", "github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery",
                    "github.com/NVIDIA/k8s-device-plugin/cmd/nvidia-device-plugin",
                    "github.com/NVIDIA/nvidia-container-toolkit/cmd/nvidia-ctk"]
-# Without the kernel's part, and what asks for it. Another version appears with Debian's updates.
+# Without the kernel module and packages that depend on it. Updates of Debian replace the version.
 DRIVER = """libcuda1 libcudadebugger1 libegl-nvidia0 libgl1-nvidia-glvnd-glx libgles-nvidia1
 libgles-nvidia2 libglx-nvidia0 libnvcuvid1 libnvidia-allocator1 libnvidia-api1 libnvidia-cfg1
 libnvidia-eglcore libnvidia-encode1 libnvidia-fbc1 libnvidia-glcore libnvidia-glvkspirv libnvidia-ml1
@@ -66,7 +66,7 @@ def tried(*command, **options):
 
 
 def nvml_headers() -> list[Path]:
-    """Folders with an nvml.h each."""
+    """The folders that contain an nvml.h each."""
     folders = [parts.cache() / "nvml-headers" / package for package in NVML]
     for package, folder in zip(NVML, folders):
         with parts.building(folder) as scratch:
@@ -81,7 +81,7 @@ def nvml_headers() -> list[Path]:
 
 
 def cdi_program(name: str) -> Path:
-    """The program of one of the Go modules in CDI."""
+    """Builds the program of one of the Go modules in CDI."""
     module = CDI[name]
     made_of = parts.key(*(module / file for file in ("go.mod", "go.sum", "main.go")))
     target = parts.cache() / "bench" / f"cdi-{module.name}-{made_of}"
@@ -93,7 +93,7 @@ def cdi_program(name: str) -> Path:
 
 
 def nvidia_programs() -> Path:
-    """The folder of the NVIDIA_PROGRAMS. Their binding of NVML needs a C compiler."""
+    """The folder of the NVIDIA_PROGRAMS, built if missing. Their NVML binding needs a C compiler."""
     files = [NVIDIA / file for file in ("go.mod", "go.sum", "peer/main.go")]
     target = parts.cache() / "bench" / f"nvidia-{parts.key(*files, NVIDIA_PROGRAMS)}"
     with parts.building(target) as scratch:
@@ -105,7 +105,7 @@ def nvidia_programs() -> Path:
 
 
 def nvidia_driver(branch: str) -> Path:
-    """The root of a machine on which this branch of NVIDIA's driver is installed, and no more."""
+    """The root of a machine on which only this branch of NVIDIA's driver is installed."""
     target = parts.cache() / "bench" / f"nvidia-driver-{branch}-{parts.key(DRIVERS[branch])}"
     with parts.building(target) as scratch:
         if scratch:
@@ -117,7 +117,7 @@ def nvidia_driver(branch: str) -> Path:
 
 
 def docker() -> Path:
-    """The root below which usr/sbin/dockerd and usr/bin/docker lie; containerd is parts.py's."""
+    """The folder of usr/sbin/dockerd and usr/bin/docker; parts.py provides containerd."""
     target = parts.cache() / "bench" / f"docker-{parts.key(DOCKER)}"
     with parts.building(target) as scratch:
         if scratch:
@@ -126,14 +126,14 @@ def docker() -> Path:
 
 
 def make_links(root: Path, script: Path):
-    """Makes the links that lead to the driver's files as its package does: runs the part of its
-    script that calls update-alternatives, on the files of `root` instead of the machine's."""
+    """Creates the links to the driver's files like its package: runs the part of the package's script
+    that calls update-alternatives, on the files of `root` instead of the machine's."""
     text = script.read_text()
     for machine, below in (('-f "${source_path}"', '-f "$ROOT${source_path}"'),
                            ('"${target_link}")"', '"$ROOT${target_link}")"'),
                            ("\tupdate-alternatives", '\tupdate-alternatives --quiet --root "$ROOT"'),
                            ("dpkg-trigger", ":"), ("dpkg-maintscript-helper", ":")):
-        assert machine in text, f"{script} has changed: it has no {machine}"
+        assert machine in text, f"{script} has changed: it does not contain {machine}"
         text = text.replace(machine, below)
     for folder in ("var/lib/dpkg/alternatives", "etc/alternatives", "var/log"):
         (root / folder).mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
-"""Fails system calls of a program: its calls on files below given folders are seen one by one, and the one that a test names is answered
-with an error, or kills the program.
+"""Injects faults into system calls of a program: intercepts its calls on files below given folders, and fails the one that a test names, or
+kills the program there.
 
-The kernel asks us about each of these calls (seccomp_unotify(2)). Unlike strace's `inject=`, which counts for each thread and knows no
-paths but whole ones, this tells a state file that is written from a descriptor that wakes a thread, and finds files whose names are
-random."""
+The kernel passes each of these calls to this module (seccomp_unotify(2)). Unlike strace's `inject=`, which counts calls for each thread and
+matches only complete paths, this module distinguishes a write to a state file from a write that wakes a thread, and finds files with random
+names."""
 import array
 import contextlib
 import ctypes
@@ -24,8 +24,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-# Name: numbers on x86-64 and on arm64 (None: that machine lacks it); where the path is: the number of an argument, with the number of the
-# argument that it is relative to, or of a descriptor.
+# Name: numbers on x86-64 and on arm64 (None: unsupported there); the argument with the path, and the argument with the folder descriptor that
+# the path is relative to, or with a descriptor instead of a path.
 AT, FD, PATH = "at", "fd", "path"
 CALLS = {
     "open": (2, None, PATH, 0), "openat": (257, 56, AT, 0), "openat2": (437, 437, AT, 0), "creat": (85, None, PATH, 0),
@@ -42,7 +42,7 @@ CALLS = {
     "getxattr": (191, 8, PATH, 0), "lgetxattr": (192, 9, PATH, 0), "fgetxattr": (193, 10, FD, 0),
     "inotify_add_watch": (254, 27, PATH, 1), "bind": (49, 200, "address", 1),
 }
-# What each call fails with on a machine whose disk is full, broken or read-only, or that has no descriptors left.
+# Errors of each call on a machine whose disk is full, broken or read-only, or that is out of descriptors.
 NEW = ("ENOSPC", "EROFS")
 ERRORS = {
     "open": ("EMFILE", "EIO"), "openat": ("EMFILE", "EIO"), "openat2": ("EMFILE", "EIO"), "creat": NEW,
@@ -66,11 +66,11 @@ NUMBERS = {row[COLUMN]: name for name, row in CALLS.items() if row[COLUMN] is no
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-# In the program to be, before it begins.
+# Runs in the process of the program, before it is executed.
 
 
 def install_filter() -> int:
-    """From now on the kernel asks the holder of the returned descriptor about the calls above, also of what is executed and started."""
+    """Returns a descriptor to which the kernel passes the calls above from now on, also those of executed programs and children."""
     numbers = sorted(NUMBERS)
     allow, ask = 0x7FFF0000, 0x7FC00000
     load_arch, load_number = (0x20, 0, 0, 4), (0x20, 0, 0, 0)
@@ -87,7 +87,7 @@ def install_filter() -> int:
 
 
 def launch(address: str, command: list[str]):
-    """Becomes the command, whose calls are seen by who listens at the address. It ends with that one."""
+    """Executes the command. The listener at the address intercepts its calls; when the listener dies, the kernel kills the command."""
     set_death_signal = 1
     libc.prctl(set_death_signal, signal.SIGKILL)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -100,12 +100,12 @@ def launch(address: str, command: list[str]):
     os.execv(command[0], command)
 
 
-# In the test.
+# Runs in the test.
 
 
 @dataclass(frozen=True, order=True)
 class Point:
-    """A call: what is called, on what, the how manyeth time since the test began to look, and what it is answered with."""
+    """A call: its name, its path, its occurrence since look(), and the action: an error, KILL or HANG."""
     call: str
     path: str
     occurrence: int
@@ -131,7 +131,7 @@ CONTINUE = 1
 def text_at(pid: int, address: int, size: int = 4096) -> bytes:
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
         memory.seek(address)
-        page = 4096 - address % 4096  # what comes after it may not be there
+        page = 4096 - address % 4096  # the next page may be unmapped
         text = memory.read(page)
         if b"\0" not in text:
             with contextlib.suppress(OSError):
@@ -140,8 +140,8 @@ def text_at(pid: int, address: int, size: int = 4096) -> bytes:
 
 
 class Faults:
-    """Sees what one program does to files below `roots`: a name for each folder or file. Paths are told as NAME/REST, with what is random
-    in them as given by `names`: a pattern and what it is replaced by."""
+    """Intercepts one program's calls on files below `roots`, which map a name to a folder or file. Paths are reported as NAME/REST. `names` are
+    pairs of a pattern and its replacement, for random parts of paths."""
 
     def __init__(self, home: Path, roots: dict[str, Path], names: tuple = ()):
         self.address = home / "faults.sock"
@@ -151,7 +151,7 @@ class Faults:
         self.seen: list[Point] = []
         self.counts: Counter = Counter()
         self.wanted: Point | None = None
-        self.hit: str | None = None  # the call that was failed, as it was
+        self.hit: str | None = None  # the failed call
         self.recording = False
         self.listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.address.unlink(missing_ok=True)
@@ -161,16 +161,16 @@ class Faults:
         self.thread.start()
 
     def wrapper(self) -> tuple:
-        """What stands before the command of the program. One program for each of these objects."""
+        """The prefix of the program's command line. Use each object for one program only."""
         return (sys.executable, "-IS", __file__, str(self.address))
 
     def look(self, fail: Point | None = None):
-        """Begins to count calls anew; the given one fails."""
+        """Resets the record of calls; the given call fails."""
         with self.lock:
             self.seen, self.counts, self.wanted, self.hit, self.recording = [], Counter(), fail, None, True
 
     def stop(self) -> list[Point]:
-        """What was called since look(), in order."""
+        """The calls since look(), in order."""
         with self.lock:
             self.recording, self.wanted = False, None
             return self.seen
@@ -196,7 +196,7 @@ class Faults:
         while True:
             [(_, events)] = poll.poll()
             if not events & select.POLLIN:
-                return  # the program has ended
+                return  # the program has exited
             notification = Notification()
             try:
                 fcntl.ioctl(listener, RECEIVE, notification)
@@ -213,7 +213,7 @@ class Faults:
                     fcntl.ioctl(listener, SEND, response)
 
     def _decide(self, notification: Notification, response: Response) -> bool:
-        """Fills in the answer; whether there is none at all."""
+        """Fills in the response; returns true if the call gets none, so that it hangs."""
         if not self.recording:
             return False
         call = NUMBERS[notification.number]
@@ -266,10 +266,10 @@ class Faults:
         return None
 
 
-# Which points a test tries.
+# Selection of points.
 
-MOST_OF_ONE_CALL = 2  # what comes after that on the same file is the same loop again
-SHARE = 24  # of all points, in a run that does not try each
+MOST_OF_ONE_CALL = 2  # further calls on the same file are iterations of the same loop
+SHARE = 24  # without --every-fault, one of this many points is tried
 POINTS = Path(__file__).parents[1] / "integration/faults_points.json"
 
 
@@ -280,8 +280,8 @@ def points_of(seen: list[Point]) -> list[Point]:
 
 
 def chosen(points: list[Point], request) -> list[Point]:
-    """All with --every-fault; otherwise a part, which is the same in each run, and has one point at
-    least of each call."""
+    """All points with --every-fault; otherwise a subset that is the same in each run and contains at
+    least one point of each call."""
     if request.config.getoption("--every-fault"):
         return points
 
@@ -292,9 +292,9 @@ def chosen(points: list[Point], request) -> list[Point]:
 
 
 def counted(request, name: str, observe) -> list[Point]:
-    """The points of a scenario, which `observe` returns the calls of, without a fault. Some calls
-    depend on when a timer fires: those are tried when they are seen, and the recorded number, below
-    which that of points must not fall, is of those that come each time."""
+    """The points of a scenario, from the calls that `observe` returns without a fault. Some calls
+    depend on timers: they are tried if they occur. The recorded minimum counts only the points that
+    always occur."""
     recorded = json.loads(POINTS.read_text())
     if request.config.getoption("--count-faults"):
         seen = [set(points_of(observe())) for _ in range(5)]

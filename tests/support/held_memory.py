@@ -1,5 +1,5 @@
-"""A process whose memory nobody can look at: whoever reads its command line or environment from /proc waits until it is killed. It needs a
-file system in user space, which unprivileged users have in a namespace of their own."""
+"""A process whose memory cannot be inspected: a process that reads its command line or environment from /proc blocks until it is killed.
+Needs a FUSE file system, which unprivileged users can mount in a user namespace."""
 import ctypes
 import os
 import struct
@@ -17,7 +17,7 @@ def attributes(node: int) -> bytes:
 
 
 def serve(device: int):
-    """A file "page": its first read fails, and no later one is answered. A fault that is tried again holds the memory's lock meanwhile."""
+    """Serves a file "page" whose first read fails and whose later reads block. The retried page fault holds the mmap lock meanwhile."""
     reads = 0
     while True:
         request = os.read(device, 1 << 17)
@@ -59,7 +59,7 @@ def hold(folder: str):
     memcpy = libc.memcpy
     memcpy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     threading.Thread(target=lambda: memcpy(into, at, 1), daemon=True).start()
-    while True:  # who wants to change what is held waits for it, and after them all who want to look
+    while True:  # blocks as a writer on the mmap lock, so that later readers block behind it
         libc.munmap(libc.mmap(None, PAGE, 1, 34, -1, 0), PAGE)
 
 

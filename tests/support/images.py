@@ -1,5 +1,5 @@
-"""The image that tests start containers from: a shell and the C library of this machine, as small as Debian's is large, and nothing of a
-driver. Says nothing about what should be in a container; the tests do."""
+"""The container image of the tests: a shell and the C library of this machine, laid out like Debian, without a driver.
+Contains no assertions about containers."""
 import re
 import subprocess
 import sys
@@ -16,13 +16,13 @@ FOLDERS = f"/usr/local/lib/{MULTIARCH}\n/lib/{MULTIARCH}\n{LIBRARIES}\n"
 
 
 def loader() -> str:
-    """The dynamic linker's path, as programs of this machine name it."""
+    """The path of the dynamic linker in this machine's programs."""
     headers = subprocess.run(["readelf", "--program-headers", "--wide", "/bin/sh"], check=True, capture_output=True, text=True).stdout
     return re.search(r"interpreter: (\S+)\]", headers)[1]
 
 
 def files(busybox: Path) -> dict[str, object]:
-    """What lies in it, by path: laid out like Debian 12, whose /lib is /usr/lib, without an /etc/ld.so.cache, as in many small images."""
+    """The image's files by path: laid out like Debian 12, where /lib is /usr/lib; without /etc/ld.so.cache, like many small images."""
     applets = subprocess.run([busybox, "--list"], check=True, capture_output=True, text=True).stdout.split()
     links = {f"/usr/bin/{Path(applet).name}": "->busybox" for applet in applets if applet not in ("busybox", "ldconfig")}
     merged = {f"/{folder}": f"->usr/{folder}" for folder in ("bin", "sbin", "lib", "lib64")}

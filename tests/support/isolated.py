@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Runs a test suite on a machine within the machine.
+"""Runs a test suite isolated from the machine.
 
 usage: isolated.py [--keep DIR] COMMAND...
 
-The command has process ids, mounts, shared memory, a network that is a loopback alone and, as
-root, control groups of its own. /tmp, /run and /dev/shm are empty, and the folders in /etc and
-/var/lib that agents, kubelets and container engines use are absent. So nothing that the machine
-runs or has configured changes a result, and two suites that run at once do not meet. An ordinary
-user gets the same from a user namespace, without control groups, overlays of /etc and /var/lib,
-and a /dev of its own, in which root's has the machine's files and what it makes there stays its own.
-DIR, the checkout, the cache and the home folder stay where they are though they lie below /tmp.
+The command has its own process ids, mounts, shared memory, network (only loopback) and, as root,
+control groups. /tmp, /run and /dev/shm are empty, and the folders in /etc and /var/lib that agents,
+kubelets and container engines use are absent. So the machine's processes and configuration do not
+change a result, and concurrent suites do not interfere. An ordinary user gets the same from a user
+namespace, without control groups, without overlays of /etc and /var/lib, and without the private
+/dev, in which root has the machine's device files and creates its own.
+DIR, the checkout, the cache and the home folder keep their paths even if they are below /tmp.
 
-Everything that the command started ends with it, and with this program, however it ends: SIGKILL
-included. A guard, a process outside of the namespaces, then removes the control groups and the
+All processes that the command started end with it, and with this program, even if it is killed
+with SIGKILL. A guard process outside of the namespaces then removes the control groups and the
 folder behind /tmp."""
 import contextlib
 import ctypes
@@ -35,11 +35,11 @@ MS_BIND, MS_MOVE, MS_REC, MS_PRIVATE = 0x1000, 0x2000, 0x4000, 0x40000
 PR_SET_PDEATHSIG = 1
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 SOURCE = Path(__file__).resolve().parents[2]
-# Absent for the command: what programs of a node read at their usual places.
+# Paths that programs of a node read; they are absent for the command.
 HIDDEN = {"/etc": ("cdi", "containerd", "crio", "docker", "nvidia-container-runtime", "penstock",
                    "rancher"),
           "/var/lib": ("containerd", "containers", "kubelet", "penstock", "rancher")}
-SECONDS = 60  # for processes that were killed to be gone
+SECONDS = 60  # timeout for killed processes to exit
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -55,10 +55,10 @@ def mount(source: str | Path, target: str | Path, kind="", flags=0, options=""):
 
 
 class Groups:
-    """A control group in each hierarchy, below the one that this process is in."""
+    """A control group in each hierarchy, below the group of this process."""
 
     def __init__(self, name: str):
-        self.places: dict[Path, Path] = {}  # where a hierarchy is mounted -> the group there
+        self.places: dict[Path, Path] = {}  # mount point of a hierarchy -> the group
         paths = dict(self._own())
         for line in Path("/proc/self/mountinfo").read_text().splitlines():
             before, _, after = line.partition(" - ")
@@ -86,16 +86,16 @@ class Groups:
     def enter(self):
         for group in self.places.values():
             group.mkdir()
-            # A new group of version 1 has no processors and no memory, and lets no process in.
+            # A new cpuset group of version 1 has no processors and no memory nodes, and admits no process.
             for file in ("cpuset.cpus", "cpuset.mems"):
                 if (group / file).exists() and not (group / file).read_text().strip():
                     (group / file).write_text((group.parent / file).read_text())
             (group / "cgroup.procs").write_text(str(os.getpid()))
 
     def show_alone(self):
-        """In the mount and control group namespaces of this process the groups are the roots of
-        their hierarchies. Where version 2 has controllers the root itself is left empty: a group
-        with processes cannot hand controllers on."""
+        """In the mount and control group namespaces of this process, makes the groups the roots of their
+        hierarchies. If version 2 has controllers, the root stays empty: a group with processes cannot
+        delegate controllers."""
         for at, group in self.places.items():
             mount(group, at, flags=MS_BIND)
             controllers = at / "cgroup.controllers"
@@ -107,8 +107,8 @@ class Groups:
         deadline = time.monotonic() + SECONDS
         for top in self.places.values():
             while top.exists() and time.monotonic() < deadline:
-                # Groups may go away meanwhile, which ends pathlib's rglob with an error. This file
-                # stands alone: cgroups.py has the same for tests.
+                # Unlike pathlib's rglob, os.walk does not fail if a group is removed concurrently. This
+                # file must be self-contained; cgroups.py has the same code for tests.
                 for group in (Path(folder) for folder, _, _ in os.walk(top, topdown=False)):
                     with contextlib.suppress(OSError):
                         for process in (group / "cgroup.procs").read_text().split():
@@ -119,8 +119,8 @@ class Groups:
 
 
 def clear_up_at_end(alive: int, scratch: Path, groups: Groups | None):
-    """What the guard does: waits for the other end of the pipe to be closed, and removes what
-    outlives processes. Whoever reads the output of the command does not wait for the guard."""
+    """Runs in the guard: waits until the other end of the pipe is closed, and removes what outlives
+    processes. Closes its output, so that readers of the command's output do not wait for it."""
     os.setsid()
     for descriptor in range(3):
         os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
@@ -147,7 +147,7 @@ def enter_namespaces(root: bool):
 
 
 def give_own_devices(scratch: Path):
-    """NVIDIA's libraries make device files that are missing, where root uses them."""
+    """Mounts a private /dev, because NVIDIA's libraries create missing device files if root uses them."""
     own = scratch / "dev"
     own.mkdir()
     mount("tmpfs", own, "tmpfs", options="mode=755")
@@ -169,8 +169,8 @@ def give_own_devices(scratch: Path):
 
 
 def hide_the_machines_own(root: bool, scratch: Path):
-    """As root by overlays whose upper layers are in memory, with the marks (devices 0:0) by which
-    an overlay knows that a name of the lower layer is deleted."""
+    """Hides HIDDEN. Root uses overlays with upper layers in memory; whiteouts (devices 0:0) in them
+    delete names of the lower layer."""
     memory = scratch / "overlays"
     memory.mkdir()
     mount("tmpfs", memory, "tmpfs")
@@ -210,15 +210,15 @@ def give_own_tmp(scratch: Path, kept: Path):
 
 
 def die_with_parent(alive: int):
-    """`alive` is the reading end of a pipe whose other end only the outermost process has: where it
-    is closed, that process died before this call."""
+    """Has this process killed with its parent. `alive` is the reading end of a pipe whose other end only
+    the outermost process has: if it is closed, that process died before this call."""
     call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL)
     if select.select([alive], [], [], 0)[0]:
         os._exit(1)
 
 
 def run_as_init(command: list[str], alive: int) -> int:
-    """The first process of the namespace, at whose end the kernel ends all others."""
+    """Runs as the first process of the namespace; when it exits, the kernel kills all others."""
     die_with_parent(alive)
     mount("proc", "/proc", "proc")
     if (main := os.fork()) == 0:
@@ -261,7 +261,7 @@ def run_isolated(command: list[str], kept: Path, scratch: Path, groups: Groups |
 
 
 def exit_status(status: int) -> int:
-    """Of a waited process, as a shell has it."""
+    """The exit status of a waited process, as in a shell."""
     code = os.waitstatus_to_exitcode(status)
     return 128 - code if code < 0 else code
 
@@ -273,7 +273,7 @@ def main() -> int:
     if not command or command[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if command else 2
-    # The command gets an interrupt from the terminal too, and says what it was doing.
+    # The command gets the terminal's interrupt, too, and reports its progress.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     scratch = Path(tempfile.mkdtemp(prefix="penstock-suite-"))
     scratch.chmod(0o755)

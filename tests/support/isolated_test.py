@@ -1,6 +1,6 @@
-"""isolated.py itself: a suite sees nothing of the machine that it runs on, and leaves nothing
-behind however it ends. The machine here is one within the machine already, so that these tests may
-change it. As root each test runs for root and for an ordinary user."""
+"""isolated.py: a suite sees nothing of the machine that it runs on, and leaves nothing behind
+however it ends. These tests run on an isolated machine already, so they may change it. As root,
+each test runs for root and for an ordinary user."""
 import contextlib
 import os
 import shutil
@@ -15,7 +15,7 @@ from node import wait_until
 
 ORDINARY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
 USERS = [(), ORDINARY] if os.getuid() == 0 else [()]
-# What an agent, a container engine and an administrator may have on a machine.
+# Files that an agent, a container engine or an administrator may have on a machine.
 FOREIGN = [Path(name) for name in (
     "/etc/cdi/nvidia.json", "/etc/containerd/config.toml", "/etc/penstock/node.yaml",
     "/etc/nvidia-container-runtime/config.toml", "/run/cdi/nvidia.json", "/run/penstock/agent.lock",
@@ -27,7 +27,7 @@ FOREIGN = [Path(name) for name in (
 
 @pytest.fixture(params=USERS, ids=["root", "user"] if len(USERS) == 2 else ["user"])
 def isolated(request, tmp_path_factory):
-    """The command line before a command; its checkout lies below /tmp."""
+    """The prefix of a command line; its checkout is below /tmp."""
     checkout = tmp_path_factory.mktemp("checkout")
     for folder in (checkout, *checkout.parents):
         if folder.is_relative_to("/tmp") and folder != Path("/tmp"):
@@ -44,7 +44,7 @@ def run(isolated, *command: str) -> subprocess.CompletedProcess:
 
 
 def left() -> list:
-    """Groups and folders of suites that ended."""
+    """The groups and folders that ended suites left behind."""
     groups = cgroups.below(Path("/sys/fs/cgroup"))
     return [*Path("/tmp").glob("penstock-suite-*"),
             *(group for group in groups if group.name.startswith("penstock-suite-"))]
@@ -130,7 +130,7 @@ def test_the_exit_status_is_the_commands(isolated):
     assert missing.returncode == 127 and "no-such-command" in missing.stderr
 
 
-# A daemon that forks twice, a mount, a control group with a process and a group below.
+# A daemon that forks twice, a mount, and a control group with a process and a subgroup.
 BUSY = """
 setsid sh -c 'trap "" TERM HUP INT; setsid sleep {mark} & sleep {mark}; wait' &
 mkdir /tmp/mounted
@@ -162,7 +162,7 @@ def test_nothing_is_left_when_it_is_killed(isolated, how):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
                           start_new_session=True) as suite:
         assert suite.stdout.readline() == "started\n"
-        wait_until(lambda: running(mark), "processes to run", 60)
+        wait_until(lambda: running(mark), "the processes to run", 60)
         assert left()
         if isinstance(how, signal.Signals):
             suite.send_signal(how)

@@ -1,5 +1,5 @@
-"""A fleet on one machine: agents on simulated machines, each with a kubelet and a page of its own, and who scrapes them. Says nothing about
-what should be true; the tests do."""
+"""A fleet on one machine: agents on simulated machines, each with its own kubelet and metrics page, and their scrapers. Contains no
+assertions about the programs under test."""
 import shutil
 import re
 import subprocess
@@ -15,7 +15,7 @@ GPU = "nvidia.com/gpu"
 
 
 class Kubelet:
-    """The program pretended-kubelet (tests/integration): gives devices to pods when it is told to."""
+    """The program pretended-kubelet (tests/integration), which allocates devices to pods on command."""
 
     def __init__(self, home: Path, programs: Path):
         self.dir = home / "kubelet"
@@ -30,22 +30,22 @@ class Kubelet:
         return rest
 
     def start(self, namespace: str, pod: str, count: int = 1, resource: str = GPU, container: str = "main") -> list[str]:
-        """Returns the ids that the pod got."""
+        """Starts a pod; returns the ids of its devices."""
         return self._do("start", namespace, pod, container, resource, count)
 
     def has(self, namespace: str, pod: str, container: str, resource: str, ids: list[str]):
-        """The pod got them from an agent before this one."""
+        """Records devices that the pod got under an earlier agent."""
         self._do("has", namespace, pod, container, resource, *ids)
 
     def end(self, namespace: str, pod: str):
         self._do("end", namespace, pod)
 
     def healthy(self, count: int, resource: str = GPU):
-        """Waits until so many of its devices are."""
+        """Waits until this many devices of the resource are healthy."""
         self._do("healthy", resource, count)
 
     def told(self, resource: str = GPU) -> list[str]:
-        """The devices that any list since the last such question had."""
+        """The devices that occurred in any list since the last call."""
         return self._do("told", resource)
 
     def stop(self):
@@ -54,11 +54,11 @@ class Kubelet:
 
 
 class Monitored(Node):
-    """A simulated machine with an agent whose page is scraped, and a kubelet."""
+    """A simulated machine with a kubelet and an agent whose metrics page is scraped."""
 
     def __init__(self, home: Path, programs: Path, machine: str, name: str, config: str = "", **options):
         self.devices = {"empty": 0, "mixed": 3, "t4-x1": 1, "a100-40gb-x1": 1, "pair.yaml": 2}.get(Path(machine).name, 8)
-        pages = open_socket()  # the test's, so that an agent that is killed has a successor at the same address
+        pages = open_socket()  # owned by the test, so that a restarted agent has the same address
         self.page = address(pages)
         self.kubelet_program = Kubelet(home, programs)
         super().__init__(home, programs, machine, config, listen="systemd:pages", name=name, kubelet=self.kubelet_program.dir,
@@ -78,11 +78,11 @@ class Monitored(Node):
 
 
 class Fleet:
-    """Machines by name, and `others`, which are programs or have a stop(). Everything ends with it."""
+    """Machines by name, and `others`: processes, or objects with a stop(). end() stops everything."""
 
     def __init__(self, programs: Path):
         self.programs, self.nodes, self.others = programs, {}, []
-        self.home = Path(tempfile.mkdtemp(prefix="penstock-fleet-"))  # short: sockets lie in it
+        self.home = Path(tempfile.mkdtemp(prefix="penstock-fleet-"))  # short, because socket paths have a length limit
         self.home.chmod(0o755)
 
     def add(self, name: str, machine: str, config: str = "", **options) -> Monitored:
@@ -93,9 +93,9 @@ class Fleet:
         return self.nodes[name]
 
     def node_exporter(self) -> str:
-        """Starts the machine's own; returns its address."""
+        """Starts the machine's node_exporter; returns its address."""
         said = self.home / "node-exporter.log"
-        # The isolated machine has the loopback alone, which dashboards leave out.
+        # The isolated machine has only the loopback interface, which dashboards exclude.
         subprocess.run(["ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth1"], check=True)
         with open(said, "wb") as log:
             process = subprocess.Popen(["prometheus-node-exporter", "--web.listen-address=127.0.0.1:0"], stdout=log, stderr=log,

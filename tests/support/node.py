@@ -1,5 +1,5 @@
-"""One machine for a test: simulated GPUs, the agent on it, and programs that run under `penstock run`. Says nothing about what should be
-true; the tests do."""
+"""A machine for a test: simulated GPUs, the agent on it, and programs under `penstock run`. Contains no assertions about the programs under
+test."""
 import contextlib
 import json
 import shutil
@@ -11,12 +11,12 @@ import cgroups
 from sockets import giving
 
 
-PATIENCE = 60  # seconds; no verdict depends on how fast a machine is, so that this is for what never comes
+PATIENCE = 60  # seconds; only failing tests wait this long, so that slow machines pass
 
 
 def wait_until(predicate, what: str, seconds: float = PATIENCE, every: float = 0.02, seen=None):
-    """Asks until the answer is true and returns it. A deadline that passes names what was waited for and what was last seen: the answer, or
-    what `seen` returns."""
+    """Evaluates the predicate until it is true and returns its value. On timeout, the error names `what` and the last value of the predicate or
+    of `seen`."""
     deadline = time.monotonic() + seconds
     while not (answer := predicate()):
         if time.monotonic() > deadline:
@@ -33,13 +33,13 @@ def alive(pid: int) -> bool:
 
 
 class Node:
-    """A simulated machine below `home`, and the agent that serves it."""
+    """A simulated machine below `home`, and its agent."""
 
     def __init__(self, home: Path, programs: Path, machine: str = "dgx-a100", config: str = "", listen: str = "off", name: str = "",
                  kubelet: Path = Path("/nonexistent"), probation: str = "0s", sockets: dict | None = None):
         self.home, self.programs, self.listen, self.name, self.kubelet = home, programs, listen, name, kubelet
-        self.sockets = sockets or {}  # that the agent is given, by name
-        self.options: list = []  # of the agent, beside those that say where things are
+        self.sockets = sockets or {}  # sockets passed to the agent, by name
+        self.options: list = []  # additional options of the agent
         self.root, self.run_dir, self.state_dir, self.cdi_dir = home / "machine", home / "run", home / "state", home / "cdi"
         self.config = home / "node.yaml"
         self.config.write_text(f"apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\nhealth: {{poll: 100ms, probation: {probation}}}\n{config}")
@@ -59,7 +59,7 @@ class Node:
                 *self.options]
 
     def launch_agent(self, wrapper: tuple = ()):
-        """Starts the agent and does not wait for it."""
+        """Starts the agent without waiting for it."""
         given = giving(self.sockets) if self.sockets else []
         command = [*given, *wrapper, *self.agent_command()]
         with open(self.home / "agent.log", "ab") as log:
@@ -75,7 +75,7 @@ class Node:
         wait_until(ready, f"{devices} usable devices", seen=lambda: f"{len(self.usable())} of them; the log ends with\n{self.log()[-3000:]}")
 
     def kill_agent(self):
-        """kill -9, to the agent alone: its workers notice by themselves."""
+        """Kills only the agent with SIGKILL: its workers exit by themselves."""
         self.agent.kill()
         self.agent.wait()
 
@@ -87,7 +87,7 @@ class Node:
     def log(self) -> str:
         return (self.home / "agent.log").read_text(errors="replace")
 
-    # What the tool says.
+    # Output of penstock.
 
     def penstock(self, *words, check=True, **options) -> subprocess.CompletedProcess:
         options = {"capture_output": True, "text": True, "timeout": PATIENCE, "stdin": subprocess.DEVNULL} | options
@@ -118,47 +118,47 @@ class Node:
     # Programs on GPUs.
 
     def start(self, *words, **options) -> subprocess.Popen:
-        """`penstock run WORDS`, not waited for."""
+        """Starts `penstock run WORDS` without waiting for it."""
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "stdin": subprocess.DEVNULL} | options
         process = subprocess.Popen([self.programs / "penstock", "--run-dir", self.run_dir, "run", *map(str, words)], **options)
         self.started.append(process)
         return process
 
     def hold(self, gpus: int, *words) -> subprocess.Popen:
-        """A program that holds GPUs until it is killed; it has begun when this returns."""
+        """Starts a program that holds GPUs until it is killed; returns when it holds them."""
         program = self.start("--gpus", gpus, "--", *(words or ("sleep", "1000")))
         wait_until(lambda: any(program.pid in holder["pids"] for holder in self.holders()), f"{gpus} GPUs to be held")
         return program
 
     def group_tree(self) -> Path | None:
-        """The folder of the agent's control groups, where there is one."""
+        """The folder of the agent's control groups; None if it does not exist."""
         trees = [Path(root, self.group_name()) for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")]
         return next((tree for tree in trees if tree.exists()), None)
 
     def group_place(self) -> Path:
-        """Where that folder is made."""
+        """The path at which the agent creates that folder."""
         mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
         return Path(next(at for _, at, kind, *_ in mounts if kind == "cgroup2"), self.group_name())
 
     def groups(self) -> list[Path]:
-        """Of leases: in that folder, and below the groups of those who asked."""
+        """The control groups of leases: in that folder, and below the groups of callers."""
         place = self.group_place()
         return [group for group in cgroups.below(place.parent) if group.parent == place or group.name.startswith(f"{place.name}.")]
 
     def group_name(self) -> str:
-        """As the agent names its control group after its run directory: FNV-1a."""
+        """The name of the agent's control group: the FNV-1a hash of its run directory."""
         value = 0xCBF29CE484222325
         for byte in str(self.run_dir).encode():
             value = (value ^ byte) * 0x100000001B3 % 2**64
         return f"penstock-{value:x}"
 
     def end(self):
-        """Ends everything that a test left: programs in its groups, programs it started, the agent, the machine. Prints the end of the agent's
-        log, which pytest shows where the test failed."""
+        """Stops everything that a test left: programs in its groups, programs it started, the agent, the machine. Prints the end of the agent's
+        log, which pytest shows if the test failed."""
         if (self.home / "agent.log").exists():
             print(self.log()[-6000:])
         for group in self.groups():
-            with contextlib.suppress(OSError):  # The agent may be taking the group away just now.
+            with contextlib.suppress(OSError):  # The agent may remove the group concurrently.
                 (group / "cgroup.kill").write_text("1")
         for process in self.started:
             if process.poll() is None:

@@ -1,5 +1,5 @@
-"""Containers of podman on a machine within the machine: /run and /etc are its own, so that no engine of the real one ever sees a
-specification that a test makes. Says nothing about what should be in a container; the tests do."""
+"""Containers of podman on an isolated machine: with its own /run and /etc, so that no engine of the real machine sees the specifications of a
+test. Contains no assertions about containers."""
 import os
 import shutil
 import signal
@@ -9,19 +9,19 @@ from pathlib import Path
 import images
 from node import wait_until
 
-# crun refuses a hybrid hierarchy, and is content where it does not see version 2's half of it.
+# crun refuses a hybrid hierarchy, so the version 2 mount is removed.
 SET_UP = """
 while umount /sys/fs/cgroup/unified 2>/dev/null; do :; done
 mount -t tmpfs tmpfs /run && mkdir -p /run/lock /run/cdi &&
 cp -a /etc/. $1/etc && rm -rf $1/etc/cdi && mkdir $1/etc/cdi && mount --bind $1/etc /etc && echo ready && exec sleep infinity
 """
-# Where the limit of a user's rights is lower than what podman sets, no container would start.
+# If the hard limit of processes or files is lower than podman's default, no container starts.
 LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
 RUN = ("--rm", "--network", "none", "--log-driver", "none", *LIMITS)
 
 
 class Host:
-    """A mount namespace below `home` with folders for specifications of its own, and podman in it."""
+    """A mount namespace with its own folders for specifications below `home`, and podman in it."""
 
     def __init__(self, home: Path):
         self.home = home
@@ -34,12 +34,12 @@ class Host:
 
     @property
     def entering(self) -> tuple:
-        """What goes before a command to run it there, by the same process."""
+        """The prefix of a command line that executes it in the namespace."""
         return ("nsenter", "-t", str(self.holder.pid), "-m", "--")
 
     @property
     def cdi(self) -> Path:
-        """/var/run/cdi there, as this process sees it."""
+        """The path of the namespace's /var/run/cdi for this process."""
         return Path(f"/proc/{self.holder.pid}/root/run/cdi")
 
     @property
@@ -57,18 +57,18 @@ class Host:
         return done
 
     def run(self, devices: list[str], script: str, *options, **more) -> str:
-        """What a shell script says in a container with these devices."""
+        """The output of a shell script in a container with these devices."""
         given = [word for device in devices for word in ("--device", device)]
         return self.podman("run", *RUN, *given, *options, images.NAME, "sh", "-c", script, **more).stdout
 
     def start(self, devices: list[str], script: str, *options) -> subprocess.Popen:
-        """The same, not waited for."""
+        """Starts the same without waiting for it."""
         given = [word for device in devices for word in ("--device", device)]
         return subprocess.Popen(self.command("run", *RUN, *given, *options, images.NAME, "sh", "-c", script), stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def clear(self):
-        """No specification is left."""
+        """Removes all specifications."""
         for folder in (self.cdi, self.etc_cdi):
             for file in folder.iterdir():
                 file.unlink()
@@ -76,20 +76,20 @@ class Host:
     def end(self):
         self.podman("rm", "--all", "--force", "--time", "0", check=False)
         namespace = os.stat(f"/proc/{self.holder.pid}/ns/mnt").st_ino
-        # What conmon starts when a container has ended may be at work in the storage still.
+        # The cleanup process that conmon starts after a container may still use the storage.
         wait_until(lambda: not end_all_in(namespace), "the machine's processes to end")
         self.holder.communicate()
         shutil.rmtree(self.home)
 
 
 def end_all_in(namespace: int) -> bool:
-    """Kills each process of a mount namespace, and says whether there was one."""
+    """Kills each process of a mount namespace; returns whether there was one."""
     found = False
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if os.stat(process / "ns/mnt").st_ino == namespace:
                 os.kill(int(process.name), signal.SIGKILL)
                 found = True
-        except OSError:  # it has ended
+        except OSError:  # the process has exited
             pass
     return found

@@ -1,5 +1,5 @@
-"""What tests/support/unprivileged and tests/support/cgroup_v2 promise to the tests that run in
-them."""
+"""tests/support/unprivileged and tests/support/cgroup_v2 provide the environments that the tests
+in them rely on."""
 import os
 import shutil
 import subprocess
@@ -35,7 +35,7 @@ def test_its_exit_status_is_the_programs():
 
 @pytest.fixture
 def closed():
-    """A folder that others cannot pass, with a checkout in it."""
+    """A folder that other users cannot enter, with a checkout in it."""
     folder = Path(tempfile.mkdtemp(prefix="closed.", dir="/var/tmp"))
     support = folder / "below/checkout/tests/support"
     support.mkdir(parents=True)

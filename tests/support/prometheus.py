@@ -1,4 +1,4 @@
-"""A real Prometheus for a test: its configuration, its process, what it answers. Says nothing about what should be true; the tests do."""
+"""A real Prometheus for a test: its configuration, its process, its answers. Contains no assertions about the programs under test."""
 import contextlib
 import json
 import os
@@ -20,8 +20,8 @@ def fetch(url: str) -> str:
 
 
 class Prometheus:
-    """One below `home`. `jobs` are scrape_configs as people write them, `rules` files of rules. `enter` goes before its command line, and
-    `fetch` asks it, where it runs in namespaces of its own."""
+    """A Prometheus below `home`. `jobs` are scrape_configs, `rules` are rule files. `enter` is a prefix of its command line, and `fetch` sends
+    requests to it if it runs in its own namespaces."""
 
     def __init__(self, home: Path, jobs: list[dict], rules: list[Path] = (), interval: str = "1s", enter: list = (), fetch=fetch,
                  listen: str = "127.0.0.1:0"):
@@ -36,7 +36,7 @@ class Prometheus:
                 [*enter, "prometheus", f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/data",
                  f"--web.listen-address={listen}"],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
-        self.address = wait_until(self._address, "Prometheus to say where it listens", seen=lambda: self.log.read_text(errors="replace")[-3000:])
+        self.address = wait_until(self._address, "Prometheus to log its address", seen=lambda: self.log.read_text(errors="replace")[-3000:])
         wait_until(self.ready, "Prometheus to be ready")
 
     def _address(self) -> str:
@@ -45,7 +45,7 @@ class Prometheus:
         return said.group(1).replace("[::]", "127.0.0.1") if said else ""
 
     def ready(self) -> bool:
-        with contextlib.suppress(OSError, RuntimeError):  # the latter: a command that asks it
+        with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: from `fetch`
             return "Ready" in self.fetch(f"http://{self.address}/-/ready")
 
     def stop(self):
@@ -54,7 +54,7 @@ class Prometheus:
             self.process.wait(PATIENCE)
 
     def ask(self, path: str, **parameters):
-        """The `data` of an answer of its API; a mistake in a query fails with what Prometheus says of it."""
+        """The `data` of an API response; a faulty query fails with Prometheus' message."""
         url = f"http://{self.address}/api/v1/{path}?{urllib.parse.urlencode(parameters, doseq=True)}"
         try:
             answer = json.loads(self.fetch(url))
@@ -64,22 +64,22 @@ class Prometheus:
         return answer["data"]
 
     def query(self, expr: str) -> list[dict]:
-        """The result now: series with `metric` and `value`."""
+        """The current result: series with `metric` and `value`."""
         data = self.ask("query", query=expr)
         return data["result"] if data["resultType"] == "vector" else [{"metric": {}, "value": data["result"]}]
 
     def value(self, expr: str) -> float | None:
-        """Of a query with one series; None where it has none."""
+        """The value of a query with one series; None if it has none."""
         result = self.query(expr)
         assert len(result) < 2, result
         return float(result[0]["value"][1]) if result else None
 
     def series(self, *selectors: str, start: float, end: float) -> list[dict]:
-        """Labels of all series that had a sample in that time."""
+        """The labels of all series with a sample in that time."""
         return self.ask("series", **{"match[]": selectors}, start=start, end=end)
 
     def firing(self, alert: str | None = None) -> list[dict]:
-        """Labels of the alerts that fire."""
+        """The labels of the firing alerts."""
         return [one["labels"] for one in self.ask("alerts")["alerts"]
                 if one["state"] == "firing" and alert in (None, one["labels"]["alertname"])]
 
@@ -87,9 +87,9 @@ class Prometheus:
         return self.ask("targets", state="active")["activeTargets"]
 
     def wait_scraped(self, count: int, seconds: float = 60):
-        """Until so many targets were scraped well, and none was not."""
+        """Waits until there are this many targets and all were scraped successfully."""
         def amiss() -> list | None:
-            """Targets that are not up, and why; None while there are not as many as there should be."""
+            """The targets that are not up, with the reason; None while the number of targets is wrong."""
             targets = self.targets()
             down = [(target["scrapeUrl"], target["health"], target["lastError"]) for target in targets if target["health"] != "up"]
             return down if len(targets) == count else None

@@ -1,5 +1,5 @@
-"""Sockets that a test opens and a program is given, as systemd gives them: their ports are known
-before the program starts and stay the test's own."""
+"""Sockets that a test opens and passes to a program, like systemd: their ports are known before the
+program starts and remain reserved for the test."""
 import socket
 import sys
 
@@ -19,7 +19,7 @@ os.execvp(command[0], command)
 
 
 def open_socket() -> socket.socket:
-    """Listens on a free port of 127.0.0.1; hundreds may connect before the program accepts."""
+    """Listens on a free port of 127.0.0.1; hundreds of clients may connect before the program accepts."""
     return socket.create_server(("127.0.0.1", 0), backlog=1024)
 
 
@@ -29,7 +29,7 @@ def address(one: socket.socket) -> str:
 
 
 def giving(sockets: dict[str, socket.socket]) -> list[str]:
-    """What goes before a command line so that the program has these, by name. Whoever starts it
-    passes their descriptors on (pass_fds)."""
+    """The prefix of a command line that passes these sockets to the program, by name. The caller must
+    pass on their descriptors (pass_fds)."""
     given = ",".join(f"{name}:{one.fileno()}" for name, one in sockets.items())
     return [sys.executable, "-c", LAUNCHER, given]

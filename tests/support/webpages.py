@@ -1,4 +1,4 @@
-"""The agent's pages, as a client without anything of ours reads them."""
+"""A client of the agent's HTTP pages that uses no code of Penstock."""
 import urllib.error
 import urllib.request
 
@@ -6,12 +6,12 @@ from node import PATIENCE
 
 
 def where(log: str) -> str:
-    """"http://127.0.0.1:41234", by the agent's log."""
+    """The address from the agent's log, like "http://127.0.0.1:41234"."""
     return next(line.rpartition("at=")[2].strip().strip('"') for line in log.splitlines() if " pages " in line)
 
 
 def answer(url: str, **fields) -> tuple[int, str]:
-    """Status and body."""
+    """The status and the body of the response."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=fields), timeout=PATIENCE) as response:
             return response.status, response.read().decode()
