@@ -86,8 +86,9 @@ Error Damaged(const Error& error) {
 }  // namespace
 
 const std::vector<std::string>& UsageKeys() {
-  static const std::vector<std::string> keys = {"namespace", "pod",   "container", "user", "day",
-                                                "device",    "model", "node",      "door", "lease"};
+  static const std::vector<std::string> keys = {"namespace", "pod",    "container", "user",
+                                                "day",       "device", "model",     "node",
+                                                "allocator", "lease"};
   return keys;
 }
 
@@ -95,6 +96,7 @@ base::Status CheckUsageKeys(const std::vector<std::string>& by) {
   const auto& keys = UsageKeys();
   for (const std::string& key : by) {
     if (key.starts_with(kLabel) && key.size() > kLabel.size()) continue;
+    if (key == "door") continue;  // the name of "allocator" in 0.1.0
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
     const auto meant = base::Nearest(key, keys);
     return Error(Code::kInvalidArgument, "usage cannot be grouped by \"" + key + "\"" +
