@@ -1,4 +1,4 @@
-"""Files of NVIDIA's device plugin in a ConfigMap, chosen by node labels: read live, and a bad one changes nothing."""
+"""Files of NVIDIA's device plugin in a ConfigMap, chosen by node labels, are applied without a restart, and an invalid one changes nothing."""
 import base64
 
 import pytest
@@ -7,14 +7,14 @@ from fleet import BY_INDEX as INDEX
 from fleet import BY_UUID as UUID
 from fleet import CONFIG_LABEL, Fleet
 
-# In the environment, since CDI has one name for a device whatever it is called by.
+# In the environment, because CDI has one name for a device whatever the configuration names it.
 BY_UUID, BY_INDEX = (text + "    deviceListStrategy: envvar\n" for text in (UUID, INDEX))
 GOOD = {"by-uuid": BY_UUID, "by-index": BY_INDEX}
 
 
 @pytest.fixture
 def configured(installed):
-    """All nodes have the cluster's default."""
+    """All nodes use the cluster's default."""
     installed.edit(GOOD)
     in_force(installed, {name: "by-uuid" for name in installed.nodes})
     yield installed
@@ -29,11 +29,11 @@ def in_force(fleet: Fleet, keys: dict[str, str], deadline: float = 60):
     def agreed() -> bool:
         said = configurations(fleet)
         return all(f"key {key}" in said[name]["origin"] and not said[name]["problem"] for name, key in keys.items())
-    wait_for(agreed, deadline, f"the configurations {keys} to be in force", lambda: (configurations(fleet), fleet.logs()))
+    wait_for(agreed, deadline, f"the configurations {keys} to be in effect", lambda: (configurations(fleet), fleet.logs()))
 
 
 def visible(fleet: Fleet, node: str) -> str:
-    """What a new pod on that node is told."""
+    """The environment variable with the devices of a new pod on that node."""
     fleet.hold("look", node, 1)
     fleet.wait_held("look")
     pod = fleet.get("pods", "-l", "app=look")["items"][0]["metadata"]["name"]
@@ -118,7 +118,7 @@ def test_what_nvidias_plugin_passes_over_is_said_and_changes_no_capacity(configu
 ], ids=["deleted", "two keys", "binary", "version"])
 def test_a_config_map_that_cannot_be_used_changes_nothing(configured, what, change):
     change(configured)
-    wait_for(lambda: all(said["problem"] for said in configurations(configured).values()), 60, f"all nodes to say that {what}",
+    wait_for(lambda: all(said["problem"] for said in configurations(configured).values()), 60, f"all nodes to report that {what}",
              lambda: (configurations(configured), configured.logs()))
     assert visible(configured, "n2").startswith("GPU-")
     configured.configure(GOOD)

@@ -1,4 +1,4 @@
-"""Labels follow the hardware, and nobody else's are touched."""
+"""Labels follow the hardware, and labels of other owners are not touched."""
 import time
 
 from actors import wait_for

@@ -1,5 +1,5 @@
-"""Capacity that stays what the configuration made it, while agents are killed, nodes boot and the API server, which has the configuration,
-cannot be asked: a whole GPU that is advertised for a moment is a pod that takes three shares with it."""
+"""The configured capacity does not change while agents are killed, nodes reboot and the API server, which holds the configuration, is down: if a whole GPU
+were advertised for a moment, a pod could take it although three shares of it are held."""
 import contextlib
 
 import pytest
@@ -8,7 +8,7 @@ from fleet import BY_UUID, Fleet, Node
 from test_mps_fleet import SHARED, said, served, start  # noqa: F401  (served is a fixture)
 from test_sharing import all_of, configure, sliced
 
-NO_ANSWER, NONE = -1, 0  # of a kubelet; while an agent is away its devices are not allocatable
+NO_ANSWER, NONE = -1, 0  # the kubelet's grace period; while an agent is away its devices are not allocatable
 
 
 def shared_by_time(fleet: Fleet, name: str) -> Node:
@@ -20,7 +20,7 @@ def shared_by_time(fleet: Fleet, name: str) -> Node:
 
 @pytest.fixture
 def sliced_node(installed):
-    """n2, whose GPUs are shared four times each by a configuration of its own; five shares are held."""
+    """n2, whose configuration shares its GPUs four times each; five shares are held."""
     shared_by_time(installed, "n2")
     installed.hold("share", "n2", 5)
     installed.wait_held("share")
@@ -40,13 +40,13 @@ def no_api_server(fleet: Fleet):
 
 
 def has_its_offers_again(node: Node):
-    """An agent that was killed is back; nothing is asked of the API server."""
+    """A killed agent has returned; it does not need the API server."""
     wait_for(lambda: node.kubelet_lists() == node.offers(), 120, f"the kubelet of {node.name} to have its shares again",
              lambda: (node.kubelet_lists(), node.penstock("status", check=False).stdout))
 
 
 def seen_while(fleet: Fleet, node: Node, act) -> dict[str, set[int]]:
-    """Per resource, how many devices the kubelet ever had while that was done and until all were there again."""
+    """Per resource, the highest number of devices that the kubelet listed during that action and until all were back."""
     samplers = {resource: fleet.sample_kubelet(node.name, resource) for resource in {*node.offers(), GPU}}
     act()
     has_its_offers_again(node)

@@ -1,4 +1,4 @@
-"""helm upgrade under load: a new pod takes over from the old one on every node."""
+"""helm upgrade under load: on every node a new agent pod takes over from the old one."""
 from fleet import Fleet
 
 
@@ -16,7 +16,7 @@ def test_an_upgrade_under_load_takes_nothing_from_pods(installed, measure, remar
     before = {node: pods(installed, f"held-{node}") for node in ("n1", "n2", "n4")}
     old = installed.agent_pods()
     samplers = installed.sample_kubelets()
-    # The kubelet refuses for good what is placed between the end of the old agent's list and the new agent's registration.
+    # Pods that are scheduled between the end of the old agent's list and the registration of the new one fail permanently.
     installed.churn("churn", "n1", pods=12, at_once=3, failures=6)
     with measure("helm upgrade under load: all nodes have the new agent"):
         installed.install({"podAnnotations": {"upgraded": "yes"}})
