@@ -17,7 +17,7 @@ IDLE = f"avg(rate({machine('node_cpu_seconds_total', mode='idle')}{RATE}))"
 MEMORY_LEFT = f"{machine('node_memory_MemAvailable_bytes')} / {machine('node_memory_MemTotal_bytes')}"
 ROOT_LEFT = f"{machine('node_filesystem_avail_bytes', mountpoint='/')} / {machine('node_filesystem_size_bytes', mountpoint='/')}"
 GPU_BUSY = f"avg({of('accelerator_utilization_ratio')})"
-ONES = {"device": "!~lo|veth.*|cali.*|cni.*|docker.*"}  # physical networks only
+ONES = {"device": "!~lo|veth.*|cali.*|cni.*|docker.*"}  # without loopback and container interfaces
 
 DASHBOARD = dashboard(
     "node", "Node", "A node's GPUs and the rest of the machine: whether they wait for processors, disks or networks.", [ONE_NODE, MACHINE],

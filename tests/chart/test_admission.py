@@ -16,7 +16,7 @@ import control_plane  # noqa: E402
 import parts  # noqa: E402
 from node import wait_until  # noqa: E402
 
-# The user and extra fields of the agent on n1, as the API server derives them from a token of that pod.
+# The identity of the agent on n1, as the API server derives them from a token of that pod.
 AGENT = {"Impersonate-User": "system:serviceaccount:penstock:penstock", "Impersonate-Group": "system:authenticated",
          "Impersonate-Extra-authentication.kubernetes.io%2Fnode-name": "n1"}
 

@@ -58,7 +58,7 @@ class KubeletPeer:
         return said["answer"]
 
     def lists(self) -> dict[str, set[str]]:
-        """Resource name -> allocatable ids, as pod-resources GetAllocatableResources reports; None differs from an empty answer."""
+        """Resource name -> allocatable ids, as pod-resources GetAllocatableResources reports; fails if the kubelet does not answer."""
         found: dict[str, set[str]] = {}
         for device in self._ask("allocatable").get("devices", []):
             if device["resource_name"].startswith("nvidia.com/") and device["device_ids"]:
@@ -149,7 +149,7 @@ class Agent:
         self.listen = listen
 
     def configure(self, more: str):
-        """Sets or removes the scenario's part of the configuration; writes it as editors do: a complete new file, then a rename."""
+        """Sets the scenario's part of the configuration, which may be empty; writes it as editors do: a complete new file, then a rename."""
         beside = self.config.with_suffix(".new")
         beside.write_text(CONFIG + more)
         beside.rename(self.config)
@@ -274,7 +274,7 @@ class Kubernetes:
             return set()
 
     def wait_for_gpus(self, count: int, deadline: float = 120):
-        """Waits until pods that request so many GPUs are scheduled and admitted: the Node object may still list GPUs that the kubelet no longer has."""
+        """Waits until the Node object and the kubelet have so many GPUs. Pods need both: the Node object may still list GPUs that the kubelet lacks."""
         wait_for(lambda: self.gpus() == count == len(self.gpus_the_kubelet_has()), deadline, f"the node and its kubelet to have {count} GPUs",
                  lambda: (self.gpus(), self.gpus_the_kubelet_has()))
 

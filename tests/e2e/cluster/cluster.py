@@ -93,7 +93,7 @@ class Cluster:
     def entering(self, node: int = 1) -> list[str]:
         """The command prefix that runs a command where the node's daemons run."""
         first = f"/proc/{self.first_process()}"
-        if node != 1:  # n1 assigns the pid of another node's first process, and shows it in its own /proc
+        if node != 1:  # the recorded pid is one of n1's namespace, and n1's /proc shows it
             first += f"/root/proc/{(self.dir / f'n{node}/init.pid').read_text().strip()}"
         enter = [f"--{kind}={first}/ns/{file}" for kind, file in NAMESPACES.items()]
         return ["nsenter", *enter, "env", f"KUBECONFIG={self.dir}/pki/admin.kubeconfig", f"PATH={self.parts.path}:{os.environ['PATH']}"]

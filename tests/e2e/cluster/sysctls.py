@@ -36,7 +36,7 @@ def link_of(directory: Path) -> Path:
 
 
 def take(directory: Path):
-    """Registers the cluster of that folder."""
+    """Registers the cluster of that folder, and raises the limit that its nodes need."""
     with _alone() as users:
         if not users:
             before = [value(name).read_text().strip() for name in SETTINGS]
@@ -47,7 +47,7 @@ def take(directory: Path):
 
 
 def give_back(directory: Path):
-    """Safe for a cluster that is not registered."""
+    """Unregisters the cluster, and restores the settings after the last one."""
     with _alone() as users:
         if (link := link_of(directory)) in users:
             link.unlink()

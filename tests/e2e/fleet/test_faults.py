@@ -62,7 +62,7 @@ def told_of_a_change_meanwhile(fleet: Fleet, measure, what: str, away, back, dea
 
 
 def test_the_api_server_is_killed_and_comes_back(busy, measure):
-    told_of_a_change_meanwhile(busy, measure, "API server killed and back: a change meanwhile is told",
+    told_of_a_change_meanwhile(busy, measure, "API server killed and restarted: a change in between is reported",
                                lambda: busy.cluster.kill("apiserver"), lambda: busy.cluster.start("apiserver"))
 
 
@@ -71,7 +71,7 @@ def test_etcd_stops_for_eight_seconds(busy, measure):
         busy.cluster.kill("etcd", number=signal.SIGSTOP)
         time.sleep(5)  # the outage itself takes, with its overhead, 8 s
 
-    told_of_a_change_meanwhile(busy, measure, "etcd stopped 8 s: a change meanwhile is told",
+    told_of_a_change_meanwhile(busy, measure, "etcd stopped for 8 s: a change in between is reported",
                                stop, lambda: busy.cluster.kill("etcd", number=signal.SIGCONT))
 
 
@@ -94,7 +94,7 @@ def lossy(busy):
 
 def test_thirty_percent_of_packets_are_lost(lossy, measure):
     pci, key = free_gpu(lossy)
-    with measure("30 % packet loss: a change is told") as it:
+    with measure("30 % packet loss: a change is reported") as it:
         lossy.nodes["n2"].machine.fault(pci, "remove")
         it.done = lossy.watch.wait(lambda nodes: key not in nodes["n2"]["metadata"]["labels"], 180, f"the label {key} to go")
     lossy.nodes["n2"].machine.heal()
@@ -138,7 +138,7 @@ def test_a_rule_is_taken_from_the_role(installed, measure):
     assert len(without) == len(role["rules"]) - 1
     machine = installed.nodes["n2"].machine
     patch = lambda rules: installed.kubectl("patch", "clusterrole", RELEASE, "--type=merge", "-p", json.dumps({"rules": rules}))  # noqa: E731
-    with measure("a rule is taken from the ClusterRole: status names it"):
+    with measure("a rule is removed from the ClusterRole: status names it"):
         patch(without)
         machine.fault(PULLED, "remove")
         # A connection that an earlier scenario broke may briefly be the reason.
@@ -146,7 +146,7 @@ def test_a_rule_is_taken_from_the_role(installed, measure):
                  "status to name the missing rule", lambda: installed.nodes["n2"].allocator("cluster"))
     assert installed.nodes["n2"].allocator("kubelet")["state"] == "open"
     patch(role["rules"])
-    with measure("the rule is given back: the labels follow"):
+    with measure("the rule is added again: the labels follow"):
         wait_for(lambda: count_of_the_pulled(installed) is None, 90, "the label of the removed GPU to go", installed.logs)
     machine.heal()
     installed.wait_advertised(60)

@@ -58,7 +58,7 @@ def test_an_xid_takes_out_all_shares_of_its_gpu_and_no_others_and_a_cure_brings_
     node = sliced_dgx.nodes["n1"]
     broken = node.uuids()[5]
     labels, lost = sliced_dgx.labels("n1"), slots(broken, 4)
-    with measure("XID 79 on a GPU that is shared: the kubelet's list is without its shares", goal=1):
+    with measure("XID 79 on a shared GPU: the kubelet's list has none of its shares", goal=1):
         node.machine.fault(broken, "xid", "79")
         wait_for(lambda: node.kubelet_has() == node.offers()[GPU] - lost, 60, "the kubelet to list none of that GPU's shares", node.kubelet_lists)
     said = wait_for(lambda: "79" in (said := node.device(broken))["health"]["reason"] and said, 60, "status to name the XID",
@@ -73,7 +73,7 @@ def test_an_xid_takes_out_all_shares_of_its_gpu_and_no_others_and_a_cure_brings_
     status = sliced_dgx.get("node", "n1")["status"]
     assert (status["capacity"][GPU], status["allocatable"][GPU]) == ("32", "28")
     sampler = sliced_dgx.sample_kubelet("n1")
-    with measure("the GPU is cured: its shares are back (its probation and 1 s)", goal=PROBATION + 1) as it:
+    with measure("the GPU recovers: its shares are back (its probation and 1 s)", goal=PROBATION + 1) as it:
         node.machine.cure(broken)
         it.done = sampler.until(32)
     sampler.stop()
@@ -110,7 +110,7 @@ def test_a_gpu_that_flaps_every_second_goes_once_and_comes_back_once(sliced_dgx,
         if well < PROBATION / 2:
             break  # else this machine stalled meanwhile, and the GPU was healthy longer than its probation: no flapping
     changes = [count for _, count in sampler.seen]
-    remark("a GPU that flaps every second, 6 times: counts at the kubelet, Events", f"{changes}, {len(sliced_dgx.events('n1')) - told}")
+    remark("a GPU that flaps every second, 6 times: device counts at the kubelet, Events", f"{changes}, {len(sliced_dgx.events('n1')) - told}")
     assert well < PROBATION / 2, f"in five attempts the GPU was once healthy for {well:.1f} s"
     assert changes == [32, 28, 32]
     sliced_dgx.wait_advertised(60)
@@ -144,7 +144,7 @@ def test_a_gpu_in_whose_place_there_is_another_is_recognised(watched, measure):
     node = watched.nodes["n4"]
     [before] = node.machine.minors()
     place, serial, after = node.device(before)["pci"], node.device(before)["serial"], "GPU-" + before[4:][::-1]
-    with measure("another GPU in the place of one: the kubelet has it"):
+    with measure("a GPU is replaced: the kubelet has the new one"):
         node.machine.replace(place, after, "4711")
         wait_for(lambda: node.kubelet_has() == {after}, 60, "the kubelet to have the new GPU", lambda: (node.kubelet_lists(), watched.logs()))
     assert set(node.machine.minors()) == {after}

@@ -48,7 +48,7 @@ def test_at_rest_nothing_is_written_and_memory_is_bounded(installed, remark, req
     begin, seconds = time.time(), 60 if request.config.getoption("--all") else 20
     time.sleep(seconds)  # the idle time itself
     asked, wrote = installed.audit.between(begin), installed.audit.writes(begin)
-    remark(f"{seconds} s at rest, four nodes", summed(asked) or "no request at all", asked)
+    remark(f"{seconds} s idle, four nodes", summed(asked) or "no request at all", asked)
     for node in installed.nodes.values():
         pss, each = node.footprint()
         remark(f"PSS of the agent's processes on {node.name}, MiB (goal 16 for a release build)", f"{pss:.1f}: {each}")

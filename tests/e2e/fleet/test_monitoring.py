@@ -98,7 +98,7 @@ def test_prometheus_scrapes_dashboards_show_and_an_idle_gpu_is_listed_and_alerte
     assert prometheus.value(panel["GPUs"]) == count and prometheus.value(panel["Power"]) > 10 * count
     assert 20 < prometheus.value(panel["Hottest"]) < 100 and 0 <= prometheus.value(panel["Busy"]) <= 1
 
-    with measure("a GPU is held and idle: listed and alerted"):  # (3) an allocated but idle GPU is listed and alerted
+    with measure("an idle held GPU is listed and alerted"):  # (3) an allocated but idle GPU is listed and alerted
         def listed() -> bool:
             return pod in fleet.nodes["n4"].penstock("usage", "--idle").stdout
         wait_for(listed, 60, "penstock usage --idle to list the pod")
@@ -238,6 +238,6 @@ def test_each_of_hundreds_of_pods_is_found_on_its_gpu_and_nowhere_else(prometheu
         assert not (wrong := found - meant), f"{family}: {len(wrong)} misattributed: {sorted(wrong)[:5]}"
     answered = {one["metric"]["node"]: f"{float(one['value'][1]):.1%}"
                 for one in prometheus.query(f"avg_over_time(up[{int(time.time() - begin)}s])")}
-    remark("  scrapes that were answered within a second", f"{answered}")
+    remark("  scrapes answered within a second", f"{answered}")
     prometheus.wait_scraped(len(fleet.nodes), 60)
     fleet.check()

@@ -107,7 +107,7 @@ def test_an_mps_daemon_that_dies_is_started_again_once_its_clients_have_gone(ser
     node = served.nodes["n1"]
     start(served, "client", f"exec {CLIENT} --hold")
     client_holds(served, "client")
-    with measure("an MPS daemon is killed: its shares have left the kubelet"):
+    with measure("an MPS daemon is killed: the kubelet has none of its shares"):
         node.machine.fault("mps", "die")
         wait_for(lambda: SHARED not in node.kubelet_lists(), 60, "the shares to be withdrawn", lambda: said(node))
     [server] = node.status()["servers"]

@@ -60,7 +60,7 @@ def test_a_plain_manifest_with_egress_blocked_beside_a_plugin_that_serves_first(
         allocator = wait_for(lambda: (allocator := bare.nodes["n3"].allocator("kubelet"))["state"] == "stepped-back" and allocator, 60, "our plugin on n3 to wait")
         assert "someone-else" in allocator["reason"]
         assert all(id.startswith("someone-elses") for id in bare.nodes["n3"].kubelet_has())
-        with measure("the other plugin goes: ours takes over"):
+        with measure("the other plugin exits: ours takes over"):
             bare.cluster.kill("foreign-plugin", node=3)
             bare.wait_advertised(60)
         bare.check()

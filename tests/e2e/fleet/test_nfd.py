@@ -68,9 +68,9 @@ def test_a_real_nfd_and_penstock_do_not_fight(installed, nfd, remark, request):
     time.sleep(seconds)  # the period in which a conflict would show
     wrote = installed.audit.writes(begin)
     nfds = installed.audit.writes(begin, who="system:serviceaccount:nfd:")
-    remark(f"a real NFD beside ours, {seconds} s: writes of ours", summed(wrote) or "none", wrote)
-    remark(f"a real NFD beside ours, {seconds} s: NFD's writes to nodes", summed(nfds) or "none", nfds)
-    assert not wrote and not nfds, f"ours: {Audit.told(wrote, begin)}; NFD's: {Audit.told(nfds, begin)}"
+    remark(f"a real NFD beside Penstock, {seconds} s: Penstock's writes", summed(wrote) or "none", wrote)
+    remark(f"a real NFD beside Penstock, {seconds} s: NFD's writes to nodes", summed(nfds) or "none", nfds)
+    assert not wrote and not nfds, f"Penstock's: {Audit.told(wrote, begin)}; NFD's: {Audit.told(nfds, begin)}"
     for name in installed.nodes:
         labels = installed.labels(name)
         assert labels[both] == "true" and theirs in labels and "nvidia.com/gpu.product" in labels, f"{name}: {labels}"

@@ -162,7 +162,7 @@ def test_sharing_by_the_clusters_default_and_one_node_that_overrides_it(shared, 
         shared.edit({"by-uuid": sliced(4), "exclusive": sliced(1)})
         it.done = shared.wait_advertised(60)
     shared.nodes["n1"].wanted = {}
-    with measure("  one node is labelled otherwise: that one changes") as it:
+    with measure("  one node gets another label: only that node changes") as it:
         shared.choose("n1", "exclusive")
         it.done = shared.wait_advertised(60)
     in_force(shared, {"n1": "exclusive", "n2": "by-uuid", "n3": "by-uuid", "n4": "by-uuid"})
@@ -211,7 +211,7 @@ def test_replicas_change_while_pods_hold_slots(shared, measure, converged):
     assert a100.kubelet_gave() == before
     shared.check(complete=False)
     shared.delete_pod(*before)
-    with measure("the last share of a GPU that is shared no more is given back: the whole one is held"):
+    with measure("sharing is off and the last share is released: a pod holds the whole GPU"):
         shared.wait_held("next")
     [held] = a100.kubelet_gave().values()
     assert held == {uuid}

@@ -40,13 +40,13 @@ def no_api_server(fleet: Fleet):
 
 
 def has_its_offers_again(node: Node):
-    """A killed agent has returned; it does not need the API server."""
+    """Waits until the kubelet has all offers again, for which the agent needs no API server."""
     wait_for(lambda: node.kubelet_lists() == node.offers(), 120, f"the kubelet of {node.name} to have its shares again",
              lambda: (node.kubelet_lists(), node.penstock("status", check=False).stdout))
 
 
 def seen_while(fleet: Fleet, node: Node, act) -> dict[str, set[int]]:
-    """Per resource, the highest number of devices that the kubelet listed during that action and until all were back."""
+    """Per resource, all numbers of devices that the kubelet listed during that action and until all were back."""
     samplers = {resource: fleet.sample_kubelet(node.name, resource) for resource in {*node.offers(), GPU}}
     act()
     has_its_offers_again(node)
@@ -69,7 +69,7 @@ def test_an_agent_that_is_killed_comes_back_with_the_shares_that_it_offered(slic
 def test_an_agent_that_starts_without_an_api_server_offers_what_was_last_configured(sliced_node, measure):
     node, before = sliced_node.nodes["n2"], sliced_node.nodes["n2"].kubelet_gave()
     with no_api_server(sliced_node):
-        with measure("an agent is killed while there is no API server: its shares are at the kubelet", of=sliced_node):
+        with measure("an agent is killed during an API server outage: the kubelet has its shares", of=sliced_node):
             seen = seen_while(sliced_node, node, node.kill_agent)
         configuration = node.status()["configuration"]
     assert seen == offered(node)

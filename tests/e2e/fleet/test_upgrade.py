@@ -23,7 +23,7 @@ def test_an_upgrade_under_load_takes_nothing_from_pods(installed, measure, remar
         installed.wait_rolled_out()
     gaps = {name: sampler.longest_without(len(installed.nodes[name].machine.minors())) for name, sampler in samplers.items()}
     installed.wait_churned("churn")
-    remark("  pods that were refused while the agents changed", str(installed.get("job", "churn")["status"].get("failed", 0)))
+    remark("  pods rejected during the change of agents", str(installed.get("job", "churn")["status"].get("failed", 0)))
     assert set(installed.agent_pods().values()).isdisjoint(old.values())
     assert {node: pods(installed, f"held-{node}") for node in before} == before
     installed.check()

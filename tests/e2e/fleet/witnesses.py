@@ -54,7 +54,7 @@ class Audit:
 
     @staticmethod
     def told(events: list[dict], begin: float) -> str:
-        """User, request, and time since the beginning, for each."""
+        """Time since the beginning, request and source address of each event."""
         return "; ".join(f"{datetime.fromisoformat(event['requestReceivedTimestamp']).timestamp() - begin:.1f} s: {event['verb']} "
                          f"{event['requestURI']} from {event['sourceIPs'][0]}" for event in events[:20])
 
@@ -131,7 +131,7 @@ class KubeletList(threading.Thread):
         self.join(5)
 
     def counts(self) -> set[int]:
-        """Stops the queries; returns the highest number seen."""
+        """Stops the queries; returns all numbers seen."""
         self.stop()
         return {count for _, count in self.seen}
 
