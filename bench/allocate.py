@@ -1,5 +1,5 @@
-"""The kubelet's Allocate against a running agent over its socket, by one caller and by 64, beside an empty call of the same server by the
-same callers over the same connection. A call's latency has the caller's own part in it: encoding, its threads, the socket."""
+"""Measures the kubelet's Allocate calls to a running agent over its socket, from one caller and from 64, compared with empty calls to the same
+server by the same callers over the same connection. A call's latency includes the caller's own part: encoding, its threads, the socket."""
 from bed import Bed
 from figures import Bench, ratio
 from footprint import precise
@@ -28,7 +28,7 @@ def measure(programs, smoke: bool) -> Bench:
             full, took, spent = load("allocate", callers, each, pause_us)
             goal = {} if pause_us == 0 and callers > 1 else {"goal": 1000, "judged": "max" if smoke else "p99"}
             bench.add(f"Allocate, {title}", "µs", full, **goal)
-            bench.add("baseline: an empty call, likewise", "µs", empty, detail=True)
+            bench.add("baseline: an empty call, same callers", "µs", empty, detail=True)
             bench.add("ratio of the medians", "x", ratio(full, empty), detail=True)
             if spent is not None:
                 bench.add("processor time of the agent for one", "µs", spent, detail=True)
@@ -38,6 +38,6 @@ def measure(programs, smoke: bool) -> Bench:
                 bench.add("empty calls answered", "1/s", len(empty) / empty_took, detail=True)
         preferred, _, _ = load("prefer", 1, 2000)
         bench.add("GetPreferredAllocation, 4 of 8 GPUs, one caller", "µs", preferred, goal=1000, judged="max" if smoke else "p99")
-    bench.note("Without a pause 64 callers keep 64 calls waiting at any time, so latency is 64 divided by what caller and server do in a second "
-               "on this machine's cores; the empty call says what of it is not ours.")
+    bench.note("Without a pause 64 callers keep 64 calls waiting at any time, so latency is 64 divided by the calls per second that caller and server "
+               "achieve on this machine's cores; the empty call shows the part that is not the agent's.")
     return bench

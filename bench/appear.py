@@ -1,6 +1,6 @@
-"""From the moment the driver's library is renamed into place, the agent already waiting for it, to the kubelet's list of eight GPUs. The
-phases' moments are those of lines in the agent's log (taken at their arrival here, some 0.1 ms late) and of what reached the kubelet; the
-agent registers while it still reads, so these two may come either way round."""
+"""Measures the time from the rename of the driver's library into place, while the agent already waits for it, to the kubelet's list of eight GPUs.
+The phases end at lines in the agent's log (timestamped on arrival here, some 0.1 ms late) and at calls that reach the kubelet; the agent registers
+while it still reads devices, so these two may come in either order."""
 import random
 import subprocess
 import time
@@ -13,13 +13,13 @@ PHASES = ("noticed", "worker open", "described", "read", "registered", "listed")
 
 
 def one(bed: Bed) -> list:
-    """The phases' ends in milliseconds since the library appeared, of one agent that was started before its driver came."""
+    """The ends of the phases in milliseconds since the library appeared, of one agent that was started before its driver was installed."""
     library = bed.root / LIBRARY
     absent = library.with_name("not-yet")
     library.rename(absent)
     begin = bed.start_agent("--verbose")
     bed.logged("ready", begin)
-    time.sleep(random.uniform(0.1, 0.6))  # at no particular moment of its retries
+    time.sleep(random.uniform(0.1, 0.6))  # at a random moment between the agent's retries
     appears = now()
     absent.rename(library)
     ends = [bed.logged("the driver's files changed", appears), bed.logged("driver found", appears), bed.logged("facts of all devices read", appears),
@@ -30,7 +30,7 @@ def one(bed: Bed) -> list:
 
 
 def own_tool(bed: Bed) -> float:
-    """The driver's own list, as a program of its own: what the driver itself needs, and a process."""
+    """The driver's own list, from a separate program: the time that the driver itself and a process start need."""
     begin = now()
     subprocess.run([bed.root / "usr/bin/nvidia-smi", "-L"], stdout=subprocess.DEVNULL, check=True,
                    env={"LD_LIBRARY_PATH": str((bed.root / LIBRARY).parent)})
@@ -50,5 +50,5 @@ def measure(programs, smoke: bool) -> Bench:
         bench.add(f"at: {phase}", "ms", moments, detail=True)
     bench.add("baseline: nvidia-smi -L of the same driver", "ms", tool)
     bench.add("ratio to the baseline", "x", ratio(whole, tool))
-    bench.note("noticed has 10 ms in it that the watch waits for a burst of changes to end.")
+    bench.note("noticed includes 10 ms in which the watch waits for a burst of changes to end.")
     return bench

@@ -1,5 +1,5 @@
-"""What a bench lies on: a simulated machine, an agent, a kubelet, and the moments at which they said something. Times are the monotonic
-clock's nanoseconds, the same in all processes."""
+"""The environment of a benchmark: a simulated machine, an agent, a kubelet, and timestamps of their output. Times are nanoseconds of the
+monotonic clock, the same in all processes."""
 import json
 import os
 import shutil
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 RESOURCE = "nvidia.com/gpu"
-# A kubelet reads its list in milliseconds; this is for a bench that went wrong.
+# A kubelet reads its list in milliseconds; only a benchmark that went wrong reaches this limit.
 PATIENCE = 20.0
 
 
@@ -21,7 +21,7 @@ def now() -> int:
 
 
 class Lines:
-    """Lines of a stream, each with the moment of its arrival, kept by a thread."""
+    """Lines of a stream, each with its time of arrival, collected by a thread."""
 
     def __init__(self, stream, parse=lambda line: line, when=lambda parsed: now()):
         self.changed = threading.Condition()
@@ -38,7 +38,7 @@ class Lines:
                 self.changed.notify_all()
 
     def wait(self, predicate, after: int = 0, what: str = "a line"):
-        """The first line after a moment that satisfies the predicate: (moment, line)."""
+        """The first line after a given time that satisfies the predicate: (time, line)."""
         deadline = time.monotonic() + PATIENCE
         position = 0
         with self.changed:
@@ -53,7 +53,7 @@ class Lines:
 
 
 class Kubelet:
-    """bench-kubelet: what reached it, and calls it makes."""
+    """bench-kubelet: records the calls that reach it, and makes calls."""
 
     def __init__(self, programs: Path, folder: Path):
         self.process = subprocess.Popen([programs / "bench-kubelet", folder, RESOURCE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -61,7 +61,7 @@ class Kubelet:
         self.events.wait(lambda event: event["event"] == "listening", what="the kubelet")
 
     def wait_listed(self, healthy: int, after: int = 0):
-        """The moment at which exactly so many devices were listed as healthy, and their ids."""
+        """The time at which exactly so many devices were listed as healthy, and their ids."""
         at, event = self.events.wait(lambda event: event["event"] == "list" and len(event["healthy"]) == healthy, after, f"a list of {healthy}")
         return at, event["healthy"]
 
@@ -83,7 +83,7 @@ class Kubelet:
 
 
 class Bed:
-    """A simulated machine below a folder of its own. `kubelet` false: there is none, and the devices are assigned to local users."""
+    """A simulated machine below its own folder. `kubelet` false: there is none, and the devices are assigned to local users."""
 
     def __init__(self, programs: Path, machine: str = "dgx-a100", kubelet: bool = True, config: str = "", driver: str = ""):
         self.programs = programs
@@ -114,7 +114,7 @@ class Bed:
         subprocess.run([self.programs / "penstock-sim", "--root", self.root, *map(str, words)], check=True, stdout=subprocess.DEVNULL)
 
     def start_agent(self, *options) -> int:
-        """Starts the agent and returns the moment before."""
+        """Starts the agent and returns the time before the start."""
         command = [self.programs / "penstock-agent", "--config", self.config, "--driver-root", self.root, "--dev-root", self.root,
                    "--sysfs-root", self.root / "sys", "--kubelet-dir", self.kubelet_dir, "--cdi-root", self.home / "cdi",
                    "--state-dir", self.home / "state", "--run-dir", self.run_dir, "--listen", f"unix:{self.run_dir}/pages.sock", *options]
@@ -124,7 +124,7 @@ class Bed:
         return begin
 
     def logged(self, text: str, after: int = 0) -> int:
-        """The moment at which the agent logged a text."""
+        """The time at which the agent logged a text."""
         return self.log.wait(lambda line: text in line, after, f"\"{text}\" in the agent's log")[0]
 
     def end_agent(self):
@@ -135,11 +135,11 @@ class Bed:
             self.agent = None
 
     def forget(self):
-        """What the next agent would know from the one before: that a device was unwell, for one."""
+        """Removes the state that the next agent would inherit, such as the unhealthy state of a device."""
         shutil.rmtree(self.home / "state", ignore_errors=True)
 
     def processes(self) -> dict:
-        """Our own processes: the agent, and its workers by name."""
+        """Penstock's own processes: the agent, and its workers by name."""
         found = {"agent": self.agent.pid}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -147,11 +147,11 @@ class Bed:
                 if int(stat.rpartition(")")[2].split()[1]) == self.agent.pid:
                     found[Path(f"/proc/{pid}/comm").read_text().strip()] = int(pid)
             except (FileNotFoundError, ProcessLookupError):
-                continue  # ended while we looked
+                continue  # exited since the listing
         return found
 
     def page(self, path: str) -> bytes:
-        """A page of the agent's, over a connection of its own."""
+        """A page of the agent, over a new connection."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(self.run_dir / "pages.sock"))
             connection.sendall(f"GET {path} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n".encode())

@@ -1,5 +1,5 @@
-"""How long a build takes from nothing, and after a change of one file: on a copy of the tree, without the compiler cache. Uses every core, so
-it wants a machine that does nothing else."""
+"""Measures a build from scratch, and after a change of one file, on a copy of the tree without the compiler cache. Uses every core, so the
+machine should be otherwise idle."""
 import os
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ from bed import now
 from figures import ROOT, Bench
 
 UNIT = "src/node/health/monitor.cc"
-HEADER = "src/base/core/result.h"  # nearly everything includes it
+HEADER = "src/base/core/result.h"  # almost every file includes it
 
 
 def seconds(*command, **options) -> float:

@@ -1,5 +1,5 @@
-"""What collecting costs: processor time of all our processes with a collection each second of 8 GPUs that have everything there is to be asked for
-(GPM, 18 links, a process each), beside the same with one each ten seconds, the default, and with nearly none. The simulated driver's part is in it."""
+"""Measures the cost of collecting metrics: processor time of all Penstock processes with a collection every second from 8 GPUs that support all
+metrics (GPM, 18 links, one process each), every ten seconds (the default), and hardly ever. Includes the simulated driver's time."""
 import re
 import time
 
@@ -15,11 +15,11 @@ def collections(bed: Bed) -> int:
 
 
 def use(bed: Bed, interval: str, seconds: float) -> dict:
-    """Percent of a core and context switches each second, by program, and collections each second."""
+    """Percent of a core and context switches per second, by program, and collections per second."""
     bed.config.write_text(f"apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\ntelemetry: {{interval: {interval}}}\n")
     begin = bed.start_agent()
     bed.logged("ready", begin)
-    time.sleep(0.2 if seconds < 5 else 5)  # the second collection comes after a second, whatever the interval
+    time.sleep(0.2 if seconds < 5 else 5)  # the second collection follows after a second, whatever the interval
     pids = bed.processes()
     used = {name: precise(pid) for name, pid in pids.items()}
     measure = precise if None not in used.values() else ticks
@@ -50,5 +50,5 @@ def measure(programs, smoke: bool) -> Bench:
     bench.add("devices that were collected from, at one collection each second", "1/s", collected["1s"])
     for name, (_, count) in used["1s"].items():
         bench.add(f"{name}: context switches, a collection each second", "1/s", count)
-    bench.note(f"Over {seconds:.0f} s each, as the scheduler counts it. The figures hold the simulated driver's own time, which is the worker's.")
+    bench.note(f"Over {seconds:.0f} s each, as the scheduler counts it. The figures include the simulated driver's own time, which the worker spends.")
     return bench

@@ -1,6 +1,6 @@
-"""penstock-hook: the hooks of one container, one after the other as a runtime calls them, from each spawn to its exit; and containers of runc with
-and without them. The hooks are those of a generated specification of eight GPUs with a whole driver; the image is a root with this machine's own
-list of libraries and the driver's files mounted, or, without runc, copied into it."""
+"""Measures penstock-hook: the hooks of one container, called one after the other as by a runtime, from each spawn to its exit; and runc containers
+with and without them. The hooks are those of a generated specification of eight GPUs with a complete driver; the image is a root with this
+machine's own list of libraries and the driver's files mounted or, without runc, copied into it."""
 import json
 import os
 import shutil
@@ -16,7 +16,7 @@ OWN_LIST = Path("/etc/ld.so.cache")
 
 
 class Ground:
-    """A container's root, and what a specification wants done in it."""
+    """A container's root, with the mounts and hooks of a specification."""
 
     def __init__(self, programs: Path):
         self.home = Path(tempfile.mkdtemp(prefix="penstock-bench-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
@@ -48,13 +48,13 @@ class Ground:
         return [hook for hook in self.edits["hooks"] if hook["hookName"] == "createContainer"]
 
     def renew(self):
-        """The image as before its first start."""
+        """Restores the image to its state before the first start."""
         for path in sorted(set(self.root.rglob("*")) - self.kept, reverse=True):
             path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
         shutil.copy(OWN_LIST, self.root / "etc/ld.so.cache")
 
     def run_hooks(self) -> list:
-        """Milliseconds of each."""
+        """Milliseconds of each hook."""
         times = []
         for hook in self.hooks:
             begin = now()
@@ -79,7 +79,7 @@ class Ground:
         self.renew()
         self.bundle(hooks)
         begin = now()
-        # Control groups take no process of real-time priority.
+        # Control groups reject processes with real-time priority.
         command = ["chrt", "--other", "0", "runc", "--root", self.home / "runc", "run", "--bundle", self.root.parent, f"bench-{os.getpid()}"]
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60)
         return (now() - begin) / 1e6

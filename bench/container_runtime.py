@@ -1,6 +1,6 @@
-"""penstock-runtime in the place of runc: from the spawn to the first instruction of the runtime that does the work, beside the same started
-directly, and beside a program that does nothing but execute it. The bundle is as docker writes one, on a tmpfs, where engines have theirs;
-the specification is of eight GPUs with a whole driver."""
+"""Measures penstock-runtime in place of runc: from the spawn to the first instruction of the low-level runtime, compared with starting that runtime
+directly, and with a program that only executes it. The bundle is like docker's, on a tmpfs, where engines keep theirs; the specification has eight GPUs
+with a complete driver."""
 import json
 import os
 import shutil
@@ -27,7 +27,7 @@ def bundle(environment: list) -> str:
 
 
 class Ground:
-    """A machine with its specification, a bundle, and the configuration that leads to both."""
+    """A machine with its specification, a bundle, and the configuration that refers to both."""
 
     def __init__(self, programs: Path):
         self.home = Path(tempfile.mkdtemp(prefix="penstock-bench-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
@@ -56,13 +56,13 @@ class Ground:
 
 
 def measure(programs, smoke: bool) -> Bench:
-    bench = Bench("runtime", "penstock-runtime, to the first instruction of the runtime that does the work")
+    bench = Bench("runtime", "penstock-runtime, to the first instruction of the low-level runtime")
     with Ground(programs) as ground:
         wrapper, moment = programs / "penstock-runtime", ground.moment
         asking, silent = bundle(["NVIDIA_VISIBLE_DEVICES=0"]), bundle([])
         words = {"create": ("create", "--bundle", ground.file.parent, "id"), "state": ("state", "id")}
         times = {name: [] for name in ("create", "silent", "state", "direct", "exec")}
-        for _ in range(3 if smoke else 300):  # in turns, so that what else the machine does meets all alike
+        for _ in range(3 if smoke else 300):  # in turns, so that other load on the machine affects all alike
             for name, text, command in (("create", asking, (wrapper, *words["create"])), ("silent", silent, (wrapper, *words["create"])),
                                         ("state", silent, (wrapper, *words["state"])), ("direct", silent, (moment, *words["state"])),
                                         ("exec", silent, (moment, "exec", moment, *words["state"]))):
@@ -72,13 +72,13 @@ def measure(programs, smoke: bool) -> Bench:
     floor = Bench("", "")
     floor.add("", "", times["exec"])
     bare = floor.figures[0].spread()["median"]
-    for name, title in (("create", "create, a GPU asked for"), ("silent", "create, nothing asked for"), ("state", "state, kill, delete and all others")):
+    for name, title in (("create", "create, a GPU requested"), ("silent", "create, nothing requested"), ("state", "state, kill, delete and all others")):
         bench.add(title, "ms", times[name])
-        bench.add("its own part: beyond a program that only executes the next", "ms", [time - bare for time in times[name]],
+        bench.add("its own part: in excess of a program that only executes the next", "ms", [time - bare for time in times[name]],
                   goal=GOALS["state" if name == "state" else "create"], judged="median", detail=True)
         bench.add("ratio to the runtime alone", "x", ratio(times[name], times["direct"]), detail=True)
     bench.add("baseline: the runtime alone", "ms", times["direct"])
     bench.add("baseline: a program that only executes it", "ms", times["exec"])
     bench.add("size of the program", "MB", size, goal=3)
-    bench.note("The runtime that does the work is bench-moment, which only says when it began; runc's own start would come to all of them.")
+    bench.note("The low-level runtime is bench-moment, which only prints its start time; runc's own start would add the same to all of them.")
     return bench

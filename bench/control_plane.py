@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""etcd and an API server of the end-to-end tests' Kubernetes, without a node and without controllers, in namespaces of their own. As a
+"""Runs etcd and an API server of the end-to-end tests' Kubernetes, without a node and without controllers, in separate namespaces. As a
 program: their first process. `control_plane.py DIR`"""
 import os
 import subprocess
@@ -16,7 +16,7 @@ from parts import Parts  # noqa: E402
 
 
 class ControlPlane(Cluster):
-    """Commands run in it and its daemons are killed and started as a cluster's are. All of it ends with the calling thread."""
+    """Runs commands in it, and kills and starts its daemons, like a cluster's. Everything ends with the calling thread."""
 
     def up(self):
         (self.dir / "log").mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Figures with their spread, as people and programs read them. Measures nothing."""
+"""Figures with their spread, formatted for users and for programs. Measures nothing."""
 import math
 import os
 import platform
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass
 class Figure:
-    """One thing measured, once or often. A goal is an upper bound for the statistic that `judged` names."""
+    """One measured quantity, with one or many values. A goal is an upper bound for the statistic that `judged` names."""
     name: str
     unit: str
     values: list
@@ -23,7 +23,7 @@ class Figure:
         ordered = sorted(self.values)
         n = len(ordered)
         found = {"n": n, "min": ordered[0], "median": ordered[n // 2] if n % 2 else (ordered[n // 2 - 1] + ordered[n // 2]) / 2}
-        if n >= 100:  # of fewer it would be the greatest
+        if n >= 100:  # of fewer values it would be the maximum
             found["p99"] = ordered[min(n - 1, math.ceil(n * 0.99) - 1)]
         found["max"] = ordered[-1]
         return found
@@ -42,7 +42,7 @@ class Figure:
 
 @dataclass
 class Bench:
-    """What one bench found."""
+    """The results of one benchmark."""
     name: str
     title: str
     figures: list = field(default_factory=list)
@@ -55,7 +55,7 @@ class Bench:
         self.notes.append(text)
 
     def lines(self) -> list:
-        """A markdown table, readable as it is."""
+        """A markdown table that is also readable as plain text."""
         rows = [["", "unit", "n", "min", "median", "p99", "max", "goal"]]
         for figure in self.figures:
             spread = figure.spread()
@@ -74,7 +74,7 @@ class Bench:
 
 
 def short(value: float) -> str:
-    """Three digits that count, or all of a whole number."""
+    """Three significant digits, or all digits of an integer."""
     if value == 0 or abs(value) >= 1000:
         return f"{value:.0f}"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
@@ -83,7 +83,7 @@ def short(value: float) -> str:
 
 
 def ratio(values, baseline) -> float:
-    """Median to median."""
+    """The ratio of two medians."""
     return Figure("", "", list(values)).spread()["median"] / Figure("", "", list(baseline)).spread()["median"]
 
 

@@ -1,6 +1,6 @@
-"""The agents of a thousand nodes before one real API server that is killed and started again: what they ask of it, how fast at most, and how
-long until all watch again. The agents are our client library and informers, all in one process. Needs root; starts an etcd and an API server
-of its own, without controllers, so that nobody else talks to the server."""
+"""Measures the agents of a thousand nodes with one real API server that is killed and restarted: their requests, the highest rate, and the time until all
+watch again. The agents are Penstock's client library and informers, all in one process. Needs root; starts a separate etcd and API server, without
+controllers, so that the server has no other clients."""
 import json
 import os
 import re
@@ -21,7 +21,7 @@ LOOPS = 2
 
 
 class Fleet:
-    """bench-kube-fleet: an agent for each node, told what to do line by line."""
+    """bench-kube-fleet: an agent for each node, controlled by commands on standard input."""
 
     def __init__(self, cluster, programs: Path, agents: int):
         self.cluster, self.watches = cluster, 2 * agents
@@ -30,7 +30,7 @@ class Fleet:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def give_rights(self) -> Path:
-        """A service account's token, as a pod has: an administrator's requests would pass by the server's own queues."""
+        """A service account's token, like a pod's: an administrator's requests would bypass the server's own queues."""
         self.kubectl("create", "-f", "-", input=json.dumps(RIGHTS))
         self.kubectl("create", "serviceaccount", "fleet")
         self.kubectl("create", "clusterrolebinding", "fleet", "--clusterrole=fleet", "--serviceaccount=default:fleet")
@@ -55,19 +55,19 @@ class Fleet:
         return json.loads(line)
 
     def settle(self, seconds: float, quiet: float) -> dict:
-        """Waits until every watch is open and no more was asked for a while: an attempt that hangs ends after 10 s."""
+        """Waits until every watch is open and no request was sent for a while: an attempt that hangs ends after 10 s."""
         def settled():
             told = self.tell("counts")
             return told if told["open"] == self.watches and told["seconds"] - told["last_attempt"] > quiet else None
         return wait_until(settled, seconds, "the fleet to watch again", 0.25)
 
     def memory(self) -> float:
-        """MiB of one agent's share of the process. The command enters the cluster by nsenter, which becomes the program."""
+        """MiB of the process per agent. The command enters the cluster with nsenter, which becomes the program."""
         status = Path(f"/proc/{self.pid()}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024 / (self.watches / 2)
 
     def pid(self) -> int:
-        """nsenter forks where it enters a pid namespace: the program is its child, or its child's."""
+        """nsenter forks when it enters a pid namespace: the program is its child, or its child's child."""
         pid = self.process.pid
         while True:
             if Path(f"/proc/{pid}/comm").read_text().strip().startswith("bench-kube"):
@@ -75,13 +75,13 @@ class Fleet:
             pid = int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
     def server_watches(self) -> int:
-        """How many of the fleet's watches the server itself counts."""
+        """The number of the fleet's watches that the server itself counts."""
         text = self.kubectl("get", "--raw", "/metrics")
         lines = re.findall(r'^apiserver_longrunning_requests\{.*resource="(nodes|configmaps)".*verb="WATCH".*\} (\S+)$', text, re.M)
         return int(sum(float(count) for _, count in lines))
 
     def spread_of_one_change(self, number: int) -> float:
-        """Seconds until all have one change of the ConfigMap that they share."""
+        """Seconds until all agents have one change of the ConfigMap that they share."""
         before = self.tell("counts")["maps_changed"]
         start = time.monotonic()
         self.kubectl("patch", "configmap", "fleet", "-p", json.dumps({"data": {"round": str(number)}}))
@@ -95,7 +95,7 @@ class Fleet:
 
 
 def restart(fleet: Fleet, down: float) -> dict:
-    """Kills the server, starts it again after a while, and waits until all is quiet."""
+    """Kills the server, restarts it after a pause, and waits until all agents are quiet."""
     fleet.tell("mark")
     start = time.monotonic()
     fleet.cluster.kill("apiserver")
@@ -147,15 +147,15 @@ def record(bench: Bench, fleet: Fleet, begun: dict, smoke: bool):
         bench.add(f"{name}: ready to all watching again, and quiet", "s", told["all_watch"], goal=30)
         bench.add("kill to ready", "s", told["ready"], detail=True)
         bench.add("requests that reached it", "", told["reached"], detail=True)
-        bench.add("watches whose version the server had no longer (410)", "", told.get("expired", 0), detail=True)
+        bench.add("watches whose version the server no longer had (410)", "", told.get("expired", 0), detail=True)
         bench.add("lists without such a reason", "", told.get("lists_without_expiry", 0), goal=1, detail=True)
         server = fleet.server_watches()
         if server < fleet.watches or told["troubled"]:
             raise RuntimeError(f"{fleet.watches} watches should be open, the server counts {server}: {told}")
     bench.add("one change of the ConfigMap to all agents, afterwards", "s", fleet.spread_of_one_change(99))
     bench.add("the agents' process, for one agent", "MiB", fleet.memory())
-    bench.note("The server keeps no history over a restart: a watch from a version older than its start is answered 410, and the informer lists "
-               "anew, at random within 5 s. With one object selected by name such a list is one more watch request. While the server starts it answers some "
-               "with 403: it does not know its roles yet.")
+    bench.note("The server keeps no history over a restart: it answers a watch from a version older than its start with 410, and the informer lists "
+               "again, at random within 5 s. With one object selected by name such a list is one more watch request. While the server starts it answers some "
+               "requests with 403: it has not loaded its roles yet.")
     bench.note(f"Requests are counted by the clients; the server's own count of open watches was compared with theirs after each restart. "
                f"Clients and server share this machine's {os.cpu_count()} cores.")

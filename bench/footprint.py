@@ -1,5 +1,5 @@
-"""What all our processes cost when nothing happens: proportional memory, and processor time. Eight GPUs, both allocators enabled and the page served, the
-kubelet reading its list, health polled at the default interval. Then memory once more after work: what was needed for it must not stay."""
+"""Measures the idle cost of all Penstock processes: proportional memory, and processor time. Eight GPUs, both allocators enabled and the page served, the
+kubelet reading its list, health polled at the default interval. Then measures memory again after work, which must be released."""
 import os
 import time
 from pathlib import Path
@@ -18,7 +18,7 @@ def memory(pid: int) -> dict:
 
 
 def share_of(pid: int, words: tuple) -> int:
-    """PSS in KiB of the mappings whose path has one of the words in it."""
+    """PSS in KiB of the mappings whose path contains one of the words."""
     total, counted = 0, False
     for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
         first = line.split(maxsplit=1)[0]
@@ -30,13 +30,13 @@ def share_of(pid: int, words: tuple) -> int:
 
 
 def ticks(pid: int) -> float:
-    """Seconds in user and system mode, as the kernel's clock ticks have them."""
+    """Seconds in user and system mode, from the kernel's clock ticks."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def precise(pid: int) -> float | None:
-    """The same in nanoseconds as the scheduler counts it; nothing where the kernel does not."""
+    """The same in nanoseconds from the scheduler; None if the kernel does not count it."""
     try:
         return sum(int(Path(task, "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir()) / 1e9
     except FileNotFoundError:
@@ -44,7 +44,7 @@ def precise(pid: int) -> float | None:
 
 
 def resident(pid: int, most: bool = False) -> float:
-    """RSS in MiB; `most`: the greatest since `forget_most`."""
+    """RSS in MiB; `most`: the maximum since `forget_most`."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmHWM:" if most else "VmRSS:")[2].split()[0]) / KIB
 
@@ -65,7 +65,7 @@ def measure(programs, smoke: bool) -> Bench:
     with Bed(programs) as bed:
         begin = bed.start_agent()
         bed.kubelet.wait_listed(8, begin)
-        time.sleep(0.2 if smoke else 35)  # it looks at a fresh kubelet every second for half a minute
+        time.sleep(0.2 if smoke else 35)  # the agent checks a new kubelet every second for half a minute
         pids = bed.processes()
         before = {name: (ticks(pid), precise(pid), switches(pid)) for name, pid in pids.items()}
         start = now()
@@ -90,11 +90,11 @@ def measure(programs, smoke: bool) -> Bench:
     for name, found in kept.items():
         bench.add(name, "MiB", found["Pss"] / KIB, detail=True)
         bench.add(f"{name}, memory of its own (anonymous)", "MiB", found["Pss_Anon"] / KIB, detail=True)
-    bench.add("the simulated driver's library and state, in the above", "MiB", library / KIB, detail=True)
+    bench.add("the simulated driver's library and state, included above", "MiB", library / KIB, detail=True)
     bench.add("RSS", "MiB", sum(found["Rss"] for found in kept.values()) / KIB)
-    bench.add("most RSS of the agent in 9,600 allocations by 64 callers at once, above rest", "MiB", peak, goal=16)
+    bench.add("peak RSS of the agent in 9,600 allocations by 64 callers at once, above idle", "MiB", peak, goal=16)
     bench.add("the same 10 s after them", "MiB", back, goal=1, detail=True)
-    bench.add("PSS after 1,000 metrics pages more", "MiB", worked / KIB)
+    bench.add("PSS after 1,000 more metrics pages", "MiB", worked / KIB)
     bench.add("the same, 25 s later", "MiB", settled / KIB, detail=True)
     for what, place in (("clock ticks", 0), ("scheduler", 1)):
         used = {name: None if before[name][place] is None else 100 * (after[name][place] - before[name][place]) / seconds for name in pids}

@@ -1,26 +1,27 @@
-"""From a fault of a device to the kubelet's list without it, by each way in which an agent can hear of one. The clock starts before
-penstock-sim is executed, so a process start of its own is in each figure."""
+"""Measures the time from a fault of a device to the kubelet's list without it, for each source of faults that the agent reads. The
+clock starts before penstock-sim is executed, so each figure includes a process start."""
 import subprocess
 import time
 
 from bed import Bed, now
 from figures import Bench
 
-# XID 48 has an event of the driver. XID 79, a GPU that fell off the bus, has none on this driver: the wait for events fails, once.
+# The driver raises an event for XID 48. For XID 79, a GPU that fell off the bus, this driver raises none: the wait for events fails,
+# once.
 WAYS = (("XID 79, by the kernel's log alone", ("79", "--no-event", "--alone")),
-        ("XID 79, by the driver alone, which says only that something is lost", ("79", "--no-log")),
+        ("XID 79, by the driver alone, which reports only that a device is lost", ("79", "--no-log")),
         ("XID 48, by the driver's event alone", ("48", "--no-log")))
 
 
 def tool(bed: Bed) -> float:
-    """penstock-sim doing nothing."""
+    """penstock-sim without an operation."""
     begin = now()
     subprocess.run([bed.programs / "penstock-sim", "--root", bed.root, "status"], check=True, stdout=subprocess.DEVNULL)
     return (now() - begin) / 1e6
 
 
 def one(bed: Bed, gpu: int, left: int, fault: tuple) -> float:
-    """Milliseconds to the list of the devices that are left."""
+    """Milliseconds to the list of the remaining devices."""
     begin = now()
     bed.sim("fault", gpu, "xid", *fault)
     return (bed.kubelet.wait_listed(left, begin)[0] - begin) / 1e6
@@ -38,10 +39,10 @@ def measure(programs, smoke: bool) -> Bench:
                     whole.append(one(bed, gpu, 7 - gpu, fault))
                 ended = now()
                 bed.end_agent()
-                bed.forget()  # this driver cannot say that an XID is over
+                bed.forget()  # this driver cannot report that an XID is cleared
                 bed.kubelet.wait_listed(0, ended)
                 bed.sim("heal", "all")
             bench.add(title, "ms", whole, goal=50)
         bench.add("baseline: penstock-sim status, a process that changes nothing", "ms", [tool(bed) for _ in range(1 if smoke else 20)])
-    bench.note("Devices are polled every 5 s; a figure near that would mean that the event was not heard.")
+    bench.note("Devices are polled every 5 s; a figure near that would mean that the agent missed the event.")
     return bench

@@ -1,5 +1,5 @@
-"""Pure functions through Google Benchmark: each figure is the time of one call, its spread that of repetitions. Where a function times its
-calls one by one, the slowest of a hundred is told too, and judged."""
+"""Runs pure functions with Google Benchmark: each figure is the time of one call, its spread that of repetitions. If a function times its calls
+one by one, the slowest of a hundred is also reported and judged."""
 import json
 import subprocess
 from collections import defaultdict

@@ -1,5 +1,5 @@
-"""What the kubelet's probe of /healthz and root's `penstock status` take, alone and beside clients that mean harm: 1,000 that hold connections to
-the pages, and 240 of other users that flood the local socket with requests."""
+"""Measures the kubelet's probe of /healthz and root's `penstock status`, alone and with hostile clients: 1,000 that hold connections to the pages, and
+240 of other users that flood the local socket with requests."""
 import contextlib
 import grp
 import http.client
@@ -13,7 +13,7 @@ from bed import Bed, now
 from figures import Bench, ratio
 
 PAGES, FLOOD = 1000, 240
-USERS, GROUP = range(20000, 20024), "users"  # that the flood comes from, where we may be them
+USERS, GROUP = range(20000, 20024), "users"  # the users of the flood, if this process may change its user
 PROBER = "127.0.0.9"
 
 
@@ -43,7 +43,7 @@ def status(programs, bed: Bed) -> float:
 
 @contextlib.contextmanager
 def somebody(user: int):
-    """Who connects meanwhile is this user to the other side."""
+    """Connections made inside the block belong to this user from the server's point of view."""
     if os.geteuid() != 0:
         yield
         return
@@ -57,7 +57,7 @@ def somebody(user: int):
 
 
 def occupy(stack: contextlib.ExitStack, port: int):
-    """Every second one asks for a page and reads nothing, the others send half a request."""
+    """Every second client requests a page and reads nothing, the others send half a request."""
     for turn in range(PAGES):
         one = stack.enter_context(socket.socket())
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -76,8 +76,8 @@ def connect(path: str, user: int) -> socket.socket:
 
 
 def flood(path: str):
-    """Sends requests over all connections in turn, reads a part of the answers, and makes those connections anew that the agent has ended; until
-    standard input ends. A process of its own: who connects is another user for a moment."""
+    """Sends requests over all connections in turn, reads a part of the answers, and reopens the connections that the agent closed; until standard input
+    ends. A separate process, because it briefly changes its user to connect."""
     lines = b'{"op":"version"}\n' * 500
     connections = [connect(path, USERS[turn % len(USERS)]) for turn in range(FLOOD)]
     print("begun", flush=True)
@@ -98,7 +98,7 @@ def flood(path: str):
 
 @contextlib.contextmanager
 def flooded_socket(bed: Bed, found: list):
-    """Meanwhile the local socket is flooded; afterwards `found` has what was sent, and how many connections had to be made anew, in a second."""
+    """Floods the local socket during the block; afterwards `found` has the rates of requests sent and of connections reopened per second."""
     os.chmod(bed.home, 0o711)
     process = subprocess.Popen([sys.executable, "-B", __file__, bed.run_dir / "penstock.sock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     process.stdout.readline()
@@ -110,7 +110,7 @@ def flooded_socket(bed: Bed, found: list):
 
 
 def measure(programs, smoke: bool) -> Bench:
-    bench = Bench("probes", f"/healthz and penstock status beside {PAGES:,} connections to the pages that mean harm, and {FLOOD} to the local socket")
+    bench = Bench("probes", f"/healthz and penstock status with {PAGES:,} hostile connections to the pages, and {FLOOD} to the local socket")
     times = 5 if smoke else 200
     asked = {"/healthz": lambda bed, port: probe(port), "penstock status": lambda bed, port: status(programs, bed)}
     group = f"allocators: {{local: {{group: {GROUP}}}}}\n" if os.geteuid() == 0 else ""
@@ -130,13 +130,13 @@ def measure(programs, smoke: bool) -> Bench:
             with flooded_socket(bed, sent):
                 flooded = ask()
     for name in asked:
-        bench.add(f"{name}, beside the connections to the pages", "ms", occupied[name], goal=100)
-        bench.add(f"{name}, and beside the flood of the local socket", "ms", flooded[name], goal=100)
+        bench.add(f"{name}, with the connections to the pages", "ms", occupied[name], goal=100)
+        bench.add(f"{name}, also with the flood of the local socket", "ms", flooded[name], goal=100)
         bench.add("baseline: alone", "ms", alone[name], detail=True)
-        bench.add("ratio of the medians, beside both", "x", ratio(flooded[name], alone[name]), detail=True)
-    bench.note("penstock status is a process of its own, its start included." + (
-        f" The flood comes from {len(USERS)} users, 10 connections each." if os.geteuid() == 0 else " The flood comes from the user who asks."))
-    bench.note(f"The flood sent {sent[0]:.0f} requests a second, and made {sent[1]:.0f} connections a second anew, which the agent had ended.")
+        bench.add("ratio of the medians, with both", "x", ratio(flooded[name], alone[name]), detail=True)
+    bench.note("penstock status is a separate process; its start is included." + (
+        f" The flood comes from {len(USERS)} users, 10 connections each." if os.geteuid() == 0 else " The flood comes from the same user."))
+    bench.note(f"The flood sent {sent[0]:.0f} requests per second, and reopened {sent[1]:.0f} connections per second that the agent had closed.")
     return bench
 
 

@@ -1,7 +1,7 @@
-"""The same way as in appear.py with a real kubelet: from the driver's library renamed into place to the kubelet's GetAllocatableResources, and
-to the Node object. The latter is the kubelet's own, which writes the node's status every 10 s, unless the agent, joined to the API server,
-brings it up to date. With the API server joined, also: what all our processes cost, what is asked of the server at rest, and how soon a
-label follows the hardware. Needs root; starts a Kubernetes of its own."""
+"""Measures the same path as appear.py with a real kubelet: from the rename of the driver's library into place to the kubelet's
+GetAllocatableResources, and to the Node object. The kubelet writes the node's status every 10 s, unless the agent, joined to the API server,
+updates the Node object itself. With the API server joined, also measures the cost of all Penstock processes, the requests of an idle agent,
+and the delay of a label after a hardware change. Needs root; starts a separate Kubernetes."""
 import json
 import re
 import shutil
@@ -25,7 +25,7 @@ LABEL = "nvidia.com/gpu.count"
 
 
 class Node:
-    """A node of the cluster with a simulated machine, an agent on it, and those who watch what the kubelet counts and what the Node says."""
+    """A node of the cluster with a simulated machine, an agent on it, and observers of the kubelet's count and of the Node."""
 
     def __init__(self, cluster, programs: Path):
         self.cluster, self.programs = cluster, programs
@@ -79,11 +79,11 @@ class Node:
         counted = self.kubelet.wait(lambda line: line["count"] == 8, appears, "the kubelet's count")[0]
         written = self.object.wait(lambda line: line.strip() == "8", appears, "the Node object")[0]
         self.cluster.kill(daemon)
-        self.kubelet.wait(lambda line: line["count"] == 0, written, "the kubelet to let go")
+        self.kubelet.wait(lambda line: line["count"] == 0, written, "the kubelet to release the devices")
         return (counted - appears) / 1e6, (written - appears) / 1e6
 
     def processes(self) -> dict[str, int]:
-        """Our processes by name, as this side of the namespaces counts them."""
+        """Penstock's processes by name, with their pids outside the namespaces."""
         inside = f"{self.cluster.dir}/".encode()
         found = {}
         for folder in Path("/proc").glob("[0-9]*"):
@@ -110,7 +110,7 @@ class Node:
 def at_rest(node: Node, bench: Bench, smoke: bool):
     node.start("joined")
     node.label.wait(lambda line: line.strip() == "8", 0, "the labels")
-    time.sleep(1 if smoke else 40)  # it looks at a fresh kubelet every second for half a minute, and counts requests every ten
+    time.sleep(1 if smoke else 40)  # the agent checks a new kubelet every second for half a minute, and counts requests every ten
     before = node.requests()
     time.sleep(1 if smoke else 120)
     after = node.requests()
@@ -118,9 +118,9 @@ def at_rest(node: Node, bench: Bench, smoke: bool):
     bench.add("PSS with the API server joined", "MiB", sum(found["Pss"] for found in kept.values()) / KIB, goal=16)
     for name, found in kept.items():
         bench.add(name, "MiB", found["Pss"] / KIB, detail=True)
-    bench.add("writes to the API server in two minutes at rest", "requests", after["write"] - before["write"], goal=1)
+    bench.add("writes to the API server in two idle minutes", "requests", after["write"] - before["write"], goal=1)
     bench.add("reads in the same time", "requests", after["read"] - before["read"])
-    bench.add("watches begun in the same time", "requests", after["watch"] - before["watch"])
+    bench.add("watches started in the same time", "requests", after["watch"] - before["watch"])
     took = []
     for _ in range(1 if smoke else 8):
         took.append(node.label_follows("fault", "7", "remove", count="7"))
@@ -149,6 +149,6 @@ def measure(programs, smoke: bool) -> Bench:
         shutil.rmtree(directory, ignore_errors=True)
     bench.add("library appears to GetAllocatableResources", "ms", [counted for counted, _ in [*alone, *joined]], goal=100)
     bench.add("library appears to the Node object, with the agent's one patch", "ms", [written for _, written in joined], goal=1000)
-    bench.add("library appears to the Node object, by the kubelet's own tick", "ms", [written for _, written in alone])
-    bench.note("GetAllocatableResources is asked every 15 ms. The kubelet writes the Node object by its own clock, every 10 s.")
+    bench.add("library appears to the Node object, by the kubelet's own interval", "ms", [written for _, written in alone])
+    bench.note("GetAllocatableResources is queried every 15 ms. The kubelet writes the Node object on its own schedule, every 10 s.")
     return bench

@@ -1,5 +1,5 @@
-"""`penstock run` with a device free: from the moment before it is spawned to the first line of the command's main, beside the same command
-spawned directly. The command prints the monotonic clock."""
+"""Measures `penstock run` with a free device: from just before the spawn to the first line of the command's main, compared with spawning the
+same command directly. The command prints the monotonic clock."""
 import os
 import signal
 import subprocess
@@ -26,7 +26,7 @@ def spawn(command: list) -> float:
 
 
 def kernels_move() -> float | None:
-    """Milliseconds that the kernel needs to move a process into another control group, which is part of each run; nothing where we may not."""
+    """Milliseconds that the kernel needs to move a process into another control group, which is part of each run; empty without permission."""
     tree = next((root for root in map(Path, ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")) if (root / "cgroup.procs").exists()), None)
     if tree is None or not os.access(tree / "cgroup.procs", os.W_OK):
         return None
@@ -57,7 +57,7 @@ def measure(programs, smoke: bool) -> Bench:
             through.append(spawn(run))
         for _ in range(3 if smoke else 100):
             moves.append(kernels_move())
-            time.sleep(0.02)  # apart, as the runs are: the kernel is quicker when one follows another at once
+            time.sleep(0.02)  # with pauses, like the runs: the kernel is faster without pauses
         for _ in range(3 if smoke else 30):
             begin = now()
             os.waitpid(os.posix_spawn(str(programs / "penstock"), ["penstock", "--version"], os.environ,
@@ -69,7 +69,7 @@ def measure(programs, smoke: bool) -> Bench:
     bench.add("ratio to the command itself", "x", ratio(through, direct))
     if None not in moves:
         bench.add("baseline: the kernel moves a process into a control group", "ms", moves)
-    bench.note("Visibility only: no control groups can be made here." if None in moves else
-               "Each run takes a control group of its own with device rules; the move into it waits for the kernel's RCU, longer where many "
+    bench.note("Visibility only: control groups cannot be created here." if None in moves else
+               "Each run creates a control group with device rules; the move into it waits for the kernel's RCU, longer where many "
                "processes run.")
     return bench

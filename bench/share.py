@@ -1,5 +1,6 @@
-"""A node that is cut small: sixteen GPUs in 5,000 slots. A fault of one GPU to the kubelet's list without its 312 slots, what all our processes
-cost then, and an edit of the configuration to the list that follows from it, while every slot that stays is held."""
+"""A node with many shares: sixteen GPUs in 5,000 slots. Measures the time from a fault of one GPU to the kubelet's list without its 312 slots,
+the cost of all Penstock processes then, and the time from an edit of the configuration to the resulting list, while every slot that stays is
+held."""
 import subprocess
 import time
 
@@ -18,7 +19,7 @@ REPLICAS = "sharing:\n  rules:\n    - {strategy: time-slicing, replicas: %d}\n"
 
 
 def faults(bench: Bench, programs, smoke: bool):
-    """By the driver's event alone; the clock starts before penstock-sim is executed."""
+    """Uses the driver's event alone; the clock starts before penstock-sim is executed."""
     whole, memories = [], {}
     with Bed(programs, "dgx-2", config=CUT) as bed:
         for turn in range(1 if smoke else 4):
@@ -36,12 +37,12 @@ def faults(bench: Bench, programs, smoke: bool):
             memories["after faults"] = pss(bed)
             ended = now()
             bed.end_agent()
-            bed.forget()  # this driver cannot say that an XID is over
+            bed.forget()  # this driver cannot report that an XID is cleared
             bed.kubelet.wait_listed(0, ended)
             bed.sim("heal", "all")
         begin = bed.start_agent()
         bed.kubelet.wait_listed(SLOTS, begin)
-        held = 20 if smoke else 500  # more than a kubelet has containers
+        held = 20 if smoke else 500  # more than the containers of one kubelet
         allocated = bed.kubelet.calls("allocate", 1, held, 2000)["latencies"]
         memories[f"with {held} slots held"] = pss(bed)
         tool = []
@@ -63,7 +64,7 @@ def pss(bed: Bed) -> dict:
 
 
 def edits(bench: Bench, programs, smoke: bool):
-    """4 shares of each of eight GPUs to 8 and back, every one of the first 32 held."""
+    """From 4 shares of each of eight GPUs to 8 and back, with all of the first 32 held."""
     grown, shrunk = [], []
     with Bed(programs, config=REPLICAS % 4) as bed:
         head = bed.config.read_text().split("sharing:")[0]

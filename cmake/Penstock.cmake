@@ -1,5 +1,5 @@
-# What every module has in common: language, warnings, sanitizers, precompiled headers, and the functions that turn a folder into a library or
-# a program with its tests.
+# Settings of every module: language, warnings, sanitizers, precompiled headers, and the functions that build a library or a program with its tests from a
+# folder.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -16,8 +16,8 @@ option(PENSTOCK_PRECOMPILED_HEADERS "Precompile the headers that most files incl
 option(PENSTOCK_FUZZER "Instrument for libFuzzer, which clang has; the preset fuzz turns it on" OFF)
 set(PENSTOCK_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")
 
-# The compiler cache finds the objects of another checkout: paths below this one are given to the compiler as relative ones, and neither the
-# working folder nor the time of a precompiled header counts.
+# Lets the compiler cache reuse the objects of another checkout: paths below this one are passed to the compiler as relative ones, and the cache ignores the
+# working folder and the time of a precompiled header.
 find_program(CCACHE ccache)
 if(CCACHE)
   set(launcher env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
@@ -29,18 +29,18 @@ endif()
 add_library(penstock_flags INTERFACE)
 target_compile_options(penstock_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers
                        -ffunction-sections -fdata-sections -fno-semantic-interposition $<$<BOOL:${PENSTOCK_WERROR}>:-Werror>)
-# When g++ 12 optimises, or instruments for a sanitizer, it sees copies that overlap or leave a std::string (its bug 105651), and the
-# alternative of a std::variant that is not there as uninitialised.
+# g++ 12, when it optimises or instruments for a sanitizer, wrongly reports copies that overlap or leave a std::string (its bug 105651), and an inactive
+# alternative of a std::variant as uninitialised.
 set(doubtful -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-maybe-uninitialized)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND (CMAKE_BUILD_TYPE STREQUAL Release OR PENSTOCK_SANITIZE))
   target_compile_options(penstock_flags INTERFACE ${doubtful})
 endif()
-# No path of the checkout is in a program, so that the same sources make the same program everywhere.
+# Programs contain no path of the checkout, so that the same sources build the same program everywhere.
 target_compile_options(penstock_flags INTERFACE -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_compile_definitions(penstock_flags INTERFACE PENSTOCK_VERSION="${PROJECT_VERSION}")
 target_link_options(penstock_flags INTERFACE -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now)
-# What makes a mistake end the program instead of giving it to an attacker; Debian's own packages have most of it. A sanitizer has its own
-# functions in place of those that _FORTIFY_SOURCE checks. tests/packaging/hardening_test.py looks at the programs.
+# Hardening: a memory error ends the program instead of becoming exploitable; Debian's own packages use most of these options. A sanitizer replaces the
+# functions that _FORTIFY_SOURCE checks. tests/packaging/hardening_test.py verifies the programs.
 target_compile_options(penstock_flags INTERFACE -fstack-protector-strong -fstack-clash-protection)
 target_compile_definitions(penstock_flags INTERFACE _GLIBCXX_ASSERTIONS)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64")
@@ -49,12 +49,12 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64")
   target_compile_options(penstock_flags INTERFACE -mbranch-protection=standard)
 endif()
 if(NOT PENSTOCK_SANITIZE)
-  foreach(language C CXX)  # before the options of a target, so that the tests, which are not optimised, can take it back
+  foreach(language C CXX)  # before the options of a target, so that the tests, which are not optimised, can override it
     string(APPEND CMAKE_${language}_FLAGS_RELEASE " -D_FORTIFY_SOURCE=3")
   endforeach()
 endif()
 if(PENSTOCK_SANITIZE)
-  # Everything is built with the sanitizer, the simulated libraries excepted: they live inside other people's processes.
+  # Everything is built with the sanitizer except the simulated libraries, which foreign processes load.
   target_compile_options(penstock_flags INTERFACE -fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(penstock_flags INTERFACE -fsanitize=${PENSTOCK_SANITIZE})
 endif()
@@ -67,7 +67,7 @@ find_package(Threads REQUIRED)
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-# penstock_precompiled(NAME [OPTIONS option...] HEADERS header...): a target of which others can have their precompiled headers.
+# penstock_precompiled(NAME [OPTIONS option...] HEADERS header...): a target whose precompiled headers other targets can reuse.
 function(penstock_precompiled name)
   cmake_parse_arguments(pch "" "" "OPTIONS;HEADERS" ${ARGN})
   file(WRITE ${CMAKE_BINARY_DIR}/precompiled/none.cc.new "")
@@ -79,15 +79,15 @@ function(penstock_precompiled name)
   target_precompile_headers(${name} PRIVATE ${pch_HEADERS})
 endfunction()
 
-# Tests are compiled without optimisation: they run for moments and are half of all code. What they test is what ships. The other options
-# are what the libraries and GoogleTest's own target have: one precompiled header serves the fakes and the programs.
+# Tests are compiled without optimisation: they are half of all code and run briefly. The code under test is built as it ships. The other options match those of
+# the libraries and GoogleTest's target, so that the fakes and the programs share one precompiled header.
 set(PENSTOCK_TEST_OPTIONS -fPIC -DGTEST_HAS_PTHREAD=1)
 if(CMAKE_BUILD_TYPE STREQUAL Release)
   list(PREPEND PENSTOCK_TEST_OPTIONS -O0 -U_FORTIFY_SOURCE)
 endif()
 if(PENSTOCK_PRECOMPILED_HEADERS)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    set(PENSTOCK_PCH_OPTIONS -fpch-preprocess)  # what ccache needs to see
+    set(PENSTOCK_PCH_OPTIONS -fpch-preprocess)  # required by ccache
   endif()
   set(standard <algorithm> <array> <atomic> <chrono> <cstdint> <cstring> <deque> <filesystem> <functional> <map> <memory> <mutex> <optional> <set> <span>
       <string> <string_view> <unordered_map> <utility> <variant> <vector> <base/core/result.h>)
@@ -96,7 +96,7 @@ if(PENSTOCK_PRECOMPILED_HEADERS)
   penstock_precompiled(penstock_test_pch OPTIONS ${PENSTOCK_TEST_OPTIONS} HEADERS ${standard} <fstream> <thread> <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 
-# penstock_compiled(TARGET precompiled-headers): flags of its own for TARGET, and precompiled headers where they are wanted.
+# penstock_compiled(TARGET precompiled-headers): sets TARGET's compiler flags, and its precompiled headers where enabled.
 function(penstock_compiled target headers)
   if(headers STREQUAL penstock_test_pch)
     target_compile_options(${target} PRIVATE ${PENSTOCK_TEST_OPTIONS})
@@ -107,9 +107,9 @@ function(penstock_compiled target headers)
   endif()
 endfunction()
 
-# penstock_test(PROGRAM SOURCES file... [LABELS label...] [DEPS target...] [NEEDS target...] [TIMEOUT seconds] [ONLY pattern])
-# A program of GoogleTest cases, each a test of its own. NEEDS: what it starts or loads, and does not link. ONLY: those cases; the others
-# need somebody to start them. With the label `root`, each case has a machine of its own (tests/support/isolated.py).
+# penstock_test(PROGRAM SOURCES file... [LABELS label...] [DEPS target...] [NEEDS target...] [TIMEOUT seconds] [ONLY pattern]): a program of GoogleTest cases,
+# each a separate test. NEEDS: targets that it starts or loads, and does not link. ONLY: registers those cases; another program starts the others. With the
+# label `root`, each case has its own isolated machine (tests/support/isolated.py).
 function(penstock_test program)
   cmake_parse_arguments(test "" "TIMEOUT;ONLY" "SOURCES;LABELS;DEPS;NEEDS" ${ARGN})
   if(NOT PENSTOCK_TESTS)
@@ -135,7 +135,7 @@ function(penstock_test program)
   if(test_ONLY)
     set(filter TEST_FILTER ${test_ONLY})
   endif()
-  # A case's parameter is printed as its bytes, pointers among them: it would be another test in every run.
+  # Without a printer a case's parameter is shown as its bytes, including pointers, so that the test's name would change in every run.
   gtest_discover_tests(${program} NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 ${filter} PROPERTIES LABELS "${test_LABELS}" TIMEOUT ${test_TIMEOUT})
 endfunction()
 

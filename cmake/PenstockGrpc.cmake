@@ -1,7 +1,6 @@
-# gRPC as we link it: Debian's static archives without TLS (unix sockets need none), so that section garbage collection can drop what is
-# not used and no process maps the whole of libgrpc. Offers the target penstock_grpc and the function penstock_proto.
-# With the thread sanitizer the shared libraries are taken: it can be told to pass over modules that were built without it
-# (tests/tsan.supp).
+# Links gRPC from Debian's static archives without TLS (unix sockets need none), so that section garbage collection can drop unused code and no process maps the
+# whole of libgrpc. Defines the target penstock_grpc and the function penstock_proto. The thread sanitizer uses the shared libraries: it can ignore modules that
+# were built without it (tests/tsan.supp).
 include_guard(GLOBAL)
 
 set(CMAKE_FIND_LIBRARY_SUFFIXES_SAVED ${CMAKE_FIND_LIBRARY_SUFFIXES})
@@ -28,13 +27,13 @@ set(CMAKE_FIND_LIBRARY_SUFFIXES ${CMAKE_FIND_LIBRARY_SUFFIXES_SAVED})
 find_program(PROTOC protoc REQUIRED)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 
-# The archives refer to each other in circles.
+# The archives have circular references.
 add_library(penstock_grpc INTERFACE)
 target_link_libraries(penstock_grpc INTERFACE -Wl,--start-group ${archives} -Wl,--end-group Threads::Threads ${CMAKE_DL_LIBS} rt)
 target_compile_definitions(penstock_grpc INTERFACE GRPC_USE_PROTO_LITE)
 
-# penstock_proto(TARGET FILE...): messages and services of these .proto files (lite runtime) as a static library; its headers are
-# included by file name, as system headers, by .cc files only.
+# penstock_proto(TARGET FILE...): messages and services of these .proto files (lite runtime) as a static library; only .cc files include its headers, by file
+# name, as system headers.
 function(penstock_proto target)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${target})
   file(MAKE_DIRECTORY ${folder})

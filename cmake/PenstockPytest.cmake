@@ -1,8 +1,7 @@
-# penstock_pytest(NAME FILE... LABELS label... [TIMEOUT seconds] [CASE_TIMEOUT seconds] [INSIDE command...])
-# The pytest files (a folder: all in it) are the test NAME, on a machine within the machine (tests/support/isolated.py): nothing that the
-# real one runs or has configured changes the result, two suites never meet, and whatever a suite started ends with it. A case that takes
-# longer than CASE_TIMEOUT fails with the stacks of all its threads. Durations and failures of each case are in junit/NAME.xml of the build folder.
-# INSIDE: what starts pytest there.
+# penstock_pytest(NAME FILE... LABELS label... [TIMEOUT seconds] [CASE_TIMEOUT seconds] [INSIDE command...]): the pytest files (a folder: all files in it)
+# become the test NAME, which runs in an isolated machine (tests/support/isolated.py): the programs and the configuration of the real machine do not change the
+# result, two suites do not affect each other, and every process of a suite ends with it. A case that takes longer than CASE_TIMEOUT fails with the stacks of
+# all its threads. junit/NAME.xml in the build folder has the duration and failure of each case. INSIDE: the command that starts pytest there.
 function(penstock_pytest name)
   cmake_parse_arguments(suite "" "TIMEOUT;CASE_TIMEOUT" "LABELS;INSIDE" ${ARGN})
   if(NOT suite_TIMEOUT)

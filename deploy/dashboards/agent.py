@@ -8,7 +8,7 @@ def of(name: str, **labels: str) -> str:
 
 
 def of_agents(name: str) -> str:
-    """Of what Prometheus says of its targets, that of ours."""
+    """Prometheus' own metrics about its scrape targets, for Penstock's targets only."""
     return f"{of(name)} and on (job, instance) {of('penstock_build_info')}"
 
 

@@ -1,4 +1,4 @@
-"""What several dashboards have in common: variables, selectors, colours of values. Every series has the label `node`, which the scrape
+"""Parts that several dashboards share: variables, selectors, colours of values. Every series has the label `node`, which the scrape
 configuration sets (docs/monitoring.md)."""
 from panels import GREEN, RED, YELLOW, choice
 
@@ -10,12 +10,12 @@ HEAT = [(None, GREEN), (80, YELLOW), (90, RED)]
 HEALTHY = [(None, RED), (0.9, YELLOW), (1, GREEN)]
 SOME = [(None, GREEN), (1, YELLOW)]
 
-GPU = "{{node}} {{index}}"  # what a person calls one
+GPU = "{{node}} {{index}}"  # the index, which is how users name a GPU
 RATE = "[$__rate_interval]"
 
 
 def family(name: str, *chosen: str, **labels: str) -> str:
-    """A selector: `chosen` are variables' names, whose labels are called the same; values of `labels` may begin with an operator."""
+    """A selector: `chosen` are names of variables, which equal their labels' names; values of `labels` may begin with an operator."""
     said = [f'{variable}=~"${variable}"' for variable in chosen]
     for label, value in labels.items():
         operator = next((one for one in ("=~", "!~", "!=") if value.startswith(one)), "")

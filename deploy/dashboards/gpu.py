@@ -3,8 +3,8 @@ from common import FILL, GPU, HEAT, NODE, RATE, family
 from panels import BLUE, GREEN, RED, YELLOW, choice, dashboard, dial, lines, number, over_time, states, table
 
 DEVICE = choice("device", "GPU", 'label_values(accelerator_info{node=~"$node"}, device)')
-PROCESS = "{{namespace}} {{pod}} {{user}} {{pid}} {{command}}"  # the last two where the pages ask for credentials
-ENGINES = "!~(decoder|encoder|jpeg|optical_flow).*"  # what the panel of engines shows already
+PROCESS = "{{namespace}} {{pod}} {{user}} {{pid}} {{command}}"  # the last two if the pages require credentials
+ENGINES = "!~(decoder|encoder|jpeg|optical_flow).*"  # the panel of engines shows these already
 
 
 def of(name: str, **labels: str) -> str:

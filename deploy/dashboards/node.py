@@ -1,5 +1,4 @@
-"""One node: its GPUs beside its processors, memory, disks and networks. The machine's metrics come from node_exporter, which is found by the
-node's name."""
+"""One node: its GPUs beside its processors, memory, disks and networks. The machine's metrics come from node_exporter, matched by the node's name."""
 from common import FILL, GPU, HEAT, ONE_NODE, RATE, family
 from panels import BLUE, GREEN, RED, choice, dashboard, dial, lines, number, over_time, states, table
 
@@ -18,7 +17,7 @@ IDLE = f"avg(rate({machine('node_cpu_seconds_total', mode='idle')}{RATE}))"
 MEMORY_LEFT = f"{machine('node_memory_MemAvailable_bytes')} / {machine('node_memory_MemTotal_bytes')}"
 ROOT_LEFT = f"{machine('node_filesystem_avail_bytes', mountpoint='/')} / {machine('node_filesystem_size_bytes', mountpoint='/')}"
 GPU_BUSY = f"avg({of('accelerator_utilization_ratio')})"
-ONES = {"device": "!~lo|veth.*|cali.*|cni.*|docker.*"}  # networks that lead somewhere
+ONES = {"device": "!~lo|veth.*|cali.*|cni.*|docker.*"}  # without loopback and container interfaces
 
 DASHBOARD = dashboard(
     "node", "Node", "A node's GPUs and the rest of the machine: whether they wait for processors, disks or networks.", [ONE_NODE, MACHINE],

@@ -1,5 +1,4 @@
-"""The vocabulary that the dashboards are written in: panels, variables, and their places on the grid, as Grafana 10 and newer read them
-(schemaVersion 39). Knows no metric."""
+"""Builds the dashboards' panels, variables, and grid positions, in the format of Grafana 10 and newer (schemaVersion 39). Independent of any metric."""
 import itertools
 
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
@@ -36,7 +35,7 @@ def _panel(kind: str, title: str, queries, size: tuple[int, int], unit: str, des
 
 
 def lines(title: str, unit: str, *queries: dict, size=(12, 8), stacked=False, low=0, high=None, description="", thresholds=None) -> dict:
-    """Curves over time. Thresholds, where there are some, are drawn as lines."""
+    """Time series. Thresholds, if any, are drawn as lines."""
     custom = {"drawStyle": "line", "lineInterpolation": "linear", "lineWidth": 1, "fillOpacity": 25 if stacked else 8, "gradientMode": "none",
               "showPoints": "never", "spanNulls": False, "axisPlacement": "auto", "stacking": {"group": "A", "mode": "normal" if stacked else "none"},
               "thresholdsStyle": {"mode": "line" if thresholds else "off"}}
@@ -46,7 +45,7 @@ def lines(title: str, unit: str, *queries: dict, size=(12, 8), stacked=False, lo
 
 
 def number(title: str, unit: str, expr: str, size=(4, 4), thresholds=((None, BLUE),), description="", decimals=None) -> dict:
-    """One value, large, with its course behind it."""
+    """The current value in large type, with its time series behind it."""
     options = {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False}, "orientation": "auto", "textMode": "value",
                "colorMode": "value", "graphMode": "area", "justifyMode": "auto"}
     panel = _panel("stat", title, [over_time(expr)], size, unit, description, options, thresholds=thresholds, color="thresholds")
@@ -62,7 +61,7 @@ def dial(title: str, unit: str, expr: str, low: float, high: float, thresholds, 
 
 
 def bars(title: str, unit: str, expr: str, legend: str, size=(12, 8), low=0, high=None, thresholds=((None, BLUE),), description="") -> dict:
-    """A bar for each series, as it is now."""
+    """The current value of each series as a bar."""
     options = {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False}, "orientation": "horizontal",
                "displayMode": "gradient", "valueMode": "color", "showUnfilled": True, "minVizHeight": 12, "minVizWidth": 8}
     return _panel("bargauge", title, [now(expr, legend)], size, unit, description, options, thresholds=thresholds, color="thresholds", low=low,
@@ -70,7 +69,7 @@ def bars(title: str, unit: str, expr: str, legend: str, size=(12, 8), low=0, hig
 
 
 def states(title: str, expr: str, legend: str, values: dict[int, tuple[str, str]], size=(24, 8), description="") -> dict:
-    """What state each series was in: number -> (text, colour)."""
+    """The state of each series over time: number -> (text, colour)."""
     mappings = [{"type": "value", "options": {str(value): {"text": text, "color": color, "index": index}
                                               for index, (value, (text, color)) in enumerate(values.items())}}]
     options = {"mergeValues": True, "showValue": "auto", "alignValue": "left", "rowHeight": 0.9,
@@ -80,7 +79,7 @@ def states(title: str, expr: str, legend: str, values: dict[int, tuple[str, str]
 
 
 def table(title: str, *columns: tuple[str, str, str], hide=(), size=(24, 8), sort: str = "", description="") -> dict:
-    """A row for each set of labels. Columns are (name, unit, query); all queries have the same labels, which come first."""
+    """One row for each set of labels. Columns are (name, unit, query); all queries have the same labels, which come first."""
     hidden = {name: True for name in ("Time", *hide)}
     letters = [chr(ord("A") + n) for n in range(len(columns))]
     # With one query Grafana names the column "Value", with several "Value #A".
@@ -101,14 +100,14 @@ def words(text: str, size=(24, 2)) -> dict:
 
 # --- a whole dashboard --------------------------------------------------------------------------------------------------------------------
 def choice(name: str, label: str, values: str, several: bool = True) -> dict:
-    """A variable whose values a query makes: label_values(SELECTOR, LABEL). `several`: all of them, or any number."""
+    """A variable with values from a query: label_values(SELECTOR, LABEL). `several`: allows all of them, or any number."""
     return {"type": "query", "name": name, "label": label, "datasource": SOURCE, "query": {"query": values, "refId": name}, "refresh": 2, "sort": 3,
             "multi": several, "includeAll": several, "allValue": ".*" if several else None, "regex": "", "hide": 0, "options": [],
             "current": {"text": ["All"], "value": ["$__all"]} if several else {}, "skipUrlSync": False}
 
 
 def _placed(rows: list[tuple[str, list[dict]]]) -> list[dict]:
-    """The panels of titled rows at their places, left to right and down; a panel that does not fit begins a new line."""
+    """Places the panels of titled rows from left to right and down; a panel that does not fit begins a new line."""
     placed, y, ids = [], 0, itertools.count(1)
     for title, panels in rows:
         if title:

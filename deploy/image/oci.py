@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes OCI image archives, with no registry and no engine. Knows nothing of what is in them.
+"""Writes OCI image archives, without a registry or an engine. Independent of their contents.
 
 usage: oci.py NAME OUT.tar [--entrypoint "CMD ..."] DST=SRC ...
 
 SRC is a host file or folder, DIR for an empty directory, or ->TARGET for a symbolic link. Import the archive with
-`ctr -n k8s.io images import OUT.tar` or `podman load -i OUT.tar`. Equal contents make equal archives: entries are sorted, owned by root
+`ctr -n k8s.io images import OUT.tar` or `podman load -i OUT.tar`. Equal contents give equal archives: entries are sorted, owned by root
 and dated SOURCE_DATE_EPOCH (else 1970)."""
 import argparse
 import gzip
@@ -38,7 +38,7 @@ def architecture() -> str:
 
 
 class Layer:
-    """Files under construction; parent directories are added as they are needed. `why` is what an image's history says of it."""
+    """Files of a layer under construction; parent directories are added as needed. `why` appears in the image's history."""
 
     def __init__(self, why: str = ""):
         self.why = why
@@ -58,7 +58,7 @@ class Layer:
         self._put(self._at(path), tarfile.REGTYPE, mode, data).size = len(data)
 
     def add(self, path: str, source: str | Path):
-        """What SRC of the command line says."""
+        """Adds the entry for SRC of the command line."""
         words = str(source)
         if words == "DIR":
             self.directory(path, 0o1777)
@@ -99,7 +99,7 @@ class Layer:
 
 
 class Image:
-    """Layers and what is said about them. `labels` go into the configuration and, as annotations, onto the manifest."""
+    """Layers with their metadata. `labels` go into the configuration and, as annotations, into the manifest."""
 
     def __init__(self, name: str, entrypoint: list[str], layers: list[Layer], labels: dict[str, str] | None = None):
         self.name, self.sizes = name, []

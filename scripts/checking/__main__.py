@@ -1,5 +1,5 @@
-"""Installs what is needed, builds, and runs every test: unit, integration, conformance, and end to
-end on a real Kubernetes. As root, or with sudo for what needs root."""
+"""Installs the dependencies, builds, and runs every test: unit, integration, conformance, and end
+to end on a real Kubernetes. Run as root, or with sudo for the parts that need root."""
 import argparse
 import os
 import signal
@@ -12,7 +12,7 @@ from check import Check
 from everything import Everything
 from stages import Failed
 
-CI_LIMIT = 85  # minutes; CI ends a check after 90, and then keeps no logs
+CI_LIMIT = 85  # minutes; CI ends a check after 90 and then keeps no logs
 EPILOG = """\
 A suite whose programs, files, tools and machine are as when it last passed is skipped by name.
 What is kept for that lies in $PENSTOCK_CACHE (else ~/.cache/penstock) and may be removed at any

@@ -1,5 +1,5 @@
-"""Which rooms and which dear suites a change touches, by the tables of docs/architecture.md. No
-name of a room or suite stands here."""
+"""Which modules and which expensive suites a change affects, by the tables of
+docs/architecture.md. This file names no module or suite itself."""
 import re
 from pathlib import Path
 
@@ -7,14 +7,14 @@ DOCUMENT = "docs/architecture.md"
 
 
 def _rows(text: str, begin: str) -> list[list[list[str]]]:
-    """Cells of a table's rows, each as what stands in backquotes."""
+    """The cells of a table's rows, each as a list of its words in backquotes."""
     table = text.split(begin)[1].split("<!-- end -->")[0]
     return [[re.findall(r"`([^`]+)`", cell) for cell in line.strip("|").split("|")]
             for line in table.splitlines() if line.startswith("| `")]
 
 
 def matches(pattern: str, path: str) -> str | None:
-    """The part of the path that a pattern names, if it begins with it; `*` is one name, or the rest
+    """The beginning of the path that matches a pattern, or None; `*` matches one name, or the rest
     of one."""
     found = re.match(re.escape(pattern).replace(r"\*", "[^/]+") + "(?=/|$)", path)
     return found.group() if found else None
@@ -32,7 +32,7 @@ class Areas:
 
     @property
     def labels(self) -> set[str]:
-        """Labels of all dear suites."""
+        """The labels of all expensive suites."""
         return {label for _, labels in self._dear for label in labels}
 
     @property
@@ -43,8 +43,8 @@ class Areas:
         return next((found for room in self._rooms if (found := matches(room, path))), None)
 
     def chosen(self, changed: list[str]) -> set[str]:
-        """Labels of the dear suites that these changed paths concern. The first row that fits a
-        path counts; a path that no row knows concerns all."""
+        """The labels of the expensive suites that these changed paths affect. The first row that
+        matches a path counts; a path without a row affects all."""
         labels = set()
         for path in changed:
             row = next((labels for one, labels in self._dear if matches(one, path)), self.labels)

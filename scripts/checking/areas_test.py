@@ -1,4 +1,4 @@
-"""Areas are what the tables of docs/architecture.md say, and those tables fit the tree."""
+"""Areas follow the tables of docs/architecture.md, and those tables match the tree."""
 from pathlib import Path
 
 import pytest

@@ -1,6 +1,6 @@
-"""The folder of what costs time and can be made again. Nothing relies on it: an entry that cannot
-be read, is half written or was written by another version counts as absent, and one that cannot be
-written is not kept. Several checks may use it at the same time."""
+"""The cache of results that are expensive but can be rebuilt. Nothing depends on it: an entry that
+is unreadable, incomplete or from another version counts as absent, and one that cannot be written
+is dropped. Several checks may use it at the same time."""
 import contextlib
 import fcntl
 import json
@@ -9,18 +9,18 @@ import pwd
 import tempfile
 from pathlib import Path
 
-VERSION = 1  # of the entries' form; raise it when that changes
+VERSION = 1  # of the entries' format; increase it when the format changes
 
 
 def folder() -> Path:
-    """As in scripts/python and tests/e2e/cluster/parts.py."""
+    """The same folder as in scripts/python and tests/e2e/cluster/parts.py."""
     home = os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path(home) / ".cache") / "penstock"
     return Path(os.environ.get("PENSTOCK_CACHE") or default)
 
 
 class Cache:
-    """Entries are dictionaries, by name; a name may have slashes."""
+    """Entries are dictionaries, by name; a name may contain slashes."""
 
     def __init__(self, below: Path):
         self.folder = below
@@ -53,7 +53,8 @@ class Cache:
             return False
 
     def update(self, name: str, change) -> bool:
-        """Replaces an entry by change(entry or None); no other update of it comes between."""
+        """Replaces an entry by change(entry or None), atomically with respect to other updates of
+        it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = open(self.folder / ".lock", "w")
@@ -65,7 +66,7 @@ class Cache:
             return self.write(name, change(self.read(name)))
 
     def prune(self, below: str, keep: int):
-        """Removes the oldest entries of a folder, and what interrupted writers left there."""
+        """Removes the oldest entries of a folder, and the files of interrupted writers."""
         with contextlib.suppress(OSError):
             files = [(path.stat().st_mtime, path) for path in (self.folder / below).iterdir()]
             for _, path in sorted(files)[: max(0, len(files) - keep)]:

@@ -1,4 +1,4 @@
-"""The cache: what is broken, foreign or cannot be written is as if it were not there."""
+"""A cache entry that is broken, foreign or not writable counts as absent."""
 import json
 import os
 import subprocess
@@ -59,7 +59,7 @@ def test_where_nothing_can_be_written_nothing_is_kept_and_it_says_why(tmp_path):
 
 def test_a_full_disk_leaves_the_entry_that_was_there_and_no_scraps(cache):
     assert cache.write("a", {"x": 1})
-    # A limit on the size of files fails in the middle of a write, as a full disk does.
+    # A limit on the size of files makes the write fail midway, like a full disk.
     code = ("import resource, signal, sys; sys.path.insert(0, sys.argv[1])\n"
             "from cache import Cache; from pathlib import Path\n"
             "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"

@@ -1,4 +1,4 @@
-"""The stages that make a check: packages, downloads, build, sanitizers for the rooms that changed,
+"""The stages of a check: packages, downloads, build, sanitizers for the modules that changed,
 tests. everything.py adds those of --all."""
 import json
 import os
@@ -27,8 +27,8 @@ SOURCES = (".cc", ".c", ".h")
 
 class Check:
     """`limit`: seconds after which tests are ended, so that their logs are kept. `skip`: whether
-    suites that passed on the same inputs are skipped. `everything`: whether tests run at full size,
-    and those that no other check runs."""
+    suites that passed on the same inputs are skipped. `everything`: whether tests run at full
+    size, including those that no other check runs."""
 
     def __init__(self, source: Path, everything: bool = False, skip: bool = True,
                  limit: float | None = None, say=print):
@@ -44,8 +44,8 @@ class Check:
         self.machine: dict[str, str] = {}
 
     def prepare(self):
-        """Packages, downloads and the build of the preset `dev`: side by side where there is enough
-        memory for both. A download that fails ends the build."""
+        """Packages, downloads and the build of the preset `dev`: in parallel if there is enough
+        memory for both. A failed download ends the build."""
         self.stages.run("packages", lambda: self._packages(["--all"] if self.everything else []))
         log = self.folder / "downloads.log"
         log.unlink(missing_ok=True)
@@ -61,7 +61,8 @@ class Check:
         def finish():
             after = downloads.after_the_build(self.source, self.source / "build/dev/bin")
             provided = first.result() + "\n" + downloads.fetch(after, log, say=self.say)
-            # Not among the facts: an ordinary check skips what passed with --all, and the reverse.
+            # Not part of the key: an ordinary check skips suites that passed with --all, and the
+            # reverse.
             if self.everything:
                 downloads.fetch(downloads.for_everything(self.source), log, say=self.say)
             self.machine = inputs.machine(provided)
@@ -69,7 +70,7 @@ class Check:
         self.manifest = tree.manifest(self.source)
 
     def sanitizers(self) -> list[str]:
-        """Address and undefined-behaviour sanitizer on the unit tests of the rooms that changed
+        """Address and undefined-behaviour sanitizer on the unit tests of the modules that changed
         since the last green check. Returns the stage's name if it failed."""
         name = "sanitizers"
         since = greens.changed_since_green(self.cache, self.manifest)
@@ -85,7 +86,7 @@ class Check:
             return []
 
         def body():
-            self.say(f"rooms that changed since {commit}: {', '.join(sorted(rooms))}")
+            self.say(f"modules that changed since {commit}: {', '.join(sorted(rooms))}")
             self.build("asan", programs)
             result = self.tests("asan", lambda suite: suite.name in programs)
             self.say(result.summary)
@@ -99,7 +100,7 @@ class Check:
         return []
 
     def all_tests(self) -> testing.Result:
-        """Every test of the preset `dev`; the result's summary is to be printed last."""
+        """Every test of the preset `dev`; the caller prints the result's summary last."""
         result = None
 
         def body():
@@ -115,14 +116,14 @@ class Check:
         return result
 
     def noted_green(self):
-        """To be called when everything passed."""
+        """Call this when everything passed."""
         self.cache.write("last-green", {"commit": self.commit, "manifest": self.manifest})
 
-    # --- what stages are made of
+    # --- parts of stages
     def build(self, preset: str, targets: list[str] = (), name: str = "", options: list = (),
               meanwhile=lambda: None):
         """Builds targets, or all, in build/NAME, of a preset with further options of cmake. Calls
-        `meanwhile` now and then; what it raises ends the build."""
+        `meanwhile` regularly; an exception from it ends the build."""
         folder, log = self.configure(preset, name, options)
         command = ["cmake", "--build", folder, *(["--target", *targets] if targets else [])]
         progress = _Progress(self.say, meanwhile)
@@ -130,7 +131,7 @@ class Check:
             raise Failed(f"the build failed; all of its output is in {log}")
 
     def configure(self, preset: str, name: str = "", options: list = ()) -> tuple[Path, Path]:
-        """Returns the build folder, and the log of what is done in it."""
+        """Returns the build folder, and the log of its commands."""
         name = name or preset
         folder, log = self.source / "build" / name, self.folder / f"build-{name}.log"
         log.unlink(missing_ok=True)
@@ -140,7 +141,7 @@ class Check:
         return folder, log
 
     def tests(self, preset: str, wanted=lambda suite: True, options: list[str] = ()):
-        """Runs the wanted suites of a build whose inputs changed."""
+        """Runs those of the requested suites of a build whose inputs changed."""
         build = self.source / "build" / preset
         runner = testing.Tests(build, self.folder / f"failed-{preset}", self.commit,
                                self.cache if preset == "dev" else None, self.say)
@@ -168,7 +169,7 @@ class Check:
             raise Failed("scripts/setup failed")
 
     def _unit_tests_of(self, rooms: set[str]) -> list[str]:
-        """Test programs that are made of sources of these rooms."""
+        """Test programs that are built from sources of these modules."""
         commands = json.loads((self.source / "build/dev/compile_commands.json").read_text())
         found = set()
         for entry in commands:
@@ -180,7 +181,7 @@ class Check:
         return sorted(found)
 
     def _preset_environment(self, preset: str) -> dict[str, str]:
-        """What CMakePresets.json says for the tests of a preset."""
+        """The environment and settings of a preset's tests in CMakePresets.json."""
         presets = json.loads((self.source / "CMakePresets.json").read_text())["testPresets"]
         values = next((one.get("environment", {}) for one in presets if one["name"] == preset), {})
         source = str(self.source)
@@ -195,14 +196,14 @@ class Check:
         return ["sudo", "env", *words]
 
     def give_back(self):
-        """What tests wrote as root belongs to whoever called."""
+        """Gives the files that tests wrote as root to the calling user."""
         if os.getuid() != 0:
             owner = f"{os.getuid()}:{os.getgid()}"
             subprocess.run(["sudo", "chown", "-R", owner, self.source / "build"])
 
 
 class _Progress:
-    """Says a build's lines; of those that only count, one now and then."""
+    """Prints a build's lines; of progress lines only one now and then."""
 
     def __init__(self, say, meanwhile):
         self._say, self._meanwhile, self._last = say, meanwhile, time.monotonic()

@@ -1,5 +1,5 @@
-"""A whole check of a small project, by scripts/check itself: what runs, what is skipped, and how it
-ends. The project has its own packages and downloads, which need no network."""
+"""A whole check of a small project, by scripts/check itself: which suites run, which are skipped,
+and how it ends. The project has its own packages and downloads, which need no network."""
 import json
 import os
 import re
@@ -84,7 +84,7 @@ def project(tmp_path):
 def wait_until(holds, seconds=60):
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, "it did not come to pass"
+        assert time.monotonic() < deadline, "the condition did not become true"
         time.sleep(0.05)
 
 
@@ -94,7 +94,8 @@ def summary(done) -> str:
 
 
 def all_but_one_skipped(done) -> bool:
-    """Whether all suites were unchanged. The quickest runs then, whichever that was before."""
+    """Whether all suites were unchanged. In that case the quickest one runs, whichever that was
+    before."""
     skipped = re.search(r"^skipped: (\w+), (\w+): unchanged since it passed on no commit at ",
                         done.stdout, re.M)
     return bool(skipped) and set(skipped.groups()) < {"always", "dear", "words"}
@@ -180,7 +181,7 @@ def test_two_checkouts_share_what_passed(project, tmp_path):
 def test_two_checks_at_once_in_two_checkouts_do_not_disturb_each_other(project, tmp_path):
     other = Project(tmp_path / "other", project.cache)
     began, go_on = tmp_path / "began", tmp_path / "go on"
-    # The first stays in its tests until the second waits for them.
+    # The first check stays in its tests until the second one waits for them.
     project.write("tests/words.sh", f"touch '{began}'; until [ -e '{go_on}' ]; do sleep 0.1; done")
     other.write("tests/words.sh", f"test -e '{go_on}'")
     first = project.start()
@@ -256,12 +257,12 @@ def test_what_changed_since_a_green_check_runs_with_sanitizers(project):
     first = project.check()
     assert first.returncode == 0
     assert "sanitizers: skipped: no green check is noted" in first.stdout
-    # An error that only a sanitizer sees.
+    # An error that only a sanitizer detects.
     project.write("src/room/a_test.cc", "int main() { volatile int* a = new int[1]; a[0] = 0;\n"
                                         "auto b = a[0]; delete[] a; a[0] = b; }\n")
     second = project.check()
     assert second.returncode == 1
-    assert "rooms that changed since no commit: src/room" in second.stdout
+    assert "modules that changed since no commit: src/room" in second.stdout
     assert "heap-use-after-free" in second.stdout and "other_test" not in second.stdout.split(
         "== sanitizers took")[0].split("== sanitizers")[1]
     assert summary(second) == "100% tests passed, 0 tests failed out of 1"

@@ -1,5 +1,5 @@
-"""All that a check takes from elsewhere, fetched before the tests: they run without a network. What
-is in the cache is not fetched again."""
+"""Downloads everything that a check needs before the tests, which run without a network. Skips
+what is in the cache."""
 import os
 import re
 import subprocess
@@ -11,7 +11,7 @@ import processes
 from stages import Failed
 
 PAUSES = (10,)  # seconds between tries
-MEMORY = 6 << 30  # bytes that must be available to build parts beside the programs
+MEMORY = 6 << 30  # bytes of memory that building parts in parallel with the programs needs
 
 
 @dataclass
@@ -39,7 +39,7 @@ def after_the_build(source: Path, programs: Path) -> list[Download]:
 
 
 def for_everything(source: Path) -> list[Download]:
-    """What --all needs beside these."""
+    """The additional downloads of --all."""
     return [Download("released versions of Penstock", [source / "tests/e2e/released.py"])]
 
 
@@ -54,8 +54,8 @@ def memory_available() -> int:
 
 def fetch(downloads: list[Download], log: Path, nice: bool = False, say=print,
           pauses=PAUSES) -> str:
-    """Fetches all, as far as it goes, and returns what is provided; raises one Failed that names
-    each that is missing."""
+    """Runs all downloads, and returns what they provide; raises one Failed that names each missing
+    one."""
     environment = {name: value for name, value in os.environ.items() if name != "PENSTOCK_OFFLINE"}
     provided, missing = [], []
     for one in downloads:
@@ -71,8 +71,8 @@ def fetch(downloads: list[Download], log: Path, nice: bool = False, say=print,
 
 
 def _facts(output: str) -> list[str]:
-    """Folders that are provided, with their time, since one of the same name may have been made
-    again; and versions, NAME=VERSION."""
+    """Provided folders, with their modification times, since one of the same name may have been
+    rebuilt; and versions, NAME=VERSION."""
     found = []
     for line in output.splitlines():
         if line.startswith("/") and Path(line).exists():
@@ -83,7 +83,7 @@ def _facts(output: str) -> list[str]:
 
 
 def _tried(one: Download, log: Path, prefix: list, environment: dict, say, pauses):
-    """Its output, or a list of the last line that it said before it failed for good."""
+    """The output of a download, or a list with its last line after its last failure."""
     said = ""
     for pause in (*pauses, None):
         log.parent.mkdir(parents=True, exist_ok=True)

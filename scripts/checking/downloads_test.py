@@ -1,4 +1,4 @@
-"""Downloads: what fails is tried again, and what is missing in the end is said in one error."""
+"""A failed download is retried, and one error names all that are still missing."""
 import os
 
 import pytest

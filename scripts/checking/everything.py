@@ -1,5 +1,5 @@
-"""The stages of `check --all`. Each keeps its result in the cache, by what the checkout and the
-machine are, so that an interrupted check goes on where it was; a stage that fails does not keep the
+"""The stages of `check --all`. Each keeps its result in the cache, keyed by the checkout and the
+machine, so that an interrupted check resumes where it stopped; a failed stage does not prevent the
 others from running."""
 import re
 import shutil
@@ -17,7 +17,7 @@ REPETITIONS = 3  # of the end-to-end tests
 
 
 class Everything:
-    """`again`: run also what passed before on the same checkout and machine."""
+    """`again`: also run what passed before on the same checkout and machine."""
 
     def __init__(self, check: Check, again: bool):
         self.check, self.again, self.failed = check, again, []
@@ -29,7 +29,7 @@ class Everything:
         return self.failed
 
     def stages(self) -> dict:
-        """Name -> a function that returns its findings in words."""
+        """Name -> a function that returns its findings as text."""
         return {"address and undefined behaviour": lambda: self.sanitized("asan"),
                 "threads": lambda: self.sanitized("tsan"), "clang-tidy": self.tidy,
                 "arm64": self.arm64, "fuzzing": self.fuzzed,
@@ -73,8 +73,8 @@ class Everything:
         return any(word.startswith(folder) for word in suite.tests[0].command)
 
     def tidy(self) -> str:
-        """In a build folder of clang's, without precompiled headers, which clang-tidy cannot read
-        where another compiler made them."""
+        """Uses a separate build folder with clang and without precompiled headers, because
+        clang-tidy cannot read those of another compiler."""
         check, log = self.check, self.check.folder / "tidy"
         shutil.rmtree(log, ignore_errors=True)
         options = ["-D", "PENSTOCK_PRECOMPILED_HEADERS=OFF", "-D", "CMAKE_C_COMPILER=clang-14",
@@ -92,8 +92,8 @@ class Everything:
         return "no findings"
 
     def arm64(self) -> str:
-        """Compiles what ships for arm64, and runs those unit tests that qemu's user emulation
-        can."""
+        """Compiles the product for arm64, and runs the unit tests that qemu's user emulation
+        supports."""
         check, folder = self.check, self.check.source / "build/arm64"
         made = subprocess.run([check.source / "tests/cross/sysroot.py"], check=True,
                               stdout=subprocess.PIPE, text=True)
@@ -120,8 +120,8 @@ class Everything:
         return f"compiled; {cases} cases passed under qemu, {left_out} are exceptions"
 
     def fuzzed(self) -> str:
-        """Each fuzz target for a minute with coverage feedback, by the commit's seed. Interrupted,
-        it goes on after the targets that have run."""
+        """Runs each fuzz target for a minute with coverage feedback, with the commit's seed. An
+        interrupted run resumes after the finished targets."""
         log = self.check.folder / "fuzzing.log"
         log.unlink(missing_ok=True)
         if not processes.logged([self.check.source / "tests/fuzz/run", "--resume"], log):
@@ -134,7 +134,7 @@ class Everything:
 
 
 def emulated_tests(text: str) -> dict[str, list[str]]:
-    """Program -> those of its cases that cannot be emulated, out of tests/cross/emulated.txt."""
+    """Program -> its cases that cannot be emulated, from tests/cross/emulated.txt."""
     programs: dict[str, list[str]] = {}
     for line in text.splitlines():
         words = line.partition("#")[0].split()

@@ -1,5 +1,5 @@
-"""The stages of --all: what passed on the same checkout and machine is kept, what failed runs
-again, and one that fails keeps no other from running."""
+"""The stages of --all: a stage that passed on the same checkout and machine is kept, a failed one
+runs again, and a failure does not prevent the others from running."""
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +10,7 @@ from stages import Failed, Stages
 
 
 class Two(Everything):
-    """Two stages that say when they run; the first fails while it has a reason."""
+    """Two stages that record when they run; the first fails while it has a reason."""
     ran: list[str] = []
     reason = ""
 
@@ -69,7 +69,7 @@ def test_exceptions_stand_below_their_program():
 
 @pytest.fixture
 def fuzz(tmp_path):
-    """Runs the stage with a program in the place of tests/fuzz/run."""
+    """Runs the stage with another program in place of tests/fuzz/run."""
     def fuzz(program):
         path = tmp_path / "tests/fuzz/run"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Which suites passed, on which inputs: so that a check can skip those whose inputs did not
+"""Records which suites passed on which inputs, so that a check can skip those whose inputs did not
 change."""
 import time
 from dataclasses import dataclass
@@ -9,8 +9,9 @@ from cache import Cache
 from inputs import digest
 from suites import Suite
 
-KEYS = 20_000  # kept
-# Ingredients that follow from files of the checkout. Where another changed, areas say nothing.
+KEYS = 20_000  # entries kept
+# Ingredients that follow from files of the checkout. If another ingredient changed, the tables of
+# areas do not apply.
 FILES = {"files", "program", "programs of the build", "tests"}
 
 
@@ -23,8 +24,7 @@ class Decision:
 
 
 class Greens:
-    """Keys of what passed, in the cache. `manifest`: the checkout's files as they are now;
-    `preset`: which build this is about."""
+    """Cache keys of passed suites. `manifest`: the checkout's current files; `preset`: the build."""
 
     def __init__(self, cache: Cache, areas: Areas, manifest: dict[str, str], commit: str,
                  preset: str):
@@ -55,7 +55,7 @@ class Greens:
         return Decision(suite, True, f"changed since it passed: {changes}", ingredients)
 
     def note(self, suite: Suite, ingredients: dict[str, str]):
-        """This suite passed on these inputs."""
+        """Records that this suite passed on these inputs."""
         entry = {"suite": suite.name, "commit": self.commit,
                  "time": time.strftime("%Y-%m-%d %H:%M", time.localtime())}
         self.cache.write(self._green(suite, ingredients), entry)
@@ -80,8 +80,8 @@ class Greens:
 
 
 def changed_since_green(cache: Cache, manifest: dict[str, str]) -> tuple[str, list[str]] | None:
-    """Commit of the last check that was green from end to end, and the paths that changed since;
-    None where none is noted."""
+    """Commit of the last check that passed completely, and the paths that changed since; None if
+    none is recorded."""
     last = cache.read("last-green")
     if not last or not isinstance(last.get("manifest"), dict):
         return None

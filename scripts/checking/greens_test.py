@@ -1,5 +1,5 @@
-"""A suite is skipped when it passed on the same inputs, and a dear one when no path of its area
-changed; whatever the cache says besides means that it runs."""
+"""A suite is skipped when it passed on the same inputs, and an expensive one when no path of its
+area changed; with any other content of the cache it runs."""
 import pytest
 
 from areas import Areas

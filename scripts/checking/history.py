@@ -1,13 +1,13 @@
-"""How long each test took and how it ended, for as many checks as are worth keeping; and what
-follows from it: the slowest tests, and the order in which ctest starts them."""
+"""Duration and result of each test, for a limited number of checks; and what is derived from them:
+the slowest tests, and the order in which ctest starts them."""
 import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
 ENTRY = "durations.json"
-RUNS = 10  # kept of each test
-TESTS = 10_000  # kept in all, the most recently run
+RUNS = 10  # runs kept of each test
+TESTS = 10_000  # tests kept in all, the most recently run
 
 
 @dataclass
@@ -19,7 +19,7 @@ class Ran:
 
 
 def read_junit(file: Path) -> list[Ran]:
-    """Tests of a file that ctest or pytest wrote; none where it cannot be read."""
+    """The tests in a file that ctest or pytest wrote; empty if the file cannot be read."""
     try:
         root = ElementTree.parse(file).getroot()
     except (OSError, ElementTree.ParseError):
@@ -38,14 +38,15 @@ def read_junit(file: Path) -> list[Ran]:
 
 
 def cases_of_suites(folder: Path, since: float) -> list[Ran]:
-    """Cases of the pytest suites that wrote a file SUITE.xml since a moment, named SUITE::CASE."""
+    """Cases of the pytest suites whose file SUITE.xml was written since a given time, named
+    SUITE::CASE."""
     files = [file for file in sorted(folder.glob("*.xml")) if file.stat().st_mtime >= since]
     return [Ran(f"{file.stem}::{one.name}", one.seconds, one.result)
             for file in files for one in read_junit(file)]
 
 
 def added(entry: dict | None, ran: list[Ran], commit: str) -> dict:
-    """The history with these runs; of what is no history, nothing is kept."""
+    """The history with these runs added; entries of any other form are dropped."""
     tests = {}
     for name, runs in ((entry or {}).get("tests") or {}).items():
         if isinstance(runs, list) and all(isinstance(run, dict) for run in runs):
@@ -65,8 +66,8 @@ def average(runs: list[dict]) -> float:
 
 
 def write_costs(entry: dict | None, build: Path):
-    """Lets ctest start those first that took longest, in a build folder that has run nothing
-    yet."""
+    """Makes ctest start the tests that took longest first, in a build folder without earlier test
+    runs."""
     tests = added(entry, [], "")["tests"]
     file = build / "Testing/Temporary/CTestCostData.txt"
     file.parent.mkdir(parents=True, exist_ok=True)

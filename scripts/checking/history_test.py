@@ -1,4 +1,5 @@
-"""Durations: what ctest and pytest wrote is read, kept within bounds, and orders the next run."""
+"""Durations written by ctest and pytest are read, limited in number, and determine the order of
+the next run."""
 import subprocess
 import time
 
@@ -62,7 +63,7 @@ def test_ctest_starts_the_longest_first_in_a_folder_that_ran_nothing_yet(tmp_pat
     past = [Ran("a", 1, "passed"), Ran("b", 3, "passed"), Ran("c", 2, "passed"),
             Ran("b", 90, "failed")]
     history.write_costs(history.added(None, past, "c"), build)
-    # Two at a time: ctest looks at costs only when it runs tests beside each other.
+    # Two at a time: ctest uses costs only when it runs tests in parallel.
     said = subprocess.run(["ctest", "-j2"], cwd=build, check=True, capture_output=True, text=True)
     started = [line.split()[-1] for line in said.stdout.splitlines() if "Start" in line]
     assert started == ["b", "c", "a"]

@@ -1,6 +1,6 @@
-"""What the result of a suite depends on, as one key: the suite's programs, the files it can read,
-the programs of the build that it can start, and the machine. It is meant to be too much rather than
-too little: a suite is skipped only when none of this changed since it passed."""
+"""Computes one key of all inputs of a suite: the suite's programs, the files it can read, the
+programs of the build that it can start, and the machine. The key errs on the side of too many
+inputs: a suite is skipped only if none of them changed since it passed."""
 import hashlib
 import json
 import os
@@ -13,15 +13,18 @@ from pathlib import Path
 import tree
 from suites import Suite
 
-SCHEME = 1  # raise it when this file means something else by a key
-# Tools that tests run. Their packages count already; this finds those that no package brought.
+SCHEME = 1  # increase it when this file changes the meaning of a key
+# Tools that tests run. Their packages are part of the key already; this adds tools that no package
+# installed.
 TOOLS = ["ar", "bash", "cc", "clang-format-14", "cmake", "conmon", "crun", "ctest",
          "curl", "faketime", "fish", "g++", "gcc", "go", "ip", "iptables", "ldconfig", "nft",
          "openssl", "podman", "prometheus", "promtool", "python3", "runc", "setpriv", "sh", "strace",
          "systemd-analyze", "unshare", "zsh"]
-# What these say reaches a suite through the program that is made of them, and nobody reads them.
+# A suite depends on these files only through the program that is built from them; no test reads
+# them.
 UNIT_TESTS = re.compile(r"_test\.cc$|/testing/.*\.(cc|h)$")
-# base/testing/build_tree.h has this text; a program with it finds the build folder and the sources.
+# base/testing/build_tree.h contains this text; a program with it finds the build folder and the
+# sources.
 FINDS_THE_TREE = b"CMakeCache.txt"
 
 
@@ -40,8 +43,8 @@ def _output(*command) -> str:
 
 
 def machine(downloads: str) -> dict[str, str]:
-    """What all suites depend on. `downloads`: what downloads.fetch() answered; the tests' own
-    Python, whose folder is named by the hash of its packages, is among them."""
+    """The inputs of all suites. `downloads`: the result of downloads.fetch(); it includes the
+    tests' own Python, whose folder is named by the hash of its packages."""
     tools = []
     for name in TOOLS:
         if path := shutil.which(name):
@@ -61,7 +64,7 @@ def _mounts() -> str:
 
 
 class Inputs:
-    """Answers for one state of sources and build; `machine` as above."""
+    """The keys for one state of sources and build; `machine` as above."""
 
     def __init__(self, source: Path, build: Path, machine: dict[str, str]):
         self.source, self.build, self.machine = source.resolve(), build.resolve(), machine
@@ -70,7 +73,8 @@ class Inputs:
         self._programs: str | None = None
 
     def of(self, suite: Suite) -> dict[str, str] | None:
-        """Named ingredients of the key; None where the suite cannot have one: a part is missing."""
+        """Named ingredients of the key; None if the suite cannot have one because a part is
+        missing."""
         command = [Path(word) for word in suite.tests[0].command]
         if not command or not command[0].is_file():
             return None
@@ -85,7 +89,7 @@ class Inputs:
                 found["files"] = self._data(None)
             elif named:
                 found["files"] = self._data_below(named)
-        elif built:  # handed the folder of the build's programs
+        elif built:  # receives the folder of the build's programs as an argument
             found["programs of the build"] = self.programs_of_the_build()
             found["files"] = self._data(suite)
         else:  # reads sources
@@ -93,7 +97,8 @@ class Inputs:
         return found
 
     def programs_of_the_build(self) -> str:
-        """Whatever a test can start or load: all but the test programs themselves."""
+        """Everything that a test can start or load: all programs and libraries except the test
+        programs."""
         if self._programs is None:
             listed = [path for below in ("bin", "lib", "share", "deploy")
                       for path in sorted((self.build / below).rglob("*"))
@@ -105,13 +110,13 @@ class Inputs:
         return self._programs
 
     def _commands(self, suite: Suite) -> list:
-        """Names, commands and properties, without the place where this checkout lies."""
+        """Names, commands and properties, without the location of this checkout."""
         text = json.dumps([(test.name, test.command, test.properties) for test in suite.tests])
         return text.replace(str(self.build), "BUILD").replace(str(self.source), "SOURCE")
 
     def _data(self, suite: Suite | None) -> str:
-        """All files but unit tests. Of test files that stand beside the one that a suite runs, only
-        those that it names."""
+        """All files except unit tests. Of the test files in the folder of the suite's own file,
+        only those that it names."""
         ignored = self._siblings(suite) if suite else set()
         return digest({name: its for name, its in self.files.items()
                        if not UNIT_TESTS.search(name) and name not in ignored})

@@ -1,5 +1,5 @@
-"""A suite is skipped only while none of its inputs changed: for each kind of input, a change of it
-makes another key."""
+"""A suite is skipped only while none of its inputs changed: a change of any kind of input gives
+another key."""
 import os
 import shutil
 import subprocess
@@ -71,13 +71,13 @@ INPUT_OF = {
     "build/dev/lib/simulated/lib.so": {"reader", "pytest"},
     "build/dev/share/data": {"reader", "pytest"},
     "build/dev/deploy/agent.service": {"reader", "pytest"},
-    "build/dev/deploy/CMakeFiles/x": set(),  # has the checkout's path
+    "build/dev/deploy/CMakeFiles/x": set(),  # contains the checkout's path
     "build/dev/deploy/cmake_install.cmake": set(),
     "docs/page.md": {"reader", "pytest", "sources"},
     "src/testdata/x": {"reader", "pytest", "sources"},
     "src/room/a.cc": {"reader", "pytest", "sources"},
     "src/room/a.h": {"reader", "pytest", "sources"},
-    "src/room/a_test.cc": {"sources"},  # of the others through the program that is made of it
+    "src/room/a_test.cc": {"sources"},  # an input of the others only through the program built from it
     "src/room/testing/fake.h": {"sources"},
     "tests/kind/one_test.py": {"reader", "pytest", "sources"},
     "tests/kind/helper.py": {"reader", "pytest", "sources"},
@@ -168,7 +168,7 @@ def test_a_machine_is_known_by_packages_kernel_user_and_downloads(monkeypatch):
 
 @pytest.mark.parametrize("tool", ["podman", "runc", "crun", "prometheus", "g++", "cc", "python3"])
 def test_another_version_of_a_tool_is_another_machine(tool, tmp_path, monkeypatch):
-    """Also where no package brought it."""
+    """Also finds a tool that no package installed."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     before = inputs.machine("")
     (tmp_path / tool).write_text("#!/bin/sh\n")

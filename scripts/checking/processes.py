@@ -1,5 +1,5 @@
-"""Programs that a check starts. Each is in a process group of its own, which ends when the check is
-interrupted; and the program ends when the check is killed, so that it writes into no later one."""
+"""Programs that a check starts. Each has its own process group, which ends when the check is
+interrupted or killed, so that no program writes into a later check."""
 import contextlib
 import os
 import signal
@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 _running: set[subprocess.Popen] = set()
-_ended = False  # and nothing more is started
+_ended = False  # set once no more programs may start
 _lock = threading.Lock()
 
 
@@ -34,7 +34,7 @@ def started(command: list, **options):
 
 
 def lines(command: list, **options):
-    """Yields the lines of both its outputs as they come; returns the exit status."""
+    """Yields the lines of stdout and stderr as they arrive; returns the exit status."""
     with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                  errors="replace", **options) as process:
         for line in process.stdout:
@@ -43,7 +43,8 @@ def lines(command: list, **options):
 
 
 def logged(command: list, log: Path, seen=lambda line: None, **options) -> bool:
-    """Appends its output to a file and shows each line to `seen`; whether it succeeded."""
+    """Appends the output to a file and passes each line to `seen`; returns whether the command
+    succeeded."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "a") as file:
         output = lines(command, **options)
@@ -58,7 +59,7 @@ def logged(command: list, log: Path, seen=lambda line: None, **options) -> bool:
 
 
 def shown(command: list, say, **options) -> bool:
-    """Says each line of its output; whether it succeeded."""
+    """Prints each line of the output; returns whether the command succeeded."""
     output = lines(command, **options)
     while True:
         try:
@@ -68,7 +69,7 @@ def shown(command: list, say, **options) -> bool:
 
 
 def end_all():
-    """Ends what still runs, and lets nothing more start: asks, and after a while kills."""
+    """Ends the running programs, and lets no more start: SIGTERM first, SIGKILL after a while."""
     global _ended
     with _lock:
         _ended = True
@@ -89,6 +90,6 @@ def _end(processes: list[subprocess.Popen], patience: float = 20):
 
 
 def interrupt_on(*signals: int):
-    """These signals raise KeyboardInterrupt, as an interrupt from a terminal does."""
+    """Makes these signals raise KeyboardInterrupt, like an interrupt from a terminal."""
     for one in signals:
         signal.signal(one, signal.default_int_handler)

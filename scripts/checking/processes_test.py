@@ -1,4 +1,4 @@
-"""Programs of a check end with it, whatever they started; and locks hold between processes."""
+"""Programs of a check end with it, including their children; and locks exclude other processes."""
 import os
 import subprocess
 import sys
@@ -16,12 +16,12 @@ HERE = Path(__file__).parent
 def wait_until(holds, seconds=30):
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, "it did not come to pass"
+        assert time.monotonic() < deadline, "the condition did not become true"
         time.sleep(0.02)
 
 
 def gone(pid: int) -> bool:
-    """Dead, even if nobody has asked for its exit status yet."""
+    """Dead, even if its parent has not collected its exit status yet."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
@@ -82,7 +82,7 @@ def test_a_second_check_waits_and_says_for_whom(tmp_path):
 
     def say(text):
         said.append(text)
-        other.communicate("\n", timeout=60)  # only now does it let go
+        other.communicate("\n", timeout=60)  # releases the lock only now
     with locks.alone(file, "this folder", say):
         assert other.returncode == 0
         assert said == [f"waiting for this folder, which the check of process {other.pid} in "

@@ -1,5 +1,5 @@
-"""Stages of a check: each has a name, takes its time, and succeeds or fails. What they took is kept
-in a file, and printed as a table."""
+"""Stages of a check: each has a name and a duration, and succeeds or fails. A file records the
+results, which are printed as a table."""
 import contextlib
 import json
 import threading
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class Failed(Exception):
-    """A stage failed; the message says what and what to do."""
+    """A stage failed; the message names the failure and the remedy."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Stages:
         return value
 
     def add(self, name: str, result: str, findings: str, seconds: float = 0):
-        """Notes a stage that did not run here."""
+        """Records a stage that did not run here."""
         self.say(f"== {name}: {result}: {findings}")
         self._note(Outcome(name, result, seconds, findings))
 
@@ -60,7 +60,8 @@ class Stages:
 
 
 class Background:
-    """A function that runs beside the stages; result() waits for it and raises what it raised."""
+    """A function that runs in parallel with the stages; result() waits for it and raises its
+    exception."""
 
     def __init__(self, function):
         self._error = None
@@ -69,13 +70,13 @@ class Background:
         def body():
             try:
                 self._value = function()
-            except BaseException as error:  # handed to whoever asks for the result
+            except BaseException as error:  # raised again by result()
                 self._error = error
         self._thread = threading.Thread(target=body, daemon=True)
         self._thread.start()
 
     def raise_error(self):
-        """Raises what it raised, if it has ended so."""
+        """Raises the function's exception, if it has failed."""
         if not self._thread.is_alive():
             self.result()
 
@@ -87,7 +88,7 @@ class Background:
 
 
 def excerpt(text: str, whole: Path, first: int = 40, last: int = 150) -> str:
-    """A long output's first and last lines, and where the whole lies."""
+    """The first and last lines of a long output, and the path of the complete one."""
     lines = text.splitlines()
     if len(lines) <= first + last:
         return "\n".join([*lines, f"(also in {whole})"])

@@ -1,4 +1,4 @@
-"""Stages: their times and findings are kept, whatever becomes of them."""
+"""Times and findings of stages are recorded whatever their result."""
 import json
 
 import pytest

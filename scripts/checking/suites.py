@@ -1,5 +1,5 @@
 """The tests of a build, as ctest lists them, grouped into suites: a suite is a GoogleTest program
-with all its cases, or any other single test. Suites are what a check runs or skips as a whole."""
+with all its cases, or any other single test. A check runs or skips whole suites."""
 import json
 import subprocess
 from dataclasses import dataclass, field
@@ -8,8 +8,8 @@ from pathlib import Path
 
 @dataclass
 class Test:
-    __test__ = False  # for pytest, which would take it for tests of its own
-    number: int  # by which `ctest -I` knows it
+    __test__ = False  # for pytest, which would collect it as a test
+    number: int  # the number for `ctest -I`
     name: str
     command: list[str]
     properties: dict = field(default_factory=dict)
@@ -30,13 +30,14 @@ class Suite:
 
 
 def grouped(listing: dict) -> list[Suite]:
-    """`listing`: what `ctest --show-only=json-v1` prints."""
+    """`listing`: the output of `ctest --show-only=json-v1`."""
     suites: dict[str, Suite] = {}
     for number, entry in enumerate(listing["tests"], 1):
         command = entry.get("command", [])
         properties = {one["name"]: one["value"] for one in entry.get("properties", [])}
         test = Test(number, entry["name"], command, properties)
-        # What stands before the program of a case runs it, for one on a machine of its own.
+        # The words before the program of a case are a wrapper, for one that runs in an isolated
+        # machine.
         program = next((before for before, word in zip(command, command[1:])
                         if word.startswith("--gtest_filter=")), None)
         name = Path(program).name if program else test.name

@@ -1,5 +1,5 @@
-"""Runs the tests of a build with ctest: those whose inputs changed, long ones first; keeps what
-each took and what it printed. ctest's own closing lines are handed back, to be printed last."""
+"""Runs those tests of a build whose inputs changed with ctest, long ones first; records their
+durations and output. Returns ctest's own closing lines, which the caller prints last."""
 import os
 import re
 import time
@@ -15,10 +15,11 @@ from inputs import Inputs
 from suites import Suite, Test
 
 SUMMARY = re.compile(r"^\d+% tests passed, \d+ tests failed out of \d+")
-# Nothing is downloaded while tests run: what would be is an error that says so.
+# Nothing is downloaded while tests run: a download that is needed fails with an error that names the
+# remedy.
 NO_NETWORK = {"GOPROXY": "off", "GOTOOLCHAIN": "local", "PIP_NO_INDEX": "1",
               "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PENSTOCK_OFFLINE": "1"}
-# The long suites wait for a cluster or for containers more than they compute.
+# The long suites mostly wait for a cluster or for containers.
 AT_ONCE = 2 * (os.cpu_count() or 1)
 
 
@@ -31,8 +32,8 @@ class Result:
 
 
 class Tests:
-    """The tests of one build folder. Without a cache, nothing is kept."""
-    __test__ = False  # for pytest, which would take it for tests of its own
+    """The tests of one build folder. Without a cache, nothing is recorded."""
+    __test__ = False  # for pytest, which would collect it as a test
 
     def __init__(self, build: Path, logs: Path, commit: str, cache: Cache | None,
                  say=print):
@@ -40,8 +41,8 @@ class Tests:
 
     def run(self, chosen: list[Test], options: list[str], environment: dict[str, str],
             stop_at: float | None = None, prefix: list[str] = ()) -> Result:
-        """Runs these tests. `stop_at`: the time when ctest ends what still runs. `prefix`: what the
-        command begins with, for sudo."""
+        """Runs these tests. `stop_at`: the time when ctest ends the tests that still run.
+        `prefix`: the beginning of the command, for sudo."""
         began = time.time()
         if self.cache:
             history.write_costs(self.cache.read(history.ENTRY), self.build)
@@ -51,7 +52,7 @@ class Tests:
                    "--parallel", AT_ONCE, "--output-junit", junit,
                    "--test-output-size-failed", 50_000_000, *options]
         selection = self.build / "selected-tests"
-        # ctest overlooks the last number of a file that does not end with a new line.
+        # ctest ignores the last number of a file that does not end with a newline.
         selection.write_text("0,0,0," + ",".join(str(test.number) for test in chosen) + "\n")
         command += ["-I", selection]
         if stop_at:
@@ -69,13 +70,13 @@ class Tests:
         if ran:
             self.say(f"-- the slowest\n{history.slowest(ran + cases)}")
         if left_out := {test.name for test in chosen} - {one.name for one in ran}:
-            self.say(f"-- these were to run and did not: {', '.join(sorted(left_out)[:20])}")
+            self.say(f"-- these tests should have run and did not: {', '.join(sorted(left_out)[:20])}")
         passed = ended_well and not left_out and bool(SUMMARY.search(summary))
         closing = summary if passed or failed else "not all tests ran"
         return Result(passed, closing, [one.name for one in failed], ran)
 
     def _stream(self, command: list[str], environment: dict[str, str]) -> tuple[bool, str]:
-        """Passes on the lines as they come, up to the closing ones."""
+        """Yields the lines as they arrive, up to the closing ones."""
         closing: list[str] = []
 
         def take(line: str):
@@ -87,7 +88,7 @@ class Tests:
         return passed, "\n".join(closing).strip("\n")
 
     def _show(self, failed: list[history.Ran]):
-        """What the failed tests printed: not more than somebody reads, and where the whole is."""
+        """Prints the output of the failed tests, shortened, and the path of the complete log."""
         for one in failed[:20]:
             log = self.logs / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', one.name)}.log"
             log.parent.mkdir(parents=True, exist_ok=True)
@@ -100,8 +101,8 @@ class Tests:
 
 def decide(suites: list[Suite], inputs: Inputs, greens: Greens, skip: bool,
            past: dict | None) -> list[Decision]:
-    """Which suites run: all, unless those that passed on the same inputs are to be skipped. `past`:
-    the durations of tests."""
+    """The suites to run: all, except those that passed on the same inputs if these are to be
+    skipped. `past`: the durations of tests."""
     decisions = []
     for suite in suites:
         one = greens.decide(suite, inputs.of(suite))
@@ -118,7 +119,7 @@ def decide(suites: list[Suite], inputs: Inputs, greens: Greens, skip: bool,
 
 
 def describe(decisions: list[Decision]) -> str:
-    """Who is skipped and who is run, by name, those with equal reasons together."""
+    """Prints which suites are skipped and which run, by name, grouped by reason."""
     lines = []
     for word, run in (("skipped", False), ("run", True)):
         reasons: dict[str, list[str]] = {}
@@ -131,7 +132,7 @@ def describe(decisions: list[Decision]) -> str:
 
 
 def note_passed(decisions: list[Decision], result: Result, inputs: Inputs, greens: Greens):
-    """Keeps which suites passed with every case, unless their inputs changed while they ran."""
+    """Records the suites whose cases all passed, unless their inputs changed while they ran."""
     results = {one.name: one.result for one in result.ran}
     fresh = Inputs(inputs.source, inputs.build, inputs.machine)
     for one in decisions:

@@ -1,6 +1,6 @@
-"""clang-tidy on the sources of what ships. A source that has no findings is noted in the cache by
-what it is compiled from, so that an interrupted run goes on where it was, and a later one looks at
-what changed."""
+"""Runs clang-tidy on the product's sources. A source without findings is recorded in the cache
+with the hash of its compilation inputs, so that an interrupted run resumes where it stopped, and a
+later run checks only what changed."""
 import json
 import os
 import re
@@ -15,7 +15,7 @@ from inputs import digest
 
 FINDING = re.compile(r"^(/\S+:\d+:\d+: (?:warning|error): .*)$", re.M)
 INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.M)
-FOLDERS = ("src", "hook", "sim")  # of what ships; also where quoted includes are looked up
+FOLDERS = ("src", "hook", "sim")  # of the product; also the search path of quoted includes
 KEPT = 5_000
 
 
@@ -26,7 +26,7 @@ class Source:
 
 
 def sources(root: Path, build: Path) -> list[Source]:
-    """What the build compiles, but for tests."""
+    """The sources that the build compiles, except tests."""
     commands = json.loads((build / "compile_commands.json").read_text())
     found = {}
     for entry in commands:
@@ -38,7 +38,7 @@ def sources(root: Path, build: Path) -> list[Source]:
 
 
 class Tidy:
-    """`machine`: see inputs.machine; a source is looked at again where that is another."""
+    """`machine`: see inputs.machine; a change of it invalidates the recorded results."""
 
     def __init__(self, root: Path, build: Path, cache: Cache, machine: dict[str, str], say=print):
         self.root, self.build, self.cache, self.say = root, build, cache, say
@@ -46,8 +46,8 @@ class Tidy:
         self._texts: dict[Path, str] = {}
 
     def findings(self, log: Path, again: bool = False) -> list[str]:
-        """Looks at each source that is not known to have none, or at all. `log`: the folder of what
-        the tool says of each."""
+        """Checks each source without a valid recorded result. `log`: the folder for the tool's
+        output per source."""
         keys = {one.file: self.key(one) for one in sources(self.root, self.build)}
         left = [file for file, key in keys.items()
                 if again or not self.cache.read(f"tidy/{key}")]

@@ -1,5 +1,4 @@
-"""Which sources clang-tidy looks at: all that have no noted result, by what they are compiled
-from."""
+"""clang-tidy checks exactly the sources without a recorded result for their compilation inputs."""
 import json
 
 import pytest
@@ -13,7 +12,8 @@ FILES = {".clang-tidy": "Checks: '*'", "src/a.cc": '#include "low.h"\n', "src/b.
 
 
 class Looks(Tidy):
-    """Instead of the tool: notes what it would look at, and has findings where `wrong` says so."""
+    """Replaces the tool: records the sources that it would check, and reports findings where
+    `wrong` requests them."""
 
     def look(self, file, log, seen):
         name = str(file.relative_to(self.root))

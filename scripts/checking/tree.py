@@ -1,9 +1,9 @@
-"""The files of the checkout, by their content: what git tracks, and what it would track."""
+"""The files of the checkout, by their content: all files that git tracks or would track."""
 import hashlib
 import subprocess
 from pathlib import Path
 
-SKIPPED = {"build", ".git", ".cache", "__pycache__"}  # where there is no git to ask
+SKIPPED = {"build", ".git", ".cache", "__pycache__"}  # if git is not available
 
 
 def content_hash(path: Path) -> str:
@@ -45,7 +45,7 @@ def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
 
 
 def commit(source: Path) -> str:
-    """What is checked out, for people: a short hash, with a plus where files differ from it."""
+    """A readable name of the checkout: a short hash, with a plus if files differ from it."""
     try:
         git = ["git", "-C", str(source)]
         head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True,

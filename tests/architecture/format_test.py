@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails where clang-format would change a source file, and says which command mends it.
+"""Fails where clang-format would change a source file, and prints the command that fixes it.
 
 usage: format_test.py CLANG_FORMAT SOURCE_DIR"""
 import subprocess
@@ -12,4 +12,4 @@ sources = [str(path) for top in ("src", "sim", "hook", "guard", "bench", "tests"
 answer = subprocess.run([formatter, "--dry-run", "--Werror", *sources], capture_output=True, text=True)
 if answer.returncode:
     wrong = sorted({line.split(":")[0] for line in answer.stderr.splitlines() if "-Wclang-format-violations" in line})
-    sys.exit(f"{answer.stderr[:2000]}\n{len(wrong)} files are not formatted; mend with: clang-format-14 -i {' '.join(wrong)}")
+    sys.exit(f"{answer.stderr[:2000]}\n{len(wrong)} files are not formatted; fix with: clang-format-14 -i {' '.join(wrong)}")

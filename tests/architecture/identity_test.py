@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that who a process is gets decided in one place: no other source of what ships reads a process' name, command line or executable.
+"""Checks that only one place decides the identity of a process: no other source of the product reads a process' name, command line or executable.
 
 usage: identity_test.py [SOURCE_DIR]"""
 import re
@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 
 root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
-# Files of /proc/PID that say what the process calls itself; ours may be read.
+# Files of /proc/PID that a process controls itself; a program may read its own.
 NAMES = re.compile(r'"(?!/proc/self/)[^"\n]*/?\b(comm|cmdline|exe)"')
 ALLOWED = {
     "src/protocol/engine/machine_process.cc": "the rule itself (docs/adr/0024)",
-    "src/os/process/process.cc": "how people see a process, and our own path",
-    "src/os/lock_file.cc": "which program has a lock that root alone can open; who has it, its descriptors prove",
-    "src/backend/nvidia/mps/processes.cc": "what we started ourselves, known by its control group first (docs/adr/0025)",
-    "src/protocol/kubelet/other_plugin.cc": "how people see who listens at a device plugin's socket",
+    "src/os/process/process.cc": "display of a process to users, and our own path",
+    "src/os/lock_file.cc": "display of the program that holds a lock only root can open; the descriptors prove the holder",
+    "src/backend/nvidia/mps/processes.cc": "programs that the agent started, identified by their control group first (docs/adr/0025)",
+    "src/protocol/kubelet/other_plugin.cc": "display of the listener at a device plugin's socket to users",
 }
 
 
@@ -34,9 +34,9 @@ def main() -> int:
         print(*(f"{file}:{line}" for line in lines), sep="\n")
     unused = ALLOWED.keys() - found.keys()
     for file in unused:
-        print(f"{file} no longer reads such a file; take it out of identity_test.py")
+        print(f"{file} no longer reads such a file; remove it from identity_test.py")
     if wrong:
-        print("What a process calls itself proves nothing. protocol/engine/machine_process.h says who is a kubelet or an engine.")
+        print("The name of a process proves nothing. protocol/engine/machine_process.h decides which process is a kubelet or an engine.")
     return 1 if wrong or unused else 0
 
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Keeps private words out of comments, of texts that users read and of the documentation, and one name from standing for two public types
-(docs/glossary.md).
+"""Refuses words that docs/glossary.md replaces in comments, in texts that users read and in the documentation, and one name for two public types
 
 usage: vocabulary_test.py [SOURCE_DIR]"""
 import re
@@ -10,7 +9,7 @@ from pathlib import Path
 
 root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
 
-# What the glossary says not to use, as far as a pattern can tell it from an ordinary word. Quoted or with dots, a word is a key or a file's name.
+# The words that the glossary replaces, as far as a pattern can distinguish them from an ordinary word. Quoted or with dots, a word is a key or a file's name.
 BANNED = re.compile(r"\b(anew|(?:some|no|any)body(?:'s)?|wish(?:es|ed)?|(?:not )?to be had|(?<![.\"`])doors?(?![\"`]|\.\w)|for ever|kin|riddle)\b", re.I)
 
 # Words that are unclear where a user reads them without their context. A door is deprecated in keys, verbs and labels, and gone from sentences.
@@ -21,15 +20,15 @@ BANNED_IN_TEXTS = re.compile(BANNED.pattern[:-3].replace(DOOR, SENTENCE) + r"|to
 # A literal or a comment; what is in a literal is no comment.
 TOKEN = re.compile(r'(?P<raw>R"(?P<mark>[^\s()\\]{0,16})\(.*?\)(?P=mark)")|(?P<text>"(?:\\.|[^"\\\n])*")|(?<!\w)\'(?:\\.|[^\'\\\n])+\'|(?P<comment>//[^\n]*|/\*.*?\*/)', re.S)
 
-# Names that several modules may have, each its own under its namespace: what every protocol has, and each module's published state.
+# Names that several modules may define in their own namespaces: the types that every protocol has, and each module's published state.
 SHARED = {"Client", "Request", "Server", "ServerLimits", "Snapshot"}
-# Declares NVML's own types by NVML's names.
+# Declares NVML's own types under NVML's names.
 FOREIGN = "backend::nvidia::abi"
 TYPE = re.compile(r"^(?:struct|class|enum class) ([A-Z]\w*)(?= (?:final )?[:{])|^using ([A-Z]\w*) =", re.M)
 
 
 def comments(text: str) -> list[tuple[int, str]]:
-    """Comments with the numbers of the lines they begin on."""
+    """Comments with the numbers of their first lines."""
     return [(text.count("\n", 0, match.start()) + 1, match["comment"]) for match in TOKEN.finditer(text) if match["comment"]]
 
 
@@ -62,7 +61,7 @@ def colliding_types(headers: list[Path]) -> list[str]:
 
 
 def self_test():
-    """The check itself must be able to fail."""
+    """Verifies that the check itself can fail."""
     text = 'int a;  // nobody\nconst char* b = "nobody // anew";\n/* x\n   anew */\n'
     assert [(line, BANNED.findall(comment)) for line, comment in comments(text)] == [(1, ["nobody"]), (3, ["anew"])]
     assert [(line, BANNED_IN_TEXTS.findall(literal)) for line, literal in texts(text + 'f("door", "is told so");')] == [(2, ["nobody", "anew"]), (5, ["told"])]
@@ -84,5 +83,5 @@ types = colliding_types(headers)
 if words:
     print(*words, f"{len(words)} words that docs/glossary.md replaces", sep="\n")
 if types:
-    print(*types, f"{len(types)} names of several types; say in the name what each is", sep="\n")
+    print(*types, f"{len(types)} names of several types; make each name specific", sep="\n")
 sys.exit(1 if words or types else 0)

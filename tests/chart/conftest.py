@@ -1,4 +1,4 @@
-"""Fixtures of the chart's tests: helm from the bench's cache, the chart, and our `penstock` to read what the chart writes for the agent."""
+"""Fixtures of the chart's tests: helm from the cluster's cache, the chart, and this build's `penstock`, which reads what the chart writes for the agent."""
 import json
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ def pytest_addoption(parser):
 
 
 class Rendered(list):
-    """The objects that a set of values gives."""
+    """The objects that the chart renders from a set of values."""
 
     def one(self, kind: str, name: str = "penstock") -> dict:
         found = [thing for thing in self if thing["kind"] == kind and thing["metadata"]["name"] == name]
@@ -67,7 +67,7 @@ class Chart:
         return Rendered(thing for thing in yaml.safe_load_all(done.stdout) if thing)
 
     def notes(self, folder: Path, **options) -> str:
-        """What is shown after an install. Without a cluster helm shows none, so that a copy of the chart has them in an object."""
+        """The text that helm prints after an install. Without a cluster helm prints none, so a copy of the chart has it in an object."""
         copy = Chart(self.helm)
         copy.path = folder / "penstock"
         shutil.copytree(self.path, copy.path, dirs_exist_ok=True)

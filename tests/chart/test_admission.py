@@ -1,4 +1,4 @@
-"""The admission policy of the chart on a real API server: what somebody who has the token of a node's agent may write."""
+"""The chart's admission policy on a real API server: the writes that it permits to the holder of a node agent's token."""
 import json
 import ssl
 import subprocess
@@ -16,7 +16,7 @@ import control_plane  # noqa: E402
 import parts  # noqa: E402
 from node import wait_until  # noqa: E402
 
-# Of the agent on n1, as the API server knows it by a token of that pod.
+# The identity of the agent on n1, as the API server derives them from a token of that pod.
 AGENT = {"Impersonate-User": "system:serviceaccount:penstock:penstock", "Impersonate-Group": "system:authenticated",
          "Impersonate-Extra-authentication.kubernetes.io%2Fnode-name": "n1"}
 
@@ -33,7 +33,7 @@ class Cluster:
         return done.stdout + done.stderr
 
     def as_agent(self, method: str, path: str, thing: dict, kind: str = "application/json") -> str:
-        """What the API server answers to the agent of n1: "", or why not. Nothing is written."""
+        """The API server's answer to a write by n1's agent: "", or the reason of the rejection. Dry run: nothing is written."""
         request = urllib.request.Request(f"{self.plane.url}{path}?dryRun=All", json.dumps(thing).encode(), AGENT | {"Content-Type": kind}, method=method)
         try:
             with urllib.request.urlopen(request, context=self.context, timeout=60):
@@ -57,7 +57,7 @@ def cluster(tmp_path_factory, chart):
         cluster.kubectl("create", "namespace", "penstock")
         said = cluster.kubectl("apply", "-f-", text=yaml.safe_dump_all([*rights, *nodes]))
         assert "error" not in said.lower(), said
-        wait_until(lambda: "own-node" in cluster.patch("n2", {"metadata": {"labels": {"nvidia.com/x": "1"}}}), "the policy to be in force")
+        wait_until(lambda: "own-node" in cluster.patch("n2", {"metadata": {"labels": {"nvidia.com/x": "1"}}}), "the policy to be enforced")
         yield cluster
     finally:
         plane.stop()

@@ -1,4 +1,4 @@
-"""What the chart makes of its values, by structure; that it runs is what the end-to-end tests say."""
+"""The objects that the chart renders from its values, compared by structure; the end-to-end tests run them."""
 import json
 import re
 import subprocess
@@ -33,7 +33,7 @@ AMD64 = {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}
 
 
 def terms_of(pod: dict) -> list[dict]:
-    """Which nodes a pod's affinity demands."""
+    """The nodes that a pod's affinity requires."""
     return pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
 
 
@@ -160,7 +160,7 @@ def test_an_affinity_of_ones_own_stays_beside_the_architectures(chart):
         "preferredDuringSchedulingIgnoredDuringExecution": own["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]}.items()
 
 
-# --- what the agent is told -------------------------------------------------------------------------------------------------------------
+# --- the agent's configuration ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("values", SETTINGS.values(), ids=SETTINGS.keys())
 def test_the_agent_understands_what_it_is_told(chart, programs, tmp_path, values):
     file = tmp_path / "node.yaml"

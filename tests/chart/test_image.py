@@ -1,4 +1,4 @@
-"""The image archive: what is in it, what is not, and that equal inputs give an equal digest. Of packages that are in the cache."""
+"""The image archive: what it contains, what it does not contain, and that equal inputs give an equal digest. Uses packages from the cache."""
 import gzip
 import importlib.machinery
 import importlib.util
@@ -77,7 +77,7 @@ def test_a_package_in_the_cache_counts_by_its_hash(tmp_path):
     package = tmp_path / f"libssl3_{its_version}_amd64.deb"
     package.write_bytes(b"with a note of its own")
     maker.note_of(package).write_text(maker.sha256(package))
-    with pytest.raises(SystemExit, match="is not the expected package"):  # apt's signed lists know better
+    with pytest.raises(SystemExit, match="is not the expected package"):  # apt's signed lists have the correct hash
         maker.verify(package, "libssl3", its_version)
 
 

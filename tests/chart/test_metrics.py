@@ -1,4 +1,4 @@
-"""What the chart makes for those who look: telemetry's values, the Service and the monitors, dashboards, rules, the web configuration."""
+"""The chart's monitoring objects: telemetry's values, the Service and the monitors, dashboards, rules, the web configuration."""
 import json
 import subprocess
 

@@ -1,4 +1,4 @@
-"""The commands that `penstock migrate` prints, given to a shell as they stand: what they say of values is what the chart takes."""
+"""A shell runs the commands that `penstock migrate` prints, unchanged; the chart accepts the values in them."""
 import json
 import os
 import subprocess
@@ -17,7 +17,7 @@ config: {map: {default: "version: v1\\nsharing: {mps: {resources: [{name: nvidia
 
 
 def rendered(chart, programs, folder, *files) -> Rendered:
-    """What the printed installation would install; the file of values and the file of counters are as the commands before it leave them."""
+    """The objects that the printed installation would install; the preceding commands write its file of values and its file of counters."""
     words = [word for file in files for word in ("--manifests", file)]
     done = subprocess.run([programs / "penstock", "migrate", *words, "-o", "json"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     [command] = [step["command"] for step in json.loads(done.stdout)["steps"] if " install penstock " in step["command"]]

@@ -1,11 +1,10 @@
-"""The values of NVIDIA's device plugin chart under their names, and what is refused with which words."""
+"""The chart accepts the values of NVIDIA's device plugin chart under their names, and rejects others with these messages."""
 import json
 
 import pytest
 import yaml
 
-# Every name in NVIDIA's chart (values.yaml and values.schema.json of its 0.17 to 0.20), a value that somebody may give it, and the
-# environment variable that it becomes, if it becomes one.
+# Every name in NVIDIA's chart (values.yaml and values.schema.json of its 0.17 to 0.20), a possible value, and the environment variable that it becomes, if any.
 NVIDIA = {
     "config.name": ("x", None), "config.map": ({"default": "version: v1"}, None), "config.default": ("a", None),
     "config.fallbackStrategies": (["named", "single", "empty"], None),
@@ -34,7 +33,7 @@ NVIDIA = {
     "cdi.featureFlags": ("a,b", ("CDI_FEATURE_FLAGS", "a,b")),
 }
 
-# Command lines of NVIDIA's own instructions, the release's name and chart aside.
+# Command lines of NVIDIA's own instructions, without the names of the release and the chart.
 INSTRUCTIONS = [
     "--set compatWithCPUManager=true --set resources.requests.cpu=100m --set resources.limits.memory=512Mi",
     "--set migStrategy=mixed", "--set gfd.enabled=true", "--set gfd.enabled=true --set devicePlugin.enabled=false",
@@ -159,7 +158,7 @@ def test_what_a_runtime_class_takes_away_is_told(chart, tmp_path):
 
 
 def switches(schema: dict, at: tuple = ()) -> list[str]:
-    """Where true or false may be said."""
+    """The paths of values that may be true or false."""
     here = [".".join(at)] if True in schema.get("enum", ()) else []
     return here + [path for key, below in schema.get("properties", {}).items() for path in switches(below, (*at, key))]
 

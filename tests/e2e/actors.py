@@ -1,5 +1,5 @@
-"""Who takes part in a scenario: the Kubernetes of the bench, the simulated machine, and Penstock's agent, each with the few things that
-scenarios do to them. They ask and act; what should be true is said in the scenarios."""
+"""The participants of a scenario: the Kubernetes of the test cluster, the simulated machine, and Penstock's agent, with the operations that scenarios use.
+This module reads and acts; the assertions are in the scenarios."""
 import contextlib
 import functools
 import json
@@ -17,13 +17,13 @@ from cluster import Cluster, CommandFailed, die_with_parent
 from inside import cgroup_hierarchies, define, wait_until
 
 GPU = "nvidia.com/gpu"
-BUSYBOX, DEBIAN = "registry.local/busybox:1", "registry.local/debian:1"  # the second has a C library; neither has anything of a driver
+BUSYBOX, DEBIAN = "registry.local/busybox:1", "registry.local/debian:1"  # the second one has a C library; neither contains any driver files
 OPENED, REFUSED = "allowed", "refused"
 
 
 def wait_for(predicate, deadline: float, what: str, details=lambda: "", every: float = 0.1):
-    """Asks until the answer is true, and returns it; a command or request that fails meanwhile counts as no. `details` tells more when it
-    fails. A deadline is what no healthy machine needs, however busy: that nothing came in time is said of a defect, never of slowness."""
+    """Polls until the answer is true, and returns it; a command or request that fails meanwhile counts as false. `details` adds text to the failure message.
+    A deadline is far longer than a healthy but busy machine needs, so a timeout indicates a defect and never slowness."""
     def ask():
         try:
             return predicate()
@@ -39,12 +39,12 @@ def wait_for(predicate, deadline: float, what: str, details=lambda: "", every: f
 
 
 class KubeletPeer:
-    """What the kubelet of a node answers about devices, asked by a program that keeps running: a kubelet knows more than its Node object says,
-    and sooner."""
+    """What the kubelet of a node reports about devices, queried by a program that keeps running: the kubelet's own list is more complete and more recent than
+    its Node object."""
 
     def __init__(self, cluster: Cluster, node: int = 1):
         self.lock = threading.Lock()
-        # The node sees this folder as /var/lib/kubelet.
+        # The node mounts this folder as /var/lib/kubelet.
         socket = cluster.dir / f"n{node}/kubelet/pod-resources/kubelet.sock"
         self.process = subprocess.Popen([cluster.parts.peer / "kubelet-peer", "answer", socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, bufsize=1, preexec_fn=die_with_parent)
@@ -58,7 +58,7 @@ class KubeletPeer:
         return said["answer"]
 
     def lists(self) -> dict[str, set[str]]:
-        """Resource of ours -> ids that can be had, as pod-resources GetAllocatableResources says; no answer is not an empty one."""
+        """Resource name -> allocatable ids, as pod-resources GetAllocatableResources reports; fails if the kubelet does not answer."""
         found: dict[str, set[str]] = {}
         for device in self._ask("allocatable").get("devices", []):
             if device["resource_name"].startswith("nvidia.com/") and device["device_ids"]:
@@ -66,7 +66,7 @@ class KubeletPeer:
         return found
 
     def gave(self) -> dict[str, set[str]]:
-        """Pod -> device ids, as pod-resources List says."""
+        """Pod -> device ids, as pod-resources List reports."""
         found: dict[str, set[str]] = {}
         for pod in self._ask("list").get("pod_resources", []):
             for container in pod.get("containers", []):
@@ -77,7 +77,7 @@ class KubeletPeer:
 
 
 class Machine:
-    """A simulated machine below `root`, as penstock-sim starts it. It shares no code with the agent: facts are read from its files."""
+    """A simulated machine below `root`, created by penstock-sim. It shares no code with the agent: facts are read from its files."""
 
     def __init__(self, root: Path, programs: Path, name: str = "dgx-a100"):
         self.root, self.sim, self.broken = root, programs / "penstock-sim", False
@@ -93,7 +93,7 @@ class Machine:
         self._sim("fault", gpu, *words)
 
     def run_process(self, gpu: str, pid: int, mebibytes: int, name: str):
-        """A process, as its node numbers it, is on the GPU."""
+        """Adds a process, by its pid in the node's namespace, to the GPU."""
         self._sim("set", gpu, f"process={pid}:{mebibytes}:{name}")
 
     def no_processes(self, gpu: str):
@@ -103,27 +103,27 @@ class Machine:
         self._sim("heal", "mps")
 
     def replace(self, place: str, uuid: str, serial: str):
-        """Another board of the same model at that PCI address."""
+        """Replaces the board at that PCI address by another one of the same model."""
         self._sim("fault", place, "remove")
         self._sim("set", place, f"uuid={uuid}", f"serial={serial}")
         self._sim("heal", place)
 
     def install(self, version: str):
-        """Loads that driver, whose files take the place of the last one's."""
+        """Loads that driver; its files replace those of the previous driver."""
         self._sim("heal", "driver", "--driver", version)
 
     def cure(self, gpu: str):
-        """One GPU alone: the driver's files are left as they are."""
+        """Clears the faults of one GPU without touching the driver's files."""
         self._sim("heal", gpu)
 
     def heal(self):
-        """A machine that is whole is left alone: healing one rewrites its files, which an agent notices."""
+        """Clears all faults. Does nothing on a machine without faults, because clearing rewrites files, which an agent notices."""
         if self.broken:
             self._sim("heal", "all")
         self.broken = False
 
     def minors(self) -> dict[str, int]:
-        """GPU UUID -> minor number of its device file, as the driver's own /proc files say."""
+        """GPU UUID -> minor number of its device file, as the driver's /proc files report."""
         found = {}
         for file in (self.root / "proc/driver/nvidia/gpus").glob("*/information"):
             facts = dict(re.split(r":\s+", line, maxsplit=1) for line in file.read_text().splitlines() if ":" in line)
@@ -132,7 +132,7 @@ class Machine:
 
 
 class Agent:
-    """penstock-agent on node n1, in the node's namespaces, and the `penstock` that talks to it."""
+    """penstock-agent on node n1, in the node's namespaces, and the `penstock` client of it."""
 
     def __init__(self, cluster: Cluster, machine: Machine, programs: Path, name: str = "agent", listen: str = "127.0.0.1:9400"):
         self.cluster, self.machine, self.programs, self.name = cluster, machine, programs, name
@@ -141,7 +141,7 @@ class Agent:
         self.config = cluster.dir / f"agent/{name}.yaml"
         self.config.parent.mkdir(exist_ok=True)
         self.configure("")
-        # --proc-root stays /proc: who holds a device is found there, and the simulated tree has only the driver's part of it.
+        # --proc-root stays /proc, which shows the holders of a device; the simulated tree has only the driver's part of it.
         define(self.home, name, [
             programs / "penstock-agent", "--config", self.config, "--driver-root", machine.root, "--dev-root", machine.root,
             "--sysfs-root", machine.root / "sys", "--kubelet-dir", "/var/lib/kubelet", "--state-dir", self.state_dir,
@@ -149,7 +149,7 @@ class Agent:
         self.listen = listen
 
     def configure(self, more: str):
-        """What a scenario adds to the configuration, or nothing; as editors write files: whole, then in its place."""
+        """Sets the scenario's part of the configuration, which may be empty; writes it as editors do: a complete new file, then a rename."""
         beside = self.config.with_suffix(".new")
         beside.write_text(CONFIG + more)
         beside.rename(self.config)
@@ -172,7 +172,7 @@ class Agent:
         return pid is not None and self.cluster.run("test", "-d", f"/proc/{pid}", check=False).returncode == 0
 
     def pid(self) -> int | None:
-        """As the node sees it."""
+        """The path as the node sees it."""
         file = self.home / "run" / f"{self.name}.pid"
         return int(file.read_text()) if file.exists() else None
 
@@ -211,7 +211,7 @@ class Agent:
         return [holder for holder in json.loads(answer.stdout)["holders"] if kind in (None, holder["kind"])]
 
     def held_by_pods(self) -> dict[str, set[str]]:
-        """Pod name -> UUIDs, as `penstock ps` says."""
+        """Pod name -> UUIDs, as `penstock ps` reports."""
         found: dict[str, set[str]] = {}
         for holder in self.holders("pod"):
             found.setdefault(holder["pod"], set()).add(holder["device"])
@@ -221,7 +221,7 @@ class Agent:
         return self.cluster.run("busybox", "wget", "-q", "-O", "-", f"http://{self.listen}/metrics").stdout
 
 
-# How long a cured device is watched before it is offered again; scenarios have no time for the default.
+# How long a recovered device stays on probation; the default is too long for scenarios.
 CONFIG = """apiVersion: penstock.io/v1alpha1
 kind: NodeConfig
 health:
@@ -229,11 +229,11 @@ health:
 """
 
 
-OPTIONS = {"-n": "namespace", "-l": "labelSelector", "--field-selector": "fieldSelector"}  # as kubectl and as the API call them
+OPTIONS = {"-n": "namespace", "-l": "labelSelector", "--field-selector": "fieldSelector"}  # as kubectl and the API name them
 
 
 class Kubernetes:
-    """The cluster as its users see it."""
+    """The cluster from its users' point of view."""
 
     def __init__(self, cluster: Cluster):
         self.cluster = cluster
@@ -243,11 +243,11 @@ class Kubernetes:
         return KubeletPeer(self.cluster)
 
     def kubectl(self, *arguments, **options) -> subprocess.CompletedProcess:
-        """For what people do by hand; what is asked again and again goes by get()."""
+        """For operations that users run manually; polling uses get()."""
         return self.cluster.run("kubectl", "--request-timeout=60s", *arguments, **options)
 
     def get(self, *what: str) -> dict:
-        """get("node", "n1"), get("pods", "-n", "penstock", "-l", "app=x"): an object or a list of them, in kubectl's words."""
+        """get("node", "n1"), get("pods", "-n", "penstock", "-l", "app=x"): an object or a list of them, with kubectl's arguments."""
         names, options, words = [], {}, iter(map(str, what))
         for word in words:
             if word in OPTIONS:
@@ -263,23 +263,23 @@ class Kubernetes:
 
     # --- the node
     def gpus(self, of: str = "allocatable") -> int:
-        """What the Node object says; the kubelet writes it."""
+        """The capacity in the Node object, which the kubelet writes."""
         return int(self.get("node", "n1")["status"][of].get(GPU, -1))
 
     def gpus_the_kubelet_has(self) -> set[str]:
-        """Device ids in the kubelet's own list, which the Node object follows; empty while the kubelet is away."""
+        """Device ids in the kubelet's own list, which the Node object follows; empty while the kubelet does not answer."""
         try:
             return self.kubelet.lists().get(GPU, set())
         except CommandFailed:
             return set()
 
     def wait_for_gpus(self, count: int, deadline: float = 120):
-        """Until pods that ask for so many are placed and admitted: the Node object may still say what the kubelet no longer has."""
+        """Waits until the Node object and the kubelet have so many GPUs. Pods need both: the Node object may still list GPUs that the kubelet lacks."""
         wait_for(lambda: self.gpus() == count == len(self.gpus_the_kubelet_has()), deadline, f"the node and its kubelet to have {count} GPUs",
                  lambda: (self.gpus(), self.gpus_the_kubelet_has()))
 
     def mend(self):
-        """Starts the daemons that a scenario has stopped and not started again."""
+        """Starts the daemons that a scenario stopped and did not restart."""
         for daemon in ("containerd", "kubelet"):
             pid = (self.cluster.home(daemon) / "run" / f"{daemon}.pid").read_text()
             if self.cluster.run("test", "-d", f"/proc/{pid}", check=False).returncode:
@@ -323,7 +323,7 @@ class Kubernetes:
         wait_for(lambda: not any(map(self.pod, names)), 120, f"the pods {', '.join(names)} to be gone")
 
     def delete_all_pods(self):
-        """Of the namespace in which scenarios have theirs. Again and again, since a controller that is being deleted may make another."""
+        """Deletes the pods in the scenarios' namespace. Repeats it, because a controller that is being deleted may create another pod."""
         def none() -> bool:
             if not self.get("pods")["items"]:
                 return True
@@ -332,7 +332,7 @@ class Kubernetes:
         wait_for(none, 180, "all pods to be gone", lambda: self.kubectl("get", "pods", check=False).stdout)
 
     def logs_of(self, *what: str) -> str:
-        """What a pod, or job/NAME, has printed."""
+        """The log of a pod or of job/NAME."""
         return self.kubectl("logs", *what).stdout
 
     def why_pending(self, pod: str) -> str:
@@ -343,7 +343,7 @@ class Kubernetes:
         return self.kubectl("exec", pod, "--", "sh", "-c", script).stdout
 
     def process_of(self, pod: str) -> Path:
-        """The folder in /proc of the first process of the pod's container, as the machine numbers it."""
+        """The /proc folder of the first process of the pod's container, with the machine's pid."""
         said = self.get("pod", pod)
         container = said["status"].get("containerStatuses", [{}])[0].get("containerID", "").removeprefix("containerd://")
         pods = f"bench-{self.cluster.dir.name}-{said['spec'].get('nodeName')}/kubepods"
@@ -356,14 +356,14 @@ class Kubernetes:
         raise CommandFailed(f"the container {container or '?'} of {pod} has no process")
 
     def gpus_of(self, pod: str, machine: Machine) -> list[str]:
-        """The UUIDs of the machine's GPUs whose device files the container has, however they came there."""
+        """The UUIDs of the machine's GPUs whose device files the container has, whichever way they were added."""
         files = self.device_files(pod)
         return [uuid for uuid, minor in machine.minors().items() if f"nvidia{minor}" in files]
 
     def told(self, pod: str) -> list[str]:
-        """What the container is told of its GPUs in its environment: "void" where there is nothing left to do, since they are there."""
-        # A container counts as started a moment before its process is the container's own program; until then it is runc, with an
-        # environment of runc's. The kubelet gives this variable to each container.
+        """The container's environment variable that lists its GPUs: "void" where CDI added the devices, so that a runtime hook has nothing to do."""
+        # A container counts as started a moment before its process executes the container's own program; until then the process is runc with runc's
+        # environment. The kubelet sets this variable in each container.
         text = wait_for(lambda: "KUBERNETES_SERVICE_HOST=" in (seen := (self.process_of(pod) / "environ").read_text()) and seen, 60,
                         f"the process of pod {pod} to have its own environment")
         variables = dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
@@ -371,16 +371,16 @@ class Kubernetes:
         return value.split(",") if value else []
 
     def openable(self, pod: str, minors) -> dict[int, str]:
-        """Which of the NVIDIA minors the container's device rules let it open: asked with device files that it makes itself. No driver
-        backs them, so ENXIO means that the rules allow it; EPERM that they do not."""
+        """The NVIDIA minors that the container's device rules allow it to open, tested with device files that this function creates. No driver backs them, so
+        ENXIO means that the rules allow it, and EPERM that they do not."""
         script = "".join(f"mknod /tmp/{m} c 195 {m} 2>/dev/null; echo {m}: $(cat /tmp/{m} 2>&1 >/dev/null); " for m in minors)
         answers = dict(line.split(": ", 1) for line in self.inside(pod, script).splitlines())
         return {int(minor): REFUSED if "not permitted" in said else OPENED if "No such device or address" in said else said
                 for minor, said in answers.items()}
 
     def device_files(self, pod: str) -> set[str]:
-        """As the container's own processes see them."""
+        """The GPUs that the container's own processes see."""
         try:
             return {name for name in os.listdir(self.process_of(pod) / "root/dev") if re.fullmatch(r"nvidia\d+", name)}
-        except OSError as error:  # it has just ended
+        except OSError as error:  # it has just exited
             raise CommandFailed(f"the device files of {pod}: {error}") from None

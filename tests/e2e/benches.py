@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Folders of test clusters: made, taken down however the run ends, their logs kept. Runs may be
-side by side: each has folders of its own, and only what belongs to a run that has ended is removed.
+"""Folders of test clusters: creates them, takes the clusters down however the run ends, and keeps
+their logs. Several runs may be active at once: each has its own folders, and only folders of runs
+that have ended are removed.
 
-  benches.py watch DIR     waits until standard input ends, and then takes the cluster of that
-                           folder down, unless "keep" was written"""
+  benches.py watch DIR     waits until standard input ends, then takes the cluster of that
+                           folder down unless "keep" was written"""
 import contextlib
 import fcntl
 import os
@@ -18,7 +19,7 @@ sys.path[:0] = [str(Path(__file__).parent / "cluster")]
 
 from cluster import Cluster  # noqa: E402
 
-# Not $TMPDIR: the paths of unix sockets must be short, and /var is private inside.
+# Not $TMPDIR: the paths of unix sockets must be short, and /var is private inside the cluster.
 PLACE, PREFIX = Path("/tmp"), "penstock-e2e-"
 OWNED: dict[Path, tuple] = {}  # folder -> its lock, and the process that outlives this one
 
@@ -31,7 +32,7 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def is_owned(directory: Path) -> bool:
-    """Whether a process holds the folder's lock, as the run that made it does."""
+    """Whether a process holds the folder's lock, as the run that created it does."""
     with open(directory / "owner", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -41,7 +42,7 @@ def is_owned(directory: Path) -> bool:
 
 
 def make(release: str = "current") -> Cluster:
-    """A cluster that is not up, in a new folder. What runs that ended have left is removed."""
+    """Returns a cluster that is not up, in a new folder. Removes what ended runs left behind."""
     with one_at_a_time():
         for folder in list(PLACE.glob(f"{PREFIX}?*")):
             if (folder / "owner").exists() and not is_owned(folder):
@@ -50,8 +51,8 @@ def make(release: str = "current") -> Cluster:
         lock = open(directory / "owner", "w")
         fcntl.flock(lock, fcntl.LOCK_EX)
     directory.chmod(0o755)
-    # Not a descendant, since what kills a run that hangs may kill all its descendants: the first
-    # process starts another one and ends.
+    # The watcher must not be a descendant, because the kill of a hanging run may kill all its
+    # descendants: the first process starts another one and exits.
     reader, writer = os.pipe()
     subprocess.run([sys.executable, "-B", __file__, "watch", directory], stdin=reader,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
@@ -67,7 +68,7 @@ def remove(directory: Path):
 
 
 def watch(directory: Path):
-    """Ends at once and goes on in the background."""
+    """Exits at once; the child continues in the background."""
     if os.fork():
         os._exit(0)
     if sys.stdin.buffer.read() != b"keep":
@@ -84,12 +85,12 @@ def keep_logs(bench: Cluster, folder: Path):
 
 
 def end(bench: Cluster, options):
-    """Keeps the logs, and removes the cluster unless it is to be looked at."""
+    """Keeps the logs, and removes the cluster unless it is kept for inspection."""
     if logs := options.getoption("--logs"):
         keep_logs(bench, logs)
     lock, writer = OWNED.pop(bench.dir)
     if options.getoption("--keep"):
-        (bench.dir / "owner").unlink()  # no later run removes it
+        (bench.dir / "owner").unlink()  # so that no later run removes it
         os.write(writer, b"keep")
         print(f"\nthe cluster still runs; look around with: tests/e2e/cluster/cluster.py in "
               f"{bench.dir} bash\nend it with: tests/e2e/cluster/cluster.py down {bench.dir}")

@@ -1,6 +1,5 @@
-"""Fixtures of the end-to-end tests: one cluster and one simulated DGX A100 for all scenarios, an agent that a scenario may break, and
-between scenarios a node that is whole again; for all suites, what a failure shows. Says nothing about what Penstock should do; the
-scenarios do."""
+"""Fixtures of the end-to-end tests: one cluster and one simulated DGX A100 for all scenarios, an agent that a scenario may break, a repaired node between
+scenarios, and for all suites the output after a failure. The expected behaviour is asserted in the scenarios."""
 import os
 import shutil
 import signal
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-FAILURES: list[str] = []  # each a scenario and what it said
+FAILURES: list[str] = []  # each a scenario and its result
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "cluster")]
 
@@ -22,15 +21,15 @@ ROOT = Path(__file__).parents[2]
 
 def pytest_addoption(parser):
     parser.addoption("--programs", type=lambda folder: Path(folder).resolve(), default=ROOT / "build/dev/bin",
-                     help="folder of penstock, penstock-agent and their kin")
+                     help="folder of penstock, penstock-agent and the other programs")
     parser.addoption("--logs", type=Path, default=None, help="folder to keep the logs of the daemons and agents in")
-    parser.addoption("--keep", action="store_true", help="leave the cluster running, to look around in it")
+    parser.addoption("--keep", action="store_true", help="leave the cluster running, for inspection")
     parser.addoption("--all", action="store_true", default=os.environ.get("PENSTOCK_CHECK_ALL") == "1",
-                     help="scenarios at their full size and length, as in scripts/check --all, which sets PENSTOCK_CHECK_ALL=1")
+                     help="scenarios at full size and length, as in scripts/check --all, which sets PENSTOCK_CHECK_ALL=1")
 
 
 def pytest_configure(config):
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is a reason to clean up
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that SIGTERM runs the cleanup
     if os.getuid() != 0:
         pytest.exit("the end-to-end tests start a Kubernetes and need root: tests/e2e/run", 1)
     if logs := config.getoption("--logs"):
@@ -42,7 +41,7 @@ def pytest_configure(config):
 def cluster(request):
     bench = benches.make()
     try:
-        # The kubelet writes the node's status every 10 s; here every second, so that scenarios wait for Penstock and not for that.
+        # The kubelet writes the node's status every 10 s by default; here every second, so that scenarios wait for Penstock and not for the kubelet.
         bench.up(tied=not request.config.getoption("--keep"), kubelet_settings="nodeStatusUpdateFrequency: 1s\n")
         yield bench
     finally:
@@ -56,7 +55,7 @@ def kubernetes(cluster):
 
 @pytest.fixture(scope="session")
 def machine(cluster, request):
-    """A simulated DGX A100 that the node's agent finds."""
+    """A simulated DGX A100 that the node's agent discovers."""
     return Machine(cluster.dir / "machine", request.config.getoption("--programs"))
 
 
@@ -65,12 +64,12 @@ def the_agent(cluster, machine, request):
     agent = Agent(cluster, machine, request.config.getoption("--programs"))
     yield agent
     if agent.running() and not request.config.getoption("--keep"):
-        agent.stop()  # it removes what it made outside the cluster's own folders
+        agent.stop()  # it removes what it created outside the cluster's own folders
 
 
 @pytest.fixture
 def agent(the_agent, kubernetes, machine):
-    """The node's agent, running, with eight healthy GPUs that nobody holds; whatever the last scenario broke is whole again."""
+    """The node's running agent, with eight healthy GPUs without holders; everything that the last scenario broke is repaired."""
     kubernetes.mend()
     kubernetes.delete_all_pods()
     machine.heal()
@@ -79,10 +78,10 @@ def agent(the_agent, kubernetes, machine):
     return the_agent
 
 
-# --- what a failure shows -----------------------------------------------------------------------------------------------------------------
+# --- output after a failure ---------------------------------------------------------------------------------------------------------------
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """What the agent, the pods and the events said at that moment."""
+    """The report of the agent, the pods and the events at that moment."""
     report = (yield).get_result()
     if report.failed and (agent := item.funcargs.get("the_agent") or item.funcargs.get("agent")):
         report.sections += [("agent log, the last lines", reports.tail(agent.log())), ("penstock status", agent.describe()),
@@ -99,6 +98,6 @@ def pytest_runtest_logreport(report):
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure():
-    """The end of a log is what is left of it: what failed stands there, after all tables."""
+    """Repeats the failures at the end of the log, after all tables, because only the end of a log may be kept."""
     if FAILURES:
         print("\n" + "\n".join(FAILURES), flush=True)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Image and chart of released versions, built once from the commits of this repository's history
-with the build files that they had then, and kept in the cache. Prints the folders.
+"""Builds image and chart of released versions, once, from the commits in this repository's history
+with the build files of that time, and keeps them in the cache. Prints the folders.
 
-Needs what scripts/setup installs, and the history. 0.1.0 takes 20 minutes of one processor."""
+Needs what scripts/setup installs, and the history. 0.1.0 takes 20 minutes on one processor."""
 import os
 import shutil
 import subprocess
@@ -41,7 +41,7 @@ class Release:
 
 
 def release(version: str, repository: Path = ROOT) -> Release:
-    """Builds it if the cache does not have it."""
+    """Builds the version if the cache does not have it."""
     commit = COMMITS[version]
     target = parts.cache() / "bench" / f"released-{version}-{commit[:12]}"
     with parts.building(target, "tests/e2e/released.py, or scripts/check --all") as scratch:
@@ -66,7 +66,7 @@ def _build(version: str, commit: str, repository: Path, into: Path):
     parts.run("cmake", "--build", programs.parent, "--target", *PROGRAMS, stdout=sys.stderr)
     parts.run(source / "deploy/image/build", into / "image.tar", "--programs", programs,
               "--name", f"localhost/penstock:{version}", "--revision", commit, stdout=sys.stderr)
-    shutil.copytree(source / "deploy/helm/penstock", into / "chart")  # follows links out of it
+    shutil.copytree(source / "deploy/helm/penstock", into / "chart")  # follows links out of the tree
     shutil.rmtree(source)
     (into / "source.tar").unlink()
 

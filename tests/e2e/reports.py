@@ -1,6 +1,5 @@
-"""What a failed scenario shows of its cluster, in as few lines as tell what is wrong: pods with
-reasons, recent events, what the agents report of their nodes. Asks the API server, and says so
-where it does not answer."""
+"""Prints the state of a failed scenario's cluster briefly: pods with reasons, recent events, the
+agents' reports of their nodes. Asks the API server, and reports where it does not answer."""
 import json
 
 from api import Api, RequestFailed
@@ -13,7 +12,7 @@ def tail(text: str, lines: int = LINES) -> str:
 
 
 def pod(one: dict) -> str:
-    """One line: whose, where, in what state, and why."""
+    """One line: pod, node, state, and reason."""
     meta, status = one["metadata"], one["status"]
     containers = status.get("containerStatuses", [])
     states = [f"{kind}: {state.get('reason', '')} {state.get('message', '')}".strip()
@@ -57,7 +56,7 @@ def of_cluster(api: Api) -> list[tuple[str, str]]:
     def last_events() -> list[dict]:
         return sorted(all_of("events"), key=when)[-EVENTS:]
     asked = {"pods": lambda: [pod(one) for one in all_of("pods")],
-             "events, the last": lambda: [event(one) for one in last_events()],
+             "latest events": lambda: [event(one) for one in last_events()],
              "NodeStates": lambda: [node_state(one) for one in all_of("nodestates")]}
     said = []
     for title, ask in asked.items():

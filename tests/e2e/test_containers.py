@@ -1,5 +1,5 @@
-"""What somebody in a pod has of the devices and the driver, on each of the ways that there are from the agent's answer to the container:
-CDI where containerd can, device files where it cannot; and what stays right while agent, engine and specifications come and go."""
+"""The devices and driver files inside a pod, for each way from the agent's answer to the container: CDI where containerd supports it, device files elsewhere;
+also while agent, engine and specifications are restarted or change."""
 import json
 import re
 
@@ -7,7 +7,7 @@ import pytest
 from actors import DEBIAN, GPU, OPENED, REFUSED, wait_for
 
 SPECIFICATION = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json"
-FILES = "device-files"  # what goes beside an answer that somebody else has to read
+FILES = "device-files"  # appears beside an answer that another program parses
 LIBCUDA = "/usr/lib/x86_64-linux-gnu/libcuda.so.1"
 CONTAINERD = "/etc/containerd/config.toml"
 
@@ -18,22 +18,22 @@ def listed(output: str) -> list[str]:
 
 
 def finished(kubernetes, pod: str) -> str:
-    """What the pod has printed, once it has ended well."""
-    wait_for(lambda: kubernetes.phase(pod) == "Succeeded", 60, f"pod {pod} to end well", lambda: kubernetes.get("pod", pod)["status"])
+    """The pod's output, once it has succeeded."""
+    wait_for(lambda: kubernetes.phase(pod) == "Succeeded", 60, f"pod {pod} to succeed", lambda: kubernetes.get("pod", pod)["status"])
     return kubernetes.logs_of(pod)
 
 
 def way(agent) -> list[str]:
-    """How containers are given devices, as the agent reports."""
+    """How containers get devices, as the agent reports."""
     return agent.kubelet_allocator()["deviceList"]
 
 
 @pytest.fixture
 def strategy(agent, kubernetes):
-    """`strategy("envvar", ...)`: the administrator says how; at the end the agent chooses again."""
+    """`strategy("envvar", ...)`: configures the device list strategies; at the end the agent chooses again."""
     def choose(*names: str):
         agent.configure(f"containers: {{deviceList: {json.dumps(names)}}}\n")
-        wait_for(lambda: [name for name in way(agent) if name != FILES] == list(names), 60, f"the way {names} to be in force", agent.describe)
+        wait_for(lambda: [name for name in way(agent) if name != FILES] == list(names), 60, f"the strategies {names} to be in effect", agent.describe)
         kubernetes.wait_for_gpus(8)
 
     yield choose
@@ -43,7 +43,7 @@ def strategy(agent, kubernetes):
 
 @pytest.fixture
 def engine(agent, kubernetes, cluster):
-    """`engine(cdi=False)`: containerd starts anew with that setting; at the end it is as it was."""
+    """`engine(cdi=False)`: restarts containerd with that setting; at the end it has its original setting."""
     def restart(cdi: bool):
         words = ("false", "true") if cdi else ("true", "false")
         cluster.run("sed", "-i", f"s/enable_cdi = {words[0]}/enable_cdi = {words[1]}/", CONTAINERD)
@@ -57,7 +57,7 @@ def engine(agent, kubernetes, cluster):
 
 
 def test_a_job_that_runs_nvidia_smi_lists_one_gpu(agent, kubernetes, machine):
-    """Walkthrough H. The image has nothing of a driver."""
+    """Walkthrough H. The image contains no driver files."""
     container = {"name": "main", "image": DEBIAN, "imagePullPolicy": "Never", "command": ["nvidia-smi"], "resources": {"limits": {GPU: 1}}}
     kubernetes.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "smi"},
                        "spec": {"backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}})
@@ -70,7 +70,7 @@ def test_a_job_that_runs_nvidia_smi_lists_one_gpu(agent, kubernetes, machine):
 
 
 def test_a_pod_with_one_gpu_can_open_it_and_has_the_library_that_cuda_programs_load(agent, kubernetes, machine):
-    """Walkthrough B, as far as it goes without hardware: the kernel itself needs a GPU."""
+    """Walkthrough B, as far as it works without hardware: the kernel itself needs a GPU."""
     open_all = 'for f in /dev/nvidia[0-9] /dev/nvidiactl /dev/nvidia-uvm; do echo "$f $(cat $f 2>&1 >/dev/null)"; done'
     kubernetes.create_pod("cuda-vectoradd", gpus=1, image=DEBIAN, command=f"nvidia-smi -L; {open_all}; ls -L {LIBCUDA}; ldconfig -p")
     said = finished(kubernetes, "cuda-vectoradd")
@@ -127,11 +127,11 @@ def test_an_engine_without_cdi_gets_device_files_and_the_agent_notices_either_wa
 
 
 def test_the_agent_configures_the_engine_where_it_is_told_to_and_that_can_be_undone(engine, agent, kubernetes, cluster):
-    """Nobody's unit starts this containerd, so the agent leaves that to whoever does."""
+    """No systemd unit runs this containerd, so the agent leaves the restart to its administrator."""
     def configuration() -> str:
         return cluster.run("cat", CONTAINERD).stdout
 
-    def daemon() -> str:  # the oldest: the agent asks others of that name what is in force
+    def daemon() -> str:  # the oldest: the agent asks other processes of that name for the effective setting
         return cluster.run("pgrep", "-xo", "containerd").stdout
 
     engine(cdi=False)
@@ -141,7 +141,7 @@ def test_the_agent_configures_the_engine_where_it_is_told_to_and_that_can_be_und
         agent.configure("containers: {configureEngine: cdi}\n")
         wait_for(lambda: "enable_cdi = true" in configuration(), 60, "the engine's file to be changed", agent.describe)
         assert configuration().replace("enable_cdi = true", "enable_cdi = false") == before, "and nothing else"
-        assert daemon() == pid, "it is not the agent's to start"
+        assert daemon() == pid, "the agent does not restart it"
         cluster.kill("containerd")
         cluster.start("containerd")
         wait_for(lambda: way(agent) == ["cdi-cri"], 60, "the agent to see that CDI is on", agent.describe)
@@ -152,26 +152,27 @@ def test_the_agent_configures_the_engine_where_it_is_told_to_and_that_can_be_und
 
 
 def test_a_device_is_offered_once_a_specification_names_it(agent, kubernetes, machine, cluster):
-    """Where no file can be made the kubelet is told of nothing, and everybody why; then all is well by itself."""
+    """Where the specification cannot be written the kubelet gets no devices and every interface reports the reason; afterwards it recovers without
+    intervention."""
     agent.stop()
-    agent.configure("cdi: {enabled: on}\n")  # else an agent that may not write there does without CDI
+    agent.configure("cdi: {enabled: on}\n")  # else an agent without write access would do without CDI
     cluster.run("sh", "-c", "rm -f /var/run/cdi/*; mount -t tmpfs -o ro tmpfs /var/run/cdi")
     try:
         agent.start()
         agent.wait_serving()
-        wait_for(lambda: agent.status()["cdi"]["problems"], 60, "the agent to say that it cannot write", agent.describe)
+        wait_for(lambda: agent.status()["cdi"]["problems"], 60, "the agent to report that it cannot write", agent.describe)
         assert "/var/run/cdi" in " ".join(agent.status()["cdi"]["problems"])
         assert kubernetes.gpus_the_kubelet_has() == set()
     finally:
         cluster.run("umount", "/var/run/cdi")
         agent.configure("")
-    wait_for(lambda: kubernetes.gpus_the_kubelet_has() == set(machine.minors()), 60, "the kubelet to be told", agent.describe)
+    wait_for(lambda: kubernetes.gpus_the_kubelet_has() == set(machine.minors()), 60, "the kubelet to get the devices", agent.describe)
     named = {device["name"] for device in json.loads(cluster.run("cat", SPECIFICATION).stdout)["devices"]}
     assert named == set(machine.minors())
 
 
 def test_a_container_restarts_in_place_while_no_agent_runs(agent, kubernetes, machine):
-    """The kubelet keeps the answer that it got; the specification is there still."""
+    """The kubelet keeps the answer that it got; the specification still exists."""
     kubernetes.run_pod("phoenix", gpus=1, image=DEBIAN, restart="Always", command="nvidia-smi -L; exec sleep 100000")
     before = wait_for(lambda: listed(kubernetes.logs_of("phoenix")), 60, "the pod to have listed its GPU")
     agent.kill()
@@ -187,7 +188,7 @@ def restarts(kubernetes, pod: str) -> int:
 
 
 def stop_first_process(kubernetes, pod: str):
-    """As a crash does it: from outside, since a namespace's first process hears no signal from inside."""
+    """Kills the process from outside, as a crash does, since a namespace's first process ignores signals from inside."""
     container = kubernetes.get("pod", pod)["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
     kubernetes.cluster.run("ctr", "-n", "k8s.io", "task", "kill", "--signal", "KILL", container)
 

@@ -1,4 +1,4 @@
-"""A GPU that fails is taken out, alone; one that is cured comes back."""
+"""A GPU that fails is withdrawn alone; one that recovers is advertised again."""
 import pytest
 from actors import wait_for
 from invariants import nothing_given_twice

@@ -1,4 +1,4 @@
-"""Somebody else's device plugin on the same node."""
+"""Another device plugin on the same node."""
 from actors import wait_for
 from inside import define
 
@@ -35,6 +35,6 @@ def test_a_plugin_that_registers_over_ours_and_leaves_takes_no_devices_along(age
     wait_for(lambda: kubelet_allocator(agent)["state"] == "stepped-back", 60, "the agent to step back")
     assert kubernetes.gpus_the_kubelet_has() == theirs
 
-    cluster.kill("other-plugin")  # the kubelet does not end our stream, whose devices it does not count
+    cluster.kill("other-plugin")  # the kubelet does not end our stream, although it does not count its devices
     wait_for(lambda: kubernetes.gpus_the_kubelet_has() == ours, 60, "our list, once the other has gone")
     wait_for(lambda: kubelet_allocator(agent)["state"] == "open", 30, "the agent to serve again")

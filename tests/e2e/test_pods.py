@@ -1,4 +1,4 @@
-"""A real kubelet hands out GPUs: what a pod gets, what it does not get, and who is said to hold what."""
+"""A real kubelet allocates GPUs: the devices that a pod gets, those it does not get, and the reported holders."""
 from actors import OPENED, REFUSED, wait_for
 from invariants import nothing_given_twice
 
@@ -33,7 +33,7 @@ def test_the_ninth_waits_and_runs_when_one_ends(agent, kubernetes, machine):
     assert len(nothing_given_twice(kubernetes, machine)) == 8
 
     kubernetes.create_pod("ninth", gpus=1)
-    wait_for(lambda: "Insufficient nvidia.com/gpu" in kubernetes.why_pending("ninth"), 60, "the ninth to be told that none is free")
+    wait_for(lambda: "Insufficient nvidia.com/gpu" in kubernetes.why_pending("ninth"), 60, "the ninth pod to be Pending for lack of a GPU")
     freed = set(kubernetes.gpus_of("one-3", machine))
     kubernetes.delete_pod("one-3")
     kubernetes.wait_running("ninth")

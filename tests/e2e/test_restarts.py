@@ -1,4 +1,4 @@
-"""Whoever is killed, whenever: no GPU is lost and none is given twice."""
+"""Whichever daemon is killed at whatever moment, no GPU is lost and none is allocated twice."""
 import time
 
 import pytest
@@ -8,7 +8,7 @@ from invariants import nothing_given_twice, wait_until_ledger_agrees
 
 @pytest.fixture
 def three_pods(agent, kubernetes, machine) -> dict[str, set[str]]:
-    """Three pods of two GPUs that are started again whenever they end; who has which. Two GPUs are free."""
+    """Three pods of two GPUs that restart whenever they end; returns the GPUs of each. Two GPUs are free."""
     for name in ("a", "b", "c"):
         kubernetes.create_pod(name, gpus=2, restart="Always")
     kubernetes.wait_running("a", "b", "c")
@@ -16,14 +16,14 @@ def three_pods(agent, kubernetes, machine) -> dict[str, set[str]]:
 
 
 def all_is_as_before(before, agent, kubernetes, machine):
-    """The pods still have what they had, the ledger knows it, the two free GPUs can be had, and no more than those."""
+    """The pods still have their GPUs, the ledger matches, and exactly the two free GPUs are allocatable."""
     kubernetes.wait_running(*before, deadline=60)
     kubernetes.wait_for_gpus(8)
     wait_until_ledger_agrees(agent, kubernetes, machine)
     assert nothing_given_twice(kubernetes, machine) == before
     kubernetes.run_pod("rest", gpus=2)
     kubernetes.create_pod("too-many", gpus=1)
-    wait_for(lambda: "Insufficient nvidia.com/gpu" in kubernetes.why_pending("too-many"), 60, "a pod too many to be refused")
+    wait_for(lambda: "Insufficient nvidia.com/gpu" in kubernetes.why_pending("too-many"), 60, "the excess pod to stay Pending")
     given = nothing_given_twice(kubernetes, machine)
     assert given.pop("rest") == set(machine.minors()) - set.union(*before.values())
     assert given == before

@@ -1,5 +1,5 @@
-"""Runs of these tests beside each other, and one that is killed: each has a cluster of its own, and
-what is left of the dead one is removed."""
+"""Runs of these tests in parallel each have their own cluster, and the remains of a killed run are
+removed."""
 import os
 import subprocess
 import sys
@@ -22,8 +22,8 @@ time.sleep(100000)
 
 
 def left_of(directory: Path) -> list[str]:
-    """What there is of the cluster in that folder: control groups, processes, the folder itself,
-    and its share in the machine's settings."""
+    """The remains of the cluster in that folder: control groups, processes, the folder itself, and
+    its part of the machine's settings."""
     groups = [group for root in cgroup_hierarchies()
               for group in root.glob(f"bench-{directory.name}-*")]
     processes = [file.parent for file in Path("/proc").glob("[0-9]*/cmdline")

@@ -1,5 +1,5 @@
-"""tests/fuzz/run by targets that are shell scripts: each uses a little processor time, prints what
-libFuzzer prints, and fails on an input that contains "bad"."""
+"""tests/fuzz/run with shell scripts as targets: each uses some processor time, prints libFuzzer's
+output, and fails on an input that contains "bad"."""
 import json
 import os
 import shutil
@@ -110,7 +110,7 @@ def test_a_finding_is_red_until_its_input_passes(checkout):
     assert said.returncode == 1 and "kept before" in said.stdout
 
     program = checkout.targets / "elf_fuzz"
-    program.write_text(TARGET.replace("grep -q bad", "grep -q other"))  # the product was corrected
+    program.write_text(TARGET.replace("grep -q bad", "grep -q other"))  # the product was fixed
     said = checkout.run("--resume")
     assert said.returncode == 0, said.stdout
     assert not list((checkout.folder / "build/fuzz/findings").iterdir())

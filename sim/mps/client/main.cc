@@ -26,7 +26,7 @@ constexpr char kHelp[] =
 
 It says what happens, a line each: "mps server PID" or "no mps"; "limit MiB PERCENT"; "allocated MiB" (all of it so far).
 
-Exit status: 0 all went well, 1 wrong usage, 2 out of memory, 3 no GPU to be had, 4 MPS is there and cannot be reached (CUDA error 805).
+Exit status: 0 success, 1 wrong usage, 2 out of memory, 3 no GPU available, 4 MPS is running and cannot be reached (CUDA error 805).
 )";
 
 enum Exit { kOk = 0, kUsage = 1, kOutOfMemory = 2, kNoDevice = 3, kNoMps = 4 };

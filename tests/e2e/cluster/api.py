@@ -1,6 +1,6 @@
-"""Requests to a cluster's API server as its administrator, from outside the cluster's namespaces. A
-connection stays open for the next request, so that asking takes three milliseconds, where starting
-kubectl takes a tenth of a second of processor time."""
+"""Requests to a cluster's API server as its administrator, from outside the cluster's namespaces.
+The connection is reused, so a request takes three milliseconds; starting kubectl takes a tenth of
+a second of processor time."""
 import contextlib
 import ctypes
 import http.client
@@ -22,11 +22,11 @@ GROUPS = {"deployments": "apis/apps/v1", "replicasets": "apis/apps/v1",
           "daemonsets": "apis/apps/v1", "jobs": "apis/batch/v1",
           "clusterroles": "apis/rbac.authorization.k8s.io/v1",
           "nodestates": "apis/penstock.io/v1alpha1"}
-OF_THE_CLUSTER = {"nodes", "namespaces", "clusterroles", "nodestates"}  # kinds without a namespace
+OF_THE_CLUSTER = {"nodes", "namespaces", "clusterroles", "nodestates"}  # cluster-scoped kinds
 
 
 class RequestFailed(RuntimeError):
-    """A request that the API server refused (`code`), or did not answer (0)."""
+    """A request that the API server rejected (`code`) or did not answer (0)."""
 
     def __init__(self, code: int, text: str):
         super().__init__(text)
@@ -38,7 +38,7 @@ def plural(kind: str) -> str:
 
 
 def path_of(kind: str, name: str = "", namespace: str = "default") -> str:
-    """`namespace` "" means all of them."""
+    """`namespace` "" means all namespaces."""
     kind = plural(kind.lower())
     within = f"/namespaces/{namespace}" if namespace and kind not in OF_THE_CLUSTER else ""
     return f"/{GROUPS.get(kind, CORE)}{within}/{kind}" + (f"/{name}" if name else "")
@@ -46,8 +46,8 @@ def path_of(kind: str, name: str = "", namespace: str = "default") -> str:
 
 @contextlib.contextmanager
 def network_of(pid: int) -> Iterator[None]:
-    """This thread is in the network namespace of a process: sockets that it makes meanwhile stay
-    there."""
+    """Moves this thread into the network namespace of a process: sockets created meanwhile stay in
+    it."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def enter(file: int):
@@ -82,13 +82,13 @@ class Connection(http.client.HTTPSConnection):
         self.sock.settimeout(self.timeout)
 
     def lost(self) -> bool:
-        """Between requests nothing comes but the end of the connection."""
+        """Between requests the only event on a connection is its end."""
         return self.sock is None or bool(select.select([self.sock], [], [], 0)[0])
 
 
 class Api:
-    """`pid`: the present first process of the namespaces in which the API server is. Several
-    threads may ask at once."""
+    """`pid`: the current first process of the API server's namespaces. Several threads may send
+    requests at once."""
 
     def __init__(self, server: str, pki: Path, pid: Callable[[], int]):
         self.server, self.pid, self.lock = server, pid, threading.Lock()
@@ -126,18 +126,18 @@ class Api:
 
     # --- objects
     def get(self, kind: str, name: str = "", namespace: str = "default", **selectors: str) -> dict:
-        """One object, or a list of them; `selectors` are labelSelector and fieldSelector."""
+        """An object or a list of objects; `selectors` are labelSelector and fieldSelector."""
         return json.loads(self.request("GET", path_of(kind, name, namespace), **selectors))
 
     def create(self, manifest: dict) -> dict:
-        """An object, or each of a List."""
+        """Creates an object, or each object of a List."""
         if manifest["kind"] == "List":
             return {"items": [self.create(item) for item in manifest["items"]]}
         namespace = manifest["metadata"].get("namespace", "default")
         return json.loads(self.request("POST", path_of(manifest["kind"], "", namespace), manifest))
 
     def apply(self, manifest: dict) -> dict:
-        """Server-side, and whatever others say of the same fields."""
+        """Server-side apply, with force: takes over fields that other managers own."""
         meta = manifest["metadata"]
         path = path_of(manifest["kind"], meta["name"], meta.get("namespace", "default"))
         return json.loads(self.request("PATCH", path, manifest, "application/apply-patch+yaml",
@@ -148,7 +148,7 @@ class Api:
         return json.loads(self.request("PATCH", path, change, "application/merge-patch+json"))
 
     def delete(self, kind: str, name: str = "", namespace: str = "default", **selectors: str):
-        """One object, which may be gone already, or all that are selected. Does not wait."""
+        """Deletes one object, if it exists, or all that are selected. Does not wait."""
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         try:
             self.request("DELETE", path_of(kind, name, namespace), options, **selectors)
@@ -157,7 +157,7 @@ class Api:
                 raise
 
     def events(self, path: str, version: str) -> Iterator[dict]:
-        """What a watch shows of what came after that version, until the connection ends."""
+        """The watch events after that version, until the connection ends."""
         one = Connection(self.server, self.pid, self.context, None)
         try:
             one.request("GET", f"{path}?watch=1&resourceVersion={version}",
@@ -169,18 +169,18 @@ class Api:
             one.close()
 
 
-AWAY = (RequestFailed, OSError, http.client.HTTPException, ValueError)  # as an API server ends
+AWAY = (RequestFailed, OSError, http.client.HTTPException, ValueError)  # the API server ended the watch
 
 
 class Watch(threading.Thread):
-    """All objects of a kind as a watch shows them, until stop(): by name, or namespace/name."""
+    """All objects of a kind, kept up to date by a watch until stop(): by name, or namespace/name."""
 
     def __init__(self, api: Api, kind: str):
         super().__init__(daemon=True, name=f"watch of {kind}")
         self.api, self.path = api, path_of(kind, namespace="")
         self.changed = threading.Condition()
         self.objects: dict[str, dict] = {}
-        self.at: float = 0  # when the last change came, in seconds since 1970
+        self.at: float = 0  # time of the last change, in seconds since 1970
         self.stopped = False
 
     @staticmethod

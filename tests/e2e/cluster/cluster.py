@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A real Kubernetes on one machine, in namespaces of its own: nothing outside DIR changes, several can run side by side.
+"""Runs a real Kubernetes on one machine, in its own namespaces: nothing outside DIR changes, and several clusters can run at once.
 
   cluster.py up DIR [NODES]             start one (default: 1 node, n1); returns when every node is Ready and prints how long that took
   cluster.py in DIR [-n K] CMD...       run CMD where node K's daemons run (default n1); kubectl, ctr and kubelet-peer are on PATH
@@ -8,10 +8,10 @@
   cluster.py down DIR                   stop everything; DIR stays, with log/ and nK/log/; `up` on it again is a reboot
 
 A node's kubelet directory is DIR/nK/kubelet, seen as /var/lib/kubelet inside. Writes to /etc, /var and /opt stay in DIR. Keep DIR short
-(a unix socket's path may have 107 characters) and outside /etc, /var, /opt and /run. Needs root. The first run fetches and builds the
+(a unix socket's path may have 107 characters) and outside /etc, /var, /opt and /run. Needs root. The first run downloads and builds the
 parts (parts.py). Environment: BENCH_RELEASE=older, APISERVER_FLAGS, KUBELET_CONFIG (extra lines), CONTAINERD_CDI=false,
-BENCH_IMAGES="a.tar b.tar". A file DIR/nK/mounts with lines "SOURCE TARGET" shows folders of the machine to everything on node K, a file
-DIR/nK/containerd-cdi says "true" or "false" for node K alone."""
+BENCH_IMAGES="a.tar b.tar". A file DIR/nK/mounts with lines "SOURCE TARGET" mounts folders of the machine for all of node K; a file
+DIR/nK/containerd-cdi with "true" or "false" overrides CONTAINERD_CDI for node K."""
 import ctypes
 import os
 import shlex
@@ -28,11 +28,11 @@ from inside import SERVER, address, cgroup_hierarchies, wait_until
 from parts import Parts
 
 INSIDE = Path(__file__).with_name("inside.py")
-NAMESPACES = {"mount": "mnt", "net": "net", "uts": "uts", "ipc": "ipc", "pid": "pid"}  # as nsenter and as /proc/PID/ns call them
+NAMESPACES = {"mount": "mnt", "net": "net", "uts": "uts", "ipc": "ipc", "pid": "pid"}  # the names for nsenter and for /proc/PID/ns
 
 
 class CommandFailed(RuntimeError):
-    """A command inside ended with another status than 0; says which, and what it printed."""
+    """A command inside the cluster exited with a status other than 0; carries the status and the output."""
 
 
 def die_with_parent():
@@ -51,13 +51,13 @@ class Cluster:
 
     @property
     def parts(self) -> Parts:
-        """Made where they are missing; whoever only takes a cluster down needs none."""
+        """The parts, built where they are missing; taking a cluster down needs none."""
         self._parts = self._parts or Parts(self.release)
         return self._parts
 
     @property
     def api(self) -> Api:
-        """Requests as the administrator's; to be had once the cluster is up."""
+        """Requests as the administrator; available once the cluster is up."""
         self._api = self._api or Api(SERVER, self.dir / "pki", self.first_process)
         return self._api
 
@@ -65,10 +65,10 @@ class Cluster:
         return int((self.dir / "init.pid").read_text())
 
     def up(self, nodes: int = 1, tied: bool = False, kubelet_settings: str = "", apiserver_flags: str = "") -> float:
-        """Returns the seconds until every node was Ready. `tied`: all of it is killed when the calling thread ends, however it ends."""
+        """Returns the seconds until every node was Ready. `tied`: the whole cluster is killed when the calling thread ends, however it ends."""
         self.as_started = {"nodes": nodes, "tied": tied, "kubelet_settings": kubelet_settings, "apiserver_flags": apiserver_flags}
         settings = {"KUBELET_CONFIG": kubelet_settings, "APISERVER_FLAGS": apiserver_flags, "BENCH_RELEASE": self.release}
-        _ = self.parts  # made before there is a time limit
+        _ = self.parts  # built before the time limit starts
         environment = os.environ | {name: value for name, value in settings.items() if value}
         start = time.monotonic()
         (self.dir / "log").mkdir(parents=True, exist_ok=True)
@@ -91,9 +91,9 @@ class Cluster:
         return time.monotonic() - start
 
     def entering(self, node: int = 1) -> list[str]:
-        """What goes before a command to run it where the node's daemons run."""
+        """The command prefix that runs a command where the node's daemons run."""
         first = f"/proc/{self.first_process()}"
-        if node != 1:  # n1 numbers the first process of another node, and shows it in its own /proc
+        if node != 1:  # the recorded pid is one of n1's namespace, and n1's /proc shows it
             first += f"/root/proc/{(self.dir / f'n{node}/init.pid').read_text().strip()}"
         enter = [f"--{kind}={first}/ns/{file}" for kind, file in NAMESPACES.items()]
         return ["nsenter", *enter, "env", f"KUBECONFIG={self.dir}/pki/admin.kubeconfig", f"PATH={self.parts.path}:{os.environ['PATH']}"]
@@ -113,11 +113,11 @@ class Cluster:
         self.run(sys.executable, INSIDE, "start", self.home(daemon, node), daemon, node=node)
 
     def kill(self, daemon: str, node: int = 1, number: int = signal.SIGKILL):
-        """Sends the signal and, where it is SIGKILL, waits until the process is gone."""
+        """Sends the signal and, for SIGKILL, waits until the process is gone."""
         self.run(sys.executable, INSIDE, "kill", self.home(daemon, node), daemon, int(number), node=node)
 
     def down(self):
-        """Kills everything and removes what it left in the kernel; safe on a cluster that is half up, half down or long gone."""
+        """Kills everything and removes what the cluster left in the kernel; safe on a cluster that is partly up, partly down or long gone."""
         if (self.dir / "init.pid").exists():
             init = self.first_process()
             if self._is_ours(init):
@@ -134,8 +134,9 @@ class Cluster:
         self.up(**self.as_started)
 
     def reboot_node(self, k: int):
-        """Kills all of a node but n1 at once and starts it again on the same disk; returns when the API server has heard from it."""
-        assert k != 1, "n1 has the control plane: reboot() takes all down"
+        """Kills everything on a node other than n1 at once and starts it again on the same disk; returns when its kubelet has reported the new boot to the
+        API server."""
+        assert k != 1, "n1 has the control plane: use reboot(), which restarts the whole cluster"
         boot = self._boot_id(k)
         init = (self.dir / f"n{k}/init.pid").read_text().strip()
         self.run("kill", "-9", init)
@@ -143,7 +144,7 @@ class Cluster:
         wait_until(lambda: self._cgroups_removed(f"n{k}"), 60, f"the cgroups of n{k} to empty")
         settings = {"BENCH_RELEASE": self.release, "KUBELET_CONFIG": self.as_started["kubelet_settings"]}
         self.run(sys.executable, INSIDE, "join", self.dir, k, env=os.environ | settings)
-        wait_until(lambda: self._boot_id(k) not in ("", boot), 120, f"the kubelet of n{k} to say that it has booted")
+        wait_until(lambda: self._boot_id(k) not in ("", boot), 120, f"the kubelet of n{k} to report the new boot")
 
     def _boot_id(self, k: int) -> str:
         try:
@@ -152,7 +153,7 @@ class Cluster:
             return ""
 
     def import_image(self, archive: Path, nodes: int):
-        """Gives an image to the nodes' containerd, as pulling it would."""
+        """Imports an image into the nodes' containerd, with the same result as a pull."""
         command = ["ctr", "-n", "k8s.io", "images", "import", str(archive)]
         imports = [subprocess.Popen([*self.entering(k), *command], stdout=subprocess.DEVNULL) for k in range(1, nodes + 1)]
         for k, done in enumerate(imports, 1):
@@ -160,7 +161,7 @@ class Cluster:
                 raise CommandFailed(f"ctr images import {archive} on n{k} ended with {done.returncode}")
 
     def _is_ours(self, pid: int) -> bool:
-        """Whether the pid still names the first process of these namespaces: pids are used again."""
+        """Whether the pid still belongs to the first process of these namespaces: pids are reused."""
         try:
             if os.readlink(f"/proc/{pid}/ns/pid") == os.readlink("/proc/self/ns/pid"):
                 return False

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What runs inside a cluster's namespaces: the first process of each node, and the daemons it starts. cluster.py calls it; it never
-looks outside the namespaces it was started in.
+"""Runs inside a cluster's namespaces: the first process of each node, and the daemons it starts. cluster.py calls it; it never
+accesses anything outside the namespaces it was started in.
 
   inside.py host DIR NODES | node DIR K | join DIR K | start HOME DAEMON | kill HOME DAEMON SIGNAL"""
 import contextlib
@@ -27,8 +27,8 @@ SERVER = address(1)
 
 
 def wait_until(predicate, seconds: float, what: str, every: float = 0.05):
-    """Asks until the answer is true and returns it; a deadline that passes names what was waited for and what was last seen. Asks less
-    often the longer it takes, up to five times `every`, since asking slows down what is waited for."""
+    """Polls until the answer is true and returns it; after the deadline, the error names the awaited condition and the last answer. The interval grows with
+    time, up to five times `every`, since polling slows down the awaited event."""
     deadline, pause = time.monotonic() + seconds, every
     while True:
         answer = predicate()
@@ -49,7 +49,7 @@ def succeeds(*command, **options) -> bool:
 
 
 def cgroup_hierarchies() -> list[Path]:
-    """Version 2: the one; version 1 and hybrid: each controller's and the unified one."""
+    """Version 2: the single hierarchy; version 1 and hybrid: that of each controller and the unified one."""
     if (CGROUPS / "cgroup.controllers").exists():
         return [CGROUPS]
     return [folder for folder in CGROUPS.iterdir() if folder.is_dir() and not folder.is_symlink()]
@@ -66,7 +66,7 @@ def make_cgroups(group: str):
                 (root / group / file).write_text((root / file).read_text())
 
 
-# --- daemons: each is a script in run/, so that it can be killed and started again ----------------------------------------------------
+# --- daemons: each one is a script in run/, so that it can be killed and restarted -------------------------------------------------
 def define(home: Path, name: str, command: list, environment: dict[str, str] | None = None):
     for folder in ("run", "log"):
         (home / folder).mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def define(home: Path, name: str, command: list, environment: dict[str, str] | N
 
 
 def start(home: Path, name: str):
-    if name == "kubelet":  # it gives up when its runtime is not there yet
+    if name == "kubelet":  # it exits if its runtime is not up yet
         wait_until(lambda: succeeds("ctr", "version"), 120, "containerd", every=0.2)
     with open(home / "log" / f"{name}.log", "a") as log:
         process = subprocess.Popen([home / "run" / name], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
@@ -162,15 +162,15 @@ SERVICE_ADDRESS = f"""table ip bench {{
     chain pods {{ type nat hook prerouting priority dstnat; ip daddr 10.96.0.1 tcp dport 443 dnat to {SERVER}:6443; }}
     chain host {{ type nat hook output priority -100; ip daddr 10.96.0.1 tcp dport 443 dnat to {SERVER}:6443; }}
 }}
-"""  # in-cluster clients call the API server at the first service address; this stands in for kube-proxy
+"""  # in-cluster clients call the API server at the first service address; this rule replaces kube-proxy
 
 
 PRIVATE = ("etc", "var", "opt")
 
 
 def keep_machine_files(directory: Path):
-    """Shows the machine's /etc, /var and /opt, read-only, below DIR/lower before n1 covers them: every node's overlay lies over these.
-    Over n1's overlay the other nodes would see what n1 writes, and a folder that n1 removes could not be removed on them (ENOENT)."""
+    """Mounts the machine's /etc, /var and /opt read-only below DIR/lower before n1 covers them: every node's overlay lies over these. Over n1's overlay the
+    other nodes would see n1's writes, and a folder that n1 removes could not be removed on them (ENOENT)."""
     for part in PRIVATE:
         below = directory / "lower" / part
         below.mkdir(parents=True, exist_ok=True)
@@ -179,8 +179,7 @@ def keep_machine_files(directory: Path):
 
 
 def private_files(home: Path):
-    """Gives the node's mount namespace an /etc, /var and /opt of its own over the machine's, an empty /run and /dev/shm, and its two state
-    folders."""
+    """Gives the node's mount namespace its own /etc, /var and /opt over the machine's, an empty /run and /dev/shm, and its two state folders."""
     for part in PRIVATE:
         upper, work = home / "overlay" / part / "upper", home / "overlay" / part / "work"
         upper.mkdir(parents=True, exist_ok=True)
@@ -204,7 +203,7 @@ def private_files(home: Path):
 
 
 def new_boot_id(home: Path):
-    """Programs that ask whether the machine has rebooted are told so: `up` on a directory that was up before is a reboot."""
+    """Makes programs that check for a reboot of the machine see one: `up` on a directory that was up before is a reboot."""
     (home / "boot_id").write_text(f"{uuid.uuid4()}\n")
     shell("mount", "--bind", home / "boot_id", "/proc/sys/kernel/random/boot_id")
 
@@ -226,14 +225,14 @@ def node(directory: Path, k: int, parts: Parts):
     with open(home / "log/import.log", "a") as log:
         for archive in [*sorted(parts.images.glob("*.tar")), *os.environ.get("BENCH_IMAGES", "").split()]:
             shell("ctr", "-n", "k8s.io", "images", "import", archive, stdout=log, stderr=log)
-    for unit in sorted((home / "boot").glob("*")):  # daemons that a test wants up before the kubelet, as systemd's Before= would
+    for unit in sorted((home / "boot").glob("*")):  # daemons that a test starts before the kubelet, like systemd's Before=
         start(home, unit.name)
     run_daemon(home, "kubelet", "kubelet", f"--config={home}/kubelet.yaml", f"--kubeconfig={directory}/pki/n{k}.kubeconfig",
                f"--hostname-override=n{k}", f"--node-ip={address(k)}")
 
 
 def join(directory: Path, k: int):
-    """From n1: makes node K's namespaces, wires them to the bridge, starts its daemons."""
+    """Called on n1: creates node K's namespaces, connects them to the bridge, starts its daemons."""
     home = directory / f"n{k}"
     (home / "log").mkdir(parents=True, exist_ok=True)
     (home / "wired").unlink(missing_ok=True)
@@ -252,7 +251,7 @@ def join(directory: Path, k: int):
 
 
 def answers(api: Api, path: str) -> str:
-    """What the API server says at that path; nothing while it says no, or is not there."""
+    """The API server's response at that path; None if it reports an error or does not answer."""
     with contextlib.suppress(RequestFailed):
         return api.request("GET", path)
     return ""
@@ -269,7 +268,7 @@ def enter_environment(directory: Path, parts: Parts):
 
 
 def become_host(directory: Path, nodes: int):
-    """The first process in the namespaces of n1 and the control plane; ends as the one that reaps orphans."""
+    """The first process in the namespaces of n1 and the control plane; ends as the process that reaps orphans."""
     parts, begin = Parts(os.environ["BENCH_RELEASE"]), time.monotonic()
     enter_environment(directory, parts)
     keep_machine_files(directory)
@@ -287,7 +286,7 @@ def become_host(directory: Path, nodes: int):
     for k in range(2, nodes + 1):
         join(directory, k)
     wait_until(lambda: ready(api, nodes), 240, f"{nodes} Ready nodes")
-    # A pod made before its namespace's default service account is refused.
+    # A pod created before its namespace's default service account is rejected.
     wait_until(lambda: answers(api, path_of("serviceaccount", "default")), 60, "the default service account")
     print(f"{nodes} nodes Ready after {time.monotonic() - begin:.1f} s", flush=True)
     (directory / "ready").touch()

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Fetches and builds the parts of a real Kubernetes, once: each part lives in a cache outside the checkout, in a folder named by a
-hash of everything it is made from. Prints the folders; a second run takes a moment.
+"""Downloads and builds the parts of a real Kubernetes, once: each part lives in a cache outside the checkout, in a folder named by a
+hash of everything it is built from. Prints the folders; a second run takes a moment.
 
   packages/   etcd, containerd, kubectl (Debian 13), runc, CNI plugins, busybox (Debian 12), unpacked and not installed
-  containerd-older/  Debian 12's, which the older Kubernetes gets
+  containerd-older/  Debian 12's containerd, for the older Kubernetes
   kubernetes/ kube-apiserver, kube-controller-manager, kube-scheduler, kubelet: one binary under four names; a second folder has an
               older release
-  peer/       kubelet-peer, the tests' own other side of the device plugin protocol
+  peer/       kubelet-peer, the tests' own peer for the device plugin protocol
   kubelet-devices/  the kubelet's device manager alone
   tools/      helm, and NFD's master, worker and CRDs
-  images/     pause.tar, busybox.tar, debian.tar (a shell and this machine's C library, nothing of a driver)
+  images/     pause.tar, busybox.tar, debian.tar (a shell and this machine's C library, without any driver files)
 
 Needs root, apt, gcc, and the Go module proxy. Building Kubernetes takes about 6 minutes on two cores, 2.5 GB of memory and 4 GB of
-disk, in the Go build cache; the older one nearly as long again; the tools, which share its libraries, half a minute."""
+disk, in the Go build cache; the older one takes nearly as long again; the tools, which share its libraries, take half a minute."""
 import contextlib
 import fcntl
 import hashlib
@@ -33,14 +33,14 @@ import oci  # noqa: E402
 
 GO, GO_OLDER, GO_TOOLS = HERE / "go", HERE / "go-older", HERE / "go-tools"
 RELEASES = {"current": GO, "older": GO_OLDER}
-# Debian 12's own etcd, containerd and kubectl are too old (containerd 1.6 ignores CDI in silence). Debian 13's need nothing newer
-# than Debian 12's libc, except its runc.
+# Debian 12's own etcd, containerd and kubectl are too old (containerd 1.6 silently ignores CDI). Debian 13's packages need nothing newer than Debian 12's libc,
+# except its runc.
 PACKAGES = {"trixie": ["etcd-server", "containerd", "kubectl"], "bookworm": ["runc", "containernetworking-plugins", "busybox-static"]}
 PROGRAMS = ["usr/bin/etcd", "usr/bin/kubectl", "usr/bin/containerd", "usr/bin/containerd-shim-runc-v2", "usr/bin/ctr",
             "usr/sbin/runc", "bin/busybox"]
-# What clusters have that are not new: it knows nothing of CDI.
+# The containerd of older clusters: it does not support CDI.
 CONTAINERD_OLDER = {"bookworm": ["containerd"]}
-COMPILER = {"trixie-backports": ["golang-1.26-go", "golang-1.26-src"]}  # for machines whose Go is older than go.mod asks for
+COMPILER = {"trixie-backports": ["golang-1.26-go", "golang-1.26-src"]}  # for machines whose Go is older than go.mod requires
 COMPONENTS = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"]
 
 
@@ -49,7 +49,7 @@ def home() -> Path:
 
 
 def cache() -> Path:
-    """The folder for whatever costs time and can be made again; scripts/setup and the tests share it."""
+    """The cache folder for anything that is expensive to build and can be rebuilt; scripts/setup and the tests share it."""
     default = Path(os.environ.get("XDG_CACHE_HOME") or home() / ".cache") / "penstock"
     return Path(os.environ.get("PENSTOCK_CACHE") or default)
 
@@ -63,13 +63,13 @@ def key(*ingredients: object) -> str:
 
 
 class Missing(RuntimeError):
-    """A part that is not in the cache, where nothing may be fetched."""
+    """A part is missing from the cache, and downloads are not allowed."""
 
 
 @contextlib.contextmanager
 def building(target: Path, remedy: str = "scripts/check once, or tests/e2e/cluster/parts.py and tests/support/downloads.py"):
-    """Yields an empty folder that becomes `target` if the body succeeds, or None if `target` is there already. One at a time. With
-    PENSTOCK_OFFLINE in the environment, as while tests run, a target that is not there is an error that says what to run."""
+    """Yields an empty folder that becomes `target` if the body succeeds, or None if `target` exists. One caller at a time. With PENSTOCK_OFFLINE in the
+    environment, as during tests, a missing target is an error that names the command to run."""
     if target.exists():
         yield None
         return
@@ -105,8 +105,8 @@ def mirror() -> str:
 
 
 def unpack_packages(suites: dict[str, list[str]], into: Path, components: str = "main"):
-    """Downloads packages of releases that need not be this machine's, with lists and settings of their own, and unpacks them. Their
-    maintainers' scripts are put into DEBIAN/PACKAGE/ and not run."""
+    """Downloads packages of releases that may differ from this machine's, with separate lists and settings, and unpacks them. Their maintainer scripts are
+    put into DEBIAN/PACKAGE/ and not run."""
     source = mirror()
     for suite, names in suites.items():
         apt = into / "apt" / suite
@@ -173,7 +173,7 @@ def kubernetes(release: str = "current") -> Path:
     module = RELEASES[release]
     version = module_version("k8s.io/kubernetes", module)
     major, minor, _ = version.split(".")
-    at = "k8s.io/component-base/version"  # unset, every component would report v0.0.0-master and version checks misbehave
+    at = "k8s.io/component-base/version"  # unset, every component would report v0.0.0-master and version checks would misbehave
     flags = (f"-s -w -X {at}.gitVersion=v{version} -X {at}.gitMajor={major} -X {at}.gitMinor={minor} -X {at}.gitTreeState=clean")
     target = cache() / "bench" / f"kubernetes-{key(module / 'go.mod', module / 'go.sum', module / 'kubernetes/main.go', flags)}"
     with building(target) as scratch:
@@ -193,7 +193,7 @@ def peer() -> Path:
 
 
 def kubelet_devices() -> Path:
-    """The kubelet's device manager as a program of its own, for tests/contract."""
+    """The kubelet's device manager as a separate program, for tests/contract."""
     source = GO / "kubelet-devices"
     target = cache() / "bench" / f"kubelet-devices-{key(GO / 'go.mod', GO / 'go.sum', source / 'main.go', source / 'linkname.s')}"
     with building(target) as scratch:
@@ -235,7 +235,7 @@ def images() -> Path:
 
 
 class Parts:
-    """Where everything lies; makes what is missing. `release`: which Kubernetes, "current" or "older"."""
+    """The locations of all parts; builds what is missing. `release`: which Kubernetes, "current" or "older"."""
 
     def __init__(self, release: str = "current"):
         self.packages, self.kubernetes, self.peer, self.tools, self.images = packages(), kubernetes(release), peer(), tools(), images()

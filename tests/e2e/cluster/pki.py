@@ -30,7 +30,7 @@ def certificate(pki: Path, server: str, name: str, subject: str, names: str = ""
 
 
 def make(pki: Path, nodes: dict[str, str]):
-    """`nodes` maps each node's name to its address; the first one has the API server. Keeps what is there."""
+    """`nodes` maps each node's name to its address; the first one runs the API server. Keeps existing files."""
     if (pki / "sa.pub").exists():
         return
     pki.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""Settings of the whole machine that a kubelet changes, and one that it cannot do without once some
-nodes share the machine ("inotify_init: too many open files"): as they were before the first of the
-clusters that are up, they are again after the last."""
+"""Machine-wide settings that a kubelet changes, and one that it needs once several nodes share the
+machine ("inotify_init: too many open files"). The values from before the first running cluster are
+restored after the last one."""
 import contextlib
 import fcntl
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 SETTINGS = ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops",
             "fs/inotify/max_user_instances")
 INSTANCES = 4096
-STATE = Path("/tmp/penstock-e2e-sysctls")  # before, and a link for each cluster that is up
+STATE = Path("/tmp/penstock-e2e-sysctls")  # the values before, and a link for each cluster that is up
 
 
 def value(name: str) -> Path:
@@ -19,10 +19,10 @@ def value(name: str) -> Path:
 
 @contextlib.contextmanager
 def _alone() -> Iterator[list[Path]]:
-    """Yields the links of the clusters that are there, without those whose folder has gone."""
+    """Yields the links of running clusters, without those whose folder is gone."""
     STATE.mkdir(mode=0o700, exist_ok=True)
     if STATE.stat().st_uid != os.getuid():
-        raise PermissionError(f"{STATE} belongs to somebody else")
+        raise PermissionError(f"{STATE} belongs to another user")
     with open(STATE / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for link in STATE.glob("user-*"):
@@ -36,7 +36,7 @@ def link_of(directory: Path) -> Path:
 
 
 def take(directory: Path):
-    """For the cluster of that folder."""
+    """Registers the cluster of that folder, and raises the limit that its nodes need."""
     with _alone() as users:
         if not users:
             before = [value(name).read_text().strip() for name in SETTINGS]
@@ -47,7 +47,7 @@ def take(directory: Path):
 
 
 def give_back(directory: Path):
-    """Safe for a cluster that has taken nothing."""
+    """Unregisters the cluster, and restores the settings after the last one."""
     with _alone() as users:
         if (link := link_of(directory)) in users:
             link.unlink()

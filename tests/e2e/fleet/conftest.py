@@ -1,5 +1,5 @@
-"""Fixtures of the scenarios on four nodes: one cluster for all of them, between scenarios whole again, and the table of what each took.
-Says nothing about what Penstock should do; the scenarios do."""
+"""Fixtures of the scenarios on four nodes: one cluster for all of them, which is repaired between scenarios, and the table of the measured times. The
+expected behaviour is asserted in the scenarios."""
 import contextlib
 import sys
 import time
@@ -19,7 +19,7 @@ ROWS: list[tuple[str, str, str, str]] = []  # of the table at the end
 
 
 class Measured:
-    """One line of the table: from entering until `done`, or leaving."""
+    """One line of the table: the time from entering until `done`, or until leaving."""
 
     def __init__(self):
         self.begin, self.done = time.time(), None
@@ -30,8 +30,8 @@ class Measured:
 
 @pytest.fixture
 def measure(request):
-    """`with measure("what converges") as it:`; sets it.done = the moment where another than the end of the block counts. A goal is a quiet
-    machine's: the table says where it is missed, and no scenario fails for it."""
+    """`with measure("what converges") as it:`; set it.done to the moment that counts if it is not the end of the block. A goal applies to a quiet machine:
+    the table reports a missed goal, and no scenario fails for it."""
     @contextlib.contextmanager
     def measured(what: str, goal: float | None = None, of: Fleet | None = None):
         fleet, it = of or request.getfixturevalue("fleet"), Measured()
@@ -49,13 +49,13 @@ def note(what: str, seconds: float | None, goal: float | None = None, asked: lis
 
 @pytest.fixture
 def converged():
-    """`converged("what", goal)(detail, seconds)`: a line of the table for a time that was taken elsewhere."""
+    """`converged("what", goal)(detail, seconds)`: a line of the table for a time that was measured elsewhere."""
     return lambda what, goal: lambda detail, seconds: note(f"{what}, {detail}", seconds, goal)
 
 
 @pytest.fixture
 def away():
-    """A line of the table: how long each node's kubelet was without all its devices."""
+    """A line of the table: how long each node's kubelet lacked some of its devices."""
     def noted(gaps: dict[str, float]):
         longest, goal = max(gaps.values()), 2
         note(f"  longest time without all devices at the kubelet (goal {goal} s{', MISSED' if longest >= goal else ''})", None,
@@ -66,7 +66,7 @@ def away():
 
 @pytest.fixture
 def remark():
-    """Adds a line to the table that is no time."""
+    """Adds a line to the table that is not a time."""
     return lambda what, text, asked=None: note(what, None, asked=asked, remark=text)
 
 
@@ -87,7 +87,7 @@ def pytest_terminal_summary(terminalreporter, config):
 
 @pytest.fixture(scope="session")
 def start_fleet(request):
-    """`start_fleet(...)`: Fleet(...) on a cluster of its own, which is gone at the end."""
+    """`start_fleet(...)`: a Fleet(...) on a separate cluster, which is removed at the end."""
     ends = contextlib.ExitStack()
 
     def start(release: str = "current", **options) -> Fleet:
@@ -107,7 +107,7 @@ def fleet(start_fleet):
 
 @pytest.fixture
 def installed(fleet):
-    """The chart with its usual values on four whole nodes that advertise what they have; no pods but the agents'."""
+    """The chart with its usual values on four nodes without faults that advertise all their devices; the agents' pods are the only pods."""
     fleet.clear()
     fleet.ensure_installed()
     fleet.wait_advertised(120)
@@ -117,7 +117,7 @@ def installed(fleet):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """A failure shows what the agents said last, pods and events; all that can be said is kept beside the logs."""
+    """After a failure, prints the agents' last log lines, pods and events; the full output is kept beside the logs."""
     report = (yield).get_result()
     whole = next((fleet for fleet in item.funcargs.values() if isinstance(fleet, Fleet)), None)
     if report.failed and whole:

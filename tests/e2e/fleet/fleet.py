@@ -1,5 +1,5 @@
-"""Four nodes with different simulated machines, Penstock on them from our image and chart, and what users and the nodes say of it. Acts and
-asks; what should be true is said in the scenarios."""
+"""Four nodes with different simulated machines, Penstock on them from this build's image and chart, and what users and the nodes report. This module reads
+and acts; the assertions are in the scenarios."""
 import fcntl
 import json
 import os
@@ -21,21 +21,21 @@ ROOT = Path(__file__).parents[3]
 NAMESPACE, RELEASE, CONFIG_MAP = "penstock", "penstock", "penstock-configs"
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
 IMAGE = "localhost/penstock:e2e"
-ACCELERATORS = "/opt/accelerators"  # where each node sees its own machine
+ACCELERATORS = "/opt/accelerators"  # where each node has its own machine
 BY_UUID, BY_INDEX = ("version: v1\nflags:\n  plugin:\n    deviceIDStrategy: %s\n" % strategy for strategy in ("uuid", "index"))
-WITHOUT_CDI = "n3"  # as containerd 1.7 comes; on the others somebody has switched it on
+WITHOUT_CDI = "n3"  # containerd 1.7's default; on the other nodes CDI is enabled
 MACHINE = f"{ACCELERATORS}/.penstock-sim"
 VALUES = {
     "image": {"repository": "localhost/penstock", "tag": "e2e", "pullPolicy": "Never"},
     "nvidiaDriverRoot": ACCELERATORS,
-    # What people have already: files of NVIDIA's device plugin, one for each kind of node, and a default.
+    # Configurations that users already have: files of NVIDIA's device plugin, one for each kind of node, and a default.
     "config": {"map": {"by-uuid": BY_UUID, "by-index": BY_INDEX}, "default": "by-uuid"},
-    # Programs of the driver change the hardware, although the driver root is read only; simulated hardware is a file in it.
+    # The driver's programs change the hardware although the driver root is read-only; the simulated hardware is a file in it.
     "penstock": {"extraVolumes": [{"name": "hardware", "hostPath": {"path": MACHINE}}],
                  "extraVolumeMounts": [{"name": "hardware", "mountPath": "/driver-root/.penstock-sim"}], "config": {
         "paths": {"sysfsRoot": "/driver-root/sys"},
         "labels": {"machineTypeFile": "/driver-root/sys/class/dmi/id/product_name"},
-        "health": {"probation": "1s"},  # how long a cured device is watched; scenarios have no time for the default
+        "health": {"probation": "1s"},  # probation of a recovered device; the default is too long for scenarios
     }},
 }
 
@@ -46,7 +46,7 @@ def merged(below: dict, above: dict) -> dict:
 
 
 def slots(uuid: str, replicas: int) -> set[str]:
-    """The ids under which a kubelet knows a device that is shared so often."""
+    """The kubelet's ids of a device that is shared into so many replicas."""
     return {uuid} if replicas == 1 else {f"{uuid}::{n}" for n in range(replicas)}
 
 
@@ -62,7 +62,7 @@ def pod_on(node: str, command: str, resource: str = GPU, image: str = BUSYBOX) -
 
 
 def build_image(programs: Path) -> Path:
-    """The image of these programs, which suites that run beside each other build once."""
+    """The image of these programs; suites that run in parallel build it once."""
     places = (programs.glob("penstock*"), programs.parent.glob("lib/*.so"), (ROOT / "deploy/image").iterdir())
     folder = programs.parent / "e2e-image"
     folder.mkdir(exist_ok=True)
@@ -80,13 +80,13 @@ def build_image(programs: Path) -> Path:
 
 
 class Node:
-    """One node as it looks from inside: its machine, its kubelet, and the agent that runs on it."""
+    """One node seen from inside: its machine, its kubelet, and the agent that runs on it."""
 
     def __init__(self, cluster: Cluster, k: int, machine: str, programs: Path):
         self.cluster, self.k, self.name, self.programs = cluster, k, f"n{k}", programs
         self.machine = Machine(cluster.dir / self.name / "machine", programs, machine)
         self.kubelet = KubeletPeer(cluster, k)
-        self.wanted: dict[str, dict[str, int]] = {}  # resource -> UUID -> replicas, as a scenario has configured it; empty: all whole
+        self.wanted: dict[str, dict[str, int]] = {}  # resource -> UUID -> replicas, as a scenario configured it; empty: all whole
         (cluster.dir / self.name / "mounts").write_text(f"{self.machine.root} {ACCELERATORS}\n")
         (cluster.dir / self.name / "containerd-cdi").write_text(str(self.name != WITHOUT_CDI).lower())
 
@@ -94,7 +94,7 @@ class Node:
         return self.cluster.run(*command, node=self.k, **options)
 
     def penstock(self, *arguments, **options) -> subprocess.CompletedProcess:
-        """The tool on the node itself: it needs no API server."""
+        """Runs the command-line tool on the node itself, without an API server."""
         return self.run(self.programs / "penstock", "--run-dir", "/run/penstock", *arguments, **options)
 
     def status(self) -> dict:
@@ -107,16 +107,16 @@ class Node:
         return next(device for device in self.status()["devices"] if device["id"] == uuid)
 
     def uuids(self) -> list[str]:
-        """Of the machine's GPUs, in the order of their indices."""
+        """The machine's GPUs, in the order of their indices."""
         return [device["id"] for device in sorted(self.status()["devices"], key=lambda device: device["index"])]
 
     def offers(self) -> dict[str, set[str]]:
-        """Resource -> slots that the kubelet should have when all are well."""
+        """Resource -> slots that the kubelet should have when all devices are healthy."""
         wanted = self.wanted or {GPU: {uuid: 1 for uuid in self.machine.minors()}}
         return {resource: set().union(*(slots(uuid, replicas) for uuid, replicas in shares.items())) for resource, shares in wanted.items()}
 
     def held(self) -> dict[str, set[str]]:
-        """Pod -> slots, as `penstock ps` says."""
+        """Pod -> slots, as `penstock ps` reports."""
         found: dict[str, set[str]] = {}
         for holder in json.loads(self.penstock("ps", "-o", "json").stdout)["holders"]:
             found.setdefault(holder.get("pod") or holder["kind"], set()).add(holder["slot"] or holder["device"])
@@ -132,39 +132,39 @@ class Node:
         return self.kubelet.gave()
 
     def processes(self) -> dict[int, str]:
-        """The processes of the agent's pod, by their pids here: the names of their programs."""
+        """Pid on the machine -> program name, for the processes of the agent's pod."""
         group, found = f"/bench-{self.cluster.dir.name}-{self.name}/", {}
         for process in Path("/proc").iterdir():
             try:
                 if process.name.isdigit() and group in (process / "cgroup").read_text() and "penstock" in os.readlink(process / "exe"):
                     found[int(process.name)] = Path(os.readlink(process / "exe")).name
             except OSError:
-                continue  # it has ended
+                continue  # it has exited
         return found
 
     def agents(self) -> list[int]:
         return [pid for pid, name in self.processes().items() if name == "penstock-agent"]
 
     def kill_agent(self):
-        """As the machine does when it has no memory left. Returns when the kubelet has started the container again."""
+        """Kills the agent as the OOM killer does. Returns when the kubelet has restarted the container."""
         [killed] = self.agents()
         os.kill(killed, signal.SIGKILL)
         wait_for(lambda: self.agents() not in ([], [killed]), 120, f"the kubelet of {self.name} to start the agent again")
 
     def footprint(self) -> tuple[float, str]:
-        """PSS of all processes of the agent's pod in MiB, and of each."""
+        """PSS in MiB of all processes of the agent's pod together, and of each."""
         each = Counter()
         for pid, name in self.processes().items():
             try:
                 pss = next(line for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines() if line.startswith("Pss:"))
             except OSError:
-                continue  # it has ended
+                continue  # it has exited
             each[name] += int(pss.split()[1]) / 1024
         return sum(each.values()), ", ".join(f"{name} {mib:.1f}" for name, mib in each.items())
 
 
 def allocatable(node: dict, of: str = "allocatable") -> dict[str, int]:
-    """What a Node object says of our resources; a kubelet keeps those that are gone, with 0."""
+    """Penstock's resources in a Node object; a kubelet keeps removed ones, with 0."""
     said = node.get("status", {}).get(of, {})
     return {resource: int(count) for resource, count in said.items() if resource.startswith("nvidia.com/") and count != "0"}
 
@@ -176,7 +176,7 @@ class Fleet(Kubernetes):
         super().__init__(cluster)
         self.programs, self.values, self.rounds = programs, None, 0
         self.nodes = {name: Node(cluster, k, machine, programs) for k, (name, machine) in enumerate(machines.items(), 1)}
-        with ThreadPoolExecutor(1) as beside:  # packing takes as long as the nodes need to be Ready
+        with ThreadPoolExecutor(1) as beside:  # building the image takes as long as the nodes need to be Ready
             packing = beside.submit(build_image, programs)
             policy = cluster.dir / "audit-policy.yaml"
             policy.write_text(AUDIT_POLICY)
@@ -197,7 +197,7 @@ class Fleet(Kubernetes):
         return self.cluster.run("helm", "--namespace", NAMESPACE, *arguments, **options)
 
     def install(self, values: dict | None = None, *options, chart: Path = ROOT / "deploy/helm/penstock"):
-        """helm upgrade --install, with the scenario's values on top of what all need. Does not wait for pods."""
+        """helm upgrade --install, with the scenario's values on top of the common ones. Does not wait for pods."""
         file = self.cluster.dir / "values.json"
         file.write_text(json.dumps(merged(VALUES, values or {})))
         self.helm("upgrade", "--install", "--create-namespace", "-f", file, RELEASE, chart, *options)
@@ -213,25 +213,25 @@ class Fleet(Kubernetes):
 
     # --- the agents
     def agent_pods(self) -> dict[str, str]:
-        """Node -> name of the agent's pod that runs there (the newest one)."""
+        """Node -> name of the newest agent pod on it."""
         pods = self.get("pods", "-n", NAMESPACE, "-l", f"app.kubernetes.io/instance={RELEASE}")["items"]
         pods.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
         return {pod["spec"].get("nodeName", ""): pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
 
     def logs(self, lines: int = 10) -> str:
-        """The last lines of every agent."""
+        """The last log lines of every agent."""
         answer = self.kubectl("logs", "-n", NAMESPACE, "-l", f"app.kubernetes.io/instance={RELEASE}", "--prefix", f"--tail={lines}", check=False)
         return answer.stdout + answer.stderr
 
     def last_words(self, nodes: list[str]) -> str:
-        """The last lines of the agents on those nodes."""
+        """The last log lines of the agents on those nodes."""
         pods = self.agent_pods()
         return "\n".join(f"--- {name}\n" + reports.tail(
             self.kubectl("logs", "-n", NAMESPACE, pods.get(name, "no-agent"), "--tail=60", check=False).stdout, reports.LINES // len(nodes))
             for name in nodes)
 
     def everything(self) -> str:
-        """What somebody wants to see who was not there."""
+        """Everything that helps to analyse a failure afterwards."""
         asked = [("get", "pods", "-A", "-o", "wide"), ("get", "events", "-A", "--sort-by=.lastTimestamp"), ("describe", "nodes"),
                  ("get", "all,configmap,validatingadmissionpolicy", "-n", NAMESPACE, "-o", "yaml")]
         said = [f"# kubectl {' '.join(words)}\n{(done := self.kubectl(*words, check=False)).stdout}{done.stderr}" for words in asked]
@@ -249,14 +249,14 @@ class Fleet(Kubernetes):
         wait_for(self.rolled_out, deadline, "the agents of this release on all nodes, and no others", self.logs)
 
     def wait_quiet(self, seconds: float = 6, deadline: float = 120):
-        """Until the agents have written nothing for so long: what follows from the last scenario is done."""
+        """Waits until the agents have sent no write for so many seconds, so that all effects of the last scenario are complete."""
         wait_for(lambda: not self.audit.writes(time.time() - seconds), deadline, f"{seconds} s without a write of the agents",
                  lambda: self.audit.told(self.audit.writes(time.time() - seconds), time.time()), every=0.5)
 
     # --- what the Node objects say
     def wait_advertised(self, deadline: float, but: dict[str, int] | None = None) -> float:
-        """Until every Node has what its machine and the scenario's configuration make allocatable, those named `but` so many GPUs and
-        nothing else; returns when that was."""
+        """Waits until every Node's allocatable matches its machine and the scenario's configuration; the nodes in `but` have so many GPUs and nothing else.
+        Returns the time of the match."""
         wanted = {name: {resource: len(ids) for resource, ids in node.offers().items()} for name, node in self.nodes.items()}
         wanted |= {name: {GPU: count} for name, count in (but or {}).items()}
         try:
@@ -270,7 +270,7 @@ class Fleet(Kubernetes):
 
     # --- configuration
     def choose(self, node: str, key: str | None):
-        """The node's label that chooses a key of the ConfigMap; None takes it away."""
+        """Sets the node's label that chooses a key of the ConfigMap; None removes it."""
         self.cluster.api.merge("node", node, {"metadata": {"labels": {CONFIG_LABEL: key}}})
 
     def configure(self, data: dict[str, str] | None, binary: dict[str, str] | None = None):
@@ -280,7 +280,7 @@ class Fleet(Kubernetes):
             self.create(self.config_map(data, binary))
 
     def edit(self, data: dict[str, str]):
-        """As `kubectl apply --server-side` does it: one write."""
+        """`kubectl apply --server-side`: one write."""
         self.cluster.api.apply(self.config_map(data))
 
     def config_map(self, data: dict[str, str], binary: dict[str, str] | None = None) -> dict:
@@ -290,7 +290,7 @@ class Fleet(Kubernetes):
                 "metadata": {"name": CONFIG_MAP, "namespace": NAMESPACE, "labels": labels, "annotations": annotations}}
 
     def events(self, node: str) -> list[dict]:
-        """Events on the Node, of ours."""
+        """Penstock's Events on the Node."""
         found = self.get("events", "-n", "default", "--field-selector", f"involvedObject.kind=Node,involvedObject.name={node}")["items"]
         return [event for event in found if "penstock" in json.dumps([event.get("source", {}), event.get("reportingComponent", "")])]
 
@@ -299,7 +299,7 @@ class Fleet(Kubernetes):
                  lambda: (self.nodes[node].penstock("status", check=False).stdout, self.logs()))
 
     def metric(self, node: str, name: str) -> float | None:
-        """The sum of a family on the agent's page of that node."""
+        """The sum of a metric family on the page of that node's agent."""
         pod = self.get("pod", "-n", NAMESPACE, self.agent_pods()[node])
         page = self.nodes[node].run("busybox", "wget", "-q", "-O", "-", f"http://{pod['status']['podIP']}:9400/metrics").stdout
         values = [float(line.split()[-1]) for line in page.splitlines() if line.startswith((f"{name} ", f"{name}{{"))]
@@ -313,24 +313,24 @@ class Fleet(Kubernetes):
 
     # --- pods
     def churn(self, name: str, node: str, pods: int, at_once: int, command: str = "sleep 0.5", failures: int = 0):
-        """A Job whose pods take one GPU each and soon end; so many of them may fail."""
+        """A Job whose pods take one GPU each and soon exit; so many of them may fail."""
         spec = {"restartPolicy": "Never"} | pod_on(node, f'echo "$NVIDIA_VISIBLE_DEVICES"; {command}')
         self.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
                      "spec": {"completions": pods, "parallelism": at_once, "backoffLimit": failures, "template": {"spec": spec}}})
 
     def wait_churned(self, name: str, deadline: float = 180):
-        """Until all pods of the Job have ended well; one that failed fails the scenario."""
+        """Waits until all pods of the Job have succeeded; a failed pod fails the scenario."""
         def complete() -> bool:
             job = self.get("job", name)
             status, spec = job["status"], job["spec"]
             assert status.get("failed", 0) <= spec["backoffLimit"], (
                 f"pods of {name} failed: {self.kubectl('describe', 'pods', '-l', f'job-name={name}', '--field-selector=status.phase=Failed').stdout[-4000:]}")
             return status.get("succeeded", 0) == spec["completions"]
-        wait_for(complete, deadline, f"the pods of {name} to end well", lambda: self.kubectl("get", "pods", check=False).stdout)
+        wait_for(complete, deadline, f"the pods of {name} to succeed", lambda: self.kubectl("get", "pods", check=False).stdout)
 
     def hold(self, name: str, node: str, pods: int, resource: str = GPU):
-        """Pods that hold one GPU each, or one share of one, with no controller: after an API server was away those are behind for a while."""
-        self.rounds += 1  # no name twice: a scheduler that missed a deletion ends itself when it meets one again on another node
+        """Pods that hold one GPU or one share each, without a controller, because controllers' caches are outdated for a while after an API server outage."""
+        self.rounds += 1  # no name is reused: a scheduler that missed a deletion exits when it finds the same name on another node
         items = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{name}-{self.rounds}-{i}", "labels": {"app": name}},
                   "spec": pod_on(node, "exec sleep 100000", resource)} for i in range(pods)]
         self.create({"apiVersion": "v1", "kind": "List", "items": items})
@@ -342,7 +342,7 @@ class Fleet(Kubernetes):
         wait_for(running, deadline, f"the pods {', '.join(names)} to run", lambda: self.kubectl("get", "pods", "-o", "wide", check=False).stdout)
 
     def deploy(self, name: str, node: str, replicas: int):
-        """A Deployment on one node, of pods that hold one GPU each: its controller replaces pods that failed for good."""
+        """A Deployment on one node, of pods that hold one GPU each: its controller replaces pods that failed permanently."""
         self.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
                      "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
                               "template": {"metadata": {"labels": {"app": name}}, "spec": pod_on(node, "exec sleep 100000")}}})
@@ -357,14 +357,14 @@ class Fleet(Kubernetes):
                      lambda: self.kubectl("get", "pods", "-o", "wide", check=False).stdout)
 
     def restart_controllers(self):
-        """After an API server was away the controllers' caches are behind for up to a minute; a scheduler may even have ended itself."""
+        """After an API server outage the controllers' caches are outdated for up to a minute; the scheduler may even have exited."""
         for daemon in ("controller-manager", "scheduler"):
             self.cluster.kill(daemon)
             self.cluster.start(daemon)
 
     def clear(self):
-        """No pods of scenarios, machines whole, no node with a configuration of its own."""
-        # Each kind by itself: the garbage collector, which would follow owners, may take minutes after an API server was away.
+        """Removes the scenarios' pods, clears all faults, and removes the nodes' own configurations."""
+        # Deletes each kind explicitly: the garbage collector, which would follow owner references, may take minutes after an API server outage.
         for kind in ("deployments", "replicasets", "jobs"):
             def none(kind=kind) -> bool:
                 if not self.get(kind)["items"]:
@@ -382,9 +382,8 @@ class Fleet(Kubernetes):
 
     # --- the invariant
     def check(self, deadline: float = 60, complete: bool = True):
-        """On every node: what the kubelet gave, what containers see and what the ledger says is the same, no slot is given twice, no device
-        whole beside shares of it; and, unless it is not to be `complete`, what is given and what can be had is what the machine and the
-        configuration make."""
+        """Checks on every node that the kubelet's allocations, the containers' devices and the ledger agree, that no slot is allocated twice, and that no
+        device is allocated both whole and in shares. With `complete`, the allocated and allocatable slots must also match the machine and the configuration."""
         last: list[str] = []
 
         def whole() -> bool:
@@ -402,11 +401,11 @@ class Fleet(Kubernetes):
             if wrong := self.given_wrongly(node, gave):
                 return f"{node.name}: {wrong}: {gave}"
             if gave != held:
-                return f"{node.name}: the kubelet gave {gave}, penstock ps says {held}"
+                return f"{node.name}: the kubelet allocated {gave}, penstock ps reports {held}"
             if complete and (wrong := self.incomplete(node, gave)):
                 return f"{node.name}: {wrong}"
             seen, meant = {pod: set(self.gpus_of(pod, node.machine)) for pod in gave}, {pod: set(map(device_of, ids)) for pod, ids in gave.items()}
-            return "" if seen == meant else f"{node.name}: the kubelet gave {gave}, the containers see {seen}"
+            return "" if seen == meant else f"{node.name}: the kubelet allocated {gave}, the containers see {seen}"
         except CommandFailed as error:
             return f"{node.name}: {error}"
 
@@ -414,22 +413,22 @@ class Fleet(Kubernetes):
     def given_wrongly(node: Node, gave: dict[str, set[str]]) -> str:
         flat = [id for ids in gave.values() for id in ids]
         if len(flat) != len(set(flat)):
-            return "the kubelet gave a slot twice"
+            return "the kubelet allocated a slot twice"
         if strange := set(map(device_of, flat)) - set(node.machine.minors()):
-            return f"the kubelet gave {strange}, which the machine does not have"
+            return f"the kubelet allocated {strange}, which the machine does not have"
         on_device = Counter(map(device_of, flat))
         if doubled := [id for id in flat if "::" not in id and on_device[id] > 1]:
-            return f"the kubelet gave {doubled} whole, and shares of it"
+            return f"the kubelet allocated {doubled} whole, and shares of it"
         return ""
 
     def incomplete(self, node: Node, gave: dict[str, set[str]]) -> str:
-        """What the kubelet and the Node object lack, or have too much; what was given and is not offered."""
+        """The slots that the kubelet or the Node object lacks or has in excess, and the allocated slots that are not offered."""
         offers, lists, said = node.offers(), node.kubelet_lists(), self.watch.nodes[node.name]
         if lists != offers:
-            return f"the kubelet has {lists}, machine and configuration make {offers}"
+            return f"the kubelet has {lists}, machine and configuration require {offers}"
         if strange := set().union(*gave.values()) - set().union(*offers.values()):
-            return f"the kubelet gave {strange}, machine and configuration make {offers}"
+            return f"the kubelet allocated {strange}, machine and configuration require {offers}"
         counts = {resource: len(ids) for resource, ids in offers.items()}
         if not allocatable(said, "capacity") == allocatable(said) == counts:
-            return f"there is {counts}, but capacity {allocatable(said, 'capacity')} and allocatable {allocatable(said)}"
+            return f"expected {counts}, but capacity is {allocatable(said, 'capacity')} and allocatable {allocatable(said)}"
         return ""

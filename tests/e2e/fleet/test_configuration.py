@@ -1,4 +1,4 @@
-"""Files of NVIDIA's device plugin in a ConfigMap, chosen by node labels: read live, and a bad one changes nothing."""
+"""Files of NVIDIA's device plugin in a ConfigMap, chosen by node labels, are applied without a restart, and an invalid one changes nothing."""
 import base64
 
 import pytest
@@ -7,14 +7,14 @@ from fleet import BY_INDEX as INDEX
 from fleet import BY_UUID as UUID
 from fleet import CONFIG_LABEL, Fleet
 
-# In the environment, since CDI has one name for a device whatever it is called by.
+# In the environment, because CDI has one name for a device whatever the configuration names it.
 BY_UUID, BY_INDEX = (text + "    deviceListStrategy: envvar\n" for text in (UUID, INDEX))
 GOOD = {"by-uuid": BY_UUID, "by-index": BY_INDEX}
 
 
 @pytest.fixture
 def configured(installed):
-    """All nodes have the cluster's default."""
+    """All nodes use the cluster's default."""
     installed.edit(GOOD)
     in_force(installed, {name: "by-uuid" for name in installed.nodes})
     yield installed
@@ -29,11 +29,11 @@ def in_force(fleet: Fleet, keys: dict[str, str], deadline: float = 60):
     def agreed() -> bool:
         said = configurations(fleet)
         return all(f"key {key}" in said[name]["origin"] and not said[name]["problem"] for name, key in keys.items())
-    wait_for(agreed, deadline, f"the configurations {keys} to be in force", lambda: (configurations(fleet), fleet.logs()))
+    wait_for(agreed, deadline, f"the configurations {keys} to be in effect", lambda: (configurations(fleet), fleet.logs()))
 
 
 def visible(fleet: Fleet, node: str) -> str:
-    """What a new pod on that node is told."""
+    """The environment variable with the devices of a new pod on that node."""
     fleet.hold("look", node, 1)
     fleet.wait_held("look")
     pod = fleet.get("pods", "-l", "app=look")["items"][0]["metadata"]["name"]
@@ -50,7 +50,7 @@ def test_a_cluster_default_and_one_node_that_overrides_it(configured, measure):
     assert CONFIG_LABEL in configurations(configured)["n1"]["origin"]
     assert visible(configured, "n1").isdigit()
     assert visible(configured, "n3").startswith("GPU-")
-    with measure("the label is taken away"):
+    with measure("the label is removed"):
         configured.choose("n1", None)
         in_force(configured, {"n1": "by-uuid"})
     assert visible(configured, "n1").startswith("GPU-")
@@ -59,7 +59,7 @@ def test_a_cluster_default_and_one_node_that_overrides_it(configured, measure):
 
 def test_an_edited_config_map_applies_without_a_restart(configured, measure):
     pods = configured.agent_pods()
-    with measure("the ConfigMap is edited: in force on four nodes"):
+    with measure("the ConfigMap is edited: in effect on four nodes"):
         configured.edit(GOOD | {"by-uuid": BY_INDEX})
         in_force(configured, {name: "by-uuid" for name in configured.nodes})
         wait_for(lambda: visible(configured, "n4").isdigit(), 60, "the edit to count on n4")
@@ -75,7 +75,7 @@ def test_a_broken_configuration_changes_nothing_and_says_so_until_it_is_mended(c
     def refused(name: str) -> bool:
         said = configured.nodes[name].status()["configuration"]
         return "deviceIDStrategy" in said["problem"] and "key by-uuid" in said["problemOrigin"]
-    with measure("a typo in the ConfigMap: four nodes say so"):
+    with measure("a typo in the ConfigMap: four nodes report it"):
         configured.edit(GOOD | {"by-uuid": typo})
         wait_for(lambda: all(refused(name) for name in configured.nodes), 60, "all nodes to name the typo", configured.logs)
     for node in configured.nodes.values():
@@ -86,7 +86,7 @@ def test_a_broken_configuration_changes_nothing_and_says_so_until_it_is_mended(c
     assert configured.metric("n1", "penstock_config_last_reload_successful") == 0
     assert visible(configured, "n3").startswith("GPU-")
     configured.check()
-    with measure("the typo is mended"):
+    with measure("the typo is fixed"):
         configured.edit(GOOD)
         in_force(configured, {name: "by-uuid" for name in configured.nodes})
     assert configured.metric("n1", "penstock_config_last_reload_successful") == 1
@@ -107,7 +107,7 @@ def test_what_nvidias_plugin_passes_over_is_said_and_changes_no_capacity(configu
     assert configured.metric("n1", "penstock_config_remarks") == 1
     configured.check()
     configured.edit(GOOD)
-    wait_for(lambda: not any(remarked(name) for name in configured.nodes), 60, "the remark to go", configured.logs)
+    wait_for(lambda: not any(remarked(name) for name in configured.nodes), 60, "the message to disappear", configured.logs)
 
 
 @pytest.mark.parametrize("what, change", [
@@ -118,7 +118,7 @@ def test_what_nvidias_plugin_passes_over_is_said_and_changes_no_capacity(configu
 ], ids=["deleted", "two keys", "binary", "version"])
 def test_a_config_map_that_cannot_be_used_changes_nothing(configured, what, change):
     change(configured)
-    wait_for(lambda: all(said["problem"] for said in configurations(configured).values()), 60, f"all nodes to say that {what}",
+    wait_for(lambda: all(said["problem"] for said in configurations(configured).values()), 60, f"all nodes to report that {what}",
              lambda: (configurations(configured), configured.logs()))
     assert visible(configured, "n2").startswith("GPU-")
     configured.configure(GOOD)

@@ -1,5 +1,5 @@
-"""Containers of a fleet: where containerd injects CDI devices pods have the driver, elsewhere their device files; nothing of an agent is
-needed for a container that starts again."""
+"""Containers on four nodes: pods get the driver where containerd injects CDI devices, and only their device files elsewhere; a container that restarts needs
+no agent."""
 import json
 import re
 
@@ -19,7 +19,7 @@ def listed(output: str) -> list[str]:
 
 @pytest.fixture
 def pods(installed):
-    """`pods(node, name, command)`: a pod with one GPU there, whose container starts again when it ends."""
+    """`pods(node, name, command)`: a pod with one GPU on that node, whose container restarts when it ends."""
     def start(node: str, name: str, command: str):
         installed.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
                           "spec": pod_on(node, command, image=DEBIAN)})
@@ -37,7 +37,7 @@ def test_each_node_says_how_its_engine_gives_devices(installed):
 
 
 def test_jobs_that_run_nvidia_smi_list_their_one_gpu(installed, measure):
-    """Walkthrough H, on two nodes at once; what the specifications call is on the host, and runs there."""
+    """Walkthrough H, on two nodes at once; the programs that the specifications call are on the host, and run there."""
     for name in MODELS:
         assert HOOK in installed.nodes[name].run("cat", SPECIFICATION).stdout
         container = {"name": "main", "image": DEBIAN, "imagePullPolicy": "Never", "command": ["nvidia-smi"], "resources": {"limits": {GPU: 1}}}
@@ -60,7 +60,7 @@ def test_a_pod_without_cdi_has_its_device_file_and_no_other(installed, pods):
     installed.check()
 
 
-# A program of that name, which is told a file that nobody ever writes to.
+# A program named kubelet, whose configuration file is a FIFO without a writer.
 CALLS_ITSELF_KUBELET = ("cp /bin/busybox /tmp/kubelet && mkfifo -m 666 /tmp/config.yaml && "
                         "exec -a busybox /tmp/kubelet sh -c 'while :; do sleep 1000; done' kubelet --config=/tmp/config.yaml")
 
@@ -96,6 +96,6 @@ def restarts(fleet: Fleet, pod: str) -> int:
 
 
 def end_container(fleet: Fleet, node: Node, pod: str):
-    """As a crash does it: from outside, since a namespace's first process hears no signal from inside."""
+    """Kills the process from outside, as a crash does, since a namespace's first process ignores signals from inside."""
     container = fleet.get("pod", pod)["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
     node.run("ctr", "-n", "k8s.io", "task", "kill", "--signal", "KILL", container)

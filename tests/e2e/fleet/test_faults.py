@@ -1,5 +1,5 @@
-"""The API server, etcd, the network, a kubelet, a node, a permission: whatever goes, nothing that is held is lost, and once it is back
-the nodes are told within seconds. Each: set up, inject, wait for a predicate with a deadline, check the invariant."""
+"""During outages of the API server, etcd, the network, a kubelet, a node or a permission, no allocation is lost, and within seconds after the outage the Node
+objects are up to date. Each scenario sets up, injects the fault, waits for a predicate with a deadline, and checks the invariant."""
 import json
 import signal
 import time
@@ -32,7 +32,7 @@ def count_of_the_pulled(fleet: Fleet) -> str | None:
 
 
 def free_gpu(fleet: Fleet) -> str:
-    """PCI address of a GPU on n2 that no pod holds, and its label."""
+    """PCI address and label of a GPU on n2 that no pod holds."""
     held = set().union(*fleet.nodes["n2"].kubelet_gave().values())
     device = next(one for one in fleet.nodes["n2"].status()["devices"] if one["id"] not in held)
     model = {"NVIDIA A100-PCIE-40GB": "A100-PCIE-40GB", "NVIDIA GeForce RTX 3090": "GeForce-RTX-3090", "Tesla T4": "Tesla-T4"}
@@ -40,7 +40,7 @@ def free_gpu(fleet: Fleet) -> str:
 
 
 def told_of_a_change_meanwhile(fleet: Fleet, measure, what: str, away, back, deadline: float = 60):
-    """While something is away a free GPU of n2 is pulled; kubelets keep their lists; once it is back the Node object follows."""
+    """During an outage a free GPU of n2 is removed; kubelets keep their lists; afterwards the Node object follows."""
     before, (pci, key) = given(fleet), free_gpu(fleet)
     away()
     try:
@@ -49,7 +49,7 @@ def told_of_a_change_meanwhile(fleet: Fleet, measure, what: str, away, back, dea
         for name in ("n1", "n3", "n4"):
             assert fleet.nodes[name].kubelet_has() == set(fleet.nodes[name].machine.minors())
         outage = time.time()
-        wait_for(lambda: time.time() > outage + 3, 60, "the outage to last")
+        wait_for(lambda: time.time() > outage + 3, 60, "the outage to last 3 s")
     finally:
         with measure(what) as it:
             back()
@@ -62,16 +62,16 @@ def told_of_a_change_meanwhile(fleet: Fleet, measure, what: str, away, back, dea
 
 
 def test_the_api_server_is_killed_and_comes_back(busy, measure):
-    told_of_a_change_meanwhile(busy, measure, "API server killed and back: a change meanwhile is told",
+    told_of_a_change_meanwhile(busy, measure, "API server killed and restarted: a change in between is reported",
                                lambda: busy.cluster.kill("apiserver"), lambda: busy.cluster.start("apiserver"))
 
 
 def test_etcd_stops_for_eight_seconds(busy, measure):
     def stop():
         busy.cluster.kill("etcd", number=signal.SIGSTOP)
-        time.sleep(5)  # the fault itself: with what else happens meanwhile, 8 s
+        time.sleep(5)  # the outage itself takes, with its overhead, 8 s
 
-    told_of_a_change_meanwhile(busy, measure, "etcd stopped 8 s: a change meanwhile is told",
+    told_of_a_change_meanwhile(busy, measure, "etcd stopped for 8 s: a change in between is reported",
                                stop, lambda: busy.cluster.kill("etcd", number=signal.SIGCONT))
 
 
@@ -94,7 +94,7 @@ def lossy(busy):
 
 def test_thirty_percent_of_packets_are_lost(lossy, measure):
     pci, key = free_gpu(lossy)
-    with measure("30 % packet loss: a change is told") as it:
+    with measure("30 % packet loss: a change is reported") as it:
         lossy.nodes["n2"].machine.fault(pci, "remove")
         it.done = lossy.watch.wait(lambda nodes: key not in nodes["n2"]["metadata"]["labels"], 180, f"the label {key} to go")
     lossy.nodes["n2"].machine.heal()
@@ -127,7 +127,7 @@ def test_a_node_reboots(busy, measure):
                  busy.logs)
         busy.wait_advertised(60)
         busy.wait_deployed("rebooted", deadline=180)
-    busy.kubectl("delete", "pods", "--field-selector", "status.phase=Failed")  # admitted before any plugin could register: they fail for good
+    busy.kubectl("delete", "pods", "--field-selector", "status.phase=Failed")  # they were admitted before any plugin could register, and fail permanently
     busy.wait_rolled_out()
     busy.check(deadline=120)
 
@@ -138,17 +138,17 @@ def test_a_rule_is_taken_from_the_role(installed, measure):
     assert len(without) == len(role["rules"]) - 1
     machine = installed.nodes["n2"].machine
     patch = lambda rules: installed.kubectl("patch", "clusterrole", RELEASE, "--type=merge", "-p", json.dumps({"rules": rules}))  # noqa: E731
-    with measure("a rule is taken from the ClusterRole: status names it"):
+    with measure("a rule is removed from the ClusterRole: status names it"):
         patch(without)
         machine.fault(PULLED, "remove")
-        # A connection that an earlier scenario broke may be the reason for a moment.
+        # A connection that an earlier scenario broke may briefly be the reason.
         wait_for(lambda: "patch" in (reason := installed.nodes["n2"].allocator("cluster")["reason"]) and "nodes" in reason, 60,
-                 "status to name the rule", lambda: installed.nodes["n2"].allocator("cluster"))
+                 "status to name the missing rule", lambda: installed.nodes["n2"].allocator("cluster"))
     assert installed.nodes["n2"].allocator("kubelet")["state"] == "open"
     patch(role["rules"])
-    with measure("the rule is given back: the labels follow"):
-        wait_for(lambda: count_of_the_pulled(installed) is None, 90, "the label of the GPU that was pulled to go", installed.logs)
+    with measure("the rule is added again: the labels follow"):
+        wait_for(lambda: count_of_the_pulled(installed) is None, 90, "the label of the removed GPU to go", installed.logs)
     machine.heal()
     installed.wait_advertised(60)
-    wait_for(lambda: not installed.nodes["n2"].allocator("cluster")["reason"], 60, "status to be content")
+    wait_for(lambda: not installed.nodes["n2"].allocator("cluster")["reason"], 60, "status to report no problem")
     assert installed.get("node", "n2")["status"]["allocatable"][GPU] == "3"

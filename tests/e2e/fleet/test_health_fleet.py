@@ -1,5 +1,5 @@
-"""A GPU that fails takes its own shares out and nobody else's; one that is cured, reset or replaced is used again; one that flaps is not
-believed; and a GPU that is assigned to another allocator leaves the first before the second offers it."""
+"""A GPU that fails loses only its own shares; one that recovers, is reset or is replaced is used again; one that flaps stays withdrawn; and a GPU that is
+assigned to another allocator leaves the first one before the second one offers it."""
 import json
 import time
 
@@ -15,7 +15,7 @@ VALUES = {"penstock": {"config": {"health": {"probation": f"{PROBATION}s", "prob
 
 @pytest.fixture
 def watched(fleet):
-    """Agents that reset what is idle, and serve people on the nodes, too."""
+    """Agents that reset idle devices, and also serve local users of the nodes."""
     fleet.clear()
     fleet.ensure_installed(VALUES)
     fleet.wait_advertised(120)
@@ -26,7 +26,7 @@ def watched(fleet):
 
 @pytest.fixture
 def sliced_dgx(watched):
-    """The DGX's GPUs, each shared four times, a pod on each of them."""
+    """The DGX's GPUs, each shared four times, with one pod on each."""
     node = watched.nodes["n1"]
     configure(watched, "n1", sliced(4), {GPU: all_of(node, 4)})
     watched.wait_advertised(60)
@@ -38,12 +38,12 @@ def sliced_dgx(watched):
 
 
 def on(node, uuid: str) -> set[str]:
-    """The pods that hold shares of a GPU, as the kubelet says."""
+    """The pods that hold shares of a GPU, as the kubelet reports."""
     return {pod for pod, ids in node.kubelet_gave().items() if uuid in map(device_of, ids)}
 
 
 def health_in_pods(fleet: Fleet, app: str) -> dict[str, set[str]]:
-    """Pod -> what its own status says of the health of its devices."""
+    """Pod -> the health of its devices in its own status."""
     return {pod["metadata"]["name"]: {resource["health"] for container in pod["status"].get("containerStatuses", [])
                                       for its in container.get("allocatedResourcesStatus", []) for resource in its["resources"]}
             for pod in fleet.get("pods", "-l", f"app={app}")["items"]}
@@ -51,16 +51,16 @@ def health_in_pods(fleet: Fleet, app: str) -> dict[str, set[str]]:
 
 def wait_event(fleet: Fleet, node: str, reason: str, words: str):
     wait_for(lambda: any(event["reason"] == reason and words in event["message"] for event in fleet.events(node)), 60,
-             f"an Event {reason} on {node} that says {words}", lambda: [(event["reason"], event["message"]) for event in fleet.events(node)])
+             f"an Event {reason} on {node} with {words}", lambda: [(event["reason"], event["message"]) for event in fleet.events(node)])
 
 
 def test_an_xid_takes_out_all_shares_of_its_gpu_and_no_others_and_a_cure_brings_them_back(sliced_dgx, measure):
     node = sliced_dgx.nodes["n1"]
     broken = node.uuids()[5]
     labels, lost = sliced_dgx.labels("n1"), slots(broken, 4)
-    with measure("XID 79 on a GPU that is shared: the kubelet's list is without its shares", goal=1):
+    with measure("XID 79 on a shared GPU: the kubelet's list has none of its shares", goal=1):
         node.machine.fault(broken, "xid", "79")
-        wait_for(lambda: node.kubelet_has() == node.offers()[GPU] - lost, 60, "the kubelet to be without that GPU's shares", node.kubelet_lists)
+        wait_for(lambda: node.kubelet_has() == node.offers()[GPU] - lost, 60, "the kubelet to list none of that GPU's shares", node.kubelet_lists)
     said = wait_for(lambda: "79" in (said := node.device(broken))["health"]["reason"] and said, 60, "status to name the XID",
                     lambda: node.device(broken))
     assert said["health"]["state"] == "unhealthy" and said["free"] == 0, said
@@ -68,25 +68,25 @@ def test_an_xid_takes_out_all_shares_of_its_gpu_and_no_others_and_a_cure_brings_
     wait_event(sliced_dgx, "n1", "DeviceUnhealthy", "79")
     [sick] = on(node, broken)
     wanted = {pod: {"Unhealthy" if pod == sick else "Healthy"} for pod in node.kubelet_gave()}
-    wait_for(lambda: health_in_pods(sliced_dgx, "share") == wanted, 60, f"the status of {sick}, and no other pod's, to say Unhealthy",
+    wait_for(lambda: health_in_pods(sliced_dgx, "share") == wanted, 60, f"the status of {sick}, and no other pod's, to report Unhealthy",
              lambda: health_in_pods(sliced_dgx, "share"))
     status = sliced_dgx.get("node", "n1")["status"]
     assert (status["capacity"][GPU], status["allocatable"][GPU]) == ("32", "28")
     sampler = sliced_dgx.sample_kubelet("n1")
-    with measure("the GPU is cured: its shares are back (its probation and 1 s)", goal=PROBATION + 1) as it:
+    with measure("the GPU recovers: its shares are back (its probation and 1 s)", goal=PROBATION + 1) as it:
         node.machine.cure(broken)
         it.done = sampler.until(32)
     sampler.stop()
-    assert it.seconds() > PROBATION - 0.5, "it was used again before its probation was over"
+    assert it.seconds() > PROBATION - 0.5, "it was used again before its probation ended"
     wait_event(sliced_dgx, "n1", "DeviceRecovered", "GPU")
-    wait_for(lambda: set().union(*health_in_pods(sliced_dgx, "share").values()) == {"Healthy"}, 60, "all pods' devices to be well again")
+    wait_for(lambda: set().union(*health_in_pods(sliced_dgx, "share").values()) == {"Healthy"}, 60, "all pods' devices to be healthy again")
     sliced_dgx.wait_advertised(60)
     assert sliced_dgx.labels("n1") == labels
     sliced_dgx.check()
 
 
 def flap(node, uuid: str) -> float:
-    """Breaks and cures the GPU six times, each for half a second; the longest time, in seconds, that it was well in between."""
+    """Makes the GPU fail and recover six times, each for half a second; returns the longest time, in seconds, that it was healthy in between."""
     well, cured = 0.0, None
     for _ in range(6):
         node.machine.fault(uuid, "xid", "79")
@@ -108,17 +108,17 @@ def test_a_gpu_that_flaps_every_second_goes_once_and_comes_back_once(sliced_dgx,
         sampler.until(32, deadline=120)
         sampler.stop()
         if well < PROBATION / 2:
-            break  # else this machine stood still meanwhile, and the GPU was well for as long as it has to be: no flapping
+            break  # else this machine stalled meanwhile, and the GPU was healthy longer than its probation: no flapping
     changes = [count for _, count in sampler.seen]
-    remark("a GPU that flaps every second, 6 times: counts at the kubelet, Events", f"{changes}, {len(sliced_dgx.events('n1')) - told}")
-    assert well < PROBATION / 2, f"in five attempts the GPU was once well for {well:.1f} s"
+    remark("a GPU that flaps every second, 6 times: device counts at the kubelet, Events", f"{changes}, {len(sliced_dgx.events('n1')) - told}")
+    assert well < PROBATION / 2, f"in five attempts the GPU was once healthy for {well:.1f} s"
     assert changes == [32, 28, 32]
     sliced_dgx.wait_advertised(60)
     sliced_dgx.check()
 
 
 def test_a_gpu_is_reset_once_nobody_holds_it(watched, measure):
-    node = watched.nodes["n4"]  # by itself: GPUs that are joined by NVSwitches are reset together
+    node = watched.nodes["n4"]  # alone: GPUs that are joined by NVSwitches are reset together
     [broken] = node.machine.minors()
     configure(watched, "n4", sliced(4), {GPU: {broken: 4}})
     watched.wait_advertised(60)
@@ -126,10 +126,10 @@ def test_a_gpu_is_reset_once_nobody_holds_it(watched, measure):
     watched.wait_held("share")
     holders = on(node, broken)
     node.machine.fault(broken, "xid", "48")
-    wait_for(lambda: not node.kubelet_has(), 60, "the kubelet to be without that GPU's shares", node.kubelet_lists)
+    wait_for(lambda: not node.kubelet_has(), 60, "the kubelet to list none of that GPU's shares", node.kubelet_lists)
     said = wait_for(lambda: "48" in (said := node.device(broken))["health"]["reason"] and said, 60, "status to name the XID",
                     lambda: node.device(broken))
-    assert said["health"]["state"] == "unhealthy" and on(node, broken) == holders, "the pods keep what they hold"
+    assert said["health"]["state"] == "unhealthy" and on(node, broken) == holders, "the pods keep their shares"
     with measure("the last holder of a GPU that needs a reset ends: reset, and used again"):
         watched.delete_pod(*holders)
         wait_for(lambda: node.kubelet_has() == node.offers()[GPU], 60, "the GPU to be reset and used again",
@@ -144,7 +144,7 @@ def test_a_gpu_in_whose_place_there_is_another_is_recognised(watched, measure):
     node = watched.nodes["n4"]
     [before] = node.machine.minors()
     place, serial, after = node.device(before)["pci"], node.device(before)["serial"], "GPU-" + before[4:][::-1]
-    with measure("another GPU in the place of one: the kubelet has it"):
+    with measure("a GPU is replaced: the kubelet has the new one"):
         node.machine.replace(place, after, "4711")
         wait_for(lambda: node.kubelet_has() == {after}, 60, "the kubelet to have the new GPU", lambda: (node.kubelet_lists(), watched.logs()))
     assert set(node.machine.minors()) == {after}
@@ -160,7 +160,7 @@ def test_a_gpu_in_whose_place_there_is_another_is_recognised(watched, measure):
 
 
 def run(node, *words: str) -> str:
-    """What a program of a user of the node sees, started by `penstock run`."""
+    """The GPU that a program of a node's local user sees, started by `penstock run`."""
     return node.penstock("run", *words, "--", "sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES").stdout.strip()
 
 

@@ -1,4 +1,4 @@
-"""helm install, and what the nodes then say; at rest nothing happens; helm uninstall leaves nothing."""
+"""helm install makes the nodes report their GPUs; idle agents send no requests; helm uninstall removes everything."""
 import time
 
 from actors import GPU, wait_for
@@ -39,21 +39,21 @@ def test_labels_are_the_machines(installed):
         assert found["feature.node.kubernetes.io/kernel-version.full"] == kernel
 
 
-MOST_MIB = 64  # far beyond the goal of 16: what of a shared library counts depends on who else has it; bench/ has the figure
+MOST_MIB = 64  # far above the goal of 16: how much of a shared library counts depends on its other users; bench/ has the figure
 
 
 def test_at_rest_nothing_is_written_and_memory_is_bounded(installed, remark, request):
     installed.check()
     installed.wait_quiet()
     begin, seconds = time.time(), 60 if request.config.getoption("--all") else 20
-    time.sleep(seconds)  # the resting itself
+    time.sleep(seconds)  # the idle time itself
     asked, wrote = installed.audit.between(begin), installed.audit.writes(begin)
-    remark(f"{seconds} s at rest, four nodes", summed(asked) or "no request at all", asked)
+    remark(f"{seconds} s idle, four nodes", summed(asked) or "no request at all", asked)
     for node in installed.nodes.values():
         pss, each = node.footprint()
         remark(f"PSS of the agent's processes on {node.name}, MiB (goal 16 for a release build)", f"{pss:.1f}: {each}")
         assert pss < MOST_MIB, f"{node.name} needs {pss:.1f} MiB, more than {MOST_MIB}: {each}"
-    assert not wrote, f"written at rest: {summed(wrote)}: {Audit.told(wrote, begin)}"
+    assert not wrote, f"writes while idle: {summed(wrote)}: {Audit.told(wrote, begin)}"
 
 
 def test_helm_uninstall_leaves_nothing(installed, measure):
@@ -73,7 +73,7 @@ def test_helm_uninstall_leaves_nothing(installed, measure):
 
     def left() -> list[str]:
         return [name for name in installed.kubectl("get", kinds, "-A", "-o", "name").stdout.split() if "penstock" in name]
-    wait_for(lambda: not left(), 60, "the API server to have nothing of ours", left)
+    wait_for(lambda: not left(), 60, "the API server to have no object of Penstock", left)
     assert not installed.kubectl("get", "nodestates", check=False).stdout
     wait_for(lambda: all(installed.get("node", name)["status"]["allocatable"].get(GPU, "0") == "0" for name in installed.nodes), 60,
              "the Node objects to have no GPUs")

@@ -1,4 +1,4 @@
-"""Labels follow the hardware, and nobody else's are touched."""
+"""Labels follow the hardware, and labels of other owners are not touched."""
 import time
 
 from actors import wait_for
@@ -11,7 +11,7 @@ def gpu_label(nodes: dict, node: str, key: str) -> str | None:
 
 def test_a_gpu_that_is_pulled_and_put_back_shows_in_the_labels(installed, measure):
     machine, watch = installed.nodes["n2"].machine, installed.watch
-    with measure("a GPU is pulled: the Node's labels", goal=1) as it:
+    with measure("a GPU is removed: the Node's labels", goal=1) as it:
         machine.fault("0000:65:00.0", "remove")
         it.done = watch.wait(lambda nodes: gpu_label(nodes, "n2", "gpu.count.GeForce-RTX-3090") is None, 60, "the RTX 3090's label to go")
     assert gpu_label(watch.nodes, "n2", "gpu.count.Tesla-T4") == "1"
@@ -57,6 +57,6 @@ def test_labels_that_somebody_sets_by_hand_stay_theirs(installed):
 
 
 def test_a_label_of_ours_that_somebody_took_away_comes_back(installed, measure):
-    with measure("somebody removes a label of ours: it is back"):
+    with measure("another client removes a label of Penstock: it is back"):
         installed.kubectl("label", "node", "n3", "nvidia.com/gpu.product-")
         wait_for(lambda: installed.labels("n3").get("nvidia.com/gpu.product") == "Tesla-T4", 60, "the label to be back")

@@ -1,5 +1,5 @@
-"""A Prometheus in the cluster that is told of the agents' pods and scrapes them: walkthrough J; and hundreds of pods, each of which is found under
-its own name, on its own GPU, and nowhere else."""
+"""Walkthrough J with a Prometheus in the cluster that discovers and scrapes the agents' pods; and hundreds of pods, each of which is reported under its own
+name, on its own GPU, and nowhere else."""
 import json
 import re
 import sys
@@ -20,7 +20,7 @@ from prometheus import Prometheus  # noqa: E402
 
 RULES = ROOT / "deploy/alerts/penstock.rules.yaml"
 TELEMETRY = {"penstock": {"config": {"telemetry": {"interval": "1s", "keepEnded": "10m"}, "usage": {"idleAfter": "5s"}}}}
-SPACES = {"n1": "research", "n2": "research", "n3": "serving", "n4": "notebooks"}  # node -> whose pods run there
+SPACES = {"n1": "research", "n2": "research", "n3": "serving", "n4": "notebooks"}  # node -> the namespaces of its pods
 REPLICAS = 4
 PODS = {"n1": 96, "n2": 40, "n3": 12, "n4": 12}
 ALL_PODS = {"n1": 300, "n2": 120, "n3": 40, "n4": 40}  # with --all
@@ -28,8 +28,8 @@ AT_ONCE = {"n1": 12, "n2": 6, "n3": 2, "n4": 2}
 
 
 def discovered(fleet: Fleet) -> list[dict]:
-    """What Prometheus' discovery of the role "pod" makes of the pods of our namespace: a target for each port, with labels that tell of it.
-    Debian's Prometheus is built without it, so it reads this from a file."""
+    """The targets that Prometheus' discovery of the role "pod" finds in Penstock's namespace: one for each port, with meta labels. Debian's Prometheus is
+    built without that discovery, so it reads them from a file."""
     found = []
     for pod in fleet.get("pods", "-n", NAMESPACE)["items"]:
         told = {f"__meta_kubernetes_pod_label_{re.sub(r'[^a-zA-Z0-9_]', '_', key)}": value for key, value in pod["metadata"]["labels"].items()}
@@ -53,8 +53,8 @@ def documented_jobs(fleet: Fleet, folder: Path) -> list[dict]:
 
 
 def impatient(rules: Path, folder: Path) -> Path:
-    """The rules as they are, but an idle GPU is reported at once, and all else that is wrong for half a minute: a scrape that came late on a
-    busy machine is nothing wrong."""
+    """The shipped rules, except that an idle GPU is reported at once and every other alert waits half a minute: a late scrape on a busy machine is not a
+    fault."""
     documents = yaml.safe_load(rules.read_text())
     for rule in (rule for group in documents["groups"] for rule in group["rules"] if "for" in rule):
         rule["for"] = "1s" if rule["alert"] == "AcceleratorIdle" else "30s"
@@ -69,7 +69,7 @@ def prometheus(fleet, request):
     fleet.ensure_installed(TELEMETRY)
     fleet.wait_rolled_out()
     fleet.wait_advertised(120)
-    home = fleet.cluster.dir / f"prometheus-{request.node.name[:20]}"  # what another one saw last would live on in its store
+    home = fleet.cluster.dir / f"prometheus-{request.node.name[:20]}"  # the series of the previous Prometheus would remain in its store
     home.mkdir()
     one = Prometheus(home, documented_jobs(fleet, home), [impatient(RULES, home)], enter=fleet.cluster.entering(),
                      fetch=lambda url: fleet.cluster.run("busybox", "wget", "-q", "-O", "-", url).stdout)
@@ -94,11 +94,11 @@ def test_prometheus_scrapes_dashboards_show_and_an_idle_gpu_is_listed_and_alerte
         assert len(asked) >= len(SHOWN[name]) and not empty, "\n".join(empty)
     count = sum(len(node.machine.minors()) for node in fleet.nodes.values())
     board = dashboards.load("fleet")
-    panel = dict(reversed(dashboards.queries(board, dashboards.chosen(prometheus, board))))  # of two with one name the first
+    panel = dict(reversed(dashboards.queries(board, dashboards.chosen(prometheus, board))))  # of two panels with the same name, the first
     assert prometheus.value(panel["GPUs"]) == count and prometheus.value(panel["Power"]) > 10 * count
     assert 20 < prometheus.value(panel["Hottest"]) < 100 and 0 <= prometheus.value(panel["Busy"]) <= 1
 
-    with measure("a GPU is held and idle: listed and alerted"):  # (3) an allocated but idle GPU is listed and alerted
+    with measure("an idle held GPU is listed and alerted"):  # (3) an allocated but idle GPU is listed and alerted
         def listed() -> bool:
             return pod in fleet.nodes["n4"].penstock("usage", "--idle").stdout
         wait_for(listed, 60, "penstock usage --idle to list the pod")
@@ -108,16 +108,16 @@ def test_prometheus_scrapes_dashboards_show_and_an_idle_gpu_is_listed_and_alerte
     fleet.nodes["n4"].machine.no_processes("0")
     fleet.delete_pod(pod)
     wait_for(lambda: not [one for one in prometheus.firing("AcceleratorIdle") if one.get("pod") == pod], 60, "the alert to end with the pod")
-    assert not {one["alertname"] for one in prometheus.firing()} - {"AcceleratorIdle"}, "nothing is wrong here, and nothing says so"
+    assert not {one["alertname"] for one in prometheus.firing()} - {"AcceleratorIdle"}, "no fault exists here, and no alert reports one"
 
 
 def on_the_gpu(fleet: Fleet, node: str):
-    """The program of the pod on that node has the first GPU open, and does nothing with it."""
+    """The program of the pod on that node opens the first GPU and leaves it idle."""
     pid = fleet.nodes[node].run("pgrep", "-f", "^sleep 100000").stdout.split()[0]
     fleet.nodes[node].machine.run_process("0", int(pid), mebibytes=512, name="sleep")
 
 
-# What has data where GPUs are A100s and older, at rest, and nothing was ever wrong: without node_exporter, errors, processes and users.
+# Panels with data on idle A100s and older GPUs without any fault: without node_exporter, errors, processes and users.
 SHOWN = {
     "fleet": [panel["title"] for panel in dashboards.panels(dashboards.load("fleet"))],
     "gpu": ["Properties", "Utilization", "Memory in use", "Power", "Temperature", "Usable", "Shares held", "Holders", "Clocks", "PCIe", "Limited now"],
@@ -130,7 +130,7 @@ SHOWN = {
 
 
 def rendered(fleet: Fleet, *settings: str) -> dict[str, dict]:
-    """Kind -> object of those that the chart makes for who monitors."""
+    """Kind -> object, for the chart's monitoring objects."""
     given = [word for setting in settings for word in ("--set", setting)]
     text = fleet.helm("template", RELEASE, ROOT / "deploy/helm/penstock", "-f", fleet.cluster.dir / "values.json", *given).stdout
     return {one["kind"]: one for one in yaml.safe_load_all(text) if one and one["kind"] in ("Service", "ServiceMonitor", "PodMonitor")}
@@ -155,8 +155,7 @@ def test_what_the_charts_monitors_select_is_there(installed):
 
 # --- hundreds of pods --------------------------------------------------------------------------------------------------------------------
 def start_pods(fleet: Fleet, node: str, pods: int):
-    """A Job in a namespace of its own whose pods each take a share, say which device file they see, and end once there is a file of their
-    name in /seen."""
+    """A Job in a separate namespace whose pods each take a share, print the device file they see, and exit once a file with their name is in /seen."""
     folder = seen_folder(fleet, node)
     folder.mkdir(exist_ok=True)
     pod = pod_on(node, "ls /dev | grep -E '^nvidia[0-9]+$'; until [ -e /seen/$HOSTNAME ]; do sleep 0.3; done", GPU, BUSYBOX)
@@ -171,8 +170,8 @@ def seen_folder(fleet: Fleet, node: str) -> Path:
 
 
 def wait_ended(prometheus: Prometheus, fleet: Fleet, wanted: dict[str, int]):
-    """Until all pods have ended well. Each is released once a scrape has found it as a holder, so that no verdict depends on how often a
-    busy machine scrapes: a pod that no agent shows never ends."""
+    """Waits until all pods have succeeded. Each one is released once a scrape has found it as a holder, so that the result does not depend on how often a
+    busy machine scrapes: a pod that no agent reports never ends."""
     def ended() -> bool:
         for one in prometheus.query('accelerator_held{kind="pod", pod!=""}'):
             if one["metric"]["namespace"] in SPACES.values():
@@ -181,13 +180,13 @@ def wait_ended(prometheus: Prometheus, fleet: Fleet, wanted: dict[str, int]):
         for node in (node for node, status in jobs.items() if status.get("failed")):
             pytest.fail(fleet.kubectl("describe", "pods", "-n", SPACES[node], "-l", f"job-name=many-{node}").stdout[-4000:])
         return all(status.get("succeeded", 0) == wanted[node] for node, status in jobs.items())
-    wait_for(ended, 1000, "the pods to be found by scrapes, and to end well", lambda: (
+    wait_for(ended, 1000, "scrapes to find the pods, and the pods to succeed", lambda: (
         {node: sorted(set(fleet.nodes[node].kubelet_gave()) - {file.name for file in seen_folder(fleet, node).iterdir()}) for node in wanted},
         fleet.kubectl("get", "pods", "-A", check=False).stdout[-4000:]), every=0.5)
 
 
 def truth(fleet: Fleet) -> set[tuple[str, str, str, str]]:
-    """Node, namespace, pod and GPU of each, as the container itself has seen its device file and the machine's own files number it."""
+    """Node, namespace, pod and GPU of each pod, from the device file that the container saw and the minor numbers in the machine's own files."""
     found = set()
     for node, space in SPACES.items():
         uuids = {f"nvidia{minor}": uuid for uuid, minor in fleet.nodes[node].machine.minors().items()}
@@ -199,14 +198,14 @@ def truth(fleet: Fleet) -> set[tuple[str, str, str, str]]:
 
 
 def seen(prometheus: Prometheus, family: str, begin: float) -> set[tuple[str, str, str, str]]:
-    """The same, as the series of a family have it that were scraped since then."""
+    """The same tuples, from the series of a family that were scraped since then."""
     return {(one["node"], one["namespace"], one["pod"], one["device"]) for one in
             prometheus.series(f'{family}{{kind="pod", namespace=~"{"|".join(set(SPACES.values()))}"}}', start=begin, end=time.time())}
 
 
 @pytest.fixture
 def spaces(prometheus, fleet):
-    """Namespaces whose pods are gone afterwards; every GPU in four shares."""
+    """Namespaces whose pods are removed afterwards; every GPU has four shares."""
     for space in set(SPACES.values()):
         fleet.kubectl("create", "namespace", space)
         wait_for(lambda space=space: fleet.kubectl("get", "serviceaccount", "default", "-n", space, check=False).returncode == 0, 60, "its service account")
@@ -229,7 +228,7 @@ def test_each_of_hundreds_of_pods_is_found_on_its_gpu_and_nowhere_else(prometheu
         for node, pods in wanted.items():
             start_pods(fleet, node, pods)
         wait_ended(prometheus, fleet, wanted)
-    wait_for(lambda: not prometheus.query('accelerator_held{kind="pod"}'), 60, "no series to say that a pod holds a GPU",
+    wait_for(lambda: not prometheus.query('accelerator_held{kind="pod"}'), 60, "no series to report a pod as holder of a GPU",
              lambda: (prometheus.query('accelerator_held{kind="pod"}'), {name: node.kubelet_gave() for name, node in fleet.nodes.items()}, fleet.logs()))
     meant = truth(fleet)
     assert len(meant) == sum(wanted.values())
@@ -239,6 +238,6 @@ def test_each_of_hundreds_of_pods_is_found_on_its_gpu_and_nowhere_else(prometheu
         assert not (wrong := found - meant), f"{family}: {len(wrong)} misattributed: {sorted(wrong)[:5]}"
     answered = {one["metric"]["node"]: f"{float(one['value'][1]):.1%}"
                 for one in prometheus.query(f"avg_over_time(up[{int(time.time() - begin)}s])")}
-    remark("  scrapes that were answered within a second", f"{answered}")
+    remark("  scrapes answered within a second", f"{answered}")
     prometheus.wait_scraped(len(fleet.nodes), 60)
     fleet.check()

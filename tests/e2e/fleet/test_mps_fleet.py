@@ -1,4 +1,4 @@
-"""GPUs shared by MPS: what pods get and what they keep, limits that hold, servers that die or hang, and an upgrade under their clients."""
+"""GPUs shared by MPS: the environment of pods, limits that hold, servers that exit or hang, and an upgrade while clients run."""
 import json
 
 import pytest
@@ -21,7 +21,7 @@ def by_mps(replicas: int, *devices: int) -> str:
 def served(fleet):
     """The first two GPUs of the DGX are shared by MPS, four times each; the others are whole."""
     fleet.clear()
-    fleet.ensure_installed()  # the configuration is all that MPS needs
+    fleet.ensure_installed()  # MPS needs no further setting
     fleet.wait_rolled_out()
     node = fleet.nodes["n1"]
     uuids = node.uuids()
@@ -33,11 +33,11 @@ def served(fleet):
     fleet.kubectl("delete", "pods", "--all", "--wait=true", "--timeout=120s")
     fleet.edit({"by-uuid": BY_UUID})
     fleet.choose("n1", None)
-    wait_for(lambda: not processes(node), 120, "the servers of a set that is gone to end", lambda: (processes(node), said(node)))
+    wait_for(lambda: not processes(node), 120, "the servers of a removed set to exit", lambda: (processes(node), said(node)))
 
 
 def processes(node: Node) -> dict[int, str]:
-    """Of MPS on the node."""
+    """The node's MPS report."""
     found = node.run("sh", "-c", "grep -l nvidia-cuda-mps /proc/[0-9]*/comm /proc/[0-9]*/cmdline 2>/dev/null || true").stdout.split()
     named = {}
     for file in found:
@@ -54,7 +54,7 @@ def said(node: Node) -> str:
 
 
 def program(node: str, command: str, resource: str) -> dict:
-    """A pod with what a program of the simulated machine needs: the machine, and a C library."""
+    """A pod with the files that a program on the simulated machine needs: the machine, and a C library."""
     spec = pod_on(node, command, resource, DEBIAN)
     spec["volumes"] = [{"name": "machine", "hostPath": {"path": ACCELERATORS}}]
     spec["containers"][0]["volumeMounts"] = [{"name": "machine", "mountPath": ACCELERATORS}]
@@ -71,7 +71,7 @@ def output(fleet: Fleet, pod: str) -> str:
 
 
 def client_holds(fleet: Fleet, pod: str) -> str:
-    """The server that serves the client in that pod."""
+    """The server of the client in that pod."""
     line = wait_for(lambda: next((line for line in output(fleet, pod).splitlines() if line.startswith("mps server")), None), 60,
                     f"the client in {pod} to have a server", lambda: output(fleet, pod))
     return line.split()[-1]
@@ -107,12 +107,12 @@ def test_an_mps_daemon_that_dies_is_started_again_once_its_clients_have_gone(ser
     node = served.nodes["n1"]
     start(served, "client", f"exec {CLIENT} --hold")
     client_holds(served, "client")
-    with measure("an MPS daemon is killed: its shares have left the kubelet"):
+    with measure("an MPS daemon is killed: the kubelet has none of its shares"):
         node.machine.fault("mps", "die")
         wait_for(lambda: SHARED not in node.kubelet_lists(), 60, "the shares to be withdrawn", lambda: said(node))
     [server] = node.status()["servers"]
     assert server["state"] == "waiting" and server["reason"], server
-    assert len(node.kubelet_has()) == 6, "GPUs that are not shared are not concerned"
+    assert len(node.kubelet_has()) == 6, "GPUs that are not shared are not affected"
     served.wait_held("client")
     with measure("its last client ends: a new daemon, and the shares are back"):
         served.delete_pod("client")
@@ -126,7 +126,7 @@ def test_an_mps_daemon_that_does_not_answer_takes_its_shares_out_until_it_does(s
     node = served.nodes["n1"]
     node.machine.fault("mps", fault)
     wait_for(lambda: [server["state"] for server in node.status()["servers"] if server["reason"]] == ["waiting"], 60,
-             "status to say that the server does not answer", lambda: said(node))
+             "status to report that the server does not answer", lambda: said(node))
     wait_for(lambda: SHARED not in node.kubelet_lists() and len(node.kubelet_has()) == 6, 60, "the shares to be withdrawn", node.kubelet_lists)
     node.machine.heal_mps()
     wait_for(lambda: node.kubelet_lists() == node.offers(), 120, "the shares to be back", lambda: said(node))
@@ -157,8 +157,8 @@ def test_mps_without_what_it_needs_is_offered_nowhere_and_status_says_why(instal
     node = installed.nodes["n4"]
     [uuid] = node.machine.minors()
     configure(installed, "n4", by_mps(4), {SHARED: {}})
-    wait_for(lambda: not node.kubelet_lists(), 60, "the kubelet of n4 to have nothing", node.kubelet_lists)
-    why = wait_for(lambda: (server := node.status()["servers"]) and server[0]["reason"], 60, "status to say why", lambda: said(node))
+    wait_for(lambda: not node.kubelet_lists(), 60, "the kubelet of n4 to list no device", node.kubelet_lists)
+    why = wait_for(lambda: (server := node.status()["servers"]) and server[0]["reason"], 60, "status to report the reason", lambda: said(node))
     assert "penstock.mps.enabled" in why, why
     installed.choose("n4", None)
     wait_for(lambda: node.kubelet_has() == {uuid}, 60, "the GPU to be whole again", lambda: said(node))

@@ -1,4 +1,4 @@
-"""Others on the same nodes: a plugin that serves already, a network that lets nothing out; and the plain manifest."""
+"""Other software on the same nodes: another device plugin that already serves, a network that blocks egress; and the plain manifest."""
 import json
 
 import pytest
@@ -6,8 +6,8 @@ from actors import wait_for
 from fleet import ACCELERATORS, IMAGE, ROOT
 from inside import define
 
-# Everything that leaves the node, but for the cluster's own networks and the API server: what tries to is dropped, and who it was is kept.
-# 224.0.0.0/24 never leaves a link: the kernel itself announces there that the bridge of the pods, new with the first of them, has an address.
+# Drops and records everything that leaves the node, except for the cluster's own networks and the API server. 224.0.0.0/24 never leaves a link: the kernel
+# itself announces there that the bridge of the pods, created with the first of them, has an address.
 NO_EGRESS = """table ip egress {
     set refused { type ipv4_addr . ipv4_addr . inet_proto . inet_service; flags dynamic; counter; size 1000; timeout 1h; }
     chain inner {
@@ -23,7 +23,7 @@ NO_EGRESS = """table ip egress {
 
 @pytest.fixture
 def bare(fleet):
-    """Four nodes without Penstock, from which nothing gets out; afterwards again without."""
+    """Four nodes without Penstock and without egress; afterwards Penstock is removed again."""
     fleet.clear()
     if fleet.values is not None:
         fleet.uninstall()
@@ -35,7 +35,7 @@ def bare(fleet):
 
 
 def manifest() -> str:
-    """deploy/manifests/penstock.yaml for machines whose driver and devices lie in a folder, with the image of this build."""
+    """deploy/manifests/penstock.yaml with this build's image, for machines whose driver and devices lie in a folder."""
     text = (ROOT / "deploy/manifests/penstock.yaml").read_text()
     for there, here in {"image: localhost/penstock:0.1.0": f"image: {IMAGE}",
                         "hostPath: {path: /, type: Directory}": f"hostPath: {{path: {ACCELERATORS}, type: Directory}}",
@@ -47,11 +47,11 @@ def manifest() -> str:
 
 
 def test_a_plain_manifest_with_egress_blocked_beside_a_plugin_that_serves_first(bare, measure, request):
-    """Walkthroughs N and P, and taking over."""
+    """Walkthroughs N and P, and the takeover from another plugin."""
     define(bare.cluster.dir / "n3", "foreign-plugin", ["kubelet-peer", "serve", "nvidia.com/gpu", "2"])
     bare.cluster.start("foreign-plugin", node=3)
     request.addfinalizer(lambda: bare.cluster.kill("foreign-plugin", node=3))
-    bare.wait_advertised(60, but={"n1": 0, "n2": 0, "n3": 2, "n4": 0})  # the kubelet's own tick
+    bare.wait_advertised(60, but={"n1": 0, "n2": 0, "n3": 2, "n4": 0})  # the kubelet's own interval
     text = manifest()
     try:
         with measure("kubectl apply of the plain manifest, egress blocked: three Node objects have their GPUs"):
@@ -60,14 +60,14 @@ def test_a_plain_manifest_with_egress_blocked_beside_a_plugin_that_serves_first(
         allocator = wait_for(lambda: (allocator := bare.nodes["n3"].allocator("kubelet"))["state"] == "stepped-back" and allocator, 60, "our plugin on n3 to wait")
         assert "someone-else" in allocator["reason"]
         assert all(id.startswith("someone-elses") for id in bare.nodes["n3"].kubelet_has())
-        with measure("the other plugin goes: ours takes over"):
+        with measure("the other plugin exits: ours takes over"):
             bare.cluster.kill("foreign-plugin", node=3)
             bare.wait_advertised(60)
         bare.check()
         for node in bare.nodes.values():
             [refused] = [it["set"] for it in json.loads(node.run("nft", "-j", "list", "set", "ip", "egress", "refused").stdout)["nftables"]
                          if "set" in it]
-            assert not refused.get("elem"), f"something on {node.name} wanted out (from, to, protocol, port): {refused['elem']}"
+            assert not refused.get("elem"), f"a process on {node.name} attempted egress (from, to, protocol, port): {refused['elem']}"
     finally:
         bare.kubectl("delete", "-f", "-", "--ignore-not-found", "--wait=true", "--timeout=180s", input=text)
     bare.wait_advertised(60, but={name: 0 for name in bare.nodes})

@@ -1,4 +1,4 @@
-"""A real NFD beside Penstock: they do not fight over labels, and take each other's place."""
+"""Penstock beside a real NFD: the two do not overwrite each other's labels, and either can replace the other."""
 import json
 import time
 
@@ -44,7 +44,7 @@ def nfd_manifest(tools) -> list[dict]:
 
 @pytest.fixture
 def nfd(fleet):
-    """A real NFD in the cluster, and away afterwards."""
+    """Runs a real NFD in the cluster, and removes it afterwards."""
     tools = fleet.cluster.parts.tools
     crds, master, worker = (tools / name for name in ("nfd-api-crds.yaml", "master-clusterrole.yaml", "worker-role.yaml"))
     fleet.kubectl("create", "namespace", "nfd")
@@ -63,14 +63,14 @@ def test_a_real_nfd_and_penstock_do_not_fight(installed, nfd, remark, request):
     annotation = "nfd.node.kubernetes.io/feature-labels"
     wait_for(lambda: all(annotation in installed.get("node", name)["metadata"].get("annotations", {}) for name in installed.nodes), 60,
              "NFD to label the nodes", lambda: nfd.kubectl("logs", "-n", "nfd", "-l", "app in (nfd-master,nfd-worker)", check=False).stdout)
-    installed.wait_quiet()  # what follows from NFD's coming
+    installed.wait_quiet()  # the writes that follow NFD's start
     begin, seconds = time.time(), 20 if request.config.getoption("--all") else 10  # twice NFD's own interval
-    time.sleep(seconds)  # the time in which they could fight
+    time.sleep(seconds)  # the period in which a conflict would show
     wrote = installed.audit.writes(begin)
     nfds = installed.audit.writes(begin, who="system:serviceaccount:nfd:")
-    remark(f"a real NFD beside ours, {seconds} s: writes of ours", summed(wrote) or "none", wrote)
-    remark(f"a real NFD beside ours, {seconds} s: NFD's writes to nodes", summed(nfds) or "none", nfds)
-    assert not wrote and not nfds, f"ours: {Audit.told(wrote, begin)}; NFD's: {Audit.told(nfds, begin)}"
+    remark(f"a real NFD beside Penstock, {seconds} s: Penstock's writes", summed(wrote) or "none", wrote)
+    remark(f"a real NFD beside Penstock, {seconds} s: NFD's writes to nodes", summed(nfds) or "none", nfds)
+    assert not wrote and not nfds, f"Penstock's: {Audit.told(wrote, begin)}; NFD's: {Audit.told(nfds, begin)}"
     for name in installed.nodes:
         labels = installed.labels(name)
         assert labels[both] == "true" and theirs in labels and "nvidia.com/gpu.product" in labels, f"{name}: {labels}"

@@ -1,4 +1,4 @@
-"""An older Kubernetes on one node: installs, serves, changes, is upgraded, with nowhere to drain to (walkthrough O)."""
+"""An older Kubernetes with one node: Penstock installs, serves, is reconfigured, and is upgraded without another node to drain to (walkthrough O)."""
 import pytest
 
 

@@ -1,4 +1,4 @@
-"""What an agent's token is good for: its own node's labels and resources, nothing else."""
+"""An agent's token permits changes of its own node's labels and resources, and nothing else."""
 import functools
 import json
 
@@ -9,14 +9,14 @@ from fleet import NAMESPACE, Fleet
 
 @functools.cache
 def token_of(fleet: Fleet, pod: str) -> str:
-    """As the agent in that pod has it."""
+    """The token of the agent in that pod."""
     uid = fleet.get("pod", "-n", NAMESPACE, pod)["metadata"]["uid"]
     return fleet.kubectl("create", "token", "penstock", "-n", NAMESPACE, "--bound-object-kind=Pod", f"--bound-object-name={pod}",
                          f"--bound-object-uid={uid}").stdout.strip()
 
 
 def as_agent(fleet: Fleet, node: str, *arguments) -> str:
-    """What kubectl answers to somebody who has stolen the token of that node's agent."""
+    """kubectl's answer to a thief of that agent's token."""
     token = token_of(fleet, fleet.agent_pods()[node])
     answer = fleet.cluster.run("kubectl", "--kubeconfig=/dev/null", "--server=https://10.90.0.11:6443",
                                f"--certificate-authority={fleet.cluster.dir}/pki/ca.crt", f"--token={token}", *arguments, check=False)
@@ -25,17 +25,17 @@ def as_agent(fleet: Fleet, node: str, *arguments) -> str:
 
 @pytest.fixture
 def guarded(installed):
-    """An API server takes up a new admission policy some moments after it was made: until then it admits what the rights of RBAC do."""
+    """An API server enforces a new admission policy some moments after its creation: until then it admits everything that RBAC permits."""
     probe = json.dumps({"metadata": {"annotations": {"penstock.io/e2e": "x"}}})
     answers: list[str] = []
     wait_for(lambda: answers.append(as_agent(installed, "n1", "patch", "node", "n2", "--dry-run=server", "-p", probe)) or
-             "ValidatingAdmissionPolicy" in answers[-1], 60, "the admission policy to be in force", lambda: answers[-1:], every=0.5)
+             "ValidatingAdmissionPolicy" in answers[-1], 60, "the admission policy to be enforced", lambda: answers[-1:], every=0.5)
     return installed
 
 
 @pytest.mark.parametrize("what, node, patch", [
     ("another node's label", "n2", {"metadata": {"labels": {"nvidia.com/gpu.count": "64"}}}),
-    ("a label that is not ours", "n1", {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}),
+    ("a label that is not Penstock's", "n1", {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}),
     ("a taint", "n1", {"spec": {"taints": [{"key": "x", "effect": "NoExecute"}]}}),
 ], ids=["another node", "a foreign label", "a taint"])
 def test_an_agents_token_writes_only_what_is_its_own(guarded, what, node, patch):

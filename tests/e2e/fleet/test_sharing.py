@@ -1,4 +1,4 @@
-"""Time-slicing as people's ConfigMaps have it: per node, per model, per GPU; changed under pods that hold slots; and what Kubernetes refuses."""
+"""Time-slicing with users' existing ConfigMaps: per node, per model, per GPU; changed while pods hold slots; and requests that Kubernetes rejects."""
 import json
 import time
 
@@ -8,8 +8,8 @@ from cluster import CommandFailed
 from fleet import BY_UUID, NAMESPACE, Fleet, Node, device_of, pod_on, slots
 from test_configuration import in_force
 
-# From the GPU Operator's documentation, to the letter but for the indentation that a copy of it loses, and for the replicas of the first
-# mig resource, which stands for "not shared".
+# From the GPU Operator's documentation, verbatim except for the indentation that copying loses and for the replicas of the first mig resource, where 1 means
+# "not shared".
 TIME_SLICING_CONFIG = """apiVersion: v1
 kind: ConfigMap
 metadata:
@@ -40,7 +40,7 @@ THEIRS = {"config": {"name": "time-slicing-config", "map": None, "default": "", 
 
 
 def sliced(replicas: int, *, name: str = GPU, flags: str = "", **more) -> str:
-    """A file of the device plugin that shares a resource by time-slicing."""
+    """A device plugin configuration that shares a resource by time-slicing."""
     said = "".join(f", {key}: {json.dumps(value)}" for key, value in more.items())
     plugin = f"flags:\n  plugin: {{{flags}}}\n" if flags else ""
     return f"version: v1\n{plugin}sharing:\n  timeSlicing:\n    resources:\n    - {{name: {name}, replicas: {replicas}{said}}}\n"
@@ -51,7 +51,7 @@ def all_of(node: Node, replicas: int) -> dict[str, int]:
 
 
 def configure(fleet: Fleet, node: str, text: str, wanted: dict[str, dict[str, int]]):
-    """Gives one node a configuration of its own, and says what should come of it."""
+    """Gives one node its own configuration, and records the expected slots."""
     fleet.edit({"by-uuid": BY_UUID, "own": text})
     fleet.nodes[node].wanted = wanted
     fleet.choose(node, "own")
@@ -66,15 +66,15 @@ def running(fleet: Fleet, app: str) -> int:
 
 
 def wait_one_waits(fleet: Fleet, app: str, resource: str = GPU):
-    """Until exactly one pod of those is Pending, because there is no more of the resource."""
+    """Waits until exactly one of those pods is Pending for lack of the resource."""
     def waits() -> bool:
         pending = [pod["metadata"]["name"] for pod in pods_of(fleet, app) if pod["status"]["phase"] == "Pending"]
         return len(pending) == 1 and f"Insufficient {resource}" in fleet.why_pending(pending[0])
-    wait_for(waits, 60, f"one pod of {app} to be told that there is no more {resource}", lambda: fleet.kubectl("get", "pods").stdout)
+    wait_for(waits, 60, f"one pod of {app} to be Pending for lack of {resource}", lambda: fleet.kubectl("get", "pods").stdout)
 
 
 def wait_replicas(fleet: Fleet, wanted: dict[str, str]):
-    """Until the label says so many of each node: it follows the capacity."""
+    """Waits until each node's label has that number: the label follows the capacity."""
     fleet.watch.wait(lambda nodes: all(nodes[name]["metadata"]["labels"].get("nvidia.com/gpu.replicas") == count
                                        for name, count in wanted.items()), 60, f"the label gpu.replicas to be {wanted}")
 
@@ -82,7 +82,7 @@ def wait_replicas(fleet: Fleet, wanted: dict[str, str]):
 # --- walkthroughs -----------------------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def theirs(fleet):
-    """The chart with a ConfigMap that exists already; nodes without the label are as the agent was started."""
+    """The chart with an existing ConfigMap; nodes without the label use the agent's own configuration."""
     fleet.clear()
     fleet.kubectl("create", "namespace", NAMESPACE, check=False)
     fleet.kubectl("apply", "-n", NAMESPACE, "-f", "-", input=TIME_SLICING_CONFIG)
@@ -119,7 +119,7 @@ def test_time_slicing_by_label_eight_pods_run_and_the_ninth_waits(theirs, measur
 
 
 def test_a_shared_t4_beside_an_a100_that_is_not(theirs):
-    """The half of walkthrough F that is not MIG's."""
+    """The half of walkthrough F that does not concern MIG."""
     t4 = theirs.nodes["n3"]
     t4.wanted = {GPU: all_of(t4, 4)}
     theirs.choose("n3", "tesla-t4")
@@ -162,7 +162,7 @@ def test_sharing_by_the_clusters_default_and_one_node_that_overrides_it(shared, 
         shared.edit({"by-uuid": sliced(4), "exclusive": sliced(1)})
         it.done = shared.wait_advertised(60)
     shared.nodes["n1"].wanted = {}
-    with measure("  one node is labelled otherwise: that one changes") as it:
+    with measure("  one node gets another label: only that node changes") as it:
         shared.choose("n1", "exclusive")
         it.done = shared.wait_advertised(60)
     in_force(shared, {"n1": "exclusive", "n2": "by-uuid", "n3": "by-uuid", "n4": "by-uuid"})
@@ -172,7 +172,7 @@ def test_sharing_by_the_clusters_default_and_one_node_that_overrides_it(shared, 
 
 # --- changes --------------------------------------------------------------------------------------------------------------------------
 def kubelet_changes(fleet: Fleet, sampler, note, text: str, count: int, what: str):
-    """An edit, and the time until the kubelet's list has so many."""
+    """Applies an edit, and measures the time until the kubelet's list has so many devices."""
     begin = time.time()
     fleet.edit({"by-uuid": BY_UUID, "own": text})
     seconds = sampler.until(count) - begin
@@ -194,24 +194,24 @@ def test_replicas_change_while_pods_hold_slots(shared, measure, converged):
     kubelet_changes(shared, sampler, converged(goal, 1), sliced(8), 8, "4 to 8")
     shared.wait_advertised(60)
     shared.check()
-    # Two shares while three are held: nobody loses one, nobody gets one.
+    # Two shares while three are held: no holder loses one, and no new one is allocated.
     kubelet_changes(shared, sampler, converged(goal, 1), sliced(2), len(slots(uuid, 2) & set().union(*before.values())), "8 to 2")
     shared.check(complete=False)
     assert a100.kubelet_gave() == before
     sampler.stop()
-    # The Node object follows the kubelet's list later: a pod that is placed before that is refused at its admission.
+    # The Node object follows the kubelet's list later: a pod that is scheduled before that is rejected at admission.
     wait_for(lambda: int(shared.get("node", "n4")["status"]["allocatable"].get(GPU, "0")) <= 3, 60, "the Node to have no more than is held")
     shared.hold("next", "n4", 1)
     wait_one_waits(shared, "next")
-    # Not shared at all while three shares are held: nothing can be had, until the last of them has ended.
+    # Sharing is disabled while three shares are held: nothing is allocatable until the last holder has ended.
     shared.edit({"by-uuid": BY_UUID, "own": sliced(1)})
     a100.wanted = {GPU: {uuid: 1}}
     in_force(shared, {"n4": "own"})
-    wait_for(lambda: not a100.kubelet_has(), 60, "the kubelet of n4 to have nothing to give", a100.kubelet_lists)
+    wait_for(lambda: not a100.kubelet_has(), 60, "the kubelet of n4 to have nothing allocatable", a100.kubelet_lists)
     assert a100.kubelet_gave() == before
     shared.check(complete=False)
     shared.delete_pod(*before)
-    with measure("the last share of a GPU that is shared no more is given back: the whole one is held"):
+    with measure("sharing is off and the last share is released: a pod holds the whole GPU"):
         shared.wait_held("next")
     [held] = a100.kubelet_gave().values()
     assert held == {uuid}
@@ -253,7 +253,7 @@ def test_replicas_change_while_pods_come_and_go(shared, measure):
     shared.wait_held("stays")
     before = node.kubelet_gave()
     with measure("replicas changed four times while 16 pods churn"):
-        # A pod that was scheduled to a share which is gone when the kubelet admits it fails; its Job makes another.
+        # A pod fails if its share is gone between scheduling and the kubelet's admission; its Job creates another one.
         shared.churn("churn", "n1", pods=16, at_once=8, failures=60)
         for replicas in (8, 2, 6, 4):
             shared.edit({"by-uuid": BY_UUID, "own": sliced(replicas)})
@@ -266,7 +266,7 @@ def test_replicas_change_while_pods_come_and_go(shared, measure):
 
 
 def test_shares_are_packed_where_that_is_asked_for(shared):
-    """Else they are distributed: test_health_fleet.py counts on it."""
+    """Else shares are distributed, which test_health_fleet.py relies on."""
     node = shared.nodes["n1"]
     configure(shared, "n1", sliced(4, flags="sharedDevicesAllocationPolicy: packed"), {GPU: all_of(node, 4)})
     shared.wait_advertised(60)
@@ -312,7 +312,7 @@ def test_a_configuration_that_cannot_be_is_refused_whole(shared):
     shared.wait_advertised(60)
     for wrong in (sliced(0), sliced(-3), sliced(1000000), "version: v1\nsharing:\n  timeSlicing: {}\n"):
         shared.edit({"by-uuid": BY_UUID, "own": wrong})
-        wait_for(lambda: node.status()["configuration"]["problem"], 60, "the node to say what is wrong", node.status)
+        wait_for(lambda: node.status()["configuration"]["problem"], 60, "the node to report the error", node.status)
         shared.check()
         shared.edit({"by-uuid": BY_UUID, "own": sliced(4)})
-        wait_for(lambda: not node.status()["configuration"]["problem"], 60, "the node to be content")
+        wait_for(lambda: not node.status()["configuration"]["problem"], 60, "the node to report no error")

@@ -1,5 +1,5 @@
-"""Capacity that stays what the configuration made it, while agents are killed, nodes boot and the API server, which has the configuration,
-cannot be asked: a whole GPU that is advertised for a moment is a pod that takes three shares with it."""
+"""The configured capacity does not change while agents are killed, nodes reboot and the API server, which holds the configuration, is down: if a whole GPU
+were advertised for a moment, a pod could take it although three shares of it are held."""
 import contextlib
 
 import pytest
@@ -8,7 +8,7 @@ from fleet import BY_UUID, Fleet, Node
 from test_mps_fleet import SHARED, said, served, start  # noqa: F401  (served is a fixture)
 from test_sharing import all_of, configure, sliced
 
-NO_ANSWER, NONE = -1, 0  # of a kubelet; while an agent is away its devices are not allocatable
+NO_ANSWER, NONE = -1, 0  # the kubelet's grace period; while an agent is away its devices are not allocatable
 
 
 def shared_by_time(fleet: Fleet, name: str) -> Node:
@@ -20,7 +20,7 @@ def shared_by_time(fleet: Fleet, name: str) -> Node:
 
 @pytest.fixture
 def sliced_node(installed):
-    """n2, whose GPUs are shared four times each by a configuration of its own; five shares are held."""
+    """n2, whose configuration shares its GPUs four times each; five shares are held."""
     shared_by_time(installed, "n2")
     installed.hold("share", "n2", 5)
     installed.wait_held("share")
@@ -40,13 +40,13 @@ def no_api_server(fleet: Fleet):
 
 
 def has_its_offers_again(node: Node):
-    """An agent that was killed is back; nothing is asked of the API server."""
+    """Waits until the kubelet has all offers again, for which the agent needs no API server."""
     wait_for(lambda: node.kubelet_lists() == node.offers(), 120, f"the kubelet of {node.name} to have its shares again",
              lambda: (node.kubelet_lists(), node.penstock("status", check=False).stdout))
 
 
 def seen_while(fleet: Fleet, node: Node, act) -> dict[str, set[int]]:
-    """Per resource, how many devices the kubelet ever had while that was done and until all were there again."""
+    """Per resource, all numbers of devices that the kubelet listed during that action and until all were back."""
     samplers = {resource: fleet.sample_kubelet(node.name, resource) for resource in {*node.offers(), GPU}}
     act()
     has_its_offers_again(node)
@@ -69,7 +69,7 @@ def test_an_agent_that_is_killed_comes_back_with_the_shares_that_it_offered(slic
 def test_an_agent_that_starts_without_an_api_server_offers_what_was_last_configured(sliced_node, measure):
     node, before = sliced_node.nodes["n2"], sliced_node.nodes["n2"].kubelet_gave()
     with no_api_server(sliced_node):
-        with measure("an agent is killed while there is no API server: its shares are at the kubelet", of=sliced_node):
+        with measure("an agent is killed during an API server outage: the kubelet has its shares", of=sliced_node):
             seen = seen_while(sliced_node, node, node.kill_agent)
         configuration = node.status()["configuration"]
     assert seen == offered(node)

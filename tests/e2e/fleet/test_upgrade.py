@@ -1,4 +1,4 @@
-"""helm upgrade under load: a new pod takes over from the old one on every node."""
+"""helm upgrade under load: on every node a new agent pod takes over from the old one."""
 from fleet import Fleet
 
 
@@ -16,14 +16,14 @@ def test_an_upgrade_under_load_takes_nothing_from_pods(installed, measure, remar
     before = {node: pods(installed, f"held-{node}") for node in ("n1", "n2", "n4")}
     old = installed.agent_pods()
     samplers = installed.sample_kubelets()
-    # The kubelet refuses for good what is placed between the end of the old agent's list and the new agent's registration.
+    # Pods that are scheduled between the end of the old agent's list and the registration of the new one fail permanently.
     installed.churn("churn", "n1", pods=12, at_once=3, failures=6)
     with measure("helm upgrade under load: all nodes have the new agent"):
         installed.install({"podAnnotations": {"upgraded": "yes"}})
         installed.wait_rolled_out()
     gaps = {name: sampler.longest_without(len(installed.nodes[name].machine.minors())) for name, sampler in samplers.items()}
     installed.wait_churned("churn")
-    remark("  pods that were refused while the agents changed", str(installed.get("job", "churn")["status"].get("failed", 0)))
+    remark("  pods rejected during the change of agents", str(installed.get("job", "churn")["status"].get("failed", 0)))
     assert set(installed.agent_pods().values()).isdisjoint(old.values())
     assert {node: pods(installed, f"held-{node}") for node in before} == before
     installed.check()

@@ -19,10 +19,10 @@ NODE, OLD, TODAY = "n1", "0.1.0", "e2e"  # the last two are tags of images
 TIME_SLICED, MPS = ({"config": {"map": {"shared": text}, "default": "shared"}}
                     for text in (sliced(4, rename=SHARED, devices=[0, 1]), by_mps(4, 0)))
 ENABLED = {"penstock": {"mps": {"enabled": True}}}  # without it 0.1.0's chart mounts no folder for MPS
-# NVIDIA's control daemon looks for its server in PATH. 0.1.0 hands it the PATH of the agent's
-# container, which is enough only where the driver root has a C library, so that the daemon runs
-# inside of it. The simulated machine has none: there 0.1.0 needs the driver's programs in PATH, which
-# this checkout's agent adds itself.
+# NVIDIA's control daemon looks for its server in PATH. 0.1.0 passes it the PATH of the agent's
+# container, which suffices only where the driver root has a C library, so that the daemon runs
+# inside it. The simulated machine has none: there 0.1.0 needs the driver's programs in PATH; this
+# checkout's agent adds them itself.
 SERVER_IN_PATH = {"devicePlugin": {"containers": {"main": {"env": [
     {"name": "PATH", "value": "/driver-root/usr/bin:/usr/sbin:/usr/bin:/sbin:/bin"}]}}}}
 WANTED = {f"nvidia.com/{key}": value for key, value in LABELS[NODE].items()} | {
@@ -32,16 +32,16 @@ WHEN_WRITTEN = "nvidia.com/gfd.timestamp"
 
 @dataclass
 class Seen:
-    """What must be the same before and after."""
+    """The state that must be the same before and after."""
     kubelet: dict[str, set[str]]  # pod -> slots
     containers: dict[str, tuple[str, int]]  # pod -> id of its container, and restarts
     leases: dict[str, tuple[str, str]]  # slot -> id of the lease, and when it began
-    labels: dict[str, str]  # all but the time when they were written
+    labels: dict[str, str]  # everything except the time of the record
 
     @classmethod
     def now(cls, fleet: Fleet) -> "Seen":
-        """Once the labels are those of the configuration: an agent writes them first as it starts,
-        and again when it has read that."""
+        """Returns once the labels match the configuration: a starting agent writes labels before
+        it has read the configuration."""
         fleet.watch.wait(lambda nodes: nodes[NODE]["metadata"]["labels"].items() >= WANTED.items(),
                          60, "the labels of the configuration")
         node, labels = fleet.nodes[NODE], ours(fleet.labels(NODE))
@@ -92,7 +92,7 @@ def install_010(one_node, old_release, measure):
 
 @pytest.fixture
 def held_since_010(install_010):
-    """Three pods hold GPUs, five hold shares, all from 0.1.0."""
+    """Three pods hold GPUs and five hold shares, all allocated by 0.1.0."""
     fleet = install_010(TIME_SLICED, shared=2)
     fleet.hold("whole", NODE, 3)
     fleet.hold("share", NODE, 5, SHARED)
@@ -115,7 +115,7 @@ def test_where_a_released_version_cannot_be_built_the_error_says_what_to_do(tmp_
 
 
 def tag(fleet: Fleet) -> str:
-    """Of the image that the node's agent runs from."""
+    """The version of the image that the node's agent runs."""
     pod = fleet.get("pod", "-n", NAMESPACE, fleet.agent_pods()[NODE])
     return pod["status"]["containerStatuses"][0]["image"].split(":")[1]
 
@@ -133,7 +133,7 @@ def upgrade(fleet: Fleet, values: dict, measure, away):
 
 
 def wait_summary(fleet: Fleet, **wanted):
-    """Until the NodeState says so."""
+    """Waits until the NodeState has that summary."""
     def summary() -> dict:
         return fleet.get("nodestates", NODE)["status"]["summary"]
     wait_for(lambda: summary().items() >= wanted.items(), 60,
@@ -141,12 +141,12 @@ def wait_summary(fleet: Fleet, **wanted):
 
 
 def first(fleet: Fleet, app: str) -> str:
-    """One of the pods of that name."""
+    """One of the pods with that app label."""
     return next(pod for pod in fleet.nodes[NODE].kubelet_gave() if pod.startswith(app))
 
 
 def fill(fleet: Fleet):
-    """New pods take what is free; one more waits, and gets what a pod of 0.1.0's time had."""
+    """New pods take the free slots; one more waits, and gets a slot that a pod of 0.1.0 released."""
     fleet.hold("new-whole", NODE, 3)
     fleet.hold("new-share", NODE, 3, SHARED)
     fleet.wait_held("new-whole", "new-share")
@@ -176,7 +176,7 @@ def test_after_a_rollback_010_takes_over_what_the_newer_version_left(held_since_
     fill(fleet)
     before = Seen.now(fleet)
     with measure("helm rollback to 0.1.0", of=fleet):
-        fleet.helm("rollback", RELEASE, "0")  # to the revision before
+        fleet.helm("rollback", RELEASE, "0")  # to the previous revision
         fleet.wait_rolled_out()
     fleet.check()
     assert tag(fleet) == OLD

@@ -1,4 +1,4 @@
-"""Who saw what, and when: the API server's audit log, a watch on the nodes, the kubelet's own list. None of it passes through Penstock."""
+"""Independent observers with timestamps: the API server's audit log, a watch on the nodes, the kubelet's own list. None of them uses Penstock."""
 import json
 import subprocess
 import threading
@@ -10,7 +10,7 @@ from pathlib import Path
 from api import Api, Watch
 from cluster import Cluster
 
-# Every request of our service accounts, and whoever writes to nodes: one line when it arrives, one when it is answered.
+# Records each request of our service accounts, and each write to nodes: one line on arrival, one on the response.
 AUDIT_POLICY = """apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [ResponseStarted]
@@ -24,11 +24,11 @@ WRITES = {"create", "update", "patch", "delete", "deletecollection"}
 
 
 class Audit:
-    """Requests to the API server, as its audit log has them; what was read of the log is not read again."""
+    """Requests to the API server, from its audit log; each part of the log is read once."""
 
     def __init__(self, log: Path):
         self.log, self.read, self.lock = log, 0, threading.Lock()
-        self.received: list[tuple[float, str, dict]] = []  # when, whose, what
+        self.received: list[tuple[float, str, dict]] = []  # time, user, request
 
     def _follow(self):
         with self.lock:
@@ -36,7 +36,7 @@ class Audit:
                 return
             with open(self.log, "rb") as log:
                 log.seek(self.read)
-                lines = log.read().rpartition(b"\n")[0]  # a line that is being written is next time's
+                lines = log.read().rpartition(b"\n")[0]  # an incomplete line is read next time
             self.read += len(lines) + 1 if lines else 0
             for line in lines.splitlines():
                 if b'"RequestReceived"' in line:
@@ -45,7 +45,7 @@ class Audit:
                     self.received.append((at, event["user"]["username"], event))
 
     def between(self, begin: float, end: float | None = None, who: str = OURS) -> list[dict]:
-        """Requests that arrived in that time, in seconds since 1970, of users whose name begins so."""
+        """Requests that arrived in that interval, in seconds since 1970, of users whose name starts with that prefix."""
         self._follow()
         return [event for at, whose, event in self.received if begin <= at <= (end or time.time()) and whose.startswith(who)]
 
@@ -54,7 +54,7 @@ class Audit:
 
     @staticmethod
     def told(events: list[dict], begin: float) -> str:
-        """Who asked what, and how long after the beginning."""
+        """Time since the beginning, request and source address of each event."""
         return "; ".join(f"{datetime.fromisoformat(event['requestReceivedTimestamp']).timestamp() - begin:.1f} s: {event['verb']} "
                          f"{event['requestURI']} from {event['sourceIPs'][0]}" for event in events[:20])
 
@@ -70,7 +70,7 @@ def summed(events: list[dict]) -> str:
 
 
 class NodeWatch(Watch):
-    """The Node objects, each with the moment when it came."""
+    """The Node objects, each with its time of arrival."""
 
     def __init__(self, api: Api):
         super().__init__(api, "nodes")
@@ -80,7 +80,7 @@ class NodeWatch(Watch):
         return self.objects
 
     def wait(self, predicate, deadline: float, what: str) -> float:
-        """Until the nodes satisfy it; returns when that was, in seconds since 1970."""
+        """Waits until the nodes satisfy the predicate; returns the time, in seconds since 1970."""
         with self.changed:
             if self.changed.wait_for(lambda: predicate(self.nodes), deadline):
                 return self.at
@@ -91,8 +91,7 @@ class NodeWatch(Watch):
 
 
 class KubeletList(threading.Thread):
-    """How many devices of a resource the kubelet of a node has, asked every 20 ms, also after the node has booted; -1 while it does not
-    answer."""
+    """The number of devices of a resource in a node's kubelet, queried every 20 ms, also after a reboot of the node; -1 while the kubelet does not answer."""
 
     def __init__(self, cluster: Cluster, node: int, resource: str):
         super().__init__(daemon=True)
@@ -102,8 +101,7 @@ class KubeletList(threading.Thread):
         self.start()
 
     def _ask(self) -> subprocess.Popen:
-        # While a node boots, its mount namespace still shows the files of n1, n1's kubelet among them. nsenter stays the parent: what asks
-        # ends with it.
+        # While a node boots, its mount namespace still shows the files of n1, including n1's kubelet. nsenter remains the parent, so the query ends with it.
         own = self.cluster.dir / f"n{self.node}/kubelet"
         ask = 'test /var/lib/kubelet -ef "$1" && exec setpriv --pdeathsig KILL kubelet-peer changes "$2"'
         command = [*self.cluster.entering(self.node), "sh", "-c", ask, "sh", own, self.resource]
@@ -120,7 +118,7 @@ class KubeletList(threading.Thread):
         self.process.kill()
 
     def until(self, count: int, deadline: float = 120) -> float:
-        """Waits until there are so many; when that was, in seconds since 1970."""
+        """Waits until the kubelet has so many devices; returns the time, in seconds since 1970."""
         end = time.monotonic() + deadline
         while not (self.seen and self.seen[-1][1] == count):
             assert time.monotonic() < end, f"gave up after {deadline} s waiting for {count} at the kubelet: {self.seen[-10:]}"
@@ -133,12 +131,12 @@ class KubeletList(threading.Thread):
         self.join(5)
 
     def counts(self) -> set[int]:
-        """Ends the asking; how many there ever were."""
+        """Stops the queries; returns all numbers seen."""
         self.stop()
         return {count for _, count in self.seen}
 
     def longest_without(self, count: int) -> float:
-        """Ends the asking; the longest time, in seconds, in which there were fewer than `count`."""
+        """Stops the queries; returns the longest time, in seconds, with fewer than `count` devices."""
         end = time.time()
         self.stop()
         times = [*self.seen, (end, count)]
