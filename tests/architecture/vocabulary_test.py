@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Refuses words that docs/glossary.md replaces in comments, in texts that users read and in the documentation, and one name for two public types
+"""Refuses words that docs/glossary.md replaces in comments, in texts that users read and in the documentation, and one name for two public types.
 
 usage: vocabulary_test.py [SOURCE_DIR]"""
 import re
