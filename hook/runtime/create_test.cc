@@ -96,10 +96,10 @@ TEST_F(Create, ChangesNothingWhereAnythingIsWrong) {
       {R"("NVIDIA_VISIBLE_DEVICES=7")", "there is no CDI device \"nvidia.com/gpu=7\""},
       {R"("NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=x")",
        "penstock cdi generate --output=/var/run/cdi/nvidia.yaml"},
-      {R"("NVIDIA_VISIBLE_DEVICES=../../etc")", "no device's name"},
+      {R"("NVIDIA_VISIBLE_DEVICES=../../etc")", "not a device name"},
       {R"("NVIDIA_VISIBLE_DEVICES=0","NVIDIA_REQUIRE_CUDA=cuda>=13.0")", "the image requires"},
       {R"("NVIDIA_VISIBLE_DEVICES=0","NVIDIA_DRIVER_CAPABILITIES=magic")",
-       "NVIDIA_DRIVER_CAPABILITIES asks for"}};
+       "NVIDIA_DRIVER_CAPABILITIES requests"}};
   for (const auto& [environment, message] : cases) {
     WriteBundle(environment);
     const std::string before = Text();

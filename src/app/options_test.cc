@@ -166,7 +166,7 @@ TEST(Options, OnTheDevicePluginsOwnCommandLinesTheRootIsTheHosts) {
   ASSERT_TRUE(theirs.ok()) << theirs.error().message();
   EXPECT_EQ(theirs->config.paths.host_driver_root, "/run/nvidia/driver");
   EXPECT_EQ(theirs->config.paths.driver_root, "/");
-  EXPECT_THAT(theirs->remarks, testing::Contains(HasSubstr("taken as --nvidia-driver-root")));
+  EXPECT_THAT(theirs->remarks, testing::Contains(HasSubstr("interpreted as --nvidia-driver-root")));
   const auto both = ResolveAll(
       Parse("--driver-root /run/nvidia/driver --driver-root-ctr-path /driver-root --dev-root /"));
   EXPECT_EQ(both->config.paths.host_driver_root, "/run/nvidia/driver");

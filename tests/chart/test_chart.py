@@ -277,8 +277,8 @@ def test_runtime_classes_under_the_names_of_nvidias_stack_lead_to_one_handler(ch
 
 
 @pytest.mark.parametrize("values, words", [
-    ({"penstock.runtimeClasses": [{"name": "a"}, {"name": "a", "handler": "b"}]}, '"a" is there twice'),
-    ({"penstock.runtimeClass.create": True, "penstock.runtimeClasses": [{"name": "nvidia"}]}, '"nvidia" is there twice'),
+    ({"penstock.runtimeClasses": [{"name": "a"}, {"name": "a", "handler": "b"}]}, '"a" is defined twice'),
+    ({"penstock.runtimeClass.create": True, "penstock.runtimeClasses": [{"name": "nvidia"}]}, '"nvidia" is defined twice'),
     ({"penstock.runtimeClasses": [{"handler": "nvidia"}]}, "name"), ({"penstock.runtimeClasses": [{"name": "A"}]}, "runtimeClasses"),
     ({"penstock.runtimeClasses": [{"name": "a", "handler": "a.b"}]}, "handler"),
 ], ids=json.dumps)

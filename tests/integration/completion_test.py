@@ -93,7 +93,7 @@ def test_what_a_value_or_a_word_can_be_is_completed(home, complete):
     assert {"bash", "zsh", "fish"} <= complete(home, "penstock completion ")
     assert "check" in complete(home, "penstock config ch")
     assert "--share" in complete(home, "penstock run --sh")
-    assert "set" in complete(home, "penstock assi")
+    assert complete(home, "penstock assi") == {"assign"} and not complete(home, "penstock doo")
     assert "kubelet" in complete(home, "penstock assign 3 ku")
     assert "--dry-run" in complete(home, "penstock assign 3 --dry")
     assert {"auto", "management", "wsl"} <= complete(home, "penstock cdi generate --mode ")

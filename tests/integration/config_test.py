@@ -97,7 +97,7 @@ def test_a_check_shows_as_text_what_would_be_offered_and_what_is_not_there(progr
     assert lines[0] == f"{config}: OK (device plugin v1)" and lines[3] == '  remark: sharing.rules[0]: no device on this node matches "7"'
     assert all("NVIDIA's plugin ignores it" in line for line in lines[1:3])  # rename, devices
     assert "  label nvidia.com/gpu.replicas.GeForce-RTX-3090=4" in lines
-    whole, shared = (line for line in lines if line.startswith("  offers "))
+    whole, shared = (line for line in lines if line.startswith("  allocator "))
     assert re.fullmatch(r'  allocator kubelet offers 2 nvidia\.com/gpu: GPU-\S+, GPU-\S+', whole)
     assert re.fullmatch(r'  allocator kubelet offers 4 nvidia\.com/gpu\.small: GPU-\S+ in 4 shares \(time-slicing\)', shared)
     config.write_text("version: v1\n" + NOT_YET)
@@ -151,7 +151,7 @@ def test_a_plan_shows_keys_labels_and_resources_and_changes_nothing(home):
     before = home.configuration()
     assert home.plan("version: v1\n")["changes"] == []
     ours = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n"
-    plan = home.plan(ours + "labels: {timestamp: false}\ndoors: {assign: [{devices: ['*T4*'], allocator: none}]}\n")
+    plan = home.plan(ours + "labels: {timestamp: false}\nallocators: {assign: [{devices: ['*T4*'], allocator: none}]}\n")
     assert {(one["key"], one["effect"]) for one in plan["changes"]} == {("labels.timestamp", "now"), ("allocators.assign", "now")}
     assert [(one["resource"], one["before"], one["after"], one["effect"]) for one in plan["resources"]] == [("nvidia.com/gpu", 3, 2, "now")]
     assert [(one["key"], one["after"]) for one in plan["labels"]] == [("nvidia.com/gfd.timestamp", None)]
@@ -193,7 +193,7 @@ def test_a_plan_names_who_holds_what_is_touched(home):
     holder = subprocess.Popen([*home.base, "run", "--", "sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_until(lambda: json.loads(home.penstock("ps", "-o", "json").stdout)["holders"], "the program to hold a device")
-        plan = home.plan("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\ndoors: {assign: [{allocator: none}]}\n")
+        plan = home.plan("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\nallocators: {assign: [{allocator: none}]}\n")
         assert re.fullmatch(r"r-\S+ of \w+", plan["resources"][0]["holders"][0])
     finally:
         holder.kill()

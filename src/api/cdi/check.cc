@@ -86,9 +86,9 @@ class EditsInspector {
       NotEmpty(devices[i].host_interface, path + ".hostInterfaceName");
       NotEmpty(devices[i].name, path + ".name");
       if (!hosts.insert(devices[i].host_interface).second)
-        Add(path + ".hostInterfaceName", Quoted(devices[i].host_interface) + " is there twice");
+        Add(path + ".hostInterfaceName", Quoted(devices[i].host_interface) + " appears twice");
       if (!names.insert(devices[i].name).second)
-        Add(path + ".name", Quoted(devices[i].name) + " is there twice");
+        Add(path + ".name", Quoted(devices[i].name) + " appears twice");
     }
   }
 
@@ -145,7 +145,7 @@ void InspectDevices(const Spec& spec, std::vector<SpecProblem>& findings) {
       findings.push_back(
           {path + ".name", (device.name.empty() ? "" : Quoted(device.name) + " ") + why});
     else if (!names.insert(device.name).second)
-      findings.push_back({path + ".name", Quoted(device.name) + " is there twice"});
+      findings.push_back({path + ".name", Quoted(device.name) + " appears twice"});
     if (device.edits == CdiEdits())
       findings.push_back(
           {path + ".containerEdits", "is empty; a device must change something in its containers"});

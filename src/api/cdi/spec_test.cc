@@ -155,7 +155,7 @@ TEST(Spec, IsRefusedForEachThingThatEnginesRefuse) {
        "cdiVersion: is missing"},
       {"cdiVersion: 0.5.0\nkind: a.b/cd\ndevices: [{name: a, containerEdits: {netDevices: "
        "[{hostInterfaceName: e, name: f}]}}]",
-       "cdiVersion: must be \"1.1.0\", for netDevices"},
+       "cdiVersion: must be at least \"1.1.0\", for netDevices"},
       {"cdiVersion: 0.5.0\nkind: a.b/cd\ndevices: []", "f:3:10: devices: at least one is required"},
       {"cdiVersion: 0.5.0\nkind: nvidia.com\ndevices: [{name: a, containerEdits: {env: [A=b]}}]",
        "f:2:7: kind: \"nvidia.com\": must be vendor/class"},
@@ -163,7 +163,7 @@ TEST(Spec, IsRefusedForEachThingThatEnginesRefuse) {
        "f:3:11: devices[0].containerEdits: is empty"},
       {"cdiVersion: 0.5.0\nkind: a.b/cd\ndevices: [{name: a, containerEdits: {env: [A=b]}}, {name: "
        "a, containerEdits: {env: [A=b]}}]",
-       "f:3:59: devices[1].name: \"a\" is there twice"},
+       "f:3:59: devices[1].name: \"a\" appears twice"},
       {"cdiVersion: 0.5.0\nkind: a.b/cd\nextra: 1\ndevices: [{name: a, containerEdits: {env: "
        "[A=b]}}]",
        "f:3:1: unknown key \"extra\""},
@@ -197,7 +197,7 @@ TEST(Spec, IsRefusedForEachThingThatEnginesRefuse) {
        "hooks[0].env[0]: \"A\" must be NAME=value"},
       {WithEdits(
            "    netDevices: [{hostInterfaceName: e, name: a}, {hostInterfaceName: e, name: b}]\n"),
-       "hostInterfaceName: \"e\" is there twice"},
+       "hostInterfaceName: \"e\" appears twice"},
       {WithEdits("    netDevices: [{hostInterfaceName: e}]\n"),
        "netDevices[0].name: is empty or missing"},
       {WithEdits("    intelRdt: {closID: ..}\n"), "intelRdt.closID: must be a file name"},

@@ -196,7 +196,7 @@ void CheckCounters(const TelemetryConfig& telemetry, const ReportProblem& report
     if (row.field.empty()) report(key + ".field", "must not be empty");
     if (!seen.insert(row.field).second)
       report(key + ".field",
-             "\"" + row.field + "\" is there twice; a family has one type and one help");
+             "\"" + row.field + "\" appears twice; a family has one type and one help");
   }
   CheckOptionalPath("telemetry.countersFile", telemetry.counters_file, report);
   const auto parts = base::Split(telemetry.counters_map, ':');

@@ -136,7 +136,7 @@ http: {connections: 0, deadline: 1h, webConfigFile: w, listen: nowhere}
         "f:10:43: telemetry.counters[0].type: \"gague\" is none of gauge, counter, label",
         "unknown key \"telemetry.counters[1].hlep\"; did you mean \"help\"?",
         "telemetry.counters[2].field is missing",
-        "f:11:15: telemetry.counters[1].field: \"DCGM_FI_DEV_GPU_TEMP\" is there twice; a family "
+        "f:11:15: telemetry.counters[1].field: \"DCGM_FI_DEV_GPU_TEMP\" appears twice; a family "
         "has one type and one help",
         "f:10:5: telemetry.counters: says what telemetry.countersFile and "
         "telemetry.countersConfigMap say, too",

@@ -390,7 +390,7 @@ TEST(NodeConfig, ReadsDoorsAsTheDeprecatedNameOfAllocators) {
   EXPECT_EQ(config->assignments[0].allocator, "local");
   EXPECT_EQ(config->assignments[1].allocator, "none");
   EXPECT_THAT(remarks, ElementsAre("doors: deprecated; use allocators, and in its rules allocator "
-                                   "instead of door (line 3)"));
+                                   "instead of door (line 4)"));
 }
 
 TEST(NodeConfig, NamesTheDeprecatedKeysOfADocumentThatHasThem) {

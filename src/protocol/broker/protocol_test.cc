@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{std::string(70000, ' '), Code::kInvalidArgument, "64 KiB"},
         Bad{std::string(1000, '['), Code::kInvalidArgument, "request:1"},
         Bad{R"({"op":"stauts"})", Code::kUnimplemented, "did you mean \"status\""},
-        Bad{R"({"op":"rm -rf"})", Code::kUnimplemented, "there are version, run"},
+        Bad{R"({"op":"rm -rf"})", Code::kUnimplemented, "known: version, run"},
         Bad{R"({"op":"run","gpus":1,"gpus":2})", Code::kInvalidArgument, "gpus"},
         Bad{R"({"op":"run","gpu":1})", Code::kInvalidArgument, "did you mean"},
         Bad{R"({"op":"run","gpus":0})", Code::kInvalidArgument, "gpus"},

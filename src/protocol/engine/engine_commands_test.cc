@@ -121,7 +121,7 @@ TEST(FindingAnEngine, BehindCriDockerdIsDocker) {
 
 TEST(FindingAnEngine, OtherProgramsAreNoGuess) {
   EXPECT_THAT(InstallOf("/usr/bin/isulad", {"isulad"}, "/run/isulad.sock").name,
-              testing::HasSubstr("at /run/isulad.sock listens /usr/bin/isulad"));
+              testing::HasSubstr("the process at /run/isulad.sock is /usr/bin/isulad"));
 }
 
 }  // namespace

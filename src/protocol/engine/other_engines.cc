@@ -101,8 +101,7 @@ base::Result<Goal> DockerGoal(const EngineFacts& facts, const DesiredConfig& des
 base::Result<Goal> PodmanGoal(const EngineFacts& facts, const DesiredConfig& desired) {
   Goal goal;
   if (desired.cdi && facts.major > 0 && !AtLeast(facts, 4, 1)) return TooOld(facts, "4.1");
-  if (desired.cdi)
-    goal.remarks.push_back("podman reads CDI specifications without configuration");
+  if (desired.cdi) goal.remarks.push_back("podman reads CDI specifications without configuration");
   std::vector<Setting> settings;
   for (const RuntimeHandler& handler : desired.handlers)
     Want(goal, settings, {{"engine", "runtimes", handler.name}, Texts({handler.path})});

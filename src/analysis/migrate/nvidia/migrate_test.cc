@@ -401,8 +401,9 @@ TEST(MigratePlan, NamesPodsThatTakeGpusWithoutAskingOrSelectLabelsThatGo) {
           {{"spec", {{"nodeSelector", {{"nvidia.com/gpu.imex-domain", "left-over.1"}}}}}}}}}},
       found);
   const Migration plan = Plan(found, Direction::kToPenstock, "");
-  EXPECT_THAT(plan.remarks, AllOf(Contains(HasSubstr("without a resource, in Pod mon/watch:")),
-                                  Contains(HasSubstr("NVIDIA's in Pod mon/watch:"))));
+  EXPECT_THAT(plan.remarks,
+              AllOf(Contains(HasSubstr("without a resource, in Pod mon/watch:")),
+                    Contains(HasSubstr("NVIDIA's runtimeClassName in Pod mon/watch:"))));
   EXPECT_THAT(plan.lost, ElementsAre("label nvidia.com/gpu.imex-domain: left-over.1 now, none then "
                                      "on 1 node; used by Deployment d"));
 }
@@ -429,7 +430,7 @@ TEST(MigratePlan, KeepsTheExportersNamesAndNamesWhatIsLost) {
   EXPECT_THAT(plan.metrics, ElementsAre(IsChange("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "shown", "")));
   EXPECT_THAT(plan.lost,
               ElementsAre(AllOf(
-                  StartsWith("metric DCGM_FI_PROF_GR_ENGINE_ACTIVE: GPUs before Hopper"),
+                  StartsWith("metric DCGM_FI_PROF_GR_ENGINE_ACTIVE: for GPUs before Hopper"),
                   HasSubstr("used by ConfigMap monitoring/gpu-dashboard, dashboard gpus.json"))));
   EXPECT_THAT(
       plan.objects,

@@ -120,7 +120,7 @@ TEST_F(ValidateCdiTest, WhatIsWrongWithAFileIsSaidOnce) {
   EXPECT_FALSE(said["files"][0]["problems"].empty());
   EXPECT_EQ(said["files"][1]["valid"], true);
   ASSERT_EQ(said["problems"].size(), 1u) << output_;
-  EXPECT_THAT(std::string(said["problems"][0]), HasSubstr("both give nvidia.com/gpu=0"));
+  EXPECT_THAT(std::string(said["problems"][0]), HasSubstr("both define nvidia.com/gpu=0"));
 }
 
 TEST_F(ValidateCdiTest, FoldersWithoutASpecificationAreNamed) {

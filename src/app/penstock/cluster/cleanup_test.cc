@@ -161,7 +161,7 @@ TEST_F(WaitForDaemonSetTest, GoesOnOnceItsPodsAreReadyOrItIsGone) {
 TEST_F(WaitForDaemonSetTest, GoesOnWithoutItAfterTheTimeAndSaysSo) {
   Pods(1);
   EXPECT_THAT(Wait([] {}),
-              ElementsAre(HasSubstr("1 of 2 of its pods are ready after 5s; going on")));
+              ElementsAre(HasSubstr("1 of 2 of its pods are ready after 5s; continuing")));
 }
 
 }  // namespace

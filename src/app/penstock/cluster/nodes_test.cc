@@ -75,7 +75,7 @@ TEST(ShowNodes, HasALineForEachNodeWithWhatIsWrong) {
                                      false, {}, kNow);
   EXPECT_THAT(
       text,
-      StartsWith("NODE   DRIVER     HEALTHY  HELD  DOORS         CONFIGURATION  REPORTED  PROBLEM\n"
+      StartsWith("NODE   DRIVER     HEALTHY  HELD  ALLOCATORS    CONFIGURATION  REPORTED  PROBLEM\n"
                  "gpu-0  550.54.15  8/8      2     kubelet:open  defaults       2m        -\n"
                  "gpu-1  550.54.15  7/8      2     kubelet:open  key any        2m        1 "
                  "unhealthy; configuration rejected: "
@@ -197,7 +197,8 @@ TEST(Explain, SaysWhatIsNotOfferedAsConfigured) {
   report.devices[1].withheld = "held whole by ml/train-0";
   EXPECT_THAT(
       Findings(ExplainReport(report, Node("gpu-1", 14, 14))),
-      HasSubstr("device 1: not offered as configured: held whole by ml/train-0 | it follows"));
+      HasSubstr(
+          "device 1: not offered as configured: held whole by ml/train-0 | fix this on the node"));
 }
 
 TEST(Explain, SeesThatTheKubeletSaysSomethingElse) {
@@ -221,7 +222,7 @@ TEST(Explain, SaysWhoServesInstead) {
                           .reason = "nvidia-device-plugin serves nvidia.com/gpu"};
   EXPECT_THAT(Findings(ExplainReport(report)),
               HasSubstr("the allocator kubelet is stepped-back: nvidia-device-plugin serves "
-                        "nvidia.com/gpu | take"));
+                        "nvidia.com/gpu | remove"));
 }
 
 TEST(Explain, ReportsWhichConfigurationIsNotInForce) {

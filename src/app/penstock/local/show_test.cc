@@ -91,8 +91,10 @@ TEST(Show, ReportsWhatWasFoundAndWhichAllocatorsAreOpen) {
                          "0000:07:00.0  3     healthy\n"));
   EXPECT_THAT(text, HasSubstr("3: unhealthy for 2m: XID 79: GPU has fallen off the bus\n"));
   EXPECT_THAT(text, HasSubstr("nvidia driver 550.54.15 (API 12.4)\n"));
-  EXPECT_THAT(text, HasSubstr("kubelet  closed  -               there is no /var/lib/kubelet\n"));
-  EXPECT_THAT(text, EndsWith("local    open    nvidia.com/gpu  -\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("kubelet    pods          closed  -               there is no /var/lib/kubelet\n"));
+  EXPECT_THAT(text, EndsWith("local      penstock run  open    nvidia.com/gpu  -\n"));
   EXPECT_LE(Widest(text), 102u);
 }
 
@@ -108,12 +110,12 @@ TEST(Show, SaysWithoutADriverWhatIsMissingAndOffersASimulation) {
 
 TEST(Show, ReportsHealthAllocatorAndHolder) {
   const std::string text = ShowStatus(Sample(), false, {}, kNow);
-  EXPECT_THAT(text, HasSubstr("healthy    local  free\n"));
-  EXPECT_THAT(text, HasSubstr("healthy    local  ann: python train.py\n"));
-  EXPECT_THAT(text, HasSubstr("healthy    local  ml/train-0/main (and 1 more)\n"));
+  EXPECT_THAT(text, HasSubstr("healthy    local      free\n"));
+  EXPECT_THAT(text, HasSubstr("healthy    local      ann: python train.py\n"));
+  EXPECT_THAT(text, HasSubstr("healthy    local      ml/train-0/main (and 1 more)\n"));
   EXPECT_THAT(text, HasSubstr("\n3: unhealthy for 2m: XID 79"));
   EXPECT_THAT(text, Not(HasSubstr("GPU-5d3e1a52")));
-  EXPECT_LE(Widest(text), 100u);
+  EXPECT_LE(Widest(text), 104u);
   EXPECT_THAT(ShowStatus(Sample(), true, {}, kNow),
               AllOf(HasSubstr("GPU-5d3e1a52-0000-4000-8000-000000000000"), HasSubstr("1h")));
 }
@@ -122,7 +124,7 @@ TEST(Show, ReportsHowFarLimitsAreEnforcedAtEachAllocator) {
   api::Report report = Sample();
   report.allocators[1].enforcement = "visibility";
   EXPECT_THAT(ShowStatus(report, true, {}, kNow),
-              HasSubstr("local    open    nvidia.com/gpu  visibility  -\n"));
+              HasSubstr("local      penstock run  open    nvidia.com/gpu  visibility  -\n"));
 }
 
 TEST(Show, ReportsHowContainersGetDevicesAndWhy) {
@@ -141,9 +143,9 @@ TEST(Show, ReportsHowContainersGetDevicesAndWhy) {
 TEST(Show, SaysWhyAWellDeviceIsNotOffered) {
   api::Report report = Sample();
   report.devices[0].withheld = "MIG mode is enabled";
-  EXPECT_THAT(
-      ShowStatus(report, false, {}, kNow),
-      AllOf(HasSubstr("local  withheld\n"), HasSubstr("0: not offered: MIG mode is enabled\n")));
+  EXPECT_THAT(ShowStatus(report, false, {}, kNow),
+              AllOf(HasSubstr("local      withheld\n"),
+                    HasSubstr("0: not offered: MIG mode is enabled\n")));
 }
 
 TEST(Show, ReportsTheConfigurationWhatOfItIsNotInForceAndWhatIsNotSo) {
@@ -247,15 +249,15 @@ api::Report Shared() {
 
 TEST(Show, ReportsTheIsolationOfSharesAndTheServerBehindThem) {
   const std::string text = ShowStatus(Shared(), false, {}, kNow);
-  EXPECT_THAT(text, HasSubstr("local  1/3 free  memory-per-process  free\n"));
-  EXPECT_THAT(text, HasSubstr("local  3/4 free  none                ann: python train.py\n"));
+  EXPECT_THAT(text, HasSubstr("local      1/3 free  memory-per-process  free\n"));
+  EXPECT_THAT(text, HasSubstr("local      3/4 free  none                ann: python train.py\n"));
   EXPECT_THAT(text,
-              HasSubstr("local  -         hardware            ml/train-0/main (and 1 more)\n"));
+              HasSubstr("local      -         hardware            ml/train-0/main (and 1 more)\n"));
   EXPECT_THAT(
       text,
       HasSubstr(
           "nvidia.com/gpu  mps   waiting  2        0        it ended; a new one starts in 4s\n"));
-  EXPECT_LE(Widest(text), 107u);
+  EXPECT_LE(Widest(text), 111u);
   const std::string wide = ShowStatus(Shared(), true, {}, kNow);
   EXPECT_THAT(wide, HasSubstr("  nvidia.com/gpu  mps           13.3 GiB, 33 %  free\n"));
   EXPECT_THAT(ShowStatus(Sample(), false, {}, kNow), Not(HasSubstr("ISOLATION")))
@@ -307,14 +309,15 @@ TEST(Show, ReportsWhichAllocatorEachDeviceIsAt) {
   const std::string text = ShowAllocators(report, {});
   EXPECT_THAT(
       text,
-      HasSubstr("1      A100-SXM4-40GB  local  nvidia.com/gpu  3/4 free  ann: python train.py"));
-  EXPECT_THAT(text, HasSubstr("2      A100-SXM4-40GB  none   -               -         "
+      HasSubstr(
+          "1      A100-SXM4-40GB  local      nvidia.com/gpu  3/4 free  ann: python train.py"));
+  EXPECT_THAT(text, HasSubstr("2      A100-SXM4-40GB  none       -               -         "
                               "ml/train-0/main (and 1 more)  moves to local users"));
-  EXPECT_THAT(text, HasSubstr("kubelet  closed"));
+  EXPECT_THAT(text, HasSubstr("kubelet    pods          closed"));
   report.devices[3].allocator = report.devices[3].resource = "";
   EXPECT_THAT(ShowAllocators(report, {}),
-              HasSubstr("3      A100-SXM4-40GB  none   -               -         not offered"))
-      << "by hand";
+              HasSubstr("3      A100-SXM4-40GB  none       -               -         not offered"))
+      << "manually";
 }
 
 TEST(Table, CutsTheLastColumnToTheTerminal) {

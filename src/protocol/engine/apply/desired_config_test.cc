@@ -334,7 +334,7 @@ TEST(Plan, PodmanNeedsNothingForCdi) {
   const auto goal = MakeGoal(facts, {.cdi = true});
   ASSERT_TRUE(goal.ok());
   EXPECT_THAT(goal->targets, IsEmpty());
-  EXPECT_THAT(goal->remarks, ElementsAre(HasSubstr("nothing to configure")));
+  EXPECT_THAT(goal->remarks, ElementsAre(HasSubstr("without configuration")));
   EXPECT_THAT(Written(facts, {.handlers = {kNvidia}}),
               HasSubstr("[engine.runtimes]\n+nvidia = [\"/opt/penstock/penstock-runtime\"]\n"));
 }
