@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/core/result.h"
-#include "sim/assets.h"
+#include "sim/files/assets.h"
+#include "sim/files/tree.h"
 #include "sim/state_file.h"
-#include "sim/tree.h"
 
 namespace penstock::sim {
 

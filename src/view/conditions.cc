@@ -103,7 +103,7 @@ ConditionReport ConfigurationApplied(const Report& report) {
             .status = true,
             .reason = "AppliedInPart",
             .message = configuration.origin +
-                       "; not in force yet: " + base::Join(configuration.not_yet, ", ")};
+                       "; not supported yet: " + base::Join(configuration.not_yet, ", ")};
   if (!configuration.remarks.empty())
     return {.type = "ConfigurationApplied",
             .status = true,

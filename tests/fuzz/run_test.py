@@ -47,7 +47,9 @@ class Checkout:
         corpus = self.folder / "tests/fuzz/corpus" / name
         corpus.mkdir(parents=True)
         (corpus / "one").write_text("good")
-        (self.folder / f"tests/fuzz/{name}_fuzz.cc").touch()
+        source = self.folder / f"tests/fuzz/system/{name}_fuzz.cc"
+        source.parent.mkdir(exist_ok=True)
+        source.touch()
         self.targets.mkdir(parents=True, exist_ok=True)
         program = self.targets / f"{name}_fuzz"
         program.write_text(TARGET)

@@ -105,7 +105,7 @@ std::string PidsOf(const HolderReport& holder) {
   return base::Join(pids, ",");
 }
 
-/// The expected recovery: "; back in 7s; relapsed 3 times".
+/// The expected recovery: "; probation ends in 7s; relapsed 3 times".
 std::string Outlook(const DeviceReport& device, base::WallTime now) {
   std::string text;
   if (const base::WallTime until = base::ParseTime(device.probation_until);

@@ -46,7 +46,8 @@ class EngineAsker {
 
   analysis::EngineState Ask() {
     state_.socket = install_.socket;
-    state_.restart = base::Join(protocol::engine::RestartCommand(install_), " ");
+    if (!install_.unit.empty())
+      state_.restart = base::Join(protocol::engine::RestartCommand(install_), " ");
     // Docker's client reports its daemon's version. The commands of the other engines see what the
     // engine sees (EngineInstall::enter).
     const auto release = analysis::FindRelease(AskForRelease().value_or(""));
