@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
+#include "base/testing/must.h"
 
 namespace penstock::adapter::kubelet {
 namespace {
@@ -18,11 +19,10 @@ using testing::Not;
 
 TEST_F(KubeletAdapterTest, AnswersWithTheDialectsEditsAndRecordsALease) {
   Open();
-  const auto answer = kubelet_.Allocate(kGpu, {"G3", "G1"});
-  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
-  EXPECT_EQ(answer->environment.at("ACME"), "G1,G3");
-  EXPECT_THAT(answer->files, Contains("/dev/acme3:/host/dev/acme3:rw"));
-  EXPECT_THAT(answer->files, Contains("/dev/acmectl:/host/dev/acmectl:rw"));
+  const auto answer = Must(kubelet_.Allocate(kGpu, {"G3", "G1"}));
+  EXPECT_EQ(answer.environment.at("ACME"), "G1,G3");
+  EXPECT_THAT(answer.files, Contains("/dev/acme3:/host/dev/acme3:rw"));
+  EXPECT_THAT(answer.files, Contains("/dev/acmectl:/host/dev/acmectl:rw"));
   EXPECT_FALSE(ledger_.Get()->Free("G1"));
   EXPECT_TRUE(ledger_.Get()->Free("G0"));
 }
@@ -129,9 +129,8 @@ TEST_F(KubeletAdapterTest, RemembersWhatPodsHeldUntilTheKubeletDeniesIt) {
 
 TEST_F(KubeletAdapterTest, PrefersLinkedDevices) {
   Open();
-  const auto chosen = kubelet_.Prefer(kGpu, {"G3", "G1", "G2"}, {}, 2);
-  ASSERT_TRUE(chosen.ok());
-  EXPECT_THAT(*chosen, testing::ElementsAre("G2", "G3"));
+  const auto chosen = Must(kubelet_.Prefer(kGpu, {"G3", "G1", "G2"}, {}, 2));
+  EXPECT_THAT(chosen, testing::ElementsAre("G2", "G3"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "adapter/kubelet/plugin_set.h"
 #include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
+#include "base/testing/must.h"
 
 namespace penstock::adapter::kubelet {
 namespace {
@@ -166,10 +167,9 @@ TEST_F(KubeletSharesTest, SeveralSharesOfOneGpuNameItOnceToTheContainer) {
   Configure(Shared(4));
   On([this] { adapter_->Open(); });
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
-  const auto answer = kubelet_.Allocate(kGpu, {"G1::0", "G1::3", "G2::0"});
-  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
-  EXPECT_EQ(answer->environment.at("ACME"), "G1,G2");
-  EXPECT_EQ(std::count(answer->files.begin(), answer->files.end(), "/dev/acme1:/host/dev/acme1:rw"),
+  const auto answer = Must(kubelet_.Allocate(kGpu, {"G1::0", "G1::3", "G2::0"}));
+  EXPECT_EQ(answer.environment.at("ACME"), "G1,G2");
+  EXPECT_EQ(std::count(answer.files.begin(), answer.files.end(), "/dev/acme1:/host/dev/acme1:rw"),
             1);
   EXPECT_EQ(HolderOf("G1").slots.size(), 3u);
 }
@@ -258,9 +258,8 @@ TEST_F(KubeletSharesTest, Issue231OneGpuOffTheBusFailsNoPreference) {
                          control_.clock().Wall());
   });
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
-  const auto chosen = kubelet_.Prefer(kGpu, {"G1", "G2", "G3"}, {}, 2);
-  ASSERT_TRUE(chosen.ok());
-  EXPECT_THAT(*chosen, ElementsAre("G2", "G3"));
+  const auto chosen = Must(kubelet_.Prefer(kGpu, {"G1", "G2", "G3"}, {}, 2));
+  EXPECT_THAT(chosen, ElementsAre("G2", "G3"));
 }
 
 TEST_F(KubeletSharesTest, Issue1223ADriverThatIsLostLeavesNoHealthyDeviceAtOnce) {
@@ -292,10 +291,9 @@ TEST_F(KubeletSharesTest, Issue426DeviceFilesAreInEachAnswerSoThatADaemonReloadK
   Configure(Shared(2));
   On([this] { adapter_->Open(); });
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 8));
-  const auto answer = kubelet_.Allocate(kGpu, {"G1::1"});
-  ASSERT_TRUE(answer.ok());
-  EXPECT_THAT(answer->files, testing::UnorderedElementsAre("/dev/acme1:/host/dev/acme1:rw",
-                                                           "/dev/acmectl:/host/dev/acmectl:rw"));
+  const auto answer = Must(kubelet_.Allocate(kGpu, {"G1::1"}));
+  EXPECT_THAT(answer.files, testing::UnorderedElementsAre("/dev/acme1:/host/dev/acme1:rw",
+                                                          "/dev/acmectl:/host/dev/acmectl:rw"));
 }
 
 TEST_F(KubeletSharesTest, Issue386SharesAreSpreadOrPackedAsThePolicySays) {
@@ -305,15 +303,13 @@ TEST_F(KubeletSharesTest, Issue386SharesAreSpreadOrPackedAsThePolicySays) {
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G2::0"}).ok());
   const std::vector<std::string> left = {"G0::0", "G1::0", "G1::1", "G2::1", "G2::2", "G3::0"};
   policy_ = api::SharePolicy::kPacked;
-  const auto packed =
-      kubelet_.Prefer(kGpu, {"G1::0", "G1::1", "G1::2", "G1::3", "G2::1", "G2::2", "G2::3"}, {}, 1);
-  ASSERT_TRUE(packed.ok());
-  EXPECT_THAT(*packed, ElementsAre("G2::1"));
+  const auto packed = Must(kubelet_.Prefer(
+      kGpu, {"G1::0", "G1::1", "G1::2", "G1::3", "G2::1", "G2::2", "G2::3"}, {}, 1));
+  EXPECT_THAT(packed, ElementsAre("G2::1"));
   policy_ = api::SharePolicy::kDistributed;
-  const auto spread =
-      kubelet_.Prefer(kGpu, {"G1::0", "G1::1", "G1::2", "G1::3", "G2::1", "G2::2", "G2::3"}, {}, 1);
-  ASSERT_TRUE(spread.ok());
-  EXPECT_THAT(*spread, ElementsAre("G1::0"));
+  const auto spread = Must(kubelet_.Prefer(
+      kGpu, {"G1::0", "G1::1", "G1::2", "G1::3", "G2::1", "G2::2", "G2::3"}, {}, 1));
+  EXPECT_THAT(spread, ElementsAre("G1::0"));
   const auto two = kubelet_.Prefer(kGpu, left, {}, 2);
   ASSERT_TRUE(two.ok() && two->size() == 2);
   EXPECT_NE((*two)[0].substr(0, 2), (*two)[1].substr(0, 2))
@@ -360,11 +356,10 @@ TEST_F(KubeletServersTest, Issue634NothingIsGivenOutBeforeTheServerIsReady) {
 TEST_F(KubeletServersTest, Issue1132TheServersFoldersAreMountedBesideThePodsOwnSharedMemory) {
   Servers(true);
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 7));
-  const auto answer = kubelet_.Allocate(kGpu, {"G1::0", "G2::0"});
-  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
-  EXPECT_EQ(answer->environment.at("MPS_PIPE"), "/mps/pipe");
-  EXPECT_EQ(answer->environment.at("ACME"), "G1,G2");
-  EXPECT_THAT(answer->mounts,
+  const auto answer = Must(kubelet_.Allocate(kGpu, {"G1::0", "G2::0"}));
+  EXPECT_EQ(answer.environment.at("MPS_PIPE"), "/mps/pipe");
+  EXPECT_EQ(answer.environment.at("ACME"), "G1,G2");
+  EXPECT_THAT(answer.mounts,
               ElementsAre("/mps/pipe:/run/mps/gpu/pipe", "/dev/shm/mps:/run/mps/gpu/shm"))
       << "each once";
   EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G0"})->mounts.empty());

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/testing/must.h"
 #include "device/testing/acme.h"
 #include "node/lease/testing/fake_cgroup_manager.h"
 #include "os/process/process.h"
@@ -143,17 +144,16 @@ class LocalAdapterTest : public testing::Test {
 TEST_F(LocalAdapterTest, GivesAFreeDeviceAtOnce) {
   Start();
   Client client = Ask(R"({"op":"run","command":"train"})");
-  const auto answer = Next(client);
-  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
-  ASSERT_TRUE(answer->granted);
-  ASSERT_THAT(answer->granted->devices, SizeIs(1));
-  const std::string id = answer->granted->devices[0].id;
-  EXPECT_EQ(answer->granted->environment.at("ACME"), id);
-  EXPECT_EQ(answer->granted->enforcement, "devices");
+  const auto answer = Must(Next(client));
+  ASSERT_TRUE(answer.granted);
+  ASSERT_THAT(answer.granted->devices, SizeIs(1));
+  const std::string id = answer.granted->devices[0].id;
+  EXPECT_EQ(answer.granted->environment.at("ACME"), id);
+  EXPECT_EQ(answer.granted->enforcement, "devices");
   OnLoop([&] {
     const auto* lease = ledger_.Get()->HolderOf(id);
     ASSERT_NE(lease, nullptr);
-    EXPECT_EQ(lease->id, answer->granted->lease);
+    EXPECT_EQ(lease->id, answer.granted->lease);
     EXPECT_EQ(lease->command, "train");
     EXPECT_EQ(lease->processes.at(0).pid, ::getpid());
     EXPECT_EQ(lease->processes.at(0).start, *os::ReadProcessStart("/proc", ::getpid()));
@@ -253,9 +253,8 @@ TEST_F(LocalAdapterTest, AnswersTheRestWhereItIsSwitchedOff) {
   Start(false);
   Client client = Ask(R"({"op":"run"})");
   EXPECT_THAT(Next(client).error().message(), HasSubstr("switched off"));
-  const auto status = client.Ask(R"({"op":"status"})", kPatience);
-  ASSERT_TRUE(status.ok());
-  EXPECT_EQ(api::ParseReport(*status)->allocators.at(0).state, "closed");
+  const auto status = Must(client.Ask(R"({"op":"status"})", kPatience));
+  EXPECT_EQ(api::ParseReport(status)->allocators.at(0).state, "closed");
 }
 
 TEST_F(LocalAdapterTest, ReportsItsStateAndResources) {

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/must.h"
 #include "os/core/file.h"
 #include "os/watch/watch.h"
 
@@ -46,9 +47,8 @@ class ConfigurationTest : public testing::Test {
   /// Starts it like the agent.
   void Start() {
     settings_.config_file = file_;
-    auto start = ResolveAll(settings_);
-    ASSERT_TRUE(start.ok()) << start.error().message();
-    configuration_ = std::make_unique<Configuration>(loop_, loop_, settings_, *std::move(start));
+    auto start = Must(ResolveAll(settings_));
+    configuration_ = std::make_unique<Configuration>(loop_, loop_, settings_, std::move(start));
     configuration_->Follow();
   }
   void StartWith(const std::string& text) {
@@ -359,16 +359,15 @@ TEST_F(ConfigurationTest, SaysWhatItCannotDoYetAndServesOn) {
 
 TEST_F(ConfigurationTest, ProposesWithoutChangingAnything) {
   StartWith(kOurs);
-  const auto proposal = configuration_->Propose(
-      kOurs + "labels: {timestamp: false}\npaths: {runDir: /r}\n", "new.yaml");
-  ASSERT_TRUE(proposal.ok()) << proposal.error().message();
+  const auto proposal = Must(configuration_->Propose(
+      kOurs + "labels: {timestamp: false}\npaths: {runDir: /r}\n", "new.yaml"));
   EXPECT_THAT(
-      proposal->changes,
+      proposal.changes,
       ElementsAre(api::ConfigChange{"paths.runDir", "/run/penstock", "/r", api::Effect::kRestart},
                   api::ConfigChange{"labels.timestamp", "true", "false", api::Effect::kNow}));
-  EXPECT_FALSE(proposal->config.labels.timestamp);
-  EXPECT_EQ(proposal->config.paths.run_dir, "/run/penstock");
-  EXPECT_EQ(proposal->after_restart.paths.run_dir, "/r");
+  EXPECT_FALSE(proposal.config.labels.timestamp);
+  EXPECT_EQ(proposal.config.paths.run_dir, "/run/penstock");
+  EXPECT_EQ(proposal.after_restart.paths.run_dir, "/r");
   EXPECT_TRUE(Config().labels.timestamp);
 
   const auto bad = configuration_->Propose("version: v3\n", "new.yaml");
@@ -490,9 +489,8 @@ TEST_F(ConfigurationTest, WhatAFileOfCountersSaysIsNoChangeOfTheConfiguration) {
   ASSERT_TRUE(os::WriteFileAtomically(Path("c.csv"), "DCGM_FI_DEV_GPU_TEMP, gauge, hot\n").ok());
   const std::string text = kOurs + "telemetry: {countersFile: " + Path("c.csv") + "}\n";
   StartWith(text);
-  const auto proposal = configuration_->Propose(text, "same.yaml");
-  ASSERT_TRUE(proposal.ok()) << proposal.error().message();
-  EXPECT_THAT(proposal->changes, IsEmpty());
+  const auto proposal = Must(configuration_->Propose(text, "same.yaml"));
+  EXPECT_THAT(proposal.changes, IsEmpty());
 }
 
 TEST_F(ConfigurationTest, IsReadAgainWhenAsked) {

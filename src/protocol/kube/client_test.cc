@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/core/strings.h"
+#include "base/testing/must.h"
 #include "os/core/fd.h"
 #include "os/core/file.h"
 #include "os/testing/turned_loop.h"
@@ -102,9 +103,8 @@ TEST(Client, AnswersSixtyFourCallsAtOnceOverFewConnections) {
   for (int i = 0; i < 64; ++i) calls.push_back(client.Start(GetOf("/n" + std::to_string(i))));
   for (int i = 0; i < 64; ++i) {
     ASSERT_EQ(calls[static_cast<std::size_t>(i)].wait_for(kPatience), std::future_status::ready);
-    const auto answer = calls[static_cast<std::size_t>(i)].get();
-    ASSERT_TRUE(answer.ok()) << ErrorOf(answer);
-    EXPECT_EQ(answer->body, "\"/n" + std::to_string(i) + "\"");
+    const auto answer = Must(calls[static_cast<std::size_t>(i)].get());
+    EXPECT_EQ(answer.body, "\"/n" + std::to_string(i) + "\"");
   }
   EXPECT_LE(most, 4);
 }
@@ -494,9 +494,8 @@ TEST(Client, CanBeDestroyedByWhatItCalls) {
 
 TEST(Client, CallAndWaitAnswersOnTheCallersThread) {
   const Server server(Always(Reply(200, "[1]")));
-  const auto answer = CallAndWait(AccessTo(server.url()), GetOf("/x"));
-  ASSERT_TRUE(answer.ok()) << ErrorOf(answer);
-  EXPECT_EQ(answer->body, "[1]");
+  const auto answer = Must(CallAndWait(AccessTo(server.url()), GetOf("/x")));
+  EXPECT_EQ(answer.body, "[1]");
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/must.h"
+
 namespace penstock::app {
 namespace {
 
@@ -45,15 +47,14 @@ class Asked {
 };
 
 TEST(CdiGenerate, WithoutWordsItIsTheMachinesDevicesByIndexAndUuidAsYamlOnStandardOutput) {
-  const auto order = Asked({}).order;
-  ASSERT_TRUE(order.ok()) << order.error().message();
-  EXPECT_EQ(order->mode, "auto");
-  EXPECT_EQ(order->path, "");
-  EXPECT_FALSE(order->json);
-  EXPECT_THAT(order->options.names, ElementsAre(CdiNames::kIndex, CdiNames::kUuid));
-  EXPECT_TRUE(order->options.all && order->every_device);
-  EXPECT_FALSE(order->options.additional_gids || order->quiet);
-  EXPECT_EQ(KindFor(*order, "management.nvidia.com/gpu"), "management.nvidia.com/gpu");
+  const auto order = Must(Asked({}).order);
+  EXPECT_EQ(order.mode, "auto");
+  EXPECT_EQ(order.path, "");
+  EXPECT_FALSE(order.json);
+  EXPECT_THAT(order.options.names, ElementsAre(CdiNames::kIndex, CdiNames::kUuid));
+  EXPECT_TRUE(order.options.all && order.every_device);
+  EXPECT_FALSE(order.options.additional_gids || order.quiet);
+  EXPECT_EQ(KindFor(order, "management.nvidia.com/gpu"), "management.nvidia.com/gpu");
 }
 
 TEST(CdiGenerate, GroupsAreForWhoAsksForThem) {
@@ -164,9 +165,8 @@ TEST(CdiGenerate, WhatIsWrongIsReportedAllTogether) {
 }
 
 TEST(CdiGenerate, FeaturesOfOthersSayNothingAndAreReported) {
-  const auto order = Asked({"--feature-flags", "disable-nvsandboxutils"}).order;
-  ASSERT_TRUE(order.ok());
-  EXPECT_THAT(order->remarks, Contains(HasSubstr("disable-nvsandboxutils")));
+  const auto order = Must(Asked({"--feature-flags", "disable-nvsandboxutils"}).order);
+  EXPECT_THAT(order.remarks, Contains(HasSubstr("disable-nvsandboxutils")));
 }
 
 TEST(CdiGenerate, AHookMayBeNamedWithOrWithoutItsFolder) {
