@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 
 namespace penstock::hook {
 namespace {

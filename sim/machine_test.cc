@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 #include "sim/compile.h"
 #include "sim/testing.h"
 

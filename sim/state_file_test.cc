@@ -1,10 +1,8 @@
 #include "sim/state_file.h"
 
 #include <fstream>
-#include <memory>
 
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include "sim/compile.h"
 #include "sim/testing.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/core/document.h"
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 #include "os/core/file.h"
 #include "os/core/testing/temporary_folder.h"
 

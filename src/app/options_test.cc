@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/core/testing/must.h"
 #include "base/testing/build_tree.h"
-#include "base/testing/must.h"
 #include "os/core/file.h"
 
 namespace penstock::app {

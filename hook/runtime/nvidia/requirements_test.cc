@@ -5,8 +5,6 @@
 
 namespace penstock::hook::runtime {
 namespace {
-
-using base::Code;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;

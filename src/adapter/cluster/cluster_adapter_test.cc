@@ -16,11 +16,9 @@ using api::Switch;
 using nlohmann::json;
 using protocol::kube::FakeApi;
 using testing::AllOf;
-using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 using Labels = std::map<std::string, std::string>;
 

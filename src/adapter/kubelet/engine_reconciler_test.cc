@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <future>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

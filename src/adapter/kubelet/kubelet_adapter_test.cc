@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 
 namespace penstock::adapter::kubelet {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 #include "protocol/engine/cri/fake/fake_engine.h"
 
 namespace penstock::adapter::kubelet {

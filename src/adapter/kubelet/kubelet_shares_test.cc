@@ -7,12 +7,10 @@
 
 #include "adapter/kubelet/plugin_set.h"
 #include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 
 namespace penstock::adapter::kubelet {
 namespace {
-
-using base::Code;
 using node::ledger::Lease;
 using testing::ElementsAre;
 using testing::HasSubstr;

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 #include "device/testing/acme.h"
 #include "node/lease/testing/fake_cgroup_manager.h"
 #include "os/process/process.h"
@@ -23,11 +23,9 @@ namespace {
 using base::Code;
 using base::Error;
 using protocol::broker::Client;
-using protocol::broker::Request;
 using protocol::broker::RunAnswer;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr base::Duration kPatience = std::chrono::seconds(60);

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"
 #include "protocol/kube/testing/certificates.h"

@@ -2,19 +2,16 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 #include "os/core/file.h"
 #include "os/watch/watch.h"
 
 namespace penstock::app {
 namespace {
-
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 
 namespace penstock::protocol::http {
 namespace {

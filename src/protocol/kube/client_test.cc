@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/core/strings.h"
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 #include "os/core/fd.h"
 #include "os/core/file.h"
 #include "os/testing/turned_loop.h"
@@ -29,7 +29,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::HttpRequest;
 using testing::kChunkedHead;
-using ::testing::Not;
 using testing::Peer;
 using testing::Reply;
 using testing::Server;

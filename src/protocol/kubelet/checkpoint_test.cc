@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 #include "os/testing/temporary_folder.h"
 
 namespace penstock::protocol::kubelet {

@@ -8,10 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 #include "os/core/fd.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 #include "os/testing/temporary_folder.h"
 #include "protocol/kubelet/fake/fake_kubelet.h"
 #include "protocol/kubelet/testing/plugin_fixture.h"

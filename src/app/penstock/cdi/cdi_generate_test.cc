@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 
 namespace penstock::app {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "app/penstock/cluster/cleanup.h"
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 #include "os/core/file.h"
 #include "os/lock_file.h"
 #include "os/testing/temporary_folder.h"
@@ -13,7 +13,6 @@ namespace penstock::app {
 namespace {
 
 using testing::Contains;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 
 namespace penstock::app {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 #include "protocol/engine/text/line_diff.h"
 
 namespace penstock::protocol::engine {

@@ -4,7 +4,6 @@
 #include <csignal>
 #include <filesystem>
 #include <mutex>
-#include <thread>
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -15,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 #include "os/core/file.h"
 #include "os/testing/eventually.h"
 #include "os/testing/temporary_folder.h"

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 #include "os/testing/temporary_folder.h"
 
 namespace penstock::protocol::kube {
@@ -15,7 +15,6 @@ namespace {
 using base::Code;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::Pair;
 
 // An environment variable for one test; null unsets it.

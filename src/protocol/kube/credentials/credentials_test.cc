@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "base/testing/must.h"
+#include "base/core/testing/must.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"
 #include "protocol/kube/testing/client_fixture.h"
@@ -15,8 +15,6 @@
 
 namespace penstock::protocol::kube {
 namespace {
-
-using base::Code;
 using testing::Authority;
 using testing::Certificate;
 using ::testing::HasSubstr;

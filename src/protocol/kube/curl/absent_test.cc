@@ -1,5 +1,4 @@
 // Tests calls of functions that are left out of libpenstock-curl.so.
-#include <csignal>
 #include <cstdlib>
 
 #include <gmock/gmock.h>
