@@ -76,9 +76,7 @@ TEST(MachineFile, RefusesWhatIsNoMachine) {
 }
 
 TEST(MachineFile, AnUnknownNameListsTheKnown) {
-  const auto machine = LoadMachine(BuiltAssets(), BuiltCatalogue(), "dgx-a200");
-  ASSERT_FALSE(machine.ok());
-  EXPECT_THAT(machine.error().message(),
+  EXPECT_THAT(LoadMachine(BuiltAssets(), BuiltCatalogue(), "dgx-a200").error().message(),
               AllOf(HasSubstr("dgx-a200"), HasSubstr("dgx-a100"), HasSubstr("mixed")));
 }
 

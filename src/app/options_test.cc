@@ -277,11 +277,9 @@ TEST(Options, WhatOnlyTheExportersUsersSayMeansItsNamesAlone) {
 TEST(Options, ReportWhatIsWrongOfThePluginAndTheExporterTogether) {
   Settings settings = Parse("-c soon --device-id-strategy name");
   TakeEnvironment(settings, Having({{"DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE", "long"}}));
-  const auto resolved = Resolve(settings);
-  ASSERT_FALSE(resolved.ok());
   for (const char* wanted : {"--collect-interval: \"soon\"", "--device-id-strategy: \"name\"",
                              "environment DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE: \"long\""})
-    EXPECT_THAT(resolved.error().message(), HasSubstr(wanted));
+    EXPECT_THAT(Resolve(settings).error().message(), HasSubstr(wanted));
 }
 
 TEST(Options, TheExportersAreHandedToAnotherProgram) {

@@ -5,6 +5,7 @@
 
 #include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
 #include "base/core/testing/must.h"
+#include "os/testing/eventually.h"
 #include "protocol/engine/cri/fake/fake_engine.h"
 
 namespace penstock::adapter::kubelet {
@@ -70,10 +71,7 @@ class KubeletContainersTest : public KubeletAdapterTest {
   }
   /// Waits until the adapter reports this device list.
   bool WaitForDeviceList(const std::vector<std::string>& words) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (std::chrono::steady_clock::now() < until)
-      if (Report().device_list == words) return true;
-    return false;
+    return os::Eventually([&] { return Report().device_list == words; });
   }
 
   const std::string socket_ = folder_ / "engine.sock";
@@ -122,9 +120,7 @@ TEST_F(KubeletContainersTest, TheEngineIsAskedAgainWhenTheKubeletRestarts) {
   const int before = engine_.asked();
   kubelet_.Restart();
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (engine_.asked() == before && std::chrono::steady_clock::now() < until) On([] {});
-  EXPECT_GT(engine_.asked(), before);
+  EXPECT_TRUE(os::Eventually([&] { return engine_.asked() > before; }));
 }
 
 TEST_F(KubeletContainersTest, TheKubeletHearsOfADeviceOnceASpecificationNamesIt) {

@@ -8,6 +8,7 @@
 #include "adapter/kubelet/plugin_set.h"
 #include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
 #include "base/core/testing/must.h"
+#include "os/testing/eventually.h"
 
 namespace penstock::adapter::kubelet {
 namespace {
@@ -42,12 +43,7 @@ class KubeletSharesTest : public KubeletAdapterTest {
   }
 
   bool WaitForSockets(const std::set<std::string>& names) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (std::chrono::steady_clock::now() < until) {
-      if (Sockets() == names) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return false;
+    return os::Eventually([&] { return Sockets() == names; });
   }
 
   Lease HolderOf(const std::string& device) {
@@ -57,8 +53,7 @@ class KubeletSharesTest : public KubeletAdapterTest {
 };
 
 TEST_F(KubeletSharesTest, Issue628OneGpuIsSharedAndTheOthersStayExclusive) {
-  Configure(Shared(3, kShared, {"3"}));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(3, kShared, {"3"}));
   EXPECT_TRUE(WaitForIds(kGpu, {"G0", "G1", "G2"}));
   EXPECT_TRUE(WaitForIds(kShared, {"G3::0", "G3::1", "G3::2"}));
   ASSERT_TRUE(kubelet_.Allocate(kShared, {"G3::1"}).ok());
@@ -74,18 +69,16 @@ TEST_F(KubeletSharesTest, Issue628OneGpuIsSharedAndTheOthersStayExclusive) {
 
 TEST_F(KubeletSharesTest, WhatIsSoOfAllNamesIsSaidOnce) {
   kubelet_.Kill();
-  Configure(Shared(3, kShared, {"3"}));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(3, kShared, {"3"}));
   std::string reason;
   const auto said_once = [&reason] {  // without a resource's name before it
     return reason.starts_with("no kubelet answers at") &&
            reason.find("no kubelet answers") == reason.rfind("no kubelet answers");
   };
-  for (int i = 0; i < 1000 && !said_once(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(os::Eventually([&] {
     On([&] { reason = adapter_->Report().reason; });
-  }
-  EXPECT_TRUE(said_once()) << reason;
+    return said_once();
+  })) << reason;
 }
 
 TEST_F(KubeletSharesTest, Issue424EachModelHasAResourceOnRequest) {
@@ -101,13 +94,10 @@ TEST_F(KubeletSharesTest, Issue424EachModelHasAResourceOnRequest) {
 TEST_F(KubeletSharesTest, ASingleShareOnlyIsRefusedInNvidiasWords) {
   api::NodeConfig config = Shared(4);
   config.sharing.rules[0].fail_requests_greater_than_one = true;
-  Configure(config);
-  On([this] { adapter_->Open(); });
+  OpenWith(config);
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
-  const auto refused = kubelet_.Allocate(kGpu, {"G0::0", "G1::0", "G0::1"});
-  ASSERT_FALSE(refused.ok());
   EXPECT_THAT(
-      refused.error().message(),
+      kubelet_.Allocate(kGpu, {"G0::0", "G1::0", "G0::1"}).error().message(),
       HasSubstr("invalid request: maximum request size for shared resources is 1; found 3"));
   EXPECT_TRUE(ledger_.Get()->Free("G0"));
   EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G0::0"}).ok());
@@ -143,16 +133,12 @@ TEST_F(KubeletSharesTest, APluginStaysWhileAnythingOfItsNameIsHeld) {
   Open();
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0"}).ok());
   kubelet_.SetPods({{"ml", "train", "main", kGpu, {"G0"}}});
-  ASSERT_TRUE(WaitForLedger([](const auto& ledger) {
-    return ledger.HolderOf("G0") != nullptr && ledger.HolderOf("G0")->pod == "train";
-  }));
+  ASSERT_TRUE(WaitForPod("G0", "train"));
   Configure(Shared(2, kShared));
   EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 6))
       << "without the shares of the GPU that is held whole";
   EXPECT_TRUE(WaitForIds(kGpu, {}));
-  const auto refused = kubelet_.Allocate(kShared, {"G0::0"});
-  ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message(), HasSubstr("ml/train"));
+  EXPECT_THAT(kubelet_.Allocate(kShared, {"G0::0"}).error().message(), HasSubstr("ml/train"));
   On([this] { adapter_->AwaitReleases(true); });
   EXPECT_EQ(Sockets().size(), 2u) << "the resource is still held";
   EXPECT_EQ(HolderOf("G0").pod, "train") << "the kubelet lists it under the previous resource name";
@@ -162,8 +148,7 @@ TEST_F(KubeletSharesTest, APluginStaysWhileAnythingOfItsNameIsHeld) {
 }
 
 TEST_F(KubeletSharesTest, SeveralSharesOfOneGpuNameItOnceToTheContainer) {
-  Configure(Shared(4));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(4));
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
   const auto answer = Must(kubelet_.Allocate(kGpu, {"G1::0", "G1::3", "G2::0"}));
   EXPECT_EQ(answer.environment.at("ACME"), "G1,G2");
@@ -181,8 +166,7 @@ TEST_F(KubeletSharesTest, PodsUnderANameThatAnAgentBeforeUsGaveAreKnown) {
 
 TEST_F(KubeletSharesTest, PodsFoundAfterARestartHoldSharesAsTheyWere) {
   kubelet_.SetPods({{"ml", "old", "main", kGpu, {"G2::1", "G2::3"}}});
-  Configure(Shared(4));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(4));
   EXPECT_TRUE(WaitForLedger([](const auto& ledger) { return ledger.HolderOf("G2") != nullptr; }));
   const auto slots = HolderOf("G2").slots;
   ASSERT_EQ(slots.size(), 2u);
@@ -192,8 +176,7 @@ TEST_F(KubeletSharesTest, PodsFoundAfterARestartHoldSharesAsTheyWere) {
 }
 
 TEST_F(KubeletSharesTest, WhatIsHandedAgainWasGivenBackOnlyUnderTheSameName) {
-  Configure(Shared(2));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(2));
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 8));
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0::0"}).ok());
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0::1"}).ok());
@@ -207,8 +190,7 @@ TEST_F(KubeletSharesTest, WhatIsHandedAgainWasGivenBackOnlyUnderTheSameName) {
 }
 
 TEST_F(KubeletSharesTest, AChangeOfSharingReachesTheKubeletWhilePodsHoldShares) {
-  Configure(Shared(4));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(4));
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
   for (const char* id : {"G0::0", "G0::3", "G1::2"})
     ASSERT_TRUE(kubelet_.Allocate(kGpu, {id}).ok());
@@ -223,25 +205,19 @@ TEST_F(KubeletSharesTest, AChangeOfSharingReachesTheKubeletWhilePodsHoldShares) 
 }
 
 TEST_F(KubeletSharesTest, AChangeOfFiveThousandSharesIsOneMessage) {
-  Configure(Shared(1250));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(1250));
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 5000));
   const int before = kubelet_.Messages(kGpu);
-  On([this] {
-    inventory_.SetHealth("G2", device::HealthState::kUnhealthy, "XID 79", control_.clock().Wall());
-  });
+  SetHealth("G2", device::HealthState::kUnhealthy, "XID 79");
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3750));
   EXPECT_EQ(kubelet_.Messages(kGpu), before + 1);
   EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G3::1249"}).ok());
 }
 
 TEST_F(KubeletSharesTest, Issue1929AReplicaSetOnABadGpuIsUnhealthyAsAWholeAndItsNeighboursAreNot) {
-  Configure(Shared(4));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(4));
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
-  On([this] {
-    inventory_.SetHealth("G1", device::HealthState::kUnhealthy, "XID 79", control_.clock().Wall());
-  });
+  SetHealth("G1", device::HealthState::kUnhealthy, "XID 79");
   EXPECT_TRUE(kubelet_.WaitForDevices(kGpu, [](const auto& devices) {
     return std::all_of(devices.begin(), devices.end(), [](const auto& one) {
       return one.second.healthy != one.first.starts_with("G1::");
@@ -251,18 +227,14 @@ TEST_F(KubeletSharesTest, Issue1929AReplicaSetOnABadGpuIsUnhealthyAsAWholeAndIts
 
 TEST_F(KubeletSharesTest, Issue231OneGpuOffTheBusFailsNoPreference) {
   Open();
-  On([this] {
-    inventory_.SetHealth("G0", device::HealthState::kGone, "fell off the bus",
-                         control_.clock().Wall());
-  });
+  SetHealth("G0", device::HealthState::kGone, "fell off the bus");
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
   const auto chosen = Must(kubelet_.Prefer(kGpu, {"G1", "G2", "G3"}, {}, 2));
   EXPECT_THAT(chosen, ElementsAre("G2", "G3"));
 }
 
 TEST_F(KubeletSharesTest, Issue1223ADriverThatIsLostLeavesNoHealthyDeviceAtOnce) {
-  Configure(Shared(2, kShared, {"3"}));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(2, kShared, {"3"}));
   ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 2));
   On([this] {
     inventory_.SetVendor({"acme", nullptr, "the library is not there"});
@@ -275,8 +247,7 @@ TEST_F(KubeletSharesTest, Issue1223ADriverThatIsLostLeavesNoHealthyDeviceAtOnce)
 }
 
 TEST_F(KubeletSharesTest, Issue118559AKubeletThatIsRestartedHasAllItsListsAgain) {
-  Configure(Shared(2, kShared, {"3"}));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(2, kShared, {"3"}));
   ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 2));
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
   kubelet_.Restart();
@@ -286,8 +257,7 @@ TEST_F(KubeletSharesTest, Issue118559AKubeletThatIsRestartedHasAllItsListsAgain)
 }
 
 TEST_F(KubeletSharesTest, Issue426DeviceFilesAreInEachAnswerSoThatADaemonReloadKeepsThem) {
-  Configure(Shared(2));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(2));
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 8));
   const auto answer = Must(kubelet_.Allocate(kGpu, {"G1::1"}));
   EXPECT_THAT(answer.files, testing::UnorderedElementsAre("/dev/acme1:/host/dev/acme1:rw",
@@ -295,8 +265,7 @@ TEST_F(KubeletSharesTest, Issue426DeviceFilesAreInEachAnswerSoThatADaemonReloadK
 }
 
 TEST_F(KubeletSharesTest, Issue386SharesAreSpreadOrPackedAsThePolicySays) {
-  Configure(Shared(4));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(4));
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G2::0"}).ok());
   const std::vector<std::string> left = {"G0::0", "G1::0", "G1::1", "G2::1", "G2::2", "G3::0"};
@@ -322,8 +291,7 @@ class KubeletServersTest : public KubeletSharesTest {
     api::NodeConfig config;
     config.sharing.rules = {
         {.devices = {"1", "2", "3"}, .strategy = api::ShareStrategy::kMps, .replicas = 2}};
-    Configure(config);
-    On([this] { adapter_->Open(); });
+    OpenWith(config);
   }
 
   void Servers(bool ready, const std::string& reason = "") {
@@ -343,9 +311,8 @@ TEST_F(KubeletServersTest, Issue634NothingIsGivenOutBeforeTheServerIsReady) {
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 1))
       << "a GPU that is not shared does not wait for a server";
   Servers(false, "its MPS server is being started");
-  const auto refused = kubelet_.Allocate(kGpu, {"G1::0"});
-  ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message(), HasSubstr("its MPS server is being started"));
+  EXPECT_THAT(kubelet_.Allocate(kGpu, {"G1::0"}).error().message(),
+              HasSubstr("its MPS server is being started"));
   Servers(true);
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 7));
   EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G1::0"}).ok());

@@ -144,21 +144,20 @@ TEST(CdiGenerate, DevicesAreAllOrThoseNamed) {
 }
 
 TEST(CdiGenerate, WhatIsWrongIsReportedAllTogether) {
-  const auto wrong =
+  const base::Error wrong =
       Asked({"--vendor", "-x", "--nvidia-cdi-hook-path", "no-such-hook", "--enable-hook", "all"})
-          .order;
-  ASSERT_FALSE(wrong.ok());
-  EXPECT_EQ(wrong.error().code(), Code::kInvalidArgument);
+          .order.error();
+  EXPECT_EQ(wrong.code(), Code::kInvalidArgument);
   for (const char* part : {"-x/gpu", "no-such-hook", "\"all\""})
-    EXPECT_THAT(wrong.error().message(), HasSubstr(part));
+    EXPECT_THAT(wrong.message(), HasSubstr(part));
 
-  const auto variables = Asked({}, {{"NVIDIA_CTK_CDI_GENERATE_MODE", "cdi"},
-                                    {"NVIDIA_CTK_CDI_GENERATE_OUTPUT_FORMAT", "toml"},
-                                    {"NVIDIA_CTK_CDI_GENERATE_DEVICE_NAME_STRATEGIES", "name"}})
-                             .order;
-  ASSERT_FALSE(variables.ok());
+  const base::Error variables =
+      Asked({}, {{"NVIDIA_CTK_CDI_GENERATE_MODE", "cdi"},
+                 {"NVIDIA_CTK_CDI_GENERATE_OUTPUT_FORMAT", "toml"},
+                 {"NVIDIA_CTK_CDI_GENERATE_DEVICE_NAME_STRATEGIES", "name"}})
+          .order.error();
   for (const char* part : {"\"cdi\" is not a mode", "\"toml\"", "\"name\""})
-    EXPECT_THAT(variables.error().message(), HasSubstr(part));
+    EXPECT_THAT(variables.message(), HasSubstr(part));
   EXPECT_THAT(
       Asked({}, {{"NVIDIA_CTK_CDI_GENERATE_NO_ALL_DEVICE", "perhaps"}}).order.error().message(),
       HasSubstr("perhaps"));
