@@ -30,6 +30,12 @@ api::NodeConfig Shared(int replicas, const std::string& rename = "",
 
 class KubeletSharesTest : public KubeletAdapterTest {
  protected:
+  /// Opens with this configuration and waits until the kubelet has this many healthy devices.
+  void Serve(const api::NodeConfig& config, std::size_t healthy) {
+    OpenWith(config);
+    ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, healthy));
+  }
+
   /// Resources whose plugins have a socket, from the names of the sockets.
   std::set<std::string> Sockets() const {
     std::set<std::string> names;
@@ -94,8 +100,7 @@ TEST_F(KubeletSharesTest, Issue424EachModelHasAResourceOnRequest) {
 TEST_F(KubeletSharesTest, ASingleShareOnlyIsRefusedInNvidiasWords) {
   api::NodeConfig config = Shared(4);
   config.sharing.rules[0].fail_requests_greater_than_one = true;
-  OpenWith(config);
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  Serve(config, 16);
   EXPECT_THAT(
       kubelet_.Allocate(kGpu, {"G0::0", "G1::0", "G0::1"}).error().message(),
       HasSubstr("invalid request: maximum request size for shared resources is 1; found 3"));
@@ -148,8 +153,7 @@ TEST_F(KubeletSharesTest, APluginStaysWhileAnythingOfItsNameIsHeld) {
 }
 
 TEST_F(KubeletSharesTest, SeveralSharesOfOneGpuNameItOnceToTheContainer) {
-  OpenWith(Shared(4));
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  Serve(Shared(4), 16);
   const auto answer = Must(kubelet_.Allocate(kGpu, {"G1::0", "G1::3", "G2::0"}));
   EXPECT_EQ(answer.environment.at("ACME"), "G1,G2");
   EXPECT_EQ(std::count(answer.files.begin(), answer.files.end(), "/dev/acme1:/host/dev/acme1:rw"),
@@ -176,8 +180,7 @@ TEST_F(KubeletSharesTest, PodsFoundAfterARestartHoldSharesAsTheyWere) {
 }
 
 TEST_F(KubeletSharesTest, WhatIsHandedAgainWasGivenBackOnlyUnderTheSameName) {
-  OpenWith(Shared(2));
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 8));
+  Serve(Shared(2), 8);
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0::0"}).ok());
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0::1"}).ok());
   const auto before = ledger_.Get()->leases;
@@ -190,8 +193,7 @@ TEST_F(KubeletSharesTest, WhatIsHandedAgainWasGivenBackOnlyUnderTheSameName) {
 }
 
 TEST_F(KubeletSharesTest, AChangeOfSharingReachesTheKubeletWhilePodsHoldShares) {
-  OpenWith(Shared(4));
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  Serve(Shared(4), 16);
   for (const char* id : {"G0::0", "G0::3", "G1::2"})
     ASSERT_TRUE(kubelet_.Allocate(kGpu, {id}).ok());
   Configure(Shared(2));
@@ -205,8 +207,7 @@ TEST_F(KubeletSharesTest, AChangeOfSharingReachesTheKubeletWhilePodsHoldShares) 
 }
 
 TEST_F(KubeletSharesTest, AChangeOfFiveThousandSharesIsOneMessage) {
-  OpenWith(Shared(1250));
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 5000));
+  Serve(Shared(1250), 5000);
   const int before = kubelet_.Messages(kGpu);
   SetHealth("G2", device::HealthState::kUnhealthy, "XID 79");
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3750));
@@ -215,8 +216,7 @@ TEST_F(KubeletSharesTest, AChangeOfFiveThousandSharesIsOneMessage) {
 }
 
 TEST_F(KubeletSharesTest, Issue1929AReplicaSetOnABadGpuIsUnhealthyAsAWholeAndItsNeighboursAreNot) {
-  OpenWith(Shared(4));
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  Serve(Shared(4), 16);
   SetHealth("G1", device::HealthState::kUnhealthy, "XID 79");
   EXPECT_TRUE(kubelet_.WaitForDevices(kGpu, [](const auto& devices) {
     return std::all_of(devices.begin(), devices.end(), [](const auto& one) {
@@ -257,16 +257,14 @@ TEST_F(KubeletSharesTest, Issue118559AKubeletThatIsRestartedHasAllItsListsAgain)
 }
 
 TEST_F(KubeletSharesTest, Issue426DeviceFilesAreInEachAnswerSoThatADaemonReloadKeepsThem) {
-  OpenWith(Shared(2));
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 8));
+  Serve(Shared(2), 8);
   const auto answer = Must(kubelet_.Allocate(kGpu, {"G1::1"}));
   EXPECT_THAT(answer.files, testing::UnorderedElementsAre("/dev/acme1:/host/dev/acme1:rw",
                                                           "/dev/acmectl:/host/dev/acmectl:rw"));
 }
 
 TEST_F(KubeletSharesTest, Issue386SharesAreSpreadOrPackedAsThePolicySays) {
-  OpenWith(Shared(4));
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  Serve(Shared(4), 16);
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G2::0"}).ok());
   const std::vector<std::string> left = {"G0::0", "G1::0", "G1::1", "G2::1", "G2::2", "G3::0"};
   policy_ = api::SharePolicy::kPacked;
