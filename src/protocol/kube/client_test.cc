@@ -145,17 +145,22 @@ TEST(Client, EndsASilentCallAtItsDeadlineAndAnswersTheNext) {
   EXPECT_TRUE(next.get().ok());
 }
 
-TEST(Client, SaysAtOnceWhereNoOneListens) {
-  // Bound without listening: connections are refused, and no other program can get the port
-  // meanwhile.
-  const os::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+/// Binds the socket to a free port of this machine; returns "127.0.0.1:PORT".
+std::string Bind(const os::UniqueFd& socket) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
-  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  const std::string url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+}
+
+TEST(Client, SaysAtOnceWhereNoOneListens) {
+  // Bound without listening: connections are refused, and no other program can get the port
+  // meanwhile.
+  const os::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const std::string url = "http://" + Bind(socket);
   ClientUnderTest client(AccessTo(url));
   const auto answer = client.Do(GetOf("/x"));
   EXPECT_THAT(ErrorOf(answer),
@@ -223,14 +228,8 @@ class SocksProxy {
  public:
   explicit SocksProxy(std::string answer)
       : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    url_ = "socks5://" + Bind(socket_);
     EXPECT_EQ(::listen(socket_.get(), 1), 0);
-    EXPECT_EQ(::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-    url_ = "socks5://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
     thread_ = std::thread([this, answer = std::move(answer)] {
       const os::UniqueFd peer(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       char bytes[64];
