@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/core/testing/must.h"
+
 namespace penstock::hook {
 namespace {
 
@@ -19,11 +21,10 @@ base::Result<Arguments> Parse(const std::vector<std::string>& words) {
 base::Result<HookCall> Read(const std::vector<std::string>& words) { return ReadCall(words); }
 
 TEST(Arguments, TakesFlagsInAllTheirForms) {
-  const auto arguments = Parse(
-      {"--folder", "/a", "--folder=/b,/c", "-folder", "/a", "--ldconfig-path=@/sbin/ldconfig"});
-  ASSERT_TRUE(arguments.ok());
-  EXPECT_THAT(arguments->List("folder"), ElementsAre("/a", "/b", "/c"));
-  EXPECT_EQ(arguments->Text("ldconfig-path"), "@/sbin/ldconfig");
+  const auto arguments = Must(Parse(
+      {"--folder", "/a", "--folder=/b,/c", "-folder", "/a", "--ldconfig-path=@/sbin/ldconfig"}));
+  EXPECT_THAT(arguments.List("folder"), ElementsAre("/a", "/b", "/c"));
+  EXPECT_EQ(arguments.Text("ldconfig-path"), "@/sbin/ldconfig");
   EXPECT_EQ(Parse({})->Text("folder"), "");
   EXPECT_THAT(Parse({})->List("folder"), IsEmpty());
 }
@@ -41,10 +42,9 @@ TEST(Arguments, FindTheHookHoweverTheProgramIsCalled) {
         {"hook", "chmod", "--mode", "755"},
         {"--debug", "--quiet=true", "-d", "hook", "chmod", "--mode", "755"},
         {"--config", "chmod", "hook", "chmod", "--mode", "755"}}) {
-    const auto call = Read(words);
-    ASSERT_TRUE(call.ok()) << call.error().message();
-    EXPECT_EQ(call->hook, "chmod");
-    EXPECT_THAT(call->words, ElementsAre("--mode", "755"));
+    const auto call = Must(Read(words));
+    EXPECT_EQ(call.hook, "chmod");
+    EXPECT_THAT(call.words, ElementsAre("--mode", "755"));
   }
   EXPECT_EQ(Read({"hook"})->hook, std::nullopt);
   EXPECT_TRUE(Read({"--version"})->version);

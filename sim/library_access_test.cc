@@ -3,8 +3,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include <gmock/gmock.h>
-
 #include "sim/testing_library.h"
 
 namespace penstock::sim {
@@ -13,6 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::Folder;
 using testing::Library;
+using testing::Running;
 using testing::Started;
 
 // The files of a container with some of a machine's GPUs: the driver's files, and the device files
@@ -94,14 +93,13 @@ TEST(Library, OtherFirmwareIsNoMachine) {
 }
 
 TEST(Library, WhatCouldBeOpenedOnceStaysListed) {
-  Folder folder;
-  (void)Started(folder / "m", "dgx-a100");
-  const Library nvml(folder / "m");
+  Running machine("dgx-a100");
+  const Library nvml(machine.root());
   NvUint count = 0;
   ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
   ASSERT_EQ(nvml("nvmlDeviceGetCount_v2", &count), NV_SUCCESS);
   EXPECT_EQ(count, 8u);
-  fs::remove(folder / "m/dev/nvidia6");
+  fs::remove(machine / "dev/nvidia6");
   ASSERT_EQ(nvml("nvmlDeviceGetCount_v2", &count), NV_SUCCESS);
   EXPECT_EQ(count, 8u);
   ASSERT_EQ(nvml("nvmlShutdown"), NV_SUCCESS);

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/core/testing/must.h"
 #include "sim/compile.h"
 #include "sim/testing.h"
 
@@ -28,11 +29,10 @@ std::unique_ptr<SimState> Compiled(const std::string& name, const CompileOptions
 }
 
 TEST(MachineFile, EveryOneThatWeShipIsRead) {
-  const auto names = MachineNames(BuiltAssets());
-  ASSERT_TRUE(names.ok());
-  EXPECT_THAT(*names,
+  const auto names = Must(MachineNames(BuiltAssets()));
+  EXPECT_THAT(names,
               ::testing::IsSupersetOf({"a100-40gb-x1", "dgx-a100", "empty", "mixed", "t4-x1"}));
-  for (const std::string& name : *names) EXPECT_EQ(BuiltMachine(name).name, name);
+  for (const std::string& name : names) EXPECT_EQ(BuiltMachine(name).name, name);
 }
 
 TEST(MachineFile, NamesAllItsProblemsWithLineAndColumn) {
@@ -76,9 +76,7 @@ TEST(MachineFile, RefusesWhatIsNoMachine) {
 }
 
 TEST(MachineFile, AnUnknownNameListsTheKnown) {
-  const auto machine = LoadMachine(BuiltAssets(), BuiltCatalogue(), "dgx-a200");
-  ASSERT_FALSE(machine.ok());
-  EXPECT_THAT(machine.error().message(),
+  EXPECT_THAT(LoadMachine(BuiltAssets(), BuiltCatalogue(), "dgx-a200").error().message(),
               AllOf(HasSubstr("dgx-a200"), HasSubstr("dgx-a100"), HasSubstr("mixed")));
 }
 
@@ -118,14 +116,13 @@ TEST(Compile, ADgxHasTwoLinksToEachSwitch) {
 }
 
 TEST(Compile, AnHgxH100HasUnevenLinksToItsFourSwitches) {
-  const auto machine = ReadMachine(
+  const auto machine = Must(ReadMachine(
       "name: hgx\ndriver: 550.54.15\ngpus:\n  - {model: h100-sxm-80gb, pci: \"0000:1b:00.0\"}\n"
       "nvswitches: {pciId: 0x22a3, pci: [\"0000:07:00.0\", \"0000:08:00.0\", \"0000:09:00.0\", "
       "\"0000:0a:00.0\"]}\n",
-      "hgx.yaml", BuiltCatalogue());
-  ASSERT_TRUE(machine.ok()) << machine.error().message();
+      "hgx.yaml", BuiltCatalogue()));
   auto state = std::make_unique<SimState>();
-  Compile(*machine, BuiltCatalogue(), {}, *state);
+  Compile(machine, BuiltCatalogue(), {}, *state);
   std::map<std::uint32_t, int> links;
   for (const SimNvLink& link : state->gpus[0].nvlinks) links[link.remote_bus]++;
   EXPECT_THAT(links, ::testing::ElementsAre(std::pair(7u, 4), std::pair(8u, 5), std::pair(9u, 5),

@@ -2,7 +2,6 @@
 // and drivers do not report them.
 #include <cmath>
 #include <map>
-#include <memory>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -13,19 +12,15 @@ namespace penstock::sim {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::Folder;
-using testing::Library;
-using testing::Started;
 
 constexpr std::uint64_t kSecond = 1000000;
 constexpr NvUint kAllLinks = UINT32_MAX;
 
 // A started machine with a stopped clock, and a session with its library.
-struct Machine {
+struct Machine : testing::Session {
   explicit Machine(const std::string& name, const std::string& driver = "")
-      : control(Started(folder / "m", name, {.driver = driver})), nvml(folder / "m") {
+      : Session(name, {.driver = driver}) {
     EXPECT_TRUE(control.StopClock().ok());
-    EXPECT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
   }
   void Set(std::uint32_t gpu, const std::vector<std::string>& settings) {
     const base::Status status = control.Set({gpu}, settings);
@@ -44,10 +39,6 @@ struct Machine {
     EXPECT_EQ(field.nvmlReturn, NV_SUCCESS) << "field " << id;
     return field.valueType == NV_VALUE_UINT ? field.value.uiVal : field.value.ullVal;
   }
-
-  Folder folder;
-  Control control;
-  Library nvml;
 };
 
 TEST(Telemetry, EnergyGrowsWithPowerByTheMachinesClock) {

@@ -58,4 +58,16 @@ inline Control Started(const std::string& root, const std::string& name,
   return *std::move(control);
 }
 
+/// A machine of the build tree, started in a folder of its own.
+struct Running {
+  explicit Running(const std::string& name, const Control::StartOptions& options = {})
+      : control(Started(root(), name, options)) {}
+
+  std::string root() const { return folder / "m"; }
+  std::string operator/(const std::string& below) const { return root() + "/" + below; }
+
+  Folder folder;
+  Control control;
+};
+
 }  // namespace penstock::sim::testing

@@ -47,4 +47,14 @@ class Library {
   void* handle_;
 };
 
+/// A running machine and a session with its library.
+struct Session : Running {
+  explicit Session(const std::string& name, const Control::StartOptions& options = {})
+      : Running(name, options), nvml(root()) {
+    EXPECT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
+  }
+
+  Library nvml;
+};
+
 }  // namespace penstock::sim::testing

@@ -3,8 +3,6 @@
 #include <cstring>
 #include <memory>
 
-#include <gmock/gmock.h>
-
 #include "sim/compile.h"
 #include "sim/testing.h"
 

@@ -8,7 +8,6 @@ namespace {
 
 using api::cdi::CdiEdits;
 using testing::Contains;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Key;
 

@@ -19,6 +19,10 @@ RuntimeFacts Environment(std::map<std::string, std::string, std::less<>> environ
   return facts;
 }
 
+RuntimeFacts Visible(const std::string& devices) {
+  return Environment({{"NVIDIA_VISIBLE_DEVICES", devices}});
+}
+
 RuntimeFacts Mounts(std::vector<std::string> destinations, std::string source = "/dev/null") {
   RuntimeFacts facts;
   for (std::string& destination : destinations)
@@ -52,33 +56,28 @@ std::string ErrorOf(const RuntimeFacts& facts, const Config& config = {}) {
 TEST(DeviceRequest, IsEmptyWhereNoOneAsks) {
   EXPECT_TRUE(Read({}).Empty());
   for (const char* value : {"", "void", " ,, ", "0,void", "void,all", "none,void"})
-    EXPECT_TRUE(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", value}})).Empty()) << value;
+    EXPECT_TRUE(Read(Visible(value)).Empty()) << value;
 }
 
 TEST(DeviceRequest, TakesEveryFormOfNameOnce) {
-  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}})).devices,
-              ElementsAre("nvidia.com/gpu=all"));
+  EXPECT_THAT(Read(Visible("all")).devices, ElementsAre("nvidia.com/gpu=all"));
+  EXPECT_THAT(Read(Visible("1, 0,1,,GPU-5a3c,0:1,MIG-77f1")).devices,
+              ElementsAre("nvidia.com/gpu=1", "nvidia.com/gpu=0", "nvidia.com/gpu=GPU-5a3c",
+                          "nvidia.com/gpu=0:1", "nvidia.com/gpu=MIG-77f1"));
   EXPECT_THAT(
-      Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "1, 0,1,,GPU-5a3c,0:1,MIG-77f1"}})).devices,
-      ElementsAre("nvidia.com/gpu=1", "nvidia.com/gpu=0", "nvidia.com/gpu=GPU-5a3c",
-                  "nvidia.com/gpu=0:1", "nvidia.com/gpu=MIG-77f1"));
-  EXPECT_THAT(
-      Read(Environment({{"NVIDIA_VISIBLE_DEVICES",
-                         "nvidia.com/gpu=0,nvidia.com/imex-channel=1,runtime.nvidia.com/gpu=2"}}))
-          .devices,
+      Read(Visible("nvidia.com/gpu=0,nvidia.com/imex-channel=1,runtime.nvidia.com/gpu=2")).devices,
       ElementsAre("nvidia.com/gpu=0", "nvidia.com/imex-channel=1", "nvidia.com/gpu=2"));
   Config management;
   management.default_kind = "management.nvidia.com/gpu";
-  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}}), management).devices,
+  EXPECT_THAT(Read(Visible("all"), management).devices,
               ElementsAre("management.nvidia.com/gpu=all"));
 }
 
 TEST(DeviceRequest, NoneIsTheDriverAndAllIsMoreThanSome) {
-  const DeviceRequest none = Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0,none,all"}}));
+  const DeviceRequest none = Read(Visible("0,none,all"));
   EXPECT_TRUE(none.driver);
   EXPECT_THAT(none.devices, IsEmpty());
-  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0,all"}})).devices,
-              ElementsAre("nvidia.com/gpu=all"));
+  EXPECT_THAT(Read(Visible("0,all")).devices, ElementsAre("nvidia.com/gpu=all"));
 }
 
 TEST(DeviceRequest, RefusesWhatIsNoNameBeforeAnyUse) {
@@ -86,7 +85,7 @@ TEST(DeviceRequest, RefusesWhatIsNoNameBeforeAnyUse) {
        {"../../etc", "0/../../etc/passwd", "/dev/sda", "-1", "a b", "0\n1x y", "nvidia.com/gpu",
         "nvidia.com/gpu=", "=0", "nvidia.com/../gpu=0", "nvidia.com/gpu=../0", "$(reboot)",
         "0;reboot", "\xff\xfe", "GPU-\x01"}) {
-    const auto request = ReadRequest(Environment({{"NVIDIA_VISIBLE_DEVICES", value}}), {});
+    const auto request = ReadRequest(Visible(value), {});
     ASSERT_FALSE(request.ok()) << value;
     EXPECT_EQ(request.error().code(), Code::kInvalidArgument);
     EXPECT_THAT(request.error().message(), HasSubstr("NVIDIA_VISIBLE_DEVICES requests \""));
@@ -97,16 +96,13 @@ TEST(DeviceRequest, RefusesWhatIsNoNameBeforeAnyUse) {
 TEST(DeviceRequest, IsNotKeptBusyByLongLists) {
   std::string names;
   for (int i = 0; i < 10000; ++i) names += std::to_string(i) + ",";
-  const auto many = ReadRequest(Environment({{"NVIDIA_VISIBLE_DEVICES", names}}), {});
-  ASSERT_FALSE(many.ok());
-  EXPECT_EQ(many.error().code(), Code::kResourceExhausted);
-  EXPECT_THAT(many.error().message(), HasSubstr("more than 4096 devices; use \"all\""));
-  EXPECT_LT(
-      ErrorOf(Environment({{"NVIDIA_VISIBLE_DEVICES", std::string(8u << 20, 'x') + "/"}})).size(),
-      400u);
+  const base::Error many = ReadRequest(Visible(names), {}).error();
+  EXPECT_EQ(many.code(), Code::kResourceExhausted);
+  EXPECT_THAT(many.message(), HasSubstr("more than 4096 devices; use \"all\""));
+  EXPECT_LT(ErrorOf(Visible(std::string(8u << 20, 'x') + "/")).size(), 400u);
   std::string same;
   for (int i = 0; i < 10000; ++i) same += "0,";
-  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", same}})).devices, SizeIs(1));
+  EXPECT_THAT(Read(Visible(same)).devices, SizeIs(1));
 }
 
 TEST(DeviceRequest, AnnotationsComeBeforeMountsAndTheseBeforeTheEnvironment) {
@@ -151,7 +147,7 @@ TEST(DeviceRequest, AnnotationsThatAreNotTheContainersOwnCountForNothing) {
 TEST(DeviceRequest, ImagesNameDevicesOfTheDefaultKindOnly) {
   for (const std::string name : {"management.nvidia.com/gpu=all", "nvidia.com/mig-caps=x",
                                  "acme.com/net=y", "nvidia.com/gds=0"}) {
-    RuntimeFacts facts = Environment({{"NVIDIA_VISIBLE_DEVICES", "0," + name}});
+    RuntimeFacts facts = Visible("0," + name);
     const auto refused = ReadRequest(facts, {});
     ASSERT_FALSE(refused.ok()) << name;
     EXPECT_EQ(refused.error().code(), Code::kPermissionDenied);
@@ -164,10 +160,8 @@ TEST(DeviceRequest, ImagesNameDevicesOfTheDefaultKindOnly) {
   EXPECT_THAT(
       Read(Mounts({"/var/run/nvidia-container-devices/cdi/management.nvidia.com/gpu/all"})).devices,
       ElementsAre("management.nvidia.com/gpu=all"));
-  EXPECT_THAT(
-      Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "nvidia.com/gds=all,nvidia.com/mofed=all"}}))
-          .devices,
-      ElementsAre("nvidia.com/gds=all", "nvidia.com/mofed=all"));
+  EXPECT_THAT(Read(Visible("nvidia.com/gds=all,nvidia.com/mofed=all")).devices,
+              ElementsAre("nvidia.com/gds=all", "nvidia.com/mofed=all"));
 }
 
 TEST(DeviceRequest, MountsOfTheListAreNames) {
@@ -212,8 +206,7 @@ TEST(DeviceRequest, SwarmsVariablesCountInsteadWhereTheyAreSet) {
       ElementsAre("nvidia.com/gpu=1", "nvidia.com/gpu=2"));
   EXPECT_TRUE(
       Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}, {"OTHER", "void"}}), config).Empty());
-  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}}), config).devices,
-              ElementsAre("nvidia.com/gpu=all"));
+  EXPECT_THAT(Read(Visible("all"), config).devices, ElementsAre("nvidia.com/gpu=all"));
 }
 
 TEST(DeviceRequest, AnImagesVariablesDoNotOutdoDockersGpus) {
@@ -227,7 +220,7 @@ TEST(DeviceRequest, AnImagesVariablesDoNotOutdoDockersGpus) {
 
 TEST(DeviceRequest, DockersGpusAreRefusedAloudWhereTheEnvironmentMayNotAsk) {
   const Config closed{.accept_environment = false};
-  RuntimeFacts facts = Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}});
+  RuntimeFacts facts = Visible("0");
   EXPECT_TRUE(Read(facts, closed).Empty());
   facts.gpus_hook = true;
   EXPECT_THAT(ErrorOf(facts, closed), AllOf(HasSubstr("docker's --gpus"),
@@ -249,8 +242,7 @@ TEST(DeviceRequest, ImagesOfOldAskForAll) {
 
 TEST(DeviceRequest, InKubernetesImagesGetNothingByEnvironment) {
   const RuntimeFacts pods[] = {
-      InKubernetes(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}})),
-      InKubernetes(Environment({{"CUDA_VERSION", "8.0"}})),
+      InKubernetes(Visible("all")), InKubernetes(Environment({{"CUDA_VERSION", "8.0"}})),
       Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}, {"KUBERNETES_SERVICE_HOST", ""}}),
       InKubernetes(Environment({{"NVIDIA_IMEX_CHANNELS", "0"}}))};
   for (const RuntimeFacts& pod : pods) {
@@ -262,12 +254,11 @@ TEST(DeviceRequest, InKubernetesImagesGetNothingByEnvironment) {
                 AllOf(HasSubstr("is ignored"), HasSubstr("resources.limits"),
                       HasSubstr("accept-nvidia-visible-devices-envvar-when-unprivileged = true")));
   }
-  EXPECT_TRUE(
-      Read(InKubernetes(Environment({{"NVIDIA_VISIBLE_DEVICES", "void"}}))).remarks.empty());
+  EXPECT_TRUE(Read(InKubernetes(Visible("void"))).remarks.empty());
 }
 
 TEST(DeviceRequest, WhoIsPrivilegedOrAllowedGetsByEnvironmentEverywhere) {
-  RuntimeFacts pod = InKubernetes(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}}));
+  RuntimeFacts pod = InKubernetes(Visible("0"));
   Config open;
   open.accept_environment = true;
   EXPECT_THAT(Read(pod, open).devices, ElementsAre("nvidia.com/gpu=0"));
@@ -331,15 +322,14 @@ TEST(DeviceRequest, MigIsManagedByThePrivilegedOnly) {
   RuntimeFacts facts = Environment({{"NVIDIA_VISIBLE_DEVICES", "all"},
                                     {"NVIDIA_MIG_CONFIG_DEVICES", "all"},
                                     {"NVIDIA_MIG_MONITOR_DEVICES", "all"}});
-  const auto refused = ReadRequest(facts, {});
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().code(), Code::kPermissionDenied);
-  EXPECT_THAT(refused.error().message(),
+  const base::Error refused = ReadRequest(facts, {}).error();
+  EXPECT_EQ(refused.code(), Code::kPermissionDenied);
+  EXPECT_THAT(refused.message(),
               HasSubstr("NVIDIA_MIG_CONFIG_DEVICES requests nvidia.com/mig-caps=config, which is "
                         "allowed for privileged"));
   for (const std::string name : {"nvidia.com/mig-caps=config", "nvidia.com/mig-caps=monitor"})
     for (const RuntimeFacts& around :
-         {Environment({{"NVIDIA_VISIBLE_DEVICES", name}}), Annotated({{"cdi.k8s.io/x", name}}),
+         {Visible(name), Annotated({{"cdi.k8s.io/x", name}}),
           Mounts({"/var/run/nvidia-container-devices/cdi/nvidia.com/mig-caps/" + name.substr(20)})})
       EXPECT_THAT(ErrorOf(around), HasSubstr("which is allowed for privileged containers")) << name;
   facts.privileged = true;

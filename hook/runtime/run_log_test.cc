@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/core/document.h"
+#include "base/core/testing/must.h"
 #include "os/core/file.h"
 #include "os/core/testing/temporary_folder.h"
 
@@ -27,9 +28,8 @@ TEST(RunLog, NothingThatAContainerSaysEndsALine) {
     EXPECT_EQ(line.find('\n'), line.size() - 1);
     EXPECT_THAT(line, Not(HasSubstr("\x1b")));
     if (json) {
-      const auto parsed = base::ParseJson(line, "log");
-      ASSERT_TRUE(parsed.ok()) << parsed.error().message();
-      EXPECT_THAT(parsed->Find("msg")->text, HasSubstr("a\nb?c?[2J??"));
+      const auto parsed = Must(base::ParseJson(line, "log"));
+      EXPECT_THAT(parsed.Find("msg")->text, HasSubstr("a\nb?c?[2J??"));
     }
   }
 }
@@ -76,10 +76,9 @@ TEST(RunLog, AFileThatCannotBeWrittenTakesNothingFromTheOther) {
     log.Configure(config);
     log.Write(RuntimeLogLevel::kError, "first");
     log.Write(RuntimeLogLevel::kError, "second");
-    const auto kept = os::ReadFile(log_is_lost ? debug_file : log_file);
-    ASSERT_TRUE(kept.ok()) << kept.error().message();
-    EXPECT_THAT(*kept, HasSubstr("first"));
-    EXPECT_THAT(*kept, HasSubstr("second"));
+    const auto kept = Must(os::ReadFile(log_is_lost ? debug_file : log_file));
+    EXPECT_THAT(kept, HasSubstr("first"));
+    EXPECT_THAT(kept, HasSubstr("second"));
   }
 }
 

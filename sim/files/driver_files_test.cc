@@ -9,7 +9,6 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/core/strings.h"
 #include "sim/files/loader_cache.h"
@@ -22,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::Folder;
 using ::testing::HasSubstr;
+using testing::Running;
 using testing::Started;
 
 std::string OutputOf(const std::string& command) {
@@ -43,9 +43,8 @@ std::set<std::string> FilesWith(const std::string& part, const std::string& root
 
 // This machine's loader can load every library with its dependencies.
 TEST(DriverFiles, LibrariesAreWhatTheLoaderTakes) {
-  Folder folder;
-  (void)Started(folder / "m", "dgx-a100");
-  const fs::path libraries = folder / "m/usr/lib/x86_64-linux-gnu";
+  Running machine("dgx-a100");
+  const fs::path libraries = machine / "usr/lib/x86_64-linux-gnu";
   // In the order of their dependencies.
   for (const char* name :
        {"libcuda.so.1", "libnvcuvid.so.1", "libnvidia-encode.so.1", "libnvidia-tls.so.550.54.15",
@@ -58,20 +57,18 @@ TEST(DriverFiles, LibrariesAreWhatTheLoaderTakes) {
 }
 
 TEST(DriverFiles, ALibraryReportsItsNameAndWhatItNeeds) {
-  Folder folder;
-  (void)Started(folder / "m", "dgx-a100");
+  Running machine("dgx-a100");
   const std::string dump =
-      OutputOf("readelf -dW " + folder / "m/usr/lib/x86_64-linux-gnu/libGLX_nvidia.so.550.54.15");
+      OutputOf("readelf -dW " + machine / "usr/lib/x86_64-linux-gnu/libGLX_nvidia.so.550.54.15");
   for (const char* said :
        {"soname: [libGLX_nvidia.so.0]", "[libnvidia-glcore.so.550.54.15]", "[libc.so.6]"})
     EXPECT_THAT(dump, HasSubstr(said));
 }
 
 TEST(DriverFiles, LdconfigReadsTheCache) {
-  Folder folder;
-  (void)Started(folder / "m", "dgx-a100");
+  Running machine("dgx-a100");
   const std::string list =
-      OutputOf("PATH=$PATH:/usr/sbin:/sbin ldconfig -p -C " + folder / "m/etc/ld.so.cache");
+      OutputOf("PATH=$PATH:/usr/sbin:/sbin ldconfig -p -C " + machine / "etc/ld.so.cache");
   EXPECT_THAT(list,
               HasSubstr("libcuda.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libcuda.so.1\n"));
   EXPECT_THAT(list, HasSubstr("libnvidia-glcore.so.550.54.15 (libc6,x86-64) => "
@@ -81,23 +78,22 @@ TEST(DriverFiles, LdconfigReadsTheCache) {
   for (const std::string& line : base::Split(list, '\n')) {
     const auto arrow = line.find("=> ");
     if (arrow != std::string::npos) {
-      EXPECT_TRUE(fs::exists(folder / "m" + line.substr(arrow + 3))) << line;
+      EXPECT_TRUE(fs::exists(machine.root() + line.substr(arrow + 3))) << line;
     }
   }
 }
 
 TEST(DriverFiles, TheCacheHasWhatLdconfigWouldPutIntoIt) {
-  Folder folder;
-  (void)Started(folder / "m", "dgx-a100");
+  Running machine("dgx-a100");
   const auto listed = [&](const std::string& cache) {
     std::set<std::string> lines;
     for (const std::string& line : base::Split(
-             OutputOf("PATH=$PATH:/usr/sbin:/sbin ldconfig -p -C " + folder / "m/etc/" + cache),
+             OutputOf("PATH=$PATH:/usr/sbin:/sbin ldconfig -p -C " + machine / "etc/" + cache),
              '\n'))
       if (line.find(" => ") != std::string::npos) lines.insert(line);
     return lines;
   };
-  OutputOf("PATH=$PATH:/usr/sbin:/sbin ldconfig -X -r " + folder / "m" +
+  OutputOf("PATH=$PATH:/usr/sbin:/sbin ldconfig -X -r " + machine.root() +
            " -C /etc/theirs.cache 2>&1");
   EXPECT_EQ(listed("ld.so.cache"), listed("theirs.cache"));
 }
@@ -143,27 +139,25 @@ TEST(DriverFiles, AnotherVersionLeavesNothingOfTheLastAndNoDriverNothingAtAll) {
 }
 
 TEST(DriverFiles, WhatIsMissingIsMadeAgainAndWhatIsThereLeftAlone) {
-  Folder folder;
-  Control control = Started(folder / "m", "t4-x1");
-  const std::string libraries = folder / "m/usr/lib/x86_64-linux-gnu/";
+  Running machine("t4-x1");
+  const std::string libraries = machine / "usr/lib/x86_64-linux-gnu/";
   const auto inode = [&](const char* name) {
     struct stat info {};
     EXPECT_EQ(lstat((libraries + name).c_str(), &info), 0) << name;
     return info.st_ino;
   };
   const auto before = inode("libcuda.so.535.183.01");
-  ASSERT_TRUE(control.HealGpu(0).ok());
+  ASSERT_TRUE(machine.control.HealGpu(0).ok());
   EXPECT_EQ(inode("libcuda.so.535.183.01"), before);
   fs::remove(libraries + "libnvidia-opencl.so.1");
-  ASSERT_TRUE(control.HealGpu(0).ok());
+  ASSERT_TRUE(machine.control.HealGpu(0).ok());
   EXPECT_TRUE(fs::exists(libraries + "libnvidia-opencl.so.1"));
 }
 
 TEST(DriverFiles, EveryProgramRuns) {
-  Folder folder;
-  (void)Started(folder / "m", "t4-x1");
-  EXPECT_THAT(OutputOf(folder / "m/usr/bin/nvidia-smi -L"), HasSubstr("GPU 0: Tesla T4"));
-  EXPECT_THAT(OutputOf(folder / "m/usr/bin/nvidia-debugdump 2>&1"),
+  Running machine("t4-x1");
+  EXPECT_THAT(OutputOf(machine / "usr/bin/nvidia-smi -L"), HasSubstr("GPU 0: Tesla T4"));
+  EXPECT_THAT(OutputOf(machine / "usr/bin/nvidia-debugdump 2>&1"),
               HasSubstr("nvidia-debugdump: this program does nothing"));
 }
 

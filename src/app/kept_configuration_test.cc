@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/core/testing/must.h"
 #include "os/testing/temporary_folder.h"
 
 namespace penstock::app {
@@ -17,9 +18,8 @@ TEST(KeptConfiguration, ReadsWhatItWrites) {
                        "2026-11-21T03:42:00.123Z"},
       .config_map =
           KeptText{"gpu/shares", "ConfigMap gpu/shares, key a", std::string(3u << 20, '\x01'), ""}};
-  const auto back = DecodeKept(EncodeKept(kept), "f");
-  ASSERT_TRUE(back.ok()) << back.error().message().substr(0, 1000);
-  EXPECT_EQ(*back, kept);
+  const auto back = Must(DecodeKept(EncodeKept(kept), "f"));
+  EXPECT_EQ(back, kept);
   EXPECT_EQ(*DecodeKept(EncodeKept({}), "f"), KeptConfiguration{});
 }
 
@@ -43,30 +43,26 @@ class ResolveForStartTest : public testing::Test {
 
 TEST_F(ResolveForStartTest, AGoodFileCountsItself) {
   folder_.Write("node.yaml", kKind);
-  const auto resolved = ResolveForStart(settings_);
-  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
-  EXPECT_TRUE(resolved->config.labels.timestamp);
-  EXPECT_EQ(resolved->problem, "");
+  const auto resolved = Must(ResolveForStart(settings_));
+  EXPECT_TRUE(resolved.config.labels.timestamp);
+  EXPECT_EQ(resolved.problem, "");
 }
 
 TEST_F(ResolveForStartTest, OfABadFileOrNoneWhatItSaidLastCounts) {
   for (const std::string& text : {kKind + "lables: {}\n", kKind + "labels: [", std::string()}) {
     folder_.Write("node.yaml", text);
     if (text.empty()) { ASSERT_EQ(::unlink(settings_.config_file.c_str()), 0); }
-    const auto resolved = ResolveForStart(settings_);
-    ASSERT_TRUE(resolved.ok()) << resolved.error().message();
-    EXPECT_FALSE(resolved->config.labels.timestamp);
-    EXPECT_THAT(resolved->problem, HasSubstr("node.yaml"));
-    EXPECT_THAT(resolved->origin, HasSubstr("as last applied (then)"));
+    const auto resolved = Must(ResolveForStart(settings_));
+    EXPECT_FALSE(resolved.config.labels.timestamp);
+    EXPECT_THAT(resolved.problem, HasSubstr("node.yaml"));
+    EXPECT_THAT(resolved.origin, HasSubstr("as last applied (then)"));
   }
 }
 
 TEST_F(ResolveForStartTest, WhatAnotherFileSaidDoesNotCount) {
   Keep("/somewhere/else.yaml");
   folder_.Write("node.yaml", kKind + "lables: {}\n");
-  const auto resolved = ResolveForStart(settings_);
-  ASSERT_FALSE(resolved.ok());
-  EXPECT_THAT(resolved.error().message(), HasSubstr("did you mean \"labels\""));
+  EXPECT_THAT(ResolveForStart(settings_).error().message(), HasSubstr("did you mean \"labels\""));
 }
 
 }  // namespace

@@ -16,11 +16,9 @@ using api::Switch;
 using nlohmann::json;
 using protocol::kube::FakeApi;
 using testing::AllOf;
-using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 using Labels = std::map<std::string, std::string>;
 
@@ -81,17 +79,24 @@ class ClusterAdapterTest : public testing::Test {
       });
   }
 
-  void Show() {
+  /// Shows the state; then this time passes.
+  void Show(base::Duration then = {}) {
     shown_ = true;
     adapter_->Show(news_);
     executor_.RunUntilIdle();
+    executor_.Advance(then);
+  }
+  /// What the kubelet has of the node's GPUs becomes known; then this time passes.
+  void KubeletHas(std::size_t capacity, std::size_t allocatable, base::Duration then = {}) {
+    adapter_->ShowKubeletHas({{"nvidia.com/gpu", {capacity, allocatable}}});
+    executor_.RunUntilIdle();
+    executor_.Advance(then);
   }
 
   /// Starts, shows the state and waits until it is published.
   void Converge() {
     Start();
-    Show();
-    executor_.Advance(10s);
+    Show(10s);
     api_.ForgetCalls();
   }
 
@@ -151,8 +156,7 @@ TEST_F(ClusterAdapterTest, AnAgentRestartedWritesNothingWhereNothingChanged) {
   Converge();
   executor_.Advance(1h);
   Restart();
-  Show();
-  executor_.Advance(1h);
+  Show(1h);
   EXPECT_EQ(api_.Writes(), 0u);
   EXPECT_EQ(Status()["devices"][0]["health"]["since"], "2026-11-21T03:42:00Z");
 }
@@ -160,8 +164,7 @@ TEST_F(ClusterAdapterTest, AnAgentRestartedWritesNothingWhereNothingChanged) {
 TEST_F(ClusterAdapterTest, ReadsOneNodeOnly) {
   options_.config.config_map.name = "configs";
   Start();
-  Show();
-  executor_.Advance(10s);
+  Show(10s);
   for (const auto& call : api_.calls()) {
     if (call.method != "GET" || call.path == kNode || call.path == kNodeState) continue;
     EXPECT_TRUE(call.query.contains("fieldSelector")) << call.path;
@@ -173,16 +176,14 @@ TEST_F(ClusterAdapterTest, ReadsOneNodeOnly) {
 
 TEST_F(ClusterAdapterTest, LabelsTheNodeAndFollowsWhatChanges) {
   Start();
-  Show();
-  executor_.Advance(100ms);
+  Show(100ms);
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
   EXPECT_EQ(Label("zone"), "a");
   EXPECT_THAT(api_.ManagersOf(kNode, "/metadata/labels/nvidia.com~1gpu.count"),
               ElementsAre("penstock-labels"));
   executor_.Advance(1min);
   news_.labels = Labels{{"nvidia.com/gpu.product", "A100"}};
-  Show();
-  executor_.Advance(900ms);
+  Show(900ms);
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "(none)");
   EXPECT_EQ(Label("nvidia.com/gpu.product"), "A100");
 }
@@ -191,17 +192,14 @@ TEST_F(ClusterAdapterTest, MissingDataTakesNoLabelAway) {
   Converge();
   Restart();
   news_.labels.reset();
-  Show();
-  executor_.Advance(1h);
+  Show(1h);
   EXPECT_EQ(api_.Writes(), 0u);
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
   news_.labels = Labels{{"nvidia.com/gpu.count", "3"}};
-  Show();
-  executor_.Advance(1s);
+  Show(1s);
   news_.labels.reset();
   news_.report.devices[0].health_state = "unhealthy";
-  Show();
-  executor_.Advance(1h);
+  Show(1h);
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "3");
   EXPECT_EQ(Status()["summary"]["healthy"], 1);
 }
@@ -250,8 +248,7 @@ TEST_F(ClusterAdapterTest, LabelsOfOthersAreNeverTouched) {
   api_.Merge(kNode, {{"metadata", {{"labels", {{"nvidia.com/mig.config", "all-1g.5gb"}}}}}},
              "kubectl-label");
   news_.labels = Labels{{"nvidia.com/gpu.count", "1"}};
-  Show();
-  executor_.Advance(1s);
+  Show(1s);
   EXPECT_EQ(Label("nvidia.com/mig.config"), "all-1g.5gb");
   EXPECT_EQ(Label("zone"), "a");
 }
@@ -319,8 +316,7 @@ TEST_F(ClusterAdapterTest, ANodeFeatureCarriesTheLabelsInsteadOfTheNode) {
             "n1");
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "(none)");
   news_.labels = Labels{{"nvidia.com/gpu.count", "1"}};
-  Show();
-  executor_.Advance(900ms);
+  Show(900ms);
   EXPECT_EQ(api_.Find(kFeature)->at("spec").at("labels"), json({{"nvidia.com/gpu.count", "1"}}));
   executor_.Advance(1h);
   EXPECT_EQ(api_.Writes(), 1u);
@@ -419,8 +415,7 @@ TEST_F(RemoteTest, ARightThatIsMissingIsReportedByName) {
   api_.Forbid("GET", "/api/v1/namespaces/penstock/configmaps");
   api_.Forbid("WATCH", "/api/v1/namespaces/penstock/configmaps");
   Start();
-  Show();
-  executor_.Advance(1min);
+  Show(1min);
   EXPECT_THAT(Last().problem, HasSubstr("configmaps"));
   EXPECT_THAT(state_.reason, HasSubstr("configmaps"));
   EXPECT_EQ(state_.state, "open");
@@ -445,8 +440,7 @@ TEST_F(ClusterAdapterTest, TheNodesObjectIsWrittenOnceASecondAtMostAndTheLastSta
   EXPECT_EQ(api_.Find(kNodeState)->at("metadata").at("ownerReferences").at(0).at("name"), "n1");
   for (int i = 0; i < 50; ++i) {
     news_.report.devices[0].health_reason = "look " + std::to_string(i);
-    Show();
-    executor_.Advance(100ms);
+    Show(100ms);
   }
   executor_.Advance(2s);
   EXPECT_LE(api_.Writes(), 7u);
@@ -457,8 +451,7 @@ TEST_F(ClusterAdapterTest, TheNodesObjectIsWrittenOnceASecondAtMostAndTheLastSta
 TEST_F(ClusterAdapterTest, AChangeShowsOnTheNodesObjectWithinASecond) {
   Converge();
   news_.report.devices[0].health_state = "unhealthy";
-  Show();
-  executor_.Advance(900ms);
+  Show(900ms);
   EXPECT_EQ(Status()["summary"]["healthy"], 1);
 }
 
@@ -469,8 +462,7 @@ TEST_F(ClusterAdapterTest, WithoutItsKindTheNodesObjectIsLookedForRarelyAndInSil
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
   for (int i = 0; i < 60; ++i) {
     news_.report.devices[0].health_reason = std::to_string(i);
-    Show();
-    executor_.Advance(1min);
+    Show(1min);
   }
   EXPECT_LE(api_.Count("get") + api_.Count("apply"), 26u);
   api_.Heal();
@@ -498,8 +490,7 @@ TEST_F(ClusterAdapterTest, SwitchedOffThereIsNoObjectAndNoEvent) {
   Converge();
   news_.report.devices[0].health_state = "unhealthy";
   Show();
-  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 1}}});
-  executor_.Advance(1h);
+  KubeletHas(2, 1, 1h);
   EXPECT_EQ(api_.Writes(), 0u);
   EXPECT_TRUE(Status().is_null());
 }
@@ -508,8 +499,7 @@ TEST_F(ClusterAdapterTest, SwitchedOffThereIsNoObjectAndNoEvent) {
 
 TEST_F(ClusterAdapterTest, WhatTheKubeletHasShowsOnTheNodeAtOnceByOnePatch) {
   Converge();
-  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 1}}});
-  executor_.Advance(50ms);
+  KubeletHas(2, 1, 50ms);
   EXPECT_EQ(Shown("capacity"), "2");
   EXPECT_EQ(Shown("allocatable"), "1");
   EXPECT_EQ(api_.Writes(), 1u);
@@ -518,8 +508,7 @@ TEST_F(ClusterAdapterTest, WhatTheKubeletHasShowsOnTheNodeAtOnceByOnePatch) {
                                   [](const auto& call) { return call.method == "PATCH"; });
   EXPECT_EQ(patch->path, std::string(kNode) + "/status");
   EXPECT_EQ(patch->content_type, protocol::kube::kStrategicMergePatch);
-  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 1}}});
-  executor_.Advance(1h);
+  KubeletHas(2, 1, 1h);
   EXPECT_EQ(api_.Writes(), 1u) << "the Node already has these values";
 }
 
@@ -531,39 +520,33 @@ TEST_F(ClusterAdapterTest, WhatTheKubeletWroteItselfIsNotWrittenAgain) {
         {{"capacity", {{"nvidia.com/gpu", "2"}}}, {"allocatable", {{"nvidia.com/gpu", "2"}}}}}},
       "kubelet");
   executor_.RunUntilIdle();
-  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 2}}});
-  executor_.Advance(1s);
+  KubeletHas(2, 2, 1s);
   EXPECT_EQ(api_.Writes(), 0u);
 }
 
 TEST_F(ClusterAdapterTest, ANewerOfferOvertakesNumbersThatCouldNotBeWritten) {
   Converge();
   api_.Fail({.status = 503, .times = 1, .method = "PATCH"});
-  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 2}}});
-  executor_.RunUntilIdle();
-  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 1}}});
-  executor_.Advance(2s);
+  KubeletHas(2, 2);
+  KubeletHas(2, 1, 2s);
   EXPECT_EQ(Shown("allocatable"), "1");
 }
 
 TEST_F(ClusterAdapterTest, NumbersThatTheKubeletMayNotHaveAnyMoreAreNotWritten) {
   Converge();
   api_.Fail({.status = 503, .times = 1, .method = "PATCH"});
-  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {8, 8}}});
-  executor_.RunUntilIdle();
+  KubeletHas(8, 8);
   adapter_->ShowKubeletHas({});
   executor_.Advance(2s);
   EXPECT_EQ(Shown("capacity"), "(none)");
-  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 2}}});
-  executor_.Advance(2s);
+  KubeletHas(2, 2, 2s);
   EXPECT_EQ(Shown("capacity"), "2");
 }
 
 TEST_F(ClusterAdapterTest, NumbersThatAreNotNewAnyMoreAreNotWritten) {
   Converge();
   api_.Fail({.status = 503, .times = -1, .method = "PATCH"});
-  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 2}}});
-  executor_.Advance(5s);
+  KubeletHas(2, 2, 5s);
   api_.Heal();
   executor_.Advance(1h);
   EXPECT_EQ(Shown("capacity"), "(none)");
@@ -573,8 +556,7 @@ TEST_F(ClusterAdapterTest, NumbersThatAreNotNewAnyMoreAreNotWritten) {
 TEST_F(ClusterAdapterTest, WithoutTheRightToPatchNodeStatusTheKubeletsTickHasToDo) {
   api_.Forbid("PATCH", std::string(kNode) + "/status");
   Converge();
-  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 2}}});
-  executor_.Advance(1s);
+  KubeletHas(2, 2, 1s);
   EXPECT_THAT(state_.reason, HasSubstr("/status"));
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
   EXPECT_EQ(api_.Count("patch"), 1u);
@@ -583,8 +565,7 @@ TEST_F(ClusterAdapterTest, WithoutTheRightToPatchNodeStatusTheKubeletsTickHasToD
   EXPECT_THAT(Status()["allocators"][0]["reason"].get<std::string>(), HasSubstr("/status"))
       << "the problem is visible without a shell on the node";
   api_.Heal();
-  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 1}}});
-  executor_.Advance(1s);
+  KubeletHas(2, 1, 1s);
   EXPECT_EQ(Shown("allocatable"), "1");
   EXPECT_EQ(state_.reason, "");
 }
@@ -596,8 +577,7 @@ TEST_F(ClusterAdapterTest, ReportsWhatHappenedAsEventsOnTheNode) {
   EXPECT_THAT(Events(), IsEmpty());
   news_.report.devices[1].health_state = "unhealthy";
   news_.report.devices[1].health_reason = "XID 79";
-  Show();
-  executor_.Advance(1s);
+  Show(1s);
   EXPECT_THAT(Events(), ElementsAre("DeviceUnhealthy"));
   for (const auto& call : api_.calls()) {
     if (call.method != "POST") continue;
@@ -613,8 +593,7 @@ TEST_F(ClusterAdapterTest, AnAgentRestartedReportsOnlyWhatChangedMeanwhile) {
   Converge();
   Restart();
   news_.report.devices[0].health_state = "gone";
-  Show();
-  executor_.Advance(10s);
+  Show(10s);
   EXPECT_THAT(Events(), ElementsAre("DeviceGone"));
 }
 
@@ -623,8 +602,7 @@ TEST_F(ClusterAdapterTest, EventsDoNotWaitForAnObjectThatCannotBe) {
   Converge();
   EXPECT_THAT(state_.reason, HasSubstr("nodestates"));
   news_.report.devices[0].health_state = "gone";
-  Show();
-  executor_.Advance(1s);
+  Show(1s);
   EXPECT_THAT(Events(), ElementsAre("DeviceGone"));
 }
 
@@ -651,8 +629,7 @@ TEST_F(ClusterAdapterTest, LabelsThatMayNotBeWrittenAreTriedRarely) {
   EXPECT_FALSE(Status().is_null());
   for (int i = 0; i < 60; ++i) {
     (*news_.labels)["a/b"] = std::to_string(i);
-    Show();
-    executor_.Advance(1min);
+    Show(1min);
   }
   EXPECT_LE(api_.Count("apply"), 30u);
   api_.Heal();
@@ -668,8 +645,7 @@ TEST_F(ClusterAdapterTest, AnApiServerThatIsAwayIsWaitedForAndThenHasTheLastStat
   for (int i = 3; i < 20; ++i) {
     (*news_.labels)["nvidia.com/gpu.count"] = std::to_string(i);
     news_.report.devices[0].health_reason = std::to_string(i);
-    Show();
-    executor_.Advance(10s);
+    Show(10s);
   }
   EXPECT_NE(state_.reason, "");
   EXPECT_EQ(state_.state, "waiting");
@@ -687,8 +663,7 @@ TEST_F(ClusterAdapterTest, AWriteWhoseAnswerIsLostIsNotTakenForSomeoneElses) {
   Converge();
   api_.Fail({.status = 0, .times = 1, .method = "PATCH", .after_the_deed = true});
   (*news_.labels)["nvidia.com/gpu.count"] = "3";
-  Show();
-  executor_.Advance(1min);
+  Show(1min);
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "3");
   EXPECT_EQ(state_.reason, "");
 }

@@ -7,7 +7,6 @@ namespace penstock::adapter::cluster {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 class NodeLabelReconcilerTest : public testing::Test {

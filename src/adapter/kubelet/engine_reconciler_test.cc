@@ -4,8 +4,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <future>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,6 +11,7 @@
 
 #include "os/core/file.h"
 #include "os/testing/eventually.h"
+#include "os/testing/run_on.h"
 #include "os/testing/temporary_folder.h"
 #include "protocol/engine/cri/fake/fake_engine.h"
 #include "protocol/engine/testing/fake_machine.h"
@@ -90,14 +89,7 @@ class EngineReconcilerTest : public testing::Test {
   /// How often the engine's program was asked for its version, with which each attempt starts.
   std::size_t Attempts() const { return os::ReadFile(folder_ / "asked").value_or("").size(); }
 
-  void On(const std::function<void()>& function) {
-    std::promise<void> done;
-    loop_.Post([&] {
-      function();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
+  void On(const std::function<void()>& function) { os::RunOn(loop_, function); }
 
   void WriteProgram(const std::string& path, const std::string& lines) const {
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());

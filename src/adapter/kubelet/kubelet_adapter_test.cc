@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
+#include "base/core/testing/must.h"
 
 namespace penstock::adapter::kubelet {
 namespace {
@@ -18,11 +19,10 @@ using testing::Not;
 
 TEST_F(KubeletAdapterTest, AnswersWithTheDialectsEditsAndRecordsALease) {
   Open();
-  const auto answer = kubelet_.Allocate(kGpu, {"G3", "G1"});
-  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
-  EXPECT_EQ(answer->environment.at("ACME"), "G1,G3");
-  EXPECT_THAT(answer->files, Contains("/dev/acme3:/host/dev/acme3:rw"));
-  EXPECT_THAT(answer->files, Contains("/dev/acmectl:/host/dev/acmectl:rw"));
+  const auto answer = Must(kubelet_.Allocate(kGpu, {"G3", "G1"}));
+  EXPECT_EQ(answer.environment.at("ACME"), "G1,G3");
+  EXPECT_THAT(answer.files, Contains("/dev/acme3:/host/dev/acme3:rw"));
+  EXPECT_THAT(answer.files, Contains("/dev/acmectl:/host/dev/acmectl:rw"));
   EXPECT_FALSE(ledger_.Get()->Free("G1"));
   EXPECT_TRUE(ledger_.Get()->Free("G0"));
 }
@@ -31,23 +31,18 @@ TEST_F(KubeletAdapterTest, NamesThePodOnceTheKubeletDoes) {
   Open();
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G2"}).ok());
   kubelet_.SetPods({{"ml", "train", "main", kGpu, {"G2"}}});
-  EXPECT_TRUE(WaitForLedger([](const auto& ledger) {
-    return ledger.HolderOf("G2") != nullptr && ledger.HolderOf("G2")->pod == "train";
-  }));
+  EXPECT_TRUE(WaitForPod("G2", "train"));
 }
 
 TEST_F(KubeletAdapterTest, TheKubeletHearsOfHealthAndOfStrangersAndOfTheirEnd) {
   Open();
-  On([this] {
-    inventory_.SetHealth("G0", HealthState::kUnhealthy, "XID 79", control_.clock().Wall());
-  });
+  SetHealth("G0", HealthState::kUnhealthy, "XID 79");
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
   On([this] { ledger_.SetOutside("G1", {{42, 1, "ann", "python"}}); });
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 2));
-  const auto refused = kubelet_.Allocate(kGpu, {"G1"});
-  ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message(), AllOf(HasSubstr("in use by a process of ann"),
-                                               Not(HasSubstr("python")), Not(HasSubstr("42"))));
+  EXPECT_THAT(kubelet_.Allocate(kGpu, {"G1"}).error().message(),
+              AllOf(HasSubstr("in use by a process of ann"), Not(HasSubstr("python")),
+                    Not(HasSubstr("42"))));
   On([this] {
     inventory_.SetHealth("G0", HealthState::kHealthy, "", control_.clock().Wall());
     ledger_.SetOutside("G1", {});
@@ -58,9 +53,7 @@ TEST_F(KubeletAdapterTest, TheKubeletHearsOfHealthAndOfStrangersAndOfTheirEnd) {
 TEST_F(KubeletAdapterTest, ReportsOnceTheKubeletHasTheListAndEachTimeItHasAnother) {
   Open();
   EXPECT_TRUE(WaitForKubeletHas(4, 4));
-  On([this] {
-    inventory_.SetHealth("G0", HealthState::kUnhealthy, "XID 79", control_.clock().Wall());
-  });
+  SetHealth("G0", HealthState::kUnhealthy, "XID 79");
   EXPECT_TRUE(WaitForKubeletHas(4, 3));
 }
 
@@ -69,9 +62,7 @@ TEST_F(KubeletAdapterTest, ReportsNoNumbersWhileTheKubeletIsBehindTheList) {
   ASSERT_TRUE(WaitForKubeletHas(4, 4));
   kubelet_.CountLate(true);
   const int messages = kubelet_.Messages(kGpu);
-  On([this] {
-    inventory_.SetHealth("G0", HealthState::kUnhealthy, "XID 79", control_.clock().Wall());
-  });
+  SetHealth("G0", HealthState::kUnhealthy, "XID 79");
   EXPECT_TRUE(kubelet_has_.Get()->empty());
   ASSERT_TRUE(kubelet_.WaitForMessages(kGpu, messages + 1));
   ASSERT_TRUE(kubelet_.WaitForRequests(kubelet_.Requests() + 2));
@@ -103,24 +94,17 @@ TEST_F(KubeletAdapterTest, WhatTheKubeletGivesOutAgainItsFormerHolderHasGivenBac
 TEST_F(KubeletAdapterTest, RefusesWhatAnotherAllocatorHolds) {
   Open();
   On([this] {
-    Lease lease;
-    lease.id = "r-1";
-    lease.allocator = "local";
-    lease.slots = {{"G0", "G0"}};
-    EXPECT_TRUE(ledger_.Hand(lease).ok());
+    EXPECT_TRUE(ledger_.Hand({.id = "r-1", .allocator = "local", .slots = {{"G0", "G0"}}}).ok());
   });
-  const auto refused = kubelet_.Allocate(kGpu, {"G1", "G0"});
-  ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message(), HasSubstr("held by r-1"));
+  EXPECT_THAT(kubelet_.Allocate(kGpu, {"G1", "G0"}).error().message(), HasSubstr("held by r-1"));
   EXPECT_TRUE(ledger_.Get()->Free("G1"));
 }
 
 TEST_F(KubeletAdapterTest, RemembersWhatPodsHeldUntilTheKubeletDeniesIt) {
-  Lease lease;
-  lease.id = "k-1";
-  lease.allocator = "kubelet";
-  lease.slots = {{"G0", "G0"}};
-  lease.state = node::ledger::LeaseState::kHeld;
+  const Lease lease{.id = "k-1",
+                    .allocator = "kubelet",
+                    .slots = {{"G0", "G0"}},
+                    .state = node::ledger::LeaseState::kHeld};
   On([&] { adapter_->Recover({lease}); });
   EXPECT_FALSE(ledger_.Get()->Free("G0"));
   Open();
@@ -129,9 +113,8 @@ TEST_F(KubeletAdapterTest, RemembersWhatPodsHeldUntilTheKubeletDeniesIt) {
 
 TEST_F(KubeletAdapterTest, PrefersLinkedDevices) {
   Open();
-  const auto chosen = kubelet_.Prefer(kGpu, {"G3", "G1", "G2"}, {}, 2);
-  ASSERT_TRUE(chosen.ok());
-  EXPECT_THAT(*chosen, testing::ElementsAre("G2", "G3"));
+  const auto chosen = Must(kubelet_.Prefer(kGpu, {"G3", "G1", "G2"}, {}, 2));
+  EXPECT_THAT(chosen, testing::ElementsAre("G2", "G3"));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
+#include "base/core/testing/must.h"
+#include "os/testing/eventually.h"
 #include "protocol/engine/cri/fake/fake_engine.h"
 
 namespace penstock::adapter::kubelet {
@@ -69,10 +71,7 @@ class KubeletContainersTest : public KubeletAdapterTest {
   }
   /// Waits until the adapter reports this device list.
   bool WaitForDeviceList(const std::vector<std::string>& words) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (std::chrono::steady_clock::now() < until)
-      if (Report().device_list == words) return true;
-    return false;
+    return os::Eventually([&] { return Report().device_list == words; });
   }
 
   const std::string socket_ = folder_ / "engine.sock";
@@ -84,12 +83,11 @@ class KubeletContainersTest : public KubeletAdapterTest {
 TEST_F(KubeletContainersTest, AnEngineThatInjectsCdiDevicesIsGivenTheirNames) {
   Begin();
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
-  const auto answer = kubelet_.Allocate(kGpu, {"G3", "G1"});
-  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
-  EXPECT_THAT(answer->cdi_devices, ElementsAre("k8s.device-plugin.acme.com/gpu=G1",
-                                               "k8s.device-plugin.acme.com/gpu=G3"));
-  EXPECT_THAT(answer->files, IsEmpty());
-  EXPECT_THAT(answer->environment, ElementsAre(Pair("ACME", "nothing")));
+  const auto answer = Must(kubelet_.Allocate(kGpu, {"G3", "G1"}));
+  EXPECT_THAT(answer.cdi_devices, ElementsAre("k8s.device-plugin.acme.com/gpu=G1",
+                                              "k8s.device-plugin.acme.com/gpu=G3"));
+  EXPECT_THAT(answer.files, IsEmpty());
+  EXPECT_THAT(answer.environment, ElementsAre(Pair("ACME", "nothing")));
   const api::AllocatorReport report = Report();
   EXPECT_THAT(report.device_list, ElementsAre("cdi-cri"));
   EXPECT_EQ(report.device_list_reason, "containerd 1.7.24 injects CDI devices");
@@ -98,11 +96,10 @@ TEST_F(KubeletContainersTest, AnEngineThatInjectsCdiDevicesIsGivenTheirNames) {
 TEST_F(KubeletContainersTest, AnyOtherIsGivenDeviceFiles) {
   Begin({.config = kCdiOff});
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
-  const auto answer = kubelet_.Allocate(kGpu, {"G1"});
-  ASSERT_TRUE(answer.ok());
-  EXPECT_THAT(answer->cdi_devices, IsEmpty());
-  EXPECT_THAT(answer->files, Contains("/dev/acme1:/host/dev/acme1:rw"));
-  EXPECT_EQ(answer->environment.at("ACME"), "G1");
+  const auto answer = Must(kubelet_.Allocate(kGpu, {"G1"}));
+  EXPECT_THAT(answer.cdi_devices, IsEmpty());
+  EXPECT_THAT(answer.files, Contains("/dev/acme1:/host/dev/acme1:rw"));
+  EXPECT_EQ(answer.environment.at("ACME"), "G1");
   EXPECT_THAT(Report().device_list, ElementsAre("envvar", "device-files"));
   EXPECT_THAT(Report().device_list_reason,
               HasSubstr("CDI is disabled in containerd 1.7.24 (enable_cdi = false)"));
@@ -123,9 +120,7 @@ TEST_F(KubeletContainersTest, TheEngineIsAskedAgainWhenTheKubeletRestarts) {
   const int before = engine_.asked();
   kubelet_.Restart();
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (engine_.asked() == before && std::chrono::steady_clock::now() < until) On([] {});
-  EXPECT_GT(engine_.asked(), before);
+  EXPECT_TRUE(os::Eventually([&] { return engine_.asked() > before; }));
 }
 
 TEST_F(KubeletContainersTest, TheKubeletHearsOfADeviceOnceASpecificationNamesIt) {
@@ -165,20 +160,19 @@ TEST_F(KubeletContainersTest, WhatIsConfiguredCountsFromTheNextContainerOn) {
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
   Configure({.device_list = {api::DeviceList::kCdiAnnotations, api::DeviceList::kVolumeMounts},
              .device_files = api::Switch::kOn});
-  const auto answer = kubelet_.Allocate(kGpu, {"G2"});
-  ASSERT_TRUE(answer.ok());
-  ASSERT_THAT(answer->annotations, SizeIs(1));
-  EXPECT_THAT(answer->annotations.begin()->first,
+  const auto answer = Must(kubelet_.Allocate(kGpu, {"G2"}));
+  ASSERT_THAT(answer.annotations, SizeIs(1));
+  EXPECT_THAT(answer.annotations.begin()->first,
               MatchesRegex("cdi.k8s.io/"
                            "acme-device-plugin_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{"
                            "3}-[0-9a-f]{12}"));
-  EXPECT_EQ(answer->annotations.begin()->second, "k8s.device-plugin.acme.com/gpu=G2");
-  EXPECT_THAT(answer->mounts, ElementsAre("/run/acme/G2:/dev/null"));
-  EXPECT_THAT(answer->files, SizeIs(2));
+  EXPECT_EQ(answer.annotations.begin()->second, "k8s.device-plugin.acme.com/gpu=G2");
+  EXPECT_THAT(answer.mounts, ElementsAre("/run/acme/G2:/dev/null"));
+  EXPECT_THAT(answer.files, SizeIs(2));
   EXPECT_THAT(Report().device_list,
               ElementsAre("cdi-annotations", "volume-mounts", "device-files"));
   const auto other = kubelet_.Allocate(kGpu, {"G3"});
-  EXPECT_NE(other->annotations.begin()->first, answer->annotations.begin()->first);
+  EXPECT_NE(other->annotations.begin()->first, answer.annotations.begin()->first);
 }
 
 TEST_F(KubeletContainersTest, ARequiredDeviceThatIsMissingKeepsAllBack) {

@@ -7,11 +7,11 @@
 
 #include "adapter/kubelet/plugin_set.h"
 #include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
+#include "base/core/testing/must.h"
+#include "os/testing/eventually.h"
 
 namespace penstock::adapter::kubelet {
 namespace {
-
-using base::Code;
 using node::ledger::Lease;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -30,6 +30,12 @@ api::NodeConfig Shared(int replicas, const std::string& rename = "",
 
 class KubeletSharesTest : public KubeletAdapterTest {
  protected:
+  /// Opens with this configuration and waits until the kubelet has this many healthy devices.
+  void Serve(const api::NodeConfig& config, std::size_t healthy) {
+    OpenWith(config);
+    ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, healthy));
+  }
+
   /// Resources whose plugins have a socket, from the names of the sockets.
   std::set<std::string> Sockets() const {
     std::set<std::string> names;
@@ -43,12 +49,7 @@ class KubeletSharesTest : public KubeletAdapterTest {
   }
 
   bool WaitForSockets(const std::set<std::string>& names) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (std::chrono::steady_clock::now() < until) {
-      if (Sockets() == names) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return false;
+    return os::Eventually([&] { return Sockets() == names; });
   }
 
   Lease HolderOf(const std::string& device) {
@@ -58,8 +59,7 @@ class KubeletSharesTest : public KubeletAdapterTest {
 };
 
 TEST_F(KubeletSharesTest, Issue628OneGpuIsSharedAndTheOthersStayExclusive) {
-  Configure(Shared(3, kShared, {"3"}));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(3, kShared, {"3"}));
   EXPECT_TRUE(WaitForIds(kGpu, {"G0", "G1", "G2"}));
   EXPECT_TRUE(WaitForIds(kShared, {"G3::0", "G3::1", "G3::2"}));
   ASSERT_TRUE(kubelet_.Allocate(kShared, {"G3::1"}).ok());
@@ -75,18 +75,16 @@ TEST_F(KubeletSharesTest, Issue628OneGpuIsSharedAndTheOthersStayExclusive) {
 
 TEST_F(KubeletSharesTest, WhatIsSoOfAllNamesIsSaidOnce) {
   kubelet_.Kill();
-  Configure(Shared(3, kShared, {"3"}));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(3, kShared, {"3"}));
   std::string reason;
   const auto said_once = [&reason] {  // without a resource's name before it
     return reason.starts_with("no kubelet answers at") &&
            reason.find("no kubelet answers") == reason.rfind("no kubelet answers");
   };
-  for (int i = 0; i < 1000 && !said_once(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(os::Eventually([&] {
     On([&] { reason = adapter_->Report().reason; });
-  }
-  EXPECT_TRUE(said_once()) << reason;
+    return said_once();
+  })) << reason;
 }
 
 TEST_F(KubeletSharesTest, Issue424EachModelHasAResourceOnRequest) {
@@ -102,13 +100,9 @@ TEST_F(KubeletSharesTest, Issue424EachModelHasAResourceOnRequest) {
 TEST_F(KubeletSharesTest, ASingleShareOnlyIsRefusedInNvidiasWords) {
   api::NodeConfig config = Shared(4);
   config.sharing.rules[0].fail_requests_greater_than_one = true;
-  Configure(config);
-  On([this] { adapter_->Open(); });
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
-  const auto refused = kubelet_.Allocate(kGpu, {"G0::0", "G1::0", "G0::1"});
-  ASSERT_FALSE(refused.ok());
+  Serve(config, 16);
   EXPECT_THAT(
-      refused.error().message(),
+      kubelet_.Allocate(kGpu, {"G0::0", "G1::0", "G0::1"}).error().message(),
       HasSubstr("invalid request: maximum request size for shared resources is 1; found 3"));
   EXPECT_TRUE(ledger_.Get()->Free("G0"));
   EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G0::0"}).ok());
@@ -144,16 +138,12 @@ TEST_F(KubeletSharesTest, APluginStaysWhileAnythingOfItsNameIsHeld) {
   Open();
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0"}).ok());
   kubelet_.SetPods({{"ml", "train", "main", kGpu, {"G0"}}});
-  ASSERT_TRUE(WaitForLedger([](const auto& ledger) {
-    return ledger.HolderOf("G0") != nullptr && ledger.HolderOf("G0")->pod == "train";
-  }));
+  ASSERT_TRUE(WaitForPod("G0", "train"));
   Configure(Shared(2, kShared));
   EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 6))
       << "without the shares of the GPU that is held whole";
   EXPECT_TRUE(WaitForIds(kGpu, {}));
-  const auto refused = kubelet_.Allocate(kShared, {"G0::0"});
-  ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message(), HasSubstr("ml/train"));
+  EXPECT_THAT(kubelet_.Allocate(kShared, {"G0::0"}).error().message(), HasSubstr("ml/train"));
   On([this] { adapter_->AwaitReleases(true); });
   EXPECT_EQ(Sockets().size(), 2u) << "the resource is still held";
   EXPECT_EQ(HolderOf("G0").pod, "train") << "the kubelet lists it under the previous resource name";
@@ -163,13 +153,10 @@ TEST_F(KubeletSharesTest, APluginStaysWhileAnythingOfItsNameIsHeld) {
 }
 
 TEST_F(KubeletSharesTest, SeveralSharesOfOneGpuNameItOnceToTheContainer) {
-  Configure(Shared(4));
-  On([this] { adapter_->Open(); });
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
-  const auto answer = kubelet_.Allocate(kGpu, {"G1::0", "G1::3", "G2::0"});
-  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
-  EXPECT_EQ(answer->environment.at("ACME"), "G1,G2");
-  EXPECT_EQ(std::count(answer->files.begin(), answer->files.end(), "/dev/acme1:/host/dev/acme1:rw"),
+  Serve(Shared(4), 16);
+  const auto answer = Must(kubelet_.Allocate(kGpu, {"G1::0", "G1::3", "G2::0"}));
+  EXPECT_EQ(answer.environment.at("ACME"), "G1,G2");
+  EXPECT_EQ(std::count(answer.files.begin(), answer.files.end(), "/dev/acme1:/host/dev/acme1:rw"),
             1);
   EXPECT_EQ(HolderOf("G1").slots.size(), 3u);
 }
@@ -183,8 +170,7 @@ TEST_F(KubeletSharesTest, PodsUnderANameThatAnAgentBeforeUsGaveAreKnown) {
 
 TEST_F(KubeletSharesTest, PodsFoundAfterARestartHoldSharesAsTheyWere) {
   kubelet_.SetPods({{"ml", "old", "main", kGpu, {"G2::1", "G2::3"}}});
-  Configure(Shared(4));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(4));
   EXPECT_TRUE(WaitForLedger([](const auto& ledger) { return ledger.HolderOf("G2") != nullptr; }));
   const auto slots = HolderOf("G2").slots;
   ASSERT_EQ(slots.size(), 2u);
@@ -194,9 +180,7 @@ TEST_F(KubeletSharesTest, PodsFoundAfterARestartHoldSharesAsTheyWere) {
 }
 
 TEST_F(KubeletSharesTest, WhatIsHandedAgainWasGivenBackOnlyUnderTheSameName) {
-  Configure(Shared(2));
-  On([this] { adapter_->Open(); });
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 8));
+  Serve(Shared(2), 8);
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0::0"}).ok());
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0::1"}).ok());
   const auto before = ledger_.Get()->leases;
@@ -209,9 +193,7 @@ TEST_F(KubeletSharesTest, WhatIsHandedAgainWasGivenBackOnlyUnderTheSameName) {
 }
 
 TEST_F(KubeletSharesTest, AChangeOfSharingReachesTheKubeletWhilePodsHoldShares) {
-  Configure(Shared(4));
-  On([this] { adapter_->Open(); });
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  Serve(Shared(4), 16);
   for (const char* id : {"G0::0", "G0::3", "G1::2"})
     ASSERT_TRUE(kubelet_.Allocate(kGpu, {id}).ok());
   Configure(Shared(2));
@@ -225,25 +207,17 @@ TEST_F(KubeletSharesTest, AChangeOfSharingReachesTheKubeletWhilePodsHoldShares) 
 }
 
 TEST_F(KubeletSharesTest, AChangeOfFiveThousandSharesIsOneMessage) {
-  Configure(Shared(1250));
-  On([this] { adapter_->Open(); });
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 5000));
+  Serve(Shared(1250), 5000);
   const int before = kubelet_.Messages(kGpu);
-  On([this] {
-    inventory_.SetHealth("G2", device::HealthState::kUnhealthy, "XID 79", control_.clock().Wall());
-  });
+  SetHealth("G2", device::HealthState::kUnhealthy, "XID 79");
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3750));
   EXPECT_EQ(kubelet_.Messages(kGpu), before + 1);
   EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G3::1249"}).ok());
 }
 
 TEST_F(KubeletSharesTest, Issue1929AReplicaSetOnABadGpuIsUnhealthyAsAWholeAndItsNeighboursAreNot) {
-  Configure(Shared(4));
-  On([this] { adapter_->Open(); });
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
-  On([this] {
-    inventory_.SetHealth("G1", device::HealthState::kUnhealthy, "XID 79", control_.clock().Wall());
-  });
+  Serve(Shared(4), 16);
+  SetHealth("G1", device::HealthState::kUnhealthy, "XID 79");
   EXPECT_TRUE(kubelet_.WaitForDevices(kGpu, [](const auto& devices) {
     return std::all_of(devices.begin(), devices.end(), [](const auto& one) {
       return one.second.healthy != one.first.starts_with("G1::");
@@ -253,19 +227,14 @@ TEST_F(KubeletSharesTest, Issue1929AReplicaSetOnABadGpuIsUnhealthyAsAWholeAndIts
 
 TEST_F(KubeletSharesTest, Issue231OneGpuOffTheBusFailsNoPreference) {
   Open();
-  On([this] {
-    inventory_.SetHealth("G0", device::HealthState::kGone, "fell off the bus",
-                         control_.clock().Wall());
-  });
+  SetHealth("G0", device::HealthState::kGone, "fell off the bus");
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
-  const auto chosen = kubelet_.Prefer(kGpu, {"G1", "G2", "G3"}, {}, 2);
-  ASSERT_TRUE(chosen.ok());
-  EXPECT_THAT(*chosen, ElementsAre("G2", "G3"));
+  const auto chosen = Must(kubelet_.Prefer(kGpu, {"G1", "G2", "G3"}, {}, 2));
+  EXPECT_THAT(chosen, ElementsAre("G2", "G3"));
 }
 
 TEST_F(KubeletSharesTest, Issue1223ADriverThatIsLostLeavesNoHealthyDeviceAtOnce) {
-  Configure(Shared(2, kShared, {"3"}));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(2, kShared, {"3"}));
   ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 2));
   On([this] {
     inventory_.SetVendor({"acme", nullptr, "the library is not there"});
@@ -278,8 +247,7 @@ TEST_F(KubeletSharesTest, Issue1223ADriverThatIsLostLeavesNoHealthyDeviceAtOnce)
 }
 
 TEST_F(KubeletSharesTest, Issue118559AKubeletThatIsRestartedHasAllItsListsAgain) {
-  Configure(Shared(2, kShared, {"3"}));
-  On([this] { adapter_->Open(); });
+  OpenWith(Shared(2, kShared, {"3"}));
   ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 2));
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
   kubelet_.Restart();
@@ -289,31 +257,24 @@ TEST_F(KubeletSharesTest, Issue118559AKubeletThatIsRestartedHasAllItsListsAgain)
 }
 
 TEST_F(KubeletSharesTest, Issue426DeviceFilesAreInEachAnswerSoThatADaemonReloadKeepsThem) {
-  Configure(Shared(2));
-  On([this] { adapter_->Open(); });
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 8));
-  const auto answer = kubelet_.Allocate(kGpu, {"G1::1"});
-  ASSERT_TRUE(answer.ok());
-  EXPECT_THAT(answer->files, testing::UnorderedElementsAre("/dev/acme1:/host/dev/acme1:rw",
-                                                           "/dev/acmectl:/host/dev/acmectl:rw"));
+  Serve(Shared(2), 8);
+  const auto answer = Must(kubelet_.Allocate(kGpu, {"G1::1"}));
+  EXPECT_THAT(answer.files, testing::UnorderedElementsAre("/dev/acme1:/host/dev/acme1:rw",
+                                                          "/dev/acmectl:/host/dev/acmectl:rw"));
 }
 
 TEST_F(KubeletSharesTest, Issue386SharesAreSpreadOrPackedAsThePolicySays) {
-  Configure(Shared(4));
-  On([this] { adapter_->Open(); });
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  Serve(Shared(4), 16);
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G2::0"}).ok());
   const std::vector<std::string> left = {"G0::0", "G1::0", "G1::1", "G2::1", "G2::2", "G3::0"};
   policy_ = api::SharePolicy::kPacked;
-  const auto packed =
-      kubelet_.Prefer(kGpu, {"G1::0", "G1::1", "G1::2", "G1::3", "G2::1", "G2::2", "G2::3"}, {}, 1);
-  ASSERT_TRUE(packed.ok());
-  EXPECT_THAT(*packed, ElementsAre("G2::1"));
+  const auto packed = Must(kubelet_.Prefer(
+      kGpu, {"G1::0", "G1::1", "G1::2", "G1::3", "G2::1", "G2::2", "G2::3"}, {}, 1));
+  EXPECT_THAT(packed, ElementsAre("G2::1"));
   policy_ = api::SharePolicy::kDistributed;
-  const auto spread =
-      kubelet_.Prefer(kGpu, {"G1::0", "G1::1", "G1::2", "G1::3", "G2::1", "G2::2", "G2::3"}, {}, 1);
-  ASSERT_TRUE(spread.ok());
-  EXPECT_THAT(*spread, ElementsAre("G1::0"));
+  const auto spread = Must(kubelet_.Prefer(
+      kGpu, {"G1::0", "G1::1", "G1::2", "G1::3", "G2::1", "G2::2", "G2::3"}, {}, 1));
+  EXPECT_THAT(spread, ElementsAre("G1::0"));
   const auto two = kubelet_.Prefer(kGpu, left, {}, 2);
   ASSERT_TRUE(two.ok() && two->size() == 2);
   EXPECT_NE((*two)[0].substr(0, 2), (*two)[1].substr(0, 2))
@@ -328,8 +289,7 @@ class KubeletServersTest : public KubeletSharesTest {
     api::NodeConfig config;
     config.sharing.rules = {
         {.devices = {"1", "2", "3"}, .strategy = api::ShareStrategy::kMps, .replicas = 2}};
-    Configure(config);
-    On([this] { adapter_->Open(); });
+    OpenWith(config);
   }
 
   void Servers(bool ready, const std::string& reason = "") {
@@ -349,9 +309,8 @@ TEST_F(KubeletServersTest, Issue634NothingIsGivenOutBeforeTheServerIsReady) {
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 1))
       << "a GPU that is not shared does not wait for a server";
   Servers(false, "its MPS server is being started");
-  const auto refused = kubelet_.Allocate(kGpu, {"G1::0"});
-  ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message(), HasSubstr("its MPS server is being started"));
+  EXPECT_THAT(kubelet_.Allocate(kGpu, {"G1::0"}).error().message(),
+              HasSubstr("its MPS server is being started"));
   Servers(true);
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 7));
   EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G1::0"}).ok());
@@ -360,11 +319,10 @@ TEST_F(KubeletServersTest, Issue634NothingIsGivenOutBeforeTheServerIsReady) {
 TEST_F(KubeletServersTest, Issue1132TheServersFoldersAreMountedBesideThePodsOwnSharedMemory) {
   Servers(true);
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 7));
-  const auto answer = kubelet_.Allocate(kGpu, {"G1::0", "G2::0"});
-  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
-  EXPECT_EQ(answer->environment.at("MPS_PIPE"), "/mps/pipe");
-  EXPECT_EQ(answer->environment.at("ACME"), "G1,G2");
-  EXPECT_THAT(answer->mounts,
+  const auto answer = Must(kubelet_.Allocate(kGpu, {"G1::0", "G2::0"}));
+  EXPECT_EQ(answer.environment.at("MPS_PIPE"), "/mps/pipe");
+  EXPECT_EQ(answer.environment.at("ACME"), "G1,G2");
+  EXPECT_THAT(answer.mounts,
               ElementsAre("/mps/pipe:/run/mps/gpu/pipe", "/dev/shm/mps:/run/mps/gpu/shm"))
       << "each once";
   EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G0"})->mounts.empty());

@@ -1,12 +1,11 @@
 // Tests moves of devices between allocators with a kubelet that has the devices.
-#include <thread>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
 #include "node/assign/device_moves.h"
 #include "node/assign/manual_assignments_writer.h"
+#include "os/testing/eventually.h"
 
 namespace penstock::adapter::kubelet {
 namespace {
@@ -51,12 +50,7 @@ class MovesWithAKubelet : public KubeletAdapterTest {
 
   /// Waits until the kubelet was asked this many times which pods hold devices.
   bool WaitForLists(int count) {
-    const auto late = std::chrono::steady_clock::now() + kPatience;
-    while (kubelet_.Lists() < count) {
-      if (std::chrono::steady_clock::now() > late) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return true;
+    return os::Eventually([&] { return kubelet_.Lists() >= count; });
   }
 
   static constexpr auto kPatience = std::chrono::seconds(60);
@@ -90,9 +84,7 @@ TEST_F(MovesWithAKubelet, WaitsForAPodAndNoticesItsEnd) {
   Open();
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G1"}).ok());
   kubelet_.SetPods({{"ml", "train", "main", kGpu, {"G1"}}});
-  ASSERT_TRUE(WaitForLedger([](const auto& ledger) {
-    return ledger.HolderOf("G1") != nullptr && ledger.HolderOf("G1")->pod == "train";
-  }));
+  ASSERT_TRUE(WaitForPod("G1", "train"));
   auto answer = Set({{"1"}, "local", std::chrono::minutes(5)});
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
   // Of the next three looks at the kubelet's pods, the second begins after the request, and the

@@ -15,7 +15,6 @@ namespace {
 
 using node::attribute::PodHolding;
 using protocol::kubelet::CheckpointEntry;
-using protocol::kubelet::PodDevices;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using namespace std::chrono_literals;

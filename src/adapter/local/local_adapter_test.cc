@@ -10,9 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/core/testing/must.h"
 #include "device/testing/acme.h"
 #include "node/lease/testing/fake_cgroup_manager.h"
 #include "os/process/process.h"
+#include "os/testing/run_on.h"
 #include "os/testing/temporary_folder.h"
 #include "protocol/broker/client.h"
 
@@ -22,11 +24,9 @@ namespace {
 using base::Code;
 using base::Error;
 using protocol::broker::Client;
-using protocol::broker::Request;
 using protocol::broker::RunAnswer;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr base::Duration kPatience = std::chrono::seconds(60);
@@ -41,15 +41,8 @@ class LocalAdapterTest : public testing::Test {
       device::Driver driver;
       driver.vendor = "acme";
       inventory_.SetVendor({"acme", std::make_shared<const device::Driver>(driver), ""});
-      std::vector<device::Facts> facts(2);
-      for (int i = 0; i < 2; ++i) {
-        auto& one = facts[static_cast<std::size_t>(i)];
-        one.id = "G" + std::to_string(i);
-        one.vendor = "acme";
-        one.model = "Acme Big";
-        one.index = i;
-        one.files = {{"/dev/acme" + std::to_string(i), 195, static_cast<std::uint32_t>(i)}};
-      }
+      std::vector facts = {device::testing::AcmeDevice(0, 2), device::testing::AcmeDevice(1, 2)};
+      facts[0].model = "Acme Big";
       inventory_.SetFacts("acme", facts, "", loop_.clock().Wall());
       for (const auto& one : facts)
         inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", loop_.clock().Wall());
@@ -62,14 +55,7 @@ class LocalAdapterTest : public testing::Test {
     loop_.Stop();
   }
 
-  void OnLoop(const std::function<void()>& function) {
-    std::promise<void> done;
-    loop_.Post([&] {
-      function();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
+  void OnLoop(const std::function<void()>& function) { os::RunOn(loop_, function); }
 
   void Start(bool enabled = true) {
     OnLoop([this, enabled] {
@@ -99,6 +85,17 @@ class LocalAdapterTest : public testing::Test {
   Client Ask(const std::string& line) {
     Client client = Connect();
     EXPECT_TRUE(client.SendLine(line).ok());
+    return client;
+  }
+  /// A client whose run is allocated devices, or waits for them.
+  Client Granted(const std::string& line) {
+    Client client = Ask(line);
+    EXPECT_TRUE(Next(client)->granted);
+    return client;
+  }
+  Client Waiting(const std::string& line) {
+    Client client = Ask(line);
+    EXPECT_TRUE(Next(client)->waiting);
     return client;
   }
   static base::Result<RunAnswer> Next(Client& client) {
@@ -143,17 +140,16 @@ class LocalAdapterTest : public testing::Test {
 TEST_F(LocalAdapterTest, GivesAFreeDeviceAtOnce) {
   Start();
   Client client = Ask(R"({"op":"run","command":"train"})");
-  const auto answer = Next(client);
-  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
-  ASSERT_TRUE(answer->granted);
-  ASSERT_THAT(answer->granted->devices, SizeIs(1));
-  const std::string id = answer->granted->devices[0].id;
-  EXPECT_EQ(answer->granted->environment.at("ACME"), id);
-  EXPECT_EQ(answer->granted->enforcement, "devices");
+  const auto answer = Must(Next(client));
+  ASSERT_TRUE(answer.granted);
+  ASSERT_THAT(answer.granted->devices, SizeIs(1));
+  const std::string id = answer.granted->devices[0].id;
+  EXPECT_EQ(answer.granted->environment.at("ACME"), id);
+  EXPECT_EQ(answer.granted->enforcement, "devices");
   OnLoop([&] {
     const auto* lease = ledger_.Get()->HolderOf(id);
     ASSERT_NE(lease, nullptr);
-    EXPECT_EQ(lease->id, answer->granted->lease);
+    EXPECT_EQ(lease->id, answer.granted->lease);
     EXPECT_EQ(lease->command, "train");
     EXPECT_EQ(lease->processes.at(0).pid, ::getpid());
     EXPECT_EQ(lease->processes.at(0).start, *os::ReadProcessStart("/proc", ::getpid()));
@@ -163,7 +159,7 @@ TEST_F(LocalAdapterTest, GivesAFreeDeviceAtOnce) {
 
 TEST_F(LocalAdapterTest, KeepsTheLeaseWhenTheConnectionCloses) {
   Start();
-  { ASSERT_TRUE(Next(*std::make_unique<Client>(Ask(R"({"op":"run"})")))->granted); }
+  Granted(R"({"op":"run"})");
   Client other = Connect();
   ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
   EXPECT_EQ(Held(), 1u);
@@ -171,8 +167,7 @@ TEST_F(LocalAdapterTest, KeepsTheLeaseWhenTheConnectionCloses) {
 
 TEST_F(LocalAdapterTest, ServesFirstComeFirst) {
   Start();
-  Client holder = Ask(R"({"op":"run"})");
-  ASSERT_TRUE(Next(holder)->granted);
+  Client holder = Granted(R"({"op":"run"})");
   Client large = Ask(R"({"op":"run","gpus":2})");
   const auto waits = Next(large);
   ASSERT_TRUE(waits->waiting) << "one device is free, two are requested";
@@ -189,9 +184,8 @@ TEST_F(LocalAdapterTest, ServesFirstComeFirst) {
 
 TEST_F(LocalAdapterTest, ForgetsOneWhoGoesWhileItWaits) {
   Start();
-  Client holder = Ask(R"({"op":"run","gpus":2})");
-  ASSERT_TRUE(Next(holder)->granted);
-  { ASSERT_TRUE(Next(*std::make_unique<Client>(Ask(R"({"op":"run"})")))->waiting); }
+  Client holder = Granted(R"({"op":"run","gpus":2})");
+  Waiting(R"({"op":"run"})");
   EXPECT_TRUE(Soon([this] { return adapter_->waiting() == 0; }));
 }
 
@@ -211,10 +205,8 @@ TEST_F(LocalAdapterTest, NeverLetsOneIntoTheLineWhoLeftBeforeItWasLookedUp) {
 
 TEST_F(LocalAdapterTest, ListsAndCancelsWhoWaits) {
   Start();
-  Client holder = Ask(R"({"op":"run","gpus":2})");
-  ASSERT_TRUE(Next(holder)->granted);
-  Client waiter = Ask(R"({"op":"run","model":"*Big","command":"sleep"})");
-  ASSERT_TRUE(Next(waiter)->waiting);
+  Client holder = Granted(R"({"op":"run","gpus":2})");
+  Client waiter = Waiting(R"({"op":"run","model":"*Big","command":"sleep"})");
   Client other = Connect();
   const auto queue = protocol::broker::DecodeQueue(*other.Ask(R"({"op":"queue"})", kPatience));
   ASSERT_THAT(*queue, SizeIs(1));
@@ -229,8 +221,7 @@ TEST_F(LocalAdapterTest, ListsAndCancelsWhoWaits) {
 
 TEST_F(LocalAdapterTest, AnswersAWaitThatRanOutAndOneThatNeverCanEnd) {
   Start();
-  Client holder = Ask(R"({"op":"run","gpus":2})");
-  ASSERT_TRUE(Next(holder)->granted);
+  Client holder = Granted(R"({"op":"run","gpus":2})");
   Client hasty = Ask(R"({"op":"run","wait":"0s"})");
   EXPECT_EQ(Next(hasty).error().code(), Code::kDeadlineExceeded);
   Client greedy = Ask(R"({"op":"run","gpus":3})");
@@ -253,9 +244,8 @@ TEST_F(LocalAdapterTest, AnswersTheRestWhereItIsSwitchedOff) {
   Start(false);
   Client client = Ask(R"({"op":"run"})");
   EXPECT_THAT(Next(client).error().message(), HasSubstr("switched off"));
-  const auto status = client.Ask(R"({"op":"status"})", kPatience);
-  ASSERT_TRUE(status.ok());
-  EXPECT_EQ(api::ParseReport(*status)->allocators.at(0).state, "closed");
+  const auto status = Must(client.Ask(R"({"op":"status"})", kPatience));
+  EXPECT_EQ(api::ParseReport(status)->allocators.at(0).state, "closed");
 }
 
 TEST_F(LocalAdapterTest, ReportsItsStateAndResources) {
@@ -277,10 +267,8 @@ TEST_F(LocalAdapterTest, PassesOnThatTheAgentShallEnd) {
 
 TEST_F(LocalAdapterTest, EndsWithSomeoneInLine) {
   Start();
-  Client holder = Ask(R"({"op":"run","gpus":2})");
-  ASSERT_TRUE(Next(holder)->granted);
-  Client waiter = Ask(R"({"op":"run"})");
-  ASSERT_TRUE(Next(waiter)->waiting);
+  Client holder = Granted(R"({"op":"run","gpus":2})");
+  Client waiter = Waiting(R"({"op":"run"})");
   OnLoop([this] { adapter_.reset(); });
   EXPECT_EQ(Next(waiter).error().code(), Code::kUnavailable);
   EXPECT_EQ(Held(), 1u) << "allocated devices stay allocated";
@@ -351,8 +339,7 @@ TEST_F(LocalAdapterTest, CutsAFreeDeviceForOneWhoAsksForAShareAndMakesItWholeAga
   });
   Client third = Ask(R"({"op":"run","share":2,"devices":["1"],"wait":"0s"})");
   EXPECT_EQ(Next(third).error().code(), Code::kDeadlineExceeded);
-  Client whole = Ask(R"({"op":"run","devices":["1"]})");
-  ASSERT_TRUE(Next(whole)->waiting);
+  Client whole = Waiting(R"({"op":"run","devices":["1"]})");
   OnLoop([&] { kernel_.End(one->granted->lease); });
   Client again = Connect();
   ASSERT_TRUE(again.Ask(R"({"op":"version"})", kPatience).ok());
@@ -367,10 +354,8 @@ TEST_F(LocalAdapterTest, CutsAFreeDeviceForOneWhoAsksForAShareAndMakesItWholeAga
 
 TEST_F(LocalAdapterTest, OneWhoAsksForAShareWaitsBehindOneWhoAskedForTheWhole) {
   Start();
-  Client holder = Ask(R"({"op":"run","gpus":2})");
-  ASSERT_TRUE(Next(holder)->granted);
-  Client whole = Ask(R"({"op":"run","gpus":2})");
-  ASSERT_TRUE(Next(whole)->waiting);
+  Client holder = Granted(R"({"op":"run","gpus":2})");
+  Client whole = Waiting(R"({"op":"run","gpus":2})");
   Client share = Ask(R"({"op":"run","share":4})");
   EXPECT_EQ(Next(share)->waiting->position, 1);
   Client other = Connect();
@@ -454,7 +439,7 @@ class QueueFileTest : protected WithClock, public LocalAdapterTest {
   QueueFileTest() : LocalAdapterTest(&clock_) {
     queue_file_ = state_dir_ / "queue.json";
     Start();
-    EXPECT_TRUE(Next(*std::make_unique<Client>(Ask(R"({"op":"run","gpus":2})")))->granted);
+    Granted(R"({"op":"run","gpus":2})");
   }
 
   /// Advances the clock by this long and lets all executors run.
@@ -462,21 +447,13 @@ class QueueFileTest : protected WithClock, public LocalAdapterTest {
     OnLoop([&] { clock_.Advance(by); });
     for (int round = 0; round < 3; ++round) {
       OnLoop([] {});
-      OnIo([] {});
+      os::RunOn(io_, [] {});
     }
     OnLoop([] {});
     struct stat file {};
     if (::stat(queue_file_.c_str(), &file) == 0 &&
         std::exchange(inode_, file.st_ino) != file.st_ino)
       ++writes_;
-  }
-  void OnIo(const std::function<void()>& function) {
-    std::promise<void> done;
-    io_.Post([&] {
-      function();
-      done.set_value();
-    });
-    done.get_future().wait();
   }
   node::lease::QueueCheckpoint Kept() {
     return *node::lease::DecodeQueueCheckpoint(*os::ReadFile(queue_file_), "boot", queue_file_);
@@ -497,10 +474,7 @@ class QueueFileTest : protected WithClock, public LocalAdapterTest {
 
 TEST_F(QueueFileTest, HasAtTheEndWhoWaitsThenThoughAnOlderOneIsBeingWritten) {
   std::vector<Client> waiting;
-  for (int i = 0; i < 3; ++i) {
-    waiting.push_back(Ask(R"({"op":"run"})"));
-    ASSERT_TRUE(Next(waiting.back())->waiting);
-  }
+  for (int i = 0; i < 3; ++i) waiting.push_back(Waiting(R"({"op":"run"})"));
   Turn(std::chrono::seconds(1));
   EXPECT_THAT(Places(), ElementsAre("q-2", "q-3", "q-4"));
   std::promise<void> blocked;
@@ -512,14 +486,13 @@ TEST_F(QueueFileTest, HasAtTheEndWhoWaitsThenThoughAnOlderOneIsBeingWritten) {
   }
   OnLoop([this] { adapter_.reset(); });
   blocked.set_value();
-  OnIo([] {});
+  os::RunOn(io_, [] {});
   EXPECT_THAT(Places(), ElementsAre("q-4"));
   EXPECT_EQ(Kept().next_ticket, 5u);
 }
 
 TEST_F(QueueFileTest, IsNotWrittenForThoseWhoDoNotWait) {
-  Client waiter = Ask(R"({"op":"run"})");
-  ASSERT_TRUE(Next(waiter)->waiting);
+  Client waiter = Waiting(R"({"op":"run"})");
   Turn(std::chrono::seconds(1));
   ASSERT_THAT(Places(), ElementsAre("q-2"));
   writes_ = 0;
@@ -548,8 +521,7 @@ TEST_F(QueueFileTest, IsWrittenFiveTimesASecondAtMost) {
   Turn(std::chrono::seconds(1));
   writes_ = 0;
   for (int i = 0; i < 50; ++i) {
-    Client comes_and_goes = Ask(R"({"op":"run"})");
-    ASSERT_TRUE(Next(comes_and_goes)->waiting);
+    Client comes_and_goes = Waiting(R"({"op":"run"})");
     Turn(std::chrono::milliseconds(20));
   }
   EXPECT_LE(writes_, 6);

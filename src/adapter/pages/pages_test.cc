@@ -78,6 +78,10 @@ class PagesTest : public testing::Test {
     return text;
   }
 
+  void WriteConfig(const std::string& text) const {
+    ASSERT_TRUE(os::WriteFileAtomically(file_, text).ok());
+  }
+
   /// Returns once the status of the web configuration satisfies the predicate.
   template <typename Predicate>
   void WaitFor(Predicate predicate) {
@@ -92,6 +96,8 @@ class PagesTest : public testing::Test {
     ASSERT_EQ(done.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
   }
 
+  const os::TemporaryFolder folder_;
+  const std::string file_ = folder_ / "web.yaml";
   os::Loop control_{"control"};
   os::Loop io_{"io"};
   std::string hangs_, not_ready_;
@@ -145,15 +151,11 @@ TEST_F(PagesTest, SayWhatHangsWithoutTheControlLoop) {
 }
 
 TEST_F(PagesTest, AreClosedToAllButProbesUntilTheWebConfigurationIsRight) {
-  const os::TemporaryFolder folder;
-  const std::string file = folder.path() + "/web.yaml";
-  Start(file);
+  Start(file_);
   EXPECT_THAT(Get("/metrics"), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("web configuration")));
   EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Get("/readyz"), StartsWith("HTTP/1.1 200"));
-  ASSERT_TRUE(
-      os::WriteFileAtomically(file, "bearer_tokens: {a: sha256:" + std::string(64, '0') + "}\n")
-          .ok());
+  WriteConfig("bearer_tokens: {a: sha256:" + std::string(64, '0') + "}\n");
   WaitFor([](const ProtectionStatus& status) { return status.credentials; });
   EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 401"));
   EXPECT_THAT(Get("/debug/state"), StartsWith("HTTP/1.1 401"));
@@ -174,23 +176,17 @@ TEST_F(PagesTest, AreClosedToAllButProbesUntilTheWebConfigurationIsRight) {
 TEST_F(PagesTest, ReportOfProcessesToThoseAloneWhoHaveProvedWhoTheyAre) {
   const auto reports_of_none =
       AllOf(StartsWith("HTTP/1.1 200"), Not(HasSubstr("4711")), Not(HasSubstr("SECRET")));
-  const os::TemporaryFolder folder;
-  const std::string file = folder.path() + "/web.yaml";
   Start();
   EXPECT_THAT(Get("/debug/state"), AllOf(reports_of_none, HasSubstr("eva")));
   EXPECT_THAT(Get("/metrics"), reports_of_none);
-  ASSERT_TRUE(
-      os::WriteFileAtomically(file, "http_server_config: {headers: {X-Frame-Options: deny}}\n")
-          .ok());
-  control_.Post([&] { pages_.Configure({.web_config_file = file}); });
+  WriteConfig("http_server_config: {headers: {X-Frame-Options: deny}}\n");
+  control_.Post([&] { pages_.Configure({.web_config_file = file_}); });
   WaitFor([](const ProtectionStatus& status) { return status.in_force && !status.file.empty(); });
   EXPECT_THAT(Get("/debug/state", "Authorization: Bearer a-token\r\n"), reports_of_none)
       << "no credentials are requested";
-  ASSERT_TRUE(os::WriteFileAtomically(
-                  file,
-                  "bearer_tokens: {a: "
-                  "sha256:1f6076e3a47ba1ded08025ffe06e57af217c14f9407f33fba50f99b1c7019387}\n")
-                  .ok());
+  WriteConfig(
+      "bearer_tokens: {a: "
+      "sha256:1f6076e3a47ba1ded08025ffe06e57af217c14f9407f33fba50f99b1c7019387}\n");
   pages_.Reload();
   WaitFor([](const ProtectionStatus& status) { return status.credentials; });
   EXPECT_THAT(Get("/debug/state", "Authorization: Bearer a-token\r\n"),

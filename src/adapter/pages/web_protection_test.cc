@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/core/testing/must.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"
 #include "protocol/kube/testing/certificates.h"
@@ -52,15 +53,14 @@ class WebProtectionTest : public testing::Test {
 TEST_F(WebProtectionTest, ReadsWhatTheFileNames) {
   WritePair(authority_.Server());
   Write("ca.crt", authority_.certificate());
-  const auto read = Load(
+  const auto read = Must(Load(
       "tls_server_config: {cert_file: server.crt, key_file: server.key, client_ca_file: ca.crt, "
-      "client_auth_type: RequireAndVerifyClientCert}\n");
-  ASSERT_TRUE(read.ok()) << read.error().message();
-  EXPECT_NE(read->protection.tls, nullptr);
+      "client_auth_type: RequireAndVerifyClientCert}\n"));
+  EXPECT_NE(read.protection.tls, nullptr);
   EXPECT_THAT(files_, ElementsAre(Path("web.yaml"), Path("server.crt"), Path("server.key"),
                                   Path("ca.crt")));
-  EXPECT_GT(read->certificate_ends, std::chrono::system_clock::now() + 50min);
-  EXPECT_THAT(read->remarks, ElementsAre(HasSubstr("the certificate expires at ")))
+  EXPECT_GT(read.certificate_ends, std::chrono::system_clock::now() + 50min);
+  EXPECT_THAT(read.remarks, ElementsAre(HasSubstr("the certificate expires at ")))
       << "it lasts an hour";
 }
 
@@ -97,17 +97,14 @@ TEST_F(WebProtectionTest, SaysWhichFileIsWrongAndWhatToDo) {
                       "client_auth_type: RequireAndVerifyClientCert}"),
               HasSubstr(Path("ca.crt") + " holds no certificate"));
   EXPECT_THAT(Problem("tls_serve_config: {}"), HasSubstr("did you mean \"tls_server_config\"?"));
-  const auto missing = LoadProtection(Path("none.yaml"), {}, files_);
-  ASSERT_FALSE(missing.ok());
-  EXPECT_THAT(missing.error().message(),
+  EXPECT_THAT(LoadProtection(Path("none.yaml"), {}, files_).error().message(),
               AllOf(HasSubstr(Path("none.yaml")), HasSubstr("http.webConfigFile")));
 }
 
 TEST_F(WebProtectionTest, RemarksOnACertificateThatHasEndedOrHasNotBegun) {
   WritePair(authority_.Server("localhost", -1h));
-  const auto ended = Load(kTls);
-  ASSERT_TRUE(ended.ok()) << ended.error().message();
-  EXPECT_THAT(ended->remarks, ElementsAre(HasSubstr("the certificate expired at ")));
+  const auto ended = Must(Load(kTls));
+  EXPECT_THAT(ended.remarks, ElementsAre(HasSubstr("the certificate expired at ")));
   WritePair(authority_.Server("localhost", 24h * 30));
   EXPECT_THAT(Load(kTls)->remarks, IsEmpty());
   const auto early =

@@ -2,18 +2,17 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/core/testing/must.h"
 #include "os/core/file.h"
+#include "os/testing/temporary_folder.h"
 #include "os/watch/watch.h"
 
 namespace penstock::app {
 namespace {
-
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -26,29 +25,24 @@ const std::string kOurs = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n"
 /// A configuration on its own loop, which runs until an awaited condition holds.
 class ConfigurationTest : public testing::Test {
  protected:
-  ConfigurationTest()
-      : folder_(testing::TempDir() + "/configuration_" +
-                testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~ConfigurationTest() override {
-    configuration_.reset();
-    fs::remove_all(folder_);
-  }
+  std::string Path(const std::string& name) const { return folder_ / name; }
 
-  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
-
-  void Write(const std::string& text) {
-    ASSERT_TRUE(os::WriteFileAtomically(Path("config"), text).ok());
+  void Write(const std::string& text, const std::string& name = "config") {
+    ASSERT_TRUE(os::WriteFileAtomically(Path(name), text).ok());
+  }
+  /// Swaps the link to the folder of a mounted ConfigMap for one to a new folder with this file.
+  void Mount(const std::string& version, const std::string& name, const std::string& text) {
+    fs::create_directories(Path(version));
+    Write(text, version + "/" + name);
+    fs::create_directory_symlink(version, Path("..data_tmp"));
+    fs::rename(Path("..data_tmp"), Path("..data"));
   }
 
   /// Starts it like the agent.
   void Start() {
     settings_.config_file = file_;
-    auto start = ResolveAll(settings_);
-    ASSERT_TRUE(start.ok()) << start.error().message();
-    configuration_ = std::make_unique<Configuration>(loop_, loop_, settings_, *std::move(start));
+    auto start = Must(ResolveAll(settings_));
+    configuration_ = std::make_unique<Configuration>(loop_, loop_, settings_, std::move(start));
     configuration_->Follow();
   }
   void StartWith(const std::string& text) {
@@ -96,7 +90,7 @@ class ConfigurationTest : public testing::Test {
   api::NodeConfig Config() const { return configuration_->published().Get()->config; }
   api::ConfigurationReport Report() const { return configuration_->published().Get()->report; }
 
-  const std::string folder_;
+  const os::TemporaryFolder folder_;
   std::string file_;
   Settings settings_;
   os::Loop loop_{"test"};
@@ -129,17 +123,11 @@ TEST_F(ConfigurationTest, FollowsItsFile) {
 
 // NVIDIA/k8s-device-plugin#364: "error creating symlink: file exists", and the plugin ends.
 TEST_F(ConfigurationTest, Issue364FollowsALinkThatIsSwappedAsAMountedConfigMapsAre) {
-  const auto mount = [this](const std::string& version, const std::string& text) {
-    fs::create_directories(Path(version));
-    ASSERT_TRUE(os::WriteFileAtomically(Path(version + "/any"), text).ok());
-    fs::create_directory_symlink(version, Path("..data_tmp"));
-    fs::rename(Path("..data_tmp"), Path("..data"));
-  };
-  mount("..1", "version: v1\n");
+  Mount("..1", "any", "version: v1\n");
   fs::create_symlink("..data/any", Path("any"));
   file_ = Path("any");
   Start();
-  loop_.PostAfter(20ms, [&] { mount("..2", kOurs + "health: {poll: 1s}\n"); });
+  loop_.PostAfter(20ms, [&] { Mount("..2", "any", kOurs + "health: {poll: 1s}\n"); });
   RunUntil([this] { return Config().health.poll == 1s; });
 }
 
@@ -359,21 +347,19 @@ TEST_F(ConfigurationTest, SaysWhatItCannotDoYetAndServesOn) {
 
 TEST_F(ConfigurationTest, ProposesWithoutChangingAnything) {
   StartWith(kOurs);
-  const auto proposal = configuration_->Propose(
-      kOurs + "labels: {timestamp: false}\npaths: {runDir: /r}\n", "new.yaml");
-  ASSERT_TRUE(proposal.ok()) << proposal.error().message();
+  const auto proposal = Must(configuration_->Propose(
+      kOurs + "labels: {timestamp: false}\npaths: {runDir: /r}\n", "new.yaml"));
   EXPECT_THAT(
-      proposal->changes,
+      proposal.changes,
       ElementsAre(api::ConfigChange{"paths.runDir", "/run/penstock", "/r", api::Effect::kRestart},
                   api::ConfigChange{"labels.timestamp", "true", "false", api::Effect::kNow}));
-  EXPECT_FALSE(proposal->config.labels.timestamp);
-  EXPECT_EQ(proposal->config.paths.run_dir, "/run/penstock");
-  EXPECT_EQ(proposal->after_restart.paths.run_dir, "/r");
+  EXPECT_FALSE(proposal.config.labels.timestamp);
+  EXPECT_EQ(proposal.config.paths.run_dir, "/run/penstock");
+  EXPECT_EQ(proposal.after_restart.paths.run_dir, "/r");
   EXPECT_TRUE(Config().labels.timestamp);
 
-  const auto bad = configuration_->Propose("version: v3\n", "new.yaml");
-  ASSERT_FALSE(bad.ok());
-  EXPECT_THAT(bad.error().message(), HasSubstr("new.yaml:1:10: version: is \"v3\""));
+  EXPECT_THAT(configuration_->Propose("version: v3\n", "new.yaml").error().message(),
+              HasSubstr("new.yaml:1:10: version: is \"v3\""));
   EXPECT_EQ(Report().problem, "");
 }
 
@@ -385,7 +371,7 @@ std::vector<std::string> Fields(const api::NodeConfig& config) {
 }
 
 TEST_F(ConfigurationTest, AFileOfCountersCountsFromTheFirstPageOnAndIsFollowed) {
-  ASSERT_TRUE(os::WriteFileAtomically(Path("c.csv"), "DCGM_FI_DEV_GPU_TEMP, gauge, hot\n").ok());
+  Write("DCGM_FI_DEV_GPU_TEMP, gauge, hot\n", "c.csv");
   StartWith(kOurs + "telemetry: {countersFile: " + Path("c.csv") + "}\n");
   EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_GPU_TEMP"));
   EXPECT_EQ(Report().problem, "");
@@ -402,26 +388,17 @@ TEST_F(ConfigurationTest, AFileOfCountersCountsFromTheFirstPageOnAndIsFollowed) 
 // dcgm-exporter only compares the name of the file itself, and so misses the swap of links when a
 // mounted ConfigMap changes.
 TEST_F(ConfigurationTest, AFileOfCountersIsFollowedThroughTheSwapOfLinks) {
-  const auto mount = [this](const std::string& version, const std::string& text) {
-    fs::create_directories(Path(version));
-    ASSERT_TRUE(os::WriteFileAtomically(Path(version + "/metrics"), text).ok());
-    fs::create_directory_symlink(version, Path("..data_tmp"));
-    fs::rename(Path("..data_tmp"), Path("..data"));
-  };
-  mount("..1", "DCGM_FI_DEV_GPU_TEMP, gauge, hot\n");
+  Mount("..1", "metrics", "DCGM_FI_DEV_GPU_TEMP, gauge, hot\n");
   fs::create_symlink("..data/metrics", Path("metrics"));
   StartWith(kOurs + "telemetry: {countersFile: " + Path("metrics") + "}\n");
-  loop_.PostAfter(20ms, [&] { mount("..2", "DCGM_FI_DEV_FB_USED, gauge, used\n"); });
+  loop_.PostAfter(20ms, [&] { Mount("..2", "metrics", "DCGM_FI_DEV_FB_USED, gauge, used\n"); });
   RunUntil([this] { return Fields(Config()) == std::vector<std::string>{"DCGM_FI_DEV_FB_USED"}; });
 }
 
 TEST_F(ConfigurationTest, ABadFileOfCountersChangesNothingAndIsSaidUntilItIsMended) {
-  const auto write = [this](const std::string& text) {
-    ASSERT_TRUE(os::WriteFileAtomically(Path("c.csv"), text).ok());
-  };
-  write("DCGM_FI_DEV_GPU_TEMP, gauge, hot\n");
+  Write("DCGM_FI_DEV_GPU_TEMP, gauge, hot\n", "c.csv");
   StartWith(kOurs + "telemetry: {countersFile: " + Path("c.csv") + "}\n");
-  RunThrough({{[&] { write("DCGM_FI_DEV_GPU_TMEP, gauge, hot\n"); },
+  RunThrough({{[&] { Write("DCGM_FI_DEV_GPU_TMEP, gauge, hot\n", "c.csv"); },
                [this] { return !Report().problem.empty(); },
                [this] {
                  EXPECT_EQ(Report().problem, Path("c.csv") +
@@ -435,7 +412,7 @@ TEST_F(ConfigurationTest, ABadFileOfCountersChangesNothingAndIsSaidUntilItIsMend
               {[this] { fs::remove(Path("c.csv")); },
                [this] { return Report().problem.find("No such file") != std::string::npos; },
                [this] { EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_GPU_TEMP")); }},
-              {[&] { write("DCGM_FI_DEV_FB_USED, gauge, x\n"); },
+              {[&] { Write("DCGM_FI_DEV_FB_USED, gauge, x\n", "c.csv"); },
                [this] { return Report().problem.empty(); }}});
   EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_FB_USED"));
   EXPECT_TRUE(configuration_->reloads().last_successful);
@@ -458,7 +435,7 @@ TEST_F(ConfigurationTest, AFileOfCountersThatIsNamedNoMoreIsNoProblem) {
 }
 
 TEST_F(ConfigurationTest, TheClustersCountersCountMoreThanTheFilesWhileTheyAreHad) {
-  ASSERT_TRUE(os::WriteFileAtomically(Path("c.csv"), "DCGM_FI_DEV_GPU_TEMP, gauge, hot\n").ok());
+  Write("DCGM_FI_DEV_GPU_TEMP, gauge, hot\n", "c.csv");
   StartWith(kOurs + "telemetry: {countersFile: " + Path("c.csv") +
             ", countersConfigMap: \"gpu:metrics\"}\n");
   const auto remote = [this](const std::string& text, const std::string& problem) {
@@ -487,12 +464,11 @@ TEST_F(ConfigurationTest, TheClustersCountersCountMoreThanTheFilesWhileTheyAreHa
 }
 
 TEST_F(ConfigurationTest, WhatAFileOfCountersSaysIsNoChangeOfTheConfiguration) {
-  ASSERT_TRUE(os::WriteFileAtomically(Path("c.csv"), "DCGM_FI_DEV_GPU_TEMP, gauge, hot\n").ok());
+  Write("DCGM_FI_DEV_GPU_TEMP, gauge, hot\n", "c.csv");
   const std::string text = kOurs + "telemetry: {countersFile: " + Path("c.csv") + "}\n";
   StartWith(text);
-  const auto proposal = configuration_->Propose(text, "same.yaml");
-  ASSERT_TRUE(proposal.ok()) << proposal.error().message();
-  EXPECT_THAT(proposal->changes, IsEmpty());
+  const auto proposal = Must(configuration_->Propose(text, "same.yaml"));
+  EXPECT_THAT(proposal.changes, IsEmpty());
 }
 
 TEST_F(ConfigurationTest, IsReadAgainWhenAsked) {

@@ -3,13 +3,13 @@
 
 #include <chrono>
 #include <functional>
-#include <future>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "base/core/clock.h"
 #include "os/loop.h"
+#include "os/testing/run_on.h"
 
 namespace penstock::os {
 
@@ -26,14 +26,7 @@ class TurnedLoop {
   const base::FakeClock& clock() const { return clock_; }
 
   /// Runs a function on the loop and waits for it.
-  void Run(const std::function<void()>& function) {
-    std::promise<void> ran;
-    loop_.Post([&] {
-      function();
-      ran.set_value();
-    });
-    ran.get_future().wait();
-  }
+  void Run(const std::function<void()>& function) { RunOn(loop_, function); }
 
   /// Returns after everything that was due, posted or readable has run, including what it posted.
   void Settle() {

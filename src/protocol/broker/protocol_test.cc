@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/core/testing/must.h"
+
 namespace penstock::protocol::broker {
 namespace {
 
@@ -13,22 +15,20 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(Protocol, ReadsARun) {
-  const auto request = DecodeRequest(
-      R"({"op":"run","gpus":2,"model":"A100*","wait":"10m","command":"python train.py"})");
-  ASSERT_TRUE(request.ok()) << request.error().ToString();
-  EXPECT_EQ(request->operation, Operation::kRun);
-  EXPECT_EQ(request->run.count, 2);
-  EXPECT_EQ(request->run.model, "A100*");
-  EXPECT_EQ(request->run.wait, std::chrono::minutes(10));
-  EXPECT_EQ(request->run.command, "python train.py");
+  const auto request = Must(DecodeRequest(
+      R"({"op":"run","gpus":2,"model":"A100*","wait":"10m","command":"python train.py"})"));
+  EXPECT_EQ(request.operation, Operation::kRun);
+  EXPECT_EQ(request.run.count, 2);
+  EXPECT_EQ(request.run.model, "A100*");
+  EXPECT_EQ(request.run.wait, std::chrono::minutes(10));
+  EXPECT_EQ(request.run.command, "python train.py");
 }
 
 TEST(Protocol, ReadsHowLongARunLastsAndWhichPlaceItHad) {
-  const auto request = DecodeRequest(R"({"op":"run","time":"2h","ticket":"q-7"})");
-  ASSERT_TRUE(request.ok()) << request.error().ToString();
-  EXPECT_EQ(request->run.time, std::chrono::hours(2));
-  EXPECT_EQ(request->run.ticket, "q-7");
-  EXPECT_EQ(*DecodeRequest(EncodeRequest(*request)), *request);
+  const auto request = Must(DecodeRequest(R"({"op":"run","time":"2h","ticket":"q-7"})"));
+  EXPECT_EQ(request.run.time, std::chrono::hours(2));
+  EXPECT_EQ(request.run.ticket, "q-7");
+  EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);
   for (const char* bad : {R"({"op":"run","time":"0s"})", R"({"op":"run","time":90})",
                           R"({"op":"run","ticket":"\u001b"})"})
     EXPECT_EQ(DecodeRequest(bad).error().code(), Code::kInvalidArgument) << bad;
@@ -47,27 +47,24 @@ TEST(Protocol, ReadsHowLongARunLastsAndWhichPlaceItHad) {
 }
 
 TEST(Protocol, TakesOneDeviceAndWaitsIndefinitelyUnlessReported) {
-  const auto request = DecodeRequest(R"({"op":"run"})");
-  ASSERT_TRUE(request.ok());
-  EXPECT_EQ(request->run.count, 1);
-  EXPECT_EQ(request->run.wait, std::nullopt);
+  const auto request = Must(DecodeRequest(R"({"op":"run"})"));
+  EXPECT_EQ(request.run.count, 1);
+  EXPECT_EQ(request.run.wait, std::nullopt);
 }
 
 TEST(Protocol, ReadsSamples) {
-  const auto request = DecodeRequest(R"({"op":"samples"})");
-  ASSERT_TRUE(request.ok());
-  EXPECT_EQ(request->operation, Operation::kSamples);
-  EXPECT_EQ(EncodeRequest(*request), R"({"op":"samples"})");
+  const auto request = Must(DecodeRequest(R"({"op":"samples"})"));
+  EXPECT_EQ(request.operation, Operation::kSamples);
+  EXPECT_EQ(EncodeRequest(request), R"({"op":"samples"})");
   EXPECT_FALSE(DecodeRequest(R"({"op":"samples","devices":["0"]})").ok());
 }
 
 TEST(Protocol, ReadsLabelsOfARun) {
-  const auto request =
-      DecodeRequest(R"({"op":"run","labels":{"experiment":"lr = 0.1, ü","team.example/x":""}})");
-  ASSERT_TRUE(request.ok()) << request.error().ToString();
-  EXPECT_EQ(request->run.labels, (std::map<std::string, std::string>{{"experiment", "lr = 0.1, ü"},
-                                                                     {"team.example/x", ""}}));
-  EXPECT_EQ(*DecodeRequest(EncodeRequest(*request)), *request);
+  const auto request = Must(
+      DecodeRequest(R"({"op":"run","labels":{"experiment":"lr = 0.1, ü","team.example/x":""}})"));
+  EXPECT_EQ(request.run.labels, (std::map<std::string, std::string>{{"experiment", "lr = 0.1, ü"},
+                                                                    {"team.example/x", ""}}));
+  EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);
 }
 
 TEST(Protocol, RefusesLabelsThatOthersCouldNotRead) {
@@ -96,13 +93,12 @@ TEST(Protocol, RefusesLabelsThatOthersCouldNotRead) {
 }
 
 TEST(Protocol, ReadsWhatUsageIsWanted) {
-  const auto request = DecodeRequest(
-      R"({"op":"usage","by":["namespace","day"],"since":"2026-11-20T00:00:00.000Z","until":"2026-11-21T00:00:00Z"})");
-  ASSERT_TRUE(request.ok()) << request.error().ToString();
-  EXPECT_THAT(request->usage.by, ElementsAre("namespace", "day"));
-  EXPECT_EQ(base::FormatTime(*request->usage.since), "2026-11-20T00:00:00.000Z");
-  EXPECT_EQ(base::FormatTime(*request->usage.until), "2026-11-21T00:00:00.000Z");
-  EXPECT_EQ(*DecodeRequest(EncodeRequest(*request)), *request);
+  const auto request = Must(DecodeRequest(
+      R"({"op":"usage","by":["namespace","day"],"since":"2026-11-20T00:00:00.000Z","until":"2026-11-21T00:00:00Z"})"));
+  EXPECT_THAT(request.usage.by, ElementsAre("namespace", "day"));
+  EXPECT_EQ(base::FormatTime(*request.usage.since), "2026-11-20T00:00:00.000Z");
+  EXPECT_EQ(base::FormatTime(*request.usage.until), "2026-11-21T00:00:00.000Z");
+  EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);
   EXPECT_TRUE(DecodeRequest(R"({"op":"usage","idle":true})")->usage.idle);
   for (const char* bad :
        {R"({"op":"usage","since":"yesterday"})",
@@ -113,10 +109,9 @@ TEST(Protocol, ReadsWhatUsageIsWanted) {
 }
 
 TEST(Protocol, CountsTheDevicesThatAreNamed) {
-  const auto request = DecodeRequest(R"({"op":"run","devices":["0","GPU-1"]})");
-  ASSERT_TRUE(request.ok());
-  EXPECT_EQ(request->run.count, 2);
-  EXPECT_THAT(request->run.devices, ElementsAre("0", "GPU-1"));
+  const auto request = Must(DecodeRequest(R"({"op":"run","devices":["0","GPU-1"]})"));
+  EXPECT_EQ(request.run.count, 2);
+  EXPECT_THAT(request.run.devices, ElementsAre("0", "GPU-1"));
 }
 
 struct Bad {
@@ -216,9 +211,8 @@ TEST(Protocol, ReadsTheRequestsThatItWrites) {
   now.assign = {{"1"}, "default", std::nullopt, false};
   for (const Request& request :
        {run, named, cancel, share, allocator, now, Request{Operation::kPs}}) {
-    const auto read = DecodeRequest(EncodeRequest(request));
-    ASSERT_TRUE(read.ok()) << read.error().ToString();
-    EXPECT_EQ(*read, request);
+    const auto read = Must(DecodeRequest(EncodeRequest(request)));
+    EXPECT_EQ(read, request);
   }
 }
 
@@ -252,9 +246,8 @@ TEST(Protocol, ReadsTheAnswersThatItWrites) {
   answer = DecodeRunAnswer(EncodeGranted(granted));
   ASSERT_TRUE(answer.ok()) << answer.error().ToString();
   EXPECT_EQ(answer->granted, granted);
-  const auto queue = DecodeQueue(EncodeQueue({waiting, waiting}));
-  ASSERT_TRUE(queue.ok());
-  EXPECT_THAT(*queue, ElementsAre(waiting, waiting));
+  const auto queue = Must(DecodeQueue(EncodeQueue({waiting, waiting})));
+  EXPECT_THAT(queue, ElementsAre(waiting, waiting));
   EXPECT_EQ(DecodeVersion(EncodeVersion({"1.2.3", 1, 77}))->pid, 77);
 }
 
@@ -276,10 +269,9 @@ TEST(Protocol, ReadsTheMovesThatItWrites) {
 }
 
 TEST(Protocol, AnOlderAgentsGrantIsOfWholeDevices) {
-  const auto answer = DecodeRunAnswer(
-      R"({"granted":{"lease":"r","environment":{},"devices":[{"id":"G0","index":0,"model":"m"}]}})");
-  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
-  EXPECT_EQ(answer->granted->devices.at(0), (GrantedDevice{"G0", 0, "m", "G0", 1, "none", ""}));
+  const auto answer = Must(DecodeRunAnswer(
+      R"({"granted":{"lease":"r","environment":{},"devices":[{"id":"G0","index":0,"model":"m"}]}})"));
+  EXPECT_EQ(answer.granted->devices.at(0), (GrantedDevice{"G0", 0, "m", "G0", 1, "none", ""}));
 }
 
 TEST(Protocol, CarriesErrorsWithTheirCode) {

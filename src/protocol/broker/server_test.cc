@@ -76,6 +76,11 @@ class BrokerTest : public testing::Test {
     EXPECT_TRUE(client.ok()) << client.error().ToString();
     return std::move(*client);
   }
+  Client Asking(const std::string& line) {
+    Client client = Connect();
+    EXPECT_TRUE(client.SendLine(line).ok());
+    return client;
+  }
   // Reads until the agent closes the connection.
   static bool Closes(Client& client) {
     for (;;) {
@@ -122,8 +127,7 @@ TEST_F(BrokerTest, AnswersAndKnowsWhoAsks) {
 
 TEST_F(BrokerTest, AnswersSeveralRequestsOnOneConnectionInOrder) {
   Start();
-  Client client = Connect();
-  ASSERT_TRUE(client.SendLine("{\"op\":\"version\"}\nnonsense\n{\"op\":\"status\"}").ok());
+  Client client = Asking("{\"op\":\"version\"}\nnonsense\n{\"op\":\"status\"}");
   EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("protocol"));
   EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("INVALID_ARGUMENT"));
   EXPECT_EQ(*client.ReadLine(kPatience), "{}");
@@ -141,8 +145,7 @@ TEST_F(BrokerTest, WaitsForTheEndOfALineThatComesInPieces) {
 
 TEST_F(BrokerTest, HoldsTheNextRequestUntilTheFirstIsAnswered) {
   Start();
-  Client client = Connect();
-  ASSERT_TRUE(client.SendLine("{\"op\":\"run\"}\n{\"op\":\"version\"}").ok());
+  Client client = Asking("{\"op\":\"run\"}\n{\"op\":\"version\"}");
   EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("waiting"));
   EXPECT_TRUE(Silent(client));
   OnLoop([this] { kept_.at(0)->Answer(EncodeDone("x")); });
@@ -153,8 +156,7 @@ TEST_F(BrokerTest, HoldsTheNextRequestUntilTheFirstIsAnswered) {
 TEST_F(BrokerTest, NoticesThatOneWhoWaitsHasGone) {
   Start();
   {
-    Client client = Connect();
-    ASSERT_TRUE(client.SendLine(R"({"op":"run"})").ok());
+    Client client = Asking(R"({"op":"run"})");
     ASSERT_TRUE(client.ReadLine(kPatience).ok());
   }
   EXPECT_TRUE(Soon([this] { return given_up_ == 1 && server_->clients() == 0; }));
@@ -163,9 +165,7 @@ TEST_F(BrokerTest, NoticesThatOneWhoWaitsHasGone) {
 TEST_F(BrokerTest, NoticesItAlsoBehindUnreadRequests) {
   Start();
   {
-    Client client = Connect();
-    ASSERT_TRUE(
-        client.SendLine("{\"op\":\"run\"}\n{\"op\":\"version\"}\n{\"op\":\"version\"}").ok());
+    Client client = Asking("{\"op\":\"run\"}\n{\"op\":\"version\"}\n{\"op\":\"version\"}");
     ASSERT_TRUE(client.ReadLine(kPatience).ok());
   }
   EXPECT_TRUE(Soon([this] { return given_up_ == 1; }));
@@ -174,8 +174,7 @@ TEST_F(BrokerTest, NoticesItAlsoBehindUnreadRequests) {
 TEST_F(BrokerTest, AnswersOneWhoSendsNothingMore) {
   Start();
   status_bytes_ = 1u << 20;
-  Client client = Connect();
-  ASSERT_TRUE(client.SendLine(R"({"op":"status"})").ok());
+  Client client = Asking(R"({"op":"status"})");
   ASSERT_EQ(::shutdown(client.fd(), SHUT_WR), 0);
   EXPECT_EQ(client.ReadLine(kPatience)->size(), status_bytes_ + 2);
   EXPECT_TRUE(Closes(client));
@@ -183,8 +182,7 @@ TEST_F(BrokerTest, AnswersOneWhoSendsNothingMore) {
 
 TEST_F(BrokerTest, EndsAConnectionWhoseLineIsTooLong) {
   Start();
-  Client client = Connect();
-  ASSERT_TRUE(client.SendLine(std::string(200000, 'x')).ok());
+  Client client = Asking(std::string(200000, 'x'));
   EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("64 KiB"));
   EXPECT_TRUE(Closes(client));
   Client another = Connect();
@@ -203,8 +201,7 @@ TEST_F(BrokerTest, DropsOneWhoAsksNothing) {
 
 TEST_F(BrokerTest, KeepsOneWhoWaitsForItsAnswer) {
   Start({.idle = seconds(30)});
-  Client client = Connect();
-  ASSERT_TRUE(client.SendLine(R"({"op":"run"})").ok());
+  Client client = Asking(R"({"op":"run"})");
   ASSERT_TRUE(client.ReadLine(kPatience).ok());
   loop_.Advance(std::chrono::hours(1));
   EXPECT_TRUE(Silent(client));
@@ -226,8 +223,7 @@ TEST_F(BrokerTest, AnswersNothingMoreToOneWhoDoesNotReadAndDropsIt) {
 
 TEST_F(BrokerTest, DropsOneWhoDoesNotReadWhatItWaitsFor) {
   Start({.output_bytes = 1u << 20});
-  Client client = Connect();
-  ASSERT_TRUE(client.SendLine(R"({"op":"run"})").ok());
+  Client client = Asking(R"({"op":"run"})");
   ASSERT_TRUE(Soon([this] { return kept_.size() == 1; }));
   OnLoop([this] {
     for (int i = 0; i < 32 && given_up_ == 0; ++i) kept_.at(0)->Progress(std::string(65536, ' '));
@@ -347,8 +343,7 @@ TEST_F(BrokerTest, SaysWhatToDoWhereNoAgentIs) {
 
 TEST_F(BrokerTest, ReportsAWaitingClientThatTheAgentEnded) {
   Start();
-  Client client = Connect();
-  ASSERT_TRUE(client.SendLine(R"({"op":"run"})").ok());
+  Client client = Asking(R"({"op":"run"})");
   ASSERT_TRUE(client.ReadLine(kPatience).ok());
   OnLoop([this] { server_.reset(); });
   EXPECT_THAT(client.ReadLine(kPatience).error().message(), HasSubstr("exited before it answered"));

@@ -1,7 +1,6 @@
 // Tests the limits of each user's connections and requests.
 #include "protocol/broker/shares.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace penstock::protocol::broker {

@@ -4,8 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
+#include "base/core/testing/must.h"
 #include "os/core/file.h"
 #include "protocol/engine/testing/fake_machine.h"
 
@@ -33,13 +33,12 @@ class IdentifyTest : public testing::Test {
 
 TEST_F(IdentifyTest, AProcessOfTheMachineIsDescribed) {
   machine_.Cgroup(7, "/system.slice/kubelet.service");
-  const auto process = Identify(machine_.proc(), 7);
-  ASSERT_TRUE(process.ok()) << process.error().message();
-  EXPECT_EQ(process->pid, 7);
-  EXPECT_EQ(process->name, "kubelet");
-  EXPECT_EQ(process->program, machine_.ProgramHere("/usr/bin/kubelet"));
-  EXPECT_THAT(process->arguments, ElementsAre("kubelet", "--a=b", ""));
-  EXPECT_THAT(process->cgroups, ElementsAre("/system.slice/kubelet.service"));
+  const auto process = Must(Identify(machine_.proc(), 7));
+  EXPECT_EQ(process.pid, 7);
+  EXPECT_EQ(process.name, "kubelet");
+  EXPECT_EQ(process.program, machine_.ProgramHere("/usr/bin/kubelet"));
+  EXPECT_THAT(process.arguments, ElementsAre("kubelet", "--a=b", ""));
+  EXPECT_THAT(process.cgroups, ElementsAre("/system.slice/kubelet.service"));
 }
 
 TEST_F(IdentifyTest, EachOfTheThreeNamespacesHasToBeThatOfProcess1) {
@@ -138,10 +137,9 @@ TEST_F(IdentifyTest, AProgramThatWasReplacedByAnUpgradeKeepsItsName) {
       program + " (deleted)");  // the link's target then; here the link must also lead to the file
   std::filesystem::remove(link);
   std::filesystem::create_symlink(program + " (deleted)", link);
-  const auto process = Identify(machine_.proc(), 7);
-  ASSERT_TRUE(process.ok()) << process.error().message();
-  EXPECT_EQ(process->name, "kubelet");
-  EXPECT_EQ(process->program, program);
+  const auto process = Must(Identify(machine_.proc(), 7));
+  EXPECT_EQ(process.name, "kubelet");
+  EXPECT_EQ(process.program, program);
 }
 
 TEST_F(IdentifyTest, ProcessesAreFoundByTheirProgramsNameAndByNothingElse) {

@@ -2,15 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include "base/core/testing/must.h"
+
 namespace penstock::protocol::http {
 namespace {
 
 using namespace std::chrono_literals;
 
 TEST(HttpRequest, ReadsWhatIsOneAndRefusesTheRest) {
-  const auto request = ParseHead("GET /a/b?c=d HTTP/1.0\r\nAccept: */*\r\n\r\n");
-  ASSERT_TRUE(request.ok());
-  EXPECT_EQ(request->method + request->path + request->query, "GET/a/bc=d");
+  const auto request = Must(ParseHead("GET /a/b?c=d HTTP/1.0\r\nAccept: */*\r\n\r\n"));
+  EXPECT_EQ(request.method + request.path + request.query, "GET/a/bc=d");
   EXPECT_EQ(ParseHead("GET http://host HTTP/1.1\r\n\r\n")->path, "/");
   for (const char* bad : {"", "GET", "GET / HTTP/1.1", "GET /\r\n\r\n", "GET  / HTTP/1.1\r\n\r\n",
                           "GET / HTTP/2\r\n\r\n", "G@T / HTTP/1.1\r\n\r\n",
@@ -22,16 +23,15 @@ TEST(HttpRequest, ReadsWhatIsOneAndRefusesTheRest) {
 }
 
 TEST(HttpRequest, SaysWhatTheClientWants) {
-  const auto request = ParseHead(
+  const auto request = Must(ParseHead(
       "GET / HTTP/1.1\r\nAccept: a/b\r\naccept:  c/d \r\nAccept-Encoding: gzip\r\nAUTHORIZATION: "
       "Basic YTpi\r\n"
-      "X-Prometheus-Scrape-Timeout-Seconds: 2.5\r\n\r\n");
-  ASSERT_TRUE(request.ok());
-  EXPECT_EQ(request->accept, "a/b, c/d");
-  EXPECT_EQ(request->accept_encoding, "gzip");
-  EXPECT_EQ(request->authorization, "Basic YTpi");
-  EXPECT_EQ(request->patience, 2500ms);
-  EXPECT_TRUE(request->keep_alive);
+      "X-Prometheus-Scrape-Timeout-Seconds: 2.5\r\n\r\n"));
+  EXPECT_EQ(request.accept, "a/b, c/d");
+  EXPECT_EQ(request.accept_encoding, "gzip");
+  EXPECT_EQ(request.authorization, "Basic YTpi");
+  EXPECT_EQ(request.patience, 2500ms);
+  EXPECT_TRUE(request.keep_alive);
 }
 
 TEST(HttpRequest, ReportsWhetherTheConnectionMayGoOn) {

@@ -11,7 +11,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -113,6 +112,13 @@ class HttpServer : public testing::Test {
     return Exchange(ConnectTo(server_->port()), line + kEnd + fields + "\r\n");
   }
 
+  /// A connection over which this was sent.
+  os::UniqueFd Asking(std::string_view text, const char* from = "127.0.0.1") const {
+    os::UniqueFd fd = ConnectTo(server_->port(), from);
+    Send(fd, text);
+    return fd;
+  }
+
   /// Sends a request from another thread.
   std::future<std::string> Begin(const std::string& line, const std::string& fields = "") {
     return std::async(std::launch::async, [=, this] { return Ask(line, fields); });
@@ -179,8 +185,7 @@ TEST_F(HttpServer, TakesARequestInPiecesAndALargeAnswerSlowlyRead) {
 
 TEST_F(HttpServer, DropsAConnectionThatTakesTooLong) {
   Start({.host = "127.0.0.1"}, {.deadline = 5s});
-  const auto fd = ConnectTo(server_->port());
-  Send(fd, "GET /pa");
+  const auto fd = Asking("GET /pa");
   ASSERT_TRUE(Connected(1));
   loop_.Advance(4s);
   EXPECT_EQ(server_->counts().open, 1u);
@@ -191,10 +196,7 @@ TEST_F(HttpServer, DropsAConnectionThatTakesTooLong) {
 TEST_F(HttpServer, MakesRoomByTheOldestThatHasNotAsked) {
   Start({.host = "127.0.0.1"}, {.connections = 1, .deadline = 1h});  // room for five connections
   std::vector<os::UniqueFd> slow;
-  for (int i = 0; i < 5; ++i) {
-    slow.push_back(ConnectTo(server_->port()));
-    Send(slow.back(), "GET /pa");
-  }
+  for (int i = 0; i < 5; ++i) slow.push_back(Asking("GET /pa"));
   EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n"));
   EXPECT_EQ(Receive(slow.front()), "");
   EXPECT_THAT(Exchange(slow.back(), "ge HTTP/1.0\r\n\r\n"), EndsWith("hello\n"));
@@ -205,16 +207,10 @@ TEST_F(HttpServer, OneAddressThatHasAllPlacesGivesSomeToOthers) {
   Start({.host = "127.0.0.1"},
         {.connections = 4, .deadline = 24h, .queue = 24h});  // room for twenty connections
   std::vector<os::UniqueFd> greedy;
-  for (int i = 0; i < 20; ++i) {
-    greedy.push_back(ConnectTo(server_->port(), "127.0.0.2"));
-    Send(greedy.back(), "GET /later HTTP/1.0\r\n\r\n");
-  }
+  for (int i = 0; i < 20; ++i) greedy.push_back(Asking("GET /later HTTP/1.0\r\n\r\n", "127.0.0.2"));
   Asked(3);
   std::vector<os::UniqueFd> others;
-  for (int i = 0; i < 10; ++i) {
-    others.push_back(ConnectTo(server_->port(), "127.0.0.3"));
-    Send(others.back(), "GET /pa");
-  }
+  for (int i = 0; i < 10; ++i) others.push_back(Asking("GET /pa", "127.0.0.3"));
   for (int i = 0; i < 10; ++i)
     EXPECT_EQ(Receive(greedy[static_cast<std::size_t>(i)]), "")
         << "the oldest ten are disconnected";
@@ -228,10 +224,7 @@ TEST_F(HttpServer, OneAddressThatHasAllPlacesGivesSomeToOthers) {
 TEST_F(HttpServer, WhatIsOpenToEverybodyIsAnsweredWhoeverElseIsConnected) {
   Start({.host = "127.0.0.1"}, {.connections = 1, .deadline = 24h, .queue = 24h});
   std::vector<os::UniqueFd> greedy;
-  for (int i = 0; i < 5; ++i) {
-    greedy.push_back(ConnectTo(server_->port()));
-    Send(greedy.back(), "GET /later HTTP/1.0\r\n\r\n");
-  }
+  for (int i = 0; i < 5; ++i) greedy.push_back(Asking("GET /later HTTP/1.0\r\n\r\n"));
   Asked(1);
   ASSERT_TRUE(Connected(5));
   EXPECT_THAT(Ask("GET /open"), EndsWith("open\n"));
@@ -261,8 +254,7 @@ TEST_F(HttpServer, KeepsAConnectionForTheNextRequest) {
 
 TEST_F(HttpServer, ClosesAnIdleConnection) {
   Start({.host = "127.0.0.1"}, {.idle = 10min});
-  const auto fd = ConnectTo(server_->port());
-  Send(fd, "GET /page HTTP/1.1\r\n\r\n");
+  const auto fd = Asking("GET /page HTTP/1.1\r\n\r\n");
   ASSERT_TRUE(loop_.AdvanceUntil({}, [&] { return !server_->counts().answers.empty(); }));
   loop_.Advance(9min);
   EXPECT_EQ(server_->counts().open, 1u);
@@ -297,10 +289,7 @@ TEST_F(HttpServer, AnswersAsManyAtOnceAsItHasPlacesAndReportsTheRestWhenTheyWait
   Start({.host = "127.0.0.1"},
         {.connections = 4, .deadline = 24h, .queue = 2s});  // one address has three of four places
   std::vector<os::UniqueFd> asking;
-  for (int i = 0; i < 3; ++i) {
-    asking.push_back(ConnectTo(server_->port()));
-    Send(asking.back(), "GET /later HTTP/1.0\r\n\r\n");
-  }
+  for (int i = 0; i < 3; ++i) asking.push_back(Asking("GET /later HTTP/1.0\r\n\r\n"));
   const auto answers = Asked(3);
   EXPECT_THAT(Turn(100ms, Begin("GET /later")),
               AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("too many clients")));

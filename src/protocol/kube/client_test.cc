@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/core/strings.h"
+#include "base/core/testing/must.h"
 #include "os/core/fd.h"
 #include "os/core/file.h"
 #include "os/testing/turned_loop.h"
@@ -28,7 +29,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::HttpRequest;
 using testing::kChunkedHead;
-using ::testing::Not;
 using testing::Peer;
 using testing::Reply;
 using testing::Server;
@@ -102,9 +102,8 @@ TEST(Client, AnswersSixtyFourCallsAtOnceOverFewConnections) {
   for (int i = 0; i < 64; ++i) calls.push_back(client.Start(GetOf("/n" + std::to_string(i))));
   for (int i = 0; i < 64; ++i) {
     ASSERT_EQ(calls[static_cast<std::size_t>(i)].wait_for(kPatience), std::future_status::ready);
-    const auto answer = calls[static_cast<std::size_t>(i)].get();
-    ASSERT_TRUE(answer.ok()) << ErrorOf(answer);
-    EXPECT_EQ(answer->body, "\"/n" + std::to_string(i) + "\"");
+    const auto answer = Must(calls[static_cast<std::size_t>(i)].get());
+    EXPECT_EQ(answer.body, "\"/n" + std::to_string(i) + "\"");
   }
   EXPECT_LE(most, 4);
 }
@@ -146,17 +145,22 @@ TEST(Client, EndsASilentCallAtItsDeadlineAndAnswersTheNext) {
   EXPECT_TRUE(next.get().ok());
 }
 
-TEST(Client, SaysAtOnceWhereNoOneListens) {
-  // Bound without listening: connections are refused, and no other program can get the port
-  // meanwhile.
-  const os::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+/// Binds the socket to a free port of this machine; returns "127.0.0.1:PORT".
+std::string Bind(const os::UniqueFd& socket) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
-  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  const std::string url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+}
+
+TEST(Client, SaysAtOnceWhereNoOneListens) {
+  // Bound without listening: connections are refused, and no other program can get the port
+  // meanwhile.
+  const os::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const std::string url = "http://" + Bind(socket);
   ClientUnderTest client(AccessTo(url));
   const auto answer = client.Do(GetOf("/x"));
   EXPECT_THAT(ErrorOf(answer),
@@ -224,14 +228,8 @@ class SocksProxy {
  public:
   explicit SocksProxy(std::string answer)
       : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    url_ = "socks5://" + Bind(socket_);
     EXPECT_EQ(::listen(socket_.get(), 1), 0);
-    EXPECT_EQ(::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-    url_ = "socks5://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
     thread_ = std::thread([this, answer = std::move(answer)] {
       const os::UniqueFd peer(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       char bytes[64];
@@ -494,9 +492,8 @@ TEST(Client, CanBeDestroyedByWhatItCalls) {
 
 TEST(Client, CallAndWaitAnswersOnTheCallersThread) {
   const Server server(Always(Reply(200, "[1]")));
-  const auto answer = CallAndWait(AccessTo(server.url()), GetOf("/x"));
-  ASSERT_TRUE(answer.ok()) << ErrorOf(answer);
-  EXPECT_EQ(answer->body, "[1]");
+  const auto answer = Must(CallAndWait(AccessTo(server.url()), GetOf("/x")));
+  EXPECT_EQ(answer.body, "[1]");
 }
 
 }  // namespace

@@ -9,8 +9,6 @@
 
 namespace penstock::protocol::kube {
 namespace {
-
-using testing::HasSubstr;
 using testing::MatchesRegex;
 using namespace std::chrono_literals;
 

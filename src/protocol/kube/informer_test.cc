@@ -20,7 +20,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::Pair;
-using testing::UnorderedElementsAre;
 using namespace std::chrono_literals;
 
 const std::string kNodes = "/api/v1/nodes";

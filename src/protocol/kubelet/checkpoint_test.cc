@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/core/testing/must.h"
 #include "os/testing/temporary_folder.h"
 
 namespace penstock::protocol::kubelet {
@@ -20,26 +21,23 @@ constexpr char kWritten[] = R"({"Data":{"PodDeviceEntries":[
   "RegisteredDevices":{"nvidia.com/gpu":["GPU-c","GPU-a","GPU-b"],"rdma/hca":[]}},"Checksum":4186134498})";
 
 TEST(Checkpoint, ReadsWhatTheKubeletWrites) {
-  const auto checkpoint = ParseCheckpoint(kWritten, "checkpoint");
-  ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().ToString();
-  EXPECT_THAT(checkpoint->entries,
+  const auto checkpoint = Must(ParseCheckpoint(kWritten, "checkpoint"));
+  EXPECT_THAT(checkpoint.entries,
               ElementsAre(CheckpointEntry{"0a1b", "train", "nvidia.com/gpu", {"GPU-a", "GPU-b"}},
                           CheckpointEntry{"2c3d", "serve", "rdma/hca", {"mlx5_0"}}));
-  EXPECT_THAT(checkpoint->registered.at("nvidia.com/gpu"), ElementsAre("GPU-a", "GPU-b", "GPU-c"));
-  EXPECT_THAT(checkpoint->registered.at("rdma/hca"), IsEmpty());
+  EXPECT_THAT(checkpoint.registered.at("nvidia.com/gpu"), ElementsAre("GPU-a", "GPU-b", "GPU-c"));
+  EXPECT_THAT(checkpoint.registered.at("rdma/hca"), IsEmpty());
 }
 
 TEST(Checkpoint, ReadsTheOlderListOfIdsAndGosNulls) {
-  const auto older = ParseCheckpoint(
+  const auto older = Must(ParseCheckpoint(
       R"({"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c","ResourceName":"r","DeviceIDs":["b","a"]}],"RegisteredDevices":null}})",
-      "checkpoint");
-  ASSERT_TRUE(older.ok()) << older.error().ToString();
-  EXPECT_THAT(older->entries, ElementsAre(CheckpointEntry{"u", "c", "r", {"a", "b"}}));
-  const auto empty = ParseCheckpoint(
+      "checkpoint"));
+  EXPECT_THAT(older.entries, ElementsAre(CheckpointEntry{"u", "c", "r", {"a", "b"}}));
+  const auto empty = Must(ParseCheckpoint(
       R"({"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":1,"Later":{}})",
-      "checkpoint");
-  ASSERT_TRUE(empty.ok()) << empty.error().ToString();
-  EXPECT_THAT(empty->entries, IsEmpty());
+      "checkpoint"));
+  EXPECT_THAT(empty.entries, IsEmpty());
 }
 
 TEST(Checkpoint, ReadsFiveThousandSlots) {
@@ -53,9 +51,8 @@ TEST(Checkpoint, ReadsFiveThousandSlots) {
         std::to_string(i) + R"("]},"AllocResp":")" + std::string(1000, 'A') + "\"}";
   }
   const auto checkpoint =
-      ParseCheckpoint(text + R"(],"RegisteredDevices":{}},"Checksum":1})", "checkpoint");
-  ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().ToString();
-  EXPECT_THAT(checkpoint->entries, SizeIs(5000));
+      Must(ParseCheckpoint(text + R"(],"RegisteredDevices":{}},"Checksum":1})", "checkpoint"));
+  EXPECT_THAT(checkpoint.entries, SizeIs(5000));
 }
 
 TEST(Checkpoint, SaysWhatIsWrongAndWhere) {

@@ -8,9 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/core/testing/must.h"
 #include "os/core/fd.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"
@@ -114,11 +114,10 @@ TEST_F(DevicePluginTest, SaysAnEmptyListToo) {
 
 TEST_F(DevicePluginTest, AnswersAllocateWithSortedIds) {
   Serve();
-  const auto answer = kubelet_.Allocate(kGpu, {"GPU-b", "GPU-a"});
-  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
-  EXPECT_EQ(answer->environment.at("IDS"), "GPU-a,GPU-b");
-  EXPECT_THAT(answer->files, ElementsAre("/dev/nvidia0:/host/dev/nvidia0:rw"));
-  EXPECT_THAT(answer->cdi_devices, ElementsAre("nvidia.com/gpu=0"));
+  const auto answer = Must(kubelet_.Allocate(kGpu, {"GPU-b", "GPU-a"}));
+  EXPECT_EQ(answer.environment.at("IDS"), "GPU-a,GPU-b");
+  EXPECT_THAT(answer.files, ElementsAre("/dev/nvidia0:/host/dev/nvidia0:rw"));
+  EXPECT_THAT(answer.cdi_devices, ElementsAre("nvidia.com/gpu=0"));
 }
 
 TEST_F(DevicePluginTest, RefusesForeignIdsAndSaysWhatToDo) {
@@ -215,9 +214,8 @@ TEST_F(DevicePluginTest, LetsTheKubeletChooseWhereNoAnswerComes) {
     kept.push_back(reply);
   };
   Serve();
-  const auto chosen = kubelet_.Prefer(kGpu, {"GPU-b", "GPU-a"}, {}, 2);
-  ASSERT_TRUE(chosen.ok()) << chosen.error().ToString();
-  EXPECT_THAT(*chosen, ElementsAre());
+  const auto chosen = Must(kubelet_.Prefer(kGpu, {"GPU-b", "GPU-a"}, {}, 2));
+  EXPECT_THAT(chosen, ElementsAre());
   EXPECT_EQ(kept.size(), 1u);
 }
 

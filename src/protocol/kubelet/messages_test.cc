@@ -28,10 +28,10 @@ TEST(ReadRequest, SortsTheIdsOfEachContainer) {
 }
 
 TEST(ReadRequest, RefusesADeviceForTwoContainers) {
-  const auto request = ReadRequest(RequestFor({{"G0", "G1"}, {"G1"}}), kDevices, "acme.com/gpu");
-  ASSERT_FALSE(request.ok());
-  EXPECT_EQ(request.error().code(), base::Code::kInvalidArgument);
-  EXPECT_THAT(request.error().message(), HasSubstr("G1"));
+  const base::Error request =
+      ReadRequest(RequestFor({{"G0", "G1"}, {"G1"}}), kDevices, "acme.com/gpu").error();
+  EXPECT_EQ(request.code(), base::Code::kInvalidArgument);
+  EXPECT_THAT(request.message(), HasSubstr("G1"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/core/testing/must.h"
 #include "os/testing/temporary_folder.h"
 #include "protocol/kubelet/fake/fake_kubelet.h"
 #include "protocol/kubelet/testing/plugin_fixture.h"
@@ -51,9 +52,8 @@ TEST_F(PodResourcesTest, FoldsTheKubeletsEntriesByContainerAndResource) {
   kubelet_.SetPods({{"research", "train-0", "main", kGpu, {"GPU-b", "GPU-a"}},
                     {"default", "serve", "web", "rdma/hca", {"mlx5_0"}}});
   loop_.Start();
-  const auto list = List();
-  ASSERT_TRUE(list.ok()) << list.error().ToString();
-  EXPECT_THAT(*list,
+  const auto list = Must(List());
+  EXPECT_THAT(list,
               ElementsAre(PodDevices{"default", "serve", "web", "rdma/hca", {"mlx5_0"}},
                           PodDevices{"research", "train-0", "main", kGpu, {"GPU-a", "GPU-b"}}));
 }
@@ -66,9 +66,8 @@ TEST_F(PodResourcesTest, ReadsAnAnswerOfManyMegabytes) {
                     std::vector<std::string>(700, std::string(60, 'x'))});
   kubelet_.SetPods(pods);
   loop_.Start();
-  const auto list = List();
-  ASSERT_TRUE(list.ok()) << list.error().ToString();
-  EXPECT_EQ(list->size(), 100u);
+  const auto list = Must(List());
+  EXPECT_EQ(list.size(), 100u);
 }
 
 TEST_F(PodResourcesTest, ReportsWhatTheKubeletCountsAndFindsItAgainAfterARestart) {
@@ -78,9 +77,8 @@ TEST_F(PodResourcesTest, ReportsWhatTheKubeletCountsAndFindsItAgainAfterARestart
   loop_.Start();
   for (int restart = 0; restart < 3; ++restart) {
     ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 2));
-    const auto allocatable = GetAllocatable();
-    ASSERT_TRUE(allocatable.ok()) << allocatable.error().ToString();
-    EXPECT_THAT(*allocatable, ElementsAre(Pair(kGpu, ElementsAre("GPU-a", "GPU-b"))));
+    const auto allocatable = Must(GetAllocatable());
+    EXPECT_THAT(allocatable, ElementsAre(Pair(kGpu, ElementsAre("GPU-a", "GPU-b"))));
     kubelet_.Restart();
   }
 }

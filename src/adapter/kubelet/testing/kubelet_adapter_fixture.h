@@ -14,6 +14,7 @@
 
 #include "adapter/kubelet/kubelet_adapter.h"
 #include "device/testing/acme.h"
+#include "os/testing/run_on.h"
 #include "os/testing/temporary_folder.h"
 #include "protocol/kubelet/fake/fake_kubelet.h"
 
@@ -81,26 +82,42 @@ class KubeletAdapterTest : public ::testing::Test {
     });
   }
 
-  template <typename Function>
-  void On(Function function) {
-    std::promise<void> done;
-    control_.Post([&] {
-      function();
-      done.set_value();
-    });
-    done.get_future().wait();
+  void On(const std::function<void()>& function) { os::RunOn(control_, function); }
+
+  void OpenWith(const api::NodeConfig& config) {
+    Configure(config);
+    On([this] { adapter_->Open(); });
+  }
+
+  void SetHealth(const std::string& device, device::HealthState state, const std::string& reason) {
+    On([&] { inventory_.SetHealth(device, state, reason, control_.clock().Wall()); });
+  }
+
+  /// Waits until the published value satisfies the predicate.
+  template <typename T>
+  static bool WaitForPublished(base::Published<T>& published,
+                               const std::function<bool(const T&)>& predicate) {
+    std::promise<void> seen;
+    std::atomic<bool> reported = false;
+    auto subscription = published.Subscribe(
+        [&](const auto& value) {
+          if (predicate(*value) && !reported.exchange(true)) seen.set_value();
+        },
+        true);
+    return seen.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready;
   }
 
   /// Waits until the ledger satisfies the predicate.
   bool WaitForLedger(const std::function<bool(const node::ledger::Snapshot&)>& predicate) {
-    std::promise<void> seen;
-    std::atomic<bool> reported = false;
-    auto subscription = ledger_.published().Subscribe(
-        [&](const auto& snapshot) {
-          if (predicate(*snapshot) && !reported.exchange(true)) seen.set_value();
-        },
-        true);
-    return seen.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready;
+    return WaitForPublished(ledger_.published(), predicate);
+  }
+
+  /// Waits until the ledger names this pod as the holder of the device.
+  bool WaitForPod(const std::string& device, const std::string& pod) {
+    return WaitForLedger([&](const auto& ledger) {
+      const auto* holder = ledger.HolderOf(device);
+      return holder != nullptr && holder->pod == pod;
+    });
   }
 
   bool WaitForKubeletHas(std::size_t capacity, std::size_t allocatable) {
@@ -108,14 +125,8 @@ class KubeletAdapterTest : public ::testing::Test {
   }
 
   bool WaitForKubeletHas(const KubeletAmounts& wanted) {
-    std::promise<void> seen;
-    std::atomic<bool> reported = false;
-    auto subscription = kubelet_has_.Subscribe(
-        [&](const auto& amounts) {
-          if (*amounts == wanted && !reported.exchange(true)) seen.set_value();
-        },
-        true);
-    return seen.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready;
+    return WaitForPublished<KubeletAmounts>(
+        kubelet_has_, [&](const KubeletAmounts& amounts) { return amounts == wanted; });
   }
 
   api::ContainersConfig containers_;  // used on the control loop

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/core/testing/must.h"
+
 namespace penstock::app {
 namespace {
 
@@ -45,15 +47,14 @@ class Asked {
 };
 
 TEST(CdiGenerate, WithoutWordsItIsTheMachinesDevicesByIndexAndUuidAsYamlOnStandardOutput) {
-  const auto order = Asked({}).order;
-  ASSERT_TRUE(order.ok()) << order.error().message();
-  EXPECT_EQ(order->mode, "auto");
-  EXPECT_EQ(order->path, "");
-  EXPECT_FALSE(order->json);
-  EXPECT_THAT(order->options.names, ElementsAre(CdiNames::kIndex, CdiNames::kUuid));
-  EXPECT_TRUE(order->options.all && order->every_device);
-  EXPECT_FALSE(order->options.additional_gids || order->quiet);
-  EXPECT_EQ(KindFor(*order, "management.nvidia.com/gpu"), "management.nvidia.com/gpu");
+  const auto order = Must(Asked({}).order);
+  EXPECT_EQ(order.mode, "auto");
+  EXPECT_EQ(order.path, "");
+  EXPECT_FALSE(order.json);
+  EXPECT_THAT(order.options.names, ElementsAre(CdiNames::kIndex, CdiNames::kUuid));
+  EXPECT_TRUE(order.options.all && order.every_device);
+  EXPECT_FALSE(order.options.additional_gids || order.quiet);
+  EXPECT_EQ(KindFor(order, "management.nvidia.com/gpu"), "management.nvidia.com/gpu");
 }
 
 TEST(CdiGenerate, GroupsAreForWhoAsksForThem) {
@@ -143,30 +144,28 @@ TEST(CdiGenerate, DevicesAreAllOrThoseNamed) {
 }
 
 TEST(CdiGenerate, WhatIsWrongIsReportedAllTogether) {
-  const auto wrong =
+  const base::Error wrong =
       Asked({"--vendor", "-x", "--nvidia-cdi-hook-path", "no-such-hook", "--enable-hook", "all"})
-          .order;
-  ASSERT_FALSE(wrong.ok());
-  EXPECT_EQ(wrong.error().code(), Code::kInvalidArgument);
+          .order.error();
+  EXPECT_EQ(wrong.code(), Code::kInvalidArgument);
   for (const char* part : {"-x/gpu", "no-such-hook", "\"all\""})
-    EXPECT_THAT(wrong.error().message(), HasSubstr(part));
+    EXPECT_THAT(wrong.message(), HasSubstr(part));
 
-  const auto variables = Asked({}, {{"NVIDIA_CTK_CDI_GENERATE_MODE", "cdi"},
-                                    {"NVIDIA_CTK_CDI_GENERATE_OUTPUT_FORMAT", "toml"},
-                                    {"NVIDIA_CTK_CDI_GENERATE_DEVICE_NAME_STRATEGIES", "name"}})
-                             .order;
-  ASSERT_FALSE(variables.ok());
+  const base::Error variables =
+      Asked({}, {{"NVIDIA_CTK_CDI_GENERATE_MODE", "cdi"},
+                 {"NVIDIA_CTK_CDI_GENERATE_OUTPUT_FORMAT", "toml"},
+                 {"NVIDIA_CTK_CDI_GENERATE_DEVICE_NAME_STRATEGIES", "name"}})
+          .order.error();
   for (const char* part : {"\"cdi\" is not a mode", "\"toml\"", "\"name\""})
-    EXPECT_THAT(variables.error().message(), HasSubstr(part));
+    EXPECT_THAT(variables.message(), HasSubstr(part));
   EXPECT_THAT(
       Asked({}, {{"NVIDIA_CTK_CDI_GENERATE_NO_ALL_DEVICE", "perhaps"}}).order.error().message(),
       HasSubstr("perhaps"));
 }
 
 TEST(CdiGenerate, FeaturesOfOthersSayNothingAndAreReported) {
-  const auto order = Asked({"--feature-flags", "disable-nvsandboxutils"}).order;
-  ASSERT_TRUE(order.ok());
-  EXPECT_THAT(order->remarks, Contains(HasSubstr("disable-nvsandboxutils")));
+  const auto order = Must(Asked({"--feature-flags", "disable-nvsandboxutils"}).order);
+  EXPECT_THAT(order.remarks, Contains(HasSubstr("disable-nvsandboxutils")));
 }
 
 TEST(CdiGenerate, AHookMayBeNamedWithOrWithoutItsFolder) {

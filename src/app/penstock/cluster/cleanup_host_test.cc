@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "app/penstock/cluster/cleanup.h"
+#include "base/core/testing/must.h"
 #include "os/core/file.h"
 #include "os/lock_file.h"
 #include "os/testing/temporary_folder.h"
@@ -12,7 +13,6 @@ namespace penstock::app {
 namespace {
 
 using testing::Contains;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -54,23 +54,20 @@ TEST_F(CleanHostTest, LeavesNothingOfAnAgentThatHasEnded) {
   AgentWasHere();
   EXPECT_EQ(LeftOnHost(config_).size(), 16u);
   LockMode(0644);  // as written by 0.1.0
-  const auto outcome = CleanHost(config_, false);
-  ASSERT_TRUE(outcome.ok());
-  EXPECT_THAT(outcome->failures, IsEmpty());
+  const auto outcome = Must(CleanHost(config_, false));
+  EXPECT_THAT(outcome.failures, IsEmpty());
   EXPECT_THAT(LeftOnHost(config_), IsEmpty());
   EXPECT_FALSE(os::Exists(config_.paths.run_dir));
   EXPECT_FALSE(os::Exists(config_.paths.state_dir));
-  const auto again = CleanHost(config_, false);
-  ASSERT_TRUE(again.ok());
-  EXPECT_THAT(again->removed, IsEmpty());
+  const auto again = Must(CleanHost(config_, false));
+  EXPECT_THAT(again.removed, IsEmpty());
 }
 
 TEST_F(CleanHostTest, LeavesWhatIsNotOurs) {
   AgentWasHere();
   folder_.Write("state/notes.txt", "mine");
   folder_.Write("cdi/nvidia.yaml", "theirs");
-  const auto outcome = CleanHost(config_, false);
-  ASSERT_TRUE(outcome.ok());
+  const auto outcome = Must(CleanHost(config_, false));
   EXPECT_TRUE(os::Exists(folder_ / "state/notes.txt"));
   EXPECT_TRUE(os::Exists(folder_ / "cdi/nvidia.yaml"));
   EXPECT_FALSE(os::Exists(folder_ / "state/ledger.json"));
@@ -79,34 +76,29 @@ TEST_F(CleanHostTest, LeavesWhatIsNotOurs) {
 TEST_F(CleanHostTest, LeavesUsageRecordsInAFolderThatSomeoneChose) {
   AgentWasHere();
   config_.usage.dir = folder_ / "state/usage";
-  const auto outcome = CleanHost(config_, false);
-  ASSERT_TRUE(outcome.ok());
+  const auto outcome = Must(CleanHost(config_, false));
   EXPECT_TRUE(os::Exists(folder_ / "state/usage/usage-000001.jsonl"));
   EXPECT_FALSE(os::Exists(folder_ / "state/usage.json"));
 }
 
 TEST_F(CleanHostTest, SaysInADryRunWhatItWouldRemove) {
   AgentWasHere();
-  const auto outcome = CleanHost(config_, true);
-  ASSERT_TRUE(outcome.ok());
-  EXPECT_THAT(outcome->removed, Contains(folder_ / "state/ledger.json"));
+  const auto outcome = Must(CleanHost(config_, true));
+  EXPECT_THAT(outcome.removed, Contains(folder_ / "state/ledger.json"));
   EXPECT_EQ(LeftOnHost(config_).size(), 16u);
 }
 
 TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
   AgentWasHere();
-  const auto lock = os::LockFile::Take(config_.paths.run_dir + "/agent.lock");
-  ASSERT_TRUE(lock.ok());
-  const auto outcome = CleanHost(config_, false);
-  ASSERT_FALSE(outcome.ok());
-  EXPECT_EQ(outcome.error().code(), base::Code::kFailedPrecondition);
-  EXPECT_THAT(outcome.error().message(), HasSubstr(std::to_string(getpid())));
+  const auto lock = Must(os::LockFile::Take(config_.paths.run_dir + "/agent.lock"));
+  const base::Error outcome = CleanHost(config_, false).error();
+  EXPECT_EQ(outcome.code(), base::Code::kFailedPrecondition);
+  EXPECT_THAT(outcome.message(), HasSubstr(std::to_string(getpid())));
   EXPECT_EQ(LeftOnHost(config_).size(), 16u);
 }
 
 TEST_F(CleanHostTest, MakesNoFolderWhereThereIsNone) {
-  const auto outcome = CleanHost(config_, false);
-  ASSERT_TRUE(outcome.ok());
+  const auto outcome = Must(CleanHost(config_, false));
   EXPECT_FALSE(os::Exists(config_.paths.run_dir));
 }
 

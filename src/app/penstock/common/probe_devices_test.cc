@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/core/testing/must.h"
+
 namespace penstock::app {
 namespace {
 
@@ -74,31 +76,28 @@ std::vector<std::string> Ids(const Seen& seen) {
 
 TEST(LookOnce, FindsTheDriverAndAllOfItsDevices) {
   Scripted backend;
-  const auto seen = backend.Look();
-  ASSERT_TRUE(seen.ok()) << seen.error().message();
-  EXPECT_EQ(seen->driver.version, "550.54.15");
-  EXPECT_THAT(Ids(*seen), ElementsAre("GPU-0", "GPU-1", "GPU-2"));
-  EXPECT_THAT(seen->problems, IsEmpty());
+  const auto seen = Must(backend.Look());
+  EXPECT_EQ(seen.driver.version, "550.54.15");
+  EXPECT_THAT(Ids(seen), ElementsAre("GPU-0", "GPU-1", "GPU-2"));
+  EXPECT_THAT(seen.problems, IsEmpty());
   EXPECT_EQ(backend.opened, 1);
 }
 
 TEST(LookOnce, ADeviceThatDoesNotAnswerIsLeftOutAndReported) {
   Scripted backend;
   backend.errors.insert({"1", Error(Code::kDataLoss, "GPU 1 has fallen off the bus")});
-  const auto seen = backend.Look();
-  ASSERT_TRUE(seen.ok());
-  EXPECT_THAT(Ids(*seen), ElementsAre("GPU-0", "GPU-2"));
-  EXPECT_THAT(seen->problems, ElementsAre("device 1 was skipped: GPU 1 has fallen off the bus"));
+  const auto seen = Must(backend.Look());
+  EXPECT_THAT(Ids(seen), ElementsAre("GPU-0", "GPU-2"));
+  EXPECT_THAT(seen.problems, ElementsAre("device 1 was skipped: GPU 1 has fallen off the bus"));
   EXPECT_EQ(backend.opened, 1) << "the connection is well";
 }
 
 TEST(LookOnce, ADeviceThatHangsCostsTheConnectionAndNotTheOtherDevices) {
   Scripted backend;
   backend.errors.insert({"0", Error(Code::kDeadlineExceeded, "describe 0 took longer than 5s")});
-  const auto seen = backend.Look();
-  ASSERT_TRUE(seen.ok()) << seen.error().message();
-  EXPECT_THAT(Ids(*seen), ElementsAre("GPU-1", "GPU-2"));
-  EXPECT_THAT(seen->problems, ElementsAre(HasSubstr("device 0 was skipped")));
+  const auto seen = Must(backend.Look());
+  EXPECT_THAT(Ids(seen), ElementsAre("GPU-1", "GPU-2"));
+  EXPECT_THAT(seen.problems, ElementsAre(HasSubstr("device 0 was skipped")));
   EXPECT_EQ(backend.opened, 2);
 }
 

@@ -6,15 +6,15 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include "base/core/testing/must.h"
+
 namespace penstock::app {
 namespace {
 
 using ::testing::HasSubstr;
 
 TEST(Programs, AMissingOneIsNamedWithThePlacesLookedAt) {
-  const auto found = FindProgram("penstock-nonsense");
-  ASSERT_FALSE(found.ok());
-  EXPECT_THAT(found.error().message(),
+  EXPECT_THAT(FindProgram("penstock-nonsense").error().message(),
               HasSubstr("penstock-nonsense was not found: it is neither at /"));
 }
 
@@ -34,26 +34,23 @@ NotifySocket::News Await(const NotifySocket& socket, pid_t from) {
 }
 
 TEST(NotifySocket, HearsTheProcessItStartedAndNoOneElse) {
-  const auto socket = NotifySocket::Make();
-  ASSERT_TRUE(socket.ok()) << socket.error().message();
+  const auto socket = Must(NotifySocket::Make());
   const std::string python =
       "import os, socket; s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); "
       "s.connect(os.environ['NOTIFY_SOCKET'].replace('@', '\\0', "
       "1));"
       "s.send(b'STATUS=looking'); s.send(b'READY=1\\nSTATUS=8 devices\\nX=y')";
-  const auto child =
-      os::Spawn({.arguments = {"python3", "-c", python}, .environment = socket->Environment()});
-  ASSERT_TRUE(child.ok());
-  EXPECT_EQ(Reap(*child), 0);
-  const auto news = Await(*socket, child->pid);
+  const auto child = Must(
+      os::Spawn({.arguments = {"python3", "-c", python}, .environment = socket.Environment()}));
+  EXPECT_EQ(Reap(child), 0);
+  const auto news = Await(socket, child.pid);
   EXPECT_TRUE(news.ready);
   EXPECT_EQ(news.status, "8 devices");
 
-  const auto other =
-      os::Spawn({.arguments = {"python3", "-c", python}, .environment = socket->Environment()});
-  ASSERT_TRUE(other.ok());
-  EXPECT_EQ(Reap(*other), 0);
-  EXPECT_FALSE(Await(*socket, child->pid).ready);
+  const auto other = Must(
+      os::Spawn({.arguments = {"python3", "-c", python}, .environment = socket.Environment()}));
+  EXPECT_EQ(Reap(other), 0);
+  EXPECT_FALSE(Await(socket, child.pid).ready);
 }
 
 TEST(NotifySocket, ReplacesTheOneInTheEnvironment) {

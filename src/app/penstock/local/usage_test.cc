@@ -8,7 +8,6 @@ namespace penstock::app {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 using namespace std::chrono_literals;
 
 const base::WallTime kNow = base::ParseTime("2026-11-21T12:00:00.000Z");

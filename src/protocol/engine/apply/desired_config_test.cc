@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/core/testing/must.h"
 #include "protocol/engine/text/line_diff.h"
 
 namespace penstock::protocol::engine {
@@ -153,10 +154,9 @@ TEST(Plan, ADropInThatWouldReplaceTheTableIsRefused) {
 TEST(Plan, WhatIsInForceAlreadyNeedsNoLine) {
   EngineFacts facts = Containerd(2, 1, std::nullopt);
   facts.effective = "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = true\n";
-  const auto goal = MakeGoal(facts, {.cdi = true});
-  ASSERT_TRUE(goal.ok());
-  EXPECT_THAT(goal->targets, IsEmpty());
-  EXPECT_THAT(goal->remarks, ElementsAre("containerd already has CDI enabled"));
+  const auto goal = Must(MakeGoal(facts, {.cdi = true}));
+  EXPECT_THAT(goal.targets, IsEmpty());
+  EXPECT_THAT(goal.remarks, ElementsAre("containerd already has CDI enabled"));
   facts.effective = "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = false\n";
   EXPECT_THAT(Written(facts, {.cdi = true}), HasSubstr("+enable_cdi = true\n"));
 }
@@ -331,10 +331,9 @@ TEST(Plan, PodmanNeedsNothingForCdi) {
       .minor = 3,
       .main = {"/etc/containers/containers.conf", std::nullopt},
       .drop_in = {"/etc/containers/containers.conf.d/99-penstock.conf", std::nullopt}};
-  const auto goal = MakeGoal(facts, {.cdi = true});
-  ASSERT_TRUE(goal.ok());
-  EXPECT_THAT(goal->targets, IsEmpty());
-  EXPECT_THAT(goal->remarks, ElementsAre(HasSubstr("without configuration")));
+  const auto goal = Must(MakeGoal(facts, {.cdi = true}));
+  EXPECT_THAT(goal.targets, IsEmpty());
+  EXPECT_THAT(goal.remarks, ElementsAre(HasSubstr("without configuration")));
   EXPECT_THAT(Written(facts, {.handlers = {kNvidia}}),
               HasSubstr("[engine.runtimes]\n+nvidia = [\"/opt/penstock/penstock-runtime\"]\n"));
 }

@@ -4,7 +4,6 @@
 #include <csignal>
 #include <filesystem>
 #include <mutex>
-#include <thread>
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -15,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/core/testing/must.h"
 #include "os/core/file.h"
 #include "os/testing/eventually.h"
 #include "os/testing/temporary_folder.h"
@@ -68,10 +68,9 @@ class Machine {
 TEST(EngineConfigurator, WritesRemembersAndUndoes) {
   Machine machine;
   EXPECT_EQ(machine.StandingNow(), Standing::kNone);
-  const auto done = machine.Run();
-  ASSERT_TRUE(done.ok()) << done.error().message();
-  EXPECT_EQ(done->change.files.size(), 2u);
-  EXPECT_THAT(done->remarks, ElementsAre("containerd is not running; it reads it when it starts"));
+  const auto done = Must(machine.Run());
+  EXPECT_EQ(done.change.files.size(), 2u);
+  EXPECT_THAT(done.remarks, ElementsAre("containerd is not running; it reads it when it starts"));
   EXPECT_TRUE(machine.HasDropIn());
   EXPECT_EQ(machine.StandingNow(), Standing::kAsOurs);
   struct stat status {};
@@ -110,9 +109,8 @@ TEST(EngineConfigurator, WhatOthersChangedIsLeftToThemWhereThatIsAskedFor) {
   EXPECT_THAT(machine.Run().error().message(),
               HasSubstr("the settings that Penstock wrote were changed"));
   machine.options.respect = false;
-  const auto done = machine.Run();
-  ASSERT_TRUE(done.ok());
-  EXPECT_THAT(done->remarks, testing::Contains(HasSubstr("changed since Penstock wrote it: ")));
+  const auto done = Must(machine.Run());
+  EXPECT_THAT(done.remarks, testing::Contains(HasSubstr("changed since Penstock wrote it: ")));
   EXPECT_EQ(machine.StandingNow(), Standing::kAsOurs);
 }
 
@@ -123,22 +121,20 @@ TEST(EngineConfigurator, ARunThatWasKilledIsRepairedWhateverItHadWritten) {
     for (std::size_t written = 0; written <= 2; ++written) {
       Machine machine;
       machine.options.dry_run = true;
-      const auto planned = machine.Run();
-      ASSERT_TRUE(planned.ok()) << planned.error().message();
+      const auto planned = Must(machine.Run());
       machine.options.dry_run = false;
       if (phase == Phase::kRestarting && written < 2) continue;
-      const std::vector<FileChange> files = planned->change.files;
+      const std::vector<FileChange> files = planned.change.files;
       const auto disk = ConfigFiles::Open("/");
       ASSERT_TRUE(
           WriteAll(*disk, {files.begin(), files.begin() + static_cast<std::ptrdiff_t>(written)})
               .ok());
       ASSERT_TRUE(SaveJournal(machine.journal(),
-                              {.phase = phase, .next = planned->change.record, .files = files})
+                              {.phase = phase, .next = planned.change.record, .files = files})
                       .ok());
       Machine& other = machine;
       other.options.desired = {};
-      const auto done = other.Run();
-      ASSERT_TRUE(done.ok()) << done.error().message();
+      const auto done = Must(other.Run());
       EXPECT_EQ(other.Main(), kMain);
       EXPECT_FALSE(other.HasDropIn());
       EXPECT_FALSE(os::Exists(other.journal()));
@@ -150,19 +146,16 @@ TEST(EngineConfigurator, WhatSomeoneWroteMeanwhileStays) {
   const std::vector<FileChange> files = {{machine.install.config, kMain, "version = 3\n"}};
   ASSERT_TRUE(SaveJournal(machine.journal(), {.phase = Phase::kWriting, .files = files}).ok());
   ASSERT_TRUE(os::WriteFileAtomically(machine.install.config, "version = 3\n# mine\n").ok());
-  const auto done = machine.Run();
-  ASSERT_TRUE(done.ok()) << done.error().message();
-  EXPECT_THAT(done->remarks, testing::Contains(HasSubstr(
-                                 "was changed by another process meanwhile and is left as it is")));
+  const auto done = Must(machine.Run());
+  EXPECT_THAT(done.remarks, testing::Contains(HasSubstr(
+                                "was changed by another process meanwhile and is left as it is")));
   EXPECT_THAT(machine.Main(), HasSubstr("# mine\n"));
 }
 
 TEST(EngineConfigurator, AFileThatCannotBeWrittenLeavesNothingBehind) {
   Machine machine;
   machine.install.drop_in = machine.folder_ / "etc/config.toml/x.toml";  // below a file
-  const auto done = machine.Run();
-  ASSERT_FALSE(done.ok());
-  EXPECT_THAT(done.error().message(), HasSubstr("etc/config.toml"));
+  EXPECT_THAT(machine.Run().error().message(), HasSubstr("etc/config.toml"));
   EXPECT_EQ(machine.Main(), kMain);
   EXPECT_FALSE(os::Exists(machine.journal()));
 }
@@ -186,9 +179,8 @@ TEST(EngineConfigurator, AnEngineThatCannotBeAskedIsDecidedByItsFilesUnlessItMus
   EXPECT_THAT(machine.Run().error().message(),
               HasSubstr("pass --executable-path, or --config-source file"));
   machine.options.source = Source::kAuto;
-  const auto done = machine.Run();
-  ASSERT_TRUE(done.ok()) << done.error().message();
-  EXPECT_THAT(done->remarks, testing::Contains(HasSubstr("only its files were read")));
+  const auto done = Must(machine.Run());
+  EXPECT_THAT(done.remarks, testing::Contains(HasSubstr("only its files were read")));
   EXPECT_FALSE(machine.HasDropIn()) << "it is unknown whether that containerd merges tables";
   EXPECT_THAT(machine.Main(), HasSubstr("runtimes.nvidia"));
 }
@@ -273,9 +265,8 @@ class ConfiguringBySignal : public testing::Test {
 TEST_F(ConfiguringBySignal, ContainerdEndsAndIsWaitedForUntilAnotherProcessListens) {
   const auto engine = Start(SupervisedEngine::AtSignal::kEnds);
   const pid_t before = engine.Pid();
-  const auto done = machine_.Run();
-  ASSERT_TRUE(done.ok()) << done.error().message();
-  EXPECT_TRUE(done->restarted);
+  const auto done = Must(machine_.Run());
+  EXPECT_TRUE(done.restarted);
   EXPECT_TRUE(machine_.HasDropIn());
   EXPECT_EQ(machine_.StandingNow(), Standing::kAsOurs);
   engine.WaitUntilItListens();
@@ -293,9 +284,8 @@ TEST_F(ConfiguringBySignal, DockerReadsItsFileAgainAndStays) {
   std::filesystem::permissions(machine_.install.program, std::filesystem::perms::owner_all);
   const auto engine = Start(SupervisedEngine::AtSignal::kStays);
   const pid_t before = engine.Pid();
-  const auto done = machine_.Run();
-  ASSERT_TRUE(done.ok()) << done.error().message();
-  EXPECT_TRUE(done->restarted);
+  const auto done = Must(machine_.Run());
+  EXPECT_TRUE(done.restarted);
   EXPECT_THAT(*os::ReadFile(machine_.install.config), HasSubstr("penstock-runtime"));
   EXPECT_TRUE(os::Eventually([&engine] { return engine.IsSignalled(); }));
   EXPECT_EQ(engine.Pid(), before);
@@ -351,9 +341,7 @@ TEST_F(ConfiguringBySignal, AnEngineThatDoesNotComeBackIsStartedWithItsOldFilesB
 TEST_F(ConfiguringBySignal, NothingIsChangedWhereItCannotBeSeenWhoIsToGetTheSignal) {
   const auto engine = Start(SupervisedEngine::AtSignal::kStays);
   machine_.options.proc_root = machine_.folder_ / "proc";  // as from another pid namespace
-  const auto done = machine_.Run();
-  ASSERT_FALSE(done.ok());
-  EXPECT_EQ(done.error().message(),
+  EXPECT_EQ(machine_.Run().error().message(),
             "the process to signal for containerd cannot be determined: pass --restart-mode none; "
             "nothing was changed");
   EXPECT_EQ(machine_.Main(), kMain);
@@ -366,10 +354,8 @@ TEST_F(ConfiguringBySignal, NothingIsChangedWhereNoUnitIsKnownThatCouldStartAgai
   const auto engine = Start(SupervisedEngine::AtSignal::kStays);
   machine_.options.restart = Restart::kSystemd;
   machine_.install.unit = "";
-  const auto done = machine_.Run();
-  ASSERT_FALSE(done.ok());
   EXPECT_EQ(
-      done.error().message(),
+      machine_.Run().error().message(),
       "no systemd unit of containerd is known: pass --restart-mode none; nothing was changed");
   EXPECT_EQ(machine_.Main(), kMain);
   EXPECT_FALSE(os::Exists(machine_.journal()));
@@ -388,15 +374,14 @@ TEST(Journal, IsReadAsItWasWritten) {
       .record = {{.cdi = true, .handlers = {{"n", "/p"}}, .default_handler = "n"}, {file}},
       .files = {{"/a", std::nullopt, "t"}},
       .engine = {12, 34}};
-  const auto read = DecodeJournal(Encode(journal), "f");
-  ASSERT_TRUE(read.ok()) << read.error().message();
-  EXPECT_EQ(Encode(*read), Encode(journal));
-  EXPECT_EQ(read->install, journal.install);
-  EXPECT_EQ(read->record.desired, journal.record.desired);
-  EXPECT_EQ(read->files, journal.files);
-  EXPECT_EQ(read->engine, journal.engine);
-  EXPECT_EQ(Spell(read->record.files[0].settings[0].value), "[\"p\", \"q\"]");
-  EXPECT_EQ(read->record.files[0].settings[2].value.kind, base::Value::Kind::kString);
+  const auto read = Must(DecodeJournal(Encode(journal), "f"));
+  EXPECT_EQ(Encode(read), Encode(journal));
+  EXPECT_EQ(read.install, journal.install);
+  EXPECT_EQ(read.record.desired, journal.record.desired);
+  EXPECT_EQ(read.files, journal.files);
+  EXPECT_EQ(read.engine, journal.engine);
+  EXPECT_EQ(Spell(read.record.files[0].settings[0].value), "[\"p\", \"q\"]");
+  EXPECT_EQ(read.record.files[0].settings[2].value.kind, base::Value::Kind::kString);
 }
 
 /// A docker of a given version without a check command, and the initially empty folders of its
@@ -438,18 +423,16 @@ class Docker {
 TEST(Links, OlderDockersGetBothNamesAndUndoingTakesThemBack) {
   Docker docker("20.10.24+dfsg1");
   docker.options.dry_run = true;
-  const auto planned = docker.Run();
-  ASSERT_TRUE(planned.ok()) << planned.error().message();
-  EXPECT_THAT(planned->diff, HasSubstr("+link to /own/penstock-hook"));
+  const auto planned = Must(docker.Run());
+  EXPECT_THAT(planned.diff, HasSubstr("+link to /own/penstock-hook"));
   EXPECT_EQ(docker.LinkAt("nvidia-container-runtime-hook"), "");
   docker.options.dry_run = false;
   ASSERT_TRUE(docker.Run().ok());
   EXPECT_EQ(docker.LinkAt("nvidia-container-runtime-hook"), "/own/penstock-hook");
   EXPECT_EQ(docker.LinkAt("nvidia-cdi-hook"), "/own/penstock-hook");
   EXPECT_THAT(docker.Run()->linked, IsEmpty());
-  const auto undone = docker.Undo();
-  ASSERT_TRUE(undone.ok()) << undone.error().message();
-  EXPECT_EQ(undone->unlinked.size(), 2u);
+  const auto undone = Must(docker.Undo());
+  EXPECT_EQ(undone.unlinked.size(), 2u);
   EXPECT_EQ(docker.LinkAt("nvidia-container-runtime-hook"), "");
   EXPECT_THAT(*os::ListDirectory(docker.options.state_dir + "/engines"), ElementsAre("lock"));
 }
@@ -460,9 +443,8 @@ TEST(Links, ANewerDockerNeedsOneOfThemAndLosesTheOther) {
   docker.folder_.Write(
       "dockerd",
       "#!/bin/sh\n[ \"$1\" = --version ] && echo Docker version 29.2.1, build x\ntrue\n");
-  const auto done = docker.Run();
-  ASSERT_TRUE(done.ok()) << done.error().message();
-  ASSERT_EQ(done->unlinked.size(), 1u);
+  const auto done = Must(docker.Run());
+  ASSERT_EQ(done.unlinked.size(), 1u);
   EXPECT_EQ(docker.LinkAt("nvidia-container-runtime-hook"), "");
   EXPECT_EQ(docker.LinkAt("nvidia-cdi-hook"), "/own/penstock-hook");
 }
@@ -470,9 +452,8 @@ TEST(Links, ANewerDockerNeedsOneOfThemAndLosesTheOther) {
 TEST(Links, LinksAloneAreRememberedToo) {
   Docker docker("29.2.1");
   docker.options.desired = {.cdi = true};
-  const auto done = docker.Run();
-  ASSERT_TRUE(done.ok()) << done.error().message();
-  EXPECT_THAT(done->change.files, IsEmpty());
+  const auto done = Must(docker.Run());
+  EXPECT_THAT(done.change.files, IsEmpty());
   EXPECT_EQ(ConfiguredInstalls(docker.options.state_dir)->size(), 1u);
   ASSERT_TRUE(docker.Undo().ok());
   EXPECT_EQ(docker.LinkAt("nvidia-cdi-hook"), "");
@@ -483,14 +464,13 @@ TEST(Links, WhatOthersHaveThereStays) {
   Docker docker("20.10.24");
   docker.folder_.Write("root/usr/bin/nvidia-container-runtime-hook", "NVIDIA's");
   docker.folder_.Link("root/usr/local/bin/nvidia-cdi-hook", "/gone");
-  const auto done = docker.Run();
-  ASSERT_TRUE(done.ok()) << done.error().message();
-  EXPECT_THAT(done->linked, IsEmpty());
-  EXPECT_THAT(done->remarks,
+  const auto done = Must(docker.Run());
+  EXPECT_THAT(done.linked, IsEmpty());
+  EXPECT_THAT(done.remarks,
               testing::Contains(
                   HasSubstr("/usr/bin/nvidia-container-runtime-hook already exists and is kept")));
   EXPECT_THAT(
-      done->remarks,
+      done.remarks,
       testing::Contains(HasSubstr("/usr/local/bin/nvidia-cdi-hook already exists and is kept")));
   ASSERT_TRUE(docker.Undo().ok());
   EXPECT_EQ(docker.LinkAt("nvidia-cdi-hook"), "/gone");
@@ -513,9 +493,7 @@ TEST(Links, ARefusedConfigurationTakesThemBack) {
   docker.folder_.Write("dockerd",
                        "#!/bin/sh\n[ \"$1\" = --version ] && echo Docker version 24.0.7 && "
                        "exit\necho no >&2; exit 1\n");
-  const auto done = docker.Run();
-  ASSERT_FALSE(done.ok());
-  EXPECT_THAT(done.error().message(), HasSubstr("nothing was changed"));
+  EXPECT_THAT(docker.Run().error().message(), HasSubstr("nothing was changed"));
   EXPECT_EQ(docker.LinkAt("nvidia-container-runtime-hook"), "");
   EXPECT_FALSE(os::Exists(docker.folder_ / "root/etc/docker/daemon.json"));
   EXPECT_THAT(*os::ListDirectory(docker.options.state_dir + "/engines"), ElementsAre("lock"));
@@ -589,21 +567,20 @@ TEST(ConfigFiles, KeepLinksAndModes) {
   std::filesystem::permissions(folder / "real/daemon.json", std::filesystem::perms::owner_read);
   folder.Link("etc/daemon.json", "/real/daemon.json");  // absolute: resolved inside the root
   folder.Link("etc/dangling", "nowhere");
-  const auto files = ConfigFiles::Open(folder.path());
-  ASSERT_TRUE(files.ok());
-  EXPECT_EQ(**files->Read("/etc/daemon.json"), "{}");
-  ASSERT_TRUE(files->Write("/etc/daemon.json", "{\"a\": 1}").ok());
+  const auto files = Must(ConfigFiles::Open(folder.path()));
+  EXPECT_EQ(**files.Read("/etc/daemon.json"), "{}");
+  ASSERT_TRUE(files.Write("/etc/daemon.json", "{\"a\": 1}").ok());
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "etc/daemon.json"));
   EXPECT_EQ(*os::ReadFile(folder / "real/daemon.json"), "{\"a\": 1}");
   EXPECT_EQ(std::filesystem::status(folder / "real/daemon.json").permissions(),
             std::filesystem::perms::owner_read);
-  EXPECT_THAT(files->Write("/etc/dangling", "x").error().message(),
+  EXPECT_THAT(files.Write("/etc/dangling", "x").error().message(),
               HasSubstr("is a link to a file that does not exist"));
-  ASSERT_TRUE(files->Write("/new/folder/x.toml", "y").ok());
-  EXPECT_THAT(files->Match("/new/folder/*.toml"), ElementsAre("/new/folder/x.toml"));
-  ASSERT_TRUE(files->Remove("/new/folder/x.toml").ok());
-  EXPECT_EQ(*files->Read("/new/folder/x.toml"), std::nullopt);
-  EXPECT_TRUE(files->Remove("/new/folder/x.toml").ok());
+  ASSERT_TRUE(files.Write("/new/folder/x.toml", "y").ok());
+  EXPECT_THAT(files.Match("/new/folder/*.toml"), ElementsAre("/new/folder/x.toml"));
+  ASSERT_TRUE(files.Remove("/new/folder/x.toml").ok());
+  EXPECT_EQ(*files.Read("/new/folder/x.toml"), std::nullopt);
+  EXPECT_TRUE(files.Remove("/new/folder/x.toml").ok());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "os/core/file.h"
+#include "os/testing/run_on.h"
 #include "os/testing/temporary_folder.h"
 #include "protocol/engine/cri/fake/fake_engine.h"
 
@@ -46,14 +47,7 @@ class WatcherTest : public testing::Test {
     });
   }
 
-  void On(const std::function<void()>& function) {
-    std::promise<void> done;
-    loop_.Post([&] {
-      function();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
+  void On(const std::function<void()>& function) { os::RunOn(loop_, function); }
 
   /// Waits until the status satisfies the predicate, and returns it.
   EngineStatus WaitFor(const std::function<bool(const EngineStatus&)>& predicate) {
@@ -74,6 +68,13 @@ class WatcherTest : public testing::Test {
     return came ? future.get() : EngineStatus{};
   }
 
+  EngineStatus WaitForEngine() {
+    return WaitFor([](const EngineStatus& one) { return one.engine.has_value(); });
+  }
+  EngineStatus WaitForAnswer() {
+    return WaitFor([](const EngineStatus& one) { return one.asked; });
+  }
+
   os::TemporaryFolder folder_;
   const std::string socket_ = folder_ / "run/containerd/containerd.sock";
   FakeEngine engine_{socket_};
@@ -84,8 +85,7 @@ class WatcherTest : public testing::Test {
 TEST_F(WatcherTest, AsksTheEngineAtAWellKnownSocket) {
   engine_.Start({});
   Begin();
-  const EngineStatus known =
-      WaitFor([](const EngineStatus& one) { return one.engine.has_value(); });
+  const EngineStatus known = WaitForEngine();
   EXPECT_TRUE(known.asked);
   EXPECT_EQ(known.problem, "");
   EXPECT_EQ(known.engine->name, "containerd");
@@ -101,39 +101,36 @@ TEST_F(WatcherTest, PassesOverAnEngineThatHasNoCri) {
   FakeEngine crio(folder_ / "run/crio/crio.sock");
   crio.Start({.name = "cri-o", .version = "1.31.0", .config = ""});
   Begin();
-  EXPECT_EQ(WaitFor([](const EngineStatus& one) { return one.engine.has_value(); }).engine->name,
-            "cri-o");
+  EXPECT_EQ(WaitForEngine().engine->name, "cri-o");
 }
 
 TEST_F(WatcherTest, TheSocketThatIsSaidCountsAlone) {
   engine_.Start({});
   const std::string other = folder_ / "other.sock";
   Begin(other);
-  const EngineStatus none = WaitFor([](const EngineStatus& one) { return one.asked; });
+  const EngineStatus none = WaitForAnswer();
   EXPECT_FALSE(none.engine.has_value());
   EXPECT_THAT(none.problem, HasSubstr("the container engine at " + other +
                                       " does not answer: no process listens at " + other +
                                       ": it does not exist"));
   FakeEngine engine(other);
   engine.Start({.version = "2.0.1"});
-  EXPECT_EQ(WaitFor([](const EngineStatus& one) { return one.engine.has_value(); }).engine->version,
-            "2.0.1");
+  EXPECT_EQ(WaitForEngine().engine->version, "2.0.1");
 }
 
 TEST_F(WatcherTest, SaysThatThereIsNoEngineAndFindsItWhenItComes) {
   Begin();
   EXPECT_THAT(
-      WaitFor([](const EngineStatus& one) { return one.asked; }).problem,
+      WaitForAnswer().problem,
       HasSubstr("no container engine was found; set its CRI socket with containers.engineSocket"));
   engine_.Start({});
-  EXPECT_EQ(WaitFor([](const EngineStatus& one) { return one.engine.has_value(); }).problem, "");
+  EXPECT_EQ(WaitForEngine().problem, "");
 }
 
 TEST_F(WatcherTest, AsksAgainWhenTheEngineRestarts) {
   engine_.Start({.config = R"({"enableCDI":false})"});
   Begin();
-  EXPECT_EQ(WaitFor([](const EngineStatus& one) { return one.engine.has_value(); }).engine->cdi,
-            Cdi::kOff);
+  EXPECT_EQ(WaitForEngine().engine->cdi, Cdi::kOff);
   engine_.Stop();
   engine_.Start({});
   EXPECT_EQ(WaitFor([](const EngineStatus& one) { return one.engine->cdi == Cdi::kOn; }).problem,
@@ -143,7 +140,7 @@ TEST_F(WatcherTest, AsksAgainWhenTheEngineRestarts) {
 TEST_F(WatcherTest, AsksAgainWhenItIsAskedTo) {
   engine_.Start({});
   Begin();
-  WaitFor([](const EngineStatus& one) { return one.engine.has_value(); });
+  WaitForEngine();
   engine_.Stop();
   On([this] { watcher_->AskAgain(); });
   const EngineStatus gone = WaitFor([](const EngineStatus& one) { return !one.problem.empty(); });
@@ -157,7 +154,7 @@ TEST_F(WatcherTest, AsksAgainWhenItIsAskedTo) {
 TEST_F(WatcherTest, WaitsForNoEngineLongerThanItsDeadline) {
   engine_.Start({.silent = true});
   Begin("", 50ms);
-  const EngineStatus known = WaitFor([](const EngineStatus& one) { return one.asked; });
+  const EngineStatus known = WaitForAnswer();
   EXPECT_FALSE(known.engine.has_value());
   EXPECT_THAT(known.problem, HasSubstr(socket_ + " does not answer"));
 }

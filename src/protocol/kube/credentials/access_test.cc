@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/core/testing/must.h"
 #include "os/testing/temporary_folder.h"
 
 namespace penstock::protocol::kube {
@@ -14,7 +15,6 @@ namespace {
 using base::Code;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::Pair;
 
 // An environment variable for one test; null unsets it.
@@ -76,39 +76,36 @@ std::string ErrorOf(const base::Result<ClusterAccess>& access) {
 }
 
 TEST(Kubeconfig, GivesTheCurrentContext) {
-  const auto access = ParseKubeconfig(kConfig, "/etc/kube/config");
-  ASSERT_TRUE(access.ok()) << ErrorOf(access);
-  EXPECT_EQ(access->server, "https://10.0.0.1:6443");
-  EXPECT_EQ(access->tls_server_name, "kubernetes");
-  EXPECT_EQ(access->proxy, "socks5://localhost:1080");
-  EXPECT_EQ(access->authority.file, "/etc/kube/pki/ca.crt");
-  EXPECT_EQ(access->client_certificate.data, "cert");
-  EXPECT_EQ(access->client_key.file, "/abs/key");
-  EXPECT_EQ(access->token.file, "/etc/kube/token");
-  EXPECT_EQ(access->token.data, "inline");
-  EXPECT_EQ(access->namespace_name, "gpu");
-  EXPECT_EQ(access->from, "/etc/kube/config, context bench");
+  const auto access = Must(ParseKubeconfig(kConfig, "/etc/kube/config"));
+  EXPECT_EQ(access.server, "https://10.0.0.1:6443");
+  EXPECT_EQ(access.tls_server_name, "kubernetes");
+  EXPECT_EQ(access.proxy, "socks5://localhost:1080");
+  EXPECT_EQ(access.authority.file, "/etc/kube/pki/ca.crt");
+  EXPECT_EQ(access.client_certificate.data, "cert");
+  EXPECT_EQ(access.client_key.file, "/abs/key");
+  EXPECT_EQ(access.token.file, "/etc/kube/token");
+  EXPECT_EQ(access.token.data, "inline");
+  EXPECT_EQ(access.namespace_name, "gpu");
+  EXPECT_EQ(access.from, "/etc/kube/config, context bench");
 }
 
 TEST(Kubeconfig, GivesTheContextAskedFor) {
-  const auto access = ParseKubeconfig(kConfig, "config", "other");
-  ASSERT_TRUE(access.ok()) << ErrorOf(access);
-  EXPECT_EQ(access->server, "http://[::1]:8001/k8s");
-  EXPECT_TRUE(access->insecure_skip_tls_verify);
-  ASSERT_EQ(access->exec.size(), 1u);
-  EXPECT_EQ(access->exec[0].command, "./bin/plugin");
-  EXPECT_THAT(access->exec[0].arguments, ElementsAre("get", "token"));
-  EXPECT_THAT(access->exec[0].environment, ElementsAre(Pair("A", "b")));
-  EXPECT_TRUE(access->exec[0].provide_cluster_info);
+  const auto access = Must(ParseKubeconfig(kConfig, "config", "other"));
+  EXPECT_EQ(access.server, "http://[::1]:8001/k8s");
+  EXPECT_TRUE(access.insecure_skip_tls_verify);
+  ASSERT_EQ(access.exec.size(), 1u);
+  EXPECT_EQ(access.exec[0].command, "./bin/plugin");
+  EXPECT_THAT(access.exec[0].arguments, ElementsAre("get", "token"));
+  EXPECT_THAT(access.exec[0].environment, ElementsAre(Pair("A", "b")));
+  EXPECT_TRUE(access.exec[0].provide_cluster_info);
 }
 
 TEST(Kubeconfig, IsReadAsJsonToo) {
-  const auto access = ParseKubeconfig(
+  const auto access = Must(ParseKubeconfig(
       R"({"current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "b", "user": ""}}],
 	"clusters": [{"name": "b", "cluster": {"server": "https://x"}}], "users": null})",
-      "config");
-  ASSERT_TRUE(access.ok()) << ErrorOf(access);
-  EXPECT_EQ(access->server, "https://x");
+      "config"));
+  EXPECT_EQ(access.server, "https://x");
 }
 
 TEST(Kubeconfig, SaysAllThatIsWrongWithItsPlace) {
@@ -177,12 +174,11 @@ TEST(InCluster, ReadsTheServiceAccount) {
   EXPECT_THAT(ErrorOf(none), HasSubstr("automountServiceAccountToken"));
   folder.Write("token", "t");
   folder.Write("namespace", "gpu\n");
-  const auto access = InClusterAccess(folder.path());
-  ASSERT_TRUE(access.ok()) << ErrorOf(access);
-  EXPECT_EQ(access->server, "https://[fd00::1]:443");
-  EXPECT_EQ(access->token.file, folder / "token");
-  EXPECT_EQ(access->authority.file, folder / "ca.crt");
-  EXPECT_EQ(access->namespace_name, "gpu");
+  const auto access = Must(InClusterAccess(folder.path()));
+  EXPECT_EQ(access.server, "https://[fd00::1]:443");
+  EXPECT_EQ(access.token.file, folder / "token");
+  EXPECT_EQ(access.authority.file, folder / "ca.crt");
+  EXPECT_EQ(access.namespace_name, "gpu");
 }
 
 TEST(FindAccess, TakesTheFirstThereIs) {

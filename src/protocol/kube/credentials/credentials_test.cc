@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/core/testing/must.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"
 #include "protocol/kube/testing/client_fixture.h"
@@ -14,8 +15,6 @@
 
 namespace penstock::protocol::kube {
 namespace {
-
-using base::Code;
 using testing::Authority;
 using testing::Certificate;
 using ::testing::HasSubstr;
@@ -83,9 +82,8 @@ TEST(Tls, ChecksTheNameItIsReportedAndConnectsToTheAddress) {
   ClusterAccess access = SecureAccess(server);
   EXPECT_FALSE(ClientUnderTest(access).Do(GetOf("/x")).ok());
   access.tls_server_name = "kubernetes.default.svc";
-  const auto answer = ClientUnderTest(access).Do(GetOf("/x"));
-  ASSERT_TRUE(answer.ok()) << ErrorOf(answer);
-  EXPECT_EQ(answer->body, "127.0.0.1:" + std::to_string(server.port()));
+  const auto answer = Must(ClientUnderTest(access).Do(GetOf("/x")));
+  EXPECT_EQ(answer.body, "127.0.0.1:" + std::to_string(server.port()));
   EXPECT_EQ(asked, 1);
 }
 
@@ -272,9 +270,8 @@ TEST(ExecPlugin, GivesACertificate) {
   MakeProgram(folder, "plugin", "cat " + (folder / "answer"));
   const Server server(SayWho, TheAuthority().Server(), TheAuthority().certificate());
   ClientUnderTest client(WithPlugin(server, folder / "plugin"));
-  const auto answer = client.Do(GetOf("/x"));
-  ASSERT_TRUE(answer.ok()) << ErrorOf(answer);
-  EXPECT_EQ(answer->body, "by plugin/");
+  const auto answer = Must(client.Do(GetOf("/x")));
+  EXPECT_EQ(answer.body, "by plugin/");
 }
 
 TEST(ExecPlugin, FailsByName) {

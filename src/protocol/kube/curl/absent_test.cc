@@ -1,5 +1,4 @@
 // Tests calls of functions that are left out of libpenstock-curl.so.
-#include <csignal>
 #include <cstdlib>
 
 #include <gmock/gmock.h>
@@ -41,10 +40,8 @@ TEST(Absent, NamesOfHostsThatAreNotAsciiAreRefused) {
   proxy.proxy = "http://b\u00fccher.invalid:3128";
   for (const ClusterAccess& access : {server, escaped, name, proxy}) {
     ClientUnderTest client(access);
-    const auto answer = client.Do(GetOf("/x"));
-    ASSERT_FALSE(answer.ok());
     EXPECT_THAT(
-        answer.error().ToString(),
+        client.Do(GetOf("/x")).error().ToString(),
         testing::HasSubstr("INVALID_ARGUMENT: GET /x: this is not the address of an API server"));
   }
 }

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "os/testing/run_on.h"
 #include "protocol/kube/client.h"
 
 namespace penstock::protocol::kube {
@@ -41,14 +42,7 @@ class ClientUnderTest {
   }
 
   /// Runs a function on the loop and waits for it.
-  void Run(const std::function<void()>& function) {
-    std::promise<void> ran;
-    loop_.Post([&] {
-      function();
-      ran.set_value();
-    });
-    ran.get_future().wait();
-  }
+  void Run(const std::function<void()>& function) { os::RunOn(loop_, function); }
 
   std::future<base::Result<ApiResponse>> Start(ApiCall call) {
     const auto promise = std::make_shared<std::promise<base::Result<ApiResponse>>>();

@@ -2,7 +2,6 @@
 #include "protocol/kube/testing/server.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -10,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <openssl/ssl.h>

@@ -2,7 +2,6 @@
 // TLS.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
