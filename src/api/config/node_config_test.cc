@@ -1,14 +1,11 @@
 #include "api/config/node_config.h"
 
-#include <fstream>
-#include <iterator>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "api/listen.h"
+#include "api/testing/reference.h"
 #include "base/core/document.h"
-#include "base/testing/build_tree.h"
 #include "base/yaml.h"
 
 namespace penstock::api {
@@ -532,11 +529,6 @@ TEST(NodeConfig, ReportsWhatIsImpossibleInHowContainersGetDevices) {
               HasSubstr("remove it from one of the two"));
 }
 
-std::string Slurp(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 /// Collects every dotted key of a printed document.
 void Keys(const base::Value& value, const std::string& prefix, std::vector<std::string>& keys) {
   for (const auto& entry : *value.map) {
@@ -550,7 +542,7 @@ void Keys(const base::Value& value, const std::string& prefix, std::vector<std::
 }
 
 TEST(NodeConfig, TheReferenceDocumentsEveryKeyWithItsDefault) {
-  const std::string reference = Slurp(base::SourcePath("docs/reference/config.md"));
+  const std::string reference = base::ReadSource("docs/reference/config.md");
   const auto printed = base::ParseYaml(ToYaml(NodeConfig{}), "defaults");
   ASSERT_TRUE(printed.ok());
   std::vector<std::string> keys;
@@ -566,11 +558,7 @@ TEST(NodeConfig, TheReferenceDocumentsEveryKeyWithItsDefault) {
 }
 
 TEST(NodeConfig, TheReferencesExampleIsAValidDocument) {
-  const std::string reference = Slurp(base::SourcePath("docs/reference/config.md"));
-  const auto begin = reference.find("```yaml\n");
-  ASSERT_NE(begin, std::string::npos);
-  const auto end = reference.find("```", begin + 8);
-  const auto config = ParseNodeConfig(reference.substr(begin + 8, end - begin - 8), "config.md");
+  const auto config = ParseNodeConfig(ExampleOf("config.md"), "config.md");
   EXPECT_TRUE(config.ok()) << ErrorOf(config);
 }
 

@@ -7,7 +7,6 @@
 #include "device/testing/acme.h"
 #include "node/allocate/allocate.h"
 #include "node/allocate/ranked.h"
-#include "node/share/assignment.h"
 
 namespace penstock::node::allocate {
 namespace {
@@ -20,7 +19,6 @@ using device::Sharing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 
 constexpr char kGpu[] = "acme.com/gpu";
 constexpr Shape Sliced(int shares) { return {Sharing::kTimeSlicing, shares}; }

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "node/ledger/checkpoint.h"
 #include "os/core/file.h"
 
 namespace penstock::node::ledger {

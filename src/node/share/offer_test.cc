@@ -11,12 +11,10 @@
 namespace penstock::node::share {
 namespace {
 
-using api::ShareStrategy;
 using device::HealthState;
 using device::Isolation;
 using device::Shape;
 using device::Sharing;
-using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
