@@ -1,6 +1,5 @@
 #include "api/plan.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "api/testing/reference.h"

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "device/testing/acme.h"
+#include "node/inventory/testing/acme_inventory.h"
 
 namespace penstock::node::health {
 namespace {
@@ -202,8 +203,7 @@ TEST_F(MonitorTest, WithAnOldDriverAnotherLoadingOfItEndsWhatHappenedAndAnotherO
   const auto reopen = [this](const std::string& instance) {
     inventory_.SetVendor({"acme", nullptr, "unloaded"});
     Disappear();
-    inventory_.SetVendor(
-        {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+    inventory_.SetVendor(inventory::AcmeVendor());
     Appear();
     monitor_.OnDriverOpened("acme", {"1.0", instance});
     monitor_.OnReading("G0", Good(false));
@@ -414,8 +414,7 @@ TEST_F(MonitorTest, AGpuThatKeepsLeavingTheBusIsNotBelievedAtOnce) {
     if (with_its_driver) inventory_.SetVendor({"acme", nullptr, "unloaded"});
     Disappear();
     executor_.Advance(500ms);
-    inventory_.SetVendor(
-        {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+    inventory_.SetVendor(inventory::AcmeVendor());
     Appear();
     monitor_.OnReading("G0", Good());
     executor_.Advance(500ms);

@@ -5,6 +5,7 @@
 
 #include "device/testing/acme.h"
 #include "node/health/resets.h"
+#include "node/inventory/testing/acme_inventory.h"
 
 namespace penstock::node::health {
 namespace {
@@ -95,9 +96,7 @@ class ScriptedActions final : public device::Actions {
 class ResetsTest : public ::testing::Test {
  protected:
   ResetsTest() {
-    std::vector<device::Facts> facts;
-    for (int i = 0; i < 4; ++i) facts.push_back(device::testing::AcmeDevice(i, 4));
-    inventory_.SetFacts("acme", facts, "", executor_.clock().Wall());
+    inventory_.SetFacts("acme", inventory::AcmeDevices(4, 4), "", executor_.clock().Wall());
     for (int i = 0; i < 4; ++i) Look("G" + std::to_string(i));
     resets_.SetPolicy(ResetPolicy::kIdle);
     executor_.RunUntilIdle();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "device/testing/acme.h"
+#include "node/inventory/testing/acme_inventory.h"
 #include "node/label/host_features.h"
 
 namespace penstock::node::label {
@@ -29,10 +30,8 @@ LabelContext WithoutFeatures() {
 }
 
 void Fill(inventory::Inventory& inventory, int count) {
-  inventory.SetVendor({"acme", std::make_shared<const device::Driver>(AcmeDriver()), ""});
-  std::vector<device::Facts> devices;
-  for (int i = 0; i < count; ++i) devices.push_back(AcmeDevice(i, count));
-  inventory.SetFacts("acme", std::move(devices), "pulled", kNow);
+  inventory.SetVendor(inventory::AcmeVendor());
+  inventory.SetFacts("acme", inventory::AcmeDevices(count, count), "pulled", kNow);
 }
 
 /// Labels, their inputs, which only the test changes, and the published sets, in order.
@@ -146,7 +145,7 @@ TEST(Labels, KnowAnAcceleratorThatCameAfterTheBusWasRead) {
   inventory::Inventory inventory;
   device::Facts facts = AcmeDevice(0, 1);
   facts.details["pci.class"] = "0x120000";
-  inventory.SetVendor({"acme", std::make_shared<const device::Driver>(AcmeDriver()), ""});
+  inventory.SetVendor(inventory::AcmeVendor());
   inventory.SetFacts("acme", {facts}, "", kNow);
   EXPECT_THAT(ComputeLabels(*inventory.published().Get(), FindAcme, {}),
               AllOf(Contains(Pair("feature.node.kubernetes.io/pci-1200_acce.present", "true")),
@@ -159,7 +158,7 @@ TEST(Labels, KnowAnAcceleratorThatCameAfterTheBusWasRead) {
 
 TEST(Labels, LeaveOutWhatKubernetesWouldRefuse) {
   inventory::Inventory inventory;
-  inventory.SetVendor({"acme", std::make_shared<const device::Driver>(AcmeDriver()), ""});
+  inventory.SetVendor(inventory::AcmeVendor());
   device::Facts facts = AcmeDevice(0, 1);
   facts.id = "no value";
   inventory.SetFacts("acme", {facts}, "", kNow);

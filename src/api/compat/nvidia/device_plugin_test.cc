@@ -280,27 +280,22 @@ imex: {channelIds: []}
 }
 
 TEST(DevicePluginConfig, RefusesWrongTypesAndValuesWithTheirPlaces) {
-  EXPECT_THAT(ErrorOf("version: v2\n"),
-              HasSubstr("config.yaml:1:10: version: is \"v2\"; this program reads \"v1\""));
-  EXPECT_THAT(ErrorOf("version: 1\n"), HasSubstr("an integer (1) where a string is expected"));
-  EXPECT_THAT(
-      ErrorOf("flags: {migStrategy: sngle}\n"),
-      HasSubstr("config.yaml:1:22: flags.migStrategy: \"sngle\" is none of none, single, mixed"));
-  EXPECT_THAT(ErrorOf("flags: {migStrategy: true}\n"), HasSubstr("put it in quotes"));
-  EXPECT_THAT(ErrorOf("flags: {failOnInitError: \"true\"}\n"),
-              HasSubstr("a string (true) where a boolean is expected"));
-  EXPECT_THAT(ErrorOf("flags: {nvidiaDriverRoot: run/nvidia}\n"),
-              HasSubstr("\"run/nvidia\" must be an absolute path"));
-  EXPECT_THAT(ErrorOf("flags: {plugin: {deviceListStrategy: cdi}}\n"),
-              HasSubstr("\"cdi\" is none of envvar, volume-mounts"));
-  EXPECT_THAT(ErrorOf("flags: {plugin: {deviceListStrategy: [1.5]}}\n"),
-              HasSubstr("an item is a number"));
-  EXPECT_THAT(ErrorOf("flags: {plugin: {deviceListStrategy: {a: b}}}\n"),
-              HasSubstr("a map where a string or a list is expected"));
-  EXPECT_THAT(ErrorOf("flags: {plugin: {deviceListStrategy: []}}\n"),
-              HasSubstr("names no strategy"));
-  EXPECT_THAT(ErrorOf("flags: {plugin: {deviceIDStrategy: UUID}}\n"),
-              HasSubstr("did you mean \"uuid\"?"));
+  for (const auto& [given, problem] : std::vector<std::pair<std::string, std::string>>{
+           {"version: v2\n", "config.yaml:1:10: version: is \"v2\"; this program reads \"v1\""},
+           {"version: 1\n", "an integer (1) where a string is expected"},
+           {"flags: {migStrategy: sngle}\n",
+            "config.yaml:1:22: flags.migStrategy: \"sngle\" is none of none, single, mixed"},
+           {"flags: {migStrategy: true}\n", "put it in quotes"},
+           {"flags: {failOnInitError: \"true\"}\n", "a string (true) where a boolean is expected"},
+           {"flags: {nvidiaDriverRoot: run/nvidia}\n", "\"run/nvidia\" must be an absolute path"},
+           {"flags: {plugin: {deviceListStrategy: cdi}}\n",
+            "\"cdi\" is none of envvar, volume-mounts"},
+           {"flags: {plugin: {deviceListStrategy: [1.5]}}\n", "an item is a number"},
+           {"flags: {plugin: {deviceListStrategy: {a: b}}}\n",
+            "a map where a string or a list is expected"},
+           {"flags: {plugin: {deviceListStrategy: []}}\n", "names no strategy"},
+           {"flags: {plugin: {deviceIDStrategy: UUID}}\n", "did you mean \"uuid\"?"}})
+    EXPECT_THAT(ErrorOf(given), HasSubstr(problem)) << given;
   EXPECT_THAT(ErrorOf("flags: {gfd: {sleepInterval: 60x}}\n"),
               AllOf(HasSubstr("not a duration"), HasSubstr("\"infinite\"")));
   EXPECT_THAT(ErrorOf("imex: {channelIDs: [0, 0]}\n"),
@@ -325,24 +320,21 @@ TEST(DevicePluginConfig, ChecksSharingAsThePluginDoes) {
   EXPECT_EQ(error("{name: gpu, replicas: 2, devices: [0]}, {name: gpu, replicas: 4, devices: [1]}"),
             "");
 
-  EXPECT_THAT(error("{replicas: 2}"),
-              HasSubstr("sharing.timeSlicing.resources[0].name is missing"));
-  EXPECT_THAT(error("{name: gpu}"),
-              HasSubstr("sharing.timeSlicing.resources[0].replicas is missing"));
-  EXPECT_THAT(error("{name: , replicas: 2}"),
-              HasSubstr("sharing.timeSlicing.resources[0].name: has no value"));
-  EXPECT_THAT(error("{name: gpu, replicas: }"),
-              HasSubstr("sharing.timeSlicing.resources[0].replicas: has no value"));
-  EXPECT_THAT(error("{name: gpu, replicas: 0}"), HasSubstr("is 0, outside of 1 to 100000"));
-  EXPECT_THAT(error("{name: gpu, replicas: -1}"), HasSubstr("outside of 1"));
-  EXPECT_THAT(error("{name: gpu, replicas: 1000000000}"), HasSubstr("outside of 1 to 100000"));
-  EXPECT_THAT(
-      error("{name: gpu, replicas: \"4\"}"),
-      HasSubstr("config.yaml:1:59: sharing.timeSlicing.resources[0].replicas: is a string (4)"));
-  EXPECT_THAT(error("{name: gpu, replicas: 2, devices: some}"),
-              HasSubstr("\"some\" is none of all, a number of devices"));
-  EXPECT_THAT(error("{name: gpu, replicas: 2, devices: 0}"), HasSubstr("\"0\" is none of all"));
-  EXPECT_THAT(error("{name: gpu, replicas: 2, devices: []}"), HasSubstr("write \"all\""));
+  for (const auto& [given, problem] : std::vector<std::pair<std::string, std::string>>{
+           {"{replicas: 2}", "sharing.timeSlicing.resources[0].name is missing"},
+           {"{name: gpu}", "sharing.timeSlicing.resources[0].replicas is missing"},
+           {"{name: , replicas: 2}", "sharing.timeSlicing.resources[0].name: has no value"},
+           {"{name: gpu, replicas: }", "sharing.timeSlicing.resources[0].replicas: has no value"},
+           {"{name: gpu, replicas: 0}", "is 0, outside of 1 to 100000"},
+           {"{name: gpu, replicas: -1}", "outside of 1"},
+           {"{name: gpu, replicas: 1000000000}", "outside of 1 to 100000"},
+           {"{name: gpu, replicas: \"4\"}",
+            "config.yaml:1:59: sharing.timeSlicing.resources[0].replicas: is a string (4)"},
+           {"{name: gpu, replicas: 2, devices: some}",
+            "\"some\" is none of all, a number of devices"},
+           {"{name: gpu, replicas: 2, devices: 0}", "\"0\" is none of all"},
+           {"{name: gpu, replicas: 2, devices: []}", "write \"all\""}})
+    EXPECT_THAT(error(given), HasSubstr(problem)) << given;
   EXPECT_THAT(
       error("{name: gpu, replicas: 2, devices: [GPU-12, \"0:1:2\"]}"),
       AllOf(HasSubstr("\"GPU-12\" is not a device"), HasSubstr("\"0:1:2\" is not a device")));
