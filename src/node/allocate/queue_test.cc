@@ -441,7 +441,8 @@ TEST_F(QueueTest, GivesWhatSomeoneWasEndedForToNoOneElse) {
   held_[kAnn] = {1, true};
   Add(1);
   waiter_.uid = kBob;
-  ended_for_ = AddAndTry(1);
+  ended_for_ = Add(1);
+  executor_.RunUntilIdle();
   held_[kAnn] = {};
   Free(1);
   EXPECT_THAT(served_, ElementsAre("q-2"));
