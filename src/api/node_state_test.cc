@@ -1,12 +1,10 @@
 #include "api/node_state.h"
 
-#include <fstream>
-#include <iterator>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "api/testing/reference.h"
 #include "base/core/document.h"
 #include "base/testing/build_tree.h"
 #include "base/yaml.h"
@@ -211,9 +209,8 @@ TEST(NodeState, CountsNoSlotsOfADeviceThatIsOfferedNowhere) {
 }
 
 base::Value ReadDefinition() {
-  std::ifstream file(base::SourcePath("deploy/helm/penstock/files/penstock.io_nodestates.yaml"));
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  auto value = base::ParseYaml(text, "penstock.io_nodestates.yaml");
+  const char* const path = "deploy/helm/penstock/files/penstock.io_nodestates.yaml";
+  auto value = base::ParseYaml(base::ReadSource(path), path);
   EXPECT_TRUE(value.ok()) << value.error().message();
   return *value;
 }
@@ -266,22 +263,8 @@ TEST(NodeState, EveryColumnShowsSomethingThatIsWritten) {
   }
 }
 
-/// Collects every key of a document, at any depth.
-void Keys(const json& value, std::vector<std::string>& keys) {
-  if (!value.is_structured()) return;  // items() of a scalar is the scalar itself
-  for (const auto& [key, below] : value.items()) {
-    if (value.is_object()) keys.push_back(key);
-    Keys(below, keys);
-  }
-}
-
 TEST(NodeState, TheReferenceDocumentsEveryKey) {
-  std::ifstream file(base::SourcePath("docs/reference/node-state.md"));
-  const std::string reference{std::istreambuf_iterator<char>(file),
-                              std::istreambuf_iterator<char>()};
-  std::vector<std::string> keys;
-  Keys(NodeStateOf(Sample())["status"], keys);
-  for (const std::string& key : keys) EXPECT_THAT(reference, HasSubstr("`" + key + "`"));
+  ExpectToDocument("node-state.md", NodeStateOf(Sample())["status"]);
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/testing/build_tree.h"
-#include "os/core/file.h"
 #include "os/testing/temporary_folder.h"
 
 namespace penstock::backend {

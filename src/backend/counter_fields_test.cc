@@ -1,7 +1,6 @@
 // Tests that the counters files shipped with dcgm-exporter fit the known fields.
 #include "backend/counter_fields.h"
 
-#include <algorithm>
 #include <set>
 
 #include <gmock/gmock.h>

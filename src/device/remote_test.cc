@@ -31,6 +31,10 @@ class RemoteTest : public testing::Test, public Asking {
     options.command = {base::BuildPath("tests/scripted_worker"), script};
     Make(std::move(options));
   }
+  void StartAndOpen() {
+    Start();
+    ASSERT_TRUE(Open().ok());
+  }
 };
 
 TEST_F(RemoteTest, AnswersThroughAWorkerProcess) {
@@ -54,8 +58,7 @@ TEST_F(RemoteTest, PassesABackendsErrorsOnUnchanged) {
 }
 
 TEST_F(RemoteTest, HandsEventsOnAsTheyCome) {
-  Start();
-  ASSERT_TRUE(Open().ok());
+  StartAndOpen();
   ASSERT_TRUE(Read("event").ok());
   const auto events = Heard();
   ASSERT_EQ(events.size(), 1u);
@@ -64,8 +67,7 @@ TEST_F(RemoteTest, HandsEventsOnAsTheyCome) {
 }
 
 TEST_F(RemoteTest, SaysWhenEventsFailAndHearsTheNextOneAtOnce) {
-  Start();
-  ASSERT_TRUE(Open().ok());
+  StartAndOpen();
   ASSERT_TRUE(Read("deaf").ok());
   EXPECT_TRUE(Doubted());
   ASSERT_TRUE(Read("event").ok());
@@ -74,8 +76,7 @@ TEST_F(RemoteTest, SaysWhenEventsFailAndHearsTheNextOneAtOnce) {
 }
 
 TEST_F(RemoteTest, KillsAWorkerThatHangsAndStartsAnother) {
-  Start();
-  ASSERT_TRUE(Open().ok());
+  StartAndOpen();
   const pid_t first = pid();
   EXPECT_EQ(Hanging([&] { return Describe("hang"); }).error().code(), Code::kDeadlineExceeded);
   const base::Error ended = Ended();
@@ -88,8 +89,7 @@ TEST_F(RemoteTest, KillsAWorkerThatHangsAndStartsAnother) {
 }
 
 TEST_F(RemoteTest, BlamesTheCallThatHangsAndNotThoseBehindIt) {
-  Start();
-  ASSERT_TRUE(Open().ok());
+  StartAndOpen();
   std::optional<Code> hung, behind;
   OnLoop([&] {
     remote().Read("hang", [&](const auto& result) { hung = result.error().code(); });
@@ -110,8 +110,7 @@ void Halt(pid_t child) {
 }
 
 TEST_F(RemoteTest, ADeadlineThatPassedWhileThisProcessStoodStillCountsAgain) {
-  Start();
-  ASSERT_TRUE(Open().ok());
+  StartAndOpen();
   const pid_t stopped = pid();
   Halt(stopped);
   std::optional<base::Result<Reading>> answer;
@@ -133,8 +132,7 @@ TEST_F(RemoteTest, ADeadlineThatPassedWhileThisProcessStoodStillCountsAgain) {
 }
 
 TEST_F(RemoteTest, SaysOfWhichDeviceTheSampleHangs) {
-  Start();
-  ASSERT_TRUE(Open().ok());
+  StartAndOpen();
   std::string hung;
   OnLoop([&] {
     remote().TakeSample("hang", {.quantities = {1, 2, 3}},
@@ -150,8 +148,7 @@ TEST_F(RemoteTest, GivesUpAnOpenThatHangs) {
 }
 
 TEST_F(RemoteTest, SaysHowAWorkerDied) {
-  Start();
-  ASSERT_TRUE(Open().ok());
+  StartAndOpen();
   EXPECT_EQ(Describe("die").error().code(), Code::kUnavailable);
   EXPECT_THAT(Ended().message(), HasSubstr("signal 9"));
   ASSERT_TRUE(Open().ok());
@@ -160,8 +157,7 @@ TEST_F(RemoteTest, SaysHowAWorkerDied) {
 }
 
 TEST_F(RemoteTest, ReapsItsWorkers) {
-  Start();
-  ASSERT_TRUE(Open().ok());
+  StartAndOpen();
   const pid_t first = pid();
   Stop();
   EXPECT_EQ(pid(), 0);
@@ -180,8 +176,7 @@ TEST_F(RemoteTest, EndsAWorkerThatTalksRubbish) {
 }
 
 TEST_F(RemoteTest, EndsAWorkerThatLivesOnWithoutLanes) {
-  Start();
-  ASSERT_TRUE(Open().ok());
+  StartAndOpen();
   EXPECT_EQ(Hanging([&] { return Describe("close"); }).error().code(), Code::kUnavailable);
   EXPECT_THAT(Ended().message(), HasSubstr("closed its sockets"));
 }
@@ -194,8 +189,7 @@ TEST_F(RemoteTest, ReportsAProgramThatIsNotThere) {
 }
 
 TEST_F(RemoteTest, StopsWithoutCallingItAnEnd) {
-  Start();
-  ASSERT_TRUE(Open().ok());
+  StartAndOpen();
   auto answer = std::make_shared<std::promise<base::Code>>();
   OnLoop([&] {
     remote().Describe("hang",
@@ -207,8 +201,7 @@ TEST_F(RemoteTest, StopsWithoutCallingItAnEnd) {
 }
 
 TEST_F(RemoteTest, ItsWorkerEndsWhenTheAgentsEndsClose) {
-  Start();
-  ASSERT_TRUE(Open().ok());
+  StartAndOpen();
   // A second worker, started by the test, which closes its lanes without killing it.
   os::SpawnOptions spawn;
   spawn.arguments = {base::BuildPath("tests/scripted_worker")};

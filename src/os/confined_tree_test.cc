@@ -2,7 +2,6 @@
 #include "os/core/confined_tree.h"
 
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
@@ -19,7 +18,6 @@ namespace {
 
 using base::Code;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 namespace fs = std::filesystem;

@@ -21,10 +21,13 @@ namespace {
 using base::Code;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
-TEST(File, ReadsWhatWasWritten) {
+class File : public testing::Test {
+ protected:
   const TemporaryFolder folder;
+};
+
+TEST_F(File, ReadsWhatWasWritten) {
   const std::string content = std::string(100'000, 'x') + std::string("\0end", 4);
   ASSERT_TRUE(WriteFileAtomically(folder / "a", content, 0600).ok());
   EXPECT_EQ(*ReadFile(folder / "a"), content);
@@ -33,30 +36,26 @@ TEST(File, ReadsWhatWasWritten) {
   EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
-TEST(File, RefusesWhatIsLargerThanTheBound) {
-  const TemporaryFolder folder;
+TEST_F(File, RefusesWhatIsLargerThanTheBound) {
   folder.Write("a", std::string(1000, 'x'));
   EXPECT_TRUE(ReadFile(folder / "a", 1000).ok());
   EXPECT_EQ(ReadFile(folder / "a", 999).error().code(), Code::kResourceExhausted);
 }
 
-TEST(File, ReplacesAFileWithoutLeavingAnythingBeside) {
-  const TemporaryFolder folder;
+TEST_F(File, ReplacesAFileWithoutLeavingAnythingBeside) {
   folder.Write("a", "old");
   ASSERT_TRUE(WriteFileAtomically(folder / "a", "new").ok());
   EXPECT_EQ(*ReadFile(folder / "a"), "new");
   EXPECT_THAT(*ListDirectory(folder.path()), ElementsAre("a"));
 }
 
-TEST(File, LeavesNothingBehindWhereItCannotReplace) {
-  const TemporaryFolder folder;
+TEST_F(File, LeavesNothingBehindWhereItCannotReplace) {
   folder.Write("a/inside", "");
   EXPECT_FALSE(WriteFileAtomically(folder / "a", "new").ok());
   EXPECT_THAT(*ListDirectory(folder.path()), ElementsAre("a"));
 }
 
-TEST(File, LeavesTheOldContentAndNothingElseOnAFullDisk) {
-  const TemporaryFolder folder;
+TEST_F(File, LeavesTheOldContentAndNothingElseOnAFullDisk) {
   folder.Write("a", "old");
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -71,8 +70,7 @@ TEST(File, LeavesTheOldContentAndNothingElseOnAFullDisk) {
   EXPECT_THAT(*ListDirectory(folder.path()), ElementsAre("a"));
 }
 
-TEST(File, MakesDirectoriesOnTheWayAndMindsThoseThatAreThere) {
-  const TemporaryFolder folder;
+TEST_F(File, MakesDirectoriesOnTheWayAndMindsThoseThatAreThere) {
   EXPECT_TRUE(MakeDirectories(folder / "a/b//c/").ok());
   EXPECT_TRUE(MakeDirectories(folder / "a/b/c").ok());
   EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b/c"));
@@ -80,13 +78,12 @@ TEST(File, MakesDirectoriesOnTheWayAndMindsThoseThatAreThere) {
   EXPECT_EQ(MakeDirectories(folder / "file/x").error().code(), Code::kNotFound);
 }
 
-TEST(File, DirectoriesHaveTheModeThatIsAskedForWhateverTheUmask) {
-  const TemporaryFolder folder;
+TEST_F(File, DirectoriesHaveTheModeThatIsAskedForWhateverTheUmask) {
   const mode_t before = ::umask(0077);
   EXPECT_TRUE(MakeDirectories(folder / "a/b").ok());
   EXPECT_TRUE(MakeDirectories(folder / "c", 0750).ok());
   ::umask(before);
-  const auto mode = [&folder](const char* name) {
+  const auto mode = [this](const char* name) {
     return static_cast<unsigned>(std::filesystem::status(folder / name).permissions());
   };
   EXPECT_EQ(mode("a"), 0755u);
@@ -94,8 +91,7 @@ TEST(File, DirectoriesHaveTheModeThatIsAskedForWhateverTheUmask) {
   EXPECT_EQ(mode("c"), 0750u);
 }
 
-TEST(File, ListsNamesSorted) {
-  const TemporaryFolder folder;
+TEST_F(File, ListsNamesSorted) {
   folder.Write("b", "");
   folder.Write("a", "");
   folder.Write(".c", "");
@@ -103,8 +99,7 @@ TEST(File, ListsNamesSorted) {
   EXPECT_EQ(ListDirectory(folder / "none").error().code(), Code::kNotFound);
 }
 
-TEST(File, DoesNotCreateAControlFile) {
-  const TemporaryFolder folder;
+TEST_F(File, DoesNotCreateAControlFile) {
   EXPECT_EQ(WriteControlFile(folder / "control", "1").error().code(), Code::kNotFound);
   folder.Write("control", "");
   EXPECT_TRUE(WriteControlFile(folder / "control", "1").ok());

@@ -1,8 +1,6 @@
 // Tests machine facts with a tree of files; the processor's with the machine that runs the test.
 #include "os/machine_facts.h"
 
-#include <algorithm>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/utsname.h>
@@ -12,7 +10,6 @@
 namespace penstock::os {
 namespace {
 
-using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "device/testing/acme.h"
+#include "node/inventory/testing/acme_inventory.h"
 
 namespace penstock::view {
 namespace {
@@ -22,14 +23,8 @@ constexpr base::WallTime kNow{std::chrono::seconds(1700000000)};
 class PreviewTest : public testing::Test {
  protected:
   PreviewTest() {
-    inventory_.SetVendor(
-        {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
-    inventory_.SetFacts(
-        "acme", {device::testing::AcmeDevice(0, 2), device::testing::AcmeDevice(1, 2)}, "", kNow);
-    for (const char* id : {"G0", "G1"}) {
-      inventory_.SetReading(id, {}, kNow);
-      inventory_.SetHealth(id, device::HealthState::kHealthy, "", kNow);
-    }
+    node::inventory::ReportHealthy(inventory_, node::inventory::AcmeDevices(2, 2), kNow);
+    for (const char* id : {"G0", "G1"}) inventory_.SetReading(id, {}, kNow);
     node::ledger::Lease pod{.id = "k-1", .allocator = "kubelet", .slots = {{"G0", "G0"}}};
     pod.pod = "train-0";
     pod.namespace_name = "ml";

@@ -14,7 +14,6 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 
 constexpr char kGpu[] = R"(---
 cdiVersion: 0.5.0

@@ -1,14 +1,11 @@
 #include "api/config/node_config.h"
 
-#include <fstream>
-#include <iterator>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "api/listen.h"
+#include "api/testing/reference.h"
 #include "base/core/document.h"
-#include "base/testing/build_tree.h"
 #include "base/yaml.h"
 
 namespace penstock::api {
@@ -166,25 +163,18 @@ TEST(NodeConfig, ReportsAllProblemsAtOnceWithPlaceAndHint) {
       "health: {poll: 5}\nhttp: {listen: \"9400\"}\nhttps: 1\n",
       "n.yaml");
   const std::string error = ErrorOf(result);
-  EXPECT_THAT(error, HasSubstr("n.yaml:1:13: apiVersion: is \"penstock.io/v1\"; this program reads "
-                               "\"penstock.io/v1alpha1\""));
-  EXPECT_THAT(
-      error,
-      HasSubstr("n.yaml:4:3: unknown key \"paths.drivrRoot\"; did you mean \"driverRoot\"?"));
-  EXPECT_THAT(error, HasSubstr("n.yaml:5:11: paths.runDir: \"run\" must be an absolute path"));
-  EXPECT_THAT(
-      error,
-      HasSubstr("n.yaml:7:22: allocators.kubelet.enabled: \"maybe\" is none of auto, on, off"));
-  EXPECT_THAT(error, HasSubstr("allocators.assign[0].devices: an item must be a device's id"));
-  EXPECT_THAT(error, HasSubstr("allocators.assign[0].allocator is missing"));
-  EXPECT_THAT(error, HasSubstr("did you mean \"allocator\"?"));
-  EXPECT_THAT(error,
-              HasSubstr("n.yaml:10:16: health.poll: \"5\" is not a duration (it has no unit)"));
-  EXPECT_THAT(
-      error,
-      HasSubstr(
-          "n.yaml:11:16: http.listen: \"9400\" is not an address to listen on: it has no port"));
-  EXPECT_THAT(error, HasSubstr("n.yaml:12:1: unknown key \"https\"; did you mean \"http\"?"));
+  for (const char* part :
+       {"n.yaml:1:13: apiVersion: is \"penstock.io/v1\"; this program reads "
+        "\"penstock.io/v1alpha1\"",
+        "n.yaml:4:3: unknown key \"paths.drivrRoot\"; did you mean \"driverRoot\"?",
+        "n.yaml:5:11: paths.runDir: \"run\" must be an absolute path",
+        "n.yaml:7:22: allocators.kubelet.enabled: \"maybe\" is none of auto, on, off",
+        "allocators.assign[0].devices: an item must be a device's id",
+        "allocators.assign[0].allocator is missing", "did you mean \"allocator\"?",
+        "n.yaml:10:16: health.poll: \"5\" is not a duration (it has no unit)",
+        "n.yaml:11:16: http.listen: \"9400\" is not an address to listen on: it has no port",
+        "n.yaml:12:1: unknown key \"https\"; did you mean \"http\"?"})
+    EXPECT_THAT(error, HasSubstr(part));
 }
 
 TEST(NodeConfig, RefusesADocumentThatIsNoNodeConfig) {
@@ -222,22 +212,19 @@ TEST(NodeConfig, RefusesHealthRulesThatCannotBeMeant) {
     - {kind: recovery-action, codes: [100], action: gone}
 )",
                                                     "f"));
-  EXPECT_THAT(error, HasSubstr("f:4:10: health.reset: \"always\" is none of never, idle"));
-  EXPECT_THAT(error, HasSubstr("f:6:16: health.policy[0].codes: \"0\" is not a code of xid, which "
-                               "are numbers from 1 to 999"));
-  EXPECT_THAT(error, HasSubstr("f:7:20: health.policy[1].codes: \"1000\" is not a code of xid"));
-  EXPECT_THAT(error, HasSubstr("\"-1\" is not a code of xid"));
-  EXPECT_THAT(error, HasSubstr("\"all\" is not a code of xid"));
-  EXPECT_THAT(error,
-              HasSubstr("health.policy[3].codes: is empty; leave the key out to mean all codes"));
-  EXPECT_THAT(
-      error,
-      HasSubstr("f:10:29: health.policy[4].action: \"ignor\" is none of default, ignore, warn"));
-  EXPECT_THAT(error,
-              HasSubstr("health.policy[5].kind: \"xids\" is none of xid, sxid, recovery-action"));
-  EXPECT_THAT(error, HasSubstr("health.policy[6].action is missing"));
-  EXPECT_THAT(error, HasSubstr("unknown key \"health.policy[7].code\"; did you mean \"codes\"?"));
-  EXPECT_THAT(error, HasSubstr("\"100\" is not a code of recovery-action"));
+  for (const char* part :
+       {"f:4:10: health.reset: \"always\" is none of never, idle",
+        "f:6:16: health.policy[0].codes: \"0\" is not a code of xid, which are numbers from 1 "
+        "to 999",
+        "f:7:20: health.policy[1].codes: \"1000\" is not a code of xid",
+        "\"-1\" is not a code of xid", "\"all\" is not a code of xid",
+        "health.policy[3].codes: is empty; leave the key out to mean all codes",
+        "f:10:29: health.policy[4].action: \"ignor\" is none of default, ignore, warn",
+        "health.policy[5].kind: \"xids\" is none of xid, sxid, recovery-action",
+        "health.policy[6].action is missing",
+        "unknown key \"health.policy[7].code\"; did you mean \"codes\"?",
+        "\"100\" is not a code of recovery-action"})
+    EXPECT_THAT(error, HasSubstr(part));
 }
 
 std::string SharingError(const std::string& rules, const std::string& before = "") {
@@ -532,11 +519,6 @@ TEST(NodeConfig, ReportsWhatIsImpossibleInHowContainersGetDevices) {
               HasSubstr("remove it from one of the two"));
 }
 
-std::string Slurp(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 /// Collects every dotted key of a printed document.
 void Keys(const base::Value& value, const std::string& prefix, std::vector<std::string>& keys) {
   for (const auto& entry : *value.map) {
@@ -550,7 +532,7 @@ void Keys(const base::Value& value, const std::string& prefix, std::vector<std::
 }
 
 TEST(NodeConfig, TheReferenceDocumentsEveryKeyWithItsDefault) {
-  const std::string reference = Slurp(base::SourcePath("docs/reference/config.md"));
+  const std::string reference = base::ReadSource("docs/reference/config.md");
   const auto printed = base::ParseYaml(ToYaml(NodeConfig{}), "defaults");
   ASSERT_TRUE(printed.ok());
   std::vector<std::string> keys;
@@ -566,11 +548,7 @@ TEST(NodeConfig, TheReferenceDocumentsEveryKeyWithItsDefault) {
 }
 
 TEST(NodeConfig, TheReferencesExampleIsAValidDocument) {
-  const std::string reference = Slurp(base::SourcePath("docs/reference/config.md"));
-  const auto begin = reference.find("```yaml\n");
-  ASSERT_NE(begin, std::string::npos);
-  const auto end = reference.find("```", begin + 8);
-  const auto config = ParseNodeConfig(reference.substr(begin + 8, end - begin - 8), "config.md");
+  const auto config = ParseNodeConfig(ExampleOf("config.md"), "config.md");
   EXPECT_TRUE(config.ok()) << ErrorOf(config);
 }
 

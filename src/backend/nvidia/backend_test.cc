@@ -47,6 +47,20 @@ std::vector<Facts> DescribeAll(device::Backend& backend) {
   return all;
 }
 
+Backend Open(const SimulatedMachine& machine) {
+  Backend backend = MakeBackend(machine.paths());
+  EXPECT_TRUE(backend->Open().ok());
+  return backend;
+}
+
+/// A machine whose driver is open and whose GPUs are described.
+struct Described {
+  explicit Described(const std::string& name) : machine(name) {}
+  const SimulatedMachine machine;
+  const Backend backend = Open(machine);
+  const std::vector<Facts> gpus = DescribeAll(*backend);
+};
+
 /// The evidence of faults in a reading: every reading also has the counters that reveal a reset.
 std::vector<Evidence> TroublesIn(const device::Reading& reading) {
   std::vector<Evidence> troubles;
@@ -83,10 +97,7 @@ TEST(NvidiaBackend, ReportsTheDriver) {
 }
 
 TEST(NvidiaBackend, ReportsTheFactsOfADgx) {
-  const SimulatedMachine machine("dgx-a100");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
-  const auto gpus = DescribeAll(*backend);
+  const auto gpus = Described("dgx-a100").gpus;
   ASSERT_EQ(gpus.size(), 8u);
   const char* const buses[] = {"07", "0f", "47", "4e", "87", "90", "b7", "bd"};
   const int nodes[] = {3, 3, 1, 1, 7, 7, 5, 5};
@@ -128,10 +139,7 @@ TEST(NvidiaBackend, ReportsTheFactsOfADgx) {
 }
 
 TEST(NvidiaBackend, ReportsTheLinksOfADgx) {
-  const SimulatedMachine machine("dgx-a100");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
-  const auto gpus = DescribeAll(*backend);
+  const auto gpus = Described("dgx-a100").gpus;
   ASSERT_EQ(gpus.size(), 8u);
   for (const Facts& gpu : gpus) {
     ASSERT_THAT(gpu.links, SizeIs(7));
@@ -165,8 +173,7 @@ TEST(NvidiaBackend, Issue546And711LinksThroughSwitchesAreLinksToEveryPeer) {
                                                   {"dgx-a100", "", 8, 12},
                                                   {"dgx-h100", "", 8, 18}}) {
     const SimulatedMachine machine(name, driver);
-    const Backend backend = MakeBackend(machine.paths());
-    ASSERT_TRUE(backend->Open().ok());
+    const Backend backend = Open(machine);
     const auto lanes = LanesOf(DescribeAll(*backend));
     EXPECT_THAT(lanes, SizeIs(count * (count - 1))) << name;
     EXPECT_THAT(lanes, testing::Each(each)) << name << " " << driver;
@@ -174,10 +181,7 @@ TEST(NvidiaBackend, Issue546And711LinksThroughSwitchesAreLinksToEveryPeer) {
 }
 
 TEST(NvidiaBackend, ReportsTheHalvesOfA16GpuMachine) {
-  const SimulatedMachine machine("dgx-2");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
-  const auto gpus = DescribeAll(*backend);
+  const auto gpus = Described("dgx-2").gpus;
   ASSERT_EQ(gpus.size(), 16u);
   EXPECT_EQ(gpus[0].model, "Tesla V100-SXM3-32GB");
   EXPECT_EQ(gpus[7].numa_node, 0);
@@ -194,8 +198,7 @@ TEST(NvidiaBackend, Issue231AGpuWhoseLinksCannotBeReadSpoilsNoOther) {
   const SimulatedMachine machine("dgx-a100");
   machine.Sim({"fault", "5", "error", "nvmlDeviceGetNvLinkState", "999"});
   machine.Sim({"fault", "5", "error", "nvmlDeviceGetTopologyCommonAncestor", "999"});
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
+  const Backend backend = Open(machine);
   const auto gpus = DescribeAll(*backend);
   ASSERT_EQ(gpus.size(), 8u) << "it is still listed as a GPU";
   for (const Facts& gpu : gpus)
@@ -205,10 +208,8 @@ TEST(NvidiaBackend, Issue231AGpuWhoseLinksCannotBeReadSpoilsNoOther) {
 }
 
 TEST(NvidiaBackend, Issue231ALinkThatCannotBeReadLosesNoOther) {
-  const SimulatedMachine machine("dgx-a100");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
-  ASSERT_EQ(DescribeAll(*backend).size(), 8u);
+  const auto [machine, backend, gpus] = Described("dgx-a100");
+  ASSERT_EQ(gpus.size(), 8u);
   machine.Sim({"fault", "5", "error", "nvmlDeviceGetNvLinkState", "999", "--count", "1"});
   const auto facts = backend->Describe("5");
   ASSERT_TRUE(facts.ok());
@@ -216,10 +217,7 @@ TEST(NvidiaBackend, Issue231ALinkThatCannotBeReadLosesNoOther) {
 }
 
 TEST(NvidiaBackend, DistinguishesAMixedBox) {
-  const SimulatedMachine machine("mixed");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
-  const auto gpus = DescribeAll(*backend);
+  const auto [machine, backend, gpus] = Described("mixed");
   ASSERT_EQ(gpus.size(), 3u);
   EXPECT_EQ(gpus[0].model, "NVIDIA A100-PCIE-40GB");
   EXPECT_EQ(gpus[1].model, "NVIDIA GeForce RTX 3090");
@@ -236,8 +234,7 @@ TEST(NvidiaBackend, DistinguishesAMixedBox) {
 
 TEST(NvidiaBackend, ReportsWhatLabelsAreMadeOf) {
   const SimulatedMachine machine("mixed");
-  const Backend mixed = MakeBackend(machine.paths());
-  ASSERT_TRUE(mixed->Open().ok());
+  const Backend mixed = Open(machine);
   const auto gpus = DescribeAll(*mixed);
   ASSERT_EQ(gpus.size(), 3u);
   EXPECT_EQ(gpus[0].details.at(kPciClass), "0x030200");
@@ -246,15 +243,13 @@ TEST(NvidiaBackend, ReportsWhatLabelsAreMadeOf) {
   EXPECT_FALSE(gpus[0].details.contains(kFabricCluster));
 
   const SimulatedMachine guest("vgpu-t4");
-  const Backend virtual_gpu = MakeBackend(guest.paths());
-  ASSERT_TRUE(virtual_gpu->Open().ok());
+  const Backend virtual_gpu = Open(guest);
   EXPECT_EQ(DescribeAll(*virtual_gpu).at(0).details.at(kVirtualization), "vgpu");
 }
 
 TEST(NvidiaBackend, ReportsTheFabricThatAGpuHasJoined) {
   const SimulatedMachine machine("dgx-h100");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
+  const Backend backend = Open(machine);
   EXPECT_FALSE(DescribeAll(*backend).at(0).details.contains(kFabricCluster))
       << "the NVLink domain ends at the machine";
   machine.Sim({"set", "all", "fabric=50000000-0000-0000-0000-00000000000a.7"});
@@ -267,10 +262,8 @@ TEST(NvidiaBackend, ReportsTheFabricThatAGpuHasJoined) {
 }
 
 TEST(NvidiaBackend, SaysThatWhatItDescribedIsNotSoAnyMore) {
-  const SimulatedMachine machine("dgx-h100");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
-  ASSERT_EQ(DescribeAll(*backend).size(), 8u);
+  const auto [machine, backend, gpus] = Described("dgx-h100");
+  ASSERT_EQ(gpus.size(), 8u);
   EXPECT_FALSE(backend->Read("0")->facts_changed);
   machine.Sim({"set", "0", "mig=enabled"});
   machine.Sim({"set", "1", "fabric=50000000-0000-0000-0000-00000000000a.7"});
@@ -284,8 +277,7 @@ TEST(NvidiaBackend, SaysThatWhatItDescribedIsNotSoAnyMore) {
 TEST(NvidiaBackend, WithholdsAGpuInMigMode) {
   const SimulatedMachine machine("a100-40gb-x1");
   machine.Sim({"set", "0", "mig=enabled"});
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
+  const Backend backend = Open(machine);
   const auto gpus = DescribeAll(*backend);
   ASSERT_EQ(gpus.size(), 1u);
   EXPECT_EQ(gpus[0].withheld, "MIG mode is enabled");
@@ -336,8 +328,7 @@ TEST(NvidiaBackend, BindsWhatAnAncientLibraryHasAndMissesTheRestQuietly) {
 TEST(NvidiaBackend, ReadsWhatAGpuDoes) {
   const SimulatedMachine machine("dgx-a100");
   machine.Sim({"set", "3", "utilisation=80", "temperature=61", "process=4711:10240:train.py"});
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
+  const Backend backend = Open(machine);
   ASSERT_EQ(DescribeAll(*backend).size(), 8u);
   const auto reading = backend->Read("3");
   ASSERT_TRUE(reading.ok());
@@ -352,8 +343,7 @@ TEST(NvidiaBackend, ReportsWhichProcessesOnlyDraw) {
   const SimulatedMachine machine("a100-40gb-x1");
   machine.Sim({"set", "0", "process=11:4:Xorg:G", "process=12:100:blender:G",
                "process=12:200:blender:C", "process=13:50:client:M"});
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
+  const Backend backend = Open(machine);
   ASSERT_EQ(DescribeAll(*backend).size(), 1u);
   const auto reading = backend->Read("0");
   ASSERT_TRUE(reading.ok());
@@ -367,8 +357,7 @@ TEST(NvidiaBackend, SaysWhichDriverReportsRecovery) {
   for (const auto& [version, reports] :
        {std::pair{"550.54.15", false}, std::pair{"570.133.20", true}}) {
     const SimulatedMachine machine("a100-40gb-x1", version);
-    const Backend backend = MakeBackend(machine.paths());
-    ASSERT_TRUE(backend->Open().ok());
+    const Backend backend = Open(machine);
     ASSERT_EQ(DescribeAll(*backend).size(), 1u);
     EXPECT_EQ(backend->Read("0")->reports_recovery, reports) << version;
     if (!reports) continue;
@@ -381,10 +370,7 @@ TEST(NvidiaBackend, SaysWhichDriverReportsRecovery) {
 }
 
 TEST(NvidiaBackend, SeesTroubleInTheMemory) {
-  const SimulatedMachine machine("dgx-a100");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
-  const auto gpus = DescribeAll(*backend);
+  const auto [machine, backend, gpus] = Described("dgx-a100");
   machine.Sim({"fault", "1", "remap-pending", "--alone"});
   machine.Sim({"fault", "2", "remap-failure", "--alone"});
   machine.Sim({"fault", "3", "ecc", "--count", "3"});
@@ -398,10 +384,7 @@ TEST(NvidiaBackend, SeesTroubleInTheMemory) {
 class LostGpu : public testing::TestWithParam<const char*> {};
 
 TEST_P(LostGpu, IsSeenWhereverItShowsAndTouchesNoOther) {
-  const SimulatedMachine machine("dgx-a100");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
-  const auto gpus = DescribeAll(*backend);
+  const auto [machine, backend, gpus] = Described("dgx-a100");
   ASSERT_EQ(gpus.size(), 8u);
   machine.Sim({"fault", "5", "lost", "--where", GetParam()});
   EXPECT_THAT(*backend->List(), SizeIs(8));
@@ -425,8 +408,7 @@ INSTANTIATE_TEST_SUITE_P(Shows, LostGpu, testing::Values("handle", "getter", "bo
 TEST(NvidiaBackend, DescribesALostGpuAsOneThatDoesNotAnswer) {
   const SimulatedMachine machine("dgx-a100");
   machine.Sim({"fault", "5", "lost"});
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
+  const Backend backend = Open(machine);
   EXPECT_EQ(DescribeAll(*backend).size(), 7u);
   EXPECT_EQ(backend->Describe("5").error().code(), Code::kDataLoss);
   EXPECT_EQ(backend->Describe("99").error().code(), Code::kNotFound);
@@ -434,10 +416,8 @@ TEST(NvidiaBackend, DescribesALostGpuAsOneThatDoesNotAnswer) {
 }
 
 TEST(NvidiaBackend, TakesOneCallThatFailsForThatCallOnly) {
-  const SimulatedMachine machine("dgx-a100");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
-  ASSERT_EQ(DescribeAll(*backend).size(), 8u);
+  const auto [machine, backend, gpus] = Described("dgx-a100");
+  ASSERT_EQ(gpus.size(), 8u);
   machine.Sim({"fault", "all", "error", "nvmlDeviceGetPowerUsage", "999"});
   const auto reading = backend->Read("0");
   EXPECT_TRUE(reading->reachable);
@@ -446,27 +426,22 @@ TEST(NvidiaBackend, TakesOneCallThatFailsForThatCallOnly) {
 }
 
 TEST(NvidiaBackend, SaysThatAGpuMustBeReset) {
-  const SimulatedMachine machine("dgx-a100");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
-  ASSERT_EQ(DescribeAll(*backend).size(), 8u);
+  const auto [machine, backend, gpus] = Described("dgx-a100");
+  ASSERT_EQ(gpus.size(), 8u);
   machine.Sim({"fault", "2", "error", "nvmlDeviceGetTemperature", "16"});
   EXPECT_TRUE(Has(*backend->Read("2"), kResetRequired));
 }
 
 TEST(NvidiaBackend, HearsAnXidThroughWait) {
-  const SimulatedMachine machine("dgx-a100");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
-  const auto gpus = DescribeAll(*backend);
-  auto heard = std::async(std::launch::async, [&] { return backend->Wait(seconds(20)); });
-  machine.Sim({"fault", "4", "xid", "48", "--alone"});
+  const Described dgx("dgx-a100");
+  auto heard = std::async(std::launch::async, [&] { return dgx.backend->Wait(seconds(20)); });
+  dgx.machine.Sim({"fault", "4", "xid", "48", "--alone"});
   const auto evidence = heard.get();
   ASSERT_TRUE(evidence.ok()) << evidence.error().ToString();
   ASSERT_FALSE(evidence->empty());
   EXPECT_EQ(evidence->at(0).kind, kXid);
   EXPECT_EQ(evidence->at(0).code, 48);
-  EXPECT_EQ(evidence->at(0).device, gpus.at(4).id);
+  EXPECT_EQ(evidence->at(0).device, dgx.gpus.at(4).id);
   EXPECT_EQ(evidence->at(0).source, device::EvidenceSource::kEvent);
   EXPECT_FALSE(evidence->at(0).standing);
 }
@@ -522,10 +497,8 @@ TEST(NvidiaBackend, SaysThatLibraryAndModuleDiffer) {
 }
 
 TEST(NvidiaBackend, NoticesThatTheDriverWentAway) {
-  const SimulatedMachine machine("dgx-a100");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
-  ASSERT_EQ(DescribeAll(*backend).size(), 8u);
+  const auto [machine, backend, gpus] = Described("dgx-a100");
+  ASSERT_EQ(gpus.size(), 8u);
   machine.Sim({"fault", "driver", "unload"});
   EXPECT_EQ(backend->List().error().code(), Code::kNotFound) << "certain, unlike a failed call";
   EXPECT_EQ(backend->Read("0").error().code(), Code::kUnavailable);
@@ -534,8 +507,7 @@ TEST(NvidiaBackend, NoticesThatTheDriverWentAway) {
 
 TEST(NvidiaBackend, NoticesThatTheDriverWasReplaced) {
   const SimulatedMachine machine("dgx-a100");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
+  const Backend backend = Open(machine);
   machine.Sim({"fault", "driver", "unload"});
   machine.Sim({"heal", "driver", "--driver", "570.133.20"});
   const auto list = backend->List();
@@ -546,8 +518,7 @@ TEST(NvidiaBackend, NoticesThatTheDriverWasReplaced) {
 
 TEST(NvidiaBackend, AFileThatCannotBeReadTakesNoDriverAway) {
   const SimulatedMachine machine("dgx-a100");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
+  const Backend backend = Open(machine);
   const std::string version = machine.paths().sysfs_root + "/module/nvidia/version";
   std::filesystem::remove(version);
   std::filesystem::create_directory(version);
@@ -561,8 +532,7 @@ TEST(NvidiaBackend, AFileThatCannotBeReadTakesNoDriverAway) {
 
 TEST(NvidiaBackend, NoticesADriverThatWasReloadedUnderneath) {
   const SimulatedMachine machine("dgx-a100");
-  const Backend backend = MakeBackend(machine.paths());
-  ASSERT_TRUE(backend->Open().ok());
+  const Backend backend = Open(machine);
   machine.Sim({"fault", "driver", "unload"});
   machine.Sim({"heal", "driver"});
   EXPECT_EQ(backend->List().error().code(), Code::kUnavailable);

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -44,5 +45,11 @@ inline const std::filesystem::path& SourceFolder() {
 /// above.
 inline std::string SourcePath(std::string_view path) { return SourceFolder() / path; }
 inline std::string BuildPath(std::string_view path) { return BuildFolder() / path; }
+
+/// The content of a file of the sources.
+inline std::string ReadSource(std::string_view path) {
+  std::ifstream file(SourcePath(path));
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
 
 }  // namespace penstock::base

@@ -3,10 +3,8 @@
 #include <csignal>
 #include <mutex>
 #include <string_view>
-#include <thread>
 #include <utility>
 
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "device/remote.h"

@@ -7,6 +7,7 @@
 
 #include "device/testing/acme.h"
 #include "node/allocate/choose.h"
+#include "node/inventory/testing/acme_inventory.h"
 #include "node/share/assignment.h"
 
 namespace penstock::node::allocate {
@@ -14,23 +15,10 @@ namespace {
 
 using base::Code;
 using device::HealthState;
+using inventory::AcmeSnapshot;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-/// A machine with linked pairs (0,1), (2,3), ..., all healthy.
-inventory::Snapshot Box(int count) {
-  inventory::Snapshot snapshot;
-  snapshot.vendors.push_back(
-      {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
-  for (int i = 0; i < count; ++i)
-    snapshot.devices.push_back(
-        {std::make_shared<const device::Facts>(device::testing::AcmeDevice(i, count)),
-         {HealthState::kHealthy, "", {}},
-         nullptr,
-         {}});
-  return snapshot;
-}
 
 const auto DialectOf = device::testing::FindAcme;
 
@@ -49,7 +37,7 @@ std::vector<std::string> Ids(const base::Result<std::vector<ledger::Slot>>& slot
 }
 
 TEST(Offer, LeavesOutWhatIsWithheldAndMarksWhatCannotBeUsed) {
-  auto box = Box(4);
+  auto box = AcmeSnapshot(4);
   auto withheld = *box.devices[0].facts;
   withheld.withheld = "MIG mode is enabled";
   box.devices[0].facts = std::make_shared<const device::Facts>(withheld);
@@ -67,7 +55,7 @@ TEST(Offer, LeavesOutWhatIsWithheldAndMarksWhatCannotBeUsed) {
 }
 
 TEST(Reserve, TakesLinkedDevicesTogether) {
-  const auto box = Box(8);
+  const auto box = AcmeSnapshot(8);
   ledger::Snapshot ledger;
   ledger.leases.push_back({.id = "x", .slots = {{"G0", "G0"}}});
   EXPECT_THAT(Ids(Reserve({.allocator = "local", .count = 2}, box, ledger, Offers(box))),
@@ -77,7 +65,7 @@ TEST(Reserve, TakesLinkedDevicesTogether) {
 }
 
 TEST(Reserve, ALinkThatOneSideKnowsIsEnough) {
-  auto box = Box(4);
+  auto box = AcmeSnapshot(4);
   for (const int first : {0, 2}) {
     auto facts = *box.devices[static_cast<std::size_t>(first)].facts;
     facts.links.clear();
@@ -91,7 +79,7 @@ TEST(Reserve, ALinkThatOneSideKnowsIsEnough) {
 }
 
 TEST(Reserve, ByModelAndByName) {
-  const auto box = Box(4);
+  const auto box = AcmeSnapshot(4);
   EXPECT_THAT(Ids(Reserve({.allocator = "local", .model = "*small"}, box, {}, Offers(box))),
               ElementsAre("G0"));
   EXPECT_THAT(Ids(Reserve({.allocator = "local", .devices = {"3", "G1"}}, box, {}, Offers(box))),
@@ -104,7 +92,7 @@ TEST(Reserve, ByModelAndByName) {
 }
 
 TEST(Reserve, SaysWhetherWaitingHelps) {
-  const auto box = Box(2);
+  const auto box = AcmeSnapshot(2);
   ledger::Snapshot ledger;
   ledger.leases.push_back({.id = "r-1", .slots = {{"G0", "G0"}}, .user = "ann"});
   const auto later = Reserve({.allocator = "local", .count = 2}, box, ledger, Offers(box));
@@ -120,7 +108,7 @@ TEST(Reserve, SaysWhetherWaitingHelps) {
 }
 
 TEST(Reserve, ReportsWhatNoOneCanBeGivenFromWhatSomeoneHolds) {
-  auto box = Box(4);
+  auto box = AcmeSnapshot(4);
   ledger::Snapshot ledger;
   ledger.leases.push_back({.id = "r-1", .slots = {{"G0", "G0"}}, .user = "ann"});
   const auto code = [&](const Request& request) {
@@ -145,7 +133,7 @@ TEST(Reserve, ReportsWhatNoOneCanBeGivenFromWhatSomeoneHolds) {
 }
 
 TEST(Reserve, WaitsForDevicesThatWereNotLookedAtYet) {
-  auto box = Box(4);
+  auto box = AcmeSnapshot(4);
   for (std::size_t i = 1; i < 4; ++i)
     box.devices[i].health = {HealthState::kUnknown, "not looked at yet", {}};
   const auto code = [&](const Request& request) {
@@ -175,7 +163,7 @@ std::vector<std::string> Prefer(const std::vector<std::string>& available,
 }
 
 TEST(Prefer, HonoursWhatMustBeInAndIsTheSameForAnyOrder) {
-  const auto box = Box(8);
+  const auto box = AcmeSnapshot(8);
   std::vector<std::string> available = {"G7", "G1", "G2", "G3", "G6", "G0"};
   EXPECT_THAT(Prefer(available, {"G7"}, 2, box), ElementsAre("G6", "G7"));
   const auto first = Prefer(available, {}, 4, box);
@@ -187,7 +175,7 @@ TEST(Prefer, HonoursWhatMustBeInAndIsTheSameForAnyOrder) {
 }
 
 TEST(Prefer, IsEmptyWhenInDoubt) {
-  const auto box = Box(2);
+  const auto box = AcmeSnapshot(2);
   EXPECT_THAT(Prefer({"G0", "unknown"}, {}, 1, box), IsEmpty());
   EXPECT_THAT(Prefer({"G0"}, {"G1"}, 1, box), IsEmpty());
   EXPECT_THAT(Prefer({"G0", "G1"}, {}, 3, box), IsEmpty());
@@ -195,7 +183,7 @@ TEST(Prefer, IsEmptyWhenInDoubt) {
 }
 
 TEST(Commit, GivesEachSharedFileOnceAndSortsByIndex) {
-  const auto box = Box(4);
+  const auto box = AcmeSnapshot(4);
   const auto edits =
       Commit({{"G3", "G3"}, {"G1", "G1"}}, ConsumerKind::kContainer, box, DialectOf, {});
   ASSERT_TRUE(edits.ok());
@@ -206,13 +194,13 @@ TEST(Commit, GivesEachSharedFileOnceAndSortsByIndex) {
 }
 
 TEST(AccessFor, GuardsAllAndAdmitsTheSlotsOwn) {
-  const auto access = AccessFor({{"G2", "G2"}}, Box(4));
+  const auto access = AccessFor({{"G2", "G2"}}, AcmeSnapshot(4));
   EXPECT_THAT(access.guarded, ElementsAre(device::DeviceNumbers{195, 0, 253}));
   EXPECT_THAT(access.admitted, ElementsAre(device::DeviceNumbers{195, 2, 2}));
 }
 
 TEST(AccessFor, GuardsAllFilesThatLeadToADevice) {
-  auto box = Box(2);
+  auto box = AcmeSnapshot(2);
   for (std::size_t i = 0; i < 2; ++i) {
     device::Facts facts = *box.devices[i].facts;
     facts.files.push_back(

@@ -3,26 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "device/testing/acme.h"
+#include "node/inventory/testing/acme_inventory.h"
 
 namespace penstock::node::allocate {
 namespace {
 
+using inventory::AcmeSnapshot;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-/// Four devices in linked pairs (0,1), (2,3), each pair on its own NUMA node.
-inventory::Snapshot Box() {
-  inventory::Snapshot snapshot;
-  for (int i = 0; i < 4; ++i)
-    snapshot.devices.push_back(
-        {std::make_shared<const device::Facts>(device::testing::AcmeDevice(i, 4)),
-         {device::HealthState::kHealthy, "", {}},
-         nullptr,
-         {}});
-  return snapshot;
-}
 
 share::Offer Whole(const inventory::Snapshot& box) {
   share::Offer offer{.resource = "acme.com/gpu", .allocator = "local"};
@@ -32,7 +21,7 @@ share::Offer Whole(const inventory::Snapshot& box) {
 }
 
 TEST(Explain, ReportsTheSetOfEverySizeAndItsLinks) {
-  const auto box = Box();
+  const auto box = AcmeSnapshot(4);
   const auto explained = Explain({Whole(box)}, api::SharePolicy::kDistributed, box, {});
   EXPECT_THAT(explained.devices, SizeIs(4));
   ASSERT_THAT(explained.choices, SizeIs(4));
@@ -53,7 +42,7 @@ TEST(Explain, ReportsTheSetOfEverySizeAndItsLinks) {
 }
 
 TEST(Explain, ReportsWhatIsNotFreeAndWhyThereIsNoLargerSet) {
-  const auto box = Box();
+  const auto box = AcmeSnapshot(4);
   auto offer = Whole(box);
   offer.slots[1].usable = false;
   offer.slots[1].reason = "XID 79";
@@ -71,7 +60,7 @@ TEST(Explain, ReportsWhatIsNotFreeAndWhyThereIsNoLargerSet) {
 }
 
 TEST(Explain, OfSharesReportsThePolicy) {
-  const auto box = Box();
+  const auto box = AcmeSnapshot(4);
   share::Offer offer{.resource = "acme.com/gpu", .allocator = "kubelet"};
   for (const auto& entry : box.devices)
     for (int share = 0; share < 3; ++share)
@@ -92,7 +81,7 @@ TEST(Explain, OfSharesReportsThePolicy) {
 }
 
 TEST(Explain, OfNothingIsNothing) {
-  const auto box = Box();
+  const auto box = AcmeSnapshot(4);
   EXPECT_THAT(Explain({}, api::SharePolicy::kDistributed, box, {}).devices, IsEmpty());
   EXPECT_THAT(Explain({{.resource = "acme.com/gpu", .allocator = "local"}},
                       api::SharePolicy::kDistributed, box, {})

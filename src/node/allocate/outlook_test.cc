@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "device/testing/acme.h"
+#include "node/inventory/testing/acme_inventory.h"
 #include "node/share/assignment.h"
 
 namespace penstock::node::allocate {
@@ -20,14 +21,7 @@ constexpr base::TimePoint kNow{hours(100)};
 class OutlookTest : public testing::Test {
  protected:
   OutlookTest() {
-    for (int i = 0; i < 4; ++i)
-      box_.devices.push_back(
-          {std::make_shared<const device::Facts>(device::testing::AcmeDevice(i, 4)),
-           {device::HealthState::kHealthy, "", {}},
-           nullptr,
-           base::WallTime(hours(1))});
-    box_.vendors.push_back(
-        {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+    for (inventory::Entry& entry : box_.devices) entry.read_at = base::WallTime(hours(1));
   }
 
   void Hold(const std::string& device, const std::string& user = "ann", device::Shape shape = {}) {
@@ -51,7 +45,7 @@ class OutlookTest : public testing::Test {
     return request;
   }
 
-  inventory::Snapshot box_;
+  inventory::Snapshot box_ = inventory::AcmeSnapshot(4);
   ledger::Snapshot ledger_;
   std::vector<share::Offer> offers_;
 };

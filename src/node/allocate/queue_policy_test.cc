@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "device/testing/acme.h"
+#include "node/inventory/testing/acme_inventory.h"
 
 namespace penstock::node::allocate {
 namespace {
@@ -22,13 +23,8 @@ constexpr uid_t kAnn = 1000, kBob = 1001;
 class QueuePolicyTest : public testing::Test {
  protected:
   QueuePolicyTest() {
-    inventory_.SetVendor(
-        {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
-    std::vector<device::Facts> facts;
-    for (int i = 0; i < 4; ++i) facts.push_back(device::testing::AcmeDevice(i, 4));
-    inventory_.SetFacts("acme", facts, "", executor_.clock().Wall());
-    for (const auto& one : facts)
-      inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", executor_.clock().Wall());
+    const auto facts = inventory::AcmeDevices(4, 4);
+    inventory::ReportHealthy(inventory_, facts, executor_.clock().Wall());
     for (const auto& one : facts) inventory_.SetReading(one.id, {}, executor_.clock().Wall());
   }
 

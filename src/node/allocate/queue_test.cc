@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,6 +81,19 @@ class QueueTest : public testing::Test {
     auto ticket = queue_.Add(waiting, wait);
     return ticket.ok() ? *ticket : "";
   }
+  /// Adds a request that says how long it runs.
+  std::string AddFor(base::Duration time, int count = 1) {
+    time_ = time;
+    const std::string ticket = Add(count);
+    time_.reset();
+    return ticket;
+  }
+  /// Adds a request and serves what can be served.
+  std::string AddAndTry(int count, base::Duration wait = Queue::kIndefinitely) {
+    const std::string ticket = Add(count, wait);
+    executor_.RunUntilIdle();
+    return ticket;
+  }
   void Free(int count) {
     free_["local"] += count;
     queue_.Try();
@@ -134,8 +146,7 @@ TEST_F(QueueTest, ServesAtOnceWhatFits) {
 TEST_F(QueueTest, LetsASmallRequestWaitBehindALargeOne) {
   free_["local"] = 2;
   Add(4);
-  Add(1);
-  executor_.RunUntilIdle();
+  AddAndTry(1);
   EXPECT_THAT(served_, IsEmpty());
   EXPECT_THAT(reported_,
               ElementsAre("q-1 at 0: 2 are free", "q-2 at 1: 1 is ahead of it in the queue"));
@@ -151,8 +162,7 @@ TEST_F(QueueTest, LetsOthersPassOneWhoWaitsForWhatNoOneCanBeGiven) {
   Add(1, Queue::kIndefinitely, "local", "T4");
   Add(1);
   Add(2);
-  Add(1);
-  executor_.RunUntilIdle();
+  AddAndTry(1);
   EXPECT_THAT(served_, ElementsAre("q-2"));
   EXPECT_THAT(reported_, ElementsAre("q-1 at 0: it is broken", "q-3 at 1: 0 are free",
                                      "q-4 at 2: 2 are ahead of it in the queue"))
@@ -195,26 +205,22 @@ TEST_F(QueueTest, EndsAWaitThatRanOut) {
 }
 
 TEST_F(QueueTest, NeverLetsARequestThatWillNotWaitStandInLine) {
-  Add(1, seconds(0));
-  executor_.RunUntilIdle();
+  AddAndTry(1, seconds(0));
   EXPECT_EQ(failed_.at("q-1").code(), Code::kDeadlineExceeded);
   EXPECT_THAT(reported_, IsEmpty());
 
   Add(4);
   free_["local"] = 1;
-  Add(1, seconds(0));
-  executor_.RunUntilIdle();
+  AddAndTry(1, seconds(0));
   EXPECT_EQ(failed_.at("q-3").code(), Code::kDeadlineExceeded) << "free, but not its turn";
 
   ASSERT_TRUE(queue_.Cancel("q-2", "gives up").ok());
-  Add(1, seconds(0));
-  executor_.RunUntilIdle();
+  AddAndTry(1, seconds(0));
   EXPECT_THAT(served_, ElementsAre("q-4"));
 }
 
 TEST_F(QueueTest, CancelsByTicket) {
-  Add(1);
-  executor_.RunUntilIdle();
+  AddAndTry(1);
   EXPECT_TRUE(queue_.Cancel("q-1", "root said so").ok());
   EXPECT_EQ(failed_.at("q-1").code(), Code::kCancelled);
   EXPECT_EQ(failed_.at("q-1").message(), "root said so");
@@ -224,8 +230,7 @@ TEST_F(QueueTest, CancelsByTicket) {
 }
 
 TEST_F(QueueTest, ReportsOnlyWhatChanged) {
-  Add(2);
-  executor_.RunUntilIdle();
+  AddAndTry(2);
   Free(0);
   Free(0);
   EXPECT_THAT(reported_, ElementsAre("q-1 at 0: 0 are free"));
@@ -235,8 +240,7 @@ TEST_F(QueueTest, ReportsOnlyWhatChanged) {
 }
 
 TEST_F(QueueTest, MakesOneTryOfManyChanges) {
-  Add(1);
-  executor_.RunUntilIdle();
+  AddAndTry(1);
   tried_.clear();
   for (int i = 0; i < 100; ++i) queue_.Try();
   executor_.RunUntilIdle();
@@ -254,22 +258,17 @@ TEST_F(QueueTest, LetsOneGoAheadThatUsesNothingOfWhatThoseInFrontCouldUse) {
 
 TEST_F(QueueTest, LetsOneGoAheadThatIsDoneBeforeTheFirstIsServed) {
   free_["local"] = 4;
-  time_ = seconds(100);
-  Add(2);
+  AddFor(seconds(100), 2);
   executor_.RunUntilIdle();
-  time_.reset();
   Add(4);
   Add(1);
-  time_ = seconds(101);
-  Add(1);
-  time_ = seconds(100);
-  Add(1);
+  AddFor(seconds(101));
+  AddFor(seconds(100));
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, ElementsAre("q-1", "q-5"))
       << "q-3 says nothing, q-4 would not be done by then";
   Pass(LongestHeld(seconds(99)));
-  time_ = seconds(2);
-  Add(1);
+  AddFor(seconds(2));
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, SizeIs(2)) << "it is too late for two seconds";
   Pass(seconds(1));
@@ -279,26 +278,22 @@ TEST_F(QueueTest, LetsOneGoAheadThatIsDoneBeforeTheFirstIsServed) {
 TEST_F(QueueTest, LetsNoOneGoAheadWhereNoOneKnowsWhenTheFirstIsServed) {
   free_["local"] = 2;
   Add(4);
-  time_ = seconds(1);
-  Add(1);
+  AddFor(seconds(1));
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, IsEmpty());
 }
 
 TEST_F(QueueTest, ServesTheFirstBesideAFlowOfShortOnes) {
   free_["local"] = 4;
-  time_ = seconds(100);
-  Add(2);
+  AddFor(seconds(100), 2);
   executor_.RunUntilIdle();
-  time_.reset();
   const std::string large = Add(4);
-  time_ = seconds(7);
   for (auto left = LongestHeld(seconds(100)); left > seconds(1); left -= seconds(1)) {
-    Add(1);
+    AddFor(seconds(7));
     Pass(seconds(1));
   }
   EXPECT_THAT(served_, testing::Not(testing::Contains(large)));
-  Add(1);
+  AddFor(seconds(7));
   Pass(seconds(1));
   EXPECT_THAT(served_, testing::Contains(large))
       << "its time has come, and nobody delayed it, although nobody listened to SIGTERM";
@@ -307,17 +302,14 @@ TEST_F(QueueTest, ServesTheFirstBesideAFlowOfShortOnes) {
 
 TEST_F(QueueTest, LetsNoOneGoAheadAnyMoreOnceThePromiseToTheFirstIsBroken) {
   free_["local"] = 4;
-  time_ = seconds(100);
-  Add(2);
+  AddFor(seconds(100), 2);
   executor_.RunUntilIdle();
-  const std::string large = (time_.reset(), Add(4));
-  executor_.RunUntilIdle();
+  const std::string large = AddAndTry(4);
   ends_ = {{executor_.clock().Now() + seconds(1000), 2}};  // the run that was to end continues
   const auto serve_short_ones = [this] {
     const auto before = served_.size();
-    time_ = seconds(1);
     for (int second = 0; second < 100; ++second) {
-      Add(1);
+      AddFor(seconds(1));
       Pass(seconds(1));
     }
     return served_.size() - before;
@@ -330,20 +322,15 @@ TEST_F(QueueTest, LetsNoOneGoAheadAnyMoreOnceThePromiseToTheFirstIsBroken) {
 
 TEST_F(QueueTest, RemembersTheEarliestPromiseToTheFirst) {
   free_["local"] = 4;
-  time_ = seconds(100);
-  Add(1);
-  Add(1);
+  AddFor(seconds(100));
+  AddFor(seconds(100));
   executor_.RunUntilIdle();
-  time_.reset();
-  Add(4);
-  executor_.RunUntilIdle();
+  AddAndTry(4);
   ends_.insert(
       {executor_.clock().Now() + seconds(500), ends_.begin()->second});  // one of them continues
   ends_.erase(ends_.begin());
-  time_ = seconds(100);
-  Add(1);
-  time_ = seconds(101);
-  Add(1);
+  AddFor(seconds(100));
+  AddFor(seconds(101));
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, ElementsAre("q-1", "q-2", "q-4"))
       << "q-5 fits in by what is known now, and not by what was promised";
@@ -392,8 +379,7 @@ TEST_F(QueueTest, ServesWhatIsBeyondAUsersLimitAfterAllOthers) {
   Add(1);
   Add(1);
   waiter_.uid = kBob;
-  Add(2);
-  executor_.RunUntilIdle();
+  AddAndTry(2);
   EXPECT_EQ(reported_.back(), "q-3 at 3: 3 are ahead of it in the queue");
   Free(4);
   EXPECT_THAT(served_, ElementsAre("q-1", "q-2", "q-4"));
@@ -404,8 +390,7 @@ TEST_F(QueueTest, ServesWhatIsBeyondAUsersLimitAfterAllOthers) {
 TEST_F(QueueTest, KnowsThatALoneUserAsksForMoreThanTheLimits) {
   queue_.Configure({.gpus = 2});
   held_[kAnn] = {1, false};
-  Add(2);
-  executor_.RunUntilIdle();
+  AddAndTry(2);
   EXPECT_THAT(claims_, ElementsAre("q-1 beyond"));
   held_[kAnn] = {};
   Free(0);
@@ -436,8 +421,7 @@ TEST_F(QueueTest, CountsAShareAsThatPartOfADevice) {
   Add(1);
   waiter_.uid = kBob;
   Add(4);  // one of four
-  Add(1);
-  executor_.RunUntilIdle();
+  AddAndTry(1);
   Free(8);
   EXPECT_THAT(served_, ElementsAre("q-1", "q-2", "q-4", "q-3", "q-5"));
 }

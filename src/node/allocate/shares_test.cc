@@ -7,7 +7,7 @@
 #include "device/testing/acme.h"
 #include "node/allocate/allocate.h"
 #include "node/allocate/ranked.h"
-#include "node/share/assignment.h"
+#include "node/inventory/testing/acme_inventory.h"
 
 namespace penstock::node::allocate {
 namespace {
@@ -20,7 +20,6 @@ using device::Sharing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 
 constexpr char kGpu[] = "acme.com/gpu";
 constexpr Shape Sliced(int shares) { return {Sharing::kTimeSlicing, shares}; }
@@ -29,16 +28,11 @@ constexpr Shape Mps(int shares) { return {Sharing::kMps, shares}; }
 /// A machine with linked pairs (0,1), (2,3), ..., all healthy and of one allocator, whose devices
 /// are shared as the test says.
 struct Box {
-  explicit Box(std::vector<Shape> shapes, const std::string& allocator = "local") {
-    inventory.vendors.push_back(
-        {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
-    const int count = static_cast<int>(shapes.size());
-    for (int i = 0; i < count; ++i) {
-      auto facts = std::make_shared<const device::Facts>(device::testing::AcmeDevice(i, count));
-      assignments[facts->id] = {
-          .allocator = allocator, .resource = kGpu, .shape = shapes[static_cast<std::size_t>(i)]};
-      inventory.devices.push_back({std::move(facts), {HealthState::kHealthy, "", {}}, nullptr, {}});
-    }
+  explicit Box(const std::vector<Shape>& shapes, const std::string& allocator = "local")
+      : inventory(inventory::AcmeSnapshot(static_cast<int>(shapes.size()))) {
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+      assignments["G" + std::to_string(i)] = {
+          .allocator = allocator, .resource = kGpu, .shape = shapes[i]};
   }
 
   std::vector<share::Offer> Offers() const {

@@ -6,6 +6,7 @@
 
 #include "device/testing/acme.h"
 #include "node/assign/manual_assignments_writer.h"
+#include "node/inventory/testing/acme_inventory.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"
 
@@ -54,13 +55,7 @@ class SetExecutor final : public base::Executor {
 class DeviceMovesTest : public testing::Test {
  protected:
   DeviceMovesTest() {
-    inventory_.SetVendor(
-        {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
-    std::vector<device::Facts> facts;
-    for (int i = 0; i < 3; ++i) facts.push_back(device::testing::AcmeDevice(i, 4));
-    inventory_.SetFacts("acme", facts, "", executor_.clock().Wall());
-    for (const auto& one : facts)
-      inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", executor_.clock().Wall());
+    inventory::ReportHealthy(inventory_, inventory::AcmeDevices(3, 4), executor_.clock().Wall());
     Start({});
   }
 

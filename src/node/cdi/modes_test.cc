@@ -2,13 +2,11 @@
 // device files requires a privilege that unit tests lack.
 #include "node/cdi/modes.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include "device/testing/acme.h"
 #include "os/core/file.h"

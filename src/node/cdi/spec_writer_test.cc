@@ -10,14 +10,13 @@
 #include <gtest/gtest.h>
 
 #include "device/testing/acme.h"
+#include "node/inventory/testing/acme_inventory.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"
 
 namespace penstock::node::cdi {
 namespace {
 
-using device::testing::AcmeDevice;
-using device::testing::AcmeDriver;
 using device::testing::FindAcme;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -52,13 +51,10 @@ class CdiSpecWriterTest : public testing::Test {
 
   /// Sets the existing devices and the driver; without devices the driver is gone.
   void SetDevices(int count) {
-    std::vector<device::Facts> devices;
-    for (int i = 0; i < count; ++i) devices.push_back(AcmeDevice(i, 2));
     OnLoop([&] {
-      inventory_.SetVendor(
-          {"acme", count == 0 ? nullptr : std::make_shared<const device::Driver>(AcmeDriver()),
-           ""});
-      inventory_.SetFacts("acme", std::move(devices), "pulled", base::WallTime{});
+      inventory_.SetVendor(count == 0 ? inventory::VendorEntry{"acme", nullptr, ""}
+                                      : inventory::AcmeVendor());
+      inventory_.SetFacts("acme", inventory::AcmeDevices(count, 2), "pulled", base::WallTime{});
     });
   }
 

@@ -12,7 +12,6 @@
 namespace penstock::node::health {
 namespace {
 
-using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
 const base::WallTime kNow{1'700'000'000s};

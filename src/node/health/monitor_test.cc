@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "device/testing/acme.h"
+#include "node/inventory/testing/acme_inventory.h"
 
 namespace penstock::node::health {
 namespace {
@@ -19,7 +20,7 @@ using namespace std::chrono_literals;
 class MonitorTest : public ::testing::Test {
  protected:
   MonitorTest() {
-    inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 1)}, "", executor_.clock().Wall());
+    Appear();
     monitor_.OnReading("G0", Good());
   }
   static device::Reading Good(bool reports = true) {
@@ -39,12 +40,40 @@ class MonitorTest : public ::testing::Test {
     evidence.code = static_cast<int>(severity);
     return evidence;
   }
+  /// An answer with this evidence.
+  static device::Reading Bad(Severity severity) {
+    device::Reading reading = Good();
+    reading.evidence = {Event(severity)};
+    return reading;
+  }
+  static device::Reading Hung() {
+    return SilentWith({.kind = "hang", .text = "a driver call about it hangs"});
+  }
+  static device::Reading SilentWith(Evidence evidence) {
+    device::Reading reading = Silent();
+    evidence.device = "G0";
+    evidence.standing = true;
+    reading.evidence = {evidence};
+    return reading;
+  }
   device::Health Now() { return inventory_.published().Get()->Find("G0")->health; }
+  HealthState StateAfter(base::Duration time) {
+    executor_.Advance(time);
+    return Now().state;
+  }
+  void Appear() {
+    inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 1)}, "", executor_.clock().Wall());
+  }
+  void Disappear() { inventory_.SetFacts("acme", {}, "away", executor_.clock().Wall()); }
 
+  /// A fault, after which the device answers.
+  void Fail(const device::Reading& then, Severity severity = Severity::kReset) {
+    monitor_.OnEvidence(Event(severity));
+    monitor_.OnReading("G0", then);
+  }
   /// Lets a fault appear and end; returns the time until the device is healthy again.
   base::Duration Cure(Severity severity = Severity::kReset) {
-    monitor_.OnEvidence(Event(severity));
-    monitor_.OnReading("G0", Good());
+    Fail(Good(), severity);
     base::Duration passed{};
     for (; Now().state != HealthState::kHealthy && passed < 1h; passed += 1s) executor_.Advance(1s);
     return passed;
@@ -133,71 +162,55 @@ TEST_F(MonitorTest, AnEventTakesADeviceOutUntilTheDriverSaysWellForTheProbation)
   EXPECT_EQ(monitor_.statuses().at("G0").probation_until, executor_.clock().Wall() + 10s);
   EXPECT_EQ(Now().state, HealthState::kUnhealthy);
   EXPECT_THAT(Now().reason, HasSubstr("on probation"));
-  executor_.Advance(9s);
-  EXPECT_EQ(Now().state, HealthState::kUnhealthy);
-  executor_.Advance(1s);
-  EXPECT_EQ(Now().state, HealthState::kHealthy);
+  EXPECT_EQ(StateAfter(9s), HealthState::kUnhealthy);
+  EXPECT_EQ(StateAfter(1s), HealthState::kHealthy);
 }
 
 TEST_F(MonitorTest, ProbationBeginsAgainWithNewTrouble) {
-  monitor_.OnEvidence(Event(Severity::kReset));
-  monitor_.OnReading("G0", Good());
+  Fail(Good());
   executor_.Advance(9s);
-  monitor_.OnEvidence(Event(Severity::kGone));
-  monitor_.OnReading("G0", Good());
-  executor_.Advance(9s);
-  EXPECT_EQ(Now().state, HealthState::kUnhealthy);
-  executor_.Advance(1s);
-  EXPECT_EQ(Now().state, HealthState::kHealthy);
+  Fail(Good(), Severity::kGone);
+  EXPECT_EQ(StateAfter(9s), HealthState::kUnhealthy);
+  EXPECT_EQ(StateAfter(1s), HealthState::kHealthy);
 }
 
 TEST_F(MonitorTest, AShorterProbationCountsForThoseThatAreOnIt) {
-  monitor_.OnEvidence(Event(Severity::kReset));
-  monitor_.OnReading("G0", Good());
+  Fail(Good());
   executor_.Advance(2s);
   Configure({}, 1s);
   EXPECT_EQ(Now().state, HealthState::kHealthy);
 }
 
 TEST_F(MonitorTest, WithAnOldDriverSilenceProvesNoReset) {
-  monitor_.OnEvidence(Event(Severity::kReset));
-  monitor_.OnReading("G0", Good(false));
-  device::Reading hung = Silent();
-  hung.evidence.push_back(
-      {.device = "G0", .kind = "hang", .text = "a driver call about it hangs", .standing = true});
-  for (const device::Reading& silent : {Silent(), hung}) {
+  Fail(Good(false));
+  for (const device::Reading& silent : {Silent(), Hung()}) {
     monitor_.OnReading("G0", silent);
     monitor_.OnDriverOpened("acme", {"1.0", ""});  // the agent's worker was restarted
     monitor_.OnReading("G0", Good(false));
-    executor_.Advance(60s);
-    EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+    EXPECT_EQ(StateAfter(60s), HealthState::kUnhealthy);
   }
 }
 
 TEST_F(MonitorTest, WithAnOldDriverADeviceThatLeftTheListAndIsBackWasReset) {
-  monitor_.OnEvidence(Event(Severity::kReset));
+  Fail(Good(false));
+  Disappear();
+  Appear();
   monitor_.OnReading("G0", Good(false));
-  inventory_.SetFacts("acme", {}, "away", executor_.clock().Wall());
-  inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 1)}, "", executor_.clock().Wall());
-  monitor_.OnReading("G0", Good(false));
-  executor_.Advance(10s);
-  EXPECT_EQ(Now().state, HealthState::kHealthy);
+  EXPECT_EQ(StateAfter(10s), HealthState::kHealthy);
 }
 
 TEST_F(MonitorTest, WithAnOldDriverAnotherLoadingOfItEndsWhatHappenedAndAnotherOpeningDoesNot) {
   const auto reopen = [this](const std::string& instance) {
     inventory_.SetVendor({"acme", nullptr, "unloaded"});
-    inventory_.SetFacts("acme", {}, "away", executor_.clock().Wall());
-    inventory_.SetVendor(
-        {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
-    inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 1)}, "", executor_.clock().Wall());
+    Disappear();
+    inventory_.SetVendor(inventory::AcmeVendor());
+    Appear();
     monitor_.OnDriverOpened("acme", {"1.0", instance});
     monitor_.OnReading("G0", Good(false));
     executor_.Advance(10s);
   };
   monitor_.OnDriverOpened("acme", {"1.0", "77"});
-  monitor_.OnEvidence(Event(Severity::kReset));
-  monitor_.OnReading("G0", Good(false));
+  Fail(Good(false));
   reopen("77");  // only its library was unavailable
   EXPECT_EQ(Now().state, HealthState::kUnhealthy);
   reopen("78");
@@ -217,39 +230,30 @@ TEST_F(MonitorTest, WithAnOldDriverCountersThatFellAndStayFallenProveAReset) {
   read(5000);
   monitor_.OnEvidence(Event(Severity::kReset));
   for (const std::int64_t nonsense : {0, 10, 5100, 0, 5200, 1}) read(nonsense);
-  executor_.Advance(60s);
-  EXPECT_EQ(Now().state, HealthState::kUnhealthy) << "not three consecutive readings";
+  EXPECT_EQ(StateAfter(60s), HealthState::kUnhealthy) << "not three consecutive readings";
   for (const std::int64_t after : {20, 30, 40}) read(after);
-  executor_.Advance(10s);
-  EXPECT_EQ(Now().state, HealthState::kHealthy);
+  EXPECT_EQ(StateAfter(10s), HealthState::kHealthy);
   monitor_.OnEvidence(Event(Severity::kReset));
   for (const std::int64_t later : {50, 60, 70}) read(later);
-  executor_.Advance(60s);
-  EXPECT_EQ(Now().state, HealthState::kUnhealthy) << "that reset happened before";
+  EXPECT_EQ(StateAfter(60s), HealthState::kUnhealthy) << "that reset happened before";
 }
 
 TEST_F(MonitorTest, ADriverThatDoesNotAnswerBlamesNoDevice) {
-  device::Reading silent = Silent();
-  silent.evidence.push_back({.device = "G0",
-                             .kind = "driver-silent",
-                             .text = "8 workers hang in the driver",
-                             .standing = true});
+  const device::Reading silent =
+      SilentWith({.kind = "driver-silent", .text = "8 workers hang in the driver"});
   monitor_.OnReading("G0", silent);
   EXPECT_EQ(Now().state, HealthState::kUnknown);
   EXPECT_EQ(Now().reason, "8 workers hang in the driver");
   monitor_.OnReading("G0", Good());
   EXPECT_EQ(Now().state, HealthState::kHealthy) << "without a probation";
   // During a probation it starts over: there were no readings in between.
-  monitor_.OnEvidence(Event(Severity::kReset));
-  monitor_.OnReading("G0", Good());
+  Fail(Good());
   executor_.Advance(5s);
   monitor_.OnReading("G0", silent);
-  executor_.Advance(60s);
-  EXPECT_EQ(Now().state, HealthState::kUnknown);
+  EXPECT_EQ(StateAfter(60s), HealthState::kUnknown);
   monitor_.OnReading("G0", Good());
   EXPECT_EQ(Now().state, HealthState::kUnhealthy);
-  executor_.Advance(10s);
-  EXPECT_EQ(Now().state, HealthState::kHealthy);
+  EXPECT_EQ(StateAfter(10s), HealthState::kHealthy);
 }
 
 TEST_F(MonitorTest, OneEventReportedTwiceIsAsBadAsTheWorseOfTheTwoWords) {
@@ -297,26 +301,18 @@ TEST_F(MonitorTest, WhatSilencesADeviceIsOverOnceItAnswers) {
   monitor_.OnEvidence(lost);
   EXPECT_EQ(Now().state, HealthState::kUnhealthy);
   monitor_.OnReading("G0", Good(false));  // it disappeared and returned between two readings
-  executor_.Advance(10s);
-  EXPECT_EQ(Now().state, HealthState::kHealthy);
+  EXPECT_EQ(StateAfter(10s), HealthState::kHealthy);
 }
 
 TEST_F(MonitorTest, StandingEvidenceHoldsAsLongAsItStands) {
-  device::Reading bad = Good();
-  bad.evidence.push_back(Event(Severity::kGone));
-  monitor_.OnReading("G0", bad);
-  executor_.Advance(60s);
-  EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+  monitor_.OnReading("G0", Bad(Severity::kGone));
+  EXPECT_EQ(StateAfter(60s), HealthState::kUnhealthy);
   monitor_.OnReading("G0", Good());
-  executor_.Advance(10s);
-  EXPECT_EQ(Now().state, HealthState::kHealthy);
+  EXPECT_EQ(StateAfter(10s), HealthState::kHealthy);
 }
 
 TEST_F(MonitorTest, ADeviceWhoseCallHangsIsUnknown) {
-  device::Reading hung = Silent();
-  hung.evidence.push_back(
-      {.device = "G0", .kind = "hang", .text = "a driver call about it hangs", .standing = true});
-  monitor_.OnReading("G0", hung);
+  monitor_.OnReading("G0", Hung());
   EXPECT_EQ(Now().state, HealthState::kUnknown);
   EXPECT_EQ(Now().reason, "a driver call about it hangs");
 }
@@ -339,28 +335,24 @@ TEST_F(MonitorTest, Issue111ATransientXidDoesNotMarkAGpuIndefinitely) {
 TEST_F(MonitorTest, ADrainLastsUntilTheWorkHasEndedAlsoWhereTheDriverSaysNothing) {
   for (const bool reports : {true, false}) {
     in_use_ = true;
-    monitor_.OnEvidence(Event(Severity::kDrain));
-    monitor_.OnReading("G0", Good(reports));
-    executor_.Advance(60s);
-    EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+    Fail(Good(reports), Severity::kDrain);
+    EXPECT_EQ(StateAfter(60s), HealthState::kUnhealthy);
     EXPECT_THAT(Now().reason, HasSubstr("no new work until its running work has ended"));
     in_use_ = false;
     monitor_.OnReading("G0", Good(reports));
-    executor_.Advance(reports ? 10s : 20s);  // the second one is a relapse
-    EXPECT_EQ(Now().state, HealthState::kHealthy);
+    const base::Duration probation = reports ? 10s : 20s;  // the second one is a relapse
+    EXPECT_EQ(StateAfter(probation), HealthState::kHealthy);
   }
 }
 
 TEST_F(MonitorTest, AnOldDriversUsersAreReportedWhatEndsIt) {
-  monitor_.OnEvidence(Event(Severity::kReset));
-  monitor_.OnReading("G0", Good(false));
+  Fail(Good(false));
   EXPECT_EQ(Now().reason,
             "code 3; this driver does not report recovery: reset the device or reload the driver");
 }
 
 TEST_F(MonitorTest, AMilderEventDoesNotBecomeTheReason) {
-  device::Reading lost = Silent();
-  lost.evidence.push_back({.device = "G0", .kind = "lost", .code = 4, .standing = true});
+  const device::Reading lost = SilentWith({.kind = "lost", .code = 4});
   monitor_.OnReading("G0", lost);
   EXPECT_EQ(Now().reason, "code 4");
   monitor_.OnEvidence(Event(Severity::kReset));  // milder: it explains less
@@ -370,8 +362,7 @@ TEST_F(MonitorTest, AMilderEventDoesNotBecomeTheReason) {
 
 TEST_F(MonitorTest, WhatALookShowedIsNoReasonOnceItIsOver) {
   monitor_.OnEvidence(Event(Severity::kReset));
-  device::Reading lost = Silent();
-  lost.evidence.push_back({.device = "G0", .kind = "lost", .code = 4, .standing = true});
+  const device::Reading lost = SilentWith({.kind = "lost", .code = 4});
   monitor_.OnReading("G0", lost);
   EXPECT_EQ(Now().reason, "code 4");
   monitor_.OnReading("G0", Good(false));
@@ -390,15 +381,12 @@ TEST_F(MonitorTest, EachRelapseDoublesTheProbationAndAQuietTimeForgets) {
 
 TEST_F(MonitorTest, AGpuThatFlapsEverySecondIsReportedOfAFewTimesAndStaysUnhealthy) {
   reported_ = 0;
-  device::Reading bad = Good();
-  bad.evidence.push_back(Event(Severity::kReset));
+  const device::Reading bad = Bad(Severity::kReset);
   for (int i = 0; i < 600; ++i) {
     monitor_.OnReading("G0", bad);
-    executor_.Advance(500ms);
-    EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+    EXPECT_EQ(StateAfter(500ms), HealthState::kUnhealthy);
     monitor_.OnReading("G0", Good());
-    executor_.Advance(500ms);
-    EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+    EXPECT_EQ(StateAfter(500ms), HealthState::kUnhealthy);
   }
   EXPECT_LE(reported_, 12);
   EXPECT_THAT(Now().reason,
@@ -406,14 +394,12 @@ TEST_F(MonitorTest, AGpuThatFlapsEverySecondIsReportedOfAFewTimesAndStaysUnhealt
   ASSERT_EQ(monitor_.Transitions().size(), 1u);
   EXPECT_EQ(monitor_.Transitions()[0].count, 1u);
   EXPECT_FALSE(monitor_.statuses().at("G0").probation_until);
-  executor_.Advance(10s);
-  EXPECT_EQ(Now().state, HealthState::kHealthy) << "the device is not withheld indefinitely";
+  EXPECT_EQ(StateAfter(10s), HealthState::kHealthy) << "the device is not withheld indefinitely";
 }
 
 TEST_F(MonitorTest, ASlowFlapIsDampedByTheProbation) {
   reported_ = 0;
-  device::Reading bad = Good();
-  bad.evidence.push_back(Event(Severity::kReset));
+  const device::Reading bad = Bad(Severity::kReset);
   for (int i = 0; i < 24 * 60; ++i) {  // for a day, healthy for 50 s of each minute
     monitor_.OnReading("G0", bad);
     executor_.Advance(10s);
@@ -426,11 +412,10 @@ TEST_F(MonitorTest, ASlowFlapIsDampedByTheProbation) {
 TEST_F(MonitorTest, AGpuThatKeepsLeavingTheBusIsNotBelievedAtOnce) {
   const auto leave = [this](bool with_its_driver) {
     if (with_its_driver) inventory_.SetVendor({"acme", nullptr, "unloaded"});
-    inventory_.SetFacts("acme", {}, "away", executor_.clock().Wall());
+    Disappear();
     executor_.Advance(500ms);
-    inventory_.SetVendor(
-        {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
-    inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 1)}, "", executor_.clock().Wall());
+    inventory_.SetVendor(inventory::AcmeVendor());
+    Appear();
     monitor_.OnReading("G0", Good());
     executor_.Advance(500ms);
   };
@@ -449,8 +434,7 @@ TEST_F(MonitorTest, AGpuThatKeepsLeavingTheBusIsNotBelievedAtOnce) {
   EXPECT_THAT(
       Now().reason,
       HasSubstr("it disappeared 3 or more times within an hour; it fails and recovers repeatedly"));
-  executor_.Advance(10s);
-  EXPECT_EQ(Now().state, HealthState::kHealthy);
+  EXPECT_EQ(StateAfter(10s), HealthState::kHealthy);
 }
 
 TEST_F(MonitorTest, APolicyOverridesTheVendorsWordAndTheLastRuleCounts) {
@@ -470,10 +454,8 @@ TEST_F(MonitorTest, APolicyOverridesTheVendorsWordAndTheLastRuleCounts) {
 }
 
 TEST_F(MonitorTest, WhatIsIgnoredFromNowOnHoldsNoDeviceBackAnyMore) {
-  monitor_.OnEvidence(Event(Severity::kGone));
-  monitor_.OnReading("G0", Good(false));
-  executor_.Advance(60s);
-  EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+  Fail(Good(false), Severity::kGone);
+  EXPECT_EQ(StateAfter(60s), HealthState::kUnhealthy);
   Configure({{"code", {}, "ignore"}});
   EXPECT_EQ(Now().state, HealthState::kHealthy) << "at once, without a probation";
   Configure({});
@@ -483,8 +465,7 @@ TEST_F(MonitorTest, WhatIsIgnoredFromNowOnHoldsNoDeviceBackAnyMore) {
 
 TEST_F(MonitorTest, AnotherErrorStillHoldsADeviceBackWhenOneIsIgnored) {
   monitor_.OnEvidence(Event(Severity::kGone));
-  monitor_.OnEvidence(Event(Severity::kReset));
-  monitor_.OnReading("G0", Good(false));
+  Fail(Good(false));
   Configure({{"code", {4}, "ignore"}});
   EXPECT_EQ(Now().state, HealthState::kUnhealthy);
   EXPECT_THAT(Now().reason, HasSubstr("code 3"));
@@ -492,10 +473,7 @@ TEST_F(MonitorTest, AnotherErrorStillHoldsADeviceBackWhenOneIsIgnored) {
 
 TEST_F(MonitorTest, ACallThatHangsIsNoOnesToIgnore) {
   Configure({{"hang", {}, "ignore"}});
-  device::Reading hung = Silent();
-  hung.evidence.push_back(
-      {.device = "G0", .kind = "hang", .text = "a driver call about it hangs", .standing = true});
-  monitor_.OnReading("G0", hung);
+  monitor_.OnReading("G0", Hung());
   EXPECT_EQ(Now().state, HealthState::kUnknown);
 }
 
@@ -582,8 +560,7 @@ TEST_F(MonitorTest, AResetEndsWhatHappenedAndIsFollowedByAProbation) {
   monitor_.EndReset({"G0"}, {});
   monitor_.OnReading("G0", Good(false));
   EXPECT_THAT(Now().reason, HasSubstr("on probation"));
-  executor_.Advance(10s);
-  EXPECT_EQ(Now().state, HealthState::kHealthy);
+  EXPECT_EQ(StateAfter(10s), HealthState::kHealthy);
   EXPECT_EQ(monitor_.ResetsOf("G0").size(), 1u);
   ASSERT_EQ(monitor_.Resets().size(), 1u);
   EXPECT_EQ(monitor_.Resets()[0].result, "done");
@@ -594,17 +571,12 @@ TEST_F(MonitorTest, AResetEndsWhatHappenedAndIsFollowedByAProbation) {
 
 TEST_F(MonitorTest, NeitherADrainNorAGoneDeviceNorAHangAsksForAReset) {
   in_use_ = true;
-  monitor_.OnEvidence(Event(Severity::kDrain));
-  monitor_.OnReading("G0", Good(false));
+  Fail(Good(false), Severity::kDrain);
   EXPECT_FALSE(monitor_.NeedsReset("G0"));
   monitor_.OnEvidence(Event(Severity::kReset));
-  monitor_.OnEvidence(Event(Severity::kGone));
-  monitor_.OnReading("G0", Good(false));
+  Fail(Good(false), Severity::kGone);
   EXPECT_FALSE(monitor_.NeedsReset("G0"));
-  device::Reading hung = Silent();
-  hung.evidence.push_back(
-      {.device = "G0", .kind = "hang", .text = "a driver call about it hangs", .standing = true});
-  monitor_.OnReading("G0", hung);
+  monitor_.OnReading("G0", Hung());
   EXPECT_FALSE(monitor_.NeedsReset("G0"));
 }
 
@@ -621,8 +593,7 @@ class RestartTest : public MonitorTest {
 };
 
 TEST_F(RestartTest, DoesNotMakeABadGpuHealthy) {
-  monitor_.OnEvidence(Event(Severity::kReset));
-  monitor_.OnReading("G0", Good(false));
+  Fail(Good(false));
   const base::WallTime when = executor_.clock().Wall();
   executor_.Advance(1h);
   Restart();
@@ -644,8 +615,7 @@ TEST_F(RestartTest, WithADriverThatReportsTheProbationBeginsAgain) {
 
 TEST_F(RestartTest, ADriverOfAnotherVersionWasLoadedInBetween) {
   monitor_.OnDriverOpened("acme", {"1.0", ""});
-  monitor_.OnEvidence(Event(Severity::kReset));
-  monitor_.OnReading("G0", Good(false));
+  Fail(Good(false));
   Restart();
   other_.OnDriverOpened("acme", {"2.0", ""});
   other_.OnReading("G0", Good(false));
@@ -655,8 +625,7 @@ TEST_F(RestartTest, ADriverOfAnotherVersionWasLoadedInBetween) {
 
 TEST_F(RestartTest, SoWasOneOfTheSameVersionWhoseModuleWasLoadedInBetween) {
   monitor_.OnDriverOpened("acme", {"1.0", "77"});
-  monitor_.OnEvidence(Event(Severity::kReset));
-  monitor_.OnReading("G0", Good(false));
+  Fail(Good(false));
   Restart();
   other_.OnDriverOpened("acme", {"1.0", "78"});
   other_.OnReading("G0", Good(false));
@@ -676,8 +645,7 @@ TEST_F(RestartTest, RelapsesAndResetsAreStillKnown) {
 }
 
 TEST_F(RestartTest, WhatIsIgnoredByThenIsNotHeldBack) {
-  monitor_.OnEvidence(Event(Severity::kReset));
-  monitor_.OnReading("G0", Good(false));
+  Fail(Good(false));
   api::HealthConfig config;
   config.policy = {{"code", {3}, "ignore"}};
   other_.Configure(config);

@@ -5,6 +5,7 @@
 
 #include "device/testing/acme.h"
 #include "node/health/resets.h"
+#include "node/inventory/testing/acme_inventory.h"
 
 namespace penstock::node::health {
 namespace {
@@ -95,9 +96,7 @@ class ScriptedActions final : public device::Actions {
 class ResetsTest : public ::testing::Test {
  protected:
   ResetsTest() {
-    std::vector<device::Facts> facts;
-    for (int i = 0; i < 4; ++i) facts.push_back(device::testing::AcmeDevice(i, 4));
-    inventory_.SetFacts("acme", facts, "", executor_.clock().Wall());
+    inventory_.SetFacts("acme", inventory::AcmeDevices(4, 4), "", executor_.clock().Wall());
     for (int i = 0; i < 4; ++i) Look("G" + std::to_string(i));
     resets_.SetPolicy(ResetPolicy::kIdle);
     executor_.RunUntilIdle();
@@ -111,6 +110,10 @@ class ResetsTest : public ::testing::Test {
   void Break(const std::string& id, Severity severity = Severity::kReset) {
     monitor_.OnEvidence({.device = id, .kind = "code", .code = static_cast<int>(severity)});
     Look(id);
+  }
+  std::size_t ResetsAfter(base::Duration time) {
+    executor_.Advance(time);
+    return actions_.resets.size();
   }
   device::Health Of(const std::string& id) {
     return inventory_.published().Get()->Find(id)->health;
@@ -143,8 +146,7 @@ TEST_F(ResetsTest, ADeviceThatNeedsItIsWithdrawnResetAndUsedAgainAfterItsProbati
   Break("G0");
   EXPECT_THAT(Of("G0").reason, HasSubstr("reset in progress"));
   EXPECT_TRUE(actions_.resets.empty()) << "an allocation in progress at its start may still arrive";
-  executor_.Advance(5s);
-  ASSERT_EQ(actions_.resets.size(), 1u);
+  ASSERT_EQ(ResetsAfter(5s), 1u);
   EXPECT_THAT(actions_.resets[0], ElementsAre("G0"));
   EXPECT_EQ(let_go_, 1);
   EXPECT_EQ(taken_up_, 0);
@@ -161,23 +163,19 @@ TEST_F(ResetsTest, Xid48With63Or94DrainsFirst) {
   Hold("G0");
   Break("G0");  // 48, with the warnings 63 and 94 next to it
   Break("G0", Severity::kWarn);
-  executor_.Advance(10min);
-  EXPECT_TRUE(actions_.resets.empty());
+  EXPECT_EQ(ResetsAfter(10min), 0u);
   EXPECT_EQ(Of("G0").state, HealthState::kUnhealthy);
   EXPECT_THAT(Of("G0").reason, HasSubstr("it will be reset when it is no longer in use"));
   ledger_.Release("lease");
-  executor_.Advance(5s);
-  EXPECT_EQ(actions_.resets.size(), 1u);
+  EXPECT_EQ(ResetsAfter(5s), 1u);
 }
 
 TEST_F(ResetsTest, SomeoneOutsideOnItIsWaitedForToo) {
   ledger_.SetOutside("G0", {{.pid = 7}});
   Break("G0");
-  executor_.Advance(1min);
-  EXPECT_TRUE(actions_.resets.empty());
+  EXPECT_EQ(ResetsAfter(1min), 0u);
   ledger_.SetOutside("G0", {});
-  executor_.Advance(5s);
-  EXPECT_EQ(actions_.resets.size(), 1u);
+  EXPECT_EQ(ResetsAfter(5s), 1u);
 }
 
 TEST_F(ResetsTest, ThoseThatAreResetWithItAreUnusableMeanwhileAndBackAfterwards) {
@@ -201,8 +199,7 @@ TEST_F(ResetsTest, WhoeverComesWhileItIsWithdrawnKeepsIt) {
   actions_.together = true;
   Break("G1");
   Hold("G0");
-  executor_.Advance(5s);
-  EXPECT_TRUE(actions_.resets.empty());
+  EXPECT_EQ(ResetsAfter(5s), 0u);
   EXPECT_EQ(Of("G0").state, HealthState::kHealthy) << "the device had no fault";
   EXPECT_THAT(Of("G1").reason,
               HasSubstr("together with G0, and waits until those are no longer in use"));
@@ -212,8 +209,7 @@ TEST_F(ResetsTest, WhoeverComesWhileItIsWithdrawnKeepsIt) {
 TEST_F(ResetsTest, AFailedResetSaysWhyInTheDriversWordsAndIsTriedThreeTimesADay) {
   Break("G0");
   for (int i = 0; i < 3; ++i) {
-    executor_.Advance(5s);
-    ASSERT_EQ(actions_.resets.size(), static_cast<std::size_t>(i + 1));
+    ASSERT_EQ(ResetsAfter(5s), static_cast<std::size_t>(i + 1));
     actions_.End(
         base::Error(base::Code::kFailedPrecondition, "nvidia-smi: it is in use by another client"));
     Look("G0");
@@ -222,8 +218,7 @@ TEST_F(ResetsTest, AFailedResetSaysWhyInTheDriversWordsAndIsTriedThreeTimesADay)
                 HasSubstr("the reset failed: nvidia-smi: it is in use by another client"));
     executor_.Advance(9min);
     Look("G0");
-    executor_.Advance(1min);
-    EXPECT_EQ(actions_.resets.size(), static_cast<std::size_t>(i + 1)) << "not immediately";
+    EXPECT_EQ(ResetsAfter(1min), static_cast<std::size_t>(i + 1)) << "not immediately";
     executor_.Advance(1min);
     Look("G0");
   }
@@ -236,27 +231,23 @@ TEST_F(ResetsTest, AFailedResetSaysWhyInTheDriversWordsAndIsTriedThreeTimesADay)
   EXPECT_EQ(monitor_.Notices().back().reason, "DeviceResetFailed");
   executor_.Advance(24h);
   Look("G0");
-  executor_.Advance(5s);
-  EXPECT_EQ(actions_.resets.size(), 4u);
+  EXPECT_EQ(ResetsAfter(5s), 4u);
 }
 
 TEST_F(ResetsTest, NeitherADrainNorAGoneDeviceIsReset) {
   Break("G0", Severity::kDrain);
   Break("G1", Severity::kGone);
-  executor_.Advance(1min);
-  EXPECT_TRUE(actions_.resets.empty());
+  EXPECT_EQ(ResetsAfter(1min), 0u);
 }
 
 TEST_F(ResetsTest, ByDefaultNothingIsReset) {
   resets_.SetPolicy(ResetPolicy::kNever);
   Break("G0");
-  executor_.Advance(1h);
-  EXPECT_TRUE(actions_.resets.empty());
+  EXPECT_EQ(ResetsAfter(1h), 0u);
   EXPECT_EQ(let_go_, 0);
   resets_.SetPolicy(ResetPolicy::kIdle);
   executor_.RunUntilIdle();
-  executor_.Advance(5s);
-  EXPECT_EQ(actions_.resets.size(), 1u) << "once the configuration allows it";
+  EXPECT_EQ(ResetsAfter(5s), 1u) << "once the configuration allows it";
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "node/inventory/discovery.h"
 
-#include <deque>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,6 +94,10 @@ class DiscoveryTest : public ::testing::Test {
       if (entry.health.state != HealthState::kGone) ids.push_back(entry.facts->id);
     return ids;
   }
+  std::vector<std::string> IdsAfter(base::Duration time) {
+    executor_.Advance(time);
+    return Ids();
+  }
   void Start() {
     discovery_.Start();
     executor_.RunUntilIdle();
@@ -180,21 +182,18 @@ TEST_F(DiscoveryTest, TriesAgainByItselfWithBackOff) {
   executor_.Advance(20s);
   EXPECT_LE(backend_.opened, 6);
   backend_.absent.clear();
-  executor_.Advance(15s);
-  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+  EXPECT_THAT(IdsAfter(15s), ElementsAre("A", "B", "C"));
 }
 
 TEST_F(DiscoveryTest, ADriverThatGoesTakesItsDevicesAndBringsThemBack) {
   Start();
   backend_.absent = "unloaded";
-  executor_.Advance(5s);
-  EXPECT_TRUE(Ids().empty());
+  EXPECT_TRUE(IdsAfter(5s).empty());
   EXPECT_THAT(inventory_.published().Get()->devices[0].health.reason, HasSubstr("unloaded"));
   EXPECT_GE(backend_.stopped, 1);
   backend_.absent.clear();
   backend_.version = "2.0";
-  executor_.Advance(15s);
-  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+  EXPECT_THAT(IdsAfter(15s), ElementsAre("A", "B", "C"));
   EXPECT_EQ(inventory_.published().Get()->FindVendor("acme")->driver->version, "2.0");
   EXPECT_EQ(reopened_, 2);
 }
@@ -239,16 +238,14 @@ TEST_F(DiscoveryTest, ADeviceThatCannotBeDescribedAnyMoreIsStillKnown) {
   Start();
   backend_.lost = {"2"};
   backend_.events_.ended(Error(Code::kUnavailable, "worker died"));
-  executor_.Advance(10s);
-  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+  EXPECT_THAT(IdsAfter(10s), ElementsAre("A", "B", "C"));
   EXPECT_FALSE(readings_["C"].reachable);
 }
 
 TEST_F(DiscoveryTest, ADriverThatDoesNotAnswerHasTakenNoDeviceAway) {
   Start();
   backend_.silent = "8 workers hang in the driver";
-  executor_.Advance(10s);
-  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+  EXPECT_THAT(IdsAfter(10s), ElementsAre("A", "B", "C"));
   for (const char* id : {"A", "B", "C"})
     EXPECT_EQ(readings_[id].evidence.at(0).kind, "driver-silent") << id;
   const VendorEntry* vendor = inventory_.published().Get()->FindVendor("acme");
@@ -270,15 +267,13 @@ TEST_F(DiscoveryTest, AHangIsOfTheDeviceAndNotOfItsNumber) {
   backend_.devices = {"B", "C"};
   backend_.hangs.clear();
   backend_.lost = {"0"};
-  executor_.Advance(10s);
-  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"))
+  EXPECT_THAT(IdsAfter(10s), ElementsAre("A", "B", "C"))
       << "one listed device has no id, so no device is known to be gone";
   EXPECT_TRUE(readings_["C"].reachable) << "C has the index of the device that hung";
   EXPECT_FALSE(readings_["A"].reachable);
   EXPECT_FALSE(readings_["B"].reachable);
   backend_.lost.clear();
-  executor_.Advance(10s);
-  EXPECT_THAT(Ids(), ElementsAre("B", "C"));
+  EXPECT_THAT(IdsAfter(10s), ElementsAre("B", "C"));
   EXPECT_EQ(readings_["B"].evidence.at(0).kind, "hang")
       << "also under its new index while its worker hangs";
   backend_.abandoned_ = 0;
@@ -293,8 +288,7 @@ TEST_F(DiscoveryTest, AHangDoesNotStayWithANumberThatIsAnotherDevicesInTheNextCo
   backend_.devices = {"A", "C", "D"};
   backend_.hangs.clear();
   executor_.Advance(6s);  // as many devices as before, but others
-  executor_.Advance(1s);
-  EXPECT_THAT(Ids(), ElementsAre("A", "C", "D"));
+  EXPECT_THAT(IdsAfter(1s), ElementsAre("A", "C", "D"));
   EXPECT_TRUE(readings_["C"].reachable);
   EXPECT_TRUE(readings_["D"].reachable);
 }
@@ -302,11 +296,9 @@ TEST_F(DiscoveryTest, AHangDoesNotStayWithANumberThatIsAnotherDevicesInTheNextCo
 TEST_F(DiscoveryTest, SeesAddedAndRemovedDevices) {
   Start();
   backend_.devices = {"A", "B", "C", "D"};
-  executor_.Advance(5s);
-  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C", "D"));
+  EXPECT_THAT(IdsAfter(5s), ElementsAre("A", "B", "C", "D"));
   backend_.devices = {"A", "C", "D"};
-  executor_.Advance(5s);
-  EXPECT_THAT(Ids(), ElementsAre("A", "C", "D"));
+  EXPECT_THAT(IdsAfter(5s), ElementsAre("A", "C", "D"));
   EXPECT_THAT(inventory_.published().Get()->Find("B")->health.reason,
               HasSubstr("no longer present"));
 }
@@ -335,8 +327,7 @@ TEST_F(DiscoveryTest, AnswersOfAnEndedConnectionAreDropped) {
   backend_.events_.ended(Error(Code::kUnavailable, "worker died"));
   executor_.RunUntilIdle();
   EXPECT_TRUE(Ids().empty());
-  executor_.Advance(2s);
-  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+  EXPECT_THAT(IdsAfter(2s), ElementsAre("A", "B", "C"));
 }
 
 TEST_F(DiscoveryTest, SomeoneElsesCallThatHangsBlamesNoDeviceOfOurs) {
@@ -431,8 +422,7 @@ TEST_F(DiscoveryTest, Issue231OneDeviceWhoseCallsFailTouchesNoOther) {
   EXPECT_TRUE(readings_["C"].reachable);
   // Also where it can no longer even be described.
   backend_.events_.ended(Error(Code::kUnavailable, "worker died"));
-  executor_.Advance(10s);
-  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+  EXPECT_THAT(IdsAfter(10s), ElementsAre("A", "B", "C"));
   EXPECT_TRUE(readings_["C"].reachable);
 }
 
@@ -446,8 +436,7 @@ TEST_F(DiscoveryTest, Issue1223ADriverThatFailsAsAWholeLeavesNoDeviceAndIsTriedW
   executor_.Advance(5min);
   EXPECT_LE(backend_.opened - opened, 26) << "every 15 s at most";
   backend_.absent.clear();
-  executor_.Advance(16s);
-  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+  EXPECT_THAT(IdsAfter(16s), ElementsAre("A", "B", "C"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "device/testing/acme.h"
+#include "node/inventory/testing/acme_inventory.h"
 #include "node/label/host_features.h"
 
 namespace penstock::node::label {
@@ -29,120 +30,102 @@ LabelContext WithoutFeatures() {
 }
 
 void Fill(inventory::Inventory& inventory, int count) {
-  inventory.SetVendor({"acme", std::make_shared<const device::Driver>(AcmeDriver()), ""});
-  std::vector<device::Facts> devices;
-  for (int i = 0; i < count; ++i) devices.push_back(AcmeDevice(i, count));
-  inventory.SetFacts("acme", std::move(devices), "pulled", kNow);
+  inventory.SetVendor(inventory::AcmeVendor());
+  inventory.SetFacts("acme", inventory::AcmeDevices(count, count), "pulled", kNow);
 }
 
-/// The inputs about sharing, which only the test changes.
-struct Sharing {
+/// Labels, their inputs, which only the test changes, and the published sets, in order.
+struct Node {
+  explicit Node(int devices = 0) {
+    if (devices > 0) Fill(inventory, devices);
+  }
+  inventory::Inventory inventory;
   base::Published<share::DesiredAssignments> desired;
   base::Published<device::SharedDevices> servers;
-};
-
-/// The published label sets, in order.
-struct Heard {
-  explicit Heard(Labels& labels)
-      : on(labels.published().Subscribe([this](const auto& set) { all.push_back(*set); })) {}
-  std::vector<LabelSet> all;
-  base::Subscription on;
+  Labels labels{inventory, FindAcme, desired, servers};
+  std::vector<LabelSet> heard;
+  base::Subscription on =
+      labels.published().Subscribe([this](const auto& set) { heard.push_back(*set); });
 };
 
 // GFD#71, DP#733: labels disappeared while the agent restarted.
 TEST(Labels, DP733AreNotReportedBeforeTheFirstLookIsOver) {
-  inventory::Inventory inventory;
-  Sharing sharing;
-  Labels labels(inventory, FindAcme, sharing.desired, sharing.servers);
-  const Heard heard(labels);
-  Fill(inventory, 2);
-  EXPECT_TRUE(heard.all.empty());
-  EXPECT_FALSE(labels.begun());
-  labels.Set(WithoutFeatures());
-  EXPECT_TRUE(labels.begun());
-  EXPECT_THAT(heard.all, ElementsAre(ElementsAre(Pair("acme.com/gpu.count", "2"),
-                                                 Pair("acme.com/gpu.first", "G0"))));
+  Node node;
+  Fill(node.inventory, 2);
+  EXPECT_TRUE(node.heard.empty());
+  EXPECT_FALSE(node.labels.begun());
+  node.labels.Set(WithoutFeatures());
+  EXPECT_TRUE(node.labels.begun());
+  EXPECT_THAT(node.heard, ElementsAre(ElementsAre(Pair("acme.com/gpu.count", "2"),
+                                                  Pair("acme.com/gpu.first", "G0"))));
 }
 
 // DP#733: a driver that is loaded late.
 TEST(Labels, DP733ComeWithADriverThatComesLate) {
-  inventory::Inventory inventory;
-  inventory.SetVendor({"acme", nullptr, "no driver"});
-  Sharing sharing;
-  Labels labels(inventory, FindAcme, sharing.desired, sharing.servers);
-  const Heard heard(labels);
-  labels.Set(WithoutFeatures());
-  EXPECT_THAT(heard.all, ElementsAre(LabelSet{})) << "none is an answer too";
-  Fill(inventory, 1);
-  EXPECT_THAT(heard.all.back(), Contains(Pair("acme.com/gpu.count", "1")));
+  Node node;
+  node.inventory.SetVendor({"acme", nullptr, "no driver"});
+  node.labels.Set(WithoutFeatures());
+  EXPECT_THAT(node.heard, ElementsAre(LabelSet{})) << "none is an answer too";
+  Fill(node.inventory, 1);
+  EXPECT_THAT(node.heard.back(), Contains(Pair("acme.com/gpu.count", "1")));
 }
 
 TEST(Labels, ChangeWithTheDevicesAndWithNothingElse) {
-  inventory::Inventory inventory;
-  Fill(inventory, 2);
-  Sharing sharing;
-  Labels labels(inventory, FindAcme, sharing.desired, sharing.servers);
-  const Heard heard(labels);
-  labels.Set(WithoutFeatures());
-  labels.Set(WithoutFeatures());
+  Node node(2);
+  node.labels.Set(WithoutFeatures());
+  node.labels.Set(WithoutFeatures());
   device::Reading reading;
   reading.processes.push_back({4711, base::Mebibytes(1)});
-  inventory.SetReading("G0", reading, kNow);
-  inventory.SetHealth("G0", device::HealthState::kHealthy, "", kNow);
-  inventory.SetHealth("G0", device::HealthState::kUnhealthy, "XID 48", kNow);
-  inventory.SetVendor(
+  node.inventory.SetReading("G0", reading, kNow);
+  node.inventory.SetHealth("G0", device::HealthState::kHealthy, "", kNow);
+  node.inventory.SetHealth("G0", device::HealthState::kUnhealthy, "XID 48", kNow);
+  node.inventory.SetVendor(
       {"acme", std::make_shared<const device::Driver>(AcmeDriver()), "said otherwise"});
-  EXPECT_EQ(heard.all.size(), 1u);
-  inventory.SetFacts("acme", {AcmeDevice(1, 2)}, "pulled", kNow);
-  ASSERT_EQ(heard.all.size(), 2u) << "at once";
-  EXPECT_THAT(heard.all.back(),
+  EXPECT_EQ(node.heard.size(), 1u);
+  node.inventory.SetFacts("acme", {AcmeDevice(1, 2)}, "pulled", kNow);
+  ASSERT_EQ(node.heard.size(), 2u) << "at once";
+  EXPECT_THAT(node.heard.back(),
               ElementsAre(Pair("acme.com/gpu.count", "1"), Pair("acme.com/gpu.first", "G1")));
-  Fill(inventory, 2);
-  EXPECT_EQ(heard.all.back(), heard.all.front());
+  Fill(node.inventory, 2);
+  EXPECT_EQ(node.heard.back(), node.heard.front());
 }
 
 TEST(Labels, FollowTheSharingAndStayQuietOtherwise) {
-  inventory::Inventory inventory;
-  Fill(inventory, 2);
-  Sharing sharing;
-  Labels labels(inventory, FindAcme, sharing.desired, sharing.servers);
-  const Heard heard(labels);
-  labels.Set(WithoutFeatures());
+  Node node(2);
+  node.labels.Set(WithoutFeatures());
   share::DesiredAssignments desired;
   desired.assignments["G0"] = {
       .allocator = "kubelet", .resource = "acme.com/gpu", .shape = {device::Sharing::kMps, 4}};
-  sharing.desired.Set(desired);
-  ASSERT_EQ(heard.all.size(), 2u);
-  EXPECT_EQ(heard.all.back().at("acme.com/gpu.shares"), "4.mps.none_1.none.hardware")
+  node.desired.Set(desired);
+  ASSERT_EQ(node.heard.size(), 2u);
+  EXPECT_EQ(node.heard.back().at("acme.com/gpu.shares"), "4.mps.none_1.none.hardware")
       << "no server yet: it holds nothing";
   device::SharedDevice server{
       .set = "acme.com/gpu", .ready = true, .isolation = device::Isolation::kMemoryPerProcess};
-  sharing.servers.Set({{"G0", server}});
-  ASSERT_EQ(heard.all.size(), 3u);
-  EXPECT_EQ(heard.all.back().at("acme.com/gpu.shares"), "4.mps.memory-per-process_1.none.hardware");
+  node.servers.Set({{"G0", server}});
+  ASSERT_EQ(node.heard.size(), 3u);
+  EXPECT_EQ(node.heard.back().at("acme.com/gpu.shares"),
+            "4.mps.memory-per-process_1.none.hardware");
   server.clients = 7;
-  sharing.servers.Set({{"G0", server}});
+  node.servers.Set({{"G0", server}});
   desired.remarks = {"one"};
   desired.assignments["G0"].allocator = "local";
-  sharing.desired.Set(desired);
-  EXPECT_EQ(heard.all.size(), 3u) << "clients, remarks and allocators are no label";
-  sharing.desired.Set(share::DesiredAssignments{});
-  EXPECT_THAT(heard.all.back(), Not(Contains(Key("acme.com/gpu.shares"))));
+  node.desired.Set(desired);
+  EXPECT_EQ(node.heard.size(), 3u) << "clients, remarks and allocators are no label";
+  node.desired.Set(share::DesiredAssignments{});
+  EXPECT_THAT(node.heard.back(), Not(Contains(Key("acme.com/gpu.shares"))));
 }
 
 TEST(Labels, FollowTheirContext) {
-  inventory::Inventory inventory;
-  Fill(inventory, 1);
-  Sharing sharing;
-  Labels labels(inventory, FindAcme, sharing.desired, sharing.servers);
+  Node node(1);
   LabelContext context = WithoutFeatures();
-  labels.Set(context);
-  EXPECT_THAT(*labels.published().Get(),
+  node.labels.Set(context);
+  EXPECT_THAT(*node.labels.published().Get(),
               Not(Contains(Key("feature.node.kubernetes.io/kernel-version.full"))));
   context.host_features = true;
   context.machine.kernel = "6.1.0";
-  labels.Set(context);
-  EXPECT_THAT(*labels.published().Get(),
+  node.labels.Set(context);
+  EXPECT_THAT(*node.labels.published().Get(),
               Contains(Pair("feature.node.kubernetes.io/kernel-version.full", "6.1.0")));
 }
 
@@ -162,7 +145,7 @@ TEST(Labels, KnowAnAcceleratorThatCameAfterTheBusWasRead) {
   inventory::Inventory inventory;
   device::Facts facts = AcmeDevice(0, 1);
   facts.details["pci.class"] = "0x120000";
-  inventory.SetVendor({"acme", std::make_shared<const device::Driver>(AcmeDriver()), ""});
+  inventory.SetVendor(inventory::AcmeVendor());
   inventory.SetFacts("acme", {facts}, "", kNow);
   EXPECT_THAT(ComputeLabels(*inventory.published().Get(), FindAcme, {}),
               AllOf(Contains(Pair("feature.node.kubernetes.io/pci-1200_acce.present", "true")),
@@ -175,7 +158,7 @@ TEST(Labels, KnowAnAcceleratorThatCameAfterTheBusWasRead) {
 
 TEST(Labels, LeaveOutWhatKubernetesWouldRefuse) {
   inventory::Inventory inventory;
-  inventory.SetVendor({"acme", std::make_shared<const device::Driver>(AcmeDriver()), ""});
+  inventory.SetVendor(inventory::AcmeVendor());
   device::Facts facts = AcmeDevice(0, 1);
   facts.id = "no value";
   inventory.SetFacts("acme", {facts}, "", kNow);

@@ -87,20 +87,25 @@ class LocalLeasesTest : public testing::Test {
     executor_.RunUntilIdle();
     EXPECT_TRUE(refreshed);
   }
-  base::Result<Lease> Admit(const std::string& device, int pidfd = 0) {
-    const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
-    const int requester = pidfd == 0 ? pidfd_.get() : pidfd;
-    return leases_->Admit(
-        {{{device, device}}, kEva, "eva", "train", {::getpid(), start, "eva", "train"}, requester});
+  static LocalLeases::Admission AdmissionOf(const std::string& device, pid_t pid, int pidfd) {
+    const std::uint64_t start = *os::ReadProcessStart("/proc", pid);
+    return {{{device, device}}, kEva, "eva", "train", {pid, start, "eva", "train"}, pidfd};
+  }
+  LocalLeases::Admission AdmissionOf(const std::string& device) const {
+    return AdmissionOf(device, ::getpid(), pidfd_.get());
+  }
+  /// That of a process whose user is this test's, as it is without rights.
+  static LocalLeases::Admission OwnAdmissionOf(const std::string& device, const Sleeper& process) {
+    LocalLeases::Admission admission = AdmissionOf(device, process.pid(), process.pidfd());
+    admission.uid = ::getuid();
+    admission.user = admission.process.user = os::UserName(::getuid());
+    return admission;
+  }
+  base::Result<Lease> Admit(const std::string& device) {
+    return leases_->Admit(AdmissionOf(device));
   }
   base::Result<Lease> Admit(const Sleeper& requester) {
-    const std::uint64_t start = *os::ReadProcessStart("/proc", requester.pid());
-    return leases_->Admit({{{"GPU-1", "GPU-1"}},
-                           kEva,
-                           "eva",
-                           "train",
-                           {requester.pid(), start, "eva", "train"},
-                           requester.pidfd()});
+    return leases_->Admit(AdmissionOf("GPU-1", requester.pid(), requester.pidfd()));
   }
   std::vector<Lease> Held() const { return ledger_->Get()->leases; }
 
@@ -168,7 +173,7 @@ TEST_F(LocalLeasesTest, HoldsNothingAfterAFailureAtAnyStep) {
 }
 
 TEST_F(LocalLeasesTest, NoticesAProcessThatEndedOnTheWay) {
-  EXPECT_EQ(Admit("GPU-1", -1).error().code(), Code::kCancelled);
+  EXPECT_EQ(leases_->Admit(AdmissionOf("GPU-1", ::getpid(), -1)).error().code(), Code::kCancelled);
   Sleeper requester;
   kernel_.entering = [&requester] { requester.End(); };
   const auto lease = Admit(requester);
@@ -243,20 +248,12 @@ TEST_F(LocalLeasesTest, TakesOverItsLeasesAfterARestart) {
 }
 
 TEST_F(LocalLeasesTest, ARunsLabelsComeBackWithItsGroup) {
-  const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
-  const std::map<std::string, std::string> labels = {{"experiment", "lr=0.1"}};
-  ASSERT_TRUE(leases_
-                  ->Admit({{{"GPU-1", "GPU-1"}},
-                           kEva,
-                           "eva",
-                           "train",
-                           {::getpid(), start, "eva", "train"},
-                           pidfd_.get(),
-                           labels})
-                  .ok());
-  EXPECT_EQ(Held().at(0).labels, labels);
+  LocalLeases::Admission admission = AdmissionOf("GPU-1");
+  admission.labels = {{"experiment", "lr=0.1"}};
+  ASSERT_TRUE(leases_->Admit(admission).ok());
+  EXPECT_EQ(Held().at(0).labels, admission.labels);
   StartAgent();
-  EXPECT_EQ(Held().at(0).labels, labels);
+  EXPECT_EQ(Held().at(0).labels, admission.labels);
 }
 
 TEST_F(LocalLeasesTest, RemovesAtStartWhatEndedWhileNoAgentRan) {
@@ -304,15 +301,8 @@ TEST_F(LocalLeasesTest, FollowsTheProcessWithoutRightsForGroups) {
   no_rights_ = "root is needed";
   StartAgent();
   EXPECT_EQ(leases_->visibility_reason(), "root is needed");
-  auto child = os::Spawn({.arguments = {"/bin/sleep", "600"}});
-  ASSERT_TRUE(child.ok());
-  const auto lease =
-      leases_->Admit({{{"GPU-0", "GPU-0"}},
-                      ::getuid(),
-                      os::UserName(::getuid()),
-                      "sleep",
-                      {child->pid, *os::ReadProcessStart("/proc", child->pid), "", ""},
-                      child->pidfd.get()});
+  Sleeper child;
+  const auto lease = leases_->Admit(OwnAdmissionOf("GPU-0", child));
   ASSERT_TRUE(lease.ok());
   EXPECT_EQ(lease->enforcement, Enforcement::kVisibility);
   executor_.Advance(seconds(3));
@@ -320,8 +310,7 @@ TEST_F(LocalLeasesTest, FollowsTheProcessWithoutRightsForGroups) {
 
   StartAgent({Held().at(0)});
   ASSERT_THAT(Held(), SizeIs(1)) << "the lease survives a restart by the checkpoint";
-  ::kill(child->pid, SIGKILL);
-  ::waitid(P_PID, static_cast<id_t>(child->pid), nullptr, WEXITED);
+  child.End();
   executor_.Advance(seconds(2));
   EXPECT_THAT(Held(), IsEmpty());
 }
@@ -413,14 +402,7 @@ TEST_F(LocalLeasesTest, ClosesNothingWhileALeaseLivesThatHasNoGroup) {
   no_rights_ = "read-only";
   StartAgent();
   Sleeper requester;
-  const std::uint64_t start = *os::ReadProcessStart("/proc", requester.pid());
-  const std::string user = os::UserName(::getuid());
-  const auto lease = leases_->Admit({{{"GPU-1", "GPU-1"}},
-                                     ::getuid(),
-                                     user,
-                                     "train",
-                                     {requester.pid(), start, user, "train"},
-                                     requester.pidfd()});
+  const auto lease = leases_->Admit(OwnAdmissionOf("GPU-1", requester));
   ASSERT_EQ(lease->enforcement, Enforcement::kVisibility);
   leases_->CloseDevices({"/user.slice"});
   no_rights_.clear();
@@ -501,14 +483,11 @@ TEST(CgroupManager, AreNamedAfterTheRunDirectory) {
 }
 
 TEST_F(LocalLeasesTest, AnAgentRestartedKnowsWhatAShareIsOneOf) {
-  const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
   const ledger::Slot share{
       "GPU-1::2", "GPU-1", "nvidia.com/gpu.shared", {device::Sharing::kMps, 4}};
-  ASSERT_TRUE(
-      leases_
-          ->Admit(
-              {{share}, kEva, "eva", "train", {::getpid(), start, "eva", "train"}, pidfd_.get()})
-          .ok());
+  LocalLeases::Admission admission = AdmissionOf("GPU-1");
+  admission.slots = {share};
+  ASSERT_TRUE(leases_->Admit(admission).ok());
   StartAgent();
   ASSERT_THAT(Held(), SizeIs(1));
   EXPECT_THAT(Held()[0].slots, ElementsAre(share));
@@ -552,15 +531,9 @@ TEST_F(LocalLeasesTest, OfManyProcessesThoseThatAreKnownStay) {
 using Signals = std::vector<std::pair<std::string, int>>;
 
 TEST_F(LocalLeasesTest, EndsALeaseWhoseTimeIsOver) {
-  const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
-  const auto lease = leases_->Admit({{{"GPU-1", "GPU-1"}},
-                                     kEva,
-                                     "eva",
-                                     "train",
-                                     {::getpid(), start, "eva", "train"},
-                                     pidfd_.get(),
-                                     {},
-                                     seconds(100)});
+  LocalLeases::Admission admission = AdmissionOf("GPU-1");
+  admission.time = seconds(100);
+  const auto lease = leases_->Admit(admission);
   ASSERT_TRUE(lease.ok());
   executor_.Advance(seconds(99));
   EXPECT_THAT(kernel_.signals, IsEmpty());

@@ -3,32 +3,23 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include "node/ledger/checkpoint.h"
 #include "os/core/file.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::node::ledger {
 namespace {
 
 class LedgerCheckpointWriterTest : public ::testing::Test {
  protected:
-  LedgerCheckpointWriterTest()
-      : folder_(testing::TempDir() + "keeper-" + std::to_string(getpid()) + "-" +
-                testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~LedgerCheckpointWriterTest() override { std::filesystem::remove_all(folder_); }
-
   static Lease One(const std::string& id) {
-    Lease lease;
-    lease.id = id;
-    lease.allocator = "local";
-    lease.slots = {{id, id}};
-    return lease;
+    return {.id = id, .allocator = "local", .slots = {{id, id}}};
   }
-  std::string folder_;
-  std::string path_ = folder_ + "/ledger.json";
+  /// The number of leases in the file.
+  std::size_t Written() const { return LedgerCheckpointWriter::Load(path_, "boot")->size(); }
+
+  const os::TemporaryFolder folder_;
+  const std::string path_ = folder_ / "ledger.json";
   base::ManualExecutor executor_;
   Ledger ledger_;
 };
@@ -39,37 +30,37 @@ TEST_F(LedgerCheckpointWriterTest, WritesOnceForManyChangesAndOnlyAfterThem) {
   ASSERT_TRUE(ledger_.Hand(One("b")).ok());
   EXPECT_FALSE(os::Exists(path_));
   executor_.RunUntilIdle();
-  EXPECT_EQ(LedgerCheckpointWriter::Load(path_, "boot")->size(), 2u);
+  EXPECT_EQ(Written(), 2u);
 }
 
 TEST_F(LedgerCheckpointWriterTest, WritesAtOnceAndRestsBeforeTheNextTime) {
   LedgerCheckpointWriter keeper(executor_, executor_, ledger_, path_, "boot");
   ASSERT_TRUE(ledger_.Hand(One("a")).ok());
   executor_.RunUntilIdle();
-  EXPECT_EQ(LedgerCheckpointWriter::Load(path_, "boot")->size(), 1u);
+  EXPECT_EQ(Written(), 1u);
   ASSERT_TRUE(ledger_.Hand(One("b")).ok());
   executor_.RunUntilIdle();
-  EXPECT_EQ(LedgerCheckpointWriter::Load(path_, "boot")->size(), 1u);
+  EXPECT_EQ(Written(), 1u);
   executor_.Advance(std::chrono::milliseconds(20));
-  EXPECT_EQ(LedgerCheckpointWriter::Load(path_, "boot")->size(), 2u);
+  EXPECT_EQ(Written(), 2u);
 }
 
 TEST_F(LedgerCheckpointWriterTest, TriesAgainAfterAFailedWrite) {
-  std::filesystem::remove_all(folder_);
+  std::filesystem::remove_all(folder_.path());
   LedgerCheckpointWriter keeper(executor_, executor_, ledger_, path_, "boot");
   ASSERT_TRUE(ledger_.Hand(One("a")).ok());
   executor_.RunUntilIdle();
-  std::filesystem::create_directories(folder_);
+  std::filesystem::create_directories(folder_.path());
   executor_.Advance(std::chrono::seconds(10));
-  EXPECT_EQ(LedgerCheckpointWriter::Load(path_, "boot")->size(), 1u);
+  EXPECT_EQ(Written(), 1u);
 }
 
 TEST_F(LedgerCheckpointWriterTest, SetsADamagedFileAndANewerOneAside) {
-  ASSERT_TRUE(os::WriteFileAtomically(path_, "{half").ok());
-  EXPECT_TRUE(LedgerCheckpointWriter::Load(path_, "boot")->empty());
+  folder_.Write("ledger.json", "{half");
+  EXPECT_EQ(Written(), 0u);
   EXPECT_EQ(*os::ReadFile(path_ + ".damaged"), "{half");
-  ASSERT_TRUE(os::WriteFileAtomically(path_, R"({"version": 99})").ok());
-  EXPECT_TRUE(LedgerCheckpointWriter::Load(path_, "boot")->empty());
+  folder_.Write("ledger.json", R"({"version": 99})");
+  EXPECT_EQ(Written(), 0u);
   EXPECT_EQ(*os::ReadFile(path_ + ".newer"), R"({"version": 99})");
 }
 

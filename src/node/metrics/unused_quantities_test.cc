@@ -11,7 +11,6 @@ namespace {
 using api::MetricNames;
 using ::testing::AllOf;
 using ::testing::Contains;
-using ::testing::IsEmpty;
 using ::testing::Not;
 
 api::TelemetryConfig Names(std::vector<MetricNames> names) {

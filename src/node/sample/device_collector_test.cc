@@ -48,8 +48,7 @@ TEST_F(CollectionTest, WhatComesSlowlyComesNoSoonerThanTheInterval) {
 
 TEST_F(CollectionTest, WhatStaysAndHasNotBeenSaidYetIsAskedForAgain) {
   backend_.values.erase(kClockMost);
-  Start();
-  executor_.Advance(32s);
+  StartAndAdvance(32s);
   backend_.values[kClockMost] = std::uint64_t{1980};
   executor_.Advance(30s);
   EXPECT_EQ(Value("A", kClockMost), 1980);
@@ -136,8 +135,7 @@ TEST_F(CollectionTest, ADeviceThatFailsIsLeftAloneLongerEachTimeAndKeepsItsValue
 }
 
 TEST_F(CollectionTest, ADeviceThatHangsIsLeftAloneForHalfAMinuteAlsoByTheNextWorker) {
-  Start();
-  executor_.Advance(1s);
+  StartAndAdvance(1s);
   backend_.failures.emplace("at-A", Error(Code::kDeadlineExceeded, "no answer within 5s"));
   executor_.Advance(10s);
   session_ = 2;
@@ -210,8 +208,7 @@ TEST_F(CollectionTest, ACounterThatFallsIsKeptOutUntilItStaysFallen) {
 }
 
 TEST_F(CollectionTest, ACounterThatFallsNowAndThenStaysOut) {
-  Start();
-  executor_.Advance(1s);
+  StartAndAdvance(1s);
   std::uint64_t count = 1000;
   for (int i = 0; i < 20; ++i) {
     backend_.values[kEnergy] = i % 3 == 2 ? ++count : std::uint64_t{5};

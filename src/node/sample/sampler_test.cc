@@ -68,8 +68,7 @@ TEST_F(SamplerTest, PublishesOnceInARound) {
 }
 
 TEST_F(SamplerTest, WhatDidNotChangeIsTheSameObject) {
-  Start();
-  executor_.Advance(1s);
+  StartAndAdvance(1s);
   backend_.failures.emplace("at-B", Error(Code::kDeadlineExceeded, "no answer within 5s"));
   executor_.Advance(10s);
   const auto left_alone = Of("B"), asked = Of("A");
@@ -79,8 +78,7 @@ TEST_F(SamplerTest, WhatDidNotChangeIsTheSameObject) {
 }
 
 TEST_F(SamplerTest, ASlowDeviceHoldsUpNoOthersValues) {
-  Start();
-  executor_.Advance(1s);
+  StartAndAdvance(1s);
   backend_.takes["at-B"] = 5s;
   backend_.values[kUtilization] = std::uint64_t{77};
   executor_.Advance(10s + 300ms);
@@ -88,8 +86,7 @@ TEST_F(SamplerTest, ASlowDeviceHoldsUpNoOthersValues) {
 }
 
 TEST_F(SamplerTest, WhatWasNotSentBlamesNoOne) {
-  Start();
-  executor_.Advance(2s);
+  StartAndAdvance(2s);
   backend_.failures.emplace("at-A", Error(Code::kCancelled, "not asked: the worker was given up"));
   executor_.Advance(10s);
   EXPECT_EQ(Of("A")->failures, 0u);
@@ -97,8 +94,7 @@ TEST_F(SamplerTest, WhatWasNotSentBlamesNoOne) {
 }
 
 TEST_F(SamplerTest, ResumesSoonWhenAWorkerIsRestarted) {
-  Start();
-  executor_.Advance(1s);
+  StartAndAdvance(1s);
   session_ = std::nullopt;
   EXPECT_THAT(TimesOver("at-A", 20s), IsEmpty());
   session_ = 2;
@@ -106,8 +102,7 @@ TEST_F(SamplerTest, ResumesSoonWhenAWorkerIsRestarted) {
 }
 
 TEST_F(SamplerTest, WhatAnotherSessionSaysIsOfNoOneKnowsWhichDevice) {
-  Start();
-  executor_.Advance(1s);
+  StartAndAdvance(1s);
   backend_.takes["at-A"] = 1s;
   backend_.values[kUtilization] = std::uint64_t{99};
   executor_.Advance(10s + 500ms);
@@ -131,8 +126,7 @@ TEST_F(SamplerTest, AsksNoOneWhoIsGoneOrLostAndForgetsTheGone) {
 }
 
 TEST_F(SamplerTest, CountsGoOnWhenADeviceComesBack) {
-  Start();
-  executor_.Advance(30s);
+  StartAndAdvance(30s);
   const std::uint64_t before = Of("B")->collections;
   SetDevices({"A"});
   executor_.RunUntilIdle();
@@ -142,8 +136,7 @@ TEST_F(SamplerTest, CountsGoOnWhenADeviceComesBack) {
 }
 
 TEST_F(SamplerTest, ANewDeviceIsAskedSoon) {
-  Start();
-  executor_.Advance(5s);
+  StartAndAdvance(5s);
   SetDevices({"A", "B", "C"});
   executor_.RunUntilIdle();
   EXPECT_EQ(Value("C", kUtilization), 40);
@@ -152,8 +145,7 @@ TEST_F(SamplerTest, ANewDeviceIsAskedSoon) {
 TEST_F(SamplerTest, ALostDeviceHurriesNoOne) {
   SetDevices({"A", "B", "C"});
   inventory_.SetReading("C", {.reachable = false}, executor_.clock().Wall());
-  Start();
-  executor_.Advance(1s);
+  StartAndAdvance(1s);
   backend_.asked.clear();
   for (int i = 0; i < 20; ++i) {
     inventory_.SetReading("C", {.reachable = false}, executor_.clock().Wall());
@@ -163,8 +155,7 @@ TEST_F(SamplerTest, ALostDeviceHurriesNoOne) {
 }
 
 TEST_F(SamplerTest, SomeoneWhoLooksHurriesItForAFewSeconds) {
-  Start();
-  executor_.Advance(5s);
+  StartAndAdvance(5s);
   sampler_.RequestSoon();
   executor_.RunUntilIdle();
   EXPECT_EQ(Of("A")->at, executor_.clock().Wall());
@@ -174,8 +165,7 @@ TEST_F(SamplerTest, SomeoneWhoLooksHurriesItForAFewSeconds) {
 }
 
 TEST_F(SamplerTest, HurryingOftenIsOnceASecond) {
-  Start();
-  executor_.Advance(5s);
+  StartAndAdvance(5s);
   backend_.asked.clear();
   for (int i = 0; i < 100; ++i) {
     sampler_.RequestSoon();
@@ -185,8 +175,7 @@ TEST_F(SamplerTest, HurryingOftenIsOnceASecond) {
 }
 
 TEST_F(SamplerTest, WhereManyWaitItComesATenthOfASecondAfterTheLastTime) {
-  Start();
-  executor_.Advance(5s);
+  StartAndAdvance(5s);
   backend_.asked.clear();
   for (int i = 0; i < 100; ++i) {
     sampler_.AtOnce();
@@ -241,8 +230,7 @@ TEST_F(SamplerTest, AClockThatIsSteppedChangesStampsAlone) {
 }
 
 TEST_F(SamplerTest, ReportsOfProcessesThatAReadingDoesNotKnowOnce) {
-  Start();
-  executor_.Advance(1s);
+  StartAndAdvance(1s);
   inventory_.SetReading("A", {}, executor_.clock().Wall());
   EXPECT_THAT(differ_, IsEmpty()) << "no reading to differ from";
   backend_.processes = {{.pid = 7}};
@@ -277,8 +265,7 @@ TEST_F(SamplerTest, ADeviceWhoseSampleHungIsNotAskedWhileAWorkerHangs) {
 
 TEST_F(SamplerTest, ReportsHowItWent) {
   backend_.takes["at-A"] = 30ms;
-  Start();
-  executor_.Advance(1s);
+  StartAndAdvance(1s);
   EXPECT_EQ(Of("A")->took, 30ms);
   EXPECT_EQ(Of("A")->collections, 2u - 1u);
   EXPECT_EQ(Get()->rounds.at("acme").took, 30ms);

@@ -17,7 +17,6 @@ using device::testing::AcmeDevice;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 constexpr Shape kWhole{};
 constexpr Shape kFour{Sharing::kTimeSlicing, 4};

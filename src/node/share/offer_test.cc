@@ -5,18 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "device/testing/acme.h"
+#include "node/inventory/testing/acme_inventory.h"
 #include "node/share/assignment.h"
 
 namespace penstock::node::share {
 namespace {
 
-using api::ShareStrategy;
 using device::HealthState;
 using device::Isolation;
 using device::Shape;
 using device::Sharing;
-using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -29,12 +27,10 @@ constexpr Shape Mps(int shares) { return {Sharing::kMps, shares}; }
 
 /// One or more devices whose assignments, holders and servers the test sets.
 struct Node {
-  explicit Node(int devices = 1, Shape shape = kWhole) {
-    for (int i = 0; i < devices; ++i) {
-      auto facts = std::make_shared<const device::Facts>(device::testing::AcmeDevice(i, devices));
-      assignments[facts->id] = {.allocator = "kubelet", .resource = kGpu, .shape = shape};
-      inventory.devices.push_back({std::move(facts), {HealthState::kHealthy, "", {}}, nullptr, {}});
-    }
+  explicit Node(int devices = 1, Shape shape = kWhole)
+      : inventory(inventory::AcmeSnapshot(devices)) {
+    for (const auto& entry : inventory.devices)
+      assignments[entry.facts->id] = {.allocator = "kubelet", .resource = kGpu, .shape = shape};
   }
 
   void Assign(Shape shape, const std::string& resource = kGpu,

@@ -1,6 +1,5 @@
 // Tests attribution with ten thousand holders that come and go at random, against a reference that
 // counts second by second.
-#include <cmath>
 #include <map>
 #include <random>
 #include <set>

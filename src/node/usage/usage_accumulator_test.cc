@@ -6,7 +6,6 @@
 namespace penstock::node::usage {
 namespace {
 
-using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -69,6 +68,11 @@ class UsageTest : public ::testing::Test {
     accumulator_.Take(device, figures, processes, 10s, now_);
     Tick();
   }
+  void SampleAfter(base::Duration time, const DeviceActivity& figures,
+                   const std::vector<device::ProcessSample>& processes = {}) {
+    Wait(time);
+    Sample(figures, processes);
+  }
   HolderUsage Only() {
     const auto holders = accumulator_.Show(now_);
     EXPECT_THAT(holders, SizeIs(1));
@@ -90,9 +94,9 @@ class UsageTest : public ::testing::Test {
 TEST_F(UsageTest, AWholeDevicesFiguresAreItsHolders) {
   Sample({.watts = 100});
   Hand(LeaseOf("r", {Whole("G0")}, {7}));
-  Wait(10s);
-  Sample({.utilization = 0.5, .watts = 200, .memory = base::Mebibytes(300), .processes = true},
-         {Process(7, 100, 50.0), Process(8, 1, {})});
+  SampleAfter(10s,
+              {.utilization = 0.5, .watts = 200, .memory = base::Mebibytes(300), .processes = true},
+              {Process(7, 100, 50.0), Process(8, 1, {})});
   const HolderUsage usage = Only();
   EXPECT_EQ(usage.model, "Acme");
   EXPECT_FALSE(usage.shared);
@@ -111,8 +115,7 @@ TEST_F(UsageTest, OfAnIntervalAHolderHasWhatIsLeftOfItWhenItComes) {
   Sample({.watts = 100, .joules = 1000});
   Wait(6s);
   Hand(LeaseOf("r", {Whole("G0")}));
-  Wait(4s);
-  Sample({.utilization = 1, .watts = 100, .joules = 2000});
+  SampleAfter(4s, {.utilization = 1, .watts = 100, .joules = 2000});
   EXPECT_NEAR(Only().energy_joules, 400, kSlip);
   EXPECT_NEAR(Only().busy_seconds, 4, kSlip);
 }
@@ -120,37 +123,31 @@ TEST_F(UsageTest, OfAnIntervalAHolderHasWhatIsLeftOfItWhenItComes) {
 TEST_F(UsageTest, ACounterOfEnergyCountsMoreThanPower) {
   Hand(LeaseOf("r", {Whole("G0")}));
   Sample({.watts = 1, .joules = 5000});
-  Wait(10s);
-  Sample({.watts = 1, .joules = 5700});
+  SampleAfter(10s, {.watts = 1, .joules = 5700});
   EXPECT_NEAR(Only().energy_joules, 700, kSlip);
 }
 
 TEST_F(UsageTest, ACounterThatWasResetIsPassedOverByPower) {
   Hand(LeaseOf("r", {Whole("G0")}));
   Sample({.watts = 30, .joules = 5000});
-  Wait(10s);
-  Sample({.watts = 30, .joules = 10});
+  SampleAfter(10s, {.watts = 30, .joules = 10});
   EXPECT_NEAR(Only().energy_joules, 300, kSlip);
-  Wait(10s);
-  Sample({.watts = 30, .joules = 210});
+  SampleAfter(10s, {.watts = 30, .joules = 210});
   EXPECT_NEAR(Only().energy_joules, 500, kSlip);
 }
 
 TEST_F(UsageTest, ACounterThatLeapsBeyondAllPowerIsNotBelieved) {
   Hand(LeaseOf("r", {Whole("G0")}));
   Sample({.watts = 30, .joules = 0, .most_watts = 1000});
-  Wait(10s);
-  Sample({.watts = 30, .joules = 1e9, .most_watts = 1000});
+  SampleAfter(10s, {.watts = 30, .joules = 1e9, .most_watts = 1000});
   EXPECT_NEAR(Only().energy_joules, 300, kSlip);
 }
 
 TEST_F(UsageTest, ACounterThatIsMissingOnceReportsNextTime) {
   Hand(LeaseOf("r", {Whole("G0")}));
   Sample({.watts = 30, .joules = 0});
-  Wait(10s);
-  Sample({.watts = 30});
-  Wait(10s);
-  Sample({.watts = 30, .joules = 900});
+  SampleAfter(10s, {.watts = 30});
+  SampleAfter(10s, {.watts = 30, .joules = 900});
   EXPECT_NEAR(Only().energy_joules, 900, kSlip);
 }
 
@@ -172,11 +169,9 @@ TEST_F(UsageTest, AGapIsNotInventedButACounterReportsOfIt) {
 TEST_F(UsageTest, ADeviceThatDoesNotAnswerReportsOfTheTimeWhenItDoesAgain) {
   Hand(LeaseOf("r", {Whole("G0")}));
   Sample({.utilization = 1, .watts = 30});
-  Wait(10s);
-  Sample({});
+  SampleAfter(10s, {});
   EXPECT_EQ(Only().utilization, std::nullopt);
-  Wait(10s);
-  Sample({.utilization = 1, .watts = 30});
+  SampleAfter(10s, {.utilization = 1, .watts = 30});
   EXPECT_NEAR(Only().energy_joules, 600, kSlip);
   EXPECT_NEAR(Only().measured_seconds, 20, kSlip);
 }
@@ -185,9 +180,9 @@ TEST_F(UsageTest, ThoseWhoShareAreDistinguishedByTheirProcesses) {
   Hand(LeaseOf("a", {Share("G0", 0)}, {1, 2}));
   Hand(LeaseOf("b", {Share("G0", 1), Share("G0", 2)}, {3}));
   Sample({.watts = 0});
-  Wait(10s);
-  Sample({.utilization = 0.9, .watts = 100, .memory = base::Mebibytes(999), .processes = true},
-         {Process(1, 10, 20.0), Process(2, 20, 10.0), Process(3, 5, 10.0), Process(99, 50, 50.0)});
+  SampleAfter(
+      10s, {.utilization = 0.9, .watts = 100, .memory = base::Mebibytes(999), .processes = true},
+      {Process(1, 10, 20.0), Process(2, 20, 10.0), Process(3, 5, 10.0), Process(99, 50, 50.0)});
   EXPECT_TRUE(Of("a").shared);
   EXPECT_EQ(Of("a").memory_used, base::Mebibytes(30));
   EXPECT_NEAR(*Of("a").utilization, 0.3, kSlip);
@@ -204,8 +199,7 @@ TEST_F(UsageTest, WhatOutsidersComputeIsNoOnesHere) {
   ledger_.SetOutside("G0", {{99, 1, "bob", "miner"}});
   Follow();
   Sample({.watts = 0});
-  Wait(10s);
-  Sample({.watts = 100, .processes = true}, {Process(1, 1, 25.0), Process(99, 1, 75.0)});
+  SampleAfter(10s, {.watts = 100, .processes = true}, {Process(1, 1, 25.0), Process(99, 1, 75.0)});
   EXPECT_NEAR(Only().energy_joules, 250, kSlip);
 }
 
@@ -231,8 +225,7 @@ TEST_F(UsageTest, OfTwoProcessesWithOneNumberTheYoungerLives) {
 TEST_F(UsageTest, ADriverThatDoesNotReportComputeLeavesUtilizationOpen) {
   Hand(LeaseOf("a", {Share("G0", 0)}, {1}));
   Sample({.watts = 0, .processes = true});
-  Wait(10s);
-  Sample({.watts = 100, .processes = true}, {Process(1, 7, {})});
+  SampleAfter(10s, {.watts = 100, .processes = true}, {Process(1, 7, {})});
   EXPECT_EQ(Only().utilization, std::nullopt);
   EXPECT_EQ(Only().measured_seconds, 0);
   EXPECT_NEAR(Only().energy_joules, 1000, kSlip);
@@ -245,8 +238,7 @@ TEST_F(UsageTest, WhatHasEndedIsClosedByTheNextSample) {
   Release("r");
   EXPECT_THAT(records_, IsEmpty());
   EXPECT_TRUE(Only().until);
-  Wait(1s);
-  Sample({.utilization = 0.5, .watts = 100, .joules = 500});
+  SampleAfter(1s, {.utilization = 0.5, .watts = 100, .joules = 500});
   ASSERT_THAT(records_, SizeIs(1));
   EXPECT_TRUE(records_[0].ended);
   EXPECT_NEAR(records_[0].energy_joules, 400, kSlip);
@@ -262,8 +254,7 @@ TEST_F(UsageTest, OneThatLivedBetweenTwoSamplesIsSeen) {
   Hand(LeaseOf("r", {Whole("G0")}));
   Wait(3s);
   Release("r");
-  Wait(5s);
-  Sample({.utilization = 0.8, .watts = 100, .joules = 1000});
+  SampleAfter(5s, {.utilization = 0.8, .watts = 100, .joules = 1000});
   ASSERT_THAT(records_, SizeIs(1));
   EXPECT_NEAR(records_[0].energy_joules, 300, kSlip);
   EXPECT_NEAR(records_[0].busy_seconds, 2.4, kSlip);
@@ -313,8 +304,7 @@ TEST_F(UsageTest, OfTooManyThatEndedTheFirstAreForgottenAndCounted) {
   for (const char* id : {"a", "b", "c"}) {
     Hand(LeaseOf(id, {Whole("G0")}));
     Release(id);
-    Wait(1s);
-    Sample({.watts = 1});
+    SampleAfter(1s, {.watts = 1});
   }
   EXPECT_THAT(accumulator_.Show(now_), SizeIs(2));
   EXPECT_EQ(accumulator_.forgotten(), 1u);
@@ -354,8 +344,7 @@ TEST_F(UsageTest, OneThatHasEndedKeepsNoProcessesAndItsLastSampleKnowsThem) {
   Release("a");
   EXPECT_THAT(Of("a").holder->processes, IsEmpty());
   EXPECT_THAT(Of("b").holder->processes, SizeIs(1));
-  Wait(1s);
-  Sample({.watts = 100, .processes = true}, {Process(1, 100, 80), Process(2, 100, 10)});
+  SampleAfter(1s, {.watts = 100, .processes = true}, {Process(1, 100, 80), Process(2, 100, 10)});
   ASSERT_THAT(records_, SizeIs(1));
   EXPECT_NEAR(records_[0].busy_seconds, 4 * 0.8, kSlip);
 }
@@ -404,24 +393,21 @@ TEST_F(UsageTest, IdleIsWhoHoldsAndDoesNotUse) {
   accumulator_.Configure({.idle_after = 60s, .idle_below = 0.05});
   Hand(LeaseOf("r", {Whole("G0")}, {7}));
   for (int i = 0; i < 6; ++i) {
-    Wait(10s);
-    Sample({.utilization = i == 0 ? 0.5 : 0.04, .processes = true}, {Process(7, 100, 1.0)});
+    SampleAfter(10s, {.utilization = i == 0 ? 0.5 : 0.04, .processes = true},
+                {Process(7, 100, 1.0)});
     EXPECT_FALSE(Only().idle);
   }
-  Wait(10s);
-  Sample({.utilization = 0.0, .processes = true}, {Process(7, 100, 0.0)});
+  SampleAfter(10s, {.utilization = 0.0, .processes = true}, {Process(7, 100, 0.0)});
   EXPECT_TRUE(Only().idle);
   EXPECT_EQ(now_.wall - Only().last_busy, 60s);
-  Wait(10s);
-  Sample({.utilization = 0.0, .processes = true}, {Process(7, 100, 6.0)});
+  SampleAfter(10s, {.utilization = 0.0, .processes = true}, {Process(7, 100, 6.0)});
   EXPECT_FALSE(Only().idle) << "a process was active";
 }
 
 TEST_F(UsageTest, OneWhoseUseCannotBeReportedIsNotIdle) {
   accumulator_.Configure({.idle_after = 60s});
   Hand(LeaseOf("r", {Whole("G0")}));
-  Wait(100s);
-  Sample({.watts = 10});
+  SampleAfter(100s, {.watts = 10});
   EXPECT_FALSE(Only().idle);
 }
 
@@ -443,8 +429,7 @@ TEST_F(UsageTest, AClockThatIsSetHarmsNothing) {
 TEST_F(UsageTest, OneThatLivesThroughARestartIsOneHolder) {
   Hand(LeaseOf("r", {Whole("G0")}));
   Sample({.utilization = 1, .watts = 10, .joules = 100});
-  Wait(10s);
-  Sample({.utilization = 1, .watts = 10, .joules = 300});
+  SampleAfter(10s, {.utilization = 1, .watts = 10, .joules = 300});
   const base::WallTime since = Only().since;
   auto kept = accumulator_.Keep(now_);
   const auto energy = accumulator_.KeepEnergy();

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "os/testing/temporary_folder.h"
 

@@ -220,9 +220,7 @@ TEST(Spawn, GivesEnvironmentSessionAndUnblockedSignals) {
 }
 
 TEST(Spawn, ReportsByPidfdWhenAChildHasEnded) {
-  SpawnOptions options;
-  options.arguments = {"true"};
-  const auto child = Spawn(options);
+  const auto child = Spawn({.arguments = {"true"}});
   ASSERT_TRUE(child.ok()) << child.error().message();
   pollfd poll{child->pidfd.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&poll, 1, 60'000), 1);
@@ -231,10 +229,8 @@ TEST(Spawn, ReportsByPidfdWhenAChildHasEnded) {
 }
 
 TEST(Spawn, SaysThatThereIsNoSuchProgram) {
-  SpawnOptions options;
-  EXPECT_EQ(Spawn(options).error().code(), Code::kInvalidArgument);
-  options.arguments = {"/nonexistent/program"};
-  EXPECT_EQ(Spawn(options).error().code(), Code::kNotFound);
+  EXPECT_EQ(Spawn({}).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Spawn({.arguments = {"/nonexistent/program"}}).error().code(), Code::kNotFound);
 }
 
 }  // namespace

@@ -1,13 +1,11 @@
 // Tests files that NVIDIA's device plugin accepts although they do not match its documentation:
 // each form occurs in public repositories. The agent accepts them, too, with a remark about what it
 // ignores.
-#include <chrono>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "api/compat/nvidia/device_plugin.h"
-#include "api/config/config_change.h"
 
 namespace penstock::api::compat {
 namespace {

@@ -1,19 +1,15 @@
 #include "api/compat/nvidia/device_plugin.h"
 
-#include <fstream>
-#include <iterator>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "api/config/config_change.h"
-#include "base/testing/build_tree.h"
+#include "api/testing/reference.h"
 
 namespace penstock::api::compat {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -263,66 +259,43 @@ sharing:
     resources: [{nam: gpu, replica: 2, replicas: 2}]
 imex: {channelIds: []}
 )");
-  EXPECT_THAT(error,
-              HasSubstr("config.yaml:1:1: unknown key \"verson\"; did you mean \"version\"?"));
-  EXPECT_THAT(
-      error,
-      HasSubstr(
-          "config.yaml:3:3: unknown key \"flags.migStratgy\"; did you mean \"migStrategy\"?"));
-  EXPECT_THAT(error, HasSubstr("config.yaml:4:12: unknown key \"flags.plugin.deviceIDStrateg\"; "
-                               "did you mean \"deviceIDStrategy\"?"));
-  EXPECT_THAT(
-      error,
-      HasSubstr(
-          "config.yaml:5:9: unknown key \"flags.gfd.noTimstamp\"; did you mean \"noTimestamp\"?"));
-  EXPECT_THAT(error,
-              HasSubstr("config.yaml:7:3: unknown key \"resources.gpu\"; did you mean \"gpus\"?"));
-  EXPECT_THAT(
-      error,
-      HasSubstr(
-          "config.yaml:8:11: unknown key \"resources.gpus[0].patern\"; did you mean \"pattern\"?"));
-  EXPECT_THAT(
-      error,
-      HasSubstr(
-          "config.yaml:10:3: unknown key \"sharing.timeslicing\"; did you mean \"timeSlicing\"?"));
-  EXPECT_THAT(error,
-              HasSubstr("config.yaml:12:5: unknown key \"sharing.timeSlicing.renameByDefalt\"; did "
-                        "you mean \"renameByDefault\"?"));
-  EXPECT_THAT(
-      error,
-      HasSubstr("unknown key \"sharing.timeSlicing.resource\"; did you mean \"resources\"?"));
-  EXPECT_THAT(error, HasSubstr("config.yaml:15:18: unknown key \"sharing.mps.resources[0].nam\"; "
-                               "did you mean \"name\"?"));
-  EXPECT_THAT(
-      error,
-      HasSubstr("unknown key \"sharing.mps.resources[0].replica\"; did you mean \"replicas\"?"));
-  EXPECT_THAT(
-      error,
-      HasSubstr("config.yaml:16:8: unknown key \"imex.channelIds\"; did you mean \"channelIDs\"?"));
+  struct Typo {
+    std::string place, key, meant;
+  };
+  for (const auto& [place, key, meant] :
+       std::vector<Typo>{{"1:1", "verson", "version"},
+                         {"3:3", "flags.migStratgy", "migStrategy"},
+                         {"4:12", "flags.plugin.deviceIDStrateg", "deviceIDStrategy"},
+                         {"5:9", "flags.gfd.noTimstamp", "noTimestamp"},
+                         {"7:3", "resources.gpu", "gpus"},
+                         {"8:11", "resources.gpus[0].patern", "pattern"},
+                         {"10:3", "sharing.timeslicing", "timeSlicing"},
+                         {"12:5", "sharing.timeSlicing.renameByDefalt", "renameByDefault"},
+                         {"", "sharing.timeSlicing.resource", "resources"},
+                         {"15:18", "sharing.mps.resources[0].nam", "name"},
+                         {"", "sharing.mps.resources[0].replica", "replicas"},
+                         {"16:8", "imex.channelIds", "channelIDs"}})
+    EXPECT_THAT(error, HasSubstr((place.empty() ? "" : "config.yaml:" + place + ": ") +
+                                 "unknown key \"" + key + "\"; did you mean \"" + meant + "\"?"));
 }
 
 TEST(DevicePluginConfig, RefusesWrongTypesAndValuesWithTheirPlaces) {
-  EXPECT_THAT(ErrorOf("version: v2\n"),
-              HasSubstr("config.yaml:1:10: version: is \"v2\"; this program reads \"v1\""));
-  EXPECT_THAT(ErrorOf("version: 1\n"), HasSubstr("an integer (1) where a string is expected"));
-  EXPECT_THAT(
-      ErrorOf("flags: {migStrategy: sngle}\n"),
-      HasSubstr("config.yaml:1:22: flags.migStrategy: \"sngle\" is none of none, single, mixed"));
-  EXPECT_THAT(ErrorOf("flags: {migStrategy: true}\n"), HasSubstr("put it in quotes"));
-  EXPECT_THAT(ErrorOf("flags: {failOnInitError: \"true\"}\n"),
-              HasSubstr("a string (true) where a boolean is expected"));
-  EXPECT_THAT(ErrorOf("flags: {nvidiaDriverRoot: run/nvidia}\n"),
-              HasSubstr("\"run/nvidia\" must be an absolute path"));
-  EXPECT_THAT(ErrorOf("flags: {plugin: {deviceListStrategy: cdi}}\n"),
-              HasSubstr("\"cdi\" is none of envvar, volume-mounts"));
-  EXPECT_THAT(ErrorOf("flags: {plugin: {deviceListStrategy: [1.5]}}\n"),
-              HasSubstr("an item is a number"));
-  EXPECT_THAT(ErrorOf("flags: {plugin: {deviceListStrategy: {a: b}}}\n"),
-              HasSubstr("a map where a string or a list is expected"));
-  EXPECT_THAT(ErrorOf("flags: {plugin: {deviceListStrategy: []}}\n"),
-              HasSubstr("names no strategy"));
-  EXPECT_THAT(ErrorOf("flags: {plugin: {deviceIDStrategy: UUID}}\n"),
-              HasSubstr("did you mean \"uuid\"?"));
+  for (const auto& [given, problem] : std::vector<std::pair<std::string, std::string>>{
+           {"version: v2\n", "config.yaml:1:10: version: is \"v2\"; this program reads \"v1\""},
+           {"version: 1\n", "an integer (1) where a string is expected"},
+           {"flags: {migStrategy: sngle}\n",
+            "config.yaml:1:22: flags.migStrategy: \"sngle\" is none of none, single, mixed"},
+           {"flags: {migStrategy: true}\n", "put it in quotes"},
+           {"flags: {failOnInitError: \"true\"}\n", "a string (true) where a boolean is expected"},
+           {"flags: {nvidiaDriverRoot: run/nvidia}\n", "\"run/nvidia\" must be an absolute path"},
+           {"flags: {plugin: {deviceListStrategy: cdi}}\n",
+            "\"cdi\" is none of envvar, volume-mounts"},
+           {"flags: {plugin: {deviceListStrategy: [1.5]}}\n", "an item is a number"},
+           {"flags: {plugin: {deviceListStrategy: {a: b}}}\n",
+            "a map where a string or a list is expected"},
+           {"flags: {plugin: {deviceListStrategy: []}}\n", "names no strategy"},
+           {"flags: {plugin: {deviceIDStrategy: UUID}}\n", "did you mean \"uuid\"?"}})
+    EXPECT_THAT(ErrorOf(given), HasSubstr(problem)) << given;
   EXPECT_THAT(ErrorOf("flags: {gfd: {sleepInterval: 60x}}\n"),
               AllOf(HasSubstr("not a duration"), HasSubstr("\"infinite\"")));
   EXPECT_THAT(ErrorOf("imex: {channelIDs: [0, 0]}\n"),
@@ -347,24 +320,21 @@ TEST(DevicePluginConfig, ChecksSharingAsThePluginDoes) {
   EXPECT_EQ(error("{name: gpu, replicas: 2, devices: [0]}, {name: gpu, replicas: 4, devices: [1]}"),
             "");
 
-  EXPECT_THAT(error("{replicas: 2}"),
-              HasSubstr("sharing.timeSlicing.resources[0].name is missing"));
-  EXPECT_THAT(error("{name: gpu}"),
-              HasSubstr("sharing.timeSlicing.resources[0].replicas is missing"));
-  EXPECT_THAT(error("{name: , replicas: 2}"),
-              HasSubstr("sharing.timeSlicing.resources[0].name: has no value"));
-  EXPECT_THAT(error("{name: gpu, replicas: }"),
-              HasSubstr("sharing.timeSlicing.resources[0].replicas: has no value"));
-  EXPECT_THAT(error("{name: gpu, replicas: 0}"), HasSubstr("is 0, outside of 1 to 100000"));
-  EXPECT_THAT(error("{name: gpu, replicas: -1}"), HasSubstr("outside of 1"));
-  EXPECT_THAT(error("{name: gpu, replicas: 1000000000}"), HasSubstr("outside of 1 to 100000"));
-  EXPECT_THAT(
-      error("{name: gpu, replicas: \"4\"}"),
-      HasSubstr("config.yaml:1:59: sharing.timeSlicing.resources[0].replicas: is a string (4)"));
-  EXPECT_THAT(error("{name: gpu, replicas: 2, devices: some}"),
-              HasSubstr("\"some\" is none of all, a number of devices"));
-  EXPECT_THAT(error("{name: gpu, replicas: 2, devices: 0}"), HasSubstr("\"0\" is none of all"));
-  EXPECT_THAT(error("{name: gpu, replicas: 2, devices: []}"), HasSubstr("write \"all\""));
+  for (const auto& [given, problem] : std::vector<std::pair<std::string, std::string>>{
+           {"{replicas: 2}", "sharing.timeSlicing.resources[0].name is missing"},
+           {"{name: gpu}", "sharing.timeSlicing.resources[0].replicas is missing"},
+           {"{name: , replicas: 2}", "sharing.timeSlicing.resources[0].name: has no value"},
+           {"{name: gpu, replicas: }", "sharing.timeSlicing.resources[0].replicas: has no value"},
+           {"{name: gpu, replicas: 0}", "is 0, outside of 1 to 100000"},
+           {"{name: gpu, replicas: -1}", "outside of 1"},
+           {"{name: gpu, replicas: 1000000000}", "outside of 1 to 100000"},
+           {"{name: gpu, replicas: \"4\"}",
+            "config.yaml:1:59: sharing.timeSlicing.resources[0].replicas: is a string (4)"},
+           {"{name: gpu, replicas: 2, devices: some}",
+            "\"some\" is none of all, a number of devices"},
+           {"{name: gpu, replicas: 2, devices: 0}", "\"0\" is none of all"},
+           {"{name: gpu, replicas: 2, devices: []}", "write \"all\""}})
+    EXPECT_THAT(error(given), HasSubstr(problem)) << given;
   EXPECT_THAT(
       error("{name: gpu, replicas: 2, devices: [GPU-12, \"0:1:2\"]}"),
       AllOf(HasSubstr("\"GPU-12\" is not a device"), HasSubstr("\"0:1:2\" is not a device")));
@@ -410,115 +380,57 @@ TEST(DevicePluginConfig, RefusesWhatIsNoSingleDocument) {
 // Command line > environment > file, for every setting that has an effect.
 TEST(DevicePluginConfig, PrecedenceOfCommandLineEnvironmentAndFile) {
   struct Row {
-    std::string flag, variable, file_text;
-    std::string values[3];  // from the file (already in its text), the environment, the command
-                            // line
-    std::string key;        // key of NodeConfig
-    std::string results[3];
+    std::string flag, variable, file_text, in_environment, on_line;
+    std::string key;                                     // of NodeConfig
+    std::string from_file, from_environment, from_line;  // its value; empty for the default
   };
   const std::vector<Row> rows = {
-      {"--nvidia-driver-root",
-       "NVIDIA_DRIVER_ROOT",
-       "flags: {nvidiaDriverRoot: /f}",
-       {"", "/e", "/c"},
-       "paths.hostDriverRoot",
-       {"/f", "/e", "/c"}},
-      {"--nvidia-dev-root",
-       "NVIDIA_DEV_ROOT",
-       "flags: {nvidiaDevRoot: /f}",
-       {"", "/e", "/c"},
-       "paths.hostDevRoot",
-       {"/f", "/e", "/c"}},
-      {"--driver-root-ctr-path",
-       "DRIVER_ROOT_CTR_PATH",
-       "flags: {plugin: {containerDriverRoot: /f}}",
-       {"", "/e", "/c"},
-       "paths.driverRoot",
-       {"/f", "/e", "/c"}},
-      {"--device-id-strategy",
-       "DEVICE_ID_STRATEGY",
-       "flags: {plugin: {deviceIDStrategy: index}}",
-       {"", "uuid", "index"},
-       "devicePlugin.deviceIDStrategy",
-       {"index", "", "index"}},
-      {"--device-list-strategy",
-       "DEVICE_LIST_STRATEGY",
-       "flags: {plugin: {deviceListStrategy: volume-mounts}}",
-       {"", "envvar", "cdi-cri,envvar"},
-       "containers.deviceList",
-       {"[volume-mounts]", "[envvar]", "[cdi-cri, envvar]"}},
-      {"--pass-device-specs",
-       "PASS_DEVICE_SPECS",
-       "flags: {plugin: {passDeviceSpecs: true}}",
-       {"", "false", "true"},
-       "containers.deviceFiles",
-       {"on", "", "on"}},
-      {"--cdi-annotation-prefix",
-       "CDI_ANNOTATION_PREFIX",
-       "flags: {plugin: {cdiAnnotationPrefix: f.io/}}",
-       {"", "e.io/", "c.io/"},
-       "containers.cdiAnnotationPrefix",
-       {"f.io/", "e.io/", "c.io/"}},
-      {"--nvidia-cdi-hook-path",
-       "NVIDIA_CTK_PATH",
-       "flags: {plugin: {nvidiaCTKPath: /f}}",
-       {"", "/e", "/c"},
-       "cdi.hook",
-       {"/f", "/e", "/c"}},
-      {"--gds-enabled",
-       "GDS_ENABLED",
-       "flags: {gdsEnabled: true}",
-       {"", "false", "true"},
-       "containers.deviceClasses",
-       {"[gds]", "", "[gds]"}},
-      {"--shared-devices-allocation-policy",
-       "SHARED_DEVICES_ALLOCATION_POLICY",
-       "flags: {plugin: {sharedDevicesAllocationPolicy: packed}}",
-       {"", "distributed", "packed"},
-       "sharing.policy",
-       {"packed", "", "packed"}},
-      {"--mps-root",
-       "MPS_ROOT",
-       "flags: {mpsRoot: /f}",
-       {"", "/e", "/c"},
-       "sharing.mps.root",
-       {"/f", "/e", "/c"}},
-      {"--no-timestamp",
-       "GFD_NO_TIMESTAMP",
-       "flags: {gfd: {noTimestamp: true}}",
-       {"", "false", "true"},
-       "labels.timestamp",
-       {"false", "", "false"}},
-      {"--use-node-feature-api",
-       "USE_NODE_FEATURE_API",
-       "flags: {useNodeFeatureAPI: true}",
-       {"", "0", "T"},
-       "labels.nodeFeature",
-       {"on", "", "on"}},
-      {"--output-file",
-       "GFD_OUTPUT_FILE",
-       "flags: {gfd: {outputFile: /f}}",
-       {"", "/e", "/c"},
-       "labels.featuresFile",
-       {"/f", "/e", "/c"}},
-      {"--machine-type-file",
-       "GFD_MACHINE_TYPE_FILE",
-       "flags: {gfd: {machineTypeFile: /f}}",
-       {"", "/e", "/c"},
-       "labels.machineTypeFile",
-       {"/f", "/e", "/c"}},
+      {"--nvidia-driver-root", "NVIDIA_DRIVER_ROOT", "flags: {nvidiaDriverRoot: /f}", "/e", "/c",
+       "paths.hostDriverRoot", "/f", "/e", "/c"},
+      {"--nvidia-dev-root", "NVIDIA_DEV_ROOT", "flags: {nvidiaDevRoot: /f}", "/e", "/c",
+       "paths.hostDevRoot", "/f", "/e", "/c"},
+      {"--driver-root-ctr-path", "DRIVER_ROOT_CTR_PATH",
+       "flags: {plugin: {containerDriverRoot: /f}}", "/e", "/c", "paths.driverRoot", "/f", "/e",
+       "/c"},
+      {"--device-id-strategy", "DEVICE_ID_STRATEGY", "flags: {plugin: {deviceIDStrategy: index}}",
+       "uuid", "index", "devicePlugin.deviceIDStrategy", "index", "", "index"},
+      {"--device-list-strategy", "DEVICE_LIST_STRATEGY",
+       "flags: {plugin: {deviceListStrategy: volume-mounts}}", "envvar", "cdi-cri,envvar",
+       "containers.deviceList", "[volume-mounts]", "[envvar]", "[cdi-cri, envvar]"},
+      {"--pass-device-specs", "PASS_DEVICE_SPECS", "flags: {plugin: {passDeviceSpecs: true}}",
+       "false", "true", "containers.deviceFiles", "on", "", "on"},
+      {"--cdi-annotation-prefix", "CDI_ANNOTATION_PREFIX",
+       "flags: {plugin: {cdiAnnotationPrefix: f.io/}}", "e.io/", "c.io/",
+       "containers.cdiAnnotationPrefix", "f.io/", "e.io/", "c.io/"},
+      {"--nvidia-cdi-hook-path", "NVIDIA_CTK_PATH", "flags: {plugin: {nvidiaCTKPath: /f}}", "/e",
+       "/c", "cdi.hook", "/f", "/e", "/c"},
+      {"--gds-enabled", "GDS_ENABLED", "flags: {gdsEnabled: true}", "false", "true",
+       "containers.deviceClasses", "[gds]", "", "[gds]"},
+      {"--shared-devices-allocation-policy", "SHARED_DEVICES_ALLOCATION_POLICY",
+       "flags: {plugin: {sharedDevicesAllocationPolicy: packed}}", "distributed", "packed",
+       "sharing.policy", "packed", "", "packed"},
+      {"--mps-root", "MPS_ROOT", "flags: {mpsRoot: /f}", "/e", "/c", "sharing.mps.root", "/f", "/e",
+       "/c"},
+      {"--no-timestamp", "GFD_NO_TIMESTAMP", "flags: {gfd: {noTimestamp: true}}", "false", "true",
+       "labels.timestamp", "false", "", "false"},
+      {"--use-node-feature-api", "USE_NODE_FEATURE_API", "flags: {useNodeFeatureAPI: true}", "0",
+       "T", "labels.nodeFeature", "on", "", "on"},
+      {"--output-file", "GFD_OUTPUT_FILE", "flags: {gfd: {outputFile: /f}}", "/e", "/c",
+       "labels.featuresFile", "/f", "/e", "/c"},
+      {"--machine-type-file", "GFD_MACHINE_TYPE_FILE", "flags: {gfd: {machineTypeFile: /f}}", "/e",
+       "/c", "labels.machineTypeFile", "/f", "/e", "/c"},
   };
   for (const Row& row : rows) {
-    const Given environment = Environment(row.flag, row.variable, row.values[1]),
-                line = Flag(row.flag, row.values[2]);
+    const Given environment = Environment(row.flag, row.variable, row.in_environment),
+                line = Flag(row.flag, row.on_line);
     const std::vector<std::pair<std::vector<Given>, std::string>> cases = {
-        {{}, row.results[0]},
-        {{environment}, row.results[1]},
-        {{environment, line}, row.results[2]}};
+        {{}, row.from_file},
+        {{environment}, row.from_environment},
+        {{environment, line}, row.from_line}};
     for (const auto& [given, wanted] : cases) {
       const auto changes = Changes({}, Translated(row.file_text, given).config);
       if (wanted.empty()) {
-        EXPECT_THAT(changes, IsEmpty()) << row.flag;  // back to the default
+        EXPECT_THAT(changes, IsEmpty()) << row.flag;
       } else {
         ASSERT_THAT(changes, SizeIs(1)) << row.flag;
         EXPECT_EQ(changes[0].key, row.key);
@@ -971,13 +883,8 @@ TEST(DevicePluginConfig, Issue1974XidsAreSwitchedOffAndOnAsThePluginDoes) {
             HasSubstr("\"0\" is not an XID"), HasSubstr("\"x\" is not an XID")));
 }
 
-std::string Slurp(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 TEST(DevicePluginConfig, TheReferenceDocumentsEveryFlagVariableAndKey) {
-  const std::string reference = Slurp(base::SourcePath("docs/reference/device-plugin-config.md"));
+  const std::string reference = base::ReadSource("docs/reference/device-plugin-config.md");
   for (const PluginOption& option : PluginOptions()) {
     const auto row = [&](std::string_view name) {
       EXPECT_THAT(reference, HasSubstr("`" + std::string(name) + "`"));
@@ -991,11 +898,7 @@ TEST(DevicePluginConfig, TheReferenceDocumentsEveryFlagVariableAndKey) {
 }
 
 TEST(DevicePluginConfig, TheReferencesExampleIsAValidFile) {
-  const std::string reference = Slurp(base::SourcePath("docs/reference/device-plugin-config.md"));
-  const auto begin = reference.find("```yaml\n");
-  ASSERT_NE(begin, std::string::npos);
-  const std::string example =
-      reference.substr(begin + 8, reference.find("```", begin + 8) - begin - 8);
+  const std::string example = ExampleOf("device-plugin-config.md");
   EXPECT_EQ(Recognise(example), Document::kDevicePlugin);
   EXPECT_EQ(ErrorOf(example), "");
 }

@@ -1,6 +1,5 @@
 #include "backend/nvidia/dialect/containers.h"
 
-#include <algorithm>
 #include <set>
 
 #include <gmock/gmock.h>

@@ -10,7 +10,6 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-using device::Evidence;
 using device::EvidenceSource;
 using device::Facts;
 using device::Severity;

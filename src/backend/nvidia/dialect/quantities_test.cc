@@ -5,7 +5,6 @@
 #include <regex>
 #include <set>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace penstock::backend::nvidia {

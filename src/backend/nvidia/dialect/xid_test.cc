@@ -5,7 +5,6 @@
 #include <sstream>
 #include <vector>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/testing/build_tree.h"

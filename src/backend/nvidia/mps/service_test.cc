@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "backend/nvidia/mps/processes.h"
 #include "backend/nvidia/mps/testing/testing.h"
 #include "os/core/file.h"
 
@@ -36,6 +35,15 @@ MpsOptions Quick(const std::string& driver_root, const std::string& root) {
   options.settle = {};
   return options;
 }
+
+/// A client that has a server, and holds on to it.
+class HoldingClient : public Client {
+ public:
+  HoldingClient(const SimulatedMachine& machine, const std::string& pipe)
+      : Client(machine, pipe, {"--hold"}) {
+    EXPECT_THAT(Line(), HasSubstr("mps server "));
+  }
+};
 
 class Mps : public testing::Test {
  protected:
@@ -76,6 +84,11 @@ class Mps : public testing::Test {
     ::pclose(output);
     return std::string(base::Trim(line.data()));
   }
+  /// Wants one set with these GPUs alone, and waits until the first of them is ready.
+  bool Share(const std::vector<std::size_t>& gpus, int shares) {
+    service_->Want({Set(gpus, shares)});
+    return service_->WaitUntilReady(id(gpus.front()));
+  }
   bool WaitForClients(std::size_t i, int clients) {
     return service_->WaitFor(id(i),
                              [&](const SharedDevice& device) { return device.clients == clients; });
@@ -113,8 +126,7 @@ TEST_F(Mps, HoldsTheLimitsThatTheSharesStandFor) {
 }
 
 TEST_F(Mps, ReportsContainersAndProcessesHowToReachIt) {
-  service_->Want({Set({0}, 2)});
-  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  ASSERT_TRUE(Share({0}, 2));
   const SharedDevice device = service_->Of(id(0));
   EXPECT_EQ(device.container.environment.at("CUDA_MPS_PIPE_DIRECTORY"), "/mps/nvidia.com/gpu/pipe");
   ASSERT_EQ(device.container.mounts.size(), 2u);
@@ -126,19 +138,16 @@ TEST_F(Mps, ReportsContainersAndProcessesHowToReachIt) {
 }
 
 TEST_F(Mps, LeavesAloneWhatIsAsItWas) {
-  service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  ASSERT_TRUE(Share({0}, 4));
   const std::string pid = DaemonPid();
   service_->Want({Set({0}, 4)});
-  Client client(machine_, pipe(), {"--hold"});
-  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  HoldingClient client(machine_, pipe());
   ASSERT_TRUE(WaitForClients(0, 1));
   EXPECT_EQ(DaemonPid(), pid);
 }
 
 TEST_F(Mps, EndsASetThatIsNotWantedAnyMoreAndLeavesNothing) {
-  service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  ASSERT_TRUE(Share({0}, 4));
   service_->Want({});
   ASSERT_TRUE(service_->WaitUntilEmpty());
   EXPECT_EQ(ComputeMode(0), "Default");
@@ -146,10 +155,8 @@ TEST_F(Mps, EndsASetThatIsNotWantedAnyMoreAndLeavesNothing) {
 }
 
 TEST_F(Mps, Issue669AServerIsNeverRestartedUnderLiveClients) {
-  service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
-  Client client(machine_, pipe(), {"--hold"});
-  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  ASSERT_TRUE(Share({0}, 4));
+  HoldingClient client(machine_, pipe());
   ASSERT_TRUE(WaitForClients(0, 1));
   const std::string pid = DaemonPid();
   service_->Want({Set({0}, 2)});
@@ -163,37 +170,30 @@ TEST_F(Mps, Issue669AServerIsNeverRestartedUnderLiveClients) {
 }
 
 TEST_F(Mps, ASetThatIsWantedAfterAllIsKept) {
-  service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
-  Client client(machine_, pipe(), {"--hold"});
-  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  ASSERT_TRUE(Share({0}, 4));
+  HoldingClient client(machine_, pipe());
   ASSERT_TRUE(WaitForClients(0, 1));
   const std::string pid = DaemonPid();
   service_->Want({});
-  service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  ASSERT_TRUE(Share({0}, 4));
   (void)client.End();
   ASSERT_TRUE(WaitForClients(0, 0));
   EXPECT_EQ(DaemonPid(), pid);
 }
 
 TEST_F(Mps, IsTakenOverByTheNextAgent) {
-  service_->Want({Set({0, 1}, 4)});
-  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
-  Client client(machine_, pipe(), {"--hold"});
-  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  ASSERT_TRUE(Share({0, 1}, 4));
+  HoldingClient client(machine_, pipe());
   const std::string pid = DaemonPid();
   Restart();
-  service_->Want({Set({0, 1}, 4)});
-  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  ASSERT_TRUE(Share({0, 1}, 4));
   ASSERT_TRUE(WaitForClients(0, 1));
   EXPECT_EQ(DaemonPid(), pid);
   EXPECT_EQ(service_->Of(id(0)).isolation, Isolation::kMemoryPerProcess);
 }
 
 TEST_F(Mps, WhatAnEarlierAgentLeftAndNoOneWantsEnds) {
-  service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  ASSERT_TRUE(Share({0}, 4));
   Restart();
   service_->Want({});
   EXPECT_TRUE(service_->WaitUntilEmpty());
@@ -202,10 +202,8 @@ TEST_F(Mps, WhatAnEarlierAgentLeftAndNoOneWantsEnds) {
 }
 
 TEST_F(Mps, ADaemonWhoseFolderWasTakenAwayIsReplacedWhenItsClientsHaveGone) {
-  service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
-  Client client(machine_, pipe(), {"--hold"});
-  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  ASSERT_TRUE(Share({0}, 4));
+  HoldingClient client(machine_, pipe());
   service_.reset();
   std::filesystem::remove_all(root());
   Restart();
@@ -218,8 +216,7 @@ TEST_F(Mps, ADaemonWhoseFolderWasTakenAwayIsReplacedWhenItsClientsHaveGone) {
 }
 
 TEST_F(Mps, ADaemonThatDiesIsStartedAgain) {
-  service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  ASSERT_TRUE(Share({0}, 4));
   const std::string pid = DaemonPid();
   machine_.Sim({"fault", "mps", "die"});
   ASSERT_TRUE(service_->WaitFor(
@@ -227,10 +224,8 @@ TEST_F(Mps, ADaemonThatDiesIsStartedAgain) {
 }
 
 TEST_F(Mps, ADaemonThatDiesUnderClientsIsStartedAgainWhenTheyHaveGone) {
-  service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
-  Client client(machine_, pipe(), {"--hold"});
-  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  ASSERT_TRUE(Share({0}, 4));
+  HoldingClient client(machine_, pipe());
   ASSERT_TRUE(WaitForClients(0, 1));
   machine_.Sim({"fault", "mps", "die"});
   ASSERT_TRUE(service_->WaitUntilNot(
@@ -240,8 +235,7 @@ TEST_F(Mps, ADaemonThatDiesUnderClientsIsStartedAgainWhenTheyHaveGone) {
 }
 
 TEST_F(Mps, ADaemonThatHangsIsNotReadyAndIsReplaced) {
-  service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  ASSERT_TRUE(Share({0}, 4));
   Restart(milliseconds(500));
   machine_.Sim({"fault", "mps", "hang"});
   service_->Want({Set({0}, 4)});
@@ -251,10 +245,8 @@ TEST_F(Mps, ADaemonThatHangsIsNotReadyAndIsReplaced) {
 }
 
 TEST_F(Mps, ADaemonThatHangsUnderClientsIsWaitedFor) {
-  service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
-  Client client(machine_, pipe(), {"--hold"});
-  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  ASSERT_TRUE(Share({0}, 4));
+  HoldingClient client(machine_, pipe());
   ASSERT_TRUE(WaitForClients(0, 1));
   const std::string pid = DaemonPid();
   Restart(milliseconds(500));
@@ -300,8 +292,7 @@ TEST_F(Mps, WhenTheAgentGoesForGoodIdleServersHaveEndedAndBusyOnesStay) {
   other.name = "nvidia.com/gpu.shared";
   service_->Want({Set({0}, 4), other});
   ASSERT_TRUE(service_->WaitUntilReady(id(0)) && service_->WaitUntilReady(id(1)));
-  Client client(machine_, pipe(), {"--hold"});
-  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  HoldingClient client(machine_, pipe());
   ASSERT_TRUE(WaitForClients(0, 1));
   service_->EndIdle();
   EXPECT_FALSE(os::Exists(root() + "/nvidia.com-gpu.shared"));

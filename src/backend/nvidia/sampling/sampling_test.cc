@@ -3,7 +3,6 @@
 #include "backend/nvidia/sampling/sampling.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include <gmock/gmock.h>

@@ -17,6 +17,7 @@
 #include "device/testing/acme.h"
 #include "node/allocate/allocate.h"
 #include "node/attribute/attribute.h"
+#include "node/inventory/testing/acme_inventory.h"
 #include "node/ledger/checkpoint.h"
 #include "node/share/assignment.h"
 #include "node/share/offers.h"
@@ -289,8 +290,7 @@ class NodeSimulation {
     std::vector<device::Facts> facts;
     for (int i = 0; i < kDevices; ++i)
       if (there_[i]) facts.push_back(device::testing::AcmeDevice(i, kDevices));
-    agent_->inventory.SetVendor(
-        {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+    agent_->inventory.SetVendor(inventory::AcmeVendor());
     agent_->inventory.SetFacts("acme", std::move(facts), "fell off the bus", now_);
     for (int i = 0; i < kDevices; ++i)
       if (there_[i]) Read(i);

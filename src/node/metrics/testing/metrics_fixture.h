@@ -2,7 +2,6 @@
 // of its own, and their holders.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <set>
 #include <string>

@@ -113,6 +113,10 @@ class SamplerTest : public ::testing::Test {
     sampler_.Configure(std::move(options));
     executor_.RunUntilIdle();
   }
+  void StartAndAdvance(base::Duration time) {
+    Start();
+    executor_.Advance(time);
+  }
   std::shared_ptr<const Snapshot> Get() const { return sampler_.published().Get(); }
   std::shared_ptr<const DeviceSample> Of(const std::string& id) const {
     const auto found = Get()->devices.find(id);

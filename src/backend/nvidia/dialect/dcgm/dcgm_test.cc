@@ -16,8 +16,6 @@ namespace penstock::backend::nvidia {
 namespace {
 
 using device::ExporterField;
-using device::ExporterLabels;
-using device::ExporterStyle;
 using device::Facts;
 using device::FieldSource;
 using testing::ElementsAre;
