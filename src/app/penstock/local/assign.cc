@@ -150,10 +150,6 @@ int ToExitCode(const base::Status& status) {
   return status.ok() && std::cout.flush() ? 0 : 1;
 }
 
-}  // namespace
-
-namespace {
-
 void AddMoveOptions(CLI::App& verb, AllocatorOptions& options) {
   verb.add_option("--wait", options.wait,
                   "How long to wait until the holders release the devices, e.g. 10m [do not wait]")
