@@ -106,6 +106,16 @@ def test_a_check_shows_as_text_what_would_be_offered_and_what_is_not_there(progr
     assert "offers" not in done.stdout
 
 
+def test_a_configuration_of_0_1_0_is_read_with_a_remark(programs, tmp_path):
+    config = tmp_path / "node.yaml"
+    config.write_text("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\ndoors: {assign: [{devices: [0], door: none}]}\n")
+    done = check(programs, str(config), "--against", "mixed", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    checked, = json.loads(done.stdout)
+    assert checked["remarks"] == ["doors: deprecated; use allocators, and in its rules allocator instead of door (line 3)"]
+    assert sum(len(resource["slots"]) for resource in checked["resources"]) == 2  # of three
+
+
 def test_a_check_says_what_is_wrong_with_line_and_column_of_the_manifest(programs, tmp_path):
     manifest = tmp_path / "map.yaml"
     manifest.write_text("kind: ConfigMap\ndata:\n  a: |\n    version: v1\n    flag: {}\n  b: |\n    version: v1\n")

@@ -156,15 +156,15 @@ def test_a_free_gpu_is_cut_for_a_share_and_is_whole_again(node):
 # Assignments.
 
 
-def door_of(node, index: int) -> str:
+def allocator_of(node, index: int) -> str:
     return {device["index"]: device["allocator"] for device in node.report()["devices"]}[index]
 
 
-def test_a_device_goes_to_no_door_and_back(node):
+def test_a_device_goes_to_no_allocator_and_back(node):
     assert "device 3: local -> none: would move" in node.penstock("assign", "3", "none", "--dry-run").stdout
-    assert door_of(node, 3) == "local"
+    assert allocator_of(node, 3) == "local"
     assert "device 3: local -> none: acknowledged" in node.penstock("assign", "3", "none").stdout
-    assert door_of(node, 3) == ""
+    assert allocator_of(node, 3) == ""
     assert re.search(r"^3 .* none ", node.penstock("assign").stdout, re.MULTILINE)
     assert node.penstock("run", "--wait", "0", "--device", "3", "--", "true", check=False).returncode != 0
     back = json.loads(node.penstock("assign", "3", "default", "-o", "json").stdout)["moved"][0]
@@ -177,7 +177,7 @@ def test_a_device_that_is_held_is_refused_or_waited_for(node):
     wait_until(lambda: len(node.holders()) == 1, "the device to be held")
     refused = node.penstock("assign", "3", "none", check=False)
     assert refused.returncode == 1 and "held by" in refused.stderr, refused.stderr
-    assert door_of(node, 3) == "local"
+    assert allocator_of(node, 3) == "local"
     command = [node.programs / "penstock", "--run-dir", node.run_dir, "assign", "3", "none", "--wait", "30s"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
         assert "waiting: held by" in waiting.stderr.readline()
@@ -188,13 +188,22 @@ def test_a_device_that_is_held_is_refused_or_waited_for(node):
 
 @pytest.mark.parametrize("words, says", [
     (("3", "lokal"), 'did you mean "local"'),
-    (("local",), "which devices?"),
+    (("local",), "no device given"),
     (("99", "none"), "no device 99"),
     (("3", "kubelet"), "closed"),
 ])
 def test_a_move_that_cannot_be_is_said(node, words, says):
     done = node.penstock("assign", *words, check=False)
     assert (done.returncode, says in done.stderr) == (1, True), done.stderr
+
+
+def test_the_verb_of_0_1_0_still_works(node):
+    assert allocator_of(node, 3) == "local"
+    done = node.penstock("door", "set", "3", "none", "--dry-run")
+    assert "device 3: local -> none: would move" in done.stdout and "deprecated: use penstock assign DEVICE" in done.stderr
+    listed = node.penstock("door", "list", "-o", "json")
+    assert {device["door"] for device in json.loads(listed.stdout)["devices"]} == {"local"} and "deprecated: use penstock assign" in listed.stderr
+    assert " door " not in node.penstock("--help").stdout
 
 
 # The queue.

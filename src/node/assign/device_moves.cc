@@ -269,9 +269,10 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     const std::string allocator = request.allocator;
     if ((allocator == kKubeletAllocator && !open.kubelet) ||
         (allocator == kLocalAllocator && !open.local))
-      return Error(Code::kFailedPrecondition, share::DescribeAllocator(allocator) +
-                                                  " cannot get devices: allocators." + allocator +
-                                                  ".enabled is off (see `penstock status`)");
+      return Error(Code::kFailedPrecondition,
+                   share::DescribeAllocator(allocator) +
+                       " cannot get devices: the allocator is closed (see "
+                       "`penstock status`)");
     std::vector<const Entry*> named;
     for (const std::string& name : request.devices) {
       const Entry* entry = FindNamed(inventory, name);

@@ -165,8 +165,7 @@ void Apply(const Move& move, const EnabledAllocators& open, Assignment& assignme
   assignment.reason = move.reason;
   if (assignment.allocator != move.allocator)
     assignment.reason = "it was manually assigned to " + DescribeAllocator(move.allocator) +
-                        ", which is disabled on this node (allocators." + move.allocator +
-                        ".enabled)";
+                        ", whose allocator is closed on this node";
 }
 
 }  // namespace

@@ -217,7 +217,7 @@ TEST(Assignments, AMoveCountsMoreThanTheConfigurationButOpensNoAllocator) {
   const auto closed =
       AssignmentsOf(api::NodeConfig{}, Box(1), moves, {.kubelet = true}).assignments;
   EXPECT_EQ(closed.at("G0").allocator, "");
-  EXPECT_THAT(closed.at("G0").reason, HasSubstr("local users, which is disabled"));
+  EXPECT_THAT(closed.at("G0").reason, HasSubstr("local users, whose allocator is closed"));
 }
 
 // --- sets of devices behind a server
