@@ -30,7 +30,7 @@ void ReadHeader(MapReader& top) {
        {std::pair("apiVersion", kApiVersion), std::pair("kind", kKind)}) {
     const auto text = top.String(key);
     if (!top.Has(key)) {
-      top.Require(key);
+      top.Problem(key, "is missing; write " + std::string(key) + ": " + std::string(wanted));
     } else if (text && *text != wanted) {
       top.Problem(key, "is \"" + *text + "\"; this program reads \"" + std::string(wanted) + "\"");
     }
@@ -52,6 +52,7 @@ struct AllocatorKeys {
 AllocatorKeys ReadAllocatorKeys(MapReader& top, Problems& problems) {
   if (!top.Has("doors")) return {};
   if (top.Has("allocators")) {
+    (void)top.Any("doors");
     top.Problem("doors", "is the deprecated name of allocators, which is there too; merge the two");
     return {};
   }

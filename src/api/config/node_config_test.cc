@@ -178,7 +178,8 @@ TEST(NodeConfig, ReportsAllProblemsAtOnceWithPlaceAndHint) {
 }
 
 TEST(NodeConfig, RefusesADocumentThatIsNoNodeConfig) {
-  EXPECT_THAT(ErrorOf(ParseNodeConfig("", "f")), HasSubstr("apiVersion is missing"));
+  EXPECT_THAT(ErrorOf(ParseNodeConfig("", "f")),
+              HasSubstr("apiVersion: is missing; write apiVersion: penstock.io/v1alpha1"));
   EXPECT_THAT(ErrorOf(ParseNodeConfig("- 1\n", "f")), HasSubstr("a list where a map is expected"));
   EXPECT_THAT(ErrorOf(ParseNodeConfig("version: v1\nflags: {}\n", "f")),
               HasSubstr("unknown key \"version\""));
@@ -384,8 +385,9 @@ TEST(NodeConfig, NamesTheDeprecatedKeysOfADocumentThatHasThem) {
   const std::string error = ErrorOf(ParseNodeConfig(
       kHeader + "doors:\n  local: {enabled: off}\n  assign: [{door: none}, {door: local}]\n", "f"));
   EXPECT_THAT(error, HasSubstr("f:5:33: doors.assign[1].door: assigns devices to \"local\""));
-  EXPECT_THAT(ErrorOf(ParseNodeConfig(kHeader + "doors: {}\nallocators: {}\n", "f")),
-              HasSubstr("f:3:8: doors: is the deprecated name of allocators, which is there too"));
+  EXPECT_EQ(
+      ErrorOf(ParseNodeConfig(kHeader + "doors: {}\nallocators: {}\n", "f")),
+      "f:3:8: doors: is the deprecated name of allocators, which is there too; merge the two");
   EXPECT_THAT(ErrorOf(ParseNodeConfig(kHeader + "allocators: {assign: [{door: none}]}\n", "f")),
               HasSubstr("allocators.assign[0].allocator is missing"));
 }

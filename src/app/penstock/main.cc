@@ -249,7 +249,7 @@ int CommandLine::Help() const {
     std::cerr << "penstock help: there is no verb \"" << help_on << "\"; see penstock --help\n";
     return kWrongUse;
   }
-  std::cout << (verbs.empty() ? app.help() : verbs.front()->help("penstock"));
+  std::cout << (verbs.empty() ? HelpOf(app, "") : HelpOf(*verbs.front(), "penstock"));
   return 0;
 }
 

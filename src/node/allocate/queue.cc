@@ -27,7 +27,8 @@ bool Waits(const base::Status& tried) {
 }
 
 std::string AreBefore(std::size_t count) {
-  return std::to_string(count) + (count == 1 ? " is" : " are") + " ahead of it in the queue";
+  return std::to_string(count) + (count == 1 ? " run is" : " runs are") +
+         " ahead of it in the queue";
 }
 
 }  // namespace

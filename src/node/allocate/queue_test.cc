@@ -149,7 +149,7 @@ TEST_F(QueueTest, LetsASmallRequestWaitBehindALargeOne) {
   AddAndTry(1);
   EXPECT_THAT(served_, IsEmpty());
   EXPECT_THAT(reported_,
-              ElementsAre("q-1 at 0: 2 are free", "q-2 at 1: 1 is ahead of it in the queue"));
+              ElementsAre("q-1 at 0: 2 are free", "q-2 at 1: 1 run is ahead of it in the queue"));
   Free(2);
   EXPECT_THAT(served_, ElementsAre("q-1"));
   Free(1);
@@ -165,7 +165,7 @@ TEST_F(QueueTest, LetsOthersPassOneWhoWaitsForWhatNoOneCanBeGiven) {
   AddAndTry(1);
   EXPECT_THAT(served_, ElementsAre("q-2"));
   EXPECT_THAT(reported_, ElementsAre("q-1 at 0: it is broken", "q-3 at 1: 0 are free",
-                                     "q-4 at 2: 2 are ahead of it in the queue"))
+                                     "q-4 at 2: 2 runs are ahead of it in the queue"))
       << "who waits for devices to be let go still holds up those behind";
 
   broken_ = "none";
@@ -380,7 +380,7 @@ TEST_F(QueueTest, ServesWhatIsBeyondAUsersLimitAfterAllOthers) {
   Add(1);
   waiter_.uid = kBob;
   AddAndTry(2);
-  EXPECT_EQ(reported_.back(), "q-3 at 3: 3 are ahead of it in the queue");
+  EXPECT_EQ(reported_.back(), "q-3 at 3: 3 runs are ahead of it in the queue");
   Free(4);
   EXPECT_THAT(served_, ElementsAre("q-1", "q-2", "q-4"));
   Free(1);
@@ -492,7 +492,7 @@ TEST_F(QueueTest, KeepsPlacesForThoseWhoComeBack) {
   EXPECT_EQ(Add(1), "q-8");
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, IsEmpty()) << "one before them has not come back yet";
-  EXPECT_EQ(reported_.back(), "q-10 at 3: 3 are ahead of it in the queue");
+  EXPECT_EQ(reported_.back(), "q-10 at 3: 3 runs are ahead of it in the queue");
   ticket_ = "q-7";
   waiter_ = {1000, 7, 77};
   EXPECT_EQ(Add(1), "q-7");

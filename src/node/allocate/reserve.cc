@@ -206,7 +206,8 @@ Error Never(const Request& request, const std::vector<Candidate>& candidates, st
       std::find_if(candidates.begin(), candidates.end(),
                    [&request](const Candidate& candidate) { return !Suits(candidate, request); });
   const std::string text = "requested " + What(request) + ", but this node has ";
-  const std::string assigned = " assigned to " + share::DescribeAllocator(request.allocator);
+  const std::string assigned = std::string(request.model.empty() ? "" : " of that model") +
+                               " assigned to " + share::DescribeAllocator(request.allocator);
   if (misfit == candidates.end())
     return {Code::kFailedPrecondition, text + Gpus(suitable) + assigned};
   if (request.share == 1 && suitable == 0)
@@ -214,7 +215,7 @@ Error Never(const Request& request, const std::vector<Candidate>& candidates, st
                                            " are shared, and a whole GPU was requested; " +
                                            SharedOtherwise(*misfit)};
   return {Code::kFailedPrecondition,
-          text + Gpus(suitable) + " of this kind" + assigned + "; " + SharedOtherwise(*misfit)};
+          text + Gpus(suitable) + " with such shares" + assigned + "; " + SharedOtherwise(*misfit)};
 }
 
 /// Chooses shares of devices that are already shared, the fullest first, before whole devices;

@@ -115,10 +115,11 @@ TEST(ReserveShares, SaysHowItIsConfiguredWhereSomethingElseIsAskedFor) {
   Box box({Sliced(4)});
   const auto other = box.Refused({.share = 8});
   EXPECT_EQ(other.code(), Code::kFailedPrecondition);
-  EXPECT_EQ(other.message(),
-            "requested one of 8 shares of 1 GPU, but this node has 0 GPUs of this kind assigned to "
-            "local users; "
-            "GPU 0 (G0) is shared 4 ways: request it with --share 4");
+  EXPECT_EQ(
+      other.message(),
+      "requested one of 8 shares of 1 GPU, but this node has 0 GPUs with such shares assigned to "
+      "local users; "
+      "GPU 0 (G0) is shared 4 ways: request it with --share 4");
   const auto whole = box.Refused({});
   EXPECT_EQ(whole.code(), Code::kFailedPrecondition);
   EXPECT_EQ(

@@ -24,7 +24,9 @@ using Time = std::chrono::steady_clock;
 constexpr std::size_t kMostAnswerBytes = 16u << 20;
 
 Error NoAgent(const std::string& path) {
-  return {Code::kUnavailable, "no agent answers at " + path + ": start one with `penstock up`"};
+  return {Code::kUnavailable,
+          "no agent answers at " + path +
+              ": start one with `penstock up`, or pass the --run-dir of the running one"};
 }
 
 Error Refused(const std::string& path) {
@@ -33,9 +35,10 @@ Error Refused(const std::string& path) {
   if (::stat(path.c_str(), &socket) != 0)
     return {Code::kPermissionDenied, refused + "its folder is not accessible to you"};
   if ((socket.st_mode & 0060) != 0060)
-    return {Code::kPermissionDenied, refused +
-                                         "only its owner may; to admit others, as root create the "
-                                         "group penstock and restart the agent"};
+    return {Code::kPermissionDenied,
+            refused +
+                "only root and the agent's user may; to admit others, as root create the "
+                "group penstock and restart the agent"};
   return {Code::kPermissionDenied, refused + "you are not in group " + GroupName(socket.st_gid) +
                                        " (root can add you with `usermod -aG " +
                                        GroupName(socket.st_gid) +

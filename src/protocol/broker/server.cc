@@ -302,11 +302,12 @@ base::Status Server::State::Start() {
   const std::string path = SocketPath(run_dir);
   const gid_t gid = FindGroup(group);
   base::Result<os::UniqueFd> made = ListenAt(path, gid);
-  access =
-      gid == kNoGroup ? "only its owner: there is no group " + group : "members of group " + group;
+  access = gid == kNoGroup ? "only root and the agent's user: there is no group " + group
+                           : "members of group " + group;
   if (!made.ok() && gid != kNoGroup && made.error().code() == Code::kPermissionDenied) {
     made = ListenAt(path, kNoGroup);
-    access = "only its owner: the agent may not assign the socket to group " + group;
+    access =
+        "only root and the agent's user: the agent may not assign the socket to group " + group;
   }
   if (!made.ok()) return made.error();
   listener = std::move(*made);

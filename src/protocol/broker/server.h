@@ -71,8 +71,8 @@ class Server {
   /// Closes all connections and removes the socket.
   void Stop();
 
-  /// Describes for people which users may connect: "members of group penstock", "only its owner:
-  /// there is no group penstock".
+  /// Describes for people which users may connect: "members of group penstock", "only root and the
+  /// agent's user: there is no group penstock".
   const std::string& access() const;
 
   std::size_t clients() const;

@@ -337,8 +337,10 @@ TEST_F(BrokerTest, WorksBelowAPathLongerThanASocketsNameMayBe) {
 TEST_F(BrokerTest, SaysWhatToDoWhereNoAgentIs) {
   const auto none = Client::Connect(run_dir_);
   EXPECT_EQ(none.error().code(), Code::kUnavailable);
-  EXPECT_EQ(none.error().message(),
-            "no agent answers at " + run_dir_ + "/penstock.sock: start one with `penstock up`");
+  EXPECT_EQ(
+      none.error().message(),
+      "no agent answers at " + run_dir_ +
+          "/penstock.sock: start one with `penstock up`, or pass the --run-dir of the running one");
 }
 
 TEST_F(BrokerTest, ReportsAWaitingClientThatTheAgentEnded) {

@@ -14,6 +14,11 @@ std::vector<const CLI::App*> VerbsOf(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
 }
 
+std::string HelpOf(const CLI::App& app, std::string prefix) {
+  prefix += (prefix.empty() ? "" : " ") + app.get_name();
+  return app.get_formatter()->make_help(&app, std::move(prefix), CLI::AppFormatMode::Normal);
+}
+
 namespace {
 
 /// The options of a verb, of its subcommands, and of the program, which every verb accepts.
@@ -240,7 +245,7 @@ constexpr char kNoFiles[] = ":4\n", kFiles[] = ":0\n";
 
 void AppendHelp(const CLI::App& app, const std::string& name, const std::string& prefix,
                 std::string& page) {
-  page += "\n## " + name + "\n\n```\n" + app.help(prefix) + "```\n";
+  page += "\n## " + name + "\n\n```\n" + HelpOf(app, prefix) + "```\n";
   for (const CLI::App* verb : VerbsOf(app))
     AppendHelp(*verb, name + " " + verb->get_name(), name, page);
 }

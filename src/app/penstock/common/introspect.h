@@ -15,6 +15,9 @@ namespace penstock::app {
 /// The subcommands, without deprecated ones, which belong to no group and are hidden in help.
 std::vector<const CLI::App*> VerbsOf(const CLI::App& app);
 
+/// Returns the help of this verb or program: CLI::App::help describes the verb that was given.
+std::string HelpOf(const CLI::App& app, std::string prefix);
+
 /// Returns a completion script for "bash", "zsh" or "fish"; empty for other shells.
 std::string Completion(const CLI::App& app, const std::string& shell);
 
