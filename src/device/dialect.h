@@ -59,7 +59,7 @@ struct ListForms {
   std::map<std::string, Class, std::less<>> classes;  ///< by CdiClass::mode
 };
 
-/// What a piece of evidence requires (reference/xid.md). The classes are Penstock's; vendors map
+/// What a piece of evidence requires (docs/health.md). The classes are Penstock's; vendors map
 /// their codes onto them.
 enum class Severity {
   kIgnore,  ///< counted only

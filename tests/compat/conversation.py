@@ -28,6 +28,8 @@ VOLATILE = {
 
 # Lists of objects in some answers, and of human-readable text in a plan.
 TEXTS = {"holders"}
+# Names of configuration keys that were replaced; the old ones are read as before, and a plan shows the new ones.
+RENAMED = {"doors.": "allocators.", "door: ": "allocator: "}
 
 
 def holding(run_dir: Path) -> set[int]:
@@ -106,6 +108,9 @@ def differences(old, new, at: str = "", key: str = "") -> list[str]:
             return [f"{at}: had {len(old)} items, has {len(new)}"]
         return [one for number, (was, is_now) in enumerate(zip(old, new))
                 for one in differences(was, is_now, f"{at}[{number}]", key)]
+    if isinstance(old, str) and key in ("key", "from", "to"):
+        for before, since in RENAMED.items():
+            old = old.replace(before, since)
     if old == new or (isinstance(old, str) and key in TEXTS):
         return []
     return [f"{at}: was {old!r}, is {new!r}"]

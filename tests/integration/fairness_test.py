@@ -193,7 +193,7 @@ def test_a_request_for_what_others_hold_is_not_overtaken(node):
     node.start("--gpus", 2, "--", "true")
     waiting(node, 1)
     done = node.penstock("run", "--wait", "0", "--", "true", check=False)
-    assert (done.returncode, "before it" in done.stderr) == (124, True), done.stderr
+    assert (done.returncode, "ahead of it" in done.stderr) == (124, True), done.stderr
 
 
 # Requests during the start.

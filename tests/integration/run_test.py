@@ -113,8 +113,8 @@ def test_a_command_has_no_descriptor_of_penstock(node):
     (("--", "no-such-program"), 127, "command not found"),
     (("--", "/etc/passwd"), 126, "Permission denied"),
     (("--gpus", "9", "--", "true"), 125, "has 8"),
-    (("--gpus", "0", "--", "true"), 125, "request 1 or more"),
-    (("--share", "0", "--", "true"), 125, "is a whole one"),
+    (("--gpus", "0", "--", "true"), 125, "must be 1 or more"),
+    (("--share", "0", "--", "true"), 125, "omit --share for a whole device"),
     (("--model", "*H100*", "--", "true"), 125, "H100"),
     (("--device", "9", "--", "true"), 125, "no device 9"),
     (("--memory", "10Gi", "--", "true"), 125, "cannot enforce"),
@@ -379,7 +379,7 @@ def test_members_of_the_group_run_under_their_own_name(make_node):
     node.start("--", "true")
     ticket = wait_until(node.queue, "root's run to be queued")[0]["ticket"]
     refused = node.penstock("queue", "cancel", ticket, check=False, **as_user(USERS))
-    assert refused.returncode == 1 and "ticket of root" in refused.stderr
+    assert refused.returncode == 1 and "belongs to root" in refused.stderr
     assert node.penstock("down", check=False, **as_user(USERS)).returncode == 1
     assert node.agent.poll() is None
     member.kill()

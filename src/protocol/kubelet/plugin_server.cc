@@ -281,7 +281,7 @@ class Service final : public v1beta1::DevicePlugin::CallbackService {
               edits.ok() ? WriteEdits(*edits, containers, *response) : base::Status(edits.error());
           pending->reactor->Finish(written.ok() ? grpc::Status::OK : rpc::ToGrpc(written.error()));
         }));
-    Authenticator(pending);
+    Supervise(pending);
     return reactor;
   }
 
@@ -310,7 +310,7 @@ class Service final : public v1beta1::DevicePlugin::CallbackService {
                          WritePreference(preferred.value_or({}), containers, *response);
                          pending->reactor->Finish(grpc::Status::OK);
                        }));
-    Authenticator(pending);
+    Supervise(pending);
     return reactor;
   }
 
@@ -330,7 +330,7 @@ class Service final : public v1beta1::DevicePlugin::CallbackService {
     return feed->devices ? feed->devices : std::make_shared<const std::vector<PluginDevice>>();
   }
 
-  void Authenticator(const std::shared_ptr<Pending>& pending) {
+  void Supervise(const std::shared_ptr<Pending>& pending) {
     if (pending->answered || watchdog->Add(pending)) return;
     if (pending->Claim())
       pending->fail(
