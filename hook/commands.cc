@@ -90,8 +90,8 @@ void Say(std::string_view level, const std::string& message) {
 
 Result<std::string> ReadState(const std::string& file) {
   if (file.empty() || file == "-")
-    return os::ReadAll(STDIN_FILENO, "the container's state on standard input", kMostStateBytes);
-  return os::ReadFile(file, kMostStateBytes);
+    return os::ReadAll(STDIN_FILENO, "the container's state on standard input", kMaxStateBytes);
+  return os::ReadFile(file, kMaxStateBytes);
 }
 
 Status RunHook(const Hook& hook, const std::vector<std::string>& words, os::UniqueFd started_in,

@@ -11,11 +11,11 @@ using base::Code;
 using base::Error;
 
 constexpr std::string_view kVariable = "NVIDIA_VISIBLE_DEVICES=";
-constexpr std::size_t kMostShown = 80;
+constexpr std::size_t kMaxShown = 80;
 
 std::string Shown(std::string_view value) {
-  return "\"" + base::Printable(value.substr(0, kMostShown)) +
-         (value.size() > kMostShown ? "...\"" : "\"");
+  return "\"" + base::Printable(value.substr(0, kMaxShown)) +
+         (value.size() > kMaxShown ? "...\"" : "\"");
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ constexpr std::string_view kAcceptKey = "accept-nvidia-visible-devices-envvar-wh
 constexpr std::string_view kMountRoot = "/var/run/nvidia-container-devices/";
 
 /// NVML's own limit on IMEX channels (drivers/imex: 2^20 minors).
-constexpr std::uint64_t kMostImexChannel = (1u << 20) - 1;
+constexpr std::uint64_t kMaxImexChannel = (1u << 20) - 1;
 
 /// The kind with which the toolkit's users request a specification that is generated on demand;
 /// Penstock's specifications always exist.
@@ -121,9 +121,9 @@ class Collector {
 
   Status Take(std::string name, std::string_view where, std::vector<std::string>& into) {
     if (!seen_.insert(name).second) return {};
-    if (into.size() >= kMostNames)
+    if (into.size() >= kMaxNames)
       return Error(Code::kResourceExhausted, std::string(where) + " requests more than " +
-                                                 std::to_string(kMostNames) +
+                                                 std::to_string(kMaxNames) +
                                                  " devices; use \"all\", or name fewer");
     into.push_back(std::move(name));
     return {};
@@ -170,7 +170,7 @@ std::string QualifiedByPath(std::string_view path) {
 
 bool IsImexChannel(std::string_view text) {
   const auto channel = base::ParseUint(text);
-  return channel && *channel <= kMostImexChannel && text == std::to_string(*channel);
+  return channel && *channel <= kMaxImexChannel && text == std::to_string(*channel);
 }
 
 class Reader {
@@ -308,7 +308,7 @@ class Reader {
         return Error(Code::kInvalidArgument,
                      where + " requests " + Shown(channel) +
                          ", which is not an IMEX channel: a number from 0 to " +
-                         std::to_string(kMostImexChannel));
+                         std::to_string(kMaxImexChannel));
       TRY(collector_.Add(std::string(kImexKind) + "=" + channel, requester, where));
     }
     return {};
@@ -352,13 +352,13 @@ class Reader {
 }  // namespace
 
 std::string Shown(std::string_view text) {
-  constexpr std::size_t kMost = 80;
+  constexpr std::size_t kMax = 80;
   std::string shown = "\"";
-  for (const char c : text.substr(0, kMost)) {
+  for (const char c : text.substr(0, kMax)) {
     const auto byte = static_cast<unsigned char>(c);
     shown += byte < 0x20 || byte >= 0x7f || c == '"' ? '?' : c;
   }
-  return shown + (text.size() > kMost ? "...\"" : "\"");
+  return shown + (text.size() > kMax ? "...\"" : "\"");
 }
 
 Result<DeviceRequest> ReadRequest(const RuntimeFacts& facts, const Config& config) {

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kNodeGroup = "Node";
 constexpr const char* kPluginGroup = "Options of NVIDIA's device plugin and GPU Feature Discovery";
 constexpr const char* kExporterGroup = "Options of NVIDIA's dcgm-exporter";
-constexpr std::size_t kMostConfigBytes = 4u << 20;
+constexpr std::size_t kMaxConfigBytes = 4u << 20;
 
 std::string Absolute(const std::string& path) {
   if (path.empty()) return path;
@@ -347,7 +347,7 @@ base::Result<Resolved> ResolveText(const Settings& given, std::string_view text,
 }
 
 base::Result<std::string> ReadConfigText(const std::string& file) {
-  auto text = os::ReadInput(file, kMostConfigBytes);
+  auto text = os::ReadInput(file, kMaxConfigBytes);
   if (!text.ok()) return text.error().Within("configuration");
   return text;
 }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr base::Duration kTogether = std::chrono::milliseconds(20);
 /// The kubelet's default limit is 110 pods; some clusters set several hundred.
-constexpr std::size_t kMostPods = 4096, kMostBytes = 16u << 20;
+constexpr std::size_t kMaxPods = 4096, kMaxBytes = 16u << 20;
 
 std::string TextAt(const Json& metadata, const char* key) {
   const auto found = metadata.find(key);
@@ -50,8 +50,8 @@ struct PodLabelWatch::State : std::enable_shared_from_this<State> {
     options.metadata_only = true;
     options.without = {"/spec", "/status", "/metadata/annotations", "/metadata/ownerReferences",
                        "/metadata/finalizers"};
-    options.most_objects = kMostPods;
-    options.most_bytes = kMostBytes;
+    options.most_objects = kMaxPods;
+    options.most_bytes = kMaxBytes;
     informer.emplace(
         api, options,
         Informer::Handlers{.changed = [this](const Json& pod) { Changed(pod); },

@@ -24,9 +24,9 @@ namespace {
 
 constexpr char kOurPrefix[] = "penstock-";
 // 107 bytes less the kubelet's folder, our prefix and the unique suffix.
-constexpr std::size_t kMostOfAName = 40;
-constexpr base::Duration kAskFirst = std::chrono::milliseconds(20);
-constexpr base::Duration kAskMost = std::chrono::seconds(5);
+constexpr std::size_t kMaxNameLength = 40;
+constexpr base::Duration kInitialRetry = std::chrono::milliseconds(20);
+constexpr base::Duration kMaxRetry = std::chrono::seconds(5);
 
 /// FNV-1a: the same in every version of the agent.
 std::string Digest(const std::string& text) {
@@ -48,9 +48,9 @@ bool MayBeRead(const PluginState& state) {
 std::string SocketPrefixOf(const std::string& resource) {
   std::string name = resource;
   std::replace(name.begin(), name.end(), '/', '-');
-  if (name.size() > kMostOfAName) {
+  if (name.size() > kMaxNameLength) {
     const std::string digest = Digest(resource);
-    name = name.substr(0, kMostOfAName - digest.size() - 1) + "-" + digest;
+    name = name.substr(0, kMaxNameLength - digest.size() - 1) + "-" + digest;
   }
   return kOurPrefix + name;
 }
@@ -87,7 +87,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
       one->plugin->Update(std::move(list));
     }
     if (!some_leave) return;
-    ask_again = kAskFirst;
+    ask_again = kInitialRetry;
     AskLater();
   }
 
@@ -155,7 +155,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
     timer = loop.PostAfter(ask_again, [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->Ask();
     });
-    ask_again = std::min(ask_again * 2, kAskMost);
+    ask_again = std::min(ask_again * 2, kMaxRetry);
   }
 
   /// Repeats the question if the kubelet does not answer: it may be a new one, which never had the
@@ -181,7 +181,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
   const Callbacks callbacks;
   protocol::kubelet::PodResources resources;
   std::map<std::string, Plugin> plugins;
-  base::Duration ask_again = kAskFirst;
+  base::Duration ask_again = kInitialRetry;
   base::TimerId timer = 0;
 };
 

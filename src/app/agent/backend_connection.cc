@@ -12,7 +12,7 @@ namespace penstock::app {
 
 namespace {
 
-constexpr std::size_t kMostEarly = 4096;
+constexpr std::size_t kMaxEarly = 4096;
 
 }  // namespace
 
@@ -64,7 +64,7 @@ void BackendConnection::Start(std::function<void()> first_look, std::function<vo
 void BackendConnection::Hear(const device::Evidence& evidence, base::Duration ago) {
   if (!discovery_.session() && !monitor_.Knows(evidence)) {
     early_.push_back({evidence, control_.clock().Now(), ago});
-    if (early_.size() > kMostEarly) early_.pop_front();
+    if (early_.size() > kMaxEarly) early_.pop_front();
     return;
   }
   const std::string id = monitor_.OnEvidence(evidence, ago);

@@ -33,10 +33,10 @@ std::string KeyOf(const api::ConfigMapConfig& where) {
 
 /// Of many remarks, only the first are shown.
 std::vector<std::string> Shown(std::vector<std::string> remarks) {
-  constexpr std::size_t kMostRemarks = 20;
-  if (remarks.size() <= kMostRemarks) return remarks;
-  const std::size_t more = remarks.size() - kMostRemarks;
-  remarks.resize(kMostRemarks);
+  constexpr std::size_t kMaxRemarks = 20;
+  if (remarks.size() <= kMaxRemarks) return remarks;
+  const std::size_t more = remarks.size() - kMaxRemarks;
+  remarks.resize(kMaxRemarks);
   remarks.push_back("and " + std::to_string(more) +
                     " more: run penstock config check to list them all");
   return remarks;

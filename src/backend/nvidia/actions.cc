@@ -18,7 +18,7 @@ using device::Facts;
 
 constexpr base::Duration kDeadline = std::chrono::minutes(25);
 constexpr base::Duration kProgress = std::chrono::minutes(1);
-constexpr std::size_t kMostLines = 3, kMostWords = 400;
+constexpr std::size_t kMaxLines = 3, kMaxText = 400;
 constexpr int kNoPermission = 4;  // nvidia-smi(1), "RETURN VALUE"
 
 bool IsBeforeAmpere(const Facts& device) {
@@ -48,9 +48,9 @@ std::string Words(const std::string& output) {
   std::vector<std::string> lines;
   for (const std::string& line : base::Split(output, '\n'))
     if (const std::string_view text = base::Trim(line); !text.empty()) lines.emplace_back(text);
-  if (lines.size() > kMostLines) lines.erase(lines.begin(), lines.end() - kMostLines);
+  if (lines.size() > kMaxLines) lines.erase(lines.begin(), lines.end() - kMaxLines);
   const std::string words = base::Join(lines, " ");
-  return words.size() <= kMostWords ? words : words.substr(0, kMostWords) + "...";
+  return words.size() <= kMaxText ? words : words.substr(0, kMaxText) + "...";
 }
 
 base::Status StatusOf(const base::Result<os::Command::Outcome>& outcome) {

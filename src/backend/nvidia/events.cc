@@ -11,7 +11,7 @@ namespace {
 using base::Code;
 using device::Evidence;
 
-constexpr int kMostAtOnce = 64;
+constexpr int kMaxAtOnce = 64;
 
 struct Kind {
   unsigned long long type;
@@ -106,7 +106,7 @@ base::Result<std::vector<Evidence>> Events::Wait(std::chrono::milliseconds most)
     return std::vector<Evidence>{};
   }
   std::vector<Evidence> evidence;
-  for (int i = 0; i < kMostAtOnce; ++i) {
+  for (int i = 0; i < kMaxAtOnce; ++i) {
     abi::EventData event{};
     const auto timeout = static_cast<unsigned>(evidence.empty() ? most.count() : 0);
     const abi::Return answer = nvml_->event_wait(set_, &event, timeout);

@@ -245,7 +245,7 @@ std::string Changeable(const Nvml& nvml, abi::Device device) {
 
 Lanes CountLanes(const Nvml& nvml, const MachineFiles& files, abi::Device device) {
   Lanes lanes;
-  for (unsigned link = 0; link < abi::kMostNvLinks; ++link) {
+  for (unsigned link = 0; link < abi::kMaxNvLinks; ++link) {
     unsigned up = 0;
     const abi::Return answer = nvml->nvlink_state(device, link, &up);
     if (answer == abi::kNotSupported || answer == abi::kInvalidArgument)

@@ -7,7 +7,7 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-constexpr unsigned kMostProcesses = 1u << 16;
+constexpr unsigned kMaxProcesses = 1u << 16;
 
 using Found = std::map<std::int32_t, RunningProcess>;
 constexpr int kGraphics = 1;  // index in Functions::processes
@@ -25,7 +25,7 @@ void AskList(NvmlDevice& nvml_device, int list, Found& found) {
     }
     // A failed call returns the count if the buffer was too small; more processes may start
     // meanwhile.
-    if (count <= records.size() || count > kMostProcesses) return;
+    if (count <= records.size() || count > kMaxProcesses) return;
     records.assign(count + 16, Record{});
     if (attempt == 3) return;
   }

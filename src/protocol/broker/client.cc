@@ -21,7 +21,7 @@ using base::ErrnoError;
 using base::Error;
 using Time = std::chrono::steady_clock;
 
-constexpr std::size_t kMostAnswerBytes = 16u << 20;
+constexpr std::size_t kMaxAnswerBytes = 16u << 20;
 
 Error NoAgent(const std::string& path) {
   return {Code::kUnavailable, "no agent answers at " + path + ": start one with `penstock up`"};
@@ -90,7 +90,7 @@ base::Result<std::string> Client::ReadLine(std::optional<base::Duration> timeout
       return line;
     }
     searched = buffer_.size();
-    if (buffer_.size() > kMostAnswerBytes)
+    if (buffer_.size() > kMaxAnswerBytes)
       return Error(Code::kDataLoss, "the agent's answer is longer than 16 MiB");
     pollfd ready{fd_.get(), POLLIN, 0};
     const int polled = ::poll(&ready, 1, Left(deadline));

@@ -133,7 +133,7 @@ void Connection::Serve() {
   const base::TimePoint begun = loop_.clock().Now();
   for (int served = 0; fd_ && !serving_ && pause_ == 0 && output_.empty(); ++served) {
     const auto end = input_.find('\n');
-    if (std::min(end, input_.size()) >= kMostLineBytes) {
+    if (std::min(end, input_.size()) >= kMaxLineBytes) {
       Refuse(
           Error(Code::kInvalidArgument, "a request is longer than 64 KiB; closing the connection"));
       break;

@@ -6,7 +6,7 @@ namespace penstock::protocol::broker {
 namespace {
 
 constexpr std::size_t kTimesWhatIsFree = 3;
-constexpr std::size_t kMostUsers = 1024;
+constexpr std::size_t kMaxUsers = 1024;
 
 bool MayHaveOneMore(std::size_t own, std::size_t all, std::size_t limit) {
   return all < limit && own < kTimesWhatIsFree * (limit - all);
@@ -53,7 +53,7 @@ double ClientShares::RequestsLeft(const User& user, base::TimePoint now) const {
 
 base::Duration ClientShares::Take(uid_t user, base::TimePoint now) {
   if (Privileged(user)) return base::Duration::zero();
-  if (users_.size() > kMostUsers)
+  if (users_.size() > kMaxUsers)
     std::erase_if(users_, [&](const auto& entry) {
       return entry.second.asking + entry.second.waiting == 0 &&
              RequestsLeft(entry.second, now) >= limits_.burst;

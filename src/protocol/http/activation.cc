@@ -20,7 +20,7 @@ using base::Error;
 using base::Status;
 
 constexpr int kFirst = 3;  // SD_LISTEN_FDS_START
-constexpr std::uint64_t kMost = 1024;
+constexpr std::uint64_t kMax = 1024;
 
 std::string Variable(const char* name) {
   const char* value = ::getenv(name);
@@ -32,7 +32,7 @@ std::string Variable(const char* name) {
 std::uint64_t CountOurs() {
   const auto pid = base::ParseUint(Variable("LISTEN_PID"));
   const auto count = base::ParseUint(Variable("LISTEN_FDS"));
-  if (!pid || *pid != static_cast<std::uint64_t>(::getpid()) || !count || *count > kMost) return 0;
+  if (!pid || *pid != static_cast<std::uint64_t>(::getpid()) || !count || *count > kMax) return 0;
   return *count;
 }
 

@@ -135,7 +135,7 @@ void Authenticator::State::CheckPassword(const Password& password, const std::st
                    [&](const Digest& one) { return Equal(one, seen); }) != known.end())
     return notify(AuthVerdict::kAllowed);
   if (!failures.MayTry(address, loop.clock().Now())) return notify(AuthVerdict::kLimited);
-  if (waiting >= kMostWaiting) return notify(AuthVerdict::kBusy);
+  if (waiting >= kMaxWaiting) return notify(AuthVerdict::kBusy);
   ++waiting;
   const bool exists = user != credentials.users.end();
   work.Post([self = shared_from_this(), text = password.password, hash, exists, seen, address,
@@ -150,7 +150,7 @@ void Authenticator::State::Compared(const Digest& seen, bool right, const std::s
                                     const std::function<void(AuthVerdict)>& notify) {
   --waiting;
   if (!right) return notify(Fail(address));
-  if (known.size() >= kMostKnown) known.pop_back();
+  if (known.size() >= kMaxRemembered) known.pop_back();
   known.push_front(seen);
   notify(AuthVerdict::kAllowed);
 }

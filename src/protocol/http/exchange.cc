@@ -17,11 +17,11 @@ namespace {
 using namespace std::chrono_literals;
 using internal::Progress;
 
-constexpr std::size_t kMostDrained = 64u << 10;  // of what a client sends after its request
-constexpr std::size_t kLeastCompressed = 1024;   // a smaller body fits a packet uncompressed
-constexpr base::Duration kDrain = 1s;            // for a client to close after its answer
-constexpr base::Duration kFirstLook = 250ms;     // at clients that keep others waiting
-constexpr char kTlsRecord = 0x16;                // a handshake's first byte (RFC 8446, 5.1)
+constexpr std::size_t kMaxDrained = 64u << 10;  // of what a client sends after its request
+constexpr std::size_t kLeastCompressed = 1024;  // a smaller body fits a packet uncompressed
+constexpr base::Duration kDrain = 1s;           // for a client to close after its answer
+constexpr base::Duration kFirstLook = 250ms;    // at clients that keep others waiting
+constexpr char kTlsRecord = 0x16;               // a handshake's first byte (RFC 8446, 5.1)
 constexpr std::string_view kWantsTls =
     "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: "
     "close\r\n\r\nthis server requires HTTPS\n";
@@ -91,7 +91,7 @@ bool Server::State::Read(std::uint64_t id, Connection& connection) {
   std::array<char, 4096> buffer;
   while (true) {
     const std::size_t head = HeadLength(connection.input);
-    if (head > kMostHeadBytes || (head == 0 && connection.input.size() > kMostHeadBytes)) {
+    if (head > kMaxHeadBytes || (head == 0 && connection.input.size() > kMaxHeadBytes)) {
       Reply(connection, Say(431, "the request header is too large\n"));
       return true;
     }
@@ -273,7 +273,7 @@ bool Server::State::Depart(std::uint64_t id, Connection& connection) {
 
 bool Server::State::Drain(Connection& connection) {
   std::array<char, 4096> buffer;
-  while (connection.drained < kMostDrained) {
+  while (connection.drained < kMaxDrained) {
     const ssize_t count = ::recv(connection.stream.fd(), buffer.data(), buffer.size(), 0);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return count < 0 && errno == EAGAIN;

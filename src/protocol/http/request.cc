@@ -13,7 +13,7 @@ using base::Code;
 using base::Error;
 using base::Status;
 
-constexpr double kMostPatience = 3600;  // seconds; longer than any usual scrape interval
+constexpr double kMaxTimeout = 3600;  // seconds; longer than any usual scrape interval
 
 bool IsTokenCharacter(char c) {
   static constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";  // RFC 9110, 5.6.2
@@ -58,7 +58,7 @@ base::Duration ToPatience(std::string_view text) {
   double seconds = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (read.ec != std::errc() || read.ptr != text.data() + text.size() ||
-      !(seconds > 0 && seconds <= kMostPatience))
+      !(seconds > 0 && seconds <= kMaxTimeout))
     return {};
   return std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(seconds));
 }

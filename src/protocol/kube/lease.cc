@@ -104,11 +104,11 @@ struct LeaderElection::State : std::enable_shared_from_this<State> {
   }
 
   Duration DurationOf(const Json& lease) const {
-    constexpr std::int64_t kMost = 86'400;
+    constexpr std::int64_t kMax = 86'400;
     return std::chrono::seconds(std::clamp<std::int64_t>(
         NumberOf(lease, "/spec/leaseDurationSeconds",
                  std::chrono::duration_cast<std::chrono::seconds>(options.lease).count()),
-        1, kMost));
+        1, kMax));
   }
 
   // An observed renewal counts from now, whatever time is written in it.

@@ -13,7 +13,7 @@ namespace {
 using base::Code;
 using base::Error;
 
-constexpr std::size_t kMostWords = 1000;  // of a foreign message
+constexpr std::size_t kMaxMessage = 1000;  // of a foreign message
 
 struct Said {
   std::string message, reason;
@@ -30,7 +30,7 @@ std::string Plain(std::string_view body) {
   if (text.empty()) return "without a message";
   if (text.front() == '<')
     return "with an HTML page, which no API server does: is there a proxy in between?";
-  if (!base::IsUtf8(text) || text.size() > kMostWords)
+  if (!base::IsUtf8(text) || text.size() > kMaxMessage)
     return "with " + std::to_string(body.size()) + " bytes that are not a Status object";
   std::string line(text);
   std::replace_if(
@@ -42,8 +42,8 @@ Said Read(std::string_view body) {
   const Json json = body.size() <= 1u << 20 ? Json::parse(body, nullptr, false) : Json();
   if (!json.is_object() || TextOf(json, "kind") != "Status") return {};
   Said said{TextOf(json, "message"), TextOf(json, "reason")};
-  if (said.message.size() > kMostWords) {
-    std::size_t cut = kMostWords;
+  if (said.message.size() > kMaxMessage) {
+    std::size_t cut = kMaxMessage;
     while (cut > 0 && (static_cast<unsigned char>(said.message[cut]) & 0xc0) == 0x80) --cut;
     said.message = said.message.substr(0, cut) + "...";
   }

@@ -244,7 +244,7 @@ bool Transfer::Body(std::string_view part) {
   const bool lines = stream_ && success();
   const std::size_t end = lines ? part.rfind('\n') : std::string_view::npos;
   tail_ = end == std::string_view::npos ? tail_ + part.size() : part.size() - end - 1;
-  too_large_ = tail_ > (lines ? kMostLine : stream_ ? kMostRefusal : kMostBody);
+  too_large_ = tail_ > (lines ? kMaxLine : stream_ ? kMaxErrorBody : kMaxBody);
   if (!too_large_) body_.append(part);
   return !too_large_;
 }
@@ -285,8 +285,8 @@ base::Error Transfer::Failure(CURLcode code, const ApiCall& call) const {
     return {Code::kResourceExhausted,
             doing +
                 (stream_ && success()
-                     ? "a line of the answer is longer than " + std::to_string(kMostLine >> 20)
-                     : "the answer is larger than " + std::to_string(kMostBody >> 20)) +
+                     ? "a line of the answer is longer than " + std::to_string(kMaxLine >> 20)
+                     : "the answer is larger than " + std::to_string(kMaxBody >> 20)) +
                 " MiB"};
   }
   const std::string said = error_[0] != '\0' ? error_ : curl_.strerror(code);

@@ -165,11 +165,11 @@ base::Result<std::unique_ptr<DevicePlugin>> DevicePlugin::Create(os::Loop& loop,
   }
   const std::string example =
       Folder(options) + "/" + options.socket_prefix + "-4194304-01234567.sock";
-  if (example.size() > rpc::kMostSocketPath) {
+  if (example.size() > rpc::kMaxSocketPath) {
     return base::Error(base::Code::kInvalidArgument,
                        "sockets in " + Folder(options) + " would have paths of " +
                            std::to_string(example.size()) + " bytes where unix allows " +
-                           std::to_string(rpc::kMostSocketPath) +
+                           std::to_string(rpc::kMaxSocketPath) +
                            "; mount the kubelet's folder under a shorter path");
   }
   auto impl = std::make_shared<Impl>(loop, std::move(options), std::move(callbacks));

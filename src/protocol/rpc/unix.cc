@@ -19,7 +19,7 @@ namespace penstock::protocol::rpc {
 namespace {
 
 // The kubelet's own limit for pod-resources answers (podresources/constants.go).
-constexpr int kMostAnswerBytes = 16 << 20;
+constexpr int kMaxAnswerBytes = 16 << 20;
 
 }  // namespace
 
@@ -46,7 +46,7 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& path) {
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // Go's server refuses an authority that contains a path.
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-  arguments.SetMaxReceiveMessageSize(kMostAnswerBytes);
+  arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   return grpc::CreateCustomChannel(UnixTarget(path), grpc::InsecureChannelCredentials(), arguments);
 }
 

@@ -23,7 +23,7 @@ using base::Code;
 using base::ErrnoError;
 using base::Error;
 
-constexpr std::size_t kMostOutput = 64u << 10;
+constexpr std::size_t kMaxOutput = 64u << 10;
 
 /// Returns the process id in a message's credentials; 0 where it has none.
 pid_t SenderOf(msghdr& message) {
@@ -64,7 +64,7 @@ base::Status RunToEnd(const std::vector<std::string>& arguments) {
   const int status = Reap(child);
   if (status == 0) return {};
   ::lseek(output.get(), 0, SEEK_SET);
-  const std::string said(base::Trim(os::ReadAll(output.get(), "output", kMostOutput).value_or("")));
+  const std::string said(base::Trim(os::ReadAll(output.get(), "output", kMaxOutput).value_or("")));
   return Error(
       Code::kUnknown,
       said.empty() ? arguments.front() + " exited with status " + std::to_string(status) : said);

@@ -161,9 +161,9 @@ base::Result<std::map<std::string, std::string>> ToLabels(const std::vector<std:
       return checked.error().Within("--label");
     labels[word.substr(0, equals)] = word.substr(equals + 1);
   }
-  if (labels.size() > protocol::broker::kMostLabels)
+  if (labels.size() > protocol::broker::kMaxLabels)
     return Error(Code::kInvalidArgument,
-                 "--label: at most " + std::to_string(protocol::broker::kMostLabels));
+                 "--label: at most " + std::to_string(protocol::broker::kMaxLabels));
   return labels;
 }
 
@@ -173,13 +173,13 @@ base::Result<protocol::broker::Request> ToRequest(const RunOptions& options, boo
     return Error(Code::kInvalidArgument,
                  "--gpus " + std::to_string(options.gpus) +
                      ": must be 1 or more; to run without GPUs, start the command itself");
-  if (options.gpus > protocol::broker::kMostDevices)
+  if (options.gpus > protocol::broker::kMaxDevices)
     return Error(Code::kInvalidArgument, "--gpus " + std::to_string(options.gpus) + ": at most " +
-                                             std::to_string(protocol::broker::kMostDevices));
-  if (options.share < 1 || options.share > protocol::broker::kMostShares)
+                                             std::to_string(protocol::broker::kMaxDevices));
+  if (options.share < 1 || options.share > protocol::broker::kMaxShares)
     return Error(Code::kInvalidArgument, "--share " + std::to_string(options.share) +
                                              ": a device can be divided into 2 to " +
-                                             std::to_string(protocol::broker::kMostShares) +
+                                             std::to_string(protocol::broker::kMaxShares) +
                                              " shares; omit --share for a whole device");
   if (!options.devices.empty() && (gpus_given || !options.model.empty()))
     return Error(Code::kInvalidArgument,

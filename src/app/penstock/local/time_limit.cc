@@ -15,8 +15,8 @@ namespace {
 using base::Code;
 using base::Error;
 
-constexpr std::int64_t kMostDays = 3650;
-constexpr std::chrono::seconds kMost = std::chrono::hours(24 * kMostDays);
+constexpr std::int64_t kMaxDays = 3650;
+constexpr std::chrono::seconds kMax = std::chrono::hours(24 * kMaxDays);
 
 /// Returns nothing where the text is not one of Slurm's forms. The parts are limited so that their
 /// sum fits in seconds; in nanoseconds it may not fit.
@@ -25,14 +25,14 @@ std::optional<std::chrono::seconds> ParseSlurm(std::string_view text) {
   const auto dash = text.find('-');
   if (dash != std::string_view::npos) {
     const auto number = base::ParseUint(text.substr(0, dash));
-    if (!number || *number > static_cast<std::uint64_t>(kMostDays)) return std::nullopt;
+    if (!number || *number > static_cast<std::uint64_t>(kMaxDays)) return std::nullopt;
     days = static_cast<std::int64_t>(*number);
     text.remove_prefix(dash + 1);
   }
   std::vector<std::int64_t> parts;
   for (const std::string& part : base::Split(text, ':')) {
     const auto number = base::ParseUint(part);
-    if (!number || *number > static_cast<std::uint64_t>(kMostDays) * 24 * 60 * 60)
+    if (!number || *number > static_cast<std::uint64_t>(kMaxDays) * 24 * 60 * 60)
       return std::nullopt;
     parts.push_back(static_cast<std::int64_t>(*number));
   }
@@ -52,7 +52,7 @@ base::Result<base::Duration> ParseTimeLimit(std::string_view text) {
                        said + " is too long; omit --time for a run without a limit");
   base::Duration time{};
   if (const auto slurm = ParseSlurm(text)) {
-    if (*slurm > kMost) return too_long;
+    if (*slurm > kMax) return too_long;
     time = *slurm;
   } else {
     const auto duration = base::ParseDuration(text);
@@ -64,7 +64,7 @@ base::Result<base::Duration> ParseTimeLimit(std::string_view text) {
   }
   if (time < std::chrono::seconds(1))
     return Error(Code::kInvalidArgument, said + " is too short; the minimum is one second");
-  if (time > kMost) return too_long;
+  if (time > kMax) return too_long;
   return time;
 }
 

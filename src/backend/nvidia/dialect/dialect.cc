@@ -63,7 +63,7 @@ std::string ModelResourceOf(const Facts& device) {
 /// NVIDIA, "Multi-Process Service": clients per device. The device plugin (mps/device.go) compares
 /// with 7.5 and so allows Volta only 16.
 std::string WhyNoMps(const Facts& device, const device::Shape& shape) {
-  constexpr int kMostClients = 48, kMostBeforeVolta = 16;
+  constexpr int kMaxClients = 48, kMaxBeforeVolta = 16;
   if (shape.sharing != device::Sharing::kMps) return "";
   const auto mig = std::find_if(device.modes.begin(), device.modes.end(),
                                 [](const device::Mode& mode) { return mode.name == "mig"; });
@@ -74,7 +74,7 @@ std::string WhyNoMps(const Facts& device, const device::Shape& shape) {
   if (!major || !minor || *major < 3 || (*major == 3 && *minor < 5))
     return "a " + device.model + " (compute capability " + device.architecture_version +
            ") does not support MPS: use timeSlicing";
-  const int most = *major >= 7 ? kMostClients : kMostBeforeVolta;
+  const int most = *major >= 7 ? kMaxClients : kMaxBeforeVolta;
   if (shape.shares > most)
     return std::to_string(shape.shares) + " shares exceed the number of MPS clients (" +
            std::to_string(most) + "): configure fewer replicas";

@@ -49,7 +49,7 @@ enum class NvmlCall : unsigned char {
   kMode,              ///< calls for modes: ModeOf
 };
 
-enum class PowerLimit : unsigned { kEnforced, kManagement, kDefault, kLeast, kMost };
+enum class PowerLimit : unsigned { kEnforced, kManagement, kDefault, kMin, kMax };
 enum class EngineKind : unsigned { kEncoder, kDecoder, kJpeg, kOpticalFlow };
 enum class MemoryPart : unsigned { kTotal, kFree, kUsed, kReserved, kUsedRatio };
 enum class PcieLink : unsigned { kGeneration, kMaxGeneration, kWidth, kMaxWidth };

@@ -44,7 +44,7 @@ bool SampleBuilder::Answered(bool answered, std::span<const Wanted> wanted) {
 const std::vector<unsigned>* SampleBuilder::Links() {
   if (gpu.links) return &*gpu.links;
   std::vector<unsigned> links;
-  for (unsigned link = 0; link < abi::kMostNvLinks; ++link) {
+  for (unsigned link = 0; link < abi::kMaxNvLinks; ++link) {
     unsigned state = 0;
     if (nvml_device.Ask(nvml_device.nvml().nvlink_state, link, &state)) {
       links.push_back(link);

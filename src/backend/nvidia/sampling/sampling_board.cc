@@ -53,14 +53,14 @@ void AskPower(SampleBuilder& builder) {
       case PowerLimit::kEnforced: AskNumber(builder, wanted, nvml.enforced_power_limit); break;
       case PowerLimit::kManagement: AskNumber(builder, wanted, nvml.power_limit); break;
       case PowerLimit::kDefault: AskNumber(builder, wanted, nvml.default_power_limit); break;
-      case PowerLimit::kLeast:
-      case PowerLimit::kMost:
+      case PowerLimit::kMin:
+      case PowerLimit::kMax:
         if (builder.Answered(builder.nvml_device.Ask(nvml.power_limits, &least, &most),
                              {&wanted, 1}))
           builder.Give(
               wanted.id,
-              std::uint64_t{
-                  static_cast<PowerLimit>(wanted.way.number) == PowerLimit::kLeast ? least : most});
+              std::uint64_t{static_cast<PowerLimit>(wanted.way.number) == PowerLimit::kMin ? least
+                                                                                           : most});
         break;
     }
   }

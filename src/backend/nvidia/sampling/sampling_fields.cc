@@ -8,7 +8,7 @@ namespace penstock::backend::nvidia {
 namespace {
 
 /// No limit is documented. This many are known to work; NVLink 5 needs more than that.
-constexpr std::size_t kMostFields = 256;
+constexpr std::size_t kMaxFields = 256;
 
 FieldAnswer Read(const abi::FieldValue& field) {
   FieldAnswer answer;
@@ -103,8 +103,8 @@ void FieldBatch::Ask(NvmlDevice& nvml_device, std::size_t first, std::size_t cou
 }
 
 void FieldBatch::Run(NvmlDevice& nvml_device) {
-  for (std::size_t done = 0; done < fields_.size(); done += kMostFields)
-    Ask(nvml_device, done, std::min(kMostFields, fields_.size() - done));
+  for (std::size_t done = 0; done < fields_.size(); done += kMaxFields)
+    Ask(nvml_device, done, std::min(kMaxFields, fields_.size() - done));
 }
 
 FieldAnswer FieldBatch::At(std::size_t place) const { return Read(fields_[place]); }

@@ -69,11 +69,10 @@ std::vector<GpmAnswer> Gpm::Measure(NvmlDevice& nvml_device, const std::vector<u
     since_.reset();
     return answers;
   }
-  const bool first = !since_ || now - *since_ > kMostWindow;
+  const bool first = !since_ || now - *since_ > kMaxWindow;
   bool good = true;
-  for (std::size_t done = 0; !first && good && done < metrics.size();
-       done += abi::kMostGpmMetrics) {
-    const std::size_t count = std::min<std::size_t>(metrics.size() - done, abi::kMostGpmMetrics);
+  for (std::size_t done = 0; !first && good && done < metrics.size(); done += abi::kMaxGpmMetrics) {
+    const std::size_t count = std::min<std::size_t>(metrics.size() - done, abi::kMaxGpmMetrics);
     good = Get(nvml_device, metrics.data() + done, count, answers.data() + done);
   }
   if (first || !good || now - *since_ >= kGoodWindow) {

@@ -11,7 +11,7 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-constexpr unsigned kMostSamples = 1u << 16;
+constexpr unsigned kMaxSamples = 1u << 16;
 
 using Newest = std::map<unsigned, abi::ProcessUtilization>;
 
@@ -29,7 +29,7 @@ std::vector<abi::ProcessUtilization> AskSamples(NvmlDevice& nvml_device, unsigne
     }
     // A failed call returns the size that it needs. "Not found": no process used the GPU.
     if (!answered && nvml_device.last() != abi::kInsufficientSize) return {};
-    if (count == 0 || count > kMostSamples) return {};
+    if (count == 0 || count > kMaxSamples) return {};
     samples.assign(count + 16, abi::ProcessUtilization{});
   }
   return {};

@@ -16,7 +16,7 @@ inline constexpr std::chrono::milliseconds kLeastWindow{100};
 /// a second, the interval at which collections may come.
 inline constexpr std::chrono::milliseconds kGoodWindow{900};
 /// An average over a longer window has no meaning.
-inline constexpr std::chrono::minutes kMostWindow{10};
+inline constexpr std::chrono::minutes kMaxWindow{10};
 
 /// The rate of increase of a counter.
 class Rate {

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 constexpr base::Duration kAnswersWithin = 20s;
 constexpr base::Duration kOthersFinishWithin = 10s;  // another run: the agent's, or a manual one
 constexpr base::Duration kTryAgain = 100ms;
-constexpr std::size_t kMostAnswer = 4u << 20;
+constexpr std::size_t kMaxAnswer = 4u << 20;
 
 /// Returns an earlier desired configuration with another one added.
 DesiredConfig Joined(DesiredConfig desired, const DesiredConfig& added) {
@@ -322,7 +322,7 @@ void EngineConfigurator::State::Start(bool changed) {
 
 void EngineConfigurator::State::Run(CommandLine arguments, Answered then) {
   os::Command::Options run{
-      .deadline = kAnswersWithin, .most_output = kMostAnswer, .errors_apart = true};
+      .deadline = kAnswersWithin, .most_output = kMaxAnswer, .errors_apart = true};
   // systemctl waits for the unit to start, which may take long.
   if (arguments == RestartCommand(install)) run.deadline = options.patience;
   run.spawn.arguments = std::move(arguments);

@@ -17,14 +17,14 @@ constexpr const char* kWellKnown[] = {
     "/run/containerd/containerd.sock", kK3s,      "/run/crio/crio.sock",
     "/run/k0s/containerd.sock",        kMicroK8s, "/run/cri-dockerd.sock"};
 constexpr const char* kUsualRootDir = "/var/lib/kubelet";
-constexpr std::size_t kMostText = 1u << 20;
+constexpr std::size_t kMaxText = 1u << 20;
 
 /// Returns the endpoint in the kubelet's configuration file, as the kubelet itself sees the file.
 std::string EndpointInFile(const std::string& process, const std::string& file) {
   if (file.empty()) return "";
   const auto root = os::Root::Open(process + "/root");
   if (!root.ok()) return "";
-  const auto text = root->Read(file, kMostText);
+  const auto text = root->Read(file, kMaxText);
   if (!text.ok()) return "";
   const auto document = base::ParseYaml(*text, file);
   const base::Value* endpoint =

@@ -78,7 +78,7 @@ void ExecRun::State::Read() {
       return;
     }
     text.append(part.data(), static_cast<std::size_t>(got));
-    if (text.size() > kMostOutput)
+    if (text.size() > kMaxOutput)
       return Finish(Error(Code::kResourceExhausted,
                           "the exec plugin " + plugin.command + " prints too much"));
   }
