@@ -29,15 +29,15 @@ bool IsBeforeAmpere(const Facts& device) {
 /// All devices linked with this one by NVLink, directly or over others, including itself.
 std::vector<std::string> Linked(const Facts& device, const std::vector<const Facts*>& all) {
   std::set<std::string> found{device.id};
-  std::vector<const Facts*> open{&device};
-  while (!open.empty()) {
-    const Facts* const one = open.back();
-    open.pop_back();
+  std::vector<const Facts*> pending{&device};
+  while (!pending.empty()) {
+    const Facts* const one = pending.back();
+    pending.pop_back();
     for (const device::Link& link : one->links) {
       if (link.fabric_lanes == 0 || !found.insert(link.peer).second) continue;
       const auto peer = std::find_if(all.begin(), all.end(),
                                      [&](const Facts* other) { return other->id == link.peer; });
-      if (peer != all.end()) open.push_back(*peer);
+      if (peer != all.end()) pending.push_back(*peer);
     }
   }
   return {found.begin(), found.end()};
@@ -57,12 +57,12 @@ base::Status StatusOf(const base::Result<os::Command::Outcome>& outcome) {
   if (!outcome.ok()) return outcome.error().Within("nvidia-smi");
   if (outcome->status == 0) return {};
   const std::string words = Words(outcome->output);
-  const std::string said = words.empty()
-                               ? "it exited with status " + std::to_string(outcome->status)
-                               : words + " (status " + std::to_string(outcome->status) + ")";
+  const std::string message = words.empty()
+                                  ? "it exited with status " + std::to_string(outcome->status)
+                                  : words + " (status " + std::to_string(outcome->status) + ")";
   return Error(
       outcome->status == kNoPermission ? Code::kPermissionDenied : Code::kFailedPrecondition,
-      "nvidia-smi: " + said);
+      "nvidia-smi: " + message);
 }
 
 class NvidiaActions final : public device::Actions {

@@ -182,7 +182,7 @@ Result<abi::Device> FindHandle(const Session& session, const std::string& addres
   answer = session.nvml->handle_by_index(static_cast<unsigned>(*index), &handle);
   if (answer == abi::kSuccess && handle != nullptr) return handle;
   const Error error = ToError(answer, session.nvml->handle_by_index.name);
-  if (SaysDriverGone(answer))
+  if (IsDriverGone(answer))
     return Error(Code::kUnavailable, "the NVIDIA driver is gone: " + error.message());
   if (answer == abi::kInvalidArgument || answer == abi::kNotFound)
     return Error(Code::kNotFound, "there is no GPU " + address);

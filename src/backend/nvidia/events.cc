@@ -60,11 +60,11 @@ void Events::Register(abi::Device device, const std::string& id) {
   }
   // One type that a device does not support would fail the whole call.
   unsigned long long supported = 0;
-  const bool asked =
+  const bool readable =
       set_ != nullptr && nvml_->supported_events(device, &supported) == abi::kSuccess;
   const unsigned long long types = supported & Wanted();
   const bool registered =
-      asked && types != 0 && nvml_->register_events(device, types, set_) == abi::kSuccess;
+      readable && types != 0 && nvml_->register_events(device, types, set_) == abi::kSuccess;
   std::lock_guard lock(mutex_);
   if (registered) ++registered_;
   changed_.notify_all();

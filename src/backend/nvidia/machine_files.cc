@@ -31,7 +31,7 @@ struct Node {
   std::uint32_t major = 0, minor = 0;
 };
 
-Node Look(const std::string& dev_root, const std::string& name) {
+Node FindNode(const std::string& dev_root, const std::string& name) {
   const auto root = os::Root::Open(dev_root);
   if (!root.ok()) return {};
   const std::string folder = root->Exists("/dev") ? "/dev/" : "/";
@@ -50,7 +50,7 @@ std::string ReadTrimmed(const std::string& path) {
 
 DeviceFile MachineFiles::GpuFile(unsigned minor) const {
   const std::string name = "nvidia" + std::to_string(minor);
-  const Node node = Look(paths_.dev_root, name);
+  const Node node = FindNode(paths_.dev_root, name);
   if (node.is_device) return {"/dev/" + name, node.major, node.minor};
   return {"/dev/" + name, GpuMajor(), minor};
 }
@@ -67,7 +67,7 @@ std::vector<DeviceFile> MachineFiles::ControlFiles() const {
                          DeviceFile{"nvidia-modeset", GpuMajor(), kModesetMinor}};
   std::vector<DeviceFile> files;
   for (const DeviceFile& file : usual) {
-    const Node node = Look(paths_.dev_root, file.path);
+    const Node node = FindNode(paths_.dev_root, file.path);
     if (!node.exists) continue;
     // Something else under that name (a plain file where device nodes cannot be created) still
     // counts; the numbers are then the usual ones.
@@ -97,8 +97,8 @@ std::vector<device::DeviceNumbers> MachineFiles::GuardedNumbers() const {
   std::vector<device::DeviceNumbers> guarded = {{GpuMajor(), 0, kLastGpuMinor}};
   const auto majors = Majors();
   const auto reported = majors.find("nvidia-caps");
-  const Node config = Look(paths_.dev_root, "nvidia-caps/nvidia-cap1");  // exists if any capability
-                                                                         // file does
+  const Node config = FindNode(paths_.dev_root, "nvidia-caps/nvidia-cap1");  // exists if any
+                                                                             // capability file does
   if (reported != majors.end() || config.is_device)
     guarded.push_back({reported != majors.end() ? reported->second : config.major, 0, kMaxMinor});
   return guarded;

@@ -145,7 +145,7 @@ class NvidiaDialect final : public device::Dialect {
 
   Verdict Judge(const Evidence& evidence) const override {
     const auto& kind = evidence.kind;
-    const auto said = [&](std::string_view otherwise) {
+    const auto text_or = [&](std::string_view otherwise) {
       return evidence.text.empty() ? std::string(otherwise) : evidence.text;
     };
     if (kind == kXid) {
@@ -155,7 +155,7 @@ class NvidiaDialect final : public device::Dialect {
     }
     if (kind == kRecoveryAction) return JudgeRecoveryAction(evidence.code);
     if (kind == kLost)
-      return {Severity::kGone, "the GPU is lost: " + said("it does not answer"), true};
+      return {Severity::kGone, "the GPU is lost: " + text_or("it does not answer"), true};
     if (kind == kResetRequired)
       return {Severity::kReset, "the driver reports that the GPU must be reset"};
     if (kind == kUnavailable)
@@ -172,13 +172,13 @@ class NvidiaDialect final : public device::Dialect {
       return {Severity::kWarn,
               "uncorrectable ECC errors since the last reset: " + std::to_string(evidence.code)};
     if (kind == device::kDriverLoaded || kind.starts_with(device::kResetCounter))
-      return {Severity::kIgnore, said(kind)};
+      return {Severity::kIgnore, text_or(kind)};
     if (kind == kRecoveryChanged)
       return {Severity::kIgnore, "the driver's recovery action changed"};
     if (kind == kSxid)
       return {Severity::kWarn,
-              "SXID " + std::to_string(evidence.code) + " of an NVSwitch: " + said("no text")};
-    return {Severity::kWarn, said(kind)};
+              "SXID " + std::to_string(evidence.code) + " of an NVSwitch: " + text_or("no text")};
+    return {Severity::kWarn, text_or(kind)};
   }
 
   std::vector<std::string> DriverPaths(const device::Paths& paths) const override {

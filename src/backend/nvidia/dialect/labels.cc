@@ -118,8 +118,8 @@ std::string Weaker(const std::string& a, const std::string& b) {
 /// on it never gets less. GPUs in MIG mode are not shared as a whole, so only the others count; if
 /// all are in MIG mode, there are no replicas.
 ModelShare ShareOf(const Devices& same, const Shares& shares) {
-  using Way = std::tuple<device::Shape, bool>;
-  std::map<Way, int> counts;
+  using Division = std::tuple<device::Shape, bool>;
+  std::map<Division, int> counts;
   ModelShare model;
   int most = 0;
   for (const Facts* gpu : same)

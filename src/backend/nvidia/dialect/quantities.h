@@ -62,7 +62,7 @@ constexpr unsigned EccCounter(unsigned error, unsigned counter, unsigned locatio
 }
 
 /// The call that reads a quantity.
-struct Way {
+struct NvmlQuery {
   NvmlCall call = NvmlCall::kField;
   unsigned number = 0;
 };
@@ -70,7 +70,7 @@ struct Way {
 std::span<const device::Quantity> TheQuantities();
 
 /// `id` is an id of TheQuantities.
-Way WayOf(device::QuantityId id);
+NvmlQuery QueryOf(device::QuantityId id);
 
 /// Nothing if no quantity has this key.
 std::optional<device::QuantityId> FindQuantity(std::string_view key);

@@ -8,7 +8,7 @@ namespace penstock::backend::nvidia {
 
 struct QuantityRow {
   device::Quantity quantity;
-  Way way;
+  NvmlQuery query;
 };
 
 // The largest possible values; drivers mark "not available" by values above them.

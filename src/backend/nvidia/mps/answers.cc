@@ -31,7 +31,7 @@ std::optional<double> ReadPercentage(std::string_view answer) {
   return value;
 }
 
-std::optional<base::Bytes> ReadMemory(std::string_view answer, base::Bytes asked) {
+std::optional<base::Bytes> ReadMemory(std::string_view answer, base::Bytes requested) {
   std::string_view text = base::Trim(answer);
   if (text.empty()) return base::Bytes{};
   if (text.starts_with("0x")) {
@@ -42,8 +42,8 @@ std::optional<base::Bytes> ReadMemory(std::string_view answer, base::Bytes asked
   const int shift = unit == 'G' ? 30 : unit == 'M' ? 20 : unit == 'K' ? 10 : 0;
   if (shift != 0 || unit == 'B') text.remove_suffix(1);
   const auto limit = Scaled(text, shift);
-  return limit && limit->count != 0 && asked.count >> shift == limit->count >> shift ? asked
-                                                                                     : limit;
+  return limit && limit->count != 0 && requested.count >> shift == limit->count >> shift ? requested
+                                                                                         : limit;
 }
 
 std::optional<std::vector<pid_t>> ReadPids(std::string_view answer) {

@@ -19,7 +19,7 @@ constexpr auto kAwaitEvery = std::chrono::milliseconds(50);
 constexpr auto kAwaitMost = std::chrono::seconds(3);
 
 /// The last line of a program's output, or its exit status.
-std::string Said(const base::Result<Outcome>& result) {
+std::string MessageOf(const base::Result<Outcome>& result) {
   if (!result.ok()) return result.error().message();
   const auto lines = base::Split(base::Trim(result->output), '\n');
   return lines.back().empty() ? "it exited with status " + std::to_string(result->status)
@@ -100,7 +100,7 @@ void Supervisor::SetModes() {
     row.back().take = [this, id = gpu.id](const base::Result<Outcome>& result) {
       if (!result.ok() || result->status != 0)
         base::Log(base::kWarn, "cannot set the compute mode of a GPU",
-                  {{"device", id}, {"error", Said(result)}});
+                  {{"device", id}, {"error", MessageOf(result)}});
       return true;
     };
   }
@@ -164,7 +164,7 @@ void Supervisor::Spawn() {
   command_ = std::make_unique<os::Command>(
       loop_, std::move(run), [this](const base::Result<Outcome>& result) {
         if (!result.ok() || result->status != 0)
-          return Trouble("nvidia-cuda-mps-control cannot be started: " + Said(result));
+          return Trouble("nvidia-cuda-mps-control cannot be started: " + MessageOf(result));
         OnSpawned(*result);
       });
 }
@@ -210,7 +210,7 @@ Supervisor::Step Supervisor::ControlStep(const std::string& command,
       Trouble("its MPS control daemon did not answer within " +
               base::FormatDuration(options_.answer_deadline));
     else
-      Trouble("its MPS control daemon cannot be queried (" + command + "): " + Said(result));
+      Trouble("its MPS control daemon cannot be queried (" + command + "): " + MessageOf(result));
     return false;
   };
   return step;

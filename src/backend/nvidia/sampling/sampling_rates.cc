@@ -9,7 +9,7 @@ std::optional<double> Rate::Add(base::TimePoint now, std::uint64_t count) {
   };
   if (!before_ || count < before_->second) return anew();
   const auto window = now - before_->first;
-  if (window < kLeastWindow) return std::nullopt;
+  if (window < kMinWindow) return std::nullopt;
   if (window > kMaxWindow) return anew();
   const double rate =
       static_cast<double>(count - before_->second) / std::chrono::duration<double>(window).count();

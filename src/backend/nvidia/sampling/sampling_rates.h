@@ -11,7 +11,7 @@
 namespace penstock::backend::nvidia {
 
 /// A shorter window than GPM's own period has no meaning (DCGM 310: GPM misbehaves below 100 ms).
-inline constexpr std::chrono::milliseconds kLeastWindow{100};
+inline constexpr std::chrono::milliseconds kMinWindow{100};
 /// A window of at least this length ends, and the next one begins where it ends. Slightly less than
 /// a second, the interval at which collections may come.
 inline constexpr std::chrono::milliseconds kGoodWindow{900};
