@@ -18,7 +18,7 @@ constexpr char kOff[] = R"({"enableCDI":false})";
 
 EngineStatus Answered(const std::string& name, const std::string& version,
                       const std::string& config = "") {
-  return {.engine = FromAnswers(name, version, config), .problem = "", .asked = true};
+  return {.engine = FromAnswers(name, version, config), .problem = "", .queried = true};
 }
 
 /// "cdi-cri: containerd 1.7.24 injects CDI devices", as in status.
@@ -67,7 +67,7 @@ TEST(DeviceList, WaitsForTheEnginesFirstAnswerAndForNoLaterOne) {
                   .decided);  // whatever the engine answers, there is nothing to inject
   EXPECT_TRUE(ChooseDeviceList({}, nullptr, kFolder).decided);
   const EngineStatus nobody{
-      .engine = {}, .problem = "no container engine was found", .asked = true};
+      .engine = {}, .problem = "no container engine was found", .queried = true};
   EXPECT_EQ(Said(nobody), "envvar, device-files: no container engine was found");
   EngineStatus gone = Answered("containerd", "1.7.24", kOn);
   gone.problem = "the container engine at /run/x.sock is gone";

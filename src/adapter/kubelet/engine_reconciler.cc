@@ -84,7 +84,7 @@ struct EngineReconciler::State {
     if (!done->change.files.empty() && starts_later)
       base::Log(base::kWarn, "engine configured; takes effect when the engine restarts",
                 {{"engine", name}});
-    engine.AskAgain();
+    engine.QueryAgain();
     Look();
   }
 

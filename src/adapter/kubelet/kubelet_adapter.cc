@@ -197,7 +197,7 @@ struct KubeletAdapter::State {
               {{"resource", resource}, {"state", ToString(state.phase)}, {"why", state.reason}});
     if (state.phase == PluginState::Phase::kServing) {
       pods.LookAfterKubeletStart();
-      if (options.engine != nullptr) options.engine->AskAgain();
+      if (options.engine != nullptr) options.engine->QueryAgain();
     }
     asked_for.reset();
     AskForList(*shown.Get());

@@ -96,7 +96,7 @@ class LocalAdapterTest : public testing::Test {
   }
 
   Client Connect() { return std::move(*Client::Connect(run_dir_.path())); }
-  Client Ask(const std::string& line) {
+  Client Query(const std::string& line) {
     Client client = Connect();
     EXPECT_TRUE(client.SendLine(line).ok());
     return client;
@@ -142,7 +142,7 @@ class LocalAdapterTest : public testing::Test {
 
 TEST_F(LocalAdapterTest, GivesAFreeDeviceAtOnce) {
   Start();
-  Client client = Ask(R"({"op":"run","command":"train"})");
+  Client client = Query(R"({"op":"run","command":"train"})");
   const auto answer = Next(client);
   ASSERT_TRUE(answer.ok()) << answer.error().ToString();
   ASSERT_TRUE(answer->granted);
@@ -163,22 +163,22 @@ TEST_F(LocalAdapterTest, GivesAFreeDeviceAtOnce) {
 
 TEST_F(LocalAdapterTest, KeepsTheLeaseWhenTheConnectionCloses) {
   Start();
-  { ASSERT_TRUE(Next(*std::make_unique<Client>(Ask(R"({"op":"run"})")))->granted); }
+  { ASSERT_TRUE(Next(*std::make_unique<Client>(Query(R"({"op":"run"})")))->granted); }
   Client other = Connect();
-  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+  ASSERT_TRUE(other.Query(R"({"op":"version"})", kPatience).ok());
   EXPECT_EQ(Held(), 1u);
 }
 
 TEST_F(LocalAdapterTest, ServesFirstComeFirst) {
   Start();
-  Client holder = Ask(R"({"op":"run"})");
+  Client holder = Query(R"({"op":"run"})");
   ASSERT_TRUE(Next(holder)->granted);
-  Client large = Ask(R"({"op":"run","gpus":2})");
+  Client large = Query(R"({"op":"run","gpus":2})");
   const auto waits = Next(large);
   ASSERT_TRUE(waits->waiting) << "one device is free, two are requested";
   EXPECT_EQ(waits->waiting->position, 0);
   EXPECT_THAT(waits->waiting->reason, HasSubstr("held by"));
-  Client small = Ask(R"({"op":"run"})");
+  Client small = Query(R"({"op":"run"})");
   EXPECT_EQ(Next(small)->waiting->position, 1) << "although one device is free";
   EndHolderOf("G0");
   EXPECT_TRUE(Next(large)->granted);
@@ -189,9 +189,9 @@ TEST_F(LocalAdapterTest, ServesFirstComeFirst) {
 
 TEST_F(LocalAdapterTest, ForgetsOneWhoGoesWhileItWaits) {
   Start();
-  Client holder = Ask(R"({"op":"run","gpus":2})");
+  Client holder = Query(R"({"op":"run","gpus":2})");
   ASSERT_TRUE(Next(holder)->granted);
-  { ASSERT_TRUE(Next(*std::make_unique<Client>(Ask(R"({"op":"run"})")))->waiting); }
+  { ASSERT_TRUE(Next(*std::make_unique<Client>(Query(R"({"op":"run"})")))->waiting); }
   EXPECT_TRUE(Soon([this] { return adapter_->waiting() == 0; }));
 }
 
@@ -200,10 +200,10 @@ TEST_F(LocalAdapterTest, NeverLetsOneIntoTheLineWhoLeftBeforeItWasLookedUp) {
   std::promise<void> blocked;
   auto release = blocked.get_future().share();
   io_.Post([release] { release.wait(); });  // a slow user database
-  { Client gone = Ask(R"({"op":"run"})"); }
-  Client alive = Ask(R"({"op":"run"})");
+  { Client gone = Query(R"({"op":"run"})"); }
+  Client alive = Query(R"({"op":"run"})");
   Client other = Connect();
-  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+  ASSERT_TRUE(other.Query(R"({"op":"version"})", kPatience).ok());
   blocked.set_value();
   EXPECT_TRUE(Next(alive)->granted);
   EXPECT_EQ(Held(), 1u);
@@ -211,49 +211,49 @@ TEST_F(LocalAdapterTest, NeverLetsOneIntoTheLineWhoLeftBeforeItWasLookedUp) {
 
 TEST_F(LocalAdapterTest, ListsAndCancelsWhoWaits) {
   Start();
-  Client holder = Ask(R"({"op":"run","gpus":2})");
+  Client holder = Query(R"({"op":"run","gpus":2})");
   ASSERT_TRUE(Next(holder)->granted);
-  Client waiter = Ask(R"({"op":"run","model":"*Big","command":"sleep"})");
+  Client waiter = Query(R"({"op":"run","model":"*Big","command":"sleep"})");
   ASSERT_TRUE(Next(waiter)->waiting);
   Client other = Connect();
-  const auto queue = protocol::broker::DecodeQueue(*other.Ask(R"({"op":"queue"})", kPatience));
+  const auto queue = protocol::broker::DecodeQueue(*other.Query(R"({"op":"queue"})", kPatience));
   ASSERT_THAT(*queue, SizeIs(1));
   EXPECT_EQ(queue->at(0).ticket, "q-2");
   EXPECT_EQ(queue->at(0).command, "sleep");
   EXPECT_EQ(queue->at(0).model, "*Big");
-  EXPECT_TRUE(other.Ask(R"({"op":"cancel","ticket":"q-2"})", kPatience).ok());
+  EXPECT_TRUE(other.Query(R"({"op":"cancel","ticket":"q-2"})", kPatience).ok());
   EXPECT_EQ(Next(waiter).error().code(), Code::kCancelled);
-  EXPECT_EQ(other.Ask(R"({"op":"cancel","ticket":"q-2"})", kPatience).error().code(),
+  EXPECT_EQ(other.Query(R"({"op":"cancel","ticket":"q-2"})", kPatience).error().code(),
             Code::kNotFound);
 }
 
 TEST_F(LocalAdapterTest, AnswersAWaitThatRanOutAndOneThatNeverCanEnd) {
   Start();
-  Client holder = Ask(R"({"op":"run","gpus":2})");
+  Client holder = Query(R"({"op":"run","gpus":2})");
   ASSERT_TRUE(Next(holder)->granted);
-  Client hasty = Ask(R"({"op":"run","wait":"0s"})");
+  Client hasty = Query(R"({"op":"run","wait":"0s"})");
   EXPECT_EQ(Next(hasty).error().code(), Code::kDeadlineExceeded);
-  Client greedy = Ask(R"({"op":"run","gpus":3})");
+  Client greedy = Query(R"({"op":"run","gpus":3})");
   EXPECT_EQ(Next(greedy).error().code(), Code::kFailedPrecondition);
 }
 
 TEST_F(LocalAdapterTest, SaysThatItIsVisibilityOnlyAndWhy) {
   no_rights_ = "root is needed";
   Start();
-  Client client = Ask(R"({"op":"run"})");
+  Client client = Query(R"({"op":"run"})");
   const auto answer = Next(client);
   EXPECT_EQ(answer->granted->enforcement, "visibility");
   EXPECT_EQ(answer->granted->reason, "root is needed");
   Client other = Connect();
-  EXPECT_THAT(*other.Ask(R"({"op":"status"})", kPatience),
+  EXPECT_THAT(*other.Query(R"({"op":"status"})", kPatience),
               HasSubstr("visibility only: root is needed"));
 }
 
 TEST_F(LocalAdapterTest, AnswersTheRestWhereItIsSwitchedOff) {
   Start(false);
-  Client client = Ask(R"({"op":"run"})");
+  Client client = Query(R"({"op":"run"})");
   EXPECT_THAT(Next(client).error().message(), HasSubstr("switched off"));
-  const auto status = client.Ask(R"({"op":"status"})", kPatience);
+  const auto status = client.Query(R"({"op":"status"})", kPatience);
   ASSERT_TRUE(status.ok());
   EXPECT_EQ(api::ParseReport(*status)->allocators.at(0).state, "closed");
 }
@@ -271,15 +271,15 @@ TEST_F(LocalAdapterTest, ReportsItsStateAndResources) {
 TEST_F(LocalAdapterTest, PassesOnThatTheAgentShallEnd) {
   Start();
   Client client = Connect();
-  EXPECT_TRUE(client.Ask(R"({"op":"down"})", kPatience).ok());
+  EXPECT_TRUE(client.Query(R"({"op":"down"})", kPatience).ok());
   OnLoop([this] { EXPECT_EQ(ended_, 1); });
 }
 
 TEST_F(LocalAdapterTest, EndsWithSomeoneInLine) {
   Start();
-  Client holder = Ask(R"({"op":"run","gpus":2})");
+  Client holder = Query(R"({"op":"run","gpus":2})");
   ASSERT_TRUE(Next(holder)->granted);
-  Client waiter = Ask(R"({"op":"run"})");
+  Client waiter = Query(R"({"op":"run"})");
   ASSERT_TRUE(Next(waiter)->waiting);
   OnLoop([this] { adapter_.reset(); });
   EXPECT_EQ(Next(waiter).error().code(), Code::kUnavailable);
@@ -288,24 +288,24 @@ TEST_F(LocalAdapterTest, EndsWithSomeoneInLine) {
 
 TEST_F(LocalAdapterTest, SaysWhatDevicesMeasureWhereSomethingDoes) {
   Start();
-  EXPECT_EQ(Connect().Ask(R"({"op":"samples"})").error().code(), Code::kUnimplemented);
+  EXPECT_EQ(Connect().Query(R"({"op":"samples"})").error().code(), Code::kUnimplemented);
   samples_ = [] { return api::Samples{.node = "n1"}; };
   OnLoop([this] { adapter_.reset(); });
   Start();
-  EXPECT_EQ(api::ParseSamples(*Connect().Ask(R"({"op":"samples"})"))->node, "n1");
+  EXPECT_EQ(api::ParseSamples(*Connect().Query(R"({"op":"samples"})"))->node, "n1");
 }
 
 TEST_F(LocalAdapterTest, AnswersWithAPlanWhereSomeoneCanMakeOne) {
   Start();
-  EXPECT_EQ(Connect().Ask(R"({"op":"plan"})").error().code(), Code::kUnimplemented);
+  EXPECT_EQ(Connect().Query(R"({"op":"plan"})").error().code(), Code::kUnimplemented);
   OnLoop([this] { adapter_.reset(); });
   plan_ = [](const protocol::broker::PlanRequest& plan, const AnswerQueue::Done& done) {
     if (!plan.text) return done(Error(Code::kInvalidArgument, plan.name + ": wrong"));
     done("{\"text\":\"" + *plan.text + "\"}");
   };
   Start(false);
-  EXPECT_EQ(*Connect().Ask(R"({"op":"plan","text":"x"})"), R"({"text":"x"})");
-  EXPECT_EQ(Connect().Ask(R"({"op":"plan","name":"f"})").error().message(), "f: wrong");
+  EXPECT_EQ(*Connect().Query(R"({"op":"plan","text":"x"})"), R"({"text":"x"})");
+  EXPECT_EQ(Connect().Query(R"({"op":"plan","name":"f"})").error().message(), "f: wrong");
 }
 
 TEST_F(LocalAdapterTest, MakesOnePlanAtATimeForEachUserAndAnswersTheRestMeanwhile) {
@@ -314,28 +314,28 @@ TEST_F(LocalAdapterTest, MakesOnePlanAtATimeForEachUserAndAnswersTheRestMeanwhil
     plans.push_back(std::move(done));
   };
   Start();
-  Client first = Ask(R"({"op":"plan"})");
+  Client first = Query(R"({"op":"plan"})");
   ASSERT_TRUE(Soon([&] { return plans.size() == 1; }));
   Client second = Connect();
-  EXPECT_EQ(second.Ask(R"({"op":"plan"})", kPatience).error().code(), Code::kUnavailable);
-  EXPECT_TRUE(second.Ask(R"({"op":"status"})", kPatience).ok());
+  EXPECT_EQ(second.Query(R"({"op":"plan"})", kPatience).error().code(), Code::kUnavailable);
+  EXPECT_TRUE(second.Query(R"({"op":"status"})", kPatience).ok());
   OnLoop([&] { plans.at(0)(std::string("{}")); });
   EXPECT_EQ(*first.ReadLine(kPatience), "{}");
 
-  { Client gone = Ask(R"({"op":"plan"})"); }
+  { Client gone = Query(R"({"op":"plan"})"); }
   ASSERT_TRUE(Soon([&] { return plans.size() == 2; }));
   OnLoop([&] { plans.at(1)(std::string("{}")); });
-  Client third = Ask(R"({"op":"plan"})");
+  Client third = Query(R"({"op":"plan"})");
   EXPECT_TRUE(Soon([&] { return plans.size() == 3; }))
       << "a client that leaves passes its turn to the next";
 }
 
 TEST_F(LocalAdapterTest, CutsAFreeDeviceForOneWhoAsksForAShareAndMakesItWholeAgain) {
   Start();
-  Client first = Ask(R"({"op":"run","share":2,"devices":["1"]})");
+  Client first = Query(R"({"op":"run","share":2,"devices":["1"]})");
   const auto one = Next(first);
   ASSERT_TRUE(one.ok() && one->granted) << one.error().ToString();
-  Client second = Ask(R"({"op":"run","share":2,"devices":["1"]})");
+  Client second = Query(R"({"op":"run","share":2,"devices":["1"]})");
   const auto other = Next(second);
   ASSERT_TRUE(other.ok() && other->granted) << other.error().ToString();
   EXPECT_EQ(
@@ -349,13 +349,13 @@ TEST_F(LocalAdapterTest, CutsAFreeDeviceForOneWhoAsksForAShareAndMakesItWholeAga
       EXPECT_THAT(kernel_.groups.at(lease).rules.admitted, ElementsAre(os::DeviceRange{195, 1, 1}))
           << "both sessions see the same device";
   });
-  Client third = Ask(R"({"op":"run","share":2,"devices":["1"],"wait":"0s"})");
+  Client third = Query(R"({"op":"run","share":2,"devices":["1"],"wait":"0s"})");
   EXPECT_EQ(Next(third).error().code(), Code::kDeadlineExceeded);
-  Client whole = Ask(R"({"op":"run","devices":["1"]})");
+  Client whole = Query(R"({"op":"run","devices":["1"]})");
   ASSERT_TRUE(Next(whole)->waiting);
   OnLoop([&] { kernel_.End(one->granted->lease); });
   Client again = Connect();
-  ASSERT_TRUE(again.Ask(R"({"op":"version"})", kPatience).ok());
+  ASSERT_TRUE(again.Query(R"({"op":"version"})", kPatience).ok());
   EXPECT_EQ(adapter_->waiting(), 1u) << "one share is still held";
   OnLoop([&] { kernel_.End(other->granted->lease); });
   RunAnswer answer;
@@ -367,15 +367,15 @@ TEST_F(LocalAdapterTest, CutsAFreeDeviceForOneWhoAsksForAShareAndMakesItWholeAga
 
 TEST_F(LocalAdapterTest, OneWhoAsksForAShareWaitsBehindOneWhoAskedForTheWhole) {
   Start();
-  Client holder = Ask(R"({"op":"run","gpus":2})");
+  Client holder = Query(R"({"op":"run","gpus":2})");
   ASSERT_TRUE(Next(holder)->granted);
-  Client whole = Ask(R"({"op":"run","gpus":2})");
+  Client whole = Query(R"({"op":"run","gpus":2})");
   ASSERT_TRUE(Next(whole)->waiting);
-  Client share = Ask(R"({"op":"run","share":4})");
+  Client share = Query(R"({"op":"run","share":4})");
   EXPECT_EQ(Next(share)->waiting->position, 1);
   Client other = Connect();
-  EXPECT_EQ(protocol::broker::DecodeQueue(*other.Ask(R"({"op":"queue"})", kPatience))->at(1).share,
-            4);
+  EXPECT_EQ(
+      protocol::broker::DecodeQueue(*other.Query(R"({"op":"queue"})", kPatience))->at(1).share, 4);
 }
 
 TEST_F(LocalAdapterTest, GivesOutWhatTheConfigurationShares) {
@@ -388,7 +388,7 @@ TEST_F(LocalAdapterTest, GivesOutWhatTheConfigurationShares) {
     offers_.Configure(config);
   });
   Start();
-  Client client = Ask(R"({"op":"run","share":3})");
+  Client client = Query(R"({"op":"run","share":3})");
   const auto answer = Next(client);
   ASSERT_TRUE(answer.ok() && answer->granted);
   EXPECT_EQ(answer->granted->devices.at(0).slot, "G0::0");
@@ -407,14 +407,14 @@ TEST_F(LocalAdapterTest, RefusesWhatItCannotPutInPlaceForAProcess) {
     servers_.Set({{"G0", shared}, {"G1", shared}});
   });
   Start();
-  Client client = Ask(R"({"op":"run","share":2})");
+  Client client = Query(R"({"op":"run","share":2})");
   EXPECT_THAT(Next(client).error().message(), HasSubstr("in containers only"));
   EXPECT_EQ(Held(), 0u);
 }
 
 TEST_F(LocalAdapterTest, MovesDevicesForThoseWhoMayAndReportsEachStep) {
   Start();
-  EXPECT_EQ(Connect().Ask(R"({"op":"door","devices":["0"],"door":"kubelet"})").error().code(),
+  EXPECT_EQ(Connect().Query(R"({"op":"door","devices":["0"],"door":"kubelet"})").error().code(),
             Code::kUnimplemented);
   OnLoop([this] { adapter_.reset(); });
   std::function<void()> go_on;
@@ -430,19 +430,19 @@ TEST_F(LocalAdapterTest, MovesDevicesForThoseWhoMayAndReportsEachStep) {
     };
   };
   Start();
-  EXPECT_EQ(Connect().Ask(R"({"op":"door","devices":["7"],"door":"kubelet"})").error().message(),
+  EXPECT_EQ(Connect().Query(R"({"op":"door","devices":["7"],"door":"kubelet"})").error().message(),
             "there is no device 7");
-  Client client = Ask(R"({"op":"door","devices":["0"],"door":"kubelet","wait":"1m"})");
+  Client client = Query(R"({"op":"door","devices":["0"],"door":"kubelet","wait":"1m"})");
   const auto step = protocol::broker::DecodeAssignAnswer(*client.ReadLine(kPatience));
   EXPECT_EQ(step->moving->reason, "held by r-1");
   OnLoop([&] { go_on(); });
   const auto end = protocol::broker::DecodeAssignAnswer(*client.ReadLine(kPatience));
   EXPECT_EQ(end->moved->at(0).state, "offered");
-  { Ask(R"({"op":"door","devices":["0"],"door":"local"})"); }
+  { Query(R"({"op":"door","devices":["0"],"door":"local"})"); }
   Client other = Connect();
-  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+  ASSERT_TRUE(other.Query(R"({"op":"version"})", kPatience).ok());
   OnLoop([&] { go_on(); });  // no client listens any more
-  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+  ASSERT_TRUE(other.Query(R"({"op":"version"})", kPatience).ok());
 }
 
 /// The kept queue, under the test's own clock.
@@ -454,7 +454,7 @@ class QueueFileTest : protected WithClock, public LocalAdapterTest {
   QueueFileTest() : LocalAdapterTest(&clock_) {
     queue_file_ = state_dir_ / "queue.json";
     Start();
-    EXPECT_TRUE(Next(*std::make_unique<Client>(Ask(R"({"op":"run","gpus":2})")))->granted);
+    EXPECT_TRUE(Next(*std::make_unique<Client>(Query(R"({"op":"run","gpus":2})")))->granted);
   }
 
   /// Advances the clock by this long and lets all executors run.
@@ -487,7 +487,7 @@ class QueueFileTest : protected WithClock, public LocalAdapterTest {
     return tickets;
   }
   void Cancel(const std::string& ticket) {
-    EXPECT_TRUE(Connect().Ask(R"({"op":"cancel","ticket":")" + ticket + R"("})", kPatience).ok());
+    EXPECT_TRUE(Connect().Query(R"({"op":"cancel","ticket":")" + ticket + R"("})", kPatience).ok());
   }
 
   os::TemporaryFolder state_dir_;
@@ -498,7 +498,7 @@ class QueueFileTest : protected WithClock, public LocalAdapterTest {
 TEST_F(QueueFileTest, HasAtTheEndWhoWaitsThenThoughAnOlderOneIsBeingWritten) {
   std::vector<Client> waiting;
   for (int i = 0; i < 3; ++i) {
-    waiting.push_back(Ask(R"({"op":"run"})"));
+    waiting.push_back(Query(R"({"op":"run"})"));
     ASSERT_TRUE(Next(waiting.back())->waiting);
   }
   Turn(std::chrono::seconds(1));
@@ -518,13 +518,13 @@ TEST_F(QueueFileTest, HasAtTheEndWhoWaitsThenThoughAnOlderOneIsBeingWritten) {
 }
 
 TEST_F(QueueFileTest, IsNotWrittenForThoseWhoDoNotWait) {
-  Client waiter = Ask(R"({"op":"run"})");
+  Client waiter = Query(R"({"op":"run"})");
   ASSERT_TRUE(Next(waiter)->waiting);
   Turn(std::chrono::seconds(1));
   ASSERT_THAT(Places(), ElementsAre("q-2"));
   writes_ = 0;
   for (int i = 0; i < 100; ++i) {
-    EXPECT_EQ(Next(*std::make_unique<Client>(Ask(R"({"op":"run","wait":"0s"})"))).error().code(),
+    EXPECT_EQ(Next(*std::make_unique<Client>(Query(R"({"op":"run","wait":"0s"})"))).error().code(),
               Code::kDeadlineExceeded);
     Turn(std::chrono::seconds(1));
   }
@@ -535,7 +535,7 @@ TEST_F(QueueFileTest, IsNotWrittenForThoseWhoDoNotWait) {
 
 TEST_F(QueueFileTest, NotesMoreNumbersBeforeTheyRunOut) {
   for (int i = 0; i < 3000; ++i) {
-    EXPECT_EQ(Next(*std::make_unique<Client>(Ask(R"({"op":"run","wait":"0s"})"))).error().code(),
+    EXPECT_EQ(Next(*std::make_unique<Client>(Query(R"({"op":"run","wait":"0s"})"))).error().code(),
               Code::kDeadlineExceeded);
     if (i % 100 != 0) continue;
     Turn(std::chrono::seconds(1));
@@ -548,7 +548,7 @@ TEST_F(QueueFileTest, IsWrittenFiveTimesASecondAtMost) {
   Turn(std::chrono::seconds(1));
   writes_ = 0;
   for (int i = 0; i < 50; ++i) {
-    Client comes_and_goes = Ask(R"({"op":"run"})");
+    Client comes_and_goes = Query(R"({"op":"run"})");
     ASSERT_TRUE(Next(comes_and_goes)->waiting);
     Turn(std::chrono::milliseconds(20));
   }

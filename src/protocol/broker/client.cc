@@ -107,7 +107,7 @@ base::Result<std::string> Client::ReadLine(std::optional<base::Duration> timeout
   }
 }
 
-base::Result<std::string> Client::Ask(std::string_view line, base::Duration timeout) {
+base::Result<std::string> Client::Query(std::string_view line, base::Duration timeout) {
   TRY(SendLine(line));
   ASSIGN(const std::string answer, ReadLine(timeout));
   return DecodeAny(answer);

@@ -60,8 +60,8 @@ base::Result<std::int64_t> VersionOf(const EngineFacts& facts, const Value& docu
 /// Returns the table of runtimes in force or, if the engine was not asked, of the files.
 const Value* Runtimes(const Containerd& containerd) {
   const Path below = {"containerd", "runtimes"};
-  if (const Value* asked = FindAt(containerd.effective, Below(containerd.effective_section, below)))
-    return asked;
+  if (const Value* found = FindAt(containerd.effective, Below(containerd.effective_section, below)))
+    return found;
   return FindAt(containerd.main, Below(containerd.section, below));
 }
 
@@ -105,9 +105,9 @@ std::vector<Setting> RuntimeSettings(const RuntimeHandler& handler, const Value*
   const std::string runtime_type = type == nullptr || type->text.empty() ? kRuncType : type->text;
   Replace(settings, {at({"runtime_type"}), Text(runtime_type)});
   std::vector<std::string> annotations;
-  if (const Value* theirs = model == nullptr ? nullptr : model->Find("container_annotations");
-      theirs != nullptr && theirs->list)
-    for (const Value& one : *theirs->list) annotations.push_back(one.text);
+  if (const Value* given = model == nullptr ? nullptr : model->Find("container_annotations");
+      given != nullptr && given->list)
+    for (const Value& one : *given->list) annotations.push_back(one.text);
   if (std::find(annotations.begin(), annotations.end(), kAnnotations) == annotations.end())
     annotations.push_back(kAnnotations);
   Replace(settings, {at({"container_annotations"}), Texts(annotations)});
@@ -119,19 +119,19 @@ std::vector<Setting> RuntimeSettings(const RuntimeHandler& handler, const Value*
   return settings;
 }
 
-bool Says(const Value& document, const std::string& section, const Path& below) {
+bool IsTrue(const Value& document, const std::string& section, const Path& below) {
   const Value* value = FindAt(document, Below(section, below));
   return value != nullptr && value->kind == Value::Kind::kBool && value->boolean;
 }
 
 /// Returns whether CDI is on without our settings.
 bool HasCdi(const EngineFacts& facts, const Containerd& containerd) {
-  const auto ours = [](const Path& key) { return key.back() == "enable_cdi"; };
-  if (std::any_of(facts.written.begin(), facts.written.end(), ours)) return false;
+  const auto is_cdi = [](const Path& key) { return key.back() == "enable_cdi"; };
+  if (std::any_of(facts.written.begin(), facts.written.end(), is_cdi)) return false;
   if (facts.effective)
-    return Says(containerd.effective, containerd.effective_section, {"enable_cdi"});
-  const Value* said = FindAt(containerd.main, Below(containerd.section, {"enable_cdi"}));
-  return said != nullptr ? said->boolean : AtLeast(facts, 2, 0);
+    return IsTrue(containerd.effective, containerd.effective_section, {"enable_cdi"});
+  const Value* enabled = FindAt(containerd.main, Below(containerd.section, {"enable_cdi"}));
+  return enabled != nullptr ? enabled->boolean : AtLeast(facts, 2, 0);
 }
 
 base::Result<const SourceFile*> FileWithTheWord(const EngineFacts& facts,
@@ -192,8 +192,8 @@ base::Status AddDropIn(Goal& goal, const EngineFacts& facts, const Containerd& c
   TRY(AddTarget(goal, FileFormat::kToml, facts.drop_in, settings));
   if (facts.style == ConfigStyle::kMerged || Imports(facts, containerd.main)) return {};
   std::vector<std::string> imports;
-  if (const Value* theirs = containerd.main.Find("imports"); theirs != nullptr && theirs->list)
-    for (const Value& one : *theirs->list) imports.push_back(one.text);
+  if (const Value* given = containerd.main.Find("imports"); given != nullptr && given->list)
+    for (const Value& one : *given->list) imports.push_back(one.text);
   imports.push_back(Folder(facts.drop_in.path) + "/*.toml");
   goal.may_change.push_back({"imports"});
   return AddTarget(goal, FileFormat::kToml, facts.main, {{{"imports"}, Texts(imports)}});

@@ -44,9 +44,9 @@ base::Status CheckSettings(const EngineFacts& facts, const Containerd& container
 base::Result<bool> IsThere(const EngineFacts& facts, const Containerd& containerd,
                            const RuntimeHandler& handler, const std::vector<Setting>& settings) {
   const Path top = {"plugins", containerd.section, "containerd", "runtimes", handler.name};
-  const Value* theirs = FindAt(containerd.main, top);
-  if (theirs == nullptr) return false;
-  const Value* options = theirs->Find("options");
+  const Value* table = FindAt(containerd.main, top);
+  if (table == nullptr) return false;
+  const Value* options = table->Find("options");
   const Value* binary = options == nullptr ? nullptr : options->Find("BinaryName");
   if (binary != nullptr && binary->text == handler.path) return true;
   return ByHand(facts,

@@ -165,8 +165,8 @@ base::Result<pid_t> ListenerOf(const std::string& proc_root, const std::string& 
 }
 
 std::string MachineFiles(const std::string& proc_root) {
-  const std::string ours = MountNamespace(Folder(proc_root, "self"));
-  return !ours.empty() && ours == MountNamespace(Folder(proc_root, "1"))
+  const std::string own = MountNamespace(Folder(proc_root, "self"));
+  return !own.empty() && own == MountNamespace(Folder(proc_root, "1"))
              ? ""
              : Folder(proc_root, "1/root");
 }

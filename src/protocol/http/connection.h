@@ -22,7 +22,7 @@ struct Connection {
     kIdle,      ///< waiting for the next request
     kChecking,  ///< its credentials are being checked
     kWaiting,   ///< waiting for a place among the requests that are served
-    kAsking,    ///< its handler prepares the response
+    kHandling,  ///< its handler prepares the response
     kWriting,
     kDraining,  ///< discarding what the client still sends, before closing
   };
@@ -43,8 +43,8 @@ struct Connection {
   bool idle() const { return phase == Phase::kIdle || phase == Phase::kDraining; }
 
   /// The client waits for the server.
-  bool ours() const {
-    return phase == Phase::kChecking || phase == Phase::kWaiting || phase == Phase::kAsking;
+  bool serving() const {
+    return phase == Phase::kChecking || phase == Phase::kWaiting || phase == Phase::kHandling;
   }
 
   Stream stream;

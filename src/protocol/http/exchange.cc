@@ -20,7 +20,7 @@ using internal::Progress;
 constexpr std::size_t kMaxDrained = 64u << 10;  // of what a client sends after its request
 constexpr std::size_t kLeastCompressed = 1024;  // a smaller body fits a packet uncompressed
 constexpr base::Duration kDrain = 1s;           // for a client to close after its answer
-constexpr base::Duration kFirstLook = 250ms;    // at clients that keep others waiting
+constexpr base::Duration kFirstRelief = 250ms;  // at clients that keep others waiting
 constexpr char kTlsRecord = 0x16;               // a handshake's first byte (RFC 8446, 5.1)
 constexpr std::string_view kWantsTls =
     "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: "
@@ -32,7 +32,7 @@ constexpr std::string_view kWantsTls =
 void Server::State::Ready(std::uint64_t id, std::uint32_t events) {
   const Connection* connection = Find(id);
   if (connection == nullptr) return;
-  if (connection->ours() && (events & (EPOLLHUP | EPOLLERR)) != 0) return Drop(id);
+  if (connection->serving() && (events & (EPOLLHUP | EPOLLERR)) != 0) return Drop(id);
   Serve(id);
 }
 
@@ -60,7 +60,7 @@ bool Server::State::Step(std::uint64_t id, Connection& connection) {
     case Phase::kDraining: return Drain(connection);
     case Phase::kChecking:
     case Phase::kWaiting:
-    case Phase::kAsking: break;
+    case Phase::kHandling: break;
   }
   return true;
 }
@@ -144,9 +144,9 @@ void Server::State::Begin(std::uint64_t id, Connection& connection, std::size_t 
       connection.request.authorization, connection.address,
       [self = weak_from_this(), id, number = connection.number](AuthVerdict verdict) {
         const auto state = self.lock();
-        Connection* asked = state ? state->Find(id) : nullptr;
-        if (asked == nullptr || asked->number != number || asked->phase != Phase::kChecking) return;
-        state->Judge(id, *asked, verdict);
+        Connection* found = state ? state->Find(id) : nullptr;
+        if (found == nullptr || found->number != number || found->phase != Phase::kChecking) return;
+        state->Judge(id, *found, verdict);
         state->Serve(id);
       });
 }
@@ -176,16 +176,16 @@ void Server::State::Queue(std::uint64_t id, Connection& connection) {
   if (request.method != "GET" && request.method != "HEAD")
     return Reply(connection, Say(405, "only GET and HEAD are supported\n"));
   if (!pages.contains(request.path)) return Reply(connection, NotFound());
-  if (pages.at(request.path).access == PageAccess::kOpen) return Ask(id, connection);
+  if (pages.at(request.path).access == PageAccess::kOpen) return CallHandler(id, connection);
   connection_of[connection.number] = id;
   connection.phase = Phase::kWaiting;
-  if (admission.Begin(connection.number, connection.address)) return Ask(id, connection);
+  if (admission.Begin(connection.number, connection.address)) return CallHandler(id, connection);
   EndIn(id, std::min<base::Duration>(limits.queue, connection.deadline - loop.clock().Now()));
-  if (relief == 0) relief = loop.PostAfter(kFirstLook, [this] { Relieve(); });
+  if (relief == 0) relief = loop.PostAfter(kFirstRelief, [this] { Relieve(); });
 }
 
-void Server::State::Ask(std::uint64_t id, Connection& connection) {
-  connection.phase = Phase::kAsking;
+void Server::State::CallHandler(std::uint64_t id, Connection& connection) {
+  connection.phase = Phase::kHandling;
   EndIn(id, connection.deadline - loop.clock().Now());
   const Handler& handler = pages.at(connection.request.path).handler;
   handler(connection.request,
@@ -201,7 +201,8 @@ void Server::State::Ask(std::uint64_t id, Connection& connection) {
 
 void Server::State::Answered(std::uint64_t id, std::uint64_t number, const Response& response) {
   Connection* connection = Find(id);
-  if (connection == nullptr || connection->number != number || connection->phase != Phase::kAsking)
+  if (connection == nullptr || connection->number != number ||
+      connection->phase != Phase::kHandling)
     return;
   Reply(*connection, response);
   Serve(id);
@@ -294,7 +295,7 @@ void Server::State::Leave(std::uint64_t request) {
       const std::uint64_t id = found->second;
       Connection* connection = state->Find(id);
       if (connection == nullptr || connection->phase != Phase::kWaiting) return;
-      state->Ask(id, *connection);
+      state->CallHandler(id, *connection);
       state->Serve(id);
     });
   }

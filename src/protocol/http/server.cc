@@ -18,13 +18,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr base::Duration kAcceptAgain = 1s;       // after running out of descriptors
-constexpr base::Duration kLookAtStalled = 250ms;  // while requests wait for a place
-constexpr base::Duration kStalled = 1s;           // without progress in taking the response
-constexpr base::Duration kTrim = 2s;              // after a handshake
-constexpr std::size_t kConnectedForOnePlace = 5;  // one served, the others reading or idle
-constexpr std::size_t kSpare = 32;                // connections beside these, for open pages
-constexpr int kAcceptedAtOnce = 64;               // then the existing connections have their turn
+constexpr base::Duration kAcceptAgain = 1s;        // after running out of descriptors
+constexpr base::Duration kReliefInterval = 250ms;  // while requests wait for a place
+constexpr base::Duration kStalled = 1s;            // without progress in taking the response
+constexpr base::Duration kTrim = 2s;               // after a handshake
+constexpr std::size_t kConnectedForOnePlace = 5;   // one served, the others reading or idle
+constexpr std::size_t kSpare = 32;                 // connections beside these, for open pages
+constexpr int kAcceptedAtOnce = 64;                // then the existing connections have their turn
 
 }  // namespace
 
@@ -255,8 +255,8 @@ void Server::State::EndIn(std::uint64_t id, base::Duration time) {
 void Server::State::End(std::uint64_t id) {
   Connection& connection = *Find(id);
   connection.timer = 0;
-  if (connection.ours()) {
-    Reply(connection, Say(503, connection.phase == Phase::kAsking
+  if (connection.serving()) {
+    Reply(connection, Say(503, connection.phase == Phase::kHandling
                                    ? "the agent is too busy to answer; try again soon\n"
                                    : "too many clients; try again soon\n"));
     EndIn(id, 1s);
@@ -288,7 +288,7 @@ void Server::State::Relieve() {
     if (!admission.crowded()) break;
     Cut(id);
   }
-  if (admission.crowded()) relief = loop.PostAfter(kLookAtStalled, [this] { Relieve(); });
+  if (admission.crowded()) relief = loop.PostAfter(kReliefInterval, [this] { Relieve(); });
 }
 
 }  // namespace penstock::protocol::http

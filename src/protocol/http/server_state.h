@@ -70,7 +70,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   void Begin(std::uint64_t id, Connection& connection, std::size_t head);
   void Judge(std::uint64_t id, Connection& connection, AuthVerdict verdict);
   void Queue(std::uint64_t id, Connection& connection);
-  void Ask(std::uint64_t id, Connection& connection);
+  void CallHandler(std::uint64_t id, Connection& connection);
   void Answered(std::uint64_t id, std::uint64_t number, const Response& response);
   void Reply(Connection& connection, const Response& response, const Fields& more = {});
   void Leave(std::uint64_t request);

@@ -84,15 +84,15 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
     return about.namespace_name.empty() ? namespace_name : about.namespace_name;
   }
 
-  void Say(const char* type, ObjectReference about, const std::string& reason,
-           const std::string& said) {
+  void Emit(const char* type, ObjectReference about, const std::string& reason,
+            const std::string& text) {
     // kubectl describe finds a node's events by its name as uid, as the kubelet writes them.
     if (about.kind == "Node") about.uid = about.name;
-    std::string message = Cut(said, kMaxMessage);
+    std::string message = Cut(text, kMaxMessage);
     std::string key = about.kind + "\n" + about.namespace_name + "\n" + about.name + "\n" +
                       about.uid + "\n" + type + "\n" + reason;
     if (IsOneOfMany(key, message)) {
-      message = Cut("(combined from similar events): " + said, kMaxMessage);
+      message = Cut("(combined from similar events): " + text, kMaxMessage);
     } else {
       key += "\n" + message;
     }
@@ -250,11 +250,11 @@ EventRecorder::~EventRecorder() = default;
 
 void EventRecorder::Normal(const ObjectReference& about, const std::string& reason,
                            const std::string& message) {
-  state_->Say("Normal", about, reason, message);
+  state_->Emit("Normal", about, reason, message);
 }
 void EventRecorder::Warning(const ObjectReference& about, const std::string& reason,
                             const std::string& message) {
-  state_->Say("Warning", about, reason, message);
+  state_->Emit("Warning", about, reason, message);
 }
 
 }  // namespace penstock::protocol::kube

@@ -289,9 +289,9 @@ base::Error Transfer::Failure(CURLcode code, const ApiCall& call) const {
                      : "the answer is larger than " + std::to_string(kMaxBody >> 20)) +
                 " MiB"};
   }
-  const std::string said = error_[0] != '\0' ? error_ : curl_.strerror(code);
+  const std::string message = error_[0] != '\0' ? error_ : curl_.strerror(code);
   const auto at = [&](Code which, const std::string& what) {
-    return Error(which, doing + what + " (" + server_ + "): " + said);
+    return Error(which, doing + what + " (" + server_ + "): " + message);
   };
   switch (code) {
     case CURLE_UNSUPPORTED_PROTOCOL:
@@ -319,8 +319,8 @@ base::Error Transfer::Failure(CURLcode code, const ApiCall& call) const {
     default: break;
   }
   // In TLS 1.3, the server's alert about our certificate arrives after the handshake.
-  if (!credential_.identity->certificate.empty() && said.find("alert") != std::string::npos &&
-      said.find("certificate") != std::string::npos) {
+  if (!credential_.identity->certificate.empty() && message.find("alert") != std::string::npos &&
+      message.find("certificate") != std::string::npos) {
     return at(Code::kUnauthenticated, "the API server rejects the client certificate");
   }
   return at(Code::kUnavailable, status_ == 0

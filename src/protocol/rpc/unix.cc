@@ -56,13 +56,13 @@ void StartGrpc() {
     // Debian builds Abseil without NDEBUG: each mutex then checks for deadlocks in a graph of all
     // mutexes, which grows with the calls under way.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-    gpr_set_log_function([](gpr_log_func_args* said) {
-      const auto level = said->severity == GPR_LOG_SEVERITY_ERROR ? base::kWarn : base::kDebug;
-      base::Log(level, "message from gRPC", {{"text", said->message}});
+    gpr_set_log_function([](gpr_log_func_args* entry) {
+      const auto level = entry->severity == GPR_LOG_SEVERITY_ERROR ? base::kWarn : base::kDebug;
+      base::Log(level, "message from gRPC", {{"text", entry->message}});
     });
     google::protobuf::SetLogHandler(
-        [](google::protobuf::LogLevel, const char*, int, const std::string& said) {
-          base::Log(base::kWarn, "message from protobuf", {{"text", said}});
+        [](google::protobuf::LogLevel, const char*, int, const std::string& message) {
+          base::Log(base::kWarn, "message from protobuf", {{"text", message}});
         });
     // grpc_shutdown is never called: the last call joins threads, one of which may poll for ten
     // more seconds.

@@ -93,9 +93,9 @@ std::string Reported(const AssignProgress& move) {
          (move.reason.empty() ? "" : ": " + move.reason);
 }
 
-base::Result<std::vector<AssignProgress>> Ask(const std::string& run_dir,
-                                              const protocol::broker::Request& request,
-                                              std::string& answer) {
+base::Result<std::vector<AssignProgress>> Query(const std::string& run_dir,
+                                                const protocol::broker::Request& request,
+                                                std::string& answer) {
   ASSIGN(auto client, protocol::broker::Client::Connect(run_dir));
   TRY(client.SendLine(EncodeRequest(request)));
   for (;;) {
@@ -111,7 +111,7 @@ base::Status Set(const Common& common, const AllocatorOptions& options) {
   ASSIGN(const auto request, ToRequest(options));
   ASSIGN(const auto config, Resolve(common.settings));
   std::string answer;
-  ASSIGN(const auto moves, Ask(config.paths.run_dir, request, answer));
+  ASSIGN(const auto moves, Query(config.paths.run_dir, request, answer));
   if (common.json) {
     std::cout << answer << "\n";
     return {};

@@ -42,7 +42,7 @@ int Print(std::string_view verb, const base::Result<std::string>& text) {
 
 base::Result<std::string> AskLine(const std::string& run_dir, std::string_view request) {
   ASSIGN(auto client, protocol::broker::Client::Connect(run_dir));
-  return client.Ask(request);
+  return client.Query(request);
 }
 
 base::Result<api::Report> AskReport(const std::string& run_dir) {

@@ -214,7 +214,7 @@ class Wait {
   Wait(std::string run_dir, protocol::broker::Request request, WaitLine& line)
       : run_dir_(std::move(run_dir)), request_(std::move(request)), line_(line) {}
 
-  base::Result<GrantedRun> Ask() {
+  base::Result<GrantedRun> Query() {
     auto granted = AskOnce();
     while (!granted.ok() && may_return_ && granted.error().code() == Code::kUnavailable) {
       line_.Say(granted.error().message() + "; waiting up to " +
@@ -349,7 +349,7 @@ int Run(const Common& common, const RunOptions& options, bool gpus_given) {
   if (!config.ok()) return Fail(kOwnFailure, config.error().message());
 
   WaitLine line(common.terminal);
-  const auto granted = Wait(config->paths.run_dir, *request, line).Ask();
+  const auto granted = Wait(config->paths.run_dir, *request, line).Query();
   line.Clear();
   if (!granted.ok()) return Fail(granted.error());
   if (granted->enforcement == "visibility")

@@ -16,8 +16,7 @@ constexpr unsigned kMaxSamples = 1u << 16;
 using Newest = std::map<unsigned, abi::ProcessUtilization>;
 
 /// All samples of the driver that are newer than `since`.
-std::vector<abi::ProcessUtilization> ReadSamples(NvmlDevice& nvml_device,
-                                                 unsigned long long since) {
+std::vector<abi::ProcessUtilization> GetSamples(NvmlDevice& nvml_device, unsigned long long since) {
   const auto& function = nvml_device.nvml().process_utilization;
   std::vector<abi::ProcessUtilization> samples;
   for (int attempt = 0; attempt < 3; ++attempt) {
@@ -48,7 +47,7 @@ void ReadProcessUse(SampleBuilder& builder) {
   Newest newest;
   unsigned long long& last = builder.gpu.last_process_sample;
   const unsigned long long since = last;
-  for (const abi::ProcessUtilization& sample : ReadSamples(builder.nvml_device, since)) {
+  for (const abi::ProcessUtilization& sample : GetSamples(builder.nvml_device, since)) {
     if (sample.time <= since || sample.pid == 0 ||
         sample.pid > static_cast<unsigned>(std::numeric_limits<std::int32_t>::max()))
       continue;

@@ -33,8 +33,8 @@ struct EngineConfigurator::State : std::enable_shared_from_this<EngineConfigurat
   void Begin();
   base::Status Open();
   void Repair();
-  void Ask();
-  void AskEffect(std::function<void(base::Result<std::optional<std::string>>)> then);
+  void Query();
+  void ReadEffect(std::function<void(base::Result<std::optional<std::string>>)> then);
   void Plan(std::optional<std::string> effect);
   base::Status MakePlan(std::optional<std::string> effect);
   base::Status MakeLinkPlan();
@@ -44,7 +44,7 @@ struct EngineConfigurator::State : std::enable_shared_from_this<EngineConfigurat
   void Carry();
   base::Status CarryLinks();
   base::Status RememberLinks(const std::vector<GpusLink>& now) const;
-  void Settle();
+  void Complete();
   base::Status GoBack();
   void Check();
   void Judge(const base::Result<std::optional<std::string>>& after);
@@ -56,7 +56,7 @@ struct EngineConfigurator::State : std::enable_shared_from_this<EngineConfigurat
   base::Status CanRestart() const;
   void Restart(Next next);
   void Await(Next next);
-  void AskHealth(Next next);
+  void QueryHealth(Next next);
   void Retry(const base::Error& last, Next next);
   void Return(const base::Error& why);
   ProcessIdentity Running() const;

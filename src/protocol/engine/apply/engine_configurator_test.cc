@@ -58,7 +58,7 @@ class Machine {
   std::string Main() const { return *os::ReadFile(install.config); }
   bool HasDropIn() const { return os::Exists(install.drop_in); }
   std::string journal() const { return JournalPath(install, options.state_dir); }
-  Standing StandingNow() const { return AskStanding(install, options.state_dir)->standing; }
+  Standing StandingNow() const { return ReadStanding(install, options.state_dir)->standing; }
 
   EngineInstall install = *RecipeOf("containerd");
   ConfigureOptions options;

@@ -145,7 +145,7 @@ TEST_F(WatcherTest, AsksAgainWhenItIsAskedTo) {
   Begin();
   WaitFor([](const EngineStatus& one) { return one.engine.has_value(); });
   engine_.Stop();
-  On([this] { watcher_->AskAgain(); });
+  On([this] { watcher_->QueryAgain(); });
   const EngineStatus gone = WaitFor([](const EngineStatus& one) { return !one.problem.empty(); });
   EXPECT_EQ(gone.problem, "the container engine at " + socket_ + " is gone");
   EXPECT_TRUE(gone.engine.has_value());  // the last answer is still the best that is known

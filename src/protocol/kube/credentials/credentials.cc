@@ -41,7 +41,7 @@ class Source {
       if (first) text_ = material_.data;
       return first;
     }
-    Seen seen = Look(material_.file);
+    Seen seen = StatFile(material_.file);
     seen.at = now;
     if (read_ && read_->Same(seen) && (!most_age || now - read_->at < *most_age)) return false;
     auto content = os::ReadFile(material_.file, kMaxBytes);
@@ -72,7 +72,7 @@ class Source {
     }
   };
 
-  static Seen Look(const std::string& file) {
+  static Seen StatFile(const std::string& file) {
     Seen seen;
     struct stat status {};
     if (::stat(file.c_str(), &status) != 0) return seen;
