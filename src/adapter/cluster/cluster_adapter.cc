@@ -39,8 +39,8 @@ constexpr std::string_view kHostFeatures = "feature.node.kubernetes.io/";
 constexpr base::Duration kSettle = 200ms;  // NodeState: further changes usually follow
 constexpr base::Duration kSpacing = 1s;    // NodeState: minimum time between two writes
 constexpr base::Duration kBeginning = 1s;  // after a start, allocators are open by then or not soon
-constexpr base::Duration kOfTheStart = 5s;     // times this early count as start times
-constexpr base::Duration kLookAgain = 10min;   // interval of rereading our own objects
+constexpr base::Duration kOfTheStart = 5s;         // times this early count as start times
+constexpr base::Duration kRereadInterval = 10min;  // interval of rereading our own objects
 constexpr base::Duration kNumbersAreNew = 3s;  // older ones are left to the kubelet's own update
 
 /// Whether a NodeFeature object carries the labels to the Node.
@@ -84,7 +84,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
                .remote = [this](const api::RemoteConfig& remote) { callbacks.remote(remote); },
                .problem =
                    [this](const std::string& what, ReconcileLoop::Problem problem) {
-                     work.Say(what, std::move(problem));
+                     work.Report(what, std::move(problem));
                    }}),
         feature(api, {.resource = {"nfd.k8s-sigs.io", "v1alpha1", "nodefeatures"},
                       .namespace_name = options.namespace_name,
@@ -103,7 +103,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
                       },
                   .problem =
                       [this](ReconcileLoop::Problem problem) {
-                        work.Say("counters", std::move(problem));
+                        work.Report("counters", std::move(problem));
                       }}),
         pods(api, options.node, options.holder_labels,
              {.changed =
@@ -112,7 +112,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
                   },
               .problem =
                   [this](ReconcileLoop::Problem problem) {
-                    work.Say("pods", std::move(problem));
+                    work.Report("pods", std::move(problem));
                   }}) {
     work.Add({.name = kLabels,
               .work = [this](const Done& done) { WriteLabels(done); },
@@ -199,8 +199,8 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     if (const ObservedNode* node = watch.node()) {
       ReportNfd();
       if (amounts) work.Soon(kNodeStatus);
-      const auto seen = std::tie(node->uid, node->labels, node->ours, node->nfd);
-      if (known && std::tie(known->uid, known->labels, known->ours, known->nfd) == seen) return;
+      const auto seen = std::tie(node->uid, node->labels, node->own, node->nfd);
+      if (known && std::tie(known->uid, known->labels, known->own, known->nfd) == seen) return;
       known = *node;
     }
     if (begun) {
@@ -224,14 +224,14 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     if (!begun || node == nullptr || carried == Carried::kUnknown ||
         options.labels.node == Switch::kOff)
       return done({});
-    if (!watch.owners_known()) return AskForOwners(done);
+    if (!watch.owners_known()) return RequestOwners(done);
     const LabelPlan plan =
-        keeper.Decide(*node, DesiredLabels(),
-                      carried == Carried::kYes && options.labels.node == Switch::kAuto, Now());
-    work.Say("contested labels",
-             {plan.contested.empty()
-                  ? ""
-                  : "other field managers change the agent's labels: " + plan.contested});
+        reconciler.Decide(*node, DesiredLabels(),
+                          carried == Carried::kYes && options.labels.node == Switch::kAuto, Now());
+    work.Report("contested labels",
+                {plan.contested.empty()
+                     ? ""
+                     : "other field managers change the agent's labels: " + plan.contested});
     if (plan.again) work.After(kLabels, *plan.again);
     if (!plan.write) return done({});
     // The uid prevents the apply from creating a Node that was just deleted.
@@ -245,7 +245,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
            });
   }
 
-  void AskForOwners(const Done& done) {
+  void RequestOwners(const Done& done) {
     api.Do(protocol::kube::Get({"", "v1", "nodes"}, "", options.node),
            [weak = weak_from_this(), done](const auto& answer) {
              const auto self = weak.lock();
@@ -265,7 +265,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   void LabelsWritten(const NodeLabelSet& set, const base::Result<ApiResponse>& answer,
                      const Done& done) {
     if (!answer.ok()) return done(answer.error());
-    keeper.Wrote(set, Now());
+    reconciler.Wrote(set, Now());
     if (const auto node = protocol::kube::Parse(answer); node.ok()) watch.Adopt(*node);
     done({});
   }
@@ -277,7 +277,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
 
   void WriteFeature(const Done& done) {
     if (!begun || !OwnerKnown()) return done({});
-    work.After(kFeature, kLookAgain);
+    work.After(kFeature, kRereadInterval);
     feature.Bring(
         [this](const Json*) { return NodeFeatureOf(options.node, NodeUid(), DesiredLabels()); },
         [this, done](const Status& status) {
@@ -293,7 +293,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
 
   void WriteNodeState(const Done& done) {
     if (!begun || !OwnerKnown()) return done({});
-    work.After(kNodeState, kLookAgain);
+    work.After(kNodeState, kRereadInterval);
     node_state.Bring(
         [this](const Json* found) { return WantedNodeState(found); },
         [this, done](const Status& status) {
@@ -392,7 +392,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   Carried carried;
   bool remembered = false;
 
-  NodeLabelReconciler keeper;
+  NodeLabelReconciler reconciler;
   StartTimes times;
   view::ReportEvents events;
   ReconcileLoop work;

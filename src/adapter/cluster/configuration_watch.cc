@@ -72,9 +72,9 @@ struct ConfigurationWatch::State {
     const ObservedNode view = ObserveNode(object);
     if (view.name != name) return;
     owners = Owners{view.uid, {}, view.others};
-    for (const std::string& key : view.ours)
+    for (const std::string& key : view.own)
       if (const auto label = view.labels.find(key); label != view.labels.end())
-        owners->ours.insert(*label);
+        owners->own.insert(*label);
     if (!node || NotOlder(view, *node)) return Seen(object);
     AttributeLabels();
   }
@@ -83,12 +83,12 @@ struct ConfigurationWatch::State {
   void AttributeLabels() {
     if (!node || !owners) return;
     bool taken = owners->uid != node->uid;
-    node->ours.clear();
+    node->own.clear();
     node->others = owners->others;
-    for (const auto& [key, value] : owners->ours) {
+    for (const auto& [key, value] : owners->own) {
       const auto label = node->labels.find(key);
       const bool still = label != node->labels.end() && label->second == value;
-      if (still) node->ours.insert(key);
+      if (still) node->own.insert(key);
       taken |= !still;
     }
     if (taken) owners.reset();
@@ -154,7 +154,7 @@ struct ConfigurationWatch::State {
   /// Label owners in the last whole object.
   struct Owners {
     std::string uid;
-    std::map<std::string, std::string> ours;    // key → value
+    std::map<std::string, std::string> own;     // key → value
     std::map<std::string, std::string> others;  // key → manager
   };
   std::optional<ObservedNode> node;

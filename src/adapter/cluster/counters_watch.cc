@@ -43,16 +43,16 @@ struct CountersWatch::State {
     options.namespace_name = where[0];
     options.field_selector = "metadata.name=" + where[1];
     maps.emplace(api, options,
-                 Informer::Handlers{.changed = [this](const Json&) { Look(); },
-                                    .removed = [this](const auto&, const auto&) { Look(); },
-                                    .synced = [this] { Look(); },
+                 Informer::Handlers{.changed = [this](const Json&) { Refresh(); },
+                                    .removed = [this](const auto&, const auto&) { Refresh(); },
+                                    .synced = [this] { Refresh(); },
                                     .trouble = [this](const base::Status& why) { Trouble(why); }});
     maps->Start();
   }
 
   std::string Name() const { return where[0] + "/" + where[1]; }
 
-  void Look() {
+  void Refresh() {
     if (maps->synced()) Notify(ChooseCounters(Name(), maps->Find(where[0], where[1])));
   }
 
@@ -61,7 +61,7 @@ struct CountersWatch::State {
     callbacks.problem(why.ok() ? ReconcileLoop::Problem{}
                                : ReconcileLoop::Problem{why.error().message(), refused});
     if (refused) Notify({.origin = "ConfigMap " + Name(), .problem = why.error().message()});
-    if (why.ok()) Look();
+    if (why.ok()) Refresh();
   }
 
   void Notify(api::RemoteConfig remote) {

@@ -34,7 +34,7 @@ class ObjectReconciler {
   void Bring(std::function<nlohmann::json(const nlohmann::json* found)> wanted,
              std::function<void(base::Status)> done);
 
-  bool looked() const;
+  bool has_read() const;
   /// Whether the last desired object is on the server.
   bool there() const;
 

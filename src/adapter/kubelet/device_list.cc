@@ -86,7 +86,7 @@ bool DeviceListChoice::alone() const {
   return std::all_of(strategies.begin(), strategies.end(), IsCdi);
 }
 
-std::vector<std::string> DeviceListChoice::Words() const {
+std::vector<std::string> DeviceListChoice::Names() const {
   std::vector<std::string> words;
   for (const DeviceList one : strategies) words.emplace_back(ToString(one));
   if (files) words.emplace_back("device-files");

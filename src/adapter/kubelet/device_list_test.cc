@@ -24,7 +24,7 @@ EngineStatus Answered(const std::string& name, const std::string& version,
 /// "cdi-cri: containerd 1.7.24 injects CDI devices", as in status.
 std::string Said(const DeviceListChoice& listing) {
   std::string text;
-  for (const std::string& word : listing.Words()) text += (text.empty() ? "" : ", ") + word;
+  for (const std::string& word : listing.Names()) text += (text.empty() ? "" : ", ") + word;
   return text + ": " + listing.reason;
 }
 
@@ -96,7 +96,7 @@ TEST(DeviceList, AConfiguredListIsObeyedAndWhatIsWrongWithItSaid) {
 
 TEST(DeviceList, DeviceFilesAreLeftOutWhereThatIsConfigured) {
   const EngineStatus off = Answered("containerd", "1.7.24", kOff);
-  EXPECT_THAT(ChooseDeviceList({.device_files = Switch::kOff}, &off, kFolder).Words(),
+  EXPECT_THAT(ChooseDeviceList({.device_files = Switch::kOff}, &off, kFolder).Names(),
               ElementsAre("envvar"));
 }
 

@@ -87,8 +87,8 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
       one->plugin->Update(std::move(list));
     }
     if (!some_leave) return;
-    ask_again = kInitialRetry;
-    AskLater();
+    retry_delay = kInitialRetry;
+    ScheduleQuery();
   }
 
   Plugin* Find(const std::string& resource) {
@@ -120,19 +120,19 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
 
   void Changed(const std::string& resource, const PluginState& state) {
     callbacks.state(resource, state);
-    LookSoon();
+    ScheduleCheck();
   }
 
-  void LookSoon() {
+  void ScheduleCheck() {
     if (std::none_of(plugins.begin(), plugins.end(),
                      [](const auto& one) { return one.second.leaving; }))
       return;
     loop.Post([weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->LookAtLeaving();
+      if (const auto self = weak.lock()) self->CheckLeaving();
     });
   }
 
-  void LookAtLeaving() {
+  void CheckLeaving() {
     for (auto one = plugins.begin(); one != plugins.end();) {
       const bool gone = one->second.taken || !MayBeRead(one->second.plugin->state());
       if (!one->second.leaving || !gone || callbacks.held(one->first)) {
@@ -150,18 +150,18 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
                        [](const auto& one) { return one.second.leaving && !one.second.taken; });
   }
 
-  void AskLater() {
+  void ScheduleQuery() {
     loop.Cancel(timer);
-    timer = loop.PostAfter(ask_again, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->Ask();
+    timer = loop.PostAfter(retry_delay, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->Query();
     });
-    ask_again = std::min(ask_again * 2, kMaxRetry);
+    retry_delay = std::min(retry_delay * 2, kMaxRetry);
   }
 
   /// Repeats the question if the kubelet does not answer: it may be a new one, which never had the
   /// longer list.
-  void Ask() {
-    LookAtLeaving();
+  void Query() {
+    CheckLeaving();
     if (!SomeoneWaits()) return;
     resources.GetAllocatable([weak = weak_from_this()](const auto& answer) {
       const auto self = weak.lock();
@@ -171,8 +171,8 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
           if (const auto found = answer->find(resource);
               found == answer->end() || found->second.empty())
             one.taken = one.leaving;
-      self->LookAtLeaving();
-      if (self->SomeoneWaits()) self->AskLater();
+      self->CheckLeaving();
+      if (self->SomeoneWaits()) self->ScheduleQuery();
     });
   }
 
@@ -181,7 +181,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
   const Callbacks callbacks;
   protocol::kubelet::PodResources resources;
   std::map<std::string, Plugin> plugins;
-  base::Duration ask_again = kInitialRetry;
+  base::Duration retry_delay = kInitialRetry;
   base::TimerId timer = 0;
 };
 
@@ -194,7 +194,7 @@ void PluginSet::Offer(std::map<std::string, std::vector<PluginDevice>> lists) {
   state_->Offer(std::move(lists));
 }
 
-void PluginSet::LookAtLeaving() { state_->LookSoon(); }
+void PluginSet::CheckLeaving() { state_->ScheduleCheck(); }
 
 std::map<std::string, PluginSet::Standing> PluginSet::standings() const {
   std::map<std::string, Standing> standings;

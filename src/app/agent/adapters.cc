@@ -98,7 +98,7 @@ Adapters::Adapters(Node node, node::share::EnabledAllocators open, const api::No
   node::assign::DeviceMoves::Kubelet kubelet;
   if (kubelet_)
     kubelet = {
-        .ask_counted = [this](auto done) { kubelet_->AskCounted(std::move(done)); },
+        .ask_counted = [this](auto done) { kubelet_->QueryCounted(std::move(done)); },
         .await_releases = [this](bool has_waiters) { kubelet_->AwaitReleases(has_waiters); }};
   moves_.emplace(node.control, node.io,
                  node::assign::DeviceMoves::Node{node.inventory, node.ledger, node.offers}, open,

@@ -92,7 +92,7 @@ bool Server::State::Read(std::uint64_t id, Connection& connection) {
   while (true) {
     const std::size_t head = HeadLength(connection.input);
     if (head > kMaxHeadBytes || (head == 0 && connection.input.size() > kMaxHeadBytes)) {
-      Reply(connection, Say(431, "the request header is too large\n"));
+      Reply(connection, Text(431, "the request header is too large\n"));
       return true;
     }
     if (head > 0) {
@@ -118,7 +118,7 @@ void Server::State::Begin(std::uint64_t id, Connection& connection, std::size_t 
   auto request = ParseHead(std::string_view(connection.input).substr(0, head));
   connection.input = {};
   connection.keep_alive = false;
-  if (!request.ok()) return Reply(connection, Say(400, request.error().message() + "\n"));
+  if (!request.ok()) return Reply(connection, Text(400, request.error().message() + "\n"));
   connection.request = *std::move(request);
   connection.keep_alive = alone && connection.request.keep_alive && !connection.spare;
   connection.number = next_request++;
@@ -132,12 +132,12 @@ void Server::State::Begin(std::uint64_t id, Connection& connection, std::size_t 
   // A spare place is only for open pages, which are served without waiting. Other pages cost more
   // and need a regular place.
   if (!open && connection.spare)
-    return Reply(connection, Say(503, "too many clients; try again soon\n"));
+    return Reply(connection, Text(503, "too many clients; try again soon\n"));
   if (!open && !shield->Admits(now))
     return Reply(connection,
-                 Say(429, "too many requests; rate_limit of the web configuration is exceeded\n"));
+                 Text(429, "too many requests; rate_limit of the web configuration is exceeded\n"));
   if (!open && !shield->protection.closed.empty())
-    return Reply(connection, Say(503, shield->protection.closed + "\n"));
+    return Reply(connection, Text(503, shield->protection.closed + "\n"));
   if (open || !shield->guard) return Queue(id, connection);
   connection.phase = Phase::kChecking;
   shield->guard->Check(
@@ -156,10 +156,10 @@ void Server::State::Judge(std::uint64_t id, Connection& connection, AuthVerdict 
     case AuthVerdict::kAllowed: connection.request.identified = true; return Queue(id, connection);
     case AuthVerdict::kLimited:
       return Reply(connection,
-                   Say(429, "too many failed logins from your address; wait a minute\n"),
+                   Text(429, "too many failed logins from your address; wait a minute\n"),
                    {{"Retry-After", "60"}});
     case AuthVerdict::kBusy:
-      return Reply(connection, Say(503, "too many passwords to check; try again soon\n"),
+      return Reply(connection, Text(503, "too many passwords to check; try again soon\n"),
                    {{"Retry-After", "1"}});
     case AuthVerdict::kDenied: break;
   }
@@ -167,14 +167,14 @@ void Server::State::Judge(std::uint64_t id, Connection& connection, AuthVerdict 
   if (shield->guard)
     for (const std::string& challenge : shield->guard->challenges())
       challenges.emplace_back("WWW-Authenticate", challenge);
-  Reply(connection, Say(401, "valid credentials are required\n"), challenges);
+  Reply(connection, Text(401, "valid credentials are required\n"), challenges);
 }
 
 /// The client is authorized. Cheap responses are sent at once; a page needs a place.
 void Server::State::Queue(std::uint64_t id, Connection& connection) {
   const Request& request = connection.request;
   if (request.method != "GET" && request.method != "HEAD")
-    return Reply(connection, Say(405, "only GET and HEAD are supported\n"));
+    return Reply(connection, Text(405, "only GET and HEAD are supported\n"));
   if (!pages.contains(request.path)) return Reply(connection, NotFound());
   if (pages.at(request.path).access == PageAccess::kOpen) return CallHandler(id, connection);
   connection_of[connection.number] = id;
@@ -304,7 +304,7 @@ void Server::State::Leave(std::uint64_t request) {
 Response Server::State::NotFound() const {
   std::string here;
   for (const auto& [known, page] : pages) here += known + "\n";
-  return Say(404, "page not found; available pages:\n" + here);
+  return Text(404, "page not found; available pages:\n" + here);
 }
 
 }  // namespace penstock::protocol::http

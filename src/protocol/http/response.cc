@@ -33,7 +33,7 @@ std::string HttpDate(base::WallTime time) {
 
 }  // namespace
 
-Response Say(int status, std::string text) {
+Response Text(int status, std::string text) {
   return {.status = status, .body = std::make_shared<const std::string>(std::move(text))};
 }
 

@@ -256,9 +256,9 @@ void Server::State::End(std::uint64_t id) {
   Connection& connection = *Find(id);
   connection.timer = 0;
   if (connection.serving()) {
-    Reply(connection, Say(503, connection.phase == Phase::kHandling
-                                   ? "the agent is too busy to answer; try again soon\n"
-                                   : "too many clients; try again soon\n"));
+    Reply(connection, Text(503, connection.phase == Phase::kHandling
+                                    ? "the agent is too busy to answer; try again soon\n"
+                                    : "too many clients; try again soon\n"));
     EndIn(id, 1s);
     return Serve(id);
   }

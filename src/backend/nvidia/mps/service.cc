@@ -44,7 +44,7 @@ class MpsService final : public device::SharingService {
   void Reconcile();
   void Publish();
   mps::Supervisor* Of(const SharedSet& set);
-  const mps::Supervisor* InTheWay(const SharedSet& set) const;
+  const mps::Supervisor* Conflicting(const SharedSet& set) const;
   SharedDevice Describe(const SharedSet& set, std::size_t member) const;
   void Serve(const mps::Supervisor& supervisor, const SharedSet& set, std::size_t member,
              SharedDevice& device) const;
@@ -92,7 +92,7 @@ void MpsService::Reconcile() {
       (void)supervisor->Keep();
   }
   for (const SharedSet& set : wanted_)
-    if (Of(set) == nullptr && InTheWay(set) == nullptr) Add(mps::SpecOf(set));
+    if (Of(set) == nullptr && Conflicting(set) == nullptr) Add(mps::SpecOf(set));
   Publish();
 }
 
@@ -128,7 +128,7 @@ mps::Supervisor* MpsService::Of(const SharedSet& set) {
 }
 
 // A set that has not ended yet and has the same folder or one of the same GPUs.
-const mps::Supervisor* MpsService::InTheWay(const SharedSet& set) const {
+const mps::Supervisor* MpsService::Conflicting(const SharedSet& set) const {
   const std::string folder = mps::FoldersOf(options_.root, set.name).all;
   for (const auto& supervisor : supervisors_) {
     if (mps::FoldersOf(options_.root, supervisor->spec().set).all == folder)
@@ -170,7 +170,7 @@ SharedDevice MpsService::Describe(const SharedSet& set, std::size_t member) cons
     return device;
   }
   AddEdits(set, options_.own_shm, device);
-  if (const mps::Supervisor* other = InTheWay(set); other != nullptr) {
+  if (const mps::Supervisor* other = Conflicting(set); other != nullptr) {
     device.clients = other->view().clients;
     device.reason = "its MPS server still has its previous settings (" + other->spec().set + ", " +
                     std::to_string(other->view().clients) +
