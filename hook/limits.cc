@@ -18,7 +18,7 @@ namespace {
 constexpr rlim_t kMaxMemory = 256u << 20;
 constexpr rlim_t kMaxSeconds = 20;
 
-void SayAndEnd(int) {
+void ReportAndExit(int) {
   constexpr char text[] =
       "penstock-hook: stopped after 20 s of processor time, the limit of a hook\n";
   (void)!::write(STDERR_FILENO, text, sizeof text - 1);
@@ -49,7 +49,7 @@ constexpr int kCalls[] = {
 void ConfineSelf() { (void)os::AllowOnly(kCalls, "penstock-hook").ok(); }
 
 void LimitSelf() {
-  ::signal(SIGXCPU, SayAndEnd);
+  ::signal(SIGXCPU, ReportAndExit);
   const std::initializer_list<std::pair<int, rlimit>> limits = {
       {RLIMIT_AS, {kMaxMemory, kMaxMemory}},
       {RLIMIT_CPU, {kMaxSeconds, kMaxSeconds + 5}},

@@ -149,11 +149,11 @@ void AddEnvironment(Json& root, const std::vector<std::string>& environment) {
   std::unordered_map<std::string, bool> placed;
   for (Json& entry : old) {
     const std::string name = name_of(entry.get_ref<const std::string&>());
-    const auto ours = wanted.find(name);
-    if (ours == wanted.end()) {
+    const auto found = wanted.find(name);
+    if (found == wanted.end()) {
       joined.push_back(std::move(entry));
     } else if (!std::exchange(placed[name], true)) {
-      joined.push_back(ours->second);
+      joined.push_back(found->second);
     }
   }
   for (const std::string& entry : environment)

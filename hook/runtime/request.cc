@@ -183,7 +183,7 @@ class Reader {
     TRY(ReadVisible());
     TRY(ReadImexChannels());
     TRY(ReadMig());
-    if (!request_.devices.empty() && EnvironmentMayAsk())
+    if (!request_.devices.empty() && EnvironmentMayRequest())
       for (const Gate& gate : kGates)
         if (facts_.Get(gate.variable) == "enabled") collector_.Optional(gate.device);
     return std::move(request_);
@@ -202,7 +202,7 @@ class Reader {
     return ReadVariables();
   }
 
-  bool AsksForDevices(const std::string& key) const {
+  bool RequestsDevices(const std::string& key) const {
     const auto& prefixes = config_.annotation_prefixes;
     return std::any_of(prefixes.begin(), prefixes.end(),
                        [&key](const std::string& prefix) { return key.starts_with(prefix); });
@@ -210,14 +210,14 @@ class Reader {
 
   Status ReadAnnotations() {
     for (const auto& [key, value] : facts_.annotations)
-      if (AsksForDevices(key) && !facts_.own_annotations.contains(key))
+      if (RequestsDevices(key) && !facts_.own_annotations.contains(key))
         request_.remarks.push_back(
             {RuntimeLogLevel::kWarn,
              "the annotation " + Shown(key) +
                  " is ignored: it belongs to the pod, and the kubelet allocates devices to "
                  "containers; request them in resources.limits"});
     for (const auto& [key, value] : facts_.own_annotations) {
-      if (!AsksForDevices(key)) continue;
+      if (!RequestsDevices(key)) continue;
       for (const std::string& name : base::Split(value, ',')) {
         if (!api::cdi::ParseName(name))
           return Error(Code::kInvalidArgument,
@@ -256,7 +256,7 @@ class Reader {
     if (!set && LegacyImage()) named.emplace_back("all");
     if (named.empty() || std::find(named.begin(), named.end(), "void") != named.end()) return {};
     const std::string who = base::Join(variables, ", ");
-    if (!EnvironmentMayAsk()) {
+    if (!EnvironmentMayRequest()) {
       if (facts_.OfDockerGpus())
         return Error(Code::kPermissionDenied,
                      "docker's --gpus (" + who + "=" + Shown(facts_.Get(kVisibleDevices)) +
@@ -264,7 +264,7 @@ class Reader {
                          " = false, so unprivileged containers cannot request devices by "
                          "environment variables; set it to true, or use a mount: -v /dev/null:" +
                          std::string(kMountRoot) + "0");
-      SayIgnored(set ? who : "CUDA_VERSION, by which older images request all devices,");
+      RemarkIgnored(set ? who : "CUDA_VERSION, by which older images request all devices,");
       return {};
     }
     return AddVisible(named, Requester::kEnvironment, who);
@@ -298,8 +298,8 @@ class Reader {
         return std::find(channels.begin(), channels.end(), word) != channels.end();
       };
       if (channels.empty() || has("void") || has("none") || has("all")) return {};
-      if (!EnvironmentMayAsk()) {
-        SayIgnored(where);
+      if (!EnvironmentMayRequest()) {
+        RemarkIgnored(where);
         return {};
       }
     }
@@ -327,11 +327,11 @@ class Reader {
     return {};
   }
 
-  bool EnvironmentMayAsk() const {
+  bool EnvironmentMayRequest() const {
     return facts_.privileged || config_.accept_environment.value_or(!facts_.OfKubernetes());
   }
 
-  void SayIgnored(std::string_view who) {
+  void RemarkIgnored(std::string_view who) {
     std::string text = std::string(who) + " is ignored: the container is not privileged, and ";
     text += config_.accept_environment
                 ? "config.toml has " + std::string(kAcceptKey) + " = false"

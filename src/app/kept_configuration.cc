@@ -48,9 +48,9 @@ base::Result<std::string> StateDirOf(const Settings& settings,
   if (settings.flags.contains("--state-dir") || !text.ok()) return without.config.paths.state_dir;
   const auto document = base::ParseYaml(*text, settings.config_file);
   const base::Value* paths = document.ok() ? document->Find("paths") : nullptr;
-  const base::Value* said = paths != nullptr ? paths->Find("stateDir") : nullptr;
-  return said != nullptr && said->kind == base::Value::Kind::kString
-             ? said->text
+  const base::Value* folder = paths != nullptr ? paths->Find("stateDir") : nullptr;
+  return folder != nullptr && folder->kind == base::Value::Kind::kString
+             ? folder->text
              : without.config.paths.state_dir;
 }
 

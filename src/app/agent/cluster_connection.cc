@@ -13,7 +13,7 @@ namespace {
 
 constexpr base::Duration kNewsTogether = std::chrono::milliseconds(20);
 constexpr base::Duration kCountRequests = std::chrono::seconds(10);
-constexpr base::Duration kLookForCredentials = std::chrono::seconds(10);
+constexpr base::Duration kCredentialsPoll = std::chrono::seconds(10);
 
 bool InPod() { return std::getenv("KUBERNETES_SERVICE_HOST") != nullptr; }
 
@@ -81,7 +81,7 @@ void ClusterConnection::Connect() {
   auto access = AccessOf(config_.cluster);
   if (access.ok()) return Connected(*std::move(access));
   WriteReport({.name = "cluster", .state = "waiting", .reason = access.error().message()});
-  loop_.PostAfter(kLookForCredentials, [this] { Connect(); });
+  loop_.PostAfter(kCredentialsPoll, [this] { Connect(); });
 }
 
 void ClusterConnection::Connected(protocol::kube::ClusterAccess access) {

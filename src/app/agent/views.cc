@@ -42,9 +42,9 @@ Views::Views(Parts parts)
       pages_(parts.control, [this](auto format, auto detail) { return MakePage(format, detail); }) {
   const auto changed = [this](const auto&) {
     pages_.Changed();
-    LookSoon();
+    ScheduleRefresh();
   };
-  LookSoon();
+  ScheduleRefresh();
   subscriptions_.push_back(
       parts_.telemetry.sampler.published().Subscribe([this](const auto& samples) {
         renderer_.See(*samples, parts_.control.clock().Now());
@@ -58,14 +58,14 @@ Views::Views(Parts parts)
   subscriptions_.push_back(parts_.configuration.published().Subscribe(changed));
 }
 
-Views::~Views() { parts_.control.Cancel(look_); }
+Views::~Views() { parts_.control.Cancel(refresh_timer_); }
 
 /// Builds a report soon after a change, so that the time of a condition is when it changed, not
 /// when a client first requested a report.
-void Views::LookSoon() {
-  if (look_ != 0) return;
-  look_ = parts_.control.PostAfter(std::chrono::seconds(1), [this] {
-    look_ = 0;
+void Views::ScheduleRefresh() {
+  if (refresh_timer_ != 0) return;
+  refresh_timer_ = parts_.control.PostAfter(std::chrono::seconds(1), [this] {
+    refresh_timer_ = 0;
     (void)Report();
   });
 }
@@ -191,7 +191,7 @@ KeptPreviewNode Views::ForPreview() const {
            .timestamp = parts_.labeller.started(),
            .moves = parts_.adapters ? parts_.adapters->manual() : node::share::Moves{},
            .servers = *pipeline.offers.servers().Get(),
-           .kubelet_exists = parts_.open.kubelet,
+           .kubelet_exists = parts_.enabled.kubelet,
            .nfd = parts_.labeller.nfd()}};
 }
 

@@ -31,7 +31,7 @@ namespace penstock::app {
 struct Parts {
   os::Loop& control;
   const std::string& node;  ///< its name
-  const node::share::EnabledAllocators& open;
+  const node::share::EnabledAllocators& enabled;
   DevicePipeline& pipeline;
   Telemetry& telemetry;
   Configuration& configuration;
@@ -64,7 +64,7 @@ class Views {
   KeptPreviewNode ForPreview() const;
 
  private:
-  void LookSoon();
+  void ScheduleRefresh();
   std::vector<api::AllocatorReport> AllocatorReports() const;
   std::string MakePage(node::metrics::PageFormat format, node::metrics::Detail detail);
   node::metrics::PageInputs Figures() const;
@@ -72,7 +72,7 @@ class Views {
 
   const Parts parts_;
   view::ConditionTimes condition_times_;
-  base::TimerId look_ = 0;
+  base::TimerId refresh_timer_ = 0;
   node::metrics::MetricsRenderer renderer_;
   node::metrics::PageCache pages_;
   // How pages look now.

@@ -16,7 +16,7 @@ using protocol::kube::Resource;
 namespace {
 
 constexpr std::string_view kManagers = "penstock";  // and names with this prefix
-constexpr base::Duration kBetweenLooks = std::chrono::milliseconds(500);
+constexpr base::Duration kPollInterval = std::chrono::milliseconds(500);
 
 bool IsOurs(const std::string& manager) {
   return manager == kManagers || manager.starts_with(std::string(kManagers) + "-");
@@ -202,7 +202,7 @@ std::vector<std::string> WaitForDaemonSet(const ApiServer& server, const std::st
     if (clock.Now() >= end)
       return {"DaemonSet " + name + ": " + last + " after " + base::FormatDuration(timeout) +
               "; continuing without it"};
-    sleep(kBetweenLooks);
+    sleep(kPollInterval);
   }
 }
 

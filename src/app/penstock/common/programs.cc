@@ -64,10 +64,10 @@ base::Status RunToEnd(const std::vector<std::string>& arguments) {
   const int status = Reap(child);
   if (status == 0) return {};
   ::lseek(output.get(), 0, SEEK_SET);
-  const std::string said(base::Trim(os::ReadAll(output.get(), "output", kMaxOutput).value_or("")));
+  const std::string text(base::Trim(os::ReadAll(output.get(), "output", kMaxOutput).value_or("")));
   return Error(
       Code::kUnknown,
-      said.empty() ? arguments.front() + " exited with status " + std::to_string(status) : said);
+      text.empty() ? arguments.front() + " exited with status " + std::to_string(status) : text);
 }
 
 base::Result<os::Command::Outcome> RunFor(const std::vector<std::string>& arguments,

@@ -61,7 +61,7 @@ class SimulatedFolder {
 };
 
 /// Whether each device was sampled, successfully or not.
-bool AllAsked(const node::inventory::Snapshot& inventory, const node::sample::Snapshot& samples) {
+bool AllSampled(const node::inventory::Snapshot& inventory, const node::sample::Snapshot& samples) {
   return std::all_of(inventory.devices.begin(), inventory.devices.end(),
                      [&samples](const node::inventory::Entry& entry) {
                        if (entry.health.state == device::HealthState::kGone) return true;
@@ -83,25 +83,25 @@ base::Result<std::shared_ptr<const node::sample::Snapshot>> Discover(
         std::make_unique<BackendConnection>(loop, config, worker, *dialect, inventory, monitor));
   std::optional<node::sample::Sampler> sampler;
   base::Subscription on_samples;
-  const auto stop_when_asked = [&] {
-    if (AllAsked(*inventory.published().Get(), *sampler->published().Get())) loop.Stop();
+  const auto stop_when_sampled = [&] {
+    if (AllSampled(*inventory.published().Get(), *sampler->published().Get())) loop.Stop();
   };
-  const auto ask = [&] {
+  const auto sample = [&] {
     std::vector<node::sample::Sampler::Source> sources;
     for (const auto& line : lines)
       sources.push_back({.dialect = &line->dialect(),
                          .backend = &line->backend(),
                          .session = [&line = *line] { return line.session(); }});
     sampler.emplace(loop, inventory, std::move(sources));
-    on_samples = sampler->published().Subscribe([&](const auto&) { loop.Post(stop_when_asked); });
+    on_samples = sampler->published().Subscribe([&](const auto&) { loop.Post(stop_when_sampled); });
     sampler->Configure({.interval = 100ms, .processes = false, .left_out = {}});
-    stop_when_asked();
+    stop_when_sampled();
     loop.PostAfter(kPatienceForSamples, [&] { loop.Stop(); });
   };
   std::size_t left = lines.size();
   for (const auto& line : lines)
     line->Start([&] {
-      if (--left == 0) ask();
+      if (--left == 0) sample();
     });
   loop.PostAfter(kPatience, [&] { loop.Stop(); });
   loop.Run();
@@ -113,9 +113,9 @@ base::Result<std::shared_ptr<const node::sample::Snapshot>> Discover(
 
 }  // namespace
 
-base::Status LookAt(const std::string& machine,
-                    const std::function<void(const view::PreviewNode&,
-                                             const node::sample::Snapshot& samples)>& use) {
+base::Status Simulate(const std::string& machine,
+                      const std::function<void(const view::PreviewNode&,
+                                               const node::sample::Snapshot& samples)>& use) {
   base::StartLog("penstock", base::kError);
   ASSIGN(const std::string worker, FindProgram("penstock-worker"));
   ASSIGN(const auto folder, SimulatedFolder::Make(machine));

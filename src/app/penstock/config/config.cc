@@ -182,15 +182,14 @@ void AddUnavailable(const view::PreviewNode& node, const node::sample::Snapshot&
 
 /// Computes what each configuration would offer and show. Skips configurations with problems.
 base::Status AddPreviews(const std::string& machine, std::vector<Checked>& all) {
-  return LookAt(machine,
-                [&all](const view::PreviewNode& node, const node::sample::Snapshot& samples) {
-                  for (Checked& checked : all) {
-                    if (!checked.resolved.ok() || checked.document.chart != analysis::Chart::kNone)
-                      continue;
-                    if (checked.kind != kCounters) AddPreview(node, checked);
-                    AddUnavailable(node, samples, checked);
-                  }
-                });
+  return Simulate(
+      machine, [&all](const view::PreviewNode& node, const node::sample::Snapshot& samples) {
+        for (Checked& checked : all) {
+          if (!checked.resolved.ok() || checked.document.chart != analysis::Chart::kNone) continue;
+          if (checked.kind != kCounters) AddPreview(node, checked);
+          AddUnavailable(node, samples, checked);
+        }
+      });
 }
 
 base::Result<std::vector<Checked>> CheckAll(const std::string& file, const std::string& against,
@@ -222,10 +221,10 @@ int CheckConfig(const Common& common, const std::string& file, const std::string
     std::cerr << all.error().message() << "\n";
     return 1;
   }
-  bool well = true;
+  bool ok = true;
   Json documents = Json::array();
   for (const Checked& checked : *all) {
-    well = well && checked.resolved.ok();
+    ok = ok && checked.resolved.ok();
     if (common.json) {
       documents.push_back(ToJson(checked));
     } else {
@@ -234,7 +233,7 @@ int CheckConfig(const Common& common, const std::string& file, const std::string
   }
   if (common.json)
     std::cout << documents.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
-  return well ? 0 : 1;
+  return ok ? 0 : 1;
 }
 
 int ShowConfig(const Common& common) {

@@ -40,7 +40,7 @@ base::Result<std::string> RequestFor(const std::string& file, bool explain) {
 base::Result<std::string> PlanText(const Common& common, const std::string& file, bool explain) {
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
   ASSIGN(const std::string request, RequestFor(file, explain));
-  ASSIGN(std::string answer, AskLine(config.paths.run_dir, request));
+  ASSIGN(std::string answer, QueryLine(config.paths.run_dir, request));
   if (common.json) return answer + "\n";
   ASSIGN(const api::Plan plan, api::ParsePlan(answer));
   return ShowPlan(plan, StyleOf(STDOUT_FILENO));

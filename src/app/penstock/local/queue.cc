@@ -69,21 +69,20 @@ base::Result<std::string> Send(const Common& common, const protocol::broker::Req
 }
 
 base::Status List(const Common& common) {
-  ASSIGN(const std::string answer,
-         Send(common, {.operation = protocol::broker::Operation::kQueue}));
+  ASSIGN(const std::string reply, Send(common, {.operation = protocol::broker::Operation::kQueue}));
   if (common.json) {
-    std::cout << answer << "\n";
+    std::cout << reply << "\n";
     return {};
   }
-  ASSIGN(const auto queue, protocol::broker::DecodeQueue(answer));
+  ASSIGN(const auto queue, protocol::broker::DecodeQueue(reply));
   Print(queue);
   return {};
 }
 
 base::Status Cancel(const Common& common, const std::string& ticket) {
-  ASSIGN(const std::string answer,
+  ASSIGN(const std::string reply,
          Send(common, {.operation = protocol::broker::Operation::kCancel, .ticket = ticket}));
-  std::cout << (common.json ? answer : ticket + " is cancelled") << "\n";
+  std::cout << (common.json ? reply : ticket + " is cancelled") << "\n";
   return {};
 }
 

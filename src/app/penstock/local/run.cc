@@ -106,7 +106,7 @@ class WaitLine {
   }
 
   /// Prints text that is not about the position in the queue.
-  void Say(const std::string& text) {
+  void Print(const std::string& text) {
     Clear();
     std::cerr << "penstock: " << text << std::endl;
   }
@@ -215,11 +215,11 @@ class Wait {
       : run_dir_(std::move(run_dir)), request_(std::move(request)), line_(line) {}
 
   base::Result<GrantedRun> Query() {
-    auto granted = AskOnce();
+    auto granted = QueryOnce();
     while (!granted.ok() && may_return_ && granted.error().code() == Code::kUnavailable) {
-      line_.Say(granted.error().message() + "; waiting up to " +
-                base::FormatDuration(kReturnWithin) + " for the agent, to keep the place " +
-                request_.run.ticket);
+      line_.Print(granted.error().message() + "; waiting up to " +
+                  base::FormatDuration(kReturnWithin) + " for the agent, to keep the place " +
+                  request_.run.ticket);
       granted = Return();
     }
     return granted;
@@ -230,7 +230,7 @@ class Wait {
 
   /// Performs one request. The agent enforces the wait's timeout; the deadline here is for an agent
   /// that stops responding.
-  base::Result<GrantedRun> AskOnce() {
+  base::Result<GrantedRun> QueryOnce() {
     may_return_ = false;
     ASSIGN(auto client, protocol::broker::Client::Connect(run_dir_));
     TRY(client.SendLine(EncodeRequest(request_)));
@@ -262,7 +262,7 @@ class Wait {
           return Error(Code::kDeadlineExceeded,
                        "waited " + base::FormatDuration(*wait_) + ": no agent responded");
       }
-      auto granted = AskOnce();
+      auto granted = QueryOnce();
       if (granted.ok() || may_return_) return granted;
       // An agent without tickets: go to the end of its queue.
       if (granted.error().code() == Code::kInvalidArgument && !request_.run.ticket.empty()) {

@@ -47,9 +47,9 @@ std::optional<std::chrono::seconds> ParseSlurm(std::string_view text) {
 }  // namespace
 
 base::Result<base::Duration> ParseTimeLimit(std::string_view text) {
-  const std::string said = "\"" + std::string(text) + "\"";
+  const std::string quoted = "\"" + std::string(text) + "\"";
   const Error too_long(Code::kInvalidArgument,
-                       said + " is too long; omit --time for a run without a limit");
+                       quoted + " is too long; omit --time for a run without a limit");
   base::Duration time{};
   if (const auto slurm = ParseSlurm(text)) {
     if (*slurm > kMax) return too_long;
@@ -57,13 +57,13 @@ base::Result<base::Duration> ParseTimeLimit(std::string_view text) {
   } else {
     const auto duration = base::ParseDuration(text);
     if (!duration.ok())
-      return Error(Code::kInvalidArgument, said +
+      return Error(Code::kInvalidArgument, quoted +
                                                " is not a time; use 90 (minutes), 2:00:00, 1-12 "
                                                "(days-hours), 1-12:00:00, or 90m, 2h30m");
     time = *duration;
   }
   if (time < std::chrono::seconds(1))
-    return Error(Code::kInvalidArgument, said + " is too short; the minimum is one second");
+    return Error(Code::kInvalidArgument, quoted + " is too short; the minimum is one second");
   if (time > kMax) return too_long;
   return time;
 }

@@ -20,11 +20,10 @@ SampleBuilder::SampleBuilder(NvmlDevice& a_device, SampledGpu& a_gpu,
 }
 
 std::span<const Wanted> SampleBuilder::Of(NvmlCall call) const {
-  const auto first = std::find_if(wanted_.begin(), wanted_.end(), [call](const Wanted& wanted) {
-    return wanted.query.call == call;
-  });
-  const auto last = std::find_if(
-      first, wanted_.end(), [call](const Wanted& wanted) { return wanted.query.call != call; });
+  const auto first = std::find_if(wanted_.begin(), wanted_.end(),
+                                  [call](const Wanted& one) { return one.query.call == call; });
+  const auto last = std::find_if(first, wanted_.end(),
+                                 [call](const Wanted& one) { return one.query.call != call; });
   return {first, last};
 }
 
