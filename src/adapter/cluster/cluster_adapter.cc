@@ -47,7 +47,7 @@ constexpr base::Duration kNumbersAreNew = 3s;  // older ones are left to the kub
 enum class Carried { kUnknown, kNo, kYes };
 
 /// Whether the error is transient: there is no answer now, which says nothing about the request.
-bool IsPassing(const Status& status) {
+bool IsTransient(const Status& status) {
   if (status.ok()) return false;
   const Code code = status.error().code();
   return code == Code::kUnavailable || code == Code::kDeadlineExceeded ||
@@ -278,10 +278,10 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   void WriteFeature(const Done& done) {
     if (!begun || !OwnerKnown()) return done({});
     work.After(kFeature, kRereadInterval);
-    feature.Bring(
+    feature.Reconcile(
         [this](const Json*) { return NodeFeatureOf(options.node, NodeUid(), DesiredLabels()); },
         [this, done](const Status& status) {
-          if (!IsPassing(status)) SetCarried(status.ok() ? Carried::kYes : Carried::kNo);
+          if (!IsTransient(status)) SetCarried(status.ok() ? Carried::kYes : Carried::kNo);
           done(
               NotInstalled(status, "NodeFeature", "install NFD, or set labels.nodeFeature to off"));
         });
@@ -294,10 +294,10 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   void WriteNodeState(const Done& done) {
     if (!begun || !OwnerKnown()) return done({});
     work.After(kNodeState, kRereadInterval);
-    node_state.Bring(
+    node_state.Reconcile(
         [this](const Json* found) { return WantedNodeState(found); },
         [this, done](const Status& status) {
-          if (!status.ok() && !IsPassing(status)) Remember(nullptr);
+          if (!status.ok() && !IsTransient(status)) Remember(nullptr);
           done(NotInstalled(status, "NodeState",
                             "apply the CRD of the chart, or set cluster.nodeState to off"));
         });

@@ -41,7 +41,7 @@ struct ConfigurationWatch::State {
                   Informer::Handlers{.changed = [this](const Json& object) { Seen(object); },
                                      .removed = [this](const auto&, const auto&) { Removed(); },
                                      .synced = [this] { NodesSynced(); },
-                                     .trouble = [this](const Status& why) { NodeTrouble(why); }});
+                                     .problem = [this](const Status& why) { OnNodeProblem(why); }});
     nodes->Start();
     if (where.name.empty()) return Notify({});
     Informer::Options map_options;
@@ -52,7 +52,7 @@ struct ConfigurationWatch::State {
                  Informer::Handlers{.changed = [this](const Json&) { Choose(); },
                                     .removed = [this](const auto&, const auto&) { Choose(); },
                                     .synced = [this] { Choose(); },
-                                    .trouble = [this](const Status& why) { MapTrouble(why); }});
+                                    .problem = [this](const Status& why) { OnMapProblem(why); }});
     maps->Start();
   }
 
@@ -108,7 +108,7 @@ struct ConfigurationWatch::State {
                                "the kubelet registers it"});
   }
 
-  void NodeTrouble(const Status& why) {
+  void OnNodeProblem(const Status& why) {
     const bool no_right = !why.ok() && why.error().code() == Code::kPermissionDenied;
     forbidden = no_right ? why.error().message() : "";
     callbacks.problem("node", ProblemOf(why));
@@ -117,7 +117,7 @@ struct ConfigurationWatch::State {
     Choose();
   }
 
-  void MapTrouble(const Status& why) {
+  void OnMapProblem(const Status& why) {
     map_forbidden =
         !why.ok() && why.error().code() == Code::kPermissionDenied ? why.error().message() : "";
     callbacks.problem("configuration", ProblemOf(why));

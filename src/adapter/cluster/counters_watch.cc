@@ -46,7 +46,7 @@ struct CountersWatch::State {
                  Informer::Handlers{.changed = [this](const Json&) { Refresh(); },
                                     .removed = [this](const auto&, const auto&) { Refresh(); },
                                     .synced = [this] { Refresh(); },
-                                    .trouble = [this](const base::Status& why) { Trouble(why); }});
+                                    .problem = [this](const base::Status& why) { OnError(why); }});
     maps->Start();
   }
 
@@ -56,7 +56,7 @@ struct CountersWatch::State {
     if (maps->synced()) Notify(ChooseCounters(Name(), maps->Find(where[0], where[1])));
   }
 
-  void Trouble(const base::Status& why) {
+  void OnError(const base::Status& why) {
     const bool refused = !why.ok() && ReconcileLoop::IsRefusal(why.error().code());
     callbacks.problem(why.ok() ? ReconcileLoop::Problem{}
                                : ReconcileLoop::Problem{why.error().message(), refused});

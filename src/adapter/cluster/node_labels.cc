@@ -45,7 +45,7 @@ bool NodeLabelReconciler::Changed(const ObservedNode& node, const std::string& k
 /// Whether labels that others changed must wait; if so, sets plan.again.
 bool NodeLabelReconciler::Wait(base::TimePoint now, LabelPlan& plan) {
   if (!due_) {
-    if (mended_at_ && now - *mended_at_ > kPeace) backoff_.Reset();
+    if (restored_at_ && now - *restored_at_ > kPeace) backoff_.Reset();
     due_ = now + backoff_.Next();
   }
   if (now >= *due_) return false;
@@ -90,7 +90,7 @@ void NodeLabelReconciler::Wrote(const NodeLabelSet& set, base::TimePoint now) {
   applied_ = set;
   if (due_ && now >= *due_) {
     due_.reset();
-    mended_at_ = now;
+    restored_at_ = now;
   }
 }
 

@@ -53,7 +53,7 @@ bool Agrees(const Json& found, const Json& wanted, const std::string& content) {
 struct ObjectReconciler::State : std::enable_shared_from_this<State> {
   State(protocol::kube::Api& a, Options o) : api(a), options(std::move(o)) {}
 
-  void Bring(std::function<Json(const Json*)> function, std::function<void(Status)> end) {
+  void Reconcile(std::function<Json(const Json*)> function, std::function<void(Status)> end) {
     wanted = std::move(function);
     done = std::move(end);
     const bool stale = !found || api.executor().clock().Now() - read_at >= kRereadInterval;
@@ -120,9 +120,9 @@ ObjectReconciler::ObjectReconciler(protocol::kube::Api& api, Options options)
 
 ObjectReconciler::~ObjectReconciler() = default;
 
-void ObjectReconciler::Bring(std::function<Json(const Json*)> wanted,
-                             std::function<void(Status)> done) {
-  state_->Bring(std::move(wanted), std::move(done));
+void ObjectReconciler::Reconcile(std::function<Json(const Json*)> wanted,
+                                 std::function<void(Status)> done) {
+  state_->Reconcile(std::move(wanted), std::move(done));
 }
 
 bool ObjectReconciler::has_read() const { return state_->found.has_value(); }

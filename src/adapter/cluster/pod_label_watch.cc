@@ -58,7 +58,7 @@ struct PodLabelWatch::State : std::enable_shared_from_this<State> {
                            .removed = [this](const std::string& space,
                                              const std::string& name) { Removed(space, name); },
                            .synced = [this] { ScheduleUpdate(); },
-                           .trouble = [this](const base::Status& why) { Trouble(why); }});
+                           .problem = [this](const base::Status& why) { OnError(why); }});
     informer->Start();
   }
 
@@ -76,7 +76,7 @@ struct PodLabelWatch::State : std::enable_shared_from_this<State> {
     if (pods.erase({space, name}) != 0) ScheduleUpdate();
   }
 
-  void Trouble(const base::Status& why) {
+  void OnError(const base::Status& why) {
     callbacks.problem(why.ok()
                           ? ReconcileLoop::Problem{}
                           : ReconcileLoop::Problem{why.error().message(),

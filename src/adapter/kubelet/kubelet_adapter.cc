@@ -69,7 +69,7 @@ struct KubeletAdapter::State {
         dialect_of(std::move(d)),
         pods(c, i, options.kubelet_dir, options.proc_root, l, off.published(),
              [this](const std::string& resource, const std::vector<std::string>& ids) {
-               return IsOurs(resource, ids);
+               return IsOwn(resource, ids);
              }),
         resources(c, options.kubelet_dir),
         allocate({c.clock(), inv, l, off, dialect_of}),
@@ -148,7 +148,7 @@ struct KubeletAdapter::State {
   /// Whether pods that hold these ids hold devices of ours. Recognizes resource names that are in
   /// use or were in use at allocation, and the devices themselves, since an earlier agent may have
   /// used a resource name that is unknown now. Any thread: reads snapshots and tables.
-  bool IsOurs(const std::string& resource, const std::vector<std::string>& ids) const {
+  bool IsOwn(const std::string& resource, const std::vector<std::string>& ids) const {
     const auto snapshot = inventory.published().Get();
     const auto known = [&](const std::string& id) {
       return snapshot->Find(node::share::DeviceOf(id)) != nullptr;

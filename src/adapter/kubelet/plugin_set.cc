@@ -145,7 +145,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
     }
   }
 
-  bool SomeoneWaits() const {
+  bool AnyLeaving() const {
     return std::any_of(plugins.begin(), plugins.end(),
                        [](const auto& one) { return one.second.leaving && !one.second.taken; });
   }
@@ -162,7 +162,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
   /// longer list.
   void Query() {
     CheckLeaving();
-    if (!SomeoneWaits()) return;
+    if (!AnyLeaving()) return;
     resources.GetAllocatable([weak = weak_from_this()](const auto& answer) {
       const auto self = weak.lock();
       if (!self) return;
@@ -172,7 +172,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
               found == answer->end() || found->second.empty())
             one.taken = one.leaving;
       self->CheckLeaving();
-      if (self->SomeoneWaits()) self->ScheduleQuery();
+      if (self->AnyLeaving()) self->ScheduleQuery();
     });
   }
 

@@ -12,7 +12,7 @@ namespace penstock::app {
 
 namespace {
 
-bool IsOurs(const std::string& text) {
+bool IsNodeConfig(const std::string& text) {
   return api::compat::Recognise(text) == api::compat::Document::kNodeConfig;
 }
 
@@ -306,9 +306,9 @@ base::Result<Proposal> Configuration::Propose(const Basis& basis, const Source& 
 /// differing settings of this kind are reported in `not_yet`.
 base::Result<Proposal> Configuration::ProposeRemote(const Basis& basis, const Source& source,
                                                     Resolved next) {
-  ASSIGN(
-      const Resolved defaults,
-      ResolveText(basis.settings, "", "", IsOurs(*source.text) ? api::NodeConfig{} : basis.below));
+  ASSIGN(const Resolved defaults,
+         ResolveText(basis.settings, "", "",
+                     IsNodeConfig(*source.text) ? api::NodeConfig{} : basis.below));
   Proposal proposal{.not_yet = std::move(next.not_yet),
                     .remarks = std::move(next.remarks),
                     .origin = source.origin};

@@ -81,14 +81,14 @@ void DevicePipeline::NoteKernelLog() {
 
 void DevicePipeline::ListenToKernel() {
   if (from_.history && !from_.after) monitor.SetKernelLog(0);  // nothing was read yet
-  const auto heard = [this](std::string_view vendor, const device::Evidence& evidence,
-                            base::Duration ago) {
+  const auto report = [this](std::string_view vendor, const device::Evidence& evidence,
+                             base::Duration ago) {
     for (const auto& connection : connections_)
       if (connection->vendor() == vendor) connection->OnEvidence(evidence, ago);
     NoteKernelLog();
   };
   auto feed = node::health::KernelLogFeed::Open(control_, kernel_log_path_, backend::Dialects(),
-                                                heard, from_);
+                                                report, from_);
   if (feed.ok()) {
     kernel_log_ = *std::move(feed);
     NoteKernelLog();

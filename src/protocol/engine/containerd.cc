@@ -134,8 +134,7 @@ bool HasCdi(const EngineFacts& facts, const Containerd& containerd) {
   return enabled != nullptr ? enabled->boolean : AtLeast(facts, 2, 0);
 }
 
-base::Result<const SourceFile*> FileWithTheWord(const EngineFacts& facts,
-                                                const std::string& section) {
+base::Result<const SourceFile*> LastFileWith(const EngineFacts& facts, const std::string& section) {
   const SourceFile* last = &facts.main;
   for (const SourceFile& file : facts.imported) {
     if (!file.text) continue;
@@ -165,14 +164,14 @@ base::Result<bool> TakesDropIn(const EngineFacts& facts, const Containerd& conta
   if (facts.style == ConfigStyle::kMerged || (AtLeast(facts, 2, 1) && containerd.version >= 2))
     return true;
   if (!facts.drop_in_wanted) return false;
-  ASSIGN(const SourceFile* word, FileWithTheWord(facts, containerd.section));
+  ASSIGN(const SourceFile* last, LastFileWith(facts, containerd.section));
   const bool alone =
-      word->path == facts.drop_in.path ||
-      (word == &facts.main && FindAt(containerd.main, {"plugins", containerd.section}) == nullptr);
+      last->path == facts.drop_in.path ||
+      (last == &facts.main && FindAt(containerd.main, {"plugins", containerd.section}) == nullptr);
   if (alone && Imports(facts, containerd.main)) return true;
   return Error(Code::kFailedPrecondition,
                "this containerd would replace the whole table plugins." +
-                   TomlKey(containerd.section) + " of " + word->path + " with that of " +
+                   TomlKey(containerd.section) + " of " + last->path + " with that of " +
                    facts.drop_in.path +
                    ": omit --drop-in-config to edit the one file where needed");
 }
@@ -305,7 +304,7 @@ base::Result<Goal> ContainerdGoal(const EngineFacts& facts, const DesiredConfig&
     TRY(AddDropIn(goal, facts, containerd, std::move(settings)));
     return goal;
   }
-  ASSIGN(const SourceFile* file, FileWithTheWord(facts, containerd.section));
+  ASSIGN(const SourceFile* file, LastFileWith(facts, containerd.section));
   ASSIGN(const Value document, Read(FileFormat::kToml, file->text.value_or(""), file->path));
   if (!desired.handlers.empty()) KeepRuntimes(facts, containerd, document, settings);
   AddVersion(*file, containerd.version, settings);

@@ -17,7 +17,7 @@ struct ActivePolicy;
 
 struct Connection {
   enum class Phase {
-    kShaking,   ///< the TLS handshake is under way
+    kTls,       ///< the TLS handshake is under way
     kReading,   ///< reading a request's head
     kIdle,      ///< waiting for the next request
     kChecking,  ///< its credentials are being checked
@@ -37,7 +37,7 @@ struct Connection {
         shield(std::move(before)) {}
 
   /// No response is under way: the connection costs little, and is closed first to make room.
-  bool expendable() const { return phase == Phase::kShaking || phase == Phase::kReading || idle(); }
+  bool expendable() const { return phase == Phase::kTls || phase == Phase::kReading || idle(); }
 
   /// The connection is between two requests, or after the last one.
   bool idle() const { return phase == Phase::kIdle || phase == Phase::kDraining; }
@@ -64,7 +64,7 @@ struct Connection {
   std::shared_ptr<const std::string> body;
   std::size_t written = 0;  ///< bytes of head and body
   std::size_t drained = 0;
-  bool shaking_begun = false;  ///< its first byte was inspected
+  bool handshake_begun = false;  ///< its first byte was inspected
 };
 
 }  // namespace penstock::protocol::http::internal

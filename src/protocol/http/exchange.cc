@@ -53,7 +53,7 @@ void Server::State::Serve(std::uint64_t id) {
 
 bool Server::State::Step(std::uint64_t id, Connection& connection) {
   switch (connection.phase) {
-    case Phase::kShaking: return Shake(id, connection);
+    case Phase::kTls: return ContinueHandshake(id, connection);
     case Phase::kReading:
     case Phase::kIdle: return Read(id, connection);
     case Phase::kWriting: return Write(id, connection);
@@ -72,9 +72,9 @@ bool Server::State::Wait(Connection& connection, Progress::Next next) {
       .ok();
 }
 
-bool Server::State::Shake(std::uint64_t id, Connection& connection) {
+bool Server::State::ContinueHandshake(std::uint64_t id, Connection& connection) {
   char first = kTlsRecord;
-  if (!std::exchange(connection.shaking_begun, true))
+  if (!std::exchange(connection.handshake_begun, true))
     (void)::recv(connection.stream.fd(), &first, 1, MSG_PEEK);
   if (first != kTlsRecord) {
     (void)::send(connection.stream.fd(), kWantsTls.data(), kWantsTls.size(), MSG_NOSIGNAL);

@@ -48,7 +48,7 @@ void Join(std::string& list, std::string_view value) {
 }
 
 /// Returns whether a comma-separated list has a word; ignores case.
-bool HasWord(std::string_view list, std::string_view word) {
+bool HasToken(std::string_view list, std::string_view word) {
   for (const std::string& item : base::Split(list, ','))
     if (base::ToLower(base::Trim(item)) == word) return true;
   return false;
@@ -135,7 +135,7 @@ base::Result<Request> ParseHead(std::string_view head) {
   Framing framing;
   TRY(TakeFields(head.substr(end + 2), request, framing));
   request.keep_alive =
-      version == "HTTP/1.1" && !framing.body && !HasWord(framing.connection, "close");
+      version == "HTTP/1.1" && !framing.body && !HasToken(framing.connection, "close");
   return request;
 }
 

@@ -137,7 +137,7 @@ void Server::State::Admit(os::UniqueFd fd) {
       std::make_unique<Connection>(std::move(fd), address, of_address, shield, tls);
   connection->spare = place == Place::kSpare;
   spare += connection->spare ? 1 : 0;
-  if (tls) connection->phase = Phase::kShaking;
+  if (tls) connection->phase = Phase::kTls;
   connection->deadline = loop.clock().Now() + limits.deadline;
   EndIn(id, limits.deadline);
   {

@@ -58,7 +58,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   void Ready(std::uint64_t id, std::uint32_t events);
   void Serve(std::uint64_t id);
   bool Step(std::uint64_t id, Connection& connection);
-  bool Shake(std::uint64_t id, Connection& connection);
+  bool ContinueHandshake(std::uint64_t id, Connection& connection);
   bool Read(std::uint64_t id, Connection& connection);
   bool Write(std::uint64_t id, Connection& connection);
   bool Written(std::uint64_t id, Connection& connection);

@@ -180,12 +180,12 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
     }
     const Code code = answer.error().code();
     // An Event expires after an hour; the count then continues in a new one.
-    const bool anew = code == Code::kNotFound && !creates;
+    const bool recreate = code == Code::kNotFound && !creates;
     // Our own, whose answer was lost, or another client's with the same name.
     const bool there = code == Code::kAlreadyExists && creates;
-    if (anew) record.created = false, record.name.clear();
+    if (recreate) record.created = false, record.name.clear();
     if (there) record.created = true;
-    if (!anew && !there && !MayPass(code)) {
+    if (!recreate && !there && !MayPass(code)) {
       base::Log(base::kWarn, "event not written",
                 {{"reason", record.reason}, {"error", answer.error().ToString()}});
       return Pump({});

@@ -327,9 +327,9 @@ struct Informer::State : std::enable_shared_from_this<State> {
 
   // Reports each trouble once.
   void Complain(const Error& why) {
-    if (trouble == why.code()) return;
-    trouble = why.code();
-    if (handlers.trouble) handlers.trouble(why);
+    if (problem == why.code()) return;
+    problem = why.code();
+    if (handlers.problem) handlers.problem(why);
   }
 
   Error NoRoom() const {
@@ -341,8 +341,8 @@ struct Informer::State : std::enable_shared_from_this<State> {
 
   void ReportHealthy() {
     if (no_room) return Complain(NoRoom());
-    if (!std::exchange(trouble, std::nullopt)) return;
-    if (handlers.trouble) handlers.trouble({});
+    if (!std::exchange(problem, std::nullopt)) return;
+    if (handlers.problem) handlers.problem({});
   }
 
   Api& api;
@@ -361,7 +361,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
 
   std::string version;  ///< to continue from; empty: list first
   std::string kind;
-  std::optional<Code> trouble;  ///< as last reported
+  std::optional<Code> problem;  ///< as last reported
   bool can_stream = true, pages_once = false;
   bool expired = false;  ///< a version has, and no stream has been good since
   bool newest = false;   ///< the next list must not be an old one

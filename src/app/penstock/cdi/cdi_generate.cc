@@ -88,7 +88,7 @@ class Vendor {
   }
 
   /// The input for specifications that depend only on files, not on the driver.
-  node::cdi::Input Unasked() {
+  node::cdi::Input InputWithoutDriver() {
     static const device::Driver kUnknown;
     return {&dialect_, &kUnknown, {}};
   }
@@ -173,7 +173,7 @@ void AddNone(api::cdi::Spec& spec) {
 Result<const device::CdiPlatform*> Vendor::PlatformHere(
     const std::vector<device::CdiPlatform>& platforms, const CdiOrder& order) {
   for (const device::CdiPlatform& platform : platforms) {
-    const Fits fits = node::cdi::FitsPlatform(platform, Unasked(), places_);
+    const Fits fits = node::cdi::FitsPlatform(platform, InputWithoutDriver(), places_);
     if (fits == Fits::kNo) continue;
     if (fits == Fits::kYes) return &platform;
     ASSIGN(const auto input, Gather(order));
@@ -209,15 +209,15 @@ Result<Generated> Vendor::Generate(const CdiOrder& order) {
     if (one.mode == order.mode) platform = &one;
   if (platform != nullptr) {
     ASSIGN(Generated generated,
-           node::cdi::GeneratePlatform(*platform, Unasked(), places_,
+           node::cdi::GeneratePlatform(*platform, InputWithoutDriver(), places_,
                                        OptionsFor(order, dialect_.cdi_kind()), order.platform));
     TRY(KeepNamed(generated.spec, order));
     return generated;
   }
   for (const device::CdiClass& one : dialect_.CdiClasses()) {
     if (one.mode != order.mode) continue;
-    ASSIGN(Generated generated,
-           node::cdi::GenerateClass(one, Unasked(), places_, OptionsFor(order, one.kind)));
+    ASSIGN(Generated generated, node::cdi::GenerateClass(one, InputWithoutDriver(), places_,
+                                                         OptionsFor(order, one.kind)));
     TRY(KeepNamed(generated.spec, order));
     return generated;
   }

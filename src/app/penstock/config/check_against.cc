@@ -123,9 +123,9 @@ base::Status Simulate(const std::string& machine,
   node::inventory::Inventory inventory;
   ASSIGN(const auto samples, Discover(config, worker, inventory));
   const auto snapshot = inventory.published().Get();
-  const node::ledger::Snapshot nobody;
+  const node::ledger::Snapshot no_leases;
   use({.inventory = *snapshot,
-       .ledger = nobody,
+       .ledger = no_leases,
        .dialect_of = backend::FindDialect,
        .machine = os::ReadMachineFacts(MachinePathsOf(config)),
        .timestamp = std::chrono::duration_cast<std::chrono::seconds>(

@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kOurs[] = "NodeConfig", kPlugin[] = "device plugin v1",
+constexpr char kOwn[] = "NodeConfig", kPlugin[] = "device plugin v1",
                kCounters[] = "dcgm-exporter counters";
 
 /// A configuration and the result of its check.
@@ -45,7 +45,7 @@ base::Result<std::string> ReadText(const std::string& file) {
 
 std::string KindOf(const std::string& text) {
   switch (api::compat::Recognise(text)) {
-    case api::compat::Document::kNodeConfig: return kOurs;
+    case api::compat::Document::kNodeConfig: return kOwn;
     case api::compat::Document::kDevicePlugin: return kPlugin;
     case api::compat::Document::kExporter: return "dcgm-exporter";
   }
@@ -111,7 +111,7 @@ void Show(const Checked& checked) {
     return;
   }
   std::cout << checked.document.title << ": OK"
-            << (checked.kind == kOurs ? "" : " (" + checked.kind + ")") << "\n";
+            << (checked.kind == kOwn ? "" : " (" + checked.kind + ")") << "\n";
   for (const std::string& one : checked.resolved->not_yet)
     std::cout << "  not supported yet: " << one << "\n";
   for (const std::string& one : checked.resolved->remarks) std::cout << "  remark: " << one << "\n";

@@ -211,11 +211,11 @@ void AddVgpu(Set& labels, const LabelFacts& facts) {
     Add(labels, "vgpu.host-driver-version", answer.vgpu->host_driver_version);
     Add(labels, "vgpu.host-driver-branch", answer.vgpu->host_driver_branch);
   }
-  const auto says = [&](auto question) {
+  const auto any = [&](auto question) {
     return std::all_of(facts.devices.begin(), facts.devices.end(), question);
   };
-  known = known || says([](const Facts* gpu) { return !Detail(*gpu, kVirtualization).empty(); });
-  vgpu = vgpu || !says([](const Facts* gpu) { return Detail(*gpu, kVirtualization) != "vgpu"; });
+  known = known || any([](const Facts* gpu) { return !Detail(*gpu, kVirtualization).empty(); });
+  vgpu = vgpu || !any([](const Facts* gpu) { return Detail(*gpu, kVirtualization) != "vgpu"; });
   if (vgpu || known) Add(labels, "vgpu.present", vgpu ? "true" : "false");
 }
 

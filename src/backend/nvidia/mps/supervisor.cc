@@ -100,7 +100,7 @@ void Supervisor::OnDeath() {
   loop_.Unwatch(daemon_fd_.get());
   daemon_fd_.Reset();
   if (quitting_) return Finish();
-  Trouble("its MPS control daemon has exited");
+  Fail("its MPS control daemon has exited");
 }
 
 // Asks the daemon for its servers and each server's clients.
@@ -110,7 +110,7 @@ void Supervisor::Check() {
   row.push_back(ControlStep("get_server_list", [this](const std::string& answer) {
     const auto servers = ReadPids(answer);
     if (!servers) {
-      Trouble("its MPS control daemon answered " + Quote(answer) + " instead of a list of servers");
+      Fail("its MPS control daemon answered " + Quote(answer) + " instead of a list of servers");
       return false;
     }
     QueryClients(*servers);
@@ -130,8 +130,8 @@ void Supervisor::QueryClients(std::vector<pid_t> servers) {
                                 // A server that has just ended has no clients, whatever the answer
                                 // says.
                                 if (!pids && CountThreads(options_.proc_root, server) > 0) {
-                                  Trouble("its MPS control daemon answered " + Quote(answer) +
-                                          " instead of a list of clients");
+                                  Fail("its MPS control daemon answered " + Quote(answer) +
+                                       " instead of a list of clients");
                                   return false;
                                 }
                                 const std::size_t count = pids ? pids->size() : 0;
@@ -167,7 +167,7 @@ void Supervisor::TakeClients(const std::vector<pid_t>& servers, int clients) {
 }
 
 // Reports the set as not ready at once, then tries to recover.
-void Supervisor::Trouble(std::string reason) {
+void Supervisor::Fail(std::string reason) {
   row_.clear();
   View view = view_;
   view.ready = false;

@@ -81,7 +81,7 @@ class Supervisor {
   void Check();
   void QueryClients(std::vector<pid_t> servers);
   void TakeClients(const std::vector<pid_t>& servers, int clients);
-  void Trouble(std::string reason);
+  void Fail(std::string reason);
   void Recover();
   std::vector<std::string> Occupied() const;
   void Quit();

@@ -54,7 +54,7 @@ base::Result<StandingOf> ReadStanding(const EngineInstall& install, const std::s
   for (const Target& file : journal.record.files) {
     ASSIGN(disk[file.path], files.Read(file.path));
   }
-  return Stands(disk, journal.record);
+  return FindStanding(disk, journal.record);
 }
 
 }  // namespace penstock::protocol::engine

@@ -165,7 +165,7 @@ void EngineConfigurator::State::Plan(std::optional<std::string> effect) {
     outcome.diff += Unified(link.path, std::nullopt, shown(link));
   outcome.remarks.insert(outcome.remarks.end(), outcome.change.remarks.begin(),
                          outcome.change.remarks.end());
-  if (!options.dry_run && !ChangesNothing()) return Carry();
+  if (!options.dry_run && !ChangesNothing()) return Apply();
   // The record may change even if no file does: another desired configuration can require the same
   // lines.
   if (!options.dry_run) {
@@ -181,8 +181,8 @@ Status EngineConfigurator::State::MakePlan(std::optional<std::string> effect) {
   gathered.facts.minor = minor;
   gathered.facts.drop_in_wanted = options.drop_in_wanted;
   gathered.facts.effective = std::move(effect);
-  const StandingOf stands = Stands(gathered.disk, journal.record);
-  for (const std::string& one : stands.which) {
+  const StandingOf standing = FindStanding(gathered.disk, journal.record);
+  for (const std::string& one : standing.which) {
     if (options.respect)
       return Error(Code::kFailedPrecondition,
                    "the settings that Penstock wrote were changed (" + one +
@@ -219,7 +219,7 @@ Status EngineConfigurator::State::MakeLinkPlan() {
 }
 
 /// Records the links before making them, so that a run after a crash finds what this run made.
-Status EngineConfigurator::State::CarryLinks() {
+Status EngineConfigurator::State::ApplyLinks() {
   std::vector<GpusLink> both = links;
   both.insert(both.end(), outcome.linked.begin(), outcome.linked.end());
   TRY(RememberLinks(both));
@@ -240,13 +240,13 @@ Status EngineConfigurator::State::GoBack() {
   return back.ok() ? linked : back;
 }
 
-void EngineConfigurator::State::Carry() {
+void EngineConfigurator::State::Apply() {
   journal.next = outcome.change.record;
   journal.files = outcome.change.files;
   if (const auto saved = Save(Phase::kWriting); !saved.ok()) return Finish(saved);
   if (const auto written = WriteAll(*files, journal.files); !written.ok())
     return Refuse(written.error());
-  if (const auto linked = CarryLinks(); !linked.ok()) return Refuse(linked.error());
+  if (const auto linked = ApplyLinks(); !linked.ok()) return Refuse(linked.error());
   Check();
 }
 

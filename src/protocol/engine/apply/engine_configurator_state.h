@@ -41,8 +41,8 @@ struct EngineConfigurator::State : std::enable_shared_from_this<EngineConfigurat
   bool ChangesNothing() const {
     return outcome.change.files.empty() && outcome.linked.empty() && outcome.unlinked.empty();
   }
-  void Carry();
-  base::Status CarryLinks();
+  void Apply();
+  base::Status ApplyLinks();
   base::Status RememberLinks(const std::vector<GpusLink>& now) const;
   void Complete();
   base::Status GoBack();

@@ -73,7 +73,7 @@ TEST(EngineConfigurator, WritesRemembersAndUndoes) {
   EXPECT_EQ(done->change.files.size(), 2u);
   EXPECT_THAT(done->remarks, ElementsAre("containerd is not running; it reads it when it starts"));
   EXPECT_TRUE(machine.HasDropIn());
-  EXPECT_EQ(machine.StandingNow(), Standing::kAsOurs);
+  EXPECT_EQ(machine.StandingNow(), Standing::kAsWritten);
   struct stat status {};
   ASSERT_EQ(::stat(machine.journal().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
@@ -113,7 +113,7 @@ TEST(EngineConfigurator, WhatOthersChangedIsLeftToThemWhereThatIsAskedFor) {
   const auto done = machine.Run();
   ASSERT_TRUE(done.ok());
   EXPECT_THAT(done->remarks, testing::Contains(HasSubstr("changed since Penstock wrote it: ")));
-  EXPECT_EQ(machine.StandingNow(), Standing::kAsOurs);
+  EXPECT_EQ(machine.StandingNow(), Standing::kAsWritten);
 }
 
 // Whichever files a killed run has written, the next run starts from the old ones; after the
@@ -277,7 +277,7 @@ TEST_F(ConfiguringBySignal, ContainerdEndsAndIsWaitedForUntilAnotherProcessListe
   ASSERT_TRUE(done.ok()) << done.error().message();
   EXPECT_TRUE(done->restarted);
   EXPECT_TRUE(machine_.HasDropIn());
-  EXPECT_EQ(machine_.StandingNow(), Standing::kAsOurs);
+  EXPECT_EQ(machine_.StandingNow(), Standing::kAsWritten);
   engine.WaitUntilItListens();
   EXPECT_NE(engine.Pid(), before);
 }

@@ -40,8 +40,8 @@ std::optional<SocketFile> FileOf(const std::string& socket) {
 
 /// Returns the problem of a round without an answer. `before`: the engine that answered in an
 /// earlier round.
-std::string NobodyAnswered(const std::string& first_problem,
-                           const std::optional<EngineAbilities>& before) {
+std::string NoAnswer(const std::string& first_problem,
+                     const std::optional<EngineAbilities>& before) {
   if (!first_problem.empty()) return first_problem;
   if (before) return "the container engine at " + before->socket + " is gone";
   return "no container engine was found; set its CRI socket with containers.engineSocket";
@@ -127,7 +127,7 @@ struct EngineWatcher::State : std::enable_shared_from_this<State> {
     querying = false;
     EngineStatus known = *published.Get();
     known.queried = true;
-    known.problem = answer ? "" : NobodyAnswered(problem, known.engine);
+    known.problem = answer ? "" : NoAnswer(problem, known.engine);
     if (answer) {
       backoff.Reset();
       Watch(answer->socket);

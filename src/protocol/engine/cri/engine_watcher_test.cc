@@ -86,7 +86,7 @@ TEST_F(WatcherTest, AsksTheEngineAtAWellKnownSocket) {
   Begin();
   const EngineStatus known =
       WaitFor([](const EngineStatus& one) { return one.engine.has_value(); });
-  EXPECT_TRUE(known.asked);
+  EXPECT_TRUE(known.queried);
   EXPECT_EQ(known.problem, "");
   EXPECT_EQ(known.engine->name, "containerd");
   EXPECT_EQ(known.engine->version, "1.7.24");
@@ -109,7 +109,7 @@ TEST_F(WatcherTest, TheSocketThatIsSaidCountsAlone) {
   engine_.Start({});
   const std::string other = folder_ / "other.sock";
   Begin(other);
-  const EngineStatus none = WaitFor([](const EngineStatus& one) { return one.asked; });
+  const EngineStatus none = WaitFor([](const EngineStatus& one) { return one.queried; });
   EXPECT_FALSE(none.engine.has_value());
   EXPECT_THAT(none.problem, HasSubstr("the container engine at " + other +
                                       " does not answer: no process listens at " + other +
@@ -123,7 +123,7 @@ TEST_F(WatcherTest, TheSocketThatIsSaidCountsAlone) {
 TEST_F(WatcherTest, SaysThatThereIsNoEngineAndFindsItWhenItComes) {
   Begin();
   EXPECT_THAT(
-      WaitFor([](const EngineStatus& one) { return one.asked; }).problem,
+      WaitFor([](const EngineStatus& one) { return one.queried; }).problem,
       HasSubstr("no container engine was found; set its CRI socket with containers.engineSocket"));
   engine_.Start({});
   EXPECT_EQ(WaitFor([](const EngineStatus& one) { return one.engine.has_value(); }).problem, "");
@@ -157,7 +157,7 @@ TEST_F(WatcherTest, AsksAgainWhenItIsAskedTo) {
 TEST_F(WatcherTest, WaitsForNoEngineLongerThanItsDeadline) {
   engine_.Start({.silent = true});
   Begin("", 50ms);
-  const EngineStatus known = WaitFor([](const EngineStatus& one) { return one.asked; });
+  const EngineStatus known = WaitFor([](const EngineStatus& one) { return one.queried; });
   EXPECT_FALSE(known.engine.has_value());
   EXPECT_THAT(known.problem, HasSubstr(socket_ + " does not answer"));
 }
