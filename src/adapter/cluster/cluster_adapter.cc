@@ -150,10 +150,10 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   // Inputs.
 
   void Show(ClusterUpdate now) {
-    if (!now.labels && news) now.labels = news->labels;
-    if (news && *news == now) return;
-    news = std::move(now);
-    if (!news->labels) return;  // the devices were not read yet: nothing can be concluded
+    if (!now.labels && update) now.labels = update->labels;
+    if (update && *update == now) return;
+    update = std::move(now);
+    if (!update->labels) return;  // the devices were not read yet: nothing can be concluded
     if (!begun) begun = Now();
     ReportNfd();
     WriteAll();
@@ -168,7 +168,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     if (node == nullptr || (may_carry && !begun)) return;
     const bool labels =
         std::any_of(node->nfd.begin(), node->nfd.end(), [&](const std::string& key) {
-          return key.starts_with(kHostFeatures) && !(may_carry && news->labels->contains(key));
+          return key.starts_with(kHostFeatures) && !(may_carry && update->labels->contains(key));
         });
     if (nfd == labels) return;
     nfd = labels;
@@ -212,7 +212,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   // Writes.
 
   NodeLabelSet DesiredLabels() const {
-    NodeLabelSet labels = *news->labels;
+    NodeLabelSet labels = *update->labels;
     if (nfd.value_or(false) && options.labels.host_features == Switch::kAuto)
       std::erase_if(labels,
                     [](const auto& label) { return label.first.starts_with(kHostFeatures); });
@@ -305,7 +305,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
 
   Json WantedNodeState(const Json* found) {
     Remember(found);
-    api::Report report = news->report;
+    api::Report report = update->report;
     for (api::AllocatorReport& allocator : report.allocators)
       if (allocator.name == "cluster") allocator = OwnAllocator(true);
     Json object = OwnedNodeState(report, NodeUid());
@@ -353,7 +353,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     if (!remembered && options.config.node_state != Switch::kOff)
       return;  // the earlier report is still being read
     const protocol::kube::ObjectReference about{"v1", "Node", "", options.node, NodeUid()};
-    for (const view::NodeEvent& event : events.Next(news->report, news->notices))
+    for (const view::NodeEvent& event : events.Next(update->report, update->notices))
       event.warning ? recorder.Warning(about, event.reason, event.message)
                     : recorder.Normal(about, event.reason, event.message);
   }
@@ -382,7 +382,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   const Options options;
   const Callbacks callbacks;
 
-  std::optional<ClusterUpdate> news;
+  std::optional<ClusterUpdate> update;
   std::optional<base::TimePoint> begun;  // first update after the devices were read
   std::optional<adapter::kubelet::KubeletAmounts> amounts;
   base::TimePoint amounts_at{};
@@ -410,9 +410,9 @@ ClusterAdapter::~ClusterAdapter() = default;
 
 void ClusterAdapter::Start() { state_->Start(); }
 
-void ClusterAdapter::Show(ClusterUpdate news) {
-  state_->api.executor().Post([weak = std::weak_ptr(state_), news = std::move(news)]() mutable {
-    if (const auto state = weak.lock()) state->Show(std::move(news));
+void ClusterAdapter::Show(ClusterUpdate update) {
+  state_->api.executor().Post([weak = std::weak_ptr(state_), update = std::move(update)]() mutable {
+    if (const auto state = weak.lock()) state->Show(std::move(update));
   });
 }
 

@@ -241,7 +241,7 @@ class Agent {
     cluster_.emplace(
         control_, node_, *Config(),
         ClusterConnection::Callbacks{
-            .news = [this] { return views_.News(); },
+            .update = [this] { return views_.MakeClusterUpdate(); },
             .remote = [this](const api::RemoteConfig& remote) { configuration_.SetRemote(remote); },
             .nfd = [this](bool labels_this_node) { labeller_.SetNfd(labels_this_node); },
             .counters =

@@ -64,9 +64,9 @@ void ClusterConnection::ScheduleUpdate() {
     if (*self == nullptr) return;
     ClusterConnection& connection = **self;
     connection.reporting_ = false;
-    connection.loop_.Post([&connection, news = connection.callbacks_.news()]() mutable {
-      connection.news_ = std::move(news);
-      if (connection.adapter_) connection.adapter_->Show(*connection.news_);
+    connection.loop_.Post([&connection, update = connection.callbacks_.update()]() mutable {
+      connection.update_ = std::move(update);
+      if (connection.adapter_) connection.adapter_->Show(*connection.update_);
     });
   });
 }
@@ -139,7 +139,7 @@ void ClusterConnection::OpenAdapter() {
               },
           .state = [this](const api::AllocatorReport& report) { WriteReport(report); }});
   adapter_->Start();
-  if (news_) adapter_->Show(*news_);
+  if (update_) adapter_->Show(*update_);
 }
 
 void ClusterConnection::Reconfigure(const api::NodeConfig& config) {

@@ -146,10 +146,10 @@ std::string Views::MakePage(node::metrics::PageFormat format, node::metrics::Det
                          .usage = parts_.telemetry.meter.published().Get(),
                          .offers = pipeline.offers.published().Get(),
                          .servers = pipeline.offers.servers().Get()},
-                        Figures(), format, detail);
+                        MakePageInputs(), format, detail);
 }
 
-node::metrics::PageInputs Views::Figures() const {
+node::metrics::PageInputs Views::MakePageInputs() const {
   const auto& monitor = parts_.pipeline.monitor;
   return {.version = PENSTOCK_VERSION,
           .now = parts_.control.clock().Wall(),
@@ -168,14 +168,14 @@ node::metrics::PageInputs Views::Figures() const {
           .page_took = pages_.took()};
 }
 
-adapter::cluster::ClusterUpdate Views::News() {
-  adapter::cluster::ClusterUpdate news{.report = Report(),
-                                       .notices = parts_.pipeline.monitor.Notices()};
+adapter::cluster::ClusterUpdate Views::MakeClusterUpdate() {
+  adapter::cluster::ClusterUpdate update{.report = Report(),
+                                         .notices = parts_.pipeline.monitor.Notices()};
   // Labels show how devices are shared, so they wait like the kubelet's devices.
   const bool waits = !parts_.kubelet_start || parts_.kubelet_start->waits();
   if (parts_.labeller.labels().begun() && !waits)
-    news.labels = *parts_.labeller.labels().published().Get();
-  return news;
+    update.labels = *parts_.labeller.labels().published().Get();
+  return update;
 }
 
 KeptPreviewNode Views::ForPreview() const {

@@ -58,7 +58,7 @@ class Views {
                                           node::metrics::Detail detail) {
     return pages_.Get(format, detail);
   }
-  adapter::cluster::ClusterUpdate News();
+  adapter::cluster::ClusterUpdate MakeClusterUpdate();
 
   /// Only for calls on the control loop, where the snapshots do not change meanwhile.
   KeptPreviewNode ForPreview() const;
@@ -67,7 +67,7 @@ class Views {
   void ScheduleRefresh();
   std::vector<api::AllocatorReport> AllocatorReports() const;
   std::string MakePage(node::metrics::PageFormat format, node::metrics::Detail detail);
-  node::metrics::PageInputs Figures() const;
+  node::metrics::PageInputs MakePageInputs() const;
   const std::vector<api::UnavailableMetric>& UnavailableMetrics();
 
   const Parts parts_;

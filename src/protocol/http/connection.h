@@ -34,7 +34,7 @@ struct Connection {
       : stream(std::move(fd), std::move(tls)),
         address(std::move(client)),
         of_address(others),
-        shield(std::move(before)) {}
+        policy(std::move(before)) {}
 
   /// No response is under way: the connection costs little, and is closed first to make room.
   bool expendable() const { return phase == Phase::kTls || phase == Phase::kReading || idle(); }
@@ -51,7 +51,7 @@ struct Connection {
   const std::string address;
   const std::size_t& of_address;
   bool spare = false;                          ///< in one of the places reserved for open pages
-  const std::shared_ptr<ActivePolicy> shield;  ///< under which it was accepted
+  const std::shared_ptr<ActivePolicy> policy;  ///< under which it was accepted
   Phase phase = Phase::kReading;
   base::TimerId timer = 0;
   base::TimePoint deadline;    ///< of the request

@@ -17,11 +17,11 @@ namespace {
 using namespace std::chrono_literals;
 using internal::Progress;
 
-constexpr std::size_t kMaxDrained = 64u << 10;  // of what a client sends after its request
-constexpr std::size_t kLeastCompressed = 1024;  // a smaller body fits a packet uncompressed
-constexpr base::Duration kDrain = 1s;           // for a client to close after its answer
-constexpr base::Duration kFirstRelief = 250ms;  // at clients that keep others waiting
-constexpr char kTlsRecord = 0x16;               // a handshake's first byte (RFC 8446, 5.1)
+constexpr std::size_t kMaxDrained = 64u << 10;      // of what a client sends after its request
+constexpr std::size_t kLeastCompressed = 1024;      // a smaller body fits a packet uncompressed
+constexpr base::Duration kDrain = 1s;               // for a client to close after its answer
+constexpr base::Duration kFirstStallCheck = 250ms;  // at clients that keep others waiting
+constexpr char kTlsRecord = 0x16;                   // a handshake's first byte (RFC 8446, 5.1)
 constexpr std::string_view kWantsTls =
     "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: "
     "close\r\n\r\nthis server requires HTTPS\n";
@@ -123,7 +123,7 @@ void Server::State::Begin(std::uint64_t id, Connection& connection, std::size_t 
   connection.keep_alive = alone && connection.request.keep_alive && !connection.spare;
   connection.number = next_request++;
   connection.request.identified =
-      connection.shield->protection.tls && connection.shield->protection.tls->identifies_clients();
+      connection.policy->protection.tls && connection.policy->protection.tls->identifies_clients();
   const base::TimePoint now = loop.clock().Now();
   if (connection.request.patience > 0s)
     connection.deadline = std::min(connection.deadline, now + connection.request.patience);
@@ -133,14 +133,14 @@ void Server::State::Begin(std::uint64_t id, Connection& connection, std::size_t 
   // and need a regular place.
   if (!open && connection.spare)
     return Reply(connection, Text(503, "too many clients; try again soon\n"));
-  if (!open && !shield->Admits(now))
+  if (!open && !policy->Admits(now))
     return Reply(connection,
                  Text(429, "too many requests; rate_limit of the web configuration is exceeded\n"));
-  if (!open && !shield->protection.closed.empty())
-    return Reply(connection, Text(503, shield->protection.closed + "\n"));
-  if (open || !shield->guard) return Queue(id, connection);
+  if (!open && !policy->protection.closed.empty())
+    return Reply(connection, Text(503, policy->protection.closed + "\n"));
+  if (open || !policy->authenticator) return Queue(id, connection);
   connection.phase = Phase::kChecking;
-  shield->guard->Check(
+  policy->authenticator->Check(
       connection.request.authorization, connection.address,
       [self = weak_from_this(), id, number = connection.number](AuthVerdict verdict) {
         const auto state = self.lock();
@@ -164,8 +164,8 @@ void Server::State::Judge(std::uint64_t id, Connection& connection, AuthVerdict 
     case AuthVerdict::kDenied: break;
   }
   Fields challenges;
-  if (shield->guard)
-    for (const std::string& challenge : shield->guard->challenges())
+  if (policy->authenticator)
+    for (const std::string& challenge : policy->authenticator->challenges())
       challenges.emplace_back("WWW-Authenticate", challenge);
   Reply(connection, Text(401, "valid credentials are required\n"), challenges);
 }
@@ -179,9 +179,9 @@ void Server::State::Queue(std::uint64_t id, Connection& connection) {
   if (pages.at(request.path).access == PageAccess::kOpen) return CallHandler(id, connection);
   connection_of[connection.number] = id;
   connection.phase = Phase::kWaiting;
-  if (admission.Begin(connection.number, connection.address)) return CallHandler(id, connection);
+  if (queue.Begin(connection.number, connection.address)) return CallHandler(id, connection);
   EndIn(id, std::min<base::Duration>(limits.queue, connection.deadline - loop.clock().Now()));
-  if (relief == 0) relief = loop.PostAfter(kFirstRelief, [this] { Relieve(); });
+  if (stall_check == 0) stall_check = loop.PostAfter(kFirstStallCheck, [this] { CutStalled(); });
 }
 
 void Server::State::CallHandler(std::uint64_t id, Connection& connection) {
@@ -219,8 +219,8 @@ void Server::State::Reply(Connection& connection, const Response& response, cons
       gzip = true;
     }
   }
-  connection.keep_alive = connection.keep_alive && connection.shield == shield;
-  Fields fields = shield->protection.fields;
+  connection.keep_alive = connection.keep_alive && connection.policy == policy;
+  Fields fields = policy->protection.fields;
   fields.insert(fields.end(), more.begin(), more.end());
   connection.head = WriteHead(response, {.gzip = gzip,
                                          .length = body->size(),
@@ -286,7 +286,7 @@ bool Server::State::Drain(Connection& connection) {
 /// A request is over. The requests whose turn it is now are served in a later turn of the loop.
 void Server::State::Leave(std::uint64_t request) {
   connection_of.erase(request);
-  for (const std::uint64_t next : admission.End(request)) {
+  for (const std::uint64_t next : queue.End(request)) {
     loop.Post([weak = weak_from_this(), next] {
       const auto state = weak.lock();
       const auto found =

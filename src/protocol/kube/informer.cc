@@ -325,7 +325,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
     OnEnd(Error(Code::kDeadlineExceeded, "the API server did not end a watch in its time"));
   }
 
-  // Reports each trouble once.
+  // Reports each problem once.
   void Complain(const Error& why) {
     if (problem == why.code()) return;
     problem = why.code();

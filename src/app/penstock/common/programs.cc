@@ -113,8 +113,8 @@ std::vector<std::string> NotifySocket::Environment() const {
   return environment;
 }
 
-NotifySocket::News NotifySocket::Read(pid_t from) const {
-  News news;
+NotifySocket::Notice NotifySocket::Read(pid_t from) const {
+  Notice notice;
   while (true) {
     std::array<char, 4096> text;
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred))> control{};
@@ -126,12 +126,12 @@ NotifySocket::News NotifySocket::Read(pid_t from) const {
     message.msg_controllen = control.size();
     const ssize_t count = ::recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return news;
+    if (count < 0) return notice;
     if (SenderOf(message) != from) continue;
     for (const std::string& line :
          base::Split({text.data(), static_cast<std::size_t>(count)}, '\n')) {
-      if (line == "READY=1") news.ready = true;
-      if (line.starts_with("STATUS=")) news.status = line.substr(7);
+      if (line == "READY=1") notice.ready = true;
+      if (line.starts_with("STATUS=")) notice.status = line.substr(7);
     }
   }
 }

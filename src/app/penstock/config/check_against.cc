@@ -77,9 +77,9 @@ base::Result<std::shared_ptr<const node::sample::Snapshot>> Discover(
     node::inventory::Inventory& inventory) {
   os::Loop loop("look");
   node::health::Monitor monitor(loop, inventory, backend::FindDialect, {});
-  std::vector<std::unique_ptr<BackendConnection>> lines;
+  std::vector<std::unique_ptr<BackendConnection>> connections;
   for (const device::Dialect* dialect : backend::Dialects())
-    lines.push_back(
+    connections.push_back(
         std::make_unique<BackendConnection>(loop, config, worker, *dialect, inventory, monitor));
   std::optional<node::sample::Sampler> sampler;
   base::Subscription on_samples;
@@ -88,19 +88,19 @@ base::Result<std::shared_ptr<const node::sample::Snapshot>> Discover(
   };
   const auto sample = [&] {
     std::vector<node::sample::Sampler::Source> sources;
-    for (const auto& line : lines)
-      sources.push_back({.dialect = &line->dialect(),
-                         .backend = &line->backend(),
-                         .session = [&line = *line] { return line.session(); }});
+    for (const auto& connection : connections)
+      sources.push_back({.dialect = &connection->dialect(),
+                         .backend = &connection->backend(),
+                         .session = [&connection = *connection] { return connection.session(); }});
     sampler.emplace(loop, inventory, std::move(sources));
     on_samples = sampler->published().Subscribe([&](const auto&) { loop.Post(stop_when_sampled); });
     sampler->Configure({.interval = 100ms, .processes = false, .left_out = {}});
     stop_when_sampled();
     loop.PostAfter(kPatienceForSamples, [&] { loop.Stop(); });
   };
-  std::size_t left = lines.size();
-  for (const auto& line : lines)
-    line->Start([&] {
+  std::size_t left = connections.size();
+  for (const auto& connection : connections)
+    connection->Start([&] {
       if (--left == 0) sample();
     });
   loop.PostAfter(kPatience, [&] { loop.Stop(); });

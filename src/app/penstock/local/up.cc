@@ -123,11 +123,11 @@ class Start {
   }
 
   void ReadNotice() {
-    const auto news = notices_.Read(agent_.pid);
+    const auto notice = notices_.Read(agent_.pid);
     // In the foreground the agent's own log lines show the same.
-    if (!news.status.empty() && !ready_ && common_.terminal && options_.detach)
-      std::cerr << "\r\033[K" << Printable(news.status) << std::flush;
-    if (!news.ready || ready_) return;
+    if (!notice.status.empty() && !ready_ && common_.terminal && options_.detach)
+      std::cerr << "\r\033[K" << Printable(notice.status) << std::flush;
+    if (!notice.ready || ready_) return;
     ready_ = true;
     if (common_.terminal && options_.detach) std::cerr << "\r\033[K";
     ShowWhatIsFound();

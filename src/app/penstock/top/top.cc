@@ -128,14 +128,14 @@ class Live {
   /// Waits for the first event and handles it. Returns what ends the view: a signal, or 0.
   std::optional<int> Step() {
     const auto until = client_ ? answer_by_ : query_at_;
-    const TopScreen::News news = screen_->Wait(
+    const TopScreen::Events events = screen_->Wait(
         client_ ? client_->fd() : -1, std::max<Duration>(until - Time::now(), Duration(0)));
-    if (news.ends) return news.ends;
-    input_ += news.keys;
-    bool draw = news.resized || !news.keys.empty();
+    if (events.ends) return events.ends;
+    input_ += events.keys;
+    bool draw = events.resized || !events.keys.empty();
     while (const auto key = TakeKey(input_))
       if (!PressKey(*key, view_)) return 0;
-    if (client_ && (news.ready || Time::now() >= answer_by_)) {
+    if (client_ && (events.ready || Time::now() >= answer_by_)) {
       TakeAnswer();
       draw = true;
     } else if (!client_ && Time::now() >= query_at_) {

@@ -105,11 +105,11 @@ void EngineConfigurator::State::QueryHealth(Next next) {
   if (query.empty()) return healthy();
   Run(query, [self, next, healthy](const base::Result<os::Command::Outcome>& answer) {
     if (!answer.ok() && answer.error().code() == Code::kNotFound) return healthy();
-    const auto illness =
+    const auto problem =
         answer.ok() ? HealthProblem(self->install, answer->status, answer->output + answer->errors)
                     : answer.error().message();
-    if (!illness) return healthy();
-    const Error error(Code::kUnavailable, self->install.name + " listens, but " + *illness);
+    if (!problem) return healthy();
+    const Error error(Code::kUnavailable, self->install.name + " listens, but " + *problem);
     if (self->loop.clock().Now() >= self->until || answer->status == 0) return next(error);
     self->timer = self->loop.PostAfter(kPollInterval, [self, error, next] {
       self->timer = 0;
