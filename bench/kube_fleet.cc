@@ -223,7 +223,7 @@ class Agent {
   protocol::kube::Informer::Handlers Handlers(std::atomic<int>& changed) {
     return {.changed = [&changed](const Json&) { ++changed; },
             .synced = [this] { ++shared_.synced; },
-            .trouble =
+            .problem =
                 [this, in_trouble = std::make_shared<bool>(false)](const base::Status& why) {
                   if (std::exchange(*in_trouble, !why.ok()) != !why.ok())
                     shared_.troubled += why.ok() ? -1 : 1;

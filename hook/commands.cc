@@ -83,15 +83,15 @@ const std::vector<Hook>& Hooks() {
   return hooks;
 }
 
-void Say(std::string_view level, const std::string& message) {
+void Print(std::string_view level, const std::string& message) {
   std::fprintf(stderr, "penstock-hook: %.*s%s\n", static_cast<int>(level.size()), level.data(),
                message.c_str());
 }
 
 Result<std::string> ReadState(const std::string& file) {
   if (file.empty() || file == "-")
-    return os::ReadAll(STDIN_FILENO, "the container's state on standard input", kMostStateBytes);
-  return os::ReadFile(file, kMostStateBytes);
+    return os::ReadAll(STDIN_FILENO, "the container's state on standard input", kMaxStateBytes);
+  return os::ReadFile(file, kMaxStateBytes);
 }
 
 Status RunHook(const Hook& hook, const std::vector<std::string>& words, os::UniqueFd started_in,
@@ -119,7 +119,7 @@ int Prestart() {
                       "the container's config.json needs more memory than the hook may use");
   }
   if (may.ok()) return 0;
-  Say("", may.error().message());
+  Print("", may.error().message());
   return 1;
 }
 
@@ -148,8 +148,8 @@ const Hook* FindHook(const std::string& name) {
 // A specification that is newer than this program may name hooks that it does not know. Containers
 // start without them, as with nvidia-cdi-hook.
 int PassOver(const std::optional<std::string>& name) {
-  Say("warning: ",
-      name ? "unknown hook \"" + *name + "\"; nothing to do" : "no hook specified; nothing to do");
+  Print("warning: ", name ? "unknown hook \"" + *name + "\"; nothing to do"
+                          : "no hook specified; nothing to do");
   return 0;
 }
 
@@ -158,7 +158,7 @@ int PassOver(const std::optional<std::string>& name) {
 int RunCall(std::span<const std::string> words, os::UniqueFd started_in) {
   const auto call = ReadCall(words);
   if (!call.ok()) {
-    Say("", call.error().message());
+    Print("", call.error().message());
     return 1;
   }
   if (call->help) return PrintHelp(), 0;
@@ -169,9 +169,9 @@ int RunCall(std::span<const std::string> words, os::UniqueFd started_in) {
   Warnings warnings;
   const Status done = RunHook(*hook, call->words, std::move(started_in), warnings);
   for (const std::string& message : warnings.messages())
-    Say("warning: ", *call->hook + ": " + message);
+    Print("warning: ", *call->hook + ": " + message);
   if (done.ok()) return 0;
-  Say("", *call->hook + ": " + done.error().message());
+  Print("", *call->hook + ": " + done.error().message());
   return 1;
 }
 

@@ -34,10 +34,10 @@ Result<base::Value> ReadMap(std::string_view text, const std::string& name, std:
 
 Result<base::Value> ReadBundle(const std::string& bundle, std::string_view wanted) {
   const std::string path = bundle + "/config.json";
-  auto text = os::ReadFile(path, kMostBundleBytes);
+  auto text = os::ReadFile(path, kMaxBundleBytes);
   if (!text.ok())
     return text.error().Within("cannot determine the container's " + std::string(wanted));
-  return ReadMap(*text, path, kMostBundleBytes);
+  return ReadMap(*text, path, kMaxBundleBytes);
 }
 
 Result<std::string> RootOfBundle(const std::string& bundle) {
@@ -54,7 +54,7 @@ Result<base::Value> ReadState(std::string_view state) {
     return Error(Code::kInvalidArgument,
                  "no container state on standard input; this program is started by an OCI runtime "
                  "as a hook");
-  return ReadMap(state, "the container's state", kMostStateBytes);
+  return ReadMap(state, "the container's state", kMaxStateBytes);
 }
 
 // runc makes each container's root a mount of its own before its hooks run.

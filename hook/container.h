@@ -12,8 +12,8 @@
 
 namespace penstock::hook {
 
-inline constexpr std::size_t kMostStateBytes = 1u << 20;
-inline constexpr std::size_t kMostBundleBytes = 16u << 20;
+inline constexpr std::size_t kMaxStateBytes = 1u << 20;
+inline constexpr std::size_t kMaxBundleBytes = 16u << 20;
 
 /// The path of the container's root: the state's `root` (crun), otherwise root.path of the bundle's
 /// config.json, relative to the bundle. kInvalidArgument: not a container state; the message names

@@ -97,7 +97,7 @@ TEST_F(ContainerTest, AContainerThatAsksForGpusDoesNotStartWithoutThem) {
 
 TEST_F(ContainerTest, ADeepOrLongStateIsRefused) {
   EXPECT_FALSE(FindRoot(std::string(100'000, '[')).ok());
-  EXPECT_FALSE(FindRoot("{\"root\":\"" + std::string(kMostStateBytes, 'x') + "\"}").ok());
+  EXPECT_FALSE(FindRoot("{\"root\":\"" + std::string(kMaxStateBytes, 'x') + "\"}").ok());
 }
 
 }  // namespace

@@ -13,10 +13,10 @@ using base::Result;
 
 // An image's list has a handful of folders. Further folders of a hostile list are not identified
 // and sort last.
-constexpr std::size_t kMostFolders = 256;
+constexpr std::size_t kMaxFolders = 256;
 
 // "libz.so.1.2.13" has five parts. A file name with more parts is read as if no list named it.
-constexpr int kMostParts = 16;
+constexpr int kMaxParts = 16;
 
 std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
@@ -38,7 +38,7 @@ class Covered {
   bool operator()(const std::string& file) const {
     if (files_.contains(file)) return true;
     int parts = 0;
-    for (auto dot = file.find('.'); dot != std::string::npos && ++parts <= kMostParts;
+    for (auto dot = file.find('.'); dot != std::string::npos && ++parts <= kMaxParts;
          dot = file.find('.', dot + 1)) {
       if (sonames_.contains(file.substr(0, dot))) return true;
     }
@@ -146,7 +146,7 @@ std::vector<os::LdCacheEntry> LdCacheUpdate::Take() {
 std::optional<Identity> LdCacheUpdate::IdentifyOnce(const std::string& path) {
   if (const auto known = identified_by_path_.find(path); known != identified_by_path_.end())
     return identified_[known->second].second;
-  if (identified_.size() == kMostFolders) return std::nullopt;
+  if (identified_.size() == kMaxFolders) return std::nullopt;
   identified_by_path_.emplace(path, identified_.size());
   return identified_.emplace_back(path, Identify(root_, path)).second;
 }

@@ -12,11 +12,11 @@
 namespace penstock::hook {
 namespace {
 
-constexpr std::size_t kMostFiles = 256;
-constexpr std::size_t kMostPatterns = 1024;  // of includes; each reads a folder
-constexpr std::size_t kMostFolders = 512;
-constexpr std::size_t kMostFileBytes = 64u << 10;
-constexpr int kMostDepth = 8;
+constexpr std::size_t kMaxFiles = 256;
+constexpr std::size_t kMaxPatterns = 1024;  // of includes; each reads a folder
+constexpr std::size_t kMaxFolders = 512;
+constexpr std::size_t kMaxFileBytes = 64u << 10;
+constexpr int kMaxDepth = 8;
 
 struct Line {
   std::vector<std::string> includes;  // patterns
@@ -44,7 +44,7 @@ Line ReadLine(std::string_view text) {
 
 std::vector<Line> ReadLines(const os::ConfinedTree& root, const std::string& file) {
   std::vector<Line> lines;
-  const auto text = root.Read(file, kMostFileBytes);
+  const auto text = root.Read(file, kMaxFileBytes);
   if (!text.ok()) return lines;
   for (const std::string& line : base::Split(*text, '\n')) lines.push_back(ReadLine(line));
   return lines;
@@ -56,7 +56,7 @@ class Reader {
 
   void ReadFile(const std::string& file, int depth) {
     if (file == kDriverDropIn || file == kCompatDropIn) return;
-    if (depth > kMostDepth || files_.size() == kMostFiles || !files_.insert(file).second) return;
+    if (depth > kMaxDepth || files_.size() == kMaxFiles || !files_.insert(file).second) return;
     for (const Line& line : ReadLines(root_, file)) {
       for (const std::string& pattern : line.includes) Include(pattern, file, depth);
       if (!line.folder.empty()) Add(line.folder, file);
@@ -64,7 +64,7 @@ class Reader {
   }
 
   void Add(const std::string& folder, const std::string& file) {
-    if (folders_.size() < kMostFolders && known_.insert(folder).second)
+    if (folders_.size() < kMaxFolders && known_.insert(folder).second)
       folders_.push_back({folder, file});
   }
 
@@ -73,14 +73,14 @@ class Reader {
  private:
   // Supports wildcards in the last part, where all distributions have them.
   void Include(const std::string& pattern, const std::string& file, int depth) {
-    if (patterns_ == kMostPatterns) return;
+    if (patterns_ == kMaxPatterns) return;
     ++patterns_;
     const std::string path =
         pattern.front() == '/' ? pattern : file.substr(0, file.rfind('/') + 1) + pattern;
     const auto slash = path.rfind('/');
     const std::string folder = os::CleanPath(path.substr(0, slash));
     const std::string names = path.substr(slash + 1);
-    const auto entries = root_.List(folder, kMostFiles);
+    const auto entries = root_.List(folder, kMaxFiles);
     if (!entries.ok()) return;
     for (const os::TreeEntry& entry : *entries) {
       if (::fnmatch(names.c_str(), entry.name.c_str(), FNM_PERIOD) == 0)
@@ -120,7 +120,7 @@ std::vector<LdConfigFolder> ReadLdConfig(const os::ConfinedTree& root) {
 std::vector<std::string> ReadFolders(const os::ConfinedTree& root, const std::string& file) {
   std::vector<std::string> folders;
   for (Line& line : ReadLines(root, file)) {
-    if (!line.folder.empty() && folders.size() < kMostFolders)
+    if (!line.folder.empty() && folders.size() < kMaxFolders)
       folders.push_back(std::move(line.folder));
   }
   return folders;

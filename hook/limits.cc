@@ -15,10 +15,10 @@ namespace penstock::hook {
 namespace {
 
 // The largest image that the other limits allow needs a fraction of both; see bench/RESULTS.md.
-constexpr rlim_t kMostMemory = 256u << 20;
-constexpr rlim_t kMostSeconds = 20;
+constexpr rlim_t kMaxMemory = 256u << 20;
+constexpr rlim_t kMaxSeconds = 20;
 
-void SayAndEnd(int) {
+void ReportAndExit(int) {
   constexpr char text[] =
       "penstock-hook: stopped after 20 s of processor time, the limit of a hook\n";
   (void)!::write(STDERR_FILENO, text, sizeof text - 1);
@@ -49,10 +49,10 @@ constexpr int kCalls[] = {
 void ConfineSelf() { (void)os::AllowOnly(kCalls, "penstock-hook").ok(); }
 
 void LimitSelf() {
-  ::signal(SIGXCPU, SayAndEnd);
+  ::signal(SIGXCPU, ReportAndExit);
   const std::initializer_list<std::pair<int, rlimit>> limits = {
-      {RLIMIT_AS, {kMostMemory, kMostMemory}},
-      {RLIMIT_CPU, {kMostSeconds, kMostSeconds + 5}},
+      {RLIMIT_AS, {kMaxMemory, kMaxMemory}},
+      {RLIMIT_CPU, {kMaxSeconds, kMaxSeconds + 5}},
       {RLIMIT_CORE, {0, 0}}};
   for (const auto& [which, wanted] : limits) {
     rlimit now{};

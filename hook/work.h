@@ -12,11 +12,11 @@ namespace penstock::hook {
 /// together.
 class Work {
  public:
-  static constexpr std::size_t kMost = 1u << 19;
+  static constexpr std::size_t kMax = 1u << 19;
   static constexpr std::size_t kOfEntry = 1;     ///< a name in a folder
   static constexpr std::size_t kOfLibrary = 32;  ///< an ELF file: opened, a handful of reads
 
-  /// kResourceExhausted once more than kMost steps are spent.
+  /// kResourceExhausted once more than kMax steps are spent.
   base::Status Spend(std::size_t steps) {
     if (steps > left_) {
       left_ = 0;
@@ -28,7 +28,7 @@ class Work {
   }
 
  private:
-  std::size_t left_ = kMost;
+  std::size_t left_ = kMax;
 };
 
 }  // namespace penstock::hook

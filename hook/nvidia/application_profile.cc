@@ -18,7 +18,7 @@ using base::Result;
 using base::Status;
 
 constexpr char kProfile[] = "/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf";
-constexpr unsigned kMostGpus = 64;
+constexpr unsigned kMaxGpus = 64;
 
 bool IsGpuName(std::string_view name) {
   constexpr std::string_view prefix = "nvidia";
@@ -37,7 +37,7 @@ Result<std::uint64_t> VisibleGpus(const os::ConfinedTree& root, Warnings& warnin
     ASSIGN(const os::UniqueFd device, root.Locate("/dev/" + entry.name));
     struct stat status {};
     if (::fstat(device.get(), &status) != 0 || !S_ISCHR(status.st_mode)) continue;
-    if (const unsigned number = minor(status.st_rdev); number < kMostGpus) {
+    if (const unsigned number = minor(status.st_rdev); number < kMaxGpus) {
       gpus |= std::uint64_t{1} << number;
     } else {
       warnings.Add("/dev/" + entry.name +

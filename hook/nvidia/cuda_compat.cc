@@ -99,9 +99,9 @@ Result<bool> IsNewer(const os::ConfinedTree& root, const CudaCompat& machine,
   const auto driver = Numbers(machine.driver_version);
   ASSIGN(const auto note, ReadNote(root, machine.folder + "/" + name));
   if (note) {
-    const auto theirs = Numbers(note->cuda_version);
-    const auto ours = Numbers(machine.cuda_version);
-    if (theirs && ours && !machine.cuda_version.empty()) return *theirs > *ours;
+    const auto library = Numbers(note->cuda_version);
+    const auto host = Numbers(machine.cuda_version);
+    if (library && host && !machine.cuda_version.empty()) return *library > *host;
     if (driver && !driver->empty() && !note->drivers.empty())
       return std::find(note->drivers.begin(), note->drivers.end(),
                        static_cast<std::int64_t>(driver->front())) != note->drivers.end();

@@ -11,26 +11,26 @@ using base::Code;
 using base::Error;
 
 constexpr std::string_view kVariable = "NVIDIA_VISIBLE_DEVICES=";
-constexpr std::size_t kMostShown = 80;
+constexpr std::size_t kMaxShown = 80;
 
 std::string Shown(std::string_view value) {
-  return "\"" + base::Printable(value.substr(0, kMostShown)) +
-         (value.size() > kMostShown ? "...\"" : "\"");
+  return "\"" + base::Printable(value.substr(0, kMaxShown)) +
+         (value.size() > kMaxShown ? "...\"" : "\"");
 }
 
 }  // namespace
 
 base::Status CheckPrestart(std::string_view state) {
   ASSIGN(const auto environment, ReadEnvironment(state));
-  std::string_view asked;
+  std::string_view requested;
   for (const std::string& variable : environment)
     if (variable.starts_with(kVariable))
-      asked =
+      requested =
           std::string_view(variable).substr(kVariable.size());  // docker adds its own value last
-  if (asked.empty() || asked == "void") return {};
+  if (requested.empty() || requested == "void") return {};
   return Error(
       Code::kFailedPrecondition,
-      "this container requests GPUs (--gpus, or NVIDIA_VISIBLE_DEVICES=" + Shown(asked) +
+      "this container requests GPUs (--gpus, or NVIDIA_VISIBLE_DEVICES=" + Shown(requested) +
           ") under a runtime that provides none. Start it with --runtime=nvidia (compose: "
           "`runtime: nvidia`) in addition to --gpus, or make that runtime the default: penstock "
           "runtime configure --runtime docker --set-as-default --restart-mode systemd");

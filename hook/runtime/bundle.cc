@@ -20,7 +20,7 @@ using base::Result;
 using Json = nlohmann::ordered_json;
 using Type = nlohmann::detail::value_t;
 
-constexpr int kMostDepth = 64;
+constexpr int kMaxDepth = 64;
 
 /// The environment of hooks whose specification sets none.
 constexpr const char* kHookPath =
@@ -60,7 +60,7 @@ bool IsTooDeep(std::string_view text) {
     } else if (c == '"') {
       quoted = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > kMostDepth) return true;
+      if (++depth > kMaxDepth) return true;
     } else if (c == ']' || c == '}') {
       --depth;
     }
@@ -149,11 +149,11 @@ void AddEnvironment(Json& root, const std::vector<std::string>& environment) {
   std::unordered_map<std::string, bool> placed;
   for (Json& entry : old) {
     const std::string name = name_of(entry.get_ref<const std::string&>());
-    const auto ours = wanted.find(name);
-    if (ours == wanted.end()) {
+    const auto found = wanted.find(name);
+    if (found == wanted.end()) {
       joined.push_back(std::move(entry));
     } else if (!std::exchange(placed[name], true)) {
-      joined.push_back(ours->second);
+      joined.push_back(found->second);
     }
   }
   for (const std::string& entry : environment)
@@ -290,7 +290,7 @@ Bundle::~Bundle() = default;
 Result<Bundle> Bundle::Parse(std::string_view text, const std::string& file) {
   if (IsTooDeep(text))
     return Error(Code::kInvalidArgument,
-                 file + " nests deeper than " + std::to_string(kMostDepth) + " levels");
+                 file + " nests deeper than " + std::to_string(kMaxDepth) + " levels");
   Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (root.is_discarded())
     return Error(Code::kInvalidArgument,

@@ -39,7 +39,7 @@ constexpr std::string_view kRemedy =
     "or start penstock-agent, which keeps it up to date";
 constexpr std::string_view kNarrowDevice = "nvidia.com/compat32=all";
 
-void Say(RunLog& log, const std::vector<Remark>& remarks) {
+void LogRemarks(RunLog& log, const std::vector<Remark>& remarks) {
   for (const Remark& remark : remarks) log.Write(remark.level, remark.text);
 }
 
@@ -125,7 +125,7 @@ Result<CdiEdits> EditsFor(const RuntimeFacts& facts, DeviceRequest request, cons
   if (capabilities.narrow) request.optional_devices.emplace_back(kNarrowDevice);
   ASSIGN(CdiEdits edits, Resolve(request, config, log));
   ASSIGN(const auto remarks, CheckRequirements(facts, config, ReadDriverFacts(edits)));
-  Say(log, remarks);
+  LogRemarks(log, remarks);
   Restrict(edits, capabilities);
   if (!config.cuda_compat) RemoveHooks(edits, "enable-cuda-compat");
   if (!config.additional_gids) edits.additional_gids.clear();
@@ -141,7 +141,7 @@ Status PrepareBundle(const std::string& bundle, const Config& config, RunLog& lo
   ASSIGN(Bundle parsed, Bundle::Parse(text, path));
   const RuntimeFacts facts = parsed.facts();
   ASSIGN(DeviceRequest request, ReadRequest(facts, config));
-  Say(log, request.remarks);
+  LogRemarks(log, request.remarks);
   const bool stale = parsed.RemoveStaleHooks();
   if (request.Empty() && !stale) return {};
   if (!request.Empty()) {

@@ -65,9 +65,9 @@ Result<std::string> Prepare(const RuntimeCall& call, std::string_view program, R
 }
 
 int Fail(const Error& error, RunLog& log) {
-  constexpr std::size_t kMost = 4096;
+  constexpr std::size_t kMax = 4096;
   std::string text = error.message();
-  if (text.size() > kMost) text = text.substr(0, kMost) + "...";
+  if (text.size() > kMax) text = text.substr(0, kMax) + "...";
   log.Write(RuntimeLogLevel::kError, text);
   std::fprintf(stderr, "penstock-runtime: %s\n", text.c_str());
   return 1;

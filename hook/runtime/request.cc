@@ -27,7 +27,7 @@ constexpr std::string_view kAcceptKey = "accept-nvidia-visible-devices-envvar-wh
 constexpr std::string_view kMountRoot = "/var/run/nvidia-container-devices/";
 
 /// NVML's own limit on IMEX channels (drivers/imex: 2^20 minors).
-constexpr std::uint64_t kMostImexChannel = (1u << 20) - 1;
+constexpr std::uint64_t kMaxImexChannel = (1u << 20) - 1;
 
 /// The kind with which the toolkit's users request a specification that is generated on demand;
 /// Penstock's specifications always exist.
@@ -121,9 +121,9 @@ class Collector {
 
   Status Take(std::string name, std::string_view where, std::vector<std::string>& into) {
     if (!seen_.insert(name).second) return {};
-    if (into.size() >= kMostNames)
+    if (into.size() >= kMaxNames)
       return Error(Code::kResourceExhausted, std::string(where) + " requests more than " +
-                                                 std::to_string(kMostNames) +
+                                                 std::to_string(kMaxNames) +
                                                  " devices; use \"all\", or name fewer");
     into.push_back(std::move(name));
     return {};
@@ -170,7 +170,7 @@ std::string QualifiedByPath(std::string_view path) {
 
 bool IsImexChannel(std::string_view text) {
   const auto channel = base::ParseUint(text);
-  return channel && *channel <= kMostImexChannel && text == std::to_string(*channel);
+  return channel && *channel <= kMaxImexChannel && text == std::to_string(*channel);
 }
 
 class Reader {
@@ -183,7 +183,7 @@ class Reader {
     TRY(ReadVisible());
     TRY(ReadImexChannels());
     TRY(ReadMig());
-    if (!request_.devices.empty() && EnvironmentMayAsk())
+    if (!request_.devices.empty() && EnvironmentMayRequest())
       for (const Gate& gate : kGates)
         if (facts_.Get(gate.variable) == "enabled") collector_.Optional(gate.device);
     return std::move(request_);
@@ -202,7 +202,7 @@ class Reader {
     return ReadVariables();
   }
 
-  bool AsksForDevices(const std::string& key) const {
+  bool RequestsDevices(const std::string& key) const {
     const auto& prefixes = config_.annotation_prefixes;
     return std::any_of(prefixes.begin(), prefixes.end(),
                        [&key](const std::string& prefix) { return key.starts_with(prefix); });
@@ -210,14 +210,14 @@ class Reader {
 
   Status ReadAnnotations() {
     for (const auto& [key, value] : facts_.annotations)
-      if (AsksForDevices(key) && !facts_.own_annotations.contains(key))
+      if (RequestsDevices(key) && !facts_.own_annotations.contains(key))
         request_.remarks.push_back(
             {RuntimeLogLevel::kWarn,
              "the annotation " + Shown(key) +
                  " is ignored: it belongs to the pod, and the kubelet allocates devices to "
                  "containers; request them in resources.limits"});
     for (const auto& [key, value] : facts_.own_annotations) {
-      if (!AsksForDevices(key)) continue;
+      if (!RequestsDevices(key)) continue;
       for (const std::string& name : base::Split(value, ',')) {
         if (!api::cdi::ParseName(name))
           return Error(Code::kInvalidArgument,
@@ -256,7 +256,7 @@ class Reader {
     if (!set && LegacyImage()) named.emplace_back("all");
     if (named.empty() || std::find(named.begin(), named.end(), "void") != named.end()) return {};
     const std::string who = base::Join(variables, ", ");
-    if (!EnvironmentMayAsk()) {
+    if (!EnvironmentMayRequest()) {
       if (facts_.OfDockerGpus())
         return Error(Code::kPermissionDenied,
                      "docker's --gpus (" + who + "=" + Shown(facts_.Get(kVisibleDevices)) +
@@ -264,7 +264,7 @@ class Reader {
                          " = false, so unprivileged containers cannot request devices by "
                          "environment variables; set it to true, or use a mount: -v /dev/null:" +
                          std::string(kMountRoot) + "0");
-      SayIgnored(set ? who : "CUDA_VERSION, by which older images request all devices,");
+      RemarkIgnored(set ? who : "CUDA_VERSION, by which older images request all devices,");
       return {};
     }
     return AddVisible(named, Requester::kEnvironment, who);
@@ -298,8 +298,8 @@ class Reader {
         return std::find(channels.begin(), channels.end(), word) != channels.end();
       };
       if (channels.empty() || has("void") || has("none") || has("all")) return {};
-      if (!EnvironmentMayAsk()) {
-        SayIgnored(where);
+      if (!EnvironmentMayRequest()) {
+        RemarkIgnored(where);
         return {};
       }
     }
@@ -308,7 +308,7 @@ class Reader {
         return Error(Code::kInvalidArgument,
                      where + " requests " + Shown(channel) +
                          ", which is not an IMEX channel: a number from 0 to " +
-                         std::to_string(kMostImexChannel));
+                         std::to_string(kMaxImexChannel));
       TRY(collector_.Add(std::string(kImexKind) + "=" + channel, requester, where));
     }
     return {};
@@ -327,11 +327,11 @@ class Reader {
     return {};
   }
 
-  bool EnvironmentMayAsk() const {
+  bool EnvironmentMayRequest() const {
     return facts_.privileged || config_.accept_environment.value_or(!facts_.OfKubernetes());
   }
 
-  void SayIgnored(std::string_view who) {
+  void RemarkIgnored(std::string_view who) {
     std::string text = std::string(who) + " is ignored: the container is not privileged, and ";
     text += config_.accept_environment
                 ? "config.toml has " + std::string(kAcceptKey) + " = false"
@@ -352,13 +352,13 @@ class Reader {
 }  // namespace
 
 std::string Shown(std::string_view text) {
-  constexpr std::size_t kMost = 80;
+  constexpr std::size_t kMax = 80;
   std::string shown = "\"";
-  for (const char c : text.substr(0, kMost)) {
+  for (const char c : text.substr(0, kMax)) {
     const auto byte = static_cast<unsigned char>(c);
     shown += byte < 0x20 || byte >= 0x7f || c == '"' ? '?' : c;
   }
-  return shown + (text.size() > kMost ? "...\"" : "\"");
+  return shown + (text.size() > kMax ? "...\"" : "\"");
 }
 
 Result<DeviceRequest> ReadRequest(const RuntimeFacts& facts, const Config& config) {

@@ -13,7 +13,7 @@ namespace penstock::hook::runtime {
 
 /// More names than any machine has devices. A longer list is refused, so that it cannot keep the
 /// engine busy.
-inline constexpr std::size_t kMostNames = 4096;
+inline constexpr std::size_t kMaxNames = 4096;
 
 /// A message about a request that was not followed exactly.
 struct Remark {

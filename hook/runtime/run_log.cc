@@ -13,7 +13,7 @@
 namespace penstock::hook::runtime {
 namespace {
 
-constexpr std::size_t kMostMessage = 4096;
+constexpr std::size_t kMaxMessage = 4096;
 
 std::string_view Name(RuntimeLogLevel level) {
   switch (level) {
@@ -37,7 +37,7 @@ std::string Now() {
 /// container's environment, and none of their bytes may end a line.
 std::string Quoted(std::string_view message) {
   std::string text = "\"";
-  std::string_view head = message.substr(0, kMostMessage);
+  std::string_view head = message.substr(0, kMaxMessage);
   for (int i = 0; i < 3 && head.size() < message.size() && !base::IsUtf8(head); ++i)
     head.remove_suffix(1);
   const bool utf8 = base::IsUtf8(head);

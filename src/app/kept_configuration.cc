@@ -20,7 +20,7 @@ using base::Error;
 using nlohmann::json;
 
 constexpr int kVersion = 1;
-constexpr std::size_t kMostBytes =
+constexpr std::size_t kMaxBytes =
     64u << 20;  // two texts of 4 MiB, whose bytes may each be escaped as six
 
 json ToJson(const KeptText& kept) {
@@ -48,9 +48,9 @@ base::Result<std::string> StateDirOf(const Settings& settings,
   if (settings.flags.contains("--state-dir") || !text.ok()) return without.config.paths.state_dir;
   const auto document = base::ParseYaml(*text, settings.config_file);
   const base::Value* paths = document.ok() ? document->Find("paths") : nullptr;
-  const base::Value* said = paths != nullptr ? paths->Find("stateDir") : nullptr;
-  return said != nullptr && said->kind == base::Value::Kind::kString
-             ? said->text
+  const base::Value* folder = paths != nullptr ? paths->Find("stateDir") : nullptr;
+  return folder != nullptr && folder->kind == base::Value::Kind::kString
+             ? folder->text
              : without.config.paths.state_dir;
 }
 
@@ -74,7 +74,7 @@ std::string EncodeKept(const KeptConfiguration& kept) {
 }
 
 base::Result<KeptConfiguration> DecodeKept(std::string_view text, std::string_view file) {
-  const auto document = base::ParseJson(text, file, {.bytes = kMostBytes});
+  const auto document = base::ParseJson(text, file, {.bytes = kMaxBytes});
   if (!document.ok()) return Error(Code::kDataLoss, document.error().message());
   base::Problems problems{std::string(file)};
   base::MapReader reader(*document, "", problems);
@@ -90,7 +90,7 @@ base::Result<KeptConfiguration> LoadKeptConfiguration(const std::string& state_d
   const std::string path = KeptConfigurationPath(state_dir);
   return os::LoadKept<KeptConfiguration>(
       path, "the last applied configuration",
-      [&](const std::string& text) { return DecodeKept(text, path); }, kMostBytes);
+      [&](const std::string& text) { return DecodeKept(text, path); }, kMaxBytes);
 }
 
 base::Result<Resolved> ResolveForStart(const Settings& settings) {

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kNodeGroup = "Node";
 constexpr const char* kPluginGroup = "Options of NVIDIA's device plugin and GPU Feature Discovery";
 constexpr const char* kExporterGroup = "Options of NVIDIA's dcgm-exporter";
-constexpr std::size_t kMostConfigBytes = 4u << 20;
+constexpr std::size_t kMaxConfigBytes = 4u << 20;
 
 std::string Absolute(const std::string& path) {
   if (path.empty()) return path;
@@ -150,16 +150,16 @@ Settings WithPluginsRoots(Settings settings, std::vector<std::string>& remarks) 
     return settings;
   for (const auto& [flag, value] : settings.flags)
     if (flag != kRoots[0][0] && flag != kRoots[1][0] && flag != "--node-name") return settings;
-  for (const auto& [flag, theirs] : kRoots) {
+  for (const auto& [flag, plugin_flag] : kRoots) {
     const auto found = settings.flags.find(flag);
     if (found == settings.flags.end()) continue;
     remarks.push_back(std::string(flag) +
                       " with flags of NVIDIA's device plugin has the plugin's meaning, the path on "
                       "the host: interpreted as " +
-                      theirs +
+                      plugin_flag +
                       "; the path that the agent itself opens is --driver-root-ctr-path, or "
                       "driverRoot and devRoot in its configuration");
-    settings.plugin_flags.push_back({theirs, found->second, flag});
+    settings.plugin_flags.push_back({plugin_flag, found->second, flag});
     settings.flags.erase(found);
   }
   return settings;
@@ -191,8 +191,8 @@ base::Result<api::compat::Translation> Translate(const Settings& settings,
 
 /// Shows only the exporter's metric names to users who set what only dcgm-exporter has, unless the
 /// configuration selects names.
-void SettleNames(const Settings& settings, api::compat::Document kind,
-                 api::TelemetryConfig& telemetry) {
+void ResolveNames(const Settings& settings, api::compat::Document kind,
+                  api::TelemetryConfig& telemetry) {
   const bool counters = !telemetry.counters.empty() || !telemetry.counters_file.empty() ||
                         !telemetry.counters_map.empty();
   const bool exporter = kind == api::compat::Document::kExporter ||
@@ -289,12 +289,12 @@ std::string DescribeUnknown(const CLI::App& app, const std::vector<std::string>&
 }
 
 void TakeEnvironment(Settings& settings, const std::function<const char*(const char*)>& lookup) {
-  const auto said = [&lookup](std::string_view name) -> std::string {
+  const auto value_of = [&lookup](std::string_view name) -> std::string {
     const char* value = lookup(std::string(name).c_str());
     return value == nullptr ? "" : value;
   };
   for (const auto& option : api::compat::ExporterOptions())
-    if (const std::string value = said(option.environment); !value.empty())
+    if (const std::string value = value_of(option.environment); !value.empty())
       settings.exporter_environment.push_back({std::string(option.flags.front()),
                                                option.path ? Absolute(value) : value,
                                                "environment " + std::string(option.environment)});
@@ -313,7 +313,7 @@ void TakeEnvironment(Settings& settings, const std::function<const char*(const c
     }
   }
   if (settings.config_file.empty())
-    settings.config_file = said(api::compat::kExporterConfigVariable);
+    settings.config_file = value_of(api::compat::kExporterConfigVariable);
 }
 
 base::Result<Resolved> ResolveText(const Settings& given, std::string_view text,
@@ -322,9 +322,9 @@ base::Result<Resolved> ResolveText(const Settings& given, std::string_view text,
   std::vector<std::string> about_roots, about_keys;
   const Settings settings = WithPluginsRoots(given, about_roots);
   const Document kind = api::compat::Recognise(text);
-  const bool ours = !text.empty() && kind == Document::kNodeConfig;
+  const bool is_own = !text.empty() && kind == Document::kNodeConfig;
   api::NodeConfig base = below;
-  if (ours) { ASSIGN(base, api::ParseNodeConfig(text, file, &about_keys)); }
+  if (is_own) { ASSIGN(base, api::ParseNodeConfig(text, file, &about_keys)); }
   api::NodeConfig flagged = base;  // some flags define how files of other programs are read
   ApplyFlags(settings, flagged);
   ASSIGN(auto translation, Translate(settings, kind, text, file, flagged));
@@ -333,9 +333,9 @@ base::Result<Resolved> ResolveText(const Settings& given, std::string_view text,
       .origin = file.empty() ? "defaults" : "file " + file,
       .not_yet = std::move(translation.not_yet),
       .remarks = Joined(Joined(std::move(about_keys), about_roots), translation.remarks),
-      .below = ours ? base : api::NodeConfig{}};
+      .below = is_own ? base : api::NodeConfig{}};
   ApplyFlags(settings, resolved.config);
-  SettleNames(settings, kind, resolved.config.telemetry);
+  ResolveNames(settings, kind, resolved.config.telemetry);
   TRY(api::Validate(resolved.config));
   const std::string where = (file.empty() ? "" : file + ": ") +
                             (kind == Document::kExporter ? "metrics.fields" : "telemetry.counters");
@@ -347,7 +347,7 @@ base::Result<Resolved> ResolveText(const Settings& given, std::string_view text,
 }
 
 base::Result<std::string> ReadConfigText(const std::string& file) {
-  auto text = os::ReadInput(file, kMostConfigBytes);
+  auto text = os::ReadInput(file, kMaxConfigBytes);
   if (!text.ok()) return text.error().Within("configuration");
   return text;
 }

@@ -180,7 +180,7 @@ SAME_MEMBER(abi::GpmMetrics, nvmlGpmMetricsGet_t, count, numMetrics);
 SAME_MEMBER(abi::GpmMetrics, nvmlGpmMetricsGet_t, first, sample1);
 SAME_MEMBER(abi::GpmMetrics, nvmlGpmMetricsGet_t, second, sample2);
 static_assert(offsetof(abi::GpmMetrics, metrics) == offsetof(nvmlGpmMetricsGet_t, metrics) &&
-              abi::kMostGpmMetrics <= NVML_GPM_METRIC_MAX);
+              abi::kMaxGpmMetrics <= NVML_GPM_METRIC_MAX);
 static_assert(std::is_same_v<decltype(::nvmlGpmMetricsGet), nvmlReturn_t(nvmlGpmMetricsGet_t*)>);
 SAME_VALUE(abi::kGpmMetrics, NVML_GPM_METRICS_GET_VERSION);
 SAME_SIZE(abi::GpmSupport, nvmlGpmSupport_t);
@@ -313,7 +313,7 @@ static_assert(abi::kPartNumberLength >= NVML_DEVICE_PART_NUMBER_BUFFER_SIZE &&
               abi::kVersionLength >= NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE);
 static_assert(abi::kInforomLength >= NVML_DEVICE_INFOROM_VERSION_BUFFER_SIZE);
 #if NVML_API_VERSION >= 13
-static_assert(abi::kMostNvLinks >= NVML_NVLINK_MAX_LINKS);
+static_assert(abi::kMaxNvLinks >= NVML_NVLINK_MAX_LINKS);
 #endif
 
 }  // namespace penstock::conformance

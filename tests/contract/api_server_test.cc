@@ -1019,7 +1019,7 @@ TEST_P(ApiServer, AnInformerOfMetadataKnowsWhatComesAndGoes) {
                 },
             .removed = [&](const std::string&, const std::string& name) { say("lost " + name); },
             .synced = [&] { say("synced"); },
-            .trouble =
+            .problem =
                 [&](const base::Status& why) { say(why.ok() ? "well" : why.error().ToString()); }});
     informer->Start();
   });

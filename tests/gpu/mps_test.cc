@@ -105,7 +105,7 @@ TEST(RealMps, HoldsTheLimitOfAShareCountsItsClientsAndIsTakenOver) {
   options.driver_root = paths.driver_root;
   options.root = options.host_root = folder / "mps";
   options.launcher = base::BuildPath("bin/penstock-worker");
-  options.ask_every = options.ask_often = std::chrono::milliseconds(500);
+  options.poll_every = options.poll_often = std::chrono::milliseconds(500);
   options.settle = {};
   auto service = std::make_unique<RunningService>(options);
   const std::vector<device::SharedSet> wanted = {{"nvidia.com/gpu", {{gpu, 4}}}};

@@ -70,10 +70,10 @@ bool IsHook(const api::cdi::Hook& hook, std::string_view name) {
 Result<Capabilities> ReadCapabilities(const RuntimeFacts& facts, const Config& config,
                                       bool by_annotation) {
   Capabilities capabilities;
-  std::vector<std::string> asked;
+  std::vector<std::string> requested;
   for (const std::string& name : base::Split(facts.Get(kVariable), ','))
-    if (!base::Trim(name).empty()) asked.emplace_back(base::Trim(name));
-  if (asked.empty()) {
+    if (!base::Trim(name).empty()) requested.emplace_back(base::Trim(name));
+  if (requested.empty()) {
     capabilities.everything = by_annotation;
     const bool legacy =
         !facts.Get("CUDA_VERSION").empty() && facts.Get("NVIDIA_REQUIRE_CUDA").empty();
@@ -82,7 +82,7 @@ Result<Capabilities> ReadCapabilities(const RuntimeFacts& facts, const Config& c
       if (IsSupported(config, name)) capabilities.names.emplace(name);
     return capabilities;
   }
-  for (const std::string& name : asked) {
+  for (const std::string& name : requested) {
     if (name == "all") {
       capabilities.names.insert(config.capabilities.begin(), config.capabilities.end());
     } else if (IsSupported(config, name)) {

@@ -39,15 +39,15 @@ constexpr std::string_view kHostFeatures = "feature.node.kubernetes.io/";
 constexpr base::Duration kSettle = 200ms;  // NodeState: further changes usually follow
 constexpr base::Duration kSpacing = 1s;    // NodeState: minimum time between two writes
 constexpr base::Duration kBeginning = 1s;  // after a start, allocators are open by then or not soon
-constexpr base::Duration kOfTheStart = 5s;     // times this early count as start times
-constexpr base::Duration kLookAgain = 10min;   // interval of rereading our own objects
+constexpr base::Duration kOfTheStart = 5s;         // times this early count as start times
+constexpr base::Duration kRereadInterval = 10min;  // interval of rereading our own objects
 constexpr base::Duration kNumbersAreNew = 3s;  // older ones are left to the kubelet's own update
 
 /// Whether a NodeFeature object carries the labels to the Node.
 enum class Carried { kUnknown, kNo, kYes };
 
 /// Whether the error is transient: there is no answer now, which says nothing about the request.
-bool IsPassing(const Status& status) {
+bool IsTransient(const Status& status) {
   if (status.ok()) return false;
   const Code code = status.error().code();
   return code == Code::kUnavailable || code == Code::kDeadlineExceeded ||
@@ -84,7 +84,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
                .remote = [this](const api::RemoteConfig& remote) { callbacks.remote(remote); },
                .problem =
                    [this](const std::string& what, ReconcileLoop::Problem problem) {
-                     work.Say(what, std::move(problem));
+                     work.Report(what, std::move(problem));
                    }}),
         feature(api, {.resource = {"nfd.k8s-sigs.io", "v1alpha1", "nodefeatures"},
                       .namespace_name = options.namespace_name,
@@ -103,7 +103,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
                       },
                   .problem =
                       [this](ReconcileLoop::Problem problem) {
-                        work.Say("counters", std::move(problem));
+                        work.Report("counters", std::move(problem));
                       }}),
         pods(api, options.node, options.holder_labels,
              {.changed =
@@ -112,7 +112,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
                   },
               .problem =
                   [this](ReconcileLoop::Problem problem) {
-                    work.Say("pods", std::move(problem));
+                    work.Report("pods", std::move(problem));
                   }}) {
     work.Add({.name = kLabels,
               .work = [this](const Done& done) { WriteLabels(done); },
@@ -150,10 +150,10 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   // Inputs.
 
   void Show(ClusterUpdate now) {
-    if (!now.labels && news) now.labels = news->labels;
-    if (news && *news == now) return;
-    news = std::move(now);
-    if (!news->labels) return;  // the devices were not read yet: nothing can be concluded
+    if (!now.labels && update) now.labels = update->labels;
+    if (update && *update == now) return;
+    update = std::move(now);
+    if (!update->labels) return;  // the devices were not read yet: nothing can be concluded
     if (!begun) begun = Now();
     ReportNfd();
     WriteAll();
@@ -168,7 +168,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     if (node == nullptr || (may_carry && !begun)) return;
     const bool labels =
         std::any_of(node->nfd.begin(), node->nfd.end(), [&](const std::string& key) {
-          return key.starts_with(kHostFeatures) && !(may_carry && news->labels->contains(key));
+          return key.starts_with(kHostFeatures) && !(may_carry && update->labels->contains(key));
         });
     if (nfd == labels) return;
     nfd = labels;
@@ -199,8 +199,8 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     if (const ObservedNode* node = watch.node()) {
       ReportNfd();
       if (amounts) work.Soon(kNodeStatus);
-      const auto seen = std::tie(node->uid, node->labels, node->ours, node->nfd);
-      if (known && std::tie(known->uid, known->labels, known->ours, known->nfd) == seen) return;
+      const auto seen = std::tie(node->uid, node->labels, node->own, node->nfd);
+      if (known && std::tie(known->uid, known->labels, known->own, known->nfd) == seen) return;
       known = *node;
     }
     if (begun) {
@@ -212,7 +212,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   // Writes.
 
   NodeLabelSet DesiredLabels() const {
-    NodeLabelSet labels = *news->labels;
+    NodeLabelSet labels = *update->labels;
     if (nfd.value_or(false) && options.labels.host_features == Switch::kAuto)
       std::erase_if(labels,
                     [](const auto& label) { return label.first.starts_with(kHostFeatures); });
@@ -224,14 +224,14 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     if (!begun || node == nullptr || carried == Carried::kUnknown ||
         options.labels.node == Switch::kOff)
       return done({});
-    if (!watch.owners_known()) return AskForOwners(done);
+    if (!watch.owners_known()) return RequestOwners(done);
     const LabelPlan plan =
-        keeper.Decide(*node, DesiredLabels(),
-                      carried == Carried::kYes && options.labels.node == Switch::kAuto, Now());
-    work.Say("contested labels",
-             {plan.contested.empty()
-                  ? ""
-                  : "other field managers change the agent's labels: " + plan.contested});
+        reconciler.Decide(*node, DesiredLabels(),
+                          carried == Carried::kYes && options.labels.node == Switch::kAuto, Now());
+    work.Report("contested labels",
+                {plan.contested.empty()
+                     ? ""
+                     : "other field managers change the agent's labels: " + plan.contested});
     if (plan.again) work.After(kLabels, *plan.again);
     if (!plan.write) return done({});
     // The uid prevents the apply from creating a Node that was just deleted.
@@ -245,7 +245,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
            });
   }
 
-  void AskForOwners(const Done& done) {
+  void RequestOwners(const Done& done) {
     api.Do(protocol::kube::Get({"", "v1", "nodes"}, "", options.node),
            [weak = weak_from_this(), done](const auto& answer) {
              const auto self = weak.lock();
@@ -265,7 +265,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   void LabelsWritten(const NodeLabelSet& set, const base::Result<ApiResponse>& answer,
                      const Done& done) {
     if (!answer.ok()) return done(answer.error());
-    keeper.Wrote(set, Now());
+    reconciler.Wrote(set, Now());
     if (const auto node = protocol::kube::Parse(answer); node.ok()) watch.Adopt(*node);
     done({});
   }
@@ -277,11 +277,11 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
 
   void WriteFeature(const Done& done) {
     if (!begun || !OwnerKnown()) return done({});
-    work.After(kFeature, kLookAgain);
-    feature.Bring(
+    work.After(kFeature, kRereadInterval);
+    feature.Reconcile(
         [this](const Json*) { return NodeFeatureOf(options.node, NodeUid(), DesiredLabels()); },
         [this, done](const Status& status) {
-          if (!IsPassing(status)) SetCarried(status.ok() ? Carried::kYes : Carried::kNo);
+          if (!IsTransient(status)) SetCarried(status.ok() ? Carried::kYes : Carried::kNo);
           done(
               NotInstalled(status, "NodeFeature", "install NFD, or set labels.nodeFeature to off"));
         });
@@ -293,11 +293,11 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
 
   void WriteNodeState(const Done& done) {
     if (!begun || !OwnerKnown()) return done({});
-    work.After(kNodeState, kLookAgain);
-    node_state.Bring(
+    work.After(kNodeState, kRereadInterval);
+    node_state.Reconcile(
         [this](const Json* found) { return WantedNodeState(found); },
         [this, done](const Status& status) {
-          if (!status.ok() && !IsPassing(status)) Remember(nullptr);
+          if (!status.ok() && !IsTransient(status)) Remember(nullptr);
           done(NotInstalled(status, "NodeState",
                             "apply the CRD of the chart, or set cluster.nodeState to off"));
         });
@@ -305,7 +305,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
 
   Json WantedNodeState(const Json* found) {
     Remember(found);
-    api::Report report = news->report;
+    api::Report report = update->report;
     for (api::AllocatorReport& allocator : report.allocators)
       if (allocator.name == "cluster") allocator = OwnAllocator(true);
     Json object = OwnedNodeState(report, NodeUid());
@@ -353,7 +353,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     if (!remembered && options.config.node_state != Switch::kOff)
       return;  // the earlier report is still being read
     const protocol::kube::ObjectReference about{"v1", "Node", "", options.node, NodeUid()};
-    for (const view::NodeEvent& event : events.Next(news->report, news->notices))
+    for (const view::NodeEvent& event : events.Next(update->report, update->notices))
       event.warning ? recorder.Warning(about, event.reason, event.message)
                     : recorder.Normal(about, event.reason, event.message);
   }
@@ -382,7 +382,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   const Options options;
   const Callbacks callbacks;
 
-  std::optional<ClusterUpdate> news;
+  std::optional<ClusterUpdate> update;
   std::optional<base::TimePoint> begun;  // first update after the devices were read
   std::optional<adapter::kubelet::KubeletAmounts> amounts;
   base::TimePoint amounts_at{};
@@ -392,7 +392,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   Carried carried;
   bool remembered = false;
 
-  NodeLabelReconciler keeper;
+  NodeLabelReconciler reconciler;
   StartTimes times;
   view::ReportEvents events;
   ReconcileLoop work;
@@ -410,9 +410,9 @@ ClusterAdapter::~ClusterAdapter() = default;
 
 void ClusterAdapter::Start() { state_->Start(); }
 
-void ClusterAdapter::Show(ClusterUpdate news) {
-  state_->api.executor().Post([weak = std::weak_ptr(state_), news = std::move(news)]() mutable {
-    if (const auto state = weak.lock()) state->Show(std::move(news));
+void ClusterAdapter::Show(ClusterUpdate update) {
+  state_->api.executor().Post([weak = std::weak_ptr(state_), update = std::move(update)]() mutable {
+    if (const auto state = weak.lock()) state->Show(std::move(update));
   });
 }
 

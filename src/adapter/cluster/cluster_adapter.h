@@ -68,7 +68,7 @@ class ClusterAdapter {
 
   /// Publishes the current state. Writes only differences, and only once the previous write is
   /// known to have arrived.
-  void Show(ClusterUpdate news);
+  void Show(ClusterUpdate update);
 
   /// The kubelet has these resources: name → capacity and allocatable, as it will report them
   /// itself. Updates the Node object at once. An empty map cancels an update that is not yet

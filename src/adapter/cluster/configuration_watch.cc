@@ -41,7 +41,7 @@ struct ConfigurationWatch::State {
                   Informer::Handlers{.changed = [this](const Json& object) { Seen(object); },
                                      .removed = [this](const auto&, const auto&) { Removed(); },
                                      .synced = [this] { NodesSynced(); },
-                                     .trouble = [this](const Status& why) { NodeTrouble(why); }});
+                                     .problem = [this](const Status& why) { OnNodeProblem(why); }});
     nodes->Start();
     if (where.name.empty()) return Notify({});
     Informer::Options map_options;
@@ -52,7 +52,7 @@ struct ConfigurationWatch::State {
                  Informer::Handlers{.changed = [this](const Json&) { Choose(); },
                                     .removed = [this](const auto&, const auto&) { Choose(); },
                                     .synced = [this] { Choose(); },
-                                    .trouble = [this](const Status& why) { MapTrouble(why); }});
+                                    .problem = [this](const Status& why) { OnMapProblem(why); }});
     maps->Start();
   }
 
@@ -72,9 +72,9 @@ struct ConfigurationWatch::State {
     const ObservedNode view = ObserveNode(object);
     if (view.name != name) return;
     owners = Owners{view.uid, {}, view.others};
-    for (const std::string& key : view.ours)
+    for (const std::string& key : view.own)
       if (const auto label = view.labels.find(key); label != view.labels.end())
-        owners->ours.insert(*label);
+        owners->own.insert(*label);
     if (!node || NotOlder(view, *node)) return Seen(object);
     AttributeLabels();
   }
@@ -83,12 +83,12 @@ struct ConfigurationWatch::State {
   void AttributeLabels() {
     if (!node || !owners) return;
     bool taken = owners->uid != node->uid;
-    node->ours.clear();
+    node->own.clear();
     node->others = owners->others;
-    for (const auto& [key, value] : owners->ours) {
+    for (const auto& [key, value] : owners->own) {
       const auto label = node->labels.find(key);
       const bool still = label != node->labels.end() && label->second == value;
-      if (still) node->ours.insert(key);
+      if (still) node->own.insert(key);
       taken |= !still;
     }
     if (taken) owners.reset();
@@ -108,7 +108,7 @@ struct ConfigurationWatch::State {
                                "the kubelet registers it"});
   }
 
-  void NodeTrouble(const Status& why) {
+  void OnNodeProblem(const Status& why) {
     const bool no_right = !why.ok() && why.error().code() == Code::kPermissionDenied;
     forbidden = no_right ? why.error().message() : "";
     callbacks.problem("node", ProblemOf(why));
@@ -117,7 +117,7 @@ struct ConfigurationWatch::State {
     Choose();
   }
 
-  void MapTrouble(const Status& why) {
+  void OnMapProblem(const Status& why) {
     map_forbidden =
         !why.ok() && why.error().code() == Code::kPermissionDenied ? why.error().message() : "";
     callbacks.problem("configuration", ProblemOf(why));
@@ -154,7 +154,7 @@ struct ConfigurationWatch::State {
   /// Label owners in the last whole object.
   struct Owners {
     std::string uid;
-    std::map<std::string, std::string> ours;    // key → value
+    std::map<std::string, std::string> own;     // key → value
     std::map<std::string, std::string> others;  // key → manager
   };
   std::optional<ObservedNode> node;

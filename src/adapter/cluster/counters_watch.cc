@@ -43,25 +43,25 @@ struct CountersWatch::State {
     options.namespace_name = where[0];
     options.field_selector = "metadata.name=" + where[1];
     maps.emplace(api, options,
-                 Informer::Handlers{.changed = [this](const Json&) { Look(); },
-                                    .removed = [this](const auto&, const auto&) { Look(); },
-                                    .synced = [this] { Look(); },
-                                    .trouble = [this](const base::Status& why) { Trouble(why); }});
+                 Informer::Handlers{.changed = [this](const Json&) { Refresh(); },
+                                    .removed = [this](const auto&, const auto&) { Refresh(); },
+                                    .synced = [this] { Refresh(); },
+                                    .problem = [this](const base::Status& why) { OnError(why); }});
     maps->Start();
   }
 
   std::string Name() const { return where[0] + "/" + where[1]; }
 
-  void Look() {
+  void Refresh() {
     if (maps->synced()) Notify(ChooseCounters(Name(), maps->Find(where[0], where[1])));
   }
 
-  void Trouble(const base::Status& why) {
+  void OnError(const base::Status& why) {
     const bool refused = !why.ok() && ReconcileLoop::IsRefusal(why.error().code());
     callbacks.problem(why.ok() ? ReconcileLoop::Problem{}
                                : ReconcileLoop::Problem{why.error().message(), refused});
     if (refused) Notify({.origin = "ConfigMap " + Name(), .problem = why.error().message()});
-    if (why.ok()) Look();
+    if (why.ok()) Refresh();
   }
 
   void Notify(api::RemoteConfig remote) {

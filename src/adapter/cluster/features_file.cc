@@ -14,7 +14,7 @@ namespace {
 /// NFD's worker reads the file and may run as another user.
 constexpr unsigned kMode = 0644;
 
-base::Status Bring(const std::string& path, const std::string& text) {
+base::Status Update(const std::string& path, const std::string& text) {
   const auto there = os::ReadFile(path);
   if (there.ok() && *there == text) return {};
   TRY(os::MakeDirectories(path.substr(0, path.find_last_of('/'))));
@@ -39,7 +39,7 @@ struct FeaturesFile::State : std::enable_shared_from_this<State> {
     busy = true;
     wanted = false;
     io.Post([self = shared_from_this(), now = text] {
-      const base::Status written = Bring(self->path, now);
+      const base::Status written = Update(self->path, now);
       self->control.Post([self, written] { self->Written(written); });
     });
   }

@@ -45,7 +45,7 @@ bool NodeLabelReconciler::Changed(const ObservedNode& node, const std::string& k
 /// Whether labels that others changed must wait; if so, sets plan.again.
 bool NodeLabelReconciler::Wait(base::TimePoint now, LabelPlan& plan) {
   if (!due_) {
-    if (mended_at_ && now - *mended_at_ > kPeace) backoff_.Reset();
+    if (restored_at_ && now - *restored_at_ > kPeace) backoff_.Reset();
     due_ = now + backoff_.Next();
   }
   if (now >= *due_) return false;
@@ -58,7 +58,7 @@ LabelPlan NodeLabelReconciler::Decide(const ObservedNode& node, const NodeLabelS
   LabelPlan plan;
   std::vector<std::string> contested;
   for (const auto& [key, value] : desired) {
-    const bool held = node.ours.contains(key) && ValueOf(node, key) != nullptr;
+    const bool held = node.own.contains(key) && ValueOf(node, key) != nullptr;
     if (carried || node.nfd.contains(key)) {
       if (held) plan.set[key] = *ValueOf(node, key);
       continue;
@@ -74,14 +74,14 @@ LabelPlan NodeLabelReconciler::Decide(const ObservedNode& node, const NodeLabelS
     plan.set[key] = value;
   }
   if (contested.empty()) due_.reset();
-  for (const std::string& key : node.ours)
+  for (const std::string& key : node.own)
     if (!desired.contains(key) && node.nfd.contains(key) && ValueOf(node, key) != nullptr)
       plan.set[key] = *ValueOf(node, key);
   plan.contested = base::Join(contested, ", ");
   plan.write =
       std::any_of(plan.set.begin(), plan.set.end(),
                   [&](const auto& label) { return Differs(node, label.first, label.second); }) ||
-      std::any_of(node.ours.begin(), node.ours.end(),
+      std::any_of(node.own.begin(), node.own.end(),
                   [&](const std::string& key) { return !plan.set.contains(key); });
   return plan;
 }
@@ -90,7 +90,7 @@ void NodeLabelReconciler::Wrote(const NodeLabelSet& set, base::TimePoint now) {
   applied_ = set;
   if (due_ && now >= *due_) {
     due_.reset();
-    mended_at_ = now;
+    restored_at_ = now;
   }
 }
 

@@ -40,8 +40,8 @@ class NodeLabelReconciler {
 
   NodeLabelSet applied_;
   base::Backoff backoff_{std::chrono::seconds(1), std::chrono::minutes(10)};
-  std::optional<base::TimePoint> due_;        // when to restore labels that others changed
-  std::optional<base::TimePoint> mended_at_;  // when they were last restored
+  std::optional<base::TimePoint> due_;          // when to restore labels that others changed
+  std::optional<base::TimePoint> restored_at_;  // when they were last restored
 };
 
 }  // namespace penstock::adapter::cluster

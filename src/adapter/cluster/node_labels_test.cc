@@ -19,12 +19,12 @@ class NodeLabelReconcilerTest : public testing::Test {
   bool Write(const NodeLabelSet& desired, bool carried = false) {
     const LabelPlan plan = Decide(desired, carried);
     if (!plan.write) return false;
-    for (const std::string& key : node_.ours)
+    for (const std::string& key : node_.own)
       if (!plan.set.contains(key)) node_.labels.erase(key);
-    node_.ours.clear();
+    node_.own.clear();
     for (const auto& [key, value] : plan.set) {
       node_.labels[key] = value;
-      node_.ours.insert(key);
+      node_.own.insert(key);
       node_.others.erase(key);
     }
     keeper_.Wrote(plan.set, now_);
@@ -33,7 +33,7 @@ class NodeLabelReconcilerTest : public testing::Test {
 
   void OtherSets(const std::string& key, const std::string& value) {
     node_.labels[key] = value;
-    node_.ours.erase(key);
+    node_.own.erase(key);
     node_.others[key] = "kubectl-label";
   }
 
@@ -115,7 +115,7 @@ TEST_F(NodeLabelReconcilerTest, ANewValueIsWrittenAtOnceWhileAnotherLabelIsConte
 TEST_F(NodeLabelReconcilerTest, ALabelThatWasTakenAwayComesBack) {
   Write({{"a", "1"}});
   node_.labels.erase("a");
-  node_.ours.erase("a");
+  node_.own.erase("a");
   EXPECT_FALSE(Write({{"a", "1"}}));
   now_ += 1s;
   EXPECT_TRUE(Write({{"a", "1"}}));
@@ -126,7 +126,7 @@ TEST_F(NodeLabelReconcilerTest, LeavesToNfdWhatNfdKeeps) {
   node_.labels["n"] = "theirs";
   EXPECT_TRUE(Write({{"n", "ours"}, {"a", "1"}}));
   EXPECT_EQ(node_.labels.at("n"), "theirs");
-  EXPECT_FALSE(node_.ours.contains("n"));
+  EXPECT_FALSE(node_.own.contains("n"));
 }
 
 // NFD finds our label with the value that it wants and does not become its manager: if we released

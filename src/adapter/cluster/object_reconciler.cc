@@ -14,15 +14,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr base::Duration kLookAgain = 10min;
+constexpr base::Duration kRereadInterval = 10min;
 constexpr std::string_view kManager = "penstock";
 
 /// Whether `found` contains everything in `wanted`; lists are compared as a whole.
-bool Says(const Json& found, const Json& wanted) {
+bool Contains(const Json& found, const Json& wanted) {
   if (!wanted.is_object() || !found.is_object()) return found == wanted;
   for (const auto& [key, value] : wanted.items()) {
     const auto other = found.find(key);
-    if (other == found.end() || !Says(*other, value)) return false;
+    if (other == found.end() || !Contains(*other, value)) return false;
   }
   return true;
 }
@@ -45,7 +45,7 @@ bool Agrees(const Json& found, const Json& wanted, const std::string& content) {
     return false;
   Json metadata = At(wanted, "/metadata");
   metadata.erase("ownerReferences");
-  return Says(At(found, "/metadata"), metadata);
+  return Contains(At(found, "/metadata"), metadata);
 }
 
 }  // namespace
@@ -53,24 +53,24 @@ bool Agrees(const Json& found, const Json& wanted, const std::string& content) {
 struct ObjectReconciler::State : std::enable_shared_from_this<State> {
   State(protocol::kube::Api& a, Options o) : api(a), options(std::move(o)) {}
 
-  void Bring(std::function<Json(const Json*)> function, std::function<void(Status)> end) {
+  void Reconcile(std::function<Json(const Json*)> function, std::function<void(Status)> end) {
     wanted = std::move(function);
     done = std::move(end);
-    const bool look = !found || api.executor().clock().Now() - looked_at >= kLookAgain;
-    if (!look) return Write(true);
+    const bool stale = !found || api.executor().clock().Now() - read_at >= kRereadInterval;
+    if (!stale) return Write(true);
     api.Do(Get(options.resource, options.namespace_name, options.name),
            [weak = weak_from_this()](const base::Result<ApiResponse>& answer) {
-             if (const auto self = weak.lock()) self->Looked(answer);
+             if (const auto self = weak.lock()) self->OnRead(answer);
            });
   }
 
-  void Looked(const base::Result<ApiResponse>& answer) {
+  void OnRead(const base::Result<ApiResponse>& answer) {
     if (!answer.ok() && answer.error().code() != Code::kNotFound) return End(answer.error());
     base::Result<Json> object(Json(nullptr));
     if (answer.ok()) object = protocol::kube::Parse(answer);
     if (!object.ok()) return End(object.error());
     found = *std::move(object);
-    looked_at = api.executor().clock().Now();
+    read_at = api.executor().clock().Now();
     Write(false);
   }
 
@@ -112,7 +112,7 @@ struct ObjectReconciler::State : std::enable_shared_from_this<State> {
   std::function<void(Status)> done;
   std::optional<Json> found;  // null: there is no object
   Json written;               // null: not written yet, or not known to exist
-  base::TimePoint looked_at{};
+  base::TimePoint read_at{};
 };
 
 ObjectReconciler::ObjectReconciler(protocol::kube::Api& api, Options options)
@@ -120,12 +120,12 @@ ObjectReconciler::ObjectReconciler(protocol::kube::Api& api, Options options)
 
 ObjectReconciler::~ObjectReconciler() = default;
 
-void ObjectReconciler::Bring(std::function<Json(const Json*)> wanted,
-                             std::function<void(Status)> done) {
-  state_->Bring(std::move(wanted), std::move(done));
+void ObjectReconciler::Reconcile(std::function<Json(const Json*)> wanted,
+                                 std::function<void(Status)> done) {
+  state_->Reconcile(std::move(wanted), std::move(done));
 }
 
-bool ObjectReconciler::looked() const { return state_->found.has_value(); }
+bool ObjectReconciler::has_read() const { return state_->found.has_value(); }
 bool ObjectReconciler::there() const { return !state_->written.is_null(); }
 
 }  // namespace penstock::adapter::cluster

@@ -14,7 +14,7 @@
 
 namespace penstock::adapter::cluster {
 
-/// Use on the executor of `api`. One call at a time: call Bring again only after the last one
+/// Use on the executor of `api`. One call at a time: call Reconcile again only after the last one
 /// ended.
 class ObjectReconciler {
  public:
@@ -31,10 +31,10 @@ class ObjectReconciler {
   /// Applies the object that `wanted` returns (null: nothing yet). Reads the object first at the
   /// first call and again after ten minutes; `wanted` gets the object as last read (null: there is
   /// none). kNotFound: the server does not have this kind.
-  void Bring(std::function<nlohmann::json(const nlohmann::json* found)> wanted,
-             std::function<void(base::Status)> done);
+  void Reconcile(std::function<nlohmann::json(const nlohmann::json* found)> wanted,
+                 std::function<void(base::Status)> done);
 
-  bool looked() const;
+  bool has_read() const;
   /// Whether the last desired object is on the server.
   bool there() const;
 

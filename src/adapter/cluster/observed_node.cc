@@ -58,13 +58,13 @@ void AddManagers(const Json& managed, ObservedNode& view) {
       if (!field.starts_with("f:")) continue;  // "." is the map itself
       const std::string key = field.substr(2);
       if (us) {
-        view.ours.insert(key);
+        view.own.insert(key);
       } else {
         view.others[key] = manager;
       }
     }
   }
-  for (const std::string& key : view.ours) view.others.erase(key);
+  for (const std::string& key : view.own) view.others.erase(key);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ inline constexpr std::string_view kLabelsManager = "penstock-labels";
 struct ObservedNode {
   std::string name, uid, version;             ///< version is metadata.resourceVersion
   std::map<std::string, std::string> labels;  ///< all labels
-  std::set<std::string> ours;                 ///< keys that our field manager applied
+  std::set<std::string> own;                  ///< keys that our field manager applied
   std::map<std::string, std::string> others;  ///< key → its manager, for keys that are not ours
   std::set<std::string> nfd;                  ///< keys that NFD maintains, from its annotation
   NodeNumbers numbers;

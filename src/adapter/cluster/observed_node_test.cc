@@ -24,7 +24,7 @@ TEST(ObservedNode, ReportsWhoseEachLabelIs) {
   EXPECT_EQ(view.name, "n1");
   EXPECT_EQ(view.uid, "u-1");
   EXPECT_EQ(view.labels.at("zone"), "a");
-  EXPECT_THAT(view.ours, ElementsAre("both", "nvidia.com/gpu.count"));
+  EXPECT_THAT(view.own, ElementsAre("both", "nvidia.com/gpu.count"));
   EXPECT_THAT(view.others, ElementsAre(Pair("nvidia.com/gpu.product", "kubectl-label"),
                                        Pair("zone", "penstock-labels")));
   EXPECT_EQ(view.numbers.capacity.at("nvidia.com/gpu"), "8");
@@ -47,7 +47,7 @@ TEST(ObservedNode, TakesNothingOfTheShapeForGranted) {
        R"({"metadata": {"labels": {"a": 1}, "managedFields": [3, {"fieldsV1": 1}, {"fieldsV1": {"f:metadata": {"f:labels": 1}}}]}})"}) {
     const ObservedNode view = ObserveNode(json::parse(node));
     EXPECT_THAT(view.labels, IsEmpty()) << node;
-    EXPECT_THAT(view.ours, IsEmpty()) << node;
+    EXPECT_THAT(view.own, IsEmpty()) << node;
   }
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr base::Duration kTogether = std::chrono::milliseconds(20);
 /// The kubelet's default limit is 110 pods; some clusters set several hundred.
-constexpr std::size_t kMostPods = 4096, kMostBytes = 16u << 20;
+constexpr std::size_t kMaxPods = 4096, kMaxBytes = 16u << 20;
 
 std::string TextAt(const Json& metadata, const char* key) {
   const auto found = metadata.find(key);
@@ -50,15 +50,15 @@ struct PodLabelWatch::State : std::enable_shared_from_this<State> {
     options.metadata_only = true;
     options.without = {"/spec", "/status", "/metadata/annotations", "/metadata/ownerReferences",
                        "/metadata/finalizers"};
-    options.most_objects = kMostPods;
-    options.most_bytes = kMostBytes;
+    options.most_objects = kMaxPods;
+    options.most_bytes = kMaxBytes;
     informer.emplace(
         api, options,
         Informer::Handlers{.changed = [this](const Json& pod) { Changed(pod); },
                            .removed = [this](const std::string& space,
                                              const std::string& name) { Removed(space, name); },
                            .synced = [this] { ScheduleUpdate(); },
-                           .trouble = [this](const base::Status& why) { Trouble(why); }});
+                           .problem = [this](const base::Status& why) { OnError(why); }});
     informer->Start();
   }
 
@@ -76,7 +76,7 @@ struct PodLabelWatch::State : std::enable_shared_from_this<State> {
     if (pods.erase({space, name}) != 0) ScheduleUpdate();
   }
 
-  void Trouble(const base::Status& why) {
+  void OnError(const base::Status& why) {
     callbacks.problem(why.ok()
                           ? ReconcileLoop::Problem{}
                           : ReconcileLoop::Problem{why.error().message(),

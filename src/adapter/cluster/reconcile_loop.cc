@@ -81,12 +81,12 @@ void ReconcileLoop::Ended(Entry& entry, const base::Status& status, const Done& 
   entry.refused = false;
   if (status.ok() || !tried) {
     if (tried) entry.rarely.Reset();
-    Say(name, {});
+    Report(name, {});
     return done({});
   }
   const bool missing = status.error().code() == Code::kNotFound && entry.task.may_be_missing;
   const bool refused = IsRefusal(status.error().code());
-  Say(name, missing ? Problem{} : Problem{status.error().message(), refused});
+  Report(name, missing ? Problem{} : Problem{status.error().message(), refused});
   if (!refused) return done(status);
   entry.refused = true;
   entry.refused_until = executor_.clock().Now() + (missing ? kMissing : entry.rarely.Next());
@@ -95,7 +95,7 @@ void ReconcileLoop::Ended(Entry& entry, const base::Status& status, const Done& 
   done({});
 }
 
-void ReconcileLoop::Say(const std::string& name, Problem problem) {
+void ReconcileLoop::Report(const std::string& name, Problem problem) {
   const auto known = problems_.find(name);
   if (problem == (known == problems_.end() ? Problem{} : known->second)) return;
   if (problem.text.empty()) {

@@ -52,7 +52,7 @@ class ReconcileLoop {
   /// Task → what prevents it; empty if all work succeeds.
   const std::map<std::string, Problem>& problems() const { return problems_; }
   /// Sets a problem that is not of a task of work, or clears it if its text is empty.
-  void Say(const std::string& name, Problem problem);
+  void Report(const std::string& name, Problem problem);
 
  private:
   struct Entry {

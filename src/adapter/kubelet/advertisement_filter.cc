@@ -11,7 +11,7 @@ using node::share::Offer;
 using node::share::OfferedSlot;
 
 /// Why every device is withheld; empty if there is no such reason.
-std::string InTheWayOfAll(const AdvertisementFilter::Gate& gate) {
+std::string WhyAllWithheld(const AdvertisementFilter::Gate& gate) {
   if (!gate.listing.decided) return gate.listing.reason;
   if (!gate.missing.empty())
     return base::Join(gate.missing, ", ") +
@@ -25,8 +25,8 @@ std::string InTheWayOfAll(const AdvertisementFilter::Gate& gate) {
 
 std::vector<Offer> AdvertisementFilter::Show(const std::vector<Offer>& offers, const Gate& gate) {
   withheld_.clear();
-  const std::string all = InTheWayOfAll(gate);
-  const auto in_the_way = [&](const std::string& device) -> std::string {
+  const std::string all = WhyAllWithheld(gate);
+  const auto why_withheld = [&](const std::string& device) -> std::string {
     if (!all.empty()) return all;
     return gate.listing.cdi() && !gate.written->devices.contains(device)
                ? "no CDI specification names this device yet"
@@ -40,7 +40,7 @@ std::vector<Offer> AdvertisementFilter::Show(const std::vector<Offer>& offers, c
     one.slots.clear();
     for (OfferedSlot slot : offer.slots) {
       const std::string& device = slot.slot.device;
-      if (std::string reason = in_the_way(device); !reason.empty()) {
+      if (std::string reason = why_withheld(device); !reason.empty()) {
         withheld_[device] = reason;
         if (!shown_.contains(device)) continue;
         if (std::exchange(slot.usable, false)) slot.reason = std::move(reason);

@@ -18,29 +18,29 @@ constexpr base::Duration kAtMost = 2s;
 }  // namespace
 
 struct AllocatableConfirmation::State : std::enable_shared_from_this<State> {
-  State(base::Executor& e, Ask a, std::function<void(const KubeletAmounts&)> f)
-      : executor(e), ask(std::move(a)), agrees(std::move(f)) {}
+  State(base::Executor& e, Query a, std::function<void(const KubeletAmounts&)> f)
+      : executor(e), query(std::move(a)), agrees(std::move(f)) {}
 
   void Expect(std::map<std::string, Offered> now) {
     offered = std::move(now);
     ++round;
-    asked = 0;
+    attempts = 0;
     executor.Cancel(timer);
     if (offered.empty()) return;
     begun = executor.clock().Now();
-    AskLater();
+    ScheduleQuery();
   }
 
-  void AskLater() {
-    const base::Duration wait = asked < kFirst.size() ? kFirst[asked] : kLater;
-    ++asked;
+  void ScheduleQuery() {
+    const base::Duration wait = attempts < kFirst.size() ? kFirst[attempts] : kLater;
+    ++attempts;
     timer = executor.PostAfter(wait, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->AskNow();
+      if (const auto self = weak.lock()) self->QueryNow();
     });
   }
 
-  void AskNow() {
-    ask([weak = weak_from_this(), of = round](const Answer& answer) {
+  void QueryNow() {
+    query([weak = weak_from_this(), of = round](const Answer& answer) {
       const auto self = weak.lock();
       if (self && self->round == of) self->Answered(answer);
     });
@@ -48,7 +48,7 @@ struct AllocatableConfirmation::State : std::enable_shared_from_this<State> {
 
   void Answered(const Answer& answer) {
     if (answer.ok() && Agrees(*answer)) return agrees(Amounts());
-    if (executor.clock().Now() - begun < kAtMost) AskLater();
+    if (executor.clock().Now() - begun < kAtMost) ScheduleQuery();
   }
 
   bool Agrees(const std::map<std::string, std::vector<std::string>>& list) const {
@@ -65,18 +65,18 @@ struct AllocatableConfirmation::State : std::enable_shared_from_this<State> {
   }
 
   base::Executor& executor;
-  const Ask ask;
+  const Query query;
   const std::function<void(const KubeletAmounts&)> agrees;
   std::map<std::string, Offered> offered;
   std::uint64_t round = 0;
-  std::size_t asked = 0;
+  std::size_t attempts = 0;
   base::TimePoint begun{};
   base::TimerId timer = 0;
 };
 
-AllocatableConfirmation::AllocatableConfirmation(base::Executor& executor, Ask ask,
+AllocatableConfirmation::AllocatableConfirmation(base::Executor& executor, Query query,
                                                  std::function<void(const KubeletAmounts&)> agrees)
-    : state_(std::make_shared<State>(executor, std::move(ask), std::move(agrees))) {}
+    : state_(std::make_shared<State>(executor, std::move(query), std::move(agrees))) {}
 
 AllocatableConfirmation::~AllocatableConfirmation() { state_->executor.Cancel(state_->timer); }
 

@@ -27,7 +27,7 @@ class AllocatableConfirmation {
  public:
   /// Resource → ids of its healthy devices: PodResources::GetAllocatable.
   using Answer = base::Result<std::map<std::string, std::vector<std::string>>>;
-  using Ask = std::function<void(std::function<void(Answer)>)>;
+  using Query = std::function<void(std::function<void(Answer)>)>;
 
   /// What was offered of one resource.
   struct Offered {
@@ -37,7 +37,7 @@ class AllocatableConfirmation {
   };
 
   /// `agrees` is called each time the kubelet has the last offer, even if it equals the one before.
-  AllocatableConfirmation(base::Executor& executor, Ask ask,
+  AllocatableConfirmation(base::Executor& executor, Query query,
                           std::function<void(const KubeletAmounts&)> agrees);
   ~AllocatableConfirmation();
 

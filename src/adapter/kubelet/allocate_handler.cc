@@ -90,11 +90,11 @@ Result<std::vector<ContainerEdits>> AllocateHandler::Allocate(
     const std::string& resource, const protocol::kubelet::AllocateRequest& request,
     const Now& now) {
   std::vector<ContainerEdits> answers;
-  std::vector<std::string> handed;
+  std::vector<std::string> allocated;
   for (const auto& ids : request.containers) {
-    auto edits = AllocateContainer(resource, ids, now, handed);
+    auto edits = AllocateContainer(resource, ids, now, allocated);
     if (!edits.ok()) {
-      for (const std::string& lease : handed) node_.ledger.Release(lease);
+      for (const std::string& lease : allocated) node_.ledger.Release(lease);
       base::Log(base::kWarn, "allocation refused",
                 {{"resource", resource},
                  {"devices", base::Join(ids, ",")},
@@ -109,7 +109,7 @@ Result<std::vector<ContainerEdits>> AllocateHandler::Allocate(
 Result<ContainerEdits> AllocateHandler::AllocateContainer(const std::string& resource,
                                                           const std::vector<std::string>& ids,
                                                           const Now& now,
-                                                          std::vector<std::string>& handed) {
+                                                          std::vector<std::string>& allocated) {
   Lease lease;
   lease.since = node_.clock.Wall();
   lease.id = "k-" +
@@ -121,15 +121,15 @@ Result<ContainerEdits> AllocateHandler::AllocateContainer(const std::string& res
   ASSIGN(lease.slots, UsableSlots(resource, ids, now.offers));
   const auto inventory = node_.inventory.published().Get();
   ASSIGN(device::Edits edits,
-         node::allocate::Commit(lease.slots, now.say.consumer, *inventory, node_.dialect_of,
+         node::allocate::Commit(lease.slots, now.mode.consumer, *inventory, node_.dialect_of,
                                 *node_.offers.servers().Get()));
   ASSIGN(const auto devices, node::allocate::DevicesOf(lease.slots, *inventory, node_.dialect_of));
-  InjectionMode say = now.say;
-  say.unique = RandomUuid();
+  InjectionMode mode = now.mode;
+  mode.unique = RandomUuid();
   TRY(ReleaseFormerHolders(lease.slots));
-  handed.push_back(lease.id);
+  allocated.push_back(lease.id);
   TRY(node_.ledger.Hand(std::move(lease)));
-  return BuildContainerResponse(std::move(edits), devices, say);
+  return BuildContainerResponse(std::move(edits), devices, mode);
 }
 
 /// Releases what the kubelet now allocates again under the same name: the former holder has

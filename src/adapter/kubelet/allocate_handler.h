@@ -29,7 +29,7 @@ class AllocateHandler {
   /// State at the time of a request.
   struct Now {
     const std::vector<node::share::Offer>& offers;  ///< as shown to the kubelet
-    InjectionMode say;  ///< except `unique`, which differs for each container
+    InjectionMode mode;  ///< except `unique`, which differs for each container
   };
   explicit AllocateHandler(Node node) : node_(std::move(node)) {}
 
@@ -42,7 +42,7 @@ class AllocateHandler {
  private:
   base::Result<protocol::kubelet::ContainerEdits> AllocateContainer(
       const std::string& resource, const std::vector<std::string>& ids, const Now& now,
-      std::vector<std::string>& handed);
+      std::vector<std::string>& allocated);
   base::Status ReleaseFormerHolders(const std::vector<node::ledger::Slot>& slots);
 
   const Node node_;

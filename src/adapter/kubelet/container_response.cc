@@ -38,38 +38,38 @@ std::vector<std::string> NamesOf(const VendorDevices& devices,
 
 class Answer {
  public:
-  Answer(device::Edits edits, const InjectionMode& say) : say_(say) {
+  Answer(device::Edits edits, const InjectionMode& injection) : mode_(injection) {
     answer_.environment = std::move(edits.environment);
     for (auto& mount : edits.mounts)
       answer_.mounts.push_back({mount.container_path, mount.host_path, mount.read_only});
-    if (!say.listing.files) return;
+    if (!injection.listing.files) return;
     for (auto& file : edits.files)
       answer_.files.push_back(
-          {file.container_path, say.host_path(file.host_path), file.permissions});
+          {file.container_path, injection.host_path(file.host_path), file.permissions});
   }
 
   void Add(const VendorDevices& devices) {
     const ListForms forms = devices.dialect->ContainerListForms();
     const auto auxiliary =
-        AuxiliaryDevices(say_.config.device_classes, *devices.dialect, say_.written);
-    if (say_.listing.cdi()) NameByCdi(devices, auxiliary);
-    if (say_.listing.alone()) {
+        AuxiliaryDevices(mode_.config.device_classes, *devices.dialect, mode_.written);
+    if (mode_.listing.cdi()) NameByCdi(devices, auxiliary);
+    if (mode_.listing.alone()) {
       if (!forms.variable.empty()) answer_.environment[forms.variable] = forms.nothing;
       return;
     }
-    if (say_.listing.Has(DeviceList::kVolumeMounts) && !forms.folder.empty()) {
+    if (mode_.listing.Has(DeviceList::kVolumeMounts) && !forms.folder.empty()) {
       answer_.environment[forms.variable] = forms.folder;
-      for (const std::string& name : NamesOf(devices, say_.consumer))
+      for (const std::string& name : NamesOf(devices, mode_.consumer))
         Mount(forms.folder + "/" + name);
     }
     for (const auto& [mode, form] : forms.classes) AddClass(forms, mode, form, auxiliary);
   }
 
   ContainerEdits Take(const std::string& vendor) {
-    if (say_.listing.Has(DeviceList::kCdiAnnotations))
-      answer_.annotations[say_.config.cdi_annotation_prefix + vendor + "-device-plugin_" +
-                          say_.unique] = base::Join(cdi_, ",");
-    if (say_.listing.Has(DeviceList::kCdiCri)) answer_.cdi_devices = std::move(cdi_);
+    if (mode_.listing.Has(DeviceList::kCdiAnnotations))
+      answer_.annotations[mode_.config.cdi_annotation_prefix + vendor + "-device-plugin_" +
+                          mode_.unique] = base::Join(cdi_, ",");
+    if (mode_.listing.Has(DeviceList::kCdiCri)) answer_.cdi_devices = std::move(cdi_);
     return std::move(answer_);
   }
 
@@ -87,11 +87,11 @@ class Answer {
                 const std::vector<AuxiliaryDevice>& auxiliary) {
     std::vector<std::string> names;
     for (const AuxiliaryDevice& one : auxiliary)
-      if (one.mode == mode && (one.named || say_.written == nullptr || !form.value.empty()))
+      if (one.mode == mode && (one.named || mode_.written == nullptr || !form.value.empty()))
         names.push_back(one.name);
     if (names.empty()) return;
     answer_.environment[form.variable] = form.value.empty() ? base::Join(names, ",") : form.value;
-    if (!say_.listing.Has(DeviceList::kVolumeMounts) || form.folder.empty()) return;
+    if (!mode_.listing.Has(DeviceList::kVolumeMounts) || form.folder.empty()) return;
     for (const std::string& name : names) Mount(forms.folder + "/" + form.folder + "/" + name);
   }
 
@@ -99,7 +99,7 @@ class Answer {
     answer_.mounts.push_back({std::move(container_path), kNothing, false});
   }
 
-  const InjectionMode& say_;
+  const InjectionMode& mode_;
   ContainerEdits answer_;
   std::vector<std::string> cdi_;
 };
@@ -141,8 +141,8 @@ std::vector<std::string> MissingClasses(const std::vector<std::string>& classes,
 
 ContainerEdits BuildContainerResponse(device::Edits edits,
                                       const std::vector<VendorDevices>& devices,
-                                      const InjectionMode& say) {
-  Answer answer(std::move(edits), say);
+                                      const InjectionMode& injection) {
+  Answer answer(std::move(edits), injection);
   for (const VendorDevices& one : devices) answer.Add(one);
   return answer.Take(devices.empty() ? "" : std::string(devices.front().dialect->vendor()));
 }

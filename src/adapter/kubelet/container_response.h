@@ -52,6 +52,6 @@ struct InjectionMode {
 /// alone injects the devices, the vendor's variable says that no other component needs to.
 protocol::kubelet::ContainerEdits BuildContainerResponse(
     device::Edits edits, const std::vector<node::allocate::VendorDevices>& devices,
-    const InjectionMode& say);
+    const InjectionMode& injection);
 
 }  // namespace penstock::adapter::kubelet

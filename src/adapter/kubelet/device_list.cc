@@ -30,7 +30,7 @@ std::string WhyNoCdi(const EngineAbilities& engine, const std::string& folder) {
              "containers.deviceList";
     default: break;
   }
-  if (LooksIn(engine, folder)) return "";
+  if (ReadsFolder(engine, folder)) return "";
   return name + " reads CDI specifications from " + base::Join(engine.cdi_folders, ", ") +
          ", but they are written to " + folder;
 }
@@ -53,7 +53,7 @@ DeviceListChoice ConfigureResult(const api::ContainersConfig& config, const Engi
 
 DeviceListChoice Chosen(const EngineStatus* known, const std::string& folder) {
   DeviceListChoice listing{.strategies = {DeviceList::kEnvvar}};
-  if (!folder.empty() && known != nullptr && !known->asked) {
+  if (!folder.empty() && known != nullptr && !known->queried) {
     listing.decided = false;
     listing.reason = "querying the capabilities of the container engine";
     return listing;
@@ -86,7 +86,7 @@ bool DeviceListChoice::alone() const {
   return std::all_of(strategies.begin(), strategies.end(), IsCdi);
 }
 
-std::vector<std::string> DeviceListChoice::Words() const {
+std::vector<std::string> DeviceListChoice::Names() const {
   std::vector<std::string> words;
   for (const DeviceList one : strategies) words.emplace_back(ToString(one));
   if (files) words.emplace_back("device-files");

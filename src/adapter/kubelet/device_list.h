@@ -22,7 +22,7 @@ struct DeviceListChoice {
   bool cdi() const;    ///< CDI specifications inject the devices
   bool alone() const;  ///< only CDI specifications do
   /// "cdi-cri"; "envvar", "device-files": as in reports.
-  std::vector<std::string> Words() const;
+  std::vector<std::string> Names() const;
   bool operator==(const DeviceListChoice&) const = default;
 };
 

@@ -18,13 +18,13 @@ constexpr char kOff[] = R"({"enableCDI":false})";
 
 EngineStatus Answered(const std::string& name, const std::string& version,
                       const std::string& config = "") {
-  return {.engine = FromAnswers(name, version, config), .problem = "", .asked = true};
+  return {.engine = FromAnswers(name, version, config), .problem = "", .queried = true};
 }
 
 /// "cdi-cri: containerd 1.7.24 injects CDI devices", as in status.
 std::string Said(const DeviceListChoice& listing) {
   std::string text;
-  for (const std::string& word : listing.Words()) text += (text.empty() ? "" : ", ") + word;
+  for (const std::string& word : listing.Names()) text += (text.empty() ? "" : ", ") + word;
   return text + ": " + listing.reason;
 }
 
@@ -67,7 +67,7 @@ TEST(DeviceList, WaitsForTheEnginesFirstAnswerAndForNoLaterOne) {
                   .decided);  // whatever the engine answers, there is nothing to inject
   EXPECT_TRUE(ChooseDeviceList({}, nullptr, kFolder).decided);
   const EngineStatus nobody{
-      .engine = {}, .problem = "no container engine was found", .asked = true};
+      .engine = {}, .problem = "no container engine was found", .queried = true};
   EXPECT_EQ(Said(nobody), "envvar, device-files: no container engine was found");
   EngineStatus gone = Answered("containerd", "1.7.24", kOn);
   gone.problem = "the container engine at /run/x.sock is gone";
@@ -96,7 +96,7 @@ TEST(DeviceList, AConfiguredListIsObeyedAndWhatIsWrongWithItSaid) {
 
 TEST(DeviceList, DeviceFilesAreLeftOutWhereThatIsConfigured) {
   const EngineStatus off = Answered("containerd", "1.7.24", kOff);
-  EXPECT_THAT(ChooseDeviceList({.device_files = Switch::kOff}, &off, kFolder).Words(),
+  EXPECT_THAT(ChooseDeviceList({.device_files = Switch::kOff}, &off, kFolder).Names(),
               ElementsAre("envvar"));
 }
 

@@ -23,14 +23,14 @@ using protocol::engine::cri::EngineStatus;
 struct EngineReconciler::State {
   State(os::Loop& c, protocol::engine::cri::EngineWatcher& e, Options o)
       : control(c), engine(e), options(std::move(o)) {
-    on_engine = engine.published().Subscribe([this](const auto&) { Look(); });
+    on_engine = engine.published().Subscribe([this](const auto&) { Reconcile(); });
   }
 
   void Configure(api::EngineSetup next) {
     if (std::exchange(wanted, next) == next) return;
     problem.clear();
-    looked_at.reset();
-    Look();
+    configured_for.reset();
+    Reconcile();
   }
 
   bool IsAsWanted(const EngineAbilities& now) const {
@@ -45,12 +45,12 @@ struct EngineReconciler::State {
     return desired;
   }
 
-  void Look() {
+  void Reconcile() {
     const auto known = engine.published().Get();
-    if (!known->engine || running || !problem.empty() || looked_at == *known->engine ||
+    if (!known->engine || running || !problem.empty() || configured_for == *known->engine ||
         IsAsWanted(*known->engine))
       return;
-    looked_at = *known->engine;
+    configured_for = *known->engine;
     auto install = protocol::engine::InstallOfSocket(options.proc_root, known->engine->socket);
     if (!install.ok()) return Failed(install.error());
     ConfigureOptions how{.desired = DesiredOf(),
@@ -84,8 +84,8 @@ struct EngineReconciler::State {
     if (!done->change.files.empty() && starts_later)
       base::Log(base::kWarn, "engine configured; takes effect when the engine restarts",
                 {{"engine", name}});
-    engine.AskAgain();
-    Look();
+    engine.QueryAgain();
+    Reconcile();
   }
 
   void Failed(const base::Error& error) {
@@ -98,7 +98,7 @@ struct EngineReconciler::State {
   const Options options;
   api::EngineSetup wanted = api::EngineSetup::kOff;
   std::string problem;
-  std::optional<EngineAbilities> looked_at;  // what it was when it was last configured
+  std::optional<EngineAbilities> configured_for;  // what it was when it was last configured
   std::unique_ptr<EngineConfigurator> running;
   base::Subscription on_engine;
 };

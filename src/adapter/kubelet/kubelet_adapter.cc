@@ -69,7 +69,7 @@ struct KubeletAdapter::State {
         dialect_of(std::move(d)),
         pods(c, i, options.kubelet_dir, options.proc_root, l, off.published(),
              [this](const std::string& resource, const std::vector<std::string>& ids) {
-               return IsOurs(resource, ids);
+               return IsOwn(resource, ids);
              }),
         resources(c, options.kubelet_dir),
         allocate({c.clock(), inv, l, off, dialect_of}),
@@ -85,8 +85,8 @@ struct KubeletAdapter::State {
     if (options.written != nullptr) on_written = options.written->Subscribe(again);
     if (options.engine != nullptr) on_engine = options.engine->published().Subscribe(again);
     Advertise();
-    on_ledger = ledger.published().Subscribe([this](const auto&) { plugins.LookAtLeaving(); });
-    pods.Look();
+    on_ledger = ledger.published().Subscribe([this](const auto&) { plugins.CheckLeaving(); });
+    pods.Poll();
   }
 
   /// The specifications written now; null if none are written on this node.
@@ -112,7 +112,7 @@ struct KubeletAdapter::State {
     std::map<std::string, std::vector<PluginDevice>> lists;
     for (const Offer& offer : *now) lists.emplace(offer.resource, ToPluginDevices(offer));
     plugins.Offer(std::move(lists));
-    AskForList(*now);
+    RequestList(*now);
     if (before != std::tuple(listing, not_here, gated.withheld())) options.containers_differ();
   }
 
@@ -121,7 +121,7 @@ struct KubeletAdapter::State {
     listing = std::move(next);
     if (!listing.decided) return;
     base::Log(base::kInfo, "device list strategy selected",
-              {{"by", base::Join(listing.Words(), ", ")}, {"why", listing.reason}});
+              {{"by", base::Join(listing.Names(), ", ")}, {"why", listing.reason}});
   }
 
   std::vector<const device::Dialect*> Dialects() const {
@@ -133,14 +133,14 @@ struct KubeletAdapter::State {
   }
 
   /// Asks the kubelet until it has the current offer, for the resources that it reads from us.
-  void AskForList(const std::vector<Offer>& now) {
+  void RequestList(const std::vector<Offer>& now) {
     if (!options.kubelet_has) return;
     std::map<std::string, AllocatableConfirmation::Offered> offered;
     for (const auto& [resource, one] : plugins.standings())
       if (one.state.phase == PluginState::Phase::kServing)
         offered[resource] = OfferedOf(FindOffer(now, resource));
-    if (asked_for == offered) return;
-    asked_for = offered;
+    if (requested == offered) return;
+    requested = offered;
     options.kubelet_has({});
     list.Expect(std::move(offered));
   }
@@ -148,7 +148,7 @@ struct KubeletAdapter::State {
   /// Whether pods that hold these ids hold devices of ours. Recognizes resource names that are in
   /// use or were in use at allocation, and the devices themselves, since an earlier agent may have
   /// used a resource name that is unknown now. Any thread: reads snapshots and tables.
-  bool IsOurs(const std::string& resource, const std::vector<std::string>& ids) const {
+  bool IsOwn(const std::string& resource, const std::vector<std::string>& ids) const {
     const auto snapshot = inventory.published().Get();
     const auto known = [&](const std::string& id) {
       return snapshot->Find(node::share::DeviceOf(id)) != nullptr;
@@ -196,11 +196,11 @@ struct KubeletAdapter::State {
     base::Log(bad ? base::kWarn : base::kInfo, "device plugin state changed",
               {{"resource", resource}, {"state", ToString(state.phase)}, {"why", state.reason}});
     if (state.phase == PluginState::Phase::kServing) {
-      pods.LookAfterKubeletStart();
-      if (options.engine != nullptr) options.engine->AskAgain();
+      pods.PollAfterKubeletStart();
+      if (options.engine != nullptr) options.engine->QueryAgain();
     }
-    asked_for.reset();
-    AskForList(*shown.Get());
+    requested.reset();
+    RequestList(*shown.Get());
   }
 
   Result<std::vector<ContainerEdits>> Allocate(const std::string& resource,
@@ -217,7 +217,7 @@ struct KubeletAdapter::State {
                                        .written = written.get(),
                                        .unique = "",
                                        .host_path = options.host_path}});
-    if (answers.ok()) pods.LookSoon();
+    if (answers.ok()) pods.SchedulePoll();
     return answers;
   }
 
@@ -240,7 +240,7 @@ struct KubeletAdapter::State {
   }
 
   /// Passes the devices that the kubelet counts under the resources that it reads from us.
-  void AskCounted(std::function<void(Result<std::set<std::string>>)> done) {
+  void QueryCounted(std::function<void(Result<std::set<std::string>>)> done) {
     std::set<std::string> names;
     for (const auto& [resource, one] : plugins.standings())
       if (one.state.phase == PluginState::Phase::kServing ||
@@ -274,7 +274,7 @@ struct KubeletAdapter::State {
   protocol::kubelet::PodResources resources;
   AllocateHandler allocate;
   AllocatableConfirmation list;
-  std::optional<std::map<std::string, AllocatableConfirmation::Offered>> asked_for;
+  std::optional<std::map<std::string, AllocatableConfirmation::Offered>> requested;
   PluginSet plugins;
 };
 
@@ -300,8 +300,8 @@ const std::map<std::string, std::string>& KubeletAdapter::withheld() const {
   return state_->gated.withheld();
 }
 
-void KubeletAdapter::AskCounted(std::function<void(Result<std::set<std::string>>)> done) {
-  state_->AskCounted(std::move(done));
+void KubeletAdapter::QueryCounted(std::function<void(Result<std::set<std::string>>)> done) {
+  state_->QueryCounted(std::move(done));
 }
 
 void KubeletAdapter::AwaitReleases(bool has_waiters) { state_->pods.AwaitReleases(has_waiters); }
@@ -334,7 +334,7 @@ api::AllocatorReport KubeletAdapter::Report() const {
   if (open) report.enforcement = ToString(node::ledger::Enforcement::kDevices);
   if (!state_->open) return report;
   if (report.resources.empty() && !withheld().empty()) report.reason = withheld().begin()->second;
-  if (state_->listing.decided) report.device_list = state_->listing.Words();
+  if (state_->listing.decided) report.device_list = state_->listing.Names();
   report.device_list_reason = state_->listing.reason;
   if (!state_->not_here.empty())
     report.device_list_reason += "; not on this node: " + base::Join(state_->not_here, ", ");

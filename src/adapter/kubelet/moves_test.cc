@@ -18,7 +18,7 @@ class MovesWithAKubelet : public KubeletAdapterTest {
           control_, io_, node::assign::DeviceMoves::Node{inventory_, ledger_, offers_},
           node::share::EnabledAllocators{.kubelet = true, .local = true},
           node::assign::DeviceMoves::Kubelet{
-              .ask_counted = [this](auto done) { adapter_->AskCounted(std::move(done)); },
+              .ask_counted = [this](auto done) { adapter_->QueryCounted(std::move(done)); },
               .await_releases = [this](bool waits) { adapter_->AwaitReleases(waits); }},
           folder_ / "doors.json", node::assign::ManualAssignments{});
       moves_->Configure({});

@@ -24,9 +24,9 @@ namespace {
 
 constexpr char kOurPrefix[] = "penstock-";
 // 107 bytes less the kubelet's folder, our prefix and the unique suffix.
-constexpr std::size_t kMostOfAName = 40;
-constexpr base::Duration kAskFirst = std::chrono::milliseconds(20);
-constexpr base::Duration kAskMost = std::chrono::seconds(5);
+constexpr std::size_t kMaxNameLength = 40;
+constexpr base::Duration kInitialRetry = std::chrono::milliseconds(20);
+constexpr base::Duration kMaxRetry = std::chrono::seconds(5);
 
 /// FNV-1a: the same in every version of the agent.
 std::string Digest(const std::string& text) {
@@ -48,9 +48,9 @@ bool MayBeRead(const PluginState& state) {
 std::string SocketPrefixOf(const std::string& resource) {
   std::string name = resource;
   std::replace(name.begin(), name.end(), '/', '-');
-  if (name.size() > kMostOfAName) {
+  if (name.size() > kMaxNameLength) {
     const std::string digest = Digest(resource);
-    name = name.substr(0, kMostOfAName - digest.size() - 1) + "-" + digest;
+    name = name.substr(0, kMaxNameLength - digest.size() - 1) + "-" + digest;
   }
   return kOurPrefix + name;
 }
@@ -87,8 +87,8 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
       one->plugin->Update(std::move(list));
     }
     if (!some_leave) return;
-    ask_again = kAskFirst;
-    AskLater();
+    retry_delay = kInitialRetry;
+    ScheduleQuery();
   }
 
   Plugin* Find(const std::string& resource) {
@@ -120,19 +120,19 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
 
   void Changed(const std::string& resource, const PluginState& state) {
     callbacks.state(resource, state);
-    LookSoon();
+    ScheduleCheck();
   }
 
-  void LookSoon() {
+  void ScheduleCheck() {
     if (std::none_of(plugins.begin(), plugins.end(),
                      [](const auto& one) { return one.second.leaving; }))
       return;
     loop.Post([weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->LookAtLeaving();
+      if (const auto self = weak.lock()) self->CheckLeaving();
     });
   }
 
-  void LookAtLeaving() {
+  void CheckLeaving() {
     for (auto one = plugins.begin(); one != plugins.end();) {
       const bool gone = one->second.taken || !MayBeRead(one->second.plugin->state());
       if (!one->second.leaving || !gone || callbacks.held(one->first)) {
@@ -145,24 +145,24 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
     }
   }
 
-  bool SomeoneWaits() const {
+  bool AnyLeaving() const {
     return std::any_of(plugins.begin(), plugins.end(),
                        [](const auto& one) { return one.second.leaving && !one.second.taken; });
   }
 
-  void AskLater() {
+  void ScheduleQuery() {
     loop.Cancel(timer);
-    timer = loop.PostAfter(ask_again, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->Ask();
+    timer = loop.PostAfter(retry_delay, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->Query();
     });
-    ask_again = std::min(ask_again * 2, kAskMost);
+    retry_delay = std::min(retry_delay * 2, kMaxRetry);
   }
 
   /// Repeats the question if the kubelet does not answer: it may be a new one, which never had the
   /// longer list.
-  void Ask() {
-    LookAtLeaving();
-    if (!SomeoneWaits()) return;
+  void Query() {
+    CheckLeaving();
+    if (!AnyLeaving()) return;
     resources.GetAllocatable([weak = weak_from_this()](const auto& answer) {
       const auto self = weak.lock();
       if (!self) return;
@@ -171,8 +171,8 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
           if (const auto found = answer->find(resource);
               found == answer->end() || found->second.empty())
             one.taken = one.leaving;
-      self->LookAtLeaving();
-      if (self->SomeoneWaits()) self->AskLater();
+      self->CheckLeaving();
+      if (self->AnyLeaving()) self->ScheduleQuery();
     });
   }
 
@@ -181,7 +181,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
   const Callbacks callbacks;
   protocol::kubelet::PodResources resources;
   std::map<std::string, Plugin> plugins;
-  base::Duration ask_again = kAskFirst;
+  base::Duration retry_delay = kInitialRetry;
   base::TimerId timer = 0;
 };
 
@@ -194,7 +194,7 @@ void PluginSet::Offer(std::map<std::string, std::vector<PluginDevice>> lists) {
   state_->Offer(std::move(lists));
 }
 
-void PluginSet::LookAtLeaving() { state_->LookSoon(); }
+void PluginSet::CheckLeaving() { state_->ScheduleCheck(); }
 
 std::map<std::string, PluginSet::Standing> PluginSet::standings() const {
   std::map<std::string, Standing> standings;

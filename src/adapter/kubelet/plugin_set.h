@@ -44,7 +44,7 @@ class PluginSet {
   void Offer(std::map<std::string, std::vector<protocol::kubelet::PluginDevice>> lists);
 
   /// Devices were released: a plugin that waited for that may end soon.
-  void LookAtLeaving();
+  void CheckLeaving();
 
   /// State of each plugin, by resource, including those that are leaving.
   struct Standing {

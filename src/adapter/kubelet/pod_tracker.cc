@@ -1,4 +1,4 @@
-// Level-triggered: each look joins all sources again.
+// Level-triggered: each poll joins all sources again.
 #include "adapter/kubelet/pod_tracker.h"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ constexpr base::Duration kFresh = 1s;
 constexpr base::Duration kSteady = 10s;
 // The kubelet's own records may lag behind a lease by at most this much.
 constexpr base::Duration kSettled = 30s;
-constexpr int kSoonLooks = 100;
-constexpr int kFreshLooks = 30;
+constexpr int kMaxSoonPolls = 100;
+constexpr int kFreshPolls = 30;
 
 /// The uid in the checkpoint for a container of List. Entries of deleted pods linger, so among
 /// several candidates the pod that has processes is chosen.
@@ -47,9 +47,9 @@ std::string UidOf(const PodDevices& one, const std::vector<CheckpointEntry>& che
 }
 
 template <typename Entries>
-void KeepOurs(Entries& entries, const PodTracker::Ours& ours) {
-  std::erase_if(entries, [&ours](const auto& entry) {
-    return entry.ids.empty() || !ours(entry.resource, entry.ids);
+void KeepOwn(Entries& entries, const PodTracker::IsOwn& is_own) {
+  std::erase_if(entries, [&is_own](const auto& entry) {
+    return entry.ids.empty() || !is_own(entry.resource, entry.ids);
   });
 }
 
@@ -96,48 +96,48 @@ std::vector<PodHolding> JoinPods(const std::vector<PodDevices>& list,
 
 struct PodTracker::State : std::enable_shared_from_this<State> {
   State(os::Loop& c, base::Executor& i, std::string dir, std::string proc, node::ledger::Ledger& l,
-        base::Published<std::vector<node::share::Offer>>& off, Ours o)
+        base::Published<std::vector<node::share::Offer>>& off, IsOwn o)
       : control(c),
         io(i),
         kubelet_dir(std::move(dir)),
         proc_root(std::move(proc)),
         ledger(l),
         offers(off),
-        ours(std::move(o)),
+        is_own(std::move(o)),
         resources(c, kubelet_dir) {}
 
-  void Look() {
-    if (looking) {
+  void Poll() {
+    if (polling) {
       again = true;
       return;
     }
-    looking = true;
-    again = coming = false;
+    polling = true;
+    again = scheduled = false;
     control.Cancel(timer);
-    asked = control.clock().Wall();
+    requested_at = control.clock().Wall();
     resources.List([weak = weak_from_this()](Result<std::vector<PodDevices>> list) {
       if (const auto self = weak.lock()) self->Listed(std::move(list));
     });
   }
 
-  void LookSoon() {
-    soon_looks = 0;
-    if (looking || coming) return;
-    coming = true;
+  void SchedulePoll() {
+    soon_polls = 0;
+    if (polling || scheduled) return;
+    scheduled = true;
     control.Cancel(timer);
-    timer = control.PostAfter(kSoon, [this] { Look(); });
+    timer = control.PostAfter(kSoon, [this] { Poll(); });
   }
 
   void Listed(Result<std::vector<PodDevices>> list) {
     if (!list.ok()) return Done();  // no kubelet now: conclude nothing
-    KeepOurs(*list, ours);
+    KeepOwn(*list, is_own);
     io.Post([weak = weak_from_this(), list = *std::move(list)] {
       const auto self = weak.lock();
       if (!self) return;
       auto checkpoint = protocol::kubelet::ReadCheckpoint(self->kubelet_dir);
       std::set<std::string> alive;
       if (checkpoint.ok()) {
-        KeepOurs(checkpoint->entries, self->ours);
+        KeepOwn(checkpoint->entries, self->is_own);
         // Scan all processes only if the list is incomplete or does not identify its pods.
         if (checkpoint->entries.size() > list.size() || HasHidden(checkpoint->entries, list))
           alive = node::attribute::PodsWithProcesses(self->proc_root, UidsIn(checkpoint->entries));
@@ -159,14 +159,14 @@ struct PodTracker::State : std::enable_shared_from_this<State> {
     // The list omits pods in their init phase: without the checkpoint, no release can be concluded.
     const bool complete = checkpoint.ok() || checkpoint.error().code() == base::Code::kNotFound;
     node::attribute::ApplyPods(JoinPods(list, entries, alive),
-                               complete ? std::optional(asked - kSettled) : std::nullopt,
+                               complete ? std::optional(requested_at - kSettled) : std::nullopt,
                                control.clock().Wall(), ledger, *offers.Get());
     Done();
   }
 
   void Done() {
-    looking = false;
-    if (again) return Look();
+    polling = false;
+    if (again) return Poll();
     const auto snapshot = ledger.Get();
     const auto of_kubelet = [](const node::ledger::Lease& lease) {
       return lease.allocator == node::share::kKubeletAllocator;
@@ -175,15 +175,15 @@ struct PodTracker::State : std::enable_shared_from_this<State> {
         snapshot->leases.begin(), snapshot->leases.end(), [&](const node::ledger::Lease& lease) {
           return of_kubelet(lease) && (lease.pod.empty() || lease.pod_uid.empty());
         });
-    soon_looks = unknown ? soon_looks + 1 : 0;
+    soon_polls = unknown ? soon_polls + 1 : 0;
     base::Duration next = kSteady;
-    if (fresh_looks > 0) {
-      --fresh_looks;
+    if (fresh_polls > 0) {
+      --fresh_polls;
       next = kFresh;
     }
     if (has_waiters) next = kFresh;
-    if (unknown && soon_looks < kSoonLooks) next = kSoon;
-    timer = control.PostAfter(next, [this] { Look(); });
+    if (unknown && soon_polls < kMaxSoonPolls) next = kSoon;
+    timer = control.PostAfter(next, [this] { Poll(); });
   }
 
   os::Loop& control;
@@ -191,25 +191,25 @@ struct PodTracker::State : std::enable_shared_from_this<State> {
   const std::string kubelet_dir, proc_root;
   node::ledger::Ledger& ledger;
   base::Published<std::vector<node::share::Offer>>& offers;
-  const Ours ours;
+  const IsOwn is_own;
   protocol::kubelet::PodResources resources;
   std::unique_ptr<os::PathWatch> watch;
   base::TimerId timer = 0;
-  base::WallTime asked{};
-  bool looking = false, again = false;
-  bool coming = false;  // a requested look is scheduled
+  base::WallTime requested_at{};
+  bool polling = false, again = false;
+  bool scheduled = false;  // a requested poll is scheduled
   bool has_waiters = false;
-  int soon_looks = 0, fresh_looks = 0;
+  int soon_polls = 0, fresh_polls = 0;
 };
 
 PodTracker::PodTracker(os::Loop& control, base::Executor& io, const std::string& kubelet_dir,
                        const std::string& proc_root, node::ledger::Ledger& ledger,
-                       base::Published<std::vector<node::share::Offer>>& offers, Ours ours)
+                       base::Published<std::vector<node::share::Offer>>& offers, IsOwn is_own)
     : state_(std::make_shared<State>(control, io, kubelet_dir, proc_root, ledger, offers,
-                                     std::move(ours))) {
+                                     std::move(is_own))) {
   state_->watch = std::make_unique<os::PathWatch>(
       control, kubelet_dir + "/device-plugins/kubelet_internal_checkpoint",
-      [state = state_.get()] { state->Look(); });
+      [state = state_.get()] { state->Poll(); });
 }
 
 PodTracker::~PodTracker() {
@@ -217,17 +217,17 @@ PodTracker::~PodTracker() {
   state_->watch.reset();
 }
 
-void PodTracker::Look() { state_->Look(); }
+void PodTracker::Poll() { state_->Poll(); }
 
-void PodTracker::LookSoon() { state_->LookSoon(); }
+void PodTracker::SchedulePoll() { state_->SchedulePoll(); }
 
 void PodTracker::AwaitReleases(bool has_waiters) {
-  if (std::exchange(state_->has_waiters, has_waiters) != has_waiters && has_waiters) state_->Look();
+  if (std::exchange(state_->has_waiters, has_waiters) != has_waiters && has_waiters) state_->Poll();
 }
 
-void PodTracker::LookAfterKubeletStart() {
-  state_->fresh_looks = kFreshLooks;
-  state_->Look();
+void PodTracker::PollAfterKubeletStart() {
+  state_->fresh_polls = kFreshPolls;
+  state_->Poll();
 }
 
 }  // namespace penstock::adapter::kubelet

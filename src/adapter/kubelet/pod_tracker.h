@@ -27,31 +27,31 @@ std::vector<node::attribute::PodHolding> JoinPods(
     const std::set<std::string>& alive);
 
 /// Use on the control loop. `offers` say how a share's device is divided, which the kubelet does
-/// not. Looks on request, when the kubelet's checkpoint changes, soon again while a lease's holder
+/// not. Polls on request, when the kubelet's checkpoint changes, soon again while a lease's holder
 /// is unknown, and every ten seconds.
 class PodTracker {
  public:
   /// Whether what a pod holds is among our devices. Called on any thread.
-  using Ours =
+  using IsOwn =
       std::function<bool(const std::string& resource, const std::vector<std::string>& ids)>;
 
   PodTracker(os::Loop& control, base::Executor& io, const std::string& kubelet_dir,
              const std::string& proc_root, node::ledger::Ledger& ledger,
-             base::Published<std::vector<node::share::Offer>>& offers, Ours ours);
+             base::Published<std::vector<node::share::Offer>>& offers, IsOwn is_own);
   ~PodTracker();
 
-  void Look();
+  void Poll();
 
   /// Devices were allocated through the kubelet, which does not say for which pod before it has our
-  /// answer. Many calls cause one look.
-  void LookSoon();
+  /// answer. Many calls cause one poll.
+  void SchedulePoll();
 
-  /// Looks every second while a caller waits for pods to end.
+  /// Polls every second while a caller waits for pods to end.
   void AwaitReleases(bool has_waiters);
 
   /// A kubelet that just started lists its pods only as it adopts them, and does not rewrite the
-  /// checkpoint for pods that keep their devices (after a reboot): looks every second for 30 s.
-  void LookAfterKubeletStart();
+  /// checkpoint for pods that keep their devices (after a reboot): polls every second for 30 s.
+  void PollAfterKubeletStart();
 
  private:
   struct State;

@@ -96,25 +96,25 @@ class KubeletPodsTest : public testing::Test {
 TEST_F(KubeletPodsTest, ManyCallsForALookSoonMakeOne) {
   constexpr int kRounds = 3;
   for (int round = 1; round <= kRounds; ++round) {
-    for (int i = 0; i < 100; ++i) control_.Run([this] { pods_->LookSoon(); });
+    for (int i = 0; i < 100; ++i) control_.Run([this] { pods_->SchedulePoll(); });
     control_.Advance(149ms);
     EXPECT_EQ(looks_, round - 1) << "the kubelet must receive the agent's answer first";
     control_.Advance(1ms);
     ASSERT_TRUE(WaitForLooks(round));
   }
-  control_.Run([this] { pods_->Look(); });
+  control_.Run([this] { pods_->Poll(); });
   EXPECT_TRUE(WaitForLooks(kRounds + 1));
 }
 
 TEST_F(KubeletPodsTest, ALookAtOnceServesThoseWhoWaitForOneSoon) {
   control_.Run([this] {
-    pods_->LookSoon();
-    pods_->Look();
+    pods_->SchedulePoll();
+    pods_->Poll();
   });
   ASSERT_TRUE(WaitForLooks(1));
   control_.Advance(9s);
   EXPECT_EQ(looks_, 1);
-  control_.Run([this] { pods_->LookSoon(); });
+  control_.Run([this] { pods_->SchedulePoll(); });
   control_.Advance(150ms);
   EXPECT_TRUE(WaitForLooks(2));
 }

@@ -122,7 +122,7 @@ LocalAdapter::LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Option
     KeepSoon();
   });
   if (!options_.queue_file.empty() && options_.enabled)
-    memory_.emplace(loop, io, options_.queue_file,
+    writer_.emplace(loop, io, options_.queue_file,
                     "cannot write the run queue; a restart would lose the places of queued runs");
 }
 
@@ -132,18 +132,18 @@ LocalAdapter::~LocalAdapter() {
   on_ledger_.Reset();
   loop_.Cancel(keep_);
   // The queued programs come back to the next agent.
-  if (memory_ && closed_reason_.empty()) memory_->Keep(Memory(queue_.next_ticket()));
+  if (writer_ && closed_reason_.empty()) writer_->Keep(EncodeCheckpoint(queue_.next_ticket()));
 }
 
 void LocalAdapter::Recover(const std::vector<node::ledger::Lease>& checkpoint,
-                           node::lease::QueueCheckpoint memory) {
-  leases_.Recover(checkpoint, memory.runs);
-  std::erase_if(memory.waiting, [this](const Waiting& waiting) {
+                           node::lease::QueueCheckpoint queue) {
+  leases_.Recover(checkpoint, queue.runs);
+  std::erase_if(queue.waiting, [this](const Waiting& waiting) {
     const auto start = os::ReadProcessStart(options_.proc_root, waiting.waiter.pid);
     return !start.ok() || *start != waiting.waiter.start;
   });
-  for (Waiting& waiting : memory.waiting) waiting.request.allocator = node::share::kLocalAllocator;
-  queue_.Restore(std::move(memory.waiting), memory.next_ticket, kComeBackWithin);
+  for (Waiting& waiting : queue.waiting) waiting.request.allocator = node::share::kLocalAllocator;
+  queue_.Restore(std::move(queue.waiting), queue.next_ticket, kComeBackWithin);
 }
 
 void LocalAdapter::Configure(const api::QueueConfig& limits) {
@@ -151,14 +151,14 @@ void LocalAdapter::Configure(const api::QueueConfig& limits) {
   queue_.Configure(limits);
 }
 
-std::string LocalAdapter::Memory(std::uint64_t next_ticket) const {
-  node::lease::QueueCheckpoint memory{
+std::string LocalAdapter::EncodeCheckpoint(std::uint64_t next_ticket) const {
+  node::lease::QueueCheckpoint queue{
       .waiting = queue_.List(), .next_ticket = next_ticket, .runs = leases_.terms()};
-  std::erase_if(memory.waiting, [this](const Waiting& waiting) {
+  std::erase_if(queue.waiting, [this](const Waiting& waiting) {
     const auto requester = requesters_.find(waiting.ticket);
     return requester != requesters_.end() && !requester->second.waits;
   });
-  return node::lease::EncodeQueueCheckpoint(memory, options_.boot_id);
+  return node::lease::EncodeQueueCheckpoint(queue, options_.boot_id);
 }
 
 bool LocalAdapter::TicketsRunOut() const {
@@ -167,12 +167,12 @@ bool LocalAdapter::TicketsRunOut() const {
 
 // Combines many changes into one write.
 void LocalAdapter::KeepSoon() {
-  if (!memory_ || keep_ != 0) return;
+  if (!writer_ || keep_ != 0) return;
   keep_ = loop_.PostAfter(std::max(kKeepWithin, keep_again_ - loop_.clock().Now()), [this] {
     keep_ = 0;
     keep_again_ = loop_.clock().Now() + kKeepApart;
     if (TicketsRunOut()) tickets_noted_ = queue_.next_ticket() + kTicketsAhead;
-    memory_->Keep(Memory(tickets_noted_));
+    writer_->Keep(EncodeCheckpoint(tickets_noted_));
   });
 }
 
@@ -320,7 +320,7 @@ base::Status LocalAdapter::Attempt(const Waiting& waiting, const Devices& kept_b
 void LocalAdapter::ReportProgress(const Waiting& waiting, std::size_t position) {
   requesters_.at(waiting.ticket)
       .session->Progress(
-          protocol::broker::EncodeWaiting(Describe(waiting, position, memory_.has_value())));
+          protocol::broker::EncodeWaiting(Describe(waiting, position, writer_.has_value())));
 }
 
 void LocalAdapter::ReportDone(const Waiting& waiting, const base::Status& status) {
@@ -365,7 +365,7 @@ void LocalAdapter::HandleQueue(const SessionPtr& session) {
   const auto in_order = queue_.InOrder();
   const auto& starts = policy_.ExpectedStarts(in_order);
   for (const Waiting& waiting : in_order) {
-    queue.push_back(Describe(waiting, queue.size(), memory_.has_value()));
+    queue.push_back(Describe(waiting, queue.size(), writer_.has_value()));
     if (const auto start = starts.find(waiting.ticket); start != starts.end())
       queue.back().expected_start = base::FormatTime(start->second);
     if (!MayAdminister(*session) && waiting.waiter.uid != session->peer().uid)

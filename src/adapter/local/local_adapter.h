@@ -72,7 +72,7 @@ class LocalAdapter {
   /// Restores what an earlier agent allocated; `checkpoint` is a hint. Call before Open, and before
   /// another adapter adds a lease. Blocks.
   void Recover(const std::vector<node::ledger::Lease>& checkpoint,
-               node::lease::QueueCheckpoint memory = {});
+               node::lease::QueueCheckpoint queue = {});
 
   /// Sets the limits of users from now on.
   void Configure(const api::QueueConfig& limits);
@@ -118,7 +118,7 @@ class LocalAdapter {
   base::Status Attempt(const node::allocate::Waiting& waiting,
                        const node::allocate::Devices& kept_back);
   const std::vector<node::share::Offer>& OffersWithout(const node::allocate::Devices& kept_back);
-  std::string Memory(std::uint64_t next_ticket) const;
+  std::string EncodeCheckpoint(std::uint64_t next_ticket) const;
   bool TicketsRunOut() const;
   void KeepSoon();
   void ReportProgress(const node::allocate::Waiting& waiting, std::size_t position);
@@ -137,7 +137,7 @@ class LocalAdapter {
   std::map<std::string, Requester> requesters_;  // by ticket
   node::allocate::Queue queue_;
   base::TimerId keep_ = 0;
-  std::optional<os::KeptFile> memory_;  // queue.json
+  std::optional<os::KeptFile> writer_;  // queue.json
   base::TimePoint keep_again_{};        // earliest time of the next write
   std::uint64_t tickets_noted_ = 0;     // noted in it: no ticket from this number on was issued
   /// The offers that were requested last: many queued runs need the same ones.

@@ -82,19 +82,19 @@ class LocalAdapterTest : public testing::Test {
   }
 
   Client Connect() { return std::move(*Client::Connect(run_dir_.path())); }
-  Client Ask(const std::string& line) {
+  Client Query(const std::string& line) {
     Client client = Connect();
     EXPECT_TRUE(client.SendLine(line).ok());
     return client;
   }
   /// A client whose run is allocated devices, or waits for them.
   Client Granted(const std::string& line) {
-    Client client = Ask(line);
+    Client client = Query(line);
     EXPECT_TRUE(Next(client)->granted);
     return client;
   }
   Client Waiting(const std::string& line) {
-    Client client = Ask(line);
+    Client client = Query(line);
     EXPECT_TRUE(Next(client)->waiting);
     return client;
   }
@@ -139,7 +139,7 @@ class LocalAdapterTest : public testing::Test {
 
 TEST_F(LocalAdapterTest, GivesAFreeDeviceAtOnce) {
   Start();
-  Client client = Ask(R"({"op":"run","command":"train"})");
+  Client client = Query(R"({"op":"run","command":"train"})");
   const auto answer = Must(Next(client));
   ASSERT_TRUE(answer.granted);
   ASSERT_THAT(answer.granted->devices, SizeIs(1));
@@ -161,19 +161,19 @@ TEST_F(LocalAdapterTest, KeepsTheLeaseWhenTheConnectionCloses) {
   Start();
   Granted(R"({"op":"run"})");
   Client other = Connect();
-  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+  ASSERT_TRUE(other.Query(R"({"op":"version"})", kPatience).ok());
   EXPECT_EQ(Held(), 1u);
 }
 
 TEST_F(LocalAdapterTest, ServesFirstComeFirst) {
   Start();
   Client holder = Granted(R"({"op":"run"})");
-  Client large = Ask(R"({"op":"run","gpus":2})");
+  Client large = Query(R"({"op":"run","gpus":2})");
   const auto waits = Next(large);
   ASSERT_TRUE(waits->waiting) << "one device is free, two are requested";
   EXPECT_EQ(waits->waiting->position, 0);
   EXPECT_THAT(waits->waiting->reason, HasSubstr("held by"));
-  Client small = Ask(R"({"op":"run"})");
+  Client small = Query(R"({"op":"run"})");
   EXPECT_EQ(Next(small)->waiting->position, 1) << "although one device is free";
   EndHolderOf("G0");
   EXPECT_TRUE(Next(large)->granted);
@@ -194,10 +194,10 @@ TEST_F(LocalAdapterTest, NeverLetsOneIntoTheLineWhoLeftBeforeItWasLookedUp) {
   std::promise<void> blocked;
   auto release = blocked.get_future().share();
   io_.Post([release] { release.wait(); });  // a slow user database
-  { Client gone = Ask(R"({"op":"run"})"); }
-  Client alive = Ask(R"({"op":"run"})");
+  { Client gone = Query(R"({"op":"run"})"); }
+  Client alive = Query(R"({"op":"run"})");
   Client other = Connect();
-  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+  ASSERT_TRUE(other.Query(R"({"op":"version"})", kPatience).ok());
   blocked.set_value();
   EXPECT_TRUE(Next(alive)->granted);
   EXPECT_EQ(Held(), 1u);
@@ -208,43 +208,43 @@ TEST_F(LocalAdapterTest, ListsAndCancelsWhoWaits) {
   Client holder = Granted(R"({"op":"run","gpus":2})");
   Client waiter = Waiting(R"({"op":"run","model":"*Big","command":"sleep"})");
   Client other = Connect();
-  const auto queue = protocol::broker::DecodeQueue(*other.Ask(R"({"op":"queue"})", kPatience));
+  const auto queue = protocol::broker::DecodeQueue(*other.Query(R"({"op":"queue"})", kPatience));
   ASSERT_THAT(*queue, SizeIs(1));
   EXPECT_EQ(queue->at(0).ticket, "q-2");
   EXPECT_EQ(queue->at(0).command, "sleep");
   EXPECT_EQ(queue->at(0).model, "*Big");
-  EXPECT_TRUE(other.Ask(R"({"op":"cancel","ticket":"q-2"})", kPatience).ok());
+  EXPECT_TRUE(other.Query(R"({"op":"cancel","ticket":"q-2"})", kPatience).ok());
   EXPECT_EQ(Next(waiter).error().code(), Code::kCancelled);
-  EXPECT_EQ(other.Ask(R"({"op":"cancel","ticket":"q-2"})", kPatience).error().code(),
+  EXPECT_EQ(other.Query(R"({"op":"cancel","ticket":"q-2"})", kPatience).error().code(),
             Code::kNotFound);
 }
 
 TEST_F(LocalAdapterTest, AnswersAWaitThatRanOutAndOneThatNeverCanEnd) {
   Start();
   Client holder = Granted(R"({"op":"run","gpus":2})");
-  Client hasty = Ask(R"({"op":"run","wait":"0s"})");
+  Client hasty = Query(R"({"op":"run","wait":"0s"})");
   EXPECT_EQ(Next(hasty).error().code(), Code::kDeadlineExceeded);
-  Client greedy = Ask(R"({"op":"run","gpus":3})");
+  Client greedy = Query(R"({"op":"run","gpus":3})");
   EXPECT_EQ(Next(greedy).error().code(), Code::kFailedPrecondition);
 }
 
 TEST_F(LocalAdapterTest, SaysThatItIsVisibilityOnlyAndWhy) {
   no_rights_ = "root is needed";
   Start();
-  Client client = Ask(R"({"op":"run"})");
+  Client client = Query(R"({"op":"run"})");
   const auto answer = Next(client);
   EXPECT_EQ(answer->granted->enforcement, "visibility");
   EXPECT_EQ(answer->granted->reason, "root is needed");
   Client other = Connect();
-  EXPECT_THAT(*other.Ask(R"({"op":"status"})", kPatience),
+  EXPECT_THAT(*other.Query(R"({"op":"status"})", kPatience),
               HasSubstr("visibility only: root is needed"));
 }
 
 TEST_F(LocalAdapterTest, AnswersTheRestWhereItIsSwitchedOff) {
   Start(false);
-  Client client = Ask(R"({"op":"run"})");
+  Client client = Query(R"({"op":"run"})");
   EXPECT_THAT(Next(client).error().message(), HasSubstr("switched off"));
-  const auto status = Must(client.Ask(R"({"op":"status"})", kPatience));
+  const auto status = Must(client.Query(R"({"op":"status"})", kPatience));
   EXPECT_EQ(api::ParseReport(status)->allocators.at(0).state, "closed");
 }
 
@@ -261,7 +261,7 @@ TEST_F(LocalAdapterTest, ReportsItsStateAndResources) {
 TEST_F(LocalAdapterTest, PassesOnThatTheAgentShallEnd) {
   Start();
   Client client = Connect();
-  EXPECT_TRUE(client.Ask(R"({"op":"down"})", kPatience).ok());
+  EXPECT_TRUE(client.Query(R"({"op":"down"})", kPatience).ok());
   OnLoop([this] { EXPECT_EQ(ended_, 1); });
 }
 
@@ -276,24 +276,24 @@ TEST_F(LocalAdapterTest, EndsWithSomeoneInLine) {
 
 TEST_F(LocalAdapterTest, SaysWhatDevicesMeasureWhereSomethingDoes) {
   Start();
-  EXPECT_EQ(Connect().Ask(R"({"op":"samples"})").error().code(), Code::kUnimplemented);
+  EXPECT_EQ(Connect().Query(R"({"op":"samples"})").error().code(), Code::kUnimplemented);
   samples_ = [] { return api::Samples{.node = "n1"}; };
   OnLoop([this] { adapter_.reset(); });
   Start();
-  EXPECT_EQ(api::ParseSamples(*Connect().Ask(R"({"op":"samples"})"))->node, "n1");
+  EXPECT_EQ(api::ParseSamples(*Connect().Query(R"({"op":"samples"})"))->node, "n1");
 }
 
 TEST_F(LocalAdapterTest, AnswersWithAPlanWhereSomeoneCanMakeOne) {
   Start();
-  EXPECT_EQ(Connect().Ask(R"({"op":"plan"})").error().code(), Code::kUnimplemented);
+  EXPECT_EQ(Connect().Query(R"({"op":"plan"})").error().code(), Code::kUnimplemented);
   OnLoop([this] { adapter_.reset(); });
   plan_ = [](const protocol::broker::PlanRequest& plan, const AnswerQueue::Done& done) {
     if (!plan.text) return done(Error(Code::kInvalidArgument, plan.name + ": wrong"));
     done("{\"text\":\"" + *plan.text + "\"}");
   };
   Start(false);
-  EXPECT_EQ(*Connect().Ask(R"({"op":"plan","text":"x"})"), R"({"text":"x"})");
-  EXPECT_EQ(Connect().Ask(R"({"op":"plan","name":"f"})").error().message(), "f: wrong");
+  EXPECT_EQ(*Connect().Query(R"({"op":"plan","text":"x"})"), R"({"text":"x"})");
+  EXPECT_EQ(Connect().Query(R"({"op":"plan","name":"f"})").error().message(), "f: wrong");
 }
 
 TEST_F(LocalAdapterTest, MakesOnePlanAtATimeForEachUserAndAnswersTheRestMeanwhile) {
@@ -302,28 +302,28 @@ TEST_F(LocalAdapterTest, MakesOnePlanAtATimeForEachUserAndAnswersTheRestMeanwhil
     plans.push_back(std::move(done));
   };
   Start();
-  Client first = Ask(R"({"op":"plan"})");
+  Client first = Query(R"({"op":"plan"})");
   ASSERT_TRUE(Soon([&] { return plans.size() == 1; }));
   Client second = Connect();
-  EXPECT_EQ(second.Ask(R"({"op":"plan"})", kPatience).error().code(), Code::kUnavailable);
-  EXPECT_TRUE(second.Ask(R"({"op":"status"})", kPatience).ok());
+  EXPECT_EQ(second.Query(R"({"op":"plan"})", kPatience).error().code(), Code::kUnavailable);
+  EXPECT_TRUE(second.Query(R"({"op":"status"})", kPatience).ok());
   OnLoop([&] { plans.at(0)(std::string("{}")); });
   EXPECT_EQ(*first.ReadLine(kPatience), "{}");
 
-  { Client gone = Ask(R"({"op":"plan"})"); }
+  { Client gone = Query(R"({"op":"plan"})"); }
   ASSERT_TRUE(Soon([&] { return plans.size() == 2; }));
   OnLoop([&] { plans.at(1)(std::string("{}")); });
-  Client third = Ask(R"({"op":"plan"})");
+  Client third = Query(R"({"op":"plan"})");
   EXPECT_TRUE(Soon([&] { return plans.size() == 3; }))
       << "a client that leaves passes its turn to the next";
 }
 
 TEST_F(LocalAdapterTest, CutsAFreeDeviceForOneWhoAsksForAShareAndMakesItWholeAgain) {
   Start();
-  Client first = Ask(R"({"op":"run","share":2,"devices":["1"]})");
+  Client first = Query(R"({"op":"run","share":2,"devices":["1"]})");
   const auto one = Next(first);
   ASSERT_TRUE(one.ok() && one->granted) << one.error().ToString();
-  Client second = Ask(R"({"op":"run","share":2,"devices":["1"]})");
+  Client second = Query(R"({"op":"run","share":2,"devices":["1"]})");
   const auto other = Next(second);
   ASSERT_TRUE(other.ok() && other->granted) << other.error().ToString();
   EXPECT_EQ(
@@ -337,12 +337,12 @@ TEST_F(LocalAdapterTest, CutsAFreeDeviceForOneWhoAsksForAShareAndMakesItWholeAga
       EXPECT_THAT(kernel_.groups.at(lease).rules.admitted, ElementsAre(os::DeviceRange{195, 1, 1}))
           << "both sessions see the same device";
   });
-  Client third = Ask(R"({"op":"run","share":2,"devices":["1"],"wait":"0s"})");
+  Client third = Query(R"({"op":"run","share":2,"devices":["1"],"wait":"0s"})");
   EXPECT_EQ(Next(third).error().code(), Code::kDeadlineExceeded);
   Client whole = Waiting(R"({"op":"run","devices":["1"]})");
   OnLoop([&] { kernel_.End(one->granted->lease); });
   Client again = Connect();
-  ASSERT_TRUE(again.Ask(R"({"op":"version"})", kPatience).ok());
+  ASSERT_TRUE(again.Query(R"({"op":"version"})", kPatience).ok());
   EXPECT_EQ(adapter_->waiting(), 1u) << "one share is still held";
   OnLoop([&] { kernel_.End(other->granted->lease); });
   RunAnswer answer;
@@ -356,11 +356,11 @@ TEST_F(LocalAdapterTest, OneWhoAsksForAShareWaitsBehindOneWhoAskedForTheWhole) {
   Start();
   Client holder = Granted(R"({"op":"run","gpus":2})");
   Client whole = Waiting(R"({"op":"run","gpus":2})");
-  Client share = Ask(R"({"op":"run","share":4})");
+  Client share = Query(R"({"op":"run","share":4})");
   EXPECT_EQ(Next(share)->waiting->position, 1);
   Client other = Connect();
-  EXPECT_EQ(protocol::broker::DecodeQueue(*other.Ask(R"({"op":"queue"})", kPatience))->at(1).share,
-            4);
+  EXPECT_EQ(
+      protocol::broker::DecodeQueue(*other.Query(R"({"op":"queue"})", kPatience))->at(1).share, 4);
 }
 
 TEST_F(LocalAdapterTest, GivesOutWhatTheConfigurationShares) {
@@ -373,7 +373,7 @@ TEST_F(LocalAdapterTest, GivesOutWhatTheConfigurationShares) {
     offers_.Configure(config);
   });
   Start();
-  Client client = Ask(R"({"op":"run","share":3})");
+  Client client = Query(R"({"op":"run","share":3})");
   const auto answer = Next(client);
   ASSERT_TRUE(answer.ok() && answer->granted);
   EXPECT_EQ(answer->granted->devices.at(0).slot, "G0::0");
@@ -392,14 +392,14 @@ TEST_F(LocalAdapterTest, RefusesWhatItCannotPutInPlaceForAProcess) {
     servers_.Set({{"G0", shared}, {"G1", shared}});
   });
   Start();
-  Client client = Ask(R"({"op":"run","share":2})");
+  Client client = Query(R"({"op":"run","share":2})");
   EXPECT_THAT(Next(client).error().message(), HasSubstr("in containers only"));
   EXPECT_EQ(Held(), 0u);
 }
 
 TEST_F(LocalAdapterTest, MovesDevicesForThoseWhoMayAndReportsEachStep) {
   Start();
-  EXPECT_EQ(Connect().Ask(R"({"op":"door","devices":["0"],"door":"kubelet"})").error().code(),
+  EXPECT_EQ(Connect().Query(R"({"op":"door","devices":["0"],"door":"kubelet"})").error().code(),
             Code::kUnimplemented);
   OnLoop([this] { adapter_.reset(); });
   std::function<void()> go_on;
@@ -415,19 +415,19 @@ TEST_F(LocalAdapterTest, MovesDevicesForThoseWhoMayAndReportsEachStep) {
     };
   };
   Start();
-  EXPECT_EQ(Connect().Ask(R"({"op":"door","devices":["7"],"door":"kubelet"})").error().message(),
+  EXPECT_EQ(Connect().Query(R"({"op":"door","devices":["7"],"door":"kubelet"})").error().message(),
             "there is no device 7");
-  Client client = Ask(R"({"op":"door","devices":["0"],"door":"kubelet","wait":"1m"})");
+  Client client = Query(R"({"op":"door","devices":["0"],"door":"kubelet","wait":"1m"})");
   const auto step = protocol::broker::DecodeAssignAnswer(*client.ReadLine(kPatience));
   EXPECT_EQ(step->moving->reason, "held by r-1");
   OnLoop([&] { go_on(); });
   const auto end = protocol::broker::DecodeAssignAnswer(*client.ReadLine(kPatience));
   EXPECT_EQ(end->moved->at(0).state, "offered");
-  { Ask(R"({"op":"door","devices":["0"],"door":"local"})"); }
+  { Query(R"({"op":"door","devices":["0"],"door":"local"})"); }
   Client other = Connect();
-  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+  ASSERT_TRUE(other.Query(R"({"op":"version"})", kPatience).ok());
   OnLoop([&] { go_on(); });  // no client listens any more
-  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+  ASSERT_TRUE(other.Query(R"({"op":"version"})", kPatience).ok());
 }
 
 /// The kept queue, under the test's own clock.
@@ -464,7 +464,7 @@ class QueueFileTest : protected WithClock, public LocalAdapterTest {
     return tickets;
   }
   void Cancel(const std::string& ticket) {
-    EXPECT_TRUE(Connect().Ask(R"({"op":"cancel","ticket":")" + ticket + R"("})", kPatience).ok());
+    EXPECT_TRUE(Connect().Query(R"({"op":"cancel","ticket":")" + ticket + R"("})", kPatience).ok());
   }
 
   os::TemporaryFolder state_dir_;
@@ -497,7 +497,7 @@ TEST_F(QueueFileTest, IsNotWrittenForThoseWhoDoNotWait) {
   ASSERT_THAT(Places(), ElementsAre("q-2"));
   writes_ = 0;
   for (int i = 0; i < 100; ++i) {
-    EXPECT_EQ(Next(*std::make_unique<Client>(Ask(R"({"op":"run","wait":"0s"})"))).error().code(),
+    EXPECT_EQ(Next(*std::make_unique<Client>(Query(R"({"op":"run","wait":"0s"})"))).error().code(),
               Code::kDeadlineExceeded);
     Turn(std::chrono::seconds(1));
   }
@@ -508,7 +508,7 @@ TEST_F(QueueFileTest, IsNotWrittenForThoseWhoDoNotWait) {
 
 TEST_F(QueueFileTest, NotesMoreNumbersBeforeTheyRunOut) {
   for (int i = 0; i < 3000; ++i) {
-    EXPECT_EQ(Next(*std::make_unique<Client>(Ask(R"({"op":"run","wait":"0s"})"))).error().code(),
+    EXPECT_EQ(Next(*std::make_unique<Client>(Query(R"({"op":"run","wait":"0s"})"))).error().code(),
               Code::kDeadlineExceeded);
     if (i % 100 != 0) continue;
     Turn(std::chrono::seconds(1));

@@ -17,7 +17,7 @@ using protocol::http::PageAccess;
 using protocol::http::Request;
 using protocol::http::Respond;
 using protocol::http::Response;
-using protocol::http::Say;
+using protocol::http::Text;
 
 /// In the order of preference if the client has none: the form that every reader understands is
 /// first.
@@ -57,7 +57,7 @@ Response State(const Request& request, const PageSources& sources) {
 }
 
 Response Judge(const std::string& why_not) {
-  return why_not.empty() ? Say(200, "ok\n") : Say(503, why_not + "\n");
+  return why_not.empty() ? Text(200, "ok\n") : Text(503, why_not + "\n");
 }
 
 }  // namespace

@@ -22,13 +22,13 @@ using base::Code;
 using base::Error;
 using base::Result;
 
-constexpr std::size_t kMostBytes = 1u << 20;
+constexpr std::size_t kMaxBytes = 1u << 20;
 /// A certificate and its key are two files, written one after the other.
 constexpr base::Duration kSettle = std::chrono::milliseconds(200);
 constexpr base::Duration kEndsSoon = std::chrono::hours(24 * 7);
 
 Result<std::string> ReadNamed(const std::string& file, std::string_view key) {
-  auto text = os::ReadFile(file, kMostBytes);
+  auto text = os::ReadFile(file, kMaxBytes);
   if (text.ok()) return text;
   return Error(text.error().code(), text.error().message() + "; it is set by " + std::string(key) +
                                         ", and must be readable by the agent");

@@ -62,9 +62,9 @@ base::Result<Adapters::Remembered> Adapters::Remember(const std::string& state_d
   return remembered;
 }
 
-Adapters::Adapters(Node node, node::share::EnabledAllocators open, const api::NodeConfig& config,
+Adapters::Adapters(Node node, node::share::EnabledAllocators enabled, const api::NodeConfig& config,
                    Remembered remembered, std::string boot_id, Callbacks callbacks)
-    : keeper_(node.control, node.io, node.ledger, LedgerPath(config.paths.state_dir), boot_id),
+    : writer_(node.control, node.io, node.ledger, LedgerPath(config.paths.state_dir), boot_id),
       follow_(node.control, node.io, config.paths.proc_root, node.inventory, node.ledger,
               [proc = config.paths.proc_root](const os::ProcessInfo& process) {
                 return backend::IsServer(proc, process);
@@ -75,7 +75,7 @@ Adapters::Adapters(Node node, node::share::EnabledAllocators open, const api::No
              adapter::local::LocalAdapter::Options{.run_dir = config.paths.run_dir,
                                                    .group = config.local_group,
                                                    .proc_root = config.paths.proc_root,
-                                                   .enabled = open.local,
+                                                   .enabled = enabled.local,
                                                    .queue_file = QueuePath(config.paths.state_dir),
                                                    .boot_id = std::move(boot_id)},
              adapter::local::LocalAdapter::Callbacks{
@@ -91,17 +91,17 @@ Adapters::Adapters(Node node, node::share::EnabledAllocators open, const api::No
              [&control = node.control, group = node::lease::CgroupNameFor(config.paths.run_dir)] {
                return node::lease::OpenCgroups(control, group);
              }),
-      why_no_kubelet_(open.kubelet ? "" : WhyNoKubelet(config)) {
+      why_no_kubelet_(enabled.kubelet ? "" : WhyNoKubelet(config)) {
   local_.Recover(remembered.leases, std::move(remembered.queue));
   local_.CloseDevices(config.closed_cgroups);
-  if (open.kubelet) MakeKubeletAdapter(node, config, std::move(callbacks), remembered.leases);
+  if (enabled.kubelet) MakeKubeletAdapter(node, config, std::move(callbacks), remembered.leases);
   node::assign::DeviceMoves::Kubelet kubelet;
   if (kubelet_)
     kubelet = {
-        .ask_counted = [this](auto done) { kubelet_->AskCounted(std::move(done)); },
+        .ask_counted = [this](auto done) { kubelet_->QueryCounted(std::move(done)); },
         .await_releases = [this](bool has_waiters) { kubelet_->AwaitReleases(has_waiters); }};
   moves_.emplace(node.control, node.io,
-                 node::assign::DeviceMoves::Node{node.inventory, node.ledger, node.offers}, open,
+                 node::assign::DeviceMoves::Node{node.inventory, node.ledger, node.offers}, enabled,
                  std::move(kubelet), MovesPath(config.paths.state_dir),
                  std::move(remembered.moved));
 }

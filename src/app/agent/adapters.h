@@ -66,7 +66,7 @@ class Adapters {
                                            const std::string& boot_id);
 
   /// Takes over what the previous agent left.
-  Adapters(Node node, node::share::EnabledAllocators open, const api::NodeConfig& config,
+  Adapters(Node node, node::share::EnabledAllocators enabled, const api::NodeConfig& config,
            Remembered remembered, std::string boot_id, Callbacks callbacks);
 
   /// Applies a new configuration. Call before the offers get it.
@@ -95,7 +95,7 @@ class Adapters {
   void MakeKubeletAdapter(Node node, const api::NodeConfig& config, Callbacks callbacks,
                           const std::vector<node::ledger::Lease>& remembered);
 
-  node::ledger::LedgerCheckpointWriter keeper_;
+  node::ledger::LedgerCheckpointWriter writer_;
   node::attribute::Follow follow_;
   adapter::local::LocalAdapter local_;
   std::optional<adapter::kubelet::KubeletAdapter> kubelet_;

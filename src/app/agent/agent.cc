@@ -45,7 +45,7 @@ namespace {
 
 using base::Status;
 
-constexpr base::Duration kLookAtLock = std::chrono::milliseconds(50);
+constexpr base::Duration kLockPoll = std::chrono::milliseconds(50);
 /// By then the start is over, and so is the observation of a fresh kubelet, which takes half a
 /// minute (adapter/kubelet/pod_tracker.h).
 constexpr base::Duration kSettled = std::chrono::seconds(32);
@@ -57,11 +57,11 @@ std::string NodeName(const api::NodeConfig& config) {
 }
 
 /// The signals that ask the agent to end or to reload its configuration.
-sigset_t OurSignals() {
-  sigset_t ours;
-  sigemptyset(&ours);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ours, signal);
-  return ours;
+sigset_t HandledSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  return signals;
 }
 
 /// The time that `io` has to finish its work when the agent ends; a service manager kills after 20
@@ -89,7 +89,7 @@ class Agent {
         pipeline_(control_, io_, start_, options.worker, open_, boot_id_),
         telemetry_(control_, io_, pipeline_, start_, node_),
         labeller_(control_, io_, pipeline_.inventory, pipeline_.offers, start_.paths.sysfs_root,
-                  [this] { pipeline_.LookNow(); }),
+                  [this] { pipeline_.Refresh(); }),
         pages_(control_, io_,
                {.metrics = [this](auto format,
                                   auto detail) { return views_.MetricsPage(format, detail); },
@@ -106,7 +106,7 @@ class Agent {
          {"kernel log", &Agent::ListenToKernel},
          {"allocators", &Agent::ServeOrWait},
          {"pages", &Agent::OpenPages},
-         {"devices", &Agent::LookForDevices},
+         {"devices", &Agent::DiscoverDevices},
          {"configuration", &Agent::FollowConfiguration}}};
     for (const auto& [name, step] : steps) {
       protocol::systemd::Notify(std::string("STATUS=starting: ") + name);
@@ -123,7 +123,7 @@ class Agent {
 
  private:
   Status WatchSignals() {
-    const sigset_t wanted = OurSignals();
+    const sigset_t wanted = HandledSignals();
     signals_.Reset(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_) return base::ErrnoError(errno, "signalfd");
     return control_.Watch(signals_.get(), EPOLLIN, [this](std::uint32_t) { HandleSignal(); });
@@ -166,7 +166,7 @@ class Agent {
                 {{"why", waiting_for_}});
       protocol::systemd::Notify("STATUS=waiting: " + waiting_for_);
     }
-    control_.PostAfter(kLookAtLock, [this] {
+    control_.PostAfter(kLockPoll, [this] {
       if (const Status served = ServeOrWait(); !served.ok()) GiveUp(served.error(), "allocators");
     });
     return {};
@@ -228,7 +228,7 @@ class Agent {
     TRY(OpenPages());  // the previous agent may still have had the address
     pages_.Configure(Config()->http);
     JoinCluster();
-    if (looked_) ServeDevices();
+    if (discovered_) ServeDevices();
     return {};
   }
 
@@ -241,7 +241,7 @@ class Agent {
     cluster_.emplace(
         control_, node_, *Config(),
         ClusterConnection::Callbacks{
-            .news = [this] { return views_.News(); },
+            .update = [this] { return views_.MakeClusterUpdate(); },
             .remote = [this](const api::RemoteConfig& remote) { configuration_.SetRemote(remote); },
             .nfd = [this](bool labels_this_node) { labeller_.SetNfd(labels_this_node); },
             .counters =
@@ -277,9 +277,9 @@ class Agent {
     return {};
   }
 
-  Status LookForDevices() {
+  Status DiscoverDevices() {
     telemetry_.Configure(*Config());  // start_ does not contain the counters file
-    pipeline_.Start([this] { FirstLookDone(); });
+    pipeline_.Start([this] { DevicesDiscovered(); });
     process_stats_.emplace(control_, io_, [this] { return Processes(); });
     labeller_.Configure(*Config());
     return {};
@@ -308,8 +308,8 @@ class Agent {
     return {};
   }
 
-  void FirstLookDone() {
-    looked_ = true;
+  void DevicesDiscovered() {
+    discovered_ = true;
     not_ready_.Set(std::string());
     labeller_.Begin();
     base::Log(base::kInfo, "initial device discovery complete", {{"devices", pipeline_.devices()}});
@@ -355,7 +355,7 @@ class Agent {
   base::Published<std::string> not_ready_{"initial device discovery is not complete"};
   const Heartbeat heartbeat_{{&control_, &io_}};
   std::string waiting_for_;  // the other agent, while that holds the lock
-  bool looked_ = false;
+  bool discovered_ = false;
   os::UniqueFd signals_;
   std::optional<Containers> containers_;
   std::optional<Adapters> adapters_;
@@ -373,7 +373,7 @@ class Agent {
 };
 
 void BlockSignals() {
-  const sigset_t wanted = OurSignals();
+  const sigset_t wanted = HandledSignals();
   pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 }

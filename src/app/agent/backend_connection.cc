@@ -12,7 +12,7 @@ namespace penstock::app {
 
 namespace {
 
-constexpr std::size_t kMostEarly = 4096;
+constexpr std::size_t kMaxPending = 4096;
 
 }  // namespace
 
@@ -43,7 +43,7 @@ BackendConnection::BackendConnection(os::Loop& control, const api::NodeConfig& c
           control, remote_, inventory, {.vendor = vendor_, .poll = config.health.poll},
           {.reading = [this](const std::string& id,
                              const device::Reading& reading) { monitor_.OnReading(id, reading); },
-           .evidence = [this](const device::Evidence& evidence) { Hear(evidence); },
+           .evidence = [this](const device::Evidence& evidence) { OnEvidence(evidence); },
            .described =
                [this](bool fresh) {
                  if (fresh) DriverOpened();
@@ -52,19 +52,19 @@ BackendConnection::BackendConnection(os::Loop& control, const api::NodeConfig& c
 void BackendConnection::Start(std::function<void()> first_look, std::function<void()> judged) {
   judged_ = std::move(judged);
   discovery_.OnFirstLook(std::move(first_look));
-  const auto look = [this] {
+  const auto refresh = [this] {
     base::Log(base::kDebug, "the driver's files changed", {{"vendor", vendor_}});
     discovery_.Refresh();
   };
   for (const std::string& path : driver_paths_)
-    watches_.push_back(std::make_unique<os::PathWatch>(control_, path, look));
+    watches_.push_back(std::make_unique<os::PathWatch>(control_, path, refresh));
   discovery_.Start();
 }
 
-void BackendConnection::Hear(const device::Evidence& evidence, base::Duration ago) {
+void BackendConnection::OnEvidence(const device::Evidence& evidence, base::Duration ago) {
   if (!discovery_.session() && !monitor_.Knows(evidence)) {
-    early_.push_back({evidence, control_.clock().Now(), ago});
-    if (early_.size() > kMostEarly) early_.pop_front();
+    pending_.push_back({evidence, control_.clock().Now(), ago});
+    if (pending_.size() > kMaxPending) pending_.pop_front();
     return;
   }
   const std::string id = monitor_.OnEvidence(evidence, ago);
@@ -87,9 +87,9 @@ void BackendConnection::DriverOpened() {
       vendor != nullptr && vendor->driver != nullptr)
     monitor_.OnDriverOpened(vendor_, {vendor->driver->version, ModuleInstance()});
   const base::TimePoint now = control_.clock().Now();
-  for (const Early& early : std::exchange(early_, {}))
-    monitor_.OnEvidence(early.evidence, std::max<base::Duration>(early.ago + (now - early.heard),
-                                                                 std::chrono::milliseconds(1)));
+  for (const Pending& one : std::exchange(pending_, {}))
+    monitor_.OnEvidence(one.evidence, std::max<base::Duration>(one.ago + (now - one.at),
+                                                               std::chrono::milliseconds(1)));
   judged_();
 }
 

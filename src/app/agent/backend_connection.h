@@ -37,14 +37,14 @@ class BackendConnection {
       std::function<void()> first_look, std::function<void()> judged = [] {});
 
   /// Whether evidence waits for its device to become known.
-  bool HasEarly() const { return !early_.empty(); }
+  bool HasPending() const { return !pending_.empty(); }
 
   /// Processes evidence of an event that happened `ago` before now, and reads its device soon. If
   /// no devices are known yet, the evidence waits until they are.
-  void Hear(const device::Evidence& evidence, base::Duration ago = {});
+  void OnEvidence(const device::Evidence& evidence, base::Duration ago = {});
 
   /// Devices may have changed: looks now.
-  void LookNow() { discovery_.Refresh(); }
+  void Refresh() { discovery_.Refresh(); }
 
   /// The state of this device differs from its last reading: reads it soon.
   void ReadSoon(const std::string& device) { discovery_.ReadSoon(device); }
@@ -65,9 +65,9 @@ class BackendConnection {
 
  private:
   /// Evidence about a device that is not known yet.
-  struct Early {
+  struct Pending {
     device::Evidence evidence;
-    base::TimePoint heard{};
+    base::TimePoint at{};
     base::Duration ago{};
   };
   std::string ModuleInstance() const;
@@ -83,7 +83,7 @@ class BackendConnection {
   device::Remote remote_;
   node::inventory::Discovery discovery_;
   std::vector<std::unique_ptr<os::PathWatch>> watches_;
-  std::deque<Early> early_;
+  std::deque<Pending> pending_;
   std::function<void()> judged_;
 };
 

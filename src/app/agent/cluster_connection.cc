@@ -13,7 +13,7 @@ namespace {
 
 constexpr base::Duration kNewsTogether = std::chrono::milliseconds(20);
 constexpr base::Duration kCountRequests = std::chrono::seconds(10);
-constexpr base::Duration kLookForCredentials = std::chrono::seconds(10);
+constexpr base::Duration kCredentialsPoll = std::chrono::seconds(10);
 
 bool InPod() { return std::getenv("KUBERNETES_SERVICE_HOST") != nullptr; }
 
@@ -64,9 +64,9 @@ void ClusterConnection::ScheduleUpdate() {
     if (*self == nullptr) return;
     ClusterConnection& connection = **self;
     connection.reporting_ = false;
-    connection.loop_.Post([&connection, news = connection.callbacks_.news()]() mutable {
-      connection.news_ = std::move(news);
-      if (connection.adapter_) connection.adapter_->Show(*connection.news_);
+    connection.loop_.Post([&connection, update = connection.callbacks_.update()]() mutable {
+      connection.update_ = std::move(update);
+      if (connection.adapter_) connection.adapter_->Show(*connection.update_);
     });
   });
 }
@@ -81,7 +81,7 @@ void ClusterConnection::Connect() {
   auto access = AccessOf(config_.cluster);
   if (access.ok()) return Connected(*std::move(access));
   WriteReport({.name = "cluster", .state = "waiting", .reason = access.error().message()});
-  loop_.PostAfter(kLookForCredentials, [this] { Connect(); });
+  loop_.PostAfter(kCredentialsPoll, [this] { Connect(); });
 }
 
 void ClusterConnection::Connected(protocol::kube::ClusterAccess access) {
@@ -139,7 +139,7 @@ void ClusterConnection::OpenAdapter() {
               },
           .state = [this](const api::AllocatorReport& report) { WriteReport(report); }});
   adapter_->Start();
-  if (news_) adapter_->Show(*news_);
+  if (update_) adapter_->Show(*update_);
 }
 
 void ClusterConnection::Reconfigure(const api::NodeConfig& config) {

@@ -20,7 +20,7 @@ namespace penstock::app {
 class ClusterConnection {
  public:
   struct Callbacks {
-    std::function<adapter::cluster::ClusterUpdate()> news;
+    std::function<adapter::cluster::ClusterUpdate()> update;
     std::function<void(const api::RemoteConfig&)> remote;
     std::function<void(bool labels_this_node)> nfd;
     std::function<void(const api::RemoteConfig&)> counters;
@@ -77,7 +77,7 @@ class ClusterConnection {
   std::optional<protocol::kube::Client> client_;
   std::optional<adapter::cluster::ClusterAdapter> adapter_;
   // The last update, for an adapter that does not exist yet.
-  std::optional<adapter::cluster::ClusterUpdate> news_;
+  std::optional<adapter::cluster::ClusterUpdate> update_;
 };
 
 }  // namespace penstock::app

@@ -12,7 +12,7 @@ namespace penstock::app {
 
 namespace {
 
-bool IsOurs(const std::string& text) {
+bool IsNodeConfig(const std::string& text) {
   return api::compat::Recognise(text) == api::compat::Document::kNodeConfig;
 }
 
@@ -33,10 +33,10 @@ std::string KeyOf(const api::ConfigMapConfig& where) {
 
 /// Of many remarks, only the first are shown.
 std::vector<std::string> Shown(std::vector<std::string> remarks) {
-  constexpr std::size_t kMostRemarks = 20;
-  if (remarks.size() <= kMostRemarks) return remarks;
-  const std::size_t more = remarks.size() - kMostRemarks;
-  remarks.resize(kMostRemarks);
+  constexpr std::size_t kMaxRemarks = 20;
+  if (remarks.size() <= kMaxRemarks) return remarks;
+  const std::size_t more = remarks.size() - kMaxRemarks;
+  remarks.resize(kMaxRemarks);
   remarks.push_back("and " + std::to_string(more) +
                     " more: run penstock config check to list them all");
   return remarks;
@@ -60,7 +60,7 @@ Configuration::Configuration(os::Loop& control, base::Executor& io, Settings set
             .name = settings_.config_file},
       below_(std::move(start.below)),
       own_(start.config),
-      said_(start.config),
+      current_(start.config),
       counters_(control, io, [this] { CountersChanged(); }),
       published_(CurrentConfig{.config = start.config}),
       self_(std::make_shared<Configuration*>(this)) {
@@ -92,7 +92,7 @@ void Configuration::Follow() {
 void Configuration::Serve(KeptConfiguration kept, const api::ConfigMapConfig& config_map) {
   // Read before this agent had the lock.
   const auto own = std::exchange(kept_, std::move(kept)).file;
-  keeper_.emplace(control_, io_, KeptConfigurationPath(started_with_.paths.state_dir),
+  writer_.emplace(control_, io_, KeptConfigurationPath(started_with_.paths.state_dir),
                   "cannot save the configuration in force for the next start of the agent");
   if (own) Keep(&KeptConfiguration::file, *own);
   if (config_map.name.empty()) return;
@@ -101,7 +101,7 @@ void Configuration::Serve(KeptConfiguration kept, const api::ConfigMapConfig& co
              config_map.name;
   const auto& last = kept_.config_map;
   if (last && last->from == KeyOf(config_map)) Recall(*last);
-  Publish(said_);
+  Publish(current_);
 }
 
 void Configuration::Recall(const KeptText& kept) {
@@ -133,7 +133,7 @@ void Configuration::Keep(std::optional<KeptText> KeptConfiguration::*which, Kept
     return;
   text.since = base::FormatTime(control_.clock().Wall());
   last = std::move(text);
-  if (keeper_) keeper_->Keep(EncodeKept(kept_));
+  if (writer_) writer_->Keep(EncodeKept(kept_));
 }
 
 void Configuration::Reload() {
@@ -167,7 +167,7 @@ void Configuration::FileRead(base::Result<std::string> text, bool force) {
     below_ = std::move(resolved->below);
     own_ = std::move(resolved->config);
     // The agent was started with this text, so it is already in force.
-    if (first && !force && !remote_ && api::Changes(said_, own_).empty()) return;
+    if (first && !force && !remote_ && api::Changes(current_, own_).empty()) return;
   }
   if (!same || first || force) Consider();
 }
@@ -189,7 +189,7 @@ void Configuration::SetRemote(const api::RemoteConfig& remote) {
   base::Log(base::kError,
             "cluster configuration unavailable; the previous configuration stays in force",
             {{"from", remote.origin}, {"why", remote.problem}});
-  Publish(said_);
+  Publish(current_);
 }
 
 Configuration::Source Configuration::Now() const {
@@ -215,11 +215,11 @@ Configuration::Basis Configuration::MakeBasis() const {
           .started_with = started_with_,
           .below = below_,
           .own = own_,
-          .said = said_};
+          .current = current_};
 }
 
 void Configuration::Apply(const Proposal& proposal, bool remote) {
-  const auto changes = api::Changes(said_, proposal.config);
+  const auto changes = api::Changes(current_, proposal.config);
   base::Log(base::kInfo, "configuration applied",
             {{"from", proposal.origin}, {"changed", changes.empty() ? "nothing" : Keys(changes)}});
   LogNotes(proposal.not_yet, proposal.remarks);
@@ -244,15 +244,15 @@ void Configuration::Refuse(const Source& source, const std::string& problem) {
   refused_ = problem;
   refused_origin_ = source.origin;
   ++reloads_.refused;
-  Publish(said_);
+  Publish(current_);
 }
 
 void Configuration::Publish(api::NodeConfig config) {
-  said_ = std::move(config);
-  counters_.Configure(said_.telemetry);
+  current_ = std::move(config);
+  counters_.Configure(current_.telemetry);
   counters_state_ = counters_.state();
-  reloads_.last_successful = Well();
-  CurrentConfig current{.config = said_, .report = in_force_};
+  reloads_.last_successful = Healthy();
+  CurrentConfig current{.config = current_, .report = in_force_};
   current.report.problem = RemoteFails() ? remote_->problem : refused_;
   current.report.problem_origin = RemoteFails() ? remote_->origin : refused_origin_;
   if (current.report.problem.empty()) {
@@ -267,7 +267,7 @@ void Configuration::Publish(api::NodeConfig config) {
   if (recalled_)
     current.report.not_yet.push_back(
         remote_->origin + ": not read since the agent started; its last known content is in force");
-  if (said_.telemetry.counters.empty()) current.config.telemetry.counters = counters_state_.rows;
+  if (current_.telemetry.counters.empty()) current.config.telemetry.counters = counters_state_.rows;
   published_.Set(std::move(current));
 }
 
@@ -281,7 +281,7 @@ void Configuration::CountersChanged() {
   } else if (now.problem != counters_state_.problem) {
     ++reloads_.refused;
   }
-  Publish(said_);
+  Publish(current_);
 }
 
 base::Result<Proposal> Configuration::Propose(const Basis& basis, const Source& source) {
@@ -291,7 +291,7 @@ base::Result<Proposal> Configuration::Propose(const Basis& basis, const Source& 
   if (source.remote) return ProposeRemote(basis, source, std::move(next));
   Proposal proposal{.config = api::KeepUntilRestart(basis.started_with, next.config),
                     .after_restart = next.config,
-                    .changes = api::Changes(basis.said, next.config),
+                    .changes = api::Changes(basis.current, next.config),
                     .not_yet = std::move(next.not_yet),
                     .remarks = std::move(next.remarks),
                     .origin = source.origin};
@@ -306,26 +306,26 @@ base::Result<Proposal> Configuration::Propose(const Basis& basis, const Source& 
 /// differing settings of this kind are reported in `not_yet`.
 base::Result<Proposal> Configuration::ProposeRemote(const Basis& basis, const Source& source,
                                                     Resolved next) {
-  ASSIGN(
-      const Resolved unsaid,
-      ResolveText(basis.settings, "", "", IsOurs(*source.text) ? api::NodeConfig{} : basis.below));
+  ASSIGN(const Resolved defaults,
+         ResolveText(basis.settings, "", "",
+                     IsNodeConfig(*source.text) ? api::NodeConfig{} : basis.below));
   Proposal proposal{.not_yet = std::move(next.not_yet),
                     .remarks = std::move(next.remarks),
                     .origin = source.origin};
   const auto reported = api::Changes(basis.own, next.config);
-  for (const api::ConfigChange& said : api::Changes(unsaid.config, next.config)) {
-    const bool kept = said.effect == api::Effect::kRestart || said.key.starts_with("cluster.");
+  for (const api::ConfigChange& given : api::Changes(defaults.config, next.config)) {
+    const bool kept = given.effect == api::Effect::kRestart || given.key.starts_with("cluster.");
     const bool differs =
         std::any_of(reported.begin(), reported.end(),
-                    [&](const api::ConfigChange& change) { return change.key == said.key; });
+                    [&](const api::ConfigChange& change) { return change.key == given.key; });
     if (kept && differs)
       proposal.not_yet.push_back(
-          said.key + ": cannot be set in a ConfigMap; set it in the agent's own configuration");
+          given.key + ": cannot be set in a ConfigMap; set it in the agent's own configuration");
   }
   next.config.cluster.config_map = basis.own.cluster.config_map;
   proposal.config = api::KeepUntilRestart(basis.started_with, std::move(next.config));
   proposal.after_restart = proposal.config;
-  proposal.changes = api::Changes(basis.said, proposal.config);
+  proposal.changes = api::Changes(basis.current, proposal.config);
   return proposal;
 }
 

@@ -108,7 +108,7 @@ class Configuration {
   /// The inputs of a proposal other than its text.
   struct Basis {
     Settings settings;
-    api::NodeConfig started_with, below, own, said;
+    api::NodeConfig started_with, below, own, current;
   };
 
   void Read(bool force);
@@ -127,7 +127,7 @@ class Configuration {
   void Keep(std::optional<KeptText> KeptConfiguration::*which, KeptText text);
   void Publish(api::NodeConfig config);
   void CountersChanged();
-  bool Well() const {
+  bool Healthy() const {
     return !RemoteFails() && refused_.empty() && counters_.state().problem.empty();
   }
   Basis MakeBasis() const;
@@ -150,11 +150,11 @@ class Configuration {
   bool recalled_ = false;
   std::string unknown_;
   KeptConfiguration kept_;
-  std::optional<os::KeptFile> keeper_;
+  std::optional<os::KeptFile> writer_;
   api::ConfigurationReport in_force_;     // without a problem
   std::string refused_, refused_origin_;  // why the current source is not in force
   // The configuration in force, without the rows of the counters file.
-  api::NodeConfig said_;
+  api::NodeConfig current_;
   CountersFollower counters_;
   CountersFollower::State counters_state_;  // as last published
   base::Published<CurrentConfig> published_;

@@ -90,7 +90,7 @@ void Containers::WriteSpecifications(os::Loop& control, base::Executor& io,
   } else if (config_.hook.empty() && !os::Exists(own_folder_ + "/" + kHook)) {
     why_no_hook_ = "there is no " + own_folder_ + "/" + kHook;
   }
-  keeper_.emplace(
+  writer_.emplace(
       control, io, inventory, backend::FindDialect,
       node::cdi::CdiSpecWriter::Settings{
           .folder = folder_, .places = PlacesOf(config), .options = OptionsOf(config_)});
@@ -98,14 +98,14 @@ void Containers::WriteSpecifications(os::Loop& control, base::Executor& io,
 
 void Containers::Begin(const api::NodeConfig& config) {
   if (engine_setup_) engine_setup_->Configure(config.containers.configure_engine);
-  if (keeper_) keeper_->Begin();
+  if (writer_) writer_->Begin();
 }
 
 void Containers::Configure(const api::NodeConfig& config) {
   if (engine_setup_) engine_setup_->Configure(config.containers.configure_engine);
-  if (!keeper_ || config.cdi == config_) return;
+  if (!writer_ || config.cdi == config_) return;
   config_ = config.cdi;
-  keeper_->Configure(OptionsOf(config_));
+  writer_->Configure(OptionsOf(config_));
 }
 
 node::cdi::Options Containers::OptionsOf(const api::CdiConfig& config) const {
@@ -125,16 +125,16 @@ std::string Containers::HostFolder() const {
 }
 
 std::map<std::string, std::string> Containers::MismatchedDrivers() {
-  return keeper_ ? keeper_->published().Get()->mismatched : std::map<std::string, std::string>();
+  return writer_ ? writer_->published().Get()->mismatched : std::map<std::string, std::string>();
 }
 
 api::CdiReport Containers::Report() {
   api::CdiReport report{.folder = folder_, .kinds = {}, .problems = {}, .remarks = {}};
-  if (!keeper_) {
+  if (!writer_) {
     report.problems.push_back(why_off_);
     return report;
   }
-  const auto written = keeper_->published().Get();
+  const auto written = writer_->published().Get();
   report.kinds = written->kinds;
   report.problems = written->problems;
   report.remarks = written->remarks;

@@ -35,14 +35,14 @@ class Containers {
 
   /// Null if this agent writes no specifications.
   base::Published<node::cdi::Written>* written() {
-    return keeper_ ? &keeper_->published() : nullptr;
+    return writer_ ? &writer_->published() : nullptr;
   }
 
   /// Null if it is not needed.
   protocol::engine::cri::EngineWatcher* engine() { return engine_ ? &*engine_ : nullptr; }
 
   /// Where specifications are written, as engines name it; empty if none are written.
-  std::string folder() const { return keeper_ ? folder_ : ""; }
+  std::string folder() const { return writer_ ? folder_ : ""; }
 
   api::CdiReport Report();
 
@@ -60,7 +60,7 @@ class Containers {
   api::CdiConfig config_;
   std::string why_off_;      // empty: specifications are written
   std::string why_no_hook_;  // empty: the hook exists
-  std::optional<node::cdi::CdiSpecWriter> keeper_;
+  std::optional<node::cdi::CdiSpecWriter> writer_;
   std::optional<protocol::engine::cri::EngineWatcher> engine_;
   std::optional<adapter::kubelet::EngineReconciler> engine_setup_;
 };

@@ -113,10 +113,10 @@ void CountersFollower::TakeText(const base::Result<std::string>& text, const std
 
 CountersFollower::State CountersFollower::state() const {
   const bool map = !map_.of.empty();
-  const Source& said = map || !map_.problem.empty() ? map_ : file_;
+  const Source& shown = map || !map_.problem.empty() ? map_ : file_;
   return {.rows = map ? map_.rows : file_.rows,
-          .problem = said.problem,
-          .problem_origin = said.problem.empty() ? "" : said.origin};
+          .problem = shown.problem,
+          .problem_origin = shown.problem.empty() ? "" : shown.origin};
 }
 
 void CountersFollower::Notify(const State& before) {

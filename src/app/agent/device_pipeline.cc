@@ -32,9 +32,9 @@ std::unique_ptr<device::SharingService> MakeServers(os::Loop& control,
 }  // namespace
 
 DevicePipeline::DevicePipeline(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
-                               const std::string& worker, node::share::EnabledAllocators open,
+                               const std::string& worker, node::share::EnabledAllocators enabled,
                                std::string boot_id)
-    : servers_(MakeServers(control, config, worker, open.kubelet)),
+    : servers_(MakeServers(control, config, worker, enabled.kubelet)),
       monitor(
           control, inventory, backend::FindDialect,
           {.probation = config.health.probation,
@@ -42,7 +42,7 @@ DevicePipeline::DevicePipeline(os::Loop& control, base::Executor& io, const api:
            .policy = config.health.policy,
            .in_use =
                [this](const std::string& id) { return ledger.Get()->HolderOf(id) != nullptr; }}),
-      offers(inventory, ledger, backend::FindDialect, open),
+      offers(inventory, ledger, backend::FindDialect, enabled),
       control_(control),
       io_(io),
       kernel_log_path_(OpenedPath(config.paths, "/dev/kmsg")),
@@ -61,13 +61,13 @@ DevicePipeline::DevicePipeline(os::Loop& control, base::Executor& io, const api:
 }
 
 base::Status DevicePipeline::Recall() {
-  ASSIGN(node::health::HealthCheckpoint memory,
+  ASSIGN(node::health::HealthCheckpoint checkpoint,
          node::health::HealthCheckpointWriter::Load(state_dir_, boot_id_, control_.clock().Wall()));
   // If the previous agent ran in this boot but saved no position in the log, its records are not
   // processed again.
-  from_.after = memory.kernel_log;
-  from_.history = from_.after || !memory.this_boot;
-  monitor.Recall(std::move(memory));
+  from_.after = checkpoint.kernel_log;
+  from_.history = from_.after || !checkpoint.this_boot;
+  monitor.Recall(std::move(checkpoint));
   return {};
 }
 
@@ -75,20 +75,20 @@ base::Status DevicePipeline::Recall() {
 /// agent reads them again.
 void DevicePipeline::NoteKernelLog() {
   if (kernel_log_ && std::none_of(connections_.begin(), connections_.end(),
-                                  [](const auto& connection) { return connection->HasEarly(); }))
+                                  [](const auto& connection) { return connection->HasPending(); }))
     monitor.SetKernelLog(kernel_log_->last().value_or(0));
 }
 
 void DevicePipeline::ListenToKernel() {
   if (from_.history && !from_.after) monitor.SetKernelLog(0);  // nothing was read yet
-  const auto heard = [this](std::string_view vendor, const device::Evidence& evidence,
-                            base::Duration ago) {
+  const auto report = [this](std::string_view vendor, const device::Evidence& evidence,
+                             base::Duration ago) {
     for (const auto& connection : connections_)
-      if (connection->vendor() == vendor) connection->Hear(evidence, ago);
+      if (connection->vendor() == vendor) connection->OnEvidence(evidence, ago);
     NoteKernelLog();
   };
   auto feed = node::health::KernelLogFeed::Open(control_, kernel_log_path_, backend::Dialects(),
-                                                heard, from_);
+                                                report, from_);
   if (feed.ok()) {
     kernel_log_ = *std::move(feed);
     NoteKernelLog();
@@ -99,11 +99,11 @@ void DevicePipeline::ListenToKernel() {
 }
 
 void DevicePipeline::Start(std::function<void()> first_look) {
-  connections_to_look_ = connections_.size();
+  pending_connections_ = connections_.size();
   for (const auto& connection : connections_)
     connection->Start(
         [this, first_look] {
-          if (--connections_to_look_ == 0) first_look();
+          if (--pending_connections_ == 0) first_look();
         },
         [this] { NoteKernelLog(); });
 }
@@ -117,7 +117,7 @@ void DevicePipeline::Configure(const api::NodeConfig& config) {
 }
 
 void DevicePipeline::Serve() {
-  keeper_.emplace(control_, io_, monitor, state_dir_, boot_id_);
+  writer_.emplace(control_, io_, monitor, state_dir_, boot_id_);
   resets_.emplace(control_, inventory, ledger, monitor,
                   [this](std::string_view vendor) { return VendorFor(vendor); });
   resets_->SetPolicy(reset_policy_);
@@ -153,8 +153,8 @@ void DevicePipeline::WantServers() {
   servers_->Want(std::move(sets));
 }
 
-void DevicePipeline::LookNow() {
-  for (const auto& connection : connections_) connection->LookNow();
+void DevicePipeline::Refresh() {
+  for (const auto& connection : connections_) connection->Refresh();
 }
 
 std::vector<node::sample::Sampler::Source> DevicePipeline::Sources() {

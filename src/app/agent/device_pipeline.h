@@ -33,7 +33,7 @@ class DevicePipeline {
   /// `config` is the agent's configuration at its start; `worker` is the program that loads vendor
   /// libraries.
   DevicePipeline(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
-                 const std::string& worker, node::share::EnabledAllocators open,
+                 const std::string& worker, node::share::EnabledAllocators enabled,
                  std::string boot_id);
 
   /// Starts to look for evidence in the kernel's log, if it is readable: in the records that the
@@ -60,7 +60,7 @@ class DevicePipeline {
   void EndIdle() { servers_->EndIdle(); }
 
   /// Devices may have changed: looks now.
-  void LookNow();
+  void Refresh();
 
   /// The state of this device differs from its last reading: reads it soon.
   void ReadSoon(std::string_view vendor, const std::string& device);
@@ -93,11 +93,11 @@ class DevicePipeline {
   base::Executor& io_;
   const std::string kernel_log_path_, state_dir_, boot_id_;
   std::vector<std::unique_ptr<BackendConnection>> connections_;
-  std::size_t connections_to_look_ = 0;
+  std::size_t pending_connections_ = 0;
   std::unique_ptr<node::health::KernelLogFeed> kernel_log_;
   std::map<std::string, std::unique_ptr<device::Actions>, std::less<>> actions_;  // by vendor
   node::health::KernelLogFeed::Options from_;  // where to start in the kernel's log
-  std::optional<node::health::HealthCheckpointWriter> keeper_;
+  std::optional<node::health::HealthCheckpointWriter> writer_;
   std::optional<node::health::Resets> resets_;
   api::ResetPolicy reset_policy_ = api::ResetPolicy::kNever;
   std::vector<device::SharedSet> wanted_;

@@ -11,7 +11,7 @@ namespace penstock::app {
 namespace {
 
 // Time between two looks for shared devices: they disappear when pods end or the kubelet is reset.
-constexpr base::Duration kLookAgain = std::chrono::seconds(10);
+constexpr base::Duration kCheckInterval = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -29,7 +29,7 @@ KubeletStart::KubeletStart(Node node, bool kubelet_served, std::function<void()>
   on_config_ = node_.configuration.published().Subscribe([this](const auto&) {
     if (node_.configuration.unknown().empty()) Open();
   });
-  timer_ = node_.control.PostAfter(kWait, [this] { LookAtShares(); });
+  timer_ = node_.control.PostAfter(kWait, [this] { CheckShares(); });
 }
 
 KubeletStart::~KubeletStart() {
@@ -43,7 +43,7 @@ void KubeletStart::Open() {
   open_();
 }
 
-void KubeletStart::LookAtShares() {
+void KubeletStart::CheckShares() {
   if (opened_) return;
   node_.io.Post([self = self_, &control = node_.control, folder = node_.kubelet_dir] {
     control.Post([self, checkpoint = protocol::kubelet::ReadCheckpoint(folder)] {
@@ -69,7 +69,7 @@ void KubeletStart::Decide(const std::string& shares) {
                    ": no whole device is offered to the kubelet until it is read");
   if (before != reason_)
     base::Log(base::kWarn, "kubelet not served yet", {{"state", "waiting"}, {"why", reason_}});
-  timer_ = node_.control.PostAfter(kLookAgain, [this] { LookAtShares(); });
+  timer_ = node_.control.PostAfter(kCheckInterval, [this] { CheckShares(); });
 }
 
 }  // namespace penstock::app

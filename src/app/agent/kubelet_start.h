@@ -41,7 +41,7 @@ class KubeletStart {
 
  private:
   void Open();
-  void LookAtShares();
+  void CheckShares();
   void Decide(const std::string& shares);
 
   const Node node_;

@@ -15,11 +15,11 @@ std::string Below(const std::string& root, const std::string& path) {
 
 /// Whether the dev root contains dev/. Checked in this process's view, even for paths that the host
 /// names differently.
-bool HoldsDev(const api::PathsConfig& paths) { return os::Exists(Below(DevRoot(paths), "/dev")); }
+bool HasDev(const api::PathsConfig& paths) { return os::Exists(Below(DevRoot(paths), "/dev")); }
 
 std::string InRoot(const api::PathsConfig& paths, const std::string& root,
                    const std::string& file) {
-  return Below(root, HoldsDev(paths) ? file : file.substr(std::string("/dev").size()));
+  return Below(root, HasDev(paths) ? file : file.substr(std::string("/dev").size()));
 }
 
 }  // namespace

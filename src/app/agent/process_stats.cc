@@ -38,7 +38,7 @@ std::uint64_t SpareBytes() {
   return own - std::min<std::uint64_t>(own, os::HeapInUse());
 }
 
-std::vector<node::metrics::ProcessCost> Look(const std::map<std::string, pid_t>& processes) {
+std::vector<node::metrics::ProcessCost> ReadStats(const std::map<std::string, pid_t>& processes) {
   std::vector<node::metrics::ProcessCost> process_stats;
   for (const auto& [name, pid] : processes) {
     if (pid <= 0) continue;
@@ -51,17 +51,17 @@ std::vector<node::metrics::ProcessCost> Look(const std::map<std::string, pid_t>&
 }  // namespace
 
 struct ProcessStats::State : std::enable_shared_from_this<State> {
-  void Ask() {
+  void Poll() {
     io->Post([weak = weak_from_this(), pids = processes()] {
       const auto self = weak.lock();
       if (!self) return;
       const base::Duration pace = self->GiveBack() ? kSoon : kPace;
-      self->control->Post([weak, pace, process_stats = Look(pids)] {
+      self->control->Post([weak, pace, process_stats = ReadStats(pids)] {
         const auto here = weak.lock();
         if (!here) return;
         here->latest = process_stats;
         here->timer = here->control->PostAfter(pace, [weak] {
-          if (const auto again = weak.lock()) again->Ask();
+          if (const auto again = weak.lock()) again->Poll();
         });
       });
     });
@@ -98,7 +98,7 @@ ProcessStats::ProcessStats(base::Executor& control, base::Executor& io,
   state_->control = &control;
   state_->io = &io;
   state_->processes = std::move(processes);
-  state_->Ask();
+  state_->Poll();
 }
 
 ProcessStats::~ProcessStats() { state_->control->Cancel(state_->timer); }

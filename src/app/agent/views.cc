@@ -42,9 +42,9 @@ Views::Views(Parts parts)
       pages_(parts.control, [this](auto format, auto detail) { return MakePage(format, detail); }) {
   const auto changed = [this](const auto&) {
     pages_.Changed();
-    LookSoon();
+    ScheduleRefresh();
   };
-  LookSoon();
+  ScheduleRefresh();
   subscriptions_.push_back(
       parts_.telemetry.sampler.published().Subscribe([this](const auto& samples) {
         renderer_.See(*samples, parts_.control.clock().Now());
@@ -58,14 +58,14 @@ Views::Views(Parts parts)
   subscriptions_.push_back(parts_.configuration.published().Subscribe(changed));
 }
 
-Views::~Views() { parts_.control.Cancel(look_); }
+Views::~Views() { parts_.control.Cancel(refresh_timer_); }
 
 /// Builds a report soon after a change, so that the time of a condition is when it changed, not
 /// when a client first requested a report.
-void Views::LookSoon() {
-  if (look_ != 0) return;
-  look_ = parts_.control.PostAfter(std::chrono::seconds(1), [this] {
-    look_ = 0;
+void Views::ScheduleRefresh() {
+  if (refresh_timer_ != 0) return;
+  refresh_timer_ = parts_.control.PostAfter(std::chrono::seconds(1), [this] {
+    refresh_timer_ = 0;
     (void)Report();
   });
 }
@@ -146,10 +146,10 @@ std::string Views::MakePage(node::metrics::PageFormat format, node::metrics::Det
                          .usage = parts_.telemetry.meter.published().Get(),
                          .offers = pipeline.offers.published().Get(),
                          .servers = pipeline.offers.servers().Get()},
-                        Figures(), format, detail);
+                        MakePageInputs(), format, detail);
 }
 
-node::metrics::PageInputs Views::Figures() const {
+node::metrics::PageInputs Views::MakePageInputs() const {
   const auto& monitor = parts_.pipeline.monitor;
   return {.version = PENSTOCK_VERSION,
           .now = parts_.control.clock().Wall(),
@@ -168,14 +168,14 @@ node::metrics::PageInputs Views::Figures() const {
           .page_took = pages_.took()};
 }
 
-adapter::cluster::ClusterUpdate Views::News() {
-  adapter::cluster::ClusterUpdate news{.report = Report(),
-                                       .notices = parts_.pipeline.monitor.Notices()};
+adapter::cluster::ClusterUpdate Views::MakeClusterUpdate() {
+  adapter::cluster::ClusterUpdate update{.report = Report(),
+                                         .notices = parts_.pipeline.monitor.Notices()};
   // Labels show how devices are shared, so they wait like the kubelet's devices.
   const bool waits = !parts_.kubelet_start || parts_.kubelet_start->waits();
   if (parts_.labeller.labels().begun() && !waits)
-    news.labels = *parts_.labeller.labels().published().Get();
-  return news;
+    update.labels = *parts_.labeller.labels().published().Get();
+  return update;
 }
 
 KeptPreviewNode Views::ForPreview() const {
@@ -191,7 +191,7 @@ KeptPreviewNode Views::ForPreview() const {
            .timestamp = parts_.labeller.started(),
            .moves = parts_.adapters ? parts_.adapters->manual() : node::share::Moves{},
            .servers = *pipeline.offers.servers().Get(),
-           .kubelet_exists = parts_.open.kubelet,
+           .kubelet_exists = parts_.enabled.kubelet,
            .nfd = parts_.labeller.nfd()}};
 }
 

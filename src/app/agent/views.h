@@ -31,7 +31,7 @@ namespace penstock::app {
 struct Parts {
   os::Loop& control;
   const std::string& node;  ///< its name
-  const node::share::EnabledAllocators& open;
+  const node::share::EnabledAllocators& enabled;
   DevicePipeline& pipeline;
   Telemetry& telemetry;
   Configuration& configuration;
@@ -58,21 +58,21 @@ class Views {
                                           node::metrics::Detail detail) {
     return pages_.Get(format, detail);
   }
-  adapter::cluster::ClusterUpdate News();
+  adapter::cluster::ClusterUpdate MakeClusterUpdate();
 
   /// Only for calls on the control loop, where the snapshots do not change meanwhile.
   KeptPreviewNode ForPreview() const;
 
  private:
-  void LookSoon();
+  void ScheduleRefresh();
   std::vector<api::AllocatorReport> AllocatorReports() const;
   std::string MakePage(node::metrics::PageFormat format, node::metrics::Detail detail);
-  node::metrics::PageInputs Figures() const;
+  node::metrics::PageInputs MakePageInputs() const;
   const std::vector<api::UnavailableMetric>& UnavailableMetrics();
 
   const Parts parts_;
   view::ConditionTimes condition_times_;
-  base::TimerId look_ = 0;
+  base::TimerId refresh_timer_ = 0;
   node::metrics::MetricsRenderer renderer_;
   node::metrics::PageCache pages_;
   // How pages look now.

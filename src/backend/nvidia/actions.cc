@@ -18,7 +18,7 @@ using device::Facts;
 
 constexpr base::Duration kDeadline = std::chrono::minutes(25);
 constexpr base::Duration kProgress = std::chrono::minutes(1);
-constexpr std::size_t kMostLines = 3, kMostWords = 400;
+constexpr std::size_t kMaxLines = 3, kMaxText = 400;
 constexpr int kNoPermission = 4;  // nvidia-smi(1), "RETURN VALUE"
 
 bool IsBeforeAmpere(const Facts& device) {
@@ -29,15 +29,15 @@ bool IsBeforeAmpere(const Facts& device) {
 /// All devices linked with this one by NVLink, directly or over others, including itself.
 std::vector<std::string> Linked(const Facts& device, const std::vector<const Facts*>& all) {
   std::set<std::string> found{device.id};
-  std::vector<const Facts*> open{&device};
-  while (!open.empty()) {
-    const Facts* const one = open.back();
-    open.pop_back();
+  std::vector<const Facts*> pending{&device};
+  while (!pending.empty()) {
+    const Facts* const one = pending.back();
+    pending.pop_back();
     for (const device::Link& link : one->links) {
       if (link.fabric_lanes == 0 || !found.insert(link.peer).second) continue;
       const auto peer = std::find_if(all.begin(), all.end(),
                                      [&](const Facts* other) { return other->id == link.peer; });
-      if (peer != all.end()) open.push_back(*peer);
+      if (peer != all.end()) pending.push_back(*peer);
     }
   }
   return {found.begin(), found.end()};
@@ -48,21 +48,21 @@ std::string Words(const std::string& output) {
   std::vector<std::string> lines;
   for (const std::string& line : base::Split(output, '\n'))
     if (const std::string_view text = base::Trim(line); !text.empty()) lines.emplace_back(text);
-  if (lines.size() > kMostLines) lines.erase(lines.begin(), lines.end() - kMostLines);
+  if (lines.size() > kMaxLines) lines.erase(lines.begin(), lines.end() - kMaxLines);
   const std::string words = base::Join(lines, " ");
-  return words.size() <= kMostWords ? words : words.substr(0, kMostWords) + "...";
+  return words.size() <= kMaxText ? words : words.substr(0, kMaxText) + "...";
 }
 
 base::Status StatusOf(const base::Result<os::Command::Outcome>& outcome) {
   if (!outcome.ok()) return outcome.error().Within("nvidia-smi");
   if (outcome->status == 0) return {};
   const std::string words = Words(outcome->output);
-  const std::string said = words.empty()
-                               ? "it exited with status " + std::to_string(outcome->status)
-                               : words + " (status " + std::to_string(outcome->status) + ")";
+  const std::string message = words.empty()
+                                  ? "it exited with status " + std::to_string(outcome->status)
+                                  : words + " (status " + std::to_string(outcome->status) + ")";
   return Error(
       outcome->status == kNoPermission ? Code::kPermissionDenied : Code::kFailedPrecondition,
-      "nvidia-smi: " + said);
+      "nvidia-smi: " + message);
 }
 
 class NvidiaActions final : public device::Actions {

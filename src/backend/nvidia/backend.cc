@@ -21,7 +21,7 @@ using base::Code;
 using base::Error;
 using base::Result;
 
-constexpr unsigned kMostGpus = 1024;
+constexpr unsigned kMaxGpus = 1024;
 
 /// NVML between nvmlInit and nvmlShutdown.
 class Session {
@@ -161,7 +161,7 @@ Result<std::vector<std::string>> NvidiaBackend::List() {
   if (answer == abi::kDriverNotLoaded)
     return Error(Code::kNotFound, "the NVIDIA driver was unloaded");
   if (answer != abi::kSuccess) return Gone(ToError(answer, session->nvml->count.name));
-  if (count > kMostGpus)
+  if (count > kMaxGpus)
     return Error(Code::kInternal, "the NVIDIA driver reports " + std::to_string(count) + " GPUs");
   std::vector<std::string> addresses;
   for (unsigned index = 0; index < count; ++index) addresses.push_back(std::to_string(index));
@@ -176,13 +176,13 @@ Result<std::vector<std::string>> NvidiaBackend::List() {
 Result<abi::Device> FindHandle(const Session& session, const std::string& address,
                                abi::Return& answer) {
   const auto index = base::ParseUint(address);
-  if (!index || *index >= kMostGpus)
+  if (!index || *index >= kMaxGpus)
     return Error(Code::kInvalidArgument, "\"" + address + "\" is not a GPU index");
   abi::Device handle = nullptr;
   answer = session.nvml->handle_by_index(static_cast<unsigned>(*index), &handle);
   if (answer == abi::kSuccess && handle != nullptr) return handle;
   const Error error = ToError(answer, session.nvml->handle_by_index.name);
-  if (SaysDriverGone(answer))
+  if (IsDriverGone(answer))
     return Error(Code::kUnavailable, "the NVIDIA driver is gone: " + error.message());
   if (answer == abi::kInvalidArgument || answer == abi::kNotFound)
     return Error(Code::kNotFound, "there is no GPU " + address);

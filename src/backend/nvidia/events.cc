@@ -11,7 +11,7 @@ namespace {
 using base::Code;
 using device::Evidence;
 
-constexpr int kMostAtOnce = 64;
+constexpr int kMaxAtOnce = 64;
 
 struct Kind {
   unsigned long long type;
@@ -60,11 +60,11 @@ void Events::Register(abi::Device device, const std::string& id) {
   }
   // One type that a device does not support would fail the whole call.
   unsigned long long supported = 0;
-  const bool asked =
+  const bool readable =
       set_ != nullptr && nvml_->supported_events(device, &supported) == abi::kSuccess;
   const unsigned long long types = supported & Wanted();
   const bool registered =
-      asked && types != 0 && nvml_->register_events(device, types, set_) == abi::kSuccess;
+      readable && types != 0 && nvml_->register_events(device, types, set_) == abi::kSuccess;
   std::lock_guard lock(mutex_);
   if (registered) ++registered_;
   changed_.notify_all();
@@ -106,7 +106,7 @@ base::Result<std::vector<Evidence>> Events::Wait(std::chrono::milliseconds most)
     return std::vector<Evidence>{};
   }
   std::vector<Evidence> evidence;
-  for (int i = 0; i < kMostAtOnce; ++i) {
+  for (int i = 0; i < kMaxAtOnce; ++i) {
     abi::EventData event{};
     const auto timeout = static_cast<unsigned>(evidence.empty() ? most.count() : 0);
     const abi::Return answer = nvml_->event_wait(set_, &event, timeout);

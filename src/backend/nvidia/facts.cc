@@ -170,11 +170,11 @@ device::Nearness ToNearness(unsigned level) {
 
 }  // namespace
 
-bool SaysLost(abi::Return code) {
+bool IsDeviceLost(abi::Return code) {
   return code == abi::kGpuIsLost || code == abi::kResetRequired || code == abi::kUnknown;
 }
 
-bool SaysDriverGone(abi::Return code) {
+bool IsDriverGone(abi::Return code) {
   return code == abi::kUninitialized || code == abi::kDriverNotLoaded ||
          code == abi::kLibRmVersionMismatch;
 }
@@ -205,10 +205,10 @@ base::Result<Facts> GatherFacts(const Nvml& nvml, const MachineFiles& files, abi
 
   std::array<char, abi::kUuidLength + 1> uuid{};
   const abi::Return answer = nvml->uuid(device, uuid.data(), abi::kUuidLength);
-  if (SaysDriverGone(answer))
+  if (IsDriverGone(answer))
     return Error(Code::kUnavailable,
                  "the NVIDIA driver is gone: " + ToError(answer, nvml->uuid.name).message());
-  if (SaysLost(answer))
+  if (IsDeviceLost(answer))
     return Error(Code::kDataLoss, "GPU " + address + " does not answer: " +
                                       ToError(answer, nvml->uuid.name).message());
   if (answer == abi::kSuccess) facts.id = uuid.data();
@@ -245,7 +245,7 @@ std::string Changeable(const Nvml& nvml, abi::Device device) {
 
 Lanes CountLanes(const Nvml& nvml, const MachineFiles& files, abi::Device device) {
   Lanes lanes;
-  for (unsigned link = 0; link < abi::kMostNvLinks; ++link) {
+  for (unsigned link = 0; link < abi::kMaxNvLinks; ++link) {
     unsigned up = 0;
     const abi::Return answer = nvml->nvlink_state(device, link, &up);
     if (answer == abi::kNotSupported || answer == abi::kInvalidArgument)

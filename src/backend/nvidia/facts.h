@@ -28,10 +28,10 @@ struct Gpu {
 };
 
 /// Whether a code means that the device failed, not the call.
-bool SaysLost(abi::Return code);
+bool IsDeviceLost(abi::Return code);
 
 /// Whether a code means that the driver is gone.
-bool SaysDriverGone(abi::Return code);
+bool IsDriverGone(abi::Return code);
 
 /// All facts but links. Each fact may be missing, except the id: without a UUID it is the PCI
 /// address, and without that the result is kDataLoss. kDataLoss also if the device reports that it

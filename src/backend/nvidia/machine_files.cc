@@ -20,9 +20,9 @@ using device::DeviceFile;
 constexpr std::uint32_t kUsualMajor = 195;
 constexpr std::uint32_t kLastGpuMinor = 253;
 constexpr std::uint32_t kControlMinor = 255, kModesetMinor = 254;
-constexpr std::uint32_t kMostMajor = 0xfff, kMostMinor = 0xfffff;  // include/linux/kdev_t.h
+constexpr std::uint32_t kMaxMajor = 0xfff, kMaxMinor = 0xfffff;  // include/linux/kdev_t.h
 
-constexpr std::size_t kMostFileLength = 4096;  // a page, as a sysfs attribute
+constexpr std::size_t kMaxFileLength = 4096;  // a page, as a sysfs attribute
 
 /// A file below /dev. `dev_root` is the folder that contains dev/, or itself a /dev.
 struct Node {
@@ -31,7 +31,7 @@ struct Node {
   std::uint32_t major = 0, minor = 0;
 };
 
-Node Look(const std::string& dev_root, const std::string& name) {
+Node FindNode(const std::string& dev_root, const std::string& name) {
   const auto root = os::Root::Open(dev_root);
   if (!root.ok()) return {};
   const std::string folder = root->Exists("/dev") ? "/dev/" : "/";
@@ -42,7 +42,7 @@ Node Look(const std::string& dev_root, const std::string& name) {
 }
 
 std::string ReadTrimmed(const std::string& path) {
-  const auto text = os::ReadFile(path, kMostFileLength);
+  const auto text = os::ReadFile(path, kMaxFileLength);
   return text.ok() ? std::string(base::Trim(*text)) : "";
 }
 
@@ -50,7 +50,7 @@ std::string ReadTrimmed(const std::string& path) {
 
 DeviceFile MachineFiles::GpuFile(unsigned minor) const {
   const std::string name = "nvidia" + std::to_string(minor);
-  const Node node = Look(paths_.dev_root, name);
+  const Node node = FindNode(paths_.dev_root, name);
   if (node.is_device) return {"/dev/" + name, node.major, node.minor};
   return {"/dev/" + name, GpuMajor(), minor};
 }
@@ -67,7 +67,7 @@ std::vector<DeviceFile> MachineFiles::ControlFiles() const {
                          DeviceFile{"nvidia-modeset", GpuMajor(), kModesetMinor}};
   std::vector<DeviceFile> files;
   for (const DeviceFile& file : usual) {
-    const Node node = Look(paths_.dev_root, file.path);
+    const Node node = FindNode(paths_.dev_root, file.path);
     if (!node.exists) continue;
     // Something else under that name (a plain file where device nodes cannot be created) still
     // counts; the numbers are then the usual ones.
@@ -86,7 +86,7 @@ std::vector<DeviceFile> MachineFiles::GraphicsFiles(const device::PciAddress& pc
         base::Split(ReadTrimmed(folder + "/" + name + "/dev"), ':');
     if (numbers.size() != 2) continue;
     const auto major = base::ParseUint(numbers[0]), minor = base::ParseUint(numbers[1]);
-    if (!major || !minor || *major > kMostMajor || *minor > kMostMinor) continue;
+    if (!major || !minor || *major > kMaxMajor || *minor > kMaxMinor) continue;
     files.push_back({"/dev/dri/" + name, static_cast<std::uint32_t>(*major),
                      static_cast<std::uint32_t>(*minor)});
   }
@@ -97,10 +97,10 @@ std::vector<device::DeviceNumbers> MachineFiles::GuardedNumbers() const {
   std::vector<device::DeviceNumbers> guarded = {{GpuMajor(), 0, kLastGpuMinor}};
   const auto majors = Majors();
   const auto reported = majors.find("nvidia-caps");
-  const Node config = Look(paths_.dev_root, "nvidia-caps/nvidia-cap1");  // exists if any capability
-                                                                         // file does
+  const Node config = FindNode(paths_.dev_root, "nvidia-caps/nvidia-cap1");  // exists if any
+                                                                             // capability file does
   if (reported != majors.end() || config.is_device)
-    guarded.push_back({reported != majors.end() ? reported->second : config.major, 0, kMostMinor});
+    guarded.push_back({reported != majors.end() ? reported->second : config.major, 0, kMaxMinor});
   return guarded;
 }
 
@@ -114,7 +114,7 @@ std::map<std::string, std::uint32_t> MachineFiles::Majors() const {
     const auto blank = entry.find(' ');
     if (blank == std::string_view::npos) continue;
     const auto number = base::ParseUint(entry.substr(0, blank));
-    if (number && *number <= kMostMajor)
+    if (number && *number <= kMaxMajor)
       majors.emplace(base::Trim(entry.substr(blank)), static_cast<std::uint32_t>(*number));
   }
   return majors;
@@ -152,7 +152,7 @@ bool MachineFiles::IsSwitch(const device::PciAddress& pci) const {
 
 base::Result<std::string> MachineFiles::ModuleVersion() const {
   ASSIGN(const std::string text,
-         os::ReadFile(paths_.sysfs_root + "/module/nvidia/version", kMostFileLength));
+         os::ReadFile(paths_.sysfs_root + "/module/nvidia/version", kMaxFileLength));
   return std::string(base::Trim(text));
 }
 

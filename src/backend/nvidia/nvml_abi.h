@@ -191,11 +191,11 @@ struct GpmMetric {
 };
 /// nvmlGpmMetricsGet_t. Its array has room for all metrics that existed when the driver was
 /// written; the library reads `count` of them.
-inline constexpr unsigned kMostGpmMetrics = 96;
+inline constexpr unsigned kMaxGpmMetrics = 96;
 struct GpmMetrics {
   unsigned version, count;
   GpmSample first, second;
-  GpmMetric metrics[kMostGpmMetrics];
+  GpmMetric metrics[kMaxGpmMetrics];
 };
 inline constexpr unsigned kGpmMetrics = 1;  ///< NVML_GPM_METRICS_GET_VERSION
 /// nvmlGpmSupport_t
@@ -267,7 +267,7 @@ inline constexpr unsigned kNvLinkToSwitch = 2;
 inline constexpr unsigned kClockOfTheApplication = 1;  ///< NVML_CLOCK_ID_APP_CLOCK_TARGET
 inline constexpr unsigned kPcieSent = 0;               ///< NVML_PCIE_UTIL_TX_BYTES
 inline constexpr unsigned kPcieReceived = 1;           ///< NVML_PCIE_UTIL_RX_BYTES
-inline constexpr unsigned kMostNvLinks = 36;  ///< NVML_NVLINK_MAX_LINKS of nvml.h 13; 18 before
+inline constexpr unsigned kMaxNvLinks = 36;  ///< NVML_NVLINK_MAX_LINKS of nvml.h 13; 18 before
 inline constexpr unsigned kUncorrectedErrors = 1;    ///< NVML_MEMORY_ERROR_TYPE_UNCORRECTED
 inline constexpr unsigned kVolatileCounter = 0;      ///< NVML_VOLATILE_ECC
 inline constexpr unsigned kTemperatureOfTheGpu = 0;  ///< NVML_TEMPERATURE_GPU

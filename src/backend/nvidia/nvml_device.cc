@@ -4,7 +4,7 @@
 
 namespace penstock::backend::nvidia {
 
-bool SaysNever(abi::Return code) {
+bool IsPermanent(abi::Return code) {
   switch (code) {
     case abi::kNotSupported:
     case abi::kFunctionNotFound:
@@ -24,14 +24,14 @@ bool NvmlDevice::Note(abi::Return code, const char* function) {
     ++answered_;
     return true;
   }
-  if (SaysDriverGone(code)) gone_ = ToError(code, function);
+  if (IsDriverGone(code)) gone_ = ToError(code, function);
   // "Unknown error" from one call concerns that call; from all calls it concerns the device.
   const bool certain = code == abi::kGpuIsLost || code == abi::kResetRequired;
   if (certain && !certain_) {
     certain_ = true;
     lost_ = code;
     lost_function_ = function;
-  } else if (SaysLost(code) && lost_ == abi::kSuccess) {
+  } else if (IsDeviceLost(code) && lost_ == abi::kSuccess) {
     lost_ = code;
     lost_function_ = function;
   }

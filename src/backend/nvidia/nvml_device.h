@@ -10,7 +10,7 @@
 namespace penstock::backend::nvidia {
 
 /// Whether this answer stays the same as long as device and driver are the same.
-bool SaysNever(abi::Return code);
+bool IsPermanent(abi::Return code);
 
 /// The calls of one reading of one device. Not thread-safe.
 class NvmlDevice {
@@ -19,7 +19,7 @@ class NvmlDevice {
 
   /// Calls the function; returns true if it succeeded.
   template <typename... P, typename... A>
-  bool Ask(const Function<abi::Device, P...>& function, A... arguments) {
+  bool Call(const Function<abi::Device, P...>& function, A... arguments) {
     return Note(function(device_, arguments...), function.name);
   }
 

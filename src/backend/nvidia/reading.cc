@@ -45,25 +45,25 @@ Evidence Lost(const std::string& id, abi::Return code, std::string_view function
 }
 
 /// The calls that every healthy GPU answers; the values themselves belong to samples.
-void AskWhetherItAnswers(NvmlDevice& nvml_device) {
+void ProbeLiveness(NvmlDevice& nvml_device) {
   const Functions& nvml = nvml_device.nvml();
   abi::Memory memory{};
   unsigned number = 0;
-  nvml_device.Ask(nvml.memory, &memory);
-  nvml_device.Ask(nvml.temperature, abi::kTemperatureOfTheGpu, &number);
-  nvml_device.Ask(nvml.power, &number);
+  nvml_device.Call(nvml.memory, &memory);
+  nvml_device.Call(nvml.temperature, abi::kTemperatureOfTheGpu, &number);
+  nvml_device.Call(nvml.power, &number);
 }
 
-void AskProcesses(NvmlDevice& nvml_device, Reading& reading) {
-  for (const auto& [pid, process] : AskRunningProcesses(nvml_device))
+void ReadProcesses(NvmlDevice& nvml_device, Reading& reading) {
+  for (const auto& [pid, process] : ReadRunningProcesses(nvml_device))
     reading.processes.push_back(
         {pid, base::Bytes{process.memory.value_or(0)}, process.graphics_only});
 }
 
-void AskMemoryHealth(NvmlDevice& nvml_device, const std::string& id, Reading& reading) {
+void ReadMemoryHealth(NvmlDevice& nvml_device, const std::string& id, Reading& reading) {
   const Functions& nvml = nvml_device.nvml();
   unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
-  if (nvml_device.Ask(nvml.remapped_rows, &corrected, &uncorrected, &pending, &failed)) {
+  if (nvml_device.Call(nvml.remapped_rows, &corrected, &uncorrected, &pending, &failed)) {
     if (pending != 0)
       reading.evidence.push_back(
           Standing(id, kRemapPending, 1, "a memory row remapping is pending until the next reset"));
@@ -72,7 +72,7 @@ void AskMemoryHealth(NvmlDevice& nvml_device, const std::string& id, Reading& re
           Standing(id, kRemapFailure, 1, "a memory row could not be remapped"));
   }
   unsigned long long errors = 0;
-  if (!nvml_device.Ask(nvml.ecc_errors, abi::kUncorrectedErrors, abi::kVolatileCounter, &errors))
+  if (!nvml_device.Call(nvml.ecc_errors, abi::kUncorrectedErrors, abi::kVolatileCounter, &errors))
     return;
   const auto count = static_cast<std::int64_t>(
       std::min<unsigned long long>(errors, std::numeric_limits<std::int64_t>::max()));
@@ -97,12 +97,12 @@ std::optional<std::int64_t> Integer(const abi::FieldValue& field) {
   }
 }
 
-void AskRecovery(NvmlDevice& nvml_device, const std::string& id, Reading& reading) {
+void ReadRecovery(NvmlDevice& nvml_device, const std::string& id, Reading& reading) {
   const Functions& nvml = nvml_device.nvml();
   abi::FieldValue field{};
   field.field = abi::kFieldRecoveryAction;
   field.status = abi::kNotSupported;
-  if (!nvml_device.Ask(nvml.field_values, 1, &field) || field.status != abi::kSuccess)
+  if (!nvml_device.Call(nvml.field_values, 1, &field) || field.status != abi::kSuccess)
     return;  // a driver before 565
   const auto action = Integer(field);
   if (!action) return;
@@ -114,9 +114,9 @@ void AskRecovery(NvmlDevice& nvml_device, const std::string& id, Reading& readin
 }
 
 /// nvml.h: "since the driver was last reloaded". A reset also restarts the counter.
-void AskEnergy(NvmlDevice& nvml_device, const std::string& id, Reading& reading) {
+void ReadEnergy(NvmlDevice& nvml_device, const std::string& id, Reading& reading) {
   unsigned long long millijoules = 0;
-  if (nvml_device.Ask(nvml_device.nvml().energy, &millijoules))
+  if (nvml_device.Call(nvml_device.nvml().energy, &millijoules))
     reading.evidence.push_back(ResetCounter(id, "energy", millijoules));
 }
 
@@ -132,11 +132,11 @@ Reading Unreachable(abi::Return code, std::string_view function, const std::stri
 base::Result<Reading> TakeReading(const Nvml& nvml, abi::Device device, const std::string& id) {
   NvmlDevice nvml_device(nvml.functions(), device);
   Reading reading;
-  AskWhetherItAnswers(nvml_device);
-  AskRecovery(nvml_device, id, reading);
-  AskMemoryHealth(nvml_device, id, reading);
-  if (!reading.reports_recovery) AskEnergy(nvml_device, id, reading);
-  AskProcesses(nvml_device, reading);
+  ProbeLiveness(nvml_device);
+  ReadRecovery(nvml_device, id, reading);
+  ReadMemoryHealth(nvml_device, id, reading);
+  if (!reading.reports_recovery) ReadEnergy(nvml_device, id, reading);
+  ReadProcesses(nvml_device, reading);
   if (nvml_device.gone())
     return base::Error(Code::kUnavailable,
                        "the NVIDIA driver is gone: " + nvml_device.gone()->message());

@@ -7,25 +7,25 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-constexpr unsigned kMostProcesses = 1u << 16;
+constexpr unsigned kMaxProcesses = 1u << 16;
 
 using Found = std::map<std::int32_t, RunningProcess>;
 constexpr int kGraphics = 1;  // index in Functions::processes
 
 /// Adds one list of processes, in the library's version of the record.
 template <typename Record>
-void AskList(NvmlDevice& nvml_device, int list, Found& found) {
+void ReadList(NvmlDevice& nvml_device, int list, Found& found) {
   const Function<abi::Device, unsigned*, void*>& function = nvml_device.nvml().processes[list];
   std::vector<Record> records(16);
   for (int attempt = 0; attempt < 4; ++attempt) {
     auto count = static_cast<unsigned>(records.size());
-    if (nvml_device.Ask(function, &count, static_cast<void*>(records.data()))) {
+    if (nvml_device.Call(function, &count, static_cast<void*>(records.data()))) {
       records.resize(std::min<std::size_t>(count, records.size()));
       break;
     }
     // A failed call returns the count if the buffer was too small; more processes may start
     // meanwhile.
-    if (count <= records.size() || count > kMostProcesses) return;
+    if (count <= records.size() || count > kMaxProcesses) return;
     records.assign(count + 16, Record{});
     if (attempt == 3) return;
   }
@@ -42,13 +42,13 @@ void AskList(NvmlDevice& nvml_device, int list, Found& found) {
 
 }  // namespace
 
-Found AskRunningProcesses(NvmlDevice& nvml_device) {
+Found ReadRunningProcesses(NvmlDevice& nvml_device) {
   Found found;  // a process that computes and draws is in two lists with the same memory
   for (int list = 0; list < 3; ++list) {
     if (nvml_device.nvml().short_processes[list]) {
-      AskList<abi::ProcessInfoV1>(nvml_device, list, found);
+      ReadList<abi::ProcessInfoV1>(nvml_device, list, found);
     } else {
-      AskList<abi::ProcessInfo>(nvml_device, list, found);
+      ReadList<abi::ProcessInfo>(nvml_device, list, found);
     }
   }
   return found;

@@ -15,6 +15,6 @@ struct RunningProcess {
 };
 
 /// All processes that compute, draw, or compute through MPS, by pid.
-std::map<std::int32_t, RunningProcess> AskRunningProcesses(NvmlDevice& nvml_device);
+std::map<std::int32_t, RunningProcess> ReadRunningProcesses(NvmlDevice& nvml_device);
 
 }  // namespace penstock::backend::nvidia

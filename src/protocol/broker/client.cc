@@ -21,7 +21,7 @@ using base::ErrnoError;
 using base::Error;
 using Time = std::chrono::steady_clock;
 
-constexpr std::size_t kMostAnswerBytes = 16u << 20;
+constexpr std::size_t kMaxAnswerBytes = 16u << 20;
 
 Error NoAgent(const std::string& path) {
   return {Code::kUnavailable,
@@ -93,7 +93,7 @@ base::Result<std::string> Client::ReadLine(std::optional<base::Duration> timeout
       return line;
     }
     searched = buffer_.size();
-    if (buffer_.size() > kMostAnswerBytes)
+    if (buffer_.size() > kMaxAnswerBytes)
       return Error(Code::kDataLoss, "the agent's answer is longer than 16 MiB");
     pollfd ready{fd_.get(), POLLIN, 0};
     const int polled = ::poll(&ready, 1, Left(deadline));
@@ -110,7 +110,7 @@ base::Result<std::string> Client::ReadLine(std::optional<base::Duration> timeout
   }
 }
 
-base::Result<std::string> Client::Ask(std::string_view line, base::Duration timeout) {
+base::Result<std::string> Client::Query(std::string_view line, base::Duration timeout) {
   TRY(SendLine(line));
   ASSIGN(const std::string answer, ReadLine(timeout));
   return DecodeAny(answer);

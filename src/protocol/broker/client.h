@@ -32,8 +32,8 @@ class Client {
 
   /// Calls SendLine and ReadLine: one answer to one request. An {"error": ...} answer becomes that
   /// error.
-  base::Result<std::string> Ask(std::string_view line,
-                                base::Duration timeout = std::chrono::seconds(10));
+  base::Result<std::string> Query(std::string_view line,
+                                  base::Duration timeout = std::chrono::seconds(10));
 
   int fd() const { return fd_.get(); }
 

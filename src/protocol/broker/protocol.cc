@@ -39,9 +39,9 @@ constexpr std::array<std::pair<std::string_view, Operation>, 11> kOperations = {
 }};
 constexpr base::Duration kLongestWait = std::chrono::hours(24 * 3650);
 constexpr base::Duration kShortestTime = std::chrono::seconds(1);
-constexpr std::size_t kMostNameBytes = 256;
-constexpr std::size_t kMostCommandBytes = 4096;
-constexpr std::size_t kMostKeyBytes = 128;
+constexpr std::size_t kMaxNameBytes = 256;
+constexpr std::size_t kMaxCommandBytes = 4096;
+constexpr std::size_t kMaxKeyBytes = 128;
 
 // Invalid UTF-8 becomes U+FFFD: a name must not keep an answer from being sent.
 std::string ToLine(const json& document) {
@@ -60,7 +60,7 @@ Error UnknownOperation(const std::string& word) {
 base::Result<Operation> FindOperation(const std::string& word) {
   for (const auto& [name, operation] : kOperations)
     if (name == word) return operation;
-  return UnknownOperation(word.substr(0, kMostNameBytes));
+  return UnknownOperation(word.substr(0, kMaxNameBytes));
 }
 
 std::string_view NameOf(Operation operation) {
@@ -71,8 +71,8 @@ std::string_view NameOf(Operation operation) {
 
 // Checks a name that other users will see on their terminals.
 void CheckName(MapReader& reader, std::string_view key, const std::string& name) {
-  if (name.size() > kMostNameBytes)
-    reader.Problem(key, "is longer than " + std::to_string(kMostNameBytes) + " bytes");
+  if (name.size() > kMaxNameBytes)
+    reader.Problem(key, "is longer than " + std::to_string(kMaxNameBytes) + " bytes");
   if (!base::IsPrintable(name)) reader.Problem(key, "contains control characters");
 }
 
@@ -80,8 +80,8 @@ std::vector<std::string> ReadDevices(MapReader& reader) {
   const auto devices = reader.Strings("devices").value_or(std::vector<std::string>{});
   if (!reader.Has("devices")) return devices;
   if (devices.empty()) reader.Problem("devices", "names no device");
-  if (devices.size() > kMostDevices)
-    reader.Problem("devices", "names more than " + std::to_string(kMostDevices));
+  if (devices.size() > kMaxDevices)
+    reader.Problem("devices", "names more than " + std::to_string(kMaxDevices));
   for (const std::string& device : devices) CheckName(reader, "devices", device);
   return devices;
 }
@@ -94,8 +94,8 @@ std::map<std::string, std::string> ReadLabels(MapReader& reader) {
   std::map<std::string, std::string> labels;
   const Value* map = reader.Map("labels");
   if (map == nullptr) return labels;
-  if (map->map->size() > kMostLabels)
-    reader.Problem("labels", "has more than " + std::to_string(kMostLabels));
+  if (map->map->size() > kMaxLabels)
+    reader.Problem("labels", "has more than " + std::to_string(kMaxLabels));
   for (const auto& label : *map->map) {
     const auto checked =
         label.value.kind == Value::Kind::kString
@@ -120,8 +120,8 @@ UsageRequest ReadUsage(MapReader& reader) {
   UsageRequest usage;
   usage.idle = reader.Bool("idle").value_or(false);
   usage.by = reader.Strings("by").value_or(usage.by);
-  if (usage.by.size() > kMostLabels)
-    reader.Problem("by", "names more than " + std::to_string(kMostLabels));
+  if (usage.by.size() > kMaxLabels)
+    reader.Problem("by", "names more than " + std::to_string(kMaxLabels));
   for (const std::string& key : usage.by) CheckName(reader, "by", key);
   usage.since = ReadTime(reader, "since");
   usage.until = ReadTime(reader, "until");
@@ -133,7 +133,7 @@ UsageRequest ReadUsage(MapReader& reader) {
 RunRequest ReadRun(MapReader& reader) {
   RunRequest run;
   run.devices = ReadDevices(reader);
-  run.count = static_cast<int>(reader.Int("gpus", 1, kMostDevices).value_or(1));
+  run.count = static_cast<int>(reader.Int("gpus", 1, kMaxDevices).value_or(1));
   if (reader.Has("devices")) {
     if (reader.Has("gpus"))
       reader.Problem("gpus", "cannot be combined with devices, which already gives the number");
@@ -141,7 +141,7 @@ RunRequest ReadRun(MapReader& reader) {
       reader.Problem("model", "cannot be combined with devices, which already selects them");
     run.count = static_cast<int>(run.devices.size());
   }
-  run.share = static_cast<int>(reader.Int("share", 1, kMostShares).value_or(1));
+  run.share = static_cast<int>(reader.Int("share", 1, kMaxShares).value_or(1));
   run.model = reader.String("model").value_or("");
   CheckName(reader, "model", run.model);
   run.wait = reader.Time("wait", base::Duration::zero(), kLongestWait);
@@ -150,7 +150,7 @@ RunRequest ReadRun(MapReader& reader) {
   CheckName(reader, "ticket", run.ticket);
   const std::string command = reader.String("command").value_or("");
   if (!command.empty())
-    run.command = os::DescribeCommand(std::string_view(command).substr(0, kMostCommandBytes), "");
+    run.command = os::DescribeCommand(std::string_view(command).substr(0, kMaxCommandBytes), "");
   run.labels = ReadLabels(reader);
   return run;
 }
@@ -296,25 +296,24 @@ base::Status CheckLabel(const std::string& key, const std::string& value) {
   const bool plain = std::all_of(key.begin(), key.end(), [](char c) {
     return IsAlphanumeric(c) || std::strchr("-_./", c) != nullptr;
   });
-  if (key.empty() || key.size() > kMostKeyBytes || !plain || !IsAlphanumeric(key.front()) ||
+  if (key.empty() || key.size() > kMaxKeyBytes || !plain || !IsAlphanumeric(key.front()) ||
       !IsAlphanumeric(key.back()))
     return Error(Code::kInvalidArgument,
-                 "a label's key must be 1 to " + std::to_string(kMostKeyBytes) +
+                 "a label's key must be 1 to " + std::to_string(kMaxKeyBytes) +
                      " letters, digits, '-', '_', '.' and '/', with a letter or digit first and "
                      "last; not \"" +
-                     os::DescribeCommand(key.substr(0, kMostNameBytes), "") + "\"");
-  if (value.size() > kMostNameBytes || !base::IsPrintable(value))
+                     os::DescribeCommand(key.substr(0, kMaxNameBytes), "") + "\"");
+  if (value.size() > kMaxNameBytes || !base::IsPrintable(value))
     return Error(Code::kInvalidArgument, "the value of label " + key +
                                              " must be printable UTF-8 of at most " +
-                                             std::to_string(kMostNameBytes) + " bytes");
+                                             std::to_string(kMaxNameBytes) + " bytes");
   return {};
 }
 
 base::Result<Request> DecodeRequest(std::string_view line) {
-  if (line.size() > kMostLineBytes)
+  if (line.size() > kMaxLineBytes)
     return Error(Code::kInvalidArgument, "a request is longer than 64 KiB");
-  ASSIGN(const Value value,
-         base::ParseJson(line, "request", {.bytes = kMostLineBytes, .depth = 8}));
+  ASSIGN(const Value value, base::ParseJson(line, "request", {.bytes = kMaxLineBytes, .depth = 8}));
   base::Problems problems("request");
   if (value.kind != Value::Kind::kMap)
     problems.Add(value.mark,
@@ -373,7 +372,7 @@ std::string EncodeRequest(const Request& request) {
     if (!request.run.ticket.empty()) document["ticket"] = request.run.ticket;
     if (!request.run.labels.empty()) document["labels"] = request.run.labels;
     if (!request.run.command.empty())
-      document["command"] = request.run.command.substr(0, kMostCommandBytes);
+      document["command"] = request.run.command.substr(0, kMaxCommandBytes);
   }
   return ToLine(document);
 }

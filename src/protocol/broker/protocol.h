@@ -16,11 +16,11 @@
 namespace penstock::protocol::broker {
 
 inline constexpr int kProtocolVersion = 1;
-inline constexpr std::size_t kMostLineBytes = 64u << 10;  ///< of a request, including its newline
-inline constexpr int kMostDevices = 1024;                 ///< devices that one request may ask for
-inline constexpr int kMostShares =
+inline constexpr std::size_t kMaxLineBytes = 64u << 10;  ///< of a request, including its newline
+inline constexpr int kMaxDevices = 1024;                 ///< devices that one request may ask for
+inline constexpr int kMaxShares =
     1024;  ///< shares into which one request may have a device divided
-inline constexpr std::size_t kMostLabels = 32;  ///< of one run
+inline constexpr std::size_t kMaxLabels = 32;  ///< of one run
 
 enum class Operation {
   kVersion,

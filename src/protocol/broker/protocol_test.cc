@@ -229,7 +229,7 @@ TEST(Protocol, WritesRequestsThatFitALineWhateverTheCommand) {
   Request request;
   request.operation = Operation::kRun;
   request.run.command = std::string(1u << 20, '\x01');
-  EXPECT_LT(EncodeRequest(request).size(), kMostLineBytes);
+  EXPECT_LT(EncodeRequest(request).size(), kMaxLineBytes);
 }
 
 TEST(Protocol, ReadsTheAnswersThatItWrites) {

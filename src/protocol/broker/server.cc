@@ -72,7 +72,7 @@ class Connection final : public Session, public std::enable_shared_from_this<Con
   void Refuse(const Error& error);
   void Write(const std::string& line);
   void Flush();
-  void Settle();
+  void UpdateWatch();
   void RestartIdle();
 
   os::Loop& loop_;
@@ -112,7 +112,7 @@ void Connection::Handle(std::uint32_t events) {
   // A peer that has gone, or sends nothing more while it waits, has given up.
   if ((events & (EPOLLHUP | EPOLLERR)) != 0 || ((events & EPOLLRDHUP) != 0 && serving_))
     return Close();
-  Settle();
+  UpdateWatch();
 }
 
 // Reads one piece: other connections have their turn before the next one.
@@ -133,7 +133,7 @@ void Connection::Serve() {
   const base::TimePoint begun = loop_.clock().Now();
   for (int served = 0; fd_ && !serving_ && pause_ == 0 && output_.empty(); ++served) {
     const auto end = input_.find('\n');
-    if (std::min(end, input_.size()) >= kMostLineBytes) {
+    if (std::min(end, input_.size()) >= kMaxLineBytes) {
       Refuse(
           Error(Code::kInvalidArgument, "a request is longer than 64 KiB; closing the connection"));
       break;
@@ -158,7 +158,7 @@ bool Connection::MayServe(base::TimePoint begun, int served) {
     if (!connection) return;
     connection->pause_ = 0;
     connection->Serve();
-    connection->Settle();
+    connection->UpdateWatch();
   });
   return false;
 }
@@ -199,7 +199,7 @@ void Connection::Answer(const std::string& line) {
   Write(line);
   RestartIdle();
   Serve();
-  Settle();
+  UpdateWatch();
 }
 
 void Connection::Write(const std::string& line) {
@@ -227,7 +227,7 @@ void Connection::Flush() {
 
 // Watches for the events that can happen next: nothing is read while a request is served or has to
 // wait, and the peer's end is watched only where it matters.
-void Connection::Settle() {
+void Connection::UpdateWatch() {
   if (!fd_) return;
   if (no_more_ && !serving_ && pause_ == 0 && output_.empty()) return Close();
   std::uint32_t events = 0;

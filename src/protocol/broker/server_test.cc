@@ -117,7 +117,7 @@ class BrokerTest : public testing::Test {
 TEST_F(BrokerTest, AnswersAndKnowsWhoAsks) {
   Start();
   Client client = Connect();
-  const auto answer = client.Ask(R"({"op":"version"})", kPatience);
+  const auto answer = client.Query(R"({"op":"version"})", kPatience);
   ASSERT_TRUE(answer.ok()) << answer.error().ToString();
   EXPECT_TRUE(DecodeVersion(*answer).ok());
   EXPECT_EQ(uid_, ::getuid());
@@ -186,7 +186,7 @@ TEST_F(BrokerTest, EndsAConnectionWhoseLineIsTooLong) {
   EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("64 KiB"));
   EXPECT_TRUE(Closes(client));
   Client another = Connect();
-  EXPECT_TRUE(another.Ask(R"({"op":"version"})", kPatience).ok());
+  EXPECT_TRUE(another.Query(R"({"op":"version"})", kPatience).ok());
 }
 
 TEST_F(BrokerTest, DropsOneWhoAsksNothing) {
@@ -276,7 +276,7 @@ TEST_F(BrokerTest, EndsAConnectionThatSendsOnlyNonsense) {
 }
 
 TEST_F(BrokerTest, KeepsPlacesForThoseWhoAskWhileOthersWait) {
-  Start({.shares = {.asking = 4, .waiting = 8, .for_root = 0}});
+  Start({.shares = {.queries = 4, .waiting = 8, .for_root = 0}});
   std::vector<Client> waiting;
   for (std::size_t i = 0; i < 6; ++i) {
     waiting.push_back(Connect());
@@ -284,9 +284,9 @@ TEST_F(BrokerTest, KeepsPlacesForThoseWhoAskWhileOthersWait) {
     EXPECT_THAT(*waiting.back().ReadLine(kPatience), HasSubstr("waiting"));
   }
   Client next = Connect();
-  EXPECT_THAT(next.Ask(R"({"op":"run"})", kPatience).error().message(),
+  EXPECT_THAT(next.Query(R"({"op":"run"})", kPatience).error().message(),
               HasSubstr("are waiting for devices"));
-  EXPECT_TRUE(next.Ask(R"({"op":"version"})", kPatience).ok());
+  EXPECT_TRUE(next.Query(R"({"op":"version"})", kPatience).ok());
   waiting.pop_back();
   ASSERT_TRUE(Soon([this] { return given_up_ == 1; }));
   ASSERT_TRUE(next.SendLine(R"({"op":"run"})").ok());
@@ -295,14 +295,14 @@ TEST_F(BrokerTest, KeepsPlacesForThoseWhoAskWhileOthersWait) {
 }
 
 TEST_F(BrokerTest, ReportsTheOneTooManyWhy) {
-  Start({.shares = {.asking = 2, .for_root = 0}});
+  Start({.shares = {.queries = 2, .for_root = 0}});
   Client first = Connect();
   Client second = Connect();
   ASSERT_TRUE(Soon([this] { return server_->clients() == 2; }));
   Client third = Connect();
   EXPECT_THAT(*third.ReadLine(kPatience), HasSubstr("RESOURCE_EXHAUSTED"));
   EXPECT_TRUE(Closes(third));
-  EXPECT_TRUE(first.Ask(R"({"op":"version"})", kPatience).ok());
+  EXPECT_TRUE(first.Query(R"({"op":"version"})", kPatience).ok());
 }
 
 TEST_F(BrokerTest, IsOpenToItsOwnerAloneWithoutAGroup) {
@@ -321,7 +321,7 @@ TEST_F(BrokerTest, ReplacesTheSocketOfAnAgentThatWasKilled) {
   std::filesystem::rename(run_dir_ + "/left", SocketPath(run_dir_));
   Start();
   Client client = Connect();
-  EXPECT_TRUE(client.Ask(R"({"op":"version"})", kPatience).ok());
+  EXPECT_TRUE(client.Query(R"({"op":"version"})", kPatience).ok());
 }
 
 TEST_F(BrokerTest, WorksBelowAPathLongerThanASocketsNameMayBe) {
@@ -329,7 +329,7 @@ TEST_F(BrokerTest, WorksBelowAPathLongerThanASocketsNameMayBe) {
   run_dir_ += "/" + std::string(120, 'd');
   Start();
   Client client = Connect();
-  EXPECT_TRUE(client.Ask(R"({"op":"version"})", kPatience).ok());
+  EXPECT_TRUE(client.Query(R"({"op":"version"})", kPatience).ok());
   OnLoop([this] { server_.reset(); });
   run_dir_ = top;
 }

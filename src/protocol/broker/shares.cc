@@ -6,7 +6,7 @@ namespace penstock::protocol::broker {
 namespace {
 
 constexpr std::size_t kTimesWhatIsFree = 3;
-constexpr std::size_t kMostUsers = 1024;
+constexpr std::size_t kMaxUsers = 1024;
 
 bool MayHaveOneMore(std::size_t own, std::size_t all, std::size_t limit) {
   return all < limit && own < kTimesWhatIsFree * (limit - all);
@@ -16,17 +16,17 @@ bool MayHaveOneMore(std::size_t own, std::size_t all, std::size_t limit) {
 
 bool ClientShares::Enter(uid_t user) {
   const bool admitted = Privileged(user)
-                            ? asking_ < limits_.asking + limits_.for_root
-                            : MayHaveOneMore(users_[user].asking, asking_, limits_.asking);
+                            ? queries_ < limits_.queries + limits_.for_root
+                            : MayHaveOneMore(users_[user].queries, queries_, limits_.queries);
   if (!admitted) return false;
-  ++users_[user].asking;
-  ++asking_;
+  ++users_[user].queries;
+  ++queries_;
   return true;
 }
 
 void ClientShares::Leave(uid_t user) {
-  --users_[user].asking;
-  --asking_;
+  --users_[user].queries;
+  --queries_;
 }
 
 bool ClientShares::BeginWait(uid_t user) {
@@ -40,8 +40,8 @@ bool ClientShares::BeginWait(uid_t user) {
 void ClientShares::EndWait(uid_t user) {
   --users_[user].waiting;
   --waiting_;
-  ++users_[user].asking;
-  ++asking_;
+  ++users_[user].queries;
+  ++queries_;
 }
 
 double ClientShares::RequestsLeft(const User& user, base::TimePoint now) const {
@@ -53,9 +53,9 @@ double ClientShares::RequestsLeft(const User& user, base::TimePoint now) const {
 
 base::Duration ClientShares::Take(uid_t user, base::TimePoint now) {
   if (Privileged(user)) return base::Duration::zero();
-  if (users_.size() > kMostUsers)
+  if (users_.size() > kMaxUsers)
     std::erase_if(users_, [&](const auto& entry) {
-      return entry.second.asking + entry.second.waiting == 0 &&
+      return entry.second.queries + entry.second.waiting == 0 &&
              RequestsLeft(entry.second, now) >= limits_.burst;
     });
   User& one = users_[user];

@@ -15,9 +15,9 @@ namespace penstock::protocol::broker {
 /// takes, and all others, which ask and are answered. A connection that waits therefore takes no
 /// place from status, queue, cancel and down.
 struct ShareLimits {
-  std::size_t asking = 256;
+  std::size_t queries = 256;
   std::size_t waiting = 352;
-  std::size_t for_root = 16;         ///< beside `asking`, for root and the agent's own user
+  std::size_t for_root = 16;         ///< beside `queries`, for root and the agent's own user
   double requests_per_second = 100;  ///< of one user, with `burst` more at once; root and the
                                      ///< agent's own user are not limited
   double burst = 400;
@@ -49,7 +49,7 @@ class ClientShares {
 
  private:
   struct User {
-    std::size_t asking = 0, waiting = 0;
+    std::size_t queries = 0, waiting = 0;
     double requests = 0;  // left, as of `counted`
     base::TimePoint counted{};
   };
@@ -59,7 +59,7 @@ class ClientShares {
   const ShareLimits limits_;
   const uid_t own_user_;
   std::map<uid_t, User> users_;
-  std::size_t asking_ = 0, waiting_ = 0;
+  std::size_t queries_ = 0, waiting_ = 0;
 };
 
 }  // namespace penstock::protocol::broker

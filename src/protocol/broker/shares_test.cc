@@ -25,7 +25,7 @@ std::size_t WaitAll(ClientShares& shares, uid_t user) {
 }
 
 TEST(ClientShares, LeaveRoomForEveryOtherUser) {
-  ClientShares shares({.asking = 256, .for_root = 16}, kAgent);
+  ClientShares shares({.queries = 256, .for_root = 16}, kAgent);
   EXPECT_EQ(EnterAll(shares, kAnn), 192u) << "three quarters of all";
   EXPECT_EQ(EnterAll(shares, kBob), 48u) << "three quarters of the rest";
   EXPECT_EQ(EnterAll(shares, kEve), 12u);
@@ -36,7 +36,7 @@ TEST(ClientShares, LeaveRoomForEveryOtherUser) {
 }
 
 TEST(ClientShares, GiveAPlaceBackToWhoeverComesFirst) {
-  ClientShares shares({.asking = 4, .for_root = 0}, kAgent);
+  ClientShares shares({.queries = 4, .for_root = 0}, kAgent);
   EXPECT_EQ(EnterAll(shares, kAnn), 3u);
   shares.Leave(kAnn);
   EXPECT_TRUE(shares.Enter(kBob));
@@ -45,7 +45,7 @@ TEST(ClientShares, GiveAPlaceBackToWhoeverComesFirst) {
 }
 
 TEST(ClientShares, TakeNoPlaceFromThoseWhoAskForThoseWhoWait) {
-  ClientShares shares({.asking = 8, .waiting = 352, .for_root = 0}, kAgent);
+  ClientShares shares({.queries = 8, .waiting = 352, .for_root = 0}, kAgent);
   EXPECT_EQ(WaitAll(shares, kAnn), 264u);
   EXPECT_EQ(WaitAll(shares, kRoot), 66u) << "root also leaves some to the others";
   for (int i = 0; i < 2; ++i)

@@ -20,7 +20,7 @@ using base::ErrnoError;
 using base::Error;
 using base::Status;
 
-constexpr std::size_t kMostBytes = 4u << 20;
+constexpr std::size_t kMaxBytes = 4u << 20;
 constexpr char kLabel[] = "security.selinux";
 
 std::string Folder(const std::string& path) { return path.substr(0, path.find_last_of('/')); }
@@ -95,7 +95,7 @@ base::Result<ConfigFiles> ConfigFiles::Open(const std::string& root) {
 }
 
 base::Result<std::optional<std::string>> ConfigFiles::Read(const std::string& path) const {
-  auto text = root_.Read(path, kMostBytes);
+  auto text = root_.Read(path, kMaxBytes);
   if (text.ok()) return std::optional(*std::move(text));
   if (text.error().code() == Code::kNotFound) return std::optional<std::string>();
   return text.error();

@@ -60,8 +60,8 @@ base::Result<std::int64_t> VersionOf(const EngineFacts& facts, const Value& docu
 /// Returns the table of runtimes in force or, if the engine was not asked, of the files.
 const Value* Runtimes(const Containerd& containerd) {
   const Path below = {"containerd", "runtimes"};
-  if (const Value* asked = FindAt(containerd.effective, Below(containerd.effective_section, below)))
-    return asked;
+  if (const Value* found = FindAt(containerd.effective, Below(containerd.effective_section, below)))
+    return found;
   return FindAt(containerd.main, Below(containerd.section, below));
 }
 
@@ -105,9 +105,9 @@ std::vector<Setting> RuntimeSettings(const RuntimeHandler& handler, const Value*
   const std::string runtime_type = type == nullptr || type->text.empty() ? kRuncType : type->text;
   Replace(settings, {at({"runtime_type"}), Text(runtime_type)});
   std::vector<std::string> annotations;
-  if (const Value* theirs = model == nullptr ? nullptr : model->Find("container_annotations");
-      theirs != nullptr && theirs->list)
-    for (const Value& one : *theirs->list) annotations.push_back(one.text);
+  if (const Value* given = model == nullptr ? nullptr : model->Find("container_annotations");
+      given != nullptr && given->list)
+    for (const Value& one : *given->list) annotations.push_back(one.text);
   if (std::find(annotations.begin(), annotations.end(), kAnnotations) == annotations.end())
     annotations.push_back(kAnnotations);
   Replace(settings, {at({"container_annotations"}), Texts(annotations)});
@@ -119,23 +119,22 @@ std::vector<Setting> RuntimeSettings(const RuntimeHandler& handler, const Value*
   return settings;
 }
 
-bool Says(const Value& document, const std::string& section, const Path& below) {
+bool IsTrue(const Value& document, const std::string& section, const Path& below) {
   const Value* value = FindAt(document, Below(section, below));
   return value != nullptr && value->kind == Value::Kind::kBool && value->boolean;
 }
 
 /// Returns whether CDI is on without our settings.
 bool HasCdi(const EngineFacts& facts, const Containerd& containerd) {
-  const auto ours = [](const Path& key) { return key.back() == "enable_cdi"; };
-  if (std::any_of(facts.written.begin(), facts.written.end(), ours)) return false;
+  const auto is_cdi = [](const Path& key) { return key.back() == "enable_cdi"; };
+  if (std::any_of(facts.written.begin(), facts.written.end(), is_cdi)) return false;
   if (facts.effective)
-    return Says(containerd.effective, containerd.effective_section, {"enable_cdi"});
-  const Value* said = FindAt(containerd.main, Below(containerd.section, {"enable_cdi"}));
-  return said != nullptr ? said->boolean : AtLeast(facts, 2, 0);
+    return IsTrue(containerd.effective, containerd.effective_section, {"enable_cdi"});
+  const Value* enabled = FindAt(containerd.main, Below(containerd.section, {"enable_cdi"}));
+  return enabled != nullptr ? enabled->boolean : AtLeast(facts, 2, 0);
 }
 
-base::Result<const SourceFile*> FileWithTheWord(const EngineFacts& facts,
-                                                const std::string& section) {
+base::Result<const SourceFile*> LastFileWith(const EngineFacts& facts, const std::string& section) {
   const SourceFile* last = &facts.main;
   for (const SourceFile& file : facts.imported) {
     if (!file.text) continue;
@@ -165,14 +164,14 @@ base::Result<bool> TakesDropIn(const EngineFacts& facts, const Containerd& conta
   if (facts.style == ConfigStyle::kMerged || (AtLeast(facts, 2, 1) && containerd.version >= 2))
     return true;
   if (!facts.drop_in_wanted) return false;
-  ASSIGN(const SourceFile* word, FileWithTheWord(facts, containerd.section));
+  ASSIGN(const SourceFile* last, LastFileWith(facts, containerd.section));
   const bool alone =
-      word->path == facts.drop_in.path ||
-      (word == &facts.main && FindAt(containerd.main, {"plugins", containerd.section}) == nullptr);
+      last->path == facts.drop_in.path ||
+      (last == &facts.main && FindAt(containerd.main, {"plugins", containerd.section}) == nullptr);
   if (alone && Imports(facts, containerd.main)) return true;
   return Error(Code::kFailedPrecondition,
                "this containerd would replace the whole table plugins." +
-                   TomlKey(containerd.section) + " of " + word->path + " with that of " +
+                   TomlKey(containerd.section) + " of " + last->path + " with that of " +
                    facts.drop_in.path +
                    ": omit --drop-in-config to edit the one file where needed");
 }
@@ -192,8 +191,8 @@ base::Status AddDropIn(Goal& goal, const EngineFacts& facts, const Containerd& c
   TRY(AddTarget(goal, FileFormat::kToml, facts.drop_in, settings));
   if (facts.style == ConfigStyle::kMerged || Imports(facts, containerd.main)) return {};
   std::vector<std::string> imports;
-  if (const Value* theirs = containerd.main.Find("imports"); theirs != nullptr && theirs->list)
-    for (const Value& one : *theirs->list) imports.push_back(one.text);
+  if (const Value* given = containerd.main.Find("imports"); given != nullptr && given->list)
+    for (const Value& one : *given->list) imports.push_back(one.text);
   imports.push_back(Folder(facts.drop_in.path) + "/*.toml");
   goal.may_change.push_back({"imports"});
   return AddTarget(goal, FileFormat::kToml, facts.main, {{{"imports"}, Texts(imports)}});
@@ -305,7 +304,7 @@ base::Result<Goal> ContainerdGoal(const EngineFacts& facts, const DesiredConfig&
     TRY(AddDropIn(goal, facts, containerd, std::move(settings)));
     return goal;
   }
-  ASSIGN(const SourceFile* file, FileWithTheWord(facts, containerd.section));
+  ASSIGN(const SourceFile* file, LastFileWith(facts, containerd.section));
   ASSIGN(const Value document, Read(FileFormat::kToml, file->text.value_or(""), file->path));
   if (!desired.handlers.empty()) KeepRuntimes(facts, containerd, document, settings);
   AddVersion(*file, containerd.version, settings);

@@ -15,8 +15,8 @@ constexpr char kBase[] = "{{ template \"base\" . }}\n";
 constexpr char kHead[] =
     "{{/* Written by Penstock; `penstock runtime unconfigure` removes it. */}}\n";
 
-Error ByHand(const EngineFacts& facts, const std::string& why,
-             const std::vector<Setting>& settings) {
+Error NeedsManualEdit(const EngineFacts& facts, const std::string& why,
+                      const std::vector<Setting>& settings) {
   return Error(Code::kFailedPrecondition, why + "; change " + facts.template_file.path +
                                               " to produce these lines:\n" + AsToml(settings));
 }
@@ -28,7 +28,7 @@ base::Status CheckSettings(const EngineFacts& facts, const Containerd& container
   const Path cri = {"plugins", containerd.section};
   for (const Setting& setting : settings)
     if (setting.path.size() == cri.size() + 1 && setting.path.back() == "enable_cdi")
-      return ByHand(
+      return NeedsManualEdit(
           facts,
           facts.name + " writes plugins." + TomlKey(containerd.section) + " itself, with CDI off",
           settings);
@@ -44,15 +44,15 @@ base::Status CheckSettings(const EngineFacts& facts, const Containerd& container
 base::Result<bool> IsThere(const EngineFacts& facts, const Containerd& containerd,
                            const RuntimeHandler& handler, const std::vector<Setting>& settings) {
   const Path top = {"plugins", containerd.section, "containerd", "runtimes", handler.name};
-  const Value* theirs = FindAt(containerd.main, top);
-  if (theirs == nullptr) return false;
-  const Value* options = theirs->Find("options");
+  const Value* table = FindAt(containerd.main, top);
+  if (table == nullptr) return false;
+  const Value* options = table->Find("options");
   const Value* binary = options == nullptr ? nullptr : options->Find("BinaryName");
   if (binary != nullptr && binary->text == handler.path) return true;
-  return ByHand(facts,
-                facts.name + " has a runtime " + handler.name + " already, which runs " +
-                    (binary == nullptr ? "another program" : binary->text),
-                settings);
+  return NeedsManualEdit(facts,
+                         facts.name + " has a runtime " + handler.name + " already, which runs " +
+                             (binary == nullptr ? "another program" : binary->text),
+                         settings);
 }
 
 }  // namespace
@@ -87,8 +87,8 @@ base::Result<Goal> TemplateGoal(const EngineFacts& facts, const DesiredConfig& d
   }
   if (!missing) return goal;
   if (facts.template_file.text)
-    return ByHand(facts, facts.template_file.path + " is a custom template, which is not changed",
-                  settings);
+    return NeedsManualEdit(
+        facts, facts.template_file.path + " is a custom template, which is not changed", settings);
   goal.targets.push_back({.path = facts.template_file.path,
                           .format = FileFormat::kText,
                           .after = kHead + std::string(kBase) + "\n" + AsToml(settings)});

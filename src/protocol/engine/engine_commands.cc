@@ -32,12 +32,12 @@ std::vector<std::string> Words(std::string_view line) {
 /// Returns the number at the beginning of a text, or the whole text as a number; -1 if there is
 /// none, or if it is too large for a version.
 int LeadingNumber(std::string_view text, bool whole) {
-  constexpr int kMost = 9999;
+  constexpr int kMax = 9999;
   int number = -1;
   for (const char c : text) {
     if (c < '0' || c > '9') return whole ? -1 : number;
     number = std::max(number, 0) * 10 + (c - '0');
-    if (number > kMost) return -1;
+    if (number > kMax) return -1;
   }
   return number;
 }

@@ -27,7 +27,7 @@ base::Result<SourceFile> ReadSource(const ConfigFiles& files, const std::string&
 /// containerd also reads the imports of imported files, so this visits every file that it finds.
 base::Result<std::vector<SourceFile>> ReadImports(const ConfigFiles& files, const SourceFile& main,
                                                   Disk& disk) {
-  constexpr std::size_t kMostFiles = 200;
+  constexpr std::size_t kMaxFiles = 200;
   std::vector<SourceFile> imported;
   std::vector<SourceFile> pending = {main};
   while (!pending.empty()) {
@@ -42,7 +42,7 @@ base::Result<std::vector<SourceFile>> ReadImports(const ConfigFiles& files, cons
           pattern.text.starts_with('/') ? pattern.text : Folder(file.path) + "/" + pattern.text;
       for (const std::string& match : files.Match(path)) {
         if (disk.contains(match)) continue;
-        if (imported.size() == kMostFiles)
+        if (imported.size() == kMaxFiles)
           return Error(Code::kResourceExhausted, main.path + " imports more than 200 files");
         ASSIGN(SourceFile source, ReadSource(files, match, disk));
         imported.push_back(source);

@@ -27,9 +27,9 @@ bool Contains(const std::vector<GpusLink>& links, const GpusLink& link) {
   return std::find(links.begin(), links.end(), link) != links.end();
 }
 
-bool IsOurs(const std::vector<GpusLink>& ours, const std::string& path,
-            const LinkOccupant& occupant) {
-  return occupant.target && Contains(ours, {path, *occupant.target});
+bool IsOwn(const std::vector<GpusLink>& own, const std::string& path,
+           const LinkOccupant& occupant) {
+  return occupant.target && Contains(own, {path, *occupant.target});
 }
 
 }  // namespace
@@ -40,8 +40,8 @@ std::vector<std::string_view> LinkNames(int major, int minor) {
 }
 
 LinkPlan PlanLinks(const DesiredLinks& desired, const std::vector<std::string_view>& names,
-                   const std::vector<std::string>& path, const std::vector<GpusLink>& ours,
-                   const std::function<LinkOccupant(const std::string&)>& look) {
+                   const std::vector<std::string>& path, const std::vector<GpusLink>& own,
+                   const std::function<LinkOccupant(const std::string&)>& inspect) {
   LinkPlan plan;
   std::vector<std::string> folders = path;
   if (folders.empty()) {
@@ -55,17 +55,17 @@ LinkPlan PlanLinks(const DesiredLinks& desired, const std::vector<std::string_vi
   if (std::find(folders.begin(), folders.end(), desired.folder) == folders.end())
     return unset(desired.folder + " is not on dockerd's PATH (" + base::Join(folders, ":") +
                  "); pass one of these folders with --gpus-links");
-  if (!look(desired.program).there)
+  if (!inspect(desired.program).there)
     return unset(desired.program + " does not exist; pass --nvidia-runtime-hook-path");
   for (const std::string& folder : folders)
-    if (const std::string amd = folder + "/" + kAmdRuntime; look(amd).there)
+    if (const std::string amd = folder + "/" + kAmdRuntime; inspect(amd).there)
       return unset(amd + " exists, and docker uses AMD's devices for `--gpus`");
   for (const std::string_view name : names) {
     std::string others;
     for (const std::string& folder : folders) {
       const std::string at = folder + "/" + std::string(name);
-      const LinkOccupant occupant = look(at);
-      if (others.empty() && occupant.there && !IsOurs(ours, at, occupant)) others = at;
+      const LinkOccupant occupant = inspect(at);
+      if (others.empty() && occupant.there && !IsOwn(own, at, occupant)) others = at;
     }
     if (others.empty())
       plan.wanted.push_back({desired.folder + "/" + std::string(name), desired.program});

@@ -50,10 +50,10 @@ struct LinkPlan {
 std::vector<std::string_view> LinkNames(int major, int minor);
 
 /// Decides which links should exist. `path` is the engine's PATH, empty if it cannot be read;
-/// `ours` are the links that were made before.
+/// `own` are the links that were made before.
 LinkPlan PlanLinks(const DesiredLinks& desired, const std::vector<std::string_view>& names,
-                   const std::vector<std::string>& path, const std::vector<GpusLink>& ours,
-                   const std::function<LinkOccupant(const std::string&)>& look);
+                   const std::vector<std::string>& path, const std::vector<GpusLink>& own,
+                   const std::function<LinkOccupant(const std::string&)>& inspect);
 
 /// Moves from one set of our links to another: removes a link that is no longer desired if it still
 /// has our target, and creates a missing one if its path is free. Never replaces files of others:

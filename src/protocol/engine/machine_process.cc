@@ -21,7 +21,7 @@ namespace {
 using base::Code;
 using base::Error;
 
-constexpr std::size_t kMostText = 1u << 20;
+constexpr std::size_t kMaxText = 1u << 20;
 constexpr std::string_view kDeleted = " (deleted)";  // proc(5), of an executable that was replaced
 /// Programs whose name in the arguments selects their function: k3s is also its containerd
 /// (cmd/server/main.go).
@@ -46,7 +46,7 @@ std::string ProgramOf(const std::string& process) {
 /// Checks the real, effective, saved and file system user ids: a set-user-id program of root's has
 /// its caller's as the real one.
 base::Status CheckUsers(const std::string& process) {
-  ASSIGN(const std::string status, os::ReadFile(process + "/status", kMostText));
+  ASSIGN(const std::string status, os::ReadFile(process + "/status", kMaxText));
   for (const std::string& line : base::Split(status, '\n')) {
     if (!line.starts_with("Uid:")) continue;
     for (const std::string& word : base::Split(line.substr(4), '\t'))
@@ -88,7 +88,7 @@ std::ptrdiff_t PodFolders(const std::vector<std::string>& cgroups) {
 }
 
 std::vector<std::string> CgroupsOf(const std::string& process) {
-  const auto text = os::ReadFile(process + "/cgroup", kMostText);
+  const auto text = os::ReadFile(process + "/cgroup", kMaxText);
   return text.ok() ? os::ParseCgroups(*text) : std::vector<std::string>();
 }
 
@@ -120,7 +120,7 @@ base::Result<MachineProcess> Identify(const std::string& proc_root, pid_t pid) {
   found.cgroups = CgroupsOf(process);
   if (PodFolders(found.cgroups) > PodFolders(CgroupsOf(Folder(proc_root, "1"))))
     return refuse("it is in a pod");
-  if (const auto line = os::ReadFile(process + "/cmdline", kMostText); line.ok())
+  if (const auto line = os::ReadFile(process + "/cmdline", kMaxText); line.ok())
     found.arguments = base::Split(*line, '\0');
   found.name = Leaf(found.program);
   if (found.name == kMany && !found.arguments.empty()) found.name = Leaf(found.arguments.front());
@@ -165,8 +165,8 @@ base::Result<pid_t> ListenerOf(const std::string& proc_root, const std::string& 
 }
 
 std::string MachineFiles(const std::string& proc_root) {
-  const std::string ours = MountNamespace(Folder(proc_root, "self"));
-  return !ours.empty() && ours == MountNamespace(Folder(proc_root, "1"))
+  const std::string own = MountNamespace(Folder(proc_root, "self"));
+  return !own.empty() && own == MountNamespace(Folder(proc_root, "1"))
              ? ""
              : Folder(proc_root, "1/root");
 }

@@ -20,7 +20,7 @@ using base::Error;
 using base::Status;
 
 constexpr int kFirst = 3;  // SD_LISTEN_FDS_START
-constexpr std::uint64_t kMost = 1024;
+constexpr std::uint64_t kMax = 1024;
 
 std::string Variable(const char* name) {
   const char* value = ::getenv(name);
@@ -29,10 +29,10 @@ std::string Variable(const char* name) {
 
 /// Returns how many sockets are meant for this process. For its parent or child, the numbers would
 /// be those of other descriptors.
-std::uint64_t CountOurs() {
+std::uint64_t CountDescriptors() {
   const auto pid = base::ParseUint(Variable("LISTEN_PID"));
   const auto count = base::ParseUint(Variable("LISTEN_FDS"));
-  if (!pid || *pid != static_cast<std::uint64_t>(::getpid()) || !count || *count > kMost) return 0;
+  if (!pid || *pid != static_cast<std::uint64_t>(::getpid()) || !count || *count > kMax) return 0;
   return *count;
 }
 
@@ -59,7 +59,7 @@ Status Prepare(int fd, const std::string& name) {
 
 base::Result<std::vector<os::UniqueFd>> TakeActivated(const std::string& name) {
   const auto names = base::Split(Variable("LISTEN_FDNAMES"), ':');
-  const std::uint64_t count = CountOurs();
+  const std::uint64_t count = CountDescriptors();
   std::vector<os::UniqueFd> taken;
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::string own = i < names.size() && !names[i].empty()

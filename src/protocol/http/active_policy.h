@@ -15,7 +15,7 @@ struct ActivePolicy {
   ActivePolicy(base::Executor& loop, base::Executor& work, Protection p)
       : protection(std::move(p)) {
     if (!protection.credentials.users.empty() || !protection.credentials.tokens.empty())
-      guard =
+      authenticator =
           std::make_unique<Authenticator>(loop, work, protection.secrets, protection.credentials);
     if (protection.rate) left = protection.rate->burst;
   }
@@ -32,7 +32,7 @@ struct ActivePolicy {
   }
 
   const Protection protection;
-  std::unique_ptr<Authenticator> guard;  ///< null: no credentials are needed
+  std::unique_ptr<Authenticator> authenticator;  ///< null: no credentials are needed
   double left = 0;
   base::TimePoint at{};
 };

@@ -70,7 +70,7 @@ struct Authenticator::State : std::enable_shared_from_this<Authenticator::State>
   const std::shared_ptr<const Secrets> secrets;
   const PageCredentials credentials;
   const Digest key;
-  std::string nobody;
+  std::string dummy_hash;
   std::vector<std::string> challenges;
   std::deque<Digest> known;  // credentials that were right, latest first
   LoginThrottle failures;
@@ -83,7 +83,7 @@ Authenticator::Authenticator(base::Executor& loop, base::Executor& work,
   std::string_view highest = "04";
   for (const auto& [user, hash] : state_->credentials.users)
     highest = std::max(highest, Cost(hash));
-  state_->nobody =
+  state_->dummy_hash =
       "$2b$" + std::string(highest) + "$" + std::string(kUnknownUserSalt) + std::string(31, '.');
   if (!state_->credentials.users.empty())
     state_->challenges.push_back(R"(Basic realm="penstock", charset="UTF-8")");
@@ -128,14 +128,14 @@ AuthVerdict Authenticator::State::Fail(const std::string& address) {
 void Authenticator::State::CheckPassword(const Password& password, const std::string& address,
                                          std::function<void(AuthVerdict)> notify) {
   const auto user = credentials.users.find(password.user);
-  const std::string hash = user != credentials.users.end() ? user->second : nobody;
+  const std::string hash = user != credentials.users.end() ? user->second : dummy_hash;
   const Digest seen = secrets->Hash(
       std::to_string(password.user.size()) + ":" + password.user + password.password, key);
   if (std::find_if(known.begin(), known.end(),
                    [&](const Digest& one) { return Equal(one, seen); }) != known.end())
     return notify(AuthVerdict::kAllowed);
   if (!failures.MayTry(address, loop.clock().Now())) return notify(AuthVerdict::kLimited);
-  if (waiting >= kMostWaiting) return notify(AuthVerdict::kBusy);
+  if (waiting >= kMaxWaiting) return notify(AuthVerdict::kBusy);
   ++waiting;
   const bool exists = user != credentials.users.end();
   work.Post([self = shared_from_this(), text = password.password, hash, exists, seen, address,
@@ -150,7 +150,7 @@ void Authenticator::State::Compared(const Digest& seen, bool right, const std::s
                                     const std::function<void(AuthVerdict)>& notify) {
   --waiting;
   if (!right) return notify(Fail(address));
-  if (known.size() >= kMostKnown) known.pop_back();
+  if (known.size() >= kMaxRemembered) known.pop_back();
   known.push_front(seen);
   notify(AuthVerdict::kAllowed);
 }

@@ -47,9 +47,9 @@ class Authenticator {
   /// Returns the values of WWW-Authenticate, which ask a denied client for credentials.
   const std::vector<std::string>& challenges() const;
 
-  static constexpr std::size_t kMostWaiting =
+  static constexpr std::size_t kMaxWaiting =
       16;  ///< passwords that are being checked or wait for it
-  static constexpr std::size_t kMostKnown = 64;  ///< credentials that are remembered
+  static constexpr std::size_t kMaxRemembered = 64;  ///< credentials that are remembered
 
  private:
   struct State;

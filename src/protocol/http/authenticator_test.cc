@@ -118,13 +118,13 @@ TEST_F(GuardTest, StopsAnAddressThatFailsTooOftenButNotWhoIsKnown) {
 }
 
 TEST_F(GuardTest, LetsOnlySoManyWait) {
-  for (std::size_t i = 0; i < Authenticator::kMostWaiting; ++i)
+  for (std::size_t i = 0; i < Authenticator::kMaxWaiting; ++i)
     Ask(Basic("alice", "wrong"), std::to_string(i));
   EXPECT_TRUE(verdicts_.empty());
   Ask(Basic("alice", "right"));
   EXPECT_THAT(verdicts_, ElementsAre(AuthVerdict::kBusy));
   Settle();
-  EXPECT_EQ(verdicts_.size(), Authenticator::kMostWaiting + 1);
+  EXPECT_EQ(verdicts_.size(), Authenticator::kMaxWaiting + 1);
   EXPECT_EQ(Check(Basic("alice", "right")), AuthVerdict::kAllowed);
 }
 
@@ -138,7 +138,7 @@ TEST(LoginThrottle, AreForgottenForTheOnesThatFailedLeast) {
   LoginThrottle failures;
   const base::TimePoint start{};
   for (int i = 0; i < 20; ++i) failures.Count("worst", start);
-  for (std::size_t i = 0; i < LoginThrottle::kMostAddresses * 2; ++i)
+  for (std::size_t i = 0; i < LoginThrottle::kMaxAddresses * 2; ++i)
     failures.Count(std::to_string(i), start);
   EXPECT_FALSE(failures.MayTry("worst", start));
   EXPECT_TRUE(failures.MayTry("worst", start + LoginThrottle::kOneIn));

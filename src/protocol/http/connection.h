@@ -17,12 +17,12 @@ struct ActivePolicy;
 
 struct Connection {
   enum class Phase {
-    kShaking,   ///< the TLS handshake is under way
+    kTls,       ///< the TLS handshake is under way
     kReading,   ///< reading a request's head
     kIdle,      ///< waiting for the next request
     kChecking,  ///< its credentials are being checked
     kWaiting,   ///< waiting for a place among the requests that are served
-    kAsking,    ///< its handler prepares the response
+    kHandling,  ///< its handler prepares the response
     kWriting,
     kDraining,  ///< discarding what the client still sends, before closing
   };
@@ -34,24 +34,24 @@ struct Connection {
       : stream(std::move(fd), std::move(tls)),
         address(std::move(client)),
         of_address(others),
-        shield(std::move(before)) {}
+        policy(std::move(before)) {}
 
   /// No response is under way: the connection costs little, and is closed first to make room.
-  bool expendable() const { return phase == Phase::kShaking || phase == Phase::kReading || idle(); }
+  bool expendable() const { return phase == Phase::kTls || phase == Phase::kReading || idle(); }
 
   /// The connection is between two requests, or after the last one.
   bool idle() const { return phase == Phase::kIdle || phase == Phase::kDraining; }
 
   /// The client waits for the server.
-  bool ours() const {
-    return phase == Phase::kChecking || phase == Phase::kWaiting || phase == Phase::kAsking;
+  bool serving() const {
+    return phase == Phase::kChecking || phase == Phase::kWaiting || phase == Phase::kHandling;
   }
 
   Stream stream;
   const std::string address;
   const std::size_t& of_address;
   bool spare = false;                          ///< in one of the places reserved for open pages
-  const std::shared_ptr<ActivePolicy> shield;  ///< under which it was accepted
+  const std::shared_ptr<ActivePolicy> policy;  ///< under which it was accepted
   Phase phase = Phase::kReading;
   base::TimerId timer = 0;
   base::TimePoint deadline;    ///< of the request
@@ -64,7 +64,7 @@ struct Connection {
   std::shared_ptr<const std::string> body;
   std::size_t written = 0;  ///< bytes of head and body
   std::size_t drained = 0;
-  bool shaking_begun = false;  ///< its first byte was inspected
+  bool handshake_begun = false;  ///< its first byte was inspected
 };
 
 }  // namespace penstock::protocol::http::internal

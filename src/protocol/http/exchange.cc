@@ -17,11 +17,11 @@ namespace {
 using namespace std::chrono_literals;
 using internal::Progress;
 
-constexpr std::size_t kMostDrained = 64u << 10;  // of what a client sends after its request
-constexpr std::size_t kLeastCompressed = 1024;   // a smaller body fits a packet uncompressed
-constexpr base::Duration kDrain = 1s;            // for a client to close after its answer
-constexpr base::Duration kFirstLook = 250ms;     // at clients that keep others waiting
-constexpr char kTlsRecord = 0x16;                // a handshake's first byte (RFC 8446, 5.1)
+constexpr std::size_t kMaxDrained = 64u << 10;      // of what a client sends after its request
+constexpr std::size_t kLeastCompressed = 1024;      // a smaller body fits a packet uncompressed
+constexpr base::Duration kDrain = 1s;               // for a client to close after its answer
+constexpr base::Duration kFirstStallCheck = 250ms;  // at clients that keep others waiting
+constexpr char kTlsRecord = 0x16;                   // a handshake's first byte (RFC 8446, 5.1)
 constexpr std::string_view kWantsTls =
     "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: "
     "close\r\n\r\nthis server requires HTTPS\n";
@@ -32,7 +32,7 @@ constexpr std::string_view kWantsTls =
 void Server::State::Ready(std::uint64_t id, std::uint32_t events) {
   const Connection* connection = Find(id);
   if (connection == nullptr) return;
-  if (connection->ours() && (events & (EPOLLHUP | EPOLLERR)) != 0) return Drop(id);
+  if (connection->serving() && (events & (EPOLLHUP | EPOLLERR)) != 0) return Drop(id);
   Serve(id);
 }
 
@@ -53,14 +53,14 @@ void Server::State::Serve(std::uint64_t id) {
 
 bool Server::State::Step(std::uint64_t id, Connection& connection) {
   switch (connection.phase) {
-    case Phase::kShaking: return Shake(id, connection);
+    case Phase::kTls: return ContinueHandshake(id, connection);
     case Phase::kReading:
     case Phase::kIdle: return Read(id, connection);
     case Phase::kWriting: return Write(id, connection);
     case Phase::kDraining: return Drain(connection);
     case Phase::kChecking:
     case Phase::kWaiting:
-    case Phase::kAsking: break;
+    case Phase::kHandling: break;
   }
   return true;
 }
@@ -72,9 +72,9 @@ bool Server::State::Wait(Connection& connection, Progress::Next next) {
       .ok();
 }
 
-bool Server::State::Shake(std::uint64_t id, Connection& connection) {
+bool Server::State::ContinueHandshake(std::uint64_t id, Connection& connection) {
   char first = kTlsRecord;
-  if (!std::exchange(connection.shaking_begun, true))
+  if (!std::exchange(connection.handshake_begun, true))
     (void)::recv(connection.stream.fd(), &first, 1, MSG_PEEK);
   if (first != kTlsRecord) {
     (void)::send(connection.stream.fd(), kWantsTls.data(), kWantsTls.size(), MSG_NOSIGNAL);
@@ -91,8 +91,8 @@ bool Server::State::Read(std::uint64_t id, Connection& connection) {
   std::array<char, 4096> buffer;
   while (true) {
     const std::size_t head = HeadLength(connection.input);
-    if (head > kMostHeadBytes || (head == 0 && connection.input.size() > kMostHeadBytes)) {
-      Reply(connection, Say(431, "the request header is too large\n"));
+    if (head > kMaxHeadBytes || (head == 0 && connection.input.size() > kMaxHeadBytes)) {
+      Reply(connection, Text(431, "the request header is too large\n"));
       return true;
     }
     if (head > 0) {
@@ -118,12 +118,12 @@ void Server::State::Begin(std::uint64_t id, Connection& connection, std::size_t 
   auto request = ParseHead(std::string_view(connection.input).substr(0, head));
   connection.input = {};
   connection.keep_alive = false;
-  if (!request.ok()) return Reply(connection, Say(400, request.error().message() + "\n"));
+  if (!request.ok()) return Reply(connection, Text(400, request.error().message() + "\n"));
   connection.request = *std::move(request);
   connection.keep_alive = alone && connection.request.keep_alive && !connection.spare;
   connection.number = next_request++;
   connection.request.identified =
-      connection.shield->protection.tls && connection.shield->protection.tls->identifies_clients();
+      connection.policy->protection.tls && connection.policy->protection.tls->identifies_clients();
   const base::TimePoint now = loop.clock().Now();
   if (connection.request.patience > 0s)
     connection.deadline = std::min(connection.deadline, now + connection.request.patience);
@@ -132,21 +132,21 @@ void Server::State::Begin(std::uint64_t id, Connection& connection, std::size_t 
   // A spare place is only for open pages, which are served without waiting. Other pages cost more
   // and need a regular place.
   if (!open && connection.spare)
-    return Reply(connection, Say(503, "too many clients; try again soon\n"));
-  if (!open && !shield->Admits(now))
+    return Reply(connection, Text(503, "too many clients; try again soon\n"));
+  if (!open && !policy->Admits(now))
     return Reply(connection,
-                 Say(429, "too many requests; rate_limit of the web configuration is exceeded\n"));
-  if (!open && !shield->protection.closed.empty())
-    return Reply(connection, Say(503, shield->protection.closed + "\n"));
-  if (open || !shield->guard) return Queue(id, connection);
+                 Text(429, "too many requests; rate_limit of the web configuration is exceeded\n"));
+  if (!open && !policy->protection.closed.empty())
+    return Reply(connection, Text(503, policy->protection.closed + "\n"));
+  if (open || !policy->authenticator) return Queue(id, connection);
   connection.phase = Phase::kChecking;
-  shield->guard->Check(
+  policy->authenticator->Check(
       connection.request.authorization, connection.address,
       [self = weak_from_this(), id, number = connection.number](AuthVerdict verdict) {
         const auto state = self.lock();
-        Connection* asked = state ? state->Find(id) : nullptr;
-        if (asked == nullptr || asked->number != number || asked->phase != Phase::kChecking) return;
-        state->Judge(id, *asked, verdict);
+        Connection* found = state ? state->Find(id) : nullptr;
+        if (found == nullptr || found->number != number || found->phase != Phase::kChecking) return;
+        state->Judge(id, *found, verdict);
         state->Serve(id);
       });
 }
@@ -156,36 +156,36 @@ void Server::State::Judge(std::uint64_t id, Connection& connection, AuthVerdict 
     case AuthVerdict::kAllowed: connection.request.identified = true; return Queue(id, connection);
     case AuthVerdict::kLimited:
       return Reply(connection,
-                   Say(429, "too many failed logins from your address; wait a minute\n"),
+                   Text(429, "too many failed logins from your address; wait a minute\n"),
                    {{"Retry-After", "60"}});
     case AuthVerdict::kBusy:
-      return Reply(connection, Say(503, "too many passwords to check; try again soon\n"),
+      return Reply(connection, Text(503, "too many passwords to check; try again soon\n"),
                    {{"Retry-After", "1"}});
     case AuthVerdict::kDenied: break;
   }
   Fields challenges;
-  if (shield->guard)
-    for (const std::string& challenge : shield->guard->challenges())
+  if (policy->authenticator)
+    for (const std::string& challenge : policy->authenticator->challenges())
       challenges.emplace_back("WWW-Authenticate", challenge);
-  Reply(connection, Say(401, "valid credentials are required\n"), challenges);
+  Reply(connection, Text(401, "valid credentials are required\n"), challenges);
 }
 
 /// The client is authorized. Cheap responses are sent at once; a page needs a place.
 void Server::State::Queue(std::uint64_t id, Connection& connection) {
   const Request& request = connection.request;
   if (request.method != "GET" && request.method != "HEAD")
-    return Reply(connection, Say(405, "only GET and HEAD are supported\n"));
+    return Reply(connection, Text(405, "only GET and HEAD are supported\n"));
   if (!pages.contains(request.path)) return Reply(connection, NotFound());
-  if (pages.at(request.path).access == PageAccess::kOpen) return Ask(id, connection);
+  if (pages.at(request.path).access == PageAccess::kOpen) return CallHandler(id, connection);
   connection_of[connection.number] = id;
   connection.phase = Phase::kWaiting;
-  if (admission.Begin(connection.number, connection.address)) return Ask(id, connection);
+  if (queue.Begin(connection.number, connection.address)) return CallHandler(id, connection);
   EndIn(id, std::min<base::Duration>(limits.queue, connection.deadline - loop.clock().Now()));
-  if (relief == 0) relief = loop.PostAfter(kFirstLook, [this] { Relieve(); });
+  if (stall_check == 0) stall_check = loop.PostAfter(kFirstStallCheck, [this] { CutStalled(); });
 }
 
-void Server::State::Ask(std::uint64_t id, Connection& connection) {
-  connection.phase = Phase::kAsking;
+void Server::State::CallHandler(std::uint64_t id, Connection& connection) {
+  connection.phase = Phase::kHandling;
   EndIn(id, connection.deadline - loop.clock().Now());
   const Handler& handler = pages.at(connection.request.path).handler;
   handler(connection.request,
@@ -201,7 +201,8 @@ void Server::State::Ask(std::uint64_t id, Connection& connection) {
 
 void Server::State::Answered(std::uint64_t id, std::uint64_t number, const Response& response) {
   Connection* connection = Find(id);
-  if (connection == nullptr || connection->number != number || connection->phase != Phase::kAsking)
+  if (connection == nullptr || connection->number != number ||
+      connection->phase != Phase::kHandling)
     return;
   Reply(*connection, response);
   Serve(id);
@@ -218,8 +219,8 @@ void Server::State::Reply(Connection& connection, const Response& response, cons
       gzip = true;
     }
   }
-  connection.keep_alive = connection.keep_alive && connection.shield == shield;
-  Fields fields = shield->protection.fields;
+  connection.keep_alive = connection.keep_alive && connection.policy == policy;
+  Fields fields = policy->protection.fields;
   fields.insert(fields.end(), more.begin(), more.end());
   connection.head = WriteHead(response, {.gzip = gzip,
                                          .length = body->size(),
@@ -273,7 +274,7 @@ bool Server::State::Depart(std::uint64_t id, Connection& connection) {
 
 bool Server::State::Drain(Connection& connection) {
   std::array<char, 4096> buffer;
-  while (connection.drained < kMostDrained) {
+  while (connection.drained < kMaxDrained) {
     const ssize_t count = ::recv(connection.stream.fd(), buffer.data(), buffer.size(), 0);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return count < 0 && errno == EAGAIN;
@@ -285,7 +286,7 @@ bool Server::State::Drain(Connection& connection) {
 /// A request is over. The requests whose turn it is now are served in a later turn of the loop.
 void Server::State::Leave(std::uint64_t request) {
   connection_of.erase(request);
-  for (const std::uint64_t next : admission.End(request)) {
+  for (const std::uint64_t next : queue.End(request)) {
     loop.Post([weak = weak_from_this(), next] {
       const auto state = weak.lock();
       const auto found =
@@ -294,7 +295,7 @@ void Server::State::Leave(std::uint64_t request) {
       const std::uint64_t id = found->second;
       Connection* connection = state->Find(id);
       if (connection == nullptr || connection->phase != Phase::kWaiting) return;
-      state->Ask(id, *connection);
+      state->CallHandler(id, *connection);
       state->Serve(id);
     });
   }
@@ -303,7 +304,7 @@ void Server::State::Leave(std::uint64_t request) {
 Response Server::State::NotFound() const {
   std::string here;
   for (const auto& [known, page] : pages) here += known + "\n";
-  return Say(404, "page not found; available pages:\n" + here);
+  return Text(404, "page not found; available pages:\n" + here);
 }
 
 }  // namespace penstock::protocol::http

@@ -30,10 +30,10 @@ void LoginThrottle::Count(const std::string& address, base::TimePoint now) {
 
 /// Removes buckets that are full again; if all are in use, the one with the fewest failures.
 void LoginThrottle::MakeRoom(base::TimePoint now) {
-  if (buckets_.size() < kMostAddresses) return;
+  if (buckets_.size() < kMaxAddresses) return;
   for (auto& [address, bucket] : buckets_) Refill(bucket, now);
   std::erase_if(buckets_, [](const auto& entry) { return entry.second.left >= kAtOnce; });
-  if (buckets_.size() < kMostAddresses) return;
+  if (buckets_.size() < kMaxAddresses) return;
   buckets_.erase(
       std::max_element(buckets_.begin(), buckets_.end(),
                        [](const auto& a, const auto& b) { return a.second.left < b.second.left; }));

@@ -18,7 +18,7 @@ class LoginThrottle {
 
   static constexpr double kAtOnce = 10;
   static constexpr base::Duration kOneIn = std::chrono::seconds(6);
-  static constexpr std::size_t kMostAddresses = 1024;
+  static constexpr std::size_t kMaxAddresses = 1024;
 
  private:
   struct Bucket {

@@ -13,7 +13,7 @@ using base::Code;
 using base::Error;
 using base::Status;
 
-constexpr double kMostPatience = 3600;  // seconds; longer than any usual scrape interval
+constexpr double kMaxTimeout = 3600;  // seconds; longer than any usual scrape interval
 
 bool IsTokenCharacter(char c) {
   static constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";  // RFC 9110, 5.6.2
@@ -48,7 +48,7 @@ void Join(std::string& list, std::string_view value) {
 }
 
 /// Returns whether a comma-separated list has a word; ignores case.
-bool HasWord(std::string_view list, std::string_view word) {
+bool HasToken(std::string_view list, std::string_view word) {
   for (const std::string& item : base::Split(list, ','))
     if (base::ToLower(base::Trim(item)) == word) return true;
   return false;
@@ -58,7 +58,7 @@ base::Duration ToPatience(std::string_view text) {
   double seconds = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (read.ec != std::errc() || read.ptr != text.data() + text.size() ||
-      !(seconds > 0 && seconds <= kMostPatience))
+      !(seconds > 0 && seconds <= kMaxTimeout))
     return {};
   return std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(seconds));
 }
@@ -135,7 +135,7 @@ base::Result<Request> ParseHead(std::string_view head) {
   Framing framing;
   TRY(TakeFields(head.substr(end + 2), request, framing));
   request.keep_alive =
-      version == "HTTP/1.1" && !framing.body && !HasWord(framing.connection, "close");
+      version == "HTTP/1.1" && !framing.body && !HasToken(framing.connection, "close");
   return request;
 }
 

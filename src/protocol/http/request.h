@@ -10,7 +10,7 @@
 
 namespace penstock::protocol::http {
 
-inline constexpr std::size_t kMostHeadBytes = 8u << 10;
+inline constexpr std::size_t kMaxHeadBytes = 8u << 10;
 
 struct Request {
   std::string method;           ///< "GET"

@@ -33,7 +33,7 @@ std::string HttpDate(base::WallTime time) {
 
 }  // namespace
 
-Response Say(int status, std::string text) {
+Response Text(int status, std::string text) {
   return {.status = status, .body = std::make_shared<const std::string>(std::move(text))};
 }
 
@@ -54,14 +54,14 @@ std::string WriteHead(const Response& response, const HeadOptions& options) {
   field("Vary", response.varies ? "Accept, Accept-Encoding" : "Accept-Encoding");
   if (response.status == 405) field("Allow", "GET, HEAD");
   field("Cache-Control", "no-store");
-  bool sniffing_said = false;
+  bool sniffing_set = false;
   if (options.fields != nullptr) {
     for (const auto& [name, value] : *options.fields) {
       field(name, value);
-      sniffing_said = sniffing_said || name == "X-Content-Type-Options";
+      sniffing_set = sniffing_set || name == "X-Content-Type-Options";
     }
   }
-  if (!sniffing_said) field("X-Content-Type-Options", "nosniff");
+  if (!sniffing_set) field("X-Content-Type-Options", "nosniff");
   if (!options.keep_alive) field("Connection", "close");
   return text.append("\r\n\r\n");
 }

@@ -22,7 +22,7 @@ struct Response {
 };
 
 /// Returns a short response in plain text.
-Response Say(int status, std::string text);
+Response Text(int status, std::string text);
 
 /// The contents of a head that are not part of the response.
 struct HeadOptions {

@@ -18,13 +18,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr base::Duration kAcceptAgain = 1s;       // after running out of descriptors
-constexpr base::Duration kLookAtStalled = 250ms;  // while requests wait for a place
-constexpr base::Duration kStalled = 1s;           // without progress in taking the response
-constexpr base::Duration kTrim = 2s;              // after a handshake
-constexpr std::size_t kConnectedForOnePlace = 5;  // one served, the others reading or idle
-constexpr std::size_t kSpare = 32;                // connections beside these, for open pages
-constexpr int kAcceptedAtOnce = 64;               // then the existing connections have their turn
+constexpr base::Duration kAcceptAgain = 1s;            // after running out of descriptors
+constexpr base::Duration kStallCheckInterval = 250ms;  // while requests wait for a place
+constexpr base::Duration kStalled = 1s;                // without progress in taking the response
+constexpr base::Duration kTrim = 2s;                   // after a handshake
+constexpr std::size_t kConnectedForOnePlace = 5;       // one served, the others reading or idle
+constexpr std::size_t kSpare = 32;                     // connections beside these, for open pages
+constexpr int kAcceptedAtOnce = 64;  // then the existing connections have their turn
 
 }  // namespace
 
@@ -35,8 +35,8 @@ std::size_t Server::State::MostConnected() const {
 Server::State::State(os::Loop& l, ServerLimits m)
     : loop(l),
       limits(m),
-      admission(std::max<std::size_t>(m.connections, 1)),
-      shield(std::make_shared<internal::ActivePolicy>(l, l, Protection{})) {}
+      queue(std::max<std::size_t>(m.connections, 1)),
+      policy(std::make_shared<internal::ActivePolicy>(l, l, Protection{})) {}
 
 Server::Server(os::Loop& loop, ServerLimits limits)
     : state_(std::make_shared<State>(loop, limits)) {}
@@ -60,7 +60,7 @@ void Server::Protect(Protection protection) {
   base::Executor& work =
       state.passwords ? static_cast<base::Executor&>(*state.passwords) : state.loop;
   if (protection.tls || protection.secrets) state.TrimSoon();
-  state.shield = std::make_shared<internal::ActivePolicy>(state.loop, work, std::move(protection));
+  state.policy = std::make_shared<internal::ActivePolicy>(state.loop, work, std::move(protection));
   std::vector<std::uint64_t> idle;
   for (const auto& [id, connection] : state.connections)
     if (connection->phase == State::Phase::kIdle) idle.push_back(id);
@@ -87,7 +87,7 @@ void Server::State::Stop() {
   if (passwords) passwords->Stop();
   while (!connections.empty()) Drop(connections.begin()->first);
   loop.Cancel(accept_again);
-  loop.Cancel(relief);
+  loop.Cancel(stall_check);
   loop.Cancel(trim);
   for (const auto& listener : listeners) {
     loop.Unwatch(listener.fd.get());
@@ -130,14 +130,14 @@ void Server::State::Admit(os::UniqueFd fd) {
   const auto place = FindPlace(address);
   if (!place) return Refuse(fd);
   const std::uint64_t id = next_id++;
-  const auto& tls = shield->protection.tls;
+  const auto& tls = policy->protection.tls;
   std::size_t& of_address = by_address[address];
   ++of_address;
   auto& connection = connections[id] =
-      std::make_unique<Connection>(std::move(fd), address, of_address, shield, tls);
+      std::make_unique<Connection>(std::move(fd), address, of_address, policy, tls);
   connection->spare = place == Place::kSpare;
   spare += connection->spare ? 1 : 0;
-  if (tls) connection->phase = Phase::kShaking;
+  if (tls) connection->phase = Phase::kTls;
   connection->deadline = loop.clock().Now() + limits.deadline;
   EndIn(id, limits.deadline);
   {
@@ -212,7 +212,7 @@ void Server::State::Refuse(const os::UniqueFd& fd) {
     std::lock_guard lock(mutex);
     ++counts.refused;
   }
-  if (shield->protection.tls) return;
+  if (policy->protection.tls) return;
   std::array<char, 4096> unread;  // the head, most likely: unread input would reset the connection
   (void)::recv(fd.get(), unread.data(), unread.size(), 0);
   const std::string text = "too many clients; try again soon\n";
@@ -255,10 +255,10 @@ void Server::State::EndIn(std::uint64_t id, base::Duration time) {
 void Server::State::End(std::uint64_t id) {
   Connection& connection = *Find(id);
   connection.timer = 0;
-  if (connection.ours()) {
-    Reply(connection, Say(503, connection.phase == Phase::kAsking
-                                   ? "the agent is too busy to answer; try again soon\n"
-                                   : "too many clients; try again soon\n"));
+  if (connection.serving()) {
+    Reply(connection, Text(503, connection.phase == Phase::kHandling
+                                    ? "the agent is too busy to answer; try again soon\n"
+                                    : "too many clients; try again soon\n"));
     EndIn(id, 1s);
     return Serve(id);
   }
@@ -277,18 +277,18 @@ void Server::State::TrimSoon() {
 
 /// While requests wait for a place, closes connections whose clients take nothing of their
 /// response.
-void Server::State::Relieve() {
-  relief = 0;
+void Server::State::CutStalled() {
+  stall_check = 0;
   const base::TimePoint now = loop.clock().Now();
   std::vector<std::uint64_t> stalled;
   for (const auto& [id, connection] : connections)
     if (connection->phase == Phase::kWriting && now - connection->progressed >= kStalled)
       stalled.push_back(id);
   for (const std::uint64_t id : stalled) {
-    if (!admission.crowded()) break;
+    if (!queue.crowded()) break;
     Cut(id);
   }
-  if (admission.crowded()) relief = loop.PostAfter(kLookAtStalled, [this] { Relieve(); });
+  if (queue.crowded()) stall_check = loop.PostAfter(kStallCheckInterval, [this] { CutStalled(); });
 }
 
 }  // namespace penstock::protocol::http

@@ -51,14 +51,14 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   /// Calls End after this time; replaces an earlier timer of the connection.
   void EndIn(std::uint64_t id, base::Duration time);
   void End(std::uint64_t id);
-  void Relieve();
+  void CutStalled();
   void TrimSoon();
 
   // Advancing a connection as far as possible without waiting (exchange.cc). false: it is over.
   void Ready(std::uint64_t id, std::uint32_t events);
   void Serve(std::uint64_t id);
   bool Step(std::uint64_t id, Connection& connection);
-  bool Shake(std::uint64_t id, Connection& connection);
+  bool ContinueHandshake(std::uint64_t id, Connection& connection);
   bool Read(std::uint64_t id, Connection& connection);
   bool Write(std::uint64_t id, Connection& connection);
   bool Written(std::uint64_t id, Connection& connection);
@@ -70,7 +70,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   void Begin(std::uint64_t id, Connection& connection, std::size_t head);
   void Judge(std::uint64_t id, Connection& connection, AuthVerdict verdict);
   void Queue(std::uint64_t id, Connection& connection);
-  void Ask(std::uint64_t id, Connection& connection);
+  void CallHandler(std::uint64_t id, Connection& connection);
   void Answered(std::uint64_t id, std::uint64_t number, const Response& response);
   void Reply(Connection& connection, const Response& response, const Fields& more = {});
   void Leave(std::uint64_t request);
@@ -80,16 +80,16 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   const ServerLimits limits;
   std::map<std::string, Page> pages;
   std::vector<internal::Listener> listeners;
-  base::TimerId accept_again = 0, relief = 0, trim = 0;
+  base::TimerId accept_again = 0, stall_check = 0, trim = 0;
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections;  // oldest first
   std::map<std::string, std::size_t> by_address;  // number of connections, by client address
   std::size_t spare = 0;                          // number of connections in spare places
   std::uint64_t next_id = 1, next_request = 1;
   std::map<std::uint64_t, std::uint64_t>
       connection_of;  // connection by request, for requests that have a place or wait for one
-  internal::RequestQueue admission;
+  internal::RequestQueue queue;
   GzipCache compressed;
-  std::shared_ptr<internal::ActivePolicy> shield;
+  std::shared_ptr<internal::ActivePolicy> policy;
   std::optional<os::Loop> passwords;  // a thread of its own, because checking a password takes
                                       // longer than a page may wait; only if there are users
 

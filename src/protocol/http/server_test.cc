@@ -88,9 +88,9 @@ class HttpServer : public testing::Test {
   void Start(const Address& address = {.host = "127.0.0.1"}, ServerLimits limits = {}) {
     server_ = std::make_unique<Server>(loop_.loop(), limits);
     server_->Handle("/page",
-                    [](const Request&, const Respond& answer) { answer(Say(200, "hello\n")); });
+                    [](const Request&, const Respond& answer) { answer(Text(200, "hello\n")); });
     server_->Handle("/broken",
-                    [](const Request&, const Respond& answer) { answer(Say(503, "not yet\n")); });
+                    [](const Request&, const Respond& answer) { answer(Text(503, "not yet\n")); });
     server_->Handle("/large",
                     [text = std::make_shared<const std::string>(8u << 20, 'x')](
                         const Request&, const Respond& answer) { answer({.body = text}); });
@@ -100,7 +100,7 @@ class HttpServer : public testing::Test {
       changed_.notify_all();
     });
     server_->Handle(
-        "/open", [](const Request&, const Respond& answer) { answer(Say(200, "open\n")); },
+        "/open", [](const Request&, const Respond& answer) { answer(Text(200, "open\n")); },
         PageAccess::kOpen);
     const auto started = server_->Start(address);
     ASSERT_TRUE(started.ok()) << started.error().message();
@@ -293,7 +293,7 @@ TEST_F(HttpServer, AnswersAsManyAtOnceAsItHasPlacesAndReportsTheRestWhenTheyWait
   const auto answers = Asked(3);
   EXPECT_THAT(Turn(100ms, Begin("GET /later")),
               AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("too many clients")));
-  answers[0](Say(200, "first\n"));
+  answers[0](Text(200, "first\n"));
   EXPECT_THAT(Receive(asking[0]), EndsWith("first\n"));
   EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n")) << "a slot is free again";
 }
@@ -304,7 +304,7 @@ TEST_F(HttpServer, GivesAPlaceToThoseWhoWaited) {
   Send(first, "GET /later HTTP/1.0\r\n\r\n");
   const auto answers = Asked(1);
   Send(second, "GET /page HTTP/1.0\r\n\r\n");
-  answers[0](Say(200, "first\n"));
+  answers[0](Text(200, "first\n"));
   EXPECT_THAT(Receive(second), EndsWith("hello\n"));
 }
 
@@ -316,7 +316,7 @@ TEST_F(HttpServer, AnswersForAHandlerThatDoesNot) {
   EXPECT_TRUE(server_->counts().answers.empty());
   loop_.Advance(1s);
   EXPECT_THAT(answer.get(), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("too busy")));
-  asked[0](Say(200, "too late\n"));
+  asked[0](Text(200, "too late\n"));
   EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n"));
 }
 

@@ -52,8 +52,8 @@ base::Result<std::vector<Certificate>> ReadCertificates(const TlsLibrary& librar
 }
 
 /// OpenSSL asks for a passphrase. There is none; that OpenSSL asked is why the key is unreadable.
-int NoPassphrase(char*, int, int, void* asked) {
-  *static_cast<bool*>(asked) = true;
+int NoPassphrase(char*, int, int, void* requested) {
+  *static_cast<bool*>(requested) = true;
   return -1;
 }
 

@@ -20,7 +20,7 @@ namespace {
 using base::Code;
 using base::Error;
 
-constexpr long kMostCallConnections = 2;  // a slow call does not block the others
+constexpr long kMaxCallConnections = 2;  // a slow call does not block the others
 constexpr base::Duration kQuiet = std::chrono::seconds(2);
 
 struct Request {
@@ -108,8 +108,8 @@ base::Status Client::State::Start() {
     };
   };
   calls = std::make_unique<CurlMulti>(loop, *curl,
-                                      CurlMulti::Limits{.connections_kept = kMostCallConnections,
-                                                        .connections_most = kMostCallConnections},
+                                      CurlMulti::Limits{.connections_kept = kMaxCallConnections,
+                                                        .connections_most = kMaxCallConnections},
                                       progress(false));
   streams = std::make_unique<CurlMulti>(
       loop, *curl, CurlMulti::Limits{.connections_kept = 1, .connections_most = 0}, progress(true));

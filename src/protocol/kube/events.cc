@@ -22,15 +22,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::size_t kMostSimilar = 10;    // client-go: defaultAggregateMaxEvents
+constexpr std::size_t kMaxSimilar = 10;     // client-go: defaultAggregateMaxEvents
 constexpr Duration kSimilarWithin = 10min;  // client-go: defaultAggregateIntervalInSeconds
 constexpr int kBurst = 25;                  // client-go: defaultSpamBurst
 constexpr Duration kToken = 2s;
 constexpr Duration kTried = 1min;
 constexpr Duration kRetry = 2s;
-constexpr std::size_t kMostRecords = 512;    // the same limit for groups
-constexpr std::size_t kMostMessage = 1024;   // the longest note of events.k8s.io
-constexpr std::size_t kMostName = 253 - 17;  // the rest of a name is a dot and 16 digits
+constexpr std::size_t kMaxRecords = 512;    // the same limit for groups
+constexpr std::size_t kMaxMessage = 1024;   // the longest note of events.k8s.io
+constexpr std::size_t kMaxName = 253 - 17;  // the rest of a name is a dot and 16 digits
 
 const Resource kEvents{"", "v1", "events"};
 
@@ -84,19 +84,19 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
     return about.namespace_name.empty() ? namespace_name : about.namespace_name;
   }
 
-  void Say(const char* type, ObjectReference about, const std::string& reason,
-           const std::string& said) {
+  void Emit(const char* type, ObjectReference about, const std::string& reason,
+            const std::string& text) {
     // kubectl describe finds a node's events by its name as uid, as the kubelet writes them.
     if (about.kind == "Node") about.uid = about.name;
-    std::string message = Cut(said, kMostMessage);
+    std::string message = Cut(text, kMaxMessage);
     std::string key = about.kind + "\n" + about.namespace_name + "\n" + about.name + "\n" +
                       about.uid + "\n" + type + "\n" + reason;
     if (IsOneOfMany(key, message)) {
-      message = Cut("(combined from similar events): " + said, kMostMessage);
+      message = Cut("(combined from similar events): " + text, kMaxMessage);
     } else {
       key += "\n" + message;
     }
-    Forget(records, kMostRecords - 1, [](const Record& record) { return !record.queued; });
+    Forget(records, kMaxRecords - 1, [](const Record& record) { return !record.queued; });
     Record& record = records[key];
     record.about = std::move(about);
     record.type = type;
@@ -110,12 +110,12 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
   }
 
   bool IsOneOfMany(const std::string& key, const std::string& message) {
-    Forget(groups, kMostRecords - 1, [](const Similar&) { return true; });
+    Forget(groups, kMaxRecords - 1, [](const Similar&) { return true; });
     Similar& similar = groups[key];
     if (Now() - similar.used > kSimilarWithin) similar.messages.clear();
     similar.used = Now();
     similar.messages.insert(message);
-    if (similar.messages.size() <= kMostSimilar) return false;
+    if (similar.messages.size() <= kMaxSimilar) return false;
     similar.messages.erase(message);
     return true;
   }
@@ -180,12 +180,12 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
     }
     const Code code = answer.error().code();
     // An Event expires after an hour; the count then continues in a new one.
-    const bool anew = code == Code::kNotFound && !creates;
+    const bool recreate = code == Code::kNotFound && !creates;
     // Our own, whose answer was lost, or another client's with the same name.
     const bool there = code == Code::kAlreadyExists && creates;
-    if (anew) record.created = false, record.name.clear();
+    if (recreate) record.created = false, record.name.clear();
     if (there) record.created = true;
-    if (!anew && !there && !MayPass(code)) {
+    if (!recreate && !there && !MayPass(code)) {
       base::Log(base::kWarn, "event not written",
                 {{"reason", record.reason}, {"error", answer.error().ToString()}});
       return Pump({});
@@ -200,7 +200,7 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
         std::chrono::duration_cast<std::chrono::nanoseconds>(record.last.time_since_epoch())
             .count();
     if (record.name.empty())
-      record.name = Cut(record.about.name, kMostName) + "." +
+      record.name = Cut(record.about.name, kMaxName) + "." +
                     Hex(static_cast<std::uint64_t>(since) + sequence++);
     Json about = {{"apiVersion", record.about.api_version},
                   {"kind", record.about.kind},
@@ -250,11 +250,11 @@ EventRecorder::~EventRecorder() = default;
 
 void EventRecorder::Normal(const ObjectReference& about, const std::string& reason,
                            const std::string& message) {
-  state_->Say("Normal", about, reason, message);
+  state_->Emit("Normal", about, reason, message);
 }
 void EventRecorder::Warning(const ObjectReference& about, const std::string& reason,
                             const std::string& message) {
-  state_->Say("Warning", about, reason, message);
+  state_->Emit("Warning", about, reason, message);
 }
 
 }  // namespace penstock::protocol::kube

@@ -25,7 +25,7 @@ namespace {
 
 constexpr Duration kLongestWait = 15s;
 constexpr Duration kRefused = 30s;  // a missing permission or kind is rarely added soon
-constexpr Duration kWell = 10s;     // a stream that lived this long was good: resets the back-off
+constexpr Duration kStable = 10s;   // a stream that lived this long was good: resets the back-off
 constexpr Duration kPageDeadline = 30s;    // for 500 objects of a busy server
 constexpr Duration kAnswerDeadline = 10s;  // for a watch's first byte
 constexpr Duration kListsIn = 60s;         // a streaming list has ended by then, or never will
@@ -100,19 +100,19 @@ struct Informer::State : std::enable_shared_from_this<State> {
     cache.BeginList();
     if (can_stream && !pages_once) return OpenStream();
     pages_once = false;
-    AskPage("");
+    RequestPage("");
   }
 
   void OpenStream() {
-    asked = std::chrono::duration_cast<std::chrono::seconds>(options.watch_for +
-                                                             AnyUpTo(options.watch_for));
+    timeout = std::chrono::duration_cast<std::chrono::seconds>(options.watch_for +
+                                                               AnyUpTo(options.watch_for));
     ApiCall call{.path = options.resource.Path(options.namespace_name),
                  .query = Selectors(),
                  .accept = Accept(kMetadataOfEvents),
                  .deadline = kAnswerDeadline};
     call.query["watch"] = "1";
     call.query["allowWatchBookmarks"] = "true";
-    call.query["timeoutSeconds"] = std::to_string(asked.count());
+    call.query["timeoutSeconds"] = std::to_string(timeout.count());
     if (listing) {
       call.query["sendInitialEvents"] = "true";
       call.query["resourceVersionMatch"] = "NotOlderThan";
@@ -122,7 +122,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
     if (listing) {
       After(kListsIn, &State::ListIsStuck);
     } else {
-      After(kAnswerDeadline + 1s, &State::SeemsWell);
+      After(kAnswerDeadline + 1s, &State::SeemsHealthy);
     }
     stream = api.Open(
         std::move(call),
@@ -139,7 +139,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
   // The first list may be any state that the server has at hand (resourceVersion 0: from its cache,
   // etcd is not asked). After an expired version it must be the newest one: a lagging server would
   // go back in time.
-  void AskPage(const std::string& next) {
+  void RequestPage(const std::string& next) {
     ApiCall call{.path = options.resource.Path(options.namespace_name),
                  .query = Selectors(),
                  .accept = Accept(kMetadataOfLists),
@@ -167,7 +167,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
       Keep(*MetaOf(*object), object);
       if (ended || attempt != number) return;
     }
-    if (!page->next.empty()) return AskPage(page->next);
+    if (!page->next.empty()) return RequestPage(page->next);
     EndList(page->version);
     if (ended) return;
     ++attempt;
@@ -205,7 +205,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
     if (listing && event->ends_list) return EndList(event->meta.version);
     if (listing) return;
     version = event->meta.version;
-    Well();
+    ReportHealthy();
   }
 
   void OnChange(const WatchEvent& event) {
@@ -264,17 +264,17 @@ struct Informer::State : std::enable_shared_from_this<State> {
     listing = false;
     newest = false;
     version = its_version;
-    After(asked + kGrace, &State::IsForgotten);
+    After(timeout + kGrace, &State::IsForgotten);
     for (const ObjectCache::Key& key : cache.EndList()) {
       if (!ended && handlers.removed) handlers.removed(key.first, key.second);
     }
     if (!ended && !std::exchange(synced, true) && handlers.synced) handlers.synced();
-    if (!ended) Well();
+    if (!ended) ReportHealthy();
   }
 
   // How an attempt ends.
   void OnEnd(const base::Status& why) {
-    if (Now() - began >= kWell) {
+    if (Now() - began >= kStable) {
       backoff.Reset();
       expired = false;
     }
@@ -287,7 +287,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
     }
     // Bookmarks and events come for the requested time; an earlier end means that the server shuts
     // down.
-    const bool in_time = why.ok() && !listing && Now() - began >= asked - 1s;
+    const bool in_time = why.ok() && !listing && Now() - began >= timeout - 1s;
     // A starting server refuses everything for a moment, since it does not know its roles yet.
     refusals = IsRefusal(why) ? refusals + 1 : 0;
     Restart(why, in_time        ? Duration(0)
@@ -316,20 +316,20 @@ struct Informer::State : std::enable_shared_from_this<State> {
             {});
   }
 
-  void SeemsWell() {
-    After(asked + kGrace, &State::IsForgotten);
-    Well();
+  void SeemsHealthy() {
+    After(timeout + kGrace, &State::IsForgotten);
+    ReportHealthy();
   }
 
   void IsForgotten() {
     OnEnd(Error(Code::kDeadlineExceeded, "the API server did not end a watch in its time"));
   }
 
-  // Reports each trouble once.
+  // Reports each problem once.
   void Complain(const Error& why) {
-    if (trouble == why.code()) return;
-    trouble = why.code();
-    if (handlers.trouble) handlers.trouble(why);
+    if (problem == why.code()) return;
+    problem = why.code();
+    if (handlers.problem) handlers.problem(why);
   }
 
   Error NoRoom() const {
@@ -339,10 +339,10 @@ struct Informer::State : std::enable_shared_from_this<State> {
                 std::to_string(options.most_bytes) + " bytes"};
   }
 
-  void Well() {
+  void ReportHealthy() {
     if (no_room) return Complain(NoRoom());
-    if (!std::exchange(trouble, std::nullopt)) return;
-    if (handlers.trouble) handlers.trouble({});
+    if (!std::exchange(problem, std::nullopt)) return;
+    if (handlers.problem) handlers.problem({});
   }
 
   Api& api;
@@ -357,11 +357,11 @@ struct Informer::State : std::enable_shared_from_this<State> {
   int refusals = 0;  ///< consecutive ones
   base::TimerId timer = 0;
   base::TimePoint began;
-  std::chrono::seconds asked{};
+  std::chrono::seconds timeout{};
 
   std::string version;  ///< to continue from; empty: list first
   std::string kind;
-  std::optional<Code> trouble;  ///< as last reported
+  std::optional<Code> problem;  ///< as last reported
   bool can_stream = true, pages_once = false;
   bool expired = false;  ///< a version has, and no stream has been good since
   bool newest = false;   ///< the next list must not be an old one

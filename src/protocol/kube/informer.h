@@ -30,7 +30,7 @@ class Informer {
     std::string field_selector, label_selector;
     /// JSON pointers of what is not kept, besides metadata.managedFields.
     std::vector<std::string> without;
-    /// More are an error, reported through `trouble` until the next list; the known ones stay.
+    /// More are an error, reported through `problem` until the next list; the known ones stay.
     std::size_t most_objects = 20'000;
     std::size_t most_bytes = 256u << 20;                 ///< of all objects as text
     base::Duration watch_for = std::chrono::minutes(8);  ///< timeoutSeconds, times a random 1 to 2
@@ -42,7 +42,7 @@ class Informer {
     std::function<void(const std::string& namespace_name, const std::string& name)> removed;
     std::function<void()> synced;  ///< once, after the first complete list
     /// Ok once it is over; a second error is only reported if its code differs.
-    std::function<void(const base::Status& why)> trouble;
+    std::function<void(const base::Status& why)> problem;
   };
 
   Informer(Api& api, Options options, Handlers handlers);

@@ -53,7 +53,7 @@ struct LeaderElection::State : std::enable_shared_from_this<State> {
   TimePoint Now() const { return api.executor().clock().Now(); }
   std::string Path() const { return kLeases.Path(options.namespace_name, options.name); }
 
-  void Ask(ApiCall call, void (State::*then)(const base::Result<ApiResponse>&)) {
+  void Send(ApiCall call, void (State::*then)(const base::Result<ApiResponse>&)) {
     call.deadline = std::max<Duration>(1s, options.renew_within / 2);
     sent = Now();
     api.Do(std::move(call), [weak = weak_from_this(), then](base::Result<ApiResponse> answer) {
@@ -77,7 +77,7 @@ struct LeaderElection::State : std::enable_shared_from_this<State> {
 
   void Try() {
     if (leads && !reading) return Write(Renewed());
-    Ask(Get(kLeases, options.namespace_name, options.name), &State::OnRead);
+    Send(Get(kLeases, options.namespace_name, options.name), &State::OnRead);
   }
 
   void OnRead(const base::Result<ApiResponse>& answer) {
@@ -86,7 +86,7 @@ struct LeaderElection::State : std::enable_shared_from_this<State> {
                     {"kind", "Lease"},
                     {"metadata", {{"name", options.name}}}};
       Hold(lease, 0);
-      return Ask(Create(kLeases, options.namespace_name, lease, kManager), &State::OnWritten);
+      return Send(Create(kLeases, options.namespace_name, lease, kManager), &State::OnWritten);
     }
     const auto lease = Parse(answer);
     if (!lease.ok() || !IsLease(*lease)) return OnFailure();
@@ -104,11 +104,11 @@ struct LeaderElection::State : std::enable_shared_from_this<State> {
   }
 
   Duration DurationOf(const Json& lease) const {
-    constexpr std::int64_t kMost = 86'400;
+    constexpr std::int64_t kMax = 86'400;
     return std::chrono::seconds(std::clamp<std::int64_t>(
         NumberOf(lease, "/spec/leaseDurationSeconds",
                  std::chrono::duration_cast<std::chrono::seconds>(options.lease).count()),
-        1, kMost));
+        1, kMax));
   }
 
   // An observed renewal counts from now, whatever time is written in it.
@@ -142,7 +142,7 @@ struct LeaderElection::State : std::enable_shared_from_this<State> {
             .body = lease.dump(-1, ' ', false, Json::error_handler_t::replace)};
   }
 
-  void Write(const Json& lease) { Ask(Put(lease), &State::OnWritten); }
+  void Write(const Json& lease) { Send(Put(lease), &State::OnWritten); }
 
   void OnWritten(const base::Result<ApiResponse>& answer) {
     const auto lease = Parse(answer);

@@ -13,9 +13,9 @@ namespace {
 using base::Code;
 using base::Error;
 
-constexpr std::size_t kMostWords = 1000;  // of a foreign message
+constexpr std::size_t kMaxMessage = 1000;  // of a foreign message
 
-struct Said {
+struct StatusMessage {
   std::string message, reason;
 };
 
@@ -30,7 +30,7 @@ std::string Plain(std::string_view body) {
   if (text.empty()) return "without a message";
   if (text.front() == '<')
     return "with an HTML page, which no API server does: is there a proxy in between?";
-  if (!base::IsUtf8(text) || text.size() > kMostWords)
+  if (!base::IsUtf8(text) || text.size() > kMaxMessage)
     return "with " + std::to_string(body.size()) + " bytes that are not a Status object";
   std::string line(text);
   std::replace_if(
@@ -38,16 +38,16 @@ std::string Plain(std::string_view body) {
   return "\"" + line + "\"";
 }
 
-Said Read(std::string_view body) {
+StatusMessage Read(std::string_view body) {
   const Json json = body.size() <= 1u << 20 ? Json::parse(body, nullptr, false) : Json();
   if (!json.is_object() || TextOf(json, "kind") != "Status") return {};
-  Said said{TextOf(json, "message"), TextOf(json, "reason")};
-  if (said.message.size() > kMostWords) {
-    std::size_t cut = kMostWords;
-    while (cut > 0 && (static_cast<unsigned char>(said.message[cut]) & 0xc0) == 0x80) --cut;
-    said.message = said.message.substr(0, cut) + "...";
+  StatusMessage answer{TextOf(json, "message"), TextOf(json, "reason")};
+  if (answer.message.size() > kMaxMessage) {
+    std::size_t cut = kMaxMessage;
+    while (cut > 0 && (static_cast<unsigned char>(answer.message[cut]) & 0xc0) == 0x80) --cut;
+    answer.message = answer.message.substr(0, cut) + "...";
   }
-  return said;
+  return answer;
 }
 
 Code CodeOf(int status, const std::string& reason) {
@@ -161,21 +161,21 @@ std::string MissingRule(const ApiCall& call) {
 }
 
 base::Error StatusError(int status, std::string_view body, const ApiCall& call) {
-  const Said said = Read(body);
+  const StatusMessage answer = Read(body);
   std::string message = call.method + " " + call.path + ": ";
-  if (!said.message.empty()) {
-    message += said.message;
+  if (!answer.message.empty()) {
+    message += answer.message;
   } else {
     message += "the server answered " + std::to_string(status) + " " + Plain(body);
   }
-  if (status == 403 && ByRbac(said.message)) {
-    message += "; " + Forbidden(call, said.message);
-  } else if (status == 403 && said.message.empty()) {
+  if (status == 403 && ByRbac(answer.message)) {
+    message += "; " + Forbidden(call, answer.message);
+  } else if (status == 403 && answer.message.empty()) {
     message += "; possibly a missing RBAC rule: {" + MissingRule(call) + "}";
   } else if (status < 400) {
     message += ": a redirection, which is not followed; is this an API server's address?";
   }
-  return {CodeOf(status, said.reason), message};
+  return {CodeOf(status, answer.reason), message};
 }
 
 }  // namespace penstock::protocol::kube

@@ -244,7 +244,7 @@ bool Transfer::Body(std::string_view part) {
   const bool lines = stream_ && success();
   const std::size_t end = lines ? part.rfind('\n') : std::string_view::npos;
   tail_ = end == std::string_view::npos ? tail_ + part.size() : part.size() - end - 1;
-  too_large_ = tail_ > (lines ? kMostLine : stream_ ? kMostRefusal : kMostBody);
+  too_large_ = tail_ > (lines ? kMaxLine : stream_ ? kMaxErrorBody : kMaxBody);
   if (!too_large_) body_.append(part);
   return !too_large_;
 }
@@ -285,13 +285,13 @@ base::Error Transfer::Failure(CURLcode code, const ApiCall& call) const {
     return {Code::kResourceExhausted,
             doing +
                 (stream_ && success()
-                     ? "a line of the answer is longer than " + std::to_string(kMostLine >> 20)
-                     : "the answer is larger than " + std::to_string(kMostBody >> 20)) +
+                     ? "a line of the answer is longer than " + std::to_string(kMaxLine >> 20)
+                     : "the answer is larger than " + std::to_string(kMaxBody >> 20)) +
                 " MiB"};
   }
-  const std::string said = error_[0] != '\0' ? error_ : curl_.strerror(code);
+  const std::string message = error_[0] != '\0' ? error_ : curl_.strerror(code);
   const auto at = [&](Code which, const std::string& what) {
-    return Error(which, doing + what + " (" + server_ + "): " + said);
+    return Error(which, doing + what + " (" + server_ + "): " + message);
   };
   switch (code) {
     case CURLE_UNSUPPORTED_PROTOCOL:
@@ -319,8 +319,8 @@ base::Error Transfer::Failure(CURLcode code, const ApiCall& call) const {
     default: break;
   }
   // In TLS 1.3, the server's alert about our certificate arrives after the handshake.
-  if (!credential_.identity->certificate.empty() && said.find("alert") != std::string::npos &&
-      said.find("certificate") != std::string::npos) {
+  if (!credential_.identity->certificate.empty() && message.find("alert") != std::string::npos &&
+      message.find("certificate") != std::string::npos) {
     return at(Code::kUnauthenticated, "the API server rejects the client certificate");
   }
   return at(Code::kUnavailable, status_ == 0

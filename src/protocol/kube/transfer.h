@@ -20,9 +20,9 @@ namespace penstock::protocol::kube {
 /// Use on one thread. Bytes arrive between Add and Remove of a CurlMulti; only `arrived` is called.
 class Transfer {
  public:
-  static constexpr std::size_t kMostBody = 64u << 20;    ///< of a call's answer
-  static constexpr std::size_t kMostLine = 8u << 20;     ///< of a stream
-  static constexpr std::size_t kMostRefusal = 1u << 20;  ///< of a stream's error answer
+  static constexpr std::size_t kMaxBody = 64u << 20;      ///< of a call's answer
+  static constexpr std::size_t kMaxLine = 8u << 20;       ///< of a stream
+  static constexpr std::size_t kMaxErrorBody = 1u << 20;  ///< of a stream's error answer
 
   struct Setup {
     const ClusterAccess& access;

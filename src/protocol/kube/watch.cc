@@ -14,7 +14,7 @@ using base::Error;
 
 // Copying and comparing Json is recursive; an API server itself refuses much less deep objects of
 // its own kinds.
-constexpr int kMostDepth = 128;
+constexpr int kMaxDepth = 128;
 
 const Json* Member(const Json& value, const char* name) {
   if (!value.is_object()) return nullptr;
@@ -40,9 +40,9 @@ Error Malformed(std::string_view what, std::string_view text) {
 base::Result<Json> Read(std::string_view text) {
   bool too_deep = false;
   // Whether the key that is open at this depth is "metadata".
-  std::array<bool, kMostDepth + 1> in_metadata{};
+  std::array<bool, kMaxDepth + 1> in_metadata{};
   const auto keep = [&](int depth, Json::parse_event_t event, const Json& parsed) {
-    too_deep = too_deep || depth > kMostDepth;
+    too_deep = too_deep || depth > kMaxDepth;
     if (too_deep) return false;
     if (event != Json::parse_event_t::key || depth < 1) return true;
     const std::string& key = parsed.get_ref<const std::string&>();

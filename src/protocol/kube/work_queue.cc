@@ -90,11 +90,11 @@ struct WorkQueue::State : std::enable_shared_from_this<State> {
   }
 
   Duration NextDelay(const std::string& key) {
-    constexpr int kMostDoublings = 30;
-    const int failed = std::min(kMostDoublings, failures[key]++);
+    constexpr int kMaxDoublings = 30;
+    const int failed = std::min(kMaxDoublings, failures[key]++);
     return std::min<Duration>(
         options.retry_most,
-        options.retry_first * (std::int64_t{1} << std::min(failed, kMostDoublings)));
+        options.retry_first * (std::int64_t{1} << std::min(failed, kMaxDoublings)));
   }
 
   // A token bucket that fills by per_second up to burst. Without a token, waits for one.

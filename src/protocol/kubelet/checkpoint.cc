@@ -13,7 +13,7 @@ namespace {
 using base::Value;
 
 // More than a node full of slots needs: 5,000 entries with their answers are about 3 MiB.
-constexpr std::size_t kMostBytes = 32u << 20;
+constexpr std::size_t kMaxBytes = 32u << 20;
 
 bool IsNull(const Value* value) { return value == nullptr || value->kind == Value::Kind::kNull; }
 
@@ -101,7 +101,7 @@ void ReadRegistered(const Value* map, base::Problems& problems,
 
 base::Result<Checkpoint> ParseCheckpoint(std::string_view text, std::string_view file) {
   base::ParseLimits limits;
-  limits.bytes = kMostBytes;
+  limits.bytes = kMaxBytes;
   limits.depth = 16;
   ASSIGN(const Value document, base::ParseJson(text, file, limits));
 
@@ -121,7 +121,7 @@ base::Result<Checkpoint> ParseCheckpoint(std::string_view text, std::string_view
 
 base::Result<Checkpoint> ReadCheckpoint(const std::string& kubelet_dir) {
   const std::string path = kubelet_dir + "/device-plugins/kubelet_internal_checkpoint";
-  ASSIGN(const std::string text, os::ReadFile(path, kMostBytes));
+  ASSIGN(const std::string text, os::ReadFile(path, kMaxBytes));
   return ParseCheckpoint(text, path);
 }
 

@@ -32,7 +32,7 @@ constexpr auto kRegisterWithin = std::chrono::seconds(15);
 constexpr auto kGoodStream = std::chrono::seconds(10);
 // A kubelet may still count the devices of a plugin of ours that just ended, beside plugins of
 // other resources.
-constexpr base::Duration kSecondLook = std::chrono::seconds(1);
+constexpr base::Duration kSecondCheck = std::chrono::seconds(1);
 constexpr char kNotCounted[] =
     "the kubelet counts none of the agent's devices although it reads their list";
 
@@ -74,7 +74,7 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
                        .answer_within = options_.others_within}),
         audit_(loop, options_.audit,
                {.list = [this] { return Devices(); },
-                .ask = [this](auto done) { AskCounted(std::move(done)); },
+                .query = [this](auto done) { QueryCounted(std::move(done)); },
                 .lost = [this] { Lost(); }}) {}
 
   ~Impl() {
@@ -94,7 +94,7 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
   const PluginState& state() const { return state_; }
 
  private:
-  enum class Step { kIdle, kLookingForOthers, kRegistering, kAwaitingStream };
+  enum class Step { kIdle, kFindingOthers, kRegistering, kAwaitingStream };
 
   /// Returns a function that runs a member on the loop's thread, unless the plugin is gone by then.
   std::function<void()> Later(void (Impl::*what)()) {
@@ -102,18 +102,18 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
       if (const auto self = weak.lock()) ((*self).*what)();
     };
   }
-  void Soon() { loop_.Post(Later(&Impl::Look)); }
+  void Soon() { loop_.Post(Later(&Impl::Reconcile)); }
   void RetryAfter(base::Duration delay);
   void RetryNow();
 
-  void Look();
-  bool LookAtKubelet(const std::optional<FileIdentity>& kubelet);
-  void LookForOthers();
+  void Reconcile();
+  bool CheckKubelet(const std::optional<FileIdentity>& kubelet);
+  void FindOthers();
   void Register(const FileIdentity& kubelet);
   void Registered(const base::Status& answer);
   void StreamsChanged();
   void FolderChanged();
-  void AskCounted(std::function<void(ListAudit::Counted)> done);
+  void QueryCounted(std::function<void(ListAudit::Counted)> done);
   void Lost();
 
   std::shared_ptr<const std::vector<PluginDevice>> Devices() const;
@@ -132,18 +132,18 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
   mutable std::mutex lists_mutex_;
   std::shared_ptr<const std::vector<PluginDevice>> devices_;
   std::unique_ptr<PluginServer> server_;
-  bool yielding_ = false;  // to another plugin, by the last look
+  bool yielding_ = false;  // to another plugin, by the last check
   std::thread retiring_;   // shuts an old server down
 
   Step step_ = Step::kIdle;
   base::Backoff backoff_;
   base::TimerId retry_ = 0;
-  std::optional<FileIdentity> seen_;             // the kubelet's socket at the last look
+  std::optional<FileIdentity> seen_;             // the kubelet's socket at the last check
   std::optional<FileIdentity> registered_with_;  // the socket of the kubelet that accepted us
   std::optional<FileIdentity> registering_with_;
-  bool suspicious_ = false;           // the last look found another plugin
+  bool suspicious_ = false;           // the last check found another plugin
   bool not_counted_ = false;          // our devices, although our list is read: register again
-  std::vector<std::string> sockets_;  // in the folder at the last look
+  std::vector<std::string> sockets_;  // in the folder at the last check
   std::size_t streams_ = 0;           // open
   std::uint64_t opened_ = 0;          // in total, at the current server
   bool dropped_ = false;              // a stream ended since the registration began
@@ -165,11 +165,11 @@ base::Result<std::unique_ptr<DevicePlugin>> DevicePlugin::Create(os::Loop& loop,
   }
   const std::string example =
       Folder(options) + "/" + options.socket_prefix + "-4194304-01234567.sock";
-  if (example.size() > rpc::kMostSocketPath) {
+  if (example.size() > rpc::kMaxSocketPath) {
     return base::Error(base::Code::kInvalidArgument,
                        "sockets in " + Folder(options) + " would have paths of " +
                            std::to_string(example.size()) + " bytes where unix allows " +
-                           std::to_string(rpc::kMostSocketPath) +
+                           std::to_string(rpc::kMaxSocketPath) +
                            "; mount the kubelet's folder under a shorter path");
   }
   auto impl = std::make_shared<Impl>(loop, std::move(options), std::move(callbacks));
@@ -214,7 +214,7 @@ void DevicePlugin::Impl::RetryAfter(base::Duration delay) {
     self->retry_ = 0;
     // The awaited stream did not come.
     if (self->step_ == Step::kAwaitingStream) self->step_ = Step::kIdle;
-    self->Look();
+    self->Reconcile();
   });
 }
 
@@ -224,10 +224,10 @@ void DevicePlugin::Impl::RetryNow() {
   if (step_ == Step::kAwaitingStream) step_ = Step::kIdle;
 }
 
-void DevicePlugin::Impl::Look() {
+void DevicePlugin::Impl::Reconcile() {
   if (Devices() == nullptr) return SetState(Phase::kWaitingForDevices, "no devices are known yet");
   const auto kubelet = SocketAt(kubelet_socket_);
-  if (!LookAtKubelet(kubelet)) return;
+  if (!CheckKubelet(kubelet)) return;
   // A kubelet that starts removes all sockets: it would wait for ours in vain.
   if (step_ == Step::kRegistering &&
       (kubelet != registering_with_ || !SocketAt(server_->socket()))) {
@@ -235,11 +235,11 @@ void DevicePlugin::Impl::Look() {
     step_ = Step::kIdle;
   }
   if (step_ != Step::kIdle || retry_ != 0) return;
-  LookForOthers();
+  FindOthers();
 }
 
 /// Whether there is a kubelet to register with, now or when the timers say so.
-bool DevicePlugin::Impl::LookAtKubelet(const std::optional<FileIdentity>& kubelet) {
+bool DevicePlugin::Impl::CheckKubelet(const std::optional<FileIdentity>& kubelet) {
   const bool fresh = kubelet && kubelet != seen_;
   seen_ = kubelet;
   const bool serving = streams_ > 0 && (!kubelet || kubelet == registered_with_) && !not_counted_;
@@ -271,15 +271,15 @@ bool DevicePlugin::Impl::LookAtKubelet(const std::optional<FileIdentity>& kubele
   return true;
 }
 
-void DevicePlugin::Impl::LookForOthers() {
-  step_ = Step::kLookingForOthers;
+void DevicePlugin::Impl::FindOthers() {
+  step_ = Step::kFindingOthers;
   others_.Detect([this](const std::optional<OtherPlugin>& other) {
     step_ = Step::kIdle;
     // The state may have changed meanwhile.
     const auto kubelet = SocketAt(kubelet_socket_);
-    if (!LookAtKubelet(kubelet) || retry_ != 0) return;
+    if (!CheckKubelet(kubelet) || retry_ != 0) return;
     if (!std::exchange(suspicious_, other.has_value()) && other && !other->named)
-      return RetryAfter(std::min(kSecondLook, options_.recheck));
+      return RetryAfter(std::min(kSecondCheck, options_.recheck));
     SetYielding(other.has_value());
     if (!other) return Register(*kubelet);
     SetState(Phase::kSteppedBack,
@@ -326,7 +326,7 @@ void DevicePlugin::Impl::Registered(const base::Status& answer) {
       step_ = Step::kAwaitingStream;
       RetryAfter(dropped_ ? backoff_.Next() : options_.stream_within);
     }
-    return Look();
+    return Reconcile();
   }
   const auto& error = answer.error();
   if (error.code() == base::Code::kUnavailable) {
@@ -336,7 +336,7 @@ void DevicePlugin::Impl::Registered(const base::Status& answer) {
     SetState(Phase::kRefused, "the kubelet refused " + options_.resource + ": " + error.message());
   }
   RetryAfter(backoff_.Next());
-  Look();
+  Reconcile();
 }
 
 void DevicePlugin::Impl::StreamsChanged() {
@@ -358,7 +358,7 @@ void DevicePlugin::Impl::StreamsChanged() {
     if (state_.phase == Phase::kServing)
       SetState(Phase::kRegistering, "the kubelet closed the stream of the device list");
   }
-  Look();
+  Reconcile();
 }
 
 void DevicePlugin::Impl::FolderChanged() {
@@ -370,10 +370,10 @@ void DevicePlugin::Impl::FolderChanged() {
       RetryNow();
     audit_.Hint();
   }
-  Look();
+  Reconcile();
 }
 
-void DevicePlugin::Impl::AskCounted(std::function<void(ListAudit::Counted)> done) {
+void DevicePlugin::Impl::QueryCounted(std::function<void(ListAudit::Counted)> done) {
   pod_resources_.GetAllocatable(
       [resource = options_.resource, done = std::move(done)](const auto& allocatable) {
         if (!allocatable.ok()) return done(allocatable.error());
@@ -391,7 +391,7 @@ void DevicePlugin::Impl::Lost() {
             "registering again",
             {{"resource", options_.resource}});
   not_counted_ = true;
-  Look();
+  Reconcile();
 }
 
 base::Status DevicePlugin::Impl::EnsureServer() {

@@ -28,10 +28,10 @@ struct ListAudit::State : std::enable_shared_from_this<State> {
   void Changed() {
     reading = true;
     changed_at = executor.clock().Now();
-    asked_of = callbacks.list();
+    audited = callbacks.list();
     suspected = false;
     ++round;
-    AskAfter(times.settled);
+    QueryAfter(times.settled);
   }
 
   void Stop() {
@@ -42,12 +42,12 @@ struct ListAudit::State : std::enable_shared_from_this<State> {
     executor.Cancel(timer);
   }
 
-  void AskAfter(base::Duration delay) {
+  void QueryAfter(base::Duration delay) {
     executor.Cancel(timer);
     const base::TimePoint now = executor.clock().Now();
     due = std::max(now + delay, not_before);
     timer = executor.PostAfter(due - now, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->Ask();
+      if (const auto self = weak.lock()) self->Query();
     });
   }
 
@@ -55,13 +55,13 @@ struct ListAudit::State : std::enable_shared_from_this<State> {
     if (!reading || suspected) return;
     const base::TimePoint now = executor.clock().Now();
     const base::TimePoint at = std::max(now + times.soon, changed_at + times.settled);
-    if (at < due) AskAfter(at - now);
+    if (at < due) QueryAfter(at - now);
   }
 
-  void Ask() {
-    if (callbacks.list() != asked_of) return Changed();
-    AskAfter(times.every);  // in case no answer comes
-    callbacks.ask([weak = weak_from_this(), of = round](const Counted& counted) {
+  void Query() {
+    if (callbacks.list() != audited) return Changed();
+    QueryAfter(times.every);  // in case no answer comes
+    callbacks.query([weak = weak_from_this(), of = round](const Counted& counted) {
       const auto self = weak.lock();
       if (self && self->round == of) self->Answered(counted);
     });
@@ -69,17 +69,17 @@ struct ListAudit::State : std::enable_shared_from_this<State> {
 
   void Answered(const Counted& counted) {
     const List list = callbacks.list();
-    if (list != asked_of) return Changed();
+    if (list != audited) return Changed();
     const bool none = counted.ok() && list != nullptr && CountsNone(*list, *counted);
     if (!none) {
       suspected = false;
       if (counted.ok()) rarely.Reset();
       return;
     }
-    if (!std::exchange(suspected, true)) return AskAfter(times.again);
+    if (!std::exchange(suspected, true)) return QueryAfter(times.again);
     suspected = false;
     not_before = executor.clock().Now() + rarely.Next();
-    AskAfter(times.every);
+    QueryAfter(times.every);
     callbacks.lost();
   }
 
@@ -90,7 +90,7 @@ struct ListAudit::State : std::enable_shared_from_this<State> {
   bool reading = false;
   bool suspected = false;  // one answer counted none
   base::TimePoint changed_at{}, due{}, not_before{};
-  List asked_of;            // the list at the last change
+  List audited;             // the list at the last change
   std::uint64_t round = 0;  // of questions: answers to earlier rounds are dropped
   base::TimerId timer = 0;
 };

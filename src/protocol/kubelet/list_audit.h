@@ -27,7 +27,7 @@ class ListAudit {
   struct Callbacks {
     /// The list that is published now; another list is another object.
     std::function<List()> list;
-    std::function<void(std::function<void(Counted)>)> ask;
+    std::function<void(std::function<void(Counted)>)> query;
     std::function<void()> lost;
   };
   ListAudit(base::Executor& executor, AuditTimes times, Callbacks callbacks);

@@ -28,7 +28,7 @@ class ListAuditTest : public testing::Test {
   std::optional<ListAudit> audit_{
       std::in_place, executor_, AuditTimes(),
       ListAudit::Callbacks{.list = [this] { return list_; },
-                           .ask =
+                           .query =
                                [this](auto done) {
                                  ++asked_;
                                  executor_.PostAfter(takes_, [this, done] { done(counted_); });

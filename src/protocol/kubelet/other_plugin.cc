@@ -76,15 +76,15 @@ struct OtherPlugins::Impl {
         calls(executor),
         pod_resources(executor, options.kubelet_dir, options.kubelet_within) {}
 
-  /// One look: which sockets answer, then what the kubelet counts.
-  struct Look {
+  /// One search: which sockets answer, then what the kubelet counts.
+  struct Search {
     std::vector<PluginSocket> suspects;
-    std::size_t asked = 0;
+    std::size_t pending = 0;
     std::function<void(std::optional<OtherPlugin>)> done;
   };
 
-  void Ask(const std::shared_ptr<Look>& look, const PluginSocket& socket);
-  void Answered(const std::shared_ptr<Look>& look);
+  void Query(const std::shared_ptr<Search>& search, const PluginSocket& socket);
+  void Answered(const std::shared_ptr<Search>& search);
   OtherPlugin Name(std::vector<PluginSocket> suspects, std::vector<std::string> ids) const;
 
   const Options options;
@@ -104,13 +104,13 @@ void OtherPlugins::Detect(std::function<void(std::optional<OtherPlugin>)> done) 
     return !socket.alive || socket.name.starts_with(impl_->options.own_prefix);
   });
   if (sockets.empty()) return done(std::nullopt);
-  auto look = std::make_shared<Impl::Look>();
-  look->done = std::move(done);
-  look->asked = sockets.size();
-  for (const auto& socket : sockets) impl_->Ask(look, socket);
+  auto search = std::make_shared<Impl::Search>();
+  search->done = std::move(done);
+  search->pending = sockets.size();
+  for (const auto& socket : sockets) impl_->Query(search, socket);
 }
 
-void OtherPlugins::Impl::Ask(const std::shared_ptr<Look>& look, const PluginSocket& socket) {
+void OtherPlugins::Impl::Query(const std::shared_ptr<Search>& search, const PluginSocket& socket) {
   calls.Call<v1beta1::DevicePlugin, v1beta1::DevicePluginOptions>(
       options.kubelet_dir + "/device-plugins/" + socket.name, v1beta1::Empty(),
       options.answer_within,
@@ -118,19 +118,19 @@ void OtherPlugins::Impl::Ask(const std::shared_ptr<Look>& look, const PluginSock
         stub->GetDevicePluginOptions(context, request, response,
                                      std::function<void(grpc::Status)>(std::move(finished)));
       },
-      [this, look, socket](const base::Result<v1beta1::DevicePluginOptions>& answer) {
-        if (answer.ok()) look->suspects.push_back(socket);
-        if (--look->asked == 0) Answered(look);
+      [this, search, socket](const base::Result<v1beta1::DevicePluginOptions>& answer) {
+        if (answer.ok()) search->suspects.push_back(socket);
+        if (--search->pending == 0) Answered(search);
       });
 }
 
-void OtherPlugins::Impl::Answered(const std::shared_ptr<Look>& look) {
-  if (look->suspects.empty()) return look->done(std::nullopt);
-  pod_resources.GetAllocatable([this, look](const auto& allocatable) {
-    if (!allocatable.ok()) return look->done(std::nullopt);
+void OtherPlugins::Impl::Answered(const std::shared_ptr<Search>& search) {
+  if (search->suspects.empty()) return search->done(std::nullopt);
+  pod_resources.GetAllocatable([this, search](const auto& allocatable) {
+    if (!allocatable.ok()) return search->done(std::nullopt);
     const auto found = allocatable->find(options.resource);
-    if (found == allocatable->end() || found->second.empty()) return look->done(std::nullopt);
-    look->done(Name(look->suspects, found->second));
+    if (found == allocatable->end() || found->second.empty()) return search->done(std::nullopt);
+    search->done(Name(search->suspects, found->second));
   });
 }
 

@@ -25,7 +25,7 @@ namespace {
 using Devices = std::shared_ptr<const std::vector<PluginDevice>>;
 
 // The most calls in flight on one connection; the kubelet has one at a time.
-constexpr int kMostCalls = 256;
+constexpr int kMaxCalls = 256;
 
 class Stream;
 
@@ -359,7 +359,7 @@ base::Result<std::unique_ptr<PluginServer>> PluginServer::Start(Config config) {
   int bound = 0;
   builder.AddListeningPort(rpc::UnixTarget(impl->socket), grpc::InsecureServerCredentials(),
                            &bound);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCalls);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCalls);
   builder.RegisterService(&impl->service);
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr || bound == 0) {

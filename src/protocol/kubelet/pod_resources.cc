@@ -27,7 +27,7 @@ struct PodResources::Impl {
 
   /// Calls with an empty request and passes the answer on.
   template <typename Request, typename Response, typename Answer, typename Start>
-  void Ask(Start start, std::function<void(base::Result<Answer>)> done) {
+  void Call(Start start, std::function<void(base::Result<Answer>)> done) {
     calls.Call<v1::PodResourcesLister, Response>(
         socket, Request(), within, start,
         [done = std::move(done), where = socket](base::Result<Response> response) {
@@ -48,7 +48,7 @@ PodResources::PodResources(base::Executor& executor, const std::string& kubelet_
 PodResources::~PodResources() = default;
 
 void PodResources::List(std::function<void(base::Result<std::vector<PodDevices>>)> done) {
-  impl_->Ask<v1::ListPodResourcesRequest, v1::ListPodResourcesResponse, std::vector<PodDevices>>(
+  impl_->Call<v1::ListPodResourcesRequest, v1::ListPodResourcesResponse, std::vector<PodDevices>>(
       [](auto* stub, auto* context, const auto* request, auto* response, auto finished) {
         stub->List(context, request, response,
                    std::function<void(grpc::Status)>(std::move(finished)));
@@ -57,7 +57,7 @@ void PodResources::List(std::function<void(base::Result<std::vector<PodDevices>>
 }
 
 void PodResources::GetAllocatable(std::function<void(base::Result<Allocatable>)> done) {
-  impl_->Ask<v1::AllocatableResourcesRequest, v1::AllocatableResourcesResponse, Allocatable>(
+  impl_->Call<v1::AllocatableResourcesRequest, v1::AllocatableResourcesResponse, Allocatable>(
       [](auto* stub, auto* context, const auto* request, auto* response, auto finished) {
         stub->GetAllocatableResources(context, request, response,
                                       std::function<void(grpc::Status)>(std::move(finished)));

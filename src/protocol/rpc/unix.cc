@@ -19,7 +19,7 @@ namespace penstock::protocol::rpc {
 namespace {
 
 // The kubelet's own limit for pod-resources answers (podresources/constants.go).
-constexpr int kMostAnswerBytes = 16 << 20;
+constexpr int kMaxAnswerBytes = 16 << 20;
 
 }  // namespace
 
@@ -46,7 +46,7 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& path) {
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // Go's server refuses an authority that contains a path.
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-  arguments.SetMaxReceiveMessageSize(kMostAnswerBytes);
+  arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   return grpc::CreateCustomChannel(UnixTarget(path), grpc::InsecureChannelCredentials(), arguments);
 }
 
@@ -56,13 +56,13 @@ void StartGrpc() {
     // Debian builds Abseil without NDEBUG: each mutex then checks for deadlocks in a graph of all
     // mutexes, which grows with the calls under way.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-    gpr_set_log_function([](gpr_log_func_args* said) {
-      const auto level = said->severity == GPR_LOG_SEVERITY_ERROR ? base::kWarn : base::kDebug;
-      base::Log(level, "message from gRPC", {{"text", said->message}});
+    gpr_set_log_function([](gpr_log_func_args* entry) {
+      const auto level = entry->severity == GPR_LOG_SEVERITY_ERROR ? base::kWarn : base::kDebug;
+      base::Log(level, "message from gRPC", {{"text", entry->message}});
     });
     google::protobuf::SetLogHandler(
-        [](google::protobuf::LogLevel, const char*, int, const std::string& said) {
-          base::Log(base::kWarn, "message from protobuf", {{"text", said}});
+        [](google::protobuf::LogLevel, const char*, int, const std::string& message) {
+          base::Log(base::kWarn, "message from protobuf", {{"text", message}});
         });
     // grpc_shutdown is never called: the last call joins threads, one of which may poll for ten
     // more seconds.

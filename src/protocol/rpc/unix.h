@@ -14,7 +14,7 @@ class Status;
 namespace penstock::protocol::rpc {
 
 /// The longest path of a unix socket in bytes (sockaddr_un.sun_path without its NUL).
-inline constexpr std::size_t kMostSocketPath = 107;
+inline constexpr std::size_t kMaxSocketPath = 107;
 
 /// Returns "unix:///run/x.sock", percent-encoded as gRPC's parser requires. The path is absolute.
 std::string UnixTarget(const std::string& path);

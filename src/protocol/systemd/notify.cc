@@ -38,8 +38,8 @@ base::Duration WatchdogInterval() {
   if (interval == nullptr ||
       (pid != nullptr && base::ParseUint(pid) != static_cast<std::uint64_t>(::getpid())))
     return {};
-  constexpr std::uint64_t kMost = 86'400'000'000;  // a day
-  return std::chrono::microseconds(std::min(base::ParseUint(interval).value_or(0), kMost));
+  constexpr std::uint64_t kMax = 86'400'000'000;  // a day
+  return std::chrono::microseconds(std::min(base::ParseUint(interval).value_or(0), kMax));
 }
 
 }  // namespace penstock::protocol::systemd

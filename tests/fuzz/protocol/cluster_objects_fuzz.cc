@@ -54,14 +54,14 @@ class Cluster {
   void CheckNode(const adapter::cluster::ObservedNode& node) {
     Require(node.name == "n1");
     if (!watch_.owners_known()) return;
-    for (const std::string& key : node.ours) Require(node.labels.contains(key));
+    for (const std::string& key : node.own) Require(node.labels.contains(key));
     const adapter::cluster::NodeLabelSet wanted = {{"nvidia.com/gpu.count", "2"},
                                                    {"gfd.timestamp", "1"}};
     for (const bool carried : {false, true}) {
       const auto plan = labels_.Decide(node, wanted, carried, api_.executor().clock().Now());
       if (!plan.write) continue;
       for (const auto& [key, value] : plan.set)
-        Require(wanted.contains(key) || node.ours.contains(key));
+        Require(wanted.contains(key) || node.own.contains(key));
       labels_.Wrote(plan.set, api_.executor().clock().Now());
     }
   }
@@ -70,7 +70,7 @@ class Cluster {
   static void CheckTimes(const Json& seen) {
     adapter::cluster::StartTimes times;
     times.Remember(seen);
-    const Json ours = {
+    const Json own = {
         {"status",
          {{"devices",
            {{{"id", "G0"},
@@ -81,16 +81,16 @@ class Cluster {
              {"status", "True"},
              {"lastTransitionTime", "2026-01-01T00:00:00Z"}}}},
           {"configuration", {{"origin", "defaults"}, {"since", "2026-01-01T00:00:00Z"}}}}}};
-    Json written = ours;
+    Json written = own;
     times.PutInto(written, true);
     for (const char* time :
          {"/status/devices/0/health/since", "/status/conditions/0/lastTransitionTime",
           "/status/configuration/since"}) {
       const Json::json_pointer at(time);
       Require(written.at(at).is_string());
-      written.at(at) = ours.at(at);
+      written.at(at) = own.at(at);
     }
-    Require(written == ours);
+    Require(written == own);
   }
 
   static void CheckConfig(const api::RemoteConfig& config) {

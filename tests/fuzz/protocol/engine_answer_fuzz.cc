@@ -17,6 +17,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (engine.why.empty()) std::abort();  // every decision has a reason
   if (engine.cdi_by_field && engine.cdi == Cdi::kNever) std::abort();
   for (const auto& folder : engine.cdi_folders)
-    if (!LooksIn(engine, folder)) std::abort();
+    if (!ReadsFolder(engine, folder)) std::abort();
   return 0;
 }

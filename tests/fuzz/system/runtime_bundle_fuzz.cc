@@ -28,7 +28,7 @@ cdi::CdiEdits Given() {
 }
 
 void CheckNames(const std::vector<std::string>& names) {
-  if (names.size() > runtime::kMostNames) std::abort();
+  if (names.size() > runtime::kMaxNames) std::abort();
   // A name has only the slash of its kind, so that it cannot be a path to another place.
   for (const std::string& name : names)
     if (!cdi::ParseName(name) || name.find('/') != name.rfind('/')) std::abort();

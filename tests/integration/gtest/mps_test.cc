@@ -56,7 +56,7 @@ class OwnSharedMemory : public testing::Test {
     options.driver_root = driver_root.empty() ? machine_.root() : driver_root;
     options.root = options.host_root = folder_ / "mps";
     options.launcher = launcher;
-    options.ask_every = options.ask_often = std::chrono::milliseconds(50);
+    options.poll_every = options.poll_often = std::chrono::milliseconds(50);
     options.first_retry = std::chrono::milliseconds(50);
     options.settle = {};
     service_.reset();
@@ -296,7 +296,7 @@ class Daemons : public testing::TestWithParam<std::string> {
     options.driver_root = machine_.root();
     options.root = options.host_root = root_;
     options.launcher = kWorker;
-    options.ask_every = options.ask_often = std::chrono::milliseconds(50);
+    options.poll_every = options.poll_often = std::chrono::milliseconds(50);
     options.first_retry = options.last_retry = std::chrono::milliseconds(50);
     options.answer_deadline = options.start_deadline = std::chrono::minutes(1);
     options.settle = {};

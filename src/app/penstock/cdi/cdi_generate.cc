@@ -55,14 +55,14 @@ libraries for 32-bit programs. Flags can be set by the variables of nvidia-ctk, 
 
 Exit status: 0 generated, 1 failed (the message says why, nothing was written), 2 usage error.)";
 
-void Say(const std::string& what) { std::cerr << "penstock cdi generate: " << what << "\n"; }
+void Print(const std::string& what) { std::cerr << "penstock cdi generate: " << what << "\n"; }
 
 void Remark(const CdiOrder& order, const std::string& remark) {
-  if (!order.quiet) Say(remark);
+  if (!order.quiet) Print(remark);
 }
 
 int Fail(const Error& error, int status) {
-  Say(error.message());
+  Print(error.message());
   return status;
 }
 
@@ -75,9 +75,9 @@ class Vendor {
   const device::Dialect& dialect() const { return dialect_; }
 
   /// Asks the driver at the first call. Reports devices that do not respond and leaves them out.
-  Result<node::cdi::Input> Ask(const CdiOrder& order) {
+  Result<node::cdi::Input> Gather(const CdiOrder& order) {
     if (!seen_) {
-      seen_ = AskDriver(dialect_, paths_, kPatience);
+      seen_ = QueryDriver(dialect_, paths_, kPatience);
       if (seen_->ok())
         for (const std::string& problem : (*seen_)->problems) Remark(order, problem);
     }
@@ -88,7 +88,7 @@ class Vendor {
   }
 
   /// The input for specifications that depend only on files, not on the driver.
-  node::cdi::Input Unasked() {
+  node::cdi::Input InputWithoutDriver() {
     static const device::Driver kUnknown;
     return {&dialect_, &kUnknown, {}};
   }
@@ -98,7 +98,7 @@ class Vendor {
  private:
   Result<const device::CdiPlatform*> PlatformHere(const std::vector<device::CdiPlatform>& platforms,
                                                   const CdiOrder& order);
-  Result<Generated> GenerateAsked(const CdiOrder& order);
+  Result<Generated> GenerateRequested(const CdiOrder& order);
   node::cdi::Options OptionsFor(const CdiOrder& order, std::string_view kind) const {
     auto options = order.options;
     options.kind = KindFor(order, kind);
@@ -173,17 +173,17 @@ void AddNone(api::cdi::Spec& spec) {
 Result<const device::CdiPlatform*> Vendor::PlatformHere(
     const std::vector<device::CdiPlatform>& platforms, const CdiOrder& order) {
   for (const device::CdiPlatform& platform : platforms) {
-    const Fits fits = node::cdi::FitsPlatform(platform, Unasked(), places_);
+    const Fits fits = node::cdi::FitsPlatform(platform, InputWithoutDriver(), places_);
     if (fits == Fits::kNo) continue;
     if (fits == Fits::kYes) return &platform;
-    ASSIGN(const auto input, Ask(order));
+    ASSIGN(const auto input, Gather(order));
     if (node::cdi::AllOfModels(platform, input.devices)) return &platform;
   }
   return nullptr;
 }
 
-Result<Generated> Vendor::GenerateAsked(const CdiOrder& order) {
-  ASSIGN(auto input, Ask(order));
+Result<Generated> Vendor::GenerateRequested(const CdiOrder& order) {
+  ASSIGN(auto input, Gather(order));
   std::vector<const device::Facts*> chosen = input.devices;
   if (!order.every_device && !order.devices.empty()) {
     ASSIGN(chosen, Choose(input, order.devices));
@@ -209,19 +209,19 @@ Result<Generated> Vendor::Generate(const CdiOrder& order) {
     if (one.mode == order.mode) platform = &one;
   if (platform != nullptr) {
     ASSIGN(Generated generated,
-           node::cdi::GeneratePlatform(*platform, Unasked(), places_,
+           node::cdi::GeneratePlatform(*platform, InputWithoutDriver(), places_,
                                        OptionsFor(order, dialect_.cdi_kind()), order.platform));
     TRY(KeepNamed(generated.spec, order));
     return generated;
   }
   for (const device::CdiClass& one : dialect_.CdiClasses()) {
     if (one.mode != order.mode) continue;
-    ASSIGN(Generated generated,
-           node::cdi::GenerateClass(one, Unasked(), places_, OptionsFor(order, one.kind)));
+    ASSIGN(Generated generated, node::cdi::GenerateClass(one, InputWithoutDriver(), places_,
+                                                         OptionsFor(order, one.kind)));
     TRY(KeepNamed(generated.spec, order));
     return generated;
   }
-  ASSIGN(Generated generated, GenerateAsked(order));
+  ASSIGN(Generated generated, GenerateRequested(order));
   if (order.mode != "compat32") return generated;
   if (!generated.narrow)
     return Error(Code::kNotFound, "the driver has no libraries for 32-bit programs here");

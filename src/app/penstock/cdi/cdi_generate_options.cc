@@ -167,21 +167,21 @@ void AddCdiRequest(CLI::App& verb, CdiRequest& request) {
 
 base::Status TakeCdiEnvironment(const CLI::App& verb, CdiRequest& request, Settings& settings,
                                 const std::function<const char*(const char*)>& lookup) {
-  const auto said = [&](const char* flag, const char* variable) -> const char* {
+  const auto value_of = [&](const char* flag, const char* variable) -> const char* {
     if (verb.get_option(flag)->count() > 0) return nullptr;
     const char* value = lookup(variable);
     return value != nullptr && *value != '\0' ? value : nullptr;
   };
   for (const TextFlag& one : kTexts)
-    if (const char* value = said(FirstOf(one.flags).c_str(), one.variable))
+    if (const char* value = value_of(FirstOf(one.flags).c_str(), one.variable))
       request.*one.member = value;
   for (const ListFlag& one : kLists)
-    if (const char* value = said(FirstOf(one.flags).c_str(), one.variable))
+    if (const char* value = value_of(FirstOf(one.flags).c_str(), one.variable))
       request.*one.member = Words(value);
   for (const RootFlag& one : kRoots)
     if (const char* value = lookup(one.variable); value != nullptr && *value != '\0')
       settings.flags.try_emplace(one.flag, value);
-  if (const char* value = said("--no-all-device", kNoAllVariable)) {
+  if (const char* value = value_of("--no-all-device", kNoAllVariable)) {
     const auto no_all = ToBool(value);
     if (!no_all)
       return Error(Code::kInvalidArgument,
@@ -303,11 +303,11 @@ class Reading {
   }
 
   std::string Hook() {
-    const std::string& asked = request_.hook;
-    if (asked.find('/') != std::string::npos) return Absolute(asked);
-    if (!asked.empty()) {
-      if (std::string found = OnPath(asked); !found.empty()) return found;
-      problems_.push_back("there is no " + asked +
+    const std::string& given = request_.hook;
+    if (given.find('/') != std::string::npos) return Absolute(given);
+    if (!given.empty()) {
+      if (std::string found = OnPath(given); !found.empty()) return found;
+      problems_.push_back("there is no " + given +
                           " in the folders of PATH; pass the full path of the hook");
       return "";
     }

@@ -109,10 +109,10 @@ int ValidateCdi(const Common& common, const std::vector<std::string>& files,
       std::cerr << "penstock cdi validate: there is no specification in "
                 << base::Join(folders, ", ") << "\n";
   }
-  const bool well =
+  const bool ok =
       together.empty() && std::all_of(verdicts.begin(), verdicts.end(),
                                       [](const Verdict& one) { return one.problems.empty(); });
-  return std::cout.flush() && well ? 0 : 1;
+  return std::cout.flush() && ok ? 0 : 1;
 }
 
 }  // namespace penstock::app

@@ -16,9 +16,9 @@ using protocol::kube::Resource;
 namespace {
 
 constexpr std::string_view kManagers = "penstock";  // and names with this prefix
-constexpr base::Duration kBetweenLooks = std::chrono::milliseconds(500);
+constexpr base::Duration kPollInterval = std::chrono::milliseconds(500);
 
-bool IsOurs(const std::string& manager) {
+bool IsOwnManager(const std::string& manager) {
   return manager == kManagers || manager.starts_with(std::string(kManagers) + "-");
 }
 
@@ -28,7 +28,7 @@ std::vector<std::string> OurManagers(const Json& object) {
   const Json& fields = analysis::At(object, {"metadata", "managedFields"});
   if (fields.is_array())
     for (const Json& entry : fields)
-      if (IsOurs(analysis::TextAt(entry, {"manager"})) &&
+      if (IsOwnManager(analysis::TextAt(entry, {"manager"})) &&
           analysis::TextAt(entry, {"operation"}) == "Apply" &&
           analysis::TextAt(entry, {"subresource"}).empty())
         managers.insert(analysis::TextAt(entry, {"manager"}));
@@ -52,12 +52,12 @@ std::vector<std::string> Vanished(const Json& before, const Json& after, std::st
 /// Whether the node was deleted meanwhile ("uid mismatch"), possibly replaced by another of the
 /// same name ("metadata.uid ... is immutable").
 bool IsGone(const base::Error& error) {
-  const auto says = [&error](std::string_view text) {
+  const auto mentions = [&error](std::string_view text) {
     return error.message().find(text) != std::string::npos;
   };
   return error.code() == Code::kNotFound ||
-         (error.code() == Code::kAborted && says("uid mismatch")) ||
-         (error.code() == Code::kInvalidArgument && says("metadata.uid"));
+         (error.code() == Code::kAborted && mentions("uid mismatch")) ||
+         (error.code() == Code::kInvalidArgument && mentions("metadata.uid"));
 }
 
 class Cleaner {
@@ -78,7 +78,7 @@ class Cleaner {
   }
 
   void Objects(const Resource& kind, std::string_view namespace_name, const std::string& what,
-               bool only_ours) {
+               bool only_own) {
     const auto there = HasKind(kind);
     if (!there.ok())
       return Fail("cannot determine whether there are " + what + " objects", there.error());
@@ -86,7 +86,7 @@ class Cleaner {
     const auto objects = List(kind, namespace_name);
     if (!objects.ok()) return Fail(what + " objects cannot be read", objects.error());
     for (const Json& object : *objects)
-      if (!only_ours || IsMadeByUs(object)) Remove(kind, object, what);
+      if (!only_own || IsMadeByUs(object)) Remove(kind, object, what);
   }
 
  private:
@@ -202,7 +202,7 @@ std::vector<std::string> WaitForDaemonSet(const ApiServer& server, const std::st
     if (clock.Now() >= end)
       return {"DaemonSet " + name + ": " + last + " after " + base::FormatDuration(timeout) +
               "; continuing without it"};
-    sleep(kBetweenLooks);
+    sleep(kPollInterval);
   }
 }
 

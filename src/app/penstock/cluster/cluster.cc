@@ -16,7 +16,7 @@ using protocol::kube::Resource;
 
 namespace {
 
-constexpr int kMostPages = 1000;  // limit for a server whose lists never end
+constexpr int kMaxPages = 1000;  // limit for a server whose lists never end
 
 bool IsUnreached(const base::Error& error) {
   return error.code() == base::Code::kUnavailable || error.code() == base::Code::kDeadlineExceeded;
@@ -86,7 +86,7 @@ Result<std::vector<Json>> ListObjects(const ApiServer& server, const Resource& k
                                       std::map<std::string, std::string> query) {
   query["limit"] = "500";
   std::vector<Json> all;
-  for (int page = 0; page < kMostPages; ++page) {
+  for (int page = 0; page < kMaxPages; ++page) {
     ASSIGN(const Json list,
            protocol::kube::Parse(server({.path = kind.Path(namespace_name), .query = query})));
     const Json& items = analysis::At(list, {"items"});

@@ -10,7 +10,7 @@ namespace penstock::app {
 
 namespace {
 
-constexpr std::size_t kMostPods = 5;
+constexpr std::size_t kMaxPods = 5;
 
 std::string Number(const analysis::ResourceView& resource, int number) {
   return resource.ours ? std::to_string(number) : "";
@@ -53,14 +53,14 @@ std::string Pods(const analysis::PodsView& pods) {
   std::string text;
   if (!pods.unknown.empty())
     return "\nthe pods that request it are not known: " + Printable(pods.unknown) + "\n";
-  for (std::size_t i = 0; i < pods.waiting.size() && i < kMostPods; ++i) {
+  for (std::size_t i = 0; i < pods.waiting.size() && i < kMaxPods; ++i) {
     const analysis::WaitingPod& pod = pods.waiting[i];
     text += "waiting: " + Printable(pod.namespace_name + "/" + pod.name) + " for " +
             std::to_string(pod.amount) + " of " +
             Printable(pod.resource + (pod.why.empty() ? "" : ": " + pod.why)) + "\n";
   }
-  if (pods.waiting.size() > kMostPods)
-    text += "and " + std::to_string(pods.waiting.size() - kMostPods) + " more pods waiting\n";
+  if (pods.waiting.size() > kMaxPods)
+    text += "and " + std::to_string(pods.waiting.size() - kMaxPods) + " more pods waiting\n";
   return text.empty() ? "" : "\n" + text;
 }
 

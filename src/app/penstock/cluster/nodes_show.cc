@@ -85,8 +85,8 @@ std::string ShowNodes(const std::vector<analysis::NodeView>& nodes, bool wide, c
     const analysis::DeviceCounts counts =
         node.report ? analysis::CountDevices(*node.report) : analysis::DeviceCounts{};
     const std::vector<std::string> problems = analysis::ProblemsOf(node);
-    const bool unwell = !problems.empty();
-    std::vector<Cell> row = {{node.name, unwell ? Color::kYellow : Color::kNone}};
+    const bool problem = !problems.empty();
+    std::vector<Cell> row = {{node.name, problem ? Color::kYellow : Color::kNone}};
     if (node.report) {
       row.insert(row.end(), {DriverOf(*node.report),
                              {std::to_string(counts.healthy) + "/" + std::to_string(counts.all),

@@ -17,9 +17,9 @@ using base::Code;
 using base::Error;
 using base::Result;
 
-class Looker : public std::enable_shared_from_this<Looker> {
+class Prober : public std::enable_shared_from_this<Prober> {
  public:
-  Looker(device::AsyncBackend& backend, std::function<void(Result<Seen>)> done)
+  Prober(device::AsyncBackend& backend, std::function<void(Result<Seen>)> done)
       : backend_(backend), done_(std::move(done)) {}
 
   void Open() {
@@ -68,17 +68,17 @@ class Looker : public std::enable_shared_from_this<Looker> {
 
 }  // namespace
 
-void LookOnce(device::AsyncBackend& backend, std::function<void(Result<Seen>)> done) {
-  std::make_shared<Looker>(backend, std::move(done))->Open();
+void ProbeOnce(device::AsyncBackend& backend, std::function<void(Result<Seen>)> done) {
+  std::make_shared<Prober>(backend, std::move(done))->Open();
 }
 
-Result<Seen> AskDriver(const device::Dialect& dialect, const device::Paths& paths,
-                       base::Duration patience) {
+Result<Seen> QueryDriver(const device::Dialect& dialect, const device::Paths& paths,
+                         base::Duration patience) {
   ASSIGN(const std::string worker, FindProgram("penstock-worker"));
   os::Loop loop("look");
   std::optional<Result<Seen>> seen;
   device::Remote remote(loop, {.command = WorkerCommand(worker, dialect.vendor(), paths)});
-  LookOnce(remote, [&](Result<Seen> answer) {
+  ProbeOnce(remote, [&](Result<Seen> answer) {
     seen = std::move(answer);
     loop.Stop();
   });

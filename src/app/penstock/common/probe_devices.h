@@ -23,11 +23,11 @@ struct Seen {
 /// Opens the driver and describes each device. Runs, and calls `done`, on the executor of
 /// `backend`, which must outlive `done`. A device that hangs loses the connection; another one is
 /// opened for the remaining devices. Errors: those of Open and List.
-void LookOnce(device::AsyncBackend& backend, std::function<void(base::Result<Seen>)> done);
+void ProbeOnce(device::AsyncBackend& backend, std::function<void(base::Result<Seen>)> done);
 
-/// Like LookOnce, through a worker process of its own, on the calling thread. kNotFound: no driver;
-/// kDeadlineExceeded: the driver did not respond in time.
-base::Result<Seen> AskDriver(const device::Dialect& dialect, const device::Paths& paths,
-                             base::Duration patience);
+/// Like ProbeOnce, through a worker process of its own, on the calling thread. kNotFound: no
+/// driver; kDeadlineExceeded: the driver did not respond in time.
+base::Result<Seen> QueryDriver(const device::Dialect& dialect, const device::Paths& paths,
+                               base::Duration patience);
 
 }  // namespace penstock::app

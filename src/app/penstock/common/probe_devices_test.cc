@@ -54,7 +54,7 @@ class Scripted final : public device::AsyncBackend {
 
   base::Result<Seen> Look() {
     std::optional<base::Result<Seen>> seen;
-    LookOnce(*this, [&](base::Result<Seen> answer) { seen = std::move(answer); });
+    ProbeOnce(*this, [&](base::Result<Seen> answer) { seen = std::move(answer); });
     while (!later_.empty()) {
       const auto next = std::move(later_.front());
       later_.pop_front();

@@ -23,7 +23,7 @@ using base::Code;
 using base::ErrnoError;
 using base::Error;
 
-constexpr std::size_t kMostOutput = 64u << 10;
+constexpr std::size_t kMaxOutput = 64u << 10;
 
 /// Returns the process id in a message's credentials; 0 where it has none.
 pid_t SenderOf(msghdr& message) {
@@ -64,10 +64,10 @@ base::Status RunToEnd(const std::vector<std::string>& arguments) {
   const int status = Reap(child);
   if (status == 0) return {};
   ::lseek(output.get(), 0, SEEK_SET);
-  const std::string said(base::Trim(os::ReadAll(output.get(), "output", kMostOutput).value_or("")));
+  const std::string text(base::Trim(os::ReadAll(output.get(), "output", kMaxOutput).value_or("")));
   return Error(
       Code::kUnknown,
-      said.empty() ? arguments.front() + " exited with status " + std::to_string(status) : said);
+      text.empty() ? arguments.front() + " exited with status " + std::to_string(status) : text);
 }
 
 base::Result<os::Command::Outcome> RunFor(const std::vector<std::string>& arguments,
@@ -113,8 +113,8 @@ std::vector<std::string> NotifySocket::Environment() const {
   return environment;
 }
 
-NotifySocket::News NotifySocket::Read(pid_t from) const {
-  News news;
+NotifySocket::Notice NotifySocket::Read(pid_t from) const {
+  Notice notice;
   while (true) {
     std::array<char, 4096> text;
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred))> control{};
@@ -126,12 +126,12 @@ NotifySocket::News NotifySocket::Read(pid_t from) const {
     message.msg_controllen = control.size();
     const ssize_t count = ::recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return news;
+    if (count < 0) return notice;
     if (SenderOf(message) != from) continue;
     for (const std::string& line :
          base::Split({text.data(), static_cast<std::size_t>(count)}, '\n')) {
-      if (line == "READY=1") news.ready = true;
-      if (line.starts_with("STATUS=")) news.status = line.substr(7);
+      if (line == "READY=1") notice.ready = true;
+      if (line.starts_with("STATUS=")) notice.status = line.substr(7);
     }
   }
 }

@@ -38,13 +38,13 @@ class NotifySocket {
   /// The environment of this program with NOTIFY_SOCKET set to this socket.
   std::vector<std::string> Environment() const;
 
-  struct News {
+  struct Notice {
     bool ready = false;
     std::string status;  ///< the last STATUS=
   };
   /// Returns the messages from this process so far and ignores those of other processes. Does not
   /// block.
-  News Read(pid_t from) const;
+  Notice Read(pid_t from) const;
 
  private:
   NotifySocket(os::UniqueFd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {}

@@ -27,7 +27,7 @@ TEST(Programs, WhatAFailedOneSaidIsTheError) {
 }
 
 /// Waits until a message arrives.
-NotifySocket::News Await(const NotifySocket& socket, pid_t from) {
+NotifySocket::Notice Await(const NotifySocket& socket, pid_t from) {
   pollfd source{socket.fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&source, 1, 60'000), 1);
   return socket.Read(from);

@@ -61,7 +61,7 @@ class SimulatedFolder {
 };
 
 /// Whether each device was sampled, successfully or not.
-bool AllAsked(const node::inventory::Snapshot& inventory, const node::sample::Snapshot& samples) {
+bool AllSampled(const node::inventory::Snapshot& inventory, const node::sample::Snapshot& samples) {
   return std::all_of(inventory.devices.begin(), inventory.devices.end(),
                      [&samples](const node::inventory::Entry& entry) {
                        if (entry.health.state == device::HealthState::kGone) return true;
@@ -77,31 +77,31 @@ base::Result<std::shared_ptr<const node::sample::Snapshot>> Discover(
     node::inventory::Inventory& inventory) {
   os::Loop loop("look");
   node::health::Monitor monitor(loop, inventory, backend::FindDialect, {});
-  std::vector<std::unique_ptr<BackendConnection>> lines;
+  std::vector<std::unique_ptr<BackendConnection>> connections;
   for (const device::Dialect* dialect : backend::Dialects())
-    lines.push_back(
+    connections.push_back(
         std::make_unique<BackendConnection>(loop, config, worker, *dialect, inventory, monitor));
   std::optional<node::sample::Sampler> sampler;
   base::Subscription on_samples;
-  const auto stop_when_asked = [&] {
-    if (AllAsked(*inventory.published().Get(), *sampler->published().Get())) loop.Stop();
+  const auto stop_when_sampled = [&] {
+    if (AllSampled(*inventory.published().Get(), *sampler->published().Get())) loop.Stop();
   };
-  const auto ask = [&] {
+  const auto sample = [&] {
     std::vector<node::sample::Sampler::Source> sources;
-    for (const auto& line : lines)
-      sources.push_back({.dialect = &line->dialect(),
-                         .backend = &line->backend(),
-                         .session = [&line = *line] { return line.session(); }});
+    for (const auto& connection : connections)
+      sources.push_back({.dialect = &connection->dialect(),
+                         .backend = &connection->backend(),
+                         .session = [&connection = *connection] { return connection.session(); }});
     sampler.emplace(loop, inventory, std::move(sources));
-    on_samples = sampler->published().Subscribe([&](const auto&) { loop.Post(stop_when_asked); });
+    on_samples = sampler->published().Subscribe([&](const auto&) { loop.Post(stop_when_sampled); });
     sampler->Configure({.interval = 100ms, .processes = false, .left_out = {}});
-    stop_when_asked();
+    stop_when_sampled();
     loop.PostAfter(kPatienceForSamples, [&] { loop.Stop(); });
   };
-  std::size_t left = lines.size();
-  for (const auto& line : lines)
-    line->Start([&] {
-      if (--left == 0) ask();
+  std::size_t left = connections.size();
+  for (const auto& connection : connections)
+    connection->Start([&] {
+      if (--left == 0) sample();
     });
   loop.PostAfter(kPatience, [&] { loop.Stop(); });
   loop.Run();
@@ -113,9 +113,9 @@ base::Result<std::shared_ptr<const node::sample::Snapshot>> Discover(
 
 }  // namespace
 
-base::Status LookAt(const std::string& machine,
-                    const std::function<void(const view::PreviewNode&,
-                                             const node::sample::Snapshot& samples)>& use) {
+base::Status Simulate(const std::string& machine,
+                      const std::function<void(const view::PreviewNode&,
+                                               const node::sample::Snapshot& samples)>& use) {
   base::StartLog("penstock", base::kError);
   ASSIGN(const std::string worker, FindProgram("penstock-worker"));
   ASSIGN(const auto folder, SimulatedFolder::Make(machine));
@@ -123,9 +123,9 @@ base::Status LookAt(const std::string& machine,
   node::inventory::Inventory inventory;
   ASSIGN(const auto samples, Discover(config, worker, inventory));
   const auto snapshot = inventory.published().Get();
-  const node::ledger::Snapshot nobody;
+  const node::ledger::Snapshot no_leases;
   use({.inventory = *snapshot,
-       .ledger = nobody,
+       .ledger = no_leases,
        .dialect_of = backend::FindDialect,
        .machine = os::ReadMachineFacts(MachinePathsOf(config)),
        .timestamp = std::chrono::duration_cast<std::chrono::seconds>(

@@ -16,8 +16,8 @@ namespace penstock::app {
 /// finds its devices through the worker, samples each device once, calls `use` with the result, and
 /// removes the machine. The driver, device and sysfs roots are the simulated machine's, whatever a
 /// configuration says. Blocks.
-base::Status LookAt(const std::string& machine,
-                    const std::function<void(const view::PreviewNode&,
-                                             const node::sample::Snapshot& samples)>& use);
+base::Status Simulate(const std::string& machine,
+                      const std::function<void(const view::PreviewNode&,
+                                               const node::sample::Snapshot& samples)>& use);
 
 }  // namespace penstock::app

@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kOurs[] = "NodeConfig", kPlugin[] = "device plugin v1",
+constexpr char kOwn[] = "NodeConfig", kPlugin[] = "device plugin v1",
                kCounters[] = "dcgm-exporter counters";
 
 /// A configuration and the result of its check.
@@ -45,7 +45,7 @@ base::Result<std::string> ReadText(const std::string& file) {
 
 std::string KindOf(const std::string& text) {
   switch (api::compat::Recognise(text)) {
-    case api::compat::Document::kNodeConfig: return kOurs;
+    case api::compat::Document::kNodeConfig: return kOwn;
     case api::compat::Document::kDevicePlugin: return kPlugin;
     case api::compat::Document::kExporter: return "dcgm-exporter";
   }
@@ -111,7 +111,7 @@ void Show(const Checked& checked) {
     return;
   }
   std::cout << checked.document.title << ": OK"
-            << (checked.kind == kOurs ? "" : " (" + checked.kind + ")") << "\n";
+            << (checked.kind == kOwn ? "" : " (" + checked.kind + ")") << "\n";
   for (const std::string& one : checked.resolved->not_yet)
     std::cout << "  not supported yet: " << one << "\n";
   for (const std::string& one : checked.resolved->remarks) std::cout << "  remark: " << one << "\n";
@@ -182,15 +182,14 @@ void AddUnavailable(const view::PreviewNode& node, const node::sample::Snapshot&
 
 /// Computes what each configuration would offer and show. Skips configurations with problems.
 base::Status AddPreviews(const std::string& machine, std::vector<Checked>& all) {
-  return LookAt(machine,
-                [&all](const view::PreviewNode& node, const node::sample::Snapshot& samples) {
-                  for (Checked& checked : all) {
-                    if (!checked.resolved.ok() || checked.document.chart != analysis::Chart::kNone)
-                      continue;
-                    if (checked.kind != kCounters) AddPreview(node, checked);
-                    AddUnavailable(node, samples, checked);
-                  }
-                });
+  return Simulate(
+      machine, [&all](const view::PreviewNode& node, const node::sample::Snapshot& samples) {
+        for (Checked& checked : all) {
+          if (!checked.resolved.ok() || checked.document.chart != analysis::Chart::kNone) continue;
+          if (checked.kind != kCounters) AddPreview(node, checked);
+          AddUnavailable(node, samples, checked);
+        }
+      });
 }
 
 base::Result<std::vector<Checked>> CheckAll(const std::string& file, const std::string& against,
@@ -222,10 +221,10 @@ int CheckConfig(const Common& common, const std::string& file, const std::string
     std::cerr << all.error().message() << "\n";
     return 1;
   }
-  bool well = true;
+  bool ok = true;
   Json documents = Json::array();
   for (const Checked& checked : *all) {
-    well = well && checked.resolved.ok();
+    ok = ok && checked.resolved.ok();
     if (common.json) {
       documents.push_back(ToJson(checked));
     } else {
@@ -234,7 +233,7 @@ int CheckConfig(const Common& common, const std::string& file, const std::string
   }
   if (common.json)
     std::cout << documents.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
-  return well ? 0 : 1;
+  return ok ? 0 : 1;
 }
 
 int ShowConfig(const Common& common) {

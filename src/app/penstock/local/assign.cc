@@ -93,17 +93,17 @@ std::string Reported(const AssignProgress& move) {
          (move.reason.empty() ? "" : ": " + move.reason);
 }
 
-base::Result<std::vector<AssignProgress>> Ask(const std::string& run_dir,
-                                              const protocol::broker::Request& request,
-                                              std::string& answer) {
+base::Result<std::vector<AssignProgress>> Query(const std::string& run_dir,
+                                                const protocol::broker::Request& request,
+                                                std::string& answer) {
   ASSIGN(auto client, protocol::broker::Client::Connect(run_dir));
   TRY(client.SendLine(EncodeRequest(request)));
   for (;;) {
     ASSIGN(answer,
            client.ReadLine(kPatience + request.assign.wait.value_or(base::Duration::zero())));
-    ASSIGN(const auto said, protocol::broker::DecodeAssignAnswer(answer));
-    if (said.moved) return *said.moved;
-    if (said.moving) std::cerr << Printable(Reported(*said.moving)) << std::endl;
+    ASSIGN(const auto decoded, protocol::broker::DecodeAssignAnswer(answer));
+    if (decoded.moved) return *decoded.moved;
+    if (decoded.moving) std::cerr << Printable(Reported(*decoded.moving)) << std::endl;
   }
 }
 
@@ -111,7 +111,7 @@ base::Status Set(const Common& common, const AllocatorOptions& options) {
   ASSIGN(const auto request, ToRequest(options));
   ASSIGN(const auto config, Resolve(common.settings));
   std::string answer;
-  ASSIGN(const auto moves, Ask(config.paths.run_dir, request, answer));
+  ASSIGN(const auto moves, Query(config.paths.run_dir, request, answer));
   if (common.json) {
     std::cout << answer << "\n";
     return {};
@@ -138,7 +138,7 @@ std::string ListJson(const std::string& report) {
 
 base::Status List(const Common& common) {
   ASSIGN(const auto config, Resolve(common.settings));
-  ASSIGN(const std::string answer, AskLine(config.paths.run_dir, R"({"op":"status"})"));
+  ASSIGN(const std::string answer, QueryLine(config.paths.run_dir, R"({"op":"status"})"));
   ASSIGN(const api::Report report, api::ParseReport(answer));
   std::cout << (common.json ? ListJson(answer) + "\n"
                             : ShowAllocators(report, StyleOf(STDOUT_FILENO)));
@@ -157,7 +157,7 @@ void AddMoveOptions(CLI::App& verb, AllocatorOptions& options) {
   verb.add_flag("--dry-run", options.dry_run, "Only show what would be done");
 }
 
-CLI::Option* AddMoveWords(CLI::App& verb, AllocatorOptions& options) {
+CLI::Option* AddMoveArguments(CLI::App& verb, AllocatorOptions& options) {
   return verb
       .add_option("DEVICE... ALLOCATOR", options.words,
                   "UUIDs or indices, then kubelet, local, none, or default for what the "
@@ -174,7 +174,7 @@ void AddDeprecatedVerb(CLI::App& app, const Common& common, int& exit_code) {
   door->add_subcommand("list", "Deprecated: use penstock assign")->fallthrough();
   CLI::App* set = door->add_subcommand("set", "Deprecated: use penstock assign")->fallthrough();
   const auto options = std::make_shared<AllocatorOptions>();
-  AddMoveWords(*set, *options)->required();
+  AddMoveArguments(*set, *options)->required();
   AddMoveOptions(*set, *options);
   door->callback([set, options, &common, &exit_code] {
     std::cerr << "penstock door is deprecated: use penstock assign"
@@ -192,7 +192,7 @@ void AddAssign(CLI::App& app, const Common& common, int& exit_code) {
           ->fallthrough();
   assign->footer(kFooter);
   const auto options = std::make_shared<AllocatorOptions>();
-  AddMoveWords(*assign, *options);
+  AddMoveArguments(*assign, *options);
   AddMoveOptions(*assign, *options);
   assign->callback([options, &common, &exit_code] {
     exit_code = ToExitCode(options->words.empty() ? List(common) : Set(common, *options));

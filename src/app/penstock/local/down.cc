@@ -26,7 +26,7 @@ using os::LockHolder;
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kEndsWithin = 30s;
-constexpr std::chrono::milliseconds kLookAgain = 50ms;
+constexpr std::chrono::milliseconds kPollInterval = 50ms;
 constexpr char kAgent[] = "penstock-agent";
 
 int Fail(const Error& error) {
@@ -61,12 +61,12 @@ base::Status Signal(const std::string& lock, const Result<LockHolder>& holder,
 
 /// Asks over the socket, which checks the caller's permission; where no agent responds, sends a
 /// signal.
-base::Status AskToEnd(const std::string& run_dir, const std::string& lock,
-                      const Result<LockHolder>& holder) {
-  const auto asked = AskLine(run_dir, R"({"op":"down"})");
-  if (asked.ok()) return {};
-  return asked.error().code() == Code::kPermissionDenied ? asked.error()
-                                                         : Signal(lock, holder, asked.error());
+base::Status RequestEnd(const std::string& run_dir, const std::string& lock,
+                        const Result<LockHolder>& holder) {
+  const auto sent = QueryLine(run_dir, R"({"op":"down"})");
+  if (sent.ok()) return {};
+  return sent.error().code() == Code::kPermissionDenied ? sent.error()
+                                                        : Signal(lock, holder, sent.error());
 }
 
 /// Whether the agent ends within `time`. An agent in another pid namespace has ended when its lock
@@ -76,7 +76,7 @@ bool HasEndedWithin(std::chrono::milliseconds time, const std::string& lock,
   const auto until = std::chrono::steady_clock::now() + time;
   if (!holder.ok()) {
     while (LockFile::IsHeld(lock) && std::chrono::steady_clock::now() < until)
-      std::this_thread::sleep_for(kLookAgain);
+      std::this_thread::sleep_for(kPollInterval);
     return !LockFile::IsHeld(lock);
   }
   pollfd source{holder->pidfd.get(), POLLIN, 0};
@@ -87,7 +87,7 @@ bool HasEndedWithin(std::chrono::milliseconds time, const std::string& lock,
 
 base::Status EndAndWait(const std::string& run_dir, const std::string& lock,
                         const Result<LockHolder>& holder) {
-  TRY(AskToEnd(run_dir, lock, holder));
+  TRY(RequestEnd(run_dir, lock, holder));
   if (HasEndedWithin(kEndsWithin, lock, holder)) return {};
   const std::string by_force =
       holder.ok() ? ", and kill -9 " + std::to_string(holder->pid) + " is safe" : "";

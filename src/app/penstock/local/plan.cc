@@ -26,12 +26,12 @@ base::Result<std::string> RequestFor(const std::string& file, bool explain) {
   request.plan.explain = explain;
   if (!file.empty()) {
     ASSIGN(request.plan.text, file == "-" ? os::ReadAll(STDIN_FILENO, "standard input",
-                                                        protocol::broker::kMostLineBytes)
+                                                        protocol::broker::kMaxLineBytes)
                                           : ReadConfigText(file));
     request.plan.name = file == "-" ? "standard input" : file;
   }
   std::string line = protocol::broker::EncodeRequest(request);
-  if (line.size() >= protocol::broker::kMostLineBytes)
+  if (line.size() >= protocol::broker::kMaxLineBytes)
     return base::Error(base::Code::kResourceExhausted,
                        request.plan.name + " is too large: a request is limited to 64 KiB");
   return line;
@@ -40,7 +40,7 @@ base::Result<std::string> RequestFor(const std::string& file, bool explain) {
 base::Result<std::string> PlanText(const Common& common, const std::string& file, bool explain) {
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
   ASSIGN(const std::string request, RequestFor(file, explain));
-  ASSIGN(std::string answer, AskLine(config.paths.run_dir, request));
+  ASSIGN(std::string answer, QueryLine(config.paths.run_dir, request));
   if (common.json) return answer + "\n";
   ASSIGN(const api::Plan plan, api::ParsePlan(answer));
   return ShowPlan(plan, StyleOf(STDOUT_FILENO));
@@ -69,14 +69,14 @@ std::string ShowPlannedDevices(const api::Plan& plan, const Style& style) {
 /// A single kind of link is shown once; several kinds with their pairs, or with the number of
 /// pairs.
 std::string LinksCell(const api::PlannedChoice& choice) {
-  constexpr std::size_t kMostPairs = 6;
+  constexpr std::size_t kMaxPairs = 6;
   if (choice.links.size() == 1)
     return choice.links[0].link + (choice.links[0].pairs.size() > 1 ? " each" : "");
   std::vector<std::string> kinds;
   for (const auto& kind : choice.links)
     kinds.push_back(kind.link + ": " +
-                    (kind.pairs.size() > kMostPairs ? std::to_string(kind.pairs.size()) + " pairs"
-                                                    : base::Join(kind.pairs, " ")));
+                    (kind.pairs.size() > kMaxPairs ? std::to_string(kind.pairs.size()) + " pairs"
+                                                   : base::Join(kind.pairs, " ")));
   return base::Join(kinds, "; ");
 }
 

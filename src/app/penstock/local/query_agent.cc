@@ -20,15 +20,15 @@ int Fail(std::string_view verb, const base::Error& error) {
 /// The output of the verb, without the final line feed.
 base::Result<std::string> StatusText(const Common& common) {
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
-  if (common.json) return AskLine(config.paths.run_dir, R"({"op":"status"})");
-  ASSIGN(const api::Report report, AskReport(config.paths.run_dir));
+  if (common.json) return QueryLine(config.paths.run_dir, R"({"op":"status"})");
+  ASSIGN(const api::Report report, QueryReport(config.paths.run_dir));
   return ShowStatus(report, common.wide, StyleOf(STDOUT_FILENO), std::chrono::system_clock::now());
 }
 
 base::Result<std::string> PsText(const Common& common) {
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
-  if (common.json) return AskLine(config.paths.run_dir, R"({"op":"ps"})");
-  ASSIGN(const api::Report report, AskReport(config.paths.run_dir));
+  if (common.json) return QueryLine(config.paths.run_dir, R"({"op":"ps"})");
+  ASSIGN(const api::Report report, QueryReport(config.paths.run_dir));
   return ShowHolders(report, common.wide, StyleOf(STDOUT_FILENO), std::chrono::system_clock::now());
 }
 
@@ -40,13 +40,13 @@ int Print(std::string_view verb, const base::Result<std::string>& text) {
 
 }  // namespace
 
-base::Result<std::string> AskLine(const std::string& run_dir, std::string_view request) {
+base::Result<std::string> QueryLine(const std::string& run_dir, std::string_view request) {
   ASSIGN(auto client, protocol::broker::Client::Connect(run_dir));
-  return client.Ask(request);
+  return client.Query(request);
 }
 
-base::Result<api::Report> AskReport(const std::string& run_dir) {
-  ASSIGN(const std::string answer, AskLine(run_dir, R"({"op":"status"})"));
+base::Result<api::Report> QueryReport(const std::string& run_dir) {
+  ASSIGN(const std::string answer, QueryLine(run_dir, R"({"op":"status"})"));
   return api::ParseReport(answer);
 }
 

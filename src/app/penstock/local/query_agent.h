@@ -11,9 +11,9 @@
 namespace penstock::app {
 
 /// Returns the response to one request of the broker's protocol (protocol/broker/protocol.h).
-base::Result<std::string> AskLine(const std::string& run_dir, std::string_view request);
+base::Result<std::string> QueryLine(const std::string& run_dir, std::string_view request);
 
-base::Result<api::Report> AskReport(const std::string& run_dir);
+base::Result<api::Report> QueryReport(const std::string& run_dir);
 
 // Print and return the exit status: 0, or 1 where no agent responds.
 int Status(const Common& common);

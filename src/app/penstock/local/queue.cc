@@ -62,27 +62,27 @@ void Print(const std::vector<WaitingRun>& queue) {
   std::cout << table.Render(StyleOf(STDOUT_FILENO));
 }
 
-base::Result<std::string> Ask(const Common& common, const protocol::broker::Request& request) {
+base::Result<std::string> Send(const Common& common, const protocol::broker::Request& request) {
   ASSIGN(const auto config, Resolve(common.settings));
   ASSIGN(auto client, protocol::broker::Client::Connect(config.paths.run_dir));
-  return client.Ask(EncodeRequest(request));
+  return client.Query(EncodeRequest(request));
 }
 
 base::Status List(const Common& common) {
-  ASSIGN(const std::string answer, Ask(common, {.operation = protocol::broker::Operation::kQueue}));
+  ASSIGN(const std::string reply, Send(common, {.operation = protocol::broker::Operation::kQueue}));
   if (common.json) {
-    std::cout << answer << "\n";
+    std::cout << reply << "\n";
     return {};
   }
-  ASSIGN(const auto queue, protocol::broker::DecodeQueue(answer));
+  ASSIGN(const auto queue, protocol::broker::DecodeQueue(reply));
   Print(queue);
   return {};
 }
 
 base::Status Cancel(const Common& common, const std::string& ticket) {
-  ASSIGN(const std::string answer,
-         Ask(common, {.operation = protocol::broker::Operation::kCancel, .ticket = ticket}));
-  std::cout << (common.json ? answer : ticket + " is cancelled") << "\n";
+  ASSIGN(const std::string reply,
+         Send(common, {.operation = protocol::broker::Operation::kCancel, .ticket = ticket}));
+  std::cout << (common.json ? reply : ticket + " is cancelled") << "\n";
   return {};
 }
 

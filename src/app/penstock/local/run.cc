@@ -106,7 +106,7 @@ class WaitLine {
   }
 
   /// Prints text that is not about the position in the queue.
-  void Say(const std::string& text) {
+  void Print(const std::string& text) {
     Clear();
     std::cerr << "penstock: " << text << std::endl;
   }
@@ -161,9 +161,9 @@ base::Result<std::map<std::string, std::string>> ToLabels(const std::vector<std:
       return checked.error().Within("--label");
     labels[word.substr(0, equals)] = word.substr(equals + 1);
   }
-  if (labels.size() > protocol::broker::kMostLabels)
+  if (labels.size() > protocol::broker::kMaxLabels)
     return Error(Code::kInvalidArgument,
-                 "--label: at most " + std::to_string(protocol::broker::kMostLabels));
+                 "--label: at most " + std::to_string(protocol::broker::kMaxLabels));
   return labels;
 }
 
@@ -173,13 +173,13 @@ base::Result<protocol::broker::Request> ToRequest(const RunOptions& options, boo
     return Error(Code::kInvalidArgument,
                  "--gpus " + std::to_string(options.gpus) +
                      ": must be 1 or more; to run without GPUs, start the command itself");
-  if (options.gpus > protocol::broker::kMostDevices)
+  if (options.gpus > protocol::broker::kMaxDevices)
     return Error(Code::kInvalidArgument, "--gpus " + std::to_string(options.gpus) + ": at most " +
-                                             std::to_string(protocol::broker::kMostDevices));
-  if (options.share < 1 || options.share > protocol::broker::kMostShares)
+                                             std::to_string(protocol::broker::kMaxDevices));
+  if (options.share < 1 || options.share > protocol::broker::kMaxShares)
     return Error(Code::kInvalidArgument, "--share " + std::to_string(options.share) +
                                              ": a device can be divided into 2 to " +
-                                             std::to_string(protocol::broker::kMostShares) +
+                                             std::to_string(protocol::broker::kMaxShares) +
                                              " shares; omit --share for a whole device");
   if (!options.devices.empty() && (gpus_given || !options.model.empty()))
     return Error(Code::kInvalidArgument,
@@ -214,12 +214,12 @@ class Wait {
   Wait(std::string run_dir, protocol::broker::Request request, WaitLine& line)
       : run_dir_(std::move(run_dir)), request_(std::move(request)), line_(line) {}
 
-  base::Result<GrantedRun> Ask() {
-    auto granted = AskOnce();
+  base::Result<GrantedRun> Query() {
+    auto granted = QueryOnce();
     while (!granted.ok() && may_return_ && granted.error().code() == Code::kUnavailable) {
-      line_.Say(granted.error().message() + "; waiting up to " +
-                base::FormatDuration(kReturnWithin) + " for the agent, to keep the place " +
-                request_.run.ticket);
+      line_.Print(granted.error().message() + "; waiting up to " +
+                  base::FormatDuration(kReturnWithin) + " for the agent, to keep the place " +
+                  request_.run.ticket);
       granted = Return();
     }
     return granted;
@@ -230,7 +230,7 @@ class Wait {
 
   /// Performs one request. The agent enforces the wait's timeout; the deadline here is for an agent
   /// that stops responding.
-  base::Result<GrantedRun> AskOnce() {
+  base::Result<GrantedRun> QueryOnce() {
     may_return_ = false;
     ASSIGN(auto client, protocol::broker::Client::Connect(run_dir_));
     TRY(client.SendLine(EncodeRequest(request_)));
@@ -262,7 +262,7 @@ class Wait {
           return Error(Code::kDeadlineExceeded,
                        "waited " + base::FormatDuration(*wait_) + ": no agent responded");
       }
-      auto granted = AskOnce();
+      auto granted = QueryOnce();
       if (granted.ok() || may_return_) return granted;
       // An agent without tickets: go to the end of its queue.
       if (granted.error().code() == Code::kInvalidArgument && !request_.run.ticket.empty()) {
@@ -349,7 +349,7 @@ int Run(const Common& common, const RunOptions& options, bool gpus_given) {
   if (!config.ok()) return Fail(kOwnFailure, config.error().message());
 
   WaitLine line(common.terminal);
-  const auto granted = Wait(config->paths.run_dir, *request, line).Ask();
+  const auto granted = Wait(config->paths.run_dir, *request, line).Query();
   line.Clear();
   if (!granted.ok()) return Fail(granted.error());
   if (granted->enforcement == "visibility")

@@ -106,7 +106,7 @@ std::string PidsOf(const HolderReport& holder) {
 }
 
 /// The expected recovery: "; probation ends in 7s; relapsed 3 times".
-std::string Outlook(const DeviceReport& device, base::WallTime now) {
+std::string RecoveryNote(const DeviceReport& device, base::WallTime now) {
   std::string text;
   if (const base::WallTime until = base::ParseTime(device.probation_until);
       !device.probation_until.empty() && until != base::WallTime{})
@@ -130,9 +130,9 @@ std::string Notes(const Report& report, const Style& style, base::WallTime now) 
       const std::string age = AgeOf(device.health_since, now);
       if (!age.empty()) note += " for " + age;
       if (!device.health_reason.empty()) note += ": " + device.health_reason;
-      note += Outlook(device, now);
+      note += RecoveryNote(device, now);
     } else if (device.relapses > 0) {
-      note = "healthy again" + Outlook(device, now);
+      note = "healthy again" + RecoveryNote(device, now);
     }
     if (!device.withheld.empty())
       note +=

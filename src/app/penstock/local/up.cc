@@ -76,7 +76,7 @@ class Start {
       const int count = ::poll(sources.data(), sources.size(), Patience());
       if (count < 0 && errno != EINTR) return Fail(base::ErrnoError(errno, "wait for the agent"));
       if (count == 0) return GiveUp();
-      if ((sources[2].revents & POLLIN) != 0) Hear();
+      if ((sources[2].revents & POLLIN) != 0) ReadNotice();
       if ((sources[1].revents & POLLIN) != 0) Forward();
       if ((sources[0].revents & POLLIN) != 0) return Ended();
       if (ready_ && options_.detach) return 0;
@@ -122,19 +122,19 @@ class Start {
     return left > 0ms ? static_cast<int>(left.count()) : 0;
   }
 
-  void Hear() {
-    const auto news = notices_.Read(agent_.pid);
+  void ReadNotice() {
+    const auto notice = notices_.Read(agent_.pid);
     // In the foreground the agent's own log lines show the same.
-    if (!news.status.empty() && !ready_ && common_.terminal && options_.detach)
-      std::cerr << "\r\033[K" << Printable(news.status) << std::flush;
-    if (!news.ready || ready_) return;
+    if (!notice.status.empty() && !ready_ && common_.terminal && options_.detach)
+      std::cerr << "\r\033[K" << Printable(notice.status) << std::flush;
+    if (!notice.ready || ready_) return;
     ready_ = true;
     if (common_.terminal && options_.detach) std::cerr << "\r\033[K";
     ShowWhatIsFound();
   }
 
   void ShowWhatIsFound() const {
-    const auto report = AskReport(run_dir());
+    const auto report = QueryReport(run_dir());
     if (!report.ok()) {
       std::cerr << "penstock up: the agent is ready, but cannot be queried: "
                 << report.error().message() << "\n";

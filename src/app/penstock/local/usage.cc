@@ -62,10 +62,10 @@ base::Result<protocol::broker::Request> ToRequest(const UsageOptions& options, b
   return request;
 }
 
-base::Result<std::string> Ask(const Common& common, const protocol::broker::Request& request) {
+base::Result<std::string> Query(const Common& common, const protocol::broker::Request& request) {
   ASSIGN(const auto config, Resolve(common.settings));
   ASSIGN(auto client, protocol::broker::Client::Connect(config.paths.run_dir));
-  return client.Ask(EncodeRequest(request), kPatience);
+  return client.Query(EncodeRequest(request), kPatience);
 }
 
 /// Prints on standard error what the sums do not include.
@@ -80,7 +80,7 @@ void Remark(const api::UsageReport& report) {
 base::Result<std::string> Text(const Common& common, const UsageOptions& options) {
   const base::WallTime now = std::chrono::system_clock::now();
   ASSIGN(const auto request, ToRequest(options, now));
-  ASSIGN(std::string answer, Ask(common, request));
+  ASSIGN(std::string answer, Query(common, request));
   if (options.output == "json" || (options.output.empty() && common.json)) return answer + "\n";
   const bool csv = options.output == "csv";
   if (options.idle) {

@@ -39,18 +39,18 @@ std::optional<std::string> Answer(const std::vector<std::string>& arguments) {
 }
 
 /// Collects one engine's files and responses.
-class EngineAsker {
+class EngineProbe {
  public:
-  EngineAsker(EngineInstall install, ConfigFiles files)
+  EngineProbe(EngineInstall install, ConfigFiles files)
       : install_(std::move(install)), files_(std::move(files)) {}
 
-  analysis::EngineState Ask() {
+  analysis::EngineState Run() {
     state_.socket = install_.socket;
     if (!install_.unit.empty())
       state_.restart = base::Join(protocol::engine::RestartCommand(install_), " ");
     // Docker's client reports its daemon's version. The commands of the other engines see what the
     // engine sees (EngineInstall::enter).
-    const auto release = analysis::FindRelease(AskForRelease().value_or(""));
+    const auto release = analysis::FindRelease(RequestRelease().value_or(""));
     if (release) state_.version = analysis::ToString(*release);
     TakeFiles(release ? release->major : 0);
     state_.facts.major = release ? release->major : 0;
@@ -72,7 +72,7 @@ class EngineAsker {
   }
 
  private:
-  std::optional<std::string> AskForRelease() {
+  std::optional<std::string> RequestRelease() {
     if (install_.engine != Engine::kDocker)
       return Answer(protocol::engine::VersionCommand(install_));
     auto answer = Answer({"docker", "version", "--format", "{{.Server.Version}}"});
@@ -154,7 +154,7 @@ bool IsThere(const std::string& program) {
   });
 }
 
-bool IsOurs(const std::string& program) {
+bool IsOwnProgram(const std::string& program) {
   const auto target = os::ReadLink(program);
   return target.ok() && target->find("penstock-runtime") != std::string::npos;
 }
@@ -175,7 +175,7 @@ void GatherPrograms(analysis::DoctorFacts& facts) {
   for (const analysis::EngineState& engine : facts.engines) {
     for (const auto& [name, program] : analysis::RuntimesOf(engine.facts).programs) {
       if (!IsThere(program)) facts.absent.insert(program);
-      if (IsOurs(program)) facts.ours.insert(program);
+      if (IsOwnProgram(program)) facts.ours.insert(program);
     }
     if (engine.low_level.empty() || facts.low_level.count(engine.low_level) != 0) continue;
     if (const auto answer = Answer({engine.low_level, "--version"}))
@@ -204,10 +204,10 @@ std::vector<EngineInstall> FindInstalls(std::vector<analysis::UntrustedEngine>& 
   return installs;
 }
 
-void AskEngines(analysis::DoctorFacts& facts) {
+void QueryEngines(analysis::DoctorFacts& facts) {
   for (EngineInstall& install : FindInstalls(facts.untrusted))
     if (auto files = ConfigFiles::Open(install.root); files.ok())
-      facts.engines.push_back(EngineAsker(std::move(install), *std::move(files)).Ask());
+      facts.engines.push_back(EngineProbe(std::move(install), *std::move(files)).Run());
 }
 
 }  // namespace
@@ -222,7 +222,7 @@ analysis::DoctorFacts Gather(const std::vector<std::string>& folders) {
       facts.missing[file.path] = Missing(*spec);
   }
   facts.driver = DriverVersion();
-  AskEngines(facts);
+  QueryEngines(facts);
   if (auto text = os::ReadFile(kNvidiaConfig); text.ok())
     facts.nvidia_config = SourceFile{kNvidiaConfig, *std::move(text)};
   if (os::Exists(kEnrootHook))

@@ -161,8 +161,8 @@ base::Result<std::string> RunByPodman(const Proof& proof, const Promise& promise
 }
 
 /// Starts the container as the kubelet does: with the kubelet's calls to the engine.
-base::Result<std::string> RunByKubeletsWay(const analysis::EngineState& engine, const Proof& proof,
-                                           const Promise& promise, const std::string& probe) {
+base::Result<std::string> RunLikeKubelet(const analysis::EngineState& engine, const Proof& proof,
+                                         const Promise& promise, const std::string& probe) {
   protocol::engine::cri::ProbeContainer container{.socket = engine.socket,
                                                   .image = proof.image,
                                                   .command = {kInside},
@@ -186,9 +186,9 @@ const analysis::EngineState* ChooseEngine(const Proof& proof, const analysis::Do
 
 }  // namespace
 
-std::vector<analysis::DoctorFinding> Prove(const Proof& asked, const analysis::DoctorFacts& facts) {
+std::vector<analysis::DoctorFinding> Prove(const Proof& given, const analysis::DoctorFacts& facts) {
   const api::cdi::Registry registry(facts.files);
-  Proof proof = asked;
+  Proof proof = given;
   if (proof.devices.empty()) proof.devices = AllOfFirstKind(registry);
   std::string about = "proof";
   const auto only = [&about](analysis::FindingState verdict, const std::string& why) {
@@ -213,7 +213,7 @@ std::vector<analysis::DoctorFinding> Prove(const Proof& asked, const analysis::D
   if (!probe.ok()) return only(analysis::FindingState::kUnknown, probe.error().message());
   const Promise promise = PromiseOf(*edits);
   const auto output = by_podman ? RunByPodman(proof, promise, *probe)
-                                : RunByKubeletsWay(*engine, proof, promise, *probe);
+                                : RunLikeKubelet(*engine, proof, promise, *probe);
   if (!output.ok())
     return only(analysis::FindingState::kBad, "no container with " +
                                                   base::Join(proof.devices, ", ") +

@@ -51,15 +51,15 @@ are kept.
 
 Exit status: 0 undone, or nothing to undo; 1 failed, and nothing has changed.)";
 
-struct ConfigureWords {
+struct ConfigureFlags {
   EngineOptions engine;
   std::string name = "nvidia", path, mode, hook, links = protocol::engine::DesiredLinks().folder;
   bool set_as_default = false, cdi = false, no_runtime = false;
-  bool runtime_said = false;  ///< the runtime's name or path was given
-  bool links_said = false;    ///< the links' folder was given
+  bool runtime_given = false;  ///< the runtime's name or path was given
+  bool links_given = false;    ///< the links' folder was given
 };
 
-struct UnconfigureWords {
+struct UnconfigureFlags {
   EngineOptions engine;
   bool all = false;
 };
@@ -69,39 +69,39 @@ int Fail(const std::string& verb, const Error& error) {
   return 1;
 }
 
-base::Result<ConfigureOptions> Options(const EngineOptions& words, const api::NodeConfig& config) {
+base::Result<ConfigureOptions> Options(const EngineOptions& flags, const api::NodeConfig& config) {
   ConfigureOptions options;
-  options.dry_run = words.dry_run;
-  options.drop_in_wanted = words.drop_in_said && !words.drop_in.empty();
+  options.dry_run = flags.dry_run;
+  options.drop_in_wanted = flags.drop_in_given && !flags.drop_in.empty();
   options.state_dir = config.paths.state_dir;
   options.proc_root = config.paths.proc_root;
-  if (words.restart == "systemd") options.restart = protocol::engine::Restart::kSystemd;
-  if (words.restart == "signal") options.restart = protocol::engine::Restart::kSignal;
-  if (words.source == "command") options.source = protocol::engine::Source::kCommand;
-  if (words.source == "file") options.source = protocol::engine::Source::kFile;
-  auto patience = base::ParseDuration(words.timeout);
+  if (flags.restart == "systemd") options.restart = protocol::engine::Restart::kSystemd;
+  if (flags.restart == "signal") options.restart = protocol::engine::Restart::kSignal;
+  if (flags.source == "command") options.source = protocol::engine::Source::kCommand;
+  if (flags.source == "file") options.source = protocol::engine::Source::kFile;
+  auto patience = base::ParseDuration(flags.timeout);
   if (!patience.ok()) return patience.error().Within("--timeout");
   options.patience = *patience;
   return options;
 }
 
-base::Result<protocol::engine::DesiredConfig> DesiredOf(const ConfigureWords& words,
+base::Result<protocol::engine::DesiredConfig> DesiredOf(const ConfigureFlags& flags,
                                                         Engine engine) {
-  protocol::engine::DesiredConfig desired{.cdi = words.cdi};
+  protocol::engine::DesiredConfig desired{.cdi = flags.cdi};
   // podman runs `--runtime PATH` without configuration, and always reads CDI specifications.
-  const bool asked = words.set_as_default || words.runtime_said;
+  const bool requested = flags.set_as_default || flags.runtime_given;
   if (engine == Engine::kPodman) desired.cdi = true;
-  if (words.no_runtime || (engine == Engine::kPodman && !asked)) return desired;
-  std::string path = words.path;
+  if (flags.no_runtime || (engine == Engine::kPodman && !requested)) return desired;
+  std::string path = flags.path;
   if (path.empty()) {
     auto found = FindProgram("penstock-runtime");
     if (!found.ok())
-      return found.error().Within("cannot find the program of runtime " + words.name +
+      return found.error().Within("cannot find the program of runtime " + flags.name +
                                   "; pass --nvidia-runtime-path");
     path = *found;
   }
-  desired.handlers = {{words.name, path}};
-  if (words.set_as_default) desired.default_handler = words.name;
+  desired.handlers = {{flags.name, path}};
+  if (flags.set_as_default) desired.default_handler = flags.name;
   return desired;
 }
 
@@ -110,17 +110,17 @@ constexpr char kHook[] = "penstock-hook";
 /// The links for Docker's `--gpus`: penstock-hook beside the given runtime, else beside this
 /// program. A daemon with a configuration file of its own may have a PATH of its own as well, so
 /// its links require an explicit folder.
-std::optional<protocol::engine::DesiredLinks> LinksOf(const ConfigureWords& words,
+std::optional<protocol::engine::DesiredLinks> LinksOf(const ConfigureFlags& flags,
                                                       const EngineInstall& install) {
-  if (install.engine != Engine::kDocker || words.links.empty()) return std::nullopt;
-  if (!words.links_said && install.config != protocol::engine::RecipeOf("docker")->config)
+  if (install.engine != Engine::kDocker || flags.links.empty()) return std::nullopt;
+  if (!flags.links_given && install.config != protocol::engine::RecipeOf("docker")->config)
     return std::nullopt;
-  protocol::engine::DesiredLinks desired{.program = words.hook, .folder = words.links};
+  protocol::engine::DesiredLinks desired{.program = flags.hook, .folder = flags.links};
   while (desired.folder.size() > 1 && desired.folder.ends_with('/')) desired.folder.pop_back();
   // Scripts for nvidia-ctk name NVIDIA's own hook program; Penstock's links never lead to it.
   if (!desired.program.ends_with(kHook)) desired.program.clear();
-  if (desired.program.empty() && !words.path.empty())
-    desired.program = words.path.substr(0, words.path.find_last_of('/') + 1) + kHook;
+  if (desired.program.empty() && !flags.path.empty())
+    desired.program = flags.path.substr(0, flags.path.find_last_of('/') + 1) + kHook;
   if (desired.program.empty()) desired.program = FindProgram(kHook).value_or(kHook);
   return desired;
 }
@@ -130,18 +130,18 @@ protocol::engine::ConfigureProgress Reported(const Common& common) {
   return [](const std::string& what) { std::cerr << what << "\n"; };
 }
 
-int Configure(const Common& common, const ConfigureWords& words) {
+int Configure(const Common& common, const ConfigureFlags& flags) {
   constexpr char kVerb[] = "configure";
-  if (words.mode == "hook" || words.mode == "oci-hook")
+  if (flags.mode == "hook" || flags.mode == "oci-hook")
     return Fail(
         kVerb,
         Error(
             Code::kUnimplemented,
-            "--config-mode=" + words.mode +
+            "--config-mode=" + flags.mode +
                 ": no hooks are written to /usr/share/containers/oci/hooks.d, because a hook runs "
                 "after a container's devices are decided. Omit the option: `penstock runtime "
                 "configure --runtime crio` writes a runtime, and CRI-O enables CDI by default"));
-  if (words.no_runtime && (words.set_as_default || words.runtime_said || !words.cdi))
+  if (flags.no_runtime && (flags.set_as_default || flags.runtime_given || !flags.cdi))
     return Fail(
         kVerb,
         Error(
@@ -149,46 +149,46 @@ int Configure(const Common& common, const ConfigureWords& words) {
             "--no-runtime configures CDI only: pass --cdi.enabled, and no options of the runtime"));
   const auto config = Resolve(common.settings);
   if (!config.ok()) return Fail(kVerb, config.error());
-  auto options = Options(words.engine, *config);
+  auto options = Options(flags.engine, *config);
   if (!options.ok()) return Fail(kVerb, options.error());
   const auto install =
-      FindInstall(words.engine, config->paths.proc_root, config->paths.kubelet_dir);
+      FindInstall(flags.engine, config->paths.proc_root, config->paths.kubelet_dir);
   if (!install.ok()) return Fail(kVerb, install.error());
-  auto desired = DesiredOf(words, install->engine);
+  auto desired = DesiredOf(flags, install->engine);
   if (!desired.ok()) return Fail(kVerb, desired.error());
   options->desired = *std::move(desired);
   options->beside = true;
-  options->links = LinksOf(words, *install);
-  if (!words.hook.empty() && (!options->links || options->links->program != words.hook) &&
+  options->links = LinksOf(flags, *install);
+  if (!flags.hook.empty() && (!options->links || options->links->program != flags.hook) &&
       !common.json)
-    std::cerr << "penstock runtime: --nvidia-runtime-hook-path " << words.hook
+    std::cerr << "penstock runtime: --nvidia-runtime-hook-path " << flags.hook
               << " has no effect: only docker needs a hook, and that is " << kHook << "\n";
   const auto done = protocol::engine::Configure(*install, *options, Reported(common));
-  return done.ok() ? ShowConfigured(*install, *done, common, words.engine.dry_run)
+  return done.ok() ? ShowConfigured(*install, *done, common, flags.engine.dry_run)
                    : Fail(kVerb, done.error());
 }
 
-int Unconfigure(const Common& common, const UnconfigureWords& words) {
+int Unconfigure(const Common& common, const UnconfigureFlags& flags) {
   constexpr char kVerb[] = "unconfigure";
   const auto config = Resolve(common.settings);
   if (!config.ok()) return Fail(kVerb, config.error());
-  const auto options = Options(words.engine, *config);
+  const auto options = Options(flags.engine, *config);
   if (!options.ok()) return Fail(kVerb, options.error());
   std::vector<EngineInstall> installs;
-  if (words.all) {
+  if (flags.all) {
     auto configured = protocol::engine::ConfiguredInstalls(config->paths.state_dir);
     if (!configured.ok()) return Fail(kVerb, configured.error());
     installs = *std::move(configured);
     if (installs.empty() && !common.json) std::cout << "No engine was configured here.\n";
   } else {
-    auto install = FindInstall(words.engine, config->paths.proc_root, config->paths.kubelet_dir);
+    auto install = FindInstall(flags.engine, config->paths.proc_root, config->paths.kubelet_dir);
     if (!install.ok()) return Fail(kVerb, install.error());
     installs.push_back(*std::move(install));
   }
   int status = 0;
   for (const EngineInstall& install : installs) {
     const auto done = protocol::engine::Configure(install, *options, Reported(common));
-    const int one = done.ok() ? ShowConfigured(install, *done, common, words.engine.dry_run)
+    const int one = done.ok() ? ShowConfigured(install, *done, common, flags.engine.dry_run)
                               : Fail(kVerb, done.error());
     status = std::max(status, one);
   }
@@ -263,55 +263,55 @@ int ShowConfigured(const EngineInstall& install, const ConfigureResult& done, co
 }
 
 void AddRuntimeConfigure(CLI::App& runtime, const Common& common, int& exit_code) {
-  auto words = std::make_shared<ConfigureWords>();
+  auto flags = std::make_shared<ConfigureFlags>();
   CLI::App* verb =
       runtime
           .add_subcommand("configure",
                           "Configure a container engine for CDI and for Penstock's runtime")
           ->fallthrough();
   verb->footer(kConfigureFooter);
-  AddEngineOptions(*verb, words->engine);
+  AddEngineOptions(*verb, flags->engine);
   CLI::Option* drop_in =
-      verb->add_option("--drop-in-config,--drop-in", words->engine.drop_in,
+      verb->add_option("--drop-in-config,--drop-in", flags->engine.drop_in,
                        "Penstock's drop-in file; \"\": none, the engine's own file is edited");
   drop_in->type_name("PATH");
-  CLI::Option* name = verb->add_option("--nvidia-runtime-name", words->name, "name of the runtime")
+  CLI::Option* name = verb->add_option("--nvidia-runtime-name", flags->name, "name of the runtime")
                           ->type_name("NAME");
   name->capture_default_str();
   CLI::Option* path = verb->add_option(
-      "--nvidia-runtime-path,--runtime-path", words->path,
+      "--nvidia-runtime-path,--runtime-path", flags->path,
       "program of the runtime, as the engine sees it [penstock-runtime beside this program]");
   path->type_name("PATH");
-  verb->add_flag("--nvidia-set-as-default,--set-as-default", words->set_as_default,
+  verb->add_flag("--nvidia-set-as-default,--set-as-default", flags->set_as_default,
                  "use this runtime for containers that name none");
-  verb->add_flag("--cdi.enabled,--cdi.enable,--enable-cdi", words->cdi, "enable CDI");
-  verb->add_flag("--no-runtime", words->no_runtime, "configure CDI only, no runtime");
+  verb->add_flag("--cdi.enabled,--cdi.enable,--enable-cdi", flags->cdi, "enable CDI");
+  verb->add_flag("--no-runtime", flags->no_runtime, "configure CDI only, no runtime");
   CLI::Option* links = verb->add_option(
-      "--gpus-links", words->links,
+      "--gpus-links", flags->links,
       "docker: the folder on dockerd's PATH for the links that enable --gpus; \"\": no links");
   links->type_name("DIR")->capture_default_str();
-  verb->add_option("--nvidia-runtime-hook-path,--oci-hook-path", words->hook,
+  verb->add_option("--nvidia-runtime-hook-path,--oci-hook-path", flags->hook,
                    "docker: target of these links, penstock-hook as the engine sees it [beside the "
                    "runtime, or this program]")
       ->type_name("PATH");
   // Options that scripts for nvidia-ctk may pass and that have no effect here.
-  verb->add_option("--config-mode", words->mode)->group("");
-  verb->callback([words, &common, &exit_code, drop_in, name, path, links] {
-    words->links_said = links->count() > 0;
-    words->engine.drop_in_said = drop_in->count() > 0;
-    words->runtime_said = name->count() > 0 || path->count() > 0;
-    exit_code = Configure(common, *words);
+  verb->add_option("--config-mode", flags->mode)->group("");
+  verb->callback([flags, &common, &exit_code, drop_in, name, path, links] {
+    flags->links_given = links->count() > 0;
+    flags->engine.drop_in_given = drop_in->count() > 0;
+    flags->runtime_given = name->count() > 0 || path->count() > 0;
+    exit_code = Configure(common, *flags);
   });
 }
 
 void AddRuntimeUnconfigure(CLI::App& runtime, const Common& common, int& exit_code) {
-  auto words = std::make_shared<UnconfigureWords>();
+  auto flags = std::make_shared<UnconfigureFlags>();
   CLI::App* verb =
       runtime.add_subcommand("unconfigure", "Undo what `configure` wrote")->fallthrough();
   verb->footer(kUnconfigureFooter);
-  AddEngineOptions(*verb, words->engine);
-  verb->add_flag("--all", words->all, "every engine that was configured on this machine");
-  verb->callback([words, &common, &exit_code] { exit_code = Unconfigure(common, *words); });
+  AddEngineOptions(*verb, flags->engine);
+  verb->add_flag("--all", flags->all, "every engine that was configured on this machine");
+  verb->callback([flags, &common, &exit_code] { exit_code = Unconfigure(common, *flags); });
 }
 
 }  // namespace penstock::app

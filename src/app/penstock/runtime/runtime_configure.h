@@ -18,7 +18,7 @@ void AddRuntimeUnconfigure(CLI::App& runtime, const Common& common, int& exit_co
 struct EngineOptions {
   std::string runtime = "auto";
   std::string config, drop_in, program, socket;
-  bool drop_in_said = false;  ///< an empty value means none
+  bool drop_in_given = false;  ///< an empty value means none
   std::string source, restart = "none", timeout = "2m";
   bool dry_run = false;
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kDockerSocket[] = "/run/docker.sock";
 
-Running LookAround(const std::string& proc_root, const std::string& kubelet_dir) {
+Running FindRunning(const std::string& proc_root, const std::string& kubelet_dir) {
   auto found = protocol::engine::cri::FindSockets(proc_root, kubelet_dir);
   const bool docker = protocol::engine::ListenerOf(proc_root, kDockerSocket).ok();
   return {.kubelet = found.kubelet,
@@ -60,7 +60,7 @@ base::Result<EngineInstall> FindInstall(const EngineOptions& options, const std:
     ASSIGN(install, InstallByName(options, proc_root));
   } else {
     std::string socket = options.socket;
-    if (socket.empty()) { ASSIGN(socket, ChooseSocket(LookAround(proc_root, kubelet_dir))); }
+    if (socket.empty()) { ASSIGN(socket, ChooseSocket(FindRunning(proc_root, kubelet_dir))); }
     if (socket == kDockerSocket) {
       // Where systemd listens on the socket, the daemon's process cannot be found through it.
       ASSIGN(install, protocol::engine::RecipeOf("docker"));
@@ -76,7 +76,7 @@ base::Result<EngineInstall> FindInstall(const EngineOptions& options, const std:
       install.drop_in =
           options.config.substr(0, options.config.find_last_of('/')) + "/conf.d/99-penstock.toml";
   }
-  if (options.drop_in_said) install.drop_in = options.drop_in;
+  if (options.drop_in_given) install.drop_in = options.drop_in;
   if (!options.program.empty()) install.program = options.program;
   for (const std::string* path : {&install.config, &install.drop_in})
     if (!path->empty() && path->front() != '/')

@@ -33,7 +33,7 @@ constexpr Duration kPatience = std::chrono::seconds(10);  // for a response
 /// A request makes the agent collect samples: --once shows that collection, unless it takes longer
 /// than this.
 constexpr Duration kFreshWithin = std::chrono::milliseconds(2500),
-                   kLookAgain = std::chrono::milliseconds(50);
+                   kPollInterval = std::chrono::milliseconds(50);
 
 constexpr char kFooter[] = R"(Examples:
   penstock top                                 # devices, and the processes on them; h shows the keys, q ends it
@@ -76,11 +76,11 @@ bool TerminalHasUtf8() {
 
 /// Returns the response once every device was sampled after the first request, or when kFreshWithin
 /// has passed.
-base::Result<std::string> AskFresh(const std::string& run_dir) {
+base::Result<std::string> QueryFresh(const std::string& run_dir) {
   std::optional<base::WallTime> first;
   const auto deadline = Time::now() + kFreshWithin;
   for (;;) {
-    ASSIGN(std::string line, AskLine(run_dir, kRequest));
+    ASSIGN(std::string line, QueryLine(run_dir, kRequest));
     ASSIGN(const api::Samples samples, api::ParseSamples(line));
     if (!first) first = base::ParseTime(samples.time);
     const bool fresh = std::all_of(
@@ -89,12 +89,12 @@ base::Result<std::string> AskFresh(const std::string& run_dir) {
                  base::ParseTime(device.collected) >= *first;
         });
     if (fresh || Time::now() >= deadline) return line;
-    std::this_thread::sleep_for(kLookAgain);
+    std::this_thread::sleep_for(kPollInterval);
   }
 }
 
 base::Status PrintOnce(const std::string& run_dir, bool json) {
-  ASSIGN(const std::string line, AskFresh(run_dir));
+  ASSIGN(const std::string line, QueryFresh(run_dir));
   if (json) {
     std::cout << line << "\n";
     return {};
@@ -115,7 +115,7 @@ class Live {
 
   base::Status Run() {
     ASSIGN(screen_, TopScreen::Open(STDIN_FILENO, STDOUT_FILENO));
-    ask_at_ = Time::now() + interval_;
+    query_at_ = Time::now() + interval_;
     Draw();
     std::optional<int> ends;
     while (!ends) ends = Step();
@@ -127,45 +127,45 @@ class Live {
  private:
   /// Waits for the first event and handles it. Returns what ends the view: a signal, or 0.
   std::optional<int> Step() {
-    const auto until = asking_ ? answer_by_ : ask_at_;
-    const TopScreen::News news = screen_->Wait(
-        asking_ ? asking_->fd() : -1, std::max<Duration>(until - Time::now(), Duration(0)));
-    if (news.ends) return news.ends;
-    input_ += news.keys;
-    bool draw = news.resized || !news.keys.empty();
+    const auto until = client_ ? answer_by_ : query_at_;
+    const TopScreen::Events events = screen_->Wait(
+        client_ ? client_->fd() : -1, std::max<Duration>(until - Time::now(), Duration(0)));
+    if (events.ends) return events.ends;
+    input_ += events.keys;
+    bool draw = events.resized || !events.keys.empty();
     while (const auto key = TakeKey(input_))
       if (!PressKey(*key, view_)) return 0;
-    if (asking_ && (news.ready || Time::now() >= answer_by_)) {
+    if (client_ && (events.ready || Time::now() >= answer_by_)) {
       TakeAnswer();
       draw = true;
-    } else if (!asking_ && Time::now() >= ask_at_) {
-      draw = !Ask() || draw;
+    } else if (!client_ && Time::now() >= query_at_) {
+      draw = !Query() || draw;
     }
     if (draw) Draw();
     return std::nullopt;
   }
 
   /// Returns false where no agent can be reached.
-  bool Ask() {
-    ask_at_ = Time::now() + interval_;
+  bool Query() {
+    query_at_ = Time::now() + interval_;
     answer_by_ = Time::now() + kPatience;
     auto client = Client::Connect(run_dir_);
     const base::Status sent =
         client.ok() ? client->SendLine(kRequest) : base::Status(client.error());
     view_.problem = sent.ok() ? view_.problem : sent.error().message();
-    if (sent.ok()) asking_.emplace(*std::move(client));
+    if (sent.ok()) client_.emplace(*std::move(client));
     return sent.ok();
   }
 
   void TakeAnswer() {
     const base::Status read = Read();
     view_.problem = read.ok() ? "" : read.error().message();
-    asking_.reset();
+    client_.reset();
   }
 
   base::Status Read() {
     ASSIGN(const std::string line,
-           asking_->ReadLine(std::max<Duration>(answer_by_ - Time::now(), Duration(0))));
+           client_->ReadLine(std::max<Duration>(answer_by_ - Time::now(), Duration(0))));
     ASSIGN(const std::string answer, protocol::broker::DecodeAny(line));
     ASSIGN(samples_, api::ParseSamples(answer));
     return {};
@@ -182,8 +182,8 @@ class Live {
   api::Samples samples_;
   TopView view_;
   std::string input_;
-  std::optional<Client> asking_;
-  Time::time_point ask_at_{}, answer_by_{};
+  std::optional<Client> client_;
+  Time::time_point query_at_{}, answer_by_{};
   std::unique_ptr<TopScreen> screen_;
 };
 
@@ -193,7 +193,7 @@ base::Status Top(const Common& common, const TopOptions& options) {
   const std::string& run_dir = config.paths.run_dir;
   if (common.json || options.once || !TopScreen::Possible(STDIN_FILENO, STDOUT_FILENO))
     return PrintOnce(run_dir, common.json);
-  ASSIGN(const std::string line, AskLine(run_dir, kRequest));
+  ASSIGN(const std::string line, QueryLine(run_dir, kRequest));
   ASSIGN(api::Samples first, api::ParseSamples(line));
   return Live(run_dir, interval, std::move(first)).Run();
 }

@@ -135,31 +135,31 @@ void TopScreen::Draw(const std::vector<std::string>& lines) {
   Write(state_->out, text + "\033[J");
 }
 
-TopScreen::News TopScreen::Wait(int other, base::Duration most) {
-  News news;
+TopScreen::Events TopScreen::Wait(int other, base::Duration most) {
+  Events events;
   std::array<pollfd, 3> fds{
       {{state_->in, POLLIN, 0}, {state_->signals.get(), POLLIN, 0}, {other, POLLIN, 0}}};
   if (::poll(fds.data(), fds.size(),
              static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(most).count())) <= 0)
-    return news;
-  news.ready = fds[2].revents != 0;
+    return events;
+  events.ready = fds[2].revents != 0;
   if (fds[0].revents != 0) {
     std::array<char, 256> buffer;
     const ssize_t got = ::read(state_->in, buffer.data(), buffer.size());
-    if (got > 0) news.keys.assign(buffer.data(), static_cast<std::size_t>(got));
-    if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) news.ends = 0;
+    if (got > 0) events.keys.assign(buffer.data(), static_cast<std::size_t>(got));
+    if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) events.ends = 0;
   }
   signalfd_siginfo signal{};
   while (::read(state_->signals.get(), &signal, sizeof signal) == sizeof signal) {
     const int number = static_cast<int>(signal.ssi_signo);
     if (number == SIGTSTP) state_->Stop();
     if (number == SIGTSTP || number == SIGWINCH) {
-      news.resized = true;
+      events.resized = true;
     } else {
-      news.ends = number;
+      events.ends = number;
     }
   }
-  return news;
+  return events;
 }
 
 void EndBySignal(int signal) {

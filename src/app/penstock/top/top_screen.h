@@ -32,7 +32,7 @@ class TopScreen {
   /// Shows the lines from the top. Does nothing where the terminal is gone; Wait then reports it.
   void Draw(const std::vector<std::string>& lines);
 
-  struct News {
+  struct Events {
     std::string keys;         ///< as the terminal sent them
     bool ready = false;       ///< `other` is readable
     bool resized = false;     ///< or shown again after the program was stopped: redraw
@@ -40,7 +40,7 @@ class TopScreen {
   };
   /// Waits for any of these, at most for `most`. `other` -1: none. Ctrl-Z stops the program inside
   /// this call until it is continued.
-  News Wait(int other, base::Duration most);
+  Events Wait(int other, base::Duration most);
 
  private:
   struct State;

@@ -63,7 +63,7 @@ std::string ModelResourceOf(const Facts& device) {
 /// NVIDIA, "Multi-Process Service": clients per device. The device plugin (mps/device.go) compares
 /// with 7.5 and so allows Volta only 16.
 std::string WhyNoMps(const Facts& device, const device::Shape& shape) {
-  constexpr int kMostClients = 48, kMostBeforeVolta = 16;
+  constexpr int kMaxClients = 48, kMaxBeforeVolta = 16;
   if (shape.sharing != device::Sharing::kMps) return "";
   const auto mig = std::find_if(device.modes.begin(), device.modes.end(),
                                 [](const device::Mode& mode) { return mode.name == "mig"; });
@@ -74,7 +74,7 @@ std::string WhyNoMps(const Facts& device, const device::Shape& shape) {
   if (!major || !minor || *major < 3 || (*major == 3 && *minor < 5))
     return "a " + device.model + " (compute capability " + device.architecture_version +
            ") does not support MPS: use timeSlicing";
-  const int most = *major >= 7 ? kMostClients : kMostBeforeVolta;
+  const int most = *major >= 7 ? kMaxClients : kMaxBeforeVolta;
   if (shape.shares > most)
     return std::to_string(shape.shares) + " shares exceed the number of MPS clients (" +
            std::to_string(most) + "): configure fewer replicas";
@@ -145,7 +145,7 @@ class NvidiaDialect final : public device::Dialect {
 
   Verdict Judge(const Evidence& evidence) const override {
     const auto& kind = evidence.kind;
-    const auto said = [&](std::string_view otherwise) {
+    const auto text_or = [&](std::string_view otherwise) {
       return evidence.text.empty() ? std::string(otherwise) : evidence.text;
     };
     if (kind == kXid) {
@@ -155,7 +155,7 @@ class NvidiaDialect final : public device::Dialect {
     }
     if (kind == kRecoveryAction) return JudgeRecoveryAction(evidence.code);
     if (kind == kLost)
-      return {Severity::kGone, "the GPU is lost: " + said("it does not answer"), true};
+      return {Severity::kGone, "the GPU is lost: " + text_or("it does not answer"), true};
     if (kind == kResetRequired)
       return {Severity::kReset, "the driver reports that the GPU must be reset"};
     if (kind == kUnavailable)
@@ -172,13 +172,13 @@ class NvidiaDialect final : public device::Dialect {
       return {Severity::kWarn,
               "uncorrectable ECC errors since the last reset: " + std::to_string(evidence.code)};
     if (kind == device::kDriverLoaded || kind.starts_with(device::kResetCounter))
-      return {Severity::kIgnore, said(kind)};
+      return {Severity::kIgnore, text_or(kind)};
     if (kind == kRecoveryChanged)
       return {Severity::kIgnore, "the driver's recovery action changed"};
     if (kind == kSxid)
       return {Severity::kWarn,
-              "SXID " + std::to_string(evidence.code) + " of an NVSwitch: " + said("no text")};
-    return {Severity::kWarn, said(kind)};
+              "SXID " + std::to_string(evidence.code) + " of an NVSwitch: " + text_or("no text")};
+    return {Severity::kWarn, text_or(kind)};
   }
 
   std::vector<std::string> DriverPaths(const device::Paths& paths) const override {

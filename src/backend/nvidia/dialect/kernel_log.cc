@@ -15,7 +15,7 @@ using device::Evidence;
 using device::EvidenceSource;
 using device::PciAddress;
 
-constexpr std::size_t kMostText = 512;
+constexpr std::size_t kMaxText = 512;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -81,7 +81,7 @@ Evidence Found(std::string_view kind, const PciAddress& pci, std::int64_t code,
   evidence.pci = pci;
   evidence.kind = kind;
   evidence.code = code;
-  evidence.text = base::Trim(text.substr(0, kMostText));
+  evidence.text = base::Trim(text.substr(0, kMaxText));
   return evidence;
 }
 

@@ -27,8 +27,8 @@ constexpr std::string_view kPrefix = "nvidia.com/";
 
 // A label's name has at most 63 characters (Kubernetes, "Labels and Selectors"); "gpu.present."
 // decides how much of a model name is kept.
-constexpr std::size_t kMostName = 63,
-                      kMostModelKey = kMostName - std::string_view("gpu.present.").size();
+constexpr std::size_t kMaxName = 63,
+                      kMaxModelKey = kMaxName - std::string_view("gpu.present.").size();
 
 bool IsAlphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
@@ -118,8 +118,8 @@ std::string Weaker(const std::string& a, const std::string& b) {
 /// on it never gets less. GPUs in MIG mode are not shared as a whole, so only the others count; if
 /// all are in MIG mode, there are no replicas.
 ModelShare ShareOf(const Devices& same, const Shares& shares) {
-  using Way = std::tuple<device::Shape, bool>;
-  std::map<Way, int> counts;
+  using Division = std::tuple<device::Shape, bool>;
+  std::map<Division, int> counts;
   ModelShare model;
   int most = 0;
   for (const Facts* gpu : same)
@@ -142,7 +142,7 @@ ModelShare ShareOf(const Devices& same, const Shares& shares) {
 /// model.
 void AddShare(Set& labels, const ModelShare& share, const std::string& model) {
   const auto add = [&](const std::string& key, const std::string& value) {
-    std::string name = (model.empty() ? key : key + "." + model).substr(0, kMostName);
+    std::string name = (model.empty() ? key : key + "." + model).substr(0, kMaxName);
     while (!IsAlphanumeric(name.back())) name.pop_back();
     Add(labels, name, value);
   };
@@ -211,11 +211,11 @@ void AddVgpu(Set& labels, const LabelFacts& facts) {
     Add(labels, "vgpu.host-driver-version", answer.vgpu->host_driver_version);
     Add(labels, "vgpu.host-driver-branch", answer.vgpu->host_driver_branch);
   }
-  const auto says = [&](auto question) {
+  const auto any = [&](auto question) {
     return std::all_of(facts.devices.begin(), facts.devices.end(), question);
   };
-  known = known || says([](const Facts* gpu) { return !Detail(*gpu, kVirtualization).empty(); });
-  vgpu = vgpu || !says([](const Facts* gpu) { return Detail(*gpu, kVirtualization) != "vgpu"; });
+  known = known || any([](const Facts* gpu) { return !Detail(*gpu, kVirtualization).empty(); });
+  vgpu = vgpu || !any([](const Facts* gpu) { return Detail(*gpu, kVirtualization) != "vgpu"; });
   if (vgpu || known) Add(labels, "vgpu.present", vgpu ? "true" : "false");
 }
 
@@ -295,7 +295,7 @@ std::string ModelKey(std::string_view model) {
   constexpr std::string_view kMaker = "NVIDIA-";
   std::string key = Sanitise(model);
   if (key.starts_with(kMaker)) key.erase(0, kMaker.size());
-  key.resize(std::min(key.size(), kMostModelKey));
+  key.resize(std::min(key.size(), kMaxModelKey));
   while (!key.empty() && !IsAlphanumeric(key.back())) key.pop_back();
   return key;
 }

@@ -17,7 +17,7 @@ constexpr std::size_t kCount = std::size(kBoardRows) + std::size(kErrorRows) +
 
 struct Table {
   std::array<device::Quantity, kCount> quantities;
-  std::array<Way, kCount> ways;
+  std::array<NvmlQuery, kCount> queries;
 };
 
 constexpr Table Join() {
@@ -26,7 +26,7 @@ constexpr Table Join() {
   const auto append = [&](const auto& rows) {
     for (const QuantityRow& row : rows) {
       table.quantities[next] = row.quantity;
-      table.ways[next++] = row.way;
+      table.queries[next++] = row.query;
     }
   };
   append(kBoardRows);
@@ -42,7 +42,7 @@ constexpr Table kTable = Join();
 
 std::span<const device::Quantity> TheQuantities() { return kTable.quantities; }
 
-Way WayOf(device::QuantityId id) { return kTable.ways[id]; }
+NvmlQuery QueryOf(device::QuantityId id) { return kTable.queries[id]; }
 
 std::optional<device::QuantityId> FindQuantity(std::string_view key) {
   for (std::size_t i = 0; i < kCount; ++i)

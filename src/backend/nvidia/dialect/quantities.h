@@ -49,7 +49,7 @@ enum class NvmlCall : unsigned char {
   kMode,              ///< calls for modes: ModeOf
 };
 
-enum class PowerLimit : unsigned { kEnforced, kManagement, kDefault, kLeast, kMost };
+enum class PowerLimit : unsigned { kEnforced, kManagement, kDefault, kMin, kMax };
 enum class EngineKind : unsigned { kEncoder, kDecoder, kJpeg, kOpticalFlow };
 enum class MemoryPart : unsigned { kTotal, kFree, kUsed, kReserved, kUsedRatio };
 enum class PcieLink : unsigned { kGeneration, kMaxGeneration, kWidth, kMaxWidth };
@@ -62,7 +62,7 @@ constexpr unsigned EccCounter(unsigned error, unsigned counter, unsigned locatio
 }
 
 /// The call that reads a quantity.
-struct Way {
+struct NvmlQuery {
   NvmlCall call = NvmlCall::kField;
   unsigned number = 0;
 };
@@ -70,7 +70,7 @@ struct Way {
 std::span<const device::Quantity> TheQuantities();
 
 /// `id` is an id of TheQuantities.
-Way WayOf(device::QuantityId id);
+NvmlQuery QueryOf(device::QuantityId id);
 
 /// Nothing if no quantity has this key.
 std::optional<device::QuantityId> FindQuantity(std::string_view key);

@@ -8,17 +8,17 @@ namespace penstock::backend::nvidia {
 
 struct QuantityRow {
   device::Quantity quantity;
-  Way way;
+  NvmlQuery query;
 };
 
 // The largest possible values; drivers mark "not available" by values above them.
-inline constexpr double kMostMegahertz = 50e3;
-inline constexpr double kMostCelsius = 200;
-inline constexpr double kMostMilliwatts = 5e6;
-inline constexpr double kMostBytes = 1e14;
-inline constexpr double kMostBytesPerSecond = 1e13;
-inline constexpr double kMostCount = 9e18;   ///< of a 64-bit counter
-inline constexpr double kMostFew = 4.294e9;  ///< of a 32-bit counter
+inline constexpr double kMaxMegahertz = 50e3;
+inline constexpr double kMaxCelsius = 200;
+inline constexpr double kMaxMilliwatts = 5e6;
+inline constexpr double kMaxBytes = 1e14;
+inline constexpr double kMaxBytesPerSecond = 1e13;
+inline constexpr double kMaxCount = 9e18;       ///< of a 64-bit counter
+inline constexpr double kMaxCount32 = 4.294e9;  ///< of a 32-bit counter
 
 template <typename E>
 constexpr unsigned Number(E value) {

@@ -10,12 +10,12 @@ namespace penstock::backend::nvidia::mps {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
-constexpr std::uint64_t kMostBytes = 1ull << 60;
+constexpr std::uint64_t kMaxBytes = 1ull << 60;
 
 /// The number "4" times the power of two that the letter after it stands for.
 std::optional<base::Bytes> Scaled(std::string_view digits, int shift) {
   const auto number = base::ParseUint(digits);
-  if (!number || *number > kMostBytes >> shift) return std::nullopt;
+  if (!number || *number > kMaxBytes >> shift) return std::nullopt;
   return base::Bytes{*number << shift};
 }
 
@@ -31,19 +31,19 @@ std::optional<double> ReadPercentage(std::string_view answer) {
   return value;
 }
 
-std::optional<base::Bytes> ReadMemory(std::string_view answer, base::Bytes asked) {
+std::optional<base::Bytes> ReadMemory(std::string_view answer, base::Bytes requested) {
   std::string_view text = base::Trim(answer);
   if (text.empty()) return base::Bytes{};
   if (text.starts_with("0x")) {
     const auto number = base::ParseUint(text.substr(2), 16);
-    return number && *number <= kMostBytes ? std::optional(base::Bytes{*number}) : std::nullopt;
+    return number && *number <= kMaxBytes ? std::optional(base::Bytes{*number}) : std::nullopt;
   }
   const char unit = text.back();
   const int shift = unit == 'G' ? 30 : unit == 'M' ? 20 : unit == 'K' ? 10 : 0;
   if (shift != 0 || unit == 'B') text.remove_suffix(1);
   const auto limit = Scaled(text, shift);
-  return limit && limit->count != 0 && asked.count >> shift == limit->count >> shift ? asked
-                                                                                     : limit;
+  return limit && limit->count != 0 && requested.count >> shift == limit->count >> shift ? requested
+                                                                                         : limit;
 }
 
 std::optional<std::vector<pid_t>> ReadPids(std::string_view answer) {
@@ -61,9 +61,9 @@ std::optional<std::vector<pid_t>> ReadPids(std::string_view answer) {
 }
 
 std::string Quote(std::string_view answer) {
-  constexpr std::size_t kMost = 60;
+  constexpr std::size_t kMax = 60;
   const std::string_view line = answer.substr(0, answer.find('\n'));
-  std::string text(base::Trim(line).substr(0, kMost));
+  std::string text(base::Trim(line).substr(0, kMax));
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   return "\"" + text + "\"";

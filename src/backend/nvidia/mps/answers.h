@@ -18,8 +18,8 @@ std::optional<double> ReadPercentage(std::string_view answer);
 
 /// A memory limit: "3G", "1000M", "0x140000000". An empty answer or 0 means no limit. The daemon
 /// reports limits of a gigabyte and more in whole gigabytes, rounded down (535.261, 550.163); an
-/// answer that equals `asked` after rounding to the answer's unit counts as `asked`.
-std::optional<base::Bytes> ReadMemory(std::string_view answer, base::Bytes asked = {});
+/// answer that equals `requested` after rounding to the answer's unit counts as `requested`.
+std::optional<base::Bytes> ReadMemory(std::string_view answer, base::Bytes requested = {});
 
 /// Process ids separated by blanks and line ends; an empty answer names none. Nothing if the answer
 /// contains any other word. 0 stands for a process of another pid namespace.

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLongestSocketPath = 107;
-constexpr off_t kMostLogBytes = 4 << 20;
+constexpr off_t kMaxLogBytes = 4 << 20;
 
 // Creates a folder regardless of the umask. With SELinux, containers may only use files with a
 // label for containers; without SELinux the labelling has no effect.
@@ -158,7 +158,7 @@ void TrimLogs(const Folders& folders) {
   for (const char* name : {"/control.log", "/server.log"}) {
     const std::string path = folders.log + name;
     struct stat info {};
-    if (::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > kMostLogBytes)
+    if (::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > kMaxLogBytes)
       (void)!::truncate(path.c_str(), 0);
   }
 }

@@ -12,7 +12,7 @@
 namespace penstock::backend::nvidia::mps {
 namespace {
 
-constexpr std::size_t kMostEnvironment = 1u << 20;
+constexpr std::size_t kMaxEnvironment = 1u << 20;
 constexpr std::string_view kDaemon = "nvidia-cuda-mps-control", kServer = "nvidia-cuda-mps-server";
 
 std::string FolderOf(const std::string& proc, pid_t pid) {
@@ -22,7 +22,7 @@ std::string FolderOf(const std::string& proc, pid_t pid) {
 /// A variable of a process's environment as it was at the process's start; nothing if it is unset
 /// or not readable.
 std::optional<std::string> Variable(const std::string& proc, pid_t pid, std::string_view name) {
-  const auto text = os::ReadEnvironment(proc, pid, kMostEnvironment);
+  const auto text = os::ReadEnvironment(proc, pid, kMaxEnvironment);
   if (!text.ok()) return std::nullopt;
   const std::string prefix = std::string(name) + "=";
   for (const std::string& entry : base::Split(*text, '\0'))

@@ -44,7 +44,7 @@ class MpsService final : public device::SharingService {
   void Reconcile();
   void Publish();
   mps::Supervisor* Of(const SharedSet& set);
-  const mps::Supervisor* InTheWay(const SharedSet& set) const;
+  const mps::Supervisor* Conflicting(const SharedSet& set) const;
   SharedDevice Describe(const SharedSet& set, std::size_t member) const;
   void Serve(const mps::Supervisor& supervisor, const SharedSet& set, std::size_t member,
              SharedDevice& device) const;
@@ -54,7 +54,7 @@ class MpsService final : public device::SharingService {
   os::Loop& loop_;
   const MpsOptions options_;
   const base::TimePoint since_;
-  bool looked_ = false;
+  bool searched_ = false;
   std::vector<SharedSet> wanted_;
   Supervisors supervisors_;
   base::Published<SharedDevices> published_;
@@ -63,7 +63,7 @@ class MpsService final : public device::SharingService {
 void MpsService::Want(std::vector<SharedSet> sets) {
   wanted_ = std::move(sets);
   std::erase_if(wanted_, [](const SharedSet& set) { return set.members.empty(); });
-  if (!std::exchange(looked_, true)) FindEarlier();
+  if (!std::exchange(searched_, true)) FindEarlier();
   Reconcile();
 }
 
@@ -92,7 +92,7 @@ void MpsService::Reconcile() {
       (void)supervisor->Keep();
   }
   for (const SharedSet& set : wanted_)
-    if (Of(set) == nullptr && InTheWay(set) == nullptr) Add(mps::SpecOf(set));
+    if (Of(set) == nullptr && Conflicting(set) == nullptr) Add(mps::SpecOf(set));
   Publish();
 }
 
@@ -101,10 +101,10 @@ void MpsService::Reconcile() {
 void MpsService::EndIdle() {
   wanted_.clear();
   supervisors_.clear();
-  looked_ = false;
+  searched_ = false;
   MpsOptions options = options_;
   options.settle = {};
-  options.ask_often = std::min<base::Duration>(options.ask_often, std::chrono::milliseconds(100));
+  options.poll_often = std::min<base::Duration>(options.poll_often, std::chrono::milliseconds(100));
   os::Loop loop("mps-ending");
   MpsService ending(loop, std::move(options));
   ending.Want({});
@@ -128,7 +128,7 @@ mps::Supervisor* MpsService::Of(const SharedSet& set) {
 }
 
 // A set that has not ended yet and has the same folder or one of the same GPUs.
-const mps::Supervisor* MpsService::InTheWay(const SharedSet& set) const {
+const mps::Supervisor* MpsService::Conflicting(const SharedSet& set) const {
   const std::string folder = mps::FoldersOf(options_.root, set.name).all;
   for (const auto& supervisor : supervisors_) {
     if (mps::FoldersOf(options_.root, supervisor->spec().set).all == folder)
@@ -170,7 +170,7 @@ SharedDevice MpsService::Describe(const SharedSet& set, std::size_t member) cons
     return device;
   }
   AddEdits(set, options_.own_shm, device);
-  if (const mps::Supervisor* other = InTheWay(set); other != nullptr) {
+  if (const mps::Supervisor* other = Conflicting(set); other != nullptr) {
     device.clients = other->view().clients;
     device.reason = "its MPS server still has its previous settings (" + other->spec().set + ", " +
                     std::to_string(other->view().clients) +
@@ -189,7 +189,7 @@ void MpsService::Serve(const mps::Supervisor& supervisor, const SharedSet& set, 
   device.clients = view.clients;
   if (!view.ready) return;
   std::vector<std::string> remarks = view.remarks;
-  const base::Bytes asked = supervisor.spec().gpus[member].memory, held = view.memory[member];
+  const base::Bytes requested = supervisor.spec().gpus[member].memory, held = view.memory[member];
   const bool holds = ComputeCapability(*set.members[member].device) >= kFirstWithLimits;
   if (!holds) {
     remarks.emplace_back(
@@ -197,9 +197,9 @@ void MpsService::Serve(const mps::Supervisor& supervisor, const SharedSet& set, 
   } else {
     device.memory = held;
     device.compute_percent = view.percentage;
-    if (held != asked)
+    if (held != requested)
       remarks.push_back("MPS of this driver does not enforce the memory limit of " +
-                        base::FormatBytes(asked) + " that was requested");
+                        base::FormatBytes(requested) + " that was requested");
     else if (view.exclusive[member])
       device.isolation = Isolation::kMemoryPerProcess;
   }

@@ -25,8 +25,8 @@ struct MpsOptions {
 
   base::Duration answer_deadline = std::chrono::seconds(5);  ///< of one question
   base::Duration start_deadline = std::chrono::seconds(20);  ///< of a start, until the first answer
-  base::Duration ask_every = std::chrono::seconds(10);       ///< in the normal state
-  base::Duration ask_often = std::chrono::seconds(1);        ///< while waiting for a change
+  base::Duration poll_every = std::chrono::seconds(10);      ///< in the normal state
+  base::Duration poll_often = std::chrono::seconds(1);       ///< while waiting for a change
   base::Duration first_retry = std::chrono::seconds(1);      ///< doubled with each failure ...
   base::Duration last_retry = std::chrono::minutes(2);       ///< ... up to this
   base::Duration end_deadline =

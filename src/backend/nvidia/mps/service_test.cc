@@ -28,8 +28,8 @@ MpsOptions Quick(const std::string& driver_root, const std::string& root) {
   options.root = options.host_root = root;
   options.own_shm = false;
   options.answer_deadline = options.start_deadline = std::chrono::minutes(1);
-  options.ask_every = milliseconds(50);
-  options.ask_often = milliseconds(20);
+  options.poll_every = milliseconds(50);
+  options.poll_often = milliseconds(20);
   options.first_retry = milliseconds(20);
   options.last_retry = milliseconds(100);
   options.settle = {};

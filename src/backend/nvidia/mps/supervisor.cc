@@ -100,7 +100,7 @@ void Supervisor::OnDeath() {
   loop_.Unwatch(daemon_fd_.get());
   daemon_fd_.Reset();
   if (quitting_) return Finish();
-  Trouble("its MPS control daemon has exited");
+  Fail("its MPS control daemon has exited");
 }
 
 // Asks the daemon for its servers and each server's clients.
@@ -110,16 +110,16 @@ void Supervisor::Check() {
   row.push_back(ControlStep("get_server_list", [this](const std::string& answer) {
     const auto servers = ReadPids(answer);
     if (!servers) {
-      Trouble("its MPS control daemon answered " + Quote(answer) + " instead of a list of servers");
+      Fail("its MPS control daemon answered " + Quote(answer) + " instead of a list of servers");
       return false;
     }
-    AskClients(*servers);
+    QueryClients(*servers);
     return false;
   }));
   Run(std::move(row), nullptr);
 }
 
-void Supervisor::AskClients(std::vector<pid_t> servers) {
+void Supervisor::QueryClients(std::vector<pid_t> servers) {
   const auto clients = std::make_shared<int>(0);
   Row row;
   for (const pid_t server : servers) {
@@ -130,8 +130,8 @@ void Supervisor::AskClients(std::vector<pid_t> servers) {
                                 // A server that has just ended has no clients, whatever the answer
                                 // says.
                                 if (!pids && CountThreads(options_.proc_root, server) > 0) {
-                                  Trouble("its MPS control daemon answered " + Quote(answer) +
-                                          " instead of a list of clients");
+                                  Fail("its MPS control daemon answered " + Quote(answer) +
+                                       " instead of a list of clients");
                                   return false;
                                 }
                                 const std::size_t count = pids ? pids->size() : 0;
@@ -154,20 +154,20 @@ void Supervisor::TakeClients(const std::vector<pid_t>& servers, int clients) {
   View view = view_;
   view.clients = clients;
   view.servers = servers;
-  if (foreign_) return clients == 0 ? Recover() : Later(options_.ask_often, &Supervisor::Check);
+  if (foreign_) return clients == 0 ? Recover() : Later(options_.poll_often, &Supervisor::Check);
   if (!view.ready) {
     // The daemon recovered from trouble: read back whether it still enforces its limits.
     fresh_ = std::move(view);
     return Limit();
   }
   Set(std::move(view));
-  if (loop_.clock().Now() - ready_since_ >= options_.ask_every) retry_.Reset();
+  if (loop_.clock().Now() - ready_since_ >= options_.poll_every) retry_.Reset();
   if (ending_ && clients == 0 && loop_.clock().Now() >= end_from_) return Quit();
-  Later(ending_ ? options_.ask_often : options_.ask_every, &Supervisor::Check);
+  Later(ending_ ? options_.poll_often : options_.poll_every, &Supervisor::Check);
 }
 
 // Reports the set as not ready at once, then tries to recover.
-void Supervisor::Trouble(std::string reason) {
+void Supervisor::Fail(std::string reason) {
   row_.clear();
   View view = view_;
   view.ready = false;
@@ -198,7 +198,7 @@ std::vector<std::string> Supervisor::Occupied() const {
 void Supervisor::Recover() {
   // A daemon that hung may answer again.
   if (!Occupied().empty())
-    return Later(options_.ask_often, daemon_fd_ ? &Supervisor::Check : &Supervisor::Recover);
+    return Later(options_.poll_often, daemon_fd_ ? &Supervisor::Check : &Supervisor::Recover);
   // A server cleans up when it gets SIGTERM; a hanging daemon cannot be asked to end it.
   const int signal = ending_rounds_++ < kPatientRounds ? SIGTERM : SIGKILL;
   for (const ServerProcess& server : FindServers(options_.proc_root, folders_))
@@ -239,7 +239,7 @@ void Supervisor::Quit() {
   row.push_back({&*control_, {}, "quit\n", [this](const base::Result<os::Command::Outcome>&) {
                    // The daemon ends by itself, if it has not ended already: its pidfd shows that.
                    // If a client connected meanwhile, the daemon waits for it.
-                   daemon_fd_ ? Later(options_.ask_often, &Supervisor::ForceQuit) : Finish();
+                   daemon_fd_ ? Later(options_.poll_often, &Supervisor::ForceQuit) : Finish();
                    return false;
                  }});
   Run(std::move(row), nullptr);
@@ -249,7 +249,7 @@ void Supervisor::Quit() {
 void Supervisor::ForceQuit() {
   if (Occupied().empty() && daemon_fd_)
     (void)::syscall(SYS_pidfd_send_signal, daemon_fd_.get(), SIGKILL, nullptr, 0);
-  Later(options_.ask_often, &Supervisor::ForceQuit);
+  Later(options_.poll_often, &Supervisor::ForceQuit);
 }
 
 // Sets the compute modes back to DEFAULT and removes the folders.

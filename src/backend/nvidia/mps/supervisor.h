@@ -79,9 +79,9 @@ class Supervisor {
   void Watch(const DaemonProcess& daemon);
   void OnDeath();
   void Check();
-  void AskClients(std::vector<pid_t> servers);
+  void QueryClients(std::vector<pid_t> servers);
   void TakeClients(const std::vector<pid_t>& servers, int clients);
-  void Trouble(std::string reason);
+  void Fail(std::string reason);
   void Recover();
   std::vector<std::string> Occupied() const;
   void Quit();

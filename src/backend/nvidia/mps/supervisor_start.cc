@@ -19,7 +19,7 @@ constexpr auto kAwaitEvery = std::chrono::milliseconds(50);
 constexpr auto kAwaitMost = std::chrono::seconds(3);
 
 /// The last line of a program's output, or its exit status.
-std::string Said(const base::Result<Outcome>& result) {
+std::string MessageOf(const base::Result<Outcome>& result) {
   if (!result.ok()) return result.error().message();
   const auto lines = base::Split(base::Trim(result->output), '\n');
   return lines.back().empty() ? "it exited with status " + std::to_string(result->status)
@@ -45,13 +45,13 @@ std::optional<DaemonProcess> Supervisor::FindDaemon() const {
 void Supervisor::Begin() {
   const auto daemon = FindDaemon();
   if (const auto found = FindControl(daemon ? daemon->sockets : folders_.daemon); !found.ok())
-    return Trouble(found.error().message());
-  if (!daemon && !Occupied().empty()) return Trouble("its MPS control daemon is gone");
+    return Fail(found.error().message());
+  if (!daemon && !Occupied().empty()) return Fail("its MPS control daemon is gone");
   if (!daemon) return Recover();
   Watch(*daemon);
   if (daemon->sockets == folders_.daemon)
     if (const auto shared = ShareSocket(folders_); !shared.ok())
-      return Trouble(shared.error().message());
+      return Fail(shared.error().message());
   fresh_ = {};
   fresh_.own_shm = daemon->own_shm;
   foreign_ = daemon->spec != spec_;
@@ -73,12 +73,12 @@ void Supervisor::Begin() {
 void Supervisor::Start() {
   // The driver may have been installed, removed or moved since the last try.
   if (const auto found = FindControl(folders_.daemon); !found.ok())
-    return Trouble(found.error().message());
-  if (const auto made = MakeFolders(folders_); !made.ok()) return Trouble(made.error().message());
+    return Fail(found.error().message());
+  if (const auto made = MakeFolders(folders_); !made.ok()) return Fail(made.error().message());
   shm_remark_ =
       options_.own_shm && !options_.launcher.empty() ? MountShm(folders_, options_.proc_root) : "";
   if (const auto noted = WriteNote(folders_, spec_); !noted.ok())
-    return Trouble(noted.error().message());
+    return Fail(noted.error().message());
   fresh_ = {};
   SetModes();
 }
@@ -100,7 +100,7 @@ void Supervisor::SetModes() {
     row.back().take = [this, id = gpu.id](const base::Result<Outcome>& result) {
       if (!result.ok() || result->status != 0)
         base::Log(base::kWarn, "cannot set the compute mode of a GPU",
-                  {{"device", id}, {"error", Said(result)}});
+                  {{"device", id}, {"error", MessageOf(result)}});
       return true;
     };
   }
@@ -164,7 +164,7 @@ void Supervisor::Spawn() {
   command_ = std::make_unique<os::Command>(
       loop_, std::move(run), [this](const base::Result<Outcome>& result) {
         if (!result.ok() || result->status != 0)
-          return Trouble("nvidia-cuda-mps-control cannot be started: " + Said(result));
+          return Fail("nvidia-cuda-mps-control cannot be started: " + MessageOf(result));
         OnSpawned(*result);
       });
 }
@@ -187,14 +187,14 @@ void Supervisor::Await() {
   const auto daemon = FindDaemon();
   if (!daemon) {
     if (loop_.clock().Now() >= start_by_)
-      return Trouble(
+      return Fail(
           "nvidia-cuda-mps-control exits immediately after its start; its messages are in " +
           folders_.log + "/control.log");
     return Later(kAwaitEvery, &Supervisor::Await);
   }
   Watch(*daemon);
   if (const auto shared = ShareSocket(folders_); !shared.ok())
-    return Trouble(shared.error().message());
+    return Fail(shared.error().message());
   fresh_.own_shm = daemon->own_shm;
   Limit();
 }
@@ -207,10 +207,10 @@ Supervisor::Step Supervisor::ControlStep(const std::string& command,
   step.take = [this, command, take = std::move(take)](const base::Result<Outcome>& result) {
     if (result.ok() && result->status == 0) return take(result->output);
     if (!result.ok() && result.error().code() == base::Code::kDeadlineExceeded)
-      Trouble("its MPS control daemon did not answer within " +
-              base::FormatDuration(options_.answer_deadline));
+      Fail("its MPS control daemon did not answer within " +
+           base::FormatDuration(options_.answer_deadline));
     else
-      Trouble("its MPS control daemon cannot be queried (" + command + "): " + Said(result));
+      Fail("its MPS control daemon cannot be queried (" + command + "): " + MessageOf(result));
     return false;
   };
   return step;
@@ -232,7 +232,7 @@ void Supervisor::Limit() {
       ControlStep("get_default_active_thread_percentage", [this](const std::string& answer) {
         const auto percentage = ReadPercentage(answer);
         if (!percentage) {
-          Trouble("its MPS control daemon answered " + Quote(answer) + " instead of a percentage");
+          Fail("its MPS control daemon answered " + Quote(answer) + " instead of a percentage");
           return false;
         }
         fresh_.percentage = static_cast<int>(*percentage);

@@ -12,18 +12,18 @@ SampleBuilder::SampleBuilder(NvmlDevice& a_device, SampledGpu& a_gpu,
     if (gpu.missing[id]) {
       sample.unsupported.push_back(id);
     } else {
-      wanted_.push_back({id, WayOf(id)});
+      wanted_.push_back({id, QueryOf(id)});
     }
   }
   std::stable_sort(wanted_.begin(), wanted_.end(),
-                   [](const Wanted& a, const Wanted& b) { return a.way.call < b.way.call; });
+                   [](const Wanted& a, const Wanted& b) { return a.query.call < b.query.call; });
 }
 
 std::span<const Wanted> SampleBuilder::Of(NvmlCall call) const {
   const auto first = std::find_if(wanted_.begin(), wanted_.end(),
-                                  [call](const Wanted& wanted) { return wanted.way.call == call; });
+                                  [call](const Wanted& one) { return one.query.call == call; });
   const auto last = std::find_if(first, wanted_.end(),
-                                 [call](const Wanted& wanted) { return wanted.way.call != call; });
+                                 [call](const Wanted& one) { return one.query.call != call; });
   return {first, last};
 }
 
@@ -37,18 +37,18 @@ void SampleBuilder::Missing(std::span<const Wanted> wanted) {
 }
 
 bool SampleBuilder::Answered(bool answered, std::span<const Wanted> wanted) {
-  if (!answered && SaysNever(nvml_device.last())) Missing(wanted);
+  if (!answered && IsPermanent(nvml_device.last())) Missing(wanted);
   return answered;
 }
 
 const std::vector<unsigned>* SampleBuilder::Links() {
   if (gpu.links) return &*gpu.links;
   std::vector<unsigned> links;
-  for (unsigned link = 0; link < abi::kMostNvLinks; ++link) {
+  for (unsigned link = 0; link < abi::kMaxNvLinks; ++link) {
     unsigned state = 0;
-    if (nvml_device.Ask(nvml_device.nvml().nvlink_state, link, &state)) {
+    if (nvml_device.Call(nvml_device.nvml().nvlink_state, link, &state)) {
       links.push_back(link);
-    } else if (!SaysNever(nvml_device.last())) {
+    } else if (!IsPermanent(nvml_device.last())) {
       return nullptr;
     } else if (nvml_device.last() == abi::kFunctionNotFound) {
       break;

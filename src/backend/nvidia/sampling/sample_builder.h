@@ -52,7 +52,7 @@ struct SampledGpu {
 
 struct Wanted {
   device::QuantityId id = 0;
-  Way way;
+  NvmlQuery query;
 };
 
 /// The requested quantities that are not known to be missing, and the answers.

@@ -48,7 +48,7 @@ void PrepareReasonFields(unsigned driver, SampledGpu& gpu) {
   gpu.first_reason_field = FirstReasonField(driver);
   if (gpu.first_reason_field != 0) return;
   for (device::QuantityId id = 0; id < gpu.missing.size(); ++id)
-    if (WayOf(id).call == NvmlCall::kField && IsReasonField(WayOf(id).number))
+    if (QueryOf(id).call == NvmlCall::kField && IsReasonField(QueryOf(id).number))
       gpu.missing[id] = true;
 }
 
@@ -60,7 +60,7 @@ bool NeedsGpm(const SampleBuilder& builder) {
 }
 
 /// Requests all quantities that share one call or two samples of counters.
-void AskBatches(SampleBuilder& builder) {
+void ReadBatches(SampleBuilder& builder) {
   const std::optional<bool> gpm =
       NeedsGpm(builder) ? builder.gpu.gpm.Supported(builder.nvml_device) : std::nullopt;
   FieldBatch fields;
@@ -90,12 +90,12 @@ Result<device::Sample> Sampling::Take(abi::Device device, const std::string& add
   if (unknown) PrepareReasonFields(state_->driver, gpu);
   NvmlDevice nvml_device(state_->nvml, device);
   SampleBuilder builder(nvml_device, gpu, request, state_->clock.Now());
-  AskBoard(builder);
+  ReadBoard(builder);
   if (!nvml_device.gone() && !nvml_device.lost()) {
-    AskCondition(builder);
-    AskLinks(builder);
-    AskBatches(builder);
-    if (request.processes) AskProcessUse(builder);
+    ReadCondition(builder);
+    ReadLinks(builder);
+    ReadBatches(builder);
+    if (request.processes) ReadProcessUse(builder);
   }
   if (nvml_device.gone())
     return Error(Code::kUnavailable, "the NVIDIA driver is gone: " + nvml_device.gone()->message());

@@ -6,9 +6,9 @@
 namespace penstock::backend::nvidia {
 
 /// Clocks, temperatures, power, utilization, memory, the PCIe link, modes.
-void AskBoard(SampleBuilder& builder);
+void ReadBoard(SampleBuilder& builder);
 
 /// Errors by location, spare rows, reasons for reduced clocks, the fabric.
-void AskCondition(SampleBuilder& builder);
+void ReadCondition(SampleBuilder& builder);
 
 }  // namespace penstock::backend::nvidia

@@ -8,25 +8,26 @@ namespace {
 /// numbers before it are NVML's states.
 constexpr std::uint64_t kFabricFailed = 4;
 
-void AskEccByLocation(SampleBuilder& builder) {
+void ReadEccByLocation(SampleBuilder& builder) {
   for (const Wanted& wanted : builder.Of(NvmlCall::kEccLocation)) {
-    const unsigned number = wanted.way.number;
+    const unsigned number = wanted.query.number;
     unsigned long long count = 0;
-    const bool answered = builder.nvml_device.Ask(builder.nvml_device.nvml().ecc_errors_by_location,
-                                                  number & 1, number >> 1 & 1, number >> 2, &count);
+    const bool answered =
+        builder.nvml_device.Call(builder.nvml_device.nvml().ecc_errors_by_location, number & 1,
+                                 number >> 1 & 1, number >> 2, &count);
     if (builder.Answered(answered, {&wanted, 1})) builder.Give(wanted.id, std::uint64_t{count});
   }
 }
 
-void AskBanks(SampleBuilder& builder) {
+void ReadBanks(SampleBuilder& builder) {
   const auto wanted = builder.Of(NvmlCall::kRemappedBanks);
   abi::RemappedBanks banks{};
   if (wanted.empty() ||
-      !builder.Answered(builder.nvml_device.Ask(builder.nvml_device.nvml().remapped_banks, &banks),
+      !builder.Answered(builder.nvml_device.Call(builder.nvml_device.nvml().remapped_banks, &banks),
                         wanted))
     return;
   const unsigned counts[] = {banks.most, banks.high, banks.partial, banks.low, banks.none};
-  for (const Wanted& one : wanted) builder.Give(one.id, std::uint64_t{counts[one.way.number]});
+  for (const Wanted& one : wanted) builder.Give(one.id, std::uint64_t{counts[one.query.number]});
 }
 
 /// The bits that a driver supports: reporting 0 for an unsupported bit would be wrong.
@@ -34,27 +35,27 @@ unsigned long long KnownReasons(SampleBuilder& builder) {
   if (builder.gpu.known_reasons) return *builder.gpu.known_reasons;
   unsigned long long known = 0;
   const bool answered =
-      builder.nvml_device.Ask(builder.nvml_device.nvml().known_clocks_reasons, &known);
+      builder.nvml_device.Call(builder.nvml_device.nvml().known_clocks_reasons, &known);
   if (!answered) known = ~0ull;
-  if (answered || SaysNever(builder.nvml_device.last())) builder.gpu.known_reasons = known;
+  if (answered || IsPermanent(builder.nvml_device.last())) builder.gpu.known_reasons = known;
   return known;
 }
 
-void AskReasons(SampleBuilder& builder) {
+void ReadReasons(SampleBuilder& builder) {
   const auto wanted = builder.Of(NvmlCall::kReasons);
   unsigned long long reasons = 0;
   if (wanted.empty() ||
       !builder.Answered(
-          builder.nvml_device.Ask(builder.nvml_device.nvml().clocks_reasons, &reasons), wanted))
+          builder.nvml_device.Call(builder.nvml_device.nvml().clocks_reasons, &reasons), wanted))
     return;
   const unsigned long long known = KnownReasons(builder);
   for (const Wanted& one : wanted) {
-    if (one.way.number == 0) {
+    if (one.query.number == 0) {
       builder.Give(one.id, std::uint64_t{reasons});
-    } else if ((known & one.way.number) == 0) {
+    } else if ((known & one.query.number) == 0) {
       builder.Missing(one.id);
     } else {
-      builder.Give(one.id, std::uint64_t{(reasons & one.way.number) != 0});
+      builder.Give(one.id, std::uint64_t{(reasons & one.query.number) != 0});
     }
   }
 }
@@ -66,25 +67,25 @@ struct Fabric {
   unsigned state = 0, status = 0, clique = 0, health_mask = kUnknown, health = kUnknown;
 };
 
-bool AskFabric(NvmlDevice& nvml_device, Fabric& fabric) {
+bool ReadFabric(NvmlDevice& nvml_device, Fabric& fabric) {
   abi::FabricInfoV3 third{};
   third.version = abi::kFabricInfoV3;
-  if (nvml_device.Ask(nvml_device.nvml().fabric_v3, &third)) {
+  if (nvml_device.Call(nvml_device.nvml().fabric_v3, &third)) {
     fabric = {third.state, static_cast<unsigned>(third.status), third.clique, third.health_mask,
               third.health};
     return true;
   }
-  if (!SaysNever(nvml_device.last())) return false;
+  if (!IsPermanent(nvml_device.last())) return false;
   abi::FabricInfoV2 second{};
   second.version = abi::kFabricInfoV2;
-  if (nvml_device.Ask(nvml_device.nvml().fabric_v2, &second)) {
+  if (nvml_device.Call(nvml_device.nvml().fabric_v2, &second)) {
     fabric = {second.state, static_cast<unsigned>(second.status), second.clique, second.health_mask,
               Fabric::kUnknown};
     return true;
   }
-  if (!SaysNever(nvml_device.last())) return false;
+  if (!IsPermanent(nvml_device.last())) return false;
   abi::FabricInfo first{};
-  if (!nvml_device.Ask(nvml_device.nvml().fabric, &first)) return false;
+  if (!nvml_device.Call(nvml_device.nvml().fabric, &first)) return false;
   fabric = {first.state, static_cast<unsigned>(first.status), first.clique, Fabric::kUnknown,
             Fabric::kUnknown};
   return true;
@@ -96,7 +97,7 @@ void GiveFabric(SampleBuilder& builder, const Wanted& wanted, const Fabric& fabr
   const auto give_if = [&](bool reported, std::uint64_t value) {
     if (reported) builder.Give(wanted.id, value);
   };
-  switch (static_cast<FabricPart>(wanted.way.number)) {
+  switch (static_cast<FabricPart>(wanted.query.number)) {
     case FabricPart::kState:
       builder.Give(wanted.id,
                    completed && fabric.status != abi::kSuccess ? kFabricFailed : fabric.state);
@@ -107,7 +108,7 @@ void GiveFabric(SampleBuilder& builder, const Wanted& wanted, const Fabric& fabr
       break;
     case FabricPart::kHealthMask:
     case FabricPart::kHealthSummary: {
-      const bool mask = static_cast<FabricPart>(wanted.way.number) == FabricPart::kHealthMask;
+      const bool mask = static_cast<FabricPart>(wanted.query.number) == FabricPart::kHealthMask;
       const unsigned value = mask ? fabric.health_mask : fabric.health;
       if (value == Fabric::kUnknown) builder.Missing(wanted.id);
       give_if(value != Fabric::kUnknown && completed, value);
@@ -116,20 +117,20 @@ void GiveFabric(SampleBuilder& builder, const Wanted& wanted, const Fabric& fabr
   }
 }
 
-void AskFabric(SampleBuilder& builder) {
+void ReadFabric(SampleBuilder& builder) {
   const auto wanted = builder.Of(NvmlCall::kFabric);
   Fabric fabric;
-  if (wanted.empty() || !builder.Answered(AskFabric(builder.nvml_device, fabric), wanted)) return;
+  if (wanted.empty() || !builder.Answered(ReadFabric(builder.nvml_device, fabric), wanted)) return;
   for (const Wanted& one : wanted) GiveFabric(builder, one, fabric);
 }
 
 }  // namespace
 
-void AskCondition(SampleBuilder& builder) {
-  AskEccByLocation(builder);
-  AskBanks(builder);
-  AskReasons(builder);
-  AskFabric(builder);
+void ReadCondition(SampleBuilder& builder) {
+  ReadEccByLocation(builder);
+  ReadBanks(builder);
+  ReadReasons(builder);
+  ReadFabric(builder);
 }
 
 }  // namespace penstock::backend::nvidia

@@ -8,11 +8,11 @@ namespace penstock::backend::nvidia {
 namespace {
 
 /// No limit is documented. This many are known to work; NVLink 5 needs more than that.
-constexpr std::size_t kMostFields = 256;
+constexpr std::size_t kMaxFields = 256;
 
 FieldAnswer Read(const abi::FieldValue& field) {
   FieldAnswer answer;
-  answer.never = SaysNever(field.status);
+  answer.never = IsPermanent(field.status);
   if (field.status != abi::kSuccess) return answer;
   const auto whole = [&](long long value) {
     answer.number = value < 0 ? device::Number(static_cast<double>(value))
@@ -31,36 +31,36 @@ FieldAnswer Read(const abi::FieldValue& field) {
 }
 
 /// nvmlMemoryErrorType_t and nvmlEccCounterType_t of the fields 3 to 6.
-bool AskEcc(NvmlDevice& nvml_device, unsigned field, unsigned long long& count) {
-  return nvml_device.Ask(nvml_device.nvml().ecc_errors, (field + 1) % 2, (field - 3) / 2, &count);
+bool ReadEcc(NvmlDevice& nvml_device, unsigned field, unsigned long long& count) {
+  return nvml_device.Call(nvml_device.nvml().ecc_errors, (field + 1) % 2, (field - 3) / 2, &count);
 }
 
-bool AskRemapped(NvmlDevice& nvml_device, unsigned field, unsigned long long& count) {
+bool ReadRemapped(NvmlDevice& nvml_device, unsigned field, unsigned long long& count) {
   unsigned rows[4] = {};
   const bool answered =
-      nvml_device.Ask(nvml_device.nvml().remapped_rows, &rows[0], &rows[1], &rows[2], &rows[3]);
+      nvml_device.Call(nvml_device.nvml().remapped_rows, &rows[0], &rows[1], &rows[2], &rows[3]);
   count = rows[field - 142];
   return answered;
 }
 
 /// The calls that returned a field's value before the field existed.
-bool AskCall(NvmlDevice& nvml_device, unsigned field, unsigned long long& count) {
+bool ReadCall(NvmlDevice& nvml_device, unsigned field, unsigned long long& count) {
   unsigned number = 0;
   switch (field) {
     case 3:
     case 4:
     case 5:
-    case 6: return AskEcc(nvml_device, field, count);
-    case 83: return nvml_device.Ask(nvml_device.nvml().energy, &count);
+    case 6: return ReadEcc(nvml_device, field, count);
+    case 83: return nvml_device.Call(nvml_device.nvml().energy, &count);
     case 94: {
-      const bool answered = nvml_device.Ask(nvml_device.nvml().pcie_replays, &number);
+      const bool answered = nvml_device.Call(nvml_device.nvml().pcie_replays, &number);
       count = number;
       return answered;
     }
     case 142:
     case 143:
     case 144:
-    case 145: return AskRemapped(nvml_device, field, count);
+    case 145: return ReadRemapped(nvml_device, field, count);
     default: return false;
   }
 }
@@ -71,7 +71,7 @@ bool HasCall(unsigned field) {
 
 void GiveByCall(SampleBuilder& builder, const Wanted& wanted) {
   unsigned long long count = 0;
-  if (builder.Answered(AskCall(builder.nvml_device, wanted.way.number, count), {&wanted, 1}))
+  if (builder.Answered(ReadCall(builder.nvml_device, wanted.query.number, count), {&wanted, 1}))
     builder.Give(wanted.id, std::uint64_t{count});
 }
 
@@ -86,9 +86,9 @@ std::size_t FieldBatch::Add(unsigned field, unsigned scope) {
   return fields_.size() - 1;
 }
 
-void FieldBatch::Ask(NvmlDevice& nvml_device, std::size_t first, std::size_t count) {
+void FieldBatch::Call(NvmlDevice& nvml_device, std::size_t first, std::size_t count) {
   const auto& function = nvml_device.nvml().field_values;
-  if (nvml_device.Ask(function, static_cast<int>(count), fields_.data() + first)) {
+  if (nvml_device.Call(function, static_cast<int>(count), fields_.data() + first)) {
     for (std::size_t i = first; i < first + count; ++i)
       nvml_device.Note(fields_[i].status, function.name);
     return;
@@ -96,15 +96,15 @@ void FieldBatch::Ask(NvmlDevice& nvml_device, std::size_t first, std::size_t cou
   const abi::Return refused = nvml_device.last();
   // The driver may refuse the call because of a single field.
   if (refused == abi::kInvalidArgument && count > 1) {
-    for (std::size_t i = first; i < first + count; ++i) Ask(nvml_device, i, 1);
+    for (std::size_t i = first; i < first + count; ++i) Call(nvml_device, i, 1);
     return;
   }
   for (std::size_t i = first; i < first + count; ++i) fields_[i].status = refused;
 }
 
 void FieldBatch::Run(NvmlDevice& nvml_device) {
-  for (std::size_t done = 0; done < fields_.size(); done += kMostFields)
-    Ask(nvml_device, done, std::min(kMostFields, fields_.size() - done));
+  for (std::size_t done = 0; done < fields_.size(); done += kMaxFields)
+    Call(nvml_device, done, std::min(kMaxFields, fields_.size() - done));
 }
 
 FieldAnswer FieldBatch::At(std::size_t place) const { return Read(fields_[place]); }
@@ -115,10 +115,10 @@ FieldQuantities::FieldQuantities(SampleBuilder& builder, FieldBatch& batch)
     if (builder.gpu.calls.contains(wanted.id)) {
       GiveByCall(builder, wanted);
     } else {
-      const unsigned field = wanted.way.number;
+      const unsigned field = wanted.query.number;
       const unsigned number =
           IsReasonField(field) ? builder.gpu.first_reason_field + field - kFirstReasonField : field;
-      asked_.push_back({wanted, batch.Add(number), 1, false});
+      requested_.push_back({wanted, batch.Add(number), 1, false});
     }
   }
   const auto of_links = builder.Of(NvmlCall::kFieldOfEachLink);
@@ -126,38 +126,38 @@ FieldQuantities::FieldQuantities(SampleBuilder& builder, FieldBatch& batch)
   if (links == nullptr) return;
   if (links->empty()) builder.Missing(of_links);
   for (const Wanted& wanted : of_links) {
-    Asked asked{wanted, 0, links->size(), true};
-    for (const unsigned link : *links) asked.place = batch.Add(wanted.way.number, link);
-    asked.place -= links->size() - 1;
-    if (!links->empty()) asked_.push_back(asked);
+    RequestedField entry{wanted, 0, links->size(), true};
+    for (const unsigned link : *links) entry.place = batch.Add(wanted.query.number, link);
+    entry.place -= links->size() - 1;
+    if (!links->empty()) requested_.push_back(entry);
   }
 }
 
-void FieldQuantities::GiveLinks(const Asked& asked) {
+void FieldQuantities::GiveLinks(const RequestedField& entry) {
   bool never = true;
-  for (std::size_t i = 0; i < asked.count; ++i) {
-    const FieldAnswer answer = batch_.At(asked.place + i);
+  for (std::size_t i = 0; i < entry.count; ++i) {
+    const FieldAnswer answer = batch_.At(entry.place + i);
     never = never && answer.never;
     if (answer.number)
-      builder_.Give(asked.wanted.id, *answer.number, static_cast<int>((*builder_.gpu.links)[i]));
+      builder_.Give(entry.wanted.id, *answer.number, static_cast<int>((*builder_.gpu.links)[i]));
   }
-  if (never) builder_.Missing(asked.wanted.id);
+  if (never) builder_.Missing(entry.wanted.id);
 }
 
 void FieldQuantities::Give() {
-  for (const Asked& asked : asked_) {
-    if (asked.each_link) {
-      GiveLinks(asked);
+  for (const RequestedField& entry : requested_) {
+    if (entry.each_link) {
+      GiveLinks(entry);
       continue;
     }
-    const FieldAnswer answer = batch_.At(asked.place);
-    if (answer.number) builder_.Give(asked.wanted.id, *answer.number);
+    const FieldAnswer answer = batch_.At(entry.place);
+    if (answer.number) builder_.Give(entry.wanted.id, *answer.number);
     if (!answer.never) continue;
-    if (HasCall(asked.wanted.way.number)) {
-      builder_.gpu.calls.insert(asked.wanted.id);
-      GiveByCall(builder_, asked.wanted);
+    if (HasCall(entry.wanted.query.number)) {
+      builder_.gpu.calls.insert(entry.wanted.id);
+      GiveByCall(builder_, entry.wanted);
     } else {
-      builder_.Missing(asked.wanted.id);
+      builder_.Missing(entry.wanted.id);
     }
   }
 }

@@ -23,7 +23,7 @@ class FieldBatch {
   FieldAnswer At(std::size_t place) const;
 
  private:
-  void Ask(NvmlDevice& nvml_device, std::size_t first, std::size_t count);
+  void Call(NvmlDevice& nvml_device, std::size_t first, std::size_t count);
   std::vector<abi::FieldValue> fields_;
 };
 
@@ -36,16 +36,16 @@ class FieldQuantities {
   void Give();
 
  private:
-  struct Asked {
+  struct RequestedField {
     Wanted wanted;
     std::size_t place = 0, count = 0;  // one answer per link, or one
     bool each_link = false;
   };
-  void GiveLinks(const Asked& asked);
+  void GiveLinks(const RequestedField& entry);
 
   SampleBuilder& builder_;
   const FieldBatch& batch_;
-  std::vector<Asked> asked_;
+  std::vector<RequestedField> requested_;
 };
 
 }  // namespace penstock::backend::nvidia

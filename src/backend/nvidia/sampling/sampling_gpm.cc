@@ -13,9 +13,9 @@ namespace penstock::backend::nvidia {
 std::optional<bool> Gpm::Supported(NvmlDevice& nvml_device) {
   if (supported_) return supported_;
   abi::GpmSupport support{abi::kGpmSupport, 0};
-  if (nvml_device.Ask(nvml_.gpm_support, &support)) {
+  if (nvml_device.Call(nvml_.gpm_support, &support)) {
     supported_ = support.supported != 0;
-  } else if (SaysNever(nvml_device.last())) {
+  } else if (IsPermanent(nvml_device.last())) {
     supported_ = false;
   }
   return supported_;
@@ -46,14 +46,14 @@ bool Gpm::Get(NvmlDevice& nvml_device, const unsigned* metrics, std::size_t coun
   for (std::size_t i = 0; i < count; ++i) request->metrics[i].metric = metrics[i];
   if (!nvml_device.Note(nvml_.gpm_metrics(request.get()), nvml_.gpm_metrics.name)) {
     // An older driver may refuse all metrics because of one that it does not know.
-    if (count == 1) answers->never = SaysNever(nvml_device.last());
+    if (count == 1) answers->never = IsPermanent(nvml_device.last());
     if (count == 1 || nvml_device.last() != abi::kInvalidArgument) return false;
     for (std::size_t i = 0; i < count; ++i) Get(nvml_device, metrics + i, 1, answers + i);
     return true;
   }
   for (std::size_t i = 0; i < count; ++i) {
     const abi::GpmMetric& metric = request->metrics[i];
-    answers[i].never = SaysNever(metric.status);
+    answers[i].never = IsPermanent(metric.status);
     if (metric.status == abi::kSuccess && std::isfinite(metric.value) && metric.value >= 0)
       answers[i].value = metric.value;
   }
@@ -64,16 +64,15 @@ std::vector<GpmAnswer> Gpm::Measure(NvmlDevice& nvml_device, const std::vector<u
                                     base::TimePoint now) {
   std::vector<GpmAnswer> answers(metrics.size());
   if (!Allocate(nvml_device)) return answers;
-  if (since_ && now - *since_ < kLeastWindow) return answers;
-  if (!nvml_device.Ask(nvml_.gpm_sample, now_)) {
+  if (since_ && now - *since_ < kMinWindow) return answers;
+  if (!nvml_device.Call(nvml_.gpm_sample, now_)) {
     since_.reset();
     return answers;
   }
-  const bool first = !since_ || now - *since_ > kMostWindow;
+  const bool first = !since_ || now - *since_ > kMaxWindow;
   bool good = true;
-  for (std::size_t done = 0; !first && good && done < metrics.size();
-       done += abi::kMostGpmMetrics) {
-    const std::size_t count = std::min<std::size_t>(metrics.size() - done, abi::kMostGpmMetrics);
+  for (std::size_t done = 0; !first && good && done < metrics.size(); done += abi::kMaxGpmMetrics) {
+    const std::size_t count = std::min<std::size_t>(metrics.size() - done, abi::kMaxGpmMetrics);
     good = Get(nvml_device, metrics.data() + done, count, answers.data() + done);
   }
   if (first || !good || now - *since_ >= kGoodWindow) {

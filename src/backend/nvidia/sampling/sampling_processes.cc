@@ -11,25 +11,25 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-constexpr unsigned kMostSamples = 1u << 16;
+constexpr unsigned kMaxSamples = 1u << 16;
 
 using Newest = std::map<unsigned, abi::ProcessUtilization>;
 
 /// All samples of the driver that are newer than `since`.
-std::vector<abi::ProcessUtilization> AskSamples(NvmlDevice& nvml_device, unsigned long long since) {
+std::vector<abi::ProcessUtilization> GetSamples(NvmlDevice& nvml_device, unsigned long long since) {
   const auto& function = nvml_device.nvml().process_utilization;
   std::vector<abi::ProcessUtilization> samples;
   for (int attempt = 0; attempt < 3; ++attempt) {
     auto count = static_cast<unsigned>(samples.size());
     const bool answered =
-        nvml_device.Ask(function, samples.empty() ? nullptr : samples.data(), &count, since);
+        nvml_device.Call(function, samples.empty() ? nullptr : samples.data(), &count, since);
     if (answered && !samples.empty()) {
       samples.resize(std::min<std::size_t>(count, samples.size()));
       return samples;
     }
     // A failed call returns the size that it needs. "Not found": no process used the GPU.
     if (!answered && nvml_device.last() != abi::kInsufficientSize) return {};
-    if (count == 0 || count > kMostSamples) return {};
+    if (count == 0 || count > kMaxSamples) return {};
     samples.assign(count + 16, abi::ProcessUtilization{});
   }
   return {};
@@ -43,11 +43,11 @@ std::optional<double> Percent(unsigned value) {
 
 }  // namespace
 
-void AskProcessUse(SampleBuilder& builder) {
+void ReadProcessUse(SampleBuilder& builder) {
   Newest newest;
   unsigned long long& last = builder.gpu.last_process_sample;
   const unsigned long long since = last;
-  for (const abi::ProcessUtilization& sample : AskSamples(builder.nvml_device, since)) {
+  for (const abi::ProcessUtilization& sample : GetSamples(builder.nvml_device, since)) {
     if (sample.time <= since || sample.pid == 0 ||
         sample.pid > static_cast<unsigned>(std::numeric_limits<std::int32_t>::max()))
       continue;
@@ -58,7 +58,7 @@ void AskProcessUse(SampleBuilder& builder) {
   // A process that ended since the last sample has used the GPU but has no memory any more. In the
   // first sample the start of the period is unknown, so ended processes are left out.
   std::map<std::int32_t, device::ProcessSample> processes;
-  for (const auto& [pid, running] : AskRunningProcesses(builder.nvml_device)) {
+  for (const auto& [pid, running] : ReadRunningProcesses(builder.nvml_device)) {
     processes[pid].pid = pid;
     if (running.memory) processes[pid].memory = base::Bytes{*running.memory};
   }

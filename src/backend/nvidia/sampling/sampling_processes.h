@@ -7,6 +7,6 @@ namespace penstock::backend::nvidia {
 
 /// Samples the memory of each running process, and the share of GPU time of each process that used
 /// the GPU since the last sample.
-void AskProcessUse(SampleBuilder& builder);
+void ReadProcessUse(SampleBuilder& builder);
 
 }  // namespace penstock::backend::nvidia

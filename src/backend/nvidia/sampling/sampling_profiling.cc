@@ -38,11 +38,11 @@ GpmQuantities::GpmQuantities(SampleBuilder& builder, std::optional<bool> gpm, Gp
     return;
   }
   for (const Wanted& wanted : builder.Of(NvmlCall::kGpm))
-    asked_.emplace_back(wanted, batch.Add(wanted.way.number));
+    requested_.emplace_back(wanted, batch.Add(wanted.query.number));
 }
 
 void GpmQuantities::Give() {
-  for (const auto& [wanted, place] : asked_) {
+  for (const auto& [wanted, place] : requested_) {
     const GpmAnswer& answer = batch_.At(place);
     if (answer.value) builder_.Give(wanted.id, Value(TheQuantities()[wanted.id], *answer.value));
     if (answer.never) builder_.Missing(wanted.id);

@@ -11,12 +11,12 @@
 namespace penstock::backend::nvidia {
 
 /// A shorter window than GPM's own period has no meaning (DCGM 310: GPM misbehaves below 100 ms).
-inline constexpr std::chrono::milliseconds kLeastWindow{100};
+inline constexpr std::chrono::milliseconds kMinWindow{100};
 /// A window of at least this length ends, and the next one begins where it ends. Slightly less than
 /// a second, the interval at which collections may come.
 inline constexpr std::chrono::milliseconds kGoodWindow{900};
 /// An average over a longer window has no meaning.
-inline constexpr std::chrono::minutes kMostWindow{10};
+inline constexpr std::chrono::minutes kMaxWindow{10};
 
 /// The rate of increase of a counter.
 class Rate {

@@ -40,12 +40,13 @@ PcieTraffic::PcieTraffic(SampleBuilder& builder, std::optional<bool> gpm, FieldB
   std::array<bool, kDirections> needed{};
   for (const Wanted& wanted : builder.Of(NvmlCall::kPcieRate)) {
     if (by_gpm) {
-      rate_[wanted.way.number] = metrics.Add(abi::kGpmPcieSentRate + wanted.way.number);
+      rate_[wanted.query.number] = metrics.Add(abi::kGpmPcieSentRate + wanted.query.number);
     } else {
-      needed[wanted.way.number] = true;
+      needed[wanted.query.number] = true;
     }
   }
-  for (const Wanted& wanted : builder.Of(NvmlCall::kPcieTraffic)) needed[wanted.way.number] = true;
+  for (const Wanted& wanted : builder.Of(NvmlCall::kPcieTraffic))
+    needed[wanted.query.number] = true;
   for (unsigned direction = 0; direction < kDirections; ++direction) {
     if (!needed[direction]) continue;
     if (gpu.pcie_counters == PcieCounters::kFields)
@@ -56,7 +57,7 @@ PcieTraffic::PcieTraffic(SampleBuilder& builder, std::optional<bool> gpm, FieldB
 }
 
 void PcieTraffic::GiveCounter(const Wanted& wanted) {
-  const unsigned direction = wanted.way.number;
+  const unsigned direction = wanted.query.number;
   if (field_[direction]) {
     const FieldAnswer answer = fields_.At(*field_[direction]);
     if (const auto bytes = Whole(answer); bytes && !answer.narrow) builder_.Give(wanted.id, *bytes);
@@ -70,17 +71,17 @@ void PcieTraffic::GiveCounter(const Wanted& wanted) {
 }
 
 /// The driver measures this itself for 20 ms, and the call takes that long.
-void PcieTraffic::AskThroughput(const Wanted& wanted) {
+void PcieTraffic::ReadThroughput(const Wanted& wanted) {
   unsigned kibibytes = 0;
-  const unsigned direction = wanted.way.number == 0 ? abi::kPcieSent : abi::kPcieReceived;
-  if (builder_.Answered(builder_.nvml_device.Ask(builder_.nvml_device.nvml().pcie_throughput,
-                                                 direction, &kibibytes),
+  const unsigned direction = wanted.query.number == 0 ? abi::kPcieSent : abi::kPcieReceived;
+  if (builder_.Answered(builder_.nvml_device.Call(builder_.nvml_device.nvml().pcie_throughput,
+                                                  direction, &kibibytes),
                         {&wanted, 1}))
     builder_.Give(wanted.id, kibibytes * 1024.0);
 }
 
 void PcieTraffic::GiveRate(const Wanted& wanted) {
-  const unsigned direction = wanted.way.number;
+  const unsigned direction = wanted.query.number;
   std::optional<double> rate;
   if (rate_[direction]) {
     const GpmAnswer& answer = metrics_.At(*rate_[direction]);
@@ -91,7 +92,7 @@ void PcieTraffic::GiveRate(const Wanted& wanted) {
     if (const auto bytes = Whole(answer); bytes && !answer.narrow)
       rate = builder_.gpu.pcie_rates[direction].Add(builder_.now, *bytes);
   } else {
-    AskThroughput(wanted);
+    ReadThroughput(wanted);
   }
   if (rate) builder_.Give(wanted.id, *rate);
 }
@@ -128,21 +129,21 @@ LinkTraffic::LinkTraffic(SampleBuilder& builder, std::optional<bool> gpm, FieldB
   const bool by_gpm = gpm.value_or(false) && builder.gpu.link_rate_by_gpm;
   bool counters = !totals.empty(), link_counters = !links.empty();
   for (const Wanted& wanted : rates) {
-    if (wanted.way.number == kBoth || !by_gpm) {
+    if (wanted.query.number == kBoth || !by_gpm) {
       counters = true;
     } else {
-      rate_[wanted.way.number] =
-          metrics.Add(wanted.way.number == 0 ? abi::kGpmLinksSent : abi::kGpmLinksReceived);
+      rate_[wanted.query.number] =
+          metrics.Add(wanted.query.number == 0 ? abi::kGpmLinksSent : abi::kGpmLinksReceived);
     }
   }
   for (const Wanted& wanted : link_rates) {
-    if (wanted.way.number == kBoth || !by_gpm) {
+    if (wanted.query.number == kBoth || !by_gpm) {
       link_counters = true;
       continue;
     }
     for (const unsigned link : *links_) {
-      const std::size_t place = metrics.Add(LinkMetric(wanted.way.number, link));
-      if (!first_link_rate_[wanted.way.number]) first_link_rate_[wanted.way.number] = place;
+      const std::size_t place = metrics.Add(LinkMetric(wanted.query.number, link));
+      if (!first_link_rate_[wanted.query.number]) first_link_rate_[wanted.query.number] = place;
     }
   }
   if (counters && !builder.gpu.sum_of_links) AddTotals();
@@ -181,7 +182,7 @@ std::optional<std::uint64_t> LinkTraffic::Total(unsigned direction) const {
 }
 
 void LinkTraffic::GiveRate(const Wanted& wanted) {
-  const unsigned direction = wanted.way.number;
+  const unsigned direction = wanted.query.number;
   std::optional<double> rate;
   if (direction < kDirections && rate_[direction]) {
     const GpmAnswer& answer = metrics_.At(*rate_[direction]);
@@ -219,12 +220,12 @@ std::optional<std::uint64_t> LinkTraffic::OfLink(unsigned direction, std::size_t
 
 void LinkTraffic::GiveLinks(const Wanted& wanted) {
   for (std::size_t i = 0; i < links_->size(); ++i)
-    if (const auto count = OfLink(wanted.way.number, i))
+    if (const auto count = OfLink(wanted.query.number, i))
       builder_.Give(wanted.id, *count, static_cast<int>((*links_)[i]));
 }
 
 void LinkTraffic::GiveLinkRates(const Wanted& wanted) {
-  const unsigned direction = wanted.way.number;
+  const unsigned direction = wanted.query.number;
   for (std::size_t i = 0; i < links_->size(); ++i) {
     std::optional<double> rate;
     if (direction < kDirections && first_link_rate_[direction]) {
@@ -245,14 +246,14 @@ void LinkTraffic::GiveLinkRates(const Wanted& wanted) {
 void LinkTraffic::Give() {
   if (links_ == nullptr) return;
   for (const Wanted& wanted : builder_.Of(NvmlCall::kFabricTraffic))
-    if (const auto total = Total(wanted.way.number)) builder_.Give(wanted.id, *total);
+    if (const auto total = Total(wanted.query.number)) builder_.Give(wanted.id, *total);
   for (const Wanted& wanted : builder_.Of(NvmlCall::kFabricRate)) GiveRate(wanted);
   for (const Wanted& wanted : builder_.Of(NvmlCall::kFabricLinkTraffic)) GiveLinks(wanted);
   for (const Wanted& wanted : builder_.Of(NvmlCall::kFabricLinkRate)) GiveLinkRates(wanted);
   NoteLinks();
 }
 
-void AskLinks(SampleBuilder& builder) {
+void ReadLinks(SampleBuilder& builder) {
   const auto errors = builder.Of(NvmlCall::kFabricLinkErrors),
              states = builder.Of(NvmlCall::kFabricLinkState);
   if (errors.empty() && states.empty()) return;
@@ -269,8 +270,8 @@ void AskLinks(SampleBuilder& builder) {
     for (const unsigned link : *links) {
       unsigned long long count = 0;
       const bool answered =
-          nvml_device.Ask(nvml_device.nvml().nvlink_errors, link, wanted.way.number, &count);
-      never = never && !answered && SaysNever(nvml_device.last());
+          nvml_device.Call(nvml_device.nvml().nvlink_errors, link, wanted.query.number, &count);
+      never = never && !answered && IsPermanent(nvml_device.last());
       if (answered) builder.Give(wanted.id, std::uint64_t{count}, static_cast<int>(link));
     }
     if (never) builder.Missing(wanted.id);
@@ -278,7 +279,7 @@ void AskLinks(SampleBuilder& builder) {
   for (const Wanted& wanted : states)
     for (const unsigned link : *links) {
       unsigned active = 0;
-      if (nvml_device.Ask(nvml_device.nvml().nvlink_state, link, &active))
+      if (nvml_device.Call(nvml_device.nvml().nvlink_state, link, &active))
         builder.Give(wanted.id, std::uint64_t{active}, static_cast<int>(link));
     }
 }

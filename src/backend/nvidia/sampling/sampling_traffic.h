@@ -35,7 +35,7 @@ class GpmQuantities {
  private:
   SampleBuilder& builder_;
   const GpmBatch& batch_;
-  std::vector<std::pair<Wanted, std::size_t>> asked_;  // with the index of the answer
+  std::vector<std::pair<Wanted, std::size_t>> requested_;  // with the index of the answer
 };
 
 class PcieTraffic {
@@ -47,7 +47,7 @@ class PcieTraffic {
  private:
   void GiveCounter(const Wanted& wanted);
   void GiveRate(const Wanted& wanted);
-  void AskThroughput(const Wanted& wanted);
+  void ReadThroughput(const Wanted& wanted);
 
   SampleBuilder& builder_;
   const FieldBatch& fields_;
@@ -80,6 +80,6 @@ class LinkTraffic {
 };
 
 /// Samples errors and states of links, which have calls of their own.
-void AskLinks(SampleBuilder& builder);
+void ReadLinks(SampleBuilder& builder);
 
 }  // namespace penstock::backend::nvidia

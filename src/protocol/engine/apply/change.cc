@@ -51,12 +51,12 @@ base::Result<std::string> RevertKeys(const Target& written, const std::string& n
   return Apply(written.format, text, written.path, back);
 }
 
-bool SaysNothing(FileFormat format, const std::string& text) {
+bool IsBlank(FileFormat format, const std::string& text) {
   const auto document = Read(format, text, "");
   return document.ok() && (!document->map || document->map->empty());
 }
 
-bool SaysTheSame(FileFormat format, const std::string& a, const std::string& b) {
+bool IsSame(FileFormat format, const std::string& a, const std::string& b) {
   const auto one = Read(format, a, ""), other = Read(format, b, "");
   return one.ok() && other.ok() && Compare(ToTree(*one), ToTree(*other)).empty();
 }
@@ -128,8 +128,8 @@ base::Result<Content> Revert(const Target& written, const Content& now) {
     return by_keys.error().code() == Code::kInvalidArgument ? by_keys.error()
                                                             : CannotReport(written);
   // Merging line by line also restores comments; where that is impossible, reverts key by key.
-  text = merged && SaysTheSame(written.format, *merged, *by_keys) ? *merged : *by_keys;
-  if (!written.before && SaysNothing(written.format, *text)) text.reset();
+  text = merged && IsSame(written.format, *merged, *by_keys) ? *merged : *by_keys;
+  if (!written.before && IsBlank(written.format, *text)) text.reset();
   return text;
 }
 
@@ -158,8 +158,8 @@ base::Result<EngineConfigChange> MakeChange(const EngineFacts& facts, const Disk
   return change;
 }
 
-StandingOf Stands(const Disk& disk, const SettingRecord& record) {
-  StandingOf stands{record.files.empty() ? Standing::kNone : Standing::kAsOurs, {}};
+StandingOf FindStanding(const Disk& disk, const SettingRecord& record) {
+  StandingOf standing{record.files.empty() ? Standing::kNone : Standing::kAsWritten, {}};
   bool present = false;
   for (const Target& file : record.files) {
     const Content now = Now(disk, file.path);
@@ -171,7 +171,7 @@ StandingOf Stands(const Disk& disk, const SettingRecord& record) {
                               ? Read(file.format, *now, file.path)
                               : base::Result<Value>(Value());
     if (!now || !document.ok() || file.format == FileFormat::kText) {
-      stands.which.push_back(file.path + (now ? " has different text" : " is missing"));
+      standing.which.push_back(file.path + (now ? " has different text" : " is missing"));
       present = present || now.has_value();
       continue;
     }
@@ -179,12 +179,13 @@ StandingOf Stands(const Disk& disk, const SettingRecord& record) {
       const Value* value = FindAt(*document, setting.path);
       present = present || value != nullptr;
       if (value != nullptr && Spell(*value) == Spell(setting.value)) continue;
-      stands.which.push_back(file.path + ": " + Dotted(setting.path) +
-                             (value == nullptr ? " is missing" : " is " + Spell(*value)));
+      standing.which.push_back(file.path + ": " + Dotted(setting.path) +
+                               (value == nullptr ? " is missing" : " is " + Spell(*value)));
     }
   }
-  if (!stands.which.empty()) stands.standing = present ? Standing::kChanged : Standing::kMissing;
-  return stands;
+  if (!standing.which.empty())
+    standing.standing = present ? Standing::kChanged : Standing::kMissing;
+  return standing;
 }
 
 base::Status CheckEffect(const EngineConfigChange& change, const std::string& before,

@@ -47,17 +47,17 @@ base::Result<EngineConfigChange> MakeChange(const EngineFacts& facts, const Disk
 
 /// How the files compare with what Penstock wrote.
 enum class Standing {
-  kNone,     ///< Penstock wrote nothing
-  kAsOurs,   ///< the files are as Penstock wrote them
-  kChanged,  ///< others gave our keys other values
-  kMissing,  ///< others removed it
+  kNone,       ///< Penstock wrote nothing
+  kAsWritten,  ///< the files are as Penstock wrote them
+  kChanged,    ///< others gave our keys other values
+  kMissing,    ///< others removed it
 };
 struct StandingOf {
   Standing standing = Standing::kNone;
   std::vector<std::string>
       which;  ///< keys and files that differ from what Penstock wrote: "/etc/x.toml: a.b is 1"
 };
-StandingOf Stands(const Disk& disk, const SettingRecord& record);
+StandingOf FindStanding(const Disk& disk, const SettingRecord& record);
 
 /// Returns a file's text without what Penstock wrote to it; nothing: no such file.
 /// kFailedPrecondition if later changes by others cannot be separated from ours.

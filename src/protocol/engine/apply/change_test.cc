@@ -89,7 +89,7 @@ runtime_type = "io.containerd.runc.v2"
 runtime_type = "io.containerd.runc.v2"
 )";
   EXPECT_EQ(machine.Do(kDesired), 0u);
-  EXPECT_EQ(Stands(machine.disk, machine.record).standing, Standing::kAsOurs);
+  EXPECT_EQ(FindStanding(machine.disk, machine.record).standing, Standing::kAsWritten);
 }
 
 TEST(EngineConfigChange, AnAdministratorsLaterEditsOutliveBothAnotherRequestAndTheUndoing) {
@@ -98,7 +98,7 @@ TEST(EngineConfigChange, AnAdministratorsLaterEditsOutliveBothAnotherRequestAndT
   machine.Edit("level = \"info\"", "level = \"debug\" # for a while");
   machine.Edit("pause:3.8", "pause:3.9");
   machine.Edit("# head\n", "# head\n# and more\n");
-  EXPECT_EQ(Stands(machine.disk, machine.record).standing, Standing::kAsOurs);
+  EXPECT_EQ(FindStanding(machine.disk, machine.record).standing, Standing::kAsWritten);
   EXPECT_EQ(machine.Do({.cdi = true}), 1u);
   EXPECT_THAT(machine.text(), HasSubstr("enable_cdi = true"));
   EXPECT_THAT(machine.text(), testing::Not(HasSubstr("nvidia")));
@@ -127,7 +127,7 @@ TEST(EngineConfigChange, WhatOthersSetOtherwiseIsTheirs) {
   Machine machine;
   machine.Do(kDesired);
   machine.Edit("default_runtime_name = \"nvidia\"", "default_runtime_name = \"kata\"");
-  const auto stands = Stands(machine.disk, machine.record);
+  const auto stands = FindStanding(machine.disk, machine.record);
   EXPECT_EQ(stands.standing, Standing::kChanged);
   EXPECT_THAT(
       stands.which,
@@ -144,12 +144,12 @@ TEST(EngineConfigChange, AFileThatWasWrittenAgainIsConfiguredAgain) {
   machine.Do(kDesired);
   const std::string ours = machine.text();
   machine.text() = kFirst;  // as kubespray does
-  EXPECT_EQ(Stands(machine.disk, machine.record).standing,
+  EXPECT_EQ(FindStanding(machine.disk, machine.record).standing,
             Standing::kChanged);  // default_runtime_name is theirs
   EXPECT_EQ(machine.Do(kDesired), 1u);
   EXPECT_EQ(machine.text(), ours);
   machine.text() = "version = 2\n";
-  EXPECT_EQ(Stands(machine.disk, machine.record).standing, Standing::kMissing);
+  EXPECT_EQ(FindStanding(machine.disk, machine.record).standing, Standing::kMissing);
   machine.Do({});
   EXPECT_EQ(machine.text(), "version = 2\n");
 }

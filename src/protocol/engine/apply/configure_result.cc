@@ -47,14 +47,14 @@ base::Result<std::vector<EngineInstall>> ConfiguredInstalls(const std::string& s
   return installs;
 }
 
-base::Result<StandingOf> AskStanding(const EngineInstall& install, const std::string& state_dir) {
+base::Result<StandingOf> ReadStanding(const EngineInstall& install, const std::string& state_dir) {
   ASSIGN(const ConfigFiles files, ConfigFiles::Open(install.root));
   ASSIGN(const Journal journal, LoadJournal(JournalPath(install, state_dir)));
   Disk disk;
   for (const Target& file : journal.record.files) {
     ASSIGN(disk[file.path], files.Read(file.path));
   }
-  return Stands(disk, journal.record);
+  return FindStanding(disk, journal.record);
 }
 
 }  // namespace penstock::protocol::engine

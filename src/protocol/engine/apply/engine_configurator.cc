@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 constexpr base::Duration kAnswersWithin = 20s;
 constexpr base::Duration kOthersFinishWithin = 10s;  // another run: the agent's, or a manual one
 constexpr base::Duration kTryAgain = 100ms;
-constexpr std::size_t kMostAnswer = 4u << 20;
+constexpr std::size_t kMaxAnswer = 4u << 20;
 
 /// Returns an earlier desired configuration with another one added.
 DesiredConfig Joined(DesiredConfig desired, const DesiredConfig& added) {
@@ -48,7 +48,7 @@ void EngineConfigurator::State::Begin() {
     });
     return;
   }
-  if (journal.phase == Phase::kDone) return Ask();
+  if (journal.phase == Phase::kDone) return Query();
   if (options.dry_run)
     return Finish(Error(Code::kFailedPrecondition,
                         "an earlier change of " + install.name +
@@ -91,7 +91,7 @@ void EngineConfigurator::State::Repair() {
   const auto settled = [self](const Status& status) {
     if (!status.ok()) return self->Finish(status);
     if (const auto saved = self->Save(Phase::kDone); !saved.ok()) return self->Finish(saved);
-    self->Ask();
+    self->Query();
   };
   if (journal.phase == Phase::kRestarting) {
     const auto then = [self, settled](const Status& status) {
@@ -109,7 +109,7 @@ void EngineConfigurator::State::Repair() {
   settled({});
 }
 
-void EngineConfigurator::State::Ask() {
+void EngineConfigurator::State::Query() {
   if (options.source == Source::kFile) return Plan(std::nullopt);
   const auto self = shared_from_this();
   Run(VersionCommand(install), [self](const base::Result<os::Command::Outcome>& answer) {
@@ -117,7 +117,7 @@ void EngineConfigurator::State::Ask() {
         answer.ok() && answer->status == 0 ? ParseVersion(answer->output) : std::nullopt;
     if (version) {
       std::tie(self->major, self->minor) = *version;
-      return self->AskEffect([self](const base::Result<std::optional<std::string>>& effect) {
+      return self->ReadEffect([self](const base::Result<std::optional<std::string>>& effect) {
         if (effect.ok()) return self->Plan(*effect);
         self->Finish(effect.error());
       });
@@ -137,14 +137,14 @@ void EngineConfigurator::State::Ask() {
 }
 
 /// Passes nothing if the engine has no such command, or was not to be asked.
-void EngineConfigurator::State::AskEffect(
+void EngineConfigurator::State::ReadEffect(
     std::function<void(base::Result<std::optional<std::string>>)> then) {
   const std::string& path = install.in_force.empty() ? install.config : install.in_force;
   const auto main = files->Read(path);
   if (!main.ok()) return then(main.error());
-  const CommandLine asking = EffectCommand(install, main->has_value());
-  if (asking.empty() || major == 0) return then(std::optional<std::string>());
-  Run(asking, [this, then = std::move(then)](base::Result<os::Command::Outcome> answer) {
+  const CommandLine query = EffectCommand(install, main->has_value());
+  if (query.empty() || major == 0) return then(std::optional<std::string>());
+  Run(query, [this, then = std::move(then)](base::Result<os::Command::Outcome> answer) {
     if (!answer.ok()) return then(answer.error());
     if (answer->status == 0) return then(std::optional(std::move(answer->output)));
     then(Error(Code::kFailedPrecondition, install.name + " rejects its configuration: " +
@@ -165,12 +165,12 @@ void EngineConfigurator::State::Plan(std::optional<std::string> effect) {
     outcome.diff += Unified(link.path, std::nullopt, shown(link));
   outcome.remarks.insert(outcome.remarks.end(), outcome.change.remarks.begin(),
                          outcome.change.remarks.end());
-  if (!options.dry_run && !ChangesNothing()) return Carry();
+  if (!options.dry_run && !ChangesNothing()) return Apply();
   // The record may change even if no file does: another desired configuration can require the same
   // lines.
   if (!options.dry_run) {
     journal.record = outcome.change.record;
-    return Settle();
+    return Complete();
   }
   Finish({});
 }
@@ -181,8 +181,8 @@ Status EngineConfigurator::State::MakePlan(std::optional<std::string> effect) {
   gathered.facts.minor = minor;
   gathered.facts.drop_in_wanted = options.drop_in_wanted;
   gathered.facts.effective = std::move(effect);
-  const StandingOf stands = Stands(gathered.disk, journal.record);
-  for (const std::string& one : stands.which) {
+  const StandingOf standing = FindStanding(gathered.disk, journal.record);
+  for (const std::string& one : standing.which) {
     if (options.respect)
       return Error(Code::kFailedPrecondition,
                    "the settings that Penstock wrote were changed (" + one +
@@ -201,11 +201,11 @@ Status EngineConfigurator::State::MakeLinkPlan() {
   if (outcome.change.record.desired == DesiredConfig{}) {
     links_wanted.clear();
   } else if (options.links && install.engine == Engine::kDocker) {
-    const auto look = [this](const std::string& path) {
+    const auto inspect = [this](const std::string& path) {
       return LinkOccupant{files->Holds(path), files->LinkTarget(path)};
     };
     auto plan = PlanLinks(*options.links, LinkNames(major, minor),
-                          SearchPath(options.proc_root, Running().pid), links, look);
+                          SearchPath(options.proc_root, Running().pid), links, inspect);
     links_wanted = std::move(plan.wanted);
     outcome.remarks.insert(outcome.remarks.end(), plan.remarks.begin(), plan.remarks.end());
     for (const GpusLink& link : links_wanted)
@@ -219,7 +219,7 @@ Status EngineConfigurator::State::MakeLinkPlan() {
 }
 
 /// Records the links before making them, so that a run after a crash finds what this run made.
-Status EngineConfigurator::State::CarryLinks() {
+Status EngineConfigurator::State::ApplyLinks() {
   std::vector<GpusLink> both = links;
   both.insert(both.end(), outcome.linked.begin(), outcome.linked.end());
   TRY(RememberLinks(both));
@@ -240,13 +240,13 @@ Status EngineConfigurator::State::GoBack() {
   return back.ok() ? linked : back;
 }
 
-void EngineConfigurator::State::Carry() {
+void EngineConfigurator::State::Apply() {
   journal.next = outcome.change.record;
   journal.files = outcome.change.files;
   if (const auto saved = Save(Phase::kWriting); !saved.ok()) return Finish(saved);
   if (const auto written = WriteAll(*files, journal.files); !written.ok())
     return Refuse(written.error());
-  if (const auto linked = CarryLinks(); !linked.ok()) return Refuse(linked.error());
+  if (const auto linked = ApplyLinks(); !linked.ok()) return Refuse(linked.error());
   Check();
 }
 
@@ -264,7 +264,7 @@ void EngineConfigurator::State::Check() {
     });
   // What a supervisor makes of its files is visible only after it has started.
   if (!effect_before || install.style != ConfigStyle::kPlain) return Start(true);
-  AskEffect([self](const base::Result<std::optional<std::string>>& after) { self->Judge(after); });
+  ReadEffect([self](const base::Result<std::optional<std::string>>& after) { self->Judge(after); });
 }
 
 void EngineConfigurator::State::Judge(const base::Result<std::optional<std::string>>& after) {
@@ -286,30 +286,30 @@ void EngineConfigurator::State::Refuse(const Error& why) {
 }
 
 /// Saves the final state in the journal.
-void EngineConfigurator::State::Settle() {
+void EngineConfigurator::State::Complete() {
   const Status linked = RememberLinks(links_wanted);
   Finish(linked.ok() ? Save(Phase::kDone) : linked);
 }
 
 void EngineConfigurator::State::Start(bool changed) {
   const auto self = shared_from_this();
-  const auto settle = [self](const Status& status) {
+  const auto complete = [self](const Status& status) {
     if (!status.ok()) return self->Return(status.error());
     self->journal.record = self->journal.next;
-    self->Settle();
+    self->Complete();
   };
   if (!changed) {
     Notify("the effective configuration of " + install.name + " is unchanged: no restart needed");
-    return settle({});
+    return complete({});
   }
-  if (install.engine == Engine::kPodman) return settle({});  // each invocation reads its files
+  if (install.engine == Engine::kPodman) return complete({});  // each invocation reads its files
   const bool runs = ListenerOf(options.proc_root, SocketHere(install)).ok();
   if (options.restart == Restart::kNone || !runs) {
     const std::string how = install.unit.empty() ? "" : ": systemctl restart " + install.unit;
     outcome.remarks.push_back(install.name + (runs
                                                   ? " reads it at its next restart" + how
                                                   : " is not running; it reads it when it starts"));
-    return settle({});
+    return complete({});
   }
   if (const auto can = CanRestart(); !can.ok()) return Refuse(can.error());
   if (options.restart == Restart::kSignal && !(outcome.linked.empty() && outcome.unlinked.empty()))
@@ -317,12 +317,12 @@ void EngineConfigurator::State::Start(bool changed) {
                               " detects what `--gpus` needs only when it starts, not on a signal" +
                               (install.unit.empty() ? "" : ": systemctl restart " + install.unit));
   outcome.restarted = true;
-  Restart(settle);
+  Restart(complete);
 }
 
 void EngineConfigurator::State::Run(CommandLine arguments, Answered then) {
   os::Command::Options run{
-      .deadline = kAnswersWithin, .most_output = kMostAnswer, .errors_apart = true};
+      .deadline = kAnswersWithin, .most_output = kMaxAnswer, .errors_apart = true};
   // systemctl waits for the unit to start, which may take long.
   if (arguments == RestartCommand(install)) run.deadline = options.patience;
   run.spawn.arguments = std::move(arguments);

@@ -84,7 +84,7 @@ base::Result<ConfigureResult> Configure(EngineInstall install, ConfigureOptions 
 
 /// Compares this engine's files with its journal. Blocks briefly. Errors by errno, and for a
 /// damaged journal.
-base::Result<StandingOf> AskStanding(const EngineInstall& install, const std::string& state_dir);
+base::Result<StandingOf> ReadStanding(const EngineInstall& install, const std::string& state_dir);
 
 /// Returns the engines for which Penstock wrote something. Blocks briefly. An unreadable journal is
 /// an error.

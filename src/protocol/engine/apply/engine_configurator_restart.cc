@@ -12,7 +12,7 @@ using base::Error;
 using base::Status;
 using namespace std::chrono_literals;
 
-constexpr base::Duration kLookAgain = 100ms;
+constexpr base::Duration kPollInterval = 100ms;
 
 }  // namespace
 
@@ -77,41 +77,41 @@ void EngineConfigurator::State::Await(Next next) {
 /// Checks at once, and again until the time is over.
 void EngineConfigurator::State::Retry(const Error& last, Next next) {
   const bool listens = ListenerOf(options.proc_root, SocketHere(install)).ok();
-  if (listens && IsAgain()) return AskHealth(std::move(next));
+  if (listens && IsAgain()) return QueryHealth(std::move(next));
   if (loop.clock().Now() >= until)
     return next(Error(Code::kUnavailable,
                       install.name + " did not return within " +
                           base::FormatDuration(options.patience) + ": " +
                           (listens ? "the old process still listens" : last.message())));
-  timer = loop.PostAfter(kLookAgain, [self = shared_from_this(), last, next = std::move(next)] {
+  timer = loop.PostAfter(kPollInterval, [self = shared_from_this(), last, next = std::move(next)] {
     self->timer = 0;
     self->Retry(last, next);
   });
 }
 
-void EngineConfigurator::State::AskHealth(Next next) {
+void EngineConfigurator::State::QueryHealth(Next next) {
   const auto self = shared_from_this();
-  const CommandLine asking = HealthCommand(install);
+  const CommandLine query = HealthCommand(install);
   const auto healthy = [self, next] {
     // What a supervisor made of its files is visible now.
     if (self->journal.phase != Phase::kRestarting || !self->effect_before ||
         self->install.style == ConfigStyle::kPlain)
       return next({});
-    self->AskEffect([self, next](const base::Result<std::optional<std::string>>& after) {
+    self->ReadEffect([self, next](const base::Result<std::optional<std::string>>& after) {
       if (!after.ok()) return next(after.error());
       next(CheckEffect(self->outcome.change, *self->effect_before, after->value_or("")));
     });
   };
-  if (asking.empty()) return healthy();
-  Run(asking, [self, next, healthy](const base::Result<os::Command::Outcome>& answer) {
+  if (query.empty()) return healthy();
+  Run(query, [self, next, healthy](const base::Result<os::Command::Outcome>& answer) {
     if (!answer.ok() && answer.error().code() == Code::kNotFound) return healthy();
-    const auto illness =
+    const auto problem =
         answer.ok() ? HealthProblem(self->install, answer->status, answer->output + answer->errors)
                     : answer.error().message();
-    if (!illness) return healthy();
-    const Error error(Code::kUnavailable, self->install.name + " listens, but " + *illness);
+    if (!problem) return healthy();
+    const Error error(Code::kUnavailable, self->install.name + " listens, but " + *problem);
     if (self->loop.clock().Now() >= self->until || answer->status == 0) return next(error);
-    self->timer = self->loop.PostAfter(kLookAgain, [self, error, next] {
+    self->timer = self->loop.PostAfter(kPollInterval, [self, error, next] {
       self->timer = 0;
       self->Retry(error, next);
     });

@@ -33,18 +33,18 @@ struct EngineConfigurator::State : std::enable_shared_from_this<EngineConfigurat
   void Begin();
   base::Status Open();
   void Repair();
-  void Ask();
-  void AskEffect(std::function<void(base::Result<std::optional<std::string>>)> then);
+  void Query();
+  void ReadEffect(std::function<void(base::Result<std::optional<std::string>>)> then);
   void Plan(std::optional<std::string> effect);
   base::Status MakePlan(std::optional<std::string> effect);
   base::Status MakeLinkPlan();
   bool ChangesNothing() const {
     return outcome.change.files.empty() && outcome.linked.empty() && outcome.unlinked.empty();
   }
-  void Carry();
-  base::Status CarryLinks();
+  void Apply();
+  base::Status ApplyLinks();
   base::Status RememberLinks(const std::vector<GpusLink>& now) const;
-  void Settle();
+  void Complete();
   base::Status GoBack();
   void Check();
   void Judge(const base::Result<std::optional<std::string>>& after);
@@ -56,7 +56,7 @@ struct EngineConfigurator::State : std::enable_shared_from_this<EngineConfigurat
   base::Status CanRestart() const;
   void Restart(Next next);
   void Await(Next next);
-  void AskHealth(Next next);
+  void QueryHealth(Next next);
   void Retry(const base::Error& last, Next next);
   void Return(const base::Error& why);
   ProcessIdentity Running() const;

@@ -58,7 +58,7 @@ class Machine {
   std::string Main() const { return *os::ReadFile(install.config); }
   bool HasDropIn() const { return os::Exists(install.drop_in); }
   std::string journal() const { return JournalPath(install, options.state_dir); }
-  Standing StandingNow() const { return AskStanding(install, options.state_dir)->standing; }
+  Standing StandingNow() const { return ReadStanding(install, options.state_dir)->standing; }
 
   EngineInstall install = *RecipeOf("containerd");
   ConfigureOptions options;
@@ -72,7 +72,7 @@ TEST(EngineConfigurator, WritesRemembersAndUndoes) {
   EXPECT_EQ(done.change.files.size(), 2u);
   EXPECT_THAT(done.remarks, ElementsAre("containerd is not running; it reads it when it starts"));
   EXPECT_TRUE(machine.HasDropIn());
-  EXPECT_EQ(machine.StandingNow(), Standing::kAsOurs);
+  EXPECT_EQ(machine.StandingNow(), Standing::kAsWritten);
   struct stat status {};
   ASSERT_EQ(::stat(machine.journal().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
@@ -111,7 +111,7 @@ TEST(EngineConfigurator, WhatOthersChangedIsLeftToThemWhereThatIsAskedFor) {
   machine.options.respect = false;
   const auto done = Must(machine.Run());
   EXPECT_THAT(done.remarks, testing::Contains(HasSubstr("changed since Penstock wrote it: ")));
-  EXPECT_EQ(machine.StandingNow(), Standing::kAsOurs);
+  EXPECT_EQ(machine.StandingNow(), Standing::kAsWritten);
 }
 
 // Whichever files a killed run has written, the next run starts from the old ones; after the
@@ -268,7 +268,7 @@ TEST_F(ConfiguringBySignal, ContainerdEndsAndIsWaitedForUntilAnotherProcessListe
   const auto done = Must(machine_.Run());
   EXPECT_TRUE(done.restarted);
   EXPECT_TRUE(machine_.HasDropIn());
-  EXPECT_EQ(machine_.StandingNow(), Standing::kAsOurs);
+  EXPECT_EQ(machine_.StandingNow(), Standing::kAsWritten);
   engine.WaitUntilItListens();
   EXPECT_NE(engine.Pid(), before);
 }

@@ -59,8 +59,8 @@ void Decide(EngineAbilities& engine, Cdi cdi, std::string why) {
   engine.why = std::move(why);
 }
 
-void AskContainerd(EngineAbilities& engine, const std::optional<Version>& version,
-                   const base::Value& config) {
+void DecideContainerd(EngineAbilities& engine, const std::optional<Version>& version,
+                      const base::Value& config) {
   engine.cdi_folders = FoldersIn(config);
   engine.cdi_by_field = !version || *version >= kContainerdReadsField;
   const base::Value* enabled = config.Find("enableCDI");
@@ -75,7 +75,7 @@ void AskContainerd(EngineAbilities& engine, const std::optional<Version>& versio
   Decide(engine, Cdi::kOn, "on from containerd 2.0");
 }
 
-void AskCrio(EngineAbilities& engine, const std::optional<Version>& version) {
+void DecideCrio(EngineAbilities& engine, const std::optional<Version>& version) {
   engine.cdi_folders = UsualFolders();
   if (!version) return Decide(engine, Cdi::kUnknown, "its version cannot be read");
   if (*version < kCrioHasCdi) return Decide(engine, Cdi::kNever, "CRI-O supports it from 1.24 on");
@@ -101,18 +101,18 @@ EngineAbilities FromAnswers(std::string_view name, std::string_view version,
   const auto parsed = Parse(version);
   engine.version = parsed ? NumberOf(version) : version;
   const auto document = base::ParseJson(config, "config");
-  const base::Value said = document.ok() ? *document : base::Value{};
+  const base::Value settings = document.ok() ? *document : base::Value{};
   if (name == "containerd") {
-    AskContainerd(engine, parsed, said);
+    DecideContainerd(engine, parsed, settings);
   } else if (name == "cri-o") {
-    AskCrio(engine, parsed);
+    DecideCrio(engine, parsed);
   } else {
     Decide(engine, Cdi::kUnknown, "CDI support of this engine is unknown");
   }
   return engine;
 }
 
-bool LooksIn(const EngineAbilities& engine, std::string_view folder) {
+bool ReadsFolder(const EngineAbilities& engine, std::string_view folder) {
   return engine.cdi_folders.empty() ||
          std::any_of(engine.cdi_folders.begin(), engine.cdi_folders.end(),
                      [&](const std::string& one) { return Plain(one) == Plain(folder); });

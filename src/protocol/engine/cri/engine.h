@@ -41,7 +41,7 @@ EngineAbilities FromAnswers(std::string_view name, std::string_view version,
 
 /// Returns whether the engine finds specifications in this folder. /var/run counts as /run, as
 /// everywhere.
-bool LooksIn(const EngineAbilities& engine, std::string_view folder);
+bool ReadsFolder(const EngineAbilities& engine, std::string_view folder);
 
 /// "containerd 1.7.24".
 std::string Describe(const EngineAbilities& engine);

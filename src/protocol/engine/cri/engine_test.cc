@@ -75,12 +75,12 @@ TEST(EngineAbilities, WhatCannotBeReadIsNotKnown) {
 
 TEST(EngineAbilities, LooksInItsFoldersWhateverTheyAreCalled) {
   EngineAbilities engine{.cdi_folders = {"/etc/cdi", "/run/cdi/"}};
-  EXPECT_TRUE(LooksIn(engine, "/var/run/cdi"));
-  EXPECT_TRUE(LooksIn(engine, "/run/cdi"));
-  EXPECT_TRUE(LooksIn(engine, "/etc/cdi/"));
-  EXPECT_FALSE(LooksIn(engine, "/var/run/cdi2"));
+  EXPECT_TRUE(ReadsFolder(engine, "/var/run/cdi"));
+  EXPECT_TRUE(ReadsFolder(engine, "/run/cdi"));
+  EXPECT_TRUE(ReadsFolder(engine, "/etc/cdi/"));
+  EXPECT_FALSE(ReadsFolder(engine, "/var/run/cdi2"));
   engine.cdi_folders.clear();
-  EXPECT_TRUE(LooksIn(engine, "/anywhere"));
+  EXPECT_TRUE(ReadsFolder(engine, "/anywhere"));
 }
 
 }  // namespace

@@ -40,8 +40,8 @@ std::optional<SocketFile> FileOf(const std::string& socket) {
 
 /// Returns the problem of a round without an answer. `before`: the engine that answered in an
 /// earlier round.
-std::string NobodyAnswered(const std::string& first_problem,
-                           const std::optional<EngineAbilities>& before) {
+std::string NoAnswer(const std::string& first_problem,
+                     const std::optional<EngineAbilities>& before) {
   if (!first_problem.empty()) return first_problem;
   if (before) return "the container engine at " + before->socket + " is gone";
   return "no container engine was found; set its CRI socket with containers.engineSocket";
@@ -57,8 +57,8 @@ struct EngineWatcher::State : std::enable_shared_from_this<State> {
         backoff(options.retry, options.retry_most),
         calls(std::make_unique<rpc::Calls>(c)) {}
 
-  void Ask() {
-    if (std::exchange(asking, true)) {
+  void Query() {
+    if (std::exchange(querying, true)) {
       again = true;
       return;
     }
@@ -87,19 +87,19 @@ struct EngineWatcher::State : std::enable_shared_from_this<State> {
         },
         [this, sockets = std::move(sockets),
          next](const Result<v1::VersionResponse>& version) mutable {
-          if (version.ok()) return AskStatus(sockets[next], *version);
+          if (version.ok()) return QueryStatus(sockets[next], *version);
           NotAnswered(sockets[next], version.error());
           Try(std::move(sockets), next + 1);
         });
   }
 
-  void AskStatus(const std::string& socket, const v1::VersionResponse& version) {
+  void QueryStatus(const std::string& socket, const v1::VersionResponse& version) {
     v1::StatusRequest request;
     request.set_verbose(true);
     calls->Call<v1::RuntimeService, v1::StatusResponse>(
         socket, std::move(request), options.within,
-        [](auto* stub, auto* context, const auto* asked, auto* response, auto finished) {
-          stub->Status(context, asked, response,
+        [](auto* stub, auto* context, const auto* sent, auto* response, auto finished) {
+          stub->Status(context, sent, response,
                        std::function<void(grpc::Status)>(std::move(finished)));
         },
         [this, socket, version](const Result<v1::StatusResponse>& status) {
@@ -124,19 +124,19 @@ struct EngineWatcher::State : std::enable_shared_from_this<State> {
   }
 
   void Ended(std::optional<EngineAbilities> answer) {
-    asking = false;
+    querying = false;
     EngineStatus known = *published.Get();
-    known.asked = true;
-    known.problem = answer ? "" : NobodyAnswered(problem, known.engine);
+    known.queried = true;
+    known.problem = answer ? "" : NoAnswer(problem, known.engine);
     if (answer) {
       backoff.Reset();
       Watch(answer->socket);
       known.engine = std::move(answer);
     }
     Publish(std::move(known));
-    if (std::exchange(again, false)) return Ask();
+    if (std::exchange(again, false)) return Query();
     if (!published.Get()->problem.empty())
-      timer = control.PostAfter(backoff.Next(), [this] { Ask(); });
+      timer = control.PostAfter(backoff.Next(), [this] { Query(); });
   }
 
   void Publish(EngineStatus known) {
@@ -155,12 +155,12 @@ struct EngineWatcher::State : std::enable_shared_from_this<State> {
   void Watch(const std::string& socket) {
     answered_file = file;
     if (std::exchange(watched, socket) == socket) return;
-    watch = std::make_unique<os::PathWatch>(control, socket, [this] { LookAtSocket(); });
+    watch = std::make_unique<os::PathWatch>(control, socket, [this] { CheckSocket(); });
   }
 
-  void LookAtSocket() {
+  void CheckSocket() {
     const auto now = FileOf(watched);
-    if (now && now != answered_file) Ask();
+    if (now && now != answered_file) Query();
   }
 
   os::Loop& control;
@@ -174,13 +174,13 @@ struct EngineWatcher::State : std::enable_shared_from_this<State> {
   std::optional<SocketFile> file,
       answered_file;    // of the socket that is asked; of the one that answered
   std::string problem;  // of this round
-  bool asking = false, again = false;
+  bool querying = false, again = false;
   base::TimerId timer = 0;
 };
 
 EngineWatcher::EngineWatcher(os::Loop& control, base::Executor& io, Options options)
     : state_(std::make_shared<State>(control, io, std::move(options))) {
-  state_->Ask();
+  state_->Query();
 }
 
 EngineWatcher::~EngineWatcher() {
@@ -189,7 +189,7 @@ EngineWatcher::~EngineWatcher() {
   state_->calls.reset();
 }
 
-void EngineWatcher::AskAgain() { state_->Ask(); }
+void EngineWatcher::QueryAgain() { state_->Query(); }
 
 base::Published<EngineStatus>& EngineWatcher::published() { return state_->published; }
 

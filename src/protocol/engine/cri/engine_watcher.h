@@ -14,9 +14,9 @@ namespace penstock::protocol::engine::cri {
 
 struct EngineStatus {
   std::optional<EngineAbilities> engine;  ///< its last answer, also while it no longer answers
-  std::string problem;  ///< why there is no engine, or why it could not be asked again: one
-                        ///< sentence; empty: `engine` is current
-  bool asked = false;   ///< false until the first round of questions has ended, successful or not
+  std::string problem;   ///< why there is no engine, or why it could not be asked again: one
+                         ///< sentence; empty: `engine` is current
+  bool queried = false;  ///< false until the first round of questions has ended, successful or not
   bool operator==(const EngineStatus&) const = default;
 };
 
@@ -40,7 +40,7 @@ class EngineWatcher {
 
   /// Asks again because the answers may have changed: the kubelet has restarted. Calls during a
   /// round of questions cause one more round.
-  void AskAgain();
+  void QueryAgain();
 
   /// Published on the control loop, only when it changes.
   base::Published<EngineStatus>& published();

@@ -72,7 +72,7 @@ class WatcherTest : public testing::Test {
     return WaitFor([](const EngineStatus& one) { return one.engine.has_value(); });
   }
   EngineStatus WaitForAnswer() {
-    return WaitFor([](const EngineStatus& one) { return one.asked; });
+    return WaitFor([](const EngineStatus& one) { return one.queried; });
   }
 
   os::TemporaryFolder folder_;
@@ -86,7 +86,7 @@ TEST_F(WatcherTest, AsksTheEngineAtAWellKnownSocket) {
   engine_.Start({});
   Begin();
   const EngineStatus known = WaitForEngine();
-  EXPECT_TRUE(known.asked);
+  EXPECT_TRUE(known.queried);
   EXPECT_EQ(known.problem, "");
   EXPECT_EQ(known.engine->name, "containerd");
   EXPECT_EQ(known.engine->version, "1.7.24");
@@ -142,7 +142,7 @@ TEST_F(WatcherTest, AsksAgainWhenItIsAskedTo) {
   Begin();
   WaitForEngine();
   engine_.Stop();
-  On([this] { watcher_->AskAgain(); });
+  On([this] { watcher_->QueryAgain(); });
   const EngineStatus gone = WaitFor([](const EngineStatus& one) { return !one.problem.empty(); });
   EXPECT_EQ(gone.problem, "the container engine at " + socket_ + " is gone");
   EXPECT_TRUE(gone.engine.has_value());  // the last answer is still the best that is known

@@ -17,14 +17,14 @@ constexpr const char* kWellKnown[] = {
     "/run/containerd/containerd.sock", kK3s,      "/run/crio/crio.sock",
     "/run/k0s/containerd.sock",        kMicroK8s, "/run/cri-dockerd.sock"};
 constexpr const char* kUsualRootDir = "/var/lib/kubelet";
-constexpr std::size_t kMostText = 1u << 20;
+constexpr std::size_t kMaxText = 1u << 20;
 
 /// Returns the endpoint in the kubelet's configuration file, as the kubelet itself sees the file.
 std::string EndpointInFile(const std::string& process, const std::string& file) {
   if (file.empty()) return "";
   const auto root = os::Root::Open(process + "/root");
   if (!root.ok()) return "";
-  const auto text = root->Read(file, kMostText);
+  const auto text = root->Read(file, kMaxText);
   if (!text.ok()) return "";
   const auto document = base::ParseYaml(*text, file);
   const base::Value* endpoint =
@@ -35,7 +35,7 @@ std::string EndpointInFile(const std::string& process, const std::string& file) 
 /// A kubelet and the socket of the engine that it names.
 struct Kubelet {
   pid_t pid = 0;
-  bool ours = false;
+  bool own = false;
   std::string socket;  ///< empty: it names none
 };
 
@@ -46,7 +46,7 @@ struct Kubelets {
   std::string refused;  ///< why a process that would be the kubelet is not trusted
 };
 
-Kubelets LookAround(const std::string& proc_root, const std::string& kubelet_dir) {
+Kubelets FindKubelets(const std::string& proc_root, const std::string& kubelet_dir) {
   Kubelets found;
   Named named = ProcessesNamed(proc_root, {"kubelet", "kubelite", "k3s"});
   found.refused = std::move(named.refused);
@@ -62,8 +62,8 @@ Kubelets LookAround(const std::string& proc_root, const std::string& kubelet_dir
     found.all.push_back({process.pid, (root_dir.empty() ? kUsualRootDir : root_dir) == kubelet_dir,
                          std::move(socket)});
   }
-  if (std::any_of(found.all.begin(), found.all.end(), [](const Kubelet& one) { return one.ours; }))
-    std::erase_if(found.all, [](const Kubelet& one) { return !one.ours; });
+  if (std::any_of(found.all.begin(), found.all.end(), [](const Kubelet& one) { return one.own; }))
+    std::erase_if(found.all, [](const Kubelet& one) { return !one.own; });
   return found;
 }
 
@@ -129,7 +129,7 @@ std::string PathOfEndpoint(const std::string& endpoint) {
 Sockets FindSockets(const std::string& proc_root, const std::string& kubelet_dir,
                     const std::string& root) {
   Sockets sockets;
-  const Kubelets kubelets = LookAround(proc_root, kubelet_dir);
+  const Kubelets kubelets = FindKubelets(proc_root, kubelet_dir);
   sockets.kubelet = !kubelets.all.empty();
   const auto differs = [&](const Kubelet& one) {
     return one.socket != kubelets.all.front().socket;

@@ -35,24 +35,24 @@ using Methods = v1::RuntimeService::StubInterface::async_interface;
 using Context = grpc::ClientContext;
 using Done = std::function<void(grpc::Status)>;
 
-void Ask(Methods* methods, Context* context, const v1::RunPodSandboxRequest* request,
-         v1::RunPodSandboxResponse* response, Done done) {
+void Call(Methods* methods, Context* context, const v1::RunPodSandboxRequest* request,
+          v1::RunPodSandboxResponse* response, Done done) {
   methods->RunPodSandbox(context, request, response, std::move(done));
 }
-void Ask(Methods* methods, Context* context, const v1::RemovePodSandboxRequest* request,
-         v1::RemovePodSandboxResponse* response, Done done) {
+void Call(Methods* methods, Context* context, const v1::RemovePodSandboxRequest* request,
+          v1::RemovePodSandboxResponse* response, Done done) {
   methods->RemovePodSandbox(context, request, response, std::move(done));
 }
-void Ask(Methods* methods, Context* context, const v1::CreateContainerRequest* request,
-         v1::CreateContainerResponse* response, Done done) {
+void Call(Methods* methods, Context* context, const v1::CreateContainerRequest* request,
+          v1::CreateContainerResponse* response, Done done) {
   methods->CreateContainer(context, request, response, std::move(done));
 }
-void Ask(Methods* methods, Context* context, const v1::StartContainerRequest* request,
-         v1::StartContainerResponse* response, Done done) {
+void Call(Methods* methods, Context* context, const v1::StartContainerRequest* request,
+          v1::StartContainerResponse* response, Done done) {
   methods->StartContainer(context, request, response, std::move(done));
 }
-void Ask(Methods* methods, Context* context, const v1::ContainerStatusRequest* request,
-         v1::ContainerStatusResponse* response, Done done) {
+void Call(Methods* methods, Context* context, const v1::ContainerStatusRequest* request,
+          v1::ContainerStatusResponse* response, Done done) {
   methods->ContainerStatus(context, request, response, std::move(done));
 }
 
@@ -64,8 +64,8 @@ Result<Response> CallNow(const std::string& socket, Request request, base::Durat
   rpc::Calls calls(loop);
   calls.Call<v1::RuntimeService, Response>(
       socket, std::move(request), within,
-      [](auto* methods, auto* context, const auto* asked, auto* response, auto finished) {
-        Ask(methods, context, asked, response, Done(std::move(finished)));
+      [](auto* methods, auto* context, const auto* sent, auto* response, auto finished) {
+        Call(methods, context, sent, response, Done(std::move(finished)));
       },
       [&](Result<Response> answer) {
         result = std::move(answer);

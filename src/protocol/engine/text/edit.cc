@@ -17,7 +17,7 @@ Error Refused(std::string_view file, const std::string& why) {
 }
 
 /// Elements in the path of a key must be maps; the key's own value must not be one.
-Status CheckWay(const Value& document, const Path& path, std::string_view file) {
+Status CheckPath(const Value& document, const Path& path, std::string_view file) {
   const Value* value = &document;
   for (std::size_t depth = 0; depth < path.size(); ++depth) {
     value = value->Find(path[depth]);
@@ -91,7 +91,7 @@ base::Result<std::string> Apply(FileFormat format, std::string_view text, std::s
   Tree wanted = ToTree(document);
   std::string made(text);
   for (const Setting& setting : settings) {
-    TRY(CheckWay(document, setting.path, file));
+    TRY(CheckPath(document, setting.path, file));
     const Value* present = FindAt(document, setting.path);
     if (present != nullptr && Spell(*present) == Spell(setting.value)) continue;
     Put(wanted, setting);

@@ -6,7 +6,7 @@
 namespace penstock::protocol::engine {
 namespace {
 
-constexpr int kMostEdits = 2000;
+constexpr int kMaxEdits = 2000;
 constexpr std::size_t kContext = 3;
 
 using TextLines = std::vector<std::string_view>;
@@ -20,9 +20,9 @@ class Search {
 
   /// Returns the pairs of equal lines, in order; nothing if too much differs.
   std::optional<std::vector<std::pair<int, int>>> Run() {
-    std::vector<int> far(static_cast<std::size_t>(2 * kMostEdits + 3), 0);
-    const int zero = kMostEdits + 1;
-    for (int d = 0; d <= std::min(kMostEdits, n_ + m_); ++d) {
+    std::vector<int> far(static_cast<std::size_t>(2 * kMaxEdits + 3), 0);
+    const int zero = kMaxEdits + 1;
+    for (int d = 0; d <= std::min(kMaxEdits, n_ + m_); ++d) {
       trace_.emplace_back(far.begin() + zero - d - 1, far.begin() + zero + d + 2);
       for (int k = -d; k <= d; k += 2) {
         const auto at = [&far](int diagonal) -> int& {

@@ -192,8 +192,8 @@ std::string Editor::BodyIndent(const std::string& header) const {
   const auto first = std::find_if(layout_.entries.begin(), layout_.entries.end(),
                                   [](const TomlEntry& entry) { return entry.table > 0; });
   if (first == layout_.entries.end()) return header;
-  const std::size_t theirs = Indentation(text_, layout_.tables[first->table].begin).size();
-  return header + (Indentation(text_, first->line_begin).size() > theirs ? kIndentStep : "");
+  const std::size_t indent = Indentation(text_, layout_.tables[first->table].begin).size();
+  return header + (Indentation(text_, first->line_begin).size() > indent ? kIndentStep : "");
 }
 
 /// Returns the position after the comment at the beginning of the file.

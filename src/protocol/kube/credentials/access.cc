@@ -49,11 +49,11 @@ base::Result<ClusterAccess> InClusterAccess(const std::string& folder) {
 
 base::Result<ClusterAccess> FindAccess(const std::string& kubeconfig, const std::string& context) {
   if (!kubeconfig.empty()) return FromFile(kubeconfig, context);
-  std::string looked;
+  std::string searched;
   for (const std::string& file : base::Split(Environment("KUBECONFIG"), ':')) {
     if (file.empty()) continue;
     if (os::Exists(file)) return FromFile(file, context);
-    looked += (looked.empty() ? "" : ", ") + file;
+    searched += (searched.empty() ? "" : ", ") + file;
   }
   // Contexts belong to kubeconfigs: a caller that names one does not mean the pod's own account.
   auto pod =
@@ -61,14 +61,14 @@ base::Result<ClusterAccess> FindAccess(const std::string& kubeconfig, const std:
   if (pod.ok() || pod.error().code() != Code::kNotFound) return pod;
   const std::string home = Environment("HOME");
   const std::string usual = home + "/.kube/config";
-  if (looked.empty() && !home.empty()) {
+  if (searched.empty() && !home.empty()) {
     if (os::Exists(usual)) return FromFile(usual, context);
-    looked = usual;
+    searched = usual;
   }
-  return Error(Code::kNotFound, "no cluster is configured: looked for a kubeconfig (" +
-                                    (looked.empty() ? "$KUBECONFIG and ~/.kube/config" : looked) +
-                                    ") and for a pod's service account (" + pod.error().message() +
-                                    ")");
+  return Error(Code::kNotFound,
+               "no cluster is configured: looked for a kubeconfig (" +
+                   (searched.empty() ? "$KUBECONFIG and ~/.kube/config" : searched) +
+                   ") and for a pod's service account (" + pod.error().message() + ")");
 }
 
 }  // namespace penstock::protocol::kube

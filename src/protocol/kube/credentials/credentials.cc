@@ -22,7 +22,7 @@ using base::Error;
 
 constexpr base::Duration kTokenAge = std::chrono::minutes(1);
 constexpr base::Duration kBeforeExpiry = std::chrono::seconds(10);
-constexpr std::size_t kMostBytes = 1u << 20;
+constexpr std::size_t kMaxBytes = 1u << 20;
 
 /// A file's content, or content given inline.
 class Source {
@@ -41,10 +41,10 @@ class Source {
       if (first) text_ = material_.data;
       return first;
     }
-    Seen seen = Look(material_.file);
+    Seen seen = StatFile(material_.file);
     seen.at = now;
     if (read_ && read_->Same(seen) && (!most_age || now - read_->at < *most_age)) return false;
-    auto content = os::ReadFile(material_.file, kMostBytes);
+    auto content = os::ReadFile(material_.file, kMaxBytes);
     if (!content.ok() && material_.data.empty() && text_.empty()) return content.error();
     if (!content.ok()) {
       base::Log(base::kWarn, "cannot read a credential file; its last content remains in use",
@@ -72,7 +72,7 @@ class Source {
     }
   };
 
-  static Seen Look(const std::string& file) {
+  static Seen StatFile(const std::string& file) {
     Seen seen;
     struct stat status {};
     if (::stat(file.c_str(), &status) != 0) return seen;

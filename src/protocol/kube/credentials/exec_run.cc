@@ -42,15 +42,15 @@ base::Status ExecRun::State::Start(std::vector<std::string> environment, base::D
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return base::ErrnoError(errno, "create a pipe");
   output = os::UniqueFd(ends[0]);
-  os::UniqueFd theirs(ends[1]);
-  ::fcntl(theirs.get(), F_SETFL, ::fcntl(theirs.get(), F_GETFL) & ~O_NONBLOCK);
+  os::UniqueFd child_end(ends[1]);
+  ::fcntl(child_end.get(), F_SETFL, ::fcntl(child_end.get(), F_GETFL) & ~O_NONBLOCK);
   const os::UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   os::SpawnOptions options;
   options.arguments = {plugin.command};
   options.arguments.insert(options.arguments.end(), plugin.arguments.begin(),
                            plugin.arguments.end());
   options.environment = std::move(environment);
-  options.descriptors = {{nothing.get(), 0}, {theirs.get(), 1}};
+  options.descriptors = {{nothing.get(), 0}, {child_end.get(), 1}};
   options.new_session = true;  // so that its whole group can be killed
   auto started = os::Spawn(options);
   if (!started.ok()) {
@@ -78,7 +78,7 @@ void ExecRun::State::Read() {
       return;
     }
     text.append(part.data(), static_cast<std::size_t>(got));
-    if (text.size() > kMostOutput)
+    if (text.size() > kMaxOutput)
       return Finish(Error(Code::kResourceExhausted,
                           "the exec plugin " + plugin.command + " prints too much"));
   }

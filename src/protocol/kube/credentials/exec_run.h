@@ -18,7 +18,7 @@ class ExecRun {
   using Done = std::function<void(base::Result<std::string>)>;
 
   static constexpr base::Duration kDeadline = std::chrono::minutes(2);
-  static constexpr std::size_t kMostOutput = 1u << 20;
+  static constexpr std::size_t kMaxOutput = 1u << 20;
 
   /// Calls `done` once, later, with all of standard output, or with an error: kNotFound if there is
   /// no such program (with the install hint), kUnauthenticated if it failed, kDeadlineExceeded.
