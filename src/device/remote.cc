@@ -26,8 +26,8 @@ using base::Code;
 using base::Error;
 using base::Result;
 
-constexpr int kMostAbandoned = 8;
-constexpr int kMostAbandonedForSamples = 6;
+constexpr int kMaxAbandoned = 8;
+constexpr int kMaxAbandonedForSamples = 6;
 constexpr base::Duration kStoodStill =
     std::chrono::seconds(1);  // a timer this late means that the process was stopped
 constexpr auto kPatienceWithADyingWorker = std::chrono::seconds(1);
@@ -129,7 +129,7 @@ void Remote::State::Submit(Call call) {
 }
 
 base::Status Remote::State::Start() {
-  if (Abandoned() >= kMostAbandoned) {
+  if (Abandoned() >= kMaxAbandoned) {
     return Error(Code::kUnavailable,
                  std::to_string(Abandoned()) +
                      " workers hang in the driver and cannot be killed; waiting for one of them to "
@@ -388,7 +388,7 @@ void Remote::Read(const std::string& address, Done<Reading> done) {
 
 void Remote::TakeSample(const std::string& address, const SampleRequest& request,
                         Done<Sample> done) {
-  if (state_->Abandoned() >= kMostAbandonedForSamples)
+  if (state_->Abandoned() >= kMaxAbandonedForSamples)
     return state_->loop.Post([state = state_, done = std::move(done)] {
       if (!state->closed)
         done(Error(Code::kResourceExhausted, "not measured: " + std::to_string(state->Abandoned()) +

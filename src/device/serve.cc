@@ -38,7 +38,7 @@ struct Served {
 
 bool Send(int lane, const codec::WorkerAnswer& answer) {
   std::string content = codec::EncodeAnswer(answer);
-  if (content.size() > codec::kMostFrameBytes) {
+  if (content.size() > codec::kMaxFrameBytes) {
     content = codec::EncodeAnswer(
         {answer.id, Error(Code::kResourceExhausted, "the answer exceeds the maximum frame size"),
          ""});

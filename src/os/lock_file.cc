@@ -25,7 +25,7 @@ using base::Error;
 
 constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 constexpr mode_t kMode = 0600;
-constexpr int kMostTries = 16;
+constexpr int kMaxTries = 16;
 
 std::optional<pid_t> NamedIn(const std::string& path) {
   const auto content = ReadFile(path, 64);
@@ -121,7 +121,7 @@ base::Result<UniqueFd> TryLock(const std::string& path) {
 
 base::Result<UniqueFd> Lock(const std::string& path) {
   UniqueFd fd;
-  for (int tries = 0; !fd && tries < kMostTries; ++tries) { ASSIGN(fd, TryLock(path)); }
+  for (int tries = 0; !fd && tries < kMaxTries; ++tries) { ASSIGN(fd, TryLock(path)); }
   if (!fd)
     return Error(
         Code::kUnavailable,

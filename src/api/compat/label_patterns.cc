@@ -11,7 +11,7 @@ namespace {
 
 using Globs = std::vector<std::string>;
 
-constexpr std::size_t kMostGlobs = 64;
+constexpr std::size_t kMaxGlobs = 64;
 constexpr std::size_t kLongest = 1024;
 constexpr int kDeepest = 16;
 constexpr char kBegin = '\x01',
@@ -40,8 +40,8 @@ class Reader {
     while (true) {
       ASSIGN(const Globs ways, Sequence(depth));
       all.insert(all.end(), ways.begin(), ways.end());
-      if (all.size() > kMostGlobs)
-        return Wrong("more than " + std::to_string(kMostGlobs) + " ways to match");
+      if (all.size() > kMaxGlobs)
+        return Wrong("more than " + std::to_string(kMaxGlobs) + " ways to match");
       if (!text_.starts_with('|')) return all;
       text_.remove_prefix(1);
     }
@@ -54,8 +54,8 @@ class Reader {
       Globs longer;
       for (const std::string& way : ways)
         for (const std::string& part : next) longer.push_back(way + part);
-      if (longer.size() > kMostGlobs)
-        return Wrong("more than " + std::to_string(kMostGlobs) + " ways to match");
+      if (longer.size() > kMaxGlobs)
+        return Wrong("more than " + std::to_string(kMaxGlobs) + " ways to match");
       ways = std::move(longer);
     }
     return ways;

@@ -13,8 +13,8 @@ using device::Nearness;
 using Key = std::int64_t;
 
 constexpr int kPerLane = 100, kPerStep = 10;
-constexpr int kMostLanes = 100;  // more than any device has; keeps bogus sums within 64 bits
-constexpr double kMostSets = 100000;
+constexpr int kMaxLanes = 100;  // more than any device has; keeps bogus sums within 64 bits
+constexpr double kMaxSets = 100000;
 constexpr std::size_t kAlwaysExact = 16;
 
 Nearness NearnessByNode(const device::Facts& a, const device::Facts& b) {
@@ -247,9 +247,9 @@ class Approach {
 
 bool FewSets(std::size_t count, std::size_t pick) {
   double sets = 1;
-  for (std::size_t i = 0; i < std::min(pick, count - pick) && sets <= kMostSets; ++i)
+  for (std::size_t i = 0; i < std::min(pick, count - pick) && sets <= kMaxSets; ++i)
     sets = sets * static_cast<double>(count - i) / static_cast<double>(i + 1);
-  return sets <= kMostSets;
+  return sets <= kMaxSets;
 }
 
 /// Sum of the scores of all pairs.
@@ -296,9 +296,9 @@ Problem ToProblem(const DeviceLinks& links, const Question& question, std::size_
       degree[i] += links.Score(question.open[i], other);
     all += degree[i];
   }
-  constexpr Key kMost = 1'000'000'000;  // its square, doubled, fits into 64 bits
-  const Key weight = all < kMost ? all + 1 : 1;
-  if (all >= kMost) {  // hundreds of devices: their remainder is not considered
+  constexpr Key kMax = 1'000'000'000;  // its square, doubled, fits into 64 bits
+  const Key weight = all < kMax ? all + 1 : 1;
+  if (all >= kMax) {  // hundreds of devices: their remainder is not considered
     exact = false;
     std::fill(degree.begin(), degree.end(), 0);
   }
@@ -325,7 +325,7 @@ DeviceLinks::DeviceLinks(const std::vector<const device::Facts*>& devices)
       const auto peer = position.find(link.peer);
       if (peer == position.end() || peer->second == i) continue;
       for (Pair* pair : {&pairs_[i * count_ + peer->second], &pairs_[peer->second * count_ + i]}) {
-        pair->lanes = std::clamp(link.fabric_lanes, pair->lanes, kMostLanes);
+        pair->lanes = std::clamp(link.fabric_lanes, pair->lanes, kMaxLanes);
         pair->nearness = std::max(pair->nearness, link.nearness);
       }
     }

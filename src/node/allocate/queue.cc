@@ -18,7 +18,7 @@ namespace {
 /// About so many requests are tried without success in one round, and of each user the same number:
 /// a long queue must not block the control loop, and one user's requests must not keep another's
 /// from being tried.
-constexpr std::size_t kMostTriedInVain = 64;
+constexpr std::size_t kMaxFailedTries = 64;
 constexpr double kRounding = 1e-9;  // of sums of shares
 
 bool Waits(const base::Status& tried) {
@@ -56,7 +56,7 @@ struct Queue::Front {
   bool closed = false;                      // no request behind is tried
 
   bool MayTry(uid_t user) const {
-    return in_vain.at(user) < std::max<std::size_t>(1, kMostTriedInVain / in_vain.size());
+    return in_vain.at(user) < std::max<std::size_t>(1, kMaxFailedTries / in_vain.size());
   }
 };
 

@@ -24,8 +24,8 @@ using share::kLocalAllocator;
 
 namespace {
 
-constexpr base::Duration kAskFirst = std::chrono::milliseconds(5);
-constexpr base::Duration kAskMost = std::chrono::seconds(1);
+constexpr base::Duration kInitialRetry = std::chrono::milliseconds(5);
+constexpr base::Duration kMaxRetry = std::chrono::seconds(1);
 constexpr char kNone[] = "none";
 
 std::string NameOf(const std::string& allocator) { return allocator.empty() ? kNone : allocator; }
@@ -136,7 +136,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     base::Log(base::kInfo, "device withdrawn",
               {{"device", facts.id}, {"from", NameOf(device.at)}, {"to", NameOf(to)}});
     // Ask now, even where the back-off of an earlier question has grown.
-    ask_again = kAskFirst;
+    ask_again = kInitialRetry;
     if (!asking) control.Cancel(std::exchange(ask_timer, 0));
   }
 
@@ -192,7 +192,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     ask_timer = control.PostAfter(ask_again, [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->AskNow();
     });
-    ask_again = std::min(ask_again * 2, kAskMost);
+    ask_again = std::min(ask_again * 2, kMaxRetry);
   }
 
   void AskNow() {
@@ -391,7 +391,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
   std::uint64_t asked = 0;      // number of questions to the kubelet so far
   bool asking = false;          // a question is not answered yet
   base::TimerId ask_timer = 0;  // of the next question
-  base::Duration ask_again = kAskFirst;
+  base::Duration ask_again = kInitialRetry;
   std::string kubelet_silence;
   std::uint64_t facts_generation = 0;
   base::Subscription on_inventory, on_ledger;

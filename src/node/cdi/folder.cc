@@ -14,7 +14,7 @@ namespace penstock::node::cdi {
 namespace {
 
 constexpr std::string_view kOwnPrefix = "penstock-", kKubeletPrefix = "k8s.device-plugin.";
-constexpr std::size_t kMostForeignBytes = 4u << 20;
+constexpr std::size_t kMaxForeignBytes = 4u << 20;
 
 bool IsSpecFile(std::string_view name) {
   return name.ends_with(".json") || name.ends_with(".yaml");
@@ -29,7 +29,7 @@ std::map<std::string, std::string> DevicesOfOthers(const std::string& folder,
   for (const std::string& name : files) {
     if (!IsSpecFile(name) || ours.contains(name)) continue;
     const std::string path = folder + "/" + name;
-    const auto text = os::ReadFile(path, kMostForeignBytes);
+    const auto text = os::ReadFile(path, kMaxForeignBytes);
     if (!text.ok()) continue;
     const auto spec = api::cdi::Parse(*text, path);
     if (!spec.ok()) continue;

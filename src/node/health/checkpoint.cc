@@ -13,7 +13,7 @@ using base::Error;
 using nlohmann::json;
 
 constexpr int kVersion = 1;
-constexpr std::int64_t kMostMilliseconds = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxMilliseconds = std::int64_t{1} << 40;
 
 std::int64_t Milliseconds(base::Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
@@ -74,7 +74,7 @@ RememberedDevice ReadDevice(const base::Value& value, base::WallTime now,
   device.reason = reader.String("reason").value_or("");
   device.recovery.relapses = static_cast<int>(reader.Int("relapses", 0, INT32_MAX).value_or(0));
   device.recovery.passed =
-      std::chrono::milliseconds(reader.Int("probationPassedMs", 0, kMostMilliseconds).value_or(0));
+      std::chrono::milliseconds(reader.Int("probationPassedMs", 0, kMaxMilliseconds).value_or(0));
   for (const std::string& text : reader.Strings("resets").value_or(std::vector<std::string>{}))
     device.resets.push_back(base::ParseTime(text));
   // The clock may have been set back: an age is never negative.

@@ -5,7 +5,7 @@
 namespace penstock::node::health {
 namespace {
 
-constexpr std::size_t kMostNotices = 64;
+constexpr std::size_t kMaxNotices = 64;
 
 }  // namespace
 
@@ -51,7 +51,7 @@ HealthStatus HealthHistory::Of(const std::string& device) const {
 void HealthHistory::Notify(bool warning, const std::string& device, std::string reason,
                            std::string message, base::WallTime now) {
   notices_.push_back({next_notice_++, now, warning, device, std::move(reason), std::move(message)});
-  if (notices_.size() > kMostNotices) notices_.pop_front();
+  if (notices_.size() > kMaxNotices) notices_.pop_front();
 }
 
 std::vector<TransitionCount> HealthHistory::Transitions() const {

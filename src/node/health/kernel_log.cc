@@ -13,8 +13,8 @@ namespace penstock::node::health {
 
 namespace {
 
-constexpr std::size_t kMostHistory = 4096;
-constexpr base::Duration kLeastAge = std::chrono::milliseconds(1);
+constexpr std::size_t kMaxHistory = 4096;
+constexpr base::Duration kMinAge = std::chrono::milliseconds(1);
 
 /// Records that programs write to /dev/kmsg never have facility 0, whatever the program asks for
 /// (kernel/printk/printk.c, devkmsg_write).
@@ -67,10 +67,10 @@ struct KernelLogFeed::State {
     const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
         loop.clock().Now().time_since_epoch());
     for (const Found& one : found)
-      heard(one.dialect->vendor(), one.evidence,
-            std::max<base::Duration>(
-                kLeastAge, now - std::chrono::microseconds(
-                                     std::min<std::uint64_t>(one.microseconds, INT64_MAX))));
+      heard(
+          one.dialect->vendor(), one.evidence,
+          std::max<base::Duration>(kMinAge, now - std::chrono::microseconds(std::min<std::uint64_t>(
+                                                      one.microseconds, INT64_MAX))));
   }
 
   void Look(const os::KernelRecord& record, std::deque<Found>& found) const {
@@ -83,7 +83,7 @@ struct KernelLogFeed::State {
         std::erase_if(found, [dialect](const Found& one) { return one.dialect == dialect; });
       }
     }
-    if (found.size() > kMostHistory) found.pop_front();
+    if (found.size() > kMaxHistory) found.pop_front();
   }
 
   os::Loop& loop;

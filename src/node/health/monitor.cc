@@ -13,10 +13,10 @@ using device::Severity;
 
 namespace {
 
-constexpr std::size_t kMostFaults = 32;  // per device, counted separately
+constexpr std::size_t kMaxFaults = 32;  // per device, counted separately
 
 constexpr base::Duration kDeparturesCount = std::chrono::hours(1);
-constexpr std::size_t kMostDepartures = 3;
+constexpr std::size_t kMaxDepartures = 3;
 
 constexpr int kReadingsThatProveAReset = 3;  // consecutive; a single one may be wrong
 
@@ -85,16 +85,16 @@ void Monitor::Follow(const inventory::Entry& entry, const inventory::Snapshot& s
   const base::TimePoint now = executor_.clock().Now();
   std::erase_if(tracked.departures,
                 [now](base::TimePoint at) { return now - at > kDeparturesCount; });
-  if (tracked.departures.size() < kMostDepartures) tracked.departures.push_back(now);
+  if (tracked.departures.size() < kMaxDepartures) tracked.departures.push_back(now);
 }
 
 /// The device was gone and answers again. One that disappears repeatedly starts a probation.
 void Monitor::Return(Tracked& tracked) {
   tracked.away = false;
-  if (tracked.departures.size() < kMostDepartures) return;
+  if (tracked.departures.size() < kMaxDepartures) return;
   if (tracked.reason.empty())
     tracked.reason =
-        "it disappeared " + std::to_string(kMostDepartures) + " or more times within an hour";
+        "it disappeared " + std::to_string(kMaxDepartures) + " or more times within an hour";
   tracked.recovery.Fall(executor_.clock().Now());
   Changed();
 }
@@ -169,7 +169,7 @@ void Monitor::Latch(Tracked& tracked, const device::Evidence& evidence,
   tracked.before = history ? ResetCounters() : tracked.counters;
   tracked.set_back = 0;
   Code code(evidence.kind, evidence.code);
-  if (tracked.happened.size() >= kMostFaults && !tracked.happened.contains(code))
+  if (tracked.happened.size() >= kMaxFaults && !tracked.happened.contains(code))
     code = {"other", kOtherCodes};
   const auto [at, fresh] =
       tracked.happened.try_emplace(code, Fault{verdict, severity, now, false, history});

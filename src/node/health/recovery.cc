@@ -5,12 +5,12 @@
 namespace penstock::node::health {
 namespace {
 
-constexpr base::Duration kLeastWatch = std::chrono::hours(1);
+constexpr base::Duration kMinWatch = std::chrono::hours(1);
 constexpr int kProbationsWatched = 10;
-constexpr int kMostDoublings = 20;
+constexpr int kMaxDoublings = 20;
 
 base::Duration WatchAfter(base::Duration passed) {
-  return std::max(kLeastWatch, passed * kProbationsWatched);
+  return std::max(kMinWatch, passed * kProbationsWatched);
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ void Recovery::Fall(base::TimePoint now) {
 base::Duration Recovery::Probation(const Terms& terms) const {
   const base::Duration most = std::max(terms.probation, terms.most);
   base::Duration probation = terms.probation;
-  for (int i = 0; i < std::min(relapses_, kMostDoublings) && probation < most; ++i) probation *= 2;
+  for (int i = 0; i < std::min(relapses_, kMaxDoublings) && probation < most; ++i) probation *= 2;
   return std::min(probation, most);
 }
 

@@ -7,7 +7,7 @@
 namespace penstock::node::health {
 namespace {
 
-constexpr std::size_t kMostADay = 3;
+constexpr std::size_t kMaxPerDay = 3;
 constexpr base::Duration kApart = std::chrono::minutes(10);
 
 std::string Names(const std::vector<std::string>& ids) {
@@ -28,7 +28,7 @@ std::string WhyNot(const std::string& id, const std::map<std::string, ResetCandi
                    base::WallTime now) {
   const ResetCandidate& device = devices.at(id);
   const auto known = [&](const std::string& one) { return devices.contains(one); };
-  if (device.before.size() >= kMostADay)
+  if (device.before.size() >= kMaxPerDay)
     return "it was reset " + std::to_string(device.before.size()) +
            " times within a day and needs another reset: have the hardware inspected";
   if (!device.before.empty() && now - device.before.back() < kApart)

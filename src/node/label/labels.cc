@@ -68,8 +68,8 @@ VendorHas Gather(const inventory::Snapshot& inventory, const inventory::VendorEn
 
 void LogValue(base::LogLevel level, std::string_view message, const std::string& key,
               const std::string& value) {
-  constexpr std::size_t kMostShown = 100;
-  base::Log(level, message, {{"key", key}, {"value", value.substr(0, kMostShown)}});
+  constexpr std::size_t kMaxShown = 100;
+  base::Log(level, message, {{"key", key}, {"value", value.substr(0, kMaxShown)}});
 }
 
 /// An invalid label is dropped, because Kubernetes would reject the other labels with it; a value

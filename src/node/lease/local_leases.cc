@@ -36,7 +36,7 @@ constexpr base::Duration kRemoveAgain = std::chrono::milliseconds(100);
 constexpr base::Duration kRemoveAgainMost = std::chrono::seconds(30);
 constexpr base::Duration kKillAgain =
     std::chrono::seconds(1);  // new processes may have started meanwhile
-constexpr std::size_t kMostProcessesShown = 64;
+constexpr std::size_t kMaxProcessesShown = 64;
 constexpr char kNoDevice[] = "no known device can be closed";
 
 constexpr int kLooksForBystanders = 8;
@@ -456,12 +456,12 @@ LocalLeases::Group LocalLeases::GroupOf(const std::string& lease,
   std::sort(pids.begin(), pids.end());
   pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
   // Known processes come first: they were found on a device, or are the first of the group.
-  if (pids.size() > kMostProcessesShown) {
+  if (pids.size() > kMaxProcessesShown) {
     std::stable_partition(pids.begin(), pids.end(), [&](pid_t pid) {
       return std::any_of(known.begin(), known.end(),
                          [pid](const Process& one) { return one.pid == pid; });
     });
-    pids.resize(kMostProcessesShown);
+    pids.resize(kMaxProcessesShown);
     std::sort(pids.begin(), pids.end());
   }
   return {lease, std::move(pids), known};

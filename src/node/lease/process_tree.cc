@@ -16,7 +16,7 @@ namespace {
 using ledger::Process;
 
 constexpr base::Duration kPeriod = std::chrono::seconds(1);
-constexpr std::size_t kMostEnvironmentBytes = 4u << 20;
+constexpr std::size_t kMaxEnvironmentBytes = 4u << 20;
 
 struct Seen {
   std::uint64_t start = 0;
@@ -45,7 +45,7 @@ Table ReadTable(const std::string& proc_root) {
     const auto text = os::ReadFile(folder + "/stat", 65536);
     const auto stat = text.ok() ? os::ParseStat(*text) : std::nullopt;
     if (!stat || stat->ended) continue;
-    const auto environment = os::ReadEnvironment(proc_root, pid, kMostEnvironmentBytes);
+    const auto environment = os::ReadEnvironment(proc_root, pid, kMaxEnvironmentBytes);
     table.processes[pid] = {stat->start, environment.ok() ? LeaseIn(*environment) : ""};
     table.children.emplace(stat->parent, pid);
   }

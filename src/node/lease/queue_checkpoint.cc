@@ -68,7 +68,7 @@ std::string EncodeQueueCheckpoint(const QueueCheckpoint& memory, std::string_vie
 
 base::Result<QueueCheckpoint> DecodeQueueCheckpoint(std::string_view text, std::string_view boot_id,
                                                     std::string_view file) {
-  const auto document = base::ParseJson(text, file, {.bytes = kMostQueueBytes});
+  const auto document = base::ParseJson(text, file, {.bytes = kMaxQueueBytes});
   if (!document.ok()) return Error(Code::kDataLoss, document.error().message());
   base::Problems problems{std::string(file)};
   base::MapReader reader(*document, "", problems);

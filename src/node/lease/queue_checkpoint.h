@@ -26,7 +26,7 @@ struct QueueCheckpoint {
 };
 
 /// Real files are smaller: a few hundred places, and a run for each share of a device.
-inline constexpr std::size_t kMostQueueBytes = 16u << 20;
+inline constexpr std::size_t kMaxQueueBytes = 16u << 20;
 
 std::string EncodeQueueCheckpoint(const QueueCheckpoint& memory, std::string_view boot_id);
 

@@ -5,7 +5,7 @@
 namespace penstock::node::metrics {
 namespace {
 
-constexpr std::size_t kMostSamples = 4096;
+constexpr std::size_t kMaxSamples = 4096;
 
 }  // namespace
 
@@ -13,7 +13,7 @@ void BitWindow::See(const std::string& device, base::WallTime taken, std::uint64
                     base::TimePoint now) {
   Seen& seen = devices_[device];
   while (!seen.samples.empty() &&
-         (now - seen.samples.front().first > window_ || seen.samples.size() > kMostSamples))
+         (now - seen.samples.front().first > window_ || seen.samples.size() > kMaxSamples))
     seen.samples.pop_front();
   if (seen.last == taken) return;
   seen.last = taken;

@@ -8,7 +8,7 @@ namespace {
 
 // Combines the changes of one round of collection, which reports one device after the other.
 constexpr base::Duration kTogether = std::chrono::milliseconds(20);
-constexpr base::Duration kMostAge = std::chrono::seconds(5);
+constexpr base::Duration kMaxAge = std::chrono::seconds(5);
 constexpr base::Duration kForgotten = std::chrono::minutes(3);  // since the last request
 
 }  // namespace
@@ -46,7 +46,7 @@ RenderedPage PageCache::Get(PageFormat format, Detail detail) {
   });
   kept.asked = control_.clock().Now();
   kept.read = true;
-  if (kept.stale || kept.page.text == nullptr || kept.asked - kept.made > kMostAge) Make(kept);
+  if (kept.stale || kept.page.text == nullptr || kept.asked - kept.made > kMaxAge) Make(kept);
   return kept.page;
 }
 

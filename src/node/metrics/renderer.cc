@@ -20,7 +20,7 @@ namespace {
 
 /// The values of a device that has not answered for this long no longer describe the present;
 /// Prometheus, too, drops a series after this time.
-constexpr base::Duration kMostAge = std::chrono::minutes(5);
+constexpr base::Duration kMaxAge = std::chrono::minutes(5);
 
 std::string_view KindOf(const ledger::Lease& lease) {
   return lease.allocator == share::kKubeletAllocator ? "pod" : "run";
@@ -217,7 +217,7 @@ std::vector<DeviceRow> MetricsRenderer::State::DevicesOf(const Snapshots& node,
     const sample::DeviceSample* asked =
         node.samples ? node.samples->Find(entry.facts->id) : nullptr;
     const base::Duration most =
-        node.samples ? std::max(kMostAge, 3 * node.samples->interval) : kMostAge;
+        node.samples ? std::max(kMaxAge, 3 * node.samples->interval) : kMaxAge;
     const bool of_now = asked != nullptr && now - asked->at <= most;
     devices.push_back({&entry, of_now ? asked : nullptr, asked, device_labels[devices.size()]});
   }

@@ -15,12 +15,12 @@ using device::Pace;
 using device::QuantityId;
 
 constexpr base::Duration kSlowEvery = std::chrono::seconds(30);
-constexpr base::Duration kMostBackOff = std::chrono::minutes(2);
+constexpr base::Duration kMaxBackOff = std::chrono::minutes(2);
 constexpr base::Duration kAfterAHang = std::chrono::seconds(30);  // doubled with each hang
-constexpr base::Duration kMostAfterAHang = std::chrono::minutes(16);
-constexpr int kMostDoublings = 10;
+constexpr base::Duration kMaxAfterHang = std::chrono::minutes(16);
+constexpr int kMaxDoublings = 10;
 constexpr int kFallsBelieved = 3;
-constexpr int kMostMissed = 3;
+constexpr int kMaxMissed = 3;
 constexpr std::size_t kHistory = 120;
 
 bool Less(const device::Number& a, const device::Number& b) {
@@ -31,7 +31,7 @@ bool Less(const device::Number& a, const device::Number& b) {
 }
 
 base::Duration Doubled(base::Duration first, int times, base::Duration most) {
-  return std::min(most, first * (1 << std::min(times, kMostDoublings)));
+  return std::min(most, first * (1 << std::min(times, kMaxDoublings)));
 }
 
 }  // namespace
@@ -122,9 +122,9 @@ void DeviceCollector::Fail(const base::Error& error, const CollectionPlan& plan,
   failure_outlives_session_ = hung_ || error.code() == base::Code::kUnavailable;
   const int before = failures_in_a_row_++;
   if (hung_) {
-    alone_until_ = now + Doubled(kAfterAHang, before, kMostAfterAHang);
+    alone_until_ = now + Doubled(kAfterAHang, before, kMaxAfterHang);
   } else if (before > 0) {
-    alone_until_ = now + Doubled(plan.interval, before - 1, kMostBackOff);
+    alone_until_ = now + Doubled(plan.interval, before - 1, kMaxBackOff);
   }
   sample_.failures = ++counts_.failures;
   sample_.took = now - asked.steady;
@@ -176,7 +176,7 @@ void DeviceCollector::DropWhatIsNoMore() {
     const QuantityId id = kept.latest.value.quantity;
     if (unsupported_[id]) return true;
     if (kept.heard || !WasAskedFor(id)) return false;
-    return ++kept.missed >= kMostMissed;
+    return ++kept.missed >= kMaxMissed;
   });
 }
 

@@ -108,7 +108,7 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
   /// A later line repeats all that a checkpoint says, so checkpoints are dropped first; an end line
   /// is the last one of its holder.
   void Bound() {
-    const std::size_t most = counts.problem.empty() ? kMostBurstBytes : kMostPendingBytes;
+    const std::size_t most = counts.problem.empty() ? kMaxBurstBytes : kMaxPendingBytes;
     while (bytes > most && !lines.empty()) {
       auto victim = std::find_if(lines.begin(), lines.end(),
                                  [](const Line& line) { return line.is_checkpoint; });

@@ -18,7 +18,7 @@ using Resources = std::map<std::string, std::int64_t>;
 constexpr char kDomain[] = "nvidia.com/", kMig[] = "nvidia.com/mig-";
 constexpr char kMigNotYet[] =
     "MIG devices are not supported yet: keep NVIDIA's stack on these nodes";
-constexpr std::size_t kMostNamed = 5;
+constexpr std::size_t kMaxNamed = 5;
 
 /// Merges the same change on several nodes into one row.
 void Count(std::vector<PlannedChange>& changes, PlannedChange change) {
@@ -298,9 +298,9 @@ void AddFilesHere(const Found& found, Migration& plan) {
 }  // namespace
 
 std::string Named(const std::vector<std::string>& names) {
-  if (names.size() <= kMostNamed) return base::Join(names, ", ");
-  return base::Join({names.begin(), names.begin() + kMostNamed}, ", ") + " and " +
-         std::to_string(names.size() - kMostNamed) + " more";
+  if (names.size() <= kMaxNamed) return base::Join(names, ", ");
+  return base::Join({names.begin(), names.begin() + kMaxNamed}, ", ") + " and " +
+         std::to_string(names.size() - kMaxNamed) + " more";
 }
 
 void AddChanges(const Found& found, const std::string& only, Migration& plan) {

@@ -22,8 +22,8 @@ constexpr std::string_view kPrefix = "nvidia.com/";
 constexpr std::string_view kMigPrefix = "nvidia.com/mig-";
 constexpr std::string_view kSharedSuffix = ".shared";
 constexpr std::size_t kLongestResource = 63;
-constexpr std::int64_t kMostReplicas = 100'000;  // users request one per MiB
-constexpr std::int64_t kMostDevices = 1024;
+constexpr std::int64_t kMaxReplicas = 100'000;  // users request one per MiB
+constexpr std::int64_t kMaxDevices = 1024;
 constexpr bool kExactNames = true;  // for maps that the plugin reads with functions of its own
                                     // (UnmarshalJSON in api/config/v1)
 
@@ -123,7 +123,7 @@ Devices ReadDevices(MapReader& reader, base::Problems& problems) {
   if (value == nullptr || value->kind == Value::Kind::kNull ||
       (value->kind == Value::Kind::kString && value->text == "all"))
     return devices;
-  if (value->kind == Value::Kind::kInt && value->integer > 0 && value->integer <= kMostDevices) {
+  if (value->kind == Value::Kind::kInt && value->integer > 0 && value->integer <= kMaxDevices) {
     devices.most = static_cast<int>(value->integer);
   } else if (value->kind != Value::Kind::kList) {
     reader.Problem("devices", (value->text.empty() ? "" : "\"" + value->text + "\" ") +
@@ -182,7 +182,7 @@ std::optional<Placed> ReadEntry(const Value& item, const std::string& where,
   MapReader reader(item, where, notes.problems, kExactNames);
   for (const char* key : {"name", "replicas"}) reader.Require(key);
   const std::string name = ReadResourceName(reader, "name");
-  const auto replicas = reader.Int("replicas", 1, kMostReplicas);
+  const auto replicas = reader.Int("replicas", 1, kMaxReplicas);
   const bool shared = replicas.value_or(1) > 1;
   const auto counts = [&](const char* key, std::string_view unsaid) {
     const Value* value = reader.Any(key);

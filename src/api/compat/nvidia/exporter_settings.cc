@@ -20,11 +20,11 @@ void SetBool(ExporterWork& work, const ExporterSaid& said) {
 
 template <base::Duration TelemetryConfig::*kMember>
 void SetMilliseconds(ExporterWork& work, const ExporterSaid& said) {
-  constexpr std::uint64_t kMost = 86'400'000;
+  constexpr std::uint64_t kMax = 86'400'000;
   const auto number = base::ParseUint(said.value);
-  if (!number || *number == 0 || *number > kMost)
+  if (!number || *number == 0 || *number > kMax)
     return said.Problem(work, "\"" + said.value + "\" is not a number of milliseconds from 1 to " +
-                                  std::to_string(kMost));
+                                  std::to_string(kMax));
   work.config.telemetry.*kMember = std::chrono::milliseconds(*number);
 }
 
@@ -136,7 +136,7 @@ constexpr std::string_view kNoDumps = "has no effect: /debug/state shows what th
 
 /// "0,2-4": numbers and ascending ranges.
 bool IsRange(std::string_view text) {
-  constexpr std::uint64_t kMost = 4096;
+  constexpr std::uint64_t kMax = 4096;
   const auto items = base::Split(text, ',');
   return std::all_of(items.begin(), items.end(), [](const std::string& item) {
     const auto dash = item.find('-');
@@ -144,7 +144,7 @@ bool IsRange(std::string_view text) {
     const auto last = dash == std::string::npos
                           ? first
                           : base::ParseUint(std::string_view(item).substr(dash + 1));
-    return first && last && *first <= *last && *last < kMost;
+    return first && last && *first <= *last && *last < kMax;
   });
 }
 
