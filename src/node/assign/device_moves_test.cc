@@ -383,8 +383,8 @@ TEST(AllocatorsFile, ReadsWhatItWrites) {
       {"G0", {.allocator = "none"}},
       {"G1",
        {.allocator = "local",
-        .way = ManualAssignment::Way{"kubelet", "none", base::WallTime(1700000000s)}}},
-      {"G2", {.way = ManualAssignment::Way{"", std::nullopt, std::nullopt}}},
+        .transfer = ManualAssignment::Transfer{"kubelet", "none", base::WallTime(1700000000s)}}},
+      {"G2", {.transfer = ManualAssignment::Transfer{"", std::nullopt, std::nullopt}}},
   };
   const auto read = DecodeManualAssignments(EncodeManualAssignments(devices), "doors.json");
   ASSERT_TRUE(read.ok()) << read.error().ToString();
