@@ -76,7 +76,7 @@ void ReadNames(MapReader& reader, Problems& problems, TelemetryConfig& telemetry
   if (list == nullptr) return;
   auto& names = telemetry.names;
   names.clear();
-  telemetry.names_said = true;
+  telemetry.names_set = true;
   const std::vector<std::string> words = WordsOf(kNames);
   for (const Value& item : *list->list) {
     if (std::find(words.begin(), words.end(), item.text) != words.end()) {

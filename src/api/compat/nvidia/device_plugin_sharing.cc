@@ -184,11 +184,11 @@ std::optional<Placed> ReadEntry(const Value& item, const std::string& where,
   const std::string name = ReadResourceName(reader, "name");
   const auto replicas = reader.Int("replicas", 1, kMaxReplicas);
   const bool shared = replicas.value_or(1) > 1;
-  const auto counts = [&](const char* key, std::string_view unsaid) {
+  const auto counts = [&](const char* key, std::string_view preset) {
     const Value* value = reader.Any(key);
-    const bool said =
-        value != nullptr && value->kind != Value::Kind::kNull && value->text != unsaid;
-    return said && (!shared || !IsIgnored(where + "." + key, files, notes));
+    const bool given =
+        value != nullptr && value->kind != Value::Kind::kNull && value->text != preset;
+    return given && (!shared || !IsIgnored(where + "." + key, files, notes));
   };
   const std::string rename = counts("rename", "") ? ReadResourceName(reader, "rename") : "";
   const Devices devices =
@@ -300,8 +300,7 @@ std::optional<ResourceRule> ReadPattern(const Value& item, const std::string& wh
                                                        : std::nullopt;
 }
 
-void AddGpuPattern(const ResourceRule& rule, const std::string& where,
-                   const TranslationContext& context) {
+void AddGpuPattern(const ResourceRule& rule, const std::string& where, const Context& context) {
   std::vector<ResourceRule>& rules = context.config.resources;
   const auto before = std::find_if(rules.begin(), rules.end(), [&](const ResourceRule& other) {
     return other.pattern == "*" || other.pattern == rule.pattern;
@@ -322,7 +321,7 @@ const Value& MapAt(MapReader& reader, std::string_view key) {
   return map != nullptr ? *map : kNothing;
 }
 
-void ReadResources(MapReader& top, const TranslationContext& context) {
+void ReadResources(MapReader& top, const Context& context) {
   Notes& notes = context.notes;
   MapReader resources(MapAt(top, "resources"), "resources", notes.problems);
   const PluginFiles files = context.config.plugin_files;
@@ -350,7 +349,7 @@ void ReadResources(MapReader& top, const TranslationContext& context) {
   resources.Finish();
 }
 
-void ReadSharing(MapReader& top, const TranslationContext& context) {
+void ReadSharing(MapReader& top, const Context& context) {
   Notes& notes = context.notes;
   const PluginFiles files = context.config.plugin_files;
   MapReader sharing(MapAt(top, "sharing"), "sharing", notes.problems);
