@@ -29,14 +29,14 @@ void HealthHistory::SeeOne(const inventory::Entry& entry, Seen& seen) {
               {{"device", entry.facts->id}, {"what", entry.replaced}});
     Notify(false, entry.facts->id, "DeviceReplaced", entry.replaced, health.since);
   }
-  if (health.state != seen.state && seen.looked) {
+  if (health.state != seen.state && seen.known) {
     ++transitions_[{entry.facts->id, health.state}];
     seen.changed = health.since;
     seen.changed_because = health.reason.empty() ? seen.reason : health.reason;
   }
   seen.state = health.state;
   seen.reason = health.reason;
-  seen.looked = seen.looked || health.state != device::HealthState::kUnknown;
+  seen.known = seen.known || health.state != device::HealthState::kUnknown;
 }
 
 HealthStatus HealthHistory::Of(const std::string& device) const {

@@ -37,7 +37,7 @@ class HealthHistory {
  private:
   struct Seen {
     device::HealthState state = device::HealthState::kUnknown;
-    bool looked = false;  // its state was known before
+    bool known = false;  // its state was known before
     std::string reason, replaced;
     base::WallTime changed{};
     std::string changed_because;

@@ -59,7 +59,7 @@ struct KernelLogFeed::State {
       for (const os::KernelRecord& record : records) {
         last = record.sequence;
         if (options.history && (!options.after || record.sequence > *options.after))
-          Look(record, found);
+          Match(record, found);
       }
     }
     // The kernel stamps its records with a clock that does not advance during suspend, as does the
@@ -73,7 +73,7 @@ struct KernelLogFeed::State {
                                                       one.microseconds, INT64_MAX))));
   }
 
-  void Look(const os::KernelRecord& record, std::deque<Found>& found) const {
+  void Match(const os::KernelRecord& record, std::deque<Found>& found) const {
     for (const device::Dialect* dialect : dialects) {
       const auto evidence = dialect->FromKernelLog(record.text);
       if (!evidence) continue;

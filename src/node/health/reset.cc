@@ -54,7 +54,7 @@ ResetPlan PlanResets(const std::map<std::string, ResetCandidate>& devices, api::
   ResetPlan plan;
   if (policy == api::ResetPolicy::kNever) return plan;
   for (const auto& [id, device] : devices) {
-    if (!device.asks ||
+    if (!device.needs_reset ||
         std::find(plan.devices.begin(), plan.devices.end(), id) != plan.devices.end())
       continue;
     const std::string why_not = WhyNot(id, devices, now);

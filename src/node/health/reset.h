@@ -12,7 +12,7 @@ namespace penstock::node::health {
 
 /// The facts about a device that matter for its reset.
 struct ResetCandidate {
-  bool asks = false;                   ///< it is unhealthy because of a fault that a reset ends
+  bool needs_reset = false;            ///< it is unhealthy because of a fault that a reset ends
   bool free = true;                    ///< it has no holder and no process
   bool there = true;                   ///< not gone
   std::vector<base::WallTime> before;  ///< its resets within the last day, oldest first

@@ -39,7 +39,7 @@ constexpr base::Duration kKillAgain =
 constexpr std::size_t kMaxProcessesShown = 64;
 constexpr char kNoDevice[] = "no known device can be closed";
 
-constexpr int kLooksForBystanders = 8;
+constexpr int kBystanderChecks = 8;
 
 Error HasGone() { return {Code::kCancelled, "the requesting process exited"}; }
 
@@ -82,16 +82,15 @@ Error NotForLackOfDevices(const Error& error) {
 
 LocalLeases::LocalLeases(base::Executor& control, base::Executor& io, std::string proc_root,
                          inventory::Inventory& inventory, ledger::Ledger& ledger,
-                         OpenGroups open_groups, std::function<void()> asked_to_end)
+                         OpenGroups open_groups, std::function<void()> on_ending)
     : control_(control),
       io_(io),
       proc_root_(std::move(proc_root)),
       inventory_(inventory),
       ledger_(ledger),
       open_groups_(std::move(open_groups)),
-      asked_to_end_(std::move(asked_to_end)),
-      families_(control, io, proc_root_,
-                [this](const ProcessTree& family) { FamilyChanged(family); }),
+      on_ending_(std::move(on_ending)),
+      trees_(control, io, proc_root_, [this](const ProcessTree& tree) { TreeChanged(tree); }),
       self_(std::make_shared<LocalLeases*>(this)) {
   TryOpenGroups();
 }
@@ -100,7 +99,7 @@ LocalLeases::~LocalLeases() {
   *self_ = nullptr;
   on_inventory_.Reset();
   control_.Cancel(close_);
-  LookAtAllGroups();
+  CheckAllGroups();
   for (const auto& [name, timer] : watched_) {
     control_.Cancel(timer);
     groups_->Unwatch(name);
@@ -155,7 +154,7 @@ base::Result<Lease> LocalLeases::Admit(const Admission& admission) {
                    {},
                    admission.uid});
   if (!groups_) {
-    families_.Follow({lease.id, lease.user, lease.processes});
+    trees_.Follow({lease.id, lease.user, lease.processes});
     return lease;
   }
   if (const auto entered = MakeGroup(lease, admission); !entered.ok()) {
@@ -181,7 +180,7 @@ base::Status LocalLeases::MayAdmit(pid_t pid) const {
 base::Status LocalLeases::MakeGroup(const Lease& lease, const Admission& admission) {
   TRY(groups_->Create(lease.id, lease.cgroup, RulesFor(lease, *inventory_.published().Get()),
                       EncodeNote(lease)));
-  base::Status entered = groups_->Watch(lease.id, [this, name = lease.id] { LookAtGroup(name); });
+  base::Status entered = groups_->Watch(lease.id, [this, name = lease.id] { CheckGroup(name); });
   if (entered.ok()) entered = EnterGroup(lease.id, admission);
   watched_.emplace(lease.id, 0);
   if (!entered.ok()) {
@@ -207,7 +206,7 @@ base::Status LocalLeases::EnterGroup(const std::string& name, const Admission& a
 // The process that got the pid started a moment ago, in its parent's group, and may have children
 // already.
 void LocalLeases::PutBack(const std::string& name) {
-  for (int look = 0; look < kLooksForBystanders; ++look) {
+  for (int check = 0; check < kBystanderChecks; ++check) {
     const std::vector<pid_t> members = groups_->Members(name);
     if (members.empty()) return;
     for (const pid_t pid : members) {
@@ -229,7 +228,7 @@ void LocalLeases::PutBack(const std::string& name) {
 }
 
 // Called when the kernel reports a change, and where it may not have reported one.
-void LocalLeases::LookAtGroup(const std::string& name) {
+void LocalLeases::CheckGroup(const std::string& name) {
   const auto watched = watched_.find(name);
   const bool being_removed = watched != watched_.end() && watched->second != 0;
   if (watched == watched_.end() || being_removed || groups_->Populated(name)) return;
@@ -260,7 +259,7 @@ void LocalLeases::Recover(const std::vector<Lease>& checkpoint,
   // processes still hold the devices.
   for (const Lease& lease : checkpoint)
     if (lease.allocator == share::kLocalAllocator && ledger_.Get()->FindLease(lease.id) == nullptr)
-      RecoverFamily(lease);
+      RecoverTree(lease);
   for (const Lease& lease : ledger_.Get()->leases) {
     if (lease.allocator != share::kLocalAllocator) continue;
     const auto known = terms.find(lease.id);
@@ -302,7 +301,7 @@ void LocalLeases::End(const std::string& id, const std::string& why) {
   ending_[id] = control_.PostAfter(kKillWait, [this, id] { Kill(id); });
   Signal(id, SIGTERM);
   Signal(id, SIGCONT);  // a stopped process would not handle SIGTERM
-  if (asked_to_end_) asked_to_end_();
+  if (on_ending_) on_ending_();
 }
 
 void LocalLeases::Kill(const std::string& id) {
@@ -357,27 +356,27 @@ void LocalLeases::RecoverGroup(const std::string& name, const std::vector<Lease>
 }
 
 void LocalLeases::WatchGroup(const std::string& name) {
-  const auto watching = groups_->Watch(name, [this, name] { LookAtGroup(name); });
+  const auto watching = groups_->Watch(name, [this, name] { CheckGroup(name); });
   if (!watching.ok())
     base::Log(base::kError, "cannot watch the control group",
               {{"group", name}, {"error", watching.error().message()}});
   watched_.emplace(name, 0);
-  LookAtGroup(name);
+  CheckGroup(name);
 }
 
-void LocalLeases::RecoverFamily(const Lease& lease) {
-  const ProcessTree family =
+void LocalLeases::RecoverTree(const Lease& lease) {
+  const ProcessTree tree =
       FindProcessTrees(proc_root_, {{lease.id, lease.user, lease.processes}}).front();
-  if (family.members.empty()) return;
+  if (tree.members.empty()) return;
   Lease taken = lease;
   taken.state = LeaseState::kHeld;
-  taken.processes = family.members;
+  taken.processes = tree.members;
   if (const auto handed = ledger_.Hand(taken); !handed.ok()) {
     base::Log(base::kError, "cannot take over the lease",
               {{"lease", lease.id}, {"error", handed.error().message()}});
     return;
   }
-  families_.Follow(family);
+  trees_.Follow(tree);
 }
 
 void LocalLeases::CloseDevices(std::vector<std::string> cgroups) {
@@ -440,13 +439,13 @@ std::vector<std::string> LocalLeases::WithoutGroup() const {
   return without;
 }
 
-void LocalLeases::FamilyChanged(const ProcessTree& family) {
-  if (family.members.empty()) return Release(family.lease);
+void LocalLeases::TreeChanged(const ProcessTree& tree) {
+  if (tree.members.empty()) return Release(tree.lease);
   const auto ledger = ledger_.Get();
-  const Lease* known = ledger->FindLease(family.lease);
+  const Lease* known = ledger->FindLease(tree.lease);
   if (known == nullptr) return;
   Lease lease = *known;
-  lease.processes = family.members;
+  lease.processes = tree.members;
   (void)ledger_.Update(lease);
 }
 
@@ -484,21 +483,21 @@ std::vector<Process> LocalLeases::Read(const std::string& proc_root, const Group
 
 // The kernel reports a change at most every 10 ms (CGROUP_FILE_NOTIFY_MIN_INTV), so the end of a
 // group may not have been reported yet.
-void LocalLeases::LookAtAllGroups() {
+void LocalLeases::CheckAllGroups() {
   const auto names = watched_;
-  for (const auto& [name, timer] : names) LookAtGroup(name);
+  for (const auto& [name, timer] : names) CheckGroup(name);
 }
 
 void LocalLeases::RefreshProcesses(std::function<void()> then) {
   const auto requester = std::make_shared<Requester>(Requester{std::move(then)});
   // An answer without the newest processes is better than none: the caller may be looking for what
   // keeps the machine busy.
-  requester->timer = control_.PostAfter(kLongestLook, [self = self_, requester] {
+  requester->timer = control_.PostAfter(kLongestRefresh, [self = self_, requester] {
     if (*self != nullptr) (*self)->Answer(*requester);
   });
   std::erase_if(requesters_, [](const auto& one) { return one->then == nullptr; });
   requesters_.push_back(requester);
-  if (!looking_) Look();
+  if (!refreshing_) Refresh();
 }
 
 void LocalLeases::Answer(Requester& requester) {
@@ -506,26 +505,26 @@ void LocalLeases::Answer(Requester& requester) {
   if (const auto then = std::exchange(requester.then, nullptr)) then();
 }
 
-void LocalLeases::Look() {
-  LookAtAllGroups();
+void LocalLeases::Refresh() {
+  CheckAllGroups();
   std::vector<Group> groups;
   for (const Lease& lease : ledger_.Get()->leases)
     if (watched_.contains(lease.id)) groups.push_back(GroupOf(lease.id, lease.processes));
-  const Askers requesters = std::exchange(requesters_, {});
-  if (groups.empty()) return Looked({}, requesters);
-  looking_ = true;
+  const Requesters requesters = std::exchange(requesters_, {});
+  if (groups.empty()) return Refreshed({}, requesters);
+  refreshing_ = true;
   io_.Post([self = self_, &control = control_, proc_root = proc_root_, groups = std::move(groups),
             requesters] {
     std::map<std::string, std::vector<Process>> found;
     for (const Group& group : groups) found.emplace(group.lease, Read(proc_root, group));
     control.Post([self, found = std::move(found), requesters] {
-      if (*self != nullptr) (*self)->Looked(found, requesters);
+      if (*self != nullptr) (*self)->Refreshed(found, requesters);
     });
   });
 }
 
-void LocalLeases::Looked(const std::map<std::string, std::vector<Process>>& found,
-                         const Askers& requesters) {
+void LocalLeases::Refreshed(const std::map<std::string, std::vector<Process>>& found,
+                            const Requesters& requesters) {
   const auto ledger = ledger_.Get();
   for (const auto& [id, processes] : found) {
     const Lease* known = ledger->FindLease(id);
@@ -534,9 +533,9 @@ void LocalLeases::Looked(const std::map<std::string, std::vector<Process>>& foun
     lease.processes = processes;
     (void)ledger_.Update(lease);
   }
-  looking_ = false;
+  refreshing_ = false;
   for (const auto& requester : requesters) Answer(*requester);
-  if (!requesters_.empty() && !looking_) Look();
+  if (!requesters_.empty() && !refreshing_) Refresh();
 }
 
 }  // namespace penstock::node::lease
