@@ -122,11 +122,11 @@ void AddRulesWithoutDevices(const api::NodeConfig& config,
 }  // namespace
 
 Preview MakePreview(const api::NodeConfig& config, const PreviewNode& node) {
-  const node::share::EnabledAllocators open{
+  const node::share::EnabledAllocators enabled{
       .kubelet = IsOpen(config.kubelet_allocator, node.kubelet_exists),
       .local = IsOpen(config.local_allocator, true)};
   auto desired =
-      node::share::ComputeAssignments(config, open, node.moves, node.inventory, node.dialect_of);
+      node::share::ComputeAssignments(config, enabled, node.moves, node.inventory, node.dialect_of);
   AddRulesWithoutDevices(config, node.inventory, desired.remarks);
   const node::label::LabelContext context{
       .machine = node.machine,

@@ -215,12 +215,12 @@ Queue::Line Queue::Ordered() const {
     const auto [known, first] = users.try_emplace(uid);
     User& user = known->second;
     if (first) user.holding = callbacks_.held(uid);
-    const double asked = static_cast<double>(waiting.request.count) / waiting.request.share;
-    waiting.beyond = user.holding.overdue ||
-                     (limits_.waiting > 0 && user.waiting >= limits_.waiting) ||
-                     (limits_.gpus > 0 && user.holding.devices + asked > limits_.gpus + kRounding);
+    const double requested = static_cast<double>(waiting.request.count) / waiting.request.share;
+    waiting.beyond =
+        user.holding.overdue || (limits_.waiting > 0 && user.waiting >= limits_.waiting) ||
+        (limits_.gpus > 0 && user.holding.devices + requested > limits_.gpus + kRounding);
     ++user.waiting;
-    if (!waiting.beyond) user.holding.devices += asked;
+    if (!waiting.beyond) user.holding.devices += requested;
   }
   if (competing.size() > 1)
     std::stable_partition(line.begin(), line.end(),

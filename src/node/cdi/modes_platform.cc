@@ -83,11 +83,11 @@ class PlatformMaker {
   }
 
   base::Status AddLists() {
-    const bool asked = !more_.lists.empty();
+    const bool given = !more_.lists.empty();
     std::size_t read = 0;
-    for (const std::string& list : asked ? more_.lists : subject_.lists) {
-      const auto text = asked ? os::ReadFile(list) : tree_.Read(list);
-      if (!text.ok() && !asked && text.error().code() == Code::kNotFound) continue;
+    for (const std::string& list : given ? more_.lists : subject_.lists) {
+      const auto text = given ? os::ReadFile(list) : tree_.Read(list);
+      if (!text.ok() && !given && text.error().code() == Code::kNotFound) continue;
       if (!text.ok()) return text.error();
       ASSIGN(const auto listed, ParseFileList(*text, list, subject_.words));
       ++read;

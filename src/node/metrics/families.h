@@ -16,7 +16,7 @@ namespace penstock::node::metrics {
 struct DeviceRow {
   const inventory::Entry* entry;
   const sample::DeviceSample* sample;  ///< null: none, or too old to describe the present
-  const sample::DeviceSample* asked;   ///< the same at any age
+  const sample::DeviceSample* newest;  ///< the same at any age
   std::string_view labels;
 };
 

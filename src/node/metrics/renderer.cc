@@ -214,12 +214,12 @@ std::vector<DeviceRow> MetricsRenderer::State::DevicesOf(const Snapshots& node,
   std::vector<DeviceRow> devices;
   devices.reserve(node.inventory->devices.size());
   for (const inventory::Entry& entry : node.inventory->devices) {
-    const sample::DeviceSample* asked =
+    const sample::DeviceSample* newest =
         node.samples ? node.samples->Find(entry.facts->id) : nullptr;
     const base::Duration most =
         node.samples ? std::max(kMaxAge, 3 * node.samples->interval) : kMaxAge;
-    const bool of_now = asked != nullptr && now - asked->at <= most;
-    devices.push_back({&entry, of_now ? asked : nullptr, asked, device_labels[devices.size()]});
+    const bool of_now = newest != nullptr && now - newest->at <= most;
+    devices.push_back({&entry, of_now ? newest : nullptr, newest, device_labels[devices.size()]});
   }
   return devices;
 }

@@ -42,12 +42,12 @@ std::vector<bool> Wanted(const device::Dialect& dialect, const api::TelemetryCon
 }  // namespace
 
 bool IsShown(const api::TelemetryConfig& config, std::string_view family) {
-  const bool ours = family.starts_with("accelerator_");
-  if (ours && std::find(config.names.begin(), config.names.end(), api::MetricNames::kAccelerator) ==
-                  config.names.end())
+  const bool own = family.starts_with("accelerator_");
+  if (own && std::find(config.names.begin(), config.names.end(), api::MetricNames::kAccelerator) ==
+                 config.names.end())
     return false;
   if (Matches(config.include, family)) return true;
-  const api::MetricFamily* known = ours ? api::FindMetricFamily(family) : nullptr;
+  const api::MetricFamily* known = own ? api::FindMetricFamily(family) : nullptr;
   return (known == nullptr || !known->on_request) && !Matches(config.exclude, family);
 }
 

@@ -38,19 +38,19 @@ struct Sampler::State : std::enable_shared_from_this<State> {
         std::move(source)));
   }
 
-  /// The inventory publishes in the middle of a change: look right after it.
+  /// The inventory publishes in the middle of a change: update right after it.
   void Follow() {
     on_inventory = inventory.published().Subscribe([this](const auto&) {
-      if (std::exchange(looks, true)) return;
+      if (std::exchange(update_posted, true)) return;
       control.Post([weak = weak_from_this()] {
-        if (const auto self = weak.lock()) self->Look();
+        if (const auto self = weak.lock()) self->InventoryChanged();
       });
     });
   }
 
-  void Look() {
-    looks = false;
-    for (const auto& loop : loops) loop->Look();
+  void InventoryChanged() {
+    update_posted = false;
+    for (const auto& loop : loops) loop->InventoryChanged();
   }
 
   base::Duration Interval() const {
@@ -83,7 +83,7 @@ struct Sampler::State : std::enable_shared_from_this<State> {
   Rejections rejections;
   base::TimePoint hurried_until{};
   base::TimerId timer = 0;  // pending until the new samples are published
-  bool looks = false;
+  bool update_posted = false;
   base::Published<Snapshot> published;
   std::vector<std::unique_ptr<PollLoop>> loops;
   base::Subscription on_inventory;

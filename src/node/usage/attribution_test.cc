@@ -146,7 +146,7 @@ class World {
     next->Recall(kept, accumulator_->KeepEnergy());
     accumulator_ = std::move(next);
     Follow();
-    accumulator_->Settle();
+    accumulator_->EndOrphans();
     SampleAll();
     ++restarts_;
   }
@@ -235,7 +235,7 @@ class World {
 
   void Collect() {
     accumulator_->Tick(now_);
-    for (Record& record : accumulator_->TakeEnded()) {
+    for (Record& record : accumulator_->TakeRecords()) {
       ASSERT_FALSE(records_.contains(record.lease)) << record.lease << " has ended twice";
       records_.emplace(record.lease, std::move(record));
     }

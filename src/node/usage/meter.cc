@@ -22,7 +22,7 @@ namespace {
 
 constexpr base::Duration kSave = std::chrono::minutes(1);
 /// By then the kubelet has reported which devices its pods hold (adapter/kubelet/pod_tracker.h).
-constexpr base::Duration kSettle = std::chrono::minutes(1);
+constexpr base::Duration kOrphanWait = std::chrono::minutes(1);
 // A sample of at most this age shows the current state of the counters.
 constexpr base::Duration kFresh = std::chrono::seconds(1);
 constexpr std::size_t kCrowd = 250;  // ended holders that wait for a sample, each of some 1.5 KiB
@@ -75,7 +75,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
       if (Now().steady - last_sample > kFresh) node.hurry();
       if (accumulator.waiting() >= kCrowd) node.at_once();
     }
-    Settled();
+    Update();
   }
 
   static std::vector<std::string_view> Ids(const ledger::Snapshot& ledger) {
@@ -99,8 +99,8 @@ struct Meter::State : std::enable_shared_from_this<State> {
     std::erase_if(seen, [&](const auto& one) { return !samples->devices.contains(one.first); });
     if (!any) return;
     last_sample = Now().steady;
-    groups.Look();
-    Settled();
+    groups.Refresh();
+    Update();
   }
 
   const Roles& RolesFor(const device::Dialect& dialect) {
@@ -110,11 +110,11 @@ struct Meter::State : std::enable_shared_from_this<State> {
   }
 
   /// Call after a change of the accumulator: records ended holders and schedules the next Tick.
-  void Settled() {
+  void Update() {
     accumulator.Tick(Now());
     WriteEnded();
     node.control.Cancel(std::exchange(tick, 0));
-    if (const auto due = accumulator.due()) tick = After(*due - Now().steady, &State::Settled);
+    if (const auto due = accumulator.due()) tick = After(*due - Now().steady, &State::Update);
     Changed();
   }
 
@@ -139,7 +139,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
   // Records.
 
   void WriteEnded() {
-    for (Record& record : accumulator.TakeEnded()) Write(std::move(record));
+    for (Record& record : accumulator.TakeRecords()) Write(std::move(record));
   }
 
   void Write(Record record) {
@@ -174,11 +174,11 @@ struct Meter::State : std::enable_shared_from_this<State> {
         std::move(state->holders),
         same_boot ? std::move(state->energy) : std::map<std::string, EnergyReading>(),
         TakeCleanEnd(state_text));
-    if (!same_boot) accumulator.Settle();
-    settle = After(kSettle, &State::SettleAll);
+    if (!same_boot) accumulator.EndOrphans();
+    orphans = After(kOrphanWait, &State::EndOrphans);
     save = After(kSave, &State::Save);
     checkpoint = After(config.usage.checkpoint, &State::Checkpoint);
-    Settled();
+    Update();
   }
 
   std::string CleanEndPath() const { return config.paths.state_dir + "/usage-end.json"; }
@@ -206,9 +206,9 @@ struct Meter::State : std::enable_shared_from_this<State> {
     recorder.reset();
   }
 
-  void SettleAll() {
-    accumulator.Settle();
-    Settled();
+  void EndOrphans() {
+    accumulator.EndOrphans();
+    Update();
   }
 
   usage::State Keep() {
@@ -304,7 +304,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
   base::TimePoint last_sample{};
   std::string boot_id, refused;
   std::optional<Recorder> recorder;  // set by Serve
-  base::TimerId tick = 0, settle = 0, save = 0, checkpoint = 0;
+  base::TimerId tick = 0, orphans = 0, save = 0, checkpoint = 0;
   bool changed = false, summing = false;
   base::Published<Snapshot> published;
   base::Subscription on_ledger, on_samples;
@@ -334,7 +334,7 @@ void Meter::Configure(const api::NodeConfig& config) {
     state_->node.control.Cancel(state_->checkpoint);
     state_->checkpoint = state_->After(config.usage.checkpoint, &State::Checkpoint);
   }
-  state_->Settled();
+  state_->Update();
 }
 
 void Meter::Serve(const std::string& boot_id) { state_->Serve(boot_id); }

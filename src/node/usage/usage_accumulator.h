@@ -94,7 +94,7 @@ class UsageAccumulator {
   std::uint64_t forgotten() const { return forgotten_; }
 
   /// Returns the records of the holders that ended since the last call.
-  std::vector<Record> TakeEnded() { return std::exchange(ended_records_, {}); }
+  std::vector<Record> TakeRecords() { return std::exchange(ended_records_, {}); }
 
   /// The current state of all open accounts, for a later agent and for sums.
   std::vector<Kept> Keep(base::Timestamp now);
@@ -109,7 +109,7 @@ class UsageAccumulator {
 
   /// Call when all leases are restored: recalled holders without a lease ended when they were last
   /// kept.
-  void Settle();
+  void EndOrphans();
 
   static constexpr base::Duration kPatience = std::chrono::seconds(15);
 

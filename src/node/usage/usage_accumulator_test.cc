@@ -51,7 +51,7 @@ class UsageTest : public ::testing::Test {
   }
   void Tick() {
     accumulator_.Tick(now_);
-    for (Record& record : accumulator_.TakeEnded()) records_.push_back(std::move(record));
+    for (Record& record : accumulator_.TakeRecords()) records_.push_back(std::move(record));
   }
   void Hand(ledger::Lease lease) {
     lease.since = now_.wall;
@@ -454,7 +454,7 @@ TEST_F(UsageTest, OneThatLivesThroughARestartIsOneHolder) {
   UsageAccumulator next([](const std::string&) { return "Acme"; });
   next.Recall(kept, energy);
   next.Follow(ledger_.Get(), now_);
-  next.Settle();
+  next.EndOrphans();
   Wait(10s);
   next.Take("G0", {.utilization = 1, .watts = 10, .joules = 900}, {}, 10s, now_);
   const auto usage = next.Show(now_);
@@ -464,7 +464,7 @@ TEST_F(UsageTest, OneThatLivesThroughARestartIsOneHolder) {
   EXPECT_NEAR(usage[0]->busy_seconds, 10, kSlip);
   EXPECT_NEAR(usage[0]->seconds, 40, kSlip);
   EXPECT_EQ(usage[0]->since, since);
-  EXPECT_THAT(next.TakeEnded(), IsEmpty());
+  EXPECT_THAT(next.TakeRecords(), IsEmpty());
 }
 
 TEST_F(UsageTest, WhatEndedWithoutAnAgentEndedWhenItWasLastKept) {
@@ -477,8 +477,8 @@ TEST_F(UsageTest, WhatEndedWithoutAnAgentEndedWhenItWasLastKept) {
   next.Recall(kept, {});
   EXPECT_THAT(next.Keep(now_), SizeIs(1))
       << "until it is clear who is still there, nothing is forgotten";
-  next.Settle();
-  const auto records = next.TakeEnded();
+  next.EndOrphans();
+  const auto records = next.TakeRecords();
   ASSERT_THAT(records, SizeIs(1));
   EXPECT_TRUE(records[0].ended);
   EXPECT_EQ(records[0].until, last);

@@ -71,12 +71,12 @@ std::optional<device::Number> OwnValue(const usage::HolderUsage* own, Own what, 
 }
 
 // Values of a field of kHealth.
-constexpr std::int64_t kWell = 0, kWarned = 10, kUnwell = 20;
+constexpr std::int64_t kPass = 0, kWarn = 10, kFail = 20;
 
 std::int64_t HealthOf(device::HealthState state) {
-  return state == device::HealthState::kHealthy   ? kWell
-         : state == device::HealthState::kUnknown ? kWarned
-                                                  : kUnwell;
+  return state == device::HealthState::kHealthy   ? kPass
+         : state == device::HealthState::kUnknown ? kWarn
+                                                  : kFail;
 }
 
 std::string PartOf(std::int64_t code) { return code < 0 ? "other" : std::to_string(code); }
@@ -87,12 +87,12 @@ ExporterFamilies::ExporterFamilies(const device::Dialect& dialect,
                                    const api::TelemetryConfig& config, const std::string& node)
     : dialect_(dialect), config_(config), rows_(RowsOf(dialect, config)) {
   const device::ExporterStyle style = StyleOf(config, node);
-  look_ = {.exporter = dialect.exporter(),
-           .config = &config_,
-           .style = style,
-           .rows = rows_.labels,
-           .reserved = {}};
-  look_.reserved = Reserved(*dialect.exporter(), style);
+  setup_ = {.exporter = dialect.exporter(),
+            .config = &config_,
+            .style = style,
+            .rows = rows_.labels,
+            .reserved = {}};
+  setup_.reserved = Reserved(*dialect.exporter(), style);
   reasons_.SetWindow(config.clock_events_window);
 }
 
@@ -113,7 +113,7 @@ void ExporterFamilies::See(const sample::DeviceSample& sample, base::TimePoint n
 
 void ExporterFamilies::Relabel(const inventory::Snapshot& inventory,
                                const ledger::Snapshot& ledger) {
-  views_ = ViewsOf(look_, dialect_.vendor(), inventory, ledger);
+  views_ = ViewsOf(setup_, dialect_.vendor(), inventory, ledger);
   link_texts_.assign(views_.size(), {});
 }
 
@@ -186,7 +186,7 @@ void ExporterFamilies::AddQuantity(const ExporterRow& row, const Shown& shown, E
 
 void ExporterFamilies::AddFact(const ExporterRow& row, const Shown& shown, Exposition& page) {
   const inventory::Entry& entry = *shown.device->entry;
-  const std::string value = look_.exporter->Fact(*row.field, *entry.facts, driver_);
+  const std::string value = setup_.exporter->Fact(*row.field, *entry.facts, driver_);
   if (base::ParseInt(value)) page.AddWritten(shown.view->texts[row.new_naming ? 1 : 0], value);
 }
 
@@ -199,7 +199,7 @@ void ExporterFamilies::AddLastError(const ExporterRow& row, const Shown& shown,
       last = &count;
   const std::int64_t code = last == nullptr ? 0 : last->code;
   page.AddWritten(
-      TextOf(look_, *shown.view, row.new_naming, -1, {}, look_.exporter->ErrorLabels(code)),
+      TextOf(setup_, *shown.view, row.new_naming, -1, {}, setup_.exporter->ErrorLabels(code)),
       std::to_string(code));
 }
 
@@ -217,7 +217,7 @@ void ExporterFamilies::AddErrors(const ExporterRow& row, const Shown& shown,
 
 void ExporterFamilies::AddReasons(const ExporterRow& row, const Shown& shown, Exposition& page) {
   bool any = false;
-  for (const auto& [bit, name] : look_.exporter->reasons()) {
+  for (const auto& [bit, name] : setup_.exporter->reasons()) {
     const std::uint64_t count = reasons_.Count(shown.view->device->id, bit);
     if (count > 0)
       AddPart(row, shown, name, config_.clock_events_window, static_cast<std::int64_t>(count),
@@ -237,7 +237,7 @@ void ExporterFamilies::AddErrorTotals(const ExporterRow& row, const Shown& shown
 
 void ExporterFamilies::AddReasonTotals(const ExporterRow& row, const Shown& shown,
                                        Exposition& page) {
-  for (const auto& [bit, name] : look_.exporter->reasons())
+  for (const auto& [bit, name] : setup_.exporter->reasons())
     if (const std::uint64_t count = rises_.Count(shown.view->device->id, bit); count > 0)
       AddPart(row, shown, name, {}, static_cast<std::int64_t>(count), page);
 }
@@ -246,7 +246,7 @@ void ExporterFamilies::AddReasonTotals(const ExporterRow& row, const Shown& show
 /// device in state unknown are omitted.
 void ExporterFamilies::AddHealth(const ExporterRow& row, const Shown& shown,
                                  const PageInputs& figures, Exposition& page) {
-  const device::Exporter& exporter = *look_.exporter;
+  const device::Exporter& exporter = *setup_.exporter;
   const device::HealthState state = shown.device->entry->health.state;
   const auto status = figures.health.find(shown.view->device->id);
   const auto worst = [&](std::string_view watch) -> const health::Concern* {
@@ -263,8 +263,8 @@ void ExporterFamilies::AddHealth(const ExporterRow& row, const Shown& shown,
         concern == nullptr ? "" : exporter.WatchOf(concern->kind, concern->code).error;
     if (error.empty()) error = exporter.UnknownError();
     const device::ExporterLabels labels =
-        exporter.WatchLabels({watch, value == kWell ? std::string_view() : error});
-    page.AddWritten(TextOf(look_, *shown.view, row.new_naming, -1, labels, {}),
+        exporter.WatchLabels({watch, value == kPass ? std::string_view() : error});
+    page.AddWritten(TextOf(setup_, *shown.view, row.new_naming, -1, labels, {}),
                     std::to_string(value));
   };
   add({}, worst({}), HealthOf(state));
@@ -272,9 +272,9 @@ void ExporterFamilies::AddHealth(const ExporterRow& row, const Shown& shown,
   for (const std::string_view watch : exporter.watches()) {
     const health::Concern* concern = worst(watch);
     add(watch, concern,
-        concern == nullptr                             ? kWell
-        : concern->severity == device::Severity::kWarn ? kWarned
-                                                       : kUnwell);
+        concern == nullptr                             ? kPass
+        : concern->severity == device::Severity::kWarn ? kWarn
+                                                       : kFail);
   }
 }
 
@@ -286,21 +286,22 @@ void ExporterFamilies::AddPeers(const ExporterRow& row, const Shown& shown,
     });
     if (peer != all.end())
       AddPart(row, shown, std::to_string(peer->view->device->index), {},
-              look_.exporter->PeerValue(link), page);
+              setup_.exporter->PeerValue(link), page);
   }
 }
 
 void ExporterFamilies::AddPart(const ExporterRow& row, const Shown& shown, std::string_view part,
                                base::Duration window, std::int64_t value, Exposition& page) {
-  const device::ExporterLabels labels = look_.exporter->PartLabels(*row.field, part, window, value);
-  page.AddWritten(TextOf(look_, *shown.view, row.new_naming, -1, labels, {}),
+  const device::ExporterLabels labels =
+      setup_.exporter->PartLabels(*row.field, part, window, value);
+  page.AddWritten(TextOf(setup_, *shown.view, row.new_naming, -1, labels, {}),
                   std::to_string(value));
 }
 
 const std::string& ExporterFamilies::LinkText(const ExporterRow& row, const Shown& shown,
                                               int link) {
   std::string& text = shown.links[row.new_naming ? 1 : 0][link];
-  if (text.empty()) text = TextOf(look_, *shown.view, row.new_naming, link, {}, {});
+  if (text.empty()) text = TextOf(setup_, *shown.view, row.new_naming, link, {}, {});
   return text;
 }
 

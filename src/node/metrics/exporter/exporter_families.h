@@ -72,7 +72,7 @@ class ExporterFamilies {
   const device::Dialect& dialect_;
   const api::TelemetryConfig& config_;
   const ExporterRows rows_;
-  ExporterLook look_;
+  ExporterSetup setup_;
   std::vector<ExporterView> views_;
   // Of each view, by naming and link.
   std::vector<std::array<std::map<int, std::string>, 2>> link_texts_;
