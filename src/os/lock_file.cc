@@ -56,8 +56,8 @@ bool HasLock(pid_t pid, const struct stat& file) {
   const auto numbers = ListDirectory(process + "/fd");
   if (!numbers.ok()) return false;
   return std::any_of(numbers->begin(), numbers->end(), [&](const std::string& number) {
-    struct stat open {};
-    if (::stat((process + "/fd/" + number).c_str(), &open) != 0 || !IsSame(open, file))
+    struct stat opened {};
+    if (::stat((process + "/fd/" + number).c_str(), &opened) != 0 || !IsSame(opened, file))
       return false;
     const auto info = ReadFile(process + "/fdinfo/" + number, 65536);
     return info.ok() && info->find("FLOCK") != std::string::npos;
@@ -134,7 +134,7 @@ base::Result<UniqueFd> Lock(const std::string& path) {
 }
 
 /// Returns the file's status if a process holds its lock.
-base::Result<struct stat> LookAtHeld(const std::string& path) {
+base::Result<struct stat> StatHeld(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | kFlags));
   if (!fd) return ErrnoError(errno, "open " + path);
   if (::flock(fd.get(), LOCK_SH | LOCK_NB) == 0)
@@ -159,7 +159,7 @@ base::Result<LockFile> LockFile::Take(const std::string& path) {
 }
 
 base::Result<LockHolder> LockFile::Holder(const std::string& path) {
-  ASSIGN(const struct stat file, LookAtHeld(path));
+  ASSIGN(const struct stat file, StatHeld(path));
   const auto pid = NamedIn(path);
   // Open the pidfd first: facts that are then read by pid belong to that process, or it has ended.
   auto pidfd = OpenPidfd(pid.value_or(0));
@@ -169,6 +169,6 @@ base::Result<LockHolder> LockFile::Holder(const std::string& path) {
   return LockHolder{*pid, *std::move(pidfd), ProgramName(*pid)};
 }
 
-bool LockFile::IsHeld(const std::string& path) { return LookAtHeld(path).ok(); }
+bool LockFile::IsHeld(const std::string& path) { return StatHeld(path).ok(); }
 
 }  // namespace penstock::os

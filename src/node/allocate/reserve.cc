@@ -99,8 +99,7 @@ Offered CutFrom(const Candidate& candidate, int shares) {
           false};
 }
 
-Offered Evaluate(const Candidate& candidate, const Request& request,
-                 const ledger::Snapshot& ledger) {
+Offered Check(const Candidate& candidate, const Request& request, const ledger::Snapshot& ledger) {
   if (candidate.shares() == 1) {
     const share::OfferedSlot& whole = *candidate.slots.front();
     Offered offered =
@@ -182,7 +181,7 @@ Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::
       return Error(Code::kInvalidArgument, "device " + wanted + " is named twice");
     named.push_back(&*found);
     if (!Suits(*found, request)) return Error(Code::kFailedPrecondition, SharedOtherwise(*found));
-    Offered offered = Evaluate(*found, request, ledger);
+    Offered offered = Check(*found, request, ledger);
     if (std::string& first = offered.obstacle.held ? held : blocked;
         !offered.obstacle.reason.empty() && first.empty())
       first = share::Describe(*found->facts) + ": " + offered.obstacle.reason;
@@ -270,7 +269,7 @@ Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snaps
   for (const Candidate& candidate : candidates) {
     if (!Suits(candidate, request)) continue;
     ++suitable;
-    Offered offered = Evaluate(candidate, request, ledger);
+    Offered offered = Check(candidate, request, ledger);
     if (offered.obstacle.reason.empty()) {
       devices.push_back(candidate.facts);
       free.push_back(std::move(offered));

@@ -29,7 +29,7 @@ constexpr base::Duration kMaxRetry = std::chrono::seconds(1);
 constexpr char kNone[] = "none";
 
 std::string NameOf(const std::string& allocator) { return allocator.empty() ? kNone : allocator; }
-std::string AllocatorNamed(const std::string& name) { return name == kNone ? "" : name; }
+std::string FromName(const std::string& name) { return name == kNone ? "" : name; }
 
 }  // namespace
 
@@ -61,9 +61,8 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
 
   std::string DesiredAllocator(const Entry& entry) const {
     const auto found = manual.find(entry.facts->id);
-    return found != manual.end() && found->second.allocator
-               ? AllocatorNamed(*found->second.allocator)
-               : allocator_of(entry);
+    return found != manual.end() && found->second.allocator ? FromName(*found->second.allocator)
+                                                            : allocator_of(entry);
   }
 
   void Configure(const api::NodeConfig& config) {
@@ -166,7 +165,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
   void Publish() {
     share::Moves moves;
     for (const auto& [id, assignment] : manual) {
-      if (assignment.allocator) moves[id] = {AllocatorNamed(*assignment.allocator), ""};
+      if (assignment.allocator) moves[id] = {FromName(*assignment.allocator), ""};
       if (assignment.transfer) moves[id] = {"", "being moved to another allocator"};
     }
     for (const auto& [id, device] : devices) {
@@ -295,7 +294,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     const auto known = devices.find(facts.id);
     const std::string from = known == devices.end() ? DesiredAllocator(entry) : known->second.at;
     const std::string to =
-        request.allocator == "default" ? allocator_of(entry) : AllocatorNamed(request.allocator);
+        request.allocator == "default" ? allocator_of(entry) : FromName(request.allocator);
     const bool moving = known != devices.end() && known->second.transfer;
     DeviceMove move{facts.id,
                     facts.index,
@@ -349,8 +348,8 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     assignment.allocator = allocator == "default" ? std::nullopt : std::optional(allocator);
     assignment.transfer.reset();
     if (move.state != "unchanged")
-      assignment.transfer = ManualAssignment::Transfer{
-          .from = AllocatorNamed(move.from), .back = back, .until = until};
+      assignment.transfer =
+          ManualAssignment::Transfer{.from = FromName(move.from), .back = back, .until = until};
     if (!assignment.allocator && !assignment.transfer) manual.erase(at);
   }
 
@@ -432,7 +431,7 @@ void DeviceMoves::Set(const MoveRequest& request, Progress progress, Done done) 
 share::Moves DeviceMoves::manual() const {
   share::Moves moves;
   for (const auto& [id, assignment] : state_->manual)
-    if (assignment.allocator) moves[id] = {AllocatorNamed(*assignment.allocator), ""};
+    if (assignment.allocator) moves[id] = {FromName(*assignment.allocator), ""};
   return moves;
 }
 

@@ -242,7 +242,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
   /// its turn on the I/O executor.
   struct Summing {
     Summing(api::UsageQuery query, std::vector<Record> records)
-        : sums(std::move(query)), open(std::move(records)) {}
+        : sums(std::move(query)), running(std::move(records)) {}
 
     void Add(std::string_view line) {
       const auto record = DecodeRecord(line);
@@ -250,7 +250,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
     }
 
     Sums sums;
-    std::vector<Record> open;  // of running holders, added at the end
+    std::vector<Record> running;  // of running holders, added at the end
     std::optional<LineReader> files;
     std::vector<std::string> pending;
     std::uint64_t damaged = 0;
@@ -277,7 +277,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
       return;
     }
     for (const std::string& line : sum->pending) sum->Add(line);
-    for (const Record& record : sum->open) sum->sums.Add(record);
+    for (const Record& record : sum->running) sum->sums.Add(record);
     node.control.Post([weak = weak_from_this(), sum, report = sum->sums.Finish()]() mutable {
       const auto self = weak.lock();
       if (!self) return;
@@ -349,12 +349,12 @@ void Meter::Sum(const api::UsageQuery& query,
   if (std::exchange(state_->summing, true))
     return done(base::Error(base::Code::kUnavailable,
                             "the agent is summing usage for another request; try again"));
-  std::vector<Record> open;
+  std::vector<Record> running;
   for (Kept& kept : state_->accumulator.Keep(state_->Now())) {
     kept.record.node = state_->node.name;
-    open.push_back(std::move(kept.record));
+    running.push_back(std::move(kept.record));
   }
-  const auto sum = std::make_shared<State::Summing>(query, std::move(open));
+  const auto sum = std::make_shared<State::Summing>(query, std::move(running));
   sum->done = std::move(done);
   state_->Sum(sum);
 }

@@ -380,7 +380,7 @@ base::Status CgroupTree::Kill(const std::string& name) const {
   // Frozen processes cannot fork away, and SIGKILL reaches them anyway. Without a freezer (before
   // 5.2), repeated passes must suffice.
   const bool frozen = WriteControlFile(path + "/cgroup.freeze", "1").ok();
-  for (int look = 0; look < 3; ++look) {
+  for (int pass = 0; pass < 3; ++pass) {
     for (const pid_t pid : Members(name)) ::kill(pid, SIGKILL);
   }
   if (frozen) TRY(WriteControlFile(path + "/cgroup.freeze", "0"));

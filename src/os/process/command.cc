@@ -49,10 +49,10 @@ base::Result<UniqueFd> Command::State::Open(Stream& stream) {
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0)
     return base::ErrnoError(errno, "create the pipes of a program");
   stream.fd.Reset(pipe[0]);
-  UniqueFd theirs(pipe[1]);
+  UniqueFd child_end(pipe[1]);
   if (::fcntl(pipe[0], F_SETFL, O_NONBLOCK) != 0)
     return base::ErrnoError(errno, "create the pipes of a program");
-  return theirs;
+  return child_end;
 }
 
 base::Status Command::State::Listen(Stream& stream) {

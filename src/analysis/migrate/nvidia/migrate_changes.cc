@@ -233,7 +233,7 @@ void AddLost(const Found& found, Migration& plan) {
 }
 
 /// Adds pods that use GPUs without requesting them from the kubelet.
-void AddUnasked(const Found& found, Migration& plan) {
+void AddUnrequested(const Found& found, Migration& plan) {
   const auto all = UsersOf(found, [](const GpuConsumer& one) {
     return one.resources.empty() && !one.visible_devices.empty() && one.visible_devices != "void" &&
            one.visible_devices != "none";
@@ -308,7 +308,7 @@ void AddChanges(const Found& found, const std::string& only, Migration& plan) {
     if (only.empty() || node.name == only) AddNode(found, node, plan);
   if (found.nodes.empty()) AddExamples(found, plan);
   AddLost(found, plan);
-  AddUnasked(found, plan);
+  AddUnrequested(found, plan);
   plan.remarks.emplace_back(
       "labels are set by server-side apply under the field manager penstock-labels; "
       "nvidia.com/gfd.timestamp is the agent's start");

@@ -15,11 +15,11 @@ namespace penstock::api::compat {
 namespace {
 
 using internal::ExporterSetting;
-using internal::ExporterValue;
 using internal::ExporterWork;
+using internal::GivenValue;
 
 void TakeGiven(const ExporterSetting& setting, const Given& given, ExporterWork& work) {
-  ExporterValue value{given.where, given.value};
+  GivenValue value{given.where, given.value};
   if (given.value.find('\0') != std::string::npos)
     return value.Problem(work, "has a zero byte in it");
   if (setting.option.on_off) {

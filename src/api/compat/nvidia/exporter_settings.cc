@@ -14,12 +14,12 @@ namespace {
 constexpr std::string_view kNoDcgm = "has no effect: DCGM is not used, the driver is read directly";
 
 template <bool TelemetryConfig::*kMember>
-void SetBool(ExporterWork& work, const ExporterValue& given) {
+void SetBool(ExporterWork& work, const GivenValue& given) {
   work.config.telemetry.*kMember = given.on;
 }
 
 template <base::Duration TelemetryConfig::*kMember>
-void SetMilliseconds(ExporterWork& work, const ExporterValue& given) {
+void SetMilliseconds(ExporterWork& work, const GivenValue& given) {
   constexpr std::uint64_t kMax = 86'400'000;
   const auto number = base::ParseUint(given.value);
   if (!number || *number == 0 || *number > kMax)
@@ -29,30 +29,30 @@ void SetMilliseconds(ExporterWork& work, const ExporterValue& given) {
   work.config.telemetry.*kMember = std::chrono::milliseconds(*number);
 }
 
-void Collectors(ExporterWork& work, const ExporterValue& given) {
+void Collectors(ExporterWork& work, const GivenValue& given) {
   if (given.value.empty()) return given.Problem(work, "must not be empty");
   work.config.telemetry.counters_file = given.value;
   work.config.telemetry.counters.clear();
 }
 
-void ConfigMapData(ExporterWork& work, const ExporterValue& given) {
+void ConfigMapData(ExporterWork& work, const GivenValue& given) {
   const bool none = given.value.empty() || given.value == "none";
   work.config.telemetry.counters_map = none ? "" : given.value;
   if (!none) work.config.telemetry.counters.clear();
 }
 
-void WriteTimeout(ExporterWork& work, const ExporterValue& given) {
+void WriteTimeout(ExporterWork& work, const GivenValue& given) {
   const auto deadline = base::ParseDuration(given.value);
   if (!deadline.ok()) return given.Problem(work, deadline.error().message());
   work.config.http.deadline = *deadline;
 }
 
-void PodLabels(ExporterWork& work, const ExporterValue& given) {
+void PodLabels(ExporterWork& work, const GivenValue& given) {
   work.pod_labels = given.on;
   if (!given.on) work.config.telemetry.holder_labels.clear();
 }
 
-void LabelPatterns(ExporterWork& work, const ExporterValue& given) {
+void LabelPatterns(ExporterWork& work, const GivenValue& given) {
   for (const std::string& item : base::Split(given.value, ',')) {
     const std::string_view pattern = base::Trim(item);
     if (pattern.empty()) continue;
@@ -65,7 +65,7 @@ void LabelPatterns(ExporterWork& work, const ExporterValue& given) {
   work.label_globs_where = given.where;
 }
 
-void IdType(ExporterWork& work, const ExporterValue& given) {
+void IdType(ExporterWork& work, const GivenValue& given) {
   if (given.value != "uid" && given.value != "device-name")
     return given.Problem(work, "\"" + given.value + "\" is none of uid, device-name");
   if (given.value != "uid")
@@ -73,7 +73,7 @@ void IdType(ExporterWork& work, const ExporterValue& given) {
         work, "has no effect: the agent allocates the devices itself and knows them by every ID");
 }
 
-void Devices(ExporterWork& work, const ExporterValue& given) {
+void Devices(ExporterWork& work, const GivenValue& given) {
   const DeviceChoice choice = ReadDeviceChoice(given.value);
   if (!choice.wellformed)
     return given.Problem(
@@ -98,7 +98,7 @@ bool IsOfThisMachine(std::string_view engine) {
   return host == "localhost" || host == "[::1]" || host.starts_with("127.");
 }
 
-void HostEngine(ExporterWork& work, const ExporterValue& given) {
+void HostEngine(ExporterWork& work, const GivenValue& given) {
   if (given.value.empty()) return;
   if (IsOfThisMachine(given.value)) return given.Remark(work, std::string(kNoDcgm));
   given.NotYet(work, "\"" + given.value +
@@ -106,7 +106,7 @@ void HostEngine(ExporterWork& work, const ExporterValue& given) {
                          "another machine, run an agent there");
 }
 
-void OtherDevices(ExporterWork& work, const ExporterValue& given) {
+void OtherDevices(ExporterWork& work, const GivenValue& given) {
   if (!ReadDeviceChoice(given.value).wellformed)
     return given.Problem(
         work,
@@ -116,7 +116,7 @@ void OtherDevices(ExporterWork& work, const ExporterValue& given) {
     given.Remark(work, "has no effect: NVML does not report NVSwitches and CPUs");
 }
 
-void PodResources(ExporterWork& work, const ExporterValue& given) {
+void PodResources(ExporterWork& work, const GivenValue& given) {
   static constexpr std::string_view kPlace = "/pod-resources/kubelet.sock";
   if (given.value.size() <= kPlace.size() || !given.value.ends_with(kPlace))
     return given.Problem(work, "\"" + given.value + "\" does not end with " + std::string(kPlace) +
@@ -124,7 +124,7 @@ void PodResources(ExporterWork& work, const ExporterValue& given) {
   work.config.paths.kubelet_dir = given.value.substr(0, given.value.size() - kPlace.size());
 }
 
-void LogFormat(ExporterWork& work, const ExporterValue& given) {
+void LogFormat(ExporterWork& work, const GivenValue& given) {
   if (given.value != "text" && given.value != "json")
     return given.Problem(work, "\"" + given.value + "\" is none of text, json");
   if (given.value == "json")
@@ -175,14 +175,12 @@ const std::vector<ExporterSetting>& ExporterSettings() {
         "NAMESPACE:NAME of a ConfigMap with a counter file under \"metrics\""},
        ConfigMapData},
       {{{"--address", "-a"}, "DCGM_EXPORTER_LISTEN", "same as --listen"},
-       [](ExporterWork& work, const ExporterValue& given) {
-         work.config.http.listen = given.value;
-       }},
+       [](ExporterWork& work, const GivenValue& given) { work.config.http.listen = given.value; }},
       {{{"--web-systemd-socket"},
         "DCGM_EXPORTER_SYSTEMD_SOCKET",
         "serve on the sockets that systemd opened",
         true},
-       [](ExporterWork& work, const ExporterValue& given) {
+       [](ExporterWork& work, const GivenValue& given) {
          if (given.on) work.config.http.listen = "systemd:";
        }},
       {{{"--web-config-file"},
@@ -190,7 +188,7 @@ const std::vector<ExporterSetting>& ExporterSettings() {
         "Prometheus' web configuration: TLS, users",
         false,
         true},
-       [](ExporterWork& work, const ExporterValue& given) {
+       [](ExporterWork& work, const GivenValue& given) {
          work.config.http.web_config_file = given.value;
        }},
       {{{"--web-write-timeout"},
@@ -228,7 +226,7 @@ const std::vector<ExporterSetting>& ExporterSettings() {
         "KUBERNETES_VIRTUAL_GPUS",
         "a series for each share of a shared device",
         true},
-       [](ExporterWork& work, const ExporterValue& given) {
+       [](ExporterWork& work, const GivenValue& given) {
          work.config.telemetry.virtual_gpus = given.on ? Switch::kOn : Switch::kOff;
        }},
       {{{"--use-old-namespace", "-o"},
@@ -237,7 +235,7 @@ const std::vector<ExporterSetting>& ExporterSettings() {
         true},
        SetBool<&TelemetryConfig::old_names>},
       {{{"--no-hostname", "-n"}, "DCGM_EXPORTER_NO_HOSTNAME", "omit the label of the host", true},
-       [](ExporterWork& work, const ExporterValue& given) {
+       [](ExporterWork& work, const GivenValue& given) {
          if (given.on) work.config.telemetry.host_label = HostLabel::kNone;
        }},
       {{{"--replace-blanks-in-model-name", "--rbmn"},
@@ -268,13 +266,13 @@ const std::vector<ExporterSetting>& ExporterSettings() {
         "the kubelet's socket; sets --kubelet-dir"},
        PodResources},
       {{{"--debug"}, "DCGM_EXPORTER_DEBUG", "same as --verbose", true},
-       [](ExporterWork&, const ExporterValue&) {}},
+       [](ExporterWork&, const GivenValue&) {}},
       {{{"--log-format"}, "DCGM_EXPORTER_LOG_FORMAT", "accepted"}, LogFormat},
       {{{"--fake-gpus"},
         "DCGM_EXPORTER_USE_FAKE_GPUS",
         "not supported: penstock-sim simulates machines",
         true},
-       [](ExporterWork& work, const ExporterValue& given) {
+       [](ExporterWork& work, const GivenValue& given) {
          if (given.on)
            given.NotYet(
                work,
@@ -285,7 +283,7 @@ const std::vector<ExporterSetting>& ExporterSettings() {
         "not supported yet: Slurm jobs",
         false,
         true},
-       [](ExporterWork& work, const ExporterValue& given) {
+       [](ExporterWork& work, const GivenValue& given) {
          if (!given.value.empty())
            given.NotYet(work,
                         "files that map GPUs to jobs are not read yet; there is no label hpc_job");
@@ -294,7 +292,7 @@ const std::vector<ExporterSetting>& ExporterSettings() {
         "KUBERNETES_ENABLE_DRA",
         "not supported yet: dynamic resource allocation",
         true},
-       [](ExporterWork& work, const ExporterValue& given) {
+       [](ExporterWork& work, const GivenValue& given) {
          if (given.on)
            given.NotYet(
                work,
@@ -304,7 +302,7 @@ const std::vector<ExporterSetting>& ExporterSettings() {
         "DCGM_EXPORTER_CONTAINER_LABELS",
         "not supported: labels of container engines",
         true},
-       [](ExporterWork& work, const ExporterValue& given) {
+       [](ExporterWork& work, const GivenValue& given) {
          if (given.on)
            given.NotYet(work,
                         "labels of container engines are not read; telemetry.holderLabels selects "
