@@ -107,7 +107,7 @@ TEST_F(KubeletAdapterTest, RefusesWhatAnotherAllocatorHolds) {
     lease.id = "r-1";
     lease.allocator = "local";
     lease.slots = {{"G0", "G0"}};
-    EXPECT_TRUE(ledger_.Hand(lease).ok());
+    EXPECT_TRUE(ledger_.Add(lease).ok());
   });
   const auto refused = kubelet_.Allocate(kGpu, {"G1", "G0"});
   ASSERT_FALSE(refused.ok());

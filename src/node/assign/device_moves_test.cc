@@ -123,7 +123,7 @@ class DeviceMovesTest : public testing::Test {
       lease.namespace_name = "ml";
       lease.pod = "train";
     }
-    ASSERT_TRUE(ledger_.Hand(lease).ok());
+    ASSERT_TRUE(ledger_.Add(lease).ok());
     executor_.RunUntilIdle();
   }
   void GiveBack(const std::string& device) {

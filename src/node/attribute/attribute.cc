@@ -201,7 +201,7 @@ void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime
           ToSlot(id, pod->resource, pods, before->leases, others->leases, offers));
     Describe(lease, *pod);
     // Refused where a younger lease holds a slot: the kubelet's next list decides which is right.
-    (void)ledger.Hand(std::move(lease));
+    (void)ledger.Add(std::move(lease));
   }
 }
 

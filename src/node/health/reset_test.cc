@@ -117,7 +117,7 @@ class ResetsTest : public ::testing::Test {
   }
   void Hold(const std::string& id) {
     ASSERT_TRUE(
-        ledger_.Hand({.id = "lease", .allocator = "local", .slots = {{.id = id, .device = id}}})
+        ledger_.Add({.id = "lease", .allocator = "local", .slots = {{.id = id, .device = id}}})
             .ok());
     executor_.RunUntilIdle();
   }

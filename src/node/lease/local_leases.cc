@@ -147,7 +147,7 @@ base::Result<Lease> LocalLeases::Admit(const Admission& admission) {
   lease.labels = admission.labels;
   if (groups_) { ASSIGN(lease.cgroup, PlaceFor(lease.id, admission.process.pid)); }
   if (HasEnded(admission.pidfd)) return HasGone();  // otherwise /proc described this process
-  TRY(ledger_.Hand(lease));
+  TRY(ledger_.Add(lease));
   const base::TimePoint now = control_.clock().Now();
   Begin(lease.id, {now,
                    admission.time ? std::optional(now + *admission.time) : std::nullopt,
@@ -348,9 +348,9 @@ void LocalLeases::RecoverGroup(const std::string& name, const std::vector<Lease>
   if (lease.ok()) {
     lease->cgroup = groups_->Place(name);
     lease->processes = Read(proc_root_, GroupOf(name, {}));
-    if (const auto handed = ledger_.Hand(*lease); !handed.ok())
+    if (const auto added = ledger_.Add(*lease); !added.ok())
       base::Log(base::kError, "cannot take over the lease",
-                {{"lease", name}, {"error", handed.error().message()}});
+                {{"lease", name}, {"error", added.error().message()}});
   }
   WatchGroup(name);
 }
@@ -371,9 +371,9 @@ void LocalLeases::RecoverTree(const Lease& lease) {
   Lease taken = lease;
   taken.state = LeaseState::kHeld;
   taken.processes = tree.members;
-  if (const auto handed = ledger_.Hand(taken); !handed.ok()) {
+  if (const auto added = ledger_.Add(taken); !added.ok()) {
     base::Log(base::kError, "cannot take over the lease",
-              {{"lease", lease.id}, {"error", handed.error().message()}});
+              {{"lease", lease.id}, {"error", added.error().message()}});
     return;
   }
   trees_.Follow(tree);

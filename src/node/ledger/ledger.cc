@@ -84,7 +84,7 @@ void Ledger::Publish(Snapshot next) {
   published_.Set(std::move(next));
 }
 
-base::Status Ledger::Hand(Lease lease) {
+base::Status Ledger::Add(Lease lease) {
   const auto now = Get();
   std::transform(lease.slots.begin(), lease.slots.end(), lease.slots.begin(), WithShape);
   if (now->FindLease(lease.id) != nullptr)

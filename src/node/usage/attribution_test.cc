@@ -98,7 +98,7 @@ class World {
     const std::string slot = IsShared(device) ? name + "::" + std::to_string(Some(kShares)) : name;
     ledger::Lease one{.id = lease, .allocator = "kubelet", .slots = {{slot, name, "", {}}}};
     one.since = now_.wall;
-    if (!ledger_.Hand(one).ok()) return;
+    if (!ledger_.Add(one).ok()) return;
     ++begun_;
     Follow();
     here_.insert(lease);

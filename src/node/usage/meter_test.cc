@@ -55,7 +55,7 @@ class MeterTest : public ::testing::Test {
     lease.since = since;
     lease.user = "eva";
     lease.labels = {{"experiment", "x"}};
-    ASSERT_TRUE(ledger_->Hand(lease).ok());
+    ASSERT_TRUE(ledger_->Add(lease).ok());
   }
   void Hand(const std::string& id, const std::string& device) {
     Hand(id, device, executor_.clock().Wall());

@@ -55,7 +55,7 @@ class UsageTest : public ::testing::Test {
   }
   void Hand(ledger::Lease lease) {
     lease.since = now_.wall;
-    const auto handed = ledger_.Hand(lease);
+    const auto handed = ledger_.Add(lease);
     ASSERT_TRUE(handed.ok()) << handed.error().ToString();
     Follow();
   }
@@ -497,7 +497,7 @@ TEST_F(UsageTest, AContainerIsKnownAgainByItsNames) {
   kept[0].record.energy_joules = 77;
   ledger_.Release("k-1");
   pod.id = "pod-u-main";
-  ASSERT_TRUE(ledger_.Hand(pod).ok());
+  ASSERT_TRUE(ledger_.Add(pod).ok());
   UsageAccumulator next([](const std::string&) { return ""; });
   next.Recall(kept, {});
   next.Follow(ledger_.Get(), now_);
