@@ -123,7 +123,7 @@ class NodeSimulation {
   int steps() const { return steps_; }
   /// The problem that it met while it acted.
   const std::string& problem() const { return problem_; }
-  int added() const { return handed_; }
+  int handed() const { return handed_; }
 
  private:
   int Random(int below) { return static_cast<int>(random_() % static_cast<std::uint64_t>(below)); }
