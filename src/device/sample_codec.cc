@@ -31,7 +31,7 @@ void AppendShare(std::string& text, const std::optional<double>& share) {
   if (share && std::isfinite(*share)) Append(text, *share);
 }
 
-Error Nonsense(std::string_view what, std::string_view word) {
+Error Malformed(std::string_view what, std::string_view word) {
   return {Code::kDataLoss, "a sample contains an invalid " + std::string(what) + ": \"" +
                                std::string(word.substr(0, 40)) + "\""};
 }
@@ -112,7 +112,7 @@ Status EachWord(std::string_view line, std::string_view what, Take take) {
     const auto blank = line.find(' ');
     const std::string_view word = line.substr(0, blank);
     line = blank == std::string_view::npos ? std::string_view() : line.substr(blank + 1);
-    if (++count > kMaxItems || !take(word)) return Nonsense(what, word);
+    if (++count > kMaxItems || !take(word)) return Malformed(what, word);
   }
   return {};
 }

@@ -64,19 +64,19 @@ bool HasLock(pid_t pid, const struct stat& file) {
   });
 }
 
-bool IsOfAStranger(pid_t pid) {
+bool IsOfAnotherUser(pid_t pid) {
   const auto status = ReadFile("/proc/" + std::to_string(pid) + "/status", 65536);
   const auto uid = status.ok() ? FindNumber(*status, "Uid") : std::nullopt;
   return uid && *uid != 0 && *uid != ::geteuid();
 }
 
 /// Whether all visible holders of the lock belong neither to root nor to this process's user.
-bool IsHeldByStrangers(const std::string& path, const struct stat& file) {
+bool IsHeldByOthers(const std::string& path, const struct stat& file) {
   if (const auto named = NamedIn(path); named && HasLock(*named, file))
-    return IsOfAStranger(*named);
+    return IsOfAnotherUser(*named);
   std::vector<pid_t> holders = ListProcesses("/proc");
   std::erase_if(holders, [&](pid_t pid) { return !HasLock(pid, file); });
-  return !holders.empty() && std::all_of(holders.begin(), holders.end(), IsOfAStranger);
+  return !holders.empty() && std::all_of(holders.begin(), holders.end(), IsOfAnotherUser);
 }
 
 /// Removes a file that others can open, so that it can be replaced. Two processes that do this at
@@ -109,7 +109,7 @@ base::Result<UniqueFd> TryLock(const std::string& path) {
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) return ErrnoError(errno, "lock " + path);
-    if (!open_to_others || !IsHeldByStrangers(path, file)) return HeldError(path, file);
+    if (!open_to_others || !IsHeldByOthers(path, file)) return HeldError(path, file);
     break;
   }
   if (open_to_others) {

@@ -282,10 +282,10 @@ Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snaps
   }
   if (suitable < count) return Never(request, candidates, suitable, inventory);
   if (free.size() >= count) return Choose(devices, free, count, ledger);
-  const bool in_vain = suitable - blocked < count;
-  return Error(in_vain ? Code::kUnavailable : Code::kResourceExhausted,
+  const bool too_few = suitable - blocked < count;
+  return Error(too_few ? Code::kUnavailable : Code::kResourceExhausted,
                std::to_string(count) + " requested, " + std::to_string(free.size()) + " of " +
-                   std::to_string(suitable) + " free; " + (in_vain ? last_blocked : last_obstacle));
+                   std::to_string(suitable) + " free; " + (too_few ? last_blocked : last_obstacle));
 }
 
 }  // namespace penstock::node::allocate

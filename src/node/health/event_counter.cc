@@ -65,8 +65,8 @@ std::vector<EvidenceCount> EventCounter::Counts() const {
 
 std::vector<EvidenceCount> EventCounter::CountsSince(base::TimePoint since) const {
   std::map<const EvidenceCount*, std::uint64_t> within;
-  for (auto heard = recent_.rbegin(); heard != recent_.rend() && heard->first >= since; ++heard)
-    ++within[heard->second];
+  for (auto event = recent_.rbegin(); event != recent_.rend() && event->first >= since; ++event)
+    ++within[event->second];
   std::vector<EvidenceCount> counts;
   for (const auto& [what, count] : counts_) {
     const auto found = within.find(&count);

@@ -9,8 +9,8 @@ constexpr std::size_t kMaxNotices = 64;
 
 }  // namespace
 
-std::vector<std::string> HealthHistory::See(const inventory::Snapshot& snapshot) {
-  for (const inventory::Entry& entry : snapshot.devices) SeeOne(entry, seen_[entry.facts->id]);
+std::vector<std::string> HealthHistory::Update(const inventory::Snapshot& snapshot) {
+  for (const inventory::Entry& entry : snapshot.devices) UpdateOne(entry, seen_[entry.facts->id]);
   std::vector<std::string> left;
   if (seen_.size() == snapshot.devices.size()) return left;
   for (auto seen = seen_.begin(); seen != seen_.end();) {
@@ -21,7 +21,7 @@ std::vector<std::string> HealthHistory::See(const inventory::Snapshot& snapshot)
   return left;
 }
 
-void HealthHistory::SeeOne(const inventory::Entry& entry, Seen& seen) {
+void HealthHistory::UpdateOne(const inventory::Entry& entry, Seen& seen) {
   const device::Health& health = entry.health;
   if (entry.replaced != seen.replaced) {
     seen.replaced = entry.replaced;

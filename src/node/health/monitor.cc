@@ -50,18 +50,18 @@ Monitor::Monitor(base::Executor& executor, inventory::Inventory& inventory,
       dialect_of_(std::move(dialect_of)),
       options_(std::move(options)) {
   on_inventory_ =
-      inventory_.published().Subscribe([this](const auto& snapshot) { See(*snapshot); }, true);
+      inventory_.published().Subscribe([this](const auto& snapshot) { Update(*snapshot); }, true);
 }
 
 Monitor::~Monitor() {
   for (auto& [id, tracked] : devices_) executor_.Cancel(tracked.timer);
 }
 
-void Monitor::See(const inventory::Snapshot& snapshot) {
+void Monitor::Update(const inventory::Snapshot& snapshot) {
   for (const inventory::Entry& entry : snapshot.devices) Follow(entry, snapshot);
   if (std::exchange(seen_facts_, snapshot.facts_generation) != snapshot.facts_generation)
     Changed();  // the occupancy may have changed
-  for (const std::string& left : history_.See(snapshot)) {
+  for (const std::string& left : history_.Update(snapshot)) {
     if (const auto tracked = devices_.find(left); tracked != devices_.end()) {
       executor_.Cancel(tracked->second.timer);
       devices_.erase(tracked);
@@ -95,7 +95,7 @@ void Monitor::Return(Tracked& tracked) {
   if (tracked.reason.empty())
     tracked.reason =
         "it disappeared " + std::to_string(kMaxDepartures) + " or more times within an hour";
-  tracked.recovery.Fall(executor_.clock().Now());
+  tracked.recovery.OnFault(executor_.clock().Now());
   Changed();
 }
 
@@ -362,7 +362,7 @@ void Monitor::EvaluateUnhealthy(const std::string& id, Tracked& tracked,
     return Set(id, tracked, HealthState::kUnknown, against.reason);
   }
   if (!tracked.recovery.unhealthy()) Changed();
-  tracked.recovery.Fall(executor_.clock().Now());
+  tracked.recovery.OnFault(executor_.clock().Now());
   // A reason from a reading is replaced by an event of the same severity, and by a milder event
   // once a new reading exists; before that reading the worse finding may still hold.
   const bool reports_more =

@@ -155,11 +155,11 @@ class Monitor {
   void EvaluateUnhealthy(const std::string& id, Tracked& tracked, const CurrentFault& against);
   std::string FlappingReason(const Tracked& tracked) const;
   void ReportReset(const std::string& id, const Tracked& tracked, const base::Status& result);
-  void Repolicy(const std::string& id, Tracked& tracked, bool spoke);
+  void Repolicy(const std::string& id, Tracked& tracked, bool had_fault);
   void Set(const std::string& id, Tracked& tracked, device::HealthState state,
            const std::string& reason);
   Recovery::Terms terms() const { return {options_.probation, options_.probation_most}; }
-  void See(const inventory::Snapshot& snapshot);
+  void Update(const inventory::Snapshot& snapshot);
   void Follow(const inventory::Entry& entry, const inventory::Snapshot& snapshot);
   void Return(Tracked& tracked);
   void Changed() const {

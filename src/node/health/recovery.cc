@@ -15,7 +15,7 @@ base::Duration WatchAfter(base::Duration passed) {
 
 }  // namespace
 
-void Recovery::Fall(base::TimePoint now) {
+void Recovery::OnFault(base::TimePoint now) {
   if (!unhealthy_) {
     relapses_ = recovered_at_ && now - *recovered_at_ <= WatchAfter(passed_) ? relapses_ + 1 : 0;
     unhealthy_ = true;

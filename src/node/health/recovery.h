@@ -28,7 +28,7 @@ class Recovery {
   };
 
   /// A fault is known against the device now.
-  void Fall(base::TimePoint now);
+  void OnFault(base::TimePoint now);
 
   /// No fault is known against the device now. Returns the rest of its probation; 0: the device is
   /// healthy, and the unhealthy period, if there was one, is over.

@@ -35,7 +35,7 @@ std::string WhyNot(const std::string& id, const std::map<std::string, ResetCandi
     return "it was reset at " + base::FormatTime(device.before.back()) +
            "; the next reset is attempted " + base::FormatDuration(kApart) + " later";
   const auto gone = Of(device.together, [&](const std::string& one) {
-    return !known(one) || !devices.at(one).there;
+    return !known(one) || !devices.at(one).present;
   });
   if (!gone.empty()) return "it can only be reset together with " + Names(gone) + ", which is gone";
   if (!device.free) return "it will be reset when it is no longer in use";

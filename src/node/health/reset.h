@@ -14,7 +14,7 @@ namespace penstock::node::health {
 struct ResetCandidate {
   bool needs_reset = false;            ///< it is unhealthy because of a fault that a reset ends
   bool free = true;                    ///< it has no holder and no process
-  bool there = true;                   ///< not gone
+  bool present = true;                 ///< not gone
   std::vector<base::WallTime> before;  ///< its resets within the last day, oldest first
   std::vector<std::string> together;   ///< ids that must be reset in one operation, itself included
 };

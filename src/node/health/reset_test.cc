@@ -42,7 +42,7 @@ TEST(PlanResets, ThoseThatAreResetTogetherMustAllBeFree) {
                   {"B", {.free = false, .together = {"A", "B"}}}};
   EXPECT_EQ(Plan(devices).why_not.at("A"),
             "it can only be reset together with B, and waits until those are no longer in use");
-  devices.at("B").there = false;
+  devices.at("B").present = false;
   EXPECT_EQ(Plan(devices).why_not.at("A"), "it can only be reset together with B, which is gone");
   devices.at("B") = {.together = {"A", "B"}};
   EXPECT_THAT(Plan(devices).devices, ElementsAre("A", "B"));

@@ -54,7 +54,7 @@ std::map<std::string, ResetCandidate> Resets::Candidates() const {
     candidate.needs_reset = monitor_.NeedsReset(facts.id);
     candidate.free =
         ledger->Free(facts.id) && (entry.reading == nullptr || entry.reading->processes.empty());
-    candidate.there = entry.health.state != device::HealthState::kGone;
+    candidate.present = entry.health.state != device::HealthState::kGone;
     candidate.before = monitor_.ResetsOf(facts.id);
     candidate.together = vendor.actions->ResetTogether(facts, by_vendor[facts.vendor]);
   }
@@ -117,7 +117,7 @@ void Resets::Withdrawn() {
   const auto candidates = Candidates();
   for (const std::string& id : resetting_) {
     const auto candidate = candidates.find(id);
-    if (candidate != candidates.end() && candidate->second.there && candidate->second.free)
+    if (candidate != candidates.end() && candidate->second.present && candidate->second.free)
       continue;
     return Done(base::Error(base::Code::kCancelled, id + " is in use again or gone"));
   }

@@ -100,7 +100,7 @@ void Discovery::SetPoll(base::Duration poll) {
   if (options_.poll == poll) return;
   options_.poll = poll;
   scan_at_ = executor_.clock().Now() + poll;
-  if (phase_ == Phase::kServing && !busy_) Rest();
+  if (phase_ == Phase::kServing && !busy_) ScheduleNext();
 }
 
 void Discovery::Scan() { List(false); }
@@ -334,7 +334,7 @@ void Discovery::ReadNext(std::size_t position) {
       FirstScanDone();
     }
     if (describe_again_) scan_at_ = std::min(scan_at_, now + kSoon);
-    return Rest();
+    return ScheduleNext();
   }
   in_flight_ = known_[position].address;
   backend_.Read(in_flight_,
@@ -351,7 +351,7 @@ void Discovery::ReadNext(std::size_t position) {
 }
 
 /// No call is in progress: schedules the next one.
-void Discovery::Rest() {
+void Discovery::ScheduleNext() {
   in_flight_.clear();
   busy_ = false;
   if (std::exchange(rescan_, false)) return List(false);
@@ -412,7 +412,7 @@ void Discovery::ReadSoon(const std::string& id) {
     return;
   }
   soon_.insert(id);
-  if (!busy_) Rest();
+  if (!busy_) ScheduleNext();
 }
 
 void Discovery::Release(std::function<void()> done) {

@@ -96,7 +96,7 @@ class Discovery {
   void Described(bool fresh);
   void ReadNext(std::size_t position);
   void ReadSome();
-  void Rest();
+  void ScheduleNext();
   bool AnyUnhealthy() const;
   void AwaitRelease(int tries, std::function<void()> done);
   void HandleReading(const std::string& id, base::Result<device::Reading> reading);

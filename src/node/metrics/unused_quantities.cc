@@ -29,9 +29,9 @@ std::vector<bool> Wanted(const device::Dialect& dialect, const api::TelemetryCon
     const std::string_view family = quantities[i].family;
     wanted[i] = family == kEnergy || (!family.empty() && IsShown(config, family));
   }
-  for (std::size_t glance = 0; glance < sample::kHeadlineMetrics; ++glance)
+  for (std::size_t headline = 0; headline < sample::kHeadlineMetrics; ++headline)
     for (const device::QuantityId id :
-         sample::QuantitiesOf(static_cast<sample::HeadlineMetric>(glance), quantities))
+         sample::QuantitiesOf(static_cast<sample::HeadlineMetric>(headline), quantities))
       wanted[id] = true;
   if (dialect.exporter() == nullptr) return wanted;
   for (const ExporterRow& row : RowsOf(dialect, config).families)

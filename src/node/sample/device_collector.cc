@@ -52,7 +52,7 @@ DeviceCollector::DeviceCollector(std::string device, const device::Dialect& dial
   }
 }
 
-void DeviceCollector::Meet(std::uint64_t session, std::shared_ptr<const device::Facts> facts) {
+void DeviceCollector::SetFacts(std::uint64_t session, std::shared_ptr<const device::Facts> facts) {
   const bool same_session = epoch_ > 0 && session == session_;
   const bool same = same_session && (facts == facts_ || *facts == *facts_);
   facts_ = std::move(facts);
@@ -184,7 +184,7 @@ void DeviceCollector::TakeProcesses(std::vector<device::ProcessSample> processes
                                     base::WallTime at) {
   if (!request_.processes) return;
   for (device::ProcessSample& process : processes)
-    for (const std::string_view key : RemoveNonsense(process, *facts_))
+    for (const std::string_view key : RemoveImplausible(process, *facts_))
       rejections_.Count(device_, key, kTooLarge);
   sample_.processes = std::move(processes);
   sample_.processes_at = at;

@@ -39,7 +39,7 @@ class DeviceCollector {
   /// Sets the device's current description and the number of its driver session. If either changed,
   /// the unsupported quantities, the constant ones, and the last counter values of the previous
   /// epoch no longer count.
-  void Meet(std::uint64_t session, std::shared_ptr<const device::Facts> facts);
+  void SetFacts(std::uint64_t session, std::shared_ptr<const device::Facts> facts);
 
   /// What to ask now; nothing: do not ask. The caller must report the answer with Take or Fail.
   std::optional<device::SampleRequest> Due(const CollectionPlan& plan, base::TimePoint now);

@@ -9,11 +9,11 @@ namespace {
 // Time from the start of a round that was aborted or met new devices to the next round.
 constexpr base::Duration kSoon = std::chrono::seconds(1);
 
-bool IsThere(const inventory::Entry& entry) {
+bool IsPresent(const inventory::Entry& entry) {
   return entry.health.state != device::HealthState::kGone;
 }
 bool Answers(const inventory::Entry& entry) {
-  return IsThere(entry) && (!entry.reading || entry.reading->reachable);
+  return IsPresent(entry) && (!entry.reading || entry.reading->reachable);
 }
 
 template <typename Processes>
@@ -77,7 +77,7 @@ void PollLoop::InventoryChanged() {
 std::vector<std::string> PollLoop::Present() const {
   std::vector<std::string> present;
   for (const inventory::Entry& entry : host_.inventory.published().Get()->devices)
-    if (entry.facts->vendor == vendor() && IsThere(entry)) present.push_back(entry.facts->id);
+    if (entry.facts->vendor == vendor() && IsPresent(entry)) present.push_back(entry.facts->id);
   return present;
 }
 
@@ -93,7 +93,7 @@ void PollLoop::Begin() {
   timer_ = 0;
   timer_at_ = base::TimePoint::max();
   in_round_ = true;
-  asked_ = met_ = false;
+  asked_ = any_new_ = false;
   began_ = {host_.control.clock().Now(), host_.control.clock().Wall()};
   list_ = Present();
   Forget(list_);
@@ -119,7 +119,7 @@ bool PollLoop::Ask(const inventory::Entry& entry, std::uint64_t session) {
   if (!collection)
     collection =
         std::make_unique<DeviceCollector>(id, *source_.dialect, host_.rejections, counts_[id]);
-  collection->Meet(session, entry.facts);
+  collection->SetFacts(session, entry.facts);
   // A worker still hangs on this device: another one would hang as well.
   if (collection->hung() && source_.backend->abandoned() > 0) return false;
   const bool first = collection->fresh();
@@ -127,7 +127,7 @@ bool PollLoop::Ask(const inventory::Entry& entry, std::uint64_t session) {
   const auto request = collection->Due(plan_, sent.steady);
   if (!request) return false;
   asked_ = true;
-  met_ = met_ || first;
+  any_new_ = any_new_ || first;
   source_.backend->TakeSample(
       entry.facts->address, *request,
       [self = self_, id, session, sent](base::Result<device::Sample> sample) {
@@ -185,7 +185,7 @@ void PollLoop::End(bool whole) {
   }
   // An aborted round is repeated soon, and quantities that need two samples get the second one
   // soon.
-  const bool again_soon = met_ || (!whole && !list_.empty());
+  const bool again_soon = any_new_ || (!whole && !list_.empty());
   const base::Duration interval = again_soon ? std::min(host_.interval(), kSoon) : host_.interval();
   ScheduleAt(whole ? std::max(began_.steady + interval, now + took) : began_.steady + interval);
   if (asked_) host_.collected(true);

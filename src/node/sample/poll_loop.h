@@ -75,7 +75,7 @@ class PollLoop {
   bool configured_ = false;
   bool in_round_ = false;
   bool asked_ = false;             // a device was asked in this round
-  bool met_ = false;               // in this round a device was asked for the first time
+  bool any_new_ = false;           // in this round a device was asked for the first time
   base::Timestamp began_;          // start of the last round
   std::vector<std::string> list_;  // the devices of this round
   std::size_t position_ = 0;

@@ -28,8 +28,8 @@ bool IsTooLarge(const device::Quantity& quantity, const device::Number& number,
          value * device::BaseOf(quantity.unit).factor > static_cast<double>(device.memory.count);
 }
 
-std::vector<std::string_view> RemoveNonsense(device::ProcessSample& process,
-                                             const device::Facts& device) {
+std::vector<std::string_view> RemoveImplausible(device::ProcessSample& process,
+                                                const device::Facts& device) {
   std::vector<std::string_view> nonsense;
   if (process.memory && device.memory.count > 0 && *process.memory > device.memory) {
     process.memory.reset();

@@ -179,12 +179,12 @@ class World {
         processes.push_back(
             {.pid = person.pid, .memory = base::Mebibytes(1), .compute = person.compute * 100});
     }
-    DeviceActivity figures{.watts = 1e9, .joules = counters_[device], .processes = true};
+    DeviceActivity activity{.watts = 1e9, .joules = counters_[device], .processes = true};
     if (!IsShared(device)) {
-      figures.utilization = utilization;
+      activity.utilization = utilization;
       if (last_sample_ >= 0) Busy(device, utilization);
     }
-    accumulator_->Take(DeviceName(device), figures, processes, 1h, now_);
+    accumulator_->Take(DeviceName(device), activity, processes, 1h, now_);
   }
 
   bool Knows(const std::string& lease) const {

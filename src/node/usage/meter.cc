@@ -72,8 +72,8 @@ struct Meter::State : std::enable_shared_from_this<State> {
     accumulator.Follow(ledger, Now());
     if (others) {
       if (recorder) recorder->Touch();
-      if (Now().steady - last_sample > kFresh) node.hurry();
-      if (accumulator.waiting() >= kCrowd) node.at_once();
+      if (Now().steady - last_sample > kFresh) node.sample_soon();
+      if (accumulator.waiting() >= kCrowd) node.sample_now();
     }
     Update();
   }
@@ -84,15 +84,16 @@ struct Meter::State : std::enable_shared_from_this<State> {
     return ids;
   }
 
-  void SampleCame(const std::shared_ptr<const sample::Snapshot>& samples) {
+  void SamplesChanged(const std::shared_ptr<const sample::Snapshot>& samples) {
     bool any = false;
     for (const auto& [id, sample] : samples->devices) {
       Seen& last = seen[id];
       if (std::exchange(last.sample, sample) == sample) continue;
       const device::Dialect* dialect = node.dialect_of(sample->vendor);
       if (dialect == nullptr) continue;
-      const DeviceActivity figures = TakeActivity(*sample, *dialect, RolesFor(*dialect), last.used);
-      accumulator.Take(id, figures, sample->processes, samples->interval, Now());
+      const DeviceActivity activity =
+          TakeActivity(*sample, *dialect, RolesFor(*dialect), last.used);
+      accumulator.Take(id, activity, sample->processes, samples->interval, Now());
       WriteEnded();
       any = true;
     }
@@ -316,7 +317,7 @@ Meter::Meter(Node node, const api::NodeConfig& config)
   state->on_ledger = state->node.ledger.published().Subscribe(
       [state](const auto& ledger) { state->LedgerChanged(ledger); }, true);
   state->on_samples = state->node.samples.Subscribe(
-      [state](const auto& samples) { state->SampleCame(samples); }, true);
+      [state](const auto& samples) { state->SamplesChanged(samples); }, true);
 }
 
 Meter::~Meter() {

@@ -42,8 +42,8 @@ class MeterTest : public ::testing::Test {
                     .ledger = *ledger_,
                     .samples = samples_,
                     .dialect_of = [this](std::string_view) { return &dialect_; },
-                    .hurry = [this] { ++hurried_; },
-                    .at_once = [this] { ++at_once_; },
+                    .sample_soon = [this] { ++hurried_; },
+                    .sample_now = [this] { ++at_once_; },
                     .proc_root = folder_ / "proc",
                     .name = "n1"},
         config_);

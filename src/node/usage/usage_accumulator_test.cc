@@ -63,10 +63,10 @@ class UsageTest : public ::testing::Test {
     ledger_.Release(id);
     Follow();
   }
-  void Sample(const DeviceActivity& figures,
+  void Sample(const DeviceActivity& activity,
               const std::vector<device::ProcessSample>& processes = {},
               const std::string& device = "G0") {
-    accumulator_.Take(device, figures, processes, 10s, now_);
+    accumulator_.Take(device, activity, processes, 10s, now_);
     Tick();
   }
   HolderUsage Only() {

@@ -97,7 +97,7 @@ bpf_insn SkipIf(int condition, std::uint8_t left, std::int64_t right, std::size_
 class Program {
  public:
   // Allows everything but reading and writing of character devices.
-  void AllowWhatIsNoOpening() {
+  void AllowNonOpening() {
     Add(Compute(BPF_MOV, kAnswer, 1));
     Add(Load(kAccess, offsetof(bpf_cgroup_dev_ctx, access_type)));
     Add(ComputeWith(BPF_MOV, kScratch, kAccess));
@@ -247,7 +247,7 @@ Error CannotLoad(const std::string& what) {
 base::Result<std::vector<bpf_insn>> BuildDeviceProgram(const DeviceRules& rules) {
   TRY(Check(rules));
   Program program;
-  program.AllowWhatIsNoOpening();
+  program.AllowNonOpening();
   program.LoadDevice();
   program.Decide(StepsOf(rules));
   program.Refuse();
@@ -259,7 +259,7 @@ base::Result<std::vector<bpf_insn>> BuildClosingProgram(std::span<const DeviceRa
   const DeviceRules rules{.guarded = {devices.begin(), devices.end()}, .admitted = {}};
   TRY(Check(rules));
   Program program;
-  program.AllowWhatIsNoOpening();
+  program.AllowNonOpening();
   program.LoadDevice();
   program.Decide(StepsOf(rules));
   program.RefuseUnless(admitted);

@@ -68,12 +68,12 @@ base::Status Command::State::Start() {
           static_cast<ssize_t>(options.input.size()) ||
       ::lseek(input.get(), 0, SEEK_SET) != 0)
     return base::ErrnoError(errno, "write the input of a program");
-  ASSIGN(const UniqueFd their_output, Open(output));
-  UniqueFd their_errors;
-  if (options.errors_apart) { ASSIGN(their_errors, Open(errors)); }
+  ASSIGN(const UniqueFd child_output, Open(output));
+  UniqueFd child_errors;
+  if (options.errors_apart) { ASSIGN(child_errors, Open(errors)); }
   options.spawn.descriptors.emplace_back(input.get(), 0);
-  options.spawn.descriptors.emplace_back(their_output.get(), 1);
-  options.spawn.descriptors.emplace_back((their_errors ? their_errors : their_output).get(), 2);
+  options.spawn.descriptors.emplace_back(child_output.get(), 1);
+  options.spawn.descriptors.emplace_back((child_errors ? child_errors : child_output).get(), 2);
   ASSIGN(child, Spawn(options.spawn));
   const auto self = shared_from_this();
   base::Status watched =

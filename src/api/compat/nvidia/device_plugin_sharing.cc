@@ -272,7 +272,7 @@ void Replace(std::string& text, const std::string& what, const std::string& with
 /// Checks the rules with src/api's checks, and reports problems in the terms and with the places of
 /// this file.
 void CheckRules(const NodeConfig& config, const std::vector<Placed>& placed, Notes& notes) {
-  const auto in_their_words = [&](std::string text) {
+  const auto in_plugin_terms = [&](std::string text) {
     for (std::size_t i = 0; i < placed.size(); ++i)
       Replace(text, "sharing.rules[" + std::to_string(i) + "]", placed[i].where);
     for (std::size_t i = 0; i < notes.names_at.size(); ++i)
@@ -283,7 +283,7 @@ void CheckRules(const NodeConfig& config, const std::vector<Placed>& placed, Not
     for (std::size_t i = 0; i < placed.size(); ++i)
       if (key.starts_with("sharing.rules[" + std::to_string(i) + "]"))
         notes.problems.Add(placed[i].mark,
-                           in_their_words(std::string(key)) + ": " + in_their_words(message));
+                           in_plugin_terms(std::string(key)) + ": " + in_plugin_terms(message));
   });
 }
 

@@ -96,7 +96,7 @@ ExporterFamilies::ExporterFamilies(const device::Dialect& dialect,
   reasons_.SetWindow(config.clock_events_window);
 }
 
-void ExporterFamilies::See(const sample::DeviceSample& sample, base::TimePoint now) {
+void ExporterFamilies::AddSample(const sample::DeviceSample& sample, base::TimePoint now) {
   // A family under both namings sees the same sample twice; it counts once.
   for (const ExporterRow& row : rows_.families) {
     const FieldSource source = row.field->source;
@@ -106,8 +106,8 @@ void ExporterFamilies::See(const sample::DeviceSample& sample, base::TimePoint n
         latest == nullptr ? nullptr : std::get_if<std::uint64_t>(&latest->value.number);
     if (bits == nullptr) continue;
     if (source == FieldSource::kReasonsInWindow)
-      reasons_.See(sample.device, latest->at, *bits, now);
-    if (source == FieldSource::kReasonsTotal) rises_.See(sample.device, latest->at, *bits);
+      reasons_.AddSample(sample.device, latest->at, *bits, now);
+    if (source == FieldSource::kReasonsTotal) rises_.AddSample(sample.device, latest->at, *bits);
   }
 }
 
@@ -118,7 +118,7 @@ void ExporterFamilies::Relabel(const inventory::Snapshot& inventory,
 }
 
 void ExporterFamilies::Add(const std::vector<DeviceRow>& devices, const Snapshots& node,
-                           const PageInputs& figures, Exposition& page) {
+                           const PageInputs& inputs, Exposition& page) {
   const inventory::VendorEntry* vendor = node.inventory->FindVendor(dialect_.vendor());
   driver_ = vendor == nullptr ? nullptr : vendor->driver.get();
   std::vector<Shown> all;
@@ -130,7 +130,7 @@ void ExporterFamilies::Add(const std::vector<DeviceRow>& devices, const Snapshot
                    link_texts_[all.size()].data()});
   }
   for (const ExporterRow& row : rows_.families)
-    if (page.Family(row.name, row.type, row.help)) AddRow(row, all, figures, page);
+    if (page.Family(row.name, row.type, row.help)) AddRow(row, all, inputs, page);
 }
 
 /// A device's own value never occurs next to those of its holders: a sum would count it twice.
@@ -146,19 +146,19 @@ bool ExporterFamilies::IsIn(const Shown& shown, const ExporterRow& row,
 }
 
 void ExporterFamilies::AddRow(const ExporterRow& row, const std::vector<Shown>& all,
-                              const PageInputs& figures, Exposition& page) {
+                              const PageInputs& inputs, Exposition& page) {
   for (const Shown& shown : all) {
     if (!IsIn(shown, row, all)) continue;
     switch (row.field->source) {
       case FieldSource::kQuantity: AddQuantity(row, shown, page); break;
       case FieldSource::kFact: AddFact(row, shown, page); break;
-      case FieldSource::kLastError: AddLastError(row, shown, figures, page); break;
-      case FieldSource::kErrorsInWindow: AddErrors(row, shown, figures, page); break;
+      case FieldSource::kLastError: AddLastError(row, shown, inputs, page); break;
+      case FieldSource::kErrorsInWindow: AddErrors(row, shown, inputs, page); break;
       case FieldSource::kReasonsInWindow: AddReasons(row, shown, page); break;
       case FieldSource::kPeers: AddPeers(row, shown, all, page); break;
-      case FieldSource::kErrorsTotal: AddErrorTotals(row, shown, figures, page); break;
+      case FieldSource::kErrorsTotal: AddErrorTotals(row, shown, inputs, page); break;
       case FieldSource::kReasonsTotal: AddReasonTotals(row, shown, page); break;
-      case FieldSource::kHealth: AddHealth(row, shown, figures, page); break;
+      case FieldSource::kHealth: AddHealth(row, shown, inputs, page); break;
       case FieldSource::kUnavailable: break;  // no row has such a field
     }
   }
@@ -191,9 +191,9 @@ void ExporterFamilies::AddFact(const ExporterRow& row, const Shown& shown, Expos
 }
 
 void ExporterFamilies::AddLastError(const ExporterRow& row, const Shown& shown,
-                                    const PageInputs& figures, Exposition& page) {
+                                    const PageInputs& inputs, Exposition& page) {
   const health::EvidenceCount* last = nullptr;
-  for (const health::EvidenceCount& count : figures.evidence)
+  for (const health::EvidenceCount& count : inputs.evidence)
     if (count.device == shown.view->device->id && count.kind == row.field->from &&
         count.code >= 0 && (last == nullptr || count.last > last->last))
       last = &count;
@@ -204,9 +204,9 @@ void ExporterFamilies::AddLastError(const ExporterRow& row, const Shown& shown,
 }
 
 void ExporterFamilies::AddErrors(const ExporterRow& row, const Shown& shown,
-                                 const PageInputs& figures, Exposition& page) {
+                                 const PageInputs& inputs, Exposition& page) {
   bool any = false;
-  for (const health::EvidenceCount& count : figures.recent_evidence) {
+  for (const health::EvidenceCount& count : inputs.recent_evidence) {
     if (count.device != shown.view->device->id || count.kind != row.field->from) continue;
     AddPart(row, shown, PartOf(count.code), config_.xid_window,
             static_cast<std::int64_t>(count.count), page);
@@ -229,8 +229,8 @@ void ExporterFamilies::AddReasons(const ExporterRow& row, const Shown& shown, Ex
 
 /// Only errors that occurred: the exporter's counters, too, start with the first event.
 void ExporterFamilies::AddErrorTotals(const ExporterRow& row, const Shown& shown,
-                                      const PageInputs& figures, Exposition& page) {
-  for (const health::EvidenceCount& count : figures.evidence)
+                                      const PageInputs& inputs, Exposition& page) {
+  for (const health::EvidenceCount& count : inputs.evidence)
     if (count.device == shown.view->device->id && count.kind == row.field->from && count.code != 0)
       AddPart(row, shown, PartOf(count.code), {}, static_cast<std::int64_t>(count.count), page);
 }
@@ -245,13 +245,13 @@ void ExporterFamilies::AddReasonTotals(const ExporterRow& row, const Shown& show
 /// The whole device, then its parts, each with the most severe concern about it. The parts of a
 /// device in state unknown are omitted.
 void ExporterFamilies::AddHealth(const ExporterRow& row, const Shown& shown,
-                                 const PageInputs& figures, Exposition& page) {
+                                 const PageInputs& inputs, Exposition& page) {
   const device::Exporter& exporter = *setup_.exporter;
   const device::HealthState state = shown.device->entry->health.state;
-  const auto status = figures.health.find(shown.view->device->id);
+  const auto status = inputs.health.find(shown.view->device->id);
   const auto worst = [&](std::string_view watch) -> const health::Concern* {
     const health::Concern* found = nullptr;
-    if (status == figures.health.end()) return found;
+    if (status == inputs.health.end()) return found;
     for (const health::Concern& concern : status->second.concerns)
       if ((watch.empty() || exporter.WatchOf(concern.kind, concern.code).watch == watch) &&
           (found == nullptr || concern.severity > found->severity))
