@@ -64,7 +64,7 @@ bool HasLock(pid_t pid, const struct stat& file) {
   });
 }
 
-bool IsOfAnotherUser(pid_t pid) {
+bool IsForeign(pid_t pid) {
   const auto status = ReadFile("/proc/" + std::to_string(pid) + "/status", 65536);
   const auto uid = status.ok() ? FindNumber(*status, "Uid") : std::nullopt;
   return uid && *uid != 0 && *uid != ::geteuid();
@@ -72,11 +72,10 @@ bool IsOfAnotherUser(pid_t pid) {
 
 /// Whether all visible holders of the lock belong neither to root nor to this process's user.
 bool IsHeldByOthers(const std::string& path, const struct stat& file) {
-  if (const auto named = NamedIn(path); named && HasLock(*named, file))
-    return IsOfAnotherUser(*named);
+  if (const auto named = NamedIn(path); named && HasLock(*named, file)) return IsForeign(*named);
   std::vector<pid_t> holders = ListProcesses("/proc");
   std::erase_if(holders, [&](pid_t pid) { return !HasLock(pid, file); });
-  return !holders.empty() && std::all_of(holders.begin(), holders.end(), IsOfAnotherUser);
+  return !holders.empty() && std::all_of(holders.begin(), holders.end(), IsForeign);
 }
 
 /// Removes a file that others can open, so that it can be replaced. Two processes that do this at

@@ -72,7 +72,7 @@ std::optional<uid_t> UserOf(const std::string& proc_root, const std::vector<Proc
 }
 
 // A lack of resources in the kernel is no reason to queue for devices.
-Error NotForLackOfDevices(const Error& error) {
+Error AsAborted(const Error& error) {
   const bool passes =
       error.code() == Code::kResourceExhausted || error.code() == Code::kUnavailable;
   return passes ? Error(Code::kAborted, error.message()) : error;
@@ -159,8 +159,7 @@ base::Result<Lease> LocalLeases::Admit(const Admission& admission) {
   }
   if (const auto entered = MakeGroup(lease, admission); !entered.ok()) {
     Release(lease.id);
-    return NotForLackOfDevices(entered.error())
-        .Within("create the control group of lease " + lease.id);
+    return AsAborted(entered.error()).Within("create the control group of lease " + lease.id);
   }
   return lease;
 }
