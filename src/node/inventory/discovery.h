@@ -48,7 +48,7 @@ class Discovery {
 
   void Start();
 
-  /// Looks again now: files that concern the driver changed on disk.
+  /// Scans again now: files that concern the driver changed on disk.
   void Refresh();
 
   /// Reads one device out of turn, because of an event about it: at once, or 100 ms after the last
@@ -132,7 +132,7 @@ class Discovery {
   base::Backoff backoff_;
   base::TimerId timer_ = 0;
   Phase phase_ = Phase::kWaiting;
-  bool busy_ = false;  // a look is in progress: the next one waits for its end
+  bool busy_ = false;  // a scan is in progress: the next one waits for its end
   bool rescan_ = false;
   bool describe_again_ = false;                  // a reading contradicts what was described
   std::optional<std::set<std::string>> wanted_;  // ids to read in this round; nothing: all
