@@ -20,11 +20,11 @@ using base::MapReader;
 using base::Value;
 using internal::ApplySetting;
 using internal::Context;
+using internal::GivenSetting;
 using internal::Kind;
 using internal::KindOf;
 using internal::MapAt;
 using internal::Notes;
-using internal::Setting;
 
 std::vector<std::string> SplitList(const std::string& text) {
   std::vector<std::string> items;
@@ -50,13 +50,13 @@ base::Status CheckDuration(const std::string& text) {
 }
 
 /// Reads a string, or a list of strings and numbers.
-std::vector<std::string> ReadList(const Value& value, const Setting& setting,
+std::vector<std::string> ReadList(const Value& value, const GivenSetting& given,
                                   const Context& context) {
   if (value.kind == Value::Kind::kString) return SplitList(value.text);
   std::vector<std::string> items;
   if (value.kind != Value::Kind::kList) {
-    context.Problem(setting, "is " + std::string(Describe(value.kind)) +
-                                 " where a string or a list is expected");
+    context.Problem(
+        given, "is " + std::string(Describe(value.kind)) + " where a string or a list is expected");
     return items;
   }
   for (const Value& item : *value.list) {
@@ -64,7 +64,7 @@ std::vector<std::string> ReadList(const Value& value, const Setting& setting,
       items.push_back(item.text);
     } else {
       context.Problem(
-          {.name = setting.name, .in_file = true, .mark = item.mark},
+          {.name = given.name, .in_file = true, .mark = item.mark},
           "an item is " + std::string(Describe(item.kind)) + " where a string is expected");
     }
   }
@@ -74,34 +74,34 @@ std::vector<std::string> ReadList(const Value& value, const Setting& setting,
 /// Takes one key out of its map. Returns false if the key is absent or wrong; a wrong key is a
 /// problem.
 bool ReadKey(MapReader& reader, std::string_view key, Kind kind, const Context& context,
-             Setting& setting) {
+             GivenSetting& given) {
   const Value* value = kind == Kind::kList || kind == Kind::kDuration ? reader.Any(key) : nullptr;
   if (value != nullptr && value->kind == Value::Kind::kNull) return false;
   if (kind == Kind::kList) {
     if (value == nullptr) return false;
     const std::size_t before = context.notes.problems.size();
-    setting.list = ReadList(*value, setting, context);
+    given.list = ReadList(*value, given, context);
     return context.notes.problems.size() == before;
   }
   if (kind == Kind::kDuration) {
     if (value == nullptr) return false;
     const bool number = value->kind == Value::Kind::kInt ||
                         value->kind == Value::Kind::kFloat;  // nanoseconds, as in JSON
-    setting.text =
+    given.text =
         number
             ? std::to_string(static_cast<std::int64_t>(std::clamp(value->number, 0.0, 1e18))) + "ns"
             : value->text;
-    const base::Status read = CheckDuration(setting.text);
+    const base::Status read = CheckDuration(given.text);
     if (!read.ok()) reader.Problem(key, read.error().message() + ", or \"infinite\"");
     return read.ok();
   }
   if (kind == Kind::kBool) {
     const auto on = reader.Bool(key);
-    setting.on = on.value_or(false);
+    given.on = on.value_or(false);
     return on.has_value();
   }
   auto text = reader.String(key);
-  if (text) setting.text = *std::move(text);
+  if (text) given.text = *std::move(text);
   return text.has_value();
 }
 
@@ -111,9 +111,9 @@ void ReadSection(MapReader& reader, std::string_view section, const Context& con
     const auto dot = option.key.rfind('.');
     if (dot == std::string_view::npos || option.key.substr(0, dot) != section) continue;
     const std::string_view leaf = option.key.substr(dot + 1);
-    Setting setting{.name = std::string(option.key), .in_file = true, .mark = reader.mark(leaf)};
-    if (ReadKey(reader, leaf, *KindOf(NameOf(option)), context, setting))
-      ApplySetting(context, NameOf(option), setting);
+    GivenSetting given{.name = std::string(option.key), .in_file = true, .mark = reader.mark(leaf)};
+    if (ReadKey(reader, leaf, *KindOf(NameOf(option)), context, given))
+      ApplySetting(context, NameOf(option), given);
   }
 }
 
@@ -181,7 +181,7 @@ void ReadFile(const Value& document, const Context& context) {
 }
 
 void TakeGiven(const Given& given, const Context& context) {
-  Setting setting{.name = given.where, .text = given.value};
+  GivenSetting setting{.name = given.where, .text = given.value};
   const auto kind = KindOf(given.flag);
   if (!kind) return context.Problem(setting, "is not a setting of the device plugin");
   switch (*kind) {

@@ -23,7 +23,7 @@ std::string_view FileName(std::string_view path) { return path.substr(path.rfind
 
 // The plugin, too, allows any combination of the four (api/config/v1/strategy.go); a repeated
 // strategy counts once.
-void ListStrategy(const Context& context, const Setting& given) {
+void ListStrategy(const Context& context, const GivenSetting& given) {
   constexpr std::array kAll = {DeviceList::kEnvvar, DeviceList::kVolumeMounts,
                                DeviceList::kCdiAnnotations, DeviceList::kCdiCri};
   std::vector<std::string> names;
@@ -40,7 +40,7 @@ void ListStrategy(const Context& context, const Setting& given) {
   context.config.containers.device_list = std::move(list);
 }
 
-void PassDeviceSpecs(const Context& context, const Setting& given) {
+void PassDeviceSpecs(const Context& context, const GivenSetting& given) {
   context.config.containers.device_files = given.on ? Switch::kOn : Switch::kAuto;
   if (!given.on)
     context.Remark(given,
@@ -53,14 +53,14 @@ void SetClass(const Context& context, bool on, const std::string& name) {
   if (!on) std::erase(context.config.containers.required_classes, name);
 }
 
-void AnnotationPrefix(const Context& context, const Setting& given) {
+void AnnotationPrefix(const Context& context, const GivenSetting& given) {
   if (!given.text.empty()) context.config.containers.cdi_annotation_prefix = given.text;
 }
 
 // The plugin's default, and the path that the GPU Operator passes
 // (/usr/local/nvidia/toolkit/nvidia-cdi-hook), is NVIDIA's own program. It is gone once NVIDIA's
 // toolkit is uninstalled.
-void HookPath(const Context& context, const Setting& given) {
+void HookPath(const Context& context, const GivenSetting& given) {
   const std::string_view name = FileName(given.text);
   if (given.text.empty()) return;
   if (name != "nvidia-ctk" && name != "nvidia-cdi-hook") {
@@ -72,7 +72,7 @@ void HookPath(const Context& context, const Setting& given) {
 }
 
 // From NVIDIA container toolkit, pkg/nvcdi/api.go.
-void FeatureFlags(const Context& context, const Setting& given) {
+void FeatureFlags(const Context& context, const GivenSetting& given) {
   for (const std::string& flag : given.list) {
     if (flag == "no-additional-gids-for-device-nodes") {
       context.config.cdi.additional_gids = false;
@@ -93,7 +93,7 @@ void FeatureFlags(const Context& context, const Setting& given) {
   }
 }
 
-void DisableHooks(const Context& context, const Setting& given) {
+void DisableHooks(const Context& context, const GivenSetting& given) {
   context.config.cdi.disable_hooks.clear();
   for (const std::string& name : given.list) {
     const bool known = name == "all" ||
@@ -109,7 +109,7 @@ void DisableHooks(const Context& context, const Setting& given) {
   }
 }
 
-void ImexChannels(const Context& context, const Setting& given) {
+void ImexChannels(const Context& context, const GivenSetting& given) {
   for (const std::string& channel : given.list)
     if (channel != "0")
       return context.Problem(

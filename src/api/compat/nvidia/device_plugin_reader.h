@@ -35,7 +35,7 @@ struct Notes {
 enum class Kind { kText, kPath, kBool, kList, kDuration };
 
 /// A value of a setting, with its origin.
-struct Setting {
+struct GivenSetting {
   std::string name;  ///< for users: the key, the flag, "environment MIG_STRATEGY"
   std::string text;
   std::vector<std::string> list;  ///< of kList
@@ -49,15 +49,15 @@ struct Context {
   NodeConfig& config;
   Notes& notes;
 
-  void Problem(const Setting& given, const std::string& message) const;
-  void NotYet(const Setting& given, const std::string& message) const {
+  void Problem(const GivenSetting& given, const std::string& message) const;
+  void NotYet(const GivenSetting& given, const std::string& message) const {
     notes.not_yet.push_back(given.name + ": " + message);
   }
-  void Remark(const Setting& given, const std::string& message) const {
+  void Remark(const GivenSetting& given, const std::string& message) const {
     notes.remarks.push_back(given.name + ": " + message);
   }
   /// Whether the text is one of these names; any other text is a problem.
-  bool OneOf(const Setting& given, const std::string& text,
+  bool OneOf(const GivenSetting& given, const std::string& text,
              const std::vector<std::string>& names) const;
 };
 
@@ -66,7 +66,7 @@ std::optional<Kind> KindOf(std::string_view option);
 
 /// Applies a value to the configuration. If the option was set before, the last value applies:
 /// remarks about the earlier value are dropped, its problems are kept.
-void ApplySetting(const Context& context, std::string_view option, const Setting& given);
+void ApplySetting(const Context& context, std::string_view option, const GivenSetting& given);
 
 /// Read the sections `resources` and `sharing`. A section that is present in the file replaces the
 /// configuration's.
@@ -77,14 +77,14 @@ void ReadSharing(base::MapReader& top, const Context& context);
 void ApplyXids(const Context& context);
 
 /// Settings for how containers receive devices.
-void ListStrategy(const Context& context, const Setting& given);
-void PassDeviceSpecs(const Context& context, const Setting& given);
+void ListStrategy(const Context& context, const GivenSetting& given);
+void PassDeviceSpecs(const Context& context, const GivenSetting& given);
 void SetClass(const Context& context, bool on, const std::string& name);
-void AnnotationPrefix(const Context& context, const Setting& given);
-void HookPath(const Context& context, const Setting& given);
-void FeatureFlags(const Context& context, const Setting& given);
-void DisableHooks(const Context& context, const Setting& given);
-void ImexChannels(const Context& context, const Setting& given);
+void AnnotationPrefix(const Context& context, const GivenSetting& given);
+void HookPath(const Context& context, const GivenSetting& given);
+void FeatureFlags(const Context& context, const GivenSetting& given);
+void DisableHooks(const Context& context, const GivenSetting& given);
+void ImexChannels(const Context& context, const GivenSetting& given);
 
 /// Determines whether the IMEX channel must exist.
 void ApplyImex(const Context& context);

@@ -9,9 +9,9 @@ namespace penstock::api::compat::internal {
 
 namespace {
 
-using Apply = void (*)(const Context& context, const Setting& given);
+using Apply = void (*)(const Context& context, const GivenSetting& given);
 
-void MigStrategy(const Context& context, const Setting& given) {
+void MigStrategy(const Context& context, const GivenSetting& given) {
   context.notes.mig_mixed = given.text == "mixed";
   if (!context.OneOf(given, given.text, {"none", "single", "mixed"}) || given.text == "none")
     return;
@@ -19,24 +19,24 @@ void MigStrategy(const Context& context, const Setting& given) {
                             "\" is not supported yet; MIG devices are not offered, whole GPUs are");
 }
 
-void IdStrategy(const Context& context, const Setting& given) {
+void IdStrategy(const Context& context, const GivenSetting& given) {
   if (context.OneOf(given, given.text, {"uuid", "index"}))
     context.config.device_ids = given.text == "index" ? DeviceIds::kIndex : DeviceIds::kUuid;
 }
 
-void DiscoveryStrategy(const Context& context, const Setting& given) {
+void DiscoveryStrategy(const Context& context, const GivenSetting& given) {
   if (!context.OneOf(given, given.text, {"auto", "nvml", "tegra", "vfio"})) return;
   if (given.text == "tegra" || given.text == "vfio")
     context.NotYet(given, "\"" + given.text + "\" is not supported yet; NVML is used");
 }
 
-void AllocationPolicy(const Context& context, const Setting& given) {
+void AllocationPolicy(const Context& context, const GivenSetting& given) {
   if (context.OneOf(given, given.text, {"distributed", "packed"}))
     context.config.sharing.policy =
         given.text == "packed" ? SharePolicy::kPacked : SharePolicy::kDistributed;
 }
 
-void KubeletSocket(const Context& context, const Setting& given) {
+void KubeletSocket(const Context& context, const GivenSetting& given) {
   static constexpr std::string_view kPlace = "/device-plugins/kubelet.sock";
   if (given.text.empty()) {
     context.config.kubelet_allocator = Switch::kOff;
@@ -50,12 +50,12 @@ void KubeletSocket(const Context& context, const Setting& given) {
 }
 
 template <std::string PathsConfig::*kMember>
-void SetPath(const Context& context, const Setting& given) {
+void SetPath(const Context& context, const GivenSetting& given) {
   if (!given.text.empty()) context.config.paths.*kMember = given.text;
 }
 
 /// "all" and "xids" mean all XIDs, and the rest of the list is then ignored, as in the plugin.
-void ReadXids(const Context& context, const Setting& given, std::vector<std::int64_t>& xids,
+void ReadXids(const Context& context, const GivenSetting& given, std::vector<std::int64_t>& xids,
               bool& all) {
   xids.clear();
   all = false;
@@ -73,7 +73,7 @@ void ReadXids(const Context& context, const Setting& given, std::vector<std::int
   }
 }
 
-void Ignored(const Context&, const Setting&) {}
+void Ignored(const Context&, const GivenSetting&) {}
 
 struct Definition {
   Kind kind;
@@ -85,7 +85,7 @@ const std::map<std::string_view, Definition>& Definitions() {
       {"--mig-strategy", {Kind::kText, MigStrategy}},
       {"--fail-on-init-error",
        {Kind::kBool,
-        [](const Context& context, const Setting& given) {
+        [](const Context& context, const GivenSetting& given) {
           if (given.on)
             context.Remark(given,
                            "the agent does not exit if devices are unavailable: it serves the "
@@ -99,71 +99,73 @@ const std::map<std::string_view, Definition>& Definitions() {
       {"--device-id-strategy", {Kind::kText, IdStrategy}},
       {"--gdrcopy-enabled",
        {Kind::kBool, [](const Context& context,
-                        const Setting& given) { SetClass(context, given.on, "gdrcopy"); }}},
+                        const GivenSetting& given) { SetClass(context, given.on, "gdrcopy"); }}},
       {"--gds-enabled",
-       {Kind::kBool,
-        [](const Context& context, const Setting& given) { SetClass(context, given.on, "gds"); }}},
+       {Kind::kBool, [](const Context& context,
+                        const GivenSetting& given) { SetClass(context, given.on, "gds"); }}},
       {"--mofed-enabled",
        {Kind::kBool, [](const Context& context,
-                        const Setting& given) { SetClass(context, given.on, "mofed"); }}},
+                        const GivenSetting& given) { SetClass(context, given.on, "mofed"); }}},
       {"--cdi-annotation-prefix", {Kind::kText, AnnotationPrefix}},
       {"--nvidia-cdi-hook-path", {Kind::kPath, HookPath}},
       {"--cdi-feature-flags", {Kind::kList, FeatureFlags}},
       {"--cdi-disable-hooks", {Kind::kList, DisableHooks}},
       {"--mps-root",
-       {Kind::kPath,
-        [](const Context& context, const Setting& given) { context.notes.mps_root = given.text; }}},
+       {Kind::kPath, [](const Context& context,
+                        const GivenSetting& given) { context.notes.mps_root = given.text; }}},
       {"--shared-devices-allocation-policy", {Kind::kText, AllocationPolicy}},
       {"--device-discovery-strategy", {Kind::kText, DiscoveryStrategy}},
       {"--imex-channel-ids", {Kind::kList, ImexChannels}},
       {"--imex-required",
        {Kind::kBool, [](const Context& context,
-                        const Setting& given) { context.notes.imex_required = given.on; }}},
+                        const GivenSetting& given) { context.notes.imex_required = given.on; }}},
       {"--kubelet-socket", {Kind::kText, KubeletSocket}},
       {"--config-file", {Kind::kText, Ignored}},
       {"--use-node-feature-api",
        {Kind::kBool,
-        [](const Context& context, const Setting& given) {
+        [](const Context& context, const GivenSetting& given) {
           context.config.labels.node_feature = given.on ? Switch::kOn : Switch::kOff;
         }}},
       {"--oneshot",
        {Kind::kBool,
-        [](const Context& context, const Setting& given) {
+        [](const Context& context, const GivenSetting& given) {
           if (given.on)
             context.Remark(given, "the agent keeps running and keeps the labels up to date");
         }}},
       {"--no-timestamp",
-       {Kind::kBool, [](const Context& context,
-                        const Setting& given) { context.config.labels.timestamp = !given.on; }}},
+       {Kind::kBool,
+        [](const Context& context, const GivenSetting& given) {
+          context.config.labels.timestamp = !given.on;
+        }}},
       {"--sleep-interval",
        {Kind::kDuration,
-        [](const Context& context, const Setting& given) {
+        [](const Context& context, const GivenSetting& given) {
           if (given.text != "60s" && given.text != "1m")
             context.Remark(given, "labels are updated as soon as what they describe changes");
         }}},
       {"--output-file",
        {Kind::kPath,
-        [](const Context& context, const Setting& given) {
+        [](const Context& context, const GivenSetting& given) {
           context.config.labels.features_file = given.text;
         }}},
       {"--machine-type-file",
        {Kind::kPath,
-        [](const Context& context, const Setting& given) {
+        [](const Context& context, const GivenSetting& given) {
           context.config.labels.machine_type_file = given.text;
         }}},
       {"--node-name",
        {Kind::kText,
-        [](const Context& context, const Setting& given) {
+        [](const Context& context, const GivenSetting& given) {
           if (!given.text.empty()) context.config.node_name = given.text;
         }}},
       {"DP_DISABLE_HEALTHCHECKS",
        {Kind::kList,
-        [](const Context& context, const Setting& given) {
+        [](const Context& context, const GivenSetting& given) {
           ReadXids(context, given, context.notes.xids_off, context.notes.all_xids_off);
         }}},
       {"DP_ENABLE_HEALTHCHECKS",
        {Kind::kList,
-        [](const Context& context, const Setting& given) {
+        [](const Context& context, const GivenSetting& given) {
           ReadXids(context, given, context.notes.xids_on, context.notes.all_xids_on);
         }}},
   };
@@ -179,7 +181,7 @@ void Forget(std::vector<std::string>& notes, const std::string& name) {
 
 }  // namespace
 
-void Context::Problem(const Setting& given, const std::string& message) const {
+void Context::Problem(const GivenSetting& given, const std::string& message) const {
   const std::string line = given.name + ": " + message;
   if (given.in_file) {
     notes.problems.Add(given.mark, line);
@@ -188,7 +190,7 @@ void Context::Problem(const Setting& given, const std::string& message) const {
   }
 }
 
-bool Context::OneOf(const Setting& given, const std::string& text,
+bool Context::OneOf(const GivenSetting& given, const std::string& text,
                     const std::vector<std::string>& names) const {
   if (std::find(names.begin(), names.end(), text) != names.end()) return true;
   const auto near = base::Nearest(text, names);
@@ -202,7 +204,7 @@ std::optional<Kind> KindOf(std::string_view option) {
   return definition == Definitions().end() ? std::nullopt : std::optional(definition->second.kind);
 }
 
-void ApplySetting(const Context& context, std::string_view option, const Setting& given) {
+void ApplySetting(const Context& context, std::string_view option, const GivenSetting& given) {
   std::string& name = context.notes.set_as[std::string(option)];
   if (!name.empty()) {
     Forget(context.notes.not_yet, name);
