@@ -81,7 +81,7 @@ MetricName Exported(const device::Dialect& dialect, const ExporterField& field, 
     return one.field == field.name;
   });
   const bool measured = quantity != quantities.end() && field.source == FieldSource::kQuantity;
-  const api::MetricFamily* ours = measured ? api::FindMetricFamily(quantity->family) : nullptr;
+  const api::MetricFamily* family = measured ? api::FindMetricFamily(quantity->family) : nullptr;
   MetricName metric{.name = std::string(newer ? field.new_name : field.name),
                     .names = newer ? "dcgm-4.7" : "dcgm",
                     .group = "exporter"};
@@ -95,14 +95,14 @@ MetricName Exported(const device::Dialect& dialect, const ExporterField& field, 
   metric.labels = NamesOf(dialect.exporter()->LabelsOf(
       {}, nullptr, field.link ? 0 : -1, {.hostname = "-", .hostname_labels = {"hostname"}}));
   metric.meaning = row != rows.end() && !newer ? std::string(base::Trim(row->help))
-                   : ours != nullptr           ? std::string(ours->help)
+                   : family != nullptr         ? std::string(family->help)
                                                : std::string(MeaningOf(field.source));
   if (measured) {
     metric.sources.push_back({std::string(dialect.vendor()), std::string(quantity->key), "",
                               std::string(quantity->source), std::string(quantity->has)});
-    if (ours != nullptr)
+    if (family != nullptr)
       metric.also.push_back(
-          std::string(ours->name) +
+          std::string(family->name) +
           (quantity->labels.empty() ? "" : "{" + std::string(quantity->labels) + "}"));
   }
   if (!field.new_name.empty())

@@ -5,7 +5,7 @@
 namespace penstock::api {
 namespace {
 
-constexpr std::size_t kMostName = 63, kMostPrefix = 253;
+constexpr std::size_t kMaxName = 63, kMaxPrefix = 253;
 
 bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -13,13 +13,13 @@ bool IsAlphanumeric(char c) { return IsLower(c) || IsDigit(c) || (c >= 'A' && c 
 bool IsNameCharacter(char c) { return IsAlphanumeric(c) || c == '-' || c == '_' || c == '.'; }
 
 bool IsName(std::string_view name) {
-  return !name.empty() && name.size() <= kMostName && IsAlphanumeric(name.front()) &&
+  return !name.empty() && name.size() <= kMaxName && IsAlphanumeric(name.front()) &&
          IsAlphanumeric(name.back()) && std::all_of(name.begin(), name.end(), IsNameCharacter);
 }
 
 /// RFC 1123 subdomain: labels of lower-case letters, digits and "-", joined by dots.
 bool IsSubdomain(std::string_view text) {
-  if (text.empty() || text.size() > kMostPrefix) return false;
+  if (text.empty() || text.size() > kMaxPrefix) return false;
   char before = '.';
   for (const char c : text) {
     const bool edge = c == '.' || c == '-';
@@ -45,7 +45,7 @@ std::optional<std::string> FitLabelValue(std::string_view value) {
   if (IsLabelValue(value)) return std::string(value);
   if (!std::all_of(value.begin(), value.end(), IsNameCharacter)) return std::nullopt;
   while (!value.empty() && !IsAlphanumeric(value.front())) value.remove_prefix(1);
-  value = value.substr(0, kMostName);
+  value = value.substr(0, kMaxName);
   while (!value.empty() && !IsAlphanumeric(value.back())) value.remove_suffix(1);
   return value.empty() ? std::nullopt : std::optional<std::string>(value);
 }

@@ -40,10 +40,9 @@ base::Result<ListenAddress> ParseSystemd(std::string_view text, std::string_view
 }
 
 bool IsHostCharacter(char c, bool bracketed) {
-  const bool letter_or_digit =
+  const bool alphanumeric =
       (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  return letter_or_digit || c == '.' || c == '-' || c == '_' ||
-         (bracketed && (c == ':' || c == '%'));
+  return alphanumeric || c == '.' || c == '-' || c == '_' || (bracketed && (c == ':' || c == '%'));
 }
 
 }  // namespace

@@ -187,10 +187,10 @@ Json SummaryOf(const Report& report) {
 /// Adds as many unnamed holders as were counted. The limit is more than any device has: a larger
 /// count is not trusted.
 void AddHolders(DeviceReport& device, const Json& counts, const char* state) {
-  constexpr int kMost = 4096;
+  constexpr int kMax = 4096;
   int count = 0;
   Take(counts, state, count);
-  for (int i = 0; i < std::min(count, kMost); ++i) {
+  for (int i = 0; i < std::min(count, kMax); ++i) {
     HolderReport holder;
     holder.device = device.id;
     holder.index = device.index;

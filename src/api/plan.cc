@@ -79,13 +79,13 @@ Json ToJson(const PlannedChoice& choice) {
 }
 
 PlannedChoice ReadChoice(MapReader& reader, Problems& problems) {
-  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
   PlannedChoice choice{.allocator = ReadAllocator(reader),
                        .resource = reader.String("resource").value_or(""),
                        .size = ReadCount(reader, "size"),
                        .devices = reader.Strings("devices").value_or(std::vector<std::string>{}),
-                       .within = reader.Int("within", 0, kMost).value_or(0),
-                       .left = reader.Int("left", 0, kMost).value_or(0),
+                       .within = reader.Int("within", 0, kMax).value_or(0),
+                       .left = reader.Int("left", 0, kMax).value_or(0),
                        .exact = reader.Bool("exact").value_or(true)};
   choice.links = ReadItems<PlannedLink>(reader, "links", problems, [](MapReader& link) {
     return PlannedLink{link.String("link").value_or(""),

@@ -18,7 +18,7 @@ using base::MapReader;
 using nlohmann::json;
 
 constexpr std::string_view kLabel = "label:";
-constexpr double kMost = 1e300;
+constexpr double kMax = 1e300;
 
 std::string ToText(const json& document) {
   return document.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -37,7 +37,7 @@ void Put(json& out, const UsageSum& sum) {
 
 UsageSum ReadSum(MapReader& reader) {
   const auto number = [&reader](const char* key) {
-    return reader.Number(key, 0, kMost).value_or(0);
+    return reader.Number(key, 0, kMax).value_or(0);
   };
   return {.holders = static_cast<std::uint64_t>(reader.Int("holders", 0, INT64_MAX).value_or(0)),
           .device_seconds = number("deviceSeconds"),
@@ -74,7 +74,7 @@ IdleHolder ReadIdle(const base::Value& item, base::Problems& problems) {
           .slot = text("slot"),
           .since = base::ParseTime(text("since")),
           .last_busy = base::ParseTime(text("lastBusy")),
-          .idle_seconds = reader.Number("idleSeconds", 0, kMost).value_or(0),
+          .idle_seconds = reader.Number("idleSeconds", 0, kMax).value_or(0),
           .memory_bytes =
               static_cast<std::uint64_t>(reader.Int("memoryBytes", 0, INT64_MAX).value_or(0))};
 }

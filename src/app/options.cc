@@ -197,7 +197,7 @@ void ResolveNames(const Settings& settings, api::compat::Document kind,
                         !telemetry.counters_map.empty();
   const bool exporter = kind == api::compat::Document::kExporter ||
                         !settings.exporter_flags.empty() || !settings.exporter_environment.empty();
-  if (!telemetry.names_said && (counters || exporter))
+  if (!telemetry.names_set && (counters || exporter))
     telemetry.names = {api::MetricNames::kExporter};
 }
 

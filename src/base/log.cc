@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kBurst = 10;
 constexpr auto kWindow = std::chrono::minutes(1);
-constexpr std::size_t kMostTracked = 512;
+constexpr std::size_t kMaxTracked = 512;
 
 struct Repeat {
   TimePoint begin;
@@ -72,10 +72,10 @@ void AppendValue(std::string& line, std::string_view value) {
 /// True if the line is to be written; `held` is then the number of suppressed lines like it.
 bool Admit(State& state, std::string key, int& held) {
   const TimePoint now = std::chrono::steady_clock::now();
-  if (state.repeats.size() >= kMostTracked)
+  if (state.repeats.size() >= kMaxTracked)
     std::erase_if(state.repeats,
                   [now](const auto& entry) { return now - entry.second.begin > kWindow; });
-  if (state.repeats.size() >= kMostTracked) state.repeats.clear();
+  if (state.repeats.size() >= kMaxTracked) state.repeats.clear();
   Repeat& repeat = state.repeats[std::move(key)];
   held = 0;
   if (now - repeat.begin > kWindow) {

@@ -27,7 +27,7 @@ bool OneOf(std::string_view text, std::initializer_list<std::string_view> words)
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-constexpr std::size_t kMostNodes =
+constexpr std::size_t kMaxNodes =
     100'000;  // with all aliases expanded: far more than any configuration has
 
 /// Types a plain scalar by YAML 1.2's core schema
@@ -131,7 +131,7 @@ class Handler final : public YAML::EventHandler {
     Part part = named->second;
     part.value.mark = ToMark(mark);
     nodes_ += part.nodes;
-    if (nodes_ > kMostNodes)
+    if (nodes_ > kMaxNodes)
       throw YAML::ParserException(mark, "aliases make this document too large");
     Put(std::move(part), 0);
   }

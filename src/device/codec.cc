@@ -16,8 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kMostInt = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kMostNumber = std::numeric_limits<std::uint32_t>::max();
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMaxNumber = std::numeric_limits<std::uint32_t>::max();
 
 /// Driver strings may contain any bytes; invalid UTF-8 becomes U+FFFD.
 std::string Dump(const json& value) {
@@ -26,7 +26,7 @@ std::string Dump(const json& value) {
 
 /// The JSON reader's numbers end at 2^63; a larger size is encoded as 0, unknown.
 json Number(base::Bytes bytes) {
-  return bytes.count > static_cast<std::uint64_t>(kMostInt) ? json(0) : json(bytes.count);
+  return bytes.count > static_cast<std::uint64_t>(kMaxInt) ? json(0) : json(bytes.count);
 }
 
 template <typename T, std::size_t N>
@@ -104,10 +104,10 @@ class Reader {
     return map_.Int(key, least, most).value_or(0);
   }
   std::uint32_t Uint32(std::string_view key) {
-    return static_cast<std::uint32_t>(Int(key, 0, kMostNumber));
+    return static_cast<std::uint32_t>(Int(key, 0, kMaxNumber));
   }
   base::Bytes Size(std::string_view key) {
-    return {static_cast<std::uint64_t>(Int(key, 0, kMostInt))};
+    return {static_cast<std::uint64_t>(Int(key, 0, kMaxInt))};
   }
   std::vector<std::string> Texts(std::string_view key) {
     return map_.Strings(key).value_or(std::vector<std::string>{});
@@ -175,7 +175,7 @@ Evidence ReadEvidence(Reader& reader) {
   evidence.device = reader.Text("device");
   evidence.pci = reader.Pci("pci");
   evidence.kind = reader.Text("kind");
-  evidence.code = reader.Int("code", std::numeric_limits<std::int64_t>::min(), kMostInt);
+  evidence.code = reader.Int("code", std::numeric_limits<std::int64_t>::min(), kMaxInt);
   evidence.text = reader.Text("text");
   evidence.standing = reader.Bool("standing");
   return evidence;
@@ -194,7 +194,7 @@ auto Decode(std::string_view text, std::string_view what, F read)
   const auto lost = [&](const base::Error& error) {
     return base::Error(base::Code::kDataLoss, error.message());
   };
-  auto value = base::ParseJson(text, what, {.bytes = kMostFrameBytes, .depth = 8});
+  auto value = base::ParseJson(text, what, {.bytes = kMaxFrameBytes, .depth = 8});
   if (!value.ok()) return lost(value.error());
   base::Problems problems{std::string(what)};
   if (value->kind != base::Value::Kind::kMap) problems.Add(value->mark, "not an object");
@@ -398,7 +398,7 @@ base::Result<std::optional<std::string>> TakeFrame(std::string& buffer) {
   std::size_t size = 0;
   for (int i = 0; i < 4; ++i)
     size = size << 8 | static_cast<unsigned char>(buffer[static_cast<std::size_t>(i)]);
-  if (size == 0 || size > kMostFrameBytes)
+  if (size == 0 || size > kMaxFrameBytes)
     return base::Error(base::Code::kDataLoss,
                        "a frame of invalid size: " + std::to_string(size) + " bytes");
   if (buffer.size() < size + 4) return std::optional<std::string>();

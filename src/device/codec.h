@@ -16,7 +16,7 @@
 
 namespace penstock::device::codec {
 
-inline constexpr std::size_t kMostFrameBytes = 4u << 20;
+inline constexpr std::size_t kMaxFrameBytes = 4u << 20;
 
 /// A request to a backend: an operation ("open", "list", "describe", "read", "sample", "wait") and
 /// its argument.

@@ -26,8 +26,8 @@ using base::Code;
 using base::Error;
 using base::Result;
 
-constexpr int kMostAbandoned = 8;
-constexpr int kMostAbandonedForSamples = 6;
+constexpr int kMaxAbandoned = 8;
+constexpr int kMaxAbandonedForSamples = 6;
 constexpr base::Duration kStoodStill =
     std::chrono::seconds(1);  // a timer this late means that the process was stopped
 constexpr auto kPatienceWithADyingWorker = std::chrono::seconds(1);
@@ -129,7 +129,7 @@ void Remote::State::Submit(Call call) {
 }
 
 base::Status Remote::State::Start() {
-  if (Abandoned() >= kMostAbandoned) {
+  if (Abandoned() >= kMaxAbandoned) {
     return Error(Code::kUnavailable,
                  std::to_string(Abandoned()) +
                      " workers hang in the driver and cannot be killed; waiting for one of them to "
@@ -138,14 +138,14 @@ base::Status Remote::State::Start() {
   auto fresh = std::make_unique<Worker>();
   os::SpawnOptions spawn;
   spawn.arguments = options.command;
-  std::array<os::UniqueFd, kLanes.size()> theirs;
+  std::array<os::UniqueFd, kLanes.size()> worker_ends;
   for (std::size_t i = 0; i < kLanes.size(); ++i) {
     int pair[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
       return base::ErrnoError(errno, "create a socket pair for a worker");
     fresh->lanes[i].socket.Reset(pair[0]);
-    theirs[i].Reset(pair[1]);
-    spawn.descriptors.emplace_back(theirs[i].get(), kLanes[i]);
+    worker_ends[i].Reset(pair[1]);
+    spawn.descriptors.emplace_back(worker_ends[i].get(), kLanes[i]);
   }
   auto child = os::Spawn(spawn);
   if (!child.ok()) return child.error().Within("start " + options.command.at(0));
@@ -207,7 +207,7 @@ void Remote::State::OnLane(std::size_t index, std::uint32_t ready) {
   const Worker* const serving = worker.get();
   if ((ready & EPOLLOUT) != 0) Flush(index);
   if ((ready & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
-  const bool open = Receive(worker->lanes[index]);
+  const bool connected = Receive(worker->lanes[index]);
   // A callback may end this worker: check each time that it is still the current one.
   while (worker.get() == serving && serving != nullptr) {
     auto frame = codec::TakeFrame(worker->lanes[index].in);
@@ -218,7 +218,7 @@ void Remote::State::OnLane(std::size_t index, std::uint32_t ready) {
     if (!*frame) break;
     OnFrame(index, **frame);
   }
-  if (!open && worker.get() == serving) OnLanesClosed();
+  if (!connected && worker.get() == serving) OnLanesClosed();
 }
 
 bool Remote::State::Receive(Lane& lane) {
@@ -388,7 +388,7 @@ void Remote::Read(const std::string& address, Done<Reading> done) {
 
 void Remote::TakeSample(const std::string& address, const SampleRequest& request,
                         Done<Sample> done) {
-  if (state_->Abandoned() >= kMostAbandonedForSamples)
+  if (state_->Abandoned() >= kMaxAbandonedForSamples)
     return state_->loop.Post([state = state_, done = std::move(done)] {
       if (!state->closed)
         done(Error(Code::kResourceExhausted, "not measured: " + std::to_string(state->Abandoned()) +

@@ -16,8 +16,8 @@ using base::Error;
 using base::Result;
 using base::Status;
 
-constexpr int kMostLinks = 1024;
-constexpr std::size_t kMostItems = 1u << 16;
+constexpr int kMaxLinks = 1024;
+constexpr std::size_t kMaxItems = 1u << 16;
 
 template <typename T>
 void Append(std::string& text, T number) {
@@ -31,7 +31,7 @@ void AppendShare(std::string& text, const std::optional<double>& share) {
   if (share && std::isfinite(*share)) Append(text, *share);
 }
 
-Error Nonsense(std::string_view what, std::string_view word) {
+Error Malformed(std::string_view what, std::string_view word) {
   return {Code::kDataLoss, "a sample contains an invalid " + std::string(what) + ": \"" +
                                std::string(word.substr(0, 40)) + "\""};
 }
@@ -63,7 +63,7 @@ std::optional<SampleValue> ParseValue(std::string_view word) {
   value.quantity = *quantity;
   if (dot != std::string_view::npos) {
     const auto link = base::ParseUint(name.substr(dot + 1));
-    if (!link || *link >= kMostLinks) return std::nullopt;
+    if (!link || *link >= kMaxLinks) return std::nullopt;
     value.link = static_cast<int>(*link);
   }
   if (!number.empty() && number.front() == 'r') {
@@ -112,7 +112,7 @@ Status EachWord(std::string_view line, std::string_view what, Take take) {
     const auto blank = line.find(' ');
     const std::string_view word = line.substr(0, blank);
     line = blank == std::string_view::npos ? std::string_view() : line.substr(blank + 1);
-    if (++count > kMostItems || !take(word)) return Nonsense(what, word);
+    if (++count > kMaxItems || !take(word)) return Malformed(what, word);
   }
   return {};
 }

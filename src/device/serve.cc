@@ -38,7 +38,7 @@ struct Served {
 
 bool Send(int lane, const codec::WorkerAnswer& answer) {
   std::string content = codec::EncodeAnswer(answer);
-  if (content.size() > codec::kMostFrameBytes) {
+  if (content.size() > codec::kMaxFrameBytes) {
     content = codec::EncodeAnswer(
         {answer.id, Error(Code::kResourceExhausted, "the answer exceeds the maximum frame size"),
          ""});
@@ -67,9 +67,9 @@ codec::WorkerAnswer Perform(Served& served, const codec::WorkerRequest& request)
   if (request.operation == "read")
     return AnswerOf(request.id, served.backend->Read(request.argument));
   if (request.operation == "sample") {
-    const auto asked = codec::DecodeSampleRequest(request.argument);
-    if (!asked.ok()) return {request.id, asked.error(), ""};
-    return AnswerOf(request.id, served.backend->TakeSample(asked->first, asked->second));
+    const auto decoded = codec::DecodeSampleRequest(request.argument);
+    if (!decoded.ok()) return {request.id, decoded.error(), ""};
+    return AnswerOf(request.id, served.backend->TakeSample(decoded->first, decoded->second));
   }
   if (request.operation != "open")
     return {request.id,

@@ -223,7 +223,7 @@ CpuFeatures DecodeCpuinfo(std::string_view cpuinfo) {
 #if defined(__x86_64__) || defined(__i386__)
 
 CpuFeatures ReadCpuFeatures(const std::string&) {
-  const auto ask = [](std::uint32_t leaf, std::uint32_t subleaf) {
+  const auto get = [](std::uint32_t leaf, std::uint32_t subleaf) {
     CpuidRegisters answer;
     __cpuid_count(leaf, subleaf, answer.eax, answer.ebx, answer.ecx, answer.edx);
     return answer;
@@ -231,8 +231,8 @@ CpuFeatures ReadCpuFeatures(const std::string&) {
   constexpr std::uint32_t kOsxsave = 1u << 27;
   std::uint32_t low = 0, high = 0;
   // XGETBV faults if the kernel did not enable it.
-  if ((ask(1, 0).ecx & kOsxsave) != 0) __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return DecodeCpuid(ask, low | static_cast<std::uint64_t>(high) << 32);
+  if ((get(1, 0).ecx & kOsxsave) != 0) __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return DecodeCpuid(get, low | static_cast<std::uint64_t>(high) << 32);
 }
 
 #else

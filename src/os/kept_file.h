@@ -32,7 +32,7 @@ bool IsLarger(const std::string& path, std::size_t bytes);
 /// Blocks.
 template <typename T, typename Decode>
 base::Result<T> LoadKept(const std::string& path, std::string_view what, Decode decode,
-                         std::size_t most = kMostFileBytes) {
+                         std::size_t most = kMaxFileBytes) {
   const auto text = ReadFile(path, most);
   if (!text.ok() && text.error().code() == base::Code::kNotFound) return T{};
   if (!text.ok() && !IsLarger(path, most))

@@ -24,8 +24,8 @@ bool IsMissing(const std::string& path, const std::string& message) {
 base::Result<void*> Open(const std::string& path) {
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle != nullptr) return handle;
-  const char* said = ::dlerror();
-  const std::string message = said != nullptr ? said : path + ": cannot be loaded";
+  const char* error = ::dlerror();
+  const std::string message = error != nullptr ? error : path + ": cannot be loaded";
   return Error(IsMissing(path, message) ? Code::kNotFound : Code::kFailedPrecondition, message);
 }
 

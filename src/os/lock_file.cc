@@ -25,7 +25,7 @@ using base::Error;
 
 constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 constexpr mode_t kMode = 0600;
-constexpr int kMostTries = 16;
+constexpr int kMaxTries = 16;
 
 std::optional<pid_t> NamedIn(const std::string& path) {
   const auto content = ReadFile(path, 64);
@@ -56,27 +56,26 @@ bool HasLock(pid_t pid, const struct stat& file) {
   const auto numbers = ListDirectory(process + "/fd");
   if (!numbers.ok()) return false;
   return std::any_of(numbers->begin(), numbers->end(), [&](const std::string& number) {
-    struct stat open {};
-    if (::stat((process + "/fd/" + number).c_str(), &open) != 0 || !IsSame(open, file))
+    struct stat opened {};
+    if (::stat((process + "/fd/" + number).c_str(), &opened) != 0 || !IsSame(opened, file))
       return false;
     const auto info = ReadFile(process + "/fdinfo/" + number, 65536);
     return info.ok() && info->find("FLOCK") != std::string::npos;
   });
 }
 
-bool IsOfAStranger(pid_t pid) {
+bool IsForeign(pid_t pid) {
   const auto status = ReadFile("/proc/" + std::to_string(pid) + "/status", 65536);
   const auto uid = status.ok() ? FindNumber(*status, "Uid") : std::nullopt;
   return uid && *uid != 0 && *uid != ::geteuid();
 }
 
 /// Whether all visible holders of the lock belong neither to root nor to this process's user.
-bool IsHeldByStrangers(const std::string& path, const struct stat& file) {
-  if (const auto named = NamedIn(path); named && HasLock(*named, file))
-    return IsOfAStranger(*named);
+bool IsHeldByOthers(const std::string& path, const struct stat& file) {
+  if (const auto named = NamedIn(path); named && HasLock(*named, file)) return IsForeign(*named);
   std::vector<pid_t> holders = ListProcesses("/proc");
   std::erase_if(holders, [&](pid_t pid) { return !HasLock(pid, file); });
-  return !holders.empty() && std::all_of(holders.begin(), holders.end(), IsOfAStranger);
+  return !holders.empty() && std::all_of(holders.begin(), holders.end(), IsForeign);
 }
 
 /// Removes a file that others can open, so that it can be replaced. Two processes that do this at
@@ -109,7 +108,7 @@ base::Result<UniqueFd> TryLock(const std::string& path) {
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) return ErrnoError(errno, "lock " + path);
-    if (!open_to_others || !IsHeldByStrangers(path, file)) return HeldError(path, file);
+    if (!open_to_others || !IsHeldByOthers(path, file)) return HeldError(path, file);
     break;
   }
   if (open_to_others) {
@@ -121,7 +120,7 @@ base::Result<UniqueFd> TryLock(const std::string& path) {
 
 base::Result<UniqueFd> Lock(const std::string& path) {
   UniqueFd fd;
-  for (int tries = 0; !fd && tries < kMostTries; ++tries) { ASSIGN(fd, TryLock(path)); }
+  for (int tries = 0; !fd && tries < kMaxTries; ++tries) { ASSIGN(fd, TryLock(path)); }
   if (!fd)
     return Error(
         Code::kUnavailable,
@@ -134,7 +133,7 @@ base::Result<UniqueFd> Lock(const std::string& path) {
 }
 
 /// Returns the file's status if a process holds its lock.
-base::Result<struct stat> LookAtHeld(const std::string& path) {
+base::Result<struct stat> StatHeld(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | kFlags));
   if (!fd) return ErrnoError(errno, "open " + path);
   if (::flock(fd.get(), LOCK_SH | LOCK_NB) == 0)
@@ -159,7 +158,7 @@ base::Result<LockFile> LockFile::Take(const std::string& path) {
 }
 
 base::Result<LockHolder> LockFile::Holder(const std::string& path) {
-  ASSIGN(const struct stat file, LookAtHeld(path));
+  ASSIGN(const struct stat file, StatHeld(path));
   const auto pid = NamedIn(path);
   // Open the pidfd first: facts that are then read by pid belong to that process, or it has ended.
   auto pidfd = OpenPidfd(pid.value_or(0));
@@ -169,6 +168,6 @@ base::Result<LockHolder> LockFile::Holder(const std::string& path) {
   return LockHolder{*pid, *std::move(pidfd), ProgramName(*pid)};
 }
 
-bool LockFile::IsHeld(const std::string& path) { return LookAtHeld(path).ok(); }
+bool LockFile::IsHeld(const std::string& path) { return StatHeld(path).ok(); }
 
 }  // namespace penstock::os

@@ -15,7 +15,7 @@
 namespace penstock::os {
 namespace {
 
-constexpr std::size_t kMostOsRelease = 64 << 10;
+constexpr std::size_t kMaxOsRelease = 64 << 10;
 constexpr std::size_t kConfigBytes = 256;
 
 std::string ReadTrimmed(const std::string& path) {
@@ -38,7 +38,7 @@ std::string Kernel() {
 /// os-release(5): KEY=value, the value optionally in quotes.
 std::map<std::string, std::string> ReadOsRelease(const std::string& path) {
   std::map<std::string, std::string> fields;
-  const auto text = ReadFile(path, kMostOsRelease);
+  const auto text = ReadFile(path, kMaxOsRelease);
   if (!text.ok()) return fields;
   for (const std::string& line : base::Split(*text, '\n')) {
     const auto equals = line.find('=');

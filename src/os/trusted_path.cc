@@ -19,7 +19,7 @@ using base::Code;
 using base::ErrnoError;
 using base::Error;
 
-constexpr int kMostLinks = 40;  // as in the kernel (path_resolution(7))
+constexpr int kMaxLinks = 40;  // as in the kernel (path_resolution(7))
 
 class Walk {
  public:
@@ -91,7 +91,7 @@ class Walk {
     if (::fstatfs(link.get(), &system) != 0) return ErrnoError(errno, "stat " + path);
     if (system.f_type == PROC_SUPER_MAGIC)
       return Error(Code::kPermissionDenied, path + " is a link of /proc, which is not a path");
-    if (++links_ > kMostLinks) return ErrnoError(ELOOP, "open " + path);
+    if (++links_ > kMaxLinks) return ErrnoError(ELOOP, "open " + path);
     std::string target(4096, '\0');
     const ssize_t length = ::readlinkat(link.get(), "", target.data(), target.size());
     if (length < 0) return ErrnoError(errno, "read the link " + path);

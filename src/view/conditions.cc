@@ -149,7 +149,7 @@ ConditionReport SharingReady(const Report& report) {
 /// open.
 ConditionReport Ready(const Report& report, const ConditionReport& driver) {
   ConditionReport condition{.type = "Ready", .status = false};
-  const auto open = [&report](const std::string& name) {
+  const auto is_open = [&report](const std::string& name) {
     const AllocatorReport* allocator = FindAllocator(report, name);
     return allocator != nullptr && allocator->state == "open";
   };
@@ -164,7 +164,7 @@ ConditionReport Ready(const Report& report, const ConditionReport& driver) {
     condition.reason = report.devices.empty() ? "NoDevices" : "NoDeviceUsable";
   } else if (std::none_of(report.devices.begin(), report.devices.end(),
                           [&](const DeviceReport& device) {
-                            return usable(device) && open(device.allocator);
+                            return usable(device) && is_open(device.allocator);
                           })) {
     condition.reason = "NoDoorOpen";
     for (const AllocatorReport& allocator : report.allocators)

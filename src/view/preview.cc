@@ -105,9 +105,8 @@ void AddLabels(const Preview& before, const Preview& after, api::Effect effect, 
 }
 
 /// A rule that matches no device is more often a mistake than a plan for future devices.
-void AddRulesWithoutDevices(const api::NodeConfig& config,
-                            const node::inventory::Snapshot& inventory,
-                            std::vector<std::string>& remarks) {
+void AddUnmatchedRules(const api::NodeConfig& config, const node::inventory::Snapshot& inventory,
+                       std::vector<std::string>& remarks) {
   for (std::size_t i = 0; i < config.assignments.size(); ++i) {
     const bool matches =
         std::any_of(inventory.devices.begin(), inventory.devices.end(), [&](const auto& entry) {
@@ -122,12 +121,12 @@ void AddRulesWithoutDevices(const api::NodeConfig& config,
 }  // namespace
 
 Preview MakePreview(const api::NodeConfig& config, const PreviewNode& node) {
-  const node::share::EnabledAllocators open{
+  const node::share::EnabledAllocators enabled{
       .kubelet = IsOpen(config.kubelet_allocator, node.kubelet_exists),
       .local = IsOpen(config.local_allocator, true)};
   auto desired =
-      node::share::ComputeAssignments(config, open, node.moves, node.inventory, node.dialect_of);
-  AddRulesWithoutDevices(config, node.inventory, desired.remarks);
+      node::share::ComputeAssignments(config, enabled, node.moves, node.inventory, node.dialect_of);
+  AddUnmatchedRules(config, node.inventory, desired.remarks);
   const node::label::LabelContext context{
       .machine = node.machine,
       .timestamp = node.timestamp,

@@ -23,8 +23,8 @@ std::optional<double> ToRatio(const std::optional<double>& percent) {
 }
 
 void AddValues(const DeviceSample& sample, const device::Dialect& dialect, SampledDevice& device) {
-  const auto value = [&](HeadlineMetric glance) {
-    return node::sample::ValueOf(glance, sample, dialect.Quantities());
+  const auto value = [&](HeadlineMetric headline) {
+    return node::sample::ValueOf(headline, sample, dialect.Quantities());
   };
   device.utilization = value(HeadlineMetric::kUtilization);
   device.memory_used = value(HeadlineMetric::kMemoryUsed);
@@ -77,8 +77,8 @@ Known KnownProcesses(const node::ledger::Snapshot& ledger) {
   Known known;
   for (const auto& lease : ledger.leases)
     for (const auto& process : lease.processes) known[process.pid] = &process;
-  for (const auto* strangers : {&ledger.outside, &ledger.graphics})
-    for (const auto& [device, processes] : *strangers)
+  for (const auto* others : {&ledger.outside, &ledger.graphics})
+    for (const auto& [device, processes] : *others)
       for (const auto& process : processes) known[process.pid] = &process;
   return known;
 }

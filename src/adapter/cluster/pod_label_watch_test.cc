@@ -146,13 +146,13 @@ TEST(PodLabels, AreInTheLedgerWhicheverIsKnownFirst) {
   base::ManualExecutor control;
   node::ledger::Ledger ledger;
   PodLabels labels(control, ledger);
-  ASSERT_TRUE(ledger.Hand(KubeletLease("GPU-1", "a")).ok());
+  ASSERT_TRUE(ledger.Add(KubeletLease("GPU-1", "a")).ok());
   control.RunUntilIdle();
   labels.Take(std::make_shared<const PodsOfNode>(
       PodsOfNode{{{"lab", "a"}, {"1", {{"app", "x"}}}}, {{"lab", "b"}, {"2", {{"app", "y"}}}}}));
   control.RunUntilIdle();
   EXPECT_EQ(ledger.Get()->FindLease("GPU-1")->labels, (Labels{{"app", "x"}}));
-  ASSERT_TRUE(ledger.Hand(KubeletLease("GPU-2", "b")).ok());
+  ASSERT_TRUE(ledger.Add(KubeletLease("GPU-2", "b")).ok());
   control.RunUntilIdle();
   EXPECT_EQ(ledger.Get()->FindLease("GPU-2")->labels, (Labels{{"app", "y"}}));
   const auto generation = ledger.Get()->generation;

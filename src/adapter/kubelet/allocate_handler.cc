@@ -128,7 +128,7 @@ Result<ContainerEdits> AllocateHandler::AllocateContainer(const std::string& res
   mode.unique = RandomUuid();
   TRY(ReleaseFormerHolders(lease.slots));
   allocated.push_back(lease.id);
-  TRY(node_.ledger.Hand(std::move(lease)));
+  TRY(node_.ledger.Add(std::move(lease)));
   return BuildContainerResponse(std::move(edits), devices, mode);
 }
 

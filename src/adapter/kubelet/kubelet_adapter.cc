@@ -289,7 +289,7 @@ KubeletAdapter::~KubeletAdapter() = default;
 void KubeletAdapter::Recover(const std::vector<Lease>& checkpoint) {
   for (const Lease& lease : checkpoint)
     if (lease.allocator == node::share::kKubeletAllocator)
-      (void)state_->ledger.Hand(lease);  // refused if a slot has changed its allocator since
+      (void)state_->ledger.Add(lease);  // refused if a slot has changed its allocator since
 }
 
 void KubeletAdapter::Open() { state_->Open(); }

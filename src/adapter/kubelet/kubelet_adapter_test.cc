@@ -94,7 +94,7 @@ TEST_F(KubeletAdapterTest, WhatTheKubeletGivesOutAgainItsFormerHolderHasGivenBac
 TEST_F(KubeletAdapterTest, RefusesWhatAnotherAllocatorHolds) {
   Open();
   On([this] {
-    EXPECT_TRUE(ledger_.Hand({.id = "r-1", .allocator = "local", .slots = {{"G0", "G0"}}}).ok());
+    EXPECT_TRUE(ledger_.Add({.id = "r-1", .allocator = "local", .slots = {{"G0", "G0"}}}).ok());
   });
   EXPECT_THAT(kubelet_.Allocate(kGpu, {"G1", "G0"}).error().message(), HasSubstr("held by r-1"));
   EXPECT_TRUE(ledger_.Get()->Free("G1"));

@@ -54,7 +54,7 @@ TEST_F(SharesSeenTest, ALeaseThatWasTakenOverShowsThem) {
   lease.slots = {node::ledger::WithShape({"G0::3", "G0", "", {}})};
   lease.namespace_name = "ml";
   lease.pod = "train";
-  ASSERT_TRUE(ledger_.Hand(lease).ok());
+  ASSERT_TRUE(ledger_.Add(lease).ok());
   EXPECT_EQ(Seen(Checkpoint{}), "pod ml/train holds the share G0::3");
 }
 

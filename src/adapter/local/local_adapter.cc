@@ -441,7 +441,7 @@ void LocalAdapter::HandleAssign(const SessionPtr& session,
               {{"devices", base::Join(request.devices, ",")},
                {"allocator", request.allocator},
                {"uid", static_cast<long>(session->peer().uid)}});
-  leases_.LookAtAllGroups();  // processes that just ended hold nothing
+  leases_.CheckAllGroups();  // processes that just ended hold nothing
   callbacks_.move(
       {request.devices, request.allocator, request.wait, request.dry_run},
       [session](const node::assign::DeviceMove& move) {

@@ -31,7 +31,7 @@ struct DoctorFinding {
 /// The program that dockerd uses for `--gpus`: the first with the hook's name on dockerd's PATH.
 struct GpusHook {
   std::string path;
-  bool ours = false;  ///< it is penstock-hook under that name
+  bool is_penstock = false;  ///< it is penstock-hook under that name
 };
 
 /// An installed container engine.
@@ -72,9 +72,9 @@ struct DoctorFacts {
   std::vector<EngineState> engines;
   std::vector<UntrustedEngine> untrusted;
   std::map<std::string, std::string> low_level;  ///< name of a low-level runtime → its version
-  std::set<std::string> absent;  ///< programs of the engines' runtimes that are absent
-  std::set<std::string> ours;  ///< those runtimes' programs that are penstock-runtime under another
-                               ///< name
+  std::set<std::string> absent;        ///< programs of the engines' runtimes that are absent
+  std::set<std::string> own_programs;  ///< those runtimes' programs that are penstock-runtime under
+                                       ///< another name
   std::optional<protocol::engine::SourceFile>
       nvidia_config;  ///< /etc/nvidia-container-runtime/config.toml
   std::optional<EnrootHook> enroot;

@@ -33,9 +33,9 @@ std::string NameOf(const EngineState& engine) {
 /// empty document where neither can be read.
 Value InForce(const protocol::engine::EngineFacts& facts) {
   const FileFormat format = facts.engine == Engine::kDocker ? FileFormat::kJson : FileFormat::kToml;
-  const bool asked = facts.effective.has_value();
-  auto read = protocol::engine::Read(asked ? FileFormat::kToml : format,
-                                     asked ? *facts.effective : facts.main.text.value_or(""),
+  const bool effective = facts.effective.has_value();
+  auto read = protocol::engine::Read(effective ? FileFormat::kToml : format,
+                                     effective ? *facts.effective : facts.main.text.value_or(""),
                                      facts.main.path);
   return read.ok() ? *std::move(read) : Value();
 }
@@ -151,10 +151,10 @@ class EngineJudge {
   void JudgeFolders() {
     const auto folders = FoldersOf(engine_.facts, document_);
     if (folders.empty()) return;
-    std::set<std::string> looked_in, missed;
-    for (const std::string& folder : folders) looked_in.insert(Canonical(folder));
+    std::set<std::string> searched, missed;
+    for (const std::string& folder : folders) searched.insert(Canonical(folder));
     for (const auto& file : facts_.files)
-      if (looked_in.count(Canonical(FolderOf(file.path))) == 0) missed.insert(FolderOf(file.path));
+      if (searched.count(Canonical(FolderOf(file.path))) == 0) missed.insert(FolderOf(file.path));
     if (missed.empty()) return;
     std::vector<std::string> all;
     for (const auto& list : {folders, std::vector<std::string>(missed.begin(), missed.end())})
@@ -224,7 +224,7 @@ class EngineJudge {
   void JudgeUnprivileged() {
     const EngineRuntimes runtimes = RuntimesOf(engine_.facts);
     const auto found = runtimes.programs.find(runtimes.by_default);
-    if (found == runtimes.programs.end() || facts_.ours.count(found->second) != 0) return;
+    if (found == runtimes.programs.end() || facts_.own_programs.count(found->second) != 0) return;
     if (FileNameOf(found->second).find("nvidia-container-runtime") == std::string::npos ||
         RefusesUnprivileged())
       return;
@@ -286,7 +286,7 @@ class EngineJudge {
     }
     if (DefaultGivesDevices())
       return Add(FindingState::kOk, "injects the devices with the default runtime");
-    if (!engine_.runtime_hook->ours)
+    if (!engine_.runtime_hook->is_penstock)
       return Add(FindingState::kOk, "uses NVIDIA's own " + engine_.runtime_hook->path);
     if (converts && engine_.cdi_hook)
       return Add(FindingState::kUnknown,
@@ -303,7 +303,7 @@ class EngineJudge {
     const auto found = runtimes.programs.find(runtimes.by_default);
     if (found == runtimes.programs.end()) return false;
     const std::string name = FileNameOf(found->second);
-    return facts_.ours.count(found->second) != 0 ||
+    return facts_.own_programs.count(found->second) != 0 ||
            name.find("penstock-runtime") != std::string::npos ||
            name.find("nvidia-container-runtime") != std::string::npos;
   }

@@ -15,7 +15,7 @@ using api::cdi::Spec;
 constexpr char kAbout[] = "specifications";
 constexpr char kGenerated[] =
     "/var/run/cdi/nvidia.yaml";  // where nvidia-ctk's service writes its file
-constexpr std::size_t kMostNamed = 3;
+constexpr std::size_t kMaxNamed = 3;
 
 /// Matches "1.2" or "550.54.15": at least two groups of digits between dots.
 bool IsDriverVersion(std::string_view text) {
@@ -48,7 +48,7 @@ std::string FromMount(const api::cdi::Mount& mount) {
 
 /// Joins sentences as "a; b; c and 4 more".
 std::string Some(const std::vector<std::string>& sentences) {
-  const auto shown = std::span(sentences).first(std::min(sentences.size(), kMostNamed));
+  const auto shown = std::span(sentences).first(std::min(sentences.size(), kMaxNamed));
   const std::size_t rest = sentences.size() - shown.size();
   return base::Join(shown, "; ") + (rest > 0 ? " and " + std::to_string(rest) + " more" : "");
 }
@@ -78,8 +78,8 @@ DoctorFinding JudgeFile(const std::string& file, const Spec& spec, const DoctorF
             Remake(file, spec)};
   std::vector<std::string> names;
   for (const auto& device : spec.devices) names.push_back(device.name);
-  const bool many = names.size() > kMostNamed;
-  if (many) names.resize(kMostNamed);
+  const bool many = names.size() > kMaxNamed;
+  if (many) names.resize(kMaxNamed);
   return {file,
           FindingState::kOk,
           spec.kind + " with " + base::Join(names, ", ") + (many ? ", ..." : ""),

@@ -205,7 +205,7 @@ TEST(Engine, SaysWhatDockersGpusComeTo) {
   EXPECT_EQ(GpusOf(docker).verdict, FindingState::kOk);
   EXPECT_THAT(GpusOf(docker).why, HasSubstr("with the default runtime"));
   docker.facts.main.text = std::nullopt;
-  docker.runtime_hook->ours = false;
+  docker.runtime_hook->is_penstock = false;
   EXPECT_THAT(GpusOf(docker).why, HasSubstr("uses NVIDIA's own"));
 
   EngineState newer = EngineOf(Engine::kDocker, "29.2.0");
@@ -302,7 +302,7 @@ SystemdCgroup = true
 TEST(Engine, NamesARuntimeThatIsNotThere) {
   DoctorFacts facts = MachineWith(Gpu());
   facts.absent = {"/usr/bin/nvidia-container-runtime"};
-  facts.ours = {"/usr/bin/nvidia-container-runtime"};
+  facts.own_programs = {"/usr/bin/nvidia-container-runtime"};
   EXPECT_THAT(
       BadOf(Containerd("1.7.24", kNvidiaRuntime), facts),
       ElementsAre(Why(
@@ -322,7 +322,7 @@ TEST(Engine, GivesAllDevicesToImagesThatAskForThem) {
                          "accept-nvidia-visible-devices-envvar-when-unprivileged = false\n"};
   EXPECT_THAT(BadOf(engine, facts), IsEmpty());
   facts.nvidia_config.reset();
-  facts.ours = {"/usr/bin/nvidia-container-runtime"};
+  facts.own_programs = {"/usr/bin/nvidia-container-runtime"};
   EXPECT_THAT(BadOf(engine, facts), IsEmpty()) << "ours refuses unless it is told otherwise";
 }
 

@@ -30,7 +30,7 @@ constexpr Step kDocker[] = {
 
 struct Steps {
   std::span<const Step> steps;
-  Release looked_at;  ///< the first release that the table does not cover
+  Release uncovered;  ///< the first release that the table does not cover
 };
 
 std::optional<Steps> StepsOf(Engine engine) {
@@ -90,7 +90,7 @@ std::optional<Formats> FormatsOf(Engine engine, const Release& release) {
   Formats formats;
   for (const Step& step : known->steps)
     if (step.release <= release) formats.latest = step.format;
-  formats.exact = release < known->looked_at;
+  formats.exact = release < known->uncovered;
   return formats;
 }
 

@@ -68,7 +68,7 @@ ResourceView ViewOf(const std::string& name, const NodeView& node, const PodsVie
   if (allocator == nullptr || std::find(allocator->resources.begin(), allocator->resources.end(),
                                         name) == allocator->resources.end())
     return view;
-  view.ours = true;
+  view.own = true;
   for (const DeviceReport& device : node.report->devices) {
     if (!IsBehind(device, name)) continue;
     view.offered += device.shares;
@@ -88,7 +88,7 @@ std::string Indices(const std::vector<const DeviceReport*>& devices) {
 /// Devices with the same problem are reported together.
 using Groups = std::map<std::string, std::vector<const DeviceReport*>>;
 
-void AddUnwell(const Report& report, std::vector<ExplainFinding>& findings) {
+void AddUnhealthy(const Report& report, std::vector<ExplainFinding>& findings) {
   Groups groups;
   for (const DeviceReport& device : report.devices)
     if (device.health_state != "healthy")
@@ -206,7 +206,7 @@ void AddConfiguration(const NodeView& node, const std::string& choice,
 
 void AddNumbers(const ResourceView& resource, const NodeView& node,
                 std::vector<ExplainFinding>& findings) {
-  if (!resource.ours) {
+  if (!resource.own) {
     if (resource.capacity == 0)
       findings.push_back({resource.name + ": 0, left by a device plugin that was removed",
                           "no action needed: no pod can get it. The kubelet keeps the name until "
@@ -256,7 +256,7 @@ void AddWaiting(const Explanation& explanation, std::vector<ExplainFinding>& fin
       if (pod.resource == resource.name)
         pods.push_back(pod.namespace_name + "/" + pod.name + " (" + std::to_string(pod.amount) +
                        ")");
-    const bool full = resource.ours && resource.requested >= resource.allocatable;
+    const bool full = resource.own && resource.requested >= resource.allocatable;
     if (!pods.empty() && full)
       findings.push_back({resource.name + ": all " + std::to_string(resource.allocatable) +
                               " are allocated, and " + std::to_string(pods.size()) +
@@ -305,7 +305,7 @@ Explanation Explain(NodeView node, PodsView pods, bool kind_missing) {
                                 (vendor.reason.empty() ? "" : ": " + vendor.reason),
                             "install it; the agent detects it without a restart"});
     AddAssign(*one.report, findings);
-    AddUnwell(*one.report, findings);
+    AddUnhealthy(*one.report, findings);
     AddRelapsed(*one.report, findings);
     AddServers(*one.report, findings);
     AddWithheld(*one.report, findings);

@@ -14,7 +14,7 @@ namespace penstock::analysis {
 /// One resource of a node, as the Node object, the agent and the pods show it.
 struct ResourceView {
   std::string name;
-  bool ours = false;  ///< the agent offers it
+  bool own = false;  ///< the agent offers it
   std::int64_t capacity = 0, allocatable = 0;
   int offered = 0;             ///< devices behind it; for shared devices, their shares
   int usable = 0;              ///< of these, those that the kubelet may allocate

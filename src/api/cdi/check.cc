@@ -16,7 +16,7 @@ namespace {
 
 using internal::SpecProblem;
 
-constexpr std::size_t kMostClosId = 4095;  // the name of a file in resctrl
+constexpr std::size_t kMaxClosId = 4095;  // the name of a file in resctrl
 constexpr std::array<std::string_view, 6> kHookNames = {
     "prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"};
 constexpr std::array<std::string_view, 5> kNodeTypes = {"", "b", "c", "u", "p"};
@@ -95,7 +95,7 @@ class EditsInspector {
   void InspectIntelRdt(const IntelRdt& rdt) {
     const std::string path = where_ + ".intelRdt";
     const std::string& id = rdt.clos_id;
-    if (id != "/" && (id.size() > kMostClosId || id == "." || id == ".." ||
+    if (id != "/" && (id.size() > kMaxClosId || id == "." || id == ".." ||
                       id.find_first_of("/\n") != std::string::npos))
       Add(path + ".closID", "must be a file name, or /");
     if ((rdt.enable_cmt || rdt.enable_mbm) && (rdt.enable_monitoring || !rdt.schemata.empty()))

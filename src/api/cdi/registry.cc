@@ -11,13 +11,13 @@ namespace penstock::api::cdi {
 
 namespace {
 
-constexpr std::size_t kMostNamed = 4;  // devices named in one sentence
+constexpr std::size_t kMaxNamed = 4;  // devices named in one sentence
 
 /// "a, b, c, d and 12 more".
 std::string Some(const std::vector<std::string>& names) {
-  if (names.size() <= kMostNamed) return base::Join(names, ", ");
-  return base::Join(std::span(names).first(kMostNamed), ", ") + " and " +
-         std::to_string(names.size() - kMostNamed) + " more";
+  if (names.size() <= kMaxNamed) return base::Join(names, ", ");
+  return base::Join(std::span(names).first(kMaxNamed), ", ") + " and " +
+         std::to_string(names.size() - kMaxNamed) + " more";
 }
 
 /// Returns one sentence about an invalid file: its first problem, and how to see the others.

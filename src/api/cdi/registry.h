@@ -19,9 +19,9 @@ namespace penstock::api::cdi {
 inline constexpr const char* kFolders[] = {"/etc/cdi", "/var/run/cdi"};
 
 /// The files that engines read there, and the limit on what Penstock reads of each:
-/// os::ReadFolder(folder, kSuffixes, kMostBytes).
+/// os::ReadFolder(folder, kSuffixes, kMaxBytes).
 inline constexpr std::string_view kSuffixes[] = {".json", ".yaml"};
-inline constexpr std::size_t kMostBytes = 4u << 20;
+inline constexpr std::size_t kMaxBytes = 4u << 20;
 
 /// A file and its text.
 struct SpecFile {

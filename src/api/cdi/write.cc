@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr auto kReplaceBadUtf8 = Json::error_handler_t::replace;
+constexpr auto kReplaceUtf8 = Json::error_handler_t::replace;
 
 template <typename T>
 void Put(Json& object, const char* key, const T& value) {
@@ -160,7 +160,7 @@ std::string JoinSurrogates(std::string json) {
 std::string Scalar(const Json& value) {
   if (value.is_string() && IsPlain(value.get_ref<const std::string&>()))
     return value.get<std::string>();
-  return JoinSurrogates(value.dump(-1, ' ', true, kReplaceBadUtf8));
+  return JoinSurrogates(value.dump(-1, ' ', true, kReplaceUtf8));
 }
 
 /// Writes the value after a key or a dash, to the end of its last line. Maps and lists begin on a
@@ -212,9 +212,7 @@ class YamlWriter {
 
 }  // namespace
 
-std::string ToJson(const Spec& spec) {
-  return Tree(spec).dump(2, ' ', false, kReplaceBadUtf8) + "\n";
-}
+std::string ToJson(const Spec& spec) { return Tree(spec).dump(2, ' ', false, kReplaceUtf8) + "\n"; }
 
 std::string ToYaml(const Spec& spec) { return YamlWriter().Write(Tree(spec)); }
 

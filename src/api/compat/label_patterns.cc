@@ -11,7 +11,7 @@ namespace {
 
 using Globs = std::vector<std::string>;
 
-constexpr std::size_t kMostGlobs = 64;
+constexpr std::size_t kMaxGlobs = 64;
 constexpr std::size_t kLongest = 1024;
 constexpr int kDeepest = 16;
 constexpr char kBegin = '\x01',
@@ -23,12 +23,12 @@ class Reader {
 
   base::Result<Globs> Whole() {
     if (text_.starts_with("(?i)")) text_.remove_prefix(4);
-    ASSIGN(Globs ways, Alternatives(0));
+    ASSIGN(Globs globs, Alternatives(0));
     if (!text_.empty()) return Wrong("a \")\" without its \"(\"");
-    for (std::string& way : ways) TRY(Anchor(way));
-    std::sort(ways.begin(), ways.end());
-    ways.erase(std::unique(ways.begin(), ways.end()), ways.end());
-    return ways;
+    for (std::string& glob : globs) TRY(Anchor(glob));
+    std::sort(globs.begin(), globs.end());
+    globs.erase(std::unique(globs.begin(), globs.end()), globs.end());
+    return globs;
   }
 
  private:
@@ -38,42 +38,42 @@ class Reader {
     if (depth > kDeepest) return Wrong("groups nested too deeply");
     Globs all;
     while (true) {
-      ASSIGN(const Globs ways, Sequence(depth));
-      all.insert(all.end(), ways.begin(), ways.end());
-      if (all.size() > kMostGlobs)
-        return Wrong("more than " + std::to_string(kMostGlobs) + " ways to match");
+      ASSIGN(const Globs globs, Sequence(depth));
+      all.insert(all.end(), globs.begin(), globs.end());
+      if (all.size() > kMaxGlobs)
+        return Wrong("more than " + std::to_string(kMaxGlobs) + " ways to match");
       if (!text_.starts_with('|')) return all;
       text_.remove_prefix(1);
     }
   }
 
   base::Result<Globs> Sequence(int depth) {
-    Globs ways = {""};
+    Globs globs = {""};
     while (!text_.empty() && text_.front() != '|' && text_.front() != ')') {
       ASSIGN(const Globs next, Repeated(depth));
       Globs longer;
-      for (const std::string& way : ways)
-        for (const std::string& part : next) longer.push_back(way + part);
-      if (longer.size() > kMostGlobs)
-        return Wrong("more than " + std::to_string(kMostGlobs) + " ways to match");
-      ways = std::move(longer);
+      for (const std::string& glob : globs)
+        for (const std::string& part : next) longer.push_back(glob + part);
+      if (longer.size() > kMaxGlobs)
+        return Wrong("more than " + std::to_string(kMaxGlobs) + " ways to match");
+      globs = std::move(longer);
     }
-    return ways;
+    return globs;
   }
 
   /// Parses an atom and its repetition sign.
   base::Result<Globs> Repeated(int depth) {
-    ASSIGN(Globs ways, Atom(depth));
+    ASSIGN(Globs globs, Atom(depth));
     const char sign = text_.empty() ? '\0' : text_.front();
-    if (sign != '*' && sign != '+' && sign != '?' && sign != '{') return ways;
+    if (sign != '*' && sign != '+' && sign != '?' && sign != '{') return globs;
     text_.remove_prefix(1);
     if (text_.starts_with('?')) text_.remove_prefix(1);  // "lazy" matches the same
-    const bool any = ways == Globs{"?"};
+    const bool any = globs == Globs{"?"};
     if (sign == '*' && any) return Globs{"*"};
     if (sign == '+' && any) return Globs{"?*"};
     if (sign != '?') return Wrong(std::string("\"") + sign + "\" after something other than \".\"");
-    ways.emplace_back("");
-    return ways;
+    globs.emplace_back("");
+    return globs;
   }
 
   base::Result<Globs> Atom(int depth) {
@@ -100,10 +100,10 @@ class Reader {
     } else if (text_.starts_with('?')) {
       return Wrong("a group that begins with \"(?\"");
     }
-    ASSIGN(Globs ways, Alternatives(depth + 1));
+    ASSIGN(Globs globs, Alternatives(depth + 1));
     if (!text_.starts_with(')')) return Wrong("a \"(\" without its \")\"");
     text_.remove_prefix(1);
-    return ways;
+    return globs;
   }
 
   base::Result<Globs> Escaped() {
@@ -123,16 +123,16 @@ class Reader {
   }
 
   /// An expression without anchors may match anywhere in the key.
-  static base::Status Anchor(std::string& way) {
-    const std::size_t begin = way.find_first_not_of(kBegin);
-    const bool begins = begin != 0 && !way.empty();
-    way.erase(0, std::min(begin, way.size()));
-    const bool ends = way.ends_with(kEnd);
-    while (way.ends_with(kEnd)) way.pop_back();
-    if (way.find_first_of({kBegin, kEnd}) != std::string::npos)
+  static base::Status Anchor(std::string& glob) {
+    const std::size_t begin = glob.find_first_not_of(kBegin);
+    const bool begins = begin != 0 && !glob.empty();
+    glob.erase(0, std::min(begin, glob.size()));
+    const bool ends = glob.ends_with(kEnd);
+    while (glob.ends_with(kEnd)) glob.pop_back();
+    if (glob.find_first_of({kBegin, kEnd}) != std::string::npos)
       return Wrong("a \"^\" or \"$\" in the middle");
-    if (!begins && !way.starts_with('*')) way.insert(0, "*");
-    if (!ends && !way.ends_with('*')) way += "*";
+    if (!begins && !glob.starts_with('*')) glob.insert(0, "*");
+    if (!ends && !glob.ends_with('*')) glob += "*";
     return {};
   }
 

@@ -20,7 +20,7 @@ using base::Value;
 using internal::MapAt;
 
 constexpr int kSlowCost = 14;  // a second or more for one password
-constexpr int kMostCost = 18;  // what exporter-toolkit's documentation calls a few seconds; each
+constexpr int kMaxCost = 18;   // what exporter-toolkit's documentation calls a few seconds; each
                                // increment doubles the time
 constexpr std::string_view kTokenPrefix = "sha256:";
 
@@ -216,7 +216,7 @@ class Reader {
         problems_.Add(value.mark, path +
                                       ": is not a bcrypt hash of a password; create one: htpasswd "
                                       "-nBC 10 \"\" | tr -d ':\\n'");
-      } else if (*cost > kMostCost) {
+      } else if (*cost > kMaxCost) {
         problems_.Add(value.mark, path + ": its cost is " + std::to_string(*cost) +
                                       ", with which a check takes minutes; use 10 to 14");
       } else {

@@ -221,8 +221,8 @@ enum class HostLabel { kNone, kOld, kNew, kBoth };
 struct TelemetryConfig {
   base::Duration interval = std::chrono::seconds(10);  ///< between two collections
   std::vector<MetricNames> names = {MetricNames::kExporter, MetricNames::kAccelerator};
-  bool names_said = false;  ///< `names` were configured and are not the default
-  bool processes = true;    ///< whether usage per process is shown
+  bool names_set = false;  ///< `names` were configured and are not the default
+  bool processes = true;   ///< whether usage per process is shown
   /// Globs for names of families: families to leave out, and families to show although a glob
   /// leaves them out.
   std::vector<std::string> exclude, include;

@@ -54,10 +54,10 @@ bool IsCgroup(const std::string& path) {
 }
 
 void CheckClosedCgroups(const std::vector<std::string>& cgroups, const ReportProblem& report) {
-  constexpr std::size_t kMost = 64;
-  if (cgroups.size() > kMost)
+  constexpr std::size_t kMax = 64;
+  if (cgroups.size() > kMax)
     report("allocators.local.closedCgroups",
-           "names more than " + std::to_string(kMost) + " control groups");
+           "names more than " + std::to_string(kMax) + " control groups");
   for (std::size_t i = 0; i < cgroups.size(); ++i) {
     const std::string key = "allocators.local.closedCgroups[" + std::to_string(i) + "]";
     if (!IsCgroup(cgroups[i])) {

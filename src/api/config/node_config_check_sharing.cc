@@ -9,7 +9,7 @@ namespace penstock::api::internal {
 
 namespace {
 
-constexpr int kMostReplicas = 100'000;
+constexpr int kMaxReplicas = 100'000;
 
 std::string Key(std::string_view list, std::size_t index, std::string_view leaf) {
   return std::string(list) + "[" + std::to_string(index) + "]" +
@@ -81,9 +81,9 @@ std::string RenameProblem(const NodeConfig& config, std::size_t index) {
 
 void CheckRule(const NodeConfig& config, std::size_t index, const ReportProblem& report) {
   const SharingRule& rule = config.sharing.rules[index];
-  if (rule.replicas < 1 || rule.replicas > kMostReplicas)
+  if (rule.replicas < 1 || rule.replicas > kMaxReplicas)
     report(RuleKey(index, "replicas"), "is " + std::to_string(rule.replicas) +
-                                           ", outside of 1 to " + std::to_string(kMostReplicas));
+                                           ", outside of 1 to " + std::to_string(kMaxReplicas));
   if (!rule.resource.empty() && !IsResourceName(rule.resource))
     report(RuleKey(index, "resource"), NoResource(rule.resource));
   if (!rule.rename.empty())

@@ -15,27 +15,27 @@ using base::Problems;
 using base::Value;
 using namespace std::chrono_literals;
 
-constexpr base::Duration kLeastPoll = 100ms;
-constexpr base::Duration kMostPoll = 1h;
-constexpr base::Duration kMostProbation = 24h;
+constexpr base::Duration kMinPoll = 100ms;
+constexpr base::Duration kMaxPoll = 1h;
+constexpr base::Duration kMaxProbation = 24h;
 
 /// A family of codes that backends report (device::Evidence), and the range of its codes.
 struct Family {
   std::string_view kind;
   std::int64_t least, most;
 };
-constexpr std::int64_t kMostCode = 999'999'999;
+constexpr std::int64_t kMaxCode = 999'999'999;
 constexpr std::array<Family, 11> kFamilies = {{{"xid", 1, 999},
                                                {"sxid", 1, 99'999},
                                                {"recovery-action", 0, 99},
-                                               {"unavailable", 0, kMostCode},
-                                               {"lost", 0, kMostCode},
-                                               {"reset-required", 0, kMostCode},
-                                               {"remap-pending", 0, kMostCode},
-                                               {"remap-failure", 0, kMostCode},
-                                               {"ecc-uncorrectable", 0, kMostCode},
-                                               {"poison", 0, kMostCode},
-                                               {"ras", 0, kMostCode}}};
+                                               {"unavailable", 0, kMaxCode},
+                                               {"lost", 0, kMaxCode},
+                                               {"reset-required", 0, kMaxCode},
+                                               {"remap-pending", 0, kMaxCode},
+                                               {"remap-failure", 0, kMaxCode},
+                                               {"ecc-uncorrectable", 0, kMaxCode},
+                                               {"poison", 0, kMaxCode},
+                                               {"ras", 0, kMaxCode}}};
 
 std::vector<std::string> KindNames() {
   std::vector<std::string> names;
@@ -103,10 +103,10 @@ std::string PolicyText(const std::vector<HealthRule>& rules) {
 
 void ReadHealth(MapReader& top, Problems& problems, HealthConfig& health) {
   MapReader reader(MapAt(top, "health"), "health", problems);
-  health.poll = reader.Time("poll", kLeastPoll, kMostPoll).value_or(health.poll);
-  health.probation = reader.Time("probation", 0s, kMostProbation).value_or(health.probation);
+  health.poll = reader.Time("poll", kMinPoll, kMaxPoll).value_or(health.poll);
+  health.probation = reader.Time("probation", 0s, kMaxProbation).value_or(health.probation);
   health.probation_most =
-      reader.Time("probationMost", 0s, kMostProbation).value_or(health.probation_most);
+      reader.Time("probationMost", 0s, kMaxProbation).value_or(health.probation_most);
   if (const auto reset = reader.OneOf("reset", {"never", "idle"}))
     health.reset = *reset == "idle" ? ResetPolicy::kIdle : ResetPolicy::kNever;
   health.policy = ReadPolicy(reader, problems);

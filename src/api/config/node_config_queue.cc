@@ -6,7 +6,7 @@ namespace {
 
 using base::MapReader;
 
-constexpr int kMostOfAUser = 1 << 20;
+constexpr int kMaxPerUser = 1 << 20;
 constexpr base::Duration kLongest = std::chrono::hours(24 * 3650);
 
 }  // namespace
@@ -14,8 +14,8 @@ constexpr base::Duration kLongest = std::chrono::hours(24 * 3650);
 void ReadQueue(MapReader& top, base::Problems& problems, QueueConfig& queue) {
   MapReader reader(MapAt(top, "queue"), "queue", problems);
   MapReader user(MapAt(reader, "perUser"), "queue.perUser", problems);
-  queue.gpus = static_cast<int>(user.Int("gpus", 0, kMostOfAUser).value_or(queue.gpus));
-  queue.waiting = static_cast<int>(user.Int("waiting", 0, kMostOfAUser).value_or(queue.waiting));
+  queue.gpus = static_cast<int>(user.Int("gpus", 0, kMaxPerUser).value_or(queue.gpus));
+  queue.waiting = static_cast<int>(user.Int("waiting", 0, kMaxPerUser).value_or(queue.waiting));
   queue.time = user.Time("time", base::Duration::zero(), kLongest).value_or(queue.time);
   user.Finish();
   reader.Finish();

@@ -11,8 +11,8 @@ using base::MapReader;
 using base::Problems;
 using base::Value;
 
-constexpr std::int64_t kMostDevices = 1024;
-constexpr std::int64_t kMostReplicas = 100'000;  // users request one per MiB
+constexpr std::int64_t kMaxDevices = 1024;
+constexpr std::int64_t kMaxReplicas = 100'000;  // users request one per MiB
 
 std::string_view Text(ShareStrategy strategy) {
   switch (strategy) {
@@ -32,7 +32,7 @@ ShareStrategy StrategyOf(std::string_view text) {
 /// Reads the number of shares and the strategy; each requires the other.
 void ReadShape(MapReader& reader, SharingRule& rule) {
   const auto strategy = reader.OneOf("strategy", {"none", "time-slicing", "mps"});
-  const auto replicas = reader.Int("replicas", 1, kMostReplicas);
+  const auto replicas = reader.Int("replicas", 1, kMaxReplicas);
   rule.strategy = StrategyOf(strategy.value_or("none"));
   rule.replicas = static_cast<int>(replicas.value_or(1));
   if (!reader.Has("strategy") && !reader.Has("replicas")) {
@@ -54,7 +54,7 @@ SharingRule ReadRule(const Value& item, const std::string& where, Problems& prob
   if (reader.Has("resource") && rule.resource.empty())
     reader.Problem("resource", "is empty; leave the key out to mean any");
   rule.devices = ReadSelectors(reader, problems);
-  rule.most = static_cast<int>(reader.Int("most", 1, kMostDevices).value_or(0));
+  rule.most = static_cast<int>(reader.Int("most", 1, kMaxDevices).value_or(0));
   ReadShape(reader, rule);
   rule.rename = reader.String("rename").value_or("");
   if (reader.Has("rename") && rule.rename.empty())

@@ -32,8 +32,8 @@ constexpr Limits kKeepEnded{"keepEnded", 0s, 24h};
 constexpr Limits kCheckpoint{"checkpoint", 1s, 24h};
 constexpr Limits kIdleAfter{"idleAfter", 1s, 30 * 24h};
 constexpr Limits kDeadline{"deadline", 100ms, 10min};
-constexpr std::int64_t kMostFiles = 10'000, kMostConnections = 4096;
-constexpr base::Bytes kLeastFile{64u << 10}, kMostFile = base::Mebibytes(4096);
+constexpr std::int64_t kMaxFiles = 10'000, kMaxConnections = 4096;
+constexpr base::Bytes kMinFile{64u << 10}, kMaxFile = base::Mebibytes(4096);
 
 constexpr std::array<std::pair<std::string_view, MetricNames>, 3> kNames = {
     {{"accelerator", MetricNames::kAccelerator},
@@ -76,7 +76,7 @@ void ReadNames(MapReader& reader, Problems& problems, TelemetryConfig& telemetry
   if (list == nullptr) return;
   auto& names = telemetry.names;
   names.clear();
-  telemetry.names_said = true;
+  telemetry.names_set = true;
   const std::vector<std::string> words = WordsOf(kNames);
   for (const Value& item : *list->list) {
     if (std::find(words.begin(), words.end(), item.text) != words.end()) {
@@ -248,7 +248,7 @@ void ReadUsage(MapReader& top, Problems& problems, UsageConfig& usage) {
   ReadBool(reader, "records", usage.records);
   ReadString(reader, "dir", usage.dir);
   usage.file_size = reader.Size("fileSize").value_or(usage.file_size);
-  usage.files = static_cast<int>(reader.Int("files", 1, kMostFiles).value_or(usage.files));
+  usage.files = static_cast<int>(reader.Int("files", 1, kMaxFiles).value_or(usage.files));
   ReadTime(reader, kCheckpoint, usage.checkpoint);
   ReadTime(reader, kIdleAfter, usage.idle_after);
   usage.idle_below = reader.Number("idleBelow", 0, 1).value_or(usage.idle_below);
@@ -260,7 +260,7 @@ void ReadHttp(MapReader& top, Problems& problems, HttpConfig& http) {
   ReadString(reader, "listen", http.listen);
   ReadString(reader, "webConfigFile", http.web_config_file);
   http.connections =
-      static_cast<int>(reader.Int("connections", 1, kMostConnections).value_or(http.connections));
+      static_cast<int>(reader.Int("connections", 1, kMaxConnections).value_or(http.connections));
   ReadTime(reader, kDeadline, http.deadline);
   reader.Finish();
 }
@@ -308,10 +308,10 @@ void CheckTelemetry(const NodeConfig& config, const ReportProblem& report) {
   CheckGlobs("telemetry.holderLabels", telemetry.holder_labels, "-_./*?", "key of a label", report);
   CheckCounters(telemetry, report);
   CheckOptionalPath("usage.dir", config.usage.dir, report);
-  if (config.usage.file_size < kLeastFile || config.usage.file_size > kMostFile)
+  if (config.usage.file_size < kMinFile || config.usage.file_size > kMaxFile)
     report("usage.fileSize", "is " + base::FormatBytes(config.usage.file_size) + ", outside of " +
-                                 base::FormatBytes(kLeastFile) + " to " +
-                                 base::FormatBytes(kMostFile));
+                                 base::FormatBytes(kMinFile) + " to " +
+                                 base::FormatBytes(kMaxFile));
   CheckTime("http", kDeadline, config.http.deadline, report);
   if (auto listen = ParseListen(config.http.listen); !listen.ok())
     report("http.listen", listen.error().message());

@@ -49,7 +49,7 @@ TEST(NodeConfigTelemetry, ReadsEveryKey) {
   const NodeConfig config = Parsed(kEveryKey);
   const TelemetryConfig telemetry = {.interval = 1500ms,
                                      .names = {MetricNames::kExporterNew, MetricNames::kExporter},
-                                     .names_said = true,
+                                     .names_set = true,
                                      .processes = false,
                                      .exclude = {"DCGM_FI_PROF_*", "accelerator_pcie_?x_*"},
                                      .include = {"DCGM_FI_PROF_DRAM_ACTIVE"},

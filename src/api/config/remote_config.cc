@@ -50,12 +50,12 @@ std::optional<Choice> Choose(const api::ConfigMapConfig& where, const std::strin
 
 /// Returns "it has a, b"; cuts a long list.
 std::string Listed(const std::vector<std::string>& keys) {
-  constexpr std::size_t kMost = 10;
+  constexpr std::size_t kMax = 10;
   if (keys.empty()) return "it has no key";
   std::vector<std::string> shown(
-      keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(std::min(keys.size(), kMost)));
+      keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(std::min(keys.size(), kMax)));
   return "it has " + base::Join(shown, ", ") +
-         (keys.size() > kMost ? " and " + std::to_string(keys.size() - kMost) + " more" : "");
+         (keys.size() > kMax ? " and " + std::to_string(keys.size() - kMax) + " more" : "");
 }
 
 std::string NoSuchKey(const api::ConfigMapConfig& where, const Choice& choice,

@@ -32,7 +32,7 @@ node::lease::QueueCheckpoint RememberQueue(const std::string& path, const std::s
       [&](const std::string& text) {
         return node::lease::DecodeQueueCheckpoint(text, boot_id, path);
       },
-      node::lease::kMostQueueBytes);
+      node::lease::kMaxQueueBytes);
   if (queue.ok()) return *std::move(queue);
   base::Log(base::kWarn, "cannot read the run queue; queued runs lost their places",
             {{"path", path}, {"why", queue.error().message()}});

@@ -51,7 +51,7 @@ BackendConnection::BackendConnection(os::Loop& control, const api::NodeConfig& c
 
 void BackendConnection::Start(std::function<void()> first_look, std::function<void()> judged) {
   judged_ = std::move(judged);
-  discovery_.OnFirstLook(std::move(first_look));
+  discovery_.OnFirstScan(std::move(first_look));
   const auto refresh = [this] {
     base::Log(base::kDebug, "the driver's files changed", {{"vendor", vendor_}});
     discovery_.Refresh();

@@ -155,7 +155,7 @@ std::string PageOf(const api::TelemetryConfig& config, PageFormat format) {
   node::metrics::MetricsRenderer renderer(backend::FindDialect);
   renderer.Configure(config, "node-1");
   const auto node = Node();
-  renderer.See(*node.samples, base::TimePoint{});
+  renderer.AddSample(*node.samples, base::TimePoint{});
   node::metrics::PageInputs figures{.version = "0.1.0", .now = kNow};
   figures.evidence = {{.device = "GPU-00000001",
                        .kind = "xid",

@@ -47,7 +47,7 @@ Views::Views(Parts parts)
   ScheduleRefresh();
   subscriptions_.push_back(
       parts_.telemetry.sampler.published().Subscribe([this](const auto& samples) {
-        renderer_.See(*samples, parts_.control.clock().Now());
+        renderer_.AddSample(*samples, parts_.control.clock().Now());
         pages_.Changed();
       }));
   subscriptions_.push_back(parts_.telemetry.meter.published().Subscribe(changed));

@@ -308,7 +308,7 @@ void MapReader::Require(std::string_view key) {
 
 /// Reports a key that was not read: unknown, or under a lenient reading possibly known in another
 /// case.
-void MapReader::ReportPassedOver(const Value::Entry& entry) {
+void MapReader::ReportIgnored(const Value::Entry& entry) {
   const auto same = std::find_if(known_.begin(), known_.end(), [&entry](const std::string& key) {
     return EqualsIgnoringCase(key, entry.key);
   });
@@ -328,7 +328,7 @@ void MapReader::ReportPassedOver(const Value::Entry& entry) {
 void MapReader::Finish() {
   if (value_.map == nullptr) return;
   for (const Value::Entry& entry : *value_.map)
-    if (std::find(known_.begin(), known_.end(), entry.key) == known_.end()) ReportPassedOver(entry);
+    if (std::find(known_.begin(), known_.end(), entry.key) == known_.end()) ReportIgnored(entry);
 }
 
 }  // namespace penstock::base

@@ -146,7 +146,7 @@ class MapReader {
  private:
   const Value::Entry* Find(std::string_view key) const;
   const Value* Take(std::string_view key, Value::Kind wanted);
-  void ReportPassedOver(const Value::Entry& entry);
+  void ReportIgnored(const Value::Entry& entry);
   std::optional<double> NumberIn(std::string_view key, double least, double most);
 
   const Value& value_;

@@ -58,7 +58,7 @@ struct Preference {
 /// Returns nothing where the answer is uncertain, so that the kubelet chooses: for unknown ids, and
 /// for more than one share where a request may have only one. `offer` is the offer of this resource
 /// that was sent to the kubelet. Any thread.
-std::vector<std::string> Prefer(const Preference& asked, const share::Offer& offer,
+std::vector<std::string> Prefer(const Preference& request, const share::Offer& offer,
                                 api::SharePolicy policy, const inventory::Snapshot& inventory);
 
 enum class ConsumerKind { kContainer, kContainerByIndex, kProcess };

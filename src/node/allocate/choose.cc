@@ -13,8 +13,8 @@ using device::Nearness;
 using Key = std::int64_t;
 
 constexpr int kPerLane = 100, kPerStep = 10;
-constexpr int kMostLanes = 100;  // more than any device has; keeps bogus sums within 64 bits
-constexpr double kMostSets = 100000;
+constexpr int kMaxLanes = 100;  // more than any device has; keeps bogus sums within 64 bits
+constexpr double kMaxSets = 100000;
 constexpr std::size_t kAlwaysExact = 16;
 
 Nearness NearnessByNode(const device::Facts& a, const device::Facts& b) {
@@ -247,9 +247,9 @@ class Approach {
 
 bool FewSets(std::size_t count, std::size_t pick) {
   double sets = 1;
-  for (std::size_t i = 0; i < std::min(pick, count - pick) && sets <= kMostSets; ++i)
+  for (std::size_t i = 0; i < std::min(pick, count - pick) && sets <= kMaxSets; ++i)
     sets = sets * static_cast<double>(count - i) / static_cast<double>(i + 1);
-  return sets <= kMostSets;
+  return sets <= kMaxSets;
 }
 
 /// Sum of the scores of all pairs.
@@ -262,12 +262,12 @@ std::int64_t Within(const DeviceLinks& links, const std::vector<std::size_t>& me
 
 /// The candidates in order, split into those that can be chosen and those that are fixed. Nothing
 /// where the input is invalid.
-struct Question {
-  std::vector<std::size_t> open, fixed;
+struct Split {
+  std::vector<std::size_t> free, fixed;
 };
-std::optional<Question> Ask(const DeviceLinks& links, std::vector<std::size_t> candidates,
-                            std::vector<std::size_t> fixed) {
-  Question question;
+std::optional<Split> SplitCandidates(const DeviceLinks& links, std::vector<std::size_t> candidates,
+                                     std::vector<std::size_t> fixed) {
+  Split split;
   for (auto* list : {&candidates, &fixed}) {
     std::sort(list->begin(), list->end());
     if (std::adjacent_find(list->begin(), list->end()) != list->end()) return std::nullopt;
@@ -276,40 +276,37 @@ std::optional<Question> Ask(const DeviceLinks& links, std::vector<std::size_t> c
   if (!std::includes(candidates.begin(), candidates.end(), fixed.begin(), fixed.end()))
     return std::nullopt;
   std::set_difference(candidates.begin(), candidates.end(), fixed.begin(), fixed.end(),
-                      std::back_inserter(question.open));
-  question.fixed = std::move(fixed);
-  return question;
+                      std::back_inserter(split.free));
+  split.fixed = std::move(fixed);
+  return split;
 }
 
 /// The remainder scores by all its pairs, which are all pairs less those that touch the set: sum -
 /// (degrees of the members) + within. With a weight on `within` that exceeds any sum of degrees,
 /// one number says which set is better, and which of two equal sets leaves the better remainder.
-Problem ToProblem(const DeviceLinks& links, const Question& question, std::size_t pick,
-                  bool& exact) {
-  const std::size_t count = question.open.size();
+Problem ToProblem(const DeviceLinks& links, const Split& split, std::size_t pick, bool& exact) {
+  const std::size_t count = split.free.size();
   std::vector<Key> degree(count, 0);
-  Key all = Within(links, question.fixed);
+  Key all = Within(links, split.fixed);
   for (std::size_t i = 0; i < count; ++i) {
-    for (const std::size_t other : question.open)
-      degree[i] += other == question.open[i] ? 0 : links.Score(question.open[i], other);
-    for (const std::size_t other : question.fixed)
-      degree[i] += links.Score(question.open[i], other);
+    for (const std::size_t other : split.free)
+      degree[i] += other == split.free[i] ? 0 : links.Score(split.free[i], other);
+    for (const std::size_t other : split.fixed) degree[i] += links.Score(split.free[i], other);
     all += degree[i];
   }
-  constexpr Key kMost = 1'000'000'000;  // its square, doubled, fits into 64 bits
-  const Key weight = all < kMost ? all + 1 : 1;
-  if (all >= kMost) {  // hundreds of devices: their remainder is not considered
+  constexpr Key kMax = 1'000'000'000;  // its square, doubled, fits into 64 bits
+  const Key weight = all < kMax ? all + 1 : 1;
+  if (all >= kMax) {  // hundreds of devices: their remainder is not considered
     exact = false;
     std::fill(degree.begin(), degree.end(), 0);
   }
   Problem problem{count, pick, std::vector<Key>(count), std::vector<Key>(count * count)};
   for (std::size_t i = 0; i < count; ++i) {
     problem.own[i] = -degree[i];
-    for (const std::size_t other : question.fixed)
-      problem.own[i] += weight * links.Score(question.open[i], other);
+    for (const std::size_t other : split.fixed)
+      problem.own[i] += weight * links.Score(split.free[i], other);
     for (std::size_t j = 0; j < count; ++j)
-      if (i != j)
-        problem.pairs[i * count + j] = weight * links.Score(question.open[i], question.open[j]);
+      if (i != j) problem.pairs[i * count + j] = weight * links.Score(split.free[i], split.free[j]);
   }
   return problem;
 }
@@ -325,7 +322,7 @@ DeviceLinks::DeviceLinks(const std::vector<const device::Facts*>& devices)
       const auto peer = position.find(link.peer);
       if (peer == position.end() || peer->second == i) continue;
       for (Pair* pair : {&pairs_[i * count_ + peer->second], &pairs_[peer->second * count_ + i]}) {
-        pair->lanes = std::clamp(link.fabric_lanes, pair->lanes, kMostLanes);
+        pair->lanes = std::clamp(link.fabric_lanes, pair->lanes, kMaxLanes);
         pair->nearness = std::max(pair->nearness, link.nearness);
       }
     }
@@ -352,22 +349,22 @@ std::optional<Choice> ChooseBest(const DeviceLinks& links,
                                  const std::vector<std::size_t>& candidates,
                                  const std::vector<std::size_t>& fixed, std::size_t size) {
   if (size == 0 || size < fixed.size() || size > candidates.size()) return std::nullopt;
-  const auto question = Ask(links, candidates, fixed);
-  if (!question) return std::nullopt;
+  const auto split = SplitCandidates(links, candidates, fixed);
+  if (!split) return std::nullopt;
   Choice choice;
   const std::size_t pick = size - fixed.size();
-  choice.exact = question->open.size() <= kAlwaysExact || FewSets(question->open.size(), pick);
+  choice.exact = split->free.size() <= kAlwaysExact || FewSets(split->free.size(), pick);
   const bool every_set = choice.exact;
-  const Problem problem = ToProblem(links, *question, pick, choice.exact);
+  const Problem problem = ToProblem(links, *split, pick, choice.exact);
   const std::vector<std::size_t> picked =
       every_set ? SolveExactly(problem) : Approach(problem).Run();
-  choice.members = question->fixed;
-  for (const std::size_t item : picked) choice.members.push_back(question->open[item]);
+  choice.members = split->fixed;
+  for (const std::size_t item : picked) choice.members.push_back(split->free[item]);
   std::sort(choice.members.begin(), choice.members.end());
   choice.within = Within(links, choice.members);
   std::vector<std::size_t> left;
-  for (const std::size_t item : Others(picked, question->open.size()))
-    left.push_back(question->open[item]);
+  for (const std::size_t item : Others(picked, split->free.size()))
+    left.push_back(split->free[item]);
   choice.left = Within(links, left);
   return choice;
 }

@@ -13,7 +13,7 @@ namespace penstock::node::allocate {
 
 namespace {
 
-constexpr std::size_t kMostSizes = 32;
+constexpr std::size_t kMaxSizes = 32;
 
 using Positions = std::vector<std::size_t>;
 
@@ -66,9 +66,9 @@ class View {
     std::vector<api::PlannedChoice> choices;
     const Positions free = Free();
     const std::size_t most = offer_.single && shared_ ? 1 : devices_.size();
-    for (std::size_t size = 1; size <= std::min({most, free.size(), kMostSizes}); ++size)
+    for (std::size_t size = 1; size <= std::min({most, free.size(), kMaxSizes}); ++size)
       choices.push_back(shared_ ? OfShares(size, policy, inventory) : OfDevices(size, free));
-    if (free.size() < std::min(most, kMostSizes)) choices.push_back(NoMore(free.size()));
+    if (free.size() < std::min(most, kMaxSizes)) choices.push_back(NoMore(free.size()));
     return choices;
   }
 

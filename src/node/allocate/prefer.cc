@@ -79,20 +79,20 @@ void PickOnce(std::vector<Stock>& devices, const DeviceLinks& links, api::ShareP
 
 }  // namespace
 
-std::vector<std::string> Prefer(const Preference& asked, const share::Offer& offer,
+std::vector<std::string> Prefer(const Preference& request, const share::Offer& offer,
                                 api::SharePolicy policy, const inventory::Snapshot& inventory) {
-  const Ids available(asked.available.begin(), asked.available.end()),
-      must(asked.must_include.begin(), asked.must_include.end());
-  if (asked.size == 0 || asked.size < must.size() ||
+  const Ids available(request.available.begin(), request.available.end()),
+      must(request.must_include.begin(), request.must_include.end());
+  if (request.size == 0 || request.size < must.size() ||
       !std::all_of(must.begin(), must.end(),
                    [&available](std::string_view id) { return available.contains(id); }))
     return {};
   auto [devices, known] = StocksOf(offer, available, must, inventory);
   if (known != available.size()) return {};
   // Several shares in one request will be refused.
-  if (offer.single && asked.size > 1)
+  if (offer.single && request.size > 1)
     std::erase_if(devices, [](const Stock& stock) { return !stock.whole && stock.picked == 0; });
-  std::size_t left = 0, wanted = asked.size - must.size();
+  std::size_t left = 0, wanted = request.size - must.size();
   std::vector<const device::Facts*> facts;
   for (const Stock& stock : devices) {
     if (stock.facts == nullptr) return {};
@@ -106,7 +106,7 @@ std::vector<std::string> Prefer(const Preference& asked, const share::Offer& off
   for (const Stock& stock : devices)
     for (std::size_t i = 0; i < stock.picked; ++i) chosen.insert(*stock.free[i]);
   std::vector<std::string> ids;
-  if (chosen.size() != asked.size) return ids;
+  if (chosen.size() != request.size) return ids;
   for (const share::OfferedSlot& slot : offer.slots)
     if (chosen.contains(slot.slot.id)) ids.push_back(slot.slot.id);
   return ids;

@@ -18,7 +18,7 @@ namespace {
 /// About so many requests are tried without success in one round, and of each user the same number:
 /// a long queue must not block the control loop, and one user's requests must not keep another's
 /// from being tried.
-constexpr std::size_t kMostTriedInVain = 64;
+constexpr std::size_t kMaxFailedTries = 64;
 constexpr double kRounding = 1e-9;  // of sums of shares
 
 bool Waits(const base::Status& tried) {
@@ -49,15 +49,15 @@ struct Queue::Place {
 /// The requests of one allocator that still wait before the next one.
 struct Queue::Front {
   std::size_t waiting = 0;
-  std::optional<HeadClaim> first;           // of the first that waits for devices to be released
-  std::optional<base::TimePoint> promised;  // to the first
-  Devices could_use;                        // by the first
-  Devices claimed;                          // by all that wait for devices to be released
-  std::map<uid_t, std::size_t> in_vain;     // by user that waits, requests tried without success
-  bool closed = false;                      // no request behind is tried
+  std::optional<HeadClaim> first;             // of the first that waits for devices to be released
+  std::optional<base::TimePoint> promised;    // to the first
+  Devices could_use;                          // by the first
+  Devices claimed;                            // by all that wait for devices to be released
+  std::map<uid_t, std::size_t> failed_tries;  // by user that waits, requests tried without success
+  bool closed = false;                        // no request behind is tried
 
   bool MayTry(uid_t user) const {
-    return in_vain.at(user) < std::max<std::size_t>(1, kMostTriedInVain / in_vain.size());
+    return failed_tries.at(user) < std::max<std::size_t>(1, kMaxFailedTries / failed_tries.size());
   }
 };
 
@@ -216,12 +216,12 @@ Queue::Line Queue::Ordered() const {
     const auto [known, first] = users.try_emplace(uid);
     User& user = known->second;
     if (first) user.holding = callbacks_.held(uid);
-    const double asked = static_cast<double>(waiting.request.count) / waiting.request.share;
-    waiting.beyond = user.holding.overdue ||
-                     (limits_.waiting > 0 && user.waiting >= limits_.waiting) ||
-                     (limits_.gpus > 0 && user.holding.devices + asked > limits_.gpus + kRounding);
+    const double requested = static_cast<double>(waiting.request.count) / waiting.request.share;
+    waiting.beyond =
+        user.holding.overdue || (limits_.waiting > 0 && user.waiting >= limits_.waiting) ||
+        (limits_.gpus > 0 && user.holding.devices + requested > limits_.gpus + kRounding);
     ++user.waiting;
-    if (!waiting.beyond) user.holding.devices += asked;
+    if (!waiting.beyond) user.holding.devices += requested;
   }
   if (competing.size() > 1)
     std::stable_partition(line.begin(), line.end(),
@@ -234,7 +234,7 @@ void Queue::TryAll() {
   const Line line = Ordered();
   std::map<std::string, Front> fronts;  // by allocator
   for (const auto& place : line)
-    fronts[place->waiting.request.allocator].in_vain.emplace(place->waiting.waiter.uid, 0);
+    fronts[place->waiting.request.allocator].failed_tries.emplace(place->waiting.waiter.uid, 0);
   for (const auto& place : line)
     if (!place->gone) TryPlace(place, fronts[place->waiting.request.allocator]);
 }
@@ -251,7 +251,7 @@ Devices Queue::KeptFrom(const Waiting& waiting, const Front& front) const {
 
 // The request could use nothing but devices that are kept from it. A new request is tried anyway,
 // because it may be one that can never be served.
-bool Queue::InVain(const Place& place, const Devices& kept_back) const {
+bool Queue::IsFutile(const Place& place, const Devices& kept_back) const {
   if (!place.tried || kept_back.empty()) return false;
   const Devices could_use = callbacks_.could_use(place.waiting);
   return !could_use.empty() &&
@@ -263,14 +263,14 @@ void Queue::TryPlace(const std::shared_ptr<Place>& place, Front& front) {
   front.closed = front.closed || place->waiting.absent;
   bool waits_for_release = false;
   const Devices kept_back = KeptFrom(place->waiting, front);
-  if (front.closed || InVain(*place, kept_back) || !front.MayTry(place->waiting.waiter.uid)) {
+  if (front.closed || IsFutile(*place, kept_back) || !front.MayTry(place->waiting.waiter.uid)) {
     if (!place->waiting.absent) Notify(*place, front.waiting, AreBefore(front.waiting));
   } else {
     place->tried = true;
     const auto tried = callbacks_.attempt(place->waiting, kept_back);
     if (place->gone) return;
     if (!Waits(tried)) return Remove(place->waiting.ticket, tried);
-    ++front.in_vain.at(place->waiting.waiter.uid);
+    ++front.failed_tries.at(place->waiting.waiter.uid);
     waits_for_release = tried.error().code() == Code::kResourceExhausted;
     Notify(*place, front.waiting,
            waits_for_release && !kept_back.empty() ? AreBefore(front.waiting)
@@ -314,9 +314,9 @@ void Queue::Remove(const std::string& ticket, const base::Status& status) {
   line_.erase(found);
   place->gone = true;
   executor_.Cancel(place->timer);
-  const bool waited_in_vain = !status.ok() && status.error().code() == Code::kDeadlineExceeded &&
-                              place->wait > base::Duration::zero();
-  if (waited_in_vain && !place->waiting.reason.empty())
+  const bool timed_out = !status.ok() && status.error().code() == Code::kDeadlineExceeded &&
+                         place->wait > base::Duration::zero();
+  if (timed_out && !place->waiting.reason.empty())
     callbacks_.done(place->waiting,
                     Error(Code::kDeadlineExceeded,
                           status.error().message() + " without success: " + place->waiting.reason));

@@ -141,7 +141,7 @@ class Queue {
   void DropAbsent();
   Line Ordered() const;
   Devices KeptFrom(const Waiting& waiting, const Front& front) const;
-  bool InVain(const Place& place, const Devices& kept_back) const;
+  bool IsFutile(const Place& place, const Devices& kept_back) const;
   void TryAll();
   void TryPlace(const std::shared_ptr<Place>& place, Front& front);
   void TakeClaim(Place& place, Front& front, std::optional<base::TimePoint> promised);

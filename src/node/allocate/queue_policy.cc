@@ -129,7 +129,7 @@ const std::map<std::string, base::WallTime>& QueuePolicy::ExpectedStarts(
   expected_.clear();
   std::vector<Planned> plan;
   for (const Waiting& one : waiting) {
-    if (one.absent || plan.size() == kMostPlanned)
+    if (one.absent || plan.size() == kMaxPlanned)
       break;  // it is not known which devices an absent request asks for
     plan.push_back({one.request, one.time});
   }

@@ -54,7 +54,7 @@ class QueuePolicy {
   /// Returns when requests are served, by ticket, where that is known. `waiting` is in the order of
   /// the queue. Computed at most once a second, however often it is called.
   const std::map<std::string, base::WallTime>& ExpectedStarts(const std::vector<Waiting>& waiting);
-  static constexpr std::size_t kMostPlanned = 32;
+  static constexpr std::size_t kMaxPlanned = 32;
 
  private:
   std::optional<base::TimePoint> OverdueAt(const Term& term) const;

@@ -36,7 +36,7 @@ class QueuePolicyTest : public testing::Test {
     lease.allocator = "local";
     for (const int i : devices)
       lease.slots.push_back({"G" + std::to_string(i), "G" + std::to_string(i), "acme.com/gpu", {}});
-    EXPECT_TRUE(ledger_.Hand(lease).ok());
+    EXPECT_TRUE(ledger_.Add(lease).ok());
     terms_[lease.id] = {Now(), time ? std::optional(Now() + *time) : std::nullopt, {}, uid};
     return lease.id;
   }
@@ -91,7 +91,7 @@ TEST_F(QueuePolicyTest, AFlowOfRunsThatDoNotListenDelaysNoOne) {
     const auto offers = WithoutDevices(*offers_.published().Get(), kept_back);
     ASSIGN(const auto slots,
            Reserve(waiting.request, *inventory_.published().Get(), *ledger_.Get(), offers));
-    TRY(ledger_.Hand({.id = waiting.ticket, .allocator = "local", .slots = slots}));
+    TRY(ledger_.Add({.id = waiting.ticket, .allocator = "local", .slots = slots}));
     terms_[waiting.ticket] = {Now(),
                               waiting.time ? std::optional(Now() + *waiting.time) : std::nullopt,
                               {},

@@ -99,7 +99,7 @@ Offered CutFrom(const Candidate& candidate, int shares) {
           false};
 }
 
-Offered Look(const Candidate& candidate, const Request& request, const ledger::Snapshot& ledger) {
+Offered Check(const Candidate& candidate, const Request& request, const ledger::Snapshot& ledger) {
   if (candidate.shares() == 1) {
     const share::OfferedSlot& whole = *candidate.slots.front();
     Offered offered =
@@ -107,21 +107,21 @@ Offered Look(const Candidate& candidate, const Request& request, const ledger::S
     offered.obstacle = ObstacleOf(whole, ledger);
     return offered;
   }
-  const bool as_asked = candidate.shares() == request.share;
+  const bool as_requested = candidate.shares() == request.share;
   std::string first;
   bool held = false;
   for (const share::OfferedSlot* slot : candidate.slots) {
     Obstacle obstacle = ObstacleOf(*slot, ledger);
-    if (obstacle.reason.empty() && as_asked) return {slot->slot, {}, true};
+    if (obstacle.reason.empty() && as_requested) return {slot->slot, {}, true};
     held = held || obstacle.held;
     if (first.empty()) first = std::move(obstacle.reason);
   }
   const std::string shares = std::to_string(candidate.shares()) + " shares";
-  return {
-      {},
-      {(as_asked ? "none of its " + shares + " is available: " : "divided into " + shares + ", ") +
-           first,
-       held}};
+  return {{},
+          {(as_requested ? "none of its " + shares + " is available: "
+                         : "divided into " + shares + ", ") +
+               first,
+           held}};
 }
 
 int SharesTaken(const std::string& device, const ledger::Snapshot& ledger) {
@@ -181,7 +181,7 @@ Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::
       return Error(Code::kInvalidArgument, "device " + wanted + " is named twice");
     named.push_back(&*found);
     if (!Suits(*found, request)) return Error(Code::kFailedPrecondition, SharedOtherwise(*found));
-    Offered offered = Look(*found, request, ledger);
+    Offered offered = Check(*found, request, ledger);
     if (std::string& first = offered.obstacle.held ? held : blocked;
         !offered.obstacle.reason.empty() && first.empty())
       first = share::Describe(*found->facts) + ": " + offered.obstacle.reason;
@@ -270,7 +270,7 @@ Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snaps
   for (const Candidate& candidate : candidates) {
     if (!Suits(candidate, request)) continue;
     ++suitable;
-    Offered offered = Look(candidate, request, ledger);
+    Offered offered = Check(candidate, request, ledger);
     if (offered.obstacle.reason.empty()) {
       devices.push_back(candidate.facts);
       free.push_back(std::move(offered));
@@ -283,10 +283,10 @@ Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snaps
   }
   if (suitable < count) return Never(request, candidates, suitable, inventory);
   if (free.size() >= count) return Choose(devices, free, count, ledger);
-  const bool in_vain = suitable - blocked < count;
-  return Error(in_vain ? Code::kUnavailable : Code::kResourceExhausted,
+  const bool too_few = suitable - blocked < count;
+  return Error(too_few ? Code::kUnavailable : Code::kResourceExhausted,
                std::to_string(count) + " requested, " + std::to_string(free.size()) + " of " +
-                   std::to_string(suitable) + " free; " + (in_vain ? last_blocked : last_obstacle));
+                   std::to_string(suitable) + " free; " + (too_few ? last_blocked : last_obstacle));
 }
 
 }  // namespace penstock::node::allocate

@@ -50,7 +50,7 @@ struct Box {
                         .user = "ann"};
     std::vector<std::string> ids;
     for (const auto& slot : *slots) ids.push_back(slot.id);
-    const auto handed = ledger.Hand(std::move(lease));
+    const auto handed = ledger.Add(std::move(lease));
     return handed.ok() ? ids : std::vector<std::string>{handed.error().ToString()};
   }
   base::Error Refused(Request request) {

@@ -1,5 +1,5 @@
-// Level-triggered: Look compares the allocator that each device belongs to with the desired one,
-// and takes the steps that are possible now.
+// Level-triggered: Reconcile compares the allocator that each device belongs to with the desired
+// one, and takes the steps that are possible now.
 #include "node/assign/device_moves.h"
 
 #include <algorithm>
@@ -24,68 +24,68 @@ using share::kLocalAllocator;
 
 namespace {
 
-constexpr base::Duration kAskFirst = std::chrono::milliseconds(5);
-constexpr base::Duration kAskMost = std::chrono::seconds(1);
+constexpr base::Duration kInitialRetry = std::chrono::milliseconds(5);
+constexpr base::Duration kMaxRetry = std::chrono::seconds(1);
 constexpr char kNone[] = "none";
 
 std::string NameOf(const std::string& allocator) { return allocator.empty() ? kNone : allocator; }
-std::string AllocatorNamed(const std::string& name) { return name == kNone ? "" : name; }
+std::string FromName(const std::string& name) { return name == kNone ? "" : name; }
 
 }  // namespace
 
 struct DeviceMoves::State : std::enable_shared_from_this<State> {
   /// A device's move to another allocator.
-  struct Way {
+  struct Transfer {
     std::string to;
     bool acknowledged = false;  // by the kubelet, where the device comes from it
-    std::uint64_t ask_from =
+    std::uint64_t first_query =
         0;  // the first question to the kubelet that was asked after the device was withdrawn
     std::string waits_for;
   };
   struct Device {
     std::string at;  // the allocator it belongs to; while it moves, the one that it left
-    std::optional<Way> way;
+    std::optional<Transfer> transfer;
   };
 
   State(base::Executor& c, base::Executor& i, Node n, share::EnabledAllocators o, Kubelet k,
         const std::string& path, ManualAssignments remembered)
       : control(c),
         node(n),
-        open(o),
+        enabled(o),
         kubelet(std::move(k)),
         manual(std::move(remembered)),
-        keeper(c, i, path),
+        writer(c, i, path),
         allocator_of([](const inventory::Entry&) { return std::string(); }) {}
 
   // --- desired allocators
 
   std::string DesiredAllocator(const Entry& entry) const {
-    const auto said = manual.find(entry.facts->id);
-    return said != manual.end() && said->second.allocator ? AllocatorNamed(*said->second.allocator)
-                                                          : allocator_of(entry);
+    const auto found = manual.find(entry.facts->id);
+    return found != manual.end() && found->second.allocator ? FromName(*found->second.allocator)
+                                                            : allocator_of(entry);
   }
 
   void Configure(const api::NodeConfig& config) {
-    allocator_of = share::AssignAllocators(config, open.kubelet, open.local);
+    allocator_of = share::AssignAllocators(config, enabled.kubelet, enabled.local);
     configured = true;
-    Look();
+    Reconcile();
   }
 
   // --- moves
 
-  void LookSoon() {
-    if (std::exchange(look_posted, true)) return;
+  void Schedule() {
+    if (std::exchange(reconcile_posted, true)) return;
     control.Post([weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->Look();
+      if (const auto self = weak.lock()) self->Reconcile();
     });
   }
 
-  void Look() {
-    look_posted = false;
+  void Reconcile() {
+    reconcile_posted = false;
     if (!configured) return;
     const auto inventory = node.inventory.published().Get();
     const auto ledger = node.ledger.Get();
-    TurnBackWhoWaitedTooLong(*inventory, *ledger);
+    RevertExpired(*inventory, *ledger);
     bool has_waiters = false;
     for (const auto& entry : inventory->devices) {
       const share::DeviceHolders holders = share::HoldersOf(*ledger, entry.facts->id);
@@ -93,10 +93,10 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
       has_waiters |= holders.of_kubelet && HasDeadline(entry.facts->id);
     }
     for (auto& [id, device] : devices)
-      if (device.way && inventory->Find(id) == nullptr) device = {};  // another device replaced it
+      if (device.transfer && inventory->Find(id) == nullptr) device = {};  // it was replaced
     Publish();
-    Notify(orders.Update([&](const DeviceMove& before) { return NowOf(before, *inventory); }));
-    AskKubelet();
+    Notify(requests.Update([&](const DeviceMove& before) { return MoveNow(before, *inventory); }));
+    QueryKubelet();
     if (kubelet.await_releases && std::exchange(awaiting, has_waiters) != has_waiters)
       kubelet.await_releases(has_waiters);
   }
@@ -107,16 +107,16 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     const auto [at, is_new] = devices.try_emplace(facts.id, Device{desired, {}});
     Device& device = at->second;
     if (is_new) Resume(facts.id, device, desired);
-    if (!device.way && device.at != desired) Withdraw(facts, device, desired);
-    if (!device.way) return;
-    device.way->to = desired;
+    if (!device.transfer && device.at != desired) Withdraw(facts, device, desired);
+    if (!device.transfer) return;
+    device.transfer->to = desired;
     if (desired == device.at) return Arrive(facts, device);  // not offered elsewhere meanwhile
-    const bool asks = device.at == kKubeletAllocator && kubelet.ask_counted != nullptr;
+    const bool from_kubelet = device.at == kKubeletAllocator && kubelet.ask_counted != nullptr;
     if (!holders.text.empty()) {
-      device.way->waits_for = "held by " + holders.text;
-    } else if (asks && !device.way->acknowledged) {
-      device.way->waits_for =
-          kubelet_silence.empty() ? "the kubelet still lists it as allocatable" : kubelet_silence;
+      device.transfer->waits_for = "held by " + holders.text;
+    } else if (from_kubelet && !device.transfer->acknowledged) {
+      device.transfer->waits_for =
+          kubelet_error.empty() ? "the kubelet still lists it as allocatable" : kubelet_error;
     } else {
       Arrive(facts, device);
     }
@@ -124,53 +124,55 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
 
   /// The device was moving when the previous agent ended.
   void Resume(const std::string& id, Device& device, const std::string& desired) {
-    const auto said = manual.find(id);
-    if (said == manual.end() || !said->second.way) return;
-    device.at = said->second.way->from;
-    if (said->second.way->until) SetDeadline(id, *said->second.way->until - control.clock().Wall());
-    if (device.at == desired) EndWay(id);
+    const auto found = manual.find(id);
+    if (found == manual.end() || !found->second.transfer) return;
+    device.at = found->second.transfer->from;
+    if (found->second.transfer->until)
+      SetDeadline(id, *found->second.transfer->until - control.clock().Wall());
+    if (device.at == desired) EndTransfer(id);
   }
 
   void Withdraw(const device::Facts& facts, Device& device, const std::string& to) {
-    device.way = Way{.to = to, .ask_from = asked + 1};
+    device.transfer = Transfer{.to = to, .first_query = queries + 1};
     base::Log(base::kInfo, "device withdrawn",
               {{"device", facts.id}, {"from", NameOf(device.at)}, {"to", NameOf(to)}});
     // Ask now, even where the back-off of an earlier question has grown.
-    ask_again = kAskFirst;
-    if (!asking) control.Cancel(std::exchange(ask_timer, 0));
+    retry_after = kInitialRetry;
+    if (!query_pending) control.Cancel(std::exchange(query_timer, 0));
   }
 
   void Arrive(const device::Facts& facts, Device& device) {
-    base::Log(base::kInfo,
-              device.at == device.way->to ? "device keeps its allocator" : "device assigned",
-              {{"device", facts.id}, {"from", NameOf(device.at)}, {"to", NameOf(device.way->to)}});
-    device.at = device.way->to;
-    device.way.reset();
-    EndWay(facts.id);
+    base::Log(
+        base::kInfo,
+        device.at == device.transfer->to ? "device keeps its allocator" : "device assigned",
+        {{"device", facts.id}, {"from", NameOf(device.at)}, {"to", NameOf(device.transfer->to)}});
+    device.at = device.transfer->to;
+    device.transfer.reset();
+    EndTransfer(facts.id);
   }
 
-  void EndWay(const std::string& id) {
-    const auto said = manual.find(id);
-    if (said == manual.end()) return;
-    said->second.way.reset();
-    if (!said->second.allocator) manual.erase(said);
-    keeper.Keep(manual);
+  void EndTransfer(const std::string& id) {
+    const auto found = manual.find(id);
+    if (found == manual.end()) return;
+    found->second.transfer.reset();
+    if (!found->second.allocator) manual.erase(found);
+    writer.Keep(manual);
   }
 
   /// Publishes every known device, also those that are where the configuration wants them: a
-  /// subscriber that learns of a new configuration before Look has run would otherwise offer a
+  /// subscriber that learns of a new configuration before Reconcile has run would otherwise offer a
   /// device through its new allocator at once.
   void Publish() {
     share::Moves moves;
-    for (const auto& [id, said] : manual) {
-      if (said.allocator) moves[id] = {AllocatorNamed(*said.allocator), ""};
-      if (said.way) moves[id] = {"", "being moved to another allocator"};
+    for (const auto& [id, assignment] : manual) {
+      if (assignment.allocator) moves[id] = {FromName(*assignment.allocator), ""};
+      if (assignment.transfer) moves[id] = {"", "being moved to another allocator"};
     }
     for (const auto& [id, device] : devices) {
       moves[id] = {device.at, ""};
-      if (device.way)
-        moves[id] = {"", "being moved to " + share::DescribeAllocator(device.way->to) + ": " +
-                             device.way->waits_for};
+      if (device.transfer)
+        moves[id] = {"", "being moved to " + share::DescribeAllocator(device.transfer->to) + ": " +
+                             device.transfer->waits_for};
     }
     if (moves == published) return;
     published = moves;
@@ -182,44 +184,45 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
   bool KubeletIsAwaited() const {
     return kubelet.ask_counted != nullptr &&
            std::any_of(devices.begin(), devices.end(), [](const auto& one) {
-             return one.second.way && one.second.at == kKubeletAllocator &&
-                    !one.second.way->acknowledged;
+             return one.second.transfer && one.second.at == kKubeletAllocator &&
+                    !one.second.transfer->acknowledged;
            });
   }
 
-  void AskKubelet() {
-    if (asking || ask_timer != 0 || !KubeletIsAwaited()) return;
-    ask_timer = control.PostAfter(ask_again, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->AskNow();
+  void QueryKubelet() {
+    if (query_pending || query_timer != 0 || !KubeletIsAwaited()) return;
+    query_timer = control.PostAfter(retry_after, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->SendQuery();
     });
-    ask_again = std::min(ask_again * 2, kAskMost);
+    retry_after = std::min(retry_after * 2, kMaxRetry);
   }
 
-  void AskNow() {
-    ask_timer = 0;
-    asking = true;
-    kubelet.ask_counted(
-        [weak = weak_from_this(), number = ++asked](const Result<std::set<std::string>>& counted) {
-          if (const auto self = weak.lock()) self->Answered(number, counted);
-        });
+  void SendQuery() {
+    query_timer = 0;
+    query_pending = true;
+    kubelet.ask_counted([weak = weak_from_this(),
+                         number = ++queries](const Result<std::set<std::string>>& counted) {
+      if (const auto self = weak.lock()) self->HandleAnswer(number, counted);
+    });
   }
 
-  void Answered(std::uint64_t number, const Result<std::set<std::string>>& counted) {
-    asking = false;
-    kubelet_silence = counted.ok() ? ""
-                                   : "cannot read the kubelet's allocatable devices (" +
-                                         counted.error().message() + ")";
+  void HandleAnswer(std::uint64_t number, const Result<std::set<std::string>>& counted) {
+    query_pending = false;
+    kubelet_error = counted.ok() ? ""
+                                 : "cannot read the kubelet's allocatable devices (" +
+                                       counted.error().message() + ")";
     for (auto& [id, device] : devices)
-      if (counted.ok() && device.way && number >= device.way->ask_from && !counted->contains(id))
-        device.way->acknowledged = true;
-    LookSoon();
+      if (counted.ok() && device.transfer && number >= device.transfer->first_query &&
+          !counted->contains(id))
+        device.transfer->acknowledged = true;
+    Schedule();
   }
 
   // --- requests of users
 
   bool HasDeadline(const std::string& id) const {
-    const auto said = manual.find(id);
-    return said != manual.end() && said->second.way && said->second.way->until;
+    const auto found = manual.find(id);
+    return found != manual.end() && found->second.transfer && found->second.transfer->until;
   }
 
   /// Uses the monotonic clock, which cannot be set. The file has wall-clock time, because only
@@ -228,17 +231,16 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     left = std::max(left, base::Duration::zero());
     deadlines[id] = control.clock().Now() + left;
     control.PostAfter(left, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->Look();
+      if (const auto self = weak.lock()) self->Reconcile();
     });
   }
 
-  void TurnBackWhoWaitedTooLong(const inventory::Snapshot& inventory,
-                                const ledger::Snapshot& ledger) {
+  void RevertExpired(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger) {
     const base::TimePoint now = control.clock().Now();
-    for (auto& [id, said] : manual) {
+    for (auto& [id, assignment] : manual) {
       const auto device = devices.find(id);
       const auto deadline = deadlines.find(id);
-      if (device == devices.end() || !device->second.way || !HasDeadline(id) ||
+      if (device == devices.end() || !device->second.transfer || !HasDeadline(id) ||
           deadline == deadlines.end() || deadline->second > now)
         continue;
       const std::string holders = share::HoldersOf(ledger, id).text;
@@ -248,9 +250,9 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
                                    " is still held by " + holders + " and stays assigned to " +
                                    share::DescribeAllocator(device->second.at);
       base::Log(base::kWarn, "device not released in time", {{"device", id}, {"why", sentence}});
-      said.allocator = said.way->back;
-      said.way->until.reset();
-      orders.TimedOut(id, sentence);
+      assignment.allocator = assignment.transfer->back;
+      assignment.transfer->until.reset();
+      requests.TimedOut(id, sentence);
     }
   }
 
@@ -264,11 +266,11 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     return found == inventory.devices.end() ? nullptr : &*found;
   }
 
-  Result<std::vector<const Entry*>> Named(const MoveRequest& request,
-                                          const inventory::Snapshot& inventory) const {
+  Result<std::vector<const Entry*>> FindDevices(const MoveRequest& request,
+                                                const inventory::Snapshot& inventory) const {
     const std::string allocator = request.allocator;
-    if ((allocator == kKubeletAllocator && !open.kubelet) ||
-        (allocator == kLocalAllocator && !open.local))
+    if ((allocator == kKubeletAllocator && !enabled.kubelet) ||
+        (allocator == kLocalAllocator && !enabled.local))
       return Error(Code::kFailedPrecondition,
                    share::DescribeAllocator(allocator) +
                        " cannot get devices: the allocator is closed (see "
@@ -287,19 +289,19 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
   }
 
   /// What would be done with a device: "unchanged" or "would-move", with its holders.
-  DeviceMove Intended(const MoveRequest& request, const Entry& entry,
+  DeviceMove PlanMove(const MoveRequest& request, const Entry& entry,
                       const ledger::Snapshot& ledger) const {
     const device::Facts& facts = *entry.facts;
     const auto known = devices.find(facts.id);
     const std::string from = known == devices.end() ? DesiredAllocator(entry) : known->second.at;
     const std::string to =
-        request.allocator == "default" ? allocator_of(entry) : AllocatorNamed(request.allocator);
-    const bool under_way = known != devices.end() && known->second.way;
+        request.allocator == "default" ? allocator_of(entry) : FromName(request.allocator);
+    const bool moving = known != devices.end() && known->second.transfer;
     DeviceMove move{facts.id,
                     facts.index,
                     NameOf(from),
                     NameOf(to),
-                    from == to && !under_way ? "unchanged" : "would-move",
+                    from == to && !moving ? "unchanged" : "would-move",
                     ""};
     if (move.state == "unchanged") return move;
     if (const std::string holders = share::HoldersOf(ledger, facts.id).text; !holders.empty())
@@ -309,11 +311,11 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
 
   void Set(const MoveRequest& request, Progress progress, Done done) {
     const auto inventory = node.inventory.published().Get();
-    const auto named = Named(request, *inventory);
+    const auto named = FindDevices(request, *inventory);
     if (!named.ok()) return done(named.error());
     const auto ledger = node.ledger.Get();
     std::vector<DeviceMove> intended;
-    for (const Entry* entry : *named) intended.push_back(Intended(request, *entry, *ledger));
+    for (const Entry* entry : *named) intended.push_back(PlanMove(request, *entry, *ledger));
     if (request.dry_run) return done(std::move(intended));
     const bool waits = request.wait && *request.wait > base::Duration::zero();
     for (std::size_t i = 0; i < intended.size(); ++i)
@@ -330,35 +332,36 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     if (waits)
       until = control.clock().Wall() +
               std::chrono::duration_cast<base::WallTime::duration>(*request.wait);
-    for (const DeviceMove& move : intended) Say(move, request.allocator, until);
+    for (const DeviceMove& move : intended) SetManual(move, request.allocator, until);
     if (until)
       for (const DeviceMove& move : intended) SetDeadline(move.device, *request.wait);
-    keeper.Keep(manual);
-    Notify(orders.Begin(intended, std::move(progress), std::move(done)));
-    Look();
+    writer.Keep(manual);
+    Notify(requests.Begin(intended, std::move(progress), std::move(done)));
+    Reconcile();
   }
 
-  void Say(const DeviceMove& move, const std::string& allocator,
-           std::optional<base::WallTime> until) {
+  void SetManual(const DeviceMove& move, const std::string& allocator,
+                 std::optional<base::WallTime> until) {
     const auto [at, is_new] = manual.try_emplace(move.device);
-    ManualAssignment& said = at->second;
-    const std::optional<std::string> back = said.way ? said.way->back : said.allocator;
-    said.allocator = allocator == "default" ? std::nullopt : std::optional(allocator);
-    said.way.reset();
+    ManualAssignment& assignment = at->second;
+    const std::optional<std::string> back =
+        assignment.transfer ? assignment.transfer->back : assignment.allocator;
+    assignment.allocator = allocator == "default" ? std::nullopt : std::optional(allocator);
+    assignment.transfer.reset();
     if (move.state != "unchanged")
-      said.way =
-          ManualAssignment::Way{.from = AllocatorNamed(move.from), .back = back, .until = until};
-    if (!said.allocator && !said.way) manual.erase(at);
+      assignment.transfer =
+          ManualAssignment::Transfer{.from = FromName(move.from), .back = back, .until = until};
+    if (!assignment.allocator && !assignment.transfer) manual.erase(at);
   }
 
-  DeviceMove NowOf(const DeviceMove& before, const inventory::Snapshot& inventory) const {
+  DeviceMove MoveNow(const DeviceMove& before, const inventory::Snapshot& inventory) const {
     DeviceMove now = before;
     const auto device = devices.find(before.device);
     if (device == devices.end() || before.state == "unchanged") return now;
     now.reason.clear();
-    if (device->second.way) {
+    if (device->second.transfer) {
       now.state = "waiting";
-      now.reason = device->second.way->waits_for;
+      now.reason = device->second.transfer->waits_for;
       return now;
     }
     now.to = NameOf(device->second.at);
@@ -378,40 +381,40 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
 
   base::Executor& control;
   const Node node;
-  const share::EnabledAllocators open;
+  const share::EnabledAllocators enabled;
   const Kubelet kubelet;
   ManualAssignments manual;
-  ManualAssignmentsWriter keeper;
+  ManualAssignmentsWriter writer;
   share::AllocatorOf allocator_of;
   std::map<std::string, base::TimePoint>
-      deadlines;  // of moving devices that have a deadline in by_hand
-  bool configured = false, look_posted = false, awaiting = false;
+      deadlines;  // of moving devices that have a deadline in `manual`
+  bool configured = false, reconcile_posted = false, awaiting = false;
   std::map<std::string, Device> devices;  // by id
   share::Moves published;
-  MoveRequests orders;
-  std::uint64_t asked = 0;      // number of questions to the kubelet so far
-  bool asking = false;          // a question is not answered yet
-  base::TimerId ask_timer = 0;  // of the next question
-  base::Duration ask_again = kAskFirst;
-  std::string kubelet_silence;
+  MoveRequests requests;
+  std::uint64_t queries = 0;      // number of questions to the kubelet so far
+  bool query_pending = false;     // a question is not answered yet
+  base::TimerId query_timer = 0;  // of the next question
+  base::Duration retry_after = kInitialRetry;
+  std::string kubelet_error;
   std::uint64_t facts_generation = 0;
   base::Subscription on_inventory, on_ledger;
 };
 
 DeviceMoves::DeviceMoves(base::Executor& control, base::Executor& io, Node node,
-                         share::EnabledAllocators open, Kubelet kubelet, const std::string& path,
+                         share::EnabledAllocators enabled, Kubelet kubelet, const std::string& path,
                          ManualAssignments remembered)
-    : state_(std::make_shared<State>(control, io, node, open, std::move(kubelet), path,
+    : state_(std::make_shared<State>(control, io, node, enabled, std::move(kubelet), path,
                                      std::move(remembered))) {
   State* state = state_.get();
   state->on_inventory = node.inventory.published().Subscribe([state](const auto& snapshot) {
     if (std::exchange(state->facts_generation, snapshot->facts_generation) !=
         snapshot->facts_generation)
-      state->LookSoon();
+      state->Schedule();
   });
   state->on_ledger = node.ledger.published().Subscribe([state](const auto&) {
-    const auto on_its_way = [](const auto& one) { return one.second.way.has_value(); };
-    if (std::any_of(state->devices.begin(), state->devices.end(), on_its_way)) state->LookSoon();
+    const auto moving = [](const auto& one) { return one.second.transfer.has_value(); };
+    if (std::any_of(state->devices.begin(), state->devices.end(), moving)) state->Schedule();
   });
 }
 
@@ -428,8 +431,8 @@ void DeviceMoves::Set(const MoveRequest& request, Progress progress, Done done) 
 
 share::Moves DeviceMoves::manual() const {
   share::Moves moves;
-  for (const auto& [id, said] : state_->manual)
-    if (said.allocator) moves[id] = {AllocatorNamed(*said.allocator), ""};
+  for (const auto& [id, assignment] : state_->manual)
+    if (assignment.allocator) moves[id] = {FromName(*assignment.allocator), ""};
   return moves;
 }
 

@@ -54,8 +54,9 @@ class DeviceMoves {
 
   /// `path` is that of doors.json, which is written on `io`; `remembered` is what
   /// ManualAssignmentsWriter::Load read from it.
-  DeviceMoves(base::Executor& control, base::Executor& io, Node node, share::EnabledAllocators open,
-              Kubelet kubelet, const std::string& path, ManualAssignments remembered);
+  DeviceMoves(base::Executor& control, base::Executor& io, Node node,
+              share::EnabledAllocators enabled, Kubelet kubelet, const std::string& path,
+              ManualAssignments remembered);
   ~DeviceMoves();
 
   /// Takes a new configuration. Call it before Offers::Configure.

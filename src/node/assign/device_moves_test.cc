@@ -118,7 +118,7 @@ class DeviceMovesTest : public testing::Test {
       lease.namespace_name = "ml";
       lease.pod = "train";
     }
-    ASSERT_TRUE(ledger_.Hand(lease).ok());
+    ASSERT_TRUE(ledger_.Add(lease).ok());
     executor_.RunUntilIdle();
   }
   void GiveBack(const std::string& device) {
@@ -378,8 +378,8 @@ TEST(AllocatorsFile, ReadsWhatItWrites) {
       {"G0", {.allocator = "none"}},
       {"G1",
        {.allocator = "local",
-        .way = ManualAssignment::Way{"kubelet", "none", base::WallTime(1700000000s)}}},
-      {"G2", {.way = ManualAssignment::Way{"", std::nullopt, std::nullopt}}},
+        .transfer = ManualAssignment::Transfer{"kubelet", "none", base::WallTime(1700000000s)}}},
+      {"G2", {.transfer = ManualAssignment::Transfer{"", std::nullopt, std::nullopt}}},
   };
   const auto read = DecodeManualAssignments(EncodeManualAssignments(devices), "doors.json");
   ASSERT_TRUE(read.ok()) << read.error().ToString();

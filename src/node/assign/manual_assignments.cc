@@ -17,11 +17,11 @@ constexpr int kVersion = 1;
 json ToJson(const std::string& id, const ManualAssignment& device) {
   json document = {{"device", id}};
   if (device.allocator) document["door"] = *device.allocator;
-  if (!device.way) return document;
-  json way = {{"from", device.way->from.empty() ? "none" : device.way->from}};
-  if (device.way->back) way["back"] = *device.way->back;
-  if (device.way->until) way["until"] = base::FormatTime(*device.way->until);
-  document["way"] = std::move(way);
+  if (!device.transfer) return document;
+  json transfer = {{"from", device.transfer->from.empty() ? "none" : device.transfer->from}};
+  if (device.transfer->back) transfer["back"] = *device.transfer->back;
+  if (device.transfer->until) transfer["until"] = base::FormatTime(*device.transfer->until);
+  document["way"] = std::move(transfer);
   return document;
 }
 
@@ -29,12 +29,13 @@ ManualAssignment ReadDevice(base::MapReader& reader, base::Problems& problems) {
   ManualAssignment device;
   device.allocator = reader.OneOf("door", {"kubelet", "local", "none"});
   if (const base::Value* value = reader.Map("way")) {
-    base::MapReader way(*value, "way", problems);
-    const std::string from = way.OneOf("from", {"kubelet", "local", "none"}).value_or("none");
-    device.way = ManualAssignment::Way{.from = from == "none" ? "" : from,
-                                       .back = way.OneOf("back", {"kubelet", "local", "none"})};
-    if (const auto until = way.String("until")) device.way->until = base::ParseTime(*until);
-    way.Finish();
+    base::MapReader move(*value, "way", problems);
+    const std::string from = move.OneOf("from", {"kubelet", "local", "none"}).value_or("none");
+    device.transfer =
+        ManualAssignment::Transfer{.from = from == "none" ? "" : from,
+                                   .back = move.OneOf("back", {"kubelet", "local", "none"})};
+    if (const auto until = move.String("until")) device.transfer->until = base::ParseTime(*until);
+    move.Finish();
   }
   return device;
 }

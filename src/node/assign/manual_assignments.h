@@ -18,15 +18,15 @@ struct ManualAssignment {
       allocator;  ///< "kubelet", "local", "none"; nothing: as the configuration says
 
   /// Set while the device moves to its new allocator.
-  struct Way {
+  struct Transfer {
     std::string from;                     ///< the allocator that it left; "" for none
     std::optional<std::string> back;      ///< the manual assignment before this one; nothing: there
                                           ///< was none
     std::optional<base::WallTime> until;  ///< when the device returns; nothing: it waits
                                           ///< indefinitely
-    bool operator==(const Way&) const = default;
+    bool operator==(const Transfer&) const = default;
   };
-  std::optional<Way> way;
+  std::optional<Transfer> transfer;
   bool operator==(const ManualAssignment&) const = default;
 };
 using ManualAssignments = std::map<std::string, ManualAssignment>;  ///< by device id

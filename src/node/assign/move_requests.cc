@@ -13,58 +13,58 @@ using base::Result;
 MoveRequests::Notifications MoveRequests::Begin(const std::vector<DeviceMove>& moves,
                                                 Progress progress, Done done) {
   Notifications notifications;
-  Order mine{.progress = std::move(progress), .done = std::move(done)};
+  Request added{.progress = std::move(progress), .done = std::move(done)};
   for (const DeviceMove& move : moves) {
-    std::erase_if(orders_, [&](Order& order) {
-      if (!order.reported.contains(move.device)) return false;
-      notifications.emplace_back([its_done = std::move(order.done), device = move.device] {
-        its_done(Error(Code::kCancelled,
-                       "another request to move device " + device + " replaced this one"));
+    std::erase_if(requests_, [&](Request& request) {
+      if (!request.reported.contains(move.device)) return false;
+      notifications.emplace_back([cancel = std::move(request.done), device = move.device] {
+        cancel(Error(Code::kCancelled,
+                     "another request to move device " + device + " replaced this one"));
       });
       return true;
     });
-    mine.devices.push_back(move.device);
-    mine.reported[move.device] = move;
+    added.devices.push_back(move.device);
+    added.reported[move.device] = move;
   }
-  orders_.push_back(std::move(mine));
+  requests_.push_back(std::move(added));
   return notifications;
 }
 
 void MoveRequests::TimedOut(const std::string& device, const std::string& sentence) {
-  for (Order& order : orders_)
-    if (order.reported.contains(device)) order.gone_back.push_back(sentence);
+  for (Request& request : requests_)
+    if (request.reported.contains(device)) request.returned.push_back(sentence);
 }
 
 MoveRequests::Notifications MoveRequests::Update(
     const std::function<DeviceMove(const DeviceMove&)>& now_of) {
   Notifications notifications;
-  std::erase_if(orders_, [&](Order& order) {
-    bool settled = true;
-    for (const std::string& device : order.devices) {
-      DeviceMove& reported = order.reported[device];
+  std::erase_if(requests_, [&](Request& request) {
+    bool ended = true;
+    for (const std::string& device : request.devices) {
+      DeviceMove& reported = request.reported[device];
       const DeviceMove now = now_of(reported);
-      settled &= now.state != "waiting";
+      ended &= now.state != "waiting";
       if (now == reported) continue;
       if (now.state == "offered") {
         DeviceMove before = now;
         before.state = "acknowledged";
-        notifications.emplace_back([progress = order.progress, before] { progress(before); });
+        notifications.emplace_back([progress = request.progress, before] { progress(before); });
       }
-      notifications.emplace_back([progress = order.progress, now] { progress(now); });
+      notifications.emplace_back([progress = request.progress, now] { progress(now); });
       reported = now;
     }
-    if (settled)
-      notifications.emplace_back([done = order.done, answer = AnswerOf(order)] { done(answer); });
-    return settled;
+    if (ended)
+      notifications.emplace_back([done = request.done, answer = Answer(request)] { done(answer); });
+    return ended;
   });
   return notifications;
 }
 
-Result<std::vector<DeviceMove>> MoveRequests::AnswerOf(const Order& order) {
-  if (!order.gone_back.empty())
-    return Error(Code::kDeadlineExceeded, base::Join(order.gone_back, "; "));
+Result<std::vector<DeviceMove>> MoveRequests::Answer(const Request& request) {
+  if (!request.returned.empty())
+    return Error(Code::kDeadlineExceeded, base::Join(request.returned, "; "));
   std::vector<DeviceMove> moves;
-  for (const std::string& device : order.devices) moves.push_back(order.reported.at(device));
+  for (const std::string& device : request.devices) moves.push_back(request.reported.at(device));
   return moves;
 }
 

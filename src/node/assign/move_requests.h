@@ -44,15 +44,15 @@ class MoveRequests {
   Notifications Update(const std::function<DeviceMove(const DeviceMove&)>& now_of);
 
  private:
-  struct Order {
+  struct Request {
     std::vector<std::string> devices;
     std::map<std::string, DeviceMove> reported;  // as last reported
-    std::vector<std::string> gone_back;          // one sentence for each device that returned
+    std::vector<std::string> returned;           // one sentence for each device that returned
     Progress progress;
     Done done;
   };
-  static base::Result<std::vector<DeviceMove>> AnswerOf(const Order& order);
-  std::vector<Order> orders_;
+  static base::Result<std::vector<DeviceMove>> Answer(const Request& request);
+  std::vector<Request> requests_;
 };
 
 }  // namespace penstock::node::assign

@@ -166,7 +166,7 @@ const ledger::Lease* OwnerOf(const os::ProcessInfo& process, bool graphics_only,
 
 }  // namespace
 
-void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime> settled,
+void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime> cutoff,
                base::WallTime now, ledger::Ledger& ledger,
                const std::vector<share::Offer>& offers) {
   const auto before = ledger.Get();
@@ -187,8 +187,8 @@ void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime
     (void)ledger.Update(described);
   }
   for (const ledger::Lease& lease : before->leases)
-    if (settled && lease.allocator == kAllocator && !confirmed.contains(lease.id) &&
-        (lease.state == ledger::LeaseState::kHeld || lease.since < *settled))
+    if (cutoff && lease.allocator == kAllocator && !confirmed.contains(lease.id) &&
+        (lease.state == ledger::LeaseState::kHeld || lease.since < *cutoff))
       ledger.Release(lease.id);
   for (const PodHolding* pod : unknown) {
     const auto others = ledger.Get();
@@ -201,7 +201,7 @@ void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime
           ToSlot(id, pod->resource, pods, before->leases, others->leases, offers));
     Describe(lease, *pod);
     // Refused where a younger lease holds a slot: the kubelet's next list decides which is right.
-    (void)ledger.Hand(std::move(lease));
+    (void)ledger.Add(std::move(lease));
   }
 }
 

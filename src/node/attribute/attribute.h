@@ -33,11 +33,11 @@ using ProcessTable = std::map<pid_t, os::ProcessInfo>;
 
 /// Updates the kubelet's leases from what pods hold: creates leases for pods that have none (after
 /// a restart of the agent), fills in names, changes kHanded to kHeld, and releases leases that no
-/// pod holds any more. A lease whose pod was never named is kept until it is older than `settled`,
-/// because it may be younger than the kubelet's list. Without `settled` no lease is released,
+/// pod holds any more. A lease whose pod was never named is kept until it is older than `cutoff`,
+/// because it may be younger than the kubelet's list. Without `cutoff` no lease is released,
 /// because `pods` may be incomplete. The kubelet reports only ids: the shape of a share is taken
 /// from its former holder, else from other holders on the device, else from `offers`.
-void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime> settled,
+void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime> cutoff,
                base::WallTime now, ledger::Ledger& ledger,
                const std::vector<share::Offer>& offers = {});
 

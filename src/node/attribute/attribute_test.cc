@@ -27,7 +27,7 @@ ledger::Lease Handed(const std::string& id, std::vector<std::string> devices,
 
 TEST(ApplyPods, NamesTheHolderOfWhatWasHanded) {
   ledger::Ledger ledger;
-  ASSERT_TRUE(ledger.Hand(Handed("k-1", {"G0", "G1"})).ok());
+  ASSERT_TRUE(ledger.Add(Handed("k-1", {"G0", "G1"})).ok());
   ApplyPods({{kUid, "train", "ml", "main", {"G1", "G0"}}}, kNow, kNow, ledger);
   const auto* lease = ledger.Get()->FindLease("k-1");
   ASSERT_NE(lease, nullptr);
@@ -47,8 +47,8 @@ TEST(ApplyPods, RebuildsLeasesAfterARestart) {
 
 TEST(ApplyPods, FreesWhatNoPodHoldsButNotWhatIsYoungerThanTheList) {
   ledger::Ledger ledger;
-  ASSERT_TRUE(ledger.Hand(Handed("old", {"G0"}, kNow - 60s)).ok());
-  ASSERT_TRUE(ledger.Hand(Handed("young", {"G1"}, kNow)).ok());
+  ASSERT_TRUE(ledger.Add(Handed("old", {"G0"}, kNow - 60s)).ok());
+  ASSERT_TRUE(ledger.Add(Handed("young", {"G1"}, kNow)).ok());
   ApplyPods({}, kNow - 10s, kNow, ledger);
   EXPECT_TRUE(ledger.Get()->Free("G0"));
   EXPECT_FALSE(ledger.Get()->Free("G1"));
@@ -56,7 +56,7 @@ TEST(ApplyPods, FreesWhatNoPodHoldsButNotWhatIsYoungerThanTheList) {
 
 TEST(ApplyPods, WhereNotAllPodsAreKnownNoOneIsTakenToHaveEnded) {
   ledger::Ledger ledger;
-  ASSERT_TRUE(ledger.Hand(Handed("old", {"G0"}, kNow - 60s)).ok());
+  ASSERT_TRUE(ledger.Add(Handed("old", {"G0"}, kNow - 60s)).ok());
   ApplyPods({{kUid, "train", "ml", "main", {"G1"}}}, std::nullopt, kNow, ledger);
   EXPECT_FALSE(ledger.Get()->Free("G0"));
   EXPECT_EQ(ledger.Get()->HolderOf("G1")->pod, "train");
@@ -67,7 +67,7 @@ TEST(ApplyPods, ASlotThatChangedHandsIsGivenToTheNewPod) {
   auto lease = Handed("k-1", {"G0"}, kNow - 60s);
   lease.pod = "old";
   lease.namespace_name = "ml";
-  ASSERT_TRUE(ledger.Hand(lease).ok());
+  ASSERT_TRUE(ledger.Add(lease).ok());
   ApplyPods({{"", "new", "ml", "main", {"G0"}}}, kNow - 10s, kNow, ledger);
   EXPECT_EQ(ledger.Get()->HolderOf("G0")->pod, "new");
 }
@@ -76,7 +76,7 @@ TEST(ApplyPods, LeavesOtherAllocatorsAlone) {
   ledger::Ledger ledger;
   auto lease = Handed("r-1", {"G0"}, kNow - 60s);
   lease.allocator = "local";
-  ASSERT_TRUE(ledger.Hand(lease).ok());
+  ASSERT_TRUE(ledger.Add(lease).ok());
   ApplyPods({}, kNow, kNow, ledger);
   EXPECT_FALSE(ledger.Get()->Free("G0"));
 }
@@ -94,8 +94,8 @@ ledger::Lease Shares(const std::string& id, const std::vector<std::string>& slot
 
 TEST(ApplyPods, NamesTheHolderOfEachShareOfADevice) {
   ledger::Ledger ledger;
-  ASSERT_TRUE(ledger.Hand(Shares("k-1", {"G0::0", "G0::2"}, kNow)).ok());
-  ASSERT_TRUE(ledger.Hand(Shares("k-2", {"G0::1"}, kNow)).ok());
+  ASSERT_TRUE(ledger.Add(Shares("k-1", {"G0::0", "G0::2"}, kNow)).ok());
+  ASSERT_TRUE(ledger.Add(Shares("k-2", {"G0::1"}, kNow)).ok());
   ApplyPods({{"", "one", "ml", "main", {"G0::1"}, kSlice},
              {"", "two", "ml", "main", {"G0::0", "G0::2"}, kSlice}},
             kNow, kNow, ledger);
@@ -135,8 +135,8 @@ TEST(ApplyPods, AShareIsCutAsThoseBesideItAreWhateverIsOfferedNow) {
   ledger::Ledger ledger;
   ledger::Lease beside = Shares("k-1", {"G0::0"}, kNow);
   beside.pod = "one";
-  ASSERT_TRUE(ledger.Hand(beside).ok());
-  ASSERT_TRUE(ledger.Hand(Shares("k-2", {"G1::0"}, kNow - 60s, {device::Sharing::kMps, 8})).ok());
+  ASSERT_TRUE(ledger.Add(beside).ok());
+  ASSERT_TRUE(ledger.Add(Shares("k-2", {"G1::0"}, kNow - 60s, {device::Sharing::kMps, 8})).ok());
   ApplyPods({{"", "one", "ml", "main", {"G0::0"}, kSlice},
              {"", "two", "ml", "main", {"G0::1"}, kSlice},
              {"", "three", "ml", "main", {"G1::0", "G1::1"}, kSlice}},
@@ -159,7 +159,7 @@ TEST(ApplyPods, AContainerMayHoldSeveralResources) {
 
 TEST(ApplyPods, TheSameIdUnderAnotherNameIsAnotherSlot) {
   ledger::Ledger ledger;
-  ASSERT_TRUE(ledger.Hand(Shares("k-1", {"G0::0"}, kNow - 60s)).ok());
+  ASSERT_TRUE(ledger.Add(Shares("k-1", {"G0::0"}, kNow - 60s)).ok());
   ApplyPods({{"", "new", "ml", "main", {"G0::0"}, "acme.com/gpu"}}, kNow - 10s, kNow, ledger);
   ASSERT_EQ(ledger.Get()->leases.size(), 1u);
   EXPECT_EQ(ledger.Get()->leases[0].slots[0].resource, "acme.com/gpu");

@@ -42,12 +42,12 @@ struct Follow::State : std::enable_shared_from_this<State> {
 
   void Changed() {
     again = true;
-    if (looking || ended) return;
-    looking = true;
-    control.Post([self = shared_from_this()] { self->Look(); });
+    if (updating || ended) return;
+    updating = true;
+    control.Post([self = shared_from_this()] { self->Update(); });
   }
 
-  void Look() {
+  void Update() {
     if (ended) return;
     again = false;
     const auto pids = PidsOf(*inventory.published().Get());
@@ -80,7 +80,7 @@ struct Follow::State : std::enable_shared_from_this<State> {
                             : WithProcesses(std::move(lease.processes), on_devices);
       (void)ledger.Update(lease);
     }
-    looking = false;
+    updating = false;
     if (again) Changed();
   }
 
@@ -90,7 +90,7 @@ struct Follow::State : std::enable_shared_from_this<State> {
   const IsServer is_server;
   inventory::Inventory& inventory;
   ledger::Ledger& ledger;
-  bool looking = false, again = false, ended = false;
+  bool updating = false, again = false, ended = false;
   base::Subscription on_inventory, on_ledger;
 };
 

@@ -39,7 +39,7 @@ TEST_F(FollowTest, AServerThroughWhichADeviceIsSharedIsNoOnesAndNotOutside) {
                   asked = process.pid;
                   return true;
                 });
-  ASSERT_TRUE(ledger_.Hand({.id = "k-1", .allocator = "kubelet", .slots = {{"G0::0", "G0"}}}).ok());
+  ASSERT_TRUE(ledger_.Add({.id = "k-1", .allocator = "kubelet", .slots = {{"G0::0", "G0"}}}).ok());
   Look();
   EXPECT_EQ(asked, ::getpid());
   EXPECT_TRUE(ledger_.Get()->outside.empty());
@@ -52,10 +52,10 @@ TEST_F(FollowTest, AProcessOfARunIsKnownOnceItIsOnADevice) {
                              "shell"};
   const ledger::Process earlier{::getpid(), 1, "bob", "had our number"};
   ASSERT_TRUE(ledger_
-                  .Hand({.id = "r-1",
-                         .allocator = "local",
-                         .slots = {{"G0::0", "G0"}},
-                         .processes = {root, earlier}})
+                  .Add({.id = "r-1",
+                        .allocator = "local",
+                        .slots = {{"G0::0", "G0"}},
+                        .processes = {root, earlier}})
                   .ok());
   Look();
   const auto& processes = ledger_.Get()->leases[0].processes;

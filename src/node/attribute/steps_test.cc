@@ -146,15 +146,15 @@ class Judge {
   /// Allocates every free slot to a holder of its own.
   std::string ProblemOfHandingAll() const {
     ledger::Ledger ledger;
-    for (const ledger::Lease& lease : agent_.ledger.Get()->leases) (void)ledger.Hand(lease);
+    for (const ledger::Lease& lease : agent_.ledger.Get()->leases) (void)ledger.Add(lease);
     const auto offers = Offers();
     int number = 0;
     for (const share::Offer& offer : *offers)
       for (const OfferedSlot& slot : offer.slots) {
         if (!slot.usable || HeldAs(slot, offer, *agent_.ledger.Get())) continue;
-        const auto handed = ledger.Hand({.id = "all-" + std::to_string(++number),
-                                         .allocator = offer.allocator,
-                                         .slots = {slot.slot}});
+        const auto handed = ledger.Add({.id = "all-" + std::to_string(++number),
+                                        .allocator = offer.allocator,
+                                        .slots = {slot.slot}});
         if (!handed.ok()) return "not all that is free can be handed: " + handed.error().ToString();
       }
     return "";

@@ -171,7 +171,7 @@ class Search {
   }
 
   void AddFolder(const std::string& path) {
-    if (!asked_.insert(path).second) return;
+    if (!visited_.insert(path).second) return;
     auto folder = tree_.List(path);
     if (!folder.ok()) {
       if (folder.error().code() != Code::kNotFound)
@@ -283,7 +283,7 @@ class Search {
   const ContainerDriver& wanted_;
   std::vector<os::LdCacheEntry> cache_;  ///< of the driver's own libraries
   std::vector<DriverTree::Folder> folders_;
-  std::set<std::string> asked_,
+  std::set<std::string> visited_,
       listed_;  ///< folders by the requested path, and by their path on the host
   std::vector<Library> libraries_;
   std::vector<FoundFile> modules_;

@@ -14,7 +14,7 @@ namespace penstock::node::cdi {
 namespace {
 
 constexpr std::string_view kOwnPrefix = "penstock-", kKubeletPrefix = "k8s.device-plugin.";
-constexpr std::size_t kMostForeignBytes = 4u << 20;
+constexpr std::size_t kMaxForeignBytes = 4u << 20;
 
 bool IsSpecFile(std::string_view name) {
   return name.ends_with(".json") || name.ends_with(".yaml");
@@ -24,12 +24,12 @@ bool IsSpecFile(std::string_view name) {
 /// define nothing: `penstock runtime doctor` reports them.
 std::map<std::string, std::string> DevicesOfOthers(const std::string& folder,
                                                    const std::vector<std::string>& files,
-                                                   const std::set<std::string>& ours) {
+                                                   const std::set<std::string>& own_names) {
   std::map<std::string, std::string> devices;
   for (const std::string& name : files) {
-    if (!IsSpecFile(name) || ours.contains(name)) continue;
+    if (!IsSpecFile(name) || own_names.contains(name)) continue;
     const std::string path = folder + "/" + name;
-    const auto text = os::ReadFile(path, kMostForeignBytes);
+    const auto text = os::ReadFile(path, kMaxForeignBytes);
     if (!text.ok()) continue;
     const auto spec = api::cdi::Parse(*text, path);
     if (!spec.ok()) continue;
@@ -95,9 +95,9 @@ FolderState Write(const std::string& folder, const std::vector<api::cdi::Spec>& 
     return state;
   }
   const auto own = OwnFiles(*files, kinds);
-  const std::set<std::string> ours(own.begin(), own.end());
+  const std::set<std::string> own_names(own.begin(), own.end());
   std::set<std::string> wanted;
-  const auto others = DevicesOfOthers(folder, *files, ours);
+  const auto others = DevicesOfOthers(folder, *files, own_names);
 
   for (const api::cdi::Spec& spec : specs) {
     if (const std::string* other = GivenByOthers(spec, others)) {
@@ -119,7 +119,7 @@ FolderState Write(const std::string& folder, const std::vector<api::cdi::Spec>& 
     state.kinds.push_back(spec.kind);
   }
   for (const std::string& name : *files) {
-    if (!ours.contains(name) || wanted.contains(name)) continue;
+    if (!own_names.contains(name) || wanted.contains(name)) continue;
     const std::string path = folder + "/" + name;
     if (::unlink(path.c_str()) != 0 && errno != ENOENT)
       fail(base::ErrnoError(errno, "remove " + path));

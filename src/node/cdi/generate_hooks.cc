@@ -14,7 +14,7 @@ constexpr std::string_view kWithSubcommand = "nvidia-ctk";
 /// Timeout of a call, after which the engine aborts the container. Penstock's hooks take
 /// milliseconds; a machine that starts hundreds of containers at once may take seconds before it
 /// runs one.
-constexpr int kMostSeconds = 60;
+constexpr int kMaxSeconds = 60;
 
 bool Contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
@@ -36,7 +36,7 @@ std::optional<api::cdi::Hook> HookCalls::Call(const std::string& name,
                       .path = options_.hook,
                       .args = {program},
                       .env = driver_.hook_environment,
-                      .timeout = kMostSeconds};
+                      .timeout = kMaxSeconds};
   if (program == kWithSubcommand) hook.args.push_back("hook");
   hook.args.push_back(name);
   hook.args.insert(hook.args.end(), arguments.begin(), arguments.end());

@@ -28,7 +28,7 @@ using device::HostFile;
 
 constexpr std::string_view kSys = "/sys/";
 constexpr const char* kAll = "all";
-constexpr std::size_t kMostNamed = 5;
+constexpr std::size_t kMaxNamed = 5;
 
 bool IsLibrary(const std::string& path) {
   return ::fnmatch("lib?*.so*", std::string(NameOf(path)).c_str(), 0) == 0;
@@ -39,10 +39,9 @@ bool IsPattern(const std::string& path) { return path.find_first_of("*?[") != st
 /// "a, b and 3 more".
 std::string Some(const std::vector<std::string>& all) {
   const std::vector<std::string> first(
-      all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), kMostNamed)));
+      all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), kMaxNamed)));
   return base::Join(first, ", ") +
-         (all.size() > kMostNamed ? " and " + std::to_string(all.size() - kMostNamed) + " more"
-                                  : "");
+         (all.size() > kMaxNamed ? " and " + std::to_string(all.size() - kMaxNamed) + " more" : "");
 }
 
 /// Collects a platform's files.
@@ -84,11 +83,11 @@ class PlatformMaker {
   }
 
   base::Status AddLists() {
-    const bool asked = !more_.lists.empty();
+    const bool given = !more_.lists.empty();
     std::size_t read = 0;
-    for (const std::string& list : asked ? more_.lists : subject_.lists) {
-      const auto text = asked ? os::ReadFile(list) : tree_.Read(list);
-      if (!text.ok() && !asked && text.error().code() == Code::kNotFound) continue;
+    for (const std::string& list : given ? more_.lists : subject_.lists) {
+      const auto text = given ? os::ReadFile(list) : tree_.Read(list);
+      if (!text.ok() && !given && text.error().code() == Code::kNotFound) continue;
       if (!text.ok()) return text.error();
       ASSIGN(const auto listed, ParseFileList(*text, list, subject_.words));
       ++read;

@@ -1,4 +1,4 @@
-// Runs one look at a time; changes during a look cause another one after it.
+// Runs one update at a time; changes during an update cause another one after it.
 #include "node/cdi/spec_writer.h"
 
 #include <algorithm>
@@ -15,13 +15,13 @@ namespace penstock::node::cdi {
 namespace {
 
 /// The installation of a driver changes many files: waits this long after the first change before
-/// it looks.
+/// it updates the specifications.
 constexpr base::Duration kGather = std::chrono::milliseconds(100);
 /// Folders such as /dev also change for unrelated reasons.
 constexpr base::Duration kRest = std::chrono::milliseconds(500);
 constexpr base::Duration kRetry = std::chrono::seconds(10);
 
-/// The inputs of a look; owns what it points at.
+/// The inputs of an update; owns what it points at.
 struct Subject {
   const device::Dialect* dialect = nullptr;
   std::shared_ptr<const device::Driver> driver;
@@ -34,20 +34,20 @@ struct Subject {
   }
 };
 
-/// What a look found and did.
+/// What an update found and did.
 struct Outcome {
   Written written;
   std::set<std::string> watched;  ///< folders that the specifications were made from
   bool retry = false;
 };
 
-/// Collects what a look finds.
+/// Collects what an update finds.
 class Finder {
  public:
   Finder(const CdiSpecWriter::Settings& settings, Outcome& outcome)
       : settings_(settings), outcome_(outcome) {}
 
-  void Look(const Subject& subject) {
+  void Add(const Subject& subject) {
     const Input input = subject.input();
     for (const device::CdiClass& one : subject.dialect->CdiClasses()) WatchNodes(one);
     auto generated = Generate(input, settings_.places, settings_.options);
@@ -118,12 +118,12 @@ class Finder {
   std::set<std::string> ids_;
 };
 
-Outcome Look(const CdiSpecWriter::Settings& settings, const std::vector<Subject>& subjects,
-             const std::set<std::string>& kinds) {
+Outcome UpdateSpecs(const CdiSpecWriter::Settings& settings, const std::vector<Subject>& subjects,
+                    const std::set<std::string>& kinds) {
   Outcome outcome;
   outcome.watched.insert(settings.folder);
   Finder finder(settings, outcome);
-  for (const Subject& subject : subjects) finder.Look(subject);
+  for (const Subject& subject : subjects) finder.Add(subject);
   FolderState state = Write(settings.folder, finder.specs(), kinds);
   finder.Notify(state.kinds);
   outcome.written.kinds = std::move(state.kinds);
@@ -142,10 +142,10 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
   void Begin() {
     begun = true;
     on_inventory = inventory.published().Subscribe([this](const auto& snapshot) {
-      if (Changed(*snapshot)) LookNow();
+      if (Changed(*snapshot)) Update();
     });
     (void)Changed(*inventory.published().Get());
-    LookNow();
+    Update();
   }
 
   /// Also compares which devices are gone, because a device that disappears and returns unchanged
@@ -179,9 +179,9 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
     return subjects;
   }
 
-  void LookNow() {
+  void Update() {
     if (!begun) return;
-    if (std::exchange(looking, true)) {
+    if (std::exchange(updating, true)) {
       again = true;
       return;
     }
@@ -189,20 +189,20 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
     auto subjects = Subjects(kinds);
     io.Post([self = shared_from_this(), settings = settings, subjects = std::move(subjects),
              kinds = std::move(kinds)] {
-      auto outcome = Look(settings, subjects, kinds);
+      auto outcome = UpdateSpecs(settings, subjects, kinds);
       self->control.Post(
-          [self, outcome = std::move(outcome)]() mutable { self->Looked(std::move(outcome)); });
+          [self, outcome = std::move(outcome)]() mutable { self->Updated(std::move(outcome)); });
     });
   }
 
-  void Looked(Outcome outcome) {
-    looking = false;
+  void Updated(Outcome outcome) {
+    updating = false;
     if (ended) return;
     Watch(outcome.watched);
     Notify(outcome.written);
-    if (outcome.retry) LookAfter(kRetry);
+    if (outcome.retry) UpdateAfter(kRetry);
     if (*published.Get() != outcome.written) published.Set(std::move(outcome.written));
-    if (std::exchange(again, false)) LookNow();
+    if (std::exchange(again, false)) Update();
   }
 
   void Notify(const Written& now) const {
@@ -224,7 +224,7 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
             folder, std::make_unique<os::PathWatch>(control, folder, [this] { FilesChanged(); }));
   }
 
-  /// Looks soon after a quiet period, so that a new driver is noticed soon, and at most twice a
+  /// Updates soon after a quiet period, so that a new driver is noticed soon, and at most twice a
   /// second.
   void FilesChanged() {
     if (std::exchange(due, true)) return;
@@ -234,17 +234,17 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
       if (!self || self->ended) return;
       self->due = false;
       self->last_files = self->control.clock().Now();
-      self->LookNow();
+      self->Update();
     });
   }
 
-  void LookAfter(base::Duration time) {
+  void UpdateAfter(base::Duration time) {
     if (std::exchange(retrying, true)) return;
     control.PostAfter(time, [weak = weak_from_this()] {
       const auto self = weak.lock();
       if (!self || self->ended) return;
       self->retrying = false;
-      self->LookNow();
+      self->Update();
     });
   }
 
@@ -254,7 +254,7 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
   const device::DialectOf dialect_of;
   Settings settings;
   base::Published<Written> published;
-  bool begun = false, looking = false, again = false, due = false, retrying = false, ended = false;
+  bool begun = false, updating = false, again = false, due = false, retrying = false, ended = false;
   std::uint64_t generation = 0;
   std::set<std::string> gone;  // of the devices known at the last change
   base::TimePoint last_files{};
@@ -277,7 +277,7 @@ void CdiSpecWriter::Begin() { state_->Begin(); }
 
 void CdiSpecWriter::Configure(Options options) {
   state_->settings.options = std::move(options);
-  state_->LookNow();
+  state_->Update();
 }
 
 base::Published<Written>& CdiSpecWriter::published() { return state_->published; }

@@ -13,7 +13,7 @@ using base::Error;
 using nlohmann::json;
 
 constexpr int kVersion = 1;
-constexpr std::int64_t kMostMilliseconds = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxMilliseconds = std::int64_t{1} << 40;
 
 std::int64_t Milliseconds(base::Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
@@ -34,7 +34,7 @@ json ToJson(const RememberedDevice& device, base::WallTime now) {
   for (const RememberedFault& fault : device.faults) faults.push_back(ToJson(fault));
   for (const base::WallTime reset : device.resets) resets.push_back(base::FormatTime(reset));
   json to = {{"troubles", faults},
-             {"unwell", device.recovery.unwell},
+             {"unwell", device.recovery.unhealthy},
              {"reason", device.reason},
              {"relapses", device.recovery.relapses},
              {"probationPassedMs", Milliseconds(device.recovery.passed)},
@@ -70,11 +70,11 @@ RememberedDevice ReadDevice(const base::Value& value, base::WallTime now,
   RememberedDevice device;
   if (const base::Value* list = reader.List("troubles"))
     for (const base::Value& item : *list->list) device.faults.push_back(ReadFault(item, problems));
-  device.recovery.unwell = reader.Bool("unwell").value_or(false);
+  device.recovery.unhealthy = reader.Bool("unwell").value_or(false);
   device.reason = reader.String("reason").value_or("");
   device.recovery.relapses = static_cast<int>(reader.Int("relapses", 0, INT32_MAX).value_or(0));
   device.recovery.passed =
-      std::chrono::milliseconds(reader.Int("probationPassedMs", 0, kMostMilliseconds).value_or(0));
+      std::chrono::milliseconds(reader.Int("probationPassedMs", 0, kMaxMilliseconds).value_or(0));
   for (const std::string& text : reader.Strings("resets").value_or(std::vector<std::string>{}))
     device.resets.push_back(base::ParseTime(text));
   // The clock may have been set back: an age is never negative.
@@ -94,18 +94,18 @@ inventory::PciOccupant ReadOccupant(const base::Value& value, base::Problems& pr
   return occupant;
 }
 
-HealthCheckpoint ReadMemory(base::MapReader& reader, base::WallTime now, base::Problems& problems) {
-  HealthCheckpoint memory;
+HealthCheckpoint ReadState(base::MapReader& reader, base::WallTime now, base::Problems& problems) {
+  HealthCheckpoint checkpoint;
   if (const base::Value* devices = reader.Map("devices"))
     for (const auto& [id, mark, value] : *devices->map)
-      memory.devices[id] = ReadDevice(value, now, problems);
+      checkpoint.devices[id] = ReadDevice(value, now, problems);
   if (const base::Value* occupancy = reader.Map("slots"))
     for (const auto& [address, mark, value] : *occupancy->map)
-      memory.occupancy[address] = ReadOccupant(value, problems);
+      checkpoint.occupancy[address] = ReadOccupant(value, problems);
   if (const base::Value* drivers = reader.Map("drivers"))
     for (const auto& [vendor, mark, value] : *drivers->map)
-      memory.drivers[vendor] = {value.text, ""};
-  return memory;
+      checkpoint.drivers[vendor] = {value.text, ""};
+  return checkpoint;
 }
 
 std::string Text(const json& document) {
@@ -125,25 +125,25 @@ Error Damaged(const Error& error) { return {Code::kDataLoss, error.message()}; }
 
 /// A boot ends all that a reset ends, and more. Relapses are kept: a boot does not repair a bad
 /// board.
-void ForgetFaults(HealthCheckpoint& memory) {
-  memory.drivers.clear();
-  for (auto& [id, device] : memory.devices) {
+void ForgetFaults(HealthCheckpoint& checkpoint) {
+  checkpoint.drivers.clear();
+  for (auto& [id, device] : checkpoint.devices) {
     device.faults.clear();
     device.reason.clear();
-    if (device.recovery.unwell) device.recovery.recovered_ago = base::Duration(0);
-    device.recovery.unwell = false;
+    if (device.recovery.unhealthy) device.recovery.recovered_ago = base::Duration(0);
+    device.recovery.unhealthy = false;
   }
 }
 
 }  // namespace
 
-std::string EncodeHealthCheckpoint(const HealthCheckpoint& memory, std::string_view boot_id,
+std::string EncodeHealthCheckpoint(const HealthCheckpoint& checkpoint, std::string_view boot_id,
                                    base::WallTime now) {
   json devices = json::object(), occupancy = json::object(), drivers = json::object();
-  for (const auto& [id, device] : memory.devices) devices[id] = ToJson(device, now);
-  for (const auto& [address, occupant] : memory.occupancy)
+  for (const auto& [id, device] : checkpoint.devices) devices[id] = ToJson(device, now);
+  for (const auto& [address, occupant] : checkpoint.occupancy)
     occupancy[address] = {{"id", occupant.id}, {"serial", occupant.serial}};
-  for (const auto& [vendor, driver] : memory.drivers) drivers[vendor] = driver.version;
+  for (const auto& [vendor, driver] : checkpoint.drivers) drivers[vendor] = driver.version;
   return Text({{"version", kVersion},
                {"bootId", std::string(boot_id)},
                {"devices", devices},
@@ -151,16 +151,16 @@ std::string EncodeHealthCheckpoint(const HealthCheckpoint& memory, std::string_v
                {"drivers", drivers}});
 }
 
-std::string EncodeMarks(const HealthCheckpoint& memory, std::string_view boot_id) {
+std::string EncodeMarks(const HealthCheckpoint& checkpoint, std::string_view boot_id) {
   json counters = json::object(), instances = json::object();
-  for (const auto& [id, device] : memory.devices)
+  for (const auto& [id, device] : checkpoint.devices)
     if (!device.before.empty()) counters[id] = device.before;
-  for (const auto& [vendor, driver] : memory.drivers) instances[vendor] = driver.instance;
+  for (const auto& [vendor, driver] : checkpoint.drivers) instances[vendor] = driver.instance;
   json marks = {{"version", kVersion},
                 {"bootId", std::string(boot_id)},
                 {"counters", counters},
                 {"driverInstances", instances}};
-  if (memory.kernel_log) marks["kernelLog"] = *memory.kernel_log;
+  if (checkpoint.kernel_log) marks["kernelLog"] = *checkpoint.kernel_log;
   return Text(marks);
 }
 
@@ -173,12 +173,12 @@ base::Result<HealthCheckpoint> DecodeHealthCheckpoint(std::string_view text,
   base::MapReader reader(*document, "", problems);
   TRY(os::CheckKeptVersion(reader, file, kVersion));
   const std::string written_in = reader.String("bootId").value_or("");
-  HealthCheckpoint memory = ReadMemory(reader, now, problems);
+  HealthCheckpoint checkpoint = ReadState(reader, now, problems);
   reader.Finish();
   if (!problems.empty()) return Damaged(problems.ToError());
-  memory.this_boot = written_in == boot_id;
-  if (!memory.this_boot) ForgetFaults(memory);
-  return memory;
+  checkpoint.this_boot = written_in == boot_id;
+  if (!checkpoint.this_boot) ForgetFaults(checkpoint);
+  return checkpoint;
 }
 
 base::Result<HealthMarks> DecodeMarks(std::string_view text, std::string_view boot_id,
@@ -202,14 +202,14 @@ base::Result<HealthMarks> DecodeMarks(std::string_view text, std::string_view bo
   return written_in == boot_id ? std::move(marks) : HealthMarks{};
 }
 
-void AddMarks(HealthMarks marks, HealthCheckpoint& memory) {
-  for (auto& [id, device] : memory.devices)
+void AddMarks(HealthMarks marks, HealthCheckpoint& checkpoint) {
+  for (auto& [id, device] : checkpoint.devices)
     if (const auto found = marks.counters.find(id); found != marks.counters.end())
       device.before = std::move(found->second);
-  for (auto& [vendor, driver] : memory.drivers)
+  for (auto& [vendor, driver] : checkpoint.drivers)
     if (const auto found = marks.instances.find(vendor); found != marks.instances.end())
       driver.instance = std::move(found->second);
-  memory.kernel_log = marks.kernel_log;
+  checkpoint.kernel_log = marks.kernel_log;
 }
 
 }  // namespace penstock::node::health

@@ -64,11 +64,11 @@ struct HealthMarks {
 /// Returns the contents of health.json: JSON with a version and the id of the boot that it belongs
 /// to. Its format is the one that 0.1.0 reads; it omits the reset counters, the drivers' instances
 /// and the position in the kernel's log.
-std::string EncodeHealthCheckpoint(const HealthCheckpoint& memory, std::string_view boot_id,
+std::string EncodeHealthCheckpoint(const HealthCheckpoint& checkpoint, std::string_view boot_id,
                                    base::WallTime now);
 
 /// Returns the HealthMarks of a checkpoint as JSON with a version and the boot id.
-std::string EncodeMarks(const HealthCheckpoint& memory, std::string_view boot_id);
+std::string EncodeMarks(const HealthCheckpoint& checkpoint, std::string_view boot_id);
 
 /// Decodes the output of EncodeHealthCheckpoint. From an earlier boot only the PCI occupancy, the
 /// times of resets and the relapses are returned, because a boot ends all faults. Returns
@@ -82,6 +82,6 @@ base::Result<HealthCheckpoint> DecodeHealthCheckpoint(std::string_view text,
 base::Result<HealthMarks> DecodeMarks(std::string_view text, std::string_view boot_id,
                                       std::string_view file);
 
-void AddMarks(HealthMarks marks, HealthCheckpoint& memory);
+void AddMarks(HealthMarks marks, HealthCheckpoint& checkpoint);
 
 }  // namespace penstock::node::health

@@ -51,7 +51,7 @@ TEST(HealthCheckpoint, AfterARebootTroublesAreOverAndTheRestIsKnown) {
   ASSERT_TRUE(read.ok());
   const RememberedDevice& device = read->devices.at("GPU-1");
   EXPECT_TRUE(device.faults.empty());
-  EXPECT_FALSE(device.recovery.unwell);
+  EXPECT_FALSE(device.recovery.unhealthy);
   EXPECT_EQ(device.recovery.relapses, 2);
   EXPECT_EQ(device.resets.size(), 1u);
   EXPECT_EQ(read->occupancy, SomeMemory().occupancy);

@@ -27,7 +27,7 @@ class HealthCheckpointWriter {
   void Changed();
 
   Monitor& monitor_;
-  os::KeptFile memory_, marks_;
+  os::KeptFile health_, marks_;
 };
 
 }  // namespace penstock::node::health

@@ -6,18 +6,18 @@ namespace penstock::node::health {
 namespace {
 
 constexpr base::Duration kSameEvent = std::chrono::seconds(2);
-constexpr std::size_t kMostCodes = 256;  // per device
-constexpr std::size_t kMostRecent = 4096;
+constexpr std::size_t kMaxCodes = 256;  // per device
+constexpr std::size_t kMaxRecent = 4096;
 
 }  // namespace
 
 bool EventCounter::IsNew(const std::string& device, const device::Evidence& evidence,
                          base::TimePoint now) {
   auto& codes = reported_[device];
-  if (codes.size() >= kMostCodes)
+  if (codes.size() >= kMaxCodes)
     std::erase_if(codes, [now](const auto& code) { return now - code.second.last >= kSameEvent; });
   const Code code(evidence.kind, evidence.code);
-  if (codes.size() >= kMostCodes && !codes.contains(code))
+  if (codes.size() >= kMaxCodes && !codes.contains(code))
     return true;  // count it twice rather than not at all
   Reported& reported = codes[code];
   if (now - reported.last >= kSameEvent) reported = {};
@@ -32,8 +32,8 @@ void EventCounter::Count(const std::string& device, const device::Evidence& evid
   auto at = counts_.find({device, evidence.kind, evidence.code});
   if (at == counts_.end()) {
     std::size_t& codes = codes_[device];
-    const std::int64_t code = codes < kMostCodes ? evidence.code : kOtherCodes;
-    const std::string kind = codes < kMostCodes ? evidence.kind : "other";
+    const std::int64_t code = codes < kMaxCodes ? evidence.code : kOtherCodes;
+    const std::string kind = codes < kMaxCodes ? evidence.kind : "other";
     bool fresh = false;
     std::tie(at, fresh) =
         counts_.try_emplace({device, kind, code}, EvidenceCount{device, kind, code, severity, 0});
@@ -45,7 +45,7 @@ void EventCounter::Count(const std::string& device, const device::Evidence& evid
       at->second.last, clock.Wall() - std::chrono::duration_cast<base::WallTime::duration>(ago));
   if (ago > base::Duration(0)) return;
   recent_.emplace_back(clock.Now(), &at->second);
-  if (recent_.size() > kMostRecent) recent_.pop_front();
+  if (recent_.size() > kMaxRecent) recent_.pop_front();
 }
 
 bool EventCounter::Worsen(const std::string& device, const device::Evidence& evidence,
@@ -65,8 +65,8 @@ std::vector<EvidenceCount> EventCounter::Counts() const {
 
 std::vector<EvidenceCount> EventCounter::CountsSince(base::TimePoint since) const {
   std::map<const EvidenceCount*, std::uint64_t> within;
-  for (auto heard = recent_.rbegin(); heard != recent_.rend() && heard->first >= since; ++heard)
-    ++within[heard->second];
+  for (auto event = recent_.rbegin(); event != recent_.rend() && event->first >= since; ++event)
+    ++within[event->second];
   std::vector<EvidenceCount> counts;
   for (const auto& [what, count] : counts_) {
     const auto found = within.find(&count);

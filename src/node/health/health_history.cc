@@ -5,12 +5,12 @@
 namespace penstock::node::health {
 namespace {
 
-constexpr std::size_t kMostNotices = 64;
+constexpr std::size_t kMaxNotices = 64;
 
 }  // namespace
 
-std::vector<std::string> HealthHistory::See(const inventory::Snapshot& snapshot) {
-  for (const inventory::Entry& entry : snapshot.devices) SeeOne(entry, seen_[entry.facts->id]);
+std::vector<std::string> HealthHistory::Update(const inventory::Snapshot& snapshot) {
+  for (const inventory::Entry& entry : snapshot.devices) UpdateOne(entry, seen_[entry.facts->id]);
   std::vector<std::string> left;
   if (seen_.size() == snapshot.devices.size()) return left;
   for (auto seen = seen_.begin(); seen != seen_.end();) {
@@ -21,7 +21,7 @@ std::vector<std::string> HealthHistory::See(const inventory::Snapshot& snapshot)
   return left;
 }
 
-void HealthHistory::SeeOne(const inventory::Entry& entry, Seen& seen) {
+void HealthHistory::UpdateOne(const inventory::Entry& entry, Seen& seen) {
   const device::Health& health = entry.health;
   if (entry.replaced != seen.replaced) {
     seen.replaced = entry.replaced;
@@ -29,14 +29,14 @@ void HealthHistory::SeeOne(const inventory::Entry& entry, Seen& seen) {
               {{"device", entry.facts->id}, {"what", entry.replaced}});
     Notify(false, entry.facts->id, "DeviceReplaced", entry.replaced, health.since);
   }
-  if (health.state != seen.state && seen.looked) {
+  if (health.state != seen.state && seen.known) {
     ++transitions_[{entry.facts->id, health.state}];
     seen.changed = health.since;
     seen.changed_because = health.reason.empty() ? seen.reason : health.reason;
   }
   seen.state = health.state;
   seen.reason = health.reason;
-  seen.looked = seen.looked || health.state != device::HealthState::kUnknown;
+  seen.known = seen.known || health.state != device::HealthState::kUnknown;
 }
 
 HealthStatus HealthHistory::Of(const std::string& device) const {
@@ -51,7 +51,7 @@ HealthStatus HealthHistory::Of(const std::string& device) const {
 void HealthHistory::Notify(bool warning, const std::string& device, std::string reason,
                            std::string message, base::WallTime now) {
   notices_.push_back({next_notice_++, now, warning, device, std::move(reason), std::move(message)});
-  if (notices_.size() > kMostNotices) notices_.pop_front();
+  if (notices_.size() > kMaxNotices) notices_.pop_front();
 }
 
 std::vector<TransitionCount> HealthHistory::Transitions() const {

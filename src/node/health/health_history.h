@@ -19,7 +19,7 @@ class HealthHistory {
  public:
   /// Compares with the previous snapshot. Returns the ids of devices that are no longer listed; a
   /// gone device is still listed.
-  std::vector<std::string> See(const inventory::Snapshot& snapshot);
+  std::vector<std::string> Update(const inventory::Snapshot& snapshot);
 
   /// The part of a device's status that follows from the snapshots.
   HealthStatus Of(const std::string& device) const;
@@ -37,12 +37,12 @@ class HealthHistory {
  private:
   struct Seen {
     device::HealthState state = device::HealthState::kUnknown;
-    bool looked = false;  // its state was known before
+    bool known = false;  // its state was known before
     std::string reason, replaced;
     base::WallTime changed{};
     std::string changed_because;
   };
-  void SeeOne(const inventory::Entry& entry, Seen& seen);
+  void UpdateOne(const inventory::Entry& entry, Seen& seen);
   std::map<std::string, Seen> seen_;
   std::map<std::pair<std::string, device::HealthState>, std::uint64_t> transitions_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> resets_;

@@ -13,8 +13,8 @@ namespace penstock::node::health {
 
 namespace {
 
-constexpr std::size_t kMostHistory = 4096;
-constexpr base::Duration kLeastAge = std::chrono::milliseconds(1);
+constexpr std::size_t kMaxHistory = 4096;
+constexpr base::Duration kMinAge = std::chrono::milliseconds(1);
 
 /// Records that programs write to /dev/kmsg never have facility 0, whatever the program asks for
 /// (kernel/printk/printk.c, devkmsg_write).
@@ -30,8 +30,8 @@ struct Found {
 }  // namespace
 
 struct KernelLogFeed::State {
-  State(os::Loop& l, os::KernelLog k, std::vector<const device::Dialect*> d, Heard h)
-      : loop(l), log(std::move(k)), dialects(std::move(d)), heard(std::move(h)) {}
+  State(os::Loop& l, os::KernelLog k, std::vector<const device::Dialect*> d, Callback h)
+      : loop(l), log(std::move(k)), dialects(std::move(d)), on_evidence(std::move(h)) {}
 
   void Read() {
     const auto records = log.Read();
@@ -40,7 +40,7 @@ struct KernelLogFeed::State {
         const auto evidence = dialect->FromKernelLog(record.text);
         if (!evidence || evidence->kind == device::kDriverLoaded) continue;
         last = record.sequence;
-        heard(dialect->vendor(), *evidence, base::Duration(0));
+        on_evidence(dialect->vendor(), *evidence, base::Duration(0));
       }
     }
     // One read does not consume a whole flood of records. A device becomes readable again while
@@ -59,7 +59,7 @@ struct KernelLogFeed::State {
       for (const os::KernelRecord& record : records) {
         last = record.sequence;
         if (options.history && (!options.after || record.sequence > *options.after))
-          Look(record, found);
+          Match(record, found);
       }
     }
     // The kernel stamps its records with a clock that does not advance during suspend, as does the
@@ -67,13 +67,13 @@ struct KernelLogFeed::State {
     const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
         loop.clock().Now().time_since_epoch());
     for (const Found& one : found)
-      heard(one.dialect->vendor(), one.evidence,
-            std::max<base::Duration>(
-                kLeastAge, now - std::chrono::microseconds(
-                                     std::min<std::uint64_t>(one.microseconds, INT64_MAX))));
+      on_evidence(
+          one.dialect->vendor(), one.evidence,
+          std::max<base::Duration>(kMinAge, now - std::chrono::microseconds(std::min<std::uint64_t>(
+                                                      one.microseconds, INT64_MAX))));
   }
 
-  void Look(const os::KernelRecord& record, std::deque<Found>& found) const {
+  void Match(const os::KernelRecord& record, std::deque<Found>& found) const {
     for (const device::Dialect* dialect : dialects) {
       const auto evidence = dialect->FromKernelLog(record.text);
       if (!evidence) continue;
@@ -83,13 +83,13 @@ struct KernelLogFeed::State {
         std::erase_if(found, [dialect](const Found& one) { return one.dialect == dialect; });
       }
     }
-    if (found.size() > kMostHistory) found.pop_front();
+    if (found.size() > kMaxHistory) found.pop_front();
   }
 
   os::Loop& loop;
   os::KernelLog log;
   std::vector<const device::Dialect*> dialects;
-  Heard heard;
+  Callback on_evidence;
   std::optional<std::uint64_t> last;
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
   // For a log that is a plain file: epoll does not support those.
@@ -100,11 +100,11 @@ KernelLogFeed::KernelLogFeed() = default;
 
 base::Result<std::unique_ptr<KernelLogFeed>> KernelLogFeed::Open(
     os::Loop& loop, const std::string& path, std::vector<const device::Dialect*> dialects,
-    Heard heard, Options options) {
+    Callback on_evidence, Options options) {
   ASSIGN(os::KernelLog log, os::KernelLog::Open(path, false));
   std::unique_ptr<KernelLogFeed> feed(new KernelLogFeed);
   feed->state_ =
-      std::make_unique<State>(loop, std::move(log), std::move(dialects), std::move(heard));
+      std::make_unique<State>(loop, std::move(log), std::move(dialects), std::move(on_evidence));
   State* const state = feed->state_.get();
   state->ReadPast(options);
   if (state->log.pollable()) {

@@ -20,7 +20,7 @@ namespace penstock::node::health {
 class KernelLogFeed {
  public:
   /// Receives one piece of evidence with its vendor, and the age of the record; 0: just written.
-  using Heard =
+  using Callback =
       std::function<void(std::string_view vendor, const device::Evidence&, base::Duration ago)>;
 
   struct Options {
@@ -35,7 +35,7 @@ class KernelLogFeed {
   /// Xids then come only from the driver's events.
   static base::Result<std::unique_ptr<KernelLogFeed>> Open(
       os::Loop& loop, const std::string& path, std::vector<const device::Dialect*> dialects,
-      Heard heard, Options options);
+      Callback on_evidence, Options options);
   ~KernelLogFeed();
 
   /// Number of the last record that existed at the start, or of a later one that held evidence: the

@@ -13,10 +13,10 @@ using device::Severity;
 
 namespace {
 
-constexpr std::size_t kMostFaults = 32;  // per device, counted separately
+constexpr std::size_t kMaxFaults = 32;  // per device, counted separately
 
 constexpr base::Duration kDeparturesCount = std::chrono::hours(1);
-constexpr std::size_t kMostDepartures = 3;
+constexpr std::size_t kMaxDepartures = 3;
 
 constexpr int kReadingsThatProveAReset = 3;  // consecutive; a single one may be wrong
 
@@ -50,18 +50,18 @@ Monitor::Monitor(base::Executor& executor, inventory::Inventory& inventory,
       dialect_of_(std::move(dialect_of)),
       options_(std::move(options)) {
   on_inventory_ =
-      inventory_.published().Subscribe([this](const auto& snapshot) { See(*snapshot); }, true);
+      inventory_.published().Subscribe([this](const auto& snapshot) { Update(*snapshot); }, true);
 }
 
 Monitor::~Monitor() {
   for (auto& [id, tracked] : devices_) executor_.Cancel(tracked.timer);
 }
 
-void Monitor::See(const inventory::Snapshot& snapshot) {
+void Monitor::Update(const inventory::Snapshot& snapshot) {
   for (const inventory::Entry& entry : snapshot.devices) Follow(entry, snapshot);
   if (std::exchange(seen_facts_, snapshot.facts_generation) != snapshot.facts_generation)
     Changed();  // the occupancy may have changed
-  for (const std::string& left : history_.See(snapshot)) {
+  for (const std::string& left : history_.Update(snapshot)) {
     if (const auto tracked = devices_.find(left); tracked != devices_.end()) {
       executor_.Cancel(tracked->second.timer);
       devices_.erase(tracked);
@@ -76,26 +76,26 @@ void Monitor::See(const inventory::Snapshot& snapshot) {
 void Monitor::Follow(const inventory::Entry& entry, const inventory::Snapshot& snapshot) {
   const bool gone = entry.health.state == HealthState::kGone;
   const auto known = devices_.find(entry.facts->id);
-  if (known == devices_.end() || !gone || known->second.away) return;
+  if (known == devices_.end() || !gone || known->second.departed) return;
   Tracked& tracked = known->second;
-  tracked.away = true;
+  tracked.departed = true;
   const inventory::VendorEntry* vendor = snapshot.FindVendor(entry.facts->vendor);
   if (vendor != nullptr && vendor->driver == nullptr) return;
   EndFaults(tracked);
   const base::TimePoint now = executor_.clock().Now();
   std::erase_if(tracked.departures,
                 [now](base::TimePoint at) { return now - at > kDeparturesCount; });
-  if (tracked.departures.size() < kMostDepartures) tracked.departures.push_back(now);
+  if (tracked.departures.size() < kMaxDepartures) tracked.departures.push_back(now);
 }
 
 /// The device was gone and answers again. One that disappears repeatedly starts a probation.
 void Monitor::Return(Tracked& tracked) {
-  tracked.away = false;
-  if (tracked.departures.size() < kMostDepartures) return;
+  tracked.departed = false;
+  if (tracked.departures.size() < kMaxDepartures) return;
   if (tracked.reason.empty())
     tracked.reason =
-        "it disappeared " + std::to_string(kMostDepartures) + " or more times within an hour";
-  tracked.recovery.Fall(executor_.clock().Now());
+        "it disappeared " + std::to_string(kMaxDepartures) + " or more times within an hour";
+  tracked.recovery.OnFault(executor_.clock().Now());
   Changed();
 }
 
@@ -169,10 +169,10 @@ void Monitor::Latch(Tracked& tracked, const device::Evidence& evidence,
   tracked.before = history ? ResetCounters() : tracked.counters;
   tracked.set_back = 0;
   Code code(evidence.kind, evidence.code);
-  if (tracked.happened.size() >= kMostFaults && !tracked.happened.contains(code))
+  if (tracked.latched.size() >= kMaxFaults && !tracked.latched.contains(code))
     code = {"other", kOtherCodes};
   const auto [at, fresh] =
-      tracked.happened.try_emplace(code, Fault{verdict, severity, now, false, history});
+      tracked.latched.try_emplace(code, Fault{verdict, severity, now, false, history});
   Fault& fault = at->second;
   if (fresh) return Changed();
   const bool was_over = std::exchange(fault.proven_over, false);
@@ -185,7 +185,7 @@ void Monitor::Latch(Tracked& tracked, const device::Evidence& evidence,
 
 /// A reset of the device or a reload of the driver is proven: the faults until then are over.
 void Monitor::EndFaults(Tracked& tracked, std::optional<base::WallTime> until) {
-  for (auto& [what, fault] : tracked.happened) {
+  for (auto& [what, fault] : tracked.latched) {
     if (fault.proven_over || (until && fault.at > *until)) continue;
     fault.proven_over = true;
     Changed();
@@ -198,7 +198,7 @@ void Monitor::EndFaults(Tracked& tracked, std::optional<base::WallTime> until) {
 /// the faults before that error.
 void Monitor::EndSilence(Tracked& tracked) {
   std::optional<base::WallTime> silent;
-  for (const auto& [what, fault] : tracked.happened)
+  for (const auto& [what, fault] : tracked.latched)
     if (fault.verdict.silences && !fault.proven_over)
       silent = std::max(silent.value_or(fault.at), fault.at);
   if (silent) EndFaults(tracked, silent);
@@ -207,7 +207,7 @@ void Monitor::EndSilence(Tracked& tracked) {
 /// A driver that reports whether action is needed knows better than the log's history whether an
 /// old fault is over.
 void Monitor::TakeDriverReport(Tracked& tracked) {
-  if (std::erase_if(tracked.happened, [](const auto& one) { return one.second.from_history; }) == 0)
+  if (std::erase_if(tracked.latched, [](const auto& one) { return one.second.from_history; }) == 0)
     return;
   tracked.remembered_since.reset();
   Changed();
@@ -215,11 +215,10 @@ void Monitor::TakeDriverReport(Tracked& tracked) {
 
 /// Detects a reset: a counter that only a reset clears fell below its value at the last error, in
 /// several consecutive readings.
-void Monitor::LookForReset(const std::string& id, Tracked& tracked,
-                           const device::Reading& reading) {
+void Monitor::DetectReset(const std::string& id, Tracked& tracked, const device::Reading& reading) {
   tracked.counters = CountersIn(reading);
   const ResetCounters& now = tracked.counters;
-  const bool waits = std::any_of(tracked.happened.begin(), tracked.happened.end(),
+  const bool waits = std::any_of(tracked.latched.begin(), tracked.latched.end(),
                                  [](const auto& one) { return !one.second.proven_over; });
   if (!waits) return;
   if (tracked.before.empty() && !now.empty()) {
@@ -246,10 +245,10 @@ void Monitor::OnReading(const std::string& id, const device::Reading& reading) {
   if (reading.reachable) {
     EndSilence(tracked);
     if (reading.reports_recovery) TakeDriverReport(tracked);
-    LookForReset(id, tracked, reading);
+    DetectReset(id, tracked, reading);
   }
   tracked.last = reading;
-  if (tracked.away && reading.reachable) Return(tracked);
+  if (tracked.departed && reading.reachable) Return(tracked);
   Evaluate(id, tracked);
 }
 
@@ -269,7 +268,7 @@ void Monitor::OnDriverOpened(const std::string& vendor, const LoadedDriver& driv
     if (entry == nullptr || entry->facts->vendor != vendor) continue;
     // If the module's instances cannot be told apart, a device that was gone together with its
     // driver counts as reloaded.
-    if (reloaded || (!reports && tracked.away)) EndFaults(tracked);
+    if (reloaded || (!reports && tracked.departed)) EndFaults(tracked);
   }
 }
 
@@ -301,10 +300,10 @@ bool Monitor::IsOver(const std::string& id, const Tracked& tracked, const Fault&
 /// faults are the reason.
 std::vector<Concern> Monitor::ConcernsOf(const std::string& id, const Tracked& tracked) const {
   std::vector<Concern> concerns;
-  const bool driver_says_so =
+  const bool driver_reports =
       tracked.last && tracked.last->reports_recovery && FaultInReading(id, tracked).has_value();
-  for (const auto& [what, fault] : tracked.happened) {
-    const bool still = driver_says_so && !fault.proven_over && fault.severity > Severity::kDrain;
+  for (const auto& [what, fault] : tracked.latched) {
+    const bool still = driver_reports && !fault.proven_over && fault.severity > Severity::kDrain;
     if (still || !IsOver(id, tracked, fault))
       concerns.push_back({what.first, what.second, fault.severity});
   }
@@ -320,7 +319,7 @@ std::optional<Monitor::CurrentFault> Monitor::LatchedFault(const std::string& id
                                                            const Tracked& tracked) const {
   std::optional<CurrentFault> worst;
   base::WallTime since{};
-  for (const auto& [what, fault] : tracked.happened) {
+  for (const auto& [what, fault] : tracked.latched) {
     if (worst && (worst->severity > fault.severity ||
                   (worst->severity == fault.severity && since <= fault.at)))
       continue;
@@ -338,12 +337,12 @@ std::optional<Monitor::CurrentFault> Monitor::LatchedFault(const std::string& id
 
 std::optional<Monitor::CurrentFault> Monitor::WorstFault(const std::string& id,
                                                          const Tracked& tracked) const {
-  auto happened = LatchedFault(id, tracked);
-  if (!tracked.last) return happened;
-  auto standing = FaultInReading(id, tracked);
-  if (standing && standing->hangs && happened)
-    return CurrentFault{standing->severity, happened->reason, "", true, true};
-  return !happened || (standing && standing->severity > happened->severity) ? standing : happened;
+  auto latched = LatchedFault(id, tracked);
+  if (!tracked.last) return latched;
+  auto current = FaultInReading(id, tracked);
+  if (current && current->hangs && latched)
+    return CurrentFault{current->severity, latched->reason, "", true, true};
+  return !latched || (current && current->severity > latched->severity) ? current : latched;
 }
 
 void Monitor::Evaluate(const std::string& id, Tracked& tracked) {
@@ -359,11 +358,11 @@ void Monitor::Evaluate(const std::string& id, Tracked& tracked) {
 void Monitor::EvaluateUnhealthy(const std::string& id, Tracked& tracked,
                                 const CurrentFault& against) {
   if (against.of_driver) {
-    if (tracked.recovery.unwell()) tracked.recovery.Watch();
+    if (tracked.recovery.unhealthy()) tracked.recovery.Watch();
     return Set(id, tracked, HealthState::kUnknown, against.reason);
   }
-  if (!tracked.recovery.unwell()) Changed();
-  tracked.recovery.Fall(executor_.clock().Now());
+  if (!tracked.recovery.unhealthy()) Changed();
+  tracked.recovery.OnFault(executor_.clock().Now());
   // A reason from a reading is replaced by an event of the same severity, and by a milder event
   // once a new reading exists; before that reading the worse finding may still hold.
   const bool reports_more =
@@ -378,20 +377,20 @@ void Monitor::EvaluateUnhealthy(const std::string& id, Tracked& tracked,
   if (tracked.recovery.Flaps() > 0)
     return Set(id, tracked, HealthState::kUnhealthy, FlappingReason(tracked));
   // The first fault explains more than its consequences.
-  const std::string& reason = tracked.happened.empty() ? against.reason : tracked.reason;
+  const std::string& reason = tracked.latched.empty() ? against.reason : tracked.reason;
   Set(id, tracked, against.hangs ? HealthState::kUnknown : HealthState::kUnhealthy,
       With(With(reason, against.advice), tracked.note));
 }
 
 void Monitor::EvaluateHealthy(const std::string& id, Tracked& tracked) {
-  const bool was_unwell = tracked.recovery.unwell();
+  const bool was_unhealthy = tracked.recovery.unhealthy();
   const base::Duration left = tracked.recovery.OnHealthy(executor_.clock().Now(), terms());
   if (left <= base::Duration(0)) {
-    tracked.happened.clear();
+    tracked.latched.clear();
     tracked.reason.clear();
     tracked.note.clear();
     tracked.worst = Severity::kIgnore;
-    if (was_unwell) Changed();
+    if (was_unhealthy) Changed();
     return Set(id, tracked, HealthState::kHealthy, "");
   }
   tracked.timer = executor_.PostAfter(left, [this, id] {
@@ -439,20 +438,20 @@ void Monitor::Configure(const api::HealthConfig& config) {
   if (same_policy && options_.probation == config.probation &&
       options_.probation_most == config.probation_most)
     return;
-  std::map<std::string, bool> spoke;
-  for (const auto& [id, tracked] : devices_) spoke[id] = WorstFault(id, tracked).has_value();
+  std::map<std::string, bool> had_fault;
+  for (const auto& [id, tracked] : devices_) had_fault[id] = WorstFault(id, tracked).has_value();
   options_.probation = config.probation;
   options_.probation_most = config.probation_most;
   options_.policy = config.policy;
   for (auto& [id, tracked] : devices_) {
-    if (!same_policy) Repolicy(id, tracked, spoke[id]);
+    if (!same_policy) Repolicy(id, tracked, had_fault[id]);
     if (tracked.last || !same_policy) Evaluate(id, tracked);
   }
 }
 
-void Monitor::Repolicy(const std::string& id, Tracked& tracked, bool spoke) {
+void Monitor::Repolicy(const std::string& id, Tracked& tracked, bool had_fault) {
   bool dropped = false;
-  for (auto at = tracked.happened.begin(); at != tracked.happened.end();) {
+  for (auto at = tracked.latched.begin(); at != tracked.latched.end();) {
     Fault& fault = at->second;
     fault.severity =
         Apply(options_.policy, at->first.first, at->first.second, fault.verdict.severity);
@@ -464,15 +463,15 @@ void Monitor::Repolicy(const std::string& id, Tracked& tracked, bool spoke) {
         base::kInfo, "error no longer keeps the device out of service, as configured",
         {{"device", id}, {"what", fault.verdict.reason}, {"severity", ToString(fault.severity)}});
     dropped = true;
-    at = tracked.happened.erase(at);
+    at = tracked.latched.erase(at);
   }
   if (dropped) Changed();
-  const auto speaks = WorstFault(id, tracked);
-  if (!dropped && speaks.has_value() == spoke) return;
-  tracked.reason = speaks ? speaks->reason : "";
-  tracked.worst = speaks ? speaks->severity : Severity::kIgnore;
-  tracked.of_event = speaks && speaks->event;
-  if (!speaks && (spoke || tracked.happened.empty())) tracked.recovery.Forgive();
+  const auto worst = WorstFault(id, tracked);
+  if (!dropped && worst.has_value() == had_fault) return;
+  tracked.reason = worst ? worst->reason : "";
+  tracked.worst = worst ? worst->severity : Severity::kIgnore;
+  tracked.of_event = worst && worst->event;
+  if (!worst && (had_fault || tracked.latched.empty())) tracked.recovery.Forgive();
 }
 
 HealthStatuses Monitor::statuses() const {

@@ -76,7 +76,7 @@ class Monitor {
   // State that outlives the agent.
 
   /// Restores the checkpoint of the previous agent. Call before the first reading.
-  void Recall(HealthCheckpoint memory);
+  void Recall(HealthCheckpoint checkpoint);
   /// The kernel's log was read up to this record.
   void SetKernelLog(std::optional<std::uint64_t> record);
   HealthCheckpoint Remember() const;
@@ -108,7 +108,7 @@ class Monitor {
     bool from_history = false;
   };
   struct Tracked {
-    std::map<Code, Fault> happened;  // drain and more severe
+    std::map<Code, Fault> latched;  // drain and more severe
     std::optional<device::Reading> last;
     Recovery recovery;
     std::string reason;  // the worst fault since it became unhealthy; an event takes precedence
@@ -123,7 +123,7 @@ class Monitor {
     ResetCounters before;    // At the last error, or soon after it: a counter below this value was
                              // cleared since.
     int set_back = 0;        // consecutive readings with a lower counter
-    bool away = false;       // gone, without a reading since
+    bool departed = false;   // gone, without a reading since
     std::vector<base::TimePoint> departures;  // within the last hour, while its driver stayed
     base::TimerId timer = 0;
   };
@@ -144,7 +144,7 @@ class Monitor {
   void EndFaults(Tracked& tracked, std::optional<base::WallTime> until = {});
   void EndSilence(Tracked& tracked);
   void TakeDriverReport(Tracked& tracked);
-  void LookForReset(const std::string& id, Tracked& tracked, const device::Reading& reading);
+  void DetectReset(const std::string& id, Tracked& tracked, const device::Reading& reading);
   std::optional<CurrentFault> FaultInReading(const std::string& id, const Tracked& tracked) const;
   bool IsOver(const std::string& id, const Tracked& tracked, const Fault& fault) const;
   std::vector<Concern> ConcernsOf(const std::string& id, const Tracked& tracked) const;
@@ -155,11 +155,11 @@ class Monitor {
   void EvaluateUnhealthy(const std::string& id, Tracked& tracked, const CurrentFault& against);
   std::string FlappingReason(const Tracked& tracked) const;
   void ReportReset(const std::string& id, const Tracked& tracked, const base::Status& result);
-  void Repolicy(const std::string& id, Tracked& tracked, bool spoke);
+  void Repolicy(const std::string& id, Tracked& tracked, bool had_fault);
   void Set(const std::string& id, Tracked& tracked, device::HealthState state,
            const std::string& reason);
   Recovery::Terms terms() const { return {options_.probation, options_.probation_most}; }
-  void See(const inventory::Snapshot& snapshot);
+  void Update(const inventory::Snapshot& snapshot);
   void Follow(const inventory::Entry& entry, const inventory::Snapshot& snapshot);
   void Return(Tracked& tracked);
   void Changed() const {

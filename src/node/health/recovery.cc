@@ -5,61 +5,61 @@
 namespace penstock::node::health {
 namespace {
 
-constexpr base::Duration kLeastWatch = std::chrono::hours(1);
+constexpr base::Duration kMinWatch = std::chrono::hours(1);
 constexpr int kProbationsWatched = 10;
-constexpr int kMostDoublings = 20;
+constexpr int kMaxDoublings = 20;
 
 base::Duration WatchAfter(base::Duration passed) {
-  return std::max(kLeastWatch, passed * kProbationsWatched);
+  return std::max(kMinWatch, passed * kProbationsWatched);
 }
 
 }  // namespace
 
-void Recovery::Fall(base::TimePoint now) {
-  if (!unwell_) {
+void Recovery::OnFault(base::TimePoint now) {
+  if (!unhealthy_) {
     relapses_ = recovered_at_ && now - *recovered_at_ <= WatchAfter(passed_) ? relapses_ + 1 : 0;
-    unwell_ = true;
+    unhealthy_ = true;
     flaps_ = 0;
-  } else if (well_since_) {
+  } else if (healthy_since_) {
     ++flaps_;
   }
-  well_since_.reset();
+  healthy_since_.reset();
 }
 
 base::Duration Recovery::Probation(const Terms& terms) const {
   const base::Duration most = std::max(terms.probation, terms.most);
   base::Duration probation = terms.probation;
-  for (int i = 0; i < std::min(relapses_, kMostDoublings) && probation < most; ++i) probation *= 2;
+  for (int i = 0; i < std::min(relapses_, kMaxDoublings) && probation < most; ++i) probation *= 2;
   return std::min(probation, most);
 }
 
 base::Duration Recovery::OnHealthy(base::TimePoint now, const Terms& terms) {
-  if (!unwell_) return {};
-  if (!well_since_) well_since_ = now;
-  const base::Duration left = *well_since_ + Probation(terms) - now;
+  if (!unhealthy_) return {};
+  if (!healthy_since_) healthy_since_ = now;
+  const base::Duration left = *healthy_since_ + Probation(terms) - now;
   if (left > base::Duration(0)) return left;
-  unwell_ = false;
+  unhealthy_ = false;
   flaps_ = 0;
-  well_since_.reset();
+  healthy_since_.reset();
   recovered_at_ = now;
   passed_ = Probation(terms);
   return {};
 }
 
 void Recovery::Forgive() {
-  if (unwell_ && relapses_ > 0) --relapses_;
-  unwell_ = false;
+  if (unhealthy_ && relapses_ > 0) --relapses_;
+  unhealthy_ = false;
   flaps_ = 0;
-  well_since_.reset();
+  healthy_since_.reset();
 }
 
 void Recovery::Watch() {
-  unwell_ = true;
-  well_since_.reset();
+  unhealthy_ = true;
+  healthy_since_.reset();
 }
 
 int Recovery::relapses(base::TimePoint now) const {
-  const bool over = !unwell_ && recovered_at_ && now - *recovered_at_ > WatchAfter(passed_);
+  const bool over = !unhealthy_ && recovered_at_ && now - *recovered_at_ > WatchAfter(passed_);
   return over ? 0 : relapses_;
 }
 
@@ -72,17 +72,17 @@ int Recovery::Flaps() const {
 }
 
 Recovery::Past Recovery::Remember(base::TimePoint now) const {
-  Past past{unwell_, relapses(now), std::nullopt, passed_};
+  Past past{unhealthy_, relapses(now), std::nullopt, passed_};
   if (recovered_at_ && now - *recovered_at_ <= WatchAfter(passed_))
     past.recovered_ago = now - *recovered_at_;
   return past;
 }
 
 void Recovery::Recall(const Past& past, base::TimePoint now) {
-  unwell_ = past.unwell;
+  unhealthy_ = past.unhealthy;
   relapses_ = past.relapses;
   passed_ = past.passed;
-  well_since_.reset();
+  healthy_since_.reset();
   recovered_at_.reset();
   if (past.recovered_ago) recovered_at_ = now - *past.recovered_ago;
 }

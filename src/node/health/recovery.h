@@ -20,7 +20,7 @@ class Recovery {
   };
   /// The part that outlives the agent.
   struct Past {
-    bool unwell = false;
+    bool unhealthy = false;
     int relapses = 0;
     std::optional<base::Duration> recovered_ago;
     base::Duration passed{};
@@ -28,7 +28,7 @@ class Recovery {
   };
 
   /// A fault is known against the device now.
-  void Fall(base::TimePoint now);
+  void OnFault(base::TimePoint now);
 
   /// No fault is known against the device now. Returns the rest of its probation; 0: the device is
   /// healthy, and the unhealthy period, if there was one, is over.
@@ -40,7 +40,7 @@ class Recovery {
   /// Starts a probation that is not a relapse, without a fault.
   void Watch();
 
-  bool unwell() const { return unwell_; }
+  bool unhealthy() const { return unhealthy_; }
   int relapses(base::TimePoint now) const;
   base::Duration Probation(const Terms& terms) const;
 
@@ -52,11 +52,11 @@ class Recovery {
   void Recall(const Past& past, base::TimePoint now);
 
  private:
-  bool unwell_ = false;
+  bool unhealthy_ = false;
   int relapses_ = 0, flaps_ = 0;
-  std::optional<base::TimePoint> well_since_;    // within an unhealthy period
-  std::optional<base::TimePoint> recovered_at_;  // end of the last period
-  base::Duration passed_{};                      // the probation that ended it
+  std::optional<base::TimePoint> healthy_since_;  // within an unhealthy period
+  std::optional<base::TimePoint> recovered_at_;   // end of the last period
+  base::Duration passed_{};                       // the probation that ended it
 };
 
 }  // namespace penstock::node::health

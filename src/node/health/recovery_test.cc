@@ -22,7 +22,7 @@ TEST(Recovery, EachRelapseDoublesTheProbationUpToTheMost) {
   Recovery recovery;
   base::TimePoint now = kStart;
   for (const auto expected : {10s, 20s, 40s, 80s, 160s, 320s, 600s, 600s}) {
-    recovery.Fall(now);
+    recovery.OnFault(now);
     const base::TimePoint well = Recover(recovery, now);
     EXPECT_EQ(well - now, expected);
     now = well + 1min;
@@ -32,13 +32,13 @@ TEST(Recovery, EachRelapseDoublesTheProbationUpToTheMost) {
 
 TEST(Recovery, WellForLongEnoughForgetsAll) {
   Recovery recovery;
-  recovery.Fall(kStart);
+  recovery.OnFault(kStart);
   base::TimePoint now = Recover(recovery, kStart) + 59min;
-  recovery.Fall(now);
+  recovery.OnFault(now);
   EXPECT_EQ(recovery.relapses(now), 1);
   now = Recover(recovery, now) + 61min;
   EXPECT_EQ(recovery.relapses(now), 0);
-  recovery.Fall(now);
+  recovery.OnFault(now);
   EXPECT_EQ(recovery.relapses(now), 0);
   EXPECT_EQ(recovery.Probation(kTerms), 10s);
 }
@@ -46,10 +46,10 @@ TEST(Recovery, WellForLongEnoughForgetsAll) {
 TEST(Recovery, LongProbationsAreWatchedForLonger) {
   Recovery recovery;
   const Recovery::Terms slow{30min, 1h};
-  recovery.Fall(kStart);
+  recovery.OnFault(kStart);
   recovery.OnHealthy(kStart, slow);
   EXPECT_EQ(recovery.OnHealthy(kStart + 30min, slow), 0s);
-  recovery.Fall(kStart + 30min + 4h);
+  recovery.OnFault(kStart + 30min + 4h);
   EXPECT_EQ(recovery.relapses(kStart + 30min + 4h), 1);
 }
 
@@ -58,7 +58,7 @@ TEST(Recovery, ComingAndGoingIsNoRelapseAndReportedInSteps) {
   base::TimePoint now = kStart;
   int changes = 0, reported = 0;
   for (int i = 0; i < 5'000; ++i, now += 2s) {
-    recovery.Fall(now);
+    recovery.OnFault(now);
     EXPECT_GT(recovery.OnHealthy(now + 1s, kTerms), 0s);
     if (std::exchange(reported, recovery.Flaps()) != recovery.Flaps()) ++changes;
   }
@@ -69,17 +69,17 @@ TEST(Recovery, ComingAndGoingIsNoRelapseAndReportedInSteps) {
 
 TEST(Recovery, ATroubleWithinTheProbationBeginsItAgain) {
   Recovery recovery;
-  recovery.Fall(kStart);
+  recovery.OnFault(kStart);
   recovery.OnHealthy(kStart, kTerms);
-  recovery.Fall(kStart + 9s);
+  recovery.OnFault(kStart + 9s);
   EXPECT_EQ(recovery.OnHealthy(kStart + 9s, kTerms), 10s);
 }
 
 TEST(Recovery, WhatIsForgivenLeavesNoTrace) {
   Recovery recovery;
-  recovery.Fall(kStart);
+  recovery.OnFault(kStart);
   const base::TimePoint now = Recover(recovery, kStart) + 1min;
-  recovery.Fall(now);
+  recovery.OnFault(now);
   recovery.Forgive();
   EXPECT_EQ(recovery.OnHealthy(now, kTerms), 0s);
   EXPECT_EQ(recovery.relapses(now), 0);
@@ -87,16 +87,16 @@ TEST(Recovery, WhatIsForgivenLeavesNoTrace) {
 
 TEST(Recovery, IsTheSameAfterARestart) {
   Recovery before, after;
-  before.Fall(kStart);
+  before.OnFault(kStart);
   base::TimePoint now = Recover(before, kStart) + 1min;
-  before.Fall(now);
+  before.OnFault(now);
   now = Recover(before, now) + 10min;
   const base::TimePoint other_clock{5h};
   after.Recall(before.Remember(now), other_clock);
-  after.Fall(other_clock + 1min);
+  after.OnFault(other_clock + 1min);
   EXPECT_EQ(after.relapses(other_clock + 1min), 2);
   after.Recall(before.Remember(now), other_clock);
-  after.Fall(other_clock + 51min);
+  after.OnFault(other_clock + 51min);
   EXPECT_EQ(after.relapses(other_clock + 51min), 0) << "the observation continues where it stopped";
 }
 

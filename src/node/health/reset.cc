@@ -7,7 +7,7 @@
 namespace penstock::node::health {
 namespace {
 
-constexpr std::size_t kMostADay = 3;
+constexpr std::size_t kMaxPerDay = 3;
 constexpr base::Duration kApart = std::chrono::minutes(10);
 
 std::string Names(const std::vector<std::string>& ids) {
@@ -28,14 +28,14 @@ std::string WhyNot(const std::string& id, const std::map<std::string, ResetCandi
                    base::WallTime now) {
   const ResetCandidate& device = devices.at(id);
   const auto known = [&](const std::string& one) { return devices.contains(one); };
-  if (device.before.size() >= kMostADay)
+  if (device.before.size() >= kMaxPerDay)
     return "it was reset " + std::to_string(device.before.size()) +
            " times within a day and needs another reset: have the hardware inspected";
   if (!device.before.empty() && now - device.before.back() < kApart)
     return "it was reset at " + base::FormatTime(device.before.back()) +
            "; the next reset is attempted " + base::FormatDuration(kApart) + " later";
   const auto gone = Of(device.together, [&](const std::string& one) {
-    return !known(one) || !devices.at(one).there;
+    return !known(one) || !devices.at(one).present;
   });
   if (!gone.empty()) return "it can only be reset together with " + Names(gone) + ", which is gone";
   if (!device.free) return "it will be reset when it is no longer in use";
@@ -54,7 +54,7 @@ ResetPlan PlanResets(const std::map<std::string, ResetCandidate>& devices, api::
   ResetPlan plan;
   if (policy == api::ResetPolicy::kNever) return plan;
   for (const auto& [id, device] : devices) {
-    if (!device.asks ||
+    if (!device.needs_reset ||
         std::find(plan.devices.begin(), plan.devices.end(), id) != plan.devices.end())
       continue;
     const std::string why_not = WhyNot(id, devices, now);

@@ -12,9 +12,9 @@ namespace penstock::node::health {
 
 /// The facts about a device that matter for its reset.
 struct ResetCandidate {
-  bool asks = false;                   ///< it is unhealthy because of a fault that a reset ends
+  bool needs_reset = false;            ///< it is unhealthy because of a fault that a reset ends
   bool free = true;                    ///< it has no holder and no process
-  bool there = true;                   ///< not gone
+  bool present = true;                 ///< not gone
   std::vector<base::WallTime> before;  ///< its resets within the last day, oldest first
   std::vector<std::string> together;   ///< ids that must be reset in one operation, itself included
 };

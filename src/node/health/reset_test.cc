@@ -24,43 +24,43 @@ using Devices = std::map<std::string, ResetCandidate>;
 ResetPlan Plan(const Devices& devices) { return PlanResets(devices, ResetPolicy::kIdle, kNow); }
 
 TEST(PlanResets, NeverIsNever) {
-  const Devices devices{{"A", {.asks = true, .together = {"A"}}}};
+  const Devices devices{{"A", {.needs_reset = true, .together = {"A"}}}};
   EXPECT_THAT(PlanResets(devices, ResetPolicy::kNever, kNow).devices, IsEmpty());
   EXPECT_THAT(PlanResets(devices, ResetPolicy::kNever, kNow).why_not, IsEmpty());
   EXPECT_THAT(Plan(devices).devices, ElementsAre("A"));
 }
 
 TEST(PlanResets, AHeldDeviceWaitsForItsHolders) {
-  const ResetPlan plan =
-      Plan({{"A", {.asks = true, .free = false, .together = {"A"}}}, {"B", {.together = {"B"}}}});
+  const ResetPlan plan = Plan(
+      {{"A", {.needs_reset = true, .free = false, .together = {"A"}}}, {"B", {.together = {"B"}}}});
   EXPECT_THAT(plan.devices, IsEmpty());
   EXPECT_EQ(plan.why_not.at("A"), "it will be reset when it is no longer in use");
   EXPECT_EQ(plan.why_not.size(), 1u);
 }
 
 TEST(PlanResets, ThoseThatAreResetTogetherMustAllBeFree) {
-  Devices devices{{"A", {.asks = true, .together = {"A", "B"}}},
+  Devices devices{{"A", {.needs_reset = true, .together = {"A", "B"}}},
                   {"B", {.free = false, .together = {"A", "B"}}}};
   EXPECT_EQ(Plan(devices).why_not.at("A"),
             "it can only be reset together with B, and waits until those are no longer in use");
-  devices.at("B").there = false;
+  devices.at("B").present = false;
   EXPECT_EQ(Plan(devices).why_not.at("A"), "it can only be reset together with B, which is gone");
   devices.at("B") = {.together = {"A", "B"}};
   EXPECT_THAT(Plan(devices).devices, ElementsAre("A", "B"));
 }
 
 TEST(PlanResets, OneGroupAtATimeAndNoOneIsHeldBackByOneThatWaits) {
-  const ResetPlan plan = Plan({{"A", {.asks = true, .free = false, .together = {"A"}}},
-                               {"B", {.asks = true, .together = {"B", "C"}}},
-                               {"C", {.asks = true, .together = {"B", "C"}}},
-                               {"D", {.asks = true, .together = {"D"}}}});
+  const ResetPlan plan = Plan({{"A", {.needs_reset = true, .free = false, .together = {"A"}}},
+                               {"B", {.needs_reset = true, .together = {"B", "C"}}},
+                               {"C", {.needs_reset = true, .together = {"B", "C"}}},
+                               {"D", {.needs_reset = true, .together = {"D"}}}});
   EXPECT_THAT(plan.devices, ElementsAre("B", "C"));
   EXPECT_FALSE(plan.why_not.contains("C"));
   EXPECT_TRUE(plan.why_not.contains("A"));
 }
 
 TEST(PlanResets, ThreeADayAndTenMinutesApart) {
-  Devices devices{{"A", {.asks = true, .before = {kNow - 9min}, .together = {"A"}}}};
+  Devices devices{{"A", {.needs_reset = true, .before = {kNow - 9min}, .together = {"A"}}}};
   EXPECT_THAT(Plan(devices).why_not.at("A"), HasSubstr("the next reset is attempted 10m"));
   devices.at("A").before = {kNow - 11min};
   EXPECT_THAT(Plan(devices).devices, ElementsAre("A"));
@@ -120,7 +120,7 @@ class ResetsTest : public ::testing::Test {
   }
   void Hold(const std::string& id) {
     ASSERT_TRUE(
-        ledger_.Hand({.id = "lease", .allocator = "local", .slots = {{.id = id, .device = id}}})
+        ledger_.Add({.id = "lease", .allocator = "local", .slots = {{.id = id, .device = id}}})
             .ok());
     executor_.RunUntilIdle();
   }

@@ -1,5 +1,5 @@
 // Runs a reset as a sequence of steps, each started by the end of the previous one. Every published
-// snapshot triggers a new look.
+// snapshot triggers a new check.
 #include "node/health/resets.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ Resets::Resets(base::Executor& control, inventory::Inventory& inventory, ledger:
       monitor_(monitor),
       vendor_of_(std::move(vendor_of)),
       withdrawal_(withdrawal) {
-  on_inventory_ = inventory_.published().Subscribe([this](const auto&) { LookSoon(); });
-  on_ledger_ = ledger_.published().Subscribe([this](const auto&) { LookSoon(); });
+  on_inventory_ = inventory_.published().Subscribe([this](const auto&) { ScheduleCheck(); });
+  on_ledger_ = ledger_.published().Subscribe([this](const auto&) { ScheduleCheck(); });
 }
 
 Resets::~Resets() {
@@ -26,16 +26,16 @@ Resets::~Resets() {
 }
 
 void Resets::SetPolicy(api::ResetPolicy policy) {
-  if (std::exchange(policy_, policy) != policy) LookSoon();
+  if (std::exchange(policy_, policy) != policy) ScheduleCheck();
 }
 
 /// Posts one Look for several snapshots; it runs after they are published.
-void Resets::LookSoon() {
-  if (std::exchange(look_posted_, true)) return;
+void Resets::ScheduleCheck() {
+  if (std::exchange(check_posted_, true)) return;
   control_.Post([this, alive = std::weak_ptr(alive_)] {
     if (alive.expired()) return;
-    look_posted_ = false;
-    Look();
+    check_posted_ = false;
+    Check();
   });
 }
 
@@ -51,18 +51,18 @@ std::map<std::string, ResetCandidate> Resets::Candidates() const {
     const Vendor vendor = vendor_of_(facts.vendor);
     if (vendor.actions == nullptr || !facts.parent.empty()) continue;
     ResetCandidate& candidate = candidates[facts.id];
-    candidate.asks = monitor_.NeedsReset(facts.id);
+    candidate.needs_reset = monitor_.NeedsReset(facts.id);
     candidate.free =
         ledger->Free(facts.id) && (entry.reading == nullptr || entry.reading->processes.empty());
-    candidate.there = entry.health.state != device::HealthState::kGone;
+    candidate.present = entry.health.state != device::HealthState::kGone;
     candidate.before = monitor_.ResetsOf(facts.id);
     candidate.together = vendor.actions->ResetTogether(facts, by_vendor[facts.vendor]);
   }
   return candidates;
 }
 
-void Resets::Look() {
-  if (!under_way_.empty()) return;
+void Resets::Check() {
+  if (!resetting_.empty()) return;
   const auto snapshot = inventory_.published().Get();
   const bool any = std::any_of(
       snapshot->devices.begin(), snapshot->devices.end(),
@@ -74,14 +74,14 @@ void Resets::Look() {
     return entry == nullptr || entry->health.state == device::HealthState::kHealthy;
   });
   const ResetPlan plan = PlanResets(candidates, policy_, control_.clock().Wall());
-  Say(candidates, plan);
+  Note(candidates, plan);
   if (!plan.devices.empty()) Begin(plan.devices);
 }
 
-void Resets::Say(const std::map<std::string, ResetCandidate>& candidates, const ResetPlan& plan) {
+void Resets::Note(const std::map<std::string, ResetCandidate>& candidates, const ResetPlan& plan) {
   std::map<std::string, std::string> notes;
   for (const auto& [id, candidate] : candidates) {
-    if (!candidate.asks && !failures_.contains(id)) continue;
+    if (!candidate.needs_reset && !failures_.contains(id)) continue;
     std::string& note = notes[id];
     if (const auto failure = failures_.find(id); failure != failures_.end())
       note = "the reset failed: " + failure->second;
@@ -95,33 +95,33 @@ void Resets::Say(const std::map<std::string, ResetCandidate>& candidates, const 
 }
 
 void Resets::Begin(const std::vector<std::string>& devices) {
-  under_way_ = devices;
+  resetting_ = devices;
   std::map<std::string, std::string> reasons;
   const auto snapshot = inventory_.published().Get();
-  std::string asking;
+  std::string faulty;
   for (const std::string& id : devices)
-    if (monitor_.NeedsReset(id)) asking += (asking.empty() ? "" : ", ") + id;
+    if (monitor_.NeedsReset(id)) faulty += (faulty.empty() ? "" : ", ") + id;
   for (const std::string& id : devices) {
     const inventory::Entry* entry = snapshot->Find(id);
     vendor_ = entry->facts->vendor;
     reasons[id] = monitor_.NeedsReset(id) ? entry->health.reason + "; reset in progress"
-                                          : "reset in progress together with " + asking;
+                                          : "reset in progress together with " + faulty;
   }
   base::Log(base::kWarn, "device reset started",
-            {{"device", asking}, {"together", devices.size()}});
+            {{"device", faulty}, {"together", devices.size()}});
   monitor_.BeginReset(reasons);
   timer_ = control_.PostAfter(withdrawal_, [this] { Withdrawn(); });
 }
 
 void Resets::Withdrawn() {
   const auto candidates = Candidates();
-  for (const std::string& id : under_way_) {
+  for (const std::string& id : resetting_) {
     const auto candidate = candidates.find(id);
-    if (candidate != candidates.end() && candidate->second.there && candidate->second.free)
+    if (candidate != candidates.end() && candidate->second.present && candidate->second.free)
       continue;
     return Done(base::Error(base::Code::kCancelled, id + " is in use again or gone"));
   }
-  let_go_ = true;
+  released_ = true;
   vendor_of_(vendor_).release([this, alive = std::weak_ptr(alive_)] {
     if (!alive.expired()) Reset();
   });
@@ -130,7 +130,7 @@ void Resets::Withdrawn() {
 void Resets::Reset() {
   std::vector<device::Facts> devices;
   const auto snapshot = inventory_.published().Get();
-  for (const std::string& id : under_way_)
+  for (const std::string& id : resetting_)
     if (const inventory::Entry* entry = snapshot->Find(id)) devices.push_back(*entry->facts);
   vendor_of_(vendor_).actions->Reset(
       devices, [this, alive = std::weak_ptr(alive_)](const base::Status& result) {
@@ -139,7 +139,7 @@ void Resets::Reset() {
 }
 
 void Resets::Done(const base::Status& result) {
-  const std::vector<std::string> devices = std::exchange(under_way_, {});
+  const std::vector<std::string> devices = std::exchange(resetting_, {});
   for (const std::string& id : devices) {
     failures_.erase(id);
     if (!result.ok() && result.error().code() != base::Code::kCancelled)
@@ -155,8 +155,8 @@ void Resets::Done(const base::Status& result) {
                {"why", result.error().message()}});
   }
   monitor_.EndReset(devices, result);
-  if (std::exchange(let_go_, false)) vendor_of_(vendor_).reopen();
-  LookSoon();
+  if (std::exchange(released_, false)) vendor_of_(vendor_).reopen();
+  ScheduleCheck();
 }
 
 }  // namespace penstock::node::health

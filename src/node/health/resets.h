@@ -44,10 +44,10 @@ class Resets {
   void SetPolicy(api::ResetPolicy policy);
 
  private:
-  void LookSoon();
-  void Look();
+  void ScheduleCheck();
+  void Check();
   std::map<std::string, ResetCandidate> Candidates() const;
-  void Say(const std::map<std::string, ResetCandidate>& candidates, const ResetPlan& plan);
+  void Note(const std::map<std::string, ResetCandidate>& candidates, const ResetPlan& plan);
   void Begin(const std::vector<std::string>& devices);
   void Withdrawn();
   void Reset();
@@ -60,10 +60,10 @@ class Resets {
   VendorOf vendor_of_;
   const base::Duration withdrawal_;
   api::ResetPolicy policy_ = api::ResetPolicy::kNever;
-  bool look_posted_ = false;
-  std::vector<std::string> under_way_;  // ids
-  std::string vendor_;                  // of the devices in under_way_
-  bool let_go_ = false;
+  bool check_posted_ = false;
+  std::vector<std::string> resetting_;  // ids
+  std::string vendor_;                  // of the devices in resetting_
+  bool released_ = false;
   std::map<std::string, std::string> failures_;  // id → error of the last reset
   std::map<std::string, std::string> notes_;     // id → note passed to the monitor
   base::TimerId timer_ = 0;

@@ -18,7 +18,7 @@ namespace {
 constexpr base::Duration kHangRetry = std::chrono::seconds(30);
 // Not immediately, so that a source of frequent events does not keep the agent busy.
 constexpr base::Duration kSoon = std::chrono::milliseconds(100);
-constexpr base::Duration kReleaseLook = std::chrono::milliseconds(50);
+constexpr base::Duration kReleaseCheck = std::chrono::milliseconds(50);
 constexpr int kReleaseTries = 100;
 const std::string kUnnamed = "at ";
 constexpr char kLeft[] = "no longer present: unplugged, or bound to another driver";
@@ -60,10 +60,10 @@ Discovery::~Discovery() {
 template <typename Value>
 std::function<void(Result<Value>)> Discovery::Current(std::function<void(Result<Value>)> function) {
   return [function = std::move(function), weak = std::weak_ptr(connection_),
-          mine = *connection_](Result<Value> value) {
+          connection = *connection_](Result<Value> value) {
     const auto now = weak.lock();
     const bool unsent = !value.ok() && value.error().code() == Code::kCancelled;
-    if (now && *now == mine && !unsent) function(std::move(value));
+    if (now && *now == connection && !unsent) function(std::move(value));
   };
 }
 
@@ -74,10 +74,10 @@ void Discovery::After(base::Duration delay, void (Discovery::*what)()) {
 
 void Discovery::Start() { Open(); }
 
-void Discovery::OnFirstLook(std::function<void()> callback) { first_look_ = std::move(callback); }
+void Discovery::OnFirstScan(std::function<void()> callback) { first_scan_ = std::move(callback); }
 
-void Discovery::FirstLookDone() {
-  if (auto callback = std::exchange(first_look_, nullptr)) callback();
+void Discovery::FirstScanDone() {
+  if (auto callback = std::exchange(first_scan_, nullptr)) callback();
 }
 
 void Discovery::Refresh() {
@@ -88,7 +88,7 @@ void Discovery::Refresh() {
     executor_.Cancel(timer_);
     List(false);
   } else {
-    look_again_ = true;
+    rescan_ = true;
   }
 }
 
@@ -99,17 +99,17 @@ std::optional<std::uint64_t> Discovery::session() const {
 void Discovery::SetPoll(base::Duration poll) {
   if (options_.poll == poll) return;
   options_.poll = poll;
-  look_at_ = executor_.clock().Now() + poll;
-  if (phase_ == Phase::kServing && !busy_) Rest();
+  scan_at_ = executor_.clock().Now() + poll;
+  if (phase_ == Phase::kServing && !busy_) ScheduleNext();
 }
 
-void Discovery::Look() { List(false); }
+void Discovery::Scan() { List(false); }
 
 void Discovery::Open() {
   executor_.Cancel(timer_);
   phase_ = Phase::kOpening;
   busy_ = true;
-  look_again_ = false;
+  rescan_ = false;
   wanted_.reset();
   soon_.clear();
   backend_.Open(Current<device::Driver>([this](Result<device::Driver> driver) {
@@ -148,10 +148,10 @@ void Discovery::NoDriver(const Error& error) {
     inventory_.SetFacts(options_.vendor, {}, "the driver is gone: " + error.message(),
                         executor_.clock().Wall());
   }
-  After(look_again_ ? base::Duration(std::chrono::milliseconds(20)) : backoff_.Next(),
+  After(rescan_ ? base::Duration(std::chrono::milliseconds(20)) : backoff_.Next(),
         &Discovery::Open);
-  look_again_ = false;
-  FirstLookDone();
+  rescan_ = false;
+  FirstScanDone();
 }
 
 void Discovery::DevicesUnknown(const Error& error) {
@@ -222,8 +222,8 @@ void Discovery::Listed(const std::vector<std::string>& addresses, bool fresh) {
     return known.id.empty() && !IsSkipped(known.address);
   });
   const bool describe_again = std::exchange(describe_again_, false);
-  if (!fresh && same && !undescribed && !look_again_ && !describe_again) return ReadNext(0);
-  look_again_ = false;
+  if (!fresh && same && !undescribed && !rescan_ && !describe_again) return ReadNext(0);
+  rescan_ = false;
   if (!same) ForgetNumbers();
   phase_ = Phase::kDescribing;
   known_.clear();
@@ -330,11 +330,11 @@ void Discovery::ReadNext(std::size_t position) {
     const base::TimePoint now = executor_.clock().Now();
     if (!std::exchange(wanted_, std::nullopt)) {
       base::Log(base::kDebug, "devices read", {{"vendor", options_.vendor}});
-      look_at_ = now + options_.poll;
-      FirstLookDone();
+      scan_at_ = now + options_.poll;
+      FirstScanDone();
     }
-    if (describe_again_) look_at_ = std::min(look_at_, now + kSoon);
-    return Rest();
+    if (describe_again_) scan_at_ = std::min(scan_at_, now + kSoon);
+    return ScheduleNext();
   }
   in_flight_ = known_[position].address;
   backend_.Read(in_flight_,
@@ -351,17 +351,17 @@ void Discovery::ReadNext(std::size_t position) {
 }
 
 /// No call is in progress: schedules the next one.
-void Discovery::Rest() {
+void Discovery::ScheduleNext() {
   in_flight_.clear();
   busy_ = false;
-  if (std::exchange(look_again_, false)) return List(false);
+  if (std::exchange(rescan_, false)) return List(false);
   const base::TimePoint now = executor_.clock().Now();
   base::TimePoint some_at = base::TimePoint::max();
   if (AnyUnhealthy()) some_at = now + options_.poll_unhealthy;
   if (!soon_.empty()) some_at = read_some_at_ + kSoon;
   if (some_at <= now) return ReadSome();
-  if (some_at < look_at_) return After(some_at - now, &Discovery::ReadSome);
-  After(std::max(look_at_ - now, base::Duration(0)), &Discovery::Look);
+  if (some_at < scan_at_) return After(some_at - now, &Discovery::ReadSome);
+  After(std::max(scan_at_ - now, base::Duration(0)), &Discovery::Scan);
 }
 
 bool Discovery::AnyUnhealthy() const {
@@ -408,17 +408,17 @@ void Discovery::ReportLost(const std::string& id, std::string_view kind, const E
 
 void Discovery::ReadSoon(const std::string& id) {
   if (phase_ != Phase::kServing) {
-    look_again_ = phase_ != Phase::kReleased;
+    rescan_ = phase_ != Phase::kReleased;
     return;
   }
   soon_.insert(id);
-  if (!busy_) Rest();
+  if (!busy_) ScheduleNext();
 }
 
 void Discovery::Release(std::function<void()> done) {
   ++*connection_;
   phase_ = Phase::kReleased;
-  busy_ = look_again_ = false;
+  busy_ = rescan_ = false;
   wanted_.reset();
   soon_.clear();
   in_flight_.clear();
@@ -431,7 +431,7 @@ void Discovery::Release(std::function<void()> done) {
 void Discovery::AwaitRelease(int tries, std::function<void()> done) {
   if (backend_.abandoned() == 0 || tries == 0) return done();
   timer_ = executor_.PostAfter(
-      kReleaseLook, [this, tries, done = std::move(done)] { AwaitRelease(tries - 1, done); });
+      kReleaseCheck, [this, tries, done = std::move(done)] { AwaitRelease(tries - 1, done); });
 }
 
 void Discovery::Reopen() {

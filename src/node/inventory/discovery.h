@@ -48,7 +48,7 @@ class Discovery {
 
   void Start();
 
-  /// Looks again now: files that concern the driver changed on disk.
+  /// Scans again now: files that concern the driver changed on disk.
   void Refresh();
 
   /// Reads one device out of turn, because of an event about it: at once, or 100 ms after the last
@@ -71,7 +71,7 @@ class Discovery {
   void SetPoll(base::Duration poll);
 
   /// `callback` is called once, when the first attempt to find devices has succeeded or failed.
-  void OnFirstLook(std::function<void()> callback);
+  void OnFirstScan(std::function<void()> callback);
 
  private:
   struct Known {
@@ -85,7 +85,7 @@ class Discovery {
   enum class Phase { kWaiting, kOpening, kDescribing, kServing, kReleased };
 
   void Open();
-  void Look();
+  void Scan();
   void List(bool fresh);
   void Listed(const std::vector<std::string>& addresses, bool fresh);
   void DescribeNext(std::size_t position, bool fresh);
@@ -96,7 +96,7 @@ class Discovery {
   void Described(bool fresh);
   void ReadNext(std::size_t position);
   void ReadSome();
-  void Rest();
+  void ScheduleNext();
   bool AnyUnhealthy() const;
   void AwaitRelease(int tries, std::function<void()> done);
   void HandleReading(const std::string& id, base::Result<device::Reading> reading);
@@ -111,7 +111,7 @@ class Discovery {
   /// not reported as gone.
   void NoDriver(const base::Error& error);
   void DevicesUnknown(const base::Error& error);
-  void FirstLookDone();
+  void FirstScanDone();
   void After(base::Duration delay, void (Discovery::*what)());
   bool IsSkipped(const std::string& address) const;
   std::string NameOf(const std::string& address) const;
@@ -132,12 +132,12 @@ class Discovery {
   base::Backoff backoff_;
   base::TimerId timer_ = 0;
   Phase phase_ = Phase::kWaiting;
-  bool busy_ = false;  // a look is in progress: the next one waits for its end
-  bool look_again_ = false;
+  bool busy_ = false;  // a scan is in progress: the next one waits for its end
+  bool rescan_ = false;
   bool describe_again_ = false;                  // a reading contradicts what was described
   std::optional<std::set<std::string>> wanted_;  // ids to read in this round; nothing: all
   std::set<std::string> soon_;                   // ids to read out of turn
-  base::TimePoint look_at_{};                    // when all devices are read next
+  base::TimePoint scan_at_{};                    // when all devices are read next
   base::TimePoint read_some_at_{};               // when devices were last read out of turn
   std::vector<Known> known_;
   std::vector<device::Facts> described_;
@@ -149,7 +149,7 @@ class Discovery {
       hidden_;  // ids of devices that may be behind addresses which could not be described
   std::string in_flight_;  // address of the call in progress
   std::string driver_version_;
-  std::function<void()> first_look_;
+  std::function<void()> first_scan_;
   std::shared_ptr<std::uint64_t> connection_ = std::make_shared<std::uint64_t>(0);
 };
 

@@ -121,7 +121,7 @@ class DiscoveryTest : public ::testing::Test {
 
 TEST_F(DiscoveryTest, FindsAndReadsAllBeforeTheFirstLookIsDone) {
   bool looked = false;
-  discovery_.OnFirstLook([&] { looked = readings_.size() == 3; });
+  discovery_.OnFirstScan([&] { looked = readings_.size() == 3; });
   Start();
   EXPECT_TRUE(looked);
   EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
@@ -166,7 +166,7 @@ TEST_F(DiscoveryTest, AShorterPollCountsAtOnce) {
 TEST_F(DiscoveryTest, SaysWhyThereIsNoDriverAndFindsItWhenNudged) {
   backend_.absent = "no library";
   bool looked = false;
-  discovery_.OnFirstLook([&] { looked = true; });
+  discovery_.OnFirstScan([&] { looked = true; });
   Start();
   EXPECT_TRUE(looked);
   EXPECT_EQ(inventory_.published().Get()->FindVendor("acme")->reason, "no library");
@@ -227,7 +227,7 @@ TEST_F(DiscoveryTest, AHungDeviceIsAskedAgainOnlyAfterTheWorkerThatHungHasEnded)
 TEST_F(DiscoveryTest, AHangAtTheFirstLookKeepsNoOneElseWaiting) {
   backend_.hangs = {"0"};
   bool looked = false;
-  discovery_.OnFirstLook([&] { looked = true; });
+  discovery_.OnFirstScan([&] { looked = true; });
   Start();
   executor_.Advance(6s);
   EXPECT_TRUE(looked);

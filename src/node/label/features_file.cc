@@ -5,14 +5,14 @@
 namespace penstock::node::label {
 namespace {
 
-constexpr std::size_t kMostThatNfdReads = 65536;
+constexpr std::size_t kMaxNfdFileBytes = 65536;
 
 }  // namespace
 
 std::string FeaturesText(const LabelSet& labels) {
   std::string text;
   for (const auto& [key, value] : labels) {
-    if (text.size() + key.size() + value.size() + 2 > kMostThatNfdReads) {
+    if (text.size() + key.size() + value.size() + 2 > kMaxNfdFileBytes) {
       base::Log(base::kWarn, "more labels than NFD reads from a file; the last ones omitted",
                 {{"first", key}});
       break;

@@ -75,7 +75,7 @@ void AddOs(Set& labels, const os::MachineFacts& machine) {
 }
 
 /// cpu.cpuid.attributeBlacklist of NFD's default configuration.
-bool IsOfNoInterest(std::string_view flag) {
+bool IsIgnored(std::string_view flag) {
   static constexpr std::array<std::string_view, 26> kFlags{
       "AVX10", "BMI1", "BMI2",   "CLMUL", "CMOV",   "CX16",   "ERMS",   "F16C",     "HTT",
       "LZCNT", "MMX",  "MMXEXT", "NX",    "POPCNT", "RDRAND", "RDSEED", "RDTSCP",   "SGX",
@@ -90,7 +90,7 @@ void AddCpu(Set& labels, const os::MachineFacts& machine) {
     Add(labels, "cpu-model.id", std::to_string(machine.cpu_model));
   }
   for (const std::string& flag : machine.cpu_flags)
-    if (!IsOfNoInterest(flag)) Add(labels, "cpu-cpuid." + flag, "true");
+    if (!IsIgnored(flag)) Add(labels, "cpu-cpuid." + flag, "true");
   if (machine.multithreading)
     Add(labels, "cpu-hardware_multithreading", *machine.multithreading ? "true" : "false");
 }

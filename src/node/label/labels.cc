@@ -14,7 +14,7 @@
 namespace penstock::node::label {
 namespace {
 
-bool IsThere(const inventory::Entry& entry) {
+bool IsPresent(const inventory::Entry& entry) {
   return entry.health.state != device::HealthState::kGone;
 }
 
@@ -50,7 +50,7 @@ VendorHas Gather(const inventory::Snapshot& inventory, const inventory::VendorEn
   has.facts.machine = context.machine.product;
   if (context.config.timestamp) has.facts.timestamp = context.timestamp;
   for (const inventory::Entry& entry : inventory.devices) {
-    if (entry.facts->vendor != vendor.vendor || !entry.facts->parent.empty() || !IsThere(entry))
+    if (entry.facts->vendor != vendor.vendor || !entry.facts->parent.empty() || !IsPresent(entry))
       continue;
     has.facts.devices.push_back(entry.facts.get());
     has.facts.shares.push_back(ShareOf(entry.facts->id, shares));
@@ -68,8 +68,8 @@ VendorHas Gather(const inventory::Snapshot& inventory, const inventory::VendorEn
 
 void LogValue(base::LogLevel level, std::string_view message, const std::string& key,
               const std::string& value) {
-  constexpr std::size_t kMostShown = 100;
-  base::Log(level, message, {{"key", key}, {"value", value.substr(0, kMostShown)}});
+  constexpr std::size_t kMaxShown = 100;
+  base::Log(level, message, {{"key", key}, {"value", value.substr(0, kMaxShown)}});
 }
 
 /// An invalid label is dropped, because Kubernetes would reject the other labels with it; a value
@@ -91,9 +91,9 @@ LabelSet Valid(LabelSet labels) {
   return labels;
 }
 
-std::vector<bool> WhichAreGone(const inventory::Snapshot& inventory) {
+std::vector<bool> GoneDevices(const inventory::Snapshot& inventory) {
   std::vector<bool> gone;
-  for (const inventory::Entry& entry : inventory.devices) gone.push_back(!IsThere(entry));
+  for (const inventory::Entry& entry : inventory.devices) gone.push_back(!IsPresent(entry));
   return gone;
 }
 
@@ -124,7 +124,7 @@ Labels::Labels(inventory::Inventory& inventory, device::DialectOf dialect_of,
   on_inventory_ = inventory_.published().Subscribe(
       [this](const base::Published<inventory::Snapshot>::Snapshot& snapshot) {
         if (begun_ &&
-            (snapshot->facts_generation != facts_generation_ || WhichAreGone(*snapshot) != gone_))
+            (snapshot->facts_generation != facts_generation_ || GoneDevices(*snapshot) != gone_))
           Compute(*snapshot);
       });
   on_desired_ = desired_.Subscribe([this](const auto&) { SharesMayDiffer(); });
@@ -154,7 +154,7 @@ void Labels::SharesMayDiffer() {
 
 void Labels::Compute(const inventory::Snapshot& snapshot) {
   facts_generation_ = snapshot.facts_generation;
-  gone_ = WhichAreGone(snapshot);
+  gone_ = GoneDevices(snapshot);
   LabelSet labels = ComputeLabels(snapshot, dialect_of_, context_, shares_);
   if (std::exchange(begun_, true) && labels == *published_.Get()) return;
   published_.Set(std::move(labels));

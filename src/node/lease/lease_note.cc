@@ -12,7 +12,7 @@ using base::Code;
 using base::Error;
 using nlohmann::json;
 
-constexpr std::size_t kMostCommandBytes = 2048;
+constexpr std::size_t kMaxCommandBytes = 2048;
 
 Error Damaged(const std::string& id, const std::string& why) {
   return {Code::kDataLoss, "cannot read the lease note of control group " + id + ": " + why};
@@ -51,7 +51,7 @@ std::string EncodeNote(const ledger::Lease& lease) {
                {"slots", std::move(slots)},
                {"since", base::FormatTime(lease.since)},
                {"user", lease.user},
-               {"command", lease.command.substr(0, kMostCommandBytes)}};
+               {"command", lease.command.substr(0, kMaxCommandBytes)}};
   if (!lease.labels.empty()) note["labels"] = lease.labels;
   return note.dump(-1, ' ', false, json::error_handler_t::replace);
 }

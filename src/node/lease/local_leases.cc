@@ -36,10 +36,10 @@ constexpr base::Duration kRemoveAgain = std::chrono::milliseconds(100);
 constexpr base::Duration kRemoveAgainMost = std::chrono::seconds(30);
 constexpr base::Duration kKillAgain =
     std::chrono::seconds(1);  // new processes may have started meanwhile
-constexpr std::size_t kMostProcessesShown = 64;
+constexpr std::size_t kMaxProcessesShown = 64;
 constexpr char kNoDevice[] = "no known device can be closed";
 
-constexpr int kLooksForBystanders = 8;
+constexpr int kBystanderChecks = 8;
 
 Error HasGone() { return {Code::kCancelled, "the requesting process exited"}; }
 
@@ -72,7 +72,7 @@ std::optional<uid_t> UserOf(const std::string& proc_root, const std::vector<Proc
 }
 
 // A lack of resources in the kernel is no reason to queue for devices.
-Error NotForLackOfDevices(const Error& error) {
+Error AsAborted(const Error& error) {
   const bool passes =
       error.code() == Code::kResourceExhausted || error.code() == Code::kUnavailable;
   return passes ? Error(Code::kAborted, error.message()) : error;
@@ -82,16 +82,15 @@ Error NotForLackOfDevices(const Error& error) {
 
 LocalLeases::LocalLeases(base::Executor& control, base::Executor& io, std::string proc_root,
                          inventory::Inventory& inventory, ledger::Ledger& ledger,
-                         OpenGroups open_groups, std::function<void()> asked_to_end)
+                         OpenGroups open_groups, std::function<void()> on_ending)
     : control_(control),
       io_(io),
       proc_root_(std::move(proc_root)),
       inventory_(inventory),
       ledger_(ledger),
       open_groups_(std::move(open_groups)),
-      asked_to_end_(std::move(asked_to_end)),
-      families_(control, io, proc_root_,
-                [this](const ProcessTree& family) { FamilyChanged(family); }),
+      on_ending_(std::move(on_ending)),
+      trees_(control, io, proc_root_, [this](const ProcessTree& tree) { TreeChanged(tree); }),
       self_(std::make_shared<LocalLeases*>(this)) {
   TryOpenGroups();
 }
@@ -100,7 +99,7 @@ LocalLeases::~LocalLeases() {
   *self_ = nullptr;
   on_inventory_.Reset();
   control_.Cancel(close_);
-  LookAtAllGroups();
+  CheckAllGroups();
   for (const auto& [name, timer] : watched_) {
     control_.Cancel(timer);
     groups_->Unwatch(name);
@@ -148,20 +147,19 @@ base::Result<Lease> LocalLeases::Admit(const Admission& admission) {
   lease.labels = admission.labels;
   if (groups_) { ASSIGN(lease.cgroup, PlaceFor(lease.id, admission.process.pid)); }
   if (HasEnded(admission.pidfd)) return HasGone();  // otherwise /proc described this process
-  TRY(ledger_.Hand(lease));
+  TRY(ledger_.Add(lease));
   const base::TimePoint now = control_.clock().Now();
   Begin(lease.id, {now,
                    admission.time ? std::optional(now + *admission.time) : std::nullopt,
                    {},
                    admission.uid});
   if (!groups_) {
-    families_.Follow({lease.id, lease.user, lease.processes});
+    trees_.Follow({lease.id, lease.user, lease.processes});
     return lease;
   }
   if (const auto entered = MakeGroup(lease, admission); !entered.ok()) {
     Release(lease.id);
-    return NotForLackOfDevices(entered.error())
-        .Within("create the control group of lease " + lease.id);
+    return AsAborted(entered.error()).Within("create the control group of lease " + lease.id);
   }
   return lease;
 }
@@ -181,7 +179,7 @@ base::Status LocalLeases::MayAdmit(pid_t pid) const {
 base::Status LocalLeases::MakeGroup(const Lease& lease, const Admission& admission) {
   TRY(groups_->Create(lease.id, lease.cgroup, RulesFor(lease, *inventory_.published().Get()),
                       EncodeNote(lease)));
-  base::Status entered = groups_->Watch(lease.id, [this, name = lease.id] { LookAtGroup(name); });
+  base::Status entered = groups_->Watch(lease.id, [this, name = lease.id] { CheckGroup(name); });
   if (entered.ok()) entered = EnterGroup(lease.id, admission);
   watched_.emplace(lease.id, 0);
   if (!entered.ok()) {
@@ -207,7 +205,7 @@ base::Status LocalLeases::EnterGroup(const std::string& name, const Admission& a
 // The process that got the pid started a moment ago, in its parent's group, and may have children
 // already.
 void LocalLeases::PutBack(const std::string& name) {
-  for (int look = 0; look < kLooksForBystanders; ++look) {
+  for (int check = 0; check < kBystanderChecks; ++check) {
     const std::vector<pid_t> members = groups_->Members(name);
     if (members.empty()) return;
     for (const pid_t pid : members) {
@@ -229,7 +227,7 @@ void LocalLeases::PutBack(const std::string& name) {
 }
 
 // Called when the kernel reports a change, and where it may not have reported one.
-void LocalLeases::LookAtGroup(const std::string& name) {
+void LocalLeases::CheckGroup(const std::string& name) {
   const auto watched = watched_.find(name);
   const bool being_removed = watched != watched_.end() && watched->second != 0;
   if (watched == watched_.end() || being_removed || groups_->Populated(name)) return;
@@ -260,7 +258,7 @@ void LocalLeases::Recover(const std::vector<Lease>& checkpoint,
   // processes still hold the devices.
   for (const Lease& lease : checkpoint)
     if (lease.allocator == share::kLocalAllocator && ledger_.Get()->FindLease(lease.id) == nullptr)
-      RecoverFamily(lease);
+      RecoverTree(lease);
   for (const Lease& lease : ledger_.Get()->leases) {
     if (lease.allocator != share::kLocalAllocator) continue;
     const auto known = terms.find(lease.id);
@@ -302,7 +300,7 @@ void LocalLeases::End(const std::string& id, const std::string& why) {
   ending_[id] = control_.PostAfter(kKillWait, [this, id] { Kill(id); });
   Signal(id, SIGTERM);
   Signal(id, SIGCONT);  // a stopped process would not handle SIGTERM
-  if (asked_to_end_) asked_to_end_();
+  if (on_ending_) on_ending_();
 }
 
 void LocalLeases::Kill(const std::string& id) {
@@ -349,35 +347,35 @@ void LocalLeases::RecoverGroup(const std::string& name, const std::vector<Lease>
   if (lease.ok()) {
     lease->cgroup = groups_->Place(name);
     lease->processes = Read(proc_root_, GroupOf(name, {}));
-    if (const auto handed = ledger_.Hand(*lease); !handed.ok())
+    if (const auto added = ledger_.Add(*lease); !added.ok())
       base::Log(base::kError, "cannot take over the lease",
-                {{"lease", name}, {"error", handed.error().message()}});
+                {{"lease", name}, {"error", added.error().message()}});
   }
   WatchGroup(name);
 }
 
 void LocalLeases::WatchGroup(const std::string& name) {
-  const auto watching = groups_->Watch(name, [this, name] { LookAtGroup(name); });
+  const auto watching = groups_->Watch(name, [this, name] { CheckGroup(name); });
   if (!watching.ok())
     base::Log(base::kError, "cannot watch the control group",
               {{"group", name}, {"error", watching.error().message()}});
   watched_.emplace(name, 0);
-  LookAtGroup(name);
+  CheckGroup(name);
 }
 
-void LocalLeases::RecoverFamily(const Lease& lease) {
-  const ProcessTree family =
+void LocalLeases::RecoverTree(const Lease& lease) {
+  const ProcessTree tree =
       FindProcessTrees(proc_root_, {{lease.id, lease.user, lease.processes}}).front();
-  if (family.members.empty()) return;
+  if (tree.members.empty()) return;
   Lease taken = lease;
   taken.state = LeaseState::kHeld;
-  taken.processes = family.members;
-  if (const auto handed = ledger_.Hand(taken); !handed.ok()) {
+  taken.processes = tree.members;
+  if (const auto added = ledger_.Add(taken); !added.ok()) {
     base::Log(base::kError, "cannot take over the lease",
-              {{"lease", lease.id}, {"error", handed.error().message()}});
+              {{"lease", lease.id}, {"error", added.error().message()}});
     return;
   }
-  families_.Follow(family);
+  trees_.Follow(tree);
 }
 
 void LocalLeases::CloseDevices(std::vector<std::string> cgroups) {
@@ -440,13 +438,13 @@ std::vector<std::string> LocalLeases::WithoutGroup() const {
   return without;
 }
 
-void LocalLeases::FamilyChanged(const ProcessTree& family) {
-  if (family.members.empty()) return Release(family.lease);
+void LocalLeases::TreeChanged(const ProcessTree& tree) {
+  if (tree.members.empty()) return Release(tree.lease);
   const auto ledger = ledger_.Get();
-  const Lease* known = ledger->FindLease(family.lease);
+  const Lease* known = ledger->FindLease(tree.lease);
   if (known == nullptr) return;
   Lease lease = *known;
-  lease.processes = family.members;
+  lease.processes = tree.members;
   (void)ledger_.Update(lease);
 }
 
@@ -456,12 +454,12 @@ LocalLeases::Group LocalLeases::GroupOf(const std::string& lease,
   std::sort(pids.begin(), pids.end());
   pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
   // Known processes come first: they were found on a device, or are the first of the group.
-  if (pids.size() > kMostProcessesShown) {
+  if (pids.size() > kMaxProcessesShown) {
     std::stable_partition(pids.begin(), pids.end(), [&](pid_t pid) {
       return std::any_of(known.begin(), known.end(),
                          [pid](const Process& one) { return one.pid == pid; });
     });
-    pids.resize(kMostProcessesShown);
+    pids.resize(kMaxProcessesShown);
     std::sort(pids.begin(), pids.end());
   }
   return {lease, std::move(pids), known};
@@ -484,21 +482,21 @@ std::vector<Process> LocalLeases::Read(const std::string& proc_root, const Group
 
 // The kernel reports a change at most every 10 ms (CGROUP_FILE_NOTIFY_MIN_INTV), so the end of a
 // group may not have been reported yet.
-void LocalLeases::LookAtAllGroups() {
+void LocalLeases::CheckAllGroups() {
   const auto names = watched_;
-  for (const auto& [name, timer] : names) LookAtGroup(name);
+  for (const auto& [name, timer] : names) CheckGroup(name);
 }
 
 void LocalLeases::RefreshProcesses(std::function<void()> then) {
   const auto requester = std::make_shared<Requester>(Requester{std::move(then)});
   // An answer without the newest processes is better than none: the caller may be looking for what
   // keeps the machine busy.
-  requester->timer = control_.PostAfter(kLongestLook, [self = self_, requester] {
+  requester->timer = control_.PostAfter(kLongestRefresh, [self = self_, requester] {
     if (*self != nullptr) (*self)->Answer(*requester);
   });
   std::erase_if(requesters_, [](const auto& one) { return one->then == nullptr; });
   requesters_.push_back(requester);
-  if (!looking_) Look();
+  if (!refreshing_) Refresh();
 }
 
 void LocalLeases::Answer(Requester& requester) {
@@ -506,26 +504,26 @@ void LocalLeases::Answer(Requester& requester) {
   if (const auto then = std::exchange(requester.then, nullptr)) then();
 }
 
-void LocalLeases::Look() {
-  LookAtAllGroups();
+void LocalLeases::Refresh() {
+  CheckAllGroups();
   std::vector<Group> groups;
   for (const Lease& lease : ledger_.Get()->leases)
     if (watched_.contains(lease.id)) groups.push_back(GroupOf(lease.id, lease.processes));
-  const Askers requesters = std::exchange(requesters_, {});
-  if (groups.empty()) return Looked({}, requesters);
-  looking_ = true;
+  const Requesters requesters = std::exchange(requesters_, {});
+  if (groups.empty()) return Refreshed({}, requesters);
+  refreshing_ = true;
   io_.Post([self = self_, &control = control_, proc_root = proc_root_, groups = std::move(groups),
             requesters] {
     std::map<std::string, std::vector<Process>> found;
     for (const Group& group : groups) found.emplace(group.lease, Read(proc_root, group));
     control.Post([self, found = std::move(found), requesters] {
-      if (*self != nullptr) (*self)->Looked(found, requesters);
+      if (*self != nullptr) (*self)->Refreshed(found, requesters);
     });
   });
 }
 
-void LocalLeases::Looked(const std::map<std::string, std::vector<Process>>& found,
-                         const Askers& requesters) {
+void LocalLeases::Refreshed(const std::map<std::string, std::vector<Process>>& found,
+                            const Requesters& requesters) {
   const auto ledger = ledger_.Get();
   for (const auto& [id, processes] : found) {
     const Lease* known = ledger->FindLease(id);
@@ -534,9 +532,9 @@ void LocalLeases::Looked(const std::map<std::string, std::vector<Process>>& foun
     lease.processes = processes;
     (void)ledger_.Update(lease);
   }
-  looking_ = false;
+  refreshing_ = false;
   for (const auto& requester : requesters) Answer(*requester);
-  if (!requesters_.empty() && !looking_) Look();
+  if (!requesters_.empty() && !refreshing_) Refresh();
 }
 
 }  // namespace penstock::node::lease

@@ -24,11 +24,11 @@ class LocalLeases {
  public:
   using OpenGroups = std::function<base::Result<std::unique_ptr<CgroupManager>>()>;
 
-  /// `asked_to_end` is called when the processes of a lease were asked to end, which changes its
+  /// `on_ending` is called when the processes of a lease were asked to end, which changes its
   /// term. Recover does not call it.
   LocalLeases(base::Executor& control, base::Executor& io, std::string proc_root,
               inventory::Inventory& inventory, ledger::Ledger& ledger, OpenGroups open_groups,
-              std::function<void()> asked_to_end = {});
+              std::function<void()> on_ending = {});
   ~LocalLeases();
 
   /// What is to be held, and by which process. `pidfd` proves that the process is still the one
@@ -65,14 +65,14 @@ class LocalLeases {
   const std::map<std::string, Term>& terms() const { return terms_; }
 
   /// Ends the leases of groups that are empty but whose end the kernel has not reported yet.
-  void LookAtAllGroups();
+  void CheckAllGroups();
 
   /// Updates the ledger's leases that have a group: their processes, and whether any are left. Then
   /// calls `then`, once. Command lines are read on the I/O executor, in one pass for all callers
-  /// that asked meanwhile; after kLongestLook `then` is called with what is known. Not called once
-  /// this is destroyed.
+  /// that asked meanwhile; after kLongestRefresh `then` is called with what is known. Not called
+  /// once this is destroyed.
   void RefreshProcesses(std::function<void()> then);
-  static constexpr base::Duration kLongestLook = std::chrono::seconds(1);
+  static constexpr base::Duration kLongestRefresh = std::chrono::seconds(1);
 
   /// Denies access to the devices to processes of these groups ("/user.slice") that hold none of
   /// them, until the next call. Repeated when devices were described, and every kCloseAgain,
@@ -95,11 +95,11 @@ class LocalLeases {
   void PutBack(const std::string& name);
   void TryOpenGroups();
   void RecoverGroup(const std::string& name, const std::vector<ledger::Lease>& checkpoint);
-  void RecoverFamily(const ledger::Lease& lease);
+  void RecoverTree(const ledger::Lease& lease);
   void WatchGroup(const std::string& name);
-  void LookAtGroup(const std::string& name);
+  void CheckGroup(const std::string& name);
   void RemoveGroup(const std::string& name, base::Duration again);
-  void FamilyChanged(const ProcessTree& family);
+  void TreeChanged(const ProcessTree& tree);
   void Close();
   Closed TryClose();
   std::vector<std::string> WithoutGroup() const;
@@ -116,11 +116,11 @@ class LocalLeases {
     std::function<void()> then;  ///< empty once called
     base::TimerId timer = 0;     ///< calls `then` at the latest
   };
-  using Askers = std::vector<std::shared_ptr<Requester>>;
+  using Requesters = std::vector<std::shared_ptr<Requester>>;
   void Answer(Requester& requester);
-  void Look();
-  void Looked(const std::map<std::string, std::vector<ledger::Process>>& found,
-              const Askers& requesters);
+  void Refresh();
+  void Refreshed(const std::map<std::string, std::vector<ledger::Process>>& found,
+                 const Requesters& requesters);
   std::string NextId();
   void Begin(const std::string& id, Term term);
   void Release(const std::string& id);
@@ -134,13 +134,13 @@ class LocalLeases {
   inventory::Inventory& inventory_;
   ledger::Ledger& ledger_;
   const OpenGroups open_groups_;
-  const std::function<void()> asked_to_end_;
+  const std::function<void()> on_ending_;
   std::unique_ptr<CgroupManager> groups_;  // null: visibility only
   std::string visibility_reason_;
   base::TimePoint next_open_{};
   std::map<std::string, base::TimerId>
       watched_;  // groups, with the timer of a removal that is retried
-  ProcessTreeWatch families_;
+  ProcessTreeWatch trees_;
   std::map<std::string, Term> terms_;
   std::map<std::string, base::TimerId> ends_,
       ending_;  // timers: of leases to be ended; of leases that are ending, for the next SIGKILL
@@ -150,8 +150,8 @@ class LocalLeases {
   base::TimerId close_ = 0;
   std::uint64_t described_ = 0;  // generation of the devices that were closed last
   base::Subscription on_inventory_;
-  bool looking_ = false;
-  Askers requesters_;                   // callers that wait for the next look
+  bool refreshing_ = false;
+  Requesters requesters_;               // callers that wait for the next refresh
   std::shared_ptr<LocalLeases*> self_;  // null inside once destroyed: for pending callbacks
 };
 

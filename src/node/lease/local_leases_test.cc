@@ -356,7 +356,7 @@ TEST_F(LocalLeasesTest, AnswersWithWhatIsKnownWhereReadingTakesLong) {
   int answered = 0;
   leases_->RefreshProcesses([&answered] { ++answered; });
   leases_->RefreshProcesses([&answered] { ++answered; });
-  executor_.Advance(LocalLeases::kLongestLook);
+  executor_.Advance(LocalLeases::kLongestRefresh);
   EXPECT_EQ(answered, 2);
   EXPECT_EQ(Held().at(0).processes.at(0).pid, ::getpid());
   io.RunUntilIdle();
@@ -438,7 +438,7 @@ TEST_F(LocalLeasesTest, ALookThatOutlivesTheLeasesHarmsNothing) {
   leases_->RefreshProcesses([] { FAIL(); });
   leases_.reset();
   io.RunUntilIdle();
-  executor_.Advance(LocalLeases::kLongestLook);
+  executor_.Advance(LocalLeases::kLongestRefresh);
 }
 
 TEST_F(LocalLeasesTest, GivesBackWhatHasEndedAlsoWhereTheKernelHasNotReportedYet) {

@@ -16,7 +16,7 @@ namespace {
 using ledger::Process;
 
 constexpr base::Duration kPeriod = std::chrono::seconds(1);
-constexpr std::size_t kMostEnvironmentBytes = 4u << 20;
+constexpr std::size_t kMaxEnvironmentBytes = 4u << 20;
 
 struct Seen {
   std::uint64_t start = 0;
@@ -45,7 +45,7 @@ Table ReadTable(const std::string& proc_root) {
     const auto text = os::ReadFile(folder + "/stat", 65536);
     const auto stat = text.ok() ? os::ParseStat(*text) : std::nullopt;
     if (!stat || stat->ended) continue;
-    const auto environment = os::ReadEnvironment(proc_root, pid, kMostEnvironmentBytes);
+    const auto environment = os::ReadEnvironment(proc_root, pid, kMaxEnvironmentBytes);
     table.processes[pid] = {stat->start, environment.ok() ? LeaseIn(*environment) : ""};
     table.children.emplace(stat->parent, pid);
   }
@@ -53,51 +53,50 @@ Table ReadTable(const std::string& proc_root) {
 }
 
 void AddWithDescendants(pid_t root, const Table& table, std::set<pid_t>& members) {
-  std::vector<pid_t> open = {root};
-  while (!open.empty()) {
-    const pid_t pid = open.back();
-    open.pop_back();
+  std::vector<pid_t> pending = {root};
+  while (!pending.empty()) {
+    const pid_t pid = pending.back();
+    pending.pop_back();
     if (!members.insert(pid).second) continue;
     const auto [first, last] = table.children.equal_range(pid);
-    for (auto child = first; child != last; ++child) open.push_back(child->second);
+    for (auto child = first; child != last; ++child) pending.push_back(child->second);
   }
 }
 
-ProcessTree FindOne(const std::string& proc_root, ProcessTree family, const Table& table) {
+ProcessTree FindOne(const std::string& proc_root, ProcessTree tree, const Table& table) {
   std::set<pid_t> members;
-  for (const Process& member : family.members) {
+  for (const Process& member : tree.members) {
     const auto seen = table.processes.find(member.pid);
     if (seen != table.processes.end() && seen->second.start == member.start)
       AddWithDescendants(member.pid, table, members);
   }
   for (const auto& [pid, seen] : table.processes) {
-    if (seen.lease != family.lease || members.contains(pid)) continue;
+    if (seen.lease != tree.lease || members.contains(pid)) continue;
     const auto info = os::ReadProcess(proc_root, pid);
-    if (info.ok() && os::UserName(info->uid) == family.user)
-      AddWithDescendants(pid, table, members);
+    if (info.ok() && os::UserName(info->uid) == tree.user) AddWithDescendants(pid, table, members);
   }
-  family.members.clear();
+  tree.members.clear();
   for (const pid_t pid : members) {
     const auto info = os::ReadProcess(proc_root, pid);
     const auto seen = table.processes.find(pid);
     if (info.ok() && seen != table.processes.end() && info->start == seen->second.start)
-      family.members.push_back({pid, info->start, os::UserName(info->uid), info->command});
+      tree.members.push_back({pid, info->start, os::UserName(info->uid), info->command});
   }
-  return family;
+  return tree;
 }
 
 }  // namespace
 
 std::vector<ProcessTree> FindProcessTrees(const std::string& proc_root,
-                                          std::vector<ProcessTree> families) {
+                                          std::vector<ProcessTree> trees) {
   const Table table = ReadTable(proc_root);
-  for (ProcessTree& family : families) family = FindOne(proc_root, std::move(family), table);
-  return families;
+  for (ProcessTree& tree : trees) tree = FindOne(proc_root, std::move(tree), table);
+  return trees;
 }
 
 struct ProcessTreeWatch::State : std::enable_shared_from_this<ProcessTreeWatch::State> {
   struct Followed {
-    ProcessTree family;
+    ProcessTree tree;
     bool seen_empty = false;
   };
 
@@ -106,7 +105,7 @@ struct ProcessTreeWatch::State : std::enable_shared_from_this<ProcessTreeWatch::
   const std::string proc_root;
   std::function<void(const ProcessTree&)> changed;
   std::map<std::string, Followed> followed;
-  bool looking = false;
+  bool reading = false;
   bool ended = false;
   base::TimerId timer = 0;
 
@@ -116,42 +115,42 @@ struct ProcessTreeWatch::State : std::enable_shared_from_this<ProcessTreeWatch::
 
   void Schedule(base::Duration delay) {
     control.Cancel(std::exchange(timer, 0));
-    if (followed.empty() || looking) return;
+    if (followed.empty() || reading) return;
     timer = control.PostAfter(delay, [self = weak_from_this()] {
-      if (const auto state = self.lock(); state && !state->ended) state->Look();
+      if (const auto state = self.lock(); state && !state->ended) state->Read();
     });
   }
 
-  void Look() {
-    looking = true;
-    std::vector<ProcessTree> families;
-    for (const auto& [lease, one] : followed) families.push_back(one.family);
-    io.Post([self = shared_from_this(), families = std::move(families)]() mutable {
-      auto found = FindProcessTrees(self->proc_root, std::move(families));
+  void Read() {
+    reading = true;
+    std::vector<ProcessTree> trees;
+    for (const auto& [lease, one] : followed) trees.push_back(one.tree);
+    io.Post([self = shared_from_this(), trees = std::move(trees)]() mutable {
+      auto found = FindProcessTrees(self->proc_root, std::move(trees));
       self->control.Post([self, found = std::move(found)] {
         if (!self->ended) self->Found(found);
       });
     });
   }
 
-  // A family must be seen empty twice: while /proc is read, a process may be missed between the end
+  // A tree must be seen empty twice: while /proc is read, a process may be missed between the end
   // of its parent and its own appearance.
   void Found(const std::vector<ProcessTree>& found) {
-    looking = false;
+    reading = false;
     bool again = false;
-    for (const ProcessTree& family : found) {
-      const auto one = followed.find(family.lease);
+    for (const ProcessTree& tree : found) {
+      const auto one = followed.find(tree.lease);
       if (one == followed.end()) continue;
-      const bool empty = family.members.empty();
+      const bool empty = tree.members.empty();
       if (empty && !std::exchange(one->second.seen_empty, true)) {
         again = true;
         continue;
       }
       one->second.seen_empty = empty;
-      const bool differs = one->second.family.members != family.members;
-      one->second.family = family;
+      const bool differs = one->second.tree.members != tree.members;
+      one->second.tree = tree;
       if (empty) followed.erase(one);
-      if (empty || differs) changed(family);
+      if (empty || differs) changed(tree);
     }
     Schedule(again ? base::Duration::zero() : kPeriod);
   }
@@ -167,9 +166,9 @@ ProcessTreeWatch::~ProcessTreeWatch() {
   state_->control.Cancel(state_->timer);
 }
 
-void ProcessTreeWatch::Follow(ProcessTree family) {
-  const std::string lease = family.lease;
-  state_->followed[lease] = {std::move(family), false};
+void ProcessTreeWatch::Follow(ProcessTree tree) {
+  const std::string lease = tree.lease;
+  state_->followed[lease] = {std::move(tree), false};
   state_->Schedule(kPeriod);
 }
 

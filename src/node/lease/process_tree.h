@@ -23,23 +23,23 @@ struct ProcessTree {
 /// Name of the environment variable that says which lease a process was started under.
 inline constexpr char kLeaseVariable[] = "PENSTOCK_LEASE";
 
-/// Returns the current families: members that still run, all their descendants, and the user's
-/// processes whose environment names the lease (a daemon that left its parents between two looks).
+/// Returns the current trees: members that still run, all their descendants, and the user's
+/// processes whose environment names the lease (a daemon that left its parents between two reads).
 /// Blocks: call it on an I/O thread.
 std::vector<ProcessTree> FindProcessTrees(const std::string& proc_root,
-                                          std::vector<ProcessTree> families);
+                                          std::vector<ProcessTree> trees);
 
-/// Looks every second while there are families. Runs on the control executor; /proc is read on the
+/// Reads every second while there are trees. Runs on the control executor; /proc is read on the
 /// I/O executor.
 class ProcessTreeWatch {
  public:
-  /// `changed` is called with each family whose members changed; a family without members has ended
+  /// `changed` is called with each tree whose members changed; a tree without members has ended
   /// and is forgotten.
   ProcessTreeWatch(base::Executor& control, base::Executor& io, std::string proc_root,
                    std::function<void(const ProcessTree&)> changed);
   ~ProcessTreeWatch();
 
-  void Follow(ProcessTree family);
+  void Follow(ProcessTree tree);
 
  private:
   struct State;

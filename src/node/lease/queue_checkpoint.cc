@@ -48,10 +48,10 @@ Waiting ReadWaiting(const base::Value& value, base::Problems& problems) {
 
 }  // namespace
 
-std::string EncodeQueueCheckpoint(const QueueCheckpoint& memory, std::string_view boot_id) {
+std::string EncodeQueueCheckpoint(const QueueCheckpoint& checkpoint, std::string_view boot_id) {
   json waiting = json::array(), runs = json::array();
-  for (const Waiting& one : memory.waiting) waiting.push_back(ToJson(one));
-  for (const auto& [lease, term] : memory.runs) {
+  for (const Waiting& one : checkpoint.waiting) waiting.push_back(ToJson(one));
+  for (const auto& [lease, term] : checkpoint.runs) {
     runs.push_back({{"lease", lease}, {"began", ToNumber(term.began)}});
     if (term.ends) runs.back()["ends"] = ToNumber(*term.ends);
     if (term.killed) runs.back()["killed"] = ToNumber(*term.killed);
@@ -59,7 +59,7 @@ std::string EncodeQueueCheckpoint(const QueueCheckpoint& memory, std::string_vie
   }
   return json({{"version", kVersion},
                {"bootId", std::string(boot_id)},
-               {"nextTicket", memory.next_ticket},
+               {"nextTicket", checkpoint.next_ticket},
                {"waiting", std::move(waiting)},
                {"runs", std::move(runs)}})
              .dump(1, ' ', false, json::error_handler_t::replace) +
@@ -68,23 +68,23 @@ std::string EncodeQueueCheckpoint(const QueueCheckpoint& memory, std::string_vie
 
 base::Result<QueueCheckpoint> DecodeQueueCheckpoint(std::string_view text, std::string_view boot_id,
                                                     std::string_view file) {
-  const auto document = base::ParseJson(text, file, {.bytes = kMostQueueBytes});
+  const auto document = base::ParseJson(text, file, {.bytes = kMaxQueueBytes});
   if (!document.ok()) return Error(Code::kDataLoss, document.error().message());
   base::Problems problems{std::string(file)};
   base::MapReader reader(*document, "", problems);
   TRY(os::CheckKeptVersion(reader, file, kVersion));
   const std::string written_in = reader.String("bootId").value_or("");
-  QueueCheckpoint memory;
-  memory.next_ticket =
+  QueueCheckpoint checkpoint;
+  checkpoint.next_ticket =
       static_cast<std::uint64_t>(reader.Int("nextTicket", 1, INT64_MAX).value_or(1));
   if (const base::Value* list = reader.List("waiting"))
     for (const base::Value& item : *list->list)
-      memory.waiting.push_back(ReadWaiting(item, problems));
+      checkpoint.waiting.push_back(ReadWaiting(item, problems));
   if (const base::Value* list = reader.List("runs")) {
     for (const base::Value& item : *list->list) {
       base::MapReader run(item, "run", problems);
       for (const char* key : {"lease", "began"}) run.Require(key);
-      Term& term = memory.runs[run.String("lease").value_or("")];
+      Term& term = checkpoint.runs[run.String("lease").value_or("")];
       term.began = ToTime(run.Int("began", 0, INT64_MAX).value_or(0));
       if (const auto ends = run.Int("ends", 0, INT64_MAX)) term.ends = ToTime(*ends);
       if (const auto killed = run.Int("killed", 0, INT64_MAX)) term.killed = ToTime(*killed);
@@ -95,7 +95,7 @@ base::Result<QueueCheckpoint> DecodeQueueCheckpoint(std::string_view text, std::
   reader.Finish();
   if (!problems.empty()) return Error(Code::kDataLoss, problems.ToError().message());
   if (written_in != boot_id) return QueueCheckpoint{};
-  return memory;
+  return checkpoint;
 }
 
 }  // namespace penstock::node::lease

@@ -26,9 +26,9 @@ struct QueueCheckpoint {
 };
 
 /// Real files are smaller: a few hundred places, and a run for each share of a device.
-inline constexpr std::size_t kMostQueueBytes = 16u << 20;
+inline constexpr std::size_t kMaxQueueBytes = 16u << 20;
 
-std::string EncodeQueueCheckpoint(const QueueCheckpoint& memory, std::string_view boot_id);
+std::string EncodeQueueCheckpoint(const QueueCheckpoint& checkpoint, std::string_view boot_id);
 
 /// Returns nothing for another boot. kFailedPrecondition where a newer version of the agent wrote
 /// it, kDataLoss where it is corrupt.

@@ -18,8 +18,8 @@ using nlohmann::json;
 constexpr int kVersion = 1;
 // Per lease. The remaining processes are found again: a control group lists its own; without one,
 // they are found by their ancestors and their environment.
-constexpr std::size_t kMostProcesses = 16;
-constexpr std::size_t kMostCommandBytes = 256;
+constexpr std::size_t kMaxProcesses = 16;
+constexpr std::size_t kMaxCommandBytes = 256;
 
 json ToJson(const Slot& slot) {
   json out = {{"id", slot.id}, {"device", slot.device}};
@@ -32,7 +32,7 @@ json ToJson(const Slot& slot) {
 }
 
 /// May cut a multi-byte character in two; the JSON encoder replaces it.
-std::string Cut(const std::string& command) { return command.substr(0, kMostCommandBytes); }
+std::string Cut(const std::string& command) { return command.substr(0, kMaxCommandBytes); }
 
 json ToJson(const Process& process) {
   return {{"pid", process.pid},
@@ -44,7 +44,7 @@ json ToJson(const Process& process) {
 json ToJson(const Lease& lease) {
   json slots = json::array(), processes = json::array();
   for (const Slot& slot : lease.slots) slots.push_back(ToJson(slot));
-  for (std::size_t i = 0; i < std::min(lease.processes.size(), kMostProcesses); ++i)
+  for (std::size_t i = 0; i < std::min(lease.processes.size(), kMaxProcesses); ++i)
     processes.push_back(ToJson(lease.processes[i]));
   json out = {{"id", lease.id},
               {"door", lease.allocator},
@@ -144,7 +144,7 @@ std::string EncodeCheckpoint(const Snapshot& snapshot, std::string_view boot_id)
 base::Result<std::vector<Lease>> DecodeCheckpoint(std::string_view text, std::string_view boot_id,
                                                   std::string_view file) {
   const auto damaged = [](const Error& error) { return Error(Code::kDataLoss, error.message()); };
-  auto document = base::ParseJson(text, file, {.bytes = kMostCheckpointBytes});
+  auto document = base::ParseJson(text, file, {.bytes = kMaxCheckpointBytes});
   if (!document.ok()) return damaged(document.error());
   base::Problems problems{std::string(file)};
   base::MapReader reader(*document, "", problems);

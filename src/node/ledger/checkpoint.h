@@ -12,7 +12,7 @@ namespace penstock::node::ledger {
 
 /// Real checkpoints are smaller: one lease for each share of 32 GPUs with 128 shares each, of 30
 /// KiB each at most.
-inline constexpr std::size_t kMostCheckpointBytes = 128u << 20;
+inline constexpr std::size_t kMaxCheckpointBytes = 128u << 20;
 
 /// Returns JSON with a version, the boot id it belongs to, and the leases. Of each lease only the
 /// first processes are written, with their commands truncated, so that a holder with many child

@@ -37,7 +37,7 @@ base::Result<std::vector<Lease>> LedgerCheckpointWriter::Load(const std::string&
   return os::LoadKept<std::vector<Lease>>(
       path, "the ledger's checkpoint",
       [&](const std::string& text) { return DecodeCheckpoint(text, boot_id, path); },
-      kMostCheckpointBytes);
+      kMaxCheckpointBytes);
 }
 
 }  // namespace penstock::node::ledger

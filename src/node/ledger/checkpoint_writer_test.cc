@@ -26,8 +26,8 @@ class LedgerCheckpointWriterTest : public ::testing::Test {
 
 TEST_F(LedgerCheckpointWriterTest, WritesOnceForManyChangesAndOnlyAfterThem) {
   LedgerCheckpointWriter keeper(executor_, executor_, ledger_, path_, "boot");
-  ASSERT_TRUE(ledger_.Hand(One("a")).ok());
-  ASSERT_TRUE(ledger_.Hand(One("b")).ok());
+  ASSERT_TRUE(ledger_.Add(One("a")).ok());
+  ASSERT_TRUE(ledger_.Add(One("b")).ok());
   EXPECT_FALSE(os::Exists(path_));
   executor_.RunUntilIdle();
   EXPECT_EQ(Written(), 2u);
@@ -35,10 +35,10 @@ TEST_F(LedgerCheckpointWriterTest, WritesOnceForManyChangesAndOnlyAfterThem) {
 
 TEST_F(LedgerCheckpointWriterTest, WritesAtOnceAndRestsBeforeTheNextTime) {
   LedgerCheckpointWriter keeper(executor_, executor_, ledger_, path_, "boot");
-  ASSERT_TRUE(ledger_.Hand(One("a")).ok());
+  ASSERT_TRUE(ledger_.Add(One("a")).ok());
   executor_.RunUntilIdle();
   EXPECT_EQ(Written(), 1u);
-  ASSERT_TRUE(ledger_.Hand(One("b")).ok());
+  ASSERT_TRUE(ledger_.Add(One("b")).ok());
   executor_.RunUntilIdle();
   EXPECT_EQ(Written(), 1u);
   executor_.Advance(std::chrono::milliseconds(20));
@@ -48,7 +48,7 @@ TEST_F(LedgerCheckpointWriterTest, WritesAtOnceAndRestsBeforeTheNextTime) {
 TEST_F(LedgerCheckpointWriterTest, TriesAgainAfterAFailedWrite) {
   std::filesystem::remove_all(folder_.path());
   LedgerCheckpointWriter keeper(executor_, executor_, ledger_, path_, "boot");
-  ASSERT_TRUE(ledger_.Hand(One("a")).ok());
+  ASSERT_TRUE(ledger_.Add(One("a")).ok());
   executor_.RunUntilIdle();
   std::filesystem::create_directories(folder_.path());
   executor_.Advance(std::chrono::seconds(10));

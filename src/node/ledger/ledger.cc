@@ -13,7 +13,7 @@ using base::Error;
 namespace {
 
 // More than any configuration has; limits numbers that come from other programs' ids.
-constexpr std::int64_t kMostShares = 1'000'000;
+constexpr std::int64_t kMaxShares = 1'000'000;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ Slot WithShape(Slot slot) {
       base::ParseInt(std::string_view(slot.id).substr(end == std::string::npos ? 0 : end + 1))
           .value_or(0);
   slot.shape = {device::Sharing::kTimeSlicing,
-                static_cast<int>(std::clamp<std::int64_t>(number + 1, 2, kMostShares))};
+                static_cast<int>(std::clamp<std::int64_t>(number + 1, 2, kMaxShares))};
   return slot;
 }
 
@@ -84,7 +84,7 @@ void Ledger::Publish(Snapshot next) {
   published_.Set(std::move(next));
 }
 
-base::Status Ledger::Hand(Lease lease) {
+base::Status Ledger::Add(Lease lease) {
   const auto now = Get();
   std::transform(lease.slots.begin(), lease.slots.end(), lease.slots.begin(), WithShape);
   if (now->FindLease(lease.id) != nullptr)

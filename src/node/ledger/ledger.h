@@ -105,7 +105,7 @@ class Ledger {
   /// Records a lease whose slots are all free (InTheWayOf); each slot is completed by WithShape.
   /// kAlreadyExists names a slot that is not free, and its holder; kInvalidArgument names a slot
   /// that excludes another one of the same lease. On an error nothing is recorded.
-  base::Status Hand(Lease lease);
+  base::Status Add(Lease lease);
 
   /// Changes what is known of a lease's holder; slots, allocator and `since` stay. kNotFound where
   /// there is no such lease.

@@ -23,19 +23,19 @@ Lease MakeLease(const std::string& id, std::vector<std::string> devices) {
 
 TEST(Ledger, GivesEachSlotToOneHolderAllOrNone) {
   Ledger ledger;
-  ASSERT_TRUE(ledger.Hand(MakeLease("a", {"G0", "G1"})).ok());
-  const auto refused = ledger.Hand(MakeLease("b", {"G2", "G1"}));
+  ASSERT_TRUE(ledger.Add(MakeLease("a", {"G0", "G1"})).ok());
+  const auto refused = ledger.Add(MakeLease("b", {"G2", "G1"}));
   EXPECT_EQ(refused.error().code(), Code::kAlreadyExists);
   EXPECT_THAT(refused.error().message(), HasSubstr("G1 is held by a"));
   EXPECT_TRUE(ledger.Get()->Free("G2"));
   EXPECT_EQ(ledger.Get()->HolderOf("G1")->id, "a");
   ledger.Release("a");
-  EXPECT_TRUE(ledger.Hand(MakeLease("b", {"G2", "G1"})).ok());
+  EXPECT_TRUE(ledger.Add(MakeLease("b", {"G2", "G1"})).ok());
 }
 
 TEST(Ledger, AnUpdateCannotMoveSlots) {
   Ledger ledger;
-  ASSERT_TRUE(ledger.Hand(MakeLease("a", {"G0"})).ok());
+  ASSERT_TRUE(ledger.Add(MakeLease("a", {"G0"})).ok());
   Lease other = MakeLease("a", {"G7"});
   other.pod = "train";
   ASSERT_TRUE(ledger.Update(other).ok());
@@ -64,50 +64,50 @@ Lease MakeShares(const std::string& id, const std::vector<std::string>& slots,
 
 TEST(Ledger, GivesEachShareOfADeviceToOneHolder) {
   Ledger ledger;
-  ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::0", "G0::1"})).ok());
-  EXPECT_TRUE(ledger.Hand(MakeShares("b", {"G0::3", "G1::0"})).ok());
-  EXPECT_THAT(ledger.Hand(MakeShares("c", {"G0::2", "G0::1"})).error().message(),
+  ASSERT_TRUE(ledger.Add(MakeShares("a", {"G0::0", "G0::1"})).ok());
+  EXPECT_TRUE(ledger.Add(MakeShares("b", {"G0::3", "G1::0"})).ok());
+  EXPECT_THAT(ledger.Add(MakeShares("c", {"G0::2", "G0::1"})).error().message(),
               HasSubstr("G0::1 is held by a"));
   EXPECT_EQ(ledger.Get()->InTheWayOf(MakeShares("", {"G0::3"}).slots[0])->id, "b");
   EXPECT_EQ(ledger.Get()->InTheWayOf(MakeShares("", {"G0::2"}).slots[0]), nullptr);
   ledger.Release("a");
-  EXPECT_TRUE(ledger.Hand(MakeShares("c", {"G0::2", "G0::1"})).ok());
+  EXPECT_TRUE(ledger.Add(MakeShares("c", {"G0::2", "G0::1"})).ok());
 }
 
 TEST(Ledger, AWholeHolderIsAlone) {
   Ledger ledger;
-  ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::0"})).ok());
-  EXPECT_EQ(ledger.Hand(MakeLease("b", {"G0"})).error().code(), Code::kAlreadyExists);
-  ASSERT_TRUE(ledger.Hand(MakeLease("b", {"G1"})).ok());
-  EXPECT_EQ(ledger.Hand(MakeShares("c", {"G1::5"})).error().code(), Code::kAlreadyExists);
+  ASSERT_TRUE(ledger.Add(MakeShares("a", {"G0::0"})).ok());
+  EXPECT_EQ(ledger.Add(MakeLease("b", {"G0"})).error().code(), Code::kAlreadyExists);
+  ASSERT_TRUE(ledger.Add(MakeLease("b", {"G1"})).ok());
+  EXPECT_EQ(ledger.Add(MakeShares("c", {"G1::5"})).error().code(), Code::kAlreadyExists);
 }
 
 TEST(Ledger, ADeviceIsSharedInOneWayAtATime) {
   Ledger ledger;
-  ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::0"}, kMpsFour)).ok());
-  EXPECT_THAT(ledger.Hand(MakeShares("b", {"G0::1"})).error().message(),
+  ASSERT_TRUE(ledger.Add(MakeShares("a", {"G0::0"}, kMpsFour)).ok());
+  EXPECT_THAT(ledger.Add(MakeShares("b", {"G0::1"})).error().message(),
               HasSubstr("G0::1 is held by a"));
-  EXPECT_EQ(ledger.Hand(MakeShares("b", {"G0::1"}, {device::Sharing::kMps, 8})).error().code(),
+  EXPECT_EQ(ledger.Add(MakeShares("b", {"G0::1"}, {device::Sharing::kMps, 8})).error().code(),
             Code::kAlreadyExists)
       << "all shares have equal limits";
-  EXPECT_TRUE(ledger.Hand(MakeShares("b", {"G0::1"}, kMpsFour)).ok());
-  ASSERT_TRUE(ledger.Hand(MakeShares("c", {"G1::1"})).ok());
-  EXPECT_TRUE(ledger.Hand(MakeShares("d", {"G1::5"}, {device::Sharing::kTimeSlicing, 8})).ok());
+  EXPECT_TRUE(ledger.Add(MakeShares("b", {"G0::1"}, kMpsFour)).ok());
+  ASSERT_TRUE(ledger.Add(MakeShares("c", {"G1::1"})).ok());
+  EXPECT_TRUE(ledger.Add(MakeShares("d", {"G1::5"}, {device::Sharing::kTimeSlicing, 8})).ok());
 }
 
 TEST(Ledger, ALeaseCannotExcludeItself) {
   Ledger ledger;
   for (Lease lease : {MakeLease("a", {"G0", "G0"}), MakeShares("a", {"G0::1", "G0::1"})})
-    EXPECT_EQ(ledger.Hand(lease).error().code(), Code::kInvalidArgument);
+    EXPECT_EQ(ledger.Add(lease).error().code(), Code::kInvalidArgument);
   Lease both = MakeLease("a", {"G0"});
   both.slots.push_back(MakeShares("", {"G0::1"}).slots[0]);
-  EXPECT_EQ(ledger.Hand(both).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(ledger.Add(both).error().code(), Code::kInvalidArgument);
   EXPECT_TRUE(ledger.Get()->leases.empty());
 }
 
 TEST(Ledger, AShareThatNoOneKnowsTheShapeOfGetsALikelyOne) {
   Ledger ledger;
-  ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::5", "G1::0"}, {})).ok());
+  ASSERT_TRUE(ledger.Add(MakeShares("a", {"G0::5", "G1::0"}, {})).ok());
   const auto slots = ledger.Get()->FindLease("a")->slots;
   EXPECT_EQ(slots[0].shape, (device::Shape{device::Sharing::kTimeSlicing, 6}));
   EXPECT_EQ(slots[1].shape, (device::Shape{device::Sharing::kTimeSlicing, 2}));
@@ -118,7 +118,7 @@ TEST(Ledger, AShareThatNoOneKnowsTheShapeOfGetsALikelyOne) {
 
 TEST(Ledger, ReportsOnlyChanges) {
   Ledger ledger;
-  ASSERT_TRUE(ledger.Hand(MakeLease("a", {"G0"})).ok());
+  ASSERT_TRUE(ledger.Add(MakeLease("a", {"G0"})).ok());
   const auto before = ledger.Get()->generation;
   ASSERT_TRUE(ledger.Update(MakeLease("a", {"G0"})).ok());
   ledger.Release("none");
@@ -135,7 +135,7 @@ TEST(Checkpoint, ReadsBackWhatItWrote) {
   lease.pod = "p";
   lease.pod_uid = "u";
   lease.labels = {{"experiment", "lr=0.1"}};
-  ASSERT_TRUE(ledger.Hand(lease).ok());
+  ASSERT_TRUE(ledger.Add(lease).ok());
   const auto back =
       DecodeCheckpoint(EncodeCheckpoint(*ledger.Get(), "boot-1"), "boot-1", "ledger.json");
   ASSERT_TRUE(back.ok()) << back.error().message();
@@ -156,7 +156,7 @@ TEST(Checkpoint, OfManyProcessesItWritesFewAndReadsWhatItWrote) {
     snapshot.leases.push_back(std::move(lease));
   }
   const std::string text = EncodeCheckpoint(snapshot, "boot-1");
-  EXPECT_LT(text.size(), kMostCheckpointBytes);
+  EXPECT_LT(text.size(), kMaxCheckpointBytes);
   EXPECT_GT(text.size(), std::size_t{4} << 20);
   const auto back = DecodeCheckpoint(text, "boot-1", "ledger.json");
   ASSERT_TRUE(back.ok()) << back.error().message().substr(0, 1000);
@@ -169,9 +169,9 @@ TEST(Checkpoint, OfManyProcessesItWritesFewAndReadsWhatItWrote) {
 
 TEST(Checkpoint, ReadsBackResourcesAndShapes) {
   Ledger ledger;
-  ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::3", "G1::0"}, kMpsFour)).ok());
-  ASSERT_TRUE(ledger.Hand(MakeShares("b", {"G2::1"})).ok());
-  ASSERT_TRUE(ledger.Hand(MakeLease("c", {"G3"})).ok());
+  ASSERT_TRUE(ledger.Add(MakeShares("a", {"G0::3", "G1::0"}, kMpsFour)).ok());
+  ASSERT_TRUE(ledger.Add(MakeShares("b", {"G2::1"})).ok());
+  ASSERT_TRUE(ledger.Add(MakeLease("c", {"G3"})).ok());
   const auto back =
       DecodeCheckpoint(EncodeCheckpoint(*ledger.Get(), "boot-1"), "boot-1", "ledger.json");
   ASSERT_TRUE(back.ok()) << back.error().message();
@@ -189,7 +189,7 @@ TEST(Checkpoint, OneFromBeforeThereWereSharesIsRead) {
 
 TEST(Checkpoint, OfAnotherBootHoldsNothing) {
   Ledger ledger;
-  ASSERT_TRUE(ledger.Hand(MakeLease("a", {"G0"})).ok());
+  ASSERT_TRUE(ledger.Add(MakeLease("a", {"G0"})).ok());
   EXPECT_TRUE(DecodeCheckpoint(EncodeCheckpoint(*ledger.Get(), "boot-1"), "boot-2", "f")->empty());
 }
 

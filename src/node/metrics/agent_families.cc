@@ -77,26 +77,26 @@ void AddWebConfig(const WebConfigCounts& config, Exposition& page) {
 }  // namespace
 
 void AddAgent(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
-              const PageInputs& figures, Exposition& page) {
+              const PageInputs& inputs, Exposition& page) {
   AddDrivers(inventory, page);
   AddLeases(ledger, page);
   page.Family("penstock_queue_length");
-  page.Add({}, std::uint64_t{figures.queue_length});
-  AddReloads(figures.reloads, page);
-  if (figures.api_requests) AddApiRequests(*figures.api_requests, page);
+  page.Add({}, std::uint64_t{inputs.queue_length});
+  AddReloads(inputs.reloads, page);
+  if (inputs.api_requests) AddApiRequests(*inputs.api_requests, page);
   page.Family("penstock_process_resident_memory_bytes");
-  for (const ProcessCost& cost : figures.processes)
+  for (const ProcessCost& cost : inputs.processes)
     page.Add(LabelText().Add("process", cost.process).text(), cost.resident_bytes);
   page.Family("penstock_process_cpu_seconds_total");
-  for (const ProcessCost& cost : figures.processes)
+  for (const ProcessCost& cost : inputs.processes)
     page.Add(LabelText().Add("process", cost.process).text(), cost.cpu_seconds);
-  if (figures.http) AddHttp(*figures.http, page);
-  if (figures.web_config) AddWebConfig(*figures.web_config, page);
+  if (inputs.http) AddHttp(*inputs.http, page);
+  if (inputs.web_config) AddWebConfig(*inputs.web_config, page);
   page.Family("penstock_page_duration_seconds");
-  if (figures.page_took > base::Duration::zero())
-    page.Add({}, std::chrono::duration<double>(figures.page_took).count());
+  if (inputs.page_took > base::Duration::zero())
+    page.Add({}, std::chrono::duration<double>(inputs.page_took).count());
   page.Family("penstock_build_info");
-  page.Add(LabelText().Add("version", figures.version).text(), {}, true);
+  page.Add(LabelText().Add("version", inputs.version).text(), {}, true);
 }
 
 }  // namespace penstock::node::metrics

@@ -5,15 +5,15 @@
 namespace penstock::node::metrics {
 namespace {
 
-constexpr std::size_t kMostSamples = 4096;
+constexpr std::size_t kMaxSamples = 4096;
 
 }  // namespace
 
-void BitWindow::See(const std::string& device, base::WallTime taken, std::uint64_t bits,
-                    base::TimePoint now) {
+void BitWindow::AddSample(const std::string& device, base::WallTime taken, std::uint64_t bits,
+                          base::TimePoint now) {
   Seen& seen = devices_[device];
   while (!seen.samples.empty() &&
-         (now - seen.samples.front().first > window_ || seen.samples.size() > kMostSamples))
+         (now - seen.samples.front().first > window_ || seen.samples.size() > kMaxSamples))
     seen.samples.pop_front();
   if (seen.last == taken) return;
   seen.last = taken;
@@ -28,7 +28,7 @@ std::uint64_t BitWindow::Count(std::string_view device, std::uint64_t bit) const
       samples.begin(), samples.end(), [bit](const auto& one) { return (one.second & bit) != 0; }));
 }
 
-void BitRises::See(const std::string& device, base::WallTime taken, std::uint64_t bits) {
+void BitRises::AddSample(const std::string& device, base::WallTime taken, std::uint64_t bits) {
   const auto [at, first] = devices_.try_emplace(device);
   Seen& seen = at->second;
   if (!first && seen.last == taken) return;

@@ -19,8 +19,8 @@ class BitWindow {
   void SetWindow(base::Duration window) { window_ = window; }
 
   /// Adds a device's newest value and the time it was taken; a repeated sample counts once.
-  void See(const std::string& device, base::WallTime taken, std::uint64_t bits,
-           base::TimePoint now);
+  void AddSample(const std::string& device, base::WallTime taken, std::uint64_t bits,
+                 base::TimePoint now);
 
   /// In how many samples the bit was set; 0 also for an unknown device.
   std::uint64_t Count(std::string_view device, std::uint64_t bit) const;
@@ -38,8 +38,8 @@ class BitWindow {
 /// sample do not count. On one thread.
 class BitRises {
  public:
-  /// Same as BitWindow::See.
-  void See(const std::string& device, base::WallTime taken, std::uint64_t bits);
+  /// Same as BitWindow::AddSample.
+  void AddSample(const std::string& device, base::WallTime taken, std::uint64_t bits);
 
   std::uint64_t Count(std::string_view device, std::uint64_t bit) const;
 

@@ -10,9 +10,9 @@ using namespace std::chrono_literals;
 TEST(BitWindow, CountsSamplesInWhichABitWasSet) {
   BitWindow window;
   const base::TimePoint begin{};
-  window.See("G0", base::WallTime(1s), 0b101, begin);
-  window.See("G0", base::WallTime(2s), 0b100, begin + 1s);
-  window.See("G1", base::WallTime(1s), 0b001, begin);
+  window.AddSample("G0", base::WallTime(1s), 0b101, begin);
+  window.AddSample("G0", base::WallTime(2s), 0b100, begin + 1s);
+  window.AddSample("G1", base::WallTime(1s), 0b001, begin);
   EXPECT_EQ(window.Count("G0", 1), 1u);
   EXPECT_EQ(window.Count("G0", 4), 2u);
   EXPECT_EQ(window.Count("G1", 4), 0u);
@@ -21,21 +21,21 @@ TEST(BitWindow, CountsSamplesInWhichABitWasSet) {
 
 TEST(BitWindow, TheSameSampleCountsOnce) {
   BitWindow window;
-  window.See("G0", base::WallTime(1s), 1, base::TimePoint{});
-  window.See("G0", base::WallTime(1s), 1, base::TimePoint{} + 1s);
+  window.AddSample("G0", base::WallTime(1s), 1, base::TimePoint{});
+  window.AddSample("G0", base::WallTime(1s), 1, base::TimePoint{} + 1s);
   EXPECT_EQ(window.Count("G0", 1), 1u);
 }
 
 TEST(BitWindow, WhatIsOlderThanTheWindowIsForgotten) {
   BitWindow window;
   window.SetWindow(10s);
-  window.See("G0", base::WallTime(1s), 1, base::TimePoint{});
-  window.See("G0", base::WallTime(2s), 1, base::TimePoint{} + 10s);
+  window.AddSample("G0", base::WallTime(1s), 1, base::TimePoint{});
+  window.AddSample("G0", base::WallTime(2s), 1, base::TimePoint{} + 10s);
   EXPECT_EQ(window.Count("G0", 1), 2u);
-  window.See("G0", base::WallTime(3s), 0, base::TimePoint{} + 11s);
+  window.AddSample("G0", base::WallTime(3s), 0, base::TimePoint{} + 11s);
   EXPECT_EQ(window.Count("G0", 1), 1u);
   for (int i = 0; i < 10'000; ++i)
-    window.See("G0", base::WallTime(10s + i * 1ms), 1, base::TimePoint{} + 12s);
+    window.AddSample("G0", base::WallTime(10s + i * 1ms), 1, base::TimePoint{} + 12s);
   EXPECT_LE(window.Count("G0", 1), 4097u) << "however often somebody looks";
 }
 
@@ -43,7 +43,7 @@ TEST(BitRises, CountsHowOftenABitBecameSet) {
   BitRises rises;
   int second = 0;
   const auto see = [&](std::uint64_t bits) {
-    rises.See("G0", base::WallTime(std::chrono::seconds(++second)), bits);
+    rises.AddSample("G0", base::WallTime(std::chrono::seconds(++second)), bits);
   };
   see(0b001);
   EXPECT_EQ(rises.Count("G0", 1), 0u) << "it was so before anybody looked";
@@ -54,7 +54,7 @@ TEST(BitRises, CountsHowOftenABitBecameSet) {
   see(0b101);
   EXPECT_EQ(rises.Count("G0", 1), 1u);
   EXPECT_EQ(rises.Count("G0", 4), 2u);
-  rises.See("G0", base::WallTime(std::chrono::seconds(second)), 0b111);
+  rises.AddSample("G0", base::WallTime(std::chrono::seconds(second)), 0b111);
   EXPECT_EQ(rises.Count("G0", 2), 0u) << "the same sample again";
   EXPECT_EQ(rises.Count("G1", 1), 0u);
 }

@@ -17,21 +17,21 @@ constexpr base::Duration kSettled = std::chrono::seconds(30);
 void AddAges(const std::vector<DeviceRow>& devices, Exposition& page) {
   page.Family("accelerator_sample_timestamp_seconds");
   for (const DeviceRow& device : devices)
-    if (device.asked != nullptr && device.asked->at != base::WallTime{})
-      page.Add(device.labels, UnixTime(device.asked->at));
+    if (device.newest != nullptr && device.newest->at != base::WallTime{})
+      page.Add(device.labels, UnixTime(device.newest->at));
   page.Family("accelerator_sample_failed");
   for (const DeviceRow& device : devices)
-    if (device.asked != nullptr) page.Add(device.labels, {}, !device.asked->problem.empty());
+    if (device.newest != nullptr) page.Add(device.labels, {}, !device.newest->problem.empty());
   page.Family("accelerator_collections_total");
   for (const DeviceRow& device : devices)
-    if (device.asked != nullptr) page.Add(device.labels, device.asked->collections);
+    if (device.newest != nullptr) page.Add(device.labels, device.newest->collections);
   page.Family("accelerator_collection_failures_total");
   for (const DeviceRow& device : devices)
-    if (device.asked != nullptr) page.Add(device.labels, device.asked->failures);
+    if (device.newest != nullptr) page.Add(device.labels, device.newest->failures);
   page.Family("accelerator_collection_duration_seconds");
   for (const DeviceRow& device : devices)
-    if (device.asked != nullptr)
-      page.Add(device.labels, duration<double>(device.asked->took).count());
+    if (device.newest != nullptr)
+      page.Add(device.labels, duration<double>(device.newest->took).count());
 }
 
 /// By model, because devices of one model do not support the same quantities.
@@ -41,10 +41,10 @@ void AddUnsupported(const std::vector<DeviceRow>& devices, const device::Dialect
   std::map<std::pair<std::string_view, std::string_view>, std::uint64_t> counts;
   for (const DeviceRow& device : devices) {
     const device::Dialect* dialect =
-        device.asked == nullptr ? nullptr : dialect_of(device.entry->facts->vendor);
+        device.newest == nullptr ? nullptr : dialect_of(device.entry->facts->vendor);
     if (dialect == nullptr) continue;
     const auto quantities = dialect->Quantities();
-    for (const device::QuantityId id : device.asked->unsupported)
+    for (const device::QuantityId id : device.newest->unsupported)
       if (id < quantities.size()) ++counts[{device.entry->facts->model, quantities[id].key}];
   }
   for (const auto& [what, count] : counts)

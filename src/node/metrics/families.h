@@ -16,7 +16,7 @@ namespace penstock::node::metrics {
 struct DeviceRow {
   const inventory::Entry* entry;
   const sample::DeviceSample* sample;  ///< null: none, or too old to describe the present
-  const sample::DeviceSample* asked;   ///< the same at any age
+  const sample::DeviceSample* newest;  ///< the same at any age
   std::string_view labels;
 };
 
@@ -58,7 +58,7 @@ void AddTelemetry(const std::vector<DeviceRow>& devices, const std::vector<Measu
                   Exposition& page);
 
 /// Evidence, health transitions and resets.
-void AddHealth(const std::vector<DeviceRow>& devices, const PageInputs& figures, Exposition& page);
+void AddHealth(const std::vector<DeviceRow>& devices, const PageInputs& inputs, Exposition& page);
 
 /// How devices are shared, which shares are held, their isolation, and the MPS servers.
 void AddSharing(const std::vector<DeviceRow>& devices, const Snapshots& node, Exposition& page);
@@ -78,6 +78,6 @@ void AddUnavailable(const std::vector<Unavailable>& unavailable, Exposition& pag
 
 /// Metrics about Penstock itself.
 void AddAgent(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
-              const PageInputs& figures, Exposition& page);
+              const PageInputs& inputs, Exposition& page);
 
 }  // namespace penstock::node::metrics

@@ -6,8 +6,8 @@
 namespace penstock::node::metrics {
 namespace {
 
-void AddWayBack(const std::vector<DeviceRow>& devices, const health::HealthStatuses& statuses,
-                Exposition& page) {
+void AddRecovery(const std::vector<DeviceRow>& devices, const health::HealthStatuses& statuses,
+                 Exposition& page) {
   page.Family("accelerator_relapses");
   for (const DeviceRow& device : devices) {
     const auto found = statuses.find(device.entry->facts->id);
@@ -32,21 +32,20 @@ std::string LabelsOf(const health::EvidenceCount& count) {
 
 }  // namespace
 
-void AddHealth(const std::vector<DeviceRow>& devices, const PageInputs& figures, Exposition& page) {
-  AddWayBack(devices, figures.health, page);
+void AddHealth(const std::vector<DeviceRow>& devices, const PageInputs& inputs, Exposition& page) {
+  AddRecovery(devices, inputs.health, page);
   page.Family("accelerator_health_transitions_total");
-  for (const health::TransitionCount& count : figures.transitions)
+  for (const health::TransitionCount& count : inputs.transitions)
     page.Add(LabelText().Add("device", count.device).Add("state", ToString(count.to)).text(),
              count.count);
   page.Family("accelerator_resets_total");
-  for (const health::ResetCount& count : figures.resets)
+  for (const health::ResetCount& count : inputs.resets)
     page.Add(LabelText().Add("device", count.device).Add("result", count.result).text(),
              count.count);
   page.Family("accelerator_evidence_total");
-  for (const health::EvidenceCount& count : figures.evidence)
-    page.Add(LabelsOf(count), count.count);
+  for (const health::EvidenceCount& count : inputs.evidence) page.Add(LabelsOf(count), count.count);
   page.Family("accelerator_evidence_last_timestamp_seconds");
-  for (const health::EvidenceCount& count : figures.evidence)
+  for (const health::EvidenceCount& count : inputs.evidence)
     page.Add(LabelsOf(count), UnixTime(count.last));
 }
 

@@ -101,9 +101,9 @@ class MetricsRenderer {
 
   /// Adds samples to the counts over a window. Call for every published snapshot, whether or not it
   /// is rendered.
-  void See(const sample::Snapshot& samples, base::TimePoint now);
+  void AddSample(const sample::Snapshot& samples, base::TimePoint now);
 
-  std::string Make(const Snapshots& node, const PageInputs& figures, PageFormat format,
+  std::string Make(const Snapshots& node, const PageInputs& inputs, PageFormat format,
                    Detail detail);
 
  private:

@@ -8,7 +8,7 @@ namespace {
 
 // Combines the changes of one round of collection, which reports one device after the other.
 constexpr base::Duration kTogether = std::chrono::milliseconds(20);
-constexpr base::Duration kMostAge = std::chrono::seconds(5);
+constexpr base::Duration kMaxAge = std::chrono::seconds(5);
 constexpr base::Duration kForgotten = std::chrono::minutes(3);  // since the last request
 
 }  // namespace
@@ -27,8 +27,8 @@ void PageCache::MakeWanted() {
   timer_ = 0;
   const base::TimePoint now = control_.clock().Now();
   for (Kept& kept : kept_) {
-    if (kept.stale && kept.read && now - kept.asked < kForgotten) Make(kept);
-    if (now - kept.asked >= kForgotten) kept.page.text.reset();
+    if (kept.stale && kept.read && now - kept.requested < kForgotten) Make(kept);
+    if (now - kept.requested >= kForgotten) kept.page.text.reset();
   }
 }
 
@@ -44,9 +44,9 @@ RenderedPage PageCache::Get(PageFormat format, Detail detail) {
   Kept& kept = *std::find_if(kept_.begin(), kept_.end(), [&](const Kept& one) {
     return one.format == format && one.detail == detail;
   });
-  kept.asked = control_.clock().Now();
+  kept.requested = control_.clock().Now();
   kept.read = true;
-  if (kept.stale || kept.page.text == nullptr || kept.asked - kept.made > kMostAge) Make(kept);
+  if (kept.stale || kept.page.text == nullptr || kept.requested - kept.made > kMaxAge) Make(kept);
   return kept.page;
 }
 

@@ -36,7 +36,7 @@ class PageCache {
     PageFormat format;
     Detail detail;
     RenderedPage page{};
-    base::TimePoint made{}, asked{};
+    base::TimePoint made{}, requested{};
     bool read = false;  // it was requested at least once
     bool stale = true;
   };

@@ -20,7 +20,7 @@ namespace {
 
 /// The values of a device that has not answered for this long no longer describe the present;
 /// Prometheus, too, drops a series after this time.
-constexpr base::Duration kMostAge = std::chrono::minutes(5);
+constexpr base::Duration kMaxAge = std::chrono::minutes(5);
 
 std::string_view KindOf(const ledger::Lease& lease) {
   return lease.allocator == share::kKubeletAllocator ? "pod" : "run";
@@ -124,7 +124,7 @@ struct MetricsRenderer::State {
   std::vector<ProcessRow> ProcessesOf(const std::vector<DeviceRow>& devices,
                                       const std::vector<Holder>& holders,
                                       const ledger::Snapshot& ledger, Detail detail) const;
-  void AddAll(const Snapshots& node, const PageInputs& figures, Detail detail, Exposition& page);
+  void AddAll(const Snapshots& node, const PageInputs& inputs, Detail detail, Exposition& page);
 
   const device::DialectOf dialect_of;
   api::TelemetryConfig config;
@@ -214,12 +214,12 @@ std::vector<DeviceRow> MetricsRenderer::State::DevicesOf(const Snapshots& node,
   std::vector<DeviceRow> devices;
   devices.reserve(node.inventory->devices.size());
   for (const inventory::Entry& entry : node.inventory->devices) {
-    const sample::DeviceSample* asked =
+    const sample::DeviceSample* newest =
         node.samples ? node.samples->Find(entry.facts->id) : nullptr;
     const base::Duration most =
-        node.samples ? std::max(kMostAge, 3 * node.samples->interval) : kMostAge;
-    const bool of_now = asked != nullptr && now - asked->at <= most;
-    devices.push_back({&entry, of_now ? asked : nullptr, asked, device_labels[devices.size()]});
+        node.samples ? std::max(kMaxAge, 3 * node.samples->interval) : kMaxAge;
+    const bool of_now = newest != nullptr && now - newest->at <= most;
+    devices.push_back({&entry, of_now ? newest : nullptr, newest, device_labels[devices.size()]});
   }
   return devices;
 }
@@ -291,17 +291,17 @@ std::vector<ProcessRow> MetricsRenderer::State::ProcessesOf(const std::vector<De
   return detail == Detail::kProcesses ? processes : SumByLabels(processes);
 }
 
-void MetricsRenderer::State::AddAll(const Snapshots& node, const PageInputs& figures, Detail detail,
+void MetricsRenderer::State::AddAll(const Snapshots& node, const PageInputs& inputs, Detail detail,
                                     Exposition& page) {
-  const std::vector<DeviceRow> devices = DevicesOf(node, figures.now);
+  const std::vector<DeviceRow> devices = DevicesOf(node, inputs.now);
   const std::vector<Holder> holders = HoldersOf(node);
   AddDevices(devices, *node.inventory, page);
   AddTelemetry(devices, measured, page);
-  AddHealth(devices, figures, page);
+  AddHealth(devices, inputs, page);
   AddSharing(devices, node, page);
   AddHolders(devices, held, holders, *node.ledger, page);
   if (config.processes) AddProcesses(ProcessesOf(devices, holders, *node.ledger, detail), page);
-  AddCollection(devices, node, dialect_of, figures.now, page);
+  AddCollection(devices, node, dialect_of, inputs.now, page);
   if (node.samples) {
     std::vector<Unavailable> unavailable;
     for (const auto& [vendor, families] : exporters)
@@ -309,8 +309,8 @@ void MetricsRenderer::State::AddAll(const Snapshots& node, const PageInputs& fig
         unavailable.push_back(std::move(one));
     AddUnavailable(unavailable, page);
   }
-  AddAgent(*node.inventory, *node.ledger, figures, page);
-  for (auto& [vendor, families] : exporters) families.Add(devices, node, figures, page);
+  AddAgent(*node.inventory, *node.ledger, inputs, page);
+  for (auto& [vendor, families] : exporters) families.Add(devices, node, inputs, page);
 }
 
 MetricsRenderer::MetricsRenderer(device::DialectOf dialect_of)
@@ -324,14 +324,14 @@ void MetricsRenderer::Configure(const api::TelemetryConfig& config, const std::s
   state_->stale = true;
 }
 
-void MetricsRenderer::See(const sample::Snapshot& samples, base::TimePoint now) {
+void MetricsRenderer::AddSample(const sample::Snapshot& samples, base::TimePoint now) {
   for (const auto& [id, sample] : samples.devices) {
     ExporterFamilies* exporter = state_->ExporterOf(sample->vendor);
-    if (exporter != nullptr) exporter->See(*sample, now);
+    if (exporter != nullptr) exporter->AddSample(*sample, now);
   }
 }
 
-std::string MetricsRenderer::Make(const Snapshots& node, const PageInputs& figures,
+std::string MetricsRenderer::Make(const Snapshots& node, const PageInputs& inputs,
                                   PageFormat format, Detail detail) {
   State& state = *state_;
   ++state.pages;
@@ -340,7 +340,7 @@ std::string MetricsRenderer::Make(const Snapshots& node, const PageInputs& figur
   Exposition page(format,
                   [&state](std::string_view family) { return IsShown(state.config, family); });
   page.Reserve(bytes + bytes / 8);
-  state.AddAll(node, figures, detail, page);
+  state.AddAll(node, inputs, detail, page);
   std::string text = page.Take();
   bytes = text.size();
   return text;

@@ -49,38 +49,37 @@ Snapshots Everything() {
 }
 
 PageInputs EveryFigure() {
-  PageInputs figures = PlainFigures();
-  figures.queue_length = 4;
-  figures.processes = {{.process = "agent", .resident_bytes = 9000000, .cpu_seconds = 0.25}};
-  figures.evidence = {{.device = "G1",
-                       .kind = "xid",
-                       .code = 79,
-                       .severity = device::Severity::kGone,
-                       .count = 2,
-                       .last = kNow - 60s},
-                      {.device = "G1",
-                       .kind = "xid",
-                       .code = -1,
-                       .severity = device::Severity::kWarn,
-                       .count = 9,
-                       .last = kNow}};
-  figures.recent_evidence = {figures.evidence[0]};
-  figures.health = {{"G0", {.relapses = 0}},
-                    {"G1", {.probation_until = kNow + 60s, .relapses = 3}}};
-  figures.transitions = {{.device = "G1", .to = device::HealthState::kUnhealthy, .count = 4}};
-  figures.resets = {{.device = "G1", .result = "refused", .count = 1}};
-  figures.reloads = {.applied = 3,
-                     .refused = 1,
-                     .last_successful = false,
-                     .last_applied = kNow - 250ms,
-                     .remarks = 3};
-  figures.api_requests =
+  PageInputs inputs = PlainFigures();
+  inputs.queue_length = 4;
+  inputs.processes = {{.process = "agent", .resident_bytes = 9000000, .cpu_seconds = 0.25}};
+  inputs.evidence = {{.device = "G1",
+                      .kind = "xid",
+                      .code = 79,
+                      .severity = device::Severity::kGone,
+                      .count = 2,
+                      .last = kNow - 60s},
+                     {.device = "G1",
+                      .kind = "xid",
+                      .code = -1,
+                      .severity = device::Severity::kWarn,
+                      .count = 9,
+                      .last = kNow}};
+  inputs.recent_evidence = {inputs.evidence[0]};
+  inputs.health = {{"G0", {.relapses = 0}}, {"G1", {.probation_until = kNow + 60s, .relapses = 3}}};
+  inputs.transitions = {{.device = "G1", .to = device::HealthState::kUnhealthy, .count = 4}};
+  inputs.resets = {{.device = "G1", .result = "refused", .count = 1}};
+  inputs.reloads = {.applied = 3,
+                    .refused = 1,
+                    .last_successful = false,
+                    .last_applied = kNow - 250ms,
+                    .remarks = 3};
+  inputs.api_requests =
       ApiRequests{.reads = 5, .writes = 4, .streams = 2, .retries = 1, .failures = 0};
-  figures.http = HttpCounts{.answers = {{200, 12}, {401, 1}}, .cut = 2, .refused = 3, .open = 4};
-  figures.web_config = WebConfigCounts{
+  inputs.http = HttpCounts{.answers = {{200, 12}, {401, 1}}, .cut = 2, .refused = 3, .open = 4};
+  inputs.web_config = WebConfigCounts{
       .applied = 1, .refused = 2, .last_successful = false, .certificate_ends = kNow + 24h};
-  figures.page_took = 1500us;
-  return figures;
+  inputs.page_took = 1500us;
+  return inputs;
 }
 
 std::string EveryPage(PageFormat format, api::TelemetryConfig config = {}) {

@@ -29,9 +29,9 @@ std::vector<bool> Wanted(const device::Dialect& dialect, const api::TelemetryCon
     const std::string_view family = quantities[i].family;
     wanted[i] = family == kEnergy || (!family.empty() && IsShown(config, family));
   }
-  for (std::size_t glance = 0; glance < sample::kHeadlineMetrics; ++glance)
+  for (std::size_t headline = 0; headline < sample::kHeadlineMetrics; ++headline)
     for (const device::QuantityId id :
-         sample::QuantitiesOf(static_cast<sample::HeadlineMetric>(glance), quantities))
+         sample::QuantitiesOf(static_cast<sample::HeadlineMetric>(headline), quantities))
       wanted[id] = true;
   if (dialect.exporter() == nullptr) return wanted;
   for (const ExporterRow& row : RowsOf(dialect, config).families)
@@ -42,12 +42,12 @@ std::vector<bool> Wanted(const device::Dialect& dialect, const api::TelemetryCon
 }  // namespace
 
 bool IsShown(const api::TelemetryConfig& config, std::string_view family) {
-  const bool ours = family.starts_with("accelerator_");
-  if (ours && std::find(config.names.begin(), config.names.end(), api::MetricNames::kAccelerator) ==
-                  config.names.end())
+  const bool own = family.starts_with("accelerator_");
+  if (own && std::find(config.names.begin(), config.names.end(), api::MetricNames::kAccelerator) ==
+                 config.names.end())
     return false;
   if (Matches(config.include, family)) return true;
-  const api::MetricFamily* known = ours ? api::FindMetricFamily(family) : nullptr;
+  const api::MetricFamily* known = own ? api::FindMetricFamily(family) : nullptr;
   return (known == nullptr || !known->on_request) && !Matches(config.exclude, family);
 }
 

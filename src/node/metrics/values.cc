@@ -13,8 +13,8 @@ namespace {
 
 using device::Number;
 
-constexpr base::Duration kMostBehind = std::chrono::minutes(5);
-constexpr double kMostWhole = 9e18;  // fits into an integer of 64 bits
+constexpr base::Duration kMaxLag = std::chrono::minutes(5);
+constexpr double kMaxWhole = 9e18;  // fits into an integer of 64 bits
 
 /// The number times a factor.
 Number Times(const Number& number, double factor) {
@@ -35,7 +35,7 @@ std::string Whole(const Number& number, double divisor) {
   const Number divided = Times(number, 1 / divisor);
   if (const auto* exact = std::get_if<std::uint64_t>(&divided)) return std::to_string(*exact);
   const double value = std::get<double>(divided);
-  return std::isfinite(value) && std::abs(value) < kMostWhole
+  return std::isfinite(value) && std::abs(value) < kMaxWhole
              ? std::to_string(static_cast<std::int64_t>(value))
              : "";
 }
@@ -55,7 +55,7 @@ std::span<const sample::Latest> ValuesOf(const sample::DeviceSample& sample,
 
 bool IsOfNow(const sample::Latest& latest, const sample::DeviceSample& sample,
              const device::Quantity& quantity) {
-  return quantity.pace == device::Pace::kOnce || sample.at - latest.at <= kMostBehind;
+  return quantity.pace == device::Pace::kOnce || sample.at - latest.at <= kMaxLag;
 }
 
 Number InBaseUnit(const Number& number, device::Unit unit) {

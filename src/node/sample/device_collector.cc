@@ -15,12 +15,12 @@ using device::Pace;
 using device::QuantityId;
 
 constexpr base::Duration kSlowEvery = std::chrono::seconds(30);
-constexpr base::Duration kMostBackOff = std::chrono::minutes(2);
+constexpr base::Duration kMaxBackOff = std::chrono::minutes(2);
 constexpr base::Duration kAfterAHang = std::chrono::seconds(30);  // doubled with each hang
-constexpr base::Duration kMostAfterAHang = std::chrono::minutes(16);
-constexpr int kMostDoublings = 10;
+constexpr base::Duration kMaxAfterHang = std::chrono::minutes(16);
+constexpr int kMaxDoublings = 10;
 constexpr int kFallsBelieved = 3;
-constexpr int kMostMissed = 3;
+constexpr int kMaxMissed = 3;
 constexpr std::size_t kHistory = 120;
 
 bool Less(const device::Number& a, const device::Number& b) {
@@ -31,7 +31,7 @@ bool Less(const device::Number& a, const device::Number& b) {
 }
 
 base::Duration Doubled(base::Duration first, int times, base::Duration most) {
-  return std::min(most, first * (1 << std::min(times, kMostDoublings)));
+  return std::min(most, first * (1 << std::min(times, kMaxDoublings)));
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ DeviceCollector::DeviceCollector(std::string device, const device::Dialect& dial
   }
 }
 
-void DeviceCollector::Meet(std::uint64_t session, std::shared_ptr<const device::Facts> facts) {
+void DeviceCollector::SetFacts(std::uint64_t session, std::shared_ptr<const device::Facts> facts) {
   const bool same_session = epoch_ > 0 && session == session_;
   const bool same = same_session && (facts == facts_ || *facts == *facts_);
   facts_ = std::move(facts);
@@ -69,7 +69,7 @@ void DeviceCollector::Meet(std::uint64_t session, std::shared_ptr<const device::
   answered_.assign(quantities_.size(), false);
 }
 
-bool DeviceCollector::IsWorthAsking(QuantityId id, bool slow_too) const {
+bool DeviceCollector::ShouldRequest(QuantityId id, bool slow_too) const {
   if (id >= quantities_.size() || unsupported_[id]) return false;
   switch (quantities_[id].pace) {
     case Pace::kFast: return true;
@@ -86,57 +86,57 @@ std::optional<device::SampleRequest> DeviceCollector::Due(const CollectionPlan& 
   const bool slow_too = now + plan.interval / 2 >= slow_at_;
   request_ = {.quantities = {}, .processes = plan.processes};
   for (const QuantityId id : plan.quantities)
-    if (IsWorthAsking(id, slow_too)) request_.quantities.push_back(id);
+    if (ShouldRequest(id, slow_too)) request_.quantities.push_back(id);
   if (request_.quantities.empty() && !request_.processes) return std::nullopt;
   if (slow_too) slow_at_ = now + std::max(plan.interval, kSlowEvery);
   fresh_ = false;
   return request_;
 }
 
-bool DeviceCollector::WasAskedFor(QuantityId id) const {
+bool DeviceCollector::WasRequested(QuantityId id) const {
   return std::binary_search(request_.quantities.begin(), request_.quantities.end(), id);
 }
 
-void DeviceCollector::Take(device::Sample sample, const base::Timestamp& asked,
+void DeviceCollector::Take(device::Sample sample, const base::Timestamp& sent,
                            base::TimePoint now) {
   sample_.collections = ++counts_.collections;
-  sample_.at = asked.wall;
-  sample_.took = now - asked.steady;
+  sample_.at = sent.wall;
+  sample_.took = now - sent.steady;
   sample_.problem.clear();
   failures_in_a_row_ = 0;
   hung_ = failure_outlives_session_ = false;
   for (const QuantityId id : sample.unsupported)
-    if (WasAskedFor(id)) unsupported_[id] = true;
-  HearNothing();
+    if (WasRequested(id)) unsupported_[id] = true;
+  MarkUnreported();
   for (const device::SampleValue& value : sample.values)
-    if (WasAskedFor(value.quantity)) Merge(value, asked.wall);
-  DropWhatIsNoMore();
-  TakeProcesses(std::move(sample.processes), asked.wall);
+    if (WasRequested(value.quantity)) Merge(value, sent.wall);
+  DropVanished();
+  TakeProcesses(std::move(sample.processes), sent.wall);
   Remember();
   shown_ = nullptr;
 }
 
 void DeviceCollector::Fail(const base::Error& error, const CollectionPlan& plan,
-                           const base::Timestamp& asked, base::TimePoint now) {
+                           const base::Timestamp& sent, base::TimePoint now) {
   hung_ = error.code() == base::Code::kDeadlineExceeded;
   failure_outlives_session_ = hung_ || error.code() == base::Code::kUnavailable;
   const int before = failures_in_a_row_++;
   if (hung_) {
-    alone_until_ = now + Doubled(kAfterAHang, before, kMostAfterAHang);
+    alone_until_ = now + Doubled(kAfterAHang, before, kMaxAfterHang);
   } else if (before > 0) {
-    alone_until_ = now + Doubled(plan.interval, before - 1, kMostBackOff);
+    alone_until_ = now + Doubled(plan.interval, before - 1, kMaxBackOff);
   }
   sample_.failures = ++counts_.failures;
-  sample_.took = now - asked.steady;
+  sample_.took = now - sent.steady;
   sample_.problem = error.message();
   slow_at_ = {};
-  HearNothing();
+  MarkUnreported();
   Remember();
   shown_ = nullptr;
 }
 
-void DeviceCollector::HearNothing() {
-  for (Kept& kept : kept_) kept.heard = false;
+void DeviceCollector::MarkUnreported() {
+  for (Kept& kept : kept_) kept.reported = false;
 }
 
 void DeviceCollector::Merge(const device::SampleValue& value, base::WallTime at) {
@@ -163,7 +163,7 @@ bool DeviceCollector::WentBack(Kept& kept, const device::SampleValue& value) {
   if (kept.epoch != epoch_ || !Less(value.number, kept.latest.value.number)) return false;
   kept.falls = kept.falls > 0 && !Less(value.number, kept.fallen_to) ? kept.falls + 1 : 1;
   kept.fallen_to = value.number;
-  kept.heard = true;
+  kept.reported = true;
   kept.missed = 0;
   if (kept.falls < kFallsBelieved) return true;
   base::Log(base::kInfo, "counter decreased and stayed lower; treated as a reset",
@@ -171,12 +171,12 @@ bool DeviceCollector::WentBack(Kept& kept, const device::SampleValue& value) {
   return false;
 }
 
-void DeviceCollector::DropWhatIsNoMore() {
+void DeviceCollector::DropVanished() {
   std::erase_if(kept_, [&](Kept& kept) {
     const QuantityId id = kept.latest.value.quantity;
     if (unsupported_[id]) return true;
-    if (kept.heard || !WasAskedFor(id)) return false;
-    return ++kept.missed >= kMostMissed;
+    if (kept.reported || !WasRequested(id)) return false;
+    return ++kept.missed >= kMaxMissed;
   });
 }
 
@@ -184,7 +184,7 @@ void DeviceCollector::TakeProcesses(std::vector<device::ProcessSample> processes
                                     base::WallTime at) {
   if (!request_.processes) return;
   for (device::ProcessSample& process : processes)
-    for (const std::string_view key : RemoveNonsense(process, *facts_))
+    for (const std::string_view key : RemoveImplausible(process, *facts_))
       rejections_.Count(device_, key, kTooLarge);
   sample_.processes = std::move(processes);
   sample_.processes_at = at;
@@ -195,7 +195,7 @@ void DeviceCollector::Remember() {
     float value = std::numeric_limits<float>::quiet_NaN();
     for (const QuantityId id : remembered_[i]) {
       const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
-        return kept.latest.value.quantity == id && kept.latest.value.link < 0 && kept.heard;
+        return kept.latest.value.quantity == id && kept.latest.value.link < 0 && kept.reported;
       });
       if (found == kept_.end()) continue;
       value = static_cast<float>(device::ToDouble(found->latest.value.number) *

@@ -39,7 +39,7 @@ class DeviceCollector {
   /// Sets the device's current description and the number of its driver session. If either changed,
   /// the unsupported quantities, the constant ones, and the last counter values of the previous
   /// epoch no longer count.
-  void Meet(std::uint64_t session, std::shared_ptr<const device::Facts> facts);
+  void SetFacts(std::uint64_t session, std::shared_ptr<const device::Facts> facts);
 
   /// What to ask now; nothing: do not ask. The caller must report the answer with Take or Fail.
   std::optional<device::SampleRequest> Due(const CollectionPlan& plan, base::TimePoint now);
@@ -51,13 +51,13 @@ class DeviceCollector {
   /// two samples has no value after the first.
   bool fresh() const { return fresh_; }
 
-  /// The device answered the request of Due, which was sent at `asked`.
-  void Take(device::Sample sample, const base::Timestamp& asked, base::TimePoint now);
+  /// The device answered the request of Due, which was sent at `sent`.
+  void Take(device::Sample sample, const base::Timestamp& sent, base::TimePoint now);
 
   /// The request failed. The next collection asks the device again. One that fails repeatedly is
   /// skipped for twice as long each time, up to two minutes. One whose call hung is skipped for
   /// half a minute at once (and for as long as a worker hangs: see PollLoop).
-  void Fail(const base::Error& error, const CollectionPlan& plan, const base::Timestamp& asked,
+  void Fail(const base::Error& error, const CollectionPlan& plan, const base::Timestamp& sent,
             base::TimePoint now);
 
   /// Drops values that the plan no longer contains.
@@ -73,18 +73,18 @@ class DeviceCollector {
     std::uint64_t epoch = 0;     // in which the value was read
     device::Number fallen_to{};  // the last lower reading
     int falls = 0;               // consecutive, each at least as large as the one before
-    bool heard = true;           // in the last collection
+    bool reported = true;        // in the last collection
     int missed = 0;              // consecutive requests without a value
   };
 
   void Merge(const device::SampleValue& value, base::WallTime at);
   bool WentBack(Kept& kept, const device::SampleValue& value);
-  bool IsWorthAsking(device::QuantityId id, bool slow_too) const;
-  bool WasAskedFor(device::QuantityId id) const;
-  void DropWhatIsNoMore();
+  bool ShouldRequest(device::QuantityId id, bool slow_too) const;
+  bool WasRequested(device::QuantityId id) const;
+  void DropVanished();
   void TakeProcesses(std::vector<device::ProcessSample> processes, base::WallTime at);
   void Remember();
-  void HearNothing();
+  void MarkUnreported();
 
   const std::string device_;
   const std::span<const device::Quantity> quantities_;

@@ -9,11 +9,11 @@ namespace {
 // Time from the start of a round that was aborted or met new devices to the next round.
 constexpr base::Duration kSoon = std::chrono::seconds(1);
 
-bool IsThere(const inventory::Entry& entry) {
+bool IsPresent(const inventory::Entry& entry) {
   return entry.health.state != device::HealthState::kGone;
 }
 bool Answers(const inventory::Entry& entry) {
-  return IsThere(entry) && (!entry.reading || entry.reading->reachable);
+  return IsPresent(entry) && (!entry.reading || entry.reading->reachable);
 }
 
 template <typename Processes>
@@ -46,7 +46,7 @@ void PollLoop::Configure(const Sampler::Options& options) {
       plan_.quantities.push_back(static_cast<device::QuantityId>(id));
   for (const auto& [device, collection] : collections_) collection->Keep(plan_);
   configured_ = true;
-  if (!under_way_)
+  if (!in_round_)
     ScheduleAt(asked_ ? began_.steady + host_.interval() : host_.control.clock().Now());
 }
 
@@ -58,12 +58,12 @@ void PollLoop::ScheduleAt(base::TimePoint at) {
 }
 
 void PollLoop::Soon(base::Duration apart) {
-  if (!configured_ || under_way_) return;
+  if (!configured_ || in_round_) return;
   const base::TimePoint soonest = asked_ ? began_.steady + apart : host_.control.clock().Now();
   if (soonest < timer_at_) ScheduleAt(soonest);
 }
 
-void PollLoop::Look() {
+void PollLoop::InventoryChanged() {
   if (Forget(Present())) host_.collected(true);
   const auto inventory = host_.inventory.published().Get();
   const bool any_new = std::any_of(inventory->devices.begin(), inventory->devices.end(),
@@ -77,7 +77,7 @@ void PollLoop::Look() {
 std::vector<std::string> PollLoop::Present() const {
   std::vector<std::string> present;
   for (const inventory::Entry& entry : host_.inventory.published().Get()->devices)
-    if (entry.facts->vendor == vendor() && IsThere(entry)) present.push_back(entry.facts->id);
+    if (entry.facts->vendor == vendor() && IsPresent(entry)) present.push_back(entry.facts->id);
   return present;
 }
 
@@ -92,8 +92,8 @@ bool PollLoop::Forget(const std::vector<std::string>& present) {
 void PollLoop::Begin() {
   timer_ = 0;
   timer_at_ = base::TimePoint::max();
-  under_way_ = true;
-  asked_ = met_ = false;
+  in_round_ = true;
+  asked_ = any_new_ = false;
   began_ = {host_.control.clock().Now(), host_.control.clock().Wall()};
   list_ = Present();
   Forget(list_);
@@ -119,25 +119,25 @@ bool PollLoop::Ask(const inventory::Entry& entry, std::uint64_t session) {
   if (!collection)
     collection =
         std::make_unique<DeviceCollector>(id, *source_.dialect, host_.rejections, counts_[id]);
-  collection->Meet(session, entry.facts);
+  collection->SetFacts(session, entry.facts);
   // A worker still hangs on this device: another one would hang as well.
   if (collection->hung() && source_.backend->abandoned() > 0) return false;
   const bool first = collection->fresh();
-  const base::Timestamp asked{host_.control.clock().Now(), host_.control.clock().Wall()};
-  const auto request = collection->Due(plan_, asked.steady);
+  const base::Timestamp sent{host_.control.clock().Now(), host_.control.clock().Wall()};
+  const auto request = collection->Due(plan_, sent.steady);
   if (!request) return false;
   asked_ = true;
-  met_ = met_ || first;
+  any_new_ = any_new_ || first;
   source_.backend->TakeSample(
       entry.facts->address, *request,
-      [self = self_, id, session, asked](base::Result<device::Sample> sample) {
-        if (*self != nullptr) (*self)->Answered(id, session, asked, std::move(sample));
+      [self = self_, id, session, sent](base::Result<device::Sample> sample) {
+        if (*self != nullptr) (*self)->Answered(id, session, sent, std::move(sample));
       });
   return true;
 }
 
 void PollLoop::Answered(const std::string& device, std::uint64_t session,
-                        const base::Timestamp& asked, base::Result<device::Sample> sample) {
+                        const base::Timestamp& sent, base::Result<device::Sample> sample) {
   // An address may mean another device in another session, so its answer is dropped. A cancelled
   // request was never sent and is no failure of the device.
   if (source_.session() != session ||
@@ -147,9 +147,9 @@ void PollLoop::Answered(const std::string& device, std::uint64_t session,
   if (const auto found = collections_.find(device); found != collections_.end()) {
     if (sample.ok()) {
       if (plan_.processes) CompareProcesses(device, sample->processes);
-      found->second->Take(*std::move(sample), asked, now);
+      found->second->Take(*std::move(sample), sent, now);
     } else {
-      found->second->Fail(sample.error(), plan_, asked, now);
+      found->second->Fail(sample.error(), plan_, sent, now);
     }
     host_.collected(false);
   }
@@ -175,7 +175,7 @@ void PollLoop::CompareProcesses(const std::string& device,
 }
 
 void PollLoop::End(bool whole) {
-  under_way_ = false;
+  in_round_ = false;
   const base::TimePoint now = host_.control.clock().Now();
   const base::Duration took = now - began_.steady;
   if (whole && asked_) {
@@ -185,7 +185,7 @@ void PollLoop::End(bool whole) {
   }
   // An aborted round is repeated soon, and quantities that need two samples get the second one
   // soon.
-  const bool again_soon = met_ || (!whole && !list_.empty());
+  const bool again_soon = any_new_ || (!whole && !list_.empty());
   const base::Duration interval = again_soon ? std::min(host_.interval(), kSoon) : host_.interval();
   ScheduleAt(whole ? std::max(began_.steady + interval, now + took) : began_.steady + interval);
   if (asked_) host_.collected(true);

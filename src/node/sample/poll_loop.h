@@ -41,7 +41,7 @@ class PollLoop {
   void Soon(base::Duration apart);
 
   /// The inventory changed: asks new devices soon and drops gone ones.
-  void Look();
+  void InventoryChanged();
 
   std::string_view vendor() const { return source_.dialect->vendor(); }
   const Round& last() const { return last_; }
@@ -73,9 +73,9 @@ class PollLoop {
   base::TimerId timer_ = 0;
   base::TimePoint timer_at_{};
   bool configured_ = false;
-  bool under_way_ = false;
+  bool in_round_ = false;
   bool asked_ = false;             // a device was asked in this round
-  bool met_ = false;               // in this round a device was asked for the first time
+  bool any_new_ = false;           // in this round a device was asked for the first time
   base::Timestamp began_;          // start of the last round
   std::vector<std::string> list_;  // the devices of this round
   std::size_t position_ = 0;

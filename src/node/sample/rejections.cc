@@ -8,7 +8,7 @@
 namespace penstock::node::sample {
 namespace {
 
-constexpr double kMostPercent = 100;
+constexpr double kMaxPercent = 100;
 
 /// "accelerator_memory_used_bytes", "..._free_bytes", "..._reserved_bytes": parts of the device's
 /// memory.
@@ -28,15 +28,15 @@ bool IsTooLarge(const device::Quantity& quantity, const device::Number& number,
          value * device::BaseOf(quantity.unit).factor > static_cast<double>(device.memory.count);
 }
 
-std::vector<std::string_view> RemoveNonsense(device::ProcessSample& process,
-                                             const device::Facts& device) {
+std::vector<std::string_view> RemoveImplausible(device::ProcessSample& process,
+                                                const device::Facts& device) {
   std::vector<std::string_view> nonsense;
   if (process.memory && device.memory.count > 0 && *process.memory > device.memory) {
     process.memory.reset();
     nonsense.push_back("process.memory");
   }
   const auto check = [&nonsense](std::optional<double>& share, std::string_view key) {
-    if (!share || (*share >= 0 && *share <= kMostPercent)) return;
+    if (!share || (*share >= 0 && *share <= kMaxPercent)) return;
     share.reset();
     nonsense.push_back(key);
   };

@@ -23,8 +23,8 @@ bool IsTooLarge(const device::Quantity& quantity, const device::Number& number,
 
 /// Clears values of a process that are impossible: more than 100 percent, more memory than the
 /// device has. Returns the keys of the cleared values: "process.memory", "process.compute".
-std::vector<std::string_view> RemoveNonsense(device::ProcessSample& process,
-                                             const device::Facts& device);
+std::vector<std::string_view> RemoveImplausible(device::ProcessSample& process,
+                                                const device::Facts& device);
 
 /// Counts rejected values since construction.
 class Rejections {

@@ -9,10 +9,10 @@
 namespace penstock::node::sample {
 namespace {
 
-constexpr base::Duration kHurried = std::chrono::seconds(1);
+constexpr base::Duration kFastInterval = std::chrono::seconds(1);
 // Between two rounds, even if each is requested at once.
 constexpr base::Duration kAtOnceApart = std::chrono::milliseconds(100);
-constexpr base::Duration kHurryLasts = std::chrono::seconds(5);
+constexpr base::Duration kFastFor = std::chrono::seconds(5);
 /// How long new samples may wait for the end of the round before they are published, so that a
 /// device that hangs does not delay the others' values.
 constexpr base::Duration kLongestUnpublished = std::chrono::milliseconds(200);
@@ -38,24 +38,24 @@ struct Sampler::State : std::enable_shared_from_this<State> {
         std::move(source)));
   }
 
-  /// The inventory publishes in the middle of a change: look right after it.
+  /// The inventory publishes in the middle of a change: update right after it.
   void Follow() {
     on_inventory = inventory.published().Subscribe([this](const auto&) {
-      if (std::exchange(looks, true)) return;
+      if (std::exchange(update_posted, true)) return;
       control.Post([weak = weak_from_this()] {
-        if (const auto self = weak.lock()) self->Look();
+        if (const auto self = weak.lock()) self->InventoryChanged();
       });
     });
   }
 
-  void Look() {
-    looks = false;
-    for (const auto& loop : loops) loop->Look();
+  void InventoryChanged() {
+    update_posted = false;
+    for (const auto& loop : loops) loop->InventoryChanged();
   }
 
   base::Duration Interval() const {
-    const bool hurried = control.clock().Now() < hurried_until;
-    return hurried ? std::min(options.interval, kHurried) : options.interval;
+    const bool fast = control.clock().Now() < fast_until;
+    return fast ? std::min(options.interval, kFastInterval) : options.interval;
   }
 
   void PublishSoon() {
@@ -81,9 +81,9 @@ struct Sampler::State : std::enable_shared_from_this<State> {
   const Callbacks callbacks;
   Options options;
   Rejections rejections;
-  base::TimePoint hurried_until{};
+  base::TimePoint fast_until{};
   base::TimerId timer = 0;  // pending until the new samples are published
-  bool looks = false;
+  bool update_posted = false;
   base::Published<Snapshot> published;
   std::vector<std::unique_ptr<PollLoop>> loops;
   base::Subscription on_inventory;
@@ -107,11 +107,11 @@ void Sampler::Configure(Options options) {
 }
 
 void Sampler::RequestSoon() {
-  state_->hurried_until = state_->control.clock().Now() + kHurryLasts;
-  for (const auto& loop : state_->loops) loop->Soon(kHurried);
+  state_->fast_until = state_->control.clock().Now() + kFastFor;
+  for (const auto& loop : state_->loops) loop->Soon(kFastInterval);
 }
 
-void Sampler::AtOnce() {
+void Sampler::RequestNow() {
   for (const auto& loop : state_->loops) loop->Soon(kAtOnceApart);
 }
 

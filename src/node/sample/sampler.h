@@ -58,7 +58,7 @@ class Sampler {
 
   /// Many requests wait for a collection: starts the next one a tenth of a second after the start
   /// of the last one, or now.
-  void AtOnce();
+  void RequestNow();
 
   const base::Published<Snapshot>& published() const;
   base::Published<Snapshot>& published();

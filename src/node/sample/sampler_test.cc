@@ -178,7 +178,7 @@ TEST_F(SamplerTest, WhereManyWaitItComesATenthOfASecondAfterTheLastTime) {
   StartAndAdvance(5s);
   backend_.asked.clear();
   for (int i = 0; i < 100; ++i) {
-    sampler_.AtOnce();
+    sampler_.RequestNow();
     executor_.Advance(20ms);
   }
   EXPECT_THAT(backend_.Take("at-A"), SizeIs(AllOf(Ge(20u), Le(21u))));

@@ -15,19 +15,19 @@ bool Selects(const std::vector<std::string>& devices, const inventory::Entry& en
          });
 }
 
-AllocatorOf AssignAllocators(const api::NodeConfig& config, bool kubelet_open, bool local_open) {
-  return [rules = config.assignments, kubelet_open,
-          local_open](const inventory::Entry& entry) -> std::string {
-    const auto open = [&](std::string_view allocator) -> std::string {
-      return std::string((allocator == kKubeletAllocator && kubelet_open) ||
-                                 (allocator == kLocalAllocator && local_open)
-                             ? allocator
-                             : "");
-    };
-    for (const api::AssignmentRule& rule : rules)
-      if (Selects(rule.devices, entry)) return open(rule.allocator);
-    return open(kubelet_open ? kKubeletAllocator : kLocalAllocator);
-  };
+AllocatorOf AssignAllocators(const api::NodeConfig& config, bool kubelet, bool local) {
+  return
+      [rules = config.assignments, kubelet, local](const inventory::Entry& entry) -> std::string {
+        const auto if_enabled = [&](std::string_view allocator) -> std::string {
+          return std::string((allocator == kKubeletAllocator && kubelet) ||
+                                     (allocator == kLocalAllocator && local)
+                                 ? allocator
+                                 : "");
+        };
+        for (const api::AssignmentRule& rule : rules)
+          if (Selects(rule.devices, entry)) return if_enabled(rule.allocator);
+        return if_enabled(kubelet ? kKubeletAllocator : kLocalAllocator);
+      };
 }
 
 }  // namespace penstock::node::share

@@ -12,7 +12,7 @@ namespace penstock::node::share {
 bool Selects(const std::vector<std::string>& devices, const inventory::Entry& entry);
 
 /// The first rule that matches a device decides. Where none matches: the kubelet's allocator where
-/// it is enabled, else the local one, else "".
-AllocatorOf AssignAllocators(const api::NodeConfig& config, bool kubelet_open, bool local_open);
+/// it is enabled, else the local one, else "". `kubelet`, `local`: whether each is enabled.
+AllocatorOf AssignAllocators(const api::NodeConfig& config, bool kubelet, bool local);
 
 }  // namespace penstock::node::share

@@ -137,10 +137,10 @@ bool IsReplaced(const inventory::Entry& gone, const inventory::Snapshot& invento
                      });
 }
 
-bool IsOpen(const EnabledAllocators& open, std::string_view allocator) {
+bool IsEnabled(const EnabledAllocators& enabled, std::string_view allocator) {
   return allocator.empty() ||
-         (allocator == kKubeletAllocator ? open.kubelet
-                                         : allocator == kLocalAllocator && open.local);
+         (allocator == kKubeletAllocator ? enabled.kubelet
+                                         : allocator == kLocalAllocator && enabled.local);
 }
 
 void Share(const api::SharingRule& rule, const device::Facts& facts, const device::Dialect& dialect,
@@ -160,8 +160,8 @@ void Share(const api::SharingRule& rule, const device::Facts& facts, const devic
 }
 
 /// A manual move takes precedence over the configuration, but enables no allocator.
-void Apply(const Move& move, const EnabledAllocators& open, Assignment& assignment) {
-  assignment.allocator = IsOpen(open, move.allocator) ? move.allocator : "";
+void Apply(const Move& move, const EnabledAllocators& enabled, Assignment& assignment) {
+  assignment.allocator = IsEnabled(enabled, move.allocator) ? move.allocator : "";
   assignment.reason = move.reason;
   if (assignment.allocator != move.allocator)
     assignment.reason = "it was manually assigned to " + DescribeAllocator(move.allocator) +
@@ -170,11 +170,11 @@ void Apply(const Move& move, const EnabledAllocators& open, Assignment& assignme
 
 }  // namespace
 
-DesiredAssignments ComputeAssignments(const api::NodeConfig& config, EnabledAllocators open,
+DesiredAssignments ComputeAssignments(const api::NodeConfig& config, EnabledAllocators enabled,
                                       const Moves& moves, const inventory::Snapshot& inventory,
                                       const device::DialectOf& dialect_of) {
   DesiredAssignments desired;
-  const AllocatorOf allocator_of = AssignAllocators(config, open.kubelet, open.local);
+  const AllocatorOf allocator_of = AssignAllocators(config, enabled.kubelet, enabled.local);
   Namer namer(config);
   Sharer sharer(config.sharing.rules);
   for (const inventory::Entry* entry : InAddressOrder(inventory)) {
@@ -184,7 +184,7 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config, EnabledAllo
     Assignment assignment{.allocator = allocator_of(*entry),
                           .resource = namer.ResourceOf(facts, *dialect)};
     if (const auto move = moves.find(facts.id); move != moves.end())
-      Apply(move->second, open, assignment);
+      Apply(move->second, enabled, assignment);
     if (const api::SharingRule* rule =
             sharer.RuleFor(*entry, assignment.resource, !IsReplaced(*entry, inventory)))
       Share(*rule, facts, *dialect, assignment, desired.remarks);

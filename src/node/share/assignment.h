@@ -40,7 +40,7 @@ struct DesiredAssignments {
 /// nor is a device that was moved to a disabled allocator. A missing device keeps its assignment
 /// and still counts towards a rule's `most`, so that other devices are not reassigned, unless
 /// another device now occupies its PCI address.
-DesiredAssignments ComputeAssignments(const api::NodeConfig& config, EnabledAllocators open,
+DesiredAssignments ComputeAssignments(const api::NodeConfig& config, EnabledAllocators enabled,
                                       const Moves& moves, const inventory::Snapshot& inventory,
                                       const device::DialectOf& dialect_of);
 

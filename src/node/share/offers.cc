@@ -5,8 +5,11 @@
 namespace penstock::node::share {
 
 Offers::Offers(inventory::Inventory& inventory, ledger::Ledger& ledger,
-               device::DialectOf dialect_of, EnabledAllocators open)
-    : inventory_(inventory), ledger_(ledger), dialect_of_(std::move(dialect_of)), open_(open) {
+               device::DialectOf dialect_of, EnabledAllocators enabled)
+    : inventory_(inventory),
+      ledger_(ledger),
+      dialect_of_(std::move(dialect_of)),
+      enabled_(enabled) {
   subscriptions_.push_back(inventory_.published().Subscribe([this](const auto&) { Changed(); }));
   subscriptions_.push_back(ledger_.published().Subscribe([this](const auto&) { Changed(); }));
   Recompute();
@@ -55,7 +58,7 @@ void Offers::Compute() {
   if (recompute_ || inventory->facts_generation != facts_generation_) {
     recompute_ = false;
     facts_generation_ = inventory->facts_generation;
-    desired = ComputeAssignments(config_, open_, moves_, *inventory, dialect_of_);
+    desired = ComputeAssignments(config_, enabled_, moves_, *inventory, dialect_of_);
     if (*desired == *desired_.Get()) desired.reset();
   }
   const Assignments& assignments = desired ? desired->assignments : desired_.Get()->assignments;

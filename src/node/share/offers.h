@@ -14,7 +14,7 @@ namespace penstock::node::share {
 class Offers {
  public:
   Offers(inventory::Inventory& inventory, ledger::Ledger& ledger, device::DialectOf dialect_of,
-         EnabledAllocators open);
+         EnabledAllocators enabled);
 
   /// Takes a new configuration.
   void Configure(const api::NodeConfig& config);
@@ -40,7 +40,7 @@ class Offers {
   inventory::Inventory& inventory_;
   ledger::Ledger& ledger_;
   const device::DialectOf dialect_of_;
-  const EnabledAllocators open_;
+  const EnabledAllocators enabled_;
   api::NodeConfig config_;
   std::uint64_t facts_generation_ = 0;  // of the facts that the assignments were computed from
   bool recompute_ = false, changed_ = false, reporting_ = false;

@@ -139,7 +139,7 @@ TEST_F(OffersTest, ASubscriberMayHandAtOnce) {
   const auto subscription = offers_.published().Subscribe([&](const auto& offers) {
     if (!ledger_.Get()->leases.empty() || offers->empty()) return;
     EXPECT_TRUE(
-        ledger_.Hand({.id = "r-1", .allocator = "local", .slots = {offers->at(0).slots.at(0).slot}})
+        ledger_.Add({.id = "r-1", .allocator = "local", .slots = {offers->at(0).slots.at(0).slot}})
             .ok());
   });
   inventory_.SetHealth(AcmeDevice(0, 2).id, HealthState::kUnhealthy, "on fire", kNow);

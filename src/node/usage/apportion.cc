@@ -13,16 +13,16 @@ void PartPiece(base::TimePoint begin, base::TimePoint end, double weight,
                std::span<const Occupancy> occupancies, double outside, std::vector<double>& parts) {
   double computed = 0;
   std::size_t there = 0;
-  const auto is_there = [&](const Occupancy& occupancy) {
+  const auto is_present = [&](const Occupancy& occupancy) {
     return occupancy.from <= begin && occupancy.to >= end;
   };
   for (const Occupancy& occupancy : occupancies) {
-    if (!is_there(occupancy)) continue;
+    if (!is_present(occupancy)) continue;
     ++there;
     computed += occupancy.compute;
   }
   for (std::size_t i = 0; i < occupancies.size(); ++i) {
-    if (!is_there(occupancies[i])) continue;
+    if (!is_present(occupancies[i])) continue;
     const double part = computed + outside > 0 ? occupancies[i].compute / (computed + outside)
                                                : 1.0 / static_cast<double>(there);
     parts[i] += weight * part;

@@ -97,7 +97,7 @@ class World {
     const std::string slot = IsShared(device) ? name + "::" + std::to_string(Some(kShares)) : name;
     ledger::Lease one{.id = lease, .allocator = "kubelet", .slots = {{slot, name, "", {}}}};
     one.since = now_.wall;
-    if (!ledger_.Hand(one).ok()) return;
+    if (!ledger_.Add(one).ok()) return;
     ++begun_;
     Follow();
     here_.insert(lease);
@@ -145,7 +145,7 @@ class World {
     next->Recall(kept, accumulator_->KeepEnergy());
     accumulator_ = std::move(next);
     Follow();
-    accumulator_->Settle();
+    accumulator_->EndOrphans();
     SampleAll();
     ++restarts_;
   }
@@ -178,12 +178,12 @@ class World {
         processes.push_back(
             {.pid = person.pid, .memory = base::Mebibytes(1), .compute = person.compute * 100});
     }
-    DeviceActivity figures{.watts = 1e9, .joules = counters_[device], .processes = true};
+    DeviceActivity activity{.watts = 1e9, .joules = counters_[device], .processes = true};
     if (!IsShared(device)) {
-      figures.utilization = utilization;
+      activity.utilization = utilization;
       if (last_sample_ >= 0) Busy(device, utilization);
     }
-    accumulator_->Take(DeviceName(device), figures, processes, 1h, now_);
+    accumulator_->Take(DeviceName(device), activity, processes, 1h, now_);
   }
 
   bool Knows(const std::string& lease) const {
@@ -234,7 +234,7 @@ class World {
 
   void Collect() {
     accumulator_->Tick(now_);
-    for (Record& record : accumulator_->TakeEnded()) {
+    for (Record& record : accumulator_->TakeRecords()) {
       ASSERT_FALSE(records_.contains(record.lease)) << record.lease << " has ended twice";
       records_.emplace(record.lease, std::move(record));
     }

@@ -73,7 +73,7 @@ struct CgroupUsageReader::State : std::enable_shared_from_this<State> {
         reported(std::move(t)),
         mounts(os::ParseCgroupMounts(os::ReadFile("/proc/self/mountinfo").value_or(""))) {}
 
-  void Look() {
+  void Refresh() {
     const base::TimePoint now = control.clock().Now();
     const bool all = now >= next;
     std::vector<Job> jobs;
@@ -159,6 +159,6 @@ void CgroupUsageReader::Follow(const ledger::Snapshot& ledger) {
   }
 }
 
-void CgroupUsageReader::Look() { state_->Look(); }
+void CgroupUsageReader::Refresh() { state_->Refresh(); }
 
 }  // namespace penstock::node::usage

@@ -34,7 +34,7 @@ class CgroupUsageReader {
 
   /// Call after each collection: groups are read every kPace, those of leases younger than kYoung
   /// each time. A container's group is found through one of its processes.
-  void Look();
+  void Refresh();
 
   static constexpr base::Duration kPace = std::chrono::seconds(5);
   static constexpr base::Duration kYoung = std::chrono::seconds(5);

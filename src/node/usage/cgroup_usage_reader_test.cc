@@ -44,8 +44,8 @@ class GroupsTest : public ::testing::Test {
     return lease;
   }
   void Follow(const std::vector<ledger::Lease>& leases) { groups_.Follow({.leases = leases}); }
-  void Look() {
-    groups_.Look();
+  void Refresh() {
+    groups_.Refresh();
     executor_.RunUntilIdle();
   }
 
@@ -59,22 +59,22 @@ class GroupsTest : public ::testing::Test {
 
 TEST_F(GroupsTest, AContainerIsReadOnceAProcessOfItIsKnown) {
   Follow({Pod("k-1", {})});
-  Look();
+  Refresh();
   EXPECT_TRUE(reported_.empty());
   Process(7, "/kubepods/pod6f1c-aa/c1");
   Follow({Pod("k-1", {6, 7})});
-  Look();
+  Refresh();
   EXPECT_EQ(reported_["k-1"], 1);
 }
 
 TEST_F(GroupsTest, OldLeasesAreReadLessOften) {
   Process(7, "/kubepods/pod6f1c-aa/c1");
   Follow({Pod("k-1", {7})});
-  Look();
+  Refresh();
   executor_.Advance(CgroupUsageReader::kYoung);
   reported_.clear();
   for (int second = 0; second < 10; ++second) {
-    Look();
+    Refresh();
     executor_.Advance(1s);
   }
   EXPECT_EQ(reported_["k-1"], 2);
@@ -84,17 +84,17 @@ TEST_F(GroupsTest, TwoLeasesOfOneContainerAreCountedOnce) {
   Process(7, "/kubepods/pod6f1c-aa/c1");
   Process(8, "/kubepods/pod6f1c-aa/c2");
   Follow({Pod("k-1", {7}), Pod("k-2", {7}), Pod("k-3", {8})});
-  Look();
+  Refresh();
   EXPECT_EQ(reported_, (std::map<std::string, int>{{"k-1", 1}, {"k-3", 1}}));
 }
 
 TEST_F(GroupsTest, ALeaseThatHasGoneIsReadALastTimeAndThenForgotten) {
   Process(7, "/kubepods/pod6f1c-aa/c1");
   Follow({Pod("k-1", {7})});
-  Look();
+  Refresh();
   Follow({});
   EXPECT_EQ(reported_["k-1"], 2);
-  Look();
+  Refresh();
   EXPECT_EQ(reported_["k-1"], 2);
 }
 

@@ -16,16 +16,16 @@ using base::Error;
 using nlohmann::json;
 
 constexpr int kVersion = 1;
-constexpr double kMost = 1e300;
+constexpr double kMax = 1e300;
 
 Hidden ReadHidden(const base::Value& item, base::Problems& problems) {
   base::MapReader reader(item, "holders", problems);
   for (const char* key : {"device", "lease"}) reader.Require(key);
   Hidden hidden{.device = reader.String("device").value_or(""),
                 .lease = reader.String("lease").value_or(""),
-                .busy_seconds = reader.Number("busySeconds", 0, kMost).value_or(0),
-                .energy_joules = reader.Number("energyJoules", 0, kMost).value_or(0),
-                .measured_seconds = reader.Number("measuredSeconds", 0, kMost).value_or(0)};
+                .busy_seconds = reader.Number("busySeconds", 0, kMax).value_or(0),
+                .energy_joules = reader.Number("energyJoules", 0, kMax).value_or(0),
+                .measured_seconds = reader.Number("measuredSeconds", 0, kMax).value_or(0)};
   reader.Finish();
   return hidden;
 }
@@ -48,7 +48,7 @@ std::string EncodeCleanEnd(const std::vector<Hidden>& hidden, std::string_view s
 base::Result<std::optional<std::vector<Hidden>>> DecodeCleanEnd(std::string_view text,
                                                                 std::string_view state,
                                                                 std::string_view file) {
-  const auto document = base::ParseJson(text, file, {.bytes = os::kMostFileBytes});
+  const auto document = base::ParseJson(text, file, {.bytes = os::kMaxFileBytes});
   if (!document.ok()) return Error(Code::kDataLoss, document.error().message());
   base::Problems problems{std::string(file)};
   base::MapReader reader(*document, "", problems);

@@ -43,19 +43,19 @@ Roles RolesOf(const device::Dialect& dialect) {
 
 DeviceActivity TakeActivity(const sample::DeviceSample& sample, const device::Dialect& dialect,
                             const Roles& roles, Used& used) {
-  DeviceActivity figures;
+  DeviceActivity activity;
   for (const device::QuantityId id : roles.utilization)
-    if (!figures.utilization) figures.utilization = Take(sample, dialect, id, used.utilization);
-  figures.watts = Take(sample, dialect, roles.power, used.power);
-  figures.joules = Take(sample, dialect, roles.energy, used.energy);
+    if (!activity.utilization) activity.utilization = Take(sample, dialect, id, used.utilization);
+  activity.watts = Take(sample, dialect, roles.power, used.power);
+  activity.joules = Take(sample, dialect, roles.energy, used.energy);
   if (const auto memory = Take(sample, dialect, roles.memory, used.memory))
-    figures.memory = base::Bytes{static_cast<std::uint64_t>(std::max(*memory, 0.0))};
-  figures.processes = std::exchange(used.processes, sample.processes_at) != sample.processes_at;
+    activity.memory = base::Bytes{static_cast<std::uint64_t>(std::max(*memory, 0.0))};
+  activity.processes = std::exchange(used.processes, sample.processes_at) != sample.processes_at;
   if (roles.power) {
     const device::Quantity& power = dialect.Quantities()[*roles.power];
-    figures.most_watts = power.most * device::BaseOf(power.unit).factor;
+    activity.most_watts = power.most * device::BaseOf(power.unit).factor;
   }
-  return figures;
+  return activity;
 }
 
 }  // namespace penstock::node::usage

@@ -28,13 +28,13 @@ TEST_F(FiguresTest, AreInBaseUnits) {
                     {{kPower, -1, std::uint64_t{1500}}, kFirst},
                     {{kEnergy, -1, std::uint64_t{2500}}, kFirst}};
   sample_.processes_at = kFirst;
-  const DeviceActivity figures = Take();
-  EXPECT_EQ(figures.utilization, 0.5);
-  EXPECT_EQ(figures.memory, base::Mebibytes(3));
-  EXPECT_EQ(figures.watts, 1.5);
-  EXPECT_EQ(figures.joules, 2.5);
-  EXPECT_EQ(figures.most_watts, 2000);
-  EXPECT_TRUE(figures.processes);
+  const DeviceActivity activity = Take();
+  EXPECT_EQ(activity.utilization, 0.5);
+  EXPECT_EQ(activity.memory, base::Mebibytes(3));
+  EXPECT_EQ(activity.watts, 1.5);
+  EXPECT_EQ(activity.joules, 2.5);
+  EXPECT_EQ(activity.most_watts, 2000);
+  EXPECT_TRUE(activity.processes);
 }
 
 TEST_F(FiguresTest, NothingIsTakenTwice) {
@@ -43,17 +43,17 @@ TEST_F(FiguresTest, NothingIsTakenTwice) {
   sample_.processes_at = kFirst;
   (void)Take();
   sample_.values[1].at = kSecond;
-  const DeviceActivity figures = Take();
-  EXPECT_EQ(figures.utilization, std::nullopt);
-  EXPECT_EQ(figures.watts, 1.5);
-  EXPECT_FALSE(figures.processes);
+  const DeviceActivity activity = Take();
+  EXPECT_EQ(activity.utilization, std::nullopt);
+  EXPECT_EQ(activity.watts, 1.5);
+  EXPECT_FALSE(activity.processes);
 }
 
 TEST_F(FiguresTest, WhatAVendorCannotReportIsNothing) {
   roles_ = {};
   sample_.values = {{{kUtilization, -1, std::uint64_t{50}}, kFirst}};
-  const DeviceActivity figures = Take();
-  EXPECT_FALSE(figures.utilization || figures.watts || figures.joules || figures.memory);
+  const DeviceActivity activity = Take();
+  EXPECT_FALSE(activity.utilization || activity.watts || activity.joules || activity.memory);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace {
 
 constexpr base::Duration kSave = std::chrono::minutes(1);
 /// By then the kubelet has reported which devices its pods hold (adapter/kubelet/pod_tracker.h).
-constexpr base::Duration kSettle = std::chrono::minutes(1);
+constexpr base::Duration kOrphanWait = std::chrono::minutes(1);
 // A sample of at most this age shows the current state of the counters.
 constexpr base::Duration kFresh = std::chrono::seconds(1);
 constexpr std::size_t kCrowd = 250;  // ended holders that wait for a sample, each of some 1.5 KiB
@@ -72,10 +72,10 @@ struct Meter::State : std::enable_shared_from_this<State> {
     accumulator.Follow(ledger, Now());
     if (others) {
       if (recorder) recorder->Touch();
-      if (Now().steady - last_sample > kFresh) node.hurry();
-      if (accumulator.waiting() >= kCrowd) node.at_once();
+      if (Now().steady - last_sample > kFresh) node.sample_soon();
+      if (accumulator.waiting() >= kCrowd) node.sample_now();
     }
-    Settled();
+    Update();
   }
 
   static std::vector<std::string_view> Ids(const ledger::Snapshot& ledger) {
@@ -84,23 +84,24 @@ struct Meter::State : std::enable_shared_from_this<State> {
     return ids;
   }
 
-  void SampleCame(const std::shared_ptr<const sample::Snapshot>& samples) {
+  void SamplesChanged(const std::shared_ptr<const sample::Snapshot>& samples) {
     bool any = false;
     for (const auto& [id, sample] : samples->devices) {
       Seen& last = seen[id];
       if (std::exchange(last.sample, sample) == sample) continue;
       const device::Dialect* dialect = node.dialect_of(sample->vendor);
       if (dialect == nullptr) continue;
-      const DeviceActivity figures = TakeActivity(*sample, *dialect, RolesFor(*dialect), last.used);
-      accumulator.Take(id, figures, sample->processes, samples->interval, Now());
+      const DeviceActivity activity =
+          TakeActivity(*sample, *dialect, RolesFor(*dialect), last.used);
+      accumulator.Take(id, activity, sample->processes, samples->interval, Now());
       WriteEnded();
       any = true;
     }
     std::erase_if(seen, [&](const auto& one) { return !samples->devices.contains(one.first); });
     if (!any) return;
     last_sample = Now().steady;
-    groups.Look();
-    Settled();
+    groups.Refresh();
+    Update();
   }
 
   const Roles& RolesFor(const device::Dialect& dialect) {
@@ -110,11 +111,11 @@ struct Meter::State : std::enable_shared_from_this<State> {
   }
 
   /// Call after a change of the accumulator: records ended holders and schedules the next Tick.
-  void Settled() {
+  void Update() {
     accumulator.Tick(Now());
     WriteEnded();
     node.control.Cancel(std::exchange(tick, 0));
-    if (const auto due = accumulator.due()) tick = After(*due - Now().steady, &State::Settled);
+    if (const auto due = accumulator.due()) tick = After(*due - Now().steady, &State::Update);
     Changed();
   }
 
@@ -139,7 +140,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
   // Records.
 
   void WriteEnded() {
-    for (Record& record : accumulator.TakeEnded()) Write(std::move(record));
+    for (Record& record : accumulator.TakeRecords()) Write(std::move(record));
   }
 
   void Write(Record record) {
@@ -174,11 +175,11 @@ struct Meter::State : std::enable_shared_from_this<State> {
         std::move(state->holders),
         same_boot ? std::move(state->energy) : std::map<std::string, EnergyReading>(),
         TakeCleanEnd(state_text));
-    if (!same_boot) accumulator.Settle();
-    settle = After(kSettle, &State::SettleAll);
+    if (!same_boot) accumulator.EndOrphans();
+    orphans = After(kOrphanWait, &State::EndOrphans);
     save = After(kSave, &State::Save);
     checkpoint = After(config.usage.checkpoint, &State::Checkpoint);
-    Settled();
+    Update();
   }
 
   std::string CleanEndPath() const { return config.paths.state_dir + "/usage-end.json"; }
@@ -206,9 +207,9 @@ struct Meter::State : std::enable_shared_from_this<State> {
     recorder.reset();
   }
 
-  void SettleAll() {
-    accumulator.Settle();
-    Settled();
+  void EndOrphans() {
+    accumulator.EndOrphans();
+    Update();
   }
 
   usage::State Keep() {
@@ -242,7 +243,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
   /// its turn on the I/O executor.
   struct Summing {
     Summing(api::UsageQuery query, std::vector<Record> records)
-        : sums(std::move(query)), open(std::move(records)) {}
+        : sums(std::move(query)), running(std::move(records)) {}
 
     void Add(std::string_view line) {
       const auto record = DecodeRecord(line);
@@ -250,7 +251,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
     }
 
     Sums sums;
-    std::vector<Record> open;  // of running holders, added at the end
+    std::vector<Record> running;  // of running holders, added at the end
     std::optional<LineReader> files;
     std::vector<std::string> pending;
     std::uint64_t damaged = 0;
@@ -277,7 +278,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
       return;
     }
     for (const std::string& line : sum->pending) sum->Add(line);
-    for (const Record& record : sum->open) sum->sums.Add(record);
+    for (const Record& record : sum->running) sum->sums.Add(record);
     node.control.Post([weak = weak_from_this(), sum, report = sum->sums.Finish()]() mutable {
       const auto self = weak.lock();
       if (!self) return;
@@ -304,7 +305,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
   base::TimePoint last_sample{};
   std::string boot_id, refused;
   std::optional<Recorder> recorder;  // set by Serve
-  base::TimerId tick = 0, settle = 0, save = 0, checkpoint = 0;
+  base::TimerId tick = 0, orphans = 0, save = 0, checkpoint = 0;
   bool changed = false, summing = false;
   base::Published<Snapshot> published;
   base::Subscription on_ledger, on_samples;
@@ -316,7 +317,7 @@ Meter::Meter(Node node, const api::NodeConfig& config)
   state->on_ledger = state->node.ledger.published().Subscribe(
       [state](const auto& ledger) { state->LedgerChanged(ledger); }, true);
   state->on_samples = state->node.samples.Subscribe(
-      [state](const auto& samples) { state->SampleCame(samples); }, true);
+      [state](const auto& samples) { state->SamplesChanged(samples); }, true);
 }
 
 Meter::~Meter() {
@@ -334,7 +335,7 @@ void Meter::Configure(const api::NodeConfig& config) {
     state_->node.control.Cancel(state_->checkpoint);
     state_->checkpoint = state_->After(config.usage.checkpoint, &State::Checkpoint);
   }
-  state_->Settled();
+  state_->Update();
 }
 
 void Meter::Serve(const std::string& boot_id) { state_->Serve(boot_id); }
@@ -349,12 +350,12 @@ void Meter::Sum(const api::UsageQuery& query,
   if (std::exchange(state_->summing, true))
     return done(base::Error(base::Code::kUnavailable,
                             "the agent is summing usage for another request; try again"));
-  std::vector<Record> open;
+  std::vector<Record> running;
   for (Kept& kept : state_->accumulator.Keep(state_->Now())) {
     kept.record.node = state_->node.name;
-    open.push_back(std::move(kept.record));
+    running.push_back(std::move(kept.record));
   }
-  const auto sum = std::make_shared<State::Summing>(query, std::move(open));
+  const auto sum = std::make_shared<State::Summing>(query, std::move(running));
   sum->done = std::move(done);
   state_->Sum(sum);
 }

@@ -31,8 +31,8 @@ class Meter {
     ledger::Ledger& ledger;
     base::Published<sample::Snapshot>& samples;
     device::DialectOf dialect_of;
-    std::function<void()> hurry;    ///< requests a sample soon: a lease began or ended
-    std::function<void()> at_once;  ///< requests a sample now: many ended leases wait for it
+    std::function<void()> sample_soon;  ///< requests a sample soon: a lease began or ended
+    std::function<void()> sample_now;   ///< requests a sample now: many ended leases wait for it
     std::string proc_root;
     std::string name;  ///< the node's name in records
   };

@@ -41,8 +41,8 @@ class MeterTest : public ::testing::Test {
                     .ledger = *ledger_,
                     .samples = samples_,
                     .dialect_of = [this](std::string_view) { return &dialect_; },
-                    .hurry = [this] { ++hurried_; },
-                    .at_once = [this] { ++at_once_; },
+                    .sample_soon = [this] { ++hurried_; },
+                    .sample_now = [this] { ++at_once_; },
                     .proc_root = folder_ / "proc",
                     .name = "n1"},
         config_);
@@ -54,7 +54,7 @@ class MeterTest : public ::testing::Test {
     lease.since = since;
     lease.user = "eva";
     lease.labels = {{"experiment", "x"}};
-    ASSERT_TRUE(ledger_->Hand(lease).ok());
+    ASSERT_TRUE(ledger_->Add(lease).ok());
   }
   void Hand(const std::string& id, const std::string& device) {
     Hand(id, device, executor_.clock().Wall());

@@ -12,10 +12,10 @@ using base::Error;
 using nlohmann::json;
 
 constexpr int kVersion = 1;
-constexpr std::size_t kMostCommandBytes = 512;
-constexpr double kMostNumber = 1e300;
+constexpr std::size_t kMaxCommandBytes = 512;
+constexpr double kMaxNumber = 1e300;
 // More than a hundred years; as nanoseconds it still fits.
-constexpr double kMostSeconds = 4e9;
+constexpr double kMaxSeconds = 4e9;
 
 /// Thousandths are precise enough for readers.
 double Rounded(double value) { return std::round(value * 1000) / 1000; }
@@ -28,11 +28,11 @@ std::string Text(base::MapReader& reader, const char* key) {
   return reader.String(key).value_or("");
 }
 double Number(base::MapReader& reader, const char* key) {
-  return reader.Number(key, 0, kMostNumber).value_or(0);
+  return reader.Number(key, 0, kMaxNumber).value_or(0);
 }
 
 double Seconds(base::MapReader& reader, const char* key) {
-  return reader.Number(key, 0, kMostSeconds).value_or(0);
+  return reader.Number(key, 0, kMaxSeconds).value_or(0);
 }
 
 /// Accepts the years 1970 to 2199: other times are damage, and beyond the range of nanoseconds.
@@ -77,7 +77,7 @@ void ReadUse(base::MapReader& reader, Record& record) {
   record.busy_seconds = Seconds(reader, "busySeconds");
   record.energy_joules = Number(reader, "energyJoules");
   record.memory_peak = {Count(reader, "memoryPeakBytes")};
-  record.cpu_seconds = reader.Number("cpuSeconds", 0, kMostNumber);
+  record.cpu_seconds = reader.Number("cpuSeconds", 0, kMaxNumber);
   if (reader.Has("hostMemoryPeakBytes"))
     record.host_memory_peak = base::Bytes{Count(reader, "hostMemoryPeakBytes")};
 }
@@ -139,7 +139,7 @@ std::string EncodeRecord(const Record& record) {
   PutText(out, "podUid", record.pod_uid);
   PutText(out, "container", record.container);
   PutText(out, "user", record.user);
-  PutText(out, "command", record.command.substr(0, kMostCommandBytes));
+  PutText(out, "command", record.command.substr(0, kMaxCommandBytes));
   PutText(out, "model", record.model);
   if (!record.labels.empty()) out["labels"] = record.labels;
   if (record.cpu_seconds) out["cpuSeconds"] = Rounded(*record.cpu_seconds);

@@ -23,7 +23,7 @@ namespace {
 using base::ErrnoError;
 
 constexpr std::string_view kPrefix = "usage-", kSuffix = ".jsonl";
-constexpr std::size_t kMostLine = 1u << 20;
+constexpr std::size_t kMaxLine = 1u << 20;
 
 /// Nothing for another name.
 std::optional<std::uint64_t> NumberOf(std::string_view name) {
@@ -89,7 +89,7 @@ std::string Tail(const std::vector<std::string>& files, std::size_t most) {
     const auto size = SizeOf(files[i]);
     if (!fd || ::lseek(fd.get(), static_cast<off_t>(size > most ? size - most : 0), SEEK_SET) < 0)
       continue;
-    tail += "\n" + os::ReadAll(fd.get(), files[i], most + kMostLine).value_or("");
+    tail += "\n" + os::ReadAll(fd.get(), files[i], most + kMaxLine).value_or("");
   }
   return tail;
 }
@@ -119,7 +119,7 @@ base::Status RecordFiles::Append(const std::vector<std::string>& lines,
 
 std::vector<std::string> RecordFiles::Missing(const std::vector<std::string>& lines) const {
   if (lines.empty()) return {};
-  std::size_t bytes = kMostLine;
+  std::size_t bytes = kMaxLine;
   for (const std::string& line : lines) bytes += line.size();
   const std::string tail = Tail(List(), bytes);
   std::vector<std::string> missing;
@@ -148,7 +148,7 @@ bool LineReader::Fill(std::size_t bytes) {
     if (offset_ >= file.size) continue;
     const os::UniqueFd fd(::open(file.path.c_str(), O_RDONLY | O_CLOEXEC));
     const std::size_t kept = buffer_.size();
-    if (!fd || kept > kMostLine) continue;
+    if (!fd || kept > kMaxLine) continue;
     buffer_.resize(kept +
                    static_cast<std::size_t>(std::min<std::uint64_t>(bytes, file.size - offset_)));
     const ssize_t got = ::pread(fd.get(), buffer_.data() + kept, buffer_.size() - kept,

@@ -45,8 +45,8 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
   void Touch(base::Duration delay) {
     again = true;
     const bool at_once = bytes >= kMuch && counts.problem.empty();
-    if (writes || (timer != 0 && (hurried || !at_once))) return;
-    hurried = at_once;
+    if (writes || (timer != 0 && (immediate || !at_once))) return;
+    immediate = at_once;
     control.Cancel(timer);
     timer = control.PostAfter(at_once ? base::Duration::zero() : delay, [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->Write();
@@ -108,7 +108,7 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
   /// A later line repeats all that a checkpoint says, so checkpoints are dropped first; an end line
   /// is the last one of its holder.
   void Bound() {
-    const std::size_t most = counts.problem.empty() ? kMostBurstBytes : kMostPendingBytes;
+    const std::size_t most = counts.problem.empty() ? kMaxBurstBytes : kMaxPendingBytes;
     while (bytes > most && !lines.empty()) {
       auto victim = std::find_if(lines.begin(), lines.end(),
                                  [](const Line& line) { return line.is_checkpoint; });
@@ -130,7 +130,7 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
   std::uint64_t next = 1;
   bool writes = false, again = false;
   base::TimerId timer = 0;  // of the next write
-  bool hurried = false;     // the next write is at once
+  bool immediate = false;   // the next write is at once
   base::Duration rest = kRest;
   RecordCounts counts;
 

@@ -18,7 +18,7 @@ namespace penstock::node::usage {
 /// together with the pending lines, and then appends the lines to the files. After a crash between
 /// the two, the next agent knows the pending lines and finds by the end of the files which were
 /// written. A failure (a full disk) is logged once and retried with growing delays of up to a
-/// minute. The pending lines are limited to kMostPendingBytes, or to kMostBurstBytes while no write
+/// minute. The pending lines are limited to kMaxPendingBytes, or to kMaxBurstBytes while no write
 /// has failed; beyond that the oldest checkpoints are dropped, then the oldest other lines, and the
 /// dropped lines are counted.
 class Recorder {
@@ -53,7 +53,7 @@ class Recorder {
   /// the lines that are not in them yet.
   void Read(std::function<void(LineReader files, std::vector<std::string> pending)> function) const;
 
-  static constexpr std::size_t kMostPendingBytes = 2u << 20, kMostBurstBytes = 4u << 20;
+  static constexpr std::size_t kMaxPendingBytes = 2u << 20, kMaxBurstBytes = 4u << 20;
 
  private:
   struct Shared;

@@ -141,7 +141,7 @@ TEST_F(RecorderTest, WhatCannotBeWrittenIsKeptSaidAndTriedAgain) {
 
 TEST_F(RecorderTest, WhatWaitsIsBoundedAndCheckpointsGoFirst) {
   Block();
-  const std::string filler(Recorder::kMostPendingBytes / 2, 'x');
+  const std::string filler(Recorder::kMaxPendingBytes / 2, 'x');
   recorder_->Add("end\n", false);
   executor_.Advance(2s);
   ASSERT_EQ(recorder_->counts().failures, 1u);

@@ -89,7 +89,7 @@ std::string EncodeState(const State& state) {
 
 base::Result<State> DecodeState(std::string_view text, std::string_view file) {
   const auto damaged = [](const Error& error) { return Error(Code::kDataLoss, error.message()); };
-  auto document = base::ParseJson(text, file, {.bytes = os::kMostFileBytes});
+  auto document = base::ParseJson(text, file, {.bytes = os::kMaxFileBytes});
   if (!document.ok()) return damaged(document.error());
   base::Problems problems{std::string(file)};
   base::MapReader reader(*document, "", problems);

@@ -88,7 +88,7 @@ void Sums::Spread(const Record& record, const Step& step) {
 void Sums::AddTo(const Record& record, const Step& step, double part, base::WallTime day) {
   std::vector<std::string> values;
   for (const std::string& key : query_.by) values.push_back(ValueOf(record, key, day));
-  if (rows_.size() >= kMostRows && !rows_.contains(values)) {
+  if (rows_.size() >= kMaxRows && !rows_.contains(values)) {
     too_many_ = true;
     return;
   }
@@ -106,7 +106,7 @@ void Sums::AddTo(const Record& record, const Step& step, double part, base::Wall
 base::Result<api::UsageReport> Sums::Finish() {
   if (too_many_)
     return base::Error(base::Code::kResourceExhausted,
-                       "there are more than " + std::to_string(kMostRows) +
+                       "there are more than " + std::to_string(kMaxRows) +
                            " rows: request a shorter time, or group by fewer keys");
   api::UsageReport report{.query = query_};
   for (auto& [values, row] : rows_) {

@@ -23,11 +23,11 @@ class Sums {
 
   void Add(const Record& record);
 
-  /// Returns kResourceExhausted for more than kMostRows rows; the query then needs other keys to
+  /// Returns kResourceExhausted for more than kMaxRows rows; the query then needs other keys to
   /// sum by.
   base::Result<api::UsageReport> Finish();
 
-  static constexpr std::size_t kMostRows = 20'000;
+  static constexpr std::size_t kMaxRows = 20'000;
 
  private:
   /// The difference of a line to the one before it.

@@ -137,7 +137,7 @@ TEST(Sums, AClockThatWasSetBackMakesNothingNegative) {
 
 TEST(Sums, MoreRowsThanAnyoneReadsAreRefused) {
   Sums sums({.by = {"lease"}, .since = At("01T00:00"), .until = At("30T00:00")});
-  for (std::size_t i = 0; i <= Sums::kMostRows; ++i)
+  for (std::size_t i = 0; i <= Sums::kMaxRows; ++i)
     sums.Add(Line("r" + std::to_string(i), "10T00:00", "10T01:00"));
   EXPECT_EQ(sums.Finish().error().code(), base::Code::kResourceExhausted);
 }

@@ -41,7 +41,7 @@ std::vector<ledger::Process> WithoutNames(const std::vector<ledger::Process>& pr
 
 bool IsPod(const ledger::Lease& lease) { return !lease.pod.empty(); }
 
-auto Face(const ledger::Lease& lease) {
+auto IdentityOf(const ledger::Lease& lease) {
   return std::tie(lease.allocator, lease.namespace_name, lease.pod, lease.container);
 }
 
@@ -109,7 +109,7 @@ void UsageAccumulator::ForgetLike(const HolderUsage& usage) {
   if (!IsPod(*usage.holder)) return;
   std::erase_if(ended_, [&](const Ended& one) {
     return one.usage->device == usage.device && IsPod(*one.usage->holder) &&
-           Face(*one.usage->holder) == Face(*usage.holder);
+           IdentityOf(*one.usage->holder) == IdentityOf(*usage.holder);
   });
 }
 
@@ -160,7 +160,7 @@ void UsageAccumulator::Close(Account account) {
   const bool again =
       IsPod(*usage->holder) && std::any_of(running_.begin(), running_.end(), [&](const auto& one) {
         return one.first.first == usage->device &&
-               Face(*one.second.usage.holder) == Face(*usage->holder);
+               IdentityOf(*one.second.usage.holder) == IdentityOf(*usage->holder);
       });
   if (again || settings_.keep_ended <= base::Duration::zero()) return;
   ended_.push_back({std::move(usage), *account.ended});

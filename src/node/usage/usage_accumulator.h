@@ -67,7 +67,7 @@ class UsageAccumulator {
 
   /// Adds a sample of a device. Samples are `interval` apart; a gap of more than a few intervals is
   /// covered only by counters.
-  void Take(const std::string& device, const DeviceActivity& figures,
+  void Take(const std::string& device, const DeviceActivity& activity,
             const std::vector<device::ProcessSample>& processes, base::Duration interval,
             base::Timestamp now);
 
@@ -94,7 +94,7 @@ class UsageAccumulator {
   std::uint64_t forgotten() const { return forgotten_; }
 
   /// Returns the records of the holders that ended since the last call.
-  std::vector<Record> TakeEnded() { return std::exchange(ended_records_, {}); }
+  std::vector<Record> TakeRecords() { return std::exchange(ended_records_, {}); }
 
   /// The current state of all open accounts, for a later agent and for sums.
   std::vector<Kept> Keep(base::Timestamp now);
@@ -109,7 +109,7 @@ class UsageAccumulator {
 
   /// Call when all leases are restored: recalled holders without a lease ended when they were last
   /// kept.
-  void Settle();
+  void EndOrphans();
 
   static constexpr base::Duration kPatience = std::chrono::seconds(15);
 
@@ -152,14 +152,14 @@ class UsageAccumulator {
   Hidden HiddenOf(const Key& key, const Kept& kept) const;
   void ForgetLike(const HolderUsage& usage);
   std::vector<Account*> On(const std::string& device);
-  std::optional<Taken> TakenBy(Device& device, const DeviceActivity& figures, base::TimePoint now,
+  std::optional<Taken> TakenBy(Device& device, const DeviceActivity& activity, base::TimePoint now,
                                bool gap);
   void ShowProcesses(const std::string& device, const std::vector<Account*>& accounts,
                      const std::vector<device::ProcessSample>& processes);
   bool IsOutside(const std::string& device, std::int32_t pid) const;
   double OutsideCompute(const std::string& device,
                         const std::vector<device::ProcessSample>& processes) const;
-  void ShowFigures(Account& account, const DeviceActivity& figures) const;
+  void ShowActivity(Account& account, const DeviceActivity& activity) const;
   void CloseAll(const std::string& device);
   HolderUsage At(const Account& account, base::Timestamp now) const;
   HolderUsage WithoutHidden(HolderUsage usage, const Account& account) const;

@@ -33,9 +33,9 @@ const ledger::Process* FindProcess(const std::vector<ledger::Process>& processes
   return found == processes.end() ? nullptr : &*found;
 }
 
-bool Says(const DeviceActivity& figures) {
-  return figures.utilization || figures.watts || figures.joules || figures.memory ||
-         figures.processes;
+bool HasValues(const DeviceActivity& activity) {
+  return activity.utilization || activity.watts || activity.joules || activity.memory ||
+         activity.processes;
 }
 
 /// The utilization of a holder of a shared device: the sum over its processes. Nothing if the
@@ -72,19 +72,19 @@ std::vector<UsageAccumulator::Account*> UsageAccumulator::On(const std::string& 
   return accounts;
 }
 
-void UsageAccumulator::Take(const std::string& device, const DeviceActivity& figures,
+void UsageAccumulator::Take(const std::string& device, const DeviceActivity& activity,
                             const std::vector<device::ProcessSample>& processes,
                             base::Duration interval, base::Timestamp now) {
   const auto accounts = On(device);
   for (Account* account : accounts) account->shown = nullptr;
-  if (!Says(figures)) {  // the present is unknown; the next sample with values covers this time too
+  if (!HasValues(activity)) {  // unknown; the next sample with values covers this time too
     for (Account* account : accounts) account->usage.utilization.reset();
     return;
   }
   Device& known = devices_[device];
   const base::TimePoint begin = known.at.value_or(now.steady);
   const bool gap = now.steady - begin > kFew * std::max(interval, known.interval);
-  if (figures.processes) {
+  if (activity.processes) {
     ShowProcesses(device, accounts, processes);
     outside_[device] = OutsideCompute(device, processes);
   }
@@ -95,10 +95,10 @@ void UsageAccumulator::Take(const std::string& device, const DeviceActivity& fig
     occupancies.push_back(
         {account->began, account->ended.value_or(now.steady), account->compute.value_or(0)});
     shared = shared || account->usage.shared;
-    ShowFigures(*account, figures);
+    ShowActivity(*account, activity);
     const auto utilization = account->usage.shared
-                                 ? (figures.processes ? account->compute : std::nullopt)
-                                 : figures.utilization;
+                                 ? (activity.processes ? account->compute : std::nullopt)
+                                 : activity.utilization;
     if (utilization && !gap) {
       const double time = Seconds(Overlap(begin, now.steady, occupancies.back()));
       account->usage.busy_seconds += *utilization * time;
@@ -107,7 +107,7 @@ void UsageAccumulator::Take(const std::string& device, const DeviceActivity& fig
     if (utilization.value_or(0) >= settings_.idle_below || account->active)
       account->last_busy = occupancies.back().to;
   }
-  if (const auto taken = TakenBy(known, figures, now.steady, gap)) {
+  if (const auto taken = TakenBy(known, activity, now.steady, gap)) {
     const auto parts =
         Apportion(taken->begin, now.steady, occupancies, shared ? outside_[device] : 0);
     for (std::size_t i = 0; i < accounts.size(); ++i)
@@ -121,21 +121,21 @@ void UsageAccumulator::Take(const std::string& device, const DeviceActivity& fig
 /// A counter covers all the time since its last reading, however long; power only covers the
 /// present.
 std::optional<UsageAccumulator::Taken> UsageAccumulator::TakenBy(Device& device,
-                                                                 const DeviceActivity& figures,
+                                                                 const DeviceActivity& activity,
                                                                  base::TimePoint now, bool gap) {
   const auto before = device.energy;
-  if (figures.joules) {
-    device.energy = {*figures.joules, now};
-    const double joules = before ? *figures.joules - before->joules : -1;
-    if (before && IsPlausible(joules, now - before->at, figures.most_watts))
+  if (activity.joules) {
+    device.energy = {*activity.joules, now};
+    const double joules = before ? *activity.joules - before->joules : -1;
+    if (before && IsPlausible(joules, now - before->at, activity.most_watts))
       return Taken{before->at, joules};
   } else if (before) {
     if (now - before->at <= kFew * device.interval)
       return std::nullopt;  // the next reading of the counter will cover this time too
     device.energy.reset();
   }
-  if (!figures.watts || gap || !device.at) return std::nullopt;
-  return Taken{*device.at, *figures.watts * Seconds(now - *device.at)};
+  if (!activity.watts || gap || !device.at) return std::nullopt;
+  return Taken{*device.at, *activity.watts * Seconds(now - *device.at)};
 }
 
 void UsageAccumulator::ShowProcesses(const std::string& device,
@@ -173,9 +173,9 @@ void UsageAccumulator::ShowProcesses(const std::string& device,
 
 /// True also for a process that only uses graphics: it belongs to no holder.
 bool UsageAccumulator::IsOutside(const std::string& device, std::int32_t pid) const {
-  for (const auto* strangers : {&ledger_->outside, &ledger_->graphics})
-    if (const auto found = strangers->find(device);
-        found != strangers->end() && FindProcess(found->second, pid) != nullptr)
+  for (const auto* others : {&ledger_->outside, &ledger_->graphics})
+    if (const auto found = others->find(device);
+        found != others->end() && FindProcess(found->second, pid) != nullptr)
       return true;
   return false;
 }
@@ -188,13 +188,13 @@ double UsageAccumulator::OutsideCompute(const std::string& device,
   return sum;
 }
 
-void UsageAccumulator::ShowFigures(Account& account, const DeviceActivity& figures) const {
+void UsageAccumulator::ShowActivity(Account& account, const DeviceActivity& activity) const {
   if (account.ended) return;
   HolderUsage& usage = account.usage;
   if (!usage.shared) {
-    usage.utilization = figures.utilization;
-    if (figures.memory) usage.memory_used = figures.memory;
-  } else if (figures.processes) {
+    usage.utilization = activity.utilization;
+    if (activity.memory) usage.memory_used = activity.memory;
+  } else if (activity.processes) {
     usage.utilization = account.compute;
     base::Bytes memory;
     for (const ProcessUsage& process : usage.processes)

@@ -99,7 +99,7 @@ bool UsageAccumulator::Reopen(Account& account) {
   return true;
 }
 
-void UsageAccumulator::Settle() {
+void UsageAccumulator::EndOrphans() {
   for (auto& [key, kept] : recalled_) {
     kept.record.ended = true;
     ended_records_.push_back(std::move(kept.record));

@@ -50,11 +50,11 @@ class UsageTest : public ::testing::Test {
   }
   void Tick() {
     accumulator_.Tick(now_);
-    for (Record& record : accumulator_.TakeEnded()) records_.push_back(std::move(record));
+    for (Record& record : accumulator_.TakeRecords()) records_.push_back(std::move(record));
   }
   void Hand(ledger::Lease lease) {
     lease.since = now_.wall;
-    const auto handed = ledger_.Hand(lease);
+    const auto handed = ledger_.Add(lease);
     ASSERT_TRUE(handed.ok()) << handed.error().ToString();
     Follow();
   }
@@ -62,10 +62,10 @@ class UsageTest : public ::testing::Test {
     ledger_.Release(id);
     Follow();
   }
-  void Sample(const DeviceActivity& figures,
+  void Sample(const DeviceActivity& activity,
               const std::vector<device::ProcessSample>& processes = {},
               const std::string& device = "G0") {
-    accumulator_.Take(device, figures, processes, 10s, now_);
+    accumulator_.Take(device, activity, processes, 10s, now_);
     Tick();
   }
   void SampleAfter(base::Duration time, const DeviceActivity& figures,
@@ -439,7 +439,7 @@ TEST_F(UsageTest, OneThatLivesThroughARestartIsOneHolder) {
   UsageAccumulator next([](const std::string&) { return "Acme"; });
   next.Recall(kept, energy);
   next.Follow(ledger_.Get(), now_);
-  next.Settle();
+  next.EndOrphans();
   Wait(10s);
   next.Take("G0", {.utilization = 1, .watts = 10, .joules = 900}, {}, 10s, now_);
   const auto usage = next.Show(now_);
@@ -449,7 +449,7 @@ TEST_F(UsageTest, OneThatLivesThroughARestartIsOneHolder) {
   EXPECT_NEAR(usage[0]->busy_seconds, 10, kSlip);
   EXPECT_NEAR(usage[0]->seconds, 40, kSlip);
   EXPECT_EQ(usage[0]->since, since);
-  EXPECT_THAT(next.TakeEnded(), IsEmpty());
+  EXPECT_THAT(next.TakeRecords(), IsEmpty());
 }
 
 TEST_F(UsageTest, WhatEndedWithoutAnAgentEndedWhenItWasLastKept) {
@@ -462,8 +462,8 @@ TEST_F(UsageTest, WhatEndedWithoutAnAgentEndedWhenItWasLastKept) {
   next.Recall(kept, {});
   EXPECT_THAT(next.Keep(now_), SizeIs(1))
       << "until it is clear who is still there, nothing is forgotten";
-  next.Settle();
-  const auto records = next.TakeEnded();
+  next.EndOrphans();
+  const auto records = next.TakeRecords();
   ASSERT_THAT(records, SizeIs(1));
   EXPECT_TRUE(records[0].ended);
   EXPECT_EQ(records[0].until, last);
@@ -482,7 +482,7 @@ TEST_F(UsageTest, AContainerIsKnownAgainByItsNames) {
   kept[0].record.energy_joules = 77;
   ledger_.Release("k-1");
   pod.id = "pod-u-main";
-  ASSERT_TRUE(ledger_.Hand(pod).ok());
+  ASSERT_TRUE(ledger_.Add(pod).ok());
   UsageAccumulator next([](const std::string&) { return ""; });
   next.Recall(kept, {});
   next.Follow(ledger_.Get(), now_);

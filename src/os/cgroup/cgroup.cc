@@ -31,7 +31,7 @@ using base::ErrnoError;
 using base::Error;
 
 constexpr const char* kNote = "trusted.penstock";
-constexpr std::size_t kMostNoteBytes = 60u << 10;
+constexpr std::size_t kMaxNoteBytes = 60u << 10;
 
 // Hidden name for the probe group, so that an interrupted probe is not listed as a group; names of
 // real groups never begin with a dot.
@@ -284,7 +284,7 @@ base::Result<std::string> CgroupTree::PlaceFor(const std::string& name,
 base::Status CgroupTree::Create(const std::string& name, const std::string& place,
                                 const DeviceRules& rules, const std::string& note) {
   TRY(CheckName(name));
-  if (note.size() > kMostNoteBytes)
+  if (note.size() > kMaxNoteBytes)
     return Error(Code::kInvalidArgument,
                  "an extended attribute of " + std::to_string(note.size()) + " bytes is too long");
   ASSIGN(const auto instructions, BuildDeviceProgram(rules));
@@ -308,7 +308,7 @@ base::Status CgroupTree::Create(const std::string& name, const std::string& plac
 base::Result<std::string> CgroupTree::Note(const std::string& name) const {
   TRY(CheckName(name));
   const std::string path = FolderOf(name);
-  std::string note(kMostNoteBytes, '\0');
+  std::string note(kMaxNoteBytes, '\0');
   const ssize_t length = ::lgetxattr(path.c_str(), kNote, note.data(), note.size());
   if (length < 0 && errno == ENODATA)
     return Error(Code::kNotFound, path + " has no extended attribute");
@@ -380,7 +380,7 @@ base::Status CgroupTree::Kill(const std::string& name) const {
   // Frozen processes cannot fork away, and SIGKILL reaches them anyway. Without a freezer (before
   // 5.2), repeated passes must suffice.
   const bool frozen = WriteControlFile(path + "/cgroup.freeze", "1").ok();
-  for (int look = 0; look < 3; ++look) {
+  for (int pass = 0; pass < 3; ++pass) {
     for (const pid_t pid : Members(name)) ::kill(pid, SIGKILL);
   }
   if (frozen) TRY(WriteControlFile(path + "/cgroup.freeze", "0"));

@@ -26,7 +26,7 @@ struct DeviceRange {
 
 /// The limit on guarded and admitted ranges together: any kernel since 4.15 accepts a program of
 /// this size.
-inline constexpr std::size_t kMostDeviceRanges = 800;
+inline constexpr std::size_t kMaxDeviceRanges = 800;
 
 /// Which devices a group may open: all but the `guarded` ones; of the guarded ones only those in
 /// `admitted`, for reading or writing. Creating a device file (mknod) is not opening the device,
@@ -70,7 +70,7 @@ class CgroupTree {
   /// (BPF_PROG_TYPE_CGROUP_DEVICE). The note is stored with the group for as long as the group
   /// exists (extended attribute trusted.penstock, at most 60 KiB). All or nothing, except after a
   /// crash during creation: a group without a note is unfinished and never held a process.
-  /// kInvalidArgument if the name is not a valid file name, or the rules exceed kMostDeviceRanges
+  /// kInvalidArgument if the name is not a valid file name, or the rules exceed kMaxDeviceRanges
   /// or contain a reversed range; kAlreadyExists.
   base::Status Create(const std::string& name, const std::string& place, const DeviceRules& rules,
                       const std::string& note);

@@ -22,8 +22,8 @@ using base::ErrnoError;
 using base::Error;
 
 // include/linux/kdev_t.h: 12 bits of major, 20 of minor.
-constexpr std::uint32_t kMostMajor = 0xfff;
-constexpr std::uint32_t kMostMinor = 0xfffff;
+constexpr std::uint32_t kMaxMajor = 0xfff;
+constexpr std::uint32_t kMaxMinor = 0xfffff;
 
 constexpr std::uint8_t kAnswer = BPF_REG_0;
 constexpr std::uint8_t kContext = BPF_REG_1;
@@ -32,10 +32,10 @@ constexpr std::uint8_t kDevice = BPF_REG_3;
 constexpr std::uint8_t kScratch = BPF_REG_4;
 
 // A device number as one number, offset to fit an instruction's signed 32 bits.
-constexpr std::int64_t kLeastKey = std::numeric_limits<std::int32_t>::min();
-constexpr std::int64_t kMostKey = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMinKey = std::numeric_limits<std::int32_t>::min();
+constexpr std::int64_t kMaxKey = std::numeric_limits<std::int32_t>::max();
 std::int64_t Key(std::uint32_t major, std::uint32_t minor) {
-  return kLeastKey + ((std::int64_t{major} << 20) | minor);
+  return kMinKey + ((std::int64_t{major} << 20) | minor);
 }
 
 // The decision from this device number on, until the next step.
@@ -47,20 +47,20 @@ struct Step {
 bool Holds(std::span<const DeviceRange> ranges, std::int64_t key) {
   return std::any_of(ranges.begin(), ranges.end(), [key](const DeviceRange& range) {
     return key >= Key(range.major, range.first_minor) &&
-           key <= Key(range.major, std::min(range.last_minor, kMostMinor));
+           key <= Key(range.major, std::min(range.last_minor, kMaxMinor));
   });
 }
 
 std::vector<Step> StepsOf(const DeviceRules& rules) {
-  std::vector<std::int64_t> keys = {kLeastKey};
+  std::vector<std::int64_t> keys = {kMinKey};
   for (const auto* ranges : {&rules.guarded, &rules.admitted}) {
     for (const DeviceRange& range : *ranges) {
       keys.push_back(Key(range.major, range.first_minor));
-      keys.push_back(Key(range.major, std::min(range.last_minor, kMostMinor)) + 1);
+      keys.push_back(Key(range.major, std::min(range.last_minor, kMaxMinor)) + 1);
     }
   }
-  std::erase_if(keys, [](std::int64_t key) { return key > kMostKey; });  // beyond the last possible
-                                                                         // device number
+  std::erase_if(keys, [](std::int64_t key) { return key > kMaxKey; });  // beyond the last possible
+                                                                        // device number
   std::sort(keys.begin(), keys.end());
   std::vector<Step> steps;
   for (const std::int64_t key : keys) {
@@ -97,7 +97,7 @@ bpf_insn SkipIf(int condition, std::uint8_t left, std::int64_t right, std::size_
 class Program {
  public:
   // Allows everything but reading and writing of character devices.
-  void AllowWhatIsNoOpening() {
+  void AllowNonOpening() {
     Add(Compute(BPF_MOV, kAnswer, 1));
     Add(Load(kAccess, offsetof(bpf_cgroup_dev_ctx, access_type)));
     Add(ComputeWith(BPF_MOV, kScratch, kAccess));
@@ -114,7 +114,7 @@ class Program {
     Add(Compute(BPF_LSH, kDevice, 20));
     Add(Load(kScratch, offsetof(bpf_cgroup_dev_ctx, minor)));
     Add(ComputeWith(BPF_OR, kDevice, kScratch));
-    Add(Compute(BPF_ADD, kDevice, kLeastKey));
+    Add(Compute(BPF_ADD, kDevice, kMinKey));
   }
 
   // A binary search, since the kernel's verifier takes quadratic time for a long chain of
@@ -183,19 +183,19 @@ class Program {
 
 // Each range has two ends; each end adds a comparison and a step. The rest is code that is added
 // once.
-static_assert(4 * kMostDeviceRanges + 64 <= 4096);
+static_assert(4 * kMaxDeviceRanges + 64 <= 4096);
 
 base::Status Check(const DeviceRules& rules) {
-  if (rules.guarded.size() + rules.admitted.size() > kMostDeviceRanges) {
+  if (rules.guarded.size() + rules.admitted.size() > kMaxDeviceRanges) {
     return Error(Code::kInvalidArgument,
                  std::to_string(rules.guarded.size() + rules.admitted.size()) +
                      " device ranges are more than one program can hold (" +
-                     std::to_string(kMostDeviceRanges) + ")");
+                     std::to_string(kMaxDeviceRanges) + ")");
   }
   for (const auto* ranges : {&rules.guarded, &rules.admitted}) {
     for (const DeviceRange& range : *ranges) {
-      if (range.major <= kMostMajor && range.first_minor <= range.last_minor &&
-          range.first_minor <= kMostMinor)
+      if (range.major <= kMaxMajor && range.first_minor <= range.last_minor &&
+          range.first_minor <= kMaxMinor)
         continue;
       return Error(Code::kInvalidArgument, "invalid device range: " + std::to_string(range.major) +
                                                ":" + std::to_string(range.first_minor) + "-" +
@@ -247,7 +247,7 @@ Error CannotLoad(const std::string& what) {
 base::Result<std::vector<bpf_insn>> BuildDeviceProgram(const DeviceRules& rules) {
   TRY(Check(rules));
   Program program;
-  program.AllowWhatIsNoOpening();
+  program.AllowNonOpening();
   program.LoadDevice();
   program.Decide(StepsOf(rules));
   program.Refuse();
@@ -259,7 +259,7 @@ base::Result<std::vector<bpf_insn>> BuildClosingProgram(std::span<const DeviceRa
   const DeviceRules rules{.guarded = {devices.begin(), devices.end()}, .admitted = {}};
   TRY(Check(rules));
   Program program;
-  program.AllowWhatIsNoOpening();
+  program.AllowNonOpening();
   program.LoadDevice();
   program.Decide(StepsOf(rules));
   program.RefuseUnless(admitted);
@@ -267,12 +267,12 @@ base::Result<std::vector<bpf_insn>> BuildClosingProgram(std::span<const DeviceRa
 }
 
 base::Result<UniqueFd> MakeIdMap() {
-  constexpr std::uint32_t kMostIds = 65536;
+  constexpr std::uint32_t kMaxIds = 65536;
   bpf_attr attributes{};
   attributes.map_type = BPF_MAP_TYPE_HASH;
   attributes.key_size = sizeof(std::uint64_t);
   attributes.value_size = sizeof(std::uint32_t);
-  attributes.max_entries = kMostIds;
+  attributes.max_entries = kMaxIds;
   attributes.map_flags = BPF_F_NO_PREALLOC;
   if (const int fd = Bpf(BPF_MAP_CREATE, attributes); fd >= 0) return UniqueFd(fd);
   return CannotLoad("create a map for a device program");

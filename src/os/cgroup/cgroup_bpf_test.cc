@@ -93,11 +93,11 @@ TEST(ClosingProgram, RefusesDevicesToAllButRootAndAdmittedGroups) {
 
 TEST(ClosingProgram, HoldsAsManyRangesAndStaysSmall) {
   std::vector<DeviceRange> devices;
-  for (std::uint32_t i = 0; i < kMostDeviceRanges; ++i) devices.push_back({500, 2 * i, 2 * i});
+  for (std::uint32_t i = 0; i < kMaxDeviceRanges; ++i) devices.push_back({500, 2 * i, 2 * i});
   const auto program = BuildClosingProgram(devices, 3);
   ASSERT_TRUE(program.ok());
   EXPECT_LE(program->size(), 4096u);  // BPF_MAXINSNS
-  for (std::uint32_t i = 0; i < kMostDeviceRanges; ++i) {
+  for (std::uint32_t i = 0; i < kMaxDeviceRanges; ++i) {
     ASSERT_EQ(Decide(*program, kReadChar, 500, 2 * i), 0);
     ASSERT_EQ(Decide(*program, kReadChar, 500, 2 * i, {.uid = 0}), 1);
     ASSERT_EQ(Decide(*program, kReadChar, 500, 2 * i, {.admitted = {77}}), 1);
@@ -154,14 +154,14 @@ TEST(DeviceProgram, AllowsEverythingWithoutRules) {
 
 TEST(DeviceProgram, HoldsManyRangesButNotAnyNumber) {
   DeviceRules rules;
-  for (std::uint32_t i = 0; i < kMostDeviceRanges / 2; ++i) {
+  for (std::uint32_t i = 0; i < kMaxDeviceRanges / 2; ++i) {
     rules.guarded.push_back({500, 4 * i, 4 * i + 1});
     rules.admitted.push_back({500, 4 * i, 4 * i});
   }
   const auto program = BuildDeviceProgram(rules);
   ASSERT_TRUE(program.ok());
   EXPECT_LE(program->size(), 4096u);  // BPF_MAXINSNS
-  for (std::uint32_t i = 0; i < kMostDeviceRanges / 2; ++i) {
+  for (std::uint32_t i = 0; i < kMaxDeviceRanges / 2; ++i) {
     ASSERT_EQ(Decide(*program, kReadChar, 500, 4 * i), 1);
     ASSERT_EQ(Decide(*program, kReadChar, 500, 4 * i + 1), 0);
     ASSERT_EQ(Decide(*program, kReadChar, 500, 4 * i + 2), 1);

@@ -14,7 +14,7 @@
 namespace penstock::os {
 namespace {
 
-constexpr std::size_t kMostBytes = 64u << 10;
+constexpr std::size_t kMaxBytes = 64u << 10;
 constexpr int kDeepest = 8;  // levels of subgroups that are searched
 
 /// mountinfo writes blanks and other white space as octal escapes: \040.
@@ -63,7 +63,7 @@ struct Found {
 };
 
 std::optional<std::uint64_t> ReadNumber(const std::string& path) {
-  const auto text = ReadFile(path, kMostBytes);
+  const auto text = ReadFile(path, kMaxBytes);
   return text.ok() ? base::ParseUint(base::Trim(*text)) : std::nullopt;
 }
 
@@ -74,7 +74,7 @@ std::optional<base::Bytes> ReadBytes(const std::string& path) {
 
 /// The number after a key of a flat keyed file: "usage_usec 11586".
 std::optional<std::uint64_t> ReadKeyed(const std::string& path, std::string_view key) {
-  const auto text = ReadFile(path, kMostBytes);
+  const auto text = ReadFile(path, kMaxBytes);
   if (!text.ok()) return std::nullopt;
   for (const std::string& line : base::Split(*text, '\n'))
     if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ' ')
@@ -95,7 +95,7 @@ std::optional<base::Duration> ReadCpu(const CgroupPlace& place) {
 /// Resident memory that is backed by neither a file nor shared memory (proc(5), statm: resident
 /// minus shared).
 std::uint64_t ReadAnonymous(const std::string& proc, const std::string& pid) {
-  const auto text = ReadFile(proc + "/" + pid + "/statm", kMostBytes);
+  const auto text = ReadFile(proc + "/" + pid + "/statm", kMaxBytes);
   if (!text.ok()) return 0;
   const auto fields = base::Split(*text, ' ');
   if (fields.size() < 3) return 0;

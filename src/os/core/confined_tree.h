@@ -52,7 +52,7 @@ class ConfinedTree {
   /// a FIFO would block, and opening a device would have side effects.
   base::Result<UniqueFd> OpenRegular(const std::string& path) const;
   /// Content of a regular file, with the same limit as ReadFile.
-  base::Result<std::string> Read(const std::string& path, std::size_t most = kMostFileBytes) const;
+  base::Result<std::string> Read(const std::string& path, std::size_t most = kMaxFileBytes) const;
   /// Sorted by name; kResourceExhausted beyond `most` entries.
   base::Result<std::vector<TreeEntry>> List(const std::string& path,
                                             std::size_t most = 1u << 16) const;

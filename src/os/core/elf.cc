@@ -23,11 +23,11 @@ using base::Result;
 
 // Libraries have a dozen segments, some dozen sections and at most some hundred entries of each
 // kind in their dynamic section.
-constexpr std::size_t kMostSegments = 128;
-constexpr std::size_t kMostSections = 4096;
-constexpr std::size_t kMostDynamicEntries = 4096;
-constexpr std::size_t kMostNeeded = 1024;
-constexpr std::size_t kMostNameBytes = 4096;
+constexpr std::size_t kMaxSegments = 128;
+constexpr std::size_t kMaxSections = 4096;
+constexpr std::size_t kMaxDynamicEntries = 4096;
+constexpr std::size_t kMaxNeeded = 1024;
+constexpr std::size_t kMaxNameBytes = 4096;
 constexpr unsigned char kOwnByteOrder =
     std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
 
@@ -86,14 +86,14 @@ class ElfFile {
   }
 
   Result<std::vector<Elf64_Phdr>> Segments() const {
-    if (header_.e_phnum > kMostSegments)
+    if (header_.e_phnum > kMaxSegments)
       return Broken("it has " + std::to_string(header_.e_phnum) + " segments");
     if (wide_) return Table<Elf64_Phdr>(header_.e_phoff, header_.e_phnum, header_.e_phentsize);
     return Table<Elf32_Phdr>(header_.e_phoff, header_.e_phnum, header_.e_phentsize);
   }
 
   Result<std::vector<Elf64_Shdr>> Sections() const {
-    if (header_.e_shnum > kMostSections)
+    if (header_.e_shnum > kMaxSections)
       return Broken("it has " + std::to_string(header_.e_shnum) + " sections");
     if (wide_) return Table<Elf64_Shdr>(header_.e_shoff, header_.e_shnum, header_.e_shentsize);
     return Table<Elf32_Shdr>(header_.e_shoff, header_.e_shnum, header_.e_shentsize);
@@ -102,7 +102,7 @@ class ElfFile {
   Result<std::vector<Elf64_Dyn>> DynamicEntries(const Elf64_Phdr& segment) const {
     const std::size_t size = wide_ ? sizeof(Elf64_Dyn) : sizeof(Elf32_Dyn);
     const std::uint64_t count = segment.p_filesz / size;
-    if (count > kMostDynamicEntries)
+    if (count > kMaxDynamicEntries)
       return Broken("its dynamic section has " + std::to_string(count) + " entries");
     if (wide_) return Table<Elf64_Dyn>(segment.p_offset, count, size);
     return Table<Elf32_Dyn>(segment.p_offset, count, size);
@@ -112,14 +112,14 @@ class ElfFile {
   Result<std::string> Text(std::uint64_t offset) const {
     std::string text;
     std::array<char, 256> piece;
-    while (text.size() < kMostNameBytes) {
+    while (text.size() < kMaxNameBytes) {
       ASSIGN(const std::size_t got, ReadSome(offset + text.size(), piece.data(), piece.size()));
       const std::size_t length = ::strnlen(piece.data(), got);
       text.append(piece.data(), length);
       if (length < got) return text;
       if (got == 0) return Broken("a name in it is not terminated");
     }
-    return Broken("a name in it is longer than " + std::to_string(kMostNameBytes) + " bytes");
+    return Broken("a name in it is longer than " + std::to_string(kMaxNameBytes) + " bytes");
   }
 
   Result<std::string> Bytes(std::uint64_t offset, std::size_t size) const {
@@ -247,8 +247,8 @@ base::Status ReadNames(const ElfFile& file, std::span<const Elf64_Phdr> segments
     if (entry.d_tag == DT_SONAME) {
       facts.soname = std::move(text);
     } else {
-      if (facts.needed.size() == kMostNeeded)
-        return file.Broken("it needs more than " + std::to_string(kMostNeeded) + " libraries");
+      if (facts.needed.size() == kMaxNeeded)
+        return file.Broken("it needs more than " + std::to_string(kMaxNeeded) + " libraries");
       facts.needed.push_back(std::move(text));
     }
   }

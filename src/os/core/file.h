@@ -13,24 +13,24 @@
 
 namespace penstock::os {
 
-inline constexpr std::size_t kMostFileBytes = 16u << 20;
+inline constexpr std::size_t kMaxFileBytes = 16u << 20;
 
 /// The content of a regular file. Never blocks on another process: a pipe, device or socket is
 /// kInvalidArgument. Errors by errno; kResourceExhausted if the file is larger than `most`.
-base::Result<std::string> ReadFile(const std::string& path, std::size_t most = kMostFileBytes);
+base::Result<std::string> ReadFile(const std::string& path, std::size_t most = kMaxFileBytes);
 
 /// As ReadFile, for a file that is already open, from its current offset. Open it with O_NONBLOCK;
 /// otherwise the open itself may block.
 base::Result<std::string> ReadRegular(int fd, const std::string& name,
-                                      std::size_t most = kMostFileBytes);
+                                      std::size_t most = kMaxFileBytes);
 
 /// The content of a file that a user names on a command line, which may also be a pipe or a device
 /// ("<(...)", /dev/stdin, /dev/null): waits until it ends.
-base::Result<std::string> ReadInput(const std::string& path, std::size_t most = kMostFileBytes);
+base::Result<std::string> ReadInput(const std::string& path, std::size_t most = kMaxFileBytes);
 
 /// The rest of an open file, from its current offset.
 base::Result<std::string> ReadAll(int fd, const std::string& name,
-                                  std::size_t most = kMostFileBytes);
+                                  std::size_t most = kMaxFileBytes);
 
 /// Writes all of `content` to an open file, at its current offset.
 base::Status WriteAll(int fd, std::string_view content, const std::string& name);

@@ -18,8 +18,8 @@ using base::Result;
 
 constexpr std::string_view kOldMagic = "ld.so-1.7.0";
 constexpr std::string_view kNewMagic = "glibc-ld.so.cache1.1";
-constexpr std::size_t kMostEntries = 1u << 16;
-constexpr std::size_t kMostText = 16u << 20;
+constexpr std::size_t kMaxEntries = 1u << 16;
+constexpr std::size_t kMaxText = 16u << 20;
 
 struct OldHeader {
   char magic[12];  // and a byte of padding
@@ -62,10 +62,10 @@ struct Section {
 };
 constexpr std::uint32_t kGenerator = 0;
 constexpr std::uint32_t kHwcapsNames = 1;
-constexpr std::size_t kMostSections = 64;
-constexpr std::size_t kMostHwcaps =
+constexpr std::size_t kMaxSections = 64;
+constexpr std::size_t kMaxHwcaps =
     64;  // in all sections together; glibc defines five for all of its processors
-constexpr std::size_t kMostHwcapsName = 255;
+constexpr std::size_t kMaxHwcapsName = 255;
 
 // An entry of a glibc-hwcaps folder: the upper half has bit 62 and the instruction set's level, and
 // the lower half is an index into the names of such folders.
@@ -113,7 +113,7 @@ class Reader {
     if (const auto order = header_.flags & 3; order != 0 && order != kOwnByteOrder)
       return Error(Code::kInvalidArgument,
                    "this ld.so.cache is for machines of the opposite byte order");
-    if (header_.count > kMostEntries ||
+    if (header_.count > kMaxEntries ||
         header_.count > (bytes_.size() - sizeof(Header)) / sizeof(Entry))
       return Broken("it cannot hold " + std::to_string(header_.count) + " entries");
     return {};
@@ -123,7 +123,7 @@ class Reader {
     if (header_.extension == 0) return {};
     ASSIGN(const Extension extension, At<Extension>(header_.extension));
     if (extension.magic != kExtensionMagic) return {};  // ld.so ignores it, too
-    if (extension.count > kMostSections)
+    if (extension.count > kMaxSections)
       return Broken("its extension has " + std::to_string(extension.count) + " sections");
     for (std::size_t i = 0; i < extension.count; ++i) {
       ASSIGN(const Section section,
@@ -137,11 +137,10 @@ class Reader {
     for (std::size_t i = 0; i < section.bytes / sizeof(std::uint32_t); ++i) {
       ASSIGN(const std::uint32_t offset,
              At<std::uint32_t>(std::size_t{section.offset} + i * sizeof(std::uint32_t)));
-      if (hwcaps_.size() == kMostHwcaps)
-        return Broken("it names more than " + std::to_string(kMostHwcaps) +
-                      " glibc-hwcaps folders");
+      if (hwcaps_.size() == kMaxHwcaps)
+        return Broken("it names more than " + std::to_string(kMaxHwcaps) + " glibc-hwcaps folders");
       ASSIGN(std::string name, Text(offset));
-      if (name.size() > kMostHwcapsName)
+      if (name.size() > kMaxHwcapsName)
         return Broken("the name of a glibc-hwcaps folder has " + std::to_string(name.size()) +
                       " bytes");
       hwcaps_.push_back(std::move(name));
@@ -175,8 +174,8 @@ class Reader {
 
   base::Status CountText(std::size_t bytes) {
     text_ += bytes;
-    if (text_ > kMostText)
-      return Broken("its names have more than " + std::to_string(kMostText) + " bytes");
+    if (text_ > kMaxText)
+      return Broken("its names have more than " + std::to_string(kMaxText) + " bytes");
     return {};
   }
 

@@ -26,7 +26,7 @@ class Root {
   /// Opens a path below the root ("/dev/nvidia0" or "dev/nvidia0").
   base::Result<UniqueFd> OpenFile(const std::string& path, int flags) const;
   /// As ReadFile: regular files only, and without blocking on other processes.
-  base::Result<std::string> Read(const std::string& path, std::size_t most = kMostFileBytes) const;
+  base::Result<std::string> Read(const std::string& path, std::size_t most = kMaxFileBytes) const;
   base::Result<std::vector<std::string>> List(const std::string& path) const;
   base::Result<std::string> ReadLink(const std::string& path) const;
   /// The path of an open file below the root, with all links resolved: "/usr/lib64/libx.so.1.2" for

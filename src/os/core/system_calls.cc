@@ -24,18 +24,18 @@ constexpr std::uint32_t kMachine = AUDIT_ARCH_X86_64;
 
 const char* ended = "";
 
-void Say(const char* text) { (void)!::write(STDERR_FILENO, text, std::strlen(text)); }
+void WriteText(const char* text) { (void)!::write(STDERR_FILENO, text, std::strlen(text)); }
 
 // Runs in a signal handler, so it must not allocate.
-void SayAndEnd(int, siginfo_t* about, void*) {
+void ReportAndEnd(int, siginfo_t* about, void*) {
   char digits[12] = {};
   char* first = digits + sizeof digits - 1;
   unsigned number = static_cast<unsigned>(about->si_syscall);
   do { *--first = static_cast<char>('0' + number % 10); } while ((number /= 10) != 0);
-  Say(ended);
-  Say(": ended, because it is not permitted to make system call ");
-  Say(first);
-  Say("; this is a bug in the program, or an attack on it\n");
+  WriteText(ended);
+  WriteText(": ended, because it is not permitted to make system call ");
+  WriteText(first);
+  WriteText("; this is a bug in the program, or an attack on it\n");
   ::_exit(1);
 }
 
@@ -87,7 +87,7 @@ std::vector<sock_filter> AllowedCalls(std::span<const int> calls) {
 base::Status AllowOnly(std::span<const int> calls, const char* program) {
   ended = program;
   struct sigaction action {};
-  action.sa_sigaction = SayAndEnd;
+  action.sa_sigaction = ReportAndEnd;
   action.sa_flags = SA_SIGINFO;
   ::sigaction(SIGSYS, &action, nullptr);
   return PutInForce(AllowedCalls(calls));

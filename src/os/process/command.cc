@@ -49,10 +49,10 @@ base::Result<UniqueFd> Command::State::Open(Stream& stream) {
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0)
     return base::ErrnoError(errno, "create the pipes of a program");
   stream.fd.Reset(pipe[0]);
-  UniqueFd theirs(pipe[1]);
+  UniqueFd child_end(pipe[1]);
   if (::fcntl(pipe[0], F_SETFL, O_NONBLOCK) != 0)
     return base::ErrnoError(errno, "create the pipes of a program");
-  return theirs;
+  return child_end;
 }
 
 base::Status Command::State::Listen(Stream& stream) {
@@ -68,12 +68,12 @@ base::Status Command::State::Start() {
           static_cast<ssize_t>(options.input.size()) ||
       ::lseek(input.get(), 0, SEEK_SET) != 0)
     return base::ErrnoError(errno, "write the input of a program");
-  ASSIGN(const UniqueFd their_output, Open(output));
-  UniqueFd their_errors;
-  if (options.errors_apart) { ASSIGN(their_errors, Open(errors)); }
+  ASSIGN(const UniqueFd child_output, Open(output));
+  UniqueFd child_errors;
+  if (options.errors_apart) { ASSIGN(child_errors, Open(errors)); }
   options.spawn.descriptors.emplace_back(input.get(), 0);
-  options.spawn.descriptors.emplace_back(their_output.get(), 1);
-  options.spawn.descriptors.emplace_back((their_errors ? their_errors : their_output).get(), 2);
+  options.spawn.descriptors.emplace_back(child_output.get(), 1);
+  options.spawn.descriptors.emplace_back((child_errors ? child_errors : child_output).get(), 2);
   ASSIGN(child, Spawn(options.spawn));
   const auto self = shared_from_this();
   base::Status watched =

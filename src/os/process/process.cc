@@ -24,7 +24,7 @@ using base::Code;
 using base::ErrnoError;
 using base::Error;
 
-constexpr std::size_t kMostCommandBytes = 4096;
+constexpr std::size_t kMaxCommandBytes = 4096;
 
 base::Result<UniqueFd> OpenProcess(const std::string& proc, pid_t pid) {
   const std::string path = proc + "/" + std::to_string(pid);
@@ -68,7 +68,7 @@ base::Result<ProcessInfo> ReadProcess(const std::string& proc, pid_t pid) {
   info.start = stat.start;
   info.uid = ReadUser(process);
   info.command = DescribeCommand(
-      ReadMemoryOf(process, "cmdline", kMostCommandBytes, info.uid).value_or(""), stat.name);
+      ReadMemoryOf(process, "cmdline", kMaxCommandBytes, info.uid).value_or(""), stat.name);
   if (const auto cgroups = ReadIn(process, "cgroup"); cgroups.ok())
     info.cgroups = ParseCgroups(*cgroups);
   if (!info.cgroups.empty()) info.cgroup = info.cgroups.front();

@@ -21,8 +21,8 @@ namespace {
 using base::Code;
 using base::Error;
 
-constexpr std::size_t kMostReaders = 8;
-constexpr std::size_t kMostIdle = 1;
+constexpr std::size_t kMaxReaders = 8;
+constexpr std::size_t kMaxIdle = 1;
 
 base::Result<std::string> ReadStart(const UniqueFd& process, const std::string& file,
                                     std::size_t most) {
@@ -83,7 +83,7 @@ class Readers {
 
  private:
   bool Add() {
-    if (readers_ >= kMostReaders) return false;
+    if (readers_ >= kMaxReaders) return false;
     try {
       std::thread([this] { Run(); }).detach();
     } catch (const std::system_error&) { return false; }
@@ -106,7 +106,7 @@ class Readers {
       job->content = std::move(content);
       if (job->given_up && --hanging_[job->uid] == 0) hanging_.erase(job->uid);
       done_.notify_all();
-      if (idle_ >= kMostIdle) break;
+      if (idle_ >= kMaxIdle) break;
       ++idle_;
     }
     --readers_;

@@ -36,13 +36,13 @@ class FileActions {
     if (options.standard_output >= 0)
       pairs.insert(pairs.end(), {{options.standard_output, 1}, {options.standard_output, 2}});
     int end = 3;
-    for (const auto& [ours, theirs] : pairs) end = std::max(end, theirs + 1);
+    for (const auto& [own, child] : pairs) end = std::max(end, child + 1);
     std::vector<bool> given(static_cast<std::size_t>(end), false);
-    for (const auto& [ours, theirs] : pairs) {
-      UniqueFd copy(::fcntl(ours, F_DUPFD_CLOEXEC, end));
+    for (const auto& [own, child] : pairs) {
+      UniqueFd copy(::fcntl(own, F_DUPFD_CLOEXEC, end));
       if (!copy) return ErrnoError(errno, "pass on a descriptor");
-      ::posix_spawn_file_actions_adddup2(&actions_, copy.get(), theirs);
-      given[static_cast<std::size_t>(theirs)] = true;
+      ::posix_spawn_file_actions_adddup2(&actions_, copy.get(), child);
+      given[static_cast<std::size_t>(child)] = true;
       copies_.push_back(std::move(copy));
     }
     for (int fd = 3; fd < end; ++fd) {

@@ -14,9 +14,9 @@
 namespace penstock::os {
 namespace {
 
-constexpr std::size_t kMostRecordBytes = 8192;  // CONSOLE_EXT_LOG_MAX in kernel/printk/printk.c
-constexpr std::uint64_t kMostPriority = 2047;   // eight bits of facility, three of level
-constexpr std::size_t kMostRecordsAtOnce = 4096;
+constexpr std::size_t kMaxRecordBytes = 8192;  // CONSOLE_EXT_LOG_MAX in kernel/printk/printk.c
+constexpr std::uint64_t kMaxPriority = 2047;   // eight bits of facility, three of level
+constexpr std::size_t kMaxRecordsAtOnce = 4096;
 
 // Takes the next of the comma-separated fields before the text.
 std::optional<std::uint64_t> TakeNumber(std::string_view& header) {
@@ -30,14 +30,14 @@ std::optional<std::uint64_t> TakeNumber(std::string_view& header) {
 }  // namespace
 
 std::optional<KernelRecord> ParseKernelRecord(std::string_view line) {
-  if (line.size() > kMostRecordBytes) return std::nullopt;
+  if (line.size() > kMaxRecordBytes) return std::nullopt;
   const auto semicolon = line.find(';');
   if (semicolon == std::string_view::npos) return std::nullopt;
   std::string_view header = line.substr(0, semicolon);
   const auto priority = TakeNumber(header);
   const auto sequence = TakeNumber(header);
   const auto microseconds = TakeNumber(header);
-  if (!priority || *priority > kMostPriority || !sequence || !microseconds || header.empty())
+  if (!priority || *priority > kMaxPriority || !sequence || !microseconds || header.empty())
     return std::nullopt;
   std::string_view text = line.substr(semicolon + 1);
   text = text.substr(0, text.find('\n'));
@@ -59,8 +59,8 @@ base::Result<KernelLog> KernelLog::Open(const std::string& path, bool from_now) 
 std::vector<KernelRecord> KernelLog::Read() {
   std::vector<KernelRecord> records;
   if (!pollable_) RestartWhereTruncated();
-  std::array<char, kMostRecordBytes> buffer;
-  while (records.size() < kMostRecordsAtOnce) {
+  std::array<char, kMaxRecordBytes> buffer;
+  while (records.size() < kMaxRecordsAtOnce) {
     const ssize_t got = ::read(fd_.get(), buffer.data(), buffer.size());
     if (got > 0) {
       Take(std::string_view(buffer.data(), static_cast<std::size_t>(got)), records);
@@ -89,7 +89,7 @@ void KernelLog::Take(std::string_view bytes, std::vector<KernelRecord>& records)
   while (!bytes.empty()) {
     const auto newline = bytes.find('\n');
     const std::string_view piece = bytes.substr(0, newline);
-    if (partial_.size() + piece.size() > kMostRecordBytes) overlong_ = true;
+    if (partial_.size() + piece.size() > kMaxRecordBytes) overlong_ = true;
     if (!overlong_) partial_ += piece;
     if (newline == std::string_view::npos) return;
     bytes.remove_prefix(newline + 1);

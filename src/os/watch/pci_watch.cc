@@ -18,8 +18,8 @@ namespace penstock::os {
 namespace {
 
 constexpr unsigned kKernelGroup = 1;
-constexpr std::size_t kMostMessage = 8192;  // UEVENT_BUFFER_SIZE is 2048
-constexpr int kMostAtOnce = 1000;
+constexpr std::size_t kMaxMessage = 8192;  // UEVENT_BUFFER_SIZE is 2048
+constexpr int kMaxAtOnce = 1000;
 constexpr base::Duration kBurst = std::chrono::milliseconds(20);
 
 UniqueFd OpenUevents() {
@@ -36,8 +36,8 @@ UniqueFd OpenUevents() {
 /// Reads all available messages. True if one of them is a change, or if some were lost.
 bool Drain(int fd) {
   bool changed = false;
-  std::array<char, kMostMessage> buffer;
-  for (int i = 0; i < kMostAtOnce; ++i) {
+  std::array<char, kMaxMessage> buffer;
+  for (int i = 0; i < kMaxAtOnce; ++i) {
     sockaddr_nl sender{};
     socklen_t length = sizeof sender;
     const ssize_t got = ::recvfrom(fd, buffer.data(), buffer.size(), 0,

@@ -30,6 +30,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto other = node::health::DecodeHealthCheckpoint(text, "another boot", "fuzz", now);
   Require(other.ok() && other->devices.size() == memory->devices.size());
   for (const auto& [id, device] : other->devices)
-    Require(device.faults.empty() && !device.recovery.unwell);
+    Require(device.faults.empty() && !device.recovery.unhealthy);
   return 0;
 }

@@ -138,16 +138,16 @@ TEST_F(CgroupTest, TakesThreeHundredRanges) {
 
 TEST_F(CgroupTest, TakesAsManyRangesAsItSays) {
   DeviceRules rules;
-  for (std::uint32_t minor = 0; minor < kMostDeviceRanges; ++minor)
+  for (std::uint32_t minor = 0; minor < kMaxDeviceRanges; ++minor)
     rules.guarded.push_back({195, 2 * minor, 2 * minor});
   ASSERT_TRUE(Create("g", rules, "").ok());
-  EXPECT_EQ(OpenInside("g", Node(2 * kMostDeviceRanges - 2)), EPERM);
-  EXPECT_EQ(OpenInside("g", Node(2 * kMostDeviceRanges - 3)), kNoDriver);
+  EXPECT_EQ(OpenInside("g", Node(2 * kMaxDeviceRanges - 2)), EPERM);
+  EXPECT_EQ(OpenInside("g", Node(2 * kMaxDeviceRanges - 3)), kNoDriver);
 }
 
 TEST_F(CgroupTest, ClosesAsManyRangesAsItSays) {
   std::vector<DeviceRange> devices;
-  for (std::uint32_t minor = 0; minor < kMostDeviceRanges; ++minor)
+  for (std::uint32_t minor = 0; minor < kMaxDeviceRanges; ++minor)
     devices.push_back({195, 2 * minor, 2 * minor});
   ASSERT_TRUE(Create("g", {}, "").ok());
   ASSERT_TRUE(Create("admitted", {}, "").ok());
@@ -163,7 +163,7 @@ TEST_F(CgroupTest, ClosesAsManyRangesAsItSays) {
     }));
   };
   ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
-  for (const unsigned minor : {0u, 2u, static_cast<unsigned>(2 * kMostDeviceRanges - 2)}) {
+  for (const unsigned minor : {0u, 2u, static_cast<unsigned>(2 * kMaxDeviceRanges - 2)}) {
     ASSERT_EQ(::chmod(Node(minor).c_str(), 0666), 0);
     EXPECT_EQ(open("g", minor, 65534), EPERM);
     EXPECT_EQ(open("g", minor, 0), kNoDriver);

@@ -79,7 +79,7 @@ struct Node {
                                                  base::Duration) { Hear(evidence); },
                                           {});
     if (feed.ok()) kernel_log = *std::move(feed);
-    discovery.OnFirstLook([this] { looked = true; });
+    discovery.OnFirstScan([this] { looked = true; });
     discovery.Start();
   }
 

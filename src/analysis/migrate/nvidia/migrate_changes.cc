@@ -18,7 +18,7 @@ using Resources = std::map<std::string, std::int64_t>;
 constexpr char kDomain[] = "nvidia.com/", kMig[] = "nvidia.com/mig-";
 constexpr char kMigNotYet[] =
     "MIG devices are not supported yet: keep NVIDIA's stack on these nodes";
-constexpr std::size_t kMostNamed = 5;
+constexpr std::size_t kMaxNamed = 5;
 
 /// Merges the same change on several nodes into one row.
 void Count(std::vector<PlannedChange>& changes, PlannedChange change) {
@@ -233,7 +233,7 @@ void AddLost(const Found& found, Migration& plan) {
 }
 
 /// Adds pods that use GPUs without requesting them from the kubelet.
-void AddUnasked(const Found& found, Migration& plan) {
+void AddUnrequested(const Found& found, Migration& plan) {
   const auto all = UsersOf(found, [](const GpuConsumer& one) {
     return one.resources.empty() && !one.visible_devices.empty() && one.visible_devices != "void" &&
            one.visible_devices != "none";
@@ -298,9 +298,9 @@ void AddFilesHere(const Found& found, Migration& plan) {
 }  // namespace
 
 std::string Named(const std::vector<std::string>& names) {
-  if (names.size() <= kMostNamed) return base::Join(names, ", ");
-  return base::Join({names.begin(), names.begin() + kMostNamed}, ", ") + " and " +
-         std::to_string(names.size() - kMostNamed) + " more";
+  if (names.size() <= kMaxNamed) return base::Join(names, ", ");
+  return base::Join({names.begin(), names.begin() + kMaxNamed}, ", ") + " and " +
+         std::to_string(names.size() - kMaxNamed) + " more";
 }
 
 void AddChanges(const Found& found, const std::string& only, Migration& plan) {
@@ -308,7 +308,7 @@ void AddChanges(const Found& found, const std::string& only, Migration& plan) {
     if (only.empty() || node.name == only) AddNode(found, node, plan);
   if (found.nodes.empty()) AddExamples(found, plan);
   AddLost(found, plan);
-  AddUnasked(found, plan);
+  AddUnrequested(found, plan);
   plan.remarks.emplace_back(
       "labels are set by server-side apply under the field manager penstock-labels; "
       "nvidia.com/gfd.timestamp is the agent's start");

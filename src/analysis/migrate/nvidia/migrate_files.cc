@@ -17,7 +17,7 @@ namespace {
 
 using base::Value;
 
-constexpr std::size_t kMostKeys = 8;  // the most keys that a message names
+constexpr std::size_t kMaxKeys = 8;  // the most keys that a message names
 
 Json ToJson(const Value& value) {
   switch (value.kind) {
@@ -125,9 +125,9 @@ std::string WhyUnknown(const Json& document) {
     return "is a Kubernetes object without a kind: is the file truncated?";
   std::vector<std::string> keys;
   for (const auto& [key, value] : document.items())
-    if (keys.size() < kMostKeys) keys.push_back(key);
+    if (keys.size() < kMaxKeys) keys.push_back(key);
   return "is not a known document of NVIDIA's; its keys are " + base::Join(keys, ", ") +
-         (document.size() > kMostKeys ? ", …" : "") + kReads;
+         (document.size() > kMaxKeys ? ", …" : "") + kReads;
 }
 
 /// Says why an object of this kind is of no use here; empty where it is not known to be useless.

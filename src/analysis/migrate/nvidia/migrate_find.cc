@@ -94,10 +94,10 @@ void AddSettings(const Json& container, Workload& workload) {
       AddFlag(words[i], i + 1 < words.size() ? words[i + 1] : "", workload);
   for (const PluginOption& option : api::compat::PluginOptions()) {
     if (IsPlumbing(FirstName(option))) continue;
-    const bool said = std::any_of(workload.given.begin(), workload.given.end(),
-                                  [&](const Given& one) { return one.flag == FirstName(option); });
+    const bool given = std::any_of(workload.given.begin(), workload.given.end(),
+                                   [&](const Given& one) { return one.flag == FirstName(option); });
     for (const std::string_view name : option.environment)
-      if (const std::string value = EnvironmentOf(container, name); !said && !value.empty())
+      if (const std::string value = EnvironmentOf(container, name); !given && !value.empty())
         workload.given.push_back(
             {std::string(FirstName(option)), value, "environment " + std::string(name)});
   }

@@ -40,11 +40,11 @@ bool MentionsJob(const std::string& text, const std::string& name) {
   return text.find("job") != std::string::npos && Mentions(text, name);
 }
 
-template <typename Asks>
-std::vector<std::string> QueriesOf(const Found& found, Asks asks) {
+template <typename Matches>
+std::vector<std::string> QueriesOf(const Found& found, Matches matches) {
   std::vector<std::string> names;
   for (const Query& one : found.queries)
-    if (asks(one.text)) names.push_back(one.name);
+    if (matches(one.text)) names.push_back(one.name);
   return names;
 }
 

@@ -19,7 +19,7 @@ namespace {
 using Labels = std::map<std::string, std::string>;
 using node::inventory::Snapshot;
 
-constexpr int kMostGpus = 64, kMostReplicas = 10000,
+constexpr int kMaxGpus = 64, kMaxReplicas = 10000,
               kExampleGpus = 8;  // larger values of a label are ignored
 constexpr char kGpu[] = "nvidia.com/gpu", kConfigLabel[] = "nvidia.com/device-plugin.config";
 
@@ -176,7 +176,7 @@ std::optional<api::NodeConfig> ConfigOf(const PluginSettings& settings, api::Plu
 api::NodeConfig ConfigOfLabels(const Labels& labels) {
   api::NodeConfig config;
   const auto replicas = base::ParseInt(Text(labels, "gpu.replicas")).value_or(1);
-  if (replicas < 2 || replicas > kMostReplicas || IsMig(labels)) return config;
+  if (replicas < 2 || replicas > kMaxReplicas || IsMig(labels)) return config;
   const bool mps = Text(labels, "gpu.sharing-strategy") == "mps",
              renamed = !Text(labels, "gpu.product").ends_with("-SHARED");
   config.sharing.rules = {
@@ -191,7 +191,7 @@ Snapshot GpusOf(const LabelledNode& node, const api::NodeConfig& config) {
   auto count = base::ParseInt(Text(node.labels, "gpu.count")).value_or(0);
   if (count == 0) count = CountByCapacity(node, config);
   std::vector<device::Facts> gpus;
-  if (count <= 0 || count > kMostGpus) return {};
+  if (count <= 0 || count > kMaxGpus) return {};
   for (int i = 0; i < count; ++i) gpus.push_back(FactsOf(node.labels, i));
   return SnapshotOf(gpus, DriverOf(node.labels));
 }

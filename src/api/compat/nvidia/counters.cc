@@ -16,7 +16,7 @@ namespace {
 using base::Code;
 using base::Error;
 
-constexpr std::size_t kMostProblems = 20;
+constexpr std::size_t kMaxProblems = 20;
 constexpr std::size_t kLongestHelp = 4096;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
@@ -66,12 +66,12 @@ class Judge {
     if (Full()) return;
     problems_.push_back(where + ": " + what);
   }
-  bool Full() const { return problems_count_ > kMostProblems; }
+  bool Full() const { return problems_count_ > kMaxProblems; }
 
   base::Result<CounterSelection> Verdict() && {
     if (problems_count_ == 0) return std::move(counters_);
     if (Full())
-      problems_.push_back("... and more; only the first " + std::to_string(kMostProblems) +
+      problems_.push_back("... and more; only the first " + std::to_string(kMaxProblems) +
                           " are shown");
     return Error(Code::kInvalidArgument, base::Join(problems_, "\n"));
   }

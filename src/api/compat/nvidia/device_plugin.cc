@@ -18,13 +18,13 @@ namespace {
 
 using base::MapReader;
 using base::Value;
-using internal::ApplySaid;
+using internal::ApplySetting;
+using internal::Context;
+using internal::GivenSetting;
 using internal::Kind;
 using internal::KindOf;
 using internal::MapAt;
 using internal::Notes;
-using internal::Said;
-using internal::TranslationContext;
 
 std::vector<std::string> SplitList(const std::string& text) {
   std::vector<std::string> items;
@@ -50,13 +50,13 @@ base::Status CheckDuration(const std::string& text) {
 }
 
 /// Reads a string, or a list of strings and numbers.
-std::vector<std::string> ReadList(const Value& value, const Said& said,
-                                  const TranslationContext& context) {
+std::vector<std::string> ReadList(const Value& value, const GivenSetting& given,
+                                  const Context& context) {
   if (value.kind == Value::Kind::kString) return SplitList(value.text);
   std::vector<std::string> items;
   if (value.kind != Value::Kind::kList) {
     context.Problem(
-        said, "is " + std::string(Describe(value.kind)) + " where a string or a list is expected");
+        given, "is " + std::string(Describe(value.kind)) + " where a string or a list is expected");
     return items;
   }
   for (const Value& item : *value.list) {
@@ -64,7 +64,7 @@ std::vector<std::string> ReadList(const Value& value, const Said& said,
       items.push_back(item.text);
     } else {
       context.Problem(
-          {.name = said.name, .in_file = true, .mark = item.mark},
+          {.name = given.name, .in_file = true, .mark = item.mark},
           "an item is " + std::string(Describe(item.kind)) + " where a string is expected");
     }
   }
@@ -73,47 +73,47 @@ std::vector<std::string> ReadList(const Value& value, const Said& said,
 
 /// Takes one key out of its map. Returns false if the key is absent or wrong; a wrong key is a
 /// problem.
-bool ReadKey(MapReader& reader, std::string_view key, Kind kind, const TranslationContext& context,
-             Said& said) {
+bool ReadKey(MapReader& reader, std::string_view key, Kind kind, const Context& context,
+             GivenSetting& given) {
   const Value* value = kind == Kind::kList || kind == Kind::kDuration ? reader.Any(key) : nullptr;
   if (value != nullptr && value->kind == Value::Kind::kNull) return false;
   if (kind == Kind::kList) {
     if (value == nullptr) return false;
     const std::size_t before = context.notes.problems.size();
-    said.list = ReadList(*value, said, context);
+    given.list = ReadList(*value, given, context);
     return context.notes.problems.size() == before;
   }
   if (kind == Kind::kDuration) {
     if (value == nullptr) return false;
     const bool number = value->kind == Value::Kind::kInt ||
                         value->kind == Value::Kind::kFloat;  // nanoseconds, as in JSON
-    said.text =
+    given.text =
         number
             ? std::to_string(static_cast<std::int64_t>(std::clamp(value->number, 0.0, 1e18))) + "ns"
             : value->text;
-    const base::Status read = CheckDuration(said.text);
+    const base::Status read = CheckDuration(given.text);
     if (!read.ok()) reader.Problem(key, read.error().message() + ", or \"infinite\"");
     return read.ok();
   }
   if (kind == Kind::kBool) {
     const auto on = reader.Bool(key);
-    said.on = on.value_or(false);
+    given.on = on.value_or(false);
     return on.has_value();
   }
   auto text = reader.String(key);
-  if (text) said.text = *std::move(text);
+  if (text) given.text = *std::move(text);
   return text.has_value();
 }
 
 /// Reads the keys of one map ("flags.plugin") in the order of the table.
-void ReadSection(MapReader& reader, std::string_view section, const TranslationContext& context) {
+void ReadSection(MapReader& reader, std::string_view section, const Context& context) {
   for (const PluginOption& option : PluginOptions()) {
     const auto dot = option.key.rfind('.');
     if (dot == std::string_view::npos || option.key.substr(0, dot) != section) continue;
     const std::string_view leaf = option.key.substr(dot + 1);
-    Said said{.name = std::string(option.key), .in_file = true, .mark = reader.mark(leaf)};
-    if (ReadKey(reader, leaf, *KindOf(NameOf(option)), context, said))
-      ApplySaid(context, NameOf(option), said);
+    GivenSetting given{.name = std::string(option.key), .in_file = true, .mark = reader.mark(leaf)};
+    if (ReadKey(reader, leaf, *KindOf(NameOf(option)), context, given))
+      ApplySetting(context, NameOf(option), given);
   }
 }
 
@@ -140,13 +140,13 @@ std::string HomeOf(std::string_view leaf) {
 /// Ends a section: reports unknown keys as problems. `own` contains the section's keys that are not
 /// in the table.
 void Finish(MapReader& reader, const Value& map, const std::vector<std::string_view>& own,
-            const TranslationContext& context) {
+            const Context& context) {
   for (const auto& entry : map.map ? *map.map : Value::Map()) {
     if (std::find(own.begin(), own.end(), entry.key) != own.end()) continue;
     const std::string home = HomeOf(entry.key), here = reader.Path(entry.key);
-    const bool ours = std::any_of(PluginOptions().begin(), PluginOptions().end(),
-                                  [&](const auto& option) { return option.key == here; });
-    if (home.empty() || ours) continue;
+    const bool known = std::any_of(PluginOptions().begin(), PluginOptions().end(),
+                                   [&](const auto& option) { return option.key == here; });
+    if (home.empty() || known) continue;
     (void)reader.Any(entry.key);
     context.notes.problems.Tolerate(
         entry.mark, here + ": belongs here: " + home,
@@ -155,7 +155,7 @@ void Finish(MapReader& reader, const Value& map, const std::vector<std::string_v
   reader.Finish();
 }
 
-void ReadFile(const Value& document, const TranslationContext& context) {
+void ReadFile(const Value& document, const Context& context) {
   Notes& notes = context.notes;
   MapReader top(document, "", notes.problems);
   if (const auto version = top.String("version"); version && !version->empty() && *version != "v1")
@@ -180,25 +180,25 @@ void ReadFile(const Value& document, const TranslationContext& context) {
   Finish(top, document, {"version", "flags", "resources", "sharing", "imex"}, context);
 }
 
-void TakeGiven(const Given& given, const TranslationContext& context) {
-  Said said{.name = given.where, .text = given.value};
+void TakeGiven(const Given& given, const Context& context) {
+  GivenSetting setting{.name = given.where, .text = given.value};
   const auto kind = KindOf(given.flag);
-  if (!kind) return context.Problem(said, "is not a setting of the device plugin");
+  if (!kind) return context.Problem(setting, "is not a setting of the device plugin");
   switch (*kind) {
     case Kind::kBool:
       if (const auto on = ParseBool(given.value)) {
-        said.on = *on;
+        setting.on = *on;
         break;
       }
-      return context.Problem(said, "\"" + given.value + "\" is none of true, false");
-    case Kind::kList: said.list = SplitList(given.value); break;
+      return context.Problem(setting, "\"" + given.value + "\" is none of true, false");
+    case Kind::kList: setting.list = SplitList(given.value); break;
     case Kind::kDuration:
       if (const base::Status read = CheckDuration(given.value); !read.ok())
-        return context.Problem(said, read.error().message());
+        return context.Problem(setting, read.error().message());
       break;
     default: break;
   }
-  ApplySaid(context, given.flag, said);
+  ApplySetting(context, given.flag, setting);
 }
 
 /// Text that looks like JSON is parsed as JSON, so that what is legal there (tabs) is accepted.
@@ -268,7 +268,7 @@ base::Result<Translation> TranslateDevicePlugin(std::string_view text, std::stri
   base::Problems problems{std::string(file), reading};
   Notes notes{problems};
   Translation translation{.config = base};
-  const TranslationContext context{translation.config, notes};
+  const Context context{translation.config, notes};
   if (const auto document = Parse(text, problems); document.ok()) ReadFile(*document, context);
   for (const Given& one : given) TakeGiven(one, context);
   internal::ApplyXids(context);

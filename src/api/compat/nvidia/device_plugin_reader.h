@@ -21,8 +21,8 @@ struct Notes {
   std::vector<std::string> given;    ///< in flags and environment
   std::vector<std::string> not_yet;  ///< see Translation
   std::vector<std::string> remarks;
-  std::map<std::string, std::string, std::less<>> said_as;  ///< option → the name under which it
-                                                            ///< was set last
+  std::map<std::string, std::string, std::less<>> set_as;  ///< option → the name under which it
+                                                           ///< was set last
   std::vector<std::string> names_at;    ///< the file's place for each rule of resources.names
   bool mig_mixed = false;               ///< from --mig-strategy, the last value
   std::optional<bool> imex_required;    ///< from --imex-required, the last value
@@ -35,7 +35,7 @@ struct Notes {
 enum class Kind { kText, kPath, kBool, kList, kDuration };
 
 /// A value of a setting, with its origin.
-struct Said {
+struct GivenSetting {
   std::string name;  ///< for users: the key, the flag, "environment MIG_STRATEGY"
   std::string text;
   std::vector<std::string> list;  ///< of kList
@@ -45,19 +45,19 @@ struct Said {
 };
 
 /// The configuration that a setting changes, and the notes about it.
-struct TranslationContext {
+struct Context {
   NodeConfig& config;
   Notes& notes;
 
-  void Problem(const Said& said, const std::string& message) const;
-  void NotYet(const Said& said, const std::string& message) const {
-    notes.not_yet.push_back(said.name + ": " + message);
+  void Problem(const GivenSetting& given, const std::string& message) const;
+  void NotYet(const GivenSetting& given, const std::string& message) const {
+    notes.not_yet.push_back(given.name + ": " + message);
   }
-  void Remark(const Said& said, const std::string& message) const {
-    notes.remarks.push_back(said.name + ": " + message);
+  void Remark(const GivenSetting& given, const std::string& message) const {
+    notes.remarks.push_back(given.name + ": " + message);
   }
   /// Whether the text is one of these names; any other text is a problem.
-  bool OneOf(const Said& said, const std::string& text,
+  bool OneOf(const GivenSetting& given, const std::string& text,
              const std::vector<std::string>& names) const;
 };
 
@@ -66,31 +66,31 @@ std::optional<Kind> KindOf(std::string_view option);
 
 /// Applies a value to the configuration. If the option was set before, the last value applies:
 /// remarks about the earlier value are dropped, its problems are kept.
-void ApplySaid(const TranslationContext& context, std::string_view option, const Said& said);
+void ApplySetting(const Context& context, std::string_view option, const GivenSetting& given);
 
 /// Read the sections `resources` and `sharing`. A section that is present in the file replaces the
 /// configuration's.
-void ReadResources(base::MapReader& top, const TranslationContext& context);
-void ReadSharing(base::MapReader& top, const TranslationContext& context);
+void ReadResources(base::MapReader& top, const Context& context);
+void ReadSharing(base::MapReader& top, const Context& context);
 
 /// Merges the two lists of XIDs into rules, after the rules of the configuration.
-void ApplyXids(const TranslationContext& context);
+void ApplyXids(const Context& context);
 
 /// Settings for how containers receive devices.
-void ListStrategy(const TranslationContext& context, const Said& said);
-void PassDeviceSpecs(const TranslationContext& context, const Said& said);
-void SetClass(const TranslationContext& context, bool on, const std::string& name);
-void AnnotationPrefix(const TranslationContext& context, const Said& said);
-void HookPath(const TranslationContext& context, const Said& said);
-void FeatureFlags(const TranslationContext& context, const Said& said);
-void DisableHooks(const TranslationContext& context, const Said& said);
-void ImexChannels(const TranslationContext& context, const Said& said);
+void ListStrategy(const Context& context, const GivenSetting& given);
+void PassDeviceSpecs(const Context& context, const GivenSetting& given);
+void SetClass(const Context& context, bool on, const std::string& name);
+void AnnotationPrefix(const Context& context, const GivenSetting& given);
+void HookPath(const Context& context, const GivenSetting& given);
+void FeatureFlags(const Context& context, const GivenSetting& given);
+void DisableHooks(const Context& context, const GivenSetting& given);
+void ImexChannels(const Context& context, const GivenSetting& given);
 
 /// Determines whether the IMEX channel must exist.
-void ApplyImex(const TranslationContext& context);
+void ApplyImex(const Context& context);
 
 /// Sets the folder of MPS, and reports settings that contradict MPS.
-void ApplyMps(const TranslationContext& context);
+void ApplyMps(const Context& context);
 
 /// Returns the map at a key, or an empty one.
 const base::Value& MapAt(base::MapReader& reader, std::string_view key);

@@ -9,84 +9,85 @@ namespace penstock::api::compat::internal {
 
 namespace {
 
-using Apply = void (*)(const TranslationContext& context, const Said& said);
+using Apply = void (*)(const Context& context, const GivenSetting& given);
 
-void MigStrategy(const TranslationContext& context, const Said& said) {
-  context.notes.mig_mixed = said.text == "mixed";
-  if (!context.OneOf(said, said.text, {"none", "single", "mixed"}) || said.text == "none") return;
-  context.NotYet(said, "\"" + said.text +
-                           "\" is not supported yet; MIG devices are not offered, whole GPUs are");
+void MigStrategy(const Context& context, const GivenSetting& given) {
+  context.notes.mig_mixed = given.text == "mixed";
+  if (!context.OneOf(given, given.text, {"none", "single", "mixed"}) || given.text == "none")
+    return;
+  context.NotYet(given, "\"" + given.text +
+                            "\" is not supported yet; MIG devices are not offered, whole GPUs are");
 }
 
-void IdStrategy(const TranslationContext& context, const Said& said) {
-  if (context.OneOf(said, said.text, {"uuid", "index"}))
-    context.config.device_ids = said.text == "index" ? DeviceIds::kIndex : DeviceIds::kUuid;
+void IdStrategy(const Context& context, const GivenSetting& given) {
+  if (context.OneOf(given, given.text, {"uuid", "index"}))
+    context.config.device_ids = given.text == "index" ? DeviceIds::kIndex : DeviceIds::kUuid;
 }
 
-void DiscoveryStrategy(const TranslationContext& context, const Said& said) {
-  if (!context.OneOf(said, said.text, {"auto", "nvml", "tegra", "vfio"})) return;
-  if (said.text == "tegra" || said.text == "vfio")
-    context.NotYet(said, "\"" + said.text + "\" is not supported yet; NVML is used");
+void DiscoveryStrategy(const Context& context, const GivenSetting& given) {
+  if (!context.OneOf(given, given.text, {"auto", "nvml", "tegra", "vfio"})) return;
+  if (given.text == "tegra" || given.text == "vfio")
+    context.NotYet(given, "\"" + given.text + "\" is not supported yet; NVML is used");
 }
 
-void AllocationPolicy(const TranslationContext& context, const Said& said) {
-  if (context.OneOf(said, said.text, {"distributed", "packed"}))
+void AllocationPolicy(const Context& context, const GivenSetting& given) {
+  if (context.OneOf(given, given.text, {"distributed", "packed"}))
     context.config.sharing.policy =
-        said.text == "packed" ? SharePolicy::kPacked : SharePolicy::kDistributed;
+        given.text == "packed" ? SharePolicy::kPacked : SharePolicy::kDistributed;
 }
 
-void KubeletSocket(const TranslationContext& context, const Said& said) {
+void KubeletSocket(const Context& context, const GivenSetting& given) {
   static constexpr std::string_view kPlace = "/device-plugins/kubelet.sock";
-  if (said.text.empty()) {
+  if (given.text.empty()) {
     context.config.kubelet_allocator = Switch::kOff;
-  } else if (said.text.size() > kPlace.size() && said.text.ends_with(kPlace)) {
-    context.config.paths.kubelet_dir = said.text.substr(0, said.text.size() - kPlace.size());
+  } else if (given.text.size() > kPlace.size() && given.text.ends_with(kPlace)) {
+    context.config.paths.kubelet_dir = given.text.substr(0, given.text.size() - kPlace.size());
   } else {
-    context.Problem(said,
-                    "\"" + said.text +
+    context.Problem(given,
+                    "\"" + given.text +
                         "\" does not end with /device-plugins/kubelet.sock, the kubelet's socket");
   }
 }
 
 template <std::string PathsConfig::*kMember>
-void SetPath(const TranslationContext& context, const Said& said) {
-  if (!said.text.empty()) context.config.paths.*kMember = said.text;
+void SetPath(const Context& context, const GivenSetting& given) {
+  if (!given.text.empty()) context.config.paths.*kMember = given.text;
 }
 
 /// "all" and "xids" mean all XIDs, and the rest of the list is then ignored, as in the plugin.
-void ReadXids(const TranslationContext& context, const Said& said, std::vector<std::int64_t>& xids,
+void ReadXids(const Context& context, const GivenSetting& given, std::vector<std::int64_t>& xids,
               bool& all) {
   xids.clear();
   all = false;
-  for (const std::string& item : said.list) {
+  for (const std::string& item : given.list) {
     const auto xid = base::ParseUint(item);
     if (const std::string word = base::ToLower(item); word == "all" || word == "xids") {
       all = true;
     } else if (!xid || *xid < 1 || *xid > 999) {
       context.Problem(
-          said, "\"" + item +
-                    "\" is not an XID: write numbers from 1 to 999, separated by commas, or all");
+          given, "\"" + item +
+                     "\" is not an XID: write numbers from 1 to 999, separated by commas, or all");
     } else {
       xids.push_back(static_cast<std::int64_t>(*xid));
     }
   }
 }
 
-void Ignored(const TranslationContext&, const Said&) {}
+void Ignored(const Context&, const GivenSetting&) {}
 
-struct Setting {
+struct Definition {
   Kind kind;
   Apply apply;
 };
 
-const std::map<std::string_view, Setting>& Settings() {
-  static const std::map<std::string_view, Setting> settings = {
+const std::map<std::string_view, Definition>& Definitions() {
+  static const std::map<std::string_view, Definition> definitions = {
       {"--mig-strategy", {Kind::kText, MigStrategy}},
       {"--fail-on-init-error",
        {Kind::kBool,
-        [](const TranslationContext& context, const Said& said) {
-          if (said.on)
-            context.Remark(said,
+        [](const Context& context, const GivenSetting& given) {
+          if (given.on)
+            context.Remark(given,
                            "the agent does not exit if devices are unavailable: it serves the "
                            "healthy ones and tries again");
         }}},
@@ -97,74 +98,78 @@ const std::map<std::string_view, Setting>& Settings() {
       {"--device-list-strategy", {Kind::kList, ListStrategy}},
       {"--device-id-strategy", {Kind::kText, IdStrategy}},
       {"--gdrcopy-enabled",
-       {Kind::kBool, [](const TranslationContext& context,
-                        const Said& said) { SetClass(context, said.on, "gdrcopy"); }}},
+       {Kind::kBool, [](const Context& context,
+                        const GivenSetting& given) { SetClass(context, given.on, "gdrcopy"); }}},
       {"--gds-enabled",
-       {Kind::kBool, [](const TranslationContext& context,
-                        const Said& said) { SetClass(context, said.on, "gds"); }}},
+       {Kind::kBool, [](const Context& context,
+                        const GivenSetting& given) { SetClass(context, given.on, "gds"); }}},
       {"--mofed-enabled",
-       {Kind::kBool, [](const TranslationContext& context,
-                        const Said& said) { SetClass(context, said.on, "mofed"); }}},
+       {Kind::kBool, [](const Context& context,
+                        const GivenSetting& given) { SetClass(context, given.on, "mofed"); }}},
       {"--cdi-annotation-prefix", {Kind::kText, AnnotationPrefix}},
       {"--nvidia-cdi-hook-path", {Kind::kPath, HookPath}},
       {"--cdi-feature-flags", {Kind::kList, FeatureFlags}},
       {"--cdi-disable-hooks", {Kind::kList, DisableHooks}},
       {"--mps-root",
-       {Kind::kPath, [](const TranslationContext& context,
-                        const Said& said) { context.notes.mps_root = said.text; }}},
+       {Kind::kPath, [](const Context& context,
+                        const GivenSetting& given) { context.notes.mps_root = given.text; }}},
       {"--shared-devices-allocation-policy", {Kind::kText, AllocationPolicy}},
       {"--device-discovery-strategy", {Kind::kText, DiscoveryStrategy}},
       {"--imex-channel-ids", {Kind::kList, ImexChannels}},
       {"--imex-required",
-       {Kind::kBool, [](const TranslationContext& context,
-                        const Said& said) { context.notes.imex_required = said.on; }}},
+       {Kind::kBool, [](const Context& context,
+                        const GivenSetting& given) { context.notes.imex_required = given.on; }}},
       {"--kubelet-socket", {Kind::kText, KubeletSocket}},
       {"--config-file", {Kind::kText, Ignored}},
       {"--use-node-feature-api",
        {Kind::kBool,
-        [](const TranslationContext& context, const Said& said) {
-          context.config.labels.node_feature = said.on ? Switch::kOn : Switch::kOff;
+        [](const Context& context, const GivenSetting& given) {
+          context.config.labels.node_feature = given.on ? Switch::kOn : Switch::kOff;
         }}},
       {"--oneshot",
        {Kind::kBool,
-        [](const TranslationContext& context, const Said& said) {
-          if (said.on)
-            context.Remark(said, "the agent keeps running and keeps the labels up to date");
+        [](const Context& context, const GivenSetting& given) {
+          if (given.on)
+            context.Remark(given, "the agent keeps running and keeps the labels up to date");
         }}},
       {"--no-timestamp",
-       {Kind::kBool, [](const TranslationContext& context,
-                        const Said& said) { context.config.labels.timestamp = !said.on; }}},
+       {Kind::kBool,
+        [](const Context& context, const GivenSetting& given) {
+          context.config.labels.timestamp = !given.on;
+        }}},
       {"--sleep-interval",
        {Kind::kDuration,
-        [](const TranslationContext& context, const Said& said) {
-          if (said.text != "60s" && said.text != "1m")
-            context.Remark(said, "labels are updated as soon as what they describe changes");
+        [](const Context& context, const GivenSetting& given) {
+          if (given.text != "60s" && given.text != "1m")
+            context.Remark(given, "labels are updated as soon as what they describe changes");
         }}},
       {"--output-file",
-       {Kind::kPath, [](const TranslationContext& context,
-                        const Said& said) { context.config.labels.features_file = said.text; }}},
+       {Kind::kPath,
+        [](const Context& context, const GivenSetting& given) {
+          context.config.labels.features_file = given.text;
+        }}},
       {"--machine-type-file",
        {Kind::kPath,
-        [](const TranslationContext& context, const Said& said) {
-          context.config.labels.machine_type_file = said.text;
+        [](const Context& context, const GivenSetting& given) {
+          context.config.labels.machine_type_file = given.text;
         }}},
       {"--node-name",
        {Kind::kText,
-        [](const TranslationContext& context, const Said& said) {
-          if (!said.text.empty()) context.config.node_name = said.text;
+        [](const Context& context, const GivenSetting& given) {
+          if (!given.text.empty()) context.config.node_name = given.text;
         }}},
       {"DP_DISABLE_HEALTHCHECKS",
        {Kind::kList,
-        [](const TranslationContext& context, const Said& said) {
-          ReadXids(context, said, context.notes.xids_off, context.notes.all_xids_off);
+        [](const Context& context, const GivenSetting& given) {
+          ReadXids(context, given, context.notes.xids_off, context.notes.all_xids_off);
         }}},
       {"DP_ENABLE_HEALTHCHECKS",
        {Kind::kList,
-        [](const TranslationContext& context, const Said& said) {
-          ReadXids(context, said, context.notes.xids_on, context.notes.all_xids_on);
+        [](const Context& context, const GivenSetting& given) {
+          ReadXids(context, given, context.notes.xids_on, context.notes.all_xids_on);
         }}},
   };
-  return settings;
+  return definitions;
 }
 
 void Forget(std::vector<std::string>& notes, const std::string& name) {
@@ -176,45 +181,45 @@ void Forget(std::vector<std::string>& notes, const std::string& name) {
 
 }  // namespace
 
-void TranslationContext::Problem(const Said& said, const std::string& message) const {
-  const std::string line = said.name + ": " + message;
-  if (said.in_file) {
-    notes.problems.Add(said.mark, line);
+void Context::Problem(const GivenSetting& given, const std::string& message) const {
+  const std::string line = given.name + ": " + message;
+  if (given.in_file) {
+    notes.problems.Add(given.mark, line);
   } else {
     notes.given.push_back(line);
   }
 }
 
-bool TranslationContext::OneOf(const Said& said, const std::string& text,
-                               const std::vector<std::string>& names) const {
+bool Context::OneOf(const GivenSetting& given, const std::string& text,
+                    const std::vector<std::string>& names) const {
   if (std::find(names.begin(), names.end(), text) != names.end()) return true;
   const auto near = base::Nearest(text, names);
-  Problem(said, "\"" + text + "\" is none of " + base::Join(names, ", ") +
-                    (near ? "; did you mean \"" + *near + "\"?" : ""));
+  Problem(given, "\"" + text + "\" is none of " + base::Join(names, ", ") +
+                     (near ? "; did you mean \"" + *near + "\"?" : ""));
   return false;
 }
 
 std::optional<Kind> KindOf(std::string_view option) {
-  const auto setting = Settings().find(option);
-  return setting == Settings().end() ? std::nullopt : std::optional(setting->second.kind);
+  const auto definition = Definitions().find(option);
+  return definition == Definitions().end() ? std::nullopt : std::optional(definition->second.kind);
 }
 
-void ApplySaid(const TranslationContext& context, std::string_view option, const Said& said) {
-  std::string& name = context.notes.said_as[std::string(option)];
+void ApplySetting(const Context& context, std::string_view option, const GivenSetting& given) {
+  std::string& name = context.notes.set_as[std::string(option)];
   if (!name.empty()) {
     Forget(context.notes.not_yet, name);
     Forget(context.notes.remarks, name);
   }
-  name = said.name;
-  const Setting& setting = Settings().at(option);
-  if (setting.kind == Kind::kPath && !said.text.empty() && said.text.front() != '/')
-    return context.Problem(said, "\"" + said.text + "\" must be an absolute path");
-  if (said.text.find('\0') != std::string::npos)
-    return context.Problem(said, "has a zero byte in it");
-  setting.apply(context, said);
+  name = given.name;
+  const Definition& definition = Definitions().at(option);
+  if (definition.kind == Kind::kPath && !given.text.empty() && given.text.front() != '/')
+    return context.Problem(given, "\"" + given.text + "\" must be an absolute path");
+  if (given.text.find('\0') != std::string::npos)
+    return context.Problem(given, "has a zero byte in it");
+  definition.apply(context, given);
 }
 
-void ApplyXids(const TranslationContext& context) {
+void ApplyXids(const Context& context) {
   const Notes& notes = context.notes;
   std::vector<HealthRule>& policy = context.config.health.policy;
   const auto add = [&policy](std::vector<std::int64_t> codes, const char* action) {
@@ -229,7 +234,7 @@ void ApplyXids(const TranslationContext& context) {
   if (!notes.xids_on.empty()) add(notes.xids_on, "at-least-drain");
 }
 
-void ApplyMps(const TranslationContext& context) {
+void ApplyMps(const Context& context) {
   static const SharingConfig kDefaults;
   Notes& notes = context.notes;
   SharingConfig& sharing = context.config.sharing;

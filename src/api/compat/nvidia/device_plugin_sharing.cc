@@ -22,8 +22,8 @@ constexpr std::string_view kPrefix = "nvidia.com/";
 constexpr std::string_view kMigPrefix = "nvidia.com/mig-";
 constexpr std::string_view kSharedSuffix = ".shared";
 constexpr std::size_t kLongestResource = 63;
-constexpr std::int64_t kMostReplicas = 100'000;  // users request one per MiB
-constexpr std::int64_t kMostDevices = 1024;
+constexpr std::int64_t kMaxReplicas = 100'000;  // users request one per MiB
+constexpr std::int64_t kMaxDevices = 1024;
 constexpr bool kExactNames = true;  // for maps that the plugin reads with functions of its own
                                     // (UnmarshalJSON in api/config/v1)
 
@@ -123,7 +123,7 @@ Devices ReadDevices(MapReader& reader, base::Problems& problems) {
   if (value == nullptr || value->kind == Value::Kind::kNull ||
       (value->kind == Value::Kind::kString && value->text == "all"))
     return devices;
-  if (value->kind == Value::Kind::kInt && value->integer > 0 && value->integer <= kMostDevices) {
+  if (value->kind == Value::Kind::kInt && value->integer > 0 && value->integer <= kMaxDevices) {
     devices.most = static_cast<int>(value->integer);
   } else if (value->kind != Value::Kind::kList) {
     reader.Problem("devices", (value->text.empty() ? "" : "\"" + value->text + "\" ") +
@@ -182,13 +182,13 @@ std::optional<Placed> ReadEntry(const Value& item, const std::string& where,
   MapReader reader(item, where, notes.problems, kExactNames);
   for (const char* key : {"name", "replicas"}) reader.Require(key);
   const std::string name = ReadResourceName(reader, "name");
-  const auto replicas = reader.Int("replicas", 1, kMostReplicas);
+  const auto replicas = reader.Int("replicas", 1, kMaxReplicas);
   const bool shared = replicas.value_or(1) > 1;
-  const auto counts = [&](const char* key, std::string_view unsaid) {
+  const auto counts = [&](const char* key, std::string_view preset) {
     const Value* value = reader.Any(key);
-    const bool said =
-        value != nullptr && value->kind != Value::Kind::kNull && value->text != unsaid;
-    return said && (!shared || !IsIgnored(where + "." + key, files, notes));
+    const bool given =
+        value != nullptr && value->kind != Value::Kind::kNull && value->text != preset;
+    return given && (!shared || !IsIgnored(where + "." + key, files, notes));
   };
   const std::string rename = counts("rename", "") ? ReadResourceName(reader, "rename") : "";
   const Devices devices =
@@ -272,7 +272,7 @@ void Replace(std::string& text, const std::string& what, const std::string& with
 /// Checks the rules with src/api's checks, and reports problems in the terms and with the places of
 /// this file.
 void CheckRules(const NodeConfig& config, const std::vector<Placed>& placed, Notes& notes) {
-  const auto in_their_words = [&](std::string text) {
+  const auto in_plugin_terms = [&](std::string text) {
     for (std::size_t i = 0; i < placed.size(); ++i)
       Replace(text, "sharing.rules[" + std::to_string(i) + "]", placed[i].where);
     for (std::size_t i = 0; i < notes.names_at.size(); ++i)
@@ -283,7 +283,7 @@ void CheckRules(const NodeConfig& config, const std::vector<Placed>& placed, Not
     for (std::size_t i = 0; i < placed.size(); ++i)
       if (key.starts_with("sharing.rules[" + std::to_string(i) + "]"))
         notes.problems.Add(placed[i].mark,
-                           in_their_words(std::string(key)) + ": " + in_their_words(message));
+                           in_plugin_terms(std::string(key)) + ": " + in_plugin_terms(message));
   });
 }
 
@@ -300,8 +300,7 @@ std::optional<ResourceRule> ReadPattern(const Value& item, const std::string& wh
                                                        : std::nullopt;
 }
 
-void AddGpuPattern(const ResourceRule& rule, const std::string& where,
-                   const TranslationContext& context) {
+void AddGpuPattern(const ResourceRule& rule, const std::string& where, const Context& context) {
   std::vector<ResourceRule>& rules = context.config.resources;
   const auto before = std::find_if(rules.begin(), rules.end(), [&](const ResourceRule& other) {
     return other.pattern == "*" || other.pattern == rule.pattern;
@@ -322,7 +321,7 @@ const Value& MapAt(MapReader& reader, std::string_view key) {
   return map != nullptr ? *map : kNothing;
 }
 
-void ReadResources(MapReader& top, const TranslationContext& context) {
+void ReadResources(MapReader& top, const Context& context) {
   Notes& notes = context.notes;
   MapReader resources(MapAt(top, "resources"), "resources", notes.problems);
   const PluginFiles files = context.config.plugin_files;
@@ -350,7 +349,7 @@ void ReadResources(MapReader& top, const TranslationContext& context) {
   resources.Finish();
 }
 
-void ReadSharing(MapReader& top, const TranslationContext& context) {
+void ReadSharing(MapReader& top, const Context& context) {
   Notes& notes = context.notes;
   const PluginFiles files = context.config.plugin_files;
   MapReader sharing(MapAt(top, "sharing"), "sharing", notes.problems);

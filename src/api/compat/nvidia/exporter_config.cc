@@ -15,7 +15,7 @@ using base::Problems;
 using base::Value;
 using namespace std::chrono_literals;
 
-constexpr base::Duration kLeast = 100ms, kMost = 1h;
+constexpr base::Duration kMin = 100ms, kMax = 1h;
 const Value kNothing;
 
 const Value& MapAt(MapReader& reader, std::string_view key) {
@@ -88,14 +88,14 @@ class Reader {
   void ReadCollection(MapReader& top) {
     MapReader collection(MapAt(top, "collection"), "collection", problems_);
     work_.config.telemetry.interval =
-        collection.Time("interval", kLeast, kMost).value_or(work_.config.telemetry.interval);
+        collection.Time("interval", kMin, kMax).value_or(work_.config.telemetry.interval);
     if (const Value* groups = collection.List("watchGroups")) {
       std::size_t number = 0;
       for (const Value& item : *groups->list) {
         MapReader group(item, "collection.watchGroups[" + std::to_string(number++) + "]",
                         problems_);
         (void)group.String("name");
-        (void)group.Time("interval", kLeast, 24h);
+        (void)group.Time("interval", kMin, 24h);
         (void)group.Strings("fields");
         group.Finish();
       }
@@ -112,15 +112,15 @@ class Reader {
     for (const Value& item : *list->list) {
       MapReader reader(item, "collections[" + std::to_string(number++) + "]", problems_);
       (void)reader.String("name");
-      const auto every = reader.Time("every", kLeast, 24h);
+      const auto every = reader.Time("every", kMin, 24h);
       MapReader metrics(MapAt(reader, "metrics"), reader.Path("metrics"), problems_);
       const auto include = metrics.Strings("include").value_or(std::vector<std::string>{"*"});
       metrics.Finish();
       if (reader.Has("sources")) ReadSources(reader, reader.Path("sources"));
       const bool all = std::find(include.begin(), include.end(), "*") != include.end();
       if (!all) Remark(reader, "every", kPaces);
-      if (all && every && *every > kMost) reader.Problem("every", "is more than an hour");
-      if (all && every) work_.config.telemetry.interval = std::min(*every, kMost);
+      if (all && every && *every > kMax) reader.Problem("every", "is more than an hour");
+      if (all && every) work_.config.telemetry.interval = std::min(*every, kMax);
       reader.Finish();
     }
   }

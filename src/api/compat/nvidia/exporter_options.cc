@@ -14,23 +14,23 @@ namespace penstock::api::compat {
 
 namespace {
 
-using internal::ExporterSaid;
 using internal::ExporterSetting;
 using internal::ExporterWork;
+using internal::GivenValue;
 
 void TakeGiven(const ExporterSetting& setting, const Given& given, ExporterWork& work) {
-  ExporterSaid said{given.where, given.value};
+  GivenValue value{given.where, given.value};
   if (given.value.find('\0') != std::string::npos)
-    return said.Problem(work, "has a zero byte in it");
+    return value.Problem(work, "has a zero byte in it");
   if (setting.option.on_off) {
     const auto on = internal::ParseGoBool(given.value);
-    if (!on) return said.Problem(work, "\"" + given.value + "\" is none of true, false");
-    said.on = *on;
+    if (!on) return value.Problem(work, "\"" + given.value + "\" is none of true, false");
+    value.on = *on;
   }
-  if (setting.apply != nullptr) return setting.apply(work, said);
-  const bool usual = setting.option.on_off ? said.on == (setting.preset == "true")
+  if (setting.apply != nullptr) return setting.apply(work, value);
+  const bool usual = setting.option.on_off ? value.on == (setting.preset == "true")
                                            : given.value == setting.preset || given.value.empty();
-  if (!usual) said.Remark(work, std::string(setting.why));
+  if (!usual) value.Remark(work, std::string(setting.why));
 }
 
 /// Applies the last value of each setting.
@@ -38,8 +38,8 @@ void TakeAll(std::span<const Given> given, ExporterWork& work) {
   std::map<std::string_view, const Given*> last;
   for (const Given& one : given) last[one.flag] = &one;
   for (const ExporterSetting& setting : internal::ExporterSettings())
-    if (const auto said = last.find(setting.option.flags.front()); said != last.end())
-      TakeGiven(setting, *said->second, work);
+    if (const auto found = last.find(setting.option.flags.front()); found != last.end())
+      TakeGiven(setting, *found->second, work);
 }
 
 /// Applies the two label settings, which depend on each other.
@@ -96,7 +96,7 @@ const std::vector<ExporterOption>& ExporterOptions() {
 }
 
 std::vector<std::string> FromGoFlags(std::span<const std::string> arguments) {
-  std::vector<std::string> ours;
+  std::vector<std::string> all;
   for (const std::string& argument : arguments) {
     const std::size_t dashes = argument.find_first_not_of('-');
     const bool flag = dashes == 1 || dashes == 2;
@@ -105,11 +105,11 @@ std::vector<std::string> FromGoFlags(std::span<const std::string> arguments) {
         flag ? argument.substr(dashes, equals == std::string::npos ? equals : equals - dashes) : "";
     const std::string value = equals == std::string::npos ? "" : argument.substr(equals);
     if (const ExporterOption* option = name.empty() ? nullptr : OptionNamed(name))
-      ours.push_back(std::string(option->flags.front()) + value);
+      all.push_back(std::string(option->flags.front()) + value);
     else
-      ours.push_back(dashes == 1 && IsPluginFlag("--" + name) ? "--" + name + value : argument);
+      all.push_back(dashes == 1 && IsPluginFlag("--" + name) ? "--" + name + value : argument);
   }
-  return ours;
+  return all;
 }
 
 bool SaysDebug(std::span<const Given> given) {

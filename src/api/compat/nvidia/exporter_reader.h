@@ -24,7 +24,7 @@ struct ExporterWork {
 };
 
 /// A value with its origin.
-struct ExporterSaid {
+struct GivenValue {
   const std::string& where;
   const std::string& value;
   bool on = false;  ///< for boolean settings
@@ -43,9 +43,9 @@ struct ExporterSaid {
 struct ExporterSetting {
   ExporterOption option;
   void (*apply)(ExporterWork& work,
-                const ExporterSaid& said) = nullptr;  ///< null: accepted, without effect here
-  std::string_view why;                               ///< for a setting without effect: the text
-                                                      ///< of the remark
+                const GivenValue& given) = nullptr;  ///< null: accepted, without effect here
+  std::string_view why;                              ///< for a setting without effect: the text
+                                                     ///< of the remark
   std::string_view preset;  ///< the exporter's own default, which needs no remark
 };
 const std::vector<ExporterSetting>& ExporterSettings();

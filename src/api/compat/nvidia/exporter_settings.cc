@@ -14,77 +14,78 @@ namespace {
 constexpr std::string_view kNoDcgm = "has no effect: DCGM is not used, the driver is read directly";
 
 template <bool TelemetryConfig::*kMember>
-void SetBool(ExporterWork& work, const ExporterSaid& said) {
-  work.config.telemetry.*kMember = said.on;
+void SetBool(ExporterWork& work, const GivenValue& given) {
+  work.config.telemetry.*kMember = given.on;
 }
 
 template <base::Duration TelemetryConfig::*kMember>
-void SetMilliseconds(ExporterWork& work, const ExporterSaid& said) {
-  constexpr std::uint64_t kMost = 86'400'000;
-  const auto number = base::ParseUint(said.value);
-  if (!number || *number == 0 || *number > kMost)
-    return said.Problem(work, "\"" + said.value + "\" is not a number of milliseconds from 1 to " +
-                                  std::to_string(kMost));
+void SetMilliseconds(ExporterWork& work, const GivenValue& given) {
+  constexpr std::uint64_t kMax = 86'400'000;
+  const auto number = base::ParseUint(given.value);
+  if (!number || *number == 0 || *number > kMax)
+    return given.Problem(work, "\"" + given.value +
+                                   "\" is not a number of milliseconds from 1 to " +
+                                   std::to_string(kMax));
   work.config.telemetry.*kMember = std::chrono::milliseconds(*number);
 }
 
-void Collectors(ExporterWork& work, const ExporterSaid& said) {
-  if (said.value.empty()) return said.Problem(work, "must not be empty");
-  work.config.telemetry.counters_file = said.value;
+void Collectors(ExporterWork& work, const GivenValue& given) {
+  if (given.value.empty()) return given.Problem(work, "must not be empty");
+  work.config.telemetry.counters_file = given.value;
   work.config.telemetry.counters.clear();
 }
 
-void ConfigMapData(ExporterWork& work, const ExporterSaid& said) {
-  const bool none = said.value.empty() || said.value == "none";
-  work.config.telemetry.counters_map = none ? "" : said.value;
+void ConfigMapData(ExporterWork& work, const GivenValue& given) {
+  const bool none = given.value.empty() || given.value == "none";
+  work.config.telemetry.counters_map = none ? "" : given.value;
   if (!none) work.config.telemetry.counters.clear();
 }
 
-void WriteTimeout(ExporterWork& work, const ExporterSaid& said) {
-  const auto deadline = base::ParseDuration(said.value);
-  if (!deadline.ok()) return said.Problem(work, deadline.error().message());
+void WriteTimeout(ExporterWork& work, const GivenValue& given) {
+  const auto deadline = base::ParseDuration(given.value);
+  if (!deadline.ok()) return given.Problem(work, deadline.error().message());
   work.config.http.deadline = *deadline;
 }
 
-void PodLabels(ExporterWork& work, const ExporterSaid& said) {
-  work.pod_labels = said.on;
-  if (!said.on) work.config.telemetry.holder_labels.clear();
+void PodLabels(ExporterWork& work, const GivenValue& given) {
+  work.pod_labels = given.on;
+  if (!given.on) work.config.telemetry.holder_labels.clear();
 }
 
-void LabelPatterns(ExporterWork& work, const ExporterSaid& said) {
-  for (const std::string& item : base::Split(said.value, ',')) {
+void LabelPatterns(ExporterWork& work, const GivenValue& given) {
+  for (const std::string& item : base::Split(given.value, ',')) {
     const std::string_view pattern = base::Trim(item);
     if (pattern.empty()) continue;
     if (auto globs = GlobsOf(pattern); globs.ok()) {
       work.label_globs.insert(work.label_globs.end(), globs->begin(), globs->end());
     } else {
-      said.Problem(work, globs.error().message());
+      given.Problem(work, globs.error().message());
     }
   }
-  work.label_globs_where = said.where;
+  work.label_globs_where = given.where;
 }
 
-void IdType(ExporterWork& work, const ExporterSaid& said) {
-  if (said.value != "uid" && said.value != "device-name")
-    return said.Problem(work, "\"" + said.value + "\" is none of uid, device-name");
-  if (said.value != "uid")
-    said.Remark(work,
-                "has no effect: the agent allocates the devices itself and knows them by every ID");
+void IdType(ExporterWork& work, const GivenValue& given) {
+  if (given.value != "uid" && given.value != "device-name")
+    return given.Problem(work, "\"" + given.value + "\" is none of uid, device-name");
+  if (given.value != "uid")
+    given.Remark(
+        work, "has no effect: the agent allocates the devices itself and knows them by every ID");
 }
 
-void Devices(ExporterWork& work, const ExporterSaid& said) {
-  const DeviceChoice choice = ReadDeviceChoice(said.value);
+void Devices(ExporterWork& work, const GivenValue& given) {
+  const DeviceChoice choice = ReadDeviceChoice(given.value);
   if (!choice.wellformed)
-    return said.Problem(
+    return given.Problem(
         work,
-        "\"" + said.value +
+        "\"" + given.value +
             "\" is not a choice of devices: write f, g, i or g+i, with numbers as in g:0,2-4");
   if (choice.some) {
-    said.NotYet(work, "\"" + said.value +
-                          "\": selection by number is not supported; all devices are shown. Drop "
-                          "series by their label \"gpu\" with metric_relabel_configs");
-  } else if (said.value != "f") {
-    said.Remark(work, "has no effect: GPUs are shown, and their instances if they have any");
+    given.NotYet(work, "\"" + given.value +
+                           "\": selection by number is not supported; all devices are shown. Drop "
+                           "series by their label \"gpu\" with metric_relabel_configs");
+  } else if (given.value != "f") {
+    given.Remark(work, "has no effect: GPUs are shown, and their instances if they have any");
   }
 }
 
@@ -97,37 +98,37 @@ bool IsOfThisMachine(std::string_view engine) {
   return host == "localhost" || host == "[::1]" || host.starts_with("127.");
 }
 
-void HostEngine(ExporterWork& work, const ExporterSaid& said) {
-  if (said.value.empty()) return;
-  if (IsOfThisMachine(said.value)) return said.Remark(work, std::string(kNoDcgm));
-  said.NotYet(work, "\"" + said.value +
-                        "\": DCGM is not used; the page shows the GPUs of this machine. For "
-                        "another machine, run an agent there");
+void HostEngine(ExporterWork& work, const GivenValue& given) {
+  if (given.value.empty()) return;
+  if (IsOfThisMachine(given.value)) return given.Remark(work, std::string(kNoDcgm));
+  given.NotYet(work, "\"" + given.value +
+                         "\": DCGM is not used; the page shows the GPUs of this machine. For "
+                         "another machine, run an agent there");
 }
 
-void OtherDevices(ExporterWork& work, const ExporterSaid& said) {
-  if (!ReadDeviceChoice(said.value).wellformed)
-    return said.Problem(
+void OtherDevices(ExporterWork& work, const GivenValue& given) {
+  if (!ReadDeviceChoice(given.value).wellformed)
+    return given.Problem(
         work,
-        "\"" + said.value +
+        "\"" + given.value +
             "\" is not a choice of devices: write f, g, i or g+i, with numbers as in g:0,2-4");
-  if (said.value != "f")
-    said.Remark(work, "has no effect: NVML does not report NVSwitches and CPUs");
+  if (given.value != "f")
+    given.Remark(work, "has no effect: NVML does not report NVSwitches and CPUs");
 }
 
-void PodResources(ExporterWork& work, const ExporterSaid& said) {
+void PodResources(ExporterWork& work, const GivenValue& given) {
   static constexpr std::string_view kPlace = "/pod-resources/kubelet.sock";
-  if (said.value.size() <= kPlace.size() || !said.value.ends_with(kPlace))
-    return said.Problem(work, "\"" + said.value + "\" does not end with " + std::string(kPlace) +
-                                  ", the kubelet's socket");
-  work.config.paths.kubelet_dir = said.value.substr(0, said.value.size() - kPlace.size());
+  if (given.value.size() <= kPlace.size() || !given.value.ends_with(kPlace))
+    return given.Problem(work, "\"" + given.value + "\" does not end with " + std::string(kPlace) +
+                                   ", the kubelet's socket");
+  work.config.paths.kubelet_dir = given.value.substr(0, given.value.size() - kPlace.size());
 }
 
-void LogFormat(ExporterWork& work, const ExporterSaid& said) {
-  if (said.value != "text" && said.value != "json")
-    return said.Problem(work, "\"" + said.value + "\" is none of text, json");
-  if (said.value == "json")
-    said.Remark(work, "has no effect: log lines are a message and key=value pairs");
+void LogFormat(ExporterWork& work, const GivenValue& given) {
+  if (given.value != "text" && given.value != "json")
+    return given.Problem(work, "\"" + given.value + "\" is none of text, json");
+  if (given.value == "json")
+    given.Remark(work, "has no effect: log lines are a message and key=value pairs");
 }
 
 constexpr std::string_view kNewestOnly =
@@ -136,7 +137,7 @@ constexpr std::string_view kNoDumps = "has no effect: /debug/state shows what th
 
 /// "0,2-4": numbers and ascending ranges.
 bool IsRange(std::string_view text) {
-  constexpr std::uint64_t kMost = 4096;
+  constexpr std::uint64_t kMax = 4096;
   const auto items = base::Split(text, ',');
   return std::all_of(items.begin(), items.end(), [](const std::string& item) {
     const auto dash = item.find('-');
@@ -144,7 +145,7 @@ bool IsRange(std::string_view text) {
     const auto last = dash == std::string::npos
                           ? first
                           : base::ParseUint(std::string_view(item).substr(dash + 1));
-    return first && last && *first <= *last && *last < kMost;
+    return first && last && *first <= *last && *last < kMax;
   });
 }
 
@@ -174,21 +175,21 @@ const std::vector<ExporterSetting>& ExporterSettings() {
         "NAMESPACE:NAME of a ConfigMap with a counter file under \"metrics\""},
        ConfigMapData},
       {{{"--address", "-a"}, "DCGM_EXPORTER_LISTEN", "same as --listen"},
-       [](ExporterWork& work, const ExporterSaid& said) { work.config.http.listen = said.value; }},
+       [](ExporterWork& work, const GivenValue& given) { work.config.http.listen = given.value; }},
       {{{"--web-systemd-socket"},
         "DCGM_EXPORTER_SYSTEMD_SOCKET",
         "serve on the sockets that systemd opened",
         true},
-       [](ExporterWork& work, const ExporterSaid& said) {
-         if (said.on) work.config.http.listen = "systemd:";
+       [](ExporterWork& work, const GivenValue& given) {
+         if (given.on) work.config.http.listen = "systemd:";
        }},
       {{{"--web-config-file"},
         "DCGM_EXPORTER_WEB_CONFIG_FILE",
         "Prometheus' web configuration: TLS, users",
         false,
         true},
-       [](ExporterWork& work, const ExporterSaid& said) {
-         work.config.http.web_config_file = said.value;
+       [](ExporterWork& work, const GivenValue& given) {
+         work.config.http.web_config_file = given.value;
        }},
       {{{"--web-write-timeout"},
         "DCGM_EXPORTER_WEB_WRITE_TIMEOUT",
@@ -225,8 +226,8 @@ const std::vector<ExporterSetting>& ExporterSettings() {
         "KUBERNETES_VIRTUAL_GPUS",
         "a series for each share of a shared device",
         true},
-       [](ExporterWork& work, const ExporterSaid& said) {
-         work.config.telemetry.virtual_gpus = said.on ? Switch::kOn : Switch::kOff;
+       [](ExporterWork& work, const GivenValue& given) {
+         work.config.telemetry.virtual_gpus = given.on ? Switch::kOn : Switch::kOff;
        }},
       {{{"--use-old-namespace", "-o"},
         "DCGM_EXPORTER_USE_OLD_NAMESPACE",
@@ -234,8 +235,8 @@ const std::vector<ExporterSetting>& ExporterSettings() {
         true},
        SetBool<&TelemetryConfig::old_names>},
       {{{"--no-hostname", "-n"}, "DCGM_EXPORTER_NO_HOSTNAME", "omit the label of the host", true},
-       [](ExporterWork& work, const ExporterSaid& said) {
-         if (said.on) work.config.telemetry.host_label = HostLabel::kNone;
+       [](ExporterWork& work, const GivenValue& given) {
+         if (given.on) work.config.telemetry.host_label = HostLabel::kNone;
        }},
       {{{"--replace-blanks-in-model-name", "--rbmn"},
         "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME",
@@ -265,15 +266,15 @@ const std::vector<ExporterSetting>& ExporterSettings() {
         "the kubelet's socket; sets --kubelet-dir"},
        PodResources},
       {{{"--debug"}, "DCGM_EXPORTER_DEBUG", "same as --verbose", true},
-       [](ExporterWork&, const ExporterSaid&) {}},
+       [](ExporterWork&, const GivenValue&) {}},
       {{{"--log-format"}, "DCGM_EXPORTER_LOG_FORMAT", "accepted"}, LogFormat},
       {{{"--fake-gpus"},
         "DCGM_EXPORTER_USE_FAKE_GPUS",
         "not supported: penstock-sim simulates machines",
         true},
-       [](ExporterWork& work, const ExporterSaid& said) {
-         if (said.on)
-           said.NotYet(
+       [](ExporterWork& work, const GivenValue& given) {
+         if (given.on)
+           given.NotYet(
                work,
                "GPUs are not simulated here; penstock-sim runs the agent on simulated machines");
        }},
@@ -282,18 +283,18 @@ const std::vector<ExporterSetting>& ExporterSettings() {
         "not supported yet: Slurm jobs",
         false,
         true},
-       [](ExporterWork& work, const ExporterSaid& said) {
-         if (!said.value.empty())
-           said.NotYet(work,
-                       "files that map GPUs to jobs are not read yet; there is no label hpc_job");
+       [](ExporterWork& work, const GivenValue& given) {
+         if (!given.value.empty())
+           given.NotYet(work,
+                        "files that map GPUs to jobs are not read yet; there is no label hpc_job");
        }},
       {{{"--kubernetes-enable-dra"},
         "KUBERNETES_ENABLE_DRA",
         "not supported yet: dynamic resource allocation",
         true},
-       [](ExporterWork& work, const ExporterSaid& said) {
-         if (said.on)
-           said.NotYet(
+       [](ExporterWork& work, const GivenValue& given) {
+         if (given.on)
+           given.NotYet(
                work,
                "devices are not allocated by ResourceClaims yet; there are no labels of claims");
        }},
@@ -301,11 +302,11 @@ const std::vector<ExporterSetting>& ExporterSettings() {
         "DCGM_EXPORTER_CONTAINER_LABELS",
         "not supported: labels of container engines",
         true},
-       [](ExporterWork& work, const ExporterSaid& said) {
-         if (said.on)
-           said.NotYet(work,
-                       "labels of container engines are not read; telemetry.holderLabels selects "
-                       "labels of pods and runs");
+       [](ExporterWork& work, const GivenValue& given) {
+         if (given.on)
+           given.NotYet(work,
+                        "labels of container engines are not read; telemetry.holderLabels selects "
+                        "labels of pods and runs");
        }},
       {{{"--container-runtime-socket"}, "DCGM_CONTAINER_RUNTIME_SOCKET", "accepted"},
        nullptr,

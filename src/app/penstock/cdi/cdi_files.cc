@@ -58,7 +58,7 @@ std::vector<api::cdi::SpecFile> ReadSpecFolders(const std::vector<std::string>& 
   std::vector<api::cdi::SpecFile> files;
   for (std::size_t i = 0; i < folders.size(); ++i)
     for (os::FolderFile& file :
-         os::ReadFolder(folders[i], api::cdi::kSuffixes, api::cdi::kMostBytes))
+         os::ReadFolder(folders[i], api::cdi::kSuffixes, api::cdi::kMaxBytes))
       files.push_back({std::move(file.path), static_cast<int>(i), std::move(file.text)});
   return files;
 }

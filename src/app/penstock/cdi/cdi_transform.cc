@@ -22,8 +22,8 @@ base::Status Transform(const CdiRootChange& change) {
       return base::Error(base::Code::kInvalidArgument,
                          "\"" + root + "\" is not an absolute path; --from and --to require one");
   ASSIGN(const std::string text,
-         change.input == "-" ? os::ReadAll(STDIN_FILENO, "standard input", api::cdi::kMostBytes)
-                             : os::ReadInput(change.input, api::cdi::kMostBytes));
+         change.input == "-" ? os::ReadAll(STDIN_FILENO, "standard input", api::cdi::kMaxBytes)
+                             : os::ReadInput(change.input, api::cdi::kMaxBytes));
   ASSIGN(api::cdi::Spec spec,
          api::cdi::Parse(text, change.input == "-" ? "standard input" : change.input));
   const auto relative = change.relative_to == "container" ? api::cdi::Relative::kContainer

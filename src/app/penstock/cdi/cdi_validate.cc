@@ -45,8 +45,8 @@ Verdict Judge(const SpecFile& file) {
 
 SpecFile ReadSpecFile(const std::string& file) {
   if (file == "-")
-    return {"standard input", 0, os::ReadAll(STDIN_FILENO, "standard input", api::cdi::kMostBytes)};
-  return {file, 0, os::ReadInput(file, api::cdi::kMostBytes)};
+    return {"standard input", 0, os::ReadAll(STDIN_FILENO, "standard input", api::cdi::kMaxBytes)};
+  return {file, 0, os::ReadInput(file, api::cdi::kMaxBytes)};
 }
 
 /// Returns conflicts among files that are valid on their own. Leaves out the registry's short form

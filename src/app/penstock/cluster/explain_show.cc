@@ -13,14 +13,14 @@ namespace {
 constexpr std::size_t kMaxPods = 5;
 
 std::string Number(const analysis::ResourceView& resource, int number) {
-  return resource.ours ? std::to_string(number) : "";
+  return resource.own ? std::to_string(number) : "";
 }
 
 std::string Resources(const analysis::Explanation& explanation, const Style& style) {
   Table table({"RESOURCE", "CAPACITY", "ALLOCATABLE", "OFFERED", "USABLE", "HELD", "REQUESTED"});
   for (const analysis::ResourceView& resource : explanation.resources) {
-    const bool reported = !resource.ours || (resource.capacity == resource.offered &&
-                                             resource.allocatable == resource.usable);
+    const bool reported = !resource.own || (resource.capacity == resource.offered &&
+                                            resource.allocatable == resource.usable);
     table.Add({resource.name,
                {std::to_string(resource.capacity), reported ? Color::kNone : Color::kYellow},
                {std::to_string(resource.allocatable), reported ? Color::kNone : Color::kYellow},
@@ -95,7 +95,7 @@ std::string ExplanationToJson(const analysis::Explanation& explanation) {
   Json resources = Json::array(), findings = Json::array(), waiting = Json::array();
   for (const analysis::ResourceView& one : explanation.resources)
     resources.push_back({{"name", one.name},
-                         {"ours", one.ours},
+                         {"ours", one.own},
                          {"capacity", one.capacity},
                          {"allocatable", one.allocatable},
                          {"offered", one.offered},

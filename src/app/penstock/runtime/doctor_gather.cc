@@ -175,7 +175,7 @@ void GatherPrograms(analysis::DoctorFacts& facts) {
   for (const analysis::EngineState& engine : facts.engines) {
     for (const auto& [name, program] : analysis::RuntimesOf(engine.facts).programs) {
       if (!IsThere(program)) facts.absent.insert(program);
-      if (IsOwnProgram(program)) facts.ours.insert(program);
+      if (IsOwnProgram(program)) facts.own_programs.insert(program);
     }
     if (engine.low_level.empty() || facts.low_level.count(engine.low_level) != 0) continue;
     if (const auto answer = Answer({engine.low_level, "--version"}))

@@ -277,11 +277,11 @@ class NodeSimulation {
   }
 
   bool Hand(ledger::Lease lease) {
-    const auto handed = agent_->ledger.Hand(std::move(lease));
-    if (handed.ok()) ++handed_;
-    if (!handed.ok() && !pods_to_report_)
-      problem_ = "usable, and cannot be handed: " + handed.error().ToString();
-    return handed.ok();
+    const auto added = agent_->ledger.Add(std::move(lease));
+    if (added.ok()) ++handed_;
+    if (!added.ok() && !pods_to_report_)
+      problem_ = "usable, and cannot be handed: " + added.error().ToString();
+    return added.ok();
   }
 
   // --- devices and their driver
@@ -411,8 +411,8 @@ class NodeSimulation {
     agent_->offers.Configure(config_);
     Appear();
     for (const ledger::Lease& lease : leases)
-      if (const auto handed = agent_->ledger.Hand(lease); !handed.ok())
-        problem_ = "not recovered: " + handed.error().ToString();
+      if (const auto added = agent_->ledger.Add(lease); !added.ok())
+        problem_ = "not recovered: " + added.error().ToString();
     ReportPods();
   }
 

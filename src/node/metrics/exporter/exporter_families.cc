@@ -71,12 +71,12 @@ std::optional<device::Number> OwnValue(const usage::HolderUsage* own, Own what, 
 }
 
 // Values of a field of kHealth.
-constexpr std::int64_t kWell = 0, kWarned = 10, kUnwell = 20;
+constexpr std::int64_t kPass = 0, kWarn = 10, kFail = 20;
 
 std::int64_t HealthOf(device::HealthState state) {
-  return state == device::HealthState::kHealthy   ? kWell
-         : state == device::HealthState::kUnknown ? kWarned
-                                                  : kUnwell;
+  return state == device::HealthState::kHealthy   ? kPass
+         : state == device::HealthState::kUnknown ? kWarn
+                                                  : kFail;
 }
 
 std::string PartOf(std::int64_t code) { return code < 0 ? "other" : std::to_string(code); }
@@ -87,16 +87,16 @@ ExporterFamilies::ExporterFamilies(const device::Dialect& dialect,
                                    const api::TelemetryConfig& config, const std::string& node)
     : dialect_(dialect), config_(config), rows_(RowsOf(dialect, config)) {
   const device::ExporterStyle style = StyleOf(config, node);
-  look_ = {.exporter = dialect.exporter(),
-           .config = &config_,
-           .style = style,
-           .rows = rows_.labels,
-           .reserved = {}};
-  look_.reserved = Reserved(*dialect.exporter(), style);
+  setup_ = {.exporter = dialect.exporter(),
+            .config = &config_,
+            .style = style,
+            .rows = rows_.labels,
+            .reserved = {}};
+  setup_.reserved = Reserved(*dialect.exporter(), style);
   reasons_.SetWindow(config.clock_events_window);
 }
 
-void ExporterFamilies::See(const sample::DeviceSample& sample, base::TimePoint now) {
+void ExporterFamilies::AddSample(const sample::DeviceSample& sample, base::TimePoint now) {
   // A family under both namings sees the same sample twice; it counts once.
   for (const ExporterRow& row : rows_.families) {
     const FieldSource source = row.field->source;
@@ -106,19 +106,19 @@ void ExporterFamilies::See(const sample::DeviceSample& sample, base::TimePoint n
         latest == nullptr ? nullptr : std::get_if<std::uint64_t>(&latest->value.number);
     if (bits == nullptr) continue;
     if (source == FieldSource::kReasonsInWindow)
-      reasons_.See(sample.device, latest->at, *bits, now);
-    if (source == FieldSource::kReasonsTotal) rises_.See(sample.device, latest->at, *bits);
+      reasons_.AddSample(sample.device, latest->at, *bits, now);
+    if (source == FieldSource::kReasonsTotal) rises_.AddSample(sample.device, latest->at, *bits);
   }
 }
 
 void ExporterFamilies::Relabel(const inventory::Snapshot& inventory,
                                const ledger::Snapshot& ledger) {
-  views_ = ViewsOf(look_, dialect_.vendor(), inventory, ledger);
+  views_ = ViewsOf(setup_, dialect_.vendor(), inventory, ledger);
   link_texts_.assign(views_.size(), {});
 }
 
 void ExporterFamilies::Add(const std::vector<DeviceRow>& devices, const Snapshots& node,
-                           const PageInputs& figures, Exposition& page) {
+                           const PageInputs& inputs, Exposition& page) {
   const inventory::VendorEntry* vendor = node.inventory->FindVendor(dialect_.vendor());
   driver_ = vendor == nullptr ? nullptr : vendor->driver.get();
   std::vector<Shown> all;
@@ -130,7 +130,7 @@ void ExporterFamilies::Add(const std::vector<DeviceRow>& devices, const Snapshot
                    link_texts_[all.size()].data()});
   }
   for (const ExporterRow& row : rows_.families)
-    if (page.Family(row.name, row.type, row.help)) AddRow(row, all, figures, page);
+    if (page.Family(row.name, row.type, row.help)) AddRow(row, all, inputs, page);
 }
 
 /// A device's own value never occurs next to those of its holders: a sum would count it twice.
@@ -146,19 +146,19 @@ bool ExporterFamilies::IsIn(const Shown& shown, const ExporterRow& row,
 }
 
 void ExporterFamilies::AddRow(const ExporterRow& row, const std::vector<Shown>& all,
-                              const PageInputs& figures, Exposition& page) {
+                              const PageInputs& inputs, Exposition& page) {
   for (const Shown& shown : all) {
     if (!IsIn(shown, row, all)) continue;
     switch (row.field->source) {
       case FieldSource::kQuantity: AddQuantity(row, shown, page); break;
       case FieldSource::kFact: AddFact(row, shown, page); break;
-      case FieldSource::kLastError: AddLastError(row, shown, figures, page); break;
-      case FieldSource::kErrorsInWindow: AddErrors(row, shown, figures, page); break;
+      case FieldSource::kLastError: AddLastError(row, shown, inputs, page); break;
+      case FieldSource::kErrorsInWindow: AddErrors(row, shown, inputs, page); break;
       case FieldSource::kReasonsInWindow: AddReasons(row, shown, page); break;
       case FieldSource::kPeers: AddPeers(row, shown, all, page); break;
-      case FieldSource::kErrorsTotal: AddErrorTotals(row, shown, figures, page); break;
+      case FieldSource::kErrorsTotal: AddErrorTotals(row, shown, inputs, page); break;
       case FieldSource::kReasonsTotal: AddReasonTotals(row, shown, page); break;
-      case FieldSource::kHealth: AddHealth(row, shown, figures, page); break;
+      case FieldSource::kHealth: AddHealth(row, shown, inputs, page); break;
       case FieldSource::kUnavailable: break;  // no row has such a field
     }
   }
@@ -186,27 +186,27 @@ void ExporterFamilies::AddQuantity(const ExporterRow& row, const Shown& shown, E
 
 void ExporterFamilies::AddFact(const ExporterRow& row, const Shown& shown, Exposition& page) {
   const inventory::Entry& entry = *shown.device->entry;
-  const std::string value = look_.exporter->Fact(*row.field, *entry.facts, driver_);
+  const std::string value = setup_.exporter->Fact(*row.field, *entry.facts, driver_);
   if (base::ParseInt(value)) page.AddWritten(shown.view->texts[row.new_naming ? 1 : 0], value);
 }
 
 void ExporterFamilies::AddLastError(const ExporterRow& row, const Shown& shown,
-                                    const PageInputs& figures, Exposition& page) {
+                                    const PageInputs& inputs, Exposition& page) {
   const health::EvidenceCount* last = nullptr;
-  for (const health::EvidenceCount& count : figures.evidence)
+  for (const health::EvidenceCount& count : inputs.evidence)
     if (count.device == shown.view->device->id && count.kind == row.field->from &&
         count.code >= 0 && (last == nullptr || count.last > last->last))
       last = &count;
   const std::int64_t code = last == nullptr ? 0 : last->code;
   page.AddWritten(
-      TextOf(look_, *shown.view, row.new_naming, -1, {}, look_.exporter->ErrorLabels(code)),
+      TextOf(setup_, *shown.view, row.new_naming, -1, {}, setup_.exporter->ErrorLabels(code)),
       std::to_string(code));
 }
 
 void ExporterFamilies::AddErrors(const ExporterRow& row, const Shown& shown,
-                                 const PageInputs& figures, Exposition& page) {
+                                 const PageInputs& inputs, Exposition& page) {
   bool any = false;
-  for (const health::EvidenceCount& count : figures.recent_evidence) {
+  for (const health::EvidenceCount& count : inputs.recent_evidence) {
     if (count.device != shown.view->device->id || count.kind != row.field->from) continue;
     AddPart(row, shown, PartOf(count.code), config_.xid_window,
             static_cast<std::int64_t>(count.count), page);
@@ -217,7 +217,7 @@ void ExporterFamilies::AddErrors(const ExporterRow& row, const Shown& shown,
 
 void ExporterFamilies::AddReasons(const ExporterRow& row, const Shown& shown, Exposition& page) {
   bool any = false;
-  for (const auto& [bit, name] : look_.exporter->reasons()) {
+  for (const auto& [bit, name] : setup_.exporter->reasons()) {
     const std::uint64_t count = reasons_.Count(shown.view->device->id, bit);
     if (count > 0)
       AddPart(row, shown, name, config_.clock_events_window, static_cast<std::int64_t>(count),
@@ -229,15 +229,15 @@ void ExporterFamilies::AddReasons(const ExporterRow& row, const Shown& shown, Ex
 
 /// Only errors that occurred: the exporter's counters, too, start with the first event.
 void ExporterFamilies::AddErrorTotals(const ExporterRow& row, const Shown& shown,
-                                      const PageInputs& figures, Exposition& page) {
-  for (const health::EvidenceCount& count : figures.evidence)
+                                      const PageInputs& inputs, Exposition& page) {
+  for (const health::EvidenceCount& count : inputs.evidence)
     if (count.device == shown.view->device->id && count.kind == row.field->from && count.code != 0)
       AddPart(row, shown, PartOf(count.code), {}, static_cast<std::int64_t>(count.count), page);
 }
 
 void ExporterFamilies::AddReasonTotals(const ExporterRow& row, const Shown& shown,
                                        Exposition& page) {
-  for (const auto& [bit, name] : look_.exporter->reasons())
+  for (const auto& [bit, name] : setup_.exporter->reasons())
     if (const std::uint64_t count = rises_.Count(shown.view->device->id, bit); count > 0)
       AddPart(row, shown, name, {}, static_cast<std::int64_t>(count), page);
 }
@@ -245,13 +245,13 @@ void ExporterFamilies::AddReasonTotals(const ExporterRow& row, const Shown& show
 /// The whole device, then its parts, each with the most severe concern about it. The parts of a
 /// device in state unknown are omitted.
 void ExporterFamilies::AddHealth(const ExporterRow& row, const Shown& shown,
-                                 const PageInputs& figures, Exposition& page) {
-  const device::Exporter& exporter = *look_.exporter;
+                                 const PageInputs& inputs, Exposition& page) {
+  const device::Exporter& exporter = *setup_.exporter;
   const device::HealthState state = shown.device->entry->health.state;
-  const auto status = figures.health.find(shown.view->device->id);
+  const auto status = inputs.health.find(shown.view->device->id);
   const auto worst = [&](std::string_view watch) -> const health::Concern* {
     const health::Concern* found = nullptr;
-    if (status == figures.health.end()) return found;
+    if (status == inputs.health.end()) return found;
     for (const health::Concern& concern : status->second.concerns)
       if ((watch.empty() || exporter.WatchOf(concern.kind, concern.code).watch == watch) &&
           (found == nullptr || concern.severity > found->severity))
@@ -263,8 +263,8 @@ void ExporterFamilies::AddHealth(const ExporterRow& row, const Shown& shown,
         concern == nullptr ? "" : exporter.WatchOf(concern->kind, concern->code).error;
     if (error.empty()) error = exporter.UnknownError();
     const device::ExporterLabels labels =
-        exporter.WatchLabels({watch, value == kWell ? std::string_view() : error});
-    page.AddWritten(TextOf(look_, *shown.view, row.new_naming, -1, labels, {}),
+        exporter.WatchLabels({watch, value == kPass ? std::string_view() : error});
+    page.AddWritten(TextOf(setup_, *shown.view, row.new_naming, -1, labels, {}),
                     std::to_string(value));
   };
   add({}, worst({}), HealthOf(state));
@@ -272,9 +272,9 @@ void ExporterFamilies::AddHealth(const ExporterRow& row, const Shown& shown,
   for (const std::string_view watch : exporter.watches()) {
     const health::Concern* concern = worst(watch);
     add(watch, concern,
-        concern == nullptr                             ? kWell
-        : concern->severity == device::Severity::kWarn ? kWarned
-                                                       : kUnwell);
+        concern == nullptr                             ? kPass
+        : concern->severity == device::Severity::kWarn ? kWarn
+                                                       : kFail);
   }
 }
 
@@ -286,21 +286,22 @@ void ExporterFamilies::AddPeers(const ExporterRow& row, const Shown& shown,
     });
     if (peer != all.end())
       AddPart(row, shown, std::to_string(peer->view->device->index), {},
-              look_.exporter->PeerValue(link), page);
+              setup_.exporter->PeerValue(link), page);
   }
 }
 
 void ExporterFamilies::AddPart(const ExporterRow& row, const Shown& shown, std::string_view part,
                                base::Duration window, std::int64_t value, Exposition& page) {
-  const device::ExporterLabels labels = look_.exporter->PartLabels(*row.field, part, window, value);
-  page.AddWritten(TextOf(look_, *shown.view, row.new_naming, -1, labels, {}),
+  const device::ExporterLabels labels =
+      setup_.exporter->PartLabels(*row.field, part, window, value);
+  page.AddWritten(TextOf(setup_, *shown.view, row.new_naming, -1, labels, {}),
                   std::to_string(value));
 }
 
 const std::string& ExporterFamilies::LinkText(const ExporterRow& row, const Shown& shown,
                                               int link) {
   std::string& text = shown.links[row.new_naming ? 1 : 0][link];
-  if (text.empty()) text = TextOf(look_, *shown.view, row.new_naming, link, {}, {});
+  if (text.empty()) text = TextOf(setup_, *shown.view, row.new_naming, link, {}, {});
   return text;
 }
 

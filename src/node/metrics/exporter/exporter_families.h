@@ -25,7 +25,7 @@ class ExporterFamilies {
                    const std::string& node);
 
   /// Adds a device's newest sample to the counts over a window.
-  void See(const sample::DeviceSample& sample, base::TimePoint now);
+  void AddSample(const sample::DeviceSample& sample, base::TimePoint now);
 
   /// The configured fields that this node's devices do not have.
   std::vector<Unavailable> UnavailableNow(const inventory::Snapshot& inventory,
@@ -37,7 +37,7 @@ class ExporterFamilies {
   void Relabel(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger);
 
   /// `devices` must be those of the snapshots of the last Relabel.
-  void Add(const std::vector<DeviceRow>& devices, const Snapshots& node, const PageInputs& figures,
+  void Add(const std::vector<DeviceRow>& devices, const Snapshots& node, const PageInputs& inputs,
            Exposition& page);
 
  private:
@@ -49,19 +49,19 @@ class ExporterFamilies {
     std::map<int, std::string>* links;
   };
   bool IsIn(const Shown& shown, const ExporterRow& row, const std::vector<Shown>& all) const;
-  void AddRow(const ExporterRow& row, const std::vector<Shown>& all, const PageInputs& figures,
+  void AddRow(const ExporterRow& row, const std::vector<Shown>& all, const PageInputs& inputs,
               Exposition& page);
   void AddQuantity(const ExporterRow& row, const Shown& shown, Exposition& page);
   void AddFact(const ExporterRow& row, const Shown& shown, Exposition& page);
-  void AddLastError(const ExporterRow& row, const Shown& shown, const PageInputs& figures,
+  void AddLastError(const ExporterRow& row, const Shown& shown, const PageInputs& inputs,
                     Exposition& page);
-  void AddErrors(const ExporterRow& row, const Shown& shown, const PageInputs& figures,
+  void AddErrors(const ExporterRow& row, const Shown& shown, const PageInputs& inputs,
                  Exposition& page);
-  void AddErrorTotals(const ExporterRow& row, const Shown& shown, const PageInputs& figures,
+  void AddErrorTotals(const ExporterRow& row, const Shown& shown, const PageInputs& inputs,
                       Exposition& page);
   void AddReasons(const ExporterRow& row, const Shown& shown, Exposition& page);
   void AddReasonTotals(const ExporterRow& row, const Shown& shown, Exposition& page);
-  void AddHealth(const ExporterRow& row, const Shown& shown, const PageInputs& figures,
+  void AddHealth(const ExporterRow& row, const Shown& shown, const PageInputs& inputs,
                  Exposition& page);
   void AddPeers(const ExporterRow& row, const Shown& shown, const std::vector<Shown>& all,
                 Exposition& page);
@@ -72,7 +72,7 @@ class ExporterFamilies {
   const device::Dialect& dialect_;
   const api::TelemetryConfig& config_;
   const ExporterRows rows_;
-  ExporterLook look_;
+  ExporterSetup setup_;
   std::vector<ExporterView> views_;
   // Of each view, by naming and link.
   std::vector<std::array<std::map<int, std::string>, 2>> link_texts_;

@@ -55,30 +55,30 @@ std::map<std::string, std::string> Wanted(const std::map<std::string, std::strin
   return wanted;
 }
 
-void ReportHolder(const ExporterLook& look, const Hold& hold, ExporterView& view) {
+void ReportHolder(const ExporterSetup& setup, const Hold& hold, ExporterView& view) {
   const ledger::Lease& lease = *hold.lease;
   device::ExporterHolder holder{
       .pod = lease.pod, .namespace_name = lease.namespace_name, .container = lease.container};
-  if (look.config->pod_uid) holder.pod_uid = lease.pod_uid;
+  if (setup.config->pod_uid) holder.pod_uid = lease.pod_uid;
   if (IsShare(hold)) holder.share = NumberOf(*hold.slot);
-  view.holder = look.exporter->HolderLabels(holder, look.style);
-  ExporterLabels taken = look.reserved;
+  view.holder = setup.exporter->HolderLabels(holder, setup.style);
+  ExporterLabels taken = setup.reserved;
   for (const ExporterLabels* labels : {&view.first, &view.facts, &view.holder})
     Append(taken, *labels);
-  Append(view.facts, PlainLabels(Wanted(lease.labels, look.config->holder_labels), taken));
+  Append(view.facts, PlainLabels(Wanted(lease.labels, setup.config->holder_labels), taken));
 }
 
-ExporterView ViewOf(const ExporterLook& look, const inventory::Entry& entry,
+ExporterView ViewOf(const ExporterSetup& setup, const inventory::Entry& entry,
                     const inventory::Snapshot& inventory) {
   ExporterView view{.device = entry.facts};
   const inventory::Entry* parent =
       entry.facts->parent.empty() ? nullptr : inventory.Find(entry.facts->parent);
   if (parent != nullptr) view.parent = parent->facts;
-  view.first = look.exporter->LabelsOf(*entry.facts, view.parent.get(), -1, look.style);
+  view.first = setup.exporter->LabelsOf(*entry.facts, view.parent.get(), -1, setup.style);
   const inventory::VendorEntry* vendor = inventory.FindVendor(entry.facts->vendor);
-  for (const device::ExporterField* row : look.rows) {
-    std::string value =
-        look.exporter->Fact(*row, *entry.facts, vendor == nullptr ? nullptr : vendor->driver.get());
+  for (const device::ExporterField* row : setup.rows) {
+    std::string value = setup.exporter->Fact(*row, *entry.facts,
+                                             vendor == nullptr ? nullptr : vendor->driver.get());
     if (!value.empty()) view.facts.emplace_back(row->name, std::move(value));
   }
   return view;
@@ -86,11 +86,11 @@ ExporterView ViewOf(const ExporterLook& look, const inventory::Entry& entry,
 
 }  // namespace
 
-std::string TextOf(const ExporterLook& look, const ExporterView& view, bool new_naming, int link,
+std::string TextOf(const ExporterSetup& setup, const ExporterView& view, bool new_naming, int link,
                    const ExporterLabels& more_facts, const ExporterLabels& more_holder) {
   ExporterLabels all =
       link < 0 ? view.first
-               : look.exporter->LabelsOf(*view.device, view.parent.get(), link, look.style);
+               : setup.exporter->LabelsOf(*view.device, view.parent.get(), link, setup.style);
   const auto add = [&all](ExporterLabels group, const ExporterLabels& more) {
     Append(group, more);
     std::sort(group.begin(), group.end());
@@ -98,7 +98,7 @@ std::string TextOf(const ExporterLook& look, const ExporterView& view, bool new_
   };
   ExporterLabels facts = view.facts;
   if (new_naming)
-    for (auto& [name, value] : facts) name = look.exporter->NewLabel(name);
+    for (auto& [name, value] : facts) name = setup.exporter->NewLabel(name);
   add(std::move(facts), more_facts);
   add(view.holder, more_holder);
   LabelText labels;
@@ -106,17 +106,17 @@ std::string TextOf(const ExporterLook& look, const ExporterView& view, bool new_
   return labels.Take();
 }
 
-std::vector<ExporterView> ViewsOf(const ExporterLook& look, std::string_view vendor,
+std::vector<ExporterView> ViewsOf(const ExporterSetup& setup, std::string_view vendor,
                                   const inventory::Snapshot& inventory,
                                   const ledger::Snapshot& ledger) {
   std::vector<ExporterView> views;
   for (const inventory::Entry& entry : inventory.devices) {
     if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone) continue;
-    const ExporterView view = ViewOf(look, entry, inventory);
+    const ExporterView view = ViewOf(setup, entry, inventory);
     std::vector<Hold> holds =
-        look.config->holders ? HoldsOf(entry.facts->id, ledger) : std::vector<Hold>();
+        setup.config->holders ? HoldsOf(entry.facts->id, ledger) : std::vector<Hold>();
     const bool shared = std::any_of(holds.begin(), holds.end(), IsShare);
-    const api::Switch each = look.config->virtual_gpus;
+    const api::Switch each = setup.config->virtual_gpus;
     // Without a pod its series would not name the holder.
     if (shared && each == api::Switch::kAuto)
       std::erase_if(holds, [](const Hold& hold) { return hold.lease->pod.empty(); });
@@ -129,13 +129,13 @@ std::vector<ExporterView> ViewsOf(const ExporterLook& look, std::string_view ven
       views.push_back(view);
       if (shared) views.back().lease = hold.lease->id;
       if (shared && each == api::Switch::kAuto) views.back().shows = Shows::kOwn;
-      ReportHolder(look, hold, views.back());
+      ReportHolder(setup, hold, views.back());
       if (!shared) break;
     }
   }
   for (ExporterView& view : views)
     for (const bool new_naming : {false, true})
-      view.texts[new_naming ? 1 : 0] = TextOf(look, view, new_naming, -1, {}, {});
+      view.texts[new_naming ? 1 : 0] = TextOf(setup, view, new_naming, -1, {}, {});
   return views;
 }
 

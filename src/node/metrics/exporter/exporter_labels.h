@@ -34,7 +34,7 @@ struct ExporterView {
 };
 
 /// What all devices of a vendor have in common.
-struct ExporterLook {
+struct ExporterSetup {
   const device::Exporter* exporter = nullptr;
   const api::TelemetryConfig* config = nullptr;
   device::ExporterStyle style;
@@ -43,13 +43,13 @@ struct ExporterLook {
 };
 
 /// In the order of the inventory, without gone devices.
-std::vector<ExporterView> ViewsOf(const ExporterLook& look, std::string_view vendor,
+std::vector<ExporterView> ViewsOf(const ExporterSetup& setup, std::string_view vendor,
                                   const inventory::Snapshot& inventory,
                                   const ledger::Snapshot& ledger);
 
 /// The labels as text, with further ones in the groups `facts` and `holder`. `link`: number of the
 /// link, or -1.
-std::string TextOf(const ExporterLook& look, const ExporterView& view, bool new_naming, int link,
+std::string TextOf(const ExporterSetup& setup, const ExporterView& view, bool new_naming, int link,
                    const device::ExporterLabels& more_facts,
                    const device::ExporterLabels& more_holder);
 

@@ -267,23 +267,23 @@ TEST(Exporter, LinksHaveSeriesOfTheirOwn) {
 }
 
 TEST(Exporter, TheLastErrorIsTheYoungest) {
-  PageInputs figures = PlainFigures();
-  figures.evidence = {{.device = "G1", .kind = "xid", .code = 13, .count = 9, .last = kNow - 60s},
-                      {.device = "G1", .kind = "xid", .code = 79, .count = 1, .last = kNow - 30s},
-                      {.device = "G1", .kind = "other", .code = 1, .count = 1, .last = kNow}};
+  PageInputs inputs = PlainFigures();
+  inputs.evidence = {{.device = "G1", .kind = "xid", .code = 13, .count = 9, .last = kNow - 60s},
+                     {.device = "G1", .kind = "xid", .code = 79, .count = 1, .last = kNow - 30s},
+                     {.device = "G1", .kind = "other", .code = 1, .count = 1, .last = kNow}};
   EXPECT_THAT(
-      SeriesOf(PageOf(Node(), With({{"ACME_XID", "gauge", "Xid."}}), figures), "ACME_XID"),
+      SeriesOf(PageOf(Node(), With({{"ACME_XID", "gauge", "Xid."}}), inputs), "ACME_XID"),
       ElementsAre(
           R"(ACME_XID{gpu="0",UUID="G0",modelName="Acme Small",err_code="0",err_msg="No Error"} 0)",
           R"(ACME_XID{gpu="1",UUID="G1",modelName="Acme Big",err_code="79",err_msg="off the \"bus\""} 79)"));
 }
 
 TEST(Exporter, ErrorsWithinAWindowAreCountedByCode) {
-  PageInputs figures = PlainFigures();
-  figures.recent_evidence = {{.device = "G1", .kind = "xid", .code = 79, .count = 2},
-                             {.device = "G1", .kind = "xid", .code = 13, .count = 1}};
+  PageInputs inputs = PlainFigures();
+  inputs.recent_evidence = {{.device = "G1", .kind = "xid", .code = 79, .count = 2},
+                            {.device = "G1", .kind = "xid", .code = 13, .count = 1}};
   EXPECT_THAT(
-      SeriesOf(PageOf(Node(), With({{"ACME_XID_COUNT", "gauge", "Xids."}}), figures),
+      SeriesOf(PageOf(Node(), With({{"ACME_XID_COUNT", "gauge", "Xids."}}), inputs),
                "ACME_XID_COUNT"),
       ElementsAre(
           R"(ACME_XID_COUNT{gpu="0",UUID="G0",modelName="Acme Small",window_size_in_ms="300000"} 0)",
@@ -298,7 +298,7 @@ TEST(Exporter, ReasonsAreCountedOverAllSamplesWithinTheWindow) {
   for (int i = 0; i < 3; ++i) {
     node.samples.devices["G0"] = fixture::Sample("G0", 1, kNow + i * 10s);
     node.samples.devices.erase("G1");
-    renderer.See(node.samples, base::TimePoint{} + i * 10s);
+    renderer.AddSample(node.samples, base::TimePoint{} + i * 10s);
   }
   const std::string page =
       renderer.Make(node.Get(), PlainFigures(), PageFormat::kText, Detail::kHolders);
@@ -313,9 +313,9 @@ TEST(Exporter, ReasonsAreCountedOverAllSamplesWithinTheWindow) {
 // Like dcgm-exporter's totals: a series starts with the first event, and a reason that was active
 // when the counting started is no event.
 TEST(Exporter, TotalsHaveASeriesForEachThingThatHappened) {
-  PageInputs figures = PlainFigures();
-  figures.evidence = {{.device = "G1", .kind = "xid", .code = 79, .count = 2},
-                      {.device = "G1", .kind = "xid", .code = 0, .count = 1}};
+  PageInputs inputs = PlainFigures();
+  inputs.evidence = {{.device = "G1", .kind = "xid", .code = 79, .count = 2},
+                     {.device = "G1", .kind = "xid", .code = 0, .count = 1}};
   MetricsRenderer renderer(fixture::FindMeasuredAcme);
   renderer.Configure(
       With({{"ACME_XID_TOTAL", "counter", "Xids."}, {"ACME_REASON_TOTAL", "counter", "Reasons."}}),
@@ -327,9 +327,9 @@ TEST(Exporter, TotalsHaveASeriesForEachThingThatHappened) {
                                 .number = std::uint64_t{i % 2 == 0 ? 1u : 5u}};
     node.samples.devices["G0"] = std::make_shared<sample::DeviceSample>(sample::DeviceSample{
         .device = "G0", .vendor = "acme", .values = {{.value = reasons, .at = kNow + i * 10s}}});
-    renderer.See(node.samples, base::TimePoint{} + i * 10s);
+    renderer.AddSample(node.samples, base::TimePoint{} + i * 10s);
   }
-  const std::string page = renderer.Make(node.Get(), figures, PageFormat::kText, Detail::kHolders);
+  const std::string page = renderer.Make(node.Get(), inputs, PageFormat::kText, Detail::kHolders);
   EXPECT_THAT(SeriesOf(page, "ACME_XID_TOTAL"),
               ElementsAre(R"(ACME_XID_TOTAL{gpu="1",UUID="G1",modelName="Acme Big",part="79"} 2)"));
   EXPECT_THAT(
@@ -340,12 +340,12 @@ TEST(Exporter, TotalsHaveASeriesForEachThingThatHappened) {
 }
 
 TEST(Exporter, HealthIsReportedOfTheDeviceAndOfItsParts) {
-  PageInputs figures = PlainFigures();
-  figures.health["G1"].concerns = {
+  PageInputs inputs = PlainFigures();
+  inputs.health["G1"].concerns = {
       {"xid", 63, device::Severity::kWarn}, {"xid", 74, device::Severity::kReset}, {"lost", 0}};
   const auto config = With({{"ACME_HEALTH", "gauge", "Health."}});
   EXPECT_THAT(
-      SeriesOf(PageOf(Node(), config, figures), "ACME_HEALTH"),
+      SeriesOf(PageOf(Node(), config, inputs), "ACME_HEALTH"),
       ElementsAre(
           R"(ACME_HEALTH{gpu="0",UUID="G0",modelName="Acme Small",error="OK",watch=""} 0)",
           R"(ACME_HEALTH{gpu="0",UUID="G0",modelName="Acme Small",error="OK",watch="LINK"} 0)",
@@ -356,9 +356,9 @@ TEST(Exporter, HealthIsReportedOfTheDeviceAndOfItsParts) {
   Node node;
   node.inventory.devices[0].health.state = device::HealthState::kUnknown;
   EXPECT_THAT(
-      SeriesOf(PageOf(node, config, figures), "ACME_HEALTH")[0],
+      SeriesOf(PageOf(node, config, inputs), "ACME_HEALTH")[0],
       R"(ACME_HEALTH{gpu="0",UUID="G0",modelName="Acme Small",error="UNKNOWN",watch=""} 10)");
-  EXPECT_THAT(SeriesOf(PageOf(node, config, figures), "ACME_HEALTH"), SizeIs(4))
+  EXPECT_THAT(SeriesOf(PageOf(node, config, inputs), "ACME_HEALTH"), SizeIs(4))
       << "nobody has looked at the parts of G0";
 }
 

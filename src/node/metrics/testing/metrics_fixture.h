@@ -337,12 +337,12 @@ inline PageInputs PlainFigures() { return {.version = "0.1.0", .now = kNow}; }
 
 /// Renders a page of this node.
 inline std::string PageOf(const Node& node, const api::TelemetryConfig& config = {},
-                          const PageInputs& figures = PlainFigures(),
+                          const PageInputs& inputs = PlainFigures(),
                           PageFormat format = PageFormat::kText,
                           Detail detail = Detail::kProcesses) {
   MetricsRenderer renderer(FindMeasuredAcme);
   renderer.Configure(config, "node-1");
-  return renderer.Make(node.Get(), figures, format, detail);
+  return renderer.Make(node.Get(), inputs, format, detail);
 }
 
 /// The series of a family, each with its value.
