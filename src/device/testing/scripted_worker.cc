@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "device/remote.h"
