@@ -47,6 +47,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Target ours{
       .path = "fuzz", .after = "[a]\nb = true\n", .settings = {{{"a", "b"}, Flag(true)}}};
   (void)Revert(ours, text);
-  (void)Stands({{"fuzz", text}}, {{}, {ours}});
+  (void)FindStanding({{"fuzz", text}}, {{}, {ours}});
   return 0;
 }
