@@ -33,7 +33,7 @@ struct PlannedLabel {
 
 /// A device behind a resource name, as a request sees it now.
 struct PlannedDevice {
-  std::string allocator, resource;
+  std::string allocator, resource;  ///< both empty if no allocator offers the device
   std::string id;
   int index = -1;
   std::string model;

@@ -106,6 +106,15 @@ def test_a_check_shows_as_text_what_would_be_offered_and_what_is_not_there(progr
     assert "offers" not in done.stdout
 
 
+@pytest.mark.parametrize("text", ["", "---\n\n  # replicas: 4\n"])
+def test_a_check_of_a_file_without_settings_says_that_it_has_none(programs, tmp_path, text):
+    config = tmp_path / "empty.yaml"
+    config.write_text(text)
+    done = check(programs, str(config))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == ["  remark: contains no settings: the defaults are used"]
+
+
 def test_a_configuration_of_0_1_0_is_read_with_a_remark(programs, tmp_path):
     config = tmp_path / "node.yaml"
     config.write_text("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\ndoors: {assign: [{devices: [0], door: none}]}\n")

@@ -127,11 +127,11 @@ def test_a_check_against_a_machine_names_the_fields_that_its_gpus_do_not_have(pr
     unavailable = {one["name"]: one for one in json.loads(done.stdout)[0]["unavailableMetrics"]}
     assert PROFILING <= set(unavailable)
     assert unavailable["DCGM_FI_PROF_DRAM_ACTIVE"] == {"name": "DCGM_FI_PROF_DRAM_ACTIVE", "models": ["NVIDIA A100-SXM4-40GB"],
-                                                       "reason": "only on: Hopper and newer"}
+                                                       "reason": "the driver does not report it; documented for: Hopper and newer"}
     text = check(programs, str(file), "--against", "dgx-a100").stdout
     line = next(line for line in text.splitlines() if "DCGM_FI_PROF_DRAM_ACTIVE" in line)
     assert line.startswith("  no value for ") and all(name in line for name in PROFILING)
-    assert line.endswith(" on NVIDIA A100-SXM4-40GB: only on: Hopper and newer")
+    assert line.endswith(" on NVIDIA A100-SXM4-40GB: the driver does not report it; documented for: Hopper and newer")
     hopper = json.loads(check(programs, str(file), "--against", "dgx-h100", "-o", "json").stdout)[0]
     assert not PROFILING & {one["name"] for one in hopper.get("unavailableMetrics", [])}
     ours = tmp_path / "node.yaml"
@@ -150,7 +150,7 @@ def test_an_agent_names_the_metrics_that_its_gpus_do_not_have(home, tmp_path):  
     ours = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n"
     home.up(ours + "telemetry: {interval: 100ms}\n", machine="dgx-a100")
     wait_until(lambda: PROFILING <= unavailable(), "the default's metrics that an A100 lacks to be listed", seen=unavailable)
-    assert re.search(r"^metrics:\n  no value for .*DCGM_FI_PROF_DRAM_ACTIVE.* on NVIDIA A100-SXM4-40GB: only on: Hopper and newer$",
+    assert re.search(r"^metrics:\n  no value for .*DCGM_FI_PROF_DRAM_ACTIVE.* on NVIDIA A100-SXM4-40GB: the driver does not report it; documented for: Hopper and newer$",
                      home.penstock("status").stdout, re.M)
     assert ('penstock_metric_unavailable{metric="DCGM_FI_PROF_DRAM_ACTIVE",model="NVIDIA A100-SXM4-40GB"} 1\n') in home.metrics()
     assert home.configuration().get("remarks", []) == [], "an unsupported default is no remark on the configuration"

@@ -11,8 +11,9 @@ namespace {
 
 /// Explains requests against the configuration in force, not the planned one.
 void Explain(const api::NodeConfig& config, const view::PreviewNode& node, api::Plan& plan) {
-  auto explained = node::allocate::Explain(view::MakePreview(config, node).offers,
-                                           config.sharing.policy, node.inventory, node.ledger);
+  const view::Preview now = view::MakePreview(config, node);
+  auto explained = node::allocate::Explain(now.offers, now.assignments, config.sharing.policy,
+                                           node.inventory, node.ledger);
   plan.devices = std::move(explained.devices);
   plan.choices = std::move(explained.choices);
 }

@@ -156,9 +156,30 @@ class View {
   std::optional<DeviceLinks> links_;
 };
 
+std::string WhyNotOffered(const inventory::Entry& entry, const share::Assignments& assignments) {
+  if (!entry.facts->withheld.empty()) return entry.facts->withheld;
+  const auto assignment = assignments.find(entry.facts->id);
+  return assignment == assignments.end() || assignment->second.reason.empty()
+             ? "assigned to none"
+             : assignment->second.reason;
+}
+
+void AddNotOffered(const inventory::Snapshot& inventory, const share::Assignments& assignments,
+                   std::vector<api::PlannedDevice>& devices) {
+  std::set<std::string> offered;
+  for (const auto& device : devices) offered.insert(device.id);
+  for (const inventory::Entry& entry : inventory.devices)
+    if (entry.health.state != device::HealthState::kGone && !offered.contains(entry.facts->id))
+      devices.push_back({.id = entry.facts->id,
+                         .index = entry.facts->index,
+                         .model = entry.facts->model,
+                         .reason = WhyNotOffered(entry, assignments)});
+}
+
 }  // namespace
 
-ChoiceExplanation Explain(const std::vector<share::Offer>& offers, api::SharePolicy policy,
+ChoiceExplanation Explain(const std::vector<share::Offer>& offers,
+                          const share::Assignments& assignments, api::SharePolicy policy,
                           const inventory::Snapshot& inventory, const ledger::Snapshot& ledger) {
   ChoiceExplanation explanation;
   for (const share::Offer& offer : offers) {
@@ -168,6 +189,7 @@ ChoiceExplanation Explain(const std::vector<share::Offer>& offers, api::SharePol
     for (auto& choice : view.Choices(policy, inventory))
       explanation.choices.push_back(std::move(choice));
   }
+  AddNotOffered(inventory, assignments, explanation.devices);
   return explanation;
 }
 

@@ -13,14 +13,16 @@
 namespace penstock::node::allocate {
 
 struct ChoiceExplanation {
-  std::vector<api::PlannedDevice> devices;  ///< of every offer, in its order
+  std::vector<api::PlannedDevice> devices;  ///< of every offer, in its order, then those that no
+                                            ///< offer has (no allocator, 0 slots, with the reason)
   std::vector<api::PlannedChoice> choices;  ///< of every offer: for one, two, ... up to all free
                                             ///< devices, and then why there are no more
 };
 
 /// Explains each offer separately. Of shares it asks for at most one for each device, and for one
 /// where a request may have only one. Choices stop at 32 devices.
-ChoiceExplanation Explain(const std::vector<share::Offer>& offers, api::SharePolicy policy,
+ChoiceExplanation Explain(const std::vector<share::Offer>& offers,
+                          const share::Assignments& assignments, api::SharePolicy policy,
                           const inventory::Snapshot& inventory, const ledger::Snapshot& ledger);
 
 }  // namespace penstock::node::allocate

@@ -22,7 +22,7 @@ share::Offer Whole(const inventory::Snapshot& box) {
 
 TEST(Explain, ReportsTheSetOfEverySizeAndItsLinks) {
   const auto box = AcmeSnapshot(4);
-  const auto explained = Explain({Whole(box)}, api::SharePolicy::kDistributed, box, {});
+  const auto explained = Explain({Whole(box)}, {}, api::SharePolicy::kDistributed, box, {});
   EXPECT_THAT(explained.devices, SizeIs(4));
   ASSERT_THAT(explained.choices, SizeIs(4));
   EXPECT_THAT(explained.choices[0].devices, ElementsAre("G0"));
@@ -48,7 +48,7 @@ TEST(Explain, ReportsWhatIsNotFreeAndWhyThereIsNoLargerSet) {
   offer.slots[1].reason = "XID 79";
   ledger::Snapshot ledger;
   ledger.leases.push_back({.id = "r-1", .slots = {{"G3", "G3"}}, .user = "ann"});
-  const auto explained = Explain({offer}, api::SharePolicy::kDistributed, box, ledger);
+  const auto explained = Explain({offer}, {}, api::SharePolicy::kDistributed, box, ledger);
   EXPECT_EQ(explained.devices[0].free, 1u);
   EXPECT_EQ(explained.devices[1].reason, "XID 79");
   EXPECT_EQ(explained.devices[3].reason, "held by r-1 of ann");
@@ -70,20 +70,42 @@ TEST(Explain, OfSharesReportsThePolicy) {
                               {device::Sharing::kTimeSlicing, 3}},
                              true,
                              ""});
-  auto explained = Explain({offer}, api::SharePolicy::kDistributed, box, {});
+  auto explained = Explain({offer}, {}, api::SharePolicy::kDistributed, box, {});
   EXPECT_THAT(explained.devices, SizeIs(4));
   EXPECT_EQ(explained.devices[2].slots, 3u);
   ASSERT_THAT(explained.choices, SizeIs(4)) << "one for each device";
   EXPECT_THAT(explained.choices[3].reason, testing::StartsWith("shares, distributed"));
   offer.single = true;
-  EXPECT_THAT(Explain({offer}, api::SharePolicy::kDistributed, box, {}).choices, SizeIs(1))
+  EXPECT_THAT(Explain({offer}, {}, api::SharePolicy::kDistributed, box, {}).choices, SizeIs(1))
       << "more is never given";
 }
 
+TEST(Explain, ReportsWhyADeviceIsNotOffered) {
+  auto box = AcmeSnapshot(4);
+  auto offer = Whole(box);
+  offer.slots.erase(offer.slots.begin(), offer.slots.begin() + 3);
+  auto withheld = *box.devices[1].facts;
+  withheld.withheld = "its mode is not supported";
+  box.devices[1].facts = std::make_shared<const device::Facts>(withheld);
+  box.devices[2].health.state = device::HealthState::kGone;
+  const share::Assignments assignments = {{"G0", {.reason = "moves to local users"}},
+                                          {"G1", {.allocator = "local"}}};
+  const auto explained = Explain({offer}, assignments, api::SharePolicy::kDistributed, box, {});
+  ASSERT_THAT(explained.devices, SizeIs(3));
+  EXPECT_EQ(explained.devices[0].id, "G3");
+  EXPECT_EQ(explained.devices[1], (api::PlannedDevice{.id = "G0",
+                                                      .index = 0,
+                                                      .model = box.devices[0].facts->model,
+                                                      .reason = "moves to local users"}));
+  EXPECT_EQ(explained.devices[2].reason, "its mode is not supported");
+  EXPECT_EQ(Explain({}, {}, api::SharePolicy::kDistributed, AcmeSnapshot(1), {}).devices[0].reason,
+            "assigned to none");
+}
+
 TEST(Explain, OfNothingIsNothing) {
-  const auto box = AcmeSnapshot(4);
-  EXPECT_THAT(Explain({}, api::SharePolicy::kDistributed, box, {}).devices, IsEmpty());
-  EXPECT_THAT(Explain({{.resource = "acme.com/gpu", .allocator = "local"}},
+  const auto box = AcmeSnapshot(0);
+  EXPECT_THAT(Explain({}, {}, api::SharePolicy::kDistributed, box, {}).devices, IsEmpty());
+  EXPECT_THAT(Explain({{.resource = "acme.com/gpu", .allocator = "local"}}, {},
                       api::SharePolicy::kDistributed, box, {})
                   .choices,
               IsEmpty());

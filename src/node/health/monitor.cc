@@ -326,9 +326,10 @@ std::optional<Monitor::CurrentFault> Monitor::LatchedFault(const std::string& id
     if (IsOver(id, tracked, fault)) continue;
     std::string advice;
     if (tracked.last)
-      advice = fault.severity == Severity::kDrain
-                   ? "it gets no new work until its running work has ended"
-                   : "this driver does not report recovery: reset the device or reload the driver";
+      advice =
+          fault.severity == Severity::kDrain
+              ? "it gets no new work until its running work has ended"
+              : "the driver does not report its recovery: reset the device or reload the driver";
     worst = CurrentFault{fault.severity, fault.verdict.reason, std::move(advice), false, true};
     since = fault.at;
   }

@@ -347,8 +347,9 @@ TEST_F(MonitorTest, ADrainLastsUntilTheWorkHasEndedAlsoWhereTheDriverSaysNothing
 
 TEST_F(MonitorTest, AnOldDriversUsersAreReportedWhatEndsIt) {
   Fail(Good(false));
-  EXPECT_EQ(Now().reason,
-            "code 3; this driver does not report recovery: reset the device or reload the driver");
+  EXPECT_EQ(
+      Now().reason,
+      "code 3; the driver does not report its recovery: reset the device or reload the driver");
 }
 
 TEST_F(MonitorTest, AMilderEventDoesNotBecomeTheReason) {
@@ -366,7 +367,7 @@ TEST_F(MonitorTest, WhatALookShowedIsNoReasonOnceItIsOver) {
   monitor_.OnReading("G0", lost);
   EXPECT_EQ(Now().reason, "code 4");
   monitor_.OnReading("G0", Good(false));
-  EXPECT_THAT(Now().reason, HasSubstr("code 3; this driver does not report recovery"));
+  EXPECT_THAT(Now().reason, HasSubstr("code 3; the driver does not report its recovery"));
 }
 
 TEST_F(MonitorTest, EachRelapseDoublesTheProbationAndAQuietTimeForgets) {

@@ -26,8 +26,9 @@ std::vector<std::string> ModelsWithout(std::string_view vendor, device::Quantity
 }
 
 std::string ReasonOf(const device::Quantity& quantity) {
-  return quantity.has.empty() ? "the driver does not report it"
-                              : "only on: " + std::string(quantity.has);
+  return quantity.has.empty()
+             ? "the driver does not report it"
+             : "the driver does not report it; documented for: " + std::string(quantity.has);
 }
 
 }  // namespace

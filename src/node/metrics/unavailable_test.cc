@@ -33,7 +33,10 @@ TEST_F(UnavailableTest, NothingWhereEveryDeviceHasAll) { EXPECT_THAT(Of(), IsEmp
 
 TEST_F(UnavailableTest, WhatADefaultOrACountersFileAsksForAndAModelDoesNotHave) {
   Without("G0", {fixture::kClock, fixture::kPower});
-  EXPECT_THAT(Of(), ElementsAre(Unavailable{"ACME_CLOCK", {"Acme Small"}, "only on: Anvils"}))
+  EXPECT_THAT(
+      Of(),
+      ElementsAre(Unavailable{
+          "ACME_CLOCK", {"Acme Small"}, "the driver does not report it; documented for: Anvils"}))
       << "nobody asked for power";
   config_.counters = {{"ACME_POWER", "gauge", "Power."}, {"ACME_SECRET", "gauge", "Secret."}};
   Without("G1", {fixture::kPower});

@@ -1,5 +1,6 @@
 #include "app/penstock/config/config.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
@@ -75,6 +76,15 @@ Checked CheckValues(ConfigDocument document) {
   return checked;
 }
 
+/// Returns whether a text has only blank lines, comments and document marks.
+bool HasNoSettings(const std::string& text) {
+  const auto lines = base::Split(text, '\n');
+  return std::all_of(lines.begin(), lines.end(), [](const std::string& line) {
+    const std::string_view trimmed = base::Trim(line);
+    return trimmed.empty() || trimmed == "---" || trimmed.front() == '#';
+  });
+}
+
 Checked Check(ConfigDocument document, base::ReadingMode reading) {
   if (document.chart != analysis::Chart::kNone) return CheckValues(std::move(document));
   const bool counters = api::compat::LooksLikeCounters(document.text);
@@ -83,6 +93,8 @@ Checked Check(ConfigDocument document, base::ReadingMode reading) {
   const Settings settings{.plugin_reading = reading};
   checked.resolved = counters ? ResolveCounters(checked.document)
                               : ResolveText(settings, checked.document.text, checked.document.name);
+  if (!counters && checked.resolved.ok() && HasNoSettings(checked.document.text))
+    checked.resolved->remarks.push_back("contains no settings: the defaults are used");
   return checked;
 }
 

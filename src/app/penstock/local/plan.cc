@@ -58,8 +58,9 @@ using Name = std::pair<std::string, std::string>;  // resource, allocator
 std::string ShowPlannedDevices(const api::Plan& plan, const Style& style) {
   Table devices({"GPU", "MODEL", "RESOURCE", "ALLOCATOR", "FREE", "WHY NOT"});
   for (const auto& one : plan.devices)
-    devices.Add({one.index < 0 ? "-" : std::to_string(one.index), one.model, one.resource,
-                 one.allocator,
+    devices.Add({one.index < 0 ? "-" : std::to_string(one.index), one.model,
+                 one.resource.empty() ? "-" : one.resource,
+                 one.allocator.empty() ? "-" : one.allocator,
                  Cell(std::to_string(one.free) + " of " + std::to_string(one.slots),
                       one.free > 0 ? Color::kNone : Color::kYellow),
                  one.reason.empty() ? "-" : one.reason});

@@ -57,8 +57,10 @@ std::string NameOf(const HolderReport& holder) {
 
 Cell HolderCell(const DeviceReport& device) {
   const bool withheld = !device.withheld.empty() && device.resource.empty();
-  if (device.holders.empty() && !withheld)
-    return Cell(device.allocator.empty() ? "not offered" : "free", Color::kDim);
+  if (device.holders.empty() && !withheld) {
+    if (device.allocator.empty()) return Cell("not offered", Color::kDim);
+    return Cell(device.health_state == "healthy" ? "free" : "-", Color::kDim);
+  }
   if (device.holders.empty()) return Cell("withheld", Color::kYellow);
   const HolderReport& first = device.holders.front();
   const std::string name = NameOf(first);  // empty in a report that only counts holders
@@ -120,29 +122,33 @@ std::string RecoveryNote(const DeviceReport& device, base::WallTime now) {
   return text;
 }
 
+std::string HealthNote(const DeviceReport& device, base::WallTime now) {
+  if (device.health_state == "healthy")
+    return device.relapses > 0 ? "healthy again" + RecoveryNote(device, now) : "";
+  std::string note = device.health_state;
+  const std::string age = AgeOf(device.health_since, now);
+  if (!age.empty()) note += " for " + age;
+  if (!device.health_reason.empty()) note += ": " + device.health_reason;
+  return note + RecoveryNote(device, now);
+}
+
+std::string OfferNote(const DeviceReport& device) {
+  if (!device.withheld.empty())
+    return (device.resource.empty() ? "not offered: " : "not as configured: ") + device.withheld;
+  return device.allocator.empty() && device.health_state == "healthy"
+             ? "not offered: assigned to none, by the configuration or with penstock assign"
+             : "";
+}
+
 /// One line for each device that has more details than fit into a row.
 std::string Notes(const Report& report, const Style& style, base::WallTime now) {
   std::string text;
   for (const DeviceReport& device : report.devices) {
-    std::string note;
-    if (device.health_state != "healthy") {
-      note = device.health_state;
-      const std::string age = AgeOf(device.health_since, now);
-      if (!age.empty()) note += " for " + age;
-      if (!device.health_reason.empty()) note += ": " + device.health_reason;
-      note += RecoveryNote(device, now);
-    } else if (device.relapses > 0) {
-      note = "healthy again" + RecoveryNote(device, now);
-    }
-    if (!device.withheld.empty())
-      note +=
-          (note.empty() ? "" : "; ") +
-          ((device.resource.empty() ? "not offered: " : "not as configured: ") + device.withheld);
-    if (!device.replaced.empty()) note += (note.empty() ? "" : "; ") + device.replaced;
-    if (!device.telemetry_problem.empty())
-      note += (note.empty() ? "" : "; ") + device.telemetry_problem;
-    if (!note.empty())
-      text += Paint(IndexOf(device.index) + ": " + Printable(note),
+    std::vector<std::string> notes = {HealthNote(device, now), OfferNote(device), device.replaced,
+                                      device.telemetry_problem};
+    std::erase(notes, "");
+    if (!notes.empty())
+      text += Paint(IndexOf(device.index) + ": " + Printable(base::Join(notes, "; ")),
                     ColorOf(device.health_state == "healthy" ? "unknown" : device.health_state),
                     style) +
               "\n";

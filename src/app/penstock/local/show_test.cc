@@ -9,6 +9,7 @@ namespace penstock::app {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -146,6 +147,22 @@ TEST(Show, SaysWhyAWellDeviceIsNotOffered) {
   EXPECT_THAT(ShowStatus(report, false, {}, kNow),
               AllOf(HasSubstr("local      withheld\n"),
                     HasSubstr("0: not offered: MIG mode is enabled\n")));
+}
+
+TEST(Show, SaysThatADeviceIsAssignedToNoneUnlessItHasAFault) {
+  api::Report report = Sample();
+  report.devices[0].allocator = report.devices[3].allocator = "";
+  EXPECT_THAT(ShowStatus(report, false, {}, kNow),
+              AllOf(HasSubstr("not offered\n"),
+                    HasSubstr("\n0: not offered: assigned to none, by the configuration or with "
+                              "penstock assign\n"),
+                    HasSubstr("\n3: unhealthy for 2m: XID 79: GPU has fallen off the bus\n")));
+}
+
+TEST(Show, AnUnhealthyDeviceWithoutAHolderIsNotFree) {
+  const auto lines = base::Split(ShowStatus(Sample(), false, {}, kNow), '\n');
+  EXPECT_THAT(lines, Contains(AllOf(StartsWith("0 "), EndsWith(" free"))));
+  EXPECT_THAT(lines, Contains(AllOf(StartsWith("3 "), EndsWith(" -"))));
 }
 
 TEST(Show, ReportsTheConfigurationWhatOfItIsNotInForceAndWhatIsNotSo) {
