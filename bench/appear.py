@@ -23,7 +23,7 @@ def one(bed: Bed) -> list:
     appears = now()
     absent.rename(library)
     ends = [bed.logged("the driver's files changed", appears), bed.logged("driver found", appears), bed.logged("facts of all devices read", appears),
-            bed.logged("devices read", appears), bed.kubelet.wait_registered(appears), bed.kubelet.wait_listed(8, appears)[0]]
+            bed.logged("penstock-agent devices read", appears), bed.kubelet.wait_registered(appears), bed.kubelet.wait_listed(8, appears)[0]]
     bed.end_agent()
     bed.kubelet.wait_listed(0, appears)
     return [(end - appears) / 1e6 for end in ends]
