@@ -190,6 +190,29 @@ def test_an_image_is_named_by_its_digest_where_one_is_given(chart):
     assert "digest" in chart.refusal(values={"image.digest": "latest"})
 
 
+IMAGES = [
+    ({"registry": "r.example:5000"}, {}, "r.example:5000/penstock"),
+    ({"registry": "r.example/mirror", "repository": "team/gpu"}, {}, "r.example/mirror/team/gpu"),
+    ({"registry": "r.example", "repository": "docker.io/team/penstock"}, {}, "r.example/team/penstock"),
+    ({"registry": "r.example", "repository": "host:5000/penstock"}, {"imageRegistry": ""}, "r.example/penstock"),
+    ({"registry": "r.example"}, {"imageRegistry": "site.example"}, "site.example/penstock"),
+    ({"registry": "", "repository": "r.example/penstock"}, {"other": "x"}, "r.example/penstock"),
+]
+
+
+@pytest.mark.parametrize("image, site, expected", IMAGES, ids=[case[2] for case in IMAGES])
+def test_a_registry_replaces_the_one_that_the_repository_names(chart, image, site, expected):
+    digest = "sha256:" + "0a" * 32
+    assert chart.render(values={"image": image, "global": site}).container()["image"] == f"{expected}:{program_version()}"
+    assert chart.render(values={"image": {**image, "digest": digest}, "global": site}).container()["image"] == f"{expected}@{digest}"
+
+
+@pytest.mark.parametrize("wrong", ["https://r.example", "r.example/", "R.example", "r.example:", "a b"])
+def test_a_registry_that_is_none_is_refused(chart, wrong):
+    assert "/image/registry" in (said := chart.refusal(values={"image.registry": wrong})) or "image.registry" in said
+    assert "imageRegistry" in chart.refusal(values={"global.imageRegistry": wrong})
+
+
 def test_its_memory_is_limited(chart):
     assert chart.render().container()["resources"]["limits"] == {"memory": "512Mi"}
 
@@ -284,6 +307,59 @@ def test_runtime_classes_under_the_names_of_nvidias_stack_lead_to_one_handler(ch
 ], ids=json.dumps)
 def test_runtime_classes_that_cannot_be_made_are_refused(chart, values, words):
     assert words in chart.refusal(values=values)
+
+
+# --- OpenShift ---------------------------------------------------------------------------------------------------------------------------
+OPENSHIFT = ("--api-versions", "security.openshift.io/v1")
+
+
+def test_on_openshift_the_pods_are_admitted_by_constraints_of_their_own(chart):
+    assert "SecurityContextConstraints" not in chart.render().kinds() | chart.render(*OPENSHIFT, values={"penstock.openshift.enabled": False}).kinds()
+    things = chart.render(*OPENSHIFT)
+    assert things == chart.render(values={"penstock.openshift.enabled": "true"})
+    allowed = things.one("SecurityContextConstraints")
+    assert allowed["allowPrivilegedContainer"] and allowed["allowHostPID"] and allowed["allowHostDirVolumePlugin"] and allowed["readOnlyRootFilesystem"]
+    assert not (allowed["allowHostNetwork"] or allowed["allowHostPorts"] or allowed["allowHostIPC"] or allowed["users"] or allowed["groups"])
+    assert allowed["allowedCapabilities"] == [] and allowed["priority"] is None
+    used = {key for volume in things.pod()["volumes"] for key in volume if key != "name"} | {"projected"}
+    assert used <= set(allowed["volumes"]) == {"configMap", "hostPath", "projected", "secret"}
+    assert rules_of(things.one("Role", "penstock-scc")) == {("securitycontextconstraints", "use", ("penstock",))}
+    assert things.one("RoleBinding", "penstock-scc")["subjects"] == [{"kind": "ServiceAccount", "name": "penstock", "namespace": "penstock"}]
+    assert not [one for one in chart.render(*OPENSHIFT, values={"penstock.rbac.create": False})
+                if one["kind"] == "SecurityContextConstraints" and one["metadata"]["name"] == "penstock"]
+
+
+def test_constraints_permit_what_the_values_request_and_no_more(chart):
+    things = chart.render(*OPENSHIFT, values={
+        "runtimeClassName": "nvidia", "devicePlugin.enableHostNetwork": True, "penstock.extraVolumes": [{"name": "x", "emptyDir": {}}]})
+    allowed = things.one("SecurityContextConstraints")
+    assert allowed["allowHostNetwork"] and allowed["allowHostPorts"] and "emptyDir" in allowed["volumes"]
+    assert not allowed["allowPrivilegedContainer"] and not allowed["allowPrivilegeEscalation"]
+    own = chart.render(*OPENSHIFT, values={"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}).one("SecurityContextConstraints")
+    assert own["allowedCapabilities"] == ["SYS_ADMIN"] and not own["readOnlyRootFilesystem"] and not own["allowPrivilegedContainer"]
+
+
+def test_on_openshift_the_clean_up_of_the_nodes_has_an_account_without_other_rights(chart):
+    things = chart.render(*OPENSHIFT)
+    pod = things.one("DaemonSet", "penstock-cleanup")["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "penstock-cleanup-host" and pod["automountServiceAccountToken"] is False
+    assert pod["containers"][0]["securityContext"]["seLinuxOptions"] == {"type": "spc_t"}
+    bound = [one for one in things if one["kind"].endswith("Binding") and "penstock-cleanup-host" in json.dumps(one.get("subjects"))]
+    assert [one["roleRef"]["name"] for one in bound] == ["penstock-cleanup-scc"]
+    for kind, name in (("SecurityContextConstraints", "penstock-cleanup"), ("Role", "penstock-cleanup-scc"), ("RoleBinding", "penstock-cleanup-scc"),
+                       ("ServiceAccount", "penstock-cleanup-host")):
+        assert things.one(kind, name)["metadata"]["annotations"]["helm.sh/hook"] == "post-delete"
+    allowed = things.one("SecurityContextConstraints", "penstock-cleanup")
+    assert not (allowed["allowPrivilegedContainer"] or allowed["allowHostPID"]) and allowed["volumes"] == ["configMap", "hostPath"]
+    engines = chart.render(*OPENSHIFT, values={"penstock.containerEngine.configure": "cdi"}).one("SecurityContextConstraints", "penstock-cleanup")
+    assert engines["allowPrivilegedContainer"] and engines["allowHostPID"]
+    assert "runAsUser" not in things.one("Job", "penstock-cleanup")["spec"]["template"]["spec"]["containers"][0]["securityContext"]
+    assert "serviceAccountName" not in chart.render().one("DaemonSet", "penstock-cleanup")["spec"]["template"]["spec"]
+
+
+def test_the_notes_name_the_label_that_pod_security_needs(chart, tmp_path):
+    assert "kubectl label namespace penstock --overwrite pod-security.kubernetes.io/enforce=privileged" in chart.notes(tmp_path)
+    assert "podSecurityLabelSync=false" in chart.notes(tmp_path, values={"penstock.openshift.enabled": True})
 
 
 def test_a_network_policy_admits_only_the_pages_and_whom_it_names(chart):

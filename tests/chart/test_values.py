@@ -1,8 +1,12 @@
 """The chart accepts the values of NVIDIA's device plugin chart under their names, and rejects others with these messages."""
 import json
+import re
+import shutil
 
 import pytest
 import yaml
+
+from conftest import ROOT, Chart
 
 # Every name in NVIDIA's chart (values.yaml and values.schema.json of its 0.17 to 0.20), a possible value, and the environment variable that it becomes, if any.
 NVIDIA = {
@@ -157,17 +161,34 @@ def test_what_a_runtime_class_takes_away_is_told(chart, tmp_path):
     assert "WARNING" not in chart.notes(tmp_path, values={"runtimeClassName": "nvidia", "penstock.privileged": True})
 
 
-def switches(schema: dict, at: tuple = ()) -> list[str]:
-    """The paths of values that may be true or false."""
-    here = [".".join(at)] if True in schema.get("enum", ()) else []
-    return here + [path for key, below in schema.get("properties", {}).items() for path in switches(below, (*at, key))]
+def paths_of(schema: dict, kind, at: tuple = ()) -> list[str]:
+    """The paths of the values whose part of the schema is of this kind."""
+    here = [".".join(at)] if kind(schema) else []
+    return here + [path for key, below in schema.get("properties", {}).items() for path in paths_of(below, kind, (*at, key))]
+
+
+KINDS = {
+    "switches": lambda schema: True in schema.get("enum", ()),
+    "lists": lambda schema: {"array", "string"} <= set(schema.get("type", ())),
+    "numbers": lambda schema: "string" in schema.get("type", ()) and "minimum" in schema,
+    "texts": lambda schema: isinstance(schema.get("additionalProperties"), dict) and "number" in schema["additionalProperties"]["type"],
+}
+
+
+def read_as(chart, kind: str) -> list[str]:
+    """The paths of this kind that the templates read."""
+    listed = (chart.path / "templates/_read.tpl").read_text().partition(f"${kind} := list")[2].partition("-}}")[0]
+    return [word.strip('"') for word in listed.split()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_templates_read_every_form_that_the_schema_accepts(chart, kind):
+    assert read_as(chart, kind) == paths_of(json.loads((chart.path / "values.schema.json").read_text()), KINDS[kind]) != []
 
 
 def test_true_and_false_may_be_texts_as_terraform_writes_them(chart, tmp_path):
-    names = switches(json.loads((chart.path / "values.schema.json").read_text()))
+    names = read_as(chart, "switches")
     assert {"gfd.enabled", "failOnInitError", "penstock.mps.enabled", "penstock.labels.node"} <= set(names)
-    listed = (chart.path / "templates/_read.tpl").read_text().partition("$switches := list")[2].partition("-}}")[0]
-    assert [word.strip('"') for word in listed.split()] == names, "the switches of the schema are those that the templates read"
     refused = {True: ["legacyDaemonsetAPI", "penstock.metrics.podMonitor.enabled"], False: []}
     for value in (True, False):
         given = {"penstock.metrics.webConfig.secret": "s"} | {name: value for name in names if name not in refused[value]}
@@ -180,11 +201,175 @@ def test_true_and_false_may_be_texts_as_terraform_writes_them(chart, tmp_path):
     assert "gfd.enableHostNetwork: there is one container" in chart.notes(tmp_path, values={"gfd.enableHostNetwork": "true"})
 
 
-def test_device_list_strategies_may_be_a_list(chart):
-    listed = chart.render(values={"deviceListStrategy": ["envvar", "cdi-cri"]})
-    assert listed == chart.render(values={"deviceListStrategy": "envvar,cdi-cri"})
-    for wrong in ([], ["envvars"], [1]):
-        assert "deviceListStrategy" in chart.refusal(values={"deviceListStrategy": wrong})
+LISTS = {
+    "config.fallbackStrategies": ["single", "empty"], "deviceListStrategy": ["envvar", "cdi-cri"], "imagePullSecrets": ["a", "b"],
+    "cdi.featureFlags": ["a", "b"], "penstock.architectures": ["amd64", "arm64"], "penstock.telemetry.names": ["dcgm", "accelerator"],
+    "penstock.telemetry.exclude": ["DCGM_*", "x"], "penstock.telemetry.include": ["DCGM_FI_DEV_GPU_*"], "penstock.telemetry.holderLabels": ["app", "b/*"],
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_may_be_a_text_with_commas(chart, name):
+    config = {"config.name": "theirs"}
+    listed = chart.render(values={**config, name: LISTS[name]})
+    assert listed == chart.render(values={**config, name: ",".join(LISTS[name])}) == chart.render(values={**config, name: ", ".join(LISTS[name])})
+    assert listed != chart.render(values=config)
+
+
+def test_every_list_is_tested(chart):
+    assert list(LISTS) == read_as(chart, "lists")
+
+
+@pytest.mark.parametrize("name, wrong", [
+    ("deviceListStrategy", []), ("deviceListStrategy", ["envvars"]), ("deviceListStrategy", [1]), ("deviceListStrategy", "envvar,"),
+    ("deviceListStrategy", "envvar cdi-cri"), ("config.fallbackStrategies", "named,simple"), ("penstock.telemetry.names", "dcgm,nvml"),
+    ("penstock.telemetry.names", ["nvml"]), ("penstock.architectures", "amd64;arm64"), ("imagePullSecrets", [{"names": "a"}]), ("imagePullSecrets", [1]),
+    ("penstock.port", "http"), ("penstock.port", "65536"), ("penstock.port", 0), ("penstock.usage.idleBelow", "2"),
+    ("penstock.terminationGracePeriodSeconds", "10s"), ("podAnnotations", {"a": ["b"]}), ("nodeSelector", {"a": {}})], ids=json.dumps)
+def test_a_form_that_means_nothing_is_refused_by_its_name(chart, name, wrong):
+    assert name.rpartition(".")[2] in chart.refusal(values={name: wrong})
+
+
+def test_pull_secrets_are_names_or_objects(chart):
+    expected = [{"name": "a"}, {"name": "b"}]
+    for given in ("a,b", ["a", "b"], expected, ["a", {"name": "b"}]):
+        assert chart.render(values={"imagePullSecrets": given}).pod()["imagePullSecrets"] == expected
+
+
+def test_numbers_may_be_texts(chart):
+    values = {"penstock.port": 9999, "penstock.usage.idleBelow": 0.05, "penstock.terminationGracePeriodSeconds": 20}
+    numbers = chart.render(values=values)
+    assert numbers == chart.render(values={name: str(value) for name, value in values.items()}) != chart.render()
+    assert list(values) == read_as(chart, "numbers")
+
+
+def test_numbers_and_switches_in_labels_selectors_and_variables_become_texts(chart):
+    names = [name for name in read_as(chart, "texts") if not name.startswith("penstock.metrics.")]
+    assert len(names) >= 4
+    given = {"a": True, "b": 1, "c": 12345678, "d": 0.5, "e": "x"}
+    expected = {"a": "true", "b": "1", "c": "12345678", "d": "0.5", "e": "x"}
+    for name in names:
+        assert chart.render(values={name: given}) == chart.render(values={name: expected}) != chart.render()
+    things = chart.render(values={"tolerations": [{"key": "gpu", "value": True}], "devicePlugin.containers.main.env": [{"name": "A", "value": 1}]})
+    assert things.pod()["tolerations"] == [{"key": "gpu", "value": "true"}] and things.environment()["A"] == "1"
+
+
+# --- values without effect --------------------------------------------------------------------------------------------------------------
+TABLE = yaml.safe_load((ROOT / "deploy/helm/penstock/files/without-effect.yaml").read_text())
+# What makes each case of the table come true.
+CASES = {
+    "always": {}, "no configurations": {}, "no injected driver": {}, "no RuntimeClass": {}, "no ConfigMap of counters": {}, "no Service": {},
+    "no ServiceMonitor": {}, "no PodMonitor": {}, "no dashboards": {}, "no rules": {}, "no web configuration": {}, "no network policy": {},
+    "no device plugin": {"devicePlugin.enabled": False}, "no labels": {"gfd.enabled": False},
+    "resources of the plugin": {"devicePlugin.resources": {"limits": {"cpu": 1}}}, "a digest": {"image.digest": "sha256:" + "0" * 64},
+    "a global registry": {"global.imageRegistry": "r.example"}, "an affinity": {"affinity": {"podAffinity": {}}},
+    "selected architecture": {"nodeSelector": {"kubernetes.io/arch": "amd64"}}, "a security context": {"securityContext": {"privileged": True}},
+    "MPS disabled": {"penstock.mps.enabled": False}, "no privileges for MPS": {"runtimeClassName": "nvidia"},
+    "no NodeState": {"penstock.nodeState.enabled": False}, "no clean-up": {"penstock.cleanup.enabled": False},
+    "a service account of your own": {"penstock.serviceAccount.create": False}, "no CDI": {"penstock.cdi.enabled": False},
+}
+# Values that the schema accepts for the paths of the table; otherwise a text.
+SAMPLES = {
+    "migStrategy": "mixed", "deviceDiscoveryStrategy": "tegra", "cdi.nvidiaHookPath": "/usr/bin/nvidia-ctk", "logVerbosity": 1, "nfd": {"deploy": True},
+    "config.fallbackStrategies": ["empty"], "deviceListStrategy": "envvar", "deviceIDStrategy": "index", "penstock.labels.node": "on",
+    "penstock.labels.nodeFeature": "on", "penstock.labels.featuresFile": "/a/b", "penstock.labels.hostFeatures": "on", "mps.root": "/srv/mps",
+    "penstock.nodeState.crd": False, "penstock.cleanup.host": False, "penstock.networkPolicy.from": [{}], "penstock.cdi.dir": "/cdi",
+    "penstock.cdi.installDir": "/cdi",
+}
+SWITCHES = ("enable", "honorLabels", "noTimestamp", "privileged", "onlyLabelled", "compatWith")
+
+
+def sample(path: str):
+    last = path.rpartition(".")[2]
+    if path in SAMPLES:
+        return SAMPLES[path]
+    if last.startswith(SWITCHES):
+        return True
+    if path.startswith("penstock.metrics.") or last == "annotations":
+        return {"labels": {"a": "b"}, "annotations": {"a": "b"}, "interval": "7s", "scrapeTimeout": "7s", "relabelings": [{}], "metricRelabelings": [{}],
+                "namespace": "x", "key": "x"}.get(last, {"a": "b"})
+    if last in ("resources", "securityContext"):
+        return {"limits": {"cpu": 1}}
+    return "x"
+
+
+def test_no_value_is_without_effect_by_default(chart, tmp_path):
+    assert "without effect" not in chart.notes(tmp_path)
+
+
+@pytest.mark.parametrize("row", TABLE["rows"], ids=lambda row: " ".join(row["values"]))
+def test_a_value_without_effect_is_named_with_the_remedy(chart, tmp_path, row):
+    said = chart.notes(tmp_path, values={**{path: sample(path) for path in row["values"]}, **CASES[row["when"]]})
+    for path in row["values"]:
+        assert f"  {path}: {row['because']}" in said
+    assert re.search(r"\b(Use|Set|Remove|Keep|Install|install|Annotate)\b", row["because"]), "the remedy"
+
+
+def test_a_value_is_named_only_in_its_case(chart, tmp_path):
+    effective = {"migStrategy": "none", "deviceDiscoveryStrategy": "nvml", "cdi.nvidiaHookPath": "/opt/hook", "logVerbosity": 4, "image.tag": "1",
+                 "config.name": "x", "config.default": "a", "penstock.telemetry.countersConfigMap": "c", "penstock.telemetry.countersKey": "k",
+                 "penstock.metrics.serviceMonitor": {"enabled": True, "interval": "7s"}, "mps.root": "/srv/mps", "resources": {"limits": {"cpu": 1}}}
+    assert "without effect" not in chart.notes(tmp_path, values=effective)
+
+
+def test_the_table_knows_the_defaults_and_only_values_that_the_schema_accepts(chart):
+    defaults, schema = yaml.safe_load((chart.path / "values.yaml").read_text()), json.loads((chart.path / "values.schema.json").read_text())
+    for path, value in TABLE["defaults"].items():
+        found = defaults
+        for word in path.split("."):
+            found = found[word]
+        assert found == value, path
+    known = set(paths_of(schema, lambda _: True))
+    assert {path for row in TABLE["rows"] for path in row["values"]} <= known and set(TABLE["defaults"]) <= known
+    assert {row["when"] for row in TABLE["rows"]} == set(CASES)
+
+
+def test_values_of_dcgm_exporters_chart_are_accepted_and_named(chart, tmp_path):
+    """The structure of the exporter's values.yaml (4.8), without its image, which is rejected by name."""
+    values = yaml.safe_load("""
+arguments: [-f, /etc/dcgm-exporter/dcp-metrics-included.csv]
+config: {enabled: true, create: true, key: config.yaml, mountPath: /etc/dcgm-exporter/config.yaml, data: "version: 1"}
+serviceAccount: {create: true, annotations: {}}
+service: {enable: true, type: ClusterIP, port: 9400, address: ":9400"}
+serviceMonitor: {enabled: true, interval: 15s, additionalLabels: {release: prometheus}}
+extraConfigMapVolumes: [{name: exporter-metrics-volume, configMap: {name: exporter-metrics-config-map}}]
+extraVolumeMounts: [{name: exporter-metrics-volume, mountPath: /etc/dcgm-exporter/default-counters.csv}]
+kubernetes: {enablePodLabels: true}
+securityContext: {runAsNonRoot: false, runAsUser: 0, capabilities: {add: [SYS_ADMIN]}}
+hostNetwork: false
+customMetrics: "DCGM_FI_DEV_GPU_TEMP, gauge, x"
+""")
+    said = chart.notes(tmp_path, values=values)
+    for name in (*(key for key in values if key not in ("config", "securityContext")), "config.data"):
+        assert f"  {name}: " in said
+    assert "securityContext replaces the agent's own and is not privileged" in said
+    refused = chart.refusal(values={**values, "config": {**values["config"], "name": "exporter-config"}, "image.repository": "nvcr.io/nvidia/k8s/dcgm-exporter"})
+    assert "is an image of NVIDIA's" in refused and '"exporter-config" is the exporter\'s YAML' in refused
+
+
+def test_all_problems_are_reported_at_once(chart):
+    said = chart.refusal(namespace="default", values={"namespace": "x", "legacyDaemonsetAPI": True, "config": {"name": "x", "map": {"a": "version: [v1"}}})
+    for words in ('namespace "default"', "use --namespace NAME", "was removed in Kubernetes 1.16", "set only one of them", "config.map.a is not YAML"):
+        assert words in said
+
+
+# --- an upgrade -------------------------------------------------------------------------------------------------------------------------
+RELEASED = sorted((ROOT / "tests/compat").glob("*/values.yaml"))
+
+
+@pytest.mark.parametrize("values", [{}, {"gfd.enabled": "true", "penstock.metrics.service.enabled": True, "runtimeClassName": "nvidia"}], ids=json.dumps)
+@pytest.mark.parametrize("frozen", RELEASED, ids=lambda path: path.parent.name)
+def test_values_of_a_released_chart_render_without_those_that_are_newer(chart, tmp_path, frozen, values):
+    """As `helm upgrade --reuse-values` passes them: the values of the newer chart are missing."""
+    old = Chart(chart.helm)
+    old.path = tmp_path / "chart"
+    shutil.copytree(chart.path, old.path)
+    shutil.copyfile(frozen, old.path / "values.yaml")
+    things, now = old.render("--is-upgrade", values=values), chart.render(values=values)
+    assert things.kinds() == now.kinds() and things.environment() == now.environment()
+    assert "without effect" not in old.notes(tmp_path, values=values)
+    for notes in ("monitoring.coreos.com/v1/ServiceMonitor", "security.openshift.io/v1"):
+        old.render("--api-versions", notes, values=values)
 
 
 def test_names_and_namespaces_can_be_overridden(chart):

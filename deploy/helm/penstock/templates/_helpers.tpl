@@ -19,11 +19,16 @@
 {{- .Values.penstock.serviceAccount.name | default (include "penstock.fullname" .) -}}
 {{- end -}}
 
+{{/* A registry replaces the one that the repository names, if it names one: its first part is then localhost, or has a dot or a port. */}}
 {{- define "penstock.image" -}}
+{{- $repository := .Values.image.repository -}}
+{{- with (.Values.global | default dict).imageRegistry | default .Values.image.registry -}}
+{{- $repository = printf "%s/%s" . (regexReplaceAll "^(localhost|[^/]*[.:][^/]*)/" $repository "") -}}
+{{- end -}}
 {{- if .Values.image.digest -}}
-{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- printf "%s@%s" $repository .Values.image.digest -}}
 {{- else -}}
-{{- printf "%s:%v" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- printf "%s:%v" $repository (.Values.image.tag | default .Chart.AppVersion) -}}
 {{- end -}}
 {{- end -}}
 
@@ -231,6 +236,69 @@ priorityClassName: {{ . }}
 {{- end -}}
 {{- end -}}
 
+{{/* "true" on OpenShift, where a pod needs SecurityContextConstraints that permit what it requests. */}}
+{{- define "penstock.openshift" -}}
+{{- if kindIs "bool" .Values.penstock.openshift.enabled -}}
+{{- .Values.penstock.openshift.enabled -}}
+{{- else -}}
+{{- .Capabilities.APIVersions.Has "security.openshift.io/v1" -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+SecurityContextConstraints with the right to use them: root, the chart; name; account, the ServiceAccount that may; privileged, hostPID,
+hostNetwork; context, the container's security context; volumes, the kinds; metadata, of all three objects.
+*/}}
+{{- define "penstock.scc" -}}
+{{- $namespace := include "penstock.namespace" .root -}}
+apiVersion: security.openshift.io/v1
+kind: SecurityContextConstraints
+metadata:
+  name: {{ .name }}
+  {{- .metadata | nindent 2 }}
+allowPrivilegedContainer: {{ .privileged }}
+allowHostPID: {{ .hostPID }}
+allowHostNetwork: {{ .hostNetwork }}
+allowHostPorts: {{ .hostNetwork }}
+allowHostIPC: false
+allowHostDirVolumePlugin: true
+allowPrivilegeEscalation: {{ .context.allowPrivilegeEscalation | default .privileged }}
+allowedCapabilities: {{ (.context.capabilities | default dict).add | default list | toJson }}
+defaultAddCapabilities: []
+requiredDropCapabilities: []
+readOnlyRootFilesystem: {{ .context.readOnlyRootFilesystem | default false }}
+runAsUser: {type: RunAsAny}
+seLinuxContext: {type: RunAsAny}
+fsGroup: {type: RunAsAny}
+supplementalGroups: {type: RunAsAny}
+seccompProfiles: ["*"]
+volumes: {{ .volumes | uniq | sortAlpha | toJson }}
+priority: null
+users: []
+groups: []
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ .name }}-scc
+  namespace: {{ $namespace }}
+  {{- .metadata | nindent 2 }}
+rules:
+  - apiGroups: [security.openshift.io]
+    resources: [securitycontextconstraints]
+    resourceNames: [{{ .name }}]
+    verbs: [use]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ .name }}-scc
+  namespace: {{ $namespace }}
+  {{- .metadata | nindent 2 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ .name }}-scc}
+subjects: [{kind: ServiceAccount, name: {{ .account }}, namespace: {{ $namespace }}}]
+{{- end -}}
+
 {{/* "true" where the Prometheus operator is to scrape the Service. */}}
 {{- define "penstock.serviceMonitor" -}}
 {{- $metrics := .Values.penstock.metrics -}}
@@ -322,19 +390,53 @@ priorityClassName: {{ . }}
 {{- toYaml (mergeOverwrite $config (deepCopy $own.config)) -}}
 {{- end -}}
 
-{{/* Values that were given and have no effect here: shown after an install. */}}
+{{/* What files/without-effect.yaml says about the given values, one per line: shown after an install. */}}
 {{- define "penstock.withoutEffect" -}}
+{{- $own := .Values.penstock -}}
+{{- $metrics := $own.metrics -}}
+{{- $privileged := eq (include "penstock.privileged" .) "true" -}}
+{{- $cases := dict
+    "always" true
+    "no configurations" (empty (include "penstock.configMap" .))
+    "no device plugin" (not .Values.devicePlugin.enabled)
+    "no labels" (not .Values.gfd.enabled)
+    "resources of the plugin" (not (empty .Values.devicePlugin.resources))
+    "no injected driver" (eq (include "penstock.injected" .) "false")
+    "a digest" (not (empty .Values.image.digest))
+    "a global registry" (not (empty (.Values.global | default dict).imageRegistry))
+    "an affinity" (not (empty .Values.affinity))
+    "selected architecture" (hasKey (.Values.nodeSelector | default dict) "kubernetes.io/arch")
+    "a security context" (not (empty .Values.securityContext))
+    "MPS disabled" (and (kindIs "bool" $own.mps.enabled) (not $own.mps.enabled))
+    "no privileges for MPS" (and (not $privileged) (kindIs "invalid" $own.mps.enabled))
+    "no NodeState" (not $own.nodeState.enabled)
+    "no clean-up" (not $own.cleanup.enabled)
+    "no network policy" (not $own.networkPolicy.enabled)
+    "a service account of your own" (not $own.serviceAccount.create)
+    "no CDI" (not $own.cdi.enabled)
+    "no RuntimeClass" (not $own.runtimeClass.create)
+    "no ConfigMap of counters" (empty $own.telemetry.countersConfigMap)
+    "no Service" (ne (include "penstock.metricsService" .) "true")
+    "no ServiceMonitor" (ne (include "penstock.serviceMonitor" .) "true")
+    "no PodMonitor" (not $metrics.podMonitor.enabled)
+    "no dashboards" (not $metrics.dashboards.enabled)
+    "no rules" (not (or $metrics.rules.enabled $metrics.rules.openshift))
+    "no web configuration" (empty $metrics.webConfig.secret)
+-}}
 {{- $said := list -}}
-{{- range $key, $value := omit .Values.gfd "enabled" "noTimestamp" -}}
-{{- if not (kindIs "invalid" $value) -}}{{- $said = append $said (printf "gfd.%s: there is one container, and labels are updated on hardware events" $key) -}}{{- end -}}
+{{- $file := .Files.Get "files/without-effect.yaml" | fromYaml -}}
+{{- range $row := $file.rows -}}
+{{- if index $cases $row.when -}}
+{{- range $path := $row.values -}}
+{{- $value := $.Values -}}
+{{- range splitList "." $path -}}{{- $value = index (ternary $value dict (kindIs "map" $value)) . -}}{{- end -}}
+{{- $given := and (or (not (empty $value)) (kindIs "bool" $value)) (ne (toJson $value) (index $file.defaults $path | toJson)) -}}
+{{- if and $given (or (not $row.matching) (regexMatch ($row.matching | default "") (toString $value))) -}}
+{{- $said = append $said (printf "%s: %s" $path $row.because) -}}
 {{- end -}}
-{{- range $key, $value := omit .Values.mps "root" -}}
-{{- if not (kindIs "invalid" $value) -}}{{- $said = append $said (printf "mps.%s: the agent supervises MPS servers itself" $key) -}}{{- end -}}
 {{- end -}}
-{{- if and .Values.mps.root (ne (include "penstock.mps" .) "true") -}}{{- $said = append $said (printf "mps.root: no MPS server can be started, because %s" (ternary "penstock.mps.enabled is false" "the container is not privileged" (kindIs "bool" .Values.penstock.mps.enabled))) -}}{{- end -}}
-{{- if .Values.nfd -}}{{- $said = append $said "nfd: this chart installs no NFD and needs none" -}}{{- end -}}
-{{- if (.Values.configManager | default dict).resources -}}{{- $said = append $said "configManager.resources: there is no config-manager" -}}{{- end -}}
-{{- if and .Values.nvidiaDriverCapabilities (not .Values.runtimeClassName) -}}{{- $said = append $said "nvidiaDriverCapabilities: no runtimeClassName injects a driver" -}}{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- join "\n" $said -}}
 {{- end -}}
 
@@ -355,6 +457,13 @@ priorityClassName: {{ . }}
 {{- end -}}
 {{- if and .Values.config.name (not $privileged) (kindIs "invalid" .Values.penstock.mps.enabled) -}}
 {{- $said = append $said (printf "GPUs that a configuration in the ConfigMap %s shares by MPS are not offered: MPS servers require a privileged container. For MPS, %s." .Values.config.name (include "penstock.privilegedRemedy" .)) -}}
+{{- end -}}
+{{- if and .Values.penstock.nodeState.enabled (not .Values.penstock.nodeState.crd) -}}
+{{- if .Values.penstock.cleanup.enabled -}}
+{{- $said = append $said "penstock.cleanup.enabled: with penstock.nodeState.crd=false this is one of several releases in the cluster, or the CRD is installed separately. The uninstall of this release removes the labels and NodeState objects of all nodes, also those of another release: set penstock.cleanup.enabled=false in each of several releases." -}}
+{{- else -}}
+{{- $said = append $said "The release that installed the CRD nodestates.penstock.io removes the labels and NodeState objects of all nodes, also those of this release, when it is uninstalled, unless penstock.cleanup.enabled=false is set there, too." -}}
+{{- end -}}
 {{- end -}}
 {{- $telemetry := .Values.penstock.telemetry -}}
 {{- $metrics := .Values.penstock.metrics -}}

@@ -1,7 +1,8 @@
 {{/*
-Brings values into the one form that the templates know: "true" and "false", which come from Terraform and --set-string, become true and
-false, and the list of deviceListStrategy becomes a text with commas. Every template begins with it, since helm renders them in no order
-that one could count on. Changes .Values, prints nothing.
+Brings values into the one form that the templates read: "true" and "false", which Terraform and --set-string write, become true and false;
+texts with commas become lists, and digits numbers; numbers and switches in labels, annotations, selectors and variables become texts;
+a map that is missing, as after --reuse-values with the values of an older chart, becomes an empty one. Every template begins with it,
+since helm renders them in no particular order. Changes .Values, prints nothing.
 */}}
 {{- define "penstock.readValues" -}}
 {{- $switches := list
@@ -11,20 +12,54 @@ that one could count on. Changes .Values, prints nothing.
     "penstock.onlyLabelledNodes" "penstock.privileged" "penstock.labels.node" "penstock.labels.nodeFeature"
     "penstock.labels.hostFeatures" "penstock.nodeState.enabled" "penstock.nodeState.crd" "penstock.nodeStatus" "penstock.events"
     "penstock.admissionPolicy" "penstock.networkPolicy.enabled" "penstock.cleanup.enabled" "penstock.cleanup.host"
-    "penstock.serviceAccount.create" "penstock.rbac.create" "penstock.cdi.enabled" "penstock.runtimeClass.create"
-    "penstock.mps.enabled" "penstock.telemetry.podUid" "penstock.telemetry.virtualGpus" "penstock.usage.records"
-    "penstock.metrics.service.enabled" "penstock.metrics.serviceMonitor.enabled" "penstock.metrics.serviceMonitor.honorLabels"
-    "penstock.metrics.podMonitor.enabled" "penstock.metrics.podMonitor.honorLabels" "penstock.metrics.dashboards.enabled"
-    "penstock.metrics.rules.enabled" "penstock.metrics.rules.openshift" "penstock.metrics.webConfig.tls"
+    "penstock.serviceAccount.create" "penstock.rbac.create" "penstock.openshift.enabled" "penstock.cdi.enabled"
+    "penstock.runtimeClass.create" "penstock.mps.enabled" "penstock.telemetry.podUid" "penstock.telemetry.virtualGpus"
+    "penstock.usage.records" "penstock.metrics.service.enabled" "penstock.metrics.serviceMonitor.enabled"
+    "penstock.metrics.serviceMonitor.honorLabels" "penstock.metrics.podMonitor.enabled" "penstock.metrics.podMonitor.honorLabels"
+    "penstock.metrics.dashboards.enabled" "penstock.metrics.rules.enabled" "penstock.metrics.rules.openshift"
+    "penstock.metrics.webConfig.tls"
 -}}
-{{- range $switches -}}
+{{- $lists := list
+    "config.fallbackStrategies" "deviceListStrategy" "imagePullSecrets" "cdi.featureFlags" "penstock.architectures"
+    "penstock.telemetry.names" "penstock.telemetry.exclude" "penstock.telemetry.include" "penstock.telemetry.holderLabels"
+-}}
+{{- $numbers := list "penstock.port" "penstock.usage.idleBelow" "penstock.terminationGracePeriodSeconds" -}}
+{{- $texts := list
+    "selectorLabelsOverride" "podAnnotations" "nodeSelector" "penstock.serviceAccount.annotations"
+    "penstock.metrics.service.labels" "penstock.metrics.service.annotations" "penstock.metrics.serviceMonitor.labels"
+    "penstock.metrics.podMonitor.labels" "penstock.metrics.dashboards.labels" "penstock.metrics.dashboards.annotations"
+    "penstock.metrics.rules.labels" "penstock.podLabels"
+-}}
+{{- range $kind, $paths := dict "switch" $switches "list" $lists "number" $numbers "texts" $texts -}}
+{{- range $paths -}}
 {{- $words := splitList "." . -}}
 {{- $map := $.Values -}}
-{{- range initial $words -}}{{- $map = index $map . | default dict -}}{{- end -}}
-{{- $value := index $map (last $words) -}}
-{{- if has $value (list "true" "false") -}}{{- $_ := set $map (last $words) (eq $value "true") -}}{{- end -}}
+{{- range initial $words -}}
+{{- if not (index $map .) -}}{{- $_ := set $map . dict -}}{{- end -}}
+{{- $map = index $map . -}}
 {{- end -}}
-{{- if kindIs "slice" .Values.deviceListStrategy -}}
-{{- $_ := set .Values "deviceListStrategy" (join "," .Values.deviceListStrategy) -}}
+{{- $key := last $words -}}
+{{- $value := index $map $key -}}
+{{- if and (eq $kind "switch") (has $value (list "true" "false")) -}}
+{{- $_ := set $map $key (eq $value "true") -}}
+{{- else if and (eq $kind "list") (kindIs "string" $value) -}}
+{{- $_ := set $map $key (regexSplit " *, *" $value -1 | compact) -}}
+{{- else if and (eq $kind "number") (kindIs "string" $value) -}}
+{{- $_ := set $map $key (fromJsonArray (printf "[%s]" $value) | first) -}}
+{{- else if eq $kind "texts" -}}
+{{- range $name, $one := $value -}}{{- $_ := set $value $name (include "penstock.text" $one) -}}{{- end -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $secrets := list -}}
+{{- range .Values.imagePullSecrets -}}{{- $secrets = append $secrets (ternary (dict "name" .) . (kindIs "string" .)) -}}{{- end -}}
+{{- $_ := set .Values "imagePullSecrets" $secrets -}}
+{{- range concat (.Values.tolerations | default list) (((.Values.devicePlugin.containers | default dict).main | default dict).env | default list) -}}
+{{- if hasKey . "value" -}}{{- $_ := set . "value" (include "penstock.text" .value) -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A text as it is; a number or a switch as YAML spells it. */}}
+{{- define "penstock.text" -}}
+{{- if kindIs "string" . -}}{{- . -}}{{- else if not (kindIs "invalid" .) -}}{{- toJson . -}}{{- end -}}
 {{- end -}}
