@@ -1,0 +1,115 @@
+"""The chart as a repository: deploy/helm/package makes it, a web server on loopback serves it, and helm installs from it."""
+import hashlib
+import http.server
+import os
+import subprocess
+import tarfile
+import threading
+
+import pytest
+import yaml
+
+from conftest import ROOT, Rendered
+
+PACKAGE = ROOT / "deploy/helm/package"
+EPOCH = "1700000000"
+
+
+def package(chart, *words, epoch: str | None = EPOCH):
+    environment = {"HELM": str(chart.helm), "PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/root")}
+    if epoch is not None:
+        environment["SOURCE_DATE_EPOCH"] = epoch
+    return subprocess.run([PACKAGE, *words], env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+@pytest.fixture
+def repository(chart, tmp_path):
+    """A folder with the packaged chart, and the address at which it is served."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *words):
+            super().__init__(*words, directory=str(folder))
+
+        def log_message(self, *words):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
+    threading.Thread(target=server.serve_forever).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/charts"
+        done = package(chart, "--url", url, folder / "charts")
+        assert done.returncode == 0, done.stderr
+        yield folder / "charts", url
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def version(chart) -> str:
+    return yaml.safe_load((chart.path / "Chart.yaml").read_text())["version"]
+
+
+def test_helm_adds_searches_and_installs_from_the_repository(chart, repository, tmp_path):
+    environment = os.environ | {f"HELM_{name}_HOME": str(tmp_path / name) for name in ("CACHE", "CONFIG", "DATA")}
+
+    def helm(*words) -> str:
+        done = subprocess.run([chart.helm, *words], env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    _, url = repository
+    helm("repo", "add", "penstock", url)
+    [found] = yaml.safe_load(helm("search", "repo", "penstock", "-o", "yaml"))
+    assert (found["name"], found["version"], found["app_version"]) == ("penstock/penstock", version(chart), version(chart))
+    words = ("template", "penstock", "penstock/penstock", "--namespace", "penstock", "--kube-version", "1.36.3", "--set-json",
+             '{"penstock":{"metrics":{"dashboards":{"enabled":true},"rules":{"enabled":true,"openshift":true}}}}')
+    things = Rendered(thing for thing in yaml.safe_load_all(helm(*words)) if thing)
+    metrics = {"penstock.metrics": {"dashboards": {"enabled": True}, "rules": {"enabled": True, "openshift": True}}}
+    assert things == chart.render(values=metrics), "the archive has all files of the chart"
+    assert {"ConfigMap", "PrometheusRule", "CustomResourceDefinition"} <= things.kinds()
+
+
+def test_the_same_chart_gives_the_same_bytes_and_the_index_their_digest(chart, repository, tmp_path):
+    folder, url = repository
+    again = package(chart, f"--url={url}", tmp_path / "again")
+    name = f"penstock-{version(chart)}.tgz"
+    assert again.returncode == 0 and again.stdout.strip() == str(tmp_path / "again" / name)
+    assert sorted(path.name for path in folder.iterdir()) == ["index.yaml", name]
+    for file in ("index.yaml", name):
+        assert (folder / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
+    [entry] = yaml.safe_load((folder / "index.yaml").read_text())["entries"]["penstock"]
+    assert entry["urls"] == [f"{url}/{name}"] and entry["digest"] == hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    assert str(entry["created"]) == "2023-11-14T22:13:20Z"
+
+
+def test_the_archive_has_what_the_chart_needs_and_no_generator_or_test(chart, repository):
+    folder, _ = repository
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        members = archive.getmembers()
+    names = {member.name for member in members}
+    assert {f"penstock/{name}" for name in (
+        "Chart.yaml", "values.yaml", "values.schema.json", "README.md", "templates/daemonset.yaml", "files/without-effect.yaml",
+        "files/dashboards/gpu.json", "files/alerts/penstock.rules.yaml")} <= names
+    assert not [name for name in names if name.endswith((".py", "generate")) or "/tests/" in name]
+    assert all((member.isfile() or member.isdir()) and member.uid == member.gid == 0 and member.mtime == int(EPOCH) for member in members)
+
+
+def test_versions_that_the_folder_already_has_stay_in_the_index(chart, repository):
+    folder, url = repository
+    (folder / f"penstock-{version(chart)}.tgz").rename(folder / "older.tgz")
+    assert package(chart, "--url", url, folder).returncode == 0
+    entries = yaml.safe_load((folder / "index.yaml").read_text())["entries"]["penstock"]
+    assert {entry["urls"][0].rpartition("/")[2] for entry in entries} >= {f"penstock-{version(chart)}.tgz"}
+    assert (folder / "older.tgz").exists()
+
+
+@pytest.mark.parametrize("words, epoch, said", [
+    ((), EPOCH, "one folder is expected"), (("a", "b"), EPOCH, "one folder is expected"), (("--url",), EPOCH, "--url needs a URL"),
+    (("--url", "charts.example", "a"), EPOCH, "a URL begins with http:// or https://"), (("--to", "a"), EPOCH, "there is no option --to"),
+    (("a",), "yesterday", "not a number of seconds")])
+def test_a_wrong_call_is_refused_and_writes_nothing(chart, tmp_path, words, epoch, said):
+    done = package(chart, *(str(tmp_path / word) if word in ("a", "b") else word for word in words), epoch=epoch)
+    assert done.returncode == 2 and said in done.stderr and "usage: deploy/helm/package" in done.stderr
+    assert not list(tmp_path.iterdir())
