@@ -1,6 +1,7 @@
 """The chart as a repository: deploy/helm/package makes it, a web server on loopback serves it, and helm installs from it."""
 import hashlib
 import http.server
+import json
 import os
 import subprocess
 import tarfile
@@ -63,11 +64,11 @@ def test_helm_adds_searches_and_installs_from_the_repository(chart, repository, 
     helm("repo", "add", "penstock", url)
     [found] = yaml.safe_load(helm("search", "repo", "penstock", "-o", "yaml"))
     assert (found["name"], found["version"], found["app_version"]) == ("penstock/penstock", version(chart), version(chart))
-    words = ("template", "penstock", "penstock/penstock", "--namespace", "penstock", "--kube-version", "1.36.3", "--set-json",
-             '{"penstock":{"metrics":{"dashboards":{"enabled":true},"rules":{"enabled":true,"openshift":true}}}}')
-    things = Rendered(thing for thing in yaml.safe_load_all(helm(*words)) if thing)
-    metrics = {"penstock.metrics": {"dashboards": {"enabled": True}, "rules": {"enabled": True, "openshift": True}}}
-    assert things == chart.render(values=metrics), "the archive has all files of the chart"
+    metrics = {"dashboards": {"enabled": True}, "rules": {"enabled": True, "openshift": True}}
+    things = Rendered(thing for thing in yaml.safe_load_all(helm(
+        "template", "penstock", "penstock/penstock", "--namespace", "penstock", "--kube-version", "1.36.3",
+        "--set-json", f"penstock.metrics={json.dumps(metrics)}")) if thing)
+    assert things == chart.render(values={"penstock.metrics": metrics}), "the archive has all files of the chart"
     assert {"ConfigMap", "PrometheusRule", "CustomResourceDefinition"} <= things.kinds()
 
 

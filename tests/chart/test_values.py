@@ -297,12 +297,13 @@ def test_no_value_is_without_effect_by_default(chart, tmp_path):
     assert "without effect" not in chart.notes(tmp_path)
 
 
-@pytest.mark.parametrize("row", TABLE["rows"], ids=lambda row: " ".join(row["values"]))
-def test_a_value_without_effect_is_named_with_the_remedy(chart, tmp_path, row):
-    said = chart.notes(tmp_path, values={**{path: sample(path) for path in row["values"]}, **CASES[row["when"]]})
-    for path in row["values"]:
-        assert f"  {path}: {row['because']}" in said
-    assert re.search(r"\b(Use|Set|Remove|Keep|Install|install|Annotate)\b", row["because"]), "the remedy"
+@pytest.mark.parametrize("case", CASES)
+def test_a_value_without_effect_is_named_with_the_remedy(chart, tmp_path, case):
+    reasons = {path: row["because"] for row in TABLE["rows"] if row["when"] == case for path in row["values"]}
+    said = chart.notes(tmp_path, values={**{path: sample(path) for path in reasons}, **CASES[case]})
+    for path, because in reasons.items():
+        assert f"  {path}: {because}" in said
+        assert re.search(r"\b(Use|Set|Remove|Keep|Install|install|Annotate)\b", because), "the remedy"
 
 
 def test_a_value_is_named_only_in_its_case(chart, tmp_path):
