@@ -350,7 +350,7 @@ def test_on_openshift_the_clean_up_of_the_nodes_has_an_account_without_other_rig
                        ("ServiceAccount", "penstock-cleanup-host")):
         assert things.one(kind, name)["metadata"]["annotations"]["helm.sh/hook"] == "post-delete"
     allowed = things.one("SecurityContextConstraints", "penstock-cleanup")
-    assert not (allowed["allowPrivilegedContainer"] or allowed["allowHostPID"]) and allowed["volumes"] == ["configMap", "hostPath"]
+    assert not (allowed["allowPrivilegedContainer"] or allowed["allowPrivilegeEscalation"] or allowed["allowHostPID"]) and allowed["volumes"] == ["configMap", "hostPath"]
     engines = chart.render(*OPENSHIFT, values={"penstock.containerEngine.configure": "cdi"}).one("SecurityContextConstraints", "penstock-cleanup")
     assert engines["allowPrivilegedContainer"] and engines["allowHostPID"]
     assert "runAsUser" not in things.one("Job", "penstock-cleanup")["spec"]["template"]["spec"]["containers"][0]["securityContext"]

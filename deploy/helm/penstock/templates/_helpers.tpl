@@ -262,7 +262,7 @@ allowHostNetwork: {{ .hostNetwork }}
 allowHostPorts: {{ .hostNetwork }}
 allowHostIPC: false
 allowHostDirVolumePlugin: true
-allowPrivilegeEscalation: {{ .context.allowPrivilegeEscalation | default .privileged }}
+allowPrivilegeEscalation: {{ ne (toString .context.allowPrivilegeEscalation) "false" }}
 allowedCapabilities: {{ (.context.capabilities | default dict).add | default list | toJson }}
 defaultAddCapabilities: []
 requiredDropCapabilities: []
