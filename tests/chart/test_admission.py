@@ -1,4 +1,4 @@
-"""The chart's admission policy on a real API server: the writes that it permits to the holder of a node agent's token."""
+"""The chart on a real API server: the writes that its admission policy permits to the holder of a node agent's token, and a second release."""
 import json
 import ssl
 import subprocess
@@ -47,7 +47,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory, chart):
-    plane = control_plane.ControlPlane(tmp_path_factory.mktemp("plane"))
+    plane = control_plane.ControlPlane(tmp_path_factory.mktemp("plane"), flags=("--allow-privileged=true",))
     try:
         cluster = Cluster(plane)
         rights = [thing for thing in chart.render() if "helm.sh/hook" not in thing["metadata"].get("annotations", {})
@@ -110,3 +110,20 @@ def test_a_cluster_without_the_policy_is_told_what_a_stolen_token_is_good_for(ch
     assert "penstock.nodeStatus=false" in without
     assert "taints" not in notes(**{"penstock.admissionPolicy": False, "penstock.labels.node": "off", "penstock.nodeStatus": False})
     assert "own node" not in notes(**{"penstock.admissionPolicy": True})
+
+
+def test_a_second_release_needs_the_values_that_the_refusal_names(chart, cluster):
+    def helm(verb: str, release: str, *words):
+        return chart.run(verb, release, chart.path, "--namespace", release, "--kubeconfig", cluster.plane.admin, "--set", f"fullnameOverride={release}", *words)
+
+    first = helm("install", "first", "--create-namespace")
+    assert first.returncode == 0, first.stderr
+    refused = helm("install", "second", "--dry-run=server")
+    assert refused.returncode != 0 and 'nodestates.penstock.io belongs to the release "first" in the namespace "first"' in refused.stderr
+    needed = ("--set", "penstock.nodeState.crd=false,penstock.cleanup.enabled=false")
+    assert "penstock.nodeState.crd=false here and penstock.cleanup.enabled=false in both releases" in refused.stderr
+    second = helm("install", "second", "--create-namespace", *needed)
+    assert second.returncode == 0 and "unless penstock.cleanup.enabled=false is set there, too" in second.stdout, second.stderr
+    for release, words in (("first", ("--set", "penstock.cleanup.enabled=false")), ("second", ())):
+        upgraded = helm("upgrade", release, "--reset-then-reuse-values", *words)
+        assert upgraded.returncode == 0, upgraded.stderr
