@@ -13,6 +13,7 @@ usage: downloads.py [--programs DIR]
   bench/nvidia-driver-*/  two branches of NVIDIA's own driver without its kernel module, as Debian
                  installs it (a download of some 250 MB)
   bench/docker-*/  dockerd and docker of Debian 12, unpacked and not installed
+  bench/debian-tree-*/  a bare Debian 12 with apt, as a tar archive, in which packages are installed
   image/         the Debian packages of the image for the programs of DIR; omitted without
                  --programs
 
@@ -49,6 +50,9 @@ nvidia-egl-common nvidia-egl-icd nvidia-kernel-support nvidia-opencl-common nvid
 nvidia-smi nvidia-vdpau-driver nvidia-vulkan-common nvidia-vulkan-icd""".split()
 DRIVERS = {"535": {"bookworm": DRIVER}, "550": {"trixie": [*DRIVER, "libnvidia-gpucomp"]}}
 DOCKER = {"bookworm": ["docker.io"]}
+# A tree with dpkg and apt alone, what the packages of Penstock depend on, and nothing to read.
+TREE = {"bookworm": ["libc-ares2", "libssl3", "libyaml-cpp0.7"]}
+EMPTIED = ["var/lib/apt/lists", "var/cache/apt", "usr/share/doc", "usr/share/man", "usr/share/locale"]
 TRIES, PAUSE = 3, 5
 
 
@@ -125,6 +129,18 @@ def docker() -> Path:
     return target
 
 
+def debian_tree() -> Path:
+    """The tar archive of a bare Debian 12."""
+    target = parts.cache() / "bench" / f"debian-tree-{parts.key(TREE, EMPTIED)}"
+    with parts.building(target) as scratch:
+        if scratch:
+            emptied = [f'--customize-hook=find "$1/{folder}" -mindepth 1 -delete' for folder in EMPTIED]
+            for suite, packages in TREE.items():
+                tried("mmdebstrap", "--quiet", "--variant=apt", f"--include={','.join(packages)}",
+                      '--aptopt=Acquire::Retries "3"', *emptied, suite, scratch / "tree.tar", parts.mirror())
+    return target / "tree.tar"
+
+
 def make_links(root: Path, script: Path):
     """Creates the links to the driver's files like its package: runs the part of the package's script
     that calls update-alternatives, on the files of `root` instead of the machine's."""
@@ -152,7 +168,8 @@ def main():
         return
     os.environ.pop("PENSTOCK_OFFLINE", None)
     for part in [*nvml_headers(), *(cdi_program(name) for name in CDI), nvidia_programs(),
-                 *map(nvidia_driver, DRIVERS), docker()]:
+                 *map(nvidia_driver, DRIVERS), docker(),
+                 debian_tree()]:
         print(part)
     if arguments.programs:
         tried(ROOT / "deploy/image/build", "--fetch", "--programs", arguments.programs)
