@@ -252,8 +252,9 @@ def test_they_are_installed_without_a_network_and_the_agent_serves(debian, debs,
     debian.run("penstock", "config", "check", f"/{CONFIG}")
     agent.start()
     assert len(agent.usable()) == 8
-    text = debian.run("sh", "-c", ". /usr/share/bash-completion/completions/penstock", check=False)
-    assert "not found" not in text.stdout
+    words = "COMP_WORDS=(penstock sta); COMP_CWORD=1; _penstock penstock sta; echo ${COMPREPLY[@]}"
+    done = debian.run("bash", "-c", f". /usr/share/bash-completion/completions/penstock; {words}")
+    assert "status" in done.stdout.split()
     agent.stop()
 
 
@@ -269,9 +270,11 @@ def test_purging_them_leaves_nothing(debian, debs, agent):
     assert debian.path(CONFIG).exists() and not debian.path("usr/bin/penstock-agent").exists()
     said = debian.run("dpkg", "--purge", "penstock-agent").stdout
     assert "penstock-agent:" not in said
-    assert debian.files() == before
-    left = [path.name for path in debian.path("run").iterdir() if path.name != "lock"]
-    assert left in (["cdi"], []) and not list(debian.path("run").glob("cdi/*"))
+    left = debian.files()
+    assert {path: left.get(path) for path in left.keys() ^ before.keys()
+            if not path.startswith("machine")} == {}
+    assert before == {path: left[path] for path in before}
+    assert not debian.path(RUN).exists() and not list(debian.path("run").glob("cdi/*"))
 
 
 def test_state_of_0_1_0_is_taken_over(debian, debs, agent):
