@@ -274,7 +274,7 @@ def test_purging_them_leaves_nothing(debian, debs, agent):
     assert {path: left.get(path) for path in left.keys() ^ before.keys()
             if not path.startswith("machine")} == {}
     assert before == {path: left[path] for path in before}
-    assert not debian.path(RUN).exists() and not list(debian.path("run").glob("cdi/*"))
+    assert not debian.path(RUN).exists() and not list(debian.path("run/cdi").iterdir())
 
 
 def test_state_of_0_1_0_is_taken_over(debian, debs, agent):
@@ -426,7 +426,8 @@ def test_a_purge_of_a_state_folder_that_is_a_link_removes_the_link_alone(debian,
 def test_files_of_others_beside_ours_survive_a_purge(debian, debs):
     debian.install(*debs.values())
     kept = {"etc/penstock/web.yaml": "tls", "run/cdi/nvidia.yaml": "nvidia-ctk's",
-            "run/cdi/k8s.device-plugin.nvidia.com-gpu.json": '{"of": "nvidia-device-plugin"}'}
+            "run/cdi/k8s.device-plugin.nvidia.com-gpu.json":
+            '{"containerEdits": {"hooks": [{"path": "/usr/bin/nvidia-cdi-hook"}]}}'}
     for path, text in kept.items():
         debian.path(path).parent.mkdir(exist_ok=True)
         debian.path(path).write_text(text)
