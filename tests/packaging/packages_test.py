@@ -1,6 +1,8 @@
 """The Debian packages and the tarball: what is in them, and installing, upgrading, removing and
 purging them in a bare Debian 12 without systemd or a network, with an agent on a simulated machine."""
 import hashlib
+import importlib.machinery
+import importlib.util
 import json
 import os
 import re
@@ -124,6 +126,17 @@ def test_programs_and_texts_are_where_debian_looks_for_them(debs, programs):
         assert {"usr/share/man/man1/penstock.1.gz",
                 "usr/share/man/man1/penstock-run.1.gz"} <= files["penstock-tools"]
         assert "usr/share/man/man8/penstock-agent.8.gz" in files["penstock-agent"]
+
+
+def test_the_image_has_the_programs_and_libraries_of_the_packages(debs):
+    """deploy/image/build takes them from a build's folder, where install rules do not apply."""
+    sys.path.append(str(SOURCE / "deploy/image"))
+    loader = importlib.machinery.SourceFileLoader("image_build", str(SOURCE / "deploy/image/build"))
+    image = importlib.util.module_from_spec(importlib.util.spec_from_loader("image_build", loader))
+    loader.exec_module(image)
+    files = [path for deb in debs.values() for path, one in members(deb).items() if one.isreg()]
+    for folder, wanted in (("usr/bin", set(image.PROGRAMS)), ("usr/lib/penstock", set(image.OWN))):
+        assert {Path(path).name for path in files if str(Path(path).parent) == folder} == wanted
 
 
 def test_the_same_build_makes_the_same_packages(programs, debs, tmp_path):
@@ -421,6 +434,16 @@ def test_a_purge_of_a_state_folder_that_is_a_link_removes_the_link_alone(debian,
     said = debian.run("dpkg", "--purge", *NAMES).stdout
     assert "/home/alice/data" in said and (data / "results").exists()
     assert not debian.path(STATE).is_symlink()
+
+
+def test_a_purge_does_not_enter_a_file_system_that_is_mounted_in_the_state(debian, debs):
+    debian.install(*debs.values())
+    mounted = debian.path(STATE) / "mounted"
+    mounted.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", mounted], check=True)
+    (mounted / "results").touch()
+    said = debian.run("dpkg", "--purge", *NAMES).stdout
+    assert (mounted / "results").exists() and f"could not remove all of /{STATE}" in said
 
 
 def test_files_of_others_beside_ours_survive_a_purge(debian, debs):
