@@ -94,7 +94,7 @@ def test_it_holds_our_programs_and_no_simulated_hardware(archive):
 
 
 def test_the_library_that_the_agent_loads_by_name_is_there(archive):
-    for own, theirs in (("libpenstock-curl.so", "libcurl.so.4"), ("libpenstock-tls.so", "libssl.so.3"), ("libcrypt.so.1", "libcrypt.so.1")):
+    for own, theirs in (("libpenstock-net.so", "libcurl.so.4"), ("libpenstock-net.so", "libssl.so.3"), ("libcrypt.so.1", "libcrypt.so.1")):
         assert [name for name in archive.entries if name.endswith((f"/{own}", f"/{theirs}"))], own
 
 

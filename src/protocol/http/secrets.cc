@@ -7,7 +7,7 @@
 #include <crypt.h>
 
 #include "os/library.h"
-#include "protocol/http/tls_library.h"
+#include "protocol/net/tls_library.h"
 
 namespace penstock::protocol::http {
 
@@ -20,7 +20,7 @@ using CryptFunction = decltype(&::crypt_r);
 
 class Loaded final : public Secrets {
  public:
-  Loaded(const TlsLibrary& tls, std::optional<os::Library> library, CryptFunction crypt)
+  Loaded(const net::TlsLibrary& tls, std::optional<os::Library> library, CryptFunction crypt)
       : tls_(tls), library_(std::move(library)), crypt_(crypt) {}
 
   Digest Hash(std::string_view text) const override {
@@ -52,7 +52,7 @@ class Loaded final : public Secrets {
   }
 
  private:
-  const TlsLibrary& tls_;
+  const net::TlsLibrary& tls_;
   const std::optional<os::Library> library_;
   const CryptFunction crypt_;
 };
@@ -60,7 +60,7 @@ class Loaded final : public Secrets {
 }  // namespace
 
 base::Result<std::shared_ptr<const Secrets>> Secrets::Load(bool passwords) {
-  ASSIGN(const TlsLibrary* tls, TlsLibrary::Load());
+  ASSIGN(const net::TlsLibrary* tls, net::TlsLibrary::Load());
   if (!passwords)
     return std::shared_ptr<const Secrets>(std::make_shared<Loaded>(*tls, std::nullopt, nullptr));
   auto library = os::Library::Load("libcrypt.so.1");

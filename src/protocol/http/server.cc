@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "protocol/http/server_state.h"
-#include "protocol/http/tls_library.h"
+#include "protocol/net/trim.h"
 
 namespace penstock::protocol::http {
 
@@ -271,7 +271,7 @@ void Server::State::TrimSoon() {
   if (trim != 0) return;
   trim = loop.PostAfter(kTrim, [this] {
     trim = 0;
-    TrimTlsLibrary();
+    net::TrimLibrary();
   });
 }
 

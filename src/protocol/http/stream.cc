@@ -13,14 +13,14 @@ namespace penstock::protocol::http::internal {
 using Next = Progress::Next;
 
 struct Stream::Session {
-  std::unique_ptr<SSL, decltype(TlsLibrary::ssl_free)> ssl;
+  std::unique_ptr<SSL, decltype(net::TlsLibrary::ssl_free)> ssl;
   bool open = false;  // the handshake is done: TLS must be shut down
 };
 
 Stream::Stream(os::UniqueFd fd, std::shared_ptr<const Tls> tls)
     : fd_(std::move(fd)), tls_(std::move(tls)) {
   if (!tls_) return;
-  const TlsLibrary& library = tls_->state().library;
+  const net::TlsLibrary& library = tls_->state().library;
   session_ = std::make_unique<Session>(
       Session{{library.ssl_new(tls_->state().context.get()), library.ssl_free}});
   if (session_->ssl) library.set_fd(session_->ssl.get(), fd_.get());
@@ -29,7 +29,7 @@ Stream::Stream(os::UniqueFd fd, std::shared_ptr<const Tls> tls)
 Stream::~Stream() = default;
 
 Progress Stream::FromTls(int result) const {
-  const TlsLibrary& library = tls_->state().library;
+  const net::TlsLibrary& library = tls_->state().library;
   if (result > 0) return {Next::kDone, static_cast<std::size_t>(result)};
   const int error = library.get_error(session_->ssl.get(), result);
   library.clear_error();

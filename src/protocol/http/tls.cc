@@ -22,19 +22,20 @@ constexpr char kStrong[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 /// The ciphers of TLS 1.0 and 1.1, which sign with SHA-1; OpenSSL's security level 2 refuses SHA-1.
 constexpr char kOld[] = "ECDHE+AESGCM:ECDHE+CHACHA20:ECDHE+AES:@SECLEVEL=0";
 
-using Certificate = std::unique_ptr<X509, decltype(TlsLibrary::x509_free)>;
-using Key = std::unique_ptr<EVP_PKEY, decltype(TlsLibrary::pkey_free)>;
-using Bio = std::unique_ptr<BIO, decltype(TlsLibrary::bio_free)>;
+using Certificate = std::unique_ptr<X509, decltype(net::TlsLibrary::x509_free)>;
+using Key = std::unique_ptr<EVP_PKEY, decltype(net::TlsLibrary::pkey_free)>;
+using Bio = std::unique_ptr<BIO, decltype(net::TlsLibrary::bio_free)>;
 
 Error Wrong(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
-Bio Open(const TlsLibrary& library, const Pem& pem) {
+Bio Open(const net::TlsLibrary& library, const Pem& pem) {
   return {library.bio_new_mem_buf(
               pem.text.data(), static_cast<int>(std::min<std::size_t>(pem.text.size(), 16u << 20))),
           library.bio_free};
 }
 
-base::Result<std::vector<Certificate>> ReadCertificates(const TlsLibrary& library, const Pem& pem) {
+base::Result<std::vector<Certificate>> ReadCertificates(const net::TlsLibrary& library,
+                                                        const Pem& pem) {
   const Bio bio = Open(library, pem);
   std::vector<Certificate> certificates;
   library.clear_error();
@@ -57,7 +58,7 @@ int NoPassphrase(char*, int, int, void* requested) {
   return -1;
 }
 
-base::Result<Key> ReadKey(const TlsLibrary& library, const Pem& pem) {
+base::Result<Key> ReadKey(const net::TlsLibrary& library, const Pem& pem) {
   const Bio bio = Open(library, pem);
   bool encrypted = false;
   library.clear_error();
@@ -75,7 +76,7 @@ base::Result<Key> ReadKey(const TlsLibrary& library, const Pem& pem) {
   return Wrong(pem.name + " holds a damaged private key (" + why + ")");
 }
 
-base::WallTime ToTime(const TlsLibrary& library, const ASN1_TIME* time) {
+base::WallTime ToTime(const net::TlsLibrary& library, const ASN1_TIME* time) {
   std::tm utc{};
   return library.time_to_tm(time, &utc) == 1
              ? std::chrono::system_clock::from_time_t(::timegm(&utc))
@@ -83,7 +84,7 @@ base::WallTime ToTime(const TlsLibrary& library, const ASN1_TIME* time) {
 }
 
 Status UseCertificate(Tls::State& state, const TlsSettings& settings) {
-  const TlsLibrary& library = state.library;
+  const net::TlsLibrary& library = state.library;
   ASSIGN(auto chain, ReadCertificates(library, settings.certificate));
   ASSIGN(const Key key, ReadKey(library, settings.key));
   X509* own = chain.front().get();
@@ -104,7 +105,7 @@ Status UseCertificate(Tls::State& state, const TlsSettings& settings) {
   return {};
 }
 
-std::string Text(const TlsLibrary& library, const ASN1_STRING* string) {
+std::string Text(const net::TlsLibrary& library, const ASN1_STRING* string) {
   return {reinterpret_cast<const char*>(library.string_data(string)),
           static_cast<std::size_t>(library.string_length(string))};
 }
@@ -118,7 +119,7 @@ std::string AddressText(const std::string& bytes) {
 }
 
 /// Returns DNS names, mail addresses, URIs and IP addresses as exporter-toolkit compares them.
-std::string SanText(const TlsLibrary& library, const GENERAL_NAME& name) {
+std::string SanText(const net::TlsLibrary& library, const GENERAL_NAME& name) {
   switch (name.type) {
     case GEN_DNS:
     case GEN_EMAIL:
@@ -129,7 +130,7 @@ std::string SanText(const TlsLibrary& library, const GENERAL_NAME& name) {
 }
 
 bool HasAllowedSan(const Tls::State& state, const X509* certificate) {
-  const TlsLibrary& library = state.library;
+  const net::TlsLibrary& library = state.library;
   auto* names = static_cast<GENERAL_NAMES*>(
       library.x509_get_ext(certificate, NID_subject_alt_name, nullptr, nullptr));
   if (names == nullptr) return false;
@@ -163,7 +164,7 @@ int VerifyAndCheckSans(X509_STORE_CTX* store, void* state) {
 }
 
 Status UseAuthorities(Tls::State& state, const TlsSettings& settings) {
-  const TlsLibrary& library = state.library;
+  const net::TlsLibrary& library = state.library;
   if (settings.client_ca.text.empty()) {
     library.ctx_set_default_verify_paths(state.context.get());
     return {};
@@ -186,7 +187,7 @@ Status UseClientAuth(Tls::State& state, const TlsSettings& settings) {
                         settings.client_auth == ClientAuth::kRequireAndVerify;
   state.identifies_clients = settings.client_auth == ClientAuth::kRequireAndVerify;
   state.allowed_sans = settings.client_allowed_sans;
-  const TlsLibrary& library = state.library;
+  const net::TlsLibrary& library = state.library;
   library.ctx_set_verify(state.context.get(),
                          SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
                          nullptr);
@@ -207,7 +208,7 @@ int Number(TlsVersion version) {
 }
 
 Status UseCiphers(Tls::State& state, const TlsSettings& settings) {
-  const TlsLibrary& library = state.library;
+  const net::TlsLibrary& library = state.library;
   SSL_CTX* context = state.context.get();
   const bool old = settings.least < TlsVersion::k12;
   std::string ciphers = old ? kOld : kStrong;
@@ -229,7 +230,7 @@ Status UseCiphers(Tls::State& state, const TlsSettings& settings) {
 /// Connections are kept, but not sessions: a new connection is verified by the certificates and
 /// authorities that are then in force.
 void UseOptions(Tls::State& state, const TlsSettings& settings) {
-  const TlsLibrary& library = state.library;
+  const net::TlsLibrary& library = state.library;
   SSL_CTX* context = state.context.get();
   library.ctx_set_options(
       context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF |
@@ -249,7 +250,7 @@ Tls::Tls(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Tls::~Tls() = default;
 
 base::Result<std::shared_ptr<const Tls>> Tls::Make(const TlsSettings& settings) {
-  ASSIGN(const TlsLibrary* library, TlsLibrary::Load());
+  ASSIGN(const net::TlsLibrary* library, net::TlsLibrary::Load());
   auto state = std::make_unique<State>(*library);
   state->context.reset(library->ctx_new(library->server_method()));
   if (!state->context)

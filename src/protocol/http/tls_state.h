@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "protocol/http/tls.h"
-#include "protocol/http/tls_library.h"
+#include "protocol/net/tls_library.h"
 
 namespace penstock::protocol::http {
 
 struct Tls::State {
-  explicit State(const TlsLibrary& l) : library(l), context(nullptr, l.ctx_free) {}
+  explicit State(const net::TlsLibrary& l) : library(l), context(nullptr, l.ctx_free) {}
 
-  const TlsLibrary& library;
-  std::unique_ptr<SSL_CTX, decltype(TlsLibrary::ctx_free)> context;
+  const net::TlsLibrary& library;
+  std::unique_ptr<SSL_CTX, decltype(net::TlsLibrary::ctx_free)> context;
   std::vector<std::string> allowed_sans;
   bool identifies_clients = false;
   base::WallTime begins, ends;

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "protocol/kube/credentials/credentials.h"
-#include "protocol/kube/curl_library.h"
 #include "protocol/kube/curl_multi.h"
 #include "protocol/kube/status_error.h"
 #include "protocol/kube/transfer.h"
+#include "protocol/net/trim.h"
 
 namespace penstock::protocol::kube {
 namespace {
@@ -75,7 +75,7 @@ struct Client::State : std::enable_shared_from_this<State> {
   const Options options;
   Requests counts;
   std::unique_ptr<Credentials> credentials;
-  const CurlLibrary* curl = nullptr;
+  const net::CurlLibrary* curl = nullptr;
   std::unique_ptr<CurlMulti> calls, streams;
   std::unordered_map<Request*, RequestPtr> requests;
   std::unordered_map<CURL*, RequestPtr> transfers;
@@ -100,7 +100,7 @@ class ClientStream final : public WatchStream {
 
 base::Status Client::State::Start() {
   if (calls != nullptr) return {};
-  ASSIGN(curl, CurlLibrary::Load());
+  ASSIGN(curl, net::CurlLibrary::Load());
   const std::weak_ptr<State> weak = weak_from_this();
   const auto progress = [weak](bool of_streams) {
     return [weak, of_streams] {
@@ -310,7 +310,7 @@ void Client::State::TrimLater() {
   if (trim_timer != 0) return;
   trim_timer = loop.PostAfter(kQuiet, [this] {
     trim_timer = 0;
-    TrimCurlLibrary();
+    net::TrimLibrary();
   });
 }
 

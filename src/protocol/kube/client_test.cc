@@ -207,7 +207,7 @@ TEST(Client, SaysWhatIsWrongWithAnAnswer) {
   EXPECT_EQ(Parse(text).error().code(), Code::kDataLoss);
 }
 
-// The code that would answer these two is left out of libpenstock-curl.so: calling it would end the
+// The code that would answer these two is left out of libpenstock-net.so: calling it would end the
 // program.
 TEST(Client, RefusesAnEncodingOfAnAnswerThatItDidNotAskFor) {
   const Server server([](const HttpRequest& request, Peer& peer) {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "os/loop.h"
-#include "protocol/kube/curl_library.h"
+#include "protocol/net/curl_library.h"
 
 namespace penstock::protocol::kube {
 
@@ -19,7 +19,8 @@ class CurlMulti {
     long connections_kept = 1;  ///< idle connections
     long connections_most = 0;  ///< concurrent ones; further transfers wait; 0: no limit
   };
-  CurlMulti(os::Loop& loop, const CurlLibrary& curl, Limits limits, std::function<void()> progress);
+  CurlMulti(os::Loop& loop, const net::CurlLibrary& curl, Limits limits,
+            std::function<void()> progress);
   ~CurlMulti();  ///< every handle must be removed before
   CurlMulti(const CurlMulti&) = delete;
   CurlMulti& operator=(const CurlMulti&) = delete;

@@ -85,7 +85,7 @@ std::string UrlOf(const ClusterAccess& access, const ApiCall& call) {
   return url;
 }
 
-base::Result<std::unique_ptr<Transfer>> Transfer::Make(const CurlLibrary& curl, Setup setup) {
+base::Result<std::unique_ptr<Transfer>> Transfer::Make(const net::CurlLibrary& curl, Setup setup) {
   std::unique_ptr<Transfer> transfer(new Transfer(curl, setup));
   if (transfer->handle_ == nullptr)
     return Error(Code::kResourceExhausted, "libcurl cannot create a handle: out of memory");
@@ -93,7 +93,7 @@ base::Result<std::unique_ptr<Transfer>> Transfer::Make(const CurlLibrary& curl, 
   return transfer;
 }
 
-Transfer::Transfer(const CurlLibrary& curl, const Setup& setup)
+Transfer::Transfer(const net::CurlLibrary& curl, const Setup& setup)
     : curl_(curl),
       handle_(curl.easy_init()),
       credential_(setup.credential),

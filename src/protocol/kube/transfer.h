@@ -13,7 +13,7 @@
 #include "protocol/kube/api.h"
 #include "protocol/kube/credentials/access.h"
 #include "protocol/kube/credentials/credentials.h"
-#include "protocol/kube/curl_library.h"
+#include "protocol/net/curl_library.h"
 
 namespace penstock::protocol::kube {
 
@@ -33,7 +33,7 @@ class Transfer {
     bool stream = false;
     std::function<void()> arrived;  ///< called inside libcurl after new bytes: must only take note
   };
-  static base::Result<std::unique_ptr<Transfer>> Make(const CurlLibrary& curl, Setup setup);
+  static base::Result<std::unique_ptr<Transfer>> Make(const net::CurlLibrary& curl, Setup setup);
   ~Transfer();
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
@@ -57,7 +57,7 @@ class Transfer {
   base::Error Failure(CURLcode code, const ApiCall& call) const;
 
  private:
-  Transfer(const CurlLibrary& curl, const Setup& setup);
+  Transfer(const net::CurlLibrary& curl, const Setup& setup);
   void SetUp(const Setup& setup);
   void SetUpTls(const Setup& setup);
   void SetUpMethod(const ApiCall& call);
@@ -69,7 +69,7 @@ class Transfer {
   void Header(std::string_view line);
   bool Body(std::string_view part);
 
-  const CurlLibrary& curl_;
+  const net::CurlLibrary& curl_;
   CURL* handle_ = nullptr;
   curl_slist* headers_ = nullptr;
   curl_slist* connect_to_ = nullptr;

@@ -1,4 +1,4 @@
-/* What libcurl.a wants of libraries that are left out of libpenstock-curl.so. Must not pretend to
+/* What libcurl.a wants of libraries that are left out of libpenstock-net.so. Must not pretend to
    work.
 
    curl_global_init starts libssh2 and asks some for their version. What a server's answer or the

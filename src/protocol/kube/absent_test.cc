@@ -1,20 +1,20 @@
-// Tests calls of functions that are left out of libpenstock-curl.so.
+// Tests calls of functions that are left out of libpenstock-net.so.
 #include <cstdlib>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "protocol/kube/curl_library.h"
 #include "protocol/kube/testing/client_fixture.h"
+#include "protocol/net/curl_library.h"
 
 namespace penstock::protocol::kube {
 namespace {
 
 // Makes a request as the client never does, with every protocol that libcurl knows, and exits.
 [[noreturn]] void Request(const char* url) {
-  const auto library = CurlLibrary::Load();
+  const auto library = net::CurlLibrary::Load();
   if (!library.ok()) std::exit(2);
-  const CurlLibrary& curl = **library;
+  const net::CurlLibrary& curl = **library;
   CURL* handle = curl.easy_init();
   CURLM* multi = curl.multi_init();
   curl.setopt(handle, CURLOPT_URL, url);
