@@ -14,12 +14,8 @@ namespace penstock::api {
 enum class Effect { kNow, kRestart };
 std::string_view ToString(Effect effect);  ///< "now", "restart"
 
-/// Returns the effect of a key, spelled as in NodeConfig documents: "labels.timestamp". kNow:
-/// allocators.assign, health, resources, sharing.rules, sharing.policy, labels, devicePlugin,
-/// containers except its engineSocket, the settings from which CDI specifications are made,
-/// paths.host*, cluster.config, telemetry, usage except its dir, http.webConfigFile. kRestart: all
-/// others (which allocators are enabled, the paths that are open, listen, the node's name, the
-/// connection to the cluster).
+/// Returns the effect of a key, spelled as in NodeConfig documents: "labels.timestamp". kRestart
+/// for an unknown one.
 Effect EffectOf(std::string_view key);
 
 struct ConfigChange {
@@ -33,6 +29,6 @@ struct ConfigChange {
 std::vector<ConfigChange> Changes(const NodeConfig& now, const NodeConfig& next);
 
 /// Returns `next` with the old values of all keys that a running agent cannot change.
-NodeConfig KeepUntilRestart(const NodeConfig& running, NodeConfig next);
+NodeConfig KeepUntilRestart(const NodeConfig& running, const NodeConfig& next);
 
 }  // namespace penstock::api

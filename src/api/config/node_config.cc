@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "api/config/node_config_check.h"
-#include "api/config/node_config_sections.h"
+#include "api/config/node_config_keys.h"
 #include "base/core/document.h"
 #include "base/core/strings.h"
 #include "base/yaml.h"
@@ -17,10 +17,6 @@ using base::MapReader;
 using base::Mark;
 using base::Problems;
 using base::Value;
-using internal::MapAt;
-using internal::Quoted;
-using internal::ReadSwitch;
-using internal::Text;
 
 constexpr std::string_view kApiVersion = "penstock.io/v1alpha1";
 constexpr std::string_view kKind = "NodeConfig";
@@ -37,28 +33,18 @@ void ReadHeader(MapReader& top) {
   }
 }
 
-void ReadPaths(MapReader& top, Problems& problems, PathsConfig& paths) {
-  MapReader reader(MapAt(top, "paths"), "paths", problems);
-  for (const PathOption& option : PathOptions())
-    if (auto path = reader.String(option.key)) paths.*option.member = *std::move(path);
-  reader.Finish();
-}
-
-/// The names of the section and of the key of a rule; in 0.1.0 `doors` and `door`.
-struct AllocatorKeys {
-  std::string section = "allocators", rule = "allocator";
-};
-
-AllocatorKeys ReadAllocatorKeys(MapReader& top, Problems& problems) {
-  if (!top.Has("doors")) return {};
+/// The name of the section `allocators` in this document; in 0.1.0 `doors`, with the key `door` in
+/// its rules.
+std::string AllocatorsKey(MapReader& top, Problems& problems) {
+  if (!top.Has("doors")) return "allocators";
   if (top.Has("allocators")) {
     (void)top.Any("doors");
     top.Problem("doors", "is the deprecated name of allocators, which is there too; merge the two");
-    return {};
+    return "allocators";
   }
   problems.Remark(top.mark("doors"),
                   "doors: deprecated; use allocators, and in its rules allocator instead of door");
-  return {"doors", "door"};
+  return "doors";
 }
 
 /// Returns the path of a key as the document has it.
@@ -71,38 +57,27 @@ std::string AsWritten(std::string_view path, const Value& document) {
   return written;
 }
 
-std::vector<AssignmentRule> ReadAssign(MapReader& allocators, const std::string& key,
-                                       Problems& problems) {
-  std::vector<AssignmentRule> rules;
-  const Value* list = allocators.List("assign");
-  if (list == nullptr) return rules;
-  for (const Value& item : *list->list) {
-    MapReader reader(item, allocators.Path("assign") + "[" + std::to_string(rules.size()) + "]",
-                     problems);
-    AssignmentRule rule{.devices = internal::ReadSelectors(reader, problems)};
-    reader.Require(key);
-    rule.allocator = reader.OneOf(key, {"kubelet", "local", "none"}).value_or("none");
-    reader.Finish();
-    rules.push_back(std::move(rule));
+/// Reads the keys whose paths begin with `prefix` ("cluster.", "") from the map at that path.
+void ReadKeys(MapReader& reader, const std::string& prefix, Problems& problems,
+              NodeConfig& config) {
+  static const Value kNothing;
+  std::string last;
+  for (const internal::ConfigKey& key : internal::ConfigKeys()) {
+    if (!key.path.starts_with(prefix)) continue;
+    const std::string rest = key.path.substr(prefix.size());
+    const std::string name = rest.substr(0, rest.find('.'));
+    if (name == rest) {
+      key.read(reader, name, problems, config);
+    } else if (name != last) {
+      last = name;
+      const std::string written =
+          prefix.empty() && name == "allocators" ? AllocatorsKey(reader, problems) : name;
+      const Value* map = reader.Map(written);
+      MapReader below(map != nullptr ? *map : kNothing, reader.Path(written), problems);
+      ReadKeys(below, prefix + name + ".", problems, config);
+    }
   }
-  return rules;
-}
-
-void ReadAllocators(MapReader& top, Problems& problems, NodeConfig& config) {
-  const AllocatorKeys keys = ReadAllocatorKeys(top, problems);
-  MapReader allocators(MapAt(top, keys.section), keys.section, problems);
-  MapReader kubelet(MapAt(allocators, "kubelet"), allocators.Path("kubelet"), problems);
-  ReadSwitch(kubelet, "enabled", config.kubelet_allocator);
-  kubelet.Finish();
-  MapReader local(MapAt(allocators, "local"), allocators.Path("local"), problems);
-  ReadSwitch(local, "enabled", config.local_allocator);
-  if (auto group = local.String("group")) config.local_group = *std::move(group);
-  for (const std::string& cgroup :
-       local.Strings("closedCgroups").value_or(std::vector<std::string>{}))
-    config.closed_cgroups.push_back(cgroup.starts_with("/") ? cgroup : "/" + cgroup);
-  local.Finish();
-  config.assignments = ReadAssign(allocators, keys.rule, problems);
-  allocators.Finish();
+  reader.Finish();
 }
 
 /// Returns the position of the value at a dotted path such as "allocators.assign[0].allocator"; if
@@ -121,18 +96,6 @@ Mark MarkOf(const Value& document, std::string_view path) {
     at = next;
   }
   return at->mark;
-}
-
-std::string AssignText(const std::vector<AssignmentRule>& rules) {
-  if (rules.empty()) return "  assign: []\n";
-  std::string text = "  assign:\n";
-  for (const AssignmentRule& rule : rules) {
-    text +=
-        "    - {" +
-        (rule.devices.empty() ? "" : "devices: " + internal::SelectorsText(rule.devices) + ", ") +
-        "allocator: " + rule.allocator + "}\n";
-  }
-  return text;
 }
 
 }  // namespace
@@ -169,27 +132,7 @@ base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view
   NodeConfig config;
   MapReader top(document, "", problems);
   ReadHeader(top);
-  MapReader node(MapAt(top, "node"), "node", problems);
-  if (auto name = node.String("name")) config.node_name = *std::move(name);
-  node.Finish();
-  ReadPaths(top, problems, config.paths);
-  ReadAllocators(top, problems, config);
-  internal::ReadQueue(top, problems, config.queue);
-  internal::ReadHealth(top, problems, config.health);
-  internal::ReadResources(top, problems, config);
-  internal::ReadSharing(top, problems, config.sharing);
-  internal::ReadHttp(top, problems, config.http);
-  internal::ReadTelemetry(top, problems, config.telemetry);
-  internal::ReadUsage(top, problems, config.usage);
-  internal::ReadDevicePlugin(top, problems, config);
-  internal::ReadContainers(top, problems, config.containers);
-  internal::ReadCdi(top, problems, config.cdi);
-  internal::ReadLabels(top, problems, config.labels);
-  internal::ReadCluster(top, problems, config.cluster);
-  MapReader workers(MapAt(top, "workers"), "workers", problems);
-  config.restrict_workers = workers.Bool("restrictSystemCalls").value_or(config.restrict_workers);
-  workers.Finish();
-  top.Finish();
+  ReadKeys(top, "", problems, config);
   internal::Check(config, [&](std::string_view key, const std::string& message) {
     const std::string written = AsWritten(key, document);
     problems.Add(MarkOf(document, written), written + ": " + message);
@@ -202,27 +145,18 @@ base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view
 std::string ToYaml(const NodeConfig& config) {
   std::string text =
       "apiVersion: " + std::string(kApiVersion) + "\nkind: " + std::string(kKind) + "\n";
-  text += "node:\n  name: " + Quoted(config.node_name) + "\npaths:\n";
-  for (const PathOption& option : PathOptions())
-    text += "  " + std::string(option.key) + ": " + Quoted(config.paths.*option.member) + "\n";
-  text +=
-      "allocators:\n  kubelet:\n    enabled: " + std::string(Text(config.kubelet_allocator)) + "\n";
-  text += "  local:\n    enabled: " + std::string(Text(config.local_allocator)) +
-          "\n    group: " + Quoted(config.local_group) + "\n";
-  std::vector<std::string> closed;
-  for (const std::string& cgroup : config.closed_cgroups) closed.push_back(Quoted(cgroup));
-  text += "    closedCgroups: [" + base::Join(closed, ", ") + "]\n";
-  text += AssignText(config.assignments);
-  text += internal::QueueText(config.queue);
-  text += internal::HealthText(config.health) + internal::ResourcesText(config) +
-          internal::SharingText(config.sharing);
-  text += internal::HttpText(config.http) + internal::TelemetryText(config.telemetry) +
-          internal::UsageText(config.usage);
-  text += internal::DevicePluginText(config) + internal::ContainersText(config.containers) +
-          internal::CdiText(config.cdi);
-  text += internal::LabelsText(config.labels) + internal::ClusterText(config.cluster);
-  text += "workers:\n  restrictSystemCalls: " +
-          std::string(config.restrict_workers ? "true" : "false") + "\n";
+  std::vector<std::string> open;  // the maps that contain the last key
+  for (const internal::ConfigKey& key : internal::ConfigKeys()) {
+    const std::vector<std::string> steps = base::Split(key.path, '.');
+    bool same = true;
+    for (std::size_t depth = 0; depth < steps.size(); ++depth) {
+      const bool leaf = depth + 1 == steps.size();
+      same = same && depth < open.size() && open[depth] == steps[depth];
+      if (leaf || !same)
+        text += std::string(2 * depth, ' ') + steps[depth] + ":" + (leaf ? key.text(config) : "\n");
+    }
+    open.assign(steps.begin(), steps.end() - 1);
+  }
   return text;
 }
 

@@ -344,6 +344,7 @@ const std::vector<PathOption>& PathOptions();
 /// "envvar", "volume-mounts", "cdi-annotations", "cdi-cri".
 std::string_view ToString(DeviceList strategy);
 std::string_view ToString(EngineSetup setup);  ///< "off", "cdi", "runtime"
+std::string_view ToString(MetricNames names);  ///< "accelerator", "dcgm", "dcgm-4.7"
 
 /// The actions of the hook program that a specification can request: "create-symlinks". The names
 /// are those of NVIDIA's nvidia-cdi-hook (cmd/nvidia-cdi-hook/commands).

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cctype>
 
+#include "api/config/node_config_keys.h"
 #include "api/labels.h"
 #include "api/listen.h"
+#include "base/core/quantity.h"
 #include "base/core/strings.h"
 
 namespace penstock::api::internal {
@@ -16,24 +18,6 @@ namespace {
 /// Room for the names of our sockets in <kubeletDir>/device-plugins; each registration needs a
 /// unique name (docs/reference/config.md).
 constexpr std::size_t kPluginSocketName = 40;
-
-void CheckPaths(const PathsConfig& paths, const ReportProblem& report) {
-  for (const PathOption& option : PathOptions()) {
-    const std::string& path = paths.*option.member;
-    const std::string key = "paths." + std::string(option.key);
-    const bool may_be_empty = option.member == &PathsConfig::nvml_library ||
-                              option.member == &PathsConfig::dev_root ||
-                              option.member == &PathsConfig::host_driver_root ||
-                              option.member == &PathsConfig::host_dev_root;
-    if (path.empty()) {
-      if (!may_be_empty) report(key, "must not be empty");
-    } else if (path.front() != '/') {
-      report(key, "\"" + path + "\" must be an absolute path");
-    } else if (path.find('\0') != std::string::npos) {
-      report(key, "has a zero byte in it");
-    }
-  }
-}
 
 void CheckSocketPath(const std::string& folder, std::size_t name, std::string_view what,
                      std::string_view key, const ReportProblem& report) {
@@ -113,9 +97,6 @@ void CheckNamespace(std::string_view key, const std::string& name, const ReportP
 }
 
 void CheckCluster(const NodeConfig& config, const ReportProblem& report) {
-  CheckOptionalPath("labels.featuresFile", config.labels.features_file, report);
-  CheckOptionalPath("labels.machineTypeFile", config.labels.machine_type_file, report);
-  CheckOptionalPath("cluster.kubeconfig", config.cluster.kubeconfig, report);
   CheckNamespace("cluster.namespace", config.cluster.namespace_name, report);
   const ConfigMapConfig& map = config.cluster.config_map;
   if (!map.name.empty() && !IsObjectName(map.name, true))
@@ -134,14 +115,10 @@ bool IsObjectName(std::string_view name, bool dots) {
          OnlyOf(name, dots ? "-." : "-") && EndsWell(name);
 }
 
-void CheckOptionalPath(std::string_view key, const std::string& path, const ReportProblem& report) {
-  if (!path.empty() && path.front() != '/')
-    report(key, "\"" + path + "\" must be an absolute path");
-  if (path.find('\0') != std::string::npos) report(key, "has a zero byte in it");
-}
-
 void Check(const NodeConfig& config, const ReportProblem& report) {
-  CheckPaths(config.paths, report);
+  for (const ConfigKey& key : ConfigKeys())
+    if (const std::string problem = key.problem(config); !problem.empty())
+      report(key.path, problem);
   CheckSocketPath(config.paths.run_dir, std::string_view("/penstock.sock").size(), "the socket",
                   "paths.runDir", report);
   if (config.kubelet_allocator != Switch::kOff)
@@ -149,7 +126,12 @@ void Check(const NodeConfig& config, const ReportProblem& report) {
                     std::string_view("/device-plugins/").size() + kPluginSocketName,
                     "a device plugin's socket", "paths.kubeletDir", report);
   CheckAllocators(config, report);
-  CheckHealth(config.health, report);
+  const HealthConfig& health = config.health;
+  if (health.probation > health.probation_most)
+    report("health.probationMost", "is " + base::FormatDuration(health.probation_most) +
+                                       ", less than health.probation (" +
+                                       base::FormatDuration(health.probation) +
+                                       "), its initial value; raise this one or lower the other");
   CheckSharing(config, report);
   CheckContainers(config, report);
   CheckNodeName(config.node_name, report);

@@ -13,8 +13,6 @@ namespace penstock::api::internal {
 /// message.
 using ReportProblem = std::function<void(std::string_view key, const std::string& message)>;
 
-void CheckHealth(const HealthConfig& health, const ReportProblem& report);
-
 /// Checks names of resources, and that no rule hides a later one.
 void CheckSharing(const NodeConfig& config, const ReportProblem& report);
 
@@ -27,9 +25,6 @@ void CheckTelemetry(const NodeConfig& config, const ReportProblem& report);
 /// Whether a name is valid for a Kubernetes object (RFC 1123): subdomains contain dots; labels (a
 /// namespace's name) do not.
 bool IsObjectName(std::string_view name, bool dots);
-
-/// Checks that a path is absolute or empty.
-void CheckOptionalPath(std::string_view key, const std::string& path, const ReportProblem& report);
 
 /// Whether the kubelet accepts the name as an extended resource: "nvidia.com/gpu", with a domain
 /// that is not Kubernetes' own.

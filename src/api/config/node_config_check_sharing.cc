@@ -99,12 +99,6 @@ void CheckRule(const NodeConfig& config, std::size_t index, const ReportProblem&
   }
 }
 
-void CheckRoot(std::string_view key, const std::string& path, const ReportProblem& report) {
-  if (!path.empty() && path.front() != '/')
-    report(key, "\"" + path + "\" must be an absolute path");
-  if (path.find('\0') != std::string::npos) report(key, "has a zero byte in it");
-}
-
 }  // namespace
 
 bool IsResourceName(std::string_view name) {
@@ -118,9 +112,6 @@ bool IsResourceName(std::string_view name) {
 void CheckSharing(const NodeConfig& config, const ReportProblem& report) {
   CheckNames(config.resources, report);
   for (std::size_t i = 0; i < config.sharing.rules.size(); ++i) CheckRule(config, i, report);
-  if (config.sharing.mps_root.empty()) report("sharing.mps.root", "must not be empty");
-  CheckRoot("sharing.mps.root", config.sharing.mps_root, report);
-  CheckRoot("sharing.mps.hostRoot", config.sharing.host_mps_root, report);
 }
 
 }  // namespace penstock::api::internal

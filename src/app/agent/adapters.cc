@@ -1,6 +1,6 @@
 #include "app/agent/adapters.h"
 
-#include "app/agent/paths.h"
+#include "app/devices/paths.h"
 #include "backend/all.h"
 #include "base/log.h"
 #include "node/assign/manual_assignments_writer.h"

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "app/agent/paths.h"
+#include "app/devices/paths.h"
 #include "backend/all.h"
 #include "base/core/strings.h"
 #include "base/log.h"
@@ -44,18 +44,6 @@ std::string WhyOff(const api::NodeConfig& config) {
 }
 
 }  // namespace
-
-node::cdi::Places PlacesOf(const api::NodeConfig& config) {
-  const device::Paths paths = PathsOf(config);
-  const std::string& host_driver_root = config.paths.host_driver_root;
-  return {.driver_root = paths.driver_root,
-          .host_driver_root = host_driver_root,
-          .dev_root = paths.dev_root,
-          .host_dev_root =
-              config.paths.host_dev_root.empty() ? host_driver_root : config.paths.host_dev_root,
-          .sysfs_root = paths.sysfs_root,
-          .proc_root = paths.proc_root};
-}
 
 Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
                        node::inventory::Inventory& inventory, std::string own_folder,

@@ -16,9 +16,6 @@
 
 namespace penstock::app {
 
-/// The paths that specifications use, from a configuration.
-node::cdi::Places PlacesOf(const api::NodeConfig& config);
-
 /// On the control loop.
 class Containers {
  public:

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/agent/paths.h"
+#include "app/devices/paths.h"
 #include "backend/all.h"
 #include "base/log.h"
 

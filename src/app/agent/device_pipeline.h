@@ -12,7 +12,7 @@
 
 #include <sys/types.h>
 
-#include "app/agent/backend_connection.h"
+#include "app/devices/backend_connection.h"
 #include "device/actions.h"
 #include "device/sharing.h"
 #include "node/health/checkpoint_writer.h"

@@ -2,7 +2,7 @@
 // that the fact is absent.
 #include "app/agent/labeller.h"
 
-#include "app/agent/paths.h"
+#include "app/devices/paths.h"
 #include "backend/all.h"
 
 namespace penstock::app {

@@ -12,8 +12,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "app/agent/containers.h"
-#include "app/agent/paths.h"
+#include "app/devices/paths.h"
 #include "app/penstock/common/probe_devices.h"
 #include "app/penstock/common/verbs.h"
 #include "backend/all.h"

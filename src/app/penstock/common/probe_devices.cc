@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "app/agent/backend_connection.h"
+#include "app/devices/backend_connection.h"
 #include "app/penstock/common/programs.h"
 #include "device/remote.h"
 #include "os/loop.h"

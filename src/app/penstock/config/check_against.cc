@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "app/agent/backend_connection.h"
-#include "app/agent/paths.h"
+#include "app/devices/backend_connection.h"
+#include "app/devices/paths.h"
 #include "app/penstock/common/programs.h"
 #include "app/penstock/common/simulation.h"
 #include "backend/all.h"

@@ -1,9 +1,9 @@
-#include "app/agent/backend_connection.h"
+#include "app/devices/backend_connection.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "app/agent/paths.h"
+#include "app/devices/paths.h"
 #include "base/core/strings.h"
 #include "base/log.h"
 #include "os/folder_instance.h"

@@ -1,4 +1,4 @@
-#include "app/agent/paths.h"
+#include "app/devices/paths.h"
 
 #include "os/core/file.h"
 
@@ -30,6 +30,18 @@ device::Paths PathsOf(const api::NodeConfig& config) {
           .library = paths.nvml_library,
           .sysfs_root = paths.sysfs_root,
           .dev_root = DevRoot(paths),
+          .proc_root = paths.proc_root};
+}
+
+node::cdi::Places PlacesOf(const api::NodeConfig& config) {
+  const device::Paths paths = PathsOf(config);
+  const std::string& host_driver_root = config.paths.host_driver_root;
+  return {.driver_root = paths.driver_root,
+          .host_driver_root = host_driver_root,
+          .dev_root = paths.dev_root,
+          .host_dev_root =
+              config.paths.host_dev_root.empty() ? host_driver_root : config.paths.host_dev_root,
+          .sysfs_root = paths.sysfs_root,
           .proc_root = paths.proc_root};
 }
 

@@ -1,4 +1,4 @@
-#include "app/agent/paths.h"
+#include "app/devices/paths.h"
 
 #include <gtest/gtest.h>
 

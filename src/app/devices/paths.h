@@ -6,12 +6,16 @@
 
 #include "api/config/node_config.h"
 #include "device/backend.h"
+#include "node/cdi/spec_writer.h"
 #include "os/machine_facts.h"
 
 namespace penstock::app {
 
 /// The paths for a backend.
 device::Paths PathsOf(const api::NodeConfig& config);
+
+/// The paths that specifications use, from a configuration.
+node::cdi::Places PlacesOf(const api::NodeConfig& config);
 
 /// Where the machine's own facts are read.
 os::MachinePaths MachinePathsOf(const api::NodeConfig& config);

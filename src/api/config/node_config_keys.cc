@@ -1,0 +1,378 @@
+// The table of keys, and the items of its lists. Touches no file.
+#include "api/config/node_config_keys.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "api/config/value_forms.h"
+
+namespace penstock::api::internal {
+
+namespace {
+
+using base::MapReader;
+using base::Problems;
+using base::Value;
+using enum Effect;
+using namespace std::chrono_literals;
+
+constexpr base::Duration kDay = 24h;
+constexpr std::int64_t kMaxPerUser = 1 << 20, kMaxDevices = 1024;
+constexpr std::int64_t kMaxReplicas = 100'000;  // users request one per MiB
+
+constexpr std::pair<std::string_view, ResetPolicy> kResets[] = {{"never", ResetPolicy::kNever},
+                                                                {"idle", ResetPolicy::kIdle}};
+constexpr std::pair<std::string_view, ShareStrategy> kStrategies[] = {
+    {"none", ShareStrategy::kNone},
+    {"time-slicing", ShareStrategy::kTimeSlicing},
+    {"mps", ShareStrategy::kMps}};
+constexpr std::pair<std::string_view, SharePolicy> kPolicies[] = {
+    {"distributed", SharePolicy::kDistributed}, {"packed", SharePolicy::kPacked}};
+constexpr std::pair<std::string_view, MetricNames> kNames[] = {
+    {"accelerator", MetricNames::kAccelerator},
+    {"dcgm", MetricNames::kExporter},
+    {"dcgm-4.7", MetricNames::kExporterNew}};
+constexpr std::pair<std::string_view, HostLabel> kHostLabels[] = {{"none", HostLabel::kNone},
+                                                                  {"Hostname", HostLabel::kOld},
+                                                                  {"hostname", HostLabel::kNew},
+                                                                  {"both", HostLabel::kBoth}};
+constexpr std::pair<std::string_view, DeviceIds> kDeviceIds[] = {{"uuid", DeviceIds::kUuid},
+                                                                 {"index", DeviceIds::kIndex}};
+constexpr std::pair<std::string_view, PluginFiles> kPluginFiles[] = {
+    {"extended", PluginFiles::kExtended}, {"as-nvidia", PluginFiles::kAsNvidia}};
+constexpr std::pair<std::string_view, DeviceList> kDeviceLists[] = {
+    {"envvar", DeviceList::kEnvvar},
+    {"volume-mounts", DeviceList::kVolumeMounts},
+    {"cdi-annotations", DeviceList::kCdiAnnotations},
+    {"cdi-cri", DeviceList::kCdiCri}};
+constexpr std::pair<std::string_view, EngineSetup> kSetups[] = {
+    {"off", EngineSetup::kOff}, {"cdi", EngineSetup::kCdi}, {"runtime", EngineSetup::kRuntime}};
+const std::pair<std::string_view, std::string> kFallbacks[] = {
+    {"named", "named"}, {"single", "single"}, {"empty", "empty"}};
+
+/// A family of codes that backends report (device::Evidence), and the range of its codes.
+struct Family {
+  std::string_view kind;
+  std::int64_t least, most;
+};
+constexpr std::int64_t kMaxCode = 999'999'999;
+constexpr Family kFamilies[] = {{"xid", 1, 999},
+                                {"sxid", 1, 99'999},
+                                {"recovery-action", 0, 99},
+                                {"unavailable", 0, kMaxCode},
+                                {"lost", 0, kMaxCode},
+                                {"reset-required", 0, kMaxCode},
+                                {"remap-pending", 0, kMaxCode},
+                                {"remap-failure", 0, kMaxCode},
+                                {"ecc-uncorrectable", 0, kMaxCode},
+                                {"poison", 0, kMaxCode},
+                                {"ras", 0, kMaxCode}};
+
+std::vector<std::int64_t> ReadCodes(MapReader& reader, Problems& problems,
+                                    const std::string& kind) {
+  std::vector<std::int64_t> codes;
+  const Value* list = reader.List("codes");
+  if (list == nullptr) return codes;
+  if (list->list->empty()) reader.Problem("codes", "is empty; leave the key out to mean all codes");
+  for (const Value& item : *list->list) {
+    bool known = false;
+    for (const Family& family : kFamilies)
+      known = known || (family.kind == kind && item.kind == Value::Kind::kInt &&
+                        item.integer >= family.least && item.integer <= family.most);
+    if (known) {
+      codes.push_back(item.integer);
+    } else {
+      problems.Add(item.mark, reader.Path("codes") + ": " +
+                                  (item.text.empty() ? "an item" : "\"" + item.text + "\"") +
+                                  " is not a code of " + kind + ", which are numbers" +
+                                  (kind == "xid" ? " from 1 to 999" : ""));
+    }
+  }
+  return codes;
+}
+
+void ReadHealthRule(MapReader& reader, Problems& problems, HealthRule& rule) {
+  std::vector<std::string> kinds;
+  for (const Family& family : kFamilies) kinds.emplace_back(family.kind);
+  rule.kind = reader.OneOf("kind", kinds).value_or(rule.kind);
+  rule.codes = ReadCodes(reader, problems, rule.kind);
+  reader.Require("action");
+  rule.action = reader
+                    .OneOf("action", {"default", "ignore", "warn", "drain", "reset", "gone",
+                                      "at-least-drain"})
+                    .value_or("default");
+}
+
+std::vector<std::string> HealthRuleText(const HealthRule& rule) {
+  std::vector<std::string> codes, parts = {"kind: " + rule.kind};
+  for (const std::int64_t code : rule.codes) codes.push_back(std::to_string(code));
+  if (!codes.empty()) parts.push_back("codes: [" + base::Join(codes, ", ") + "]");
+  parts.push_back("action: " + rule.action);
+  return parts;
+}
+
+// In the section `doors` of 0.1.0 the key is `door`.
+void ReadAssignment(MapReader& reader, Problems& problems, AssignmentRule& rule) {
+  const std::string key = reader.Path("").starts_with("doors.") ? "door" : "allocator";
+  rule.devices = ReadSelectors(reader, problems);
+  reader.Require(key);
+  rule.allocator = reader.OneOf(key, {"kubelet", "local", "none"}).value_or("none");
+}
+
+std::vector<std::string> AssignmentText(const AssignmentRule& rule) {
+  std::vector<std::string> parts;
+  if (!rule.devices.empty()) parts.push_back("devices: " + QuotedList(rule.devices));
+  parts.push_back("allocator: " + rule.allocator);
+  return parts;
+}
+
+void ReadResource(MapReader& reader, Problems&, ResourceRule& rule) {
+  for (const char* key : {"pattern", "name"}) reader.Require(key);
+  rule = {reader.String("pattern").value_or("*"), reader.String("name").value_or("")};
+  if (rule.pattern.empty()) reader.Problem("pattern", "is empty; write \"*\" to mean all models");
+}
+
+std::vector<std::string> ResourceText(const ResourceRule& rule) {
+  return {"pattern: " + Quoted(rule.pattern), "name: " + Quoted(rule.name)};
+}
+
+/// Reads the number of shares and the strategy; each requires the other.
+void ReadShape(MapReader& reader, SharingRule& rule) {
+  const auto strategy = reader.OneOf("strategy", WordsOf<ShareStrategy>(kStrategies));
+  const auto replicas = reader.Int("replicas", 1, kMaxReplicas);
+  Translate<ShareStrategy>(kStrategies, strategy.value_or("none"), rule.strategy);
+  rule.replicas = static_cast<int>(replicas.value_or(1));
+  if (!reader.Has("strategy") && !reader.Has("replicas")) {
+    reader.Require("strategy");
+  } else if (rule.strategy == ShareStrategy::kNone && rule.replicas > 1 &&
+             (strategy || !reader.Has("strategy"))) {
+    reader.Problem("replicas",
+                   "asks for " + std::to_string(rule.replicas) +
+                       " shares without saying how: add strategy: time-slicing, or strategy: mps");
+  } else if (rule.strategy != ShareStrategy::kNone && !reader.Has("replicas")) {
+    reader.Require("replicas");
+  }
+}
+
+void ReadSharingRule(MapReader& reader, Problems& problems, SharingRule& rule) {
+  rule.resource = reader.String("resource").value_or("");
+  if (reader.Has("resource") && rule.resource.empty())
+    reader.Problem("resource", "is empty; leave the key out to mean any");
+  rule.devices = ReadSelectors(reader, problems);
+  rule.most = static_cast<int>(reader.Int("most", 1, kMaxDevices).value_or(0));
+  ReadShape(reader, rule);
+  rule.rename = reader.String("rename").value_or("");
+  if (reader.Has("rename") && rule.rename.empty())
+    reader.Problem("rename", "is empty; leave the key out to keep the resource's name");
+  rule.fail_requests_greater_than_one = reader.Bool("failRequestsGreaterThanOne").value_or(false);
+}
+
+std::vector<std::string> SharingRuleText(const SharingRule& rule) {
+  std::vector<std::string> parts;
+  if (!rule.resource.empty()) parts.push_back("resource: " + Quoted(rule.resource));
+  if (!rule.devices.empty()) parts.push_back("devices: " + QuotedList(rule.devices));
+  if (rule.most > 0) parts.push_back("most: " + std::to_string(rule.most));
+  parts.push_back("strategy: " + std::string(WordFor<ShareStrategy>(kStrategies, rule.strategy)));
+  parts.push_back("replicas: " + std::to_string(rule.replicas));
+  if (!rule.rename.empty()) parts.push_back("rename: " + Quoted(rule.rename));
+  if (rule.fail_requests_greater_than_one) parts.emplace_back("failRequestsGreaterThanOne: true");
+  return parts;
+}
+
+void ReadMetricRow(MapReader& reader, Problems&, MetricRow& row) {
+  reader.Require("field");
+  row.field = reader.String("field").value_or("?");
+  reader.Require("type");
+  row.type = reader.OneOf("type", {"gauge", "counter", "label"}).value_or("gauge");
+  row.help = reader.String("help").value_or("");
+}
+
+std::vector<std::string> MetricRowText(const MetricRow& row) {
+  return {"field: " + Quoted(row.field), "type: " + row.type, "help: " + Quoted(row.help)};
+}
+
+struct Cgroups : Plain {
+  void Read(MapReader& reader, std::string_view key, Problems& problems,
+            std::vector<std::string>& target) const {
+    Plain::Read(reader, key, problems, target);
+    for (std::string& cgroup : target)
+      if (!cgroup.starts_with("/")) cgroup.insert(0, "/");
+  }
+};
+
+/// Also notes that the names were configured.
+struct Names : Some<MetricNames> {
+  Names() : Some(kNames, true) {}
+  void Read(MapReader& reader, std::string_view key, Problems& problems,
+            TelemetryConfig& target) const {
+    Some::Read(reader, key, problems, target.names);
+    if (const Value* list = reader.Any(key); list != nullptr && list->kind == Value::Kind::kList)
+      target.names_set = true;
+  }
+  std::string Text(const TelemetryConfig& config) const { return Some::Text(config.names); }
+};
+
+template <typename Config, typename... Members>
+auto& At(Config& config, Members... members) {
+  return (config.*....*members);
+}
+
+/// `members`: the way from the configuration to the value.
+template <typename ValueForm, typename... Members>
+ConfigKey Key(std::string path, Effect effect, ValueForm form, Members... members) {
+  return {
+      .path = std::move(path),
+      .effect = effect,
+      .read =
+          [=](MapReader& reader, std::string_view leaf, Problems& problems, NodeConfig& config) {
+            form.Read(reader, leaf, problems, At(config, members...));
+          },
+      .text = [=](const NodeConfig& config) { return form.Text(At(config, members...)); },
+      .problem = [=](const NodeConfig& config) { return form.Problem(At(config, members...)); },
+      .copy = [=](const NodeConfig& from,
+                  NodeConfig& to) { At(to, members...) = At(from, members...); }};
+}
+
+/// What may be empty has a default that follows from other paths.
+std::vector<ConfigKey> Paths() {
+  std::vector<ConfigKey> keys;
+  for (const PathOption& option : PathOptions()) {
+    const bool of_host = option.key.starts_with("host");
+    keys.push_back(Key("paths." + std::string(option.key), of_host ? kNow : kRestart,
+                       Path(of_host || option.key == "nvmlLibrary" || option.key == "devRoot"),
+                       &NodeConfig::paths, option.member));
+  }
+  return keys;
+}
+
+std::vector<ConfigKey> Keys() {
+  using N = NodeConfig;
+  using H = HealthConfig;
+  using T = TelemetryConfig;
+  using C = ContainersConfig;
+  using K = ClusterConfig;
+  constexpr auto kMap = &K::config_map;
+  std::vector<ConfigKey> keys = {Key("node.name", kRestart, Plain(), &N::node_name)};
+  for (ConfigKey& key : Paths()) keys.push_back(std::move(key));
+  const std::vector<ConfigKey> others = {
+      Key("allocators.kubelet.enabled", kRestart, Plain(), &N::kubelet_allocator),
+      Key("allocators.local.enabled", kRestart, Plain(), &N::local_allocator),
+      Key("allocators.local.group", kRestart, Plain(), &N::local_group),
+      Key("allocators.local.closedCgroups", kNow, Cgroups(), &N::closed_cgroups),
+      Key("allocators.assign", kNow, Maps(ReadAssignment, AssignmentText), &N::assignments),
+      Key("queue.perUser.gpus", kNow, Number(0, kMaxPerUser), &N::queue, &QueueConfig::gpus),
+      Key("queue.perUser.waiting", kNow, Number(0, kMaxPerUser), &N::queue, &QueueConfig::waiting),
+      Key("queue.perUser.time", kNow, Time{0s, 3650 * kDay}, &N::queue, &QueueConfig::time),
+      Key("health.poll", kNow, Time{100ms, 1h}, &N::health, &H::poll),
+      Key("health.probation", kNow, Time{0s, kDay}, &N::health, &H::probation),
+      Key("health.probationMost", kNow, Time{0s, kDay}, &N::health, &H::probation_most),
+      Key("health.reset", kNow, OneOf(kResets), &N::health, &H::reset),
+      Key("health.policy", kNow, Maps(ReadHealthRule, HealthRuleText), &N::health, &H::policy),
+      Key("resources.perModel", kNow, Plain(), &N::resource_per_model),
+      Key("resources.names", kNow, Maps(ReadResource, ResourceText), &N::resources),
+      Key("sharing.policy", kNow, OneOf(kPolicies), &N::sharing, &SharingConfig::policy),
+      Key("sharing.rules", kNow, Maps(ReadSharingRule, SharingRuleText), &N::sharing,
+          &SharingConfig::rules),
+      Key("sharing.mps.root", kRestart, Path(false), &N::sharing, &SharingConfig::mps_root),
+      Key("sharing.mps.hostRoot", kRestart, Path(), &N::sharing, &SharingConfig::host_mps_root),
+      Key("http.listen", kRestart, Plain(), &N::http, &HttpConfig::listen),
+      Key("http.webConfigFile", kNow, Path(), &N::http, &HttpConfig::web_config_file),
+      Key("http.connections", kRestart, Number(1, 4096), &N::http, &HttpConfig::connections),
+      Key("http.deadline", kRestart, Time{100ms, 10min}, &N::http, &HttpConfig::deadline),
+      Key("telemetry.interval", kNow, Time{100ms, 1h}, &N::telemetry, &T::interval),
+      Key("telemetry.names", kNow, Names(), &N::telemetry),
+      Key("telemetry.processes", kNow, Plain(), &N::telemetry, &T::processes),
+      Key("telemetry.exclude", kNow, Plain(), &N::telemetry, &T::exclude),
+      Key("telemetry.include", kNow, Plain(), &N::telemetry, &T::include),
+      Key("telemetry.counters", kNow, Maps(ReadMetricRow, MetricRowText), &N::telemetry,
+          &T::counters),
+      Key("telemetry.countersFile", kNow, Path(), &N::telemetry, &T::counters_file),
+      Key("telemetry.countersConfigMap", kNow, Plain(), &N::telemetry, &T::counters_map),
+      Key("telemetry.hostLabel", kNow, OneOf(kHostLabels), &N::telemetry, &T::host_label),
+      Key("telemetry.oldNames", kNow, Plain(), &N::telemetry, &T::old_names),
+      Key("telemetry.blanksReplaced", kNow, Plain(), &N::telemetry, &T::blanks_replaced),
+      Key("telemetry.holders", kNow, Plain(), &N::telemetry, &T::holders),
+      Key("telemetry.virtualGpus", kNow, Plain(), &N::telemetry, &T::virtual_gpus),
+      Key("telemetry.podUid", kNow, Plain(), &N::telemetry, &T::pod_uid),
+      Key("telemetry.xidWindow", kNow, Time{1s, kDay}, &N::telemetry, &T::xid_window),
+      Key("telemetry.clockEventsWindow", kNow, Time{1s, kDay}, &N::telemetry,
+          &T::clock_events_window),
+      Key("telemetry.holderLabels", kNow, Plain(), &N::telemetry, &T::holder_labels),
+      Key("telemetry.keepEnded", kNow, Time{0s, kDay}, &N::telemetry, &T::keep_ended),
+      Key("usage.records", kNow, Plain(), &N::usage, &UsageConfig::records),
+      Key("usage.dir", kRestart, Path(), &N::usage, &UsageConfig::dir),
+      Key("usage.fileSize", kNow, Size{{64u << 10}, base::Mebibytes(4096)}, &N::usage,
+          &UsageConfig::file_size),
+      Key("usage.files", kNow, Number(1, 10'000), &N::usage, &UsageConfig::files),
+      Key("usage.checkpoint", kNow, Time{1s, kDay}, &N::usage, &UsageConfig::checkpoint),
+      Key("usage.idleAfter", kNow, Time{1s, 30 * kDay}, &N::usage, &UsageConfig::idle_after),
+      Key("usage.idleBelow", kNow, Number(0, 1), &N::usage, &UsageConfig::idle_below),
+      Key("devicePlugin.deviceIDStrategy", kNow, OneOf(kDeviceIds), &N::device_ids),
+      Key("devicePlugin.configFiles", kNow, OneOf(kPluginFiles), &N::plugin_files),
+      Key("containers.deviceList", kNow, Some(kDeviceLists, false, true), &N::containers,
+          &C::device_list),
+      Key("containers.deviceFiles", kNow, Plain(), &N::containers, &C::device_files),
+      Key("containers.cdiAnnotationPrefix", kNow, Plain(), &N::containers,
+          &C::cdi_annotation_prefix),
+      Key("containers.configureEngine", kNow, OneOf(kSetups), &N::containers, &C::configure_engine),
+      Key("containers.engineSocket", kRestart, Plain(), &N::containers, &C::engine_socket),
+      Key("containers.deviceClasses", kNow, Plain(), &N::containers, &C::device_classes),
+      Key("containers.requiredClasses", kNow, Plain(), &N::containers, &C::required_classes),
+      Key("cdi.enabled", kRestart, Plain(), &N::cdi, &CdiConfig::enabled),
+      Key("cdi.hook", kNow, Path(), &N::cdi, &CdiConfig::hook),
+      Key("cdi.install", kRestart, Path(), &N::cdi, &CdiConfig::install),
+      Key("cdi.hostInstall", kRestart, Path(), &N::cdi, &CdiConfig::host_install),
+      Key("cdi.disableHooks", kNow, Plain(), &N::cdi, &CdiConfig::disable_hooks),
+      Key("cdi.enableHooks", kNow, Plain(), &N::cdi, &CdiConfig::enable_hooks),
+      Key("cdi.additionalGids", kNow, Plain(), &N::cdi, &CdiConfig::additional_gids),
+      Key("labels.node", kNow, Plain(), &N::labels, &LabelsConfig::node),
+      Key("labels.nodeFeature", kNow, Plain(), &N::labels, &LabelsConfig::node_feature),
+      Key("labels.featuresFile", kNow, Path(), &N::labels, &LabelsConfig::features_file),
+      Key("labels.hostFeatures", kNow, Plain(), &N::labels, &LabelsConfig::host_features),
+      Key("labels.timestamp", kNow, Plain(), &N::labels, &LabelsConfig::timestamp),
+      Key("labels.machineTypeFile", kNow, Path(), &N::labels, &LabelsConfig::machine_type_file),
+      Key("cluster.enabled", kRestart, Plain(), &N::cluster, &K::enabled),
+      Key("cluster.kubeconfig", kRestart, Path(), &N::cluster, &K::kubeconfig),
+      Key("cluster.namespace", kRestart, Plain(), &N::cluster, &K::namespace_name),
+      Key("cluster.nodeState", kRestart, Plain(), &N::cluster, &K::node_state),
+      Key("cluster.events", kRestart, Plain(), &N::cluster, &K::events),
+      Key("cluster.nodeStatus", kRestart, Plain(), &N::cluster, &K::node_status),
+      Key("cluster.config.configMap", kNow, Plain(), &N::cluster, kMap, &ConfigMapConfig::name),
+      Key("cluster.config.namespace", kNow, Plain(), &N::cluster, kMap,
+          &ConfigMapConfig::namespace_name),
+      Key("cluster.config.default", kNow, Plain(), &N::cluster, kMap,
+          &ConfigMapConfig::default_key),
+      Key("cluster.config.fallback", kNow, Some(kFallbacks), &N::cluster, kMap,
+          &ConfigMapConfig::fallbacks),
+      Key("cluster.config.nodeLabel", kNow, Plain(), &N::cluster, kMap,
+          &ConfigMapConfig::node_label),
+      Key("workers.restrictSystemCalls", kRestart, Plain(), &N::restrict_workers),
+  };
+  keys.insert(keys.end(), others.begin(), others.end());
+  return keys;
+}
+
+}  // namespace
+
+const std::vector<ConfigKey>& ConfigKeys() {
+  static const std::vector<ConfigKey> keys = Keys();
+  return keys;
+}
+
+}  // namespace penstock::api::internal
+
+namespace penstock::api {
+
+std::string_view ToString(DeviceList strategy) {
+  return internal::WordFor<DeviceList>(internal::kDeviceLists, strategy);
+}
+
+std::string_view ToString(EngineSetup setup) {
+  return internal::WordFor<EngineSetup>(internal::kSetups, setup);
+}
+
+std::string_view ToString(MetricNames names) {
+  return internal::WordFor<MetricNames>(internal::kNames, names);
+}
+
+}  // namespace penstock::api

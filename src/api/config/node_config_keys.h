@@ -1,0 +1,30 @@
+// The keys of a NodeConfig: each is described once, and reading, printing, checking and comparing
+// follow from that. Private to src/api.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api/config/config_change.h"
+#include "api/config/node_config_check.h"
+#include "base/core/document.h"
+
+namespace penstock::api::internal {
+
+struct ConfigKey {
+  std::string path;  ///< "cluster.config.configMap"
+  Effect effect = Effect::kRestart;
+  /// Reads the key `leaf` of a map; leaves the value alone if the document does not have it.
+  std::function<void(base::MapReader&, std::string_view leaf, base::Problems&, NodeConfig&)> read;
+  /// What follows the colon: " 10s\n".
+  std::function<std::string(const NodeConfig&)> text;
+  /// Why this value, wherever it came from, is not possible; empty if it is.
+  std::function<std::string(const NodeConfig&)> problem;
+  std::function<void(const NodeConfig& from, NodeConfig& to)> copy;
+};
+
+/// All keys in the document's order; those of one map are neighbours.
+const std::vector<ConfigKey>& ConfigKeys();
+
+}  // namespace penstock::api::internal
