@@ -102,7 +102,7 @@ void CheckContainers(const NodeConfig& config, const ReportProblem& report) {
   if (socket.starts_with("unix://")) {
     report("containers.engineSocket",
            "is a path: write \"" + socket.substr(std::string_view("unix://").size()) + "\"");
-  } else if (const std::string problem = Path().Problem(socket); !problem.empty()) {
+  } else if (const std::string problem = AbsolutePath().Problem(socket); !problem.empty()) {
     report("containers.engineSocket", problem);
   }
   if (socket.size() > kLongestSocketPath)

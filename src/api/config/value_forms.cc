@@ -96,7 +96,7 @@ std::string Plain::Text(Switch value) const {
   return " " + std::string(WordFor<Switch>(kSwitches, value)) + "\n";
 }
 
-std::string Path::Problem(const std::string& path) const {
+std::string AbsolutePath::Problem(const std::string& path) const {
   if (path.empty()) return may_be_empty ? "" : "must not be empty";
   if (path.front() != '/') return "\"" + path + "\" must be an absolute path";
   return path.find('\0') != std::string::npos ? "has a zero byte in it" : "";
@@ -139,15 +139,15 @@ std::string Size::Problem(base::Bytes bytes) const {
              : Outside(base::FormatBytes(bytes), base::FormatBytes(least), base::FormatBytes(most));
 }
 
-void Number::Read(MapReader& reader, std::string_view key, Problems&, int& target) const {
+void Numeric::Read(MapReader& reader, std::string_view key, Problems&, int& target) const {
   target = static_cast<int>(reader.Int(key, least, most).value_or(target));
 }
 
-void Number::Read(MapReader& reader, std::string_view key, Problems&, double& target) const {
+void Numeric::Read(MapReader& reader, std::string_view key, Problems&, double& target) const {
   Set(target, reader.Number(key, static_cast<double>(least), static_cast<double>(most)));
 }
 
-std::string Number::Text(double number) const {
+std::string Numeric::Text(double number) const {
   std::array<char, 32> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
   return " " + std::string(digits.data(), end) + "\n";

@@ -43,8 +43,8 @@ struct Plain : Form {
 };
 
 /// Absolute.
-struct Path : Plain {
-  explicit Path(bool empty = true) : may_be_empty(empty) {}
+struct AbsolutePath : Plain {
+  explicit AbsolutePath(bool empty = true) : may_be_empty(empty) {}
   std::string Problem(const std::string& path) const;
 
   bool may_be_empty;
@@ -66,8 +66,8 @@ struct Size {
   base::Bytes least, most;
 };
 
-struct Number : Form {
-  Number(std::int64_t from, std::int64_t to) : least(from), most(to) {}
+struct Numeric : Form {
+  Numeric(std::int64_t from, std::int64_t to) : least(from), most(to) {}
   void Read(base::MapReader&, std::string_view key, base::Problems&, int&) const;
   void Read(base::MapReader&, std::string_view key, base::Problems&, double&) const;
   std::string Text(int number) const { return " " + std::to_string(number) + "\n"; }
