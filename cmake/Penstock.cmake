@@ -92,7 +92,7 @@ if(PENSTOCK_PRECOMPILED_HEADERS)
   set(standard <algorithm> <array> <atomic> <chrono> <cstdint> <cstring> <deque> <filesystem> <functional> <map> <memory> <mutex> <optional> <set> <span>
       <string> <string_view> <unordered_map> <utility> <variant> <vector> <base/core/result.h>)
   penstock_precompiled(penstock_pch HEADERS ${standard})
-  penstock_precompiled(penstock_program_pch HEADERS ${standard} <CLI/CLI.hpp> <nlohmann/json.hpp>)
+  penstock_precompiled(penstock_program_pch HEADERS ${standard} <nlohmann/json.hpp>)
   penstock_precompiled(penstock_test_pch OPTIONS ${PENSTOCK_TEST_OPTIONS} HEADERS ${standard} <fstream> <thread> <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 

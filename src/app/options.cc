@@ -5,8 +5,6 @@
 #include <filesystem>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "backend/counter_fields.h"
 #include "base/core/strings.h"
 #include "os/core/file.h"
@@ -99,19 +97,17 @@ bool IsPath(const std::string& flag) {
   return true;
 }
 
-/// The check of a flag's value beyond what the document's validation covers.
-CLI::Validator CheckFor(std::string_view flag) {
-  if (flag == "--cluster") return CLI::IsMember({"auto", "on", "off"});
-  if (flag == "--device-plugin-config-files") return CLI::IsMember({"extended", "as-nvidia"});
-  if (flag != "--config-map-fallback") return {};
-  return CLI::Validator(
-      [](const std::string& value) -> std::string {
-        for (const std::string& word : SplitWords(value))
-          if (word != "named" && word != "single" && word != "empty")
-            return "\"" + word + "\" is not one of named, single, empty";
-        return {};
-      },
-      "");
+std::vector<std::string> ChoicesOf(std::string_view flag) {
+  if (flag == "--cluster") return {"auto", "on", "off"};
+  if (flag == "--device-plugin-config-files") return {"extended", "as-nvidia"};
+  return {};
+}
+
+std::string CheckFallbacks(const std::string& value) {
+  for (const std::string& word : SplitWords(value))
+    if (word != "named" && word != "single" && word != "empty")
+      return "\"" + word + "\" is not one of named, single, empty";
+  return {};
 }
 
 const api::compat::PluginOption* OptionOfFlag(const std::string& flag) {
@@ -203,89 +199,93 @@ void ResolveNames(const Settings& settings, api::compat::Document kind,
 
 }  // namespace
 
-void AddNodeOptions(CLI::App& app, Settings& settings) {
-  const auto add = [&](const std::string& flag, const std::string& value_name,
-                       const std::string& help) {
-    return app
-        .add_option_function<std::string>(
-            flag, [&settings, flag](const std::string& value) { settings.flags[flag] = value; },
-            help)
-        ->type_name(value_name)
-        ->take_last()
-        ->group(kNodeGroup);
+std::vector<command::Option> NodeOptions(Settings& settings) {
+  std::vector<command::Option> options;
+  const auto add = [&](std::string_view flag, std::string_view value, std::string help) {
+    options.push_back({.names = std::string(flag),
+                       .target = [&settings, name = std::string(flag)](
+                                     const std::string& given) { settings.flags[name] = given; },
+                       .value = std::string(value),
+                       .help = std::move(help),
+                       .choices = ChoicesOf(flag),
+                       .group = kNodeGroup});
   };
-  app.add_option("--config,--config-file", settings.config_file,
-                 "configuration: a NodeConfig document, or a file of NVIDIA's device plugin or "
-                 "dcgm-exporter; flags take precedence")
-      ->type_name("FILE")
-      ->take_last()
-      ->group(kNodeGroup);
+  options.push_back({.names = "--config,--config-file",
+                     .target = &settings.config_file,
+                     .value = "FILE",
+                     .help = "configuration: a NodeConfig document, or a file of NVIDIA's device "
+                             "plugin or dcgm-exporter; flags take precedence",
+                     .group = kNodeGroup});
   for (const api::PathOption& option : api::PathOptions()) {
     const api::PathsConfig defaults;
     const std::string& preset = defaults.*option.member;
-    add(std::string(option.flag), "PATH",
+    add(option.flag, "PATH",
         std::string(option.help) + (preset.empty() ? "" : " [" + preset + "]"));
   }
   for (const PlainFlag& plain : PlainFlags()) {
-    auto* option =
-        add(std::string(plain.flag), std::string(plain.value_name), std::string(plain.help));
-    if (auto check = CheckFor(plain.flag); check.get_active()) option->check(std::move(check));
+    add(plain.flag, plain.value_name, std::string(plain.help));
+    if (plain.flag == "--config-map-fallback") options.back().check = CheckFallbacks;
   }
+  return options;
 }
 
-void AddPluginOptions(CLI::App& app, Settings& settings) {
+std::vector<std::string> NodeOptionNames() {
+  Settings unused;
+  std::vector<std::string> names;
+  for (const command::Option& option : NodeOptions(unused))
+    names.push_back(command::NamesOf(option).front());
+  return names;
+}
+
+std::vector<std::string> AgentOptionNames() { return {"--config", "--run-dir"}; }
+
+std::vector<command::Option> PluginOptions(Settings& settings) {
+  std::vector<std::string> taken;
+  for (const command::Option& option : NodeOptions(settings))
+    for (const std::string& name : command::NamesOf(option)) taken.push_back(name);
+  std::vector<command::Option> options;
   for (const auto& option : api::compat::PluginOptions()) {
     if (option.flags.empty() ||
-        app.get_option_no_throw(std::string(option.flags.front())) != nullptr)
+        std::find(taken.begin(), taken.end(), option.flags.front()) != taken.end())
       continue;
-    std::vector<std::string> names(option.flags.begin(), option.flags.end());
-    if (OptionOfFlag("--config-file") == &option) continue;  // AddNodeOptions has it as --config
-    auto* added = app.add_option_function<std::string>(
-        base::Join(names, ","),
-        [&settings, name = names.front(),
-         alone = option.on_off ? "true" : ""](const std::string& value) {
-          settings.plugin_flags.push_back({name, value.empty() ? alone : value, name});
-        },
-        std::string(option.help));
-    added->type_name(option.on_off ? "[BOOL]" : "VALUE")->take_last()->group(kPluginGroup);
-    if (option.on_off) added->expected(0, 1);
+    if (OptionOfFlag("--config-file") == &option) continue;  // NodeOptions has it as --config
+    const std::vector<std::string> names(option.flags.begin(), option.flags.end());
+    const auto take = [&settings, name = names.front(),
+                       alone = option.on_off ? "true" : ""](const std::string& value) {
+      settings.plugin_flags.push_back({name, value.empty() ? alone : value, name});
+    };
+    options.push_back({.names = base::Join(names, ","),
+                       .target = take,
+                       .value = option.on_off ? "BOOL" : "VALUE",
+                       .help = std::string(option.help),
+                       .value_optional = option.on_off,
+                       .group = kPluginGroup});
   }
+  return options;
 }
 
-void AddExporterOptions(CLI::App& app, Settings& settings) {
+std::vector<command::Option> ExporterOptions(Settings& settings) {
+  std::vector<command::Option> options;
   for (const auto& option : api::compat::ExporterOptions()) {
     const std::vector<std::string> names(option.flags.begin(), option.flags.end());
-    auto* added = app.add_option_function<std::string>(
-        base::Join(names, ","),
-        [&settings, name = names.front(), alone = option.on_off ? "true" : "",
-         path = option.path](const std::string& value) {
-          settings.exporter_flags.push_back({name,
-                                             value.empty() ? alone
-                                             : path        ? Absolute(value)
-                                                           : value,
-                                             name});
-        },
-        std::string(option.help));
-    added->type_name(option.on_off ? "[BOOL]"
-                     : option.path ? "PATH"
-                                   : "VALUE")
-        ->take_last()
-        ->group(kExporterGroup);
-    if (option.on_off) added->expected(0, 1);
+    const auto take = [&settings, name = names.front(), alone = option.on_off ? "true" : "",
+                       path = option.path](const std::string& value) {
+      settings.exporter_flags.push_back({name,
+                                         value.empty() ? alone
+                                         : path        ? Absolute(value)
+                                                       : value,
+                                         name});
+    };
+    options.push_back({.names = base::Join(names, ","),
+                       .target = take,
+                       .value = option.on_off ? "BOOL"
+                                : option.path ? "PATH"
+                                              : "VALUE",
+                       .help = std::string(option.help),
+                       .value_optional = option.on_off,
+                       .group = kExporterGroup});
   }
-}
-
-std::string DescribeUnknown(const CLI::App& app, const std::vector<std::string>& arguments) {
-  std::vector<std::string> flags, lines;
-  for (const CLI::Option* option : app.get_options())
-    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
-  for (const std::string& argument : arguments) {
-    const std::string name = argument.substr(0, argument.find('='));
-    const auto near = name.starts_with("-") ? base::Nearest(name, flags) : std::nullopt;
-    lines.push_back("\"" + argument + "\" is not a known argument" +
-                    (near ? "; did you mean " + *near + "?" : "; see --help"));
-  }
-  return base::Join(lines, "\n");
+  return options;
 }
 
 void TakeEnvironment(Settings& settings, const std::function<const char*(const char*)>& lookup) {

@@ -11,12 +11,9 @@
 #include "api/compat/nvidia/device_plugin.h"
 #include "api/compat/nvidia/exporter_options.h"
 #include "api/config/node_config.h"
+#include "app/command/verb.h"
 #include "base/core/document.h"
 #include "base/core/result.h"
-
-namespace CLI {
-class App;
-}
 
 namespace penstock::app {
 
@@ -34,22 +31,21 @@ struct Settings {
       exporter_environment;  ///< of dcgm-exporter, likewise (api::compat::ExporterOptions())
 };
 
-/// Adds --config, --node-name, --listen, the options of the cluster connection and every flag of
-/// api::PathOptions(). `settings` must outlive the parsing. For apps with subcommands, call
-/// fallthrough() on each subcommand so that the flags are accepted on either side of it.
-void AddNodeOptions(CLI::App& app, Settings& settings);
+/// The options --config, --node-name, --listen, those of the cluster connection and every flag of
+/// api::PathOptions(). `settings` must outlive the parsing.
+std::vector<command::Option> NodeOptions(Settings& settings);
 
-/// Adds the flags of NVIDIA's device plugin and GPU Feature Discovery
-/// (api::compat::PluginOptions()) except those of AddNodeOptions. For the agent only.
-void AddPluginOptions(CLI::App& app, Settings& settings);
+/// The names of all of these, for Verb::shares; and of those that select an agent.
+std::vector<std::string> NodeOptionNames();
+std::vector<std::string> AgentOptionNames();
 
-/// Adds the flags of dcgm-exporter (api::compat::ExporterOptions()), in Penstock's form only:
+/// The flags of NVIDIA's device plugin and GPU Feature Discovery (api::compat::PluginOptions())
+/// except those that NodeOptions has. For the agent only.
+std::vector<command::Option> PluginOptions(Settings& settings);
+
+/// The flags of dcgm-exporter (api::compat::ExporterOptions()), in Penstock's form only:
 /// api::compat::FromGoFlags converts the exporter's form first. For the agent only.
-void AddExporterOptions(CLI::App& app, Settings& settings);
-
-/// Describes arguments that no option accepts (CLI::App::remaining), each with the flag that was
-/// probably meant.
-std::string DescribeUnknown(const CLI::App& app, const std::vector<std::string>& arguments);
+std::vector<command::Option> ExporterOptions(Settings& settings);
 
 /// Takes the environment variables of NVIDIA's device plugin and dcgm-exporter, and CONFIG_FILE
 /// where --config was not given. Call it after the command line was parsed. `lookup` is ::getenv

@@ -2,10 +2,12 @@
 
 #include <filesystem>
 
-#include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/agent_command.h"
+#include "app/command/parse.h"
+#include "base/core/strings.h"
 #include "base/core/testing/must.h"
 #include "base/testing/build_tree.h"
 #include "os/core/file.h"
@@ -15,14 +17,21 @@ namespace {
 
 using ::testing::HasSubstr;
 
+/// Parses a line with all options of the agent, and a verb.
+base::Status ParseInto(Settings& settings, const std::string& line) {
+  command::Verb program{.name = "program", .verbs = {{.name = "verb"}}};
+  for (auto* options : {&NodeOptions, &PluginOptions, &ExporterOptions})
+    for (command::Option& option : options(settings)) program.options.push_back(std::move(option));
+  std::vector<std::string> words = base::Split(line, ' ');
+  std::erase(words, "");
+  const auto parsed = command::Parse(program, words);
+  return parsed.ok() ? base::Status() : parsed.error();
+}
+
 Settings Parse(const std::string& line) {
-  CLI::App app;
   Settings settings;
-  AddNodeOptions(app, settings);
-  AddPluginOptions(app, settings);
-  AddExporterOptions(app, settings);
-  app.add_subcommand("verb")->fallthrough();
-  app.parse(line);
+  const base::Status parsed = ParseInto(settings, line);
+  EXPECT_TRUE(parsed.ok()) << parsed.error().message();
   return settings;
 }
 
@@ -91,8 +100,11 @@ TEST(Options, SayHowTheClusterIsReached) {
   EXPECT_EQ(config.cluster.config_map.namespace_name, "other");
   EXPECT_EQ(config.cluster.config_map.default_key, "a");
   EXPECT_THAT(config.cluster.config_map.fallbacks, testing::ElementsAre("empty"));
-  EXPECT_THROW(Parse("--cluster maybe"), CLI::ParseError);
-  EXPECT_THROW(Parse("--config-map-fallback first"), CLI::ParseError);
+  Settings settings;
+  EXPECT_THAT(ParseInto(settings, "--cluster maybe").error().message(),
+              HasSubstr("--cluster: \"maybe\" is not one of auto, on, off"));
+  EXPECT_THAT(ParseInto(settings, "--config-map-fallback first").error().message(),
+              HasSubstr("\"first\" is not one of named, single, empty"));
 }
 
 TEST(Options, TakeEveryFlagOfTheDevicePluginOnceOrAsAliases) {
@@ -210,13 +222,14 @@ TEST(Options, TakeEveryFlagOfTheExporterUnderAllItsNames) {
 }
 
 TEST(Options, NoFlagOfTheExporterIsOneOfOurs) {
-  CLI::App app;
   Settings settings;
-  AddNodeOptions(app, settings);
-  AddPluginOptions(app, settings);
+  std::vector<std::string> names;
+  for (auto* options : {&NodeOptions, &PluginOptions})
+    for (const command::Option& option : options(settings))
+      for (const std::string& name : command::NamesOf(option)) names.push_back(name);
   for (const auto& option : api::compat::ExporterOptions())
     for (const auto flag : option.flags)
-      EXPECT_EQ(app.get_option_no_throw(std::string(flag)), nullptr) << flag;
+      EXPECT_THAT(names, testing::Not(testing::Contains(std::string(flag))));
 }
 
 TEST(Options, TheExportersFlagsCountMoreThanItsEnvironmentAndThatMoreThanItsFile) {
@@ -308,13 +321,12 @@ TEST(Options, CountersOfADocumentAreHeldAgainstTheFieldsThatThereAre) {
 }
 
 TEST(Options, AnUnknownFlagIsAnsweredWithTheOneThatMayBeMeant) {
-  CLI::App app;
-  Settings settings;
-  AddNodeOptions(app, settings);
-  AddExporterOptions(app, settings);
-  EXPECT_EQ(DescribeUnknown(app, {"--colectors=/x", "nothing", "-9"}),
-            "\"--colectors=/x\" is not a known argument; did you mean --collectors?\n\"nothing\" "
-            "is not a known argument; see --help\n\"-9\" is not a known argument; see --help");
+  AgentCommandLine line;
+  const command::Verb agent = AgentCommand(line);
+  EXPECT_EQ(command::Parse(agent, {"--colectors=/x", "nothing", "-9"}).error().message(),
+            "penstock-agent: unknown option \"--colectors\"; did you mean \"--collectors\"?\n"
+            "penstock-agent: unexpected argument \"nothing\"\n"
+            "penstock-agent: unknown option \"-9\"\nSee penstock-agent --help");
 }
 
 TEST(Options, TheExportersReferenceNamesEachOfItsSettings) {

@@ -104,7 +104,7 @@ def test_the_agents_help_has_the_exporters_flags_in_a_group(programs):  # noqa: 
 
 
 @pytest.mark.parametrize("words, environment, said", [
-    (["--colectors", "/x.csv"], {}, '"--colectors" is not a known argument; did you mean --collectors?'),
+    (["--colectors", "/x.csv"], {}, 'penstock-agent: unknown option "--colectors"; did you mean "--collectors"?'),
     (["-c", "30s"], {}, '--collect-interval: "30s" is not a number of milliseconds'),
     (["-d=f+g"], {}, '--devices: "f+g" is not a choice of devices'),
     (["-kubernetes=yes"], {}, '--kubernetes: "yes" is none of true, false'),

@@ -87,6 +87,11 @@ const AgentPod* FailingAgent(const NodeView& node) {
   return failing == node.agents.end() || one_is_ready ? nullptr : &*failing;
 }
 
+void AddDriverProblems(const api::Report& report, std::vector<std::string>& problems) {
+  for (const api::VendorReport& vendor : report.vendors)
+    if (vendor.driver.empty()) problems.push_back("no " + vendor.vendor + " driver");
+}
+
 void AddDeviceProblems(const api::Report& report, std::vector<std::string>& problems) {
   std::map<std::string, int> states;
   int withheld = 0;
@@ -98,6 +103,24 @@ void AddDeviceProblems(const api::Report& report, std::vector<std::string>& prob
   if (withheld > 0) problems.push_back(std::to_string(withheld) + " withheld");
   if (const int outside = CountDevices(report).outside; outside > 0)
     problems.push_back(std::to_string(outside) + " in use by outside processes");
+}
+
+/// Of sharing servers, allocators and the configuration.
+void AddOtherProblems(const api::Report& report, std::vector<std::string>& problems) {
+  for (const api::ServerReport& server : report.servers)
+    if (server.state == "waiting")
+      problems.push_back("the " + server.kind + " server of " + server.set + " is " + server.state +
+                         (server.reason.empty() ? "" : ": " + server.reason));
+  for (const api::AllocatorReport& allocator : report.allocators)
+    if (allocator.state == "stepped-back" || allocator.state == "waiting")
+      problems.push_back("the allocator " + allocator.name + " is " + allocator.state +
+                         (allocator.reason.empty() ? "" : ": " + allocator.reason));
+  if (!report.configuration.problem.empty())
+    problems.push_back("configuration rejected: " +
+                       base::Split(report.configuration.problem, '\n').front());
+  if (const auto count = report.configuration.not_yet.size(); count > 0)
+    problems.push_back(std::to_string(count) + (count == 1 ? " setting" : " settings") +
+                       " not supported yet");
 }
 
 }  // namespace
@@ -159,23 +182,16 @@ std::vector<std::string> ProblemsOf(const NodeView& node) {
       problems.emplace_back("no report: is the agent running there?");
     return problems;
   }
-  for (const api::VendorReport& vendor : node.report->vendors)
-    if (vendor.driver.empty()) problems.push_back("no " + vendor.vendor + " driver");
+  AddDriverProblems(*node.report, problems);
   AddDeviceProblems(*node.report, problems);
-  for (const api::ServerReport& server : node.report->servers)
-    if (server.state == "waiting")
-      problems.push_back("the " + server.kind + " server of " + server.set + " is " + server.state +
-                         (server.reason.empty() ? "" : ": " + server.reason));
-  for (const api::AllocatorReport& allocator : node.report->allocators)
-    if (allocator.state == "stepped-back" || allocator.state == "waiting")
-      problems.push_back("the allocator " + allocator.name + " is " + allocator.state +
-                         (allocator.reason.empty() ? "" : ": " + allocator.reason));
-  if (!node.report->configuration.problem.empty())
-    problems.push_back("configuration rejected: " +
-                       base::Split(node.report->configuration.problem, '\n').front());
-  if (const auto count = node.report->configuration.not_yet.size(); count > 0)
-    problems.push_back(std::to_string(count) + (count == 1 ? " setting" : " settings") +
-                       " not supported yet");
+  AddOtherProblems(*node.report, problems);
+  return problems;
+}
+
+std::vector<std::string> NodeProblemsOf(const api::Report& report) {
+  std::vector<std::string> problems;
+  AddDriverProblems(report, problems);
+  AddOtherProblems(report, problems);
   return problems;
 }
 

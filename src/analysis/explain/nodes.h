@@ -55,6 +55,10 @@ DeviceCounts CountDevices(const api::Report& report);
 /// The problems of a node, most important first, one phrase each.
 std::vector<std::string> ProblemsOf(const NodeView& node);
 
+/// Those of its report alone, without its devices: drivers, sharing servers, allocators,
+/// configuration.
+std::vector<std::string> NodeProblemsOf(const api::Report& report);
+
 /// Whether several holders may have shares of the device at once.
 bool IsShared(const api::DeviceReport& device);
 

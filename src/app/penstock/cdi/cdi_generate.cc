@@ -10,9 +10,8 @@
 #include <optional>
 #include <utility>
 
-#include <CLI/CLI.hpp>
-
 #include "app/devices/paths.h"
+#include "app/penstock/cdi/cdi_verbs.h"
 #include "app/penstock/common/probe_devices.h"
 #include "app/penstock/common/verbs.h"
 #include "backend/all.h"
@@ -29,30 +28,29 @@ using base::Result;
 using node::cdi::Fits;
 using node::cdi::Generated;
 
-constexpr int kFailed = 1, kWrongUse = 2;
-
 /// The first open of the driver after boot may load firmware, one GPU after the other.
 constexpr base::Duration kPatience = std::chrono::seconds(60);
 
 constexpr const char* kToolkitConfig = "/etc/nvidia-container-runtime/config.toml";
 
-constexpr char kFooter[] = R"(Examples:
-  penstock cdi generate                                      # this machine's GPUs, on standard output
-  penstock cdi generate --output /etc/cdi/nvidia.yaml        # for podman and docker, where no agent runs
-  penstock cdi generate --format json | jq '.devices[].name'
-  penstock cdi generate --mode management --output /var/run/cdi/management.json
-  penstock cdi generate --mode imex --device-id 0,1
-  penstock cdi generate --driver-root /run/nvidia/driver --dev-root / --device-name-strategy uuid
+constexpr char kExamples[] =
+    R"(penstock cdi generate                                      # this machine's GPUs, on standard output
+penstock cdi generate --output /etc/cdi/nvidia.yaml        # for podman and docker, where no agent runs
+penstock cdi generate --format json | jq '.devices[].name'
+penstock cdi generate --mode management --output /var/run/cdi/management.json
+penstock cdi generate --mode imex --device-id 0,1
+penstock cdi generate --driver-root /run/nvidia/driver --dev-root / --device-name-strategy uuid)";
 
-An agent on the machine writes /var/run/cdi and keeps it up to date; this verb is for machines without one. Drivers are queried
-in a separate process, for one minute at most; no other program of the driver is executed. Files that were searched for and
-not found are reported on standard error. The output file is replaced atomically or left unchanged.
+constexpr char kDetails[] =
+    R"(An agent on the machine writes /var/run/cdi and keeps it up to date; this verb is for machines
+without one. Drivers are queried in a separate process, for one minute at most; no other program of
+the driver is executed. Files that were searched for and not found are reported on standard error.
+The output file is replaced atomically or left unchanged.
 
-Modes: nvml queries the driver; wsl and csv (Tegra) use the system's own lists of files; auto chooses among these three.
-gds, gdrcopy, mofed, nvswitch, imex, mig-caps and management are device files that come with GPUs; compat32 is the driver's
-libraries for 32-bit programs. Flags can be set by the variables of nvidia-ctk, e.g. NVIDIA_CTK_CDI_OUTPUT_FILE_PATH.
-
-Exit status: 0 generated, 1 failed (the message says why, nothing was written), 2 usage error.)";
+Modes: nvml queries the driver; wsl and csv (Tegra) use the system's own lists of files; auto chooses
+among these three. gds, gdrcopy, mofed, nvswitch, imex, mig-caps and management are device files that
+come with GPUs; compat32 is the driver's libraries for 32-bit programs. Flags can be set by the
+variables of nvidia-ctk, e.g. NVIDIA_CTK_CDI_OUTPUT_FILE_PATH.)";
 
 void Print(const std::string& what) { std::cerr << "penstock cdi generate: " << what << "\n"; }
 
@@ -284,39 +282,42 @@ base::Status TakeToolkitRoot(Settings& settings) {
   return {};
 }
 
-int Run(const CLI::App& verb, const Common& common, CdiRequest request) {
+int Run(const Common& common, CdiRequest request) {
   base::StartLog("penstock", base::kError);
   Settings settings = common.settings;
-  if (auto taken = TakeCdiEnvironment(verb, request, settings, ::getenv); !taken.ok())
-    return Fail(taken.error(), kWrongUse);
-  if (auto taken = TakeToolkitRoot(settings); !taken.ok()) return Fail(taken.error(), kFailed);
+  if (auto taken = TakeCdiEnvironment(request, settings, ::getenv); !taken.ok())
+    return Fail(taken.error(), command::kUsageError);
+  if (auto taken = TakeToolkitRoot(settings); !taken.ok())
+    return Fail(taken.error(), command::kFailed);
   const auto config = Resolve(settings);
-  if (!config.ok()) return Fail(config.error(), kFailed);
+  if (!config.ok()) return Fail(config.error(), command::kFailed);
   if (request.hook.empty()) request.hook = config->cdi.hook;
   request.additional_gids = request.additional_gids || config->cdi.additional_gids;
   const auto order = UnderstandCdiRequest(request);
-  if (!order.ok()) return Fail(order.error(), kWrongUse);
+  if (!order.ok()) return Fail(order.error(), command::kUsageError);
   for (const std::string& remark : order->remarks) Remark(*order, remark);
   const auto generated = GenerateFor(*order, *config);
-  if (!generated.ok()) return Fail(generated.error(), kFailed);
+  if (!generated.ok()) return Fail(generated.error(), command::kFailed);
   for (const std::string& remark : generated->remarks) Remark(*order, remark);
   ReportVersion(*order, generated->spec);
   const auto written = WriteOut(*order, generated->spec);
-  return written.ok() ? 0 : Fail(written.error(), kFailed);
+  return written.ok() ? 0 : Fail(written.error(), command::kFailed);
 }
 
 }  // namespace
 
-void AddCdiGenerate(CLI::App& cdi, const Common& common, int& exit_code) {
-  CLI::App* verb =
-      cdi.add_subcommand("generate",
-                         "Generate a specification of this machine's devices and their driver")
-          ->fallthrough();
-  verb->footer(kFooter);
+command::Verb CdiGenerateVerb(const Common& common) {
   const auto request = std::make_shared<CdiRequest>();
-  AddCdiRequest(*verb, *request);
-  verb->callback(
-      [verb, request, &common, &exit_code] { exit_code = Run(*verb, common, *request); });
+  return {.name = "generate",
+          .summary = "Generate a specification of this machine's devices and their driver",
+          .examples = kExamples,
+          .details = kDetails,
+          .exit_status =
+              "0 generated, 1 failed (the message says why, nothing was written), 2 usage "
+              "error",
+          .options = CdiOptions(*request),
+          .shares = {"--config", "--driver-root", "--dev-root"},
+          .run = [request, &common] { return Run(common, *request); }};
 }
 
 }  // namespace penstock::app

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,10 +15,6 @@
 #include "node/cdi/generate.h"
 #include "node/cdi/modes.h"
 
-namespace CLI {
-class App;
-}
-
 namespace penstock::app {
 
 /// The options as given, not validated yet.
@@ -26,19 +23,20 @@ struct CdiRequest {
   std::vector<std::string> names, configuration_folders, library_folders, lists, ignored_links,
       disabled_hooks, enabled_hooks, features, devices;
   bool no_all = false;
-  bool additional_gids = false;  ///< see api::CdiConfig
-  bool quiet = false;            ///< hides remarks, not errors
-  bool debug = false;            ///< of nvidia-ctk: without effect
-  std::string compat_root;       ///< of nvidia-ctk's mode csv: without effect
+  bool additional_gids = false;       ///< see api::CdiConfig
+  bool quiet = false;                 ///< hides remarks, not errors
+  bool debug = false;                 ///< of nvidia-ctk: without effect
+  std::string compat_root;            ///< of nvidia-ctk's mode csv: without effect
+  std::map<std::string, bool> given;  ///< by the first name of a flag: it was on the command line
 };
 
-/// Adds the flags. `request` must outlive the parsing.
-void AddCdiRequest(CLI::App& verb, CdiRequest& request);
+/// The flags. `request` must outlive the parsing.
+std::vector<command::Option> CdiOptions(CdiRequest& request);
 
 /// Takes nvidia-ctk's environment variables for flags that were not given. Call it after the
 /// command line was parsed. `lookup` is ::getenv except in tests. Root folders go to `settings`, as
 /// if given there as flags. kInvalidArgument: the value of a variable is invalid.
-base::Status TakeCdiEnvironment(const CLI::App& verb, CdiRequest& request, Settings& settings,
+base::Status TakeCdiEnvironment(CdiRequest& request, Settings& settings,
                                 const std::function<const char*(const char*)>& lookup);
 
 /// Returns the driver root of NVIDIA's config.toml (nvidia-container-cli.root); empty: it has none.

@@ -5,8 +5,6 @@
 #include <filesystem>
 #include <optional>
 
-#include <CLI/CLI.hpp>
-
 #include "app/penstock/cdi/cdi_generate.h"
 #include "app/penstock/common/programs.h"
 #include "backend/all.h"
@@ -83,6 +81,7 @@ constexpr std::array kLists{
              &CdiRequest::features, "NAME",
              "no-additional-gids-for-device-nodes, which is the default; others have no effect"}};
 
+constexpr const char* kNoAll = "--no-all-device";
 constexpr const char* kNoAllVariable = "NVIDIA_CTK_CDI_GENERATE_NO_ALL_DEVICE";
 
 struct RootFlag {
@@ -137,51 +136,63 @@ std::vector<std::string> CdiModes() {
   return modes;
 }
 
-void AddCdiRequest(CLI::App& verb, CdiRequest& request) {
+std::vector<command::Option> CdiOptions(CdiRequest& request) {
+  std::vector<command::Option> options;
   for (const TextFlag& one : kTexts) {
-    auto* option = verb.add_option(one.flags, request.*one.member, one.help)
-                       ->type_name(one.value)
-                       ->group(kGroup);
-    if (one.member == &CdiRequest::format)
-      option->check(CLI::IsMember({"yaml", "json"}, CLI::ignore_case));
-    if (one.member == &CdiRequest::mode) option->check(CLI::IsMember(CdiModes(), CLI::ignore_case));
+    options.push_back({.names = one.flags,
+                       .target = &(request.*one.member),
+                       .value = one.value,
+                       .help = one.help,
+                       .any_case = true,
+                       .given = &request.given[FirstOf(one.flags)],
+                       .group = kGroup});
+    if (one.member == &CdiRequest::format) options.back().choices = {"yaml", "json"};
+    if (one.member == &CdiRequest::mode) options.back().choices = CdiModes();
   }
   for (const ListFlag& one : kLists) {
-    auto* option = verb.add_option(one.flags, request.*one.member, one.help)
-                       ->type_name(one.value)
-                       ->delimiter(',')
-                       ->group(kGroup);
-    option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    if (one.member == &CdiRequest::names)
-      option->check(CLI::IsMember({"index", "uuid", "type-index"}));
+    options.push_back({.names = one.flags,
+                       .target = &(request.*one.member),
+                       .value = one.value,
+                       .help = one.help,
+                       .separated = true,
+                       .given = &request.given[FirstOf(one.flags)],
+                       .group = kGroup});
+    if (one.member == &CdiRequest::names) options.back().choices = {"index", "uuid", "type-index"};
   }
-  verb.add_flag("--no-all-device", request.no_all, "no device \"all\"")->group(kGroup);
-  verb.add_flag("--additional-gids", request.additional_gids,
-                "add containers to the groups of device files with restricted access; requires CDI "
-                "0.7.0, which podman 4 cannot read");
-  verb.add_flag("--quiet", request.quiet, "print errors only")->group(kGroup);
+  options.push_back({.names = kNoAll,
+                     .target = &request.no_all,
+                     .help = "no device \"all\"",
+                     .given = &request.given[kNoAll],
+                     .group = kGroup});
+  options.push_back({.names = "--additional-gids",
+                     .target = &request.additional_gids,
+                     .help = "add containers to the groups of device files with restricted access; "
+                             "requires CDI 0.7.0, which podman 4 cannot read"});
+  options.push_back(
+      {.names = "--quiet", .target = &request.quiet, .help = "print errors only", .group = kGroup});
   // Flags that scripts for nvidia-ctk may pass and that have no effect here.
-  verb.add_flag("--debug,-d", request.debug)->group("");
-  verb.add_option("--csv.compat-container-root", request.compat_root)->group("");
+  options.push_back({.names = "-d,--debug", .target = &request.debug, .hidden = true});
+  options.push_back(
+      {.names = "--csv.compat-container-root", .target = &request.compat_root, .hidden = true});
+  return options;
 }
 
-base::Status TakeCdiEnvironment(const CLI::App& verb, CdiRequest& request, Settings& settings,
+base::Status TakeCdiEnvironment(CdiRequest& request, Settings& settings,
                                 const std::function<const char*(const char*)>& lookup) {
-  const auto value_of = [&](const char* flag, const char* variable) -> const char* {
-    if (verb.get_option(flag)->count() > 0) return nullptr;
+  const auto value_of = [&](const std::string& flag, const char* variable) -> const char* {
+    if (request.given[flag]) return nullptr;
     const char* value = lookup(variable);
     return value != nullptr && *value != '\0' ? value : nullptr;
   };
   for (const TextFlag& one : kTexts)
-    if (const char* value = value_of(FirstOf(one.flags).c_str(), one.variable))
-      request.*one.member = value;
+    if (const char* value = value_of(FirstOf(one.flags), one.variable)) request.*one.member = value;
   for (const ListFlag& one : kLists)
-    if (const char* value = value_of(FirstOf(one.flags).c_str(), one.variable))
+    if (const char* value = value_of(FirstOf(one.flags), one.variable))
       request.*one.member = Words(value);
   for (const RootFlag& one : kRoots)
     if (const char* value = lookup(one.variable); value != nullptr && *value != '\0')
       settings.flags.try_emplace(one.flag, value);
-  if (const char* value = value_of("--no-all-device", kNoAllVariable)) {
+  if (const char* value = value_of(kNoAll, kNoAllVariable)) {
     const auto no_all = ToBool(value);
     if (!no_all)
       return Error(Code::kInvalidArgument,

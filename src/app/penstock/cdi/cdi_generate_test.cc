@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <map>
 
-#include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/command/parse.h"
 #include "base/core/testing/must.h"
 
 namespace penstock::app {
@@ -25,16 +25,15 @@ class Asked {
  public:
   explicit Asked(std::vector<std::string> arguments,
                  std::map<std::string, std::string> environment = {}) {
-    CLI::App app;
     CdiRequest request;
-    AddCdiRequest(app, request);
-    std::reverse(arguments.begin(), arguments.end());
-    app.parse(std::move(arguments));
+    const command::Verb generate{.name = "generate", .options = CdiOptions(request)};
+    const auto parsed = command::Parse(generate, std::move(arguments));
+    EXPECT_TRUE(parsed.ok()) << parsed.error().message();
     const auto lookup = [&](const char* name) -> const char* {
       const auto found = environment.find(name);
       return found == environment.end() ? nullptr : found->second.c_str();
     };
-    const auto taken = TakeCdiEnvironment(app, request, settings, lookup);
+    const auto taken = TakeCdiEnvironment(request, settings, lookup);
     if (taken.ok()) {
       order = UnderstandCdiRequest(request);
     } else {

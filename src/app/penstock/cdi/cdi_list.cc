@@ -1,7 +1,6 @@
 #include <iostream>
 
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "app/penstock/cdi/cdi_files.h"
 #include "app/penstock/cdi/cdi_verbs.h"
@@ -14,32 +13,32 @@ namespace {
 using Json = nlohmann::ordered_json;
 using api::cdi::Registry;
 
-void PrintJson(const Registry& registry) {
+std::string JsonOf(const Registry& registry) {
   Json devices = Json::array();
   for (const auto& device : registry.devices())
     devices.push_back({{"name", device.name}, {"file", device.file}});
   const Json tree = {{"devices", devices}, {"problems", registry.problems()}};
-  std::cout << tree.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  return tree.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
 
-int ListCdi(const Common& common, const std::vector<std::string>& folders) {
+base::Result<command::Shown> ListCdi(const Common& common,
+                                     const std::vector<std::string>& folders) {
   const Registry registry(ReadSpecFolders(folders));
+  if (common.json()) return command::Shown(JsonOf(registry));
   const auto devices = registry.devices();
-  if (common.json) {
-    PrintJson(registry);
-  } else {
-    for (const std::string& problem : registry.problems())
-      std::cerr << "penstock cdi list: " << Printable(problem) << "\n";
-    std::cerr << "Found " << devices.size() << " CDI devices\n";
+  for (const std::string& problem : registry.problems())
+    std::cerr << "penstock cdi list: " << Printable(problem) << "\n";
+  std::cerr << "Found " << devices.size() << " CDI devices\n";
+  if (common.wide()) {
     Table table({"NAME", "FILE"});
     for (const auto& device : devices) table.Add({device.name, device.file});
-    if (common.wide && !table.empty()) std::cout << table.Render(StyleOf(STDOUT_FILENO));
-    if (!common.wide)
-      for (const auto& device : devices) std::cout << device.name << "\n";
+    return command::Shown(table.empty() ? "" : table.Render(common.style()));
   }
-  return std::cout.flush() ? 0 : 1;
+  std::string text;
+  for (const auto& device : devices) text += device.name + "\n";
+  return command::Shown(text);
 }
 
 }  // namespace penstock::app

@@ -1,5 +1,3 @@
-#include <iostream>
-
 #include <unistd.h>
 
 #include "api/cdi/registry.h"
@@ -16,11 +14,9 @@ std::string WithSuffix(const std::string& file) {
   return file.ends_with(".json") || file.ends_with(".yaml") ? file : file + ".yaml";
 }
 
-base::Status Transform(const CdiRootChange& change) {
-  for (const std::string& root : {change.from, change.to})
-    if (!root.empty() && !root.starts_with('/'))
-      return base::Error(base::Code::kInvalidArgument,
-                         "\"" + root + "\" is not an absolute path; --from and --to require one");
+}  // namespace
+
+base::Result<command::Shown> TransformCdiRoot(const CdiRootChange& change) {
   ASSIGN(const std::string text,
          change.input == "-" ? os::ReadAll(STDIN_FILENO, "standard input", api::cdi::kMaxBytes)
                              : os::ReadInput(change.input, api::cdi::kMaxBytes));
@@ -29,23 +25,11 @@ base::Status Transform(const CdiRootChange& change) {
   const auto relative = change.relative_to == "container" ? api::cdi::Relative::kContainer
                                                           : api::cdi::Relative::kHost;
   spec = api::cdi::TransformRoot(std::move(spec), change.from, change.to, relative);
-  if (change.output.empty()) {
-    std::cout << api::cdi::ToYaml(spec) << std::flush;
-    return std::cout ? base::Status()
-                     : base::Error(base::Code::kUnavailable, "cannot write to standard output");
-  }
+  if (change.output.empty()) return command::Shown(api::cdi::ToYaml(spec));
   const std::string file = WithSuffix(change.output);
-  return os::WriteFileAtomically(
-      file, file.ends_with(".json") ? api::cdi::ToJson(spec) : api::cdi::ToYaml(spec));
-}
-
-}  // namespace
-
-int TransformCdiRoot(const CdiRootChange& change) {
-  const auto done = Transform(change);
-  if (done.ok()) return 0;
-  std::cerr << "penstock cdi transform root: " << done.error().message() << "\n";
-  return 1;
+  TRY(os::WriteFileAtomically(
+      file, file.ends_with(".json") ? api::cdi::ToJson(spec) : api::cdi::ToYaml(spec)));
+  return command::Shown("");
 }
 
 }  // namespace penstock::app

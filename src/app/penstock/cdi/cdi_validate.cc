@@ -76,20 +76,20 @@ Json ToJson(const Verdict& verdict) {
   return tree;
 }
 
-void Print(const Verdict& verdict) {
+std::string TextOf(const Verdict& verdict) {
   for (const std::string& problem : verdict.problems) std::cerr << Printable(problem) << "\n";
-  if (!verdict.problems.empty()) return;
+  if (!verdict.problems.empty()) return "";
   const std::string minimum = api::cdi::MinimumVersion(verdict.spec);
-  std::cout << verdict.file << ": OK (" << verdict.spec.kind << ", " << verdict.spec.devices.size()
-            << " devices, version " << verdict.spec.version;
-  if (minimum != verdict.spec.version) std::cout << ", where " << minimum << " would suffice";
-  std::cout << ")\n";
+  return verdict.file + ": OK (" + verdict.spec.kind + ", " +
+         std::to_string(verdict.spec.devices.size()) + " devices, version " + verdict.spec.version +
+         (minimum != verdict.spec.version ? ", where " + minimum + " would suffice" : "") + ")\n";
 }
 
 }  // namespace
 
-int ValidateCdi(const Common& common, const std::vector<std::string>& files,
-                const std::vector<std::string>& folders) {
+base::Result<command::Shown> ValidateCdi(const Common& common,
+                                         const std::vector<std::string>& files,
+                                         const std::vector<std::string>& folders) {
   std::vector<SpecFile> found;
   if (files.empty()) found = ReadSpecFolders(folders);
   for (const std::string& file : files) found.push_back(ReadSpecFile(file));
@@ -97,22 +97,22 @@ int ValidateCdi(const Common& common, const std::vector<std::string>& files,
   std::vector<Verdict> verdicts;
   for (const SpecFile& file : found) verdicts.push_back(Judge(file));
   const auto together = files.empty() ? JudgeTogether(found, verdicts) : std::vector<std::string>();
-
-  if (common.json) {
-    Json tree = {{"files", Json::array()}, {"problems", together}};
-    for (const Verdict& verdict : verdicts) tree["files"].push_back(ToJson(verdict));
-    std::cout << tree.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
-  } else {
-    for (const Verdict& verdict : verdicts) Print(verdict);
-    for (const std::string& problem : together) std::cerr << Printable(problem) << "\n";
-    if (verdicts.empty())
-      std::cerr << "penstock cdi validate: there is no specification in "
-                << base::Join(folders, ", ") << "\n";
-  }
   const bool ok =
       together.empty() && std::all_of(verdicts.begin(), verdicts.end(),
                                       [](const Verdict& one) { return one.problems.empty(); });
-  return std::cout.flush() && ok ? 0 : 1;
+  const int status = ok ? command::kDone : command::kFailed;
+  if (common.json()) {
+    Json tree = {{"files", Json::array()}, {"problems", together}};
+    for (const Verdict& verdict : verdicts) tree["files"].push_back(ToJson(verdict));
+    return command::Shown(tree.dump(-1, ' ', false, Json::error_handler_t::replace), status);
+  }
+  std::string text;
+  for (const Verdict& verdict : verdicts) text += TextOf(verdict);
+  for (const std::string& problem : together) std::cerr << Printable(problem) << "\n";
+  if (verdicts.empty())
+    std::cerr << "penstock cdi validate: there is no specification in " << base::Join(folders, ", ")
+              << "\n";
+  return command::Shown(text, status);
 }
 
 }  // namespace penstock::app

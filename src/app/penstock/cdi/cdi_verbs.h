@@ -8,17 +8,17 @@
 
 namespace penstock::app {
 
-// Each verb returns the program's exit status, writes to standard output and standard error, and
-// blocks.
+// All of them block.
 
-/// Prints qualified names, one per line like `nvidia-ctk cdi list`; -o wide adds the origin of
-/// each.
-int ListCdi(const Common& common, const std::vector<std::string>& folders);
+/// The qualified names, one per line like `nvidia-ctk cdi list`; -o wide adds the origin of each.
+/// Prints files that engines cannot read on standard error.
+base::Result<command::Shown> ListCdi(const Common& common, const std::vector<std::string>& folders);
 
 /// Validates files, "-" for standard input; without files all files of the folders, and conflicts
-/// among them. Returns 1 where there is a problem.
-int ValidateCdi(const Common& common, const std::vector<std::string>& files,
-                const std::vector<std::string>& folders);
+/// among them. Prints problems on standard error. The status is 1 where there is a problem.
+base::Result<command::Shown> ValidateCdi(const Common& common,
+                                         const std::vector<std::string>& files,
+                                         const std::vector<std::string>& folders);
 
 struct CdiRootChange {
   std::string from, to;
@@ -26,6 +26,12 @@ struct CdiRootChange {
   std::string input = "-";
   std::string output;  ///< empty: standard output
 };
-int TransformCdiRoot(const CdiRootChange& change);
+/// The changed specification, or nothing where it was written to a file.
+base::Result<command::Shown> TransformCdiRoot(const CdiRootChange& change);
+
+/// --spec-dir.
+command::Option SpecFolders(std::vector<std::string>& folders);
+
+command::Verb CdiGenerateVerb(const Common& common);
 
 }  // namespace penstock::app

@@ -7,8 +7,6 @@
 #include <memory>
 #include <thread>
 
-#include <CLI/CLI.hpp>
-
 #include "base/core/quantity.h"
 
 namespace penstock::app {
@@ -20,23 +18,21 @@ namespace {
 
 constexpr base::Duration kAgentEndsWithin = 30s;
 
-constexpr char kFooter[] = R"(Examples:
-  penstock cleanup --cluster --dry-run     # what would be removed
-  penstock cleanup --cluster               # labels and objects of all nodes, after the chart or the manifest was deleted
-  penstock cleanup --cluster --node gpu-1  # of one node that Penstock no longer serves
-  penstock cleanup --host                  # on one machine: what its agent left in its folders
-)";
+constexpr char kExamples[] =
+    R"(penstock cleanup --cluster --dry-run     # what would be removed
+penstock cleanup --cluster               # labels and objects of all nodes, after the chart or the manifest was deleted
+penstock cleanup --cluster --node gpu-1  # of one node that Penstock no longer serves
+penstock cleanup --host                  # on one machine: what its agent left in its folders)";
 
-constexpr char kKubectlFooter[] = R"(Examples:
-  kubectl penstock cleanup --dry-run     # what would be removed
-  kubectl penstock cleanup               # labels and objects of all nodes, after the chart or the manifest was deleted
-  kubectl penstock cleanup --node gpu-1  # of one node that Penstock no longer serves
-)";
+constexpr char kKubectlExamples[] =
+    R"(kubectl penstock cleanup --dry-run     # what would be removed
+kubectl penstock cleanup               # labels and objects of all nodes, after the chart or the manifest was deleted
+kubectl penstock cleanup --node gpu-1  # of one node that Penstock no longer serves)";
 
-constexpr char kWhat[] = R"(
-Removes the fields that only Penstock's field managers own, NodeState objects, and Penstock's NodeFeature objects. The kubelet keeps
-nvidia.com/gpu on the Node object with the value 0 until it restarts; that is not changed.
-Exit status: 0 nothing is left, 1 something could not be removed.)";
+constexpr char kDetails[] =
+    R"(Removes the fields that only Penstock's field managers own, NodeState objects, and Penstock's
+NodeFeature objects. The kubelet keeps nvidia.com/gpu on the Node object with the value 0 until it
+restarts; that is not changed.)";
 
 int Print(const CleanupOutcome& outcome, bool dry_run) {
   for (const std::string& remark : outcome.remarks)
@@ -113,45 +109,65 @@ int OnHost(const Common& common, const CleanupOptions& options) {
 
 }  // namespace
 
-void AddCleanup(CLI::App& app, const Common& common, bool kubectl, int& exit_code) {
-  auto options = std::make_shared<CleanupOptions>();
+command::Verb CleanupVerb(const Common& common, const std::string& program) {
+  const auto options = std::make_shared<CleanupOptions>();
+  const bool kubectl = program != "penstock";
   options->in_cluster = kubectl;
-  CLI::App* verb =
-      app.add_subcommand("cleanup", "Remove what Penstock wrote, after it was uninstalled")
-          ->fallthrough();
-  verb->footer(std::string(kubectl ? kKubectlFooter : kFooter) + kWhat);
-  AddClusterOptions(*verb, options->cluster);
-  verb->add_option("--node", options->cluster.node, "only this node [all nodes]")
-      ->type_name("NODE");
-  verb->add_option("--namespace", options->namespace_name,
-                   "namespace of Penstock's NodeFeature objects [the context's, or the pod's own]")
-      ->type_name("NAMESPACE");
-  verb->add_flag("--dry-run", options->dry_run, "show what would be removed without removing it");
-  verb->add_option("--after-daemonset", options->after,
-                   "wait until this DaemonSet's pods are ready, or it is deleted")
-      ->type_name("NAMESPACE/NAME");
-  verb->add_option("--timeout", options->timeout, "how long to wait for the DaemonSet")
-      ->type_name("DURATION")
-      ->capture_default_str();
-  if (!kubectl) {
-    CLI::Option* in_cluster = verb->add_flag("--cluster", options->in_cluster,
-                                             "remove labels and objects through the API server");
-    CLI::Option* on_host =
-        verb->add_flag("--host", options->on_host,
-                       "remove what a stopped agent left in its folders on this machine");
-    in_cluster->excludes(on_host);
-    verb->add_flag("--linger", options->linger,
-                   "with --host: when done, wait for SIGINT or SIGTERM")
-        ->needs(on_host);
-    verb->add_flag("--check", options->check,
-                   "with --host: only report by the exit status whether anything is left")
-        ->needs(on_host);
-  }
-  verb->callback([&common, options, &exit_code] {
-    if (!options->in_cluster && !options->on_host)
-      throw CLI::RequiredError("cleanup: --cluster or --host");
-    exit_code = options->on_host ? OnHost(common, *options) : InCluster(common, *options);
-  });
+  command::Verb verb{
+      .name = "cleanup",
+      .summary = "Remove what Penstock wrote, after it was uninstalled",
+      .examples = kubectl ? kKubectlExamples : kExamples,
+      .details = kDetails,
+      .exit_status = "0 nothing is left, 1 something could not be removed, 2 usage error",
+      .options = {{.names = "--node",
+                   .target = &options->cluster.node,
+                   .value = "NODE",
+                   .help = "only this node [all nodes]"},
+                  {.names = "--namespace",
+                   .target = &options->namespace_name,
+                   .value = "NAMESPACE",
+                   .help = "namespace of Penstock's NodeFeature objects [the context's, or the "
+                           "pod's own]"},
+                  {.names = "--dry-run",
+                   .target = &options->dry_run,
+                   .help = "show what would be removed without removing it"},
+                  {.names = "--after-daemonset",
+                   .target = &options->after,
+                   .value = "NAMESPACE/NAME",
+                   .help = "wait until this DaemonSet's pods are ready, or it is deleted"},
+                  {.names = "--timeout",
+                   .target = &options->timeout,
+                   .value = "DURATION",
+                   .help = "how long to wait for the DaemonSet [60s]"}},
+      .run = [&common, options] {
+        return options->on_host ? OnHost(common, *options) : InCluster(common, *options);
+      }};
+  AddClusterOptions(verb, options->cluster);
+  if (kubectl) return verb;
+  const std::vector<command::Option> more = {
+      {.names = "--cluster",
+       .target = &options->in_cluster,
+       .help = "remove labels and objects through the API server"},
+      {.names = "--host",
+       .target = &options->on_host,
+       .help = "remove what a stopped agent left in its folders on this machine",
+       .excludes = {"--cluster"}},
+      {.names = "--linger",
+       .target = &options->linger,
+       .help = "with --host: when done, wait for SIGINT or SIGTERM",
+       .needs = {"--host"}},
+      {.names = "--check",
+       .target = &options->check,
+       .help = "with --host: only report by the exit status whether anything is left",
+       .needs = {"--host"}}};
+  verb.options.insert(verb.options.end(), more.begin(), more.end());
+  verb.check = [options]() -> base::Status {
+    if (options->in_cluster || options->on_host) return {};
+    return base::Error(Code::kInvalidArgument,
+                       "choose --cluster (labels and objects of all nodes) or --host (what an "
+                       "agent left on this machine)");
+  };
+  return verb;
 }
 
 }  // namespace penstock::app

@@ -50,7 +50,4 @@ std::vector<std::string> LeftOnHost(const api::NodeConfig& config);
 /// Removes these. kFailedPrecondition where an agent runs; the error names its process.
 base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_run);
 
-/// Adds the verb; with `kubectl` only for the cluster.
-void AddCleanup(CLI::App& app, const Common& common, bool kubectl, int& exit_code);
-
 }  // namespace penstock::app

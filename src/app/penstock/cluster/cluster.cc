@@ -1,6 +1,5 @@
 #include "app/penstock/cluster/cluster.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "api/node_state.h"
@@ -24,12 +23,17 @@ bool IsUnreached(const base::Error& error) {
 
 }  // namespace
 
-void AddClusterOptions(CLI::App& app, ClusterOptions& options) {
-  app.add_option("--kubeconfig", options.kubeconfig,
-                 "kubeconfig file of the cluster [as kubectl finds it]")
-      ->type_name("FILE");
-  app.add_option("--context", options.context, "context of the kubeconfig [the current one]")
-      ->type_name("NAME");
+void AddClusterOptions(command::Verb& verb, ClusterOptions& options) {
+  verb.options.push_back({.names = "--kubeconfig",
+                          .target = &options.kubeconfig,
+                          .value = "FILE",
+                          .help = "kubeconfig file of the cluster [as kubectl finds it]",
+                          .group = "Cluster"});
+  verb.options.push_back({.names = "--context",
+                          .target = &options.context,
+                          .value = "NAME",
+                          .help = "context of the kubeconfig [the current one]",
+                          .group = "Cluster"});
 }
 
 ClusterOptions Completed(ClusterOptions options, const Common& common) {

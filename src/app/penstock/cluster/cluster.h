@@ -14,10 +14,6 @@
 #include "base/core/result.h"
 #include "protocol/kube/api.h"
 
-namespace CLI {
-class App;
-}
-
 namespace penstock::app {
 
 using protocol::kube::Json;
@@ -30,7 +26,7 @@ struct ClusterOptions {
 };
 
 /// Adds --kubeconfig and --context. `options` must outlive the parsing.
-void AddClusterOptions(CLI::App& app, ClusterOptions& options);
+void AddClusterOptions(command::Verb& verb, ClusterOptions& options);
 
 /// Returns the options with --kubeconfig, where it was given before the verb for the whole program.
 ClusterOptions Completed(ClusterOptions options, const Common& common);

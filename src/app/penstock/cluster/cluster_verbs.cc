@@ -1,19 +1,14 @@
 #include "app/penstock/cluster/cluster_verbs.h"
 
 #include <chrono>
-#include <iostream>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "api/node_state.h"
-#include "app/penstock/cluster/cleanup.h"
 #include "app/penstock/cluster/explain_show.h"
 #include "app/penstock/cluster/nodes_show.h"
 #include "app/penstock/local/show.h"
-#include "app/penstock/migrate/migrate_verb.h"
 #include "base/core/strings.h"
 
 namespace penstock::app {
@@ -21,25 +16,20 @@ namespace penstock::app {
 using base::Code;
 using base::Error;
 using base::Result;
+using command::Shown;
 
 namespace {
 
 constexpr char kAgentPods[] = "app.kubernetes.io/name=penstock";
 
-constexpr char kNodesFooter[] = R"(Examples:
-  PROGRAM nodes
-  PROGRAM nodes -o wide
-  PROGRAM nodes -o json | jq -r '.nodes[] | select(.problems != []) | .name'
+constexpr char kNodesExamples[] = R"(PROGRAM nodes
+PROGRAM nodes -o wide
+PROGRAM nodes -w                # again whenever it changes
+PROGRAM nodes -o json | jq -r '.nodes[] | select(.problems != []) | .name')";
 
-Requires permission to list nodes and nodestates.penstock.io. Exit status: 0 shown, 1 the cluster could not be queried.)";
+constexpr char kExplainExamples[] = R"(PROGRAM explain gpu-1
+PROGRAM explain gpu-1 -o json | jq -r '.findings[].next')";
 
-constexpr char kExplainFooter[] = R"(Examples:
-  PROGRAM explain gpu-1
-  PROGRAM explain gpu-1 -o json | jq -r '.findings[].next'
-
-Exit status: 0 shown, 1 the cluster could not be queried, or has no such node.)";
-
-Style OutputStyle() { return StyleOf(STDOUT_FILENO); }
 base::WallTime Now() { return std::chrono::system_clock::now(); }
 
 Error NoKind() {
@@ -126,7 +116,7 @@ analysis::PodsView PodsOf(const ApiServer& server, const analysis::NodeView& nod
 
 std::string StatusOf(const analysis::NodeView& node, const Common& common) {
   if (!node.report) return base::Join(analysis::ProblemsOf(node), "; ") + "\n";
-  std::string text = ShowStatus(*node.report, common.wide, OutputStyle(), Now());
+  std::string text = ShowStatus(*node.report, common.wide(), common.style(), Now());
   const std::string age = AgeOf(node.reported_at, Now());
   return age.empty() ? text : text + "\nnothing has changed for " + age + "\n";
 }
@@ -138,19 +128,15 @@ Result<std::string> StatusOfOne(const ApiServer& server, const Common& common,
   if (!one.view.report)
     return Error(Code::kNotFound,
                  "node " + name + ": " + base::Join(analysis::ProblemsOf(one.view), "; "));
-  return common.json ? api::ToJson(*one.view.report) : StatusOf(one.view, common);
+  return common.json() ? api::ToJson(*one.view.report) : StatusOf(one.view, common);
 }
 
-int Print(std::string_view verb, const ClusterOptions& options,
-          const std::function<Result<std::string>(const ApiServer&)>& text_of) {
-  const auto cluster = FindCluster(options);
-  const auto text = cluster.ok() ? text_of(cluster->server) : Result<std::string>(cluster.error());
-  if (!text.ok()) {
-    std::cerr << "penstock " << verb << ": " << text.error().message() << "\n";
-    return 1;
-  }
-  std::cout << *text << (text->ends_with('\n') ? "" : "\n");
-  return std::cout.flush() ? 0 : 1;
+/// Connects to the cluster, and calls the function with it.
+Result<Shown> Ask(const ClusterOptions& options,
+                  const std::function<Result<std::string>(const ApiServer&)>& text_of) {
+  ASSIGN(const Cluster cluster, FindCluster(options));
+  ASSIGN(const std::string text, text_of(cluster.server));
+  return Shown(text);
 }
 
 }  // namespace
@@ -159,7 +145,8 @@ Result<std::string> NodesText(const ApiServer& server, const Common& common) {
   ASSIGN(const auto nodes, ListObjects(server, kinds::Nodes()));
   ASSIGN(const auto states, Reports(server));
   const auto views = analysis::JoinNodes(nodes, states, AgentPods(server));
-  return common.json ? NodesToJson(views) : ShowNodes(views, common.wide, OutputStyle(), Now());
+  return common.json() ? NodesToJson(views)
+                       : ShowNodes(views, common.wide(), common.style(), Now());
 }
 
 Result<std::string> ExplainText(const ApiServer& server, const Common& common,
@@ -168,8 +155,8 @@ Result<std::string> ExplainText(const ApiServer& server, const Common& common,
   analysis::PodsView pods = PodsOf(server, one.view);
   const analysis::Explanation explanation =
       analysis::Explain(std::move(one.view), std::move(pods), one.kind_missing);
-  return common.json ? ExplanationToJson(explanation)
-                     : ShowExplanation(explanation, OutputStyle(), Now());
+  return common.json() ? ExplanationToJson(explanation)
+                       : ShowExplanation(explanation, common.style(), Now());
 }
 
 Result<std::string> NodeStatusText(const ApiServer& server, const Common& common,
@@ -179,11 +166,11 @@ Result<std::string> NodeStatusText(const ApiServer& server, const Common& common
   std::string text;
   Json all = Json::array();
   for (const analysis::NodeView& view : analysis::JoinNodes({}, states, {})) {
-    if (common.json && view.report) all.push_back(Json::parse(api::ToJson(*view.report)));
+    if (common.json() && view.report) all.push_back(Json::parse(api::ToJson(*view.report)));
     text += (text.empty() ? "" : "\n") + ("== node " + Printable(view.name)) + "\n" +
             StatusOf(view, common);
   }
-  if (common.json) return Json{{"reports", std::move(all)}}.dump();
+  if (common.json()) return Json{{"reports", std::move(all)}}.dump();
   return text.empty() ? "no agent has reported to this cluster yet\n" : text;
 }
 
@@ -194,39 +181,63 @@ std::vector<std::string> NodeNames(const ClusterOptions& options) {
   return nodes.ok() ? NamesOf(*nodes) : std::vector<std::string>{};
 }
 
-int NodeStatus(const Common& common, const ClusterOptions& options) {
-  return Print("status", options, [&](const ApiServer& server) {
-    return NodeStatusText(server, common, options.node);
-  });
+Result<Shown> NodeStatus(const Common& common, const ClusterOptions& options) {
+  return Ask(options,
+             [&](const ApiServer& server) { return NodeStatusText(server, common, options.node); });
 }
 
-void AddClusterVerbs(CLI::App& app, const Common& common, const std::string& program,
-                     int& exit_code) {
+command::Verb NodesVerb(const Common& common, const std::string& program) {
   const auto options = std::make_shared<ClusterOptions>();
-  const auto add = [&](const char* name, const char* description, const char* footer,
-                       auto text_of) {
-    CLI::App* verb = app.add_subcommand(name, description)->fallthrough();
-    verb->footer(ForProgram(footer, program));
-    AddClusterOptions(*verb, *options);
-    verb->callback([&common, &exit_code, options, name = std::string(name), text_of] {
-      exit_code = Print(name, Completed(*options, common), [&](const ApiServer& server) {
-        return text_of(server, common, options->node);
-      });
-    });
-    return verb;
+  command::Verb verb{
+      .name = "nodes",
+      .summary =
+          "Show the nodes of a cluster: drivers, devices, allocators, configuration and "
+          "problems",
+      .examples = ForProgram(kNodesExamples, program),
+      .details = "Requires permission to list nodes and nodestates.penstock.io.",
+      .exit_status = "0 shown, 1 the cluster could not be queried",
+      .formats = command::WideFormats(),
+      .names = {"node", ".nodes[*].name"},
+      .watch = true,
+      .show = [&common, options] {
+        return Ask(Completed(*options, common),
+                   [&](const ApiServer& server) { return NodesText(server, common); });
+      }};
+  AddClusterOptions(verb, *options);
+  return verb;
+}
+
+command::Verb ExplainVerb(const Common& common, const std::string& program) {
+  struct Given {
+    ClusterOptions cluster;
+    std::string node;
   };
-  add("nodes",
-      "Show the nodes of a cluster: drivers, devices, allocators, configuration and problems",
-      kNodesFooter, [](const ApiServer& server, const Common& how, const std::string&) {
-        return NodesText(server, how);
-      });
-  add("explain", "Explain why a node has the capacity that it has, and what to do next",
-      kExplainFooter, ExplainText)
-      ->add_option("NODE", options->node, "the node's name")
-      ->required()
-      ->type_name("");
-  AddMigrate(app, common, exit_code);
-  AddCleanup(app, common, program != "penstock", exit_code);
+  const auto given = std::make_shared<Given>();
+  command::Verb verb{
+      .name = "explain",
+      .summary = "Explain why a node has the capacity that it has, and what to do next",
+      .examples = ForProgram(kExplainExamples, program),
+      .exit_status = "0 shown, 1 the cluster could not be queried, or has no such node",
+      .options = {{.names = "NODE", .target = &given->node, .help = "the node's name"},
+                  {.names = "--node",
+                   .target = &given->cluster.node,
+                   .value = "NODE",
+                   .help = "the same as the argument",
+                   .excludes = {"NODE"}}},
+      .formats = command::PlainFormats(),
+      .check = [given]() -> base::Status {
+        if (given->cluster.node.empty()) given->cluster.node = given->node;
+        if (!given->cluster.node.empty()) return {};
+        return Error(Code::kInvalidArgument, "the name of a node is missing");
+      },
+      .show =
+          [&common, given] {
+            return Ask(Completed(given->cluster, common), [&](const ApiServer& server) {
+              return ExplainText(server, common, given->cluster.node);
+            });
+          }};
+  AddClusterOptions(verb, given->cluster);
+  return verb;
 }
 
 }  // namespace penstock::app

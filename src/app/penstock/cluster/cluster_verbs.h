@@ -23,12 +23,7 @@ base::Result<std::string> NodeStatusText(const ApiServer& server, const Common& 
 /// queried.
 std::vector<std::string> NodeNames(const ClusterOptions& options);
 
-/// Prints a node's report and returns the exit status.
-int NodeStatus(const Common& common, const ClusterOptions& options);
-
-/// Adds nodes, explain, migrate and cleanup. `program`: the name that users call, "penstock" or
-/// "kubectl penstock".
-void AddClusterVerbs(CLI::App& app, const Common& common, const std::string& program,
-                     int& exit_code);
+/// The report of the options' node; of all nodes where none is given.
+base::Result<command::Shown> NodeStatus(const Common& common, const ClusterOptions& options);
 
 }  // namespace penstock::app

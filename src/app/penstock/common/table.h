@@ -15,6 +15,8 @@ namespace penstock::app {
 struct Style {
   bool color = false;
   std::size_t width = 0;  ///< columns; 0: unlimited
+  bool headers = true;    ///< tables show their header
+  bool unicode = true;    ///< the terminal shows characters beyond ASCII
 };
 Style StyleOf(int fd);
 
@@ -32,7 +34,8 @@ struct Cell {
 };
 
 /// Rows under a header in aligned columns, separated by two blanks. Cuts the last column where a
-/// line would be wider than the terminal. Shows control characters, which names of other programs
+/// line would be wider than the terminal; where that is not enough, each row becomes a block of
+/// lines, one for each value. Shows control characters, which names of other programs
 /// may contain, as '?'.
 class Table {
  public:
@@ -48,10 +51,13 @@ class Table {
 
 using base::Printable;
 
-/// The width of a text in code points, which is accurate enough for what is printed here.
+/// The columns of a text on a terminal: wide characters take two, combining marks none.
 std::size_t Columns(std::string_view text);
 
-/// As much of the text as fits into `columns`, with "…" where it was cut.
-std::string Cut(const std::string& text, std::size_t columns);
+/// As much of the text as fits into `columns`, with the mark, which takes one, where it was cut.
+std::string Cut(const std::string& text, std::size_t columns, std::string_view mark = "…");
+
+/// Whether the locale of the environment (LC_ALL, LC_CTYPE, LANG) has UTF-8.
+bool LocaleIsUtf8();
 
 }  // namespace penstock::app

@@ -1,48 +1,52 @@
-// The verbs of `penstock`: each adds itself to the command line and runs from its callback. Only
-// main.cc calls these functions.
+// The verbs of `penstock`, each a definition for the command line (app/command/verb.h). Only
+// penstock.cc and kubectl.cc call these functions.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "app/command/output.h"
+#include "app/command/verb.h"
 #include "app/options.h"
-
-namespace CLI {
-class App;
-}
+#include "app/penstock/common/table.h"
 
 namespace penstock::app {
 
-/// The options that all verbs share. Filled while the command line is parsed: verbs read them only
-/// in their callbacks.
+/// What all verbs share. Filled while the command line is parsed: verbs read it only when they run.
 struct Common {
-  Settings settings;      ///< paths: Resolve(settings)->paths.run_dir
-  bool json = false;      ///< -o json
-  bool wide = false;      ///< -o wide
-  bool terminal = false;  ///< standard error is a terminal: progress and colours may be shown
-  std::vector<std::string> command;  ///< of `run`: see CutCommand
+  Settings settings;       ///< paths: Resolve(settings)->paths.run_dir
+  command::Output output;  ///< -o, --no-headers, -w
+  bool terminal = false;   ///< standard error is a terminal: progress and colours may be shown
+
+  bool json() const { return output.json(); }
+  bool wide() const { return output.wide(); }
+  /// For standard output.
+  Style style() const;
 };
 
-/// Adds -o, the output format of lists.
-void AddOutputOption(CLI::App& app, Common& common);
+// `common` outlives the verbs.
+command::Verb UpVerb(const Common& common);
+command::Verb DownVerb(const Common& common);
+command::Verb RunVerb(const Common& common);
+command::Verb QueueVerb(const Common& common);
+command::Verb AssignVerb(const Common& common);
+command::Verb DoorVerb(const Common& common);  ///< deprecated
+command::Verb StatusVerb(const Common& common);
+command::Verb PsVerb(const Common& common);
+command::Verb WaitVerb(const Common& common);
+command::Verb TopVerb(const Common& common);
+command::Verb UsageVerb(const Common& common);
+command::Verb PlanVerb(const Common& common);
+command::Verb ConfigVerb(const Common& common);
+command::Verb CdiVerb(const Common& common);
+command::Verb RuntimeVerb(const Common& common);
+command::Verb MetricsVerb(const Common& common);
 
-// Each callback sets `exit_code` to the program's exit status.
-void AddRun(CLI::App& app, const Common& common, int& exit_code);
-void AddQueue(CLI::App& app, const Common& common, int& exit_code);
-void AddAssign(CLI::App& app, const Common& common, int& exit_code);
-void AddTop(CLI::App& app, const Common& common, int& exit_code);
-void AddUsage(CLI::App& app, const Common& common, int& exit_code);
-
-// Groups of verbs; their parts add themselves to the group.
-void AddCdi(CLI::App& app, const Common& common, int& exit_code);
-void AddCdiGenerate(CLI::App& cdi, const Common& common, int& exit_code);
-void AddRuntime(CLI::App& app, const Common& common, int& exit_code);
-void AddMetrics(CLI::App& app, const Common& common, int& exit_code);
-void AddRuntimeDoctor(CLI::App& runtime, const Common& common, int& exit_code);
-
-/// Removes the command of `run` from the arguments and returns it: the words after "--", or from
-/// the first word that is not an option. CLI11 must not parse the command, because it rejects words
-/// that it does not define. Empty for the other verbs.
-std::vector<std::string> CutCommand(const CLI::App& app, std::vector<std::string>& arguments);
+// Of the kubectl plugin, too. `program`: the name that users call, "penstock" or "kubectl
+// penstock".
+command::Verb NodesVerb(const Common& common, const std::string& program);
+command::Verb ExplainVerb(const Common& common, const std::string& program);
+command::Verb MigrateVerb(const Common& common);
+command::Verb CleanupVerb(const Common& common, const std::string& program);
 
 }  // namespace penstock::app

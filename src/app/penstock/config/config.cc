@@ -3,21 +3,23 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "api/compat/nvidia/counters.h"
 #include "app/penstock/common/table.h"
+#include "app/penstock/common/verbs.h"
 #include "app/penstock/config/check_against.h"
 #include "app/penstock/config/config_documents.h"
 #include "app/penstock/local/show.h"
 #include "backend/all.h"
 #include "backend/counter_fields.h"
 #include "base/core/strings.h"
+#include "base/yaml.h"
 #include "os/core/file.h"
 #include "view/unavailable_metrics.h"
 
@@ -225,39 +227,107 @@ std::string ShowPreview(const view::Preview& preview) {
   return text;
 }
 
-int CheckConfig(const Common& common, const std::string& file, const std::string& against,
-                bool lenient) {
-  const auto all =
-      CheckAll(file, against, lenient ? base::ReadingMode::kLenient : base::ReadingMode::kStrict);
-  if (!all.ok()) {
-    std::cerr << all.error().message() << "\n";
-    return 1;
-  }
+namespace {
+
+constexpr char kCheckExamples[] =
+    R"(penstock config check node.yaml
+penstock config check time-slicing-config.yaml --against dgx-a100    # a ConfigMap's manifest; what each key would offer
+penstock config check counters.csv --against dgx-a100                # dcgm-exporter's list; what an A100 does not have
+penstock config check node.yaml -o json | jq -r '.[].problems[]')";
+
+struct CheckOptions {
+  std::string file, against;
+  bool lenient = false;
+};
+
+/// Reads files of the device plugin strictly or, with `lenient`, as the agent reads them.
+base::Result<command::Shown> CheckConfig(const Common& common, const CheckOptions& options) {
+  ASSIGN(const auto all,
+         CheckAll(options.file, options.against,
+                  options.lenient ? base::ReadingMode::kLenient : base::ReadingMode::kStrict));
   bool ok = true;
   Json documents = Json::array();
-  for (const Checked& checked : *all) {
+  for (const Checked& checked : all) {
     ok = ok && checked.resolved.ok();
-    if (common.json) {
+    if (common.json()) {
       documents.push_back(ToJson(checked));
     } else {
       Show(checked);
     }
   }
-  if (common.json)
-    std::cout << documents.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
-  return ok ? 0 : 1;
+  return command::Shown(
+      common.json() ? documents.dump(-1, ' ', false, Json::error_handler_t::replace) : "",
+      ok ? command::kDone : command::kFailed);
 }
 
-int ShowConfig(const Common& common) {
+Json JsonOf(const base::Value& value) {
+  using Kind = base::Value::Kind;
+  Json list = Json::array(), map = Json::object();
+  switch (value.kind) {
+    case Kind::kNull: return nullptr;
+    case Kind::kBool: return value.boolean;
+    case Kind::kInt: return value.integer;
+    case Kind::kFloat: return value.number;
+    case Kind::kString: return value.text;
+    case Kind::kList:
+      for (const base::Value& item : *value.list) list.push_back(JsonOf(item));
+      return list;
+    case Kind::kMap:
+      for (const base::Value::Entry& entry : *value.map) map[entry.key] = JsonOf(entry.value);
+      return map;
+  }
+  return nullptr;
+}
+
+base::Result<command::Shown> ShowConfig(const Common& common) {
   Settings settings = common.settings;
   TakeEnvironment(settings, ::getenv);
-  const auto config = Resolve(settings);
-  if (!config.ok()) {
-    std::cerr << config.error().message() << "\n";
-    return 1;
-  }
-  std::cout << ToYaml(*config);
-  return 0;
+  ASSIGN(const auto config, Resolve(settings));
+  if (!common.json()) return command::Shown(ToYaml(config));
+  ASSIGN(const base::Value document, base::ParseYaml(ToYaml(config), "configuration"));
+  return command::Shown(JsonOf(document).dump());
+}
+
+}  // namespace
+
+command::Verb ConfigVerb(const Common& common) {
+  const auto options = std::make_shared<CheckOptions>();
+  command::Verb check{
+      .name = "check",
+      .summary = "Show all problems of a file",
+      .examples = kCheckExamples,
+      .exit_status = "0 valid, 1 there are problems, all of them shown with line and column",
+      .options = {{.names = "FILE",
+                   .target = &options->file,
+                   .help = "a NodeConfig, a file of NVIDIA's device plugin or dcgm-exporter, or a "
+                           "ConfigMap or a chart's values that contain them; - for standard input",
+                   .required = true},
+                  {.names = "--against",
+                   .target = &options->against,
+                   .value = "MACHINE",
+                   .help = "also show what it would offer on this simulated machine, and which "
+                           "metrics its devices do not have (see penstock-sim list)"},
+                  {.names = "--lenient",
+                   .target = &options->lenient,
+                   .help = "read a file of NVIDIA's device plugin as the agent does: what the "
+                           "plugin ignores is a remark"}},
+      .formats = {"text", "json", "yaml", "jsonpath=TEMPLATE"},
+      .show = [options, &common] { return CheckConfig(common, *options); }};
+  command::Verb show{
+      .name = "show",
+      .summary = "Print the effective configuration from the file and the flags, with every key",
+      .examples =
+          "penstock config show --config node.yaml --run-dir /tmp/run    # what would be in "
+          "force",
+      .exit_status = "0 shown, 1 there are problems, all of them shown",
+      .shares = NodeOptionNames(),
+      .formats = {"yaml", "json", "jsonpath=TEMPLATE"},
+      .show = [&common] { return ShowConfig(common); }};
+  return {.name = "config",
+          .summary = "Check a configuration, or show the one in force",
+          .examples = "penstock config check node.yaml\npenstock config show",
+          .exit_status = "0 done, 1 there are problems, all of them shown",
+          .verbs = {std::move(check), std::move(show)}};
 }
 
 }  // namespace penstock::app

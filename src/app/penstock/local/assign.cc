@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "app/penstock/common/verbs.h"
 #include "app/penstock/local/query_agent.h"
@@ -23,6 +21,8 @@ namespace {
 
 using base::Code;
 using base::Error;
+using base::Result;
+using command::Shown;
 using protocol::broker::AssignProgress;
 using Json = nlohmann::json;
 
@@ -30,44 +30,49 @@ using Json = nlohmann::json;
 // waits for the kubelet's acknowledgement.
 constexpr base::Duration kPatience = std::chrono::minutes(2);
 
-constexpr char kFooter[] = R"(Examples:
-  penstock assign                          # who allocates each device
-  penstock assign 6 7 local                # two GPUs for `penstock run` on this machine
-  penstock assign 6,7 kubelet --wait 10m   # back to pods, as soon as their holders release them
-  penstock assign 3 none                   # to no allocator: for maintenance
-  penstock assign 3 default                # as the configuration says
-  penstock assign 6 local --dry-run
+constexpr char kExamples[] =
+    R"(penstock assign                          # who allocates each device
+penstock assign 6 7 local                # two GPUs for `penstock run` on this machine
+penstock assign 6,7 --to local           # the same
+penstock assign 6,7 kubelet --wait 10m   # back to pods, as soon as their holders release them
+penstock assign 3 none                   # to no allocator: for maintenance
+penstock assign 3 default                # as the configuration says
+penstock assign 6 local --dry-run)";
 
-A device belongs to one allocator at a time: the kubelet, which gives it to pods; local, which gives it to commands started by
-`penstock run`; or none. A move first withdraws the device, then waits until the device has no holder and the kubelet has
-acknowledged the shorter list, and then offers it through the other allocator. Without --wait, a device that is held is refused
-and nothing changes. A move continues when this program is interrupted and when the agent restarts. It takes precedence over the
-configuration until `default`.
+constexpr char kDetails[] =
+    R"(A device belongs to one allocator at a time: the kubelet, which gives it to pods; local, which gives
+it to commands started by `penstock run`; or none. A move first withdraws the device, then waits
+until the device has no holder and the kubelet has acknowledged the shorter list, and then offers it
+through the other allocator. Without --wait, a device that is held is refused and nothing changes. A
+move continues when this program is interrupted and when the agent restarts. It takes precedence
+over the configuration until `default`.)";
 
-Exit status: 0 done, 1 not done (the message says why).)";
+const std::vector<std::string> kAllocators = {"kubelet", "local", "none", "default"};
 
 struct AllocatorOptions {
-  std::vector<std::string> words;
+  std::vector<std::string> words;  ///< the devices, and the allocator if `to` is empty
+  std::string to;
   std::string wait;
   bool dry_run = false;
 };
 
-base::Result<protocol::broker::Request> ToRequest(const AllocatorOptions& options) {
-  static const std::vector<std::string> kAllocators = {"kubelet", "local", "none", "default"};
+Result<protocol::broker::Request> ToRequest(const AllocatorOptions& options) {
   protocol::broker::Request request;
   request.operation = protocol::broker::Operation::kAssign;
   request.assign.dry_run = options.dry_run;
   request.assign.devices = options.words;
-  request.assign.allocator = options.words.back();
-  request.assign.devices.pop_back();
+  request.assign.allocator = options.to;
+  if (options.to.empty()) {
+    request.assign.allocator = options.words.back();
+    request.assign.devices.pop_back();
+  }
   if (std::find(kAllocators.begin(), kAllocators.end(), request.assign.allocator) ==
       kAllocators.end()) {
     const auto near = base::Nearest(request.assign.allocator, kAllocators);
-    return Error(
-        Code::kInvalidArgument,
-        "\"" + request.assign.allocator +
-            "\" is not an allocator: the last argument must be kubelet, local, none or default" +
-            (near ? "; did you mean \"" + *near + "\"?" : ""));
+    return Error(Code::kInvalidArgument, "\"" + request.assign.allocator +
+                                             "\" is not an allocator: the last argument, or --to, "
+                                             "must be kubelet, local, none or default" +
+                                             (near ? "; did you mean \"" + *near + "\"?" : ""));
   }
   if (request.assign.devices.empty())
     return Error(
@@ -93,9 +98,9 @@ std::string Reported(const AssignProgress& move) {
          (move.reason.empty() ? "" : ": " + move.reason);
 }
 
-base::Result<std::vector<AssignProgress>> Query(const std::string& run_dir,
-                                                const protocol::broker::Request& request,
-                                                std::string& answer) {
+Result<std::vector<AssignProgress>> Query(const std::string& run_dir,
+                                          const protocol::broker::Request& request,
+                                          std::string& answer) {
   ASSIGN(auto client, protocol::broker::Client::Connect(run_dir));
   TRY(client.SendLine(EncodeRequest(request)));
   for (;;) {
@@ -107,17 +112,15 @@ base::Result<std::vector<AssignProgress>> Query(const std::string& run_dir,
   }
 }
 
-base::Status Set(const Common& common, const AllocatorOptions& options) {
+Result<Shown> Set(const Common& common, const AllocatorOptions& options) {
   ASSIGN(const auto request, ToRequest(options));
   ASSIGN(const auto config, Resolve(common.settings));
   std::string answer;
   ASSIGN(const auto moves, Query(config.paths.run_dir, request, answer));
-  if (common.json) {
-    std::cout << answer << "\n";
-    return {};
-  }
-  for (const AssignProgress& move : moves) std::cout << Printable(Reported(move)) << "\n";
-  return {};
+  if (common.json()) return Shown(answer);
+  std::string text;
+  for (const AssignProgress& move : moves) text += Printable(Reported(move)) + "\n";
+  return Shown(text);
 }
 
 /// The part of the report with the allocators, as JSON.
@@ -136,68 +139,85 @@ std::string ListJson(const std::string& report) {
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-base::Status List(const Common& common) {
+Result<Shown> List(const Common& common) {
   ASSIGN(const auto config, Resolve(common.settings));
   ASSIGN(const std::string answer, QueryLine(config.paths.run_dir, R"({"op":"status"})"));
   ASSIGN(const api::Report report, api::ParseReport(answer));
-  std::cout << (common.json ? ListJson(answer) + "\n"
-                            : ShowAllocators(report, StyleOf(STDOUT_FILENO)));
-  return {};
+  return Shown(common.json() ? ListJson(answer) : ShowAllocators(report, common.style()));
 }
 
-int ToExitCode(const base::Status& status) {
-  if (!status.ok()) std::cerr << "penstock assign: " << status.error().message() << "\n";
-  return status.ok() && std::cout.flush() ? 0 : 1;
+Result<Shown> ListOrSet(const Common& common, const AllocatorOptions& options) {
+  return options.words.empty() ? List(common) : Set(common, options);
 }
 
-void AddMoveOptions(CLI::App& verb, AllocatorOptions& options) {
-  verb.add_option("--wait", options.wait,
-                  "How long to wait until the holders release the devices, e.g. 10m [do not wait]")
-      ->type_name("TIME");
-  verb.add_flag("--dry-run", options.dry_run, "Only show what would be done");
+base::Status Check(const AllocatorOptions& options) {
+  if (options.words.empty() && options.to.empty()) return {};
+  const auto request = ToRequest(options);
+  return request.ok() ? base::Status() : request.error();
 }
 
-CLI::Option* AddMoveArguments(CLI::App& verb, AllocatorOptions& options) {
-  return verb
-      .add_option("DEVICE... ALLOCATOR", options.words,
-                  "UUIDs or indices, then kubelet, local, none, or default for what the "
-                  "configuration says")
-      ->delimiter(',')
-      ->type_name("");
-}
-
-/// `penstock door`, as 0.1.0 has it. Not shown in help, because it belongs to no group.
-void AddDeprecatedVerb(CLI::App& app, const Common& common, int& exit_code) {
-  CLI::App* door =
-      app.add_subcommand("door", "Deprecated: use penstock assign")->fallthrough()->group("");
-  door->require_subcommand(0, 1);
-  door->add_subcommand("list", "Deprecated: use penstock assign")->fallthrough();
-  CLI::App* set = door->add_subcommand("set", "Deprecated: use penstock assign")->fallthrough();
-  const auto options = std::make_shared<AllocatorOptions>();
-  AddMoveArguments(*set, *options)->required();
-  AddMoveOptions(*set, *options);
-  door->callback([set, options, &common, &exit_code] {
-    std::cerr << "penstock door is deprecated: use penstock assign"
-              << (set->parsed() ? " DEVICE... ALLOCATOR" : "") << "\n";
-    exit_code = ToExitCode(set->parsed() ? Set(common, *options) : List(common));
-  });
+std::vector<command::Option> Options(AllocatorOptions& options) {
+  return {
+      {.names = "DEVICE",
+       .target = &options.words,
+       .help = "UUIDs or indices; without --to, the allocator follows the devices: kubelet, "
+               "local, none, or default for what the configuration says",
+       .separated = true},
+      {.names = "--to",
+       .target = &options.to,
+       .value = "ALLOCATOR",
+       .help = "the allocator: kubelet, local, none or default"},
+      {.names = "--wait",
+       .target = &options.wait,
+       .value = "TIME",
+       .help = "how long to wait until the holders release the devices, e.g. 10m [do not "
+               "wait]"},
+      {.names = "--dry-run", .target = &options.dry_run, .help = "only show what would be done"}};
 }
 
 }  // namespace
 
-void AddAssign(CLI::App& app, const Common& common, int& exit_code) {
-  CLI::App* assign =
-      app.add_subcommand("assign",
-                         "Show who allocates each device, or assign devices to another allocator")
-          ->fallthrough();
-  assign->footer(kFooter);
+command::Verb AssignVerb(const Common& common) {
   const auto options = std::make_shared<AllocatorOptions>();
-  AddMoveArguments(*assign, *options);
-  AddMoveOptions(*assign, *options);
-  assign->callback([options, &common, &exit_code] {
-    exit_code = ToExitCode(options->words.empty() ? List(common) : Set(common, *options));
-  });
-  AddDeprecatedVerb(app, common, exit_code);
+  return {.name = "assign",
+          .summary = "Show who allocates each device, or assign devices to another allocator",
+          .usage = "[DEVICE... ALLOCATOR]",
+          .examples = kExamples,
+          .details = kDetails,
+          .exit_status = "0 done, 1 not done (the message says why), 2 usage error",
+          .options = Options(*options),
+          .words = kAllocators,
+          .shares = AgentOptionNames(),
+          .formats = command::TableFormats(),
+          .names = {"device", ".devices[*].id"},
+          .check = [options] { return Check(*options); },
+          .show = [options, &common] { return ListOrSet(common, *options); }};
+}
+
+/// `penstock door`, as 0.1.0 has it.
+command::Verb DoorVerb(const Common& common) {
+  const auto options = std::make_shared<AllocatorOptions>();
+  const auto show = [options, &common] {
+    std::cerr << "penstock door is deprecated: use penstock assign"
+              << (options->words.empty() ? "" : " DEVICE... ALLOCATOR") << "\n";
+    return ListOrSet(common, *options);
+  };
+  const auto formats = command::TableFormats();
+  const command::Names names{"device", ".devices[*].id"};
+  std::vector<command::Option> set_options = Options(*options);
+  set_options.front().required = true;
+  return {.name = "door",
+          .summary = "Deprecated: use penstock assign",
+          .verbs = {{.name = "list", .formats = formats, .names = names, .show = show},
+                    {.name = "set",
+                     .options = std::move(set_options),
+                     .formats = formats,
+                     .check = [options] { return Check(*options); },
+                     .show = show}},
+          .formats = formats,
+          .names = names,
+          .show = show,
+          .hidden = true};
 }
 
 }  // namespace penstock::app

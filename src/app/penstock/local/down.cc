@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "app/penstock/common/simulation.h"
+#include "app/penstock/common/verbs.h"
 #include "app/penstock/local/query_agent.h"
-#include "app/penstock/local/up.h"
 #include "os/lock_file.h"
 #include "protocol/broker/client.h"
 
@@ -96,8 +96,7 @@ base::Status EndAndWait(const std::string& run_dir, const std::string& lock,
                                             by_force);
 }
 
-}  // namespace
-
+/// Stops the agent of the run directory. Returns 0 also where no agent ran.
 int Down(const Common& common) {
   auto config = Resolve(common.settings);
   if (!config.ok()) return Fail(config.error());
@@ -115,6 +114,17 @@ int Down(const Common& common) {
                      : "No agent was running in " + run_dir + ".")
             << (*simulated ? " The simulated machine is removed.\n" : "\n");
   return 0;
+}
+
+}  // namespace
+
+command::Verb DownVerb(const Common& common) {
+  return {.name = "down",
+          .summary = "Stop the agent, and remove a simulated machine",
+          .examples = "penstock down\npenstock down --run-dir ~/sim/run",
+          .exit_status = "0 no agent is running, 1 it could not be stopped",
+          .shares = AgentOptionNames(),
+          .run = [&common] { return Down(common); }};
 }
 
 }  // namespace penstock::app

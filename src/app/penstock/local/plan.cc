@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include <unistd.h>
 
+#include "app/penstock/common/verbs.h"
 #include "app/penstock/local/query_agent.h"
 #include "base/core/strings.h"
 #include "os/core/file.h"
@@ -20,6 +21,12 @@ namespace {
 
 using protocol::broker::Operation;
 using protocol::broker::Request;
+
+constexpr char kExamples[] =
+    R"(penstock plan new.yaml           # what this file would change on this node
+penstock plan                    # the current configuration, if it waits for a restart or was rejected
+penstock plan new.yaml -o json | jq '.resources[] | select(.holders != [])'
+penstock plan --explain          # which GPUs a request for 1, 2, ... would get now, and their links)";
 
 base::Result<std::string> RequestFor(const std::string& file, bool explain) {
   Request request{.operation = Operation::kPlan};
@@ -37,13 +44,13 @@ base::Result<std::string> RequestFor(const std::string& file, bool explain) {
   return line;
 }
 
-base::Result<std::string> PlanText(const Common& common, const std::string& file, bool explain) {
+base::Result<command::Shown> PlanFor(const Common& common, const std::string& file, bool explain) {
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
   ASSIGN(const std::string request, RequestFor(file, explain));
   ASSIGN(std::string answer, QueryLine(config.paths.run_dir, request));
-  if (common.json) return answer + "\n";
+  if (common.json()) return command::Shown(answer);
   ASSIGN(const api::Plan plan, api::ParsePlan(answer));
-  return ShowPlan(plan, StyleOf(STDOUT_FILENO));
+  return command::Shown(ShowPlan(plan, common.style()));
 }
 
 Cell EffectCell(api::Effect effect) {
@@ -148,14 +155,28 @@ std::string ShowPlan(const api::Plan& plan, const Style& style) {
   return text + ShowChoices(plan, style);
 }
 
-int Plan(const Common& common, const std::string& file, bool explain) {
-  const auto text = PlanText(common, file, explain);
-  if (!text.ok()) {
-    std::cerr << "penstock plan: " << text.error().message() << "\n";
-    return 1;
-  }
-  std::cout << *text;
-  return std::cout.flush() ? 0 : 1;
+command::Verb PlanVerb(const Common& common) {
+  struct Given {
+    std::string file;
+    bool explain = false;
+  };
+  const auto given = std::make_shared<Given>();
+  return {.name = "plan",
+          .summary = "Show what another configuration would change",
+          .examples = kExamples,
+          .exit_status =
+              "0 shown, 1 the configuration has problems (all of them shown) or no agent "
+              "responds",
+          .options = {{.names = "FILE",
+                       .target = &given->file,
+                       .help = "a configuration; - for standard input [the current one]"},
+                      {.names = "--explain",
+                       .target = &given->explain,
+                       .help = "also show which devices requests for one, two, ... would get now, "
+                               "and why"}},
+          .shares = AgentOptionNames(),
+          .formats = command::PlainFormats(),
+          .show = [given, &common] { return PlanFor(common, given->file, given->explain); }};
 }
 
 }  // namespace penstock::app

@@ -1,4 +1,4 @@
-// `penstock status` and `ps`: query a running agent. Change nothing.
+// Queries a running agent. Changes nothing.
 #pragma once
 
 #include <string>
@@ -14,9 +14,5 @@ namespace penstock::app {
 base::Result<std::string> QueryLine(const std::string& run_dir, std::string_view request);
 
 base::Result<api::Report> QueryReport(const std::string& run_dir);
-
-// Print and return the exit status: 0, or 1 where no agent responds.
-int Status(const Common& common);
-int Ps(const Common& common);
 
 }  // namespace penstock::app

@@ -1,13 +1,9 @@
 // `penstock queue`: lists the runs that wait for GPUs, and removes runs from the queue, through the
 // agent.
 #include <algorithm>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <CLI/CLI.hpp>
-#include <unistd.h>
 
 #include "app/penstock/common/table.h"
 #include "app/penstock/common/verbs.h"
@@ -19,16 +15,16 @@
 namespace penstock::app {
 namespace {
 
+using command::Shown;
 using protocol::broker::WaitingRun;
 
-constexpr char kFooter[] = R"(Examples:
-  penstock queue                 # the queued runs, in order
-  penstock queue -o json
-  penstock queue cancel q-7      # your own, or as root any user's
+constexpr command::Names kNames{"run", ".queue[*].ticket"};
 
-STARTS IN is known if the holders of the GPUs declared how long they run (penstock run --time).
-
-Exit status: 0 done, 1 not done (the message says why).)";
+constexpr char kExamples[] =
+    R"(penstock queue                 # the queued runs, in order
+penstock queue -o json
+penstock queue -w              # again whenever it changes
+penstock queue cancel q-7      # your own, or as root any user's)";
 
 /// Formats a request: "2 A100*", "0,3"; for shares "1/4", "2 x 1/4 A100*", "1/4 of 0,3".
 std::string Wants(const WaitingRun& run) {
@@ -48,18 +44,15 @@ std::string StartsIn(const WaitingRun& run, base::WallTime now) {
       std::max<base::Duration>(base::ParseTime(run.expected_start) - now, base::Duration::zero()));
 }
 
-void Print(const std::vector<WaitingRun>& queue) {
-  if (queue.empty()) {
-    std::cout << "no runs are queued\n";
-    return;
-  }
+std::string ShowQueue(const std::vector<WaitingRun>& queue, const Style& style) {
+  if (queue.empty()) return "no runs are queued";
   const base::WallTime now = std::chrono::system_clock::now();
   Table table({"TICKET", "USER", "GPUS", "TIME", "SINCE", "STARTS IN", "COMMAND", "WAITS FOR"});
   for (const WaitingRun& run : queue)
     table.Add({run.ticket, run.user, Wants(run), run.time ? base::FormatDuration(*run.time) : "",
                base::FormatDuration(now - base::ParseTime(run.since)), StartsIn(run, now),
                run.command.substr(0, 40), run.reason});
-  std::cout << table.Render(StyleOf(STDOUT_FILENO));
+  return table.Render(style);
 }
 
 base::Result<std::string> Send(const Common& common, const protocol::broker::Request& request) {
@@ -68,45 +61,57 @@ base::Result<std::string> Send(const Common& common, const protocol::broker::Req
   return client.Query(EncodeRequest(request));
 }
 
-base::Status List(const Common& common) {
+base::Result<Shown> List(const Common& common) {
   ASSIGN(const std::string reply, Send(common, {.operation = protocol::broker::Operation::kQueue}));
-  if (common.json) {
-    std::cout << reply << "\n";
-    return {};
-  }
+  if (common.json()) return Shown(reply);
   ASSIGN(const auto queue, protocol::broker::DecodeQueue(reply));
-  Print(queue);
-  return {};
+  return Shown(ShowQueue(queue, common.style()));
 }
 
-base::Status Cancel(const Common& common, const std::string& ticket) {
+base::Result<Shown> Cancel(const Common& common, const std::string& ticket) {
   ASSIGN(const std::string reply,
          Send(common, {.operation = protocol::broker::Operation::kCancel, .ticket = ticket}));
-  std::cout << (common.json ? reply : ticket + " is cancelled") << "\n";
-  return {};
-}
-
-int ToExitCode(const base::Status& status) {
-  if (status.ok()) return 0;
-  std::cerr << "penstock: " << status.error().message() << "\n";
-  return 1;
+  return Shown(common.json() ? reply : ticket + " is cancelled");
 }
 
 }  // namespace
 
-void AddQueue(CLI::App& app, const Common& common, int& exit_code) {
-  CLI::App* queue = app.add_subcommand("queue", "Show the runs that wait for GPUs, or cancel one");
-  queue->footer(kFooter);
-  queue->fallthrough();
-  queue->require_subcommand(0, 1);
-  queue->add_subcommand("list", "Shows the queued runs, in order")->fallthrough();
-  CLI::App* cancel = queue->add_subcommand("cancel", "Cancels a queued run")->fallthrough();
+command::Verb QueueVerb(const Common& common) {
   const auto ticket = std::make_shared<std::string>();
-  cancel->add_option("TICKET", *ticket, "The run's ticket, as `penstock queue` shows it")
-      ->required();
-  queue->callback([cancel, ticket, &common, &exit_code] {
-    exit_code = ToExitCode(cancel->parsed() ? Cancel(common, *ticket) : List(common));
-  });
+  const auto list = [&common] { return List(common); };
+  const std::string exit_status = "0 done, 1 not done (the message says why)";
+  return {.name = "queue",
+          .summary = "Show the runs that wait for GPUs, or cancel one",
+          .examples = kExamples,
+          .details =
+              "STARTS IN is known if the holders of the GPUs declared how long they run "
+              "(penstock run --time).",
+          .exit_status = exit_status,
+          .verbs = {{.name = "list",
+                     .summary = "Show the queued runs, in order",
+                     .examples = "penstock queue list -o json",
+                     .exit_status = exit_status,
+                     .shares = AgentOptionNames(),
+                     .formats = command::TableFormats(),
+                     .names = kNames,
+                     .watch = true,
+                     .show = list},
+                    {.name = "cancel",
+                     .summary = "Cancel a queued run",
+                     .examples = "penstock queue cancel q-7",
+                     .exit_status = exit_status,
+                     .options = {{.names = "TICKET",
+                                  .target = ticket.get(),
+                                  .help = "the run's ticket, as `penstock queue` shows it",
+                                  .required = true}},
+                     .shares = AgentOptionNames(),
+                     .formats = command::PlainFormats(),
+                     .show = [ticket, &common] { return Cancel(common, *ticket); }}},
+          .shares = AgentOptionNames(),
+          .formats = command::TableFormats(),
+          .names = kNames,
+          .watch = true,
+          .show = list};
 }
 
 }  // namespace penstock::app

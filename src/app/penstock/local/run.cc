@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,38 +43,41 @@ constexpr base::Duration kReturnWithin =
     std::chrono::minutes(10);  // how long to wait for an agent that ended
 constexpr base::Duration kReturnPause = std::chrono::milliseconds(500);
 
-constexpr char kFooter[] = R"(Examples:
-  penstock run -- python train.py                      # one GPU, whichever is free
-  penstock run --gpus 2 --model 'A100*' -- ./train.sh
-  penstock run --device 0,3 --wait 10m -- nvidia-smi -L
-  penstock run --wait 0 -- ./probe                     # now, or fail
-  penstock run --time 2:00:00 -- ./train.sh            # ended after two hours; may start before runs that wait for more
-  penstock run --label experiment=lr01 -- ./train.sh   # a label for `penstock usage --by label:experiment`
-  penstock run --share 4 -- python serve.py            # a GPU shared with up to three others
-  penstock run --gpus 2 --share 2 --model 'T4*' -- ./infer.sh
+constexpr char kExamples[] =
+    R"(penstock run -- python train.py                      # one GPU, whichever is free
+penstock run --gpus 2 --model 'A100*' -- ./train.sh
+penstock run --device 0,3 --wait 10m -- nvidia-smi -L
+penstock run --wait 0 -- ./probe                     # now, or fail
+penstock run --time 2:00:00 -- ./train.sh            # ended after two hours; may start before runs that wait for more
+penstock run --label experiment=lr01 -- ./train.sh   # a label for `penstock usage --by label:experiment`
+penstock run --share 4 -- python serve.py            # a GPU shared with up to three others
+penstock run --gpus 2 --share 2 --model 'T4*' -- ./infer.sh)";
 
-The command replaces this process: terminal, signals and exit status are its own. It can open its own GPUs only; it finds them
-in CUDA_VISIBLE_DEVICES and related variables, and its lease in PENSTOCK_LEASE. The GPUs are released when the command and all
-its descendants have exited. Ctrl-C leaves the queue. When the agent restarts, queued runs keep their places.
+constexpr char kDetails[] =
+    R"(The command replaces this process: terminal, signals and exit status are its own. It can open its
+own GPUs only; it finds them in CUDA_VISIBLE_DEVICES and related variables, and its lease in
+PENSTOCK_LEASE. The GPUs are released when the command and all its descendants have exited. Ctrl-C
+leaves the queue. When the agent restarts, queued runs keep their places.
 
---time limits how long the run lasts: MINUTES, HOURS:MINUTES:SECONDS, DAYS-HOURS as in Slurm, or 90m, 2h30m. Then its processes
-get SIGTERM, and 30 s later SIGKILL. A run with --time may start before one that waits for more GPUs, if it cannot delay that one.
+--time limits how long the run lasts: MINUTES, HOURS:MINUTES:SECONDS, DAYS-HOURS as in Slurm, or
+90m, 2h30m. Then its processes get SIGTERM, and 30 s later SIGKILL. A run with --time may start
+before one that waits for more GPUs, if it cannot delay that one.
 
---share N allocates one share of a GPU that the configuration divides into N shares, or else of a free GPU, which is whole again
-when its last share is released. The holders of shares take turns. Nothing protects them from each other's memory use unless the line
-about the share names another isolation than none; docs/sharing.md has the table.
-
-Exit status: the command's own; 124 the wait timed out, 125 Penstock failed (the message says why), 126 the command
-cannot be executed, 127 the command was not found.)";
+--share N allocates one share of a GPU that the configuration divides into N shares, or else of a
+free GPU, which is whole again when its last share is released. The holders of shares take turns.
+Nothing protects them from each other's memory use unless the line about the share names another
+isolation than none; docs/sharing.md has the table.)";
 
 struct RunOptions {
   std::int64_t gpus = 1;
+  bool gpus_given = false;
   std::int64_t share = 1;
   std::string model;
   std::vector<std::string> devices;
   std::string wait, time;
   std::string memory, cores, compute;
   std::vector<std::string> labels;
+  std::vector<std::string> command;
 };
 
 int Fail(int status, const std::string& message) {
@@ -167,8 +169,8 @@ base::Result<std::map<std::string, std::string>> ToLabels(const std::vector<std:
   return labels;
 }
 
-base::Result<protocol::broker::Request> ToRequest(const RunOptions& options, bool gpus_given,
-                                                  const std::vector<std::string>& command) {
+base::Result<protocol::broker::Request> ToRequest(const RunOptions& options) {
+  const bool gpus_given = options.gpus_given;
   if (options.gpus < 1 && gpus_given)
     return Error(Code::kInvalidArgument,
                  "--gpus " + std::to_string(options.gpus) +
@@ -190,7 +192,7 @@ base::Result<protocol::broker::Request> ToRequest(const RunOptions& options, boo
                  .share = static_cast<int>(options.share),
                  .model = options.model,
                  .devices = options.devices,
-                 .command = base::Join(command, " ")};
+                 .command = base::Join(options.command, " ")};
   ASSIGN(request.run.labels, ToLabels(options.labels));
   if (!options.time.empty()) {
     const auto time = ParseTimeLimit(options.time);
@@ -336,13 +338,13 @@ int Become(const std::vector<std::string>& command) {
               command[0] + ": " + std::strerror(error));
 }
 
-int Run(const Common& common, const RunOptions& options, bool gpus_given) {
-  const std::vector<std::string>& command = common.command;
+int Run(const Common& common, const RunOptions& options) {
+  const std::vector<std::string>& command = options.command;
   if (command.empty())
     return Fail(kOwnFailure,
                 "no command given; pass it after `--`: penstock run --gpus 1 -- python train.py");
   if (const auto refused = RefusedLimit(options)) return Fail(kOwnFailure, *refused);
-  const auto request = ToRequest(options, gpus_given, command);
+  const auto request = ToRequest(options);
   if (!request.ok()) return Fail(kOwnFailure, request.error().message());
   if (!IsThere(command[0])) return Fail(kNoSuchCommand, command[0] + ": command not found");
   const auto config = Resolve(common.settings);
@@ -361,74 +363,58 @@ int Run(const Common& common, const RunOptions& options, bool gpus_given) {
   return Become(command);
 }
 
-// The number of words that an option takes on the command line: itself, and a value that is a
-// separate word.
-std::size_t WordsOf(const CLI::App& run, const std::string& word) {
-  const bool is_long = word.starts_with("--");
-  if (word.find('=') != std::string::npos || (!is_long && word.size() > 2)) return 1;
-  const CLI::Option* option = run.get_option_no_throw(word);
-  if (option == nullptr) option = run.get_parent()->get_option_no_throw(word);
-  return option != nullptr && option->get_items_expected_min() > 0 ? 2 : 1;
-}
-
 }  // namespace
 
-std::vector<std::string> CutCommand(const CLI::App& app, std::vector<std::string>& arguments) {
-  const CLI::App& run = *app.get_subcommand("run");
-  bool in_run = false;
-  for (std::size_t at = 0; at < arguments.size();) {
-    const std::string& word = arguments[at];
-    if (word.size() > 1 && word.front() == '-' && word != "--") {
-      at += WordsOf(run, word);
-    } else if (!in_run) {
-      if (word != run.get_name()) return {};
-      in_run = true;
-      ++at;
-    } else {
-      const auto cut = arguments.begin() + static_cast<std::ptrdiff_t>(at);
-      const std::vector<std::string> command(cut + (word == "--" ? 1 : 0), arguments.end());
-      arguments.erase(cut, arguments.end());
-      return command;
-    }
-  }
-  return {};
-}
-
-void AddRun(CLI::App& app, const Common& common, int& exit_code) {
-  CLI::App* run = app.add_subcommand("run",
-                                     "Run a command on GPUs of its own, after waiting for them: "
-                                     "penstock run [OPTIONS] -- COMMAND [ARGUMENTS...]");
-  run->footer(kFooter);
-  run->fallthrough();
+command::Verb RunVerb(const Common& common) {
   const auto options = std::make_shared<RunOptions>();
-  CLI::Option* gpus =
-      run->add_option("--gpus", options->gpus, "Number of GPUs [1]")->type_name("N");
-  run->add_option("--share", options->share,
-                  "One of N equal shares of each GPU instead of the whole [1: whole]")
-      ->type_name("N");
-  run->add_option("--model", options->model,
-                  "Only GPUs whose model matches, e.g. 'A100*' or '*T4*'")
-      ->type_name("GLOB");
-  run->add_option("--device", options->devices, "Exactly these, by UUID or index (comma-separated)")
-      ->type_name("UUID|INDEX")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  run->add_option("--label", options->labels,
-                  "Label for usage and metrics, e.g. experiment=lr01 (repeatable)")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  run->add_option("--wait", options->wait, "How long to wait, e.g. 10m; 0: do not wait [no limit]")
-      ->type_name("TIME");
-  run->add_option("--time", options->time,
-                  "Time limit, e.g. 90 (minutes), 2:00:00 or 2h; then the run is ended")
-      ->type_name("TIME");
-  for (const auto& [flag, value] : {std::pair{"--memory", &options->memory},
+  command::Verb run{
+      .name = "run",
+      .summary = "Run a command on GPUs of its own, after waiting for them",
+      .usage = "-- COMMAND [ARGUMENT...]",
+      .examples = kExamples,
+      .details = kDetails,
+      .exit_status =
+          "the command's own; 124 the wait timed out, 125 Penstock failed (the message "
+          "says why), 126 the command cannot be executed, 127 the command was not found",
+      .options = {{.names = "--gpus",
+                   .target = &options->gpus,
+                   .value = "N",
+                   .help = "number of GPUs [1]",
+                   .given = &options->gpus_given},
+                  {.names = "--share",
+                   .target = &options->share,
+                   .value = "N",
+                   .help = "one of N equal shares of each GPU instead of the whole [1: whole]"},
+                  {.names = "--model",
+                   .target = &options->model,
+                   .value = "GLOB",
+                   .help = "only GPUs whose model matches, e.g. 'A100*' or '*T4*'"},
+                  {.names = "--device",
+                   .target = &options->devices,
+                   .value = "UUID|INDEX",
+                   .help = "exactly these (comma-separated)",
+                   .separated = true},
+                  {.names = "--label",
+                   .target = &options->labels,
+                   .value = "KEY=VALUE",
+                   .help = "label for usage and metrics, e.g. experiment=lr01 (repeatable)"},
+                  {.names = "--wait",
+                   .target = &options->wait,
+                   .value = "TIME",
+                   .help = "how long to wait, e.g. 10m; 0: do not wait [no limit]"},
+                  {.names = "--time",
+                   .target = &options->time,
+                   .value = "TIME",
+                   .help = "time limit, e.g. 90 (minutes), 2:00:00 or 2h; then the run is ended"}},
+      .shares = AgentOptionNames(),
+      .command = &options->command,
+      .run = [options, &common] { return Run(common, *options); }};
+  for (const auto& [name, value] : {std::pair{"--memory", &options->memory},
                                     {"--cores", &options->cores},
                                     {"--compute", &options->compute}})
-    run->add_option(flag, *value, "Not supported yet")->type_name("LIMIT");
-  run->callback([gpus, options, &common, &exit_code] {
-    exit_code = Run(common, *options, gpus->count() > 0);
-  });
+    run.options.push_back(
+        {.names = name, .target = value, .value = "LIMIT", .help = "not supported yet"});
+  return run;
 }
 
 }  // namespace penstock::app

@@ -1,11 +1,10 @@
 // `penstock up`: starts an agent and waits for it.
-#include "app/penstock/local/up.h"
-
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <iostream>
+#include <memory>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -16,6 +15,7 @@
 #include "app/kept_configuration.h"
 #include "app/penstock/common/programs.h"
 #include "app/penstock/common/simulation.h"
+#include "app/penstock/common/verbs.h"
 #include "app/penstock/local/query_agent.h"
 #include "app/penstock/local/show.h"
 #include "os/core/file.h"
@@ -32,6 +32,11 @@ using namespace std::chrono_literals;
 constexpr base::Duration kReadyWithin =
     90s;  // the first open of a driver after boot may load firmware
 constexpr std::size_t kShownLog = 4096;
+
+struct UpOptions {
+  std::string simulate;  ///< machine; empty: this machine's hardware
+  bool detach = false;
+};
 
 int Fail(const Error& error) {
   std::cerr << "penstock up: " << error.message() << "\n";
@@ -140,7 +145,7 @@ class Start {
                 << report.error().message() << "\n";
       return;
     }
-    std::cout << ShowFound(*report, StyleOf(STDOUT_FILENO), std::chrono::system_clock::now());
+    std::cout << ShowFound(*report, common_.style(), std::chrono::system_clock::now());
     if (options_.detach)
       std::cout << "\nThe agent runs as process " << agent_.pid << " and logs to " << LogPath()
                 << ". Stop it with: penstock down\n";
@@ -191,8 +196,8 @@ class Start {
   bool ready_ = false;
 };
 
-}  // namespace
-
+/// Starts an agent, prints what it found, and waits until it ends; with `detach` returns once the
+/// agent is ready. Returns the agent's own exit status where it ended, else 0 or 1.
 int Up(const Common& common, const UpOptions& options) {
   auto resolved = ResolveForStart(common.settings);
   if (!resolved.ok()) return Fail(resolved.error());
@@ -216,6 +221,35 @@ int Up(const Common& common, const UpOptions& options) {
   auto notices = NotifySocket::Make();
   if (!notices.ok()) return Fail(notices.error());
   return Start(common, options, std::move(config), std::move(settings), *std::move(notices)).Run();
+}
+
+constexpr char kUpExamples[] =
+    R"(penstock up                                    # this machine's accelerators; Ctrl-C stops the agent
+penstock up --detach                           # in the background, until `penstock down`
+penstock up --simulate t4-x1 --run-dir ~/sim/run --state-dir ~/sim/state --listen off
+penstock up --config /etc/penstock/node.yaml)";
+
+}  // namespace
+
+command::Verb UpVerb(const Common& common) {
+  const auto options = std::make_shared<UpOptions>();
+  return {
+      .name = "up",
+      .summary = "Start an agent on this machine and show what it found",
+      .examples = kUpExamples,
+      .exit_status =
+          "the agent's own in the foreground; with --detach 0 once it is ready, 1 if "
+          "it could not start or was already running",
+      .options = {{.names = "--simulate",
+                   .target = &options->simulate,
+                   .value = "MACHINE",
+                   .help = "a simulated machine instead of this one's devices (see penstock-sim "
+                           "list)"},
+                  {.names = "--detach",
+                   .target = &options->detach,
+                   .help = "return once the agent is ready, and leave it running"}},
+      .shares = NodeOptionNames(),
+      .run = [options, &common] { return Up(common, *options); }};
 }
 
 }  // namespace penstock::app

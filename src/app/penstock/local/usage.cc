@@ -8,9 +8,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-#include <unistd.h>
-
 #include "app/penstock/common/verbs.h"
 #include "app/penstock/local/usage_show.h"
 #include "app/penstock/local/usage_time.h"
@@ -22,27 +19,28 @@ namespace {
 
 using base::Code;
 using base::Error;
+using command::Shown;
 
 constexpr base::Duration kPatience =
     std::chrono::minutes(5);  // one response may require reading months of records
 
-constexpr char kFooter[] = R"(Examples:
-  penstock usage                                        # the last 30 days by namespace and user
-  penstock usage --by day --since 7d
-  penstock usage --by namespace,pod --since 2026-11-01 --until 2026-12-01 -o csv
-  penstock usage --by label:experiment                  # of runs: penstock run --label experiment=lr01 -- ...
-  penstock usage -o json | jq '.usage.rows[] | [.by.namespace, .energyJoules / 3.6e6] | @tsv'
-  penstock usage --idle                                 # the holders that do not use their GPU, and since when
+constexpr char kExamples[] =
+    R"(penstock usage                                        # the last 30 days by namespace and user
+penstock usage --by day --since 7d
+penstock usage --by namespace,pod --since 2026-11-01 --until 2026-12-01 -o csv
+penstock usage --by label:experiment                  # of runs: penstock run --label experiment=lr01 -- ...
+penstock usage -o json | jq '.usage.rows[] | [.by.namespace, .energyJoules / 3.6e6] | @tsv'
+penstock usage --idle                                 # the holders that do not use their GPU, and since when)";
 
-Current holders are included up to now. A share of a GPU that is divided into four counts as a quarter of its hours; UTIL is how busy
-the holders kept their GPUs. Days are in UTC. Labels are recorded if telemetry.holderLabels names them.
-docs/reference/usage-records.md describes what is recorded, where, and how sums are computed.
-
-Exit status: 0 shown, 1 failed (the message says why), 2 usage error.)";
+constexpr char kDetails[] =
+    R"(Current holders are included up to now. A share of a GPU that is divided into four counts as a
+quarter of its hours; UTIL is how busy the holders kept their GPUs. Days are in UTC. Labels are
+recorded if telemetry.holderLabels names them. docs/reference/usage-records.md describes what is
+recorded, where, and how sums are computed.)";
 
 struct UsageOptions {
   std::vector<std::string> by = {"namespace", "user"};
-  std::string since = "30d", until, output;
+  std::string since = "30d", until;
   bool idle = false;
 };
 
@@ -77,59 +75,56 @@ void Remark(const api::UsageReport& report) {
               << "\n";
 }
 
-base::Result<std::string> Text(const Common& common, const UsageOptions& options) {
+base::Result<Shown> Show(const Common& common, const UsageOptions& options) {
   const base::WallTime now = std::chrono::system_clock::now();
   ASSIGN(const auto request, ToRequest(options, now));
   ASSIGN(std::string answer, Query(common, request));
-  if (options.output == "json" || (options.output.empty() && common.json)) return answer + "\n";
-  const bool csv = options.output == "csv";
+  if (common.json()) return Shown(answer);
+  const bool csv = common.output.format == "csv";
   if (options.idle) {
     ASSIGN(const auto idle, api::ParseIdleHolders(answer));
-    return csv ? IdleCsv(idle) : ShowIdle(idle, StyleOf(STDOUT_FILENO), now);
+    return Shown(csv ? IdleCsv(idle) : ShowIdle(idle, common.style(), now));
   }
   ASSIGN(const auto report, api::ParseUsageReport(answer));
   Remark(report);
-  return csv ? UsageCsv(report) : ShowUsage(report, StyleOf(STDOUT_FILENO));
-}
-
-int Usage(const Common& common, const UsageOptions& options) {
-  const auto text = Text(common, options);
-  if (!text.ok()) {
-    std::cerr << "penstock usage: " << text.error().message() << "\n";
-    return 1;
-  }
-  std::cout << *text;
-  return std::cout.flush() ? 0 : 1;
+  return Shown(csv ? UsageCsv(report) : ShowUsage(report, common.style()));
 }
 
 }  // namespace
 
-void AddUsage(CLI::App& app, const Common& common, int& exit_code) {
-  CLI::App* usage = app.add_subcommand(
-      "usage", "Show how much each holder used, or with --idle what is held but not used");
-  usage->footer(kFooter);
-  usage->fallthrough();
+command::Verb UsageVerb(const Common& common) {
   const auto options = std::make_shared<UsageOptions>();
-  CLI::Option* by = usage->add_option("--by", options->by,
-                                      "Group by these keys (comma-separated): "
-                                      "namespace, pod, container, user, day, device, model, "
-                                      "node, allocator, lease, label:KEY [namespace,user]");
-  by->type_name("KEY")->delimiter(',')->allow_extra_args(false);
-  CLI::Option* since =
-      usage->add_option("--since", options->since,
-                        "Start: 2026-11-21, 2026-11-21T03:42:00Z, or how long ago: 24h, 7d [30d]");
-  since->type_name("TIME");
-  CLI::Option* until = usage->add_option("--until", options->until, "End [now]")->type_name("TIME");
-  usage
-      ->add_flag("--idle", options->idle,
-                 "Show the holders that have not used their GPU for usage.idleAfter")
-      ->excludes(by)
-      ->excludes(since)
-      ->excludes(until);
-  usage->add_option("-o,--output", options->output, "table, csv or json")
-      ->type_name("FORMAT")
-      ->check(CLI::IsMember({"table", "csv", "json"}));
-  usage->callback([options, &common, &exit_code] { exit_code = Usage(common, *options); });
+  return {
+      .name = "usage",
+      .summary = "Show how much each holder used, or with --idle what is held but not used",
+      .examples = kExamples,
+      .details = kDetails,
+      .exit_status = "0 shown, 1 failed (the message says why), 2 usage error",
+      .options =
+          {{.names = "--by",
+            .target = &options->by,
+            .value = "KEY",
+            .help = "group by these keys (comma-separated): namespace, pod, container, user, "
+                    "day, device, model, node, allocator, lease, label:KEY "
+                    "[namespace,user]",
+            .separated = true},
+           {.names = "--since",
+            .target = &options->since,
+            .value = "TIME",
+            .help = "start: 2026-11-21, 2026-11-21T03:42:00Z, or how long ago: 24h, 7d "
+                    "[30d]"},
+           {.names = "--until", .target = &options->until, .value = "TIME", .help = "end [now]"},
+           {.names = "--idle",
+            .target = &options->idle,
+            .help = "show the holders that have not used their GPU for usage.idleAfter",
+            .excludes = {"--by", "--since", "--until"}}},
+      .shares = AgentOptionNames(),
+      .formats = {"table", "csv", "json", "yaml", "jsonpath=TEMPLATE"},
+      .check = [options]() -> base::Status {
+        const auto request = ToRequest(*options, std::chrono::system_clock::now());
+        return request.ok() ? base::Status() : request.error();
+      },
+      .show = [options, &common] { return Show(common, *options); }};
 }
 
 }  // namespace penstock::app

@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <set>
 
-#include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "analysis/metric_names.h"
-#include "app/penstock/common/verbs.h"
+#include "app/command/parse.h"
+#include "app/penstock/common/program.h"
 #include "app/penstock/metrics/metrics_show.h"
 #include "backend/all.h"
 
@@ -71,16 +71,15 @@ TEST(MetricNames, AListIsATable) {
               HasSubstr("penstock_queue_length  gauge  yes    Requests queued for accelerators."));
 }
 
-/// Runs `penstock metrics` with these words: its exit status and its output.
-struct MetricsVerb {
-  explicit MetricsVerb(const std::vector<std::string>& words) {
-    CLI::App app;
-    const Common common;
-    AddMetrics(app, common, status);
+/// Runs `penstock` with these words: its exit status and its output.
+struct Penstock {
+  explicit Penstock(const std::vector<std::string>& words) {
+    Common common;
+    command::Verb program;
+    DefinePenstock(program, common);
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes the words in
-                                                                        // reverse order
+    status = command::Run(program, words, common.output);
     output = testing::internal::GetCapturedStdout();
     errors = testing::internal::GetCapturedStderr();
   }
@@ -89,17 +88,17 @@ struct MetricsVerb {
 };
 
 TEST(MetricsVerb, SaysWhichFamilyMayBeMeant) {
-  const MetricsVerb misspelt({"metrics", "describe", "accelerator_power_wats"});
+  const Penstock misspelt({"metrics", "describe", "accelerator_power_wats"});
   EXPECT_EQ(misspelt.status, 1);
   EXPECT_EQ(misspelt.output, "");
   EXPECT_EQ(misspelt.errors,
             "penstock metrics describe: there is no family \"accelerator_power_wats\"; did you "
             "mean \"accelerator_power_watts\"?\n");
-  const MetricsVerb foreign({"metrics", "list", "node_\x1b[31m*"});
+  const Penstock foreign({"metrics", "list", "node_\x1b[31m*"});
   EXPECT_EQ(foreign.status, 1);
   EXPECT_EQ(foreign.errors,
             "penstock metrics list: there is no family \"node_?[31m*\"; penstock metrics list "
-            "shows all of them\n");
+            "--all shows all of them\n");
 }
 
 TEST(MetricsVerb, ShowsWhatIsUnavailableOnlyWhereAllIsAskedFor) {
@@ -108,7 +107,7 @@ TEST(MetricsVerb, ShowsWhatIsUnavailableOnlyWhereAllIsAskedFor) {
                    [](const analysis::MetricName& metric) { return !metric.unavailable.empty(); });
   ASSERT_NE(absent, All().end());
   const std::string& name = absent->name;
-  const MetricsVerb plain({"metrics", "list", name}), all({"metrics", "list", name, "--all"});
+  const Penstock plain({"metrics", "list", name}), all({"metrics", "list", name, "--all"});
   EXPECT_EQ(plain.status, 1);
   EXPECT_EQ(plain.errors,
             "penstock metrics list: the families of this name are not supported here; --all shows "
@@ -117,8 +116,16 @@ TEST(MetricsVerb, ShowsWhatIsUnavailableOnlyWhereAllIsAskedFor) {
   EXPECT_THAT(all.output, HasSubstr(name));
 }
 
+TEST(MetricsVerb, WithoutAPatternOnlyWhatAPageHasByDefaultIsListed) {
+  const Penstock plain({"metrics", "list"}), all({"metrics", "list", "--all"});
+  EXPECT_THAT(plain.output, HasSubstr("\naccelerator_power_watts "));
+  EXPECT_THAT(plain.output, Not(HasSubstr("if asked")));
+  EXPECT_THAT(plain.output, HasSubstr(" more if configured"));
+  EXPECT_THAT(all.output, HasSubstr("if asked"));
+}
+
 TEST(MetricsVerb, ListsTheSetsOfNamesThatAreAskedFor) {
-  const MetricsVerb ours({"metrics", "list", "--names", "accelerator", "--names", "penstock"});
+  const Penstock ours({"metrics", "list", "--names", "accelerator", "--names", "penstock"});
   EXPECT_EQ(ours.status, 0);
   EXPECT_THAT(ours.output, HasSubstr("\naccelerator_power_watts "));
   EXPECT_THAT(ours.output, HasSubstr("\npenstock_queue_length "));

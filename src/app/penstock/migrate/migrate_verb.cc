@@ -1,10 +1,9 @@
 // Reads a cluster or files, and this machine where it is the selected node.
 #include "app/penstock/migrate/migrate_verb.h"
 
-#include <iostream>
+#include <algorithm>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -19,14 +18,12 @@ using protocol::kube::Resource;
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
-  penstock migrate                                    # on a cluster: what was found, what changes, the commands in order
-  penstock migrate --node gpu-1                       # one node first
-  penstock migrate --to nvidia                        # the way back
-  helm get manifest nvdp -n kube-system | penstock migrate --manifests -
-  penstock migrate --manifests plugin.yaml --manifests values.yaml -o json
-
-Read-only. Exit status: 0 nothing is lost; 1 a resource or label is lost or reduced, something must be fixed first, or the input was unreadable.)";
+constexpr char kExamples[] =
+    R"(penstock migrate                                    # on a cluster: what was found, what changes, the commands in order
+penstock migrate --node gpu-1                       # one node first
+penstock migrate --to nvidia                        # the way back
+helm get manifest nvdp -n kube-system | penstock migrate --manifests -
+penstock migrate --manifests plugin.yaml --manifests values.yaml -o json)";
 
 struct MigrateOptions {
   ClusterOptions cluster;
@@ -105,38 +102,43 @@ Result<analysis::Migration> MakePlan(const Common& common, const MigrateOptions&
       node);
 }
 
-int Migrate(const Common& common, const MigrateOptions& options) {
-  const auto plan = MakePlan(common, options);
-  if (!plan.ok()) {
-    std::cerr << "penstock migrate: " << plan.error().message() << "\n";
-    return 1;
-  }
-  std::cout << (common.json ? MigrationToJson(*plan) + "\n"
-                            : ShowMigration(*plan, StyleOf(STDOUT_FILENO)));
-  return std::cout.flush() && plan->problems.empty() && plan->lost.empty() ? 0 : 1;
+Result<command::Shown> Migrate(const Common& common, const MigrateOptions& options) {
+  ASSIGN(const auto plan, MakePlan(common, options));
+  const bool clean = plan.problems.empty() && plan.lost.empty();
+  return command::Shown(common.json() ? MigrationToJson(plan) : ShowMigration(plan, common.style()),
+                        clean ? command::kDone : command::kFailed);
 }
 
 }  // namespace
 
-void AddMigrate(CLI::App& app, const Common& common, int& exit_code) {
-  auto options = std::make_shared<MigrateOptions>();
-  CLI::App* verb =
-      app.add_subcommand("migrate",
-                         "Show what changes between NVIDIA's stack and Penstock, and the steps")
-          ->fallthrough();
-  verb->footer(kFooter);
-  AddClusterOptions(*verb, options->cluster);
-  verb->add_option("--to", options->to, "direction: penstock or nvidia")
-      ->check(CLI::IsMember({"penstock", "nvidia"}))
-      ->type_name("STACK")
-      ->capture_default_str();
-  verb->add_option("--node", options->cluster.node, "only this node [all nodes]")
-      ->type_name("NODE");
-  verb->add_option("--manifests", options->manifests,
-                   "instead of a cluster: manifests, values of a chart, configurations; - for "
-                   "standard input")
-      ->type_name("FILE");
-  verb->callback([&common, options, &exit_code] { exit_code = Migrate(common, *options); });
+command::Verb MigrateVerb(const Common& common) {
+  const auto options = std::make_shared<MigrateOptions>();
+  command::Verb verb{
+      .name = "migrate",
+      .summary = "Show what changes between NVIDIA's stack and Penstock, and the steps",
+      .examples = kExamples,
+      .details = "Changes nothing.",
+      .exit_status =
+          "0 nothing is lost; 1 a resource or label is lost or reduced, something must "
+          "be fixed first, or the input was unreadable; 2 usage error",
+      .options = {{.names = "--to",
+                   .target = &options->to,
+                   .value = "STACK",
+                   .help = "direction: penstock or nvidia [penstock]",
+                   .choices = {"penstock", "nvidia"}},
+                  {.names = "--node",
+                   .target = &options->cluster.node,
+                   .value = "NODE",
+                   .help = "only this node [all nodes]"},
+                  {.names = "--manifests",
+                   .target = &options->manifests,
+                   .value = "FILE",
+                   .help = "instead of a cluster: manifests, values of a chart, configurations; - "
+                           "for standard input (repeatable)"}},
+      .formats = command::PlainFormats(),
+      .show = [&common, options] { return Migrate(common, *options); }};
+  AddClusterOptions(verb, options->cluster);
+  return verb;
 }
 
 }  // namespace penstock::app

@@ -12,7 +12,4 @@ namespace penstock::app {
 std::string ShowMigration(const analysis::Migration& migration, const Style& style);
 std::string MigrationToJson(const analysis::Migration& migration);
 
-/// Adds the verb.
-void AddMigrate(CLI::App& app, const Common& common, int& exit_code);
-
 }  // namespace penstock::app

@@ -2,14 +2,12 @@
 #include "app/penstock/runtime/doctor_verb.h"
 
 #include <algorithm>
-#include <iostream>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "app/penstock/cdi/cdi_files.h"
+#include "app/penstock/cdi/cdi_verbs.h"
 #include "app/penstock/common/table.h"
 #include "app/penstock/common/verbs.h"
 
@@ -19,18 +17,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kFooter[] = R"(Examples:
-  penstock runtime doctor
-  penstock runtime doctor --prove                   # and start a container that opens the devices
-  penstock runtime doctor --prove --device nvidia.com/gpu=0 --engine podman
-  penstock runtime doctor --prove --engine containerd --image registry.k8s.io/pause:3.10    # the kubelet's way, in a pod
-  penstock runtime doctor -o json | jq -r '.findings[] | select(.state == "bad") | .why'
+constexpr char kExamples[] =
+    R"(penstock runtime doctor
+penstock runtime doctor --prove                   # and start a container that opens the devices
+penstock runtime doctor --prove --device nvidia.com/gpu=0 --engine podman
+penstock runtime doctor --prove --engine containerd --image registry.k8s.io/pause:3.10    # the kubelet's way, in a pod
+penstock runtime doctor -o json | jq -r '.findings[] | select(.state == "bad") | .why')";
 
-Finds what makes devices disappear silently: specifications that engines skip, that conflict with each other or are for
-a driver that is no longer loaded; engines that are too old, have CDI disabled or read another folder. Changes nothing;
-what must be written is shown line by line.
-
-Exit status: 0 no problems were found, 1 problems were found.)";
+constexpr char kDetails[] =
+    R"(Finds what makes devices disappear silently: specifications that engines skip, that conflict with each
+other or are for a driver that is no longer loaded; engines that are too old, have CDI disabled or
+read another folder. Changes nothing; what must be written is shown line by line.)";
 
 std::string NameOf(analysis::FindingState verdict) {
   switch (verdict) {
@@ -76,17 +73,17 @@ bool IsBad(const analysis::DoctorFinding& finding) {
   return finding.verdict == analysis::FindingState::kBad;
 }
 
-int Doctor(const Common& common, const std::vector<std::string>& folders,
-           const std::optional<Proof>& proof) {
+command::Shown Doctor(const Common& common, const std::vector<std::string>& folders,
+                      const std::optional<Proof>& proof) {
   const analysis::DoctorFacts facts = Gather(folders);
   std::vector<analysis::DoctorFinding> findings = analysis::Judge(facts);
   if (proof) {
     const auto proved = Prove(*proof, facts);
     findings.insert(findings.end(), proved.begin(), proved.end());
   }
-  const Style style = StyleOf(STDOUT_FILENO);
-  std::cout << (common.json ? FindingsJson(findings) : ShowFindings(findings, style));
-  return std::cout.flush() && std::none_of(findings.begin(), findings.end(), IsBad) ? 0 : 1;
+  const bool bad = std::any_of(findings.begin(), findings.end(), IsBad);
+  return {common.json() ? FindingsJson(findings) : ShowFindings(findings, common.style()),
+          bad ? command::kFailed : command::kDone};
 }
 
 }  // namespace
@@ -109,46 +106,46 @@ std::string FindingsJson(const std::vector<analysis::DoctorFinding>& findings) {
   return tree.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-void AddRuntimeDoctor(CLI::App& runtime, const Common& common, int& exit_code) {
-  CLI::App* verb =
-      runtime
-          .add_subcommand("doctor",
-                          "Find what makes devices disappear from containers, and what to write")
-          ->fallthrough();
-  verb->footer(kFooter);
+command::Verb RuntimeDoctorVerb(const Common& common) {
   struct Given {
     std::vector<std::string> folders = DefaultSpecFolders();
     bool prove = false;
     Proof proof;
   };
   const auto given = std::make_shared<Given>();
-  verb->add_option("--spec-dir", given->folders,
-                   "folders of specifications, highest priority last (repeatable)")
-      ->type_name("FOLDER")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->default_str("/etc/cdi,/var/run/cdi");
-  CLI::Option* prove = verb->add_flag(
-      "--prove", given->prove, "also start a container with the devices and open them in it");
-  verb->add_option("--device", given->proof.devices,
-                   "qualified name of a device for --prove (repeatable) [all of the first kind]")
-      ->type_name("NAME")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->needs(prove);
-  verb->add_option("--engine", given->proof.engine,
-                   "engine that starts the container of --prove [the first found]")
-      ->type_name("ENGINE")
-      ->check(CLI::IsMember({"podman", "containerd", "crio"}))
-      ->needs(prove);
-  verb->add_option("--image", given->proof.image,
-                   "image in the engine's local store, for --prove; podman needs none")
-      ->type_name("IMAGE")
-      ->needs(prove);
-  verb->callback([&common, &exit_code, given] {
-    exit_code =
-        Doctor(common, given->folders, given->prove ? std::optional(given->proof) : std::nullopt);
-  });
+  return {.name = "doctor",
+          .summary = "Find what makes devices disappear from containers, and what to write",
+          .examples = kExamples,
+          .details = kDetails,
+          .exit_status = "0 no problems were found, 1 problems were found",
+          .options = {SpecFolders(given->folders),
+                      {.names = "--prove",
+                       .target = &given->prove,
+                       .help = "also start a container with the devices and open them in it"},
+                      {.names = "--device",
+                       .target = &given->proof.devices,
+                       .value = "NAME",
+                       .help = "qualified name of a device for --prove (repeatable) [all of the "
+                               "first kind]",
+                       .separated = true,
+                       .needs = {"--prove"}},
+                      {.names = "--engine",
+                       .target = &given->proof.engine,
+                       .value = "ENGINE",
+                       .help = "engine that starts the container of --prove: podman, containerd or "
+                               "crio [the first found]",
+                       .choices = {"podman", "containerd", "crio"},
+                       .needs = {"--prove"}},
+                      {.names = "--image",
+                       .target = &given->proof.image,
+                       .value = "IMAGE",
+                       .help = "image in the engine's local store, for --prove; podman needs none",
+                       .needs = {"--prove"}}},
+          .formats = command::PlainFormats(),
+          .show = [given, &common]() -> base::Result<command::Shown> {
+            return Doctor(common, given->folders,
+                          given->prove ? std::optional(given->proof) : std::nullopt);
+          }};
 }
 
 }  // namespace penstock::app

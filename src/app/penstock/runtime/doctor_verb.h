@@ -7,6 +7,7 @@
 
 #include "analysis/doctor/doctor.h"
 #include "app/penstock/common/table.h"
+#include "app/penstock/common/verbs.h"
 
 namespace penstock::app {
 
@@ -15,6 +16,8 @@ std::string ShowFindings(const std::vector<analysis::DoctorFinding>& findings, c
 
 /// The findings as JSON: an object with `well` and a list.
 std::string FindingsJson(const std::vector<analysis::DoctorFinding>& findings);
+
+command::Verb RuntimeDoctorVerb(const Common& common);
 
 /// Collects the facts of this machine. Blocks; programs are run with a deadline.
 analysis::DoctorFacts Gather(const std::vector<std::string>& folders);

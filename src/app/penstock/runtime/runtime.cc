@@ -1,21 +1,22 @@
 // `penstock runtime`: the group of its verbs.
-#include <CLI/CLI.hpp>
-
 #include "app/penstock/common/verbs.h"
+#include "app/penstock/runtime/doctor_verb.h"
 #include "app/penstock/runtime/runtime_configure.h"
 
 namespace penstock::app {
 
-void AddRuntime(CLI::App& app, const Common& common, int& exit_code) {
-  CLI::App* runtime =
-      app.add_subcommand(
-             "runtime",
-             "Configure container engines, and find what makes devices disappear from containers")
-          ->fallthrough();
-  runtime->require_subcommand(1);
-  AddRuntimeConfigure(*runtime, common, exit_code);
-  AddRuntimeUnconfigure(*runtime, common, exit_code);
-  AddRuntimeDoctor(*runtime, common, exit_code);
+command::Verb RuntimeVerb(const Common& common) {
+  return {.name = "runtime",
+          .summary =
+              "Configure container engines, and find what makes devices disappear from "
+              "containers",
+          .examples =
+              "penstock runtime configure --runtime docker\n"
+              "penstock runtime unconfigure --all\n"
+              "penstock runtime doctor",
+          .exit_status = "0 done, 1 failed, or `doctor` found problems, 2 usage error",
+          .verbs = {RuntimeConfigureVerb(common), RuntimeUnconfigureVerb(common),
+                    RuntimeDoctorVerb(common)}};
 }
 
 }  // namespace penstock::app

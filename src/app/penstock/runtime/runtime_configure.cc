@@ -5,16 +5,18 @@
 #include <memory>
 #include <optional>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "app/penstock/common/programs.h"
 #include "base/core/quantity.h"
+#include "base/core/strings.h"
 
 namespace penstock::app {
 
 using base::Code;
 using base::Error;
+using base::Result;
+using command::Shown;
 using protocol::engine::ConfigureOptions;
 using protocol::engine::ConfigureResult;
 using protocol::engine::Engine;
@@ -23,40 +25,42 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr char kConfigureFooter[] = R"(Examples:
-  penstock runtime configure --runtime containerd --cdi.enabled --dry-run   # what would be written, as a diff
-  penstock runtime configure --cdi.enabled --no-runtime --restart-mode systemd
-  penstock runtime configure --runtime docker --set-as-default --restart-mode systemd    # and `docker run --gpus` works
-  penstock runtime configure --runtime crio --nvidia-runtime-path /opt/penstock/penstock-runtime
+constexpr char kConfigureExamples[] =
+    R"(penstock runtime configure --runtime containerd --cdi.enabled --dry-run   # what would be written, as a diff
+penstock runtime configure --cdi.enabled --no-runtime --restart-mode systemd
+penstock runtime configure --runtime docker --set-as-default --restart-mode systemd    # and `docker run --gpus` works
+penstock runtime configure --runtime crio --nvidia-runtime-path /opt/penstock/penstock-runtime)";
 
---runtime: auto (the engine that the kubelet uses), containerd, crio, docker, podman, or a distribution with files of its own: k3s, rke2,
-k0s, microk8s, microshift. The smallest change is made: a drop-in file where the engine merges them, else lines in its own file, whose
-comments, order and mode are kept. The engine's effective configuration is compared before and after; the engine is restarted only if that
-changed and --restart-mode is set; if it does not come up again, the old files are restored. `unconfigure` restores them byte by byte.
+constexpr char kConfigureDetails[] =
+    R"(--runtime: auto (the engine that the kubelet uses), containerd, crio, docker, podman, or a distribution
+with files of its own: k3s, rke2, k0s, microk8s, microshift. The smallest change is made: a drop-in
+file where the engine merges them, else lines in its own file, whose comments, order and mode are
+kept. The engine's effective configuration is compared before and after; the engine is restarted only
+if that changed and --restart-mode is set; if it does not come up again, the old files are restored.
+`unconfigure` restores them byte by byte.
 
-docker supports --gpus (compose: driver: nvidia) if it finds nvidia-container-runtime-hook or nvidia-cdi-hook on its PATH when it starts:
-links with these names to penstock-hook are created in --gpus-links unless another program has them; for a daemon with another --config only if
---gpus-links is given.
+docker supports --gpus (compose: driver: nvidia) if it finds nvidia-container-runtime-hook or
+nvidia-cdi-hook on its PATH when it starts: links with these names to penstock-hook are created in
+--gpus-links unless another program has them; for a daemon with another --config only if --gpus-links
+is given.)";
 
-Exit status: 0 configured, or it was already; 1 failed, and nothing has changed: the message says why, and which lines to write manually if
-a file cannot be edited safely.)";
+constexpr char kUnconfigureExamples[] =
+    R"(penstock runtime unconfigure --dry-run
+penstock runtime unconfigure --runtime containerd --restart-mode systemd
+penstock runtime unconfigure --all --restart-mode systemd     # every engine that was configured here; run this before removing Penstock)";
 
-constexpr char kUnconfigureFooter[] = R"(Examples:
-  penstock runtime unconfigure --dry-run
-  penstock runtime unconfigure --runtime containerd --restart-mode systemd
-  penstock runtime unconfigure --all --restart-mode systemd     # every engine that was configured here; run this before removing Penstock
-
-Files that no other program changed are restored byte by byte; in other files the added lines are removed, and later changes by others
-are kept.
-
-Exit status: 0 undone, or nothing to undo; 1 failed, and nothing has changed.)";
+constexpr char kUnconfigureDetails[] =
+    R"(Files that no other program changed are restored byte by byte; in other files the added lines are
+removed, and later changes by others are kept.)";
 
 struct ConfigureFlags {
   EngineOptions engine;
   std::string name = "nvidia", path, mode, hook, links = protocol::engine::DesiredLinks().folder;
   bool set_as_default = false, cdi = false, no_runtime = false;
-  bool runtime_given = false;  ///< the runtime's name or path was given
-  bool links_given = false;    ///< the links' folder was given
+  bool name_given = false, path_given = false;
+  bool links_given = false;  ///< the links' folder was given
+
+  bool runtime_given() const { return name_given || path_given; }
 };
 
 struct UnconfigureFlags {
@@ -64,12 +68,12 @@ struct UnconfigureFlags {
   bool all = false;
 };
 
-int Fail(const std::string& verb, const Error& error) {
-  std::cerr << "penstock runtime " << verb << ": " << error.message() << "\n";
-  return 1;
+base::Status CheckTimeout(const EngineOptions& flags) {
+  const auto patience = base::ParseDuration(flags.timeout);
+  return patience.ok() ? base::Status() : patience.error().Within("--timeout");
 }
 
-base::Result<ConfigureOptions> Options(const EngineOptions& flags, const api::NodeConfig& config) {
+Result<ConfigureOptions> Options(const EngineOptions& flags, const api::NodeConfig& config) {
   ConfigureOptions options;
   options.dry_run = flags.dry_run;
   options.drop_in_wanted = flags.drop_in_given && !flags.drop_in.empty();
@@ -79,17 +83,14 @@ base::Result<ConfigureOptions> Options(const EngineOptions& flags, const api::No
   if (flags.restart == "signal") options.restart = protocol::engine::Restart::kSignal;
   if (flags.source == "command") options.source = protocol::engine::Source::kCommand;
   if (flags.source == "file") options.source = protocol::engine::Source::kFile;
-  auto patience = base::ParseDuration(flags.timeout);
-  if (!patience.ok()) return patience.error().Within("--timeout");
-  options.patience = *patience;
+  ASSIGN(options.patience, base::ParseDuration(flags.timeout));
   return options;
 }
 
-base::Result<protocol::engine::DesiredConfig> DesiredOf(const ConfigureFlags& flags,
-                                                        Engine engine) {
+Result<protocol::engine::DesiredConfig> DesiredOf(const ConfigureFlags& flags, Engine engine) {
   protocol::engine::DesiredConfig desired{.cdi = flags.cdi};
   // podman runs `--runtime PATH` without configuration, and always reads CDI specifications.
-  const bool requested = flags.set_as_default || flags.runtime_given;
+  const bool requested = flags.set_as_default || flags.runtime_given();
   if (engine == Engine::kPodman) desired.cdi = true;
   if (flags.no_runtime || (engine == Engine::kPodman && !requested)) return desired;
   std::string path = flags.path;
@@ -126,73 +127,69 @@ std::optional<protocol::engine::DesiredLinks> LinksOf(const ConfigureFlags& flag
 }
 
 protocol::engine::ConfigureProgress Reported(const Common& common) {
-  if (common.json) return nullptr;
+  if (common.json()) return nullptr;
   return [](const std::string& what) { std::cerr << what << "\n"; };
 }
 
-int Configure(const Common& common, const ConfigureFlags& flags) {
-  constexpr char kVerb[] = "configure";
-  if (flags.mode == "hook" || flags.mode == "oci-hook")
-    return Fail(
-        kVerb,
-        Error(
-            Code::kUnimplemented,
-            "--config-mode=" + flags.mode +
-                ": no hooks are written to /usr/share/containers/oci/hooks.d, because a hook runs "
-                "after a container's devices are decided. Omit the option: `penstock runtime "
-                "configure --runtime crio` writes a runtime, and CRI-O enables CDI by default"));
-  if (flags.no_runtime && (flags.set_as_default || flags.runtime_given || !flags.cdi))
-    return Fail(
-        kVerb,
-        Error(
-            Code::kInvalidArgument,
-            "--no-runtime configures CDI only: pass --cdi.enabled, and no options of the runtime"));
-  const auto config = Resolve(common.settings);
-  if (!config.ok()) return Fail(kVerb, config.error());
-  auto options = Options(flags.engine, *config);
-  if (!options.ok()) return Fail(kVerb, options.error());
-  const auto install =
-      FindInstall(flags.engine, config->paths.proc_root, config->paths.kubelet_dir);
-  if (!install.ok()) return Fail(kVerb, install.error());
-  auto desired = DesiredOf(flags, install->engine);
-  if (!desired.ok()) return Fail(kVerb, desired.error());
-  options->desired = *std::move(desired);
-  options->beside = true;
-  options->links = LinksOf(flags, *install);
-  if (!flags.hook.empty() && (!options->links || options->links->program != flags.hook) &&
-      !common.json)
-    std::cerr << "penstock runtime: --nvidia-runtime-hook-path " << flags.hook
-              << " has no effect: only docker needs a hook, and that is " << kHook << "\n";
-  const auto done = protocol::engine::Configure(*install, *options, Reported(common));
-  return done.ok() ? ShowConfigured(*install, *done, common, flags.engine.dry_run)
-                   : Fail(kVerb, done.error());
+base::Status CheckConfigure(const ConfigureFlags& flags) {
+  if (flags.no_runtime && (flags.set_as_default || flags.runtime_given() || !flags.cdi))
+    return Error(
+        Code::kInvalidArgument,
+        "--no-runtime configures CDI only: pass --cdi.enabled, and no options of the runtime");
+  return CheckTimeout(flags.engine);
 }
 
-int Unconfigure(const Common& common, const UnconfigureFlags& flags) {
-  constexpr char kVerb[] = "unconfigure";
-  const auto config = Resolve(common.settings);
-  if (!config.ok()) return Fail(kVerb, config.error());
-  const auto options = Options(flags.engine, *config);
-  if (!options.ok()) return Fail(kVerb, options.error());
+Result<Shown> Configure(const Common& common, const ConfigureFlags& flags) {
+  if (flags.mode == "hook" || flags.mode == "oci-hook")
+    return Error(
+        Code::kUnimplemented,
+        "--config-mode=" + flags.mode +
+            ": no hooks are written to /usr/share/containers/oci/hooks.d, because a hook runs "
+            "after "
+            "a container's devices are decided. Omit the option: `penstock runtime configure "
+            "--runtime crio` writes a runtime, and CRI-O enables CDI by default");
+  ASSIGN(const auto config, Resolve(common.settings));
+  ASSIGN(auto options, Options(flags.engine, config));
+  ASSIGN(const auto install,
+         FindInstall(flags.engine, config.paths.proc_root, config.paths.kubelet_dir));
+  ASSIGN(options.desired, DesiredOf(flags, install.engine));
+  options.beside = true;
+  options.links = LinksOf(flags, install);
+  if (!flags.hook.empty() && (!options.links || options.links->program != flags.hook) &&
+      !common.json())
+    std::cerr << "penstock runtime: --nvidia-runtime-hook-path " << flags.hook
+              << " has no effect: only docker needs a hook, and that is " << kHook << "\n";
+  ASSIGN(const auto done, protocol::engine::Configure(install, options, Reported(common)));
+  return Shown(ShowConfigured(install, done, common, flags.engine.dry_run));
+}
+
+/// Undoes each engine even where another one fails. As JSON a list where all are undone.
+Result<Shown> Unconfigure(const Common& common, const UnconfigureFlags& flags) {
+  ASSIGN(const auto config, Resolve(common.settings));
+  ASSIGN(const auto options, Options(flags.engine, config));
   std::vector<EngineInstall> installs;
   if (flags.all) {
-    auto configured = protocol::engine::ConfiguredInstalls(config->paths.state_dir);
-    if (!configured.ok()) return Fail(kVerb, configured.error());
-    installs = *std::move(configured);
-    if (installs.empty() && !common.json) std::cout << "No engine was configured here.\n";
+    ASSIGN(installs, protocol::engine::ConfiguredInstalls(config.paths.state_dir));
+    if (installs.empty() && !common.json()) return Shown("No engine was configured here.");
   } else {
-    auto install = FindInstall(flags.engine, config->paths.proc_root, config->paths.kubelet_dir);
-    if (!install.ok()) return Fail(kVerb, install.error());
-    installs.push_back(*std::move(install));
+    ASSIGN(EngineInstall install,
+           FindInstall(flags.engine, config.paths.proc_root, config.paths.kubelet_dir));
+    installs.push_back(std::move(install));
   }
-  int status = 0;
+  std::vector<std::string> texts;
+  int status = command::kDone;
   for (const EngineInstall& install : installs) {
-    const auto done = protocol::engine::Configure(install, *options, Reported(common));
-    const int one = done.ok() ? ShowConfigured(install, *done, common, flags.engine.dry_run)
-                              : Fail(kVerb, done.error());
-    status = std::max(status, one);
+    const auto done = protocol::engine::Configure(install, options, Reported(common));
+    if (done.ok()) {
+      texts.push_back(ShowConfigured(install, *done, common, flags.engine.dry_run));
+    } else {
+      std::cerr << "penstock runtime unconfigure: " << done.error().message() << "\n";
+      status = command::kFailed;
+    }
   }
-  return status;
+  if (!common.json()) return Shown(base::Join(texts, ""), status);
+  const bool one = !flags.all && texts.size() == 1;
+  return Shown(one ? texts.front() : "[" + base::Join(texts, ",") + "]", status);
 }
 
 Json LinksJson(const std::vector<protocol::engine::GpusLink>& links) {
@@ -201,117 +198,156 @@ Json LinksJson(const std::vector<protocol::engine::GpusLink>& links) {
   return list;
 }
 
-void AddEngineOptions(CLI::App& verb, EngineOptions& options) {
-  verb.add_option("--runtime", options.runtime, "container engine or distribution")
-      ->type_name("NAME")
-      ->capture_default_str();
-  verb.add_option("--config", options.config, "its configuration file, if not the default one")
-      ->type_name("PATH");
-  verb.add_option("--socket", options.socket, "its socket, instead of --runtime")
-      ->type_name("PATH");
-  verb.add_option("--executable-path", options.program,
-                  "its program, which prints the effective configuration")
-      ->type_name("PATH");
-  verb.add_option("--config-source", options.source,
-                  "command: ask the engine for its effective configuration, or fail; file: read "
-                  "only its files")
-      ->check(CLI::IsMember({"command", "file"}));
-  verb.add_option("--restart-mode", options.restart,
-                  "how to restart it if the effective configuration changed")
-      ->check(CLI::IsMember({"systemd", "signal", "none"}))
-      ->capture_default_str();
-  verb.add_option("--timeout", options.timeout, "how long the restart may take")
-      ->type_name("DURATION")
-      ->capture_default_str();
-  verb.add_flag("--dry-run", options.dry_run, "show the change as a diff without making it");
+std::vector<command::Option> EngineOptionsOf(EngineOptions& options) {
+  return {
+      {.names = "--runtime",
+       .target = &options.runtime,
+       .value = "NAME",
+       .help = "container engine or distribution [auto]"},
+      {.names = "--config",
+       .target = &options.config,
+       .value = "PATH",
+       .help = "its configuration file, if not the default one"},
+      {.names = "--socket",
+       .target = &options.socket,
+       .value = "PATH",
+       .help = "its socket, instead of --runtime"},
+      {.names = "--executable-path",
+       .target = &options.program,
+       .value = "PATH",
+       .help = "its program, which prints the effective configuration"},
+      {.names = "--config-source",
+       .target = &options.source,
+       .value = "SOURCE",
+       .help = "command: ask the engine for its effective configuration, or fail; file: read only "
+               "its files",
+       .choices = {"command", "file"}},
+      {.names = "--restart-mode",
+       .target = &options.restart,
+       .value = "MODE",
+       .help = "how to restart it if the effective configuration changed: systemd, signal or none "
+               "[none]",
+       .choices = {"systemd", "signal", "none"}},
+      {.names = "--timeout",
+       .target = &options.timeout,
+       .value = "DURATION",
+       .help = "how long the restart may take [2m]"},
+      {.names = "--dry-run",
+       .target = &options.dry_run,
+       .help = "show the change as a diff without making it"}};
+}
+
+std::string JsonOf(const EngineInstall& install, const ConfigureResult& done, bool dry_run) {
+  Json files = Json::array();
+  for (const auto& file : done.change.files) files.push_back(file.path);
+  const Json tree = {
+      {"engine", install.name},
+      {"config", install.config},
+      {"files", files},
+      {"links", {{"made", LinksJson(done.linked)}, {"removed", LinksJson(done.unlinked)}}},
+      {"diff", done.diff},
+      {"restarted", done.restarted},
+      {"remarks", done.remarks},
+      {"dryRun", dry_run}};
+  return tree.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
 
-int ShowConfigured(const EngineInstall& install, const ConfigureResult& done, const Common& common,
-                   bool dry_run) {
-  if (common.json) {
-    Json files = Json::array();
-    for (const auto& file : done.change.files) files.push_back(file.path);
-    std::cout << Json{{"engine", install.name},
-                      {"config", install.config},
-                      {"files", files},
-                      {"links",
-                       {{"made", LinksJson(done.linked)}, {"removed", LinksJson(done.unlinked)}}},
-                      {"diff", done.diff},
-                      {"restarted", done.restarted},
-                      {"remarks", done.remarks},
-                      {"dryRun", dry_run}}
-                     .dump(2)
-              << "\n";
-    return 0;
-  }
-  if (dry_run) std::cout << done.diff;
+std::string ShowConfigured(const EngineInstall& install, const ConfigureResult& done,
+                           const Common& common, bool dry_run) {
+  if (common.json()) return JsonOf(install, done, dry_run);
+  std::string text = dry_run ? done.diff : "";
   if (done.diff.empty())
-    std::cout << install.name << ": nothing " << (dry_run ? "would change" : "changed") << "\n";
+    text += install.name + ": nothing " + (dry_run ? "would change" : "changed") + "\n";
   if (!dry_run) {
-    for (const auto& link : done.unlinked) std::cout << "removed " << link.path << "\n";
+    for (const auto& link : done.unlinked) text += "removed " + link.path + "\n";
     for (const auto& link : done.linked)
-      std::cout << "wrote " << link.path << ", a link to " << link.target << "\n";
+      text += "wrote " + link.path + ", a link to " + link.target + "\n";
     for (const auto& file : done.change.files)
-      std::cout << (file.to ? file.from ? "changed " : "wrote " : "removed ") << file.path << "\n";
+      text += (file.to ? file.from ? "changed " : "wrote " : "removed ") + file.path + "\n";
   }
-  if (done.restarted) std::cout << install.name << " is running again\n";
+  if (done.restarted) text += install.name + " is running again\n";
   for (const std::string& remark : done.remarks)
     std::cerr << "penstock runtime: " << remark << "\n";
-  return 0;
+  return text;
 }
 
-void AddRuntimeConfigure(CLI::App& runtime, const Common& common, int& exit_code) {
-  auto flags = std::make_shared<ConfigureFlags>();
-  CLI::App* verb =
-      runtime
-          .add_subcommand("configure",
-                          "Configure a container engine for CDI and for Penstock's runtime")
-          ->fallthrough();
-  verb->footer(kConfigureFooter);
-  AddEngineOptions(*verb, flags->engine);
-  CLI::Option* drop_in =
-      verb->add_option("--drop-in-config,--drop-in", flags->engine.drop_in,
-                       "Penstock's drop-in file; \"\": none, the engine's own file is edited");
-  drop_in->type_name("PATH");
-  CLI::Option* name = verb->add_option("--nvidia-runtime-name", flags->name, "name of the runtime")
-                          ->type_name("NAME");
-  name->capture_default_str();
-  CLI::Option* path = verb->add_option(
-      "--nvidia-runtime-path,--runtime-path", flags->path,
-      "program of the runtime, as the engine sees it [penstock-runtime beside this program]");
-  path->type_name("PATH");
-  verb->add_flag("--nvidia-set-as-default,--set-as-default", flags->set_as_default,
-                 "use this runtime for containers that name none");
-  verb->add_flag("--cdi.enabled,--cdi.enable,--enable-cdi", flags->cdi, "enable CDI");
-  verb->add_flag("--no-runtime", flags->no_runtime, "configure CDI only, no runtime");
-  CLI::Option* links = verb->add_option(
-      "--gpus-links", flags->links,
-      "docker: the folder on dockerd's PATH for the links that enable --gpus; \"\": no links");
-  links->type_name("DIR")->capture_default_str();
-  verb->add_option("--nvidia-runtime-hook-path,--oci-hook-path", flags->hook,
-                   "docker: target of these links, penstock-hook as the engine sees it [beside the "
-                   "runtime, or this program]")
-      ->type_name("PATH");
-  // Options that scripts for nvidia-ctk may pass and that have no effect here.
-  verb->add_option("--config-mode", flags->mode)->group("");
-  verb->callback([flags, &common, &exit_code, drop_in, name, path, links] {
-    flags->links_given = links->count() > 0;
-    flags->engine.drop_in_given = drop_in->count() > 0;
-    flags->runtime_given = name->count() > 0 || path->count() > 0;
-    exit_code = Configure(common, *flags);
-  });
+command::Verb RuntimeConfigureVerb(const Common& common) {
+  const auto flags = std::make_shared<ConfigureFlags>();
+  command::Verb verb{.name = "configure",
+                     .summary = "Configure a container engine for CDI and for Penstock's runtime",
+                     .examples = kConfigureExamples,
+                     .details = kConfigureDetails,
+                     .exit_status =
+                         "0 configured, or it was already; 1 failed, and nothing has changed: the "
+                         "message says why, and which lines to write manually if a file cannot be "
+                         "edited safely; 2 usage error",
+                     .options = EngineOptionsOf(flags->engine),
+                     .formats = {"text", "json", "yaml", "jsonpath=TEMPLATE"},
+                     .check = [flags] { return CheckConfigure(*flags); },
+                     .show = [flags, &common] { return Configure(common, *flags); }};
+  const std::vector<command::Option> more = {
+      {.names = "--drop-in-config,--drop-in",
+       .target = &flags->engine.drop_in,
+       .value = "PATH",
+       .help = "Penstock's drop-in file; \"\": none, the engine's own file is edited",
+       .given = &flags->engine.drop_in_given},
+      {.names = "--nvidia-runtime-name",
+       .target = &flags->name,
+       .value = "NAME",
+       .help = "name of the runtime [nvidia]",
+       .given = &flags->name_given},
+      {.names = "--nvidia-runtime-path,--runtime-path",
+       .target = &flags->path,
+       .value = "PATH",
+       .help = "program of the runtime, as the engine sees it [penstock-runtime beside this "
+               "program]",
+       .given = &flags->path_given},
+      {.names = "--nvidia-set-as-default,--set-as-default",
+       .target = &flags->set_as_default,
+       .help = "use this runtime for containers that name none"},
+      {.names = "--cdi.enabled,--cdi.enable,--enable-cdi",
+       .target = &flags->cdi,
+       .help = "enable CDI"},
+      {.names = "--no-runtime",
+       .target = &flags->no_runtime,
+       .help = "configure CDI only, no runtime"},
+      {.names = "--gpus-links",
+       .target = &flags->links,
+       .value = "DIR",
+       .help = "docker: the folder on dockerd's PATH for the links that enable --gpus; \"\": no "
+               "links [" +
+               flags->links + "]",
+       .given = &flags->links_given},
+      {.names = "--nvidia-runtime-hook-path,--oci-hook-path",
+       .target = &flags->hook,
+       .value = "PATH",
+       .help = "docker: target of these links, penstock-hook as the engine sees it [beside the "
+               "runtime, or this program]"},
+      // Scripts for nvidia-ctk may pass this, without effect.
+      {.names = "--config-mode", .target = &flags->mode, .hidden = true}};
+  verb.options.insert(verb.options.end(), more.begin(), more.end());
+  return verb;
 }
 
-void AddRuntimeUnconfigure(CLI::App& runtime, const Common& common, int& exit_code) {
-  auto flags = std::make_shared<UnconfigureFlags>();
-  CLI::App* verb =
-      runtime.add_subcommand("unconfigure", "Undo what `configure` wrote")->fallthrough();
-  verb->footer(kUnconfigureFooter);
-  AddEngineOptions(*verb, flags->engine);
-  verb->add_flag("--all", flags->all, "every engine that was configured on this machine");
-  verb->callback([flags, &common, &exit_code] { exit_code = Unconfigure(common, *flags); });
+command::Verb RuntimeUnconfigureVerb(const Common& common) {
+  const auto flags = std::make_shared<UnconfigureFlags>();
+  command::Verb verb{.name = "unconfigure",
+                     .summary = "Undo what `configure` wrote",
+                     .examples = kUnconfigureExamples,
+                     .details = kUnconfigureDetails,
+                     .exit_status =
+                         "0 undone, or nothing to undo; 1 failed, and nothing has "
+                         "changed; 2 usage error",
+                     .options = EngineOptionsOf(flags->engine),
+                     .formats = {"text", "json", "yaml", "jsonpath=TEMPLATE"},
+                     .check = [flags] { return CheckTimeout(flags->engine); },
+                     .show = [flags, &common] { return Unconfigure(common, *flags); }};
+  verb.options.push_back({.names = "--all",
+                          .target = &flags->all,
+                          .help = "every engine that was configured on this machine"});
+  return verb;
 }
 
 }  // namespace penstock::app

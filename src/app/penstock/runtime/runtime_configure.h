@@ -11,8 +11,8 @@
 
 namespace penstock::app {
 
-void AddRuntimeConfigure(CLI::App& runtime, const Common& common, int& exit_code);
-void AddRuntimeUnconfigure(CLI::App& runtime, const Common& common, int& exit_code);
+command::Verb RuntimeConfigureVerb(const Common& common);
+command::Verb RuntimeUnconfigureVerb(const Common& common);
 
 /// The engine options of the command line.
 struct EngineOptions {
@@ -41,9 +41,9 @@ base::Result<protocol::engine::EngineInstall> FindInstall(const EngineOptions& o
                                                           const std::string& proc_root,
                                                           const std::string& kubelet_dir);
 
-/// Prints the result and returns the exit status.
-int ShowConfigured(const protocol::engine::EngineInstall& install,
-                   const protocol::engine::ConfigureResult& done, const Common& common,
-                   bool dry_run);
+/// Formats the result; prints remarks on standard error.
+std::string ShowConfigured(const protocol::engine::EngineInstall& install,
+                           const protocol::engine::ConfigureResult& done, const Common& common,
+                           bool dry_run);
 
 }  // namespace penstock::app

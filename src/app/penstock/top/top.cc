@@ -1,13 +1,10 @@
 // `penstock top`: polls the agent and shows its samples. Changes nothing.
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 
-#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 #include "api/samples.h"
@@ -17,6 +14,7 @@
 #include "app/penstock/top/top_keys.h"
 #include "app/penstock/top/top_screen.h"
 #include "base/core/quantity.h"
+#include "base/core/strings.h"
 #include "protocol/broker/client.h"
 #include "protocol/broker/protocol.h"
 
@@ -24,6 +22,7 @@ namespace penstock::app {
 namespace {
 
 using base::Duration;
+using command::Shown;
 using Time = std::chrono::steady_clock;
 using protocol::broker::Client;
 
@@ -35,17 +34,16 @@ constexpr Duration kPatience = std::chrono::seconds(10);  // for a response
 constexpr Duration kFreshWithin = std::chrono::milliseconds(2500),
                    kPollInterval = std::chrono::milliseconds(50);
 
-constexpr char kFooter[] = R"(Examples:
-  penstock top                                 # devices, and the processes on them; h shows the keys, q ends it
-  penstock top --interval 5s
-  penstock top --once | head -20               # one frame, as text
-  penstock top -o json | jq '.processes | sort_by(-.memoryBytes) | .[0]'
+constexpr char kExamples[] =
+    R"(penstock top                                 # devices, and the processes on them; h shows the keys, q ends it
+penstock top --interval 5s
+penstock top --once | head -20               # one frame, as text
+penstock top -o json | jq '.processes | sort_by(-.memoryBytes) | .[0]')";
 
-Shows the most important values of the metrics page. While it runs, the agent collects every second, regardless of
-telemetry.interval. If standard output is not a terminal, one frame is printed. NO_COLOR disables colours; block
-characters require a UTF-8 locale.
-
-Exit status: 0 shown, 1 no agent responds.)";
+constexpr char kDetails[] =
+    R"(Shows the most important values of the metrics page. While it runs, the agent collects every second,
+regardless of telemetry.interval. If standard output is not a terminal, one frame is printed.
+NO_COLOR disables colours; block characters require a UTF-8 locale.)";
 
 struct TopOptions {
   bool once = false;
@@ -59,19 +57,6 @@ base::Result<Duration> IntervalOf(const TopOptions& options) {
     return base::Error(base::Code::kInvalidArgument,
                        "--interval must be from 200ms to 1h, not " + options.interval);
   return interval;
-}
-
-bool TerminalHasUtf8() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const char* value = std::getenv(name);
-    if (value == nullptr || *value == '\0') continue;
-    const std::string_view locale(value);
-    return locale.find("UTF-8") != std::string_view::npos ||
-           locale.find("utf8") != std::string_view::npos ||
-           locale.find("UTF8") != std::string_view::npos ||
-           locale.find("utf-8") != std::string_view::npos;
-  }
-  return false;
 }
 
 /// Returns the response once every device was sampled after the first request, or when kFreshWithin
@@ -93,18 +78,14 @@ base::Result<std::string> QueryFresh(const std::string& run_dir) {
   }
 }
 
-base::Status PrintOnce(const std::string& run_dir, bool json) {
+base::Result<Shown> ShowOnce(const Common& common, const std::string& run_dir) {
   ASSIGN(const std::string line, QueryFresh(run_dir));
-  if (json) {
-    std::cout << line << "\n";
-    return {};
-  }
+  if (common.json()) return Shown(line);
   ASSIGN(const api::Samples samples, api::ParseSamples(line));
-  const Pen pen{.style = StyleOf(STDOUT_FILENO), .unicode = TerminalHasUtf8()};
+  const Pen pen{.style = common.style(), .unicode = LocaleIsUtf8()};
   const TopSize size{.columns = pen.style.width > 0 ? pen.style.width : TopSize{}.columns,
                      .rows = 0};
-  for (const std::string& text : TopFrame(samples, {}, size, pen)) std::cout << text << "\n";
-  return {};
+  return Shown(base::Join(TopFrame(samples, {}, size, pen), "\n") + "\n");
 }
 
 /// Polls and redraws until the user quits.
@@ -178,7 +159,7 @@ class Live {
 
   const std::string run_dir_;
   const Duration interval_;
-  const Pen pen_{.style = StyleOf(STDOUT_FILENO), .unicode = TerminalHasUtf8()};
+  const Pen pen_{.style = StyleOf(STDOUT_FILENO), .unicode = LocaleIsUtf8()};
   api::Samples samples_;
   TopView view_;
   std::string input_;
@@ -187,36 +168,39 @@ class Live {
   std::unique_ptr<TopScreen> screen_;
 };
 
-base::Status Top(const Common& common, const TopOptions& options) {
+base::Result<Shown> Top(const Common& common, const TopOptions& options) {
   ASSIGN(const Duration interval, IntervalOf(options));
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
   const std::string& run_dir = config.paths.run_dir;
-  if (common.json || options.once || !TopScreen::Possible(STDIN_FILENO, STDOUT_FILENO))
-    return PrintOnce(run_dir, common.json);
+  if (common.json() || options.once || !TopScreen::Possible(STDIN_FILENO, STDOUT_FILENO))
+    return ShowOnce(common, run_dir);
   ASSIGN(const std::string line, QueryLine(run_dir, kRequest));
   ASSIGN(api::Samples first, api::ParseSamples(line));
-  return Live(run_dir, interval, std::move(first)).Run();
-}
-
-int ToExitCode(const base::Status& status) {
-  if (status.ok()) return std::cout.flush() ? 0 : 1;
-  std::cerr << "penstock top: " << status.error().message() << "\n";
-  return 1;
+  TRY(Live(run_dir, interval, std::move(first)).Run());
+  return Shown("");
 }
 
 }  // namespace
 
-void AddTop(CLI::App& app, const Common& common, int& exit_code) {
-  CLI::App* top =
-      app.add_subcommand("top", "Show the activity of devices and of the processes on them, live");
-  top->footer(kFooter);
-  top->fallthrough();
+command::Verb TopVerb(const Common& common) {
   const auto options = std::make_shared<TopOptions>();
-  top->add_flag("--once", options->once, "print one frame and exit");
-  top->add_option("--interval", options->interval, "time between updates")
-      ->capture_default_str()
-      ->type_name("DURATION");
-  top->callback([options, &common, &exit_code] { exit_code = ToExitCode(Top(common, *options)); });
+  return {.name = "top",
+          .summary = "Show the activity of devices and of the processes on them, live",
+          .examples = kExamples,
+          .details = kDetails,
+          .exit_status = "0 shown, 1 no agent responds, 2 usage error",
+          .options = {{.names = "--once", .target = &options->once, .help = "print one frame"},
+                      {.names = "--interval",
+                       .target = &options->interval,
+                       .value = "DURATION",
+                       .help = "time between updates, from 200ms to 1h [1s]"}},
+          .shares = AgentOptionNames(),
+          .formats = command::PlainFormats(),
+          .check = [options]() -> base::Status {
+            const auto interval = IntervalOf(*options);
+            return interval.ok() ? base::Status() : interval.error();
+          },
+          .show = [options, &common] { return Top(common, *options); }};
 }
 
 }  // namespace penstock::app
