@@ -89,7 +89,8 @@ def test_options_of_the_verb_and_of_the_program_are_completed(home, complete):
 
 @SHELLS
 def test_what_a_value_or_a_word_can_be_is_completed(home, complete):
-    assert complete(home, "penstock status --output ") == {"table", "wide", "json"}
+    assert complete(home, "penstock status --output ") == {"table", "wide", "json", "yaml", "name", "jsonpath="}
+    assert complete(home, "penstock usage --output ") >= {"csv", "json"} and "wide" not in complete(home, "penstock usage --output ")
     assert {"bash", "zsh", "fish"} <= complete(home, "penstock completion ")
     assert "check" in complete(home, "penstock config ch")
     assert "--share" in complete(home, "penstock run --sh")
@@ -99,6 +100,8 @@ def test_what_a_value_or_a_word_can_be_is_completed(home, complete):
     assert {"auto", "management", "wsl"} <= complete(home, "penstock cdi generate --mode ")
     assert complete(home, "penstock cdi generate --format ") == {"yaml", "json"}
     assert "--device-name-strategy" in complete(home, "penstock cdi generate --device-n")
+    assert "generate" in complete(home, "penstock cdi gen") and "root" in complete(home, "penstock cdi transform ro")
+    assert "--relative-to" in complete(home, "penstock cdi transform root --rel")
 
 
 @SHELLS

@@ -130,23 +130,35 @@ std::string ZshHelp(std::string help) {
   return help;
 }
 
+/// What follows a verb: its verbs with their meanings, words, files.
+std::string ZshWords(const Way& way) {
+  const Verb& verb = *way.back();
+  std::string text, verbs;
+  // The verbs of the way are arguments of their own.
+  for (std::size_t at = 1; at < way.size(); ++at)
+    text += " \\\n        " + Quoted(std::to_string(at) + ":verb:");
+  for (const Verb& below : verb.verbs)
+    if (!below.hidden) verbs += " " + below.name + "\\:\"" + ZshHelp(below.summary) + "\"";
+  if (!verbs.empty())
+    text +=
+        " \\\n        " + Quoted(std::to_string(way.size()) + ":verb:((" + verbs.substr(1) + "))");
+  const auto words = WordsOf(verb);
+  if (!words.empty() && verbs.empty())
+    text += " \\\n        " + Quoted("*:word:(" + base::Join(words, " ") + ")");
+  return text + (TakesFiles(verb) ? " \\\n        '*:file:_files'" : "");
+}
+
 std::string ZshCompletion(const Verb& program) {
   std::string paths, cases;
   ForEachVerb(program, [&](const Way& way) {
-    const Verb& verb = *way.back();
     const std::string path = PathOf(way);
     if (!path.empty()) paths += (paths.empty() ? "" : "|") + Quoted(path);
-    cases += "    " + Quoted(path) + ")\n      _arguments -A '-*'";
+    cases += "    (" + Quoted(path) + ")\n      _arguments";
     for (const Option& option : OptionsOf(way))
       for (const std::string& name : NamesOf(option))
         cases += " \\\n        " +
-                 Quoted(name + "[" + ZshHelp(option.help) + "]" + ZshValue(option, verb));
-    // The verbs of the way are arguments of their own.
-    for (std::size_t at = 1; at < way.size(); ++at)
-      cases += " \\\n        " + Quoted(std::to_string(at) + ":verb:");
-    if (const auto words = WordsOf(verb); !words.empty())
-      cases += " \\\n        " + Quoted("*:word:(" + base::Join(words, " ") + ")");
-    cases += TakesFiles(verb) ? " \\\n        '*:file:_files' ;;\n" : " ;;\n";
+                 Quoted(name + "[" + ZshHelp(option.help) + "]" + ZshValue(option, *way.back()));
+    cases += ZshWords(way) + " ;;\n";
   });
   return "#compdef penstock\n# zsh completion for penstock: penstock completion zsh > "
          "\"${fpath[1]}/_penstock\"\n_penstock() {\n  local verb= next i\n"
