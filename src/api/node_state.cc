@@ -256,6 +256,32 @@ Json NodeStateOf(const Report& report) {
   return Json::parse(object.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
+namespace {
+
+/// Adds what the agent's own form has besides, except for keys whose value has another form there.
+void AddOwn(const Json& own, Json& object) {
+  for (const auto& [key, value] : own.items())
+    if (key != "holders" && key != "graphicsProcesses" && key != "shares" && !value.is_null() &&
+        !object.contains(key))
+      object[key] = value;
+}
+
+}  // namespace
+
+std::string NodeDocument(const Report& report) {
+  Json document = Json::parse(ToJson(report));
+  Json state = NodeStateOf(report);
+  Json& status = state["status"];
+  for (const char* list : {"devices", "allocators", "doors", "servers"})
+    for (std::size_t i = 0; i < status[list].size(); ++i)
+      AddOwn(document[list][i], status[list][i]);
+  for (const char* key : {"generation", "agentPid", "cdi", "unavailableMetrics"})
+    if (document.contains(key)) status[key] = document[key];
+  status.update(Json::parse(HoldersToJson(report)));
+  document.update(state);
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 base::Result<Report> ReportOf(const Json& node_state) {
   try {
     if (const std::string kind = node_state.value("kind", "NodeState"); kind != "NodeState")

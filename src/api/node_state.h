@@ -21,6 +21,11 @@ inline constexpr std::string_view kNodeStatePlural = "nodestates";
 /// change without meaning (a generation, a process id) are left out.
 nlohmann::json NodeStateOf(const Report& report);
 
+/// Returns what `penstock status -o json` prints: a NodeState object with what only the node itself
+/// knows: `holders`, `agentPid`, `generation`, `cdi`. The keys of ToJson(report), which 0.1.0 has,
+/// stand beside `status` until 1.0.
+std::string NodeDocument(const Report& report);
+
 /// Returns the report that an object contains, as `kubectl penstock status` shows it. Ignores keys
 /// that a newer agent wrote.
 base::Result<Report> ReportOf(const nlohmann::json& node_state);

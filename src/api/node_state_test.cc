@@ -6,6 +6,7 @@
 
 #include "api/testing/reference.h"
 #include "base/core/document.h"
+#include "base/core/testing/must.h"
 #include "base/testing/build_tree.h"
 #include "base/yaml.h"
 
@@ -265,6 +266,31 @@ TEST(NodeState, EveryColumnShowsSomethingThatIsWritten) {
 
 TEST(NodeState, TheReferenceDocumentsEveryKey) {
   ExpectToDocument("node-state.md", NodeStateOf(Sample())["status"]);
+}
+
+TEST(NodeDocument, IsTheObjectOfTheClusterWithWhatOnlyTheNodeKnows) {
+  Report report = Sample();
+  report.agent_pid = 4711;
+  report.devices.front().holders.push_back(
+      {.slot = "GPU-0", .device = "GPU-0", .state = "held", .kind = "run", .lease = "l-1"});
+  const json document = json::parse(NodeDocument(report)), object = NodeStateOf(report);
+  EXPECT_EQ(document["kind"], "NodeState");
+  EXPECT_EQ(document["metadata"], object["metadata"]);
+  for (const auto& [key, value] : object["status"].items())
+    if (!value.is_array()) EXPECT_EQ(document["status"][key], value) << key;
+  EXPECT_EQ(document["status"]["conditions"], object["status"]["conditions"]);
+  EXPECT_EQ(document["status"]["agentPid"], 4711);
+  EXPECT_EQ(document["status"]["holders"][0]["lease"], "l-1");
+  EXPECT_EQ(document["status"]["devices"][0]["holders"], object["status"]["devices"][0]["holders"]);
+  EXPECT_TRUE(document["status"]["devices"][0].contains("replaced")) << "only the node has it";
+  EXPECT_TRUE(ReportOf(document).ok());
+}
+
+TEST(NodeDocument, HasTheKeysOf010Unchanged) {
+  const json document = json::parse(NodeDocument(Sample()));
+  for (const auto& [key, value] : json::parse(ToJson(Sample())).items())
+    EXPECT_EQ(document[key], value) << key;
+  EXPECT_EQ(Must(ParseReport(NodeDocument(Sample()))).devices.size(), Sample().devices.size());
 }
 
 }  // namespace

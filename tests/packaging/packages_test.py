@@ -120,12 +120,19 @@ def test_programs_and_texts_are_where_debian_looks_for_them(debs, programs):
             "usr/share/fish/vendor_completions.d/penstock.fish"} <= files["penstock-tools"]
     assert {"usr/bin/penstock-hook",
             "usr/bin/penstock-runtime"} <= files["penstock-container-toolkit"]
-    help_text = subprocess.run([programs / "penstock", "help", "--help"], capture_output=True,
-                               text=True).stdout
-    if "--man" in help_text:  # MERGE: remove the condition with PENSTOCK_MAN_PAGES
-        assert {"usr/share/man/man1/penstock.1.gz",
-                "usr/share/man/man1/penstock-run.1.gz"} <= files["penstock-tools"]
-        assert "usr/share/man/man8/penstock-agent.8.gz" in files["penstock-agent"]
+    assert {"usr/share/man/man1/penstock.1.gz",
+            "usr/share/man/man1/penstock-cdi-generate.1.gz"} <= files["penstock-tools"]
+    assert "usr/share/man/man8/penstock-agent.8.gz" in files["penstock-agent"]
+
+
+def test_man_pages_are_well_formed(programs, tmp_path):
+    subprocess.run([programs / "penstock", "help", "--man", tmp_path], check=True)
+    pages = sorted(tmp_path.iterdir())
+    assert len(pages) > 30
+    done = subprocess.run(["mandoc", "-T", "lint", "-W", "error", *pages], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    shown = subprocess.run(["mandoc", "-T", "utf8", tmp_path / "penstock-status.1"], capture_output=True, text=True, check=True)
+    assert "penstock status [OPTIONS]" in shown.stdout and "--check" in shown.stdout
 
 
 def test_the_image_has_the_programs_and_libraries_of_the_packages(debs):

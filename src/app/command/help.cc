@@ -160,7 +160,7 @@ std::string Roff(const std::string& text) {
 }
 
 std::string Verbatim(const std::string& text) {
-  return ".PP\n.nf\n.RS 4\n" + Roff(text) + (text.ends_with('\n') ? "" : "\n") + ".RE\n.fi\n";
+  return ".RS 4\n.nf\n" + Roff(text) + (text.ends_with('\n') ? "" : "\n") + ".fi\n.RE\n";
 }
 
 std::string Section(std::string name) {
@@ -171,7 +171,7 @@ std::string Section(std::string name) {
 std::string Description(const std::string& text) {
   std::string page;
   for (const Paragraph& one : ParagraphsOf(text))
-    page += one.kept ? Verbatim(one.text) : ".PP\n" + Roff(one.text) + "\n";
+    page += (page.empty() ? "" : ".PP\n") + (one.kept ? Verbatim(one.text) : Roff(one.text) + "\n");
   return page;
 }
 
@@ -198,7 +198,10 @@ std::string ManPage(const Way& way, int section) {
         ".TP\n\\fB" + Roff(ManName(next)) + "\\fR(" + number + ")\n" + Roff(one.summary) + "\n";
   }
   if (!below.empty()) page += Section("verbs") + below;
-  for (const auto& [group, options] : Grouped(ShownOptions(way))) {
+  std::vector<Option> all = ShownOptions(way);
+  if (way.size() == 1 && !verb.verbs.empty())
+    all.insert(all.end(), verb.options.begin(), verb.options.end());
+  for (const auto& [group, options] : Grouped(all)) {
     page += Section(group);
     for (const Option& option : options)
       page += ".TP\n\\fB" + Roff(std::string(base::Trim(LabelOf(option)))) + "\\fR\n" +

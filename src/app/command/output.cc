@@ -1,5 +1,7 @@
 #include "app/command/output.h"
 
+#include <set>
+
 #include <nlohmann/json.hpp>
 
 #include "base/core/strings.h"
@@ -87,8 +89,9 @@ Result<std::string> Format(const Output& output, std::string_view json) {
            JsonPath("{range " + std::string(output.names.path) + "}{@}{\"\\n\"}{end}", json));
     const std::string prefix =
         output.names.kind.empty() ? "" : std::string(output.names.kind) + "/";
+    std::set<std::string> seen;  // a list may be there twice, under an old key, too
     for (const std::string& name : base::Split(names, '\n'))
-      if (!name.empty()) text += prefix + name + "\n";
+      if (!name.empty() && seen.insert(name).second) text += prefix + name + "\n";
     return text;
   }
   const Json value = Json::parse(json, nullptr, false);

@@ -128,7 +128,7 @@ Result<std::string> StatusOfOne(const ApiServer& server, const Common& common,
   if (!one.view.report)
     return Error(Code::kNotFound,
                  "node " + name + ": " + base::Join(analysis::ProblemsOf(one.view), "; "));
-  return common.json() ? api::ToJson(*one.view.report) : StatusOf(one.view, common);
+  return common.json() ? api::NodeDocument(*one.view.report) : StatusOf(one.view, common);
 }
 
 /// Connects to the cluster, and calls the function with it.
@@ -166,11 +166,12 @@ Result<std::string> NodeStatusText(const ApiServer& server, const Common& common
   std::string text;
   Json all = Json::array();
   for (const analysis::NodeView& view : analysis::JoinNodes({}, states, {})) {
-    if (common.json() && view.report) all.push_back(Json::parse(api::ToJson(*view.report)));
+    if (common.json() && view.report) all.push_back(Json::parse(api::NodeDocument(*view.report)));
     text += (text.empty() ? "" : "\n") + ("== node " + Printable(view.name)) + "\n" +
             StatusOf(view, common);
   }
-  if (common.json()) return Json{{"reports", std::move(all)}}.dump();
+  if (common.json())
+    return Json{{"apiVersion", "v1"}, {"kind", "List"}, {"items", all}, {"reports", all}}.dump();
   return text.empty() ? "no agent has reported to this cluster yet\n" : text;
 }
 

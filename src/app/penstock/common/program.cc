@@ -51,7 +51,7 @@ constexpr char kKubectlStatusExamples[] =
     R"(kubectl penstock status            # all nodes
 kubectl penstock status gpu-1 -o wide
 kubectl penstock status gpu-1 -w
-kubectl penstock status gpu-1 -o json | jq '.devices[] | select(.health.state != "healthy")')";
+kubectl penstock status gpu-1 -o json | jq '.status.devices[] | select(.health.state != "healthy")')";
 
 command::Verb CompletionVerb(const command::Verb& program) {
   const auto shell = std::make_shared<std::string>();
@@ -167,7 +167,7 @@ command::Verb KubectlStatusVerb(const Common& common) {
                    .help = "the same as the argument",
                    .excludes = {"NODE"}}},
       .formats = command::WideFormats(),
-      .names = {"device", "..devices[*].id"},
+      .names = {"device", "..status.devices[*].id"},
       .watch = true,
       .show = [given, &common] {
         ClusterOptions cluster = Completed(given->cluster, common);

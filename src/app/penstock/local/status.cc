@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analysis/explain/nodes.h"
+#include "api/node_state.h"
 #include "app/penstock/cluster/cluster.h"
 #include "app/penstock/cluster/cluster_verbs.h"
 #include "app/penstock/common/verbs.h"
@@ -29,8 +30,8 @@ penstock status 0 3                         # two devices
 penstock status -o wide
 penstock status -w                          # again whenever it changes
 penstock status --check || alert            # only what is wrong; exit status 3 if anything is
-penstock status -o jsonpath='{.devices[?(@.health.state!="healthy")].id}'
-penstock status -o json | jq '[.devices[] | .free] | add'    # the shares and whole devices that are free now
+penstock status -o jsonpath='{.status.devices[?(@.health.state!="healthy")].id}'
+penstock status -o json | jq '[.status.devices[].free] | add'    # the shares and whole devices that are free now
 penstock status --node gpu-1                # another node's, from its object in the cluster)";
 
 constexpr char kStatusDetails[] =
@@ -58,15 +59,11 @@ std::string ProblemsText(const std::vector<std::string>& problems) {
 
 Result<Shown> ShowLocal(const Common& common, const StatusOptions& options) {
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
-  ASSIGN(std::string answer, QueryLine(config.paths.run_dir, R"({"op":"status"})"));
-  ASSIGN(api::Report report, api::ParseReport(answer));
-  if (!options.devices.empty()) {
-    TRY(KeepDevices(options.devices, report));
-    answer = api::ToJson(report);
-  }
+  ASSIGN(api::Report report, QueryReport(config.paths.run_dir));
+  TRY(KeepDevices(options.devices, report));
   const auto problems = options.check ? ReportProblems(report) : std::vector<std::string>();
   const int status = problems.empty() ? command::kDone : command::kNo;
-  if (common.json()) return Shown(answer, status);
+  if (common.json()) return Shown(api::NodeDocument(report), status);
   if (options.check) return Shown(ProblemsText(problems), status);
   return Shown(ShowStatus(report, common.wide(), common.style(), std::chrono::system_clock::now()));
 }
@@ -158,7 +155,7 @@ command::Verb StatusVerb(const Common& common) {
                    .excludes = {"DEVICE", "--check"}}},
       .shares = AgentOptionNames(),
       .formats = command::WideFormats(),
-      .names = {"device", ".devices[*].id"},
+      .names = {"device", ".status.devices[*].id"},
       .watch = true,
       .show = [options, &common] { return ShowStatusOf(common, *options); }};
   AddClusterOptions(verb, options->cluster);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <thread>
 
+#include "api/node_state.h"
 #include "app/command/output.h"
 #include "app/penstock/common/verbs.h"
 #include "app/penstock/local/query_agent.h"
@@ -28,7 +29,7 @@ constexpr char kExamples[] =
 penstock wait 0 1 --for healthy --timeout 5m          # until both devices are healthy
 penstock wait 3 --for free                            # until device 3 has no holder
 penstock wait --for condition=ConfigurationInForce
-penstock wait --for jsonpath='{.devices[0].allocator}'=local
+penstock wait --for jsonpath='{.status.devices[0].allocator}'=local
 penstock up --detach && penstock wait --for healthy && ./run-tests)";
 
 constexpr char kDetails[] =
@@ -88,7 +89,7 @@ Result<Unmet> UnmetOf(const std::string& wanted) {
       const std::string path = wanted.substr(9, equals + 1 - 9), value = wanted.substr(equals + 2);
       TRY(command::CheckJsonPath(path));
       return Unmet([path, value](const api::Report& report) {
-        const auto found = command::JsonPath(path, api::ToJson(report));
+        const auto found = command::JsonPath(path, api::NodeDocument(report));
         if (!found.ok()) return found.error().message();
         return *found == value ? "" : path + " is \"" + *found + "\"";
       });
