@@ -64,7 +64,20 @@ void AppendYaml(const Json& value, const std::string& indent, std::string& text)
   }
 }
 
+void RemoveGeneration(Json& value) {
+  if (value.is_object()) value.erase("generation");
+  if (value.is_structured())
+    for (Json& one : value) RemoveGeneration(one);
+}
+
 }  // namespace
+
+std::string WithoutGeneration(std::string_view json) {
+  Json value = Json::parse(json, nullptr, false);
+  if (value.is_discarded()) return std::string(json);
+  RemoveGeneration(value);
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 Result<std::string> YamlOf(std::string_view json) {
   const Json value = Json::parse(json, nullptr, false);

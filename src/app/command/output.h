@@ -28,6 +28,10 @@ struct Output {
 /// kInvalidArgument: the template is invalid; kInternal: the text is not JSON.
 base::Result<std::string> Format(const Output& output, std::string_view json);
 
+/// Returns the JSON without its keys `generation`, which count readings: two texts are equal where
+/// nothing changed that a user would see. The same text where it is not JSON.
+std::string WithoutGeneration(std::string_view json);
+
 /// Returns what is wrong with a template of -o jsonpath; OK: nothing.
 base::Status CheckJsonPath(std::string_view path);
 

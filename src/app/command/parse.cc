@@ -4,6 +4,7 @@
 #include <chrono>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include <CLI/CLI.hpp>
@@ -253,34 +254,67 @@ Result<std::string> TextOf(const Output& output, const Shown& shown) {
   return shown.text.empty() || shown.text.ends_with('\n') ? shown.text : shown.text + "\n";
 }
 
-/// Shows the output again whenever its JSON changes; ages in a table change all the time.
-int Watch(const Way& way, Output& output) {
-  const Output wanted = output;
-  const bool redraw = ::isatty(STDOUT_FILENO) != 0 && !wanted.json();
-  std::string last, problem;
-  for (bool first = true;; first = false) {
-    if (!first) std::this_thread::sleep_for(kWatchInterval);
-    output.format = "json";
-    const auto json = way.back()->show();
-    output = wanted;
-    if (!json.ok() && first) return Fail(way, json.error(), kFailed);
-    if (!json.ok()) {
-      if (std::exchange(problem, json.error().message()) != problem)
-        (void)Fail(way, json.error(), kFailed);
-      continue;
+/// Shows the output again whenever it changes. A table has ages, which change all the time: there
+/// its JSON counts.
+class Watcher {
+ public:
+  Watcher(const Way& way, Output& output) : way_(way), output_(output), wanted_(output) {}
+
+  int Run() {
+    for (bool first = true;; first = false) {
+      if (!first) std::this_thread::sleep_for(kWatchInterval);
+      output_.format = "json";
+      const auto json = way_.back()->show();
+      output_ = wanted_;
+      if (!json.ok() && first) return Fail(way_, json.error(), kFailed);
+      if (!json.ok()) {
+        Report(json.error());
+        continue;
+      }
+      problem_.clear();
+      if (const auto text = Changed(*json); text.ok()) {
+        if (*text && !Print(**text, first)) return kFailed;
+      } else if (first) {
+        return Fail(way_, text.error(), kFailed);
+      }
     }
-    problem.clear();
-    if (!redraw && !first && json->text == last) continue;
-    const auto shown = wanted.json() ? json : way.back()->show();
-    if (!shown.ok()) continue;
-    const auto text = TextOf(wanted, *shown);
-    if (!text.ok()) return Fail(way, text.error(), kFailed);
-    if (redraw) std::cout << "\x1b[H\x1b[J";
-    if (!redraw && !first && !wanted.json()) std::cout << "\n";
-    if (!(std::cout << *text << std::flush)) return kFailed;
-    last = json->text;
   }
-}
+
+ private:
+  void Report(const Error& error) {
+    if (std::exchange(problem_, error.message()) != problem_) (void)Fail(way_, error, kFailed);
+  }
+
+  /// Returns the text to show; nothing where it would be the same again.
+  Result<std::optional<std::string>> Changed(const Shown& json) {
+    const bool selects = wanted_.format == "jsonpath" || wanted_.format == "name";
+    std::string seen = selects ? "" : WithoutGeneration(json.text), text;
+    if (!selects && !redraw_ && seen == seen_) return std::optional<std::string>();
+    if (wanted_.json()) {
+      ASSIGN(text, TextOf(wanted_, json));
+      if (selects && text == seen_) return std::optional<std::string>();
+    } else {
+      ASSIGN(const Shown table, way_.back()->show());
+      ASSIGN(text, TextOf(wanted_, table));
+    }
+    seen_ = selects ? text : std::move(seen);
+    return std::optional(std::move(text));
+  }
+
+  bool Print(const std::string& text, bool first) const {
+    if (redraw_)
+      std::cout << "\x1b[H\x1b[J";
+    else if (!first && !wanted_.json())
+      std::cout << "\n";
+    return static_cast<bool>(std::cout << text << std::flush);
+  }
+
+  const Way& way_;
+  Output& output_;
+  const Output wanted_;
+  const bool redraw_ = ::isatty(STDOUT_FILENO) != 0 && !wanted_.json();
+  std::string seen_, problem_;
+};
 
 int Show(const Way& way, const Output& output) {
   const auto shown = way.back()->show();
@@ -325,7 +359,7 @@ int Run(const Verb& program, std::vector<std::string> words, Output& output) {
     if (const Status valid = verb.check(); !valid.ok())
       return Fail(way, valid.error(), kUsageError);
   if (verb.run) return verb.run();
-  return output.watch ? Watch(way, output) : Show(way, output);
+  return output.watch ? Watcher(way, output).Run() : Show(way, output);
 }
 
 }  // namespace penstock::app::command

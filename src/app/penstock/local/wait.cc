@@ -108,9 +108,16 @@ Result<std::string> Unsatisfied(const std::string& run_dir, const WaitOptions& o
   return unmet(report);
 }
 
+Result<base::Duration> TimeoutOf(const WaitOptions& options) {
+  if (options.timeout == "0") return base::Duration(0);
+  auto timeout = base::ParseDuration(options.timeout);
+  if (!timeout.ok()) return timeout.error().Within("--timeout");
+  return timeout;
+}
+
 Result<Shown> Wait(const Common& common, const WaitOptions& options) {
   ASSIGN(const Unmet unmet, UnmetOf(options.wanted));
-  ASSIGN(const base::Duration timeout, base::ParseDuration(options.timeout));
+  ASSIGN(const base::Duration timeout, TimeoutOf(options));
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
   const auto deadline = Time::now() + timeout;
   for (;;) {
@@ -154,8 +161,8 @@ command::Verb WaitVerb(const Common& common) {
           .shares = AgentOptionNames(),
           .check = [options]() -> base::Status {
             if (const auto unmet = UnmetOf(options->wanted); !unmet.ok()) return unmet.error();
-            const auto timeout = base::ParseDuration(options->timeout);
-            return timeout.ok() ? base::Status() : timeout.error().Within("--timeout");
+            const auto timeout = TimeoutOf(*options);
+            return timeout.ok() ? base::Status() : timeout.error();
           },
           .show = [options, &common] { return Wait(common, *options); }};
 }
