@@ -217,7 +217,7 @@ def test_colours_only_where_they_are_wanted(node):
 
 def test_wrong_use_and_no_agent_are_told(node):
     done = node.penstock("top", "--interval", "1ms", check=False)
-    assert done.returncode == 1 and "--interval" in done.stderr
+    assert done.returncode == 2 and "--interval" in done.stderr
     done = node.penstock("--run-dir", "/nonexistent", "top", check=False)
     assert done.returncode == 1 and "no agent" in done.stderr.lower(), done.stderr
     assert done.stderr.split(":", 2)[2:] == node.penstock("--run-dir", "/nonexistent", "ps", check=False).stderr.split(":", 2)[2:]

@@ -189,7 +189,7 @@ def test_sums_are_shown_in_each_form(node):
     assert {row["by"]["day"] for row in usage(node, "--by", "day", "--since", "1h")["rows"]} <= {today, time.strftime("%Y-%m-%d", time.gmtime(time.time() - 3600))}
     assert usage(node, "--since", "2026-01-01", "--until", "2026-01-02")["rows"] == []
     wrong = node.penstock("usage", "--by", "nmespace", check=False)
-    assert wrong.returncode == 1 and 'did you mean "namespace"' in wrong.stderr
+    assert wrong.returncode == 2 and 'did you mean "namespace"' in wrong.stderr
 
 
 def test_a_full_disk_loses_nothing_and_says_so(make_node):
