@@ -16,12 +16,12 @@ namespace penstock::app::command {
 
 /// Receives what the user gave: a flag sets true, a list receives every value, a function is called
 /// with each value, after the whole command line was parsed.
-using Target = std::variant<bool*, std::string*, std::int64_t*, std::vector<std::string>*,
-                            std::function<void(const std::string&)>>;
+using OptionTarget = std::variant<bool*, std::string*, std::int64_t*, std::vector<std::string>*,
+                                  std::function<void(const std::string&)>>;
 
 struct Option {
   std::string names;       ///< "-o,--output"; without dashes an argument: "FILE"
-  Target target;           ///< outlives the parsing
+  OptionTarget target;     ///< outlives the parsing
   std::string value = {};  ///< what help calls the value: "FILE"; empty for flags and arguments
   std::string help = {};   ///< one sentence without a period; the default value in brackets
   std::vector<std::string> choices = {};  ///< the only values that are accepted
