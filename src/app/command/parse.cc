@@ -1,7 +1,6 @@
 #include "app/command/parse.h"
 
 #include <algorithm>
-#include <chrono>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -23,7 +22,6 @@ using base::Result;
 using base::Status;
 
 constexpr std::string_view kJsonPath = "jsonpath=";
-constexpr base::Duration kWatchInterval = std::chrono::seconds(1);
 
 std::string DidYouMean(const std::string& word, const std::vector<std::string>& candidates) {
   const auto near = base::Nearest(word, candidates);
@@ -262,42 +260,46 @@ class Watcher {
 
   int Run() {
     for (bool first = true;; first = false) {
-      if (!first) std::this_thread::sleep_for(kWatchInterval);
-      output_.format = "json";
-      const auto json = way_.back()->show();
-      output_ = wanted_;
-      if (!json.ok() && first) return Fail(way_, json.error(), kFailed);
-      if (!json.ok()) {
-        Report(json.error());
+      if (!first) std::this_thread::sleep_for(way_.back()->watch_interval);
+      const auto answer = Ask();
+      if (!answer.ok() && first) return Fail(way_, answer.error(), kFailed);
+      if (!answer.ok()) {
+        Report(answer.error());
         continue;
       }
       problem_.clear();
-      if (const auto text = Changed(*json); text.ok()) {
-        if (*text && !Print(**text, first)) return kFailed;
-      } else if (first) {
-        return Fail(way_, text.error(), kFailed);
-      }
+      const auto text = Changed(*answer);
+      if (!text.ok() && first) return Fail(way_, text.error(), kFailed);
+      if (text.ok() && *text && !Print(**text, first)) return kFailed;
     }
   }
 
  private:
+  /// The verb's output as the user wants it; its JSON where that shows whether a table changed.
+  Result<Shown> Ask() {
+    if (!redraw_ && !wanted_.json()) output_.format = "json";
+    auto answer = way_.back()->show();
+    output_ = wanted_;
+    return answer;
+  }
+
   void Report(const Error& error) {
     if (std::exchange(problem_, error.message()) != problem_) (void)Fail(way_, error, kFailed);
   }
 
   /// Returns the text to show; nothing where it would be the same again.
-  Result<std::optional<std::string>> Changed(const Shown& json) {
+  Result<std::optional<std::string>> Changed(const Shown& answer) {
+    if (redraw_) return std::optional(*TextOf(wanted_, answer));
     const bool selects = wanted_.format == "jsonpath" || wanted_.format == "name";
-    std::string seen = selects ? "" : WithoutGeneration(json.text), text;
-    if (!selects && !redraw_ && seen == seen_) return std::optional<std::string>();
-    if (wanted_.json()) {
-      ASSIGN(text, TextOf(wanted_, json));
-      if (selects && text == seen_) return std::optional<std::string>();
-    } else {
+    std::string text;
+    if (wanted_.json()) { ASSIGN(text, TextOf(wanted_, answer)); }
+    std::string seen = selects ? text : WithoutGeneration(answer.text);
+    if (seen == seen_) return std::optional<std::string>();
+    if (!wanted_.json()) {
       ASSIGN(const Shown table, way_.back()->show());
       ASSIGN(text, TextOf(wanted_, table));
     }
-    seen_ = selects ? text : std::move(seen);
+    seen_ = std::move(seen);
     return std::optional(std::move(text));
   }
 

@@ -2,6 +2,7 @@
 // reference page are made from it. Contains no verb of its own.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/core/clock.h"
 #include "base/core/result.h"
 
 namespace penstock::app::command {
@@ -72,6 +74,7 @@ struct Verb {
   std::vector<std::string> formats = {};  ///< values of -o, the default first; empty: no -o
   Names names = {};                       ///< where the formats contain "name"
   bool watch = false;                     ///< accepts -w
+  base::Duration watch_interval = std::chrono::seconds(1);
   /// Receives the words after the options, which are not parsed: the command of `run`.
   std::vector<std::string>* command = nullptr;
   /// Returns what is wrong with the arguments: a usage error. Called before `show` and `run`.

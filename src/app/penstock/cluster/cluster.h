@@ -1,6 +1,7 @@
 // A blocking client of the API server for all verbs: calls, objects, lists.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <string>
@@ -17,6 +18,9 @@
 namespace penstock::app {
 
 using protocol::kube::Json;
+
+/// How often -w lists the objects of a cluster.
+inline constexpr base::Duration kWatchInterval = std::chrono::seconds(5);
 
 /// The cluster, and one of its nodes.
 struct ClusterOptions {

@@ -200,6 +200,7 @@ command::Verb NodesVerb(const Common& common, const std::string& program) {
       .formats = command::WideFormats(),
       .names = {"node", ".nodes[*].name"},
       .watch = true,
+      .watch_interval = kWatchInterval,
       .show = [&common, options] {
         return Ask(Completed(*options, common),
                    [&](const ApiServer& server) { return NodesText(server, common); });

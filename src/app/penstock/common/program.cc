@@ -169,6 +169,7 @@ command::Verb KubectlStatusVerb(const Common& common) {
       .formats = command::WideFormats(),
       .names = {"device", "..status.devices[*].id"},
       .watch = true,
+      .watch_interval = kWatchInterval,
       .show = [given, &common] {
         ClusterOptions cluster = Completed(given->cluster, common);
         if (cluster.node.empty()) cluster.node = given->node;
