@@ -13,6 +13,8 @@ namespace penstock::app {
 
 namespace {
 
+using command::Value;
+
 constexpr const char* kNodeGroup = "Node";
 constexpr const char* kPluginGroup = "Options of NVIDIA's device plugin and GPU Feature Discovery";
 constexpr const char* kExporterGroup = "Options of NVIDIA's dcgm-exporter";
@@ -202,20 +204,19 @@ void ResolveNames(const Settings& settings, api::compat::Document kind,
 std::vector<command::Option> NodeOptions(Settings& settings) {
   std::vector<command::Option> options;
   const auto add = [&](std::string_view flag, std::string_view value, std::string help) {
-    options.push_back({.names = std::string(flag),
-                       .target = [&settings, name = std::string(flag)](
-                                     const std::string& given) { settings.flags[name] = given; },
-                       .value = std::string(value),
-                       .help = std::move(help),
-                       .choices = ChoicesOf(flag),
-                       .group = kNodeGroup});
+    options.push_back(Value(
+                          std::string(flag),
+                          [&settings, name = std::string(flag)](const std::string& given) {
+                            settings.flags[name] = given;
+                          },
+                          std::string(value), std::move(help))
+                          .OneOf(ChoicesOf(flag))
+                          .Group(kNodeGroup));
   };
-  options.push_back({.names = "--config,--config-file",
-                     .target = &settings.config_file,
-                     .value = "FILE",
-                     .help = "configuration: a NodeConfig document, or a file of NVIDIA's device "
-                             "plugin or dcgm-exporter; flags take precedence",
-                     .group = kNodeGroup});
+  options.push_back(Value("--config,--config-file", &settings.config_file, "FILE",
+                          "configuration: a NodeConfig document, or a file of NVIDIA's device "
+                          "plugin or dcgm-exporter; flags take precedence")
+                        .Group(kNodeGroup));
   for (const api::PathOption& option : api::PathOptions()) {
     const api::PathsConfig defaults;
     const std::string& preset = defaults.*option.member;
@@ -254,12 +255,10 @@ std::vector<command::Option> PluginOptions(Settings& settings) {
                        alone = option.on_off ? "true" : ""](const std::string& value) {
       settings.plugin_flags.push_back({name, value.empty() ? alone : value, name});
     };
-    options.push_back({.names = base::Join(names, ","),
-                       .target = take,
-                       .value = option.on_off ? "BOOL" : "VALUE",
-                       .help = std::string(option.help),
-                       .value_optional = option.on_off,
-                       .group = kPluginGroup});
+    options.push_back(Value(base::Join(names, ","), take, option.on_off ? "BOOL" : "VALUE",
+                            std::string(option.help))
+                          .ValueOptional(option.on_off)
+                          .Group(kPluginGroup));
   }
   return options;
 }
@@ -276,14 +275,13 @@ std::vector<command::Option> ExporterOptions(Settings& settings) {
                                                        : value,
                                          name});
     };
-    options.push_back({.names = base::Join(names, ","),
-                       .target = take,
-                       .value = option.on_off ? "BOOL"
-                                : option.path ? "PATH"
-                                              : "VALUE",
-                       .help = std::string(option.help),
-                       .value_optional = option.on_off,
-                       .group = kExporterGroup});
+    options.push_back(Value(base::Join(names, ","), take,
+                            option.on_off ? "BOOL"
+                            : option.path ? "PATH"
+                                          : "VALUE",
+                            std::string(option.help))
+                          .ValueOptional(option.on_off)
+                          .Group(kExporterGroup));
   }
   return options;
 }

@@ -40,9 +40,27 @@ struct Option {
   std::string environment = {};            ///< variable that is read where the option is not given
   std::string group = {};                  ///< heading in help; empty: "Options"
 
+  Option OneOf(std::vector<std::string> values) &&;
+  Option InAnyCase() &&;
+  Option Checked(std::function<std::string(const std::string&)> function) &&;
+  Option Separated() &&;
+  Option Required() &&;
+  Option Hidden() &&;
+  Option ValueOptional(bool optional = true) &&;
+  Option Given(bool* becomes) &&;
+  Option Excludes(std::vector<std::string> others) &&;
+  Option Needs(std::vector<std::string> others) &&;
+  Option Environment(std::string variable) &&;
+  Option Group(std::string heading) &&;
+
   bool is_argument() const { return !names.starts_with("-"); }
   bool is_flag() const { return value.empty() && std::holds_alternative<bool*>(target); }
 };
+
+/// An option without a value, one with a value, and an argument. The setters above complete them.
+Option Flag(std::string names, bool* target, std::string help = "");
+Option Value(std::string names, OptionTarget target, std::string value, std::string help = "");
+Option Argument(std::string name, OptionTarget target, std::string help);
 
 /// The output of a verb, and its exit status.
 struct Shown {

@@ -38,53 +38,53 @@ struct ToolkitFlags {
   bool quiet = false, debug = false;
 
   void AddTo(std::vector<Option>& options) {
-    options.push_back({.names = "--quiet", .target = &quiet, .hidden = true});
-    options.push_back({.names = "-d,--debug", .target = &debug, .hidden = true});
+    options.push_back(Flag("--quiet", &quiet).Hidden());
+    options.push_back(Flag("-d,--debug", &debug).Hidden());
   }
 };
 
-command::Verb ListVerb(const Common& common) {
+Verb ListVerb(const Common& common) {
   struct Given {
     std::vector<std::string> folders = DefaultSpecFolders();
     ToolkitFlags toolkit;
   };
   const auto given = std::make_shared<Given>();
-  command::Verb verb{.name = "list",
-                     .summary = "List the devices that containers can request",
-                     .examples = kListExamples,
-                     .details = "Files that engines cannot read are reported on standard error.",
-                     .exit_status = "0 shown",
-                     .options = {SpecFolders(given->folders)},
-                     .formats = command::WideFormats(),
-                     .names = {"", ".devices[*].name"},
-                     .show = [given, &common] { return ListCdi(common, given->folders); }};
+  Verb verb{.name = "list",
+            .summary = "List the devices that containers can request",
+            .examples = kListExamples,
+            .details = "Files that engines cannot read are reported on standard error.",
+            .exit_status = "0 shown",
+            .options = {SpecFolders(given->folders)},
+            .formats = command::WideFormats(),
+            .names = {"", ".devices[*].name"},
+            .show = [given, &common] { return ListCdi(common, given->folders); }};
   given->toolkit.AddTo(verb.options);
   return verb;
 }
 
-command::Verb ValidateVerb(const Common& common) {
+Verb ValidateVerb(const Common& common) {
   struct Given {
     std::vector<std::string> files, folders = DefaultSpecFolders();
   };
   const auto given = std::make_shared<Given>();
-  return {.name = "validate",
-          .summary = "Check specifications, and whether the files that they name exist",
-          .examples = kValidateExamples,
-          .details =
-              "Checks files as container engines do and reports each problem with line and "
-              "column; also checks whether device files, mounts and hooks that they name "
-              "exist on this machine. Nothing is written.",
-          .exit_status = "0 valid, 1 there are problems, all of them shown",
-          .options = {{.names = "FILE",
-                       .target = &given->files,
-                       .help = "specifications, JSON or YAML; - for standard input [all in the "
-                               "folders]"},
-                      SpecFolders(given->folders)},
-          .formats = {"text", "json", "yaml", "jsonpath=TEMPLATE"},
-          .show = [given, &common] { return ValidateCdi(common, given->files, given->folders); }};
+  return {
+      .name = "validate",
+      .summary = "Check specifications, and whether the files that they name exist",
+      .examples = kValidateExamples,
+      .details =
+          "Checks files as container engines do and reports each problem with line and column; "
+          "also checks whether device files, mounts and hooks that they name exist on this "
+          "machine. Nothing is written.",
+      .exit_status = "0 valid, 1 there are problems, all of them shown",
+      .options = {Argument(
+                      "FILE", &given->files,
+                      "specifications, JSON or YAML; - for standard input [all in the folders]"),
+                  SpecFolders(given->folders)},
+      .formats = {"text", "json", "yaml", "jsonpath=TEMPLATE"},
+      .show = [given, &common] { return ValidateCdi(common, given->files, given->folders); }};
 }
 
-command::Verb TransformVerb() {
+Verb TransformVerb() {
   struct Given {
     CdiRootChange change;
     ToolkitFlags toolkit;
@@ -94,36 +94,21 @@ command::Verb TransformVerb() {
   const auto check_root = [](const std::string& root) -> std::string {
     return root.empty() || root.starts_with('/') ? "" : "\"" + root + "\" is not an absolute path";
   };
-  command::Verb root{
-      .name = "root",
-      .summary = "Move the paths below one root to another",
-      .examples = kTransformExamples,
-      .exit_status = "0 done, 1 the specification cannot be read or written, 2 usage error",
-      .options = {{.names = "--from",
-                   .target = &change.from,
-                   .value = "PATH",
-                   .help = "current root of the paths [/]",
-                   .check = check_root},
-                  {.names = "--to",
-                   .target = &change.to,
-                   .value = "PATH",
-                   .help = "new root of the paths [/]",
-                   .check = check_root},
-                  {.names = "--relative-to",
-                   .target = &change.relative_to,
-                   .value = "SIDE",
-                   .help = "which paths: those of the host or those of the container [host]",
-                   .choices = {"host", "container"}},
-                  {.names = "--input",
-                   .target = &change.input,
-                   .value = "FILE",
-                   .help = "the specification [standard input]"},
-                  {.names = "--output",
-                   .target = &change.output,
-                   .value = "FILE",
-                   .help = "output file, JSON if its name ends in .json, else YAML [standard "
-                           "output]"}},
-      .show = [given] { return TransformCdiRoot(given->change); }};
+  Verb root{.name = "root",
+            .summary = "Move the paths below one root to another",
+            .examples = kTransformExamples,
+            .exit_status = "0 done, 1 the specification cannot be read or written, 2 usage error",
+            .options =
+                {Value("--from", &change.from, "PATH", "current root of the paths [/]")
+                     .Checked(check_root),
+                 Value("--to", &change.to, "PATH", "new root of the paths [/]").Checked(check_root),
+                 Value("--relative-to", &change.relative_to, "SIDE",
+                       "which paths: those of the host or those of the container [host]")
+                     .OneOf({"host", "container"}),
+                 Value("--input", &change.input, "FILE", "the specification [standard input]"),
+                 Value("--output", &change.output, "FILE",
+                       "output file, JSON if its name ends in .json, else YAML [standard output]")},
+            .show = [given] { return TransformCdiRoot(given->change); }};
   given->toolkit.AddTo(root.options);
   return {.name = "transform",
           .summary = "Rewrite a specification for another view of the same machine",
@@ -135,22 +120,19 @@ command::Verb TransformVerb() {
 }  // namespace
 
 command::Option SpecFolders(std::vector<std::string>& folders) {
-  return {.names = "--spec-dir",
-          .target = &folders,
-          .value = "FOLDER",
-          .help =
-              "folders of specifications, highest priority last (repeatable) "
-              "[/etc/cdi,/var/run/cdi]",
-          .separated = true,
-          .environment = "NVIDIA_CTK_CDI_SPEC_DIRS"};
+  return Value("--spec-dir", &folders, "FOLDER",
+               "folders of specifications, highest priority last (repeatable) "
+               "[/etc/cdi,/var/run/cdi]")
+      .Separated()
+      .Environment("NVIDIA_CTK_CDI_SPEC_DIRS");
 }
 
-command::Verb CdiVerb(const Common& common) {
+Verb CdiVerb(const Common& common) {
   return {
       .name = "cdi",
       .summary =
-          "Specifications of the Container Device Interface, by which engines give "
-          "devices to containers",
+          "Specifications of the Container Device Interface, by which engines give devices to "
+          "containers",
       .examples = kExamples,
       .exit_status = "0 done, 1 failed or there are problems, 2 usage error",
       .verbs = {CdiGenerateVerb(common), ListVerb(common), ValidateVerb(common), TransformVerb()}};

@@ -17,6 +17,8 @@ namespace {
 
 using base::Code;
 using base::Error;
+using command::Flag;
+using command::Value;
 
 constexpr const char* kAuto = "auto";
 constexpr const char* kGroup = "Options of nvidia-ctk cdi generate";
@@ -139,41 +141,30 @@ std::vector<std::string> CdiModes() {
 std::vector<command::Option> CdiOptions(CdiRequest& request) {
   std::vector<command::Option> options;
   for (const TextFlag& one : kTexts) {
-    options.push_back({.names = one.flags,
-                       .target = &(request.*one.member),
-                       .value = one.value,
-                       .help = one.help,
-                       .any_case = true,
-                       .given = &request.given[FirstOf(one.flags)],
-                       .group = kGroup});
+    options.push_back(Value(one.flags, &(request.*one.member), one.value, one.help)
+                          .InAnyCase()
+                          .Given(&request.given[FirstOf(one.flags)])
+                          .Group(kGroup));
     if (one.member == &CdiRequest::format) options.back().choices = {"yaml", "json"};
     if (one.member == &CdiRequest::mode) options.back().choices = CdiModes();
   }
   for (const ListFlag& one : kLists) {
-    options.push_back({.names = one.flags,
-                       .target = &(request.*one.member),
-                       .value = one.value,
-                       .help = one.help,
-                       .separated = true,
-                       .given = &request.given[FirstOf(one.flags)],
-                       .group = kGroup});
+    options.push_back(Value(one.flags, &(request.*one.member), one.value, one.help)
+                          .Separated()
+                          .Given(&request.given[FirstOf(one.flags)])
+                          .Group(kGroup));
     if (one.member == &CdiRequest::names) options.back().choices = {"index", "uuid", "type-index"};
   }
-  options.push_back({.names = kNoAll,
-                     .target = &request.no_all,
-                     .help = "no device \"all\"",
-                     .given = &request.given[kNoAll],
-                     .group = kGroup});
-  options.push_back({.names = "--additional-gids",
-                     .target = &request.additional_gids,
-                     .help = "add containers to the groups of device files with restricted access; "
-                             "requires CDI 0.7.0, which podman 4 cannot read"});
-  options.push_back(
-      {.names = "--quiet", .target = &request.quiet, .help = "print errors only", .group = kGroup});
+  options.push_back(Flag(kNoAll, &request.no_all, "no device \"all\"")
+                        .Given(&request.given[kNoAll])
+                        .Group(kGroup));
+  options.push_back(Flag("--additional-gids", &request.additional_gids,
+                         "add containers to the groups of device files with restricted access; "
+                         "requires CDI 0.7.0, which podman 4 cannot read"));
+  options.push_back(Flag("--quiet", &request.quiet, "print errors only").Group(kGroup));
   // Flags that scripts for nvidia-ctk may pass and that have no effect here.
-  options.push_back({.names = "-d,--debug", .target = &request.debug, .hidden = true});
-  options.push_back(
-      {.names = "--csv.compat-container-root", .target = &request.compat_root, .hidden = true});
+  options.push_back(Flag("-d,--debug", &request.debug).Hidden());
+  options.push_back(Value("--csv.compat-container-root", &request.compat_root, "DIR").Hidden());
   return options;
 }
 

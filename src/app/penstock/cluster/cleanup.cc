@@ -109,57 +109,40 @@ int OnHost(const Common& common, const CleanupOptions& options) {
 
 }  // namespace
 
-command::Verb CleanupVerb(const Common& common, const std::string& program) {
+Verb CleanupVerb(const Common& common, const std::string& program) {
   const auto options = std::make_shared<CleanupOptions>();
   const bool kubectl = program != "penstock";
   options->in_cluster = kubectl;
-  command::Verb verb{
+  Verb verb{
       .name = "cleanup",
       .summary = "Remove what Penstock wrote, after it was uninstalled",
       .examples = kubectl ? kKubectlExamples : kExamples,
       .details = kDetails,
       .exit_status = "0 nothing is left, 1 something could not be removed, 2 usage error",
-      .options = {{.names = "--node",
-                   .target = &options->cluster.node,
-                   .value = "NODE",
-                   .help = "only this node [all nodes]"},
-                  {.names = "--namespace",
-                   .target = &options->namespace_name,
-                   .value = "NAMESPACE",
-                   .help = "namespace of Penstock's NodeFeature objects [the context's, or the "
-                           "pod's own]"},
-                  {.names = "--dry-run",
-                   .target = &options->dry_run,
-                   .help = "show what would be removed without removing it"},
-                  {.names = "--after-daemonset",
-                   .target = &options->after,
-                   .value = "NAMESPACE/NAME",
-                   .help = "wait until this DaemonSet's pods are ready, or it is deleted"},
-                  {.names = "--timeout",
-                   .target = &options->timeout,
-                   .value = "DURATION",
-                   .help = "how long to wait for the DaemonSet [60s]"}},
+      .options =
+          {Value("--node", &options->cluster.node, "NODE", "only this node [all nodes]"),
+           Value("--namespace", &options->namespace_name, "NAMESPACE",
+                 "namespace of Penstock's NodeFeature objects [the context's, or the pod's own]"),
+           Flag("--dry-run", &options->dry_run, "show what would be removed without removing it"),
+           Value("--after-daemonset", &options->after, "NAMESPACE/NAME",
+                 "wait until this DaemonSet's pods are ready, or it is deleted"),
+           Value("--timeout", &options->timeout, "DURATION",
+                 "how long to wait for the DaemonSet [60s]")},
       .run = [&common, options] {
         return options->on_host ? OnHost(common, *options) : InCluster(common, *options);
       }};
   AddClusterOptions(verb, options->cluster);
   if (kubectl) return verb;
   const std::vector<command::Option> more = {
-      {.names = "--cluster",
-       .target = &options->in_cluster,
-       .help = "remove labels and objects through the API server"},
-      {.names = "--host",
-       .target = &options->on_host,
-       .help = "remove what a stopped agent left in its folders on this machine",
-       .excludes = {"--cluster"}},
-      {.names = "--linger",
-       .target = &options->linger,
-       .help = "with --host: when done, wait for SIGINT or SIGTERM",
-       .needs = {"--host"}},
-      {.names = "--check",
-       .target = &options->check,
-       .help = "with --host: only report by the exit status whether anything is left",
-       .needs = {"--host"}}};
+      Flag("--cluster", &options->in_cluster, "remove labels and objects through the API server"),
+      Flag("--host", &options->on_host,
+           "remove what a stopped agent left in its folders on this machine")
+          .Excludes({"--cluster"}),
+      Flag("--linger", &options->linger, "with --host: when done, wait for SIGINT or SIGTERM")
+          .Needs({"--host"}),
+      Flag("--check", &options->check,
+           "with --host: only report by the exit status whether anything is left")
+          .Needs({"--host"})};
   verb.options.insert(verb.options.end(), more.begin(), more.end());
   verb.check = [options]() -> base::Status {
     if (options->in_cluster || options->on_host) return {};

@@ -23,17 +23,13 @@ bool IsUnreached(const base::Error& error) {
 
 }  // namespace
 
-void AddClusterOptions(command::Verb& verb, ClusterOptions& options) {
-  verb.options.push_back({.names = "--kubeconfig",
-                          .target = &options.kubeconfig,
-                          .value = "FILE",
-                          .help = "kubeconfig file of the cluster [as kubectl finds it]",
-                          .group = "Cluster"});
-  verb.options.push_back({.names = "--context",
-                          .target = &options.context,
-                          .value = "NAME",
-                          .help = "context of the kubeconfig [the current one]",
-                          .group = "Cluster"});
+void AddClusterOptions(Verb& verb, ClusterOptions& options) {
+  verb.options.push_back(Value("--kubeconfig", &options.kubeconfig, "FILE",
+                               "kubeconfig file of the cluster [as kubectl finds it]")
+                             .Group("Cluster"));
+  verb.options.push_back(
+      Value("--context", &options.context, "NAME", "context of the kubeconfig [the current one]")
+          .Group("Cluster"));
 }
 
 ClusterOptions Completed(ClusterOptions options, const Common& common) {

@@ -16,7 +16,6 @@ namespace penstock::app {
 using base::Code;
 using base::Error;
 using base::Result;
-using command::Shown;
 
 namespace {
 
@@ -187,13 +186,12 @@ Result<Shown> NodeStatus(const Common& common, const ClusterOptions& options) {
              [&](const ApiServer& server) { return NodeStatusText(server, common, options.node); });
 }
 
-command::Verb NodesVerb(const Common& common, const std::string& program) {
+Verb NodesVerb(const Common& common, const std::string& program) {
   const auto options = std::make_shared<ClusterOptions>();
-  command::Verb verb{
+  Verb verb{
       .name = "nodes",
       .summary =
-          "Show the nodes of a cluster: drivers, devices, allocators, configuration and "
-          "problems",
+          "Show the nodes of a cluster: drivers, devices, allocators, configuration and problems",
       .examples = ForProgram(kNodesExamples, program),
       .details = "Requires permission to list nodes and nodestates.penstock.io.",
       .exit_status = "0 shown, 1 the cluster could not be queried",
@@ -209,35 +207,31 @@ command::Verb NodesVerb(const Common& common, const std::string& program) {
   return verb;
 }
 
-command::Verb ExplainVerb(const Common& common, const std::string& program) {
+Verb ExplainVerb(const Common& common, const std::string& program) {
   struct Given {
     ClusterOptions cluster;
     std::string node;
   };
   const auto given = std::make_shared<Given>();
-  command::Verb verb{
-      .name = "explain",
-      .summary = "Explain why a node has the capacity that it has, and what to do next",
-      .examples = ForProgram(kExplainExamples, program),
-      .exit_status = "0 shown, 1 the cluster could not be queried, or has no such node",
-      .options = {{.names = "NODE", .target = &given->node, .help = "the node's name"},
-                  {.names = "--node",
-                   .target = &given->cluster.node,
-                   .value = "NODE",
-                   .help = "the same as the argument",
-                   .excludes = {"NODE"}}},
-      .formats = command::PlainFormats(),
-      .check = [given]() -> base::Status {
-        if (given->cluster.node.empty()) given->cluster.node = given->node;
-        if (!given->cluster.node.empty()) return {};
-        return Error(Code::kInvalidArgument, "the name of a node is missing");
-      },
-      .show =
-          [&common, given] {
-            return Ask(Completed(given->cluster, common), [&](const ApiServer& server) {
-              return ExplainText(server, common, given->cluster.node);
-            });
-          }};
+  Verb verb{.name = "explain",
+            .summary = "Explain why a node has the capacity that it has, and what to do next",
+            .examples = ForProgram(kExplainExamples, program),
+            .exit_status = "0 shown, 1 the cluster could not be queried, or has no such node",
+            .options = {Argument("NODE", &given->node, "the node's name"),
+                        Value("--node", &given->cluster.node, "NODE", "the same as the argument")
+                            .Excludes({"NODE"})},
+            .formats = command::PlainFormats(),
+            .check = [given]() -> base::Status {
+              if (given->cluster.node.empty()) given->cluster.node = given->node;
+              if (!given->cluster.node.empty()) return {};
+              return Error(Code::kInvalidArgument, "the name of a node is missing");
+            },
+            .show =
+                [&common, given] {
+                  return Ask(Completed(given->cluster, common), [&](const ApiServer& server) {
+                    return ExplainText(server, common, given->cluster.node);
+                  });
+                }};
   AddClusterOptions(verb, given->cluster);
   return verb;
 }

@@ -16,7 +16,6 @@ namespace {
 using base::Code;
 using base::Error;
 using base::Result;
-using command::Shown;
 
 constexpr char kExamples[] =
     R"(penstock up --simulate dgx-a100 --detach    # a simulated machine, for a trial
@@ -53,23 +52,21 @@ kubectl penstock status gpu-1 -o wide
 kubectl penstock status gpu-1 -w
 kubectl penstock status gpu-1 -o json | jq '.status.devices[] | select(.health.state != "healthy")')";
 
-command::Verb CompletionVerb(const command::Verb& program) {
+Verb CompletionVerb(const Verb& program) {
   const auto shell = std::make_shared<std::string>();
   return {.name = "completion",
           .summary = "Print a completion script for a shell",
           .examples = kCompletionExamples,
           .exit_status = "0 printed, 2 usage error",
-          .options = {{.names = "SHELL",
-                       .target = shell.get(),
-                       .help = "bash, zsh or fish",
-                       .choices = {"bash", "zsh", "fish"},
-                       .required = true}},
+          .options = {Argument("SHELL", shell.get(), "bash, zsh or fish")
+                          .OneOf({"bash", "zsh", "fish"})
+                          .Required()},
           .show = [&program, shell]() -> Result<Shown> {
             return Shown(command::Completion(program, *shell));
           }};
 }
 
-command::Verb VersionVerb(const Common& common) {
+Verb VersionVerb(const Common& common) {
   return {.name = "version",
           .summary = "Print the version",
           .examples = "penstock version\npenstock version -o json",
@@ -82,9 +79,9 @@ command::Verb VersionVerb(const Common& common) {
 }
 
 /// Writes the man pages of this program and of the agent.
-base::Status WriteManPages(const command::Verb& program, const std::string& folder) {
+base::Status WriteManPages(const Verb& program, const std::string& folder) {
   AgentCommandLine line;
-  const command::Verb agent = AgentCommand(line);
+  const Verb agent = AgentCommand(line);
   auto pages = command::ManPages(program, 1);
   pages.merge(command::ManPages(agent, 8));
   TRY(os::MakeDirectories(folder));
@@ -98,7 +95,7 @@ struct HelpOptions {
   std::string man;
 };
 
-Result<Shown> Help(const command::Verb& program, const HelpOptions& options) {
+Result<Shown> Help(const Verb& program, const HelpOptions& options) {
   if (options.markdown) return Shown(command::Markdown(program));
   if (!options.man.empty()) {
     TRY(WriteManPages(program, options.man));
@@ -106,7 +103,7 @@ Result<Shown> Help(const command::Verb& program, const HelpOptions& options) {
   }
   const std::size_t columns = command::HelpColumns(1);
   if (options.words == std::vector<std::string>{"options"}) {
-    command::Verb all = program;
+    Verb all = program;
     all.verbs.clear();
     all.examples = all.details = all.exit_status = "";
     all.shares = NodeOptionNames();
@@ -116,24 +113,18 @@ Result<Shown> Help(const command::Verb& program, const HelpOptions& options) {
   return Shown(command::HelpOf(way, columns));
 }
 
-command::Verb HelpVerb(const command::Verb& program) {
+Verb HelpVerb(const Verb& program) {
   const auto options = std::make_shared<HelpOptions>();
   return {.name = "help",
           .summary = "Show help on a verb",
           .examples =
-              "penstock help run\npenstock help cdi generate\npenstock help options     # "
-              "those that all verbs accept",
+              "penstock help run\npenstock help cdi generate\npenstock help options     # those "
+              "that all verbs accept",
           .exit_status = "0 shown, 2 there is no such verb",
-          .options = {{.names = "VERB",
-                       .target = &options->words,
-                       .help = "a verb, or options [a summary of all]"},
-                      {.names = "--markdown",
-                       .target = &options->markdown,
-                       .help = "everything, as the page docs/reference/cli.md"},
-                      {.names = "--man",
-                       .target = &options->man,
-                       .value = "DIR",
-                       .help = "write man pages into a folder"}},
+          .options = {Argument("VERB", &options->words, "a verb, or options [a summary of all]"),
+                      Flag("--markdown", &options->markdown,
+                           "everything, as the page docs/reference/cli.md"),
+                      Value("--man", &options->man, "DIR", "write man pages into a folder")},
           .check = [&program, options]() -> base::Status {
             if (options->words == std::vector<std::string>{"options"}) return {};
             const auto way = command::Follow(program, options->words);
@@ -146,42 +137,38 @@ command::Verb HelpVerb(const command::Verb& program) {
 }
 
 /// Nodes as arguments, as kubectl users name objects, or by --node as elsewhere.
-command::Verb KubectlStatusVerb(const Common& common) {
+Verb KubectlStatusVerb(const Common& common) {
   struct Given {
     ClusterOptions cluster;
     std::string node;
   };
   const auto given = std::make_shared<Given>();
-  command::Verb verb{
-      .name = "status",
-      .summary = "Show a node's devices: their health, who allocates them and who holds them",
-      .examples = kKubectlStatusExamples,
-      .details =
-          "The cluster has only the number of holders of a device; `penstock ps` on the "
-          "node names them.",
-      .exit_status = "0 shown, 1 the cluster could not be queried, or the node has no report",
-      .options = {{.names = "NODE", .target = &given->node, .help = "the node's name [all nodes]"},
-                  {.names = "--node",
-                   .target = &given->cluster.node,
-                   .value = "NODE",
-                   .help = "the same as the argument",
-                   .excludes = {"NODE"}}},
-      .formats = command::WideFormats(),
-      .names = {"device", "..status.devices[*].id"},
-      .watch = true,
-      .watch_interval = kWatchInterval,
-      .show = [given, &common] {
-        ClusterOptions cluster = Completed(given->cluster, common);
-        if (cluster.node.empty()) cluster.node = given->node;
-        return NodeStatus(common, cluster);
-      }};
+  Verb verb{.name = "status",
+            .summary = "Show a node's devices: their health, who allocates them and who holds them",
+            .examples = kKubectlStatusExamples,
+            .details =
+                "The cluster has only the number of holders of a device; `penstock ps` on the node "
+                "names them.",
+            .exit_status = "0 shown, 1 the cluster could not be queried, or the node has no report",
+            .options = {Argument("NODE", &given->node, "the node's name [all nodes]"),
+                        Value("--node", &given->cluster.node, "NODE", "the same as the argument")
+                            .Excludes({"NODE"})},
+            .formats = command::WideFormats(),
+            .names = {"device", "..status.devices[*].id"},
+            .watch = true,
+            .watch_interval = kWatchInterval,
+            .show = [given, &common] {
+              ClusterOptions cluster = Completed(given->cluster, common);
+              if (cluster.node.empty()) cluster.node = given->node;
+              return NodeStatus(common, cluster);
+            }};
   AddClusterOptions(verb, given->cluster);
   return verb;
 }
 
 }  // namespace
 
-void DefinePenstock(command::Verb& program, Common& common) {
+void DefinePenstock(Verb& program, Common& common) {
   program.name = "penstock";
   program.summary = "Shares this machine's accelerators among pods, containers and local users";
   program.examples = kExamples;
@@ -213,7 +200,7 @@ void DefinePenstock(command::Verb& program, Common& common) {
                    HelpVerb(program)};
 }
 
-void DefineKubectlPenstock(command::Verb& program, Common& common) {
+void DefineKubectlPenstock(Verb& program, Common& common) {
   program.name = "kubectl penstock";
   program.summary = "Penstock's view of a cluster: which accelerators each node has, and why";
   program.examples = kKubectlExamples;
@@ -221,12 +208,11 @@ void DefineKubectlPenstock(command::Verb& program, Common& common) {
       "Completion: add kubectl_complete-penstock, a link to this program, to the PATH.";
   program.exit_status = "0 done, 1 failed (a message says why), 2 usage error";
   program.options = {
-      {.names = "--kubeconfig",
-       .target =
-           [&common](const std::string& file) { common.settings.flags["--kubeconfig"] = file; },
-       .value = "FILE",
-       .help = "as after the verb",
-       .hidden = true}};
+      Value(
+          "--kubeconfig",
+          [&common](const std::string& file) { common.settings.flags["--kubeconfig"] = file; },
+          "FILE", "as after the verb")
+          .Hidden()};
   program.verbs = {KubectlStatusVerb(common), NodesVerb(common, program.name),
                    ExplainVerb(common, program.name), MigrateVerb(common),
                    CleanupVerb(common, program.name)};

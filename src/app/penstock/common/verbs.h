@@ -12,6 +12,12 @@
 
 namespace penstock::app {
 
+using command::Argument;
+using command::Flag;
+using command::Shown;
+using command::Value;
+using command::Verb;
+
 /// What all verbs share. Filled while the command line is parsed: verbs read it only when they run.
 struct Common {
   Settings settings;       ///< paths: Resolve(settings)->paths.run_dir
@@ -25,28 +31,28 @@ struct Common {
 };
 
 // `common` outlives the verbs.
-command::Verb UpVerb(const Common& common);
-command::Verb DownVerb(const Common& common);
-command::Verb RunVerb(const Common& common);
-command::Verb QueueVerb(const Common& common);
-command::Verb AssignVerb(const Common& common);
-command::Verb DoorVerb(const Common& common);  ///< deprecated
-command::Verb StatusVerb(const Common& common);
-command::Verb PsVerb(const Common& common);
-command::Verb WaitVerb(const Common& common);
-command::Verb TopVerb(const Common& common);
-command::Verb UsageVerb(const Common& common);
-command::Verb PlanVerb(const Common& common);
-command::Verb ConfigVerb(const Common& common);
-command::Verb CdiVerb(const Common& common);
-command::Verb RuntimeVerb(const Common& common);
-command::Verb MetricsVerb(const Common& common);
+Verb UpVerb(const Common& common);
+Verb DownVerb(const Common& common);
+Verb RunVerb(const Common& common);
+Verb QueueVerb(const Common& common);
+Verb AssignVerb(const Common& common);
+Verb DoorVerb(const Common& common);  ///< deprecated
+Verb StatusVerb(const Common& common);
+Verb PsVerb(const Common& common);
+Verb WaitVerb(const Common& common);
+Verb TopVerb(const Common& common);
+Verb UsageVerb(const Common& common);
+Verb PlanVerb(const Common& common);
+Verb ConfigVerb(const Common& common);
+Verb CdiVerb(const Common& common);
+Verb RuntimeVerb(const Common& common);
+Verb MetricsVerb(const Common& common);
 
 // Of the kubectl plugin, too. `program`: the name that users call, "penstock" or "kubectl
 // penstock".
-command::Verb NodesVerb(const Common& common, const std::string& program);
-command::Verb ExplainVerb(const Common& common, const std::string& program);
-command::Verb MigrateVerb(const Common& common);
-command::Verb CleanupVerb(const Common& common, const std::string& program);
+Verb NodesVerb(const Common& common, const std::string& program);
+Verb ExplainVerb(const Common& common, const std::string& program);
+Verb MigrateVerb(const Common& common);
+Verb CleanupVerb(const Common& common, const std::string& program);
 
 }  // namespace penstock::app

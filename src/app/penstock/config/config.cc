@@ -241,7 +241,7 @@ struct CheckOptions {
 };
 
 /// Reads files of the device plugin strictly or, with `lenient`, as the agent reads them.
-base::Result<command::Shown> CheckConfig(const Common& common, const CheckOptions& options) {
+base::Result<Shown> CheckConfig(const Common& common, const CheckOptions& options) {
   ASSIGN(const auto all,
          CheckAll(options.file, options.against,
                   options.lenient ? base::ReadingMode::kLenient : base::ReadingMode::kStrict));
@@ -255,9 +255,8 @@ base::Result<command::Shown> CheckConfig(const Common& common, const CheckOption
       Show(checked);
     }
   }
-  return command::Shown(
-      common.json() ? documents.dump(-1, ' ', false, Json::error_handler_t::replace) : "",
-      ok ? command::kDone : command::kFailed);
+  return Shown(common.json() ? documents.dump(-1, ' ', false, Json::error_handler_t::replace) : "",
+               ok ? command::kDone : command::kFailed);
 }
 
 Json JsonOf(const base::Value& value) {
@@ -279,46 +278,41 @@ Json JsonOf(const base::Value& value) {
   return nullptr;
 }
 
-base::Result<command::Shown> ShowConfig(const Common& common) {
+base::Result<Shown> ShowConfig(const Common& common) {
   Settings settings = common.settings;
   TakeEnvironment(settings, ::getenv);
   ASSIGN(const auto config, Resolve(settings));
-  if (!common.json()) return command::Shown(ToYaml(config));
+  if (!common.json()) return Shown(ToYaml(config));
   ASSIGN(const base::Value document, base::ParseYaml(ToYaml(config), "configuration"));
-  return command::Shown(JsonOf(document).dump());
+  return Shown(JsonOf(document).dump());
 }
 
 }  // namespace
 
-command::Verb ConfigVerb(const Common& common) {
+Verb ConfigVerb(const Common& common) {
   const auto options = std::make_shared<CheckOptions>();
-  command::Verb check{
+  Verb check{
       .name = "check",
       .summary = "Show all problems of a file",
       .examples = kCheckExamples,
       .exit_status = "0 valid, 1 there are problems, all of them shown with line and column",
-      .options = {{.names = "FILE",
-                   .target = &options->file,
-                   .help = "a NodeConfig, a file of NVIDIA's device plugin or dcgm-exporter, or a "
-                           "ConfigMap or a chart's values that contain them; - for standard input",
-                   .required = true},
-                  {.names = "--against",
-                   .target = &options->against,
-                   .value = "MACHINE",
-                   .help = "also show what it would offer on this simulated machine, and which "
-                           "metrics its devices do not have (see penstock-sim list)"},
-                  {.names = "--lenient",
-                   .target = &options->lenient,
-                   .help = "read a file of NVIDIA's device plugin as the agent does: what the "
-                           "plugin ignores is a remark"}},
+      .options = {Argument("FILE", &options->file,
+                           "a NodeConfig, a file of NVIDIA's device plugin or dcgm-exporter, or a "
+                           "ConfigMap or a chart's values that contain them; - for standard input")
+                      .Required(),
+                  Value("--against", &options->against, "MACHINE",
+                        "also show what it would offer on this simulated machine, and which "
+                        "metrics its devices do not have (see penstock-sim list)"),
+                  Flag("--lenient", &options->lenient,
+                       "read a file of NVIDIA's device plugin as the agent does: what the plugin "
+                       "ignores is a remark")},
       .formats = {"text", "json", "yaml", "jsonpath=TEMPLATE"},
       .show = [options, &common] { return CheckConfig(common, *options); }};
-  command::Verb show{
+  Verb show{
       .name = "show",
       .summary = "Print the effective configuration from the file and the flags, with every key",
       .examples =
-          "penstock config show --config node.yaml --run-dir /tmp/run    # what would be in "
-          "force",
+          "penstock config show --config node.yaml --run-dir /tmp/run    # what would be in force",
       .exit_status = "0 shown, 1 there are problems, all of them shown",
       .shares = NodeOptionNames(),
       .formats = {"yaml", "json", "jsonpath=TEMPLATE"},

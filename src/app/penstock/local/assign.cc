@@ -22,7 +22,6 @@ namespace {
 using base::Code;
 using base::Error;
 using base::Result;
-using command::Shown;
 using protocol::broker::AssignProgress;
 using Json = nlohmann::json;
 
@@ -157,27 +156,19 @@ base::Status Check(const AllocatorOptions& options) {
 }
 
 std::vector<command::Option> Options(AllocatorOptions& options) {
-  return {
-      {.names = "DEVICE",
-       .target = &options.words,
-       .help = "UUIDs or indices; without --to, the allocator follows the devices: kubelet, "
-               "local, none, or default for what the configuration says",
-       .separated = true},
-      {.names = "--to",
-       .target = &options.to,
-       .value = "ALLOCATOR",
-       .help = "the allocator: kubelet, local, none or default"},
-      {.names = "--wait",
-       .target = &options.wait,
-       .value = "TIME",
-       .help = "how long to wait until the holders release the devices, e.g. 10m [do not "
-               "wait]"},
-      {.names = "--dry-run", .target = &options.dry_run, .help = "only show what would be done"}};
+  return {Argument("DEVICE", &options.words,
+                   "UUIDs or indices; without --to, the allocator follows the devices: kubelet, "
+                   "local, none, or default for what the configuration says")
+              .Separated(),
+          Value("--to", &options.to, "ALLOCATOR", "the allocator: kubelet, local, none or default"),
+          Value("--wait", &options.wait, "TIME",
+                "how long to wait until the holders release the devices, e.g. 10m [do not wait]"),
+          Flag("--dry-run", &options.dry_run, "only show what would be done")};
 }
 
 }  // namespace
 
-command::Verb AssignVerb(const Common& common) {
+Verb AssignVerb(const Common& common) {
   const auto options = std::make_shared<AllocatorOptions>();
   return {.name = "assign",
           .summary = "Show who allocates each device, or assign devices to another allocator",
@@ -195,7 +186,7 @@ command::Verb AssignVerb(const Common& common) {
 }
 
 /// `penstock door`, as 0.1.0 has it.
-command::Verb DoorVerb(const Common& common) {
+Verb DoorVerb(const Common& common) {
   const auto options = std::make_shared<AllocatorOptions>();
   const auto show = [options, &common] {
     std::cerr << "penstock door is deprecated: use penstock assign"

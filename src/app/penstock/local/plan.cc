@@ -44,13 +44,13 @@ base::Result<std::string> RequestFor(const std::string& file, bool explain) {
   return line;
 }
 
-base::Result<command::Shown> PlanFor(const Common& common, const std::string& file, bool explain) {
+base::Result<Shown> PlanFor(const Common& common, const std::string& file, bool explain) {
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
   ASSIGN(const std::string request, RequestFor(file, explain));
   ASSIGN(std::string answer, QueryLine(config.paths.run_dir, request));
-  if (common.json()) return command::Shown(answer);
+  if (common.json()) return Shown(answer);
   ASSIGN(const api::Plan plan, api::ParsePlan(answer));
-  return command::Shown(ShowPlan(plan, common.style()));
+  return Shown(ShowPlan(plan, common.style()));
 }
 
 Cell EffectCell(api::Effect effect) {
@@ -58,7 +58,7 @@ Cell EffectCell(api::Effect effect) {
           effect == api::Effect::kRestart ? Color::kYellow : Color::kNone};
 }
 
-std::string Shown(const std::optional<std::string>& value) { return value ? *value : "-"; }
+std::string TextOf(const std::optional<std::string>& value) { return value ? *value : "-"; }
 
 using Name = std::pair<std::string, std::string>;  // resource, allocator
 
@@ -145,7 +145,7 @@ std::string ShowPlan(const api::Plan& plan, const Style& style) {
   if (!resources.empty()) text += (text.empty() ? "" : "\n") + resources.Render(style);
   Table labels({"LABEL", "BEFORE", "AFTER", "EFFECT"});
   for (const auto& one : plan.labels)
-    labels.Add({one.key, Shown(one.before), Shown(one.after), EffectCell(one.effect)});
+    labels.Add({one.key, TextOf(one.before), TextOf(one.after), EffectCell(one.effect)});
   if (!labels.empty()) text += (text.empty() ? "" : "\n") + labels.Render(style);
   for (const std::string& one : plan.not_yet)
     text += Paint("not supported yet: ", Color::kYellow, style) + Printable(one) + "\n";
@@ -155,28 +155,26 @@ std::string ShowPlan(const api::Plan& plan, const Style& style) {
   return text + ShowChoices(plan, style);
 }
 
-command::Verb PlanVerb(const Common& common) {
+Verb PlanVerb(const Common& common) {
   struct Given {
     std::string file;
     bool explain = false;
   };
   const auto given = std::make_shared<Given>();
-  return {.name = "plan",
-          .summary = "Show what another configuration would change",
-          .examples = kExamples,
-          .exit_status =
-              "0 shown, 1 the configuration has problems (all of them shown) or no agent "
-              "responds",
-          .options = {{.names = "FILE",
-                       .target = &given->file,
-                       .help = "a configuration; - for standard input [the current one]"},
-                      {.names = "--explain",
-                       .target = &given->explain,
-                       .help = "also show which devices requests for one, two, ... would get now, "
-                               "and why"}},
-          .shares = AgentOptionNames(),
-          .formats = command::PlainFormats(),
-          .show = [given, &common] { return PlanFor(common, given->file, given->explain); }};
+  return {
+      .name = "plan",
+      .summary = "Show what another configuration would change",
+      .examples = kExamples,
+      .exit_status =
+          "0 shown, 1 the configuration has problems (all of them shown) or no agent responds",
+      .options = {Argument("FILE", &given->file,
+                           "a configuration; - for standard input [the current one]"),
+                  Flag(
+                      "--explain", &given->explain,
+                      "also show which devices requests for one, two, ... would get now, and why")},
+      .shares = AgentOptionNames(),
+      .formats = command::PlainFormats(),
+      .show = [given, &common] { return PlanFor(common, given->file, given->explain); }};
 }
 
 }  // namespace penstock::app

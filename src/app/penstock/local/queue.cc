@@ -15,7 +15,6 @@
 namespace penstock::app {
 namespace {
 
-using command::Shown;
 using protocol::broker::WaitingRun;
 
 constexpr command::Names kNames{"run", ".queue[*].ticket"};
@@ -76,7 +75,7 @@ base::Result<Shown> Cancel(const Common& common, const std::string& ticket) {
 
 }  // namespace
 
-command::Verb QueueVerb(const Common& common) {
+Verb QueueVerb(const Common& common) {
   const auto ticket = std::make_shared<std::string>();
   const auto list = [&common] { return List(common); };
   const std::string exit_status = "0 done, 1 not done (the message says why)";
@@ -84,8 +83,8 @@ command::Verb QueueVerb(const Common& common) {
           .summary = "Show the runs that wait for GPUs, or cancel one",
           .examples = kExamples,
           .details =
-              "STARTS IN is known if the holders of the GPUs declared how long they run "
-              "(penstock run --time).",
+              "STARTS IN is known if the holders of the GPUs declared how long they run (penstock "
+              "run --time).",
           .exit_status = exit_status,
           .verbs = {{.name = "list",
                      .summary = "Show the queued runs, in order",
@@ -100,10 +99,9 @@ command::Verb QueueVerb(const Common& common) {
                      .summary = "Cancel a queued run",
                      .examples = "penstock queue cancel q-7",
                      .exit_status = exit_status,
-                     .options = {{.names = "TICKET",
-                                  .target = ticket.get(),
-                                  .help = "the run's ticket, as `penstock queue` shows it",
-                                  .required = true}},
+                     .options = {Argument("TICKET", ticket.get(),
+                                          "the run's ticket, as `penstock queue` shows it")
+                                     .Required()},
                      .shares = AgentOptionNames(),
                      .formats = command::PlainFormats(),
                      .show = [ticket, &common] { return Cancel(common, *ticket); }}},

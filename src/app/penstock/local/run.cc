@@ -365,55 +365,38 @@ int Run(const Common& common, const RunOptions& options) {
 
 }  // namespace
 
-command::Verb RunVerb(const Common& common) {
+Verb RunVerb(const Common& common) {
   const auto options = std::make_shared<RunOptions>();
-  command::Verb run{
+  Verb run{
       .name = "run",
       .summary = "Run a command on GPUs of its own, after waiting for them",
       .usage = "-- COMMAND [ARGUMENT...]",
       .examples = kExamples,
       .details = kDetails,
       .exit_status =
-          "the command's own; 124 the wait timed out, 125 Penstock failed (the message "
-          "says why), 126 the command cannot be executed, 127 the command was not found",
-      .options = {{.names = "--gpus",
-                   .target = &options->gpus,
-                   .value = "N",
-                   .help = "number of GPUs [1]",
-                   .given = &options->gpus_given},
-                  {.names = "--share",
-                   .target = &options->share,
-                   .value = "N",
-                   .help = "one of N equal shares of each GPU instead of the whole [1: whole]"},
-                  {.names = "--model",
-                   .target = &options->model,
-                   .value = "GLOB",
-                   .help = "only GPUs whose model matches, e.g. 'A100*' or '*T4*'"},
-                  {.names = "--device",
-                   .target = &options->devices,
-                   .value = "UUID|INDEX",
-                   .help = "exactly these (comma-separated)",
-                   .separated = true},
-                  {.names = "--label",
-                   .target = &options->labels,
-                   .value = "KEY=VALUE",
-                   .help = "label for usage and metrics, e.g. experiment=lr01 (repeatable)"},
-                  {.names = "--wait",
-                   .target = &options->wait,
-                   .value = "TIME",
-                   .help = "how long to wait, e.g. 10m; 0: do not wait [no limit]"},
-                  {.names = "--time",
-                   .target = &options->time,
-                   .value = "TIME",
-                   .help = "time limit, e.g. 90 (minutes), 2:00:00 or 2h; then the run is ended"}},
+          "the command's own; 124 the wait timed out, 125 Penstock failed (the message says why), "
+          "126 the command cannot be executed, 127 the command was not found",
+      .options =
+          {Value("--gpus", &options->gpus, "N", "number of GPUs [1]").Given(&options->gpus_given),
+           Value("--share", &options->share, "N",
+                 "one of N equal shares of each GPU instead of the whole [1: whole]"),
+           Value("--model", &options->model, "GLOB",
+                 "only GPUs whose model matches, e.g. 'A100*' or '*T4*'"),
+           Value("--device", &options->devices, "UUID|INDEX", "exactly these (comma-separated)")
+               .Separated(),
+           Value("--label", &options->labels, "KEY=VALUE",
+                 "label for usage and metrics, e.g. experiment=lr01 (repeatable)"),
+           Value("--wait", &options->wait, "TIME",
+                 "how long to wait, e.g. 10m; 0: do not wait [no limit]"),
+           Value("--time", &options->time, "TIME",
+                 "time limit, e.g. 90 (minutes), 2:00:00 or 2h; then the run is ended")},
       .shares = AgentOptionNames(),
       .command = &options->command,
       .run = [options, &common] { return Run(common, *options); }};
   for (const auto& [name, value] : {std::pair{"--memory", &options->memory},
                                     {"--cores", &options->cores},
                                     {"--compute", &options->compute}})
-    run.options.push_back(
-        {.names = name, .target = value, .value = "LIMIT", .help = "not supported yet"});
+    run.options.push_back(Value(name, value, "LIMIT", "not supported yet"));
   return run;
 }
 

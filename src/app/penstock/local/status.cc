@@ -22,7 +22,6 @@ namespace {
 using base::Code;
 using base::Error;
 using base::Result;
-using command::Shown;
 
 constexpr char kStatusExamples[] =
     R"(penstock status
@@ -132,27 +131,22 @@ std::vector<std::string> ReportProblems(const api::Report& report) {
   return problems;
 }
 
-command::Verb StatusVerb(const Common& common) {
+Verb StatusVerb(const Common& common) {
   const auto options = std::make_shared<StatusOptions>();
-  command::Verb verb{
+  Verb verb{
       .name = "status",
       .summary = "Show devices: their health, who allocates them and who holds them",
       .examples = kStatusExamples,
       .details = kStatusDetails,
       .exit_status = "0 shown, 1 no agent responds, 3 with --check if anything is wrong",
-      .options = {{.names = "DEVICE",
-                   .target = &options->devices,
-                   .help = "indices, UUIDs or PCI addresses [all]",
-                   .separated = true},
-                  {.names = "--check",
-                   .target = &options->check,
-                   .help = "show only what is wrong, with the reason; the exit status says whether "
-                           "anything is"},
-                  {.names = "--node",
-                   .target = &options->cluster.node,
-                   .value = "NODE",
-                   .help = "a node of the cluster, instead of this machine",
-                   .excludes = {"DEVICE", "--check"}}},
+      .options = {Argument("DEVICE", &options->devices, "indices, UUIDs or PCI addresses [all]")
+                      .Separated(),
+                  Flag("--check", &options->check,
+                       "show only what is wrong, with the reason; the exit status says whether "
+                       "anything is"),
+                  Value("--node", &options->cluster.node, "NODE",
+                        "a node of the cluster, instead of this machine")
+                      .Excludes({"DEVICE", "--check"})},
       .shares = AgentOptionNames(),
       .formats = command::WideFormats(),
       .names = {"device", ".status.devices[*].id"},
@@ -162,7 +156,7 @@ command::Verb StatusVerb(const Common& common) {
   return verb;
 }
 
-command::Verb PsVerb(const Common& common) {
+Verb PsVerb(const Common& common) {
   return {.name = "ps",
           .summary = "Show who holds which device",
           .examples = kPsExamples,

@@ -231,23 +231,20 @@ penstock up --config /etc/penstock/node.yaml)";
 
 }  // namespace
 
-command::Verb UpVerb(const Common& common) {
+Verb UpVerb(const Common& common) {
   const auto options = std::make_shared<UpOptions>();
   return {
       .name = "up",
       .summary = "Start an agent on this machine and show what it found",
       .examples = kUpExamples,
       .exit_status =
-          "the agent's own in the foreground; with --detach 0 once it is ready, 1 if "
-          "it could not start or was already running",
-      .options = {{.names = "--simulate",
-                   .target = &options->simulate,
-                   .value = "MACHINE",
-                   .help = "a simulated machine instead of this one's devices (see penstock-sim "
-                           "list)"},
-                  {.names = "--detach",
-                   .target = &options->detach,
-                   .help = "return once the agent is ready, and leave it running"}},
+          "the agent's own in the foreground; with --detach 0 once it is ready, 1 if it could not "
+          "start or was already running",
+      .options = {Value(
+                      "--simulate", &options->simulate, "MACHINE",
+                      "a simulated machine instead of this one's devices (see penstock-sim list)"),
+                  Flag("--detach", &options->detach,
+                       "return once the agent is ready, and leave it running")},
       .shares = NodeOptionNames(),
       .run = [options, &common] { return Up(common, *options); }};
 }

@@ -19,7 +19,6 @@ namespace {
 
 using base::Code;
 using base::Error;
-using command::Shown;
 
 constexpr base::Duration kPatience =
     std::chrono::minutes(5);  // one response may require reading months of records
@@ -92,7 +91,7 @@ base::Result<Shown> Show(const Common& common, const UsageOptions& options) {
 
 }  // namespace
 
-command::Verb UsageVerb(const Common& common) {
+Verb UsageVerb(const Common& common) {
   const auto options = std::make_shared<UsageOptions>();
   return {
       .name = "usage",
@@ -100,24 +99,16 @@ command::Verb UsageVerb(const Common& common) {
       .examples = kExamples,
       .details = kDetails,
       .exit_status = "0 shown, 1 failed (the message says why), 2 usage error",
-      .options =
-          {{.names = "--by",
-            .target = &options->by,
-            .value = "KEY",
-            .help = "group by these keys (comma-separated): namespace, pod, container, user, "
-                    "day, device, model, node, allocator, lease, label:KEY "
-                    "[namespace,user]",
-            .separated = true},
-           {.names = "--since",
-            .target = &options->since,
-            .value = "TIME",
-            .help = "start: 2026-11-21, 2026-11-21T03:42:00Z, or how long ago: 24h, 7d "
-                    "[30d]"},
-           {.names = "--until", .target = &options->until, .value = "TIME", .help = "end [now]"},
-           {.names = "--idle",
-            .target = &options->idle,
-            .help = "show the holders that have not used their GPU for usage.idleAfter",
-            .excludes = {"--by", "--since", "--until"}}},
+      .options = {Value("--by", &options->by, "KEY",
+                        "group by these keys (comma-separated): namespace, pod, container, user, "
+                        "day, device, model, node, allocator, lease, label:KEY [namespace,user]")
+                      .Separated(),
+                  Value("--since", &options->since, "TIME",
+                        "start: 2026-11-21, 2026-11-21T03:42:00Z, or how long ago: 24h, 7d [30d]"),
+                  Value("--until", &options->until, "TIME", "end [now]"),
+                  Flag("--idle", &options->idle,
+                       "show the holders that have not used their GPU for usage.idleAfter")
+                      .Excludes({"--by", "--since", "--until"})},
       .shares = AgentOptionNames(),
       .formats = {"table", "csv", "json", "yaml", "jsonpath=TEMPLATE"},
       .check = [options]() -> base::Status {

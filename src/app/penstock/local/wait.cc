@@ -19,7 +19,6 @@ namespace {
 using base::Code;
 using base::Error;
 using base::Result;
-using command::Shown;
 using Time = std::chrono::steady_clock;
 
 constexpr base::Duration kPollInterval = std::chrono::milliseconds(200);
@@ -97,8 +96,8 @@ Result<Unmet> UnmetOf(const std::string& wanted) {
   }
   return Error(Code::kInvalidArgument,
                "--for \"" + wanted +
-                   "\": expected ready, healthy, free, condition=TYPE[=true|false] "
-                   "or jsonpath='{EXPRESSION}'=VALUE");
+                   "\": expected ready, healthy, free, condition=TYPE[=true|false] or "
+                   "jsonpath='{EXPRESSION}'=VALUE");
 }
 
 Result<std::string> Unsatisfied(const std::string& run_dir, const WaitOptions& options,
@@ -137,27 +136,19 @@ Result<Shown> Wait(const Common& common, const WaitOptions& options) {
 
 }  // namespace
 
-command::Verb WaitVerb(const Common& common) {
+Verb WaitVerb(const Common& common) {
   const auto options = std::make_shared<WaitOptions>();
   return {.name = "wait",
           .summary =
-              "Wait until the agent is ready, devices are healthy or free, or a value is as "
-              "given",
+              "Wait until the agent is ready, devices are healthy or free, or a value is as given",
           .examples = kExamples,
           .details = kDetails,
           .exit_status = "0 it is so, 1 failed, 2 usage error, 3 it was not so in time",
-          .options = {{.names = "DEVICE",
-                       .target = &options->devices,
-                       .help = "indices, UUIDs or PCI addresses [all]",
-                       .separated = true},
-                      {.names = "--for",
-                       .target = &options->wanted,
-                       .value = "WHAT",
-                       .help = "what to wait for [ready]"},
-                      {.names = "--timeout",
-                       .target = &options->timeout,
-                       .value = "DURATION",
-                       .help = "how long to wait; 0 checks once [30s]"}},
+          .options = {Argument("DEVICE", &options->devices, "indices, UUIDs or PCI addresses [all]")
+                          .Separated(),
+                      Value("--for", &options->wanted, "WHAT", "what to wait for [ready]"),
+                      Value("--timeout", &options->timeout, "DURATION",
+                            "how long to wait; 0 checks once [30s]")},
           .shares = AgentOptionNames(),
           .check = [options]() -> base::Status {
             if (const auto unmet = UnmetOf(options->wanted); !unmet.ok()) return unmet.error();

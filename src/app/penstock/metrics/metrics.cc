@@ -17,7 +17,6 @@ namespace {
 using base::Code;
 using base::Error;
 using base::Result;
-using command::Shown;
 
 constexpr char kListExamples[] =
     R"(penstock metrics list                                   # the families that a page has by default
@@ -64,9 +63,9 @@ Result<Shown> List(const Common& common, const Wanted& wanted) {
     std::erase_if(found,
                   [](const analysis::MetricName& metric) { return !metric.unavailable.empty(); });
   if (found.empty())
-    return Error(Code::kNotFound,
-                 "the families of this name are not supported here; --all shows "
-                 "them, with the reason");
+    return Error(
+        Code::kNotFound,
+        "the families of this name are not supported here; --all shows them, with the reason");
   if (common.json()) return Shown(MetricNamesJson(found));
   std::size_t hidden = 0;
   if (!wanted.all && wanted.pattern.empty() && wanted.names.empty())
@@ -88,43 +87,36 @@ Result<Shown> Describe(const Common& common, const std::string& name) {
 
 }  // namespace
 
-command::Verb MetricsVerb(const Common& common) {
+Verb MetricsVerb(const Common& common) {
   const auto wanted = std::make_shared<Wanted>();
-  command::Verb list{
+  Verb list{
       .name = "list",
       .summary = "List the families of the metrics page, or those that match a pattern",
       .examples = kListExamples,
       .details =
-          "SHOWN says whether a page has a family by default: yes, if asked "
-          "(telemetry.names, telemetry.counters), or never.",
+          "SHOWN says whether a page has a family by default: yes, if asked (telemetry.names, "
+          "telemetry.counters), or never.",
       .exit_status = "0 shown, 1 there is no such family",
-      .options = {{.names = "GLOB",
-                   .target = &wanted->pattern,
-                   .help = "pattern of names, with * and ?; of all that a page can have"},
-                  {.names = "--names",
-                   .target = &wanted->names,
-                   .value = "SET",
-                   .help = "only names of this set: accelerator, dcgm, dcgm-4.7 or penstock "
-                           "(repeatable)",
-                   .choices = {"accelerator", "dcgm", "dcgm-4.7", "penstock"}},
-                  {.names = "--all",
-                   .target = &wanted->all,
-                   .help = "also those that a page has only if configured, and those that are not "
-                           "supported, with the reason"}},
+      .options =
+          {Argument("GLOB", &wanted->pattern,
+                    "pattern of names, with * and ?; of all that a page can have"),
+           Value("--names", &wanted->names, "SET",
+                 "only names of this set: accelerator, dcgm, dcgm-4.7 or penstock (repeatable)")
+               .OneOf({"accelerator", "dcgm", "dcgm-4.7", "penstock"}),
+           Flag("--all", &wanted->all,
+                "also those that a page has only if configured, and those that are not supported, "
+                "with the reason")},
       .formats = command::WideFormats(),
       .names = {"", ".families[*].name"},
       .show = [&common, wanted] { return List(common, *wanted); }};
   const auto name = std::make_shared<std::string>();
-  command::Verb describe{.name = "describe",
-                         .summary = "Show the meaning, source and other names of a family",
-                         .examples = kDescribeExamples,
-                         .exit_status = "0 shown, 1 there is no such family",
-                         .options = {{.names = "NAME",
-                                      .target = name.get(),
-                                      .help = "name of a family",
-                                      .required = true}},
-                         .formats = command::PlainFormats(),
-                         .show = [&common, name] { return Describe(common, *name); }};
+  Verb describe{.name = "describe",
+                .summary = "Show the meaning, source and other names of a family",
+                .examples = kDescribeExamples,
+                .exit_status = "0 shown, 1 there is no such family",
+                .options = {Argument("NAME", name.get(), "name of a family").Required()},
+                .formats = command::PlainFormats(),
+                .show = [&common, name] { return Describe(common, *name); }};
   return {.name = "metrics",
           .summary = "Show the names and meanings of metric families",
           .examples =

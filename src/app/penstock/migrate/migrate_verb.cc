@@ -102,39 +102,31 @@ Result<analysis::Migration> MakePlan(const Common& common, const MigrateOptions&
       node);
 }
 
-Result<command::Shown> Migrate(const Common& common, const MigrateOptions& options) {
+Result<Shown> Migrate(const Common& common, const MigrateOptions& options) {
   ASSIGN(const auto plan, MakePlan(common, options));
   const bool clean = plan.problems.empty() && plan.lost.empty();
-  return command::Shown(common.json() ? MigrationToJson(plan) : ShowMigration(plan, common.style()),
-                        clean ? command::kDone : command::kFailed);
+  return Shown(common.json() ? MigrationToJson(plan) : ShowMigration(plan, common.style()),
+               clean ? command::kDone : command::kFailed);
 }
 
 }  // namespace
 
-command::Verb MigrateVerb(const Common& common) {
+Verb MigrateVerb(const Common& common) {
   const auto options = std::make_shared<MigrateOptions>();
-  command::Verb verb{
+  Verb verb{
       .name = "migrate",
       .summary = "Show what changes between NVIDIA's stack and Penstock, and the steps",
       .examples = kExamples,
       .details = "Changes nothing.",
       .exit_status =
-          "0 nothing is lost; 1 a resource or label is lost or reduced, something must "
-          "be fixed first, or the input was unreadable; 2 usage error",
-      .options = {{.names = "--to",
-                   .target = &options->to,
-                   .value = "STACK",
-                   .help = "direction: penstock or nvidia [penstock]",
-                   .choices = {"penstock", "nvidia"}},
-                  {.names = "--node",
-                   .target = &options->cluster.node,
-                   .value = "NODE",
-                   .help = "only this node [all nodes]"},
-                  {.names = "--manifests",
-                   .target = &options->manifests,
-                   .value = "FILE",
-                   .help = "instead of a cluster: manifests, values of a chart, configurations; - "
-                           "for standard input (repeatable)"}},
+          "0 nothing is lost; 1 a resource or label is lost or reduced, something must be fixed "
+          "first, or the input was unreadable; 2 usage error",
+      .options = {Value("--to", &options->to, "STACK", "direction: penstock or nvidia [penstock]")
+                      .OneOf({"penstock", "nvidia"}),
+                  Value("--node", &options->cluster.node, "NODE", "only this node [all nodes]"),
+                  Value("--manifests", &options->manifests, "FILE",
+                        "instead of a cluster: manifests, values of a chart, configurations; - for "
+                        "standard input (repeatable)")},
       .formats = command::PlainFormats(),
       .show = [&common, options] { return Migrate(common, *options); }};
   AddClusterOptions(verb, options->cluster);

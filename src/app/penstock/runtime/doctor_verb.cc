@@ -73,8 +73,8 @@ bool IsBad(const analysis::DoctorFinding& finding) {
   return finding.verdict == analysis::FindingState::kBad;
 }
 
-command::Shown Doctor(const Common& common, const std::vector<std::string>& folders,
-                      const std::optional<Proof>& proof) {
+Shown Doctor(const Common& common, const std::vector<std::string>& folders,
+             const std::optional<Proof>& proof) {
   const analysis::DoctorFacts facts = Gather(folders);
   std::vector<analysis::DoctorFinding> findings = analysis::Judge(facts);
   if (proof) {
@@ -106,46 +106,40 @@ std::string FindingsJson(const std::vector<analysis::DoctorFinding>& findings) {
   return tree.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-command::Verb RuntimeDoctorVerb(const Common& common) {
+Verb RuntimeDoctorVerb(const Common& common) {
   struct Given {
     std::vector<std::string> folders = DefaultSpecFolders();
     bool prove = false;
     Proof proof;
   };
   const auto given = std::make_shared<Given>();
-  return {.name = "doctor",
-          .summary = "Find what makes devices disappear from containers, and what to write",
-          .examples = kExamples,
-          .details = kDetails,
-          .exit_status = "0 no problems were found, 1 problems were found",
-          .options = {SpecFolders(given->folders),
-                      {.names = "--prove",
-                       .target = &given->prove,
-                       .help = "also start a container with the devices and open them in it"},
-                      {.names = "--device",
-                       .target = &given->proof.devices,
-                       .value = "NAME",
-                       .help = "qualified name of a device for --prove (repeatable) [all of the "
-                               "first kind]",
-                       .separated = true,
-                       .needs = {"--prove"}},
-                      {.names = "--engine",
-                       .target = &given->proof.engine,
-                       .value = "ENGINE",
-                       .help = "engine that starts the container of --prove: podman, containerd or "
-                               "crio [the first found]",
-                       .choices = {"podman", "containerd", "crio"},
-                       .needs = {"--prove"}},
-                      {.names = "--image",
-                       .target = &given->proof.image,
-                       .value = "IMAGE",
-                       .help = "image in the engine's local store, for --prove; podman needs none",
-                       .needs = {"--prove"}}},
-          .formats = command::PlainFormats(),
-          .show = [given, &common]() -> base::Result<command::Shown> {
-            return Doctor(common, given->folders,
-                          given->prove ? std::optional(given->proof) : std::nullopt);
-          }};
+  return {
+      .name = "doctor",
+      .summary = "Find what makes devices disappear from containers, and what to write",
+      .examples = kExamples,
+      .details = kDetails,
+      .exit_status = "0 no problems were found, 1 problems were found",
+      .options = {SpecFolders(given->folders),
+                  Flag("--prove", &given->prove,
+                       "also start a container with the devices and open them in it"),
+                  Value(
+                      "--device", &given->proof.devices, "NAME",
+                      "qualified name of a device for --prove (repeatable) [all of the first kind]")
+                      .Separated()
+                      .Needs({"--prove"}),
+                  Value("--engine", &given->proof.engine, "ENGINE",
+                        "engine that starts the container of --prove: podman, containerd or crio "
+                        "[the first found]")
+                      .OneOf({"podman", "containerd", "crio"})
+                      .Needs({"--prove"}),
+                  Value("--image", &given->proof.image, "IMAGE",
+                        "image in the engine's local store, for --prove; podman needs none")
+                      .Needs({"--prove"})},
+      .formats = command::PlainFormats(),
+      .show = [given, &common]() -> base::Result<Shown> {
+        return Doctor(common, given->folders,
+                      given->prove ? std::optional(given->proof) : std::nullopt);
+      }};
 }
 
 }  // namespace penstock::app

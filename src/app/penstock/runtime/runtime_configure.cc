@@ -16,7 +16,6 @@ namespace penstock::app {
 using base::Code;
 using base::Error;
 using base::Result;
-using command::Shown;
 using protocol::engine::ConfigureOptions;
 using protocol::engine::ConfigureResult;
 using protocol::engine::Engine;
@@ -145,8 +144,7 @@ Result<Shown> Configure(const Common& common, const ConfigureFlags& flags) {
         Code::kUnimplemented,
         "--config-mode=" + flags.mode +
             ": no hooks are written to /usr/share/containers/oci/hooks.d, because a hook runs "
-            "after "
-            "a container's devices are decided. Omit the option: `penstock runtime configure "
+            "after a container's devices are decided. Omit the option: `penstock runtime configure "
             "--runtime crio` writes a runtime, and CRI-O enables CDI by default");
   ASSIGN(const auto config, Resolve(common.settings));
   ASSIGN(auto options, Options(flags.engine, config));
@@ -200,41 +198,21 @@ Json LinksJson(const std::vector<protocol::engine::GpusLink>& links) {
 
 std::vector<command::Option> EngineOptionsOf(EngineOptions& options) {
   return {
-      {.names = "--runtime",
-       .target = &options.runtime,
-       .value = "NAME",
-       .help = "container engine or distribution [auto]"},
-      {.names = "--config",
-       .target = &options.config,
-       .value = "PATH",
-       .help = "its configuration file, if not the default one"},
-      {.names = "--socket",
-       .target = &options.socket,
-       .value = "PATH",
-       .help = "its socket, instead of --runtime"},
-      {.names = "--executable-path",
-       .target = &options.program,
-       .value = "PATH",
-       .help = "its program, which prints the effective configuration"},
-      {.names = "--config-source",
-       .target = &options.source,
-       .value = "SOURCE",
-       .help = "command: ask the engine for its effective configuration, or fail; file: read only "
-               "its files",
-       .choices = {"command", "file"}},
-      {.names = "--restart-mode",
-       .target = &options.restart,
-       .value = "MODE",
-       .help = "how to restart it if the effective configuration changed: systemd, signal or none "
-               "[none]",
-       .choices = {"systemd", "signal", "none"}},
-      {.names = "--timeout",
-       .target = &options.timeout,
-       .value = "DURATION",
-       .help = "how long the restart may take [2m]"},
-      {.names = "--dry-run",
-       .target = &options.dry_run,
-       .help = "show the change as a diff without making it"}};
+      Value("--runtime", &options.runtime, "NAME", "container engine or distribution [auto]"),
+      Value("--config", &options.config, "PATH", "its configuration file, if not the default one"),
+      Value("--socket", &options.socket, "PATH", "its socket, instead of --runtime"),
+      Value("--executable-path", &options.program, "PATH",
+            "its program, which prints the effective configuration"),
+      Value("--config-source", &options.source, "SOURCE",
+            "command: ask the engine for its effective configuration, or fail; file: read only its "
+            "files")
+          .OneOf({"command", "file"}),
+      Value("--restart-mode", &options.restart, "MODE",
+            "how to restart it if the effective configuration changed: systemd, signal or none "
+            "[none]")
+          .OneOf({"systemd", "signal", "none"}),
+      Value("--timeout", &options.timeout, "DURATION", "how long the restart may take [2m]"),
+      Flag("--dry-run", &options.dry_run, "show the change as a diff without making it")};
 }
 
 std::string JsonOf(const EngineInstall& install, const ConfigureResult& done, bool dry_run) {
@@ -273,80 +251,61 @@ std::string ShowConfigured(const EngineInstall& install, const ConfigureResult& 
   return text;
 }
 
-command::Verb RuntimeConfigureVerb(const Common& common) {
+Verb RuntimeConfigureVerb(const Common& common) {
   const auto flags = std::make_shared<ConfigureFlags>();
-  command::Verb verb{.name = "configure",
-                     .summary = "Configure a container engine for CDI and for Penstock's runtime",
-                     .examples = kConfigureExamples,
-                     .details = kConfigureDetails,
-                     .exit_status =
-                         "0 configured, or it was already; 1 failed, and nothing has changed: the "
-                         "message says why, and which lines to write manually if a file cannot be "
-                         "edited safely; 2 usage error",
-                     .options = EngineOptionsOf(flags->engine),
-                     .formats = {"text", "json", "yaml", "jsonpath=TEMPLATE"},
-                     .check = [flags] { return CheckConfigure(*flags); },
-                     .show = [flags, &common] { return Configure(common, *flags); }};
+  Verb verb{
+      .name = "configure",
+      .summary = "Configure a container engine for CDI and for Penstock's runtime",
+      .examples = kConfigureExamples,
+      .details = kConfigureDetails,
+      .exit_status =
+          "0 configured, or it was already; 1 failed, and nothing has changed: the message says "
+          "why, and which lines to write manually if a file cannot be edited safely; 2 usage error",
+      .options = EngineOptionsOf(flags->engine),
+      .formats = {"text", "json", "yaml", "jsonpath=TEMPLATE"},
+      .check = [flags] { return CheckConfigure(*flags); },
+      .show = [flags, &common] { return Configure(common, *flags); }};
   const std::vector<command::Option> more = {
-      {.names = "--drop-in-config,--drop-in",
-       .target = &flags->engine.drop_in,
-       .value = "PATH",
-       .help = "Penstock's drop-in file; \"\": none, the engine's own file is edited",
-       .given = &flags->engine.drop_in_given},
-      {.names = "--nvidia-runtime-name",
-       .target = &flags->name,
-       .value = "NAME",
-       .help = "name of the runtime [nvidia]",
-       .given = &flags->name_given},
-      {.names = "--nvidia-runtime-path,--runtime-path",
-       .target = &flags->path,
-       .value = "PATH",
-       .help = "program of the runtime, as the engine sees it [penstock-runtime beside this "
-               "program]",
-       .given = &flags->path_given},
-      {.names = "--nvidia-set-as-default,--set-as-default",
-       .target = &flags->set_as_default,
-       .help = "use this runtime for containers that name none"},
-      {.names = "--cdi.enabled,--cdi.enable,--enable-cdi",
-       .target = &flags->cdi,
-       .help = "enable CDI"},
-      {.names = "--no-runtime",
-       .target = &flags->no_runtime,
-       .help = "configure CDI only, no runtime"},
-      {.names = "--gpus-links",
-       .target = &flags->links,
-       .value = "DIR",
-       .help = "docker: the folder on dockerd's PATH for the links that enable --gpus; \"\": no "
-               "links [" +
-               flags->links + "]",
-       .given = &flags->links_given},
-      {.names = "--nvidia-runtime-hook-path,--oci-hook-path",
-       .target = &flags->hook,
-       .value = "PATH",
-       .help = "docker: target of these links, penstock-hook as the engine sees it [beside the "
-               "runtime, or this program]"},
+      Value("--drop-in-config,--drop-in", &flags->engine.drop_in, "PATH",
+            "Penstock's drop-in file; \"\": none, the engine's own file is edited")
+          .Given(&flags->engine.drop_in_given),
+      Value("--nvidia-runtime-name", &flags->name, "NAME", "name of the runtime [nvidia]")
+          .Given(&flags->name_given),
+      Value("--nvidia-runtime-path,--runtime-path", &flags->path, "PATH",
+            "program of the runtime, as the engine sees it [penstock-runtime beside this program]")
+          .Given(&flags->path_given),
+      Flag("--nvidia-set-as-default,--set-as-default", &flags->set_as_default,
+           "use this runtime for containers that name none"),
+      Flag("--cdi.enabled,--cdi.enable,--enable-cdi", &flags->cdi, "enable CDI"),
+      Flag("--no-runtime", &flags->no_runtime, "configure CDI only, no runtime"),
+      Value("--gpus-links", &flags->links, "DIR",
+            "docker: the folder on dockerd's PATH for the links that enable --gpus; \"\": no links "
+            "[" +
+                flags->links + "]")
+          .Given(&flags->links_given),
+      Value("--nvidia-runtime-hook-path,--oci-hook-path", &flags->hook, "PATH",
+            "docker: target of these links, penstock-hook as the engine sees it [beside the "
+            "runtime, or this program]"),
       // Scripts for nvidia-ctk may pass this, without effect.
-      {.names = "--config-mode", .target = &flags->mode, .hidden = true}};
+      Value("--config-mode", &flags->mode, "MODE").Hidden()};
   verb.options.insert(verb.options.end(), more.begin(), more.end());
   return verb;
 }
 
-command::Verb RuntimeUnconfigureVerb(const Common& common) {
+Verb RuntimeUnconfigureVerb(const Common& common) {
   const auto flags = std::make_shared<UnconfigureFlags>();
-  command::Verb verb{.name = "unconfigure",
-                     .summary = "Undo what `configure` wrote",
-                     .examples = kUnconfigureExamples,
-                     .details = kUnconfigureDetails,
-                     .exit_status =
-                         "0 undone, or nothing to undo; 1 failed, and nothing has "
-                         "changed; 2 usage error",
-                     .options = EngineOptionsOf(flags->engine),
-                     .formats = {"text", "json", "yaml", "jsonpath=TEMPLATE"},
-                     .check = [flags] { return CheckTimeout(flags->engine); },
-                     .show = [flags, &common] { return Unconfigure(common, *flags); }};
-  verb.options.push_back({.names = "--all",
-                          .target = &flags->all,
-                          .help = "every engine that was configured on this machine"});
+  Verb verb{.name = "unconfigure",
+            .summary = "Undo what `configure` wrote",
+            .examples = kUnconfigureExamples,
+            .details = kUnconfigureDetails,
+            .exit_status =
+                "0 undone, or nothing to undo; 1 failed, and nothing has changed; 2 usage error",
+            .options = EngineOptionsOf(flags->engine),
+            .formats = {"text", "json", "yaml", "jsonpath=TEMPLATE"},
+            .check = [flags] { return CheckTimeout(flags->engine); },
+            .show = [flags, &common] { return Unconfigure(common, *flags); }};
+  verb.options.push_back(
+      Flag("--all", &flags->all, "every engine that was configured on this machine"));
   return verb;
 }
 

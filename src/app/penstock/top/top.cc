@@ -22,7 +22,6 @@ namespace penstock::app {
 namespace {
 
 using base::Duration;
-using command::Shown;
 using Time = std::chrono::steady_clock;
 using protocol::broker::Client;
 
@@ -182,18 +181,16 @@ base::Result<Shown> Top(const Common& common, const TopOptions& options) {
 
 }  // namespace
 
-command::Verb TopVerb(const Common& common) {
+Verb TopVerb(const Common& common) {
   const auto options = std::make_shared<TopOptions>();
   return {.name = "top",
           .summary = "Show the activity of devices and of the processes on them, live",
           .examples = kExamples,
           .details = kDetails,
           .exit_status = "0 shown, 1 no agent responds, 2 usage error",
-          .options = {{.names = "--once", .target = &options->once, .help = "print one frame"},
-                      {.names = "--interval",
-                       .target = &options->interval,
-                       .value = "DURATION",
-                       .help = "time between updates, from 200ms to 1h [1s]"}},
+          .options = {Flag("--once", &options->once, "print one frame"),
+                      Value("--interval", &options->interval, "DURATION",
+                            "time between updates, from 200ms to 1h [1s]")},
           .shares = AgentOptionNames(),
           .formats = command::PlainFormats(),
           .check = [options]() -> base::Status {
