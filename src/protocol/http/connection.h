@@ -50,6 +50,7 @@ struct Connection {
   Stream stream;
   const std::string address;
   const std::size_t& of_address;
+  bool local = false;                          ///< Request::local
   bool spare = false;                          ///< in one of the places reserved for open pages
   const std::shared_ptr<ActivePolicy> policy;  ///< under which it was accepted
   Phase phase = Phase::kReading;

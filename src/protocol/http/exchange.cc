@@ -26,6 +26,19 @@ constexpr std::string_view kWantsTls =
     "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: "
     "close\r\n\r\nthis server requires HTTPS\n";
 
+/// Whether a list of entity tags has this one; by weak comparison (RFC 9110, 8.8.3.2).
+bool Has(std::string_view tags, std::string_view tag) {
+  return !tag.empty() && tags.find('"' + std::string(tag) + '"') != std::string_view::npos;
+}
+
+Response Unchanged(const Response& response) {
+  return {.status = 304,
+          .varies = response.varies,
+          .fields = response.fields,
+          .tag = response.tag,
+          .kept = response.kept};
+}
+
 }  // namespace
 
 /// While a response is prepared, only the client's disconnection matters.
@@ -122,6 +135,7 @@ void Server::State::Begin(std::uint64_t id, Connection& connection, std::size_t 
   connection.request = *std::move(request);
   connection.keep_alive = alone && connection.request.keep_alive && !connection.spare;
   connection.number = next_request++;
+  connection.request.local = connection.local;
   connection.request.identified =
       connection.policy->protection.tls && connection.policy->protection.tls->identifies_clients();
   const base::TimePoint now = loop.clock().Now();
@@ -211,6 +225,8 @@ void Server::State::Answered(std::uint64_t id, std::uint64_t number, const Respo
 /// Prepares the response; Write sends it.
 void Server::State::Reply(Connection& connection, const Response& response, const Fields& more) {
   static const auto kNothing = std::make_shared<const std::string>();
+  if (response.status == 200 && Has(connection.request.if_none_match, response.tag))
+    return Reply(connection, Unchanged(response), more);
   std::shared_ptr<const std::string> body = response.body ? response.body : kNothing;
   bool gzip = false;
   if (body->size() >= kLeastCompressed && WantsGzip(connection.request.accept_encoding)) {

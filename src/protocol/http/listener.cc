@@ -62,6 +62,15 @@ std::uint16_t PortOf(const sockaddr_storage& bound) {
   return ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
 }
 
+bool IsLoopback(const sockaddr_storage& bound) {
+  constexpr std::uint32_t kNet = 127;
+  if (bound.ss_family == AF_INET)
+    return ntohl(reinterpret_cast<const sockaddr_in&>(bound).sin_addr.s_addr) >> 24 == kNet;
+  const in6_addr& six = reinterpret_cast<const sockaddr_in6&>(bound).sin6_addr;
+  return bound.ss_family == AF_INET6 &&
+         (IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == kNet));
+}
+
 /// Returns an open socket, or errno's error.
 base::Result<os::UniqueFd> Bind(int family, const sockaddr* address, socklen_t length,
                                 const std::string& doing) {
@@ -126,7 +135,7 @@ base::Result<Listener> ListenAt(const std::string& path) {
   ASSIGN(os::UniqueFd fd, Bind(AF_UNIX, reinterpret_cast<const sockaddr*>(&address),
                                sizeof(address), "listen on unix:" + path));
   if (::chmod(path.c_str(), 0660) != 0) return ErrnoError(errno, "set the mode of " + path);
-  return Listener{.fd = std::move(fd), .where = "unix:" + path, .path = path};
+  return Listener{.fd = std::move(fd), .where = "unix:" + path, .path = path, .local = true};
 }
 
 base::Result<Listener> ListenAtHost(const Address& address) {
@@ -140,7 +149,8 @@ base::Result<Listener> ListenAtHost(const Address& address) {
   return Listener{
       .fd = *std::move(fd),
       .where = "http://" + (shown.empty() ? "0.0.0.0" : shown) + ":" + std::to_string(port),
-      .port = port};
+      .port = port,
+      .local = IsLoopback(bound)};
 }
 
 std::string TextOf(int family, const void* address) {
@@ -155,15 +165,18 @@ base::Result<Listener> Describe(os::UniqueFd fd) {
   ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof(kSendBuffer));
   if (bound.ss_family == AF_UNIX) {
     const auto& address = reinterpret_cast<const sockaddr_un&>(bound);
-    return Listener{.fd = std::move(fd), .where = std::string("unix:") + address.sun_path};
+    return Listener{
+        .fd = std::move(fd), .where = std::string("unix:") + address.sun_path, .local = true};
   }
   const std::uint16_t port = PortOf(bound);
   const std::string host =
       bound.ss_family == AF_INET6
           ? "[" + TextOf(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(bound).sin6_addr) + "]"
           : TextOf(AF_INET, &reinterpret_cast<const sockaddr_in&>(bound).sin_addr);
-  return Listener{
-      .fd = std::move(fd), .where = "http://" + host + ":" + std::to_string(port), .port = port};
+  return Listener{.fd = std::move(fd),
+                  .where = "http://" + host + ":" + std::to_string(port),
+                  .port = port,
+                  .local = IsLoopback(bound)};
 }
 
 base::Result<std::vector<Listener>> TakeFromServiceManager(const std::string& name) {

@@ -14,7 +14,8 @@ struct Listener {
   os::UniqueFd fd;
   std::string where;  ///< "http://127.0.0.1:9400", "unix:/run/x.sock"
   std::uint16_t port = 0;
-  std::string path;  ///< of a unix socket that the agent created and removes
+  std::string path;    ///< of a unix socket that the agent created and removes
+  bool local = false;  ///< only programs of this machine reach it
 };
 
 /// Returns one listener for a path or a host, or all matching sockets of the service manager.

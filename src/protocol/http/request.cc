@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/core/strings.h"
 
@@ -32,11 +33,14 @@ bool IsValueCharacter(char c) {
   return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
 }
 
-/// Converts "http://host/path" to "/path"; the empty path of such a target is "/".
-std::string_view OriginForm(std::string_view target) {
+/// Converts "http://host/path" to "/path"; the empty path of such a target is "/". Its host
+/// replaces that of the header (RFC 9112, 3.2.2).
+std::string_view OriginForm(std::string_view target, std::string& host) {
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!target.starts_with(scheme)) continue;
     const std::size_t path = target.find('/', scheme.size());
+    host =
+        target.substr(scheme.size(), path == std::string_view::npos ? path : path - scheme.size());
     return path == std::string_view::npos ? std::string_view("/") : target.substr(path);
   }
   return target;
@@ -67,6 +71,7 @@ base::Duration ToPatience(std::string_view text) {
 struct Framing {
   std::string connection;
   bool body = false;
+  bool host = false;  // the header was given
 };
 
 Status TakeField(std::string_view name, std::string_view value, Request& request,
@@ -78,6 +83,12 @@ Status TakeField(std::string_view name, std::string_view value, Request& request
   if (lower == "transfer-encoding" || (lower == "content-length" && value != "0"))
     framing.body = true;
   if (lower == "x-prometheus-scrape-timeout-seconds") request.patience = ToPatience(value);
+  if (lower == "if-none-match") Join(request.if_none_match, value);
+  if (lower == "host") {
+    if (std::exchange(framing.host, true))
+      return Error(Code::kInvalidArgument, "the header Host is given twice");
+    request.host = value;
+  }
   if (lower != "authorization") return {};
   if (!request.authorization.empty())
     return Error(Code::kInvalidArgument, "the header Authorization is given twice");
@@ -122,7 +133,8 @@ base::Result<Request> ParseHead(std::string_view head) {
     return Error(Code::kInvalidArgument, "only HTTP/1.1 is supported");
 
   const std::string_view written = line.substr(first + 1, last - first - 1);
-  const std::string_view target = OriginForm(written);
+  std::string host;
+  const std::string_view target = OriginForm(written, host);
   if (target.empty() || target.front() != '/' ||
       !std::all_of(written.begin(), written.end(), IsTargetCharacter))
     return Error(Code::kInvalidArgument, "the target is malformed");
@@ -134,6 +146,7 @@ base::Result<Request> ParseHead(std::string_view head) {
       .query = query == std::string_view::npos ? "" : std::string(target.substr(query + 1))};
   Framing framing;
   TRY(TakeFields(head.substr(end + 2), request, framing));
+  if (!host.empty()) request.host = std::move(host);
   request.keep_alive =
       version == "HTTP/1.1" && !framing.body && !HasToken(framing.connection, "close");
   return request;

@@ -19,10 +19,14 @@ struct Request {
   std::string accept;           ///< all fields of this name, joined by commas; likewise the next
   std::string accept_encoding;  ///< "gzip, deflate"
   std::string authorization;    ///< "Basic YTpi"
+  std::string host;             ///< "localhost:9400", as the client wrote it; empty: not given
+  std::string if_none_match;    ///< the entity tags of what the client has
   bool keep_alive =
       false;  ///< the client may send another request on this connection, and announced no body
   bool identified = false;  ///< the client proved its identity by credentials or a verified
                             ///< certificate; set by the server
+  bool local = false;  ///< it arrived at a listener that only programs of this machine reach: a
+                       ///< loopback address or a unix socket; set by the server
   base::Duration
       patience{};  ///< X-Prometheus-Scrape-Timeout-Seconds; 0 if absent or not a sensible number
 };

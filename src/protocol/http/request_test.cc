@@ -34,6 +34,14 @@ TEST(HttpRequest, SaysWhatTheClientWants) {
   EXPECT_TRUE(request.keep_alive);
 }
 
+TEST(HttpRequest, NamesTheHostThatTheClientMeans) {
+  EXPECT_EQ(ParseHead("GET / HTTP/1.1\r\nHost: a:1\r\n\r\n")->host, "a:1");
+  EXPECT_EQ(ParseHead("GET / HTTP/1.0\r\n\r\n")->host, "");
+  EXPECT_EQ(ParseHead("GET http://b:2/x HTTP/1.1\r\nHost: localhost\r\n\r\n")->host, "b:2")
+      << "the target takes precedence";
+  EXPECT_FALSE(ParseHead("GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n").ok());
+}
+
 TEST(HttpRequest, ReportsWhetherTheConnectionMayGoOn) {
   const auto keeps = [](const std::string& version, const std::string& fields) {
     return ParseHead("GET / HTTP/" + version + "\r\n" + fields + "\r\n")->keep_alive;

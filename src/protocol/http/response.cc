@@ -10,8 +10,10 @@ namespace {
 std::string_view Phrase(int status) {
   switch (status) {
     case 200: return "OK";
+    case 304: return "Not Modified";
     case 400: return "Bad Request";
     case 401: return "Unauthorized";
+    case 403: return "Forbidden";
     case 404: return "Not Found";
     case 405: return "Method Not Allowed";
     case 429: return "Too Many Requests";
@@ -48,12 +50,17 @@ std::string WriteHead(const Response& response, const HeadOptions& options) {
     text.append("\r\n").append(name).append(": ").append(value);
   };
   field("Date", HttpDate(options.now));
-  field("Content-Type", response.content_type);
-  field("Content-Length", std::to_string(options.length));
+  if (response.status != 304) {
+    field("Content-Type", response.content_type);
+    field("Content-Length", std::to_string(options.length));
+  }
   if (options.gzip) field("Content-Encoding", "gzip");
   field("Vary", response.varies ? "Accept, Accept-Encoding" : "Accept-Encoding");
   if (response.status == 405) field("Allow", "GET, HEAD");
-  field("Cache-Control", "no-store");
+  field("Cache-Control", response.kept ? "no-cache" : "no-store");
+  // Weak: the compressed form has the same tag.
+  if (!response.tag.empty()) field("ETag", "W/\"" + response.tag + "\"");
+  for (const auto& [name, value] : response.fields) field(name, value);
   bool sniffing_set = false;
   if (options.fields != nullptr) {
     for (const auto& [name, value] : *options.fields) {

@@ -19,6 +19,11 @@ struct Response {
   std::string content_type = "text/plain; charset=utf-8";
   std::shared_ptr<const std::string> body;  ///< immutable once set; null: empty
   bool varies = false;                      ///< the response depends on Accept
+  Fields fields;                            ///< further fields of this response
+  /// Identifies the content (RFC 9110, 8.8.3), without quotes: a client that has it gets 304.
+  /// Empty: none.
+  std::string tag;
+  bool kept = false;  ///< clients may keep it, and ask by its tag whether it is current
 };
 
 /// Returns a short response in plain text.

@@ -98,14 +98,15 @@ void Server::State::Stop() {
 
 base::Status Server::State::Watch(const internal::Listener& listener) {
   const int fd = listener.fd.get();
-  return loop.Watch(fd, EPOLLIN, [this, fd](std::uint32_t) { Accept(fd); });
+  return loop.Watch(fd, EPOLLIN,
+                    [this, fd, local = listener.local](std::uint32_t) { Accept(fd, local); });
 }
 
-void Server::State::Accept(int listener) {
+void Server::State::Accept(int listener, bool local) {
   for (int turn = 0; turn < kAcceptedAtOnce; ++turn) {
     os::UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd) {
-      Admit(std::move(fd));
+      Admit(std::move(fd), local);
       continue;
     }
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) PauseAccepting();
@@ -124,7 +125,7 @@ void Server::State::PauseAccepting() {
   });
 }
 
-void Server::State::Admit(os::UniqueFd fd) {
+void Server::State::Admit(os::UniqueFd fd, bool local) {
   const int raw = fd.get();
   const std::string address = internal::PeerOf(raw);
   const auto place = FindPlace(address);
@@ -135,6 +136,7 @@ void Server::State::Admit(os::UniqueFd fd) {
   ++of_address;
   auto& connection = connections[id] =
       std::make_unique<Connection>(std::move(fd), address, of_address, policy, tls);
+  connection->local = local;
   connection->spare = place == Place::kSpare;
   spare += connection->spare ? 1 : 0;
   if (tls) connection->phase = Phase::kTls;

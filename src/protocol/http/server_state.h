@@ -33,9 +33,9 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
 
   // Accepting and ending connections (server.cc).
   base::Status Watch(const internal::Listener& listener);
-  void Accept(int listener);
+  void Accept(int listener, bool local);
   void PauseAccepting();
-  void Admit(os::UniqueFd fd);
+  void Admit(os::UniqueFd fd, bool local);
   std::size_t MostConnected() const;
   /// How a connection from this address is accepted, after room was made for it; nothing: there is
   /// no room.

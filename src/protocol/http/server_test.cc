@@ -91,6 +91,13 @@ class HttpServer : public testing::Test {
                     [](const Request&, const Respond& answer) { answer(Text(200, "hello\n")); });
     server_->Handle("/broken",
                     [](const Request&, const Respond& answer) { answer(Text(503, "not yet\n")); });
+    server_->Handle("/tagged", [](const Request& request, const Respond& answer) {
+      Response response = Text(200, request.local ? "local\n" : "network\n");
+      response.fields = {{"X-Also", "yes"}};
+      response.tag = "t1";
+      response.kept = true;
+      answer(response);
+    });
     server_->Handle("/large",
                     [text = std::make_shared<const std::string>(8u << 20, 'x')](
                         const Request&, const Respond& answer) { answer({.body = text}); });
@@ -387,11 +394,30 @@ TEST_F(HttpServer, ListensOnAllAddresses) {
   EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n"));
 }
 
+TEST_F(HttpServer, AnswersInBriefToAClientThatHasTheContent) {
+  Start();
+  EXPECT_THAT(Ask("GET /tagged"),
+              AllOf(HasSubstr("ETag: W/\"t1\"\r\n"), HasSubstr("Cache-Control: no-cache\r\n"),
+                    HasSubstr("X-Also: yes\r\n"), EndsWith("local\n")));
+  EXPECT_THAT(
+      Ask("GET /tagged", "If-None-Match: \"a\", W/\"t1\"\r\n"),
+      AllOf(StartsWith("HTTP/1.1 304 Not Modified\r\n"), HasSubstr("ETag: W/\"t1\"\r\n"),
+            HasSubstr("X-Also: yes\r\n"), Not(HasSubstr("Content-Length")), EndsWith("\r\n\r\n")));
+  EXPECT_THAT(Ask("GET /tagged", "If-None-Match: \"t\"\r\n"), EndsWith("local\n"));
+  EXPECT_THAT(Ask("GET /page", "If-None-Match: \"\"\r\n"), EndsWith("hello\n"));
+}
+
+TEST_F(HttpServer, KnowsWhichListenersTheNetworkReaches) {
+  Start({});  // a client of this machine could be a proxy
+  EXPECT_THAT(Ask("GET /tagged"), EndsWith("network\n"));
+}
+
 TEST_F(HttpServer, ListensOnAUnixSocketAndRemovesIt) {
   const std::string path = testing::TempDir() + "/http_" + std::to_string(::getpid()) + ".sock";
   Start({.path = path});
   EXPECT_EQ(server_->where(), "unix:" + path);
   EXPECT_THAT(Exchange(ConnectTo(path), "GET /page HTTP/1.0\r\n\r\n"), EndsWith("hello\n"));
+  EXPECT_THAT(Exchange(ConnectTo(path), "GET /tagged HTTP/1.0\r\n\r\n"), EndsWith("local\n"));
   os::Loop other_loop{"other"};
   EXPECT_EQ(Server(other_loop).Start({.path = path}).error().code(), base::Code::kAlreadyExists);
   loop_.Stop();

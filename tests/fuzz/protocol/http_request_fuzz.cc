@@ -1,11 +1,12 @@
-// Fuzzes the head of an HTTP request and its content negotiation; any client that can reach the
-// pages may send one.
+// Fuzzes the head of an HTTP request, its content negotiation and its query; any client that can
+// reach the pages may send one.
 #include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "protocol/http/accept.h"
+#include "protocol/http/query.h"
 #include "protocol/http/request.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -26,5 +27,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       {{"text/plain", "0.0.4"}, {"application/openmetrics-text", "1.0.0"}}};
   if (ChooseType(request->accept, kOffers) >= kOffers.size()) std::abort();
   (void)penstock::protocol::http::WantsGzip(request->accept_encoding);
+  if (request->host.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos) std::abort();
+  for (const char* name : {"node", "device", "from", ""}) {
+    const auto value = penstock::protocol::http::QueryValue(request->query, name);
+    if (value && penstock::protocol::http::QueryValue(
+                     "x=" + penstock::protocol::http::QueryEncoded(*value), "x") != value)
+      std::abort();
+  }
   return 0;
 }
