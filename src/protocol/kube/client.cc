@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "protocol/kube/credentials/credentials.h"
-#include "protocol/kube/curl_multi.h"
 #include "protocol/kube/status_error.h"
 #include "protocol/kube/transfer.h"
+#include "protocol/net/curl_multi.h"
 #include "protocol/net/trim.h"
 
 namespace penstock::protocol::kube {
@@ -56,7 +56,7 @@ struct Client::State : std::enable_shared_from_this<State> {
   base::Status Start();
   void Begin(const RequestPtr& request);
   void Attempt(const RequestPtr& request, const base::Result<Credential>& credential);
-  CurlMulti& MultiOf(const Request& request) { return request.stream ? *streams : *calls; }
+  net::CurlMulti& MultiOf(const Request& request) { return request.stream ? *streams : *calls; }
   void EndAttempt(const RequestPtr& request);
   void Progress(bool of_streams);
   void DeliverArrived();
@@ -76,7 +76,7 @@ struct Client::State : std::enable_shared_from_this<State> {
   Requests counts;
   std::unique_ptr<Credentials> credentials;
   const net::CurlLibrary* curl = nullptr;
-  std::unique_ptr<CurlMulti> calls, streams;
+  std::unique_ptr<net::CurlMulti> calls, streams;
   std::unordered_map<Request*, RequestPtr> requests;
   std::unordered_map<CURL*, RequestPtr> transfers;
   std::vector<RequestPtr> arrived;
@@ -107,12 +107,14 @@ base::Status Client::State::Start() {
       if (const auto state = weak.lock()) state->Progress(of_streams);
     };
   };
-  calls = std::make_unique<CurlMulti>(loop, *curl,
-                                      CurlMulti::Limits{.connections_kept = kMaxCallConnections,
-                                                        .connections_most = kMaxCallConnections},
-                                      progress(false));
-  streams = std::make_unique<CurlMulti>(
-      loop, *curl, CurlMulti::Limits{.connections_kept = 1, .connections_most = 0}, progress(true));
+  calls = std::make_unique<net::CurlMulti>(
+      loop, *curl,
+      net::CurlMulti::Limits{.connections_kept = kMaxCallConnections,
+                             .connections_most = kMaxCallConnections},
+      progress(false));
+  streams = std::make_unique<net::CurlMulti>(
+      loop, *curl, net::CurlMulti::Limits{.connections_kept = 1, .connections_most = 0},
+      progress(true));
   return {};
 }
 

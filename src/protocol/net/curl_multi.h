@@ -8,7 +8,7 @@
 #include "os/loop.h"
 #include "protocol/net/curl_library.h"
 
-namespace penstock::protocol::kube {
+namespace penstock::protocol::net {
 
 /// Transfers that share a cache of connections. Use on the loop's thread. Of our code, only the
 /// easy handles' own callbacks run inside libcurl, and they must call nothing here. `progress` runs
@@ -19,8 +19,7 @@ class CurlMulti {
     long connections_kept = 1;  ///< idle connections
     long connections_most = 0;  ///< concurrent ones; further transfers wait; 0: no limit
   };
-  CurlMulti(os::Loop& loop, const net::CurlLibrary& curl, Limits limits,
-            std::function<void()> progress);
+  CurlMulti(os::Loop& loop, const CurlLibrary& curl, Limits limits, std::function<void()> progress);
   ~CurlMulti();  ///< every handle must be removed before
   CurlMulti(const CurlMulti&) = delete;
   CurlMulti& operator=(const CurlMulti&) = delete;
@@ -36,4 +35,4 @@ class CurlMulti {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace penstock::protocol::kube
+}  // namespace penstock::protocol::net

@@ -1,5 +1,5 @@
 // Implements the "multi_socket" interface of libcurl's documentation on our loop.
-#include "protocol/kube/curl_multi.h"
+#include "protocol/net/curl_multi.h"
 
 #include <csignal>
 #include <ctime>
@@ -8,7 +8,7 @@
 
 #include <sys/epoll.h>
 
-namespace penstock::protocol::kube {
+namespace penstock::protocol::net {
 
 namespace {
 
@@ -40,7 +40,7 @@ class NoPipeSignal {
 }  // namespace
 
 struct CurlMulti::State : std::enable_shared_from_this<State> {
-  State(os::Loop& the_loop, const net::CurlLibrary& the_curl, std::function<void()> then)
+  State(os::Loop& the_loop, const CurlLibrary& the_curl, std::function<void()> then)
       : loop(the_loop), curl(the_curl), multi(the_curl.multi_init()), progress(std::move(then)) {}
 
   static int OnSocket(CURL*, curl_socket_t socket, int what, void* self, void*) {
@@ -57,7 +57,7 @@ struct CurlMulti::State : std::enable_shared_from_this<State> {
   void Act(curl_socket_t socket, int events);
 
   os::Loop& loop;
-  const net::CurlLibrary& curl;
+  const CurlLibrary& curl;
   CURLM* multi;
   std::function<void()> progress;
   std::unordered_set<int> watched;
@@ -106,7 +106,7 @@ void CurlMulti::State::Act(curl_socket_t socket, int events) {
   if (!closed) progress();
 }
 
-CurlMulti::CurlMulti(os::Loop& loop, const net::CurlLibrary& curl, Limits limits,
+CurlMulti::CurlMulti(os::Loop& loop, const CurlLibrary& curl, Limits limits,
                      std::function<void()> progress)
     : state_(std::make_shared<State>(loop, curl, std::move(progress))) {
   curl.multi_setopt(state_->multi, CURLMOPT_SOCKETFUNCTION, &State::OnSocket);
@@ -144,4 +144,4 @@ CURL* CurlMulti::NextDone(CURLcode& code) {
   return nullptr;
 }
 
-}  // namespace penstock::protocol::kube
+}  // namespace penstock::protocol::net
