@@ -26,6 +26,7 @@ health: {poll: 1500ms, probation: 1m, probationMost: 1h, reset: idle, policy: [{
 resources: {perModel: true, names: [{pattern: "*T4*", name: nvidia.com/t4}]}
 sharing: {policy: packed, rules: [{strategy: mps, replicas: 2}], mps: {root: /m, hostRoot: /hm}}
 http: {listen: "[::1]:1", webConfigFile: /w, connections: 1, deadline: 1s}
+page: {nodes: ["https://gpu2:9400"], credentialsFile: /pc, caFile: /pa}
 telemetry:
   {interval: 1s, names: [dcgm], processes: false, exclude: [a], include: [b], countersFile: /c, countersConfigMap: "a:b", hostLabel: none,
    oldNames: true, blanksReplaced: true, holders: false, virtualGpus: true, podUid: true, xidWindow: 1m, clockEventsWindow: 1m,

@@ -278,6 +278,15 @@ struct HttpConfig {
   bool operator==(const HttpConfig&) const = default;
 };
 
+/// What the page at / shows besides this node.
+struct PageConfig {
+  std::vector<std::string> nodes;  ///< addresses of other agents: "https://gpu2.example.com:9400"
+  std::string credentials_file;  ///< for them: "basic USER:PASSWORD" or "bearer TOKEN"; empty: none
+  std::string ca_file;  ///< certificate authorities that sign their certificates; empty: the
+                        ///< system's
+  bool operator==(const PageConfig&) const = default;
+};
+
 /// Limits for one user in the queue for devices while other users wait in it, too; 0: no limit.
 struct QueueConfig {
   int gpus = 0;     ///< devices held; requests beyond this number are served after all others
@@ -310,6 +319,7 @@ struct NodeConfig {
   SharingConfig sharing;
 
   HttpConfig http;
+  PageConfig page;
   TelemetryConfig telemetry;
   UsageConfig usage;
 

@@ -1,4 +1,4 @@
-// Checks the sections `telemetry`, `usage` and `http`.
+// Checks the sections `telemetry`, `usage`, `http` and `page`.
 #include <algorithm>
 #include <cctype>
 #include <set>
@@ -58,6 +58,49 @@ void CheckNames(const std::vector<MetricNames>& names, const ReportProblem& repo
              "\"" + std::string(ToString(names[i])) + "\" is named twice");
 }
 
+/// "https://gpu2.example.com:9400/" without scheme and final slash; empty if it is no address of an
+/// agent.
+std::string_view AuthorityOf(std::string_view url) {
+  for (const std::string_view scheme : {"https://", "http://"}) {
+    if (!url.starts_with(scheme)) continue;
+    url.remove_prefix(scheme.size());
+    if (url.ends_with('/')) url.remove_suffix(1);
+    const bool plain = std::all_of(url.begin(), url.end(), [](unsigned char c) {
+      return (c < 0x80 && std::isalnum(c) != 0) ||
+             std::string_view("-._:[]").find(static_cast<char>(c)) != std::string_view::npos;
+    });
+    return plain ? url : std::string_view();
+  }
+  return {};
+}
+
+bool IsLoopback(std::string_view authority) {
+  const std::string_view host = authority.substr(0, authority.rfind(':'));
+  return host == "localhost" || host == "[::1]" ||
+         (host.starts_with("127.") &&
+          host.find_first_not_of("0123456789.") == std::string_view::npos);
+}
+
+void CheckPage(const PageConfig& page, const ReportProblem& report) {
+  constexpr std::size_t kMostNodes = 64;
+  if (page.nodes.size() > kMostNodes)
+    report("page.nodes", "has " + std::to_string(page.nodes.size()) + " nodes; at most " +
+                             std::to_string(kMostNodes) + " can be shown");
+  for (std::size_t i = 0; i < page.nodes.size(); ++i) {
+    const std::string& url = page.nodes[i];
+    const std::string key = "page.nodes[" + std::to_string(i) + "]";
+    const std::string_view authority = AuthorityOf(url);
+    if (authority.empty()) {
+      report(key, "\"" + url +
+                      "\" is not the address of an agent; write for example "
+                      "https://gpu2.example.com:9400");
+    } else if (url.starts_with("http:") && !IsLoopback(authority) &&
+               !page.credentials_file.empty()) {
+      report(key, "\"" + url + "\" would get the credentials unencrypted; write https");
+    }
+  }
+}
+
 }  // namespace
 
 void CheckTelemetry(const NodeConfig& config, const ReportProblem& report) {
@@ -69,6 +112,7 @@ void CheckTelemetry(const NodeConfig& config, const ReportProblem& report) {
   CheckCounters(telemetry, report);
   if (auto listen = ParseListen(config.http.listen); !listen.ok())
     report("http.listen", listen.error().message());
+  CheckPage(config.page, report);
 }
 
 }  // namespace penstock::api::internal

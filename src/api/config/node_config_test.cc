@@ -49,6 +49,7 @@ sharing:
     - {strategy: time-slicing, replicas: 4}
   mps: {root: /m, hostRoot: /hm}
 http: {listen: "[::1]:1"}
+page: {nodes: ["https://gpu2.example.com:9400"], credentialsFile: /pc, caFile: /pa}
 devicePlugin: {deviceIDStrategy: index}
 containers:
   {deviceList: [envvar, volume-mounts, cdi-annotations, cdi-cri], deviceFiles: off, cdiAnnotationPrefix: x.io/, configureEngine: runtime, engineSocket: /e.sock,
@@ -102,6 +103,7 @@ workers: {restrictSystemCalls: true}
                                  "/hm"};
   EXPECT_EQ(config.sharing, sharing);
   EXPECT_EQ(config.http.listen, "[::1]:1");
+  EXPECT_EQ(config.page, (PageConfig{{"https://gpu2.example.com:9400"}, "/pc", "/pa"}));
   EXPECT_EQ(config.device_ids, DeviceIds::kIndex);
   const ContainersConfig containers = {{DeviceList::kEnvvar, DeviceList::kVolumeMounts,
                                         DeviceList::kCdiAnnotations, DeviceList::kCdiCri},
@@ -467,6 +469,27 @@ TEST(NodeConfig, ReadsAddressesToListenOn) {
   for (const char* bad : {"", "9400", "::1:9400", "a b:1", "host:", "host:-1", "host:65536",
                           "host:1x", "unix:run/x", "[::1]", "[]:1", "http://x:1"})
     EXPECT_FALSE(ParseListen(bad).ok()) << bad;
+}
+
+TEST(NodeConfig, ChecksTheAddressesOfOtherNodes) {
+  const auto page = [](const std::string& text) {
+    return ErrorOf(ParseNodeConfig(kHeader + "page: {" + text + "}\n", "node.yaml"));
+  };
+  for (const char* good : {"https://gpu2", "https://gpu2:9400/", "https://[2001:db8::1]:9400",
+                           "http://gpu2:9400", "http://127.0.0.1:9400"})
+    EXPECT_EQ(page("nodes: [\"" + std::string(good) + "\"]"), "") << good;
+  for (const char* bad : {"gpu2:9400", "https://", "https:///", "ftp://gpu2", "file:///etc/passwd",
+                          "https://eva:secret@gpu2", "https://gpu2/path", "https://gpu2?x=1",
+                          "https://gpu2\\r\\nX: y", "HTTPS://gpu2", ""})
+    EXPECT_THAT(page("nodes: [\"" + std::string(bad) + "\"]"), HasSubstr("page.nodes[0]: \""))
+        << bad;
+  EXPECT_THAT(page("nodes: [\"https://a\", \"http://gpu2:9400\"], credentialsFile: /c"),
+              HasSubstr("page.nodes[1]: \"http://gpu2:9400\" would get the credentials"));
+  for (const char* local : {"http://127.0.0.1:9400", "http://localhost:9400", "http://[::1]:9400"})
+    EXPECT_EQ(page("nodes: [\"" + std::string(local) + "\"], credentialsFile: /c"), "") << local;
+  for (const char* other : {"http://127.0.0.1.evil:9400", "http://localhost.evil:9400"})
+    EXPECT_THAT(page("nodes: [\"" + std::string(other) + "\"], credentialsFile: /c"),
+                HasSubstr("write https"));
 }
 
 TEST(NodeConfig, ReportsWhatIsImpossibleInHowContainersGetDevices) {
