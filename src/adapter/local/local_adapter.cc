@@ -360,6 +360,12 @@ void LocalAdapter::HandleCancel(const SessionPtr& session, const std::string& ti
                                  : protocol::broker::EncodeError(cancelled.error()));
 }
 
+view::PageQueue LocalAdapter::Queue() {
+  view::PageQueue queue{.runs = queue_.InOrder()};
+  queue.expected_starts = policy_.ExpectedStarts(queue.runs);
+  return queue;
+}
+
 void LocalAdapter::HandleQueue(const SessionPtr& session) {
   std::vector<protocol::broker::WaitingRun> queue;
   const auto in_order = queue_.InOrder();

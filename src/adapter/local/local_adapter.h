@@ -24,6 +24,7 @@
 #include "os/kept_file.h"
 #include "os/loop.h"
 #include "protocol/broker/server.h"
+#include "view/page_state.h"
 
 namespace penstock::adapter::local {
 
@@ -88,6 +89,9 @@ class LocalAdapter {
 
   /// Number of queued runs.
   std::size_t waiting() const { return queue_.size(); }
+
+  /// The queued runs in the order in which they are served, with their expected starts.
+  view::PageQueue Queue();
 
  private:
   using Session = protocol::broker::Session;

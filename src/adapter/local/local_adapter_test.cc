@@ -213,6 +213,12 @@ TEST_F(LocalAdapterTest, ListsAndCancelsWhoWaits) {
   EXPECT_EQ(queue->at(0).ticket, "q-2");
   EXPECT_EQ(queue->at(0).command, "sleep");
   EXPECT_EQ(queue->at(0).model, "*Big");
+  OnLoop([this] {
+    const view::PageQueue shown = adapter_->Queue();
+    ASSERT_THAT(shown.runs, SizeIs(1));
+    EXPECT_EQ(shown.runs[0].ticket, "q-2");
+    EXPECT_EQ(shown.runs[0].command, "sleep");
+  });
   EXPECT_TRUE(other.Query(R"({"op":"cancel","ticket":"q-2"})", kPatience).ok());
   EXPECT_EQ(Next(waiter).error().code(), Code::kCancelled);
   EXPECT_EQ(other.Query(R"({"op":"cancel","ticket":"q-2"})", kPatience).error().code(),

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "adapter/pages/page_routes.h"
 #include "api/commands.h"
 #include "api/listen.h"
 #include "protocol/http/accept.h"
@@ -24,22 +25,6 @@ using protocol::http::Text;
 constexpr std::array<protocol::http::MediaType, 2> kForms = {
     {{"text/plain", "0.0.4"}, {"application/openmetrics-text", "1.0.0"}}};
 constexpr std::array<PageFormat, 2> kFormats = {PageFormat::kText, PageFormat::kOpenMetrics};
-
-constexpr char kIndex[] = R"(<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><title>Penstock</title></head>
-<body>
-<h1>Penstock</h1>
-<p>The accelerator agent of this node.</p>
-<ul>
-<li><a href="/metrics">/metrics</a>: for Prometheus, as text or OpenMetrics</li>
-<li><a href="/debug/state">/debug/state</a>: the agent's state, as JSON</li>
-<li><a href="/readyz">/readyz</a>: whether initial device discovery is complete</li>
-<li><a href="/healthz">/healthz</a>: whether the agent runs and none of its threads hangs</li>
-</ul>
-</body>
-</html>
-)";
 
 Response Metrics(const Request& request, const PageSources& sources) {
   const Detail detail = request.identified ? Detail::kProcesses : Detail::kHolders;
@@ -65,7 +50,10 @@ Response Judge(const std::string& why_not) {
 Pages::Pages(base::Executor& control, base::Executor& io, PageSources sources)
     : control_(control),
       io_(io),
-      sources_(std::make_shared<const PageSources>(std::move(sources))) {}
+      sources_(std::make_shared<const PageSources>(std::move(sources))),
+      cache_(std::make_shared<PageStateCache>(
+          control, PageStateCache::Sources{.state = sources_->page_state,
+                                           .history = sources_->page_history})) {}
 
 /// Stops the thread before the data that it serves is destroyed.
 Pages::~Pages() { loop_.Stop(); }
@@ -100,10 +88,8 @@ void Pages::AddPages() {
         answer(Judge(hangs.empty() ? sources->not_ready() : hangs));
       },
       PageAccess::kOpen);
-  server_->Handle("/", [page = std::make_shared<const std::string>(kIndex)](const Request&,
-                                                                            const Respond& answer) {
-    answer({.content_type = "text/html; charset=utf-8", .body = page});
-  });
+  AddPageRoutes(*server_, control_, cache_,
+                [this]() -> OtherNodes* { return others_ ? &*others_ : nullptr; });
 }
 
 base::Status Pages::Start(const api::HttpConfig& config) {
@@ -139,8 +125,16 @@ void Pages::Protect(const std::string& file, WebProtection::Until until) {
                    .notify = [this](const auto& status) { protection_status_.Set(status); }});
 }
 
-void Pages::Configure(const api::HttpConfig& config) {
-  if (where_.empty() || config.web_config_file == web_config_file_) return;
+void Pages::Configure(const api::HttpConfig& config, const api::PageConfig& page) {
+  if (where_.empty()) return;
+  if (page != page_) {
+    page_ = page;
+    loop_.Post([this, page] {
+      others_.reset();
+      if (!page.nodes.empty()) others_.emplace(loop_, io_, page);
+    });
+  }
+  if (config.web_config_file == web_config_file_) return;
   web_config_file_ = config.web_config_file;
   loop_.Post([this, file = web_config_file_] {
     web_.reset();

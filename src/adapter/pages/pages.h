@@ -1,4 +1,5 @@
-// Serves the HTTP pages for scrapers, probes and people: /metrics, /healthz, /readyz, /debug/state.
+// Serves the HTTP pages for scrapers, probes and people: /metrics, /healthz, /readyz, /debug/state,
+// and the page at / with its files and data below /ui/.
 // Changes nothing.
 //
 // The pages have a thread of their own, so that TLS, compression and many scrapers never delay a
@@ -11,8 +12,11 @@
 #include <optional>
 #include <string>
 
+#include "adapter/pages/other_nodes.h"
+#include "adapter/pages/page_state_cache.h"
 #include "adapter/pages/web_protection.h"
 #include "api/config/node_config.h"
+#include "api/page_state.h"
 #include "api/report.h"
 #include "base/core/result.h"
 #include "base/executor.h"
@@ -25,10 +29,12 @@ namespace penstock::adapter::pages {
 
 /// Sources of the pages: they read snapshots, never a vendor's library or a file.
 struct PageSources {
-  // metrics and report are called on the control loop.
+  // The first four are called on the control loop.
   std::function<node::metrics::RenderedPage(node::metrics::PageFormat, node::metrics::Detail)>
       metrics;
   std::function<api::Report()> report;
+  std::function<api::PageState()> page_state;
+  std::function<api::PageHistory()> page_history;
   /// Called on the pages' own thread. Why the agent should be restarted: one sentence; empty: no
   /// reason.
   std::function<std::string()> hangs;
@@ -56,9 +62,10 @@ class Pages {
   /// runs, like the destructor.
   base::Status Start(const api::HttpConfig& config);
 
-  /// Switches to another web configuration file, or to none; other settings stay as they were at
-  /// the start. An invalid file changes nothing. On the control loop.
-  void Configure(const api::HttpConfig& config);
+  /// Switches to another web configuration file, or to none, and to the other nodes that the page
+  /// shows; other settings stay as they were at the start. An invalid file changes nothing. On the
+  /// control loop.
+  void Configure(const api::HttpConfig& config, const api::PageConfig& page = {});
 
   /// Reads the web configuration and its certificates now, changed or not. Any thread.
   void Reload();
@@ -88,8 +95,12 @@ class Pages {
   std::string web_config_file_;
   base::Published<ProtectionStatus> protection_status_;
   os::Loop loop_{"pages"};
+  api::PageConfig page_;
+  std::shared_ptr<PageStateCache> cache_;
   std::optional<protocol::http::Server> server_;
-  std::optional<WebProtection> web_;  // used on its loop once that runs
+  // Used on the pages' loop once that runs.
+  std::optional<WebProtection> web_;
+  std::optional<OtherNodes> others_;
 };
 
 }  // namespace penstock::adapter::pages

@@ -45,6 +45,8 @@ class PagesTest : public testing::Test {
                           {.pids = {4711}, .user = "eva", .command = "train --token=SECRET"});
                       return report;
                     },
+                .page_state = [] { return api::PageState{.node = "gpu1"}; },
+                .page_history = [] { return api::PageHistory{.step_seconds = 30}; },
                 .hangs = [this] { return hangs_; },
                 .not_ready = [this] { return not_ready_; }}) {}
   void Start(const std::string& web_config = "") {
@@ -67,8 +69,8 @@ class PagesTest : public testing::Test {
         *base::ParseUint(pages_.where().substr(pages_.where().rfind(':') + 1))));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    const std::string request =
-        "GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + fields + "\r\n";
+    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: " + host_ +
+                                "\r\nConnection: close\r\n" + fields + "\r\n";
     EXPECT_EQ(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(request.size()));
     std::string text;
@@ -100,7 +102,7 @@ class PagesTest : public testing::Test {
   const std::string file_ = folder_ / "web.yaml";
   os::Loop control_{"control"};
   os::Loop io_{"io"};
-  std::string hangs_, not_ready_;
+  std::string host_ = "localhost", hangs_, not_ready_;
   Pages pages_;
 };
 
@@ -135,6 +137,40 @@ TEST_F(PagesTest, SayWhyTheAgentIsNotReady) {
   EXPECT_THAT(Get("/readyz"), AllOf(StartsWith("HTTP/1.1 503"),
                                     EndsWith("devices have not been looked for yet\n")));
   EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(PagesTest, HaveThePageWithItsFilesAndData) {
+  Start();
+  const std::string page = Get("/");
+  EXPECT_THAT(page,
+              AllOf(HasSubstr("Content-Security-Policy: default-src 'none'; script-src 'self'"),
+                    HasSubstr("frame-ancestors 'none'"), HasSubstr("nosniff"),
+                    HasSubstr("Referrer-Policy: no-referrer"), Not(HasSubstr("@BUILD@"))));
+  const std::size_t at = page.find("penstock-build\" content=\"");
+  ASSERT_NE(at, std::string::npos);
+  const std::string build = page.substr(at + 25, page.find('"', at + 25) - at - 25);
+  EXPECT_THAT(build, StartsWith(PENSTOCK_VERSION "-"));
+  EXPECT_THAT(Get("/ui/state"), AllOf(HasSubstr("Content-Type: application/json"),
+                                      HasSubstr("\"build\":\"" + build + "\""),
+                                      HasSubstr("\"node\":\"gpu1\""), HasSubstr("no-store")));
+  EXPECT_THAT(Get("/ui/history"), HasSubstr("\"stepSeconds\":30"));
+  EXPECT_THAT(Get("/ui/page.js"), AllOf(HasSubstr("Content-Type: text/javascript"),
+                                        HasSubstr("Cache-Control: no-cache")));
+  EXPECT_THAT(Get("/ui/page.css", "If-None-Match: W/\"" + build + "\"\r\n"),
+              StartsWith("HTTP/1.1 304"));
+  EXPECT_THAT(Get("/ui/holders?device=x"), StartsWith("HTTP/1.1 404"));
+  EXPECT_THAT(Get("/ui/state?node=0"), StartsWith("HTTP/1.1 404")) << "none is configured";
+  for (const char* bad : {"/ui/", "/ui/../debug/state", "/ui/%2e%2e/page.js", "/ui/index.html"})
+    EXPECT_THAT(Get(bad), StartsWith("HTTP/1.1 404")) << bad;
+}
+
+TEST_F(PagesTest, HideThePageFromOtherSitesButNotTheOtherPages) {
+  Start();
+  host_ = "evil.example:9400";
+  for (const char* path :
+       {"/", "/ui/state", "/ui/history", "/ui/holders", "/ui/queue", "/ui/page.js"})
+    EXPECT_THAT(Get(path), AllOf(StartsWith("HTTP/1.1 403"), Not(HasSubstr("gpu1")))) << path;
+  EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200"));
 }
 
 TEST_F(PagesTest, SayWhatHangsWithoutTheControlLoop) {

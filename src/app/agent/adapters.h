@@ -91,6 +91,8 @@ class Adapters {
   /// Number of queued runs.
   std::size_t waiting() const { return local_.waiting(); }
 
+  view::PageQueue Queue() { return local_.Queue(); }
+
  private:
   void MakeKubeletAdapter(Node node, const api::NodeConfig& config, Callbacks callbacks,
                           const std::vector<node::ledger::Lease>& remembered);

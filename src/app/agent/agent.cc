@@ -94,6 +94,8 @@ class Agent {
                {.metrics = [this](auto format,
                                   auto detail) { return views_.MetricsPage(format, detail); },
                 .report = [this] { return views_.Report(); },
+                .page_state = [this] { return views_.PageState(); },
+                .page_history = [this] { return views_.PageHistory(); },
                 .hangs = [this] { return heartbeat_.Hangs(); },
                 .not_ready = [this] { return *not_ready_.Get(); }}) {}
 
@@ -226,7 +228,7 @@ class Agent {
     labeller_.Serve();
     TRY(adapters_->Listen());
     TRY(OpenPages());  // the previous agent may still have had the address
-    pages_.Configure(Config()->http);
+    pages_.Configure(Config()->http, Config()->page);
     JoinCluster();
     if (discovered_) ServeDevices();
     return {};
@@ -299,7 +301,7 @@ class Agent {
       pipeline_.Configure(current->config);
       telemetry_.Configure(current->config);
       labeller_.Configure(current->config);
-      pages_.Configure(current->config.http);
+      pages_.Configure(current->config.http, current->config.page);
       if (!cluster_) return;
       cluster_->Reconfigure(current->config);
       cluster_->ScheduleUpdate();

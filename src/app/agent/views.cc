@@ -48,6 +48,7 @@ Views::Views(Parts parts)
   subscriptions_.push_back(
       parts_.telemetry.sampler.published().Subscribe([this](const auto& samples) {
         renderer_.AddSample(*samples, parts_.control.clock().Now());
+        history_.Add(*samples, parts_.control.clock().Now());
         pages_.Changed();
       }));
   subscriptions_.push_back(parts_.telemetry.meter.published().Subscribe(changed));
@@ -176,6 +177,17 @@ adapter::cluster::ClusterUpdate Views::MakeClusterUpdate() {
   if (parts_.labeller.labels().begun() && !waits)
     update.labels = *parts_.labeller.labels().published().Get();
   return update;
+}
+
+api::PageState Views::PageState() {
+  return view::MakePageState(Report(), *parts_.telemetry.sampler.published().Get(),
+                             backend::FindDialect,
+                             parts_.adapters ? parts_.adapters->Queue() : view::PageQueue{});
+}
+
+api::PageHistory Views::PageHistory() const {
+  return view::MakePageHistory(*parts_.telemetry.sampler.published().Get(), history_,
+                               parts_.control.clock().Now());
 }
 
 KeptPreviewNode Views::ForPreview() const {

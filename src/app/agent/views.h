@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "adapter/pages/pages.h"
+#include "api/page_state.h"
 #include "api/report.h"
 #include "app/agent/adapters.h"
 #include "app/agent/cluster_connection.h"
@@ -22,7 +23,9 @@
 #include "app/agent/telemetry.h"
 #include "node/metrics/metrics.h"
 #include "node/metrics/page_cache.h"
+#include "node/sample/hour_history.h"
 #include "view/conditions.h"
+#include "view/page_state.h"
 #include "view/preview.h"
 
 namespace penstock::app {
@@ -37,7 +40,7 @@ struct Parts {
   Configuration& configuration;
   Labeller& labeller;
   std::optional<Containers>& containers;
-  const std::optional<Adapters>& adapters;
+  std::optional<Adapters>& adapters;
   const std::optional<KubeletStart>& kubelet_start;
   const std::optional<ClusterConnection>& cluster;
   const std::optional<ProcessStats>& process_stats;
@@ -59,6 +62,8 @@ class Views {
     return pages_.Get(format, detail);
   }
   adapter::cluster::ClusterUpdate MakeClusterUpdate();
+  api::PageState PageState();
+  api::PageHistory PageHistory() const;
 
   /// Only for calls on the control loop, where the snapshots do not change meanwhile.
   KeptPreviewNode ForPreview() const;
@@ -75,6 +80,7 @@ class Views {
   base::TimerId refresh_timer_ = 0;
   node::metrics::MetricsRenderer renderer_;
   node::metrics::PageCache pages_;
+  node::sample::HourHistory history_;
   // How pages look now.
   std::optional<api::TelemetryConfig> shown_;
   std::vector<base::Subscription> subscriptions_;
