@@ -6,6 +6,8 @@ usage: downloads.py [--programs DIR]
        downloads.py --driver BRANCH   prints the folder of this branch of NVIDIA's driver; downloads nothing
 
   nvml-headers/  NVIDIA's nvml.h of two major versions, from its packages on PyPI
+  axe/           axe-core, which finds barriers for people who cannot see a page or use a mouse,
+                 from a package on PyPI that contains it
   bench/cdi-*/   the container engines' CDI library as a program, and a validator for the
                  published schema (Go modules)
   bench/nvidia-*/  NVIDIA's device plugin, GPU Feature Discovery and nvidia-ctk, and a program
@@ -35,6 +37,7 @@ sys.path[:0] = [str(ROOT / "tests/e2e/cluster")]
 import parts  # noqa: E402
 
 NVML = ["nvidia-nvml-dev-cu12==12.9.79", "nvidia-nvml-dev==13.5.37"]
+AXE = "axe-playwright-python==0.1.8"
 CDI = {name: ROOT / "tests/conformance" / name for name in ("cdi", "cdi/schema")}
 NVIDIA = ROOT / "tests/conformance/nvidia"
 NVIDIA_PROGRAMS = ["./peer", "github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery",
@@ -82,6 +85,20 @@ def nvml_headers() -> list[Path]:
                         name = next(name for name in wheel.namelist() if name.endswith("/nvml.h"))
                         (scratch / "nvml.h").write_bytes(wheel.read(name))
     return folders
+
+
+def axe() -> Path:
+    """axe.min.js, version 4.12.1."""
+    folder = parts.cache() / "axe" / AXE
+    with parts.building(folder) as scratch:
+        if scratch:
+            with tempfile.TemporaryDirectory(dir=scratch.parent) as fetched:
+                tried(ROOT / "scripts/python", "-m", "pip", "download", "--quiet", "--no-deps",
+                      "--disable-pip-version-check", "--dest", fetched, AXE)
+                with zipfile.ZipFile(next(Path(fetched).glob("*.whl"))) as wheel:
+                    name = next(name for name in wheel.namelist() if name.endswith("/axe.min.js"))
+                    (scratch / "axe.min.js").write_bytes(wheel.read(name))
+    return folder / "axe.min.js"
 
 
 def cdi_program(name: str) -> Path:
@@ -167,7 +184,7 @@ def main():
         print(nvidia_driver(arguments.driver))
         return
     os.environ.pop("PENSTOCK_OFFLINE", None)
-    for part in [*nvml_headers(), *(cdi_program(name) for name in CDI), nvidia_programs(),
+    for part in [*nvml_headers(), axe(), *(cdi_program(name) for name in CDI), nvidia_programs(),
                  *map(nvidia_driver, DRIVERS), docker(),
                  debian_tree()]:
         print(part)
