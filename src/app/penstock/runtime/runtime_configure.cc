@@ -161,7 +161,7 @@ Result<Shown> Configure(const Common& common, const ConfigureFlags& flags) {
   return Shown(ShowConfigured(install, done, common, flags.engine.dry_run));
 }
 
-/// Undoes each engine even where another one fails. As JSON a list where all are undone.
+/// Undoes each engine even where another one fails. As JSON a list where there are several.
 Result<Shown> Unconfigure(const Common& common, const UnconfigureFlags& flags) {
   ASSIGN(const auto config, Resolve(common.settings));
   ASSIGN(const auto options, Options(flags.engine, config));
@@ -186,8 +186,8 @@ Result<Shown> Unconfigure(const Common& common, const UnconfigureFlags& flags) {
     }
   }
   if (!common.json()) return Shown(base::Join(texts, ""), status);
-  const bool one = !flags.all && texts.size() == 1;
-  return Shown(one ? texts.front() : "[" + base::Join(texts, ",") + "]", status);
+  // An object, as in 0.1.0, where only one engine was configured.
+  return Shown(texts.size() == 1 ? texts.front() : "[" + base::Join(texts, ",") + "]", status);
 }
 
 Json LinksJson(const std::vector<protocol::engine::GpusLink>& links) {
