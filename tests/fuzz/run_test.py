@@ -3,7 +3,9 @@ output, and fails on an input that contains "bad"."""
 import json
 import os
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,13 @@ for word in "$@"; do
     *) [ -f "$word" ] && grep -q bad "$word" && { echo "an expectation does not hold"; exit 77; } ;;
     esac
 done
+[ -z "$end" ] || [ ! -e "$0.waits" ] || {
+    folder=${0%/*}; echo $$ > "$0.running"
+    until [ -e "$folder/end" ]; do
+        [ $(cat "$folder"/*.running | wc -l) -lt 2 ] || touch "$folder/both"
+        sleep 0.1
+    done
+    rm "$0.running"; }
 [ -z "$end" ] || for ((i = 0; i < 200000; i++)); do :; done
 [ ! -e "$0.finds" ] || [ -z "$end" ] || {
     echo bad > "$prefix"crash-1; echo "Test unit written to ${prefix}crash-1"; exit 77; }
@@ -59,6 +68,18 @@ class Checkout:
         command = [self.folder / "tests/fuzz/run", "--built", "--seconds", "0.2", *options]
         return subprocess.run(command, env=self.environment, text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT)
+
+    def start(self, *options: str) -> subprocess.Popen:
+        """With targets that wait until there is a file `end`; `both` shows that two have run at
+        the same time."""
+        for name in ("kmsg", "elf"):
+            (self.targets / f"{name}_fuzz.waits").touch()
+        command = [self.folder / "tests/fuzz/run", "--built", "--seconds", "0.2", *options]
+        return subprocess.Popen(command, env=self.environment, text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT)
+
+    def is_running(self, name: str) -> bool:
+        return (self.targets / f"{name}_fuzz.running").exists()
 
     def calls(self, name: str) -> int:
         path = self.targets / f"{name}_fuzz.calls"
@@ -139,6 +160,46 @@ def test_merging_keeps_the_few_inputs_that_reach_most(checkout, most, kept):
     said = checkout.run("--merge", "--files", most, "elf")
     assert said.returncode == 0, said.stdout
     assert {path.name for path in corpus.iterdir()} == {"one", *(name * 40 for name in kept)}
+
+
+def becomes_true(predicate):
+    deadline = time.monotonic() + 60
+    while not predicate():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_as_many_targets_run_at_the_same_time_as_are_requested(checkout):
+    with checkout.start("--jobs", "2") as process:
+        becomes_true((checkout.targets / "both").exists)
+        (checkout.targets / "end").touch()
+        assert "2 targets, no findings" in process.communicate()[0]
+
+
+def test_with_one_job_targets_run_one_after_another(checkout):
+    with checkout.start("--jobs", "1", "elf", "kmsg") as process:
+        becomes_true(lambda: checkout.is_running("elf"))
+        (checkout.targets / "end").touch()
+        assert "2 targets, no findings" in process.communicate()[0]
+    assert not (checkout.targets / "both").exists()
+
+
+def test_an_interrupt_ends_all_targets_and_is_no_finding(checkout):
+    with checkout.start("--jobs", "2") as process:
+        becomes_true((checkout.targets / "both").exists)
+        running = [int(path.read_text()) for path in checkout.targets.glob("*.running")]
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate()[0]
+    assert process.returncode == 1 and "interrupted" in said and "FINDING" not in said
+    for pid in running:
+        becomes_true(lambda: not Path(f"/proc/{pid}").exists())
+    assert not list((checkout.folder / "cache/fuzz-corpus").glob("*.json"))
+
+
+def test_after_the_time_of_until_nothing_starts_and_nothing_is_said_to_have_passed(checkout):
+    said = checkout.run("--until", "00:00")
+    assert said.returncode == 0 and said.stdout.startswith("0 targets"), said.stdout
+    assert checkout.calls("elf") == checkout.calls("kmsg") == 0
 
 
 def test_an_unknown_target_is_refused_by_name(checkout):
