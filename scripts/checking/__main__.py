@@ -50,8 +50,7 @@ def main() -> int:
     source = Path(__file__).resolve().parents[2]
     os.chdir(source)
     processes.interrupt_on(signal.SIGTERM, signal.SIGHUP)
-    skip = not (options.again or options.all)
-    check = Check(source, options.all, skip, options.limit and options.limit * 60, say)
+    check = Check(source, options.all, not options.again, options.limit and options.limit * 60, say)
     try:
         with locks.alone(check.folder / "lock", "this build folder", say):
             check.prepare()

@@ -28,7 +28,7 @@ SOURCES = (".cc", ".c", ".h")
 class Check:
     """`limit`: seconds after which tests are ended, so that their logs are kept. `skip`: whether
     suites that passed on the same inputs are skipped. `everything`: whether tests run at full
-    size, including those that no other check runs."""
+    size, including those that no other check runs; then only the stages of --all skip suites."""
 
     def __init__(self, source: Path, everything: bool = False, skip: bool = True,
                  limit: float | None = None, say=print):
@@ -140,8 +140,10 @@ class Check:
             raise Failed(f"cmake of build/{name}:\n{excerpt(log.read_text(), log)}")
         return folder, log
 
-    def tests(self, preset: str, wanted=lambda suite: True, options: list[str] = ()):
-        """Runs those of the requested suites of a build whose inputs changed."""
+    def tests(self, preset: str, wanted=lambda suite: True, options: list[str] = (),
+              series: str = ""):
+        """Runs those of the requested suites of a build whose inputs changed. `series`: the name
+        of a stage of --all whose suites are skipped only if they passed in the same stage."""
         build = self.source / "build" / preset
         runner = testing.Tests(build, self.folder / f"failed-{preset}", self.commit,
                                self.cache if preset == "dev" else None, self.say)
@@ -149,16 +151,20 @@ class Check:
         kind = ["-C", "all"] if self.everything else []  # add_test(... CONFIGURATIONS all)
         if self.everything:
             environment["PENSTOCK_CHECK_ALL"] = "1"
-        current = inputs.Inputs(self.source, build, self.machine)
-        passed = greens.Greens(self.cache, self.areas, current.files, self.commit, preset)
+        settings = self.settings(preset)
+        machine = dict(self.machine, settings=settings) if settings else self.machine
+        current = inputs.Inputs(self.source, build, machine)
+        passed = greens.Greens(self.cache, None if series else self.areas, current.files,
+                               self.commit, series or preset)
         listed = [suite for suite in suites.read(build, environment, kind) if wanted(suite)]
-        decisions = testing.decide(listed, current, passed, self.skip,
-                                   self.cache.read(history.ENTRY))
+        skip = self.skip and (bool(series) or not self.everything)
+        decisions = testing.decide(listed, current, passed, skip, self.cache.read(history.ENTRY))
         self.say(testing.describe(decisions))
         chosen = [test for one in decisions if one.run for test in one.suite.tests]
         with locks.alone(locks.MACHINE, "what tests of this machine share", self.say):
             result = runner.run(chosen, [*kind, *options], environment, self.stop_at,
                                 self._as_root(environment))
+        result.before = sum(len(one.suite.tests) for one in decisions if not one.run)
         testing.note_passed(decisions, result, current, passed)
         if self.cache.problem:
             self.say(f"the cache keeps nothing new: {self.cache.problem}")
@@ -186,6 +192,14 @@ class Check:
         values = next((one.get("environment", {}) for one in presets if one["name"] == preset), {})
         source = str(self.source)
         return {name: value.replace("${sourceDir}", source) for name, value in values.items()}
+
+    def settings(self, preset: str) -> str:
+        """A hash of the preset's environment, with the files that it names; empty without any."""
+        environment = self._preset_environment(preset)
+        named = re.findall(re.escape(f"{self.source}/") + r"(\S+)", " ".join(environment.values()))
+        values = {name: value.replace(str(self.source), "") for name, value in environment.items()}
+        contents = [tree.content_hash(self.source / name) for name in named]
+        return inputs.digest(values, contents) if environment else ""
 
     def _as_root(self, environment: dict[str, str]) -> list[str]:
         if os.getuid() == 0:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from check import Check
+
 SCRIPTS = Path(__file__).resolve().parents[1]
 CMAKE = """
 cmake_minimum_required(VERSION 3.25)
@@ -269,10 +271,25 @@ def test_what_changed_since_a_green_check_runs_with_sanitizers(project):
     assert "failed with sanitizers: room_test" in second.stdout
 
 
-def with_one_stage(project):
+def test_the_settings_of_a_presets_tests_include_the_files_that_they_name(project, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_CACHE", str(project.cache))
+
+    def settings(environment, known="race:a"):
+        presets = json.loads(FILES["CMakePresets.json"])
+        presets["testPresets"][0]["environment"] = environment
+        project.write("CMakePresets.json", json.dumps(presets))
+        project.write("tests/known.supp", known)
+        return Check(project.folder).settings("dev")
+    named = {"TSAN_OPTIONS": "suppressions=${sourceDir}/tests/known.supp halt_on_error=1"}
+    assert settings({}) == ""
+    assert settings(named) == settings(named)
+    assert len({settings(named), settings(named, "race:b"), settings({"TSAN_OPTIONS": "a=1"})}) == 3
+
+
+def with_one_stage(project, body="'found'"):
     """The stages of --all need the compilers and tests of the real project."""
     text = (project.folder / "scripts/checking/everything.py").read_text()
-    text = text.replace("self.stages().items()", "{'one': lambda: 'found'}.items()")
+    text = text.replace("self.stages().items()", f"{{'one': lambda: {body}}}.items()")
     project.write("scripts/checking/everything.py", text)
 
 
@@ -286,6 +303,27 @@ def test_with_all_nothing_is_skipped_and_tests_run_that_no_other_check_runs(proj
     again = project.check("--all")
     assert summary(again) == "100% tests passed, 0 tests failed out of 4"
     assert "== one: kept: found (on" in again.stdout
+
+
+def test_a_stage_of_all_repeats_only_suites_that_did_not_pass_in_it(project, tmp_path):
+    with_one_stage(project, "self._tested('dev', lambda suite: suite.name != 'always', 'all-one')")
+    fixed = tmp_path / "fixed"
+    project.write("tests/words.sh", f"test -e '{fixed}'")
+    project.check()  # what passes in it does not count
+    done = project.check("--all")
+    assert "run: dear, words: not known to have passed here" in done.stdout
+    assert done.returncode == 1 and "these stages failed: one" in done.stdout
+    fixed.touch()
+    done = project.check("--all")
+    assert re.search("skipped: dear: unchanged .*\nrun: words: not known to", done.stdout)
+    assert "1; 1 passed before on the same inputs" in done.stdout
+    assert "\n100% tests passed, 0 tests failed out of 3\n" in done.stdout  # the last stage
+
+    project.write("tests/words.sh", f"test -e '{fixed}' # not in the area of the expensive suite")
+    done = project.check("--all")
+    assert "run: dear, words: changed since it passed: files" in done.stdout
+    assert "== one: kept" in project.check("--all").stdout
+    assert "run: dear, words: asked for" in project.check("--all", "--again").stdout
 
 
 def test_only_all_needs_released_versions_and_what_passed_then_is_skipped_later(project):

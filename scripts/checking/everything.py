@@ -59,14 +59,15 @@ class Everything:
     def sanitized(self, preset: str) -> str:
         self.check.build(preset)
         return self._tested(preset, lambda suite: suite.labels & {"unit", "integration"}
-                            and self._uses_the_build(suite, preset))
+                            and self._uses_the_build(suite, preset), f"all-{preset}")
 
-    def _tested(self, preset: str, wanted, options=()) -> str:
-        result = self.check.tests(preset, wanted, options)
+    def _tested(self, preset: str, wanted, series: str, options=()) -> str:
+        result = self.check.tests(preset, wanted, options, series)
         self.check.say(result.summary)
         if not result.passed:
             raise Failed(f"failed: {', '.join(result.failed) or 'see above'}")
-        return result.summary.splitlines()[0]
+        before = f"; {result.before} passed before on the same inputs" if result.before else ""
+        return result.summary.splitlines()[0] + before
 
     def _uses_the_build(self, suite: Suite, preset: str) -> bool:
         folder = str(self.check.source / "build" / preset)
@@ -129,7 +130,7 @@ class Everything:
         return log.read_text(errors="replace").splitlines()[-1]
 
     def repeated(self) -> str:
-        return self._tested("dev", lambda suite: "cluster" in suite.labels,
+        return self._tested("dev", lambda suite: "cluster" in suite.labels, "all-repeated",
                             ["--repeat", f"until-fail:{REPETITIONS}"])
 
 

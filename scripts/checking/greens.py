@@ -24,12 +24,14 @@ class Decision:
 
 
 class Greens:
-    """Cache keys of passed suites. `manifest`: the checkout's current files; `preset`: the build."""
+    """Cache keys of passed suites. `areas`: decide which expensive suites run; without them, each
+    suite whose inputs changed runs. `manifest`: the checkout's current files; `series`: the build,
+    or the stage of --all, in which suites passed."""
 
-    def __init__(self, cache: Cache, areas: Areas, manifest: dict[str, str], commit: str,
-                 preset: str):
-        self.cache, self.areas, self.manifest, self.commit = cache, areas, manifest, commit
-        self.preset = preset
+    def __init__(self, cache: Cache, areas: Areas | None, manifest: dict[str, str], commit: str,
+                 series: str):
+        self.cache, self.manifest, self.commit, self.series = cache, manifest, commit, series
+        self._areas, self._dear = areas, areas.labels if areas else set()
 
     def decide(self, suite: Suite, ingredients: dict[str, str] | None) -> Decision:
         if ingredients is None:
@@ -37,17 +39,17 @@ class Greens:
         if entry := self._read(self._green(suite, ingredients)):
             why = f"unchanged since it passed on {entry['commit']} at {entry['time']}"
             return Decision(suite, False, why, ingredients)
-        last = self._read(f"last/{self.preset}/{suite.name}")
+        last = self._read(f"last/{self.series}/{suite.name}")
         if last is None:
             return Decision(suite, True, "not known to have passed here", ingredients)
         before = self._dictionary(last, "ingredients")
         differing = sorted(name for name in before.keys() | ingredients.keys()
                            if before.get(name) != ingredients.get(name))
-        dear = suite.labels & self.areas.labels
+        dear = suite.labels & self._dear
         manifest = self._dictionary(last, "manifest")
         if dear and manifest and set(differing) <= FILES:
             changed = tree.changed(manifest, self.manifest)
-            if changed and not dear & self.areas.chosen(changed):
+            if changed and not dear & self._areas.chosen(changed):
                 why = ("no path of its area changed since it passed on "
                        f"{last['commit']} at {last['time']}")
                 return Decision(suite, False, why, ingredients)
@@ -60,15 +62,15 @@ class Greens:
                  "time": time.strftime("%Y-%m-%d %H:%M", time.localtime())}
         self.cache.write(self._green(suite, ingredients), entry)
         last = dict(entry, ingredients=ingredients)
-        if suite.labels & self.areas.labels:
+        if suite.labels & self._dear:
             last["manifest"] = self.manifest
-        self.cache.write(f"last/{self.preset}/{suite.name}", last)
+        self.cache.write(f"last/{self.series}/{suite.name}", last)
 
     def prune(self):
         self.cache.prune("green", KEYS)
 
     def _green(self, suite: Suite, ingredients: dict[str, str]) -> str:
-        return "green/" + digest(self.preset, suite.name, ingredients)
+        return "green/" + digest(self.series, suite.name, ingredients)
 
     @staticmethod
     def _dictionary(entry: dict, name: str) -> dict:

@@ -21,8 +21,8 @@ def cache(tmp_path):
     return Cache(tmp_path)
 
 
-def greens(cache, files=None, commit="abc", preset="dev") -> Greens:
-    return Greens(cache, AREAS, files or {"src/its/a": "1", "src/other/a": "1"}, commit, preset)
+def greens(cache, files=None, commit="abc", series="dev", areas=AREAS) -> Greens:
+    return Greens(cache, areas, files or {"src/its/a": "1", "src/other/a": "1"}, commit, series)
 
 
 def test_a_suite_that_never_passed_runs(cache):
@@ -53,8 +53,8 @@ def test_a_suite_without_a_key_runs(cache):
     assert greens(cache).decide(suite(), None).run
 
 
-def test_what_passed_in_another_build_does_not_count(cache):
-    greens(cache, preset="asan").note(suite(), INPUTS)
+def test_what_passed_in_another_build_or_stage_does_not_count(cache):
+    greens(cache, series="asan").note(suite(), INPUTS)
     assert greens(cache).decide(suite(), INPUTS).run
 
 

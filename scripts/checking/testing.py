@@ -29,6 +29,7 @@ class Result:
     summary: str  # ctest's closing lines
     failed: list[str] = field(default_factory=list)
     ran: list[history.Ran] = field(default_factory=list)
+    before: int = 0  # tests of skipped suites
 
 
 class Tests:
