@@ -118,7 +118,7 @@ bool Pause(int lane, int milliseconds) {
 }
 
 /// A wait may fail once for each lost GPU: such failures are reported and the wait is repeated at
-/// once. After kFailuresTold failures in a row it slows down.
+/// once. After kFailuresReported failures in a row it slows down.
 void PushEvents(Served& served, int lane) {
   for (int failures = 0;;) {
     {
