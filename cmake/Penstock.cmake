@@ -108,8 +108,8 @@ function(penstock_compiled target headers)
 endfunction()
 
 # penstock_test(PROGRAM SOURCES file... [LABELS label...] [DEPS target...] [NEEDS target...] [TIMEOUT seconds] [ONLY pattern]): a program of GoogleTest cases,
-# each a separate test. NEEDS: targets that it starts or loads, and does not link. ONLY: registers those cases; another program starts the others. With the
-# label `root`, each case has its own isolated machine (tests/support/isolated.py).
+# each a separate test; with a sanitizer, the program is one test. NEEDS: targets that it starts or loads, and does not link. ONLY: registers those cases;
+# another program starts the others. With the label `root`, each case has its own isolated machine (tests/support/isolated.py), with a sanitizer, too.
 function(penstock_test program)
   cmake_parse_arguments(test "" "TIMEOUT;ONLY" "SOURCES;LABELS;DEPS;NEEDS" ${ARGN})
   if(NOT PENSTOCK_TESTS)
@@ -131,6 +131,15 @@ function(penstock_test program)
   if("root" IN_LIST test_LABELS)
     find_program(PYTHON3 python3 REQUIRED)
     set_target_properties(${program} PROPERTIES CROSSCOMPILING_EMULATOR "${PYTHON3};${PROJECT_SOURCE_DIR}/tests/support/isolated.py")
+  endif()
+  if(PENSTOCK_SANITIZE AND NOT "root" IN_LIST test_LABELS)
+    # Starting a program takes longer with a sanitizer than most cases do.
+    if(test_ONLY)
+      set(filter --gtest_filter=${test_ONLY})
+    endif()
+    add_test(NAME ${program} COMMAND ${program} --gtest_brief=1 ${filter})
+    set_tests_properties(${program} PROPERTIES LABELS "${test_LABELS}" TIMEOUT 1800)
+    return()
   endif()
   if(test_ONLY)
     set(filter TEST_FILTER ${test_ONLY})
