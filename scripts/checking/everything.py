@@ -8,10 +8,10 @@ import time
 
 import inputs
 import processes
+import tidy
 from check import Check
 from stages import Failed, excerpt
 from suites import Suite
-from tidy import Tidy
 
 REPETITIONS = 2  # of the end-to-end tests, which the last stage runs once more
 
@@ -85,8 +85,8 @@ class Everything:
                                 capture_output=True, text=True).stdout
         generated = re.findall(r"^(\S+\.pb\.h): CUSTOM_COMMAND", listed, re.M)
         check.build("dev", generated, "tidy", options)
-        tidy = Tidy(check.source, folder, check.cache, check.machine, check.say)
-        found = tidy.findings(log, self.again)
+        found = tidy.Tidy(check.source, folder, check.cache, tidy.tools(), check.say).findings(
+            log, self.again)
         if found:
             shown = "\n".join(found[:50])
             raise Failed(f"{len(found)} findings; all output is in {log}\n{shown}")

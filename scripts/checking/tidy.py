@@ -1,9 +1,10 @@
 """Runs clang-tidy on the product's sources. A source without findings is recorded in the cache
 with the hash of its compilation inputs, so that an interrupted run resumes where it stopped, and a
-later run checks only what changed."""
+later run, also in another checkout, checks only what changed."""
 import json
 import os
 import re
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,9 @@ from inputs import digest
 
 FINDING = re.compile(r"^(/\S+:\d+:\d+: (?:warning|error): .*)$", re.M)
 INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.M)
+GENERATED = re.compile(r"(\w+?)(?:\.grpc)?\.pb\.h")  # from the .proto file of the same name
+# What Debian calls packages that have headers, and those of clang-tidy and its libraries.
+TOOLS = re.compile(r"-dev(:|\s)|clang|llvm|^protobuf-compiler")
 FOLDERS = ("src", "hook", "sim")  # of the product; also the search path of quoted includes
 KEPT = 5_000
 
@@ -37,13 +41,21 @@ def sources(root: Path, build: Path) -> list[Source]:
     return [Source(file, command) for file, command in sorted(found.items())]
 
 
-class Tidy:
-    """`machine`: see inputs.machine; a change of it invalidates the recorded results."""
+def tools() -> str:
+    """The installed packages, with their versions, that a result depends on."""
+    listed = subprocess.run(["dpkg-query", "-W"], check=True, capture_output=True, text=True).stdout
+    return "\n".join(line for line in listed.splitlines() if TOOLS.search(line))
 
-    def __init__(self, root: Path, build: Path, cache: Cache, machine: dict[str, str], say=print):
+
+class Tidy:
+    """`tools`: see above; a change invalidates the recorded results."""
+
+    def __init__(self, root: Path, build: Path, cache: Cache, tools: str, say=print):
         self.root, self.build, self.cache, self.say = root, build, cache, say
-        self._settings = [tree.content_hash(root / ".clang-tidy"), machine.get("packages")]
+        self._settings = [tree.content_hash(root / ".clang-tidy"), tools]
         self._texts: dict[Path, str] = {}
+        self._protos = {file.stem: file for folder in FOLDERS
+                        for file in sorted((root / folder).rglob("*.proto"))}
 
     def findings(self, log: Path, again: bool = False) -> list[str]:
         """Checks each source without a valid recorded result. `log`: the folder for the tool's
@@ -84,6 +96,8 @@ class Tidy:
             for name in INCLUDE.findall(self._text(file)):
                 near = [file.parent, self.root, *(self.root / one for one in FOLDERS)]
                 header = next((one / name for one in near if (one / name).is_file()), None)
+                if generated := GENERATED.fullmatch(name):
+                    header = self._protos.get(generated.group(1))
                 if header and header not in reached:
                     reached.add(header)
                     left.append(header)

@@ -4,9 +4,10 @@ import json
 import pytest
 
 from cache import Cache
-from tidy import Tidy
+from tidy import TOOLS, Tidy, tools
 
-FILES = {".clang-tidy": "Checks: '*'", "src/a.cc": '#include "low.h"\n', "src/b.cc": "",
+FILES = {".clang-tidy": "Checks: '*'", "src/a.cc": '#include "low.h"\n',
+         "src/b.cc": '#include "devices.grpc.pb.h"\n', "src/proto/devices.proto": "",
          "src/b_test.cc": "", "src/low.h": '#include "lower.h"\n', "src/lower.h": "",
          "tests/t.cc": ""}
 
@@ -35,10 +36,10 @@ def look(tmp_path):
         [{"directory": str(root), "file": str(root / name), "command": f"c++ {root / name}"}
          for name in sources]))
 
-    def look(changes=(), wrong=(), machine="1"):
+    def look(changes=(), wrong=(), installed="1"):
         for name, text in dict(changes).items():
             (root / name).write_text(text)
-        tidy = Looks(root, build, Cache(tmp_path / "cache"), {"packages": machine})
+        tidy = Looks(root, build, Cache(tmp_path / "cache"), installed)
         tidy.looked, tidy.wrong = [], wrong
         found = tidy.findings(tmp_path / "log")
         return sorted(tidy.looked), found
@@ -59,12 +60,22 @@ def test_a_source_with_findings_is_looked_at_until_it_has_none(look):
 
 @pytest.mark.parametrize("changes, again", [
     ({"src/a.cc": "int a;"}, ["src/a.cc"]), ({"src/lower.h": "int b;"}, ["src/a.cc"]),
+    ({"src/proto/devices.proto": "message Device {}"}, ["src/b.cc"]),
     ({".clang-tidy": "Checks: 'a'"}, ["src/a.cc", "src/b.cc"]), ({"tests/t.cc": "int c;"}, [])])
 def test_what_changed_is_looked_at_again(look, changes, again):
     look()
     assert look(changes)[0] == again
 
 
-def test_with_other_packages_all_are_looked_at_again(look):
+def test_with_other_tools_all_are_looked_at_again(look):
     look()
-    assert look(machine="2")[0] == ["src/a.cc", "src/b.cc"]
+    assert look(installed="2")[0] == ["src/a.cc", "src/b.cc"]
+
+
+@pytest.mark.parametrize("line, counts", [
+    ("libc6-dev:amd64\t2.36", True), ("libspdlog-dev\t1.10", True), ("clang-tidy-14\t14", True),
+    ("libllvm14:amd64\t14", True), ("libstdc++-12-dev:amd64\t12", True),
+    ("protobuf-compiler-grpc\t1.51", True), ("fish\t3.6", False), ("linux-image\t6-dev1", False)])
+def test_of_the_packages_those_with_headers_and_compilers_count(line, counts):
+    assert bool(TOOLS.search(line)) is counts
+    assert "libc6-dev" in tools()
