@@ -60,7 +60,7 @@ def test_an_engine_is_configured_or_left_alone_whatever_fails(request, tmp_path,
         assert run("unconfigure").returncode == 0 and config.read_text() == first and linked() == 0
         return faults.stop()
 
-    points = counted(request, "configure", observe)
+    points = counted(request, "configure", lambda least: observe())
     for point in (tried := chosen(points, request)):
         done, faults = configure(point)
         assert faults.hit, f"{point} was not reached"

@@ -224,9 +224,11 @@ def test_many_processes_with_long_command_lines_do_not_make_an_agent_forget(home
         wait_until(lambda: len(node.holders()) == 1 and len(node.holders()[0]["pids"]) > 1000, "all processes to be found")
         [lease] = node.holders()
         assert lease["enforcement"] == "visibility"
-        time.sleep(0.5)  # a checkpoint is written 20 ms after the change
+        checkpoint = node.state_dir / "ledger.json"
+        wait_until(lambda: [len(one["processes"]) for one in json.loads(checkpoint.read_text())["leases"]] == [16],
+                   "a checkpoint with as many processes as it keeps of a lease", seen=checkpoint.read_text)
         node.kill_agent()
-        assert (node.state_dir / "ledger.json").stat().st_size < 100_000
+        assert checkpoint.stat().st_size < 100_000
         node.start_agent(wrapper=tuple(command))
         wait_until(lambda: [one["lease"] for one in node.holders()] == [lease["lease"]], "the lease to be taken over")
         assert not list(node.state_dir.glob("*.damaged"))

@@ -11,7 +11,6 @@ import stat
 import subprocess
 import sys
 import tarfile
-import time
 from pathlib import Path
 
 import pytest
@@ -261,11 +260,7 @@ def version(debian: Debian) -> str:
 
 
 def test_they_are_installed_without_a_network_and_the_agent_serves(debian, debs, agent):
-    start = time.monotonic()
     debian.install(*debs.values())
-    took = time.monotonic() - start
-    print(f"installed in {took:.1f} s")
-    assert took < 60  # far above the five seconds of a quiet machine
     assert version(debian) == re.search(r"penstock VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text())[1]
     wants = debian.path("etc/systemd/system/multi-user.target.wants/penstock-agent.service")
     assert wants.is_symlink(), "the agent starts with the machine"

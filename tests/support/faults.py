@@ -175,6 +175,10 @@ class Faults:
             self.recording, self.wanted = False, None
             return self.seen
 
+    def so_far(self) -> list[Point]:
+        with self.lock:
+            return list(self.seen)
+
     def close(self):
         self.listening.close()
 
@@ -294,10 +298,10 @@ def chosen(points: list[Point], request) -> list[Point]:
 def counted(request, name: str, observe) -> list[Point]:
     """The points of a scenario, from the calls that `observe` returns without a fault. Some calls
     depend on timers: they are tried if they occur. The recorded minimum counts only the points that
-    always occur."""
+    always occur; `observe` receives it, and waits for so many."""
     recorded = json.loads(POINTS.read_text())
     if request.config.getoption("--count-faults"):
-        seen = [set(points_of(observe())) for _ in range(5)]
+        seen = [set(points_of(observe(0))) for _ in range(5)]
         always, points = set.intersection(*seen), set.union(*seen)
         recorded[name] = len(always)
         POINTS.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n")
@@ -306,7 +310,7 @@ def counted(request, name: str, observe) -> list[Point]:
         return sorted(points)
     points: set[Point] = set()
     for _ in range(3):
-        points.update(points_of(observe()))
+        points.update(points_of(observe(recorded[name])))
         if len(points) >= recorded[name]:
             return sorted(points)
     raise AssertionError(f"there were {recorded[name]} points in {name}, now there are "
