@@ -2,11 +2,10 @@
 #include "api/usage.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <nlohmann/json.hpp>
 
-#include "base/core/document.h"
+#include "base/core/fields.h"
 #include "base/core/strings.h"
 
 namespace penstock::api {
@@ -14,69 +13,22 @@ namespace {
 
 using base::Code;
 using base::Error;
-using base::MapReader;
 using nlohmann::json;
 
 constexpr std::string_view kLabel = "label:";
-constexpr double kMax = 1e300;
+constexpr base::FieldLimits kLimits{.parse = {.bytes = 16u << 20},
+                                    .unknown = base::UnknownKeys::kIgnored};
 
-std::string ToText(const json& document) {
-  return document.dump(-1, ' ', false, json::error_handler_t::replace);
-}
+/// A row as it is written: with the keys of the query.
+struct KeyedRow {
+  std::map<std::string, std::string> by;
+  UsageSum sum;
+};
 
-double Rounded(double value) { return std::round(value * 1000) / 1000; }
-
-void Put(json& out, const UsageSum& sum) {
-  out["holders"] = sum.holders;
-  out["deviceSeconds"] = Rounded(sum.device_seconds);
-  out["busySeconds"] = Rounded(sum.busy_seconds);
-  out["measuredSeconds"] = Rounded(sum.measured_seconds);
-  out["energyJoules"] = Rounded(sum.energy_joules);
-  out["cpuSeconds"] = Rounded(sum.cpu_seconds);
-}
-
-UsageSum ReadSum(MapReader& reader) {
-  const auto number = [&reader](const char* key) {
-    return reader.Number(key, 0, kMax).value_or(0);
-  };
-  return {.holders = static_cast<std::uint64_t>(reader.Int("holders", 0, INT64_MAX).value_or(0)),
-          .device_seconds = number("deviceSeconds"),
-          .busy_seconds = number("busySeconds"),
-          .measured_seconds = number("measuredSeconds"),
-          .energy_joules = number("energyJoules"),
-          .cpu_seconds = number("cpuSeconds")};
-}
-
-UsageRow ReadRow(const base::Value& item, const std::vector<std::string>& by,
-                 base::Problems& problems) {
-  MapReader reader(item, "rows", problems);
-  UsageRow row{.sum = ReadSum(reader)};
-  const base::Value* values = reader.Map("by");
-  for (const std::string& key : by) {
-    const base::Value* value = values == nullptr ? nullptr : values->Find(key);
-    row.by.push_back(value == nullptr ? "" : value->text);
-  }
-  return row;
-}
-
-IdleHolder ReadIdle(const base::Value& item, base::Problems& problems) {
-  MapReader reader(item, "idle", problems);
-  const auto text = [&reader](const char* key) { return reader.String(key).value_or(""); };
-  return {.lease = text("lease"),
-          .namespace_name = text("namespace"),
-          .pod = text("pod"),
-          .container = text("container"),
-          .user = text("user"),
-          .command = text("command"),
-          .device = text("device"),
-          .index = static_cast<int>(reader.Int("index", -1, 1 << 20).value_or(-1)),
-          .model = text("model"),
-          .slot = text("slot"),
-          .since = base::ParseTime(text("since")),
-          .last_busy = base::ParseTime(text("lastBusy")),
-          .idle_seconds = reader.Number("idleSeconds", 0, kMax).value_or(0),
-          .memory_bytes =
-              static_cast<std::uint64_t>(reader.Int("memoryBytes", 0, INT64_MAX).value_or(0))};
+template <typename Visit, base::Of<KeyedRow> T>
+void VisitFields(Visit& visit, T& row) {
+  VisitFields(visit, row.sum);
+  visit("by", row.by);
 }
 
 Error Damaged(const Error& error) {
@@ -84,6 +36,56 @@ Error Damaged(const Error& error) {
 }
 
 }  // namespace
+
+template <typename Visit, base::Of<UsageSum> T>
+static void VisitFields(Visit& visit, T& sum) {
+  visit("holders", sum.holders);
+  visit("deviceSeconds", sum.device_seconds, {.rounded = true});
+  visit("busySeconds", sum.busy_seconds, {.rounded = true});
+  visit("measuredSeconds", sum.measured_seconds, {.rounded = true});
+  visit("energyJoules", sum.energy_joules, {.rounded = true});
+  visit("cpuSeconds", sum.cpu_seconds, {.rounded = true});
+}
+
+template <typename Visit, base::Of<UsageReport> T>
+static void VisitFields(Visit& visit, T& report) {
+  visit("by", report.query.by);
+  visit("since", report.query.since);
+  visit("until", report.query.until);
+  std::vector<KeyedRow> rows;
+  for (const UsageRow& row : report.rows) {
+    KeyedRow& keyed = rows.emplace_back(KeyedRow{{}, row.sum});
+    for (std::size_t i = 0; i < row.by.size(); ++i) keyed.by[report.query.by[i]] = row.by[i];
+  }
+  visit("rows", rows);
+  if constexpr (Visit::kReads)
+    for (KeyedRow& keyed : rows) {
+      UsageRow& row = report.rows.emplace_back(UsageRow{{}, keyed.sum});
+      for (const std::string& key : report.query.by) row.by.push_back(keyed.by[key]);
+    }
+  visit("total", report.total);
+  visit("damagedLines", report.damaged, {.if_any = true});
+  visit("problem", report.problem, {.if_any = true});
+}
+
+template <typename Visit, base::Of<IdleHolder> T>
+static void VisitFields(Visit& visit, T& idle) {
+  constexpr std::int64_t kMaxIndex = 1 << 20;
+  visit("lease", idle.lease);
+  visit("namespace", idle.namespace_name, {.if_any = true});
+  visit("pod", idle.pod, {.if_any = true});
+  visit("container", idle.container, {.if_any = true});
+  visit("user", idle.user, {.if_any = true});
+  visit("command", idle.command, {.if_any = true});
+  visit("device", idle.device);
+  visit("index", idle.index, {.least = -1, .most = kMaxIndex});
+  visit("model", idle.model);
+  visit("slot", idle.slot);
+  visit("since", idle.since);
+  visit("lastBusy", idle.last_busy);
+  visit("idleSeconds", idle.idle_seconds, {.rounded = true});
+  visit("memoryBytes", idle.memory_bytes);
+}
 
 const std::vector<std::string>& UsageKeys() {
   static const std::vector<std::string> keys = {"namespace", "pod",    "container", "user",
@@ -108,84 +110,30 @@ base::Status CheckUsageKeys(const std::vector<std::string>& by) {
 }
 
 std::string ToJson(const UsageReport& report) {
-  json rows = json::array();
-  for (const UsageRow& row : report.rows) {
-    json by = json::object(), out;
-    for (std::size_t i = 0; i < report.query.by.size(); ++i) by[report.query.by[i]] = row.by[i];
-    Put(out, row.sum);
-    out["by"] = std::move(by);
-    rows.push_back(std::move(out));
-  }
-  json total;
-  Put(total, report.total);
-  json usage = {{"by", report.query.by},
-                {"since", base::FormatTime(report.query.since)},
-                {"until", base::FormatTime(report.query.until)},
-                {"rows", std::move(rows)},
-                {"total", std::move(total)}};
-  if (report.damaged > 0) usage["damagedLines"] = report.damaged;
-  if (!report.problem.empty()) usage["problem"] = report.problem;
-  return ToText({{"usage", std::move(usage)}});
+  return base::JsonText(json{{"usage", base::ToJsonObject<json>(report)}});
 }
 
 std::string ToJson(const std::vector<IdleHolder>& idle) {
-  json list = json::array();
-  for (const IdleHolder& one : idle) {
-    json out = {{"lease", one.lease},
-                {"device", one.device},
-                {"index", one.index},
-                {"model", one.model},
-                {"slot", one.slot},
-                {"since", base::FormatTime(one.since)},
-                {"lastBusy", base::FormatTime(one.last_busy)},
-                {"idleSeconds", Rounded(one.idle_seconds)},
-                {"memoryBytes", one.memory_bytes}};
-    for (const auto& [key, value] : {std::pair{"namespace", &one.namespace_name},
-                                     {"pod", &one.pod},
-                                     {"container", &one.container},
-                                     {"user", &one.user},
-                                     {"command", &one.command}})
-      if (!value->empty()) out[key] = *value;
-    list.push_back(std::move(out));
-  }
-  return ToText({{"idle", std::move(list)}});
+  json answer;
+  base::FieldWriter<json>{answer}("idle", idle);
+  return base::JsonText(answer);
 }
 
 base::Result<UsageReport> ParseUsageReport(std::string_view text) {
-  const auto document = base::ParseJson(text, "answer", {.bytes = 16u << 20});
-  if (!document.ok()) return Damaged(document.error());
-  const base::Value* usage = document->Find("usage");
-  if (usage == nullptr)
-    return Error(Code::kDataLoss, "the agent's answer to \"usage\" has no sums");
-  base::Problems problems("answer");
-  MapReader reader(*usage, "usage", problems);
-  UsageReport report;
-  report.query.by = reader.Strings("by").value_or(report.query.by);
-  report.query.since = base::ParseTime(reader.String("since").value_or(""));
-  report.query.until = base::ParseTime(reader.String("until").value_or(""));
-  if (const base::Value* rows = reader.List("rows"))
-    for (const base::Value& item : *rows->list)
-      report.rows.push_back(ReadRow(item, report.query.by, problems));
-  if (const base::Value* total = reader.Map("total")) {
-    MapReader sums(*total, "total", problems);
-    report.total = ReadSum(sums);
-  }
-  report.damaged = static_cast<std::uint64_t>(reader.Int("damagedLines", 0, INT64_MAX).value_or(0));
-  report.problem = reader.String("problem").value_or("");
-  if (!problems.empty()) return Damaged(problems.ToError());
-  return report;
+  std::optional<UsageReport> report;
+  const auto read = base::ReadFields(text, "answer", kLimits,
+                                     [&](base::FieldReader& reader) { reader("usage", report); });
+  if (!read.ok()) return Damaged(read.error());
+  if (!report) return Error(Code::kDataLoss, "the agent's answer to \"usage\" has no sums");
+  return *std::move(report);
 }
 
 base::Result<std::vector<IdleHolder>> ParseIdleHolders(std::string_view text) {
-  const auto document = base::ParseJson(text, "answer", {.bytes = 16u << 20});
-  if (!document.ok()) return Damaged(document.error());
-  base::Problems problems("answer");
-  MapReader reader(*document, "", problems);
-  reader.Require("idle");
   std::vector<IdleHolder> idle;
-  if (const base::Value* list = reader.List("idle"))
-    for (const base::Value& item : *list->list) idle.push_back(ReadIdle(item, problems));
-  if (!problems.empty()) return Damaged(problems.ToError());
+  const auto read = base::ReadFields(text, "answer", kLimits, [&](base::FieldReader& reader) {
+    reader("idle", idle, {.required = true});
+  });
+  if (!read.ok()) return Damaged(read.error());
   return idle;
 }
 

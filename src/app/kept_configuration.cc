@@ -8,38 +8,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/core/document.h"
 #include "base/yaml.h"
 #include "os/kept_file.h"
 
 namespace penstock::app {
 namespace {
 
-using base::Code;
-using base::Error;
-using nlohmann::json;
-
 constexpr int kVersion = 1;
 constexpr std::size_t kMaxBytes =
     64u << 20;  // two texts of 4 MiB, whose bytes may each be escaped as six
-
-json ToJson(const KeptText& kept) {
-  return {{"from", kept.from}, {"origin", kept.origin}, {"text", kept.text}, {"since", kept.since}};
-}
-
-std::optional<KeptText> ReadText(base::MapReader& top, std::string_view key,
-                                 base::Problems& problems) {
-  const base::Value* value = top.Map(key);
-  if (value == nullptr) return std::nullopt;
-  base::MapReader reader(*value, std::string(key), problems);
-  for (const char* needed : {"from", "text"}) reader.Require(needed);
-  KeptText kept{.from = reader.String("from").value_or(""),
-                .origin = reader.String("origin").value_or(""),
-                .text = reader.String("text").value_or(""),
-                .since = reader.String("since").value_or("")};
-  reader.Finish();
-  return kept;
-}
 
 /// The state folder by the flags, and by the file as far as it can be read.
 base::Result<std::string> StateDirOf(const Settings& settings,
@@ -56,6 +33,14 @@ base::Result<std::string> StateDirOf(const Settings& settings,
 
 }  // namespace
 
+template <typename Visit, base::Of<KeptText> T>
+static void VisitFields(Visit& visit, T& kept) {
+  visit("from", kept.from, {.required = true});
+  visit("origin", kept.origin);
+  visit("text", kept.text, {.required = true});
+  visit("since", kept.since);
+}
+
 std::string NameOfFile(const Settings& settings) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(settings.config_file, error);
@@ -67,22 +52,20 @@ std::string KeptConfigurationPath(const std::string& state_dir) {
 }
 
 std::string EncodeKept(const KeptConfiguration& kept) {
-  json document = {{"version", kVersion}};
-  if (kept.file) document["file"] = ToJson(*kept.file);
-  if (kept.config_map) document["configMap"] = ToJson(*kept.config_map);
-  return document.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return os::EncodeKept<nlohmann::json>(kVersion, [&kept](auto& write) {
+    write("file", kept.file);
+    write("configMap", kept.config_map);
+  });
 }
 
 base::Result<KeptConfiguration> DecodeKept(std::string_view text, std::string_view file) {
-  const auto document = base::ParseJson(text, file, {.bytes = kMaxBytes});
-  if (!document.ok()) return Error(Code::kDataLoss, document.error().message());
-  base::Problems problems{std::string(file)};
-  base::MapReader reader(*document, "", problems);
-  TRY(os::CheckKeptVersion(reader, file, kVersion));
-  KeptConfiguration kept{.file = ReadText(reader, "file", problems),
-                         .config_map = ReadText(reader, "configMap", problems)};
-  reader.Finish();
-  if (!problems.empty()) return Error(Code::kDataLoss, problems.ToError().message());
+  KeptConfiguration kept;
+  TRY(os::DecodeKept(kVersion, text, file,
+                     [&kept](base::FieldReader& read) {
+                       read("file", kept.file);
+                       read("configMap", kept.config_map);
+                     },
+                     {.bytes = kMaxBytes}));
   return kept;
 }
 

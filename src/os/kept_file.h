@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/core/document.h"
+#include "base/core/fields.h"
 #include "base/core/result.h"
 #include "base/executor.h"
 #include "os/core/file.h"
@@ -21,6 +21,30 @@ void SetAside(const std::string& path, std::string_view what, const base::Error&
 /// than this program knows. Call it before any other check, since newer versions may have other
 /// keys.
 base::Status CheckKeptVersion(base::MapReader& reader, std::string_view file, int known);
+
+/// Returns a checkpoint's text: JSON with the version of its format, and what `write` writes with a
+/// base::FieldWriter.
+template <typename Json, typename Write>
+std::string EncodeKept(int version, Write write) {
+  Json json;
+  base::FieldWriter<Json> writer(json);
+  writer("version", version);
+  write(writer);
+  return base::JsonText(json, 1) + "\n";
+}
+
+/// The inverse of EncodeKept: `read` is called with a base::FieldReader. kFailedPrecondition where
+/// a newer version of the agent wrote the text, kDataLoss where it is corrupt.
+template <typename Read>
+base::Status DecodeKept(int version, std::string_view text, std::string_view file, Read read,
+                        const base::ParseLimits& limits = {}) {
+  return base::ReadFields(text, file, {.parse = limits},
+                          [&](base::FieldReader& reader) -> base::Status {
+                            TRY(CheckKeptVersion(reader.map(), file, version));
+                            read(reader);
+                            return {};
+                          });
+}
 
 /// Whether a file is larger than `bytes`; false if its size cannot be read.
 bool IsLarger(const std::string& path, std::size_t bytes);

@@ -1,127 +1,55 @@
 #include "node/health/checkpoint.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
-#include "base/core/document.h"
 #include "os/kept_file.h"
+
+namespace penstock::node::inventory {
+
+template <typename Visit, base::Of<PciOccupant> T>
+static void VisitFields(Visit& visit, T& occupant) {
+  visit("id", occupant.id, {.required = true});
+  visit("serial", occupant.serial);
+}
+
+}  // namespace penstock::node::inventory
 
 namespace penstock::node::health {
 namespace {
 
-using base::Code;
-using base::Error;
 using nlohmann::json;
+using std::chrono::milliseconds;
 
 constexpr int kVersion = 1;
 constexpr std::int64_t kMaxMilliseconds = std::int64_t{1} << 40;
 
-std::int64_t Milliseconds(base::Duration duration) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
-}
+constexpr base::Names<device::Severity, 5> kSeverities{{{device::Severity::kIgnore, "ignore"},
+                                                        {device::Severity::kWarn, "warn"},
+                                                        {device::Severity::kDrain, "drain"},
+                                                        {device::Severity::kReset, "reset"},
+                                                        {device::Severity::kGone, "gone"}}};
 
-json ToJson(const RememberedFault& fault) {
-  return {{"kind", fault.kind},
-          {"code", fault.code},
-          {"severity", std::string(ToString(fault.verdict.severity))},
-          {"reason", fault.verdict.reason},
-          {"silences", fault.verdict.silences},
-          {"at", base::FormatTime(fault.at)},
-          {"over", fault.proven_over}};
-}
-
-json ToJson(const RememberedDevice& device, base::WallTime now) {
-  json faults = json::array(), resets = json::array();
-  for (const RememberedFault& fault : device.faults) faults.push_back(ToJson(fault));
-  for (const base::WallTime reset : device.resets) resets.push_back(base::FormatTime(reset));
-  json to = {{"troubles", faults},
-             {"unwell", device.recovery.unhealthy},
-             {"reason", device.reason},
-             {"relapses", device.recovery.relapses},
-             {"probationPassedMs", Milliseconds(device.recovery.passed)},
-             {"resets", resets}};
-  if (device.recovery.recovered_ago)
-    to["recovered"] = base::FormatTime(
-        now - std::chrono::duration_cast<base::WallTime::duration>(*device.recovery.recovered_ago));
-  return to;
-}
-
-RememberedFault ReadFault(const base::Value& value, base::Problems& problems) {
-  using enum device::Severity;
-  base::MapReader reader(value, "trouble", problems);
-  for (const char* key : {"kind", "code", "severity"}) reader.Require(key);
-  RememberedFault fault;
-  fault.kind = reader.String("kind").value_or("");
-  fault.code = reader.Int("code", INT64_MIN, INT64_MAX).value_or(0);
-  const std::string severity =
-      reader.OneOf("severity", {"ignore", "warn", "drain", "reset", "gone"}).value_or("");
-  for (const device::Severity one : {kIgnore, kWarn, kDrain, kReset, kGone})
-    if (severity == ToString(one)) fault.verdict.severity = one;
-  fault.verdict.reason = reader.String("reason").value_or("");
-  fault.verdict.silences = reader.Bool("silences").value_or(false);
-  fault.at = base::ParseTime(reader.String("at").value_or(""));
-  fault.proven_over = reader.Bool("over").value_or(false);
-  reader.Finish();
-  return fault;
-}
-
-RememberedDevice ReadDevice(const base::Value& value, base::WallTime now,
-                            base::Problems& problems) {
-  base::MapReader reader(value, "device", problems);
+/// A device as it is written: with times instead of ages.
+struct DatedDevice {
   RememberedDevice device;
-  if (const base::Value* list = reader.List("troubles"))
-    for (const base::Value& item : *list->list) device.faults.push_back(ReadFault(item, problems));
-  device.recovery.unhealthy = reader.Bool("unwell").value_or(false);
-  device.reason = reader.String("reason").value_or("");
-  device.recovery.relapses = static_cast<int>(reader.Int("relapses", 0, INT32_MAX).value_or(0));
-  device.recovery.passed =
-      std::chrono::milliseconds(reader.Int("probationPassedMs", 0, kMaxMilliseconds).value_or(0));
-  for (const std::string& text : reader.Strings("resets").value_or(std::vector<std::string>{}))
-    device.resets.push_back(base::ParseTime(text));
-  // The clock may have been set back: an age is never negative.
-  if (const auto text = reader.String("recovered"))
-    device.recovery.recovered_ago =
-        std::max(base::Duration(now - base::ParseTime(*text)), base::Duration(0));
-  reader.Finish();
-  return device;
-}
+  std::optional<base::WallTime> recovered;
+};
 
-inventory::PciOccupant ReadOccupant(const base::Value& value, base::Problems& problems) {
-  base::MapReader reader(value, "slot", problems);
-  reader.Require("id");
-  inventory::PciOccupant occupant{reader.String("id").value_or(""),
-                                  reader.String("serial").value_or("")};
-  reader.Finish();
-  return occupant;
+template <typename Visit, base::Of<DatedDevice> T>
+void VisitFields(Visit& visit, T& dated) {
+  auto& device = dated.device;
+  visit("troubles", device.faults);
+  visit("unwell", device.recovery.unhealthy);
+  visit("reason", device.reason);
+  visit("relapses", device.recovery.relapses);
+  std::int64_t passed = std::chrono::duration_cast<milliseconds>(device.recovery.passed).count();
+  visit("probationPassedMs", passed, {.most = kMaxMilliseconds});
+  if constexpr (Visit::kReads) device.recovery.passed = milliseconds(passed);
+  visit("resets", device.resets);
+  visit("recovered", dated.recovered);
 }
-
-HealthCheckpoint ReadState(base::MapReader& reader, base::WallTime now, base::Problems& problems) {
-  HealthCheckpoint checkpoint;
-  if (const base::Value* devices = reader.Map("devices"))
-    for (const auto& [id, mark, value] : *devices->map)
-      checkpoint.devices[id] = ReadDevice(value, now, problems);
-  if (const base::Value* occupancy = reader.Map("slots"))
-    for (const auto& [address, mark, value] : *occupancy->map)
-      checkpoint.occupancy[address] = ReadOccupant(value, problems);
-  if (const base::Value* drivers = reader.Map("drivers"))
-    for (const auto& [vendor, mark, value] : *drivers->map)
-      checkpoint.drivers[vendor] = {value.text, ""};
-  return checkpoint;
-}
-
-std::string Text(const json& document) {
-  return document.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
-ResetCounters ReadCounters(const base::Value& value, base::Problems& problems) {
-  base::MapReader reader(value, "counters", problems);
-  ResetCounters counters;
-  if (!value.map) return counters;
-  for (const auto& entry : *value.map)
-    counters[entry.key] = reader.Int(entry.key, 0, INT64_MAX).value_or(0);
-  return counters;
-}
-
-Error Damaged(const Error& error) { return {Code::kDataLoss, error.message()}; }
 
 /// A boot ends all that a reset ends, and more. Relapses are kept: a boot does not repair a bad
 /// board.
@@ -137,45 +65,70 @@ void ForgetFaults(HealthCheckpoint& checkpoint) {
 
 }  // namespace
 
+template <typename Visit, base::Of<RememberedFault> T>
+static void VisitFields(Visit& visit, T& fault) {
+  visit("kind", fault.kind, {.required = true});
+  visit("code", fault.code, {.required = true, .least = INT64_MIN});
+  visit.Named("severity", fault.verdict.severity, kSeverities);
+  visit("reason", fault.verdict.reason);
+  visit("silences", fault.verdict.silences);
+  visit("at", fault.at);
+  visit("over", fault.proven_over);
+  if constexpr (Visit::kReads) visit.map().Require("severity");
+}
+
 std::string EncodeHealthCheckpoint(const HealthCheckpoint& checkpoint, std::string_view boot_id,
                                    base::WallTime now) {
-  json devices = json::object(), occupancy = json::object(), drivers = json::object();
-  for (const auto& [id, device] : checkpoint.devices) devices[id] = ToJson(device, now);
-  for (const auto& [address, occupant] : checkpoint.occupancy)
-    occupancy[address] = {{"id", occupant.id}, {"serial", occupant.serial}};
+  std::map<std::string, DatedDevice> devices;
+  for (const auto& [id, device] : checkpoint.devices) {
+    DatedDevice& dated = devices[id] = {device, std::nullopt};
+    if (const auto ago = device.recovery.recovered_ago) dated.recovered = now - *ago;
+  }
+  std::map<std::string, std::string> drivers;
   for (const auto& [vendor, driver] : checkpoint.drivers) drivers[vendor] = driver.version;
-  return Text({{"version", kVersion},
-               {"bootId", std::string(boot_id)},
-               {"devices", devices},
-               {"slots", occupancy},
-               {"drivers", drivers}});
+  return os::EncodeKept<json>(kVersion, [&](auto& write) {
+    write("bootId", std::string(boot_id));
+    write("devices", devices);
+    write("slots", checkpoint.occupancy);
+    write("drivers", drivers);
+  });
 }
 
 std::string EncodeMarks(const HealthCheckpoint& checkpoint, std::string_view boot_id) {
-  json counters = json::object(), instances = json::object();
+  std::map<std::string, ResetCounters> counters;
+  std::map<std::string, std::string> instances;
   for (const auto& [id, device] : checkpoint.devices)
     if (!device.before.empty()) counters[id] = device.before;
   for (const auto& [vendor, driver] : checkpoint.drivers) instances[vendor] = driver.instance;
-  json marks = {{"version", kVersion},
-                {"bootId", std::string(boot_id)},
-                {"counters", counters},
-                {"driverInstances", instances}};
-  if (checkpoint.kernel_log) marks["kernelLog"] = *checkpoint.kernel_log;
-  return Text(marks);
+  return os::EncodeKept<json>(kVersion, [&](auto& write) {
+    write("bootId", std::string(boot_id));
+    write("counters", counters);
+    write("driverInstances", instances);
+    write("kernelLog", checkpoint.kernel_log);
+  });
 }
 
 base::Result<HealthCheckpoint> DecodeHealthCheckpoint(std::string_view text,
                                                       std::string_view boot_id,
                                                       std::string_view file, base::WallTime now) {
-  auto document = base::ParseJson(text, file);
-  if (!document.ok()) return Damaged(document.error());
-  base::Problems problems{std::string(file)};
-  base::MapReader reader(*document, "", problems);
-  TRY(os::CheckKeptVersion(reader, file, kVersion));
-  const std::string written_in = reader.String("bootId").value_or("");
-  HealthCheckpoint checkpoint = ReadState(reader, now, problems);
-  reader.Finish();
-  if (!problems.empty()) return Damaged(problems.ToError());
+  HealthCheckpoint checkpoint;
+  std::string written_in;
+  std::map<std::string, DatedDevice> devices;
+  std::map<std::string, std::string> drivers;
+  TRY(os::DecodeKept(kVersion, text, file, [&](base::FieldReader& read) {
+    read("bootId", written_in);
+    read("devices", devices);
+    read("slots", checkpoint.occupancy);
+    read("drivers", drivers);
+  }));
+  for (auto& [id, dated] : devices) {
+    // The clock may have been set back: an age is never negative.
+    if (dated.recovered)
+      dated.device.recovery.recovered_ago =
+          std::max(base::Duration(now - *dated.recovered), base::Duration(0));
+    checkpoint.devices[id] = std::move(dated.device);
+  }
+  for (auto& [vendor, version] : drivers) checkpoint.drivers[vendor] = {std::move(version), ""};
   checkpoint.this_boot = written_in == boot_id;
   if (!checkpoint.this_boot) ForgetFaults(checkpoint);
   return checkpoint;
@@ -183,22 +136,14 @@ base::Result<HealthCheckpoint> DecodeHealthCheckpoint(std::string_view text,
 
 base::Result<HealthMarks> DecodeMarks(std::string_view text, std::string_view boot_id,
                                       std::string_view file) {
-  auto document = base::ParseJson(text, file);
-  if (!document.ok()) return Damaged(document.error());
-  base::Problems problems{std::string(file)};
-  base::MapReader reader(*document, "", problems);
-  TRY(os::CheckKeptVersion(reader, file, kVersion));
-  const std::string written_in = reader.String("bootId").value_or("");
   HealthMarks marks;
-  if (const base::Value* devices = reader.Map("counters"))
-    for (const auto& [id, mark, value] : *devices->map)
-      marks.counters[id] = ReadCounters(value, problems);
-  if (const base::Value* drivers = reader.Map("driverInstances"))
-    for (const auto& [vendor, mark, value] : *drivers->map) marks.instances[vendor] = value.text;
-  if (const auto record = reader.Int("kernelLog", 0, INT64_MAX))
-    marks.kernel_log = static_cast<std::uint64_t>(*record);
-  reader.Finish();
-  if (!problems.empty()) return Damaged(problems.ToError());
+  std::string written_in;
+  TRY(os::DecodeKept(kVersion, text, file, [&](base::FieldReader& read) {
+    read("bootId", written_in);
+    read("counters", marks.counters);
+    read("driverInstances", marks.instances);
+    read("kernelLog", marks.kernel_log);
+  }));
   return written_in == boot_id ? std::move(marks) : HealthMarks{};
 }
 

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/core/document.h"
+#include "node/ledger/slot_fields.h"
 #include "node/share/offer.h"
 
 namespace penstock::node::lease {
@@ -18,67 +18,32 @@ Error Damaged(const std::string& id, const std::string& why) {
   return {Code::kDataLoss, "cannot read the lease note of control group " + id + ": " + why};
 }
 
-json ToJson(const ledger::Slot& slot) {
-  json document = {{"id", slot.id}, {"device", slot.device}};
-  if (!slot.resource.empty()) document["resource"] = slot.resource;
-  if (slot.shape.shares == 1) return document;
-  document["sharing"] = device::ToString(slot.shape.sharing);
-  document["shares"] = slot.shape.shares;
-  return document;
-}
-
-/// Notes of an agent without support for shares are about whole devices.
-ledger::Slot ReadSlot(base::MapReader& reader) {
-  for (const char* key : {"id", "device"}) reader.Require(key);
-  ledger::Slot slot{reader.String("id").value_or(""),
-                    reader.String("device").value_or(""),
-                    reader.String("resource").value_or(""),
-                    {}};
-  const auto sharing = reader.OneOf("sharing", {"none", "time-slicing", "mps"});
-  const auto shares = reader.Int("shares", 1, INT32_MAX).value_or(1);
-  if (!sharing || *sharing == "none" || shares == 1) return slot;
-  slot.shape = {*sharing == "mps" ? device::Sharing::kMps : device::Sharing::kTimeSlicing,
-                static_cast<int>(shares)};
-  return slot;
+template <typename Visit, base::Of<ledger::Lease> T>
+void VisitNote(Visit& visit, T& lease) {
+  visit("lease", lease.id, {.required = true});
+  visit("slots", lease.slots, {.required = true});
+  visit("since", lease.since);
+  visit("user", lease.user);
+  visit("command", lease.command, {.longest = kMaxCommandBytes});
+  visit("labels", lease.labels, {.if_any = true});
 }
 
 }  // namespace
 
 std::string EncodeNote(const ledger::Lease& lease) {
-  json slots = json::array();
-  for (const ledger::Slot& slot : lease.slots) slots.push_back(ToJson(slot));
-  json note = {{"lease", lease.id},
-               {"slots", std::move(slots)},
-               {"since", base::FormatTime(lease.since)},
-               {"user", lease.user},
-               {"command", lease.command.substr(0, kMaxCommandBytes)}};
-  if (!lease.labels.empty()) note["labels"] = lease.labels;
-  return note.dump(-1, ' ', false, json::error_handler_t::replace);
+  json note;
+  base::FieldWriter<json> writer(note);
+  VisitNote(writer, lease);
+  return base::JsonText(note);
 }
 
 base::Result<ledger::Lease> DecodeNote(std::string_view note, const std::string& id) {
-  const auto parsed = base::ParseJson(note, "note");
-  if (!parsed.ok()) return Damaged(id, parsed.error().message());
-  base::Problems problems("note");
-  base::MapReader reader(*parsed, "", problems);
-  for (const char* key : {"lease", "slots"}) reader.Require(key);
-  ledger::Lease lease;
-  lease.id = reader.String("lease").value_or("");
-  lease.allocator = share::kLocalAllocator;
-  lease.state = ledger::LeaseState::kHeld;
-  lease.enforcement = ledger::Enforcement::kDevices;
-  lease.since = base::ParseTime(reader.String("since").value_or(""));
-  lease.user = reader.String("user").value_or("");
-  lease.command = reader.String("command").value_or("");
-  if (const base::Value* labels = reader.Map("labels"))
-    for (const auto& label : *labels->map) lease.labels[label.key] = label.value.text;
-  if (const base::Value* slots = reader.List("slots")) {
-    for (const base::Value& item : *slots->list) {
-      base::MapReader slot(item, "slots", problems);
-      lease.slots.push_back(ReadSlot(slot));
-    }
-  }
-  if (!problems.empty()) return Damaged(id, problems.ToError().message());
+  ledger::Lease lease{.allocator = std::string(share::kLocalAllocator),
+                      .state = ledger::LeaseState::kHeld,
+                      .enforcement = ledger::Enforcement::kDevices};
+  const auto read = base::ReadFields(note, "note", {.unknown = base::UnknownKeys::kIgnored},
+                                     [&](base::FieldReader& reader) { VisitNote(reader, lease); });
+  if (!read.ok()) return Damaged(id, read.error().message());
   if (lease.id != id) return Damaged(id, "it names lease " + lease.id);
   if (lease.slots.empty()) return Damaged(id, "it names no slots");
   return lease;

@@ -9,57 +9,37 @@
 #include "os/kept_file.h"
 
 namespace penstock::node::usage {
-namespace {
 
-using base::Code;
-using base::Error;
-using nlohmann::json;
+static constexpr int kVersion = 1;
 
-constexpr int kVersion = 1;
-constexpr double kMax = 1e300;
-
-Hidden ReadHidden(const base::Value& item, base::Problems& problems) {
-  base::MapReader reader(item, "holders", problems);
-  for (const char* key : {"device", "lease"}) reader.Require(key);
-  Hidden hidden{.device = reader.String("device").value_or(""),
-                .lease = reader.String("lease").value_or(""),
-                .busy_seconds = reader.Number("busySeconds", 0, kMax).value_or(0),
-                .energy_joules = reader.Number("energyJoules", 0, kMax).value_or(0),
-                .measured_seconds = reader.Number("measuredSeconds", 0, kMax).value_or(0)};
-  reader.Finish();
-  return hidden;
+template <typename Visit, base::Of<Hidden> T>
+static void VisitFields(Visit& visit, T& hidden) {
+  visit("device", hidden.device, {.required = true});
+  visit("lease", hidden.lease, {.required = true});
+  visit("busySeconds", hidden.busy_seconds);
+  visit("energyJoules", hidden.energy_joules);
+  visit("measuredSeconds", hidden.measured_seconds);
 }
 
-}  // namespace
-
 std::string EncodeCleanEnd(const std::vector<Hidden>& hidden, std::string_view state) {
-  json holders = json::array();
-  for (const Hidden& one : hidden)
-    holders.push_back({{"device", one.device},
-                       {"lease", one.lease},
-                       {"busySeconds", one.busy_seconds},
-                       {"energyJoules", one.energy_joules},
-                       {"measuredSeconds", one.measured_seconds}});
-  const json document = {
-      {"version", kVersion}, {"state", std::to_string(base::Hash(state))}, {"holders", holders}};
-  return document.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return os::EncodeKept<nlohmann::json>(kVersion, [&](auto& write) {
+    write("state", std::to_string(base::Hash(state)));
+    write("holders", hidden);
+  });
 }
 
 base::Result<std::optional<std::vector<Hidden>>> DecodeCleanEnd(std::string_view text,
                                                                 std::string_view state,
                                                                 std::string_view file) {
-  const auto document = base::ParseJson(text, file, {.bytes = os::kMaxFileBytes});
-  if (!document.ok()) return Error(Code::kDataLoss, document.error().message());
-  base::Problems problems{std::string(file)};
-  base::MapReader reader(*document, "", problems);
-  TRY(os::CheckKeptVersion(reader, file, kVersion));
-  const bool of_it = reader.String("state") == std::to_string(base::Hash(state));
+  std::string of;
   std::vector<Hidden> hidden;
-  if (const base::Value* holders = reader.List("holders"))
-    for (const base::Value& item : *holders->list) hidden.push_back(ReadHidden(item, problems));
-  reader.Finish();
-  if (!problems.empty()) return Error(Code::kDataLoss, problems.ToError().message());
-  if (!of_it) return std::optional<std::vector<Hidden>>();
+  TRY(os::DecodeKept(kVersion, text, file,
+                     [&](base::FieldReader& read) {
+                       read("state", of);
+                       read("holders", hidden);
+                     },
+                     {.bytes = os::kMaxFileBytes}));
+  if (of != std::to_string(base::Hash(state))) return std::optional<std::vector<Hidden>>();
   return std::optional(std::move(hidden));
 }
 

@@ -12,32 +12,21 @@
 namespace penstock::node::usage {
 namespace {
 
-using base::Code;
-using base::Error;
 using nlohmann::json;
 
 constexpr int kVersion = 1;
 
-std::int64_t ToCount(base::TimePoint time) {
-  return std::chrono::duration_cast<base::Duration>(time.time_since_epoch()).count();
-}
+/// A device's reading, as it is written.
+struct Energy {
+  std::string device;
+  EnergyReading reading;
+};
 
-base::TimePoint ReadTime(base::MapReader& reader, const char* key) {
-  return base::TimePoint(base::Duration(reader.Int(key, INT64_MIN, INT64_MAX).value_or(0)));
-}
-
-void ReadHolder(const base::Value& item, base::Problems& problems, State& state) {
-  base::MapReader reader(item, "holders", problems);
-  for (const char* key : {"record", "began", "lastBusy"}) reader.Require(key);
-  Kept kept{.began = ReadTime(reader, "began"), .last_busy = ReadTime(reader, "lastBusy")};
-  auto record = DecodeRecord(reader.String("record").value_or(""));
-  if (!record.ok()) return problems.Add(item.mark, record.error().message());
-  kept.record = *std::move(record);
-  state.holders.push_back(std::move(kept));
-}
-
-std::string Text(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+template <typename Visit, base::Of<Energy> T>
+void VisitFields(Visit& visit, T& energy) {
+  visit("device", energy.device);
+  visit("joules", energy.reading.joules);
+  visit("at", energy.reading.at, {.least = INT64_MIN});
 }
 
 /// Adds a list to the document, one element per line.
@@ -46,7 +35,7 @@ void AddList(std::string_view key, const Elements& elements, std::string& text, 
   text.append(",\n \"").append(key).append("\": [");
   std::string_view before = "\n  ";
   for (const auto& element : elements)
-    text.append(std::exchange(before, ",\n  ")).append(Text(to_json(element)));
+    text.append(std::exchange(before, ",\n  ")).append(base::JsonText(to_json(element)));
   text += ']';
 }
 
@@ -58,29 +47,31 @@ std::size_t SizeOf(const State& state) {
   return size;
 }
 
-void ReadEnergy(const base::Value& item, base::Problems& problems, State& state) {
-  base::MapReader reader(item, "energy", problems);
-  const std::string device = reader.String("device").value_or("");
-  const double joules = reader.Number("joules", 0, 1e300).value_or(0);
-  state.energy[device] = {joules, ReadTime(reader, "at")};
-}
-
 }  // namespace
+
+template <typename Visit, base::Of<Kept> T>
+static void VisitFields(Visit& visit, T& kept) {
+  std::string line = Visit::kReads ? "" : EncodeRecord(kept.record);
+  visit("record", line, {.required = true});
+  visit("began", kept.began, {.required = true, .least = INT64_MIN});
+  visit("lastBusy", kept.last_busy, {.required = true, .least = INT64_MIN});
+  if constexpr (Visit::kReads) {
+    auto record = DecodeRecord(line);
+    if (!record.ok()) return visit.map().Problem("record", record.error().message());
+    kept.record = *std::move(record);
+  }
+}
 
 // Builds the text piece by piece, since one JSON document of all holders would need many times its
 // memory: after a burst there are thousands.
 std::string EncodeState(const State& state) {
   std::string text;
   text.reserve(SizeOf(state));
-  text += "{\n \"version\": " + std::to_string(kVersion) + ",\n \"bootId\": " + Text(state.boot_id);
-  AddList("holders", state.holders, text, [](const Kept& kept) {
-    return json{{"record", EncodeRecord(kept.record)},
-                {"began", ToCount(kept.began)},
-                {"lastBusy", ToCount(kept.last_busy)}};
-  });
+  text += "{\n \"version\": " + std::to_string(kVersion) +
+          ",\n \"bootId\": " + base::JsonText(json(state.boot_id));
+  AddList("holders", state.holders, text, base::ToJsonObject<json, Kept>);
   AddList("energy", state.energy, text, [](const auto& one) {
-    return json{
-        {"device", one.first}, {"joules", one.second.joules}, {"at", ToCount(one.second.at)}};
+    return base::ToJsonObject<json>(Energy{one.first, one.second});
   });
   AddList("pending", state.pending, text, [](const std::string& line) { return json(line); });
   text += "\n}\n";
@@ -88,20 +79,17 @@ std::string EncodeState(const State& state) {
 }
 
 base::Result<State> DecodeState(std::string_view text, std::string_view file) {
-  const auto damaged = [](const Error& error) { return Error(Code::kDataLoss, error.message()); };
-  auto document = base::ParseJson(text, file, {.bytes = os::kMaxFileBytes});
-  if (!document.ok()) return damaged(document.error());
-  base::Problems problems{std::string(file)};
-  base::MapReader reader(*document, "", problems);
-  TRY(os::CheckKeptVersion(reader, file, kVersion));
-  State state{.boot_id = reader.String("bootId").value_or("")};
-  if (const base::Value* holders = reader.List("holders"))
-    for (const base::Value& item : *holders->list) ReadHolder(item, problems, state);
-  if (const base::Value* energy = reader.List("energy"))
-    for (const base::Value& item : *energy->list) ReadEnergy(item, problems, state);
-  state.pending = reader.Strings("pending").value_or(state.pending);
-  reader.Finish();
-  if (!problems.empty()) return damaged(problems.ToError());
+  State state;
+  std::vector<Energy> energy;
+  TRY(os::DecodeKept(kVersion, text, file,
+                     [&](base::FieldReader& read) {
+                       read("bootId", state.boot_id);
+                       read("holders", state.holders);
+                       read("energy", energy);
+                       read("pending", state.pending);
+                     },
+                     {.bytes = os::kMaxFileBytes}));
+  for (const Energy& one : energy) state.energy[one.device] = one.reading;
   return state;
 }
 

@@ -17,7 +17,6 @@ namespace {
 using base::Code;
 using base::Error;
 using base::Status;
-using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 /// dockerd gives `--gpus` to AMD's driver if this is on its PATH and NVIDIA's hook is not.
@@ -105,27 +104,24 @@ std::string LinksPath(const std::string& journal_path) {
   return journal_path.substr(0, journal_path.rfind('.')) + ".links";
 }
 
+template <typename Visit, base::Of<GpusLink> T>
+static void VisitFields(Visit& visit, T& link) {
+  visit("path", link.path);
+  visit("target", link.target);
+}
+
 base::Result<std::vector<GpusLink>> LoadLinks(const std::string& path) {
   const auto text = os::ReadFile(path);
-  if (!text.ok() && text.error().code() == Code::kNotFound) return std::vector<GpusLink>();
-  if (!text.ok()) return text.error();
-  ASSIGN(const base::Value document, base::ParseJson(*text, path, {}));
-  base::Problems problems{path};
-  base::MapReader reader(document, "", problems);
-  TRY(os::CheckKeptVersion(reader, path, kVersion));
   std::vector<GpusLink> links;
-  const base::Value* list = reader.List("links");
-  for (const base::Value& item : list != nullptr ? *list->list : std::vector<base::Value>()) {
-    base::MapReader inner(item, "links", problems);
-    links.push_back({inner.String("path").value_or(""), inner.String("target").value_or("")});
-    inner.Finish();
-  }
-  reader.Finish();
-  if (!problems.empty())
-    return Error(Code::kDataLoss,
-                 "Penstock's record of its links is damaged (" + problems.ToError().message() +
-                     "): remove the links to penstock-hook manually, and that file");
-  return links;
+  if (!text.ok() && text.error().code() == Code::kNotFound) return links;
+  if (!text.ok()) return text.error();
+  const Status read = os::DecodeKept(
+      kVersion, *text, path, [&links](base::FieldReader& reader) { reader("links", links); });
+  if (read.ok()) return links;
+  if (read.error().code() != Code::kDataLoss) return read.error();
+  return Error(Code::kDataLoss, "Penstock's record of its links is damaged (" +
+                                    read.error().message() +
+                                    "): remove the links to penstock-hook manually, and that file");
 }
 
 Status SaveLinks(const std::string& path, const std::vector<GpusLink>& links) {
@@ -134,10 +130,9 @@ Status SaveLinks(const std::string& path, const std::vector<GpusLink>& links) {
       return base::ErrnoError(errno, "remove " + path);
     return {};
   }
-  Json list = Json::array();
-  for (const GpusLink& link : links) list.push_back({{"path", link.path}, {"target", link.target}});
-  return os::WriteFileAtomically(path, Json{{"version", kVersion}, {"links", list}}.dump(2) + "\n",
-                                 0600);
+  const auto text =
+      os::EncodeKept<nlohmann::json>(kVersion, [&links](auto& write) { write("links", links); });
+  return os::WriteFileAtomically(path, text, 0600);
 }
 
 }  // namespace penstock::protocol::engine

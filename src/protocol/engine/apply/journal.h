@@ -49,7 +49,7 @@ struct Journal {
 /// Returns one JSON text. It contains whole configuration files: keep it private.
 std::string Encode(const Journal& journal);
 
-/// kInvalidArgument with file:line:column; kFailedPrecondition if a newer version wrote it.
+/// kDataLoss with file:line:column; kFailedPrecondition if a newer version wrote it.
 base::Result<Journal> DecodeJournal(std::string_view text, std::string_view file);
 
 }  // namespace penstock::protocol::engine
