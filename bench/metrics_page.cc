@@ -16,7 +16,7 @@
 
 #include "backend/nvidia/dialect/dialect.h"
 #include "base/core/strings.h"
-#include "base/executor.h"
+#include "base/testing/manual_executor.h"
 #include "node/metrics/metrics.h"
 #include "node/metrics/page_cache.h"
 

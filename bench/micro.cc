@@ -11,7 +11,7 @@
 #include "api/config/node_config.h"
 #include "backend/nvidia/dialect/dialect.h"
 #include "base/core/document.h"
-#include "base/executor.h"
+#include "base/testing/manual_executor.h"
 #include "base/yaml.h"
 #include "bench/calls.h"
 #include "node/allocate/allocate.h"

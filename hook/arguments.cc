@@ -7,10 +7,6 @@
 namespace penstock::hook {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Result;
-
 struct Flag {
   std::string name;
   std::optional<std::string> value;
@@ -46,8 +42,7 @@ Result<Arguments> Arguments::Parse(std::span<const std::string> words,
     if (!flag)
       return Error(Code::kInvalidArgument,
                    "unexpected argument \"" + words[i] + "\"; known flags: " + Accepted(names));
-    if (std::find(names.begin(), names.end(), flag->name) == names.end())
-      return Unknown(*flag, names);
+    if (std::ranges::find(names, flag->name) == names.end()) return Unknown(*flag, names);
     if (!flag->value && i + 1 == words.size())
       return Error(Code::kInvalidArgument, "flag --" + flag->name + " needs a value");
     arguments.values_[flag->name].push_back(flag->value ? *flag->value : words[++i]);
@@ -66,7 +61,7 @@ std::vector<std::string> Arguments::List(std::string_view name) const {
   if (found == values_.end()) return list;
   for (const std::string& value : found->second) {
     for (std::string& part : base::Split(value, ',')) {
-      if (std::find(list.begin(), list.end(), part) == list.end()) list.push_back(std::move(part));
+      if (std::ranges::find(list, part) == list.end()) list.push_back(std::move(part));
     }
   }
   return list;

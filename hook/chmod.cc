@@ -10,10 +10,6 @@
 namespace penstock::hook {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Status;
-
 Status ChangeMode(const os::ConfinedTree& root, const std::string& path, unsigned mode) {
   ASSIGN(const WritablePlace place, FindWritablePlace(root, path));
   return place.tree.ChangeMode(place.path, mode);
@@ -27,8 +23,7 @@ Status ChangeModes(const os::ConfinedTree& root, const std::string& mode,
   if (!bits || *bits > 07777)
     return Error(Code::kInvalidArgument,
                  "\"" + mode + "\" is not a mode; pass --mode in octal digits, such as 755");
-  if (std::any_of(paths.begin(), paths.end(),
-                  [](const std::string& path) { return base::Trim(path).empty(); }))
+  if (std::ranges::any_of(paths, [](const std::string& path) { return base::Trim(path).empty(); }))
     return Error(Code::kInvalidArgument, "--path must not be empty");
   for (const std::string& path : paths) {
     const auto changed = ChangeMode(root, path, static_cast<unsigned>(*bits));

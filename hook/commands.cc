@@ -1,13 +1,11 @@
 // The table of hooks and their flags.
 #include "hook/commands.h"
 
-#include <array>
 #include <cstdio>
 #include <new>
 
 #include <unistd.h>
 
-#include "base/core/strings.h"
 #include "hook/arguments.h"
 #include "hook/container.h"
 #include "hook/hooks.h"
@@ -16,9 +14,6 @@
 
 namespace penstock::hook {
 namespace {
-
-using base::Result;
-using base::Status;
 
 constexpr std::string_view kStateFlag = "container-spec";
 

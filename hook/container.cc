@@ -1,8 +1,6 @@
 // Reads the OCI state and the bundle's config.json. Trusts both, since they come from the engine.
 #include "hook/container.h"
 
-#include <cerrno>
-
 #include <fcntl.h>
 #include <linux/stat.h>
 #include <sys/stat.h>
@@ -13,10 +11,6 @@
 
 namespace penstock::hook {
 namespace {
-
-using base::Code;
-using base::Error;
-using base::Result;
 
 std::string Text(const base::Value& map, std::string_view key) {
   const base::Value* value = map.Find(key);

@@ -10,7 +10,6 @@
 namespace penstock::hook {
 namespace {
 
-using base::Code;
 using testing::HasSubstr;
 
 class ContainerTest : public testing::Test {

@@ -7,11 +7,6 @@
 namespace penstock::hook {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Result;
-using base::Status;
-
 // With "-v /dev:/dev" the container sees the machine's own /dev, and a link created there would be
 // created on the machine.
 Status RefuseMachinesDevices(const os::ConfinedTree& devices) {

@@ -17,7 +17,6 @@
 namespace penstock::hook {
 namespace {
 
-using base::Code;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;

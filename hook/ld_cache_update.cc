@@ -2,14 +2,11 @@
 #include "hook/ld_cache_update.h"
 
 #include <algorithm>
-#include <set>
 
 #include <sys/stat.h>
 
 namespace penstock::hook {
 namespace {
-
-using base::Result;
 
 // An image's list has a handful of folders. Further folders of a hostile list are not identified
 // and sort last.
@@ -60,7 +57,7 @@ bool HasEntry(const std::vector<os::TreeEntry>& entries, const std::string& name
 
 template <typename T>
 bool Contains(const std::vector<T>& list, const T& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
+  return std::ranges::find(list, value) != list.end();
 }
 
 }  // namespace
@@ -135,8 +132,7 @@ bool LdCacheUpdate::LinkSonames(const std::string& folder,
 std::vector<os::LdCacheEntry> LdCacheUpdate::Take() {
   std::vector<Entry*> order;
   for (Entry& entry : entries_) order.push_back(&entry);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Entry* a, const Entry* b) { return a->rank < b->rank; });
+  std::ranges::stable_sort(order, {}, &Entry::rank);
   std::vector<os::LdCacheEntry> list;
   list.reserve(order.size());
   for (Entry* entry : order) list.push_back(std::move(entry->entry));
@@ -153,13 +149,13 @@ std::optional<Identity> LdCacheUpdate::IdentifyOnce(const std::string& path) {
 
 std::size_t LdCacheUpdate::RankOf(const std::optional<Identity>& folder) const {
   if (!folder) return order_.size();
-  return static_cast<std::size_t>(std::find(order_.begin(), order_.end(), folder) - order_.begin());
+  return static_cast<std::size_t>(std::ranges::find(order_, folder) - order_.begin());
 }
 
 // Spells a folder as the image's list does, so that old and new entries of a folder match.
 std::string LdCacheUpdate::SpellingOf(const Identity& folder, const std::string& otherwise) const {
-  const auto known = std::find_if(identified_.begin(), identified_.end(),
-                                  [&](const auto& other) { return other.second == folder; });
+  const auto known =
+      std::ranges::find_if(identified_, [&](const auto& other) { return other.second == folder; });
   return known == identified_.end() ? otherwise : known->first;
 }
 

@@ -2,7 +2,6 @@
 #include "hook/ld_config.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 #include <fnmatch.h>

@@ -9,8 +9,6 @@
 namespace penstock::hook {
 namespace {
 
-using base::Status;
-
 struct Linker {
   std::string name;    // musl's name of the architecture
   std::int32_t flags;  // of the libraries that it loads, as in ld.so.cache
@@ -34,9 +32,9 @@ bool HasLibrariesFor(const os::ConfinedTree& root, const std::string& folder, co
   if (!entries.ok()) return false;
   const auto libraries = FindLibraries(
       root, folder, *entries, [](const std::string&) { return false; }, work);
-  return libraries.ok() &&
-         std::any_of(libraries->begin(), libraries->end(),
-                     [&](const SharedLibrary& library) { return library.flags == linker.flags; });
+  return libraries.ok() && std::ranges::any_of(*libraries, [&](const SharedLibrary& library) {
+           return library.flags == linker.flags;
+         });
 }
 
 // The search path to extend: a file replaces musl's built-in path.
@@ -61,7 +59,7 @@ Status UpdateMuslPaths(const os::ConfinedTree& root, const std::vector<std::stri
     const std::vector<std::string> there = PathOf(root, file);
     std::vector<std::string> path;
     for (const std::string& folder : folders) {
-      if (std::find(there.begin(), there.end(), folder) == there.end() &&
+      if (std::ranges::find(there, folder) == there.end() &&
           HasLibrariesFor(root, folder, linker, work))
         path.push_back(folder);
     }

@@ -9,16 +9,13 @@
 namespace penstock::hook {
 namespace {
 
-using base::Code;
-using base::Status;
-
 constexpr char kCache[] = "/etc/ld.so.cache";
 
 std::vector<std::string> Clean(const std::vector<std::string>& folders) {
   std::vector<std::string> clean;
   for (const std::string& folder : folders) {
     std::string path = os::CleanPath(folder);
-    if (path != "/" && std::find(clean.begin(), clean.end(), path) == clean.end())
+    if (path != "/" && std::ranges::find(clean, path) == clean.end())
       clean.push_back(std::move(path));
   }
   return clean;
@@ -34,8 +31,7 @@ std::vector<std::string> FoldersBeyond(const os::ConfinedTree& root,
   std::vector<std::string> beyond;
   for (const std::string& folder : folders) {
     const auto identity = Identify(root, folder);
-    if (identity && std::find(known.begin(), known.end(), identity) == known.end())
-      beyond.push_back(folder);
+    if (identity && std::ranges::find(known, identity) == known.end()) beyond.push_back(folder);
   }
   return beyond;
 }
@@ -112,7 +108,7 @@ Status UpdateLdCache(const os::ConfinedTree& root, const std::vector<std::string
   const auto beyond = FoldersBeyond(root, config, folders);
   std::vector<std::string> gone = ReadFolders(root, kDriverDropIn);
   std::erase_if(gone, [&](const std::string& folder) {
-    return std::find(folders.begin(), folders.end(), folder) != folders.end();
+    return std::ranges::find(folders, folder) != folders.end();
   });
   std::vector<std::string> all = compat;
   all.insert(all.end(), folders.begin(), folders.end());

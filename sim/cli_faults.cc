@@ -14,10 +14,6 @@
 namespace penstock::sim::cli {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Status;
-
 Error Usage(const std::string& message) {
   return {Code::kInvalidArgument, message + "; see penstock-sim fault --help"};
 }

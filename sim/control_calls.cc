@@ -9,9 +9,6 @@
 namespace penstock::sim {
 namespace {
 
-using base::Code;
-using base::Error;
-
 constexpr const char* kFunctionNames[] = {
 #define F(branch, name, parameters) #name,
 #define D F

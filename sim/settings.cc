@@ -14,10 +14,6 @@
 namespace penstock::sim {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Status;
-
 // Reads an amount of memory: a plain number such as "1024" is MiB; "10Gi" and similar values carry
 // their unit.
 base::Result<std::uint64_t> Memory(const std::string& key, const std::string& value) {

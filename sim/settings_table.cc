@@ -11,10 +11,6 @@
 namespace penstock::sim {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Status;
-
 // A field of the state: its unit and its maximum.
 struct Field {
   const char* key;

@@ -14,9 +14,6 @@
 namespace penstock::hook {
 namespace {
 
-using base::Result;
-using base::Status;
-
 constexpr char kProfile[] = "/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf";
 constexpr unsigned kMaxGpus = 64;
 

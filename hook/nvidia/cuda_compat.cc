@@ -15,11 +15,6 @@
 namespace penstock::hook {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Result;
-using base::Status;
-
 constexpr std::string_view kLibrary = "libcuda.so.";
 
 /// The content of the library's note .note.cuda.fwd_compatibility.
@@ -103,8 +98,8 @@ Result<bool> IsNewer(const os::ConfinedTree& root, const CudaCompat& machine,
     const auto host = Numbers(machine.cuda_version);
     if (library && host && !machine.cuda_version.empty()) return *library > *host;
     if (driver && !driver->empty() && !note->drivers.empty())
-      return std::find(note->drivers.begin(), note->drivers.end(),
-                       static_cast<std::int64_t>(driver->front())) != note->drivers.end();
+      return std::ranges::find(note->drivers, static_cast<std::int64_t>(driver->front())) !=
+             note->drivers.end();
   }
   const auto version = Numbers(std::string_view(name).substr(kLibrary.size()));
   if (!version || version->empty() || !driver || driver->empty()) return false;

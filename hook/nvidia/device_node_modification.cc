@@ -9,18 +9,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/core/strings.h"
 #include "hook/hooks.h"
 #include "os/core/file.h"
 
 namespace penstock::hook {
 namespace {
 
-using base::Code;
-using base::ErrnoError;
-using base::Error;
-using base::Result;
-using base::Status;
 using os::UniqueFd;
 
 constexpr char kName[] = "params";

@@ -7,9 +7,6 @@
 namespace penstock::hook {
 namespace {
 
-using base::Code;
-using base::Error;
-
 constexpr std::string_view kVariable = "NVIDIA_VISIBLE_DEVICES=";
 constexpr std::size_t kMaxShown = 80;
 

@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 16> kWithValue = {
 
 template <std::size_t N>
 bool Contains(const std::array<std::string_view, N>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 /// "--log=x" is {"log", "x"}; nothing for a word that is not an option.

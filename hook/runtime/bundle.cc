@@ -11,12 +11,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/core/json_text.h"
+
 namespace penstock::hook::runtime {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Result;
 using Json = nlohmann::ordered_json;
 using Type = nlohmann::detail::value_t;
 
@@ -178,7 +177,7 @@ void RemoveBy(Json& list, const char* key, const std::string& value) {
 }
 
 void AddUnlessThere(Json& list, Json item) {
-  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(std::move(item));
+  if (std::ranges::find(list, item) == list.end()) list.push_back(std::move(item));
 }
 
 void AddDevice(Json& root, const api::cdi::DeviceNode& node) {
@@ -216,8 +215,7 @@ void AddMounts(Json& root, const std::vector<api::cdi::Mount>& added) {
   std::vector<std::pair<std::ptrdiff_t, Json>> sorted;
   for (Json& mount : mounts)
     sorted.emplace_back(Depth(Text(mount, "destination")), std::move(mount));
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.first < b.first; });
   for (std::size_t i = 0; i < sorted.size(); ++i) mounts[i] = std::move(sorted[i].second);
 }
 
@@ -355,8 +353,6 @@ void Bundle::Apply(const api::cdi::CdiEdits& edits) {
           gid);
 }
 
-std::string Bundle::ToText() const {
-  return tree_->root.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string Bundle::ToText() const { return base::JsonText(tree_->root); }
 
 }  // namespace penstock::hook::runtime

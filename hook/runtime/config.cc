@@ -3,7 +3,6 @@
 #include "hook/runtime/config.h"
 
 #include <cstdlib>
-#include <string>
 #include <utility>
 
 #include "base/core/document.h"
@@ -15,7 +14,6 @@ namespace penstock::hook::runtime {
 namespace {
 
 using base::Problems;
-using base::Result;
 using base::Value;
 
 constexpr std::string_view kRuntimeTable = "nvidia-container-runtime";

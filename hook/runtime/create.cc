@@ -6,9 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,19 +17,14 @@
 #include "hook/runtime/nvidia/requirements.h"
 #include "hook/runtime/request.h"
 #include "hook/runtime/specs.h"
-#include "os/core/fd.h"
 #include "os/core/file.h"
+#include "os/core/replace_file.h"
 
 namespace penstock::hook::runtime {
 namespace {
 
 using api::cdi::CdiEdits;
 using api::cdi::Registry;
-using base::Code;
-using base::ErrnoError;
-using base::Error;
-using base::Result;
-using base::Status;
 
 constexpr std::string_view kRemedy =
     "; create the specification with \"penstock cdi generate --output=/var/run/cdi/nvidia.yaml\", "
@@ -43,34 +35,20 @@ void LogRemarks(RunLog& log, const std::vector<Remark>& remarks) {
   for (const Remark& remark : remarks) log.Write(remark.level, remark.text);
 }
 
-/// Writes a new file and replaces the old one with it, keeping mode and owner. Does not sync: after
-/// a power loss no container is left that needs its bundle.
-Status FillAndReplace(os::UniqueFd file, const std::string& temporary, const std::string& path,
-                      std::string_view text) {
+/// Replaces a file and keeps its mode and owner. Does not sync: after a power loss no container is
+/// left that needs its bundle.
+Status ReplaceKept(const std::string& path, std::string_view text) {
   struct stat old {};
   if (::stat(path.c_str(), &old) != 0) return ErrnoError(errno, "read the attributes of " + path);
-  while (!text.empty()) {
-    const ssize_t written = ::write(file.get(), text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoError(errno, "write " + temporary);
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if ((old.st_uid != ::geteuid() || old.st_gid != ::getegid()) &&
-      ::fchown(file.get(), old.st_uid, old.st_gid) != 0)
-    return ErrnoError(errno, "set " + temporary + "'s owner");
-  if (::fchmod(file.get(), old.st_mode & 07777) != 0)
-    return ErrnoError(errno, "set the mode of " + temporary);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return ErrnoError(errno, "replace " + path);
-  return {};
-}
-
-Status ReplaceFile(const std::string& path, std::string_view text) {
-  std::string temporary = path + ".XXXXXX";
-  os::UniqueFd file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!file) return ErrnoError(errno, "create a temporary file for " + path);
-  auto replaced = FillAndReplace(std::move(file), temporary, path, text);
-  if (!replaced.ok()) ::unlink(temporary.c_str());
-  return replaced;
+  const auto keep = [&](int file) -> Status {
+    if ((old.st_uid != ::geteuid() || old.st_gid != ::getegid()) &&
+        ::fchown(file, old.st_uid, old.st_gid) != 0)
+      return ErrnoError(errno, "set the owner of " + path);
+    if (::fchmod(file, old.st_mode & 07777) != 0)
+      return ErrnoError(errno, "set the mode of " + path);
+    return {};
+  };
+  return os::ReplaceFile(path, text, keep, os::Durability::kUnsynced);
 }
 
 /// Adds the optional devices that are available to the requested ones; logs the others.
@@ -151,7 +129,7 @@ Status PrepareBundle(const std::string& bundle, const Config& config, RunLog& lo
     ASSIGN(const CdiEdits edits, EditsFor(facts, std::move(request), config, log));
     parsed.Apply(edits);
   }
-  return ReplaceFile(path, parsed.ToText());
+  return ReplaceKept(path, parsed.ToText());
 }
 
 }  // namespace penstock::hook::runtime

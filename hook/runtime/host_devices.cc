@@ -9,10 +9,6 @@
 namespace penstock::hook::runtime {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Status;
-
 /// "b", "c", "p"; empty if it is not a device.
 std::string TypeOf(mode_t mode) {
   if (S_ISBLK(mode)) return "b";

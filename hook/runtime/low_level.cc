@@ -2,7 +2,6 @@
 #include "hook/runtime/low_level.h"
 
 #include <optional>
-#include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,10 +11,6 @@
 
 namespace penstock::hook::runtime {
 namespace {
-
-using base::Code;
-using base::Error;
-using base::Result;
 
 constexpr std::string_view kUsualFolders =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

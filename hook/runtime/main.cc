@@ -23,7 +23,6 @@ using namespace penstock::hook::runtime;  // NOLINT: this is its program
 using penstock::base::Code;
 using penstock::base::Error;
 using penstock::base::Result;
-using penstock::base::Status;
 
 /// The text of config.toml; empty if there is no file.
 Result<std::string> ReadConfigText(const std::string& path) {

@@ -3,7 +3,6 @@
 #include "hook/runtime/request.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -12,11 +11,6 @@
 
 namespace penstock::hook::runtime {
 namespace {
-
-using base::Code;
-using base::Error;
-using base::Result;
-using base::Status;
 
 constexpr std::string_view kVisibleDevices = "NVIDIA_VISIBLE_DEVICES";
 constexpr std::string_view kImexChannels = "NVIDIA_IMEX_CHANNELS";
@@ -115,8 +109,8 @@ class Collector {
   bool MayImagesName(const std::string& device) const {
     const std::string_view kind = std::string_view(device).substr(0, device.find('='));
     return kind == config_.default_kind || kind == kImexKind ||
-           std::any_of(std::begin(kGates), std::end(kGates),
-                       [&device](const Gate& gate) { return device == gate.device; });
+           std::ranges::any_of(kGates,
+                               [&device](const Gate& gate) { return device == gate.device; });
   }
 
   Status Take(std::string name, std::string_view where, std::vector<std::string>& into) {
@@ -204,8 +198,8 @@ class Reader {
 
   bool RequestsDevices(const std::string& key) const {
     const auto& prefixes = config_.annotation_prefixes;
-    return std::any_of(prefixes.begin(), prefixes.end(),
-                       [&key](const std::string& prefix) { return key.starts_with(prefix); });
+    return std::ranges::any_of(
+        prefixes, [&key](const std::string& prefix) { return key.starts_with(prefix); });
   }
 
   Status ReadAnnotations() {
@@ -254,7 +248,7 @@ class Reader {
       for (std::string& name : Names(facts_.Get(variable))) named.push_back(std::move(name));
     }
     if (!set && LegacyImage()) named.emplace_back("all");
-    if (named.empty() || std::find(named.begin(), named.end(), "void") != named.end()) return {};
+    if (named.empty() || std::ranges::find(named, "void") != named.end()) return {};
     const std::string who = base::Join(variables, ", ");
     if (!EnvironmentMayRequest()) {
       if (facts_.OfDockerGpus())
@@ -274,7 +268,7 @@ class Reader {
   Status AddVisible(const std::vector<std::string>& names, Requester requester,
                     const std::string& where) {
     const auto has = [&names](std::string_view word) {
-      return std::find(names.begin(), names.end(), word) != names.end();
+      return std::ranges::find(names, word) != names.end();
     };
     if (has("void")) return {};
     request_.driver = has("none");
@@ -295,7 +289,7 @@ class Reader {
       channels = Names(facts_.Get(kImexChannels));
       where = kImexChannels;
       const auto has = [&channels](std::string_view word) {
-        return std::find(channels.begin(), channels.end(), word) != channels.end();
+        return std::ranges::find(channels, word) != channels.end();
       };
       if (channels.empty() || has("void") || has("none") || has("all")) return {};
       if (!EnvironmentMayRequest()) {

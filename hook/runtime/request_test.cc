@@ -6,7 +6,6 @@
 namespace penstock::hook::runtime {
 namespace {
 
-using base::Code;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;

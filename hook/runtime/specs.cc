@@ -13,9 +13,6 @@ namespace {
 
 using api::cdi::CdiEdits;
 using api::cdi::SpecFile;
-using base::Code;
-using base::Error;
-using base::Result;
 
 /// "nvidia.com/gpu=0" → "nvidia.com". JSON may escape the slash of a full name, but nothing in a
 /// vendor's name.
@@ -32,8 +29,8 @@ bool Mentions(const std::string& text, const std::string& vendor) {
 }
 
 bool MentionsAny(const std::string& text, std::span<const std::string> vendors) {
-  return std::any_of(vendors.begin(), vendors.end(),
-                     [&text](const std::string& vendor) { return Mentions(text, vendor); });
+  return std::ranges::any_of(vendors,
+                             [&text](const std::string& vendor) { return Mentions(text, vendor); });
 }
 
 }  // namespace
@@ -42,8 +39,7 @@ std::vector<SpecFile> ReadSpecFiles(std::span<const std::string> folders,
                                     std::span<const std::string> devices) {
   std::vector<std::string> vendors;
   for (const std::string& device : devices)
-    if (std::string vendor = VendorOf(device);
-        std::find(vendors.begin(), vendors.end(), vendor) == vendors.end())
+    if (std::string vendor = VendorOf(device); std::ranges::find(vendors, vendor) == vendors.end())
       vendors.push_back(std::move(vendor));
   std::vector<SpecFile> files;
   int priority = 0;

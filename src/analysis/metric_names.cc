@@ -74,12 +74,8 @@ std::vector<std::string> NamesOf(const device::ExporterLabels& labels) {
 MetricName Exported(const device::Dialect& dialect, const ExporterField& field, bool newer,
                     const std::vector<CounterRow>& rows) {
   const auto quantities = dialect.Quantities();
-  const auto quantity =
-      std::find_if(quantities.begin(), quantities.end(),
-                   [&field](const device::Quantity& one) { return one.key == field.from; });
-  const auto row = std::find_if(rows.begin(), rows.end(), [&field](const CounterRow& one) {
-    return one.field == field.name;
-  });
+  const auto quantity = std::ranges::find(quantities, field.from, &device::Quantity::key);
+  const auto row = std::ranges::find(rows, field.name, &CounterRow::field);
   const bool measured = quantity != quantities.end() && field.source == FieldSource::kQuantity;
   const api::MetricFamily* family = measured ? api::FindMetricFamily(quantity->family) : nullptr;
   MetricName metric{.name = std::string(newer ? field.new_name : field.name),
@@ -132,12 +128,10 @@ std::vector<MetricName> AllMetricNames(const std::vector<const device::Dialect*>
 
 const MetricName* FindMetricName(const std::vector<MetricName>& all, std::string_view name) {
   const std::string wanted = base::ToLower(name);
-  const auto exact = std::find_if(all.begin(), all.end(),
-                                  [name](const MetricName& one) { return one.name == name; });
+  const auto exact = std::ranges::find(all, name, &MetricName::name);
   if (exact != all.end()) return &*exact;
-  const auto found = std::find_if(all.begin(), all.end(), [&wanted](const MetricName& one) {
-    return base::ToLower(one.name) == wanted;
-  });
+  const auto found = std::ranges::find_if(
+      all, [&wanted](const MetricName& one) { return base::ToLower(one.name) == wanted; });
   return found == all.end() ? nullptr : &*found;
 }
 

@@ -14,7 +14,7 @@ bool IsNameCharacter(char c) { return IsAlphanumeric(c) || c == '-' || c == '_' 
 
 bool IsName(std::string_view name) {
   return !name.empty() && name.size() <= kMaxName && IsAlphanumeric(name.front()) &&
-         IsAlphanumeric(name.back()) && std::all_of(name.begin(), name.end(), IsNameCharacter);
+         IsAlphanumeric(name.back()) && std::ranges::all_of(name, IsNameCharacter);
 }
 
 /// RFC 1123 subdomain: labels of lower-case letters, digits and "-", joined by dots.
@@ -43,7 +43,7 @@ bool IsLabelValue(std::string_view value) { return value.empty() || IsName(value
 
 std::optional<std::string> FitLabelValue(std::string_view value) {
   if (IsLabelValue(value)) return std::string(value);
-  if (!std::all_of(value.begin(), value.end(), IsNameCharacter)) return std::nullopt;
+  if (!std::ranges::all_of(value, IsNameCharacter)) return std::nullopt;
   while (!value.empty() && !IsAlphanumeric(value.front())) value.remove_prefix(1);
   value = value.substr(0, kMaxName);
   while (!value.empty() && !IsAlphanumeric(value.back())) value.remove_suffix(1);

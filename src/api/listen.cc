@@ -9,9 +9,6 @@ namespace penstock::api {
 
 namespace {
 
-using base::Code;
-using base::Error;
-
 Error Wrong(std::string_view text, std::string_view why) {
   return {Code::kInvalidArgument, "\"" + std::string(text) +
                                       "\" is not an address to listen on: " + std::string(why) +
@@ -33,7 +30,7 @@ base::Result<ListenAddress> ParseSocketPath(std::string_view text, std::string p
 /// bytes.
 base::Result<ListenAddress> ParseSystemd(std::string_view text, std::string_view name) {
   const auto allowed = [](char c) { return c > ' ' && c < 0x7f && c != ':'; };
-  if (name.size() > 255 || !std::all_of(name.begin(), name.end(), allowed))
+  if (name.size() > 255 || !std::ranges::all_of(name, allowed))
     return Wrong(
         text, "a socket of systemd is named as in FileDescriptorName=, without spaces and colons");
   return ListenAddress{.systemd = std::string(name)};
@@ -59,8 +56,7 @@ base::Result<ListenAddress> ParseListen(std::string_view text) {
   if (bracketed) host = host.substr(1, host.size() - 2);
   if (!bracketed && host.find(':') != std::string_view::npos)
     return Wrong(text, "an IPv6 address must be in brackets");
-  if (!std::all_of(host.begin(), host.end(),
-                   [bracketed](char c) { return IsHostCharacter(c, bracketed); }))
+  if (!std::ranges::all_of(host, [bracketed](char c) { return IsHostCharacter(c, bracketed); }))
     return Wrong(text, "the host contains a character that is not allowed");
 
   const auto port = base::ParseUint(text.substr(colon + 1));

@@ -29,7 +29,6 @@ enum class MetricGroup {
   kCollection,  ///< how telemetry collection performs
   kAgent,       ///< Penstock itself
 };
-inline constexpr MetricGroup kLastMetricGroup = MetricGroup::kAgent;
 std::string_view ToString(MetricGroup group);  ///< one word: "devices"
 
 /// What one series of a family describes. It determines the first labels of every such series.
@@ -67,9 +66,5 @@ std::span<const MetricFamily> MetricFamilies();
 
 /// Returns null if no family has this name.
 const MetricFamily* FindMetricFamily(std::string_view name);
-
-/// Returns the families of a group as a Markdown table: the text between "<!-- families: GROUP -->"
-/// and "<!-- end -->" in docs/reference/metrics.md.
-std::string MetricsTable(MetricGroup group);
 
 }  // namespace penstock::api

@@ -104,7 +104,7 @@ base::Result<Plan> ParsePlan(std::string_view json) {
   Plan plan;
   TRY(base::ReadFields(json, "plan",
                        {.parse = {.bytes = 16u << 20}, .unknown = base::UnknownKeys::kIgnored},
-                       [&plan](base::FieldReader& reader) { VisitFields(reader, plan); }));
+                       [&plan](base::StructReader& reader) { VisitFields(reader, plan); }));
   return plan;
 }
 

@@ -11,8 +11,6 @@
 namespace penstock::api {
 namespace {
 
-using base::Code;
-using base::Error;
 using nlohmann::json;
 
 constexpr std::string_view kLabel = "label:";
@@ -99,7 +97,7 @@ base::Status CheckUsageKeys(const std::vector<std::string>& by) {
   for (const std::string& key : by) {
     if (key.starts_with(kLabel) && key.size() > kLabel.size()) continue;
     if (key == "door") continue;  // the name of "allocator" in 0.1.0
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    if (std::ranges::find(keys, key) != keys.end()) continue;
     const auto meant = base::Nearest(key, keys);
     return Error(Code::kInvalidArgument, "usage cannot be grouped by \"" + key + "\"" +
                                              (meant ? ": did you mean \"" + *meant + "\"?" : "") +
@@ -115,14 +113,14 @@ std::string ToJson(const UsageReport& report) {
 
 std::string ToJson(const std::vector<IdleHolder>& idle) {
   json answer;
-  base::FieldWriter<json>{answer}("idle", idle);
+  base::StructWriter<json>{answer}("idle", idle);
   return base::JsonText(answer);
 }
 
 base::Result<UsageReport> ParseUsageReport(std::string_view text) {
   std::optional<UsageReport> report;
   const auto read = base::ReadFields(text, "answer", kLimits,
-                                     [&](base::FieldReader& reader) { reader("usage", report); });
+                                     [&](base::StructReader& reader) { reader("usage", report); });
   if (!read.ok()) return Damaged(read.error());
   if (!report) return Error(Code::kDataLoss, "the agent's answer to \"usage\" has no sums");
   return *std::move(report);
@@ -130,7 +128,7 @@ base::Result<UsageReport> ParseUsageReport(std::string_view text) {
 
 base::Result<std::vector<IdleHolder>> ParseIdleHolders(std::string_view text) {
   std::vector<IdleHolder> idle;
-  const auto read = base::ReadFields(text, "answer", kLimits, [&](base::FieldReader& reader) {
+  const auto read = base::ReadFields(text, "answer", kLimits, [&](base::StructReader& reader) {
     reader("idle", idle, {.required = true});
   });
   if (!read.ok()) return Damaged(read.error());

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -61,7 +60,7 @@ std::string EncodeKept(const KeptConfiguration& kept) {
 base::Result<KeptConfiguration> DecodeKept(std::string_view text, std::string_view file) {
   KeptConfiguration kept;
   TRY(os::DecodeKept(kVersion, text, file,
-                     [&kept](base::FieldReader& read) {
+                     [&kept](base::StructReader& read) {
                        read("file", kept.file);
                        read("configMap", kept.config_map);
                      },

@@ -7,6 +7,7 @@
 #include "base/core/strings.h"
 #include "base/executor.h"
 #include "base/published.h"
+#include "base/testing/manual_executor.h"
 
 namespace penstock::base {
 namespace {

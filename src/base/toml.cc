@@ -78,7 +78,7 @@ void Build(const toml::node& node, internal::Builder& builder) {
   if (const auto* table = node.as_table()) {
     std::vector<std::pair<const toml::key*, const toml::node*>> entries;
     for (const auto& [key, value] : *table) entries.emplace_back(&key, &value);
-    std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    std::ranges::stable_sort(entries, [](const auto& a, const auto& b) {
       const auto &x = a.first->source().begin, &y = b.first->source().begin;
       return std::pair(x.line, x.column) < std::pair(y.line, y.column);
     });

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 #include <map>
 #include <set>
 #include <sstream>
@@ -24,7 +23,7 @@ namespace {
 Mark ToMark(const YAML::Mark& mark) { return {mark.line + 1, mark.column + 1}; }
 
 bool OneOf(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), text) != words.end();
+  return std::ranges::find(words, text) != words.end();
 }
 
 constexpr std::size_t kMaxNodes =
@@ -252,6 +251,17 @@ Result<Value> ParseYaml(std::string_view text, Problems& problems, const ParseLi
   }
   if (!problems.empty()) return problems.ToError();
   return handler.Take();
+}
+
+Result<Value> ParseYamlOrJson(std::string_view text, Problems& problems) {
+  if (Trim(text).starts_with('{'))
+    if (auto json = ParseJson(text, ""); json.ok()) return json;
+  return ParseYaml(text, problems);
+}
+
+Result<Value> ParseYamlOrJson(std::string_view text, std::string_view file) {
+  Problems problems{std::string(file)};
+  return ParseYamlOrJson(text, problems);
 }
 
 }  // namespace penstock::base

@@ -20,4 +20,9 @@ Result<Value> ParseYaml(std::string_view text, std::string_view file,
 /// error.
 Result<Value> ParseYaml(std::string_view text, Problems& problems, const ParseLimits& limits = {});
 
+/// As above, for JSON or YAML: reads a text that looks like JSON as JSON, so that what is legal
+/// there (tabs) is accepted. A YAML flow map begins as JSON does.
+Result<Value> ParseYamlOrJson(std::string_view text, Problems& problems);
+Result<Value> ParseYamlOrJson(std::string_view text, std::string_view file);
+
 }  // namespace penstock::base

@@ -2,7 +2,6 @@
 #include "device/codec.h"
 
 #include <limits>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -145,7 +144,7 @@ template <typename T>
 base::Result<T> Decode(std::string_view body, std::string_view what) {
   T value;
   TRY(base::ReadFields(body, what, kLimits,
-                       [&](base::FieldReader& reader) { VisitFields(reader, value); }));
+                       [&](base::StructReader& reader) { VisitFields(reader, value); }));
   return value;
 }
 
@@ -158,15 +157,16 @@ std::string EncodeStruct(const T& value) {
 template <typename T>
 std::string EncodeList(const char* key, const std::vector<T>& items) {
   json body;
-  base::FieldWriter<json>{body}(key, items);
+  base::StructWriter<json>{body}(key, items);
   return base::JsonText(body);
 }
 
 template <typename T>
 base::Result<std::vector<T>> DecodeList(std::string_view body, const char* key) {
   std::vector<T> items;
-  TRY(base::ReadFields(body, key, kLimits,
-                       [&](base::FieldReader& reader) { reader(key, items, {.required = true}); }));
+  TRY(base::ReadFields(body, key, kLimits, [&](base::StructReader& reader) {
+    reader(key, items, {.required = true});
+  }));
   return items;
 }
 

@@ -22,10 +22,6 @@
 namespace penstock::device {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Result;
-
 constexpr int kMaxAbandoned = 8;
 constexpr int kMaxAbandonedForSamples = 6;
 constexpr base::Duration kStoodStill =

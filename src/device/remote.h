@@ -2,7 +2,6 @@
 // one started. Vendor-neutral.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

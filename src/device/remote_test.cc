@@ -20,7 +20,6 @@
 namespace penstock::device {
 namespace {
 
-using base::Code;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 

@@ -11,11 +11,6 @@
 namespace penstock::device::codec {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Result;
-using base::Status;
-
 constexpr int kMaxLinks = 1024;
 constexpr std::size_t kMaxItems = 1u << 16;
 

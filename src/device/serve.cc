@@ -17,9 +17,6 @@
 namespace penstock::device {
 namespace {
 
-using base::Code;
-using base::Error;
-
 constexpr auto kLongestWait = std::chrono::seconds(10);
 constexpr int kFailuresReported = 16;  // in a row: as many GPUs as a machine has
 constexpr int kPauseAfterAnErrorMs = 1000;

@@ -16,7 +16,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
 using testing::ElementsAre;
 using testing::IsEmpty;
 

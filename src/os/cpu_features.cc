@@ -2,7 +2,6 @@
 #include "os/cpu_features.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -205,7 +204,7 @@ CpuFeatures DecodeCpuinfo(std::string_view cpuinfo) {
     if (key == "CPU revision") revision = HexOr0(value);
     if (key != "Features") continue;
     for (std::string flag : base::Split(value, ' ')) {
-      std::transform(flag.begin(), flag.end(), flag.begin(), [](char c) {
+      std::ranges::transform(flag, flag.begin(), [](char c) {
         return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
       });
       if (!flag.empty()) cpu.flags.push_back(std::move(flag));
@@ -216,7 +215,7 @@ CpuFeatures DecodeCpuinfo(std::string_view cpuinfo) {
   // of MIDR_EL1.
   cpu.family = static_cast<int>((variant & 0xf) << 4 | 0xf);
   cpu.model = static_cast<int>((part & 0xfff) << 4 | (revision & 0xf));
-  std::sort(cpu.flags.begin(), cpu.flags.end());
+  std::ranges::sort(cpu.flags);
   return cpu;
 }
 

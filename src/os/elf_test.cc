@@ -16,7 +16,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;

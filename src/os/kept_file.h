@@ -23,23 +23,23 @@ void SetAside(const std::string& path, std::string_view what, const base::Error&
 base::Status CheckKeptVersion(base::MapReader& reader, std::string_view file, int known);
 
 /// Returns a checkpoint's text: JSON with the version of its format, and what `write` writes with a
-/// base::FieldWriter.
+/// base::StructWriter.
 template <typename Json, typename Write>
 std::string EncodeKept(int version, Write write) {
   Json json;
-  base::FieldWriter<Json> writer(json);
+  base::StructWriter<Json> writer(json);
   writer("version", version);
   write(writer);
   return base::JsonText(json, 1) + "\n";
 }
 
-/// The inverse of EncodeKept: `read` is called with a base::FieldReader. kFailedPrecondition where
+/// The inverse of EncodeKept: `read` is called with a base::StructReader. kFailedPrecondition where
 /// a newer version of the agent wrote the text, kDataLoss where it is corrupt.
 template <typename Read>
 base::Status DecodeKept(int version, std::string_view text, std::string_view file, Read read,
                         const base::ParseLimits& limits = {}) {
   return base::ReadFields(text, file, {.parse = limits},
-                          [&](base::FieldReader& reader) -> base::Status {
+                          [&](base::StructReader& reader) -> base::Status {
                             TRY(CheckKeptVersion(reader.map(), file, version));
                             read(reader);
                             return {};

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/testing/manual_executor.h"
 #include "os/testing/temporary_folder.h"
 
 namespace penstock::os {

@@ -18,7 +18,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;

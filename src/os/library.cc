@@ -12,9 +12,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
-using base::Error;
-
 // Whether the loader missed the library itself, not one of its dependencies.
 bool IsMissing(const std::string& path, const std::string& message) {
   if (path.find('/') != std::string::npos) return !Exists(path);

@@ -19,10 +19,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
-using base::ErrnoError;
-using base::Error;
-
 constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 constexpr mode_t kMode = 0600;
 constexpr int kMaxTries = 16;
@@ -55,7 +51,7 @@ bool HasLock(pid_t pid, const struct stat& file) {
   const std::string process = "/proc/" + std::to_string(pid);
   const auto numbers = ListDirectory(process + "/fd");
   if (!numbers.ok()) return false;
-  return std::any_of(numbers->begin(), numbers->end(), [&](const std::string& number) {
+  return std::ranges::any_of(*numbers, [&](const std::string& number) {
     struct stat opened {};
     if (::stat((process + "/fd/" + number).c_str(), &opened) != 0 || !IsSame(opened, file))
       return false;
@@ -75,7 +71,7 @@ bool IsHeldByOthers(const std::string& path, const struct stat& file) {
   if (const auto named = NamedIn(path); named && HasLock(*named, file)) return IsForeign(*named);
   std::vector<pid_t> holders = ListProcesses("/proc");
   std::erase_if(holders, [&](pid_t pid) { return !HasLock(pid, file); });
-  return !holders.empty() && std::all_of(holders.begin(), holders.end(), IsForeign);
+  return !holders.empty() && std::ranges::all_of(holders, IsForeign);
 }
 
 /// Removes a file that others can open, so that it can be replaced. Two processes that do this at

@@ -13,8 +13,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
-
 class LockFileTest : public testing::Test {
  protected:
   /// A file as earlier versions created it.

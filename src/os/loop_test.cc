@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/core/testing/fake_clock.h"
 #include "os/core/fd.h"
 #include "os/testing/eventually.h"
 #include "os/testing/turned_loop.h"

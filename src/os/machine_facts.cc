@@ -1,7 +1,6 @@
 #include "os/machine_facts.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
 #include <fcntl.h>
@@ -70,7 +69,7 @@ std::optional<bool> IsMultithreaded(const std::string& sysfs_root) {
 int CountNumaNodes(const std::string& sysfs_root) {
   const auto names = ListDirectory(sysfs_root + "/devices/system/node");
   if (!names.ok()) return 0;
-  return static_cast<int>(std::count_if(names->begin(), names->end(), [](const std::string& name) {
+  return static_cast<int>(std::ranges::count_if(*names, [](const std::string& name) {
     return name.starts_with("node") &&
            base::ParseUint(std::string_view(name).substr(4)).has_value();
   }));

@@ -15,10 +15,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
-using base::ErrnoError;
-using base::Error;
-
 constexpr int kMaxLinks = 40;  // as in the kernel (path_resolution(7))
 
 class Walk {
@@ -56,7 +52,7 @@ class Walk {
   /// Adds names to walk; the next name is last in rest_.
   void Add(const std::string& path) {
     auto names = base::Split(path, '/');
-    std::reverse(names.begin(), names.end());
+    std::ranges::reverse(names);
     rest_.insert(rest_.end(), names.begin(), names.end());
   }
 

@@ -11,7 +11,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
 using std::filesystem::perms;
 using ::testing::HasSubstr;
 

@@ -17,8 +17,8 @@ using api::Report;
 constexpr std::size_t kNamed = 3;  // devices that a message names
 
 bool HasDevices(const Report& report, const std::string& vendor) {
-  return std::any_of(report.devices.begin(), report.devices.end(),
-                     [&vendor](const DeviceReport& device) { return device.vendor == vendor; });
+  return std::ranges::any_of(
+      report.devices, [&vendor](const DeviceReport& device) { return device.vendor == vendor; });
 }
 
 /// A driver is required for each vendor whose devices are known; where no device is known, a driver
@@ -116,9 +116,7 @@ ConditionReport ConfigurationApplied(const Report& report) {
 }
 
 const AllocatorReport* FindAllocator(const Report& report, std::string_view name) {
-  const auto found =
-      std::find_if(report.allocators.begin(), report.allocators.end(),
-                   [name](const AllocatorReport& allocator) { return allocator.name == name; });
+  const auto found = std::ranges::find(report.allocators, name, &AllocatorReport::name);
   return found == report.allocators.end() ? nullptr : &*found;
 }
 
@@ -160,12 +158,11 @@ ConditionReport Ready(const Report& report, const ConditionReport& driver) {
   if (!driver.status) {
     condition.reason = driver.reason;
     condition.message = driver.message;
-  } else if (std::none_of(report.devices.begin(), report.devices.end(), usable)) {
+  } else if (std::ranges::none_of(report.devices, usable)) {
     condition.reason = report.devices.empty() ? "NoDevices" : "NoDeviceUsable";
-  } else if (std::none_of(report.devices.begin(), report.devices.end(),
-                          [&](const DeviceReport& device) {
-                            return usable(device) && is_open(device.allocator);
-                          })) {
+  } else if (std::ranges::none_of(report.devices, [&](const DeviceReport& device) {
+               return usable(device) && is_open(device.allocator);
+             })) {
     condition.reason = "NoDoorOpen";
     for (const AllocatorReport& allocator : report.allocators)
       if (allocator.state != "open" && allocator.state != "closed" && condition.message.empty())
@@ -193,8 +190,8 @@ std::vector<ConditionReport> ConditionsOf(const Report& report) {
   if (const AllocatorReport* kubelet = FindAllocator(report, "kubelet");
       kubelet != nullptr && kubelet->state != "closed")
     conditions.push_back(KubeletAllocatorCondition(*kubelet));
-  if (std::any_of(report.servers.begin(), report.servers.end(),
-                  [](const auto& server) { return server.state != "ending"; }))
+  if (std::ranges::any_of(report.servers,
+                          [](const auto& server) { return server.state != "ending"; }))
     conditions.push_back(SharingReady(report));
   return conditions;
 }

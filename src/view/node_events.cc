@@ -24,10 +24,9 @@ std::string Name(const DeviceReport& device) {
 }
 
 bool HasDriver(const Report& report, const std::string& vendor) {
-  return std::any_of(report.vendors.begin(), report.vendors.end(),
-                     [&vendor](const api::VendorReport& entry) {
-                       return entry.vendor == vendor && !entry.driver.empty();
-                     });
+  return std::ranges::any_of(report.vendors, [&vendor](const api::VendorReport& entry) {
+    return entry.vendor == vendor && !entry.driver.empty();
+  });
 }
 
 NodeEvent EventOf(const DeviceReport& device, const std::string& before) {

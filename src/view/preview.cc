@@ -38,8 +38,7 @@ std::vector<std::string> HoldersOf(const std::set<std::string>& slots,
                                    const node::ledger::Snapshot& ledger) {
   std::vector<std::string> holders;
   for (const auto& lease : ledger.leases)
-    if (std::any_of(lease.slots.begin(), lease.slots.end(),
-                    [&](const auto& slot) { return slots.contains(slot.id); }))
+    if (std::ranges::any_of(lease.slots, [&](const auto& slot) { return slots.contains(slot.id); }))
       holders.push_back(node::share::Describe(lease));
   return holders;
 }
@@ -108,10 +107,9 @@ void AddLabels(const Preview& before, const Preview& after, api::Effect effect, 
 void AddUnmatchedRules(const api::NodeConfig& config, const node::inventory::Snapshot& inventory,
                        std::vector<std::string>& remarks) {
   for (std::size_t i = 0; i < config.assignments.size(); ++i) {
-    const bool matches =
-        std::any_of(inventory.devices.begin(), inventory.devices.end(), [&](const auto& entry) {
-          return node::share::Selects(config.assignments[i].devices, entry);
-        });
+    const bool matches = std::ranges::any_of(inventory.devices, [&](const auto& entry) {
+      return node::share::Selects(config.assignments[i].devices, entry);
+    });
     if (!matches)
       remarks.push_back("allocators.assign[" + std::to_string(i) +
                         "]: matches no device of this node");

@@ -74,9 +74,9 @@ std::vector<api::HolderReport> HoldersOfRemoved(const node::inventory::Snapshot&
   for (const Lease& lease : ledger.leases) {
     for (const auto& slot : lease.slots) {
       if (inventory.Find(slot.device) != nullptr) continue;
-      const auto successor =
-          std::find_if(inventory.devices.begin(), inventory.devices.end(),
-                       [&slot](const auto& entry) { return entry.replaced_id == slot.device; });
+      const auto successor = std::ranges::find_if(inventory.devices, [&slot](const auto& entry) {
+        return entry.replaced_id == slot.device;
+      });
       api::HolderReport& holder = holders.emplace_back(HolderOf(lease, slot, -1));
       holder.note = slot.device + (successor == inventory.devices.end()
                                        ? " is no longer present"

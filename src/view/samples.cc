@@ -84,10 +84,9 @@ Known KnownProcesses(const node::ledger::Snapshot& ledger) {
 }
 
 const HolderReport* FindHolder(const std::vector<HolderReport>& holders, std::int64_t pid) {
-  const auto found =
-      std::find_if(holders.begin(), holders.end(), [pid](const HolderReport& holder) {
-        return std::find(holder.pids.begin(), holder.pids.end(), pid) != holder.pids.end();
-      });
+  const auto found = std::ranges::find_if(holders, [pid](const HolderReport& holder) {
+    return std::ranges::find(holder.pids, pid) != holder.pids.end();
+  });
   return found == holders.end() ? nullptr : &*found;
 }
 

@@ -1,14 +1,12 @@
 // Builds the view of current measurements from the snapshots. Pure.
 #pragma once
 
-#include <string>
-
 #include "api/report.h"
 #include "api/samples.h"
 #include "base/core/clock.h"
+#include "device/dialect.h"
 #include "node/ledger/ledger.h"
 #include "node/sample/samples.h"
-#include "node/share/offer.h"
 
 namespace penstock::view {
 

@@ -24,7 +24,6 @@
 namespace penstock::protocol::kube {
 namespace {
 
-using base::Result;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;

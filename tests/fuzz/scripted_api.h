@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/executor.h"
+#include "base/testing/manual_executor.h"
 #include "protocol/kube/api.h"
 
 namespace penstock::fuzz {

@@ -15,16 +15,12 @@ namespace penstock::hook::runtime {
 namespace {
 
 using api::cdi::CdiEdits;
-using base::Code;
-using base::Error;
-using base::Result;
 
 constexpr std::string_view kVariable = "NVIDIA_DRIVER_CAPABILITIES";
 constexpr std::string_view kNarrow = "compat32";
 
 bool IsSupported(const Config& config, std::string_view name) {
-  return std::find(config.capabilities.begin(), config.capabilities.end(), name) !=
-         config.capabilities.end();
+  return std::ranges::find(config.capabilities, name) != config.capabilities.end();
 }
 
 bool Has(const Capabilities& capabilities, std::string_view path) {
@@ -62,7 +58,7 @@ bool RestrictLinks(std::vector<std::string>& arguments, const Capabilities& capa
 }
 
 bool IsHook(const api::cdi::Hook& hook, std::string_view name) {
-  return std::find(hook.args.begin(), hook.args.end(), name) != hook.args.end();
+  return std::ranges::find(hook.args, name) != hook.args.end();
 }
 
 }  // namespace

@@ -12,10 +12,6 @@
 namespace penstock::hook::runtime {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Result;
-
 constexpr std::string_view kPrefix = "NVIDIA_REQUIRE_";
 constexpr std::string_view kJetpack =
     "NVIDIA_REQUIRE_JETPACK";  ///< on Tegra: lists mounts, requires nothing
@@ -54,8 +50,7 @@ Result<Truth> JudgeFactor(std::string_view factor, const DriverFacts& driver) {
   const std::string property = base::ToLower(factor.substr(0, begin));
   const std::string_view relation = factor.substr(begin, end - begin);
   constexpr std::string_view kRelations[] = {"=", "!=", "<", "<=", ">", ">="};
-  if (std::find(std::begin(kRelations), std::end(kRelations), relation) == std::end(kRelations))
-    return malformed;
+  if (std::ranges::find(kRelations, relation) == std::end(kRelations)) return malformed;
   const std::string* value = property == "cuda"     ? &driver.cuda
                              : property == "driver" ? &driver.driver
                                                     : nullptr;

@@ -3,7 +3,6 @@
 #include "adapter/cluster/cluster_adapter.h"
 
 #include <algorithm>
-#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -24,8 +23,6 @@
 namespace penstock::adapter::cluster {
 
 using api::Switch;
-using base::Code;
-using base::Status;
 using protocol::kube::ApiResponse;
 using protocol::kube::Json;
 using namespace std::chrono_literals;
@@ -166,10 +163,9 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     const ObservedNode* node = watch.node();
     const bool may_carry = carried != Carried::kNo;
     if (node == nullptr || (may_carry && !begun)) return;
-    const bool labels =
-        std::any_of(node->nfd.begin(), node->nfd.end(), [&](const std::string& key) {
-          return key.starts_with(kHostFeatures) && !(may_carry && update->labels->contains(key));
-        });
+    const bool labels = std::ranges::any_of(node->nfd, [&](const std::string& key) {
+      return key.starts_with(kHostFeatures) && !(may_carry && update->labels->contains(key));
+    });
     if (nfd == labels) return;
     nfd = labels;
     callbacks.nfd(labels);

@@ -16,7 +16,6 @@
 #include "api/config/remote_config.h"
 #include "api/report.h"
 #include "base/core/result.h"
-#include "base/executor.h"
 #include "node/health/status.h"
 #include "protocol/kube/api.h"
 

@@ -7,14 +7,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/config/remote_config.h"
 #include "base/log.h"
 #include "protocol/kube/informer.h"
 
 namespace penstock::adapter::cluster {
 
-using base::Code;
-using base::Status;
 using protocol::kube::Informer;
 using protocol::kube::Json;
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/testing/manual_executor.h"
 #include "protocol/kube/fake/fake_api.h"
 
 namespace penstock::adapter::cluster {

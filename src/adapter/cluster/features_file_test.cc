@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_executor.h"
 #include "device/testing/acme.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"

@@ -79,10 +79,10 @@ LabelPlan NodeLabelReconciler::Decide(const ObservedNode& node, const NodeLabelS
       plan.set[key] = *ValueOf(node, key);
   plan.contested = base::Join(contested, ", ");
   plan.write =
-      std::any_of(plan.set.begin(), plan.set.end(),
-                  [&](const auto& label) { return Differs(node, label.first, label.second); }) ||
-      std::any_of(node.own.begin(), node.own.end(),
-                  [&](const std::string& key) { return !plan.set.contains(key); });
+      std::ranges::any_of(
+          plan.set, [&](const auto& label) { return Differs(node, label.first, label.second); }) ||
+      std::ranges::any_of(node.own,
+                          [&](const std::string& key) { return !plan.set.contains(key); });
   return plan;
 }
 

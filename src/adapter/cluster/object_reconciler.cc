@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/lifetime.h"
+
 namespace penstock::adapter::cluster {
 
-using base::Code;
-using base::Status;
 using protocol::kube::ApiResponse;
 using protocol::kube::Json;
 using namespace std::chrono_literals;
@@ -59,9 +59,7 @@ struct ObjectReconciler::State : std::enable_shared_from_this<State> {
     const bool stale = !found || api.executor().clock().Now() - read_at >= kRereadInterval;
     if (!stale) return Write(true);
     api.Do(Get(options.resource, options.namespace_name, options.name),
-           [weak = weak_from_this()](const base::Result<ApiResponse>& answer) {
-             if (const auto self = weak.lock()) self->OnRead(answer);
-           });
+           base::IfAlive(this, &State::OnRead));
   }
 
   void OnRead(const base::Result<ApiResponse>& answer) {
@@ -83,16 +81,14 @@ struct ObjectReconciler::State : std::enable_shared_from_this<State> {
       return End({});
     }
     api.Do(Apply(options.resource, options.namespace_name, object, kManager),
-           [weak = weak_from_this(), object](const auto& answer) {
-             const auto self = weak.lock();
-             if (!self) return;
+           base::IfAlive(this, [object](State& self, const Result<ApiResponse>& answer) {
              if (!answer.ok()) {
-               if (answer.error().code() == Code::kNotFound) self->Forget();
-               return self->End(answer.error());
+               if (answer.error().code() == Code::kNotFound) self.Forget();
+               return self.End(answer.error());
              }
-             self->written = object;
-             self->End({});
-           });
+             self.written = object;
+             self.End({});
+           }));
   }
 
   /// The kind does not exist (any more): read again next time.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/core/strings.h"
+#include "base/lifetime.h"
 #include "protocol/kube/informer.h"
 
 namespace penstock::adapter::cluster {
@@ -29,9 +30,9 @@ PodMetadata FactsOf(const Json& metadata, const std::vector<std::string>& wanted
   const auto labels = metadata.find("labels");
   if (labels == metadata.end() || !labels->is_object()) return facts;
   for (const auto& [key, value] : labels->items())
-    if (value.is_string() &&
-        std::any_of(wanted.begin(), wanted.end(),
-                    [&k = key](const auto& glob) { return base::GlobMatch(glob, k); }))
+    if (value.is_string() && std::ranges::any_of(wanted, [&k = key](const auto& glob) {
+          return base::GlobMatch(glob, k);
+        }))
       facts.labels[key] = value.get<std::string>();
   return facts;
 }
@@ -85,12 +86,11 @@ struct PodLabelWatch::State : std::enable_shared_from_this<State> {
 
   void ScheduleUpdate() {
     if (!informer->synced() || std::exchange(coming, true)) return;
-    api.executor().PostAfter(kTogether, [weak = weak_from_this()] {
-      const auto state = weak.lock();
-      if (!state) return;
-      state->coming = false;
-      state->callbacks.changed(std::make_shared<const PodsOfNode>(state->pods));
-    });
+    api.executor().PostAfter(
+        kTogether, base::IfAlive(this, [](State& self) {
+          self.coming = false;
+          self.callbacks.changed(std::make_shared<const PodsOfNode>(self.pods));
+        }));
   }
 
   protocol::kube::Api& api;

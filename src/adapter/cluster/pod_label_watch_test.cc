@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "adapter/cluster/pod_labels.h"
+#include "base/testing/manual_executor.h"
 #include "protocol/kube/fake/fake_api.h"
 
 namespace penstock::adapter::cluster {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "node/share/offer.h"
 
@@ -34,9 +35,7 @@ struct PodLabels::State : std::enable_shared_from_this<State> {
   /// Posts the update, since a publisher must not be called from its own notification.
   void Soon() {
     if (!reported || std::exchange(coming, true)) return;
-    control.Post([weak = weak_from_this()] {
-      if (const auto state = weak.lock()) state->Apply();
-    });
+    control.Post(base::IfAlive(this, &State::Apply));
   }
 
   void Apply() {

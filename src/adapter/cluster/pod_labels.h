@@ -5,7 +5,6 @@
 
 #include "adapter/cluster/pod_label_watch.h"
 #include "base/executor.h"
-#include "base/published.h"
 #include "node/ledger/ledger.h"
 
 namespace penstock::adapter::cluster {

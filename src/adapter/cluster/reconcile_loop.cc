@@ -8,7 +8,6 @@
 
 namespace penstock::adapter::cluster {
 
-using base::Code;
 using namespace std::chrono_literals;
 
 namespace {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/lifetime.h"
+
 namespace penstock::adapter::kubelet {
 
 using namespace std::chrono_literals;
@@ -34,16 +36,13 @@ struct AllocatableConfirmation::State : std::enable_shared_from_this<State> {
   void ScheduleQuery() {
     const base::Duration wait = attempts < kFirst.size() ? kFirst[attempts] : kLater;
     ++attempts;
-    timer = executor.PostAfter(wait, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->QueryNow();
-    });
+    timer = executor.PostAfter(wait, base::IfAlive(this, &State::QueryNow));
   }
 
   void QueryNow() {
-    query([weak = weak_from_this(), of = round](const Answer& answer) {
-      const auto self = weak.lock();
-      if (self && self->round == of) self->Answered(answer);
-    });
+    query(base::IfAlive(this, [of = round](State& self, const Answer& answer) {
+      if (self.round == of) self.Answered(answer);
+    }));
   }
 
   void Answered(const Answer& answer) {
@@ -52,7 +51,7 @@ struct AllocatableConfirmation::State : std::enable_shared_from_this<State> {
   }
 
   bool Agrees(const std::map<std::string, std::vector<std::string>>& list) const {
-    return std::all_of(offered.begin(), offered.end(), [&list](const auto& one) {
+    return std::ranges::all_of(offered, [&list](const auto& one) {
       const auto found = list.find(one.first);
       return found == list.end() ? one.second.usable.empty() : found->second == one.second.usable;
     });

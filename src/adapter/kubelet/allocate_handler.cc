@@ -16,9 +16,6 @@
 namespace penstock::adapter::kubelet {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Result;
 using node::ledger::Lease;
 using node::ledger::Slot;
 using node::share::Offer;

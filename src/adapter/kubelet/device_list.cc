@@ -3,7 +3,6 @@
 #include "adapter/kubelet/device_list.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "base/core/strings.h"
 
@@ -75,16 +74,12 @@ bool IsCdi(DeviceList one) {
 }  // namespace
 
 bool DeviceListChoice::Has(DeviceList strategy) const {
-  return std::find(strategies.begin(), strategies.end(), strategy) != strategies.end();
+  return std::ranges::find(strategies, strategy) != strategies.end();
 }
 
-bool DeviceListChoice::cdi() const {
-  return std::any_of(strategies.begin(), strategies.end(), IsCdi);
-}
+bool DeviceListChoice::cdi() const { return std::ranges::any_of(strategies, IsCdi); }
 
-bool DeviceListChoice::alone() const {
-  return std::all_of(strategies.begin(), strategies.end(), IsCdi);
-}
+bool DeviceListChoice::alone() const { return std::ranges::all_of(strategies, IsCdi); }
 
 std::vector<std::string> DeviceListChoice::Names() const {
   std::vector<std::string> words;

@@ -9,16 +9,13 @@
 
 namespace penstock::adapter::kubelet {
 
-using base::Result;
 using protocol::engine::ConfigureOptions;
 using protocol::engine::ConfigureResult;
 using protocol::engine::DesiredConfig;
 using protocol::engine::EngineConfigurator;
-using protocol::engine::EngineInstall;
 using protocol::engine::Restart;
 using protocol::engine::cri::Cdi;
 using protocol::engine::cri::EngineAbilities;
-using protocol::engine::cri::EngineStatus;
 
 struct EngineReconciler::State {
   State(os::Loop& c, protocol::engine::cri::EngineWatcher& e, Options o)

@@ -17,7 +17,6 @@
 
 namespace penstock::adapter::kubelet {
 
-using base::Result;
 using node::ledger::Lease;
 using node::ledger::Slot;
 using node::share::Offer;
@@ -46,14 +45,14 @@ AllocatableConfirmation::Offered OfferedOf(const Offer* offer) {
   offered.all = offer->slots.size();
   for (const auto& slot : offer->slots)
     if (slot.usable) offered.usable.push_back(slot.slot.id);
-  std::sort(offered.usable.begin(), offered.usable.end());
+  std::ranges::sort(offered.usable);
   return offered;
 }
 
 bool HoldsOf(const Lease& lease, const std::string& resource) {
   return lease.allocator == node::share::kKubeletAllocator &&
-         std::any_of(lease.slots.begin(), lease.slots.end(),
-                     [&](const Slot& slot) { return slot.resource == resource; });
+         std::ranges::any_of(lease.slots,
+                             [&](const Slot& slot) { return slot.resource == resource; });
 }
 
 }  // namespace
@@ -105,8 +104,7 @@ struct KubeletAdapter::State {
     not_here = MissingClasses(config.device_classes, Dialects(), written.get());
     AdvertisementFilter::Gate gate{listing, written.get(), {}};
     for (const std::string& one : config.required_classes)
-      if (std::find(not_here.begin(), not_here.end(), one) != not_here.end())
-        gate.missing.push_back(one);
+      if (std::ranges::find(not_here, one) != not_here.end()) gate.missing.push_back(one);
     shown.Set(gated.Show(*offers.published().Get(), gate));
     const auto now = shown.Get();
     std::map<std::string, std::vector<PluginDevice>> lists;
@@ -153,24 +151,23 @@ struct KubeletAdapter::State {
     const auto known = [&](const std::string& id) {
       return snapshot->Find(node::share::DeviceOf(id)) != nullptr;
     };
-    if (std::any_of(ids.begin(), ids.end(), known)) return true;
+    if (std::ranges::any_of(ids, known)) return true;
     const auto of_vendor = [&](const auto& vendor) {
       const device::Dialect* dialect = dialect_of(vendor.vendor);
       return dialect != nullptr && dialect->resource() == resource;
     };
-    if (std::any_of(snapshot->vendors.begin(), snapshot->vendors.end(), of_vendor)) return true;
+    if (std::ranges::any_of(snapshot->vendors, of_vendor)) return true;
     const auto desired = offers.desired().Get();
     const auto named = [&](const auto& assignment) {
       return assignment.second.resource == resource;
     };
-    return std::any_of(desired->assignments.begin(), desired->assignments.end(), named) ||
-           IsHeld(resource);
+    return std::ranges::any_of(desired->assignments, named) || IsHeld(resource);
   }
 
   bool IsHeld(const std::string& resource) const {
     const auto snapshot = ledger.Get();
-    return std::any_of(snapshot->leases.begin(), snapshot->leases.end(),
-                       [&](const Lease& lease) { return HoldsOf(lease, resource); });
+    return std::ranges::any_of(snapshot->leases,
+                               [&](const Lease& lease) { return HoldsOf(lease, resource); });
   }
 
   PluginSet::Callbacks PluginCallbacks() {

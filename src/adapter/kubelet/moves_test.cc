@@ -4,7 +4,7 @@
 
 #include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
 #include "node/assign/device_moves.h"
-#include "node/assign/manual_assignments_writer.h"
+#include "node/assign/manual_assignments.h"
 #include "os/testing/eventually.h"
 
 namespace penstock::adapter::kubelet {

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "protocol/kubelet/pod_resources.h"
 
@@ -124,12 +125,8 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
   }
 
   void ScheduleCheck() {
-    if (std::none_of(plugins.begin(), plugins.end(),
-                     [](const auto& one) { return one.second.leaving; }))
-      return;
-    loop.Post([weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->CheckLeaving();
-    });
+    if (std::ranges::none_of(plugins, [](const auto& one) { return one.second.leaving; })) return;
+    loop.Post(base::IfAlive(this, &State::CheckLeaving));
   }
 
   void CheckLeaving() {
@@ -146,15 +143,13 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
   }
 
   bool AnyLeaving() const {
-    return std::any_of(plugins.begin(), plugins.end(),
-                       [](const auto& one) { return one.second.leaving && !one.second.taken; });
+    return std::ranges::any_of(
+        plugins, [](const auto& one) { return one.second.leaving && !one.second.taken; });
   }
 
   void ScheduleQuery() {
     loop.Cancel(timer);
-    timer = loop.PostAfter(retry_delay, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->Query();
-    });
+    timer = loop.PostAfter(retry_delay, base::IfAlive(this, &State::Query));
     retry_delay = std::min(retry_delay * 2, kMaxRetry);
   }
 
@@ -163,17 +158,15 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
   void Query() {
     CheckLeaving();
     if (!AnyLeaving()) return;
-    resources.GetAllocatable([weak = weak_from_this()](const auto& answer) {
-      const auto self = weak.lock();
-      if (!self) return;
+    resources.GetAllocatable(base::IfAlive(this, [](State& self, const auto& answer) {
       if (answer.ok())
-        for (auto& [resource, one] : self->plugins)
+        for (auto& [resource, one] : self.plugins)
           if (const auto found = answer->find(resource);
               found == answer->end() || found->second.empty())
             one.taken = one.leaving;
-      self->CheckLeaving();
-      if (self->AnyLeaving()) self->ScheduleQuery();
-    });
+      self.CheckLeaving();
+      if (self.AnyLeaving()) self.ScheduleQuery();
+    }));
   }
 
   os::Loop& loop;

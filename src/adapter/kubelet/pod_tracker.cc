@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/log.h"
@@ -11,7 +10,6 @@
 
 namespace penstock::adapter::kubelet {
 
-using base::Result;
 using node::attribute::PodHolding;
 using protocol::kubelet::Checkpoint;
 using protocol::kubelet::CheckpointEntry;
@@ -40,9 +38,8 @@ std::string UidOf(const PodDevices& one, const std::vector<CheckpointEntry>& che
     if (entry.resource == one.resource && entry.container == one.container && entry.ids == one.ids)
       candidates.push_back(entry.pod_uid);
   if (candidates.size() == 1) return candidates.front();
-  const auto living =
-      std::find_if(candidates.begin(), candidates.end(),
-                   [&alive](const std::string& uid) { return alive.contains(uid); });
+  const auto living = std::ranges::find_if(
+      candidates, [&alive](const std::string& uid) { return alive.contains(uid); });
   return living == candidates.end() ? "" : *living;
 }
 
@@ -59,8 +56,8 @@ bool HasHidden(const std::vector<CheckpointEntry>& checkpoint,
   std::set<std::pair<std::string, std::string>> listed;  // resource, id
   for (const PodDevices& one : list)
     for (const std::string& id : one.ids) listed.emplace(one.resource, id);
-  return std::any_of(checkpoint.begin(), checkpoint.end(), [&listed](const CheckpointEntry& entry) {
-    return std::any_of(entry.ids.begin(), entry.ids.end(), [&](const std::string& id) {
+  return std::ranges::any_of(checkpoint, [&listed](const CheckpointEntry& entry) {
+    return std::ranges::any_of(entry.ids, [&](const std::string& id) {
       return !listed.contains({entry.resource, id});
     });
   });
@@ -85,8 +82,8 @@ std::vector<PodHolding> JoinPods(const std::vector<PodDevices>& list,
                     one.ids, one.resource});
   }
   for (const CheckpointEntry& entry : checkpoint) {
-    const bool known = std::any_of(entry.ids.begin(), entry.ids.end(),
-                                   [&taken](const std::string& id) { return taken.contains(id); });
+    const bool known = std::ranges::any_of(
+        entry.ids, [&taken](const std::string& id) { return taken.contains(id); });
     if (known || !alive.contains(entry.pod_uid)) continue;
     taken.insert(entry.ids.begin(), entry.ids.end());
     pods.push_back({entry.pod_uid, "", "", entry.container, entry.ids, entry.resource});
@@ -171,8 +168,8 @@ struct PodTracker::State : std::enable_shared_from_this<State> {
     const auto of_kubelet = [](const node::ledger::Lease& lease) {
       return lease.allocator == node::share::kKubeletAllocator;
     };
-    const bool unknown = std::any_of(
-        snapshot->leases.begin(), snapshot->leases.end(), [&](const node::ledger::Lease& lease) {
+    const bool unknown =
+        std::ranges::any_of(snapshot->leases, [&](const node::ledger::Lease& lease) {
           return of_kubelet(lease) && (lease.pod.empty() || lease.pod_uid.empty());
         });
     soon_polls = unknown ? soon_polls + 1 : 0;

@@ -13,7 +13,7 @@ namespace {
 /// The first id that is a share of a device of this node; empty if none is.
 std::string FirstShare(const std::vector<std::string>& ids,
                        const node::inventory::Snapshot& inventory) {
-  const auto share = std::find_if(ids.begin(), ids.end(), [&inventory](const std::string& id) {
+  const auto share = std::ranges::find_if(ids, [&inventory](const std::string& id) {
     const std::string device = node::share::DeviceOf(id);
     return device != id && inventory.Find(device) != nullptr;
   });

@@ -9,8 +9,6 @@
 namespace penstock::adapter::kubelet {
 namespace {
 
-using base::Code;
-using base::Error;
 using protocol::kubelet::Checkpoint;
 using testing::HasSubstr;
 

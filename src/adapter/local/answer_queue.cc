@@ -8,7 +8,7 @@
 namespace penstock::adapter::local {
 
 void AnswerQueue::Add(std::shared_ptr<protocol::broker::Session> session, Work work) {
-  const bool has_one = std::any_of(state_->line.begin(), state_->line.end(), [&](const auto& turn) {
+  const bool has_one = std::ranges::any_of(state_->line, [&](const auto& turn) {
     return turn->session->peer().uid == session->peer().uid;
   });
   if (has_one)

@@ -13,8 +13,6 @@
 
 namespace penstock::adapter::local {
 
-using base::Code;
-using base::Error;
 using node::allocate::Devices;
 using node::allocate::Waiting;
 using protocol::broker::Operation;
@@ -113,7 +111,6 @@ LocalAdapter::LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Option
                     [this](const Waiting& waiting, const base::Status& status) {
                       ReportDone(waiting, status);
                     }}),
-      self_(std::make_shared<LocalAdapter*>(this)),
       server_(loop, options_.run_dir, options_.group,
               [this](SessionPtr session, const Request& request) { Handle(session, request); }) {
   on_offers_ = node_.offers.published().Subscribe([this](const auto&) { queue_.Try(); });
@@ -127,7 +124,7 @@ LocalAdapter::LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Option
 }
 
 LocalAdapter::~LocalAdapter() {
-  *self_ = nullptr;
+  lifetime_.End();
   on_offers_.Reset();
   on_ledger_.Reset();
   loop_.Cancel(keep_);
@@ -243,13 +240,14 @@ void LocalAdapter::HandleRun(const SessionPtr& session, const RunRequest& run) {
   if (!peer.pidfd) return session->Close();
   const auto gone = std::make_shared<bool>(false);
   session->OnClosed([gone] { *gone = true; });
-  io_.Post([self = self_, gone, &loop = loop_, proc = options_.proc_root, session, run,
-            pid = peer.pid, uid = peer.uid] {
+  const auto read = lifetime_.Guard([this, gone, session, run](node::ledger::Process& process) {
+    if (!*gone) Enqueue(session, run, std::move(process));
+  });
+  io_.Post([read, &loop = loop_, proc = options_.proc_root, command = run.command, pid = peer.pid,
+            uid = peer.uid] {
     node::ledger::Process process{pid, os::ReadProcessStart(proc, pid).value_or(0),
-                                  os::UserName(uid), run.command};
-    loop.Post([self, gone, session, run, process = std::move(process)] {
-      if (*self != nullptr && !*gone) (*self)->Enqueue(session, run, process);
-    });
+                                  os::UserName(uid), command};
+    loop.Post([read, process = std::move(process)]() mutable { read(process); });
   });
 }
 
@@ -275,9 +273,8 @@ void LocalAdapter::Enqueue(const SessionPtr& session, const RunRequest& run,
   if (!ticket.ok()) return session->Answer(protocol::broker::EncodeError(ticket.error()));
   requesters_[*ticket] = {session, std::move(process), run.labels, {}, waits};
   if (waits || TicketsRunOut()) KeepSoon();
-  session->OnClosed([self = self_, ticket = *ticket] {
-    if (*self != nullptr) (void)(*self)->queue_.Cancel(ticket, "the waiting process exited");
-  });
+  session->OnClosed(lifetime_.Guard(
+      [this, ticket = *ticket] { (void)queue_.Cancel(ticket, "the waiting process exited"); }));
 }
 
 const std::vector<node::share::Offer>& LocalAdapter::OffersWithout(const Devices& kept_back) {
@@ -337,10 +334,9 @@ void LocalAdapter::ReportDone(const Waiting& waiting, const base::Status& status
 void LocalAdapter::WithViewer(const SessionPtr& session,
                               std::function<void(const api::Viewer&)> then) {
   if (MayAdminister(*session)) return then({.sees_all = true});
-  io_.Post([self = self_, &loop = loop_, uid = session->peer().uid, then = std::move(then)] {
-    loop.Post([self, viewer = api::Viewer{.user = os::UserName(uid)}, then] {
-      if (*self != nullptr) then(viewer);
-    });
+  const auto read = lifetime_.Guard(std::move(then));
+  io_.Post([read, &loop = loop_, uid = session->peer().uid] {
+    loop.Post([read, viewer = api::Viewer{.user = os::UserName(uid)}]() mutable { read(viewer); });
   });
 }
 

@@ -15,6 +15,7 @@
 #include "api/report.h"
 #include "api/samples.h"
 #include "base/executor.h"
+#include "base/lifetime.h"
 #include "node/allocate/queue.h"
 #include "node/allocate/queue_policy.h"
 #include "node/assign/device_moves.h"
@@ -153,7 +154,7 @@ class LocalAdapter {
   base::Subscription on_offers_, on_ledger_;
   std::string closed_reason_ = "not open yet";  // empty while it listens
   AnswerQueue plans_{"plan"}, sums_{"usage"};
-  std::shared_ptr<LocalAdapter*> self_;  // null inside once destroyed: for pending functions
+  base::Lifetime lifetime_;
   // Last: its sessions call back into the other members while they close.
   protocol::broker::Server server_;
 };

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/core/testing/fake_clock.h"
 #include "base/core/testing/must.h"
 #include "device/testing/acme.h"
 #include "node/lease/testing/fake_cgroup_manager.h"
@@ -21,8 +22,6 @@
 namespace penstock::adapter::local {
 namespace {
 
-using base::Code;
-using base::Error;
 using protocol::broker::Client;
 using protocol::broker::RunAnswer;
 using testing::ElementsAre;

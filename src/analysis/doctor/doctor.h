@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "api/cdi/registry.h"
-#include "base/core/clock.h"
 #include "protocol/engine/apply/desired_config.h"
 
 namespace penstock::analysis {

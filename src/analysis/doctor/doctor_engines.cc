@@ -15,7 +15,6 @@ using base::Value;
 using protocol::engine::Engine;
 using protocol::engine::FileFormat;
 using protocol::engine::FindAt;
-using protocol::engine::Goal;
 using protocol::engine::Path;
 using protocol::engine::SourceFile;
 
@@ -102,7 +101,7 @@ class EngineJudge {
     const auto bad = [](const DoctorFinding& finding) {
       return finding.verdict != FindingState::kOk;
     };
-    if (std::none_of(findings_.begin(), findings_.end(), bad))
+    if (std::ranges::none_of(findings_, bad))
       Add(FindingState::kOk, "gives containers the devices that specifications name");
     if (engine_.facts.engine == Engine::kDocker) JudgeGpus();
     return std::move(findings_);
@@ -197,7 +196,7 @@ class EngineJudge {
   void JudgeStray() {
     for (const SourceFile& file : engine_.stray) {
       const auto same = [&file](const SourceFile& one) { return one.path == file.path; };
-      if (std::any_of(engine_.facts.imported.begin(), engine_.facts.imported.end(), same)) continue;
+      if (std::ranges::any_of(engine_.facts.imported, same)) continue;
       if (engine_.facts.engine == Engine::kContainerd) {
         AddSetting(file.path + " is not read, since nothing imports it", engine_.facts.main.path,
                    {"imports = [\"" + FolderOf(file.path) + "/*.toml\"]"});
@@ -381,20 +380,12 @@ namespace {
 DoctorFinding JudgeEnroot(const EnrootHook& hook) {
   const std::string needs = hook.path + " executes nvidia-container-cli";
   if (hook.has_cli)
-    return {"enroot",
-            FindingState::kOk,
-            needs + ": keep NVIDIA's container toolkit for it (docs/nvidia-toolkit.md)",
-            "",
-            {},
-            {}};
-  return {"enroot",
-          FindingState::kBad,
+    return {"enroot", FindingState::kOk,
+            needs + ": keep NVIDIA's container toolkit for it (docs/nvidia-toolkit.md)"};
+  return {"enroot", FindingState::kBad,
           needs +
               ", which does not exist: every container of enroot (and of pyxis in Slurm) fails; "
-              "reinstall NVIDIA's container toolkit (docs/nvidia-toolkit.md)",
-          "",
-          {},
-          {}};
+              "reinstall NVIDIA's container toolkit (docs/nvidia-toolkit.md)"};
 }
 
 }  // namespace
@@ -402,19 +393,11 @@ DoctorFinding JudgeEnroot(const EnrootHook& hook) {
 std::vector<DoctorFinding> Judge(const DoctorFacts& facts) {
   std::vector<DoctorFinding> findings = JudgeSpecifications(facts);
   for (const UntrustedEngine& engine : facts.untrusted)
-    findings.push_back({engine.name,
-                        FindingState::kUnknown,
-                        "listens at " + engine.socket + " and was not queried: " + engine.why,
-                        "",
-                        {},
-                        {}});
+    findings.push_back({engine.name, FindingState::kUnknown,
+                        "listens at " + engine.socket + " and was not queried: " + engine.why});
   if (facts.engines.empty() && facts.untrusted.empty())
-    findings.push_back({"engines",
-                        FindingState::kUnknown,
-                        "no container engine was found (containerd, CRI-O, docker or podman)",
-                        "",
-                        {},
-                        {}});
+    findings.push_back({"engines", FindingState::kUnknown,
+                        "no container engine was found (containerd, CRI-O, docker or podman)"});
   for (const EngineState& engine : facts.engines) {
     auto of_engine = JudgeEngine(engine, facts);
     findings.insert(findings.end(), std::make_move_iterator(of_engine.begin()),

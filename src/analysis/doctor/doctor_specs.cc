@@ -1,7 +1,6 @@
 // Judges whether specifications exist, whether the engines can read them, and whether they match
 // the machine as it is now.
 #include <algorithm>
-#include <cctype>
 
 #include "analysis/doctor/doctor.h"
 #include "base/core/strings.h"
@@ -20,8 +19,7 @@ constexpr std::size_t kMaxNamed = 3;
 /// Matches "1.2" or "550.54.15": at least two groups of digits between dots.
 bool IsDriverVersion(std::string_view text) {
   const auto groups = base::Split(text, '.');
-  return groups.size() >= 2 &&
-         std::all_of(groups.begin(), groups.end(), [](const std::string& group) {
+  return groups.size() >= 2 && std::ranges::all_of(groups, [](const std::string& group) {
            return !group.empty() && group.find_first_not_of("0123456789") == std::string::npos;
          });
 }
@@ -80,19 +78,15 @@ DoctorFinding JudgeFile(const std::string& file, const Spec& spec, const DoctorF
   for (const auto& device : spec.devices) names.push_back(device.name);
   const bool many = names.size() > kMaxNamed;
   if (many) names.resize(kMaxNamed);
-  return {file,
-          FindingState::kOk,
-          spec.kind + " with " + base::Join(names, ", ") + (many ? ", ..." : ""),
-          "",
-          {},
-          {}};
+  return {file, FindingState::kOk,
+          spec.kind + " with " + base::Join(names, ", ") + (many ? ", ..." : "")};
 }
 
 DoctorFinding NoDevices(const DoctorFacts& facts) {
   const std::string where =
       "no specification in " + base::Join(facts.folders, ", ") + " defines a device";
   if (facts.driver.empty())
-    return {kAbout, FindingState::kUnknown, where + ", and no NVIDIA driver is loaded", "", {}, {}};
+    return {kAbout, FindingState::kUnknown, where + ", and no NVIDIA driver is loaded"};
   return {kAbout, FindingState::kBad,
           where,  "",
           {},     {"penstock cdi generate --output " + std::string(kGenerated)}};
@@ -112,7 +106,7 @@ std::vector<DoctorFinding> JudgeSpecifications(const DoctorFacts& facts) {
   std::vector<DoctorFinding> findings;
   const api::cdi::Registry registry(facts.files);
   for (const std::string& problem : registry.problems())
-    findings.push_back({kAbout, FindingState::kBad, problem, "", {}, {}});
+    findings.push_back({kAbout, FindingState::kBad, problem});
   for (const auto& file : facts.files) {
     if (!file.text.ok()) continue;
     if (const auto spec = api::cdi::Parse(*file.text, file.path); spec.ok())

@@ -45,9 +45,8 @@ std::optional<Steps> StepsOf(Engine engine) {
 
 /// Removes a number from the front of the text and returns it.
 std::optional<int> TakeNumber(std::string_view& text) {
-  const auto end = std::find_if(text.begin(), text.end(), [](char c) {
-    return std::isdigit(static_cast<unsigned char>(c)) == 0;
-  });
+  const auto end = std::ranges::find_if(
+      text, [](char c) { return std::isdigit(static_cast<unsigned char>(c)) == 0; });
   const auto digits = text.substr(0, static_cast<std::size_t>(end - text.begin()));
   const auto number = digits.size() <= 6 ? base::ParseInt(digits) : std::nullopt;
   text.remove_prefix(digits.size());

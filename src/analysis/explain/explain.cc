@@ -20,8 +20,8 @@ using api::Report;
 constexpr char kConfigLabel[] = "nvidia.com/device-plugin.config";
 
 const api::AllocatorReport* KubeletAllocator(const Report& report) {
-  const auto allocator = std::find_if(report.allocators.begin(), report.allocators.end(),
-                                      [](const auto& one) { return one.name == "kubelet"; });
+  const auto allocator = std::ranges::find_if(
+      report.allocators, [](const auto& one) { return one.name == "kubelet"; });
   return allocator == report.allocators.end() ? nullptr : &*allocator;
 }
 
@@ -30,23 +30,21 @@ bool IsBehind(const DeviceReport& device, const std::string& resource) {
 }
 
 bool Outside(const DeviceReport& device) {
-  return std::any_of(device.holders.begin(), device.holders.end(),
-                     [](const auto& holder) { return holder.state == "outside"; });
+  return std::ranges::any_of(device.holders,
+                             [](const auto& holder) { return holder.state == "outside"; });
 }
 
 int Holders(const DeviceReport& device) {
-  return static_cast<int>(
-      std::count_if(device.holders.begin(), device.holders.end(),
-                    [](const auto& holder) { return holder.state != "outside"; }));
+  return static_cast<int>(std::ranges::count_if(
+      device.holders, [](const auto& holder) { return holder.state != "outside"; }));
 }
 
 /// Whether the server behind the device is down: its slots are then unusable, whoever holds them.
 bool ServerIsDown(const DeviceReport& device, const Report& report) {
-  return std::any_of(
-      report.servers.begin(), report.servers.end(), [&device](const api::ServerReport& server) {
-        return server.state == "waiting" && std::find(server.devices.begin(), server.devices.end(),
-                                                      device.id) != server.devices.end();
-      });
+  return std::ranges::any_of(report.servers, [&device](const api::ServerReport& server) {
+    return server.state == "waiting" &&
+           std::ranges::find(server.devices, device.id) != server.devices.end();
+  });
 }
 
 /// The number of slots of a device that the kubelet may allocate or has allocated.
@@ -65,8 +63,8 @@ ResourceView ViewOf(const std::string& name, const NodeView& node, const PodsVie
                     .allocatable = in(node.allocatable),
                     .requested = in(pods.requested)};
   const api::AllocatorReport* allocator = node.report ? KubeletAllocator(*node.report) : nullptr;
-  if (allocator == nullptr || std::find(allocator->resources.begin(), allocator->resources.end(),
-                                        name) == allocator->resources.end())
+  if (allocator == nullptr ||
+      std::ranges::find(allocator->resources, name) == allocator->resources.end())
     return view;
   view.own = true;
   for (const DeviceReport& device : node.report->devices) {
@@ -98,8 +96,8 @@ void AddUnhealthy(const Report& report, std::vector<ExplainFinding>& findings) {
   for (const auto& [reason, devices] : groups) {
     const bool gone = devices.front()->health_state == "gone";
     const bool probation =
-        std::all_of(devices.begin(), devices.end(),
-                    [](const auto* one) { return !one->probation_until.empty(); }) ||
+        std::ranges::all_of(devices,
+                            [](const auto* one) { return !one->probation_until.empty(); }) ||
         reason.find("on probation") != std::string::npos;
     findings.push_back(
         {Indices(devices) + ": " + reason,

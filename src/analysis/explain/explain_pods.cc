@@ -60,8 +60,7 @@ PodsView ReadPods(const std::vector<Json>& pods, const std::string& node,
                       on = TextAt(pod, {"spec", "nodeName"});
     if (phase == "Succeeded" || phase == "Failed") continue;
     for (const auto& [name, amount] : RequestsOf(pod)) {
-      if (amount <= 0 || std::find(resources.begin(), resources.end(), name) == resources.end())
-        continue;
+      if (amount <= 0 || std::ranges::find(resources, name) == resources.end()) continue;
       if (on == node) view.requested[name] += amount;
       if (on.empty())
         view.waiting.push_back({TextAt(pod, {"metadata", "name"}),

@@ -1,7 +1,6 @@
 #include "analysis/explain/nodes.h"
 
 #include <algorithm>
-#include <functional>
 
 #include <nlohmann/json.hpp>
 
@@ -31,8 +30,7 @@ std::map<std::string, std::int64_t> ExtendedResources(const Json& node, std::str
 
 bool IsReady(const Json& object) {
   const Json& conditions = At(object, {"status", "conditions"});
-  return conditions.is_array() &&
-         std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
+  return conditions.is_array() && std::ranges::any_of(conditions, [](const Json& condition) {
            return TextAt(condition, {"type"}) == "Ready" && TextAt(condition, {"status"}) == "True";
          });
 }
@@ -80,10 +78,10 @@ AgentPod AgentPodOf(const Json& pod) {
 }
 
 const AgentPod* FailingAgent(const NodeView& node) {
-  const auto failing = std::find_if(node.agents.begin(), node.agents.end(),
-                                    [](const AgentPod& agent) { return !agent.ready; });
-  const bool one_is_ready = std::any_of(node.agents.begin(), node.agents.end(),
-                                        [](const AgentPod& agent) { return agent.ready; });
+  const auto failing =
+      std::ranges::find_if(node.agents, [](const AgentPod& agent) { return !agent.ready; });
+  const bool one_is_ready =
+      std::ranges::any_of(node.agents, [](const AgentPod& agent) { return agent.ready; });
   return failing == node.agents.end() || one_is_ready ? nullptr : &*failing;
 }
 
@@ -154,10 +152,9 @@ DeviceCounts CountDevices(const api::Report& report) {
   DeviceCounts counts;
   for (const api::DeviceReport& device : report.devices) {
     const auto any = [&device](bool outside) {
-      return std::any_of(device.holders.begin(), device.holders.end(),
-                         [outside](const api::HolderReport& holder) {
-                           return (holder.state == "outside") == outside;
-                         });
+      return std::ranges::any_of(device.holders, [outside](const api::HolderReport& holder) {
+        return (holder.state == "outside") == outside;
+      });
     };
     ++counts.all;
     counts.healthy += device.health_state == "healthy" ? 1 : 0;

@@ -26,7 +26,7 @@ class Reader {
     ASSIGN(Globs globs, Alternatives(0));
     if (!text_.empty()) return Wrong("a \")\" without its \"(\"");
     for (std::string& glob : globs) TRY(Anchor(glob));
-    std::sort(globs.begin(), globs.end());
+    std::ranges::sort(globs);
     globs.erase(std::unique(globs.begin(), globs.end()), globs.end());
     return globs;
   }

@@ -189,10 +189,9 @@ class Reader {
       const auto value = headers.String(name);
       if (!value || value->empty()) continue;
       const auto printable = [](unsigned char c) { return c >= 0x20 && c != 0x7f; };
-      if (!std::all_of(value->begin(), value->end(), printable)) {
+      if (!std::ranges::all_of(*value, printable)) {
         headers.Problem(name, "contains a character that is not allowed in headers");
-      } else if (!allowed.empty() &&
-                 std::find(allowed.begin(), allowed.end(), *value) == allowed.end()) {
+      } else if (!allowed.empty() && std::ranges::find(allowed, *value) == allowed.end()) {
         headers.Problem(name, "\"" + *value + "\" is none of " + base::Join(allowed, ", "));
       } else {
         config_.headers.emplace_back(name, *value);

@@ -41,8 +41,7 @@ constexpr std::array<Pair, 4> kGroups = {
 
 template <std::size_t size>
 std::optional<std::string_view> Find(const std::array<Pair, size>& pairs, std::string_view go) {
-  const auto found =
-      std::find_if(pairs.begin(), pairs.end(), [go](const Pair& pair) { return pair.go == go; });
+  const auto found = std::ranges::find(pairs, go, &Pair::go);
   return found == pairs.end() ? std::nullopt : std::optional(found->openssl);
 }
 
@@ -55,7 +54,7 @@ std::vector<std::string> Names(const std::array<Pair, size>& pairs) {
 
 /// Returns the index of a text in a list.
 std::optional<std::size_t> IndexOf(const std::vector<std::string>& names, std::string_view text) {
-  const auto found = std::find(names.begin(), names.end(), text);
+  const auto found = std::ranges::find(names, text);
   return found == names.end() ? std::nullopt
                               : std::optional(static_cast<std::size_t>(found - names.begin()));
 }

@@ -31,7 +31,7 @@ void CheckSocketPath(const std::string& folder, std::size_t name, std::string_vi
 /// process of every container.
 bool IsCgroup(const std::string& path) {
   const auto parts = base::Split(std::string_view(path).substr(1), '/');
-  return std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
+  return std::ranges::none_of(parts, [](const std::string& part) {
     return part.empty() || part == "." || part == ".." ||
            part.find_first_of(" \t\n\"") != std::string::npos;
   });
@@ -72,8 +72,8 @@ void CheckAllocators(const NodeConfig& config, const ReportProblem& report) {
 }
 
 void CheckNodeName(const std::string& name, const ReportProblem& report) {
-  const bool printable = std::all_of(
-      name.begin(), name.end(), [](unsigned char c) { return std::isgraph(c) != 0 && c != '/'; });
+  const bool printable =
+      std::ranges::all_of(name, [](unsigned char c) { return std::isgraph(c) != 0 && c != '/'; });
   if (!printable || name.size() > 253)
     report("node.name",
            (printable ? "\"" + name + "\"" : std::string("this")) +
@@ -81,7 +81,7 @@ void CheckNodeName(const std::string& name, const ReportProblem& report) {
 }
 
 bool OnlyOf(std::string_view text, std::string_view others) {
-  return std::all_of(text.begin(), text.end(), [others](unsigned char c) {
+  return std::ranges::all_of(text, [others](unsigned char c) {
     return (c < 0x80 && std::isalnum(c) != 0) ||
            others.find(static_cast<char>(c)) != std::string_view::npos;
   });

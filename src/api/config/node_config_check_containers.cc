@@ -20,7 +20,7 @@ constexpr std::size_t kAnnotationName = 57;
 /// Whether this names a device class: "gds", "imex=0".
 bool IsClass(std::string_view text) {
   const auto is_name = [](std::string_view name, std::string_view others) {
-    return !name.empty() && std::all_of(name.begin(), name.end(), [others](unsigned char c) {
+    return !name.empty() && std::ranges::all_of(name, [others](unsigned char c) {
       return std::islower(c) != 0 || std::isdigit(c) != 0 ||
              others.find(static_cast<char>(c)) != std::string_view::npos;
     });
@@ -37,8 +37,7 @@ void CheckClasses(const ContainersConfig& containers, const ReportProblem& repor
                                              "\" is not a class of devices; write its name, such "
                                              "as \"gds\", or one device, such as \"imex=0\"");
   for (const std::string& one : containers.required_classes)
-    if (std::find(containers.device_classes.begin(), containers.device_classes.end(), one) ==
-        containers.device_classes.end())
+    if (std::ranges::find(containers.device_classes, one) == containers.device_classes.end())
       report(
           "containers.requiredClasses",
           "\"" + one + "\" is not in containers.deviceClasses, so that no container would get it");
@@ -47,8 +46,7 @@ void CheckClasses(const ContainersConfig& containers, const ReportProblem& repor
 void CheckHooks(std::string_view key, const std::vector<std::string>& names, bool all,
                 const ReportProblem& report) {
   for (const std::string& name : names) {
-    if ((all && name == "all") ||
-        std::find(HookNames().begin(), HookNames().end(), name) != HookNames().end())
+    if ((all && name == "all") || std::ranges::find(HookNames(), name) != HookNames().end())
       continue;
     const auto near = base::Nearest(name, HookNames());
     report(key, "\"" + name + "\" is none of " + base::Join(HookNames(), ", ") +
@@ -63,8 +61,7 @@ void CheckCdi(const CdiConfig& cdi, const ReportProblem& report) {
   CheckHooks("cdi.disableHooks", cdi.disable_hooks, true, report);
   CheckHooks("cdi.enableHooks", cdi.enable_hooks, false, report);
   for (const std::string& name : cdi.enable_hooks)
-    if (std::find(cdi.disable_hooks.begin(), cdi.disable_hooks.end(), name) !=
-        cdi.disable_hooks.end())
+    if (std::ranges::find(cdi.disable_hooks, name) != cdi.disable_hooks.end())
       report("cdi.enableHooks",
              "\"" + name + "\" is in cdi.disableHooks too; remove it from one of the two");
 }
@@ -108,8 +105,7 @@ void CheckContainers(const NodeConfig& config, const ReportProblem& report) {
   if (socket.size() > kLongestSocketPath)
     report("containers.engineSocket", "is too long: a unix socket's path has at most 107 bytes");
   CheckClasses(containers, report);
-  const auto cdi =
-      std::find_if(containers.device_list.begin(), containers.device_list.end(), IsCdi);
+  const auto cdi = std::ranges::find_if(containers.device_list, IsCdi);
   if (cdi != containers.device_list.end() && config.cdi.enabled == Switch::kOff)
     report("containers.deviceList",
            "\"" + std::string(ToString(*cdi)) +

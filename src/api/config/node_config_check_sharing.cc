@@ -35,9 +35,8 @@ bool Shadows(const SharingRule& earlier, const SharingRule& later) {
     return false;
   if (earlier.devices.empty()) return true;
   return !later.devices.empty() &&
-         std::all_of(later.devices.begin(), later.devices.end(), [&](const std::string& device) {
-           return std::find(earlier.devices.begin(), earlier.devices.end(), device) !=
-                  earlier.devices.end();
+         std::ranges::all_of(later.devices, [&](const std::string& device) {
+           return std::ranges::find(earlier.devices, device) != earlier.devices.end();
          });
 }
 

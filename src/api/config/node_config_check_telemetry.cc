@@ -15,11 +15,10 @@ namespace {
 void CheckGlobs(std::string_view key, const std::vector<std::string>& globs,
                 std::string_view others, const char* what, const ReportProblem& report) {
   for (std::size_t i = 0; i < globs.size(); ++i) {
-    const bool can = !globs[i].empty() &&
-                     std::all_of(globs[i].begin(), globs[i].end(), [others](unsigned char c) {
-                       return (c < 0x80 && std::isalnum(c) != 0) ||
-                              others.find(static_cast<char>(c)) != std::string_view::npos;
-                     });
+    const bool can = !globs[i].empty() && std::ranges::all_of(globs[i], [others](unsigned char c) {
+      return (c < 0x80 && std::isalnum(c) != 0) ||
+             others.find(static_cast<char>(c)) != std::string_view::npos;
+    });
     if (!can)
       report(std::string(key) + "[" + std::to_string(i) + "]",
              "\"" + globs[i] + "\" cannot match any " + what + "; write a glob with * and ?");

@@ -1,9 +1,6 @@
 // The table of keys, and the items of its lists. Touches no file.
 #include "api/config/node_config_keys.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "api/config/value_forms.h"
 
 namespace penstock::api::internal {

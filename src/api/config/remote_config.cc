@@ -31,7 +31,7 @@ std::vector<std::string> KeysOf(const Json& config_map, const char* part) {
 }
 
 bool Has(const std::vector<std::string>& keys, const std::string& key) {
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
+  return std::ranges::find(keys, key) != keys.end();
 }
 
 std::optional<Choice> Choose(const api::ConfigMapConfig& where, const std::string& label,

@@ -140,7 +140,7 @@ struct Some : Form {
         problems.Add(item.mark, path + (quotes ? quoted : "an item") + " is none of " +
                                     base::Join(words, ", ") +
                                     (near ? "; did you mean \"" + *near + "\"?" : ""));
-      } else if (once && std::find(target.begin(), target.end(), meaning) != target.end()) {
+      } else if (once && std::ranges::find(target, meaning) != target.end()) {
         problems.Add(item.mark, path + quoted + " is named twice");
       } else {
         target.push_back(meaning);

@@ -3,7 +3,7 @@
 #include "app/devices/paths.h"
 #include "backend/all.h"
 #include "base/log.h"
-#include "node/assign/manual_assignments_writer.h"
+#include "node/assign/manual_assignments.h"
 #include "os/core/file.h"
 #include "os/kept_file.h"
 
@@ -57,7 +57,7 @@ base::Result<Adapters::Remembered> Adapters::Remember(const std::string& state_d
   Remembered remembered;
   ASSIGN(remembered.leases,
          node::ledger::LedgerCheckpointWriter::Load(LedgerPath(state_dir), boot_id));
-  ASSIGN(remembered.moved, node::assign::ManualAssignmentsWriter::Load(MovesPath(state_dir)));
+  ASSIGN(remembered.moved, node::assign::LoadManualAssignments(MovesPath(state_dir)));
   remembered.queue = RememberQueue(QueuePath(state_dir), boot_id);
   return remembered;
 }

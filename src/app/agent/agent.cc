@@ -32,7 +32,6 @@
 #include "app/agent/telemetry.h"
 #include "app/agent/views.h"
 #include "app/devices/paths.h"
-#include "backend/all.h"
 #include "base/log.h"
 #include "os/core/file.h"
 #include "os/lock_file.h"
@@ -42,8 +41,6 @@
 
 namespace penstock::app {
 namespace {
-
-using base::Status;
 
 constexpr base::Duration kLockPoll = std::chrono::milliseconds(50);
 /// By then the start is over, and so is the observation of a fresh kubelet, which takes half a

@@ -1,7 +1,6 @@
 // Runs the agent of one node: constructs its parts in order and connects them through snapshots.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "app/options.h"

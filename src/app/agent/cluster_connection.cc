@@ -37,17 +37,12 @@ bool ClusterConnection::Wanted(const api::ClusterConfig& config) {
 
 ClusterConnection::ClusterConnection(base::Executor& control, std::string node,
                                      const api::NodeConfig& config, Callbacks callbacks)
-    : control_(control),
-      node_(std::move(node)),
-      callbacks_(std::move(callbacks)),
-      self_(std::make_shared<ClusterConnection*>(this)),
-      config_(config) {
+    : control_(control), node_(std::move(node)), callbacks_(std::move(callbacks)), config_(config) {
   loop_.Start();
   loop_.Post([this] { Connect(); });
 }
 
 ClusterConnection::~ClusterConnection() {
-  *self_ = nullptr;
   std::promise<void> gone;
   loop_.Post([this, &gone] {
     adapter_.reset();
@@ -60,15 +55,13 @@ ClusterConnection::~ClusterConnection() {
 
 void ClusterConnection::ScheduleUpdate() {
   if (std::exchange(reporting_, true)) return;
-  control_.PostAfter(kNewsTogether, [self = self_] {
-    if (*self == nullptr) return;
-    ClusterConnection& connection = **self;
-    connection.reporting_ = false;
-    connection.loop_.Post([&connection, update = connection.callbacks_.update()]() mutable {
-      connection.update_ = std::move(update);
-      if (connection.adapter_) connection.adapter_->Show(*connection.update_);
+  control_.PostAfter(kNewsTogether, lifetime_.Guard([this] {
+    reporting_ = false;
+    loop_.Post([this, update = callbacks_.update()]() mutable {
+      update_ = std::move(update);
+      if (adapter_) adapter_->Show(*update_);
     });
-  });
+  }));
 }
 
 void ClusterConnection::ShowKubeletHas(const adapter::kubelet::KubeletAmounts& resources) {
@@ -163,9 +156,7 @@ void ClusterConnection::WriteReport(const api::AllocatorReport& report) {
 }
 
 void ClusterConnection::OnControl(std::function<void(ClusterConnection&)> function) {
-  control_.Post([self = self_, function = std::move(function)] {
-    if (*self != nullptr) function(**self);
-  });
+  control_.Post(lifetime_.Guard([this, function = std::move(function)] { function(*this); }));
 }
 
 }  // namespace penstock::app

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "adapter/cluster/cluster_adapter.h"
 #include "api/config/node_config.h"
+#include "base/lifetime.h"
 #include "os/loop.h"
 #include "protocol/kube/client.h"
 
@@ -67,8 +67,7 @@ class ClusterConnection {
   api::AllocatorReport report_{.name = "cluster", .state = "waiting", .reason = "connecting"};
   protocol::kube::Requests requests_;
   bool reporting_ = false;
-  // Null inside once destroyed: for functions posted to the control loop.
-  const std::shared_ptr<ClusterConnection*> self_;
+  base::Lifetime lifetime_;  // of functions on the control loop; outlives the cluster's loop
 
   os::Loop loop_{"cluster"};
   // The members below are used on the cluster's loop.

@@ -62,8 +62,7 @@ Configuration::Configuration(os::Loop& control, base::Executor& io, Settings set
       own_(start.config),
       current_(start.config),
       counters_(control, io, [this] { CountersChanged(); }),
-      published_(CurrentConfig{.config = start.config}),
-      self_(std::make_shared<Configuration*>(this)) {
+      published_(CurrentConfig{.config = start.config}) {
   if (!start.problem.empty())
     base::Log(base::kError, "configuration file rejected; its last applied content is in force",
               {{"in force", start.origin}, {"why", start.problem}});
@@ -79,8 +78,6 @@ Configuration::Configuration(os::Loop& control, base::Executor& io, Settings set
   counters_.Begin(own_.telemetry);
   Publish(own_);
 }
-
-Configuration::~Configuration() { *self_ = nullptr; }
 
 void Configuration::Follow() {
   if (settings_.config_file.empty()) return;
@@ -143,10 +140,10 @@ void Configuration::Reload() {
 
 void Configuration::Read(bool force) {
   if (settings_.config_file.empty()) return Consider();
-  io_.Post([self = self_, &control = control_, force, file = settings_.config_file] {
-    control.Post([self, force, text = ReadConfigText(file)] {
-      if (*self != nullptr) (*self)->FileRead(text, force);
-    });
+  const auto read =
+      lifetime_.Guard([this, force](base::Result<std::string> text) { FileRead(text, force); });
+  io_.Post([read, &control = control_, file = settings_.config_file] {
+    control.Post([read, text = ReadConfigText(file)]() mutable { read(text); });
   });
 }
 
@@ -315,9 +312,8 @@ base::Result<Proposal> Configuration::ProposeRemote(const Basis& basis, const So
   const auto reported = api::Changes(basis.own, next.config);
   for (const api::ConfigChange& given : api::Changes(defaults.config, next.config)) {
     const bool kept = given.effect == api::Effect::kRestart || given.key.starts_with("cluster.");
-    const bool differs =
-        std::any_of(reported.begin(), reported.end(),
-                    [&](const api::ConfigChange& change) { return change.key == given.key; });
+    const bool differs = std::ranges::any_of(
+        reported, [&](const api::ConfigChange& change) { return change.key == given.key; });
     if (kept && differs)
       proposal.not_yet.push_back(
           given.key + ": cannot be set in a ConfigMap; set it in the agent's own configuration");

@@ -3,7 +3,6 @@
 // it.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "app/options.h"
 #include "base/core/result.h"
 #include "base/executor.h"
+#include "base/lifetime.h"
 #include "base/published.h"
 #include "node/metrics/metrics.h"
 #include "os/kept_file.h"
@@ -50,7 +50,6 @@ class Configuration {
   /// `start` is the result of ResolveAll(settings) at the start of the agent; it is in force until
   /// another configuration is.
   Configuration(os::Loop& control, base::Executor& io, Settings settings, Resolved start);
-  ~Configuration();
 
   /// Starts to follow the file, if there is one.
   void Follow();
@@ -87,12 +86,9 @@ class Configuration {
     return Proposing(std::string(text), name)();
   }
 
-  /// The same for the current file or remote configuration, even if it was refused. Does not read
-  /// the file.
-  base::Result<Proposal> ProposeCurrent() const { return Proposing({}, "")(); }
-
-  /// Propose, or ProposeCurrent without a text, based on the present state; the returned function
-  /// may be called on any thread, at any time.
+  /// Propose; without a text for the current file or remote configuration, even if it was refused.
+  /// Based on the present state; the returned function may be called on any thread, at any time,
+  /// and does not read the file.
   std::function<base::Result<Proposal>()> Proposing(std::optional<std::string> text,
                                                     const std::string& name) const;
 
@@ -160,8 +156,7 @@ class Configuration {
   base::Published<CurrentConfig> published_;
   node::metrics::ConfigReloads reloads_;
   std::unique_ptr<os::PathWatch> watch_;
-  // Null inside once destroyed: for posted functions.
-  const std::shared_ptr<Configuration*> self_;
+  base::Lifetime lifetime_;
 };
 
 }  // namespace penstock::app

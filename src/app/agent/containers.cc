@@ -4,7 +4,6 @@
 
 #include "app/devices/paths.h"
 #include "backend/all.h"
-#include "base/core/strings.h"
 #include "base/log.h"
 #include "os/core/file.h"
 

@@ -24,19 +24,14 @@ base::Result<std::string> ReadCounters(const std::string& path) {
 
 bool IsBuiltIn(const std::string& path, const base::Result<std::string>& text) {
   return !text.ok() && text.error().code() == base::Code::kNotFound &&
-         std::find(kBuiltIn.begin(), kBuiltIn.end(), path) != kBuiltIn.end();
+         std::ranges::find(kBuiltIn, path) != kBuiltIn.end();
 }
 
 }  // namespace
 
 CountersFollower::CountersFollower(os::Loop& control, base::Executor& io,
                                    std::function<void()> changed)
-    : control_(control),
-      io_(io),
-      changed_(std::move(changed)),
-      self_(std::make_shared<CountersFollower*>(this)) {}
-
-CountersFollower::~CountersFollower() { *self_ = nullptr; }
+    : control_(control), io_(io), changed_(std::move(changed)) {}
 
 void CountersFollower::Begin(const api::TelemetryConfig& telemetry) {
   if (!telemetry.counters_file.empty())
@@ -64,13 +59,14 @@ void CountersFollower::Configure(const api::TelemetryConfig& telemetry) {
 
 void CountersFollower::Reload() {
   if (path_.empty()) return;
-  io_.Post([self = self_, &control = control_, path = path_] {
-    control.Post([self, path, text = ReadCounters(path)] {
-      if (*self == nullptr || (*self)->path_ != path) return;
-      const State before = (*self)->state();
-      (*self)->FileRead(path, text);
-      (*self)->Notify(before);
-    });
+  const auto read = lifetime_.Guard([this, path = path_](const base::Result<std::string>& text) {
+    if (path_ != path) return;
+    const State before = state();
+    FileRead(path, text);
+    Notify(before);
+  });
+  io_.Post([read, &control = control_, path = path_] {
+    control.Post([read, text = ReadCounters(path)]() mutable { read(text); });
   });
 }
 
@@ -125,9 +121,7 @@ void CountersFollower::Notify(const State& before) {
   if (!now.problem.empty() && now.problem != before.problem)
     base::Log(base::kError, "counters file rejected; the previous counters stay in use",
               {{"from", now.problem_origin}, {"why", now.problem}});
-  control_.Post([self = self_] {
-    if (*self != nullptr) (*self)->changed_();
-  });
+  control_.Post(lifetime_.Guard([this] { changed_(); }));
 }
 
 }  // namespace penstock::app

@@ -11,6 +11,7 @@
 #include "api/config/remote_config.h"
 #include "base/core/result.h"
 #include "base/executor.h"
+#include "base/lifetime.h"
 #include "os/loop.h"
 #include "os/watch/watch.h"
 
@@ -30,7 +31,6 @@ class CountersFollower {
 
   /// `changed` is called after state() has changed, asynchronously to Configure and Take.
   CountersFollower(os::Loop& control, base::Executor& io, std::function<void()> changed);
-  ~CountersFollower();
 
   /// Reads the configured file at once, so that it is in force before the first page is requested.
   /// Blocks.
@@ -67,8 +67,7 @@ class CountersFollower {
   std::string path_, map_name_;
   Source file_, map_;
   std::unique_ptr<os::PathWatch> watch_;
-  // Null inside once destroyed: for posted functions.
-  const std::shared_ptr<CountersFollower*> self_;
+  base::Lifetime lifetime_;
 };
 
 }  // namespace penstock::app

@@ -74,8 +74,9 @@ base::Status DevicePipeline::Recall() {
 /// Only records whose evidence was processed count as read: if the agent ends before that, the next
 /// agent reads them again.
 void DevicePipeline::NoteKernelLog() {
-  if (kernel_log_ && std::none_of(connections_.begin(), connections_.end(),
-                                  [](const auto& connection) { return connection->HasPending(); }))
+  if (kernel_log_ && std::ranges::none_of(connections_, [](const auto& connection) {
+        return connection->HasPending();
+      }))
     monitor.SetKernelLog(kernel_log_->last().value_or(0));
 }
 
@@ -140,8 +141,7 @@ node::health::Resets::Vendor DevicePipeline::VendorFor(std::string_view vendor) 
 
 void DevicePipeline::LogRemarks(const std::vector<std::string>& remarks) {
   for (const std::string& remark : remarks)
-    if (std::find(remarks_.begin(), remarks_.end(), remark) == remarks_.end())
-      base::Log(base::kWarn, remark);
+    if (std::ranges::find(remarks_, remark) == remarks_.end()) base::Log(base::kWarn, remark);
   remarks_ = remarks;
 }
 

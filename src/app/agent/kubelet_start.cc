@@ -16,7 +16,7 @@ constexpr base::Duration kCheckInterval = std::chrono::seconds(10);
 }  // namespace
 
 KubeletStart::KubeletStart(Node node, bool kubelet_served, std::function<void()> open)
-    : node_(std::move(node)), open_(std::move(open)), self_(std::make_shared<KubeletStart*>(this)) {
+    : node_(std::move(node)), open_(std::move(open)) {
   if (!kubelet_served || node_.configuration.unknown().empty()) {
     Open();
     return;
@@ -32,10 +32,7 @@ KubeletStart::KubeletStart(Node node, bool kubelet_served, std::function<void()>
   timer_ = node_.control.PostAfter(kWait, [this] { CheckShares(); });
 }
 
-KubeletStart::~KubeletStart() {
-  *self_ = nullptr;
-  node_.control.Cancel(timer_);
-}
+KubeletStart::~KubeletStart() { node_.control.Cancel(timer_); }
 
 void KubeletStart::Open() {
   if (std::exchange(opened_, true)) return;
@@ -45,12 +42,13 @@ void KubeletStart::Open() {
 
 void KubeletStart::CheckShares() {
   if (opened_) return;
-  node_.io.Post([self = self_, &control = node_.control, folder = node_.kubelet_dir] {
-    control.Post([self, checkpoint = protocol::kubelet::ReadCheckpoint(folder)] {
-      if (*self == nullptr) return;
-      const Node& node = (*self)->node_;
-      (*self)->Decide(adapter::kubelet::SharesSeen(*node.ledger.Get(),
-                                                   *node.inventory.published().Get(), checkpoint));
+  const auto read = lifetime_.Guard([this](const auto& checkpoint) {
+    Decide(adapter::kubelet::SharesSeen(*node_.ledger.Get(), *node_.inventory.published().Get(),
+                                        checkpoint));
+  });
+  node_.io.Post([read, &control = node_.control, folder = node_.kubelet_dir] {
+    control.Post([read, checkpoint = protocol::kubelet::ReadCheckpoint(folder)]() mutable {
+      read(checkpoint);
     });
   });
 }

@@ -5,12 +5,12 @@
 
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <string>
 
 #include "app/agent/configuration.h"
 #include "base/core/clock.h"
 #include "base/executor.h"
+#include "base/lifetime.h"
 #include "base/published.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
@@ -50,8 +50,7 @@ class KubeletStart {
   std::string reason_;
   base::TimerId timer_ = 0;
   base::Subscription on_config_;
-  // Null inside once destroyed: for posted functions.
-  const std::shared_ptr<KubeletStart*> self_;
+  base::Lifetime lifetime_;
 };
 
 }  // namespace penstock::app

@@ -12,8 +12,6 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-using base::Code;
-using base::Error;
 using device::Facts;
 
 constexpr base::Duration kDeadline = std::chrono::minutes(25);
@@ -35,8 +33,8 @@ std::vector<std::string> Linked(const Facts& device, const std::vector<const Fac
     pending.pop_back();
     for (const device::Link& link : one->links) {
       if (link.fabric_lanes == 0 || !found.insert(link.peer).second) continue;
-      const auto peer = std::find_if(all.begin(), all.end(),
-                                     [&](const Facts* other) { return other->id == link.peer; });
+      const auto peer =
+          std::ranges::find_if(all, [&](const Facts* other) { return other->id == link.peer; });
       if (peer != all.end()) pending.push_back(*peer);
     }
   }

@@ -11,7 +11,6 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-using base::Code;
 using device::Facts;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

@@ -5,7 +5,6 @@
 #include <array>
 #include <map>
 #include <mutex>
-#include <optional>
 
 #include "backend/nvidia/dialect/kinds.h"
 #include "backend/nvidia/events.h"
@@ -16,10 +15,6 @@
 
 namespace penstock::backend::nvidia {
 namespace {
-
-using base::Code;
-using base::Error;
-using base::Result;
 
 constexpr unsigned kMaxGpus = 1024;
 

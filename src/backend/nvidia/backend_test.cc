@@ -19,7 +19,6 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-using base::Code;
 using device::Evidence;
 using device::Facts;
 using device::Nearness;

@@ -8,7 +8,6 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-using base::Code;
 using device::Evidence;
 
 constexpr int kMaxAtOnce = 64;

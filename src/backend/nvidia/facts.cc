@@ -11,8 +11,6 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-using base::Code;
-using base::Error;
 using device::Facts;
 
 template <typename F>

@@ -9,10 +9,6 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Result;
-
 Error NoLibrary(const device::Paths& paths) {
   const std::string name(kLibraryName);
   if (!paths.library.empty())

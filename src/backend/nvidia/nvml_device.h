@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <utility>
 
 #include "backend/nvidia/nvml.h"
 #include "base/core/result.h"

@@ -15,9 +15,6 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-using base::Code;
-using base::Error;
-
 // Debian has nvidia-cuda-mps-server in /usr/sbin.
 constexpr std::array<std::string_view, 8> kProgramFolders = {
     "/usr/bin", "/bin",      "/usr/local/bin", "/usr/local/nvidia/bin",

@@ -15,7 +15,6 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-using base::Code;
 using device::Evidence;
 using device::Reading;
 

@@ -12,23 +12,6 @@ constexpr std::int64_t kEnd = 7'258'118'400;  // 2200
 
 }  // namespace
 
-using namespace std::chrono_literals;
-
-TimePoint FakeClock::Now() const {
-  std::lock_guard lock(mutex_);
-  return TimePoint(std::chrono::duration_cast<TimePoint::duration>(elapsed_));
-}
-
-WallTime FakeClock::Wall() const {
-  std::lock_guard lock(mutex_);
-  return WallTime(1'700'000'000s) + std::chrono::duration_cast<WallTime::duration>(elapsed_);
-}
-
-void FakeClock::Advance(Duration by) {
-  std::lock_guard lock(mutex_);
-  elapsed_ += by;
-}
-
 std::string FormatTime(WallTime time) {
   const auto since = time.time_since_epoch();
   const auto seconds = std::chrono::floor<std::chrono::seconds>(since);

@@ -1,9 +1,8 @@
-// Time as an injected dependency: production reads the system's clocks, tests use a fake clock.
+// Time as an injected dependency: production reads the system's clocks, tests use a FakeClock.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <string>
 
 namespace penstock::base {
@@ -32,18 +31,6 @@ class SystemClock final : public Clock {
  public:
   TimePoint Now() const override { return std::chrono::steady_clock::now(); }
   WallTime Wall() const override { return std::chrono::system_clock::now(); }
-};
-
-/// A clock that moves only when a test advances it.
-class FakeClock final : public Clock {
- public:
-  TimePoint Now() const override;
-  WallTime Wall() const override;
-  void Advance(Duration by);
-
- private:
-  mutable std::mutex mutex_;
-  Duration elapsed_{};
 };
 
 /// RFC 3339 in UTC with milliseconds: "2026-11-21T03:42:00.123Z".

@@ -21,8 +21,7 @@ namespace internal {
 Value::Entry* Builder::Open::Known() {
   constexpr std::size_t kFew = 16;
   if (map.size() < kFew) {
-    const auto found = std::find_if(map.begin(), map.end(),
-                                    [this](const Value::Entry& entry) { return entry.key == key; });
+    const auto found = std::ranges::find(map, key, &Value::Entry::key);
     return found == map.end() ? nullptr : &*found;
   }
   for (std::size_t i = places.size(); i < map.size(); ++i) places.emplace(map[i].key, i);
@@ -130,7 +129,7 @@ void Problems::Remark(Mark mark, std::string remark) {
 }
 
 std::vector<Problems::Problem> Problems::InOrder(std::vector<Problem> problems) {
-  std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
+  std::ranges::stable_sort(problems, [](const Problem& a, const Problem& b) {
     return std::pair(a.mark.line, a.mark.column) < std::pair(b.mark.line, b.mark.column);
   });
   return problems;
@@ -289,7 +288,7 @@ std::optional<std::vector<std::string>> MapReader::Strings(std::string_view key)
 
 std::optional<std::string> MapReader::OneOf(std::string_view key, std::vector<std::string> names) {
   auto text = String(key);
-  if (!text || std::find(names.begin(), names.end(), *text) != names.end()) return text;
+  if (!text || std::ranges::find(names, *text) != names.end()) return text;
   Problem(key, "\"" + *text + "\" is none of " + Join(names, ", "));
   return std::nullopt;
 }
@@ -309,9 +308,8 @@ void MapReader::Require(std::string_view key) {
 /// Reports a key that was not read: unknown, or under a lenient reading possibly known in another
 /// case.
 void MapReader::ReportIgnored(const Value::Entry& entry) {
-  const auto same = std::find_if(known_.begin(), known_.end(), [&entry](const std::string& key) {
-    return EqualsIgnoringCase(key, entry.key);
-  });
+  const auto same = std::ranges::find_if(
+      known_, [&entry](const std::string& key) { return EqualsIgnoringCase(key, entry.key); });
   const bool read = inexact_ && same != known_.end() && Find(*same) == &entry;
   std::string message = "unknown key \"" + Path(entry.key) + "\"", remark = Path(entry.key) + ": ";
   if (const auto near = Nearest(entry.key, known_)) {
@@ -328,7 +326,7 @@ void MapReader::ReportIgnored(const Value::Entry& entry) {
 void MapReader::Finish() {
   if (value_.map == nullptr) return;
   for (const Value::Entry& entry : *value_.map)
-    if (std::find(known_.begin(), known_.end(), entry.key) == known_.end()) ReportIgnored(entry);
+    if (std::ranges::find(known_, entry.key) == known_.end()) ReportIgnored(entry);
 }
 
 }  // namespace penstock::base

@@ -6,7 +6,7 @@
 //     visit("user", process.user);
 //   }
 //
-// FieldReader reads them from a document, FieldWriter writes them into a JSON object. VisitFields
+// StructReader reads them from a document, StructWriter writes them into a JSON object. VisitFields
 // must be in the namespace of its struct. Its part that only reads is in `if constexpr
 // (Visit::kReads)`.
 #pragma once
@@ -27,6 +27,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/document.h"
+#include "base/core/json_text.h"
 #include "base/core/quantity.h"
 #include "base/core/result.h"
 
@@ -56,11 +57,11 @@ enum class UnknownKeys { kRefused, kIgnored };
 
 /// Reads fields from one map. An absent key leaves its field as it is. All problems are added to
 /// one list.
-class FieldReader {
+class StructReader {
  public:
   static constexpr bool kReads = true;
 
-  FieldReader(const Value& value, std::string where, Problems& problems, UnknownKeys unknown)
+  StructReader(const Value& value, std::string where, Problems& problems, UnknownKeys unknown)
       : map_(value, std::move(where), problems), problems_(problems), unknown_(unknown) {}
 
   template <typename T>
@@ -146,12 +147,24 @@ class FieldReader {
     if (list == nullptr) return;
     for (const Value& item : *list->list) ReadStruct(item, map_.Path(key), target.emplace_back());
   }
+  /// Texts are taken in their order: looking up each key would be slow for the thousands of labels
+  /// that a hostile request may have.
   template <typename T>
   void Read(std::string_view key, std::map<std::string, T>& target, const FieldRules& rules) {
     const Value* map = map_.Map(key);
     if (map == nullptr) return;
-    FieldReader reader(*map, map_.Path(key), problems_, unknown_);
-    for (const auto& entry : *map->map) reader.Read(entry.key, target[entry.key], rules);
+    StructReader reader(*map, map_.Path(key), problems_, unknown_);
+    for (const Value::Entry& entry : *map->map) {
+      if constexpr (std::is_same_v<T, std::string>) {
+        target[entry.key] = entry.value.text;
+        if (entry.value.kind != Value::Kind::kString)
+          problems_.Add(entry.value.mark, reader.map_.Path(entry.key) + ": is " +
+                                              std::string(Describe(entry.value.kind)) +
+                                              " where a string is expected");
+      } else {
+        reader.Read(entry.key, target[entry.key], rules);
+      }
+    }
   }
   /// A struct of its own.
   template <typename T>
@@ -160,7 +173,7 @@ class FieldReader {
   }
   template <typename T>
   void ReadStruct(const Value& value, std::string where, T& target) {
-    FieldReader reader(value, std::move(where), problems_, unknown_);
+    StructReader reader(value, std::move(where), problems_, unknown_);
     VisitFields(reader, target);
     reader.Finish();
   }
@@ -172,11 +185,11 @@ class FieldReader {
 
 /// Writes fields into a JSON object, of nlohmann's library.
 template <typename Json>
-class FieldWriter {
+class StructWriter {
  public:
   static constexpr bool kReads = false;
 
-  explicit FieldWriter(Json& json) : json_(json) { json_ = Json::object(); }
+  explicit StructWriter(Json& json) : json_(json) { json_ = Json::object(); }
 
   Json& json() { return json_; }
 
@@ -244,7 +257,7 @@ class FieldWriter {
   template <typename T>
   static Json Written(const T& value, const FieldRules&) {
     Json object;
-    FieldWriter writer(object);
+    StructWriter writer(object);
     VisitFields(writer, value);
     return object;
   }
@@ -252,18 +265,11 @@ class FieldWriter {
   Json& json_;
 };
 
-/// Returns a JSON document as text. Invalid UTF-8, as in the command line of a process, becomes
-/// U+FFFD.
-template <typename Json>
-std::string JsonText(const Json& json, int indent = -1) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-
 /// Returns a struct as a JSON object.
 template <typename Json, typename T>
 Json ToJsonObject(const T& value) {
   Json json;
-  FieldWriter<Json> writer(json);
+  StructWriter<Json> writer(json);
   VisitFields(writer, value);
   return json;
 }
@@ -284,7 +290,7 @@ Status ReadFields(std::string_view text, std::string_view file, const FieldLimit
   if (!document.ok()) return damaged(document.error());
   Problems problems{std::string(file)};
   if (document->kind != Value::Kind::kMap) problems.Add(document->mark, "is not an object");
-  FieldReader reader(*document, "", problems, limits.unknown);
+  StructReader reader(*document, "", problems, limits.unknown);
   if constexpr (std::is_same_v<decltype(function(reader)), Status>) {
     TRY(function(reader));
   } else {

@@ -103,6 +103,17 @@ using Status = Result<void>;
 
 }  // namespace penstock::base
 
+namespace penstock {
+
+// The vocabulary of errors, which all of this project shares.
+using base::Code;
+using base::ErrnoError;
+using base::Error;
+using base::Result;
+using base::Status;
+
+}  // namespace penstock
+
 #define PENSTOCK_CONCAT_(a, b) a##b
 #define PENSTOCK_CONCAT(a, b) PENSTOCK_CONCAT_(a, b)
 

@@ -63,7 +63,7 @@ std::string_view Trim(std::string_view text) {
 
 std::string ToLower(std::string_view text) {
   std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), Lower);
+  std::ranges::transform(lower, lower.begin(), Lower);
   return lower;
 }
 

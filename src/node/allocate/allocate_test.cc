@@ -13,7 +13,6 @@
 namespace penstock::node::allocate {
 namespace {
 
-using base::Code;
 using device::HealthState;
 using inventory::AcmeSnapshot;
 using ::testing::ElementsAre;

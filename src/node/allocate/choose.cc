@@ -64,7 +64,7 @@ class Search {
         order_(order),
         gains_((problem.pick + 1) * problem.count),
         chosen_(problem.pick) {
-    std::copy(problem.own.begin(), problem.own.end(), gains_.begin());
+    std::ranges::copy(problem.own, gains_.begin());
     BoundPairs();
   }
 
@@ -86,7 +86,7 @@ class Search {
     for (std::size_t item = 0; item < count; ++item) {
       row.assign(problem_.Row(item), problem_.Row(item) + count);
       row.erase(row.begin() + static_cast<std::ptrdiff_t>(item));
-      std::sort(row.begin(), row.end(), std::greater<>());
+      std::ranges::sort(row, std::greater<>());
       for (std::size_t places = 1; places <= problem_.pick; ++places)
         most_[places * count + item] =
             most_[(places - 1) * count + item] + (places > 1 ? row[places - 2] : 0);
@@ -269,8 +269,8 @@ std::optional<Split> SplitCandidates(const DeviceLinks& links, std::vector<std::
                                      std::vector<std::size_t> fixed) {
   Split split;
   for (auto* list : {&candidates, &fixed}) {
-    std::sort(list->begin(), list->end());
-    if (std::adjacent_find(list->begin(), list->end()) != list->end()) return std::nullopt;
+    std::ranges::sort(*list);
+    if (std::ranges::adjacent_find(*list) != list->end()) return std::nullopt;
   }
   if (!candidates.empty() && candidates.back() >= links.size()) return std::nullopt;
   if (!std::includes(candidates.begin(), candidates.end(), fixed.begin(), fixed.end()))
@@ -298,7 +298,7 @@ Problem ToProblem(const DeviceLinks& links, const Split& split, std::size_t pick
   const Key weight = all < kMax ? all + 1 : 1;
   if (all >= kMax) {  // hundreds of devices: their remainder is not considered
     exact = false;
-    std::fill(degree.begin(), degree.end(), 0);
+    std::ranges::fill(degree, 0);
   }
   Problem problem{count, pick, std::vector<Key>(count), std::vector<Key>(count * count)};
   for (std::size_t i = 0; i < count; ++i) {
@@ -360,7 +360,7 @@ std::optional<Choice> ChooseBest(const DeviceLinks& links,
       every_set ? SolveExactly(problem) : Approach(problem).Run();
   choice.members = split->fixed;
   for (const std::size_t item : picked) choice.members.push_back(split->free[item]);
-  std::sort(choice.members.begin(), choice.members.end());
+  std::ranges::sort(choice.members);
   choice.within = Within(links, choice.members);
   std::vector<std::size_t> left;
   for (const std::size_t item : Others(picked, split->free.size()))

@@ -7,16 +7,12 @@
 
 namespace penstock::node::allocate {
 
-using base::Code;
-using base::Error;
-using base::Result;
-
 namespace {
 
 template <typename T>
 void AddNew(std::vector<T>& to, std::vector<T> more) {
   for (T& one : more)
-    if (std::find(to.begin(), to.end(), one) == to.end()) to.push_back(std::move(one));
+    if (std::ranges::find(to, one) == to.end()) to.push_back(std::move(one));
 }
 
 void Add(device::Edits& edits, device::Edits more) {
@@ -58,7 +54,7 @@ device::DeviceNumbers NumbersOf(const device::DeviceFile& file) {
 }
 
 bool Holds(const std::vector<device::DeviceNumbers>& ranges, const device::DeviceFile& file) {
-  return std::any_of(ranges.begin(), ranges.end(), [&file](const device::DeviceNumbers& range) {
+  return std::ranges::any_of(ranges, [&file](const device::DeviceNumbers& range) {
     return range.major == file.major && range.first_minor <= file.minor &&
            file.minor <= range.last_minor;
   });
@@ -81,8 +77,7 @@ Result<std::vector<VendorDevices>> DevicesOf(const std::vector<ledger::Slot>& sl
     one.dialect = dialect_of(vendor);
     if (one.dialect == nullptr)
       return Error(Code::kUnavailable, "containers with " + vendor + " devices are not supported");
-    std::sort(one.devices.begin(), one.devices.end(),
-              [](const device::Facts* a, const device::Facts* b) { return a->index < b->index; });
+    std::ranges::sort(one.devices, {}, &device::Facts::index);
     all.push_back(std::move(one));
   }
   return all;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -140,8 +139,8 @@ class View {
   api::PlannedChoice NoMore(std::size_t free) const {
     api::PlannedChoice choice = Empty(free + 1);
     choice.reason = std::to_string(free) + " of " + std::to_string(devices_.size()) + " are free";
-    const auto taken = std::find_if(devices_.begin(), devices_.end(),
-                                    [](const auto& device) { return device.free == 0; });
+    const auto taken =
+        std::ranges::find_if(devices_, [](const auto& device) { return device.free == 0; });
     if (taken != devices_.end())
       choice.reason += "; GPU " + std::to_string(taken->index) + ": " + taken->reason;
     return choice;

@@ -63,7 +63,7 @@ using Ends = std::vector<std::pair<base::TimePoint, std::string>>;
 Ends InOrder(const std::map<std::string, base::TimePoint>& ends) {
   Ends order;
   for (const auto& [lease, at] : ends) order.emplace_back(at, lease);
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   return order;
 }
 

@@ -84,8 +84,8 @@ std::vector<std::string> Prefer(const Preference& request, const share::Offer& o
   const Ids available(request.available.begin(), request.available.end()),
       must(request.must_include.begin(), request.must_include.end());
   if (request.size == 0 || request.size < must.size() ||
-      !std::all_of(must.begin(), must.end(),
-                   [&available](std::string_view id) { return available.contains(id); }))
+      !std::ranges::all_of(must,
+                           [&available](std::string_view id) { return available.contains(id); }))
     return {};
   auto [devices, known] = StocksOf(offer, available, must, inventory);
   if (known != available.size()) return {};

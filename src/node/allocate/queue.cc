@@ -10,9 +10,6 @@
 
 namespace penstock::node::allocate {
 
-using base::Code;
-using base::Error;
-
 namespace {
 
 /// About so many requests are tried without success in one round, and of each user the same number:
@@ -62,12 +59,10 @@ struct Queue::Front {
 };
 
 Queue::Queue(base::Executor& executor, Callbacks callbacks)
-    : executor_(executor),
-      callbacks_(std::move(callbacks)),
-      self_(std::make_shared<Queue*>(this)) {}
+    : executor_(executor), callbacks_(std::move(callbacks)) {}
 
 Queue::~Queue() {
-  *self_ = nullptr;
+  lifetime_.End();
   executor_.Cancel(drop_absent_);
   for (const auto& place : line_) executor_.Cancel(place->timer);
 }
@@ -91,11 +86,9 @@ base::Result<std::string> Queue::Add(Waiting waiting, base::Duration wait) {
   const std::string ticket = place->waiting.ticket;
   if (wait != kIndefinitely) place->waiting.until = executor_.clock().Now() + wait;
   if (wait > base::Duration::zero() && wait != kIndefinitely) {
-    place->timer = executor_.PostAfter(wait, [self = self_, ticket, wait] {
-      if (*self == nullptr) return;
-      (*self)->Remove(ticket,
-                      Error(Code::kDeadlineExceeded, "waited " + base::FormatDuration(wait)));
-    });
+    place->timer = executor_.PostAfter(wait, lifetime_.Guard([this, ticket, wait] {
+      Remove(ticket, Error(Code::kDeadlineExceeded, "waited " + base::FormatDuration(wait)));
+    }));
   }
   Try();
   return ticket;
@@ -103,9 +96,8 @@ base::Result<std::string> Queue::Add(Waiting waiting, base::Duration wait) {
 
 base::Status Queue::MayWait(const Waiting& waiting) const {
   if (limits_.waiting == 0 || waiting.waiter.uid == 0) return {};
-  const auto own = std::count_if(line_.begin(), line_.end(), [&](const auto& place) {
-    return place->waiting.waiter.uid == waiting.waiter.uid;
-  });
+  const auto own = std::ranges::count_if(
+      line_, [&](const auto& place) { return place->waiting.waiter.uid == waiting.waiter.uid; });
   if (own < limits_.waiting || own == std::ssize(line_)) return {};
   return Error(Code::kResourceExhausted,
                "you have " + std::to_string(own) +
@@ -116,7 +108,7 @@ base::Status Queue::MayWait(const Waiting& waiting) const {
 }
 
 std::shared_ptr<Queue::Place> Queue::TakeBack(const Waiting& waiting) {
-  const auto found = std::find_if(line_.begin(), line_.end(), [&](const auto& place) {
+  const auto found = std::ranges::find_if(line_, [&](const auto& place) {
     return place->waiting.absent && place->waiting.ticket == waiting.ticket &&
            place->waiting.waiter == waiting.waiter;
   });
@@ -166,11 +158,10 @@ base::Status Queue::Cancel(const std::string& ticket, const std::string& why) {
 
 void Queue::Try() {
   if (std::exchange(try_posted_, true)) return;
-  executor_.Post([self = self_] {
-    if (*self == nullptr) return;
-    (*self)->try_posted_ = false;
-    (*self)->TryAll();
-  });
+  executor_.Post(lifetime_.Guard([this] {
+    try_posted_ = false;
+    TryAll();
+  }));
 }
 
 std::vector<Waiting> Queue::List() const {
@@ -186,9 +177,8 @@ std::vector<Waiting> Queue::InOrder() const {
 }
 
 const Waiting* Queue::Find(const std::string& ticket) const {
-  const auto found = std::find_if(line_.begin(), line_.end(), [&](const auto& place) {
-    return place->waiting.ticket == ticket;
-  });
+  const auto found = std::ranges::find_if(
+      line_, [&](const auto& place) { return place->waiting.ticket == ticket; });
   return found == line_.end() ? nullptr : &(*found)->waiting;
 }
 
@@ -306,9 +296,8 @@ void Queue::Notify(Place& place, std::size_t position, const std::string& reason
 }
 
 void Queue::Remove(const std::string& ticket, const base::Status& status) {
-  const auto found = std::find_if(line_.begin(), line_.end(), [&](const auto& place) {
-    return place->waiting.ticket == ticket;
-  });
+  const auto found = std::ranges::find_if(
+      line_, [&](const auto& place) { return place->waiting.ticket == ticket; });
   if (found == line_.end()) return;
   const auto place = *found;
   line_.erase(found);

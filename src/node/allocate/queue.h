@@ -15,6 +15,7 @@
 
 #include "api/config/node_config.h"
 #include "base/executor.h"
+#include "base/lifetime.h"
 #include "node/allocate/allocate.h"
 
 namespace penstock::node::allocate {
@@ -155,7 +156,7 @@ class Queue {
   std::uint64_t next_ticket_ = 1;
   bool try_posted_ = false;
   base::TimerId drop_absent_ = 0;
-  std::shared_ptr<Queue*> self_;  // null inside once destroyed: for pending callbacks
+  base::Lifetime lifetime_;
 };
 
 }  // namespace penstock::node::allocate

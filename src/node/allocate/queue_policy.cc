@@ -111,7 +111,7 @@ bool QueuePolicy::EndOverdue(const Waiting& waiting, const Outlook& outlook, bas
   }
   if (next) next_overdue_ = executor_.PostAfter(*next - now, callbacks_.changed);
   if (others.empty()) return false;
-  std::sort(others.begin(), others.end());
+  std::ranges::sort(others);
   for (const auto& [began, lease] : others) overdue.push_back(lease);
   const auto ended = ToEnd(waiting.request, outlook, ending, overdue);
   for (const std::string& lease : ended)

@@ -7,13 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_executor.h"
 #include "node/allocate/outlook.h"
 
 namespace penstock::node::allocate {
 namespace {
 
-using base::Code;
-using base::Error;
 using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;

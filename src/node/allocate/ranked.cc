@@ -12,11 +12,11 @@ std::vector<std::size_t> BestLinked(const DeviceLinks& links,
                                     const std::vector<std::size_t>& fixed, std::size_t size) {
   std::vector<std::size_t> all = fixed;
   all.insert(all.end(), candidates.begin(), candidates.end());
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   std::vector<std::size_t> chosen;
   if (const auto choice = ChooseBest(links, all, fixed, fixed.size() + size))
     for (const std::size_t member : choice->members)
-      if (std::find(fixed.begin(), fixed.end(), member) == fixed.end()) chosen.push_back(member);
+      if (std::ranges::find(fixed, member) == fixed.end()) chosen.push_back(member);
   return chosen;
 }
 
@@ -24,7 +24,7 @@ std::vector<std::size_t> BestLinked(const DeviceLinks& links,
 
 std::vector<std::size_t> ChooseRanked(const DeviceLinks& links, std::vector<Ranked> candidates,
                                       const std::vector<std::size_t>& fixed, std::size_t size) {
-  std::sort(candidates.begin(), candidates.end(), [](const Ranked& a, const Ranked& b) {
+  std::ranges::sort(candidates, [](const Ranked& a, const Ranked& b) {
     return std::tie(a.rank, a.position) < std::tie(b.rank, b.position);
   });
   std::vector<std::size_t> chosen, together = fixed;
@@ -40,7 +40,7 @@ std::vector<std::size_t> ChooseRanked(const DeviceLinks& links, std::vector<Rank
     together.insert(together.end(), rank.begin(), rank.end());
     begin = end;
   }
-  std::sort(chosen.begin(), chosen.end());
+  std::ranges::sort(chosen);
   return chosen;
 }
 

@@ -1,7 +1,6 @@
 // Finds which devices suit a request and which of them are free, and says why others are not.
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "base/core/strings.h"
 #include "node/allocate/allocate.h"
@@ -11,9 +10,6 @@
 
 namespace penstock::node::allocate {
 
-using base::Code;
-using base::Error;
-using base::Result;
 using ledger::Slot;
 
 namespace {
@@ -127,9 +123,8 @@ Offered Check(const Candidate& candidate, const Request& request, const ledger::
 int SharesTaken(const std::string& device, const ledger::Snapshot& ledger) {
   int taken = 0;
   for (const ledger::Lease& lease : ledger.leases)
-    taken += static_cast<int>(
-        std::count_if(lease.slots.begin(), lease.slots.end(),
-                      [&device](const Slot& slot) { return slot.device == device; }));
+    taken += static_cast<int>(std::ranges::count_if(
+        lease.slots, [&device](const Slot& slot) { return slot.device == device; }));
   return taken;
 }
 
@@ -173,11 +168,10 @@ Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::
   std::vector<const Candidate*> named;
   std::string held, blocked;  // the first of each kind
   for (const std::string& wanted : request.devices) {
-    const auto found =
-        std::find_if(candidates.begin(), candidates.end(),
-                     [&](const Candidate& one) { return Names(wanted, *one.facts); });
+    const auto found = std::ranges::find_if(
+        candidates, [&](const Candidate& one) { return Names(wanted, *one.facts); });
     if (found == candidates.end()) return NotOffered(wanted, inventory, request.allocator);
-    if (std::find(named.begin(), named.end(), &*found) != named.end())
+    if (std::ranges::find(named, &*found) != named.end())
       return Error(Code::kInvalidArgument, "device " + wanted + " is named twice");
     named.push_back(&*found);
     if (!Suits(*found, request)) return Error(Code::kFailedPrecondition, SharedOtherwise(*found));
@@ -197,14 +191,12 @@ Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::
 Error Never(const Request& request, const std::vector<Candidate>& candidates, std::size_t suitable,
             const inventory::Snapshot& inventory) {
   if (inventory.devices.empty()) return NothingFound();
-  const auto unseen =
-      std::count_if(inventory.devices.begin(), inventory.devices.end(), share::NeverRead);
+  const auto unseen = std::ranges::count_if(inventory.devices, share::NeverRead);
   if (unseen > 0)
     return {Code::kResourceExhausted,
             Gpus(static_cast<std::size_t>(unseen)) + " of this node not read yet"};
-  const auto misfit =
-      std::find_if(candidates.begin(), candidates.end(),
-                   [&request](const Candidate& candidate) { return !Suits(candidate, request); });
+  const auto misfit = std::ranges::find_if(
+      candidates, [&request](const Candidate& candidate) { return !Suits(candidate, request); });
   const std::string text = "requested " + What(request) + ", but this node has ";
   const std::string assigned = std::string(request.model.empty() ? "" : " of that model") +
                                " assigned to " + share::DescribeAllocator(request.allocator);
@@ -240,10 +232,10 @@ std::set<std::string> DevicesFor(const Request& request, const inventory::Snapsh
   std::set<std::string> devices;
   for (const Candidate& candidate : CandidatesOf(request, inventory, offers)) {
     const bool named =
-        request.devices.empty() || std::any_of(request.devices.begin(), request.devices.end(),
-                                               [&candidate](const std::string& wanted) {
-                                                 return Names(wanted, *candidate.facts);
-                                               });
+        request.devices.empty() ||
+        std::ranges::any_of(request.devices, [&candidate](const std::string& wanted) {
+          return Names(wanted, *candidate.facts);
+        });
     if (named && Suits(candidate, request)) devices.insert(candidate.facts->id);
   }
   return devices;

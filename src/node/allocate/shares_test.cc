@@ -13,7 +13,6 @@ namespace penstock::node::allocate {
 namespace {
 
 using api::SharePolicy;
-using base::Code;
 using device::HealthState;
 using device::Shape;
 using device::Sharing;

@@ -7,17 +7,15 @@
 #include <utility>
 
 #include "base/core/strings.h"
+#include "base/lifetime.h"
 #include "base/log.h"
-#include "node/assign/manual_assignments_writer.h"
-#include "node/assign/move_requests.h"
+#include "node/assign/manual_assignments.h"
 #include "node/share/allocator_rules.h"
 #include "node/share/describe.h"
+#include "os/kept_file.h"
 
 namespace penstock::node::assign {
 
-using base::Code;
-using base::Error;
-using base::Result;
 using inventory::Entry;
 using share::kKubeletAllocator;
 using share::kLocalAllocator;
@@ -54,7 +52,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
         enabled(o),
         kubelet(std::move(k)),
         manual(std::move(remembered)),
-        writer(c, i, path),
+        writer(c, i, path, "cannot write manual assignments; a restart would lose them"),
         allocator_of([](const inventory::Entry&) { return std::string(); }) {}
 
   // --- desired allocators
@@ -75,9 +73,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
 
   void Schedule() {
     if (std::exchange(reconcile_posted, true)) return;
-    control.Post([weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->Reconcile();
-    });
+    control.Post(base::IfAlive(this, &State::Reconcile));
   }
 
   void Reconcile() {
@@ -156,7 +152,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     if (found == manual.end()) return;
     found->second.transfer.reset();
     if (!found->second.allocator) manual.erase(found);
-    writer.Keep(manual);
+    writer.Keep(EncodeManualAssignments(manual));
   }
 
   /// Publishes every known device, also those that are where the configuration wants them: a
@@ -182,8 +178,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
   // --- the kubelet's acknowledgement
 
   bool KubeletIsAwaited() const {
-    return kubelet.ask_counted != nullptr &&
-           std::any_of(devices.begin(), devices.end(), [](const auto& one) {
+    return kubelet.ask_counted != nullptr && std::ranges::any_of(devices, [](const auto& one) {
              return one.second.transfer && one.second.at == kKubeletAllocator &&
                     !one.second.transfer->acknowledged;
            });
@@ -191,9 +186,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
 
   void QueryKubelet() {
     if (query_pending || query_timer != 0 || !KubeletIsAwaited()) return;
-    query_timer = control.PostAfter(retry_after, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->SendQuery();
-    });
+    query_timer = control.PostAfter(retry_after, base::IfAlive(this, &State::SendQuery));
     retry_after = std::min(retry_after * 2, kMaxRetry);
   }
 
@@ -230,9 +223,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
   void SetDeadline(const std::string& id, base::Duration left) {
     left = std::max(left, base::Duration::zero());
     deadlines[id] = control.clock().Now() + left;
-    control.PostAfter(left, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->Reconcile();
-    });
+    control.PostAfter(left, base::IfAlive(this, &State::Reconcile));
   }
 
   void RevertExpired(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger) {
@@ -258,11 +249,10 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
 
   /// The device by id or index; null where there is none.
   static const Entry* FindNamed(const inventory::Snapshot& inventory, const std::string& name) {
-    const auto found =
-        std::find_if(inventory.devices.begin(), inventory.devices.end(), [&](const auto& entry) {
-          return entry.facts->id == name ||
-                 (entry.facts->index >= 0 && base::ParseInt(name) == entry.facts->index);
-        });
+    const auto found = std::ranges::find_if(inventory.devices, [&](const auto& entry) {
+      return entry.facts->id == name ||
+             (entry.facts->index >= 0 && base::ParseInt(name) == entry.facts->index);
+    });
     return found == inventory.devices.end() ? nullptr : &*found;
   }
 
@@ -281,7 +271,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
       if (entry == nullptr)
         return Error(Code::kNotFound,
                      "there is no device " + name + " on this node (see `penstock status`)");
-      if (std::find(named.begin(), named.end(), entry) != named.end())
+      if (std::ranges::find(named, entry) != named.end())
         return Error(Code::kInvalidArgument, "device " + name + " is named twice");
       named.push_back(entry);
     }
@@ -335,7 +325,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     for (const DeviceMove& move : intended) SetManual(move, request.allocator, until);
     if (until)
       for (const DeviceMove& move : intended) SetDeadline(move.device, *request.wait);
-    writer.Keep(manual);
+    writer.Keep(EncodeManualAssignments(manual));
     Notify(requests.Begin(intended, std::move(progress), std::move(done)));
     Reconcile();
   }
@@ -373,10 +363,9 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
   /// Posted to the executor, because a callback may make another request immediately.
   void Notify(MoveRequests::Notifications notifications) {
     if (notifications.empty()) return;
-    control.Post([weak = weak_from_this(), notifications = std::move(notifications)] {
-      if (const auto self = weak.lock())
-        for (const auto& notify : notifications) notify();
-    });
+    control.Post(base::IfAlive(this, [notifications = std::move(notifications)](State&) {
+      for (const auto& notify : notifications) notify();
+    }));
   }
 
   base::Executor& control;
@@ -384,7 +373,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
   const share::EnabledAllocators enabled;
   const Kubelet kubelet;
   ManualAssignments manual;
-  ManualAssignmentsWriter writer;
+  os::KeptFile writer;
   share::AllocatorOf allocator_of;
   std::map<std::string, base::TimePoint>
       deadlines;  // of moving devices that have a deadline in `manual`
@@ -414,7 +403,7 @@ DeviceMoves::DeviceMoves(base::Executor& control, base::Executor& io, Node node,
   });
   state->on_ledger = node.ledger.published().Subscribe([state](const auto&) {
     const auto moving = [](const auto& one) { return one.second.transfer.has_value(); };
-    if (std::any_of(state->devices.begin(), state->devices.end(), moving)) state->Schedule();
+    if (std::ranges::any_of(state->devices, moving)) state->Schedule();
   });
 }
 

@@ -53,7 +53,7 @@ class DeviceMoves {
   };
 
   /// `path` is that of doors.json, which is written on `io`; `remembered` is what
-  /// ManualAssignmentsWriter::Load read from it.
+  /// LoadManualAssignments read from it.
   DeviceMoves(base::Executor& control, base::Executor& io, Node node,
               share::EnabledAllocators enabled, Kubelet kubelet, const std::string& path,
               ManualAssignments remembered);

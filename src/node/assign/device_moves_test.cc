@@ -4,8 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_executor.h"
 #include "device/testing/acme.h"
-#include "node/assign/manual_assignments_writer.h"
+#include "node/assign/manual_assignments.h"
 #include "node/inventory/testing/acme_inventory.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"
@@ -14,7 +15,6 @@ namespace penstock::node::assign {
 namespace {
 
 using namespace std::chrono_literals;
-using base::Code;
 using ledger::Lease;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -64,7 +64,7 @@ class DeviceMovesTest : public testing::Test {
     moves_.reset();
     offers_ =
         std::make_unique<share::Offers>(inventory_, ledger_, device::testing::FindAcme, open_);
-    auto remembered = ManualAssignmentsWriter::Load(Path());
+    auto remembered = LoadManualAssignments(Path());
     ASSERT_TRUE(remembered.ok()) << remembered.error().ToString();
     moves_ = std::make_unique<DeviceMoves>(
         executor_, executor_, DeviceMoves::Node{inventory_, ledger_, *offers_}, open_,
@@ -367,7 +367,7 @@ TEST_F(DeviceMovesTest, ADamagedFileAndANewerOneAreSetAside) {
   EXPECT_TRUE(os::Exists(Path() + ".damaged"));
   EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
   ASSERT_TRUE(os::WriteFileAtomically(Path(), R"({"version":2,"devices":[],"more":1})").ok());
-  const auto newer = ManualAssignmentsWriter::Load(Path());
+  const auto newer = LoadManualAssignments(Path());
   ASSERT_TRUE(newer.ok()) << newer.error().ToString();
   EXPECT_THAT(*newer, IsEmpty());
   EXPECT_TRUE(os::Exists(Path() + ".newer"));

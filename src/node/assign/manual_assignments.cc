@@ -49,10 +49,16 @@ base::Result<ManualAssignments> DecodeManualAssignments(std::string_view text,
                                                         std::string_view file) {
   std::vector<AssignedDevice> list;
   TRY(os::DecodeKept(kVersion, text, file,
-                     [&](base::FieldReader& read) { read("devices", list, {.required = true}); }));
+                     [&](base::StructReader& read) { read("devices", list, {.required = true}); }));
   ManualAssignments devices;
   for (AssignedDevice& one : list) devices[std::move(one.device)] = std::move(one.assignment);
   return devices;
+}
+
+base::Result<ManualAssignments> LoadManualAssignments(const std::string& path) {
+  return os::LoadKept<ManualAssignments>(path, "manual assignments", [&](const std::string& text) {
+    return DecodeManualAssignments(text, path);
+  });
 }
 
 }  // namespace penstock::node::assign

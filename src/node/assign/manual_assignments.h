@@ -1,5 +1,5 @@
 // Encodes and decodes doors.json, which keeps manual assignments of devices over restarts of the
-// agent. Does no I/O.
+// agent.
 #pragma once
 
 #include <map>
@@ -36,5 +36,9 @@ std::string EncodeManualAssignments(const ManualAssignments& devices);
 /// kFailedPrecondition where a newer version of the agent wrote it, kDataLoss where it is corrupt.
 base::Result<ManualAssignments> DecodeManualAssignments(std::string_view text,
                                                         std::string_view file);
+
+/// The assignments that were written last; none where the file is corrupt or of a newer version
+/// (os::LoadKept). Blocks.
+base::Result<ManualAssignments> LoadManualAssignments(const std::string& path);
 
 }  // namespace penstock::node::assign

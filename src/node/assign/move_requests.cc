@@ -6,10 +6,6 @@
 
 namespace penstock::node::assign {
 
-using base::Code;
-using base::Error;
-using base::Result;
-
 MoveRequests::Notifications MoveRequests::Begin(const std::vector<DeviceMove>& moves,
                                                 Progress progress, Done done) {
   Notifications notifications;

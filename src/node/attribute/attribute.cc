@@ -25,9 +25,9 @@ bool SameName(const std::string& known, const std::string& reported) {
 /// Whether the pod's slots are exactly the lease's.
 bool Matches(const ledger::Lease& lease, const PodHolding& pod) {
   return lease.slots.size() == pod.ids.size() &&
-         std::all_of(lease.slots.begin(), lease.slots.end(), [&pod](const ledger::Slot& slot) {
+         std::ranges::all_of(lease.slots, [&pod](const ledger::Slot& slot) {
            return SameName(slot.resource, pod.resource) &&
-                  std::find(pod.ids.begin(), pod.ids.end(), slot.id) != pod.ids.end();
+                  std::ranges::find(pod.ids, slot.id) != pod.ids.end();
          });
 }
 
@@ -107,17 +107,16 @@ ledger::Slot ToSlot(const std::string& id, const std::string& resource,
 bool InPod(const os::ProcessInfo& process, const std::string& uid) {
   std::string systemd = uid;
   std::replace(systemd.begin(), systemd.end(), '-', '_');
-  return std::any_of(process.cgroups.begin(), process.cgroups.end(), [&](const std::string& path) {
+  return std::ranges::any_of(process.cgroups, [&](const std::string& path) {
     return path.find("pod" + uid) != std::string::npos ||
            path.find("pod" + systemd) != std::string::npos;
   });
 }
 
 bool InGroup(const os::ProcessInfo& process, const std::string& group) {
-  return !group.empty() &&
-         std::any_of(process.cgroups.begin(), process.cgroups.end(), [&](const std::string& path) {
-           return (path + "/").starts_with(group + "/");
-         });
+  return !group.empty() && std::ranges::any_of(process.cgroups, [&](const std::string& path) {
+    return (path + "/").starts_with(group + "/");
+  });
 }
 
 bool InTree(const os::ProcessInfo& process, const ledger::Lease& lease, const ProcessTable& table) {
@@ -158,7 +157,7 @@ const ledger::Lease* OwnerOf(const os::ProcessInfo& process, bool graphics_only,
   if (graphics_only) return nullptr;
   // While a holder is not known yet, any process is taken for it: there is no way to distinguish
   // them.
-  const auto unknown = std::find_if(leases.begin(), leases.end(), [](const ledger::Lease* lease) {
+  const auto unknown = std::ranges::find_if(leases, [](const ledger::Lease* lease) {
     return lease->allocator == kAllocator && lease->pod_uid.empty();
   });
   return unknown == leases.end() ? nullptr : *unknown;
@@ -173,10 +172,9 @@ void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime
   std::set<std::string> confirmed;
   std::vector<const PodHolding*> unknown;
   for (const PodHolding& pod : pods) {
-    const auto lease =
-        std::find_if(before->leases.begin(), before->leases.end(), [&](const ledger::Lease& one) {
-          return one.allocator == kAllocator && Matches(one, pod) && SameContainer(one, pod);
-        });
+    const auto lease = std::ranges::find_if(before->leases, [&](const ledger::Lease& one) {
+      return one.allocator == kAllocator && Matches(one, pod) && SameContainer(one, pod);
+    });
     if (lease == before->leases.end()) {
       unknown.push_back(&pod);
       continue;
@@ -260,7 +258,7 @@ Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapsho
               : OwnerOf(found->second, used.graphics_only, of_device->second, processes);
       auto& strangers = used.graphics_only ? result.graphics : result.outside;
       auto& list = lease != nullptr ? result.by_lease[lease->id] : strangers[entry.facts->id];
-      if (std::find(list.begin(), list.end(), process) == list.end()) list.push_back(process);
+      if (std::ranges::find(list, process) == list.end()) list.push_back(process);
     }
   }
   return result;

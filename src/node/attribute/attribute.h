@@ -2,14 +2,12 @@
 // each holder belongs to, and which processes are outside processes.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "base/executor.h"
 #include "device/model.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"

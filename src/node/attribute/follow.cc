@@ -11,8 +11,8 @@ namespace {
 std::vector<ledger::Process> WithProcesses(std::vector<ledger::Process> known,
                                            const std::vector<ledger::Process>& on_devices) {
   for (const ledger::Process& process : on_devices) {
-    const auto same = std::find_if(known.begin(), known.end(),
-                                   [&](const auto& one) { return one.pid == process.pid; });
+    const auto same =
+        std::ranges::find_if(known, [&](const auto& one) { return one.pid == process.pid; });
     if (same == known.end())
       known.push_back(process);
     else if (same->start != process.start)

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "base/executor.h"
-#include "base/published.h"
 #include "node/attribute/attribute.h"
 
 namespace penstock::node::attribute {

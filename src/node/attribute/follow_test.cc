@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/testing/manual_executor.h"
 #include "device/testing/acme.h"
 
 namespace penstock::node::attribute {

@@ -12,8 +12,6 @@ namespace penstock::node::cdi {
 namespace {
 
 using api::cdi::DeviceNode;
-using base::Code;
-using base::Error;
 
 constexpr std::string_view kDev = "/dev";
 constexpr std::uint32_t kForEverybody = 06;
@@ -72,11 +70,11 @@ std::vector<std::string> DevFiles::Match(const std::string& pattern) const {
 
 void AddNode(api::cdi::CdiEdits& edits, DeviceNode node, bool additional_gids) {
   const auto same = [&](const DeviceNode& other) { return other.path == node.path; };
-  if (std::any_of(edits.nodes.begin(), edits.nodes.end(), same)) return;
+  if (std::ranges::any_of(edits.nodes, same)) return;
   auto& gids = edits.additional_gids;
   const bool for_everybody = (node.file_mode.value_or(0) & kForEverybody) == kForEverybody;
   if (additional_gids && node.gid && !for_everybody &&
-      std::find(gids.begin(), gids.end(), *node.gid) == gids.end())
+      std::ranges::find(gids, *node.gid) == gids.end())
     gids.push_back(*node.gid);
   edits.nodes.push_back(std::move(node));
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include <fcntl.h>
@@ -93,7 +92,7 @@ class Finder {
     for (auto& [path, host_path] : files_) found_.files.push_back({path, std::move(host_path)});
     for (auto& [path, host_path] : sockets_) found_.sockets.push_back({path, std::move(host_path)});
     auto& searched = found_.searched;
-    std::sort(searched.begin(), searched.end());
+    std::ranges::sort(searched);
     searched.erase(std::unique(searched.begin(), searched.end()), searched.end());
     return std::move(found_);
   }

@@ -3,7 +3,6 @@
 #include "node/cdi/find_libraries.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <set>
 #include <utility>
@@ -18,8 +17,6 @@
 namespace penstock::node::cdi {
 namespace {
 
-using base::Code;
-using base::Error;
 using base::GlobMatch;
 using device::ContainerDriver;
 using device::DriverFile;
@@ -125,15 +122,15 @@ class Search {
     for (const FoundFile& module : set.modules) links.Add(module, "");
     set.folders.assign(folders.begin(), folders.end());
     const auto by_path = [](const FoundFile& a, const FoundFile& b) { return a.path < b.path; };
-    std::sort(set.files.begin(), set.files.end(), by_path);
-    std::sort(set.modules.begin(), set.modules.end(), by_path);
+    std::ranges::sort(set.files, by_path);
+    std::ranges::sort(set.modules, by_path);
     set.links = links.Take();
     return set;
   }
 
   /// Whether the driver's own libraries include one for programs of the machine's width.
   bool HasVersionLibrary() const {
-    return std::any_of(libraries_.begin(), libraries_.end(), [&](const Library& library) {
+    return std::ranges::any_of(libraries_, [&](const Library& library) {
       return library.elf.wide && IsVersionLibrary(NameOf(library.file.path));
     });
   }
@@ -161,13 +158,13 @@ class Search {
   }
 
   bool IsOwn(std::string_view name) const {
-    return std::any_of(wanted_.own_libraries.begin(), wanted_.own_libraries.end(),
-                       [&](const auto& glob) { return GlobMatch(glob, name); });
+    return std::ranges::any_of(wanted_.own_libraries,
+                               [&](const auto& glob) { return GlobMatch(glob, name); });
   }
 
   bool IsVersionLibrary(std::string_view name) const {
-    return std::any_of(wanted_.version_libraries.begin(), wanted_.version_libraries.end(),
-                       [&](const auto& library) { return name.starts_with(library); });
+    return std::ranges::any_of(wanted_.version_libraries,
+                               [&](const auto& library) { return name.starts_with(library); });
   }
 
   void AddFolder(const std::string& path) {
@@ -193,7 +190,7 @@ class Search {
     for (const auto& folder : folders_) {
       if (below.empty()) {
         found = TakeMatching(folder, "", pattern) || found;
-      } else if (std::binary_search(folder.names.begin(), folder.names.end(), below)) {
+      } else if (std::ranges::binary_search(folder.names, below)) {
         const auto inner = tree_.List(Below(folder.path, below));
         if (inner.ok())
           found = TakeMatching(*inner, below + "/", pattern.substr(slash + 1)) || found;
@@ -205,7 +202,7 @@ class Search {
   bool TakeMatching(const DriverTree::Folder& folder, const std::string& below,
                     const std::string& pattern) {
     if (pattern.find('*') == std::string::npos)
-      return std::binary_search(folder.names.begin(), folder.names.end(), pattern) &&
+      return std::ranges::binary_search(folder.names, pattern) &&
              Take(Below(folder.path, pattern), below + pattern);
     bool found = false;
     for (const std::string& name : folder.names)
@@ -215,8 +212,8 @@ class Search {
 
   bool TakeNamed(const std::string& name, bool wide) {
     for (const auto& folder : folders_)
-      if (std::binary_search(folder.names.begin(), folder.names.end(), name) &&
-          Take(Below(folder.path, name), name) && Has(name, wide))
+      if (std::ranges::binary_search(folder.names, name) && Take(Below(folder.path, name), name) &&
+          Has(name, wide))
         return true;
     for (const auto& entry : cache_)
       if (entry.soname == name && Take(entry.path, name) && Has(name, wide)) return true;
@@ -243,7 +240,7 @@ class Search {
     const auto same = [&](const Library& other) {
       return other.elf.wide == elf->wide && other.elf.machine == elf->machine && other.key == key;
     };
-    if (std::any_of(libraries_.begin(), libraries_.end(), same)) return true;
+    if (std::ranges::any_of(libraries_, same)) return true;
     libraries_.push_back(
         {{std::move(file->path), std::move(file->host_path)}, key, *std::move(elf)});
     return true;
@@ -260,9 +257,7 @@ class Search {
     for (const FoundFile& module : modules_)
       if (NameOf(module.path) == name) return;
     for (const auto& folder : folders_) {
-      if (!std::binary_search(folder.names.begin(), folder.names.end(),
-                              pattern.substr(0, pattern.find('/'))))
-        continue;
+      if (!std::ranges::binary_search(folder.names, pattern.substr(0, pattern.find('/')))) continue;
       const std::string path = Below(folder.path, pattern);
       auto file = tree_.Find(path, O_PATH);
       struct stat about {};
@@ -273,7 +268,7 @@ class Search {
   }
 
   bool Has(std::string_view name, bool wide) const {
-    return std::any_of(libraries_.begin(), libraries_.end(), [&](const Library& library) {
+    return std::ranges::any_of(libraries_, [&](const Library& library) {
       return library.elf.wide == wide &&
              (library.elf.soname == name || NameOf(library.file.path) == name);
     });

@@ -34,7 +34,7 @@ void LibraryLinks::Add(const FoundFile& library, const std::string& soname) {
 }
 
 std::vector<FoundLink> LibraryLinks::Take() {
-  std::sort(links_.begin(), links_.end(), [](const Entry& a, const Entry& b) {
+  std::ranges::sort(links_, [](const Entry& a, const Entry& b) {
     return std::tie(a.link.path, b.as_in_root, a.link.target) <
            std::tie(b.link.path, a.as_in_root, b.link.target);
   });

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <map>
 
 #include <unistd.h>
@@ -71,7 +70,7 @@ std::vector<std::string> OwnFiles(const std::vector<std::string>& files,
     };
     const auto is_of = [&](const std::string& kind) { return is(OwnFileName(KubeletKind(kind))); };
     const bool by_prefix = name.starts_with(kOwnPrefix) && (unfinished || IsSpecFile(name));
-    if (by_prefix || std::any_of(kinds.begin(), kinds.end(), is_of)) own.push_back(file);
+    if (by_prefix || std::ranges::any_of(kinds, is_of)) own.push_back(file);
   }
   return own;
 }
@@ -124,7 +123,7 @@ FolderState Write(const std::string& folder, const std::vector<api::cdi::Spec>& 
     if (::unlink(path.c_str()) != 0 && errno != ENOENT)
       fail(base::ErrnoError(errno, "remove " + path));
   }
-  std::sort(state.kinds.begin(), state.kinds.end());
+  std::ranges::sort(state.kinds);
   return state;
 }
 

@@ -14,8 +14,6 @@
 namespace penstock::node::cdi {
 namespace {
 
-using base::Code;
-using base::Error;
 using device::Facts;
 
 constexpr const char* kAll = "all";
@@ -25,8 +23,8 @@ class Devices {
  public:
   explicit Devices(std::vector<const Facts*> devices) : devices_(std::move(devices)) {
     for (const Facts* device : devices_) by_id_.emplace(device->id, device);
-    std::sort(devices_.begin(), devices_.end(),
-              [&](const Facts* a, const Facts* b) { return Order(*a) < Order(*b); });
+    std::ranges::sort(devices_,
+                      [&](const Facts* a, const Facts* b) { return Order(*a) < Order(*b); });
   }
 
   const std::vector<const Facts*>& sorted() const { return devices_; }
@@ -53,7 +51,7 @@ api::cdi::CdiEdits EditsOf(const DeviceFiles& files, const HookCalls& calls,
   api::cdi::CdiEdits edits;
   for (const api::cdi::DeviceNode& node : files.nodes)
     AddNode(edits, node, options.additional_gids);
-  std::sort(edits.additional_gids.begin(), edits.additional_gids.end());
+  std::ranges::sort(edits.additional_gids);
   if (auto hook = calls.CreateLinks(files.links)) edits.hooks.push_back(*std::move(hook));
   if (auto hook = calls.OpenFolders(files.nodes)) edits.hooks.push_back(*std::move(hook));
   return edits;

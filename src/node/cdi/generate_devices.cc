@@ -10,8 +10,6 @@ namespace penstock::node::cdi {
 namespace {
 
 using api::cdi::DeviceNode;
-using base::Code;
-using base::Error;
 
 /// Documentation/gpu/drm-uapi.rst: card<n>, renderD<n>; sysfs has a folder for each of them below
 /// the folder of the PCI function.
@@ -30,8 +28,7 @@ void AddDrm(const device::PciAddress& pci, const DevFiles& files, const std::str
     const auto leads_to = [&](const DeviceNode& node) {
       return NameOf(node.path) == NameOf(*target);
     };
-    if (std::any_of(found.nodes.begin(), found.nodes.end(), leads_to))
-      found.links.push_back({path, *target});
+    if (std::ranges::any_of(found.nodes, leads_to)) found.links.push_back({path, *target});
   }
 }
 
@@ -39,7 +36,7 @@ void Sort(DeviceFiles& files) {
   const auto by_path = [](const auto& a, const auto& b) { return a.path < b.path; };
   const auto same_path = [](const auto& a, const auto& b) { return a.path == b.path; };
   const auto sort = [&](auto& all) {
-    std::stable_sort(all.begin(), all.end(), by_path);
+    std::ranges::stable_sort(all, by_path);
     all.erase(std::unique(all.begin(), all.end(), same_path), all.end());
   };
   sort(files.nodes);

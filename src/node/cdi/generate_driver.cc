@@ -83,7 +83,7 @@ void ReportMissing(const ContainerDriver& wanted, const std::string& version,
   std::map<std::string, std::set<std::string>> parts;
   for (const device::DriverFile& file : wanted.files) {
     const std::string pattern = WithVersion(file.pattern, version);
-    if (std::find(missing.begin(), missing.end(), pattern) != missing.end())
+    if (std::ranges::find(missing, pattern) != missing.end())
       parts[file.capability].insert(pattern);
   }
   for (const auto& [capability, names] : parts) {
@@ -139,7 +139,7 @@ std::vector<std::string> DriverEnvironment(const ContainerDriver& wanted,
       variable.replace(at, kPlace.size(), base::Join(library_folders, ":"));
     environment.push_back(std::move(variable));
   }
-  std::sort(environment.begin(), environment.end());
+  std::ranges::sort(environment);
   return environment;
 }
 

@@ -17,7 +17,7 @@ constexpr std::string_view kWithSubcommand = "nvidia-ctk";
 constexpr int kMaxSeconds = 60;
 
 bool Contains(const std::vector<std::string>& list, const std::string& word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
+  return std::ranges::find(list, word) != list.end();
 }
 
 std::vector<std::string> Repeated(const std::string& flag, const std::vector<std::string>& values) {
@@ -83,7 +83,7 @@ bool HookCalls::IsOn(const std::string& name) const {
   if (Contains(options_.disable_hooks, name) || Contains(options_.disable_hooks, "all"))
     return false;
   const auto same = [&](const device::ContainerHook& hook) { return hook.name == name; };
-  const auto hook = std::find_if(driver_.hooks.begin(), driver_.hooks.end(), same);
+  const auto hook = std::ranges::find_if(driver_.hooks, same);
   return hook != driver_.hooks.end() && hook->by_default;
 }
 

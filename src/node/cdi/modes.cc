@@ -19,9 +19,6 @@ namespace penstock::node::cdi {
 namespace {
 
 using api::cdi::Device;
-using api::cdi::DeviceNode;
-using base::Code;
-using base::Error;
 
 constexpr const char* kAll = "all";
 
@@ -55,7 +52,7 @@ class ClassMaker {
     if (subject_.device_per_node) return AddNumbered(paths);
     auto all = paths;
     for (const std::string& path : Match(subject_.nodes_too))
-      if (std::find(all.begin(), all.end(), path) == all.end()) all.push_back(path);
+      if (std::ranges::find(all, path) == all.end()) all.push_back(path);
     AddDevice(kAll, all);
     return {};
   }
@@ -108,16 +105,15 @@ class ClassMaker {
     std::vector<std::string> found;
     for (const std::string& pattern : patterns)
       for (const std::string& path : files_.Match(pattern))
-        if (!IsLeftOut(path) && std::find(found.begin(), found.end(), path) == found.end())
+        if (!IsLeftOut(path) && std::ranges::find(found, path) == found.end())
           found.push_back(path);
     return found;
   }
 
   bool IsLeftOut(const std::string& path) const {
-    return std::any_of(subject_.except.begin(), subject_.except.end(),
-                       [&](const std::string& pattern) {
-                         return ::fnmatch(pattern.c_str(), path.c_str(), 0) == 0;
-                       });
+    return std::ranges::any_of(subject_.except, [&](const std::string& pattern) {
+      return ::fnmatch(pattern.c_str(), path.c_str(), 0) == 0;
+    });
   }
 
   std::string InProc(const std::string& path) const {

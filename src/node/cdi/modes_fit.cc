@@ -29,8 +29,7 @@ bool HasLibrary(const device::ContainerDriver& driver, const Places& places,
   const auto text = tree->Read("/etc/ld.so.cache");
   if (!text.ok()) return false;
   const auto cache = os::ReadLdCache(*text);
-  return cache.ok() &&
-         std::any_of(cache->begin(), cache->end(), [&](const os::LdCacheEntry& entry) {
+  return cache.ok() && std::ranges::any_of(*cache, [&](const os::LdCacheEntry& entry) {
            return entry.soname == name && tree->Find(entry.path, O_PATH).ok();
          });
 }
@@ -62,11 +61,11 @@ Fits FitsPlatform(const CdiPlatform& platform, const Input& input, const Places&
 
 bool AllOfModels(const CdiPlatform& platform, std::span<const device::Facts* const> devices) {
   const auto is_one = [&](const device::Facts* facts) {
-    return std::any_of(
-        platform.if_models.begin(), platform.if_models.end(),
-        [&](const std::string& glob) { return base::GlobMatch(glob, facts->model); });
+    return std::ranges::any_of(platform.if_models, [&](const std::string& glob) {
+      return base::GlobMatch(glob, facts->model);
+    });
   };
-  return !devices.empty() && std::all_of(devices.begin(), devices.end(), is_one);
+  return !devices.empty() && std::ranges::all_of(devices, is_one);
 }
 
 }  // namespace penstock::node::cdi

@@ -14,7 +14,7 @@ std::string WhyNoPath(std::string_view path) {
   if (!path.starts_with('/')) return "an absolute path is expected after the comma";
   if (path.size() > kLongestPath) return "the path is too long";
   const auto control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; };
-  if (!base::IsUtf8(path) || std::any_of(path.begin(), path.end(), control))
+  if (!base::IsUtf8(path) || std::ranges::any_of(path, control))
     return "the path contains control characters or is not UTF-8";
   for (const std::string& part : base::Split(path, '/'))
     if (part == "." || part == "..") return "the path must not contain \".\" or \"..\"";

@@ -21,8 +21,6 @@
 namespace penstock::node::cdi {
 namespace {
 
-using base::Code;
-using base::Error;
 using device::CdiPlatform;
 using device::HostFile;
 
@@ -167,13 +165,12 @@ class PlatformMaker {
 
   bool IsIgnored(const std::string& path) const {
     constexpr std::string_view kAnywhere = "**/";
-    return std::any_of(more_.ignored_links.begin(), more_.ignored_links.end(),
-                       [&](const std::string& pattern) {
-                         if (pattern.starts_with(kAnywhere))
-                           return ::fnmatch(pattern.c_str() + kAnywhere.size(),
-                                            std::string(NameOf(path)).c_str(), 0) == 0;
-                         return ::fnmatch(pattern.c_str(), path.c_str(), FNM_PATHNAME) == 0;
-                       });
+    return std::ranges::any_of(more_.ignored_links, [&](const std::string& pattern) {
+      if (pattern.starts_with(kAnywhere))
+        return ::fnmatch(pattern.c_str() + kAnywhere.size(), std::string(NameOf(path)).c_str(),
+                         0) == 0;
+      return ::fnmatch(pattern.c_str(), path.c_str(), FNM_PATHNAME) == 0;
+    });
   }
 
   /// Adds the newest of the folders that contain the file by which they are known.
@@ -188,7 +185,7 @@ class PlatformMaker {
       return Error(Code::kNotFound, "cannot find " + Below(wanted.pattern, wanted.known_by) +
                                         ", without which " + subject_.name +
                                         " has no driver files for containers");
-    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    std::ranges::sort(found, [](const auto& a, const auto& b) {
       return std::tie(b.first.tv_sec, b.first.tv_nsec, a.second) <
              std::tie(a.first.tv_sec, a.first.tv_nsec, b.second);
     });
@@ -216,10 +213,9 @@ class PlatformMaker {
     std::set<std::string> names(wanted.files.begin(), wanted.files.end());
     if (const auto listed = tree_.List(folder); listed.ok())
       for (const std::string& name : listed->names)
-        if (std::any_of(wanted.files_too.begin(), wanted.files_too.end(),
-                        [&](const std::string& pattern) {
-                          return ::fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) == 0;
-                        }))
+        if (std::ranges::any_of(wanted.files_too, [&](const std::string& pattern) {
+              return ::fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) == 0;
+            }))
           names.insert(name);
     for (const std::string& name : names) AddFile(Below(folder, name), O_RDONLY | O_NONBLOCK);
   }
@@ -236,7 +232,7 @@ class PlatformMaker {
   void AddWholeLink(const device::DriverLink& link) {
     if (!link.link.starts_with('/')) return;
     const auto leads_to = [&](const FoundFile& file) { return NameOf(file.path) == link.target; };
-    const auto target = std::find_if(mounts_.begin(), mounts_.end(), leads_to);
+    const auto target = std::ranges::find_if(mounts_, leads_to);
     if (target != mounts_.end() && target->path != link.link)
       extra_links_.push_back({link.link, target->path});
   }
@@ -265,13 +261,13 @@ class PlatformMaker {
     edits.mounts = FileMounts(mounts_);
     auto links = links_.Take();
     links.insert(links.end(), extra_links_.begin(), extra_links_.end());
-    std::sort(links.begin(), links.end());
+    std::ranges::sort(links);
     links.erase(std::unique(links.begin(), links.end(),
                             [](const auto& a, const auto& b) { return a.path == b.path; }),
                 links.end());
     const auto is_file = [&](const FoundLink& link) {
-      return std::any_of(mounts_.begin(), mounts_.end(),
-                         [&](const FoundFile& file) { return file.path == link.path; });
+      return std::ranges::any_of(mounts_,
+                                 [&](const FoundFile& file) { return file.path == link.path; });
     };
     std::erase_if(links, is_file);
     const std::vector<std::string> folders(folders_.begin(), folders_.end());

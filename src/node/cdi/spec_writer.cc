@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/core/strings.h"
+#include "base/lifetime.h"
 #include "base/log.h"
-#include "node/cdi/folder.h"
 #include "node/cdi/modes.h"
 #include "os/core/file.h"
 #include "os/watch/watch.h"
@@ -78,8 +78,7 @@ class Finder {
   /// Sets what may be passed to the kubelet: devices of the kinds that are written.
   void Notify(const std::vector<std::string>& kinds) {
     for (const api::cdi::Spec& spec : specs_) {
-      if (!IsKubeletKind(spec.kind) || !std::binary_search(kinds.begin(), kinds.end(), spec.kind))
-        continue;
+      if (!IsKubeletKind(spec.kind) || !std::ranges::binary_search(kinds, spec.kind)) continue;
       for (const api::cdi::Device& device : spec.devices) {
         if (ids_.contains(device.name)) {
           outcome_.written.devices.insert(device.name);
@@ -211,8 +210,7 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
       base::Log(base::kInfo, "CDI specifications updated",
                 {{"folder", settings.folder}, {"kinds", base::Join(now.kinds, ", ")}});
     for (const std::string& problem : now.problems)
-      if (std::find(before->problems.begin(), before->problems.end(), problem) ==
-          before->problems.end())
+      if (std::ranges::find(before->problems, problem) == before->problems.end())
         base::Log(base::kWarn, "CDI specification not written", {{"why", problem}});
   }
 
@@ -229,23 +227,21 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
   void FilesChanged() {
     if (std::exchange(due, true)) return;
     const auto rested = control.clock().Now() - last_files;
-    control.PostAfter(std::max(kGather, kRest - rested), [weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (!self || self->ended) return;
-      self->due = false;
-      self->last_files = self->control.clock().Now();
-      self->Update();
-    });
+    control.PostAfter(std::max(kGather, kRest - rested), base::IfAlive(this, [](State& self) {
+                        if (self.ended) return;
+                        self.due = false;
+                        self.last_files = self.control.clock().Now();
+                        self.Update();
+                      }));
   }
 
   void UpdateAfter(base::Duration time) {
     if (std::exchange(retrying, true)) return;
-    control.PostAfter(time, [weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (!self || self->ended) return;
-      self->retrying = false;
-      self->Update();
-    });
+    control.PostAfter(time, base::IfAlive(this, [](State& self) {
+                        if (self.ended) return;
+                        self.retrying = false;
+                        self.Update();
+                      }));
   }
 
   os::Loop& control;

@@ -115,7 +115,7 @@ base::Result<HealthCheckpoint> DecodeHealthCheckpoint(std::string_view text,
   std::string written_in;
   std::map<std::string, DatedDevice> devices;
   std::map<std::string, std::string> drivers;
-  TRY(os::DecodeKept(kVersion, text, file, [&](base::FieldReader& read) {
+  TRY(os::DecodeKept(kVersion, text, file, [&](base::StructReader& read) {
     read("bootId", written_in);
     read("devices", devices);
     read("slots", checkpoint.occupancy);
@@ -138,7 +138,7 @@ base::Result<HealthMarks> DecodeMarks(std::string_view text, std::string_view bo
                                       std::string_view file) {
   HealthMarks marks;
   std::string written_in;
-  TRY(os::DecodeKept(kVersion, text, file, [&](base::FieldReader& read) {
+  TRY(os::DecodeKept(kVersion, text, file, [&](base::StructReader& read) {
     read("bootId", written_in);
     read("counters", marks.counters);
     read("driverInstances", marks.instances);

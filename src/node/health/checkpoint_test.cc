@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/executor.h"
+#include "base/testing/manual_executor.h"
 #include "device/testing/acme.h"
 #include "node/health/checkpoint_writer.h"
 #include "os/core/file.h"

@@ -5,7 +5,6 @@
 #include <deque>
 #include <map>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>

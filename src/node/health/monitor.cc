@@ -218,18 +218,17 @@ void Monitor::TakeDriverReport(Tracked& tracked) {
 void Monitor::DetectReset(const std::string& id, Tracked& tracked, const device::Reading& reading) {
   tracked.counters = CountersIn(reading);
   const ResetCounters& now = tracked.counters;
-  const bool waits = std::any_of(tracked.latched.begin(), tracked.latched.end(),
-                                 [](const auto& one) { return !one.second.proven_over; });
+  const bool waits =
+      std::ranges::any_of(tracked.latched, [](const auto& one) { return !one.second.proven_over; });
   if (!waits) return;
   if (tracked.before.empty() && !now.empty()) {
     tracked.before = now;
     return Changed();
   }
-  const auto fell =
-      std::find_if(tracked.before.begin(), tracked.before.end(), [&now](const auto& before) {
-        const auto found = now.find(before.first);
-        return found != now.end() && found->second < before.second;
-      });
+  const auto fell = std::ranges::find_if(tracked.before, [&now](const auto& before) {
+    const auto found = now.find(before.first);
+    return found != now.end() && found->second < before.second;
+  });
   tracked.set_back = fell == tracked.before.end() ? 0 : tracked.set_back + 1;
   if (tracked.set_back < kReadingsThatProveAReset) return;
   base::Log(base::kInfo, "counter went backwards: the device was reset or its driver reloaded",

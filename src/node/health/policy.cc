@@ -9,8 +9,8 @@ using device::Severity;
 device::Severity Apply(const std::vector<api::HealthRule>& policy, std::string_view kind,
                        std::int64_t code, Severity by_vendor) {
   const auto rule = std::find_if(policy.rbegin(), policy.rend(), [&](const api::HealthRule& one) {
-    return one.kind == kind && (one.codes.empty() || std::find(one.codes.begin(), one.codes.end(),
-                                                               code) != one.codes.end());
+    return one.kind == kind &&
+           (one.codes.empty() || std::ranges::find(one.codes, code) != one.codes.end());
   });
   if (rule == policy.rend()) return by_vendor;
   if (rule->action == "at-least-drain") return std::max(by_vendor, Severity::kDrain);

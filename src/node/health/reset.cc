@@ -20,7 +20,7 @@ std::string Names(const std::vector<std::string>& ids) {
 template <typename F>
 std::vector<std::string> Of(const std::vector<std::string>& ids, F question) {
   std::vector<std::string> found;
-  std::copy_if(ids.begin(), ids.end(), std::back_inserter(found), question);
+  std::ranges::copy_if(ids, std::back_inserter(found), question);
   return found;
 }
 
@@ -54,9 +54,7 @@ ResetPlan PlanResets(const std::map<std::string, ResetCandidate>& devices, api::
   ResetPlan plan;
   if (policy == api::ResetPolicy::kNever) return plan;
   for (const auto& [id, device] : devices) {
-    if (!device.needs_reset ||
-        std::find(plan.devices.begin(), plan.devices.end(), id) != plan.devices.end())
-      continue;
+    if (!device.needs_reset || std::ranges::find(plan.devices, id) != plan.devices.end()) continue;
     const std::string why_not = WhyNot(id, devices, now);
     if (!why_not.empty()) {
       plan.why_not[id] = why_not;

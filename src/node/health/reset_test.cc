@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_executor.h"
 #include "device/testing/acme.h"
 #include "node/health/resets.h"
 #include "node/inventory/testing/acme_inventory.h"

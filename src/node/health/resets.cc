@@ -64,9 +64,9 @@ std::map<std::string, ResetCandidate> Resets::Candidates() const {
 void Resets::Check() {
   if (!resetting_.empty()) return;
   const auto snapshot = inventory_.published().Get();
-  const bool any = std::any_of(
-      snapshot->devices.begin(), snapshot->devices.end(),
-      [this](const inventory::Entry& entry) { return monitor_.NeedsReset(entry.facts->id); });
+  const bool any = std::ranges::any_of(snapshot->devices, [this](const inventory::Entry& entry) {
+    return monitor_.NeedsReset(entry.facts->id);
+  });
   if (!any && notes_.empty() && failures_.empty()) return;
   const auto candidates = Candidates();
   std::erase_if(failures_, [&](const auto& failure) {

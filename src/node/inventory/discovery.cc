@@ -9,10 +9,6 @@
 
 namespace penstock::node::inventory {
 
-using base::Code;
-using base::Error;
-using base::Result;
-
 namespace {
 
 constexpr base::Duration kHangRetry = std::chrono::seconds(30);
@@ -218,9 +214,8 @@ void Discovery::List(bool fresh) {
 void Discovery::Listed(const std::vector<std::string>& addresses, bool fresh) {
   const bool same = std::equal(addresses.begin(), addresses.end(), known_.begin(), known_.end(),
                                [](const std::string& a, const Known& b) { return a == b.address; });
-  const bool undescribed = std::any_of(known_.begin(), known_.end(), [this](const Known& known) {
-    return known.id.empty() && !IsSkipped(known.address);
-  });
+  const bool undescribed = std::ranges::any_of(
+      known_, [this](const Known& known) { return known.id.empty() && !IsSkipped(known.address); });
   const bool describe_again = std::exchange(describe_again_, false);
   if (!fresh && same && !undescribed && !rescan_ && !describe_again) return ReadNext(0);
   rescan_ = false;
@@ -286,16 +281,13 @@ void Discovery::HandleFacts(Known& known, Result<device::Facts> facts) {
 /// were not described: none of those is known to have left the list.
 void Discovery::KeepHidden() {
   hidden_.clear();
-  if (std::none_of(known_.begin(), known_.end(),
-                   [](const Known& known) { return known.id.empty(); }))
-    return;
+  if (std::ranges::none_of(known_, [](const Known& known) { return known.id.empty(); })) return;
   const auto snapshot = inventory_.published().Get();
   for (const Entry& entry : snapshot->devices) {
     if (entry.facts->vendor != options_.vendor || entry.health.state == device::HealthState::kGone)
       continue;
-    const bool described =
-        std::any_of(described_.begin(), described_.end(),
-                    [&](const auto& facts) { return facts.id == entry.facts->id; });
+    const bool described = std::ranges::any_of(
+        described_, [&](const auto& facts) { return facts.id == entry.facts->id; });
     if (described) continue;
     described_.push_back(*entry.facts);
     hidden_.push_back(entry.facts->id);
@@ -366,7 +358,7 @@ void Discovery::ScheduleNext() {
 
 bool Discovery::AnyUnhealthy() const {
   const auto snapshot = inventory_.published().Get();
-  return std::any_of(known_.begin(), known_.end(), [&](const Known& known) {
+  return std::ranges::any_of(known_, [&](const Known& known) {
     const Entry* entry = snapshot->Find(known.id);
     return entry != nullptr && entry->health.state == device::HealthState::kUnhealthy;
   });

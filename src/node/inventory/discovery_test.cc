@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_executor.h"
+
 namespace penstock::node::inventory {
 namespace {
 
-using base::Code;
-using base::Error;
 using device::HealthState;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

@@ -9,8 +9,8 @@ namespace {
 
 template <typename Entries>
 auto* FindIn(Entries& entries, std::string_view id) {
-  const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [id](const auto& entry) { return entry.facts->id == id; });
+  const auto found =
+      std::ranges::find_if(entries, [id](const auto& entry) { return entry.facts->id == id; });
   return found == entries.end() ? nullptr : &*found;
 }
 
@@ -34,17 +34,13 @@ auto OrderOf(const device::Facts& facts) {
 const Entry* Snapshot::Find(std::string_view id) const { return FindIn(devices, id); }
 
 const VendorEntry* Snapshot::FindVendor(std::string_view vendor) const {
-  const auto found =
-      std::find_if(vendors.begin(), vendors.end(),
-                   [vendor](const VendorEntry& entry) { return entry.vendor == vendor; });
+  const auto found = std::ranges::find(vendors, vendor, &VendorEntry::vendor);
   return found == vendors.end() ? nullptr : &*found;
 }
 
 void Inventory::SetVendor(VendorEntry vendor) {
   Snapshot next = Copy();
-  const auto found =
-      std::find_if(next.vendors.begin(), next.vendors.end(),
-                   [&](const VendorEntry& entry) { return entry.vendor == vendor.vendor; });
+  const auto found = std::ranges::find(next.vendors, vendor.vendor, &VendorEntry::vendor);
   if (found == next.vendors.end()) {
     next.vendors.push_back(std::move(vendor));
   } else {
@@ -99,7 +95,7 @@ void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> f
   TakePlaces(vendor, next, facts_changed);
   NumberByAddress(vendor, next, facts_changed);
   if (!facts_changed && !state_changed) return;
-  std::stable_sort(next.devices.begin(), next.devices.end(), [](const Entry& a, const Entry& b) {
+  std::ranges::stable_sort(next.devices, [](const Entry& a, const Entry& b) {
     return OrderOf(*a.facts) < OrderOf(*b.facts);
   });
   next.facts_generation += facts_changed ? 1 : 0;
@@ -131,7 +127,7 @@ void Inventory::NumberByAddress(const std::string& vendor, Snapshot& next, bool&
   const auto is_away = [&vendor](const Entry& entry) {
     return entry.facts->vendor == vendor && entry.health.state == device::HealthState::kGone;
   };
-  if (std::none_of(next.devices.begin(), next.devices.end(), is_away)) numbers.clear();
+  if (std::ranges::none_of(next.devices, is_away)) numbers.clear();
   std::set<int> taken;
   for (const auto& [place, number] : numbers) taken.insert(number);
   for (Entry& entry : next.devices) {

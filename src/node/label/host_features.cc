@@ -49,7 +49,7 @@ void AddKernel(Set& labels, const std::string& release) {
   for (char& c : full)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '.') c = '_';
   const auto fits = [](char c) { return c != '-' && c != '_' && c != '.'; };
-  full.erase(full.begin(), std::find_if(full.begin(), full.end(), fits));
+  full.erase(full.begin(), std::ranges::find_if(full, fits));
   full.erase(std::find_if(full.rbegin(), full.rend(), fits).base(), full.end());
   if (full.empty()) return;
   Add(labels, "kernel-version.full", full);
@@ -80,7 +80,7 @@ bool IsIgnored(std::string_view flag) {
       "AVX10", "BMI1", "BMI2",   "CLMUL", "CMOV",   "CX16",   "ERMS",   "F16C",     "HTT",
       "LZCNT", "MMX",  "MMXEXT", "NX",    "POPCNT", "RDRAND", "RDSEED", "RDTSCP",   "SGX",
       "SGXLC", "SSE",  "SSE2",   "SSE3",  "SSE4",   "SSE42",  "SSSE3",  "TDX_GUEST"};
-  return std::find(kFlags.begin(), kFlags.end(), flag) != kFlags.end();
+  return std::ranges::find(kFlags, flag) != kFlags.end();
 }
 
 void AddCpu(Set& labels, const os::MachineFacts& machine) {

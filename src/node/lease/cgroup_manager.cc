@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -13,6 +12,7 @@
 #include <sys/epoll.h>
 
 #include "base/core/hash.h"
+#include "base/lifetime.h"
 #include "os/cgroup/cgroup_closed.h"
 
 namespace penstock::node::lease {
@@ -26,7 +26,7 @@ class Cgroups final : public CgroupManager {
  public:
   Cgroups(os::Loop& loop, os::CgroupTree tree) : loop_(loop), tree_(std::move(tree)) {}
   ~Cgroups() override {
-    *self_ = nullptr;
+    lifetime_.End();
     for (const auto& [name, events] : watched_) loop_.Unwatch(events.get());
     (void)tree_.RemoveTree();  // refused while processes are left in it: the next agent finds them
   }
@@ -66,8 +66,7 @@ class Cgroups final : public CgroupManager {
   os::CgroupTree tree_;
   std::optional<os::ClosedDevices> closed_;  // set when devices are to be closed for the first time
   std::map<std::string, os::UniqueFd> watched_;
-  const std::shared_ptr<Cgroups*> self_ =
-      std::make_shared<Cgroups*>(this);  // null inside once destroyed: for pending callbacks
+  base::Lifetime lifetime_;
 };
 
 base::Status Cgroups::Create(const std::string& name, const std::string& place,
@@ -140,9 +139,8 @@ void Cgroups::SignalPiece(const std::string& name,
   const std::size_t end = std::min(from + kSignalledAtOnce, pids->size());
   tree_.Signal(name, std::span(*pids).subspan(from, end - from), signal);
   if (end == pids->size()) return;
-  loop_.Post([self = self_, name, pids, end, signal] {
-    if (*self != nullptr) (*self)->SignalPiece(name, pids, end, signal);
-  });
+  loop_.Post(
+      lifetime_.Guard([this, name, pids, end, signal] { SignalPiece(name, pids, end, signal); }));
 }
 
 /// Uses the file that is already open: no shortage of file descriptors can make that fail.

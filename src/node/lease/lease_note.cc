@@ -8,8 +8,6 @@
 namespace penstock::node::lease {
 namespace {
 
-using base::Code;
-using base::Error;
 using nlohmann::json;
 
 constexpr std::size_t kMaxCommandBytes = 2048;
@@ -32,7 +30,7 @@ void VisitNote(Visit& visit, T& lease) {
 
 std::string EncodeNote(const ledger::Lease& lease) {
   json note;
-  base::FieldWriter<json> writer(note);
+  base::StructWriter<json> writer(note);
   VisitNote(writer, lease);
   return base::JsonText(note);
 }
@@ -42,7 +40,7 @@ base::Result<ledger::Lease> DecodeNote(std::string_view note, const std::string&
                       .state = ledger::LeaseState::kHeld,
                       .enforcement = ledger::Enforcement::kDevices};
   const auto read = base::ReadFields(note, "note", {.unknown = base::UnknownKeys::kIgnored},
-                                     [&](base::FieldReader& reader) { VisitNote(reader, lease); });
+                                     [&](base::StructReader& reader) { VisitNote(reader, lease); });
   if (!read.ok()) return Damaged(id, read.error().message());
   if (lease.id != id) return Damaged(id, "it names lease " + lease.id);
   if (lease.slots.empty()) return Damaged(id, "it names no slots");

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <utility>
 
@@ -24,8 +23,6 @@ namespace penstock::node::lease {
 namespace {
 
 using allocate::kKillWait;
-using base::Code;
-using base::Error;
 using ledger::Enforcement;
 using ledger::Lease;
 using ledger::LeaseState;
@@ -55,10 +52,8 @@ os::DeviceRange ToRange(const device::DeviceNumbers& numbers) {
 os::DeviceRules RulesFor(const Lease& lease, const inventory::Snapshot& inventory) {
   const auto access = allocate::AccessFor(lease.slots, inventory);
   os::DeviceRules rules;
-  std::transform(access.guarded.begin(), access.guarded.end(), std::back_inserter(rules.guarded),
-                 ToRange);
-  std::transform(access.admitted.begin(), access.admitted.end(), std::back_inserter(rules.admitted),
-                 ToRange);
+  std::ranges::transform(access.guarded, std::back_inserter(rules.guarded), ToRange);
+  std::ranges::transform(access.admitted, std::back_inserter(rules.admitted), ToRange);
   return rules;
 }
 
@@ -90,13 +85,12 @@ LocalLeases::LocalLeases(base::Executor& control, base::Executor& io, std::strin
       ledger_(ledger),
       open_groups_(std::move(open_groups)),
       on_ending_(std::move(on_ending)),
-      trees_(control, io, proc_root_, [this](const ProcessTree& tree) { TreeChanged(tree); }),
-      self_(std::make_shared<LocalLeases*>(this)) {
+      trees_(control, io, proc_root_, [this](const ProcessTree& tree) { TreeChanged(tree); }) {
   TryOpenGroups();
 }
 
 LocalLeases::~LocalLeases() {
-  *self_ = nullptr;
+  lifetime_.End();
   on_inventory_.Reset();
   control_.Cancel(close_);
   CheckAllGroups();
@@ -210,7 +204,7 @@ void LocalLeases::PutBack(const std::string& name) {
     if (members.empty()) return;
     for (const pid_t pid : members) {
       pid_t parent = pid;
-      while (std::find(members.begin(), members.end(), parent) != members.end()) {
+      while (std::ranges::find(members, parent) != members.end()) {
         const auto info = os::ReadProcess(proc_root_, parent);
         parent = info.ok() ? info->parent : 0;
       }
@@ -333,8 +327,7 @@ void LocalLeases::RecoverGroup(const std::string& name, const std::vector<Lease>
   base::Result<Lease> lease =
       note.ok() ? DecodeNote(*note, name) : base::Result<Lease>(note.error());
   if (!lease.ok()) {
-    const auto known = std::find_if(checkpoint.begin(), checkpoint.end(),
-                                    [&](const Lease& one) { return one.id == name; });
+    const auto known = std::ranges::find(checkpoint, name, &Lease::id);
     base::Log(
         base::kError,
         known != checkpoint.end()
@@ -386,9 +379,7 @@ void LocalLeases::CloseDevices(std::vector<std::string> cgroups) {
     on_inventory_ = inventory_.published().Subscribe([this](const auto& inventory) {
       const std::uint64_t described = inventory->facts_generation;
       if (std::exchange(described_, described) == described) return;
-      control_.Post([self = self_] {
-        if (*self != nullptr) (*self)->Close();
-      });
+      control_.Post(lifetime_.Guard([this] { Close(); }));
     });
   Close();
 }
@@ -451,16 +442,15 @@ void LocalLeases::TreeChanged(const ProcessTree& tree) {
 LocalLeases::Group LocalLeases::GroupOf(const std::string& lease,
                                         const std::vector<Process>& known) const {
   std::vector<pid_t> pids = groups_->Members(lease);
-  std::sort(pids.begin(), pids.end());
+  std::ranges::sort(pids);
   pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
   // Known processes come first: they were found on a device, or are the first of the group.
   if (pids.size() > kMaxProcessesShown) {
     std::stable_partition(pids.begin(), pids.end(), [&](pid_t pid) {
-      return std::any_of(known.begin(), known.end(),
-                         [pid](const Process& one) { return one.pid == pid; });
+      return std::ranges::any_of(known, [pid](const Process& one) { return one.pid == pid; });
     });
     pids.resize(kMaxProcessesShown);
-    std::sort(pids.begin(), pids.end());
+    std::ranges::sort(pids);
   }
   return {lease, std::move(pids), known};
 }
@@ -470,7 +460,7 @@ std::vector<Process> LocalLeases::Read(const std::string& proc_root, const Group
   for (const pid_t pid : group.pids) {
     const auto info = os::ReadProcess(proc_root, pid);
     if (!info.ok()) continue;
-    const auto same = std::find_if(group.known.begin(), group.known.end(), [&](const Process& one) {
+    const auto same = std::ranges::find_if(group.known, [&](const Process& one) {
       return one.pid == pid && one.start == info->start;
     });
     processes.push_back({pid, info->start,
@@ -491,9 +481,8 @@ void LocalLeases::RefreshProcesses(std::function<void()> then) {
   const auto requester = std::make_shared<Requester>(Requester{std::move(then)});
   // An answer without the newest processes is better than none: the caller may be looking for what
   // keeps the machine busy.
-  requester->timer = control_.PostAfter(kLongestRefresh, [self = self_, requester] {
-    if (*self != nullptr) (*self)->Answer(*requester);
-  });
+  requester->timer = control_.PostAfter(kLongestRefresh,
+                                        lifetime_.Guard([this, requester] { Answer(*requester); }));
   std::erase_if(requesters_, [](const auto& one) { return one->then == nullptr; });
   requesters_.push_back(requester);
   if (!refreshing_) Refresh();
@@ -512,13 +501,12 @@ void LocalLeases::Refresh() {
   const Requesters requesters = std::exchange(requesters_, {});
   if (groups.empty()) return Refreshed({}, requesters);
   refreshing_ = true;
-  io_.Post([self = self_, &control = control_, proc_root = proc_root_, groups = std::move(groups),
-            requesters] {
+  const auto refreshed =
+      lifetime_.Guard([this, requesters](const auto& found) { Refreshed(found, requesters); });
+  io_.Post([refreshed, &control = control_, proc_root = proc_root_, groups = std::move(groups)] {
     std::map<std::string, std::vector<Process>> found;
     for (const Group& group : groups) found.emplace(group.lease, Read(proc_root, group));
-    control.Post([self, found = std::move(found), requesters] {
-      if (*self != nullptr) (*self)->Refreshed(found, requesters);
-    });
+    control.Post([refreshed, found = std::move(found)]() mutable { refreshed(found); });
   });
 }
 

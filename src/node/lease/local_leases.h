@@ -10,6 +10,7 @@
 
 #include "base/core/result.h"
 #include "base/executor.h"
+#include "base/lifetime.h"
 #include "node/inventory/inventory.h"
 #include "node/lease/cgroup_manager.h"
 #include "node/lease/process_tree.h"
@@ -151,8 +152,8 @@ class LocalLeases {
   std::uint64_t described_ = 0;  // generation of the devices that were closed last
   base::Subscription on_inventory_;
   bool refreshing_ = false;
-  Requesters requesters_;               // callers that wait for the next refresh
-  std::shared_ptr<LocalLeases*> self_;  // null inside once destroyed: for pending callbacks
+  Requesters requesters_;  // callers that wait for the next refresh
+  base::Lifetime lifetime_;
 };
 
 }  // namespace penstock::node::lease

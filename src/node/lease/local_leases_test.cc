@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/testing/manual_executor.h"
 #include "node/allocate/outlook.h"
 #include "node/lease/lease_note.h"
 #include "node/lease/testing/fake_cgroup_manager.h"
@@ -17,8 +18,6 @@ namespace penstock::node::lease {
 namespace {
 
 using allocate::kKillWait;
-using base::Code;
-using base::Error;
 using ledger::Enforcement;
 using ledger::Lease;
 using std::chrono::seconds;

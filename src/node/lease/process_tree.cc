@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/lifetime.h"
 #include "os/core/file.h"
 #include "os/process/process.h"
 #include "os/process/process_text.h"
@@ -116,9 +117,9 @@ struct ProcessTreeWatch::State : std::enable_shared_from_this<ProcessTreeWatch::
   void Schedule(base::Duration delay) {
     control.Cancel(std::exchange(timer, 0));
     if (followed.empty() || reading) return;
-    timer = control.PostAfter(delay, [self = weak_from_this()] {
-      if (const auto state = self.lock(); state && !state->ended) state->Read();
-    });
+    timer = control.PostAfter(delay, base::IfAlive(this, [](State& self) {
+                                if (!self.ended) self.Read();
+                              }));
   }
 
   void Read() {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/testing/manual_executor.h"
 #include "os/process/process.h"
 #include "os/testing/temporary_folder.h"
 

@@ -59,7 +59,7 @@ base::Result<QueueCheckpoint> DecodeQueueCheckpoint(std::string_view text, std::
   QueueCheckpoint checkpoint;
   std::vector<Run> runs;
   TRY(os::DecodeKept(kVersion, text, file,
-                     [&](base::FieldReader& read) {
+                     [&](base::StructReader& read) {
                        read("bootId", written_in);
                        read("nextTicket", checkpoint.next_ticket, {.least = 1});
                        read("waiting", checkpoint.waiting);

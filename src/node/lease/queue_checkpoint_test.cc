@@ -6,7 +6,6 @@
 namespace penstock::node::lease {
 namespace {
 
-using base::Code;
 using std::chrono::seconds;
 using testing::IsEmpty;
 

@@ -62,7 +62,7 @@ base::Result<std::vector<Lease>> DecodeCheckpoint(std::string_view text, std::st
   std::string written_in;
   std::vector<Lease> leases;
   TRY(os::DecodeKept(kVersion, text, file,
-                     [&](base::FieldReader& read) {
+                     [&](base::StructReader& read) {
                        read("bootId", written_in);
                        read("leases", leases);
                      },

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_executor.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"
 

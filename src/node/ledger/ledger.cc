@@ -7,9 +7,6 @@
 
 namespace penstock::node::ledger {
 
-using base::Code;
-using base::Error;
-
 namespace {
 
 // More than any configuration has; limits numbers that come from other programs' ids.
@@ -40,9 +37,9 @@ const Lease* Snapshot::FindLease(std::string_view id) const {
 }
 
 const Lease* Snapshot::HolderOf(std::string_view device) const {
-  const auto found = std::find_if(leases.begin(), leases.end(), [device](const Lease& lease) {
-    return std::any_of(lease.slots.begin(), lease.slots.end(),
-                       [device](const Slot& slot) { return slot.device == device; });
+  const auto found = std::ranges::find_if(leases, [device](const Lease& lease) {
+    return std::ranges::any_of(lease.slots,
+                               [device](const Slot& slot) { return slot.device == device; });
   });
   return found == leases.end() ? nullptr : &*found;
 }
@@ -68,9 +65,9 @@ bool Excludes(const Slot& a, const Slot& b) {
 }  // namespace
 
 const Lease* Snapshot::InTheWayOf(const Slot& slot) const {
-  const auto found = std::find_if(leases.begin(), leases.end(), [&slot](const Lease& lease) {
-    return std::any_of(lease.slots.begin(), lease.slots.end(),
-                       [&slot](const Slot& taken) { return Excludes(slot, taken); });
+  const auto found = std::ranges::find_if(leases, [&slot](const Lease& lease) {
+    return std::ranges::any_of(lease.slots,
+                               [&slot](const Slot& taken) { return Excludes(slot, taken); });
   });
   return found == leases.end() ? nullptr : &*found;
 }
@@ -86,7 +83,7 @@ void Ledger::Publish(Snapshot next) {
 
 base::Status Ledger::Add(Lease lease) {
   const auto now = Get();
-  std::transform(lease.slots.begin(), lease.slots.end(), lease.slots.begin(), WithShape);
+  std::ranges::transform(lease.slots, lease.slots.begin(), WithShape);
   if (now->FindLease(lease.id) != nullptr)
     return Error(Code::kAlreadyExists, "lease " + lease.id + " already exists");
   for (auto slot = lease.slots.begin(); slot != lease.slots.end(); ++slot) {

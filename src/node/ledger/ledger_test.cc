@@ -8,7 +8,6 @@
 namespace penstock::node::ledger {
 namespace {
 
-using base::Code;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 

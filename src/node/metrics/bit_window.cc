@@ -24,8 +24,8 @@ std::uint64_t BitWindow::Count(std::string_view device, std::uint64_t bit) const
   const auto found = devices_.find(device);
   if (found == devices_.end()) return 0;
   const auto& samples = found->second.samples;
-  return static_cast<std::uint64_t>(std::count_if(
-      samples.begin(), samples.end(), [bit](const auto& one) { return (one.second & bit) != 0; }));
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(samples, [bit](const auto& one) { return (one.second & bit) != 0; }));
 }
 
 void BitRises::AddSample(const std::string& device, base::WallTime taken, std::uint64_t bits) {

@@ -70,11 +70,10 @@ void AddCollecting(const sample::Snapshot& samples, Exposition& page) {
 /// Only for the kubelet's leases; a local lease names its holder from the start.
 void AddAttribution(const ledger::Snapshot& ledger, base::WallTime now, Exposition& page) {
   page.Family("penstock_attribution_up");
-  const bool up =
-      std::all_of(ledger.leases.begin(), ledger.leases.end(), [now](const ledger::Lease& lease) {
-        return lease.allocator != share::kKubeletAllocator || !lease.pod.empty() ||
-               now - lease.since < kSettled;
-      });
+  const bool up = std::ranges::all_of(ledger.leases, [now](const ledger::Lease& lease) {
+    return lease.allocator != share::kKubeletAllocator || !lease.pod.empty() ||
+           now - lease.since < kSettled;
+  });
   page.Add(LabelText().Add("door", share::kKubeletAllocator).text(), {}, up);
 }
 

@@ -41,9 +41,8 @@ void PageCache::Make(Kept& kept) {
 }
 
 RenderedPage PageCache::Get(PageFormat format, Detail detail) {
-  Kept& kept = *std::find_if(kept_.begin(), kept_.end(), [&](const Kept& one) {
-    return one.format == format && one.detail == detail;
-  });
+  Kept& kept = *std::ranges::find_if(
+      kept_, [&](const Kept& one) { return one.format == format && one.detail == detail; });
   kept.requested = control_.clock().Now();
   kept.read = true;
   if (kept.stale || kept.page.text == nullptr || kept.requested - kept.made > kMaxAge) Make(kept);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_executor.h"
+
 namespace penstock::node::metrics {
 namespace {
 

@@ -7,7 +7,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/core/strings.h"
 #include "node/metrics/exporter/exporter_families.h"
 #include "node/metrics/exposition.h"
 #include "node/metrics/families.h"

@@ -18,8 +18,8 @@ std::vector<std::string> ModelsWithout(std::string_view vendor, device::Quantity
   for (const inventory::Entry& entry : inventory.devices) {
     if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone) continue;
     const sample::DeviceSample* sample = samples.Find(entry.facts->id);
-    if (sample != nullptr && std::find(sample->unsupported.begin(), sample->unsupported.end(),
-                                       quantity) != sample->unsupported.end())
+    if (sample != nullptr &&
+        std::ranges::find(sample->unsupported, quantity) != sample->unsupported.end())
       models.insert(entry.facts->model);
   }
   return {models.begin(), models.end()};

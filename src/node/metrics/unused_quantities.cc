@@ -1,7 +1,6 @@
 #include "node/metrics/unused_quantities.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "api/metrics.h"
@@ -17,8 +16,8 @@ namespace {
 constexpr std::string_view kEnergy = "accelerator_energy_joules_total";
 
 bool Matches(const std::vector<std::string>& globs, std::string_view name) {
-  return std::any_of(globs.begin(), globs.end(),
-                     [name](const std::string& glob) { return base::GlobMatch(glob, name); });
+  return std::ranges::any_of(
+      globs, [name](const std::string& glob) { return base::GlobMatch(glob, name); });
 }
 
 /// By quantity.
@@ -43,8 +42,7 @@ std::vector<bool> Wanted(const device::Dialect& dialect, const api::TelemetryCon
 
 bool IsShown(const api::TelemetryConfig& config, std::string_view family) {
   const bool own = family.starts_with("accelerator_");
-  if (own && std::find(config.names.begin(), config.names.end(), api::MetricNames::kAccelerator) ==
-                 config.names.end())
+  if (own && std::ranges::find(config.names, api::MetricNames::kAccelerator) == config.names.end())
     return false;
   if (Matches(config.include, family)) return true;
   const api::MetricFamily* known = own ? api::FindMetricFamily(family) : nullptr;

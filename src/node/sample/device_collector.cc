@@ -94,7 +94,7 @@ std::optional<device::SampleRequest> DeviceCollector::Due(const CollectionPlan& 
 }
 
 bool DeviceCollector::WasRequested(QuantityId id) const {
-  return std::binary_search(request_.quantities.begin(), request_.quantities.end(), id);
+  return std::ranges::binary_search(request_.quantities, id);
 }
 
 void DeviceCollector::Take(device::Sample sample, const base::Timestamp& sent,
@@ -194,7 +194,7 @@ void DeviceCollector::Remember() {
   for (std::size_t i = 0; i < remembered_.size(); ++i) {
     float value = std::numeric_limits<float>::quiet_NaN();
     for (const QuantityId id : remembered_[i]) {
-      const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
+      const auto found = std::ranges::find_if(kept_, [&](const Kept& kept) {
         return kept.latest.value.quantity == id && kept.latest.value.link < 0 && kept.reported;
       });
       if (found == kept_.end()) continue;
@@ -210,12 +210,10 @@ void DeviceCollector::Remember() {
 
 void DeviceCollector::Keep(const CollectionPlan& plan) {
   std::erase_if(kept_, [&](const Kept& kept) {
-    return !std::binary_search(plan.quantities.begin(), plan.quantities.end(),
-                               kept.latest.value.quantity);
+    return !std::ranges::binary_search(plan.quantities, kept.latest.value.quantity);
   });
-  std::erase_if(request_.quantities, [&](QuantityId id) {
-    return !std::binary_search(plan.quantities.begin(), plan.quantities.end(), id);
-  });
+  std::erase_if(request_.quantities,
+                [&](QuantityId id) { return !std::ranges::binary_search(plan.quantities, id); });
   request_.processes = request_.processes && plan.processes;
   if (!plan.processes) {
     sample_.processes.clear();

@@ -12,8 +12,6 @@
 namespace penstock::node::sample::testing {
 namespace {
 
-using base::Code;
-using base::Error;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;

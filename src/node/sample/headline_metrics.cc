@@ -47,7 +47,7 @@ std::vector<device::QuantityId> QuantitiesOf(HeadlineMetric metric,
       const auto id = static_cast<device::QuantityId>(i);
       const bool fits = !family.empty() && quantities[i].family == family &&
                         (labels.empty() || quantities[i].labels == labels);
-      if (fits && std::find(found.begin(), found.end(), id) == found.end()) found.push_back(id);
+      if (fits && std::ranges::find(found, id) == found.end()) found.push_back(id);
     }
   }
   return found;

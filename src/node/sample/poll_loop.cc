@@ -20,7 +20,7 @@ template <typename Processes>
 std::vector<std::int32_t> PidsOf(const Processes& processes) {
   std::vector<std::int32_t> pids;
   for (const auto& process : processes) pids.push_back(process.pid);
-  std::sort(pids.begin(), pids.end());
+  std::ranges::sort(pids);
   pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
   return pids;
 }
@@ -28,14 +28,9 @@ std::vector<std::int32_t> PidsOf(const Processes& processes) {
 }  // namespace
 
 PollLoop::PollLoop(Host host, Sampler::Source source)
-    : host_(std::move(host)),
-      source_(std::move(source)),
-      self_(std::make_shared<PollLoop*>(this)) {}
+    : host_(std::move(host)), source_(std::move(source)) {}
 
-PollLoop::~PollLoop() {
-  *self_ = nullptr;
-  host_.control.Cancel(timer_);
-}
+PollLoop::~PollLoop() { host_.control.Cancel(timer_); }
 
 void PollLoop::Configure(const Sampler::Options& options) {
   const auto quantities = source_.dialect->Quantities();
@@ -66,11 +61,11 @@ void PollLoop::Soon(base::Duration apart) {
 void PollLoop::InventoryChanged() {
   if (Forget(Present())) host_.collected(true);
   const auto inventory = host_.inventory.published().Get();
-  const bool any_new = std::any_of(inventory->devices.begin(), inventory->devices.end(),
-                                   [this](const inventory::Entry& entry) {
-                                     return entry.facts->vendor == vendor() && Answers(entry) &&
-                                            !collections_.contains(entry.facts->id);
-                                   });
+  const bool any_new =
+      std::ranges::any_of(inventory->devices, [this](const inventory::Entry& entry) {
+        return entry.facts->vendor == vendor() && Answers(entry) &&
+               !collections_.contains(entry.facts->id);
+      });
   if (any_new) Soon(kSoon);
 }
 
@@ -83,7 +78,7 @@ std::vector<std::string> PollLoop::Present() const {
 
 bool PollLoop::Forget(const std::vector<std::string>& present) {
   const auto gone = [&present](const auto& item) {
-    return std::find(present.begin(), present.end(), item.first) == present.end();
+    return std::ranges::find(present, item.first) == present.end();
   };
   std::erase_if(differed_, gone);
   return std::erase_if(collections_, gone) > 0;
@@ -130,9 +125,9 @@ bool PollLoop::Ask(const inventory::Entry& entry, std::uint64_t session) {
   any_new_ = any_new_ || first;
   source_.backend->TakeSample(
       entry.facts->address, *request,
-      [self = self_, id, session, sent](base::Result<device::Sample> sample) {
-        if (*self != nullptr) (*self)->Answered(id, session, sent, std::move(sample));
-      });
+      lifetime_.Guard([this, id, session, sent](base::Result<device::Sample> sample) {
+        Answered(id, session, sent, std::move(sample));
+      }));
   return true;
 }
 

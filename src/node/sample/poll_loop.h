@@ -5,11 +5,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/executor.h"
+#include "base/lifetime.h"
 #include "node/inventory/inventory.h"
 #include "node/sample/device_collector.h"
 #include "node/sample/sampler.h"
@@ -79,7 +79,7 @@ class PollLoop {
   base::Timestamp began_;          // start of the last round
   std::vector<std::string> list_;  // the devices of this round
   std::size_t position_ = 0;
-  std::shared_ptr<PollLoop*> self_;  // null inside once destroyed: for pending answers
+  base::Lifetime lifetime_;
 };
 
 }  // namespace penstock::node::sample

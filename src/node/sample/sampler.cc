@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/lifetime.h"
 #include "node/sample/poll_loop.h"
 
 namespace penstock::node::sample {
@@ -42,9 +43,7 @@ struct Sampler::State : std::enable_shared_from_this<State> {
   void Follow() {
     on_inventory = inventory.published().Subscribe([this](const auto&) {
       if (std::exchange(update_posted, true)) return;
-      control.Post([weak = weak_from_this()] {
-        if (const auto self = weak.lock()) self->InventoryChanged();
-      });
+      control.Post(base::IfAlive(this, &State::InventoryChanged));
     });
   }
 

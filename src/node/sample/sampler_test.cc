@@ -4,13 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_executor.h"
 #include "node/sample/testing/sampler_fixture.h"
 
 namespace penstock::node::sample::testing {
 namespace {
 
-using base::Code;
-using base::Error;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::Ge;

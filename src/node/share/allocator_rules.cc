@@ -7,8 +7,7 @@
 namespace penstock::node::share {
 bool Selects(const std::vector<std::string>& devices, const inventory::Entry& entry) {
   const device::Facts& facts = *entry.facts;
-  return devices.empty() ||
-         std::any_of(devices.begin(), devices.end(), [&](const std::string& wanted) {
+  return devices.empty() || std::ranges::any_of(devices, [&](const std::string& wanted) {
            return wanted == facts.id ||
                   (entry.number >= 0 && base::ParseInt(wanted) == entry.number) ||
                   device::ModelMatches(wanted, facts.model);

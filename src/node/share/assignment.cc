@@ -4,7 +4,6 @@
 #include <tuple>
 #include <utility>
 
-#include "base/core/strings.h"
 #include "node/share/allocator_rules.h"
 #include "node/share/describe.h"
 
@@ -118,23 +117,19 @@ class Sharer {
 std::vector<const inventory::Entry*> InAddressOrder(const inventory::Snapshot& inventory) {
   std::vector<const inventory::Entry*> order;
   for (const inventory::Entry& entry : inventory.devices) order.push_back(&entry);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const inventory::Entry* a, const inventory::Entry* b) {
-                     return std::tie(a->facts->vendor, a->facts->pci) <
-                            std::tie(b->facts->vendor, b->facts->pci);
-                   });
+  std::ranges::stable_sort(order, [](const inventory::Entry* a, const inventory::Entry* b) {
+    return std::tie(a->facts->vendor, a->facts->pci) < std::tie(b->facts->vendor, b->facts->pci);
+  });
   return order;
 }
 
 /// The device is gone, and another one is at its PCI address.
 bool IsReplaced(const inventory::Entry& gone, const inventory::Snapshot& inventory) {
   return gone.health.state == device::HealthState::kGone && gone.facts->pci &&
-         std::any_of(inventory.devices.begin(), inventory.devices.end(),
-                     [&gone](const inventory::Entry& other) {
-                       return other.health.state != device::HealthState::kGone &&
-                              other.facts->vendor == gone.facts->vendor &&
-                              other.facts->pci == gone.facts->pci;
-                     });
+         std::ranges::any_of(inventory.devices, [&gone](const inventory::Entry& other) {
+           return other.health.state != device::HealthState::kGone &&
+                  other.facts->vendor == gone.facts->vendor && other.facts->pci == gone.facts->pci;
+         });
 }
 
 bool IsEnabled(const EnabledAllocators& enabled, std::string_view allocator) {

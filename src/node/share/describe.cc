@@ -27,8 +27,7 @@ DeviceHolders HoldersOf(const ledger::Snapshot& ledger, const std::string& devic
   DeviceHolders holders;
   int more = 0;
   for (const Lease& lease : ledger.leases) {
-    if (std::none_of(lease.slots.begin(), lease.slots.end(),
-                     [&](const auto& slot) { return slot.device == device; }))
+    if (std::ranges::none_of(lease.slots, [&](const auto& slot) { return slot.device == device; }))
       continue;
     holders.of_kubelet |= lease.allocator == kKubeletAllocator;
     if (holders.text.empty()) {

@@ -242,7 +242,7 @@ std::vector<Offer> OfferBook::Get() const {
   std::vector<Offer> offers;
   for (const Page& page : pages_) {
     const Assignment& assignment = page.basis.assignment;
-    auto offer = std::find_if(offers.begin(), offers.end(), [&](const Offer& one) {
+    auto offer = std::ranges::find_if(offers, [&](const Offer& one) {
       return one.resource == assignment.resource && one.allocator == assignment.allocator;
     });
     if (offer == offers.end())

@@ -1,7 +1,6 @@
 // Publishes the current offers whenever they change.
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "base/published.h"

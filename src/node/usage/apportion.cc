@@ -44,7 +44,7 @@ std::vector<double> Apportion(base::TimePoint begin, base::TimePoint end,
   for (const Occupancy& occupancy : occupancies)
     for (const base::TimePoint cut : {occupancy.from, occupancy.to})
       if (cut > begin && cut < end) cuts.push_back(cut);
-  std::sort(cuts.begin(), cuts.end());
+  std::ranges::sort(cuts);
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   const double whole = std::chrono::duration<double>(end - begin).count();
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i)

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_executor.h"
 #include "os/testing/temporary_folder.h"
 
 namespace penstock::node::usage {

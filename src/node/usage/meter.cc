@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "node/usage/cgroup_usage_reader.h"
-#include "node/usage/clean_end.h"
 #include "node/usage/device_activity.h"
 #include "node/usage/recorder.h"
 #include "node/usage/sums.h"
@@ -121,9 +121,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
 
   void Changed() {
     if (std::exchange(changed, true)) return;
-    node.control.Post([weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->Publish();
-    });
+    node.control.Post(base::IfAlive(this, &State::Publish));
   }
 
   void Publish() {
@@ -232,9 +230,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
 
   base::TimerId After(base::Duration delay, void (State::*what)()) {
     return node.control.PostAfter(std::max(delay, base::Duration::zero()),
-                                  [weak = weak_from_this(), what] {
-                                    if (const auto self = weak.lock()) (self.get()->*what)();
-                                  });
+                                  base::IfAlive(this, what));
   }
 
   // Sums.
@@ -272,9 +268,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
   /// On the I/O executor.
   void SumNext(const std::shared_ptr<Summing>& sum) {
     if (sum->files->Read(kPiece, [&](std::string_view line) { sum->Add(line); })) {
-      node.io.Post([weak = weak_from_this(), sum] {
-        if (const auto self = weak.lock()) self->SumNext(sum);
-      });
+      node.io.Post(base::IfAlive(this, [sum](State& self) { self.SumNext(sum); }));
       return;
     }
     for (const std::string& line : sum->pending) sum->Add(line);
@@ -384,8 +378,8 @@ std::vector<api::IdleHolder> Meter::Idle() const {
          .idle_seconds = std::chrono::duration<double>(now.wall - usage->last_busy).count(),
          .memory_bytes = usage->memory_used.value_or(base::Bytes{}).count});
   }
-  std::stable_sort(idle.begin(), idle.end(),
-                   [](const auto& a, const auto& b) { return a.idle_seconds > b.idle_seconds; });
+  std::ranges::stable_sort(
+      idle, [](const auto& a, const auto& b) { return a.idle_seconds > b.idle_seconds; });
   return idle;
 }
 

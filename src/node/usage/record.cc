@@ -103,7 +103,7 @@ std::string EncodeRecord(const Record& record) {
 base::Result<Record> DecodeRecord(std::string_view line) {
   Record record;
   TRY(base::ReadFields(line, "record", {.unknown = base::UnknownKeys::kIgnored},
-                       [&](base::FieldReader& reader) { VisitFields(reader, record); }));
+                       [&](base::StructReader& reader) { VisitFields(reader, record); }));
   return record;
 }
 

@@ -1,7 +1,6 @@
 // Defines the usage record of a holder and its line of JSON. Does no I/O.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

@@ -20,8 +20,6 @@
 namespace penstock::node::usage {
 namespace {
 
-using base::ErrnoError;
-
 constexpr std::string_view kPrefix = "usage-", kSuffix = ".jsonl";
 constexpr std::size_t kMaxLine = 1u << 20;
 
@@ -46,7 +44,7 @@ std::vector<std::uint64_t> Numbers(const std::string& folder) {
   for (const std::string& name : os::ListDirectory(folder).value_or({}))
     if (const auto number = NumberOf(name); number && NameOf(*number) == name)
       numbers.push_back(*number);
-  std::sort(numbers.begin(), numbers.end());
+  std::ranges::sort(numbers);
   return numbers;
 }
 

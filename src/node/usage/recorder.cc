@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "os/core/file.h"
 
@@ -48,9 +49,8 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
     if (writes || (timer != 0 && (immediate || !at_once))) return;
     immediate = at_once;
     control.Cancel(timer);
-    timer = control.PostAfter(at_once ? base::Duration::zero() : delay, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->Write();
-    });
+    timer = control.PostAfter(at_once ? base::Duration::zero() : delay,
+                              base::IfAlive(this, &Shared::Write));
   }
 
   void Write() {
@@ -110,8 +110,8 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
   void Bound() {
     const std::size_t most = counts.problem.empty() ? kMaxBurstBytes : kMaxPendingBytes;
     while (bytes > most && !lines.empty()) {
-      auto victim = std::find_if(lines.begin(), lines.end(),
-                                 [](const Line& line) { return line.is_checkpoint; });
+      auto victim =
+          std::ranges::find_if(lines, [](const Line& line) { return line.is_checkpoint; });
       if (victim == lines.end()) victim = lines.begin();
       bytes -= victim->text.size();
       lines.erase(victim);

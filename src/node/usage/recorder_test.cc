@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/testing/manual_executor.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"
 

@@ -76,7 +76,7 @@ void Sums::Spread(const Record& record, const Step& step) {
     return;
   }
   const base::WallTime from = std::max(begin, query_.since), to = std::min(end, query_.until);
-  const bool by_day = std::find(query_.by.begin(), query_.by.end(), "day") != query_.by.end();
+  const bool by_day = std::ranges::find(query_.by, "day") != query_.by.end();
   for (base::WallTime at = from; at < to;) {
     const base::WallTime day = floor<days>(at);
     const base::WallTime next = by_day ? std::min<base::WallTime>(to, day + days(1)) : to;

@@ -16,8 +16,7 @@ double Seconds(base::Duration duration) { return std::chrono::duration<double>(d
 std::vector<std::string> DevicesOf(const ledger::Lease& lease) {
   std::vector<std::string> devices;
   for (const ledger::Slot& slot : lease.slots)
-    if (std::find(devices.begin(), devices.end(), slot.device) == devices.end())
-      devices.push_back(slot.device);
+    if (std::ranges::find(devices, slot.device) == devices.end()) devices.push_back(slot.device);
   return devices;
 }
 
@@ -72,9 +71,9 @@ void UsageAccumulator::Follow(std::shared_ptr<const ledger::Snapshot> ledger, ba
 
 std::shared_ptr<const ledger::Lease> UsageAccumulator::Wanted(ledger::Lease lease) const {
   std::erase_if(lease.labels, [this](const auto& label) {
-    return std::none_of(
-        settings_.labels.begin(), settings_.labels.end(),
-        [&](const std::string& glob) { return base::GlobMatch(glob, label.first); });
+    return std::ranges::none_of(settings_.labels, [&](const std::string& glob) {
+      return base::GlobMatch(glob, label.first);
+    });
   });
   return std::make_shared<const ledger::Lease>(std::move(lease));
 }
@@ -83,17 +82,16 @@ void UsageAccumulator::Begin(const ledger::Lease& lease, base::Timestamp now) {
   const auto holder = Wanted(lease);
   for (const std::string& device : DevicesOf(lease)) {
     const auto of_device = [&](const ledger::Slot& slot) { return slot.device == device; };
-    const ledger::Slot& slot = *std::find_if(lease.slots.begin(), lease.slots.end(), of_device);
+    const ledger::Slot& slot = *std::ranges::find_if(lease.slots, of_device);
     Account account;
-    account.usage = {
-        .holder = holder,
-        .device = device,
-        .model = model_of_(device),
-        .slot = slot.id,
-        .slots = static_cast<int>(std::count_if(lease.slots.begin(), lease.slots.end(), of_device)),
-        .shape = slot.shape,
-        .shared = slot.id != slot.device,
-        .since = lease.since};
+    account.usage = {.holder = holder,
+                     .device = device,
+                     .model = model_of_(device),
+                     .slot = slot.id,
+                     .slots = static_cast<int>(std::ranges::count_if(lease.slots, of_device)),
+                     .shape = slot.shape,
+                     .shared = slot.id != slot.device,
+                     .since = lease.since};
     // A restored lease began before this agent; only the wall clock says when.
     account.began = now.steady - std::max(now.wall - lease.since, base::Duration::zero());
     account.last_busy = account.began;
@@ -157,11 +155,10 @@ void UsageAccumulator::Close(Account account) {
   HolderUsage all = At(account, end);
   ended_records_.push_back(ToRecord(all, end.wall));
   auto usage = std::make_shared<const HolderUsage>(WithoutHidden(std::move(all), account));
-  const bool again =
-      IsPod(*usage->holder) && std::any_of(running_.begin(), running_.end(), [&](const auto& one) {
-        return one.first.first == usage->device &&
-               IdentityOf(*one.second.usage.holder) == IdentityOf(*usage->holder);
-      });
+  const bool again = IsPod(*usage->holder) && std::ranges::any_of(running_, [&](const auto& one) {
+                       return one.first.first == usage->device &&
+                              IdentityOf(*one.second.usage.holder) == IdentityOf(*usage->holder);
+                     });
   if (again || settings_.keep_ended <= base::Duration::zero()) return;
   ended_.push_back({std::move(usage), *account.ended});
   for (; ended_.size() > settings_.most_ended; ++forgotten_) ended_.pop_front();
@@ -245,7 +242,7 @@ std::vector<std::shared_ptr<const HolderUsage>> UsageAccumulator::Show(base::Tim
   const std::size_t closed = std::min(ended_.size(), settings_.most_ended - waiting);
   for (std::size_t i = ended_.size() - closed; i < ended_.size(); ++i)
     all.push_back(ended_[i].usage);
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(all, [](const auto& a, const auto& b) {
     return std::tie(a->holder->id, a->device) < std::tie(b->holder->id, b->device);
   });
   return all;

@@ -28,8 +28,8 @@ ProcessUsage ToUsage(const device::ProcessSample& sample, const ledger::Process*
 }
 
 const ledger::Process* FindProcess(const std::vector<ledger::Process>& processes, pid_t pid) {
-  const auto found = std::find_if(processes.begin(), processes.end(),
-                                  [pid](const auto& one) { return one.pid == pid; });
+  const auto found =
+      std::ranges::find_if(processes, [pid](const auto& one) { return one.pid == pid; });
   return found == processes.end() ? nullptr : &*found;
 }
 
@@ -154,9 +154,8 @@ void UsageAccumulator::ShowProcesses(const std::string& device,
       known = one;
     }
     if (owner == nullptr && !IsOutside(device, process.pid)) {
-      const auto alone = std::find_if(accounts.begin(), accounts.end(), [](Account* one) {
-        return !one->usage.shared && !one->ended;
-      });
+      const auto alone = std::ranges::find_if(
+          accounts, [](Account* one) { return !one->usage.shared && !one->ended; });
       if (alone != accounts.end()) owner = *alone;
     }
     if (owner != nullptr) owner->usage.processes.push_back(ToUsage(process, known));
@@ -164,9 +163,8 @@ void UsageAccumulator::ShowProcesses(const std::string& device,
   for (Account* account : accounts) {
     const auto& own = account->usage.processes;
     account->compute = ComputeOf(own);
-    account->active = std::any_of(own.begin(), own.end(), [this](const ProcessUsage& one) {
-      return IsActive(one, settings_.idle_below);
-    });
+    account->active = std::ranges::any_of(
+        own, [this](const ProcessUsage& one) { return IsActive(one, settings_.idle_below); });
     if (account->ended) account->usage.processes.clear();
   }
 }

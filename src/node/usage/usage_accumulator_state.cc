@@ -74,7 +74,7 @@ bool UsageAccumulator::Reopen(Account& account) {
   const ledger::Lease& lease = *account.usage.holder;
   auto found = recalled_.find({account.usage.device, lease.id});
   if (found == recalled_.end() && !lease.pod.empty())
-    found = std::find_if(recalled_.begin(), recalled_.end(), [&](const auto& one) {
+    found = std::ranges::find_if(recalled_, [&](const auto& one) {
       const Record& record = one.second.record;
       return record.device == account.usage.device && record.slot == account.usage.slot &&
              record.allocator == lease.allocator && record.namespace_name == lease.namespace_name &&

@@ -26,10 +26,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
-using base::ErrnoError;
-using base::Error;
-
 constexpr const char* kNote = "trusted.penstock";
 constexpr std::size_t kMaxNoteBytes = 60u << 10;
 
@@ -149,7 +145,7 @@ void FindFolders(const std::string& path, const std::string& prefix,
 /// Slurm on cgroup v2 creates "[<node>_]slurmstepd.scope/job_N/step_S/user/task_T".
 bool IsOfSlurm(const std::string& cgroup) {
   const auto parts = base::Split(cgroup, '/');
-  return std::any_of(parts.begin(), parts.end(), [](const std::string& part) {
+  return std::ranges::any_of(parts, [](const std::string& part) {
     return part == "slurmstepd.scope" || part.ends_with("_slurmstepd.scope");
   });
 }
@@ -186,7 +182,7 @@ base::Status CheckType(const std::string& folder) {
 
 bool SaysPopulated(std::string_view events) {
   const auto lines = base::Split(events, '\n');
-  return std::find(lines.begin(), lines.end(), "populated 1") != lines.end();
+  return std::ranges::find(lines, "populated 1") != lines.end();
 }
 
 }  // namespace
@@ -236,7 +232,7 @@ std::vector<std::string> CgroupTree::List() {
   std::vector<std::string> names = ListOwn();
   for (const std::string& name : names) elsewhere_.erase(name);
   for (const auto& [name, folder] : elsewhere_) names.push_back(name);
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -332,7 +328,7 @@ base::Status CgroupTree::MoveTo(const std::string& cgroup, pid_t pid) const {
 std::vector<pid_t> CgroupTree::Members(const std::string& name) const {
   std::vector<pid_t> pids;
   if (CheckName(name).ok()) AddMembers(FolderOf(name), pids);
-  std::sort(pids.begin(), pids.end());
+  std::ranges::sort(pids);
   return pids;
 }
 

@@ -17,10 +17,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
-using base::ErrnoError;
-using base::Error;
-
 // include/linux/kdev_t.h: 12 bits of major, 20 of minor.
 constexpr std::uint32_t kMaxMajor = 0xfff;
 constexpr std::uint32_t kMaxMinor = 0xfffff;
@@ -45,7 +41,7 @@ struct Step {
 };
 
 bool Holds(std::span<const DeviceRange> ranges, std::int64_t key) {
-  return std::any_of(ranges.begin(), ranges.end(), [key](const DeviceRange& range) {
+  return std::ranges::any_of(ranges, [key](const DeviceRange& range) {
     return key >= Key(range.major, range.first_minor) &&
            key <= Key(range.major, std::min(range.last_minor, kMaxMinor));
   });
@@ -61,7 +57,7 @@ std::vector<Step> StepsOf(const DeviceRules& rules) {
   }
   std::erase_if(keys, [](std::int64_t key) { return key > kMaxKey; });  // beyond the last possible
                                                                         // device number
-  std::sort(keys.begin(), keys.end());
+  std::ranges::sort(keys);
   std::vector<Step> steps;
   for (const std::int64_t key : keys) {
     const bool allow = !Holds(rules.guarded, key) || Holds(rules.admitted, key);

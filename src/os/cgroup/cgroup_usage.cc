@@ -2,9 +2,7 @@
 #include "os/cgroup/cgroup_usage.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <vector>
 
 #include <unistd.h>
 
@@ -32,7 +30,7 @@ std::string Unescape(std::string_view text) {
 
 bool Has(std::string_view list, std::string_view name) {
   const auto names = base::Split(list, ',');
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 /// How many levels above the root of this process's cgroup namespace a path begins: "/../.." is
@@ -48,7 +46,7 @@ int LevelsUp(std::string_view path) {
 /// own.
 int LevelsShown(std::string_view root) {
   const int up = LevelsUp(root);
-  return up > 0 || root == "/" ? up : -static_cast<int>(std::count(root.begin(), root.end(), '/'));
+  return up > 0 || root == "/" ? up : -static_cast<int>(std::ranges::count(root, '/'));
 }
 
 /// Keeps the mount point that shows most of a hierarchy.

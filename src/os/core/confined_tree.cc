@@ -19,12 +19,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
-using base::ErrnoError;
-using base::Error;
-using base::Result;
-using base::Status;
-
 constexpr int kDirectory = O_PATH | O_DIRECTORY | O_CLOEXEC;
 
 int OpenConfined(int root, const char* path, int flags, std::uint64_t resolve) {
@@ -234,8 +228,7 @@ Result<std::vector<TreeEntry>> ConfinedTree::List(const std::string& path, std::
     entries.push_back({std::string(name), entry->d_type});
   }
   if (errno != 0) return Explain(errno, "list", path);
-  std::sort(entries.begin(), entries.end(),
-            [](const TreeEntry& a, const TreeEntry& b) { return a.name < b.name; });
+  std::ranges::sort(entries, {}, &TreeEntry::name);
   return entries;
 }
 

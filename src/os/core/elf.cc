@@ -16,11 +16,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
-using base::ErrnoError;
-using base::Error;
-using base::Result;
-
 // Libraries have a dozen segments, some dozen sections and at most some hundred entries of each
 // kind in their dynamic section.
 constexpr std::size_t kMaxSegments = 128;

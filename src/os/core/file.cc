@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <memory>
 
 #include <dirent.h>
@@ -10,37 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/core/replace_file.h"
+
 namespace penstock::os {
 namespace {
 
-using base::ErrnoError;
-
-std::string Folder(const std::string& path) {
-  const auto slash = path.find_last_of('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-base::Status FillAndRename(UniqueFd file, const std::string& temporary, const std::string& path,
-                           std::string_view content, unsigned mode) {
-  TRY(WriteAll(file.get(), content, path));
-  if (::fchmod(file.get(), mode) != 0) return ErrnoError(errno, "set the mode of " + path);
-  if (::fsync(file.get()) != 0) return ErrnoError(errno, "sync " + path);
-  file.Reset();
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return ErrnoError(errno, "replace " + path);
-  return {};
-}
-
 bool EndsInOneOf(std::string_view name, std::span<const std::string_view> suffixes) {
-  return std::any_of(suffixes.begin(), suffixes.end(),
-                     [name](std::string_view suffix) { return name.ends_with(suffix); });
-}
-
-// A rename survives a crash only after the directory is synced, too. A file system that cannot sync
-// directories needs no sync.
-void SyncFolder(const std::string& folder) {
-  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd) ::fsync(fd.get());
+  return std::ranges::any_of(suffixes,
+                             [name](std::string_view suffix) { return name.ends_with(suffix); });
 }
 
 }  // namespace
@@ -95,17 +71,10 @@ base::Result<std::string> ReadInput(const std::string& path, std::size_t most) {
 }
 
 base::Status WriteFileAtomically(const std::string& path, std::string_view content, unsigned mode) {
-  const std::string folder = Folder(path);
-  std::string temporary = folder + "/." + path.substr(path.find_last_of('/') + 1) + ".XXXXXX";
-  UniqueFd file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!file) return ErrnoError(errno, "create a file in " + folder);
-  auto written = FillAndRename(std::move(file), temporary, path, content, mode);
-  if (!written.ok()) {
-    ::unlink(temporary.c_str());
-    return written;
-  }
-  SyncFolder(folder);
-  return {};
+  return ReplaceFile(path, content, [&path, mode](int file) {
+    return ::fchmod(file, mode) == 0 ? base::Status()
+                                     : ErrnoError(errno, "set the mode of " + path);
+  });
 }
 
 base::Status WriteControlFile(const std::string& path, std::string_view content) {
@@ -155,7 +124,7 @@ base::Result<std::vector<std::string>> ListAll(UniqueFd directory, const std::st
     errno = 0;
   }
   if (errno != 0) return ErrnoError(errno, "list " + name);
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

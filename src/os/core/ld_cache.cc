@@ -12,10 +12,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Result;
-
 constexpr std::string_view kOldMagic = "ld.so-1.7.0";
 constexpr std::string_view kNewMagic = "glibc-ld.so.cache1.1";
 constexpr std::size_t kMaxEntries = 1u << 16;
@@ -289,10 +285,9 @@ std::string WriteLdCache(const std::vector<LdCacheEntry>& entries) {
   std::vector<const LdCacheEntry*> order;
   order.reserve(entries.size());
   for (const LdCacheEntry& entry : entries) order.push_back(&entry);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const LdCacheEntry* left, const LdCacheEntry* right) {
-                     return StandsBefore(*left, *right);
-                   });
+  std::ranges::stable_sort(order, [](const LdCacheEntry* left, const LdCacheEntry* right) {
+    return StandsBefore(*left, *right);
+  });
   Texts texts(sizeof(Header) + entries.size() * sizeof(Entry), 2 * entries.size());
   std::map<std::string, std::uint32_t>
       hwcaps;  // ld.so requires these names sorted; entries refer to them by index

@@ -12,8 +12,6 @@
 namespace penstock::os {
 namespace {
 
-using base::ErrnoError;
-
 int OpenInRoot(int root, const char* path, int flags) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags);

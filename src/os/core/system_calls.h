@@ -1,7 +1,6 @@
 // Restricts which system calls this process may make from now on (seccomp(2)), without a library.
 #pragma once
 
-#include <initializer_list>
 #include <span>
 #include <vector>
 

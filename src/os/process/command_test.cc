@@ -9,7 +9,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
 using Result = base::Result<Command::Outcome>;
 
 /// Runs a shell script to its end; the default deadline is a minute.

@@ -3,7 +3,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include <fcntl.h>
 #include <getopt.h>
@@ -17,8 +16,6 @@
 
 namespace penstock::os {
 namespace {
-
-using base::ErrnoError;
 
 constexpr std::string_view kRemark = "launch: ";
 

@@ -20,10 +20,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
-using base::ErrnoError;
-using base::Error;
-
 constexpr std::size_t kMaxCommandBytes = 4096;
 
 base::Result<UniqueFd> OpenProcess(const std::string& proc, pid_t pid) {
@@ -97,7 +93,7 @@ std::vector<pid_t> ListProcesses(const std::string& proc) {
     if (pid && *pid > 0 && *pid <= static_cast<std::uint64_t>(std::numeric_limits<pid_t>::max()))
       pids.push_back(static_cast<pid_t>(*pid));
   }
-  std::sort(pids.begin(), pids.end());  // they are listed in text order
+  std::ranges::sort(pids);  // they are listed in text order
   return pids;
 }
 
@@ -122,15 +118,6 @@ std::string UserName(uid_t uid) {
 base::Result<std::string> ReadBootId(const std::string& proc) {
   ASSIGN(const std::string text, ReadFile(proc + "/sys/kernel/random/boot_id", 4096));
   return std::string(base::Trim(text));
-}
-
-base::Result<std::uint64_t> ReadPss(const std::string& proc, pid_t pid) {
-  ASSIGN(const UniqueFd process, OpenProcess(proc, pid));
-  ASSIGN(const std::string text, ReadIn(process, "smaps_rollup"));
-  const auto kibibytes = FindNumber(text, "Pss");
-  if (!kibibytes || *kibibytes > std::numeric_limits<std::uint64_t>::max() / 1024)
-    return Error(Code::kDataLoss, "smaps_rollup has no Pss");
-  return *kibibytes * 1024;
 }
 
 base::Result<std::uint64_t> ReadCpuTime(const std::string& proc, pid_t pid) {

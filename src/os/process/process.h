@@ -54,9 +54,6 @@ std::string UserName(uid_t uid);
 /// The machine's boot id, which changes with every boot.
 base::Result<std::string> ReadBootId(const std::string& proc);
 
-/// PSS of a process in bytes (smaps_rollup; only for processes of the same user, or as root).
-base::Result<std::uint64_t> ReadPss(const std::string& proc, pid_t pid);
-
 /// User and system time used by a process, in nanoseconds.
 base::Result<std::uint64_t> ReadCpuTime(const std::string& proc, pid_t pid);
 

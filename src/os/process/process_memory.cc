@@ -18,9 +18,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
-using base::Error;
-
 constexpr std::size_t kMaxReaders = 8;
 constexpr std::size_t kMaxIdle = 1;
 

@@ -15,7 +15,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
 using namespace std::chrono_literals;
 
 constexpr uid_t kHostile = 100, kOther = 101;

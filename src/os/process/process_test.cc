@@ -21,7 +21,6 @@
 namespace penstock::os {
 namespace {
 
-using base::Code;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -138,7 +137,6 @@ TEST(Process, KnowsOurselves) {
   EXPECT_EQ(self->parent, ::getppid());
   EXPECT_EQ(self->uid, ::getuid());
   EXPECT_TRUE(self->cgroup.starts_with("/")) << self->cgroup;
-  EXPECT_GT(*ReadPss("/proc", ::getpid()), 0u);
   EXPECT_THAT(ListProcesses("/proc"), Contains(::getpid()));
   EXPECT_EQ(ReadBootId("/proc")->size(), 36u);
   EXPECT_THAT(OwnPath(), testing::HasSubstr("/os_test"));

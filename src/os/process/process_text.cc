@@ -59,7 +59,7 @@ std::vector<std::string> ParseCgroups(std::string_view text) {
     if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
     if (line.substr(0, first) == "0" && second == first + 1) {
       unified = path;
-    } else if (std::find(paths.begin(), paths.end(), path) == paths.end()) {
+    } else if (std::ranges::find(paths, path) == paths.end()) {
       paths.emplace_back(path);
     }
   }

@@ -13,8 +13,6 @@
 namespace penstock::os {
 namespace {
 
-using base::ErrnoError;
-
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   for (const std::string& string : strings) pointers.push_back(const_cast<char*>(string.c_str()));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/core/clock.h"
+#include "base/core/testing/fake_clock.h"
 #include "os/loop.h"
 #include "os/testing/run_on.h"
 

@@ -9,6 +9,7 @@
 
 #include <sys/inotify.h>
 
+#include "base/lifetime.h"
 #include "os/watch/inotify.h"
 
 namespace penstock::os {
@@ -127,9 +128,7 @@ void PathWatch::State::Schedule(base::Duration delay) {
   if (timer != 0 && (poll || !polling)) return;
   if (timer != 0) loop.Cancel(timer);
   polling = poll;
-  timer = loop.PostAfter(delay, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->Fire();
-  });
+  timer = loop.PostAfter(delay, base::IfAlive(this, &State::Fire));
 }
 
 // Renews the watches before the callback reads the state, so that later changes are reported again.

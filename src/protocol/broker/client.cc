@@ -16,9 +16,6 @@
 namespace penstock::protocol::broker {
 namespace {
 
-using base::Code;
-using base::ErrnoError;
-using base::Error;
 using Time = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxAnswerBytes = 16u << 20;

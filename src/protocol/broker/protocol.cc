@@ -17,8 +17,6 @@
 namespace penstock::protocol::broker {
 namespace {
 
-using base::Code;
-using base::Error;
 using base::MapReader;
 using base::Value;
 using nlohmann::json;
@@ -237,13 +235,6 @@ static void VisitFields(Visit& visit, T& move) {
   visit("reason", move.reason, {.if_any = true});
 }
 
-template <typename Visit, base::Of<VersionAnswer> T>
-static void VisitFields(Visit& visit, T& version) {
-  visit("version", version.version, {.required = true});
-  visit("protocol", version.protocol, {.required = true, .least = 1, .most = kMaxIndex});
-  visit("pid", version.pid, {.required = true, .least = 1});
-}
-
 namespace {
 
 Error DamagedAnswer(const Error& error) {
@@ -277,7 +268,7 @@ template <typename Function>
 base::Status ReadAnswerFields(std::string_view line, Function function) {
   ASSIGN(const Value value, ReadAnswer(line));
   base::Problems problems("answer");
-  base::FieldReader reader(value, "", problems, base::UnknownKeys::kIgnored);
+  base::StructReader reader(value, "", problems, base::UnknownKeys::kIgnored);
   function(reader);
   return problems.empty() ? base::Status() : DamagedAnswer(problems.ToError());
 }
@@ -286,16 +277,15 @@ base::Status ReadAnswerFields(std::string_view line, Function function) {
 template <typename T>
 std::string AnswerLine(const char* key, const T& value) {
   json document;
-  base::FieldWriter<json>{document}(key, value);
+  base::StructWriter<json>{document}(key, value);
   return base::JsonText(document);
 }
 
 }  // namespace
 
 base::Status CheckLabel(const std::string& key, const std::string& value) {
-  const bool plain = std::all_of(key.begin(), key.end(), [](char c) {
-    return IsAlphanumeric(c) || std::strchr("-_./", c) != nullptr;
-  });
+  const bool plain = std::ranges::all_of(
+      key, [](char c) { return IsAlphanumeric(c) || std::strchr("-_./", c) != nullptr; });
   if (key.empty() || key.size() > kMaxKeyBytes || !plain || !IsAlphanumeric(key.front()) ||
       !IsAlphanumeric(key.back()))
     return Error(Code::kInvalidArgument,
@@ -320,7 +310,7 @@ base::Result<Request> DecodeRequest(std::string_view line) {
                  "is " + std::string(Describe(value.kind)) + " where an object is expected");
   if (!problems.empty()) return problems.ToError();
 
-  base::FieldReader reader(value, "", problems, base::UnknownKeys::kRefused);
+  base::StructReader reader(value, "", problems, base::UnknownKeys::kRefused);
   std::optional<std::string> word;
   reader("op", word, {.required = true});
   if (!word) return problems.ToError();
@@ -334,7 +324,7 @@ base::Result<Request> DecodeRequest(std::string_view line) {
 
 std::string EncodeRequest(const Request& request) {
   json document;
-  base::FieldWriter<json> writer(document);
+  base::StructWriter<json> writer(document);
   writer("op", std::string(NameOf(request.operation)));
   VisitFields(writer, request);
   return base::JsonText(document);
@@ -358,14 +348,15 @@ std::string EncodeMoved(const std::vector<AssignProgress>& moves) {
 }
 
 std::string EncodeVersion(const VersionAnswer& version) {
-  return base::JsonText(base::ToJsonObject<json>(version));
+  return base::JsonText(
+      json{{"version", version.version}, {"protocol", version.protocol}, {"pid", version.pid}});
 }
 
 std::string EncodeDone(std::string_view what) { return AnswerLine("done", std::string(what)); }
 
 base::Result<RunAnswer> DecodeRunAnswer(std::string_view line) {
   RunAnswer answer;
-  TRY(ReadAnswerFields(line, [&answer](base::FieldReader& read) {
+  TRY(ReadAnswerFields(line, [&answer](base::StructReader& read) {
     read("waiting", answer.waiting);
     read("granted", answer.granted);
   }));
@@ -376,7 +367,7 @@ base::Result<RunAnswer> DecodeRunAnswer(std::string_view line) {
 
 base::Result<AssignAnswer> DecodeAssignAnswer(std::string_view line) {
   AssignAnswer answer;
-  TRY(ReadAnswerFields(line, [&answer](base::FieldReader& read) {
+  TRY(ReadAnswerFields(line, [&answer](base::StructReader& read) {
     read("moving", answer.moving);
     read("moved", answer.moved);
   }));
@@ -388,14 +379,8 @@ base::Result<AssignAnswer> DecodeAssignAnswer(std::string_view line) {
 base::Result<std::vector<WaitingRun>> DecodeQueue(std::string_view line) {
   std::vector<WaitingRun> queue;
   TRY(ReadAnswerFields(
-      line, [&queue](base::FieldReader& read) { read("queue", queue, {.required = true}); }));
+      line, [&queue](base::StructReader& read) { read("queue", queue, {.required = true}); }));
   return queue;
-}
-
-base::Result<VersionAnswer> DecodeVersion(std::string_view line) {
-  VersionAnswer answer;
-  TRY(ReadAnswerFields(line, [&answer](base::FieldReader& read) { VisitFields(read, answer); }));
-  return answer;
 }
 
 base::Result<std::string> DecodeAny(std::string_view line) {

@@ -191,7 +191,6 @@ struct AssignAnswer {
 base::Result<RunAnswer> DecodeRunAnswer(std::string_view line);
 base::Result<AssignAnswer> DecodeAssignAnswer(std::string_view line);
 base::Result<std::vector<WaitingRun>> DecodeQueue(std::string_view line);
-base::Result<VersionAnswer> DecodeVersion(std::string_view line);
 /// For answers whose content is defined elsewhere: returns the error if it is one, else the line
 /// itself.
 base::Result<std::string> DecodeAny(std::string_view line);

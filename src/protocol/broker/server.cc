@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "os/core/file.h"
 #include "protocol/broker/client.h"
@@ -18,9 +19,6 @@
 
 namespace penstock::protocol::broker {
 namespace {
-
-using base::Code;
-using base::Error;
 
 constexpr base::Duration kAcceptPause = std::chrono::seconds(1);
 
@@ -94,9 +92,7 @@ class Connection final : public Session, public std::enable_shared_from_this<Con
 
 base::Status Connection::Start() {
   events_ = EPOLLIN | EPOLLRDHUP;
-  TRY(loop_.Watch(fd_.get(), events_, [self = weak_from_this()](std::uint32_t events) {
-    if (const auto connection = self.lock()) connection->Handle(events);
-  }));
+  TRY(loop_.Watch(fd_.get(), events_, base::IfAlive(this, &Connection::Handle)));
   RestartIdle();
   return {};
 }
@@ -153,13 +149,11 @@ bool Connection::MayServe(base::TimePoint begun, int served) {
   const bool turn_over = served >= kRequestsATurn || loop_.clock().Now() - begun >= kTimeATurn;
   const base::Duration pause = turn_over ? base::Duration::zero() : host->TakeRequest(peer_.uid);
   if (!turn_over && pause <= base::Duration::zero()) return true;
-  pause_ = loop_.PostAfter(pause, [self = weak_from_this()] {
-    const auto connection = self.lock();
-    if (!connection) return;
-    connection->pause_ = 0;
-    connection->Serve();
-    connection->UpdateWatch();
-  });
+  pause_ = loop_.PostAfter(pause, base::IfAlive(this, [](Connection& self) {
+                             self.pause_ = 0;
+                             self.Serve();
+                             self.UpdateWatch();
+                           }));
   return false;
 }
 
@@ -242,9 +236,7 @@ void Connection::UpdateWatch() {
 void Connection::RestartIdle() {
   loop_.Cancel(idle_);
   if (!fd_) return;
-  idle_ = loop_.PostAfter(limits_.idle, [self = weak_from_this()] {
-    if (const auto connection = self.lock()) connection->Close();
-  });
+  idle_ = loop_.PostAfter(limits_.idle, base::IfAlive(this, &Connection::Close));
 }
 
 void Connection::Close() {
@@ -315,9 +307,8 @@ base::Status Server::State::Start() {
 }
 
 base::Status Server::State::WatchListener() {
-  return loop.Watch(listener.get(), EPOLLIN, [self = weak_from_this()](std::uint32_t) {
-    if (const auto state = self.lock()) state->Accept();
-  });
+  return loop.Watch(listener.get(), EPOLLIN,
+                    base::IfAlive(this, [](State& state, std::uint32_t) { state.Accept(); }));
 }
 
 void Server::State::Stop() {
@@ -348,10 +339,9 @@ void Server::State::Pause() {
   base::Log(base::kWarn, "the broker cannot accept a connection",
             {{"error", base::ErrnoError(errno, "accept").message()}});
   loop.Unwatch(listener.get());
-  pause = loop.PostAfter(kAcceptPause, [self = weak_from_this()] {
-    const auto state = self.lock();
-    if (state && state->listener && !state->WatchListener().ok()) state->Pause();
-  });
+  pause = loop.PostAfter(kAcceptPause, base::IfAlive(this, [](State& state) {
+                           if (state.listener && !state.WatchListener().ok()) state.Pause();
+                         }));
 }
 
 void Server::State::Admit(os::UniqueFd fd) {
@@ -394,10 +384,9 @@ void Server::State::OutputGrew() {
     of_user[connection->peer().uid] += connection->unread();
   }
   if (all <= limits.unread_bytes) return;
-  const uid_t user =
-      std::max_element(of_user.begin(), of_user.end(), [](const auto& a, const auto& b) {
-        return a.second < b.second;
-      })->first;
+  const uid_t user = std::ranges::max_element(of_user, [](const auto& a, const auto& b) {
+                       return a.second < b.second;
+                     })->first;
   std::shared_ptr<Connection> most;
   for (const auto& [fd, connection] : connections)
     if (connection->peer().uid == user && (!most || connection->unread() > most->unread()))

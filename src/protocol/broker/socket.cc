@@ -18,8 +18,6 @@
 namespace penstock::protocol::broker {
 namespace {
 
-using base::ErrnoError;
-
 constexpr int kBacklog = 128;
 #ifndef SO_PEERPIDFD
 constexpr int SO_PEERPIDFD = 77;  // Linux 6.5; glibc 2.36 lacks it

@@ -15,10 +15,6 @@ namespace penstock::protocol::http::internal {
 
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Status;
-
 constexpr int kFirst = 3;  // SD_LISTEN_FDS_START
 constexpr std::uint64_t kMax = 1024;
 

@@ -131,8 +131,8 @@ void Authenticator::State::CheckPassword(const Password& password, const std::st
   const std::string hash = user != credentials.users.end() ? user->second : dummy_hash;
   const Digest seen = secrets->Hash(
       std::to_string(password.user.size()) + ":" + password.user + password.password, key);
-  if (std::find_if(known.begin(), known.end(),
-                   [&](const Digest& one) { return Equal(one, seen); }) != known.end())
+  if (std::ranges::find_if(known, [&](const Digest& one) { return Equal(one, seen); }) !=
+      known.end())
     return notify(AuthVerdict::kAllowed);
   if (!failures.MayTry(address, loop.clock().Now())) return notify(AuthVerdict::kLimited);
   if (waiting >= kMaxWaiting) return notify(AuthVerdict::kBusy);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/base64.h"
+#include "base/testing/manual_executor.h"
 
 namespace penstock::protocol::http {
 namespace {

@@ -18,10 +18,6 @@ namespace penstock::protocol::http::internal {
 
 namespace {
 
-using base::Code;
-using base::ErrnoError;
-using base::Error;
-
 constexpr int kBacklog = SOMAXCONN;  // a probe that finds it full retries after a second
 /// The kernel keeps this much unread output for each connection (and as much again for itself),
 /// instead of up to 4 MiB.

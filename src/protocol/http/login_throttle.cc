@@ -34,9 +34,8 @@ void LoginThrottle::MakeRoom(base::TimePoint now) {
   for (auto& [address, bucket] : buckets_) Refill(bucket, now);
   std::erase_if(buckets_, [](const auto& entry) { return entry.second.left >= kAtOnce; });
   if (buckets_.size() < kMaxAddresses) return;
-  buckets_.erase(
-      std::max_element(buckets_.begin(), buckets_.end(),
-                       [](const auto& a, const auto& b) { return a.second.left < b.second.left; }));
+  buckets_.erase(std::ranges::max_element(
+      buckets_, [](const auto& a, const auto& b) { return a.second.left < b.second.left; }));
 }
 
 }  // namespace penstock::protocol::http

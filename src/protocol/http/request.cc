@@ -10,10 +10,6 @@ namespace penstock::protocol::http {
 
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Status;
-
 constexpr double kMaxTimeout = 3600;  // seconds; longer than any usual scrape interval
 
 bool IsTokenCharacter(char c) {
@@ -23,7 +19,7 @@ bool IsTokenCharacter(char c) {
 }
 
 bool IsToken(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), IsTokenCharacter);
+  return !text.empty() && std::ranges::all_of(text, IsTokenCharacter);
 }
 
 bool IsTargetCharacter(char c) { return c > 0x20 && c < 0x7f; }
@@ -103,7 +99,7 @@ Status TakeFields(std::string_view fields, Request& request, Framing& framing) {
     if (line.empty()) return {};
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos || !IsToken(line.substr(0, colon)) ||
-        !std::all_of(line.begin(), line.end(), IsValueCharacter))
+        !std::ranges::all_of(line, IsValueCharacter))
       return Error(Code::kInvalidArgument, "a header is malformed");
     TRY(TakeField(line.substr(0, colon), base::Trim(line.substr(colon + 1)), request, framing));
     fields = end == std::string_view::npos ? std::string_view() : fields.substr(end + 2);
@@ -135,8 +131,7 @@ base::Result<Request> ParseHead(std::string_view head) {
   const std::string_view written = line.substr(first + 1, last - first - 1);
   std::string host;
   const std::string_view target = OriginForm(written, host);
-  if (target.empty() || target.front() != '/' ||
-      !std::all_of(written.begin(), written.end(), IsTargetCharacter))
+  if (target.empty() || target.front() != '/' || !std::ranges::all_of(written, IsTargetCharacter))
     return Error(Code::kInvalidArgument, "the target is malformed");
 
   const std::size_t query = target.find('?');

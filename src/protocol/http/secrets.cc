@@ -13,9 +13,6 @@ namespace penstock::protocol::http {
 
 namespace {
 
-using base::Code;
-using base::Error;
-
 using CryptFunction = decltype(&::crypt_r);
 
 class Loaded final : public Secrets {

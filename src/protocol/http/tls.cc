@@ -14,10 +14,6 @@ namespace penstock::protocol::http {
 
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Status;
-
 constexpr char kStrong[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 /// The ciphers of TLS 1.0 and 1.1, which sign with SHA-1; OpenSSL's security level 2 refuses SHA-1.
 constexpr char kOld[] = "ECDHE+AESGCM:ECDHE+CHACHA20:ECDHE+AES:@SECLEVEL=0";
@@ -139,9 +135,8 @@ bool HasAllowedSan(const Tls::State& state, const X509* certificate) {
   for (int i = 0; i < library.sk_num(stack); ++i) {
     const std::string san =
         SanText(library, *static_cast<const GENERAL_NAME*>(library.sk_value(stack, i)));
-    found = found ||
-            (!san.empty() && std::find(state.allowed_sans.begin(), state.allowed_sans.end(), san) !=
-                                 state.allowed_sans.end());
+    found = found || (!san.empty() &&
+                      std::ranges::find(state.allowed_sans, san) != state.allowed_sans.end());
   }
   library.names_free(names);
   return found;

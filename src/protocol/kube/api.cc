@@ -1,8 +1,8 @@
 #include "protocol/kube/api.h"
 
-#include <utility>
-
 #include <nlohmann/json.hpp>
+
+#include "base/core/json_text.h"
 
 namespace penstock::protocol::kube {
 namespace {
@@ -15,9 +15,7 @@ std::string NameOf(const Json& object) {
 }
 
 // dump would throw on text that is not UTF-8: it is replaced, and the server says what is wrong.
-std::string Text(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string Text(const Json& json) { return base::JsonText(json); }
 
 }  // namespace
 

@@ -17,9 +17,6 @@
 namespace penstock::protocol::kube {
 namespace {
 
-using base::Code;
-using base::Error;
-
 constexpr long kMaxCallConnections = 2;  // a slow call does not block the others
 constexpr base::Duration kQuiet = std::chrono::seconds(2);
 

@@ -23,7 +23,6 @@
 namespace penstock::protocol::kube {
 namespace {
 
-using base::Code;
 using testing::Chunk;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

@@ -4,18 +4,17 @@
 
 #include <algorithm>
 #include <deque>
-#include <list>
 #include <map>
 #include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "base/lifetime.h"
 #include "base/log.h"
 
 namespace penstock::protocol::kube {
 
-using base::Code;
 using base::Duration;
 using base::TimePoint;
 using namespace std::chrono_literals;
@@ -143,9 +142,7 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
   void Pump(Duration delay) {
     if (busy || queue.empty()) return;
     busy = true;
-    api.executor().PostAfter(delay, [weak = weak_from_this()] {
-      if (const auto state = weak.lock()) state->WriteNext();
-    });
+    api.executor().PostAfter(delay, base::IfAlive(this, &State::WriteNext));
   }
 
   // At most one call at a time; `busy` until it is answered.
@@ -164,9 +161,9 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
     busy = true;
     const bool creates = !record.created;
     api.Do(creates ? CreateOf(record) : PatchOf(record),
-           [weak = weak_from_this(), key, creates](base::Result<ApiResponse> answer) {
-             if (const auto state = weak.lock()) state->Written(key, creates, answer);
-           });
+           base::IfAlive(this, [key, creates](State& self, const Result<ApiResponse>& answer) {
+             self.Written(key, creates, answer);
+           }));
   }
 
   void Written(const std::string& key, bool creates, const base::Result<ApiResponse>& answer) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/testing/manual_executor.h"
 #include "protocol/kube/fake/fake_api.h"
 
 namespace penstock::protocol::kube {

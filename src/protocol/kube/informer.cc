@@ -10,15 +10,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/backoff.h"
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "protocol/kube/object_cache.h"
 #include "protocol/kube/watch.h"
 
 namespace penstock::protocol::kube {
 
-using base::Code;
 using base::Duration;
-using base::Error;
 using namespace std::chrono_literals;
 
 namespace {
@@ -68,11 +67,12 @@ struct Informer::State : std::enable_shared_from_this<State> {
   }
 
   // The function runs only if the current attempt is still the current one then.
-  std::function<void()> ForThisAttempt(void (State::*function)()) {
-    return [weak = weak_from_this(), function, number = attempt] {
-      if (const auto state = weak.lock(); state && state->attempt == number)
-        (state.get()->*function)();
-    };
+  template <typename Function>
+  auto ForThisAttempt(Function function) {
+    return base::IfAlive(this, [function, number = attempt](State& state, auto&&... arguments) {
+      if (state.attempt == number)
+        std::invoke(function, state, std::forward<decltype(arguments)>(arguments)...);
+    });
   }
 
   void After(Duration delay, void (State::*function)()) {
@@ -124,16 +124,12 @@ struct Informer::State : std::enable_shared_from_this<State> {
     } else {
       After(kAnswerDeadline + 1s, &State::SeemsHealthy);
     }
-    stream = api.Open(
-        std::move(call),
-        [weak = weak_from_this(), number = attempt](std::string_view line) {
-          if (const auto state = weak.lock(); state && state->attempt == number)
-            state->Within([&] { state->OnLine(line); });
-        },
-        [weak = weak_from_this(), number = attempt](base::Status why) {
-          if (const auto state = weak.lock(); state && state->attempt == number)
-            state->Within([&] { state->OnEnd(why); });
-        });
+    stream = api.Open(std::move(call), ForThisAttempt([](State& state, std::string_view line) {
+                        state.Within([&] { state.OnLine(line); });
+                      }),
+                      ForThisAttempt([](State& state, const Status& why) {
+                        state.Within([&] { state.OnEnd(why); });
+                      }));
   }
 
   // The first list may be any state that the server has at hand (resourceVersion 0: from its cache,
@@ -150,11 +146,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
     } else if (!newest) {
       call.query["resourceVersion"] = "0";
     }
-    api.Do(std::move(call),
-           [weak = weak_from_this(), number = attempt](base::Result<ApiResponse> answer) {
-             if (const auto state = weak.lock(); state && state->attempt == number)
-               state->OnPage(answer);
-           });
+    api.Do(std::move(call), ForThisAttempt(&State::OnPage));
   }
 
   void OnPage(const base::Result<ApiResponse>& answer) {

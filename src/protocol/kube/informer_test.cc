@@ -7,12 +7,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/testing/manual_executor.h"
 #include "protocol/kube/fake/fake_api.h"
 
 namespace penstock::protocol::kube {
 namespace {
 
-using base::Code;
 using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;

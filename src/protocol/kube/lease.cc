@@ -3,7 +3,6 @@
 #include "protocol/kube/lease.h"
 
 #include <algorithm>
-#include <optional>
 #include <random>
 #include <utility>
 
@@ -11,7 +10,6 @@
 
 namespace penstock::protocol::kube {
 
-using base::Code;
 using base::Duration;
 using base::TimePoint;
 using namespace std::chrono_literals;

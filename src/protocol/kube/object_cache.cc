@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/core/json_text.h"
+
 namespace penstock::protocol::kube {
 
 ObjectCache::Kept ObjectCache::Put(const ObjectMeta& meta, Object object) {
@@ -11,7 +13,7 @@ ObjectCache::Kept ObjectCache::Put(const ObjectMeta& meta, Object object) {
   const bool known = found != entries_.end();
   if (known) found->second.list = list_;
   if (known && found->second.version == meta.version) return Kept::kSame;
-  const std::size_t bytes = object->dump(-1, ' ', false, Json::error_handler_t::replace).size();
+  const std::size_t bytes = base::JsonText(*object).size();
   const std::size_t freed = known ? found->second.bytes : 0;
   if ((!known && entries_.size() >= most_objects_) || bytes_ - freed + bytes > most_bytes_)
     return Kept::kNoRoom;

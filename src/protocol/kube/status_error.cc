@@ -10,9 +10,6 @@
 namespace penstock::protocol::kube {
 namespace {
 
-using base::Code;
-using base::Error;
-
 constexpr std::size_t kMaxMessage = 1000;  // of a foreign message
 
 struct StatusMessage {

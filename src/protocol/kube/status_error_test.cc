@@ -9,7 +9,6 @@
 namespace penstock::protocol::kube {
 namespace {
 
-using base::Code;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;

@@ -12,9 +12,6 @@
 namespace penstock::protocol::kube {
 namespace {
 
-using base::Code;
-using base::Error;
-
 // RFC 3986: unreserved characters stay, and in a path (`also`) those that delimit nothing there.
 void Escape(std::string_view text, std::string_view also, std::string& to) {
   constexpr std::string_view kPlain =

@@ -9,9 +9,6 @@
 namespace penstock::protocol::kube {
 namespace {
 
-using base::Code;
-using base::Error;
-
 // Copying and comparing Json is recursive; an API server itself refuses much less deep objects of
 // its own kinds.
 constexpr int kMaxDepth = 128;

@@ -9,6 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "base/lifetime.h"
+
 namespace penstock::protocol::kube {
 
 using base::Duration;
@@ -25,9 +27,7 @@ struct WorkQueue::State : std::enable_shared_from_this<State> {
   TimePoint Now() const { return executor.clock().Now(); }
 
   std::function<void()> WhileAlive(std::function<void(State&)> function) {
-    return [weak = weak_from_this(), function = std::move(function)] {
-      if (const auto state = weak.lock()) function(*state);
-    };
+    return base::IfAlive(this, std::move(function));
   }
 
   void Add(const std::string& key) {

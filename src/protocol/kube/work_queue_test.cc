@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_executor.h"
+
 namespace penstock::protocol::kube {
 namespace {
 

@@ -57,7 +57,7 @@ std::vector<std::string> ReadIds(const Value& entry, base::Problems& problems) {
   } else {
     AppendStrings(value, "DeviceIDs", problems, ids);
   }
-  std::sort(ids.begin(), ids.end());
+  std::ranges::sort(ids);
   return ids;
 }
 
@@ -93,7 +93,7 @@ void ReadRegistered(const Value* map, base::Problems& problems,
   for (const auto& [resource, mark, ids] : *map->map) {
     auto& strings = registered[resource];
     AppendStrings(&ids, "Data.RegisteredDevices." + resource, problems, strings);
-    std::sort(strings.begin(), strings.end());
+    std::ranges::sort(strings);
   }
 }
 

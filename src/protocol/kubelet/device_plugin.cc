@@ -6,9 +6,9 @@
 #include <mutex>
 #include <optional>
 #include <thread>
-#include <utility>
 
 #include "base/backoff.h"
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "deviceplugin.grpc.pb.h"
 #include "os/watch/watch.h"
@@ -84,9 +84,8 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
   }
 
   void Start() {
-    watch_ = std::make_unique<os::PathWatch>(loop_, folder_, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->FolderChanged();
-    });
+    watch_ =
+        std::make_unique<os::PathWatch>(loop_, folder_, base::IfAlive(this, &Impl::FolderChanged));
     Soon();
   }
 
@@ -97,11 +96,7 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
   enum class Step { kIdle, kFindingOthers, kRegistering, kAwaitingStream };
 
   /// Returns a function that runs a member on the loop's thread, unless the plugin is gone by then.
-  std::function<void()> Later(void (Impl::*what)()) {
-    return [weak = weak_from_this(), what] {
-      if (const auto self = weak.lock()) ((*self).*what)();
-    };
-  }
+  std::function<void()> Later(void (Impl::*what)()) { return base::IfAlive(this, what); }
   void Soon() { loop_.Post(Later(&Impl::Reconcile)); }
   void RetryAfter(base::Duration delay);
   void RetryNow();
@@ -208,14 +203,12 @@ void DevicePlugin::Impl::SetYielding(bool yielding) {
 
 void DevicePlugin::Impl::RetryAfter(base::Duration delay) {
   loop_.Cancel(retry_);
-  retry_ = loop_.PostAfter(delay, [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (!self) return;
-    self->retry_ = 0;
-    // The awaited stream did not come.
-    if (self->step_ == Step::kAwaitingStream) self->step_ = Step::kIdle;
-    self->Reconcile();
-  });
+  retry_ = loop_.PostAfter(delay, base::IfAlive(this, [](Impl& self) {
+                             self.retry_ = 0;
+                             // The awaited stream did not come.
+                             if (self.step_ == Step::kAwaitingStream) self.step_ = Step::kIdle;
+                             self.Reconcile();
+                           }));
 }
 
 void DevicePlugin::Impl::RetryNow() {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/backoff.h"
+#include "base/lifetime.h"
 
 namespace penstock::protocol::kubelet {
 namespace {
@@ -13,10 +14,9 @@ namespace {
 bool CountsNone(const std::vector<PluginDevice>& list, const std::vector<std::string>& counted) {
   const auto healthy = [](const PluginDevice& device) { return device.healthy; };
   const auto is_counted = [&](const PluginDevice& device) {
-    return device.healthy && std::binary_search(counted.begin(), counted.end(), device.id);
+    return device.healthy && std::ranges::binary_search(counted, device.id);
   };
-  return std::any_of(list.begin(), list.end(), healthy) &&
-         std::none_of(list.begin(), list.end(), is_counted);
+  return std::ranges::any_of(list, healthy) && std::ranges::none_of(list, is_counted);
 }
 
 }  // namespace
@@ -46,9 +46,7 @@ struct ListAudit::State : std::enable_shared_from_this<State> {
     executor.Cancel(timer);
     const base::TimePoint now = executor.clock().Now();
     due = std::max(now + delay, not_before);
-    timer = executor.PostAfter(due - now, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->Query();
-    });
+    timer = executor.PostAfter(due - now, base::IfAlive(this, &State::Query));
   }
 
   void Hint() {
@@ -61,10 +59,9 @@ struct ListAudit::State : std::enable_shared_from_this<State> {
   void Query() {
     if (callbacks.list() != audited) return Changed();
     QueryAfter(times.every);  // in case no answer comes
-    callbacks.query([weak = weak_from_this(), of = round](const Counted& counted) {
-      const auto self = weak.lock();
-      if (self && self->round == of) self->Answered(counted);
-    });
+    callbacks.query(base::IfAlive(this, [of = round](State& self, const Counted& counted) {
+      if (self.round == of) self.Answered(counted);
+    }));
   }
 
   void Answered(const Counted& counted) {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_executor.h"
+
 namespace penstock::protocol::kubelet {
 namespace {
 

@@ -8,13 +8,10 @@
 namespace penstock::protocol::kubelet {
 namespace {
 
-using base::Code;
-using base::Error;
-
 template <typename Ids>
 std::vector<std::string> Sorted(const Ids& ids) {
   std::vector<std::string> sorted(ids.begin(), ids.end());
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   return sorted;
 }
 
@@ -26,7 +23,7 @@ base::Status Check(const std::vector<std::string>& ids, const std::vector<Plugin
   if (ids.front().empty())
     return Error(Code::kInvalidArgument,
                  "the kubelet requested a device of " + resource + " with an empty id");
-  if (const auto twice = std::adjacent_find(ids.begin(), ids.end()); twice != ids.end()) {
+  if (const auto twice = std::ranges::adjacent_find(ids); twice != ids.end()) {
     return Error(Code::kInvalidArgument,
                  "the kubelet requested " + *twice + " twice for one container");
   }
@@ -60,7 +57,7 @@ base::Status CheckTexts(const ContainerEdits& edits) {
 }
 
 void SortUnique(std::vector<std::string>& ids) {
-  std::sort(ids.begin(), ids.end());
+  std::ranges::sort(ids);
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
@@ -95,8 +92,8 @@ base::Result<AllocateRequest> ReadRequest(const v1beta1::AllocateRequest& messag
     all.insert(all.end(), ids.begin(), ids.end());
     request.containers.push_back(std::move(ids));
   }
-  std::sort(all.begin(), all.end());
-  if (const auto twice = std::adjacent_find(all.begin(), all.end()); twice != all.end())
+  std::ranges::sort(all);
+  if (const auto twice = std::ranges::adjacent_find(all); twice != all.end())
     return Error(Code::kInvalidArgument, "the kubelet requested " + *twice + " for two containers");
   return request;
 }
@@ -179,8 +176,8 @@ std::vector<PluginDevice> Normalize(std::vector<PluginDevice> devices) {
   std::erase_if(devices, [](const PluginDevice& device) {
     return device.id.empty() || !base::IsUtf8(device.id);
   });
-  std::stable_sort(devices.begin(), devices.end(),
-                   [](const auto& one, const auto& other) { return one.id < other.id; });
+  std::ranges::stable_sort(devices,
+                           [](const auto& one, const auto& other) { return one.id < other.id; });
   const auto same = [](const auto& one, const auto& other) { return one.id == other.id; };
   devices.erase(std::unique(devices.begin(), devices.end(), same), devices.end());
   return devices;

@@ -136,13 +136,12 @@ void OtherPlugins::Impl::Answered(const std::shared_ptr<Search>& search) {
 
 OtherPlugin OtherPlugins::Impl::Name(std::vector<PluginSocket> suspects,
                                      std::vector<std::string> ids) const {
-  const auto named = std::find_if(suspects.begin(), suspects.end(), [this](const auto& one) {
-    return NamedAfter(one.name, options.resource);
-  });
+  const auto named = std::ranges::find_if(
+      suspects, [this](const auto& one) { return NamedAfter(one.name, options.resource); });
   const bool certain = named != suspects.end();
   if (certain) suspects = {*named};
-  std::sort(suspects.begin(), suspects.end(),
-            [](const auto& one, const auto& other) { return one.name < other.name; });
+  std::ranges::sort(suspects,
+                    [](const auto& one, const auto& other) { return one.name < other.name; });
   return {std::move(suspects), std::move(ids), certain};
 }
 

@@ -3,7 +3,6 @@
 // same thread.
 #include "protocol/kubelet/plugin_server.h"
 
-#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <set>

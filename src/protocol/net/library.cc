@@ -4,7 +4,6 @@
 
 #include <mutex>
 #include <optional>
-#include <span>
 
 #include "os/trim.h"
 #include "protocol/net/curl_library.h"
@@ -14,8 +13,6 @@
 namespace penstock::protocol::net {
 namespace {
 
-using base::Code;
-using base::Error;
 using Libraries = std::span<const os::Library>;
 
 constexpr char kOwn[] = "libpenstock-net.so";

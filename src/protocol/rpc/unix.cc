@@ -2,7 +2,6 @@
 
 #include <cctype>
 #include <mutex>
-#include <utility>
 
 #include <absl/synchronization/mutex.h>
 #include <google/protobuf/stubs/logging.h>

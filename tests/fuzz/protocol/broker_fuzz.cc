@@ -67,7 +67,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CheckAnswer<broker::RunAnswer>(line, broker::DecodeRunAnswer);
   CheckAnswer<broker::AssignAnswer>(line, broker::DecodeAssignAnswer);
   CheckAnswer<std::vector<broker::WaitingRun>>(line, broker::DecodeQueue);
-  CheckAnswer<broker::VersionAnswer>(line, broker::DecodeVersion);
   CheckAny(line);
   return 0;
 }

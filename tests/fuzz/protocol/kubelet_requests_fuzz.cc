@@ -9,6 +9,7 @@
 
 #include "../oracle.h"
 #include "adapter/kubelet/allocate_handler.h"
+#include "base/core/testing/fake_clock.h"
 #include "device/testing/acme.h"
 #include "node/allocate/allocate.h"
 #include "protocol/kubelet/messages.h"

@@ -21,8 +21,6 @@
 namespace penstock {
 namespace {
 
-using base::Code;
-
 /// Child processes that are stopped and cannot exit. Use from one thread: ptrace binds them to
 /// their tracer.
 class Stuck {

@@ -19,7 +19,6 @@ namespace penstock {
 namespace {
 
 using backend::nvidia::SimulatedMachine;
-using base::Code;
 using device::Asking;
 using testing::AnyOf;
 using testing::HasSubstr;

@@ -15,15 +15,14 @@ bool Is(const Value& map, std::string_view key, Value::Kind kind) {
 }
 
 bool HasMap(const Value& map, std::initializer_list<std::string_view> keys) {
-  return std::any_of(keys.begin(), keys.end(),
-                     [&map](std::string_view key) { return Is(map, key, Value::Kind::kMap); });
+  return std::ranges::any_of(
+      keys, [&map](std::string_view key) { return Is(map, key, Value::Kind::kMap); });
 }
 
 bool HasSettingOfThePlugin(const Value& document) {
   const auto values = PluginChartValues();
-  return std::any_of(values.begin(), values.end(), [&document](const ChartValue& one) {
-    return document.Find(one.value) != nullptr;
-  });
+  return std::ranges::any_of(
+      values, [&document](const ChartValue& one) { return document.Find(one.value) != nullptr; });
 }
 
 /// Both of NVIDIA's charts have the key devicePlugin; only the operator's chart has the other

@@ -2,7 +2,6 @@
 #include "analysis/migrate/nvidia/migrate_changes.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "analysis/migrate/nvidia/migrate_offer.h"
@@ -22,11 +21,10 @@ constexpr std::size_t kMaxNamed = 5;
 
 /// Merges the same change on several nodes into one row.
 void Count(std::vector<PlannedChange>& changes, PlannedChange change) {
-  const auto same =
-      std::find_if(changes.begin(), changes.end(), [&change](const PlannedChange& one) {
-        return one.what == change.what && one.now == change.now && one.then == change.then &&
-               one.note == change.note;
-      });
+  const auto same = std::ranges::find_if(changes, [&change](const PlannedChange& one) {
+    return one.what == change.what && one.now == change.now && one.then == change.then &&
+           one.note == change.note;
+  });
   if (same == changes.end()) {
     changes.push_back(std::move(change));
     changes.back().nodes = 1;
@@ -36,8 +34,8 @@ void Count(std::vector<PlannedChange>& changes, PlannedChange change) {
 }
 
 bool StartsWithOne(const std::string& key, std::initializer_list<std::string_view> prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(),
-                     [&key](std::string_view prefix) { return key.starts_with(prefix); });
+  return std::ranges::any_of(prefixes,
+                             [&key](std::string_view prefix) { return key.starts_with(prefix); });
 }
 
 /// Penstock's labels whose name contains a model.
@@ -152,7 +150,7 @@ void AddTwoPlugins(const Found& found, const LabelledNode& node, Migration& plan
   const std::string problem = std::to_string(names.size()) +
                               " device plugins serve the same nodes: " + base::Join(names, ", ") +
                               "; remove one first, or pass the manifests of only one";
-  if (std::find(plan.problems.begin(), plan.problems.end(), problem) == plan.problems.end())
+  if (std::ranges::find(plan.problems, problem) == plan.problems.end())
     plan.problems.push_back(problem);
 }
 
@@ -251,7 +249,7 @@ void AddUnrequested(const Found& found, Migration& plan) {
 }
 
 bool GivesCdi(const Workload& one) {
-  return std::any_of(one.given.begin(), one.given.end(), [](const api::compat::Given& given) {
+  return std::ranges::any_of(one.given, [](const api::compat::Given& given) {
     return given.flag == "--device-list-strategy" && given.value.find("cdi") != std::string::npos;
   });
 }
@@ -268,7 +266,7 @@ void AddFiles(const Found& found, Migration& plan) {
     plan.files.push_back(
         {"/etc/kubernetes/node-feature-discovery/features.d/gfd", "labels written to a file", "", 0,
          "labels are set on the Node object; set labels.featuresFile if a file is required"});
-  if (std::any_of(found.workloads.begin(), found.workloads.end(), GivesCdi))
+  if (std::ranges::any_of(found.workloads, GivesCdi))
     plan.files.push_back(
         {"/var/run/cdi/k8s.device-plugin.nvidia.com-*", "CDI specifications",
          "under the same names", 0,

@@ -35,7 +35,7 @@ void AddContainer(const Json& container, GpuConsumer& consumer) {
 bool IsConsumerKind(const std::string& kind) {
   static constexpr std::array<std::string_view, 7> kKinds = {
       "Pod", "Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob", "DaemonSet"};
-  return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
+  return std::ranges::find(kKinds, kind) != kKinds.end();
 }
 
 void TakeConsumer(const Json& object, Found& found) {

@@ -75,7 +75,7 @@ void AddFlag(const std::string& word, const std::string& next, Workload& workloa
   const auto equals = word.find('=');
   const std::string flag = PluginFlag(word.substr(0, equals));
   for (const PluginOption& option : api::compat::PluginOptions()) {
-    if (std::find(option.flags.begin(), option.flags.end(), flag) == option.flags.end()) continue;
+    if (std::ranges::find(option.flags, flag) == option.flags.end()) continue;
     const bool separate = equals == std::string::npos && !next.empty() && !next.starts_with("-");
     const std::string value = equals != std::string::npos ? word.substr(equals + 1)
                               : separate                  ? next
@@ -94,8 +94,8 @@ void AddSettings(const Json& container, Workload& workload) {
       AddFlag(words[i], i + 1 < words.size() ? words[i + 1] : "", workload);
   for (const PluginOption& option : api::compat::PluginOptions()) {
     if (IsPlumbing(FirstName(option))) continue;
-    const bool given = std::any_of(workload.given.begin(), workload.given.end(),
-                                   [&](const Given& one) { return one.flag == FirstName(option); });
+    const bool given = std::ranges::any_of(
+        workload.given, [&](const Given& one) { return one.flag == FirstName(option); });
     for (const std::string_view name : option.environment)
       if (const std::string value = EnvironmentOf(container, name); !given && !value.empty())
         workload.given.push_back(
@@ -168,8 +168,8 @@ bool TakeWorkload(const Json& object, Found& found) {
 /// Whether a pod belongs to the stack itself.
 bool IsOfTheStack(const Json& pod) {
   const Json& containers = Items(pod, {"spec", "containers"});
-  return std::any_of(containers.begin(), containers.end(),
-                     [](const Json& container) { return PartOf(container).has_value(); });
+  return std::ranges::any_of(containers,
+                             [](const Json& container) { return PartOf(container).has_value(); });
 }
 
 /// Whether the text of a key is a configuration of the plugin, to tell its ConfigMaps from

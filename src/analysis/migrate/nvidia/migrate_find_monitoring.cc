@@ -26,9 +26,8 @@ void AddGiven(const ExporterOption& option, const std::string& value, const std:
 
 const ExporterOption* FindOption(const std::string& flag) {
   const auto& options = api::compat::ExporterOptions();
-  const auto option =
-      std::find_if(options.begin(), options.end(),
-                   [&flag](const ExporterOption& one) { return one.flags.front() == flag; });
+  const auto option = std::ranges::find_if(
+      options, [&flag](const ExporterOption& one) { return one.flags.front() == flag; });
   return option == options.end() ? nullptr : &*option;
 }
 

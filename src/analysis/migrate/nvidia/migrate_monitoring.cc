@@ -50,7 +50,7 @@ std::vector<std::string> QueriesOf(const Found& found, Matches matches) {
 
 bool HasAll(const std::map<std::string, std::string>& labels,
             const std::map<std::string, std::string>& wanted) {
-  return !wanted.empty() && std::all_of(wanted.begin(), wanted.end(), [&labels](const auto& one) {
+  return !wanted.empty() && std::ranges::all_of(wanted, [&labels](const auto& one) {
     const auto found = labels.find(one.first);
     return found != labels.end() && found->second == one.second;
   });
@@ -64,7 +64,7 @@ const ConfigFile* CountersOf(const Found& found, const Workload& exporter) {
                ? one.config_map.empty() && one.from.find(exporter.from) == 0
                : one.config_map == exporter.counters_map && here;
   };
-  const auto counters = std::find_if(found.counters.begin(), found.counters.end(), of_it);
+  const auto counters = std::ranges::find_if(found.counters, of_it);
   return counters == found.counters.end() ? nullptr : &*counters;
 }
 
@@ -94,12 +94,11 @@ std::set<std::string> MetricsNow(const Found& found, Migration& plan) {
 }
 
 int CountBeforeHopper(const Found& found, const std::string& only) {
-  return static_cast<int>(
-      std::count_if(found.nodes.begin(), found.nodes.end(), [&only](const LabelledNode& node) {
-        const auto major = node.labels.find("nvidia.com/gpu.compute.major");
-        return (only.empty() || node.name == only) && major != node.labels.end() &&
-               base::ParseInt(major->second).value_or(kHopper) < kHopper;
-      }));
+  return static_cast<int>(std::ranges::count_if(found.nodes, [&only](const LabelledNode& node) {
+    const auto major = node.labels.find("nvidia.com/gpu.compute.major");
+    return (only.empty() || node.name == only) && major != node.labels.end() &&
+           base::ParseInt(major->second).value_or(kHopper) < kHopper;
+  }));
 }
 
 void Lose(const Found& found, const std::string& metric, const std::string& why, int nodes,
@@ -135,7 +134,7 @@ bool IsOlder(const Workload& exporter) {
   for (const std::string& part : base::Split(parts.size() > 1 ? parts[1] : parts[0], '.'))
     version.push_back(base::ParseInt(part).value_or(-1));
   const bool known = version.size() == kNewHost.size() &&
-                     std::none_of(version.begin(), version.end(), [](auto one) { return one < 0; });
+                     std::ranges::none_of(version, [](auto one) { return one < 0; });
   return known && std::lexicographical_compare(version.begin(), version.end(), kNewHost.begin(),
                                                kNewHost.end());
 }

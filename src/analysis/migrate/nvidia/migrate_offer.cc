@@ -98,12 +98,11 @@ std::int64_t CountByCapacity(const LabelledNode& node, const api::NodeConfig& co
 }
 
 const ConfigMap* FindConfigMap(const Found& found, const Workload& plugin) {
-  const auto map = std::find_if(
-      found.config_maps.begin(), found.config_maps.end(), [&plugin](const ConfigMap& one) {
-        const bool here = one.namespace_name.empty() || plugin.namespace_name.empty() ||
-                          one.namespace_name == plugin.namespace_name;
-        return one.name == plugin.config_map && here;
-      });
+  const auto map = std::ranges::find_if(found.config_maps, [&plugin](const ConfigMap& one) {
+    const bool here = one.namespace_name.empty() || plugin.namespace_name.empty() ||
+                      one.namespace_name == plugin.namespace_name;
+    return one.name == plugin.config_map && here;
+  });
   return map == found.config_maps.end() ? nullptr : &*map;
 }
 
@@ -126,11 +125,10 @@ std::optional<Workload> PluginOf(const Found& found, const LabelledNode& node) {
 std::vector<const Workload*> PluginsOf(const Found& found, const LabelledNode& node) {
   auto plugins = WorkloadsOf(found, {Part::kDevicePlugin});
   std::erase_if(plugins, [&node](const Workload* one) {
-    return !node.name.empty() &&
-           !std::all_of(one->selects.begin(), one->selects.end(), [&node](const auto& wanted) {
-             const auto label = node.labels.find(wanted.first);
-             return label != node.labels.end() && label->second == wanted.second;
-           });
+    return !node.name.empty() && !std::ranges::all_of(one->selects, [&node](const auto& wanted) {
+      const auto label = node.labels.find(wanted.first);
+      return label != node.labels.end() && label->second == wanted.second;
+    });
   });
   return plugins;
 }

@@ -115,7 +115,7 @@ Found WithOperands(Found found) {
 std::vector<const Workload*> WorkloadsOf(const Found& found, std::initializer_list<Part> parts) {
   std::vector<const Workload*> some;
   for (const Workload& one : found.workloads)
-    if (std::find(parts.begin(), parts.end(), one.part) != parts.end()) some.push_back(&one);
+    if (std::ranges::find(parts, one.part) != parts.end()) some.push_back(&one);
   return some;
 }
 

@@ -58,9 +58,9 @@ void AddCounters(const Found& found, const std::string& space, std::string& valu
                  Migration& plan) {
   for (const ConfigFile& one : found.counters) {
     const auto exporters = WorkloadsOf(found, {Part::kExporter});
-    const bool used = std::any_of(
-        exporters.begin(), exporters.end(),
-        [&one](const Workload* exporter) { return exporter->counters_map == one.config_map; });
+    const bool used = std::ranges::any_of(exporters, [&one](const Workload* exporter) {
+      return exporter->counters_map == one.config_map;
+    });
     if (one.config_map.empty() || !used) continue;
     if (one.namespace_name == space) {
       values += " --set penstock.telemetry.countersConfigMap=" + Shell(one.config_map) +

@@ -13,9 +13,6 @@ namespace penstock::api::compat {
 
 namespace {
 
-using base::Code;
-using base::Error;
-
 constexpr std::size_t kMaxProblems = 20;
 constexpr std::size_t kLongestHelp = 4096;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
@@ -83,7 +80,7 @@ class Judge {
 
   bool CheckType(const std::string& where, const MetricRow& row, const CounterField* field) {
     static const std::vector<std::string> kTypes = {"gauge", "counter", "label"};
-    if (std::find(kTypes.begin(), kTypes.end(), row.type) == kTypes.end()) {
+    if (std::ranges::find(kTypes, row.type) == kTypes.end()) {
       const auto near = base::Nearest(base::ToLower(row.type), kTypes);
       const bool other = row.type == "histogram" || row.type == "summary";
       Problem(where, "type " + Quote(row.type) + " is none of gauge, counter, label" +
@@ -102,9 +99,8 @@ class Judge {
 
   /// On the metrics page, HELP is one line of text in which line ends are escaped.
   bool CheckHelp(const std::string& where, const std::string& help) {
-    const bool control = std::any_of(help.begin(), help.end(), [](unsigned char c) {
-      return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
-    });
+    const bool control = std::ranges::any_of(
+        help, [](unsigned char c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; });
     if (control) Problem(where, "the help contains a control character; remove it");
     if (help.size() > kLongestHelp)
       Problem(where,
@@ -225,11 +221,10 @@ bool LooksLikeCounters(std::string_view text) {
     const std::string_view row = base::Trim(line);
     if (row.empty() || row.front() == '#') continue;
     const std::string_view field = base::Trim(row.substr(0, row.find(',')));
-    const bool name =
-        !field.empty() && std::all_of(field.begin(), field.end(), [](unsigned char c) {
-          return c == '_' || c == '"' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                 (c >= 'A' && c <= 'Z');
-        });
+    const bool name = !field.empty() && std::ranges::all_of(field, [](unsigned char c) {
+      return c == '_' || c == '"' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+             (c >= 'A' && c <= 'Z');
+    });
     return name &&
            (row.find(',') != std::string_view::npos || base::ToLower(field).starts_with("dcgm_"));
   }

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "api/compat/nvidia/device_plugin_reader.h"
-#include "base/core/document.h"
 #include "base/core/quantity.h"
 #include "base/core/strings.h"
 #include "base/yaml.h"
@@ -38,8 +37,8 @@ std::optional<bool> ParseBool(std::string_view text) {
   static constexpr std::array<std::string_view, 6> kTrue = {"1", "t", "T", "TRUE", "true", "True"};
   static constexpr std::array<std::string_view, 6> kFalse = {"0",     "f",     "F",
                                                              "FALSE", "false", "False"};
-  if (std::find(kTrue.begin(), kTrue.end(), text) != kTrue.end()) return true;
-  if (std::find(kFalse.begin(), kFalse.end(), text) != kFalse.end()) return false;
+  if (std::ranges::find(kTrue, text) != kTrue.end()) return true;
+  if (std::ranges::find(kFalse, text) != kFalse.end()) return false;
   return std::nullopt;
 }
 
@@ -133,7 +132,7 @@ std::string HomeOf(std::string_view leaf) {
   const auto ends = [&](std::string_view key) { return key.substr(key.rfind('.') + 1) == leaf; };
   for (const PluginOption& option : PluginOptions())
     if (!option.key.empty() && ends(option.key)) return std::string(option.key);
-  const auto other = std::find_if(kOthers.begin(), kOthers.end(), ends);
+  const auto other = std::ranges::find_if(kOthers, ends);
   return other == kOthers.end() ? "" : std::string(*other);
 }
 
@@ -142,10 +141,10 @@ std::string HomeOf(std::string_view leaf) {
 void Finish(MapReader& reader, const Value& map, const std::vector<std::string_view>& own,
             const Context& context) {
   for (const auto& entry : map.map ? *map.map : Value::Map()) {
-    if (std::find(own.begin(), own.end(), entry.key) != own.end()) continue;
+    if (std::ranges::find(own, entry.key) != own.end()) continue;
     const std::string home = HomeOf(entry.key), here = reader.Path(entry.key);
-    const bool known = std::any_of(PluginOptions().begin(), PluginOptions().end(),
-                                   [&](const auto& option) { return option.key == here; });
+    const bool known = std::ranges::any_of(PluginOptions(),
+                                           [&](const auto& option) { return option.key == here; });
     if (home.empty() || known) continue;
     (void)reader.Any(entry.key);
     context.notes.problems.Tolerate(
@@ -201,18 +200,11 @@ void TakeGiven(const Given& given, const Context& context) {
   ApplySetting(context, given.flag, setting);
 }
 
-/// Text that looks like JSON is parsed as JSON, so that what is legal there (tabs) is accepted.
-base::Result<Value> Parse(std::string_view text, base::Problems& problems) {
-  if (base::Trim(text).starts_with("{"))
-    if (auto json = base::ParseJson(text, ""); json.ok()) return json;
-  return base::ParseYaml(text, problems);
-}
-
 /// Whether a section is Penstock's: both kinds of document have sections of this name.
 bool IsOurs(const Value& document, std::string_view section,
             std::initializer_list<std::string_view> keys) {
   const Value* map = document.Find(section);
-  return map != nullptr && std::any_of(keys.begin(), keys.end(), [map](std::string_view key) {
+  return map != nullptr && std::ranges::any_of(keys, [map](std::string_view key) {
            return map->Find(key) != nullptr;
          });
 }
@@ -242,11 +234,11 @@ Document Recognise(std::string_view text) {
   static constexpr std::array<std::string_view, 5> kPlugins = {"version", "flags", "resources",
                                                                "sharing", "imex"};
   base::Problems unread{"", base::ReadingMode::kLenient};
-  const auto document = Parse(text, unread);
+  const auto document = base::ParseYamlOrJson(text, unread);
   if (document.ok() && document->map) {
     const auto count = [&](const auto& keys) {
-      return std::count_if(keys.begin(), keys.end(),
-                           [&](std::string_view key) { return document->Find(key) != nullptr; });
+      return std::ranges::count_if(
+          keys, [&](std::string_view key) { return document->Find(key) != nullptr; });
     };
     if (document->Find("apiVersion") != nullptr || document->Find("kind") != nullptr)
       return Document::kNodeConfig;
@@ -269,7 +261,8 @@ base::Result<Translation> TranslateDevicePlugin(std::string_view text, std::stri
   Notes notes{problems};
   Translation translation{.config = base};
   const Context context{translation.config, notes};
-  if (const auto document = Parse(text, problems); document.ok()) ReadFile(*document, context);
+  if (const auto document = base::ParseYamlOrJson(text, problems); document.ok())
+    ReadFile(*document, context);
   for (const Given& one : given) TakeGiven(one, context);
   internal::ApplyXids(context);
   internal::ApplyMps(context);

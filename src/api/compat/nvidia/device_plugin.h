@@ -2,8 +2,6 @@
 // environment) into a NodeConfig. Pure: reads no file and no environment, the caller passes both.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

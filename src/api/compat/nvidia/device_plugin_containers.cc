@@ -1,7 +1,6 @@
 // Translates the device plugin's settings for how containers receive devices. Reads nothing.
 #include <algorithm>
 #include <array>
-#include <iterator>
 
 #include "api/compat/nvidia/device_plugin_reader.h"
 #include "base/core/strings.h"
@@ -32,10 +31,9 @@ void ListStrategy(const Context& context, const GivenSetting& given) {
   std::vector<DeviceList> list;
   for (const std::string& text : given.list) {
     if (!context.OneOf(given, text, names)) continue;
-    const auto* one = std::find_if(kAll.begin(), kAll.end(), [&text](DeviceList candidate) {
-      return text == ToString(candidate);
-    });
-    if (std::find(list.begin(), list.end(), *one) == list.end()) list.push_back(*one);
+    const auto* one = std::ranges::find_if(
+        kAll, [&text](DeviceList candidate) { return text == ToString(candidate); });
+    if (std::ranges::find(list, *one) == list.end()) list.push_back(*one);
   }
   context.config.containers.device_list = std::move(list);
 }
@@ -96,8 +94,7 @@ void FeatureFlags(const Context& context, const GivenSetting& given) {
 void DisableHooks(const Context& context, const GivenSetting& given) {
   context.config.cdi.disable_hooks.clear();
   for (const std::string& name : given.list) {
-    const bool known = name == "all" ||
-                       std::find(HookNames().begin(), HookNames().end(), name) != HookNames().end();
+    const bool known = name == "all" || std::ranges::find(HookNames(), name) != HookNames().end();
     if (known) {
       SetItem(context.config.cdi.disable_hooks, true, name);
       std::erase(context.config.cdi.enable_hooks, name);
@@ -122,7 +119,7 @@ void ApplyImex(const Context& context) {
   ContainersConfig& containers = context.config.containers;
   const auto& classes = containers.device_classes;
   if (!context.notes.imex_required) return;
-  const bool requested = std::find(classes.begin(), classes.end(), kImexChannel) != classes.end();
+  const bool requested = std::ranges::find(classes, kImexChannel) != classes.end();
   SetItem(containers.required_classes, *context.notes.imex_required && requested, kImexChannel);
   if (*context.notes.imex_required && !requested)
     context.notes.remarks.emplace_back(

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <map>
 #include <utility>
 
 #include "api/compat/nvidia/device_plugin_reader.h"
@@ -31,7 +30,7 @@ const Value kNothing;
 
 bool IsDigits(std::string_view text) {
   return !text.empty() && text.size() <= 9 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 /// "b1028956-cfa2-0990-bf4a-5da9abb51763".
@@ -41,8 +40,7 @@ bool IsUuid(std::string_view text) {
   if (parts.size() != kLengths.size()) return false;
   for (std::size_t i = 0; i < parts.size(); ++i)
     if (parts[i].size() != kLengths[i] ||
-        !std::all_of(parts[i].begin(), parts[i].end(),
-                     [](unsigned char c) { return std::isxdigit(c) != 0; }))
+        !std::ranges::all_of(parts[i], [](unsigned char c) { return std::isxdigit(c) != 0; }))
       return false;
   return true;
 }
@@ -65,10 +63,10 @@ bool IsMigIndex(std::string_view text) {
 
 bool IsSubdomain(std::string_view name) {
   const auto labels = base::Split(name, '.');
-  return std::all_of(labels.begin(), labels.end(), [](const std::string& label) {
+  return std::ranges::all_of(labels, [](const std::string& label) {
     const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
     return !label.empty() && plain(label.front()) && plain(label.back()) &&
-           std::all_of(label.begin(), label.end(), [&](char c) { return plain(c) || c == '-'; });
+           std::ranges::all_of(label, [&](char c) { return plain(c) || c == '-'; });
   });
 }
 
@@ -225,7 +223,7 @@ std::optional<Placed> ReadEntry(const Value& item, const std::string& where,
 /// Adds a rule. Of two rules for all devices of a resource, the plugin makes the shares of both,
 /// which are those of the larger one.
 void Add(Placed placed, std::vector<Placed>& rules, Notes& notes) {
-  const auto same = std::find_if(rules.begin(), rules.end(), [&placed](const Placed& other) {
+  const auto same = std::ranges::find_if(rules, [&placed](const Placed& other) {
     const SharingRule &a = other.rule, &b = placed.rule;
     return a.resource == b.resource && a.rename == b.rename && a.devices.empty() &&
            b.devices.empty() && a.most == 0 && b.most == 0;
@@ -302,7 +300,7 @@ std::optional<ResourceRule> ReadPattern(const Value& item, const std::string& wh
 
 void AddGpuPattern(const ResourceRule& rule, const std::string& where, const Context& context) {
   std::vector<ResourceRule>& rules = context.config.resources;
-  const auto before = std::find_if(rules.begin(), rules.end(), [&](const ResourceRule& other) {
+  const auto before = std::ranges::find_if(rules, [&](const ResourceRule& other) {
     return other.pattern == "*" || other.pattern == rule.pattern;
   });
   if (before == rules.end()) {

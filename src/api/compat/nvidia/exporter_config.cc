@@ -117,7 +117,7 @@ class Reader {
       const auto include = metrics.Strings("include").value_or(std::vector<std::string>{"*"});
       metrics.Finish();
       if (reader.Has("sources")) ReadSources(reader, reader.Path("sources"));
-      const bool all = std::find(include.begin(), include.end(), "*") != include.end();
+      const bool all = std::ranges::find(include, "*") != include.end();
       if (!all) Remark(reader, "every", kPaces);
       if (all && every && *every > kMax) reader.Problem("every", "is more than an hour");
       if (all && every) work_.config.telemetry.interval = std::min(*every, kMax);

@@ -65,8 +65,8 @@ const ExporterOption* OptionNamed(std::string_view name) {
 bool IsPluginFlag(std::string_view flag) {
   if (flag == "--driver-root" || flag == "--dev-root") return true;
   const auto& options = PluginOptions();
-  return std::any_of(options.begin(), options.end(), [flag](const PluginOption& option) {
-    return std::find(option.flags.begin(), option.flags.end(), flag) != option.flags.end();
+  return std::ranges::any_of(options, [flag](const PluginOption& option) {
+    return std::ranges::find(option.flags, flag) != option.flags.end();
   });
 }
 
@@ -78,8 +78,8 @@ std::optional<bool> ParseGoBool(std::string_view text) {
   static constexpr std::array<std::string_view, 6> kTrue = {"1", "t", "T", "TRUE", "true", "True"};
   static constexpr std::array<std::string_view, 6> kFalse = {"0",     "f",     "F",
                                                              "FALSE", "false", "False"};
-  if (std::find(kTrue.begin(), kTrue.end(), text) != kTrue.end()) return true;
-  if (std::find(kFalse.begin(), kFalse.end(), text) != kFalse.end()) return false;
+  if (std::ranges::find(kTrue, text) != kTrue.end()) return true;
+  if (std::ranges::find(kFalse, text) != kFalse.end()) return false;
   return std::nullopt;
 }
 

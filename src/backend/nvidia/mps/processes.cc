@@ -61,12 +61,11 @@ bool IsInGroup(const os::ProcessInfo& process) {
   const auto own = os::ReadProcess("/proc", ::getpid());
   if (process.cgroups.empty())
     return own.ok() && own->cgroups.empty();  // unreadable groups prove nothing
-  return std::all_of(process.cgroups.begin(), process.cgroups.end(), [&](const std::string& path) {
+  return std::ranges::all_of(process.cgroups, [&](const std::string& path) {
     std::string_view top = path;
     while (top.starts_with("/..")) top.remove_prefix(3);
     if (top.empty() || top == "/" || (top.starts_with('/') && top.substr(1) == kGroup)) return true;
-    return own.ok() &&
-           std::find(own->cgroups.begin(), own->cgroups.end(), path) != own->cgroups.end();
+    return own.ok() && std::ranges::find(own->cgroups, path) != own->cgroups.end();
   });
 }
 
@@ -95,7 +94,7 @@ std::vector<DaemonProcess> FindDaemons(const std::string& proc, const Folders& f
     const auto is_parent = [&](const os::ProcessInfo& other) {
       return other.pid == process.parent;
     };
-    if (process.uid != ::geteuid() || std::any_of(found.begin(), found.end(), is_parent)) continue;
+    if (process.uid != ::geteuid() || std::ranges::any_of(found, is_parent)) continue;
     DaemonProcess daemon;
     daemon.pid = process.pid;
     daemon.start = process.start;

@@ -86,7 +86,7 @@ void MpsService::Reconcile() {
       std::max<base::Duration>(since_ + options_.settle - loop_.clock().Now(), base::Duration{});
   for (const auto& supervisor : supervisors_) {
     const auto same = [&](const SharedSet& set) { return mps::SpecOf(set) == supervisor->spec(); };
-    if (std::none_of(wanted_.begin(), wanted_.end(), same))
+    if (std::ranges::none_of(wanted_, same))
       supervisor->End(settle);
     else
       (void)supervisor->Keep();
@@ -109,8 +109,8 @@ void MpsService::EndIdle() {
   MpsService ending(loop, std::move(options));
   ending.Want({});
   const auto only_busy = [&ending] {
-    return std::all_of(ending.supervisors_.begin(), ending.supervisors_.end(),
-                       [](const auto& supervisor) { return supervisor->view().clients > 0; });
+    return std::ranges::all_of(
+        ending.supervisors_, [](const auto& supervisor) { return supervisor->view().clients > 0; });
   };
   const base::Subscription news = ending.published().Subscribe([&](const auto&) {
     if (only_busy()) loop.Stop();
@@ -122,8 +122,8 @@ void MpsService::EndIdle() {
 
 mps::Supervisor* MpsService::Of(const SharedSet& set) {
   const mps::ServerSpec spec = mps::SpecOf(set);
-  const auto at = std::find_if(supervisors_.begin(), supervisors_.end(),
-                               [&](const auto& one) { return one->spec() == spec; });
+  const auto at =
+      std::ranges::find_if(supervisors_, [&](const auto& one) { return one->spec() == spec; });
   return at == supervisors_.end() ? nullptr : at->get();
 }
 

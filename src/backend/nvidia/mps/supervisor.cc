@@ -149,7 +149,7 @@ void Supervisor::QueryClients(std::vector<pid_t> servers) {
 
 void Supervisor::TakeClients(const std::vector<pid_t>& servers, int clients) {
   std::erase_if(idle_threads_, [&](const auto& entry) {
-    return std::find(servers.begin(), servers.end(), entry.first) == servers.end();
+    return std::ranges::find(servers, entry.first) == servers.end();
   });
   View view = view_;
   view.clients = clients;

@@ -1,7 +1,6 @@
 // Starting: sets compute modes, launches the daemon in its own environment, sets limits and reads
 // them back. A set is ready when its limits have been read back.
 #include <algorithm>
-#include <iterator>
 
 #include "backend/nvidia/mps/answers.h"
 #include "backend/nvidia/mps/supervisor.h"
@@ -270,7 +269,7 @@ void Supervisor::OnLimits() {
     view.remarks.push_back(
         "there is no nvidia-smi to set the compute mode EXCLUSIVE_PROCESS, so programs that bypass "
         "MPS are not limited");
-  else if (std::find(view.exclusive.begin(), view.exclusive.end(), false) != view.exclusive.end())
+  else if (std::ranges::find(view.exclusive, false) != view.exclusive.end())
     view.remarks.push_back(
         "the compute mode EXCLUSIVE_PROCESS is not in effect, so programs that bypass MPS are not "
         "limited");

@@ -15,13 +15,13 @@ SampleBuilder::SampleBuilder(NvmlDevice& a_device, SampledGpu& a_gpu,
       wanted_.push_back({id, QueryOf(id)});
     }
   }
-  std::stable_sort(wanted_.begin(), wanted_.end(),
-                   [](const Wanted& a, const Wanted& b) { return a.query.call < b.query.call; });
+  std::ranges::stable_sort(
+      wanted_, [](const Wanted& a, const Wanted& b) { return a.query.call < b.query.call; });
 }
 
 std::span<const Wanted> SampleBuilder::Of(NvmlCall call) const {
-  const auto first = std::find_if(wanted_.begin(), wanted_.end(),
-                                  [call](const Wanted& one) { return one.query.call == call; });
+  const auto first =
+      std::ranges::find_if(wanted_, [call](const Wanted& one) { return one.query.call == call; });
   const auto last = std::find_if(first, wanted_.end(),
                                  [call](const Wanted& one) { return one.query.call != call; });
   return {first, last};

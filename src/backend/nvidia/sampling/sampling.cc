@@ -11,10 +11,6 @@
 
 namespace penstock::backend::nvidia {
 
-using base::Code;
-using base::Error;
-using base::Result;
-
 struct Sampling::State {
   const Functions& nvml;
   const base::Clock& clock;

@@ -2,7 +2,6 @@
 // quantities its driver never answers.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 

@@ -8,11 +8,11 @@
 
 #include "backend/nvidia/dialect/quantities.h"
 #include "backend/nvidia/sampling/sampling.h"
+#include "base/core/testing/fake_clock.h"
 
 namespace penstock::backend::nvidia {
 namespace {
 
-using base::Code;
 using device::Sample;
 using std::chrono::milliseconds;
 using testing::IsEmpty;

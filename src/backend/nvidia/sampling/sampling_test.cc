@@ -11,11 +11,11 @@
 #include "backend/nvidia/dialect/quantities.h"
 #include "backend/nvidia/testing/simulated_machine.h"
 #include "base/core/clock.h"
+#include "base/core/testing/fake_clock.h"
 
 namespace penstock::backend::nvidia {
 namespace {
 
-using base::Code;
 using device::QuantityId;
 using device::Sample;
 using device::SampleRequest;

@@ -24,7 +24,6 @@
 
 namespace penstock::node::testing {
 
-using base::Code;
 using device::HealthState;
 using device::Sharing;
 using share::OfferedSlot;

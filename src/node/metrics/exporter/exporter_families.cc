@@ -140,7 +140,7 @@ bool ExporterFamilies::IsIn(const Shown& shown, const ExporterRow& row,
   if (row.own == Own::kNothing) return shown.view->shows == Shows::kOthers;
   if (shown.view->shows == Shows::kOwn) return true;
   const device::Unit unit = dialect_.Quantities()[*row.quantity].unit;
-  return std::none_of(all.begin(), all.end(), [&](const Shown& one) {
+  return std::ranges::none_of(all, [&](const Shown& one) {
     return one.view->device == shown.view->device && OwnValue(one.own, row.own, unit).has_value();
   });
 }
@@ -281,9 +281,8 @@ void ExporterFamilies::AddHealth(const ExporterRow& row, const Shown& shown,
 void ExporterFamilies::AddPeers(const ExporterRow& row, const Shown& shown,
                                 const std::vector<Shown>& all, Exposition& page) {
   for (const device::Link& link : shown.view->device->links) {
-    const auto peer = std::find_if(all.begin(), all.end(), [&link](const Shown& one) {
-      return one.view->device->id == link.peer;
-    });
+    const auto peer = std::ranges::find_if(
+        all, [&link](const Shown& one) { return one.view->device->id == link.peer; });
     if (peer != all.end())
       AddPart(row, shown, std::to_string(peer->view->device->index), {},
               setup_.exporter->PeerValue(link), page);

@@ -27,9 +27,7 @@ struct Hold {
 std::vector<Hold> HoldsOf(const std::string& device, const ledger::Snapshot& ledger) {
   std::vector<Hold> holds;
   for (const ledger::Lease& lease : ledger.leases) {
-    const auto slot =
-        std::find_if(lease.slots.begin(), lease.slots.end(),
-                     [&device](const ledger::Slot& one) { return one.device == device; });
+    const auto slot = std::ranges::find(lease.slots, device, &ledger::Slot::device);
     if (slot != lease.slots.end()) holds.push_back({&lease, &*slot});
   }
   return holds;
@@ -48,7 +46,7 @@ std::map<std::string, std::string> Wanted(const std::map<std::string, std::strin
                                           const std::vector<std::string>& globs) {
   std::map<std::string, std::string> wanted;
   for (const auto& label : labels)
-    if (std::any_of(globs.begin(), globs.end(), [&label](const std::string& glob) {
+    if (std::ranges::any_of(globs, [&label](const std::string& glob) {
           return base::GlobMatch(glob, label.first);
         }))
       wanted.insert(label);
@@ -93,7 +91,7 @@ std::string TextOf(const ExporterSetup& setup, const ExporterView& view, bool ne
                : setup.exporter->LabelsOf(*view.device, view.parent.get(), link, setup.style);
   const auto add = [&all](ExporterLabels group, const ExporterLabels& more) {
     Append(group, more);
-    std::sort(group.begin(), group.end());
+    std::ranges::sort(group);
     Append(all, group);
   };
   ExporterLabels facts = view.facts;
@@ -115,7 +113,7 @@ std::vector<ExporterView> ViewsOf(const ExporterSetup& setup, std::string_view v
     const ExporterView view = ViewOf(setup, entry, inventory);
     std::vector<Hold> holds =
         setup.config->holders ? HoldsOf(entry.facts->id, ledger) : std::vector<Hold>();
-    const bool shared = std::any_of(holds.begin(), holds.end(), IsShare);
+    const bool shared = std::ranges::any_of(holds, IsShare);
     const api::Switch each = setup.config->virtual_gpus;
     // Without a pod its series would not name the holder.
     if (shared && each == api::Switch::kAuto)

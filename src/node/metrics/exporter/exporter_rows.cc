@@ -49,9 +49,7 @@ bool FindQuantity(std::span<const device::Quantity> quantities, ExporterRow& row
   if (source != FieldSource::kQuantity && source != FieldSource::kReasonsInWindow &&
       source != FieldSource::kReasonsTotal)
     return source != FieldSource::kUnavailable;
-  const auto found =
-      std::find_if(quantities.begin(), quantities.end(),
-                   [&row](const device::Quantity& one) { return one.key == row.field->from; });
+  const auto found = std::ranges::find(quantities, row.field->from, &device::Quantity::key);
   if (found == quantities.end()) return false;
   row.quantity = static_cast<device::QuantityId>(found - quantities.begin());
   if (source == FieldSource::kQuantity && !row.field->link && row.field->one_link < 0)
@@ -63,7 +61,7 @@ bool FindQuantity(std::span<const device::Quantity> quantities, ExporterRow& row
 
 ExporterRows RowsOf(const device::Dialect& dialect, const api::TelemetryConfig& config) {
   const auto wants = [&config](MetricNames names) {
-    return std::find(config.names.begin(), config.names.end(), names) != config.names.end();
+    return std::ranges::find(config.names, names) != config.names.end();
   };
   const bool old_naming = wants(MetricNames::kExporter),
              new_naming = wants(MetricNames::kExporterNew);
@@ -84,10 +82,9 @@ ExporterRows RowsOf(const device::Dialect& dialect, const api::TelemetryConfig& 
   };
   const auto fields = dialect.exporter()->fields();
   for (const CounterRow& counter : RowsIn(config, *dialect.exporter())) {
-    const auto field =
-        std::find_if(fields.begin(), fields.end(), [&counter](const ExporterField& one) {
-          return one.name == counter.field || one.new_name == counter.field;
-        });
+    const auto field = std::ranges::find_if(fields, [&counter](const ExporterField& one) {
+      return one.name == counter.field || one.new_name == counter.field;
+    });
     if (field == fields.end()) continue;
     if (counter.type == "label") {
       if (field->source == FieldSource::kFact) rows.labels.push_back(&*field);
@@ -97,10 +94,9 @@ ExporterRows RowsOf(const device::Dialect& dialect, const api::TelemetryConfig& 
     if (old_naming) add(*field, counter, false);
     if (new_naming) add(*field, counter, true);
   }
-  std::stable_sort(rows.families.begin(), rows.families.end(),
-                   [](const ExporterRow& one, const ExporterRow& other) {
-                     return one.field->number < other.field->number;
-                   });
+  std::ranges::stable_sort(rows.families, [](const ExporterRow& one, const ExporterRow& other) {
+    return one.field->number < other.field->number;
+  });
   return rows;
 }
 

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_executor.h"
 #include "device/testing/acme.h"
 #include "node/sample/sampler.h"
 

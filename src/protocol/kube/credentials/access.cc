@@ -8,9 +8,6 @@
 namespace penstock::protocol::kube {
 namespace {
 
-using base::Code;
-using base::Error;
-
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";

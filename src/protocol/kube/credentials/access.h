@@ -2,7 +2,6 @@
 // kubeconfig. Opens no connection.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>

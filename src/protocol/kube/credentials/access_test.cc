@@ -12,7 +12,6 @@
 namespace penstock::protocol::kube {
 namespace {
 
-using base::Code;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;

@@ -17,9 +17,6 @@
 namespace penstock::protocol::kube {
 namespace {
 
-using base::Code;
-using base::Error;
-
 constexpr base::Duration kTokenAge = std::chrono::minutes(1);
 constexpr base::Duration kBeforeExpiry = std::chrono::seconds(10);
 constexpr std::size_t kMaxBytes = 1u << 20;
@@ -89,8 +86,8 @@ class Source {
 };
 
 bool IsHeaderValue(const std::string& text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) > ' ' && c != 0x7f; });
+  return std::ranges::all_of(
+      text, [](char c) { return static_cast<unsigned char>(c) > ' ' && c != 0x7f; });
 }
 
 }  // namespace

@@ -9,12 +9,11 @@
 #include <unistd.h>
 
 #include "base/base64.h"
+#include "base/core/json_text.h"
 
 namespace penstock::protocol::kube {
 namespace {
 
-using base::Code;
-using base::Error;
 using Json = nlohmann::json;
 
 std::string TextOf(const Json& object, const char* key) {
@@ -105,8 +104,7 @@ std::vector<std::string> ExecEnvironment(const ClusterAccess& access, const Exec
     if (!access.proxy.empty()) cluster["proxy-url"] = access.proxy;
     info["spec"]["cluster"] = std::move(cluster);
   }
-  environment.push_back("KUBERNETES_EXEC_INFO=" +
-                        info.dump(-1, ' ', false, Json::error_handler_t::replace));
+  environment.push_back("KUBERNETES_EXEC_INFO=" + base::JsonText(info));
   return environment;
 }
 

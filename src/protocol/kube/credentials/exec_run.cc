@@ -15,9 +15,6 @@
 
 namespace penstock::protocol::kube {
 
-using base::Code;
-using base::Error;
-
 struct ExecRun::State : std::enable_shared_from_this<State> {
   State(os::Loop& the_loop, const ExecPlugin& the_plugin, Done then)
       : loop(the_loop), plugin(the_plugin), done(std::move(then)) {}

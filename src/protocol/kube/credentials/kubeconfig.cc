@@ -118,14 +118,14 @@ class Kubeconfig {
   }
 
   static bool HasScheme(const std::string& url, const std::vector<std::string>& schemes) {
-    return std::any_of(schemes.begin(), schemes.end(), [&](const std::string& scheme) {
+    return std::ranges::any_of(schemes, [&](const std::string& scheme) {
       const std::string start = scheme + "://";
       return url.size() > start.size() && url.starts_with(start) && url[start.size()] != '/';
     });
   }
 
   void ReadServer(MapReader& reader, const std::string& server) {
-    const bool odd = std::any_of(server.begin(), server.end(), [](char c) {
+    const bool odd = std::ranges::any_of(server, [](char c) {
       return static_cast<unsigned char>(c) <= ' ' || c == '?' || c == '#';
     });
     if (odd || !HasScheme(server, {"https", "http"})) {
@@ -235,24 +235,13 @@ class Kubeconfig {
   ClusterAccess access_;
 };
 
-// JSON is almost always YAML; JSON that is not (tabs) needs its own parser.
-base::Result<Value> Document(std::string_view text, const std::string& file) {
-  return base::Trim(text).starts_with('{') ? base::ParseJson(text, file)
-                                           : base::ParseYaml(text, file);
-}
-
 }  // namespace
 
 base::Result<ClusterAccess> ParseKubeconfig(std::string_view text, const std::string& file,
                                             const std::string& context) {
-  auto document = Document(text, file);
-  // A YAML flow map begins as JSON does.
-  if (!document.ok() && base::Trim(text).starts_with('{')) {
-    if (auto yaml = base::ParseYaml(text, file); yaml.ok()) document = std::move(yaml);
-  }
-  if (!document.ok()) return document.error();
+  ASSIGN(const Value document, base::ParseYamlOrJson(text, file));
   base::Problems problems(file);
-  ClusterAccess access = Kubeconfig(*document, file, problems).Read(context);
+  ClusterAccess access = Kubeconfig(document, file, problems).Read(context);
   if (!problems.empty()) return problems.ToError();
   return access;
 }

@@ -13,8 +13,6 @@
 
 namespace penstock::protocol::kube {
 
-using base::Code;
-using base::Error;
 using fake::Place;
 using fake::Reply;
 

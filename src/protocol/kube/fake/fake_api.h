@@ -10,6 +10,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/testing/manual_executor.h"
 #include "protocol/kube/api.h"
 
 namespace penstock::protocol::kube {

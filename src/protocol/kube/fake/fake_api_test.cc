@@ -6,10 +6,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/testing/manual_executor.h"
+
 namespace penstock::protocol::kube {
 namespace {
 
-using base::Code;
 using testing::ElementsAre;
 using namespace std::chrono_literals;
 

@@ -21,7 +21,6 @@
 #include "backend/nvidia/mps/processes.h"
 #include "backend/nvidia/mps/service.h"
 #include "backend/nvidia/testing/simulated_machine.h"
-#include "base/core/strings.h"
 
 namespace penstock::backend::nvidia::mps {
 
