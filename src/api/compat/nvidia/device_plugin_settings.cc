@@ -54,6 +54,28 @@ void SetPath(const Context& context, const GivenSetting& given) {
   if (!given.text.empty()) context.config.paths.*kMember = given.text;
 }
 
+template <std::string LabelsConfig::*kMember>
+void SetFile(const Context& context, const GivenSetting& given) {
+  context.config.labels.*kMember = given.text;
+}
+
+constexpr char kGdrcopy[] = "gdrcopy", kGds[] = "gds", kMofed[] = "mofed";
+
+template <const char* kClass>
+void SetDeviceClass(const Context& context, const GivenSetting& given) {
+  SetClass(context, given.on, kClass);
+}
+
+constexpr char kServesHealthyOnes[] =
+    "the agent does not exit if devices are unavailable: it serves the healthy ones and tries "
+    "again";
+constexpr char kKeepsRunning[] = "the agent keeps running and keeps the labels up to date";
+
+template <const char* kRemark>
+void RemarkIfOn(const Context& context, const GivenSetting& given) {
+  if (given.on) context.Remark(given, kRemark);
+}
+
 /// "all" and "xids" mean all XIDs, and the rest of the list is then ignored, as in the plugin.
 void ReadXids(const Context& context, const GivenSetting& given, std::vector<std::int64_t>& xids,
               bool& all) {
@@ -83,29 +105,16 @@ struct Definition {
 const std::map<std::string_view, Definition>& Definitions() {
   static const std::map<std::string_view, Definition> definitions = {
       {"--mig-strategy", {Kind::kText, MigStrategy}},
-      {"--fail-on-init-error",
-       {Kind::kBool,
-        [](const Context& context, const GivenSetting& given) {
-          if (given.on)
-            context.Remark(given,
-                           "the agent does not exit if devices are unavailable: it serves the "
-                           "healthy ones and tries again");
-        }}},
+      {"--fail-on-init-error", {Kind::kBool, RemarkIfOn<kServesHealthyOnes>}},
       {"--nvidia-driver-root", {Kind::kPath, SetPath<&PathsConfig::host_driver_root>}},
       {"--nvidia-dev-root", {Kind::kPath, SetPath<&PathsConfig::host_dev_root>}},
       {"--driver-root-ctr-path", {Kind::kPath, SetPath<&PathsConfig::driver_root>}},
       {"--pass-device-specs", {Kind::kBool, PassDeviceSpecs}},
       {"--device-list-strategy", {Kind::kList, ListStrategy}},
       {"--device-id-strategy", {Kind::kText, IdStrategy}},
-      {"--gdrcopy-enabled",
-       {Kind::kBool, [](const Context& context,
-                        const GivenSetting& given) { SetClass(context, given.on, "gdrcopy"); }}},
-      {"--gds-enabled",
-       {Kind::kBool, [](const Context& context,
-                        const GivenSetting& given) { SetClass(context, given.on, "gds"); }}},
-      {"--mofed-enabled",
-       {Kind::kBool, [](const Context& context,
-                        const GivenSetting& given) { SetClass(context, given.on, "mofed"); }}},
+      {"--gdrcopy-enabled", {Kind::kBool, SetDeviceClass<kGdrcopy>}},
+      {"--gds-enabled", {Kind::kBool, SetDeviceClass<kGds>}},
+      {"--mofed-enabled", {Kind::kBool, SetDeviceClass<kMofed>}},
       {"--cdi-annotation-prefix", {Kind::kText, AnnotationPrefix}},
       {"--nvidia-cdi-hook-path", {Kind::kPath, HookPath}},
       {"--cdi-feature-flags", {Kind::kList, FeatureFlags}},
@@ -126,12 +135,7 @@ const std::map<std::string_view, Definition>& Definitions() {
         [](const Context& context, const GivenSetting& given) {
           context.config.labels.node_feature = given.on ? Switch::kOn : Switch::kOff;
         }}},
-      {"--oneshot",
-       {Kind::kBool,
-        [](const Context& context, const GivenSetting& given) {
-          if (given.on)
-            context.Remark(given, "the agent keeps running and keeps the labels up to date");
-        }}},
+      {"--oneshot", {Kind::kBool, RemarkIfOn<kKeepsRunning>}},
       {"--no-timestamp",
        {Kind::kBool,
         [](const Context& context, const GivenSetting& given) {
@@ -143,16 +147,8 @@ const std::map<std::string_view, Definition>& Definitions() {
           if (given.text != "60s" && given.text != "1m")
             context.Remark(given, "labels are updated as soon as what they describe changes");
         }}},
-      {"--output-file",
-       {Kind::kPath,
-        [](const Context& context, const GivenSetting& given) {
-          context.config.labels.features_file = given.text;
-        }}},
-      {"--machine-type-file",
-       {Kind::kPath,
-        [](const Context& context, const GivenSetting& given) {
-          context.config.labels.machine_type_file = given.text;
-        }}},
+      {"--output-file", {Kind::kPath, SetFile<&LabelsConfig::features_file>}},
+      {"--machine-type-file", {Kind::kPath, SetFile<&LabelsConfig::machine_type_file>}},
       {"--node-name",
        {Kind::kText,
         [](const Context& context, const GivenSetting& given) {
@@ -192,7 +188,7 @@ void Context::Problem(const GivenSetting& given, const std::string& message) con
 
 bool Context::OneOf(const GivenSetting& given, const std::string& text,
                     const std::vector<std::string>& names) const {
-  if (std::find(names.begin(), names.end(), text) != names.end()) return true;
+  if (std::ranges::find(names, text) != names.end()) return true;
   const auto near = base::Nearest(text, names);
   Problem(given, "\"" + text + "\" is none of " + base::Join(names, ", ") +
                      (near ? "; did you mean \"" + *near + "\"?" : ""));
@@ -249,9 +245,8 @@ void ApplyMps(const Context& context) {
       sharing.host_mps_root = *notes.mps_root;
     }
   }
-  const bool mps = std::any_of(sharing.rules.begin(), sharing.rules.end(), [](const auto& rule) {
-    return rule.strategy == ShareStrategy::kMps;
-  });
+  const bool mps = std::ranges::any_of(
+      sharing.rules, [](const auto& rule) { return rule.strategy == ShareStrategy::kMps; });
   if (mps && notes.mig_mixed)
     notes.remarks.emplace_back(
         "sharing.mps: the plugin refuses it with migStrategy mixed; here GPUs that are not in MIG "

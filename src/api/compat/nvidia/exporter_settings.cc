@@ -139,7 +139,7 @@ constexpr std::string_view kNoDumps = "has no effect: /debug/state shows what th
 bool IsRange(std::string_view text) {
   constexpr std::uint64_t kMax = 4096;
   const auto items = base::Split(text, ',');
-  return std::all_of(items.begin(), items.end(), [](const std::string& item) {
+  return std::ranges::all_of(items, [](const std::string& item) {
     const auto dash = item.find('-');
     const auto first = base::ParseUint(std::string_view(item).substr(0, dash));
     const auto last = dash == std::string::npos
@@ -147,6 +147,34 @@ bool IsRange(std::string_view text) {
                           : base::ParseUint(std::string_view(item).substr(dash + 1));
     return first && last && *first <= *last && *last < kMax;
   });
+}
+
+using Flags = std::vector<std::string_view>;
+using Apply = void (*)(ExporterWork& work, const GivenValue& given);
+
+ExporterSetting Text(Flags flags, std::string_view environment, std::string_view help,
+                     Apply apply) {
+  return {{std::move(flags), environment, help}, apply};
+}
+
+ExporterSetting OnOff(Flags flags, std::string_view environment, std::string_view help,
+                      Apply apply) {
+  return {{std::move(flags), environment, help, true}, apply};
+}
+
+ExporterSetting FilePath(Flags flags, std::string_view environment, std::string_view help,
+                         Apply apply) {
+  return {{std::move(flags), environment, help, false, true}, apply};
+}
+
+ExporterSetting Ignored(Flags flags, std::string_view environment, std::string_view help,
+                        std::string_view why, std::string_view preset = {}) {
+  return {{std::move(flags), environment, help}, nullptr, why, preset};
+}
+
+ExporterSetting IgnoredSwitch(Flags flags, std::string_view environment, std::string_view help,
+                              std::string_view why, std::string_view preset = {}) {
+  return {{std::move(flags), environment, help, true}, nullptr, why, preset};
 }
 
 }  // namespace
@@ -168,214 +196,147 @@ DeviceChoice ReadDeviceChoice(std::string_view text) {
 
 const std::vector<ExporterSetting>& ExporterSettings() {
   static const std::vector<ExporterSetting> settings = {
-      {{{"--collectors", "-f"}, "DCGM_EXPORTER_COLLECTORS", "counter file (CSV)", false, true},
-       Collectors},
-      {{{"--configmap-data", "-m"},
-        "DCGM_EXPORTER_CONFIGMAP_DATA",
-        "NAMESPACE:NAME of a ConfigMap with a counter file under \"metrics\""},
-       ConfigMapData},
-      {{{"--address", "-a"}, "DCGM_EXPORTER_LISTEN", "same as --listen"},
-       [](ExporterWork& work, const GivenValue& given) { work.config.http.listen = given.value; }},
-      {{{"--web-systemd-socket"},
-        "DCGM_EXPORTER_SYSTEMD_SOCKET",
-        "serve on the sockets that systemd opened",
-        true},
-       [](ExporterWork& work, const GivenValue& given) {
-         if (given.on) work.config.http.listen = "systemd:";
-       }},
-      {{{"--web-config-file"},
-        "DCGM_EXPORTER_WEB_CONFIG_FILE",
-        "Prometheus' web configuration: TLS, users",
-        false,
-        true},
-       [](ExporterWork& work, const GivenValue& given) {
-         work.config.http.web_config_file = given.value;
-       }},
-      {{{"--web-write-timeout"},
-        "DCGM_EXPORTER_WEB_WRITE_TIMEOUT",
-        "maximum duration of a connection"},
-       WriteTimeout},
-      {{{"--collect-interval", "-c"},
-        "DCGM_EXPORTER_INTERVAL",
-        "milliseconds between two collections"},
-       SetMilliseconds<&TelemetryConfig::interval>},
-      {{{"--kubernetes", "-k"},
-        "DCGM_EXPORTER_KUBERNETES",
-        "add the pod that holds a device to its series [true]",
-        true},
-       SetBool<&TelemetryConfig::holders>},
-      {{{"--kubernetes-enable-pod-labels"},
-        "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS",
-        "add the labels of pods to series",
-        true},
-       PodLabels},
-      {{{"--kubernetes-pod-label-allowlist-regex"},
-        "DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX",
-        "labels to add: regular expressions over their keys, comma-separated; default: all"},
-       LabelPatterns},
-      {{{"--kubernetes-enable-pod-uid"},
-        "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID",
-        "add the label pod_uid",
-        true},
-       SetBool<&TelemetryConfig::pod_uid>},
-      {{{"--kubernetes-gpu-id-type"},
-        "DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE",
-        "accepted: devices are known by every ID"},
-       IdType},
-      {{{"--kubernetes-virtual-gpus"},
-        "KUBERNETES_VIRTUAL_GPUS",
-        "a series for each share of a shared device",
-        true},
-       [](ExporterWork& work, const GivenValue& given) {
-         work.config.telemetry.virtual_gpus = given.on ? Switch::kOn : Switch::kOff;
-       }},
-      {{{"--use-old-namespace", "-o"},
-        "DCGM_EXPORTER_USE_OLD_NAMESPACE",
-        "use the labels of dcgm-exporter 1.x",
-        true},
-       SetBool<&TelemetryConfig::old_names>},
-      {{{"--no-hostname", "-n"}, "DCGM_EXPORTER_NO_HOSTNAME", "omit the label of the host", true},
-       [](ExporterWork& work, const GivenValue& given) {
-         if (given.on) work.config.telemetry.host_label = HostLabel::kNone;
-       }},
-      {{{"--replace-blanks-in-model-name", "--rbmn"},
-        "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME",
-        "replace blanks in model names",
-        true},
-       SetBool<&TelemetryConfig::blanks_replaced>},
-      {{{"--xid-count-window-size", "-x"},
-        "DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE",
-        "window for counting XIDs, in milliseconds"},
-       SetMilliseconds<&TelemetryConfig::xid_window>},
-      {{{"--clock-events-count-window-size"},
-        "DCGM_EXPORTER_CLOCK_EVENTS_COUNT_WINDOW_SIZE",
-        "window for counting clock events, in milliseconds"},
-       SetMilliseconds<&TelemetryConfig::clock_events_window>},
-      {{{"--devices", "-d"},
-        "DCGM_EXPORTER_DEVICES_STR",
-        "accepted: f, g, i or g+i; selection by number is not supported"},
-       Devices},
-      {{{"--switch-devices", "-s"},
-        "DCGM_EXPORTER_OTHER_DEVICES_STR",
-        "accepted: NVSwitches are not shown"},
-       OtherDevices},
-      {{{"--cpu-devices", "-p"}, "DCGM_EXPORTER_CPU_DEVICES_STR", "accepted: CPUs are not shown"},
-       OtherDevices},
-      {{{"--pod-resources-kubelet-socket"},
-        "DCGM_POD_RESOURCES_KUBELET_SOCKET",
-        "the kubelet's socket; sets --kubelet-dir"},
-       PodResources},
-      {{{"--debug"}, "DCGM_EXPORTER_DEBUG", "same as --verbose", true},
-       [](ExporterWork&, const GivenValue&) {}},
-      {{{"--log-format"}, "DCGM_EXPORTER_LOG_FORMAT", "accepted"}, LogFormat},
-      {{{"--fake-gpus"},
-        "DCGM_EXPORTER_USE_FAKE_GPUS",
-        "not supported: penstock-sim simulates machines",
-        true},
-       [](ExporterWork& work, const GivenValue& given) {
-         if (given.on)
-           given.NotYet(
-               work,
-               "GPUs are not simulated here; penstock-sim runs the agent on simulated machines");
-       }},
-      {{{"--hpc-job-mapping-dir"},
-        "DCGM_HPC_JOB_MAPPING_DIR",
-        "not supported yet: Slurm jobs",
-        false,
-        true},
-       [](ExporterWork& work, const GivenValue& given) {
-         if (!given.value.empty())
-           given.NotYet(work,
-                        "files that map GPUs to jobs are not read yet; there is no label hpc_job");
-       }},
-      {{{"--kubernetes-enable-dra"},
-        "KUBERNETES_ENABLE_DRA",
-        "not supported yet: dynamic resource allocation",
-        true},
-       [](ExporterWork& work, const GivenValue& given) {
-         if (given.on)
-           given.NotYet(
-               work,
-               "devices are not allocated by ResourceClaims yet; there are no labels of claims");
-       }},
-      {{{"--container-labels"},
-        "DCGM_EXPORTER_CONTAINER_LABELS",
-        "not supported: labels of container engines",
-        true},
-       [](ExporterWork& work, const GivenValue& given) {
-         if (given.on)
-           given.NotYet(work,
-                        "labels of container engines are not read; telemetry.holderLabels selects "
-                        "labels of pods and runs");
-       }},
-      {{{"--container-runtime-socket"}, "DCGM_CONTAINER_RUNTIME_SOCKET", "accepted"},
-       nullptr,
-       "has no effect: labels of container engines are not read"},
-      {{{"--nvidia-resource-names"}, "NVIDIA_RESOURCE_NAMES", "accepted"},
-       nullptr,
-       "has no effect: the agent offers the devices itself and knows all their resources"},
-      {{{"--remote-hostengine-info", "-r"},
-        "DCGM_REMOTE_HOSTENGINE_INFO",
-        "accepted for this machine: DCGM is not used"},
-       HostEngine},
-      {{{"--enable-dcgm-log"}, "DCGM_EXPORTER_ENABLE_DCGM_LOG", "accepted: DCGM is not used", true},
-       nullptr,
-       kNoDcgm},
-      {{{"--dcgm-log-level"}, "DCGM_EXPORTER_DCGM_LOG_LEVEL", "accepted: DCGM is not used"},
-       nullptr,
-       kNoDcgm,
-       "NONE"},
-      {{{"--watch-max-keep-age"}, "DCGM_EXPORTER_WATCH_MAX_KEEP_AGE", "accepted"},
-       nullptr,
-       kNewestOnly},
-      {{{"--watch-max-keep-samples"}, "DCGM_EXPORTER_WATCH_MAX_KEEP_SAMPLES", "accepted"},
-       nullptr,
-       kNewestOnly},
-      {{{"--web-read-timeout"},
-        "DCGM_EXPORTER_WEB_READ_TIMEOUT",
-        "accepted: see --web-write-timeout"},
-       nullptr,
-       "has no effect: http.deadline limits the whole connection"},
-      {{{"--max-concurrent-scrapes"}, "DCGM_EXPORTER_MAX_CONCURRENT_SCRAPES", "accepted"},
-       nullptr,
-       "has no effect: pages are rendered in advance; http.connections limits connections"},
-      {{{"--enable-exporter-metrics"},
-        "DCGM_EXPORTER_ENABLE_EXPORTER_METRICS",
-        "accepted: see penstock_*",
-        true},
-       nullptr,
-       "has no effect: the families penstock_* always describe the agent"},
-      {{{"--health-require-gpus"}, "DCGM_EXPORTER_HEALTH_REQUIRE_GPUS", "accepted", true},
-       nullptr,
-       "has no effect: an agent that finds no GPU keeps looking and needs no restart"},
-      {{{"--disable-startup-validate"}, "DISABLE_STARTUP_VALIDATE", "accepted", true},
-       nullptr,
-       "has no effect: the agent starts whatever it finds, and reports it in its status"},
-      {{{"--enable-gpu-bind-unbind-watch"},
-        "DCGM_EXPORTER_ENABLE_GPU_BIND_UNBIND_WATCH",
-        "accepted: GPUs are always watched",
-        true},
-       nullptr,
-       "has no effect: added and removed GPUs are always detected"},
-      {{{"--gpu-bind-unbind-poll-interval"},
-        "DCGM_EXPORTER_GPU_BIND_UNBIND_POLL_INTERVAL",
-        "accepted"},
-       nullptr,
-       "has no effect: the kernel reports added and removed GPUs",
-       "1s"},
-      {{{"--enable-pprof"}, "DCGM_EXPORTER_ENABLE_PPROF", "accepted", true},
-       nullptr,
-       "has no effect: the agent is not a Go program"},
-      {{{"--dump-enabled"}, "DCGM_EXPORTER_DUMP_ENABLED", "accepted", true}, nullptr, kNoDumps},
-      {{{"--dump-directory"}, "DCGM_EXPORTER_DUMP_DIRECTORY", "accepted"},
-       nullptr,
-       kNoDumps,
-       "/tmp/dcgm-exporter-debug"},
-      {{{"--dump-retention"}, "DCGM_EXPORTER_DUMP_RETENTION", "accepted"}, nullptr, kNoDumps, "24"},
-      {{{"--dump-compression"}, "DCGM_EXPORTER_DUMP_COMPRESSION", "accepted", true},
-       nullptr,
-       kNoDumps,
-       "true"},
+      FilePath({"--collectors", "-f"}, "DCGM_EXPORTER_COLLECTORS", "counter file (CSV)",
+               Collectors),
+      Text({"--configmap-data", "-m"}, "DCGM_EXPORTER_CONFIGMAP_DATA",
+           "NAMESPACE:NAME of a ConfigMap with a counter file under \"metrics\"", ConfigMapData),
+      Text({"--address", "-a"}, "DCGM_EXPORTER_LISTEN", "same as --listen",
+           [](ExporterWork& work, const GivenValue& given) {
+             work.config.http.listen = given.value;
+           }),
+      OnOff({"--web-systemd-socket"}, "DCGM_EXPORTER_SYSTEMD_SOCKET",
+            "serve on the sockets that systemd opened",
+            [](ExporterWork& work, const GivenValue& given) {
+              if (given.on) work.config.http.listen = "systemd:";
+            }),
+      FilePath({"--web-config-file"}, "DCGM_EXPORTER_WEB_CONFIG_FILE",
+               "Prometheus' web configuration: TLS, users",
+               [](ExporterWork& work, const GivenValue& given) {
+                 work.config.http.web_config_file = given.value;
+               }),
+      Text({"--web-write-timeout"}, "DCGM_EXPORTER_WEB_WRITE_TIMEOUT",
+           "maximum duration of a connection", WriteTimeout),
+      Text({"--collect-interval", "-c"}, "DCGM_EXPORTER_INTERVAL",
+           "milliseconds between two collections", SetMilliseconds<&TelemetryConfig::interval>),
+      OnOff({"--kubernetes", "-k"}, "DCGM_EXPORTER_KUBERNETES",
+            "add the pod that holds a device to its series [true]",
+            SetBool<&TelemetryConfig::holders>),
+      OnOff({"--kubernetes-enable-pod-labels"}, "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS",
+            "add the labels of pods to series", PodLabels),
+      Text({"--kubernetes-pod-label-allowlist-regex"},
+           "DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX",
+           "labels to add: regular expressions over their keys, comma-separated; default: all",
+           LabelPatterns),
+      OnOff({"--kubernetes-enable-pod-uid"}, "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID",
+            "add the label pod_uid", SetBool<&TelemetryConfig::pod_uid>),
+      Text({"--kubernetes-gpu-id-type"}, "DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE",
+           "accepted: devices are known by every ID", IdType),
+      OnOff({"--kubernetes-virtual-gpus"}, "KUBERNETES_VIRTUAL_GPUS",
+            "a series for each share of a shared device",
+            [](ExporterWork& work, const GivenValue& given) {
+              work.config.telemetry.virtual_gpus = given.on ? Switch::kOn : Switch::kOff;
+            }),
+      OnOff({"--use-old-namespace", "-o"}, "DCGM_EXPORTER_USE_OLD_NAMESPACE",
+            "use the labels of dcgm-exporter 1.x", SetBool<&TelemetryConfig::old_names>),
+      OnOff({"--no-hostname", "-n"}, "DCGM_EXPORTER_NO_HOSTNAME", "omit the label of the host",
+            [](ExporterWork& work, const GivenValue& given) {
+              if (given.on) work.config.telemetry.host_label = HostLabel::kNone;
+            }),
+      OnOff({"--replace-blanks-in-model-name", "--rbmn"},
+            "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME", "replace blanks in model names",
+            SetBool<&TelemetryConfig::blanks_replaced>),
+      Text({"--xid-count-window-size", "-x"}, "DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE",
+           "window for counting XIDs, in milliseconds",
+           SetMilliseconds<&TelemetryConfig::xid_window>),
+      Text({"--clock-events-count-window-size"}, "DCGM_EXPORTER_CLOCK_EVENTS_COUNT_WINDOW_SIZE",
+           "window for counting clock events, in milliseconds",
+           SetMilliseconds<&TelemetryConfig::clock_events_window>),
+      Text({"--devices", "-d"}, "DCGM_EXPORTER_DEVICES_STR",
+           "accepted: f, g, i or g+i; selection by number is not supported", Devices),
+      Text({"--switch-devices", "-s"}, "DCGM_EXPORTER_OTHER_DEVICES_STR",
+           "accepted: NVSwitches are not shown", OtherDevices),
+      Text({"--cpu-devices", "-p"}, "DCGM_EXPORTER_CPU_DEVICES_STR", "accepted: CPUs are not shown",
+           OtherDevices),
+      Text({"--pod-resources-kubelet-socket"}, "DCGM_POD_RESOURCES_KUBELET_SOCKET",
+           "the kubelet's socket; sets --kubelet-dir", PodResources),
+      OnOff({"--debug"}, "DCGM_EXPORTER_DEBUG", "same as --verbose",
+            [](ExporterWork&, const GivenValue&) {}),
+      Text({"--log-format"}, "DCGM_EXPORTER_LOG_FORMAT", "accepted", LogFormat),
+      OnOff(
+          {"--fake-gpus"}, "DCGM_EXPORTER_USE_FAKE_GPUS",
+          "not supported: penstock-sim simulates machines",
+          [](ExporterWork& work, const GivenValue& given) {
+            if (given.on)
+              given.NotYet(
+                  work,
+                  "GPUs are not simulated here; penstock-sim runs the agent on simulated machines");
+          }),
+      FilePath(
+          {"--hpc-job-mapping-dir"}, "DCGM_HPC_JOB_MAPPING_DIR", "not supported yet: Slurm jobs",
+          [](ExporterWork& work, const GivenValue& given) {
+            if (!given.value.empty())
+              given.NotYet(
+                  work, "files that map GPUs to jobs are not read yet; there is no label hpc_job");
+          }),
+      OnOff(
+          {"--kubernetes-enable-dra"}, "KUBERNETES_ENABLE_DRA",
+          "not supported yet: dynamic resource allocation",
+          [](ExporterWork& work, const GivenValue& given) {
+            if (given.on)
+              given.NotYet(
+                  work,
+                  "devices are not allocated by ResourceClaims yet; there are no labels of claims");
+          }),
+      OnOff({"--container-labels"}, "DCGM_EXPORTER_CONTAINER_LABELS",
+            "not supported: labels of container engines",
+            [](ExporterWork& work, const GivenValue& given) {
+              if (given.on)
+                given.NotYet(
+                    work,
+                    "labels of container engines are not read; telemetry.holderLabels selects "
+                    "labels of pods and runs");
+            }),
+      Ignored({"--container-runtime-socket"}, "DCGM_CONTAINER_RUNTIME_SOCKET", "accepted",
+              "has no effect: labels of container engines are not read"),
+      Ignored({"--nvidia-resource-names"}, "NVIDIA_RESOURCE_NAMES", "accepted",
+              "has no effect: the agent offers the devices itself and knows all their resources"),
+      Text({"--remote-hostengine-info", "-r"}, "DCGM_REMOTE_HOSTENGINE_INFO",
+           "accepted for this machine: DCGM is not used", HostEngine),
+      IgnoredSwitch({"--enable-dcgm-log"}, "DCGM_EXPORTER_ENABLE_DCGM_LOG",
+                    "accepted: DCGM is not used", kNoDcgm),
+      Ignored({"--dcgm-log-level"}, "DCGM_EXPORTER_DCGM_LOG_LEVEL", "accepted: DCGM is not used",
+              kNoDcgm, "NONE"),
+      Ignored({"--watch-max-keep-age"}, "DCGM_EXPORTER_WATCH_MAX_KEEP_AGE", "accepted",
+              kNewestOnly),
+      Ignored({"--watch-max-keep-samples"}, "DCGM_EXPORTER_WATCH_MAX_KEEP_SAMPLES", "accepted",
+              kNewestOnly),
+      Ignored({"--web-read-timeout"}, "DCGM_EXPORTER_WEB_READ_TIMEOUT",
+              "accepted: see --web-write-timeout",
+              "has no effect: http.deadline limits the whole connection"),
+      Ignored({"--max-concurrent-scrapes"}, "DCGM_EXPORTER_MAX_CONCURRENT_SCRAPES", "accepted",
+              "has no effect: pages are rendered in advance; http.connections limits connections"),
+      IgnoredSwitch({"--enable-exporter-metrics"}, "DCGM_EXPORTER_ENABLE_EXPORTER_METRICS",
+                    "accepted: see penstock_*",
+                    "has no effect: the families penstock_* always describe the agent"),
+      IgnoredSwitch({"--health-require-gpus"}, "DCGM_EXPORTER_HEALTH_REQUIRE_GPUS", "accepted",
+                    "has no effect: an agent that finds no GPU keeps looking and needs no restart"),
+      IgnoredSwitch(
+          {"--disable-startup-validate"}, "DISABLE_STARTUP_VALIDATE", "accepted",
+          "has no effect: the agent starts whatever it finds, and reports it in its status"),
+      IgnoredSwitch({"--enable-gpu-bind-unbind-watch"},
+                    "DCGM_EXPORTER_ENABLE_GPU_BIND_UNBIND_WATCH",
+                    "accepted: GPUs are always watched",
+                    "has no effect: added and removed GPUs are always detected"),
+      Ignored({"--gpu-bind-unbind-poll-interval"}, "DCGM_EXPORTER_GPU_BIND_UNBIND_POLL_INTERVAL",
+              "accepted", "has no effect: the kernel reports added and removed GPUs", "1s"),
+      IgnoredSwitch({"--enable-pprof"}, "DCGM_EXPORTER_ENABLE_PPROF", "accepted",
+                    "has no effect: the agent is not a Go program"),
+      IgnoredSwitch({"--dump-enabled"}, "DCGM_EXPORTER_DUMP_ENABLED", "accepted", kNoDumps),
+      Ignored({"--dump-directory"}, "DCGM_EXPORTER_DUMP_DIRECTORY", "accepted", kNoDumps,
+              "/tmp/dcgm-exporter-debug"),
+      Ignored({"--dump-retention"}, "DCGM_EXPORTER_DUMP_RETENTION", "accepted", kNoDumps, "24"),
+      IgnoredSwitch({"--dump-compression"}, "DCGM_EXPORTER_DUMP_COMPRESSION", "accepted", kNoDumps,
+                    "true"),
   };
   return settings;
 }

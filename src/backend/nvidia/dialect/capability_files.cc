@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "base/core/strings.h"
 
 namespace penstock::backend::nvidia {
 namespace {
-
-using base::Code;
-using base::Error;
 
 constexpr std::string_view kConfig = "config", kMonitor = "monitor";
 
@@ -18,7 +16,7 @@ constexpr std::string_view kConfig = "config", kMonitor = "monitor";
 bool IsNumbered(std::string_view word, std::string_view prefix) {
   if (!word.starts_with(prefix)) return false;
   const std::string_view digits = word.substr(prefix.size());
-  return std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
+  return std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; }) &&
          base::ParseUint(digits).has_value();
 }
 
@@ -66,22 +64,6 @@ base::Result<CapabilityMinors> ParseCapabilityMinors(std::string_view text, std:
 
 std::string CapabilityFile(std::uint32_t minor) {
   return "/dev/nvidia-caps/nvidia-cap" + std::to_string(minor);
-}
-
-base::Result<std::vector<std::string>> PartitionCapabilityFiles(const CapabilityMinors& minors,
-                                                                unsigned gpu, unsigned gpu_instance,
-                                                                unsigned compute_instance) {
-  const std::string instance = "gpu" + std::to_string(gpu) + "/gi" + std::to_string(gpu_instance);
-  std::vector<std::string> files;
-  for (const std::string& name :
-       {instance + "/access", instance + "/ci" + std::to_string(compute_instance) + "/access"}) {
-    const auto found = minors.find(name);
-    if (found == minors.end())
-      return Error(Code::kNotFound, "the driver has no capability " + name +
-                                        " (see /proc/driver/nvidia-caps/mig-minors)");
-    files.push_back(CapabilityFile(found->second));
-  }
-  return files;
 }
 
 base::Result<std::map<std::string, std::string>> ManagementCapabilityFiles(

@@ -6,7 +6,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/core/result.h"
 
@@ -22,13 +21,6 @@ base::Result<CapabilityMinors> ParseCapabilityMinors(std::string_view text, std:
 
 /// "/dev/nvidia-caps/nvidia-cap31".
 std::string CapabilityFile(std::uint32_t minor);
-
-/// The capability files that a container needs to use a compute instance, besides its GPU's own
-/// file: those of the GPU instance and of the compute instance. `gpu` is the GPU's minor number.
-/// kNotFound: the driver has no such instance; the message says which.
-base::Result<std::vector<std::string>> PartitionCapabilityFiles(const CapabilityMinors& minors,
-                                                                unsigned gpu, unsigned gpu_instance,
-                                                                unsigned compute_instance);
 
 /// The files that permit their holders to change partitions ("config") and to see those of all GPUs
 /// ("monitor"), if they exist.

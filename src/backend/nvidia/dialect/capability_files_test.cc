@@ -19,24 +19,6 @@ constexpr const char* kMinors =
     "config 1\nmonitor 2\ngpu0/gi0/access 3\ngpu0/gi0/ci0/access 4\ngpu0/gi1/access "
     "12\ngpu7/gi13/ci6/access 1071\ngpu7/gi13/access 1065\n";
 
-TEST(CapabilityFiles, ReportsWhichFilesAPartitionNeeds) {
-  const auto minors = ParseCapabilityMinors(kMinors, "mig-minors");
-  ASSERT_TRUE(minors.ok()) << minors.error().message();
-  const auto files = PartitionCapabilityFiles(*minors, 7, 13, 6);
-  ASSERT_TRUE(files.ok());
-  EXPECT_THAT(*files,
-              ElementsAre("/dev/nvidia-caps/nvidia-cap1065", "/dev/nvidia-caps/nvidia-cap1071"));
-}
-
-TEST(CapabilityFiles, SaysWhatAPartitionLacks) {
-  const auto minors = ParseCapabilityMinors(kMinors, "mig-minors");
-  ASSERT_TRUE(minors.ok());
-  const auto files = PartitionCapabilityFiles(*minors, 0, 1, 0);
-  ASSERT_FALSE(files.ok());
-  EXPECT_EQ(files.error().code(), base::Code::kNotFound);
-  EXPECT_THAT(files.error().message(), ::testing::HasSubstr("gpu0/gi1/ci0/access"));
-}
-
 TEST(CapabilityFiles, OfManagementAreThoseThatThereAre) {
   EXPECT_THAT(*ManagementCapabilityFiles(kMinors),
               ElementsAre(Pair("config", "/dev/nvidia-caps/nvidia-cap1"),

@@ -4,7 +4,6 @@
 // internal/discover/{graphics,ipc,hooks,symlinks}.go, internal/lookup/root).
 #include "backend/nvidia/dialect/containers.h"
 
-#include <algorithm>
 #include <array>
 
 namespace penstock::backend::nvidia {

@@ -40,8 +40,7 @@ void AddFiles(Edits& edits, const std::vector<device::DeviceFile>& files) {
     if (file.path.starts_with("/dev/dri/"))
       continue;  // as in NVIDIA's plugin; CDI specifications have them where graphics is requested
     const Edits::File edit{file.path, file.path, "rw"};
-    if (std::find(edits.files.begin(), edits.files.end(), edit) == edits.files.end())
-      edits.files.push_back(edit);
+    if (std::ranges::find(edits.files, edit) == edits.files.end()) edits.files.push_back(edit);
   }
 }
 
@@ -65,8 +64,8 @@ std::string ModelResourceOf(const Facts& device) {
 std::string WhyNoMps(const Facts& device, const device::Shape& shape) {
   constexpr int kMaxClients = 48, kMaxBeforeVolta = 16;
   if (shape.sharing != device::Sharing::kMps) return "";
-  const auto mig = std::find_if(device.modes.begin(), device.modes.end(),
-                                [](const device::Mode& mode) { return mode.name == "mig"; });
+  const auto mig = std::ranges::find_if(
+      device.modes, [](const device::Mode& mode) { return mode.name == "mig"; });
   if (!device.parent.empty() || (mig != device.modes.end() && mig->current == "enabled"))
     return "MPS cannot share a GPU in MIG mode or a MIG instance: disable MIG, or use timeSlicing";
   const auto capability = base::Split(device.architecture_version, '.');

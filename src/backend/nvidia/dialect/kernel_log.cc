@@ -36,7 +36,7 @@ class Cursor {
 
   template <typename F>
   std::string_view While(F accept) {
-    const auto end = std::find_if_not(rest_.begin(), rest_.end(), accept);
+    const auto end = std::ranges::find_if_not(rest_, accept);
     const std::string_view taken = rest_.substr(0, static_cast<std::size_t>(end - rest_.begin()));
     rest_.remove_prefix(taken.size());
     return taken;

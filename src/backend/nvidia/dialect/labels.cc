@@ -42,8 +42,8 @@ std::string Detail(const Facts& gpu, const char* name) {
 }
 
 const device::Mode* MigMode(const Facts& gpu) {
-  const auto found = std::find_if(gpu.modes.begin(), gpu.modes.end(),
-                                  [](const device::Mode& mode) { return mode.name == "mig"; });
+  const auto found =
+      std::ranges::find_if(gpu.modes, [](const device::Mode& mode) { return mode.name == "mig"; });
   return found == gpu.modes.end() ? nullptr : &*found;
 }
 
@@ -106,8 +106,8 @@ std::string Weaker(const std::string& a, const std::string& b) {
                                            Isolation::kMemory, Isolation::kMemoryCompute,
                                            Isolation::kHardware};
   const auto rank = [](const std::string& name) {
-    const auto found = std::find_if(kFromWeak.begin(), kFromWeak.end(),
-                                    [&](Isolation one) { return name == ToString(one); });
+    const auto found =
+        std::ranges::find_if(kFromWeak, [&](Isolation one) { return name == ToString(one); });
     return found == kFromWeak.end() ? -1 : static_cast<int>(found - kFromWeak.begin());
   };
   return rank(a) <= rank(b) ? a : b;
@@ -211,16 +211,14 @@ void AddVgpu(Set& labels, const LabelFacts& facts) {
     Add(labels, "vgpu.host-driver-version", answer.vgpu->host_driver_version);
     Add(labels, "vgpu.host-driver-branch", answer.vgpu->host_driver_branch);
   }
-  const auto any = [&](auto question) {
-    return std::all_of(facts.devices.begin(), facts.devices.end(), question);
-  };
+  const auto any = [&](auto question) { return std::ranges::all_of(facts.devices, question); };
   known = known || any([](const Facts* gpu) { return !Detail(*gpu, kVirtualization).empty(); });
   vgpu = vgpu || !any([](const Facts* gpu) { return Detail(*gpu, kVirtualization) != "vgpu"; });
   if (vgpu || known) Add(labels, "vgpu.present", vgpu ? "true" : "false");
 }
 
 Devices ByIndex(Devices gpus) {
-  std::sort(gpus.begin(), gpus.end(), [](const Facts* a, const Facts* b) {
+  std::ranges::sort(gpus, [](const Facts* a, const Facts* b) {
     return std::tie(a->index, a->id) < std::tie(b->index, b->id);
   });
   return gpus;
@@ -328,15 +326,14 @@ std::map<std::string, std::string> NodeLabels(const LabelFacts& facts) {
   Add(labels, "gpu.mode", ModeOf(gpus));
   AddClique(labels, gpus);
   Add(labels, "mig.capable",
-      std::any_of(gpus.begin(), gpus.end(),
-                  [](const Facts* gpu) { return MigMode(*gpu) != nullptr; })
+      std::ranges::any_of(gpus, [](const Facts* gpu) { return MigMode(*gpu) != nullptr; })
           ? "true"
           : "false");
   // GPU Feature Discovery means the configured sharing, not the hardware's ability.
   const auto mps = [](const auto& one) {
     return one.second.shape.sharing == device::Sharing::kMps;
   };
-  Add(labels, "mps.capable", std::any_of(shares.begin(), shares.end(), mps) ? "true" : "false");
+  Add(labels, "mps.capable", std::ranges::any_of(shares, mps) ? "true" : "false");
   AddVgpu(labels, facts);
   return labels;
 }

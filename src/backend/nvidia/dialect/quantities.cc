@@ -12,6 +12,8 @@
 namespace penstock::backend::nvidia {
 namespace {
 
+constexpr std::span<const QuantityRow> kRows[] = {kBoardRows, kErrorRows, kLinkRows,
+                                                  kProfilingRows};
 constexpr std::size_t kCount = std::size(kBoardRows) + std::size(kErrorRows) +
                                std::size(kLinkRows) + std::size(kProfilingRows);
 
@@ -23,16 +25,11 @@ struct Table {
 constexpr Table Join() {
   Table table;
   std::size_t next = 0;
-  const auto append = [&](const auto& rows) {
+  for (const auto rows : kRows)
     for (const QuantityRow& row : rows) {
       table.quantities[next] = row.quantity;
       table.queries[next++] = row.query;
     }
-  };
-  append(kBoardRows);
-  append(kErrorRows);
-  append(kLinkRows);
-  append(kProfilingRows);
   return table;
 }
 

@@ -14,7 +14,6 @@ namespace penstock::backend::nvidia {
 /// Way::number.
 enum class NvmlCall : unsigned char {
   kField,             ///< nvmlDeviceGetFieldValues: NVML_FI_*
-  kFieldOfAllLinks,   ///< the same, with the scope that means all links together
   kFieldOfEachLink,   ///< the same, once per link, with the link as the scope
   kGpm,               ///< nvmlGpmMetricsGet: NVML_GPM_METRIC_*
   kClock,             ///< nvmlDeviceGetClockInfo: nvmlClockType_t

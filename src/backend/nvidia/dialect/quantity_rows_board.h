@@ -5,6 +5,24 @@
 
 namespace penstock::backend::nvidia {
 
+inline constexpr device::Quantity kTemperatureLimits{
+    .unit = device::Unit::kCelsius,
+    .pace = device::Pace::kOnce,
+    .most = kMaxCelsius,
+    .family = "accelerator_temperature_limit_celsius",
+    .has = "before Ada and Hopper, which report margins"};
+inline constexpr device::Quantity kLimitMargins{
+    .unit = device::Unit::kCelsius,
+    .pace = device::Pace::kOnce,
+    .most = kMaxCelsius,
+    .family = "accelerator_temperature_limit_margin_celsius",
+    .has = "Ada, Hopper and newer"};
+inline constexpr device::Quantity kEngineUtilization{
+    .unit = device::Unit::kPercent,
+    .most = 100,
+    .family = "accelerator_engine_utilization_ratio",
+    .has = "not while MIG is enabled"};
+
 // clang-format off
 inline constexpr QuantityRow kBoardRows[] = {
     {{.key = "clock.sm", .unit = device::Unit::kMegahertz, .most = kMaxMegahertz, .family = "accelerator_clock_hertz", .labels = R"(clock="sm")",
@@ -30,22 +48,14 @@ inline constexpr QuantityRow kBoardRows[] = {
       .source = "NVML_FI_DEV_MEMORY_TEMP", .has = "GPUs with HBM"}, {NvmlCall::kField, 82}},
     {{.key = "temperature.margin", .unit = device::Unit::kCelsius, .most = kMaxCelsius, .family = "accelerator_temperature_margin_celsius",
       .source = "nvmlDeviceGetMarginTemperature", .has = "Ada, Hopper and newer; driver 570 and newer"}, {NvmlCall::kMargin}},
-    {{.key = "temperature.limit.shutdown", .unit = device::Unit::kCelsius, .pace = device::Pace::kOnce, .most = kMaxCelsius, .family = "accelerator_temperature_limit_celsius", .labels = R"(limit="shutdown")",
-      .source = "nvmlDeviceGetTemperatureThreshold(NVML_TEMPERATURE_THRESHOLD_SHUTDOWN)", .has = "before Ada and Hopper, which report margins"}, {NvmlCall::kThreshold, 0}},
-    {{.key = "temperature.limit.slowdown", .unit = device::Unit::kCelsius, .pace = device::Pace::kOnce, .most = kMaxCelsius, .family = "accelerator_temperature_limit_celsius", .labels = R"(limit="slowdown")",
-      .source = "nvmlDeviceGetTemperatureThreshold(NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)", .has = "before Ada and Hopper, which report margins"}, {NvmlCall::kThreshold, 1}},
-    {{.key = "temperature.limit.memory", .unit = device::Unit::kCelsius, .pace = device::Pace::kOnce, .most = kMaxCelsius, .family = "accelerator_temperature_limit_celsius", .labels = R"(limit="memory_max")",
-      .source = "nvmlDeviceGetTemperatureThreshold(NVML_TEMPERATURE_THRESHOLD_MEM_MAX)", .has = "GPUs with HBM before Ada and Hopper"}, {NvmlCall::kThreshold, 2}},
-    {{.key = "temperature.limit.gpu", .unit = device::Unit::kCelsius, .pace = device::Pace::kOnce, .most = kMaxCelsius, .family = "accelerator_temperature_limit_celsius", .labels = R"(limit="max")",
-      .source = "nvmlDeviceGetTemperatureThreshold(NVML_TEMPERATURE_THRESHOLD_GPU_MAX)", .has = "before Ada and Hopper, which report margins"}, {NvmlCall::kThreshold, 3}},
-    {{.key = "temperature.limit_margin.shutdown", .unit = device::Unit::kCelsius, .pace = device::Pace::kOnce, .most = kMaxCelsius, .family = "accelerator_temperature_limit_margin_celsius", .labels = R"(limit="shutdown")",
-      .source = "NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT", .has = "Ada, Hopper and newer"}, {NvmlCall::kField, 193}},
-    {{.key = "temperature.limit_margin.slowdown", .unit = device::Unit::kCelsius, .pace = device::Pace::kOnce, .most = kMaxCelsius, .family = "accelerator_temperature_limit_margin_celsius", .labels = R"(limit="slowdown")",
-      .source = "NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT", .has = "Ada, Hopper and newer"}, {NvmlCall::kField, 194}},
-    {{.key = "temperature.limit_margin.memory", .unit = device::Unit::kCelsius, .pace = device::Pace::kOnce, .most = kMaxCelsius, .family = "accelerator_temperature_limit_margin_celsius", .labels = R"(limit="memory_max")",
-      .source = "NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT", .has = "Ada, Hopper and newer"}, {NvmlCall::kField, 195}},
-    {{.key = "temperature.limit_margin.gpu", .unit = device::Unit::kCelsius, .pace = device::Pace::kOnce, .most = kMaxCelsius, .family = "accelerator_temperature_limit_margin_celsius", .labels = R"(limit="max")",
-      .source = "NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT", .has = "Ada, Hopper and newer"}, {NvmlCall::kField, 196}},
+    Like(kTemperatureLimits, "temperature.limit.shutdown", R"(limit="shutdown")", "nvmlDeviceGetTemperatureThreshold(NVML_TEMPERATURE_THRESHOLD_SHUTDOWN)", {NvmlCall::kThreshold, 0}),
+    Like(kTemperatureLimits, "temperature.limit.slowdown", R"(limit="slowdown")", "nvmlDeviceGetTemperatureThreshold(NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)", {NvmlCall::kThreshold, 1}),
+    Like(kTemperatureLimits, "temperature.limit.memory", R"(limit="memory_max")", "nvmlDeviceGetTemperatureThreshold(NVML_TEMPERATURE_THRESHOLD_MEM_MAX)", {NvmlCall::kThreshold, 2}, "GPUs with HBM before Ada and Hopper"),
+    Like(kTemperatureLimits, "temperature.limit.gpu", R"(limit="max")", "nvmlDeviceGetTemperatureThreshold(NVML_TEMPERATURE_THRESHOLD_GPU_MAX)", {NvmlCall::kThreshold, 3}),
+    Like(kLimitMargins, "temperature.limit_margin.shutdown", R"(limit="shutdown")", "NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT", {NvmlCall::kField, 193}),
+    Like(kLimitMargins, "temperature.limit_margin.slowdown", R"(limit="slowdown")", "NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT", {NvmlCall::kField, 194}),
+    Like(kLimitMargins, "temperature.limit_margin.memory", R"(limit="memory_max")", "NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT", {NvmlCall::kField, 195}),
+    Like(kLimitMargins, "temperature.limit_margin.gpu", R"(limit="max")", "NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT", {NvmlCall::kField, 196}),
 
     {{.key = "power", .unit = device::Unit::kMilliwatts, .most = kMaxMilliwatts, .family = "accelerator_power_watts",
       .source = "nvmlDeviceGetPowerUsage", .has = "one-second average on Ampere (except GA100) and newer, otherwise instantaneous"}, {NvmlCall::kPower}},
@@ -70,14 +80,10 @@ inline constexpr QuantityRow kBoardRows[] = {
       .source = "nvmlDeviceGetUtilizationRates", .has = "not while MIG is enabled"}, {NvmlCall::kUtilization, 0}},
     {{.key = "utilization.memory", .unit = device::Unit::kPercent, .most = 100, .family = "accelerator_memory_copy_utilization_ratio",
       .source = "nvmlDeviceGetUtilizationRates", .has = "not while MIG is enabled"}, {NvmlCall::kUtilization, 1}},
-    {{.key = "utilization.encoder", .unit = device::Unit::kPercent, .most = 100, .family = "accelerator_engine_utilization_ratio", .labels = R"(engine="encoder")",
-      .source = "nvmlDeviceGetEncoderUtilization", .has = "not while MIG is enabled"}, {NvmlCall::kEngine, Number(EngineKind::kEncoder)}},
-    {{.key = "utilization.decoder", .unit = device::Unit::kPercent, .most = 100, .family = "accelerator_engine_utilization_ratio", .labels = R"(engine="decoder")",
-      .source = "nvmlDeviceGetDecoderUtilization", .has = "not while MIG is enabled"}, {NvmlCall::kEngine, Number(EngineKind::kDecoder)}},
-    {{.key = "utilization.jpeg", .unit = device::Unit::kPercent, .most = 100, .family = "accelerator_engine_utilization_ratio", .labels = R"(engine="jpeg")",
-      .source = "nvmlDeviceGetJpgUtilization", .has = "GPUs with JPEG engines; driver 530 and newer; not while MIG is enabled"}, {NvmlCall::kEngine, Number(EngineKind::kJpeg)}},
-    {{.key = "utilization.optical_flow", .unit = device::Unit::kPercent, .most = 100, .family = "accelerator_engine_utilization_ratio", .labels = R"(engine="optical_flow")",
-      .source = "nvmlDeviceGetOfaUtilization", .has = "Turing and newer; driver 530 and newer; not while MIG is enabled"}, {NvmlCall::kEngine, Number(EngineKind::kOpticalFlow)}},
+    Like(kEngineUtilization, "utilization.encoder", R"(engine="encoder")", "nvmlDeviceGetEncoderUtilization", {NvmlCall::kEngine, Number(EngineKind::kEncoder)}),
+    Like(kEngineUtilization, "utilization.decoder", R"(engine="decoder")", "nvmlDeviceGetDecoderUtilization", {NvmlCall::kEngine, Number(EngineKind::kDecoder)}),
+    Like(kEngineUtilization, "utilization.jpeg", R"(engine="jpeg")", "nvmlDeviceGetJpgUtilization", {NvmlCall::kEngine, Number(EngineKind::kJpeg)}, "GPUs with JPEG engines; driver 530 and newer; not while MIG is enabled"),
+    Like(kEngineUtilization, "utilization.optical_flow", R"(engine="optical_flow")", "nvmlDeviceGetOfaUtilization", {NvmlCall::kEngine, Number(EngineKind::kOpticalFlow)}, "Turing and newer; driver 530 and newer; not while MIG is enabled"),
 
     {{.key = "memory.total", .unit = device::Unit::kBytes, .pace = device::Pace::kOnce, .most = kMaxBytes,
       .source = "nvmlDeviceGetMemoryInfo"}, {NvmlCall::kMemory, Number(MemoryPart::kTotal)}},

@@ -24,8 +24,7 @@ using device::HealthWatch;
 std::string Address(const Facts& device) {
   // As NVML's busId: eight digits of domain, upper case.
   std::string text = device.pci ? "0000" + device::ToString(*device.pci) : "";
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return std::toupper(c); });
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::toupper(c); });
   return text;
 }
 
@@ -183,7 +182,7 @@ class Dcgm final : public device::Exporter {
         {"pod_uid", std::string(holder.pod_uid)},
         {"vgpu", std::string(holder.share)}};
     std::erase_if(labels, [](const auto& label) { return label.second.empty(); });
-    std::sort(labels.begin(), labels.end());  // the exporter's template goes through a map
+    std::ranges::sort(labels);  // the exporter's template goes through a map
     return labels;
   }
 

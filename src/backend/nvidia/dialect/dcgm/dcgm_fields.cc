@@ -14,6 +14,7 @@
 #include "backend/nvidia/dialect/dcgm/dcgm_fields_errors.h"
 #include "backend/nvidia/dialect/dcgm/dcgm_fields_links.h"
 #include "backend/nvidia/dialect/dcgm/dcgm_fields_lower_case.h"
+#include "backend/nvidia/dialect/dcgm/dcgm_fields_numbered.h"
 #include "backend/nvidia/dialect/dcgm/dcgm_fields_profiling.h"
 
 namespace penstock::backend::nvidia {
@@ -21,25 +22,80 @@ namespace {
 
 using device::ExporterField;
 
-constexpr std::size_t kCount = std::size(kDcgmBoardFields) + std::size(kDcgmErrorFields) +
-                               std::size(kDcgmLinkFields) + std::size(kDcgmProfilingFields) +
-                               std::size(kDcgmAbsentFields) + std::size(kDcgmLowerCaseFields);
+constexpr std::size_t kNumbered = [] {
+  std::size_t count = 0;
+  for (const NumberedFields& fields : kDcgmNumberedFields)
+    for (const NumberedRun& run : fields.runs) count += static_cast<std::size_t>(run.count);
+  return count;
+}();
+constexpr std::span<const ExporterField> kTables[] = {kDcgmBoardFields,  kDcgmErrorFields,
+                                                      kDcgmLinkFields,   kDcgmProfilingFields,
+                                                      kDcgmAbsentFields, kDcgmLowerCaseFields};
+constexpr std::size_t kCount = [] {
+  std::size_t count = kNumbered;
+  for (const auto table : kTables) count += table.size();
+  return count;
+}();
+
+/// Calls a function with each numbered family and the number of each of its fields and of its link.
+template <typename Function>
+constexpr void ForEachNumbered(Function function) {
+  for (const NumberedFields& fields : kDcgmNumberedFields)
+    for (const NumberedRun& run : fields.runs)
+      for (int i = 0; i < run.count; ++i) function(fields.field, run.number + i, run.first + i);
+}
+
+constexpr bool IsShown(const ExporterField& field) {
+  return field.source == device::FieldSource::kQuantity;
+}
+
+/// A text with a number in place of *, in storage of its own.
+class NumberedText {
+ public:
+  constexpr NumberedText() = default;
+  constexpr NumberedText(std::string_view pattern, int number) {
+    for (const char c : pattern) {
+      if (c == '*' && number >= 10) Add(static_cast<char>('0' + number / 10));
+      Add(c == '*' ? static_cast<char>('0' + number % 10) : c);
+    }
+  }
+  constexpr std::string_view view() const { return {text_.data(), size_}; }
+
+ private:
+  constexpr void Add(char c) { text_[size_++] = c; }
+
+  std::array<char, 56> text_{};
+  std::size_t size_ = 0;
+};
+
+constexpr auto kTexts = [] {
+  std::array<std::array<NumberedText, 3>, kNumbered> texts;
+  std::size_t next = 0;
+  ForEachNumbered([&](const ExporterField& field, int, int link) {
+    texts[next++] = {NumberedText(field.name, link), NumberedText(field.new_name, link),
+                     IsShown(field) ? NumberedText(field.from, link) : NumberedText()};
+  });
+  return texts;
+}();
 
 constexpr std::array<ExporterField, kCount> Join() {
   std::array<ExporterField, kCount> all;
   std::size_t next = 0;
-  const auto append = [&](const auto& fields) {
-    for (const ExporterField& field : fields) all[next++] = field;
-  };
-  append(kDcgmBoardFields);
-  append(kDcgmErrorFields);
-  append(kDcgmLinkFields);
-  append(kDcgmProfilingFields);
-  append(kDcgmAbsentFields);
-  append(kDcgmLowerCaseFields);
+  for (const auto table : kTables)
+    for (const ExporterField& field : table) all[next++] = field;
+  std::size_t text = 0;
+  ForEachNumbered([&](ExporterField field, int number, int link) {
+    const auto& [name, new_name, from] = kTexts[text++];
+    field.number = number;
+    field.name = name.view();
+    field.new_name = new_name.view();
+    if (IsShown(field)) field.from = from.view();
+    if (field.one_link == 0) field.one_link = link;
+    all[next++] = field;
+  });
   // Names order the fields of one number, so that the result does not depend on the order of the
   // files.
-  std::sort(all.begin(), all.end(), [](const ExporterField& a, const ExporterField& b) {
+  std::ranges::sort(all, [](const ExporterField& a, const ExporterField& b) {
     return a.number != b.number ? a.number < b.number : a.name < b.name;
   });
   return all;
