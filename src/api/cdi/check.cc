@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <set>
 #include <string_view>
 
@@ -64,14 +63,14 @@ class EditsInspector {
 
   void InspectNode(const DeviceNode& node, const std::string& path) {
     NotEmpty(node.path, path + ".path");
-    if (std::find(kNodeTypes.begin(), kNodeTypes.end(), node.type) == kNodeTypes.end())
+    if (std::ranges::find(kNodeTypes, node.type) == kNodeTypes.end())
       Add(path + ".type", Quoted(node.type) + " is none of b, c, u, p");
     if (node.permissions.find_first_not_of("rwm") != std::string::npos)
       Add(path + ".permissions", Quoted(node.permissions) + " may contain only r, w and m");
   }
 
   void InspectHook(const Hook& hook, const std::string& path) {
-    if (std::find(kHookNames.begin(), kHookNames.end(), hook.name) == kHookNames.end())
+    if (std::ranges::find(kHookNames, hook.name) == kHookNames.end())
       Add(path + ".hookName",
           Quoted(hook.name) + " is none of " +
               base::Join(std::vector<std::string>(kHookNames.begin(), kHookNames.end()), ", "));
@@ -127,9 +126,10 @@ void InspectVersion(const Spec& spec, std::vector<SpecProblem>& findings) {
     findings.push_back({"cdiVersion", "must be at least \"" + minimum + "\", for " +
                                           WhatTakesMinimum(spec) +
                                           "; engines reject the file as it is"});
-  const bool old = HasOldIntelRdt(spec.edits) ||
-                   std::any_of(spec.devices.begin(), spec.devices.end(),
-                               [](const Device& device) { return HasOldIntelRdt(device.edits); });
+  const bool old =
+      HasOldIntelRdt(spec.edits) || std::ranges::any_of(spec.devices, [](const Device& device) {
+        return HasOldIntelRdt(device.edits);
+      });
   if (old && versions[*place] == "1.1.0")
     findings.push_back(
         {"cdiVersion", "1.1.0 has no enableCMT and enableMBM; use enableMonitoring"});

@@ -13,7 +13,7 @@ bool IsLetterOrDigit(char c) { return std::isalnum(static_cast<unsigned char>(c)
 
 /// Whether all characters are letters, digits or one of `others`.
 bool HasOnly(std::string_view text, std::string_view others) {
-  return std::all_of(text.begin(), text.end(), [others](char c) {
+  return std::ranges::all_of(text, [others](char c) {
     return IsLetterOrDigit(c) || others.find(c) != std::string_view::npos;
   });
 }

@@ -33,7 +33,7 @@ std::string WhyInvalid(const std::string& file, const base::Error& error) {
 }  // namespace
 
 Registry::Registry(std::vector<SpecFile> files) {
-  std::stable_sort(files.begin(), files.end(), [](const SpecFile& a, const SpecFile& b) {
+  std::ranges::stable_sort(files, [](const SpecFile& a, const SpecFile& b) {
     return std::tie(a.priority, a.path) < std::tie(b.priority, b.path);
   });
   Pairs conflicts, hidden;

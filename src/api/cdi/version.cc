@@ -16,36 +16,36 @@ constexpr std::string_view kEarliest = "0.3.0";  // the earliest in use
 /// Whether the edits of the specification itself, or of one of its devices, satisfy the predicate.
 template <typename Predicate>
 bool AnyEdits(const Spec& spec, Predicate predicate) {
-  return predicate(spec.edits) ||
-         std::any_of(spec.devices.begin(), spec.devices.end(),
-                     [&](const Device& device) { return predicate(device.edits); });
+  return predicate(spec.edits) || std::ranges::any_of(spec.devices, [&](const Device& device) {
+           return predicate(device.edits);
+         });
 }
 
 bool HasMountType(const Spec& spec) {
   return AnyEdits(spec, [](const CdiEdits& edits) {
-    return std::any_of(edits.mounts.begin(), edits.mounts.end(),
-                       [](const Mount& mount) { return !mount.type.empty(); });
+    return std::ranges::any_of(edits.mounts,
+                               [](const Mount& mount) { return !mount.type.empty(); });
   });
 }
 
 bool HasHostPath(const Spec& spec) {
   return AnyEdits(spec, [](const CdiEdits& edits) {
-    return std::any_of(edits.nodes.begin(), edits.nodes.end(),
-                       [](const DeviceNode& node) { return !node.host_path.empty(); });
+    return std::ranges::any_of(edits.nodes,
+                               [](const DeviceNode& node) { return !node.host_path.empty(); });
   });
 }
 
 bool HasNameWithDigit(const Spec& spec) {
-  return std::any_of(spec.devices.begin(), spec.devices.end(), [](const Device& device) {
+  return std::ranges::any_of(spec.devices, [](const Device& device) {
     return !device.name.empty() &&
            std::isdigit(static_cast<unsigned char>(device.name.front())) != 0;
   });
 }
 
 bool HasAnnotations(const Spec& spec) {
-  return !spec.annotations.empty() ||
-         std::any_of(spec.devices.begin(), spec.devices.end(),
-                     [](const Device& device) { return !device.annotations.empty(); });
+  return !spec.annotations.empty() || std::ranges::any_of(spec.devices, [](const Device& device) {
+    return !device.annotations.empty();
+  });
 }
 
 bool HasDotInClass(const Spec& spec) {
@@ -92,8 +92,8 @@ constexpr Feature kFeatures[] = {
 };
 
 const Feature* Newest(const Spec& spec) {
-  const auto* found = std::find_if(std::begin(kFeatures), std::end(kFeatures),
-                                   [&](const Feature& feature) { return feature.is_in(spec); });
+  const auto* found =
+      std::ranges::find_if(kFeatures, [&](const Feature& feature) { return feature.is_in(spec); });
   return found == std::end(kFeatures) ? nullptr : found;
 }
 
@@ -110,7 +110,7 @@ const std::vector<std::string>& Versions() {
 std::optional<std::size_t> PlaceOf(std::string_view version) {
   if (version.starts_with('v')) version.remove_prefix(1);
   const auto& versions = Versions();
-  const auto found = std::find(versions.begin(), versions.end(), version);
+  const auto found = std::ranges::find(versions, version);
   if (found == versions.end()) return std::nullopt;
   return static_cast<std::size_t>(found - versions.begin());
 }

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/cdi/spec.h"
+#include "api/cdi/spec_fields.h"
 #include "base/core/strings.h"
 
 namespace penstock::api::cdi {
@@ -14,105 +14,6 @@ namespace penstock::api::cdi {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr auto kReplaceUtf8 = Json::error_handler_t::replace;
-
-template <typename T>
-void Put(Json& object, const char* key, const T& value) {
-  if (!value.empty()) object[key] = value;
-}
-
-template <typename T>
-void Put(Json& object, const char* key, const std::optional<T>& value) {
-  if (value) object[key] = *value;
-}
-
-void Put(Json& object, const char* key, bool value) {
-  if (value) object[key] = true;
-}
-
-Json Tree(const Device& device);
-
-Json Tree(const DeviceNode& node) {
-  Json tree = {{"path", node.path}};
-  Put(tree, "hostPath", node.host_path);
-  Put(tree, "type", node.type);
-  Put(tree, "major", node.major);
-  Put(tree, "minor", node.minor);
-  Put(tree, "fileMode", node.file_mode);
-  Put(tree, "permissions", node.permissions);
-  Put(tree, "uid", node.uid);
-  Put(tree, "gid", node.gid);
-  return tree;
-}
-
-Json Tree(const NetDevice& device) {
-  return {{"hostInterfaceName", device.host_interface}, {"name", device.name}};
-}
-
-Json Tree(const Hook& hook) {
-  Json tree = {{"hookName", hook.name}, {"path", hook.path}};
-  Put(tree, "args", hook.args);
-  Put(tree, "env", hook.env);
-  Put(tree, "timeout", hook.timeout);
-  return tree;
-}
-
-Json Tree(const Mount& mount) {
-  Json tree = {{"hostPath", mount.host_path}, {"containerPath", mount.container_path}};
-  Put(tree, "options", mount.options);
-  Put(tree, "type", mount.type);
-  return tree;
-}
-
-Json Tree(const IntelRdt& rdt) {
-  Json tree = Json::object();
-  Put(tree, "closID", rdt.clos_id);
-  Put(tree, "l3CacheSchema", rdt.l3_cache_schema);
-  Put(tree, "memBwSchema", rdt.memory_bandwidth_schema);
-  Put(tree, "schemata", rdt.schemata);
-  Put(tree, "enableMonitoring", rdt.enable_monitoring);
-  Put(tree, "enableCMT", rdt.enable_cmt);
-  Put(tree, "enableMBM", rdt.enable_mbm);
-  return tree;
-}
-
-template <typename T>
-void PutTrees(Json& object, const char* key, const std::vector<T>& items) {
-  if (items.empty()) return;
-  Json list = Json::array();
-  for (const T& item : items) list.push_back(Tree(item));
-  object[key] = std::move(list);
-}
-
-Json Tree(const CdiEdits& edits) {
-  Json tree = Json::object();
-  Put(tree, "env", edits.env);
-  PutTrees(tree, "deviceNodes", edits.nodes);
-  PutTrees(tree, "netDevices", edits.net_devices);
-  PutTrees(tree, "hooks", edits.hooks);
-  PutTrees(tree, "mounts", edits.mounts);
-  if (edits.intel_rdt) tree["intelRdt"] = Tree(*edits.intel_rdt);
-  Put(tree, "additionalGids", edits.additional_gids);
-  return tree;
-}
-
-Json Tree(const Device& device) {
-  Json tree = {{"name", device.name}};
-  Put(tree, "annotations", device.annotations);
-  tree["containerEdits"] = Tree(device.edits);
-  return tree;
-}
-
-Json Tree(const Spec& spec) {
-  Json tree = {{"cdiVersion", spec.version.empty() ? MinimumVersion(spec) : spec.version},
-               {"kind", spec.kind}};
-  Put(tree, "annotations", spec.annotations);
-  tree["devices"] = Json::array();
-  PutTrees(tree, "devices", spec.devices);
-  if (spec.edits != CdiEdits()) tree["containerEdits"] = Tree(spec.edits);
-  return tree;
-}
 
 /// Whether both YAML 1.1, which engines read, and YAML 1.2 read these characters as a text.
 bool IsPlain(const std::string& text) {
@@ -122,18 +23,16 @@ bool IsPlain(const std::string& text) {
     return std::equal(text.begin(), text.end(), word.begin(), word.end(),
                       [](unsigned char a, unsigned char b) { return std::tolower(a) == b; });
   };
-  if (text.empty() || text.back() == ':' ||
-      std::any_of(std::begin(kWords), std::end(kWords), is_word))
-    return false;
+  if (text.empty() || text.back() == ':' || std::ranges::any_of(kWords, is_word)) return false;
   // Three numbers between dots, such as a version, are not a number; neither is text that begins
   // with a letter, nor a path or an option.
-  const bool version = std::count(text.begin(), text.end(), '.') == 2 &&
+  const bool version = std::ranges::count(text, '.') == 2 &&
                        text.find_first_not_of("0123456789.") == std::string::npos &&
                        std::isdigit(static_cast<unsigned char>(text.front())) != 0;
   const bool option = text.size() > 2 && text.starts_with("--") && text[2] != '-';
   const unsigned char first = static_cast<unsigned char>(text.front());
   if (!version && !option && std::isalpha(first) == 0 && first != '/' && first != '_') return false;
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+  return std::ranges::all_of(text, [](unsigned char c) {
     return std::isalnum(c) != 0 ||
            std::string_view("/_.=,+@:-").find(static_cast<char>(c)) != std::string_view::npos;
   });
@@ -160,7 +59,7 @@ std::string JoinSurrogates(std::string json) {
 std::string Scalar(const Json& value) {
   if (value.is_string() && IsPlain(value.get_ref<const std::string&>()))
     return value.get<std::string>();
-  return JoinSurrogates(value.dump(-1, ' ', true, kReplaceUtf8));
+  return JoinSurrogates(value.dump(-1, ' ', true, Json::error_handler_t::replace));
 }
 
 /// Writes the value after a key or a dash, to the end of its last line. Maps and lists begin on a
@@ -212,8 +111,10 @@ class YamlWriter {
 
 }  // namespace
 
-std::string ToJson(const Spec& spec) { return Tree(spec).dump(2, ' ', false, kReplaceUtf8) + "\n"; }
+std::string ToJson(const Spec& spec) {
+  return base::JsonText(base::ToJsonObject<Json>(spec), 2) + "\n";
+}
 
-std::string ToYaml(const Spec& spec) { return YamlWriter().Write(Tree(spec)); }
+std::string ToYaml(const Spec& spec) { return YamlWriter().Write(base::ToJsonObject<Json>(spec)); }
 
 }  // namespace penstock::api::cdi
