@@ -1,10 +1,8 @@
-// Replaces a file by writing a temporary file beside it, giving it the mode, owner and label,
-// syncing and renaming it.
+// Replaces a file together with its owner, mode and label, and follows links below a root.
 #include "protocol/engine/config_files.h"
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -12,13 +10,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "os/core/replace_file.h"
+
 namespace penstock::protocol::engine {
 namespace {
-
-using base::Code;
-using base::ErrnoError;
-using base::Error;
-using base::Status;
 
 constexpr std::size_t kMaxBytes = 4u << 20;
 constexpr char kLabel[] = "security.selinux";
@@ -33,57 +28,18 @@ void CopyLabel(int from, int to) {
   if (length > 0) ::fsetxattr(to, kLabel, label.data(), static_cast<std::size_t>(length), 0);
 }
 
-Status TakeAfter(const os::UniqueFd& old, int file, const std::string& path) {
+/// Gives a new file the owner, mode and label of the one that it replaces.
+Status TakeAfter(const std::string& path, int file) {
+  const os::UniqueFd old(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status {};
+  if (!old)
+    return ::fchmod(file, 0644) == 0 ? Status() : ErrnoError(errno, "set the mode of " + path);
   if (::fstat(old.get(), &status) != 0) return ErrnoError(errno, "stat " + path);
   if (::fchown(file, status.st_uid, status.st_gid) != 0)
     return ErrnoError(errno, "keep the owner of " + path);
   if (::fchmod(file, status.st_mode & 07777) != 0)
     return ErrnoError(errno, "keep the mode of " + path);
   CopyLabel(old.get(), file);
-  return {};
-}
-
-Status WriteWhole(int fd, std::string_view content, const std::string& path) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoError(errno, "write " + path);
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
-Status Fill(os::UniqueFd file, const std::string& real, const std::string& content) {
-  TRY(WriteWhole(file.get(), content, real));
-  const os::UniqueFd old(::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (old) {
-    TRY(TakeAfter(old, file.get(), real));
-  } else if (::fchmod(file.get(), 0644) != 0) {
-    return ErrnoError(errno, "set the mode of " + real);
-  }
-  if (::fsync(file.get()) != 0) return ErrnoError(errno, "sync " + real);
-  return {};
-}
-
-void SyncFolder(const std::string& folder) {
-  const os::UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd) ::fsync(fd.get());
-}
-
-Status Replace(const std::string& real, const std::string& content) {
-  const std::string folder = Folder(real);
-  std::string temporary = folder + "/." + LeafOf(real) + ".XXXXXX";
-  os::UniqueFd file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!file) return ErrnoError(errno, "create a file in " + folder);
-  Status done = Fill(std::move(file), real, content);
-  if (done.ok() && ::rename(temporary.c_str(), real.c_str()) != 0)
-    done = ErrnoError(errno, "replace " + real);
-  if (!done.ok()) {
-    ::unlink(temporary.c_str());
-    return done;
-  }
-  SyncFolder(folder);
   return {};
 }
 
@@ -127,7 +83,7 @@ Status ConfigFiles::Write(const std::string& path, const std::string& content) c
   if (!root_.Exists(Folder(path)))
     TRY(os::MakeDirectories((root_.path() == "/" ? "" : root_.path()) + Folder(path)));
   ASSIGN(const std::string real, RealPath(path));
-  return Replace(real, content);
+  return os::ReplaceFile(real, content, [&real](int file) { return TakeAfter(real, file); });
 }
 
 bool ConfigFiles::Holds(const std::string& path) const {
@@ -143,7 +99,7 @@ Status ConfigFiles::MakeLink(const std::string& path, const std::string& target)
   ASSIGN(const std::string real, InRealFolder(path));
   if (::symlink(target.c_str(), real.c_str()) != 0)
     return ErrnoError(errno, "create the link " + path);
-  SyncFolder(Folder(real));
+  os::SyncFolder(Folder(real));
   return {};
 }
 
@@ -152,7 +108,7 @@ Status ConfigFiles::RemoveLink(const std::string& path, const std::string& targe
   ASSIGN(const std::string real, InRealFolder(path));
   if (::unlink(real.c_str()) != 0 && errno != ENOENT)
     return ErrnoError(errno, "remove the link " + path);
-  SyncFolder(Folder(real));
+  os::SyncFolder(Folder(real));
   return {};
 }
 
@@ -160,7 +116,7 @@ Status ConfigFiles::Remove(const std::string& path) const {
   if (!root_.Exists(path)) return {};
   ASSIGN(const std::string real, RealPath(path));
   if (::unlink(real.c_str()) != 0 && errno != ENOENT) return ErrnoError(errno, "remove " + path);
-  SyncFolder(Folder(real));
+  os::SyncFolder(Folder(real));
   return {};
 }
 

@@ -11,8 +11,6 @@
 namespace penstock::protocol::engine::internal {
 namespace {
 
-using base::Code;
-using base::Error;
 using base::Value;
 
 constexpr char kCri1[] = "cri", kCri2[] = "io.containerd.grpc.v1.cri",
@@ -85,7 +83,7 @@ const Value* Model(const EngineFacts& facts, const Containerd& containerd,
 
 void Replace(std::vector<Setting>& settings, Setting wanted) {
   const auto same = [&wanted](const Setting& setting) { return setting.path == wanted.path; };
-  const auto found = std::find_if(settings.begin(), settings.end(), same);
+  const auto found = std::ranges::find_if(settings, same);
   if (found == settings.end()) {
     settings.push_back(std::move(wanted));
   } else {
@@ -108,7 +106,7 @@ std::vector<Setting> RuntimeSettings(const RuntimeHandler& handler, const Value*
   if (const Value* given = model == nullptr ? nullptr : model->Find("container_annotations");
       given != nullptr && given->list)
     for (const Value& one : *given->list) annotations.push_back(one.text);
-  if (std::find(annotations.begin(), annotations.end(), kAnnotations) == annotations.end())
+  if (std::ranges::find(annotations, kAnnotations) == annotations.end())
     annotations.push_back(kAnnotations);
   Replace(settings, {at({"container_annotations"}), Texts(annotations)});
   for (Setting& setting :
@@ -127,7 +125,7 @@ bool IsTrue(const Value& document, const std::string& section, const Path& below
 /// Returns whether CDI is on without our settings.
 bool HasCdi(const EngineFacts& facts, const Containerd& containerd) {
   const auto is_cdi = [](const Path& key) { return key.back() == "enable_cdi"; };
-  if (std::any_of(facts.written.begin(), facts.written.end(), is_cdi)) return false;
+  if (std::ranges::any_of(facts.written, is_cdi)) return false;
   if (facts.effective)
     return IsTrue(containerd.effective, containerd.effective_section, {"enable_cdi"});
   const Value* enabled = FindAt(containerd.main, Below(containerd.section, {"enable_cdi"}));
@@ -150,7 +148,7 @@ std::string Folder(const std::string& path) { return path.substr(0, path.find_la
 bool Imports(const EngineFacts& facts, const Value& main) {
   const Value* imports = main.Find("imports");
   if (imports == nullptr || !imports->list) return false;
-  return std::any_of(imports->list->begin(), imports->list->end(), [&facts](const Value& pattern) {
+  return std::ranges::any_of(*imports->list, [&facts](const Value& pattern) {
     const std::string path =
         pattern.text.starts_with('/') ? pattern.text : Folder(facts.main.path) + "/" + pattern.text;
     return ::fnmatch(path.c_str(), facts.drop_in.path.c_str(), FNM_PATHNAME) == 0;
@@ -221,8 +219,7 @@ void KeepRuntimes(const EngineFacts& facts, const Containerd& containerd, const 
   for (Setting& setting : kept) {
     setting.path = Below(containerd.section, setting.path);
     const auto same = [&setting](const Setting& one) { return one.path == setting.path; };
-    if (std::none_of(settings.begin(), settings.end(), same))
-      settings.push_back(std::move(setting));
+    if (std::ranges::none_of(settings, same)) settings.push_back(std::move(setting));
   }
 }
 
@@ -234,7 +231,7 @@ bool IsDisabled(const Value& main, const std::string& section) {
   const auto same = [&section](const Value& plugin) {
     return plugin.text == kCri1 || plugin.text == kCri2 || plugin.text == section;
   };
-  return std::any_of(disabled->list->begin(), disabled->list->end(), same);
+  return std::ranges::any_of(*disabled->list, same);
 }
 
 }  // namespace

@@ -7,8 +7,6 @@
 namespace penstock::protocol::engine::internal {
 namespace {
 
-using base::Code;
-using base::Error;
 using base::Value;
 
 constexpr char kBase[] = "{{ template \"base\" . }}\n";

@@ -1,17 +1,12 @@
 // Defines the recipes as the distributions document them; what a process shows takes precedence.
 #include "protocol/engine/engine_install.h"
 
-#include <algorithm>
-
 #include "base/core/strings.h"
 #include "os/process/launch.h"
 #include "os/process/process.h"
 
 namespace penstock::protocol::engine {
 namespace {
-
-using base::Code;
-using base::Error;
 
 std::string LeafOf(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 std::string Folder(const std::string& path) { return path.substr(0, path.find_last_of('/')); }

@@ -2,7 +2,6 @@
 // distributions' recipes and from the process that listens at its socket.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,6 +1,5 @@
 #include "protocol/engine/install_files.h"
 
-#include <algorithm>
 #include <cerrno>
 
 #include <unistd.h>
@@ -9,10 +8,6 @@
 
 namespace penstock::protocol::engine {
 namespace {
-
-using base::Code;
-using base::Error;
-using base::Status;
 
 std::string Folder(const std::string& path) { return path.substr(0, path.find_last_of('/')); }
 

@@ -14,16 +14,12 @@
 namespace penstock::protocol::engine {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Status;
-
 constexpr int kVersion = 1;
 /// dockerd gives `--gpus` to AMD's driver if this is on its PATH and NVIDIA's hook is not.
 constexpr char kAmdRuntime[] = "amd-container-runtime";
 
 bool Contains(const std::vector<GpusLink>& links, const GpusLink& link) {
-  return std::find(links.begin(), links.end(), link) != links.end();
+  return std::ranges::find(links, link) != links.end();
 }
 
 bool IsOwn(const std::vector<GpusLink>& own, const std::string& path,
@@ -51,7 +47,7 @@ LinkPlan PlanLinks(const DesiredLinks& desired, const std::vector<std::string_vi
     plan.remarks.push_back("`docker run --gpus` was not set up: " + why);
     return std::move(plan);
   };
-  if (std::find(folders.begin(), folders.end(), desired.folder) == folders.end())
+  if (std::ranges::find(folders, desired.folder) == folders.end())
     return unset(desired.folder + " is not on dockerd's PATH (" + base::Join(folders, ":") +
                  "); pass one of these folders with --gpus-links");
   if (!inspect(desired.program).there)
@@ -116,7 +112,7 @@ base::Result<std::vector<GpusLink>> LoadLinks(const std::string& path) {
   if (!text.ok() && text.error().code() == Code::kNotFound) return links;
   if (!text.ok()) return text.error();
   const Status read = os::DecodeKept(
-      kVersion, *text, path, [&links](base::FieldReader& reader) { reader("links", links); });
+      kVersion, *text, path, [&links](base::StructReader& reader) { reader("links", links); });
   if (read.ok()) return links;
   if (read.error().code() != Code::kDataLoss) return read.error();
   return Error(Code::kDataLoss, "Penstock's record of its links is damaged (" +

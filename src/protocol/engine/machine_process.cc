@@ -3,7 +3,6 @@
 #include "protocol/engine/machine_process.h"
 
 #include <algorithm>
-#include <cerrno>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,9 +16,6 @@
 
 namespace penstock::protocol::engine {
 namespace {
-
-using base::Code;
-using base::Error;
 
 constexpr std::size_t kMaxText = 1u << 20;
 constexpr std::string_view kDeleted = " (deleted)";  // proc(5), of an executable that was replaced
@@ -78,7 +74,7 @@ std::ptrdiff_t PodFolders(const std::vector<std::string>& cgroups) {
   std::ptrdiff_t most = 0;
   for (const std::string& cgroup : cgroups) {
     const auto names = base::Split(cgroup, '/');
-    most = std::max(most, std::count_if(names.begin(), names.end(), [](const std::string& name) {
+    most = std::max(most, std::ranges::count_if(names, [](const std::string& name) {
                       constexpr std::size_t kPodWithUid = 3 + 32;
                       return name.starts_with("kubepods") ||
                              (name.starts_with("pod") && name.size() >= kPodWithUid);
@@ -131,8 +127,7 @@ Named ProcessesNamed(const std::string& proc_root, const std::vector<std::string
   Named named;
   for (const pid_t pid : os::ListProcesses(proc_root)) {
     const std::string name = Leaf(ProgramOf(Folder(proc_root, std::to_string(pid))));
-    if (std::find(names.begin(), names.end(), name) == names.end() ||
-        !os::IsOfTheMachine(proc_root, pid))
+    if (std::ranges::find(names, name) == names.end() || !os::IsOfTheMachine(proc_root, pid))
       continue;
     auto process = Identify(proc_root, pid);
     if (process.ok()) {

@@ -12,7 +12,6 @@
 namespace penstock::protocol::engine {
 namespace {
 
-using base::Code;
 using std::filesystem::perms;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

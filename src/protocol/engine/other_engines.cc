@@ -6,8 +6,6 @@
 namespace penstock::protocol::engine::internal {
 namespace {
 
-using base::Code;
-using base::Error;
 using base::Value;
 
 Error TooOld(const EngineFacts& facts, const std::string& first) {

@@ -9,8 +9,6 @@
 namespace penstock::protocol::engine {
 namespace {
 
-using base::Code;
-using base::Error;
 using base::Value;
 using Content = std::optional<std::string>;
 
@@ -24,8 +22,7 @@ std::vector<Path> NewTables(const Value& before, const std::vector<Path>& keys) 
   std::vector<Path> tables;
   for (Path path : keys)
     while (path.pop_back(), !path.empty())
-      if (FindAt(before, path) == nullptr &&
-          std::find(tables.begin(), tables.end(), path) == tables.end())
+      if (FindAt(before, path) == nullptr && std::ranges::find(tables, path) == tables.end())
         tables.push_back(path);
   return tables;
 }
@@ -54,11 +51,6 @@ base::Result<std::string> RevertKeys(const Target& written, const std::string& n
 bool IsBlank(FileFormat format, const std::string& text) {
   const auto document = Read(format, text, "");
   return document.ok() && (!document->map || document->map->empty());
-}
-
-bool IsSame(FileFormat format, const std::string& a, const std::string& b) {
-  const auto one = Read(format, a, ""), other = Read(format, b, "");
-  return one.ok() && other.ok() && Compare(ToTree(*one), ToTree(*other)).empty();
 }
 
 Error CannotReport(const Target& written) {
@@ -91,8 +83,7 @@ std::optional<Path> KeyThatMayNotChange(const EngineConfigChange& change,
                                         const std::vector<Difference>& differences) {
   for (const Difference& difference : differences) {
     const auto allowed = [&difference](const Path& top) { return IsBelow(difference.path, top); };
-    if (std::none_of(change.may_change.begin(), change.may_change.end(), allowed))
-      return difference.path;
+    if (std::ranges::none_of(change.may_change, allowed)) return difference.path;
   }
   return std::nullopt;
 }
@@ -115,22 +106,13 @@ Tree EffectOf(const Value& document) {
 base::Result<Content> Revert(const Target& written, const Content& now) {
   if (!now) return Content();
   if (*now == written.after) return written.before;
-  const auto merged = Merge(written.after, written.before.value_or(""), *now);
-  Content text;
-  if (written.format == FileFormat::kText) {
-    if (!merged) return CannotReport(written);
-    text = merged;
-    if (!written.before && text->empty()) text.reset();
-    return text;
-  }
+  if (written.format == FileFormat::kText) return CannotReport(written);
   const auto by_keys = RevertKeys(written, *now);
   if (!by_keys.ok())
     return by_keys.error().code() == Code::kInvalidArgument ? by_keys.error()
                                                             : CannotReport(written);
-  // Merging line by line also restores comments; where that is impossible, reverts key by key.
-  text = merged && IsSame(written.format, *merged, *by_keys) ? *merged : *by_keys;
-  if (!written.before && IsBlank(written.format, *text)) text.reset();
-  return text;
+  if (!written.before && IsBlank(written.format, *by_keys)) return Content();
+  return Content(*by_keys);
 }
 
 base::Result<EngineConfigChange> MakeChange(const EngineFacts& facts, const Disk& disk,
@@ -146,7 +128,7 @@ base::Result<EngineConfigChange> MakeChange(const EngineFacts& facts, const Disk
     change.files.push_back({target.path, Now(disk, target.path), target.after});
   for (const Target& old : record.files) {
     const auto same = [&old](const FileChange& file) { return file.path == old.path; };
-    if (std::any_of(change.files.begin(), change.files.end(), same)) continue;
+    if (std::ranges::any_of(change.files, same)) continue;
     ASSIGN(Content text, Revert(old, Now(disk, old.path)));
     change.files.push_back({old.path, Now(disk, old.path), std::move(text)});
   }

@@ -9,8 +9,6 @@
 namespace penstock::protocol::engine {
 namespace {
 
-using base::Code;
-
 std::string Digits(const std::string& text) {
   std::uint64_t hash = base::Hash(text);
   std::string digits;
@@ -45,16 +43,6 @@ base::Result<std::vector<EngineInstall>> ConfiguredInstalls(const std::string& s
     installs.push_back(std::move(install));
   }
   return installs;
-}
-
-base::Result<StandingOf> ReadStanding(const EngineInstall& install, const std::string& state_dir) {
-  ASSIGN(const ConfigFiles files, ConfigFiles::Open(install.root));
-  ASSIGN(const Journal journal, LoadJournal(JournalPath(install, state_dir)));
-  Disk disk;
-  for (const Target& file : journal.record.files) {
-    ASSIGN(disk[file.path], files.Read(file.path));
-  }
-  return FindStanding(disk, journal.record);
 }
 
 }  // namespace penstock::protocol::engine

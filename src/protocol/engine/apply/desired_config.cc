@@ -7,8 +7,6 @@
 
 namespace penstock::protocol::engine {
 
-using base::Code;
-using base::Error;
 using base::Value;
 
 namespace {
@@ -28,8 +26,8 @@ bool IsZero(const Value& value) {
 }
 
 bool IsScalars(const Value& value) {
-  return !value.list || std::none_of(value.list->begin(), value.list->end(),
-                                     [](const Value& item) { return item.map || item.list; });
+  return !value.list ||
+         std::ranges::none_of(*value.list, [](const Value& item) { return item.map || item.list; });
 }
 
 base::Status CheckDesired(const DesiredConfig& desired) {
@@ -108,8 +106,8 @@ std::vector<Setting> CopyOf(const Value* runtime, const Path& to) {
 }
 
 bool HasHandler(const DesiredConfig& desired, const std::string& name) {
-  return std::any_of(desired.handlers.begin(), desired.handlers.end(),
-                     [&name](const RuntimeHandler& handler) { return handler.name == name; });
+  return std::ranges::any_of(
+      desired.handlers, [&name](const RuntimeHandler& handler) { return handler.name == name; });
 }
 
 bool AtLeast(const EngineFacts& facts, int major, int minor) {

@@ -64,13 +64,13 @@ TEST(Plan, AVersion2RuntimeTakesOverWhatTheDefaultOneIsSet) {
 -    default_runtime_name = "runc"
 +    default_runtime_name = "nvidia"
 +
-+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
-+      runtime_type = "io.containerd.runc.v2"
-+      container_annotations = ["cdi.k8s.io/*"]
++[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
++runtime_type = "io.containerd.runc.v2"
++container_annotations = ["cdi.k8s.io/*"]
 +
-+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]
-+        SystemdCgroup = true
-+        BinaryName = "/opt/penstock/penstock-runtime"
++[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]
++SystemdCgroup = true
++BinaryName = "/opt/penstock/penstock-runtime"
 )");
 }
 
@@ -78,7 +78,7 @@ TEST(Plan, ContainerdBefore17HasNoCdiAndSaysSo) {
   EXPECT_THAT(Written(Containerd(1, 6, kKubeadm), {.cdi = true}),
               HasSubstr("containerd 1.6 does not support CDI (1.7 and newer do)"));
   EXPECT_THAT(Written(Containerd(1, 6, kKubeadm), {.handlers = {kNvidia}}),
-              HasSubstr("+        BinaryName = "));
+              HasSubstr("+BinaryName = "));
 }
 
 TEST(Plan, AVersion1FileIsEditedUnderItsOwnNames) {
@@ -87,12 +87,12 @@ TEST(Plan, AVersion1FileIsEditedUnderItsOwnNames) {
       "\"io.containerd.runtime.v1.linux\"\n";
   EXPECT_EQ(Written(Containerd(1, 6, text), {.handlers = {kNvidia}}), std::string(kMain) + R"(
 +
-+  [plugins.cri.containerd.runtimes.nvidia]
-+    runtime_type = "io.containerd.runtime.v1.linux"
-+    container_annotations = ["cdi.k8s.io/*"]
++[plugins.cri.containerd.runtimes.nvidia]
++runtime_type = "io.containerd.runtime.v1.linux"
++container_annotations = ["cdi.k8s.io/*"]
 +
-+    [plugins.cri.containerd.runtimes.nvidia.options]
-+      Runtime = "/opt/penstock/penstock-runtime"
++[plugins.cri.containerd.runtimes.nvidia.options]
++Runtime = "/opt/penstock/penstock-runtime"
 )");
 }
 
@@ -282,14 +282,14 @@ TEST(Plan, CrioGetsADropInWithTheDefaultRuntimesSettings) {
             R"(/etc/crio/crio.conf.d/99-penstock.toml
 +# Written by Penstock; `penstock runtime unconfigure` removes it.
 +
-+[crio.runtime]
-+default_runtime = "nvidia"
-+
 +[crio.runtime.runtimes.nvidia]
 +monitor_path = "/usr/bin/conmon"
 +allowed_annotations = ["io.containers.trace-syscall"]
 +runtime_path = "/opt/penstock/penstock-runtime"
 +runtime_type = "oci"
++
++[crio.runtime]
++default_runtime = "nvidia"
 )");
   EXPECT_EQ(Written(facts, {.cdi = true}), "");
   facts.minor = 22;

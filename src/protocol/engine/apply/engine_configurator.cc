@@ -10,9 +10,6 @@
 namespace penstock::protocol::engine {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Status;
 using namespace std::chrono_literals;
 
 constexpr base::Duration kAnswersWithin = 20s;
@@ -212,7 +209,7 @@ Status EngineConfigurator::State::MakeLinkPlan() {
       if (files->LinkTarget(link.path) != link.target) outcome.linked.push_back(link);
   }
   for (const GpusLink& link : links)
-    if (std::find(links_wanted.begin(), links_wanted.end(), link) == links_wanted.end() &&
+    if (std::ranges::find(links_wanted, link) == links_wanted.end() &&
         files->LinkTarget(link.path) == link.target)
       outcome.unlinked.push_back(link);
   return {};

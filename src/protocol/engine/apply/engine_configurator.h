@@ -82,10 +82,6 @@ class EngineConfigurator {
 base::Result<ConfigureResult> Configure(EngineInstall install, ConfigureOptions options,
                                         ConfigureProgress progress);
 
-/// Compares this engine's files with its journal. Blocks briefly. Errors by errno, and for a
-/// damaged journal.
-base::Result<StandingOf> ReadStanding(const EngineInstall& install, const std::string& state_dir);
-
 /// Returns the engines for which Penstock wrote something. Blocks briefly. An unreadable journal is
 /// an error.
 base::Result<std::vector<EngineInstall>> ConfiguredInstalls(const std::string& state_dir);

@@ -7,9 +7,6 @@
 namespace penstock::protocol::engine {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Status;
 using namespace std::chrono_literals;
 
 constexpr base::Duration kPollInterval = 100ms;

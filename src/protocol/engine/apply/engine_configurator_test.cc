@@ -58,7 +58,14 @@ class Machine {
   std::string Main() const { return *os::ReadFile(install.config); }
   bool HasDropIn() const { return os::Exists(install.drop_in); }
   std::string journal() const { return JournalPath(install, options.state_dir); }
-  Standing StandingNow() const { return ReadStanding(install, options.state_dir)->standing; }
+  /// Compares the engine's files with its journal.
+  Standing StandingNow() const {
+    const Journal read = *LoadJournal(journal());
+    Disk disk;
+    for (const Target& file : read.record.files)
+      if (auto text = os::ReadFile(file.path); text.ok()) disk[file.path] = *std::move(text);
+    return FindStanding(disk, read.record).standing;
+  }
 
   EngineInstall install = *RecipeOf("containerd");
   ConfigureOptions options;

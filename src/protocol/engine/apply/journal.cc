@@ -88,7 +88,7 @@ std::string Encode(const Journal& journal) {
 base::Result<Journal> DecodeJournal(std::string_view text, std::string_view file) {
   Journal journal;
   TRY(os::DecodeKept(kVersion, text, file,
-                     [&journal](base::FieldReader& read) { VisitFields(read, journal); },
+                     [&journal](base::StructReader& read) { VisitFields(read, journal); },
                      {.bytes = 64u << 20}));
   return journal;
 }

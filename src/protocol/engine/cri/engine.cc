@@ -114,8 +114,8 @@ EngineAbilities FromAnswers(std::string_view name, std::string_view version,
 
 bool ReadsFolder(const EngineAbilities& engine, std::string_view folder) {
   return engine.cdi_folders.empty() ||
-         std::any_of(engine.cdi_folders.begin(), engine.cdi_folders.end(),
-                     [&](const std::string& one) { return Plain(one) == Plain(folder); });
+         std::ranges::any_of(engine.cdi_folders,
+                             [&](const std::string& one) { return Plain(one) == Plain(folder); });
 }
 
 std::string Describe(const EngineAbilities& engine) {

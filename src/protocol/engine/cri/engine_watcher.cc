@@ -19,7 +19,6 @@ namespace penstock::protocol::engine::cri {
 namespace {
 
 namespace v1 = ::runtime::v1;
-using base::Result;
 
 /// Identifies a socket's file, which changes when its server restarts. Nothing if it does not
 /// exist.

@@ -62,7 +62,7 @@ Kubelets FindKubelets(const std::string& proc_root, const std::string& kubelet_d
     found.all.push_back({process.pid, (root_dir.empty() ? kUsualRootDir : root_dir) == kubelet_dir,
                          std::move(socket)});
   }
-  if (std::any_of(found.all.begin(), found.all.end(), [](const Kubelet& one) { return one.own; }))
+  if (std::ranges::any_of(found.all, [](const Kubelet& one) { return one.own; }))
     std::erase_if(found.all, [](const Kubelet& one) { return !one.own; });
   return found;
 }
@@ -81,8 +81,7 @@ class Collector {
 
   /// `expected`: a missing socket is a problem to report.
   void AddOne(const std::string& path, bool expected) {
-    if (std::find(sockets_.paths.begin(), sockets_.paths.end(), path) != sockets_.paths.end())
-      return;
+    if (std::ranges::find(sockets_.paths, path) != sockets_.paths.end()) return;
     const auto listener = ListenerOf(proc_root_, path);
     if (listener.ok()) return sockets_.paths.push_back(path);
     if (!sockets_.problem.empty()) return;
@@ -134,7 +133,7 @@ Sockets FindSockets(const std::string& proc_root, const std::string& kubelet_dir
   const auto differs = [&](const Kubelet& one) {
     return one.socket != kubelets.all.front().socket;
   };
-  if (std::any_of(kubelets.all.begin(), kubelets.all.end(), differs)) {
+  if (std::ranges::any_of(kubelets.all, differs)) {
     sockets.problem = "several kubelets run on this machine (" + Describe(kubelets.all) +
                       "): set the engine with containers.engineSocket";
     return sockets;

@@ -20,9 +20,6 @@ namespace penstock::protocol::engine::cri {
 namespace {
 
 namespace v1 = ::runtime::v1;
-using base::Code;
-using base::Error;
-using base::Result;
 
 constexpr base::Duration kRemoval = std::chrono::seconds(30);
 constexpr auto kPause = std::chrono::milliseconds(

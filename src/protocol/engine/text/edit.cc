@@ -7,9 +7,6 @@
 namespace penstock::protocol::engine {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Status;
 using base::Value;
 
 Error Refused(std::string_view file, const std::string& why) {
@@ -58,8 +55,7 @@ base::Result<std::string> StepBack(FileFormat format, std::string_view text, con
 /// Removes the empty tables, the deepest first.
 base::Result<std::string> WithdrawTables(FileFormat format, std::string text, std::string_view file,
                                          std::vector<Path> tables, Tree& wanted) {
-  std::sort(tables.begin(), tables.end(),
-            [](const Path& a, const Path& b) { return a.size() > b.size(); });
+  std::ranges::sort(tables, [](const Path& a, const Path& b) { return a.size() > b.size(); });
   for (const Path& table : tables) {
     ASSIGN(const Value document, Read(format, text, file));
     const Value* value = FindAt(document, table);

@@ -49,7 +49,7 @@ version = 2
 
 [plugins]
   [plugins."io.containerd.grpc.v1.cri"]
-    enable_cdi = true
+  enable_cdi = true
     [plugins."io.containerd.grpc.v1.cri".cni]
       bin_dir = "/usr/lib/cni" # where they are
       conf_dir = "/etc/cni/net.d"
@@ -59,7 +59,7 @@ version = 2
 )");
 }
 
-TEST(TomlEdit, NewTablesStandBehindTheirFamilyAndAreIndentedAsItIs) {
+TEST(TomlEdit, NewTablesStandAtTheEnd) {
   EXPECT_EQ(Toml(kDebian, {{Cri({"containerd", "runtimes", "nvidia", "runtime_type"}),
                             Text("io.containerd.runc.v2")},
                            {Cri({"containerd", "runtimes", "nvidia", "options", "BinaryName"}),
@@ -72,15 +72,15 @@ version = 2
     [plugins."io.containerd.grpc.v1.cri".cni]
       bin_dir = "/usr/lib/cni" # where they are
       conf_dir = "/etc/cni/net.d"
-
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
-      runtime_type = "io.containerd.runc.v2"
-
-      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]
-        BinaryName = "/usr/bin/x"
   # ours
   [plugins."io.containerd.internal.v1.opt"]
     path = "/var/lib/containerd/opt"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]
+BinaryName = "/usr/bin/x"
 )");
 }
 
@@ -96,9 +96,9 @@ TEST(TomlEdit, LineEndsAreTheFilesOwnAndALastLineWithoutOneGetsIt) {
             "a = 1\r\n[b]\r\nc = 2\r\nd = true\r\n\r\n[e]\r\nf = \"g\"\r\n");
 }
 
-TEST(TomlEdit, ATableThatOnlyDeeperOnesImplyIsWrittenBeforeThem) {
+TEST(TomlEdit, ATableThatOnlyDeeperOnesImplyIsAddedAsWell) {
   EXPECT_EQ(Toml("x = 1\n\n# runc\n[a.b.c]\nk = 1\n", {{{"a", "b", "on"}, Flag(true)}}),
-            "x = 1\n\n[a.b]\non = true\n\n# runc\n[a.b.c]\nk = 1\n");
+            "x = 1\n\n# runc\n[a.b.c]\nk = 1\n\n[a.b]\non = true\n");
 }
 
 TEST(TomlEdit, KeysOfTheDocumentItselfStandBeforeTheFirstTable) {

@@ -10,9 +10,6 @@
 namespace penstock::protocol::engine::internal {
 namespace {
 
-using base::Code;
-using base::Error;
-
 constexpr std::string_view kBlanks = " \t\r\n";
 
 struct Member {
@@ -71,8 +68,7 @@ base::Result<Object> ReadObject(std::string_view text, std::size_t at) {
 }
 
 const Member* Find(const Object& object, const std::string& key) {
-  const auto found = std::find_if(object.members.begin(), object.members.end(),
-                                  [&key](const Member& m) { return m.key == key; });
+  const auto found = std::ranges::find(object.members, key, &Member::key);
   return found == object.members.end() ? nullptr : &*found;
 }
 

@@ -1,77 +1,16 @@
-// Implements Myers' greedy algorithm, forwards, and keeps the trace.
+// Finds the longest common sequence of lines with a table, which suits configuration files.
 #include "protocol/engine/text/line_diff.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace penstock::protocol::engine {
 namespace {
 
-constexpr int kMaxEdits = 2000;
+constexpr std::size_t kMaxCells = 4u << 20;
 constexpr std::size_t kContext = 3;
 
 using TextLines = std::vector<std::string_view>;
-
-/// Records, for each number of edits, how far each diagonal came; then walks back and marks the
-/// lines that are in both texts.
-class Search {
- public:
-  Search(const TextLines& a, const TextLines& b)
-      : a_(a), b_(b), n_(static_cast<int>(a.size())), m_(static_cast<int>(b.size())) {}
-
-  /// Returns the pairs of equal lines, in order; nothing if too much differs.
-  std::optional<std::vector<std::pair<int, int>>> Run() {
-    std::vector<int> far(static_cast<std::size_t>(2 * kMaxEdits + 3), 0);
-    const int zero = kMaxEdits + 1;
-    for (int d = 0; d <= std::min(kMaxEdits, n_ + m_); ++d) {
-      trace_.emplace_back(far.begin() + zero - d - 1, far.begin() + zero + d + 2);
-      for (int k = -d; k <= d; k += 2) {
-        const auto at = [&far](int diagonal) -> int& {
-          return far[static_cast<std::size_t>(zero + diagonal)];
-        };
-        int x = k == -d || (k != d && at(k - 1) < at(k + 1)) ? at(k + 1) : at(k - 1) + 1;
-        while (x < n_ && x - k < m_ && Same(x, x - k)) ++x;
-        at(k) = x;
-        if (x >= n_ && x - k >= m_) return WalkBack(d);
-      }
-    }
-    return std::nullopt;
-  }
-
- private:
-  bool Same(int x, int y) const {
-    return a_[static_cast<std::size_t>(x)] == b_[static_cast<std::size_t>(y)];
-  }
-
-  std::vector<std::pair<int, int>> WalkBack(int d) const {
-    std::vector<std::pair<int, int>> pairs;
-    int x = n_, y = m_;
-    for (; d >= 0; --d) {
-      const auto& far = trace_[static_cast<std::size_t>(d)];
-      const auto at = [&far, d](int diagonal) {
-        return far[static_cast<std::size_t>(diagonal + d + 1)];
-      };
-      const int k = x - y;
-      const int before_k = k == -d || (k != d && at(k - 1) < at(k + 1)) ? k + 1 : k - 1;
-      const int before_x = d == 0 ? 0 : at(before_k);
-      const int before_y = d == 0 ? 0 : before_x - before_k;
-      while (x > before_x && y > before_y) pairs.emplace_back(--x, --y);
-      x = before_x;
-      y = before_y;
-    }
-    std::reverse(pairs.begin(), pairs.end());
-    return pairs;
-  }
-
-  const TextLines &a_, &b_;
-  int n_, m_;
-  std::vector<std::vector<int>> trace_;
-};
-
-std::string Joined(const TextLines& lines, std::size_t begin, std::size_t end) {
-  std::string text;
-  for (std::size_t i = begin; i < end; ++i) text += lines[i];
-  return text;
-}
 
 void Print(std::string& text, char mark, std::string_view line) {
   (text += mark) += line;
@@ -112,17 +51,30 @@ std::vector<std::string_view> Lines(std::string_view text) {
   return lines;
 }
 
-std::vector<Hunk> Diff(const TextLines& before, const TextLines& after) {
-  auto pairs = Search(before, after).Run();
-  if (!pairs) pairs.emplace();
-  pairs->emplace_back(before.size(), after.size());
+std::vector<Hunk> Diff(const TextLines& a, const TextLines& b) {
+  std::size_t x = 0, a_end = a.size(), b_end = b.size();
+  while (x < a_end && x < b_end && a[x] == b[x]) ++x;
+  for (; a_end > x && b_end > x && a[a_end - 1] == b[b_end - 1]; --a_end) --b_end;
+  if (x == a_end && x == b_end) return {};
+  const std::size_t first = x, width = b_end - first + 1;
+  if ((a_end - first + 1) * width > kMaxCells) return {{first, a_end, first, b_end}};
+  // How many lines at most the rest of `a` from a line, and that of `b`, have in common.
+  std::vector<std::uint32_t> common((a_end - first + 1) * width, 0);
+  const auto at = [&](std::size_t i, std::size_t j) -> std::uint32_t& {
+    return common[(i - first) * width + (j - first)];
+  };
+  for (std::size_t i = a_end; i-- > first;)
+    for (std::size_t j = b_end; j-- > first;)
+      at(i, j) = a[i] == b[j] ? at(i + 1, j + 1) + 1 : std::max(at(i + 1, j), at(i, j + 1));
   std::vector<Hunk> hunks;
-  std::size_t x = 0, y = 0;
-  for (const auto& [same_x, same_y] : *pairs) {
-    const auto to_x = static_cast<std::size_t>(same_x), to_y = static_cast<std::size_t>(same_y);
-    if (to_x > x || to_y > y) hunks.push_back({x, to_x, y, to_y});
-    x = to_x + 1;
-    y = to_y + 1;
+  for (std::size_t y = first; x < a_end || y < b_end;) {
+    Hunk hunk{x, x, y, y};
+    while ((x < a_end || y < b_end) && !(x < a_end && y < b_end && a[x] == b[y]))
+      ++(y == b_end || (x < a_end && at(x + 1, y) >= at(x, y + 1)) ? x : y);
+    hunk.before_end = x;
+    hunk.after_end = y;
+    hunks.push_back(hunk);
+    while (x < a_end && y < b_end && a[x] == b[y]) ++x, ++y;
   }
   return hunks;
 }
@@ -144,28 +96,6 @@ std::string Unified(const std::string& path, const std::optional<std::string>& b
     first = last + 1;
   }
   return text;
-}
-
-std::optional<std::string> Merge(std::string_view base, std::string_view ours,
-                                 std::string_view theirs) {
-  const TextLines b = Lines(base), o = Lines(ours), t = Lines(theirs);
-  const auto our_hunks = Diff(b, o), their_hunks = Diff(b, t);
-  std::string merged;
-  std::size_t at = 0, i = 0, j = 0;
-  while (i < our_hunks.size() || j < their_hunks.size()) {
-    const bool ours_next = j == their_hunks.size() ||
-                           (i < our_hunks.size() && our_hunks[i].before <= their_hunks[j].before);
-    const Hunk& hunk = ours_next ? our_hunks[i++] : their_hunks[j++];
-    const Hunk* other = ours_next ? (j < their_hunks.size() ? &their_hunks[j] : nullptr)
-                                  : (i < our_hunks.size() ? &our_hunks[i] : nullptr);
-    // Two insertions at one place have no defined order, so even hunks that only touch conflict.
-    if (other != nullptr && other->before <= hunk.before_end) return std::nullopt;
-    merged += Joined(b, at, hunk.before);
-    merged +=
-        ours_next ? Joined(o, hunk.after, hunk.after_end) : Joined(t, hunk.after, hunk.after_end);
-    at = hunk.before_end;
-  }
-  return merged + Joined(b, at, b.size());
 }
 
 }  // namespace penstock::protocol::engine

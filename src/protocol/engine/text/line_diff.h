@@ -1,4 +1,4 @@
-// Compares texts line by line: shows a change as a diff, and merges two changes of one file. Pure.
+// Compares texts line by line and shows a change as a diff. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct Hunk {
   std::size_t before = 0, before_end = 0, after = 0, after_end = 0;
 };
 
-/// Returns the shortest difference, in order (E. Myers, An O(ND) Difference Algorithm, 1986). If
-/// the texts differ by thousands of lines, returns one hunk that spans all differences.
+/// Returns the shortest difference, in order. If the texts differ in thousands of lines, returns
+/// one hunk that spans all differences.
 std::vector<Hunk> Diff(const std::vector<std::string_view>& before,
                        const std::vector<std::string_view>& after);
 
@@ -27,10 +27,5 @@ std::vector<Hunk> Diff(const std::vector<std::string_view>& before,
 /// does not exist.
 std::string Unified(const std::string& path, const std::optional<std::string>& before,
                     const std::optional<std::string>& after);
-
-/// Merges two changes of `base`, to `ours` and to `theirs`, into one text; nothing if they touch
-/// the same lines.
-std::optional<std::string> Merge(std::string_view base, std::string_view ours,
-                                 std::string_view theirs);
 
 }  // namespace penstock::protocol::engine

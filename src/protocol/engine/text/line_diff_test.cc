@@ -16,12 +16,15 @@ TEST(LineDiff, PrintsWhatDiffPrints) {
   EXPECT_EQ(Unified("f", "a\n", "a\n"), "");
 }
 
-TEST(LineDiff, ChangesApartAreMergedAndTouchingOnesAreNot) {
-  const std::string base = "1\n2\n3\n4\n5\n";
-  EXPECT_EQ(Merge(base, "1\n3\n4\n5\n", "1\n2\n3\n4\n5\n6\n"), "1\n3\n4\n5\n6\n");
-  EXPECT_EQ(Merge(base, base, "x\n"), "x\n");
-  EXPECT_EQ(Merge(base, "1\n2\nours\n4\n5\n", "1\n2\ntheirs\n4\n5\n"), std::nullopt);
-  EXPECT_EQ(Merge(base, "1\na\n2\n3\n4\n5\n", "1\nb\n2\n3\n4\n5\n"), std::nullopt);
+TEST(LineDiff, ChangesApartAreHunksOfTheirOwn) {
+  const auto hunks = Diff(Lines("1\n2\n3\n4\n5\n"), Lines("1\n3\n4\nfive\n"));
+  ASSERT_EQ(hunks.size(), 2u);
+  EXPECT_EQ(hunks[0].before, 1u);
+  EXPECT_EQ(hunks[0].before_end, 2u);
+  EXPECT_EQ(hunks[0].after, hunks[0].after_end) << "a removed line";
+  EXPECT_EQ(hunks[1].before, 4u);
+  EXPECT_EQ(hunks[1].after, 3u);
+  EXPECT_EQ(hunks[1].after_end, 4u);
 }
 
 TEST(LineDiff, AnyTwoTextsAreExplainedByTheirHunks) {
@@ -41,8 +44,6 @@ TEST(LineDiff, AnyTwoTextsAreExplainedByTheirHunks) {
     }
     for (; at < x.size(); ++at) made += x[at];
     ASSERT_EQ(made, b) << a;
-    ASSERT_EQ(Merge(a, b, a), b);
-    ASSERT_EQ(Merge(a, a, b), b);
   }
 }
 

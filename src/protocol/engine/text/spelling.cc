@@ -40,7 +40,7 @@ std::string QuoteJson(std::string_view text) { return Quote(text, false); }
 std::string QuoteToml(std::string_view text) { return Quote(text, true); }
 
 std::string TomlKey(std::string_view key) {
-  const bool bare = !key.empty() && std::all_of(key.begin(), key.end(), IsBare);
+  const bool bare = !key.empty() && std::ranges::all_of(key, IsBare);
   return bare ? std::string(key) : QuoteToml(key);
 }
 

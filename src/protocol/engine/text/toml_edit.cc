@@ -1,6 +1,5 @@
-// Edits TOML by positions: replaces a value in place, adds a key to its table, and a table next to
-// its siblings.
-#include <algorithm>
+// Edits TOML by positions: replaces a value in place, adds a key to its table, and a table at the
+// end.
 #include <optional>
 
 #include "protocol/engine/text/edit.h"
@@ -10,11 +9,7 @@
 namespace penstock::protocol::engine::internal {
 namespace {
 
-using base::Code;
-using base::Error;
 using Index = std::optional<std::size_t>;
-
-constexpr char kIndentStep[] = "  ";
 
 Path Parent(const Path& path) { return {path.begin(), path.end() - 1}; }
 
@@ -39,10 +34,6 @@ class Editor {
   const TomlEntry* DottedBeside(const Path& parent) const;
   std::string InTable(std::size_t table, const Setting& setting) const;
   std::string NewTable(const Setting& setting) const;
-  std::size_t FirstBelow(const Path& path) const;
-  std::size_t EndOfFamily(const Path& path) const;
-  std::string HeaderIndent(const Path& path) const;
-  std::string BodyIndent(const std::string& header) const;
   std::size_t AfterHeadComment() const;
   std::string Insert(std::size_t at, std::string lines) const;
   std::string Cut(std::size_t begin, std::size_t end) const {
@@ -119,81 +110,16 @@ std::string Editor::InTable(std::size_t table, const Setting& setting) const {
   if (const TomlEntry* last = LastEntryOf(table))
     return Insert(last->line_end, Line(Indentation(text_, last->line_begin), line));
   if (table == 0) return Insert(AfterHeadComment(), Line("", line));
-  return Insert(
-      layout_.tables[table].header_end,
-      Line(BodyIndent(std::string(Indentation(text_, layout_.tables[table].begin))), line));
+  return Insert(layout_.tables[table].header_end,
+                Line(Indentation(text_, layout_.tables[table].begin), line));
 }
 
+/// New tables are added at the end, where they take no comment of another table.
 std::string Editor::NewTable(const Setting& setting) const {
-  const Path path = Parent(setting.path);
-  const std::string indent = HeaderIndent(path);
-  const std::string header = Line(indent, "[" + Dotted(path) + "]");
-  const std::string body = Line(BodyIndent(indent), Assignment({setting.path.back()}, setting));
-  // Before its own subtables, if there are any; else after its relatives.
-  if (const std::size_t first = FirstBelow(path); first < text_.size())
-    return Insert(first, header + body + layout_.line_end);
-  const std::size_t at = EndOfFamily(path);
-  return Insert(at, (at == layout_.tables.front().begin ? "" : layout_.line_end) + header + body);
-}
-
-/// Returns where the first header below the path begins, including the comments directly before it;
-/// or the end of the text.
-std::size_t Editor::FirstBelow(const Path& path) const {
-  const auto first = std::find_if(layout_.tables.begin() + 1, layout_.tables.end(),
-                                  [&](const TomlTable& t) { return IsBelow(t.path, path); });
-  if (first == layout_.tables.end()) return text_.size();
-  std::size_t at = first->begin;
-  while (at > layout_.tables.front().begin) {
-    const auto end = at < 2 ? std::string_view::npos : text_.rfind('\n', at - 2);
-    const std::size_t line = end == std::string_view::npos ? layout_.tables.front().begin : end + 1;
-    const std::size_t letter = line + Indentation(text_, line).size();
-    if (letter >= at || text_[letter] != '#') break;
-    at = line;
-  }
-  return at;
-}
-
-/// Returns the position after the last table that shares the longest part of the path. It is after
-/// that table's last key, so that the comments of the next table stay with it.
-std::size_t Editor::EndOfFamily(const Path& path) const {
-  for (std::size_t depth = path.size() - 1; depth > 0; --depth) {
-    const Path top(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(depth));
-    for (std::size_t i = layout_.tables.size(); i-- > 1;) {
-      if (!IsBelow(layout_.tables[i].path, top)) continue;
-      if (i + 1 == layout_.tables.size()) return text_.size();
-      const TomlEntry* last = LastEntryOf(i);
-      return last != nullptr ? last->line_end : layout_.tables[i].header_end;
-    }
-  }
-  return text_.size();
-}
-
-/// Returns the indentation of a sibling of the same depth, else one step deeper than the nearest
-/// table above if this file indents headers at all.
-std::string Editor::HeaderIndent(const Path& path) const {
-  const auto indent = [this](const TomlTable& table) {
-    return std::string(Indentation(text_, table.begin));
-  };
-  for (std::size_t depth = path.size() - 1; depth > 0; --depth) {
-    const Path top(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(depth));
-    for (const TomlTable& table : layout_.tables)
-      if (table.path.size() == path.size() && IsBelow(table.path, top)) return indent(table);
-    const Index above = FindTable(top);
-    if (!above) continue;
-    const bool steps = std::any_of(layout_.tables.begin() + 1, layout_.tables.end(),
-                                   [&](const TomlTable& table) { return !indent(table).empty(); });
-    return indent(layout_.tables[*above]) + (steps ? kIndentStep : "");
-  }
-  return "";
-}
-
-/// Keys are indented as in the file's first table: like the header, or a step deeper.
-std::string Editor::BodyIndent(const std::string& header) const {
-  const auto first = std::find_if(layout_.entries.begin(), layout_.entries.end(),
-                                  [](const TomlEntry& entry) { return entry.table > 0; });
-  if (first == layout_.entries.end()) return header;
-  const std::size_t indent = Indentation(text_, layout_.tables[first->table].begin).size();
-  return header + (Indentation(text_, first->line_begin).size() > indent ? kIndentStep : "");
+  const std::string lines = Line("", "[" + Dotted(Parent(setting.path)) + "]") +
+                            Line("", Assignment({setting.path.back()}, setting));
+  return Insert(text_.size(),
+                (text_.size() == layout_.tables.front().begin ? "" : layout_.line_end) + lines);
 }
 
 /// Returns the position after the comment at the beginning of the file.

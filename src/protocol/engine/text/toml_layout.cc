@@ -8,10 +8,6 @@
 namespace penstock::protocol::engine {
 namespace {
 
-using base::Code;
-using base::Error;
-using base::Status;
-
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 class Scanner {
@@ -85,10 +81,9 @@ Status Scanner::Header(std::size_t line_begin) {
   if (!Ahead(list ? "]]" : "]")) return Lost();
   at_ += list ? 2 : 1;
   TRY(EndLine());
-  const bool listed = list || std::any_of(layout_.tables.begin(), layout_.tables.end(),
-                                          [&path](const TomlTable& table) {
-                                            return table.listed && IsBelow(path, table.path);
-                                          });
+  const bool listed = list || std::ranges::any_of(layout_.tables, [&path](const TomlTable& table) {
+                        return table.listed && IsBelow(path, table.path);
+                      });
   layout_.tables.back().end = line_begin;
   layout_.tables.push_back({std::move(path), listed, line_begin, at_, at_});
   return {};
