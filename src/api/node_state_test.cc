@@ -276,8 +276,9 @@ TEST(NodeDocument, IsTheObjectOfTheClusterWithWhatOnlyTheNodeKnows) {
   const json document = json::parse(NodeDocument(report)), object = NodeStateOf(report);
   EXPECT_EQ(document["kind"], "NodeState");
   EXPECT_EQ(document["metadata"], object["metadata"]);
-  for (const auto& [key, value] : object["status"].items())
-    if (!value.is_array()) EXPECT_EQ(document["status"][key], value) << key;
+  for (const auto& [key, value] : object["status"].items()) {
+    if (!value.is_array()) { EXPECT_EQ(document["status"][key], value) << key; }
+  }
   EXPECT_EQ(document["status"]["conditions"], object["status"]["conditions"]);
   EXPECT_EQ(document["status"]["agentPid"], 4711);
   EXPECT_EQ(document["status"]["holders"][0]["lease"], "l-1");

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_executor.h"
+
 namespace penstock::adapter::pages {
 namespace {
 
