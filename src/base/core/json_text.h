@@ -1,6 +1,8 @@
 // Prints a JSON document of nlohmann's library.
 #pragma once
 
+#include <string>
+
 namespace penstock::base {
 
 /// Returns a JSON document as text. Invalid UTF-8, as in the command line of a process, becomes

@@ -38,8 +38,6 @@ std::string Encode(const std::vector<broker::WaitingRun>& queue) {
   return broker::EncodeQueue(queue);
 }
 
-std::string Encode(const broker::VersionAnswer& version) { return broker::EncodeVersion(version); }
-
 /// A response is an error with a reason, or encoding and decoding it again gives the same.
 template <typename T>
 void CheckAnswer(std::string_view line, Result<T> (*decode)(std::string_view)) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/nvidia/mps/testing/testing.h"
+#include "base/core/strings.h"
 #include "os/core/file.h"
 
 namespace penstock::backend::nvidia {
