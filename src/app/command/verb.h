@@ -71,7 +71,7 @@ struct Shown {
 };
 
 /// What -o name prints: "device/GPU-1" for each value of a path in the verb's JSON.
-struct Names {
+struct NamePath {
   std::string_view kind;  ///< empty: the value alone
   std::string_view path;  ///< in the notation of -o jsonpath: ".devices[*].id"
 };
@@ -90,7 +90,7 @@ struct Verb {
   /// Options of the program that help lists here; the others are accepted, too.
   std::vector<std::string> shares = {};
   std::vector<std::string> formats = {};  ///< values of -o, the default first; empty: no -o
-  Names names = {};                       ///< where the formats contain "name"
+  NamePath names = {};                       ///< where the formats contain "name"
   bool watch = false;                     ///< accepts -w
   base::Duration watch_interval = std::chrono::seconds(1);
   /// Receives the words after the options, which are not parsed: the command of `run`.

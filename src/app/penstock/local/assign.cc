@@ -194,7 +194,7 @@ Verb DoorVerb(const Common& common) {
     return ListOrSet(common, *options);
   };
   const auto formats = command::TableFormats();
-  const command::Names names{"device", ".devices[*].id"};
+  const command::NamePath names{"device", ".devices[*].id"};
   std::vector<command::Option> set_options = Options(*options);
   set_options.front().required = true;
   return {.name = "door",

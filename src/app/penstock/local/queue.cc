@@ -17,7 +17,7 @@ namespace {
 
 using protocol::broker::WaitingRun;
 
-constexpr command::Names kNames{"run", ".queue[*].ticket"};
+constexpr command::NamePath kNames{"run", ".queue[*].ticket"};
 
 constexpr char kExamples[] =
     R"(penstock queue                 # the queued runs, in order
