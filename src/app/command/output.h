@@ -13,7 +13,7 @@ namespace penstock::app::command {
 struct Output {
   std::string format = "table";  ///< "table", "wide", "json", "yaml", "name", "jsonpath", "csv"
   std::string path;              ///< of jsonpath
-  NamePath names;                   ///< of the verb
+  NamePath names;                ///< of the verb
   bool headers = true;
   bool watch = false;
 

@@ -90,7 +90,7 @@ struct Verb {
   /// Options of the program that help lists here; the others are accepted, too.
   std::vector<std::string> shares = {};
   std::vector<std::string> formats = {};  ///< values of -o, the default first; empty: no -o
-  NamePath names = {};                       ///< where the formats contain "name"
+  NamePath names = {};                    ///< where the formats contain "name"
   bool watch = false;                     ///< accepts -w
   base::Duration watch_interval = std::chrono::seconds(1);
   /// Receives the words after the options, which are not parsed: the command of `run`.
