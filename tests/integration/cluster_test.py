@@ -339,7 +339,7 @@ def test_kubectl_completes(run):
     complete = lambda *words: run(*words, program="kubectl_complete-penstock").splitlines()  # noqa: E731
     assert [line.split("\t")[0] for line in complete("")] == ["status", "nodes", "explain", "migrate", "cleanup", ":4"]
     assert complete("explain", "gpu-") == ["gpu-1", "gpu-2", ":4"]
-    assert complete("nodes", "-o", "") == ["table", "wide", "json", ":4"]
+    assert complete("nodes", "-o", "") == ["table", "wide", "json", "yaml", "name", "jsonpath=", ":4"]
     assert any(line.startswith("--kubeconfig\t") for line in complete("nodes", "--kube"))
     assert complete("nodes", "--kubeconfig", "") == [":0"]
 
@@ -361,6 +361,6 @@ def test_on_a_host_it_clears_what_an_agent_left_and_lingers_until_it_is_ended(re
 
 
 def test_wrong_use_is_told(run):
-    assert "cleanup: --cluster or --host" in run("cleanup", program="penstock", code=2)
+    assert "cleanup: choose --cluster" in run("cleanup", program="penstock", code=2)
     assert "NODE" in run("explain", code=2)
     assert "Examples" in run("--help")

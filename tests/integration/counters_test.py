@@ -99,7 +99,7 @@ def agent(programs, *words: str, **environment: str) -> subprocess.CompletedProc
 def test_the_agents_help_has_the_exporters_flags_in_a_group(programs):  # noqa: F811
     text = agent(programs, "--help").stdout
     group = text[text.index("Options of NVIDIA's dcgm-exporter"):]
-    for flag in ("-f,--collectors", "-a,--address", "-c,--collect-interval", "-k,--kubernetes", "-x,--xid-count-window-size", "-m,--configmap-data"):
+    for flag in ("-f, --collectors", "-a, --address", "-c, --collect-interval", "-k, --kubernetes", "-x, --xid-count-window-size", "-m, --configmap-data"):
         assert flag in group
 
 
