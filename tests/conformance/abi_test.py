@@ -22,7 +22,7 @@ def compile_against(compiler: str, source: Path, headers: Path, extra: list[str]
 
 
 # A row of the table of quantities contains NVIDIA's name and NVIDIA's number.
-ROW = re.compile(r'\.source = "(NVML_(?:FI|GPM_METRIC)_\w+)"[^{}]*\}, \{NvmlCall::k(?:Field|FieldOfEachLink|Gpm), (\d+)\}')
+ROW = re.compile(r'"(NVML_(?:FI|GPM_METRIC)_\w+)"[^{}]*\}?, \{NvmlCall::k(?:Field|FieldOfEachLink|Gpm), (\d+)\}')
 
 
 def numbered_rows() -> list[tuple[str, str]]:
