@@ -224,7 +224,7 @@ Verb ExplainVerb(const Common& common, const std::string& program) {
             .check = [given]() -> base::Status {
               if (given->cluster.node.empty()) given->cluster.node = given->node;
               if (!given->cluster.node.empty()) return {};
-              return Error(Code::kInvalidArgument, "the name of a node is missing");
+              return Error(Code::kInvalidArgument, "NODE is missing: the name of a node");
             },
             .show =
                 [&common, given] {
