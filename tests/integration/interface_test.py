@@ -62,7 +62,7 @@ def test_all_formats_say_the_same(node):
     assert [device["id"] for device in report["devices"]] == ids, "0.1.0's key"
 
 
-def test_the_agents_own_page_has_the_keys_of_010_alone(node):
+def test_the_keys_of_010_stand_beside_the_object(node):
     document = json.loads(node.penstock("status", "-o", "json").stdout)
     assert {"devices", "allocators", "doors", "conditions", "configuration", "generation"} <= document.keys()
     assert document["conditions"][0]["status"] in (True, False) and document["status"]["conditions"][0]["status"] in ("True", "False")
