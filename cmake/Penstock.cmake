@@ -13,6 +13,7 @@ set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 option(PENSTOCK_TESTS "Build the tests" ON)
 option(PENSTOCK_WERROR "Treat warnings as errors" ON)
 option(PENSTOCK_PRECOMPILED_HEADERS "Precompile the headers that most files include; without them each file shows what it forgot to include" ON)
+option(PENSTOCK_UNITY "Compile the files of a folder together, in half the time; without it each file is compiled alone" ON)
 option(PENSTOCK_FUZZER "Instrument for libFuzzer, which clang has; the preset fuzz turns it on" OFF)
 set(PENSTOCK_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")
 
@@ -107,6 +108,24 @@ function(penstock_compiled target headers)
   endif()
 endfunction()
 
+# penstock_together(TARGET file...): compiles these files of TARGET as one unit for each folder, where enabled. They include the same headers and instantiate the
+# same templates, which costs more than their own code. Names in unnamed namespaces are therefore distinct within a folder.
+function(penstock_together target)
+  if(NOT PENSTOCK_UNITY)
+    return()
+  endif()
+  foreach(file ${ARGN})
+    get_filename_component(folder ${file} DIRECTORY)
+    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
+    string(MAKE_C_IDENTIFIER ${folder} group)
+    set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${group})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # it takes a unit's sources for headers
+  endif()
+endfunction()
+
 # penstock_test(PROGRAM SOURCES file... [LABELS label...] [DEPS target...] [NEEDS target...] [TIMEOUT seconds] [ONLY pattern]): a program of GoogleTest cases,
 # each a separate test; with a sanitizer, the program is one test. NEEDS: targets that it starts or loads, and does not link. ONLY: registers those cases;
 # another program starts the others. With the label `root`, each case has its own isolated machine (tests/support/isolated.py), with a sanitizer, too.
@@ -148,12 +167,12 @@ function(penstock_test program)
   gtest_discover_tests(${program} NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 ${filter} PROPERTIES LABELS "${test_LABELS}" TIMEOUT ${test_TIMEOUT})
 endfunction()
 
-# penstock_room(NAME [PROGRAM] [TEST_ONLY] [COLD] [GROUPS folder...] [DEPS target...] [PRIVATE_DEPS target...] [TEST_DEPS target...] [TEST_NEEDS target...])
+# penstock_room(NAME [PROGRAM] [TEST_ONLY] [COLD] [SEPARATE] [GROUPS folder...] [DEPS target...] [PRIVATE_DEPS target...] [TEST_DEPS target...] [TEST_NEEDS target...])
 # The .cc files of this folder and of the folders GROUPS below it become the static library penstock_NAME, the *_test.cc files among them the
 # program NAME_test. PROGRAM: the library of a program, with its command line. TEST_ONLY: no program links it. COLD: runs rarely, once for each command, start or
-# change: compiled with -O1, which takes the compiler a quarter less time.
+# change: compiled with -O1, which takes the compiler a quarter less time. SEPARATE: each file is compiled alone, because small programs link only some of them.
 function(penstock_room name)
-  cmake_parse_arguments(room "PROGRAM;TEST_ONLY;COLD" "" "GROUPS;DEPS;PRIVATE_DEPS;TEST_DEPS;TEST_NEEDS" ${ARGN})
+  cmake_parse_arguments(room "PROGRAM;TEST_ONLY;COLD;SEPARATE" "" "GROUPS;DEPS;PRIVATE_DEPS;TEST_DEPS;TEST_NEEDS" ${ARGN})
   set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   foreach(group IN LISTS room_GROUPS)
     list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${group}/*.cc)
@@ -164,6 +183,9 @@ function(penstock_room name)
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   if(sources)
     add_library(penstock_${name} STATIC ${sources})
+    if(NOT room_SEPARATE)
+      penstock_together(penstock_${name} ${sources})
+    endif()
     set(visibility PUBLIC)
     target_link_libraries(penstock_${name} PRIVATE ${room_PRIVATE_DEPS})
     if(room_PROGRAM)

@@ -43,7 +43,7 @@ Result<std::string> RootOfBundle(const std::string& bundle) {
   return folder.front() == '/' ? folder : bundle + "/" + folder;
 }
 
-Result<base::Value> ReadState(std::string_view state) {
+Result<base::Value> ParseState(std::string_view state) {
   if (state.empty())
     return Error(Code::kInvalidArgument,
                  "no container state on standard input; this program is started by an OCI runtime "
@@ -62,7 +62,7 @@ bool IsMountPoint(int fd) {
 }  // namespace
 
 Result<std::string> FindRoot(std::string_view state) {
-  ASSIGN(const base::Value map, ReadState(state));
+  ASSIGN(const base::Value map, ParseState(state));
   if (std::string root = Text(map, "root"); !root.empty()) return root;
   const std::string bundle = Text(map, "bundle");
   if (bundle.empty())
@@ -71,7 +71,7 @@ Result<std::string> FindRoot(std::string_view state) {
 }
 
 Result<std::vector<std::string>> ReadEnvironment(std::string_view state) {
-  ASSIGN(const base::Value map, ReadState(state));
+  ASSIGN(const base::Value map, ParseState(state));
   const std::string bundle = Text(map, "bundle");
   if (bundle.empty()) return Error(Code::kInvalidArgument, "the container's state names no bundle");
   ASSIGN(const base::Value config, ReadBundle(bundle, "environment"));

@@ -10,12 +10,10 @@ namespace {
 
 // An image's list has a handful of folders. Further folders of a hostile list are not identified
 // and sort last.
-constexpr std::size_t kMaxFolders = 256;
+constexpr std::size_t kMaxIdentified = 256;
 
 // "libz.so.1.2.13" has five parts. A file name with more parts is read as if no list named it.
 constexpr int kMaxParts = 16;
-
-std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 /// Which files of a folder an existing list already covers: the files that it names, and the files
 /// with a SONAME that it names, since "libz.so.1.2.13" adds nothing to "libz.so.1". A name without
@@ -79,7 +77,7 @@ LdCacheUpdate::LdCacheUpdate(const os::ConfinedTree& root, const std::vector<std
 void LdCacheUpdate::AddImage(std::vector<os::LdCacheEntry> entries) {
   entries_.reserve(entries.size() + 128);
   for (os::LdCacheEntry& entry : entries) {
-    const std::string path = FolderOf(entry.path);
+    const std::string path = base::FolderOf(entry.path);
     if (gone_.contains(path)) continue;
     const auto folder = IdentifyOnce(path);
     entries_.push_back({.entry = std::move(entry), .rank = RankOf(folder), .folder = folder});
@@ -142,7 +140,7 @@ std::vector<os::LdCacheEntry> LdCacheUpdate::Take() {
 std::optional<Identity> LdCacheUpdate::IdentifyOnce(const std::string& path) {
   if (const auto known = identified_by_path_.find(path); known != identified_by_path_.end())
     return identified_[known->second].second;
-  if (identified_.size() == kMaxFolders) return std::nullopt;
+  if (identified_.size() == kMaxIdentified) return std::nullopt;
   identified_by_path_.emplace(path, identified_.size());
   return identified_.emplace_back(path, Identify(root_, path)).second;
 }

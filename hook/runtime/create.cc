@@ -26,7 +26,7 @@ namespace {
 using api::cdi::CdiEdits;
 using api::cdi::Registry;
 
-constexpr std::string_view kRemedy =
+constexpr std::string_view kCreateRemedy =
     "; create the specification with \"penstock cdi generate --output=/var/run/cdi/nvidia.yaml\", "
     "or start penstock-agent, which keeps it up to date";
 constexpr std::string_view kNarrowDevice = "nvidia.com/compat32=all";
@@ -67,7 +67,7 @@ void JoinOptionalDevices(DeviceRequest& request, const Registry& registry, RunLo
 Error Unresolved(const Error& error, const Registry& registry) {
   std::string text = error.message();
   for (const std::string& problem : registry.problems()) text += "; " + problem;
-  return {error.code(), text + std::string(kRemedy)};
+  return {error.code(), text + std::string(kCreateRemedy)};
 }
 
 Result<CdiEdits> Resolve(DeviceRequest& request, const Config& config, RunLog& log) {

@@ -8,22 +8,23 @@
 #include <set>
 
 #include "api/report_json.h"
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 
 namespace penstock::api {
 
 namespace {
 
-using Json = nlohmann::json;
+using StateJson = nlohmann::json;
 using internal::ForEach;
 using internal::Take;
 
-constexpr std::size_t kLongestText = 4096;  // etcd accepts 1.5 MiB for a whole object
+constexpr std::size_t kLongestField = 4096;  // etcd accepts 1.5 MiB for a whole object
 
 /// Cuts a text to the longest length. The cut may split a character; NodeStateOf replaces what
 /// remains of it, like all invalid UTF-8.
-std::string Cut(const std::string& text) {
-  return text.size() <= kLongestText ? text : text.substr(0, kLongestText) + "…";
+std::string CutField(const std::string& text) {
+  return text.size() <= kLongestField ? text : text.substr(0, kLongestField) + "…";
 }
 
 /// Removes fractions of seconds, which Kubernetes' times do not have: "2026-11-21T03:42:00Z".
@@ -35,7 +36,7 @@ std::string WholeSeconds(const std::string& time) {
 /// Writes fields as the API server's object has them: without unknown values, whose format it would
 /// refuse, and with texts of limited length.
 struct StateWriter {
-  Json& json;
+  StateJson& json;
 
   template <typename T>
   void operator()(const char* key, const T& value) const {
@@ -50,7 +51,7 @@ struct StateWriter {
   void Index(const char* key, int index) const {
     if (index >= 0) json[key] = index;
   }
-  void Text(const char* key, const std::string& text) const { json[key] = Cut(text); }
+  void Text(const char* key, const std::string& text) const { json[key] = CutField(text); }
   void TextIfAny(const char* key, const std::string& text) const {
     if (!text.empty()) Text(key, text);
   }
@@ -64,7 +65,7 @@ struct StateWriter {
   }
 };
 
-Json HoldersOf(const DeviceReport& device) {
+StateJson HoldersOf(const DeviceReport& device) {
   std::map<std::string, int> counts{{"handed", 0}, {"held", 0}, {"outside", 0}};
   for (const HolderReport& holder : device.holders) ++counts[holder.state];
   return {{"handed", counts["handed"]}, {"held", counts["held"]}, {"outside", counts["outside"]}};
@@ -79,15 +80,15 @@ bool IsHeld(const DeviceReport& device) {
 int SlotsOf(const DeviceReport& device) { return device.resource.empty() ? 0 : device.shares; }
 
 template <typename T>
-Json StateOf(const T& item) {
-  Json object;
+StateJson StateOf(const T& item) {
+  StateJson object;
   VisitFields(StateWriter{object}, item);
   return object;
 }
 
 template <>
-Json StateOf(const DeviceReport& device) {
-  Json object;
+StateJson StateOf(const DeviceReport& device) {
+  StateJson object;
   VisitFields(StateWriter{object}, device);
   object["slots"] = SlotsOf(device);
   object["holders"] = HoldersOf(device);
@@ -95,16 +96,16 @@ Json StateOf(const DeviceReport& device) {
 }
 
 template <>
-Json StateOf(const ConfigurationReport& configuration) {
-  Json object;
+StateJson StateOf(const ConfigurationReport& configuration) {
+  StateJson object;
   VisitFields(StateWriter{object}, configuration);
   if (!configuration.remarks.empty()) object["remarks"] = configuration.remarks;
   return object;
 }
 
 template <>
-Json StateOf(const ConditionReport& condition) {
-  Json object;
+StateJson StateOf(const ConditionReport& condition) {
+  StateJson object;
   const StateWriter write{object};
   write("type", condition.type);
   write("status", condition.status ? "True" : "False");
@@ -115,8 +116,8 @@ Json StateOf(const ConditionReport& condition) {
 }
 
 template <typename T>
-Json ListOf(const std::vector<T>& items) {
-  Json list = Json::array();
+StateJson StatesOf(const std::vector<T>& items) {
+  StateJson list = StateJson::array();
   for (const T& item : items) list.push_back(StateOf(item));
   return list;
 }
@@ -156,7 +157,7 @@ std::string ShortOrigin(const std::string& origin) {
   return origin;
 }
 
-Json SummaryOf(const Report& report) {
+StateJson SummaryOf(const Report& report) {
   const auto healthy =
       std::count_if(report.devices.begin(), report.devices.end(),
                     [](const DeviceReport& device) { return device.health_state == "healthy"; });
@@ -186,7 +187,7 @@ Json SummaryOf(const Report& report) {
 
 /// Adds as many unnamed holders as were counted. The limit is more than any device has: a larger
 /// count is not trusted.
-void AddHolders(DeviceReport& device, const Json& counts, const char* state) {
+void AddHolders(DeviceReport& device, const StateJson& counts, const char* state) {
   constexpr int kMax = 4096;
   int count = 0;
   Take(counts, state, count);
@@ -200,16 +201,16 @@ void AddHolders(DeviceReport& device, const Json& counts, const char* state) {
   }
 }
 
-DeviceReport ParseDevice(const Json& json) {
+DeviceReport ParseDeviceState(const StateJson& json) {
   DeviceReport device;
-  VisitFields(internal::FieldReader<Json>{json}, device);
+  VisitFields(internal::FieldReader<StateJson>{json}, device);
   Take(json, "slots", device.shares);
   if (const auto holders = json.find("holders"); holders != json.end())
     for (const char* state : {"handed", "held", "outside"}) AddHolders(device, *holders, state);
   return device;
 }
 
-ConditionReport ParseCondition(const Json& json) {
+ConditionReport ParseCondition(const StateJson& json) {
   ConditionReport condition;
   Take(json, "type", condition.type);
   Take(json, "reason", condition.reason);
@@ -221,45 +222,46 @@ ConditionReport ParseCondition(const Json& json) {
   return condition;
 }
 
-Report ParseStatus(const Json& object) {
+Report ParseStatus(const StateJson& object) {
   Report report;
   Take(object.at("metadata"), "name", report.node);
   const auto status = object.find("status");
   if (status == object.end() || status->is_null()) return report;
   internal::ReadCommon(*status, report);
   ForEach(*status, "devices",
-          [&](const Json& device) { report.devices.push_back(ParseDevice(device)); });
-  ForEach(*status, "conditions",
-          [&](const Json& condition) { report.conditions.push_back(ParseCondition(condition)); });
+          [&](const StateJson& device) { report.devices.push_back(ParseDeviceState(device)); });
+  ForEach(*status, "conditions", [&](const StateJson& condition) {
+    report.conditions.push_back(ParseCondition(condition));
+  });
   return report;
 }
 
 }  // namespace
 
-Json NodeStateOf(const Report& report) {
-  const Json object = {
+StateJson NodeStateOf(const Report& report) {
+  const StateJson object = {
       {"apiVersion", std::string(kNodeStateGroup) + "/" + std::string(kNodeStateVersion)},
       {"kind", "NodeState"},
       {"metadata", {{"name", report.node}}},
       {"status",
        {{"version", report.version},
         {"summary", SummaryOf(report)},
-        {"vendors", ListOf(report.vendors)},
-        {"devices", ListOf(report.devices)},
-        {"allocators", ListOf(report.allocators)},
-        {"doors", ListOf(report.allocators)},
-        {"servers", ListOf(report.servers)},
+        {"vendors", StatesOf(report.vendors)},
+        {"devices", StatesOf(report.devices)},
+        {"allocators", StatesOf(report.allocators)},
+        {"doors", StatesOf(report.allocators)},
+        {"servers", StatesOf(report.servers)},
         {"enforcement", report.enforcement},
         {"configuration", StateOf(report.configuration)},
-        {"conditions", ListOf(report.conditions)}}}};
+        {"conditions", StatesOf(report.conditions)}}}};
   // Text from a driver or the kernel may be invalid UTF-8, which JSON does not allow.
-  return Json::parse(object.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return StateJson::parse(base::JsonText(object));
 }
 
 namespace {
 
 /// Adds what the agent's own form has besides, except for keys whose value has another form there.
-void AddOwn(const Json& own, Json& object) {
+void AddOwn(const StateJson& own, StateJson& object) {
   for (const auto& [key, value] : own.items())
     if (key != "holders" && key != "graphicsProcesses" && key != "shares" && !value.is_null() &&
         !object.contains(key))
@@ -269,20 +271,20 @@ void AddOwn(const Json& own, Json& object) {
 }  // namespace
 
 std::string NodeDocument(const Report& report) {
-  Json document = Json::parse(ToJson(report));
-  Json state = NodeStateOf(report);
-  Json& status = state["status"];
+  StateJson document = StateJson::parse(ToJson(report));
+  StateJson state = NodeStateOf(report);
+  StateJson& status = state["status"];
   for (const char* list : {"devices", "allocators", "doors", "servers"})
     for (std::size_t i = 0; i < status[list].size(); ++i)
       AddOwn(document[list][i], status[list][i]);
   for (const char* key : {"generation", "agentPid", "cdi", "unavailableMetrics"})
     if (document.contains(key)) status[key] = document[key];
-  status.update(Json::parse(HoldersToJson(report)));
+  status.update(StateJson::parse(HoldersToJson(report)));
   document.update(state);
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return base::JsonText(document);
 }
 
-base::Result<Report> ReportOf(const Json& node_state) {
+base::Result<Report> ReportOf(const StateJson& node_state) {
   try {
     if (const std::string kind = node_state.value("kind", "NodeState"); kind != "NodeState")
       return base::Error(base::Code::kDataLoss, "this is a " + kind + ", not a NodeState");

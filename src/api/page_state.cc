@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 
 namespace penstock::api {
@@ -117,10 +118,6 @@ Json ToJsonValue(const PageDevice& item, PageDetail detail) {
   return json;
 }
 
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 void AppendNumber(std::string& text, float value) {
   if (!std::isfinite(value)) {
     text += "null";
@@ -177,7 +174,7 @@ std::string ToJson(const PageState& state, PageDetail detail, std::string_view b
   json["queue"] = ListOf(state.queue, detail, 0, kRunsInState);
   json["queueLength"] = state.queue.size();
   json["nodes"] = nodes;
-  return Dump(json);
+  return base::JsonText(json);
 }
 
 std::optional<std::string> PageHoldersToJson(const PageState& state, PageDetail detail,
@@ -186,17 +183,17 @@ std::optional<std::string> PageHoldersToJson(const PageState& state, PageDetail 
   for (const PageDevice& one : state.devices)
     if (one.report.id == device) holders = &one.holders;
   if (holders == nullptr) return std::nullopt;
-  return Dump(
-      {{"holders", ListOf(*holders, detail, from, kItemsOfPage)}, {"count", holders->size()}});
+  return base::JsonText(
+      Json{{"holders", ListOf(*holders, detail, from, kItemsOfPage)}, {"count", holders->size()}});
 }
 
 std::string PageQueueToJson(const PageState& state, PageDetail detail, std::size_t from) {
-  return Dump(
-      {{"queue", ListOf(state.queue, detail, from, kItemsOfPage)}, {"count", state.queue.size()}});
+  return base::JsonText(Json{{"queue", ListOf(state.queue, detail, from, kItemsOfPage)},
+                             {"count", state.queue.size()}});
 }
 
 std::string PageProblemToJson(std::string_view problem) {
-  return Dump({{"problem", Cut(problem)}});
+  return base::JsonText(Json{{"problem", Cut(problem)}});
 }
 
 std::string ToJson(const PageHistory& history) {
@@ -204,7 +201,7 @@ std::string ToJson(const PageHistory& history) {
       "{\"stepSeconds\":" + std::to_string(std::llround(history.step_seconds)) + ",\"devices\":{";
   for (const auto& [id, device] : history.devices) {
     if (text.back() != '{') text += ',';
-    text += Dump(Json(id)) + ":{";
+    text += base::JsonText(Json(id)) + ":{";
     AppendLine(text, "utilization", device.utilization, kPercent);
     AppendLine(text, "memory", device.memory_used, 1 / kMebibyte);
     AppendLine(text, "power", device.power, 1);

@@ -3,6 +3,7 @@
 #include "api/report.h"
 
 #include "api/report_json.h"
+#include "base/core/json_text.h"
 
 namespace penstock::api {
 
@@ -84,11 +85,6 @@ Json ToJsonValue(const ConfigurationReport& configuration) {
   return json;
 }
 
-/// A command line may be invalid UTF-8: invalid bytes become U+FFFD.
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 DeviceReport ParseDevice(const Json& json) {
   DeviceReport device;
   VisitFields(FieldReader<Json>{json}, device);
@@ -132,7 +128,7 @@ std::string ToJson(const Report& report) {
                {"enforcement", report.enforcement}};
   if (!report.unavailable_metrics.empty())
     json["unavailableMetrics"] = ListOf(report.unavailable_metrics);
-  return Dump(json);
+  return base::JsonText(json);
 }
 
 std::string HoldersToJson(const Report& report) {
@@ -142,7 +138,8 @@ std::string HoldersToJson(const Report& report) {
     graphics.insert(graphics.end(), device.graphics.begin(), device.graphics.end());
   }
   holders.insert(holders.end(), report.removed.begin(), report.removed.end());
-  return Dump({{"holders", ListOf(holders)}, {"graphicsProcesses", ListOf(graphics)}});
+  return base::JsonText(
+      Json{{"holders", ListOf(holders)}, {"graphicsProcesses", ListOf(graphics)}});
 }
 
 base::Result<Report> ParseReport(std::string_view json) {

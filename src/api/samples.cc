@@ -3,6 +3,7 @@
 #include "api/samples.h"
 
 #include "api/report_json.h"
+#include "base/core/json_text.h"
 
 namespace penstock::api {
 
@@ -78,7 +79,7 @@ Json ToJsonValue(const SampledProcess& process) {
   return json;
 }
 
-SampledDevice ParseDevice(const Json& json) {
+SampledDevice ParseSampledDevice(const Json& json) {
   SampledDevice device;
   VisitFields(FieldReader<Json>{json}, device);
   const auto history = json.find("history");
@@ -101,7 +102,7 @@ std::string ToJson(const Samples& samples) {
                      {"intervalSeconds", internal::Rounded<Json>(samples.interval_seconds)},
                      {"devices", std::move(devices)},
                      {"processes", std::move(processes)}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return base::JsonText(json);
 }
 
 base::Result<Samples> ParseSamples(std::string_view text) {
@@ -111,8 +112,9 @@ base::Result<Samples> ParseSamples(std::string_view text) {
     Take(json, "node", samples.node);
     Take(json, "time", samples.time);
     Take(json, "intervalSeconds", samples.interval_seconds);
-    internal::ForEach(json, "devices",
-                      [&](const Json& device) { samples.devices.push_back(ParseDevice(device)); });
+    internal::ForEach(json, "devices", [&](const Json& device) {
+      samples.devices.push_back(ParseSampledDevice(device));
+    });
     internal::ReadList(json, "processes", samples.processes);
     return samples;
   } catch (const nlohmann::json::exception& exception) {

@@ -82,8 +82,7 @@ api::PageState MakePageState(api::Report report, const node::sample::Snapshot& s
 
 api::PageHistory MakePageHistory(const node::sample::Snapshot& samples,
                                  const node::sample::HourHistory& history, base::TimePoint now) {
-  api::PageHistory page{
-      .step_seconds = std::chrono::duration<double>(node::sample::HourHistory::kStep).count()};
+  api::PageHistory page{.step_seconds = base::Seconds(node::sample::HourHistory::kStep)};
   for (const auto& [id, sample] : samples.devices)
     page.devices[id] = {.utilization = history.Values(id, HeadlineMetric::kUtilization, now),
                         .memory_used = history.Values(id, HeadlineMetric::kMemoryUsed, now),

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/core/strings.h"
 #include "node/share/allocator_rules.h"
 #include "node/share/describe.h"
 
@@ -12,20 +13,21 @@ namespace penstock::view {
 
 namespace {
 
-using Name = std::pair<std::string, std::string>;  // allocator, resource
+using OfferName = std::pair<std::string, std::string>;  // allocator, resource
 
 bool IsOpen(api::Switch setting, bool automatic) {
   return setting == api::Switch::kOn || (setting == api::Switch::kAuto && automatic);
 }
 
-std::map<Name, const node::share::Offer*> ByName(const std::vector<node::share::Offer>& offers) {
-  std::map<Name, const node::share::Offer*> named;
+std::map<OfferName, const node::share::Offer*> ByName(
+    const std::vector<node::share::Offer>& offers) {
+  std::map<OfferName, const node::share::Offer*> named;
   for (const auto& offer : offers) named[{offer.allocator, offer.resource}] = &offer;
   return named;
 }
 
 std::map<std::string, device::Shape> SlotsOf(
-    const std::map<Name, const node::share::Offer*>& offers, const Name& name) {
+    const std::map<OfferName, const node::share::Offer*>& offers, const OfferName& name) {
   std::map<std::string, device::Shape> slots;
   const auto offer = offers.find(name);
   if (offer == offers.end()) return slots;
@@ -46,10 +48,10 @@ std::vector<std::string> HoldersOf(const std::set<std::string>& slots,
 void AddResources(const Preview& before, const Preview& after, const node::ledger::Snapshot& ledger,
                   api::Effect effect, api::Plan& plan) {
   const auto old_offers = ByName(before.offers), new_offers = ByName(after.offers);
-  std::set<Name> names;
+  std::set<OfferName> names;
   for (const auto& [name, offer] : old_offers) names.insert(name);
   for (const auto& [name, offer] : new_offers) names.insert(name);
-  for (const Name& name : names) {
+  for (const OfferName& name : names) {
     const auto had = SlotsOf(old_offers, name), has = SlotsOf(new_offers, name);
     if (had == has) continue;
     std::set<std::string> lost;
@@ -111,8 +113,7 @@ void AddUnmatchedRules(const api::NodeConfig& config, const node::inventory::Sna
       return node::share::Selects(config.assignments[i].devices, entry);
     });
     if (!matches)
-      remarks.push_back("allocators.assign[" + std::to_string(i) +
-                        "]: matches no device of this node");
+      remarks.push_back(base::Item("allocators.assign", i) + ": matches no device of this node");
   }
 }
 

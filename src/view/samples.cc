@@ -137,7 +137,7 @@ api::Samples MakeSamples(const api::Report& report, const node::ledger::Snapshot
   api::Samples made;
   made.node = report.node;
   made.time = base::FormatTime(now);
-  made.interval_seconds = std::chrono::duration<double>(samples.interval).count();
+  made.interval_seconds = base::Seconds(samples.interval);
   const Known known = KnownProcesses(ledger);
   for (const api::DeviceReport& one : report.devices) {
     const DeviceSample* sample = samples.Find(one.id);

@@ -36,8 +36,7 @@ constexpr std::string_view kHostFeatures = "feature.node.kubernetes.io/";
 constexpr base::Duration kSettle = 200ms;  // NodeState: further changes usually follow
 constexpr base::Duration kSpacing = 1s;    // NodeState: minimum time between two writes
 constexpr base::Duration kBeginning = 1s;  // after a start, allocators are open by then or not soon
-constexpr base::Duration kOfTheStart = 5s;         // times this early count as start times
-constexpr base::Duration kRereadInterval = 10min;  // interval of rereading our own objects
+constexpr base::Duration kOfTheStart = 5s;     // times this early count as start times
 constexpr base::Duration kNumbersAreNew = 3s;  // older ones are left to the kubelet's own update
 
 /// Whether a NodeFeature object carries the labels to the Node.

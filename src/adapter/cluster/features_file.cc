@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/backoff.h"
+#include "base/core/strings.h"
 #include "base/log.h"
 #include "node/label/features_file.h"
 #include "os/core/file.h"
@@ -17,7 +18,7 @@ constexpr unsigned kMode = 0644;
 base::Status Update(const std::string& path, const std::string& text) {
   const auto there = os::ReadFile(path);
   if (there.ok() && *there == text) return {};
-  TRY(os::MakeDirectories(path.substr(0, path.find_last_of('/'))));
+  TRY(os::MakeDirectories(base::FolderOf(path)));
   return os::WriteFileAtomically(path, text, kMode);
 }
 

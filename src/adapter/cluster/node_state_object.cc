@@ -19,7 +19,7 @@ std::string Text(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-Json* At(Json& object, const char* key) {
+Json* Find(Json& object, const char* key) {
   if (!object.is_object()) return nullptr;
   const auto found = object.find(key);
   return found == object.end() ? nullptr : &*found;
@@ -29,18 +29,19 @@ Json* At(Json& object, const char* key) {
 using Visit = std::function<void(const std::string&, const std::string&, Json&, const char*)>;
 
 void VisitDated(Json& object, const Visit& visit) {
-  Json* status = At(object, "status");
+  Json* status = Find(object, "status");
   if (status == nullptr) return;
-  if (Json* devices = At(*status, "devices"); devices != nullptr && devices->is_array())
+  if (Json* devices = Find(*status, "devices"); devices != nullptr && devices->is_array())
     for (Json& device : *devices)
-      if (Json* health = At(device, "health"))
+      if (Json* health = Find(device, "health"))
         visit("device/" + Text(device, "id"),
               Text(*health, "state") + "|" + Text(*health, "reason"), *health, "since");
-  if (Json* conditions = At(*status, "conditions"); conditions != nullptr && conditions->is_array())
+  if (Json* conditions = Find(*status, "conditions");
+      conditions != nullptr && conditions->is_array())
     for (Json& condition : *conditions)
       visit("condition/" + Text(condition, "type"), Text(condition, "status"), condition,
             "lastTransitionTime");
-  if (Json* configuration = At(*status, "configuration"))
+  if (Json* configuration = Find(*status, "configuration"))
     visit("configuration", Text(*configuration, "origin"), *configuration, "since");
 }
 

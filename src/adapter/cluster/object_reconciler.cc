@@ -14,7 +14,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr base::Duration kRereadInterval = 10min;
 constexpr std::string_view kManager = "penstock";
 
 /// Whether `found` contains everything in `wanted`; lists are compared as a whole.
@@ -35,17 +34,18 @@ bool OwnersAgree(const Json& found, const Json& wanted) {
 
 /// The value at `pointer`; an empty object if there is none, since a server may leave out empty
 /// values.
-Json At(const Json& object, const std::string& pointer) {
+Json ValueAt(const Json& object, const std::string& pointer) {
   const Json::json_pointer at(pointer);
   return object.contains(at) ? object.at(at) : Json::object();
 }
 
 bool Agrees(const Json& found, const Json& wanted, const std::string& content) {
-  if (found.is_null() || !OwnersAgree(found, wanted) || At(found, content) != At(wanted, content))
+  if (found.is_null() || !OwnersAgree(found, wanted) ||
+      ValueAt(found, content) != ValueAt(wanted, content))
     return false;
-  Json metadata = At(wanted, "/metadata");
+  Json metadata = ValueAt(wanted, "/metadata");
   metadata.erase("ownerReferences");
-  return Contains(At(found, "/metadata"), metadata);
+  return Contains(ValueAt(found, "/metadata"), metadata);
 }
 
 }  // namespace

@@ -8,10 +8,14 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/core/clock.h"
 #include "base/core/result.h"
 #include "protocol/kube/api.h"
 
 namespace penstock::adapter::cluster {
+
+/// Interval of rereading our own objects.
+inline constexpr base::Duration kRereadInterval = std::chrono::minutes(10);
 
 /// Use on the executor of `api`. One call at a time: call Reconcile again only after the last one
 /// ended.
@@ -28,8 +32,8 @@ class ObjectReconciler {
   ~ObjectReconciler();
 
   /// Applies the object that `wanted` returns (null: nothing yet). Reads the object first at the
-  /// first call and again after ten minutes; `wanted` gets the object as last read (null: there is
-  /// none). kNotFound: the server does not have this kind.
+  /// first call and again after kRereadInterval; `wanted` gets the object as last read (null: there
+  /// is none). kNotFound: the server does not have this kind.
   void Reconcile(std::function<nlohmann::json(const nlohmann::json* found)> wanted,
                  std::function<void(base::Status)> done);
 

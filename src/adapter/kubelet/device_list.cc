@@ -41,8 +41,8 @@ std::string WhyNoCdi(const EngineStatus* known, const std::string& folder) {
   return WhyNoCdi(*known->engine, folder);
 }
 
-DeviceListChoice ConfigureResult(const api::ContainersConfig& config, const EngineStatus* known,
-                                 const std::string& folder) {
+DeviceListChoice ChooseConfigured(const api::ContainersConfig& config, const EngineStatus* known,
+                                  const std::string& folder) {
   DeviceListChoice listing{.strategies = config.device_list, .reason = "configured"};
   const std::string why = listing.cdi() ? WhyNoCdi(known, folder) : "";
   if (!why.empty() && known != nullptr) listing.reason += ", although " + why;
@@ -90,8 +90,8 @@ std::vector<std::string> DeviceListChoice::Names() const {
 
 DeviceListChoice ChooseDeviceList(const api::ContainersConfig& config, const EngineStatus* engine,
                                   const std::string& folder) {
-  DeviceListChoice listing =
-      config.device_list.empty() ? Chosen(engine, folder) : ConfigureResult(config, engine, folder);
+  DeviceListChoice listing = config.device_list.empty() ? Chosen(engine, folder)
+                                                        : ChooseConfigured(config, engine, folder);
   if (config.device_files != api::Switch::kAuto)
     listing.files = config.device_files == api::Switch::kOn;
   return listing;

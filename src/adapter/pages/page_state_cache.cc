@@ -15,7 +15,7 @@ using protocol::http::Response;
 // Readers ask every five seconds; the report of a node with thousands of shares takes milliseconds.
 constexpr base::Duration kStateAge = 3s;
 constexpr base::Duration kHistoryAge = 10s;
-constexpr base::Duration kUnread = 1min;
+constexpr base::Duration kUnreadState = 1min;
 
 Response Json(std::string text) {
   Response response{.content_type = "application/json", .fields = PageFields()};
@@ -37,9 +37,9 @@ void PageStateCache::Read() {
 }
 
 void PageStateCache::WaitUnread() {
-  timer_ = control_.PostAfter(kUnread, [this] {
+  timer_ = control_.PostAfter(kUnreadState, [this] {
     timer_ = 0;
-    if (control_.clock().Now() - read_at_ < kUnread) return WaitUnread();
+    if (control_.clock().Now() - read_at_ < kUnreadState) return WaitUnread();
     state_.reset();
     states_ = {};
     history_ = {};

@@ -72,8 +72,6 @@ std::string Canonical(std::string folder) {
   return folder;
 }
 
-std::string FolderOf(const std::string& file) { return file.substr(0, file.find_last_of('/')); }
-
 std::string KeyOfFolders(Engine engine) {
   return engine == Engine::kDocker ? "\"cdi-spec-dirs\": " : "cdi_spec_dirs = ";
 }
@@ -153,7 +151,8 @@ class EngineJudge {
     std::set<std::string> searched, missed;
     for (const std::string& folder : folders) searched.insert(Canonical(folder));
     for (const auto& file : facts_.files)
-      if (searched.count(Canonical(FolderOf(file.path))) == 0) missed.insert(FolderOf(file.path));
+      if (searched.count(Canonical(base::FolderOf(file.path))) == 0)
+        missed.insert(base::FolderOf(file.path));
     if (missed.empty()) return;
     std::vector<std::string> all;
     for (const auto& list : {folders, std::vector<std::string>(missed.begin(), missed.end())})
@@ -199,7 +198,7 @@ class EngineJudge {
       if (std::ranges::any_of(engine_.facts.imported, same)) continue;
       if (engine_.facts.engine == Engine::kContainerd) {
         AddSetting(file.path + " is not read, since nothing imports it", engine_.facts.main.path,
-                   {"imports = [\"" + FolderOf(file.path) + "/*.toml\"]"});
+                   {"imports = [\"" + base::FolderOf(file.path) + "/*.toml\"]"});
       } else {
         Add(FindingState::kBad, file.path + " is not read: it is not in a drop-in folder");
       }

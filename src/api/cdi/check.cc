@@ -22,10 +22,6 @@ constexpr std::array<std::string_view, 5> kNodeTypes = {"", "b", "c", "u", "p"};
 
 std::string Quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
-std::string At(const std::string& list, std::size_t index) {
-  return list + "[" + std::to_string(index) + "]";
-}
-
 /// Collects the problems of one set of edits.
 class EditsInspector {
  public:
@@ -35,13 +31,14 @@ class EditsInspector {
   void Inspect(const CdiEdits& edits) {
     InspectEnvironment(edits.env, where_ + ".env");
     for (std::size_t i = 0; i < edits.nodes.size(); ++i)
-      InspectNode(edits.nodes[i], At(where_ + ".deviceNodes", i));
+      InspectNode(edits.nodes[i], base::Item(where_ + ".deviceNodes", i));
     InspectNetDevices(edits.net_devices);
     for (std::size_t i = 0; i < edits.hooks.size(); ++i)
-      InspectHook(edits.hooks[i], At(where_ + ".hooks", i));
+      InspectHook(edits.hooks[i], base::Item(where_ + ".hooks", i));
     for (std::size_t i = 0; i < edits.mounts.size(); ++i) {
-      NotEmpty(edits.mounts[i].host_path, At(where_ + ".mounts", i) + ".hostPath");
-      NotEmpty(edits.mounts[i].container_path, At(where_ + ".mounts", i) + ".containerPath");
+      NotEmpty(edits.mounts[i].host_path, base::Item(where_ + ".mounts", i) + ".hostPath");
+      NotEmpty(edits.mounts[i].container_path,
+               base::Item(where_ + ".mounts", i) + ".containerPath");
     }
     if (edits.intel_rdt) InspectIntelRdt(*edits.intel_rdt);
   }
@@ -58,7 +55,7 @@ class EditsInspector {
   void InspectEnvironment(const std::vector<std::string>& env, const std::string& path) {
     for (std::size_t i = 0; i < env.size(); ++i)
       if (const auto equals = env[i].find('='); equals == 0 || equals == std::string::npos)
-        Add(At(path, i), Quoted(env[i]) + " must be NAME=value");
+        Add(base::Item(path, i), Quoted(env[i]) + " must be NAME=value");
   }
 
   void InspectNode(const DeviceNode& node, const std::string& path) {
@@ -81,7 +78,7 @@ class EditsInspector {
   void InspectNetDevices(const std::vector<NetDevice>& devices) {
     std::set<std::string> hosts, names;
     for (std::size_t i = 0; i < devices.size(); ++i) {
-      const std::string path = At(where_ + ".netDevices", i);
+      const std::string path = base::Item(where_ + ".netDevices", i);
       NotEmpty(devices[i].host_interface, path + ".hostInterfaceName");
       NotEmpty(devices[i].name, path + ".name");
       if (!hosts.insert(devices[i].host_interface).second)
@@ -140,7 +137,7 @@ void InspectDevices(const Spec& spec, std::vector<SpecProblem>& findings) {
   std::set<std::string> names;
   for (std::size_t i = 0; i < spec.devices.size(); ++i) {
     const Device& device = spec.devices[i];
-    const std::string path = At("devices", i);
+    const std::string path = base::Item("devices", i);
     if (const std::string why = WhyNoDeviceName(device.name); !why.empty())
       findings.push_back(
           {path + ".name", (device.name.empty() ? "" : Quoted(device.name) + " ") + why});

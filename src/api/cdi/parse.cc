@@ -19,10 +19,6 @@ using base::MapReader;
 using base::Problems;
 using base::Value;
 
-std::string At(const std::string& list, std::size_t index) {
-  return list + "[" + std::to_string(index) + "]";
-}
-
 /// Returns the shortest text of a number, as Go writes it.
 std::string ShortestText(double number) {
   char buffer[64];
@@ -120,7 +116,7 @@ class Reader {
   void Read(const Value& value, const std::string& path, std::vector<std::string>& texts) {
     if (!Expect(value, path, Value::Kind::kList)) return;
     for (const Value& item : *value.list) {
-      const std::string at = At(path, texts.size());
+      const std::string at = base::Item(path, texts.size());
       Read(item, at, texts.emplace_back());
     }
   }
@@ -134,7 +130,7 @@ class Reader {
   void Read(const Value& value, const std::string& path, std::vector<Item>& items) {
     if (!Expect(value, path, Value::Kind::kList)) return;
     for (const Value& item : *value.list) {
-      const std::string at = At(path, items.size());
+      const std::string at = base::Item(path, items.size());
       Read(item, at, items.emplace_back());
     }
   }
@@ -179,7 +175,8 @@ void Reader::Read(const Value& value, const std::string& path, std::vector<std::
   for (const Value& item : *value.list) {
     const auto number = item.kind == Value::Kind::kNull ? 0 : IntegerOf(item);
     const bool valid = number && std::in_range<std::uint32_t>(*number);
-    if (!valid) findings_.Problem(item, At(path, groups.size()), "must be a numeric group ID");
+    if (!valid)
+      findings_.Problem(item, base::Item(path, groups.size()), "must be a numeric group ID");
     groups.push_back(valid ? static_cast<std::uint32_t>(*number) : 0);
   }
 }

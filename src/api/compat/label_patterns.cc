@@ -17,9 +17,9 @@ constexpr int kDeepest = 16;
 constexpr char kBegin = '\x01',
                kEnd = '\x02';  // anchors, until their position is known to be allowed
 
-class Reader {
+class PatternReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit PatternReader(std::string_view text) : text_(text) {}
 
   base::Result<Globs> Whole() {
     if (text_.starts_with("(?i)")) text_.remove_prefix(4);
@@ -152,7 +152,7 @@ base::Result<std::vector<std::string>> GlobsOf(std::string_view expression) {
   };
   if (expression.size() > kLongest)
     return refuse("more than " + std::to_string(kLongest) + " characters");
-  auto globs = Reader(expression).Whole();
+  auto globs = PatternReader(expression).Whole();
   if (!globs.ok()) return refuse(globs.error().message());
   return globs;
 }

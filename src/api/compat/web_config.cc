@@ -37,9 +37,9 @@ std::string Suggest(const std::string& word, const std::vector<std::string>& nam
   return "; known here: " + base::Join(names, ", ");
 }
 
-class Reader {
+class WebConfigReader {
  public:
-  Reader(Problems& problems, std::string_view file) : problems_(problems), file_(file) {}
+  WebConfigReader(Problems& problems, std::string_view file) : problems_(problems), file_(file) {}
 
   WebConfig Read(const Value& document) {
     MapReader top(document, "", problems_);
@@ -285,7 +285,7 @@ class Reader {
 base::Result<WebConfig> ParseWebConfig(std::string_view text, std::string_view file) {
   ASSIGN(const Value document, base::ParseYaml(text, file));
   Problems problems{std::string(file)};
-  WebConfig config = Reader(problems, file).Read(document);
+  WebConfig config = WebConfigReader(problems, file).Read(document);
   if (!problems.empty()) return problems.ToError();
   return config;
 }

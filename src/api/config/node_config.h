@@ -52,6 +52,9 @@ struct ResourceRule {
 
 enum class ShareStrategy { kNone, kTimeSlicing, kMps };
 
+/// Of one device; users request one for each MiB.
+inline constexpr int kMaxReplicas = 100'000;
+
 /// How some devices are shared; the first rule that matches a device applies. A device without a
 /// rule is not shared.
 struct SharingRule {

@@ -43,7 +43,7 @@ void CheckClosedCgroups(const std::vector<std::string>& cgroups, const ReportPro
     report("allocators.local.closedCgroups",
            "names more than " + std::to_string(kMax) + " control groups");
   for (std::size_t i = 0; i < cgroups.size(); ++i) {
-    const std::string key = "allocators.local.closedCgroups[" + std::to_string(i) + "]";
+    const std::string key = base::Item("allocators.local.closedCgroups", i);
     if (!IsCgroup(cgroups[i])) {
       report(key, "\"" + cgroups[i] +
                       "\" is not a path of a control group below the root, such as user.slice or "
@@ -62,7 +62,7 @@ void CheckAllocators(const NodeConfig& config, const ReportProblem& report) {
     report("allocators.local.group", "\"" + config.local_group + "\" is not a group name");
   for (std::size_t i = 0; i < config.assignments.size(); ++i) {
     const AssignmentRule& rule = config.assignments[i];
-    const std::string key = "allocators.assign[" + std::to_string(i) + "].allocator";
+    const std::string key = base::Item("allocators.assign", i) + ".allocator";
     const bool closed = (rule.allocator == "kubelet" && config.kubelet_allocator == Switch::kOff) ||
                         (rule.allocator == "local" && config.local_allocator == Switch::kOff);
     if (closed)

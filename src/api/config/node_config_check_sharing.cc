@@ -4,16 +4,14 @@
 
 #include "api/config/node_config_check.h"
 #include "api/labels.h"
+#include "base/core/strings.h"
 
 namespace penstock::api::internal {
 
 namespace {
 
-constexpr int kMaxReplicas = 100'000;
-
 std::string Key(std::string_view list, std::size_t index, std::string_view leaf) {
-  return std::string(list) + "[" + std::to_string(index) + "]" +
-         (leaf.empty() ? "" : "." + std::string(leaf));
+  return base::Item(list, index) + (leaf.empty() ? "" : "." + std::string(leaf));
 }
 std::string RuleKey(std::size_t index, std::string_view leaf) {
   return Key("sharing.rules", index, leaf);

@@ -20,7 +20,7 @@ void CheckGlobs(std::string_view key, const std::vector<std::string>& globs,
              others.find(static_cast<char>(c)) != std::string_view::npos;
     });
     if (!can)
-      report(std::string(key) + "[" + std::to_string(i) + "]",
+      report(base::Item(key, i),
              "\"" + globs[i] + "\" cannot match any " + what + "; write a glob with * and ?");
   }
 }
@@ -34,7 +34,7 @@ void CheckCounters(const TelemetryConfig& telemetry, const ReportProblem& report
   std::set<std::string_view> seen;
   for (std::size_t i = 0; i < telemetry.counters.size(); ++i) {
     const MetricRow& row = telemetry.counters[i];
-    const std::string key = "telemetry.counters[" + std::to_string(i) + "]";
+    const std::string key = base::Item("telemetry.counters", i);
     if (row.field.empty()) report(key + ".field", "must not be empty");
     if (!seen.insert(row.field).second)
       report(key + ".field",
@@ -53,7 +53,7 @@ void CheckNames(const std::vector<MetricNames>& names, const ReportProblem& repo
   for (std::size_t i = 0; i < names.size(); ++i)
     if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
         names.begin() + static_cast<std::ptrdiff_t>(i))
-      report("telemetry.names[" + std::to_string(i) + "]",
+      report(base::Item("telemetry.names", i),
              "\"" + std::string(ToString(names[i])) + "\" is named twice");
 }
 
@@ -87,7 +87,7 @@ void CheckPage(const PageConfig& page, const ReportProblem& report) {
                              std::to_string(kMostNodes) + " can be shown");
   for (std::size_t i = 0; i < page.nodes.size(); ++i) {
     const std::string& url = page.nodes[i];
-    const std::string key = "page.nodes[" + std::to_string(i) + "]";
+    const std::string key = base::Item("page.nodes", i);
     const std::string_view authority = AuthorityOf(url);
     if (authority.empty()) {
       report(key, "\"" + url +

@@ -15,7 +15,6 @@ using namespace std::chrono_literals;
 
 constexpr base::Duration kDay = 24h;
 constexpr std::int64_t kMaxPerUser = 1 << 20, kMaxDevices = 1024;
-constexpr std::int64_t kMaxReplicas = 100'000;  // users request one per MiB
 
 constexpr std::pair<std::string_view, ResetPolicy> kResets[] = {{"never", ResetPolicy::kNever},
                                                                 {"idle", ResetPolicy::kIdle}};

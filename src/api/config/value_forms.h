@@ -170,8 +170,7 @@ struct Maps : Form {
     if (list == nullptr) return;
     target.clear();
     for (const base::Value& one : *list->list) {
-      base::MapReader map(one, reader.Path(key) + "[" + std::to_string(target.size()) + "]",
-                          problems);
+      base::MapReader map(one, base::Item(reader.Path(key), target.size()), problems);
       read(map, problems, target.emplace_back());
       map.Finish();
     }

@@ -21,7 +21,7 @@ using base::Error;
 using base::Result;
 using base::Status;
 
-constexpr std::string_view kJsonPath = "jsonpath=";
+constexpr std::string_view kJsonPathPrefix = "jsonpath=";
 
 std::string DidYouMean(const std::string& word, const std::vector<std::string>& candidates) {
   const auto near = base::Nearest(word, candidates);
@@ -182,15 +182,15 @@ class Line {
     if (format_.empty()) return "";
     if (format_.front() == '=') format_.erase(0, 1);  // -o=json
     if (verb.formats.empty()) return Named("unknown option \"-o\"");
-    if (format_.starts_with(kJsonPath)) {
-      output.path = format_.substr(kJsonPath.size());
+    if (format_.starts_with(kJsonPathPrefix)) {
+      output.path = format_.substr(kJsonPathPrefix.size());
       if (const Status valid = CheckJsonPath(output.path); !valid.ok())
         return Named("-o jsonpath: " + valid.error().message());
     }
     output.format = format_.substr(0, format_.find('='));
     const bool known =
         std::any_of(verb.formats.begin(), verb.formats.end(), [&](const std::string& format) {
-          return format == format_ || (format.starts_with(kJsonPath) && !output.path.empty());
+          return format == format_ || (format.starts_with(kJsonPathPrefix) && !output.path.empty());
         });
     if (known) return "";
     return Named("-o: \"" + format_ + "\" is not one of " + base::Join(verb.formats, ", ") +

@@ -12,6 +12,12 @@ using TimePoint =
     std::chrono::steady_clock::time_point;               ///< monotonic; for deadlines and intervals
 using WallTime = std::chrono::system_clock::time_point;  ///< for display; may jump
 
+/// A length of time as a number of seconds.
+template <typename Rep, typename Period>
+double Seconds(std::chrono::duration<Rep, Period> duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 /// One moment by both clocks.
 struct Timestamp {
   TimePoint steady{};

@@ -67,6 +67,14 @@ std::string ToLower(std::string_view text) {
   return lower;
 }
 
+std::string Item(std::string_view list, std::size_t index) {
+  return std::string(list) + base::Item("", index);
+}
+
+std::string FolderOf(std::string_view path) { return std::string(path.substr(0, path.rfind('/'))); }
+
+std::string LeafOf(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
+
 std::optional<std::int64_t> ParseInt(std::string_view text, int radix) {
   return Parse<std::int64_t>(text, radix);
 }

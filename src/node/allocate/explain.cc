@@ -17,7 +17,7 @@ constexpr std::size_t kMaxSizes = 32;
 using Positions = std::vector<std::size_t>;
 
 /// Why a slot is not free now; empty where it is.
-std::string Obstacle(const share::OfferedSlot& offered, const ledger::Snapshot& ledger) {
+std::string DescribeObstacle(const share::OfferedSlot& offered, const ledger::Snapshot& ledger) {
   if (!offered.usable) return offered.reason;
   const ledger::Lease* holder = ledger.InTheWayOf(offered.slot);
   if (holder == nullptr) return "";
@@ -45,7 +45,7 @@ class View {
                             .model = entry->facts->model});
       }
       api::PlannedDevice& device = devices_[at->second];
-      const std::string obstacle = Obstacle(offered, ledger);
+      const std::string obstacle = DescribeObstacle(offered, ledger);
       ++device.slots;
       shared_ = shared_ || offered.slot.shape.shares > 1;
       if (obstacle.empty()) {

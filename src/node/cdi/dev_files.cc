@@ -13,20 +13,20 @@ namespace {
 
 using api::cdi::DeviceNode;
 
-constexpr std::string_view kDev = "/dev";
+constexpr std::string_view kDevFolder = "/dev";
 constexpr std::uint32_t kForEverybody = 06;
 
 }  // namespace
 
 base::Result<DevFiles> DevFiles::Open(const Places& places) {
   ASSIGN(os::Root root, os::Root::Open(places.dev_root));
-  const bool holds_dev = root.Exists(std::string(kDev));
+  const bool holds_dev = root.Exists(std::string(kDevFolder));
   return DevFiles(std::move(root), holds_dev,
                   places.host_dev_root.empty() ? places.dev_root : places.host_dev_root);
 }
 
 std::string DevFiles::Below(const std::string& path) const {
-  return holds_dev_ ? path : path.substr(kDev.size());
+  return holds_dev_ ? path : path.substr(kDevFolder.size());
 }
 
 base::Result<DeviceNode> DevFiles::Node(const std::string& path) const {

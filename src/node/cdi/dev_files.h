@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/cdi/spec.h"
@@ -10,6 +11,9 @@
 #include "os/core/root.h"
 
 namespace penstock::node::cdi {
+
+/// The folders of device files and of sysfs, in containers and in a system's own files.
+inline constexpr std::string_view kDev = "/dev/", kSys = "/sys/";
 
 /// Any thread; reads the disk on each call.
 class DevFiles {

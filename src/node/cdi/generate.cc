@@ -16,8 +16,6 @@ namespace {
 
 using device::Facts;
 
-constexpr const char* kAll = "all";
-
 /// Devices in the order in which users count them, each partition after its parent.
 class Devices {
  public:

@@ -12,6 +12,9 @@
 
 namespace penstock::node::cdi {
 
+/// The name of the device that stands for all of a kind.
+inline constexpr const char* kAll = "all";
+
 /// Where files are, as this process sees them and as the host names them; the host reads the
 /// specifications.
 struct Places {

@@ -20,8 +20,6 @@ namespace {
 
 using api::cdi::Device;
 
-constexpr const char* kAll = "all";
-
 /// Makes the specification of one class.
 class ClassMaker {
  public:

@@ -16,8 +16,6 @@ namespace {
 
 using device::CdiPlatform;
 
-constexpr std::string_view kSys = "/sys/", kDev = "/dev/";
-
 bool HasLibrary(const device::ContainerDriver& driver, const Places& places,
                 const std::string& name) {
   const auto tree = DriverTree::Open(places);

@@ -24,8 +24,6 @@ namespace {
 using device::CdiPlatform;
 using device::HostFile;
 
-constexpr std::string_view kSys = "/sys/";
-constexpr const char* kAll = "all";
 constexpr std::size_t kMaxNamed = 5;
 
 bool IsLibrary(const std::string& path) {

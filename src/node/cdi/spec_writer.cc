@@ -42,9 +42,9 @@ struct Outcome {
 };
 
 /// Collects what an update finds.
-class Finder {
+class SpecFinder {
  public:
-  Finder(const CdiSpecWriter::Settings& settings, Outcome& outcome)
+  SpecFinder(const CdiSpecWriter::Settings& settings, Outcome& outcome)
       : settings_(settings), outcome_(outcome) {}
 
   void Add(const Subject& subject) {
@@ -106,7 +106,7 @@ class Finder {
 
   void WatchNodes(const device::CdiClass& one) {
     for (const std::string& node : one.nodes)
-      if (const std::string folder = settings_.places.dev_root + node.substr(0, node.rfind('/'));
+      if (const std::string folder = settings_.places.dev_root + base::FolderOf(node);
           os::Exists(folder))
         outcome_.watched.insert(folder);
   }
@@ -121,7 +121,7 @@ Outcome UpdateSpecs(const CdiSpecWriter::Settings& settings, const std::vector<S
                     const std::set<std::string>& kinds) {
   Outcome outcome;
   outcome.watched.insert(settings.folder);
-  Finder finder(settings, outcome);
+  SpecFinder finder(settings, outcome);
   for (const Subject& subject : subjects) finder.Add(subject);
   FolderState state = Write(settings.folder, finder.specs(), kinds);
   finder.Notify(state.kinds);

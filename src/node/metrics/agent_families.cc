@@ -93,8 +93,7 @@ void AddAgent(const inventory::Snapshot& inventory, const ledger::Snapshot& ledg
   if (inputs.http) AddHttp(*inputs.http, page);
   if (inputs.web_config) AddWebConfig(*inputs.web_config, page);
   page.Family("penstock_page_duration_seconds");
-  if (inputs.page_took > base::Duration::zero())
-    page.Add({}, std::chrono::duration<double>(inputs.page_took).count());
+  if (inputs.page_took > base::Duration::zero()) page.Add({}, base::Seconds(inputs.page_took));
   page.Family("penstock_build_info");
   page.Add(LabelText().Add("version", inputs.version).text(), {}, true);
 }

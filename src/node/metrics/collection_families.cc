@@ -30,8 +30,7 @@ void AddAges(const std::vector<DeviceRow>& devices, Exposition& page) {
     if (device.newest != nullptr) page.Add(device.labels, device.newest->failures);
   page.Family("accelerator_collection_duration_seconds");
   for (const DeviceRow& device : devices)
-    if (device.newest != nullptr)
-      page.Add(device.labels, duration<double>(device.newest->took).count());
+    if (device.newest != nullptr) page.Add(device.labels, base::Seconds(device.newest->took));
 }
 
 /// By model, because devices of one model do not support the same quantities.
@@ -61,10 +60,10 @@ void AddCollecting(const sample::Snapshot& samples, Exposition& page) {
                  .text(),
              rejected.count);
   page.Family("penstock_collection_interval_seconds");
-  page.Add({}, duration<double>(samples.interval).count());
+  page.Add({}, base::Seconds(samples.interval));
   page.Family("penstock_collection_round_duration_seconds");
   for (const auto& [vendor, round] : samples.rounds)
-    page.Add(LabelText().Add("vendor", vendor).text(), duration<double>(round.took).count());
+    page.Add(LabelText().Add("vendor", vendor).text(), base::Seconds(round.took));
 }
 
 /// Only for the kubelet's leases; a local lease names its holder from the start.

@@ -73,9 +73,7 @@ std::string_view ContentTypeOf(PageFormat format) {
                                      : "application/openmetrics-text; version=1.0.0; charset=utf-8";
 }
 
-double UnixTime(base::WallTime time) {
-  return std::chrono::duration<double>(time.time_since_epoch()).count();
-}
+double UnixTime(base::WallTime time) { return base::Seconds(time.time_since_epoch()); }
 
 LabelText& LabelText::Add(std::string_view name, std::string_view value) {
   if (!text_.empty()) text_ += ',';

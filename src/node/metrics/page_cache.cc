@@ -8,7 +8,7 @@ namespace {
 
 // Combines the changes of one round of collection, which reports one device after the other.
 constexpr base::Duration kTogether = std::chrono::milliseconds(20);
-constexpr base::Duration kMaxAge = std::chrono::seconds(5);
+constexpr base::Duration kMaxPageAge = std::chrono::seconds(5);
 constexpr base::Duration kForgotten = std::chrono::minutes(3);  // since the last request
 
 }  // namespace
@@ -45,7 +45,8 @@ RenderedPage PageCache::Get(PageFormat format, Detail detail) {
       kept_, [&](const Kept& one) { return one.format == format && one.detail == detail; });
   kept.requested = control_.clock().Now();
   kept.read = true;
-  if (kept.stale || kept.page.text == nullptr || kept.requested - kept.made > kMaxAge) Make(kept);
+  if (kept.stale || kept.page.text == nullptr || kept.requested - kept.made > kMaxPageAge)
+    Make(kept);
   return kept.page;
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 /// The values of a device that has not answered for this long no longer describe the present;
 /// Prometheus, too, drops a series after this time.
-constexpr base::Duration kMaxAge = std::chrono::minutes(5);
+constexpr base::Duration kMaxSampleAge = std::chrono::minutes(5);
 
 std::string_view KindOf(const ledger::Lease& lease) {
   return lease.allocator == share::kKubeletAllocator ? "pod" : "run";
@@ -216,7 +216,7 @@ std::vector<DeviceRow> MetricsRenderer::State::DevicesOf(const Snapshots& node,
     const sample::DeviceSample* newest =
         node.samples ? node.samples->Find(entry.facts->id) : nullptr;
     const base::Duration most =
-        node.samples ? std::max(kMaxAge, 3 * node.samples->interval) : kMaxAge;
+        node.samples ? std::max(kMaxSampleAge, 3 * node.samples->interval) : kMaxSampleAge;
     const bool of_now = newest != nullptr && now - newest->at <= most;
     devices.push_back({&entry, of_now ? newest : nullptr, newest, device_labels[devices.size()]});
   }

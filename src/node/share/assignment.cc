@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/core/strings.h"
 #include "node/share/allocator_rules.h"
 #include "node/share/describe.h"
 
@@ -40,7 +41,7 @@ class Namer {
   void AddRemarks(std::vector<std::string>& remarks) const {
     for (std::size_t i = 0; i < matches_.size(); ++i)
       if (!matches_[i])
-        remarks.push_back("resources[" + std::to_string(i) + "]: matches no device of this node");
+        remarks.push_back(base::Item("resources", i) + ": matches no device of this node");
   }
 
  private:
@@ -75,7 +76,7 @@ class Sharer {
   void AddRemarks(std::vector<std::string>& remarks) const {
     for (std::size_t i = 0; i < uses_.size(); ++i) {
       const Use& use = uses_[i];
-      const std::string key = "sharing.rules[" + std::to_string(i) + "]: ";
+      const std::string key = base::Item("sharing.rules", i) + ": ";
       for (std::size_t name = 0; use.matches > 0 && name < use.named.size(); ++name)
         if (!use.named[name])
           remarks.push_back(key + "no device on this node matches \"" + use.rule->devices[name] +

@@ -46,10 +46,9 @@ std::vector<double> Apportion(base::TimePoint begin, base::TimePoint end,
       if (cut > begin && cut < end) cuts.push_back(cut);
   std::ranges::sort(cuts);
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-  const double whole = std::chrono::duration<double>(end - begin).count();
+  const double whole = base::Seconds(end - begin);
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i)
-    PartPiece(cuts[i], cuts[i + 1],
-              std::chrono::duration<double>(cuts[i + 1] - cuts[i]).count() / whole, occupancies,
+    PartPiece(cuts[i], cuts[i + 1], base::Seconds(cuts[i + 1] - cuts[i]) / whole, occupancies,
               outside, parts);
   return parts;
 }

@@ -362,21 +362,20 @@ std::vector<api::IdleHolder> Meter::Idle() const {
     if (!usage->idle) continue;
     const ledger::Lease& lease = *usage->holder;
     const auto* entry = inventory->Find(usage->device);
-    idle.push_back(
-        {.lease = lease.id,
-         .namespace_name = lease.namespace_name,
-         .pod = lease.pod,
-         .container = lease.container,
-         .user = lease.user,
-         .command = lease.command,
-         .device = usage->device,
-         .index = entry == nullptr ? -1 : entry->facts->index,
-         .model = usage->model,
-         .slot = usage->slot,
-         .since = usage->since,
-         .last_busy = usage->last_busy,
-         .idle_seconds = std::chrono::duration<double>(now.wall - usage->last_busy).count(),
-         .memory_bytes = usage->memory_used.value_or(base::Bytes{}).count});
+    idle.push_back({.lease = lease.id,
+                    .namespace_name = lease.namespace_name,
+                    .pod = lease.pod,
+                    .container = lease.container,
+                    .user = lease.user,
+                    .command = lease.command,
+                    .device = usage->device,
+                    .index = entry == nullptr ? -1 : entry->facts->index,
+                    .model = usage->model,
+                    .slot = usage->slot,
+                    .since = usage->since,
+                    .last_busy = usage->last_busy,
+                    .idle_seconds = base::Seconds(now.wall - usage->last_busy),
+                    .memory_bytes = usage->memory_used.value_or(base::Bytes{}).count});
   }
   std::ranges::stable_sort(
       idle, [](const auto& a, const auto& b) { return a.idle_seconds > b.idle_seconds; });

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kVersion = 1;
+constexpr int kRecordVersion = 1;
 constexpr std::size_t kMaxCommandBytes = 512;
 // More than a hundred years; as nanoseconds it still fits.
 constexpr std::int64_t kMaxSeconds = 4'000'000'000;
@@ -22,14 +22,14 @@ void CheckTime(base::MapReader& reader, const char* key) {
 }
 
 void CheckVersion(base::MapReader& reader, int version) {
-  if (version > kVersion) reader.Problem("version", "a newer version of the agent wrote it");
+  if (version > kRecordVersion) reader.Problem("version", "a newer version of the agent wrote it");
 }
 
 }  // namespace
 
 template <typename Visit, base::Of<Record> T>
 static void VisitFields(Visit& visit, T& record) {
-  int version = kVersion;
+  int version = kRecordVersion;
   visit("version", version, {.required = true, .least = 1});
   visit.Named("kind", record.ended, kKinds);
   visit("lease", record.lease, {.required = true});

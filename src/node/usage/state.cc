@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kVersion = 1;
+constexpr int kStateVersion = 1;
 
 /// A device's reading, as it is written.
 struct Energy {
@@ -68,7 +68,7 @@ static void VisitFields(Visit& visit, T& kept) {
 std::string EncodeState(const State& state) {
   std::string text;
   text.reserve(SizeOf(state));
-  text += "{\n \"version\": " + std::to_string(kVersion) +
+  text += "{\n \"version\": " + std::to_string(kStateVersion) +
           ",\n \"bootId\": " + base::JsonText(json(state.boot_id));
   AddList("holders", state.holders, text, base::ToJsonObject<json, Kept>);
   AddList("energy", state.energy, text, [](const auto& one) {
@@ -82,7 +82,7 @@ std::string EncodeState(const State& state) {
 base::Result<State> DecodeState(std::string_view text, std::string_view file) {
   State state;
   std::vector<Energy> energy;
-  TRY(os::DecodeKept(kVersion, text, file,
+  TRY(os::DecodeKept(kStateVersion, text, file,
                      [&](base::StructReader& read) {
                        read("bootId", state.boot_id);
                        read("holders", state.holders);
@@ -106,7 +106,7 @@ static void VisitFields(Visit& visit, T& hidden) {
 // The file names its state by hash, so that neither a crash between the two files nor an agent that
 // only knows one of them pairs the wrong ones.
 std::string EncodeCleanEnd(const std::vector<Hidden>& hidden, std::string_view state) {
-  return os::EncodeKept<nlohmann::json>(kVersion, [&](auto& write) {
+  return os::EncodeKept<nlohmann::json>(kStateVersion, [&](auto& write) {
     write("state", std::to_string(base::Hash(state)));
     write("holders", hidden);
   });
@@ -117,7 +117,7 @@ base::Result<std::optional<std::vector<Hidden>>> DecodeCleanEnd(std::string_view
                                                                 std::string_view file) {
   std::string of;
   std::vector<Hidden> hidden;
-  TRY(os::DecodeKept(kVersion, text, file,
+  TRY(os::DecodeKept(kStateVersion, text, file,
                      [&](base::StructReader& read) {
                        read("state", of);
                        read("holders", hidden);

@@ -23,10 +23,6 @@ base::WallTime::duration ToWall(double seconds) {
       std::chrono::duration<double>(seconds));
 }
 
-double Seconds(base::WallTime::duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 std::string ValueOf(const Record& record, const std::string& key, base::WallTime day) {
   if (key == "day") return base::FormatTime(day).substr(0, 10);
   if (key == "namespace") return record.namespace_name;
@@ -80,7 +76,7 @@ void Sums::Spread(const Record& record, const Step& step) {
   for (base::WallTime at = from; at < to;) {
     const base::WallTime day = floor<days>(at);
     const base::WallTime next = by_day ? std::min<base::WallTime>(to, day + days(1)) : to;
-    AddTo(record, step, Seconds(next - at) / Seconds(end - begin), day);
+    AddTo(record, step, base::Seconds(next - at) / base::Seconds(end - begin), day);
     at = next;
   }
 }

@@ -10,8 +10,6 @@
 namespace penstock::node::usage {
 namespace {
 
-double Seconds(base::Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 /// In order, without repetitions.
 std::vector<std::string> DevicesOf(const ledger::Lease& lease) {
   std::vector<std::string> devices;
@@ -197,7 +195,7 @@ void UsageAccumulator::SetGroup(const std::string& lease, std::optional<base::Du
   const auto set = [&](Account& account) {
     HolderUsage& usage = account.usage;
     if (cpu) account.cpu_hidden = false;
-    if (cpu) usage.cpu_seconds = std::max(usage.cpu_seconds.value_or(0), Seconds(*cpu));
+    if (cpu) usage.cpu_seconds = std::max(usage.cpu_seconds.value_or(0), base::Seconds(*cpu));
     if (memory)
       usage.host_memory_peak = std::max(usage.host_memory_peak.value_or(base::Bytes{}), *memory);
     account.shown = nullptr;
@@ -213,7 +211,7 @@ void UsageAccumulator::SetGroup(const std::string& lease, std::optional<base::Du
 HolderUsage UsageAccumulator::At(const Account& account, base::Timestamp now) const {
   HolderUsage usage = account.usage;
   const base::TimePoint at = account.ended.value_or(now.steady);
-  usage.seconds = Seconds(at - account.began);
+  usage.seconds = base::Seconds(at - account.began);
   usage.last_busy = now.wall - std::chrono::duration_cast<base::WallTime::duration>(
                                    now.steady - account.last_busy);
   usage.idle =

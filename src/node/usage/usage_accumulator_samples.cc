@@ -8,8 +8,6 @@ namespace {
 
 constexpr int kFew = 3;  // a gap of at most so many intervals is still attributed
 
-double Seconds(base::Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 std::optional<double> Ratio(std::optional<double> percent) {
   return percent ? std::optional(std::clamp(*percent / 100, 0.0, 1.0)) : std::nullopt;
 }
@@ -57,7 +55,7 @@ bool IsActive(const ProcessUsage& process, double least) {
 
 /// Whether a counter can have grown so much in that time.
 bool IsPlausible(double joules, base::Duration time, double most_watts) {
-  return joules >= 0 && (most_watts <= 0 || joules <= most_watts * (Seconds(time) + 1));
+  return joules >= 0 && (most_watts <= 0 || joules <= most_watts * (base::Seconds(time) + 1));
 }
 
 }  // namespace
@@ -100,7 +98,7 @@ void UsageAccumulator::Take(const std::string& device, const DeviceActivity& act
                                  ? (activity.processes ? account->compute : std::nullopt)
                                  : activity.utilization;
     if (utilization && !gap) {
-      const double time = Seconds(Overlap(begin, now.steady, occupancies.back()));
+      const double time = base::Seconds(Overlap(begin, now.steady, occupancies.back()));
       account->usage.busy_seconds += *utilization * time;
       account->usage.measured_seconds += time;
     }
@@ -135,7 +133,7 @@ std::optional<UsageAccumulator::Taken> UsageAccumulator::TakenBy(Device& device,
     device.energy.reset();
   }
   if (!activity.watts || gap || !device.at) return std::nullopt;
-  return Taken{*device.at, *activity.watts * Seconds(now - *device.at)};
+  return Taken{*device.at, *activity.watts * base::Seconds(now - *device.at)};
 }
 
 void UsageAccumulator::ShowProcesses(const std::string& device,

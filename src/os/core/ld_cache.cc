@@ -33,7 +33,7 @@ struct Header {
   std::uint32_t unused[3];
 };
 static_assert(sizeof(Header) == 48);
-constexpr std::uint8_t kOwnByteOrder = std::endian::native == std::endian::little ? 2 : 3;
+constexpr std::uint8_t kCacheByteOrder = std::endian::native == std::endian::little ? 2 : 3;
 
 struct Entry {
   std::int32_t flags;
@@ -58,7 +58,7 @@ struct Section {
 };
 constexpr std::uint32_t kGenerator = 0;
 constexpr std::uint32_t kHwcapsNames = 1;
-constexpr std::size_t kMaxSections = 64;
+constexpr std::size_t kMaxCacheSections = 64;
 constexpr std::size_t kMaxHwcaps =
     64;  // in all sections together; glibc defines five for all of its processors
 constexpr std::size_t kMaxHwcapsName = 255;
@@ -106,7 +106,7 @@ class Reader {
 
   base::Status ReadHeader() {
     ASSIGN(header_, At<Header>(0));
-    if (const auto order = header_.flags & 3; order != 0 && order != kOwnByteOrder)
+    if (const auto order = header_.flags & 3; order != 0 && order != kCacheByteOrder)
       return Error(Code::kInvalidArgument,
                    "this ld.so.cache is for machines of the opposite byte order");
     if (header_.count > kMaxEntries ||
@@ -119,7 +119,7 @@ class Reader {
     if (header_.extension == 0) return {};
     ASSIGN(const Extension extension, At<Extension>(header_.extension));
     if (extension.magic != kExtensionMagic) return {};  // ld.so ignores it, too
-    if (extension.count > kMaxSections)
+    if (extension.count > kMaxCacheSections)
       return Broken("its extension has " + std::to_string(extension.count) + " sections");
     for (std::size_t i = 0; i < extension.count; ++i) {
       ASSIGN(const Section section,
@@ -261,7 +261,7 @@ std::string WriteFile(std::size_t count, const std::string& list, const std::str
                       const std::vector<std::uint32_t>& hwcaps) {
   Header header{.count = static_cast<std::uint32_t>(count),
                 .text_bytes = static_cast<std::uint32_t>(texts.size()),
-                .flags = kOwnByteOrder};
+                .flags = kCacheByteOrder};
   std::memcpy(header.magic, kNewMagic.data(), kNewMagic.size());
   const std::size_t used = sizeof header + list.size() + texts.size();
   const std::size_t extension = (used + 3) & ~std::size_t{3};

@@ -47,8 +47,7 @@ void ClientShares::EndWait(uid_t user) {
 double ClientShares::RequestsLeft(const User& user, base::TimePoint now) const {
   if (user.counted == base::TimePoint{}) return limits_.burst;
   return std::min(limits_.burst,
-                  user.requests + std::chrono::duration<double>(now - user.counted).count() *
-                                      limits_.requests_per_second);
+                  user.requests + base::Seconds(now - user.counted) * limits_.requests_per_second);
 }
 
 base::Duration ClientShares::Take(uid_t user, base::TimePoint now) {

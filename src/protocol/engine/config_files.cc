@@ -10,6 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/core/strings.h"
 #include "os/core/replace_file.h"
 
 namespace penstock::protocol::engine {
@@ -17,9 +18,6 @@ namespace {
 
 constexpr std::size_t kMaxBytes = 4u << 20;
 constexpr char kLabel[] = "security.selinux";
-
-std::string Folder(const std::string& path) { return path.substr(0, path.find_last_of('/')); }
-std::string LeafOf(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 /// A file system without labels has none to keep.
 void CopyLabel(int from, int to) {
@@ -74,14 +72,15 @@ base::Result<std::string> ConfigFiles::RealPath(const std::string& path) const {
 
 /// Returns the path with its folder resolved; does not follow the last component.
 base::Result<std::string> ConfigFiles::InRealFolder(const std::string& path) const {
-  ASSIGN(const os::UniqueFd folder, root_.OpenFile(Folder(path), O_PATH | O_DIRECTORY));
+  ASSIGN(const os::UniqueFd folder, root_.OpenFile(base::FolderOf(path), O_PATH | O_DIRECTORY));
   ASSIGN(const std::string real, root_.PathOf(folder));
-  return (root_.path() == "/" ? "" : root_.path()) + (real == "/" ? "" : real) + "/" + LeafOf(path);
+  return (root_.path() == "/" ? "" : root_.path()) + (real == "/" ? "" : real) + "/" +
+         base::LeafOf(path);
 }
 
 Status ConfigFiles::Write(const std::string& path, const std::string& content) const {
-  if (!root_.Exists(Folder(path)))
-    TRY(os::MakeDirectories((root_.path() == "/" ? "" : root_.path()) + Folder(path)));
+  if (!root_.Exists(base::FolderOf(path)))
+    TRY(os::MakeDirectories((root_.path() == "/" ? "" : root_.path()) + base::FolderOf(path)));
   ASSIGN(const std::string real, RealPath(path));
   return os::ReplaceFile(real, content, [&real](int file) { return TakeAfter(real, file); });
 }
@@ -99,7 +98,7 @@ Status ConfigFiles::MakeLink(const std::string& path, const std::string& target)
   ASSIGN(const std::string real, InRealFolder(path));
   if (::symlink(target.c_str(), real.c_str()) != 0)
     return ErrnoError(errno, "create the link " + path);
-  os::SyncFolder(Folder(real));
+  os::SyncFolder(base::FolderOf(real));
   return {};
 }
 
@@ -108,7 +107,7 @@ Status ConfigFiles::RemoveLink(const std::string& path, const std::string& targe
   ASSIGN(const std::string real, InRealFolder(path));
   if (::unlink(real.c_str()) != 0 && errno != ENOENT)
     return ErrnoError(errno, "remove the link " + path);
-  os::SyncFolder(Folder(real));
+  os::SyncFolder(base::FolderOf(real));
   return {};
 }
 
@@ -116,18 +115,18 @@ Status ConfigFiles::Remove(const std::string& path) const {
   if (!root_.Exists(path)) return {};
   ASSIGN(const std::string real, RealPath(path));
   if (::unlink(real.c_str()) != 0 && errno != ENOENT) return ErrnoError(errno, "remove " + path);
-  os::SyncFolder(Folder(real));
+  os::SyncFolder(base::FolderOf(real));
   return {};
 }
 
 std::vector<std::string> ConfigFiles::Match(const std::string& pattern) const {
   if (pattern.find_first_of("*?[") == std::string::npos) return {pattern};
   std::vector<std::string> paths;
-  const auto names = root_.List(Folder(pattern));
+  const auto names = root_.List(base::FolderOf(pattern));
   if (!names.ok()) return paths;
   for (const std::string& name : *names)
-    if (::fnmatch(LeafOf(pattern).c_str(), name.c_str(), FNM_PERIOD) == 0)
-      paths.push_back(Folder(pattern) + "/" + name);
+    if (::fnmatch(base::LeafOf(pattern).c_str(), name.c_str(), FNM_PERIOD) == 0)
+      paths.push_back(base::FolderOf(pattern) + "/" + name);
   return paths;
 }
 

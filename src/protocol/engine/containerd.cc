@@ -5,6 +5,7 @@
 
 #include <fnmatch.h>
 
+#include "base/core/strings.h"
 #include "protocol/engine/apply/desired_config.h"
 #include "protocol/engine/text/spelling.h"
 
@@ -142,15 +143,14 @@ base::Result<const SourceFile*> LastFileWith(const EngineFacts& facts, const std
   return last;
 }
 
-std::string Folder(const std::string& path) { return path.substr(0, path.find_last_of('/')); }
-
 /// Returns whether the main file imports the drop-in; patterns are relative to its folder.
 bool Imports(const EngineFacts& facts, const Value& main) {
   const Value* imports = main.Find("imports");
   if (imports == nullptr || !imports->list) return false;
   return std::ranges::any_of(*imports->list, [&facts](const Value& pattern) {
-    const std::string path =
-        pattern.text.starts_with('/') ? pattern.text : Folder(facts.main.path) + "/" + pattern.text;
+    const std::string path = pattern.text.starts_with('/')
+                                 ? pattern.text
+                                 : base::FolderOf(facts.main.path) + "/" + pattern.text;
     return ::fnmatch(path.c_str(), facts.drop_in.path.c_str(), FNM_PATHNAME) == 0;
   });
 }
@@ -191,7 +191,7 @@ base::Status AddDropIn(Goal& goal, const EngineFacts& facts, const Containerd& c
   std::vector<std::string> imports;
   if (const Value* given = containerd.main.Find("imports"); given != nullptr && given->list)
     for (const Value& one : *given->list) imports.push_back(one.text);
-  imports.push_back(Folder(facts.drop_in.path) + "/*.toml");
+  imports.push_back(base::FolderOf(facts.drop_in.path) + "/*.toml");
   goal.may_change.push_back({"imports"});
   return AddTarget(goal, FileFormat::kToml, facts.main, {{{"imports"}, Texts(imports)}});
 }

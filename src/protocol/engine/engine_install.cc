@@ -8,9 +8,6 @@
 namespace penstock::protocol::engine {
 namespace {
 
-std::string LeafOf(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
-std::string Folder(const std::string& path) { return path.substr(0, path.find_last_of('/')); }
-
 EngineInstall Rancher(const std::string& name, const std::string& unit) {
   const std::string folder = "/var/lib/rancher/" + name + "/agent/etc/containerd/";
   return {.name = name,
@@ -130,7 +127,7 @@ void TakeConfig(EngineInstall& install, const std::string& config) {
              .program = install.program,
              .unit = install.unit};
   if (install.engine == Engine::kContainerd)
-    install.drop_in = Folder(config) + "/conf.d/99-penstock.toml";
+    install.drop_in = base::FolderOf(config) + "/conf.d/99-penstock.toml";
 }
 
 /// Returns the service among the control groups of a process.
@@ -173,7 +170,7 @@ base::Result<EngineInstall> InstallOfProcess(const MachineProcess& process,
   if (process.name != "cri-dockerd") {
     install.socket = socket;
     // A program with several functions is run as in the recipe: by its own name.
-    if (LeafOf(process.program) == process.name) install.program = process.program;
+    if (base::LeafOf(process.program) == process.name) install.program = process.program;
     const std::string unit = UnitOf(process.cgroups);
     install.supervised = !unit.empty();
     if (install.supervised) install.unit = unit;

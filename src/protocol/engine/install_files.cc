@@ -4,12 +4,11 @@
 
 #include <unistd.h>
 
+#include "base/core/strings.h"
 #include "os/core/file.h"
 
 namespace penstock::protocol::engine {
 namespace {
-
-std::string Folder(const std::string& path) { return path.substr(0, path.find_last_of('/')); }
 
 base::Result<SourceFile> ReadSource(const ConfigFiles& files, const std::string& path, Disk& disk) {
   SourceFile file{.path = path};
@@ -33,8 +32,9 @@ base::Result<std::vector<SourceFile>> ReadImports(const ConfigFiles& files, cons
     const base::Value* imports = document.Find("imports");
     if (imports == nullptr || !imports->list) continue;
     for (const base::Value& pattern : *imports->list) {
-      const std::string path =
-          pattern.text.starts_with('/') ? pattern.text : Folder(file.path) + "/" + pattern.text;
+      const std::string path = pattern.text.starts_with('/')
+                                   ? pattern.text
+                                   : base::FolderOf(file.path) + "/" + pattern.text;
       for (const std::string& match : files.Match(path)) {
         if (disk.contains(match)) continue;
         if (imported.size() == kMaxFiles)
@@ -55,7 +55,7 @@ base::Result<SourceFile> ReadTemplate(const EngineInstall& install, const Config
   ASSIGN(SourceFile older, ReadSource(files, install.template_file, disk));
   if (install.style != ConfigStyle::kTemplated || major < 2) return older;
   ASSIGN(SourceFile newer,
-         ReadSource(files, Folder(install.template_file) + "/config-v3.toml.tmpl", disk));
+         ReadSource(files, base::FolderOf(install.template_file) + "/config-v3.toml.tmpl", disk));
   return newer.text || !older.text ? newer : older;
 }
 
@@ -123,7 +123,7 @@ Status SaveJournal(const std::string& path, const Journal& journal, bool keep) {
       return base::ErrnoError(errno, "remove " + path);
     return {};
   }
-  TRY(os::MakeDirectories(Folder(path), 0700));
+  TRY(os::MakeDirectories(base::FolderOf(path), 0700));
   return os::WriteFileAtomically(path, Encode(journal), 0600);
 }
 

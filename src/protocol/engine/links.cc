@@ -14,7 +14,7 @@
 namespace penstock::protocol::engine {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kLinksVersion = 1;
 /// dockerd gives `--gpus` to AMD's driver if this is on its PATH and NVIDIA's hook is not.
 constexpr char kAmdRuntime[] = "amd-container-runtime";
 
@@ -112,7 +112,7 @@ base::Result<std::vector<GpusLink>> LoadLinks(const std::string& path) {
   if (!text.ok() && text.error().code() == Code::kNotFound) return links;
   if (!text.ok()) return text.error();
   const Status read = os::DecodeKept(
-      kVersion, *text, path, [&links](base::StructReader& reader) { reader("links", links); });
+      kLinksVersion, *text, path, [&links](base::StructReader& reader) { reader("links", links); });
   if (read.ok()) return links;
   if (read.error().code() != Code::kDataLoss) return read.error();
   return Error(Code::kDataLoss, "Penstock's record of its links is damaged (" +
@@ -126,8 +126,8 @@ Status SaveLinks(const std::string& path, const std::vector<GpusLink>& links) {
       return base::ErrnoError(errno, "remove " + path);
     return {};
   }
-  const auto text =
-      os::EncodeKept<nlohmann::json>(kVersion, [&links](auto& write) { write("links", links); });
+  const auto text = os::EncodeKept<nlohmann::json>(
+      kLinksVersion, [&links](auto& write) { write("links", links); });
   return os::WriteFileAtomically(path, text, 0600);
 }
 

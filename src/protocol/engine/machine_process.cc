@@ -23,7 +23,6 @@ constexpr std::string_view kDeleted = " (deleted)";  // proc(5), of an executabl
 /// (cmd/server/main.go).
 constexpr std::string_view kMany = "k3s";
 
-std::string Leaf(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 std::string Folder(const std::string& proc_root, const std::string& below) {
   return proc_root + "/" + below;
 }
@@ -118,15 +117,16 @@ base::Result<MachineProcess> Identify(const std::string& proc_root, pid_t pid) {
     return refuse("it is in a pod");
   if (const auto line = os::ReadFile(process + "/cmdline", kMaxText); line.ok())
     found.arguments = base::Split(*line, '\0');
-  found.name = Leaf(found.program);
-  if (found.name == kMany && !found.arguments.empty()) found.name = Leaf(found.arguments.front());
+  found.name = base::LeafOf(found.program);
+  if (found.name == kMany && !found.arguments.empty())
+    found.name = base::LeafOf(found.arguments.front());
   return found;
 }
 
 Named ProcessesNamed(const std::string& proc_root, const std::vector<std::string_view>& names) {
   Named named;
   for (const pid_t pid : os::ListProcesses(proc_root)) {
-    const std::string name = Leaf(ProgramOf(Folder(proc_root, std::to_string(pid))));
+    const std::string name = base::LeafOf(ProgramOf(Folder(proc_root, std::to_string(pid))));
     if (std::ranges::find(names, name) == names.end() || !os::IsOfTheMachine(proc_root, pid))
       continue;
     auto process = Identify(proc_root, pid);

@@ -20,7 +20,7 @@ const Resource kLeases{"coordination.k8s.io", "v1", "leases"};
 constexpr const char* kManager = "penstock";
 
 // RFC 3339 with microseconds, like metav1.MicroTime.
-std::string TimeText(base::WallTime time) {
+std::string MicroTime(base::WallTime time) {
   std::string text = base::FormatTime(time);
   text.insert(text.size() - 1, "000");
   return text;
@@ -117,7 +117,7 @@ struct LeaderElection::State : std::enable_shared_from_this<State> {
   }
 
   void Hold(Json& lease, std::int64_t transitions) const {
-    const std::string now = TimeText(api.executor().clock().Wall());
+    const std::string now = MicroTime(api.executor().clock().Wall());
     lease["spec"] = {{"holderIdentity", options.identity},
                      {"leaseDurationSeconds",
                       std::chrono::duration_cast<std::chrono::seconds>(options.lease).count()},
@@ -128,7 +128,7 @@ struct LeaderElection::State : std::enable_shared_from_this<State> {
 
   Json Renewed() const {
     Json lease = *observed;
-    lease["spec"]["renewTime"] = TimeText(api.executor().clock().Wall());
+    lease["spec"]["renewTime"] = MicroTime(api.executor().clock().Wall());
     return lease;
   }
 

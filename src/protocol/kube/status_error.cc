@@ -10,7 +10,7 @@
 namespace penstock::protocol::kube {
 namespace {
 
-constexpr std::size_t kMaxMessage = 1000;  // of a foreign message
+constexpr std::size_t kMaxShown = 1000;  // of a foreign message
 
 struct StatusMessage {
   std::string message, reason;
@@ -27,7 +27,7 @@ std::string Plain(std::string_view body) {
   if (text.empty()) return "without a message";
   if (text.front() == '<')
     return "with an HTML page, which no API server does: is there a proxy in between?";
-  if (!base::IsUtf8(text) || text.size() > kMaxMessage)
+  if (!base::IsUtf8(text) || text.size() > kMaxShown)
     return "with " + std::to_string(body.size()) + " bytes that are not a Status object";
   std::string line(text);
   std::replace_if(
@@ -35,12 +35,12 @@ std::string Plain(std::string_view body) {
   return "\"" + line + "\"";
 }
 
-StatusMessage Read(std::string_view body) {
+StatusMessage ReadStatus(std::string_view body) {
   const Json json = body.size() <= 1u << 20 ? Json::parse(body, nullptr, false) : Json();
   if (!json.is_object() || TextOf(json, "kind") != "Status") return {};
   StatusMessage answer{TextOf(json, "message"), TextOf(json, "reason")};
-  if (answer.message.size() > kMaxMessage) {
-    std::size_t cut = kMaxMessage;
+  if (answer.message.size() > kMaxShown) {
+    std::size_t cut = kMaxShown;
     while (cut > 0 && (static_cast<unsigned char>(answer.message[cut]) & 0xc0) == 0x80) --cut;
     answer.message = answer.message.substr(0, cut) + "...";
   }
@@ -158,7 +158,7 @@ std::string MissingRule(const ApiCall& call) {
 }
 
 base::Error StatusError(int status, std::string_view body, const ApiCall& call) {
-  const StatusMessage answer = Read(body);
+  const StatusMessage answer = ReadStatus(body);
   std::string message = call.method + " " + call.path + ": ";
   if (!answer.message.empty()) {
     message += answer.message;

@@ -14,6 +14,7 @@
 #include <grpcpp/server_builder.h>
 #include <unistd.h>
 
+#include "base/core/strings.h"
 #include "deviceplugin.grpc.pb.h"
 #include "protocol/kubelet/messages.h"
 #include "protocol/rpc/unix.h"
@@ -362,7 +363,7 @@ base::Result<std::unique_ptr<PluginServer>> PluginServer::Start(Config config) {
   builder.RegisterService(&impl->service);
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr || bound == 0) {
-    if (::access(impl->socket.substr(0, impl->socket.rfind('/')).c_str(), W_OK) != 0)
+    if (::access(base::FolderOf(impl->socket).c_str(), W_OK) != 0)
       return base::ErrnoError(errno, "listen on " + impl->socket);
     return base::Error(base::Code::kUnavailable, "cannot listen on " + impl->socket);
   }

@@ -161,6 +161,8 @@ struct PlannedChange {
   std::string note;
 };
 
+inline constexpr char kNvidiaDomain[] = "nvidia.com/";  ///< of labels and resources
+
 struct Step {
   std::string command, why;
 };

@@ -14,7 +14,7 @@ namespace {
 using Labels = std::map<std::string, std::string>;
 using Resources = std::map<std::string, std::int64_t>;
 
-constexpr char kDomain[] = "nvidia.com/", kMig[] = "nvidia.com/mig-";
+constexpr char kMig[] = "nvidia.com/mig-";
 constexpr char kMigNotYet[] =
     "MIG devices are not supported yet: keep NVIDIA's stack on these nodes";
 constexpr std::size_t kMaxNamed = 5;
@@ -123,7 +123,7 @@ void AddResources(const Both& both, std::size_t gpus, bool counted, Migration& p
 
 void AddLabels(const Labels& now, const Labels& then, Migration& plan) {
   for (const auto& [key, value] : now) {
-    if (!key.starts_with(kDomain) || IsOthers(key) || StaysAsItIs(key)) continue;
+    if (!key.starts_with(kNvidiaDomain) || IsOthers(key) || StaysAsItIs(key)) continue;
     const auto predicted = then.find(key);
     if (predicted == then.end()) {
       Count(plan.labels, {key, value, "", 0, "removed with GPU Feature Discovery"});
@@ -169,7 +169,7 @@ void AddNode(const Found& found, const LabelledNode& node, Migration& plan) {
   Both both{.now = now.resources, .then = then.resources, .origin = settings.origin};
   both.mig = LabelOf(node, "nvidia.com/gpu.product").find("-MIG-") != std::string::npos;
   for (const auto& [name, amount] : node.capacity)
-    if (name.starts_with(kDomain) && amount > 0) both.has[name] = amount;
+    if (name.starts_with(kNvidiaDomain) && amount > 0) both.has[name] = amount;
   if (both.has.empty() && gpus.devices.empty()) return;
   AddResources(both, gpus.devices.size(), true, plan);
   if (!LabelOf(node, "nvidia.com/gpu.count").empty()) AddLabels(node.labels, then.labels, plan);

@@ -11,7 +11,7 @@ namespace penstock::analysis {
 
 namespace {
 
-constexpr char kDomain[] = "nvidia.com/", kVisibleDevices[] = "NVIDIA_VISIBLE_DEVICES";
+constexpr char kVisibleDevices[] = "NVIDIA_VISIBLE_DEVICES";
 
 const Json& PodOf(const Json& object, const std::string& kind) {
   if (kind == "Pod") return At(object, {"spec"});
@@ -22,7 +22,7 @@ const Json& PodOf(const Json& object, const std::string& kind) {
 void AddContainer(const Json& container, GpuConsumer& consumer) {
   if (const Json& limits = At(container, {"resources", "limits"}); limits.is_object())
     for (const auto& [name, amount] : limits.items())
-      if (name.starts_with(kDomain) && amount != "0" && amount != 0)
+      if (name.starts_with(kNvidiaDomain) && amount != "0" && amount != 0)
         consumer.resources.insert(name);
   const Json& environment = At(container, {"env"});
   if (!environment.is_array()) return;
@@ -50,7 +50,7 @@ void TakeConsumer(const Json& object, Found& found) {
     if (const Json& containers = At(pod, {list}); containers.is_array())
       for (const Json& container : containers) AddContainer(container, consumer);
   for (const auto& [key, value] : TextsAt(pod, {"nodeSelector"}))
-    if (key.starts_with(kDomain)) consumer.selects[key] = value;
+    if (key.starts_with(kNvidiaDomain)) consumer.selects[key] = value;
   const bool uses = !consumer.resources.empty() || !consumer.selects.empty() ||
                     !consumer.visible_devices.empty() ||
                     consumer.runtime_class.starts_with("nvidia");

@@ -210,8 +210,7 @@ base::Result<CounterSelection> CheckCounters(std::span<const MetricRow> rows,
                                              std::string_view where,
                                              std::span<const CounterField> fields) {
   Judge judge(fields);
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    judge.Take(std::string(where) + "[" + std::to_string(i) + "]", rows[i]);
+  for (std::size_t i = 0; i < rows.size(); ++i) judge.Take(base::Item(where, i), rows[i]);
   return std::move(judge).Verdict();
 }
 

@@ -16,9 +16,9 @@ constexpr std::string_view kBareQuote =
 constexpr std::string_view kStrayQuote =
     "a quoted field does not end with a quote before its comma; a quote inside it is written twice";
 
-class Reader {
+class CountersReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit CountersReader(std::string_view text) : text_(text) {}
 
   bool AtEnd() const { return at_ >= text_.size(); }
   std::size_t line() const { return line_; }
@@ -86,7 +86,7 @@ class Reader {
 
 void ReadCsv(std::string_view text, const std::function<bool(CsvRecord)>& record,
              const std::function<bool(std::size_t line, std::string_view what)>& wrong) {
-  Reader reader(text);
+  CountersReader reader(text);
   while (!reader.AtEnd()) {
     const std::string_view line = reader.Line();
     if (line.empty() || line.front() == '#') continue;

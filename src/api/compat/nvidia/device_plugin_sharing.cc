@@ -21,7 +21,6 @@ constexpr std::string_view kPrefix = "nvidia.com/";
 constexpr std::string_view kMigPrefix = "nvidia.com/mig-";
 constexpr std::string_view kSharedSuffix = ".shared";
 constexpr std::size_t kLongestResource = 63;
-constexpr std::int64_t kMaxReplicas = 100'000;  // users request one per MiB
 constexpr std::int64_t kMaxDevices = 1024;
 constexpr bool kExactNames = true;  // for maps that the plugin reads with functions of its own
                                     // (UnmarshalJSON in api/config/v1)
@@ -254,8 +253,8 @@ std::vector<Placed> ReadStrategy(const Value& map, Strategy strategy, PluginFile
       reader.Problem("resources",
                      "is empty; leave \"" + std::string(strategy.key) + "\" out to share nothing");
     for (std::size_t i = 0; i < list->list->size(); ++i)
-      if (auto rule = ReadEntry((*list->list)[i], where + ".resources[" + std::to_string(i) + "]",
-                                strategy, files, notes))
+      if (auto rule = ReadEntry((*list->list)[i], base::Item(where + ".resources", i), strategy,
+                                files, notes))
         Add(*std::move(rule), rules, notes);
   }
   reader.Finish();
@@ -272,14 +271,14 @@ void Replace(std::string& text, const std::string& what, const std::string& with
 void CheckRules(const NodeConfig& config, const std::vector<Placed>& placed, Notes& notes) {
   const auto in_plugin_terms = [&](std::string text) {
     for (std::size_t i = 0; i < placed.size(); ++i)
-      Replace(text, "sharing.rules[" + std::to_string(i) + "]", placed[i].where);
+      Replace(text, base::Item("sharing.rules", i), placed[i].where);
     for (std::size_t i = 0; i < notes.names_at.size(); ++i)
-      Replace(text, "resources.names[" + std::to_string(i) + "]", notes.names_at[i]);
+      Replace(text, base::Item("resources.names", i), notes.names_at[i]);
     return text;
   };
   api::internal::CheckSharing(config, [&](std::string_view key, const std::string& message) {
     for (std::size_t i = 0; i < placed.size(); ++i)
-      if (key.starts_with("sharing.rules[" + std::to_string(i) + "]"))
+      if (key.starts_with(base::Item("sharing.rules", i)))
         notes.problems.Add(placed[i].mark,
                            in_plugin_terms(std::string(key)) + ": " + in_plugin_terms(message));
   });
@@ -329,7 +328,7 @@ void ReadResources(MapReader& top, const Context& context) {
   if (const Value* list = gpus) {
     context.config.resources.clear();
     for (std::size_t i = 0; i < list->list->size(); ++i) {
-      const std::string where = "resources.gpus[" + std::to_string(i) + "]";
+      const std::string where = base::Item("resources.gpus", i);
       if (const auto rule = ReadPattern((*list->list)[i], where, notes))
         AddGpuPattern(*rule, where, context);
     }
@@ -337,7 +336,7 @@ void ReadResources(MapReader& top, const Context& context) {
   if (const Value* list = resources.List("mig");
       list != nullptr && files == PluginFiles::kExtended) {
     for (std::size_t i = 0; i < list->list->size(); ++i) {
-      const std::string where = "resources.mig[" + std::to_string(i) + "]";
+      const std::string where = base::Item("resources.mig", i);
       const auto rule = ReadPattern((*list->list)[i], where, notes);
       if (rule && rule->name != std::string(kMigPrefix) + rule->pattern)
         notes.not_yet.push_back(

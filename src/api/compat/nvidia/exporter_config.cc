@@ -5,6 +5,7 @@
 #include <string>
 
 #include "api/compat/nvidia/exporter_reader.h"
+#include "base/core/strings.h"
 
 namespace penstock::api::compat::internal {
 
@@ -15,18 +16,18 @@ using base::Problems;
 using base::Value;
 using namespace std::chrono_literals;
 
-constexpr base::Duration kMin = 100ms, kMax = 1h;
-const Value kNothing;
+constexpr base::Duration kMinInterval = 100ms, kMaxInterval = 1h;
+const Value kNoValue;
 
 const Value& MapAt(MapReader& reader, std::string_view key) {
   const Value* map = reader.Map(key);
-  return map != nullptr ? *map : kNothing;
+  return map != nullptr ? *map : kNoValue;
 }
 
 /// Reads one file of either version; adds a remark to the work for each setting without effect.
-class Reader {
+class ExporterReader {
  public:
-  Reader(Problems& problems, ExporterWork& work) : problems_(problems), work_(work) {}
+  ExporterReader(Problems& problems, ExporterWork& work) : problems_(problems), work_(work) {}
 
   void Read(const Value& document) {
     MapReader top(document, "", problems_);
@@ -72,7 +73,7 @@ class Reader {
   std::vector<MetricRow> ReadFields(const Value& list) {
     std::vector<MetricRow> rows;
     for (const Value& item : *list.list) {
-      MapReader reader(item, "metrics.fields[" + std::to_string(rows.size()) + "]", problems_);
+      MapReader reader(item, base::Item("metrics.fields", rows.size()), problems_);
       MetricRow row;
       reader.Require("name");
       row.field = reader.String("name").value_or("?");
@@ -87,15 +88,14 @@ class Reader {
 
   void ReadCollection(MapReader& top) {
     MapReader collection(MapAt(top, "collection"), "collection", problems_);
-    work_.config.telemetry.interval =
-        collection.Time("interval", kMin, kMax).value_or(work_.config.telemetry.interval);
+    work_.config.telemetry.interval = collection.Time("interval", kMinInterval, kMaxInterval)
+                                          .value_or(work_.config.telemetry.interval);
     if (const Value* groups = collection.List("watchGroups")) {
       std::size_t number = 0;
       for (const Value& item : *groups->list) {
-        MapReader group(item, "collection.watchGroups[" + std::to_string(number++) + "]",
-                        problems_);
+        MapReader group(item, base::Item("collection.watchGroups", number++), problems_);
         (void)group.String("name");
-        (void)group.Time("interval", kMin, 24h);
+        (void)group.Time("interval", kMinInterval, 24h);
         (void)group.Strings("fields");
         group.Finish();
       }
@@ -110,17 +110,17 @@ class Reader {
     if (list == nullptr) return;
     std::size_t number = 0;
     for (const Value& item : *list->list) {
-      MapReader reader(item, "collections[" + std::to_string(number++) + "]", problems_);
+      MapReader reader(item, base::Item("collections", number++), problems_);
       (void)reader.String("name");
-      const auto every = reader.Time("every", kMin, 24h);
+      const auto every = reader.Time("every", kMinInterval, 24h);
       MapReader metrics(MapAt(reader, "metrics"), reader.Path("metrics"), problems_);
       const auto include = metrics.Strings("include").value_or(std::vector<std::string>{"*"});
       metrics.Finish();
       if (reader.Has("sources")) ReadSources(reader, reader.Path("sources"));
       const bool all = std::ranges::find(include, "*") != include.end();
       if (!all) Remark(reader, "every", kPaces);
-      if (all && every && *every > kMax) reader.Problem("every", "is more than an hour");
-      if (all && every) work_.config.telemetry.interval = std::min(*every, kMax);
+      if (all && every && *every > kMaxInterval) reader.Problem("every", "is more than an hour");
+      if (all && every) work_.config.telemetry.interval = std::min(*every, kMaxInterval);
       reader.Finish();
     }
   }
@@ -163,7 +163,7 @@ class Reader {
 }  // namespace
 
 void ReadExporterFile(const Value& document, Problems& problems, ExporterWork& work) {
-  Reader(problems, work).Read(document);
+  ExporterReader(problems, work).Read(document);
 }
 
 }  // namespace penstock::api::compat::internal

@@ -73,7 +73,7 @@ void IdType(ExporterWork& work, const GivenValue& given) {
         work, "has no effect: the agent allocates the devices itself and knows them by every ID");
 }
 
-void Devices(ExporterWork& work, const GivenValue& given) {
+void SetDevices(ExporterWork& work, const GivenValue& given) {
   const DeviceChoice choice = ReadDeviceChoice(given.value);
   if (!choice.wellformed)
     return given.Problem(
@@ -150,20 +150,20 @@ bool IsRange(std::string_view text) {
 }
 
 using Flags = std::vector<std::string_view>;
-using Apply = void (*)(ExporterWork& work, const GivenValue& given);
+using ApplyValue = void (*)(ExporterWork& work, const GivenValue& given);
 
 ExporterSetting Text(Flags flags, std::string_view environment, std::string_view help,
-                     Apply apply) {
+                     ApplyValue apply) {
   return {{std::move(flags), environment, help}, apply};
 }
 
 ExporterSetting OnOff(Flags flags, std::string_view environment, std::string_view help,
-                      Apply apply) {
+                      ApplyValue apply) {
   return {{std::move(flags), environment, help, true}, apply};
 }
 
 ExporterSetting FilePath(Flags flags, std::string_view environment, std::string_view help,
-                         Apply apply) {
+                         ApplyValue apply) {
   return {{std::move(flags), environment, help, false, true}, apply};
 }
 
@@ -252,7 +252,7 @@ const std::vector<ExporterSetting>& ExporterSettings() {
            "window for counting clock events, in milliseconds",
            SetMilliseconds<&TelemetryConfig::clock_events_window>),
       Text({"--devices", "-d"}, "DCGM_EXPORTER_DEVICES_STR",
-           "accepted: f, g, i or g+i; selection by number is not supported", Devices),
+           "accepted: f, g, i or g+i; selection by number is not supported", SetDevices),
       Text({"--switch-devices", "-s"}, "DCGM_EXPORTER_OTHER_DEVICES_STR",
            "accepted: NVSwitches are not shown", OtherDevices),
       Text({"--cpu-devices", "-p"}, "DCGM_EXPORTER_CPU_DEVICES_STR", "accepted: CPUs are not shown",

@@ -33,7 +33,7 @@ constexpr base::Duration kPatience = std::chrono::seconds(60);
 
 constexpr const char* kToolkitConfig = "/etc/nvidia-container-runtime/config.toml";
 
-constexpr char kExamples[] =
+constexpr char kGenerateExamples[] =
     R"(penstock cdi generate                                      # this machine's GPUs, on standard output
 penstock cdi generate --output /etc/cdi/nvidia.yaml        # for podman and docker, where no agent runs
 penstock cdi generate --format json | jq '.devices[].name'
@@ -41,7 +41,7 @@ penstock cdi generate --mode management --output /var/run/cdi/management.json
 penstock cdi generate --mode imex --device-id 0,1
 penstock cdi generate --driver-root /run/nvidia/driver --dev-root / --device-name-strategy uuid)";
 
-constexpr char kDetails[] =
+constexpr char kGenerateDetails[] =
     R"(An agent on the machine writes /var/run/cdi and keeps it up to date; this verb is for machines
 without one. Drivers are queried in a separate process, for one minute at most; no other program of
 the driver is executed. Files that were searched for and not found are reported on standard error.
@@ -263,7 +263,7 @@ base::Status WriteOut(const CdiOrder& order, const api::cdi::Spec& spec) {
         std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
     return written ? base::Status() : base::ErrnoError(errno, "write to standard output");
   }
-  TRY(os::MakeDirectories(order.path.substr(0, order.path.rfind('/'))));
+  TRY(os::MakeDirectories(base::FolderOf(order.path)));
   TRY(os::WriteFileAtomically(order.path, text));
   Remark(order, "wrote " + order.path + ": " + spec.kind + ", " +
                     std::to_string(spec.devices.size()) +
@@ -310,8 +310,8 @@ command::Verb CdiGenerateVerb(const Common& common) {
   const auto request = std::make_shared<CdiRequest>();
   return {.name = "generate",
           .summary = "Generate a specification of this machine's devices and their driver",
-          .examples = kExamples,
-          .details = kDetails,
+          .examples = kGenerateExamples,
+          .details = kGenerateDetails,
           .exit_status =
               "0 generated, 1 failed (the message says why, nothing was written), 2 usage "
               "error",

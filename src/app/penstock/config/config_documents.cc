@@ -15,10 +15,8 @@ namespace penstock::app {
 
 namespace {
 
-using base::Value;
-
-std::string TextAt(const Value& value, std::string_view key) {
-  const Value* found = value.Find(key);
+std::string TextAt(const base::Value& value, std::string_view key) {
+  const base::Value* found = value.Find(key);
   return found == nullptr ? "" : found->text;
 }
 
@@ -70,7 +68,7 @@ std::optional<std::string> LiteralBlock(const std::vector<std::string>& lines, i
 }
 
 /// A text in a file: `title` describes its place for users, `key` is its key in the file.
-ConfigDocument TextIn(const Value::Entry& entry, const std::vector<std::string>& lines,
+ConfigDocument TextIn(const base::Value::Entry& entry, const std::vector<std::string>& lines,
                       const std::string& file, const std::string& title, const std::string& key) {
   // Counters files must not be indented: their lines are counted from the key's text.
   const auto block = api::compat::LooksLikeCounters(entry.value.text)
@@ -81,11 +79,11 @@ ConfigDocument TextIn(const Value::Entry& entry, const std::vector<std::string>&
           .text = block ? *block : entry.value.text};
 }
 
-const Value* MapAt(const Value& value, std::initializer_list<std::string_view> path) {
-  const Value* found = &value;
+const base::Value* MapAt(const base::Value& value, std::initializer_list<std::string_view> path) {
+  const base::Value* found = &value;
   for (const std::string_view key : path)
     if (found != nullptr) found = found->Find(key);
-  return found != nullptr && found->kind == Value::Kind::kMap ? found : nullptr;
+  return found != nullptr && found->kind == base::Value::Kind::kMap ? found : nullptr;
 }
 
 /// Where charts contain configurations of nodes: a map of texts, or the text of one key.
@@ -95,7 +93,7 @@ struct Place {
 };
 
 /// Returns the values file, and the configurations and counters files in it.
-std::vector<ConfigDocument> InValues(const Value& values, analysis::Chart chart,
+std::vector<ConfigDocument> InValues(const base::Value& values, analysis::Chart chart,
                                      const std::string& file, std::string_view text) {
   static const Place kPlaces[] = {{{"config", "map"}, ""},
                                   {{"devicePlugin", "config", "data"}, ""},
@@ -107,13 +105,13 @@ std::vector<ConfigDocument> InValues(const Value& values, analysis::Chart chart,
       {.title = file, .name = file, .text = "", .chart = chart}};
   const std::vector<std::string> lines = base::Split(text, '\n');
   for (const Place& place : kPlaces) {
-    const Value* map = MapAt(values, place.map);
+    const base::Value* map = MapAt(values, place.map);
     if (map == nullptr) continue;
     std::string path;
     for (const std::string_view key : place.map) path += std::string(key) + ".";
-    for (const Value::Entry& entry : *map->map)
+    for (const base::Value::Entry& entry : *map->map)
       if ((place.key.empty() || entry.key == place.key) &&
-          entry.value.kind == Value::Kind::kString && !base::Trim(entry.value.text).empty())
+          entry.value.kind == base::Value::Kind::kString && !base::Trim(entry.value.text).empty())
         documents.push_back(
             TextIn(entry, lines, file, file + ": " + path + entry.key, path + entry.key));
   }
@@ -121,22 +119,23 @@ std::vector<ConfigDocument> InValues(const Value& values, analysis::Chart chart,
 }
 
 /// Adds the keys below `data`, or returns what is wrong with it.
-base::Status AddKeys(const Value& manifest, const std::vector<std::string>& lines,
+base::Status AddKeys(const base::Value& manifest, const std::vector<std::string>& lines,
                      const std::string& file, std::vector<ConfigDocument>& documents) {
   base::Problems problems(file);
-  const Value* metadata = manifest.Find("metadata");
+  const base::Value* metadata = manifest.Find("metadata");
   const std::string space = metadata != nullptr ? TextAt(*metadata, "namespace") : "";
   const std::string map = "ConfigMap " + (space.empty() ? "" : space + "/") +
                           (metadata != nullptr ? TextAt(*metadata, "name") : "");
-  if (const Value* binary = manifest.Find("binaryData");
+  if (const base::Value* binary = manifest.Find("binaryData");
       binary != nullptr && binary->map && !binary->map->empty())
     problems.Add(binary->mark,
                  "binaryData: is not read; a configuration is text and belongs below \"data\"");
-  const Value* data = manifest.Find("data");
+  const base::Value* data = manifest.Find("data");
   if (data == nullptr || !data->map || data->map->empty())
     problems.Add(data != nullptr ? data->mark : manifest.mark, map + " has no keys below \"data\"");
-  for (const auto& entry : data != nullptr && data->map ? *data->map : Value::Map()) {
-    if (entry.value.kind != Value::Kind::kString && entry.value.kind != Value::Kind::kNull) {
+  for (const auto& entry : data != nullptr && data->map ? *data->map : base::Value::Map()) {
+    if (entry.value.kind != base::Value::Kind::kString &&
+        entry.value.kind != base::Value::Kind::kNull) {
       problems.Add(entry.value.mark,
                    "data." + entry.key + ": is " + std::string(base::Describe(entry.value.kind)) +
                        " where text is expected; put it after \"" + entry.key + ": |\"");
@@ -149,7 +148,7 @@ base::Status AddKeys(const Value& manifest, const std::vector<std::string>& line
   return {};
 }
 
-std::string KindOf(std::string_view document) {
+std::string DocumentKind(std::string_view document) {
   const auto value = base::ParseYaml(document, "");
   return value.ok() ? TextAt(*value, "kind") : "";
 }
@@ -160,13 +159,14 @@ base::Result<std::vector<ConfigDocument>> FindConfigurations(std::string_view te
                                                              const std::string& file) {
   const std::vector<std::string> parts = SplitDocuments(text);
   const bool manifest = std::any_of(parts.begin(), parts.end(), [](const std::string& part) {
-    return KindOf(part) == "ConfigMap";
+    return DocumentKind(part) == "ConfigMap";
   });
   std::vector<ConfigDocument> documents;
   if (!manifest) {
     base::Problems unread{file, base::ReadingMode::kLenient};  // values files contain YAML anchors
-    const auto value = api::compat::LooksLikeCounters(text) ? base::Result<Value>(Value{})
-                                                            : base::ParseYaml(text, unread);
+    const auto value = api::compat::LooksLikeCounters(text)
+                           ? base::Result<base::Value>(base::Value{})
+                           : base::ParseYaml(text, unread);
     if (const analysis::Chart chart =
             value.ok() ? analysis::ChartOf(*value) : analysis::Chart::kNone;
         chart != analysis::Chart::kNone)
@@ -176,7 +176,7 @@ base::Result<std::vector<ConfigDocument>> FindConfigurations(std::string_view te
   }
   const std::vector<std::string> lines = base::Split(text, '\n');
   for (const std::string& part : parts) {
-    ASSIGN(const Value value, base::ParseYaml(part, file));
+    ASSIGN(const base::Value value, base::ParseYaml(part, file));
     if (const std::string kind = TextAt(value, "kind"); kind == "ConfigMap") {
       TRY(AddKeys(value, lines, file, documents));
     } else if (kind == "NodeConfig") {

@@ -27,9 +27,9 @@ using Json = nlohmann::json;
 
 // The longest time without a change that the agent reports, apart from the wait for holders: it
 // waits for the kubelet's acknowledgement.
-constexpr base::Duration kPatience = std::chrono::minutes(2);
+constexpr base::Duration kAssignPatience = std::chrono::minutes(2);
 
-constexpr char kExamples[] =
+constexpr char kAssignExamples[] =
     R"(penstock assign                          # who allocates each device
 penstock assign 6 7 local                # two GPUs for `penstock run` on this machine
 penstock assign 6,7 --to local           # the same
@@ -38,7 +38,7 @@ penstock assign 3 none                   # to no allocator: for maintenance
 penstock assign 3 default                # as the configuration says
 penstock assign 6 local --dry-run)";
 
-constexpr char kDetails[] =
+constexpr char kAssignDetails[] =
     R"(A device belongs to one allocator at a time: the kubelet, which gives it to pods; local, which gives
 it to commands started by `penstock run`; or none. A move first withdraws the device, then waits
 until the device has no holder and the kubelet has acknowledged the shorter list, and then offers it
@@ -104,7 +104,7 @@ Result<std::vector<AssignProgress>> Query(const std::string& run_dir,
   TRY(client.SendLine(EncodeRequest(request)));
   for (;;) {
     ASSIGN(answer,
-           client.ReadLine(kPatience + request.assign.wait.value_or(base::Duration::zero())));
+           client.ReadLine(kAssignPatience + request.assign.wait.value_or(base::Duration::zero())));
     ASSIGN(const auto decoded, protocol::broker::DecodeAssignAnswer(answer));
     if (decoded.moved) return *decoded.moved;
     if (decoded.moving) std::cerr << Printable(Reported(*decoded.moving)) << std::endl;
@@ -138,7 +138,7 @@ std::string ListJson(const std::string& report) {
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Result<Shown> List(const Common& common) {
+Result<Shown> ListMoves(const Common& common) {
   ASSIGN(const auto config, Resolve(common.settings));
   ASSIGN(const std::string answer, QueryLine(config.paths.run_dir, R"({"op":"status"})"));
   ASSIGN(const api::Report report, api::ParseReport(answer));
@@ -146,7 +146,7 @@ Result<Shown> List(const Common& common) {
 }
 
 Result<Shown> ListOrSet(const Common& common, const AllocatorOptions& options) {
-  return options.words.empty() ? List(common) : Set(common, options);
+  return options.words.empty() ? ListMoves(common) : Set(common, options);
 }
 
 base::Status Check(const AllocatorOptions& options) {
@@ -173,8 +173,8 @@ Verb AssignVerb(const Common& common) {
   return {.name = "assign",
           .summary = "Show who allocates each device, or assign devices to another allocator",
           .usage = "[DEVICE... ALLOCATOR]",
-          .examples = kExamples,
-          .details = kDetails,
+          .examples = kAssignExamples,
+          .details = kAssignDetails,
           .exit_status = "0 done, 1 not done (the message says why), 2 usage error",
           .options = Options(*options),
           .words = kAllocators,

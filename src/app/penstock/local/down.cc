@@ -26,10 +26,10 @@ using os::LockHolder;
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kEndsWithin = 30s;
-constexpr std::chrono::milliseconds kPollInterval = 50ms;
+constexpr std::chrono::milliseconds kEndPollInterval = 50ms;
 constexpr char kAgent[] = "penstock-agent";
 
-int Fail(const Error& error) {
+int FailDown(const Error& error) {
   std::cerr << "penstock down: " << error.message() << "\n";
   return 1;
 }
@@ -76,7 +76,7 @@ bool HasEndedWithin(std::chrono::milliseconds time, const std::string& lock,
   const auto until = std::chrono::steady_clock::now() + time;
   if (!holder.ok()) {
     while (LockFile::IsHeld(lock) && std::chrono::steady_clock::now() < until)
-      std::this_thread::sleep_for(kPollInterval);
+      std::this_thread::sleep_for(kEndPollInterval);
     return !LockFile::IsHeld(lock);
   }
   pollfd source{holder->pidfd.get(), POLLIN, 0};
@@ -99,15 +99,15 @@ base::Status EndAndWait(const std::string& run_dir, const std::string& lock,
 /// Stops the agent of the run directory. Returns 0 also where no agent ran.
 int Down(const Common& common) {
   auto config = Resolve(common.settings);
-  if (!config.ok()) return Fail(config.error());
+  if (!config.ok()) return FailDown(config.error());
   const std::string& run_dir = config->paths.run_dir;
   const std::string lock = run_dir + "/agent.lock";
   const auto holder = LockFile::Holder(lock);
   const bool runs = holder.ok() || holder.error().code() != Code::kNotFound;
   if (runs)
-    if (auto ended = EndAndWait(run_dir, lock, holder); !ended.ok()) return Fail(ended.error());
+    if (auto ended = EndAndWait(run_dir, lock, holder); !ended.ok()) return FailDown(ended.error());
   auto simulated = StopSimulation(run_dir);
-  if (!simulated.ok()) return Fail(simulated.error());
+  if (!simulated.ok()) return FailDown(simulated.error());
   // The lock file stays: without it, two agents could hold locks on two files of the same name.
   ::rmdir(run_dir.c_str());
   std::cout << (runs ? "The agent (" + NameOf(holder) + ") has stopped."

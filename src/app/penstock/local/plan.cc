@@ -22,7 +22,7 @@ namespace {
 using protocol::broker::Operation;
 using protocol::broker::Request;
 
-constexpr char kExamples[] =
+constexpr char kPlanExamples[] =
     R"(penstock plan new.yaml           # what this file would change on this node
 penstock plan                    # the current configuration, if it waits for a restart or was rejected
 penstock plan new.yaml -o json | jq '.resources[] | select(.holders != [])'
@@ -164,7 +164,7 @@ Verb PlanVerb(const Common& common) {
   return {
       .name = "plan",
       .summary = "Show what another configuration would change",
-      .examples = kExamples,
+      .examples = kPlanExamples,
       .exit_status =
           "0 shown, 1 the configuration has problems (all of them shown) or no agent responds",
       .options = {Argument("FILE", &given->file,

@@ -19,7 +19,7 @@ using protocol::broker::WaitingRun;
 
 constexpr command::NamePath kNames{"run", ".queue[*].ticket"};
 
-constexpr char kExamples[] =
+constexpr char kQueueExamples[] =
     R"(penstock queue                 # the queued runs, in order
 penstock queue -o json
 penstock queue -w              # again whenever it changes
@@ -60,7 +60,7 @@ base::Result<std::string> Send(const Common& common, const protocol::broker::Req
   return client.Query(EncodeRequest(request));
 }
 
-base::Result<Shown> List(const Common& common) {
+base::Result<Shown> ListRuns(const Common& common) {
   ASSIGN(const std::string reply, Send(common, {.operation = protocol::broker::Operation::kQueue}));
   if (common.json()) return Shown(reply);
   ASSIGN(const auto queue, protocol::broker::DecodeQueue(reply));
@@ -77,11 +77,11 @@ base::Result<Shown> Cancel(const Common& common, const std::string& ticket) {
 
 Verb QueueVerb(const Common& common) {
   const auto ticket = std::make_shared<std::string>();
-  const auto list = [&common] { return List(common); };
+  const auto list = [&common] { return ListRuns(common); };
   const std::string exit_status = "0 done, 1 not done (the message says why)";
   return {.name = "queue",
           .summary = "Show the runs that wait for GPUs, or cancel one",
-          .examples = kExamples,
+          .examples = kQueueExamples,
           .details =
               "STARTS IN is known if the holders of the GPUs declared how long they run (penstock "
               "run --time).",

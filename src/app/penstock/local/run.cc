@@ -38,12 +38,12 @@ constexpr int kWaitRanOut = 124;
 constexpr int kOwnFailure = 125;
 constexpr int kCannotExecute = 126;
 constexpr int kNoSuchCommand = 127;
-constexpr base::Duration kPatience = std::chrono::seconds(30);
+constexpr base::Duration kRunPatience = std::chrono::seconds(30);
 constexpr base::Duration kReturnWithin =
     std::chrono::minutes(10);  // how long to wait for an agent that ended
 constexpr base::Duration kReturnPause = std::chrono::milliseconds(500);
 
-constexpr char kExamples[] =
+constexpr char kRunExamples[] =
     R"(penstock run -- python train.py                      # one GPU, whichever is free
 penstock run --gpus 2 --model 'A100*' -- ./train.sh
 penstock run --device 0,3 --wait 10m -- nvidia-smi -L
@@ -53,7 +53,7 @@ penstock run --label experiment=lr01 -- ./train.sh   # a label for `penstock usa
 penstock run --share 4 -- python serve.py            # a GPU shared with up to three others
 penstock run --gpus 2 --share 2 --model 'T4*' -- ./infer.sh)";
 
-constexpr char kDetails[] =
+constexpr char kRunDetails[] =
     R"(The command replaces this process: terminal, signals and exit status are its own. It can open its
 own GPUs only; it finds them in CUDA_VISIBLE_DEVICES and related variables, and its lease in
 PENSTOCK_LEASE. The GPUs are released when the command and all its descendants have exited. Ctrl-C
@@ -80,13 +80,14 @@ struct RunOptions {
   std::vector<std::string> command;
 };
 
-int Fail(int status, const std::string& message) {
+int FailRun(int status, const std::string& message) {
   std::cerr << "penstock: " << message << "\n";
   return status;
 }
 
-int Fail(const Error& error) {
-  return Fail(error.code() == Code::kDeadlineExceeded ? kWaitRanOut : kOwnFailure, error.message());
+int FailRun(const Error& error) {
+  return FailRun(error.code() == Code::kDeadlineExceeded ? kWaitRanOut : kOwnFailure,
+                 error.message());
 }
 
 /// On a terminal, one line that is updated in place; elsewhere only the first line is printed.
@@ -236,7 +237,7 @@ class Wait {
     may_return_ = false;
     ASSIGN(auto client, protocol::broker::Client::Connect(run_dir_));
     TRY(client.SendLine(EncodeRequest(request_)));
-    std::optional<base::Duration> patience = kPatience;
+    std::optional<base::Duration> patience = kRunPatience;
     for (;;) {
       const auto text = client.ReadLine(patience);
       if (!text.ok())
@@ -249,7 +250,7 @@ class Wait {
       may_return_ = answer.waiting && answer.waiting->resumable;
       if (answer.waiting) request_.run.ticket = answer.waiting->ticket;
       patience.reset();
-      if (request_.run.wait) patience = *request_.run.wait + kPatience;
+      if (request_.run.wait) patience = *request_.run.wait + kRunPatience;
     }
   }
 
@@ -334,26 +335,27 @@ int Become(const std::vector<std::string>& command) {
   arguments.push_back(nullptr);
   ::execvp(arguments[0], arguments.data());
   const int error = errno;
-  return Fail(error == ENOENT ? kNoSuchCommand : kCannotExecute,
-              command[0] + ": " + std::strerror(error));
+  return FailRun(error == ENOENT ? kNoSuchCommand : kCannotExecute,
+                 command[0] + ": " + std::strerror(error));
 }
 
 int Run(const Common& common, const RunOptions& options) {
   const std::vector<std::string>& command = options.command;
   if (command.empty())
-    return Fail(kOwnFailure,
-                "no command given; pass it after `--`: penstock run --gpus 1 -- python train.py");
-  if (const auto refused = RefusedLimit(options)) return Fail(kOwnFailure, *refused);
+    return FailRun(
+        kOwnFailure,
+        "no command given; pass it after `--`: penstock run --gpus 1 -- python train.py");
+  if (const auto refused = RefusedLimit(options)) return FailRun(kOwnFailure, *refused);
   const auto request = ToRequest(options);
-  if (!request.ok()) return Fail(kOwnFailure, request.error().message());
-  if (!IsThere(command[0])) return Fail(kNoSuchCommand, command[0] + ": command not found");
+  if (!request.ok()) return FailRun(kOwnFailure, request.error().message());
+  if (!IsThere(command[0])) return FailRun(kNoSuchCommand, command[0] + ": command not found");
   const auto config = Resolve(common.settings);
-  if (!config.ok()) return Fail(kOwnFailure, config.error().message());
+  if (!config.ok()) return FailRun(kOwnFailure, config.error().message());
 
   WaitLine line(common.terminal);
   const auto granted = Wait(config->paths.run_dir, *request, line).Query();
   line.Clear();
-  if (!granted.ok()) return Fail(granted.error());
+  if (!granted.ok()) return FailRun(granted.error());
   if (granted->enforcement == "visibility")
     std::cerr << "penstock: visibility only: " << granted->reason << "\n";
   ReportShares(*granted);
@@ -371,8 +373,8 @@ Verb RunVerb(const Common& common) {
       .name = "run",
       .summary = "Run a command on GPUs of its own, after waiting for them",
       .usage = "-- COMMAND [ARGUMENT...]",
-      .examples = kExamples,
-      .details = kDetails,
+      .examples = kRunExamples,
+      .details = kRunDetails,
       .exit_status =
           "the command's own; 124 the wait timed out, 125 Penstock failed (the message says why), "
           "126 the command cannot be executed, 127 the command was not found",

@@ -38,7 +38,7 @@ struct UpOptions {
   bool detach = false;
 };
 
-int Fail(const Error& error) {
+int FailUp(const Error& error) {
   std::cerr << "penstock up: " << error.message() << "\n";
   return 1;
 }
@@ -73,13 +73,13 @@ class Start {
 
   int Run() {
     TakeSignals();
-    if (auto spawned = Spawn(); !spawned.ok()) return Fail(spawned.error());
+    if (auto spawned = Spawn(); !spawned.ok()) return FailUp(spawned.error());
     while (true) {
       std::array<pollfd, 3> sources{{{agent_.pidfd.get(), POLLIN, 0},
                                      {signals_.get(), POLLIN, 0},
                                      {notices_.fd(), POLLIN, 0}}};
       const int count = ::poll(sources.data(), sources.size(), Patience());
-      if (count < 0 && errno != EINTR) return Fail(base::ErrnoError(errno, "wait for the agent"));
+      if (count < 0 && errno != EINTR) return FailUp(base::ErrnoError(errno, "wait for the agent"));
       if (count == 0) return GiveUp();
       if ((sources[2].revents & POLLIN) != 0) ReadNotice();
       if ((sources[1].revents & POLLIN) != 0) Forward();
@@ -160,9 +160,9 @@ class Start {
   }
 
   int GiveUp() const {
-    return Fail({Code::kDeadlineExceeded,
-                 "the agent (process " + std::to_string(agent_.pid) + ") is not ready after " +
-                     base::FormatDuration(kReadyWithin) + " and keeps trying; see " + LogPath()});
+    return FailUp({Code::kDeadlineExceeded,
+                   "the agent (process " + std::to_string(agent_.pid) + ") is not ready after " +
+                       base::FormatDuration(kReadyWithin) + " and keeps trying; see " + LogPath()});
   }
 
   int Ended() const {
@@ -200,26 +200,26 @@ class Start {
 /// agent is ready. Returns the agent's own exit status where it ended, else 0 or 1.
 int Up(const Common& common, const UpOptions& options) {
   auto resolved = ResolveForStart(common.settings);
-  if (!resolved.ok()) return Fail(resolved.error());
+  if (!resolved.ok()) return FailUp(resolved.error());
   if (!resolved->problem.empty())
     std::cerr << "penstock up: " << resolved->problem << "\npenstock up: the agent starts with "
               << resolved->origin << "\n";
   api::NodeConfig config = std::move(resolved->config);
   const std::string& run_dir = config.paths.run_dir;
-  if (auto alone = CheckAlone(run_dir); !alone.ok()) return Fail(alone.error());
+  if (auto alone = CheckAlone(run_dir); !alone.ok()) return FailUp(alone.error());
   if (auto made = os::MakeDirectories(run_dir); !made.ok())
-    return Fail(
+    return FailUp(
         {made.error().code(),
          made.error().message() + "; run as root, or pass a writable --run-dir and --state-dir"});
 
   Settings settings = common.settings;
   if (!options.simulate.empty()) {
     if (auto simulated = StartSimulation(options.simulate, run_dir); !simulated.ok())
-      return Fail(simulated.error());
+      return FailUp(simulated.error());
     UseSimulation(run_dir, config, settings);
   }
   auto notices = NotifySocket::Make();
-  if (!notices.ok()) return Fail(notices.error());
+  if (!notices.ok()) return FailUp(notices.error());
   return Start(common, options, std::move(config), std::move(settings), *std::move(notices)).Run();
 }
 

@@ -20,10 +20,10 @@ namespace {
 using base::Code;
 using base::Error;
 
-constexpr base::Duration kPatience =
+constexpr base::Duration kUsagePatience =
     std::chrono::minutes(5);  // one response may require reading months of records
 
-constexpr char kExamples[] =
+constexpr char kUsageExamples[] =
     R"(penstock usage                                        # the last 30 days by namespace and user
 penstock usage --by day --since 7d
 penstock usage --by namespace,pod --since 2026-11-01 --until 2026-12-01 -o csv
@@ -31,7 +31,7 @@ penstock usage --by label:experiment                  # of runs: penstock run --
 penstock usage -o json | jq '.usage.rows[] | [.by.namespace, .energyJoules / 3.6e6] | @tsv'
 penstock usage --idle                                 # the holders that do not use their GPU, and since when)";
 
-constexpr char kDetails[] =
+constexpr char kUsageDetails[] =
     R"(Current holders are included up to now. A share of a GPU that is divided into four counts as a
 quarter of its hours; UTIL is how busy the holders kept their GPUs. Days are in UTC. Labels are
 recorded if telemetry.holderLabels names them. docs/reference/usage-records.md describes what is
@@ -62,7 +62,7 @@ base::Result<protocol::broker::Request> ToRequest(const UsageOptions& options, b
 base::Result<std::string> Query(const Common& common, const protocol::broker::Request& request) {
   ASSIGN(const auto config, Resolve(common.settings));
   ASSIGN(auto client, protocol::broker::Client::Connect(config.paths.run_dir));
-  return client.Query(EncodeRequest(request), kPatience);
+  return client.Query(EncodeRequest(request), kUsagePatience);
 }
 
 /// Prints on standard error what the sums do not include.
@@ -96,8 +96,8 @@ Verb UsageVerb(const Common& common) {
   return {
       .name = "usage",
       .summary = "Show how much each holder used, or with --idle what is held but not used",
-      .examples = kExamples,
-      .details = kDetails,
+      .examples = kUsageExamples,
+      .details = kUsageDetails,
       .exit_status = "0 shown, 1 failed (the message says why), 2 usage error",
       .options = {Value("--by", &options->by, "KEY",
                         "group by these keys (comma-separated): namespace, pod, container, user, "

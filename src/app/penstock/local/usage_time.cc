@@ -18,7 +18,7 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr std::int64_t kMaxDays = 36500;
+constexpr std::int64_t kMaxDaysBack = 36500;
 
 /// Parses exactly `count` digits at a position.
 std::optional<int> Digits(std::string_view text, std::size_t at, std::size_t count) {
@@ -67,7 +67,7 @@ std::optional<base::WallTime> ParseTime(std::string_view text) {
 std::optional<base::Duration> ParseAgo(std::string_view text) {
   if (text.ends_with('d') || text.ends_with('w')) {
     const auto count = base::ParseInt(text.substr(0, text.size() - 1));
-    if (!count || *count < 0 || *count > kMaxDays) return std::nullopt;
+    if (!count || *count < 0 || *count > kMaxDaysBack) return std::nullopt;
     return days(*count * (text.ends_with('w') ? 7 : 1));
   }
   const auto ago = base::ParseDuration(text);

@@ -23,7 +23,7 @@ using Time = std::chrono::steady_clock;
 
 constexpr base::Duration kPollInterval = std::chrono::milliseconds(200);
 
-constexpr char kExamples[] =
+constexpr char kWaitExamples[] =
     R"(penstock wait                                         # until the agent has read its devices
 penstock wait 0 1 --for healthy --timeout 5m          # until both devices are healthy
 penstock wait 3 --for free                            # until device 3 has no holder
@@ -31,7 +31,7 @@ penstock wait --for condition=ConfigurationInForce
 penstock wait --for jsonpath='{.status.devices[0].allocator}'=local
 penstock up --detach && penstock wait --for healthy && ./run-tests)";
 
-constexpr char kDetails[] =
+constexpr char kWaitDetails[] =
     R"(--for is one of: ready (the condition Ready), healthy, free (the named devices, or all of them),
 condition=TYPE[=true|false], jsonpath='{EXPRESSION}'=VALUE over the report of `penstock status -o json`.
 An agent that does not run yet is waited for, too.)";
@@ -114,7 +114,7 @@ Result<base::Duration> TimeoutOf(const WaitOptions& options) {
   return timeout;
 }
 
-Result<Shown> Wait(const Common& common, const WaitOptions& options) {
+Result<Shown> WaitForAll(const Common& common, const WaitOptions& options) {
   ASSIGN(const Unmet unmet, UnmetOf(options.wanted));
   ASSIGN(const base::Duration timeout, TimeoutOf(options));
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
@@ -140,9 +140,10 @@ Verb WaitVerb(const Common& common) {
   const auto options = std::make_shared<WaitOptions>();
   return {.name = "wait",
           .summary =
-              "Wait until the agent is ready, devices are healthy or free, or a value is as given",
-          .examples = kExamples,
-          .details = kDetails,
+              "WaitForAll until the agent is ready, devices are healthy or free, or a value is as "
+              "given",
+          .examples = kWaitExamples,
+          .details = kWaitDetails,
           .exit_status = "0 it is so, 1 failed, 2 usage error, 3 it was not so in time",
           .options = {Argument("DEVICE", &options->devices, "indices, UUIDs or PCI addresses [all]")
                           .Separated(),
@@ -155,7 +156,7 @@ Verb WaitVerb(const Common& common) {
             const auto timeout = TimeoutOf(*options);
             return timeout.ok() ? base::Status() : timeout.error();
           },
-          .show = [options, &common] { return Wait(common, *options); }};
+          .show = [options, &common] { return WaitForAll(common, *options); }};
 }
 
 }  // namespace penstock::app

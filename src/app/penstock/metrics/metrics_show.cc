@@ -38,7 +38,7 @@ std::string Dump(const Json& tree) {
 }
 
 /// Whether the page has the metric by default.
-Cell Shown(const analysis::MetricName& metric) {
+Cell ByDefault(const analysis::MetricName& metric) {
   if (!metric.unavailable.empty()) return {"never", Color::kDim};
   return metric.by_default ? Cell("yes") : Cell("if asked", Color::kDim);
 }
@@ -72,7 +72,7 @@ std::string ShowMetricNames(const std::vector<analysis::MetricName>& metrics, bo
       wide ? std::vector<std::string>{"NAME", "TYPE", "SHOWN", "NAMES", "UNIT", "LABELS", "MEANING"}
            : std::vector<std::string>{"NAME", "TYPE", "SHOWN", "MEANING"});
   for (const analysis::MetricName& metric : metrics) {
-    std::vector<Cell> row{metric.name, metric.type, Shown(metric)};
+    std::vector<Cell> row{metric.name, metric.type, ByDefault(metric)};
     if (wide) row.insert(row.end(), {metric.names, metric.unit, base::Join(metric.labels, ",")});
     row.emplace_back(metric.unavailable.empty() ? metric.meaning : metric.unavailable);
     table.Add(std::move(row));

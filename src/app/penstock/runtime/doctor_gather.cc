@@ -25,7 +25,8 @@ using protocol::engine::Engine;
 using protocol::engine::EngineInstall;
 using protocol::engine::SourceFile;
 
-constexpr base::Duration kPatience = std::chrono::seconds(20);  // limit for a daemon that hangs
+constexpr base::Duration kDaemonPatience =
+    std::chrono::seconds(20);  // limit for a daemon that hangs
 constexpr char kDriverVersion[] = "/proc/driver/nvidia/version";
 constexpr char kEnrootHook[] = "/etc/enroot/hooks.d/98-nvidia.sh";
 constexpr char kNvidiaConfig[] = "/etc/nvidia-container-runtime/config.toml";
@@ -33,7 +34,7 @@ constexpr char kNvidiaConfig[] = "/etc/nvidia-container-runtime/config.toml";
 /// Returns a program's standard output; nothing where the program does not exist, fails or times
 /// out.
 std::optional<std::string> Answer(const std::vector<std::string>& arguments) {
-  const auto outcome = RunFor(arguments, kPatience);
+  const auto outcome = RunFor(arguments, kDaemonPatience);
   if (!outcome.ok() || outcome->status != 0) return std::nullopt;
   return outcome->output;
 }
@@ -135,9 +136,7 @@ class EngineProbe {
     state_.low_level = words.back();
   }
 
-  static std::string FolderOf(const std::string& file) {
-    return file.substr(0, file.find_last_of('/'));
-  }
+  static std::string FolderOf(const std::string& file) { return base::FolderOf(file); }
 
   EngineInstall install_;
   ConfigFiles files_;

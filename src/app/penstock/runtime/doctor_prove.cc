@@ -19,7 +19,7 @@ namespace penstock::app {
 
 namespace {
 
-constexpr base::Duration kPatience = std::chrono::seconds(60);  // for pods on a busy machine
+constexpr base::Duration kPodPatience = std::chrono::seconds(60);  // for pods on a busy machine
 constexpr rlim_t kLimit = 1024;  // of files and processes: more than the probe needs
 constexpr char kProbe[] = "penstock-probe";
 constexpr char kInside[] = "/penstock-probe";
@@ -155,7 +155,7 @@ base::Result<std::string> RunByPodman(const Proof& proof, const Promise& promise
   if (error) return base::ErrnoError(error.value(), "copy " + probe + " to " + root.path());
   std::vector<std::string> command = PodmanCommand(proof, root.path(), probe);
   for (const auto& [file, device] : promise.files) command.push_back(file);
-  ASSIGN(const auto outcome, RunFor(command, kPatience));
+  ASSIGN(const auto outcome, RunFor(command, kPodPatience));
   if (outcome.status == 0) return outcome.output;
   return base::Error(base::Code::kUnknown, protocol::engine::LastLine(outcome.errors));
 }
@@ -169,7 +169,7 @@ base::Result<std::string> RunLikeKubelet(const analysis::EngineState& engine, co
                                                   .program = probe,
                                                   .cdi_devices = proof.devices};
   for (const auto& [file, device] : promise.files) container.command.push_back(file);
-  return protocol::engine::cri::RunContainer(container, kPatience);
+  return protocol::engine::cri::RunContainer(container, kPodPatience);
 }
 
 /// The requested engine, or the first that can start a container without further help.

@@ -73,8 +73,7 @@ base::Result<EngineInstall> FindInstall(const EngineOptions& options, const std:
     install.in_force.clear();
     install.style = protocol::engine::ConfigStyle::kPlain;
     if (install.engine == protocol::engine::Engine::kContainerd)
-      install.drop_in =
-          options.config.substr(0, options.config.find_last_of('/')) + "/conf.d/99-penstock.toml";
+      install.drop_in = base::FolderOf(options.config) + "/conf.d/99-penstock.toml";
   }
   if (options.drop_in_given) install.drop_in = options.drop_in;
   if (!options.program.empty()) install.program = options.program;

@@ -20,7 +20,7 @@ using device::Facts;
 using device::LabelFacts;
 
 using Set = std::map<std::string, std::string>;
-using Devices = std::vector<const Facts*>;
+using DeviceList = std::vector<const Facts*>;
 using Shares = std::map<const Facts*, device::LabelShare>;
 
 constexpr std::string_view kPrefix = "nvidia.com/";
@@ -82,12 +82,12 @@ std::string Mebibytes(const Facts& gpu) {
 }
 
 /// The GPUs of the most frequent model; on a tie, of the model that comes first by index.
-Devices MajorityModel(const Devices& gpus) {
-  std::map<std::string, Devices> models;
+DeviceList MajorityModel(const DeviceList& gpus) {
+  std::map<std::string, DeviceList> models;
   for (const Facts* gpu : gpus) models[gpu->model].push_back(gpu);
-  Devices best;
+  DeviceList best;
   for (const Facts* gpu : gpus)
-    if (const Devices& same = models[gpu->model]; same.size() > best.size()) best = same;
+    if (const DeviceList& same = models[gpu->model]; same.size() > best.size()) best = same;
   return best;
 }
 
@@ -117,7 +117,7 @@ std::string Weaker(const std::string& a, const std::string& b) {
 /// GPU that comes first by index. The isolation is the weakest of all, so that a pod that selects
 /// on it never gets less. GPUs in MIG mode are not shared as a whole, so only the others count; if
 /// all are in MIG mode, there are no replicas.
-ModelShare ShareOf(const Devices& same, const Shares& shares) {
+ModelShare ShareOf(const DeviceList& same, const Shares& shares) {
   using Division = std::tuple<device::Shape, bool>;
   std::map<Division, int> counts;
   ModelShare model;
@@ -151,7 +151,7 @@ void AddShare(Set& labels, const ModelShare& share, const std::string& model) {
   if (!share.isolation.empty()) add("gpu.isolation", share.isolation);
 }
 
-void AddMajority(Set& labels, const Devices& majority, const Shares& shares) {
+void AddMajority(Set& labels, const DeviceList& majority, const Shares& shares) {
   const Facts& gpu = *majority.front();
   const ModelShare share = ShareOf(majority, shares);
   Add(labels, "gpu.product",
@@ -168,8 +168,8 @@ void AddMajority(Set& labels, const Devices& majority, const Shares& shares) {
 
 /// Penstock's own labels: the model in the key, so that a nodeSelector can select it on a mixed
 /// node.
-void AddModels(Set& labels, const Devices& gpus, const Shares& shares) {
-  std::map<std::string, Devices> models;
+void AddModels(Set& labels, const DeviceList& gpus, const Shares& shares) {
+  std::map<std::string, DeviceList> models;
   for (const Facts* gpu : gpus)
     if (const std::string key = ModelKey(gpu->model); !key.empty()) models[key].push_back(gpu);
   for (const auto& [key, same] : models) {
@@ -181,7 +181,7 @@ void AddModels(Set& labels, const Devices& gpus, const Shares& shares) {
   }
 }
 
-std::string ModeOf(const Devices& gpus) {
+std::string GpuMode(const DeviceList& gpus) {
   std::set<std::string> classes;
   for (const Facts* gpu : gpus) classes.insert(Detail(*gpu, kPciClass));
   if (classes.size() != 1) return "unknown";
@@ -190,7 +190,7 @@ std::string ModeOf(const Devices& gpus) {
 }
 
 /// Only if all GPUs that are part of a fabric are part of the same one.
-void AddClique(Set& labels, const Devices& gpus) {
+void AddClique(Set& labels, const DeviceList& gpus) {
   std::set<std::string> cliques;
   for (const Facts* gpu : gpus)
     if (const std::string cluster = Detail(*gpu, kFabricCluster); !cluster.empty())
@@ -217,7 +217,7 @@ void AddVgpu(Set& labels, const LabelFacts& facts) {
   if (vgpu || known) Add(labels, "vgpu.present", vgpu ? "true" : "false");
 }
 
-Devices ByIndex(Devices gpus) {
+DeviceList ByIndex(DeviceList gpus) {
   std::ranges::sort(gpus, [](const Facts* a, const Facts* b) {
     return std::tie(a->index, a->id) < std::tie(b->index, b->id);
   });
@@ -314,7 +314,7 @@ std::map<std::string, std::string> NodeLabels(const LabelFacts& facts) {
   Add(labels, "gpu.present", "true");
   if (facts.devices.empty() || facts.driver == nullptr) return labels;
 
-  const Devices gpus = ByIndex(facts.devices);
+  const DeviceList gpus = ByIndex(facts.devices);
   if (facts.timestamp) Add(labels, "gfd.timestamp", std::to_string(*facts.timestamp));
   const std::string machine = Sanitise(facts.machine);
   Add(labels, "gpu.machine", machine.empty() ? "unknown" : machine);
@@ -323,7 +323,7 @@ std::map<std::string, std::string> NodeLabels(const LabelFacts& facts) {
   const Shares shares = SharesOf(facts);
   AddMajority(labels, MajorityModel(gpus), shares);
   AddModels(labels, gpus, shares);
-  Add(labels, "gpu.mode", ModeOf(gpus));
+  Add(labels, "gpu.mode", GpuMode(gpus));
   AddClique(labels, gpus);
   Add(labels, "mig.capable",
       std::ranges::any_of(gpus, [](const Facts* gpu) { return MigMode(*gpu) != nullptr; })

@@ -16,6 +16,8 @@
 
 namespace penstock::backend::nvidia {
 
+inline constexpr double kMebibyte = 1048576;
+
 /// Which of two places of a driver has counters of PCIe bytes.
 enum class PcieCounters { kFields, kGpm, kNowhere };
 

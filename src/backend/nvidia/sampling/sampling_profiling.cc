@@ -4,8 +4,6 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-constexpr double kMebibyte = 1048576;
-
 /// Shares of time come out slightly above 100 if the two samples are not quite as far apart as the
 /// library assumes. Values far above 100 are left as they are, for the readers that count invalid
 /// values (DCGM 152).

@@ -11,8 +11,7 @@ std::optional<double> Rate::Add(base::TimePoint now, std::uint64_t count) {
   const auto window = now - before_->first;
   if (window < kMinWindow) return std::nullopt;
   if (window > kMaxWindow) return restart();
-  const double rate =
-      static_cast<double>(count - before_->second) / std::chrono::duration<double>(window).count();
+  const double rate = static_cast<double>(count - before_->second) / base::Seconds(window);
   if (window >= kGoodWindow) before_.emplace(now, count);
   return rate;
 }

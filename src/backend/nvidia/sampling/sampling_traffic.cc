@@ -4,7 +4,6 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-constexpr double kMebibyte = 1048576;
 constexpr unsigned kDirections = 2, kBoth = 2;
 
 unsigned LinkField(LinkCounters counters, unsigned direction) {

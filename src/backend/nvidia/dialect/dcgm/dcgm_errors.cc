@@ -8,7 +8,7 @@ namespace penstock::backend::nvidia {
 namespace {
 
 // clang-format off
-constexpr std::array<std::string_view, 173> kTexts{
+constexpr std::array<std::string_view, 173> kErrorTexts{
     /* 0 */ "No Error", "Invalid or corrupted push buffer stream", "Invalid or corrupted push buffer stream", "Invalid or corrupted push buffer stream",
     /* 4 */ "Invalid or corrupted push buffer stream", "Unused", "Invalid or corrupted push buffer stream", "Invalid or corrupted push buffer address",
     /* 8 */ "GPU stopped processing", "Driver error programming GPU", "Unused", "Invalid or corrupted push buffer stream",
@@ -59,8 +59,8 @@ constexpr std::array<std::string_view, 173> kTexts{
 }  // namespace
 
 std::string_view DcgmErrorText(std::int64_t xid) {
-  return xid >= 0 && xid < static_cast<std::int64_t>(kTexts.size())
-             ? kTexts[static_cast<std::size_t>(xid)]
+  return xid >= 0 && xid < static_cast<std::int64_t>(kErrorTexts.size())
+             ? kErrorTexts[static_cast<std::size_t>(xid)]
              : "Unknown Error";
 }
 

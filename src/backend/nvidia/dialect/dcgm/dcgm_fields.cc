@@ -68,7 +68,7 @@ class NumberedText {
   std::size_t size_ = 0;
 };
 
-constexpr auto kTexts = [] {
+constexpr auto kFieldTexts = [] {
   std::array<std::array<NumberedText, 3>, kNumbered> texts;
   std::size_t next = 0;
   ForEachNumbered([&](const ExporterField& field, int, int link) {
@@ -85,7 +85,7 @@ constexpr std::array<ExporterField, kCount> Join() {
     for (const ExporterField& field : table) all[next++] = field;
   std::size_t text = 0;
   ForEachNumbered([&](ExporterField field, int number, int link) {
-    const auto& [name, new_name, from] = kTexts[text++];
+    const auto& [name, new_name, from] = kFieldTexts[text++];
     field.number = number;
     field.name = name.view();
     field.new_name = new_name.view();
