@@ -38,6 +38,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND (CMAKE_BUILD_TYPE STREQUAL Release OR 
 endif()
 # Programs contain no path of the checkout, so that the same sources build the same program everywhere.
 target_compile_options(penstock_flags INTERFACE -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # The compiler collects its garbage less often, for a tenth of its time and a fifth more memory.
+  target_compile_options(penstock_flags INTERFACE --param=ggc-min-expand=300 --param=ggc-min-heapsize=2000000)
+endif()
 target_compile_definitions(penstock_flags INTERFACE PENSTOCK_VERSION="${PROJECT_VERSION}")
 target_link_options(penstock_flags INTERFACE -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now)
 # Hardening: a memory error ends the program instead of becoming exploitable; Debian's own packages use most of these options. A sanitizer replaces the
@@ -167,12 +171,13 @@ function(penstock_test program)
   gtest_discover_tests(${program} NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 ${filter} PROPERTIES LABELS "${test_LABELS}" TIMEOUT ${test_TIMEOUT})
 endfunction()
 
-# penstock_room(NAME [PROGRAM] [TEST_ONLY] [COLD] [SEPARATE] [GROUPS folder...] [DEPS target...] [PRIVATE_DEPS target...] [TEST_DEPS target...] [TEST_NEEDS target...])
+# penstock_room(NAME [PROGRAM] [TEST_ONLY] [HOT] [SEPARATE] [GROUPS folder...] [DEPS target...] [PRIVATE_DEPS target...] [TEST_DEPS target...] [TEST_NEEDS target...])
 # The .cc files of this folder and of the folders GROUPS below it become the static library penstock_NAME, the *_test.cc files among them the
-# program NAME_test. PROGRAM: the library of a program, with its command line. TEST_ONLY: no program links it. COLD: runs rarely, once for each command, start or
-# change: compiled with -O1, which takes the compiler a quarter less time. SEPARATE: each file is compiled alone, because small programs link only some of them.
+# program NAME_test. PROGRAM: the library of a program, with its command line. TEST_ONLY: no program links it. HOT: on the way of each
+# allocation, sample, scrape or container, compiled with -O2; other modules run once for each command, start or change, and -O1 takes the compiler a quarter less
+# time. SEPARATE: each file is compiled alone, because small programs link only some of them.
 function(penstock_room name)
-  cmake_parse_arguments(room "PROGRAM;TEST_ONLY;COLD;SEPARATE" "" "GROUPS;DEPS;PRIVATE_DEPS;TEST_DEPS;TEST_NEEDS" ${ARGN})
+  cmake_parse_arguments(room "PROGRAM;TEST_ONLY;HOT;SEPARATE" "" "GROUPS;DEPS;PRIVATE_DEPS;TEST_DEPS;TEST_NEEDS" ${ARGN})
   set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   foreach(group IN LISTS room_GROUPS)
     list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${group}/*.cc)
@@ -195,7 +200,7 @@ function(penstock_room name)
     else()
       penstock_compiled(penstock_${name} penstock_pch)
     endif()
-    if(room_COLD AND CMAKE_BUILD_TYPE STREQUAL Release)
+    if(NOT room_HOT AND NOT room_TEST_ONLY AND CMAKE_BUILD_TYPE STREQUAL Release)
       target_compile_options(penstock_${name} PRIVATE -O1)
     endif()
   else()
@@ -209,15 +214,15 @@ function(penstock_room name)
   endif()
 endfunction()
 
-# penstock_program(NAME [ROOM module [COLD] [GROUPS folder...]] DEPS target...): the .cc files of this folder become the program NAME. With ROOM, main.cc alone does, and
+# penstock_program(NAME [ROOM module [HOT] [GROUPS folder...]] DEPS target...): the .cc files of this folder become the program NAME. With ROOM, main.cc alone does, and
 # the rest is a module of that name, so that it can be tested.
 function(penstock_program name)
-  cmake_parse_arguments(program "COLD" "ROOM" "GROUPS;DEPS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(program "HOT" "ROOM" "GROUPS;DEPS;TEST_DEPS" ${ARGN})
   if(program_ROOM)
-    if(program_COLD)
-      set(cold COLD)
+    if(program_HOT)
+      set(hot HOT)
     endif()
-    penstock_room(${program_ROOM} PROGRAM ${cold} GROUPS ${program_GROUPS} DEPS ${program_DEPS} TEST_DEPS ${program_TEST_DEPS})
+    penstock_room(${program_ROOM} PROGRAM ${hot} GROUPS ${program_GROUPS} DEPS ${program_DEPS} TEST_DEPS ${program_TEST_DEPS})
     add_executable(${name} main.cc)
     target_link_libraries(${name} PRIVATE penstock_${program_ROOM} Threads::Threads)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -21,8 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kEventSingleBit = 0x1, kEventDoubleBit = 0x2, kEventRemap = 0x400,
-                        kEventRemapFailure = 0x800, kEventUnavailable = 0x4000,
-                        kEventRecoveryAction = 0x8000;
+                        kEventRemapFailure = 0x800;
 
 struct Action {
   std::uint32_t number;

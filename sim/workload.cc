@@ -3,12 +3,13 @@
 namespace penstock::sim {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kMebibyte = 1 << 20;
 constexpr std::uint64_t kPercent = 1000000;  // of utilization: percent times microseconds, per
                                              // second
 
 // Bytes for each percent of utilization, such as a training job might move.
-constexpr std::uint64_t kPcieRx = 10 * kMiB, kPcieTx = 5 * kMiB, kNvlinkOfEachLink = 20 * kMiB;
+constexpr std::uint64_t kPcieRx = 10 * kMebibyte, kPcieTx = 5 * kMebibyte,
+                        kNvlinkOfEachLink = 20 * kMebibyte;
 
 // Bits of nvmlClocksEventReasons.
 enum Reason : std::uint64_t {
@@ -20,15 +21,15 @@ enum Reason : std::uint64_t {
 };
 
 // Utilization of a part, in hundredths of the GPU's.
-struct Part {
+struct BusyPart {
   SimMeterIndex meter;
   std::uint32_t of_use;
 };
-constexpr Part kParts[] = {{kSimUseGraphics, 100}, {kSimUseSm, 100},    {kSimUseOccupancy, 50},
-                           {kSimUseInteger, 25},   {kSimUseTensor, 50}, {kSimUseDfma, 0},
-                           {kSimUseHmma, 50},      {kSimUseDmma, 0},    {kSimUseImma, 0},
-                           {kSimUseDram, 50},      {kSimUseFp64, 0},    {kSimUseFp32, 25},
-                           {kSimUseFp16, 10}};
+constexpr BusyPart kParts[] = {{kSimUseGraphics, 100}, {kSimUseSm, 100},    {kSimUseOccupancy, 50},
+                               {kSimUseInteger, 25},   {kSimUseTensor, 50}, {kSimUseDfma, 0},
+                               {kSimUseHmma, 50},      {kSimUseDmma, 0},    {kSimUseImma, 0},
+                               {kSimUseDram, 50},      {kSimUseFp64, 0},    {kSimUseFp32, 25},
+                               {kSimUseFp16, 10}};
 
 }  // namespace
 
@@ -54,7 +55,7 @@ void Work(SimGpu& gpu, std::uint32_t percent) {
   gpu.meters[kSimPcieRx].rate = percent * kPcieRx;
   gpu.meters[kSimNvlinkTx].rate = gpu.meters[kSimNvlinkRx].rate =
       percent * kNvlinkOfEachLink * ActiveLinks(gpu);
-  for (const Part& part : kParts)
+  for (const BusyPart& part : kParts)
     gpu.meters[part.meter].rate = percent * kPercent * part.of_use / 100;
   Follow(gpu);
 }

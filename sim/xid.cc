@@ -20,7 +20,7 @@ constexpr std::uint32_t kAskReset[] = {46,  48,  62,  64,  74,  79,  95,  109, 1
                                        119, 120, 136, 140, 143, 150, 155, 156, 158};
 constexpr std::uint32_t kAskDrain[] = {63, 94};
 
-constexpr std::uint64_t kEventXid = 0x8, kEventUnavailable = 0x4000, kEventRecoveryAction = 0x8000;
+constexpr std::uint64_t kEventXid = 0x8;
 
 }  // namespace
 

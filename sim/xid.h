@@ -19,6 +19,9 @@ std::string XidText(std::uint32_t xid);
 std::string XidLine(const SimState& state, const SimGpu& gpu, std::uint32_t xid,
                     const std::string& text);
 
+/// NVML's events for a GPU that has become unavailable, and for a change of the recovery action.
+inline constexpr std::uint64_t kEventUnavailable = 0x4000, kEventRecoveryAction = 0x8000;
+
 struct XidEvent {
   std::uint64_t type, data;
 };

@@ -261,7 +261,7 @@ RuntimeFacts::Annotations OwnAnnotations(const RuntimeFacts& facts) {
   for (const char* type : kContainerTypes)
     if (get(type) == "sandbox") return {};
   if (!facts.OfCrio()) return facts.annotations;
-  const Json given = Json::parse(get(kCrioAnnotations), nullptr, /*allow_exceptions=*/false);
+  const Json given = base::ParseJson<Json>(get(kCrioAnnotations));
   RuntimeFacts::Annotations own;
   if (given.is_object())
     for (const auto& [key, value] : given.items())
@@ -289,7 +289,7 @@ Result<Bundle> Bundle::Parse(std::string_view text, const std::string& file) {
   if (IsTooDeep(text))
     return Error(Code::kInvalidArgument,
                  file + " nests deeper than " + std::to_string(kMaxDepth) + " levels");
-  Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json root = base::ParseJson<Json>(text);
   if (root.is_discarded())
     return Error(Code::kInvalidArgument,
                  file + " is not JSON; it is written by the container engine");

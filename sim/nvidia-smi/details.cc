@@ -25,11 +25,11 @@ class Printer {
   int column_;
 };
 
-std::string Enabled(std::optional<NvUint> value) {
+std::string EnabledText(std::optional<NvUint> value) {
   return value ? (*value ? "Enabled" : "Disabled") : "N/A";
 }
 
-std::string Watts(std::optional<NvUint> milliwatts) {
+std::string WattsText(std::optional<NvUint> milliwatts) {
   if (!milliwatts) return "N/A";
   char text[32];
   std::snprintf(text, sizeof text, "%.2f W", *milliwatts / 1000.0);
@@ -47,11 +47,11 @@ void Identity(const Printer& out, const Gpu& gpu) {
   out.Line(1, "Product Name", gpu.Text("nvmlDeviceGetName").value_or("N/A"));
   out.Line(1, "Product Brand", brand == 2 ? "Tesla" : brand == 5 ? "GeForce" : "NVIDIA");
   out.Line(1, "Product Architecture", Architecture(gpu.Number("nvmlDeviceGetArchitecture")));
-  out.Line(1, "Display Active", Enabled(gpu.Number("nvmlDeviceGetDisplayActive")));
-  out.Line(1, "Persistence Mode", Enabled(gpu.Number("nvmlDeviceGetPersistenceMode")));
+  out.Line(1, "Display Active", EnabledText(gpu.Number("nvmlDeviceGetDisplayActive")));
+  out.Line(1, "Persistence Mode", EnabledText(gpu.Number("nvmlDeviceGetPersistenceMode")));
   out.Head(1, "MIG Mode");
-  out.Line(2, "Current", Enabled(gpu.Pair("nvmlDeviceGetMigMode", 0)));
-  out.Line(2, "Pending", Enabled(gpu.Pair("nvmlDeviceGetMigMode", 1)));
+  out.Line(2, "Current", EnabledText(gpu.Pair("nvmlDeviceGetMigMode", 0)));
+  out.Line(2, "Pending", EnabledText(gpu.Pair("nvmlDeviceGetMigMode", 1)));
   out.Line(1, "Serial Number", gpu.Text("nvmlDeviceGetSerial").value_or("N/A"));
   out.Line(1, "GPU UUID", gpu.Text("nvmlDeviceGetUUID").value_or("N/A"));
   out.Line(1, "Minor Number", gpu.Number("nvmlDeviceGetMinorNumber"));
@@ -157,8 +157,8 @@ void Health(const Printer& out, const Gpu& gpu) {
     return value ? std::to_string(*value) : "N/A";
   };
   out.Head(1, "ECC Mode");
-  out.Line(2, "Current", Enabled(gpu.Pair("nvmlDeviceGetEccMode", 0)));
-  out.Line(2, "Pending", Enabled(gpu.Pair("nvmlDeviceGetEccMode", 1)));
+  out.Line(2, "Current", EnabledText(gpu.Pair("nvmlDeviceGetEccMode", 0)));
+  out.Line(2, "Pending", EnabledText(gpu.Pair("nvmlDeviceGetEccMode", 1)));
   out.Head(1, "ECC Errors");
   for (const NvUint counter : {NV_ECC_VOLATILE, NV_ECC_AGGREGATE}) {
     out.Head(2, counter == NV_ECC_VOLATILE ? "Volatile" : "Aggregate");
@@ -186,18 +186,19 @@ void Physics(const Printer& out, const Gpu& gpu) {
   out.Line(2, "Memory Current Temp", memory ? std::to_string(*memory) + " C" : "N/A");
   out.Head(1, gpu.nvml().Branch() >= 535 ? "GPU Power Readings" : "Power Readings");
   out.Line(2, gpu.nvml().Branch() >= 570 ? "Average Power Draw" : "Power Draw",
-           Watts(gpu.Number("nvmlDeviceGetPowerUsage")));
+           WattsText(gpu.Number("nvmlDeviceGetPowerUsage")));
   if (gpu.nvml().Branch() >= 570) {
     const auto instant = gpu.Field(NV_FI_POWER_INSTANT);
     out.Line(2, "Instantaneous Power Draw",
-             Watts(instant ? std::optional(static_cast<NvUint>(*instant)) : std::nullopt));
+             WattsText(instant ? std::optional(static_cast<NvUint>(*instant)) : std::nullopt));
   }
-  out.Line(2, "Current Power Limit", Watts(gpu.Number("nvmlDeviceGetPowerManagementLimit")));
-  out.Line(2, "Default Power Limit", Watts(gpu.Number("nvmlDeviceGetPowerManagementDefaultLimit")));
+  out.Line(2, "Current Power Limit", WattsText(gpu.Number("nvmlDeviceGetPowerManagementLimit")));
+  out.Line(2, "Default Power Limit",
+           WattsText(gpu.Number("nvmlDeviceGetPowerManagementDefaultLimit")));
   out.Line(2, "Min Power Limit",
-           Watts(gpu.Pair("nvmlDeviceGetPowerManagementLimitConstraints", 0)));
+           WattsText(gpu.Pair("nvmlDeviceGetPowerManagementLimitConstraints", 0)));
   out.Line(2, "Max Power Limit",
-           Watts(gpu.Pair("nvmlDeviceGetPowerManagementLimitConstraints", 1)));
+           WattsText(gpu.Pair("nvmlDeviceGetPowerManagementLimitConstraints", 1)));
   out.Head(1, "Clocks");
   out.Line(2, "SM", gpu.Number("nvmlDeviceGetClockInfo", NvUint{NV_CLOCK_SM}), " MHz");
   out.Line(2, "Memory", gpu.Number("nvmlDeviceGetClockInfo", NvUint{NV_CLOCK_MEM}), " MHz");

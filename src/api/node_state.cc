@@ -255,7 +255,7 @@ StateJson NodeStateOf(const Report& report) {
         {"configuration", StateOf(report.configuration)},
         {"conditions", StatesOf(report.conditions)}}}};
   // Text from a driver or the kernel may be invalid UTF-8, which JSON does not allow.
-  return StateJson::parse(base::JsonText(object));
+  return base::ParseJson<StateJson>(base::JsonText(object));
 }
 
 namespace {
@@ -271,7 +271,7 @@ void AddOwn(const StateJson& own, StateJson& object) {
 }  // namespace
 
 std::string NodeDocument(const Report& report) {
-  StateJson document = StateJson::parse(ToJson(report));
+  StateJson document = base::ParseJson<StateJson>(ToJson(report));
   StateJson state = NodeStateOf(report);
   StateJson& status = state["status"];
   for (const char* list : {"devices", "allocators", "doors", "servers"})
@@ -279,7 +279,7 @@ std::string NodeDocument(const Report& report) {
       AddOwn(document[list][i], status[list][i]);
   for (const char* key : {"generation", "agentPid", "cdi", "unavailableMetrics"})
     if (document.contains(key)) status[key] = document[key];
-  status.update(StateJson::parse(HoldersToJson(report)));
+  status.update(base::ParseJson<StateJson>(HoldersToJson(report)));
   document.update(state);
   return base::JsonText(document);
 }

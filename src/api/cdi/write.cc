@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/cdi/spec_fields.h"
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 
 namespace penstock::api::cdi {
@@ -59,7 +60,7 @@ std::string JoinSurrogates(std::string json) {
 std::string Scalar(const Json& value) {
   if (value.is_string() && IsPlain(value.get_ref<const std::string&>()))
     return value.get<std::string>();
-  return JoinSurrogates(value.dump(-1, ' ', true, Json::error_handler_t::replace));
+  return JoinSurrogates(base::JsonText(value, -1, true));
 }
 
 /// Writes the value after a key or a dash, to the end of its last line. Maps and lists begin on a

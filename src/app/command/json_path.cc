@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/command/output.h"
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 
 namespace penstock::app::command {
@@ -279,7 +280,7 @@ class Parser {
     // A number, true or false; a number may have a point, which ends a name.
     std::string word = Name();
     if (Skip(".")) word += "." + Name();
-    side.value = Json::parse(word, nullptr, false);
+    side.value = base::ParseJson<Json>(word);
     if (word.empty() || side.value.is_discarded())
       return Problem("\"" + word + "\" is not a value; put texts into quotes");
     return side;
@@ -315,7 +316,7 @@ class Evaluation {
  private:
   static std::string WordOf(const Json& value) {
     if (value.is_string()) return value.get<std::string>();
-    return value.is_null() ? "" : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return value.is_null() ? "" : base::JsonText(value);
   }
 
   Found Select(const Path& path, const Json& from) const {
@@ -414,7 +415,7 @@ Status CheckJsonPath(std::string_view path) {
 
 Result<std::string> JsonPath(std::string_view path, std::string_view json) {
   ASSIGN(const std::vector<Node> nodes, ParseTemplate(path));
-  const Json root = Json::parse(json, nullptr, false);
+  const Json root = base::ParseJson<Json>(json);
   if (root.is_discarded()) return Error(Code::kInternal, "the output is not JSON");
   return Evaluation(root).Text(nodes, root);
 }

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 
 namespace penstock::app::command {
@@ -32,7 +33,7 @@ bool IsPlain(const std::string& text) {
 std::string Scalar(const Json& value) {
   if (value.is_string() && IsPlain(value.get_ref<const std::string&>()))
     return value.get<std::string>();
-  return value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  return base::JsonText(value, -1, true);
 }
 
 void AppendYaml(const Json& value, const std::string& indent, std::string& text) {
@@ -73,14 +74,14 @@ void RemoveGeneration(Json& value) {
 }  // namespace
 
 std::string WithoutGeneration(std::string_view json) {
-  Json value = Json::parse(json, nullptr, false);
+  Json value = base::ParseJson<Json>(json);
   if (value.is_discarded()) return std::string(json);
   RemoveGeneration(value);
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return base::JsonText(value);
 }
 
 Result<std::string> YamlOf(std::string_view json) {
-  const Json value = Json::parse(json, nullptr, false);
+  const Json value = base::ParseJson<Json>(json);
   if (value.is_discarded()) return Error(Code::kInternal, "the output is not JSON");
   std::string text;
   AppendYaml(value, "", text);
@@ -107,9 +108,9 @@ Result<std::string> Format(const Output& output, std::string_view json) {
       if (!name.empty() && seen.insert(name).second) text += prefix + name + "\n";
     return text;
   }
-  const Json value = Json::parse(json, nullptr, false);
+  const Json value = base::ParseJson<Json>(json);
   if (value.is_discarded()) return Error(Code::kInternal, "the output is not JSON");
-  return value.dump(output.watch ? -1 : 2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return base::JsonText(value, output.watch ? -1 : 2) + "\n";
 }
 
 }  // namespace penstock::app::command

@@ -79,7 +79,7 @@ ApiCall Delete(const Resource& resource, std::string_view namespace_name, std::s
 
 base::Result<Json> Parse(const base::Result<ApiResponse>& answer) {
   if (!answer.ok()) return answer.error();
-  Json json = Json::parse(answer->body, nullptr, /*allow_exceptions=*/false);
+  Json json = base::ParseJson<Json>(answer->body);
   if (!json.is_discarded()) return json;
   return base::Error(base::Code::kDataLoss, "the API server's answer is not JSON (" +
                                                 std::to_string(answer->body.size()) + " bytes)");

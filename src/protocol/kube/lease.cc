@@ -8,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/core/json_text.h"
+
 namespace penstock::protocol::kube {
 
 using base::Duration;
@@ -137,7 +139,7 @@ struct LeaderElection::State : std::enable_shared_from_this<State> {
             .path = Path(),
             .query = {{"fieldManager", kManager}},
             .content_type = "application/json",
-            .body = lease.dump(-1, ' ', false, Json::error_handler_t::replace)};
+            .body = base::JsonText(lease)};
   }
 
   void Write(const Json& lease) { Send(Put(lease), &State::OnWritten); }

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 
 namespace penstock::protocol::kube {
@@ -36,7 +37,7 @@ std::string Plain(std::string_view body) {
 }
 
 StatusMessage ReadStatus(std::string_view body) {
-  const Json json = body.size() <= 1u << 20 ? Json::parse(body, nullptr, false) : Json();
+  const Json json = body.size() <= 1u << 20 ? base::ParseJson<Json>(body) : Json();
   if (!json.is_object() || TextOf(json, "kind") != "Status") return {};
   StatusMessage answer{TextOf(json, "message"), TextOf(json, "reason")};
   if (answer.message.size() > kMaxShown) {

@@ -7,6 +7,7 @@
 #include "analysis/migrate/nvidia/chart_values.h"
 #include "analysis/migrate/nvidia/migrate.h"
 #include "base/core/document.h"
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 #include "base/yaml.h"
 #include "os/core/file.h"
@@ -63,7 +64,7 @@ std::string Plain(const Json& value) {
     for (const Json& item : value) items.push_back(Plain(item));
     return base::Join(items, ",");
   }
-  return value.is_null() ? "" : value.dump();
+  return value.is_null() ? "" : base::JsonText(value);
 }
 
 void TakeValues(const Json& values, Chart chart, const std::string& file, Found& found) {

@@ -8,6 +8,7 @@
 #include "analysis/migrate/nvidia/migrate_containers.h"
 #include "api/compat/nvidia/counters.h"
 #include "api/compat/nvidia/exporter_options.h"
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 
 namespace penstock::analysis {
@@ -102,7 +103,7 @@ void TakeDashboards(const Json& object, const std::string& name, Found& found) {
   for (const auto& [key, text] : TextsAt(object, {"data"})) {
     if (!key.ends_with(".json") || text.find("DCGM_") == std::string::npos) continue;
     std::string queries;
-    CollectQueries(Json::parse(text, nullptr, false), 0, queries);
+    CollectQueries(base::ParseJson<Json>(text), 0, queries);
     AddQuery(name + ", dashboard " + key, queries, found);
   }
 }
@@ -169,7 +170,7 @@ bool TakeMonitoring(const Json& object, Found& found) {
   } else if (kind == "PrometheusRule" || kind == "ScaledObject" || kind == "GrafanaDashboard") {
     std::string text;
     CollectQueries(At(object, {"spec"}), 0, text);
-    CollectQueries(Json::parse(TextAt(object, {"spec", "json"}), nullptr, false), 0, text);
+    CollectQueries(base::ParseJson<Json>(TextAt(object, {"spec", "json"})), 0, text);
     AddQuery(name, text, found);
   } else {
     return false;

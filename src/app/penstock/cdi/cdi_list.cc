@@ -5,6 +5,7 @@
 #include "app/penstock/cdi/cdi_files.h"
 #include "app/penstock/cdi/cdi_verbs.h"
 #include "app/penstock/common/table.h"
+#include "base/core/json_text.h"
 
 namespace penstock::app {
 
@@ -18,7 +19,7 @@ std::string JsonOf(const Registry& registry) {
   for (const auto& device : registry.devices())
     devices.push_back({{"name", device.name}, {"file", device.file}});
   const Json tree = {{"devices", devices}, {"problems", registry.problems()}};
-  return tree.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return base::JsonText(tree);
 }
 
 }  // namespace

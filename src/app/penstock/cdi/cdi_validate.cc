@@ -7,6 +7,7 @@
 #include "app/penstock/cdi/cdi_files.h"
 #include "app/penstock/cdi/cdi_verbs.h"
 #include "app/penstock/common/table.h"
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 #include "os/core/file.h"
 
@@ -104,7 +105,7 @@ base::Result<command::Shown> ValidateCdi(const Common& common,
   if (common.json()) {
     Json tree = {{"files", Json::array()}, {"problems", together}};
     for (const Verdict& verdict : verdicts) tree["files"].push_back(ToJson(verdict));
-    return command::Shown(tree.dump(-1, ' ', false, Json::error_handler_t::replace), status);
+    return command::Shown(base::JsonText(tree), status);
   }
   std::string text;
   for (const Verdict& verdict : verdicts) text += TextOf(verdict);

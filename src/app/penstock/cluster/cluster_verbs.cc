@@ -9,6 +9,7 @@
 #include "app/penstock/cluster/explain_show.h"
 #include "app/penstock/cluster/nodes_show.h"
 #include "app/penstock/local/show.h"
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 
 namespace penstock::app {
@@ -165,12 +166,14 @@ Result<std::string> NodeStatusText(const ApiServer& server, const Common& common
   std::string text;
   Json all = Json::array();
   for (const analysis::NodeView& view : analysis::JoinNodes({}, states, {})) {
-    if (common.json() && view.report) all.push_back(Json::parse(api::NodeDocument(*view.report)));
+    if (common.json() && view.report)
+      all.push_back(base::ParseJson<Json>(api::NodeDocument(*view.report)));
     text += (text.empty() ? "" : "\n") + ("== node " + Printable(view.name)) + "\n" +
             StatusOf(view, common);
   }
   if (common.json())
-    return Json{{"apiVersion", "v1"}, {"kind", "List"}, {"items", all}, {"reports", all}}.dump();
+    return base::JsonText(
+        Json{{"apiVersion", "v1"}, {"kind", "List"}, {"items", all}, {"reports", all}});
   return text.empty() ? "no agent has reported to this cluster yet\n" : text;
 }
 

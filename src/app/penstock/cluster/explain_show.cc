@@ -4,6 +4,7 @@
 
 #include "app/penstock/cluster/cluster.h"
 #include "app/penstock/local/show.h"
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 
 namespace penstock::app {
@@ -114,8 +115,9 @@ std::string ExplanationToJson(const analysis::Explanation& explanation) {
                  {"findings", std::move(findings)}, {"waiting", std::move(waiting)},
                  {"label", explanation.choice},     {"configuration", nullptr}};
   if (explanation.node.report)
-    object["configuration"] = Json::parse(api::ToJson(*explanation.node.report))["configuration"];
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+    object["configuration"] =
+        base::ParseJson<Json>(api::ToJson(*explanation.node.report))["configuration"];
+  return base::JsonText(object);
 }
 
 }  // namespace penstock::app

@@ -6,6 +6,7 @@
 
 #include "app/penstock/cluster/cluster.h"
 #include "app/penstock/local/show.h"
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 
 namespace penstock::app {
@@ -121,11 +122,11 @@ std::string NodesToJson(const std::vector<analysis::NodeView>& nodes) {
       one["devices"] = {{"all", counts.all},       {"healthy", counts.healthy},
                         {"held", counts.held},     {"outside", counts.outside},
                         {"shares", counts.shares}, {"freeShares", counts.free_shares}};
-      one["report"] = Json::parse(api::ToJson(*node.report));
+      one["report"] = base::ParseJson<Json>(api::ToJson(*node.report));
     }
     list.push_back(std::move(one));
   }
-  return Json{{"nodes", std::move(list)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return base::JsonText(Json{{"nodes", std::move(list)}});
 }
 
 }  // namespace penstock::app

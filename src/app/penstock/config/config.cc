@@ -18,6 +18,7 @@
 #include "app/penstock/local/show.h"
 #include "backend/all.h"
 #include "backend/counter_fields.h"
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 #include "base/yaml.h"
 #include "os/core/file.h"
@@ -255,7 +256,7 @@ base::Result<Shown> CheckConfig(const Common& common, const CheckOptions& option
       Show(checked);
     }
   }
-  return Shown(common.json() ? documents.dump(-1, ' ', false, Json::error_handler_t::replace) : "",
+  return Shown(common.json() ? base::JsonText(documents) : "",
                ok ? command::kDone : command::kFailed);
 }
 
@@ -284,7 +285,7 @@ base::Result<Shown> ShowConfig(const Common& common) {
   ASSIGN(const auto config, Resolve(settings));
   if (!common.json()) return Shown(ToYaml(config));
   ASSIGN(const base::Value document, base::ParseYaml(ToYaml(config), "configuration"));
-  return Shown(JsonOf(document).dump());
+  return Shown(base::JsonText(JsonOf(document)));
 }
 
 }  // namespace

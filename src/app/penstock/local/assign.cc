@@ -11,6 +11,7 @@
 #include "app/penstock/common/verbs.h"
 #include "app/penstock/local/query_agent.h"
 #include "app/penstock/local/show.h"
+#include "base/core/json_text.h"
 #include "base/core/quantity.h"
 #include "base/core/strings.h"
 #include "protocol/broker/client.h"
@@ -124,7 +125,7 @@ Result<Shown> Set(const Common& common, const AllocatorOptions& options) {
 
 /// The part of the report with the allocators, as JSON.
 std::string ListJson(const std::string& report) {
-  const Json all = Json::parse(report);
+  const auto all = base::ParseJson<Json>(report);
   Json devices = Json::array();
   for (const Json& device : all.at("devices")) {
     Json one = Json::object();
@@ -134,8 +135,8 @@ std::string ListJson(const std::string& report) {
     devices.push_back(std::move(one));
   }
   const Json& allocators = all.at(all.contains("allocators") ? "allocators" : "doors");
-  return Json{{"devices", std::move(devices)}, {"allocators", allocators}, {"doors", allocators}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return base::JsonText(
+      Json{{"devices", std::move(devices)}, {"allocators", allocators}, {"doors", allocators}});
 }
 
 Result<Shown> ListMoves(const Common& common) {

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 
 namespace penstock::app {
@@ -33,9 +34,7 @@ Json ToTree(const analysis::MetricName& metric) {
           {"also", metric.also}};
 }
 
-std::string Dump(const Json& tree) {
-  return tree.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string Dump(const Json& tree) { return base::JsonText(tree, 2) + "\n"; }
 
 /// Whether the page has the metric by default.
 Cell ByDefault(const analysis::MetricName& metric) {

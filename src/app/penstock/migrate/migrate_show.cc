@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/penstock/migrate/migrate_verb.h"
+#include "base/core/json_text.h"
 
 namespace penstock::app {
 
@@ -66,20 +67,19 @@ std::string MigrationToJson(const analysis::Migration& migration) {
   Json steps = Json::array();
   for (const analysis::Step& one : migration.steps)
     steps.push_back({{"command", one.command}, {"why", one.why}});
-  return Json{
-      {"to", migration.direction == analysis::Direction::kToPenstock ? "penstock" : "nvidia"},
-      {"found", migration.found},
-      {"resources", ToJson(migration.resources)},
-      {"labels", ToJson(migration.labels)},
-      {"metrics", ToJson(migration.metrics)},
-      {"objects", ToJson(migration.objects)},
-      {"files", ToJson(migration.files)},
-      {"lost", migration.lost},
-      {"problems", migration.problems},
-      {"notYet", migration.not_yet},
-      {"remarks", migration.remarks},
-      {"steps", std::move(steps)}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return base::JsonText(
+      Json{{"to", migration.direction == analysis::Direction::kToPenstock ? "penstock" : "nvidia"},
+           {"found", migration.found},
+           {"resources", ToJson(migration.resources)},
+           {"labels", ToJson(migration.labels)},
+           {"metrics", ToJson(migration.metrics)},
+           {"objects", ToJson(migration.objects)},
+           {"files", ToJson(migration.files)},
+           {"lost", migration.lost},
+           {"problems", migration.problems},
+           {"notYet", migration.not_yet},
+           {"remarks", migration.remarks},
+           {"steps", std::move(steps)}});
 }
 
 }  // namespace penstock::app

@@ -10,6 +10,7 @@
 #include "app/penstock/cdi/cdi_verbs.h"
 #include "app/penstock/common/table.h"
 #include "app/penstock/common/verbs.h"
+#include "base/core/json_text.h"
 
 namespace penstock::app {
 
@@ -103,7 +104,7 @@ std::string FindingsJson(const std::vector<analysis::DoctorFinding>& findings) {
                     {"run", finding.run}});
   const bool bad = std::any_of(findings.begin(), findings.end(), IsBad);
   const Json tree = {{"well", !bad}, {"findings", list}};
-  return tree.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return base::JsonText(tree, 2) + "\n";
 }
 
 Verb RuntimeDoctorVerb(const Common& common) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/penstock/common/programs.h"
+#include "base/core/json_text.h"
 #include "base/core/quantity.h"
 #include "base/core/strings.h"
 
@@ -227,7 +228,7 @@ std::string JsonOf(const EngineInstall& install, const ConfigureResult& done, bo
       {"restarted", done.restarted},
       {"remarks", done.remarks},
       {"dryRun", dry_run}};
-  return tree.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return base::JsonText(tree);
 }
 
 }  // namespace

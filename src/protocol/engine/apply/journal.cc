@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/core/json_text.h"
 #include "os/kept_file.h"
 
 namespace penstock::protocol::engine {
@@ -24,7 +25,7 @@ static void VisitFields(Visit& visit, T& setting) {
   if constexpr (Visit::kReads) {
     if (const base::Value* value = visit.map().Any("value")) setting.value = *value;
   } else {
-    visit.json()["value"] = nlohmann::ordered_json::parse(Spell(setting.value));
+    visit.json()["value"] = base::ParseJson<nlohmann::ordered_json>(Spell(setting.value));
   }
 }
 

@@ -53,7 +53,7 @@ base::Result<ExecCredential> ParseExecCredential(std::string_view text, const Ex
   const auto wrong = [&](const std::string& what) {
     return Error(Code::kInvalidArgument, "the exec plugin " + plugin.command + " " + what);
   };
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = base::ParseJson<Json>(text);
   if (json.is_discarded() || !json.is_object())
     return wrong("printed no JSON object (" + std::to_string(text.size()) + " bytes)");
   if (TextOf(json, "kind") != "ExecCredential") return wrong("printed no ExecCredential");
