@@ -74,12 +74,12 @@ class Everything:
         return any(word.startswith(folder) for word in suite.tests[0].command)
 
     def tidy(self) -> str:
-        """Uses a separate build folder with clang and without precompiled headers, because
-        clang-tidy cannot read those of another compiler."""
+        """Uses a separate build folder with clang, each file alone and without precompiled headers,
+        because clang-tidy cannot read those of another compiler."""
         check, log = self.check, self.check.folder / "tidy"
         shutil.rmtree(log, ignore_errors=True)
-        options = ["-D", "PENSTOCK_PRECOMPILED_HEADERS=OFF", "-D", "CMAKE_C_COMPILER=clang-14",
-                   "-D", "CMAKE_CXX_COMPILER=clang++-14"]
+        options = ["-D", "PENSTOCK_PRECOMPILED_HEADERS=OFF", "-D", "PENSTOCK_UNITY=OFF",
+                   "-D", "CMAKE_C_COMPILER=clang-14", "-D", "CMAKE_CXX_COMPILER=clang++-14"]
         folder, _ = check.configure("dev", "tidy", options)
         listed = subprocess.run(["ninja", "-C", folder, "-t", "targets", "all"], check=True,
                                 capture_output=True, text=True).stdout
