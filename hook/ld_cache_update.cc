@@ -5,6 +5,8 @@
 
 #include <sys/stat.h>
 
+#include "base/core/strings.h"
+
 namespace penstock::hook {
 namespace {
 
