@@ -22,7 +22,7 @@ set(PENSTOCK_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: add
 find_program(CCACHE ccache)
 if(CCACHE)
   set(launcher env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-      ${CCACHE})
+      ${PROJECT_SOURCE_DIR}/cmake/ccache.sh)
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()

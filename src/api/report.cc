@@ -9,7 +9,7 @@ namespace penstock::api {
 
 // Found by their arguments from templates, so not in the unnamed namespace.
 
-template <typename Visit, internal::Of<HolderReport> Holder>
+template <typename Visit, base::Of<HolderReport> Holder>
 static void VisitFields(const Visit& visit, Holder& holder) {
   visit("slot", holder.slot);
   visit("device", holder.device);
@@ -28,7 +28,7 @@ static void VisitFields(const Visit& visit, Holder& holder) {
   visit("note", holder.note);
 }
 
-template <typename Visit, internal::Of<ConditionReport> Condition>
+template <typename Visit, base::Of<ConditionReport> Condition>
 static void VisitFields(const Visit& visit, Condition& condition) {
   visit("type", condition.type);
   visit("status", condition.status);
@@ -37,7 +37,7 @@ static void VisitFields(const Visit& visit, Condition& condition) {
   visit("since", condition.since);
 }
 
-template <typename Visit, internal::Of<UnavailableMetric> Metric>
+template <typename Visit, base::Of<UnavailableMetric> Metric>
 static void VisitFields(const Visit& visit, Metric& metric) {
   visit("name", metric.name);
   visit("models", metric.models);

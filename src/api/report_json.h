@@ -5,15 +5,14 @@
 #pragma once
 
 #include <cmath>
-#include <concepts>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "api/report.h"
+#include "base/core/fields.h"
 
 namespace penstock::api {
 
@@ -43,10 +42,6 @@ void ForEach(const Json& object, const char* key, Function function) {
   if (found == object.end() || found->is_null()) return;
   for (const Json& item : found->template get_ref<const typename Json::array_t&>()) function(item);
 }
-
-/// T, const or not: VisitFields writes from the one and reads into the other.
-template <typename Given, typename T>
-concept Of = std::same_as<std::remove_const_t<Given>, T>;
 
 // 0.1.0 has the keys `door` and `doors`. Both names are written, and an older agent writes only the
 // old one.
@@ -131,7 +126,7 @@ struct FieldWriter {
 }  // namespace internal
 
 /// Without the holders, which the two forms write differently.
-template <typename Visit, internal::Of<DeviceReport> Device>
+template <typename Visit, base::Of<DeviceReport> Device>
 void VisitFields(const Visit& visit, Device& device) {
   visit("id", device.id);
   visit("vendor", device.vendor);
@@ -161,7 +156,7 @@ void VisitFields(const Visit& visit, Device& device) {
   visit.TextIfAny("telemetryProblem", device.telemetry_problem);
 }
 
-template <typename Visit, internal::Of<AllocatorReport> Allocator>
+template <typename Visit, base::Of<AllocatorReport> Allocator>
 void VisitFields(const Visit& visit, Allocator& allocator) {
   visit("name", allocator.name);
   visit("state", allocator.state);
@@ -175,7 +170,7 @@ void VisitFields(const Visit& visit, Allocator& allocator) {
 }
 
 /// The number of clients changes with every process, so it stays on the node.
-template <typename Visit, internal::Of<ServerReport> Server>
+template <typename Visit, base::Of<ServerReport> Server>
 void VisitFields(const Visit& visit, Server& server) {
   visit("set", server.set);
   visit("kind", server.kind);
@@ -185,7 +180,7 @@ void VisitFields(const Visit& visit, Server& server) {
   visit("devices", server.devices);
 }
 
-template <typename Visit, internal::Of<VendorReport> Vendor>
+template <typename Visit, base::Of<VendorReport> Vendor>
 void VisitFields(const Visit& visit, Vendor& vendor) {
   visit("vendor", vendor.vendor);
   visit("driver", vendor.driver);
@@ -193,7 +188,7 @@ void VisitFields(const Visit& visit, Vendor& vendor) {
   visit.Text("reason", vendor.reason);
 }
 
-template <typename Visit, internal::Of<CdiReport> Cdi>
+template <typename Visit, base::Of<CdiReport> Cdi>
 void VisitFields(const Visit& visit, Cdi& cdi) {
   visit("folder", cdi.folder);
   visit("kinds", cdi.kinds);
@@ -202,7 +197,7 @@ void VisitFields(const Visit& visit, Cdi& cdi) {
 }
 
 /// Without what is left out where it is empty.
-template <typename Visit, internal::Of<ConfigurationReport> Configuration>
+template <typename Visit, base::Of<ConfigurationReport> Configuration>
 void VisitFields(const Visit& visit, Configuration& configuration) {
   visit("origin", configuration.origin);
   visit.Time("since", configuration.since);

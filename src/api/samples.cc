@@ -9,7 +9,7 @@ namespace penstock::api {
 
 // Found by their arguments from templates, so not in the unnamed namespace.
 
-template <typename Visit, internal::Of<SampledDevice> Device>
+template <typename Visit, base::Of<SampledDevice> Device>
 static void VisitFields(const Visit& visit, Device& device) {
   visit("id", device.id);
   visit("vendor", device.vendor);
@@ -34,7 +34,7 @@ static void VisitFields(const Visit& visit, Device& device) {
   visit("clockHertz", device.clock);
 }
 
-template <typename Visit, internal::Of<SampledProcess> Process>
+template <typename Visit, base::Of<SampledProcess> Process>
 static void VisitFields(const Visit& visit, Process& process) {
   visit("device", process.device);
   visit.Index("index", process.index);

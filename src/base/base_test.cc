@@ -24,6 +24,14 @@ Result<int> Quarter(int n) {
   return Half(half);
 }
 
+TEST(Strings, PlacesOfItemsAndPartsOfPathsAreNamed) {
+  EXPECT_EQ(Item("sharing.rules", 2), "sharing.rules[2]");
+  EXPECT_EQ(FolderOf("/etc/docker/daemon.json"), "/etc/docker");
+  EXPECT_EQ(FolderOf("daemon.json"), "daemon.json");
+  EXPECT_EQ(LeafOf("/etc/docker/daemon.json"), "daemon.json");
+  EXPECT_EQ(LeafOf("daemon.json"), "daemon.json");
+}
+
 TEST(Result, PassesTheFirstErrorUp) {
   EXPECT_EQ(*Quarter(12), 3);
   EXPECT_EQ(Quarter(6).error().message(), "odd");

@@ -68,7 +68,7 @@ std::string ToLower(std::string_view text) {
 }
 
 std::string Item(std::string_view list, std::size_t index) {
-  return std::string(list) + base::Item("", index);
+  return std::string(list) + "[" + std::to_string(index) + "]";
 }
 
 std::string FolderOf(std::string_view path) { return std::string(path.substr(0, path.rfind('/'))); }

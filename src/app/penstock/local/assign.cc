@@ -139,7 +139,7 @@ std::string ListJson(const std::string& report) {
       Json{{"devices", std::move(devices)}, {"allocators", allocators}, {"doors", allocators}});
 }
 
-Result<Shown> ListMoves(const Common& common) {
+Result<Shown> ListAllocators(const Common& common) {
   ASSIGN(const auto config, Resolve(common.settings));
   ASSIGN(const std::string answer, QueryLine(config.paths.run_dir, R"({"op":"status"})"));
   ASSIGN(const api::Report report, api::ParseReport(answer));
@@ -147,7 +147,7 @@ Result<Shown> ListMoves(const Common& common) {
 }
 
 Result<Shown> ListOrSet(const Common& common, const AllocatorOptions& options) {
-  return options.words.empty() ? ListMoves(common) : Set(common, options);
+  return options.words.empty() ? ListAllocators(common) : Set(common, options);
 }
 
 base::Status Check(const AllocatorOptions& options) {
