@@ -140,7 +140,7 @@ Verb WaitVerb(const Common& common) {
   const auto options = std::make_shared<WaitOptions>();
   return {.name = "wait",
           .summary =
-              "WaitForAll until the agent is ready, devices are healthy or free, or a value is as "
+              "Wait until the agent is ready, devices are healthy or free, or a value is as "
               "given",
           .examples = kWaitExamples,
           .details = kWaitDetails,
