@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/core/json_text.h"
+#include "hook/runtime/nvidia/request.h"
 
 namespace penstock::hook::runtime {
 namespace {
@@ -269,10 +270,7 @@ RuntimeFacts::Annotations OwnAnnotations(const RuntimeFacts& facts) {
   return own;
 }
 
-bool IsNvidiasHook(const Json& hook) {
-  const std::string path = Text(hook, "path"), name = path.substr(path.rfind('/') + 1);
-  return name == "nvidia-container-runtime-hook" || name == "nvidia-container-toolkit";
-}
+bool IsStaleHook(const Json& hook) { return IsReplacedHook(Text(hook, "path")); }
 
 }  // namespace
 
@@ -319,7 +317,7 @@ RuntimeFacts Bundle::facts() const {
     facts.privileged = facts.privileged || item == "CAP_SYS_ADMIN";
   });
   each("/hooks/prestart",
-       [&facts](const Json& item) { facts.gpus_hook = facts.gpus_hook || IsNvidiasHook(item); });
+       [&facts](const Json& item) { facts.gpus_hook = facts.gpus_hook || IsStaleHook(item); });
   if (const Json* annotations = FindPlace(tree_->root, "/annotations"))
     for (const auto& [key, value] : annotations->items())
       facts.annotations[key] = value.get_ref<const std::string&>();
@@ -330,7 +328,7 @@ RuntimeFacts Bundle::facts() const {
 bool Bundle::RemoveStaleHooks() {
   if (FindPlace(tree_->root, "/hooks/prestart") == nullptr) return false;
   Json& hooks = tree_->root["hooks"]["prestart"];
-  const auto left = std::remove_if(hooks.begin(), hooks.end(), IsNvidiasHook);
+  const auto left = std::remove_if(hooks.begin(), hooks.end(), IsStaleHook);
   const bool found = left != hooks.end();
   hooks.erase(left, hooks.end());
   return found;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/core/result.h"
-#include "hook/runtime/config.h"
+#include "hook/runtime/nvidia/config.h"
 #include "hook/runtime/run_log.h"
 
 namespace penstock::hook::runtime {

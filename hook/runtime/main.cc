@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "hook/runtime/arguments.h"
-#include "hook/runtime/config.h"
 #include "hook/runtime/create.h"
 #include "hook/runtime/low_level.h"
+#include "hook/runtime/nvidia/config.h"
 #include "hook/runtime/run_log.h"
 #include "os/core/file.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "hook/runtime/arguments.h"
-#include "hook/runtime/config.h"
+#include "hook/runtime/nvidia/config.h"
 #include "os/core/fd.h"
 
 namespace penstock::hook::runtime {

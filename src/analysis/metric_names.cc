@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "api/config/node_config.h"
 #include "api/metrics.h"
 #include "base/core/strings.h"
 
@@ -79,7 +80,8 @@ MetricName Exported(const device::Dialect& dialect, const ExporterField& field, 
   const bool measured = quantity != quantities.end() && field.source == FieldSource::kQuantity;
   const api::MetricFamily* family = measured ? api::FindMetricFamily(quantity->family) : nullptr;
   MetricName metric{.name = std::string(newer ? field.new_name : field.name),
-                    .names = newer ? "dcgm-4.7" : "dcgm",
+                    .names = std::string(api::ToString(newer ? api::MetricNames::kExporterNew
+                                                             : api::MetricNames::kExporter)),
                     .group = "exporter"};
   metric.by_default = row != rows.end() && !newer;
   if (field.source == FieldSource::kUnavailable) metric.unavailable = field.from;

@@ -1,4 +1,4 @@
-// The registry of all vendors: the one place that names them. Backends are linked into workers,
+// What the rows of vendors.inc stand for, by the vendor's name. Backends are linked into workers,
 // dialects also into the agent.
 #pragma once
 
@@ -33,22 +33,11 @@ const device::Dialect* FindDialect(std::string_view vendor);
 std::unique_ptr<device::Actions> MakeActions(std::string_view vendor, os::Loop& control,
                                              const device::Paths& paths);
 
-/// What a vendor's sharing servers need to know of this machine.
-struct ServerOptions {
-  std::string driver_root = "/";
-  std::string proc_root = "/proc";
-  std::string root;            ///< folder of the servers' pipes and logs, as this process sees it
-  std::string host_root;       ///< the same folder as the host sees it
-  bool for_containers = true;  ///< false: processes of this machine use them
-  std::string launcher;  ///< the program that gives the servers a mount namespace and a control
-                         ///< group of their own (os/process/launch.h)
-};
-
 /// Creates a vendor's sharing service, on this loop; null for a vendor that has none. Links no
 /// backend.
 std::unique_ptr<device::SharingService> MakeSharingService(std::string_view vendor,
                                                            os::Loop& control,
-                                                           const ServerOptions& options);
+                                                           const device::ServerOptions& options);
 
 /// Whether a process is a sharing server of any vendor, which uses a device on behalf of all its
 /// clients. Reads /proc: call it on an I/O thread.

@@ -1,32 +1,44 @@
 // The actions and sharing services of all vendors: the part of all.h that the serving agent links.
 // Links no backend.
 #include "backend/all.h"
-#include "backend/nvidia/actions.h"
-#include "backend/nvidia/mps/processes.h"
-#include "backend/nvidia/mps/service.h"
+
+#define PENSTOCK_VENDOR(name)                                                               \
+  namespace penstock::backend::name {                                                       \
+  std::unique_ptr<device::Actions> MakeActions(os::Loop&, const device::Paths&);            \
+  std::unique_ptr<device::SharingService> MakeSharingService(os::Loop&,                     \
+                                                             const device::ServerOptions&); \
+  bool IsServer(const std::string&, const os::ProcessInfo&);                                \
+  }
+#include PENSTOCK_VENDORS
+#undef PENSTOCK_VENDOR
 
 namespace penstock::backend {
 
 std::unique_ptr<device::Actions> MakeActions(std::string_view vendor, os::Loop& control,
                                              const device::Paths& paths) {
-  if (vendor == "nvidia") return nvidia::MakeActions(control, paths);
+#define PENSTOCK_VENDOR(name) \
+  if (vendor == #name) return name::MakeActions(control, paths);
+#include PENSTOCK_VENDORS
+#undef PENSTOCK_VENDOR
   return nullptr;
 }
 
 std::unique_ptr<device::SharingService> MakeSharingService(std::string_view vendor,
                                                            os::Loop& control,
-                                                           const ServerOptions& options) {
-  if (vendor != "nvidia") return nullptr;
-  return nvidia::MakeMpsService(control, {.driver_root = options.driver_root,
-                                          .root = options.root,
-                                          .host_root = options.host_root,
-                                          .proc_root = options.proc_root,
-                                          .own_shm = options.for_containers,
-                                          .launcher = options.launcher});
+                                                           const device::ServerOptions& options) {
+#define PENSTOCK_VENDOR(name) \
+  if (vendor == #name) return name::MakeSharingService(control, options);
+#include PENSTOCK_VENDORS
+#undef PENSTOCK_VENDOR
+  return nullptr;
 }
 
 bool IsServer(const std::string& proc_root, const os::ProcessInfo& process) {
-  return nvidia::mps::IsServer(proc_root, process);
+#define PENSTOCK_VENDOR(name) \
+  if (name::IsServer(proc_root, process)) return true;
+#include PENSTOCK_VENDORS
+#undef PENSTOCK_VENDOR
+  return false;
 }
 
 }  // namespace penstock::backend

@@ -19,6 +19,8 @@ constexpr base::Names<Nearness, 7> kNearness{{{Nearness::kUnknown, "unknown"},
                                               {Nearness::kPciSwitches, "pci-switches"},
                                               {Nearness::kPciSwitch, "pci-switch"},
                                               {Nearness::kBoard, "board"}}};
+constexpr base::Names<DeviceKind, 2> kKind{
+    {{DeviceKind::kGpu, "gpu"}, {DeviceKind::kAccelerator, "accelerator"}}};
 constexpr base::Names<ModeScope, 3> kScope{{{ModeScope::kDevice, "device"},
                                             {ModeScope::kLinkedDevices, "linked-devices"},
                                             {ModeScope::kNode, "node"}}};
@@ -105,6 +107,7 @@ template <typename Visit, base::Of<Facts> T>
 static void VisitFields(Visit& visit, T& facts) {
   visit("id", facts.id, {.filled = true});
   visit("vendor", facts.vendor);
+  visit.Named("kind", facts.kind, kKind);
   visit("model", facts.model);
   visit("index", facts.index, {.least = -1, .most = kMaxCount});
   visit("address", facts.address);

@@ -71,6 +71,8 @@ struct ContainerDriver {
   std::vector<ControlFile> control_files;  ///< in addition to those that the driver reports
   std::vector<ContainerHook> hooks;        ///< in the order in which they run
   std::vector<std::string> hook_environment;
+  std::string subcommand_program;        ///< a hook program of this name has the hooks below its
+                                         ///< subcommand "hook"
   std::vector<std::string> environment;  ///< "NAME=value" for every container; "{folders}" stands
                                          ///< for the library folders, joined by ":"
   std::string narrow_kind;  ///< CDI kind of the class of 32-bit libraries: "nvidia.com/compat32"

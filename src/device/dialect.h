@@ -125,6 +125,10 @@ class Dialect {
   /// that hide all of them.
   virtual Edits ForProcess(std::span<const Facts* const> devices, const Driver& driver) const = 0;
 
+  /// The name under which container engines know the runtime that serves its users; empty: they
+  /// have none.
+  virtual std::string_view runtime_handler() const = 0;
+
   /// The vendor and class part of the CDI names of its devices: "nvidia.com/gpu".
   virtual std::string_view cdi_kind() const = 0;
 

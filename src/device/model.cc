@@ -36,6 +36,10 @@ bool ModelMatches(std::string_view glob, std::string_view model) {
   return blank != std::string_view::npos && base::GlobMatch(glob, model.substr(blank + 1));
 }
 
+std::string_view ToString(DeviceKind kind) {
+  return kind == DeviceKind::kGpu ? "GPU" : "accelerator";
+}
+
 std::string_view ToString(HealthState state) {
   switch (state) {
     case HealthState::kHealthy: return "healthy";

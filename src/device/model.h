@@ -74,9 +74,10 @@ struct Link {
 enum class Sharing {
   kNone,         ///< one holder has the whole device
   kTimeSlicing,  ///< holders take turns
-  kMps,          ///< holders go through a server of the driver, such as NVIDIA's MPS
+  kServer,       ///< holders go through a server of the driver
 };
-std::string_view ToString(Sharing sharing);  ///< "none", "time-slicing", "mps"
+/// The words of the report, metrics and records: "none", "time-slicing", "mps".
+std::string_view ToString(Sharing sharing);
 
 /// How a device is divided, as its holders see it.
 struct Shape {
@@ -100,12 +101,17 @@ struct Mode {
   bool operator==(const Mode&) const = default;
 };
 
+/// What a device is, as far as people and allocators tell devices apart.
+enum class DeviceKind { kGpu, kAccelerator };
+std::string_view ToString(DeviceKind kind);  ///< "GPU", "accelerator"
+
 /// Facts about a device or a partition that do not change while it exists. A fact that the vendor
 /// does not report is empty, 0 or nothing.
 struct Facts {
-  std::string id;       ///< unique and stable across reboots: UUID, serial number or, at worst, PCI
-                        ///< address
-  std::string vendor;   ///< "nvidia", "amd", "gaudi", "intel"
+  std::string id;      ///< unique and stable across reboots: UUID, serial number or, at worst, PCI
+                       ///< address
+  std::string vendor;  ///< "nvidia", "amd", "gaudi", "intel"
+  DeviceKind kind = DeviceKind::kGpu;
   std::string model;    ///< the vendor's product name
   int index = -1;       ///< the vendor's own number of the device, as its users know it
   std::string address;  ///< the backend's name of the device; opaque, see Backend::List
@@ -116,7 +122,9 @@ struct Facts {
   std::string architecture;          ///< "ampere", "cdna3", "gaudi2"
   std::string architecture_version;  ///< "8.0" (compute capability), "gfx942"
   std::string serial;
-  std::vector<DeviceFile> files;  ///< of this device alone; graphics files (/dev/dri) come last
+  std::vector<DeviceFile> files;  ///< what its holder opens besides the driver's own files; of a
+                                  ///< partition also those of its parent that the driver opens for
+                                  ///< it; graphics files (/dev/dri) come last
   std::vector<Link> links;
   std::string parent;  ///< id of the device that this is a partition of
   std::vector<Mode> modes;

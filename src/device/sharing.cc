@@ -6,7 +6,7 @@ std::string_view ToString(Sharing sharing) {
   switch (sharing) {
     case Sharing::kNone: return "none";
     case Sharing::kTimeSlicing: return "time-slicing";
-    case Sharing::kMps: return "mps";
+    case Sharing::kServer: return "mps";  // the only such server that users have a word for
   }
   return "none";
 }

@@ -60,6 +60,17 @@ struct SharedDevice {
 };
 using SharedDevices = std::map<std::string, SharedDevice>;  ///< by device id
 
+/// What a vendor's sharing servers need to know of this machine.
+struct ServerOptions {
+  std::string driver_root = "/";
+  std::string proc_root = "/proc";
+  std::string root;            ///< folder of the servers' pipes and logs, as this process sees it
+  std::string host_root;       ///< the same folder as the host sees it
+  bool for_containers = true;  ///< false: processes of this machine use them
+  std::string launcher;  ///< the program that gives the servers a mount namespace and a control
+                         ///< group of their own (os/process/launch.h)
+};
+
 /// Supervises one vendor's sharing servers: starts and watches them, restarts those that end, and
 /// ends those that no set needs. On the control executor.
 class SharingService {

@@ -2,6 +2,7 @@
 #include "os/kept_file.h"
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -16,6 +17,31 @@ namespace {
 /// How long the destructor waits for a write in progress: a write that takes longer hangs, and the
 /// next one would hang too.
 constexpr std::chrono::seconds kLongestWait(2);
+constexpr char kSilent[] = "the disk does not respond";
+
+/// As std::timed_mutex, whose pthread_mutex_clocklock the thread sanitizer of g++ 12 does not know.
+class Disk {
+ public:
+  bool LockWithin(base::Duration most) {
+    std::unique_lock lock(mutex_);
+    if (!freed_.wait_for(lock, most, [this] { return !taken_; })) return false;
+    taken_ = true;
+    return true;
+  }
+
+  void Unlock() {
+    {
+      const std::lock_guard lock(mutex_);
+      taken_ = false;
+    }
+    freed_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  bool taken_ = false;
+};
 
 }  // namespace
 
@@ -60,8 +86,11 @@ struct KeptFile::State : std::enable_shared_from_this<State> {
     writing = true;
     dirty = false;
     io.Post([self = shared_from_this(), encode = source(), version = version] {
-      const std::lock_guard lock(self->disk);
-      const base::Status written = self->WriteText(encode, version);
+      base::Status written = base::Error(base::Code::kUnavailable, kSilent);
+      if (self->disk.LockWithin(kLongestWait)) {
+        written = self->WriteText(encode, version);
+        self->disk.Unlock();
+      }
       self->control.Post([self, written] { self->Written(written); });
     });
   }
@@ -101,10 +130,11 @@ struct KeptFile::State : std::enable_shared_from_this<State> {
   void Finish() {
     ended = true;
     if (!writing && !dirty) return;
-    const std::unique_lock lock(disk, kLongestWait);
-    const base::Status written =
-        lock.owns_lock() ? WriteText(source(), version)
-                         : base::Error(base::Code::kUnavailable, "the disk does not respond");
+    base::Status written = base::Error(base::Code::kUnavailable, kSilent);
+    if (disk.LockWithin(kLongestWait)) {
+      written = WriteText(source(), version);
+      disk.Unlock();
+    }
     if (!written.ok())
       base::Log(base::kError, unwritten, {{"path", path}, {"why", written.error().message()}});
   }
@@ -116,7 +146,7 @@ struct KeptFile::State : std::enable_shared_from_this<State> {
   Source source;
   std::uint64_t version = 0;  // of what `source` returns
   bool writing = false, dirty = false, ended = false;
-  std::timed_mutex disk;      // held during a write
+  Disk disk;                  // locked during a write
   std::string text;           // on disk
   std::uint64_t on_disk = 0;  // its version
 };

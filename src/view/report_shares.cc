@@ -50,7 +50,7 @@ void SharesReport::Fill(api::DeviceReport& device) const {
   device.free = offered.free;
   device.isolation = device::ToString(offered.first->isolation);
   const auto server = servers_.find(device.id);
-  if (offered.first->slot.shape.sharing != Sharing::kMps || server == servers_.end()) return;
+  if (offered.first->slot.shape.sharing != Sharing::kServer || server == servers_.end()) return;
   device.share_memory_bytes = server->second.memory.count;
   device.share_compute_percent = server->second.compute_percent;
   if (device.withheld.empty() && server->second.ready) device.withheld = server->second.reason;
@@ -62,10 +62,13 @@ std::vector<api::ServerReport> SharesReport::Servers() const {
     if (shared.set.empty()) continue;
     const auto [at, is_new] = sets.try_emplace(shared.set);
     api::ServerReport& server = at->second;
-    if (is_new) server = {.set = shared.set, .kind = "mps", .state = "ending"};
+    if (is_new)
+      server = {.set = shared.set,
+                .kind = std::string(device::ToString(Sharing::kServer)),
+                .state = "ending"};
     const auto assignment = assignments_.find(id);
     const bool wanted = assignment != assignments_.end() && !assignment->second.allocator.empty() &&
-                        assignment->second.shape.sharing == Sharing::kMps &&
+                        assignment->second.shape.sharing == Sharing::kServer &&
                         assignment->second.resource == shared.set;
     if (wanted && server.state == "ending") server.state = "ready";
     if (wanted && !shared.ready) server.state = "waiting";

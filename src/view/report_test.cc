@@ -263,7 +263,7 @@ TEST(MakeReport, ReportsServersAndTheLimitsThatTheyHold) {
   Fixture fixture;
   for (auto& entry : fixture.inventory.devices) entry.read_at = kWhen;
   const node::share::Assignment mps{
-      .allocator = "kubelet", .resource = "nvidia.com/gpu", .shape = {device::Sharing::kMps, 4}};
+      .allocator = "kubelet", .resource = "nvidia.com/gpu", .shape = {device::Sharing::kServer, 4}};
   fixture.assignments = {{"GPU-0", mps}, {"GPU-1", mps}};
   device::SharedDevice ready{
       .set = "nvidia.com/gpu", .ready = true, .isolation = device::Isolation::kMemoryPerProcess};

@@ -9,7 +9,7 @@
 
 #include "backend/nvidia/dialect/containers.h"
 #include "base/core/strings.h"
-#include "hook/runtime/request.h"
+#include "hook/runtime/nvidia/request.h"
 
 namespace penstock::hook::runtime {
 namespace {

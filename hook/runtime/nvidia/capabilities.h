@@ -7,8 +7,8 @@
 
 #include "api/cdi/spec.h"
 #include "base/core/result.h"
-#include "hook/runtime/config.h"
 #include "hook/runtime/facts.h"
+#include "hook/runtime/nvidia/config.h"
 
 namespace penstock::hook::runtime {
 

@@ -7,9 +7,9 @@
 
 #include "api/cdi/spec.h"
 #include "base/core/result.h"
-#include "hook/runtime/config.h"
 #include "hook/runtime/facts.h"
-#include "hook/runtime/request.h"
+#include "hook/runtime/nvidia/config.h"
+#include "hook/runtime/nvidia/request.h"
 
 namespace penstock::hook::runtime {
 

@@ -38,7 +38,8 @@ struct EngineReconciler::State {
   DesiredConfig DesiredOf() const {
     DesiredConfig desired{.cdi = true};
     if (wanted == api::EngineSetup::kRuntime)
-      desired.handlers.push_back({"nvidia", options.runtime});
+      for (const std::string& name : options.handlers)
+        desired.handlers.push_back({name, options.runtime});
     return desired;
   }
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "api/config/node_config.h"
 #include "os/loop.h"
@@ -20,7 +21,8 @@ class EngineReconciler {
     /// Changes are recorded there, so that they can be undone.
     std::string state_dir = "/var/lib/penstock";
     std::string proc_root = "/proc";
-    std::string runtime;  ///< penstock-runtime, as a path that the engine sees
+    std::string runtime;                ///< penstock-runtime, as a path that the engine sees
+    std::vector<std::string> handlers;  ///< the names under which engines know it
   };
   /// `engine` must outlive this object.
   EngineReconciler(os::Loop& control, protocol::engine::cri::EngineWatcher& engine,

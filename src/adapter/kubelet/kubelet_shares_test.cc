@@ -285,10 +285,10 @@ TEST_F(KubeletSharesTest, Issue386SharesAreSpreadOrPackedAsThePolicySays) {
 class KubeletServersTest : public KubeletSharesTest {
  protected:
   KubeletServersTest() {
-    On([this] { offers_.FollowServers(servers_); });
+    On([this] { offers_.FollowServers("acme", servers_); });
     api::NodeConfig config;
     config.sharing.rules = {
-        {.devices = {"1", "2", "3"}, .strategy = api::ShareStrategy::kMps, .replicas = 2}};
+        {.devices = {"1", "2", "3"}, .strategy = api::ShareStrategy::kServer, .replicas = 2}};
     OpenWith(config);
   }
 

@@ -52,7 +52,7 @@ protocol::broker::WaitingRun Describe(const Waiting& waiting, std::size_t positi
 /// "limits of each user while others wait: 4 devices, 16 requests"; empty if there are none.
 std::string DescribeLimits(const api::QueueConfig& limits) {
   std::vector<std::string> parts;
-  if (limits.gpus > 0) parts.push_back(std::to_string(limits.gpus) + " devices");
+  if (limits.devices > 0) parts.push_back(std::to_string(limits.devices) + " devices");
   if (limits.waiting > 0) parts.push_back(std::to_string(limits.waiting) + " requests");
   if (limits.time > base::Duration::zero()) parts.push_back(base::FormatDuration(limits.time));
   return parts.empty() ? ""
@@ -296,7 +296,7 @@ base::Status LocalAdapter::Attempt(const Waiting& waiting, const Devices& kept_b
     return Error(Code::kFailedPrecondition,
                  "device " + slots.front().device +
                      " is shared through a server that meets its clients in containers only, "
-                     "because pods use the GPUs of this machine too: share what is assigned to "
+                     "because pods use the devices of this machine too: share what is assigned to "
                      "local users by time-slicing");
   ASSIGN(const auto lease,
          leases_.Admit({slots, waiting.waiter.uid, waiting.user, waiting.command, requester.process,

@@ -389,8 +389,8 @@ TEST_F(LocalAdapterTest, GivesOutWhatTheConfigurationShares) {
 TEST_F(LocalAdapterTest, RefusesWhatItCannotPutInPlaceForAProcess) {
   OnLoop([this] {
     api::NodeConfig config;
-    config.sharing.rules = {{.strategy = api::ShareStrategy::kMps, .replicas = 2}};
-    offers_.FollowServers(servers_);
+    config.sharing.rules = {{.strategy = api::ShareStrategy::kServer, .replicas = 2}};
+    offers_.FollowServers("acme", servers_);
     offers_.Configure(config);
     device::SharedDevice shared{.set = "acme.com/gpu", .ready = true};
     shared.process.mounts = {{"/dev/shm", "/run/mps/shm"}};

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/objects.h"
+#include "api/config/node_config.h"
+#include "backend/all.h"
 #include "base/core/quantity.h"
 #include "base/core/strings.h"
 
@@ -16,8 +18,6 @@ namespace {
 
 using api::DeviceReport;
 using api::Report;
-
-constexpr char kConfigLabel[] = "nvidia.com/device-plugin.config";
 
 const api::AllocatorReport* KubeletAllocator(const Report& report) {
   const auto allocator = std::ranges::find_if(
@@ -271,7 +271,9 @@ std::vector<std::string> ResourceNames(const NodeView& node) {
   if (allocator != nullptr) names.insert(allocator->resources.begin(), allocator->resources.end());
   // Nodes also have resources of other vendors (hugepages have no domain, network cards have one).
   // List the resources of the agent's domains only, including those with amount zero.
-  std::set<std::string> domains = {"nvidia.com"};
+  std::set<std::string> domains;
+  for (const device::Dialect* dialect : backend::Dialects())
+    domains.emplace(dialect->resource().substr(0, dialect->resource().find('/')));
   for (const std::string& name : names) domains.insert(name.substr(0, name.find('/')));
   for (const auto& [name, amount] : node.capacity)
     if (domains.contains(name.substr(0, name.find('/')))) names.insert(name);
@@ -281,7 +283,8 @@ std::vector<std::string> ResourceNames(const NodeView& node) {
 Explanation Explain(NodeView node, PodsView pods, bool kind_missing) {
   Explanation explanation{.node = std::move(node), .pods = std::move(pods)};
   const NodeView& one = explanation.node;
-  if (const auto label = one.labels.find(kConfigLabel); label != one.labels.end())
+  if (const auto label = one.labels.find(api::ConfigMapConfig{}.node_label);
+      label != one.labels.end())
     explanation.choice = label->first + "=" + label->second;
   for (const std::string& name : ResourceNames(one))
     explanation.resources.push_back(ViewOf(name, one, explanation.pods));

@@ -125,6 +125,15 @@ const std::vector<PathOption>& PathOptions() {
   return options;
 }
 
+VendorConfig ConfigOf(const NodeConfig& config, std::string_view vendor) {
+  if (vendor != "nvidia") return {};
+  const SharingConfig& sharing = config.sharing;
+  return {
+      .library = config.paths.nvml_library,
+      .server_root = sharing.mps_root,
+      .host_server_root = sharing.host_mps_root.empty() ? sharing.mps_root : sharing.host_mps_root};
+}
+
 base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view file,
                                          std::vector<std::string>* remarks) {
   ASSIGN(const Value document, base::ParseYaml(text, file));

@@ -50,7 +50,7 @@ struct ResourceRule {
   bool operator==(const ResourceRule&) const = default;
 };
 
-enum class ShareStrategy { kNone, kTimeSlicing, kMps };
+enum class ShareStrategy { kNone, kTimeSlicing, kServer };
 
 /// Of one device; users request one for each MiB.
 inline constexpr int kMaxReplicas = 100'000;
@@ -85,7 +85,7 @@ struct SharingConfig {
 /// The site's action for an error, instead of the one that the vendor's documentation recommends;
 /// the last rule that matches applies.
 struct HealthRule {
-  std::string kind = "xid";         ///< family of codes, as in metrics and status
+  std::string kind;                 ///< family of codes, as in metrics and status
   std::vector<std::int64_t> codes;  ///< empty: all
   /// "default", "ignore", "warn", "drain", "reset", "gone"; "at-least-drain": drain where the
   /// default is milder, else the default.
@@ -245,7 +245,7 @@ struct TelemetryConfig {
   /// pod's own value is known, else one series without a holder.
   Switch virtual_gpus = Switch::kAuto;
   bool pod_uid = false;
-  base::Duration xid_window = std::chrono::minutes(5);
+  base::Duration errors_window = std::chrono::minutes(5);
   base::Duration clock_events_window = std::chrono::minutes(5);
 
   /// Globs for keys of holders' labels (a pod's, or those that `penstock run --label` set) that
@@ -291,7 +291,7 @@ struct PageConfig {
 
 /// Limits for one user in the queue for devices while other users wait in it, too; 0: no limit.
 struct QueueConfig {
-  int gpus = 0;     ///< devices held; requests beyond this number are served after all others
+  int devices = 0;  ///< devices held; requests beyond this number are served after all others
   int waiting = 0;  ///< queued requests; further ones are refused
   base::Duration time = base::Duration::zero();  ///< how long a run may not be ended in favour of
                                                  ///< a queued request
@@ -334,6 +334,14 @@ struct NodeConfig {
   bool restrict_workers = false;  ///< processes that load a driver's library make no system call
                                   ///< that administers the machine
 };
+
+/// What the configuration says of one vendor's driver alone.
+struct VendorConfig {
+  std::string library;           ///< see PathsConfig::nvml_library
+  std::string server_root;       ///< folder of its sharing servers' pipes and logs
+  std::string host_server_root;  ///< the same folder as the host sees it
+};
+VendorConfig ConfigOf(const NodeConfig& config, std::string_view vendor);
 
 /// Reads and checks a whole document (YAML; JSON is YAML). Returns kInvalidArgument with all
 /// mistakes at once, each with file:line:column and a hint. Adds deprecated keys to `remarks`.

@@ -21,7 +21,7 @@ constexpr std::pair<std::string_view, ResetPolicy> kResets[] = {{"never", ResetP
 constexpr std::pair<std::string_view, ShareStrategy> kStrategies[] = {
     {"none", ShareStrategy::kNone},
     {"time-slicing", ShareStrategy::kTimeSlicing},
-    {"mps", ShareStrategy::kMps}};
+    {"mps", ShareStrategy::kServer}};
 constexpr std::pair<std::string_view, SharePolicy> kPolicies[] = {
     {"distributed", SharePolicy::kDistributed}, {"packed", SharePolicy::kPacked}};
 constexpr std::pair<std::string_view, MetricNames> kNames[] = {
@@ -90,7 +90,7 @@ std::vector<std::int64_t> ReadCodes(MapReader& reader, Problems& problems,
 void ReadHealthRule(MapReader& reader, Problems& problems, HealthRule& rule) {
   std::vector<std::string> kinds;
   for (const Family& family : kFamilies) kinds.emplace_back(family.kind);
-  rule.kind = reader.OneOf("kind", kinds).value_or(rule.kind);
+  rule.kind = reader.OneOf("kind", kinds).value_or(kinds.front());
   rule.codes = ReadCodes(reader, problems, rule.kind);
   reader.Require("action");
   rule.action = reader
@@ -257,7 +257,7 @@ std::vector<ConfigKey> Keys() {
       Key("allocators.local.group", kRestart, Plain(), &N::local_group),
       Key("allocators.local.closedCgroups", kNow, Cgroups(), &N::closed_cgroups),
       Key("allocators.assign", kNow, Maps(ReadAssignment, AssignmentText), &N::assignments),
-      Key("queue.perUser.gpus", kNow, Numeric(0, kMaxPerUser), &N::queue, &QueueConfig::gpus),
+      Key("queue.perUser.gpus", kNow, Numeric(0, kMaxPerUser), &N::queue, &QueueConfig::devices),
       Key("queue.perUser.waiting", kNow, Numeric(0, kMaxPerUser), &N::queue, &QueueConfig::waiting),
       Key("queue.perUser.time", kNow, Time{0s, 3650 * kDay}, &N::queue, &QueueConfig::time),
       Key("health.poll", kNow, Time{100ms, 1h}, &N::health, &H::poll),
@@ -295,7 +295,7 @@ std::vector<ConfigKey> Keys() {
       Key("telemetry.holders", kNow, Plain(), &N::telemetry, &T::holders),
       Key("telemetry.virtualGpus", kNow, Plain(), &N::telemetry, &T::virtual_gpus),
       Key("telemetry.podUid", kNow, Plain(), &N::telemetry, &T::pod_uid),
-      Key("telemetry.xidWindow", kNow, Time{1s, kDay}, &N::telemetry, &T::xid_window),
+      Key("telemetry.xidWindow", kNow, Time{1s, kDay}, &N::telemetry, &T::errors_window),
       Key("telemetry.clockEventsWindow", kNow, Time{1s, kDay}, &N::telemetry,
           &T::clock_events_window),
       Key("telemetry.holderLabels", kNow, Plain(), &N::telemetry, &T::holder_labels),

@@ -62,7 +62,7 @@ TEST(NodeConfigTelemetry, ReadsEveryKey) {
                                      .holders = false,
                                      .virtual_gpus = Switch::kOn,
                                      .pod_uid = true,
-                                     .xid_window = 10min,
+                                     .errors_window = 10min,
                                      .clock_events_window = 1min,
                                      .holder_labels = {"app", "app.kubernetes.io/*"},
                                      .keep_ended = 1h};
@@ -170,7 +170,7 @@ TEST(NodeConfigTelemetry, SaysThatNoNameMeansNoPage) {
 TEST(NodeConfigTelemetry, ValidateHoldsTimesThatFlagsSetToTheirLimits) {
   NodeConfig config;
   config.telemetry.interval = 1ms;
-  config.telemetry.xid_window = 48h;
+  config.telemetry.errors_window = 48h;
   ASSERT_FALSE(Validate(config).ok());
   EXPECT_THAT(Validate(config).error().message(),
               HasSubstr("telemetry.interval: is 1ms, outside of 100ms to 1h"));

@@ -93,7 +93,7 @@ workers: {restrictSystemCalls: true}
   const SharingConfig sharing = {{{"nvidia.com/gpu",
                                    {"3", "*A100*"},
                                    2,
-                                   ShareStrategy::kMps,
+                                   ShareStrategy::kServer,
                                    7,
                                    "nvidia.com/gpu.shared",
                                    true},
@@ -141,7 +141,7 @@ TEST(NodeConfig, WhatItPrintsReadsBackTheSame) {
   config.health.policy = {{.codes = {}, .action = "at-least-drain"}};
   config.resources = {{"*\"T4*", "nvidia.com/t4"}};
   config.sharing.rules = {{.devices = {"0"}},
-                          {.most = 1, .strategy = ShareStrategy::kMps, .replicas = 2}};
+                          {.most = 1, .strategy = ShareStrategy::kServer, .replicas = 2}};
   const std::string text = ToYaml(config);
   const auto again = ParseNodeConfig(text, "printed");
   ASSERT_TRUE(again.ok()) << ErrorOf(again) << text;
@@ -262,7 +262,7 @@ TEST(NodeConfig, RefusesReplicasThatCannotBe) {
               HasSubstr("leave the key out to mean all devices"));
 
   NodeConfig config;  // not from a file
-  config.sharing.rules = {{.strategy = ShareStrategy::kMps, .replicas = 0}};
+  config.sharing.rules = {{.strategy = ShareStrategy::kServer, .replicas = 0}};
   ASSERT_FALSE(Validate(config).ok());
   EXPECT_THAT(Validate(config).error().message(),
               HasSubstr("sharing.rules[0].replicas: is 0, outside of 1 to 100000"));

@@ -35,6 +35,13 @@ base::Status InstallAll(const std::string& from, const std::string& to) {
   return {};
 }
 
+std::vector<std::string> RuntimeHandlers() {
+  std::vector<std::string> names;
+  for (const device::Dialect* dialect : backend::Dialects())
+    if (!dialect->runtime_handler().empty()) names.emplace_back(dialect->runtime_handler());
+  return names;
+}
+
 std::string WhyOff(const api::NodeConfig& config) {
   if (config.cdi.enabled == api::Switch::kOff) return "switched off";
   if (config.cdi.enabled == api::Switch::kAuto && !MayWrite(config.paths.cdi_root))
@@ -61,7 +68,8 @@ Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeCon
         control, *engine_,
         adapter::kubelet::EngineReconciler::Options{.state_dir = config.paths.state_dir,
                                                     .proc_root = config.paths.proc_root,
-                                                    .runtime = HostFolder() + "/penstock-runtime"});
+                                                    .runtime = HostFolder() + "/penstock-runtime",
+                                                    .handlers = RuntimeHandlers()});
   }
   if (why_off_.empty()) WriteSpecifications(control, io, config, inventory);
 }

@@ -2,7 +2,6 @@
 #include "app/agent/counters_follower.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "api/compat/nvidia/counters.h"
@@ -14,17 +13,14 @@ namespace penstock::app {
 
 namespace {
 
-/// Files of dcgm-exporter's image whose content is built into the agent.
-constexpr std::array<std::string_view, 2> kBuiltIn = {
-    "/etc/dcgm-exporter/default-counters.csv", "/etc/dcgm-exporter/dcp-metrics-included.csv"};
-
 base::Result<std::string> ReadCounters(const std::string& path) {
   return os::ReadFile(path, api::compat::kLongestCounters + 1);
 }
 
 bool IsBuiltIn(const std::string& path, const base::Result<std::string>& text) {
   return !text.ok() && text.error().code() == base::Code::kNotFound &&
-         std::ranges::find(kBuiltIn, path) != kBuiltIn.end();
+         std::ranges::find(api::compat::kBuiltInCounters, path) !=
+             api::compat::kBuiltInCounters.end();
 }
 
 }  // namespace

@@ -11,22 +11,22 @@ namespace penstock::app {
 
 namespace {
 
-// The only vendor whose driver has servers through which devices are shared.
-constexpr char kServersOf[] = "nvidia";
-
-std::unique_ptr<device::SharingService> MakeServers(os::Loop& control,
-                                                    const api::NodeConfig& config,
-                                                    const std::string& worker,
-                                                    bool for_containers) {
-  const std::string& root = config.sharing.mps_root;
-  return backend::MakeSharingService(
-      kServersOf, control,
-      {.driver_root = config.paths.driver_root,
-       .proc_root = config.paths.proc_root,
-       .root = root,
-       .host_root = config.sharing.host_mps_root.empty() ? root : config.sharing.host_mps_root,
-       .for_containers = for_containers,
-       .launcher = worker});
+std::map<std::string, std::unique_ptr<device::SharingService>, std::less<>> MakeServers(
+    os::Loop& control, const api::NodeConfig& config, const std::string& worker,
+    bool for_containers) {
+  std::map<std::string, std::unique_ptr<device::SharingService>, std::less<>> servers;
+  for (const device::Dialect* dialect : backend::Dialects()) {
+    const api::VendorConfig vendor = api::ConfigOf(config, dialect->vendor());
+    if (auto service = backend::MakeSharingService(dialect->vendor(), control,
+                                                   {.driver_root = config.paths.driver_root,
+                                                    .proc_root = config.paths.proc_root,
+                                                    .root = vendor.server_root,
+                                                    .host_root = vendor.host_server_root,
+                                                    .for_containers = for_containers,
+                                                    .launcher = worker}))
+      servers.emplace(dialect->vendor(), std::move(service));
+  }
+  return servers;
 }
 
 }  // namespace
@@ -51,13 +51,13 @@ DevicePipeline::DevicePipeline(os::Loop& control, base::Executor& io, const api:
   for (const device::Dialect* dialect : backend::Dialects()) {
     connections_.push_back(std::make_unique<BackendConnection>(control_, config, worker, *dialect,
                                                                inventory, monitor));
-    actions_.emplace(dialect->vendor(),
-                     backend::MakeActions(dialect->vendor(), control, PathsOf(config)));
+    actions_.emplace(dialect->vendor(), backend::MakeActions(dialect->vendor(), control,
+                                                             PathsOf(config, dialect->vendor())));
   }
   on_remote_ =
       offers.desired().Subscribe([this](const auto& remote) { LogRemarks(remote->remarks); });
   Configure(config);
-  offers.FollowServers(servers_->published());
+  for (const auto& [vendor, service] : servers_) offers.FollowServers(vendor, service->published());
 }
 
 base::Status DevicePipeline::Recall() {
@@ -148,9 +148,16 @@ void DevicePipeline::LogRemarks(const std::vector<std::string>& remarks) {
 void DevicePipeline::WantServers() {
   auto sets = node::share::SetsOf(offers.desired().Get()->assignments, *inventory.published().Get(),
                                   *ledger.Get());
-  if (sets == wanted_) return;
-  wanted_ = sets;
-  servers_->Want(std::move(sets));
+  std::map<std::string, std::vector<device::SharedSet>, std::less<>> wanted;
+  for (device::SharedSet& set : sets)
+    wanted[set.members.front().device->vendor].push_back(std::move(set));
+  if (wanted == wanted_) return;
+  wanted_ = std::move(wanted);
+  for (const auto& [vendor, service] : servers_) service->Want(wanted_[vendor]);
+}
+
+void DevicePipeline::EndIdle() {
+  for (const auto& [vendor, service] : servers_) service->EndIdle();
 }
 
 void DevicePipeline::Refresh() {

@@ -52,12 +52,12 @@ class DevicePipeline {
   /// Applies the settings that can change at run time.
   void Configure(const api::NodeConfig& config);
 
-  /// Call when this agent serves the node: from now on it also acts on devices (resets, MPS
-  /// servers), and saves its checkpoint.
+  /// Call when this agent serves the node: from now on it also acts on devices (resets,
+  /// sharing servers), and saves its checkpoint.
   void Serve();
 
   /// Ends the servers that are not needed after the agent has ended for good.
-  void EndIdle() { servers_->EndIdle(); }
+  void EndIdle();
 
   /// Devices may have changed: looks now.
   void Refresh();
@@ -74,7 +74,8 @@ class DevicePipeline {
   std::map<std::string, pid_t> Workers() const;
 
  private:
-  const std::unique_ptr<device::SharingService> servers_;  // first: the offers subscribe to it
+  // By vendor, of those that have such servers. First: the offers subscribe to them.
+  const std::map<std::string, std::unique_ptr<device::SharingService>, std::less<>> servers_;
 
  public:
   // In the order of the data flow, which is the order of construction.
@@ -100,7 +101,7 @@ class DevicePipeline {
   std::optional<node::health::HealthCheckpointWriter> writer_;
   std::optional<node::health::Resets> resets_;
   api::ResetPolicy reset_policy_ = api::ResetPolicy::kNever;
-  std::vector<device::SharedSet> wanted_;
+  std::map<std::string, std::vector<device::SharedSet>, std::less<>> wanted_;  // by vendor
   std::vector<std::string> remarks_;  // remarks on the configuration that were logged
   base::Subscription on_offers_, on_ledger_, on_remote_;
 };

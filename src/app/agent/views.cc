@@ -158,7 +158,7 @@ node::metrics::PageInputs Views::MakePageInputs() const {
           .processes = parts_.process_stats ? parts_.process_stats->Get()
                                             : std::vector<node::metrics::ProcessCost>{},
           .evidence = monitor.Counts(),
-          .recent_evidence = monitor.CountsWithin(shown_->xid_window),
+          .recent_evidence = monitor.CountsWithin(shown_->errors_window),
           .health = monitor.statuses(),
           .transitions = monitor.Transitions(),
           .resets = monitor.Resets(),

@@ -19,9 +19,9 @@ constexpr std::size_t kMaxPending = 4096;
 std::vector<std::string> WorkerCommand(const std::string& worker, std::string_view vendor,
                                        const device::Paths& paths, bool restricted) {
   std::vector<std::string> command = {
-      worker,           std::string(vendor), "--driver-root", paths.driver_root,
-      "--nvml-library", paths.library,       "--sysfs-root",  paths.sysfs_root,
-      "--dev-root",     paths.dev_root,      "--proc-root",   paths.proc_root};
+      worker,           std::string(vendor), "--driver-root", paths.driver_root, "--sysfs-root",
+      paths.sysfs_root, "--dev-root",        paths.dev_root,  "--proc-root",     paths.proc_root};
+  if (!paths.library.empty()) command.insert(command.end(), {"--library", paths.library});
   if (restricted) command.emplace_back("--restrict-system-calls");
   return command;
 }
@@ -35,9 +35,9 @@ BackendConnection::BackendConnection(os::Loop& control, const api::NodeConfig& c
       vendor_(dialect.vendor()),
       inventory_(inventory),
       monitor_(monitor),
-      sysfs_root_(PathsOf(config).sysfs_root),
-      driver_paths_(dialect.DriverPaths(PathsOf(config))),
-      remote_(control, {.command = WorkerCommand(worker, dialect.vendor(), PathsOf(config),
+      sysfs_root_(config.paths.sysfs_root),
+      driver_paths_(dialect.DriverPaths(PathsOf(config, vendor_))),
+      remote_(control, {.command = WorkerCommand(worker, vendor_, PathsOf(config, vendor_),
                                                  config.restrict_workers)}),
       discovery_(
           control, remote_, inventory, {.vendor = vendor_, .poll = config.health.poll},

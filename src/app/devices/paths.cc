@@ -24,25 +24,24 @@ std::string InRoot(const api::PathsConfig& paths, const std::string& root,
 
 }  // namespace
 
-device::Paths PathsOf(const api::NodeConfig& config) {
+device::Paths PathsOf(const api::NodeConfig& config, std::string_view vendor) {
   const api::PathsConfig& paths = config.paths;
   return {.driver_root = paths.driver_root,
-          .library = paths.nvml_library,
+          .library = api::ConfigOf(config, vendor).library,
           .sysfs_root = paths.sysfs_root,
           .dev_root = DevRoot(paths),
           .proc_root = paths.proc_root};
 }
 
 node::cdi::Places PlacesOf(const api::NodeConfig& config) {
-  const device::Paths paths = PathsOf(config);
   const std::string& host_driver_root = config.paths.host_driver_root;
-  return {.driver_root = paths.driver_root,
+  return {.driver_root = config.paths.driver_root,
           .host_driver_root = host_driver_root,
-          .dev_root = paths.dev_root,
+          .dev_root = DevRoot(config.paths),
           .host_dev_root =
               config.paths.host_dev_root.empty() ? host_driver_root : config.paths.host_dev_root,
-          .sysfs_root = paths.sysfs_root,
-          .proc_root = paths.proc_root};
+          .sysfs_root = config.paths.sysfs_root,
+          .proc_root = config.paths.proc_root};
 }
 
 os::MachinePaths MachinePathsOf(const api::NodeConfig& config) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "api/config/node_config.h"
 #include "device/backend.h"
@@ -11,8 +12,8 @@
 
 namespace penstock::app {
 
-/// The paths for a backend.
-device::Paths PathsOf(const api::NodeConfig& config);
+/// The paths for a vendor's backend.
+device::Paths PathsOf(const api::NodeConfig& config, std::string_view vendor);
 
 /// The paths that specifications use, from a configuration.
 node::cdi::Places PlacesOf(const api::NodeConfig& config);

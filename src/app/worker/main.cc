@@ -38,7 +38,7 @@ Vendors: %s
 
 Options:
   --driver-root DIR     where the driver's files are (default /)
-  --nvml-library FILE   NVIDIA's management library; not relative to the driver root
+  --library FILE        the vendor's library; not relative to the driver root
   --sysfs-root DIR      use instead of /sys
   --dev-root DIR        the folder that holds dev/, or itself a /dev (default /)
   --proc-root DIR       use instead of /proc
@@ -47,7 +47,7 @@ Options:
   --help, --version
 
 Example, as the agent does it:
-  penstock-worker nvidia --driver-root /run/nvidia/driver
+  penstock-worker VENDOR --driver-root /run/driver
 
 Exit status: 0 the agent closed the descriptors, 1 it sent an invalid request, 2 wrong arguments.
 )";
@@ -74,7 +74,7 @@ int Usage(const std::string& problem) {
 std::pair<std::optional<Arguments>, int> Parse(int argc, char** argv) {
   Arguments arguments;
   const std::array<option, 9> options{option{"driver-root", required_argument, nullptr, 'd'},
-                                      option{"nvml-library", required_argument, nullptr, 'l'},
+                                      option{"library", required_argument, nullptr, 'l'},
                                       option{"sysfs-root", required_argument, nullptr, 's'},
                                       option{"dev-root", required_argument, nullptr, 'v'},
                                       option{"proc-root", required_argument, nullptr, 'p'},

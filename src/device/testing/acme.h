@@ -45,7 +45,7 @@ class AcmeDialect : public Dialect {
     return device.index == 0 ? "acme.com/small" : "acme.com/big";
   }
   std::string WhyNotShared(const Facts& device, const Shape& shape) const override {
-    return shape.sharing == Sharing::kMps && device.model == "Acme Small"
+    return shape.sharing == Sharing::kServer && device.model == "Acme Small"
                ? "an Acme Small has no server; use time-slicing"
                : "";
   }
@@ -62,6 +62,7 @@ class AcmeDialect : public Dialect {
   Edits ForProcess(std::span<const Facts* const> devices, const Driver&) const override {
     return Edit(devices);
   }
+  std::string_view runtime_handler() const override { return ""; }
   std::string_view cdi_kind() const override { return "acme.com/gpu"; }
   std::vector<std::string> CdiNamesOf(const Facts& device, const Facts*,
                                       std::span<const CdiNames> strategies) const override {

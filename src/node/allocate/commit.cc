@@ -30,7 +30,7 @@ Result<device::Edits> OfServers(const std::vector<ledger::Slot>& slots, Consumer
   device::Edits edits;
   std::string set;
   for (const ledger::Slot& slot : slots) {
-    if (slot.shape.sharing != device::Sharing::kMps) continue;
+    if (slot.shape.sharing != device::Sharing::kServer) continue;
     const auto server = servers.find(slot.device);
     if (server == servers.end())
       return Error(Code::kUnavailable,

@@ -127,7 +127,7 @@ TEST_F(OutlookTest, KeepsDevicesBack) {
 TEST_F(OutlookTest, CountsSharesAsPartsOfADevice) {
   Hold("G0", "ann", {device::Sharing::kTimeSlicing, 4});
   Hold("G1");
-  Hold("G3", "ann", {device::Sharing::kMps, 2});
+  Hold("G3", "ann", {device::Sharing::kServer, 2});
   EXPECT_DOUBLE_EQ(DevicesHeld(ledger_.leases.at(0)), 0.25);
   EXPECT_DOUBLE_EQ(DevicesHeld(ledger_.leases.at(1)), 1);
   EXPECT_DOUBLE_EQ(DevicesHeld(ledger_.leases.at(2)), 0.5)

@@ -209,7 +209,7 @@ Queue::Line Queue::Ordered() const {
     const double requested = static_cast<double>(waiting.request.count) / waiting.request.share;
     waiting.beyond =
         user.holding.overdue || (limits_.waiting > 0 && user.waiting >= limits_.waiting) ||
-        (limits_.gpus > 0 && user.holding.devices + requested > limits_.gpus + kRounding);
+        (limits_.devices > 0 && user.holding.devices + requested > limits_.devices + kRounding);
     ++user.waiting;
     if (!waiting.beyond) user.holding.devices += requested;
   }

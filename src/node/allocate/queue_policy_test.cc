@@ -131,7 +131,7 @@ TEST_F(QueuePolicyTest, AFlowOfRunsThatDoNotListenDelaysNoOne) {
 }
 
 TEST_F(QueuePolicyTest, EndsNoOneForOneBeyondItsLimits) {
-  policy_.Configure({.gpus = 2, .time = seconds(10)});
+  policy_.Configure({.devices = 2, .time = seconds(10)});
   Hold(kBob, {0, 1});
   Hold(kBob, {2, 3});
   executor_.Advance(seconds(20));

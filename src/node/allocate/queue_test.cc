@@ -373,7 +373,7 @@ TEST_F(QueueTest, TriesABoundedNumberInATurn) {
 }
 
 TEST_F(QueueTest, ServesWhatIsBeyondAUsersLimitAfterAllOthers) {
-  queue_.Configure({.gpus = 2});
+  queue_.Configure({.devices = 2});
   Add(1);  // q-1 and q-2 are within the limit
   Add(1);
   Add(1);
@@ -387,7 +387,7 @@ TEST_F(QueueTest, ServesWhatIsBeyondAUsersLimitAfterAllOthers) {
 }
 
 TEST_F(QueueTest, KnowsThatALoneUserAsksForMoreThanTheLimits) {
-  queue_.Configure({.gpus = 2});
+  queue_.Configure({.devices = 2});
   held_[kAnn] = {1, false};
   AddAndTry(2);
   EXPECT_THAT(claims_, ElementsAre("q-1 beyond"));
@@ -402,7 +402,7 @@ TEST_F(QueueTest, KnowsThatALoneUserAsksForMoreThanTheLimits) {
 }
 
 TEST_F(QueueTest, CountsWhatAUserHolds) {
-  queue_.Configure({.gpus = 2});
+  queue_.Configure({.devices = 2});
   held_[kAnn] = {1.5, false};
   Add(1);
   waiter_.uid = kBob;
@@ -412,7 +412,7 @@ TEST_F(QueueTest, CountsWhatAUserHolds) {
 }
 
 TEST_F(QueueTest, CountsAShareAsThatPartOfADevice) {
-  queue_.Configure({.gpus = 1});
+  queue_.Configure({.devices = 1});
   held_[kAnn] = {0.5, false};
   share_ = 4;
   Add(1);  // together with q-2 it is a whole device
@@ -448,7 +448,7 @@ TEST_F(QueueTest, GivesWhatSomeoneWasEndedForToNoOneElse) {
 }
 
 TEST_F(QueueTest, KnowsNoLimitsForRootAndForWhoIsAlone) {
-  queue_.Configure({.gpus = 1, .waiting = 1});
+  queue_.Configure({.devices = 1, .waiting = 1});
   EXPECT_NE(Add(8), "");
   EXPECT_NE(Add(1), "") << "alone";
   waiter_.uid = 0;

@@ -26,15 +26,16 @@ struct Candidate {
   }  // a device that was cut is assigned whole, so requests for any shape can have it in turn
 };
 
-std::string Gpus(std::size_t count) {
-  return std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
+/// "2 GPUs". `device`: what a device of this node is called.
+std::string Devices(std::size_t count, const std::string& device) {
+  return std::to_string(count) + " " + device + (count == 1 ? "" : "s");
 }
 
 /// "2 GPUs of model A100*", "one of 4 shares of 2 GPUs".
-std::string What(const Request& request) {
+std::string What(const Request& request, const std::string& device) {
   std::string text =
       request.share > 1 ? "one of " + std::to_string(request.share) + " shares of " : "";
-  text += Gpus(static_cast<std::size_t>(request.count));
+  text += Devices(static_cast<std::size_t>(request.count), device);
   return request.model.empty() ? text : text + " of model " + request.model;
 }
 
@@ -191,23 +192,24 @@ Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::
 Error Never(const Request& request, const std::vector<Candidate>& candidates, std::size_t suitable,
             const inventory::Snapshot& inventory) {
   if (inventory.devices.empty()) return NothingFound();
+  const std::string device = share::NameOfDevices(inventory);
   const auto unseen = std::ranges::count_if(inventory.devices, share::NeverRead);
   if (unseen > 0)
     return {Code::kResourceExhausted,
-            Gpus(static_cast<std::size_t>(unseen)) + " of this node not read yet"};
+            Devices(static_cast<std::size_t>(unseen), device) + " of this node not read yet"};
   const auto misfit = std::ranges::find_if(
       candidates, [&request](const Candidate& candidate) { return !Suits(candidate, request); });
-  const std::string text = "requested " + What(request) + ", but this node has ";
+  const std::string text = "requested " + What(request, device) + ", but this node has ";
   const std::string assigned = std::string(request.model.empty() ? "" : " of that model") +
                                " assigned to " + share::DescribeAllocator(request.allocator);
   if (misfit == candidates.end())
-    return {Code::kFailedPrecondition, text + Gpus(suitable) + assigned};
+    return {Code::kFailedPrecondition, text + Devices(suitable, device) + assigned};
   if (request.share == 1 && suitable == 0)
-    return {Code::kFailedPrecondition, "all GPUs" + assigned +
-                                           " are shared, and a whole GPU was requested; " +
-                                           SharedOtherwise(*misfit)};
-  return {Code::kFailedPrecondition,
-          text + Gpus(suitable) + " with such shares" + assigned + "; " + SharedOtherwise(*misfit)};
+    return {Code::kFailedPrecondition, "all " + device + "s" + assigned +
+                                           " are shared, and a whole " + device +
+                                           " was requested; " + SharedOtherwise(*misfit)};
+  return {Code::kFailedPrecondition, text + Devices(suitable, device) + " with such shares" +
+                                         assigned + "; " + SharedOtherwise(*misfit)};
 }
 
 /// Chooses shares of devices that are already shared, the fullest first, before whole devices;
@@ -246,12 +248,12 @@ Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snaps
                                   const std::vector<share::Offer>& offers) {
   if (request.share < 1)
     return Error(Code::kInvalidArgument, "requested a share of " + std::to_string(request.share) +
-                                             "; request 2 or more, or a whole GPU");
+                                             "; request 2 or more, or a whole device");
   const auto candidates = CandidatesOf(request, inventory, offers);
   if (!request.devices.empty()) return ReserveNamed(request, inventory, ledger, candidates);
   if (request.count < 1)
     return Error(Code::kInvalidArgument,
-                 "asked for " + std::to_string(request.count) + " GPUs; request 1 or more");
+                 "asked for " + std::to_string(request.count) + " devices; request 1 or more");
   const auto count = static_cast<std::size_t>(request.count);
 
   std::vector<const device::Facts*> devices;

@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 
 constexpr char kGpu[] = "acme.com/gpu";
 constexpr Shape Sliced(int shares) { return {Sharing::kTimeSlicing, shares}; }
-constexpr Shape Mps(int shares) { return {Sharing::kMps, shares}; }
+constexpr Shape Mps(int shares) { return {Sharing::kServer, shares}; }
 
 /// A machine with linked pairs (0,1), (2,3), ..., all healthy and of one allocator, whose devices
 /// are shared as the test says.

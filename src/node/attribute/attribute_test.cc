@@ -108,7 +108,7 @@ TEST(ApplyPods, NamesTheHolderOfEachShareOfADevice) {
 }
 
 TEST(ApplyPods, MakesSharesOfTheKubeletsIdsAfterARestart) {
-  const device::Shape mps{device::Sharing::kMps, 4};
+  const device::Shape mps{device::Sharing::kServer, 4};
   share::Offer offer{.resource = kSlice, .allocator = "kubelet"};
   offer.slots.push_back({.slot = {"G0::0", "G0", kSlice, mps}});
   ledger::Ledger ledger;
@@ -119,10 +119,10 @@ TEST(ApplyPods, MakesSharesOfTheKubeletsIdsAfterARestart) {
             kNow, kNow, ledger, {offer});
   const auto slot = [&](const char* lease) { return ledger.Get()->FindLease(lease)->slots.at(0); };
   EXPECT_EQ(slot("pod-ml-one-main"),
-            (ledger::Slot{"G0::1", "G0", kSlice, {device::Sharing::kMps, 7}}))
+            (ledger::Slot{"G0::1", "G0", kSlice, {device::Sharing::kServer, 7}}))
       << "recorded when there were more";
   EXPECT_EQ(slot("pod-ml-two-main"),
-            (ledger::Slot{"G0::6", "G0", kSlice, {device::Sharing::kMps, 7}}))
+            (ledger::Slot{"G0::6", "G0", kSlice, {device::Sharing::kServer, 7}}))
       << "all of them have the same server";
   EXPECT_EQ(slot("pod-ml-three-main"), (ledger::Slot{"G1::3", "G1", kSlice, kFour}))
       << "the holder is unknown, so the most likely one is chosen";
@@ -131,19 +131,19 @@ TEST(ApplyPods, MakesSharesOfTheKubeletsIdsAfterARestart) {
 
 TEST(ApplyPods, AShareIsCutAsThoseBesideItAreWhateverIsOfferedNow) {
   share::Offer offer{.resource = kSlice, .allocator = "kubelet"};
-  offer.slots.push_back({.slot = {"G0::0", "G0", kSlice, {device::Sharing::kMps, 2}}});
+  offer.slots.push_back({.slot = {"G0::0", "G0", kSlice, {device::Sharing::kServer, 2}}});
   ledger::Ledger ledger;
   ledger::Lease beside = Shares("k-1", {"G0::0"}, kNow);
   beside.pod = "one";
   ASSERT_TRUE(ledger.Add(beside).ok());
-  ASSERT_TRUE(ledger.Add(Shares("k-2", {"G1::0"}, kNow - 60s, {device::Sharing::kMps, 8})).ok());
+  ASSERT_TRUE(ledger.Add(Shares("k-2", {"G1::0"}, kNow - 60s, {device::Sharing::kServer, 8})).ok());
   ApplyPods({{"", "one", "ml", "main", {"G0::0"}, kSlice},
              {"", "two", "ml", "main", {"G0::1"}, kSlice},
              {"", "three", "ml", "main", {"G1::0", "G1::1"}, kSlice}},
             kNow, kNow, ledger, {offer});
   EXPECT_EQ(ledger.Get()->FindLease("pod-ml-two-main")->slots[0].shape, kFour);
   EXPECT_EQ(ledger.Get()->FindLease("pod-ml-three-main")->slots[0].shape,
-            (device::Shape{device::Sharing::kMps, 8}));
+            (device::Shape{device::Sharing::kServer, 8}));
 }
 
 TEST(ApplyPods, AContainerMayHoldSeveralResources) {

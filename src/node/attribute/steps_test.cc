@@ -47,8 +47,8 @@ class Judge {
         if (!ids.insert(slot->id).second) return slot->id + " is held twice";
         if (slot->id == device && slots.size() > 1)
           return device + " is held as a whole and in shares";
-        ways.insert(
-            {slot->shape.sharing, slot->shape.sharing == Sharing::kMps ? slot->shape.shares : 1});
+        ways.insert({slot->shape.sharing,
+                     slot->shape.sharing == Sharing::kServer ? slot->shape.shares : 1});
         most = std::max(most, slot->shape.shares);
       }
       if (ways.size() > 1) return device + " is shared in two ways at once";
@@ -110,7 +110,7 @@ class Judge {
     if (static_cast<int>(slots.size()) != shape.shares) return id + " is not offered as it is cut";
     const bool well = agent_.IsWell(id);
     const auto server = agent_.servers.Get()->find(id);
-    const bool served = shape.sharing != Sharing::kMps ||
+    const bool served = shape.sharing != Sharing::kServer ||
                         (server != agent_.servers.Get()->end() && server->second.ready);
     int free = 0;
     for (const auto& [of, slot] : slots) {

@@ -69,11 +69,7 @@ class Listing {
     DeviceFiles all;
     for (const Facts* device : devices.sorted()) {
       const Facts* parent = devices.ParentOf(*device);
-      if (!device->parent.empty() && parent == nullptr) {
-        Remark(*device, "its parent is not among the devices");
-        continue;
-      }
-      auto found = FilesOf(*device, parent, files, places_.sysfs_root);
+      auto found = FilesOf(*device, files, places_.sysfs_root);
       if (!found.ok()) {
         Remark(*device, found.error().message());
         continue;

@@ -58,20 +58,18 @@ base::Result<DeviceNode> NodeOf(const DevFiles& files, const device::DeviceFile&
   return reported;
 }
 
-base::Result<DeviceFiles> FilesOf(const device::Facts& device, const device::Facts* parent,
-                                  const DevFiles& files, const std::string& sysfs_root) {
+base::Result<DeviceFiles> FilesOf(const device::Facts& device, const DevFiles& files,
+                                  const std::string& sysfs_root) {
+  const bool whole = device.parent.empty();
   DeviceFiles found;
-  for (const device::Facts* one : {parent, &device}) {
-    if (one == nullptr) continue;
-    for (const device::DeviceFile& file : one->files) {
-      if (file.path.starts_with("/dev/dri/")) continue;  // added by AddDrm, with their links
-      ASSIGN(DeviceNode node, NodeOf(files, file));
-      found.nodes.push_back(std::move(node));
-    }
+  for (const device::DeviceFile& file : device.files) {
+    if (whole && file.path.starts_with("/dev/dri/")) continue;  // added by AddDrm, with their links
+    ASSIGN(DeviceNode node, NodeOf(files, file));
+    found.nodes.push_back(std::move(node));
   }
   if (found.nodes.empty())
     return Error(Code::kNotFound, "the driver reports no device file for it");
-  if (parent == nullptr && device.pci) AddDrm(*device.pci, files, sysfs_root, found);
+  if (whole && device.pci) AddDrm(*device.pci, files, sysfs_root, found);
   Sort(found);
   return found;
 }

@@ -22,10 +22,10 @@ struct DeviceFiles {
   std::vector<FoundLink> links;             ///< likewise
 };
 
-/// For a partition: its own files and its parent's; null: not a partition. kNotFound: one of its
-/// files does not exist; the message says which.
-base::Result<DeviceFiles> FilesOf(const device::Facts& device, const device::Facts* parent,
-                                  const DevFiles& files, const std::string& sysfs_root);
+/// The files of a device, and, unless it is a partition, the DRM files of its PCI function.
+/// kNotFound: one of its files does not exist; the message says which.
+base::Result<DeviceFiles> FilesOf(const device::Facts& device, const DevFiles& files,
+                                  const std::string& sysfs_root);
 
 /// Combines the files of several devices.
 DeviceFiles Merge(DeviceFiles some, const DeviceFiles& more);

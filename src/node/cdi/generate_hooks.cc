@@ -8,9 +8,6 @@
 namespace penstock::node::cdi {
 namespace {
 
-/// In NVIDIA's older program hooks are a subcommand (internal/discover/hooks.go).
-constexpr std::string_view kWithSubcommand = "nvidia-ctk";
-
 /// Timeout of a call, after which the engine aborts the container. Penstock's hooks take
 /// milliseconds; a machine that starts hundreds of containers at once may take seconds before it
 /// runs one.
@@ -37,7 +34,7 @@ std::optional<api::cdi::Hook> HookCalls::Call(const std::string& name,
                       .args = {program},
                       .env = driver_.hook_environment,
                       .timeout = kMaxSeconds};
-  if (program == kWithSubcommand) hook.args.push_back("hook");
+  if (program == driver_.subcommand_program) hook.args.push_back("hook");
   hook.args.push_back(name);
   hook.args.insert(hook.args.end(), arguments.begin(), arguments.end());
   return hook;

@@ -13,9 +13,10 @@ std::optional<Replacement> DetectReplacement(PciOccupancy& occupancy, const devi
   at->second = now;
   if (fresh || before.id == now.id) return std::nullopt;
   const bool serials = !before.serial.empty() && !now.serial.empty() && before.serial != now.serial;
-  return Replacement{before.id, "GPU at " + address + " was replaced: " +
-                                    (serials ? "serial " + before.serial : before.id) + ", now " +
-                                    (serials ? now.serial : now.id)};
+  return Replacement{before.id,
+                     std::string(ToString(facts.kind)) + " at " + address +
+                         " was replaced: " + (serials ? "serial " + before.serial : before.id) +
+                         ", now " + (serials ? now.serial : now.id)};
 }
 
 }  // namespace penstock::node::inventory

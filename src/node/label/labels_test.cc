@@ -95,7 +95,7 @@ TEST(Labels, FollowTheSharingAndStayQuietOtherwise) {
   node.labels.Set(WithoutFeatures());
   share::DesiredAssignments desired;
   desired.assignments["G0"] = {
-      .allocator = "kubelet", .resource = "acme.com/gpu", .shape = {device::Sharing::kMps, 4}};
+      .allocator = "kubelet", .resource = "acme.com/gpu", .shape = {device::Sharing::kServer, 4}};
   node.desired.Set(desired);
   ASSERT_EQ(node.heard.size(), 2u);
   EXPECT_EQ(node.heard.back().at("acme.com/gpu.shares"), "4.mps.none_1.none.hardware")

@@ -483,7 +483,7 @@ TEST(CgroupManager, AreNamedAfterTheRunDirectory) {
 
 TEST_F(LocalLeasesTest, AnAgentRestartedKnowsWhatAShareIsOneOf) {
   const ledger::Slot share{
-      "GPU-1::2", "GPU-1", "nvidia.com/gpu.shared", {device::Sharing::kMps, 4}};
+      "GPU-1::2", "GPU-1", "nvidia.com/gpu.shared", {device::Sharing::kServer, 4}};
   LocalLeases::Admission admission = AdmissionOf("GPU-1");
   admission.slots = {share};
   ASSERT_TRUE(leases_->Admit(admission).ok());

@@ -53,8 +53,8 @@ bool IsWhole(const Slot& slot) { return slot.id == slot.device; }
 bool SharedOtherwise(const Slot& a, const Slot& b) {
   if (a.shape.sharing == device::Sharing::kNone || b.shape.sharing == device::Sharing::kNone)
     return false;
-  return a.shape.sharing == device::Sharing::kMps ? a.shape != b.shape
-                                                  : a.shape.sharing != b.shape.sharing;
+  return a.shape.sharing == device::Sharing::kServer ? a.shape != b.shape
+                                                     : a.shape.sharing != b.shape.sharing;
 }
 
 bool Excludes(const Slot& a, const Slot& b) {

@@ -51,7 +51,8 @@ TEST(Ledger, SomeoneOutsideMakesADeviceNotFree) {
   EXPECT_TRUE(ledger.Get()->Free("G0"));
 }
 
-constexpr device::Shape kFour{device::Sharing::kTimeSlicing, 4}, kMpsFour{device::Sharing::kMps, 4};
+constexpr device::Shape kFour{device::Sharing::kTimeSlicing, 4},
+    kMpsFour{device::Sharing::kServer, 4};
 
 Lease MakeShares(const std::string& id, const std::vector<std::string>& slots,
                  device::Shape shape = kFour) {
@@ -86,7 +87,7 @@ TEST(Ledger, ADeviceIsSharedInOneWayAtATime) {
   ASSERT_TRUE(ledger.Add(MakeShares("a", {"G0::0"}, kMpsFour)).ok());
   EXPECT_THAT(ledger.Add(MakeShares("b", {"G0::1"})).error().message(),
               HasSubstr("G0::1 is held by a"));
-  EXPECT_EQ(ledger.Add(MakeShares("b", {"G0::1"}, {device::Sharing::kMps, 8})).error().code(),
+  EXPECT_EQ(ledger.Add(MakeShares("b", {"G0::1"}, {device::Sharing::kServer, 8})).error().code(),
             Code::kAlreadyExists)
       << "all shares have equal limits";
   EXPECT_TRUE(ledger.Add(MakeShares("b", {"G0::1"}, kMpsFour)).ok());

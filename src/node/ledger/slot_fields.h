@@ -9,7 +9,7 @@ namespace penstock::node::ledger {
 inline constexpr base::Names<device::Sharing, 3> kSharingNames{
     {{device::Sharing::kNone, "none"},
      {device::Sharing::kTimeSlicing, "time-slicing"},
-     {device::Sharing::kMps, "mps"}}};
+     {device::Sharing::kServer, "mps"}}};
 
 template <typename Visit, base::Of<Slot> T>
 void VisitFields(Visit& visit, T& slot) {

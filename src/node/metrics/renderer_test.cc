@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 share::OfferedSlot Share(int share, bool usable) {
   return {
-      .slot = {"G1::" + std::to_string(share), "G1", "acme.com/gpu", {device::Sharing::kMps, 3}},
+      .slot = {"G1::" + std::to_string(share), "G1", "acme.com/gpu", {device::Sharing::kServer, 3}},
       .usable = usable,
       .isolation = device::Isolation::kMemoryPerProcess};
 }

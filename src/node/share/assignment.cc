@@ -15,8 +15,8 @@ constexpr std::string_view kSeparator = "::";  // NVIDIA's device plugin, intern
 
 device::Shape ShapeOf(const api::SharingRule& rule) {
   if (rule.replicas <= 1 || rule.strategy == api::ShareStrategy::kNone) return {};
-  return {rule.strategy == api::ShareStrategy::kMps ? device::Sharing::kMps
-                                                    : device::Sharing::kTimeSlicing,
+  return {rule.strategy == api::ShareStrategy::kServer ? device::Sharing::kServer
+                                                       : device::Sharing::kTimeSlicing,
           rule.replicas};
 }
 
@@ -216,7 +216,7 @@ std::vector<device::SharedSet> SetsOf(const Assignments& assignments,
       shape = holder->second->shape;
       if (!holder->second->resource.empty()) name = holder->second->resource;
     }
-    if (shape.sharing != device::Sharing::kMps || name.empty()) continue;
+    if (shape.sharing != device::Sharing::kServer || name.empty()) continue;
     sets[name].name = name;
     sets[name].members.push_back({entry.facts, shape.shares});
   }

@@ -107,12 +107,12 @@ TEST(Assignments, Issue628OnlyOneGpuIsSharedAndTheOthersStayWhole) {
 
 TEST(Assignments, Issue353EachGpuOfANodeCanBeSharedInAnotherWay) {
   const auto assignments =
-      AssignmentsOf({Sliced({"G0"}, 2), Rule({"1"}, ShareStrategy::kMps, 8),
+      AssignmentsOf({Sliced({"G0"}, 2), Rule({"1"}, ShareStrategy::kServer, 8),
                      Rule({"2"}, ShareStrategy::kNone, 1), Sliced({"*Big"}, 4)},
                     Box(4))
           .assignments;
   EXPECT_EQ(assignments.at("G0").shape, (Shape{Sharing::kTimeSlicing, 2}));
-  EXPECT_EQ(assignments.at("G1").shape, (Shape{Sharing::kMps, 8}));
+  EXPECT_EQ(assignments.at("G1").shape, (Shape{Sharing::kServer, 8}));
   EXPECT_EQ(assignments.at("G2").shape, kWhole);
   EXPECT_EQ(assignments.at("G3").shape, kFour);
 }
@@ -197,12 +197,12 @@ TEST(Assignments, DevicesThatDoNotExistAreRemarked) {
 }
 
 TEST(Assignments, MpsOnAModelThatCannotIsOfferedNowhereAndSaysWhatToDo) {
-  const auto desired = AssignmentsOf({Rule({}, ShareStrategy::kMps, 4)}, Box(2));
+  const auto desired = AssignmentsOf({Rule({}, ShareStrategy::kServer, 4)}, Box(2));
   EXPECT_EQ(desired.assignments.at("G0").allocator, "");
   EXPECT_EQ(desired.assignments.at("G0").reason, "an Acme Small has no server; use time-slicing");
   EXPECT_THAT(desired.remarks, ElementsAre("sharing: Acme Small G0 is not offered: an Acme "
                                            "Small has no server; use time-slicing"));
-  EXPECT_EQ(desired.assignments.at("G1").shape, (Shape{Sharing::kMps, 4}))
+  EXPECT_EQ(desired.assignments.at("G1").shape, (Shape{Sharing::kServer, 4}))
       << "a device that cannot be shared does not prevent sharing of another";
 }
 
@@ -239,8 +239,8 @@ std::vector<std::string> Describe(const std::vector<device::SharedSet>& sets) {
 
 TEST(SetsOf, AreByResourceAndDoNotDependOnHealthOrAbsence) {
   auto box = Box(4);
-  const auto desired = AssignmentsOf({Rule({"1", "2"}, ShareStrategy::kMps, 4),
-                                      Rule({"3"}, ShareStrategy::kMps, 2, "acme.com/half")},
+  const auto desired = AssignmentsOf({Rule({"1", "2"}, ShareStrategy::kServer, 4),
+                                      Rule({"3"}, ShareStrategy::kServer, 2, "acme.com/half")},
                                      box);
   const auto sets = SetsOf(desired.assignments, box, {});
   EXPECT_THAT(Describe(sets), ElementsAre("acme.com/gpu: G1/4 G2/4", "acme.com/half: G3/2"));
@@ -253,15 +253,15 @@ TEST(SetsOf, AreByResourceAndDoNotDependOnHealthOrAbsence) {
 
 TEST(SetsOf, Issue669ADeviceKeepsItsShapeAndSetWhileAnyoneHoldsAShare) {
   const auto box = Box(3);
-  const Shape four{Sharing::kMps, 4};
+  const Shape four{Sharing::kServer, 4};
   const ledger::Snapshot ledger{.leases = {Lease("k-1", "G1::0", "G1", "acme.com/gpu", four)}};
   EXPECT_THAT(
-      Describe(SetsOf(AssignmentsOf({Rule({"1", "2"}, ShareStrategy::kMps, 8)}, box).assignments,
+      Describe(SetsOf(AssignmentsOf({Rule({"1", "2"}, ShareStrategy::kServer, 8)}, box).assignments,
                       box, ledger)),
       ElementsAre("acme.com/gpu: G1/4 G2/8"));
   EXPECT_THAT(
       Describe(SetsOf(
-          AssignmentsOf({Rule({"1"}, ShareStrategy::kMps, 4, "acme.com/new")}, box).assignments,
+          AssignmentsOf({Rule({"1"}, ShareStrategy::kServer, 4, "acme.com/new")}, box).assignments,
           box, ledger)),
       ElementsAre("acme.com/gpu: G1/4"));
   EXPECT_THAT(Describe(SetsOf(AssignmentsOf({Sliced({}, 2)}, box).assignments, box, ledger)),
@@ -272,7 +272,7 @@ TEST(SetsOf, Issue669ADeviceKeepsItsShapeAndSetWhileAnyoneHoldsAShare) {
 TEST(SetsOf, ADeviceJoinsOnlyWhenThoseWhoHoldItOtherwiseHaveGone) {
   const auto box = Box(3);
   const auto assignments =
-      AssignmentsOf({Rule({"1", "2"}, ShareStrategy::kMps, 4)}, box).assignments;
+      AssignmentsOf({Rule({"1", "2"}, ShareStrategy::kServer, 4)}, box).assignments;
   for (const Shape former : {kWhole, kFour}) {
     const ledger::Snapshot ledger{
         .leases = {Lease("k-1", former == kWhole ? "G1" : "G1::3", "G1", "acme.com/gpu", former)}};
@@ -283,8 +283,8 @@ TEST(SetsOf, ADeviceJoinsOnlyWhenThoseWhoHoldItOtherwiseHaveGone) {
 
 TEST(LabelSharesOf, ReportWhatTheDriverReallyHolds) {
   const auto box = Box(3);
-  const auto desired =
-      AssignmentsOf({Sliced({"0"}, 4, "acme.com/slice"), Rule({"1"}, ShareStrategy::kMps, 2)}, box);
+  const auto desired = AssignmentsOf(
+      {Sliced({"0"}, 4, "acme.com/slice"), Rule({"1"}, ShareStrategy::kServer, 2)}, box);
   device::SharedDevices servers;
   servers["G1"] = {
       .set = "acme.com/gpu", .ready = true, .isolation = device::Isolation::kMemoryPerProcess};

@@ -15,7 +15,18 @@ std::string DescribeAllocator(const std::string& allocator) {
 }
 
 std::string Describe(const device::Facts& facts) {
-  return facts.index < 0 ? facts.id : "GPU " + std::to_string(facts.index) + " (" + facts.id + ")";
+  return facts.index < 0 ? facts.id
+                         : std::string(device::ToString(facts.kind)) + " " +
+                               std::to_string(facts.index) + " (" + facts.id + ")";
+}
+
+std::string NameOfDevices(const inventory::Snapshot& inventory) {
+  const auto kind_of = [](const inventory::Entry& entry) { return entry.facts->kind; };
+  if (inventory.devices.empty()) return "device";
+  const device::DeviceKind first = kind_of(inventory.devices.front());
+  const bool same = std::ranges::all_of(
+      inventory.devices, [first](device::DeviceKind kind) { return kind == first; }, kind_of);
+  return same ? std::string(device::ToString(first)) : "device";
 }
 
 std::string Describe(const Lease& lease) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "device/model.h"
+#include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
 
 namespace penstock::node::share {
@@ -13,6 +14,9 @@ std::string DescribeAllocator(const std::string& allocator);
 
 /// "GPU 3 (GPU-5a...)".
 std::string Describe(const device::Facts& facts);
+
+/// What all devices of this node are called: "GPU"; "device" where they are of several kinds.
+std::string NameOfDevices(const inventory::Snapshot& inventory);
 
 /// "pod ml/train-0", "r-m3k2-1 of ann". Without the command line, which may contain secrets: these
 /// texts reach the API server and pods' events.

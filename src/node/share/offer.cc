@@ -67,7 +67,7 @@ std::string ReasonNotUsable(const inventory::Entry& entry, const ledger::Snapsho
 std::string ReasonOfServer(const std::string& device, Sharing sharing,
                            const device::SharedDevices& servers) {
   const auto server = servers.find(device);
-  if (sharing != Sharing::kMps)
+  if (sharing != Sharing::kServer)
     return server == servers.end() ? "" : "its previous sharing server has not exited yet";
   if (server == servers.end()) return "its sharing server has not started yet";
   return server->second.ready ? "" : server->second.reason;
@@ -150,8 +150,9 @@ class Takers {
   bool Fits(const Holding& one) const {
     if (IsWhole(one.slot) || basis_.shape.shares == 1)
       return IsWhole(one.slot) && basis_.shape.shares == 1;
-    return basis_.shape.sharing == Sharing::kMps ? one.slot.shape == basis_.shape
-                                                 : one.slot.shape.sharing == basis_.shape.sharing;
+    return basis_.shape.sharing == Sharing::kServer
+               ? one.slot.shape == basis_.shape
+               : one.slot.shape.sharing == basis_.shape.sharing;
   }
 
   const Basis& basis_;
@@ -192,8 +193,8 @@ device::Isolation IsolationOf(const std::string& device, const device::Shape& sh
                               const device::SharedDevices& servers) {
   if (shape.sharing == Sharing::kNone) return device::Isolation::kHardware;
   const auto server = servers.find(device);
-  return shape.sharing == Sharing::kMps && server != servers.end() ? server->second.isolation
-                                                                   : device::Isolation::kNone;
+  return shape.sharing == Sharing::kServer && server != servers.end() ? server->second.isolation
+                                                                      : device::Isolation::kNone;
 }
 
 bool NeverRead(const inventory::Entry& entry) {

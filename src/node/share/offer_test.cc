@@ -23,7 +23,7 @@ using testing::SizeIs;
 constexpr char kGpu[] = "acme.com/gpu";
 constexpr Shape kWhole{};
 constexpr Shape Sliced(int shares) { return {Sharing::kTimeSlicing, shares}; }
-constexpr Shape Mps(int shares) { return {Sharing::kMps, shares}; }
+constexpr Shape Mps(int shares) { return {Sharing::kServer, shares}; }
 
 /// One or more devices whose assignments, holders and servers the test sets.
 struct Node {

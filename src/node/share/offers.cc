@@ -25,10 +25,14 @@ void Offers::SetMoves(Moves moves) {
   Recompute();
 }
 
-void Offers::FollowServers(base::Published<device::SharedDevices>& servers) {
+void Offers::FollowServers(const std::string& vendor,
+                           base::Published<device::SharedDevices>& servers) {
   subscriptions_.push_back(servers.Subscribe(
-      [this](const auto& now) {
-        servers_.Set(now);  // one vendor has servers today; merge a second one's here
+      [this, vendor](const auto& now) {
+        servers_of_[vendor] = now;
+        device::SharedDevices all;
+        for (const auto& [of, devices] : servers_of_) all.insert(devices->begin(), devices->end());
+        servers_.Set(std::move(all));
         Changed();
       },
       true));

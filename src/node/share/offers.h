@@ -1,6 +1,8 @@
 // Publishes the current offers whenever they change.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "base/published.h"
@@ -20,7 +22,7 @@ class Offers {
   /// Takes the manual moves of devices.
   void SetMoves(Moves moves);
   /// Follows the servers of a vendor's driver, which must outlive this.
-  void FollowServers(base::Published<device::SharedDevices>& servers);
+  void FollowServers(const std::string& vendor, base::Published<device::SharedDevices>& servers);
 
   /// When subscribers are called, desired() already has the assignments that the offers follow
   /// from.
@@ -46,6 +48,7 @@ class Offers {
   Moves moves_;
   OfferBook book_;
   base::Published<DesiredAssignments> desired_;
+  std::map<std::string, base::Published<device::SharedDevices>::Snapshot> servers_of_;  // by vendor
   base::Published<device::SharedDevices> servers_;
   base::Published<std::vector<Offer>> published_;
   std::vector<base::Subscription> subscriptions_;

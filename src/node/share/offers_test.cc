@@ -116,7 +116,7 @@ TEST_F(OffersTest, ASubscriberOfOffersFindsTheRequestsThatTheyFollowFrom) {
 TEST_F(OffersTest, ServersThatAreStartedForNewRequestsAreFoundInTheOffers) {
   Appear();
   Read(1);
-  offers_.FollowServers(servers_);
+  offers_.FollowServers("acme", servers_);
   // As in the agent: a subscriber to assignments requests servers, which answer at once.
   const auto subscription = offers_.desired().Subscribe([&](const auto& desired) {
     device::SharedDevices now;
@@ -127,7 +127,7 @@ TEST_F(OffersTest, ServersThatAreStartedForNewRequestsAreFoundInTheOffers) {
             .set = set.name, .ready = true, .isolation = device::Isolation::kMemoryPerProcess};
     servers_.Set(std::move(now));
   });
-  offers_.Configure(Shared(api::ShareStrategy::kMps, 2));
+  offers_.Configure(Shared(api::ShareStrategy::kServer, 2));
   ASSERT_EQ(PciOccupancy().size(), 2u);
   EXPECT_TRUE(PciOccupancy()[1].usable) << PciOccupancy()[1].reason;
   EXPECT_EQ(PciOccupancy()[1].isolation, device::Isolation::kMemoryPerProcess);

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "hook/runtime/config.h"
+#include "hook/runtime/nvidia/config.h"
 
 namespace runtime = penstock::hook::runtime;
 

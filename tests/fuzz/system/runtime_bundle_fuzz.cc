@@ -7,8 +7,8 @@
 
 #include "hook/runtime/bundle.h"
 #include "hook/runtime/nvidia/capabilities.h"
+#include "hook/runtime/nvidia/request.h"
 #include "hook/runtime/nvidia/requirements.h"
-#include "hook/runtime/request.h"
 
 namespace runtime = penstock::hook::runtime;
 namespace cdi = penstock::api::cdi;

@@ -108,7 +108,12 @@ TEST(AbandonedWorker, IsNotFollowedByMoreThanEight) {
     worker.OnLoop([&] {
       worker.remote().TakeSample("0", {}, [&](auto result) { taken = std::move(result); });
     });
-    EXPECT_TRUE(worker.loop().AdvanceUntil({}, [&] { return taken.has_value(); }));
+    const auto has_taken = [&] {
+      bool has = false;
+      worker.OnLoop([&] { has = taken.has_value(); });
+      return has;
+    };
+    EXPECT_TRUE(worker.loop().AdvanceUntil({}, has_taken));
     return *std::move(taken);
   };
   for (int i = 0; i < 8; ++i) {

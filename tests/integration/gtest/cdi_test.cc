@@ -726,7 +726,7 @@ TEST_F(Cdi, EachDeviceHasItsFilesUnderEachOfItsNames) {
                   "NVIDIA_VISIBLE_DEVICES=void"));
 }
 
-TEST_F(Cdi, PartitionsHaveTheirParentsFileAndTheirOwn) {
+TEST_F(Cdi, PartitionsHaveTheFilesThatTheirHoldersOpen) {
   AddMachine();
   gpus_[0].withheld = "MIG mode is enabled";
   for (int i = 0; i < 2; ++i) {
@@ -735,6 +735,7 @@ TEST_F(Cdi, PartitionsHaveTheirParentsFileAndTheirOwn) {
     mig.index = i;
     mig.parent = gpus_[0].id;
     mig.pci = gpus_[0].pci;
+    mig.files = {gpus_[0].files.front()};
     for (const unsigned cap :
          {30u + 10 * static_cast<unsigned>(i), 31u + 10 * static_cast<unsigned>(i)}) {
       const std::string path = "/dev/nvidia-caps/nvidia-cap" + std::to_string(cap);
@@ -757,7 +758,9 @@ TEST_F(Cdi, PartitionsHaveTheirParentsFileAndTheirOwn) {
   gpus_.erase(gpus_.begin());
   const auto orphans = Generate(kPlain);
   ASSERT_TRUE(orphans.ok());
-  EXPECT_THAT(NamesOf(orphans->spec), ElementsAre("1", gpus_[0].id, "all"));
+  EXPECT_THAT(NamesOf(orphans->spec), testing::UnorderedElementsAre("MIG-7b000000", "MIG-7b000001",
+                                                                    "1", gpus_[0].id, "all"))
+      << "a name that says which GPU it is part of is left out";
 }
 
 TEST_F(Cdi, GroupsMatterOnlyWhereNotEverybodyMayOpenADevice) {

@@ -179,7 +179,7 @@ api::NodeConfig ConfigOfLabels(const Labels& labels) {
              renamed = !Text(labels, "gpu.product").ends_with("-SHARED");
   config.sharing.rules = {
       {.resource = kGpu,
-       .strategy = mps ? api::ShareStrategy::kMps : api::ShareStrategy::kTimeSlicing,
+       .strategy = mps ? api::ShareStrategy::kServer : api::ShareStrategy::kTimeSlicing,
        .replicas = static_cast<int>(replicas),
        .rename = renamed ? "nvidia.com/gpu.shared" : ""}};
   return config;

@@ -6,6 +6,7 @@
 // every file that this parser accepts.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,10 @@ struct CounterSelection {
   std::vector<std::string> remarks;  ///< "counters.csv:12: ...", about valid rows that show
                                      ///< nothing, or something else than expected
 };
+
+/// Files of dcgm-exporter's image whose content is built into the agent.
+inline constexpr std::array<std::string_view, 2> kBuiltInCounters = {
+    "/etc/dcgm-exporter/default-counters.csv", "/etc/dcgm-exporter/dcp-metrics-included.csv"};
 
 /// The longest text that is read, which is also the limit of a ConfigMap.
 inline constexpr std::size_t kLongestCounters = 1u << 20;

@@ -246,7 +246,7 @@ void ApplyMps(const Context& context) {
     }
   }
   const bool mps = std::ranges::any_of(
-      sharing.rules, [](const auto& rule) { return rule.strategy == ShareStrategy::kMps; });
+      sharing.rules, [](const auto& rule) { return rule.strategy == ShareStrategy::kServer; });
   if (mps && notes.mig_mixed)
     notes.remarks.emplace_back(
         "sharing.mps: the plugin refuses it with migStrategy mixed; here GPUs that are not in MIG "

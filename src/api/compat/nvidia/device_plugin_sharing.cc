@@ -370,7 +370,7 @@ void ReadSharing(MapReader& top, const Context& context) {
     }
   }
   if (mps != nullptr)
-    rules = ReadStrategy(*mps, {.key = "mps", .strategy = ShareStrategy::kMps, .single = true},
+    rules = ReadStrategy(*mps, {.key = "mps", .strategy = ShareStrategy::kServer, .single = true},
                          files, notes);
   if (slices == nullptr && mps == nullptr) return;
   context.config.sharing.rules.clear();

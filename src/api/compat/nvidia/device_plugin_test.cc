@@ -138,7 +138,7 @@ sharing:
   EXPECT_THAT(translation.config.sharing.rules,
               ElementsAre(SharingRule{.resource = "nvidia.com/gpu",
                                       .devices = {"0", "GPU-b1028956-cfa2-0990-bf4a-5da9abb51763"},
-                                      .strategy = ShareStrategy::kMps,
+                                      .strategy = ShareStrategy::kServer,
                                       .replicas = 2,
                                       .rename = "nvidia.com/gpu.shared",
                                       .fail_requests_greater_than_one = true}));
@@ -533,7 +533,7 @@ SharingRule Sliced(int replicas) {
 
 SharingRule Mps(int replicas) {
   return {.resource = "nvidia.com/gpu",
-          .strategy = ShareStrategy::kMps,
+          .strategy = ShareStrategy::kServer,
           .replicas = replicas,
           .fail_requests_greater_than_one = true};
 }
@@ -727,7 +727,7 @@ TEST(DevicePluginConfig, SharingOfMigDevicesIsNotYetEntryByEntry) {
 TEST(DevicePluginConfig, ASectionTakesThePlaceOfWhatWasThere) {
   NodeConfig base;
   base.resources = {{"*T4*", "x.io/t4"}};
-  base.sharing.rules = {{.strategy = ShareStrategy::kMps, .replicas = 3}};
+  base.sharing.rules = {{.strategy = ShareStrategy::kServer, .replicas = 3}};
   const auto over = [&base](const std::string& text) {
     return TranslateDevicePlugin(text, "f", {}, base).value_or({}).config;
   };

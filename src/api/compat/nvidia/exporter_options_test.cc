@@ -72,7 +72,7 @@ TEST(ExporterOptions, MeanWhatTheySay) {
   EXPECT_TRUE(telemetry.old_names);
   EXPECT_EQ(telemetry.host_label, HostLabel::kNone);
   EXPECT_TRUE(telemetry.blanks_replaced);
-  EXPECT_EQ(telemetry.xid_window, 1min);
+  EXPECT_EQ(telemetry.errors_window, 1min);
   EXPECT_EQ(telemetry.clock_events_window, 2min);
   EXPECT_EQ(said.config.paths.kubelet_dir, "/k");
   EXPECT_THAT(said.remarks, IsEmpty());

@@ -247,7 +247,7 @@ const std::vector<ExporterSetting>& ExporterSettings() {
             SetBool<&TelemetryConfig::blanks_replaced>),
       Text({"--xid-count-window-size", "-x"}, "DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE",
            "window for counting XIDs, in milliseconds",
-           SetMilliseconds<&TelemetryConfig::xid_window>),
+           SetMilliseconds<&TelemetryConfig::errors_window>),
       Text({"--clock-events-count-window-size"}, "DCGM_EXPORTER_CLOCK_EVENTS_COUNT_WINDOW_SIZE",
            "window for counting clock events, in milliseconds",
            SetMilliseconds<&TelemetryConfig::clock_events_window>),

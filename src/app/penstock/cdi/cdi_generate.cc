@@ -235,7 +235,7 @@ Result<Generated> GenerateFor(const CdiOrder& order, const api::NodeConfig& conf
   std::vector<std::string> problems;
   Code code = Code::kNotFound;
   for (const device::Dialect* dialect : backend::Dialects()) {
-    auto generated = Vendor(*dialect, PathsOf(config), places).Generate(order);
+    auto generated = Vendor(*dialect, PathsOf(config, dialect->vendor()), places).Generate(order);
     if (generated.ok()) return generated;
     problems.push_back(generated.error().message());
     code = generated.error().code();

@@ -113,7 +113,7 @@ std::string DescribeSlots(const node::share::Offer& offer) {
     if (shape.shares > 1)
       text += " in " + std::to_string(shape.shares) + " shares (" +
               std::string(ToString(shape.sharing)) + ")";
-    if (!offered.usable && shape.sharing != device::Sharing::kMps)
+    if (!offered.usable && shape.sharing != device::Sharing::kServer)
       text += " (" + offered.reason + ")";
     devices.push_back(std::move(text));
   }

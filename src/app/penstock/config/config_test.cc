@@ -26,7 +26,7 @@ TEST(ShowPreview, NamesEachDeviceOnceWithItsShares) {
       {.resource = "nvidia.com/gpu.shared",
        .allocator = "local",
        .slots = {Slot("GPU-c", Sharing::kTimeSlicing, 2), Slot("GPU-c", Sharing::kTimeSlicing, 2),
-                 Slot("GPU-d", Sharing::kMps, 3)}}};
+                 Slot("GPU-d", Sharing::kServer, 3)}}};
   preview.labels = {{"nvidia.com/gpu.count", "4"}, {"nvidia.com/gpu.present", "true"}};
   EXPECT_EQ(ShowPreview(preview),
             "  allocator kubelet offers 2 nvidia.com/gpu: GPU-a, GPU-b\n"
@@ -42,7 +42,7 @@ TEST(ShowPreview, SaysWhyADeviceCannotBeUsedButNotThatAServerOfMpsIsMissing) {
                      .allocator = "kubelet",
                      .slots = {Slot("GPU-a", Sharing::kNone, 1, "XID 79"),
                                Slot("GPU-b", Sharing::kTimeSlicing, 2, "XID 48"),
-                               Slot("GPU-c", Sharing::kMps, 2, "no MPS server runs")}}};
+                               Slot("GPU-c", Sharing::kServer, 2, "no MPS server runs")}}};
   EXPECT_EQ(ShowPreview(preview),
             "  allocator kubelet offers 3 nvidia.com/gpu: GPU-a (XID 79), GPU-b in 2 shares "
             "(time-slicing) (XID 48), "

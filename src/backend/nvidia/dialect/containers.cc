@@ -258,6 +258,7 @@ ContainerDriver ContainerDriverOf(const device::Driver& driver) {
                        {"/dev/nvidia-modeset", false, ""}};
   all.hooks = Hooks(driver);
   all.hook_environment = {"NVIDIA_CTK_DEBUG=false"};
+  all.subcommand_program = "nvidia-ctk";  // internal/discover/hooks.go
   // "void" keeps NVIDIA's runtime from adding devices of its own.
   all.environment = {"NVIDIA_CTK_LIBCUDA_DIR={folders}", "NVIDIA_VISIBLE_DEVICES=void"};
   all.narrow_kind = "nvidia.com/compat32";

@@ -63,7 +63,7 @@ std::string ModelResourceOf(const Facts& device) {
 /// with 7.5 and so allows Volta only 16.
 std::string WhyNoMps(const Facts& device, const device::Shape& shape) {
   constexpr int kMaxClients = 48, kMaxBeforeVolta = 16;
-  if (shape.sharing != device::Sharing::kMps) return "";
+  if (shape.sharing != device::Sharing::kServer) return "";
   const auto mig = std::ranges::find_if(
       device.modes, [](const device::Mode& mode) { return mode.name == "mig"; });
   if (!device.parent.empty() || (mig != device.modes.end() && mig->current == "enabled"))
@@ -126,6 +126,8 @@ class NvidiaDialect final : public device::Dialect {
   std::span<const device::Quantity> Quantities() const override { return TheQuantities(); }
 
   const device::Exporter* exporter() const override { return &DcgmExporter(); }
+
+  std::string_view runtime_handler() const override { return "nvidia"; }
 
   std::string_view cdi_kind() const override { return kCdiKind; }
 

@@ -331,7 +331,7 @@ std::map<std::string, std::string> NodeLabels(const LabelFacts& facts) {
           : "false");
   // GPU Feature Discovery means the configured sharing, not the hardware's ability.
   const auto mps = [](const auto& one) {
-    return one.second.shape.sharing == device::Sharing::kMps;
+    return one.second.shape.sharing == device::Sharing::kServer;
   };
   Add(labels, "mps.capable", std::ranges::any_of(shares, mps) ? "true" : "false");
   AddVgpu(labels, facts);

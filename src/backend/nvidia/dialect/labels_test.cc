@@ -230,7 +230,7 @@ device::LabelShare Sliced(int shares, bool renamed = false) {
   return {{device::Sharing::kTimeSlicing, shares}, renamed, "none"};
 }
 const device::LabelShare kWhole{{}, false, "hardware"};
-const device::LabelShare kMps{{device::Sharing::kMps, 4}, false, "memory-per-process"};
+const device::LabelShare kMps{{device::Sharing::kServer, 4}, false, "memory-per-process"};
 
 std::string At(const Set& labels, const std::string& key) { return labels.at("nvidia.com/" + key); }
 

@@ -225,4 +225,18 @@ std::unique_ptr<device::SharingService> MakeMpsService(os::Loop& control, MpsOpt
   return std::make_unique<MpsService>(control, std::move(options));
 }
 
+std::unique_ptr<device::SharingService> MakeSharingService(os::Loop& control,
+                                                           const device::ServerOptions& options) {
+  return MakeMpsService(control, {.driver_root = options.driver_root,
+                                  .root = options.root,
+                                  .host_root = options.host_root,
+                                  .proc_root = options.proc_root,
+                                  .own_shm = options.for_containers,
+                                  .launcher = options.launcher});
+}
+
+bool IsServer(const std::string& proc_root, const os::ProcessInfo& process) {
+  return mps::IsServer(proc_root, process);
+}
+
 }  // namespace penstock::backend::nvidia

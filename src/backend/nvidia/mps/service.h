@@ -8,6 +8,7 @@
 
 #include "device/sharing.h"
 #include "os/loop.h"
+#include "os/process/process.h"
 
 namespace penstock::backend::nvidia {
 
@@ -37,5 +38,10 @@ struct MpsOptions {
 
 /// Creates the service. It lives on the control executor; its servers outlive it.
 std::unique_ptr<device::SharingService> MakeMpsService(os::Loop& control, MpsOptions options);
+
+/// The functions of the vendor's row (backend/vendors.inc).
+std::unique_ptr<device::SharingService> MakeSharingService(os::Loop& control,
+                                                           const device::ServerOptions& options);
+bool IsServer(const std::string& proc_root, const os::ProcessInfo& process);
 
 }  // namespace penstock::backend::nvidia

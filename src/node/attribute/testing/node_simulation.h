@@ -40,7 +40,7 @@ struct Agent {
   base::Published<device::SharedDevices> servers;
   share::Offers offers{
       inventory, ledger, device::testing::FindAcme, {.kubelet = true, .local = true}};
-  Agent() { offers.FollowServers(servers); }
+  Agent() { offers.FollowServers("acme", servers); }
 
   bool IsWell(const std::string& device) {
     const auto snapshot = inventory.published().Get();
@@ -343,7 +343,7 @@ class NodeSimulation {
                                          *agent_->inventory.published().Get(), *ledger))
       for (const auto& member : set.members) {
         for (const ledger::Slot* slot : holders[member.device->id])
-          if (slot->shape.sharing != Sharing::kMps)
+          if (slot->shape.sharing != Sharing::kServer)
             problem_ = slot->id + " is shut out by a server";
         const bool ready = !dead_sets_.contains(set.name);
         servers[member.device->id] = {
@@ -362,7 +362,7 @@ class NodeSimulation {
       if (Chance(2))
         rule.devices = {std::to_string(Random(kDevices)), std::to_string(Random(kDevices + 2))};
       rule.most = Chance(4) ? 1 + Random(3) : 0;
-      rule.strategy = Chance(3) ? api::ShareStrategy::kMps : api::ShareStrategy::kTimeSlicing;
+      rule.strategy = Chance(3) ? api::ShareStrategy::kServer : api::ShareStrategy::kTimeSlicing;
       rule.replicas = 1 + Random(8);
       rule.rename = kNames[static_cast<std::size_t>(Random(4))];
       rule.fail_requests_greater_than_one = Chance(3);

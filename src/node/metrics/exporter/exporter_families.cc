@@ -208,11 +208,11 @@ void ExporterFamilies::AddErrors(const ExporterRow& row, const Shown& shown,
   bool any = false;
   for (const health::EvidenceCount& count : inputs.recent_evidence) {
     if (count.device != shown.view->device->id || count.kind != row.field->from) continue;
-    AddPart(row, shown, PartOf(count.code), config_.xid_window,
+    AddPart(row, shown, PartOf(count.code), config_.errors_window,
             static_cast<std::int64_t>(count.count), page);
     any = true;
   }
-  if (!any) AddPart(row, shown, "", config_.xid_window, 0, page);
+  if (!any) AddPart(row, shown, "", config_.errors_window, 0, page);
 }
 
 void ExporterFamilies::AddReasons(const ExporterRow& row, const Shown& shown, Exposition& page) {

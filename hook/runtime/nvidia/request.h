@@ -3,11 +3,12 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/core/result.h"
-#include "hook/runtime/config.h"
 #include "hook/runtime/facts.h"
+#include "hook/runtime/nvidia/config.h"
 
 namespace penstock::hook::runtime {
 
@@ -40,6 +41,10 @@ struct DeviceRequest {
 /// kResourceExhausted if the container requests too many; kPermissionDenied for requests that only
 /// privileged containers may make.
 base::Result<DeviceRequest> ReadRequest(const RuntimeFacts& facts, const Config& config);
+
+/// Whether a hook of the bundle is a program that this runtime replaces: it would inject the
+/// devices a second time.
+bool IsReplacedHook(std::string_view path);
 
 /// An untrusted text in a form for messages: quoted, without control characters, truncated to a
 /// readable length.

@@ -1,6 +1,6 @@
 // Implements NVIDIA container toolkit's names for requests. A request by environment counts only if
 // the configuration permits it.
-#include "hook/runtime/request.h"
+#include "hook/runtime/nvidia/request.h"
 
 #include <algorithm>
 #include <set>
@@ -344,6 +344,11 @@ class Reader {
 };
 
 }  // namespace
+
+bool IsReplacedHook(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name == "nvidia-container-runtime-hook" || name == "nvidia-container-toolkit";
+}
 
 std::string Shown(std::string_view text) {
   constexpr std::size_t kMax = 80;

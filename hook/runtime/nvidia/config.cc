@@ -1,6 +1,6 @@
 // Reads keys by table and type. A wrong type is an error, an unknown key only a warning: existing
 // files are older or newer than this program.
-#include "hook/runtime/config.h"
+#include "hook/runtime/nvidia/config.h"
 
 #include <cstdlib>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "hook/runtime/config.h"
+#include "hook/runtime/nvidia/config.h"
 
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-#include "hook/runtime/request.h"
+#include "hook/runtime/nvidia/request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
