@@ -61,7 +61,8 @@ class EngineReconcilerTest : public testing::Test {
           loop_, *watcher_,
           EngineReconciler::Options{.state_dir = folder_ / "state",
                                     .proc_root = machine_.proc(),
-                                    .runtime = "/opt/penstock-runtime"});
+                                    .runtime = "/opt/penstock-runtime",
+                                    .handlers = {"nvidia"}});
       setup_->Configure(wanted);
     });
   }

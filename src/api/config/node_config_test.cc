@@ -138,7 +138,7 @@ TEST(NodeConfig, WhatItPrintsReadsBackTheSame) {
                         {.devices = {}, .allocator = "none"}};
   config.health.poll = 250ms;
   config.local_allocator = Switch::kOn;
-  config.health.policy = {{.codes = {}, .action = "at-least-drain"}};
+  config.health.policy = {{.kind = "xid", .codes = {}, .action = "at-least-drain"}};
   config.resources = {{"*\"T4*", "nvidia.com/t4"}};
   config.sharing.rules = {{.devices = {"0"}},
                           {.most = 1, .strategy = ShareStrategy::kServer, .replicas = 2}};

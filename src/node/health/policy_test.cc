@@ -9,8 +9,9 @@ using device::Severity;
 
 // The equivalent of DP_ENABLE_HEALTHCHECKS: it must not lower the severity of an error.
 TEST(HealthPolicy, AtLeastDrainDrainsWhatIsMilderAndLeavesWhatIsWorse) {
-  const std::vector<api::HealthRule> policy = {{.codes = {}, .action = "ignore"},
-                                               {.codes = {13, 48, 79}, .action = "at-least-drain"}};
+  const std::vector<api::HealthRule> policy = {
+      {.kind = "xid", .codes = {}, .action = "ignore"},
+      {.kind = "xid", .codes = {13, 48, 79}, .action = "at-least-drain"}};
   EXPECT_EQ(Apply(policy, "xid", 13, Severity::kIgnore), Severity::kDrain);
   EXPECT_EQ(Apply(policy, "xid", 48, Severity::kReset), Severity::kReset);
   EXPECT_EQ(Apply(policy, "xid", 79, Severity::kGone), Severity::kGone);
