@@ -115,6 +115,7 @@ static void VisitFields(Visit& visit, T& facts) {
   visit("numaNode", facts.numa_node, {.most = kMaxCount});
   visit("cpuAffinity", facts.cpu_affinity);
   visit("memory", facts.memory);
+  visit("computeUnits", facts.compute_units, {.most = kMaxCount});
   visit("architecture", facts.architecture);
   visit("architectureVersion", facts.architecture_version);
   visit("serial", facts.serial);

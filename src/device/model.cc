@@ -36,6 +36,13 @@ bool ModelMatches(std::string_view glob, std::string_view model) {
   return blank != std::string_view::npos && base::GlobMatch(glob, model.substr(blank + 1));
 }
 
+bool Exceeds(const Capacity& part, const Capacity& whole) {
+  return (whole.memory.count > 0 && part.memory > whole.memory) ||
+         (whole.compute_units > 0 && part.compute_units > whole.compute_units);
+}
+
+Capacity CapacityOf(const Facts& device) { return {device.memory, device.compute_units}; }
+
 std::string_view ToString(DeviceKind kind) {
   return kind == DeviceKind::kGpu ? "GPU" : "accelerator";
 }

@@ -101,6 +101,21 @@ struct Mode {
   bool operator==(const Mode&) const = default;
 };
 
+/// How much of a device there is. 0: unknown.
+struct Capacity {
+  base::Bytes memory;
+  int compute_units = 0;  ///< of the kind that the vendor counts: multiprocessors, compute units
+  Capacity& operator+=(const Capacity& more) {
+    memory.count += more.memory.count;
+    compute_units += more.compute_units;
+    return *this;
+  }
+  bool operator==(const Capacity&) const = default;
+};
+
+/// Whether a part does not fit into the whole, as far as both are known.
+bool Exceeds(const Capacity& part, const Capacity& whole);
+
 /// What a device is, as far as people and allocators tell devices apart.
 enum class DeviceKind { kGpu, kAccelerator };
 std::string_view ToString(DeviceKind kind);  ///< "GPU", "accelerator"
@@ -119,6 +134,7 @@ struct Facts {
   std::optional<int> numa_node;
   std::string cpu_affinity;  ///< CPU list, "0-15,64-79"
   base::Bytes memory;
+  int compute_units = 0;             ///< see Capacity
   std::string architecture;          ///< "ampere", "cdna3", "gaudi2"
   std::string architecture_version;  ///< "8.0" (compute capability), "gfx942"
   std::string serial;
@@ -130,11 +146,13 @@ struct Facts {
   std::vector<Mode> modes;
   std::map<std::string, std::string>
       details;  ///< further facts under the vendor's own names: "vbios", "brand", "pci.device-id"
-  std::string withheld;  ///< why a healthy device is not offered, e.g. "MIG mode is enabled"; empty
-                         ///< if it can be offered
+  std::string withheld;  ///< why the driver's state keeps a healthy device from being offered, e.g.
+                         ///< "MIG mode is enabled"; empty if it can be offered
 
   bool operator==(const Facts&) const = default;
 };
+
+Capacity CapacityOf(const Facts& device);
 
 /// The driver behind a vendor's devices.
 struct Driver {

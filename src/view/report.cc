@@ -118,7 +118,7 @@ api::DeviceReport DeviceOf(const node::inventory::Entry& entry,
   device.health_since = base::FormatTime(entry.health.since);
   device.serial = facts.serial;
   device.replaced = entry.replaced;
-  device.withheld = facts.withheld;
+  device.withheld = entry.withheld;
   if (context.assignments != nullptr) AddAssignment(*context.assignments, device);
   if (context.health != nullptr) AddHealth(*context.health, device);
   shares.Fill(device);

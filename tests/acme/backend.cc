@@ -1,8 +1,5 @@
 // Acme's backend: reads the machine's files at each call.
-#include <algorithm>
-#include <charconv>
 #include <memory>
-#include <thread>
 
 #include "acme/machine.h"
 #include "base/core/strings.h"
@@ -61,6 +58,7 @@ class AcmeBackend final : public device::Backend {
                         .address = address,
                         .pci = device::ParsePciAddress(Text(lines, "pci")),
                         .memory = base::Mebibytes(Number(lines, "memory")),
+                        .compute_units = static_cast<int>(Number(lines, "units")),
                         .serial = Text(lines, "serial"),
                         .parent = Text(lines, "parent")};
     if (lines.contains("numa")) facts.numa_node = static_cast<int>(Number(lines, "numa"));
@@ -70,7 +68,6 @@ class AcmeBackend final : public device::Backend {
     for (const auto& words : All(lines, "link"))
       facts.links.push_back(
           {words.front(), device::Nearness::kPciSwitch, static_cast<int>(Word(words, 1))});
-    if (IsDivided(facts.id)) facts.withheld = "it is divided into parts";
     return facts;
   }
 
@@ -116,14 +113,6 @@ class AcmeBackend final : public device::Backend {
   static base::Result<Lines> Lost(base::Result<Lines> lines) {
     if (lines.ok()) return lines;
     return Error(Code::kDataLoss, lines.error().message());
-  }
-
-  bool IsDivided(const std::string& id) const {
-    const auto addresses = machine_.Addresses();
-    return addresses.ok() && std::ranges::any_of(*addresses, [&](const std::string& address) {
-             const auto lines = machine_.Device(address);
-             return lines.ok() && Text(*lines, "parent") == id;
-           });
   }
 
   const Machine machine_;

@@ -2,11 +2,11 @@
 // reads. Below the driver root:
 //   acme/driver           "version=1.0"; without it there is no driver
 //   acme/devices/ADDRESS  one device, a line "key=value" for each fact, measured value and fault:
-//     id=A-0  model=Acme Large  index=0  pci=0000:07:00.0  numa=0  memory=65536 (MiB)  serial=7
-//     kind=accelerator  parent=A-0  file=/dev/acme0 240 0  link=A-1 4  process=4711 512 (MiB)
-//     fault=KIND CODE (standing; the code is the severity)  utilization=37 (any quantity's key)
-// A device that others name as their parent is divided into parts and is withheld; parts may have
-// parts.
+//     id=A-0  model=Acme Large  index=0  pci=0000:07:00.0  numa=0  memory=65536 (MiB)  units=64
+//     serial=7 kind=accelerator  parent=A-0  file=/dev/acme0 240 0  link=A-1 4  process=4711 512
+//     (MiB) fault=KIND CODE (standing; the code is the severity)  utilization=37 (any quantity's
+//     key)
+// Devices that name a parent are parts of it; parts may have parts.
 #pragma once
 
 #include <map>

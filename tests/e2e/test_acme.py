@@ -82,7 +82,6 @@ def test_parts_are_allocated_in_place_of_their_device(other, acme, kubernetes):
     wait_for(lambda: amount(kubernetes) == 2, 120, "two whole devices")
     acme.divide("A-1", 7)
     acme.divide("A-1-3", 2)
-    wait_for(lambda: {device["id"] for device in other.status()["devices"] if device.get("withheld")} == {"A-1", "A-1-3"}, 60, "divided devices to be withheld")
     wait_for(lambda: amount(kubernetes) == 9, 120, "a whole device, six parts, and two parts of a part")
     start_pod(kubernetes, "all", 9)
     held = devices_of(kubernetes, "all", acme)

@@ -37,9 +37,7 @@ std::vector<std::string> Ids(const base::Result<std::vector<ledger::Slot>>& slot
 
 TEST(Offer, LeavesOutWhatIsWithheldAndMarksWhatCannotBeUsed) {
   auto box = AcmeSnapshot(4);
-  auto withheld = *box.devices[0].facts;
-  withheld.withheld = "MIG mode is enabled";
-  box.devices[0].facts = std::make_shared<const device::Facts>(withheld);
+  box.devices[0].withheld = "MIG mode is enabled";
   box.devices[1].health = {HealthState::kUnhealthy, "XID 79", {}};
   ledger::Snapshot ledger;
   ledger.outside["G2"] = {{42, 1, "ann", "python"}};

@@ -157,7 +157,7 @@ class View {
 };
 
 std::string WhyNotOffered(const inventory::Entry& entry, const share::Assignments& assignments) {
-  if (!entry.facts->withheld.empty()) return entry.facts->withheld;
+  if (!entry.withheld.empty()) return entry.withheld;
   const auto assignment = assignments.find(entry.facts->id);
   return assignment == assignments.end() || assignment->second.reason.empty()
              ? "assigned to none"

@@ -84,9 +84,7 @@ TEST(Explain, ReportsWhyADeviceIsNotOffered) {
   auto box = AcmeSnapshot(4);
   auto offer = Whole(box);
   offer.slots.erase(offer.slots.begin(), offer.slots.begin() + 3);
-  auto withheld = *box.devices[1].facts;
-  withheld.withheld = "its mode is not supported";
-  box.devices[1].facts = std::make_shared<const device::Facts>(withheld);
+  box.devices[1].withheld = "its mode is not supported";
   box.devices[2].health.state = device::HealthState::kGone;
   const share::Assignments assignments = {{"G0", {.reason = "moves to local users"}},
                                           {"G1", {.allocator = "local"}}};

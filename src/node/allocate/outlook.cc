@@ -44,7 +44,8 @@ class Future {
         slot.usable = slot.usable || slot.held;
         if (!slot.cut || ledger_.HolderOf(slot.slot.device) != nullptr) continue;
         slot.cut = false;
-        slot.slot = {slot.slot.device, slot.slot.device, slot.slot.resource, {}};
+        slot.slot.id = slot.slot.device;
+        slot.slot.shape = {};
       }
       std::erase_if(offer.slots, [&whole](const share::OfferedSlot& slot) {
         return slot.slot.id == slot.slot.device && !whole.insert(slot.slot.device).second;

@@ -90,10 +90,10 @@ struct Offered {
 
 Offered CutFrom(const Candidate& candidate, int shares) {
   const device::Shape shape{device::Sharing::kTimeSlicing, shares};
-  return {{share::SlotId(candidate.facts->id, shape, 0), candidate.facts->id,
-           candidate.slots.front()->slot.resource, shape},
-          {},
-          false};
+  Slot slot = candidate.slots.front()->slot;
+  slot.id = share::SlotId(candidate.facts->id, shape, 0);
+  slot.shape = shape;
+  return {std::move(slot), {}, false};
 }
 
 Offered Check(const Candidate& candidate, const Request& request, const ledger::Snapshot& ledger) {
@@ -142,9 +142,9 @@ Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory
   if (inventory.devices.empty()) return NothingFound();
   for (const inventory::Entry& entry : inventory.devices) {
     if (!Names(wanted, *entry.facts)) continue;
-    if (!entry.facts->withheld.empty())
+    if (!entry.withheld.empty())
       return {Code::kFailedPrecondition,
-              share::Describe(*entry.facts) + " is not offered: " + entry.facts->withheld};
+              share::Describe(*entry.facts) + " is not offered: " + entry.withheld};
     if (share::NeverRead(entry))
       return {Code::kResourceExhausted, share::Describe(*entry.facts) + " has not been read yet"};
     return {Code::kFailedPrecondition, share::Describe(*entry.facts) + " is not assigned to " +

@@ -356,7 +356,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     }
     now.to = NameOf(device->second.at);
     now.state = now.to == now.from ? "unchanged" : now.to == kNone ? "acknowledged" : "offered";
-    if (const auto* entry = inventory.Find(before.device)) now.reason = entry->facts->withheld;
+    if (const auto* entry = inventory.Find(before.device)) now.reason = entry->withheld;
     return now;
   }
 

@@ -74,13 +74,25 @@ int SharesBy(const std::vector<PodHolding>& pods, const std::string& device) {
   return shares;
 }
 
+/// Copies what the device is a part of from a slot of the same device.
+void PlaceInTree(ledger::Slot& slot, const std::vector<ledger::Lease>& before,
+                 const std::vector<share::Offer>& offers) {
+  const ledger::Slot* known = FindSlotOf(offers, slot.device);
+  if (known == nullptr)
+    known = FindSlot(before, [&](const ledger::Slot& one) { return one.device == slot.device; });
+  if (known == nullptr) return;
+  slot.ancestors = known->ancestors;
+  slot.capacity = known->capacity;
+}
+
 /// Completes the kubelet's id with what is known of it: from its holders `before`, from other
 /// current or former holders on its device, or from the offers.
 ledger::Slot ToSlot(const std::string& id, const std::string& resource,
                     const std::vector<PodHolding>& pods, const std::vector<ledger::Lease>& before,
                     const std::vector<ledger::Lease>& now,
                     const std::vector<share::Offer>& offers) {
-  const ledger::Slot likely = ledger::WithShape({id, share::DeviceOf(id), resource, {}});
+  ledger::Slot likely = ledger::WithShape({id, share::DeviceOf(id), resource, {}});
+  PlaceInTree(likely, before, offers);
   if (likely.id == likely.device) return likely;
   const auto same = [&](const ledger::Slot& slot) {
     return slot.id == id && SameName(slot.resource, resource);

@@ -27,6 +27,11 @@ class Devices {
 
   const std::vector<const Facts*>& sorted() const { return devices_; }
 
+  bool IsDivided(const Facts& device) const {
+    return std::ranges::any_of(devices_,
+                               [&device](const Facts* one) { return one->parent == device.id; });
+  }
+
   /// Null also where the parent is not among them.
   const Facts* ParentOf(const Facts& device) const {
     const auto parent = by_id_.find(device.parent);
@@ -74,7 +79,8 @@ class Listing {
         Remark(*device, found.error().message());
         continue;
       }
-      if (device->withheld.empty()) all = Merge(std::move(all), *found);
+      if (device->withheld.empty() && !devices.IsDivided(*device))
+        all = Merge(std::move(all), *found);
       AddUnderItsNames(*device, parent, EditsOf(*found, calls, options_));
     }
     if (generated_.spec.devices.empty()) return Error(Code::kNotFound, WhyNone());

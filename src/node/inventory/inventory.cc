@@ -93,6 +93,7 @@ void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> f
     facts_changed = true;
   }
   TakePlaces(vendor, next, facts_changed);
+  PlaceParts(vendor, next, facts_changed);
   NumberByAddress(vendor, next, facts_changed);
   if (!facts_changed && !state_changed) return;
   std::ranges::stable_sort(next.devices, [](const Entry& a, const Entry& b) {
@@ -120,6 +121,23 @@ void Inventory::TakePlaces(const std::string& vendor, Snapshot& next, bool& fact
            entry.facts->pci && taken.contains(*entry.facts->pci);
   });
   facts_changed = facts_changed || forgotten > 0;
+}
+
+void Inventory::PlaceParts(const std::string& vendor, Snapshot& next, bool& facts_changed) {
+  std::vector<const device::Facts*> present;
+  for (const Entry& entry : next.devices)
+    if (entry.facts->vendor == vendor && entry.health.state != device::HealthState::kGone)
+      present.push_back(entry.facts.get());
+  auto places = PlaceInTree(present);
+  for (Entry& entry : next.devices) {
+    const auto place = places.find(entry.facts->id);
+    if (place == places.end() ||
+        (place->second.withheld == entry.withheld && place->second.ancestors == entry.ancestors))
+      continue;
+    entry.withheld = std::move(place->second.withheld);
+    entry.ancestors = std::move(place->second.ancestors);
+    facts_changed = true;
+  }
 }
 
 void Inventory::NumberByAddress(const std::string& vendor, Snapshot& next, bool& facts_changed) {

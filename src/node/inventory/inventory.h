@@ -11,6 +11,7 @@
 
 #include "base/published.h"
 #include "device/model.h"
+#include "node/inventory/device_tree.h"
 #include "node/inventory/pci_occupancy.h"
 
 namespace penstock::node::inventory {
@@ -23,9 +24,11 @@ struct Entry {
   base::WallTime read_at{};  ///< time of the last reading, kept when the device is gone; the epoch
                              ///< before the first
   std::string replaced;  ///< which device it replaced, one sentence; empty: no replacement is known
-  std::string replaced_id;  ///< id of the replaced device
-  int number = -1;          ///< index by which rules select this device or its replacement;
-                            ///< negative: none
+  std::string replaced_id;          ///< id of the replaced device
+  int number = -1;                  ///< index by which rules select this device or its replacement;
+                                    ///< negative: none
+  std::string withheld;             ///< see TreePlace
+  std::vector<Ancestor> ancestors;  ///< see TreePlace
 };
 
 /// A vendor's driver in its current state.
@@ -78,6 +81,7 @@ class Inventory {
  private:
   Snapshot Copy() const { return *published_.Get(); }
   void TakePlaces(const std::string& vendor, Snapshot& next, bool& facts_changed);
+  static void PlaceParts(const std::string& vendor, Snapshot& next, bool& facts_changed);
   void NumberByAddress(const std::string& vendor, Snapshot& next, bool& facts_changed);
   base::Published<Snapshot> published_;
   PciOccupancy occupancy_;

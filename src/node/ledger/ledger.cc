@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/core/strings.h"
+#include "node/ledger/capacity.h"
 
 namespace penstock::node::ledger {
 
@@ -44,32 +45,15 @@ const Lease* Snapshot::HolderOf(std::string_view device) const {
   return found == leases.end() ? nullptr : &*found;
 }
 
-namespace {
-
-bool IsWhole(const Slot& slot) { return slot.id == slot.device; }
-
-/// Whether both are shares of a device that cannot be shared in both ways at once. A server gives
-/// all its clients the same limits.
-bool SharedOtherwise(const Slot& a, const Slot& b) {
-  if (a.shape.sharing == device::Sharing::kNone || b.shape.sharing == device::Sharing::kNone)
-    return false;
-  return a.shape.sharing == device::Sharing::kServer ? a.shape != b.shape
-                                                     : a.shape.sharing != b.shape.sharing;
-}
-
-bool Excludes(const Slot& a, const Slot& b) {
-  return a.id == b.id ||
-         (a.device == b.device && (IsWhole(a) || IsWhole(b) || SharedOtherwise(a, b)));
-}
-
-}  // namespace
-
 const Lease* Snapshot::InTheWayOf(const Slot& slot) const {
-  const auto found = std::ranges::find_if(leases, [&slot](const Lease& lease) {
-    return std::ranges::any_of(lease.slots,
-                               [&slot](const Slot& taken) { return Excludes(slot, taken); });
-  });
-  return found == leases.end() ? nullptr : &*found;
+  PartsHeld parts(slot);
+  for (const Lease& lease : leases)
+    for (const Slot& held : lease.slots) {
+      if (Excludes(slot, held)) return &lease;
+      parts.Add(held);
+      if (parts.Full()) return &lease;
+    }
+  return nullptr;
 }
 
 bool Snapshot::Free(std::string_view device) const {
@@ -89,10 +73,15 @@ base::Status Ledger::Add(Lease lease) {
   for (auto slot = lease.slots.begin(); slot != lease.slots.end(); ++slot) {
     if (const Lease* other = now->InTheWayOf(*slot))
       return Error(Code::kAlreadyExists, slot->id + " is held by " + other->id);
-    for (auto before = lease.slots.begin(); before != slot; ++before)
-      if (Excludes(*before, *slot))
+    PartsHeld parts(*slot);
+    for (const Lease& other : now->leases)
+      for (const Slot& held : other.slots) parts.Add(held);
+    for (auto before = lease.slots.begin(); before != slot; ++before) {
+      parts.Add(*before);
+      if (Excludes(*before, *slot) || parts.Full())
         return Error(Code::kInvalidArgument,
                      slot->id + " cannot be allocated together with " + before->id);
+    }
   }
   Snapshot next = *now;
   const auto place = std::lower_bound(next.leases.begin(), next.leases.end(), lease,

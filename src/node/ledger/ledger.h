@@ -13,6 +13,7 @@
 #include "base/core/result.h"
 #include "base/published.h"
 #include "device/model.h"
+#include "node/inventory/device_tree.h"
 
 namespace penstock::node::ledger {
 
@@ -26,14 +27,16 @@ struct Process {
   bool operator==(const Process&) const = default;
 };
 
-/// What one holder can hold: a device, or one share of it. The slot of a whole device has the
-/// device's own id.
+/// What one holder can hold: a device or a part of one, or a share of either. The slot of a whole
+/// device or part has the device's own id.
 struct Slot {
   std::string id;
   std::string device;
   std::string resource;  ///< the name under which it is allocated; empty where that is not known
                          ///< (an older checkpoint)
   device::Shape shape;   ///< of the device when it was allocated
+  std::vector<inventory::Ancestor> ancestors;  ///< of the device; empty: it is no part of another
+  device::Capacity capacity;  ///< what the device, as a part, takes of its ancestors
   bool operator==(const Slot&) const = default;
 };
 
@@ -89,9 +92,9 @@ struct Snapshot {
   const Lease* FindLease(std::string_view id) const;
   /// Returns the first lease that has a slot of the device; null where no lease does.
   const Lease* HolderOf(std::string_view device) const;
-  /// Returns the first lease that prevents this slot from being allocated: a lease of the slot
-  /// itself, of the whole device, of a share where the slot is the whole device, or of a device
-  /// that is shared in another way. Null where there is none.
+  /// Returns the first lease that prevents this slot from being allocated (Excludes in capacity.h),
+  /// or with which the parts of a device that are held leave no room for the slot's. Null where
+  /// there is none.
   const Lease* InTheWayOf(const Slot& slot) const;
   bool Free(std::string_view device) const;  ///< no lease and no outside process
 };

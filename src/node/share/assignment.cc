@@ -234,6 +234,17 @@ std::map<std::string, device::LabelShare> LabelSharesOf(const Assignments& assig
   return shares;
 }
 
+ledger::Slot SlotOf(const inventory::Entry& entry, const std::string& resource,
+                    const device::Shape& shape, int share) {
+  const std::string& device = entry.facts->id;
+  return {SlotId(device, shape, share),
+          device,
+          resource,
+          shape,
+          entry.ancestors,
+          entry.ancestors.empty() ? device::Capacity{} : CapacityOf(*entry.facts)};
+}
+
 std::string SlotId(const std::string& device, const device::Shape& shape, int share) {
   return shape.shares == 1 ? device : device + std::string(kSeparator) + std::to_string(share);
 }

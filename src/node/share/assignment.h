@@ -55,6 +55,10 @@ std::vector<device::SharedSet> SetsOf(const Assignments& assignments,
 std::map<std::string, device::LabelShare> LabelSharesOf(const Assignments& assignments,
                                                         const device::SharedDevices& servers);
 
+/// The slot of a device, or of one share of it, offered under this name.
+ledger::Slot SlotOf(const inventory::Entry& entry, const std::string& resource,
+                    const device::Shape& shape, int share);
+
 /// "GPU-...::3"; the device's own id where it is not shared.
 std::string SlotId(const std::string& device, const device::Shape& shape, int share);
 

@@ -5,20 +5,20 @@
 #include <unordered_map>
 #include <utility>
 
+#include "node/ledger/capacity.h"
 #include "node/share/assignment.h"
 
 namespace penstock::node::share {
 namespace {
 
 using device::Sharing;
+using ledger::IsWhole;
 using ledger::Lease;
 using ledger::Slot;
 
 std::string HolderName(const Lease& lease) {
   return lease.pod.empty() ? lease.id : lease.namespace_name + "/" + lease.pod;
 }
-
-bool IsWhole(const Slot& slot) { return slot.id == slot.device; }
 
 /// A slot that a lease holds.
 struct Holding {
@@ -30,24 +30,51 @@ struct Holding {
 /// All inputs of one device's slots.
 struct Basis {
   std::string device;
+  Slot whole;  // of the device
   std::optional<int> numa_node;
   Assignment assignment;
   device::Shape shape;        // in force
   std::string reason;         // why the device is not usable
+  std::string tree_reason;    // who holds something of the device that it is a part of, or a part
   std::string server_reason;  // why its server is not usable
   device::Isolation isolation = device::Isolation::kHardware;
   std::vector<Holding> held;
   bool operator==(const Basis&) const = default;
 };
 
-using Held =
-    std::unordered_map<std::string_view, std::vector<std::pair<const Lease*, const Slot*>>>;
+using HeldSlots = std::vector<std::pair<const Lease*, const Slot*>>;
 
-Held HeldByDevice(const ledger::Snapshot& ledger) {
-  Held held;
-  for (const Lease& lease : ledger.leases)
-    for (const Slot& slot : lease.slots) held[slot.device].emplace_back(&lease, &slot);
-  return held;
+struct Held {
+  std::unordered_map<std::string_view, HeldSlots> of_device, of_parts;  // by device
+
+  explicit Held(const ledger::Snapshot& ledger) {
+    for (const Lease& lease : ledger.leases)
+      for (const Slot& slot : lease.slots) {
+        of_device[slot.device].emplace_back(&lease, &slot);
+        for (const inventory::Ancestor& whole : slot.ancestors)
+          of_parts[whole.device].emplace_back(&lease, &slot);
+      }
+  }
+};
+
+/// Who keeps all slots of a device from being allocated through another device of the tree: the
+/// holder of a device that it is a part of, or of a part, or holders of other parts that leave no
+/// room for it.
+const Lease* HolderInTree(const Slot& whole, const Held& held) {
+  if (const auto parts = held.of_parts.find(whole.device); parts != held.of_parts.end())
+    return parts->second.front().first;
+  ledger::PartsHeld others(whole);
+  for (const inventory::Ancestor& ancestor : whole.ancestors) {
+    if (const auto holders = held.of_device.find(ancestor.device); holders != held.of_device.end())
+      return holders->second.front().first;
+    const auto parts = held.of_parts.find(ancestor.device);
+    if (parts == held.of_parts.end()) continue;
+    for (const auto& [lease, slot] : parts->second) {
+      others.Add(*slot);
+      if (others.Full()) return lease;
+    }
+  }
+  return nullptr;
 }
 
 std::string ReasonNotUsable(const inventory::Entry& entry, const ledger::Snapshot& ledger) {
@@ -88,10 +115,14 @@ device::Shape ShapeInForce(const Assignment& assignment, const std::vector<Holdi
 Basis BasisOf(const inventory::Entry& entry, const Assignment& assignment, const Held& held,
               const ledger::Snapshot& ledger, const device::SharedDevices& servers) {
   Basis basis{.device = entry.facts->id,
+              .whole = SlotOf(entry, assignment.resource, {}, 0),
               .numa_node = entry.facts->numa_node,
               .assignment = assignment,
               .reason = ReasonNotUsable(entry, ledger)};
-  if (const auto holders = held.find(basis.device); holders != held.end())
+  if (const Lease* holder = HolderInTree(basis.whole, held))
+    basis.tree_reason =
+        "another part of its device, or all of it, is held by " + HolderName(*holder);
+  if (const auto holders = held.of_device.find(basis.device); holders != held.of_device.end())
     for (const auto& [lease, slot] : holders->second)
       basis.held.push_back({HolderName(*lease), lease->allocator, *slot});
   basis.shape = ShapeInForce(assignment, basis.held);
@@ -145,14 +176,11 @@ class Takers {
            (one.slot.resource.empty() || one.slot.resource == basis_.assignment.resource);
   }
 
-  /// Whether this slot and the slots of the shape in force can be held together. A server gives all
-  /// its clients the same limits.
+  /// Whether this slot and the slots of the shape in force can be held together.
   bool Fits(const Holding& one) const {
     if (IsWhole(one.slot) || basis_.shape.shares == 1)
       return IsWhole(one.slot) && basis_.shape.shares == 1;
-    return basis_.shape.sharing == Sharing::kServer
-               ? one.slot.shape == basis_.shape
-               : one.slot.shape.sharing == basis_.shape.sharing;
+    return ledger::GoTogether(one.slot.shape, basis_.shape);
   }
 
   const Basis& basis_;
@@ -166,16 +194,22 @@ std::vector<OfferedSlot> SlotsOf(const Basis& basis) {
   std::vector<OfferedSlot> slots;
   slots.reserve(static_cast<std::size_t>(basis.shape.shares));
   const bool cut = basis.shape != basis.assignment.shape;
-  const std::string& reason = basis.reason.empty() ? basis.server_reason : basis.reason;
-  for (int share = 0; share < basis.shape.shares; ++share)
-    slots.push_back({{SlotId(basis.device, basis.shape, share), basis.device,
-                      basis.assignment.resource, basis.shape},
-                     reason.empty(),
-                     reason,
-                     basis.numa_node,
-                     basis.isolation,
-                     cut});
-  if (basis.held.empty() || !basis.reason.empty()) return slots;
+  const bool held = basis.reason.empty() && !basis.tree_reason.empty();
+  const std::string& reason = held                   ? basis.tree_reason
+                              : basis.reason.empty() ? basis.server_reason
+                                                     : basis.reason;
+  for (int share = 0; share < basis.shape.shares; ++share) {
+    OfferedSlot& offered = slots.emplace_back(OfferedSlot{.slot = basis.whole,
+                                                          .usable = reason.empty(),
+                                                          .reason = reason,
+                                                          .numa_node = basis.numa_node,
+                                                          .isolation = basis.isolation,
+                                                          .cut = cut,
+                                                          .held = held});
+    offered.slot.id = SlotId(basis.device, basis.shape, share);
+    offered.slot.shape = basis.shape;
+  }
+  if (held || basis.held.empty() || !basis.reason.empty()) return slots;
   const Takers takers(basis, slots);
   for (std::size_t place = 0; place < slots.size(); ++place) {
     std::string former = takers.ReasonOf(place);
@@ -213,13 +247,13 @@ bool OfferBook::Update(const Assignments& assignments, const inventory::Snapshot
                        const ledger::Snapshot& ledger, const device::SharedDevices& servers) {
   std::unordered_map<std::string, Page*> before;
   for (Page& page : pages_) before.emplace(page.basis.device, &page);
-  const Held held = HeldByDevice(ledger);
+  const Held held(ledger);
   std::vector<Page> pages;
   bool changed = false;
   for (const inventory::Entry& entry : inventory.devices) {
     const auto assignment = assignments.find(entry.facts->id);
     if (assignment == assignments.end() || assignment->second.allocator.empty() ||
-        !entry.facts->withheld.empty() || NeverRead(entry))
+        !entry.withheld.empty() || NeverRead(entry))
       continue;
     Basis basis = BasisOf(entry, assignment->second, held, ledger, servers);
     const auto known = before.find(basis.device);

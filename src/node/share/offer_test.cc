@@ -331,5 +331,85 @@ TEST(OfferBook, TakesEveryChangeAmongFiveThousandSlots) {
   EXPECT_EQ(slots, 50'080u);
 }
 
+/// G0 is divided into G0.0 and G0.1 of 40 MiB each, and G1 is whole; G0.0 has two shares.
+struct DividedNode : Node {
+  DividedNode() : Node(2) {
+    inventory::Inventory devices;
+    std::vector<device::Facts> facts;
+    for (const auto& entry : inventory.devices) facts.push_back(*entry.facts);
+    facts[0].memory = base::Mebibytes(80);
+    for (int part = 0; part < 2; ++part) {
+      facts.push_back(facts[0]);
+      facts.back().id = "G0." + std::to_string(part);
+      facts.back().parent = "G0";
+      facts.back().index = 2 + part;
+      facts.back().memory = base::Mebibytes(40);
+    }
+    devices.SetFacts("acme", facts, "", {});
+    inventory = *devices.published().Get();
+    for (auto& entry : inventory.devices) {
+      entry.health.state = HealthState::kHealthy;
+      assignments[entry.facts->id] = {.allocator = "kubelet", .resource = kGpu};
+    }
+    assignments["G0.0"].shape = Sliced(2);
+  }
+  /// Holds a slot as it is offered.
+  void Take(const std::string& id) {
+    for (const Offer& offer : Offers())
+      for (const OfferedSlot& slot : offer.slots)
+        if (slot.slot.id == id)
+          return ledger.leases.push_back(
+              {.id = "held-" + id, .allocator = "kubelet", .slots = {slot.slot}});
+    ADD_FAILURE() << id << " is not offered";
+  }
+};
+
+TEST(Offer, APartTakesThePlaceOfItsDevice) {
+  DividedNode node;
+  EXPECT_THAT(node.Free(), ElementsAre("G1", "G0.0::0", "G0.0::1", "G0.1"));
+  node.Take("G0.0::1");
+  EXPECT_THAT(node.Free(), ElementsAre("G1", "G0.0::0", "G0.1"));
+  EXPECT_EQ(node.ledger.leases[0].slots[0].ancestors,
+            (std::vector<inventory::Ancestor>{{"G0", {base::Mebibytes(80), 0}}}));
+}
+
+TEST(Offer, ADeviceThatIsWholeAgainWaitsForTheHoldersOfItsParts) {
+  DividedNode node;
+  node.Take("G0.1");
+  std::erase_if(node.inventory.devices,
+                [](const auto& entry) { return !entry.facts->parent.empty(); });
+  for (auto& entry : node.inventory.devices) entry.withheld.clear();
+  const auto offers = node.Offers();
+  const OfferedSlot& whole = offers.at(0).slots.at(0);
+  EXPECT_EQ(whole.slot.id, "G0");
+  EXPECT_TRUE(whole.held);
+  EXPECT_FALSE(whole.usable);
+  EXPECT_EQ(whole.reason, "another part of its device, or all of it, is held by held-G0.1");
+  node.ledger.leases.clear();
+  EXPECT_THAT(node.Free(), ElementsAre("G0", "G1"));
+}
+
+TEST(Offer, PartsOfADeviceThatIsStillHeldWait) {
+  DividedNode node;
+  node.Hold("G0", kWhole);
+  EXPECT_THAT(node.Free(), ElementsAre("G1"));
+}
+
+TEST(Offer, APartThatWasMadeAgainWaitsWhileItsDeviceHasNoRoomForIt) {
+  DividedNode node;
+  node.Take("G0.0::0");
+  node.Take("G0.1");
+  for (auto& entry : node.inventory.devices)
+    if (entry.facts->id == "G0.1") {
+      device::Facts again = *entry.facts;
+      again.id = "G0.2";
+      entry.facts = std::make_shared<const device::Facts>(again);
+    }
+  node.assignments["G0.2"] = node.assignments["G0.1"];
+  EXPECT_THAT(node.Free(), ElementsAre("G1", "G0.0::1"));
+  node.ledger.leases.erase(node.ledger.leases.begin());
+  EXPECT_THAT(node.Free(), ElementsAre("G1", "G0.0::0", "G0.0::1", "G0.2"));
+}
+
 }  // namespace
 }  // namespace penstock::node::share
