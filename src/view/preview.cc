@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/core/strings.h"
-#include "node/share/allocator_rules.h"
+#include "node/share/allocator.h"
 #include "node/share/describe.h"
 
 namespace penstock::view {
@@ -14,10 +14,6 @@ namespace penstock::view {
 namespace {
 
 using OfferName = std::pair<std::string, std::string>;  // allocator, resource
-
-bool IsOpen(api::Switch setting, bool automatic) {
-  return setting == api::Switch::kOn || (setting == api::Switch::kAuto && automatic);
-}
 
 std::map<OfferName, const node::share::Offer*> ByName(
     const std::vector<node::share::Offer>& offers) {
@@ -120,9 +116,7 @@ void AddUnmatchedRules(const api::NodeConfig& config, const node::inventory::Sna
 }  // namespace
 
 Preview MakePreview(const api::NodeConfig& config, const PreviewNode& node) {
-  const node::share::EnabledAllocators enabled{
-      .kubelet = IsOpen(config.kubelet_allocator, node.kubelet_exists),
-      .local = IsOpen(config.local_allocator, true)};
+  const auto enabled = node::share::EnabledBy(config, node.kubelet_exists);
   auto desired =
       node::share::ComputeAssignments(config, enabled, node.moves, node.inventory, node.dialect_of);
   AddUnmatchedRules(config, node.inventory, desired.remarks);
@@ -130,7 +124,7 @@ Preview MakePreview(const api::NodeConfig& config, const PreviewNode& node) {
       .machine = node.machine,
       .timestamp = node.timestamp,
       .config = config.labels,
-      .host_features = IsOpen(config.labels.host_features, !node.nfd)};
+      .host_features = api::IsOn(config.labels.host_features, !node.nfd)};
   Preview preview{.offers = node::share::ComputeOffers(desired.assignments, node.inventory,
                                                        node.ledger, node.servers),
                   .labels = node::label::ComputeLabels(

@@ -21,7 +21,7 @@ api::HolderReport HolderOf(const Lease& lease, const node::ledger::Slot& slot, i
   holder.device = slot.device;
   holder.index = index;
   holder.state = lease.state == LeaseState::kHeld ? "held" : "handed";
-  holder.kind = lease.allocator == node::share::kKubeletAllocator ? "pod" : "run";
+  holder.kind = node::share::FindAllocator(lease.allocator).holder;
   holder.lease = lease.id;
   for (const Process& process : lease.processes) holder.pids.push_back(process.pid);
   holder.user = lease.user;

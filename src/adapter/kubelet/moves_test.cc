@@ -16,7 +16,7 @@ class MovesWithAKubelet : public KubeletAdapterTest {
     On([this] {
       moves_ = std::make_unique<node::assign::DeviceMoves>(
           control_, io_, node::assign::DeviceMoves::Node{inventory_, ledger_, offers_},
-          node::share::EnabledAllocators{.kubelet = true, .local = true},
+          node::share::EnabledAllocators{"kubelet", "local"},
           node::assign::DeviceMoves::Kubelet{
               .ask_counted = [this](auto done) { adapter_->QueryCounted(std::move(done)); },
               .await_releases = [this](bool waits) { adapter_->AwaitReleases(waits); }},

@@ -130,7 +130,7 @@ class LocalAdapterTest : public testing::Test {
   node::inventory::Inventory inventory_;
   node::ledger::Ledger ledger_;
   base::Published<device::SharedDevices> servers_;
-  node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.local = true}};
+  node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"local"}};
   std::unique_ptr<LocalAdapter> adapter_;
   std::function<void(const protocol::broker::PlanRequest&, AnswerQueue::Done)> plan_;
   int ended_ = 0;

@@ -42,6 +42,11 @@ struct AssignmentRule {
 
 enum class Switch { kAuto, kOn, kOff };
 
+/// `automatic`: what auto means here.
+constexpr bool IsOn(Switch setting, bool automatic) {
+  return setting == Switch::kOn || (setting == Switch::kAuto && automatic);
+}
+
 /// The resource name under which whole devices of some models are offered; the first rule that
 /// matches a device applies.
 struct ResourceRule {

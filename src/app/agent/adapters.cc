@@ -10,10 +10,6 @@
 namespace penstock::app {
 namespace {
 
-bool IsOpen(api::Switch setting, bool automatic) {
-  return setting == api::Switch::kOn || (setting == api::Switch::kAuto && automatic);
-}
-
 std::string WhyNoKubelet(const api::NodeConfig& config) {
   return config.kubelet_allocator == api::Switch::kOff
              ? "switched off"
@@ -48,8 +44,7 @@ node::allocate::ConsumerKind ConsumerOf(const api::NodeConfig& config) {
 }  // namespace
 
 node::share::EnabledAllocators DecideAllocators(const api::NodeConfig& config) {
-  return {.kubelet = IsOpen(config.kubelet_allocator, os::Exists(config.paths.kubelet_dir)),
-          .local = IsOpen(config.local_allocator, true)};
+  return node::share::EnabledBy(config, os::Exists(config.paths.kubelet_dir));
 }
 
 base::Result<Adapters::Remembered> Adapters::Remember(const std::string& state_dir,
@@ -72,12 +67,13 @@ Adapters::Adapters(Node node, node::share::EnabledAllocators enabled, const api:
       local_(node.control, node.io,
              adapter::local::LocalAdapter::Node{node.inventory, node.ledger, node.offers,
                                                 backend::FindDialect},
-             adapter::local::LocalAdapter::Options{.run_dir = config.paths.run_dir,
-                                                   .group = config.local_group,
-                                                   .proc_root = config.paths.proc_root,
-                                                   .enabled = enabled.local,
-                                                   .queue_file = QueuePath(config.paths.state_dir),
-                                                   .boot_id = std::move(boot_id)},
+             adapter::local::LocalAdapter::Options{
+                 .run_dir = config.paths.run_dir,
+                 .group = config.local_group,
+                 .proc_root = config.paths.proc_root,
+                 .enabled = enabled.contains(node::share::kLocalAllocator),
+                 .queue_file = QueuePath(config.paths.state_dir),
+                 .boot_id = std::move(boot_id)},
              adapter::local::LocalAdapter::Callbacks{
                  .report = std::move(callbacks.report),
                  .end = std::move(callbacks.end),
@@ -91,10 +87,12 @@ Adapters::Adapters(Node node, node::share::EnabledAllocators enabled, const api:
              [&control = node.control, group = node::lease::CgroupNameFor(config.paths.run_dir)] {
                return node::lease::OpenCgroups(control, group);
              }),
-      why_no_kubelet_(enabled.kubelet ? "" : WhyNoKubelet(config)) {
+      why_no_kubelet_(enabled.contains(node::share::kKubeletAllocator) ? ""
+                                                                       : WhyNoKubelet(config)) {
   local_.Recover(remembered.leases, std::move(remembered.queue));
   local_.CloseDevices(config.closed_cgroups);
-  if (enabled.kubelet) MakeKubeletAdapter(node, config, std::move(callbacks), remembered.leases);
+  if (enabled.contains(node::share::kKubeletAllocator))
+    MakeKubeletAdapter(node, config, std::move(callbacks), remembered.leases);
   node::assign::DeviceMoves::Kubelet kubelet;
   if (kubelet_)
     kubelet = {

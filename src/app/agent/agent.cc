@@ -194,7 +194,7 @@ class Agent {
                                               : api::ConfigMapConfig{});
     telemetry_.Serve(boot_id_);
     containers_.emplace(control_, io_, *Config(), pipeline_.inventory, os::OwnFolder(),
-                        open_.kubelet);
+                        open_.contains(node::share::kKubeletAllocator));
     adapters_.emplace(
         Adapters::Node{control_, io_, pipeline_.inventory, pipeline_.ledger, pipeline_.offers,
                        *containers_},
@@ -320,7 +320,7 @@ class Agent {
     containers_->Begin(*Config());
     kubelet_start_.emplace(KubeletStart::Node{control_, io_, configuration_, pipeline_.inventory,
                                               pipeline_.ledger, start_.paths.kubelet_dir},
-                           open_.kubelet, [this] {
+                           open_.contains(node::share::kKubeletAllocator), [this] {
                              adapters_->OpenKubelet();
                              if (cluster_)
                                cluster_->ScheduleUpdate();  // labels had to wait for this, too

@@ -34,7 +34,8 @@ std::map<std::string, std::unique_ptr<device::SharingService>, std::less<>> Make
 DevicePipeline::DevicePipeline(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
                                const std::string& worker, node::share::EnabledAllocators enabled,
                                std::string boot_id)
-    : servers_(MakeServers(control, config, worker, enabled.kubelet)),
+    : servers_(
+          MakeServers(control, config, worker, enabled.contains(node::share::kKubeletAllocator))),
       monitor(
           control, inventory, backend::FindDialect,
           {.probation = config.health.probation,

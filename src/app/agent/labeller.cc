@@ -67,11 +67,10 @@ void Labeller::SetNfd(bool labels_this_node) {
 void Labeller::Update() {
   if (!begun_ || !machine_) return;
   const api::Switch features = config_.host_features;
-  labels_.Set(
-      {.machine = *machine_,
-       .timestamp = started_,
-       .config = config_,
-       .host_features = features == api::Switch::kOn || (features == api::Switch::kAuto && !nfd_)});
+  labels_.Set({.machine = *machine_,
+               .timestamp = started_,
+               .config = config_,
+               .host_features = api::IsOn(features, !nfd_)});
 }
 
 }  // namespace penstock::app

@@ -124,8 +124,10 @@ std::vector<api::AllocatorReport> Views::AllocatorReports() const {
     // The log names that process; the pages are readable by everyone.
     const std::string reason =
         parts_.waiting_for.empty() ? "" : "another agent on this machine has not exited yet";
-    return {{.name = "kubelet", .state = "waiting", .reason = reason},
-            {.name = "local", .state = "waiting", .reason = reason}};
+    std::vector<api::AllocatorReport> waiting;
+    for (const node::share::Allocator& one : node::share::Allocators())
+      waiting.push_back({.name = std::string(one.name), .state = "waiting", .reason = reason});
+    return waiting;
   }
   auto reports = parts_.adapters->Reports();
   if (parts_.kubelet_start && parts_.kubelet_start->waits())
@@ -203,7 +205,7 @@ KeptPreviewNode Views::ForPreview() const {
            .timestamp = parts_.labeller.started(),
            .moves = parts_.adapters ? parts_.adapters->manual() : node::share::Moves{},
            .servers = *pipeline.offers.servers().Get(),
-           .kubelet_exists = parts_.enabled.kubelet,
+           .kubelet_exists = parts_.enabled.contains(node::share::kKubeletAllocator),
            .nfd = parts_.labeller.nfd()}};
 }
 

@@ -24,8 +24,7 @@ const auto DialectOf = device::testing::FindAcme;
 std::vector<share::Offer> Offers(const inventory::Snapshot& box,
                                  const ledger::Snapshot& ledger = {}) {
   return share::ComputeOffers(
-      share::ComputeAssignments({}, {.local = true}, {}, box, DialectOf).assignments, box, ledger,
-      {});
+      share::ComputeAssignments({}, {"local"}, {}, box, DialectOf).assignments, box, ledger, {});
 }
 
 std::vector<std::string> Ids(const base::Result<std::vector<ledger::Slot>>& slots) {

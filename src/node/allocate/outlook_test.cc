@@ -33,7 +33,7 @@ class OutlookTest : public testing::Test {
   }
   Outlook View(std::map<std::string, base::TimePoint> ends) {
     const auto desired =
-        share::ComputeAssignments({}, {.local = true}, {}, box_, device::testing::FindAcme);
+        share::ComputeAssignments({}, {"local"}, {}, box_, device::testing::FindAcme);
     offers_ = share::ComputeOffers(desired.assignments, box_, ledger_, {});
     return {box_, ledger_, offers_, std::move(ends)};
   }

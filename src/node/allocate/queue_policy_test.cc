@@ -61,7 +61,7 @@ class QueuePolicyTest : public testing::Test {
   base::ManualExecutor executor_;
   inventory::Inventory inventory_;
   ledger::Ledger ledger_;
-  share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.local = true}};
+  share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"local"}};
   std::map<std::string, Term> terms_;
   std::vector<std::string> ended_;
   int changes_ = 0;

@@ -10,15 +10,13 @@
 #include "base/lifetime.h"
 #include "base/log.h"
 #include "node/assign/manual_assignments.h"
-#include "node/share/allocator_rules.h"
+#include "node/share/allocator.h"
 #include "node/share/describe.h"
 #include "os/kept_file.h"
 
 namespace penstock::node::assign {
 
 using inventory::Entry;
-using share::kKubeletAllocator;
-using share::kLocalAllocator;
 
 namespace {
 
@@ -64,7 +62,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
   }
 
   void Configure(const api::NodeConfig& config) {
-    allocator_of = share::AssignAllocators(config, enabled.kubelet, enabled.local);
+    allocator_of = share::AssignAllocators(config, enabled);
     configured = true;
     Reconcile();
   }
@@ -86,7 +84,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     for (const auto& entry : inventory->devices) {
       const share::DeviceHolders holders = share::HoldersOf(*ledger, entry.facts->id);
       Step(entry, holders);
-      has_waiters |= holders.of_kubelet && HasDeadline(entry.facts->id);
+      has_waiters |= holders.counted && HasDeadline(entry.facts->id);
     }
     for (auto& [id, device] : devices)
       if (device.transfer && inventory->Find(id) == nullptr) device = {};  // it was replaced
@@ -107,7 +105,8 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
     if (!device.transfer) return;
     device.transfer->to = desired;
     if (desired == device.at) return Arrive(facts, device);  // not offered elsewhere meanwhile
-    const bool from_kubelet = device.at == kKubeletAllocator && kubelet.ask_counted != nullptr;
+    const bool from_kubelet =
+        share::FindAllocator(device.at).counts_itself && kubelet.ask_counted != nullptr;
     if (!holders.text.empty()) {
       device.transfer->waits_for = "held by " + holders.text;
     } else if (from_kubelet && !device.transfer->acknowledged) {
@@ -179,7 +178,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
 
   bool KubeletIsAwaited() const {
     return kubelet.ask_counted != nullptr && std::ranges::any_of(devices, [](const auto& one) {
-             return one.second.transfer && one.second.at == kKubeletAllocator &&
+             return one.second.transfer && share::FindAllocator(one.second.at).counts_itself &&
                     !one.second.transfer->acknowledged;
            });
   }
@@ -259,8 +258,7 @@ struct DeviceMoves::State : std::enable_shared_from_this<State> {
   Result<std::vector<const Entry*>> FindDevices(const MoveRequest& request,
                                                 const inventory::Snapshot& inventory) const {
     const std::string allocator = request.allocator;
-    if ((allocator == kKubeletAllocator && !enabled.kubelet) ||
-        (allocator == kLocalAllocator && !enabled.local))
+    if (!share::FindAllocator(allocator).name.empty() && !enabled.contains(allocator))
       return Error(Code::kFailedPrecondition,
                    share::DescribeAllocator(allocator) +
                        " cannot get devices: the allocator is closed (see "

@@ -132,7 +132,7 @@ class DeviceMovesTest : public testing::Test {
   std::string Path() const { return folder_ / "doors.json"; }
 
   os::TemporaryFolder folder_;
-  const share::EnabledAllocators open_{.kubelet = true, .local = true};
+  const share::EnabledAllocators open_{"kubelet", "local"};
   SetExecutor executor_;
   inventory::Inventory inventory_;
   ledger::Ledger ledger_;

@@ -19,8 +19,8 @@ void AddDrivers(const inventory::Snapshot& inventory, Exposition& page) {
 
 void AddLeases(const ledger::Snapshot& ledger, Exposition& page) {
   std::map<std::pair<std::string_view, std::string_view>, std::uint64_t> counts;
-  for (const std::string_view allocator : {share::kKubeletAllocator, share::kLocalAllocator})
-    for (const std::string_view state : {"handed", "held"}) counts[{allocator, state}] = 0;
+  for (const share::Allocator& allocator : share::Allocators())
+    for (const std::string_view state : {"handed", "held"}) counts[{allocator.name, state}] = 0;
   for (const ledger::Lease& lease : ledger.leases)
     ++counts[{lease.allocator, lease.state == ledger::LeaseState::kHeld ? "held" : "handed"}];
   page.Family("penstock_leases");

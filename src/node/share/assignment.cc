@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/core/strings.h"
-#include "node/share/allocator_rules.h"
 #include "node/share/describe.h"
 
 namespace penstock::node::share {
@@ -133,12 +132,6 @@ bool IsReplaced(const inventory::Entry& gone, const inventory::Snapshot& invento
          });
 }
 
-bool IsEnabled(const EnabledAllocators& enabled, std::string_view allocator) {
-  return allocator.empty() ||
-         (allocator == kKubeletAllocator ? enabled.kubelet
-                                         : allocator == kLocalAllocator && enabled.local);
-}
-
 void Share(const api::SharingRule& rule, const device::Facts& facts, const device::Dialect& dialect,
            Assignment& assignment, std::vector<std::string>& remarks) {
   const device::Shape shape = ShapeOf(rule);
@@ -157,7 +150,7 @@ void Share(const api::SharingRule& rule, const device::Facts& facts, const devic
 
 /// A manual move takes precedence over the configuration, but enables no allocator.
 void Apply(const Move& move, const EnabledAllocators& enabled, Assignment& assignment) {
-  assignment.allocator = IsEnabled(enabled, move.allocator) ? move.allocator : "";
+  assignment.allocator = enabled.contains(move.allocator) ? move.allocator : "";
   assignment.reason = move.reason;
   if (assignment.allocator != move.allocator)
     assignment.reason = "it was manually assigned to " + DescribeAllocator(move.allocator) +
@@ -166,11 +159,12 @@ void Apply(const Move& move, const EnabledAllocators& enabled, Assignment& assig
 
 }  // namespace
 
-DesiredAssignments ComputeAssignments(const api::NodeConfig& config, EnabledAllocators enabled,
-                                      const Moves& moves, const inventory::Snapshot& inventory,
+DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
+                                      const EnabledAllocators& enabled, const Moves& moves,
+                                      const inventory::Snapshot& inventory,
                                       const device::DialectOf& dialect_of) {
   DesiredAssignments desired;
-  const AllocatorOf allocator_of = AssignAllocators(config, enabled.kubelet, enabled.local);
+  const AllocatorOf allocator_of = AssignAllocators(config, enabled);
   Namer namer(config);
   Sharer sharer(config.sharing.rules);
   for (const inventory::Entry* entry : InAddressOrder(inventory)) {

@@ -10,14 +10,10 @@
 #include "device/sharing.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
+#include "node/share/allocator.h"
 #include "node/share/offer.h"
 
 namespace penstock::node::share {
-
-/// Which allocators are enabled on this machine.
-struct EnabledAllocators {
-  bool kubelet = false, local = false;
-};
 
 /// A manual move of a device, which takes precedence over the configuration.
 struct Move {
@@ -40,8 +36,9 @@ struct DesiredAssignments {
 /// nor is a device that was moved to a disabled allocator. A missing device keeps its assignment
 /// and still counts towards a rule's `most`, so that other devices are not reassigned, unless
 /// another device now occupies its PCI address.
-DesiredAssignments ComputeAssignments(const api::NodeConfig& config, EnabledAllocators enabled,
-                                      const Moves& moves, const inventory::Snapshot& inventory,
+DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
+                                      const EnabledAllocators& enabled, const Moves& moves,
+                                      const inventory::Snapshot& inventory,
                                       const device::DialectOf& dialect_of);
 
 /// Returns the sets of devices that need a server of the driver: devices that are assigned such

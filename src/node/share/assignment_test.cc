@@ -55,7 +55,7 @@ SharingRule Sliced(std::vector<std::string> devices, int replicas, const std::st
 
 DesiredAssignments AssignmentsOf(const api::NodeConfig& config, const inventory::Snapshot& box,
                                  const Moves& moves = {},
-                                 EnabledAllocators open = {.kubelet = true, .local = true}) {
+                                 EnabledAllocators open = {"kubelet", "local"}) {
   return ComputeAssignments(config, open, moves, box, device::testing::FindAcme);
 }
 
@@ -214,8 +214,7 @@ TEST(Assignments, AMoveCountsMoreThanTheConfigurationButOpensNoAllocator) {
   EXPECT_EQ(assignments.at("G1").allocator, "");
   EXPECT_EQ(assignments.at("G1").reason, "withdrawn from the kubelet, which still counts it");
   EXPECT_EQ(assignments.at("G2").allocator, "kubelet");
-  const auto closed =
-      AssignmentsOf(api::NodeConfig{}, Box(1), moves, {.kubelet = true}).assignments;
+  const auto closed = AssignmentsOf(api::NodeConfig{}, Box(1), moves, {"kubelet"}).assignments;
   EXPECT_EQ(closed.at("G0").allocator, "");
   EXPECT_THAT(closed.at("G0").reason, HasSubstr("local users, whose allocator is closed"));
 }

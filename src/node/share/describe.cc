@@ -10,8 +10,7 @@ namespace penstock::node::share {
 using ledger::Lease;
 
 std::string DescribeAllocator(const std::string& allocator) {
-  if (allocator == kKubeletAllocator) return "the kubelet";
-  return allocator == kLocalAllocator ? "local users" : "no allocator";
+  return std::string(FindAllocator(allocator).people);
 }
 
 std::string Describe(const device::Facts& facts) {
@@ -40,7 +39,7 @@ DeviceHolders HoldersOf(const ledger::Snapshot& ledger, const std::string& devic
   for (const Lease& lease : ledger.leases) {
     if (std::ranges::none_of(lease.slots, [&](const auto& slot) { return slot.device == device; }))
       continue;
-    holders.of_kubelet |= lease.allocator == kKubeletAllocator;
+    holders.counted |= FindAllocator(lease.allocator).counts_itself;
     if (holders.text.empty()) {
       holders.text = Describe(lease);
     } else {

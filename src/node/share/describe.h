@@ -24,8 +24,8 @@ std::string Describe(const ledger::Lease& lease);
 
 /// The holders of a device.
 struct DeviceHolders {
-  std::string text;         ///< "pod ml/train-0 and 2 more"; empty: none
-  bool of_kubelet = false;  ///< the kubelet allocated it to one of them
+  std::string text;      ///< "pod ml/train-0 and 2 more"; empty: none
+  bool counted = false;  ///< an allocator that counts itself allocated it to one of them
 };
 DeviceHolders HoldersOf(const ledger::Snapshot& ledger, const std::string& device);
 

@@ -100,13 +100,13 @@ std::string ReasonOfServer(const std::string& device, Sharing sharing,
   return server->second.ready ? "" : server->second.reason;
 }
 
-/// A share cut for a request of the local allocator, from a device that the configuration assigns
+/// A share cut for a request, from a device that the configuration assigns
 /// whole, determines the shape while any share is held.
 device::Shape ShapeInForce(const Assignment& assignment, const std::vector<Holding>& held) {
-  if (assignment.allocator != kLocalAllocator || assignment.shape.shares != 1)
+  if (!FindAllocator(assignment.allocator).cuts_devices || assignment.shape.shares != 1)
     return assignment.shape;
   for (const Holding& one : held)
-    if (one.allocator == kLocalAllocator && !IsWhole(one.slot) &&
+    if (FindAllocator(one.allocator).cuts_devices && !IsWhole(one.slot) &&
         one.slot.shape.sharing == Sharing::kTimeSlicing)
       return one.slot.shape;
   return assignment.shape;

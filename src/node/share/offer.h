@@ -12,15 +12,9 @@
 #include "device/sharing.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
+#include "node/share/allocator.h"
 
 namespace penstock::node::share {
-
-/// The allocators that a device can belong to.
-inline constexpr std::string_view kKubeletAllocator = "kubelet";
-inline constexpr std::string_view kLocalAllocator = "local";
-
-/// Returns the allocator that a device belongs to; "" for none.
-using AllocatorOf = std::function<std::string(const inventory::Entry&)>;
 
 /// How a device is assigned: its allocator, resource name and shape.
 struct Assignment {

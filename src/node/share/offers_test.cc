@@ -34,7 +34,7 @@ class OffersTest : public testing::Test {
   inventory::Inventory inventory_;
   ledger::Ledger ledger_;
   base::Published<device::SharedDevices> servers_;  // outlives the offers that follow it
-  Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.kubelet = true}};
+  Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"kubelet"}};
 };
 
 TEST_F(OffersTest, ADeviceIsOfferedOnceItWasLookedAtAndNeverAsUnusableBefore) {

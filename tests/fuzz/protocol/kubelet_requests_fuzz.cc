@@ -137,7 +137,7 @@ class Machine {
   base::FakeClock clock_;
   node::inventory::Inventory inventory_;
   node::ledger::Ledger ledger_;
-  node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.kubelet = true}};
+  node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"kubelet"}};
   adapter::kubelet::AllocateHandler allocate_{
       {clock_, inventory_, ledger_, offers_, device::testing::FindAcme}};
 };

@@ -49,7 +49,7 @@ struct Node {
   Node(os::Loop& a_loop, const SimulatedMachine& machine)
       : loop(a_loop),
         monitor(loop, inventory, backend::FindDialect, {.probation = kProbation}),
-        offers(inventory, ledger, backend::FindDialect, {.kubelet = true, .local = false}),
+        offers(inventory, ledger, backend::FindDialect, {"kubelet"}),
         remote(loop, {.command = WorkerOn(machine.paths())}),
         discovery(loop, remote, inventory, {.vendor = "nvidia", .poll = 500ms},
                   {.reading =

@@ -77,8 +77,7 @@ void Look(device::Backend& backend, node::inventory::Inventory& inventory) {
 LabelSet LabelsOf(const SimulatedMachine& machine, const api::NodeConfig& config = {}) {
   node::inventory::Inventory inventory;
   node::ledger::Ledger ledger;
-  node::share::Offers offers(inventory, ledger, backend::FindDialect,
-                             {.kubelet = true, .local = true});
+  node::share::Offers offers(inventory, ledger, backend::FindDialect, {"kubelet", "local"});
   offers.Configure(config);
   Look(*backend::MakeBackend("nvidia", machine.paths()), inventory);
   node::label::Labels labels(inventory, backend::FindDialect, offers.desired(), offers.servers());

@@ -138,8 +138,7 @@ class KubeletAdapterTest : public ::testing::Test {
   node::inventory::Inventory inventory_;
   node::ledger::Ledger ledger_;
   base::Published<device::SharedDevices> servers_;  // for tests in which the offers follow it
-  node::share::Offers offers_{
-      inventory_, ledger_, device::testing::FindAcme, {.kubelet = true, .local = true}};
+  node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"kubelet", "local"}};
   std::unique_ptr<KubeletAdapter> adapter_;
 };
 

@@ -38,8 +38,7 @@ struct Agent {
   inventory::Inventory inventory;
   ledger::Ledger ledger;
   base::Published<device::SharedDevices> servers;
-  share::Offers offers{
-      inventory, ledger, device::testing::FindAcme, {.kubelet = true, .local = true}};
+  share::Offers offers{inventory, ledger, device::testing::FindAcme, {"kubelet", "local"}};
   Agent() { offers.FollowServers("acme", servers); }
 
   bool IsWell(const std::string& device) {

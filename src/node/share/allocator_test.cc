@@ -1,4 +1,4 @@
-#include "node/share/allocator_rules.h"
+#include "node/share/allocator.h"
 
 #include <gtest/gtest.h>
 
@@ -14,15 +14,15 @@ inventory::Entry Gpu(int number, const std::string& model) {
 }
 
 TEST(AssignAllocators, GoesToTheKubeletWhereItIsElseToTheLocalAllocator) {
-  EXPECT_EQ(AssignAllocators({}, true, true)(Gpu(0, "T4")), "kubelet");
-  EXPECT_EQ(AssignAllocators({}, false, true)(Gpu(0, "T4")), "local");
-  EXPECT_EQ(AssignAllocators({}, false, false)(Gpu(0, "T4")), "");
+  EXPECT_EQ(AssignAllocators({}, {"kubelet", "local"})(Gpu(0, "T4")), "kubelet");
+  EXPECT_EQ(AssignAllocators({}, {"local"})(Gpu(0, "T4")), "local");
+  EXPECT_EQ(AssignAllocators({}, {})(Gpu(0, "T4")), "");
 }
 
 TEST(AssignAllocators, TheFirstRuleThatMatchesCounts) {
   api::NodeConfig config;
   config.assignments = {{{"1", "G2"}, "local"}, {{"*T4"}, "none"}};
-  const AllocatorOf allocator_of = AssignAllocators(config, true, true);
+  const AllocatorOf allocator_of = AssignAllocators(config, {"kubelet", "local"});
   EXPECT_EQ(allocator_of(Gpu(1, "T4")), "local");
   EXPECT_EQ(allocator_of(Gpu(2, "T4")), "local");
   EXPECT_EQ(allocator_of(Gpu(3, "Tesla T4")), "");
@@ -32,7 +32,7 @@ TEST(AssignAllocators, TheFirstRuleThatMatchesCounts) {
 TEST(AssignAllocators, AnIndexMeansAPlaceWhateverTheDriverCallsItNow) {
   api::NodeConfig config;
   config.assignments = {{{"3"}, "local"}};
-  const AllocatorOf allocator_of = AssignAllocators(config, true, true);
+  const AllocatorOf allocator_of = AssignAllocators(config, {"kubelet", "local"});
   inventory::Entry moved_up = Gpu(4, "T4"), meant = Gpu(3, "T4"), nowhere = Gpu(3, "T4");
   device::Facts facts = *moved_up.facts;
   facts.index = 3;
@@ -49,7 +49,7 @@ TEST(AssignAllocators, AnIndexMeansAPlaceWhateverTheDriverCallsItNow) {
 TEST(AssignAllocators, ARuleForAClosedAllocatorOffersNowhere) {
   api::NodeConfig config;
   config.assignments = {{{}, "kubelet"}};
-  EXPECT_EQ(AssignAllocators(config, false, true)(Gpu(0, "T4")), "");
+  EXPECT_EQ(AssignAllocators(config, {"local"})(Gpu(0, "T4")), "");
 }
 
 }  // namespace

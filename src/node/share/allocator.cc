@@ -1,0 +1,69 @@
+#include "node/share/allocator.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/core/strings.h"
+
+namespace penstock::node::share {
+namespace {
+
+constexpr std::array<Allocator, 2> kAllocators{
+    {{.name = kKubeletAllocator,
+      .people = "the kubelet",
+      .holder = "pod",
+      .counts_itself = true,
+      .enabled =
+          [](const api::NodeConfig& config, bool kubelet_exists) {
+            return api::IsOn(config.kubelet_allocator, kubelet_exists);
+          }},
+     {.name = kLocalAllocator,
+      .people = "local users",
+      .holder = "run",
+      .cuts_devices = true,
+      .enabled = [](const api::NodeConfig& config, bool) {
+        return api::IsOn(config.local_allocator, true);
+      }}}};
+
+constexpr Allocator kNone{.people = "no allocator", .holder = "run"};
+
+}  // namespace
+
+std::span<const Allocator> Allocators() { return kAllocators; }
+
+const Allocator& FindAllocator(std::string_view name) {
+  const auto row = std::ranges::find(kAllocators, name, &Allocator::name);
+  return row == kAllocators.end() ? kNone : *row;
+}
+
+EnabledAllocators EnabledBy(const api::NodeConfig& config, bool kubelet_exists) {
+  EnabledAllocators enabled;
+  for (const Allocator& one : kAllocators)
+    if (one.enabled(config, kubelet_exists)) enabled.emplace(one.name);
+  return enabled;
+}
+
+bool Selects(const std::vector<std::string>& devices, const inventory::Entry& entry) {
+  const device::Facts& facts = *entry.facts;
+  return devices.empty() || std::ranges::any_of(devices, [&](const std::string& wanted) {
+           return wanted == facts.id ||
+                  (entry.number >= 0 && base::ParseInt(wanted) == entry.number) ||
+                  device::ModelMatches(wanted, facts.model);
+         });
+}
+
+AllocatorOf AssignAllocators(const api::NodeConfig& config, EnabledAllocators enabled) {
+  const auto first = std::ranges::find_if(
+      kAllocators, [&enabled](const Allocator& one) { return enabled.contains(one.name); });
+  return [rules = config.assignments, enabled = std::move(enabled),
+          otherwise = std::string(first == kAllocators.end() ? "" : first->name)](
+             const inventory::Entry& entry) -> std::string {
+    for (const api::AssignmentRule& rule : rules)
+      if (Selects(rule.devices, entry))
+        return enabled.contains(rule.allocator) ? rule.allocator : "";
+    return otherwise;
+  };
+}
+
+}  // namespace penstock::node::share
