@@ -86,6 +86,22 @@ struct Shape {
   auto operator<=>(const Shape&) const = default;
 };
 
+/// What keeps the holder of a device within a limit.
+enum class Enforcer {
+  kNothing,
+  kServer,  ///< the server of the driver through which the holder uses the device
+};
+std::string_view ToString(Enforcer enforcer);  ///< "nothing", "server"
+
+/// Limits of one holder of a device, with what enforces each. 0: no limit.
+struct Limits {
+  base::Bytes memory;
+  Enforcer memory_by = Enforcer::kNothing;
+  int compute_percent = 0;
+  Enforcer compute_by = Enforcer::kNothing;
+  bool operator==(const Limits&) const = default;
+};
+
 /// Which devices a change of mode affects, and when it takes effect.
 enum class ModeScope { kDevice, kLinkedDevices, kNode };
 enum class ModeEffect { kNow, kAfterReset, kAfterDriverReload };

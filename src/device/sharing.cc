@@ -11,6 +11,17 @@ std::string_view ToString(Sharing sharing) {
   return "none";
 }
 
+std::string_view ToString(Enforcer enforcer) {
+  return enforcer == Enforcer::kServer ? "server" : "nothing";
+}
+
+Limits LimitsOf(const SharedDevice& shared) {
+  Limits limits{.memory = shared.memory, .compute_percent = shared.compute_percent};
+  if (limits.memory.count > 0) limits.memory_by = Enforcer::kServer;
+  if (limits.compute_percent > 0) limits.compute_by = Enforcer::kServer;
+  return limits;
+}
+
 std::string_view ToString(Isolation isolation) {
   switch (isolation) {
     case Isolation::kNone: return "none";

@@ -58,6 +58,7 @@ struct SharedDevice {
   Edits process;               ///< what a process on this machine needs
   bool operator==(const SharedDevice&) const = default;
 };
+Limits LimitsOf(const SharedDevice& shared);                ///< those that its server reports
 using SharedDevices = std::map<std::string, SharedDevice>;  ///< by device id
 
 /// What a vendor's sharing servers need to know of this machine.

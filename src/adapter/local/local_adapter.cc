@@ -60,6 +60,10 @@ std::string DescribeLimits(const api::QueueConfig& limits) {
                              " (queue.perUser)";
 }
 
+std::string NameOf(device::Enforcer enforcer) {
+  return enforcer == device::Enforcer::kNothing ? "" : std::string(device::ToString(enforcer));
+}
+
 protocol::broker::GrantedDevice Describe(const node::ledger::Slot& slot, const device::Facts& facts,
                                          const device::SharedDevices& servers) {
   return {.id = facts.id,
@@ -69,7 +73,11 @@ protocol::broker::GrantedDevice Describe(const node::ledger::Slot& slot, const d
           .shares = slot.shape.shares,
           .sharing = std::string(device::ToString(slot.shape.sharing)),
           .isolation = std::string(
-              device::ToString(node::share::IsolationOf(facts.id, slot.shape, servers)))};
+              device::ToString(node::share::IsolationOf(facts.id, slot.shape, servers))),
+          .memory_limit = slot.limits.memory,
+          .compute_percent = slot.limits.compute_percent,
+          .memory_limit_by = NameOf(slot.limits.memory_by),
+          .compute_by = NameOf(slot.limits.compute_by)};
 }
 
 void Refuse(const std::shared_ptr<protocol::broker::Session>& session, Code code,
@@ -259,6 +267,7 @@ void LocalAdapter::Enqueue(const SessionPtr& session, const RunRequest& run,
   waiting.request = {.allocator = std::string(node::share::kLocalAllocator),
                      .count = run.count,
                      .share = run.share,
+                     .limits = {.memory = run.memory, .compute_percent = run.compute_percent},
                      .model = run.model,
                      .devices = run.devices};
   waiting.ticket = run.ticket;

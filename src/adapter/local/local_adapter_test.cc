@@ -402,6 +402,38 @@ TEST_F(LocalAdapterTest, RefusesWhatItCannotPutInPlaceForAProcess) {
   EXPECT_EQ(Held(), 0u);
 }
 
+TEST_F(LocalAdapterTest, AGrantHasTheLimitsInForceAndWhatEnforcesThem) {
+  OnLoop([this] {
+    api::NodeConfig config;
+    config.sharing.rules = {{.strategy = api::ShareStrategy::kServer, .replicas = 2}};
+    offers_.FollowServers("acme", servers_);
+    offers_.Configure(config);
+    const device::SharedDevice shared{.set = "acme.com/gpu",
+                                      .ready = true,
+                                      .isolation = device::Isolation::kMemoryPerProcess,
+                                      .memory = base::Mebibytes(512)};
+    servers_.Set({{"G0", shared}, {"G1", shared}});
+  });
+  Start();
+  Client client = Query(R"({"op":"run","share":2})");
+  const auto answer = Next(client);
+  ASSERT_TRUE(answer.ok() && answer->granted);
+  const auto& device = answer->granted->devices.at(0);
+  EXPECT_EQ(device.memory_limit, base::Mebibytes(512));
+  EXPECT_EQ(device.memory_limit_by, "server");
+  EXPECT_EQ(device.compute_percent, 0);
+  EXPECT_EQ(device.compute_by, "");
+}
+
+TEST_F(LocalAdapterTest, RefusesLimitsThatNothingEnforces) {
+  Start();
+  Client memory = Query(R"({"op":"run","memory":1048576})");
+  EXPECT_THAT(Next(memory).error().message(), HasSubstr("cannot enforce a limit of memory"));
+  Client compute = Query(R"({"op":"run","computePercent":50})");
+  EXPECT_THAT(Next(compute).error().message(), HasSubstr("cannot enforce a limit of compute time"));
+  EXPECT_EQ(Held(), 0u);
+}
+
 TEST_F(LocalAdapterTest, MovesDevicesForThoseWhoMayAndReportsEachStep) {
   Start();
   EXPECT_EQ(Connect().Query(R"({"op":"door","devices":["0"],"door":"kubelet"})").error().code(),

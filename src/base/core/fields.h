@@ -213,7 +213,7 @@ class StructWriter {
   template <typename T>
   static bool IsInitial(const T& value) {
     if constexpr (requires { value.empty(); }) return value.empty();
-    if constexpr (std::is_arithmetic_v<T>) return value == T{};
+    if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, Bytes>) return value == T{};
     return false;
   }
 

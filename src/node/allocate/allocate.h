@@ -21,7 +21,8 @@ struct Request {
   int count = 1;
   int share = 1;  ///< 1: whole devices; N: one share each of devices that are shared N ways, for
                   ///< which free devices may be cut
-  std::string model;  ///< glob over the model's name; empty: any
+  device::Limits limits;  ///< that must be enforced; its enforcers have no meaning here
+  std::string model;      ///< glob over the model's name; empty: any
   std::vector<std::string>
       devices;  ///< ids or indices; where given, exactly these, and count is their number
 };
@@ -35,7 +36,8 @@ struct Request {
 /// the first time. kUnavailable: impossible in the current state of the devices (unhealthy, gone,
 /// used by an outside process), whatever is released. Both messages say what the request would wait
 /// for. kNotFound, kFailedPrecondition: never possible with this hardware and configuration.
-/// kInvalidArgument: the request is wrong.
+/// kInvalidArgument: the request is wrong. A limit that nothing enforces is refused: it would be
+/// worse than none.
 base::Result<std::vector<ledger::Slot>> Reserve(const Request& request,
                                                 const inventory::Snapshot& inventory,
                                                 const ledger::Snapshot& ledger,

@@ -46,6 +46,7 @@ class Future {
         slot.cut = false;
         slot.slot.id = slot.slot.device;
         slot.slot.shape = {};
+        slot.slot.limits = {};
       }
       std::erase_if(offer.slots, [&whole](const share::OfferedSlot& slot) {
         return slot.slot.id == slot.slot.device && !whole.insert(slot.slot.device).second;

@@ -93,6 +93,7 @@ Offered CutFrom(const Candidate& candidate, int shares) {
   Slot slot = candidate.slots.front()->slot;
   slot.id = share::SlotId(candidate.facts->id, shape, 0);
   slot.shape = shape;
+  slot.limits = {};
   return {std::move(slot), {}, false};
 }
 
@@ -249,6 +250,11 @@ Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snaps
   if (request.share < 1)
     return Error(Code::kInvalidArgument, "requested a share of " + std::to_string(request.share) +
                                              "; request 2 or more, or a whole device");
+  if (request.limits != device::Limits{})
+    return Error(Code::kFailedPrecondition,
+                 "this node cannot enforce a limit of " +
+                     std::string(request.limits.memory.count > 0 ? "memory" : "compute time") +
+                     " for a single run; request a share or a whole device without it");
   const auto candidates = CandidatesOf(request, inventory, offers);
   if (!request.devices.empty()) return ReserveNamed(request, inventory, ledger, candidates);
   if (request.count < 1)

@@ -110,6 +110,7 @@ ledger::Slot ToSlot(const std::string& id, const std::string& resource,
   slot.shape = known->shape;
   if (!held || slot.shape.sharing == device::Sharing::kTimeSlicing)
     slot.shape.shares = std::max(slot.shape.shares, SharesBy(pods, likely.device));
+  if (slot.shape == known->shape) slot.limits = known->limits;
   if (slot.resource.empty()) slot.resource = known->resource;
   return slot;
 }

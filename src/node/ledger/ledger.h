@@ -37,6 +37,7 @@ struct Slot {
   device::Shape shape;   ///< of the device when it was allocated
   std::vector<inventory::Ancestor> ancestors;  ///< of the device; empty: it is no part of another
   device::Capacity capacity;  ///< what the device, as a part, takes of its ancestors
+  device::Limits limits;      ///< of its holder, as they were in force when it was allocated
   bool operator==(const Slot&) const = default;
 };
 

@@ -187,6 +187,25 @@ TEST(Checkpoint, OneFromBeforeThereWereSharesIsRead) {
   EXPECT_EQ((*back)[0].slots[1], (Slot{"G1::3", "G1", "", kFour}));
 }
 
+TEST(Checkpoint, HasWhatASlotIsAPartOfAndItsLimits) {
+  Ledger ledger;
+  Slot slot{"G.1", "G.1", "acme.com/gpu", {}};
+  slot.ancestors = {{"G", {base::Mebibytes(80), 98}}};
+  slot.capacity = {base::Mebibytes(40), 42};
+  slot.limits = {.memory = base::Mebibytes(10), .memory_by = device::Enforcer::kServer};
+  ASSERT_TRUE(ledger.Add({.id = "a", .allocator = "kubelet", .slots = {slot}}).ok());
+  const auto read =
+      DecodeCheckpoint(EncodeCheckpoint(*ledger.Get(), "boot-1"), "boot-1", "ledger.json");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->at(0).slots.at(0), slot);
+  Ledger without;
+  slot.ancestors.clear();
+  ASSERT_TRUE(without.Add({.id = "a", .allocator = "kubelet", .slots = {slot}}).ok());
+  const std::string text = EncodeCheckpoint(*without.Get(), "boot-1");
+  for (const char* key : {"partOf", "memory", "computeUnits", "limits"})
+    EXPECT_THAT(text, testing::Not(testing::HasSubstr(key))) << "0.1.0 reads this, too";
+}
+
 TEST(Checkpoint, OfAnotherBootHoldsNothing) {
   Ledger ledger;
   ASSERT_TRUE(ledger.Add(MakeLease("a", {"G0"})).ok());

@@ -38,6 +38,7 @@ struct Basis {
   std::string tree_reason;    // who holds something of the device that it is a part of, or a part
   std::string server_reason;  // why its server is not usable
   device::Isolation isolation = device::Isolation::kHardware;
+  device::Limits limits;
   std::vector<Holding> held;
   bool operator==(const Basis&) const = default;
 };
@@ -128,6 +129,9 @@ Basis BasisOf(const inventory::Entry& entry, const Assignment& assignment, const
   basis.shape = ShapeInForce(assignment, basis.held);
   basis.server_reason = ReasonOfServer(basis.device, basis.shape.sharing, servers);
   basis.isolation = IsolationOf(basis.device, basis.shape, servers);
+  if (const auto server = servers.find(basis.device);
+      server != servers.end() && basis.shape.sharing == Sharing::kServer)
+    basis.limits = LimitsOf(server->second);
   return basis;
 }
 
@@ -208,6 +212,7 @@ std::vector<OfferedSlot> SlotsOf(const Basis& basis) {
                                                           .held = held});
     offered.slot.id = SlotId(basis.device, basis.shape, share);
     offered.slot.shape = basis.shape;
+    offered.slot.limits = basis.limits;
   }
   if (held || basis.held.empty() || !basis.reason.empty()) return slots;
   const Takers takers(basis, slots);

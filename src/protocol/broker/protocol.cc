@@ -140,6 +140,8 @@ static void VisitFields(Visit& visit, T& run) {
   if (Visit::kReads || run.devices.empty())
     visit("gpus", run.count, {.least = 1, .most = kMaxDevices});
   if (Visit::kReads || run.share > 1) visit("share", run.share, {.least = 1, .most = kMaxShares});
+  visit("memory", run.memory, {.if_any = true});
+  visit("computePercent", run.compute_percent, {.if_any = true, .most = 100});
   visit("model", run.model, {.if_any = true});
   visit("wait", run.wait, {.most = kLongestWait.count()});
   visit("time", run.time, {.least = kShortestTime.count(), .most = kLongestWait.count()});
@@ -212,6 +214,10 @@ static void VisitFields(Visit& visit, T& device) {
   if constexpr (Visit::kReads) device.sharing = "none";
   visit("sharing", device.sharing);
   visit("isolation", device.isolation);
+  visit("memoryLimit", device.memory_limit, {.if_any = true});
+  visit("memoryLimitBy", device.memory_limit_by, {.if_any = true});
+  visit("computePercent", device.compute_percent, {.if_any = true, .most = 100});
+  visit("computeBy", device.compute_by, {.if_any = true});
 }
 
 template <typename Visit, base::Of<GrantedRun> T>

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/core/clock.h"
+#include "base/core/quantity.h"
 #include "base/core/result.h"
 
 namespace penstock::protocol::broker {
@@ -39,8 +40,10 @@ enum class Operation {
 /// "run": wait for devices, then enter a control group that may use only these.
 struct RunRequest {
   int count = 1;
-  int share = 1;      ///< 1: whole devices; N: one share each of devices divided into N
-  std::string model;  ///< glob; empty: any
+  int share = 1;            ///< 1: whole devices; N: one share each of devices divided into N
+  base::Bytes memory;       ///< limit for each device that must be enforced; 0: none
+  int compute_percent = 0;  ///< likewise
+  std::string model;        ///< glob; empty: any
   std::vector<std::string> devices;    ///< ids or indices; if given, exactly these
   std::optional<base::Duration> wait;  ///< nothing: indefinitely; 0: not at all
   std::optional<base::Duration>
@@ -127,6 +130,10 @@ struct GrantedDevice {
   std::string sharing;    ///< "none", "time-slicing", "mps"
   std::string isolation;  ///< from the holders of other shares: "none", "memory-per-process", ...,
                           ///< "hardware"
+  base::Bytes memory_limit;     ///< 0: none
+  int compute_percent = 0;      ///< likewise
+  std::string memory_limit_by;  ///< what enforces it: "server"; empty: no limit
+  std::string compute_by;       ///< likewise
   bool operator==(const GrantedDevice&) const = default;
 };
 

@@ -203,12 +203,15 @@ TEST(Protocol, ReadsTheRequestsThatItWrites) {
   cancel.ticket = "q-4";
   Request share = run;
   share.run.share = 4;
+  Request limited = run;
+  limited.run.memory = base::Mebibytes(10);
+  limited.run.compute_percent = 30;
   Request allocator{.operation = Operation::kAssign};
   allocator.assign = {{"0", "GPU-5"}, "local", std::chrono::minutes(5), true};
   Request now = allocator;
   now.assign = {{"1"}, "default", std::nullopt, false};
   for (const Request& request :
-       {run, named, cancel, share, allocator, now, Request{Operation::kPs}}) {
+       {run, named, cancel, share, limited, allocator, now, Request{Operation::kPs}}) {
     const auto read = Must(DecodeRequest(EncodeRequest(request)));
     EXPECT_EQ(read, request);
   }
@@ -234,7 +237,8 @@ TEST(Protocol, ReadsTheAnswersThatItWrites) {
   const WaitingRun waiting{"q-1",   2,  "8 of 8 are in use",       "eva", "sh", 4, 2,
                            "A100*", {}, "2026-11-21T03:42:00.123Z"};
   const GrantedRun granted{"r-1",
-                           {{"GPU-1", 0, "A100", "GPU-1::3", 4, "mps", "memory-per-process"}},
+                           {{"GPU-1", 0, "A100", "GPU-1::3", 4, "mps", "memory-per-process",
+                             base::Mebibytes(512), 25, "server", "server"}},
                            {{"CUDA_VISIBLE_DEVICES", "GPU-1"}},
                            "devices",
                            ""};

@@ -214,7 +214,11 @@ TEST_F(HttpServer, OneAddressThatHasAllPlacesGivesSomeToOthers) {
   Start({.host = "127.0.0.1"},
         {.connections = 4, .deadline = 24h, .queue = 24h});  // room for twenty connections
   std::vector<os::UniqueFd> greedy;
-  for (int i = 0; i < 20; ++i) greedy.push_back(Asking("GET /later HTTP/1.0\r\n\r\n", "127.0.0.2"));
+  for (unsigned i = 1; i <= 20; ++i) {  // one after the other, so that their order is known
+    greedy.push_back(Asking("GET /later HTTP/1.0\r\n\r\n", "127.0.0.2"));
+    ASSERT_TRUE(Connected(i));
+    loop_.Settle();
+  }
   Asked(3);
   std::vector<os::UniqueFd> others;
   for (int i = 0; i < 10; ++i) others.push_back(Asking("GET /pa", "127.0.0.3"));

@@ -78,8 +78,9 @@ Snapshot SnapshotOf(const std::vector<device::Facts>& gpus, device::Driver drive
                        .driver = std::make_shared<const device::Driver>(std::move(driver)),
                        .reason = ""}};
   for (const device::Facts& gpu : gpus) {
-    snapshot.devices.push_back(
-        {.facts = std::make_shared<const device::Facts>(gpu), .number = gpu.index});
+    snapshot.devices.push_back({.facts = std::make_shared<const device::Facts>(gpu),
+                                .number = gpu.index,
+                                .withheld = gpu.withheld});
     snapshot.devices.back().health.state = device::HealthState::kHealthy;
   }
   return snapshot;

@@ -137,16 +137,23 @@ class WaitLine {
   bool shown_ = false;
 };
 
-// Refuses limits that nothing enforces yet: a limit that does not hold is worse than none.
-std::optional<std::string> RefusedLimit(const RunOptions& options) {
-  if (!options.memory.empty())
-    return "--memory: this version cannot enforce memory limits on a GPU; omit the option to get a "
-           "whole GPU";
-  if (!options.cores.empty() || !options.compute.empty())
-    return std::string(options.cores.empty() ? "--compute" : "--cores") +
-           ": this version cannot enforce compute limits on a GPU; omit the option to get a whole "
-           "GPU";
-  return std::nullopt;
+/// The limits of a run, for the agent, which knows what can be enforced.
+base::Status ReadLimits(const RunOptions& options, protocol::broker::RunRequest& run) {
+  if (!options.memory.empty()) {
+    const auto memory = base::ParseBytes(options.memory);
+    if (!memory.ok()) return memory.error().Within("--memory");
+    run.memory = *memory;
+  }
+  for (const auto& [option, text] :
+       {std::pair{"--cores", &options.cores}, std::pair{"--compute", &options.compute}}) {
+    if (text->empty()) continue;
+    const auto percent = base::ParseInt(*text);
+    if (!percent || *percent < 1 || *percent > 100)
+      return Error(Code::kInvalidArgument, std::string(option) + " " + Printable(*text) +
+                                               ": must be a percentage, 1 to 100");
+    run.compute_percent = static_cast<int>(*percent);
+  }
+  return {};
 }
 
 /// Parses "key=value". The last value of a repeated key wins.
@@ -195,6 +202,7 @@ base::Result<protocol::broker::Request> ToRequest(const RunOptions& options) {
                  .devices = options.devices,
                  .command = base::Join(options.command, " ")};
   ASSIGN(request.run.labels, ToLabels(options.labels));
+  TRY(ReadLimits(options, request.run));
   if (!options.time.empty()) {
     const auto time = ParseTimeLimit(options.time);
     if (!time.ok()) return time.error().Within("--time");
@@ -311,6 +319,9 @@ void ReportShares(const GrantedRun& granted) {
               << Printable(device.model) << "), " << device.sharing
               << "; isolation: " << device.isolation
               << (device.isolation == "none" ? ", the other holders can use all its memory" : "")
+              << (device.memory_limit.count > 0
+                      ? "; memory limit: " + base::FormatBytes(device.memory_limit)
+                      : "")
               << "\n";
   }
 }
@@ -345,7 +356,6 @@ int Run(const Common& common, const RunOptions& options) {
     return FailRun(
         kOwnFailure,
         "no command given; pass it after `--`: penstock run --gpus 1 -- python train.py");
-  if (const auto refused = RefusedLimit(options)) return FailRun(kOwnFailure, *refused);
   const auto request = ToRequest(options);
   if (!request.ok()) return FailRun(kOwnFailure, request.error().message());
   if (!IsThere(command[0])) return FailRun(kNoSuchCommand, command[0] + ": command not found");
