@@ -270,7 +270,7 @@ RuntimeFacts::Annotations OwnAnnotations(const RuntimeFacts& facts) {
   return own;
 }
 
-bool IsStaleHook(const Json& hook) { return IsReplacedHook(Text(hook, "path")); }
+bool IsReplaced(const Json& hook) { return IsReplacedHook(Text(hook, "path")); }
 
 }  // namespace
 
@@ -317,7 +317,7 @@ RuntimeFacts Bundle::facts() const {
     facts.privileged = facts.privileged || item == "CAP_SYS_ADMIN";
   });
   each("/hooks/prestart",
-       [&facts](const Json& item) { facts.gpus_hook = facts.gpus_hook || IsStaleHook(item); });
+       [&facts](const Json& item) { facts.gpus_hook = facts.gpus_hook || IsReplaced(item); });
   if (const Json* annotations = FindPlace(tree_->root, "/annotations"))
     for (const auto& [key, value] : annotations->items())
       facts.annotations[key] = value.get_ref<const std::string&>();
@@ -328,7 +328,7 @@ RuntimeFacts Bundle::facts() const {
 bool Bundle::RemoveStaleHooks() {
   if (FindPlace(tree_->root, "/hooks/prestart") == nullptr) return false;
   Json& hooks = tree_->root["hooks"]["prestart"];
-  const auto left = std::remove_if(hooks.begin(), hooks.end(), IsStaleHook);
+  const auto left = std::remove_if(hooks.begin(), hooks.end(), IsReplaced);
   const bool found = left != hooks.end();
   hooks.erase(left, hooks.end());
   return found;

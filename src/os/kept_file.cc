@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -22,19 +23,23 @@ constexpr char kSilent[] = "the disk does not respond";
 /// As std::timed_mutex, whose pthread_mutex_clocklock the thread sanitizer of g++ 12 does not know.
 class Disk {
  public:
-  bool LockWithin(base::Duration most) {
-    std::unique_lock lock(mutex_);
-    if (!freed_.wait_for(lock, most, [this] { return !taken_; })) return false;
-    taken_ = true;
-    return true;
-  }
-
-  void Unlock() {
-    {
-      const std::lock_guard lock(mutex_);
-      taken_ = false;
+  struct Unlock {
+    void operator()(Disk* disk) const {
+      {
+        const std::lock_guard lock(disk->mutex_);
+        disk->taken_ = false;
+      }
+      disk->freed_.notify_one();
     }
-    freed_.notify_one();
+  };
+  using Locked = std::unique_ptr<Disk, Unlock>;
+
+  /// Null after this time.
+  Locked LockWithin(base::Duration most) {
+    std::unique_lock lock(mutex_);
+    if (!freed_.wait_for(lock, most, [this] { return !taken_; })) return nullptr;
+    taken_ = true;
+    return Locked(this);
   }
 
  private:
@@ -87,10 +92,8 @@ struct KeptFile::State : std::enable_shared_from_this<State> {
     dirty = false;
     io.Post([self = shared_from_this(), encode = source(), version = version] {
       base::Status written = base::Error(base::Code::kUnavailable, kSilent);
-      if (self->disk.LockWithin(kLongestWait)) {
+      if (const auto locked = self->disk.LockWithin(kLongestWait))
         written = self->WriteText(encode, version);
-        self->disk.Unlock();
-      }
       self->control.Post([self, written] { self->Written(written); });
     });
   }
@@ -131,10 +134,7 @@ struct KeptFile::State : std::enable_shared_from_this<State> {
     ended = true;
     if (!writing && !dirty) return;
     base::Status written = base::Error(base::Code::kUnavailable, kSilent);
-    if (disk.LockWithin(kLongestWait)) {
-      written = WriteText(source(), version);
-      disk.Unlock();
-    }
+    if (const auto locked = disk.LockWithin(kLongestWait)) written = WriteText(source(), version);
     if (!written.ok())
       base::Log(base::kError, unwritten, {{"path", path}, {"why", written.error().message()}});
   }

@@ -49,6 +49,8 @@ void SharesReport::Fill(api::DeviceReport& device) const {
   device.shares = offered.slots;
   device.free = offered.free;
   device.isolation = device::ToString(offered.first->isolation);
+  // A holder of the device itself is in the list of its holders.
+  if (device.withheld.empty() && offered.first->excluded) device.withheld = offered.first->reason;
   const auto server = servers_.find(device.id);
   if (offered.first->slot.shape.sharing != Sharing::kServer || server == servers_.end()) return;
   device.share_memory_bytes = server->second.memory.count;

@@ -1,6 +1,8 @@
 """A made-up vendor beside NVIDIA's GPUs: an agent that is linked with one more row of vendors (tests/acme) discovers, offers, hands out, measures and resets its
 devices, and the product's own agent contains nothing of it."""
+import itertools
 import json
+import random
 import subprocess
 from pathlib import Path
 
@@ -88,6 +90,11 @@ def test_parts_of_a_device_and_their_parts_are_offered_in_its_place(node):
     assert run(node, "--device", "A-0-6") == "A-0-6 none"
     refused = node.penstock("run", "--device", "A-0", "--", "true", check=False)
     assert "it is divided into parts" in refused.stderr
+    node.acme.set("A-0", fault="ecc 2")
+    broken = wait_until(lambda: (one := node.penstock("run", "--device", "A-0-1", "--wait", "0", "--", "true", check=False)).returncode and one, "a refusal")
+    assert "A-0, of which it is a part: code 2" in broken.stderr
+    node.acme.set("A-0", fault=None)
+    wait_until(lambda: node.penstock("run", "--device", "A-0-1", "--wait", "0", "--", "true", check=False).returncode == 0, "the parts to be usable again")
     node.acme.divide("A-0-6", 2)
     wait_until(lambda: "A-0-6-1" in devices(node), "the parts of a part")
     wait_until(lambda: devices(node)["A-0-6"].get("withheld"), "the part that was divided to be withheld")
@@ -115,6 +122,111 @@ def test_without_a_driver_there_is_nothing_of_it_but_the_reason(node):
     assert "there is no Acme driver at" in absent["reason"]
     node.acme.install("2.0")
     wait_until(lambda: len(devices(node)) == 4, "the devices of the driver that came")
+
+
+class Walk:
+    """Random allocations, divisions, faults and ends of the agent, and a model that knows only what is held of which device."""
+
+    def __init__(self, node: Node, seed: int):
+        self.node, self.acme, self.random, self.number = node, node.acme, random.Random(seed), 0
+        self.held: dict[str, tuple] = {}  # name -> program, its devices with their memory, into how many shares they are divided
+
+    def step(self):
+        act = self.random.choice([self.run] * 6 + [self.end] * 4 + [self.divide] * 2 + [self.join] * 2 + [self.break_one, self.heal_one, self.kill_agent])
+        what = act() or ""
+        print(f"{self.number}: {act.__name__} {what}; held: {({name: (list(one), shares) for name, (_, one, shares) in self.held.items()})}")
+        self.number += 1
+
+    def run(self):
+        name, shares = f"p{self.number}", self.random.choice([1, 1, 1, 2])
+        told = self.node.home / name
+        words = ["--gpus", str(self.random.randint(1, 3)), *(["--share", str(shares)] if shares > 1 else [])]
+        memory = {one: int(facts["memory"]) for one, facts in self.acme.devices.items()}
+        program = self.node.start("--model", "Acme*", *words, "--wait", "0", "--", "sh", "-c", f"echo $ACME > {told}.new; mv {told}.new {told}; exec sleep 1000")
+        wait_until(lambda: told.exists() or program.poll() is not None, "a grant or a refusal")
+        if program.poll() is not None:
+            return f"refused: {program.communicate()[1].strip()}"
+        devices = {one: memory[one] for one in told.read_text().strip().split(",")}
+        self.check(devices, shares)
+        self.held[name] = (program, devices, shares)
+        return f"{name} got {list(devices)} of {shares}"
+
+    def check(self, devices: dict, shares: int):
+        for name, (_, others, their_shares) in self.held.items():
+            for one, other in itertools.product(devices, others):
+                assert not f"{one}-".startswith(f"{other}-") or one == other, f"{one} is a part of {other}, which {name} holds"
+                assert not f"{other}-".startswith(f"{one}-") or one == other, f"{other} is a part of {one}, and {name} holds it"
+                assert one != other or shares == their_shares > 1, f"{one} is held by {name} in another way"
+        every = [(one, memory) for _, others, _ in self.held.values() for one, memory in others.items()] + list(devices.items())
+        for device in devices:
+            count = sum(1 for one, _ in every if one == device)
+            assert count <= shares, f"{device} is held {count} times"
+        for whole, memory in {one: int(facts["memory"]) for one, facts in self.acme.devices.items()}.items():
+            parts = {one: size for one, size in every if one.startswith(f"{whole}-")}
+            assert sum(parts.values()) <= memory, f"more of {whole} is held than there is: {parts}"
+
+    def end(self):
+        if not self.held:
+            return None
+        name = self.random.choice(list(self.held))
+        program, devices, _ = self.held.pop(name)
+        program.kill()
+        program.communicate()
+        wait_until(lambda: all(program.pid not in holder["pids"] for holder in self.node.holders()), f"{name} to be forgotten")
+        return f"{name} had {list(devices)}"
+
+    def divided(self) -> set[str]:
+        return {facts["parent"] for facts in self.acme.devices.values() if "parent" in facts}
+
+    def divide(self):
+        free = [one for one in self.acme.devices if one not in self.divided() and one.count("-") < 3]
+        one = self.random.choice(free)  # held or not: who manages the hardware asks nobody
+        parts = self.random.randint(2, 3)
+        self.acme.divide(one, parts)
+        wait_until(lambda: f"{one}-{parts - 1}" in devices(self.node), "the parts to be discovered")
+        return f"{one} into {parts}"
+
+    def join(self):
+        if not (divided := sorted(self.divided())):
+            return None
+        one = self.random.choice(divided)
+        for part in [name for name in self.acme.devices if name.startswith(f"{one}-") and name.count("-") == one.count("-") + 1]:
+            self.acme.remove(part)
+        wait_until(lambda: not devices(self.node)[one].get("withheld", "").startswith("it is divided"), f"{one} to be whole again")
+        return one
+
+    def break_one(self):
+        one = self.random.choice(list(self.acme.devices))
+        self.acme.set(one, fault="ecc 2")
+        return one
+
+    def heal_one(self):
+        for one in self.acme.devices:
+            self.acme.set(one, fault=None)
+
+    def kill_agent(self):
+        self.node.kill_agent()
+        self.node.launch_agent()
+        wait_until(lambda: len(devices(self.node)) >= len(self.acme.devices) if self.node.report() else False, "the next agent")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_capacity_is_held_twice_and_none_is_lost(node, seed):
+    node.start_agent(devices=12)
+    walk = Walk(node, seed)
+    for _ in range(100):
+        walk.step()
+    while walk.held:
+        walk.end()
+    while walk.divided():
+        walk.join()
+    walk.heal_one()
+    wait_until(lambda: run_all(node) == "A-0,A-1,A-2,A-3 none", "all devices to be free again", seen=lambda: node.penstock("status", check=False).stdout)
+
+
+def run_all(node: Node) -> str:
+    done = node.penstock("run", "--model", "Acme*", "--gpus", "4", "--wait", "0", "--", "sh", "-c", "echo ${ACME:-none} ${NVIDIA_VISIBLE_DEVICES:-none}", check=False)
+    return done.stdout.strip()
 
 
 def test_the_product_contains_nothing_of_it(request):

@@ -126,7 +126,11 @@ const std::vector<PathOption>& PathOptions() {
 }
 
 VendorConfig ConfigOf(const NodeConfig& config, std::string_view vendor) {
-  if (vendor != "nvidia") return {};
+  // Only NVIDIA has keys of its own.
+  if (vendor != "nvidia") {
+    const std::string root = config.paths.run_dir + "/" + std::string(vendor);
+    return {.server_root = root, .host_server_root = root};
+  }
   const SharingConfig& sharing = config.sharing;
   return {
       .library = config.paths.nvml_library,

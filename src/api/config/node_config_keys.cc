@@ -51,6 +51,7 @@ struct Family {
   std::string_view kind;
   std::int64_t least, most;
 };
+constexpr char kDefaultFamily[] = "xid";
 constexpr std::int64_t kMaxCode = 999'999'999;
 constexpr Family kFamilies[] = {{"xid", 1, 999},
                                 {"sxid", 1, 99'999},
@@ -90,7 +91,7 @@ std::vector<std::int64_t> ReadCodes(MapReader& reader, Problems& problems,
 void ReadHealthRule(MapReader& reader, Problems& problems, HealthRule& rule) {
   std::vector<std::string> kinds;
   for (const Family& family : kFamilies) kinds.emplace_back(family.kind);
-  rule.kind = reader.OneOf("kind", kinds).value_or(kinds.front());
+  rule.kind = reader.OneOf("kind", kinds).value_or(kDefaultFamily);
   rule.codes = ReadCodes(reader, problems, rule.kind);
   reader.Require("action");
   rule.action = reader

@@ -154,7 +154,11 @@ void DevicePipeline::WantServers() {
     wanted[set.members.front().device->vendor].push_back(std::move(set));
   if (wanted == wanted_) return;
   wanted_ = std::move(wanted);
-  for (const auto& [vendor, service] : servers_) service->Want(wanted_[vendor]);
+  for (const auto& [vendor, service] : servers_) {
+    const auto of_vendor = wanted_.find(vendor);
+    service->Want(of_vendor == wanted_.end() ? std::vector<device::SharedSet>()
+                                             : of_vendor->second);
+  }
 }
 
 void DevicePipeline::EndIdle() {

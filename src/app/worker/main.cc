@@ -73,15 +73,18 @@ int Usage(const std::string& problem) {
 /// Returns the arguments, or the exit status where there is nothing to run.
 std::pair<std::optional<Arguments>, int> Parse(int argc, char** argv) {
   Arguments arguments;
-  const std::array<option, 9> options{option{"driver-root", required_argument, nullptr, 'd'},
-                                      option{"library", required_argument, nullptr, 'l'},
-                                      option{"sysfs-root", required_argument, nullptr, 's'},
-                                      option{"dev-root", required_argument, nullptr, 'v'},
-                                      option{"proc-root", required_argument, nullptr, 'p'},
-                                      option{"restrict-system-calls", no_argument, nullptr, 'r'},
-                                      option{"help", no_argument, nullptr, 'h'},
-                                      option{"version", no_argument, nullptr, 'V'},
-                                      option{nullptr, 0, nullptr, 0}};
+  const std::array<option, 10> options{option{"driver-root", required_argument, nullptr, 'd'},
+                                       option{"library", required_argument, nullptr, 'l'},
+                                       // As an agent of an earlier version calls it that is still
+                                       // running.
+                                       option{"nvml-library", required_argument, nullptr, 'l'},
+                                       option{"sysfs-root", required_argument, nullptr, 's'},
+                                       option{"dev-root", required_argument, nullptr, 'v'},
+                                       option{"proc-root", required_argument, nullptr, 'p'},
+                                       option{"restrict-system-calls", no_argument, nullptr, 'r'},
+                                       option{"help", no_argument, nullptr, 'h'},
+                                       option{"version", no_argument, nullptr, 'V'},
+                                       option{nullptr, 0, nullptr, 0}};
   for (int found = 0; (found = ::getopt_long(argc, argv, "", options.data(), nullptr)) != -1;) {
     switch (found) {
       case 'd': arguments.paths.driver_root = optarg; break;

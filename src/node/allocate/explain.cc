@@ -142,8 +142,10 @@ class View {
     const auto taken =
         std::ranges::find_if(devices_, [](const auto& device) { return device.free == 0; });
     if (taken != devices_.end())
-      choice.reason += "; " + std::string(device::ToString(facts_.front()->kind)) + " " +
-                       std::to_string(taken->index) + ": " + taken->reason;
+      choice.reason += "; " +
+                       std::string(device::ToString(
+                           facts_[static_cast<std::size_t>(taken - devices_.begin())]->kind)) +
+                       " " + std::to_string(taken->index) + ": " + taken->reason;
     return choice;
   }
 

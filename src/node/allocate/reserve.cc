@@ -5,6 +5,7 @@
 #include "base/core/strings.h"
 #include "node/allocate/allocate.h"
 #include "node/allocate/ranked.h"
+#include "node/ledger/capacity.h"
 #include "node/share/assignment.h"
 #include "node/share/describe.h"
 
@@ -120,6 +121,18 @@ Offered Check(const Candidate& candidate, const Request& request, const ledger::
                          : "divided into " + shares + ", ") +
                first,
            held}};
+}
+
+/// Whether the slot of a part fits beside all that is held, and beside what was found free before
+/// it: what is chosen from the latter can then be allocated together.
+bool FitsTogether(const Slot& slot, const std::vector<Offered>& free,
+                  const ledger::Snapshot& ledger) {
+  if (slot.ancestors.empty()) return true;
+  ledger::RoomFor room(slot);
+  for (const ledger::Lease& lease : ledger.leases)
+    for (const Slot& held : lease.slots)
+      if (!room.Beside(held)) return false;
+  return std::ranges::all_of(free, [&room](const Offered& one) { return room.Beside(one.slot); });
 }
 
 int SharesTaken(const std::string& device, const ledger::Snapshot& ledger) {
@@ -271,6 +284,8 @@ Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snaps
     if (!Suits(candidate, request)) continue;
     ++suitable;
     Offered offered = Check(candidate, request, ledger);
+    if (offered.obstacle.reason.empty() && !FitsTogether(offered.slot, free, ledger))
+      offered.obstacle = {"there is no room for it beside other parts of its device", true};
     if (offered.obstacle.reason.empty()) {
       devices.push_back(candidate.facts);
       free.push_back(std::move(offered));

@@ -8,8 +8,6 @@
 namespace penstock::node::attribute {
 namespace {
 
-constexpr char kAllocator[] = "kubelet";
-
 /// The resource is part of the id where needed, because a container may hold several resources.
 std::string LeaseIdFor(const PodHolding& pod, const ledger::Snapshot& ledger) {
   const std::string id = "pod-" +
@@ -75,8 +73,8 @@ int SharesBy(const std::vector<PodHolding>& pods, const std::string& device) {
 }
 
 /// Copies what the device is a part of from a slot of the same device.
-void PlaceInTree(ledger::Slot& slot, const std::vector<ledger::Lease>& before,
-                 const std::vector<share::Offer>& offers) {
+void CopyAncestors(ledger::Slot& slot, const std::vector<ledger::Lease>& before,
+                   const std::vector<share::Offer>& offers) {
   const ledger::Slot* known = FindSlotOf(offers, slot.device);
   if (known == nullptr)
     known = FindSlot(before, [&](const ledger::Slot& one) { return one.device == slot.device; });
@@ -92,7 +90,7 @@ ledger::Slot ToSlot(const std::string& id, const std::string& resource,
                     const std::vector<ledger::Lease>& now,
                     const std::vector<share::Offer>& offers) {
   ledger::Slot likely = ledger::WithShape({id, share::DeviceOf(id), resource, {}});
-  PlaceInTree(likely, before, offers);
+  CopyAncestors(likely, before, offers);
   if (likely.id == likely.device) return likely;
   const auto same = [&](const ledger::Slot& slot) {
     return slot.id == id && SameName(slot.resource, resource);
@@ -145,7 +143,7 @@ bool InTree(const os::ProcessInfo& process, const ledger::Lease& lease, const Pr
 
 bool Belongs(const os::ProcessInfo& process, const ledger::Lease& lease,
              const ProcessTable& table) {
-  if (lease.allocator != kAllocator)
+  if (lease.allocator != share::kKubeletAllocator)
     return InGroup(process, lease.cgroup) || InTree(process, lease, table);
   return !lease.pod_uid.empty() && InPod(process, lease.pod_uid);
 }
@@ -171,7 +169,7 @@ const ledger::Lease* OwnerOf(const os::ProcessInfo& process, bool graphics_only,
   // While a holder is not known yet, any process is taken for it: there is no way to distinguish
   // them.
   const auto unknown = std::ranges::find_if(leases, [](const ledger::Lease* lease) {
-    return lease->allocator == kAllocator && lease->pod_uid.empty();
+    return lease->allocator == share::kKubeletAllocator && lease->pod_uid.empty();
   });
   return unknown == leases.end() ? nullptr : *unknown;
 }
@@ -186,7 +184,8 @@ void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime
   std::vector<const PodHolding*> unknown;
   for (const PodHolding& pod : pods) {
     const auto lease = std::ranges::find_if(before->leases, [&](const ledger::Lease& one) {
-      return one.allocator == kAllocator && Matches(one, pod) && SameContainer(one, pod);
+      return one.allocator == share::kKubeletAllocator && Matches(one, pod) &&
+             SameContainer(one, pod);
     });
     if (lease == before->leases.end()) {
       unknown.push_back(&pod);
@@ -198,14 +197,14 @@ void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime
     (void)ledger.Update(described);
   }
   for (const ledger::Lease& lease : before->leases)
-    if (cutoff && lease.allocator == kAllocator && !confirmed.contains(lease.id) &&
+    if (cutoff && lease.allocator == share::kKubeletAllocator && !confirmed.contains(lease.id) &&
         (lease.state == ledger::LeaseState::kHeld || lease.since < *cutoff))
       ledger.Release(lease.id);
   for (const PodHolding* pod : unknown) {
     const auto others = ledger.Get();
     ledger::Lease lease;
     lease.id = LeaseIdFor(*pod, *others);
-    lease.allocator = kAllocator;
+    lease.allocator = share::kKubeletAllocator;
     lease.since = now;
     for (const std::string& id : pod->ids)
       lease.slots.push_back(

@@ -10,6 +10,7 @@
 #include "node/cdi/generate_devices.h"
 #include "node/cdi/generate_driver.h"
 #include "node/cdi/generate_hooks.h"
+#include "node/inventory/device_tree.h"
 
 namespace penstock::node::cdi {
 namespace {
@@ -26,11 +27,6 @@ class Devices {
   }
 
   const std::vector<const Facts*>& sorted() const { return devices_; }
-
-  bool IsDivided(const Facts& device) const {
-    return std::ranges::any_of(devices_,
-                               [&device](const Facts* one) { return one->parent == device.id; });
-  }
 
   /// Null also where the parent is not among them.
   const Facts* ParentOf(const Facts& device) const {
@@ -70,6 +66,7 @@ class Listing {
     const device::ContainerDriver driver = input_.dialect->DriverForContainers(*input_.driver);
     const HookCalls calls(driver, options_);
     const Devices devices(input_.devices);
+    const auto places = inventory::PlaceInTree(input_.devices);
     ASSIGN(const DevFiles files, DevFiles::Open(places_));
     DeviceFiles all;
     for (const Facts* device : devices.sorted()) {
@@ -79,8 +76,7 @@ class Listing {
         Remark(*device, found.error().message());
         continue;
       }
-      if (device->withheld.empty() && !devices.IsDivided(*device))
-        all = Merge(std::move(all), *found);
+      if (places.at(device->id).withheld.empty()) all = Merge(std::move(all), *found);
       AddUnderItsNames(*device, parent, EditsOf(*found, calls, options_));
     }
     if (generated_.spec.devices.empty()) return Error(Code::kNotFound, WhyNone());

@@ -36,6 +36,18 @@ std::map<std::string_view, Capacity> PartsOf(const std::vector<const Facts*>& de
   return parts;
 }
 
+/// Why it cannot be as the driver reports a device as a part; empty if it can.
+std::string WhyImpossible(const Facts& device, const std::vector<Ancestor>& ancestors,
+                          const std::map<std::string_view, Capacity>& parts) {
+  if (ancestors.empty()) return "";
+  const Ancestor& whole = ancestors.front();
+  if (Exceeds(CapacityOf(device), whole.capacity))
+    return "the driver reports that it is larger than " + whole.device + ", of which it is a part";
+  if (Exceeds(parts.at(whole.device), whole.capacity))
+    return "the driver reports parts of " + whole.device + " that are larger together than it is";
+  return "";
+}
+
 }  // namespace
 
 std::map<std::string, TreePlace> PlaceInTree(const std::vector<const Facts*>& devices) {
@@ -46,21 +58,22 @@ std::map<std::string, TreePlace> PlaceInTree(const std::vector<const Facts*>& de
   for (const Facts* device : devices) {
     TreePlace& place = places[device->id];
     place.withheld = WhyNoAncestors(*device, by_id, place.ancestors);
-    if (!place.withheld.empty()) {
+    if (place.withheld.empty())
+      place.withheld = WhyImpossible(*device, place.ancestors, parts);
+    else
       place.ancestors.clear();
-    } else if (parts.contains(device->id)) {
-      place.withheld = "it is divided into parts";
-    } else if (!place.ancestors.empty()) {
-      const Ancestor& whole = place.ancestors.front();
-      if (Exceeds(CapacityOf(*device), whole.capacity)) {
-        place.withheld =
-            "the driver reports that it is larger than " + whole.device + ", of which it is a part";
-      } else if (Exceeds(parts.at(whole.device), whole.capacity)) {
-        place.withheld =
-            "the driver reports parts of " + whole.device + " that are larger together than it is";
-      }
-    }
-    if (!device->withheld.empty()) place.withheld = device->withheld;
+  }
+  const auto impossible = places;
+  for (const Facts* device : devices) {
+    TreePlace& place = places.at(device->id);
+    for (const Ancestor& ancestor : place.ancestors)
+      if (const std::string& why = impossible.at(ancestor.device).withheld;
+          place.withheld.empty() && !why.empty())
+        place.withheld = "it is a part of " + ancestor.device + ": " + why;
+    if (!device->withheld.empty())
+      place.withheld = device->withheld;
+    else if (place.withheld.empty() && parts.contains(device->id))
+      place.withheld = kDivided;
   }
   return places;
 }

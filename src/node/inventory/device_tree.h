@@ -24,9 +24,13 @@ struct TreePlace {
   bool operator==(const TreePlace&) const = default;
 };
 
+/// Why a device is withheld that has parts.
+inline constexpr char kDivided[] = "it is divided into parts";
+
 /// Parts may have parts, eight levels deep. `devices`: all present devices of one vendor. Withheld
 /// are devices with parts, parts of devices that are not among them or of themselves, and parts
-/// that are larger than their device, alone or together. Unknown capacities (0) are not compared.
+/// that are larger than their device, alone or together, with their own parts. Unknown capacities
+/// (0) are not compared; parts that share the memory of their device must not report it each.
 std::map<std::string, TreePlace> PlaceInTree(const std::vector<const device::Facts*>& devices);
 
 }  // namespace penstock::node::inventory

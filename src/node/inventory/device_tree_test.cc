@@ -59,6 +59,15 @@ TEST(DeviceTree, NonsenseWithholdsThePartsConcernedAndNothingElse) {
   EXPECT_EQ(places.at("K").withheld, "");
 }
 
+TEST(DeviceTree, PartsOfAnImpossiblePartAreWithheldToo) {
+  const auto places = Place({Device("G", 80), Device("G.0", 100, "G"), Device("G.0.0", 50, "G.0"),
+                             Device("G.0.1", 50, "G.0")});
+  EXPECT_THAT(places.at("G.0").withheld, HasSubstr("larger than G"));
+  for (const char* part : {"G.0.0", "G.0.1"})
+    EXPECT_THAT(places.at(part).withheld,
+                testing::AllOf(HasSubstr("it is a part of G.0"), HasSubstr("larger than G")));
+}
+
 TEST(DeviceTree, CyclesOfParentsEnd) {
   auto places = Place({Device("A", 80, "B"), Device("B", 80, "A"), Device("C", 80, "C"),
                        Device("D", 10, "A"), Device("E", 80)});

@@ -116,9 +116,14 @@ void Inventory::TakePlaces(const std::string& vendor, Snapshot& next, bool& fact
     }
     if (entry.facts->pci && entry.facts->parent.empty()) taken.insert(*entry.facts->pci);
   }
+  std::set<std::string> there;
+  for (const Entry& entry : next.devices)
+    if (entry.health.state != device::HealthState::kGone) there.insert(entry.facts->id);
+  // A part that is gone from a device that is there was removed by a division of another kind.
   const std::size_t forgotten = std::erase_if(next.devices, [&](const Entry& entry) {
     return entry.health.state == device::HealthState::kGone && entry.facts->vendor == vendor &&
-           entry.facts->pci && taken.contains(*entry.facts->pci);
+           ((entry.facts->pci && taken.contains(*entry.facts->pci)) ||
+            there.contains(entry.facts->parent));
   });
   facts_changed = facts_changed || forgotten > 0;
 }
@@ -130,10 +135,10 @@ void Inventory::PlaceParts(const std::string& vendor, Snapshot& next, bool& fact
       present.push_back(entry.facts.get());
   auto places = PlaceInTree(present);
   for (Entry& entry : next.devices) {
-    const auto place = places.find(entry.facts->id);
-    if (place == places.end() ||
-        (place->second.withheld == entry.withheld && place->second.ancestors == entry.ancestors))
-      continue;
+    if (entry.facts->vendor != vendor) continue;
+    const TreePlace gone{.ancestors = {}, .withheld = entry.facts->withheld};
+    const auto place = places.try_emplace(entry.facts->id, gone).first;
+    if (place->second == TreePlace{entry.ancestors, entry.withheld}) continue;
     entry.withheld = std::move(place->second.withheld);
     entry.ancestors = std::move(place->second.ancestors);
     facts_changed = true;

@@ -3,15 +3,6 @@
 #include <algorithm>
 
 namespace penstock::node::ledger {
-namespace {
-
-bool IsPartOf(const Slot& slot, const std::string& device) {
-  return std::ranges::any_of(slot.ancestors, [&device](const inventory::Ancestor& ancestor) {
-    return ancestor.device == device;
-  });
-}
-
-}  // namespace
 
 bool IsWhole(const Slot& slot) { return slot.id == slot.device; }
 
@@ -20,31 +11,33 @@ bool GoTogether(const device::Shape& a, const device::Shape& b) {
   return a.sharing == device::Sharing::kServer ? a == b : a.sharing == b.sharing;
 }
 
+bool IsPartOf(const Slot& slot, std::string_view device) {
+  return std::ranges::any_of(slot.ancestors, [device](const inventory::Ancestor& ancestor) {
+    return ancestor.device == device;
+  });
+}
+
 bool Excludes(const Slot& a, const Slot& b) {
-  if (a.device == b.device)
-    return a.id == b.id || IsWhole(a) || IsWhole(b) || !GoTogether(a.shape, b.shape);
+  if (a.id == b.id) return true;
+  if (a.device == b.device) return IsWhole(a) || IsWhole(b) || !GoTogether(a.shape, b.shape);
   return IsPartOf(a, b.device) || IsPartOf(b, a.device);
 }
 
-PartsHeld::PartsHeld(const Slot& slot) : slot_(slot), held_(slot.ancestors.size()) {}
+RoomFor::RoomFor(const Slot& slot) : slot_(slot), held_(slot.ancestors.size()) {}
 
-void PartsHeld::Add(const Slot& held) {
-  if (held.ancestors.empty() || slot_.ancestors.empty() || held.device == slot_.device ||
-      std::ranges::find(seen_, held.device) != seen_.end())
-    return;
-  seen_.push_back(held.device);
-  for (std::size_t i = 0; i < held_.size(); ++i)
-    if (IsPartOf(held, slot_.ancestors[i].device)) held_[i] += held.capacity;
-}
-
-bool PartsHeld::Full() const {
+bool RoomFor::Beside(const Slot& held) {
+  if (Excludes(slot_, held)) return false;
+  if (slot_.ancestors.empty() || held.ancestors.empty() || held.device == slot_.device ||
+      !counted_.insert(held.device).second)
+    return true;
   for (std::size_t i = 0; i < held_.size(); ++i) {
+    if (!IsPartOf(held, slot_.ancestors[i].device)) continue;
+    held_[i] += held.capacity;
     device::Capacity together = held_[i];
     together += slot_.capacity;
-    if (held_[i] != device::Capacity{} && Exceeds(together, slot_.ancestors[i].capacity))
-      return true;
+    if (Exceeds(together, slot_.ancestors[i].capacity)) return false;
   }
-  return false;
+  return true;
 }
 
 }  // namespace penstock::node::ledger

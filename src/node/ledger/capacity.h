@@ -2,7 +2,7 @@
 // their parts. Everything else asks here. Pure.
 #pragma once
 
-#include <map>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -16,27 +16,28 @@ bool IsWhole(const Slot& slot);
 /// its clients the same limits, so that all have the same shape; whole, a device has one holder.
 bool GoTogether(const device::Shape& a, const device::Shape& b);
 
-/// Whether the holder of one slot keeps the other from being allocated: it is the same slot, their
-/// shapes exclude each other, or the device of one is a part of the device of the other.
+/// Whether the slot's device is a part of this device, directly or of one of its parts.
+bool IsPartOf(const Slot& slot, std::string_view device);
+
+/// Whether the holder of one slot keeps the other from being allocated, whatever else is held: it
+/// is the same slot, their shapes exclude each other, or the device of one is a part of the device
+/// of the other.
 bool Excludes(const Slot& a, const Slot& b);
 
-/// Adds up what is held of the devices that a slot's device is a part of: each part counts once,
-/// whatever the number of its holders. The slot must outlive this.
-class PartsHeld {
+/// Whether a slot can be allocated beside slots that are held, which are passed one after the
+/// other. Each part of a device counts once, whatever the number of its holders. The slot must
+/// outlive this.
+class RoomFor {
  public:
-  explicit PartsHeld(const Slot& slot);
+  explicit RoomFor(const Slot& slot);
 
-  /// Adds a held slot. Slots that have nothing to do with those devices, and those of the slot's
-  /// own device, change nothing.
-  void Add(const Slot& held);
-
-  /// Whether the slot's device does not fit beside the parts that are held.
-  bool Full() const;
+  /// Whether the slot can still be allocated beside this one and those before it.
+  bool Beside(const Slot& held);
 
  private:
   const Slot& slot_;
   std::vector<device::Capacity> held_;  // of each ancestor
-  std::vector<std::string_view> seen_;  // devices that were added
+  std::set<std::string_view> counted_;  // parts
 };
 
 }  // namespace penstock::node::ledger

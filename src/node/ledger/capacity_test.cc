@@ -69,6 +69,16 @@ TEST(Capacity, PartsNeverAddUpToMoreThanTheirDevice) {
   EXPECT_TRUE(ledger.Add(LeaseOf("d", {Part("G.2", 20)})).ok());
 }
 
+TEST(Capacity, TheHolderOfAPartIsAHolderOfItsDevice) {
+  Ledger ledger;
+  ASSERT_TRUE(ledger.Add(LeaseOf("a", {Part("G.1.0", 20)})).ok());
+  for (const char* device : {"G", "G.1", "G.1.0"}) {
+    ASSERT_NE(ledger.Get()->HolderOf(device), nullptr) << device;
+    EXPECT_FALSE(ledger.Get()->Free(device)) << "it must not be reset under its holder";
+  }
+  EXPECT_TRUE(ledger.Get()->Free("G.1.1"));
+}
+
 TEST(Capacity, SharesOfAPartTakeItOnce) {
   Ledger ledger;
   const auto share = [](int number) {

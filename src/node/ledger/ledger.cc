@@ -39,20 +39,18 @@ const Lease* Snapshot::FindLease(std::string_view id) const {
 
 const Lease* Snapshot::HolderOf(std::string_view device) const {
   const auto found = std::ranges::find_if(leases, [device](const Lease& lease) {
-    return std::ranges::any_of(lease.slots,
-                               [device](const Slot& slot) { return slot.device == device; });
+    return std::ranges::any_of(lease.slots, [device](const Slot& slot) {
+      return slot.device == device || IsPartOf(slot, device);
+    });
   });
   return found == leases.end() ? nullptr : &*found;
 }
 
 const Lease* Snapshot::InTheWayOf(const Slot& slot) const {
-  PartsHeld parts(slot);
+  RoomFor room(slot);
   for (const Lease& lease : leases)
-    for (const Slot& held : lease.slots) {
-      if (Excludes(slot, held)) return &lease;
-      parts.Add(held);
-      if (parts.Full()) return &lease;
-    }
+    for (const Slot& held : lease.slots)
+      if (!room.Beside(held)) return &lease;
   return nullptr;
 }
 
@@ -73,15 +71,15 @@ base::Status Ledger::Add(Lease lease) {
   for (auto slot = lease.slots.begin(); slot != lease.slots.end(); ++slot) {
     if (const Lease* other = now->InTheWayOf(*slot))
       return Error(Code::kAlreadyExists, slot->id + " is held by " + other->id);
-    PartsHeld parts(*slot);
-    for (const Lease& other : now->leases)
-      for (const Slot& held : other.slots) parts.Add(held);
-    for (auto before = lease.slots.begin(); before != slot; ++before) {
-      parts.Add(*before);
-      if (Excludes(*before, *slot) || parts.Full())
+    if (slot == lease.slots.begin()) continue;
+    RoomFor room(*slot);
+    if (!slot->ancestors.empty())
+      for (const Lease& other : now->leases)
+        for (const Slot& held : other.slots) (void)room.Beside(held);
+    for (auto before = lease.slots.begin(); before != slot; ++before)
+      if (!room.Beside(*before))
         return Error(Code::kInvalidArgument,
                      slot->id + " cannot be allocated together with " + before->id);
-    }
   }
   Snapshot next = *now;
   const auto place = std::lower_bound(next.leases.begin(), next.leases.end(), lease,

@@ -38,6 +38,7 @@ struct Slot {
   std::vector<inventory::Ancestor> ancestors;  ///< of the device; empty: it is no part of another
   device::Capacity capacity;  ///< what the device, as a part, takes of its ancestors
   device::Limits limits;      ///< of its holder, as they were in force when it was allocated
+                              ///< (a checkpoint has them only for parts)
   bool operator==(const Slot&) const = default;
 };
 
@@ -91,7 +92,8 @@ struct Snapshot {
   std::map<std::string, std::vector<Process>> graphics;
 
   const Lease* FindLease(std::string_view id) const;
-  /// Returns the first lease that has a slot of the device; null where no lease does.
+  /// Returns the first lease that has a slot of the device or of a part of it; null where no lease
+  /// does.
   const Lease* HolderOf(std::string_view device) const;
   /// Returns the first lease that prevents this slot from being allocated (Excludes in capacity.h),
   /// or with which the parts of a device that are held leave no room for the slot's. Null where

@@ -196,13 +196,14 @@ std::vector<device::SharedSet> SetsOf(const Assignments& assignments,
       const auto [known, first] = held.emplace(slot.device, &slot);
       if (!first && known->second->shape < slot.shape) known->second = &slot;
     }
-  std::map<std::string, device::SharedSet> sets;
+  std::map<std::pair<std::string, std::string>, device::SharedSet> sets;  // by name and vendor
   for (const inventory::Entry& entry : inventory.devices) {
     const auto holder = held.find(entry.facts->id);
     const auto assignment = assignments.find(entry.facts->id);
     device::Shape shape;
     std::string name;
-    if (assignment != assignments.end() && !assignment->second.allocator.empty()) {
+    if (assignment != assignments.end() && !assignment->second.allocator.empty() &&
+        entry.withheld != inventory::kDivided) {
       shape = assignment->second.shape;
       name = assignment->second.resource;
     }
@@ -211,8 +212,9 @@ std::vector<device::SharedSet> SetsOf(const Assignments& assignments,
       if (!holder->second->resource.empty()) name = holder->second->resource;
     }
     if (shape.sharing != device::Sharing::kServer || name.empty()) continue;
-    sets[name].name = name;
-    sets[name].members.push_back({entry.facts, shape.shares});
+    device::SharedSet& set = sets[{name, entry.facts->vendor}];
+    set.name = name;
+    set.members.push_back({entry.facts, shape.shares});
   }
   std::vector<device::SharedSet> list;
   for (auto& [name, set] : sets) list.push_back(std::move(set));

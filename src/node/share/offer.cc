@@ -35,7 +35,7 @@ struct Basis {
   Assignment assignment;
   device::Shape shape;        // in force
   std::string reason;         // why the device is not usable
-  std::string tree_reason;    // who holds something of the device that it is a part of, or a part
+  std::string tree_reason;    // who holds another device of the tree that excludes it
   std::string server_reason;  // why its server is not usable
   device::Isolation isolation = device::Isolation::kHardware;
   device::Limits limits;
@@ -58,27 +58,31 @@ struct Held {
   }
 };
 
-/// Who keeps all slots of a device from being allocated through another device of the tree: the
-/// holder of a device that it is a part of, or of a part, or holders of other parts that leave no
-/// room for it.
-const Lease* HolderInTree(const Slot& whole, const Held& held) {
-  if (const auto parts = held.of_parts.find(whole.device); parts != held.of_parts.end())
-    return parts->second.front().first;
-  ledger::PartsHeld others(whole);
-  for (const inventory::Ancestor& ancestor : whole.ancestors) {
-    if (const auto holders = held.of_device.find(ancestor.device); holders != held.of_device.end())
-      return holders->second.front().first;
-    const auto parts = held.of_parts.find(ancestor.device);
-    if (parts == held.of_parts.end()) continue;
-    for (const auto& [lease, slot] : parts->second) {
-      others.Add(*slot);
-      if (others.Full()) return lease;
+/// Why no slot of a device can be allocated because of other devices of the tree: who holds the
+/// device that it is a part of, or a part of it, or other parts that leave no room for it.
+std::string ReasonOfTree(const Slot& whole, const Held& held) {
+  ledger::RoomFor room(whole);
+  const auto reason = [&](const HeldSlots& slots) -> std::string {
+    for (const auto& [lease, slot] : slots) {
+      if (slot->device == whole.device || room.Beside(*slot)) continue;
+      const std::string by = " is held by " + HolderName(*lease);
+      if (ledger::IsPartOf(*slot, whole.device)) return "its part " + slot->device + by;
+      return ledger::IsPartOf(whole, slot->device)
+                 ? slot->device + ", of which it is a part," + by
+                 : "beside " + slot->device + ", which" + by + ", there is no room for it";
     }
-  }
-  return nullptr;
+    return "";
+  };
+  if (const auto parts = held.of_parts.find(whole.device); parts != held.of_parts.end())
+    if (std::string why = reason(parts->second); !why.empty()) return why;
+  for (const inventory::Ancestor& ancestor : whole.ancestors)
+    for (const auto* slots : {&held.of_device, &held.of_parts})
+      if (const auto found = slots->find(ancestor.device); found != slots->end())
+        if (std::string why = reason(found->second); !why.empty()) return why;
+  return "";
 }
 
-std::string ReasonNotUsable(const inventory::Entry& entry, const ledger::Snapshot& ledger) {
+std::string ReasonOfDevice(const inventory::Entry& entry, const ledger::Snapshot& ledger) {
   if (entry.health.state != device::HealthState::kHealthy)
     return entry.health.reason.empty() ? std::string(device::ToString(entry.health.state))
                                        : entry.health.reason;
@@ -88,6 +92,20 @@ std::string ReasonNotUsable(const inventory::Entry& entry, const ledger::Snapsho
   // process, but not the program.
   return "in use by a process of " + outside->second.front().user +
          " to which it is not allocated; see `penstock ps`";
+}
+
+/// What is wrong with a device is wrong with its parts.
+std::string ReasonNotUsable(const inventory::Entry& entry, const ledger::Snapshot& ledger,
+                            const inventory::Snapshot& inventory) {
+  std::string reason = ReasonOfDevice(entry, ledger);
+  for (const inventory::Ancestor& ancestor : entry.ancestors) {
+    if (!reason.empty()) break;
+    const inventory::Entry* whole = inventory.Find(ancestor.device);
+    if (whole == nullptr || NeverRead(*whole)) continue;
+    reason = ReasonOfDevice(*whole, ledger);
+    if (!reason.empty()) reason = ancestor.device + ", of which it is a part: " + reason;
+  }
+  return reason;
 }
 
 /// For a shape without a server, a server that still exists is a former one. No other process can
@@ -114,15 +132,14 @@ device::Shape ShapeInForce(const Assignment& assignment, const std::vector<Holdi
 }
 
 Basis BasisOf(const inventory::Entry& entry, const Assignment& assignment, const Held& held,
-              const ledger::Snapshot& ledger, const device::SharedDevices& servers) {
+              const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+              const device::SharedDevices& servers) {
   Basis basis{.device = entry.facts->id,
               .whole = SlotOf(entry, assignment.resource, {}, 0),
               .numa_node = entry.facts->numa_node,
               .assignment = assignment,
-              .reason = ReasonNotUsable(entry, ledger)};
-  if (const Lease* holder = HolderInTree(basis.whole, held))
-    basis.tree_reason =
-        "another part of its device, or all of it, is held by " + HolderName(*holder);
+              .reason = ReasonNotUsable(entry, ledger, inventory)};
+  basis.tree_reason = ReasonOfTree(basis.whole, held);
   if (const auto holders = held.of_device.find(basis.device); holders != held.of_device.end())
     for (const auto& [lease, slot] : holders->second)
       basis.held.push_back({HolderName(*lease), lease->allocator, *slot});
@@ -209,7 +226,8 @@ std::vector<OfferedSlot> SlotsOf(const Basis& basis) {
                                                           .numa_node = basis.numa_node,
                                                           .isolation = basis.isolation,
                                                           .cut = cut,
-                                                          .held = held});
+                                                          .held = held,
+                                                          .excluded = held});
     offered.slot.id = SlotId(basis.device, basis.shape, share);
     offered.slot.shape = basis.shape;
     offered.slot.limits = basis.limits;
@@ -260,7 +278,7 @@ bool OfferBook::Update(const Assignments& assignments, const inventory::Snapshot
     if (assignment == assignments.end() || assignment->second.allocator.empty() ||
         !entry.withheld.empty() || NeverRead(entry))
       continue;
-    Basis basis = BasisOf(entry, assignment->second, held, ledger, servers);
+    Basis basis = BasisOf(entry, assignment->second, held, inventory, ledger, servers);
     const auto known = before.find(basis.device);
     changed |= known == before.end() ||
                static_cast<std::size_t>(known->second - pages_.data()) != pages.size();

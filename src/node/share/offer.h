@@ -41,7 +41,8 @@ struct OfferedSlot {
   bool cut = false;   ///< a share cut for a request from a device that is assigned whole, and is
                       ///< whole again once no share of it is held
   bool held = false;  ///< not usable because a lease still holds the device as it was offered
-                      ///< before, and only until that lease ends
+                      ///< before, or another device of the tree, and only until that lease ends
+  bool excluded = false;  ///< likewise, and only because of another device of the tree
   bool operator==(const OfferedSlot&) const = default;
 };
 

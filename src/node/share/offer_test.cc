@@ -384,7 +384,7 @@ TEST(Offer, ADeviceThatIsWholeAgainWaitsForTheHoldersOfItsParts) {
   EXPECT_EQ(whole.slot.id, "G0");
   EXPECT_TRUE(whole.held);
   EXPECT_FALSE(whole.usable);
-  EXPECT_EQ(whole.reason, "another part of its device, or all of it, is held by held-G0.1");
+  EXPECT_EQ(whole.reason, "its part G0.1 is held by held-G0.1");
   node.ledger.leases.clear();
   EXPECT_THAT(node.Free(), ElementsAre("G0", "G1"));
 }
@@ -392,6 +392,19 @@ TEST(Offer, ADeviceThatIsWholeAgainWaitsForTheHoldersOfItsParts) {
 TEST(Offer, PartsOfADeviceThatIsStillHeldWait) {
   DividedNode node;
   node.Hold("G0", kWhole);
+  EXPECT_THAT(node.Free(), ElementsAre("G1"));
+  const auto offers = node.Offers();
+  EXPECT_EQ(offers.at(0).slots.at(1).reason, "G0, of which it is a part, is held by held-G0");
+}
+
+TEST(Offer, WhatIsWrongWithADeviceIsWrongWithItsParts) {
+  DividedNode node;
+  node.inventory.devices[0].health = {HealthState::kUnhealthy, "XID 79", {}};
+  node.inventory.devices[0].read_at = base::WallTime{std::chrono::seconds(1)};
+  EXPECT_THAT(node.Free(), ElementsAre("G1"));
+  EXPECT_EQ(node.Offers().at(0).slots.at(1).reason, "G0, of which it is a part: XID 79");
+  node.inventory.devices[0].health = {HealthState::kHealthy, "", {}};
+  node.ledger.outside["G0"] = {{42, 1, "ann", "python"}};
   EXPECT_THAT(node.Free(), ElementsAre("G1"));
 }
 

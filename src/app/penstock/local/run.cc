@@ -142,8 +142,13 @@ base::Status ReadLimits(const RunOptions& options, protocol::broker::RunRequest&
   if (!options.memory.empty()) {
     const auto memory = base::ParseBytes(options.memory);
     if (!memory.ok()) return memory.error().Within("--memory");
+    if (memory->count == 0)
+      return Error(Code::kInvalidArgument, "--memory " + Printable(options.memory) +
+                                               ": must be more than nothing, e.g. 10Gi");
     run.memory = *memory;
   }
+  if (!options.cores.empty() && !options.compute.empty())
+    return Error(Code::kInvalidArgument, "--cores and --compute are the same limit; pass one");
   for (const auto& [option, text] :
        {std::pair{"--cores", &options.cores}, std::pair{"--compute", &options.compute}}) {
     if (text->empty()) continue;
@@ -321,6 +326,9 @@ void ReportShares(const GrantedRun& granted) {
               << (device.isolation == "none" ? ", the other holders can use all its memory" : "")
               << (device.memory_limit.count > 0
                       ? "; memory limit: " + base::FormatBytes(device.memory_limit)
+                      : "")
+              << (device.compute_percent > 0
+                      ? "; compute limit: " + std::to_string(device.compute_percent) + " %"
                       : "")
               << "\n";
   }
