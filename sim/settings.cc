@@ -79,7 +79,7 @@ Status AddProcess(SimGpu& gpu, const std::string& value) {
   for (std::size_t i = 3; i < parts.size(); i++) {
     const std::string& part = parts[i];
     if (part == "C" || part == "G" || part == "M")
-      process.type = static_cast<std::uint32_t>(part[0]);
+      process.type = static_cast<unsigned char>(part[0]);
     else if (!part.empty() && part[0] >= '0' && part[0] <= '9')
       TRY(SetUse(process, value, part));
     else
@@ -185,7 +185,7 @@ Status SetIdentity(SimGpu& gpu, const std::string& key, const std::string& value
                            : "expected at most " + std::to_string(room - 1) + " characters");
   char* const to = uuid ? gpu.uuid : gpu.serial;
   std::memset(to, 0, room);
-  std::memcpy(to, value.data(), value.size());
+  std::copy(value.begin(), value.end(), to);
   return {};
 }
 

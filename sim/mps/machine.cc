@@ -109,7 +109,7 @@ std::vector<std::uint32_t> Machine::OpenGpus() const {
 }
 
 std::vector<std::uint32_t> Machine::VisibleGpus() const {
-  const std::vector<std::uint32_t> all = OpenGpus();
+  std::vector<std::uint32_t> all = OpenGpus();
   std::vector<std::uint32_t> visible;
   const char* wanted = std::getenv("CUDA_VISIBLE_DEVICES");
   if (!wanted) return all;
@@ -137,7 +137,7 @@ bool Machine::PutProcess(std::uint32_t slot, std::uint32_t pid, char type, std::
     if (gpu.process_count >= kSimMaxProcesses) return false;
     *at = {};
     at->pid = pid;
-    at->type = static_cast<std::uint32_t>(type);
+    at->type = static_cast<unsigned char>(type);
     std::memcpy(at->name, name.data(), std::min(name.size(), sizeof at->name - 1));
     gpu.process_count++;
   }

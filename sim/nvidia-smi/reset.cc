@@ -32,7 +32,7 @@ std::string StatePath() {
   std::string folder(path, size > 0 ? static_cast<std::size_t>(size) : 0);
   while (!folder.empty()) {
     folder.resize(folder.rfind('/'));
-    const std::string state = folder + "/.penstock-sim/state";
+    std::string state = folder + "/.penstock-sim/state";
     if (access(state.c_str(), F_OK) == 0) return state;
   }
   return "";

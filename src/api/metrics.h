@@ -41,8 +41,9 @@ enum class MetricOf {
   kProcess,      ///< device index pid user command lease namespace pod container
 };
 
+// Rows are written in the order of the members.
 /// Names and labels are stable: a new meaning gets a new name.
-struct MetricFamily {
+struct MetricFamily {  // NOLINT(clang-analyzer-optin.performance.Padding)
   std::string_view name;
   MetricType type = MetricType::kGauge;
   MetricGroup group = MetricGroup::kDevices;

@@ -22,7 +22,8 @@ constexpr std::string_view kRuntimeTable = "nvidia-container-runtime";
 /// error and the other a warning.
 class Table {
  public:
-  Table(const Value* value, std::string where, Problems& errors, Problems& warnings, Config& config)
+  Table(const Value* value, const std::string& where, Problems& errors, Problems& warnings,
+        Config& config)
       : value_(value != nullptr ? *value : kNothing),
         typed_(value_, where, errors),
         named_(value_, where, warnings),

@@ -25,7 +25,8 @@ bool ReconcileLoop::IsRefusal(Code code) {
 ReconcileLoop::ReconcileLoop(base::Executor& executor, std::function<void()> reported)
     : executor_(executor),
       reported_(std::move(reported)),
-      queue_(executor, {}, [this](const std::string& name, Done done) { Begin(name, done); }) {}
+      queue_(executor, {},
+             [this](const std::string& name, const Done& done) { Begin(name, done); }) {}
 
 ReconcileLoop::~ReconcileLoop() {
   for (const auto& [name, entry] : entries_) executor_.Cancel(entry.timer);

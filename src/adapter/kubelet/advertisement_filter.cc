@@ -25,7 +25,7 @@ std::string WhyAllWithheld(const AdvertisementFilter::Gate& gate) {
 
 std::vector<Offer> AdvertisementFilter::Show(const std::vector<Offer>& offers, const Gate& gate) {
   withheld_.clear();
-  const std::string all = WhyAllWithheld(gate);
+  std::string all = WhyAllWithheld(gate);
   const auto why_withheld = [&](const std::string& device) -> std::string {
     if (!all.empty()) return all;
     return gate.listing.cdi() && !gate.written->devices.contains(device)

@@ -69,7 +69,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
         callbacks(std::move(c)),
         resources(l, options.kubelet_dir) {}
 
-  void Offer(std::map<std::string, std::vector<PluginDevice>> lists) {
+  void Offer(const std::map<std::string, std::vector<PluginDevice>>& lists) {
     bool some_leave = false;
     for (auto& [resource, one] : plugins) {
       if (lists.contains(resource)) continue;

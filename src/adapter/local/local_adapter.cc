@@ -119,8 +119,9 @@ LocalAdapter::LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Option
                     [this](const Waiting& waiting, const base::Status& status) {
                       ReportDone(waiting, status);
                     }}),
-      server_(loop, options_.run_dir, options_.group,
-              [this](SessionPtr session, const Request& request) { Handle(session, request); }) {
+      server_(
+          loop, options_.run_dir, options_.group,
+          [this](const SessionPtr& session, const Request& request) { Handle(session, request); }) {
   on_offers_ = node_.offers.published().Subscribe([this](const auto&) { queue_.Try(); });
   on_ledger_ = node_.ledger.published().Subscribe([this](const auto&) {
     queue_.Try();
@@ -182,7 +183,7 @@ void LocalAdapter::KeepSoon() {
 }
 
 base::Status LocalAdapter::Open() {
-  const auto started = server_.Start();
+  auto started = server_.Start();
   closed_reason_ = started.ok() ? "" : started.error().message();
   if (options_.enabled && !leases_.visibility_reason().empty())
     base::Log(base::kWarn, "cannot create control groups; leases have visibility only",

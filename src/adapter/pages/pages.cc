@@ -101,10 +101,10 @@ base::Status Pages::Start(const api::HttpConfig& config) {
   AddPages();
   web_config_file_ = config.web_config_file;
   if (!web_config_file_.empty()) Protect(web_config_file_, WebProtection::Until::kClosed);
-  const auto started = server_->Start({.path = address.path,
-                                       .activated = address.systemd,
-                                       .host = address.host,
-                                       .port = address.port});
+  auto started = server_->Start({.path = address.path,
+                                 .activated = address.systemd,
+                                 .host = address.host,
+                                 .port = address.port});
   if (started.ok()) {
     where_ = server_->where();
     loop_.Start();

@@ -18,7 +18,6 @@ namespace {
 
 using api::compat::WebConfig;
 using api::compat::WebTls;
-using base::Code;
 using base::Error;
 using base::Result;
 
@@ -193,9 +192,11 @@ void WebProtection::State::Done(Result<ReadProtection> read,
   reading = false;
   // A file may have changed after it was read and before it was followed.
   if (Follow(files)) Soon();
-  if (read.ok() && !(status.in_force && status.problem.empty() && read->fingerprint == fingerprint))
+  if (!read.ok()) {
+    if (read.error().message() != status.problem) Refuse(read.error());
+  } else if (!status.in_force || !status.problem.empty() || read->fingerprint != fingerprint) {
     Apply(*std::move(read));
-  if (!read.ok() && read.error().message() != status.problem) Refuse(read.error());
+  }
   callbacks.notify(status);
   if (std::exchange(again, false)) Read();
 }

@@ -216,9 +216,9 @@ auto& At(Config& config, Members... members) {
 
 /// `members`: the way from the configuration to the value.
 template <typename ValueForm, typename... Members>
-ConfigKey Key(std::string path, Effect effect, ValueForm form, Members... members) {
+ConfigKey Key(const std::string& path, Effect effect, ValueForm form, Members... members) {
   return {
-      .path = std::move(path),
+      .path = path,
       .effect = effect,
       .read =
           [=](MapReader& reader, std::string_view leaf, Problems& problems, NodeConfig& config) {

@@ -268,7 +268,7 @@ class Agent {
 
   Status OpenPages() {
     if (!pages_.where().empty()) return {};
-    const Status started = pages_.Start(start_.http);
+    Status started = pages_.Start(start_.http);
     if (!started.ok() && !lock_ && started.error().code() == base::Code::kAlreadyExists)
       return {};  // opened again when this agent serves
     if (!started.ok()) return started;

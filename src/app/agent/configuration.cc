@@ -140,8 +140,8 @@ void Configuration::Reload() {
 
 void Configuration::Read(bool force) {
   if (settings_.config_file.empty()) return Consider();
-  const auto read =
-      lifetime_.Guard([this, force](base::Result<std::string> text) { FileRead(text, force); });
+  const auto read = lifetime_.Guard(
+      [this, force](const base::Result<std::string>& text) { FileRead(text, force); });
   io_.Post([read, &control = control_, file = settings_.config_file] {
     control.Post([read, text = ReadConfigText(file)]() mutable { read(text); });
   });
@@ -319,7 +319,7 @@ base::Result<Proposal> Configuration::ProposeRemote(const Basis& basis, const So
           given.key + ": cannot be set in a ConfigMap; set it in the agent's own configuration");
   }
   next.config.cluster.config_map = basis.own.cluster.config_map;
-  proposal.config = api::KeepUntilRestart(basis.started_with, std::move(next.config));
+  proposal.config = api::KeepUntilRestart(basis.started_with, next.config);
   proposal.after_restart = proposal.config;
   proposal.changes = api::Changes(basis.current, proposal.config);
   return proposal;

@@ -100,7 +100,7 @@ void DevicePipeline::ListenToKernel() {
   }
 }
 
-void DevicePipeline::Start(std::function<void()> first_look) {
+void DevicePipeline::Start(const std::function<void()>& first_look) {
   pending_connections_ = connections_.size();
   for (const auto& connection : connections_)
     connection->Start(

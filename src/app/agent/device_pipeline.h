@@ -47,7 +47,7 @@ class DevicePipeline {
 
   /// Starts discovery; `first_look` is called once, when it is done for each vendor, successfully
   /// or not.
-  void Start(std::function<void()> first_look);
+  void Start(const std::function<void()>& first_look);
 
   /// Applies the settings that can change at run time.
   void Configure(const api::NodeConfig& config);

@@ -81,7 +81,7 @@ std::string LabelOf(const Option& option) {
   std::stable_sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return a.size() == 2 && b.size() > 2;
   });
-  const std::string label = (names.front().size() == 2 ? "" : "    ") + base::Join(names, ", ");
+  std::string label = (names.front().size() == 2 ? "" : "    ") + base::Join(names, ", ");
   if (option.value.empty()) return label;
   return label + (option.value_optional ? " [" + option.value + "]" : " " + option.value);
 }

@@ -231,7 +231,7 @@ std::vector<std::string> CutCommand(const Verb& program, std::vector<std::string
     }
     if (way.back()->command != nullptr) {
       const auto cut = words.begin() + static_cast<std::ptrdiff_t>(at);
-      const std::vector<std::string> command(cut + (word == "--" ? 1 : 0), words.end());
+      std::vector<std::string> command(cut + (word == "--" ? 1 : 0), words.end());
       words.erase(cut, words.end());
       return command;
     }

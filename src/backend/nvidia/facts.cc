@@ -101,8 +101,8 @@ void AddInforom(const Nvml& nvml, abi::Device device, Facts& facts) {
   for (const auto& [name, object] :
        {std::pair(kInforomOem, abi::kInforomOem), std::pair(kInforomEcc, abi::kInforomEcc),
         std::pair(kInforomPower, abi::kInforomPower)}) {
-    const auto version = [&](abi::Device of, char* buffer, unsigned length) {
-      return nvml->inforom(of, object, buffer, length);
+    const auto version = [&nvml, which = object](abi::Device of, char* buffer, unsigned length) {
+      return nvml->inforom(of, which, buffer, length);
     };
     AddDetail(facts, name, Text(version, device, abi::kInforomLength));
   }

@@ -113,7 +113,7 @@ std::shared_ptr<Queue::Place> Queue::TakeBack(const Waiting& waiting) {
            place->waiting.waiter == waiting.waiter;
   });
   if (found == line_.end()) return nullptr;
-  const auto place = *found;
+  auto place = *found;
   const Request& kept = place->waiting.request;
   const bool known = kept.count > 0;
   if (known && (waiting.request.count > kept.count || waiting.request.share < kept.share)) {

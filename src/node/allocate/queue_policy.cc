@@ -22,7 +22,7 @@ std::optional<base::TimePoint> CertainEnd(const Term& term) {
 }  // namespace
 
 QueuePolicy::QueuePolicy(base::Executor& executor, Node node, Callbacks callbacks)
-    : executor_(executor), node_(std::move(node)), callbacks_(std::move(callbacks)) {}
+    : executor_(executor), node_(node), callbacks_(std::move(callbacks)) {}
 
 QueuePolicy::~QueuePolicy() { executor_.Cancel(next_overdue_); }
 

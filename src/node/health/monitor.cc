@@ -126,7 +126,7 @@ Severity Monitor::ByPolicy(const device::Evidence& evidence, Severity by_vendor)
 }
 
 std::string Monitor::OnEvidence(const device::Evidence& evidence, base::Duration ago) {
-  const std::string id = IdOf(evidence);
+  std::string id = IdOf(evidence);
   if (id.empty()) {
     base::Log(base::kWarn, "evidence for an unknown device ignored",
               {{"kind", evidence.kind}, {"text", evidence.text}});

@@ -31,7 +31,7 @@ Discovery::Discovery(base::Executor& executor, device::AsyncBackend& backend, In
       backoff_(options_.retry_first, options_.retry_most) {
   std::weak_ptr<std::uint64_t> alive = connection_;
   backend_.Listen({.evidence =
-                       [this, alive](std::vector<device::Evidence> evidence) {
+                       [this, alive](const std::vector<device::Evidence>& evidence) {
                          if (!alive.expired()) Evidence(evidence);
                        },
                    .doubt =
@@ -39,7 +39,7 @@ Discovery::Discovery(base::Executor& executor, device::AsyncBackend& backend, In
                          if (!alive.expired() && phase_ != Phase::kWaiting) Refresh();
                        },
                    .ended =
-                       [this, alive](Error error) {
+                       [this, alive](const Error& error) {
                          if (alive.expired()) return;
                          // A hang of Discovery's own call was reported to its callback: this is
                          // another caller's.

@@ -73,7 +73,7 @@ base::Status Cgroups::Create(const std::string& name, const std::string& place,
                              const os::DeviceRules& rules, const std::string& note) {
   TRY(tree_.Create(name, place, rules, note));
   if (!closed_) return {};
-  const auto admitted = Admit(name);
+  auto admitted = Admit(name);
   if (!admitted.ok()) (void)Remove(name);
   return admitted;
 }
@@ -94,7 +94,7 @@ base::Status Cgroups::Remove(const std::string& name) {
 base::Status Cgroups::OpenClosed() {
   ASSIGN(closed_, os::ClosedDevices::Open());
   for (const std::string& name : tree_.List())
-    if (const auto admitted = Admit(name); !admitted.ok()) {
+    if (auto admitted = Admit(name); !admitted.ok()) {
       closed_.reset();
       return admitted;
     }

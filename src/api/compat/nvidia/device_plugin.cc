@@ -100,8 +100,9 @@ bool ReadKey(MapReader& reader, std::string_view key, Kind kind, const Context& 
     return on.has_value();
   }
   auto text = reader.String(key);
-  if (text) given.text = *std::move(text);
-  return text.has_value();
+  if (!text) return false;
+  given.text = *std::move(text);
+  return true;
 }
 
 /// Reads the keys of one map ("flags.plugin") in the order of the table.

@@ -74,7 +74,7 @@ bool IsSubdomain(std::string_view name) {
 std::string ReadResourceName(MapReader& reader, std::string_view key) {
   const auto text = reader.String(key);
   if (!text) return "";
-  const std::string full = text->starts_with(kPrefix) ? *text : std::string(kPrefix) + *text;
+  std::string full = text->starts_with(kPrefix) ? *text : std::string(kPrefix) + *text;
   if (!IsSubdomain(std::string_view(full).substr(kPrefix.size()))) {
     reader.Problem(key, "\"" + *text +
                             "\" is not a resource name: after nvidia.com/ only lower-case letters, "
@@ -167,7 +167,7 @@ std::string NewName(MapReader& reader, const Strategy& strategy, const std::stri
                     const std::string& rename) {
   if (!rename.empty()) return rename == name ? "" : rename;
   if (!strategy.renames || name.empty() || name.ends_with(kSharedSuffix)) return "";
-  const std::string shared = name + std::string(kSharedSuffix);
+  std::string shared = name + std::string(kSharedSuffix);
   if (shared.size() > kLongestResource)
     reader.Problem("name", "\"" + shared + "\" (renameByDefault) is longer than 63 characters");
   return shared;

@@ -122,8 +122,7 @@ class WaitLine {
  private:
   /// Formats an amount: "2 GPUs", "one of 4 shares of 1 GPU".
   static std::string Amount(const WaitingRun& waiting) {
-    const std::string gpus =
-        std::to_string(waiting.count) + (waiting.count == 1 ? " GPU" : " GPUs");
+    std::string gpus = std::to_string(waiting.count) + (waiting.count == 1 ? " GPU" : " GPUs");
     if (waiting.share <= 1) return gpus;
     return "one of " + std::to_string(waiting.share) + " shares of " + gpus;
   }

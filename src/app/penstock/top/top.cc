@@ -50,7 +50,7 @@ struct TopOptions {
 };
 
 base::Result<Duration> IntervalOf(const TopOptions& options) {
-  const auto interval = base::ParseDuration(options.interval);
+  auto interval = base::ParseDuration(options.interval);
   if (!interval.ok()) return interval.error().Within("--interval");
   if (*interval < kShortest || *interval > kLongest)
     return base::Error(base::Code::kInvalidArgument,

@@ -119,7 +119,7 @@ void Supervisor::Check() {
   Run(std::move(row), nullptr);
 }
 
-void Supervisor::QueryClients(std::vector<pid_t> servers) {
+void Supervisor::QueryClients(const std::vector<pid_t>& servers) {
   const auto clients = std::make_shared<int>(0);
   Row row;
   for (const pid_t server : servers) {

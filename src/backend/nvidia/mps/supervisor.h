@@ -79,7 +79,7 @@ class Supervisor {
   void Watch(const DaemonProcess& daemon);
   void OnDeath();
   void Check();
-  void QueryClients(std::vector<pid_t> servers);
+  void QueryClients(const std::vector<pid_t>& servers);
   void TakeClients(const std::vector<pid_t>& servers, int clients);
   void Fail(std::string reason);
   void Recover();

@@ -43,9 +43,11 @@ unsigned FirstReasonField(unsigned driver) {
 void PrepareReasonFields(unsigned driver, SampledGpu& gpu) {
   gpu.first_reason_field = FirstReasonField(driver);
   if (gpu.first_reason_field != 0) return;
-  for (device::QuantityId id = 0; id < gpu.missing.size(); ++id)
+  for (std::size_t i = 0; i < gpu.missing.size(); ++i) {
+    const auto id = static_cast<device::QuantityId>(i);
     if (QueryOf(id).call == NvmlCall::kField && IsReasonField(QueryOf(id).number))
-      gpu.missing[id] = true;
+      gpu.missing[i] = true;
+  }
 }
 
 bool NeedsGpm(const SampleBuilder& builder) {

@@ -72,7 +72,7 @@ void ReadProcessUse(SampleBuilder& builder) {
     process.encoder = Percent(use.encoder);
     process.decoder = Percent(use.decoder);
   }
-  for (auto& [pid, process] : processes) builder.sample.processes.push_back(std::move(process));
+  for (const auto& [pid, process] : processes) builder.sample.processes.push_back(process);
 }
 
 }  // namespace penstock::backend::nvidia
