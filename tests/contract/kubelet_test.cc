@@ -334,8 +334,8 @@ TEST_P(KubeletContract, FollowsEachListThatTheStreamCarries) {
 }
 
 TEST_P(KubeletContract, GivesAContainerWhatThePluginAnswers) {
-  plugin_.callbacks.allocate = [](const AllocateRequest& request,
-                                  const Reply<std::vector<ContainerEdits>>& reply) {
+  plugin_.handler.allocate = [](const AllocateRequest& request,
+                                const Reply<std::vector<ContainerEdits>>& reply) {
     EXPECT_EQ(request.containers.size(), 1u);
     ContainerEdits edits;
     edits.environment["IDS"] = request.containers[0][0] + "," + request.containers[0][1];
@@ -363,8 +363,8 @@ TEST_P(KubeletContract, GivesAContainerWhatThePluginAnswers) {
 
 TEST_P(KubeletContract, AsksForAPreferenceAndFollowsIt) {
   std::promise<PreferRequest> asked;
-  plugin_.callbacks.prefer = [&](const PreferRequest& request,
-                                 const Reply<std::vector<std::vector<std::string>>>& reply) {
+  plugin_.handler.prefer = [&](const PreferRequest& request,
+                               const Reply<std::vector<std::vector<std::string>>>& reply) {
     asked.set_value(request);
     reply({{{"GPU-b"}}});
   };
@@ -389,8 +389,8 @@ TEST_P(KubeletContract, ChoosesItselfWhereThePluginHasNoPreference) {
 }
 
 TEST_P(KubeletContract, ReportsWhyThePluginRefusedAContainer) {
-  plugin_.callbacks.allocate = [](const AllocateRequest&,
-                                  const Reply<std::vector<ContainerEdits>>& reply) {
+  plugin_.handler.allocate = [](const AllocateRequest&,
+                                const Reply<std::vector<ContainerEdits>>& reply) {
     reply(base::Error(base::Code::kFailedPrecondition, "these two are not linked"));
   };
   Serve();

@@ -57,7 +57,7 @@ bool HoldsOf(const Lease& lease, const std::string& resource) {
 
 }  // namespace
 
-struct KubeletAdapter::State {
+struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
   State(os::Loop& c, base::Executor& i, Options o, node::inventory::Inventory& inv,
         node::ledger::Ledger& l, node::share::Offers& off, device::DialectOf d)
       : control(c),
@@ -75,7 +75,23 @@ struct KubeletAdapter::State {
         list(
             c, [this](auto done) { resources.GetAllocatable(std::move(done)); },
             options.kubelet_has),
-        plugins(c, {options.kubelet_dir, options.proc_root}, PluginCallbacks()) {}
+        plugins(c, {options.kubelet_dir, options.proc_root}, *this,
+                {.state = [this](const std::string& resource,
+                                 const PluginState& state) { StateChanged(resource, state); },
+                 .held = [this](const std::string& resource) { return IsHeld(resource); }}) {}
+
+  void Allocate(const std::string& resource, AllocateRequest request,
+                Reply<std::vector<ContainerEdits>> reply) override {
+    control.Post([this, resource, request = std::move(request), reply = std::move(reply)] {
+      reply(AllocateNow(resource, request));
+    });
+  }
+
+  /// Reads only snapshots.
+  void Prefer(const std::string& resource, const PreferRequest& request,
+              const Reply<std::vector<std::vector<std::string>>>& reply) override {
+    reply(Preferred(resource, request));
+  }
 
   void Open() {
     open = true;
@@ -170,23 +186,6 @@ struct KubeletAdapter::State {
                                [&](const Lease& lease) { return HoldsOf(lease, resource); });
   }
 
-  PluginSet::Callbacks PluginCallbacks() {
-    return {.allocate =
-                [this](const std::string& resource, AllocateRequest request,
-                       Reply<std::vector<ContainerEdits>> reply) {
-                  control.Post([this, resource, request = std::move(request),
-                                reply = std::move(reply)] { reply(Allocate(resource, request)); });
-                },
-            .prefer =
-                [this](const std::string& resource, const PreferRequest& request,
-                       const Reply<std::vector<std::vector<std::string>>>& reply) {
-                  reply(Prefer(resource, request));
-                },
-            .state = [this](const std::string& resource,
-                            const PluginState& state) { StateChanged(resource, state); },
-            .held = [this](const std::string& resource) { return IsHeld(resource); }};
-  }
-
   void StateChanged(const std::string& resource, const PluginState& state) {
     const bool bad = state.phase == PluginState::Phase::kRefused ||
                      state.phase == PluginState::Phase::kSteppedBack;
@@ -200,8 +199,8 @@ struct KubeletAdapter::State {
     RequestList(*shown.Get());
   }
 
-  Result<std::vector<ContainerEdits>> Allocate(const std::string& resource,
-                                               const AllocateRequest& request) {
+  Result<std::vector<ContainerEdits>> AllocateNow(const std::string& resource,
+                                                  const AllocateRequest& request) {
     const auto now = shown.Get();
     const auto written = Written();
     const api::ContainersConfig config = options.containers();
@@ -218,9 +217,8 @@ struct KubeletAdapter::State {
     return answers;
   }
 
-  /// On gRPC threads: reads only snapshots.
-  std::vector<std::vector<std::string>> Prefer(const std::string& resource,
-                                               const PreferRequest& request) const {
+  std::vector<std::vector<std::string>> Preferred(const std::string& resource,
+                                                  const PreferRequest& request) const {
     const auto snapshot = inventory.published().Get();
     const auto now = shown.Get();
     const Offer* offer = FindOffer(*now, resource);

@@ -13,13 +13,9 @@
 
 namespace penstock::adapter::kubelet {
 
-using protocol::kubelet::AllocateRequest;
-using protocol::kubelet::ContainerEdits;
 using protocol::kubelet::DevicePlugin;
 using protocol::kubelet::PluginDevice;
 using protocol::kubelet::PluginState;
-using protocol::kubelet::PreferRequest;
-using protocol::kubelet::Reply;
 
 namespace {
 
@@ -63,13 +59,14 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
     bool taken = false;  // the kubelet has the empty list
   };
 
-  State(os::Loop& l, Options o, Callbacks c)
+  State(os::Loop& l, Options o, protocol::kubelet::PluginHandler& h, Callbacks c)
       : loop(l),
         options(std::move(o)),
+        handler(h),
         callbacks(std::move(c)),
         resources(l, options.kubelet_dir) {}
 
-  void Offer(const std::map<std::string, std::vector<PluginDevice>>& lists) {
+  void Offer(std::map<std::string, std::vector<PluginDevice>>&& lists) {
     bool some_leave = false;
     for (auto& [resource, one] : plugins) {
       if (lists.contains(resource)) continue;
@@ -101,16 +98,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
          .socket_prefix = SocketPrefixOf(resource),
          .own_prefix = kOurPrefix,
          .proc_root = options.proc_root},
-        {.allocate =
-             [this, resource](AllocateRequest request, Reply<std::vector<ContainerEdits>> reply) {
-               callbacks.allocate(resource, std::move(request), std::move(reply));
-             },
-         .prefer =
-             [this, resource](const PreferRequest& request,
-                              const Reply<std::vector<std::vector<std::string>>>& reply) {
-               callbacks.prefer(resource, request, reply);
-             },
-         .state = [this, resource](const PluginState& state) { Changed(resource, state); }});
+        handler, [this, resource](const PluginState& state) { Changed(resource, state); });
     if (!plugin.ok()) {
       base::Log(base::kError, "cannot start the device plugin",
                 {{"resource", resource}, {"why", plugin.error().message()}});
@@ -171,6 +159,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
 
   os::Loop& loop;
   const Options options;
+  protocol::kubelet::PluginHandler& handler;
   const Callbacks callbacks;
   protocol::kubelet::PodResources resources;
   std::map<std::string, Plugin> plugins;
@@ -178,8 +167,9 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
   base::TimerId timer = 0;
 };
 
-PluginSet::PluginSet(os::Loop& loop, Options options, Callbacks callbacks)
-    : state_(std::make_shared<State>(loop, std::move(options), std::move(callbacks))) {}
+PluginSet::PluginSet(os::Loop& loop, Options options, protocol::kubelet::PluginHandler& handler,
+                     Callbacks callbacks)
+    : state_(std::make_shared<State>(loop, std::move(options), handler, std::move(callbacks))) {}
 
 PluginSet::~PluginSet() { state_->loop.Cancel(state_->timer); }
 

@@ -20,21 +20,15 @@ class PluginSet {
     std::string kubelet_dir;
     std::string proc_root;
   };
-  /// The callbacks of DevicePlugin, with the plugin's resource.
   struct Callbacks {
-    /// On gRPC threads.
-    std::function<void(const std::string& resource, protocol::kubelet::AllocateRequest,
-                       protocol::kubelet::Reply<std::vector<protocol::kubelet::ContainerEdits>>)>
-        allocate;
-    /// On gRPC threads.
-    std::function<void(const std::string& resource, const protocol::kubelet::PreferRequest&,
-                       const protocol::kubelet::Reply<std::vector<std::vector<std::string>>>&)>
-        prefer;
+    /// On the control loop, after a plugin's state changed.
     std::function<void(const std::string& resource, const protocol::kubelet::PluginState&)> state;
     /// Whether anything allocated under this name is still held.
     std::function<bool(const std::string& resource)> held;
   };
-  PluginSet(os::Loop& loop, Options options, Callbacks callbacks);
+  /// `handler` answers for all plugins and must outlive this.
+  PluginSet(os::Loop& loop, Options options, protocol::kubelet::PluginHandler& handler,
+            Callbacks callbacks);
   ~PluginSet();
 
   /// Offers exactly these resources with these lists from now on. For a resource that is no longer

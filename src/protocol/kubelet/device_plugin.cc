@@ -57,10 +57,11 @@ std::string_view ToString(PluginState::Phase phase) {
 /// Everything is used on the loop's thread, except Update and what the lists' mutex guards.
 class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Impl> {
  public:
-  Impl(os::Loop& loop, Options options, Callbacks callbacks)
+  Impl(os::Loop& loop, Options options, PluginHandler& handler, StateChanged state_changed)
       : loop_(loop),
         options_(std::move(options)),
-        callbacks_(std::move(callbacks)),
+        handler_(handler),
+        state_changed_(std::move(state_changed)),
         folder_(Folder(options_)),
         kubelet_socket_(folder_ + "/kubelet.sock"),
         backoff_(options_.retry_first, options_.retry_most),
@@ -119,7 +120,8 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
 
   os::Loop& loop_;
   const Options options_;
-  const Callbacks callbacks_;
+  PluginHandler& handler_;
+  const StateChanged state_changed_;
   const std::string folder_, kubelet_socket_;
   PluginState state_;
 
@@ -152,7 +154,8 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
 };
 
 base::Result<std::unique_ptr<DevicePlugin>> DevicePlugin::Create(os::Loop& loop, Options options,
-                                                                 Callbacks callbacks) {
+                                                                 PluginHandler& handler,
+                                                                 StateChanged state_changed) {
   if (!options.kubelet_dir.starts_with('/')) {
     return base::Error(
         base::Code::kInvalidArgument,
@@ -167,7 +170,7 @@ base::Result<std::unique_ptr<DevicePlugin>> DevicePlugin::Create(os::Loop& loop,
                            std::to_string(rpc::kMaxSocketPath) +
                            "; mount the kubelet's folder under a shorter path");
   }
-  auto impl = std::make_shared<Impl>(loop, std::move(options), std::move(callbacks));
+  auto impl = std::make_shared<Impl>(loop, std::move(options), handler, std::move(state_changed));
   impl->Start();
   return std::unique_ptr<DevicePlugin>(new DevicePlugin(std::move(impl)));
 }
@@ -395,8 +398,7 @@ base::Status DevicePlugin::Impl::EnsureServer() {
   config.socket = folder_ + "/" + UniqueSocketName(options_.socket_prefix);
   config.resource = options_.resource;
   config.answer_within = options_.answer_within;
-  config.allocate = callbacks_.allocate;
-  config.prefer = callbacks_.prefer;
+  config.handler = &handler_;
   config.streams_changed = [&loop = loop_, changed = Later(&Impl::StreamsChanged)] {
     loop.Post(changed);
   };
@@ -425,7 +427,7 @@ void DevicePlugin::Impl::SetState(Phase phase, std::string reason) {
   PluginState next{phase, std::move(reason)};
   if (next == state_) return;
   state_ = std::move(next);
-  if (callbacks_.state) callbacks_.state(state_);
+  if (state_changed_) state_changed_(state_);
 }
 
 }  // namespace penstock::protocol::kubelet

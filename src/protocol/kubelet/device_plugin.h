@@ -86,6 +86,22 @@ struct PreferRequest {
   std::vector<Container> containers;
 };
 
+/// Answers the kubelet's requests about the devices of all plugins. Called on gRPC threads: reads
+/// snapshots or posts to an executor, and does not block. Must outlive the plugins.
+class PluginHandler {
+ public:
+  virtual ~PluginHandler() = default;
+
+  /// An error's message becomes the pod's event.
+  virtual void Allocate(const std::string& resource, AllocateRequest request,
+                        Reply<std::vector<ContainerEdits>> reply) = 0;
+
+  /// An empty list for a container lets the kubelet choose; so does an error, which would otherwise
+  /// fail the pod.
+  virtual void Prefer(const std::string& resource, const PreferRequest& request,
+                      const Reply<std::vector<std::vector<std::string>>>& reply) = 0;
+};
+
 /// When the kubelet is asked, while it reads our list, whether it counts our devices.
 struct AuditTimes {
   base::Duration every = std::chrono::minutes(1);  ///< between two questions
@@ -143,21 +159,14 @@ class DevicePlugin {
     base::Duration others_within = std::chrono::seconds(1);
     AuditTimes audit = {};  ///< whether the kubelet, while it reads our list, counts our devices
   };
-  struct Callbacks {
-    /// Called on a gRPC thread: read snapshots or post to an executor, do not block. An error's
-    /// message becomes the pod's event.
-    std::function<void(AllocateRequest, Reply<std::vector<ContainerEdits>>)> allocate;
-    /// Called on a gRPC thread, must not block either. An empty list for a container lets the
-    /// kubelet choose; so does an error, which would otherwise fail the pod.
-    std::function<void(PreferRequest, Reply<std::vector<std::vector<std::string>>>)> prefer;
-    /// Called on the loop's thread after a change; must not destroy the plugin.
-    std::function<void(const PluginState&)> state;
-  };
+  /// Called on the loop's thread after a change; must not destroy the plugin.
+  using StateChanged = std::function<void(const PluginState&)>;
 
   /// kInvalidArgument if the socket's path would be longer than the 107 bytes that a unix socket's
   /// may have, or if the folder is not absolute.
   static base::Result<std::unique_ptr<DevicePlugin>> Create(os::Loop& loop, Options options,
-                                                            Callbacks callbacks);
+                                                            PluginHandler& handler,
+                                                            StateChanged state_changed);
 
   /// Ends the kubelet's streams, answers pending requests with kUnavailable, and removes its own
   /// socket and no other. Takes a few milliseconds.

@@ -160,8 +160,8 @@ TEST_F(DevicePluginTest, AnswersForAHandlerThatNeverDoes) {
   std::vector<Reply<std::vector<ContainerEdits>>> kept;
   std::mutex mutex;
   plugin_.options.answer_within = milliseconds(50);
-  plugin_.callbacks.allocate = [&](const AllocateRequest&,
-                                   const Reply<std::vector<ContainerEdits>>& reply) {
+  plugin_.handler.allocate = [&](const AllocateRequest&,
+                                 const Reply<std::vector<ContainerEdits>>& reply) {
     std::lock_guard lock(mutex);
     kept.push_back(reply);
   };
@@ -174,15 +174,15 @@ TEST_F(DevicePluginTest, AnswersForAHandlerThatNeverDoes) {
 
 TEST_F(DevicePluginTest, AnswersForAHandlerThatDropsTheRequest) {
   plugin_.options.answer_within = std::chrono::hours(1);
-  plugin_.callbacks.allocate = [](const AllocateRequest&,
-                                  const Reply<std::vector<ContainerEdits>>&) {};
+  plugin_.handler.allocate = [](const AllocateRequest&, const Reply<std::vector<ContainerEdits>>&) {
+  };
   Serve();
   EXPECT_EQ(kubelet_.Allocate(kGpu, {"GPU-b"}).error().code(), base::Code::kUnavailable);
 }
 
 TEST_F(DevicePluginTest, RefusesEditsThatTheKubeletCouldNotRead) {
-  plugin_.callbacks.allocate = [](const AllocateRequest& request,
-                                  const Reply<std::vector<ContainerEdits>>& reply) {
+  plugin_.handler.allocate = [](const AllocateRequest& request,
+                                const Reply<std::vector<ContainerEdits>>& reply) {
     ContainerEdits edits;
     edits.environment["X"] = "\xff";
     reply(std::vector<ContainerEdits>(request.containers[0][0] == "GPU-a" ? 1 : 2, edits));
@@ -194,8 +194,8 @@ TEST_F(DevicePluginTest, RefusesEditsThatTheKubeletCouldNotRead) {
 }
 
 TEST_F(DevicePluginTest, LetsTheKubeletChooseWhenInDoubt) {
-  plugin_.callbacks.prefer = [&](const PreferRequest& request,
-                                 const Reply<std::vector<std::vector<std::string>>>& reply) {
+  plugin_.handler.prefer = [&](const PreferRequest& request,
+                               const Reply<std::vector<std::vector<std::string>>>& reply) {
     const auto& container = request.containers[0];
     if (container.size == 1)
       return reply(std::vector<std::vector<std::string>>{{container.available[0]}});
@@ -209,8 +209,8 @@ TEST_F(DevicePluginTest, LetsTheKubeletChooseWhenInDoubt) {
 TEST_F(DevicePluginTest, LetsTheKubeletChooseWhereNoAnswerComes) {
   plugin_.options.answer_within = milliseconds(50);
   std::vector<Reply<std::vector<std::vector<std::string>>>> kept;
-  plugin_.callbacks.prefer = [&](const PreferRequest&,
-                                 const Reply<std::vector<std::vector<std::string>>>& reply) {
+  plugin_.handler.prefer = [&](const PreferRequest&,
+                               const Reply<std::vector<std::vector<std::string>>>& reply) {
     kept.push_back(reply);
   };
   Serve();
@@ -420,13 +420,15 @@ TEST_F(DevicePluginTest, LeavesNoSocketBehindAndTouchesNoOther) {
 
 TEST(DevicePlugin, RefusesAFolderWhosePathIsTooLongForASocket) {
   os::Loop loop("plugin");
+  HandlerOfFunctions handler;
   DevicePlugin::Options options;
   options.resource = kGpu;
   options.socket_prefix = "penstock-nvidia-gpu";
   options.kubelet_dir = "/" + std::string(80, 'x');
-  EXPECT_THAT(DevicePlugin::Create(loop, options, {}).error().message(), HasSubstr("107"));
+  EXPECT_THAT(DevicePlugin::Create(loop, options, handler, {}).error().message(), HasSubstr("107"));
   options.kubelet_dir = "kubelet";
-  EXPECT_THAT(DevicePlugin::Create(loop, options, {}).error().message(), HasSubstr("absolute"));
+  EXPECT_THAT(DevicePlugin::Create(loop, options, handler, {}).error().message(),
+              HasSubstr("absolute"));
 }
 
 TEST(DevicePlugin, UnderstandsFoldersWithOddCharacters) {

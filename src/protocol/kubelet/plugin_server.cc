@@ -272,8 +272,8 @@ class Service final : public v1beta1::DevicePlugin::CallbackService {
     auto* reactor = context->DefaultReactor();
     auto pending = std::make_shared<Pending>(reactor);
     pending->fail = [reactor](const base::Error& error) { reactor->Finish(rpc::ToGrpc(error)); };
-    config_.allocate(
-        *std::move(request),
+    config_.handler->Allocate(
+        config_.resource, *std::move(request),
         Reply<std::vector<ContainerEdits>>([pending, response, containers](
                                                base::Result<std::vector<ContainerEdits>> edits) {
           if (!pending->Claim()) return;
@@ -302,14 +302,14 @@ class Service final : public v1beta1::DevicePlugin::CallbackService {
     }
     auto pending = std::make_shared<Pending>(reactor);
     pending->fail = [reactor, abstain](const base::Error&) { abstain(reactor); };
-    config_.prefer(std::move(request),
-                   Reply<std::vector<std::vector<std::string>>>(
-                       [pending, response,
-                        containers](base::Result<std::vector<std::vector<std::string>>> preferred) {
-                         if (!pending->Claim()) return;
-                         WritePreference(preferred.value_or({}), containers, *response);
-                         pending->reactor->Finish(grpc::Status::OK);
-                       }));
+    config_.handler->Prefer(config_.resource, request,
+                            Reply<std::vector<std::vector<std::string>>>(
+                                [pending, response, containers](
+                                    base::Result<std::vector<std::vector<std::string>>> preferred) {
+                                  if (!pending->Claim()) return;
+                                  WritePreference(preferred.value_or({}), containers, *response);
+                                  pending->reactor->Finish(grpc::Status::OK);
+                                }));
     Supervise(pending);
     return reactor;
   }

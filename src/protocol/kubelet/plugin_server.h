@@ -20,8 +20,7 @@ class PluginServer {
     std::string socket;
     std::string resource;
     base::Duration answer_within{};
-    decltype(DevicePlugin::Callbacks::allocate) allocate;
-    decltype(DevicePlugin::Callbacks::prefer) prefer;
+    PluginHandler* handler = nullptr;
     /// Called on a gRPC thread after the number of streams changed.
     std::function<void()> streams_changed;
   };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,6 +19,22 @@ namespace penstock::protocol::kubelet {
 
 inline constexpr char kGpu[] = "nvidia.com/gpu";
 
+/// A handler of functions that a test sets.
+struct HandlerOfFunctions final : PluginHandler {
+  std::function<void(const AllocateRequest&, const Reply<std::vector<ContainerEdits>>&)> allocate;
+  std::function<void(const PreferRequest&, const Reply<std::vector<std::vector<std::string>>>&)>
+      prefer;
+
+  void Allocate(const std::string&, AllocateRequest request,
+                Reply<std::vector<ContainerEdits>> reply) override {
+    allocate(request, reply);
+  }
+  void Prefer(const std::string&, const PreferRequest& request,
+              const Reply<std::vector<std::vector<std::string>>>& reply) override {
+    prefer(request, reply);
+  }
+};
+
 /// Answers each Allocate with the ids in an environment variable and one file; prefers nothing.
 class RunningPlugin {
  public:
@@ -31,8 +48,8 @@ class RunningPlugin {
     options.recheck = std::chrono::milliseconds(50);
     options.answer_within = options.stream_within = options.others_within =
         std::chrono::minutes(1);  // none expires by chance
-    callbacks.allocate = [](const AllocateRequest& request,
-                            const Reply<std::vector<ContainerEdits>>& reply) {
+    handler.allocate = [](const AllocateRequest& request,
+                          const Reply<std::vector<ContainerEdits>>& reply) {
       std::vector<ContainerEdits> edits;
       for (const auto& ids : request.containers) {
         std::string joined;
@@ -45,8 +62,8 @@ class RunningPlugin {
       }
       reply(std::move(edits));
     };
-    callbacks.prefer = [](const PreferRequest& request,
-                          const Reply<std::vector<std::vector<std::string>>>& reply) {
+    handler.prefer = [](const PreferRequest& request,
+                        const Reply<std::vector<std::vector<std::string>>>& reply) {
       reply(std::vector<std::vector<std::string>>(request.containers.size()));
     };
   }
@@ -62,13 +79,12 @@ class RunningPlugin {
   void Follow(os::TurnedLoop& turned) { turned_ = &turned; }
 
   void Start(std::vector<PluginDevice> devices) {
-    callbacks.state = [this](const PluginState& state) {
+    os::Loop& loop = turned_ != nullptr ? turned_->loop() : loop_;
+    auto plugin = DevicePlugin::Create(loop, options, handler, [this](const PluginState& state) {
       std::lock_guard lock(mutex_);
       states_.push_back(state);
       changed_.notify_all();
-    };
-    os::Loop& loop = turned_ != nullptr ? turned_->loop() : loop_;
-    auto plugin = DevicePlugin::Create(loop, options, callbacks);
+    });
     ASSERT_TRUE(plugin.ok()) << plugin.error().ToString();
     plugin_ = *std::move(plugin);
     plugin_->Update(std::move(devices));
@@ -92,7 +108,7 @@ class RunningPlugin {
   }
 
   DevicePlugin::Options options;
-  DevicePlugin::Callbacks callbacks;
+  HandlerOfFunctions handler;
 
  private:
   std::mutex mutex_;
