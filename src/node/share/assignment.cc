@@ -233,12 +233,12 @@ std::map<std::string, device::LabelShare> LabelSharesOf(const Assignments& assig
 ledger::Slot SlotOf(const inventory::Entry& entry, const std::string& resource,
                     const device::Shape& shape, int share) {
   const std::string& device = entry.facts->id;
-  return {SlotId(device, shape, share),
-          device,
-          resource,
-          shape,
-          entry.ancestors,
-          entry.ancestors.empty() ? device::Capacity{} : CapacityOf(*entry.facts)};
+  return {SlotId(device, shape, share), device, resource, shape, entry.ancestors,
+          PartCapacityOf(entry)};
+}
+
+device::Capacity PartCapacityOf(const inventory::Entry& entry) {
+  return entry.ancestors.empty() ? device::Capacity{} : CapacityOf(*entry.facts);
 }
 
 std::string SlotId(const std::string& device, const device::Shape& shape, int share) {

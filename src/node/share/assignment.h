@@ -56,6 +56,9 @@ std::map<std::string, device::LabelShare> LabelSharesOf(const Assignments& assig
 ledger::Slot SlotOf(const inventory::Entry& entry, const std::string& resource,
                     const device::Shape& shape, int share);
 
+/// What the device takes of those that it is a part of.
+device::Capacity PartCapacityOf(const inventory::Entry& entry);
+
 /// "GPU-...::3"; the device's own id where it is not shared.
 std::string SlotId(const std::string& device, const device::Shape& shape, int share);
 

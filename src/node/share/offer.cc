@@ -30,7 +30,8 @@ struct Holding {
 /// All inputs of one device's slots.
 struct Basis {
   std::string device;
-  Slot whole;  // of the device
+  std::vector<inventory::Ancestor> ancestors;
+  device::Capacity capacity;  // of a part
   std::optional<int> numa_node;
   Assignment assignment;
   device::Shape shape;        // in force
@@ -135,11 +136,13 @@ Basis BasisOf(const inventory::Entry& entry, const Assignment& assignment, const
               const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
               const device::SharedDevices& servers) {
   Basis basis{.device = entry.facts->id,
-              .whole = SlotOf(entry, assignment.resource, {}, 0),
+              .ancestors = entry.ancestors,
+              .capacity = PartCapacityOf(entry),
               .numa_node = entry.facts->numa_node,
               .assignment = assignment,
               .reason = ReasonNotUsable(entry, ledger, inventory)};
-  basis.tree_reason = ReasonOfTree(basis.whole, held);
+  if (!entry.ancestors.empty() || !held.of_parts.empty())
+    basis.tree_reason = ReasonOfTree(SlotOf(entry, assignment.resource, {}, 0), held);
   if (const auto holders = held.of_device.find(basis.device); holders != held.of_device.end())
     for (const auto& [lease, slot] : holders->second)
       basis.held.push_back({HolderName(*lease), lease->allocator, *slot});
@@ -219,19 +222,17 @@ std::vector<OfferedSlot> SlotsOf(const Basis& basis) {
   const std::string& reason = held                   ? basis.tree_reason
                               : basis.reason.empty() ? basis.server_reason
                                                      : basis.reason;
-  for (int share = 0; share < basis.shape.shares; ++share) {
-    OfferedSlot& offered = slots.emplace_back(OfferedSlot{.slot = basis.whole,
-                                                          .usable = reason.empty(),
-                                                          .reason = reason,
-                                                          .numa_node = basis.numa_node,
-                                                          .isolation = basis.isolation,
-                                                          .cut = cut,
-                                                          .held = held,
-                                                          .excluded = held});
-    offered.slot.id = SlotId(basis.device, basis.shape, share);
-    offered.slot.shape = basis.shape;
-    offered.slot.limits = basis.limits;
-  }
+  for (int share = 0; share < basis.shape.shares; ++share)
+    slots.push_back(
+        {{SlotId(basis.device, basis.shape, share), basis.device, basis.assignment.resource,
+          basis.shape, basis.ancestors, basis.capacity, basis.limits},
+         reason.empty(),
+         reason,
+         basis.numa_node,
+         basis.isolation,
+         cut,
+         held,
+         held});
   if (held || basis.held.empty() || !basis.reason.empty()) return slots;
   const Takers takers(basis, slots);
   for (std::size_t place = 0; place < slots.size(); ++place) {
