@@ -132,7 +132,7 @@ struct Capacity {
 /// Whether a part does not fit into the whole, as far as both are known.
 bool Exceeds(const Capacity& part, const Capacity& whole);
 
-/// What a device is, as far as people and allocators tell devices apart.
+/// The kind of a device, by which messages call it.
 enum class DeviceKind { kGpu, kAccelerator };
 std::string_view ToString(DeviceKind kind);  ///< "GPU", "accelerator"
 

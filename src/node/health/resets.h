@@ -28,7 +28,7 @@ class Resets {
   struct Vendor {
     device::Actions* actions = nullptr;                       ///< null: never reset its devices
     std::function<void(std::function<void()> done)> release;  ///< inventory::Discovery::Release
-    std::function<void()> reopen;                             ///< inventory::Discovery::TakeUp
+    std::function<void()> reopen;                             ///< inventory::Discovery::Reopen
   };
   using VendorOf = std::function<Vendor(std::string_view vendor)>;
 

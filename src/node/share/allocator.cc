@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array<Allocator, 2> kAllocators{
     {{.name = kKubeletAllocator,
-      .people = "the kubelet",
+      .in_words = "the kubelet",
       .holder = "pod",
       .counts_itself = true,
       .enabled =
@@ -19,14 +19,14 @@ constexpr std::array<Allocator, 2> kAllocators{
             return api::IsOn(config.kubelet_allocator, kubelet_exists);
           }},
      {.name = kLocalAllocator,
-      .people = "local users",
+      .in_words = "local users",
       .holder = "run",
       .cuts_devices = true,
       .enabled = [](const api::NodeConfig& config, bool) {
         return api::IsOn(config.local_allocator, true);
       }}}};
 
-constexpr Allocator kNone{.people = "no allocator", .holder = "run"};
+constexpr Allocator kNone{.in_words = "no allocator", .holder = "run"};
 
 }  // namespace
 

@@ -16,7 +16,7 @@ namespace penstock::node::share {
 /// Who allocates devices. Code that differs between allocators asks a row, not for a name.
 struct Allocator {
   std::string_view name;       ///< "kubelet", in the configuration, reports and checkpoints
-  std::string_view people;     ///< "local users": to whom a device is assigned, in sentences
+  std::string_view in_words;   ///< "local users", in sentences
   std::string_view holder;     ///< what its holders are: "pod", "run"
   bool counts_itself = false;  ///< it has a list of its own of what it may allocate, and must have
                                ///< taken note before a device is withdrawn from it; what it has

@@ -10,7 +10,7 @@ namespace penstock::node::share {
 using ledger::Lease;
 
 std::string DescribeAllocator(const std::string& allocator) {
-  return std::string(FindAllocator(allocator).people);
+  return std::string(FindAllocator(allocator).in_words);
 }
 
 std::string Describe(const device::Facts& facts) {

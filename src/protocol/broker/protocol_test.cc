@@ -162,6 +162,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{R"({"op":"run","wait":[]})", Code::kInvalidArgument, "wait"},
         Bad{R"({"op":"run","wait":"-5s"})", Code::kInvalidArgument, "wait"},
         Bad{R"({"op":"run","memory":"10Gi"})", Code::kInvalidArgument, "memory"},
+        Bad{R"({"op":"run","memory":-1})", Code::kInvalidArgument, "memory"},
+        Bad{R"({"op":"run","computePercent":101})", Code::kInvalidArgument, "computePercent"},
         Bad{R"({"op":"run","share":0})", Code::kInvalidArgument, "share"},
         Bad{R"({"op":"run","share":-2})", Code::kInvalidArgument, "share"},
         Bad{R"({"op":"run","share":1000000})", Code::kInvalidArgument, "share"},
