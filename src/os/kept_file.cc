@@ -94,7 +94,7 @@ struct KeptFile::State : std::enable_shared_from_this<State> {
       base::Status written = base::Error(base::Code::kUnavailable, kSilent);
       if (const auto locked = self->disk.LockWithin(kLongestWait))
         written = self->WriteText(encode, version);
-      self->control.Post([self, written] { self->Written(written); });
+      self->control.Post([self, written, version] { self->Written(written, version); });
     });
   }
 
@@ -108,7 +108,10 @@ struct KeptFile::State : std::enable_shared_from_this<State> {
     return {};
   }
 
-  void Written(const base::Status& written) {
+  void Written(const base::Status& written, std::uint64_t which) {
+    if (written.ok()) confirmed = which;
+    problem = written.ok() ? "" : written.error().message();
+    if (wrote) wrote();
     if (written.ok() && rest > base::Duration::zero()) {
       control.PostAfter(rest, [self = shared_from_this()] { self->Rested(); });
       return;
@@ -144,7 +147,10 @@ struct KeptFile::State : std::enable_shared_from_this<State> {
   const std::string path, unwritten;
   const base::Duration rest;
   Source source;
-  std::uint64_t version = 0;  // of what `source` returns
+  std::uint64_t version = 0;    // of what `source` returns
+  std::uint64_t confirmed = 0;  // the newest version known to be on disk
+  std::string problem;
+  std::function<void()> wrote;
   bool writing = false, dirty = false, ended = false;
   Disk disk;                  // locked during a write
   std::string text;           // on disk
@@ -168,6 +174,12 @@ void KeptFile::Keep(std::string text) {
   state_->dirty = true;
   state_->Write();
 }
+
+bool KeptFile::IsWritten() const { return state_->confirmed == state_->version; }
+
+const std::string& KeptFile::problem() const { return state_->problem; }
+
+void KeptFile::OnWrite(std::function<void()> wrote) { state_->wrote = std::move(wrote); }
 
 void KeptFile::Changed() {
   ++state_->version;

@@ -88,6 +88,13 @@ class KeptFile {
   /// The source has a new text. Several changes become one write.
   void Changed();
 
+  /// Whether the newest text is on disk, or there was none yet. On the control executor.
+  bool IsWritten() const;
+  /// Why the last write failed; empty if it did not. On the control executor.
+  const std::string& problem() const;
+  /// Sets the function that is called after each write, on the control executor.
+  void OnWrite(std::function<void()> wrote);
+
  private:
   struct State;
   std::shared_ptr<State> state_;

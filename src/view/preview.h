@@ -23,7 +23,7 @@ struct PreviewNode {
   device::DialectOf dialect_of;
   os::MachineFacts machine;
   std::int64_t timestamp = 0;
-  node::share::Moves moves = {};  ///< manual moves: DeviceMoves::by_hand
+  node::share::Moves moves = {};  ///< DeviceMoves::manual
   device::SharedDevices servers = {};
   bool kubelet_exists = true;  ///< decides `auto` of the kubelet's allocator
   bool nfd = false;            ///< NFD labels this node: decides `auto` of labels.hostFeatures

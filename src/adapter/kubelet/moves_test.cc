@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
-#include "node/assign/device_moves.h"
-#include "node/assign/manual_assignments.h"
+#include "node/change/device_moves.h"
+#include "node/change/manual_assignments.h"
 #include "os/testing/eventually.h"
 
 namespace penstock::adapter::kubelet {
@@ -14,28 +14,34 @@ class MovesWithAKubelet : public KubeletAdapterTest {
  protected:
   MovesWithAKubelet() {
     On([this] {
-      moves_ = std::make_unique<node::assign::DeviceMoves>(
-          control_, io_, node::assign::DeviceMoves::Node{inventory_, ledger_, offers_},
+      changes_ = std::make_unique<node::change::DeviceChanges>(
+          control_, io_, node::change::DeviceChanges::Node{inventory_, ledger_, offers_},
+          [this](auto done) { adapter_->QueryCounted(std::move(done)); }, folder_ / "changes.json",
+          std::vector<node::change::DeviceChange>{});
+      moves_ = std::make_unique<node::change::DeviceMoves>(
+          control_, io_, node::change::DeviceMoves::Node{inventory_, ledger_, offers_, *changes_},
           node::share::EnabledAllocators{"kubelet", "local"},
-          node::assign::DeviceMoves::Kubelet{
-              .ask_counted = [this](auto done) { adapter_->QueryCounted(std::move(done)); },
-              .await_releases = [this](bool waits) { adapter_->AwaitReleases(waits); }},
-          folder_ / "doors.json", node::assign::ManualAssignments{});
+          [this](bool waits) { adapter_->AwaitReleases(waits); }, folder_ / "doors.json",
+          node::change::ManualAssignments{});
       moves_->Configure({});
+      changes_->Start();
     });
   }
   ~MovesWithAKubelet() override {
-    On([this] { moves_.reset(); });
+    On([this] {
+      changes_.reset();
+      moves_.reset();
+    });
   }
 
   /// Assigns devices manually; the future gets the answer.
-  std::future<base::Result<std::vector<node::assign::DeviceMove>>> Set(
-      const node::assign::MoveRequest& request) {
+  std::future<base::Result<std::vector<node::change::DeviceMove>>> Set(
+      const node::change::MoveRequest& request) {
     auto promise =
-        std::make_shared<std::promise<base::Result<std::vector<node::assign::DeviceMove>>>>();
+        std::make_shared<std::promise<base::Result<std::vector<node::change::DeviceMove>>>>();
     On([&] {
       moves_->Set(
-          request, [](const node::assign::DeviceMove&) {},
+          request, [](const node::change::DeviceMove&) {},
           [promise](const auto& answer) { promise->set_value(answer); });
     });
     return promise->get_future();
@@ -54,7 +60,8 @@ class MovesWithAKubelet : public KubeletAdapterTest {
   }
 
   static constexpr auto kPatience = std::chrono::seconds(60);
-  std::unique_ptr<node::assign::DeviceMoves> moves_;
+  std::unique_ptr<node::change::DeviceChanges> changes_;
+  std::unique_ptr<node::change::DeviceMoves> moves_;
 };
 
 TEST_F(MovesWithAKubelet, ADeviceIsOfferedLocallyOnceTheKubeletHasTheShorterList) {

@@ -85,7 +85,7 @@ void Refuse(const std::shared_ptr<protocol::broker::Session>& session, Code code
   session->Answer(protocol::broker::EncodeError(Error(code, message)));
 }
 
-protocol::broker::AssignProgress ToBroker(const node::assign::DeviceMove& move) {
+protocol::broker::AssignProgress ToBroker(const node::change::DeviceMove& move) {
   return {move.device, move.index, move.from, move.to, move.state, move.reason};
 }
 
@@ -456,13 +456,13 @@ void LocalAdapter::HandleAssign(const SessionPtr& session,
   leases_.CheckAllGroups();  // processes that just ended hold nothing
   callbacks_.move(
       {request.devices, request.allocator, request.wait, request.dry_run},
-      [session](const node::assign::DeviceMove& move) {
+      [session](const node::change::DeviceMove& move) {
         session->Progress(protocol::broker::EncodeMoving(ToBroker(move)));
       },
-      [session](const base::Result<std::vector<node::assign::DeviceMove>>& moves) {
+      [session](const base::Result<std::vector<node::change::DeviceMove>>& moves) {
         if (!moves.ok()) return session->Answer(protocol::broker::EncodeError(moves.error()));
         std::vector<protocol::broker::AssignProgress> moved;
-        for (const node::assign::DeviceMove& move : *moves) moved.push_back(ToBroker(move));
+        for (const node::change::DeviceMove& move : *moves) moved.push_back(ToBroker(move));
         session->Answer(protocol::broker::EncodeMoved(moved));
       });
 }

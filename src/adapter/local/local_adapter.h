@@ -18,7 +18,7 @@
 #include "base/lifetime.h"
 #include "node/allocate/queue.h"
 #include "node/allocate/queue_policy.h"
-#include "node/assign/device_moves.h"
+#include "node/change/device_moves.h"
 #include "node/lease/local_leases.h"
 #include "node/lease/queue_checkpoint.h"
 #include "node/share/offers.h"
@@ -54,8 +54,8 @@ class LocalAdapter {
     /// Passes what another configuration would change, as JSON, perhaps later; empty: unsupported.
     std::function<void(const protocol::broker::PlanRequest&, AnswerQueue::Done)> plan = {};
     /// DeviceMoves::Set; empty: this agent moves no devices.
-    std::function<void(const node::assign::MoveRequest&, node::assign::MoveRequests::Progress,
-                       node::assign::MoveRequests::Done)>
+    std::function<void(const node::change::MoveRequest&, node::change::MoveRequests::Progress,
+                       node::change::MoveRequests::Done)>
         move = {};
     /// Current measurements of the devices, for a viewer; empty: nothing is measured.
     std::function<api::Samples()> samples = {};

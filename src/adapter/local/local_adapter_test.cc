@@ -123,8 +123,8 @@ class LocalAdapterTest : public testing::Test {
   os::Loop loop_, io_{"io"};
   node::lease::FakeKernel kernel_;
   std::string no_rights_;
-  std::function<void(const node::assign::MoveRequest&, node::assign::MoveRequests::Progress,
-                     node::assign::MoveRequests::Done)>
+  std::function<void(const node::change::MoveRequest&, node::change::MoveRequests::Progress,
+                     node::change::MoveRequests::Done)>
       move_;
   std::function<api::Samples()> samples_;
   node::inventory::Inventory inventory_;
@@ -440,11 +440,11 @@ TEST_F(LocalAdapterTest, MovesDevicesForThoseWhoMayAndReportsEachStep) {
             Code::kUnimplemented);
   OnLoop([this] { adapter_.reset(); });
   std::function<void()> go_on;
-  move_ = [&go_on](const node::assign::MoveRequest& request,
-                   const node::assign::MoveRequests::Progress& progress,
-                   const node::assign::MoveRequests::Done& done) {
+  move_ = [&go_on](const node::change::MoveRequest& request,
+                   const node::change::MoveRequests::Progress& progress,
+                   const node::change::MoveRequests::Done& done) {
     if (request.devices.at(0) == "7") return done(Error(Code::kNotFound, "there is no device 7"));
-    node::assign::DeviceMove move{"G0", 0, "local", request.allocator, "waiting", "held by r-1"};
+    node::change::DeviceMove move{"G0", 0, "local", request.allocator, "waiting", "held by r-1"};
     progress(move);
     go_on = [move, done]() mutable {
       move.state = "offered";

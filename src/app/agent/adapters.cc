@@ -3,7 +3,6 @@
 #include "app/devices/paths.h"
 #include "backend/all.h"
 #include "base/log.h"
-#include "node/assign/manual_assignments.h"
 #include "os/core/file.h"
 #include "os/kept_file.h"
 
@@ -17,8 +16,6 @@ std::string WhyNoKubelet(const api::NodeConfig& config) {
 }
 
 std::string LedgerPath(const std::string& state_dir) { return state_dir + "/ledger.json"; }
-std::string MovesPath(const std::string& state_dir) { return state_dir + "/doors.json"; }
-
 std::string QueuePath(const std::string& state_dir) { return state_dir + "/queue.json"; }
 
 /// An unreadable queue only costs queued runs their place.
@@ -52,7 +49,6 @@ base::Result<Adapters::Remembered> Adapters::Remember(const std::string& state_d
   Remembered remembered;
   ASSIGN(remembered.leases,
          node::ledger::LedgerCheckpointWriter::Load(LedgerPath(state_dir), boot_id));
-  ASSIGN(remembered.moved, node::assign::LoadManualAssignments(MovesPath(state_dir)));
   remembered.queue = RememberQueue(QueuePath(state_dir), boot_id);
   return remembered;
 }
@@ -74,16 +70,12 @@ Adapters::Adapters(Node node, node::share::EnabledAllocators enabled, const api:
                  .enabled = enabled.contains(node::share::kLocalAllocator),
                  .queue_file = QueuePath(config.paths.state_dir),
                  .boot_id = std::move(boot_id)},
-             adapter::local::LocalAdapter::Callbacks{
-                 .report = std::move(callbacks.report),
-                 .end = std::move(callbacks.end),
-                 .plan = std::move(callbacks.plan),
-                 .move =
-                     [this](const auto& request, auto progress, auto done) {
-                       moves_->Set(request, std::move(progress), std::move(done));
-                     },
-                 .samples = std::move(callbacks.samples),
-                 .usage = std::move(callbacks.usage)},
+             adapter::local::LocalAdapter::Callbacks{.report = std::move(callbacks.report),
+                                                     .end = std::move(callbacks.end),
+                                                     .plan = std::move(callbacks.plan),
+                                                     .move = std::move(callbacks.move),
+                                                     .samples = std::move(callbacks.samples),
+                                                     .usage = std::move(callbacks.usage)},
              [&control = node.control, group = node::lease::CgroupNameFor(config.paths.run_dir)] {
                return node::lease::OpenCgroups(control, group);
              }),
@@ -93,15 +85,6 @@ Adapters::Adapters(Node node, node::share::EnabledAllocators enabled, const api:
   local_.CloseDevices(config.closed_cgroups);
   if (enabled.contains(node::share::kKubeletAllocator))
     MakeKubeletAdapter(node, config, std::move(callbacks), remembered.leases);
-  node::assign::DeviceMoves::Kubelet kubelet;
-  if (kubelet_)
-    kubelet = {
-        .ask_counted = [this](auto done) { kubelet_->QueryCounted(std::move(done)); },
-        .await_releases = [this](bool has_waiters) { kubelet_->AwaitReleases(has_waiters); }};
-  moves_.emplace(node.control, node.io,
-                 node::assign::DeviceMoves::Node{node.inventory, node.ledger, node.offers}, enabled,
-                 std::move(kubelet), MovesPath(config.paths.state_dir),
-                 std::move(remembered.moved));
 }
 
 void Adapters::MakeKubeletAdapter(Node node, const api::NodeConfig& config, Callbacks callbacks,
@@ -128,7 +111,6 @@ void Adapters::MakeKubeletAdapter(Node node, const api::NodeConfig& config, Call
 }
 
 void Adapters::Configure(const api::NodeConfig& config) {
-  moves_->Configure(config);
   local_.CloseDevices(config.closed_cgroups);
   local_.Configure(config.queue);
   if (kubelet_) kubelet_->ContainersChanged();

@@ -14,8 +14,8 @@
 #include "api/config/node_config.h"
 #include "api/report.h"
 #include "app/agent/containers.h"
-#include "node/assign/device_moves.h"
 #include "node/attribute/follow.h"
+#include "node/change/device_moves.h"
 #include "node/ledger/checkpoint_writer.h"
 #include "node/share/offers.h"
 #include "os/loop.h"
@@ -48,6 +48,9 @@ class Adapters {
     std::function<void()> end;  ///< an authorized user asks the agent to end
     std::function<void(const protocol::broker::PlanRequest&, adapter::local::AnswerQueue::Done)>
         plan;  ///< as LocalAdapter::Callbacks::plan
+    std::function<void(const node::change::MoveRequest&, node::change::DeviceMoves::Progress,
+                       node::change::DeviceMoves::Done)>
+        move;  ///< DeviceMoves::Set
     std::function<void(const adapter::kubelet::KubeletAmounts&)> kubelet_has;
     /// The way in which containers get devices has changed, or which devices are withheld from
     /// them.
@@ -57,7 +60,6 @@ class Adapters {
   /// What the previous agent left on disk.
   struct Remembered {
     std::vector<node::ledger::Lease> leases;
-    node::assign::ManualAssignments moved;
     node::lease::QueueCheckpoint queue;
   };
   /// Loads it. Returns kUnavailable if a file exists and cannot be read; the queue is the
@@ -69,11 +71,11 @@ class Adapters {
   Adapters(Node node, node::share::EnabledAllocators enabled, const api::NodeConfig& config,
            Remembered remembered, std::string boot_id, Callbacks callbacks);
 
-  /// Applies a new configuration. Call before the offers get it.
+  /// Applies a new configuration.
   void Configure(const api::NodeConfig& config);
 
-  /// The manual assignments, for plans.
-  node::share::Moves manual() const { return moves_->manual(); }
+  /// Null where the kubelet gets no devices.
+  adapter::kubelet::KubeletAdapter* kubelet() { return kubelet_ ? &*kubelet_ : nullptr; }
 
   /// Starts to listen for local users. The caller must hold the lock.
   base::Status Listen() { return local_.Open(); }
@@ -102,8 +104,6 @@ class Adapters {
   adapter::local::LocalAdapter local_;
   std::optional<adapter::kubelet::KubeletAdapter> kubelet_;
   const std::string why_no_kubelet_;
-  // Always set; last, because it asks the kubelet's adapter.
-  std::optional<node::assign::DeviceMoves> moves_;
 };
 
 }  // namespace penstock::app

@@ -20,6 +20,7 @@
 #include "adapter/cluster/pod_labels.h"
 #include "adapter/pages/pages.h"
 #include "app/agent/adapters.h"
+#include "app/agent/changes.h"
 #include "app/agent/cluster_connection.h"
 #include "app/agent/configuration.h"
 #include "app/agent/containers.h"
@@ -188,6 +189,7 @@ class Agent {
   Status Serve() {
     waiting_for_.clear();
     ASSIGN(auto remembered, Adapters::Remember(start_.paths.state_dir, boot_id_));
+    ASSIGN(auto changes, Changes::Remember(start_.paths.state_dir));
     ASSIGN(auto kept, LoadKeptConfiguration(start_.paths.state_dir));
     configuration_.Serve(std::move(kept), ClusterConnection::Wanted(start_.cluster)
                                               ? start_.cluster.config_map
@@ -211,6 +213,10 @@ class Agent {
                   control_.Stop();
                 },
             .plan = [this](const auto& request, auto done) { Plan(request, std::move(done)); },
+            .move =
+                [this](const auto& request, auto progress, auto done) {
+                  changes_->moves().Set(request, std::move(progress), std::move(done));
+                },
             .kubelet_has =
                 [this](const adapter::kubelet::KubeletAmounts& amounts) {
                   if (cluster_) cluster_->ShowKubeletHas(amounts);
@@ -219,6 +225,9 @@ class Agent {
                 [this] {
                   if (cluster_) cluster_->ScheduleUpdate();
                 }});
+    changes_.emplace(control_, io_, pipeline_, adapters_->kubelet(), open_, start_.paths.state_dir,
+                     std::move(changes));
+    changes_->Configure(*Config());
     adapters_->Configure(*Config());
     pipeline_.Configure(*Config());
     pipeline_.Serve();
@@ -294,6 +303,7 @@ class Agent {
   Status FollowConfiguration() {
     on_config_ = configuration_.published().Subscribe([this](const auto& current) {
       if (containers_) containers_->Configure(current->config);
+      if (changes_) changes_->Configure(current->config);
       if (adapters_) adapters_->Configure(current->config);
       pipeline_.Configure(current->config);
       telemetry_.Configure(current->config);
@@ -317,6 +327,7 @@ class Agent {
 
   /// This agent holds the lock, and all devices were read once.
   void ServeDevices() {
+    changes_->Start();
     containers_->Begin(*Config());
     kubelet_start_.emplace(KubeletStart::Node{control_, io_, configuration_, pipeline_.inventory,
                                               pipeline_.ledger, start_.paths.kubelet_dir},
@@ -358,12 +369,13 @@ class Agent {
   os::UniqueFd signals_;
   std::optional<Containers> containers_;
   std::optional<Adapters> adapters_;
+  std::optional<Changes> changes_;
   std::optional<KubeletStart> kubelet_start_;
   std::optional<ClusterConnection> cluster_;
   std::optional<ProcessStats> process_stats_;
   Views views_{{control_, node_, open_, pipeline_, telemetry_, configuration_, labeller_,
-                containers_, adapters_, kubelet_start_, cluster_, process_stats_, waiting_for_,
-                pages_}};
+                containers_, adapters_, changes_, kubelet_start_, cluster_, process_stats_,
+                waiting_for_, pages_}};
   base::Subscription on_config_, on_inventory_, on_ledger_, on_offers_, on_servers_, on_labels_,
       on_samples_;
   // Problems of sampling, by device, as last sent to the cluster.

@@ -114,22 +114,17 @@ void DevicePipeline::Configure(const api::NodeConfig& config) {
   monitor.Configure(config.health);
   for (const auto& connection : connections_) connection->SetPoll(config.health.poll);
   offers.Configure(config);
-  reset_policy_ = config.health.reset;
-  if (resets_) resets_->SetPolicy(reset_policy_);
 }
 
 void DevicePipeline::Serve() {
   writer_.emplace(control_, io_, monitor, state_dir_, boot_id_);
-  resets_.emplace(control_, inventory, ledger, monitor,
-                  [this](std::string_view vendor) { return VendorFor(vendor); });
-  resets_->SetPolicy(reset_policy_);
   on_offers_ = offers.published().Subscribe([this](const auto&) { WantServers(); });
   // The last held share of a set may no longer be offered.
   on_ledger_ = ledger.published().Subscribe([this](const auto&) { WantServers(); });
   WantServers();
 }
 
-node::health::Resets::Vendor DevicePipeline::VendorFor(std::string_view vendor) {
+node::change::Resets::Vendor DevicePipeline::ResetsOf(std::string_view vendor) {
   const auto actions = actions_.find(vendor);
   for (const auto& connection : connections_)
     if (connection->vendor() == vendor && actions != actions_.end())

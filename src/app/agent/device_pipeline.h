@@ -15,10 +15,10 @@
 #include "app/devices/backend_connection.h"
 #include "device/actions.h"
 #include "device/sharing.h"
+#include "node/change/resets.h"
 #include "node/health/checkpoint_writer.h"
 #include "node/health/kernel_log.h"
 #include "node/health/monitor.h"
-#include "node/health/resets.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
 #include "node/sample/sampler.h"
@@ -52,9 +52,12 @@ class DevicePipeline {
   /// Applies the settings that can change at run time.
   void Configure(const api::NodeConfig& config);
 
-  /// Call when this agent serves the node: from now on it also acts on devices (resets,
-  /// sharing servers), and saves its checkpoint.
+  /// Call when this agent serves the node: from now on it also runs sharing servers, and saves its
+  /// checkpoint.
   void Serve();
+
+  /// The parts of a vendor that take part in resets of its devices, valid as long as this object.
+  node::change::Resets::Vendor ResetsOf(std::string_view vendor);
 
   /// Ends the servers that are not needed after the agent has ended for good.
   void EndIdle();
@@ -88,7 +91,6 @@ class DevicePipeline {
   void NoteKernelLog();
   void WantServers();
   void LogRemarks(const std::vector<std::string>& remarks);
-  node::health::Resets::Vendor VendorFor(std::string_view vendor);
 
   os::Loop& control_;
   base::Executor& io_;
@@ -99,8 +101,6 @@ class DevicePipeline {
   std::map<std::string, std::unique_ptr<device::Actions>, std::less<>> actions_;  // by vendor
   node::health::KernelLogFeed::Options from_;  // where to start in the kernel's log
   std::optional<node::health::HealthCheckpointWriter> writer_;
-  std::optional<node::health::Resets> resets_;
-  api::ResetPolicy reset_policy_ = api::ResetPolicy::kNever;
   std::map<std::string, std::vector<device::SharedSet>, std::less<>> wanted_;  // by vendor
   std::vector<std::string> remarks_;  // remarks on the configuration that were logged
   base::Subscription on_offers_, on_ledger_, on_remote_;

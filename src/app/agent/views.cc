@@ -203,7 +203,7 @@ KeptPreviewNode Views::ForPreview() const {
            .dialect_of = backend::FindDialect,
            .machine = parts_.labeller.machine().value_or(os::MachineFacts{}),
            .timestamp = parts_.labeller.started(),
-           .moves = parts_.adapters ? parts_.adapters->manual() : node::share::Moves{},
+           .moves = parts_.changes ? parts_.changes->moves().manual() : node::share::Moves{},
            .servers = *pipeline.offers.servers().Get(),
            .kubelet_exists = parts_.enabled.contains(node::share::kKubeletAllocator),
            .nfd = parts_.labeller.nfd()}};

@@ -12,6 +12,7 @@
 #include "api/page_state.h"
 #include "api/report.h"
 #include "app/agent/adapters.h"
+#include "app/agent/changes.h"
 #include "app/agent/cluster_connection.h"
 #include "app/agent/configuration.h"
 #include "app/agent/containers.h"
@@ -41,6 +42,7 @@ struct Parts {
   Labeller& labeller;
   std::optional<Containers>& containers;
   std::optional<Adapters>& adapters;
+  std::optional<Changes>& changes;
   const std::optional<KubeletStart>& kubelet_start;
   const std::optional<ClusterConnection>& cluster;
   const std::optional<ProcessStats>& process_stats;

@@ -20,6 +20,9 @@ class ManualExecutor final : public Executor {
   TimerId PostAfter(Duration delay, std::function<void()> function) override;
   void Cancel(TimerId timer) override;
 
+  /// Runs one function that is ready. Returns whether there was one.
+  bool RunOne();
+
   /// Runs the functions that are ready, and those that become ready meanwhile.
   void RunUntilIdle();
 
@@ -27,8 +30,6 @@ class ManualExecutor final : public Executor {
   void Advance(Duration by);
 
  private:
-  bool RunOne();
-
   FakeClock clock_;
   std::mutex mutex_;
   std::deque<std::function<void()>> ready_;

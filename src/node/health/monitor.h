@@ -86,6 +86,8 @@ class Monitor {
 
   /// Whether the device is unhealthy because of a fault that a reset ends, and of no worse one.
   bool NeedsReset(const std::string& id) const;
+  /// Whether the device was read since it was reset last.
+  bool HasReading(const std::string& id) const;
   /// Times of its resets and reset attempts within the last day, oldest first.
   std::vector<base::WallTime> ResetsOf(const std::string& id) const;
   /// Sets the text about its reset that is added to the reason while it is unhealthy; empty: none.

@@ -15,6 +15,11 @@ bool Monitor::NeedsReset(const std::string& id) const {
   return tracked != devices_.end() && tracked->second.needs_reset;
 }
 
+bool Monitor::HasReading(const std::string& id) const {
+  const auto tracked = devices_.find(id);
+  return tracked != devices_.end() && tracked->second.last.has_value();
+}
+
 std::vector<base::WallTime> Monitor::ResetsOf(const std::string& id) const {
   const auto tracked = devices_.find(id);
   if (tracked == devices_.end()) return {};

@@ -148,13 +148,21 @@ void Share(const api::SharingRule& rule, const device::Facts& facts, const devic
   assignment.single = rule.fail_requests_greater_than_one;
 }
 
-/// A manual move takes precedence over the configuration, but enables no allocator.
-void Apply(const Move& move, const EnabledAllocators& enabled, Assignment& assignment) {
-  assignment.allocator = enabled.contains(move.allocator) ? move.allocator : "";
-  assignment.reason = move.reason;
-  if (assignment.allocator != move.allocator)
-    assignment.reason = "it was manually assigned to " + DescribeAllocator(move.allocator) +
+/// A move takes precedence over the configuration, but enables no allocator.
+void Move(const std::string& to, const EnabledAllocators& enabled, Assignment& assignment) {
+  assignment.allocator = enabled.contains(to) ? to : "";
+  if (assignment.allocator != to)
+    assignment.reason = "it was manually assigned to " + DescribeAllocator(to) +
                         ", whose allocator is closed on this node";
+}
+
+void Withdraw(const Withdrawal& withdrawal, Assignment& assignment) {
+  if (withdrawal.listed) {
+    assignment.withdrawn = withdrawal.reason;
+    return;
+  }
+  assignment.allocator.clear();
+  assignment.reason = withdrawal.reason;
 }
 
 }  // namespace
@@ -162,7 +170,8 @@ void Apply(const Move& move, const EnabledAllocators& enabled, Assignment& assig
 DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
                                       const EnabledAllocators& enabled, const Moves& moves,
                                       const inventory::Snapshot& inventory,
-                                      const device::DialectOf& dialect_of) {
+                                      const device::DialectOf& dialect_of,
+                                      const Withdrawals& withdrawals) {
   DesiredAssignments desired;
   const AllocatorOf allocator_of = AssignAllocators(config, enabled);
   Namer namer(config);
@@ -174,10 +183,12 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
     Assignment assignment{.allocator = allocator_of(*entry),
                           .resource = namer.ResourceOf(facts, *dialect)};
     if (const auto move = moves.find(facts.id); move != moves.end())
-      Apply(move->second, enabled, assignment);
+      Move(move->second, enabled, assignment);
     if (const api::SharingRule* rule =
             sharer.RuleFor(*entry, assignment.resource, !IsReplaced(*entry, inventory)))
       Share(*rule, facts, *dialect, assignment, desired.remarks);
+    if (const auto withdrawal = withdrawals.find(facts.id); withdrawal != withdrawals.end())
+      Withdraw(withdrawal->second, assignment);
     desired.assignments.emplace(facts.id, std::move(assignment));
   }
   if (inventory.devices.empty()) return desired;

@@ -15,13 +15,17 @@
 
 namespace penstock::node::share {
 
-/// A manual move of a device, which takes precedence over the configuration.
-struct Move {
-  std::string allocator;  ///< "" while it moves: withdrawn, not offered yet
-  std::string reason;     ///< why it is still moving
-  bool operator==(const Move&) const = default;
+/// The allocators of devices that were moved, by device id, in place of the configuration's; "" for
+/// none.
+using Moves = std::map<std::string, std::string>;
+
+/// What a change that is under way means for the offer of a device.
+struct Withdrawal {
+  std::string reason;   ///< why it is not offered
+  bool listed = false;  ///< its allocator lists it as unusable; else it does not list it
+  bool operator==(const Withdrawal&) const = default;
 };
-using Moves = std::map<std::string, Move>;  ///< by device id
+using Withdrawals = std::map<std::string, Withdrawal>;  ///< by device id
 
 struct DesiredAssignments {
   Assignments assignments;
@@ -39,7 +43,8 @@ struct DesiredAssignments {
 DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
                                       const EnabledAllocators& enabled, const Moves& moves,
                                       const inventory::Snapshot& inventory,
-                                      const device::DialectOf& dialect_of);
+                                      const device::DialectOf& dialect_of,
+                                      const Withdrawals& withdrawals = {});
 
 /// Returns the sets of devices that need a server of the driver: devices that are assigned such
 /// sharing, once no lease holds them in another shape, and devices of which such a share is still

@@ -207,16 +207,27 @@ TEST(Assignments, MpsOnAModelThatCannotIsOfferedNowhereAndSaysWhatToDo) {
 }
 
 TEST(Assignments, AMoveCountsMoreThanTheConfigurationButOpensNoAllocator) {
-  const Moves moves = {{"G0", {"local", ""}},
-                       {"G1", {"", "withdrawn from the kubelet, which still counts it"}}};
+  const Moves moves = {{"G0", "local"}, {"G1", ""}};
   const auto assignments = AssignmentsOf(api::NodeConfig{}, Box(3), moves).assignments;
   EXPECT_EQ(assignments.at("G0").allocator, "local");
   EXPECT_EQ(assignments.at("G1").allocator, "");
-  EXPECT_EQ(assignments.at("G1").reason, "withdrawn from the kubelet, which still counts it");
   EXPECT_EQ(assignments.at("G2").allocator, "kubelet");
   const auto closed = AssignmentsOf(api::NodeConfig{}, Box(1), moves, {"kubelet"}).assignments;
   EXPECT_EQ(closed.at("G0").allocator, "");
   EXPECT_THAT(closed.at("G0").reason, HasSubstr("local users, whose allocator is closed"));
+}
+
+TEST(Assignments, AWithdrawnDeviceIsHiddenOrListedAsUnusable) {
+  const Withdrawals withdrawals = {{"G0", {"being moved to local users", false}},
+                                   {"G1", {"reset in progress", true}}};
+  const auto assignments = ComputeAssignments({}, {"kubelet", "local"}, {{"G0", "local"}}, Box(3),
+                                              device::testing::FindAcme, withdrawals)
+                               .assignments;
+  EXPECT_EQ(assignments.at("G0").allocator, "");
+  EXPECT_EQ(assignments.at("G0").reason, "being moved to local users");
+  EXPECT_EQ(assignments.at("G1").allocator, "kubelet");
+  EXPECT_EQ(assignments.at("G1").withdrawn, "reset in progress");
+  EXPECT_EQ(assignments.at("G2").withdrawn, "");
 }
 
 // --- sets of devices behind a server

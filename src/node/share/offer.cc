@@ -141,6 +141,7 @@ Basis BasisOf(const inventory::Entry& entry, const Assignment& assignment, const
               .numa_node = entry.facts->numa_node,
               .assignment = assignment,
               .reason = ReasonNotUsable(entry, ledger, inventory)};
+  if (basis.reason.empty()) basis.reason = assignment.withdrawn;
   if (!entry.ancestors.empty() || !held.of_parts.empty())
     basis.tree_reason = ReasonOfTree(SlotOf(entry, assignment.resource, {}, 0), held);
   if (const auto holders = held.of_device.find(basis.device); holders != held.of_device.end())

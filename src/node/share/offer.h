@@ -21,6 +21,7 @@ struct Assignment {
   std::string allocator;  ///< "" for none
   std::string reason;     ///< why it is not offered, or not as requested: one sentence that says
                           ///< what to do
+  std::string withdrawn;  ///< why it is offered as unusable: a change of it is under way
   std::string resource;   ///< "nvidia.com/gpu"
   device::Shape shape;
   bool renamed = false;  ///< the resource's name says that it is shared

@@ -25,6 +25,11 @@ void Offers::SetMoves(Moves moves) {
   Recompute();
 }
 
+void Offers::SetWithdrawals(Withdrawals withdrawals) {
+  withdrawals_ = std::move(withdrawals);
+  Recompute();
+}
+
 void Offers::FollowServers(const std::string& vendor,
                            base::Published<device::SharedDevices>& servers) {
   subscriptions_.push_back(servers.Subscribe(
@@ -62,7 +67,7 @@ void Offers::Compute() {
   if (recompute_ || inventory->facts_generation != facts_generation_) {
     recompute_ = false;
     facts_generation_ = inventory->facts_generation;
-    desired = ComputeAssignments(config_, enabled_, moves_, *inventory, dialect_of_);
+    desired = ComputeAssignments(config_, enabled_, moves_, *inventory, dialect_of_, withdrawals_);
     if (*desired == *desired_.Get()) desired.reset();
   }
   const Assignments& assignments = desired ? desired->assignments : desired_.Get()->assignments;

@@ -19,8 +19,10 @@ class Offers {
 
   /// Takes a new configuration.
   void Configure(const api::NodeConfig& config);
-  /// Takes the manual moves of devices.
+  /// Takes the allocators of devices that were moved.
   void SetMoves(Moves moves);
+  /// Takes the devices that are withdrawn for changes of them.
+  void SetWithdrawals(Withdrawals withdrawals);
   /// Follows the servers of a vendor's driver, which must outlive this.
   void FollowServers(const std::string& vendor, base::Published<device::SharedDevices>& servers);
 
@@ -46,6 +48,7 @@ class Offers {
   std::uint64_t facts_generation_ = 0;  // of the facts that the assignments were computed from
   bool recompute_ = false, changed_ = false, reporting_ = false;
   Moves moves_;
+  Withdrawals withdrawals_;
   OfferBook book_;
   base::Published<DesiredAssignments> desired_;
   std::map<std::string, base::Published<device::SharedDevices>::Snapshot> servers_of_;  // by vendor

@@ -12,19 +12,21 @@
 #include "backend/nvidia/testing/simulated_machine.h"
 #include "base/testing/build_tree.h"
 #include "device/remote.h"
+#include "node/change/device_changes.h"
+#include "node/change/resets.h"
 #include "node/health/kernel_log.h"
-#include "node/health/resets.h"
 #include "node/inventory/discovery.h"
 #include "node/share/offers.h"
 #include "os/loop.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock {
 namespace {
 
 using backend::nvidia::SimulatedMachine;
 using device::HealthState;
+using node::change::Resets;
 using node::health::Monitor;
-using node::health::Resets;
 using node::inventory::Discovery;
 using testing::HasSubstr;
 using namespace std::chrono_literals;
@@ -63,23 +65,23 @@ struct Node {
                          if (fresh) monitor.OnDriverOpened("nvidia", {"any", ""});
                        }}),
         actions(backend::MakeActions("nvidia", loop, machine.paths())),
-        resets(
-            loop, inventory, ledger, monitor,
-            [this](std::string_view) {
-              return Resets::Vendor{
-                  .actions = actions.get(),
-                  .release =
-                      [this](std::function<void()> done) { discovery.Release(std::move(done)); },
-                  .reopen = [this] { discovery.Reopen(); }};
-            },
-            100ms) {
+        changes(loop, loop, {inventory, ledger, offers}, nullptr, folder / "changes.json", {}),
+        resets(loop, inventory, ledger, monitor, changes, [this](std::string_view) {
+          return Resets::Vendor{
+              .actions = actions.get(),
+              .release = [this](std::function<void()> done) { discovery.Release(std::move(done)); },
+              .reopen = [this] { discovery.Reopen(); }};
+        }) {
     auto feed =
         node::health::KernelLogFeed::Open(loop, machine.root() + "/dev/kmsg", backend::Dialects(),
                                           [this](std::string_view, const device::Evidence& evidence,
                                                  base::Duration) { Hear(evidence); },
                                           {});
     if (feed.ok()) kernel_log = *std::move(feed);
-    discovery.OnFirstScan([this] { looked = true; });
+    discovery.OnFirstScan([this] {
+      looked = true;
+      changes.Start();
+    });
     discovery.Start();
   }
 
@@ -103,6 +105,8 @@ struct Node {
   device::Remote remote;
   Discovery discovery;
   std::unique_ptr<device::Actions> actions;
+  os::TemporaryFolder folder;
+  node::change::DeviceChanges changes;
   Resets resets;
   std::unique_ptr<node::health::KernelLogFeed> kernel_log;
   std::map<std::string, int> readings;

@@ -9,7 +9,7 @@
 
 #include "base/core/result.h"
 
-namespace penstock::node::assign {
+namespace penstock::node::change {
 
 /// The state of a device's move from one allocator to another.
 struct DeviceMove {
@@ -36,9 +36,9 @@ class MoveRequests {
   /// last request for a device wins.
   Notifications Begin(const std::vector<DeviceMove>& moves, Progress progress, Done done);
 
-  /// The device was still held at the request's deadline and returns to its former allocator.
-  /// `sentence` becomes part of the request's error (kDeadlineExceeded).
-  void TimedOut(const std::string& device, const std::string& sentence);
+  /// The device is gone, or was still held at the request's deadline and returns to its former
+  /// allocator. `sentence` becomes part of the request's error (kDeadlineExceeded).
+  void GaveUp(const std::string& device, const std::string& sentence);
 
   /// Reports what changed. Answers each request none of whose devices is "waiting" any more.
   Notifications Update(const std::function<DeviceMove(const DeviceMove&)>& now_of);
@@ -55,4 +55,4 @@ class MoveRequests {
   std::vector<Request> requests_;
 };
 
-}  // namespace penstock::node::assign
+}  // namespace penstock::node::change

@@ -1,10 +1,10 @@
 // Checks every reason against a reset, in the order in which users can act on them.
-#include "node/health/reset.h"
+#include "node/change/reset_plan.h"
 
 #include <algorithm>
 #include <iterator>
 
-namespace penstock::node::health {
+namespace penstock::node::change {
 namespace {
 
 constexpr std::size_t kMaxPerDay = 3;
@@ -66,4 +66,4 @@ ResetPlan PlanResets(const std::map<std::string, ResetCandidate>& devices, api::
   return plan;
 }
 
-}  // namespace penstock::node::health
+}  // namespace penstock::node::change

@@ -8,7 +8,7 @@
 #include "api/config/node_config.h"
 #include "base/core/clock.h"
 
-namespace penstock::node::health {
+namespace penstock::node::change {
 
 /// The facts about a device that matter for its reset.
 struct ResetCandidate {
@@ -33,4 +33,4 @@ struct ResetPlan {
 ResetPlan PlanResets(const std::map<std::string, ResetCandidate>& devices, api::ResetPolicy policy,
                      base::WallTime now);
 
-}  // namespace penstock::node::health
+}  // namespace penstock::node::change

@@ -1,17 +1,17 @@
 // Tests moves of devices between allocators, with real offers and a simulated kubelet.
-#include "node/assign/device_moves.h"
+#include "node/change/device_moves.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/testing/manual_executor.h"
 #include "device/testing/acme.h"
-#include "node/assign/manual_assignments.h"
+#include "node/change/manual_assignments.h"
 #include "node/inventory/testing/acme_inventory.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"
 
-namespace penstock::node::assign {
+namespace penstock::node::change {
 namespace {
 
 using namespace std::chrono_literals;
@@ -61,16 +61,21 @@ class DeviceMovesTest : public testing::Test {
 
   /// Starts the module as an agent does.
   void Start(const api::NodeConfig& config) {
+    changes_.reset();
     moves_.reset();
     offers_ =
         std::make_unique<share::Offers>(inventory_, ledger_, device::testing::FindAcme, open_);
     auto remembered = LoadManualAssignments(Path());
     ASSERT_TRUE(remembered.ok()) << remembered.error().ToString();
+    auto under_way = LoadChanges(folder_ / "changes.json");
+    ASSERT_TRUE(under_way.ok()) << under_way.error().ToString();
+    changes_ = std::make_unique<DeviceChanges>(
+        executor_, executor_, DeviceChanges::Node{inventory_, ledger_, *offers_},
+        [this](auto done) { Ask(std::move(done)); }, folder_ / "changes.json", *under_way);
     moves_ = std::make_unique<DeviceMoves>(
-        executor_, executor_, DeviceMoves::Node{inventory_, ledger_, *offers_}, open_,
-        DeviceMoves::Kubelet{.ask_counted = [this](auto done) { Ask(std::move(done)); },
-                             .await_releases = [this](bool awaits) { awaits_ = awaits; }},
-        Path(), *remembered);
+        executor_, executor_, DeviceMoves::Node{inventory_, ledger_, *offers_, *changes_}, open_,
+        [this](bool awaits) { awaits_ = awaits; }, Path(), *remembered);
+    changes_->Start();
     Configure(config);
     executor_.RunUntilIdle();
   }
@@ -137,6 +142,7 @@ class DeviceMovesTest : public testing::Test {
   inventory::Inventory inventory_;
   ledger::Ledger ledger_;
   std::unique_ptr<share::Offers> offers_;
+  std::unique_ptr<DeviceChanges> changes_;
   std::set<std::string> counts_;  // the devices that the kubelet counts
   bool silent_ = false, awaits_ = false;
   int asked_ = 0;
@@ -390,4 +396,4 @@ TEST(AllocatorsFile, ReadsWhatItWrites) {
 }
 
 }  // namespace
-}  // namespace penstock::node::assign
+}  // namespace penstock::node::change

@@ -1,10 +1,10 @@
-#include "node/assign/manual_assignments.h"
+#include "node/change/manual_assignments.h"
 
 #include <nlohmann/json.hpp>
 
 #include "os/kept_file.h"
 
-namespace penstock::node::assign {
+namespace penstock::node::change {
 namespace {
 
 constexpr int kVersion = 1;
@@ -61,4 +61,4 @@ base::Result<ManualAssignments> LoadManualAssignments(const std::string& path) {
   });
 }
 
-}  // namespace penstock::node::assign
+}  // namespace penstock::node::change

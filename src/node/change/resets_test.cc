@@ -1,14 +1,15 @@
-#include "node/health/reset.h"
+#include "node/change/resets.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/testing/manual_executor.h"
 #include "device/testing/acme.h"
-#include "node/health/resets.h"
+#include "node/change/reset_plan.h"
 #include "node/inventory/testing/acme_inventory.h"
+#include "os/testing/temporary_folder.h"
 
-namespace penstock::node::health {
+namespace penstock::node::change {
 namespace {
 
 using api::ResetPolicy;
@@ -100,6 +101,7 @@ class ResetsTest : public ::testing::Test {
     inventory_.SetFacts("acme", inventory::AcmeDevices(4, 4), "", executor_.clock().Wall());
     for (int i = 0; i < 4; ++i) Look("G" + std::to_string(i));
     resets_.SetPolicy(ResetPolicy::kIdle);
+    changes_.Start();
     executor_.RunUntilIdle();
   }
   void Look(const std::string& id) {
@@ -111,6 +113,17 @@ class ResetsTest : public ::testing::Test {
   void Break(const std::string& id, Severity severity = Severity::kReset) {
     monitor_.OnEvidence({.device = id, .kind = "code", .code = static_cast<int>(severity)});
     Look(id);
+  }
+  void EndReset(const base::Status& status) {
+    actions_.End(status);
+    executor_.RunUntilIdle();
+  }
+  /// Why the device is offered as unusable; empty: it is usable.
+  std::string Unusable(const std::string& id) {
+    for (const share::Offer& offer : *offers_.published().Get())
+      for (const share::OfferedSlot& slot : offer.slots)
+        if (slot.slot.device == id) return slot.usable ? "" : slot.reason;
+    return "not offered";
   }
   std::size_t ResetsAfter(base::Duration time) {
     executor_.Advance(time);
@@ -129,10 +142,19 @@ class ResetsTest : public ::testing::Test {
   base::ManualExecutor executor_;
   inventory::Inventory inventory_;
   ledger::Ledger ledger_;
-  Monitor monitor_{executor_, inventory_, device::testing::FindAcme, {.probation = 10s}};
+  health::Monitor monitor_{executor_, inventory_, device::testing::FindAcme, {.probation = 10s}};
   ScriptedActions actions_;
   int let_go_ = 0, taken_up_ = 0;
-  Resets resets_{executor_, inventory_, ledger_, monitor_, [this](std::string_view) {
+  os::TemporaryFolder folder_;
+  share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"local", "kubelet"}};
+  std::set<std::string> counts_;  // the devices that the kubelet counts
+  DeviceChanges changes_{executor_,
+                         executor_,
+                         {inventory_, ledger_, offers_},
+                         [this](auto done) { done(counts_); },
+                         folder_ / "changes.json",
+                         {}};
+  Resets resets_{executor_, inventory_, ledger_, monitor_, changes_, [this](std::string_view) {
                    return Resets::Vendor{.actions = &actions_,
                                          .release =
                                              [this](const std::function<void()>& done) {
@@ -151,7 +173,7 @@ TEST_F(ResetsTest, ADeviceThatNeedsItIsWithdrawnResetAndUsedAgainAfterItsProbati
   EXPECT_THAT(actions_.resets[0], ElementsAre("G0"));
   EXPECT_EQ(let_go_, 1);
   EXPECT_EQ(taken_up_, 0);
-  actions_.End({});
+  EndReset({});
   EXPECT_EQ(taken_up_, 1);
   Look("G0");
   EXPECT_THAT(Of("G0").reason, HasSubstr("on probation"));
@@ -182,12 +204,11 @@ TEST_F(ResetsTest, SomeoneOutsideOnItIsWaitedForToo) {
 TEST_F(ResetsTest, ThoseThatAreResetWithItAreUnusableMeanwhileAndBackAfterwards) {
   actions_.together = true;
   Break("G1");
-  EXPECT_EQ(Of("G0").state, HealthState::kUnhealthy);
-  EXPECT_EQ(Of("G0").reason, "reset in progress together with G1");
-  EXPECT_EQ(Of("G2").state, HealthState::kHealthy);
+  EXPECT_EQ(Unusable("G0"), "reset in progress together with G1");
+  EXPECT_EQ(Unusable("G2"), "");
   executor_.Advance(5s);
   EXPECT_THAT(actions_.resets.at(0), ElementsAre("G0", "G1"));
-  actions_.End({});
+  EndReset({});
   Look("G0");
   Look("G1");
   executor_.Advance(10s);
@@ -211,7 +232,7 @@ TEST_F(ResetsTest, AFailedResetSaysWhyInTheDriversWordsAndIsTriedThreeTimesADay)
   Break("G0");
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(ResetsAfter(5s), static_cast<std::size_t>(i + 1));
-    actions_.End(
+    EndReset(
         base::Error(base::Code::kFailedPrecondition, "nvidia-smi: it is in use by another client"));
     Look("G0");
     EXPECT_EQ(Of("G0").state, HealthState::kUnhealthy);
@@ -252,4 +273,4 @@ TEST_F(ResetsTest, ByDefaultNothingIsReset) {
 }
 
 }  // namespace
-}  // namespace penstock::node::health
+}  // namespace penstock::node::change

@@ -10,7 +10,7 @@
 #include "base/core/clock.h"
 #include "base/core/result.h"
 
-namespace penstock::node::assign {
+namespace penstock::node::change {
 
 /// A device whose allocator was assigned manually.
 struct ManualAssignment {
@@ -41,4 +41,4 @@ base::Result<ManualAssignments> DecodeManualAssignments(std::string_view text,
 /// (os::LoadKept). Blocks.
 base::Result<ManualAssignments> LoadManualAssignments(const std::string& path);
 
-}  // namespace penstock::node::assign
+}  // namespace penstock::node::change

@@ -1,25 +1,24 @@
-// Moves devices from one allocator to another: withdraws each, waits until its holders and the
-// kubelet have released it, and then lets it be offered by the new allocator. Decides only when a
-// device may be offered again; node/share makes the offers.
+// Moves devices from one allocator to another, as the configuration or a user wants it. A move is a
+// change of the device (device_changes.h); node/share makes the offers.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "api/config/node_config.h"
 #include "base/core/result.h"
 #include "base/executor.h"
-#include "node/assign/manual_assignments.h"
-#include "node/assign/move_requests.h"
+#include "node/change/device_changes.h"
+#include "node/change/manual_assignments.h"
+#include "node/change/move_requests.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
 #include "node/share/offers.h"
 
-namespace penstock::node::assign {
+namespace penstock::node::change {
 
 /// A request to move devices to another allocator.
 struct MoveRequest {
@@ -42,21 +41,15 @@ class DeviceMoves {
     inventory::Inventory& inventory;
     ledger::Ledger& ledger;
     share::Offers& offers;
-  };
-  struct Kubelet {
-    /// KubeletAdapter::AskCounted; null where no kubelet adapter runs: then devices of the kubelet
-    /// need no acknowledgement.
-    std::function<void(std::function<void(base::Result<std::set<std::string>>)>)> ask_counted =
-        nullptr;
-    /// KubeletAdapter::AwaitReleases.
-    std::function<void(bool)> await_releases = nullptr;
+    DeviceChanges& changes;
   };
 
-  /// `path` is that of doors.json, which is written on `io`; `remembered` is what
-  /// LoadManualAssignments read from it.
+  /// `await_releases`: KubeletAdapter::AwaitReleases; null where no kubelet adapter runs. `path` is
+  /// that of doors.json, which is written on `io`; `remembered` is what LoadManualAssignments read
+  /// from it. `changes` calls this until it is destroyed.
   DeviceMoves(base::Executor& control, base::Executor& io, Node node,
-              share::EnabledAllocators enabled, Kubelet kubelet, const std::string& path,
-              ManualAssignments remembered);
+              share::EnabledAllocators enabled, std::function<void(bool)> await_releases,
+              const std::string& path, ManualAssignments remembered);
   ~DeviceMoves();
 
   /// Takes a new configuration. Call it before Offers::Configure.
@@ -80,4 +73,4 @@ class DeviceMoves {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace penstock::node::assign
+}  // namespace penstock::node::change

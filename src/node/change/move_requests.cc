@@ -1,10 +1,10 @@
-#include "node/assign/move_requests.h"
+#include "node/change/move_requests.h"
 
 #include <utility>
 
 #include "base/core/strings.h"
 
-namespace penstock::node::assign {
+namespace penstock::node::change {
 
 MoveRequests::Notifications MoveRequests::Begin(const std::vector<DeviceMove>& moves,
                                                 Progress progress, Done done) {
@@ -26,7 +26,7 @@ MoveRequests::Notifications MoveRequests::Begin(const std::vector<DeviceMove>& m
   return notifications;
 }
 
-void MoveRequests::TimedOut(const std::string& device, const std::string& sentence) {
+void MoveRequests::GaveUp(const std::string& device, const std::string& sentence) {
   for (Request& request : requests_)
     if (request.reported.contains(device)) request.returned.push_back(sentence);
 }
@@ -64,4 +64,4 @@ Result<std::vector<DeviceMove>> MoveRequests::Answer(const Request& request) {
   return moves;
 }
 
-}  // namespace penstock::node::assign
+}  // namespace penstock::node::change

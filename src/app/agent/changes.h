@@ -1,0 +1,49 @@
+// Constructs what changes devices: the changes themselves with their journal, and the kinds of
+// changes that this agent makes. Only the holder of the run directory's lock runs them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "adapter/kubelet/kubelet_adapter.h"
+#include "api/config/node_config.h"
+#include "app/agent/device_pipeline.h"
+#include "node/change/device_changes.h"
+#include "node/change/device_moves.h"
+#include "node/change/manual_assignments.h"
+#include "node/change/resets.h"
+
+namespace penstock::app {
+
+/// On the control loop.
+class Changes {
+ public:
+  /// What the previous agent left on disk.
+  struct Remembered {
+    node::change::ManualAssignments moved;
+    std::vector<node::change::DeviceChange> under_way;
+  };
+  /// Loads it. kUnavailable if a file exists and cannot be read. Blocks.
+  static base::Result<Remembered> Remember(const std::string& state_dir);
+
+  /// `kubelet`: null where the kubelet gets no devices. Devices of changes that were under way are
+  /// withdrawn at once.
+  Changes(os::Loop& control, base::Executor& io, DevicePipeline& pipeline,
+          adapter::kubelet::KubeletAdapter* kubelet, const node::share::EnabledAllocators& enabled,
+          const std::string& state_dir, Remembered remembered);
+
+  /// Applies a new configuration. Call before the offers get it.
+  void Configure(const api::NodeConfig& config);
+
+  /// All devices were read once.
+  void Start() { changes_.Start(); }
+
+  node::change::DeviceMoves& moves() { return moves_; }
+
+ private:
+  node::change::DeviceChanges changes_;
+  node::change::DeviceMoves moves_;
+  node::change::Resets resets_;
+};
+
+}  // namespace penstock::app

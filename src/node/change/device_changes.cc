@@ -1,0 +1,366 @@
+// Level-triggered: a turn begins what is due and takes every step that can be taken now.
+#include "node/change/device_changes.h"
+
+#include <algorithm>
+#include <list>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/lifetime.h"
+#include "base/log.h"
+#include "node/share/describe.h"
+#include "os/kept_file.h"
+
+namespace penstock::node::change {
+
+struct DeviceChanges::State : std::enable_shared_from_this<State> {
+  struct Active {
+    DeviceChange change;
+    ChangeKind* kind = nullptr;  // null: of the previous agent, and its kind was not added yet
+    std::size_t step = 0;
+    bool taken = false;       // the step was taken by this agent
+    base::Status result{};    // of the steps so far
+    base::TimePoint until{};  // of the step, if it is limited in time
+  };
+
+  State(base::Executor& c, base::Executor& io, Node n, KubeletList::Ask ask,
+        const std::string& path, std::vector<DeviceChange> remembered)
+      : control(c),
+        node(n),
+        journal(c, io, path, "cannot write the journal of changes; changes of devices wait"),
+        kubelet(c, std::move(ask), [this] { Schedule(); }) {
+    kept = EncodeChanges(remembered);
+    published.Set(remembered);
+    for (DeviceChange& change : remembered) {
+      change.taken_over = true;
+      active.push_back({.change = std::move(change)});
+    }
+  }
+
+  void Schedule() {
+    if (std::exchange(posted, true)) return;
+    control.Post(base::IfAlive(this, &State::Turn));
+  }
+
+  // --- which devices
+
+  /// The devices of a change and all parts of them.
+  std::set<std::string> Affected(const DeviceChange& change) const {
+    std::set<std::string> ids;
+    for (const ChangedDevice& device : change.devices) ids.insert(device.id);
+    for (const inventory::Entry& entry : node.inventory.published().Get()->devices)
+      for (const inventory::Ancestor& ancestor : entry.ancestors)
+        if (change.Has(ancestor.device)) ids.insert(entry.facts->id);
+    return ids;
+  }
+
+  const DeviceChange* Of(std::string_view device) const {
+    const auto inventory = node.inventory.published().Get();
+    const inventory::Entry* entry = inventory->Find(std::string(device));
+    for (const Active& one : active) {
+      if (one.change.Has(device)) return &one.change;
+      const auto of_tree = [&](const inventory::Ancestor& ancestor) {
+        return one.change.Has(ancestor.device);
+      };
+      if (entry != nullptr && std::ranges::any_of(entry->ancestors, of_tree)) return &one.change;
+      for (const ChangedDevice& changed : one.change.devices) {
+        const inventory::Entry* part = inventory->Find(changed.id);
+        if (part != nullptr &&
+            std::ranges::find(part->ancestors, device, &inventory::Ancestor::device) !=
+                part->ancestors.end())
+          return &one.change;
+      }
+    }
+    return nullptr;
+  }
+
+  /// Why a change cannot be continued; empty: all of its devices are there.
+  std::string WhyImpossible(const DeviceChange& change) const {
+    const auto inventory = node.inventory.published().Get();
+    for (const ChangedDevice& device : change.devices) {
+      if (inventory->Find(device.id) != nullptr) continue;
+      const bool replaced =
+          !device.address.empty() &&
+          std::ranges::any_of(inventory->devices, [&](const inventory::Entry& entry) {
+            return AddressOf(entry) == device.address;
+          });
+      return device.id + (replaced ? " was replaced by another device" : " is no longer there");
+    }
+    return "";
+  }
+
+  static std::string AddressOf(const inventory::Entry& entry) {
+    return entry.facts->pci ? device::ToString(*entry.facts->pci) : "";
+  }
+
+  // --- beginning
+
+  void Adopt(ChangeKind& kind) {
+    for (Active& one : active)
+      if (one.change.kind == kind.name()) one.kind = &kind;
+    Withdraw();
+  }
+
+  /// Continues the changes of the previous agent.
+  void Continue() {
+    std::erase_if(active, [&](Active& one) {
+      const std::size_t step = one.kind == nullptr ? 0 : IndexOf(*one.kind, one.change.step);
+      if (one.kind == nullptr || step == one.kind->steps().size()) {
+        base::Log(base::kWarn, "a change of another version of the agent was abandoned",
+                  {{"kind", one.change.kind},
+                   {"device", one.change.devices.front().id},
+                   {"step", one.change.step}});
+        return true;
+      }
+      if (!one.change.failure.empty())
+        one.result = base::Error(base::Code::kAborted, one.change.failure);
+      Enter(one, step);
+      return false;
+    });
+  }
+
+  static std::size_t IndexOf(const ChangeKind& kind, std::string_view step) {
+    const auto found = std::ranges::find(kind.steps(), step, &ChangeStep::name);
+    return static_cast<std::size_t>(found - kind.steps().begin());
+  }
+
+  void Begin(ChangeKind& kind, DeviceChange change) {
+    const auto inventory = node.inventory.published().Get();
+    for (ChangedDevice& device : change.devices) {
+      const inventory::Entry* entry = inventory->Find(device.id);
+      if (entry == nullptr || Of(device.id) != nullptr) return;
+      device.address = AddressOf(*entry);
+    }
+    change.kind = kind.name();
+    active.push_back({.change = std::move(change), .kind = &kind});
+    Enter(active.back(), 0);
+  }
+
+  /// A step that an earlier agent began counts as begun now.
+  void Enter(Active& one, std::size_t step) {
+    const ChangeStep& next = one.kind->steps()[step];
+    one.step = step;
+    one.taken = false;
+    if (!one.change.taken_over) {
+      one.change.step = next.name;
+      one.change.since = control.clock().Wall();
+    }
+    one.change.waits_for.clear();
+    if (next.most == base::Duration::zero()) return;
+    one.until = control.clock().Now() + next.most;
+    control.PostAfter(next.most, base::IfAlive(this, &State::Turn));
+  }
+
+  // --- steps
+
+  void Turn() {
+    posted = false;
+    if (!started) return;
+    for (ChangeKind* kind : kinds)
+      for (DeviceChange& change : kind->Due()) Begin(*kind, std::move(change));
+    do { Withdraw(); } while (AdvanceAll());
+    Withdraw();  // with what they wait for now
+    Keep();
+    AwaitKubelet();
+    Publish();
+    for (ChangeKind* kind : kinds) kind->Settled();
+  }
+
+  /// Whether a change made progress, which can let others make progress.
+  bool AdvanceAll() {
+    bool any = false;
+    for (auto one = active.begin(); one != active.end();) {
+      any |= Advance(*one);
+      if (one->step < one->kind->steps().size()) {
+        ++one;
+        continue;
+      }
+      const Active ended = std::move(*one);
+      one = active.erase(one);
+      ended.kind->Ended(ended.change, ended.result);
+      Schedule();  // a change that wanted one of its devices can begin
+    }
+    return any;
+  }
+
+  /// Takes the steps of one change that can be taken now. Returns whether one ended.
+  bool Advance(Active& one) {
+    bool any = false;
+    while (one.step < one.kind->steps().size()) {
+      const ChangeStep& step = one.kind->steps()[one.step];
+      const StepResult taken = Take(one, step);
+      if (taken.ok() && !taken->empty()) {
+        one.change.waits_for = *taken;
+        return any;
+      }
+      any = true;
+      if (!taken.ok() && one.result.ok()) {
+        one.result = taken.error();
+        one.change.failure = taken.error().message();
+      }
+      one.change.taken_over = false;
+      std::size_t next = one.step + 1;
+      while (next < one.kind->steps().size() && !one.result.ok() &&
+             !one.kind->steps()[next].finally)
+        ++next;
+      one.step = next;
+      if (next < one.kind->steps().size()) Enter(one, next);
+      if (any && step.name == kFirst) break;  // the offers follow before the next step
+    }
+    return any;
+  }
+
+  StepResult Take(Active& one, const ChangeStep& step) {
+    if (!one.taken || !step.recorded)
+      if (std::string why = WhyImpossible(one.change); !why.empty() && one.result.ok())
+        return base::Error(base::Code::kNotFound, std::move(why));
+    if (step.recorded && !one.taken) {
+      Keep();
+      if (!journal.IsWritten())
+        return "the journal of changes is not written yet" +
+               (journal.problem().empty() ? "" : ": " + journal.problem());
+    }
+    one.taken = true;
+    StepResult taken = step.take(one.change);
+    const bool late = taken.ok() && !taken->empty() && step.most > base::Duration::zero() &&
+                      control.clock().Now() >= one.until;
+    if (!late) return taken;
+    return base::Error(base::Code::kDeadlineExceeded,
+                       "the step \"" + std::string(step.name) + "\" did not end within " +
+                           base::FormatDuration(step.most) + ": " + *taken);
+  }
+
+  // --- what others see
+
+  void Withdraw() {
+    share::Withdrawals now;
+    for (const Active& one : active) {
+      if (one.kind == nullptr) continue;
+      for (const std::string& id : Affected(one.change))
+        now[id] = {one.kind->Explain(one.change, id), !one.kind->hides_devices()};
+    }
+    if (now == withdrawn) return;
+    withdrawn = now;
+    node.offers.SetWithdrawals(std::move(now));
+  }
+
+  void Keep() {
+    std::vector<DeviceChange> changes;
+    for (const Active& one : active) changes.push_back(one.change);
+    std::string text = EncodeChanges(changes);
+    if (text == kept) return;
+    kept = std::move(text);
+    journal.Keep(kept);
+  }
+
+  void AwaitKubelet() {
+    std::set<std::string> ids;
+    for (const Active& one : active)
+      for (const std::string& id : Affected(one.change))
+        if (FromKubelet(one.change, id)) ids.insert(id);
+    kubelet.Await(ids);
+  }
+
+  /// Parts have an allocator of their own.
+  bool FromKubelet(const DeviceChange& change, const std::string& id) const {
+    const auto device = std::ranges::find(change.devices, id, &ChangedDevice::id);
+    const std::string allocator =
+        device == change.devices.end() ? AllocatorOf(id) : device->allocator;
+    return share::FindAllocator(allocator).counts_itself;
+  }
+
+  std::string AllocatorOf(const std::string& id) const {
+    const auto desired = node.offers.desired().Get();
+    const auto found = desired->assignments.find(id);
+    return found == desired->assignments.end() ? "" : found->second.allocator;
+  }
+
+  StepResult AwaitUnused(const DeviceChange& change) const {
+    const auto ledger = node.ledger.Get();
+    const std::set<std::string> ids = Affected(change);
+    for (const std::string& id : ids) {
+      const std::string holders = share::HoldersOf(*ledger, id).text;
+      if (holders.empty()) continue;
+      return (change.Has(id) ? "held by " : "its part " + id + " is held by ") + holders;
+    }
+    for (const std::string& id : ids) {
+      if (!FromKubelet(change, id) || kubelet.HasTakenNote(id)) continue;
+      return kubelet.problem().empty() ? "the kubelet still lists it as allocatable"
+                                       : kubelet.problem();
+    }
+    return std::string();
+  }
+
+  void Publish() {
+    std::vector<DeviceChange> now;
+    for (const Active& one : active) now.push_back(one.change);
+    if (now != *published.Get()) published.Set(std::move(now));
+  }
+
+  static constexpr std::string_view kFirst = "withdraw";
+
+  base::Executor& control;
+  const Node node;
+  std::vector<ChangeKind*> kinds;
+  std::list<Active> active;
+  bool started = false, posted = false;
+  share::Withdrawals withdrawn;
+  std::string kept;  // the journal as given to the writer last
+  os::KeptFile journal;
+  KubeletList kubelet;
+  base::Published<std::vector<DeviceChange>> published;
+  base::Subscription on_inventory, on_ledger;
+};
+
+DeviceChanges::DeviceChanges(base::Executor& control, base::Executor& io, Node node,
+                             KubeletList::Ask ask, const std::string& path,
+                             std::vector<DeviceChange> remembered)
+    : state_(
+          std::make_shared<State>(control, io, node, std::move(ask), path, std::move(remembered))) {
+  State* state = state_.get();
+  state->on_inventory =
+      node.inventory.published().Subscribe([state](const auto&) { state->Schedule(); });
+  state->on_ledger = node.ledger.published().Subscribe([state](const auto&) {
+    const auto awaits = [](const ChangeKind* kind) { return kind->AwaitsRelease(); };
+    if (!state->active.empty() || std::ranges::any_of(state->kinds, awaits)) state->Schedule();
+  });
+  state->journal.OnWrite([state] { state->Schedule(); });
+}
+
+DeviceChanges::~DeviceChanges() {
+  state_->on_inventory.Reset();
+  state_->on_ledger.Reset();
+  state_->journal.OnWrite(nullptr);
+}
+
+void DeviceChanges::Add(ChangeKind& kind) {
+  state_->kinds.push_back(&kind);
+  state_->Adopt(kind);
+}
+
+void DeviceChanges::Start() {
+  if (std::exchange(state_->started, true)) return;
+  state_->Continue();
+  state_->Schedule();
+}
+
+void DeviceChanges::Wake() { state_->Schedule(); }
+
+const DeviceChange* DeviceChanges::Of(std::string_view device) const { return state_->Of(device); }
+
+base::Published<std::vector<DeviceChange>>& DeviceChanges::published() { return state_->published; }
+
+std::string DeviceChanges::AllocatorOf(const std::string& device) const {
+  return state_->AllocatorOf(device);
+}
+
+ChangeStep DeviceChanges::Withdraw() const {
+  return {.name = State::kFirst, .take = [](const DeviceChange&) { return std::string(); }};
+}
+
+StepResult DeviceChanges::AwaitUnused(const DeviceChange& change) const {
+  return state_->AwaitUnused(change);
+}
+
+}  // namespace penstock::node::change

@@ -1,0 +1,74 @@
+// Carries out changes of devices: takes the steps of each one as soon as they can be taken, and
+// keeps a journal of those under way, so that a restarted agent continues where this one ended.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/executor.h"
+#include "base/published.h"
+#include "node/change/device_change.h"
+#include "node/change/kubelet_list.h"
+#include "node/inventory/inventory.h"
+#include "node/ledger/ledger.h"
+#include "node/share/offers.h"
+
+namespace penstock::node::change {
+
+/// On the control executor. From the first step of a change to its end, its devices and their parts
+/// are not offered, and no other change of them begins. A change ends after its last step, or after
+/// a step that failed and the later steps with ChangeStep::finally.
+class DeviceChanges {
+ public:
+  /// The parts of the node that this uses. All must outlive it.
+  struct Node {
+    inventory::Inventory& inventory;
+    ledger::Ledger& ledger;
+    share::Offers& offers;
+  };
+
+  /// `path` is that of the journal, changes.json, which is written on `io`; `remembered` is what
+  /// LoadChanges read from it. Their devices are withdrawn as soon as their kind is added.
+  DeviceChanges(base::Executor& control, base::Executor& io, Node node, KubeletList::Ask ask,
+                const std::string& path, std::vector<DeviceChange> remembered);
+  ~DeviceChanges();
+
+  /// Adds a kind, which must outlive this or its last callback. Call before Start.
+  void Add(ChangeKind& kind);
+
+  /// All devices of this node were read once: continues the changes of the previous agent and
+  /// begins those that are due. A change of an unknown kind or step, or of a device that is gone or
+  /// was replaced, ends.
+  void Start();
+
+  /// Something changed from which a kind decides, or for which a step waits. Changes of inventory,
+  /// ledger and the kubelet's list are noticed without it.
+  void Wake();
+
+  /// The change under way of a device, or of a device that it is a part of, or of a part of it;
+  /// null: none.
+  const DeviceChange* Of(std::string_view device) const;
+
+  /// The changes under way.
+  base::Published<std::vector<DeviceChange>>& published();
+
+  /// The allocator that a device is offered by now; "" for none.
+  std::string AllocatorOf(const std::string& device) const;
+
+  // Steps that all kinds have.
+
+  /// Is done as soon as the devices are no longer offered.
+  ChangeStep Withdraw() const;
+
+  /// Waits until no lease holds the devices and the kubelet, where it had them, no longer counts
+  /// them.
+  StepResult AwaitUnused(const DeviceChange& change) const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace penstock::node::change

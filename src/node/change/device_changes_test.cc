@@ -1,0 +1,498 @@
+// Tests the steps and the journal of changes: with a kind of the test's own, and, for every kind of
+// the product, an agent that is killed at every point of a change.
+#include "node/change/device_changes.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/testing/manual_executor.h"
+#include "device/testing/acme.h"
+#include "node/change/device_moves.h"
+#include "node/change/resets.h"
+#include "node/inventory/testing/acme_inventory.h"
+#include "os/core/file.h"
+#include "os/testing/temporary_folder.h"
+
+namespace penstock::node::change {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+ledger::Lease LeaseOf(const std::string& device, const std::string& allocator = "local") {
+  return {.id = "lease-of-" + device,
+          .allocator = allocator,
+          .slots = {{.id = device, .device = device, .resource = "acme.com/gpu"}}};
+}
+
+// --- the machine, with a kind of the test's own
+
+/// A change of the test, with steps that do what the test says.
+class TestKind final : public ChangeKind {
+ public:
+  explicit TestKind(std::vector<ChangeStep> steps) : steps_(std::move(steps)) {}
+  std::string_view name() const override { return "test"; }
+  const std::vector<ChangeStep>& steps() const override { return steps_; }
+  bool hides_devices() const override { return false; }
+  std::string Explain(const DeviceChange& change, const std::string&) const override {
+    return "at " + change.step + ", waits for " + change.waits_for;
+  }
+  std::vector<DeviceChange> Due() override { return std::exchange(due, {}); }
+  void Ended(const DeviceChange& change, const base::Status& result) override {
+    ended.push_back(change.devices.front().id + ": " +
+                    (result.ok() ? "done" : result.error().ToString()));
+  }
+
+  std::vector<DeviceChange> due;
+  std::vector<std::string> ended;
+
+ private:
+  const std::vector<ChangeStep> steps_;
+};
+
+class DeviceChangesTest : public ::testing::Test {
+ protected:
+  DeviceChangesTest() {
+    inventory::ReportHealthy(inventory_, inventory::AcmeDevices(2, 2), executor_.clock().Wall());
+    offers_.Configure({});
+  }
+
+  void Start(std::vector<DeviceChange> remembered = {}) {
+    changes_ = std::make_unique<DeviceChanges>(
+        executor_, executor_, DeviceChanges::Node{inventory_, ledger_, offers_},
+        [this](auto done) { done(counts_); }, Journal(), std::move(remembered));
+    kind_ = std::make_unique<TestKind>(std::vector<ChangeStep>{
+        changes_->Withdraw(),
+        {.name = "await release",
+         .take = [this](const DeviceChange& change) { return changes_->AwaitUnused(change); }},
+        {.name = "act",
+         .take =
+             [this](const DeviceChange& change) {
+               acts_.push_back(change.devices.front().id + (change.taken_over ? " again" : ""));
+               return act_;
+             },
+         .most = 10s,
+         .recorded = true},
+        {.name = "skipped after a failure",
+         .take =
+             [this](const DeviceChange&) {
+               acts_.push_back("skipped");
+               return StepResult(std::string());
+             }},
+        {.name = "tidy",
+         .take =
+             [this](const DeviceChange&) {
+               acts_.push_back("tidied");
+               return StepResult(std::string());
+             },
+         .finally = true}});
+    changes_->Add(*kind_);
+  }
+
+  void Begin(const std::string& device) {
+    kind_->due.push_back({.devices = {{.id = device, .allocator = changes_->AllocatorOf(device)}}});
+    changes_->Wake();
+    executor_.RunUntilIdle();
+  }
+
+  std::string Unusable(const std::string& device) {
+    for (const share::Offer& offer : *offers_.published().Get())
+      for (const share::OfferedSlot& slot : offer.slots)
+        if (slot.slot.device == device) return slot.usable ? "" : slot.reason;
+    return "not offered";
+  }
+  std::string Journal() const { return folder_ / "changes.json"; }
+  std::vector<DeviceChange> Written() const {
+    auto written = LoadChanges(Journal());
+    return written.ok() ? *written : std::vector<DeviceChange>{};
+  }
+
+  os::TemporaryFolder folder_;
+  base::ManualExecutor executor_;
+  inventory::Inventory inventory_;
+  ledger::Ledger ledger_;
+  share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"kubelet", "local"}};
+  std::set<std::string> counts_;  // the devices that the kubelet counts
+  StepResult act_ = std::string();
+  std::vector<std::string> acts_;
+  std::unique_ptr<TestKind> kind_;
+  std::unique_ptr<DeviceChanges> changes_;
+};
+
+TEST_F(DeviceChangesTest, WithdrawsWaitsForHolderAndKubeletActsAndOffersAgain) {
+  Start();
+  changes_->Start();
+  ASSERT_TRUE(ledger_.Add(LeaseOf("G0", "kubelet")).ok());
+  counts_ = {"G0", "G1"};
+  Begin("G0");
+  EXPECT_EQ(Unusable("G0"), "at await release, waits for held by lease-of-G0");
+  EXPECT_EQ(Unusable("G1"), "");
+  ledger_.Release("lease-of-G0");
+  executor_.Advance(1min);
+  EXPECT_EQ(Unusable("G0"),
+            "at await release, waits for the kubelet still lists it as allocatable");
+  EXPECT_THAT(acts_, IsEmpty());
+  counts_ = {"G1"};
+  executor_.Advance(1s);
+  EXPECT_THAT(acts_, ElementsAre("G0", "skipped", "tidied"));
+  EXPECT_THAT(kind_->ended, ElementsAre("G0: done"));
+  EXPECT_EQ(Unusable("G0"), "");
+  EXPECT_THAT(Written(), IsEmpty());
+}
+
+TEST_F(DeviceChangesTest, ARecordedStepBeginsOnlyOnceTheJournalNamesIt) {
+  std::filesystem::create_directory(folder_ / "full");
+  Start();
+  changes_ = std::make_unique<DeviceChanges>(
+      executor_, executor_, DeviceChanges::Node{inventory_, ledger_, offers_},
+      [](auto done) { done(std::set<std::string>()); }, folder_ / "full/x/changes.json",
+      std::vector<DeviceChange>{});
+  changes_->Add(*kind_);
+  changes_->Start();
+  Begin("G0");
+  executor_.Advance(1min);
+  EXPECT_THAT(acts_, IsEmpty());
+  EXPECT_THAT(Unusable("G0"), HasSubstr("the journal of changes is not written yet: "));
+  std::filesystem::create_directory(folder_ / "full/x");
+  executor_.Advance(10s);
+  EXPECT_THAT(acts_, ElementsAre("G0", "skipped", "tidied"));
+}
+
+TEST_F(DeviceChangesTest, AStepThatFailsSkipsToWhatMustBeDoneAnyway) {
+  Start();
+  changes_->Start();
+  act_ = base::Error(Code::kFailedPrecondition, "the driver refuses");
+  Begin("G0");
+  executor_.Advance(1s);
+  EXPECT_THAT(acts_, ElementsAre("G0", "tidied"));
+  EXPECT_THAT(kind_->ended, ElementsAre("G0: FAILED_PRECONDITION: the driver refuses"));
+  EXPECT_EQ(Unusable("G0"), "") << "what becomes of it is for its kind to say";
+}
+
+TEST_F(DeviceChangesTest, AStepThatTakesTooLongNamesItselfAndWhatItWaitsFor) {
+  Start();
+  changes_->Start();
+  act_ = std::string("the driver");
+  Begin("G0");
+  executor_.Advance(9s);
+  EXPECT_THAT(kind_->ended, IsEmpty());
+  executor_.Advance(2s);
+  EXPECT_THAT(kind_->ended, ElementsAre("G0: DEADLINE_EXCEEDED: the step \"act\" did not end "
+                                        "within 10s: the driver"));
+}
+
+TEST_F(DeviceChangesTest, OneChangeAtATimeOfADevice) {
+  Start();
+  changes_->Start();
+  act_ = std::string("the driver");
+  Begin("G0");
+  executor_.Advance(1s);
+  Begin("G0");
+  EXPECT_EQ(changes_->published().Get()->size(), 1u);
+  Begin("G1");
+  EXPECT_EQ(changes_->published().Get()->size(), 2u);
+  EXPECT_EQ(changes_->Of("G1")->step, "await release");
+  EXPECT_EQ(changes_->Of("G7"), nullptr);
+}
+
+TEST_F(DeviceChangesTest, ChangesOfAnEarlierAgentAreContinuedAtTheirStep) {
+  Start({{.kind = "test", .devices = {{.id = "G0"}}, .step = "act"}});
+  EXPECT_NE(Unusable("G0"), "") << "withdrawn before anything is offered";
+  executor_.Advance(1min);
+  EXPECT_THAT(acts_, IsEmpty()) << "the devices were not all read yet";
+  changes_->Start();
+  executor_.Advance(1s);
+  EXPECT_THAT(acts_, ElementsAre("G0 again", "skipped", "tidied"));
+  EXPECT_THAT(Written(), IsEmpty());
+}
+
+TEST_F(DeviceChangesTest, AFailureOutlivesTheAgent) {
+  Start({{.kind = "test", .devices = {{.id = "G0"}}, .step = "tidy", .failure = "it broke"}});
+  changes_->Start();
+  executor_.Advance(1s);
+  EXPECT_THAT(acts_, ElementsAre("tidied"));
+  EXPECT_THAT(kind_->ended, ElementsAre("G0: ABORTED: it broke"));
+}
+
+TEST_F(DeviceChangesTest, WhatNoLongerMakesSenseIsAbandoned) {
+  Start({{.kind = "partition", .devices = {{.id = "G0"}}, .step = "act"},
+         {.kind = "test", .devices = {{.id = "G1"}}, .step = "of a newer version"},
+         {.kind = "test", .devices = {{.id = "G8", .address = "0000:00:00.0"}}, .step = "act"},
+         {.kind = "test",
+          .devices = {{.id = "G9",
+                       .address = device::ToString(*device::testing::AcmeDevice(0, 2).pci)}},
+          .step = "act"}});
+  changes_->Start();
+  executor_.Advance(1s);
+  EXPECT_THAT(kind_->ended, ElementsAre("G8: NOT_FOUND: G8 is no longer there",
+                                        "G9: NOT_FOUND: G9 was replaced by another device"));
+  EXPECT_EQ(Unusable("G0"), "");
+  EXPECT_EQ(Unusable("G1"), "");
+  EXPECT_THAT(Written(), IsEmpty());
+}
+
+TEST(ChangeJournal, OfANewerVersionOrCutShortIsSetAside) {
+  const std::string text = EncodeChanges({{.kind = "move",
+                                           .devices = {{"G0", "0000:01:00.0", "kubelet"}},
+                                           .step = "withdraw",
+                                           .failure = "no"}});
+  const auto read = DecodeChanges(text, "changes.json");
+  ASSERT_TRUE(read.ok()) << read.error().ToString();
+  EXPECT_EQ(EncodeChanges(*read), text);
+  const os::TemporaryFolder folder;
+  for (std::size_t length = 0; length + 2 < text.size(); ++length)
+    EXPECT_EQ(DecodeChanges(text.substr(0, length), "changes.json").error().code(),
+              Code::kDataLoss);
+  std::ofstream(folder / "changes.json") << R"({"version": 2, "changes": [{"of": "later"}]})";
+  const auto newer = LoadChanges(folder / "changes.json");
+  ASSERT_TRUE(newer.ok());
+  EXPECT_THAT(*newer, IsEmpty());
+  EXPECT_TRUE(os::Exists(folder / "changes.json.newer"));
+}
+
+TEST(ChangeJournal, ReportsAllThatIsWrong) {
+  const auto wrong = DecodeChanges(
+      R"({"version": 1, "changes": [{"kind": "", "devices": [], "step": 3}, {"devices": [{}]}]})",
+      "changes.json");
+  ASSERT_FALSE(wrong.ok());
+  for (const char* one : {"kind", "devices", "step", "id"})
+    EXPECT_THAT(wrong.error().message(), HasSubstr(one));
+}
+
+// --- an agent that is killed at every point
+
+/// What outlives an agent: the devices, who holds them, what the kubelet counts, and the disk.
+struct Machine {
+  os::TemporaryFolder folder;
+  std::set<std::string> broken;     // need a reset
+  std::set<std::string> counted;    // by the kubelet
+  std::set<std::string> resetting;  // the driver works on them
+  bool reset_works = true;
+  std::optional<std::string> assign_locally;  // the configuration says so of this device
+  int resets = 0;
+};
+
+/// An agent on this machine. Its executor dies with it.
+class Agent final : private device::Actions {
+ public:
+  explicit Agent(Machine& machine) : machine_(machine) {
+    inventory::ReportHealthy(inventory_, inventory::AcmeDevices(3, 4), executor_.clock().Wall());
+    auto under_way = LoadChanges(machine.folder / "changes.json");
+    auto manual = LoadManualAssignments(machine.folder / "doors.json");
+    EXPECT_TRUE(under_way.ok() && manual.ok());
+    changes_.emplace(
+        executor_, executor_, DeviceChanges::Node{inventory_, ledger_, offers_},
+        [this](auto done) { done(machine_.counted); }, machine.folder / "changes.json", *under_way);
+    moves_.emplace(
+        executor_, executor_, DeviceMoves::Node{inventory_, ledger_, offers_, *changes_},
+        kAllocators, [](bool) {}, machine.folder / "doors.json", *manual);
+    resets_.emplace(executor_, inventory_, ledger_, monitor_, *changes_, [this](std::string_view) {
+      return Resets::Vendor{.actions = this,
+                            .release = [](const std::function<void()>& done) { done(); },
+                            .reopen = [] {}};
+    });
+    resets_->SetPolicy(api::ResetPolicy::kIdle);
+    Configure();
+    for (int i = 0; i < 3; ++i) Look("G" + std::to_string(i));
+    changes_->Start();
+  }
+  ~Agent() override { changes_.reset(); }
+
+  /// Runs one callback; where there is none, time passes, the kubelet reads its list, the driver
+  /// completes a reset, and all devices are read. Returns whether anything is still under way.
+  bool Turn() {
+    if (executor_.RunOne()) {
+      Check();
+      return true;
+    }
+    machine_.counted = UsableAt("kubelet");
+    if (reset_done_) {
+      if (machine_.reset_works)
+        for (const std::string& id : machine_.resetting) machine_.broken.erase(id);
+      machine_.resetting.clear();
+      std::exchange(reset_done_, nullptr)(
+          machine_.reset_works ? base::Status{}
+                               : base::Error(Code::kFailedPrecondition, "the driver refuses"));
+    }
+    executor_.Advance(1s);
+    for (int i = 0; i < 3; ++i) Look("G" + std::to_string(i));
+    Check();
+    return !changes_->published().Get()->empty() || ++idle_ < 3;
+  }
+
+  void Configure() {
+    api::NodeConfig config;
+    if (machine_.assign_locally) config.assignments = {{{*machine_.assign_locally}, "local"}};
+    moves_->Configure(config);
+    offers_.Configure(config);
+  }
+  void Move(const std::string& device, const std::string& allocator) {
+    moves_->Set(
+        {{device}, allocator}, [](const DeviceMove&) {}, [](const auto&) {});
+  }
+
+  std::set<std::string> UsableAt(const std::string& allocator) {
+    std::set<std::string> ids;
+    for (const share::Offer& offer : *offers_.published().Get())
+      for (const share::OfferedSlot& slot : offer.slots)
+        if (offer.allocator == allocator && slot.usable) ids.insert(slot.slot.device);
+    return ids;
+  }
+  device::Health HealthOf(const std::string& id) {
+    return inventory_.published().Get()->Find(id)->health;
+  }
+  void Wait(base::Duration time) { executor_.Advance(time); }
+
+ private:
+  /// What must hold at any time.
+  void Check() {
+    const auto local = UsableAt("local"), kubelet = UsableAt("kubelet");
+    for (const std::string& id : local) {
+      ASSERT_FALSE(kubelet.contains(id)) << id << " is offered twice";
+      ASSERT_FALSE(machine_.counted.contains(id)) << id << " could be allocated by the kubelet";
+    }
+    for (const std::string& id : machine_.resetting)
+      ASSERT_FALSE(local.contains(id) || kubelet.contains(id))
+          << id << " is offered during a reset";
+  }
+
+  void Look(const std::string& id) {
+    if (machine_.broken.contains(id) && !monitor_.NeedsReset(id) && machine_.resetting.empty())
+      monitor_.OnEvidence(
+          {.device = id, .kind = "code", .code = static_cast<int>(device::Severity::kReset)});
+    const device::Reading reading;
+    monitor_.OnReading(id, reading);
+    inventory_.SetReading(id, reading, executor_.clock().Wall());
+  }
+
+  std::vector<std::string> ResetTogether(const device::Facts& device,
+                                         const std::vector<const device::Facts*>&) const override {
+    return device.id == "G2" ? std::vector<std::string>{"G2"}
+                             : std::vector<std::string>{"G0", "G1"};
+  }
+  void Reset(const std::vector<device::Facts>& devices,
+             std::function<void(base::Status)> done) override {
+    ++machine_.resets;
+    for (const device::Facts& device : devices) machine_.resetting.insert(device.id);
+    reset_done_ = std::move(done);
+  }
+
+  static inline const share::EnabledAllocators kAllocators{"kubelet", "local"};
+  Machine& machine_;
+  base::ManualExecutor executor_;
+  inventory::Inventory inventory_;
+  ledger::Ledger ledger_;
+  health::Monitor monitor_{executor_, inventory_, device::testing::FindAcme, {.probation = 2s}};
+  share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, kAllocators};
+  std::function<void(base::Status)> reset_done_;
+  int idle_ = 0;
+  std::optional<Resets> resets_;
+  std::optional<DeviceMoves> moves_;
+  std::optional<DeviceChanges> changes_;
+};
+
+/// A change from its beginning to its end.
+struct ChangeCase {
+  const char* name;
+  std::function<void(Machine&)> before;
+  std::function<void(Machine&, Agent&)> begin;  // also called after a restart
+  std::function<void(Machine&, Agent&)> expect;
+};
+
+const ChangeCase kCases[] = {
+    {"AMoveByHand", [](Machine&) {}, [](Machine&, Agent& agent) { agent.Move("G1", "local"); },
+     [](Machine&, Agent& agent) {
+       EXPECT_THAT(agent.UsableAt("local"), ElementsAre("G1"));
+       EXPECT_THAT(agent.UsableAt("kubelet"), ElementsAre("G0", "G2"));
+     }},
+    {"AMoveByTheConfiguration", [](Machine&) {},
+     [](Machine& machine, Agent& agent) {
+       machine.assign_locally = "1";
+       agent.Configure();
+     },
+     [](Machine&, Agent& agent) {
+       EXPECT_THAT(agent.UsableAt("local"), ElementsAre("G1"));
+       EXPECT_THAT(agent.UsableAt("kubelet"), ElementsAre("G0", "G2"));
+     }},
+    {"AReset", [](Machine& machine) { machine.broken = {"G0"}; }, [](Machine&, Agent&) {},
+     [](Machine& machine, Agent& agent) {
+       EXPECT_THAT(machine.broken, IsEmpty());
+       EXPECT_GE(machine.resets, 1);
+       EXPECT_LE(machine.resets, 2);
+       agent.Wait(10s);
+       EXPECT_THAT(agent.UsableAt("kubelet"), ElementsAre("G0", "G1", "G2"));
+     }},
+    {"AResetThatFails",
+     [](Machine& machine) {
+       machine.broken = {"G0"};
+       machine.reset_works = false;
+     },
+     [](Machine&, Agent&) {},
+     [](Machine& machine, Agent& agent) {
+       EXPECT_GE(machine.resets, 1);
+       EXPECT_LE(machine.resets, 2) << "not again and again";
+       EXPECT_THAT(agent.UsableAt("kubelet"), ElementsAre("G1", "G2"))
+           << "only the broken device is withheld";
+       EXPECT_THAT(agent.HealthOf("G0").reason, HasSubstr("the reset failed: "));
+     }},
+};
+
+class KilledAtEveryPoint : public ::testing::TestWithParam<ChangeCase> {};
+
+std::map<std::string, std::string> FilesOf(const os::TemporaryFolder& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& file : std::filesystem::directory_iterator(folder / ""))
+    files[file.path()] = os::ReadFile(file.path()).value_or("");
+  return files;
+}
+
+/// kill -9: what was not written to disk by now is lost. The kubelet counts no device of a plugin
+/// whose connection has ended.
+void Kill(Machine& machine, std::optional<Agent>& agent) {
+  const auto files = FilesOf(machine.folder);
+  agent.reset();
+  machine.counted.clear();
+  for (const auto& [path, text] : FilesOf(machine.folder)) std::filesystem::remove(path);
+  for (const auto& [path, text] : files) std::ofstream(path) << text;
+}
+
+TEST_P(KilledAtEveryPoint, EndsInTheOldOrTheNewState) {
+  bool completed = false;
+  int kills = 0;
+  for (int point = 0; !completed; ++point) {
+    SCOPED_TRACE("killed after " + std::to_string(point) + " callbacks");
+    Machine machine;
+    GetParam().before(machine);
+    std::optional<Agent> agent(std::in_place, machine);
+    machine.counted = agent->UsableAt("kubelet");
+    GetParam().begin(machine, *agent);
+    completed = true;
+    for (int turn = 0; turn < point && completed; ++turn) completed = agent->Turn();
+    completed = !completed;  // there was nothing left to kill
+    if (!completed) {
+      Kill(machine, agent);
+      ++kills;
+      // The driver completes what it was asked to do.
+      if (machine.reset_works && !machine.resetting.empty()) machine.broken.clear();
+      machine.resetting.clear();
+      agent.emplace(machine);
+      GetParam().begin(machine, *agent);
+    }
+    for (int turn = 0; turn < 10'000 && agent->Turn(); ++turn) {}
+    GetParam().expect(machine, *agent);
+    if (HasFailure()) return;
+    ASSERT_LT(point, 1000);
+  }
+  EXPECT_GT(kills, 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Changes, KilledAtEveryPoint, ::testing::ValuesIn(kCases),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+}  // namespace
+}  // namespace penstock::node::change

@@ -1,0 +1,402 @@
+// Compares the allocator that each device belongs to with the desired one. Where they differ, a
+// change moves the device.
+#include "node/change/device_moves.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/core/strings.h"
+#include "base/lifetime.h"
+#include "base/log.h"
+#include "node/change/manual_assignments.h"
+#include "node/share/allocator.h"
+#include "node/share/describe.h"
+#include "os/kept_file.h"
+
+namespace penstock::node::change {
+
+using inventory::Entry;
+
+namespace {
+
+constexpr std::string_view kMove = "move";
+constexpr char kNone[] = "none";
+
+std::string NameOf(const std::string& allocator) { return allocator.empty() ? kNone : allocator; }
+std::string FromName(const std::string& name) { return name == kNone ? "" : name; }
+
+}  // namespace
+
+struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
+  State(base::Executor& c, base::Executor& i, Node n, share::EnabledAllocators e,
+        std::function<void(bool)> await, const std::string& path, ManualAssignments remembered)
+      : control(c),
+        node(n),
+        enabled(std::move(e)),
+        await_releases(std::move(await)),
+        manual(std::move(remembered)),
+        writer(c, i, path, "cannot write manual assignments; a restart would lose them"),
+        allocator_of([](const inventory::Entry&) { return std::string(); }),
+        moving({{.name = "withdraw",
+                 .take = [this](const DeviceChange& change) { return Leave(change); }},
+                {.name = "await release",
+                 .take = [this](const DeviceChange& change) { return Await(change); }},
+                {.name = "assign",
+                 .take = [this](const DeviceChange& change) { return Arrive(change); }}}) {}
+
+  // --- desired allocators
+
+  std::string DesiredAllocator(const Entry& entry) const {
+    const auto found = manual.find(entry.facts->id);
+    return found != manual.end() && found->second.allocator ? FromName(*found->second.allocator)
+                                                            : allocator_of(entry);
+  }
+
+  /// The desired allocator of a device that may be gone: then the one it belonged to.
+  std::string DesiredAllocator(const std::string& id) const {
+    const auto inventory = node.inventory.published().Get();
+    if (const Entry* entry = inventory->Find(id)) return DesiredAllocator(*entry);
+    const auto found = at.find(id);
+    return found == at.end() ? "" : found->second;
+  }
+
+  void Configure(const api::NodeConfig& config) {
+    allocator_of = share::AssignAllocators(config, enabled);
+    configured = true;
+    Meet(*node.inventory.published().Get());
+    Publish();
+    Changed();
+  }
+
+  void Changed() {
+    changed = true;
+    node.changes.Wake();
+  }
+
+  /// A device that is new belongs to the desired allocator at once, unless it was moving when the
+  /// previous agent ended.
+  void Meet(const inventory::Snapshot& inventory) {
+    for (const Entry& entry : inventory.devices) {
+      const std::string& id = entry.facts->id;
+      const auto [own, is_new] = at.try_emplace(id, DesiredAllocator(entry));
+      if (!is_new) continue;
+      const auto found = manual.find(id);
+      const bool manually = found != manual.end() && found->second.transfer;
+      if (const DeviceChange* change = node.changes.Of(id);
+          change != nullptr && change->kind == kMove)
+        own->second = change->devices.front().allocator;
+      else if (manually)
+        own->second = found->second.transfer->from;
+      if (!manually) continue;
+      if (found->second.transfer->until)
+        SetDeadline(id, *found->second.transfer->until - control.clock().Wall());
+      if (own->second == DesiredAllocator(entry)) EndTransfer(id);
+    }
+  }
+
+  /// Publishes every known device, also those that are where the configuration wants them: a
+  /// subscriber that learns of a new configuration before Due was called would otherwise offer a
+  /// device through its new allocator at once.
+  void Publish() {
+    share::Moves moves = at;
+    for (const auto& [id, assignment] : manual)
+      if (!at.contains(id) && assignment.allocator) moves[id] = FromName(*assignment.allocator);
+    if (moves == published) return;
+    published = moves;
+    node.offers.SetMoves(std::move(moves));
+  }
+
+  // --- the change
+
+  static const std::string& IdOf(const DeviceChange& change) { return change.devices.front().id; }
+
+  std::string_view name() const override { return kMove; }
+  const std::vector<ChangeStep>& steps() const override { return moving; }
+  bool hides_devices() const override { return true; }
+
+  std::string Explain(const DeviceChange& change, const std::string&) const override {
+    return "being moved to " + share::DescribeAllocator(DesiredAllocator(IdOf(change))) +
+           (change.waits_for.empty() ? "" : ": " + change.waits_for);
+  }
+
+  std::vector<DeviceChange> Due() override {
+    const auto inventory = node.inventory.published().Get();
+    const bool new_facts =
+        std::exchange(facts_generation, inventory->facts_generation) != inventory->facts_generation;
+    std::vector<DeviceChange> due;
+    if (!configured || (!std::exchange(changed, false) && !new_facts)) return due;
+    Meet(*inventory);
+    RevertExpired(*inventory, *node.ledger.Get());
+    Publish();
+    for (const Entry& entry : inventory->devices) {
+      const std::string& id = entry.facts->id;
+      if (at.at(id) == DesiredAllocator(entry)) continue;
+      const DeviceChange* other = node.changes.Of(id);
+      if (other == nullptr) due.push_back({.devices = {{.id = id, .allocator = at.at(id)}}});
+      changed |= other != nullptr && other->kind != kMove;  // it begins after that one
+    }
+    return due;
+  }
+
+  StepResult Leave(const DeviceChange& change) const {
+    base::Log(base::kInfo, "device withdrawn",
+              {{"device", IdOf(change)},
+               {"from", NameOf(at.at(IdOf(change)))},
+               {"to", NameOf(DesiredAllocator(IdOf(change)))}});
+    return std::string();
+  }
+
+  /// A device that is to stay where it is was not offered elsewhere meanwhile.
+  StepResult Await(const DeviceChange& change) const {
+    if (DesiredAllocator(IdOf(change)) == at.at(IdOf(change))) return std::string();
+    return node.changes.AwaitUnused(change);
+  }
+
+  StepResult Arrive(const DeviceChange& change) {
+    std::string& allocator = at.at(IdOf(change));
+    const std::string to = DesiredAllocator(IdOf(change));
+    base::Log(base::kInfo, allocator == to ? "device keeps its allocator" : "device assigned",
+              {{"device", IdOf(change)}, {"from", NameOf(allocator)}, {"to", NameOf(to)}});
+    allocator = to;
+    Publish();
+    return std::string();
+  }
+
+  void Ended(const DeviceChange& change, const base::Status& result) override {
+    const std::string id = IdOf(change);
+    if (!result.ok()) {
+      base::Log(base::kWarn, "device not moved",
+                {{"device", id}, {"why", result.error().message()}});
+      requests.GaveUp(id, result.error().message());
+      at.erase(id);
+      Publish();
+    }
+    EndTransfer(id);
+  }
+
+  void EndTransfer(const std::string& id) {
+    const auto found = manual.find(id);
+    if (found == manual.end()) return;
+    found->second.transfer.reset();
+    if (!found->second.allocator) manual.erase(found);
+    writer.Keep(EncodeManualAssignments(manual));
+  }
+
+  void Settled() override {
+    const auto inventory = node.inventory.published().Get();
+    Notify(requests.Update([&](const DeviceMove& before) { return MoveNow(before, *inventory); }));
+    if (!await_releases) return;
+    const auto ledger = node.ledger.Get();
+    bool has_waiters = false;
+    for (const auto& [id, allocator] : at)
+      has_waiters |= HasDeadline(id) && share::HoldersOf(*ledger, id).counted;
+    if (std::exchange(awaiting, has_waiters) != has_waiters) await_releases(has_waiters);
+  }
+
+  // --- requests of users
+
+  bool HasDeadline(const std::string& id) const {
+    const auto found = manual.find(id);
+    return found != manual.end() && found->second.transfer && found->second.transfer->until;
+  }
+
+  /// Uses the monotonic clock, which cannot be set. The file has wall-clock time, because only
+  /// that is valid after a reboot.
+  void SetDeadline(const std::string& id, base::Duration left) {
+    left = std::max(left, base::Duration::zero());
+    deadlines[id] = control.clock().Now() + left;
+    control.PostAfter(left, base::IfAlive(this, &State::Changed));
+  }
+
+  void RevertExpired(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger) {
+    const base::TimePoint now = control.clock().Now();
+    for (auto& [id, assignment] : manual) {
+      const auto allocator = at.find(id);
+      const auto deadline = deadlines.find(id);
+      if (allocator == at.end() || !HasDeadline(id) || deadline == deadlines.end() ||
+          deadline->second > now)
+        continue;
+      const std::string holders = share::HoldersOf(ledger, id).text;
+      if (holders.empty()) continue;  // the kubelet's acknowledgement is missing, but will come
+      const auto* entry = inventory.Find(id);
+      const std::string sentence = (entry != nullptr ? share::Describe(*entry->facts) : id) +
+                                   " is still held by " + holders + " and stays assigned to " +
+                                   share::DescribeAllocator(allocator->second);
+      base::Log(base::kWarn, "device not released in time", {{"device", id}, {"why", sentence}});
+      assignment.allocator = assignment.transfer->back;
+      assignment.transfer->until.reset();
+      requests.GaveUp(id, sentence);
+    }
+  }
+
+  /// The device by id or index; null where there is none.
+  static const Entry* FindNamed(const inventory::Snapshot& inventory, const std::string& name) {
+    const auto found = std::ranges::find_if(inventory.devices, [&](const auto& entry) {
+      return entry.facts->id == name ||
+             (entry.facts->index >= 0 && base::ParseInt(name) == entry.facts->index);
+    });
+    return found == inventory.devices.end() ? nullptr : &*found;
+  }
+
+  Result<std::vector<const Entry*>> FindDevices(const MoveRequest& request,
+                                                const inventory::Snapshot& inventory) const {
+    const std::string allocator = request.allocator;
+    if (!share::FindAllocator(allocator).name.empty() && !enabled.contains(allocator))
+      return Error(Code::kFailedPrecondition,
+                   share::DescribeAllocator(allocator) +
+                       " cannot get devices: the allocator is closed (see "
+                       "`penstock status`)");
+    std::vector<const Entry*> named;
+    for (const std::string& name : request.devices) {
+      const Entry* entry = FindNamed(inventory, name);
+      if (entry == nullptr)
+        return Error(Code::kNotFound,
+                     "there is no device " + name + " on this node (see `penstock status`)");
+      if (std::ranges::find(named, entry) != named.end())
+        return Error(Code::kInvalidArgument, "device " + name + " is named twice");
+      named.push_back(entry);
+    }
+    return named;
+  }
+
+  /// What would be done with a device: "unchanged" or "would-move", with its holders.
+  DeviceMove PlanMove(const MoveRequest& request, const Entry& entry,
+                      const ledger::Snapshot& ledger) const {
+    const device::Facts& facts = *entry.facts;
+    const auto known = at.find(facts.id);
+    const std::string from = known == at.end() ? DesiredAllocator(entry) : known->second;
+    const std::string to =
+        request.allocator == "default" ? allocator_of(entry) : FromName(request.allocator);
+    DeviceMove move{facts.id,
+                    facts.index,
+                    NameOf(from),
+                    NameOf(to),
+                    from == to && !IsMoving(facts.id) ? "unchanged" : "would-move",
+                    ""};
+    if (move.state == "unchanged") return move;
+    if (const std::string holders = share::HoldersOf(ledger, facts.id).text; !holders.empty())
+      move.reason = "held by " + holders;
+    return move;
+  }
+
+  bool IsMoving(const std::string& id) const {
+    const DeviceChange* change = node.changes.Of(id);
+    return change != nullptr && change->kind == kMove;
+  }
+
+  void Set(const MoveRequest& request, Progress progress, Done done) {
+    const auto inventory = node.inventory.published().Get();
+    const auto named = FindDevices(request, *inventory);
+    if (!named.ok()) return done(named.error());
+    const auto ledger = node.ledger.Get();
+    std::vector<DeviceMove> intended;
+    for (const Entry* entry : *named) intended.push_back(PlanMove(request, *entry, *ledger));
+    if (request.dry_run) return done(std::move(intended));
+    const bool waits = request.wait && *request.wait > base::Duration::zero();
+    for (std::size_t i = 0; i < intended.size(); ++i)
+      if (!waits && !intended[i].reason.empty() && intended[i].from != intended[i].to)
+        return done(Error(Code::kFailedPrecondition,
+                          share::Describe(*(*named)[i]->facts) + " is " + intended[i].reason +
+                              ": stop the holder first, or wait with --wait"));
+    Begin(request, intended, waits, std::move(progress), std::move(done));
+  }
+
+  void Begin(const MoveRequest& request, const std::vector<DeviceMove>& intended, bool waits,
+             Progress progress, Done done) {
+    std::optional<base::WallTime> until;
+    if (waits)
+      until = control.clock().Wall() +
+              std::chrono::duration_cast<base::WallTime::duration>(*request.wait);
+    for (const DeviceMove& move : intended) SetManual(move, request.allocator, until);
+    if (until)
+      for (const DeviceMove& move : intended) SetDeadline(move.device, *request.wait);
+    writer.Keep(EncodeManualAssignments(manual));
+    Notify(requests.Begin(intended, std::move(progress), std::move(done)));
+    Changed();
+  }
+
+  void SetManual(const DeviceMove& move, const std::string& allocator,
+                 std::optional<base::WallTime> until) {
+    const auto found = manual.try_emplace(move.device).first;
+    ManualAssignment& assignment = found->second;
+    const std::optional<std::string> back =
+        assignment.transfer ? assignment.transfer->back : assignment.allocator;
+    assignment.allocator = allocator == "default" ? std::nullopt : std::optional(allocator);
+    assignment.transfer.reset();
+    if (move.state != "unchanged")
+      assignment.transfer =
+          ManualAssignment::Transfer{.from = FromName(move.from), .back = back, .until = until};
+    if (!assignment.allocator && !assignment.transfer) manual.erase(found);
+  }
+
+  DeviceMove MoveNow(const DeviceMove& before, const inventory::Snapshot& inventory) const {
+    DeviceMove now = before;
+    const auto allocator = at.find(before.device);
+    if (allocator == at.end() || before.state == "unchanged") return now;
+    now.reason.clear();
+    const bool desired = allocator->second == DesiredAllocator(before.device);
+    if (IsMoving(before.device) || !desired) {
+      now.state = "waiting";
+      const DeviceChange* change = node.changes.Of(before.device);
+      if (change != nullptr)
+        now.reason = change->kind == kMove ? change->waits_for
+                                           : "another change of it (" + change->kind + ") to end";
+      return now;
+    }
+    now.to = NameOf(allocator->second);
+    now.state = now.to == now.from ? "unchanged" : now.to == kNone ? "acknowledged" : "offered";
+    if (const auto* entry = inventory.Find(before.device)) now.reason = entry->withheld;
+    return now;
+  }
+
+  /// Posted to the executor, because a callback may make another request immediately.
+  void Notify(MoveRequests::Notifications notifications) {
+    if (notifications.empty()) return;
+    control.Post(base::IfAlive(this, [notifications = std::move(notifications)](State&) {
+      for (const auto& notify : notifications) notify();
+    }));
+  }
+
+  base::Executor& control;
+  const Node node;
+  const share::EnabledAllocators enabled;
+  const std::function<void(bool)> await_releases;
+  ManualAssignments manual;
+  os::KeptFile writer;
+  share::AllocatorOf allocator_of;
+  const std::vector<ChangeStep> moving;
+  std::map<std::string, base::TimePoint>
+      deadlines;  // of moving devices that have a deadline in `manual`
+  bool configured = false, changed = false, awaiting = false;
+  std::map<std::string, std::string>
+      at;  // device → the allocator it belongs to; while it moves, the one that it leaves
+  share::Moves published;
+  MoveRequests requests;
+  std::uint64_t facts_generation = 0;
+};
+
+DeviceMoves::DeviceMoves(base::Executor& control, base::Executor& io, Node node,
+                         share::EnabledAllocators enabled, std::function<void(bool)> await_releases,
+                         const std::string& path, ManualAssignments remembered)
+    : state_(std::make_shared<State>(control, io, node, std::move(enabled),
+                                     std::move(await_releases), path, std::move(remembered))) {
+  node.changes.Add(*state_);
+}
+
+DeviceMoves::~DeviceMoves() = default;
+
+void DeviceMoves::Configure(const api::NodeConfig& config) { state_->Configure(config); }
+
+void DeviceMoves::Set(const MoveRequest& request, Progress progress, Done done) {
+  state_->Set(request, std::move(progress), std::move(done));
+}
+
+share::Moves DeviceMoves::manual() const {
+  share::Moves moves;
+  for (const auto& [id, assignment] : state_->manual)
+    if (assignment.allocator) moves[id] = FromName(*assignment.allocator);
+  return moves;
+}
+
+}  // namespace penstock::node::change

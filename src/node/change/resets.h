@@ -1,0 +1,82 @@
+// Resets devices that need it, where the site's policy allows it and no holder is disturbed. The
+// monitor decides which devices need a reset.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/config/node_config.h"
+#include "base/executor.h"
+#include "base/lifetime.h"
+#include "device/actions.h"
+#include "node/change/device_changes.h"
+#include "node/change/reset_plan.h"
+#include "node/health/monitor.h"
+
+namespace penstock::node::change {
+
+/// On the control executor. Starts with SetPolicy(kIdle). Resets one group at a time, in these
+/// steps: withdraw its devices; wait until the kubelet has taken note, and check that the devices
+/// still have no holder and no process; release the agent's own connection to the driver; reset the
+/// devices; reopen the driver; read the devices. A reset during which the agent ended counts as a
+/// failed one, because its outcome is unknown.
+class Resets final : public ChangeKind {
+ public:
+  /// The parts of a vendor that take part in a reset.
+  struct Vendor {
+    device::Actions* actions = nullptr;                       ///< null: never reset its devices
+    std::function<void(std::function<void()> done)> release;  ///< inventory::Discovery::Release
+    std::function<void()> reopen;                             ///< inventory::Discovery::Reopen
+  };
+  using VendorOf = std::function<Vendor(std::string_view vendor)>;
+
+  /// Adds itself to `changes`, which calls it until it is destroyed.
+  Resets(base::Executor& control, inventory::Inventory& inventory, ledger::Ledger& ledger,
+         health::Monitor& monitor, DeviceChanges& changes, VendorOf vendor_of);
+
+  /// Applies from now on; a reset under way continues.
+  void SetPolicy(api::ResetPolicy policy);
+
+  std::string_view name() const override { return "reset"; }
+  const std::vector<ChangeStep>& steps() const override { return steps_; }
+  bool hides_devices() const override { return false; }
+  std::string Explain(const DeviceChange& change, const std::string& device) const override;
+  std::vector<DeviceChange> Due() override;
+  bool AwaitsRelease() const override { return !notes_.empty(); }
+  void Ended(const DeviceChange& change, const base::Status& result) override;
+
+ private:
+  bool IsFree(const inventory::Entry& entry) const;
+  std::map<std::string, ResetCandidate> Candidates() const;
+  void Note(const std::map<std::string, ResetCandidate>& candidates, const ResetPlan& plan);
+  Vendor VendorOfDevices(const DeviceChange& change) const;
+
+  StepResult AwaitUnused(const DeviceChange& change);
+  StepResult Release(const DeviceChange& change);
+  StepResult Reset(const DeviceChange& change);
+  StepResult Reopen(const DeviceChange& change);
+  StepResult Read(const DeviceChange& change) const;
+
+  base::Executor& control_;
+  inventory::Inventory& inventory_;
+  ledger::Ledger& ledger_;
+  health::Monitor& monitor_;
+  DeviceChanges& changes_;
+  const VendorOf vendor_of_;
+  const std::vector<ChangeStep> steps_;
+  api::ResetPolicy policy_ = api::ResetPolicy::kNever;
+  // Of the reset under way.
+  enum class Connection { kOpen, kClosing, kClosed } connection_ = Connection::kOpen;
+  bool resetting_ = false;  // the driver was asked
+  bool counted_ = false;    // the monitor knows the outcome
+  std::optional<base::Status> outcome_;
+  std::map<std::string, std::string> failures_;  // id → error of the last reset
+  std::map<std::string, std::string> notes_;     // id → note passed to the monitor
+  base::Lifetime lifetime_;
+};
+
+}  // namespace penstock::node::change
