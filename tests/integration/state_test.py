@@ -198,11 +198,11 @@ def test_state_of_a_newer_version_keeps_no_agent_from_starting(node):
     program = node.hold(1)
     [lease] = node.holders()
     node.kill_agent()
-    for file in ("ledger.json", "doors.json", "health.json", "usage.json", "configuration.json", "queue.json"):
+    for file in ("ledger.json", "doors.json", "changes.json", "health.json", "usage.json", "configuration.json", "queue.json"):
         (node.state_dir / file).write_text(json.dumps({"version": 2, "of a shape": "nobody here knows"}))
     node.start_agent()
     assert [one["lease"] for one in node.holders()] == [lease["lease"]], "the control group records the lease"
-    assert len(list(node.state_dir.glob("*.newer"))) == 6
+    assert len(list(node.state_dir.glob("*.newer"))) == 7
     assert program.poll() is None
     report = json.loads(node.penstock("usage", "-o", "json").stdout)["usage"]
     assert "problem" not in report

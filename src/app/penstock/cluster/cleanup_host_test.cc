@@ -28,7 +28,7 @@ class CleanHostTest : public testing::Test {
   void AgentWasHere() {
     for (const char* file :
          {"configuration.json", "ledger.json", "health.json", "health-marks.json", "doors.json",
-          "queue.json", "usage.json", "usage-end.json", "usage/usage-000001.jsonl"})
+          "changes.json", "queue.json", "usage.json", "usage-end.json", "usage/usage-000001.jsonl"})
       folder_.Write(std::string("state/") + file, "{}");
     for (const char* file :
          {"penstock-nvidia.com-gpu.json", "k8s.device-plugin.nvidia.com-gpu.json",
