@@ -25,13 +25,21 @@ class FeaturesFileTest : public testing::Test {
     for (int i = 0; i < count; ++i) devices.push_back(AcmeDevice(i, count));
     inventory_.SetVendor({"acme", std::make_shared<const device::Driver>(AcmeDriver()), ""});
     inventory_.SetFacts("acme", std::move(devices), "", base::WallTime{});
+    Update();
     executor_.RunUntilIdle();
+  }
+
+  void Update() {
+    labels_.Update({.inventory = inventory_.published().Get(),
+                    .servers = std::make_shared<const device::SharedDevices>(),
+                    .desired = std::make_shared<const node::share::DesiredAssignments>()});
   }
 
   void Begin() {
     node::label::LabelContext context;
     context.host_features = false;
     labels_.Set(context);
+    Update();
     executor_.RunUntilIdle();
   }
 
@@ -41,9 +49,7 @@ class FeaturesFileTest : public testing::Test {
   const std::string path_ = folder_ / "features.d/penstock";
   base::ManualExecutor executor_;
   node::inventory::Inventory inventory_;
-  base::Published<node::share::DesiredAssignments> desired_;
-  base::Published<device::SharedDevices> servers_;
-  node::label::Labels labels_{inventory_, device::testing::FindAcme, desired_, servers_};
+  node::label::Labels labels_{device::testing::FindAcme};
 };
 
 TEST_F(FeaturesFileTest, SaysWhatTheLabelsSay) {

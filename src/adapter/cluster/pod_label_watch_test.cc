@@ -147,6 +147,8 @@ TEST(PodLabels, AreInTheLedgerWhicheverIsKnownFirst) {
   base::ManualExecutor control;
   node::ledger::Ledger ledger;
   PodLabels labels(control, ledger);
+  const auto subscription =
+      ledger.published().Subscribe([&labels](const auto&) { labels.LedgerChanged(); });
   ASSERT_TRUE(ledger.Add(KubeletLease("GPU-1", "a")).ok());
   control.RunUntilIdle();
   labels.Take(std::make_shared<const PodsOfNode>(

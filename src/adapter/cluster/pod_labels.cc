@@ -54,16 +54,14 @@ struct PodLabels::State : std::enable_shared_from_this<State> {
   std::shared_ptr<const PodsOfNode> pods;
   bool reported = false;  // whether Take was called
   bool coming = false;
-  base::Subscription on_ledger;
 };
 
 PodLabels::PodLabels(base::Executor& control, node::ledger::Ledger& ledger)
-    : state_(std::make_shared<State>(control, ledger)) {
-  state_->on_ledger =
-      ledger.published().Subscribe([state = state_.get()](const auto&) { state->Soon(); });
-}
+    : state_(std::make_shared<State>(control, ledger)) {}
 
-PodLabels::~PodLabels() { state_->on_ledger.Reset(); }
+PodLabels::~PodLabels() = default;
+
+void PodLabels::LedgerChanged() { state_->Soon(); }
 
 void PodLabels::Take(std::shared_ptr<const PodsOfNode> pods) {
   state_->pods = std::move(pods);

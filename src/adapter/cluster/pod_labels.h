@@ -21,6 +21,9 @@ class PodLabels {
   PodLabels(base::Executor& control, node::ledger::Ledger& ledger);
   ~PodLabels();
 
+  /// The ledger has changed.
+  void LedgerChanged();
+
   /// Null: no labels are requested; removes those in leases.
   void Take(std::shared_ptr<const PodsOfNode> pods);
 

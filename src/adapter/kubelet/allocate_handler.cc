@@ -117,9 +117,8 @@ Result<ContainerEdits> AllocateHandler::AllocateContainer(const std::string& res
   lease.allocator = node::share::kKubeletAllocator;
   ASSIGN(lease.slots, UsableSlots(resource, ids, now.offers));
   const auto inventory = node_.inventory.published().Get();
-  ASSIGN(device::Edits edits,
-         node::allocate::Commit(lease.slots, now.mode.consumer, *inventory, node_.dialect_of,
-                                *node_.offers.servers().Get()));
+  ASSIGN(device::Edits edits, node::allocate::Commit(lease.slots, now.mode.consumer, *inventory,
+                                                     node_.dialect_of, *node_.offers.Servers()));
   ASSIGN(const auto devices, node::allocate::DevicesOf(lease.slots, *inventory, node_.dialect_of));
   InjectionMode mode = now.mode;
   mode.unique = RandomUuid();

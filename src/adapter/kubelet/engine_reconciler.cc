@@ -19,9 +19,7 @@ using protocol::engine::cri::EngineAbilities;
 
 struct EngineReconciler::State {
   State(os::Loop& c, protocol::engine::cri::EngineWatcher& e, Options o)
-      : control(c), engine(e), options(std::move(o)) {
-    on_engine = engine.published().Subscribe([this](const auto&) { Reconcile(); });
-  }
+      : control(c), engine(e), options(std::move(o)) {}
 
   void Configure(api::EngineSetup next) {
     if (std::exchange(wanted, next) == next) return;
@@ -98,7 +96,6 @@ struct EngineReconciler::State {
   std::string problem;
   std::optional<EngineAbilities> configured_for;  // what it was when it was last configured
   std::unique_ptr<EngineConfigurator> running;
-  base::Subscription on_engine;
 };
 
 EngineReconciler::EngineReconciler(os::Loop& control, protocol::engine::cri::EngineWatcher& engine,
@@ -108,6 +105,8 @@ EngineReconciler::EngineReconciler(os::Loop& control, protocol::engine::cri::Eng
 EngineReconciler::~EngineReconciler() = default;
 
 void EngineReconciler::Configure(api::EngineSetup wanted) { state_->Configure(wanted); }
+
+void EngineReconciler::EngineChanged() { state_->Reconcile(); }
 
 const std::string& EngineReconciler::problem() const { return state_->problem; }
 

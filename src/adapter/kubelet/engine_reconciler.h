@@ -31,6 +31,9 @@ class EngineReconciler {
 
   void Configure(api::EngineSetup wanted);
 
+  /// The engine has changed.
+  void EngineChanged();
+
   /// Why the engine is not set up as desired; empty if it is, or if nothing is desired.
   const std::string& problem() const;
 

@@ -43,6 +43,7 @@ class EngineReconcilerTest : public testing::Test {
   }
   ~EngineReconcilerTest() override {
     On([this] {
+      on_engine_.Reset();
       setup_.reset();
       watcher_.reset();
     });
@@ -63,6 +64,8 @@ class EngineReconcilerTest : public testing::Test {
                                     .proc_root = machine_.proc(),
                                     .runtime = "/opt/penstock-runtime",
                                     .handlers = {"nvidia"}});
+      on_engine_ =
+          watcher_->published().Subscribe([this](const auto&) { setup_->EngineChanged(); });
       setup_->Configure(wanted);
     });
   }
@@ -115,6 +118,7 @@ class EngineReconcilerTest : public testing::Test {
   os::Loop loop_{"test"}, io_{"io"};
   std::unique_ptr<EngineWatcher> watcher_;
   std::unique_ptr<EngineReconciler> setup_;
+  base::Subscription on_engine_;
 };
 
 // One change is made at a time: once another one is done, an attempt before it would have been

@@ -66,7 +66,7 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
         ledger(l),
         offers(off),
         dialect_of(std::move(d)),
-        pods(c, i, options.kubelet_dir, options.proc_root, l, off.published(),
+        pods(c, i, options.kubelet_dir, options.proc_root, l, off,
              [this](const std::string& resource, const std::vector<std::string>& ids) {
                return IsOwn(resource, ids);
              }),
@@ -95,13 +95,14 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
 
   void Open() {
     open = true;
-    const auto again = [this](const auto&) { Advertise(); };
-    on_offers = offers.published().Subscribe(again);
-    if (options.written != nullptr) on_written = options.written->Subscribe(again);
-    if (options.engine != nullptr) on_engine = options.engine->published().Subscribe(again);
     Advertise();
-    on_ledger = ledger.published().Subscribe([this](const auto&) { plugins.CheckLeaving(); });
     pods.Poll();
+  }
+
+  void Follow(const node::share::NodeDevices& now, const node::share::NodeDevices& before) {
+    if (!open) return;
+    if (now.offers != before.offers) Advertise();
+    if (now.ledger != before.ledger) plugins.CheckLeaving();
   }
 
   /// The specifications written now; null if none are written on this node.
@@ -121,7 +122,7 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
     AdvertisementFilter::Gate gate{listing, written.get(), {}};
     for (const std::string& one : config.required_classes)
       if (std::ranges::find(not_here, one) != not_here.end()) gate.missing.push_back(one);
-    shown.Set(gated.Show(*offers.published().Get(), gate));
+    shown.Set(gated.Show(*offers.Get(), gate));
     const auto now = shown.Get();
     std::map<std::string, std::vector<PluginDevice>> lists;
     for (const Offer& offer : *now) lists.emplace(offer.resource, ToPluginDevices(offer));
@@ -173,7 +174,7 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
       return dialect != nullptr && dialect->resource() == resource;
     };
     if (std::ranges::any_of(snapshot->vendors, of_vendor)) return true;
-    const auto desired = offers.desired().Get();
+    const auto desired = offers.LastDesired();
     const auto named = [&](const auto& assignment) {
       return assignment.second.resource == resource;
     };
@@ -265,7 +266,6 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
   AdvertisementFilter gated;
   base::Published<std::vector<Offer>> shown;
   PodTracker pods;
-  base::Subscription on_offers, on_ledger, on_written, on_engine;
   protocol::kubelet::PodResources resources;
   AllocateHandler allocate;
   AllocatableConfirmation list;
@@ -288,6 +288,11 @@ void KubeletAdapter::Recover(const std::vector<Lease>& checkpoint) {
 }
 
 void KubeletAdapter::Open() { state_->Open(); }
+
+void KubeletAdapter::Follow(const node::share::NodeDevices& now,
+                            const node::share::NodeDevices& before) {
+  state_->Follow(now, before);
+}
 
 void KubeletAdapter::ContainersChanged() { state_->Advertise(); }
 

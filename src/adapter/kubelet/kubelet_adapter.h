@@ -15,6 +15,7 @@
 #include "node/allocate/allocate.h"
 #include "node/cdi/spec_writer.h"
 #include "node/share/offers.h"
+#include "node/share/turns.h"
 #include "protocol/engine/cri/engine_watcher.h"
 #include "protocol/kubelet/device_plugin.h"
 
@@ -65,7 +66,10 @@ class KubeletAdapter {
   /// Starts to advertise devices and to ask the kubelet which pods hold them.
   void Open();
 
-  /// The configuration of containers changed.
+  /// Takes the next turn of the devices (share::Turns).
+  void Follow(const node::share::NodeDevices& now, const node::share::NodeDevices& before);
+
+  /// The configuration of containers, the engine or the written specifications changed.
   void ContainersChanged();
 
   /// Devices that are withheld from the kubelet, or shown only as unhealthy, because they cannot be

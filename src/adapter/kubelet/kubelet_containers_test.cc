@@ -28,6 +28,8 @@ class KubeletContainersTest : public KubeletAdapterTest {
   KubeletContainersTest() { written_.Set({.devices = {"G0", "G1", "G2", "G3"}}); }
   ~KubeletContainersTest() override {
     On([this] {
+      on_engine_.Reset();
+      on_written_.Reset();
       adapter_.reset();
       inquiry_.reset();
     });
@@ -47,7 +49,12 @@ class KubeletContainersTest : public KubeletAdapterTest {
                                  .retry_most = std::chrono::milliseconds(20)});
     });
     Make(inquiry_.get(), &written_);
-    On([this] { adapter_->Open(); });
+    On([this] {
+      const auto changed = [this](const auto&) { adapter_->ContainersChanged(); };
+      on_engine_ = inquiry_->published().Subscribe(changed);
+      on_written_ = written_.Subscribe(changed);
+      adapter_->Open();
+    });
   }
 
   void SetWritten(node::cdi::Written written) {
@@ -78,6 +85,7 @@ class KubeletContainersTest : public KubeletAdapterTest {
   FakeEngine engine_{socket_};
   base::Published<node::cdi::Written> written_;
   std::unique_ptr<EngineWatcher> inquiry_;
+  base::Subscription on_engine_, on_written_;
 };
 
 TEST_F(KubeletContainersTest, AnEngineThatInjectsCdiDevicesIsGivenTheirNames) {

@@ -25,10 +25,12 @@ class MovesWithAKubelet : public KubeletAdapterTest {
           node::change::ManualAssignments{});
       moves_->Configure({});
       changes_->Start();
+      follow_ = [this](const auto& now, const auto& before) { changes_->Follow(now, before); };
     });
   }
   ~MovesWithAKubelet() override {
     On([this] {
+      follow_ = nullptr;
       changes_.reset();
       moves_.reset();
     });
@@ -48,7 +50,7 @@ class MovesWithAKubelet : public KubeletAdapterTest {
   }
 
   std::string AllocatorOf(const std::string& device) {
-    for (const auto& offer : *offers_.published().Get())
+    for (const auto& offer : *offers_.Get())
       for (const auto& slot : offer.slots)
         if (slot.slot.device == device) return offer.allocator;
     return "";

@@ -93,7 +93,7 @@ std::vector<PodHolding> JoinPods(const std::vector<PodDevices>& list,
 
 struct PodTracker::State : std::enable_shared_from_this<State> {
   State(os::Loop& c, base::Executor& i, std::string dir, std::string proc, node::ledger::Ledger& l,
-        base::Published<std::vector<node::share::Offer>>& off, IsOwn o)
+        node::share::Offers& off, IsOwn o)
       : control(c),
         io(i),
         kubelet_dir(std::move(dir)),
@@ -187,7 +187,7 @@ struct PodTracker::State : std::enable_shared_from_this<State> {
   base::Executor& io;
   const std::string kubelet_dir, proc_root;
   node::ledger::Ledger& ledger;
-  base::Published<std::vector<node::share::Offer>>& offers;
+  node::share::Offers& offers;
   const IsOwn is_own;
   protocol::kubelet::PodResources resources;
   std::unique_ptr<os::PathWatch> watch;
@@ -201,7 +201,7 @@ struct PodTracker::State : std::enable_shared_from_this<State> {
 
 PodTracker::PodTracker(os::Loop& control, base::Executor& io, const std::string& kubelet_dir,
                        const std::string& proc_root, node::ledger::Ledger& ledger,
-                       base::Published<std::vector<node::share::Offer>>& offers, IsOwn is_own)
+                       node::share::Offers& offers, IsOwn is_own)
     : state_(std::make_shared<State>(control, io, kubelet_dir, proc_root, ledger, offers,
                                      std::move(is_own))) {
   state_->watch = std::make_unique<os::PathWatch>(

@@ -12,6 +12,7 @@
 #include "node/attribute/attribute.h"
 #include "node/ledger/ledger.h"
 #include "node/share/offer.h"
+#include "node/share/offers.h"
 #include "os/loop.h"
 #include "protocol/kubelet/checkpoint.h"
 #include "protocol/kubelet/pod_resources.h"
@@ -37,7 +38,7 @@ class PodTracker {
 
   PodTracker(os::Loop& control, base::Executor& io, const std::string& kubelet_dir,
              const std::string& proc_root, node::ledger::Ledger& ledger,
-             base::Published<std::vector<node::share::Offer>>& offers, IsOwn is_own);
+             node::share::Offers& offers, IsOwn is_own);
   ~PodTracker();
 
   void Poll();

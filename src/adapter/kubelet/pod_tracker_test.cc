@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "device/testing/acme.h"
 #include "os/testing/temporary_folder.h"
 #include "os/testing/turned_loop.h"
 #include "protocol/kubelet/fake/fake_kubelet.h"
@@ -88,7 +89,8 @@ class KubeletPodsTest : public testing::Test {
   os::TurnedLoop control_{"control"};
   os::Loop io_{"io"};
   node::ledger::Ledger ledger_;
-  base::Published<std::vector<node::share::Offer>> offers_;
+  node::inventory::Inventory inventory_;
+  node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"kubelet"}};
   std::atomic<int> looks_ = 0;
   std::unique_ptr<PodTracker> pods_;
 };

@@ -122,11 +122,6 @@ LocalAdapter::LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Option
       server_(
           loop, options_.run_dir, options_.group,
           [this](const SessionPtr& session, const Request& request) { Handle(session, request); }) {
-  on_offers_ = node_.offers.published().Subscribe([this](const auto&) { queue_.Try(); });
-  on_ledger_ = node_.ledger.published().Subscribe([this](const auto&) {
-    queue_.Try();
-    KeepSoon();
-  });
   if (!options_.queue_file.empty() && options_.enabled)
     writer_.emplace(loop, io, options_.queue_file,
                     "cannot write the run queue; a restart would lose the places of queued runs");
@@ -134,11 +129,16 @@ LocalAdapter::LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Option
 
 LocalAdapter::~LocalAdapter() {
   lifetime_.End();
-  on_offers_.Reset();
-  on_ledger_.Reset();
   loop_.Cancel(keep_);
   // The queued programs come back to the next agent.
   if (writer_ && closed_reason_.empty()) writer_->Keep(EncodeCheckpoint(queue_.next_ticket()));
+}
+
+void LocalAdapter::Follow(const node::share::NodeDevices& now,
+                          const node::share::NodeDevices& before) {
+  if (now.inventory != before.inventory) leases_.DevicesChanged();
+  if (now.offers != before.offers || now.ledger != before.ledger) queue_.Try();
+  if (now.ledger != before.ledger) KeepSoon();
 }
 
 void LocalAdapter::Recover(const std::vector<node::ledger::Lease>& checkpoint,
@@ -210,7 +210,7 @@ api::AllocatorReport LocalAdapter::Report() const {
     report.reason += "; visibility only: " + leases_.visibility_reason();
   if (const std::string limits = DescribeLimits(policy_.limits()); !limits.empty())
     report.reason += "; " + limits;
-  for (const auto& offer : *node_.offers.published().Get())
+  for (const auto& offer : *node_.offers.Get())
     if (offer.allocator == node::share::kLocalAllocator) report.resources.push_back(offer.resource);
   report.closed_cgroups = leases_.closed().cgroups;
   report.closed_problem = leases_.closed().problem;
@@ -288,7 +288,7 @@ void LocalAdapter::Enqueue(const SessionPtr& session, const RunRequest& run,
 }
 
 const std::vector<node::share::Offer>& LocalAdapter::OffersWithout(const Devices& kept_back) {
-  auto offers = node_.offers.published().Get();
+  auto offers = node_.offers.Get();
   if (reduced_.from != offers || reduced_.without != kept_back)
     reduced_ = {offers, kept_back, node::allocate::WithoutDevices(*offers, kept_back)};
   return reduced_.offers;
@@ -299,7 +299,7 @@ base::Status LocalAdapter::Attempt(const Waiting& waiting, const Devices& kept_b
   const auto inventory = node_.inventory.published().Get();
   ASSIGN(const auto slots, node::allocate::Reserve(waiting.request, *inventory, *node_.ledger.Get(),
                                                    OffersWithout(kept_back)));
-  const auto servers = node_.offers.servers().Get();
+  const auto servers = node_.offers.Servers();
   ASSIGN(const auto edits, node::allocate::Commit(slots, node::allocate::ConsumerKind::kProcess,
                                                   *inventory, node_.dialect_of, *servers));
   if (!edits.mounts.empty())

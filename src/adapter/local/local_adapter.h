@@ -22,6 +22,7 @@
 #include "node/lease/local_leases.h"
 #include "node/lease/queue_checkpoint.h"
 #include "node/share/offers.h"
+#include "node/share/turns.h"
 #include "os/kept_file.h"
 #include "os/loop.h"
 #include "protocol/broker/server.h"
@@ -81,6 +82,9 @@ class LocalAdapter {
 
   /// LocalLeases::CloseDevices.
   void CloseDevices(std::vector<std::string> cgroups) { leases_.CloseDevices(std::move(cgroups)); }
+
+  /// Takes the next turn of the devices (share::Turns).
+  void Follow(const node::share::NodeDevices& now, const node::share::NodeDevices& before);
 
   /// Starts to listen. The caller holds the run directory's lock.
   base::Status Open();
@@ -151,7 +155,6 @@ class LocalAdapter {
     node::allocate::Devices without;
     std::vector<node::share::Offer> offers;
   } reduced_;
-  base::Subscription on_offers_, on_ledger_;
   std::string closed_reason_ = "not open yet";  // empty while it listens
   AnswerQueue plans_{"plan"}, sums_{"usage"};
   base::Lifetime lifetime_;

@@ -46,10 +46,17 @@ class LocalAdapterTest : public testing::Test {
       for (const auto& one : facts)
         inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", loop_.clock().Wall());
       for (const auto& one : facts) inventory_.SetReading(one.id, {}, loop_.clock().Wall());
+      turns_.emplace(loop_, inventory_, ledger_, offers_,
+                     [this](const auto& now, const auto& before) {
+                       if (adapter_) adapter_->Follow(now, before);
+                     });
     });
   }
   ~LocalAdapterTest() override {
-    OnLoop([this] { adapter_.reset(); });
+    OnLoop([this] {
+      turns_.reset();
+      adapter_.reset();
+    });
     io_.Stop();
     loop_.Stop();
   }
@@ -132,6 +139,7 @@ class LocalAdapterTest : public testing::Test {
   base::Published<device::SharedDevices> servers_;
   node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"local"}};
   std::unique_ptr<LocalAdapter> adapter_;
+  std::optional<node::share::Turns> turns_;
   std::function<void(const protocol::broker::PlanRequest&, AnswerQueue::Done)> plan_;
   int ended_ = 0;
 };

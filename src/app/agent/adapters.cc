@@ -116,6 +116,13 @@ void Adapters::Configure(const api::NodeConfig& config) {
   if (kubelet_) kubelet_->ContainersChanged();
 }
 
+void Adapters::Follow(const node::share::NodeDevices& now, const node::share::NodeDevices& before) {
+  if (now.ledger != before.ledger) writer_.LedgerChanged();
+  if (now.inventory != before.inventory || now.ledger != before.ledger) follow_.DevicesChanged();
+  local_.Follow(now, before);
+  if (kubelet_) kubelet_->Follow(now, before);
+}
+
 void Adapters::OpenKubelet() {
   if (kubelet_) kubelet_->Open();
 }

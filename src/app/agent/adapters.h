@@ -74,6 +74,14 @@ class Adapters {
   /// Applies a new configuration.
   void Configure(const api::NodeConfig& config);
 
+  /// The engine or the written specifications have changed.
+  void ContainersChanged() {
+    if (kubelet_) kubelet_->ContainersChanged();
+  }
+
+  /// Takes the next turn of the devices.
+  void Follow(const node::share::NodeDevices& now, const node::share::NodeDevices& before);
+
   /// Null where the kubelet gets no devices.
   adapter::kubelet::KubeletAdapter* kubelet() { return kubelet_ ? &*kubelet_ : nullptr; }
 

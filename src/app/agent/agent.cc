@@ -87,7 +87,11 @@ class Agent {
         pipeline_(control_, io_, start_, options.worker, open_, boot_id_),
         telemetry_(control_, io_, pipeline_, start_, node_),
         labeller_(control_, io_, pipeline_.inventory, pipeline_.offers, start_.paths.sysfs_root,
-                  [this] { pipeline_.Refresh(); }),
+                  {.pci_changed = [this] { pipeline_.Refresh(); },
+                   .labelled =
+                       [this] {
+                         if (cluster_) cluster_->ScheduleUpdate();
+                       }}),
         pages_(control_, io_,
                {.metrics = [this](auto format,
                                   auto detail) { return views_.MetricsPage(format, detail); },
@@ -99,6 +103,8 @@ class Agent {
 
   Ended Run() {
     io_.Start();
+    pipeline_.OnTurn([this](const auto& now, const auto& before) { Follow(now, before); });
+    FollowSamples();
     heartbeat_.NotifySystemd(control_);
     const std::array<std::pair<const char*, Status (Agent::*)()>, 7> steps = {
         {{"signals", &Agent::WatchSignals},
@@ -196,7 +202,9 @@ class Agent {
                                               : api::ConfigMapConfig{});
     telemetry_.Serve(boot_id_);
     containers_.emplace(control_, io_, *Config(), pipeline_.inventory, os::OwnFolder(),
-                        open_.contains(node::share::kKubeletAllocator));
+                        open_.contains(node::share::kKubeletAllocator), [this] {
+                          if (adapters_) adapters_->ContainersChanged();
+                        });
     adapters_.emplace(
         Adapters::Node{control_, io_, pipeline_.inventory, pipeline_.ledger, pipeline_.offers,
                        *containers_},
@@ -257,21 +265,6 @@ class Agent {
                   configuration_.SetRemoteCounters(remote);
                 },
             .pods = [this](auto pods) { pod_labels_.Take(std::move(pods)); }});
-    on_inventory_ = pipeline_.inventory.published().Subscribe(
-        [this](const auto&) { cluster_->ScheduleUpdate(); });
-    on_ledger_ =
-        pipeline_.ledger.published().Subscribe([this](const auto&) { cluster_->ScheduleUpdate(); });
-    on_offers_ =
-        pipeline_.offers.published().Subscribe([this](const auto&) { cluster_->ScheduleUpdate(); });
-    on_servers_ =
-        pipeline_.offers.servers().Subscribe([this](const auto&) { cluster_->ScheduleUpdate(); });
-    on_labels_ = labeller_.labels().published().Subscribe(
-        [this](const auto&) { cluster_->ScheduleUpdate(); });
-    // Samples go to the pages; only their problems go to the node's object.
-    on_samples_ = telemetry_.sampler.published().Subscribe([this](const auto& samples) {
-      if (std::exchange(problems_, node::sample::ProblemsOf(*samples)) != problems_)
-        cluster_->ScheduleUpdate();
-    });
     cluster_->ScheduleUpdate();
   }
 
@@ -299,6 +292,31 @@ class Agent {
     return {current, &current->config};
   }
 
+  /// The parts in the order of the data flow: what one changes causes another turn.
+  void Follow(const node::share::NodeDevices& now, const node::share::NodeDevices& before) {
+    if (changes_) changes_->Follow(now, before);
+    if (adapters_) adapters_->Follow(now, before);
+    if (now.inventory != before.inventory) {
+      if (containers_) containers_->DevicesChanged();
+      telemetry_.sampler.DevicesChanged();
+    }
+    if (now.ledger != before.ledger) pod_labels_.LedgerChanged();
+    labeller_.Follow(now);
+    views_.Changed();
+    if (cluster_) cluster_->ScheduleUpdate();
+  }
+
+  /// Samples go to the pages; only their problems go to the node's object.
+  void FollowSamples() {
+    on_samples_ = telemetry_.sampler.published().Subscribe([this](const auto& samples) {
+      telemetry_.meter.SamplesChanged();
+      views_.AddSamples(*samples);
+      if (std::exchange(problems_, node::sample::ProblemsOf(*samples)) != problems_ && cluster_)
+        cluster_->ScheduleUpdate();
+    });
+    on_usage_ = telemetry_.meter.published().Subscribe([this](const auto&) { views_.Changed(); });
+  }
+
   /// Settings that can change at run time follow the configuration in force.
   Status FollowConfiguration() {
     on_config_ = configuration_.published().Subscribe([this](const auto& current) {
@@ -309,6 +327,8 @@ class Agent {
       telemetry_.Configure(current->config);
       labeller_.Configure(current->config);
       pages_.Configure(current->config.http, current->config.page);
+      if (kubelet_start_) kubelet_start_->ConfigurationChanged();
+      views_.Changed();
       if (!cluster_) return;
       cluster_->Reconfigure(current->config);
       cluster_->ScheduleUpdate();
@@ -376,8 +396,7 @@ class Agent {
   Views views_{{control_, node_, open_, pipeline_, telemetry_, configuration_, labeller_,
                 containers_, adapters_, changes_, kubelet_start_, cluster_, process_stats_,
                 waiting_for_, pages_}};
-  base::Subscription on_config_, on_inventory_, on_ledger_, on_offers_, on_servers_, on_labels_,
-      on_samples_;
+  base::Subscription on_config_, on_samples_, on_usage_;
   // Problems of sampling, by device, as last sent to the cluster.
   std::map<std::string, std::string> problems_;
   adapter::pages::Pages pages_;

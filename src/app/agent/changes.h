@@ -35,6 +35,11 @@ class Changes {
   /// Applies a new configuration. Call before the offers get it.
   void Configure(const api::NodeConfig& config);
 
+  /// Takes the next turn of the devices.
+  void Follow(const node::share::NodeDevices& now, const node::share::NodeDevices& before) {
+    changes_.Follow(now, before);
+  }
+
   /// All devices were read once.
   void Start() { changes_.Start(); }
 

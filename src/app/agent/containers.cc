@@ -53,7 +53,7 @@ std::string WhyOff(const api::NodeConfig& config) {
 
 Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
                        node::inventory::Inventory& inventory, std::string own_folder,
-                       bool kubelet_allocator)
+                       bool kubelet_allocator, const std::function<void()>& changed)
     : own_folder_(std::move(own_folder)),
       folder_(config.paths.cdi_root),
       config_(config.cdi),
@@ -70,8 +70,13 @@ Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeCon
                                                     .proc_root = config.paths.proc_root,
                                                     .runtime = HostFolder() + "/penstock-runtime",
                                                     .handlers = RuntimeHandlers()});
+    on_engine_ = engine_->published().Subscribe([this, changed](const auto&) {
+      engine_setup_->EngineChanged();
+      changed();
+    });
   }
   if (why_off_.empty()) WriteSpecifications(control, io, config, inventory);
+  if (writer_) on_written_ = writer_->published().Subscribe([changed](const auto&) { changed(); });
 }
 
 void Containers::WriteSpecifications(os::Loop& control, base::Executor& io,

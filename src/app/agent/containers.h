@@ -2,6 +2,7 @@
 // writes the CDI specifications, and watches and configures the kubelet's engine.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,15 +21,22 @@ namespace penstock::app {
 class Containers {
  public:
   /// `own_folder` is the folder of this program and of the other Penstock programs. The engine is
-  /// only watched if `kubelet_allocator`.
+  /// only watched if `kubelet_allocator`. `changed` is called when the engine or the written
+  /// specifications have changed.
   Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
-             node::inventory::Inventory& inventory, std::string own_folder, bool kubelet_allocator);
+             node::inventory::Inventory& inventory, std::string own_folder, bool kubelet_allocator,
+             const std::function<void()>& changed);
 
   /// Call when this agent serves the node and all devices were read once: starts to write
   /// specifications.
   void Begin(const api::NodeConfig& config);
 
   void Configure(const api::NodeConfig& config);
+
+  /// The inventory has changed.
+  void DevicesChanged() {
+    if (writer_) writer_->DevicesChanged();
+  }
 
   /// Null if this agent writes no specifications.
   base::Published<node::cdi::Written>* written() {
@@ -60,6 +68,7 @@ class Containers {
   std::optional<node::cdi::CdiSpecWriter> writer_;
   std::optional<protocol::engine::cri::EngineWatcher> engine_;
   std::optional<adapter::kubelet::EngineReconciler> engine_setup_;
+  base::Subscription on_engine_, on_written_;
 };
 
 }  // namespace penstock::app

@@ -31,7 +31,7 @@ class ContainersTest : public testing::Test {
   /// Starts it like the agent, and returns its report.
   api::CdiReport Report() {
     os::Loop loop("test");
-    return Containers(loop, loop, config_, inventory_, folder_ / "own", false).Report();
+    return Containers(loop, loop, config_, inventory_, folder_ / "own", false, [] {}).Report();
   }
   std::string Installed(const std::string& name) const {
     return os::ReadFile(config_.cdi.install + "/" + name).value_or("none");

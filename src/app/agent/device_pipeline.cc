@@ -55,10 +55,10 @@ DevicePipeline::DevicePipeline(os::Loop& control, base::Executor& io, const api:
     actions_.emplace(dialect->vendor(), backend::MakeActions(dialect->vendor(), control,
                                                              PathsOf(config, dialect->vendor())));
   }
-  on_remote_ =
-      offers.desired().Subscribe([this](const auto& remote) { LogRemarks(remote->remarks); });
   Configure(config);
   for (const auto& [vendor, service] : servers_) offers.FollowServers(vendor, service->published());
+  turns_.emplace(control_, inventory, ledger, offers,
+                 [this](const auto& now, const auto& before) { Turn(now, before); });
 }
 
 base::Status DevicePipeline::Recall() {
@@ -118,10 +118,16 @@ void DevicePipeline::Configure(const api::NodeConfig& config) {
 
 void DevicePipeline::Serve() {
   writer_.emplace(control_, io_, monitor, state_dir_, boot_id_);
-  on_offers_ = offers.published().Subscribe([this](const auto&) { WantServers(); });
-  // The last held share of a set may no longer be offered.
-  on_ledger_ = ledger.published().Subscribe([this](const auto&) { WantServers(); });
+  serves_ = true;
   WantServers();
+}
+
+void DevicePipeline::Turn(const node::share::NodeDevices& now,
+                          const node::share::NodeDevices& before) {
+  if (now.desired != before.desired) LogRemarks(now.desired->remarks);
+  // The last held share of a set may no longer be offered.
+  if (serves_ && (now.offers != before.offers || now.ledger != before.ledger)) WantServers();
+  if (follow_) follow_(now, before);
 }
 
 node::change::Resets::Vendor DevicePipeline::ResetsOf(std::string_view vendor) {
@@ -142,7 +148,7 @@ void DevicePipeline::LogRemarks(const std::vector<std::string>& remarks) {
 }
 
 void DevicePipeline::WantServers() {
-  auto sets = node::share::SetsOf(offers.desired().Get()->assignments, *inventory.published().Get(),
+  auto sets = node::share::SetsOf(offers.Desired()->assignments, *inventory.published().Get(),
                                   *ledger.Get());
   std::map<std::string, std::vector<device::SharedSet>, std::less<>> wanted;
   for (device::SharedSet& set : sets)

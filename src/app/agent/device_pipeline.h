@@ -23,6 +23,7 @@
 #include "node/ledger/ledger.h"
 #include "node/sample/sampler.h"
 #include "node/share/offers.h"
+#include "node/share/turns.h"
 #include "os/loop.h"
 
 namespace penstock::app {
@@ -48,6 +49,9 @@ class DevicePipeline {
   /// Starts discovery; `first_look` is called once, when it is done for each vendor, successfully
   /// or not.
   void Start(const std::function<void()>& first_look);
+
+  /// Sets what is called once for each turn of the loop in which the devices changed.
+  void OnTurn(node::share::Turns::Follow follow) { follow_ = std::move(follow); }
 
   /// Applies the settings that can change at run time.
   void Configure(const api::NodeConfig& config);
@@ -89,6 +93,7 @@ class DevicePipeline {
 
  private:
   void NoteKernelLog();
+  void Turn(const node::share::NodeDevices& now, const node::share::NodeDevices& before);
   void WantServers();
   void LogRemarks(const std::vector<std::string>& remarks);
 
@@ -103,7 +108,9 @@ class DevicePipeline {
   std::optional<node::health::HealthCheckpointWriter> writer_;
   std::map<std::string, std::vector<device::SharedSet>, std::less<>> wanted_;  // by vendor
   std::vector<std::string> remarks_;  // remarks on the configuration that were logged
-  base::Subscription on_offers_, on_ledger_, on_remote_;
+  bool serves_ = false;
+  node::share::Turns::Follow follow_;
+  std::optional<node::share::Turns> turns_;  // last: calls all of the above
 };
 
 }  // namespace penstock::app

@@ -26,13 +26,14 @@ KubeletStart::KubeletStart(Node node, bool kubelet_served, std::function<void()>
       " has not been read yet: no device is advertised to the kubelet until it is read, or until " +
       base::FormatTime(node_.control.clock().Wall() + kWait);
   base::Log(base::kWarn, "kubelet not served yet", {{"state", "waiting"}, {"why", reason_}});
-  on_config_ = node_.configuration.published().Subscribe([this](const auto&) {
-    if (node_.configuration.unknown().empty()) Open();
-  });
   timer_ = node_.control.PostAfter(kWait, [this] { CheckShares(); });
 }
 
 KubeletStart::~KubeletStart() { node_.control.Cancel(timer_); }
+
+void KubeletStart::ConfigurationChanged() {
+  if (node_.configuration.unknown().empty()) Open();
+}
 
 void KubeletStart::Open() {
   if (std::exchange(opened_, true)) return;

@@ -39,6 +39,8 @@ class KubeletStart {
   /// Why it waits, for users; empty otherwise.
   const std::string& reason() const { return reason_; }
 
+  void ConfigurationChanged();
+
  private:
   void Open();
   void CheckShares();
@@ -49,7 +51,6 @@ class KubeletStart {
   bool opened_ = false;
   std::string reason_;
   base::TimerId timer_ = 0;
-  base::Subscription on_config_;
   base::Lifetime lifetime_;
 };
 

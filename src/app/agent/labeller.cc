@@ -8,13 +8,14 @@
 namespace penstock::app {
 
 Labeller::Labeller(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory,
-                   node::share::Offers& offers, const std::string& sysfs_root,
-                   std::function<void()> pci_changed)
+                   node::share::Offers& offers, const std::string& sysfs_root, Callbacks callbacks)
     : control_(control),
       io_(io),
+      inventory_(inventory),
+      offers_(offers),
       sysfs_root_(sysfs_root),
-      pci_changed_(std::move(pci_changed)),
-      labels_(inventory, backend::FindDialect, offers.desired(), offers.servers()),
+      callbacks_(std::move(callbacks)),
+      labels_(backend::FindDialect),
       started_(std::chrono::duration_cast<std::chrono::seconds>(
                    control.clock().Wall().time_since_epoch())
                    .count()),
@@ -32,7 +33,7 @@ void Labeller::Configure(const api::NodeConfig& config) {
 }
 
 void Labeller::PciChanged() {
-  pci_changed_();
+  callbacks_.pci_changed();
   io_.Post([this] {
     control_.Post([this, pci = os::ReadPciFunctions(sysfs_root_)] {
       if (!machine_) return;
@@ -71,6 +72,10 @@ void Labeller::Update() {
                .timestamp = started_,
                .config = config_,
                .host_features = api::IsOn(features, !nfd_)});
+  labels_.Update({.inventory = inventory_.published().Get(),
+                  .servers = offers_.Servers(),
+                  .desired = offers_.Desired()});
+  callbacks_.labelled();
 }
 
 }  // namespace penstock::app

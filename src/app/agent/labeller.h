@@ -19,11 +19,14 @@ namespace penstock::app {
 /// On the control loop; the machine's facts are read on `io`.
 class Labeller {
  public:
-  /// `sysfs_root` is watched for PCI functions that appear or disappear; `pci_changed` is called
-  /// then.
+  struct Callbacks {
+    std::function<void()> pci_changed;  ///< PCI functions have appeared or disappeared
+    std::function<void()>
+        labelled;  ///< the labels may be different for another reason than devices
+  };
+  /// `sysfs_root` is watched for PCI functions.
   Labeller(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory,
-           node::share::Offers& offers, const std::string& sysfs_root,
-           std::function<void()> pci_changed);
+           node::share::Offers& offers, const std::string& sysfs_root, Callbacks callbacks);
 
   /// Reads the machine's facts; call again for a changed configuration.
   void Configure(const api::NodeConfig& config);
@@ -38,6 +41,9 @@ class Labeller {
   /// Call when this agent serves the node: the configured file of labels is written from now on.
   void Serve();
 
+  /// Takes the devices as they are now.
+  void Follow(const node::share::NodeDevices& now) { labels_.Update(now); }
+
   bool nfd() const { return nfd_; }
   node::label::Labels& labels() { return labels_; }
   const std::optional<os::MachineFacts>& machine() const { return machine_; }
@@ -50,8 +56,10 @@ class Labeller {
 
   os::Loop& control_;
   base::Executor& io_;
+  node::inventory::Inventory& inventory_;
+  node::share::Offers& offers_;
   const std::string sysfs_root_;
-  const std::function<void()> pci_changed_;
+  const Callbacks callbacks_;
   node::label::Labels labels_;
   const std::int64_t started_;
   std::optional<os::MachineFacts> machine_;

@@ -40,23 +40,19 @@ Views::Views(Parts parts)
     : parts_(parts),
       renderer_(backend::FindDialect),
       pages_(parts.control, [this](auto format, auto detail) { return MakePage(format, detail); }) {
-  const auto changed = [this](const auto&) {
-    pages_.Changed();
-    ScheduleRefresh();
-  };
   ScheduleRefresh();
-  subscriptions_.push_back(
-      parts_.telemetry.sampler.published().Subscribe([this](const auto& samples) {
-        renderer_.AddSample(*samples, parts_.control.clock().Now());
-        history_.Add(*samples, parts_.control.clock().Now());
-        pages_.Changed();
-      }));
-  subscriptions_.push_back(parts_.telemetry.meter.published().Subscribe(changed));
-  subscriptions_.push_back(parts_.pipeline.inventory.published().Subscribe(changed));
-  subscriptions_.push_back(parts_.pipeline.ledger.published().Subscribe(changed));
-  subscriptions_.push_back(parts_.pipeline.offers.published().Subscribe(changed));
-  subscriptions_.push_back(parts_.pipeline.offers.servers().Subscribe(changed));
-  subscriptions_.push_back(parts_.configuration.published().Subscribe(changed));
+}
+
+void Views::AddSamples(const node::sample::Snapshot& samples) {
+  const base::TimePoint now = parts_.control.clock().Now();
+  renderer_.AddSample(samples, now);
+  history_.Add(samples, now);
+  pages_.Changed();
+}
+
+void Views::Changed() {
+  pages_.Changed();
+  ScheduleRefresh();
 }
 
 Views::~Views() { parts_.control.Cancel(refresh_timer_); }
@@ -73,9 +69,9 @@ void Views::ScheduleRefresh() {
 
 api::Report Views::Report() {
   DevicePipeline& pipeline = parts_.pipeline;
-  const auto desired = pipeline.offers.desired().Get();
-  const auto offers = pipeline.offers.published().Get();
-  const auto servers = pipeline.offers.servers().Get();
+  const auto desired = pipeline.offers.Desired();
+  const auto offers = pipeline.offers.Get();
+  const auto servers = pipeline.offers.Servers();
   const auto health = pipeline.monitor.statuses();
   const auto samples = parts_.telemetry.sampler.published().Get();
   api::Report report = view::MakeReport(
@@ -147,8 +143,8 @@ std::string Views::MakePage(node::metrics::PageFormat format, node::metrics::Det
                          .ledger = pipeline.ledger.Get(),
                          .samples = parts_.telemetry.sampler.published().Get(),
                          .usage = parts_.telemetry.meter.published().Get(),
-                         .offers = pipeline.offers.published().Get(),
-                         .servers = pipeline.offers.servers().Get()},
+                         .offers = pipeline.offers.Get(),
+                         .servers = pipeline.offers.Servers()},
                         MakePageInputs(), format, detail);
 }
 
@@ -204,7 +200,7 @@ KeptPreviewNode Views::ForPreview() const {
            .machine = parts_.labeller.machine().value_or(os::MachineFacts{}),
            .timestamp = parts_.labeller.started(),
            .moves = parts_.changes ? parts_.changes->moves().manual() : node::share::Moves{},
-           .servers = *pipeline.offers.servers().Get(),
+           .servers = *pipeline.offers.Servers(),
            .kubelet_exists = parts_.enabled.contains(node::share::kKubeletAllocator),
            .nfd = parts_.labeller.nfd()}};
 }

@@ -58,6 +58,10 @@ class Views {
   Views(const Views&) = delete;
   Views& operator=(const Views&) = delete;
 
+  /// Something changed that reports or pages show.
+  void Changed();
+  void AddSamples(const node::sample::Snapshot& samples);
+
   api::Report Report();
   node::metrics::RenderedPage MetricsPage(node::metrics::PageFormat format,
                                           node::metrics::Detail detail) {
@@ -85,7 +89,6 @@ class Views {
   node::sample::HourHistory history_;
   // How pages look now.
   std::optional<api::TelemetryConfig> shown_;
-  std::vector<base::Subscription> subscriptions_;
 
   /// The last result of UnavailableMetrics and its inputs: reports are made far more often than
   /// these change.

@@ -27,8 +27,7 @@ QueuePolicy::QueuePolicy(base::Executor& executor, Node node, Callbacks callback
 QueuePolicy::~QueuePolicy() { executor_.Cancel(next_overdue_); }
 
 Devices QueuePolicy::CouldUse(const Waiting& waiting) const {
-  return DevicesFor(waiting.request, *node_.inventory.published().Get(),
-                    *node_.offers.published().Get());
+  return DevicesFor(waiting.request, *node_.inventory.published().Get(), *node_.offers.Get());
 }
 
 std::optional<base::Duration> QueuePolicy::TimeOf(uid_t uid) const {
@@ -82,7 +81,7 @@ HeadClaim QueuePolicy::ClaimOf(const Waiting& first) {
   const base::TimePoint now = executor_.clock().Now();
   const auto inventory = node_.inventory.published().Get();
   const auto ledger = node_.ledger.Get();
-  const auto offers = node_.offers.published().Get();
+  const auto offers = node_.offers.Get();
   const Outlook outlook{*inventory, *ledger, *offers, EndsFor(first, now)};
   HeadClaim claim;
   claim.others_end = EndOverdue(first, outlook, now);
@@ -136,7 +135,7 @@ const std::map<std::string, base::WallTime>& QueuePolicy::ExpectedStarts(
   if (plan.empty()) return expected_;
   const auto inventory = node_.inventory.published().Get();
   const auto ledger = node_.ledger.Get();
-  const auto offers = node_.offers.published().Get();
+  const auto offers = node_.offers.Get();
   const auto starts = allocate::ExpectedStarts(
       plan, {*inventory, *ledger, *offers, EndsFor(waiting.front(), now)}, now);
   for (std::size_t i = 0; i < starts.size(); ++i)

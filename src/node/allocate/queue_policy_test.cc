@@ -89,7 +89,7 @@ TEST_F(QueuePolicyTest, AFlowOfRunsThatDoNotListenDelaysNoOne) {
   Queue::Callbacks callbacks;
   std::map<std::string, base::TimePoint> served;
   callbacks.attempt = [&](const Waiting& waiting, const Devices& kept_back) -> base::Status {
-    const auto offers = WithoutDevices(*offers_.published().Get(), kept_back);
+    const auto offers = WithoutDevices(*offers_.Get(), kept_back);
     ASSIGN(const auto slots,
            Reserve(waiting.request, *inventory_.published().Get(), *ledger_.Get(), offers));
     TRY(ledger_.Add({.id = waiting.ticket, .allocator = "local", .slots = slots}));

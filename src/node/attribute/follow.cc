@@ -91,23 +91,15 @@ struct Follow::State : std::enable_shared_from_this<State> {
   inventory::Inventory& inventory;
   ledger::Ledger& ledger;
   bool updating = false, again = false, ended = false;
-  base::Subscription on_inventory, on_ledger;
 };
 
 Follow::Follow(base::Executor& control, base::Executor& io, std::string proc_root,
                inventory::Inventory& inventory, ledger::Ledger& ledger, IsServer is_server)
     : state_(std::make_shared<State>(control, io, std::move(proc_root), inventory, ledger,
-                                     std::move(is_server))) {
-  state_->on_inventory =
-      inventory.published().Subscribe([state = state_.get()](const auto&) { state->Changed(); });
-  state_->on_ledger =
-      ledger.published().Subscribe([state = state_.get()](const auto&) { state->Changed(); });
-}
+                                     std::move(is_server))) {}
 
-Follow::~Follow() {
-  state_->ended = true;
-  state_->on_inventory.Reset();
-  state_->on_ledger.Reset();
-}
+Follow::~Follow() { state_->ended = true; }
+
+void Follow::DevicesChanged() { state_->Changed(); }
 
 }  // namespace penstock::node::attribute

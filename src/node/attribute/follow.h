@@ -16,13 +16,16 @@ namespace penstock::node::attribute {
 /// process either. Called on the I/O executor.
 using IsServer = std::function<bool(const os::ProcessInfo&)>;
 
-/// Follows inventory and ledger, looks processes up on the I/O executor and decides on the control
+/// Looks processes up on the I/O executor and decides on the control
 /// executor. One lookup runs at a time; changes during it cause another one.
 class Follow {
  public:
   Follow(base::Executor& control, base::Executor& io, std::string proc_root,
          inventory::Inventory& inventory, ledger::Ledger& ledger, IsServer is_server = nullptr);
   ~Follow();  // on the control executor, or after it has stopped
+
+  /// Inventory or ledger have changed.
+  void DevicesChanged();
 
  private:
   struct State;

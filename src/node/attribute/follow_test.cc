@@ -18,6 +18,11 @@ class FollowTest : public testing::Test {
     executor_.RunUntilIdle();
   }
 
+  std::array<base::Subscription, 2> Subscribe(Follow& follow) {
+    const auto changed = [&follow](const auto&) { follow.DevicesChanged(); };
+    return {inventory_.published().Subscribe(changed), ledger_.published().Subscribe(changed)};
+  }
+
   base::ManualExecutor executor_;
   inventory::Inventory inventory_;
   ledger::Ledger ledger_;
@@ -25,6 +30,7 @@ class FollowTest : public testing::Test {
 
 TEST_F(FollowTest, FindsWhoIsOutsideAndThatTheyHaveGone) {
   Follow follow(executor_, executor_, "/proc", inventory_, ledger_);
+  const auto subscriptions = Subscribe(follow);
   Look();
   ASSERT_TRUE(ledger_.Get()->outside.contains("G0"));
   EXPECT_EQ(ledger_.Get()->outside.at("G0").at(0).pid, ::getpid());
@@ -40,6 +46,7 @@ TEST_F(FollowTest, AServerThroughWhichADeviceIsSharedIsNoOnesAndNotOutside) {
                   asked = process.pid;
                   return true;
                 });
+  const auto subscriptions = Subscribe(follow);
   ASSERT_TRUE(ledger_.Add({.id = "k-1", .allocator = "kubelet", .slots = {{"G0::0", "G0"}}}).ok());
   Look();
   EXPECT_EQ(asked, ::getpid());
@@ -49,6 +56,7 @@ TEST_F(FollowTest, AServerThroughWhichADeviceIsSharedIsNoOnesAndNotOutside) {
 
 TEST_F(FollowTest, AProcessOfARunIsKnownOnceItIsOnADevice) {
   Follow follow(executor_, executor_, "/proc", inventory_, ledger_);
+  const auto subscriptions = Subscribe(follow);
   const ledger::Process root{::getppid(), *os::ReadProcessStart("/proc", ::getppid()), "eva",
                              "shell"};
   const ledger::Process earlier{::getpid(), 1, "bob", "had our number"};

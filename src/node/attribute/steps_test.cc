@@ -33,9 +33,7 @@ class Judge {
   }
 
  private:
-  std::shared_ptr<const std::vector<share::Offer>> Offers() const {
-    return agent_.offers.published().Get();
-  }
+  std::shared_ptr<const std::vector<share::Offer>> Offers() const { return agent_.offers.Get(); }
 
   std::string ProblemOfLedger() const {
     const auto ledger = agent_.ledger.Get();
@@ -86,7 +84,7 @@ class Judge {
     for (const share::Offer& offer : *offers)
       for (const OfferedSlot& slot : offer.slots)
         offered[slot.slot.device].emplace_back(&offer, &slot);
-    const auto desired = agent_.offers.desired().Get();
+    const auto desired = agent_.offers.Desired();
     for (const auto& [id, assignment] : desired->assignments) {
       if (assignment.allocator.empty() != !offered.contains(id))
         return id + (assignment.allocator.empty() ? " is offered" : " is lost from the offers");
@@ -161,7 +159,7 @@ class Judge {
   }
 
   std::vector<share::Offer> Again() const {
-    return share::ComputeOffers(agent_.offers.desired().Get()->assignments,
+    return share::ComputeOffers(agent_.offers.Desired()->assignments,
                                 *agent_.inventory.published().Get(), *agent_.ledger.Get(),
                                 *agent_.servers.Get());
   }

@@ -140,11 +140,12 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
 
   void Begin() {
     begun = true;
-    on_inventory = inventory.published().Subscribe([this](const auto& snapshot) {
-      if (Changed(*snapshot)) Update();
-    });
     (void)Changed(*inventory.published().Get());
     Update();
+  }
+
+  void DevicesChanged() {
+    if (begun && Changed(*inventory.published().Get())) Update();
   }
 
   /// Also compares which devices are gone, because a device that disappears and returns unchanged
@@ -255,7 +256,6 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
   std::set<std::string> gone;  // of the devices known at the last change
   base::TimePoint last_files{};
   std::map<std::string, std::unique_ptr<os::PathWatch>> watches;
-  base::Subscription on_inventory;
 };
 
 CdiSpecWriter::CdiSpecWriter(os::Loop& control, base::Executor& io, inventory::Inventory& inventory,
@@ -265,11 +265,12 @@ CdiSpecWriter::CdiSpecWriter(os::Loop& control, base::Executor& io, inventory::I
 
 CdiSpecWriter::~CdiSpecWriter() {
   state_->ended = true;
-  state_->on_inventory.Reset();
   state_->watches.clear();
 }
 
 void CdiSpecWriter::Begin() { state_->Begin(); }
+
+void CdiSpecWriter::DevicesChanged() { state_->DevicesChanged(); }
 
 void CdiSpecWriter::Configure(Options options) {
   state_->settings.options = std::move(options);

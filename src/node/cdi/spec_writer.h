@@ -52,6 +52,9 @@ class CdiSpecWriter {
   /// absence of devices would mean nothing.
   void Begin();
 
+  /// The inventory has changed.
+  void DevicesChanged();
+
   /// Applies the options as if the agent had started with them.
   void Configure(Options options);
 

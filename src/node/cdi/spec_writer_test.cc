@@ -33,6 +33,7 @@ class CdiSpecWriterTest : public testing::Test {
   }
   ~CdiSpecWriterTest() override {
     OnLoop([this] {
+      on_inventory_.Reset();
       heard_.Reset();
       keeper_.reset();
     });
@@ -67,6 +68,8 @@ class CdiSpecWriterTest : public testing::Test {
       keeper_.emplace(control_, io_, inventory_, FindAcme,
                       CdiSpecWriter::Settings{folder_ / "cdi", places, {.hook = ""}});
       heard_ = keeper_->published().Subscribe([this](const auto&) { changed_.notify_all(); });
+      on_inventory_ =
+          inventory_.published().Subscribe([this](const auto&) { keeper_->DevicesChanged(); });
       keeper_->Begin();
     });
   }
@@ -88,7 +91,7 @@ class CdiSpecWriterTest : public testing::Test {
   os::Loop control_{"control"}, io_{"io"};
   inventory::Inventory inventory_;
   std::optional<CdiSpecWriter> keeper_;
-  base::Subscription heard_;
+  base::Subscription heard_, on_inventory_;
   std::mutex mutex_;
   std::condition_variable changed_;
 };

@@ -271,7 +271,7 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
   }
 
   std::string AllocatorOf(const std::string& id) const {
-    const auto desired = node.offers.desired().Get();
+    const auto desired = node.offers.Desired();
     const auto found = desired->assignments.find(id);
     return found == desired->assignments.end() ? "" : found->second.allocator;
   }
@@ -310,7 +310,6 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
   os::KeptFile journal;
   KubeletList kubelet;
   base::Published<std::vector<DeviceChange>> published;
-  base::Subscription on_inventory, on_ledger;
 };
 
 DeviceChanges::DeviceChanges(base::Executor& control, base::Executor& io, Node node,
@@ -318,21 +317,10 @@ DeviceChanges::DeviceChanges(base::Executor& control, base::Executor& io, Node n
                              std::vector<DeviceChange> remembered)
     : state_(
           std::make_shared<State>(control, io, node, std::move(ask), path, std::move(remembered))) {
-  State* state = state_.get();
-  state->on_inventory =
-      node.inventory.published().Subscribe([state](const auto&) { state->Schedule(); });
-  state->on_ledger = node.ledger.published().Subscribe([state](const auto&) {
-    const auto awaits = [](const ChangeKind* kind) { return kind->AwaitsRelease(); };
-    if (!state->active.empty() || std::ranges::any_of(state->kinds, awaits)) state->Schedule();
-  });
-  state->journal.OnWrite([state] { state->Schedule(); });
+  state_->journal.OnWrite([state = state_.get()] { state->Schedule(); });
 }
 
-DeviceChanges::~DeviceChanges() {
-  state_->on_inventory.Reset();
-  state_->on_ledger.Reset();
-  state_->journal.OnWrite(nullptr);
-}
+DeviceChanges::~DeviceChanges() { state_->journal.OnWrite(nullptr); }
 
 void DeviceChanges::Add(ChangeKind& kind) {
   state_->kinds.push_back(&kind);
@@ -343,6 +331,13 @@ void DeviceChanges::Start() {
   if (std::exchange(state_->started, true)) return;
   state_->Continue();
   state_->Schedule();
+}
+
+void DeviceChanges::Follow(const share::NodeDevices& now, const share::NodeDevices& before) {
+  const auto awaits = [](const ChangeKind* kind) { return kind->AwaitsRelease(); };
+  const bool concerned = !state_->active.empty() || std::ranges::any_of(state_->kinds, awaits);
+  if (now.inventory != before.inventory || (now.ledger != before.ledger && concerned))
+    state_->Schedule();
 }
 
 void DeviceChanges::Wake() { state_->Schedule(); }

@@ -14,6 +14,7 @@
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
 #include "node/share/offers.h"
+#include "node/share/turns.h"
 
 namespace penstock::node::change {
 
@@ -43,8 +44,10 @@ class DeviceChanges {
   /// was replaced, ends.
   void Start();
 
-  /// Something changed from which a kind decides, or for which a step waits. Changes of inventory,
-  /// ledger and the kubelet's list are noticed without it.
+  /// Takes the next turn of the devices (share::Turns).
+  void Follow(const share::NodeDevices& now, const share::NodeDevices& before);
+
+  /// Something else changed from which a kind decides, or for which a step waits.
   void Wake();
 
   /// The change under way of a device, or of a device that it is a part of, or of a part of it;

@@ -101,7 +101,7 @@ class DeviceChangesTest : public ::testing::Test {
   }
 
   std::string Unusable(const std::string& device) {
-    for (const share::Offer& offer : *offers_.published().Get())
+    for (const share::Offer& offer : *offers_.Get())
       for (const share::OfferedSlot& slot : offer.slots)
         if (slot.slot.device == device) return slot.usable ? "" : slot.reason;
     return "not offered";
@@ -122,6 +122,10 @@ class DeviceChangesTest : public ::testing::Test {
   std::vector<std::string> acts_;
   std::unique_ptr<TestKind> kind_;
   std::unique_ptr<DeviceChanges> changes_;
+  share::Turns turns_{executor_, inventory_, ledger_, offers_,
+                      [this](const auto& now, const auto& before) {
+                        if (changes_) changes_->Follow(now, before);
+                      }};
 };
 
 TEST_F(DeviceChangesTest, WithdrawsWaitsForHolderAndKubeletActsAndOffersAgain) {
@@ -338,7 +342,7 @@ class Agent final : private device::Actions {
 
   std::set<std::string> UsableAt(const std::string& allocator) {
     std::set<std::string> ids;
-    for (const share::Offer& offer : *offers_.published().Get())
+    for (const share::Offer& offer : *offers_.Get())
       for (const share::OfferedSlot& slot : offer.slots)
         if (offer.allocator == allocator && slot.usable) ids.insert(slot.slot.device);
     return ids;
@@ -394,6 +398,10 @@ class Agent final : private device::Actions {
   std::optional<Resets> resets_;
   std::optional<DeviceMoves> moves_;
   std::optional<DeviceChanges> changes_;
+  share::Turns turns_{executor_, inventory_, ledger_, offers_,
+                      [this](const auto& now, const auto& before) {
+                        if (changes_) changes_->Follow(now, before);
+                      }};
 };
 
 /// A change from its beginning to its end.

@@ -61,6 +61,7 @@ class DeviceMovesTest : public testing::Test {
 
   /// Starts the module as an agent does.
   void Start(const api::NodeConfig& config) {
+    turns_.reset();
     changes_.reset();
     moves_.reset();
     offers_ =
@@ -75,6 +76,11 @@ class DeviceMovesTest : public testing::Test {
     moves_ = std::make_unique<DeviceMoves>(
         executor_, executor_, DeviceMoves::Node{inventory_, ledger_, *offers_, *changes_}, open_,
         [this](bool awaits) { awaits_ = awaits; }, Path(), *remembered);
+    turns_.emplace(executor_, inventory_, ledger_, *offers_,
+                   [this](const auto& now, const auto& before) {
+                     changes_->Follow(now, before);
+                     if (on_turn_) on_turn_();
+                   });
     changes_->Start();
     Configure(config);
     executor_.RunUntilIdle();
@@ -108,7 +114,7 @@ class DeviceMovesTest : public testing::Test {
   /// Ids of the devices that an allocator offers.
   std::vector<std::string> At(const std::string& allocator) {
     std::vector<std::string> ids;
-    for (const auto& offer : *offers_->published().Get())
+    for (const auto& offer : *offers_->Get())
       for (const auto& slot : offer.slots)
         if (offer.allocator == allocator) ids.push_back(slot.slot.id);
     return ids;
@@ -132,7 +138,7 @@ class DeviceMovesTest : public testing::Test {
   }
 
   std::string Reason(const std::string& device) {
-    return offers_->desired().Get()->assignments.at(device).reason;
+    return offers_->Desired()->assignments.at(device).reason;
   }
   std::string Path() const { return folder_ / "doors.json"; }
 
@@ -149,17 +155,19 @@ class DeviceMovesTest : public testing::Test {
   std::vector<std::string> reported_;
   std::optional<base::Result<std::vector<DeviceMove>>> answer_;
   std::unique_ptr<DeviceMoves> moves_;
+  std::function<void()> on_turn_;
+  std::optional<share::Turns> turns_;
 };
 
 TEST_F(DeviceMovesTest, AConfigurationMovesADeviceOnceTheKubeletCountsItNoMore) {
   counts_ = {"G0", "G1", "G2"};
   std::vector<std::string> seen;
-  const auto subscription = offers_->published().Subscribe([&](const auto&) {
+  on_turn_ = [&] {
     std::string now = "-";
     for (const char* allocator : {"kubelet", "local"})
       for (const std::string& id : At(allocator)) now = id == "G1" ? allocator : now;
     if (seen.empty() || seen.back() != now) seen.push_back(now);
-  });
+  };
   Configure(Assign({"1"}, "local"));
   EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
   EXPECT_THAT(At("local"), IsEmpty());

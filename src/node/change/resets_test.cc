@@ -120,7 +120,7 @@ class ResetsTest : public ::testing::Test {
   }
   /// Why the device is offered as unusable; empty: it is usable.
   std::string Unusable(const std::string& id) {
-    for (const share::Offer& offer : *offers_.published().Get())
+    for (const share::Offer& offer : *offers_.Get())
       for (const share::OfferedSlot& slot : offer.slots)
         if (slot.slot.device == id) return slot.usable ? "" : slot.reason;
     return "not offered";
@@ -154,6 +154,9 @@ class ResetsTest : public ::testing::Test {
                          [this](auto done) { done(counts_); },
                          folder_ / "changes.json",
                          {}};
+  share::Turns turns_{
+      executor_, inventory_, ledger_, offers_,
+      [this](const auto& now, const auto& before) { changes_.Follow(now, before); }};
   Resets resets_{executor_, inventory_, ledger_, monitor_, changes_, [this](std::string_view) {
                    return Resets::Vendor{.actions = &actions_,
                                          .release =

@@ -114,50 +114,37 @@ LabelSet ComputeLabels(const inventory::Snapshot& inventory, const device::Diale
   return Valid(std::move(labels));
 }
 
-Labels::Labels(inventory::Inventory& inventory, device::DialectOf dialect_of,
-               base::Published<share::DesiredAssignments>& desired,
-               base::Published<device::SharedDevices>& servers)
-    : inventory_(inventory),
-      dialect_of_(std::move(dialect_of)),
-      desired_(desired),
-      servers_(servers) {
-  on_inventory_ = inventory_.published().Subscribe(
-      [this](const base::Published<inventory::Snapshot>::Snapshot& snapshot) {
-        if (begun_ &&
-            (snapshot->facts_generation != facts_generation_ || GoneDevices(*snapshot) != gone_))
-          Compute(*snapshot);
-      });
-  on_desired_ = desired_.Subscribe([this](const auto&) { SharesMayDiffer(); });
-  on_servers_ = servers_.Subscribe([this](const auto&) { SharesMayDiffer(); });
-  SharesMayDiffer();
-}
-
 void Labels::Set(LabelContext context) {
   context_ = std::move(context);
-  Compute(*inventory_.published().Get());
+  context_differs_ = true;
 }
 
-/// The servers' snapshot also changes with their clients, and the desired assignments with settings
-/// that no label shows: compute only if a label could change.
-void Labels::SharesMayDiffer() {
-  LabelShares shares = share::LabelSharesOf(desired_.Get()->assignments, *servers_.Get());
+void Labels::Update(const share::NodeDevices& now) {
+  if ((!begun_ && !context_differs_) || !Differs(now)) return;
+  LabelSet labels = ComputeLabels(*now.inventory, dialect_of_, context_, shares_);
+  if (std::exchange(begun_, true) && labels == *published_.Get()) return;
+  published_.Set(std::move(labels));
+}
+
+/// The servers' snapshot also changes with their clients, the desired assignments with settings
+/// that no label shows, and the inventory with each reading.
+bool Labels::Differs(const share::NodeDevices& now) {
+  LabelShares shares = share::LabelSharesOf(now.desired->assignments, *now.servers);
   const auto same = [](const auto& a, const auto& b) {
     const auto parts = [](const device::LabelShare& share) {
       return std::tie(share.shape, share.renamed, share.isolation);
     };
     return a.first == b.first && parts(a.second) == parts(b.second);
   };
-  if (std::equal(shares.begin(), shares.end(), shares_.begin(), shares_.end(), same)) return;
+  bool differs = std::exchange(context_differs_, false);
+  differs |= !std::equal(shares.begin(), shares.end(), shares_.begin(), shares_.end(), same);
+  differs |= std::exchange(facts_generation_, now.inventory->facts_generation) !=
+             now.inventory->facts_generation;
+  std::vector<bool> gone = GoneDevices(*now.inventory);
+  differs |= gone != gone_;
   shares_ = std::move(shares);
-  if (begun_) Compute(*inventory_.published().Get());
-}
-
-void Labels::Compute(const inventory::Snapshot& snapshot) {
-  facts_generation_ = snapshot.facts_generation;
-  gone_ = GoneDevices(snapshot);
-  LabelSet labels = ComputeLabels(snapshot, dialect_of_, context_, shares_);
-  if (std::exchange(begun_, true) && labels == *published_.Get()) return;
-  published_.Set(std::move(labels));
+  gone_ = std::move(gone);
+  return differs;
 }
 
 }  // namespace penstock::node::label

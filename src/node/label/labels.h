@@ -9,7 +9,7 @@
 #include "api/config/node_config.h"
 #include "base/published.h"
 #include "node/inventory/inventory.h"
-#include "node/share/assignment.h"
+#include "node/share/turns.h"
 #include "os/machine_facts.h"
 
 namespace penstock::node::label {
@@ -36,39 +36,35 @@ using LabelShares = std::map<std::string, device::LabelShare>;
 LabelSet ComputeLabels(const inventory::Snapshot& inventory, const device::DialectOf& dialect_of,
                        const LabelContext& context, const LabelShares& shares = {});
 
-/// Follows the inventory's facts and how devices are shared. On the control executor; publishes on
-/// it, at once, and only changes. Publishes nothing before the first call of Set, which follows the
-/// first reading of the devices: a missing label must mean that the device is missing.
+/// The labels follow from the inventory's facts and from how devices are shared. On the control
+/// executor; publishes on it, at once, and only changes. Publishes nothing before the first call of
+/// Set, which follows the first reading of the devices: a missing label must mean that the device
+/// is missing.
 class Labels {
  public:
-  /// `desired` and `servers` must outlive this object and must have subscribed to the inventory
-  /// before it: otherwise a new device would be labelled as whole first.
-  Labels(inventory::Inventory& inventory, device::DialectOf dialect_of,
-         base::Published<share::DesiredAssignments>& desired,
-         base::Published<device::SharedDevices>& servers);
+  explicit Labels(device::DialectOf dialect_of) : dialect_of_(std::move(dialect_of)) {}
 
-  /// Call when the first reading of all devices is over, and whenever the context changes.
+  /// Call when the first reading of all devices is over, and whenever the context changes; then
+  /// Update.
   void Set(LabelContext context);
+
+  /// Publishes the labels of the devices as they are now. Needs inventory, assignments and servers.
+  void Update(const share::NodeDevices& now);
 
   base::Published<LabelSet>& published() { return published_; }
   bool begun() const { return begun_; }
 
  private:
-  void SharesMayDiffer();
-  void Compute(const inventory::Snapshot& snapshot);
+  bool Differs(const share::NodeDevices& now);
 
-  inventory::Inventory& inventory_;
-  device::DialectOf dialect_of_;
-  base::Published<share::DesiredAssignments>& desired_;
-  base::Published<device::SharedDevices>& servers_;
+  const device::DialectOf dialect_of_;
   LabelShares shares_;
   LabelContext context_;
-  bool begun_ = false;
+  bool begun_ = false, context_differs_ = false;
   // The facts and the gone devices of the last computation.
   std::uint64_t facts_generation_ = 0;
   std::vector<bool> gone_;
   base::Published<LabelSet> published_;
-  base::Subscription on_inventory_, on_desired_, on_servers_;
 };
 
 }  // namespace penstock::node::label

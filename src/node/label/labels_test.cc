@@ -40,12 +40,25 @@ struct Node {
     if (devices > 0) Fill(inventory, devices);
   }
   inventory::Inventory inventory;
+  void Set(LabelContext context) {
+    labels.Set(std::move(context));
+    Update();
+  }
+  void Update() {
+    labels.Update({.inventory = inventory.published().Get(),
+                   .servers = servers.Get(),
+                   .desired = desired.Get()});
+  }
   base::Published<share::DesiredAssignments> desired;
   base::Published<device::SharedDevices> servers;
-  Labels labels{inventory, FindAcme, desired, servers};
+  Labels labels{FindAcme};
   std::vector<LabelSet> heard;
   base::Subscription on =
       labels.published().Subscribe([this](const auto& set) { heard.push_back(*set); });
+  base::Subscription on_inventory =
+      inventory.published().Subscribe([this](const auto&) { Update(); });
+  base::Subscription on_desired = desired.Subscribe([this](const auto&) { Update(); });
+  base::Subscription on_servers = servers.Subscribe([this](const auto&) { Update(); });
 };
 
 // GFD#71, DP#733: labels disappeared while the agent restarted.
@@ -54,7 +67,7 @@ TEST(Labels, DP733AreNotReportedBeforeTheFirstLookIsOver) {
   Fill(node.inventory, 2);
   EXPECT_TRUE(node.heard.empty());
   EXPECT_FALSE(node.labels.begun());
-  node.labels.Set(WithoutFeatures());
+  node.Set(WithoutFeatures());
   EXPECT_TRUE(node.labels.begun());
   EXPECT_THAT(node.heard, ElementsAre(ElementsAre(Pair("acme.com/gpu.count", "2"),
                                                   Pair("acme.com/gpu.first", "G0"))));
@@ -64,7 +77,7 @@ TEST(Labels, DP733AreNotReportedBeforeTheFirstLookIsOver) {
 TEST(Labels, DP733ComeWithADriverThatComesLate) {
   Node node;
   node.inventory.SetVendor({"acme", nullptr, "no driver"});
-  node.labels.Set(WithoutFeatures());
+  node.Set(WithoutFeatures());
   EXPECT_THAT(node.heard, ElementsAre(LabelSet{})) << "none is an answer too";
   Fill(node.inventory, 1);
   EXPECT_THAT(node.heard.back(), Contains(Pair("acme.com/gpu.count", "1")));
@@ -72,8 +85,8 @@ TEST(Labels, DP733ComeWithADriverThatComesLate) {
 
 TEST(Labels, ChangeWithTheDevicesAndWithNothingElse) {
   Node node(2);
-  node.labels.Set(WithoutFeatures());
-  node.labels.Set(WithoutFeatures());
+  node.Set(WithoutFeatures());
+  node.Set(WithoutFeatures());
   device::Reading reading;
   reading.processes.push_back({4711, base::Mebibytes(1)});
   node.inventory.SetReading("G0", reading, kNow);
@@ -92,7 +105,7 @@ TEST(Labels, ChangeWithTheDevicesAndWithNothingElse) {
 
 TEST(Labels, FollowTheSharingAndStayQuietOtherwise) {
   Node node(2);
-  node.labels.Set(WithoutFeatures());
+  node.Set(WithoutFeatures());
   share::DesiredAssignments desired;
   desired.assignments["G0"] = {
       .allocator = "kubelet", .resource = "acme.com/gpu", .shape = {device::Sharing::kServer, 4}};
@@ -119,12 +132,12 @@ TEST(Labels, FollowTheSharingAndStayQuietOtherwise) {
 TEST(Labels, FollowTheirContext) {
   Node node(1);
   LabelContext context = WithoutFeatures();
-  node.labels.Set(context);
+  node.Set(context);
   EXPECT_THAT(*node.labels.published().Get(),
               Not(Contains(Key("feature.node.kubernetes.io/kernel-version.full"))));
   context.host_features = true;
   context.machine.kernel = "6.1.0";
-  node.labels.Set(context);
+  node.Set(context);
   EXPECT_THAT(*node.labels.published().Get(),
               Contains(Pair("feature.node.kubernetes.io/kernel-version.full", "6.1.0")));
 }

@@ -91,7 +91,6 @@ LocalLeases::LocalLeases(base::Executor& control, base::Executor& io, std::strin
 
 LocalLeases::~LocalLeases() {
   lifetime_.End();
-  on_inventory_.Reset();
   control_.Cancel(close_);
   CheckAllGroups();
   for (const auto& [name, timer] : watched_) {
@@ -374,14 +373,12 @@ void LocalLeases::RecoverTree(const Lease& lease) {
 void LocalLeases::CloseDevices(std::vector<std::string> cgroups) {
   if (cgroups == to_close_) return;
   to_close_ = std::move(cgroups);
-  on_inventory_.Reset();
-  if (!to_close_.empty())
-    on_inventory_ = inventory_.published().Subscribe([this](const auto& inventory) {
-      const std::uint64_t described = inventory->facts_generation;
-      if (std::exchange(described_, described) == described) return;
-      control_.Post(lifetime_.Guard([this] { Close(); }));
-    });
   Close();
+}
+
+void LocalLeases::DevicesChanged() {
+  const std::uint64_t described = inventory_.published().Get()->facts_generation;
+  if (std::exchange(described_, described) != described && !to_close_.empty()) Close();
 }
 
 void LocalLeases::Close() {

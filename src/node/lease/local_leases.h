@@ -79,6 +79,8 @@ class LocalLeases {
   /// them, until the next call. Repeated when devices were described, and every kCloseAgain,
   /// because groups come and go. Not done while a lease exists that has no group.
   void CloseDevices(std::vector<std::string> cgroups);
+  /// The inventory has changed.
+  void DevicesChanged();
   static constexpr base::Duration kCloseAgain = std::chrono::seconds(2);
   struct Closed {
     std::vector<std::string> cgroups;  ///< from which access is denied now
@@ -150,7 +152,6 @@ class LocalLeases {
   Closed closed_;
   base::TimerId close_ = 0;
   std::uint64_t described_ = 0;  // generation of the devices that were closed last
-  base::Subscription on_inventory_;
   bool refreshing_ = false;
   Requesters requesters_;  // callers that wait for the next refresh
   base::Lifetime lifetime_;

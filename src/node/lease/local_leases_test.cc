@@ -384,12 +384,12 @@ TEST_F(LocalLeasesTest, ClosesDevicesToGroupsAndLooksAgain) {
   another.vendor = "nvidia";
   another.files = {{"/dev/dri/card9", 226, 9}};
   inventory_.SetFacts("nvidia", {another}, "", executor_.clock().Wall());
-  executor_.RunUntilIdle();
+  leases_->DevicesChanged();
   EXPECT_THAT(kernel_.closed_devices, testing::Contains(os::DeviceRange{226, 9, 9}))
       << "as soon as its facts are known";
   const int closings = kernel_.closings;
   inventory_.SetHealth("GPU-2", device::HealthState::kHealthy, "", executor_.clock().Wall());
-  executor_.RunUntilIdle();
+  leases_->DevicesChanged();
   EXPECT_EQ(kernel_.closings, closings) << "no facts changed";
 
   leases_->CloseDevices({});

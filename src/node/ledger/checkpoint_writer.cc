@@ -16,20 +16,20 @@ constexpr base::Duration kRest =
 LedgerCheckpointWriter::LedgerCheckpointWriter(base::Executor& control, base::Executor& io,
                                                Ledger& ledger, const std::string& path,
                                                const std::string& boot_id)
-    : file_(control, io, path,
+    : ledger_(ledger),
+      file_(control, io, path,
             "cannot write the ledger's checkpoint; after a restart, leases are recovered only from "
             "cgroups and the kubelet",
             kRest, [&ledger, boot_id] {
               return [snapshot = ledger.Get(), boot_id] {
                 return EncodeCheckpoint(*snapshot, boot_id);
               };
-            }) {
-  on_ledger_ = ledger.published().Subscribe(
-      [this, last = std::make_shared<const Snapshot>()](const auto& snapshot) mutable {
-        const auto before = std::exchange(last, snapshot);
-        // Outside processes are not written: they are found again.
-        if (snapshot->leases != before->leases) file_.Changed();
-      });
+            }) {}
+
+void LedgerCheckpointWriter::LedgerChanged() {
+  const auto before = std::exchange(last_, ledger_.Get());
+  // Outside processes are not written: they are found again.
+  if (last_->leases != before->leases) file_.Changed();
 }
 
 base::Result<std::vector<Lease>> LedgerCheckpointWriter::Load(const std::string& path,

@@ -18,14 +18,18 @@ class LedgerCheckpointWriter {
   LedgerCheckpointWriter(base::Executor& control, base::Executor& io, Ledger& ledger,
                          const std::string& path, const std::string& boot_id);
 
+  /// The ledger has changed.
+  void LedgerChanged();
+
   /// Returns the leases that the last agent of this boot wrote; none where the file is corrupt or
   /// of a newer version (os::LoadKept): then control groups and the kubelet still know them.
   /// Blocks.
   static base::Result<std::vector<Lease>> Load(const std::string& path, const std::string& boot_id);
 
  private:
+  Ledger& ledger_;
+  std::shared_ptr<const Snapshot> last_ = std::make_shared<const Snapshot>();
   os::KeptFile file_;
-  base::Subscription on_ledger_;
 };
 
 }  // namespace penstock::node::ledger

@@ -27,6 +27,8 @@ class LedgerCheckpointWriterTest : public ::testing::Test {
 
 TEST_F(LedgerCheckpointWriterTest, WritesOnceForManyChangesAndOnlyAfterThem) {
   LedgerCheckpointWriter keeper(executor_, executor_, ledger_, path_, "boot");
+  const auto subscription =
+      ledger_.published().Subscribe([&keeper](const auto&) { keeper.LedgerChanged(); });
   ASSERT_TRUE(ledger_.Add(One("a")).ok());
   ASSERT_TRUE(ledger_.Add(One("b")).ok());
   EXPECT_FALSE(os::Exists(path_));
@@ -36,6 +38,8 @@ TEST_F(LedgerCheckpointWriterTest, WritesOnceForManyChangesAndOnlyAfterThem) {
 
 TEST_F(LedgerCheckpointWriterTest, WritesAtOnceAndRestsBeforeTheNextTime) {
   LedgerCheckpointWriter keeper(executor_, executor_, ledger_, path_, "boot");
+  const auto subscription =
+      ledger_.published().Subscribe([&keeper](const auto&) { keeper.LedgerChanged(); });
   ASSERT_TRUE(ledger_.Add(One("a")).ok());
   executor_.RunUntilIdle();
   EXPECT_EQ(Written(), 1u);
@@ -49,6 +53,8 @@ TEST_F(LedgerCheckpointWriterTest, WritesAtOnceAndRestsBeforeTheNextTime) {
 TEST_F(LedgerCheckpointWriterTest, TriesAgainAfterAFailedWrite) {
   std::filesystem::remove_all(folder_.path());
   LedgerCheckpointWriter keeper(executor_, executor_, ledger_, path_, "boot");
+  const auto subscription =
+      ledger_.published().Subscribe([&keeper](const auto&) { keeper.LedgerChanged(); });
   ASSERT_TRUE(ledger_.Add(One("a")).ok());
   executor_.RunUntilIdle();
   std::filesystem::create_directories(folder_.path());

@@ -39,16 +39,7 @@ struct Sampler::State : std::enable_shared_from_this<State> {
         std::move(source)));
   }
 
-  /// The inventory publishes in the middle of a change: update right after it.
-  void Follow() {
-    on_inventory = inventory.published().Subscribe([this](const auto&) {
-      if (std::exchange(update_posted, true)) return;
-      control.Post(base::IfAlive(this, &State::InventoryChanged));
-    });
-  }
-
-  void InventoryChanged() {
-    update_posted = false;
+  void DevicesChanged() {
     for (const auto& loop : loops) loop->InventoryChanged();
   }
 
@@ -82,28 +73,24 @@ struct Sampler::State : std::enable_shared_from_this<State> {
   Rejections rejections;
   base::TimePoint fast_until{};
   base::TimerId timer = 0;  // pending until the new samples are published
-  bool update_posted = false;
   base::Published<Snapshot> published;
   std::vector<std::unique_ptr<PollLoop>> loops;
-  base::Subscription on_inventory;
 };
 
 Sampler::Sampler(base::Executor& control, inventory::Inventory& inventory,
                  std::vector<Source> sources, Callbacks callbacks)
     : state_(std::make_shared<State>(control, inventory, std::move(callbacks))) {
   for (Source& source : sources) state_->Add(std::move(source));
-  state_->Follow();
 }
 
-Sampler::~Sampler() {
-  state_->on_inventory.Reset();
-  state_->control.Cancel(state_->timer);
-}
+Sampler::~Sampler() { state_->control.Cancel(state_->timer); }
 
 void Sampler::Configure(Options options) {
   state_->options = std::move(options);
   for (const auto& loop : state_->loops) loop->Configure(state_->options);
 }
+
+void Sampler::DevicesChanged() { state_->DevicesChanged(); }
 
 void Sampler::RequestSoon() {
   state_->fast_until = state_->control.clock().Now() + kFastFor;

@@ -52,6 +52,9 @@ class Sampler {
   /// Starts collecting, or changes the options.
   void Configure(Options options);
 
+  /// The inventory has changed, and the change is complete.
+  void DevicesChanged();
+
   /// A client is watching: collects every second for the next few seconds, whatever the interval
   /// is.
   void RequestSoon();

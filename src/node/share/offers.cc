@@ -1,6 +1,6 @@
 #include "node/share/offers.h"
 
-#include <optional>
+#include <utility>
 
 namespace penstock::node::share {
 
@@ -9,25 +9,24 @@ Offers::Offers(inventory::Inventory& inventory, ledger::Ledger& ledger,
     : inventory_(inventory),
       ledger_(ledger),
       dialect_of_(std::move(dialect_of)),
-      enabled_(enabled) {
-  subscriptions_.push_back(inventory_.published().Subscribe([this](const auto&) { Changed(); }));
-  subscriptions_.push_back(ledger_.published().Subscribe([this](const auto&) { Changed(); }));
-  Recompute();
-}
+      enabled_(std::move(enabled)) {}
 
 void Offers::Configure(const api::NodeConfig& config) {
   config_ = config;
-  Recompute();
+  assignments_differ_ = true;
+  InputChanged();
 }
 
 void Offers::SetMoves(Moves moves) {
   moves_ = std::move(moves);
-  Recompute();
+  assignments_differ_ = true;
+  InputChanged();
 }
 
 void Offers::SetWithdrawals(Withdrawals withdrawals) {
   withdrawals_ = std::move(withdrawals);
-  Recompute();
+  assignments_differ_ = true;
+  InputChanged();
 }
 
 void Offers::FollowServers(const std::string& vendor,
@@ -37,44 +36,44 @@ void Offers::FollowServers(const std::string& vendor,
         servers_of_[vendor] = now;
         device::SharedDevices all;
         for (const auto& [of, devices] : servers_of_) all.insert(devices->begin(), devices->end());
-        servers_.Set(std::move(all));
-        Changed();
+        servers_ = std::make_shared<const device::SharedDevices>(std::move(all));
+        InputChanged();
       },
       true));
 }
 
-void Offers::Recompute() {
-  recompute_ = true;
-  Changed();
+void Offers::InputChanged() {
+  if (on_input_) on_input_();
 }
 
-// Subscribers may change ledger and servers, which calls this again: then repeat once after all
-// subscribers have been called.
-void Offers::Changed() {
-  changed_ = true;
-  if (reporting_) return;
-  reporting_ = true;
-  while (changed_) {
-    changed_ = false;
-    Compute();
-  }
-  reporting_ = false;
+std::shared_ptr<const std::vector<Offer>> Offers::Get() {
+  Update();
+  return offers_;
 }
 
-void Offers::Compute() {
-  const auto inventory = inventory_.published().Get();
-  std::optional<DesiredAssignments> desired;
-  if (recompute_ || inventory->facts_generation != facts_generation_) {
-    recompute_ = false;
+std::shared_ptr<const DesiredAssignments> Offers::Desired() {
+  Update();
+  return desired_.Get();
+}
+
+void Offers::Update() {
+  auto inventory = inventory_.published().Get();
+  auto ledger = ledger_.Get();
+  if (!assignments_differ_ && inventory == from_inventory_ && ledger == from_ledger_ &&
+      servers_ == from_servers_)
+    return;
+  if (assignments_differ_ || inventory->facts_generation != facts_generation_) {
+    assignments_differ_ = false;
     facts_generation_ = inventory->facts_generation;
-    desired = ComputeAssignments(config_, enabled_, moves_, *inventory, dialect_of_, withdrawals_);
-    if (*desired == *desired_.Get()) desired.reset();
+    auto desired =
+        ComputeAssignments(config_, enabled_, moves_, *inventory, dialect_of_, withdrawals_);
+    if (desired != *desired_.Get()) desired_.Set(std::move(desired));
   }
-  const Assignments& assignments = desired ? desired->assignments : desired_.Get()->assignments;
-  const bool offers_changed =
-      book_.Update(assignments, *inventory, *ledger_.Get(), *servers_.Get());
-  if (desired) desired_.Set(*std::move(desired));
-  if (offers_changed) published_.Set(book_.Get());
+  if (book_.Update(desired_.Get()->assignments, *inventory, *ledger, *servers_))
+    offers_ = std::make_shared<const std::vector<Offer>>(book_.Get());
+  from_inventory_ = std::move(inventory);
+  from_ledger_ = std::move(ledger);
+  from_servers_ = servers_;
 }
 
 }  // namespace penstock::node::share

@@ -1,7 +1,9 @@
-// Publishes the current offers whenever they change.
+// Keeps the offers up to date with what they follow from.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,8 +12,8 @@
 
 namespace penstock::node::share {
 
-/// Follows configuration, inventory, ledger and servers. Runs on the control executor and publishes
-/// there, immediately, and only where something changed. Subscribers may change what this follows.
+/// The offers follow from configuration, moves, withdrawals, inventory, ledger and servers. On the
+/// control executor, but for LastDesired. Turns (turns.h) calls those that follow the offers.
 class Offers {
  public:
   Offers(inventory::Inventory& inventory, ledger::Ledger& ledger, device::DialectOf dialect_of,
@@ -26,34 +28,42 @@ class Offers {
   /// Follows the servers of a vendor's driver, which must outlive this.
   void FollowServers(const std::string& vendor, base::Published<device::SharedDevices>& servers);
 
-  /// When subscribers are called, desired() already has the assignments that the offers follow
-  /// from.
-  base::Published<std::vector<Offer>>& published() { return published_; }
-  /// Published right before the offers that follow from them. A reader that needs both also
-  /// subscribes to the offers.
-  base::Published<DesiredAssignments>& desired() { return desired_; }
-  /// Of all vendors.
-  base::Published<device::SharedDevices>& servers() { return servers_; }
+  /// What follows from everything as it is now.
+  std::shared_ptr<const std::vector<Offer>> Get();
+  std::shared_ptr<const DesiredAssignments> Desired();
+  /// The servers of all vendors.
+  std::shared_ptr<const device::SharedDevices> Servers() const { return servers_; }
+
+  /// What Desired returned last. Any thread.
+  std::shared_ptr<const DesiredAssignments> LastDesired() const { return desired_.Get(); }
+
+  /// Sets the function that is called when anything but inventory and ledger has changed.
+  void OnInput(std::function<void()> changed) { on_input_ = std::move(changed); }
 
  private:
-  void Recompute();
-  void Changed();
-  void Compute();
+  void InputChanged();
+  void Update();
 
   inventory::Inventory& inventory_;
   ledger::Ledger& ledger_;
   const device::DialectOf dialect_of_;
   const EnabledAllocators enabled_;
   api::NodeConfig config_;
-  std::uint64_t facts_generation_ = 0;  // of the facts that the assignments were computed from
-  bool recompute_ = false, changed_ = false, reporting_ = false;
   Moves moves_;
   Withdrawals withdrawals_;
+  bool assignments_differ_ = true;  // configuration, moves or withdrawals have changed
+  // Of the last update.
+  std::uint64_t facts_generation_ = 0;
+  std::shared_ptr<const inventory::Snapshot> from_inventory_;
+  std::shared_ptr<const ledger::Snapshot> from_ledger_;
+  std::shared_ptr<const device::SharedDevices> from_servers_;
   OfferBook book_;
   base::Published<DesiredAssignments> desired_;
+  std::shared_ptr<const std::vector<Offer>> offers_ = std::make_shared<const std::vector<Offer>>();
   std::map<std::string, base::Published<device::SharedDevices>::Snapshot> servers_of_;  // by vendor
-  base::Published<device::SharedDevices> servers_;
-  base::Published<std::vector<Offer>> published_;
+  std::shared_ptr<const device::SharedDevices> servers_ =
+      std::make_shared<const device::SharedDevices>();
+  std::function<void()> on_input_;
   std::vector<base::Subscription> subscriptions_;
 };
 

@@ -302,7 +302,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
   base::TimerId tick = 0, orphans = 0, save = 0, checkpoint = 0;
   bool changed = false, summing = false;
   base::Published<Snapshot> published;
-  base::Subscription on_ledger, on_samples;
+  base::Subscription on_ledger;
 };
 
 Meter::Meter(Node node, const api::NodeConfig& config)
@@ -310,15 +310,15 @@ Meter::Meter(Node node, const api::NodeConfig& config)
   State* const state = state_.get();
   state->on_ledger = state->node.ledger.published().Subscribe(
       [state](const auto& ledger) { state->LedgerChanged(ledger); }, true);
-  state->on_samples = state->node.samples.Subscribe(
-      [state](const auto& samples) { state->SamplesChanged(samples); }, true);
+  SamplesChanged();
 }
 
 Meter::~Meter() {
-  state_->on_samples.Reset();
   state_->on_ledger.Reset();
   state_->End();
 }
+
+void Meter::SamplesChanged() { state_->SamplesChanged(state_->node.samples.Get()); }
 
 void Meter::Configure(const api::NodeConfig& config) {
   const bool pace = config.usage.checkpoint != state_->config.usage.checkpoint;

@@ -39,6 +39,9 @@ class Meter {
   Meter(Node node, const api::NodeConfig& config);
   ~Meter();  ///< writes the state for the next agent; blocks
 
+  /// There are new samples.
+  void SamplesChanged();
+
   /// Applies the settings that can change at run time.
   void Configure(const api::NodeConfig& config);
 

@@ -33,6 +33,7 @@ class MeterTest : public ::testing::Test {
   }
 
   void Start(const std::string& boot) {
+    on_samples_.Reset();
     meter_.reset();
     ledger_ = std::make_unique<ledger::Ledger>();
     meter_ = std::make_unique<Meter>(
@@ -47,6 +48,7 @@ class MeterTest : public ::testing::Test {
                     .proc_root = folder_ / "proc",
                     .name = "n1"},
         config_);
+    on_samples_ = samples_.Subscribe([this](const auto&) { meter_->SamplesChanged(); });
     meter_->Serve(boot);
   }
 
@@ -108,6 +110,7 @@ class MeterTest : public ::testing::Test {
   base::Published<sample::Snapshot> samples_;
   int hurried_ = 0, at_once_ = 0;
   std::unique_ptr<Meter> meter_;
+  base::Subscription on_samples_;
 };
 
 TEST_F(MeterTest, ReportsWhatAHolderUsesAsSoonAsASampleComes) {

@@ -46,13 +46,13 @@ class Machine {
     }
     static const api::NodeConfig config = Config();
     offers_.Configure(config);
-    Require(!offers_.published().Get()->empty());
+    Require(!offers_.Get()->empty());
   }
 
   void Allocate(std::string_view bytes, std::size_t which) {
     v1beta1::AllocateRequest message;
     if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
-    const auto offers = offers_.published().Get();
+    const auto offers = offers_.Get();
     const Offer& offer = offers->at(which % offers->size());
     const auto request = protocol::kubelet::ReadRequest(message, Devices(offer), offer.resource);
     if (!request.ok()) return Require(!request.error().message().empty());
@@ -81,11 +81,11 @@ class Machine {
     }
   }
 
-  void Prefer(std::string_view bytes, std::size_t which) const {
+  void Prefer(std::string_view bytes, std::size_t which) {
     v1beta1::PreferredAllocationRequest message;
     if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
     const auto request = protocol::kubelet::ReadRequest(message);
-    const auto offers = const_cast<node::share::Offers&>(offers_).published().Get();
+    const auto offers = offers_.Get();
     const Offer& offer = offers->at(which % offers->size());
     for (const auto& container : request.containers) {
       if (container.size < 1) continue;

@@ -180,7 +180,7 @@ TEST_F(Health, Issue1929AReplicaSetOnABadGpuIsUnhealthyAsAWhole) {
   machine_->Sim({"fault", "3", "xid", "95"});
   Await([this] { return !node_->Healthy(3); });
   OnLoop([this] {
-    const auto offers = node_->offers.published().Get();
+    const auto offers = node_->offers.Get();
     ASSERT_EQ(offers->size(), 1u);
     ASSERT_EQ(offers->front().slots.size(), 32u);
     for (const node::share::OfferedSlot& slot : offers->front().slots)

@@ -80,8 +80,11 @@ LabelSet LabelsOf(const SimulatedMachine& machine, const api::NodeConfig& config
   node::share::Offers offers(inventory, ledger, backend::FindDialect, {"kubelet", "local"});
   offers.Configure(config);
   Look(*backend::MakeBackend("nvidia", machine.paths()), inventory);
-  node::label::Labels labels(inventory, backend::FindDialect, offers.desired(), offers.servers());
+  node::label::Labels labels(backend::FindDialect);
   labels.Set(ContextOf(machine));
+  labels.Update({.inventory = inventory.published().Get(),
+                 .servers = offers.Servers(),
+                 .desired = offers.Desired()});
   return *labels.published().Get();
 }
 
@@ -220,14 +223,19 @@ TEST(Catalogue, DP796KeepsTheLabelsOfAGpuThatIsOnlyLost) {
   const auto backend = backend::MakeBackend("nvidia", machine.paths());
   node::inventory::Inventory inventory;
   Look(*backend, inventory);
-  base::Published<node::share::DesiredAssignments> desired;
-  base::Published<device::SharedDevices> servers;
-  node::label::Labels labels(inventory, backend::FindDialect, desired, servers);
+  node::label::Labels labels(backend::FindDialect);
+  const auto update = [&] {
+    labels.Update({.inventory = inventory.published().Get(),
+                   .servers = std::make_shared<const device::SharedDevices>(),
+                   .desired = std::make_shared<const node::share::DesiredAssignments>()});
+  };
   int published = 0;
   const auto on = labels.published().Subscribe([&](const auto&) { ++published; });
   labels.Set(ContextOf(machine));
+  update();
   inventory.SetHealth(inventory.published().Get()->devices[3].facts->id,
                       device::HealthState::kUnhealthy, "XID 79", kNow);
+  update();
   EXPECT_EQ(published, 1);
   EXPECT_EQ(labels.published().Get()->at("nvidia.com/gpu.count"), "8");
 }

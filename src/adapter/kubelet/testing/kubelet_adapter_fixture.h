@@ -6,6 +6,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,6 +37,11 @@ class KubeletAdapterTest : public ::testing::Test {
       inventory_.SetFacts("acme", facts, "", control_.clock().Wall());
       for (const auto& one : facts)
         inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", control_.clock().Wall());
+      turns_.emplace(control_, inventory_, ledger_, offers_,
+                     [this](const auto& now, const auto& before) {
+                       if (adapter_) adapter_->Follow(now, before);
+                       if (follow_) follow_(now, before);
+                     });
     });
     Make();
   }
@@ -58,7 +64,10 @@ class KubeletAdapterTest : public ::testing::Test {
     });
   }
   ~KubeletAdapterTest() override {
-    On([this] { adapter_.reset(); });
+    On([this] {
+      turns_.reset();
+      adapter_.reset();
+    });
     control_.Stop();
     io_.Stop();
   }
@@ -140,6 +149,8 @@ class KubeletAdapterTest : public ::testing::Test {
   base::Published<device::SharedDevices> servers_;  // for tests in which the offers follow it
   node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"kubelet", "local"}};
   std::unique_ptr<KubeletAdapter> adapter_;
+  node::share::Turns::Follow follow_;  // of a test's own parts
+  std::optional<node::share::Turns> turns_;
 };
 
 }  // namespace penstock::adapter::kubelet

@@ -52,7 +52,7 @@ class CleanHostTest : public testing::Test {
 
 TEST_F(CleanHostTest, LeavesNothingOfAnAgentThatHasEnded) {
   AgentWasHere();
-  EXPECT_EQ(LeftOnHost(config_).size(), 16u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 17u);
   LockMode(0644);  // as written by 0.1.0
   const auto outcome = Must(CleanHost(config_, false));
   EXPECT_THAT(outcome.failures, IsEmpty());
@@ -85,7 +85,7 @@ TEST_F(CleanHostTest, SaysInADryRunWhatItWouldRemove) {
   AgentWasHere();
   const auto outcome = Must(CleanHost(config_, true));
   EXPECT_THAT(outcome.removed, Contains(folder_ / "state/ledger.json"));
-  EXPECT_EQ(LeftOnHost(config_).size(), 16u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 17u);
 }
 
 TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
@@ -94,7 +94,7 @@ TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
   const base::Error outcome = CleanHost(config_, false).error();
   EXPECT_EQ(outcome.code(), base::Code::kFailedPrecondition);
   EXPECT_THAT(outcome.message(), HasSubstr(std::to_string(getpid())));
-  EXPECT_EQ(LeftOnHost(config_).size(), 16u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 17u);
 }
 
 TEST_F(CleanHostTest, MakesNoFolderWhereThereIsNone) {

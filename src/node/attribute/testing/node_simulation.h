@@ -131,9 +131,7 @@ class NodeSimulation {
     story_.push_back(std::to_string(steps_) + ": " + std::move(deed));
     if (story_.size() > 25) story_.pop_front();
   }
-  std::shared_ptr<const std::vector<share::Offer>> Offers() const {
-    return agent_->offers.published().Get();
-  }
+  std::shared_ptr<const std::vector<share::Offer>> Offers() const { return agent_->offers.Get(); }
 
   // --- the kubelet's allocator: what the kubelet and adapter/kubelet do
 
@@ -270,7 +268,7 @@ class NodeSimulation {
   bool Committed(const std::vector<ledger::Slot>& slots) const {
     return allocate::Commit(slots, allocate::ConsumerKind::kProcess,
                             *agent_->inventory.published().Get(), device::testing::FindAcme,
-                            *agent_->offers.servers().Get())
+                            *agent_->offers.Servers())
         .ok();
   }
 
@@ -338,7 +336,7 @@ class NodeSimulation {
     device::SharedDevices servers;
     const auto ledger = agent_->ledger.Get();
     auto holders = HoldersOf(*ledger);
-    for (const auto& set : share::SetsOf(agent_->offers.desired().Get()->assignments,
+    for (const auto& set : share::SetsOf(agent_->offers.Desired()->assignments,
                                          *agent_->inventory.published().Get(), *ledger))
       for (const auto& member : set.members) {
         for (const ledger::Slot* slot : holders[member.device->id])

@@ -158,6 +158,8 @@ class SamplerTest : public ::testing::Test {
                    {.processes_differ = [this](const std::string&, const std::string& device) {
                      differ_.push_back(device);
                    }}};
+  base::Subscription on_inventory_ = inventory_.published().Subscribe(
+      [this](const auto&) { executor_.Post([this] { sampler_.DevicesChanged(); }); });
 };
 
 }  // namespace penstock::node::sample::testing
