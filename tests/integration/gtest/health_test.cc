@@ -108,6 +108,9 @@ struct Node {
   os::TemporaryFolder folder;
   node::change::DeviceChanges changes;
   Resets resets;
+  node::share::Turns turns{
+      loop, inventory, ledger, offers,
+      [this](const auto& now, const auto& before) { changes.Follow(now, before); }};
   std::unique_ptr<node::health::KernelLogFeed> kernel_log;
   std::map<std::string, int> readings;
   bool looked = false;
