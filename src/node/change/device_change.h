@@ -27,7 +27,8 @@ struct DeviceChange {
   std::vector<ChangedDevice> devices;
   std::string step;         ///< the step under way
   base::WallTime since{};   ///< when that step began
-  std::string failure;      ///< why an earlier step failed; empty: none did
+  std::string failure;      ///< why an earlier step failed, while those that are `finally` are
+                            ///< taken; empty: none did
   std::string waits_for;    ///< what the step waits for; not in the journal
   bool taken_over = false;  ///< an earlier agent began the step; not in the journal
   bool operator==(const DeviceChange&) const = default;
@@ -43,11 +44,14 @@ using StepResult = base::Result<std::string>;
 struct ChangeStep {
   std::string_view name;  ///< in the journal and in messages: "withdraw"
   /// Takes the step, or finds out how it stands: called again after every change of the node until
-  /// it is done or failed, and by a restarted agent.
+  /// it is done or failed, and by a restarted agent. All devices are in the inventory, but for a
+  /// step that is `finally`, and for one that is `recorded` and was begun before.
   std::function<StepResult(const DeviceChange&)> take;
   base::Duration most{};  ///< after this time it has failed; zero: it waits as long as it must
-  bool recorded = false;  ///< begins once the journal on disk names it
-  bool finally = false;   ///< is taken even if an earlier step failed
+  /// Begins once the journal on disk names it, because its effect cannot be seen later. If the
+  /// journal cannot be written within a minute, the step has failed with kUnavailable.
+  bool recorded = false;
+  bool finally = false;  ///< is taken even if an earlier step failed
 };
 
 /// A kind of change: which changes of it are due, and their steps. On the control executor.
@@ -60,6 +64,8 @@ class ChangeKind {
   /// Whether the devices disappear from the list of their allocator. Otherwise it lists them as
   /// unusable.
   virtual bool hides_devices() const = 0;
+  /// Whether the parts of the devices are withdrawn with them.
+  virtual bool includes_parts() const = 0;
 
   /// Why a device of this change is not offered: one sentence.
   virtual std::string Explain(const DeviceChange& change, const std::string& device) const = 0;
@@ -71,8 +77,9 @@ class ChangeKind {
   /// Whether a change of this kind can become due because a device is released.
   virtual bool AwaitsRelease() const { return false; }
 
-  /// The change ended; its devices are offered again as soon as this returns. kCancelled: it was
-  /// not attempted; kDeadlineExceeded: a step took too long.
+  /// The change ended; its devices are offered again as soon as this returns. kNotFound: a device
+  /// is not there; kAborted: it was replaced by another one; kDeadlineExceeded: a step took too
+  /// long; otherwise the error of a step.
   virtual void Ended(const DeviceChange& change, const base::Status& result) = 0;
 
   /// All that could be done now was done.

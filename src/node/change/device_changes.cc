@@ -2,6 +2,7 @@
 #include "node/change/device_changes.h"
 
 #include <algorithm>
+#include <chrono>
 #include <list>
 #include <optional>
 #include <set>
@@ -13,25 +14,30 @@
 #include "os/kept_file.h"
 
 namespace penstock::node::change {
+namespace {
+
+constexpr base::Duration kJournalWritten = std::chrono::minutes(1);
+
+}  // namespace
 
 struct DeviceChanges::State : std::enable_shared_from_this<State> {
   struct Active {
     DeviceChange change;
     ChangeKind* kind = nullptr;  // null: of the previous agent, and its kind was not added yet
     std::size_t step = 0;
-    bool taken = false;       // the step was taken by this agent
-    base::Status result{};    // of the steps so far
-    base::TimePoint until{};  // of the step, if it is limited in time
+    bool taken = false;         // the step was taken by this agent
+    base::Status result{};      // of the steps so far
+    base::TimePoint entered{};  // the step
   };
 
   State(base::Executor& c, base::Executor& io, Node n, KubeletList::Ask ask,
         const std::string& path, std::vector<DeviceChange> remembered)
       : control(c),
         node(n),
-        journal(c, io, path, "cannot write the journal of changes; changes of devices wait"),
+        journal(c, io, path,
+                "cannot write the journal of changes; a restart would forget those under way"),
         kubelet(c, std::move(ask), [this] { Schedule(); }) {
     kept = EncodeChanges(remembered);
-    published.Set(remembered);
     for (DeviceChange& change : remembered) {
       change.taken_over = true;
       active.push_back({.change = std::move(change)});
@@ -45,10 +51,12 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
 
   // --- which devices
 
-  /// The devices of a change and all parts of them.
-  std::set<std::string> Affected(const DeviceChange& change) const {
+  /// The devices of a change, with their parts if its kind includes them.
+  std::set<std::string> Affected(const Active& one) const {
     std::set<std::string> ids;
+    const DeviceChange& change = one.change;
     for (const ChangedDevice& device : change.devices) ids.insert(device.id);
+    if (one.kind == nullptr || !one.kind->includes_parts()) return ids;
     for (const inventory::Entry& entry : node.inventory.published().Get()->devices)
       for (const inventory::Ancestor& ancestor : entry.ancestors)
         if (change.Has(ancestor.device)) ids.insert(entry.facts->id);
@@ -75,8 +83,8 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     return nullptr;
   }
 
-  /// Why a change cannot be continued; empty: all of its devices are there.
-  std::string WhyImpossible(const DeviceChange& change) const {
+  /// Fails if a device of the change is not there.
+  base::Status Present(const DeviceChange& change) const {
     const auto inventory = node.inventory.published().Get();
     for (const ChangedDevice& device : change.devices) {
       if (inventory->Find(device.id) != nullptr) continue;
@@ -85,9 +93,11 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
           std::ranges::any_of(inventory->devices, [&](const inventory::Entry& entry) {
             return AddressOf(entry) == device.address;
           });
-      return device.id + (replaced ? " was replaced by another device" : " is no longer there");
+      if (replaced)
+        return base::Error(base::Code::kAborted, device.id + " was replaced by another device");
+      return base::Error(base::Code::kNotFound, device.id + " is not there");
     }
-    return "";
+    return {};
   }
 
   static std::string AddressOf(const inventory::Entry& entry) {
@@ -105,24 +115,28 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
   /// Continues the changes of the previous agent.
   void Continue() {
     std::erase_if(active, [&](Active& one) {
-      const std::size_t step = one.kind == nullptr ? 0 : IndexOf(*one.kind, one.change.step);
-      if (one.kind == nullptr || step == one.kind->steps().size()) {
-        base::Log(base::kWarn, "a change of another version of the agent was abandoned",
-                  {{"kind", one.change.kind},
-                   {"device", one.change.devices.front().id},
-                   {"step", one.change.step}});
-        return true;
+      if (const auto step = StepOf(one)) {
+        if (!one.change.failure.empty())
+          one.result = base::Error(base::Code::kAborted, one.change.failure);
+        Enter(one, *step);
+        return false;
       }
-      if (!one.change.failure.empty())
-        one.result = base::Error(base::Code::kAborted, one.change.failure);
-      Enter(one, step);
-      return false;
+      base::Log(base::kWarn, "a change that this version does not know was abandoned",
+                {{"kind", one.change.kind},
+                 {"device", one.change.devices.front().id},
+                 {"step", one.change.step}});
+      return true;
     });
   }
 
-  static std::size_t IndexOf(const ChangeKind& kind, std::string_view step) {
-    const auto found = std::ranges::find(kind.steps(), step, &ChangeStep::name);
-    return static_cast<std::size_t>(found - kind.steps().begin());
+  /// The step at which a change of the previous agent continues; nothing if it makes no sense.
+  static std::optional<std::size_t> StepOf(const Active& one) {
+    if (one.kind == nullptr) return std::nullopt;
+    const auto& steps = one.kind->steps();
+    const auto found = std::ranges::find(steps, one.change.step, &ChangeStep::name);
+    if (found == steps.end() || (!one.change.failure.empty() && !found->finally))
+      return std::nullopt;
+    return static_cast<std::size_t>(found - steps.begin());
   }
 
   void Begin(ChangeKind& kind, DeviceChange change) {
@@ -147,9 +161,14 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
       one.change.since = control.clock().Wall();
     }
     one.change.waits_for.clear();
-    if (next.most == base::Duration::zero()) return;
-    one.until = control.clock().Now() + next.most;
-    control.PostAfter(next.most, base::IfAlive(this, &State::Turn));
+    one.entered = control.clock().Now();
+    WakeAfter(next.most);
+    if (next.recorded) WakeAfter(kJournalWritten);
+  }
+
+  void WakeAfter(base::Duration time) {
+    if (time > base::Duration::zero())
+      control.PostAfter(time, base::IfAlive(this, &State::Schedule));
   }
 
   // --- steps
@@ -163,7 +182,6 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     Withdraw();  // with what they wait for now
     Keep();
     AwaitKubelet();
-    Publish();
     for (ChangeKind* kind : kinds) kind->Settled();
   }
 
@@ -186,13 +204,13 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
 
   /// Takes the steps of one change that can be taken now. Returns whether one ended.
   bool Advance(Active& one) {
+    const auto& steps = one.kind->steps();
     bool any = false;
-    while (one.step < one.kind->steps().size()) {
-      const ChangeStep& step = one.kind->steps()[one.step];
-      const StepResult taken = Take(one, step);
+    while (one.step < steps.size()) {
+      const StepResult taken = Take(one, steps[one.step]);
       if (taken.ok() && !taken->empty()) {
         one.change.waits_for = *taken;
-        return any;
+        break;
       }
       any = true;
       if (!taken.ok() && one.result.ok()) {
@@ -200,32 +218,30 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
         one.change.failure = taken.error().message();
       }
       one.change.taken_over = false;
-      std::size_t next = one.step + 1;
-      while (next < one.kind->steps().size() && !one.result.ok() &&
-             !one.kind->steps()[next].finally)
-        ++next;
-      one.step = next;
-      if (next < one.kind->steps().size()) Enter(one, next);
-      if (any && step.name == kFirst) break;  // the offers follow before the next step
+      do ++one.step;
+      while (one.step < steps.size() && !one.result.ok() && !steps[one.step].finally);
+      if (one.step < steps.size()) Enter(one, one.step);
     }
     return any;
   }
 
   StepResult Take(Active& one, const ChangeStep& step) {
-    if (!one.taken || !step.recorded)
-      if (std::string why = WhyImpossible(one.change); !why.empty() && one.result.ok())
-        return base::Error(base::Code::kNotFound, std::move(why));
-    if (step.recorded && !one.taken) {
+    const bool began = step.recorded && (one.taken || one.change.taken_over);
+    if (!step.finally && !began) TRY(Present(one.change));
+    const base::Duration passed = control.clock().Now() - one.entered;
+    if (step.recorded && !began) {
       Keep();
-      if (!journal.IsWritten())
-        return "the journal of changes is not written yet" +
-               (journal.problem().empty() ? "" : ": " + journal.problem());
+      if (!journal.IsWritten()) {
+        const std::string why = "the journal of changes is not written yet" +
+                                (journal.problem().empty() ? "" : ": " + journal.problem());
+        if (passed < kJournalWritten) return why;
+        return base::Error(base::Code::kUnavailable, why);
+      }
     }
     one.taken = true;
     StepResult taken = step.take(one.change);
-    const bool late = taken.ok() && !taken->empty() && step.most > base::Duration::zero() &&
-                      control.clock().Now() >= one.until;
-    if (!late) return taken;
+    if (!taken.ok() || taken->empty() || step.most == base::Duration::zero() || passed < step.most)
+      return taken;
     return base::Error(base::Code::kDeadlineExceeded,
                        "the step \"" + std::string(step.name) + "\" did not end within " +
                            base::FormatDuration(step.most) + ": " + *taken);
@@ -237,7 +253,7 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     share::Withdrawals now;
     for (const Active& one : active) {
       if (one.kind == nullptr) continue;
-      for (const std::string& id : Affected(one.change))
+      for (const std::string& id : Affected(one))
         now[id] = {one.kind->Explain(one.change, id), !one.kind->hides_devices()};
     }
     if (now == withdrawn) return;
@@ -246,6 +262,8 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
   }
 
   void Keep() {
+    if (active.empty() && kept_none) return;
+    kept_none = active.empty();
     std::vector<DeviceChange> changes;
     for (const Active& one : active) changes.push_back(one.change);
     std::string text = EncodeChanges(changes);
@@ -257,7 +275,7 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
   void AwaitKubelet() {
     std::set<std::string> ids;
     for (const Active& one : active)
-      for (const std::string& id : Affected(one.change))
+      for (const std::string& id : Affected(one))
         if (FromKubelet(one.change, id)) ids.insert(id);
     kubelet.Await(ids);
   }
@@ -277,8 +295,10 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
   }
 
   StepResult AwaitUnused(const DeviceChange& change) const {
+    const auto of =
+        std::ranges::find(active, &change, [](const Active& one) { return &one.change; });
     const auto ledger = node.ledger.Get();
-    const std::set<std::string> ids = Affected(change);
+    const std::set<std::string> ids = Affected(*of);
     for (const std::string& id : ids) {
       const std::string holders = share::HoldersOf(*ledger, id).text;
       if (holders.empty()) continue;
@@ -292,14 +312,6 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     return std::string();
   }
 
-  void Publish() {
-    std::vector<DeviceChange> now;
-    for (const Active& one : active) now.push_back(one.change);
-    if (now != *published.Get()) published.Set(std::move(now));
-  }
-
-  static constexpr std::string_view kFirst = "withdraw";
-
   base::Executor& control;
   const Node node;
   std::vector<ChangeKind*> kinds;
@@ -307,9 +319,9 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
   bool started = false, posted = false;
   share::Withdrawals withdrawn;
   std::string kept;  // the journal as given to the writer last
+  bool kept_none = false;
   os::KeptFile journal;
   KubeletList kubelet;
-  base::Published<std::vector<DeviceChange>> published;
 };
 
 DeviceChanges::DeviceChanges(base::Executor& control, base::Executor& io, Node node,
@@ -344,14 +356,18 @@ void DeviceChanges::Wake() { state_->Schedule(); }
 
 const DeviceChange* DeviceChanges::Of(std::string_view device) const { return state_->Of(device); }
 
-base::Published<std::vector<DeviceChange>>& DeviceChanges::published() { return state_->published; }
+const DeviceChange* DeviceChanges::OfKind(std::string_view kind) const {
+  for (const State::Active& one : state_->active)
+    if (one.change.kind == kind) return &one.change;
+  return nullptr;
+}
 
 std::string DeviceChanges::AllocatorOf(const std::string& device) const {
   return state_->AllocatorOf(device);
 }
 
-ChangeStep DeviceChanges::Withdraw() const {
-  return {.name = State::kFirst, .take = [](const DeviceChange&) { return std::string(); }};
+ChangeStep DeviceChanges::Withdraw() {
+  return {.name = "withdraw", .take = [](const DeviceChange&) { return std::string(); }};
 }
 
 StepResult DeviceChanges::AwaitUnused(const DeviceChange& change) const {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/executor.h"
-#include "base/published.h"
 #include "node/change/device_change.h"
 #include "node/change/kubelet_list.h"
 #include "node/inventory/inventory.h"
@@ -36,12 +35,12 @@ class DeviceChanges {
                 const std::string& path, std::vector<DeviceChange> remembered);
   ~DeviceChanges();
 
-  /// Adds a kind, which must outlive this or its last callback. Call before Start.
+  /// Adds a kind, which is called until this is destroyed. Call before Start.
   void Add(ChangeKind& kind);
 
   /// All devices of this node were read once: continues the changes of the previous agent and
-  /// begins those that are due. A change of an unknown kind or step, or of a device that is gone or
-  /// was replaced, ends.
+  /// begins those that are due. A change of an unknown kind or step, or of a device that is not
+  /// there or was replaced, ends.
   void Start();
 
   /// Takes the next turn of the devices (share::Turns).
@@ -54,16 +53,16 @@ class DeviceChanges {
   /// null: none.
   const DeviceChange* Of(std::string_view device) const;
 
-  /// The changes under way.
-  base::Published<std::vector<DeviceChange>>& published();
+  /// The change under way of this kind; the first if there are several.
+  const DeviceChange* OfKind(std::string_view kind) const;
 
   /// The allocator that a device is offered by now; "" for none.
   std::string AllocatorOf(const std::string& device) const;
 
   // Steps that all kinds have.
 
-  /// Is done as soon as the devices are no longer offered.
-  ChangeStep Withdraw() const;
+  /// Is done at once: the devices of a change are withdrawn before its first step is taken.
+  static ChangeStep Withdraw();
 
   /// Waits until no lease holds the devices and the kubelet, where it had them, no longer counts
   /// them.

@@ -83,8 +83,7 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
       if (!is_new) continue;
       const auto found = manual.find(id);
       const bool manually = found != manual.end() && found->second.transfer;
-      if (const DeviceChange* change = node.changes.Of(id);
-          change != nullptr && change->kind == kMove)
+      if (const DeviceChange* change = MoveOf(id))
         own->second = change->devices.front().allocator;
       else if (manually)
         own->second = found->second.transfer->from;
@@ -101,7 +100,8 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
   void Publish() {
     share::Moves moves = at;
     for (const auto& [id, assignment] : manual)
-      if (!at.contains(id) && assignment.allocator) moves[id] = FromName(*assignment.allocator);
+      if (!at.contains(id) && (assignment.allocator || assignment.transfer))
+        moves[id] = assignment.transfer ? "" : FromName(*assignment.allocator);
     if (moves == published) return;
     published = moves;
     node.offers.SetMoves(std::move(moves));
@@ -114,6 +114,8 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
   std::string_view name() const override { return kMove; }
   const std::vector<ChangeStep>& steps() const override { return moving; }
   bool hides_devices() const override { return true; }
+  /// Parts have allocators of their own.
+  bool includes_parts() const override { return false; }
 
   std::string Explain(const DeviceChange& change, const std::string&) const override {
     return "being moved to " + share::DescribeAllocator(DesiredAllocator(IdOf(change))) +
@@ -125,16 +127,17 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     const bool new_facts =
         std::exchange(facts_generation, inventory->facts_generation) != inventory->facts_generation;
     std::vector<DeviceChange> due;
-    if (!configured || (!std::exchange(changed, false) && !new_facts)) return due;
+    if (!configured) return due;
+    const bool reverted = RevertExpired(*inventory, *node.ledger.Get());
+    if (!std::exchange(changed, false) && !new_facts && !reverted) return due;
     Meet(*inventory);
-    RevertExpired(*inventory, *node.ledger.Get());
     Publish();
     for (const Entry& entry : inventory->devices) {
       const std::string& id = entry.facts->id;
       if (at.at(id) == DesiredAllocator(entry)) continue;
-      const DeviceChange* other = node.changes.Of(id);
-      if (other == nullptr) due.push_back({.devices = {{.id = id, .allocator = at.at(id)}}});
-      changed |= other != nullptr && other->kind != kMove;  // it begins after that one
+      if (MoveOf(id) != nullptr) continue;
+      due.push_back({.devices = {{.id = id, .allocator = at.at(id)}}});
+      changed = true;  // if another change of the device is under way, the move begins after that
     }
     return due;
   }
@@ -142,7 +145,7 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
   StepResult Leave(const DeviceChange& change) const {
     base::Log(base::kInfo, "device withdrawn",
               {{"device", IdOf(change)},
-               {"from", NameOf(at.at(IdOf(change)))},
+               {"from", NameOf(change.devices.front().allocator)},
                {"to", NameOf(DesiredAllocator(IdOf(change)))}});
     return std::string();
   }
@@ -168,11 +171,12 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     if (!result.ok()) {
       base::Log(base::kWarn, "device not moved",
                 {{"device", id}, {"why", result.error().message()}});
-      requests.GaveUp(id, result.error().message());
+      requests.GaveUp(id, result.error());
       at.erase(id);
       Publish();
     }
-    EndTransfer(id);
+    // A device that was not there when the agent started continues to move when it appears.
+    if (result.ok() || result.error().code() != Code::kNotFound) EndTransfer(id);
   }
 
   void EndTransfer(const std::string& id) {
@@ -209,8 +213,10 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     control.PostAfter(left, base::IfAlive(this, &State::Changed));
   }
 
-  void RevertExpired(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger) {
+  /// Returns whether one was.
+  bool RevertExpired(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger) {
     const base::TimePoint now = control.clock().Now();
+    bool any = false;
     for (auto& [id, assignment] : manual) {
       const auto allocator = at.find(id);
       const auto deadline = deadlines.find(id);
@@ -226,8 +232,10 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
       base::Log(base::kWarn, "device not released in time", {{"device", id}, {"why", sentence}});
       assignment.allocator = assignment.transfer->back;
       assignment.transfer->until.reset();
-      requests.GaveUp(id, sentence);
+      requests.GaveUp(id, Error(Code::kDeadlineExceeded, sentence));
+      any = true;
     }
+    return any;
   }
 
   /// The device by id or index; null where there is none.
@@ -272,7 +280,7 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
                     facts.index,
                     NameOf(from),
                     NameOf(to),
-                    from == to && !IsMoving(facts.id) ? "unchanged" : "would-move",
+                    from == to && MoveOf(facts.id) == nullptr ? "unchanged" : "would-move",
                     ""};
     if (move.state == "unchanged") return move;
     if (const std::string holders = share::HoldersOf(ledger, facts.id).text; !holders.empty())
@@ -280,9 +288,10 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     return move;
   }
 
-  bool IsMoving(const std::string& id) const {
+  /// The move of this device that is under way; null: none.
+  const DeviceChange* MoveOf(const std::string& id) const {
     const DeviceChange* change = node.changes.Of(id);
-    return change != nullptr && change->kind == kMove;
+    return change != nullptr && change->kind == kMove && change->Has(id) ? change : nullptr;
   }
 
   void Set(const MoveRequest& request, Progress progress, Done done) {
@@ -332,16 +341,21 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
 
   DeviceMove MoveNow(const DeviceMove& before, const inventory::Snapshot& inventory) const {
     DeviceMove now = before;
-    const auto allocator = at.find(before.device);
-    if (allocator == at.end() || before.state == "unchanged") return now;
+    if (before.state == "unchanged") return now;
     now.reason.clear();
-    const bool desired = allocator->second == DesiredAllocator(before.device);
-    if (IsMoving(before.device) || !desired) {
+    const auto allocator = at.find(before.device);
+    if (allocator == at.end()) {  // its request was told why
+      now.state = "unchanged";
+      return now;
+    }
+    const DeviceChange* move = MoveOf(before.device);
+    if (move != nullptr || allocator->second != DesiredAllocator(before.device)) {
       now.state = "waiting";
-      const DeviceChange* change = node.changes.Of(before.device);
-      if (change != nullptr)
-        now.reason = change->kind == kMove ? change->waits_for
-                                           : "another change of it (" + change->kind + ") to end";
+      const DeviceChange* other = node.changes.Of(before.device);
+      if (move != nullptr)
+        now.reason = move->waits_for;
+      else if (other != nullptr)
+        now.reason = "another change of it (" + other->kind + ") to end";
       return now;
     }
     now.to = NameOf(allocator->second);

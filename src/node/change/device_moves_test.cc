@@ -403,5 +403,58 @@ TEST(AllocatorsFile, ReadsWhatItWrites) {
     EXPECT_EQ(DecodeManualAssignments(text, "doors.json").error().code(), Code::kDataLoss) << text;
 }
 
+TEST_F(DeviceMovesTest, ADeviceThatIsReplacedOnItsWayEndsTheRequest) {
+  Hold("G1");
+  Set({{"1"}, "local", 10min});
+  ASSERT_FALSE(answer_);
+  auto other = device::testing::AcmeDevice(1, 4);
+  other.id = "another";
+  inventory_.SetFacts("acme",
+                      {device::testing::AcmeDevice(0, 4), other, device::testing::AcmeDevice(2, 4)},
+                      "", executor_.clock().Wall());
+  executor_.Advance(1s);
+  ASSERT_TRUE(answer_ && !answer_->ok());
+  EXPECT_EQ(answer_->error().code(), Code::kAborted);
+  EXPECT_EQ(answer_->error().message(), "G1 was replaced by another device");
+}
+
+TEST(DeviceMovesAtTheStart, ADeviceThatIsMissingMovesOnWhenItAppears) {
+  const os::TemporaryFolder folder;
+  base::ManualExecutor executor;
+  inventory::Inventory inventory;
+  ledger::Ledger ledger;
+  const share::EnabledAllocators enabled{"kubelet", "local"};
+  share::Offers offers(inventory, ledger, device::testing::FindAcme, enabled);
+  std::set<std::string> counts{"G1"};
+  std::optional<DeviceChanges> changes(
+      std::in_place, executor, executor, DeviceChanges::Node{inventory, ledger, offers},
+      [&](auto done) { done(counts); }, folder / "changes.json",
+      std::vector<DeviceChange>{{.kind = "move",
+                                 .devices = {{.id = "G1", .allocator = "kubelet"}},
+                                 .step = "await release"}});
+  const base::WallTime until = executor.clock().Wall() + 1h;
+  DeviceMoves moves(
+      executor, executor, DeviceMoves::Node{inventory, ledger, offers, *changes}, enabled,
+      [](bool) {}, folder / "doors.json",
+      {{"G1",
+        {.allocator = "local",
+         .transfer = ManualAssignment::Transfer{.from = "kubelet", .until = until}}}});
+  share::Turns turns(executor, inventory, ledger, offers,
+                     [&](const auto& now, const auto& before) { changes->Follow(now, before); });
+  moves.Configure({});
+  changes->Start();
+  executor.Advance(1min);
+  EXPECT_EQ(changes->OfKind("move"), nullptr);
+  inventory::ReportHealthy(inventory, inventory::AcmeDevices(3, 4), executor.clock().Wall());
+  EXPECT_EQ(offers.Desired()->assignments.at("G1").allocator, "") << "also before the next turn";
+  executor.Advance(1s);
+  EXPECT_EQ(offers.Desired()->assignments.at("G1").reason,
+            "being moved to local users: the kubelet still lists it as allocatable");
+  counts.clear();
+  executor.Advance(1s);
+  EXPECT_EQ(offers.Desired()->assignments.at("G1").allocator, "local");
+  changes.reset();
+}
+
 }  // namespace
 }  // namespace penstock::node::change

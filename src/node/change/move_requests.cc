@@ -26,9 +26,9 @@ MoveRequests::Notifications MoveRequests::Begin(const std::vector<DeviceMove>& m
   return notifications;
 }
 
-void MoveRequests::GaveUp(const std::string& device, const std::string& sentence) {
+void MoveRequests::GaveUp(const std::string& device, const base::Error& why) {
   for (Request& request : requests_)
-    if (request.reported.contains(device)) request.returned.push_back(sentence);
+    if (request.reported.contains(device)) request.given_up.push_back(why);
 }
 
 MoveRequests::Notifications MoveRequests::Update(
@@ -57,8 +57,11 @@ MoveRequests::Notifications MoveRequests::Update(
 }
 
 Result<std::vector<DeviceMove>> MoveRequests::Answer(const Request& request) {
-  if (!request.returned.empty())
-    return Error(Code::kDeadlineExceeded, base::Join(request.returned, "; "));
+  if (!request.given_up.empty()) {
+    std::vector<std::string> sentences;
+    for (const base::Error& error : request.given_up) sentences.push_back(error.message());
+    return Error(request.given_up.front().code(), base::Join(sentences, "; "));
+  }
   std::vector<DeviceMove> moves;
   for (const std::string& device : request.devices) moves.push_back(request.reported.at(device));
   return moves;

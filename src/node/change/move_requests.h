@@ -37,8 +37,8 @@ class MoveRequests {
   Notifications Begin(const std::vector<DeviceMove>& moves, Progress progress, Done done);
 
   /// The device is gone, or was still held at the request's deadline and returns to its former
-  /// allocator. `sentence` becomes part of the request's error (kDeadlineExceeded).
-  void GaveUp(const std::string& device, const std::string& sentence);
+  /// allocator. `why` becomes part of the request's error.
+  void GaveUp(const std::string& device, const base::Error& why);
 
   /// Reports what changed. Answers each request none of whose devices is "waiting" any more.
   Notifications Update(const std::function<DeviceMove(const DeviceMove&)>& now_of);
@@ -47,7 +47,7 @@ class MoveRequests {
   struct Request {
     std::vector<std::string> devices;
     std::map<std::string, DeviceMove> reported;  // as last reported
-    std::vector<std::string> returned;           // one sentence for each device that returned
+    std::vector<base::Error> given_up;           // one for each device that did not move
     Progress progress;
     Done done;
   };

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::string_view kRead = "read";
 constexpr base::Duration kKubeletTakesNote = std::chrono::minutes(2);
-constexpr base::Duration kDriverReleased = std::chrono::minutes(1);
 constexpr base::Duration kReadAgain = std::chrono::minutes(1);
+constexpr base::Duration kNextTry = std::chrono::minutes(10);
 
 std::vector<std::string> IdsOf(const DeviceChange& change) {
   std::vector<std::string> ids;
@@ -29,13 +29,10 @@ Resets::Resets(base::Executor& control, inventory::Inventory& inventory, ledger:
       monitor_(monitor),
       changes_(changes),
       vendor_of_(std::move(vendor_of)),
-      steps_({changes.Withdraw(),
+      steps_({DeviceChanges::Withdraw(),
               {.name = "await release",
                .take = [this](const DeviceChange& change) { return AwaitUnused(change); },
                .most = kKubeletTakesNote},
-              {.name = "close driver",
-               .take = [this](const DeviceChange& change) { return Release(change); },
-               .most = kDriverReleased},
               {.name = "reset",
                .take = [this](const DeviceChange& change) { return Reset(change); },
                .recorded = true},
@@ -80,8 +77,7 @@ std::map<std::string, ResetCandidate> Resets::Candidates() const {
 }
 
 std::vector<DeviceChange> Resets::Due() {
-  const auto changes = changes_.published().Get();
-  if (std::ranges::find(*changes, name(), &DeviceChange::kind) != changes->end()) return {};
+  if (changes_.OfKind(name()) != nullptr) return {};
   const auto snapshot = inventory_.published().Get();
   const bool any = std::ranges::any_of(snapshot->devices, [this](const inventory::Entry& entry) {
     return monitor_.NeedsReset(entry.facts->id);
@@ -92,7 +88,8 @@ std::vector<DeviceChange> Resets::Due() {
     const inventory::Entry* entry = snapshot->Find(failure.first);
     return entry == nullptr || entry->health.state == device::HealthState::kHealthy;
   });
-  const ResetPlan plan = PlanResets(candidates, policy_, control_.clock().Wall());
+  ResetPlan plan = PlanResets(candidates, policy_, control_.clock().Wall());
+  if (control_.clock().Now() < not_before_) plan.devices.clear();
   Note(candidates, plan);
   if (plan.devices.empty()) return {};
   DeviceChange change;
@@ -115,8 +112,7 @@ void Resets::Note(const std::map<std::string, ResetCandidate>& candidates, const
       note = "reset in progress";
       continue;
     }
-    if (const auto failure = failures_.find(id); failure != failures_.end())
-      note = "the reset failed: " + failure->second;
+    if (const auto failure = failures_.find(id); failure != failures_.end()) note = failure->second;
     if (const auto why_not = plan.why_not.find(id); why_not != plan.why_not.end())
       note += (note.empty() ? "" : "; ") + why_not->second;
   }
@@ -127,12 +123,16 @@ void Resets::Note(const std::map<std::string, ResetCandidate>& candidates, const
 }
 
 /// The text is that of the devices that have no fault themselves, and of their parts.
-std::string Resets::Explain(const DeviceChange& change, const std::string& device) const {
+std::string Resets::ReasonOf(const DeviceChange& change, const std::string& device) const {
   std::string faulty;
   for (const ChangedDevice& one : change.devices)
     if (one.id != device && monitor_.NeedsReset(one.id))
       faulty += (faulty.empty() ? "" : ", ") + one.id;
   return "reset in progress" + (faulty.empty() ? "" : " together with " + faulty);
+}
+
+std::string Resets::Explain(const DeviceChange& change, const std::string& device) const {
+  return ReasonOf(change, device) + (change.waits_for.empty() ? "" : ": " + change.waits_for);
 }
 
 // --- the steps
@@ -146,68 +146,65 @@ Resets::Vendor Resets::VendorOfDevices(const DeviceChange& change) const {
 /// Whoever has come between the decision and the withdrawal keeps the device.
 StepResult Resets::AwaitUnused(const DeviceChange& change) {
   const auto snapshot = inventory_.published().Get();
+  bool needed = false, read = true;
   for (const ChangedDevice& device : change.devices) {
     const inventory::Entry& entry = *snapshot->Find(device.id);
     if (entry.health.state == device::HealthState::kGone || !IsFree(entry))
       return base::Error(base::Code::kCancelled, device.id + " is in use again or gone");
+    needed |= monitor_.NeedsReset(device.id);
+    read &= monitor_.HasReading(device.id) && entry.read_at > change.since;
   }
-  if (std::ranges::none_of(change.devices,
-                           [&](const auto& device) { return monitor_.NeedsReset(device.id); }))
-    return base::Error(base::Code::kCancelled, "no device needs the reset any longer");
+  if (!read) return std::string("a new reading is awaited");
+  if (!needed) return base::Error(base::Code::kCancelled, "no device needs the reset any longer");
   return changes_.AwaitUnused(change);
-}
-
-StepResult Resets::Release(const DeviceChange& change) {
-  if (connection_ == Connection::kClosed) return std::string();
-  if (connection_ == Connection::kOpen) {
-    connection_ = Connection::kClosing;
-    VendorOfDevices(change).release(lifetime_.Guard([this] {
-      connection_ = Connection::kClosed;
-      changes_.Wake();
-    }));
-  }
-  return connection_ == Connection::kClosed ? "" : std::string("the worker to close the driver");
 }
 
 StepResult Resets::Reset(const DeviceChange& change) {
   if (change.taken_over) {
-    const base::Error unknown(base::Code::kAborted, "the agent ended during the reset");
-    counted_ = true;
-    monitor_.EndReset(IdsOf(change), unknown);
-    return unknown;
+    outcome_ = base::Error(base::Code::kAborted, "the agent ended during the reset");
+    phase_ = Phase::kAfter;
   }
-  if (outcome_) {
-    const base::Status outcome = *std::exchange(outcome_, std::nullopt);
-    resetting_ = false;
-    counted_ = true;
-    monitor_.EndReset(IdsOf(change), outcome);
-    if (!outcome.ok()) return outcome.error();
-    return std::string();
+  if (phase_ == Phase::kBefore) {
+    const Vendor vendor = VendorOfDevices(change);
+    if (vendor.actions == nullptr)
+      return base::Error(base::Code::kUnimplemented, "this vendor's devices cannot be reset");
+    phase_ = Phase::kReleasing;
+    vendor.release(lifetime_.Guard([this] {
+      if (const DeviceChange* own = changes_.OfKind(name())) BeginReset(*own);
+    }));
   }
-  if (!std::exchange(resetting_, true)) {
-    std::map<std::string, std::string> reasons;
-    std::vector<device::Facts> devices;
-    const auto snapshot = inventory_.published().Get();
-    for (const ChangedDevice& device : change.devices) {
-      const inventory::Entry* entry = snapshot->Find(device.id);
-      if (entry == nullptr) continue;
-      devices.push_back(*entry->facts);
-      reasons[device.id] =
-          monitor_.NeedsReset(device.id) ? entry->health.reason : Explain(change, device.id);
-    }
-    monitor_.BeginReset(reasons);
-    VendorOfDevices(change).actions->Reset(devices,
-                                           lifetime_.Guard([this](const base::Status& result) {
-                                             outcome_ = result;
-                                             changes_.Wake();
-                                           }));
-  }
-  return std::string("the driver to reset it");
+  if (phase_ != Phase::kAfter) return std::string("the driver is resetting it");
+  counted_ = true;
+  monitor_.EndReset(IdsOf(change), outcome_);
+  if (!outcome_.ok()) return outcome_.error();
+  return std::string();
 }
 
+void Resets::BeginReset(const DeviceChange& change) {
+  phase_ = Phase::kResetting;
+  std::map<std::string, std::string> reasons;
+  std::vector<device::Facts> devices;
+  const auto snapshot = inventory_.published().Get();
+  for (const ChangedDevice& device : change.devices) {
+    const inventory::Entry* entry = snapshot->Find(device.id);
+    if (entry == nullptr) continue;
+    devices.push_back(*entry->facts);
+    reasons[device.id] =
+        monitor_.NeedsReset(device.id) ? entry->health.reason : ReasonOf(change, device.id);
+  }
+  monitor_.BeginReset(reasons);
+  VendorOfDevices(change).actions->Reset(devices,
+                                         lifetime_.Guard([this](const base::Status& result) {
+                                           outcome_ = result;
+                                           phase_ = Phase::kAfter;
+                                           changes_.Wake();
+                                         }));
+}
+
+/// Does nothing where this agent did not release the driver.
 StepResult Resets::Reopen(const DeviceChange& change) {
-  if (std::exchange(connection_, Connection::kOpen) != Connection::kOpen)
-    VendorOfDevices(change).reopen();
+  if (std::exchange(phase_, Phase::kBefore) != Phase::kBefore)
+    if (const Vendor vendor = VendorOfDevices(change); vendor.reopen) vendor.reopen();
   return std::string();
 }
 
@@ -215,30 +212,40 @@ StepResult Resets::Reopen(const DeviceChange& change) {
 /// between.
 StepResult Resets::Read(const DeviceChange& change) const {
   for (const ChangedDevice& device : change.devices)
-    if (!monitor_.HasReading(device.id)) return device.id + " to answer again";
+    if (!monitor_.HasReading(device.id)) return "a reading of " + device.id + " is awaited";
   return std::string();
 }
 
 void Resets::Ended(const DeviceChange& change, const base::Status& result) {
-  const base::Code code = result.ok() ? base::Code::kUnknown : result.error().code();
-  const bool attempted = code != base::Code::kCancelled && code != base::Code::kNotFound;
-  // A reset that could not begin counts as well, so that it is not tried again at once.
-  if (!std::exchange(counted_, false) && !result.ok() && attempted &&
-      code != base::Code::kAborted && change.step != kRead)
-    monitor_.EndReset(IdsOf(change), result);
-  for (const ChangedDevice& device : change.devices) {
-    failures_.erase(device.id);
-    if (!result.ok() && attempted) failures_[device.id] = result.error().message();
-  }
   const std::string& first = change.devices.front().id;
-  if (result.ok())
+  const bool attempted = std::exchange(counted_, false);
+  for (const ChangedDevice& device : change.devices) failures_.erase(device.id);
+  if (result.ok()) {
     base::Log(base::kInfo, "device reset complete",
               {{"device", first}, {"together", change.devices.size()}});
-  else
-    base::Log(base::kError, "device reset failed",
-              {{"device", first},
-               {"together", change.devices.size()},
-               {"why", result.error().message()}});
+    return;
+  }
+  const std::string& why = result.error().message();
+  base::Log(base::kError, "device reset failed",
+            {{"device", first}, {"together", change.devices.size()}, {"why", why}});
+  if (result.error().code() == base::Code::kCancelled) return;
+  const std::string what = !attempted             ? "the reset could not begin: "
+                           : change.step == kRead ? "it was reset, but "
+                                                  : "the reset failed: ";
+  for (const ChangedDevice& device : change.devices) failures_[device.id] = what + why;
+  if (attempted) return;
+  not_before_ = control_.clock().Now() + kNextTry;
+  control_.PostAfter(kNextTry, lifetime_.Guard([this] { changes_.Wake(); }));
+}
+
+/// A faulty device shows its note in place of Explain.
+void Resets::Settled() {
+  const DeviceChange* change = changes_.OfKind(name());
+  if (change == nullptr) return;
+  for (auto& [id, note] : notes_)
+    if (change->Has(id) && monitor_.NeedsReset(id))
+      if (const std::string now = Explain(*change, id); std::exchange(note, now) != now)
+        monitor_.SetResetNote(id, now);
 }
 
 }  // namespace penstock::node::change

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,10 +19,11 @@
 namespace penstock::node::change {
 
 /// On the control executor. Starts with SetPolicy(kIdle). Resets one group at a time, in these
-/// steps: withdraw its devices; wait until the kubelet has taken note, and check that the devices
-/// still have no holder and no process; release the agent's own connection to the driver; reset the
-/// devices; reopen the driver; read the devices. A reset during which the agent ended counts as a
-/// failed one, because its outcome is unknown.
+/// steps: withdraw its devices; wait until the kubelet has taken note and the devices were read
+/// again, and check that they still have no holder and no process; release the agent's own
+/// connection to the driver and reset the devices; reopen the driver; read the devices. A reset
+/// during which the agent ended counts as a failed one, because its outcome is unknown. After one
+/// that could not begin, the next one is tried ten minutes later.
 class Resets final : public ChangeKind {
  public:
   /// The parts of a vendor that take part in a reset.
@@ -44,20 +44,23 @@ class Resets final : public ChangeKind {
   std::string_view name() const override { return "reset"; }
   const std::vector<ChangeStep>& steps() const override { return steps_; }
   bool hides_devices() const override { return false; }
+  bool includes_parts() const override { return true; }
   std::string Explain(const DeviceChange& change, const std::string& device) const override;
   std::vector<DeviceChange> Due() override;
   bool AwaitsRelease() const override { return !notes_.empty(); }
   void Ended(const DeviceChange& change, const base::Status& result) override;
+  void Settled() override;
 
  private:
   bool IsFree(const inventory::Entry& entry) const;
   std::map<std::string, ResetCandidate> Candidates() const;
   void Note(const std::map<std::string, ResetCandidate>& candidates, const ResetPlan& plan);
   Vendor VendorOfDevices(const DeviceChange& change) const;
+  std::string ReasonOf(const DeviceChange& change, const std::string& device) const;
 
   StepResult AwaitUnused(const DeviceChange& change);
-  StepResult Release(const DeviceChange& change);
   StepResult Reset(const DeviceChange& change);
+  void BeginReset(const DeviceChange& change);
   StepResult Reopen(const DeviceChange& change);
   StepResult Read(const DeviceChange& change) const;
 
@@ -70,11 +73,11 @@ class Resets final : public ChangeKind {
   const std::vector<ChangeStep> steps_;
   api::ResetPolicy policy_ = api::ResetPolicy::kNever;
   // Of the reset under way.
-  enum class Connection { kOpen, kClosing, kClosed } connection_ = Connection::kOpen;
-  bool resetting_ = false;  // the driver was asked
-  bool counted_ = false;    // the monitor knows the outcome
-  std::optional<base::Status> outcome_;
-  std::map<std::string, std::string> failures_;  // id → error of the last reset
+  enum class Phase { kBefore, kReleasing, kResetting, kAfter } phase_ = Phase::kBefore;
+  base::Status outcome_;
+  bool counted_ = false;                         // the monitor knows the outcome
+  base::TimePoint not_before_{};                 // the next one
+  std::map<std::string, std::string> failures_;  // id → what became of its last reset
   std::map<std::string, std::string> notes_;     // id → note passed to the monitor
   base::Lifetime lifetime_;
 };

@@ -125,8 +125,11 @@ class ResetsTest : public ::testing::Test {
         if (slot.slot.device == id) return slot.usable ? "" : slot.reason;
     return "not offered";
   }
+  /// All devices are read again meanwhile.
   std::size_t ResetsAfter(base::Duration time) {
-    executor_.Advance(time);
+    executor_.Advance(time / 2);
+    for (int i = 0; i < 4; ++i) Look("G" + std::to_string(i));
+    executor_.Advance(time - time / 2);
     return actions_.resets.size();
   }
   device::Health Of(const std::string& id) {
@@ -207,9 +210,9 @@ TEST_F(ResetsTest, SomeoneOutsideOnItIsWaitedForToo) {
 TEST_F(ResetsTest, ThoseThatAreResetWithItAreUnusableMeanwhileAndBackAfterwards) {
   actions_.together = true;
   Break("G1");
-  EXPECT_EQ(Unusable("G0"), "reset in progress together with G1");
+  EXPECT_EQ(Unusable("G0"), "reset in progress together with G1: a new reading is awaited");
   EXPECT_EQ(Unusable("G2"), "");
-  executor_.Advance(5s);
+  ASSERT_EQ(ResetsAfter(5s), 1u);
   EXPECT_THAT(actions_.resets.at(0), ElementsAre("G0", "G1"));
   EndReset({});
   Look("G0");
@@ -257,6 +260,70 @@ TEST_F(ResetsTest, AFailedResetSaysWhyInTheDriversWordsAndIsTriedThreeTimesADay)
   executor_.Advance(24h);
   Look("G0");
   EXPECT_EQ(ResetsAfter(5s), 4u);
+}
+
+TEST_F(ResetsTest, AProcessThatOnlyANewReadingShowsPreventsTheReset) {
+  Break("G0");
+  executor_.Advance(1s);
+  EXPECT_TRUE(actions_.resets.empty()) << "the last reading is older than the withdrawal";
+  device::Reading reading;
+  reading.processes = {{.pid = 7}};
+  monitor_.OnReading("G0", reading);
+  inventory_.SetReading("G0", reading, executor_.clock().Wall());
+  executor_.RunUntilIdle();
+  EXPECT_EQ(ResetsAfter(0s), 0u);
+  EXPECT_TRUE(monitor_.ResetsOf("G0").empty());
+}
+
+TEST_F(ResetsTest, AnErrorWhileItIsWithdrawnDelaysTheResetAndDoesNotEndIt) {
+  counts_ = {"G0"};
+  Break("G0");
+  executor_.Advance(1s);
+  monitor_.OnEvidence({.device = "G0", .kind = "code", .code = static_cast<int>(Severity::kReset)});
+  executor_.RunUntilIdle();
+  ASSERT_NE(changes_.Of("G0"), nullptr);
+  EXPECT_EQ(Unusable("G1"), "");
+  counts_.clear();
+  EXPECT_EQ(ResetsAfter(5s), 1u);
+}
+
+TEST_F(ResetsTest, AKubeletThatDoesNotTakeNoteIsTheReasonAndNoAttemptIsCounted) {
+  counts_ = {"G0"};
+  Break("G0");
+  EXPECT_EQ(ResetsAfter(1min), 0u);
+  EXPECT_THAT(Of("G0").reason, HasSubstr("reset in progress: the kubelet still lists it"));
+  EXPECT_EQ(ResetsAfter(2min), 0u);
+  EXPECT_THAT(Of("G0").reason,
+              HasSubstr("the reset could not begin: the step \"await release\" did not end within "
+                        "2m: the kubelet still lists it as allocatable"));
+  EXPECT_TRUE(monitor_.ResetsOf("G0").empty());
+  EXPECT_EQ(changes_.Of("G0"), nullptr);
+  counts_.clear();
+  EXPECT_EQ(ResetsAfter(5min), 0u) << "not at once";
+  EXPECT_EQ(ResetsAfter(5min), 0u) << "not read since the second withdrawal";
+  EXPECT_EQ(ResetsAfter(5s), 1u);
+}
+
+TEST_F(ResetsTest, AProgramThatIsMissingIsTheReason) {
+  Break("G0");
+  ASSERT_EQ(ResetsAfter(5s), 1u);
+  EndReset(base::Error(base::Code::kNotFound, "there is no nvidia-smi"));
+  Look("G0");
+  EXPECT_THAT(Of("G0").reason, HasSubstr("the reset failed: there is no nvidia-smi"));
+  EXPECT_EQ(monitor_.ResetsOf("G0").size(), 1u);
+}
+
+TEST_F(ResetsTest, ADeviceThatIsNotReadAfterItsResetIsUnusableAndSaysSo) {
+  actions_.together = true;
+  Break("G1");
+  ASSERT_EQ(ResetsAfter(5s), 1u);
+  EndReset({});
+  Look("G1");
+  EXPECT_THAT(Unusable("G0"), HasSubstr("not read yet"));
+  executor_.Advance(61s);
+  EXPECT_EQ(changes_.Of("G0"), nullptr);
+  EXPECT_THAT(Unusable("G0"), HasSubstr("not read yet"));
+  EXPECT_EQ(monitor_.Resets().at(0).result, "done");
 }
 
 TEST_F(ResetsTest, NeitherADrainNorAGoneDeviceIsReset) {

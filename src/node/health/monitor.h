@@ -86,7 +86,7 @@ class Monitor {
 
   /// Whether the device is unhealthy because of a fault that a reset ends, and of no worse one.
   bool NeedsReset(const std::string& id) const;
-  /// Whether the device was read since it was reset last.
+  /// Whether the device was read since its last reset, or its last error event.
   bool HasReading(const std::string& id) const;
   /// Times of its resets and reset attempts within the last day, oldest first.
   std::vector<base::WallTime> ResetsOf(const std::string& id) const;
@@ -94,8 +94,8 @@ class Monitor {
   void SetResetNote(const std::string& id, const std::string& note);
   /// Keeps devices unhealthy with the given reasons until EndReset, whatever evidence arrives.
   void BeginReset(const std::map<std::string, std::string>& reasons);
-  /// The reset ended, with success or with the error in `result`; kCancelled means that no reset
-  /// was attempted. A device that was reset starts its probation.
+  /// The reset ended, with success or with the error in `result`. A device that was reset starts
+  /// its probation.
   void EndReset(const std::vector<std::string>& ids, const base::Status& result);
 
  private:

@@ -45,16 +45,13 @@ void Monitor::BeginReset(const std::map<std::string, std::string>& reasons) {
 }
 
 void Monitor::EndReset(const std::vector<std::string>& ids, const base::Status& result) {
-  const bool tried = result.ok() || result.error().code() != base::Code::kCancelled;
   for (const std::string& id : ids) {
     Tracked& tracked = devices_[id];
     tracked.held.clear();
-    if (tried) {
-      tracked.resets = ResetsOf(id);
-      tracked.resets.push_back(executor_.clock().Wall());
-      tracked.last.reset();
-      ReportReset(id, tracked, result);
-    }
+    tracked.resets = ResetsOf(id);
+    tracked.resets.push_back(executor_.clock().Wall());
+    tracked.last.reset();
+    ReportReset(id, tracked, result);
     if (result.ok()) {
       EndFaults(tracked);
       tracked.recovery.Watch();

@@ -129,6 +129,18 @@ void Labels::Update(const share::NodeDevices& now) {
 /// The servers' snapshot also changes with their clients, the desired assignments with settings
 /// that no label shows, and the inventory with each reading.
 bool Labels::Differs(const share::NodeDevices& now) {
+  const bool context = std::exchange(context_differs_, false);
+  const bool facts = std::exchange(facts_generation_, now.inventory->facts_generation) !=
+                     now.inventory->facts_generation;
+  std::vector<bool> gone = GoneDevices(*now.inventory);
+  const bool other_gone = std::exchange(gone_, gone) != gone;
+  return SharesDiffer(now) || context || facts || other_gone;
+}
+
+bool Labels::SharesDiffer(const share::NodeDevices& now) {
+  if (now.desired == desired_ && now.servers == servers_) return false;
+  desired_ = now.desired;
+  servers_ = now.servers;
   LabelShares shares = share::LabelSharesOf(now.desired->assignments, *now.servers);
   const auto same = [](const auto& a, const auto& b) {
     const auto parts = [](const device::LabelShare& share) {
@@ -136,15 +148,9 @@ bool Labels::Differs(const share::NodeDevices& now) {
     };
     return a.first == b.first && parts(a.second) == parts(b.second);
   };
-  bool differs = std::exchange(context_differs_, false);
-  differs |= !std::equal(shares.begin(), shares.end(), shares_.begin(), shares_.end(), same);
-  differs |= std::exchange(facts_generation_, now.inventory->facts_generation) !=
-             now.inventory->facts_generation;
-  std::vector<bool> gone = GoneDevices(*now.inventory);
-  differs |= gone != gone_;
+  if (std::equal(shares.begin(), shares.end(), shares_.begin(), shares_.end(), same)) return false;
   shares_ = std::move(shares);
-  gone_ = std::move(gone);
-  return differs;
+  return true;
 }
 
 }  // namespace penstock::node::label

@@ -56,6 +56,7 @@ class Labels {
 
  private:
   bool Differs(const share::NodeDevices& now);
+  bool SharesDiffer(const share::NodeDevices& now);
 
   const device::DialectOf dialect_of_;
   LabelShares shares_;
@@ -64,6 +65,8 @@ class Labels {
   // The facts and the gone devices of the last computation.
   std::uint64_t facts_generation_ = 0;
   std::vector<bool> gone_;
+  std::shared_ptr<const share::DesiredAssignments> desired_;
+  std::shared_ptr<const device::SharedDevices> servers_;
   base::Published<LabelSet> published_;
 };
 

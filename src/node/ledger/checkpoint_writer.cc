@@ -26,6 +26,8 @@ LedgerCheckpointWriter::LedgerCheckpointWriter(base::Executor& control, base::Ex
               };
             }) {}
 
+LedgerCheckpointWriter::~LedgerCheckpointWriter() { LedgerChanged(); }
+
 void LedgerCheckpointWriter::LedgerChanged() {
   const auto before = std::exchange(last_, ledger_.Get());
   // Outside processes are not written: they are found again.

@@ -18,6 +18,8 @@ class LedgerCheckpointWriter {
   LedgerCheckpointWriter(base::Executor& control, base::Executor& io, Ledger& ledger,
                          const std::string& path, const std::string& boot_id);
 
+  ~LedgerCheckpointWriter();  ///< writes what is not on disk yet; blocks
+
   /// The ledger has changed.
   void LedgerChanged();
 
