@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdio>
+#include <limits>
+#include <type_traits>
 
 #include "base/core/strings.h"
 #include "device/dialect.h"
@@ -34,6 +36,16 @@ bool ModelMatches(std::string_view glob, std::string_view model) {
   if (base::GlobMatch(glob, model)) return true;
   const auto blank = model.find(' ');
   return blank != std::string_view::npos && base::GlobMatch(glob, model.substr(blank + 1));
+}
+
+Capacity& Capacity::operator+=(const Capacity& more) {
+  const auto add = [](auto& sum, auto another) {
+    if (__builtin_add_overflow(sum, another, &sum))
+      sum = std::numeric_limits<std::remove_reference_t<decltype(sum)>>::max();
+  };
+  add(memory.count, more.memory.count);
+  add(compute_units, more.compute_units);
+  return *this;
 }
 
 bool Exceeds(const Capacity& part, const Capacity& whole) {

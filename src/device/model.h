@@ -121,11 +121,7 @@ struct Mode {
 struct Capacity {
   base::Bytes memory;
   int compute_units = 0;  ///< of the kind that the vendor counts: multiprocessors, compute units
-  Capacity& operator+=(const Capacity& more) {
-    memory.count += more.memory.count;
-    compute_units += more.compute_units;
-    return *this;
-  }
+  Capacity& operator+=(const Capacity& more);  ///< at most the largest number of the type
   bool operator==(const Capacity&) const = default;
 };
 

@@ -48,9 +48,16 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
   // --- desired allocators
 
   std::string DesiredAllocator(const Entry& entry) const {
-    const auto found = manual.find(entry.facts->id);
-    return found != manual.end() && found->second.allocator ? FromName(*found->second.allocator)
-                                                            : allocator_of(entry);
+    const std::string* assigned = AssignedManually(entry.facts->id);
+    // The parts of a device follow it.
+    for (const inventory::Ancestor& whole : entry.ancestors)
+      if (assigned == nullptr) assigned = AssignedManually(whole.device);
+    return assigned != nullptr ? FromName(*assigned) : allocator_of(entry);
+  }
+
+  const std::string* AssignedManually(const std::string& id) const {
+    const auto found = manual.find(id);
+    return found != manual.end() && found->second.allocator ? &*found->second.allocator : nullptr;
   }
 
   /// The desired allocator of a device that may be gone: then the one it belonged to.
@@ -241,8 +248,8 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
   /// The device by id or index; null where there is none.
   static const Entry* FindNamed(const inventory::Snapshot& inventory, const std::string& name) {
     const auto found = std::ranges::find_if(inventory.devices, [&](const auto& entry) {
-      return entry.facts->id == name ||
-             (entry.facts->index >= 0 && base::ParseInt(name) == entry.facts->index);
+      return entry.facts->id == name || (entry.facts->index >= 0 && entry.ancestors.empty() &&
+                                         base::ParseInt(name) == entry.facts->index);
     });
     return found == inventory.devices.end() ? nullptr : &*found;
   }
@@ -300,24 +307,44 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     if (!named.ok()) return done(named.error());
     const auto ledger = node.ledger.Get();
     std::vector<DeviceMove> intended;
-    for (const Entry* entry : *named) intended.push_back(PlanMove(request, *entry, *ledger));
+    for (const Entry* entry : WithParts(*named, *inventory))
+      intended.push_back(PlanMove(request, *entry, *ledger));
     if (request.dry_run) return done(std::move(intended));
     const bool waits = request.wait && *request.wait > base::Duration::zero();
-    for (std::size_t i = 0; i < intended.size(); ++i)
-      if (!waits && !intended[i].reason.empty() && intended[i].from != intended[i].to)
+    for (const DeviceMove& move : intended)
+      if (!waits && !move.reason.empty() && move.from != move.to)
         return done(Error(Code::kFailedPrecondition,
-                          share::Describe(*(*named)[i]->facts) + " is " + intended[i].reason +
-                              ": stop the holder first, or wait with --wait"));
-    Begin(request, intended, waits, std::move(progress), std::move(done));
+                          share::Describe(*inventory->Find(move.device)->facts) + " is " +
+                              move.reason + ": stop the holder first, or wait with --wait"));
+    Begin(request, intended, named->size(), waits, std::move(progress), std::move(done));
   }
 
-  void Begin(const MoveRequest& request, const std::vector<DeviceMove>& intended, bool waits,
-             Progress progress, Done done) {
+  /// The devices, and then the parts of them that are not assigned by themselves.
+  std::vector<const Entry*> WithParts(std::vector<const Entry*> devices,
+                                      const inventory::Snapshot& inventory) const {
+    const std::vector<const Entry*> named = devices;
+    for (const Entry& entry : inventory.devices) {
+      const auto is_of = [&](const Entry* one) {
+        return std::ranges::find(entry.ancestors, one->facts->id, &inventory::Ancestor::device) !=
+               entry.ancestors.end();
+      };
+      if (std::ranges::any_of(named, is_of) && std::ranges::find(named, &entry) == named.end() &&
+          AssignedManually(entry.facts->id) == nullptr)
+        devices.push_back(&entry);
+    }
+    return devices;
+  }
+
+  /// `named`: how many of `intended` the request names; the others are parts of them.
+  void Begin(const MoveRequest& request, const std::vector<DeviceMove>& intended, std::size_t named,
+             bool waits, Progress progress, Done done) {
     std::optional<base::WallTime> until;
     if (waits)
       until = control.clock().Wall() +
               std::chrono::duration_cast<base::WallTime::duration>(*request.wait);
-    for (const DeviceMove& move : intended) SetManual(move, request.allocator, until);
+    for (std::size_t i = 0; i < intended.size(); ++i)
+      i < named ? SetManual(intended[i], request.allocator, until)
+                : SetPartMoving(intended[i], until);
     if (until)
       for (const DeviceMove& move : intended) SetDeadline(move.device, *request.wait);
     writer.Keep(EncodeManualAssignments(manual));
@@ -337,6 +364,13 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
       assignment.transfer =
           ManualAssignment::Transfer{.from = FromName(move.from), .back = back, .until = until};
     if (!assignment.allocator && !assignment.transfer) manual.erase(found);
+  }
+
+  /// A part that is still held at the deadline is assigned by itself to where it is.
+  void SetPartMoving(const DeviceMove& move, std::optional<base::WallTime> until) {
+    if (move.state != "unchanged")
+      manual[move.device].transfer = ManualAssignment::Transfer{
+          .from = FromName(move.from), .back = move.from, .until = until};
   }
 
   DeviceMove MoveNow(const DeviceMove& before, const inventory::Snapshot& inventory) const {

@@ -418,6 +418,74 @@ TEST_F(DeviceMovesTest, ADeviceThatIsReplacedOnItsWayEndsTheRequest) {
   EXPECT_EQ(answer_->error().message(), "G1 was replaced by another device");
 }
 
+/// G1 is divided into two parts.
+class MovesOfParts : public DeviceMovesTest {
+ protected:
+  MovesOfParts() {
+    auto devices = inventory::AcmeDevices(3, 4);
+    for (const char* id : {"G1.0", "G1.1"}) {
+      device::Facts part = devices[1];
+      part.id = id;
+      part.index = -1;
+      part.parent = "G1";
+      part.memory.count = devices[1].memory.count / 2;
+      devices.push_back(part);
+    }
+    inventory::ReportHealthy(inventory_, devices, executor_.clock().Wall());
+    executor_.RunUntilIdle();
+  }
+};
+
+TEST_F(MovesOfParts, PartsFollowTheirDevice) {
+  ASSERT_THAT(At("kubelet"), ElementsAre("G0", "G2", "G1.0", "G1.1"));
+  counts_ = {"G1.1"};
+  Set({{"1"}, "local"});
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1.0")) << "each on its own";
+  EXPECT_FALSE(answer_);
+  counts_ = {};
+  executor_.Advance(1s);
+  ASSERT_TRUE(answer_ && answer_->ok());
+  EXPECT_EQ((*answer_)->size(), 3u);
+  EXPECT_THAT(At("local"), ElementsAre("G1.0", "G1.1"));
+  EXPECT_EQ(moves_->manual().size(), 1u) << "the parts are not assigned by themselves";
+  Set({{"1"}, "default"});
+  executor_.Advance(1s);
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2", "G1.0", "G1.1"));
+}
+
+TEST_F(MovesOfParts, APartCanBelongToAnotherAllocatorThanTheRest) {
+  Set({{"G1.0"}, "local"});
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1.0"));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2", "G1.1"));
+}
+
+TEST_F(MovesOfParts, APartThatIsHeldIsNamedOrStaysAfterTheWait) {
+  Hold("G1.1");
+  Set({{"1"}, "local"});
+  ASSERT_TRUE(answer_ && !answer_->ok());
+  EXPECT_THAT(answer_->error().message(), HasSubstr("G1.1 is held by pod ml/train"));
+  Set({{"1"}, "local", 10min});
+  executor_.Advance(11min);
+  ASSERT_TRUE(answer_ && !answer_->ok());
+  EXPECT_EQ(answer_->error().code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(At("local"), ElementsAre("G1.0"));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2", "G1.1"));
+  GiveBack("G1.1");
+  executor_.Advance(1h);
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2", "G1.1"));
+}
+
+TEST_F(MovesOfParts, ARuleOfTheConfigurationSelectsThePartsWithTheirDevice) {
+  Configure(Assign({"1"}, "local"));
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1.0", "G1.1"));
+  Configure(Assign({"G1.0"}, "local"));
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1.0"));
+}
+
 TEST(DeviceMovesAtTheStart, ADeviceThatIsMissingMovesOnWhenItAppears) {
   const os::TemporaryFolder folder;
   base::ManualExecutor executor;

@@ -13,10 +13,9 @@ constexpr base::Duration kKubeletTakesNote = std::chrono::minutes(2);
 constexpr base::Duration kReadAgain = std::chrono::minutes(1);
 constexpr base::Duration kNextTry = std::chrono::minutes(10);
 
-std::vector<std::string> IdsOf(const DeviceChange& change) {
-  std::vector<std::string> ids;
-  for (const ChangedDevice& device : change.devices) ids.push_back(device.id);
-  return ids;
+bool IsPartOf(const inventory::Entry& entry, std::string_view device) {
+  return std::ranges::find(entry.ancestors, device, &inventory::Ancestor::device) !=
+         entry.ancestors.end();
 }
 
 }  // namespace
@@ -51,6 +50,27 @@ void Resets::SetPolicy(api::ResetPolicy policy) {
 
 // --- which devices
 
+/// Whether the device or a part of it, which is reset with it, needs a reset.
+bool Resets::NeedsReset(const std::string& id) const {
+  const auto snapshot = inventory_.published().Get();
+  return monitor_.NeedsReset(id) ||
+         std::ranges::any_of(snapshot->devices, [&](const inventory::Entry& entry) {
+           return IsPartOf(entry, id) && monitor_.NeedsReset(entry.facts->id);
+         });
+}
+
+/// The devices of a change and their parts.
+std::vector<std::string> Resets::IdsOf(const DeviceChange& change) const {
+  std::vector<std::string> ids;
+  for (const ChangedDevice& device : change.devices) ids.push_back(device.id);
+  for (const inventory::Entry& entry : inventory_.published().Get()->devices)
+    if (std::ranges::any_of(change.devices, [&](const ChangedDevice& device) {
+          return IsPartOf(entry, device.id);
+        }))
+      ids.push_back(entry.facts->id);
+  return ids;
+}
+
 bool Resets::IsFree(const inventory::Entry& entry) const {
   return ledger_.Get()->Free(entry.facts->id) &&
          (entry.reading == nullptr || entry.reading->processes.empty());
@@ -67,7 +87,7 @@ std::map<std::string, ResetCandidate> Resets::Candidates() const {
     const Vendor vendor = vendor_of_(facts.vendor);
     if (vendor.actions == nullptr || !facts.parent.empty()) continue;
     ResetCandidate& candidate = candidates[facts.id];
-    candidate.needs_reset = monitor_.NeedsReset(facts.id);
+    candidate.needs_reset = NeedsReset(facts.id);
     candidate.free = IsFree(entry) && changes_.Of(facts.id) == nullptr;
     candidate.present = entry.health.state != device::HealthState::kGone;
     candidate.before = monitor_.ResetsOf(facts.id);
@@ -96,7 +116,7 @@ std::vector<DeviceChange> Resets::Due() {
   std::string faulty;
   for (const std::string& id : plan.devices) {
     change.devices.push_back({.id = id, .allocator = changes_.AllocatorOf(id)});
-    if (monitor_.NeedsReset(id)) faulty += (faulty.empty() ? "" : ", ") + id;
+    if (NeedsReset(id)) faulty += (faulty.empty() ? "" : ", ") + id;
   }
   base::Log(base::kWarn, "device reset started",
             {{"device", faulty}, {"together", plan.devices.size()}});
@@ -126,8 +146,7 @@ void Resets::Note(const std::map<std::string, ResetCandidate>& candidates, const
 std::string Resets::ReasonOf(const DeviceChange& change, const std::string& device) const {
   std::string faulty;
   for (const ChangedDevice& one : change.devices)
-    if (one.id != device && monitor_.NeedsReset(one.id))
-      faulty += (faulty.empty() ? "" : ", ") + one.id;
+    if (one.id != device && NeedsReset(one.id)) faulty += (faulty.empty() ? "" : ", ") + one.id;
   return "reset in progress" + (faulty.empty() ? "" : " together with " + faulty);
 }
 
@@ -151,7 +170,7 @@ StepResult Resets::AwaitUnused(const DeviceChange& change) {
     const inventory::Entry& entry = *snapshot->Find(device.id);
     if (entry.health.state == device::HealthState::kGone || !IsFree(entry))
       return base::Error(base::Code::kCancelled, device.id + " is in use again or gone");
-    needed |= monitor_.NeedsReset(device.id);
+    needed |= NeedsReset(device.id);
     read &= monitor_.HasReading(device.id) && entry.read_at > change.since;
   }
   if (!read) return std::string("a new reading is awaited");
@@ -185,12 +204,11 @@ void Resets::BeginReset(const DeviceChange& change) {
   std::map<std::string, std::string> reasons;
   std::vector<device::Facts> devices;
   const auto snapshot = inventory_.published().Get();
-  for (const ChangedDevice& device : change.devices) {
-    const inventory::Entry* entry = snapshot->Find(device.id);
+  for (const std::string& id : IdsOf(change)) {
+    const inventory::Entry* entry = snapshot->Find(id);
     if (entry == nullptr) continue;
-    devices.push_back(*entry->facts);
-    reasons[device.id] =
-        monitor_.NeedsReset(device.id) ? entry->health.reason : ReasonOf(change, device.id);
+    if (change.Has(id)) devices.push_back(*entry->facts);
+    reasons[id] = monitor_.NeedsReset(id) ? entry->health.reason : ReasonOf(change, id);
   }
   monitor_.BeginReset(reasons);
   VendorOfDevices(change).actions->Reset(devices,

@@ -52,6 +52,8 @@ class Resets final : public ChangeKind {
   void Settled() override;
 
  private:
+  bool NeedsReset(const std::string& id) const;
+  std::vector<std::string> IdsOf(const DeviceChange& change) const;
   bool IsFree(const inventory::Entry& entry) const;
   std::map<std::string, ResetCandidate> Candidates() const;
   void Note(const std::map<std::string, ResetCandidate>& candidates, const ResetPlan& plan);

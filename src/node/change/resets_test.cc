@@ -326,6 +326,27 @@ TEST_F(ResetsTest, ADeviceThatIsNotReadAfterItsResetIsUnusableAndSaysSo) {
   EXPECT_EQ(monitor_.Resets().at(0).result, "done");
 }
 
+TEST_F(ResetsTest, APartIsResetWithItsDevice) {
+  auto devices = inventory::AcmeDevices(4, 4);
+  device::Facts part = devices[0];
+  part.id = "G0.0";
+  part.index = -1;
+  part.parent = "G0";
+  devices.push_back(part);
+  inventory_.SetFacts("acme", devices, "", executor_.clock().Wall());
+  Look("G0.0");
+  Break("G0.0");
+  EXPECT_THAT(Unusable("G0.0"), HasSubstr("code 3"));
+  ASSERT_EQ(ResetsAfter(5s), 1u);
+  EXPECT_THAT(actions_.resets[0], ElementsAre("G0"));
+  EndReset({});
+  Look("G0");
+  Look("G0.0");
+  executor_.Advance(10s);
+  EXPECT_EQ(Of("G0.0").state, HealthState::kHealthy);
+  EXPECT_EQ(Unusable("G0.0"), "");
+}
+
 TEST_F(ResetsTest, NeitherADrainNorAGoneDeviceIsReset) {
   Break("G0", Severity::kDrain);
   Break("G1", Severity::kGone);

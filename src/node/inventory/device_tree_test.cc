@@ -1,5 +1,7 @@
 #include "node/inventory/device_tree.h"
 
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -80,6 +82,12 @@ TEST(DeviceTree, CyclesOfParentsEnd) {
   for (int i = 1; i < 1000; ++i)
     chain.push_back(Device(std::to_string(i), 80, std::to_string(i - 1)));
   EXPECT_THAT(Place(chain).at("999").withheld, HasSubstr("too many others"));
+}
+
+TEST(DeviceTree, SumsDoNotWrap) {
+  device::Capacity sum{{~0ull - 1}, std::numeric_limits<int>::max()};
+  sum += {{5}, 5};
+  EXPECT_EQ(sum, (device::Capacity{{~0ull}, std::numeric_limits<int>::max()}));
 }
 
 TEST(DeviceTree, UnknownCapacitiesAreNotCompared) {

@@ -154,7 +154,7 @@ void Inventory::NumberByAddress(const std::string& vendor, Snapshot& next, bool&
   std::set<int> taken;
   for (const auto& [place, number] : numbers) taken.insert(number);
   for (Entry& entry : next.devices) {
-    if (entry.facts->vendor != vendor) continue;
+    if (entry.facts->vendor != vendor || !entry.ancestors.empty()) continue;
     int number = entry.facts->index;
     if (entry.facts->pci && entry.facts->parent.empty()) {
       const auto known = numbers.find(*entry.facts->pci);
@@ -163,6 +163,13 @@ void Inventory::NumberByAddress(const std::string& vendor, Snapshot& next, bool&
       number = known == numbers.end() ? numbers.emplace(*entry.facts->pci, number).first->second
                                       : known->second;
     }
+    facts_changed = facts_changed || entry.number != number;
+    entry.number = number;
+  }
+  for (Entry& entry : next.devices) {
+    if (entry.facts->vendor != vendor || entry.ancestors.empty()) continue;
+    const Entry* whole = FindIn(next.devices, entry.ancestors.back().device);
+    const int number = whole == nullptr ? -1 : whole->number;
     facts_changed = facts_changed || entry.number != number;
     entry.number = number;
   }

@@ -26,7 +26,7 @@ struct Entry {
   std::string replaced;  ///< which device it replaced, one sentence; empty: no replacement is known
   std::string replaced_id;          ///< id of the replaced device
   int number = -1;                  ///< index by which rules select this device or its replacement;
-                                    ///< negative: none
+                                    ///< of a part: that of its device; negative: none
   std::string withheld;             ///< see TreePlace
   std::vector<Ancestor> ancestors;  ///< see TreePlace
 };

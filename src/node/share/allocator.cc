@@ -48,6 +48,8 @@ bool Selects(const std::vector<std::string>& devices, const inventory::Entry& en
   const device::Facts& facts = *entry.facts;
   return devices.empty() || std::ranges::any_of(devices, [&](const std::string& wanted) {
            return wanted == facts.id ||
+                  std::ranges::find(entry.ancestors, wanted, &inventory::Ancestor::device) !=
+                      entry.ancestors.end() ||
                   (entry.number >= 0 && base::ParseInt(wanted) == entry.number) ||
                   device::ModelMatches(wanted, facts.model);
          });
