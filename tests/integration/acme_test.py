@@ -105,6 +105,27 @@ def test_parts_of_a_device_and_their_parts_are_offered_in_its_place(node):
     assert run(node, "--device", "A-0-6") == "A-0-6 none"
 
 
+def test_parts_follow_their_device_to_another_allocator(node):
+    node.acme.divide("A-0", 2)
+    node.start_agent(devices=14)
+    assert run(node, "--device", "A-0-1") == "A-0-1 none"
+    held = node.start("--device", "A-0-1", "--", "sleep", "1000")
+    wait_until(lambda: any(holder["device"] == "A-0-1" for holder in node.holders()), "A-0-1 to be held")
+    refused = node.penstock("assign", "A-0", "none", check=False)
+    assert "(A-0-1) is held by" in refused.stderr
+    moving = node.start_penstock("assign", "A-0", "none", "--wait", "10m")
+    wait_until(lambda: "being moved to no allocator: held by" in devices(node)["A-0-1"].get("withheld", ""), "A-0-1 to wait for its holder")
+    assert "not assigned to local users" in node.penstock("run", "--device", "A-0-0", "--wait", "0", "--", "true", check=False).stderr
+    held.kill()
+    held.communicate()
+    assert "device 5: local -> none: acknowledged" in moving.communicate()[0] and moving.returncode == 0
+    node.kill_agent()
+    node.start_agent(devices=14)
+    assert not devices(node)["A-0-1"]["allocator"]
+    node.penstock("assign", "A-0", "default")
+    assert run(node, "--device", "A-0-1") == "A-0-1 none"
+
+
 def test_sixteen_devices_of_seven_parts_each(make_node):
     node = make_node(listen="off")
     node.programs = node.programs.parent / "acme"
@@ -132,7 +153,7 @@ class Walk:
         self.held: dict[str, tuple] = {}  # name -> program, its devices with their memory, into how many shares they are divided
 
     def step(self):
-        act = self.random.choice([self.run] * 6 + [self.end] * 4 + [self.divide] * 2 + [self.join] * 2 + [self.break_one, self.heal_one, self.kill_agent])
+        act = self.random.choice([self.run] * 6 + [self.end] * 4 + [self.divide] * 2 + [self.join] * 2 + [self.move] * 2 + [self.break_one, self.heal_one, self.kill_agent])
         what = act() or ""
         print(f"{self.number}: {act.__name__} {what}; held: {({name: (list(one), shares) for name, (_, one, shares) in self.held.items()})}")
         self.number += 1
@@ -195,6 +216,20 @@ class Walk:
         wait_until(lambda: not devices(self.node)[one].get("withheld", "").startswith("it is divided"), f"{one} to be whole again")
         return one
 
+    def move(self):
+        """Assigns a device, or a part of one, to no allocator or back; one that is held leaves when its holder ends, whichever agent runs then."""
+        one, to = self.random.choice(list(self.acme.devices)), self.random.choice(["none", "none", "default", "local"])
+        if self.random.random() < 0.5:
+            return f"{one} to {to}: {self.node.penstock('assign', one, to, check=False).stderr.strip() or 'done'}"
+        waiting = self.node.start_penstock("assign", one, to, "--wait", "10m")
+        self.kill_agent()
+        waiting.communicate()
+        return f"{one} to {to}, and the agent was killed"
+
+    def move_all_back(self):
+        for one in self.acme.devices:
+            self.node.penstock("assign", one, "default")
+
     def break_one(self):
         one = self.random.choice(list(self.acme.devices))
         self.acme.set(one, fault="ecc 2")
@@ -221,6 +256,7 @@ def test_no_capacity_is_held_twice_and_none_is_lost(node, seed):
     while walk.divided():
         walk.join()
     walk.heal_one()
+    walk.move_all_back()
     wait_until(lambda: run_all(node) == "A-0,A-1,A-2,A-3 none", "all devices to be free again", seen=lambda: node.penstock("status", check=False).stdout)
 
 

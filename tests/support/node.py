@@ -119,8 +119,11 @@ class Node:
 
     def start(self, *words, **options) -> subprocess.Popen:
         """Starts `penstock run WORDS` without waiting for it."""
+        return self.start_penstock("run", *words, **options)
+
+    def start_penstock(self, *words, **options) -> subprocess.Popen:
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "stdin": subprocess.DEVNULL} | options
-        process = subprocess.Popen([self.programs / "penstock", "--run-dir", self.run_dir, "run", *map(str, words)], **options)
+        process = subprocess.Popen([self.programs / "penstock", "--run-dir", self.run_dir, *map(str, words)], **options)
         self.started.append(process)
         return process
 
