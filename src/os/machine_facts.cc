@@ -1,6 +1,7 @@
 #include "os/machine_facts.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include <fcntl.h>
@@ -107,6 +108,14 @@ std::vector<PciFunction> ReadPciFunctions(const std::string& sysfs_root) {
     functions.push_back(std::move(function));
   }
   return functions;
+}
+
+std::optional<std::string> ReadPciDriver(const std::string& sysfs_root,
+                                         const std::string& address) {
+  const std::filesystem::path function = sysfs_root + "/bus/pci/devices/" + address;
+  std::error_code failed;
+  if (!std::filesystem::exists(function, failed)) return std::nullopt;
+  return std::filesystem::read_symlink(function / "driver", failed).filename().string();
 }
 
 MachineFacts ReadMachineFacts(const MachinePaths& paths) {

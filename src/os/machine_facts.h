@@ -51,4 +51,8 @@ MachineFacts ReadMachineFacts(const MachinePaths& paths);
 /// The PCI functions that are present now, ordered by address; hot-plugging changes them. Blocks.
 std::vector<PciFunction> ReadPciFunctions(const std::string& sysfs_root);
 
+/// The kernel driver that a PCI function ("0000:07:00.0") is bound to: "vfio-pci"; empty if it is
+/// bound to none, nothing if there is no such function. Does not block.
+std::optional<std::string> ReadPciDriver(const std::string& sysfs_root, const std::string& address);
+
 }  // namespace penstock::os

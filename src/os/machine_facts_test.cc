@@ -1,6 +1,8 @@
 // Tests machine facts with a tree of files; the processor's with the machine that runs the test.
 #include "os/machine_facts.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/utsname.h>
@@ -82,6 +84,18 @@ TEST(MachineFacts, PassOverAFunctionThatWentAway) {
   const TemporaryFolder folder;
   folder.Write("sys/bus/pci/devices/0000:07:00.0/class", "");
   EXPECT_THAT(ReadPciFunctions(folder / "sys"), IsEmpty());
+}
+
+TEST(PciDriver, IsThatOfTheFunctionNow) {
+  const TemporaryFolder folder;
+  const std::string sys = folder / "sys";
+  folder.Write("sys/bus/pci/devices/0000:07:00.0/class", "0x030200\n");
+  EXPECT_EQ(ReadPciDriver(sys, "0000:07:00.0"), "");
+  EXPECT_EQ(ReadPciDriver(sys, "0000:08:00.0"), std::nullopt);
+  std::filesystem::create_directories(folder / "sys/bus/pci/drivers/vfio-pci");
+  std::filesystem::create_symlink("../../../bus/pci/drivers/vfio-pci",
+                                  folder / "sys/bus/pci/devices/0000:07:00.0/driver");
+  EXPECT_EQ(ReadPciDriver(sys, "0000:07:00.0"), "vfio-pci");
 }
 
 }  // namespace

@@ -263,3 +263,19 @@ def test_a_gpu_whose_measurements_hang_or_are_slow_is_shown(make):
     assert problem(node, 3) == ""
     node.sim("heal", "2")
     wait_until(lambda: problem(node, 2) == "", "GPU 2 to be measured again", seconds=120)
+
+
+def test_a_gpu_that_left_the_driver_says_where_it_went(make):
+    node = make()
+    node.start_agent()
+    gone = device(node, 3)
+    at = gone["pci"]
+    node.sim("fault", "3", "remove")
+    left = f"no longer present: there is no PCI function {at} (unplugged)"
+    wait_until(lambda: left in node.penstock("status", check=False).stdout, "the reason", seen=lambda: node.penstock("status", check=False).stdout)
+    # The function is there again, for another driver.
+    function = node.root / "sys/bus/pci/devices" / at
+    function.mkdir(parents=True)
+    (function / "driver").symlink_to("../../drivers/vfio-pci")
+    bound = f"no longer present: its PCI function {at} is bound to the driver vfio-pci"
+    wait_until(lambda: bound in node.penstock("status", check=False).stdout, "the driver", seen=lambda: node.penstock("status", check=False).stdout)

@@ -40,7 +40,8 @@ BackendConnection::BackendConnection(os::Loop& control, const api::NodeConfig& c
       remote_(control, {.command = WorkerCommand(worker, vendor_, PathsOf(config, vendor_),
                                                  config.restrict_workers)}),
       discovery_(
-          control, remote_, inventory, {.vendor = vendor_, .poll = config.health.poll},
+          control, remote_, inventory,
+          {.vendor = vendor_, .poll = config.health.poll, .sysfs_root = config.paths.sysfs_root},
           {.reading = [this](const std::string& id,
                              const device::Reading& reading) { monitor_.OnReading(id, reading); },
            .evidence = [this](const device::Evidence& evidence) { OnEvidence(evidence); },

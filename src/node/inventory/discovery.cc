@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "device/kinds.h"
+#include "os/machine_facts.h"
 
 namespace penstock::node::inventory {
 
@@ -17,7 +18,17 @@ constexpr base::Duration kSoon = std::chrono::milliseconds(100);
 constexpr base::Duration kReleaseCheck = std::chrono::milliseconds(50);
 constexpr int kReleaseTries = 100;
 const std::string kUnnamed = "at ";
-constexpr char kLeft[] = "no longer present: unplugged, or bound to another driver";
+
+/// Why the driver no longer lists a device.
+std::string WhyLeft(const std::string& sysfs_root, const device::Facts& facts) {
+  const std::string left = "no longer present";
+  if (!facts.pci || !facts.parent.empty()) return left;
+  const std::string address = ToString(*facts.pci);
+  const auto driver = os::ReadPciDriver(sysfs_root, address);
+  if (!driver) return left + ": there is no PCI function " + address + " (unplugged)";
+  return left + ": its PCI function " + address + " is bound to " +
+         (driver->empty() ? "no driver" : "the driver " + *driver);
+}
 
 }  // namespace
 
@@ -217,7 +228,10 @@ void Discovery::Listed(const std::vector<std::string>& addresses, bool fresh) {
   const bool undescribed = std::ranges::any_of(
       known_, [this](const Known& known) { return known.id.empty() && !IsSkipped(known.address); });
   const bool describe_again = std::exchange(describe_again_, false);
-  if (!fresh && same && !undescribed && !rescan_ && !describe_again) return ReadNext(0);
+  if (!fresh && same && !undescribed && !rescan_ && !describe_again) {
+    FollowMissing();
+    return ReadNext(0);
+  }
   rescan_ = false;
   if (!same) ForgetNumbers();
   phase_ = Phase::kDescribing;
@@ -225,6 +239,15 @@ void Discovery::Listed(const std::vector<std::string>& addresses, bool fresh) {
   described_.clear();
   for (const std::string& address : addresses) known_.push_back({address, ""});
   DescribeNext(0, fresh);
+}
+
+/// A device that is missing may be unplugged, or bound to another driver, only later.
+void Discovery::FollowMissing() {
+  const auto snapshot = inventory_.published().Get();
+  for (const Entry& entry : snapshot->devices)
+    if (entry.facts->vendor == options_.vendor && entry.health.state == device::HealthState::kGone)
+      inventory_.SetHealth(entry.facts->id, device::HealthState::kGone,
+                           WhyLeft(options_.sysfs_root, *entry.facts), executor_.clock().Wall());
 }
 
 bool Discovery::IsAnother(const std::string& address, const std::string& id) const {
@@ -298,7 +321,10 @@ void Discovery::Described(bool fresh) {
   base::Log(base::kDebug, "facts of all devices read",
             {{"vendor", options_.vendor}, {"count", described_.size()}});
   KeepHidden();
-  inventory_.SetFacts(options_.vendor, std::move(described_), kLeft, executor_.clock().Wall());
+  inventory_.SetFacts(
+      options_.vendor, std::move(described_),
+      [this](const device::Facts& facts) { return WhyLeft(options_.sysfs_root, facts); },
+      executor_.clock().Wall());
   described_.clear();
   for (const std::string& id : hidden_)
     ReportLost(

@@ -31,6 +31,7 @@ class Discovery {
     base::Duration retry_first = std::chrono::seconds(1);  ///< after a failed open; doubles each
                                                            ///< time
     base::Duration retry_most = std::chrono::seconds(15);
+    std::string sysfs_root = "/sys";
   };
   struct Callbacks {
     /// Evidence from readings and events, for faults that persist and for single events, with the
@@ -89,6 +90,7 @@ class Discovery {
   void List(bool fresh);
   void Listed(const std::vector<std::string>& addresses, bool fresh);
   void DescribeNext(std::size_t position, bool fresh);
+  void FollowMissing();
   bool IsAnother(const std::string& address, const std::string& id) const;
   void DescribeAll(bool fresh);
   void HandleFacts(Known& known, base::Result<device::Facts> facts);

@@ -54,7 +54,7 @@ void Inventory::SetVendor(VendorEntry vendor) {
 }
 
 void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> facts,
-                         const std::string& gone_reason, base::WallTime now) {
+                         const WhyGone& why_gone, base::WallTime now) {
   Snapshot next = Copy();
   bool facts_changed = false, state_changed = false;
   std::set<std::string> there;
@@ -80,10 +80,10 @@ void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> f
     }
   }
   for (Entry& entry : next.devices) {
-    if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone ||
-        there.contains(entry.facts->id))
-      continue;
-    SetHealthOf(entry, device::HealthState::kGone, gone_reason, now);
+    if (entry.facts->vendor != vendor || there.contains(entry.facts->id)) continue;
+    std::string reason = why_gone(*entry.facts);
+    if (entry.health.state == device::HealthState::kGone && entry.health.reason == reason) continue;
+    SetHealthOf(entry, device::HealthState::kGone, std::move(reason), now);
     entry.reading = nullptr;
     state_changed = true;
     if (entry.facts->index < 0) continue;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -61,11 +62,17 @@ class Inventory {
   void SetVendor(VendorEntry vendor);
 
   /// Sets all devices of a vendor that exist now. A known device that is missing from `facts`
-  /// stays, with health kGone, `gone_reason` and no index, until another device occupies its PCI
+  /// stays, with health kGone, the reason and no index, until another device occupies its PCI
   /// address. The driver renumbers the devices that it still sees; an entry's `number` is the index
   /// that its PCI address had when all known devices were present.
+  using WhyGone = std::function<std::string(const device::Facts&)>;
   void SetFacts(const std::string& vendor, std::vector<device::Facts> facts,
-                const std::string& gone_reason, base::WallTime now);
+                const WhyGone& why_gone, base::WallTime now);
+  void SetFacts(const std::string& vendor, std::vector<device::Facts> facts,
+                const std::string& gone_reason, base::WallTime now) {
+    SetFacts(
+        vendor, std::move(facts), [&](const device::Facts&) { return gone_reason; }, now);
+  }
 
   /// Sets which device was at which PCI address before this agent started. Before the first
   /// SetFacts.
