@@ -114,7 +114,7 @@ TEST_F(PreviewTest, ShowsThatSharesWouldBeCutOtherwise) {
 
 TEST_F(PreviewTest, WhatWasMovedByHandStaysWhereItIs) {
   PreviewNode node = Node();
-  node.moves = {{"G1", "local"}};
+  node.moves = {{"G1", {"local"}}};
   api::NodeConfig next;
   next.assignments = {{.devices = {"1"}, .allocator = "none"}};
   EXPECT_THAT(MakePlan({}, next, next, node).resources, IsEmpty());

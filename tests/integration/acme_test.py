@@ -151,6 +151,7 @@ class Walk:
     def __init__(self, node: Node, seed: int):
         self.node, self.acme, self.random, self.number = node, node.acme, random.Random(seed), 0
         self.held: dict[str, tuple] = {}  # name -> program, its devices with their memory, into how many shares they are divided
+        self.assigned: dict[str, str] = {}  # device or part -> what it was assigned to
 
     def step(self):
         act = self.random.choice([self.run] * 6 + [self.end] * 4 + [self.divide] * 2 + [self.join] * 2 + [self.move] * 2 + [self.break_one, self.heal_one, self.kill_agent])
@@ -169,6 +170,7 @@ class Walk:
             return f"refused: {program.communicate()[1].strip()}"
         devices = {one: memory[one] for one in told.read_text().strip().split(",")}
         self.check(devices, shares)
+        assert not [one for one in devices if self.assigned_to(one) == "none"], f"{devices} of {self.assigned}"
         self.held[name] = (program, devices, shares)
         return f"{name} got {list(devices)} of {shares}"
 
@@ -220,14 +222,31 @@ class Walk:
         """Assigns a device, or a part of one, to no allocator or back; one that is held leaves when its holder ends, whichever agent runs then."""
         one, to = self.random.choice(list(self.acme.devices)), self.random.choice(["none", "none", "default", "local"])
         if self.random.random() < 0.5:
-            return f"{one} to {to}: {self.node.penstock('assign', one, to, check=False).stderr.strip() or 'done'}"
+            done = self.node.penstock("assign", one, to, check=False)
+            if done.returncode == 0:
+                self.assign(one, to)
+            return f"{one} to {to}: {done.stderr.strip() or 'done'}"
+        requests = self.node.log().count("device move requested")
         waiting = self.node.start_penstock("assign", one, to, "--wait", "10m")
+        wait_until(lambda: self.node.log().count("device move requested") > requests, "the request to arrive")
+        self.node.penstock("status")  # answered after the request was taken
+        self.assign(one, to)
         self.kill_agent()
         waiting.communicate()
         return f"{one} to {to}, and the agent was killed"
 
+    def assign(self, device: str, to: str):
+        """Parts follow their device, whatever they were assigned before."""
+        self.assigned = {one: where for one, where in self.assigned.items() if not f"{one}-".startswith(f"{device}-")}
+        if to != "default":
+            self.assigned[device] = to
+
+    def assigned_to(self, device: str) -> str:
+        above = [one for one in self.assigned if f"{device}-".startswith(f"{one}-")]
+        return self.assigned[max(above, key=len)] if above else "default"
+
     def move_all_back(self):
-        for one in self.acme.devices:
+        for one in sorted(self.acme.devices):
             self.node.penstock("assign", one, "default")
 
     def break_one(self):

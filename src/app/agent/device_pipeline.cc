@@ -137,7 +137,9 @@ node::change::Resets::Vendor DevicePipeline::ResetsOf(std::string_view vendor) {
       return {.actions = actions->second.get(),
               .release = [&connection = *connection](
                              std::function<void()> done) { connection.Release(std::move(done)); },
-              .reopen = [&connection = *connection] { connection.Reopen(); }};
+              .reopen = [&connection = *connection] { connection.Reopen(); },
+              .read_soon = [&connection =
+                                *connection](const std::string& id) { connection.ReadSoon(id); }};
   return {};
 }
 

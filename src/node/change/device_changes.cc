@@ -91,7 +91,8 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
       const bool replaced =
           !device.address.empty() &&
           std::ranges::any_of(inventory->devices, [&](const inventory::Entry& entry) {
-            return AddressOf(entry) == device.address;
+            return entry.health.state != device::HealthState::kGone &&
+                   AddressOf(entry) == device.address;
           });
       if (replaced)
         return base::Error(base::Code::kAborted, device.id + " was replaced by another device");
@@ -100,8 +101,10 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     return {};
   }
 
+  /// Parts have the address of their device, and are identified by their id alone.
   static std::string AddressOf(const inventory::Entry& entry) {
-    return entry.facts->pci ? device::ToString(*entry.facts->pci) : "";
+    return entry.facts->pci && entry.facts->parent.empty() ? device::ToString(*entry.facts->pci)
+                                                           : "";
   }
 
   // --- beginning
@@ -143,11 +146,16 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     const auto inventory = node.inventory.published().Get();
     for (ChangedDevice& device : change.devices) {
       const inventory::Entry* entry = inventory->Find(device.id);
-      if (entry == nullptr || Of(device.id) != nullptr) return;
+      if (entry == nullptr) return;
       device.address = AddressOf(*entry);
     }
     change.kind = kind.name();
-    active.push_back({.change = std::move(change), .kind = &kind});
+    Active next{.change = std::move(change), .kind = &kind};
+    const std::set<std::string> devices = Affected(next);
+    for (const Active& one : active)
+      for (const std::string& id : Affected(one))
+        if (devices.contains(id)) return;
+    active.push_back(std::move(next));
     Enter(active.back(), 0);
   }
 
@@ -356,9 +364,9 @@ void DeviceChanges::Wake() { state_->Schedule(); }
 
 const DeviceChange* DeviceChanges::Of(std::string_view device) const { return state_->Of(device); }
 
-const DeviceChange* DeviceChanges::OfKind(std::string_view kind) const {
+const DeviceChange* DeviceChanges::OfKind(std::string_view kind, std::string_view device) const {
   for (const State::Active& one : state_->active)
-    if (one.change.kind == kind) return &one.change;
+    if (one.change.kind == kind && (device.empty() || one.change.Has(device))) return &one.change;
   return nullptr;
 }
 

@@ -17,9 +17,10 @@
 
 namespace penstock::node::change {
 
-/// On the control executor. From the first step of a change to its end, its devices and their parts
-/// are not offered, and no other change of them begins. A change ends after its last step, or after
-/// a step that failed and the later steps with ChangeStep::finally.
+/// On the control executor. From the first step of a change to its end, its devices (and their
+/// parts, if its kind includes them) are not offered, and no other change of them begins. A change
+/// ends after its last step, or after a step that failed and the later steps with
+/// ChangeStep::finally.
 class DeviceChanges {
  public:
   /// The parts of the node that this uses. All must outlive it.
@@ -53,8 +54,8 @@ class DeviceChanges {
   /// null: none.
   const DeviceChange* Of(std::string_view device) const;
 
-  /// The change under way of this kind; the first if there are several.
-  const DeviceChange* OfKind(std::string_view kind) const;
+  /// The change under way of this kind, and of this device unless it is empty; null: none.
+  const DeviceChange* OfKind(std::string_view kind, std::string_view device = {}) const;
 
   /// The allocator that a device is offered by now; "" for none.
   std::string AllocatorOf(const std::string& device) const;
@@ -65,7 +66,7 @@ class DeviceChanges {
   static ChangeStep Withdraw();
 
   /// Waits until no lease holds the devices and the kubelet, where it had them, no longer counts
-  /// them.
+  /// them. Only for the change that a step was called with.
   StepResult AwaitUnused(const DeviceChange& change) const;
 
  private:

@@ -84,6 +84,9 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
   /// A device that is new belongs to the desired allocator at once, unless it was moving when the
   /// previous agent ended.
   void Meet(const inventory::Snapshot& inventory) {
+    std::erase_if(at, [&](const auto& one) {
+      return inventory.Find(one.first) == nullptr && MoveOf(one.first) == nullptr;
+    });
     for (const Entry& entry : inventory.devices) {
       const std::string& id = entry.facts->id;
       const auto [own, is_new] = at.try_emplace(id, DesiredAllocator(entry));
@@ -105,13 +108,21 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
   /// subscriber that learns of a new configuration before Due was called would otherwise offer a
   /// device through its new allocator at once.
   void Publish() {
-    share::Moves moves = at;
+    share::Moves moves = manual_moves();
+    for (const auto& [id, allocator] : at) moves[id].allocator = allocator;
     for (const auto& [id, assignment] : manual)
-      if (!at.contains(id) && (assignment.allocator || assignment.transfer))
-        moves[id] = assignment.transfer ? "" : FromName(*assignment.allocator);
+      if (!at.contains(id) && assignment.transfer) moves[id].allocator.clear();
     if (moves == published) return;
     published = moves;
     node.offers.SetMoves(std::move(moves));
+  }
+
+  share::Moves manual_moves() const {
+    share::Moves moves;
+    for (const auto& [id, assignment] : manual)
+      if (assignment.allocator)
+        moves[id] = {.allocator = FromName(*assignment.allocator), .with_parts = true};
+    return moves;
   }
 
   // --- the change
@@ -179,11 +190,11 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
       base::Log(base::kWarn, "device not moved",
                 {{"device", id}, {"why", result.error().message()}});
       requests.GaveUp(id, result.error());
-      at.erase(id);
+      // A device that was not there when the agent started moves on when it appears.
+      if (at.erase(id) == 0) return;
       Publish();
     }
-    // A device that was not there when the agent started continues to move when it appears.
-    if (result.ok() || result.error().code() != Code::kNotFound) EndTransfer(id);
+    EndTransfer(id);
   }
 
   void EndTransfer(const std::string& id) {
@@ -275,14 +286,23 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     return named;
   }
 
-  /// What would be done with a device: "unchanged" or "would-move", with its holders.
+  /// What would be done with a device: "unchanged" or "would-move", with its holders. `all`: the
+  /// devices of the request, which lose what they were assigned before.
   DeviceMove PlanMove(const MoveRequest& request, const Entry& entry,
-                      const ledger::Snapshot& ledger) const {
+                      const std::vector<const Entry*>& all, const ledger::Snapshot& ledger) const {
     const device::Facts& facts = *entry.facts;
     const auto known = at.find(facts.id);
     const std::string from = known == at.end() ? DesiredAllocator(entry) : known->second;
-    const std::string to =
-        request.allocator == "default" ? allocator_of(entry) : FromName(request.allocator);
+    std::string to = FromName(request.allocator);
+    if (request.allocator == "default") {
+      const std::string* assigned = nullptr;
+      for (const inventory::Ancestor& whole : entry.ancestors)
+        if (assigned == nullptr && std::ranges::none_of(all, [&](const Entry* one) {
+              return one->facts->id == whole.device;
+            }))
+          assigned = AssignedManually(whole.device);
+      to = assigned != nullptr ? FromName(*assigned) : allocator_of(entry);
+    }
     DeviceMove move{facts.id,
                     facts.index,
                     NameOf(from),
@@ -296,10 +316,7 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
   }
 
   /// The move of this device that is under way; null: none.
-  const DeviceChange* MoveOf(const std::string& id) const {
-    const DeviceChange* change = node.changes.Of(id);
-    return change != nullptr && change->kind == kMove && change->Has(id) ? change : nullptr;
-  }
+  const DeviceChange* MoveOf(const std::string& id) const { return node.changes.OfKind(kMove, id); }
 
   void Set(const MoveRequest& request, Progress progress, Done done) {
     const auto inventory = node.inventory.published().Get();
@@ -307,8 +324,8 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     if (!named.ok()) return done(named.error());
     const auto ledger = node.ledger.Get();
     std::vector<DeviceMove> intended;
-    for (const Entry* entry : WithParts(*named, *inventory))
-      intended.push_back(PlanMove(request, *entry, *ledger));
+    const std::vector<const Entry*> all = WithParts(*named, *inventory);
+    for (const Entry* entry : all) intended.push_back(PlanMove(request, *entry, all, *ledger));
     if (request.dry_run) return done(std::move(intended));
     const bool waits = request.wait && *request.wait > base::Duration::zero();
     for (const DeviceMove& move : intended)
@@ -319,7 +336,7 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     Begin(request, intended, named->size(), waits, std::move(progress), std::move(done));
   }
 
-  /// The devices, and then the parts of them that are not assigned by themselves.
+  /// The devices, and then their parts.
   std::vector<const Entry*> WithParts(std::vector<const Entry*> devices,
                                       const inventory::Snapshot& inventory) const {
     const std::vector<const Entry*> named = devices;
@@ -328,8 +345,7 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
         return std::ranges::find(entry.ancestors, one->facts->id, &inventory::Ancestor::device) !=
                entry.ancestors.end();
       };
-      if (std::ranges::any_of(named, is_of) && std::ranges::find(named, &entry) == named.end() &&
-          AssignedManually(entry.facts->id) == nullptr)
+      if (std::ranges::any_of(named, is_of) && std::ranges::find(named, &entry) == named.end())
         devices.push_back(&entry);
     }
     return devices;
@@ -366,8 +382,10 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     if (!assignment.allocator && !assignment.transfer) manual.erase(found);
   }
 
-  /// A part that is still held at the deadline is assigned by itself to where it is.
+  /// A part follows its device, whatever it was assigned before; one that is still held at the
+  /// deadline is assigned by itself to where it is.
   void SetPartMoving(const DeviceMove& move, std::optional<base::WallTime> until) {
+    manual.erase(move.device);
     if (move.state != "unchanged")
       manual[move.device].transfer = ManualAssignment::Transfer{
           .from = FromName(move.from), .back = move.from, .until = until};
@@ -440,11 +458,6 @@ void DeviceMoves::Set(const MoveRequest& request, Progress progress, Done done) 
   state_->Set(request, std::move(progress), std::move(done));
 }
 
-share::Moves DeviceMoves::manual() const {
-  share::Moves moves;
-  for (const auto& [id, assignment] : state_->manual)
-    if (assignment.allocator) moves[id] = FromName(*assignment.allocator);
-  return moves;
-}
+share::Moves DeviceMoves::manual() const { return state_->manual_moves(); }
 
 }  // namespace penstock::node::change

@@ -475,6 +475,75 @@ TEST_F(MovesOfParts, APartThatIsHeldIsNamedOrStaysAfterTheWait) {
   GiveBack("G1.1");
   executor_.Advance(1h);
   EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2", "G1.1"));
+  Set({{"1"}, "local"});
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1.0", "G1.1"))
+      << "the next request is for all parts again";
+}
+
+TEST_F(MovesOfParts, PartsStayWhereTheyAreWhileTheDriverIsGone) {
+  Set({{"1"}, "local"});
+  executor_.Advance(1s);
+  counts_ = {"G1", "G1.0", "G1.1"};  // the kubelet would not give them back
+  auto devices = std::vector<device::Facts>();
+  for (const auto& entry : inventory_.published().Get()->devices) devices.push_back(*entry.facts);
+  inventory_.SetFacts("acme", {}, "the driver is gone", executor_.clock().Wall());
+  executor_.Advance(1min);
+  inventory::ReportHealthy(inventory_, devices, executor_.clock().Wall());
+  EXPECT_THAT(At("local"), ElementsAre("G1.0", "G1.1"));
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1.0", "G1.1"));
+}
+
+TEST_F(MovesOfParts, AfterARestartPartsAreWithTheirDeviceFromTheBeginning) {
+  Set({{"1"}, "none"});
+  executor_.Advance(1s);
+  // The next agent has no devices yet when it gets its configuration.
+  const auto manual = LoadManualAssignments(Path());
+  inventory::Inventory inventory;
+  share::Offers offers(inventory, ledger_, device::testing::FindAcme, open_);
+  std::optional<DeviceChanges> changes(
+      std::in_place, executor_, executor_, DeviceChanges::Node{inventory, ledger_, offers},
+      [this](auto done) { Ask(std::move(done)); }, folder_ / "other.json",
+      std::vector<DeviceChange>{});
+  DeviceMoves moves(
+      executor_, executor_, DeviceMoves::Node{inventory, ledger_, offers, *changes}, open_,
+      [](bool) {}, folder_ / "other-doors.json", *manual);
+  moves.Configure({});
+  std::vector<device::Facts> devices;
+  for (const auto& entry : inventory_.published().Get()->devices) devices.push_back(*entry.facts);
+  inventory::ReportHealthy(inventory, devices, executor_.clock().Wall());
+  EXPECT_EQ(offers.Desired()->assignments.at("G1.0").allocator, "");
+  EXPECT_EQ(offers.Desired()->assignments.at("G0").allocator, "kubelet");
+  EXPECT_TRUE(moves.manual().at("G1").with_parts);
+  changes.reset();
+}
+
+TEST_F(MovesOfParts, DefaultOfAPartIsWhereItsDeviceIs) {
+  Set({{"1"}, "local"});
+  executor_.Advance(1s);
+  Set({{"G1.0"}, "kubelet"});
+  executor_.Advance(1s);
+  ASSERT_THAT(At("local"), ElementsAre("G1.1"));
+  Set({{"G1.0"}, "default"});
+  executor_.Advance(1s);
+  EXPECT_EQ((*answer_)->at(0).to, "local");
+  EXPECT_THAT(At("local"), ElementsAre("G1.0", "G1.1"));
+  Set({{"G1.0"}, "default", std::nullopt, true});
+  EXPECT_EQ((*answer_)->at(0).state, "unchanged");
+}
+
+TEST_F(MovesOfParts, ADeviceDoesNotWaitForAPartThatMoves) {
+  Hold("G1.1");
+  Set({{"G1.1"}, "local", 30min});
+  std::optional<base::Result<std::vector<DeviceMove>>> second;
+  Configure(Assign({"G1"}, "none"));
+  executor_.Advance(1s);
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2")) << "G1.0 has moved";
+  EXPECT_FALSE(answer_);
+  GiveBack("G1.1");
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1.1"));
 }
 
 TEST_F(MovesOfParts, ARuleOfTheConfigurationSelectsThePartsWithTheirDevice) {

@@ -34,6 +34,8 @@ std::string WhyNot(const std::string& id, const std::map<std::string, ResetCandi
   if (!device.before.empty() && now - device.before.back() < kApart)
     return "it was reset at " + base::FormatTime(device.before.back()) +
            "; the next reset is attempted " + base::FormatDuration(kApart) + " later";
+  if (device.not_before && now < *device.not_before)
+    return "the reset is attempted again at " + base::FormatTime(*device.not_before);
   const auto gone = Of(device.together, [&](const std::string& one) {
     return !known(one) || !devices.at(one).present;
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ struct ResetCandidate {
   bool free = true;                    ///< it has no holder and no process
   bool present = true;                 ///< not gone
   std::vector<base::WallTime> before;  ///< its resets within the last day, oldest first
-  std::vector<std::string> together;   ///< ids that must be reset in one operation, itself included
+  std::optional<base::WallTime> not_before;  ///< its last reset could not begin
+  std::vector<std::string> together;  ///< ids that must be reset in one operation, itself included
 };
 
 struct ResetPlan {

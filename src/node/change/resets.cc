@@ -59,21 +59,31 @@ bool Resets::NeedsReset(const std::string& id) const {
          });
 }
 
-/// The devices of a change and their parts.
-std::vector<std::string> Resets::IdsOf(const DeviceChange& change) const {
-  std::vector<std::string> ids;
-  for (const ChangedDevice& device : change.devices) ids.push_back(device.id);
+/// The device and its parts.
+std::vector<std::string> Resets::WithParts(const std::string& id) const {
+  std::vector<std::string> ids{id};
   for (const inventory::Entry& entry : inventory_.published().Get()->devices)
-    if (std::ranges::any_of(change.devices, [&](const ChangedDevice& device) {
-          return IsPartOf(entry, device.id);
-        }))
-      ids.push_back(entry.facts->id);
+    if (IsPartOf(entry, id)) ids.push_back(entry.facts->id);
   return ids;
 }
 
-bool Resets::IsFree(const inventory::Entry& entry) const {
-  return ledger_.Get()->Free(entry.facts->id) &&
-         (entry.reading == nullptr || entry.reading->processes.empty());
+/// The devices of a change and their parts.
+std::vector<std::string> Resets::IdsOf(const DeviceChange& change) const {
+  std::vector<std::string> ids;
+  for (const ChangedDevice& device : change.devices)
+    for (std::string& id : WithParts(device.id)) ids.push_back(std::move(id));
+  return ids;
+}
+
+/// Whether nobody holds the device or a part of it, and no process is on them.
+bool Resets::IsFree(const std::string& device) const {
+  const auto ledger = ledger_.Get();
+  const auto snapshot = inventory_.published().Get();
+  return std::ranges::all_of(WithParts(device), [&](const std::string& id) {
+    const inventory::Entry* entry = snapshot->Find(id);
+    return ledger->Free(id) &&
+           (entry == nullptr || entry->reading == nullptr || entry->reading->processes.empty());
+  });
 }
 
 std::map<std::string, ResetCandidate> Resets::Candidates() const {
@@ -88,9 +98,11 @@ std::map<std::string, ResetCandidate> Resets::Candidates() const {
     if (vendor.actions == nullptr || !facts.parent.empty()) continue;
     ResetCandidate& candidate = candidates[facts.id];
     candidate.needs_reset = NeedsReset(facts.id);
-    candidate.free = IsFree(entry) && changes_.Of(facts.id) == nullptr;
+    candidate.free = IsFree(facts.id) && changes_.Of(facts.id) == nullptr;
     candidate.present = entry.health.state != device::HealthState::kGone;
     candidate.before = monitor_.ResetsOf(facts.id);
+    if (const auto later = not_before_.find(facts.id); later != not_before_.end())
+      candidate.not_before = later->second;
     candidate.together = vendor.actions->ResetTogether(facts, by_vendor[facts.vendor]);
   }
   return candidates;
@@ -105,11 +117,14 @@ std::vector<DeviceChange> Resets::Due() {
   if (!any && notes_.empty() && failures_.empty()) return {};
   const auto candidates = Candidates();
   std::erase_if(failures_, [&](const auto& failure) {
-    const inventory::Entry* entry = snapshot->Find(failure.first);
-    return entry == nullptr || entry->health.state == device::HealthState::kHealthy;
+    return std::ranges::all_of(WithParts(failure.first), [&](const std::string& id) {
+      const inventory::Entry* entry = snapshot->Find(id);
+      return entry == nullptr || entry->health.state == device::HealthState::kHealthy;
+    });
   });
-  ResetPlan plan = PlanResets(candidates, policy_, control_.clock().Wall());
-  if (control_.clock().Now() < not_before_) plan.devices.clear();
+  const base::WallTime now = control_.clock().Wall();
+  std::erase_if(not_before_, [now](const auto& one) { return one.second <= now; });
+  const ResetPlan plan = PlanResets(candidates, policy_, now);
   Note(candidates, plan);
   if (plan.devices.empty()) return {};
   DeviceChange change;
@@ -123,18 +138,22 @@ std::vector<DeviceChange> Resets::Due() {
   return {std::move(change)};
 }
 
+/// The notes are those of the faulty ones among a device and its parts.
 void Resets::Note(const std::map<std::string, ResetCandidate>& candidates, const ResetPlan& plan) {
   std::map<std::string, std::string> notes;
   for (const auto& [id, candidate] : candidates) {
     if (!candidate.needs_reset && !failures_.contains(id)) continue;
-    std::string& note = notes[id];
+    std::string note;
     if (std::ranges::find(plan.devices, id) != plan.devices.end()) {
       note = "reset in progress";
-      continue;
+    } else {
+      if (const auto failure = failures_.find(id); failure != failures_.end())
+        note = failure->second;
+      if (const auto why_not = plan.why_not.find(id); why_not != plan.why_not.end())
+        note += (note.empty() ? "" : "; ") + why_not->second;
     }
-    if (const auto failure = failures_.find(id); failure != failures_.end()) note = failure->second;
-    if (const auto why_not = plan.why_not.find(id); why_not != plan.why_not.end())
-      note += (note.empty() ? "" : "; ") + why_not->second;
+    for (const std::string& one : WithParts(id))
+      if (one == id || monitor_.NeedsReset(one)) notes[one] = note;
   }
   for (const auto& [id, note] : notes_)
     if (!notes.contains(id)) monitor_.SetResetNote(id, "");
@@ -165,17 +184,24 @@ Resets::Vendor Resets::VendorOfDevices(const DeviceChange& change) const {
 /// Whoever has come between the decision and the withdrawal keeps the device.
 StepResult Resets::AwaitUnused(const DeviceChange& change) {
   const auto snapshot = inventory_.published().Get();
-  bool needed = false, read = true;
-  for (const ChangedDevice& device : change.devices) {
-    const inventory::Entry& entry = *snapshot->Find(device.id);
-    if (entry.health.state == device::HealthState::kGone || !IsFree(entry))
+  for (const ChangedDevice& device : change.devices)
+    if (snapshot->Find(device.id)->health.state == device::HealthState::kGone || !IsFree(device.id))
       return base::Error(base::Code::kCancelled, device.id + " is in use again or gone");
-    needed |= NeedsReset(device.id);
-    read &= monitor_.HasReading(device.id) && entry.read_at > change.since;
+  bool needed = false, read = true;
+  for (const std::string& id : IdsOf(change)) {
+    needed |= monitor_.NeedsReset(id);
+    read &= monitor_.HasReading(id) && snapshot->Find(id)->read_at > change.since;
   }
+  if (!read && std::exchange(reading_, true) == false) ReadSoon(change);
   if (!read) return std::string("a new reading is awaited");
   if (!needed) return base::Error(base::Code::kCancelled, "no device needs the reset any longer");
   return changes_.AwaitUnused(change);
+}
+
+void Resets::ReadSoon(const DeviceChange& change) const {
+  const Vendor vendor = VendorOfDevices(change);
+  if (!vendor.read_soon) return;
+  for (const std::string& id : IdsOf(change)) vendor.read_soon(id);
 }
 
 StepResult Resets::Reset(const DeviceChange& change) {
@@ -236,7 +262,8 @@ StepResult Resets::Read(const DeviceChange& change) const {
 
 void Resets::Ended(const DeviceChange& change, const base::Status& result) {
   const std::string& first = change.devices.front().id;
-  const bool attempted = std::exchange(counted_, false);
+  const bool attempted = std::exchange(counted_, false) || change.step == kRead;
+  reading_ = false;
   for (const ChangedDevice& device : change.devices) failures_.erase(device.id);
   if (result.ok()) {
     base::Log(base::kInfo, "device reset complete",
@@ -252,7 +279,9 @@ void Resets::Ended(const DeviceChange& change, const base::Status& result) {
                                                   : "the reset failed: ";
   for (const ChangedDevice& device : change.devices) failures_[device.id] = what + why;
   if (attempted) return;
-  not_before_ = control_.clock().Now() + kNextTry;
+  for (const ChangedDevice& device : change.devices)
+    not_before_[device.id] =
+        control_.clock().Wall() + std::chrono::duration_cast<base::WallTime::duration>(kNextTry);
   control_.PostAfter(kNextTry, lifetime_.Guard([this] { changes_.Wake(); }));
 }
 
@@ -260,10 +289,11 @@ void Resets::Ended(const DeviceChange& change, const base::Status& result) {
 void Resets::Settled() {
   const DeviceChange* change = changes_.OfKind(name());
   if (change == nullptr) return;
-  for (auto& [id, note] : notes_)
-    if (change->Has(id) && monitor_.NeedsReset(id))
-      if (const std::string now = Explain(*change, id); std::exchange(note, now) != now)
-        monitor_.SetResetNote(id, now);
+  const std::string now =
+      "reset in progress" + (change->waits_for.empty() ? "" : ": " + change->waits_for);
+  for (const std::string& id : IdsOf(*change))
+    if (const auto note = notes_.find(id); note != notes_.end() && monitor_.NeedsReset(id))
+      if (std::exchange(note->second, now) != now) monitor_.SetResetNote(id, now);
 }
 
 }  // namespace penstock::node::change

@@ -22,8 +22,8 @@ namespace penstock::node::change {
 /// steps: withdraw its devices; wait until the kubelet has taken note and the devices were read
 /// again, and check that they still have no holder and no process; release the agent's own
 /// connection to the driver and reset the devices; reopen the driver; read the devices. A reset
-/// during which the agent ended counts as a failed one, because its outcome is unknown. After one
-/// that could not begin, the next one is tried ten minutes later.
+/// during which the agent ended counts as a failed one, because its outcome is unknown. One that
+/// could not begin is tried again ten minutes later.
 class Resets final : public ChangeKind {
  public:
   /// The parts of a vendor that take part in a reset.
@@ -31,6 +31,7 @@ class Resets final : public ChangeKind {
     device::Actions* actions = nullptr;                       ///< null: never reset its devices
     std::function<void(std::function<void()> done)> release;  ///< inventory::Discovery::Release
     std::function<void()> reopen;                             ///< inventory::Discovery::Reopen
+    std::function<void(const std::string& id)> read_soon;     ///< inventory::Discovery::ReadSoon
   };
   using VendorOf = std::function<Vendor(std::string_view vendor)>;
 
@@ -53,14 +54,16 @@ class Resets final : public ChangeKind {
 
  private:
   bool NeedsReset(const std::string& id) const;
+  std::vector<std::string> WithParts(const std::string& id) const;
   std::vector<std::string> IdsOf(const DeviceChange& change) const;
-  bool IsFree(const inventory::Entry& entry) const;
+  bool IsFree(const std::string& device) const;
   std::map<std::string, ResetCandidate> Candidates() const;
   void Note(const std::map<std::string, ResetCandidate>& candidates, const ResetPlan& plan);
   Vendor VendorOfDevices(const DeviceChange& change) const;
   std::string ReasonOf(const DeviceChange& change, const std::string& device) const;
 
   StepResult AwaitUnused(const DeviceChange& change);
+  void ReadSoon(const DeviceChange& change) const;
   StepResult Reset(const DeviceChange& change);
   void BeginReset(const DeviceChange& change);
   StepResult Reopen(const DeviceChange& change);
@@ -77,10 +80,11 @@ class Resets final : public ChangeKind {
   // Of the reset under way.
   enum class Phase { kBefore, kReleasing, kResetting, kAfter } phase_ = Phase::kBefore;
   base::Status outcome_;
-  bool counted_ = false;                         // the monitor knows the outcome
-  base::TimePoint not_before_{};                 // the next one
-  std::map<std::string, std::string> failures_;  // id → what became of its last reset
-  std::map<std::string, std::string> notes_;     // id → note passed to the monitor
+  bool reading_ = false;                              // a new reading was requested
+  bool counted_ = false;                              // the monitor knows the outcome
+  std::map<std::string, base::WallTime> not_before_;  // id → when one that could not begin is tried
+  std::map<std::string, std::string> failures_;       // id → what became of its last reset
+  std::map<std::string, std::string> notes_;          // id → note passed to the monitor
   base::Lifetime lifetime_;
 };
 

@@ -148,6 +148,7 @@ class ResetsTest : public ::testing::Test {
   health::Monitor monitor_{executor_, inventory_, device::testing::FindAcme, {.probation = 10s}};
   ScriptedActions actions_;
   int let_go_ = 0, taken_up_ = 0;
+  std::vector<std::string> read_soon_;
   os::TemporaryFolder folder_;
   share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"local", "kubelet"}};
   std::set<std::string> counts_;  // the devices that the kubelet counts
@@ -161,13 +162,15 @@ class ResetsTest : public ::testing::Test {
       executor_, inventory_, ledger_, offers_,
       [this](const auto& now, const auto& before) { changes_.Follow(now, before); }};
   Resets resets_{executor_, inventory_, ledger_, monitor_, changes_, [this](std::string_view) {
-                   return Resets::Vendor{.actions = &actions_,
-                                         .release =
-                                             [this](const std::function<void()>& done) {
-                                               ++let_go_;
-                                               done();
-                                             },
-                                         .reopen = [this] { ++taken_up_; }};
+                   return Resets::Vendor{
+                       .actions = &actions_,
+                       .release =
+                           [this](const std::function<void()>& done) {
+                             ++let_go_;
+                             done();
+                           },
+                       .reopen = [this] { ++taken_up_; },
+                       .read_soon = [this](const std::string& id) { read_soon_.push_back(id); }};
                  }};
 };
 
@@ -326,25 +329,85 @@ TEST_F(ResetsTest, ADeviceThatIsNotReadAfterItsResetIsUnusableAndSaysSo) {
   EXPECT_EQ(monitor_.Resets().at(0).result, "done");
 }
 
-TEST_F(ResetsTest, APartIsResetWithItsDevice) {
-  auto devices = inventory::AcmeDevices(4, 4);
-  device::Facts part = devices[0];
-  part.id = "G0.0";
-  part.index = -1;
-  part.parent = "G0";
-  devices.push_back(part);
-  inventory_.SetFacts("acme", devices, "", executor_.clock().Wall());
-  Look("G0.0");
+/// G0 has a part.
+class ResetsOfParts : public ResetsTest {
+ protected:
+  ResetsOfParts() {
+    auto devices = inventory::AcmeDevices(4, 4);
+    for (const char* id : {"G0.0", "G0.1"}) {
+      device::Facts part = devices[0];
+      part.id = id;
+      part.index = -1;
+      part.parent = "G0";
+      part.memory = base::Mebibytes(1);
+      devices.push_back(part);
+    }
+    inventory_.SetFacts("acme", devices, "", executor_.clock().Wall());
+    LookAtParts();
+  }
+  void LookAtParts() {
+    Look("G0.0");
+    Look("G0.1");
+  }
+};
+
+TEST_F(ResetsOfParts, APartIsResetWithItsDevice) {
   Break("G0.0");
-  EXPECT_THAT(Unusable("G0.0"), HasSubstr("code 3"));
+  EXPECT_THAT(Unusable("G0.0"), HasSubstr("; reset in progress: a new reading is awaited"));
+  EXPECT_THAT(Unusable("G0.1"), HasSubstr("reset in progress together with G0"));
+  executor_.Advance(1s);
+  LookAtParts();
   ASSERT_EQ(ResetsAfter(5s), 1u);
   EXPECT_THAT(actions_.resets[0], ElementsAre("G0"));
+  EndReset(base::Error(base::Code::kFailedPrecondition, "no"));
+  Look("G0");
+  LookAtParts();
+  EXPECT_THAT(Of("G0.0").reason, HasSubstr("; the reset failed: no"));
+  EXPECT_EQ(ResetsAfter(1s), 1u);
+  executor_.Advance(10min);
+  LookAtParts();
+  executor_.Advance(1s);
+  LookAtParts();
+  ASSERT_EQ(ResetsAfter(5s), 2u);
   EndReset({});
   Look("G0");
-  Look("G0.0");
+  LookAtParts();
   executor_.Advance(10s);
   EXPECT_EQ(Of("G0.0").state, HealthState::kHealthy);
   EXPECT_EQ(Unusable("G0.0"), "");
+  EXPECT_EQ(Unusable("G0.1"), "");
+}
+
+TEST_F(ResetsOfParts, AProcessOnAnotherPartPreventsTheReset) {
+  Break("G0.0");
+  executor_.Advance(1s);
+  device::Reading reading;
+  reading.processes = {{.pid = 7}};
+  monitor_.OnReading("G0.1", reading);
+  inventory_.SetReading("G0.1", reading, executor_.clock().Wall());
+  Look("G0.0");
+  EXPECT_EQ(ResetsAfter(1min), 0u);
+  EXPECT_THAT(Of("G0.0").reason, HasSubstr("it will be reset when it is no longer in use"));
+}
+
+TEST_F(ResetsTest, OneThatCannotBeginDoesNotHoldUpOthers) {
+  counts_ = {"G0"};  // the kubelet never takes note
+  Break("G0");
+  Break("G1");
+  EXPECT_EQ(ResetsAfter(1min), 0u);
+  EXPECT_EQ(ResetsAfter(90s), 0u) << "one at a time";
+  ASSERT_EQ(ResetsAfter(5s), 1u);
+  EXPECT_THAT(actions_.resets[0], ElementsAre("G1"));
+  EXPECT_THAT(Of("G0").reason, HasSubstr("the reset could not begin: "));
+  EXPECT_THAT(Of("G0").reason, HasSubstr("the reset is attempted again at "));
+}
+
+TEST_F(ResetsTest, AsksForTheReadingThatItNeeds) {
+  actions_.together = true;
+  Break("G1");
+  EXPECT_THAT(read_soon_, ElementsAre("G0", "G1"));
+  executor_.Advance(1s);
+  EXPECT_EQ(read_soon_.size(), 2u);
 }
 
 TEST_F(ResetsTest, NeitherADrainNorAGoneDeviceIsReset) {

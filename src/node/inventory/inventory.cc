@@ -136,7 +136,7 @@ void Inventory::PlaceParts(const std::string& vendor, Snapshot& next, bool& fact
   auto places = PlaceInTree(present);
   for (Entry& entry : next.devices) {
     if (entry.facts->vendor != vendor) continue;
-    const TreePlace gone{.ancestors = {}, .withheld = entry.facts->withheld};
+    const TreePlace gone{.ancestors = entry.ancestors, .withheld = entry.facts->withheld};
     const auto place = places.try_emplace(entry.facts->id, gone).first;
     if (place->second == TreePlace{entry.ancestors, entry.withheld}) continue;
     entry.withheld = std::move(place->second.withheld);

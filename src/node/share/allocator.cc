@@ -46,14 +46,11 @@ EnabledAllocators EnabledBy(const api::NodeConfig& config, bool kubelet_exists) 
 
 bool Selects(const std::vector<std::string>& devices, const inventory::Entry& entry) {
   const device::Facts& facts = *entry.facts;
-  const int own_index = entry.ancestors.empty() ? -1 : facts.index;
   return devices.empty() || std::ranges::any_of(devices, [&](const std::string& wanted) {
-           const auto number = base::ParseInt(wanted);
            return wanted == facts.id ||
                   std::ranges::find(entry.ancestors, wanted, &inventory::Ancestor::device) !=
                       entry.ancestors.end() ||
-                  (entry.number >= 0 && number == entry.number) ||
-                  (own_index >= 0 && number == own_index) ||
+                  (entry.number >= 0 && base::ParseInt(wanted) == entry.number) ||
                   device::ModelMatches(wanted, facts.model);
          });
 }

@@ -39,8 +39,8 @@ using EnabledAllocators = std::set<std::string, std::less<>>;
 EnabledAllocators EnabledBy(const api::NodeConfig& config, bool kubelet_exists);
 
 /// Whether one of these names selects the device: its id, or that of a device that it is a part of;
-/// likewise its index; or a glob over the model. An empty list selects every device. An index means
-/// a position, whatever the driver's numbers are while a device is missing
+/// the index of the whole device; or a glob over the model. An empty list selects every device. An
+/// index means a position, whatever the driver's numbers are while a device is missing
 /// (inventory::Entry::number).
 bool Selects(const std::vector<std::string>& devices, const inventory::Entry& entry);
 

@@ -149,11 +149,19 @@ void Share(const api::SharingRule& rule, const device::Facts& facts, const devic
 }
 
 /// A move takes precedence over the configuration, but enables no allocator.
-void Move(const std::string& to, const EnabledAllocators& enabled, Assignment& assignment) {
+void Apply(const std::string& to, const EnabledAllocators& enabled, Assignment& assignment) {
   assignment.allocator = enabled.contains(to) ? to : "";
   if (assignment.allocator != to)
     assignment.reason = "it was manually assigned to " + DescribeAllocator(to) +
                         ", whose allocator is closed on this node";
+}
+
+const Move* MoveOf(const inventory::Entry& entry, const Moves& moves) {
+  if (const auto own = moves.find(entry.facts->id); own != moves.end()) return &own->second;
+  for (const inventory::Ancestor& whole : entry.ancestors)
+    if (const auto move = moves.find(whole.device); move != moves.end())
+      return move->second.with_parts ? &move->second : nullptr;
+  return nullptr;
 }
 
 void Withdraw(const Withdrawal& withdrawal, Assignment& assignment) {
@@ -182,8 +190,7 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
     if (dialect == nullptr) continue;
     Assignment assignment{.allocator = allocator_of(*entry),
                           .resource = namer.ResourceOf(facts, *dialect)};
-    if (const auto move = moves.find(facts.id); move != moves.end())
-      Move(move->second, enabled, assignment);
+    if (const Move* move = MoveOf(*entry, moves)) Apply(move->allocator, enabled, assignment);
     if (const api::SharingRule* rule =
             sharer.RuleFor(*entry, assignment.resource, !IsReplaced(*entry, inventory)))
       Share(*rule, facts, *dialect, assignment, desired.remarks);

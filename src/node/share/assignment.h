@@ -15,9 +15,14 @@
 
 namespace penstock::node::share {
 
-/// The allocators of devices that were moved, by device id, in place of the configuration's; "" for
-/// none.
-using Moves = std::map<std::string, std::string>;
+/// The allocator of a device that was moved, in place of the configuration's.
+struct Move {
+  std::string allocator;  ///< "" for none
+  bool with_parts =
+      false;  ///< also that of its parts, except for those that have a move themselves
+  bool operator==(const Move&) const = default;
+};
+using Moves = std::map<std::string, Move>;  ///< by device id
 
 /// What a change that is under way means for the offer of a device.
 struct Withdrawal {

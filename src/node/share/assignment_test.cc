@@ -207,7 +207,7 @@ TEST(Assignments, MpsOnAModelThatCannotIsOfferedNowhereAndSaysWhatToDo) {
 }
 
 TEST(Assignments, AMoveCountsMoreThanTheConfigurationButOpensNoAllocator) {
-  const Moves moves = {{"G0", "local"}, {"G1", ""}};
+  const Moves moves = {{"G0", {"local"}}, {"G1", {""}}};
   const auto assignments = AssignmentsOf(api::NodeConfig{}, Box(3), moves).assignments;
   EXPECT_EQ(assignments.at("G0").allocator, "local");
   EXPECT_EQ(assignments.at("G1").allocator, "");
@@ -220,7 +220,7 @@ TEST(Assignments, AMoveCountsMoreThanTheConfigurationButOpensNoAllocator) {
 TEST(Assignments, AWithdrawnDeviceIsHiddenOrListedAsUnusable) {
   const Withdrawals withdrawals = {{"G0", {"being moved to local users", false}},
                                    {"G1", {"reset in progress", true}}};
-  const auto assignments = ComputeAssignments({}, {"kubelet", "local"}, {{"G0", "local"}}, Box(3),
+  const auto assignments = ComputeAssignments({}, {"kubelet", "local"}, {{"G0", {"local"}}}, Box(3),
                                               device::testing::FindAcme, withdrawals)
                                .assignments;
   EXPECT_EQ(assignments.at("G0").allocator, "");

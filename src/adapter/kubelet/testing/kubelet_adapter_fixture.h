@@ -91,7 +91,11 @@ class KubeletAdapterTest : public ::testing::Test {
     });
   }
 
-  void On(const std::function<void()>& function) { os::RunOn(control_, function); }
+  /// Returns after the turn that follows.
+  void On(const std::function<void()>& function) {
+    os::RunOn(control_, function);
+    os::RunOn(control_, [] {});
+  }
 
   void OpenWith(const api::NodeConfig& config) {
     Configure(config);

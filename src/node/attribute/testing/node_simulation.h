@@ -379,7 +379,7 @@ class NodeSimulation {
     if (!Chance(3))
       moves_.erase(id);
     else
-      moves_[id] = kAllocators[static_cast<std::size_t>(Random(4))];
+      moves_[id].allocator = kAllocators[static_cast<std::size_t>(Random(4))];
     Notify(id + " moves");
     agent_->offers.SetMoves(moves_);
   }
