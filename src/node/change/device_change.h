@@ -74,8 +74,9 @@ class ChangeKind {
   /// change does not begin, and should be returned again.
   virtual std::vector<DeviceChange> Due() = 0;
 
-  /// Whether a change of this kind can become due because a device is released.
-  virtual bool AwaitsRelease() const { return false; }
+  /// Whether a change of this kind can become due although no facts of a device change: by its
+  /// health, or because it is released.
+  virtual bool AwaitsDevices() const { return false; }
 
   /// The change ended; its devices are offered again as soon as this returns. kNotFound: a device
   /// is not there; kAborted: it was replaced by another one; kDeadlineExceeded: a step took too

@@ -354,9 +354,10 @@ void DeviceChanges::Start() {
 }
 
 void DeviceChanges::Follow(const share::NodeDevices& now, const share::NodeDevices& before) {
-  const auto awaits = [](const ChangeKind* kind) { return kind->AwaitsRelease(); };
-  const bool concerned = !state_->active.empty() || std::ranges::any_of(state_->kinds, awaits);
-  if (now.inventory != before.inventory || (now.ledger != before.ledger && concerned))
+  const auto awaits = [](const ChangeKind* kind) { return kind->AwaitsDevices(); };
+  const bool new_facts = before.inventory == nullptr ||
+                         now.inventory->facts_generation != before.inventory->facts_generation;
+  if (new_facts || !state_->active.empty() || std::ranges::any_of(state_->kinds, awaits))
     state_->Schedule();
 }
 

@@ -75,7 +75,7 @@ std::vector<std::string> Resets::IdsOf(const DeviceChange& change) const {
   return ids;
 }
 
-/// Whether nobody holds the device or a part of it, and no process is on them.
+/// Whether neither the device nor a part of it has a holder, and no process is on them.
 bool Resets::IsFree(const std::string& device) const {
   const auto ledger = ledger_.Get();
   const auto snapshot = inventory_.published().Get();
@@ -108,13 +108,18 @@ std::map<std::string, ResetCandidate> Resets::Candidates() const {
   return candidates;
 }
 
+bool Resets::AwaitsDevices() const {
+  const auto snapshot = inventory_.published().Get();
+  return !notes_.empty() || !failures_.empty() ||
+         std::ranges::any_of(snapshot->devices, [this](const inventory::Entry& entry) {
+           return monitor_.NeedsReset(entry.facts->id);
+         });
+}
+
 std::vector<DeviceChange> Resets::Due() {
   if (changes_.OfKind(name()) != nullptr) return {};
   const auto snapshot = inventory_.published().Get();
-  const bool any = std::ranges::any_of(snapshot->devices, [this](const inventory::Entry& entry) {
-    return monitor_.NeedsReset(entry.facts->id);
-  });
-  if (!any && notes_.empty() && failures_.empty()) return {};
+  if (!AwaitsDevices()) return {};
   const auto candidates = Candidates();
   std::erase_if(failures_, [&](const auto& failure) {
     return std::ranges::all_of(WithParts(failure.first), [&](const std::string& id) {

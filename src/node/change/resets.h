@@ -48,7 +48,7 @@ class Resets final : public ChangeKind {
   bool includes_parts() const override { return true; }
   std::string Explain(const DeviceChange& change, const std::string& device) const override;
   std::vector<DeviceChange> Due() override;
-  bool AwaitsRelease() const override { return !notes_.empty(); }
+  bool AwaitsDevices() const override;
   void Ended(const DeviceChange& change, const base::Status& result) override;
   void Settled() override;
 
