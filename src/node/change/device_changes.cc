@@ -74,10 +74,7 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
       if (entry != nullptr && std::ranges::any_of(entry->ancestors, of_tree)) return &one.change;
       for (const ChangedDevice& changed : one.change.devices) {
         const inventory::Entry* part = inventory->Find(changed.id);
-        if (part != nullptr &&
-            std::ranges::find(part->ancestors, device, &inventory::Ancestor::device) !=
-                part->ancestors.end())
-          return &one.change;
+        if (part != nullptr && part->IsPartOf(device)) return &one.change;
       }
     }
     return nullptr;
@@ -210,7 +207,7 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     return any;
   }
 
-  /// Takes the steps of one change that can be taken now. Returns whether one ended.
+  /// Takes the steps of one change that can be taken now. Returns whether a step ended.
   bool Advance(Active& one) {
     const auto& steps = one.kind->steps();
     bool any = false;

@@ -341,10 +341,7 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
                                       const inventory::Snapshot& inventory) const {
     const std::vector<const Entry*> named = devices;
     for (const Entry& entry : inventory.devices) {
-      const auto is_of = [&](const Entry* one) {
-        return std::ranges::find(entry.ancestors, one->facts->id, &inventory::Ancestor::device) !=
-               entry.ancestors.end();
-      };
+      const auto is_of = [&](const Entry* one) { return entry.IsPartOf(one->facts->id); };
       if (std::ranges::any_of(named, is_of) && std::ranges::find(named, &entry) == named.end())
         devices.push_back(&entry);
     }
@@ -396,7 +393,7 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     if (before.state == "unchanged") return now;
     now.reason.clear();
     const auto allocator = at.find(before.device);
-    if (allocator == at.end()) {  // its request was told why
+    if (allocator == at.end()) {  // it is gone: GaveUp has added the error to the answer
       now.state = "unchanged";
       return now;
     }

@@ -13,11 +13,6 @@ constexpr base::Duration kKubeletTakesNote = std::chrono::minutes(2);
 constexpr base::Duration kReadAgain = std::chrono::minutes(1);
 constexpr base::Duration kNextTry = std::chrono::minutes(10);
 
-bool IsPartOf(const inventory::Entry& entry, std::string_view device) {
-  return std::ranges::find(entry.ancestors, device, &inventory::Ancestor::device) !=
-         entry.ancestors.end();
-}
-
 }  // namespace
 
 Resets::Resets(base::Executor& control, inventory::Inventory& inventory, ledger::Ledger& ledger,
@@ -55,7 +50,7 @@ bool Resets::NeedsReset(const std::string& id) const {
   const auto snapshot = inventory_.published().Get();
   return monitor_.NeedsReset(id) ||
          std::ranges::any_of(snapshot->devices, [&](const inventory::Entry& entry) {
-           return IsPartOf(entry, id) && monitor_.NeedsReset(entry.facts->id);
+           return entry.IsPartOf(id) && monitor_.NeedsReset(entry.facts->id);
          });
 }
 
@@ -63,7 +58,7 @@ bool Resets::NeedsReset(const std::string& id) const {
 std::vector<std::string> Resets::WithParts(const std::string& id) const {
   std::vector<std::string> ids{id};
   for (const inventory::Entry& entry : inventory_.published().Get()->devices)
-    if (IsPartOf(entry, id)) ids.push_back(entry.facts->id);
+    if (entry.IsPartOf(id)) ids.push_back(entry.facts->id);
   return ids;
 }
 

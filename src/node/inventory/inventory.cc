@@ -31,6 +31,10 @@ auto OrderOf(const device::Facts& facts) {
 
 }  // namespace
 
+bool Entry::IsPartOf(std::string_view device) const {
+  return std::ranges::find(ancestors, device, &Ancestor::device) != ancestors.end();
+}
+
 const Entry* Snapshot::Find(std::string_view id) const { return FindIn(devices, id); }
 
 const VendorEntry* Snapshot::FindVendor(std::string_view vendor) const {

@@ -30,6 +30,9 @@ struct Entry {
                                     ///< of a part: that of its device; negative: none
   std::string withheld;             ///< see TreePlace
   std::vector<Ancestor> ancestors;  ///< see TreePlace
+
+  /// Whether it is a part of this device, or of a part of it.
+  bool IsPartOf(std::string_view device) const;
 };
 
 /// A vendor's driver in its current state.

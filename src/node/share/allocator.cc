@@ -47,9 +47,7 @@ EnabledAllocators EnabledBy(const api::NodeConfig& config, bool kubelet_exists) 
 bool Selects(const std::vector<std::string>& devices, const inventory::Entry& entry) {
   const device::Facts& facts = *entry.facts;
   return devices.empty() || std::ranges::any_of(devices, [&](const std::string& wanted) {
-           return wanted == facts.id ||
-                  std::ranges::find(entry.ancestors, wanted, &inventory::Ancestor::device) !=
-                      entry.ancestors.end() ||
+           return wanted == facts.id || entry.IsPartOf(wanted) ||
                   (entry.number >= 0 && base::ParseInt(wanted) == entry.number) ||
                   device::ModelMatches(wanted, facts.model);
          });
