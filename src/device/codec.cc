@@ -94,6 +94,24 @@ static void VisitFields(Visit& visit, T& process) {
   visit("graphicsOnly", process.graphics_only);
 }
 
+template <typename Visit, base::Of<Placement> T>
+static void VisitFields(Visit& visit, T& placement) {
+  visit("start", placement.start, {.most = kMaxCount});
+  visit("size", placement.size, {.most = kMaxCount});
+}
+
+template <typename Visit, base::Of<PartProfile> T>
+static void VisitFields(Visit& visit, T& profile) {
+  visit("name", profile.name, {.filled = true});
+  visit("within", profile.within);
+  visit("slices", profile.slices, {.most = kMaxCount});
+  visit("most", profile.most, {.most = kMaxCount});
+  visit("placements", profile.placements);
+  visit("memory", profile.capacity.memory);
+  visit("computeUnits", profile.capacity.compute_units, {.most = kMaxCount});
+  visit("engines", profile.engines);
+}
+
 template <typename Visit, base::Of<Driver> T>
 static void VisitFields(Visit& visit, T& driver) {
   visit("vendor", driver.vendor);
@@ -122,6 +140,9 @@ static void VisitFields(Visit& visit, T& facts) {
   visit("files", facts.files);
   visit("links", facts.links);
   visit("parent", facts.parent);
+  visit("profile", facts.profile);
+  visit("placement", facts.placement);
+  visit("profiles", facts.profiles);
   visit("modes", facts.modes);
   visit("details", facts.details);
   visit("withheld", facts.withheld);

@@ -33,6 +33,15 @@ Facts SomeFacts() {
   facts.files = {{"/dev/acme3", 195, 3}};
   facts.links = {{"GPU-2", Nearness::kPciSwitches, 12}, {"GPU-3", Nearness::kSystem, 0}};
   facts.parent = "GPU-0";
+  facts.profile = "1g.5gb";
+  facts.placement = Placement{.start = 4, .size = 1};
+  facts.profiles = {{.name = "1c.1g.5gb",
+                     .within = "1g.5gb",
+                     .slices = 1,
+                     .most = 2,
+                     .placements = {{0, 1}, {2, 1}},
+                     .capacity = {.memory = base::Mebibytes(4864), .compute_units = 14},
+                     .engines = {{"ofa", 1}}}};
   facts.modes = {{"split",
                   "off",
                   "on",

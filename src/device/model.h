@@ -128,6 +128,29 @@ struct Capacity {
 /// Whether a part does not fit into the whole, as far as both are known.
 bool Exceeds(const Capacity& part, const Capacity& whole);
 
+/// Where a part lies on its device, in the slices that the vendor counts (MIG: of memory).
+struct Placement {
+  int start = 0;
+  int size = 0;
+  auto operator<=>(const Placement&) const = default;
+};
+
+/// A kind of part that a device can be divided into, as its driver lists them. Parts whose
+/// placements overlap exclude each other.
+struct PartProfile {
+  std::string name;    ///< the vendor's: "1g.5gb", "1g.5gb+me"
+  std::string within;  ///< the profile of the parts in which it is created: "3g.20gb" for
+                       ///< "1c.3g.20gb"; empty: it is created on the device itself
+  int slices = 0;      ///< of compute
+  int most = 0;        ///< how many there can be at once, on the device or in the part
+  std::vector<Placement> placements;  ///< in which it can be, ascending; empty: any, which the
+                                      ///< driver chooses, while slices are left
+  Capacity capacity;
+  std::map<std::string, int> engines;  ///< what it has to itself besides: {"ofa", 1}. All parts of
+                                       ///< a device together have no more than its largest profile
+  bool operator==(const PartProfile&) const = default;
+};
+
 /// The kind of a device, by which messages call it.
 enum class DeviceKind { kGpu, kAccelerator };
 std::string_view ToString(DeviceKind kind);  ///< "GPU", "accelerator"
@@ -154,7 +177,11 @@ struct Facts {
                                   ///< partition also those of its parent that the driver opens for
                                   ///< it; graphics files (/dev/dri) come last
   std::vector<Link> links;
-  std::string parent;  ///< id of the device that this is a partition of
+  std::string parent;                  ///< id of the device that this is a partition of
+  std::string profile;                 ///< of a partition: the name of its PartProfile
+  std::optional<Placement> placement;  ///< of a partition
+  std::vector<PartProfile> profiles;   ///< that this device can be divided into in its present
+                                       ///< or another mode; empty: it cannot be divided
   std::vector<Mode> modes;
   std::map<std::string, std::string>
       details;  ///< further facts under the vendor's own names: "vbios", "brand", "pci.device-id"
