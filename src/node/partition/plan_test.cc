@@ -1,0 +1,349 @@
+#include "node/partition/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "node/partition/testing/profile_tables.h"
+#include "node/partition/testing/reference_model.h"
+
+namespace penstock::node::partition {
+namespace {
+
+using device::ModeEffect;
+using device::Placement;
+using ::testing::HasSubstr;
+using testing::ReferenceDevice;
+
+ExistingPart Whole(const std::string& id, const std::string& profile, Placement at,
+                   const std::string& holder = "") {
+  return {.id = id, .profile = profile, .placement = at, .holder = holder};
+}
+
+ExistingPart Outer(const std::string& id, const std::string& profile, Placement at) {
+  return {.id = id, .profile = profile, .placement = at, .outer = true};
+}
+
+ExistingPart In(const std::string& outer, const std::string& id, const std::string& profile,
+                const std::string& holder = "") {
+  return {.id = id, .profile = profile, .parent = outer, .holder = holder};
+}
+
+Division A100(std::vector<ExistingPart> parts = {}, const std::string& mode = "enabled",
+              ModeEffect effect = ModeEffect::kAfterReset) {
+  return {
+      .device = "GPU-0",
+      .profiles = testing::SevenSlices(5, 10, 20, 40),
+      .modes = {{"mig", mode, mode, {"disabled", "enabled"}, device::ModeScope::kDevice, effect}},
+      .parts = std::move(parts)};
+}
+
+DesiredDivision Enabled(std::vector<DesiredParts> parts) {
+  return {"mig", "enabled", std::move(parts)};
+}
+
+std::vector<std::string> Texts(const PartitionPlan& plan) {
+  std::vector<std::string> texts;
+  for (const PlanStep& step : plan.steps) texts.push_back(step.text);
+  return texts;
+}
+
+/// The steps' texts, after a device took them; the error where there is no plan.
+std::vector<std::string> Planned(const Division& now, const DesiredDivision& desired,
+                                 const PlanPolicy& policy = {}) {
+  const auto plan = MakePlan(now, desired, policy);
+  if (!plan.ok()) return {plan.error().message()};
+  EXPECT_EQ(ReferenceDevice(now).Take(*plan, policy.destroy_held), "");
+  return Texts(*plan);
+}
+
+std::string ErrorOf(const Division& now, const DesiredDivision& desired, Code code) {
+  const auto plan = MakePlan(now, desired, {});
+  if (plan.ok()) return "there is a plan";
+  EXPECT_EQ(plan.error().code(), code) << plan.error().message();
+  return plan.error().message();
+}
+
+using Steps = std::vector<std::string>;
+
+TEST(Plan, CreatesTheLargePartsFirstAtExplicitPlacements) {
+  EXPECT_EQ(Planned(A100(), Enabled({{"1g.5gb", 2}, {"2g.10gb"}, {"3g.20gb"}})),
+            (Steps{"Create 3g.20gb at slices 4-7.", "Create 2g.10gb at slices 0-1.",
+                   "Create 1g.5gb at slice 2.", "Create 1g.5gb at slice 3."}));
+}
+
+TEST(Plan, FindsAPlacementWhereTheOrderOfTheFileWouldNotFit) {
+  // Created one after the other at the lowest slice, 1g would be in the way of 4g.
+  EXPECT_EQ(Planned(A100(), Enabled({{"1g.5gb", 3}, {"4g.20gb"}})),
+            (Steps{"Create 4g.20gb at slices 0-3.", "Create 1g.5gb at slice 4.",
+                   "Create 1g.5gb at slice 5.", "Create 1g.5gb at slice 6."}));
+}
+
+TEST(Plan, ChangesNothingOnADeviceThatIsDividedAsDesired) {
+  const auto plan =
+      MakePlan(A100({Whole("a", "3g.20gb", {0, 4}, "pod ml/a"), Whole("b", "3g.20gb", {4, 4})}),
+               Enabled({{"3g.20gb", 2}}), {});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(plan->steps.empty());
+  EXPECT_EQ(plan->kept, (std::vector<std::string>{"a", "b"}));
+}
+
+TEST(Plan, KeepsHeldPartsWhereTheyAreAndDestroysOnlyWhatIsInTheWay) {
+  EXPECT_EQ(Planned(A100({Whole("a", "1g.5gb", {0, 1}, "pod ml/a"), Whole("b", "1g.5gb", {1, 1}),
+                          Whole("c", "1g.5gb", {4, 1}), Whole("d", "1g.5gb", {2, 1})}),
+                    Enabled({{"1g.5gb", 3}, {"3g.20gb"}})),
+            (Steps{"Destroy 1g.5gb at slice 4 (c): only 3 are desired.",
+                   "Create 3g.20gb at slices 4-7."}));
+  EXPECT_EQ(Planned(A100({Whole("a", "1g.5gb", {0, 1}, "pod ml/a"), Whole("c", "1g.5gb", {4, 1})}),
+                    Enabled({{"1g.5gb", 2}, {"3g.20gb"}})),
+            (Steps{"Destroy 1g.5gb at slice 4 (c): 3g.20gb at slices 4-7 needs its place.",
+                   "Create 3g.20gb at slices 4-7.", "Create 1g.5gb at slice 1."}));
+}
+
+TEST(Plan, NamesTheHolderThatIsInTheWay) {
+  const Division now =
+      A100({Whole("a", "1g.5gb", {0, 1}, "pod ml/a"), Whole("b", "1g.5gb", {5, 1}, "pod ml/b")});
+  EXPECT_EQ(ErrorOf(now, Enabled({{"1g.5gb", 2}, {"4g.20gb"}}), Code::kFailedPrecondition),
+            "2 of 1g.5gb and 1 of 4g.20gb do not fit beside 1g.5gb at slice 0 (a), held by pod "
+            "ml/a; they will as soon as it is released");
+  EXPECT_EQ(ErrorOf(now, Enabled({{"3g.20gb", 2}}), Code::kFailedPrecondition),
+            "1g.5gb at slice 0 (a), held by pod ml/a: none of 1g.5gb is desired\n"
+            "1g.5gb at slice 5 (b), held by pod ml/b: none of 1g.5gb is desired");
+  EXPECT_EQ(ErrorOf(now, Enabled({{"1g.5gb"}}), Code::kFailedPrecondition),
+            "1g.5gb at slice 0 (a), held by pod ml/a: only 1 of 1g.5gb are desired, and 2 are "
+            "held\n1g.5gb at slice 5 (b), held by pod ml/b: only 1 of 1g.5gb are desired, and 2 "
+            "are held");
+}
+
+TEST(Plan, DestroysTheFewestHeldPartsWhereThatIsPermitted) {
+  const Division now =
+      A100({Whole("a", "1g.5gb", {0, 1}, "pod ml/a"), Whole("b", "1g.5gb", {5, 1}, "pod ml/b"),
+            Whole("c", "1g.5gb", {6, 1})});
+  EXPECT_EQ(Planned(now, Enabled({{"1g.5gb", 2}, {"4g.20gb"}}), {.destroy_held = true}),
+            (Steps{"Destroy 1g.5gb at slice 0 (a), held by pod ml/a: only 2 are desired.",
+                   "Create 4g.20gb at slices 0-3."}));
+}
+
+TEST(Plan, ExplainsWhatNoDeviceOfTheModelCanHave) {
+  const auto error = [](std::vector<DesiredParts> parts) {
+    return ErrorOf(A100(), Enabled(std::move(parts)), Code::kInvalidArgument);
+  };
+  EXPECT_EQ(error({{"1g.6gb"}, {"9q"}}),
+            "the device has no profile \"1g.6gb\"; did you mean \"1g.5gb\"?\n"
+            "the device has no profile \"9q\"; it has 1g.5gb, 1g.5gb+me, 1g.10gb, 2g.10gb, "
+            "3g.20gb, 4g.20gb, 7g.40gb, 1c.2g.10gb, 1c.3g.20gb, 2c.3g.20gb, 1c.4g.20gb, "
+            "2c.4g.20gb, 1c.7g.40gb, 2c.7g.40gb, 3c.7g.40gb, 4c.7g.40gb");
+  EXPECT_EQ(error({{"1g.5gb", 8}}), "there can be at most 7 of 1g.5gb at once, not 8");
+  EXPECT_EQ(error({{"1g.5gb+me", 2}}), "there can be at most 1 of 1g.5gb+me at once, not 2");
+  EXPECT_EQ(error({{"4g.20gb"}, {"3g.20gb"}, {"1g.5gb"}}),
+            "8 slices of compute are needed, and there are 7");
+  EXPECT_EQ(error({{"3g.20gb"}, {"2g.10gb", 2}, {"1g.5gb"}}),
+            "8 slices of compute are needed, and there are 7");
+  EXPECT_EQ(error({{"3g.20gb"}, {"1g.10gb", 3}}),
+            "1 of 3g.20gb and 3 of 1g.10gb take 10 slices of memory, and the device has 8");
+  EXPECT_EQ(error({{"3g.20gb"}, {"2g.10gb"}, {"1g.10gb"}}), "there is a plan");
+  EXPECT_EQ(error({{"4g.20gb"}, {"1g.5gb", 2}, {"1g.10gb"}, {"1g.5gb+me", 0}}), "there is a plan");
+  EXPECT_EQ(error({{"3g.20gb", 2}, {"1g.5gb+me"}}),
+            "2 of 3g.20gb and 1 of 1g.5gb+me take 9 slices of memory, and the device has 8");
+  EXPECT_EQ(error({{"2g.10gb", 3}, {"1g.10gb"}, {"1g.5gb"}}),
+            "8 slices of compute are needed, and there are 7");
+  const Division acme{.device = "d", .profiles = testing::Acme()};
+  EXPECT_EQ(ErrorOf(acme, {.parts = {{"slab"}, {"dot", 4}}}, Code::kInvalidArgument),
+            "1 of slab and 4 of dot do not fit together, wherever they are placed; without one of "
+            "slab or dot they do");
+  EXPECT_EQ(error({{"1g.5gb", 2'000'000'000}, {"2g.10gb", 2'000'000'000}}),
+            "more than 256 parts are desired, which no device has");
+}
+
+TEST(Plan, CountsEnginesOfPartsTogether) {
+  Division now{.device = "d", .profiles = testing::RtxPro6000()};
+  EXPECT_EQ(ErrorOf(now, {.parts = {{"1g.24gb+me"}, {"2g.48gb+me.all"}}}, Code::kInvalidArgument),
+            "there are 4 engines media, and 5 are needed");
+  EXPECT_EQ(ErrorOf(now, {.parts = {{"1g.24gb+me"}, {"1g.24gb+me.all"}, {"1g.24gb-me"}}},
+                    Code::kInvalidArgument),
+            "there are 4 engines media, and 5 are needed");
+  EXPECT_EQ(Planned(now, {.parts = {{"1g.24gb-me", 2}, {"2g.48gb+me.all"}}}).size(), 3u);
+}
+
+TEST(Plan, EnablesTheModeBeforePartsAreCreatedAndResetsOnlyWhereTheDriverNeedsIt) {
+  EXPECT_EQ(Planned(A100({}, "disabled"), Enabled({{"7g.40gb"}})),
+            (Steps{"Change the mode mig from \"disabled\" to \"enabled\".",
+                   "Reset the device, so that the mode mig takes effect.",
+                   "Create 7g.40gb at slices 0-7."}));
+  EXPECT_EQ(Planned(A100({}, "disabled", ModeEffect::kNow), Enabled({{"7g.40gb"}})),
+            (Steps{"Change the mode mig from \"disabled\" to \"enabled\".",
+                   "Create 7g.40gb at slices 0-7."}));
+  EXPECT_EQ(Planned(A100({}, "disabled", ModeEffect::kAfterDriverReload), Enabled({})),
+            (Steps{"Change the mode mig from \"disabled\" to \"enabled\".",
+                   "Reload the driver, so that the mode mig takes effect."}));
+  Division pending = A100({}, "disabled");
+  pending.modes[0].pending = "enabled";
+  EXPECT_EQ(Planned(pending, Enabled({})),
+            (Steps{"Reset the device, so that the mode mig takes effect."}));
+  EXPECT_EQ(Planned(pending, {"mig", "disabled", {}}),
+            (Steps{"Withdraw the pending change of the mode mig to \"enabled\"."}));
+  EXPECT_EQ(Planned(A100({}, "disabled"), {"mig", "disabled", {}}), Steps());
+}
+
+TEST(Plan, DestroysAllPartsBeforeTheModeIsDisabled) {
+  EXPECT_EQ(Planned(A100({Outer("o", "3g.20gb", {4, 4}), In("o", "i", "1c.3g.20gb"),
+                          Whole("a", "1g.5gb", {0, 1})}),
+                    {"mig", "disabled", {}}),
+            (Steps{"Destroy 1c.3g.20gb (i): the mode mig changes.",
+                   "Destroy 3g.20gb at slices 4-7 (o): the mode mig changes.",
+                   "Destroy 1g.5gb at slice 0 (a): the mode mig changes.",
+                   "Change the mode mig from \"enabled\" to \"disabled\".",
+                   "Reset the device, so that the mode mig takes effect."}));
+}
+
+TEST(Plan, DoesNotChangeTheModeOfAHeldDevice) {
+  EXPECT_EQ(ErrorOf(A100({Whole("a", "1g.5gb", {0, 1}, "run 7")}), {"mig", "disabled", {}},
+                    Code::kFailedPrecondition),
+            "the mode mig changes, which destroys all parts, and 1g.5gb at slice 0 (a) is held by "
+            "run 7");
+  Division held = A100({}, "disabled");
+  held.holder = "pod ml/b";
+  EXPECT_EQ(ErrorOf(held, Enabled({}), Code::kFailedPrecondition),
+            "the mode mig cannot change while the device is held by pod ml/b");
+  EXPECT_EQ(ErrorOf(A100({Whole("a", "1g.5gb", {0, 1}, "run 7")}), Enabled({}),
+                    Code::kFailedPrecondition),
+            "no parts are desired, and 1g.5gb at slice 0 (a) is held by run 7");
+}
+
+TEST(Plan, SaysWhenTheDriverListsNoProfiles) {
+  Division now = A100({}, "disabled");
+  now.profiles.clear();
+  EXPECT_EQ(ErrorOf(now, Enabled({{"1g.5gb"}}), Code::kFailedPrecondition),
+            "the driver lists the device's profiles only once the mode mig is \"enabled\": change "
+            "the mode first, without parts");
+  EXPECT_EQ(Planned(now, Enabled({})).size(), 2u);
+  now.modes.clear();
+  EXPECT_EQ(ErrorOf(now, {.parts = {{"1g.5gb"}}}, Code::kFailedPrecondition),
+            "the device cannot be divided: its driver lists no profiles of parts");
+  EXPECT_EQ(ErrorOf(now, Enabled({}), Code::kInvalidArgument), "the device has no mode \"mig\"");
+  EXPECT_EQ(ErrorOf(A100(), {"mig", "on", {}}, Code::kInvalidArgument),
+            "the mode mig cannot be \"on\": it can be disabled, enabled");
+}
+
+TEST(Plan, CreatesOuterPartsForPartsWithinThem) {
+  EXPECT_EQ(Planned(A100(), Enabled({{"1c.3g.20gb", 4}, {"1g.5gb"}})).front(),
+            "1 of 1g.5gb and 4 of 1c.3g.20gb do not fit together, wherever they are placed; "
+            "without one of 1g.5gb or 1c.3g.20gb they do");
+  EXPECT_EQ(Planned(A100(), Enabled({{"1c.3g.20gb", 3}, {"1g.5gb"}})),
+            (Steps{"Create 3g.20gb at slices 4-7, for parts within it.",
+                   "Create 1c.3g.20gb of the new 3g.20gb.", "Create 1c.3g.20gb of the new 3g.20gb.",
+                   "Create 1c.3g.20gb of the new 3g.20gb.", "Create 1g.5gb at slice 0."}));
+}
+
+TEST(Plan, CreatesPartsInTheOuterPartsThatExist) {
+  const Division now =
+      A100({Outer("o", "3g.20gb", {0, 4}), In("o", "i", "1c.3g.20gb", "pod ml/a"),
+            Outer("p", "3g.20gb", {4, 4}), In("p", "j", "1c.3g.20gb"), In("p", "k", "1c.3g.20gb")});
+  EXPECT_EQ(Planned(now, Enabled({{"1c.3g.20gb", 4}})), (Steps{"Create 1c.3g.20gb in o."}));
+  EXPECT_EQ(Planned(now, Enabled({{"2c.3g.20gb"}, {"1c.3g.20gb"}})),
+            (Steps{"Destroy 1c.3g.20gb (j): only one is desired.",
+                   "Destroy 1c.3g.20gb (k): only one is desired.",
+                   "Destroy 3g.20gb at slices 4-7 (p): no part is left in it.",
+                   "Create 2c.3g.20gb in o."}));
+  EXPECT_EQ(Planned(now, Enabled({{"1c.3g.20gb"}, {"3g.20gb"}})),
+            (Steps{"Destroy 1c.3g.20gb (j): only one is desired.",
+                   "Destroy 1c.3g.20gb (k): only one is desired.",
+                   "Destroy 3g.20gb at slices 4-7 (p): no part is left in it.",
+                   "Create 3g.20gb at slices 4-7."}));
+  // Two outer parts do not leave room for 2g; their three parts fit into one of them.
+  EXPECT_EQ(
+      Planned(now, Enabled({{"1c.3g.20gb", 3}, {"2g.10gb"}})),
+      (Steps{"Destroy 1c.3g.20gb (j): the others need it elsewhere.",
+             "Destroy 1c.3g.20gb (k): the others need it elsewhere.",
+             "Destroy 3g.20gb at slices 4-7 (p): no part is left in it.", "Create 1c.3g.20gb in o.",
+             "Create 1c.3g.20gb in o.", "Create 2g.10gb at slices 4-5."}));
+}
+
+TEST(Plan, RecreatesAPartThatCannotBeHeld) {
+  // A GPU instance without a compute instance.
+  EXPECT_EQ(Planned(A100({Outer("o", "3g.20gb", {4, 4})}), Enabled({{"3g.20gb"}})),
+            (Steps{"Destroy 3g.20gb at slices 4-7 (o): no part is left in it.",
+                   "Create 3g.20gb at slices 4-7."}));
+}
+
+TEST(Plan, RestoresPartsAtTheirExactPlacements) {
+  const DesiredDivision checkpoint = Enabled({{"1g.5gb", 1, Placement{2, 1}},
+                                              {"1g.5gb", 1, Placement{0, 1}},
+                                              {"1c.3g.20gb", 2, std::nullopt, Placement{4, 4}}});
+  EXPECT_EQ(Planned(A100(), checkpoint),
+            (Steps{"Create 3g.20gb at slices 4-7, for parts within it.",
+                   "Create 1c.3g.20gb of the new 3g.20gb.", "Create 1c.3g.20gb of the new 3g.20gb.",
+                   "Create 1g.5gb at slice 0.", "Create 1g.5gb at slice 2."}));
+  EXPECT_EQ(Planned(A100({Whole("a", "1g.5gb", {1, 1}), Whole("b", "1g.5gb", {2, 1}),
+                          Outer("o", "3g.20gb", {4, 4}), In("o", "i", "1c.3g.20gb")}),
+                    checkpoint),
+            (Steps{"Destroy 1g.5gb at slice 1 (a): the others need it elsewhere.",
+                   "Create 1c.3g.20gb in o.", "Create 1g.5gb at slice 0."}));
+  const auto error = [](std::vector<DesiredParts> parts) {
+    return ErrorOf(A100(), Enabled(std::move(parts)), Code::kInvalidArgument);
+  };
+  EXPECT_EQ(error({{"3g.20gb", 1, Placement{2, 4}}}),
+            "3g.20gb at slices 2-5 is impossible: it can begin at slices 0, 4, with a size of 4");
+  EXPECT_EQ(error({{"1g.5gb", 2, Placement{2, 1}}}), "2 of 1g.5gb are desired at one placement");
+  EXPECT_EQ(error({{"4g.20gb", 1, Placement{0, 4}}, {"1g.5gb", 1, Placement{3, 1}}}),
+            "4g.20gb at slices 0-3 and 1g.5gb at slice 3 overlap");
+  EXPECT_EQ(error({{"1c.3g.20gb", 1, Placement{0, 1}}}),
+            "1c.3g.20gb cannot be placed: its driver chooses where it lies");
+  EXPECT_EQ(error({{"1g.5gb", 1, std::nullopt, Placement{0, 4}}}),
+            "1g.5gb is created on the device, and in no other part");
+  EXPECT_EQ(ErrorOf(A100({Whole("a", "1g.5gb", {1, 1}, "pod ml/a")}),
+                    Enabled({{"1g.5gb", 1, Placement{2, 1}}}), Code::kFailedPrecondition),
+            "1 of 1g.5gb do not fit beside 1g.5gb at slice 1 (a), held by pod ml/a; they will as "
+            "soon as it is released");
+}
+
+TEST(Plan, DoesNotPlaceAnythingBesideAHeldPartWhosePlacementIsUnknown) {
+  const Division now = A100(
+      {{.id = "a", .profile = "1g.5gb", .holder = "pod ml/a"}, {.id = "b", .profile = "1g.5gb"}});
+  EXPECT_EQ(Planned(now, Enabled({{"1g.5gb", 2}})), Steps());
+  EXPECT_THAT(ErrorOf(now, Enabled({{"1g.5gb", 3}}), Code::kFailedPrecondition),
+              HasSubstr("do not fit beside 1g.5gb (a), held by pod ml/a"));
+}
+
+TEST(Plan, RefusesProfilesThatCannotBe) {
+  for (const Placement at : {Placement{-1, 1}, Placement{0, 0}, Placement{0, 65}, Placement{64, 1},
+                             Placement{2'147'483'647, 2'147'483'647}}) {
+    const Division now{.device = "d", .profiles = {testing::Profile("p", 1, 1, {at})}};
+    EXPECT_THAT(ErrorOf(now, {.parts = {{"p"}}}, Code::kFailedPrecondition),
+                HasSubstr("which is impossible"));
+  }
+  Division now{.device = "d", .profiles = testing::Acme()};
+  now.profiles.back().within = "chip";
+  EXPECT_EQ(ErrorOf(now, {.parts = {{"chip"}}}, Code::kFailedPrecondition),
+            "the driver reports of the profile chip that it is created within chip, which is no "
+            "profile of the device itself");
+  // A part of a profile that the driver does not list is destroyed, unless it is held.
+  Division odd = A100({Whole("a", "5g.30gb", {0, 60})});
+  EXPECT_EQ(Planned(odd, Enabled({{"7g.40gb"}})).front(),
+            "Destroy 5g.30gb at slices 0-59 (a): none of 5g.30gb is desired.");
+  odd.parts[0].holder = "run 1";
+  EXPECT_EQ(ErrorOf(odd, Enabled({{"7g.40gb"}}), Code::kFailedPrecondition),
+            "5g.30gb at slices 0-59 (a), held by run 1: none of 5g.30gb is desired");
+}
+
+TEST(Plan, EndsOnDevicesWithMorePlacementsThanCanBeTried) {
+  std::vector<int> starts(63);
+  for (int i = 0; i < 63; ++i) starts[static_cast<std::size_t>(i)] = i;
+  Division now{.device = "d",
+               .profiles = {testing::Profile("a", 1, 0, testing::At(starts, 2)),
+                            testing::Profile("b", 1, 0, testing::At(starts, 1)),
+                            testing::Profile("all", 64, 1, {{0, 64}})}};
+  const auto plan = MakePlan(now, {.parts = {{"a", 16}, {"b", 16}}}, {});
+  ASSERT_TRUE(plan.ok()) << plan.error().message();
+  EXPECT_FALSE(plan->proven);
+  EXPECT_EQ(ReferenceDevice(now).Take(*plan), "");
+  // Between parts that are held there is room for one, in one of two places each.
+  int held = 0;
+  for (int slice = 3; slice < 63; slice += 4, ++held)
+    now.parts.push_back(Whole(std::to_string(slice), "b", {slice, 1}, "run 1"));
+  const auto none = MakePlan(now, {.parts = {{"a", 18}, {"b", held}}}, {});
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code(), Code::kResourceExhausted) << none.error().message();
+}
+
+}  // namespace
+}  // namespace penstock::node::partition

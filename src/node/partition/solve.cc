@@ -1,0 +1,371 @@
+// Each choice of existing outer parts to keep is one problem of placements on the device and some
+// within the outer parts. There are few such choices: a device has up to seven parts, and few of
+// them have parts within them.
+#include "node/partition/solve.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "node/partition/arrange.h"
+
+namespace penstock::node::partition {
+namespace {
+
+using device::PartProfile;
+using device::Placement;
+
+/// Keeping one part that can be held is worth more than keeping any number of outer parts, and
+/// keeping one that is held more than any number of those that are not.
+constexpr int kOuterWorth = 1, kPartWorth = 1'000, kHeldWorth = 1'000'000;
+
+/// With more outer parts than this, only all or none of those that need not stay are kept.
+constexpr std::size_t kMaxChoices = 6;
+/// How many ways of distributing parts over outer parts are tried.
+constexpr int kMaxDistributions = 2'000;
+
+/// Desired parts of one profile and kind on one level.
+struct Item {
+  const PartProfile* profile = nullptr;
+  bool outer = false;
+  int count = 0;
+  std::vector<Placement> fixed;
+};
+
+/// A level: the device, or one outer part.
+struct LevelResult {
+  std::vector<std::size_t> kept;                         // indices in Division::parts
+  std::vector<std::pair<std::size_t, NewPart>> created;  // index of the item
+  std::int64_t worth = 0;
+};
+
+class Solver {
+ public:
+  explicit Solver(const SolveInput& input) : input_(input), parts_(input.now.parts) {}
+
+  std::optional<Solution> Run(bool& proven) {
+    ListOuters();
+    std::optional<Solution> best;
+    const std::size_t choices = std::size_t{1}
+                                << (optional_.size() <= kMaxChoices ? optional_.size() : 1);
+    for (std::size_t choice = choices; choice-- > 0;) {
+      auto solution = With(KeptBy(choice));
+      if (solution && (!best || solution->worth > best->worth)) best = std::move(solution);
+    }
+    proven = proven_ && limit_.left > 0 && optional_.size() <= kMaxChoices;
+    if (best) best->proven = proven;
+    return best;
+  }
+
+ private:
+  const PartProfile* ProfileOf(const ExistingPart& part) const {
+    const auto found = std::ranges::find(input_.now.profiles, part.profile, &PartProfile::name);
+    return found == input_.now.profiles.end() ? nullptr : &*found;
+  }
+
+  std::vector<std::size_t> Within(std::size_t outer) const {
+    std::vector<std::size_t> within;
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      if (input_.available[i] && parts_[i].parent == parts_[outer].id) within.push_back(i);
+    return within;
+  }
+
+  void ListOuters() {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (!parts_[i].outer || !input_.available[i]) continue;
+      const auto within = Within(i);
+      const bool stays = input_.stays[i] || std::ranges::any_of(within, [&](std::size_t j) {
+                           return input_.stays[j];
+                         });
+      (stays ? staying_ : optional_).push_back(i);
+    }
+  }
+
+  std::set<std::size_t> KeptBy(std::size_t choice) const {
+    std::set<std::size_t> kept(staying_.begin(), staying_.end());
+    for (std::size_t i = 0; i < optional_.size(); ++i) {
+      const bool keep = optional_.size() <= kMaxChoices ? ((choice >> i) & 1) != 0 : choice != 0;
+      if (keep) kept.insert(optional_[i]);
+    }
+    return kept;
+  }
+
+  /// Arranges one level. `candidates`: existing parts that can be kept; those in `forced` are.
+  std::optional<LevelResult> Level(const Space& space, std::vector<Item> items,
+                                   const std::vector<std::size_t>& candidates,
+                                   const std::set<std::size_t>& forced) {
+    ProfileCounts counts;
+    for (const Item& item : items)
+      counts[item.profile] += item.count + static_cast<int>(item.fixed.size());
+    if (!space.WhyTooMany(counts).empty()) return std::nullopt;
+
+    LevelResult result;
+    SliceMask taken = 0;
+    std::set<std::size_t> used;
+    const auto take = [&](const Placement& at) {
+      const SliceMask mask = MaskOf(at);
+      const bool free = (mask & taken) == 0;
+      taken |= mask;
+      return free;
+    };
+    const auto keep = [&](std::size_t part) {
+      used.insert(part);
+      result.kept.push_back(part);
+      result.worth += WorthOf(part);
+    };
+    for (std::size_t i = 0; i < items.size(); ++i)
+      for (const Placement& at : items[i].fixed) {
+        if (!take(at)) return std::nullopt;
+        const auto there = std::ranges::find_if(candidates, [&](std::size_t part) {
+          return Is(part, items[i]) && parts_[part].placement == at && !used.contains(part);
+        });
+        if (there != candidates.end()) {
+          keep(*there);
+        } else {
+          result.created.push_back({i, {items[i].profile, at}});
+        }
+      }
+    for (const std::size_t part : candidates) {
+      if (used.contains(part) || !(input_.stays[part] || forced.contains(part))) continue;
+      const auto item = std::ranges::find_if(
+          items, [&](const Item& one) { return one.count > 0 && Is(part, one); });
+      if (item == items.end()) return std::nullopt;
+      if (!item->profile->placements.empty() &&
+          (!parts_[part].placement || !IsPossible(*parts_[part].placement) ||
+           !take(*parts_[part].placement)))
+        return std::nullopt;
+      --item->count;
+      keep(part);
+    }
+    std::vector<DesiredKind> kinds;
+    std::vector<std::vector<std::size_t>> origin;
+    for (const Item& item : items) {
+      DesiredKind kind{.profile = item.profile, .count = item.count};
+      origin.emplace_back();
+      for (const std::size_t part : candidates)
+        if (!used.contains(part) && Is(part, item)) {
+          kind.existing.push_back({parts_[part].placement, WorthOf(part)});
+          origin.back().push_back(part);
+        }
+      kinds.push_back(std::move(kind));
+    }
+    const auto arrangement = Arrange(space, kinds, taken, counts, limit_);
+    if (!arrangement) return std::nullopt;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      for (const std::size_t index : arrangement->kept[i]) result.kept.push_back(origin[i][index]);
+      for (const auto& at : arrangement->created[i])
+        result.created.push_back({i, {items[i].profile, at}});
+    }
+    result.worth += arrangement->worth;
+    return result;
+  }
+
+  static bool IsPossible(const Placement& at) {
+    return at.start >= 0 && at.size > 0 && at.start <= kMaxSlices &&
+           at.size <= kMaxSlices - at.start;
+  }
+
+  bool Is(std::size_t part, const Item& item) const {
+    return parts_[part].outer == item.outer && parts_[part].profile == item.profile->name;
+  }
+
+  int WorthOf(std::size_t part) const {
+    if (parts_[part].outer) return kOuterWorth;
+    return parts_[part].holder.empty() ? kPartWorth : kHeldWorth;
+  }
+
+  /// An outer part with the parts that it gets.
+  struct Filling {
+    std::optional<std::size_t> existing;
+    std::optional<Placement> at;  // desired exactly there
+    std::vector<Item> items;
+    LevelResult level;
+  };
+
+  bool Arranges(const ResolvedNest& nest, Filling& filling) {
+    const auto within = filling.existing ? Within(*filling.existing) : std::vector<std::size_t>();
+    auto level = Level(nest.space, filling.items, within, {});
+    if (!level) return false;
+    filling.level = *std::move(level);
+    return true;
+  }
+
+  static int& CountIn(Filling& filling, const PartProfile& profile) {
+    const auto found = std::ranges::find(filling.items, &profile, &Item::profile);
+    if (found != filling.items.end()) return found->count;
+    filling.items.push_back({.profile = &profile});
+    return filling.items.back().count;
+  }
+
+  /// Distributes the parts of a nest over outer parts: those in `kept`, and as few new ones as
+  /// possible. Nothing: that is impossible, or one that is kept would have none.
+  std::optional<std::vector<Filling>> Fill(const ResolvedNest& nest,
+                                           const std::set<std::size_t>& kept) {
+    std::vector<Filling> fillings;
+    std::set<std::size_t> placed;
+    for (const auto& fixed : nest.fixed) {
+      Filling filling{.at = fixed.outer};
+      for (const std::size_t outer : kept)
+        if (parts_[outer].profile == nest.outer->name && parts_[outer].placement == fixed.outer) {
+          filling.existing = outer;
+          placed.insert(outer);
+        }
+      for (const ResolvedParts& parts : fixed.parts)
+        filling.items.push_back(
+            {.profile = parts.profile, .count = parts.count, .fixed = parts.fixed});
+      if (!Arranges(nest, filling)) return std::nullopt;
+      fillings.push_back(std::move(filling));
+    }
+    const std::size_t open = fillings.size();  // those from here on take any parts of the nest
+    for (const std::size_t outer : kept)
+      if (parts_[outer].profile == nest.outer->name && !placed.contains(outer))
+        fillings.push_back({.existing = outer});
+
+    std::vector<const PartProfile*> left = KeepWithin(nest, fillings, open);
+    std::ranges::stable_sort(
+        left, [](const PartProfile* a, const PartProfile* b) { return a->slices > b->slices; });
+    int tries = 0;
+    const std::size_t most = fillings.size() + left.size();
+    while (!Distribute(nest, fillings, open, left, 0, tries)) {
+      if (fillings.size() >= most) return std::nullopt;
+      fillings.emplace_back();
+    }
+    for (const Filling& filling : fillings)
+      if (filling.level.kept.empty() && filling.level.created.empty()) return std::nullopt;
+    return fillings;
+  }
+
+  /// Assigns to each outer part the parts that it has, as far as so many are desired, those that
+  /// must stay first. Returns the profiles of the others.
+  std::vector<const PartProfile*> KeepWithin(const ResolvedNest& nest,
+                                             std::vector<Filling>& fillings, std::size_t open) {
+    std::map<const PartProfile*, int> remaining;
+    for (const ResolvedParts& parts : nest.parts) remaining[parts.profile] += parts.count;
+    for (const bool stays : {true, false})
+      for (std::size_t i = open; i < fillings.size(); ++i)
+        for (const std::size_t part : Within(*fillings[i].existing)) {
+          if (input_.stays[part] != stays) continue;
+          const auto profile = nest.space.Find(parts_[part].profile);
+          if (profile == nullptr || remaining[profile] == 0) continue;
+          --remaining[profile];
+          ++CountIn(fillings[i], *profile);
+        }
+    std::vector<const PartProfile*> left;
+    for (const ResolvedParts& parts : nest.parts)
+      left.insert(left.end(), static_cast<std::size_t>(std::exchange(remaining[parts.profile], 0)),
+                  parts.profile);
+    return left;
+  }
+
+  bool Distribute(const ResolvedNest& nest, std::vector<Filling>& fillings, std::size_t open,
+                  const std::vector<const PartProfile*>& left, std::size_t next, int& tries) {
+    if (next == left.size()) {
+      if (++tries > kMaxDistributions) {
+        proven_ = false;
+        return false;
+      }
+      for (std::size_t i = open; i < fillings.size(); ++i)
+        if (!Arranges(nest, fillings[i])) return false;
+      return true;
+    }
+    bool empty_tried = false;
+    for (std::size_t i = open; i < fillings.size() && tries <= kMaxDistributions; ++i) {
+      Filling& filling = fillings[i];
+      const bool empty = !filling.existing && CountsOf(filling).empty();
+      if (empty && std::exchange(empty_tried, true)) continue;  // empty ones are interchangeable
+      ++CountIn(filling, *left[next]);
+      if (nest.space.WhyTooMany(CountsOf(filling)).empty() &&
+          Distribute(nest, fillings, open, left, next + 1, tries))
+        return true;
+      --CountIn(filling, *left[next]);
+    }
+    return false;
+  }
+
+  static ProfileCounts CountsOf(const Filling& filling) {
+    ProfileCounts counts;
+    for (const Item& item : filling.items)
+      if (item.count > 0 || !item.fixed.empty())
+        counts[item.profile] += item.count + static_cast<int>(item.fixed.size());
+    return counts;
+  }
+
+  std::optional<Solution> With(const std::set<std::size_t>& kept) {
+    std::vector<Item> items;
+    for (const ResolvedParts& parts : input_.desired.parts)
+      items.push_back({.profile = parts.profile, .count = parts.count, .fixed = parts.fixed});
+    std::vector<std::pair<std::size_t, std::vector<Filling>>> nests;  // index of the item
+    std::size_t filled = 0;
+    for (const ResolvedNest& nest : input_.desired.nests) {
+      auto fillings = Fill(nest, kept);
+      if (!fillings) return std::nullopt;
+      Item item{.profile = nest.outer, .outer = true};
+      for (const Filling& filling : *fillings) {
+        filled += filling.existing ? 1 : 0;
+        if (filling.at) {
+          item.fixed.push_back(*filling.at);
+        } else {
+          ++item.count;
+        }
+      }
+      nests.emplace_back(items.size(), *std::move(fillings));
+      items.push_back(std::move(item));
+    }
+    if (filled != kept.size()) return std::nullopt;  // one is kept that nothing is desired in
+
+    std::vector<std::size_t> candidates(kept.begin(), kept.end());
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      if (input_.available[i] && !parts_[i].outer && parts_[i].parent.empty())
+        candidates.push_back(i);
+    auto level = Level(input_.device, items, candidates, kept);
+    if (!level) return std::nullopt;
+    return Join(*std::move(level), nests);
+  }
+
+  static Solution Join(LevelResult level,
+                       std::vector<std::pair<std::size_t, std::vector<Filling>>>& nests) {
+    Solution solution{.kept = std::move(level.kept), .worth = level.worth};
+    std::map<std::size_t, std::vector<NewPart>> outers;  // created ones, by item
+    for (auto& [item, part] : level.created) {
+      const bool outer = std::ranges::any_of(
+          nests, [&, index = item](const auto& nest) { return nest.first == index; });
+      (outer ? outers[item] : solution.created).push_back(part);
+    }
+    for (auto& [item, fillings] : nests) {
+      std::vector<NewPart>& created = outers[item];
+      for (Filling& filling : fillings) {
+        FilledOuter outer{.existing = filling.existing};
+        if (!filling.existing) {
+          const auto found = std::ranges::find_if(created, [&](const NewPart& one) {
+            return !filling.at || one.placement == filling.at;
+          });
+          outer.created = *found;
+          created.erase(found);
+        }
+        for (auto& [index, part] : filling.level.created) outer.parts.push_back(part);
+        solution.kept.insert(solution.kept.end(), filling.level.kept.begin(),
+                             filling.level.kept.end());
+        solution.worth += filling.level.worth;
+        solution.outers.push_back(std::move(outer));
+      }
+    }
+    std::ranges::sort(solution.kept);
+    return solution;
+  }
+
+  const SolveInput& input_;
+  const std::vector<ExistingPart>& parts_;
+  std::vector<std::size_t> staying_, optional_;  // existing outer parts
+  TryLimit limit_;
+  bool proven_ = true;
+};
+
+}  // namespace
+
+std::optional<Solution> Solve(const SolveInput& input, bool& proven) {
+  return Solver(input).Run(proven);
+}
+
+}  // namespace penstock::node::partition
