@@ -1,8 +1,7 @@
-// Places one more part beside those that exist, so that as much room as possible is left for
+// Places one more part beside those that exist, so that as many placements as possible are left for
 // others. Pure.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -19,11 +18,12 @@ struct PackedPart {
   bool operator==(const PackedPart&) const = default;
 };
 
-/// The placement of one more part of a profile that destroys nothing and costs the least room
-/// (RoomMeasure): as many placements of other profiles as possible stay free, those of large ones
-/// above all. Equal ones: the first device, then the lowest slice. `devices` are of one model or
-/// not; those without the profile, and those with a part whose placement is unknown, are passed
-/// over. Nothing: it fits on none. Profiles within others are not packed.
+/// The placement of one more part of a profile that destroys nothing and takes the least from the
+/// placements that all profiles have left on all devices. What a profile loses counts relative to
+/// what it has: the placements of large profiles are the fewest, and are kept longest. Of equal
+/// ones, the first device, then the lowest slice. Devices without the profile are passed over, and
+/// those with a part whose placement is unknown. Nothing: it fits on none. Parts within others are
+/// not packed.
 std::optional<PackedPart> Pack(std::span<const Division* const> devices, std::string_view profile);
 
 }  // namespace penstock::node::partition

@@ -69,7 +69,7 @@ RoomMeasure::RoomMeasure(const Space& space, ProfileCounts counts) {
     const int before = counts[profile]++;
     if (space.WhyTooMany(counts).empty())
       for (const Placement& placement : profile->placements)
-        places_.push_back({MaskOf(placement), std::max(profile->slices, 1)});
+        places_.push_back({profile, MaskOf(placement), std::max(profile->slices, 1)});
     counts[profile] = before;
   }
 }
@@ -79,6 +79,13 @@ std::int64_t RoomMeasure::Beside(SliceMask taken) const {
   for (const Place& place : places_)
     if ((place.mask & taken) == 0) room += place.slices;
   return room;
+}
+
+ProfileCounts RoomMeasure::PlacementsBeside(SliceMask taken) const {
+  ProfileCounts counts;
+  for (const Place& place : places_)
+    if ((place.mask & taken) == 0) ++counts[place.profile];
+  return counts;
 }
 
 Status CheckProfiles(const std::vector<PartProfile>& profiles) {

@@ -59,8 +59,12 @@ class RoomMeasure {
   /// While those lie in these slices.
   std::int64_t Beside(SliceMask taken) const;
 
+  /// How many placements of each profile are left then; of none: the profile is absent.
+  ProfileCounts PlacementsBeside(SliceMask taken) const;
+
  private:
   struct Place {
+    const device::PartProfile* profile = nullptr;
     SliceMask mask = 0;
     int slices = 0;
   };
