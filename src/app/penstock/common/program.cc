@@ -192,6 +192,7 @@ void DefinePenstock(Verb& program, Common& common) {
                    CleanupVerb(common, program.name),
                    CdiVerb(common),
                    RuntimeVerb(common),
+                   MigVerb(common),
                    MetricsVerb(common),
                    PlanVerb(common),
                    ConfigVerb(common),

@@ -46,6 +46,7 @@ Verb PlanVerb(const Common& common);
 Verb ConfigVerb(const Common& common);
 Verb CdiVerb(const Common& common);
 Verb RuntimeVerb(const Common& common);
+Verb MigVerb(const Common& common);
 Verb MetricsVerb(const Common& common);
 
 // Of the kubectl plugin, too. `program`: the name that users call, "penstock" or "kubectl

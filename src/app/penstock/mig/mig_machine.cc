@@ -1,0 +1,109 @@
+#include "app/penstock/mig/mig_machine.h"
+
+#include <algorithm>
+
+#include <unistd.h>
+
+#include "api/compat/nvidia/mig_parted.h"
+#include "app/devices/paths.h"
+#include "app/penstock/common/probe_devices.h"
+#include "app/penstock/local/query_agent.h"
+#include "backend/all.h"
+#include "backend/nvidia/dialect/mig_profile.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
+
+namespace penstock::app {
+namespace {
+
+using device::Facts;
+
+/// The first open of the driver after boot may load firmware, one GPU after the other.
+constexpr base::Duration kMigPatience = std::chrono::seconds(60);
+constexpr std::size_t kLongestLayouts = 4u << 20;
+
+std::string HolderInWords(const api::HolderReport& holder) {
+  if (holder.kind == "pod") return "pod " + holder.namespace_name + "/" + holder.pod;
+  if (holder.kind == "run")
+    return "the run of " + (holder.user.empty() ? holder.lease : holder.user);
+  std::string text = "a process outside all allocations";
+  if (!holder.pids.empty()) text += " (" + std::to_string(holder.pids.front()) + ")";
+  return text;
+}
+
+void AddHolders(const api::NodeConfig& config, MigMachine& machine) {
+  const auto report = QueryReport(config.paths.run_dir);
+  if (!report.ok()) {
+    machine.remarks.push_back("holders of GPUs and parts are unknown, because no agent responds");
+    return;
+  }
+  machine.holders_known = true;
+  for (const api::DeviceReport& device : report->devices)
+    if (!device.holders.empty()) machine.holders[device.id] = HolderInWords(device.holders.front());
+}
+
+}  // namespace
+
+const node::partition::PartitionTerms& MigTerms() {
+  static const node::partition::PartitionTerms kTerms = {"mig", "enabled", "disabled",
+                                                         backend::nvidia::FindMigProfile};
+  return kTerms;
+}
+
+std::vector<const Facts*> MigMachine::gpus() const {
+  std::vector<const Facts*> gpus;
+  for (const Facts& device : devices)
+    if (device.parent.empty()) gpus.push_back(&device);
+  std::ranges::stable_sort(gpus, {}, &Facts::index);
+  return gpus;
+}
+
+node::partition::Division MigMachine::DivisionOf(const Facts& gpu) const {
+  std::vector<const Facts*> pointers;
+  for (const Facts& device : devices) pointers.push_back(&device);
+  return node::partition::DivisionOf(gpu, pointers, [this](const std::string& id) {
+    const auto found = holders.find(id);
+    return found == holders.end() ? std::string() : found->second;
+  });
+}
+
+Result<MigMachine> LookAtMachine(const Common& common, bool holders) {
+  ASSIGN(const api::NodeConfig config, Resolve(common.settings));
+  const device::Dialect* dialect = backend::FindDialect("nvidia");
+  ASSIGN(Seen seen, QueryDriver(*dialect, PathsOf(config, dialect->vendor()), kMigPatience));
+  MigMachine machine{.devices = std::move(seen.devices), .remarks = std::move(seen.problems)};
+  if (holders) AddHolders(config, machine);
+  return machine;
+}
+
+Result<api::Layout> LayoutIn(const std::string& text, const std::string& file,
+                             const std::string& name) {
+  const auto read_profile = [](std::string_view profile) -> Result<std::string> {
+    ASSIGN(const auto parsed, backend::nvidia::ParseMigProfile(profile));
+    return ToString(parsed);
+  };
+  ASSIGN(const api::Layouts layouts, api::compat::TranslateMigParted(text, file, read_profile));
+  if (layouts.layouts.empty()) return Error(Code::kNotFound, file + " has no layouts");
+  const auto names = layouts.names();
+  if (name.empty() && names.size() == 1) return layouts.layouts.front();
+  if (name.empty())
+    return Error(Code::kInvalidArgument, file +
+                                             " has several layouts: choose one with "
+                                             "--selected-config: " +
+                                             base::Join(names, ", "));
+  if (const api::Layout* layout = layouts.Find(name)) return *layout;
+  const auto near = base::Nearest(name, names);
+  return Error(Code::kNotFound, file + " has no layout \"" + Printable(name) + "\"; " +
+                                    (near ? "did you mean \"" + *near + "\"?"
+                                          : "it has " + base::Join(names, ", ")));
+}
+
+Result<api::Layout> ReadLayout(const std::string& file, const std::string& name) {
+  const bool input = file == "-";
+  ASSIGN(const std::string text, input
+                                     ? os::ReadAll(STDIN_FILENO, "standard input", kLongestLayouts)
+                                     : os::ReadInput(file, kLongestLayouts));
+  return LayoutIn(text, input ? "standard input" : file, name);
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,53 @@
+// What the verbs of `penstock mig` know of this machine, and what they print of it. Pure, except
+// for the functions that say that they block.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/config/layouts.h"
+#include "app/penstock/common/verbs.h"
+#include "node/partition/desired.h"
+#include "node/partition/division.h"
+
+namespace penstock::app {
+
+/// NVIDIA's words for partitions.
+const node::partition::PartitionTerms& MigTerms();
+
+struct MigMachine {
+  std::vector<device::Facts> devices;          ///< GPUs and their parts, as the driver reports them
+  std::map<std::string, std::string> holders;  ///< of ids: "pod ml/train-0"
+  bool holders_known = false;                  ///< an agent responded
+  std::vector<std::string> remarks;            ///< GPUs that do not respond; no agent responds
+
+  /// Those that are no parts, by index.
+  std::vector<const device::Facts*> gpus() const;
+  node::partition::Division DivisionOf(const device::Facts& gpu) const;
+};
+
+/// Asks the driver once, in a worker process, and with `holders` the agent, if one responds, for
+/// the holders. Blocks. kNotFound: there is no driver.
+Result<MigMachine> LookAtMachine(const Common& common, bool holders = false);
+
+/// The layout of this name in a file ("-": standard input), or its only one. Blocks.
+Result<api::Layout> ReadLayout(const std::string& file, const std::string& name);
+/// The same of a text. kNotFound: which names there are.
+Result<api::Layout> LayoutIn(const std::string& text, const std::string& file,
+                             const std::string& name);
+
+Result<Shown> ShowMigList(const MigMachine& machine, bool json, const Style& style);
+
+/// The status is command::kNo if a GPU cannot be divided as the layout says.
+Result<Shown> ShowMigPlan(const MigMachine& machine, const api::Layout& layout, bool json);
+
+/// Whether the GPUs are divided as the layout says; GPUs without a rule may be divided in any way.
+/// The statuses are mig-parted's: 0 and 1. Says which ones are not on standard error.
+Result<Shown> AssertMigLayout(const MigMachine& machine, const api::Layout& layout, bool mode_only);
+
+/// In the format of mig-parted's files, as JSON.
+Result<Shown> ExportMigLayout(const MigMachine& machine, const std::string& name);
+Result<Shown> GenerateMigLayouts(const MigMachine& machine);
+
+}  // namespace penstock::app

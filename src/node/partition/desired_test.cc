@@ -1,0 +1,76 @@
+#include "node/partition/desired.h"
+
+#include <gtest/gtest.h>
+
+#include "base/core/strings.h"
+#include "node/partition/testing/devices.h"
+
+namespace penstock::node::partition {
+namespace {
+
+/// Profiles of this vendor have names in capitals.
+const PartitionTerms kTerms = {
+    "mig", "enabled", "disabled",
+    [](std::string_view name,
+       std::span<const device::PartProfile> profiles) -> Result<const device::PartProfile*> {
+      for (const auto& profile : profiles)
+        if (base::ToLower(profile.name) == name) return &profile;
+      return Error(Code::kNotFound, "no profile " + std::string(name));
+    }};
+
+device::Facts Device() {
+  device::Facts device = testing::DeviceOf(0, "0x20b0", {{.name = "A"}, {.name = "b"}});
+  device.modes = {{"mig", "disabled", "disabled", {"disabled", "enabled"}}};
+  return device;
+}
+
+TEST(DesiredOn, TakesTheDriversNames) {
+  const auto desired =
+      DesiredOn(Device(), {.partitioned = true, .parts = {{"a", 2}, {"b", 1}}}, kTerms);
+  ASSERT_TRUE(desired.ok());
+  EXPECT_EQ(desired->division.mode, "mig");
+  EXPECT_EQ(desired->division.value, "enabled");
+  ASSERT_EQ(desired->division.parts.size(), 2u);
+  EXPECT_EQ(desired->division.parts[0].profile, "A");
+  EXPECT_EQ(desired->division.parts[0].count, 2);
+  EXPECT_EQ(desired->remarks, (std::vector<std::string>{"a is A here"}));
+  EXPECT_EQ(DesiredOn(Device(), {.partitioned = true, .parts = {{"c", 1}, {"d", 1}}}, kTerms)
+                .error()
+                .message(),
+            "no profile c\nno profile d");
+}
+
+TEST(DesiredOn, KeepsNamesWhileTheDriverListsNoProfiles) {
+  device::Facts device = Device();
+  device.profiles.clear();
+  const auto desired = DesiredOn(device, {.partitioned = true, .parts = {{"a", 2}}}, kTerms);
+  ASSERT_TRUE(desired.ok());
+  EXPECT_EQ(desired->division.parts[0].profile, "a");
+}
+
+TEST(DesiredOn, TakesADeviceWithoutTheModeForWhole) {
+  device::Facts device = Device();
+  device.modes.clear();
+  EXPECT_EQ(DesiredOn(device, {.partitioned = true}, kTerms).error().message(),
+            "the device cannot be divided: it has no mode \"mig\"");
+  const auto whole = DesiredOn(device, {}, kTerms);
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(whole->division.mode, "");
+}
+
+TEST(WhyNotAsDesired, ComparesModeAndParts) {
+  Division now{.modes = {{"mig", "enabled", "enabled", {"disabled", "enabled"}}},
+               .parts = {{.id = "1", .profile = "A"},
+                         {.id = "2", .profile = "b", .outer = true},
+                         {.id = "3", .profile = "A"}}};
+  EXPECT_EQ(WhyNotAsDesired(now, {"mig", "enabled", {{"A", 2}}}, false), "");
+  EXPECT_EQ(WhyNotAsDesired(now, {"mig", "enabled", {{"A", 1}, {"b", 1}}}, false),
+            "it has 2 of A, not 1 of A, 1 of b");
+  EXPECT_EQ(WhyNotAsDesired(now, {"mig", "enabled", {}}, false), "it has 2 of A, not no parts");
+  EXPECT_EQ(WhyNotAsDesired(now, {"mig", "enabled", {}}, true), "");
+  EXPECT_EQ(WhyNotAsDesired(now, {"mig", "disabled", {}}, true),
+            "the mode mig is \"enabled\", not \"disabled\"");
+}
+
+}  // namespace
+}  // namespace penstock::node::partition
