@@ -15,7 +15,6 @@ namespace {
 
 using device::Mode;
 using device::ModeEffect;
-using device::PartProfile;
 
 std::string HeldBy(const std::string& holder) {
   return holder.empty() ? "" : ", held by " + holder;

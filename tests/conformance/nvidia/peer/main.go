@@ -5,6 +5,8 @@
 //	peer configs FILE...  whether NVIDIA's plugin reads each configuration file: {FILE: "" or the reason why not}
 //	peer scores           for each line of standard input, a list of sets of UUIDs in JSON, print the list of the scores that
 //	                      go-gpuallocator gives to them
+//	peer profiles         for each line of standard input, a list of names of MIG profiles in JSON, print the list of what
+//	                      go-nvlib finds wrong with them, "" where nothing
 //
 // Commands: {"do": "resources"} answers with the devices of each resource that was registered, as the plugin listed them last;
 // {"do": "prefer", "resource", "available", "required", "size"}; {"do": "allocate", "resource", "ids"}.
@@ -22,6 +24,8 @@ import (
 	_ "unsafe" // for go:linkname
 
 	"github.com/NVIDIA/go-gpuallocator/gpuallocator"
+	nvdev "github.com/NVIDIA/go-nvlib/pkg/nvlib/device"
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	config "github.com/NVIDIA/k8s-device-plugin/api/config/v1"
 	"github.com/urfave/cli/v2"
 	"google.golang.org/grpc"
@@ -198,6 +202,21 @@ func read(c *cli.Context, flags []cli.Flag) error {
 	return config.AssertChannelIDsValid(read.Imex.ChannelIDs)
 }
 
+func profiles() {
+	library := nvdev.New(nvml.New())
+	lines(func(names []string) any {
+		wrong := []string{}
+		for _, name := range names {
+			if err := library.AssertValidMigProfileFormat(name); err != nil {
+				wrong = append(wrong, err.Error())
+			} else {
+				wrong = append(wrong, "")
+			}
+		}
+		return wrong
+	})
+}
+
 func main() {
 	switch {
 	case len(os.Args) >= 2 && os.Args[1] == "configs":
@@ -206,7 +225,9 @@ func main() {
 		plugins(os.Args[2])
 	case len(os.Args) == 2 && os.Args[1] == "scores":
 		scores()
+	case len(os.Args) == 2 && os.Args[1] == "profiles":
+		profiles()
 	default:
-		log.Fatal("usage: peer plugins FOLDER | configs FILE... | scores")
+		log.Fatal("usage: peer plugins FOLDER | configs FILE... | scores | profiles")
 	}
 }
