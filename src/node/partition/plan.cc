@@ -156,8 +156,8 @@ class Planner {
       return desired == 1 ? "only one is desired"
                           : "only " + std::to_string(desired) + " are desired";
     const auto in_the_way = [&](const NewPart& one) {
-      return part.parent.empty() && part.placement && one.placement &&
-             (MaskOf(*part.placement) & MaskOf(*one.placement)) != 0;
+      return part.parent.empty() && part.placement && IsPossible(*part.placement) &&
+             one.placement && (MaskOf(*part.placement) & MaskOf(*one.placement)) != 0;
     };
     for (const NewPart& one : solution.created)
       if (in_the_way(one)) return InWords(one.profile->name, one.placement) + " needs its place";

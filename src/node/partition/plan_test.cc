@@ -316,6 +316,10 @@ TEST(Plan, RefusesProfilesThatCannotBe) {
   EXPECT_EQ(ErrorOf(now, {.parts = {{"chip"}}}, Code::kFailedPrecondition),
             "the driver reports of the profile chip that it is created within chip, which is no "
             "profile of the device itself");
+  const Division outside =
+      A100({Whole("a", "1g.5gb", {-2'000'000'000, 2'147'483'647}), Whole("b", "1g.5gb", {64, 1}),
+            Whole("c", "1g.5gb", {2'147'483'647, 2'147'483'647})});
+  EXPECT_EQ(Planned(outside, Enabled({{"1g.5gb", 7}})).size(), 10u);
   // A part of a profile that the driver does not list is destroyed, unless it is held.
   Division odd = A100({Whole("a", "5g.30gb", {0, 60})});
   EXPECT_EQ(Planned(odd, Enabled({{"7g.40gb"}})).front(),

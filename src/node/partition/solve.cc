@@ -4,12 +4,11 @@
 #include "node/partition/solve.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
-#include <tuple>
+#include <utility>
 
-#include "node/partition/arrange.h"
+#include "node/partition/level.h"
 
 namespace penstock::node::partition {
 namespace {
@@ -17,33 +16,15 @@ namespace {
 using device::PartProfile;
 using device::Placement;
 
-/// Keeping one part that can be held is worth more than keeping any number of outer parts, and
-/// keeping one that is held more than any number of those that are not.
-constexpr int kOuterWorth = 1, kPartWorth = 1'000, kHeldWorth = 1'000'000;
-
 /// With more outer parts than this, only all or none of those that need not stay are kept.
 constexpr std::size_t kMaxChoices = 6;
 /// How many ways of distributing parts over outer parts are tried.
 constexpr int kMaxDistributions = 2'000;
 
-/// Desired parts of one profile and kind on one level.
-struct Item {
-  const PartProfile* profile = nullptr;
-  bool outer = false;
-  int count = 0;
-  std::vector<Placement> fixed;
-};
-
-/// A level: the device, or one outer part.
-struct LevelResult {
-  std::vector<std::size_t> kept;                         // indices in Division::parts
-  std::vector<std::pair<std::size_t, NewPart>> created;  // index of the item
-  std::int64_t worth = 0;
-};
-
 class Solver {
  public:
-  explicit Solver(const SolveInput& input) : input_(input), parts_(input.now.parts) {}
+  explicit Solver(const SolveInput& input)
+      : input_(input), parts_(input.now.parts), level_(input) {}
 
   std::optional<Solution> Run(bool& proven) {
     ListOuters();
@@ -54,17 +35,12 @@ class Solver {
       auto solution = With(KeptBy(choice));
       if (solution && (!best || solution->worth > best->worth)) best = std::move(solution);
     }
-    proven = proven_ && limit_.left > 0 && optional_.size() <= kMaxChoices;
+    proven = proven_ && level_.proven() && optional_.size() <= kMaxChoices;
     if (best) best->proven = proven;
     return best;
   }
 
  private:
-  const PartProfile* ProfileOf(const ExistingPart& part) const {
-    const auto found = std::ranges::find(input_.now.profiles, part.profile, &PartProfile::name);
-    return found == input_.now.profiles.end() ? nullptr : &*found;
-  }
-
   std::vector<std::size_t> Within(std::size_t outer) const {
     std::vector<std::size_t> within;
     for (std::size_t i = 0; i < parts_.size(); ++i)
@@ -92,108 +68,24 @@ class Solver {
     return kept;
   }
 
-  /// Arranges one level. `candidates`: existing parts that can be kept; those in `forced` are.
-  std::optional<LevelResult> Level(const Space& space, std::vector<Item> items,
-                                   const std::vector<std::size_t>& candidates,
-                                   const std::set<std::size_t>& forced) {
-    ProfileCounts counts;
-    for (const Item& item : items)
-      counts[item.profile] += item.count + static_cast<int>(item.fixed.size());
-    if (!space.WhyTooMany(counts).empty()) return std::nullopt;
-
-    LevelResult result;
-    SliceMask taken = 0;
-    std::set<std::size_t> used;
-    const auto take = [&](const Placement& at) {
-      const SliceMask mask = MaskOf(at);
-      const bool free = (mask & taken) == 0;
-      taken |= mask;
-      return free;
-    };
-    const auto keep = [&](std::size_t part) {
-      used.insert(part);
-      result.kept.push_back(part);
-      result.worth += WorthOf(part);
-    };
-    for (std::size_t i = 0; i < items.size(); ++i)
-      for (const Placement& at : items[i].fixed) {
-        if (!take(at)) return std::nullopt;
-        const auto there = std::ranges::find_if(candidates, [&](std::size_t part) {
-          return Is(part, items[i]) && parts_[part].placement == at && !used.contains(part);
-        });
-        if (there != candidates.end()) {
-          keep(*there);
-        } else {
-          result.created.push_back({i, {items[i].profile, at}});
-        }
-      }
-    for (const std::size_t part : candidates) {
-      if (used.contains(part) || !(input_.stays[part] || forced.contains(part))) continue;
-      const auto item = std::ranges::find_if(
-          items, [&](const Item& one) { return one.count > 0 && Is(part, one); });
-      if (item == items.end()) return std::nullopt;
-      if (!item->profile->placements.empty() &&
-          (!parts_[part].placement || !IsPossible(*parts_[part].placement) ||
-           !take(*parts_[part].placement)))
-        return std::nullopt;
-      --item->count;
-      keep(part);
-    }
-    std::vector<DesiredKind> kinds;
-    std::vector<std::vector<std::size_t>> origin;
-    for (const Item& item : items) {
-      DesiredKind kind{.profile = item.profile, .count = item.count};
-      origin.emplace_back();
-      for (const std::size_t part : candidates)
-        if (!used.contains(part) && Is(part, item)) {
-          kind.existing.push_back({parts_[part].placement, WorthOf(part)});
-          origin.back().push_back(part);
-        }
-      kinds.push_back(std::move(kind));
-    }
-    const auto arrangement = Arrange(space, kinds, taken, counts, limit_);
-    if (!arrangement) return std::nullopt;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      for (const std::size_t index : arrangement->kept[i]) result.kept.push_back(origin[i][index]);
-      for (const auto& at : arrangement->created[i])
-        result.created.push_back({i, {items[i].profile, at}});
-    }
-    result.worth += arrangement->worth;
-    return result;
-  }
-
-  static bool IsPossible(const Placement& at) {
-    return at.start >= 0 && at.size > 0 && at.start <= kMaxSlices &&
-           at.size <= kMaxSlices - at.start;
-  }
-
-  bool Is(std::size_t part, const Item& item) const {
-    return parts_[part].outer == item.outer && parts_[part].profile == item.profile->name;
-  }
-
-  int WorthOf(std::size_t part) const {
-    if (parts_[part].outer) return kOuterWorth;
-    return parts_[part].holder.empty() ? kPartWorth : kHeldWorth;
-  }
-
   /// An outer part with the parts that it gets.
   struct Filling {
     std::optional<std::size_t> existing;
     std::optional<Placement> at;  // desired exactly there
-    std::vector<Item> items;
+    std::vector<LevelItem> items;
     LevelResult level;
   };
 
   bool Arranges(const ResolvedNest& nest, Filling& filling) {
     const auto within = filling.existing ? Within(*filling.existing) : std::vector<std::size_t>();
-    auto level = Level(nest.space, filling.items, within, {});
+    auto level = level_.Arrange(nest.space, filling.items, within, {});
     if (!level) return false;
     filling.level = *std::move(level);
     return true;
   }
 
   static int& CountIn(Filling& filling, const PartProfile& profile) {
-    const auto found = std::ranges::find(filling.items, &profile, &Item::profile);
+    const auto found = std::ranges::find(filling.items, &profile, &LevelItem::profile);
     if (found != filling.items.end()) return found->count;
     filling.items.push_back({.profile = &profile});
     return filling.items.back().count;
@@ -286,14 +178,14 @@ class Solver {
 
   static ProfileCounts CountsOf(const Filling& filling) {
     ProfileCounts counts;
-    for (const Item& item : filling.items)
+    for (const LevelItem& item : filling.items)
       if (item.count > 0 || !item.fixed.empty())
         counts[item.profile] += item.count + static_cast<int>(item.fixed.size());
     return counts;
   }
 
   std::optional<Solution> With(const std::set<std::size_t>& kept) {
-    std::vector<Item> items;
+    std::vector<LevelItem> items;
     for (const ResolvedParts& parts : input_.desired.parts)
       items.push_back({.profile = parts.profile, .count = parts.count, .fixed = parts.fixed});
     std::vector<std::pair<std::size_t, std::vector<Filling>>> nests;  // index of the item
@@ -301,7 +193,7 @@ class Solver {
     for (const ResolvedNest& nest : input_.desired.nests) {
       auto fillings = Fill(nest, kept);
       if (!fillings) return std::nullopt;
-      Item item{.profile = nest.outer, .outer = true};
+      LevelItem item{.profile = nest.outer, .outer = true};
       for (const Filling& filling : *fillings) {
         filled += filling.existing ? 1 : 0;
         if (filling.at) {
@@ -319,7 +211,7 @@ class Solver {
     for (std::size_t i = 0; i < parts_.size(); ++i)
       if (input_.available[i] && !parts_[i].outer && parts_[i].parent.empty())
         candidates.push_back(i);
-    auto level = Level(input_.device, items, candidates, kept);
+    auto level = level_.Arrange(input_.device, items, candidates, kept);
     if (!level) return std::nullopt;
     return Join(*std::move(level), nests);
   }
@@ -357,8 +249,8 @@ class Solver {
 
   const SolveInput& input_;
   const std::vector<ExistingPart>& parts_;
+  LevelSolver level_;
   std::vector<std::size_t> staying_, optional_;  // existing outer parts
-  TryLimit limit_;
   bool proven_ = true;
 };
 

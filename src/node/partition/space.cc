@@ -8,6 +8,10 @@ namespace penstock::node::partition {
 using device::PartProfile;
 using device::Placement;
 
+bool IsPossible(const Placement& at) {
+  return at.start >= 0 && at.size > 0 && at.start <= kMaxSlices && at.size <= kMaxSlices - at.start;
+}
+
 SliceMask MaskOf(const Placement& placement) {
   const SliceMask ones =
       placement.size >= kMaxSlices ? ~SliceMask{0} : (SliceMask{1} << placement.size) - 1;
@@ -95,7 +99,7 @@ Status CheckProfiles(const std::vector<PartProfile>& profiles) {
   };
   for (const PartProfile& profile : profiles) {
     for (const Placement& at : profile.placements)
-      if (at.start < 0 || at.size <= 0 || at.start > kMaxSlices || at.size > kMaxSlices - at.start)
+      if (!IsPossible(at))
         return wrong(profile, "a placement from slice " + std::to_string(at.start) + " of size " +
                                   std::to_string(at.size) + ", which is impossible");
     if (profile.within.empty()) continue;
@@ -110,7 +114,7 @@ Status CheckProfiles(const std::vector<PartProfile>& profiles) {
 std::string InWords(std::string_view profile, const std::optional<Placement>& placement) {
   std::string text(profile);
   if (!placement) return text;
-  const int last = placement->start + placement->size - 1;
+  const std::int64_t last = std::int64_t{placement->start} + placement->size - 1;
   text += last == placement->start ? " at slice " : " at slices ";
   text += std::to_string(placement->start);
   if (last != placement->start) text += "-" + std::to_string(last);

@@ -17,6 +17,9 @@ namespace penstock::node::partition {
 using SliceMask = std::uint64_t;
 inline constexpr int kMaxSlices = 64;
 
+/// Whether a placement is within the slices that can be counted. Drivers report what they report.
+bool IsPossible(const device::Placement& placement);
+/// Of a possible placement.
 SliceMask MaskOf(const device::Placement& placement);
 
 /// How many parts of each profile there are or shall be.

@@ -37,7 +37,7 @@ void Remark(const std::string& remark) {
 
 std::string SlicesOf(const std::optional<device::Placement>& at) {
   if (!at) return "-";
-  const int last = at->start + at->size - 1;
+  const std::int64_t last = std::int64_t{at->start} + at->size - 1;
   return std::to_string(at->start) + (at->size > 1 ? "-" + std::to_string(last) : "");
 }
 
