@@ -166,8 +166,8 @@ void HideFromGuest(SimGpu& gpu) {
 void SetModes(const Machine& machine, const MachineGpu& from, const Model& model, SimGpu& gpu) {
   gpu.persistence = machine.persistence;
   gpu.ecc_current = gpu.ecc_pending = model.ecc ? 1 : SIM_NA;
-  gpu.mig_max = model.mig;
-  gpu.mig_current = gpu.mig_pending = model.mig ? 0 : SIM_NA;
+  gpu.mig_max = model.mig.devices;
+  gpu.mig_current = gpu.mig_pending = model.mig.devices ? 0 : SIM_NA;
   gpu.has_remapper = model.remapper_banks > 0;
   gpu.remapper_banks = model.remapper_banks;
   gpu.has_retirement = model.page_retirement;
@@ -255,6 +255,7 @@ void ApplyDriver(const Machine& machine, const Catalogue& catalogue, std::string
     // Before 510 the total excluded the reserved part.
     gpu.memory_total = (state.driver_branch >= 510 ? model.memory_total : model.memory_old) * kMiB;
     gpu.memory_reserved = state.driver_branch >= 510 ? model.memory_reserved * kMiB : 0;
+    ApplyProfiles(model.mig, state.driver_branch, gpu);
     gpu.gsp_mode =
         gpu.architecture < 6 ? SIM_NA : model.gsp_since && state.driver_branch >= *model.gsp_since;
   }

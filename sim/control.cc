@@ -12,6 +12,8 @@
 #include "base/core/strings.h"
 #include "sim/compile.h"
 #include "sim/meters.h"
+#include "sim/mig.h"
+#include "sim/mig_files.h"
 #include "sim/workload.h"
 #include "sim/xid.h"
 
@@ -153,6 +155,14 @@ base::Status Control::Sync() {
   auto report = SyncTree(root_, assets_, file_.state());
   if (!report.ok()) return report.error();
   report_ = *report;
+  return SyncInstances();
+}
+
+// Under the lock, because programs create instances at any time.
+base::Status Control::SyncInstances() {
+  ASSIGN(StateFile::Change change, file_.Begin());
+  for (std::uint32_t i = 0; i < change->gpu_count; i++)
+    SimSyncInstanceFiles(root_.c_str(), &*change, &change->gpus[i]);
   return {};
 }
 
@@ -272,6 +282,7 @@ base::Status Control::Unplug(std::uint32_t gpu) {
     ASSIGN(StateFile::Change change, file_.Begin());
     change->gpus[gpu].removed = 1;
     change->gpus[gpu].process_count = 0;
+    SimForgetMig(&change->gpus[gpu]);
   }
   return Sync();
 }
@@ -285,6 +296,7 @@ base::Status Control::UnloadDriver() {
   {
     ASSIGN(StateFile::Change change, file_.Begin());
     change->loaded = 0;
+    for (SimGpu& gpu : change->gpus) SimForgetMig(&gpu);
   }
   return Sync();
 }
@@ -328,6 +340,7 @@ base::Status Control::LoadDriver(const std::string& version) {
       for (SimGpu& gpu : change->gpus) {
         gpu.announced = 0;
         gpu.ecc_volatile = {};
+        SimForgetMig(&gpu);
         SimZeroMeters(&gpu, SimNow(&*change, NowMicroseconds()));
       }
     }

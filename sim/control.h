@@ -101,6 +101,7 @@ class Control {
   static base::Result<Control> Build(const std::string& root, const Assets& assets,
                                      const LoadedMachine& machine, SimState& state);
   base::Status Sync();
+  base::Status SyncInstances();
   base::Status AddFault(const SimFault& fault);
   base::Status LogXid(StateFile::Change& change, std::uint32_t gpu, std::uint32_t xid,
                       const std::string& text);

@@ -136,7 +136,7 @@ void ReadFeatures(MapReader& map, Model& model, Problems& problems) {
   model.page_retirement = map.Bool("pageRetirement").value_or(false);
   model.fabric = map.Bool("fabric").value_or(false);
   model.remapper_banks = Number(map, "remapperBanks");
-  model.mig = Number(map, "mig", 0, 8);
+  model.mig = ReadMig(map, problems);
   model.gsp_since = MaybeNumber(map, "gspSince");
   Nested(map, "engines", problems, [&](MapReader& engines) {
     model.encoders = Number(engines, "encoders");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/core/result.h"
+#include "sim/mig_profiles.h"
 
 namespace penstock::sim {
 
@@ -46,7 +47,7 @@ struct Model {
   bool ecc = false, page_retirement = false, fabric = false;
   std::uint32_t remapper_banks = 0;
   std::uint32_t encoders = 0, decoders = 0, jpegs = 0, ofas = 0;
-  std::uint32_t mig = 0;
+  MigModel mig;
   std::uint32_t fans = 0, fan_percent = 0;
   std::optional<std::uint32_t> gsp_since;
   std::string vbios, part_number, inforom;

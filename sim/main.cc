@@ -34,9 +34,10 @@ constexpr const char* kSetHelp = R"(Settings, applied in the given order:
   fabric-state=0..3  fabric-status=CODE  fabric-health=MASK  fabric-summary=0..3     NVML's numbers
   licensed=0|1            of a vGPU
 Processes:
-  process=PID:MiB[:NAME[:C|G|M][:SM[/MEMORY[/ENCODER[/DECODER]]]]]
+  process=PID:MiB[:NAME[:C|G|M][:SM[/MEMORY[/ENCODER[/DECODER]]]][:giN/ciN]]
                           adds a process (or changes its size or utilization); the percentages of all processes add up
-                          to the GPU's utilization; processes without one share the rest of utilisation=
+                          to the GPU's utilization; processes without one share the rest of utilisation=; giN/ciN is
+                          the MIG device on which it runs (create one with nvidia-smi mig)
   end-process=PID  no-processes
 Rates per second (bytes, or 10Gi), and counter values:
   pcie-tx=  pcie-rx=  nvlink-tx=  nvlink-rx=RATE      of all links, divided equally among the active ones

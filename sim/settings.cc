@@ -8,11 +8,14 @@
 #include "base/core/strings.h"
 #include "sim/control.h"
 #include "sim/meters.h"
+#include "sim/mig.h"
 #include "sim/settings_table.h"
 #include "sim/workload.h"
 
 namespace penstock::sim {
 namespace {
+
+constexpr std::uint64_t kEventMigConfig = 0x100;
 
 // Reads an amount of memory: a plain number such as "1024" is MiB; "10Gi" and similar values carry
 // their unit.
@@ -63,16 +66,35 @@ Status SetUse(SimProcess& process, const std::string& value, const std::string& 
   return {};
 }
 
-// pid:memory[:name[:type][:use]]
+// Reads giGPU_INSTANCE/ciCOMPUTE_INSTANCE.
+Status SetInstance(const SimGpu& gpu, SimProcess& process, const std::string& value,
+                   const std::string& text) {
+  const auto parts = base::Split(text, '/');
+  const auto number = [&](std::size_t part, const char* prefix) {
+    return parts.size() == 2 && parts[part].starts_with(prefix)
+               ? base::ParseUint(parts[part].substr(2))
+               : std::nullopt;
+  };
+  const auto instance = number(0, "gi"), compute = number(1, "ci");
+  if (!instance || !compute || *instance >= kSimGpuInstances || *compute >= kSimComputeInstances ||
+      !gpu.instances[*instance].computes[*compute].born)
+    return BadSetting("process", value, "the GPU has no MIG instance " + text + "; write gi1/ci0");
+  process.gpu_instance = static_cast<std::uint32_t>(*instance);
+  process.compute_instance = static_cast<std::uint32_t>(*compute);
+  return {};
+}
+
+// pid:memory[:name[:type][:use][:instance]]
 Status AddProcess(SimGpu& gpu, const std::string& value) {
   const auto parts = base::Split(value, ':');
   const auto pid = base::ParseUint(parts[0]);
-  if (!pid || *pid == 0 || *pid > UINT32_MAX || parts.size() < 2 || parts.size() > 5)
-    return BadSetting("process", value, "expected pid:MiB[:name[:C|G|M][:use]]");
+  if (!pid || *pid == 0 || *pid > UINT32_MAX || parts.size() < 2 || parts.size() > 6)
+    return BadSetting("process", value, "expected pid:MiB[:name[:C|G|M][:use][:giN/ciN]]");
   ASSIGN(const std::uint64_t bytes, Memory("process", parts[1]));
   SimProcess process{};
   process.pid = static_cast<std::uint32_t>(*pid);
   process.type = 'C';
+  process.gpu_instance = process.compute_instance = SIM_NA;
   process.memory_bytes = bytes;
   const std::string name = parts.size() > 2 && !parts[2].empty() ? parts[2] : "simulated";
   std::memcpy(process.name, name.data(), std::min(name.size(), sizeof process.name - 1));
@@ -82,10 +104,12 @@ Status AddProcess(SimGpu& gpu, const std::string& value) {
       process.type = static_cast<unsigned char>(part[0]);
     else if (!part.empty() && part[0] >= '0' && part[0] <= '9')
       TRY(SetUse(process, value, part));
+    else if (part.starts_with("gi"))
+      TRY(SetInstance(gpu, process, value, part));
     else
-      return BadSetting(
-          "process", value,
-          "the type is C (compute), G (graphics) or M (MPS client); the utilization is in percent");
+      return BadSetting("process", value,
+                        "the type is C (compute), G (graphics) or M (MPS client); the utilization "
+                        "is in percent; an instance is giN/ciN");
   }
   SimProcess* end = gpu.processes + gpu.process_count;
   SimProcess* same = std::find_if(gpu.processes, end, [&](const SimProcess& other) {
@@ -137,12 +161,16 @@ Status SetClockEvents(SimGpu& gpu, const std::string& value) {
   return {};
 }
 
+// As nvmlDeviceSetMigMode: while the GPU has processes, the mode of an Ampere GPU is pending.
 Status SetMig(SimGpu& gpu, const std::string& value) {
-  if (gpu.mig_max == 0)
+  if (!SimHasMig(&gpu))
     return Error(Code::kFailedPrecondition, std::string(gpu.name) + " has no MIG");
   if (value != "enabled" && value != "disabled")
     return BadSetting("mig", value, "expected enabled or disabled");
-  gpu.mig_current = gpu.mig_pending = value == "enabled";
+  if (SimSetMigMode(&gpu, value == "enabled", gpu.metered) == kSimMigRefused)
+    return Error(Code::kFailedPrecondition,
+                 std::string(gpu.name) +
+                     " is in use: end its processes and instances before the mode changes");
   return {};
 }
 
@@ -265,9 +293,11 @@ Status Apply(SimGpu& gpu, const std::string& setting) {
 
 Status Control::Set(const std::vector<std::uint32_t>& gpus,
                     const std::vector<std::string>& settings) {
-  const bool other_board = std::any_of(settings.begin(), settings.end(), [](const std::string& it) {
-    return it.starts_with("uuid=");
-  });
+  const auto any = [&settings](const char* key) {
+    return std::any_of(settings.begin(), settings.end(),
+                       [key](const std::string& it) { return it.starts_with(key); });
+  };
+  const bool other_board = any("uuid="), other_mode = any("mig=");
   if (other_board && gpus.size() != 1)
     return Error(Code::kInvalidArgument, "uuid: set it on a single GPU");
   {
@@ -279,9 +309,14 @@ Status Control::Set(const std::vector<std::uint32_t>& gpus,
       for (const std::string& setting : settings) TRY(Apply(changed.back(), setting));
       Follow(changed.back());
     }
-    for (std::size_t i = 0; i < gpus.size(); i++) change->gpus[gpus[i]] = changed[i];
+    for (std::size_t i = 0; i < gpus.size(); i++) {
+      if (change->gpus[gpus[i]].mig_current != changed[i].mig_current)
+        change.AddEvent(gpus[i], kEventMigConfig, 0);
+      change->gpus[gpus[i]] = changed[i];
+    }
   }
-  return other_board ? Sync() : Status{};
+  if (other_board) return Sync();
+  return other_mode ? SyncInstances() : Status{};
 }
 
 }  // namespace penstock::sim

@@ -12,7 +12,7 @@ extern "C" {
 
 enum {
   kSimMagic = 0x4d495350,  // "PSIM"
-  kSimLayout = 6,  // raised with every change of the structs below; a reader refuses any other
+  kSimLayout = 7,  // raised with every change of the structs below; a reader refuses any other
                    // value
   kSimMaxGpus = 16,
   kSimMaxLinks = 18,
@@ -20,6 +20,9 @@ enum {
   kSimMaxFaults = 32,
   kSimEventSlots = 256,
   kSimMaxNodes = 16,
+  kSimMigProfiles = 18,   // NVML's number of GPU instance profiles
+  kSimGpuInstances = 15,  // as many as can have device files
+  kSimComputeInstances = 8,
 };
 
 // "The device has no such value": the library returns NOT_SUPPORTED.
@@ -124,6 +127,7 @@ typedef struct {
   uint32_t type;  // 'C' compute, 'G' graphics, 'M' an MPS client
   uint32_t own_use;
   uint32_t use_sm, use_memory, use_encoder, use_decoder;  // percent
+  uint32_t gpu_instance, compute_instance;                // SIM_NA: on no instance
   uint32_t reserved;
   uint64_t memory_bytes;
   char name[128];
@@ -142,6 +146,33 @@ typedef struct {
 typedef struct {
   uint64_t count[2][2];
 } SimEccCounts;
+
+// A kind of GPU instance that a GPU can have. Placements are in memory slices.
+typedef struct {
+  char name[24];  // "3g.20gb"; empty: the GPU has no such profile
+  uint32_t id;    // the number by which NVML's other calls name the profile
+  uint32_t slices, most, multiprocessors;
+  uint32_t copy_engines, decoders, encoders, jpegs, ofas;
+  uint32_t graphics;  // whether its instances can run graphics
+  uint32_t size;      // memory slices of an instance
+  uint32_t starts;    // bit per memory slice at which an instance may start
+  uint32_t reserved;
+  uint64_t memory_mib;
+} SimMigProfile;
+
+typedef struct {
+  uint32_t born;         // number of the creation, which no other instance of the GPU has; 0: none
+  uint32_t profile;      // NVML's number of the compute instance profile
+  uint32_t start, size;  // compute slices of the GPU instance
+} SimComputeInstance;
+
+// The GPU instance whose id is its place in SimGpu::instances.
+typedef struct {
+  uint32_t born;                                      // as above
+  uint32_t profile;                                   // place in SimGpu::mig_profiles
+  uint32_t start, size;                               // memory slices
+  SimComputeInstance computes[kSimComputeInstances];  // by id
+} SimGpuInstance;
 
 typedef struct {
   // Identity
@@ -192,6 +223,9 @@ typedef struct {
   uint32_t persistence, compute_mode, display_active;
   uint32_t ecc_current, ecc_pending;
   uint32_t mig_max, mig_current, mig_pending;
+  uint32_t mig_births;                          // instances created so far, of both kinds
+  SimMigProfile mig_profiles[kSimMigProfiles];  // by NVML's number of the profile
+  SimGpuInstance instances[kSimGpuInstances];
   uint32_t gsp_mode;
   uint32_t fans, fan_percent;
   uint32_t fabric;

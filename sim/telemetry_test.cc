@@ -186,7 +186,7 @@ TEST(Telemetry, EveryModelHasWhatTheRealOneHas) {
 
 TEST(Telemetry, MigHidesUseAndRemappedRows) {
   Machine machine("dgx-h100");
-  machine.Set(0, {"utilisation=50", "process=7:100", "mig=enabled"});
+  machine.Set(0, {"mig=enabled", "utilisation=50", "process=7:100"});
   NvUtilization use{};
   NvProcessUse samples[100];
   NvUint room = 100;

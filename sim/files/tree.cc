@@ -15,6 +15,8 @@
 #include "sim/files/pci_files.h"
 #include "sim/files/tree_builder.h"
 #include "sim/machine.h"
+#include "sim/mig.h"
+#include "sim/mig_files.h"
 
 namespace penstock::sim {
 namespace {
@@ -54,7 +56,12 @@ void SyncGpuInSys(TreeBuilder& tree, const SimGpu& gpu, bool loaded) {
 
 void SyncGpuInProc(TreeBuilder& tree, const SimState& state, const SimGpu& gpu) {
   const std::string folder = "proc/driver/nvidia/gpus/" + Address(gpu);
-  if (gpu.removed || !state.loaded) return tree.Remove(folder);
+  const std::string instances = "proc/driver/nvidia/capabilities/gpu" + std::to_string(gpu.minor);
+  if (gpu.removed || !state.loaded) {
+    tree.Remove(folder);
+    return tree.Remove(instances);
+  }
+  if (SimHasMig(&gpu) && state.driver_branch >= 450) tree.Folder(instances + "/mig");
   std::string text =
       std::string("Model: \t\t ") + gpu.name + "\nIRQ:   \t\t " + std::to_string(200 + gpu.minor) +
       "\nGPU UUID: \t " + gpu.uuid + "\nVideo BIOS: \t " + gpu.vbios +
@@ -66,18 +73,18 @@ void SyncGpuInProc(TreeBuilder& tree, const SimState& state, const SimGpu& gpu) 
   tree.File(folder + "/information", text);
 }
 
-// Returns the numbers of every device file that a partition could have, beginning with two (struct
-// gpu, its 15 instances, their 8).
-std::string MigMinors(std::uint32_t gpus) {
+// Returns the numbers of every device file that an instance of any GPU could have.
+std::string MigMinors() {
   std::string text = "config 1\nmonitor 2\n";
-  unsigned minor_number = 3;
-  for (std::uint32_t gpu = 0; gpu < gpus; gpu++) {
-    for (int instance = 0; instance < 15; instance++) {
+  const auto add = [&text](const std::string& name, std::uint32_t number) {
+    text += name + "/access " + std::to_string(number) + "\n";
+  };
+  for (std::uint32_t gpu = 0; gpu < kSimCapabilityGpus; gpu++) {
+    for (std::uint32_t instance = 0; instance < kSimGpuInstances; instance++) {
       const std::string name = "gpu" + std::to_string(gpu) + "/gi" + std::to_string(instance);
-      text += name + "/access " + std::to_string(minor_number++) + "\n";
-      for (int compute = 0; compute < 8; compute++)
-        text += name + "/ci" + std::to_string(compute) + "/access " +
-                std::to_string(minor_number++) + "\n";
+      add(name, SimCapabilityMinor(gpu, instance, SIM_NA));
+      for (std::uint32_t compute = 0; compute < kSimComputeInstances; compute++)
+        add(name + "/ci" + std::to_string(compute), SimCapabilityMinor(gpu, instance, compute));
     }
   }
   return text;
@@ -97,6 +104,14 @@ std::string ProcDevices(const SimState& state) {
     add(state.caps_major, "nvidia-caps");
   }
   return text + "\nBlock devices:\n259 blkext\n";
+}
+
+// Creates what nvidia-modprobe reads about a device file; every user may read it.
+void Capability(TreeBuilder& tree, const std::string& name, std::uint32_t minor_number,
+                unsigned mode) {
+  tree.File("proc/driver/nvidia/capabilities/" + name,
+            "DeviceFileMinor: " + std::to_string(minor_number) +
+                "\nDeviceFileMode: " + std::to_string(mode) + "\nDeviceFileModify: 1\n");
 }
 
 void SyncModule(TreeBuilder& tree, const SimState& state) {
@@ -123,11 +138,15 @@ void SyncModule(TreeBuilder& tree, const SimState& state) {
             "ResmanDebugLevel: 4294967295\nModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: "
             "0\nDeviceFileMode: 438\n");
   if (state.driver_branch < 450) return;
-  tree.File("proc/driver/nvidia-caps/mig-minors", MigMinors(state.gpu_count));
-  tree.File("proc/driver/nvidia/capabilities/mig/config",
-            "DeviceFileMinor: 1\nDeviceFileMode: 256\nDeviceFileModify: 1\n", 0400);
-  tree.File("proc/driver/nvidia/capabilities/mig/monitor",
-            "DeviceFileMinor: 2\nDeviceFileMode: 292\nDeviceFileModify: 1\n");
+  tree.File("proc/driver/nvidia-caps/mig-minors", MigMinors());
+  Capability(tree, "mig/config", 1, 0400);
+  Capability(tree, "mig/monitor", 2, 0444);
+  if (state.driver_branch < 550) return;
+  const std::uint32_t first_other = SimCapabilityMinor(kSimCapabilityGpus, 0, SIM_NA);
+  tree.File("proc/driver/nvidia-caps/nvlink-minors", "fabric-mgmt 0");
+  tree.File("proc/driver/nvidia-caps/sys-minors",
+            "fabric-imex-mgmt " + std::to_string(first_other));
+  Capability(tree, "fabric-imex-mgmt", first_other, 0400);
 }
 
 // Creates the sockets that the driver's daemons leave while they run; no process listens on them.

@@ -138,6 +138,7 @@ bool Machine::PutProcess(std::uint32_t slot, std::uint32_t pid, char type, std::
     *at = {};
     at->pid = pid;
     at->type = static_cast<unsigned char>(type);
+    at->gpu_instance = at->compute_instance = SIM_NA;
     std::memcpy(at->name, name.data(), std::min(name.size(), sizeof at->name - 1));
     gpu.process_count++;
   }

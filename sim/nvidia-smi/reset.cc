@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "sim/meters.h"
+#include "sim/mig.h"
+#include "sim/mig_files.h"
 #include "sim/nvidia-smi/commands.h"
 #include "sim/workload.h"
 
@@ -36,6 +38,12 @@ std::string StatePath() {
     if (access(state.c_str(), F_OK) == 0) return state;
   }
   return "";
+}
+
+// Returns the machine's folder, to which dev/ and proc/ belong.
+std::string RootOf(const std::string& state) {
+  const std::size_t at = state.rfind("/.penstock-sim/");
+  return at == std::string::npos ? "" : state.substr(0, at);
 }
 
 class Locked {
@@ -87,7 +95,7 @@ void Reset(SimGpu& gpu, std::uint64_t now) {
   if (gpu.recovery_action != 2 && gpu.recovery_action != 7) gpu.recovery_action = 0;
   gpu.remap_pending = gpu.retire_pending = 0;
   gpu.ecc_current = gpu.ecc_pending;
-  gpu.mig_current = gpu.mig_pending;
+  SimResetMig(&gpu);
   penstock::sim::Work(gpu, 0);
   SimZeroMeters(&gpu, now);
 }
@@ -138,6 +146,7 @@ int ResetGpus(const Nvml&, const std::vector<std::string>& wanted) {
     if (gpu->removed) continue;
     if (!Wanted(wanted, *gpu, index++)) continue;
     const int one = ResetOne(*gpu, now);
+    SimSyncInstanceFiles(RootOf(path).c_str(), locked.state(), gpu);
     status = status == kNotFound || one != kOk ? one : status;
   }
   if (status == kNotFound)

@@ -6,6 +6,7 @@
 
 NvReturn nvmlDeviceGetName(NvDevice device, NvText* name, NvUint length) {
   DEVICE_CALL(nvmlDeviceGetName);
+  if (MigOf(device)) return MigName(gpu, MigOf(device), name, length);
   return CopyText(gpu->name, name, length);
 }
 
@@ -17,6 +18,7 @@ NvReturn nvmlDeviceGetBrand(NvDevice device, NvUint* brand) {
 NvReturn nvmlDeviceGetIndex(NvDevice device, NvUint* index) {
   NEED(index);
   DEVICE_CALL(nvmlDeviceGetIndex);
+  if (MigOf(device)) return MigIndex(gpu, MigOf(device), index);
   const SimState* state = SessionState();
   *index = 0;
   for (uint32_t i = 0; &state->gpus[i] < gpu; i++) *index += (NvUint)SlotShown(state, i);
@@ -25,6 +27,7 @@ NvReturn nvmlDeviceGetIndex(NvDevice device, NvUint* index) {
 
 NvReturn nvmlDeviceGetUUID(NvDevice device, NvText* uuid, NvUint length) {
   DEVICE_CALL(nvmlDeviceGetUUID);
+  if (MigOf(device)) return MigUuid(gpu, MigOf(device), uuid, length);
   return CopyText(gpu->uuid, uuid, length);
 }
 
@@ -173,19 +176,6 @@ NvReturn nvmlDeviceGetBusType(NvDevice device, NvUint* type) {
 NvReturn nvmlDeviceGetIrqNum(NvDevice device, NvUint* irq) {
   DEVICE_CALL(nvmlDeviceGetIrqNum);
   return Give(200 + gpu->minor, irq);
-}
-
-// Both calls answer only for MIG devices, which are not simulated yet.
-NvReturn nvmlDeviceGetAttributes(NvDevice device, NvAttributes* attributes) {
-  NEED(attributes);
-  DEVICE_CALL(nvmlDeviceGetAttributes);
-  return NV_NOT_SUPPORTED;
-}
-
-NvReturn nvmlDeviceGetAttributes_v2(NvDevice device, NvAttributes* attributes) {
-  NEED(attributes);
-  DEVICE_CALL(nvmlDeviceGetAttributes_v2);
-  return NV_NOT_SUPPORTED;
 }
 
 NvReturn nvmlDeviceGetGspFirmwareVersion(NvDevice device, NvText* version) {

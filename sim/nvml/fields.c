@@ -179,6 +179,10 @@ static void Field(const struct Look* look, NvFieldValue* field) {
     case NV_FI_TLIMIT_MEM_MAX:
     case NV_FI_TLIMIT_GPU_MAX: FieldMargin(field, gpu, gpu->limit_max); break;
     case NV_FI_RECOVERY_ACTION: FieldUint(field, gpu->recovery_action); break;
+    case NV_FI_MIG_WITHOUT_RESET:
+      FieldUint(field, SimHasMig(gpu) ? gpu->architecture >= NV_ARCH_HOPPER : SIM_NA);
+      break;
+    case NV_FI_MIG_QUERY_WITHOUT_MODE: FieldUint(field, SimHasMig(gpu) ? 1 : SIM_NA); break;
     default: MemoryField(field, gpu); break;
   }
 }

@@ -10,6 +10,8 @@ struct SimGpmSample {
   uint32_t magic;
   uint32_t taken;
   SimGpu* gpu;
+  uint32_t instance;  // SIM_NA: the whole GPU
+  double part;        // the instance's part of the GPU's utilization
   struct Meters meters;
 };
 
@@ -45,22 +47,33 @@ NvReturn nvmlGpmSampleFree(NvGpmSample sample) {
   return result;
 }
 
-NvReturn nvmlGpmSampleGet(NvDevice device, NvGpmSample sample) {
-  DEVICE_CALL(nvmlGpmSampleGet);
+// The simulated machine counts per GPU; an instance has the part of its processes at this moment.
+static NvReturn Take(SimGpu* gpu, uint32_t instance, NvGpmSample sample) {
   if (!sample || sample->magic != kSampleMagic) return NV_INVALID_ARGUMENT;
   if (!HasGpm(gpu)) return NV_NOT_SUPPORTED;
   sample->taken = 1;
   sample->gpu = gpu;
+  sample->instance = instance;
+  sample->part = 1;
+  if (instance != SIM_NA)
+    sample->part = gpu->use_gpu ? (double)UseOfInstance(gpu, instance) / gpu->use_gpu : 0;
   ReadMeters(gpu, &sample->meters);
   return NV_SUCCESS;
 }
 
-// GPU instances are not simulated yet.
+NvReturn nvmlGpmSampleGet(NvDevice device, NvGpmSample sample) {
+  DEVICE_CALL(nvmlGpmSampleGet);
+  return Take(gpu, MigOf(device) ? MigOf(device)->instance : SIM_NA, sample);
+}
+
 NvReturn nvmlGpmMigSampleGet(NvDevice device, NvUint instance, NvGpmSample sample) {
-  (void)instance;
   DEVICE_CALL(nvmlGpmMigSampleGet);
   if (!sample || sample->magic != kSampleMagic) return NV_INVALID_ARGUMENT;
-  return HasGpm(gpu) && gpu->mig_current == NV_ENABLED ? NV_INVALID_ARGUMENT : NV_NOT_SUPPORTED;
+  if (!HasGpm(gpu) || !SimMigOn(gpu)) return NV_NOT_SUPPORTED;
+  struct Instances instances;
+  CopyInstances(gpu, &instances);
+  return ProfileOfInstance(gpu, &instances, instance) ? Take(gpu, instance, sample)
+                                                      : NV_INVALID_ARGUMENT;
 }
 
 // The interval between two samples.
@@ -170,7 +183,9 @@ NvReturn nvmlGpmMetricsGet(NvGpmMetrics* metrics) {
   const struct SimGpmSample *first = metrics->sample1, *second = metrics->sample2;
   if (!first || !second || first->magic != kSampleMagic || second->magic != kSampleMagic)
     return NV_INVALID_ARGUMENT;
-  if (!first->taken || !second->taken || first->gpu != second->gpu) return NV_INVALID_ARGUMENT;
+  if (!first->taken || !second->taken || first->gpu != second->gpu ||
+      first->instance != second->instance)
+    return NV_INVALID_ARGUMENT;
   const struct Span span = {second->gpu, &first->meters, &second->meters,
                             (double)(int64_t)(second->meters.time - first->meters.time)};
   const NvUint known = MetricsOf(SessionState()->driver_branch);
@@ -182,6 +197,8 @@ NvReturn nvmlGpmMetricsGet(NvGpmMetrics* metrics) {
       metric->nvmlReturn = NV_INVALID_ARGUMENT;
     else
       Metric(metric, &span);
+    if (metric->nvmlReturn == NV_SUCCESS && metric->metricId != NV_GPM_SM_CYCLES_ELAPSED)
+      metric->value *= second->part;
   }
   return NV_SUCCESS;
 }

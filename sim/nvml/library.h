@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "sim/meters.h"
+#include "sim/mig.h"
 #include "sim/nvml/nvml_abi.h"
 #include "sim/state.h"
 
@@ -30,9 +31,17 @@ enum Function {
   kFunctionCount
 };
 
-// The target of a handle; its index in the table is the GPU's slot in the state.
+// The targets of handles. A GPU's index in its table is its slot in the state.
 struct SimDevice {
   uint32_t slot;
+  uint32_t instance, compute;  // of a MIG device
+  uint32_t born;               // SimComputeInstance::born when the handle was made; 0: a GPU
+};
+struct SimInstanceHandle {
+  uint32_t slot, id, born;
+};
+struct SimComputeHandle {
+  uint32_t slot, instance, id, born;
 };
 
 // Opens the machine's state, for writing where permitted, and reads the version of this library
@@ -42,6 +51,10 @@ int OpenState(char* version, size_t size, int* writable);
 // Returns what open(2) answers for a file of the machine's /dev: 0 or an errno. A simulated device
 // file has no driver, so ENXIO counts as success. Call it after OpenState.
 int OpenDevice(const char* name);
+// Returns the same for reading /dev/nvidia-caps/nvidia-cap<minor>.
+int OpenCapability(uint32_t minor_number);
+// Returns the parent folder of the machine's dev/ and proc/.
+const char* MachineRoot(void);
 
 // Maps the state and starts a session, or returns the error. Sessions are counted, as in NVML.
 NvReturn SessionStart(void);
@@ -59,6 +72,8 @@ int SessionMayWrite(void);
 // the call's answer.
 NvReturn Enter(enum Function function);
 NvReturn EnterDevice(enum Function function, NvDevice device, SimGpu** gpu);
+// The same for the GPU in a slot, to which another kind of handle leads.
+NvReturn EnterSlot(enum Function function, int slot, SimGpu** gpu);
 
 // Whether this session lists the GPU: it exists, and the process could open its device file, as a
 // real NVML requires.
@@ -84,8 +99,11 @@ int IsNonsense(const SimGpu* gpu, enum SimReading reading, uint64_t* value);
 void FillPci(NvPciInfo* pci, uint32_t domain, uint32_t bus, uint32_t device, uint32_t id,
              uint32_t subsystem);
 
-// Returns all memory in use, in bytes, without the reserved part.
+// Return all memory in use, in bytes, without the reserved part; by a GPU or a GPU instance.
 uint64_t UsedBytes(const SimGpu* gpu);
+uint64_t UsedBytesOf(const SimGpu* gpu, uint32_t instance);
+// Returns the SM utilization, in percent of the GPU, of the processes on a GPU instance.
+uint32_t UseOfInstance(const SimGpu* gpu, uint32_t instance);
 // Returns the name of the process with this pid, or null.
 const char* ProcessName(const SimState* state, uint32_t pid);
 // Copies the process table as it was between two changes, into room for kSimMaxProcesses entries.
@@ -95,6 +113,51 @@ uint32_t CopyProcesses(const SimGpu* gpu, SimProcess* processes);
 // Lock the state file for a change, and end the change. StateLock returns 0 without permission.
 int StateLock(void);
 void StateUnlock(void);
+// Adds an event, during a change.
+void AddEvent(const SimGpu* gpu, uint64_t type);
+
+// A GPU's instances as they were between two changes of the state.
+struct Instances {
+  SimGpuInstance all[kSimGpuInstances];
+};
+void CopyInstances(const SimGpu* gpu, struct Instances* instances);
+
+// Return the MIG device, GPU instance or compute instance of a handle, or null for any other
+// pointer. IsAlive…: whether it still exists.
+const struct SimDevice* MigOf(NvDevice device);
+const struct SimInstanceHandle* InstanceOf(NvGpuInstance instance);
+const struct SimComputeHandle* ComputeOf(NvComputeInstance compute);
+int IsAliveCompute(const SimGpu* gpu, uint32_t instance, uint32_t compute, uint32_t born);
+// Make handles for what exists in `instances`.
+NvDevice MigHandle(const SimGpu* gpu, const struct Instances* instances, uint32_t instance,
+                   uint32_t compute);
+NvGpuInstance InstanceHandle(const SimGpu* gpu, const struct Instances* instances, uint32_t id);
+NvComputeInstance ComputeHandle(const SimGpu* gpu, const struct Instances* instances,
+                                uint32_t instance, uint32_t id);
+// Enters a call with a GPU instance, and copies the GPU's instances.
+NvReturn EnterInstance(enum Function function, NvGpuInstance instance, SimGpu** gpu,
+                       const struct SimInstanceHandle** handle, struct Instances* instances);
+// Ends a change of instances, `changed` or not: files and events follow.
+void EndChange(const SimGpu* gpu, int changed);
+// Whether calls with this function answer for MIG devices; all others are not supported for them.
+int AnswersForMig(enum Function function);
+// Whether the process may query, and change, all instances: it can open the device files of
+// NVIDIA's capabilities for that.
+int MayMonitor(void);
+int MayConfigure(void);
+// Finds the MIG device with this UUID, in either of NVIDIA's spellings, or with these bytes.
+// Returns null if the process sees no such device.
+NvDevice MigByUuid(const char* uuid);
+NvDevice MigByBytes(const unsigned char bytes[16]);
+// Write a MIG device's names.
+NvReturn MigUuid(const SimGpu* gpu, const struct SimDevice* mig, NvText* uuid, NvUint length);
+NvReturn MigName(const SimGpu* gpu, const struct SimDevice* mig, NvText* name, NvUint length);
+NvReturn MigIndex(const SimGpu* gpu, const struct SimDevice* mig, NvUint* index);
+// Returns the bytes of the 32 hexadecimal digits in a UUID.
+void UuidBytes(const char* digits, unsigned char bytes[16]);
+// Returns the profile of the GPU instance that has this id, or null.
+const SimMigProfile* ProfileOfInstance(const SimGpu* gpu, const struct Instances* instances,
+                                       uint32_t id);
 
 // Returns the machine's clock, from which meters and the timestamps of samples derive.
 uint64_t MachineTime(void);
@@ -129,6 +192,16 @@ int FieldFault(const SimGpu* gpu, NvUint field, SimFault* fault);
   {                                                                 \
     NvReturn entered = EnterDevice(kFunction_##name, device, &gpu); \
     if (entered != NV_SUCCESS) return entered;                      \
+  }
+
+// Begins a call on a GPU instance: `handle` is what its handle says, `instances` those of `gpu`.
+#define INSTANCE_CALL(name)                                                                  \
+  SimGpu* gpu = 0;                                                                           \
+  const struct SimInstanceHandle* handle;                                                    \
+  struct Instances instances;                                                                \
+  {                                                                                          \
+    NvReturn entered = EnterInstance(kFunction_##name, instance, &gpu, &handle, &instances); \
+    if (entered != NV_SUCCESS) return entered;                                               \
   }
 
 #define SYSTEM_CALL(name)                       \

@@ -1,5 +1,5 @@
-// NVML calls for a device's modes: persistence, compute mode, power limit, display, MIG,
-// accounting. These are the only calls that change the state.
+// NVML calls for a device's modes: persistence, compute mode, power limit, display, accounting.
+// Besides those of MIG, these are the only calls that change the state.
 #include "sim/nvml/library.h"
 
 NvReturn nvmlDeviceGetPersistenceMode(NvDevice device, NvUint* mode) {
@@ -46,47 +46,6 @@ NvReturn nvmlDeviceGetDisplayMode(NvDevice device, NvUint* mode) {
 NvReturn nvmlDeviceGetDisplayActive(NvDevice device, NvUint* active) {
   DEVICE_CALL(nvmlDeviceGetDisplayActive);
   return Give(gpu->display_active, active);
-}
-
-NvReturn nvmlDeviceGetMigMode(NvDevice device, NvUint* current, NvUint* pending) {
-  DEVICE_CALL(nvmlDeviceGetMigMode);
-  const NvReturn result = Give(gpu->mig_current, current);
-  return result == NV_SUCCESS ? Give(gpu->mig_pending, pending) : result;
-}
-
-NvReturn nvmlDeviceGetMaxMigDeviceCount(NvDevice device, NvUint* count) {
-  DEVICE_CALL(nvmlDeviceGetMaxMigDeviceCount);
-  return Give(gpu->mig_max, count);  // 0 where MIG does not exist
-}
-
-NvReturn nvmlDeviceGetMigDeviceHandleByIndex(NvDevice device, NvUint index, NvDevice* mig) {
-  NEED(mig);
-  DEVICE_CALL(nvmlDeviceGetMigDeviceHandleByIndex);
-  if (gpu->mig_max == 0) return NV_NOT_SUPPORTED;
-  return index >= gpu->mig_max ? NV_INVALID_ARGUMENT : NV_NOT_FOUND;
-}
-
-NvReturn nvmlDeviceIsMigDeviceHandle(NvDevice device, NvUint* is_mig) {
-  DEVICE_CALL(nvmlDeviceIsMigDeviceHandle);
-  return Give(0, is_mig);
-}
-
-NvReturn nvmlDeviceGetDeviceHandleFromMigDeviceHandle(NvDevice device, NvDevice* parent) {
-  NEED(parent);
-  DEVICE_CALL(nvmlDeviceGetDeviceHandleFromMigDeviceHandle);
-  return NV_INVALID_ARGUMENT;
-}
-
-NvReturn nvmlDeviceGetGpuInstanceId(NvDevice device, NvUint* id) {
-  NEED(id);
-  DEVICE_CALL(nvmlDeviceGetGpuInstanceId);
-  return NV_NOT_SUPPORTED;
-}
-
-NvReturn nvmlDeviceGetComputeInstanceId(NvDevice device, NvUint* id) {
-  NEED(id);
-  DEVICE_CALL(nvmlDeviceGetComputeInstanceId);
-  return NV_NOT_SUPPORTED;
 }
 
 NvReturn nvmlDeviceGetAccountingMode(NvDevice device, NvUint* mode) {

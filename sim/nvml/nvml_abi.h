@@ -6,6 +6,8 @@
 
 typedef struct SimDevice* NvDevice;
 typedef struct SimEventSet* NvEventSet;
+typedef struct SimInstanceHandle* NvGpuInstance;
+typedef struct SimComputeHandle* NvComputeInstance;
 typedef unsigned int NvUint;
 typedef unsigned long long NvUlong;
 typedef unsigned long NvMask;  // one word of a CPU or node set
@@ -101,6 +103,35 @@ enum {
 };
 enum { NV_BRAND_TESLA = 2, NV_BRAND_GEFORCE = 5, NV_BRAND_NVIDIA = 14 };
 
+// NVML_GPU_INSTANCE_PROFILE_* and NVML_COMPUTE_INSTANCE_PROFILE_*
+enum {
+  NV_GI_1_SLICE = 0,
+  NV_GI_2_SLICE = 1,
+  NV_GI_3_SLICE = 2,
+  NV_GI_4_SLICE = 3,
+  NV_GI_7_SLICE = 4,
+  NV_GI_1_SLICE_REV1 = 7,
+  NV_GI_2_SLICE_REV1 = 8,
+  NV_GI_1_SLICE_REV2 = 9,
+  NV_GI_1_SLICE_GFX = 10,
+  NV_GI_2_SLICE_GFX = 11,
+  NV_GI_4_SLICE_GFX = 12,
+  NV_GI_1_SLICE_NO_ME = 13,
+  NV_GI_2_SLICE_NO_ME = 14,
+  NV_GI_1_SLICE_ALL_ME = 15,
+  NV_GI_2_SLICE_ALL_ME = 16,
+};
+enum { NV_GI_CAP_GFX = 2, NV_CI_CAP_GFX = 1 };
+enum {
+  NV_CI_1_SLICE = 0,
+  NV_CI_2_SLICE = 1,
+  NV_CI_3_SLICE = 2,
+  NV_CI_4_SLICE = 3,
+  NV_CI_7_SLICE = 4,
+  NV_CI_1_SLICE_REV1 = 7,
+};
+enum { NV_CI_ENGINES_SHARED = 0 };
+
 // nvmlEventType*
 #define NV_EVENT_SINGLE_BIT_ECC 0x1ULL
 #define NV_EVENT_DOUBLE_BIT_ECC 0x2ULL
@@ -170,6 +201,7 @@ enum {
   NV_FI_PCIE_L0_TO_RECOVERY = 169,
   NV_FI_PCIE_CORRECTABLE = 173,
   NV_FI_PCIE_LANE = 183,
+  NV_FI_MIG_WITHOUT_RESET = 184,
   NV_FI_POWER_AVERAGE = 185,
   NV_FI_POWER_INSTANT = 186,
   NV_FI_POWER_MIN_LIMIT = 187,
@@ -184,6 +216,7 @@ enum {
   NV_FI_TLIMIT_GPU_MAX = 196,
   NV_FI_PCIE_TX_BYTES = 197,
   NV_FI_PCIE_RX_BYTES = 198,
+  NV_FI_MIG_QUERY_WITHOUT_MODE = 199,
   NV_FI_NVLINK_XMIT_PACKETS = 201,
   NV_FI_NVLINK_XMIT_BYTES = 202,
   NV_FI_NVLINK_RCV_PACKETS = 203,
@@ -326,6 +359,63 @@ typedef struct {
       sharedJpegCount, sharedOfaCount, gpuInstanceSliceCount, computeInstanceSliceCount;
   unsigned long long memorySizeMB;
 } NvAttributes;
+
+typedef struct {
+  unsigned int start, size;
+} NvPlacement;  // of a GPU instance in memory slices, of a compute instance in compute slices
+
+typedef struct {
+  unsigned int id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount, copyEngineCount,
+      decoderCount, encoderCount, jpegCount, ofaCount;
+  unsigned long long memorySizeMB;
+} NvGpuInstanceProfile;
+
+typedef struct {
+  unsigned int version, id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount,
+      copyEngineCount, decoderCount, encoderCount, jpegCount, ofaCount;
+  unsigned long long memorySizeMB;
+  char name[96];
+} NvGpuInstanceProfile2;
+
+typedef struct {
+  unsigned int version, id, sliceCount, instanceCount, multiprocessorCount, copyEngineCount,
+      decoderCount, encoderCount, jpegCount, ofaCount;
+  unsigned long long memorySizeMB;
+  char name[96];
+  unsigned int capabilities;
+} NvGpuInstanceProfile3;
+
+typedef struct {
+  NvDevice device;
+  unsigned int id, profileId;
+  NvPlacement placement;
+} NvGpuInstanceInfo;
+
+typedef struct {
+  unsigned int id, sliceCount, instanceCount, multiprocessorCount, sharedCopyEngineCount,
+      sharedDecoderCount, sharedEncoderCount, sharedJpegCount, sharedOfaCount;
+} NvComputeProfile;
+
+typedef struct {
+  unsigned int version, id, sliceCount, instanceCount, multiprocessorCount, sharedCopyEngineCount,
+      sharedDecoderCount, sharedEncoderCount, sharedJpegCount, sharedOfaCount;
+  char name[96];
+} NvComputeProfile2;
+
+typedef struct {
+  unsigned int version, id, sliceCount, instanceCount, multiprocessorCount, sharedCopyEngineCount,
+      sharedDecoderCount, sharedEncoderCount, sharedJpegCount, sharedOfaCount;
+  char name[96];
+  unsigned int capabilities;
+} NvComputeProfile3;
+
+// The first version ends before the placement.
+typedef struct {
+  NvDevice device;
+  NvGpuInstance gpuInstance;
+  unsigned int id, profileId;
+  NvPlacement placement;
+} NvComputeInstanceInfo;
 
 typedef union {
   double dVal;

@@ -128,3 +128,14 @@ int OpenDevice(const char* name) {
   close(fd);
   return 0;
 }
+
+int OpenCapability(uint32_t minor_number) {
+  char path[kPathSize + 64];
+  snprintf(path, sizeof path, "%s/dev/nvidia-caps/nvidia-cap%u", g_root, minor_number);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return errno == ENXIO || errno == ENODEV ? 0 : errno;
+  close(fd);
+  return 0;
+}
+
+const char* MachineRoot(void) { return g_root; }

@@ -44,6 +44,15 @@ static NvProcessUse2 UseOf(const SimGpu* gpu, const SimProcess* all, uint32_t co
                          .decUtil = decoder};
 }
 
+uint32_t UseOfInstance(const SimGpu* gpu, uint32_t instance) {
+  SimProcess all[kSimMaxProcesses];
+  const uint32_t count = CopyProcesses(gpu, all);
+  uint32_t percent = 0;
+  for (uint32_t i = 0; i < count; i++)
+    if (all[i].gpu_instance == instance) percent += UseOf(gpu, all, count, i).smUtil;
+  return percent;
+}
+
 // Copies samples newer than `since`, of processes with any utilization, into room for kBuffer
 // entries. With the fault that simulates junk samples, junk fills the rest.
 static uint32_t Samples(const SimGpu* gpu, uint64_t since, NvProcessUse2* samples) {

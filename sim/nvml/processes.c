@@ -27,9 +27,9 @@ uint32_t CopyProcesses(const SimGpu* gpu, SimProcess* processes) {
 }
 
 // The caller provides room for *count entries of `size` bytes; every version of the entry begins
-// like NvProcess1.
-static NvReturn List(const SimGpu* gpu, uint32_t type, NvUint* count, void* processes,
-                     size_t size) {
+// like NvProcess1. A MIG device has only the processes on it.
+static NvReturn List(const SimGpu* gpu, const struct SimDevice* mig, uint32_t type, NvUint* count,
+                     void* processes, size_t size) {
   NEED(count);
   SimProcess all[kSimMaxProcesses];
   const uint32_t total = CopyProcesses(gpu, all);
@@ -38,9 +38,11 @@ static NvReturn List(const SimGpu* gpu, uint32_t type, NvUint* count, void* proc
   NvUint found = 0;
   for (uint32_t i = 0; i < total; i++) {
     if (all[i].type != type) continue;
+    if (mig && (all[i].gpu_instance != mig->instance || all[i].compute_instance != mig->compute))
+      continue;
     if (processes && found < *count) {
       NvProcess2 entry = {all[i].pid, memory_is_nonsense ? nonsense : all[i].memory_bytes,
-                          UINT32_MAX, UINT32_MAX};
+                          all[i].gpu_instance, all[i].compute_instance};
       memcpy((char*)processes + found * size, &entry, size);
     }
     found++;
@@ -50,10 +52,10 @@ static NvReturn List(const SimGpu* gpu, uint32_t type, NvUint* count, void* proc
   return short_of_room ? NV_INSUFFICIENT_SIZE : NV_SUCCESS;
 }
 
-#define PROCESSES(name, letter, type)                              \
-  NvReturn name(NvDevice device, NvUint* count, type* processes) { \
-    DEVICE_CALL(name);                                             \
-    return List(gpu, letter, count, processes, sizeof(type));      \
+#define PROCESSES(name, letter, type)                                        \
+  NvReturn name(NvDevice device, NvUint* count, type* processes) {           \
+    DEVICE_CALL(name);                                                       \
+    return List(gpu, MigOf(device), letter, count, processes, sizeof(type)); \
   }
 
 PROCESSES(nvmlDeviceGetComputeRunningProcesses, 'C', NvProcess1)

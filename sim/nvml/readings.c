@@ -13,9 +13,33 @@ uint64_t UsedBytes(const SimGpu* gpu) {
   return used < most ? used : most;
 }
 
+uint64_t UsedBytesOf(const SimGpu* gpu, uint32_t instance) {
+  SimProcess all[kSimMaxProcesses];
+  const uint32_t count = CopyProcesses(gpu, all);
+  uint64_t used = 0;
+  if (IsNonsense(gpu, kSimReadMemoryUsed, &used)) return used;
+  for (uint32_t i = 0; i < count; i++)
+    if (all[i].gpu_instance == instance) used += all[i].memory_bytes;
+  return used;
+}
+
+// All compute instances of a GPU instance share its memory. Nothing of it is reserved.
+static NvReturn MigMemory(const SimGpu* gpu, const struct SimDevice* mig, NvMemory* memory) {
+  struct Instances instances;
+  CopyInstances(gpu, &instances);
+  const SimMigProfile* profile = ProfileOfInstance(gpu, &instances, mig->instance);
+  if (!profile) return NV_INVALID_ARGUMENT;
+  memory->total = profile->memory_mib << 20;
+  memory->used = UsedBytesOf(gpu, mig->instance);
+  if (memory->used > memory->total) memory->used = memory->total;
+  memory->free = memory->total - memory->used;
+  return NV_SUCCESS;
+}
+
 NvReturn nvmlDeviceGetMemoryInfo(NvDevice device, NvMemory* memory) {
   NEED(memory);
   DEVICE_CALL(nvmlDeviceGetMemoryInfo);
+  if (MigOf(device)) return MigMemory(gpu, MigOf(device), memory);
   memory->total = gpu->memory_total;
   memory->used = gpu->memory_reserved + UsedBytes(gpu);
   memory->free = memory->total - memory->used;
@@ -26,6 +50,13 @@ NvReturn nvmlDeviceGetMemoryInfo_v2(NvDevice device, NvMemory2* memory) {
   NEED(memory);
   DEVICE_CALL(nvmlDeviceGetMemoryInfo_v2);
   if (memory->version != NV_STRUCT_VERSION(NvMemory2, 2)) return NV_ARGUMENT_VERSION_MISMATCH;
+  if (MigOf(device)) {
+    NvMemory plain;
+    const NvReturn result = MigMemory(gpu, MigOf(device), &plain);
+    if (result != NV_SUCCESS) return result;
+    *memory = (NvMemory2){memory->version, plain.total, 0, plain.free, plain.used};
+    return NV_SUCCESS;
+  }
   memory->total = gpu->memory_total;
   memory->reserved = gpu->memory_reserved;
   memory->used = UsedBytes(gpu);
@@ -36,6 +67,17 @@ NvReturn nvmlDeviceGetMemoryInfo_v2(NvDevice device, NvMemory2* memory) {
 NvReturn nvmlDeviceGetBAR1MemoryInfo(NvDevice device, NvBar1Memory* memory) {
   NEED(memory);
   DEVICE_CALL(nvmlDeviceGetBAR1MemoryInfo);
+  if (MigOf(device)) {
+    // The window is divided like the memory.
+    struct Instances instances;
+    CopyInstances(gpu, &instances);
+    const SimMigProfile* profile = ProfileOfInstance(gpu, &instances, MigOf(device)->instance);
+    const SimMigProfile* whole = SimWholeProfile(gpu);
+    if (!profile || !whole) return NV_INVALID_ARGUMENT;
+    memory->bar1Total = memory->bar1Free = gpu->bar1_total / whole->size * profile->size;
+    memory->bar1Used = 0;
+    return NV_SUCCESS;
+  }
   memory->bar1Total = gpu->bar1_total;
   memory->bar1Used = gpu->bar1_used;
   memory->bar1Free = gpu->bar1_total - gpu->bar1_used;

@@ -149,6 +149,16 @@ void StateUnlock(void) {
   flock(g_lock_fd, LOCK_UN);
 }
 
+// A change of the state is in progress, so no other process adds an event.
+void AddEvent(const SimGpu* gpu, uint64_t type) {
+  const uint64_t sequence = g_state->event_head + 1;
+  g_state->events[sequence % kSimEventSlots] =
+      (SimEvent){sequence, type, 0, (uint32_t)(gpu - g_state->gpus), 0};
+  __atomic_store_n(&g_state->event_head, sequence, __ATOMIC_RELEASE);
+  __atomic_add_fetch(&g_state->event_futex, 1, __ATOMIC_ACQ_REL);
+  syscall(SYS_futex, &g_state->event_futex, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
 static uint64_t NowMicroseconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -239,11 +249,10 @@ NvReturn Enter(enum Function function) {
   return result == NV_SUCCESS ? ApplyFaults(state, function, -1) : result;
 }
 
-NvReturn EnterDevice(enum Function function, NvDevice device, SimGpu** gpu) {
+NvReturn EnterSlot(enum Function function, int slot, SimGpu** gpu) {
   SimState* state;
   NvReturn result = CheckSession(function, &state);
   if (result != NV_SUCCESS) return result;
-  const int slot = SlotOf(device);
   if (slot < 0 || (uint32_t)slot >= state->gpu_count) return NV_INVALID_ARGUMENT;
   *gpu = &state->gpus[slot];
   if ((*gpu)->removed) return NV_GPU_IS_LOST;
@@ -254,6 +263,14 @@ NvReturn EnterDevice(enum Function function, NvDevice device, SimGpu** gpu) {
   const int asks_driver = function == kFunction_nvmlDeviceGetFieldValues;
   if (((*gpu)->lost & kSimLostInGetter) && !asks_driver) return NV_GPU_IS_LOST;
   return NV_SUCCESS;
+}
+
+NvReturn EnterDevice(enum Function function, NvDevice device, SimGpu** gpu) {
+  const struct SimDevice* mig = MigOf(device);
+  const NvReturn result = EnterSlot(function, mig ? (int)mig->slot : SlotOf(device), gpu);
+  if (result != NV_SUCCESS || !mig) return result;
+  if (!IsAliveCompute(*gpu, mig->instance, mig->compute, mig->born)) return NV_INVALID_ARGUMENT;
+  return AnswersForMig(function) ? NV_SUCCESS : NV_NOT_SUPPORTED;
 }
 
 NvDevice HandleOf(uint32_t slot) { return slot < kSimMaxGpus ? &g_devices[slot] : NULL; }

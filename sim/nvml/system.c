@@ -223,9 +223,20 @@ NvReturn nvmlDeviceGetHandleBySerial(const NvText* serial, NvDevice* device) {
                FindText(__builtin_offsetof(SimGpu, serial), serial), device);
 }
 
+// Returns a MIG device that was found; faults may name its GPU.
+static NvReturn FoundMig(enum Function function, NvDevice mig, NvDevice* device) {
+  SimGpu* unused;
+  if (!mig) return NV_NOT_FOUND;
+  const NvReturn result = EnterDevice(function, mig, &unused);
+  if (result == NV_SUCCESS) *device = mig;
+  return result;
+}
+
 NvReturn nvmlDeviceGetHandleByUUID(const NvText* uuid, NvDevice* device) {
   if (!uuid || !device) return NV_INVALID_ARGUMENT;
   SYSTEM_CALL(nvmlDeviceGetHandleByUUID);
+  if (strncmp(uuid, "MIG-", 4) == 0)
+    return FoundMig(kFunction_nvmlDeviceGetHandleByUUID, MigByUuid(uuid), device);
   return Found(kFunction_nvmlDeviceGetHandleByUUID,
                FindText(__builtin_offsetof(SimGpu, uuid), uuid), device);
 }
@@ -236,11 +247,10 @@ static int HexDigit(char c) {
   return -1;
 }
 
-// Returns the 16 bytes of "GPU-xxxxxxxx-…".
-static void UuidBytes(const char* uuid, unsigned char bytes[16]) {
+void UuidBytes(const char* uuid, unsigned char bytes[16]) {
   unsigned digits = 0;
   memset(bytes, 0, 16);
-  for (const char* c = uuid + 4; *c && digits < 32; c++) {
+  for (const char* c = uuid; *c && digits < 32; c++) {
     const int digit = HexDigit(*c);
     if (digit < 0) continue;
     bytes[digits / 2] = (unsigned char)(bytes[digits / 2] << 4 | digit);
@@ -257,13 +267,17 @@ NvReturn nvmlDeviceGetHandleByUUIDV(const NvUuid* uuid, NvDevice* device) {
   int slot = -1;
   if (uuid->type == 1) {
     memcpy(text, uuid->value.str, sizeof uuid->value.str);
+    if (strncmp(text, "MIG-", 4) == 0)
+      return FoundMig(kFunction_nvmlDeviceGetHandleByUUIDV, MigByUuid(text), device);
     slot = FindText(__builtin_offsetof(SimGpu, uuid), text);
   } else if (uuid->type == 2) {
     for (uint32_t i = 0; i < state->gpu_count && slot < 0; i++) {
       unsigned char bytes[16];
-      UuidBytes(state->gpus[i].uuid, bytes);
+      UuidBytes(state->gpus[i].uuid + 4, bytes);  // behind "GPU-"
       if (memcmp(bytes, uuid->value.bytes, 16) == 0 && SlotShown(state, i)) slot = (int)i;
     }
+    const NvDevice mig = slot < 0 ? MigByBytes(uuid->value.bytes) : NULL;
+    if (mig) return FoundMig(kFunction_nvmlDeviceGetHandleByUUIDV, mig, device);
   } else {
     return NV_INVALID_ARGUMENT;
   }

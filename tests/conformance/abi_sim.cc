@@ -11,6 +11,12 @@ extern "C" {
 
 #include "abi.h"
 
+#if NVML_API_VERSION < 13
+// Declared by later headers only, which are compared, too.
+extern "C" nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoByIdV(nvmlDevice_t, unsigned int,
+                                                                 nvmlGpuInstanceProfileInfo_v2_t*);
+#endif
+
 namespace penstock::conformance {
 
 // The fabric call takes the struct that its version word names. The GPM call takes a struct with as

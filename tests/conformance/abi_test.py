@@ -3,7 +3,7 @@
 
 usage: abi_test.py COMPILER
 
-Each abi_*.cc compares one set of declarations: abi_sim.cc those of the simulated library, abi_vendor.cc those through which the agent calls NVML."""
+Each abi_*.cc compares one set of declarations: abi_sim.cc and abi_mig.cc those of the simulated library, abi_vendor.cc those through which the agent calls NVML."""
 import re
 import subprocess
 import sys

@@ -90,7 +90,7 @@ def test_process_utilization_is_each_processes_own(h100):
 nvmlInit()
 say(sorted((u.pid, u.smUtil, u.encUtil) for u in nvmlDeviceGetProcessesUtilizationInfo(nvmlDeviceGetHandleByIndex(0), 0)))
 """) == [[4711, 60, 0], [4712, 10, 40]]
-    h100.do("set", "0", "mig=enabled")
+    h100.do("set", "0", "no-processes", "mig=enabled", "process=4711:1024:train:60/30")
     assert h100.run(USE) == "NVMLError_NotSupported"
 
 
