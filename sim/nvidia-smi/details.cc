@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "sim/nvidia-smi/commands.h"
+#include "sim/nvidia-smi/instances.h"
 
 namespace smi {
 namespace {
@@ -42,6 +43,35 @@ const char* Architecture(std::optional<NvUint> number) {
   return number && *number >= 5 && *number <= 10 ? kNames[*number - 5] : "N/A";
 }
 
+void Mig(const Printer& out, const Gpu& gpu, const MigDevice& mig) {
+  const auto mib = [](NvUlong bytes) { return std::to_string(bytes >> 20) + " MiB"; };
+  const auto errors = Gpu(gpu.nvml(), 0, mig.device).Ecc(NV_ERRORS_UNCORRECTED, NV_ECC_VOLATILE);
+  out.Head(1, "MIG Device");
+  out.Line(2, "Index", mig.index);
+  out.Line(2, "GPU Instance ID", mig.instance);
+  out.Line(2, "Compute Instance ID", mig.compute);
+  out.Head(2, "Device Attributes");
+  out.Head(3, "Shared");
+  out.Line(4, "Multiprocessor count", mig.attributes.multiprocessorCount);
+  out.Line(4, "Copy Engine count", mig.attributes.sharedCopyEngineCount);
+  out.Line(4, "Encoder count", mig.attributes.sharedEncoderCount);
+  out.Line(4, "Decoder count", mig.attributes.sharedDecoderCount);
+  out.Line(4, "OFA count", mig.attributes.sharedOfaCount);
+  out.Line(4, "JPG count", mig.attributes.sharedJpegCount);
+  out.Head(2, "ECC Errors");
+  out.Head(3, "Volatile");
+  out.Line(4, "SRAM Uncorrectable", errors ? std::to_string(*errors) : "N/A");
+  out.Head(2, "FB Memory Usage");
+  out.Line(3, "Total", mib(mig.memory.total));
+  if (gpu.nvml().Branch() >= 510) out.Line(3, "Reserved", mib(mig.memory.reserved));
+  out.Line(3, "Used", mib(mig.memory.used));
+  out.Line(3, "Free", mib(mig.memory.free));
+  out.Head(2, "BAR1 Memory");
+  out.Line(3, "Total", mib(mig.bar1.bar1Total));
+  out.Line(3, "Used", mib(mig.bar1.bar1Used));
+  out.Line(3, "Free", mib(mig.bar1.bar1Free));
+}
+
 void Identity(const Printer& out, const Gpu& gpu) {
   const auto brand = gpu.Number("nvmlDeviceGetBrand");
   out.Line(1, "Product Name", gpu.Text("nvmlDeviceGetName").value_or("N/A"));
@@ -52,6 +82,7 @@ void Identity(const Printer& out, const Gpu& gpu) {
   out.Head(1, "MIG Mode");
   out.Line(2, "Current", EnabledText(gpu.Pair("nvmlDeviceGetMigMode", 0)));
   out.Line(2, "Pending", EnabledText(gpu.Pair("nvmlDeviceGetMigMode", 1)));
+  for (const MigDevice& mig : MigDevicesOf(gpu)) Mig(out, gpu, mig);
   out.Line(1, "Serial Number", gpu.Text("nvmlDeviceGetSerial").value_or("N/A"));
   out.Line(1, "GPU UUID", gpu.Text("nvmlDeviceGetUUID").value_or("N/A"));
   out.Line(1, "Minor Number", gpu.Number("nvmlDeviceGetMinorNumber"));
@@ -216,8 +247,9 @@ void Processes(const Gpu& gpu) {
   }
   out.Head(1, "Processes");
   for (const Process& process : processes) {
-    out.Line(2, "GPU instance ID", "N/A");
-    out.Line(2, "Compute instance ID", "N/A");
+    const auto id = [](NvUint of) { return of == UINT32_MAX ? "N/A" : std::to_string(of); };
+    out.Line(2, "GPU instance ID", id(process.instance));
+    out.Line(2, "Compute instance ID", id(process.compute));
     out.Line(2, "Process ID", process.pid);
     out.Line(3, "Type", std::string(1, process.type));
     out.Line(3, "Name", process.name);

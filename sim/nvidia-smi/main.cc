@@ -7,16 +7,9 @@
 #include <string>
 
 #include "sim/nvidia-smi/commands.h"
+#include "sim/nvidia-smi/instances.h"
 
 namespace smi {
-namespace {
-
-struct Options {
-  bool help = false, version = false, list = false, details = false, reset = false;
-  std::string query_gpu, query_processes, format, compute_mode;
-  std::vector<std::string> ids;
-  std::string wrong;
-};
 
 std::vector<std::string> SplitCommas(const std::string& text) {
   std::vector<std::string> parts;
@@ -32,6 +25,71 @@ std::vector<std::string> SplitCommas(const std::string& text) {
   }
   return parts;
 }
+
+int ReportInit(const Nvml& nvml) {
+  if (nvml.result() == InitResult::kNoLibrary) {
+    std::puts(
+        "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that "
+        "the NVIDIA Display Driver is properly "
+        "installed and "
+        "present in your system.\nPlease also try adding directory that contains libnvidia-ml.so "
+        "to your system PATH.");
+    return kNoLibrary;
+  }
+  if (nvml.init_code() == NV_DRIVER_NOT_LOADED) {
+    std::puts(
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure "
+        "that the latest NVIDIA driver is "
+        "installed and "
+        "running.\n");
+    return kNotLoaded;
+  }
+  std::printf("Failed to initialize NVML: %s\n", nvml.ErrorString(nvml.init_code()).c_str());
+  return nvml.init_code() < 256 ? static_cast<int>(nvml.init_code()) : kOther;
+}
+
+bool Select(Gpus& gpus, const std::vector<std::string>& ids, std::string& unknown) {
+  if (ids.empty()) return true;
+  const auto matches = [](const Gpu& gpu, const std::string& id) {
+    if (id == std::to_string(gpu.index()) || gpu.Text("nvmlDeviceGetUUID") == id) return true;
+    NvDevice other = nullptr;
+    return id.find(':') != std::string::npos &&
+           gpu.nvml().Call("nvmlDeviceGetHandleByPciBusId_v2", id.c_str(), &other) == NV_SUCCESS &&
+           other == gpu.device();
+  };
+  for (const std::string& id : ids) {
+    const auto hit = [&](const Gpu& gpu) { return matches(gpu, id); };
+    const bool lost = std::any_of(gpus.lost.begin(), gpus.lost.end(), [&](const Unreachable& gpu) {
+      return std::to_string(gpu.index) == id;
+    });
+    if (!lost && std::none_of(gpus.found.begin(), gpus.found.end(), hit)) {
+      unknown = id;
+      return false;
+    }
+  }
+  std::vector<Gpu> kept;
+  for (const Gpu& gpu : gpus.found)
+    if (std::any_of(ids.begin(), ids.end(),
+                    [&](const std::string& id) { return matches(gpu, id); }))
+      kept.push_back(gpu);
+  std::vector<Unreachable> lost;
+  for (const Unreachable& gpu : gpus.lost)
+    if (std::find(ids.begin(), ids.end(), std::to_string(gpu.index)) != ids.end())
+      lost.push_back(gpu);
+  gpus = Gpus{};
+  for (const Gpu& gpu : kept) gpus.found.emplace_back(gpu);
+  gpus.lost = lost;
+  return true;
+}
+
+namespace {
+
+struct Options {
+  bool help = false, version = false, list = false, details = false, reset = false;
+  std::string query_gpu, query_processes, format, compute_mode, mig_mode;
+  std::vector<std::string> ids;
+  std::string wrong;
+};
 
 // Reads "--name=value" or "--name value".
 bool TakeValue(const std::vector<std::string>& arguments, std::size_t& at, const char* name,
@@ -67,6 +125,9 @@ Options Parse(const std::vector<std::string>& arguments) {
     else if (TakeValue(arguments, i, "-c", value) ||
              TakeValue(arguments, i, "--compute-mode", value))
       options.compute_mode = value;
+    else if (TakeValue(arguments, i, "-mig", value) ||
+             TakeValue(arguments, i, "--multi-instance-gpu", value))
+      options.mig_mode = value;
     else if (TakeValue(arguments, i, "--query-gpu", value))
       options.query_gpu = value;
     else if (TakeValue(arguments, i, "--query-compute-apps", value))
@@ -91,6 +152,8 @@ void PrintHelp() {
       "  -r, --gpu-reset                             reset, all GPUs or those of -i\n"
       "  -c, --compute-mode=MODE                     DEFAULT or 0, PROHIBITED or 2, "
       "EXCLUSIVE_PROCESS or 3\n"
+      "  -mig, --multi-instance-gpu=MODE             0 or DISABLED, 1 or ENABLED\n"
+      "  mig -h                                      MIG: profiles, placements, instances\n"
       "  -i, --id=ID,...                             index, UUID or PCI address\n"
       "  --version, -h, --help\n"
       "\n"
@@ -99,63 +162,6 @@ void PrintHelp() {
       "Exit status: 0 success, 2 bad argument, 3 not available, 4 no permission, 6 not found, 9 "
       "driver not loaded,\n"
       "12 library not found, 15 GPU lost, 255 other.");
-}
-
-int ReportInit(const Nvml& nvml) {
-  if (nvml.result() == InitResult::kNoLibrary) {
-    std::puts(
-        "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that "
-        "the NVIDIA Display Driver is properly "
-        "installed and "
-        "present in your system.\nPlease also try adding directory that contains libnvidia-ml.so "
-        "to your system PATH.");
-    return kNoLibrary;
-  }
-  if (nvml.init_code() == NV_DRIVER_NOT_LOADED) {
-    std::puts(
-        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure "
-        "that the latest NVIDIA driver is "
-        "installed and "
-        "running.\n");
-    return kNotLoaded;
-  }
-  std::printf("Failed to initialize NVML: %s\n", nvml.ErrorString(nvml.init_code()).c_str());
-  return nvml.init_code() < 256 ? static_cast<int>(nvml.init_code()) : kOther;
-}
-
-// Keeps only the requested GPUs, in the order of their indices; an unknown id is an error.
-bool Select(Gpus& gpus, const std::vector<std::string>& ids, std::string& unknown) {
-  if (ids.empty()) return true;
-  const auto matches = [](const Gpu& gpu, const std::string& id) {
-    if (id == std::to_string(gpu.index()) || gpu.Text("nvmlDeviceGetUUID") == id) return true;
-    NvDevice other = nullptr;
-    return id.find(':') != std::string::npos &&
-           gpu.nvml().Call("nvmlDeviceGetHandleByPciBusId_v2", id.c_str(), &other) == NV_SUCCESS &&
-           other == gpu.device();
-  };
-  for (const std::string& id : ids) {
-    const auto hit = [&](const Gpu& gpu) { return matches(gpu, id); };
-    const bool lost = std::any_of(gpus.lost.begin(), gpus.lost.end(), [&](const Unreachable& gpu) {
-      return std::to_string(gpu.index) == id;
-    });
-    if (!lost && std::none_of(gpus.found.begin(), gpus.found.end(), hit)) {
-      unknown = id;
-      return false;
-    }
-  }
-  std::vector<Gpu> kept;
-  for (const Gpu& gpu : gpus.found)
-    if (std::any_of(ids.begin(), ids.end(),
-                    [&](const std::string& id) { return matches(gpu, id); }))
-      kept.push_back(gpu);
-  std::vector<Unreachable> lost;
-  for (const Unreachable& gpu : gpus.lost)
-    if (std::find(ids.begin(), ids.end(), std::to_string(gpu.index)) != ids.end())
-      lost.push_back(gpu);
-  gpus = Gpus{};
-  for (const Gpu& gpu : kept) gpus.found.emplace_back(gpu);
-  gpus.lost = lost;
-  return true;
 }
 
 CsvOptions ReadFormat(const std::string& fields, const std::string& format, std::string& wrong) {
@@ -218,6 +224,8 @@ int RunWithGpus(const Nvml& nvml, const Options& options) {
     status = RunQuery(nvml, options, gpus);
   else if (!options.compute_mode.empty())
     status = SetComputeMode(nvml, gpus, options.compute_mode);
+  else if (!options.mig_mode.empty())
+    status = SetMigMode(nvml, gpus, options.mig_mode);
   else if (options.details)
     status = PrintDetails(nvml, gpus);
   else
@@ -226,6 +234,8 @@ int RunWithGpus(const Nvml& nvml, const Options& options) {
 }
 
 int Run(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments[0] == "mig")
+    return RunMig({arguments.begin() + 1, arguments.end()});
   const Options options = Parse(arguments);
   if (!options.wrong.empty()) {
     std::printf(
@@ -268,10 +278,14 @@ std::string BusId(const Gpu& gpu) {
 }
 
 int ListGpus(const Gpus& gpus) {
-  for (const Gpu& gpu : gpus.found)
+  for (const Gpu& gpu : gpus.found) {
     std::printf("GPU %u: %s (UUID: %s)\n", gpu.index(),
                 gpu.Text("nvmlDeviceGetName").value_or("N/A").c_str(),
                 gpu.Text("nvmlDeviceGetUUID").value_or("N/A").c_str());
+    for (const MigDevice& mig : MigDevicesOf(gpu))
+      std::printf("  %-15s Device %2u: (UUID: %s)\n", mig.name.c_str(), mig.index,
+                  mig.uuid.c_str());
+  }
   return kOk;
 }
 

@@ -151,8 +151,9 @@ void Gpu::AddProcesses(std::vector<Process>& all, const char* name, char type) c
     char text[256] = "";
     nvml_.Call("nvmlSystemGetProcessName", processes[i].pid, static_cast<char*>(text),
                NvUint{sizeof text});
-    all.push_back(
-        {processes[i].pid, processes[i].usedGpuMemory, type, text[0] ? text : "[Not Found]"});
+    all.push_back({processes[i].pid, processes[i].usedGpuMemory, type,
+                   text[0] ? text : "[Not Found]", processes[i].gpuInstanceId,
+                   processes[i].computeInstanceId});
   }
 }
 

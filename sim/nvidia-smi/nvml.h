@@ -55,6 +55,7 @@ struct Process {
   NvUlong bytes;
   char type;
   std::string name;
+  NvUint instance, compute;  // UINT32_MAX: on no MIG device
 };
 
 /// One GPU's answers; nothing if the call failed.

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "sim/nvidia-smi/commands.h"
+#include "sim/nvidia-smi/mig_tables.h"
 
 namespace smi {
 namespace {
@@ -50,7 +51,7 @@ void PrintBanner(const Nvml& nvml, const Widths& w) {
   const bool split = nvml.Branch() >= 610;
   std::string text = "| NVIDIA-SMI " + Left(version, w.total < 89 ? 12 : 22) + " " +
                      (split ? "KMD Version: " : "Driver Version: ") +
-                     Left(version, w.total < 89 ? 12 : 14) + " " +
+                     Left(version, w.total < 91 ? 12 : 14) + " " +
                      (split ? "CUDA UMD Version: " : "CUDA Version: ") + nvml.CudaVersion();
   Line(Left(text, w.total - 1) + "|");
   Line(Rule(w, '-', nvml.Branch() >= 580 ? '+' : '|', '+'));
@@ -105,7 +106,7 @@ std::string PowerCell(const Gpu& gpu, const Widths& w) {
   const auto watts = [](std::optional<NvUint> value) {
     return value ? std::to_string((*value + 500) / 1000) + "W" : "N/A";
   };
-  return watts(draw) + " / " + Right(watts(limit), w.total == 79 ? 4 : 5);
+  return watts(draw) + " / " + Right(watts(limit), w.total == 91 ? 5 : 4);
 }
 
 std::string MemoryCell(const Gpu& gpu, const Widths& w) {
@@ -140,12 +141,19 @@ std::string CutFront(const std::string& text, int width) {
   return text.size() <= size ? Left(text, width) : "..." + text.substr(text.size() - size + 3);
 }
 
+// The ids of the process's instances, centered as the program does.
+std::string IdCells(const Process& process) {
+  if (process.instance == UINT32_MAX) return "   N/A  N/A";
+  return Right(std::to_string(process.instance), 5) + Right(std::to_string(process.compute), 5) +
+         " ";
+}
+
 void PrintProcesses(const Nvml& nvml, const Gpus& gpus, const Widths& w) {
   const int inner = w.total - 2;
   // Since 570 there is room for long pids.
   const int pid_width = nvml.Branch() >= 570 ? 16 : 10;
   const int rest = inner - 1 - (16 + pid_width + 7 + 3);  // shared by the name and the memory
-  Line(Repeat(' ', w.total));
+  Line(nvml.Branch() >= 580 ? "" : Repeat(' ', w.total == 91 ? 89 : w.total));
   Line("+" + Repeat('-', inner) + "+");
   Line("|" + Left(" Processes:", inner) + "|");
   Line(
@@ -158,7 +166,7 @@ void PrintProcesses(const Nvml& nvml, const Gpus& gpus, const Widths& w) {
   for (const Gpu& gpu : gpus.found) {
     for (const Process& process : gpu.Processes()) {
       any = true;
-      Line("|" + Right(std::to_string(gpu.index()), 5) + "   N/A  N/A" +
+      Line("|" + Right(std::to_string(gpu.index()), 5) + IdCells(process) +
            Right(std::to_string(process.pid), pid_width) + Right(std::string(1, process.type), 7) +
            "   " + CutFront(process.name, rest - 10) +
            Right(std::to_string(process.bytes >> 20) + "MiB", 10) + " |");
@@ -174,6 +182,7 @@ int PrintTable(const Nvml& nvml, const Gpus& gpus) {
   const Widths w = WidthsOf(nvml.Branch());
   PrintBanner(nvml, w);
   for (const Gpu& gpu : gpus.found) PrintGpu(gpu, w);
+  PrintMigDevices(gpus.found);
   PrintProcesses(nvml, gpus, w);
   return kOk;
 }

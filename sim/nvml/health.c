@@ -21,10 +21,21 @@ NvReturn EccErrors(const SimGpu* gpu, NvUint error, NvUint counter, const uint64
   return NV_SUCCESS;
 }
 
+// A MIG device has only uncorrected volatile errors of SRAM. The simulated errors are in DRAM.
+static NvReturn MigEccErrors(const SimGpu* gpu, NvUint error, NvUint counter, NvUlong* count) {
+  const uint64_t* counts;
+  const NvReturn result = EccErrors(gpu, error, counter, &counts);
+  if (result != NV_SUCCESS) return result;
+  if (error != NV_ERRORS_UNCORRECTED || counter != NV_ECC_VOLATILE) return NV_NOT_SUPPORTED;
+  *count = 0;
+  return NV_SUCCESS;
+}
+
 NvReturn nvmlDeviceGetTotalEccErrors(NvDevice device, NvUint error, NvUint counter,
                                      NvUlong* count) {
   NEED(count);
   DEVICE_CALL(nvmlDeviceGetTotalEccErrors);
+  if (MigOf(device)) return MigEccErrors(gpu, error, counter, count);
   const uint64_t* counts;
   const NvReturn result = EccErrors(gpu, error, counter, &counts);
   if (result == NV_SUCCESS) *count = counts[0] + counts[1];
@@ -45,6 +56,9 @@ NvReturn nvmlDeviceGetMemoryErrorCounter(NvDevice device, NvUint error, NvUint c
                                          NvUint location, NvUlong* count) {
   if (!count || location >= NV_LOCATION_COUNT) return NV_INVALID_ARGUMENT;
   DEVICE_CALL(nvmlDeviceGetMemoryErrorCounter);
+  if (MigOf(device))
+    return location == NV_LOCATION_SRAM ? MigEccErrors(gpu, error, counter, count)
+                                        : NV_NOT_SUPPORTED;
   const uint64_t* counts;
   const NvReturn result = EccErrors(gpu, error, counter, &counts);
   if (result != NV_SUCCESS) return result;

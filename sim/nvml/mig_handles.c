@@ -121,6 +121,8 @@ int AnswersForMig(enum Function function) {
     case kFunction_nvmlDeviceGetDeviceHandleFromMigDeviceHandle:
     case kFunction_nvmlDeviceGetGpuInstanceId:
     case kFunction_nvmlDeviceGetComputeInstanceId:
+    case kFunction_nvmlDeviceGetTotalEccErrors:
+    case kFunction_nvmlDeviceGetMemoryErrorCounter:
     case kFunction_nvmlGpmSampleGet:
     case kFunction_nvmlGpmQueryDeviceSupport: return 1;
     default: return 0;
