@@ -55,8 +55,10 @@ static inline const SimMigProfile* SimWholeProfile(const SimGpu* gpu) {
   return whole;
 }
 
+// Returns slices as bits; none beyond the 32 that a GPU could have.
 static inline uint32_t SimSlices(uint32_t start, uint32_t size) {
-  return size >= 32 ? UINT32_MAX : ((1u << size) - 1) << start;
+  const uint32_t all = size >= 32 ? UINT32_MAX : (1u << size) - 1;
+  return start >= 32 ? 0 : all << start;
 }
 
 // Returns the memory slices that instances occupy, as bits.

@@ -1,4 +1,5 @@
 // Tests MIG devices as programs and users see them: handles, UUIDs, readings, files, visibility.
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -7,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "sim/mig.h"
 #include "sim/testing_mig.h"
 
 namespace penstock::sim {
@@ -188,6 +190,34 @@ TEST(MigDevice, HasAPartOfTheGpusGpmMetrics) {
       << "samples of two instances";
   EXPECT_EQ(machine.nvml("nvmlGpmMigSampleGet", machine.gpu, NvUint{5}, request.sample2),
             NV_INVALID_ARGUMENT);
+}
+
+// As with a state that another program has damaged: the library runs in processes that must survive
+// it.
+TEST(MigDevice, OfANonsensicalStateEndsNoProgram) {
+  TwoDevices machine("dgx-h200");
+  const NvDevice mig = machine.Mig(0);
+  std::fstream state(StatePath(machine.root()), std::ios::in | std::ios::out | std::ios::binary);
+  state.seekp(offsetof(SimState, gpus) + offsetof(SimGpu, instances));
+  state << std::string(sizeof(SimGpu::instances), '\xff');
+  state.close();
+  NvGpuInstance made = nullptr;
+  NvDevice found = nullptr;
+  NvMemory memory{};
+  NvAttributes attributes{};
+  char name[96];
+  EXPECT_EQ(machine.nvml("nvmlDeviceGetMemoryInfo", mig, &memory), NV_INVALID_ARGUMENT);
+  ASSERT_EQ(machine.Find(0, found), NV_SUCCESS);
+  EXPECT_EQ(machine.nvml("nvmlDeviceGetMemoryInfo", found, &memory), NV_INVALID_ARGUMENT);
+  EXPECT_EQ(machine.nvml("nvmlDeviceGetAttributes_v2", found, &attributes), NV_INVALID_ARGUMENT);
+  EXPECT_EQ(machine.nvml("nvmlDeviceGetName", found, static_cast<char*>(name), NvUint{96}),
+            NV_INVALID_ARGUMENT);
+  EXPECT_LE(machine.Remaining(19), 7u);
+  EXPECT_THAT(machine.Create(19, made), ::testing::AnyOf(NV_SUCCESS, NV_INSUFFICIENT_RESOURCES));
+  EXPECT_EQ(machine.Destroy(machine.first), NV_INVALID_ARGUMENT);
+  EXPECT_FALSE(machine.control.Set({0}, {"mig=disabled"}).ok());
+  ASSERT_TRUE(machine.control.UnloadDriver().ok());
+  EXPECT_FALSE(SimHasInstances(&machine.control.state().gpus[0]));
 }
 
 struct Node {

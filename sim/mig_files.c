@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -26,17 +27,20 @@ static void WriteFile(const char* path, const char* text) {
 }
 
 // Creates a device node of the same kind as that of /dev/nvidia-caps/nvidia-cap1: a character
-// device, or an empty file where the kernel permits no devices.
+// device, or an empty file where the kernel permits no devices. lstat and mknod are system calls
+// here, because libc has them as functions only since 2.33.
 static void MakeNode(const char* root, uint32_t minor_number) {
   char path[kRoom];
-  struct stat first;
+  struct statx first;
   snprintf(path, sizeof path, "%s/dev/nvidia-caps/nvidia-cap1", root);
-  if (lstat(path, &first) != 0) return;
+  if (syscall(SYS_statx, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &first) != 0)
+    return;
   snprintf(path, sizeof path, "%s/dev/nvidia-caps/nvidia-cap%u", root, minor_number);
   if (access(path, F_OK) == 0) return;
-  if (!S_ISCHR(first.st_mode))
+  const unsigned device = (unsigned)makedev(first.stx_rdev_major, minor_number);
+  if (!S_ISCHR(first.stx_mode))
     WriteFile(path, "");
-  else if (mknod(path, S_IFCHR | kMode, makedev(major(first.st_rdev), minor_number)) == 0)
+  else if (syscall(SYS_mknodat, AT_FDCWD, path, S_IFCHR | kMode, device) == 0)
     (void)!chmod(path, kMode);
 }
 

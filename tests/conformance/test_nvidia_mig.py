@@ -1,43 +1,46 @@
-"""Names of MIG profiles in a layout, compared with go-nvlib, by which mig-parted checks them."""
+"""NVIDIA's own programs on MIG devices of a simulated machine: GPU Feature Discovery and nvidia-ctk, which read them through go-nvml."""
 import json
-import random
 import subprocess
-from pathlib import Path
+
+import pytest
 
 import downloads
+import nvidia_programs
 
-NAMES = ["1g.5gb", "1g.5gb+me", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb", "1c.3g.20gb", "2c.7g.80gb", "1g.24gb+gfx", "1g.24gb+me.all",
-         "1g.24gb-me", "2g.48gb+gfx,me", "0g.0gb", "01g.05gb", "3c.3g.20gb"]
-PIECES = ["", "+", "-", ",", ".", "c", "g", "gb", "G", " ", "\t", "1", "05", "me", "x", "_", "é", "..", "1c."]
-
-
-def mutants(count: int) -> list[str]:
-    """Different names near valid ones, with one to three pieces put in or replaced."""
-    choose, found = random.Random(20260115), set(NAMES)
-    while len(found) < count:
-        name = choose.choice(NAMES)
-        for _ in range(choose.randint(1, 3)):
-            at = choose.randint(0, len(name))
-            name = name[:at] + choose.choice(PIECES) + name[at + choose.randint(0, 2):]
-        found.add(name)
-    return sorted(found)
+# nvidia-ctk reads the table of capabilities from this fixed path.
+IN_ITS_PROC = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0/proc/driver" /proc/driver && exec "$@"']
 
 
-def test_names_of_profiles_are_valid_where_they_are_for_mig_parted(request, tmp_path):
-    penstock = Path(request.config.getoption("--programs")).resolve() / "penstock"
-    names = mutants(4000)
-    done = subprocess.run([downloads.nvidia_programs() / "peer", "profiles"], input=json.dumps(names) + "\n", capture_output=True, text=True, timeout=60)
+@pytest.fixture
+def partitioned(start):
+    """GPU 0 with 3g.20gb twice, GPU 1 with 1g.5gb twice, the others whole."""
+    machine = start("dgx-a100")
+    smi = machine.root / "usr/bin/nvidia-smi"
+    for arguments in (["-mig", "1", "-i", "0,1"], ["mig", "-cgi", "9,9", "-C", "-i", "0"], ["mig", "-cgi", "19,19", "-C", "-i", "1"]):
+        done = machine.command(smi, *arguments)
+        assert done.returncode == 0, done.stdout
+    return machine
+
+
+def test_gpu_feature_discovery_labels_mig_devices(partitioned, tmp_path):
+    file = tmp_path / "labels"
+    nvidia_programs.run(partitioned.root, "gpu-feature-discovery", "--oneshot", "--no-timestamp", "--mig-strategy", "mixed", "--output-file", file)
+    labels = dict(line.removeprefix("nvidia.com/").split("=", 1) for line in file.read_text().splitlines())
+    expected = {"mig.capable": "true", "mig.strategy": "mixed", "gpu.count": "8",
+                "mig-3g.20gb.count": "2", "mig-3g.20gb.memory": "19968", "mig-3g.20gb.multiprocessors": "42", "mig-3g.20gb.slices.gi": "3", "mig-3g.20gb.slices.ci": "3",
+                "mig-3g.20gb.engines.copy": "3", "mig-3g.20gb.engines.decoder": "2", "mig-3g.20gb.product": "NVIDIA-A100-SXM4-40GB-MIG-3g.20gb",
+                "mig-1g.5gb.count": "2", "mig-1g.5gb.memory": "4864", "mig-1g.5gb.multiprocessors": "14", "mig-1g.5gb.engines.decoder": "0"}
+    assert {key: labels.get(key) for key in expected} == expected
+
+
+def test_nvidia_ctk_names_mig_devices_and_their_capabilities(partitioned, tmp_path):
+    file = tmp_path / "cdi.json"
+    generate = ["cdi", "generate", "--mode=nvml", "--driver-root", partitioned.root, "--dev-root", partitioned.root, "--format=json", "--device-name-strategy=index"]
+    done = subprocess.run([*IN_ITS_PROC, partitioned.root, downloads.nvidia_programs() / "nvidia-ctk", *generate, "--output", file],
+                          env=nvidia_programs.environment(partitioned.root), capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    theirs = {name for name, wrong in zip(names, json.loads(done.stdout), strict=True) if not wrong}
-
-    # A name on each line, by which the problems name it.
-    file = tmp_path / "layouts.json"
-    lines = ",\n".join(f"{json.dumps(name)}: 1" for name in names)
-    file.write_text('{"version": "v1", "mig-configs": {"a": [{"devices": "all", "mig-enabled": true, "mig-devices": {\n' + lines + "\n}}]}}\n")
-    done = subprocess.run([penstock, "mig", "assert", "--valid-config", "-f", file], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1, done.stdout
-    refused = {int(line.split(":")[1]) for line in done.stderr.replace("penstock mig assert: ", "").splitlines() if "is no MIG profile" in line}
-    ours = {name for number, name in enumerate(names, 2) if number not in refused}
-
-    assert len(NAMES) <= len(theirs) < len(names) - 1000
-    assert ours == theirs
+    devices = {device["name"]: [node["path"] for node in device["containerEdits"]["deviceNodes"]] for device in json.loads(file.read_text())["devices"]}
+    capabilities = {name: sorted(path.rsplit("nvidia-cap")[-1] for path in nodes if "nvidia-caps/" in path) for name, nodes in devices.items() if ":" in name}
+    # GPU instances 1 and 2 of GPU 0, 11 and 13 of GPU 1, each with compute instance 0.
+    assert capabilities == {"0:0": ["12", "13"], "0:1": ["21", "22"], "1:0": ["237", "238"], "1:1": ["255", "256"]}
+    assert any(path.endswith("/dev/nvidia0") for path in devices["0:0"]) and any(path.endswith("/dev/nvidia1") for path in devices["1:1"])
