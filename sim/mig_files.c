@@ -50,7 +50,7 @@ static void RemoveNode(const char* root, uint32_t minor_number) {
   unlink(path);
 }
 
-// Makes one capability's folder and device node match; `folder` ends without a slash.
+// Makes one capability's folder and device node match.
 static void SyncCapability(const char* root, const char* folder, uint32_t minor_number,
                            int exists) {
   char path[kRoom], text[96];
@@ -62,11 +62,10 @@ static void SyncCapability(const char* root, const char* folder, uint32_t minor_
     return;
   }
   MakeNode(root, minor_number);
-  if (mkdir(folder, 0555) != 0 && errno != EEXIST) return;
+  if (mkdir(folder, 0755) != 0 && errno != EEXIST) return;
+  (void)!chmod(folder, 0755);  // whatever this process's umask is
   snprintf(text, sizeof text, "DeviceFileMinor: %u\nDeviceFileMode: %u\nDeviceFileModify: 1\n",
            minor_number, (unsigned)kMode);
-  // A user without root's privileges needs to be able to write below it.
-  (void)!chmod(folder, 0755);
   WriteFile(path, text);
 }
 

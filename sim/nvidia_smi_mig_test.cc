@@ -104,7 +104,11 @@ TEST(NvidiaSmiMig, AResetEndsInstancesAndWaitsForClients) {
               HasSubstr("Warning: MIG mode is in pending disable state for GPU 00000000:07:00.0:In "
                         "use by another client"));
   ASSERT_TRUE(machine.control.Set({0}, {"no-processes"}).ok());
+  const auto before = machine.control.state().event_head;
   EXPECT_EQ(Smi(machine, "-r -i 0").status, 0);
+  EXPECT_EQ(machine.control.state().event_head, before + 1);
+  EXPECT_EQ(machine.control.state().events[(before + 1) % kSimEventSlots].type,
+            NV_EVENT_MIG_CONFIG);
   EXPECT_THAT(Smi(machine, "-L").text, Not(HasSubstr("MIG ")));
   EXPECT_EQ(machine.control.state().gpus[0].mig_current, 0u) << "the pending mode took effect";
   EXPECT_EQ(access((machine / "proc/driver/nvidia/capabilities/gpu0/mig/gi2").c_str(), F_OK), -1);

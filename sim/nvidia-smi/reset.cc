@@ -100,6 +100,14 @@ void Reset(SimGpu& gpu, std::uint64_t now) {
   SimZeroMeters(&gpu, now);
 }
 
+// As the driver does for every change of instances and of the mode; Locked wakes those who wait.
+void AddMigEvent(SimState& state, const SimGpu& gpu) {
+  const std::uint64_t sequence = state.event_head + 1;
+  state.events[sequence % kSimEventSlots] = {sequence, NV_EVENT_MIG_CONFIG, 0,
+                                             static_cast<std::uint32_t>(&gpu - state.gpus), 0};
+  __atomic_store_n(&state.event_head, sequence, __ATOMIC_RELEASE);
+}
+
 int ResetOne(SimGpu& gpu, std::uint64_t now) {
   const std::string bus = BusIdOf(gpu);
   if (gpu.process_count > 0) {
@@ -145,7 +153,9 @@ int ResetGpus(const Nvml&, const std::vector<std::string>& wanted) {
        gpu++) {
     if (gpu->removed) continue;
     if (!Wanted(wanted, *gpu, index++)) continue;
+    const bool was_divided = SimHasInstances(gpu) || gpu->mig_current != gpu->mig_pending;
     const int one = ResetOne(*gpu, now);
+    if (one == kOk && was_divided) AddMigEvent(*locked.state(), *gpu);
     SimSyncInstanceFiles(RootOf(path).c_str(), locked.state(), gpu);
     status = status == kNotFound || one != kOk ? one : status;
   }
