@@ -52,6 +52,10 @@ struct StateWriter {
     if (index >= 0) json[key] = index;
   }
   void Text(const char* key, const std::string& text) const { json[key] = CutField(text); }
+  template <typename T>
+  void IfAny(const char* key, const T& value) const {
+    if (value != T{}) json[key] = value;
+  }
   void TextIfAny(const char* key, const std::string& text) const {
     if (!text.empty()) Text(key, text);
   }

@@ -14,6 +14,7 @@ static void VisitFields(const Visit& visit, Holder& holder) {
   visit("slot", holder.slot);
   visit("device", holder.device);
   visit.Index("index", holder.index);
+  visit.IfAny("number", holder.number);
   visit("state", holder.state);
   visit("kind", holder.kind);
   visit("lease", holder.lease);

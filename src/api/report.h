@@ -16,9 +16,10 @@ struct HolderReport {
   std::string slot;
   std::string device;  ///< id
   int index = -1;
-  std::string state;  ///< "handed", "held", "outside", "graphics"
-  std::string kind;   ///< "run", "pod", "outside", "graphics"
-  std::string lease;  ///< empty for outside processes
+  std::string number;  ///< of a part: "0:1"
+  std::string state;   ///< "handed", "held", "outside", "graphics"
+  std::string kind;    ///< "run", "pod", "outside", "graphics"
+  std::string lease;   ///< empty for outside processes
   std::vector<std::int64_t> pids;
   std::string user, command;
   std::string pod, namespace_name, container;
@@ -31,6 +32,10 @@ struct HolderReport {
 struct DeviceReport {
   std::string id, vendor, model;
   int index = -1;
+  std::string number;   ///< of a part: "0:1"
+  std::string parent;   ///< of a part: id of the device that it is a part of
+  std::string profile;  ///< of a part: "1g.5gb"
+  int parts = 0;        ///< into how many it is divided; it is then not offered itself
   std::string pci;
   std::optional<int> numa;
   std::uint64_t memory_bytes = 0;

@@ -68,6 +68,10 @@ struct FieldReader {
   void Index(const char* key, int& target) const { Take(json, key, target); }
   void Text(const char* key, std::string& target) const { Take(json, key, target); }
   void TextIfAny(const char* key, std::string& target) const { Take(json, key, target); }
+  template <typename T>
+  void IfAny(const char* key, T& target) const {
+    Take(json, key, target);
+  }
   void Time(const char* key, std::string& target) const { Take(json, key, target); }
   void Allocator(std::string& target) const {
     Take(json, "door", target);
@@ -115,6 +119,11 @@ struct FieldWriter {
   }
   void Text(const char* key, const std::string& text) const { json[key] = text; }
   void TextIfAny(const char* key, const std::string& text) const { json[key] = text; }
+  /// What few devices have: left out where it is empty or 0.
+  template <typename T>
+  void IfAny(const char* key, const T& value) const {
+    if (value != T{}) json[key] = value;
+  }
   void Time(const char* key, const std::string& time) const { json[key] = time; }
   void Allocator(const std::string& name) const { json["allocator"] = json["door"] = name; }
   template <typename Fields>
@@ -132,6 +141,10 @@ void VisitFields(const Visit& visit, Device& device) {
   visit("vendor", device.vendor);
   visit("model", device.model);
   visit.Index("index", device.index);
+  visit.IfAny("number", device.number);
+  visit.IfAny("parent", device.parent);
+  visit.IfAny("profile", device.profile);
+  visit.IfAny("parts", device.parts);
   visit("pci", device.pci);
   visit("numa", device.numa);
   visit("memoryBytes", device.memory_bytes);

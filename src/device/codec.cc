@@ -128,6 +128,7 @@ static void VisitFields(Visit& visit, T& facts) {
   visit.Named("kind", facts.kind, kKind);
   visit("model", facts.model);
   visit("index", facts.index, {.least = -1, .most = kMaxCount});
+  visit("number", facts.number);
   visit("address", facts.address);
   VisitPci(visit, facts.pci);
   visit("numaNode", facts.numa_node, {.most = kMaxCount});
@@ -142,6 +143,7 @@ static void VisitFields(Visit& visit, T& facts) {
   visit("parent", facts.parent);
   visit("profile", facts.profile);
   visit("placement", facts.placement);
+  visit("parts", facts.parts);
   visit("profiles", facts.profiles);
   visit("modes", facts.modes);
   visit("details", facts.details);

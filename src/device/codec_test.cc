@@ -35,6 +35,8 @@ Facts SomeFacts() {
   facts.parent = "GPU-0";
   facts.profile = "1g.5gb";
   facts.placement = Placement{.start = 4, .size = 1};
+  facts.number = "3:0";
+  facts.parts = {"3/1", "3/2"};
   facts.profiles = {{.name = "1c.1g.5gb",
                      .within = "1g.5gb",
                      .slices = 1,

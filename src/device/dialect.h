@@ -85,11 +85,17 @@ struct LabelShare {
   std::string isolation;  ///< device::ToString(Isolation)
 };
 
+/// Under which names the parts of devices are offered.
+enum class PartNames { kNone, kOfDevices, kOfProfiles };
+
 /// Input for the labels of a node about one vendor's devices. All references are borrowed for the
 /// duration of the call.
 struct LabelFacts {
   std::vector<const Facts*> devices;          ///< the devices that are present, ordered by index
   std::vector<LabelShare> shares;             ///< one for each device; empty: all devices are whole
+  std::vector<const Facts*> parts;            ///< of these devices, likewise
+  std::vector<LabelShare> part_shares;        ///< one for each part
+  PartNames part_names = PartNames::kNone;    ///< how the parts are offered
   const Driver* driver = nullptr;             ///< null: there is no driver
   std::vector<std::string_view> pci_configs;  ///< PCI configuration spaces of the accelerators as
                                               ///< far as they could be read, with or without a
@@ -110,6 +116,10 @@ class Dialect {
 
   /// The extended resource of this device if each model has its own: "nvidia.com/a100-sxm4-40gb".
   virtual std::string ModelResource(const Facts& device) const = 0;
+
+  /// The extended resource of a part with a profile, if each profile has its own:
+  /// "nvidia.com/mig-1g.5gb".
+  virtual std::string PartResource(const Facts& part) const = 0;
 
   /// Why this device cannot have this shape, and what to do instead; empty if it can.
   virtual std::string WhyNotShared(const Facts& device, const Shape& shape) const = 0;
@@ -132,10 +142,8 @@ class Dialect {
   /// The vendor and class part of the CDI names of its devices: "nvidia.com/gpu".
   virtual std::string_view cdi_kind() const = 0;
 
-  /// A device's CDI names, without kind: "0", "GPU-5a…"; for a partition of `parent`, "0:1".
-  /// `parent` is null if the device is no partition or its parent is unknown; names that need the
-  /// parent are then left out.
-  virtual std::vector<std::string> CdiNamesOf(const Facts& device, const Facts* parent,
+  /// A device's CDI names, without kind: "0", "GPU-5a…"; for a partition, "0:1".
+  virtual std::vector<std::string> CdiNamesOf(const Facts& device,
                                               std::span<const CdiNames> strategies) const = 0;
 
   /// What a container needs of this driver besides device files; nothing if the image contains all

@@ -98,8 +98,9 @@ class Exporter {
                            const Driver* driver) const = 0;
 
   /// The labels of a device's series or of one of its links (-1: of no link), in the exporter's
-  /// order, including the host label. `parent` is the parent of a partition, otherwise null.
-  virtual ExporterLabels LabelsOf(const Facts& device, const Facts* parent, int link,
+  /// order, including the host label. `whole` is the device that a partition belongs to, otherwise
+  /// null.
+  virtual ExporterLabels LabelsOf(const Facts& device, const Facts* whole, int link,
                                   const ExporterStyle& style) const = 0;
 
   /// The labels of a device's holder, without empty ones.

@@ -55,6 +55,17 @@ bool Exceeds(const Capacity& part, const Capacity& whole) {
 
 Capacity CapacityOf(const Facts& device) { return {device.memory, device.compute_units}; }
 
+std::string NumberOf(const Facts& device) {
+  if (!device.number.empty()) return device.number;
+  return device.index < 0 ? "" : std::to_string(device.index);
+}
+
+bool IsNamed(const Facts& device, std::string_view wanted) {
+  if (wanted == device.id) return true;
+  return device.number.empty() ? device.index >= 0 && base::ParseInt(wanted) == device.index
+                               : wanted == device.number;
+}
+
 std::string_view ToString(DeviceKind kind) {
   return kind == DeviceKind::kGpu ? "GPU" : "accelerator";
 }

@@ -163,7 +163,9 @@ struct Facts {
   std::string vendor;  ///< "nvidia", "amd", "gaudi", "intel"
   DeviceKind kind = DeviceKind::kGpu;
   std::string model;    ///< the vendor's product name
-  int index = -1;       ///< the vendor's own number of the device, as its users know it
+  int index = -1;       ///< the vendor's own number of the device, as its users know it; of a
+                        ///< partition: negative
+  std::string number;   ///< the same of a partition: "0:1"
   std::string address;  ///< the backend's name of the device; opaque, see Backend::List
   std::optional<PciAddress> pci;
   std::optional<int> numa_node;
@@ -180,6 +182,8 @@ struct Facts {
   std::string parent;                  ///< id of the device that this is a partition of
   std::string profile;                 ///< of a partition: the name of its PartProfile
   std::optional<Placement> placement;  ///< of a partition
+  std::vector<std::string> parts;      ///< addresses of its parts that Backend::List does not
+                                       ///< return, because only a call about this device finds them
   std::vector<PartProfile> profiles;   ///< that this device can be divided into in its present
                                        ///< or another mode; empty: it cannot be divided
   std::vector<Mode> modes;
@@ -192,6 +196,12 @@ struct Facts {
 };
 
 Capacity CapacityOf(const Facts& device);
+
+/// The number by which users know it: "3", "0:1"; empty if it has none.
+std::string NumberOf(const Facts& device);
+
+/// Whether users mean this device: by its id or its number.
+bool IsNamed(const Facts& device, std::string_view wanted);
 
 /// The driver behind a vendor's devices.
 struct Driver {

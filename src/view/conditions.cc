@@ -152,7 +152,7 @@ ConditionReport Ready(const Report& report, const ConditionReport& driver) {
     return allocator != nullptr && allocator->state == "open";
   };
   const auto usable = [](const DeviceReport& device) {
-    return device.health_state == "healthy" &&
+    return device.health_state == "healthy" && device.parts == 0 &&
            (device.withheld.empty() || !device.resource.empty());
   };
   if (!driver.status) {

@@ -15,11 +15,15 @@ using node::ledger::Lease;
 using node::ledger::LeaseState;
 using node::ledger::Process;
 
-api::HolderReport HolderOf(const Lease& lease, const node::ledger::Slot& slot, int index) {
+api::HolderReport HolderOf(const Lease& lease, const node::ledger::Slot& slot,
+                           const device::Facts* facts) {
   api::HolderReport holder;
   holder.slot = slot.id;
   holder.device = slot.device;
-  holder.index = index;
+  if (facts != nullptr) {
+    holder.index = facts->index;
+    holder.number = facts->number;
+  }
   holder.state = lease.state == LeaseState::kHeld ? "held" : "handed";
   holder.kind = node::share::FindAllocator(lease.allocator).holder;
   holder.lease = lease.id;
@@ -49,6 +53,7 @@ void AddOutsideProcesses(const ByDevice& processes, const std::string& kind,
     api::HolderReport& holder = holders.emplace_back();
     holder.device = facts.id;
     holder.index = facts.index;
+    holder.number = facts.number;
     holder.state = kind;
     holder.kind = kind;
     holder.pids = {process.pid};
@@ -62,7 +67,7 @@ std::vector<api::HolderReport> HoldersOf(const device::Facts& facts,
   std::vector<api::HolderReport> holders;
   for (const Lease& lease : ledger.leases)
     for (const auto& slot : lease.slots)
-      if (slot.device == facts.id) holders.push_back(HolderOf(lease, slot, facts.index));
+      if (slot.device == facts.id) holders.push_back(HolderOf(lease, slot, &facts));
   AddOutsideProcesses(ledger.outside, "outside", facts, holders);
   return holders;
 }
@@ -77,7 +82,7 @@ std::vector<api::HolderReport> HoldersOfRemoved(const node::inventory::Snapshot&
       const auto successor = std::ranges::find_if(inventory.devices, [&slot](const auto& entry) {
         return entry.replaced_id == slot.device;
       });
-      api::HolderReport& holder = holders.emplace_back(HolderOf(lease, slot, -1));
+      api::HolderReport& holder = holders.emplace_back(HolderOf(lease, slot, nullptr));
       holder.note = slot.device + (successor == inventory.devices.end()
                                        ? " is no longer present"
                                        : " was replaced by " + successor->facts->id);
@@ -110,6 +115,9 @@ api::DeviceReport DeviceOf(const node::inventory::Entry& entry,
   device.vendor = facts.vendor;
   device.model = facts.model;
   device.index = facts.index;
+  device.number = facts.number;
+  device.parent = facts.parent;
+  device.profile = facts.profile;
   if (facts.pci) device.pci = ToString(*facts.pci);
   device.numa = facts.numa_node;
   device.memory_bytes = facts.memory.count;
@@ -118,7 +126,7 @@ api::DeviceReport DeviceOf(const node::inventory::Entry& entry,
   device.health_since = base::FormatTime(entry.health.since);
   device.serial = facts.serial;
   device.replaced = entry.replaced;
-  device.withheld = entry.withheld;
+  if (entry.withheld != node::inventory::kDivided) device.withheld = entry.withheld;
   if (context.assignments != nullptr) AddAssignment(*context.assignments, device);
   if (context.health != nullptr) AddHealth(*context.health, device);
   shares.Fill(device);
@@ -189,6 +197,9 @@ api::Report MakeReport(const node::inventory::Snapshot& inventory,
                             context.servers != nullptr ? *context.servers : kNoServers);
   for (const auto& entry : inventory.devices)
     report.devices.push_back(DeviceOf(entry, ledger, context, shares));
+  for (const api::DeviceReport& part : report.devices)
+    for (api::DeviceReport& device : report.devices)
+      if (!part.parent.empty() && device.id == part.parent) ++device.parts;
   report.removed = HoldersOfRemoved(inventory, ledger);
   if (context.withheld) AddWithheld(context.withheld(), report.devices);
   report.servers = shares.Servers();

@@ -30,9 +30,8 @@ std::vector<std::string> NamesOf(const VendorDevices& devices,
                                  node::allocate::ConsumerKind consumer) {
   std::vector<std::string> names;
   for (const device::Facts* facts : devices.devices)
-    names.push_back(consumer == node::allocate::ConsumerKind::kContainerByIndex
-                        ? std::to_string(facts->index)
-                        : facts->id);
+    names.push_back(consumer == node::allocate::ConsumerKind::kContainerByIndex ? NumberOf(*facts)
+                                                                                : facts->id);
   return names;
 }
 

@@ -55,6 +55,14 @@ struct ResourceRule {
   bool operator==(const ResourceRule&) const = default;
 };
 
+/// Under which resource names the parts of divided devices are offered.
+enum class PartsStrategy {
+  kNone,    ///< not at all
+  kSingle,  ///< under the name of whole devices; those of one profile only, so that every request
+            ///< gets the same
+  kMixed,   ///< under a name for each profile
+};
+
 enum class ShareStrategy { kNone, kTimeSlicing, kServer };
 
 /// Of one device; users request one for each MiB.
@@ -323,6 +331,7 @@ struct NodeConfig {
   std::vector<ResourceRule> resources;  ///< take precedence over the default, the vendor's single
                                         ///< name for all models
   bool resource_per_model = false;      ///< the default is one name per model
+  PartsStrategy parts = PartsStrategy::kMixed;
   SharingConfig sharing;
 
   HttpConfig http;

@@ -22,6 +22,10 @@ constexpr std::pair<std::string_view, ShareStrategy> kStrategies[] = {
     {"none", ShareStrategy::kNone},
     {"time-slicing", ShareStrategy::kTimeSlicing},
     {"mps", ShareStrategy::kServer}};
+constexpr std::pair<std::string_view, PartsStrategy> kPartsStrategies[] = {
+    {"none", PartsStrategy::kNone},
+    {"single", PartsStrategy::kSingle},
+    {"mixed", PartsStrategy::kMixed}};
 constexpr std::pair<std::string_view, SharePolicy> kPolicies[] = {
     {"distributed", SharePolicy::kDistributed}, {"packed", SharePolicy::kPacked}};
 constexpr std::pair<std::string_view, MetricNames> kNames[] = {
@@ -309,6 +313,7 @@ std::vector<ConfigKey> Keys() {
       Key("usage.checkpoint", kNow, Time{1s, kDay}, &N::usage, &UsageConfig::checkpoint),
       Key("usage.idleAfter", kNow, Time{1s, 30 * kDay}, &N::usage, &UsageConfig::idle_after),
       Key("usage.idleBelow", kNow, Numeric(0, 1), &N::usage, &UsageConfig::idle_below),
+      Key("parts.strategy", kNow, OneOf(kPartsStrategies), &N::parts),
       Key("devicePlugin.deviceIDStrategy", kNow, OneOf(kDeviceIds), &N::device_ids),
       Key("devicePlugin.configFiles", kNow, OneOf(kPluginFiles), &N::plugin_files),
       Key("containers.deviceList", kNow, Some(kDeviceLists, false, true), &N::containers,

@@ -335,12 +335,10 @@ TEST_F(ConfigurationTest, WhatNvidiasPluginPassesOverIsARemarkAndTheRestIsInForc
 TEST_F(ConfigurationTest, SaysWhatItCannotDoYetAndServesOn) {
   Start();
   configuration_->SetRemote(
-      Remote("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}, {name: mig-1g.5gb, "
-             "replicas: 2}]}}\n"));
+      Remote("flags: {deviceDiscoveryStrategy: vfio}\n"
+             "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}\n"));
   EXPECT_EQ(Report().problem, "");
-  EXPECT_THAT(
-      Report().not_yet,
-      ElementsAre(HasSubstr("sharing.timeSlicing.resources[1]: MIG devices are not offered yet")));
+  EXPECT_THAT(Report().not_yet, ElementsAre(HasSubstr("flags.deviceDiscoveryStrategy: ")));
   ASSERT_EQ(Config().sharing.rules.size(), 1u);
   EXPECT_EQ(Config().sharing.rules[0].replicas, 4);
 }

@@ -23,6 +23,7 @@ Labeller::Labeller(os::Loop& control, base::Executor& io, node::inventory::Inven
 
 void Labeller::Configure(const api::NodeConfig& config) {
   config_ = config.labels;
+  parts_ = config.parts;
   OpenFeaturesFile();
   io_.Post([this, paths = MachinePathsOf(config)] {
     control_.Post([this, machine = os::ReadMachineFacts(paths)] {
@@ -71,6 +72,7 @@ void Labeller::Update() {
   labels_.Set({.machine = *machine_,
                .timestamp = started_,
                .config = config_,
+               .parts = parts_,
                .host_features = api::IsOn(features, !nfd_)});
   labels_.Update({.inventory = inventory_.published().Get(),
                   .servers = offers_.Servers(),

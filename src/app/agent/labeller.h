@@ -64,6 +64,7 @@ class Labeller {
   const std::int64_t started_;
   std::optional<os::MachineFacts> machine_;
   api::LabelsConfig config_;
+  api::PartsStrategy parts_ = api::PartsStrategy::kMixed;
   bool begun_ = false;
   bool serves_ = false;
   bool nfd_ = false;

@@ -9,6 +9,7 @@
 #include "backend/nvidia/dialect/kinds.h"
 #include "backend/nvidia/events.h"
 #include "backend/nvidia/facts.h"
+#include "backend/nvidia/mig.h"
 #include "backend/nvidia/reading.h"
 #include "backend/nvidia/sampling/sampling.h"
 #include "base/core/strings.h"
@@ -39,6 +40,14 @@ class Session {
   std::unique_ptr<Events> events;
   std::unique_ptr<Sampling> sampling;
   std::map<std::string, Gpu> gpus;  // by address, as last described
+
+  /// The GPU that has this MIG device; null where none has.
+  const Gpu* GpuOf(const std::string& mig_device) const {
+    for (const auto& [address, gpu] : gpus)
+      if (std::ranges::find(gpu.mig.devices, mig_device, &MigDevice::uuid) != gpu.mig.devices.end())
+        return &gpu;
+    return nullptr;
+  }
 
  private:
   explicit Session(Nvml loaded)
@@ -99,6 +108,10 @@ class NvidiaBackend final : public device::Backend {
     session_.swap(session);
   }
   base::Status CheckDriver() const;
+  Result<device::Reading> ReadPart(const Session& session, const std::string& address) const;
+  static Error NoPart(const std::string& address) {
+    return {Code::kNotFound, "no GPU has the part " + address};
+  }
   static Error NotOpen() { return {Code::kUnavailable, "the NVIDIA driver is not open"}; }
   static Error Gone(const Error& error) {
     return {Code::kUnavailable, "the NVIDIA driver is gone: " + error.message()};
@@ -187,14 +200,29 @@ Result<abi::Device> FindHandle(const Session& session, const std::string& addres
 Result<device::Facts> NvidiaBackend::Describe(const std::string& address) {
   const auto session = Current();
   if (!session) return NotOpen();
+  if (const auto part = ParseGpuInstance(address)) {
+    const auto gpu = session->gpus.find(part->gpu);
+    if (gpu == session->gpus.end()) return NoPart(address);
+    return GpuInstanceFacts(gpu->second.mig, gpu->second.facts, *part);
+  }
+  if (IsMigDevice(address)) {
+    const Gpu* gpu = session->GpuOf(address);
+    return gpu == nullptr ? NoPart(address) : MigDeviceFacts(gpu->mig, files_, gpu->facts, address);
+  }
   abi::Return answer = abi::kSuccess;
   ASSIGN(const abi::Device handle, FindHandle(*session, address, answer));
   ASSIGN(device::Facts facts, GatherFacts(session->nvml, files_, handle, address));
+  Mig mig;
+  if (!facts.modes.empty()) mig = ReadMigProfiles(session->nvml, handle, facts.memory);
+  const std::string changeable = Changeable(session->nvml, handle, mig);
+  facts.parts = mig.Addresses(address);
+  if (!facts.parts.empty()) facts.withheld.clear();  // the inventory says that it is divided
+  facts.profiles = mig.profiles;
   Gpu& gpu = session->gpus[address];
-  const std::string changeable = Changeable(session->nvml, handle);
   // In another mode the device answers other calls.
   if (gpu.id != facts.id || gpu.changeable != changeable) session->sampling->Forget(address);
-  gpu = {handle, facts.id, facts.pci, CountLanes(session->nvml, files_, handle), changeable};
+  gpu = {handle, facts.id,       facts.pci, CountLanes(session->nvml, files_, handle),
+         facts,  std::move(mig), changeable};
   facts.links = GatherLinks(session->nvml, gpu, session->gpus);
   session->events->Register(handle, facts.id);
   return facts;
@@ -203,14 +231,18 @@ Result<device::Facts> NvidiaBackend::Describe(const std::string& address) {
 Result<device::Reading> NvidiaBackend::Read(const std::string& address) {
   const auto session = Current();
   if (!session) return NotOpen();
+  if (ParseGpuInstance(address) || IsMigDevice(address)) return ReadPart(*session, address);
   const auto known = session->gpus.find(address);
   const std::string id = known != session->gpus.end() ? known->second.id : "";
   abi::Return answer = abi::kSuccess;
   const auto handle = FindHandle(*session, address, answer);
   if (handle.ok()) {
-    ASSIGN(device::Reading reading, TakeReading(session->nvml, *handle, id));
-    if (reading.reachable && known != session->gpus.end())
-      reading.facts_changed = Changeable(session->nvml, *handle) != known->second.changeable;
+    const bool in_mig_mode = known != session->gpus.end() && !known->second.mig.devices.empty();
+    ASSIGN(device::Reading reading, TakeReading(session->nvml, *handle, id, in_mig_mode));
+    if (reading.reachable && known != session->gpus.end()) {
+      Mig now = known->second.mig;
+      reading.facts_changed = Changeable(session->nvml, *handle, now) != known->second.changeable;
+    }
     return reading;
   }
   // A lost GPU may show only here.
@@ -219,12 +251,31 @@ Result<device::Reading> NvidiaBackend::Read(const std::string& address) {
   return handle.error();
 }
 
+/// A GPU instance that is no MIG device has no handle: what is wrong with it shows on its GPU.
+Result<device::Reading> NvidiaBackend::ReadPart(const Session& session,
+                                                const std::string& address) const {
+  if (!IsMigDevice(address)) return device::Reading{.reports_recovery = true};
+  const Gpu* gpu = session.GpuOf(address);
+  abi::Device handle = nullptr;
+  if (gpu == nullptr || session.nvml->handle_by_uuid(address.c_str(), &handle) != abi::kSuccess)
+    return NoPart(address);
+  return TakeMigReading(session.nvml, handle, gpu->handle, address);
+}
+
 Result<device::Sample> NvidiaBackend::TakeSample(const std::string& address,
                                                  const device::SampleRequest& request) {
   const auto session = Current();
   if (!session) return NotOpen();
   abi::Return answer = abi::kSuccess;
-  ASSIGN(const abi::Device handle, FindHandle(*session, address, answer));
+  abi::Device handle = nullptr;
+  if (IsMigDevice(address)) {
+    if (session->nvml->handle_by_uuid(address.c_str(), &handle) != abi::kSuccess)
+      return NoPart(address);
+  } else if (ParseGpuInstance(address)) {
+    return device::Sample{.unsupported = request.quantities};
+  } else {
+    ASSIGN(handle, FindHandle(*session, address, answer));
+  }
   return session->sampling->Take(handle, address, request);
 }
 

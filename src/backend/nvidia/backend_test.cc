@@ -279,7 +279,7 @@ TEST(NvidiaBackend, WithholdsAGpuInMigMode) {
   const Backend backend = Open(machine);
   const auto gpus = DescribeAll(*backend);
   ASSERT_EQ(gpus.size(), 1u);
-  EXPECT_EQ(gpus[0].withheld, "MIG mode is enabled");
+  EXPECT_EQ(gpus[0].withheld, "MIG mode is enabled and there are no MIG devices");
   EXPECT_EQ(gpus[0].modes.at(0).current, "enabled");
 }
 

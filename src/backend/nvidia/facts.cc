@@ -82,7 +82,7 @@ void AddArchitecture(const Nvml& nvml, abi::Device device, Facts& facts) {
   facts.architecture = Architecture(major, minor);
 }
 
-void AddMig(const Nvml& nvml, abi::Device device, Facts& facts) {
+void AddMigMode(const Nvml& nvml, abi::Device device, Facts& facts) {
   unsigned current = 0, pending = 0;
   if (nvml->mig_mode(device, &current, &pending) != abi::kSuccess) return;
   const auto name = [](unsigned mode) { return std::string(mode == 0 ? "disabled" : "enabled"); };
@@ -94,7 +94,7 @@ void AddMig(const Nvml& nvml, abi::Device device, Facts& facts) {
                          {"disabled", "enabled"},
                          device::ModeScope::kDevice,
                          needs_reset ? device::ModeEffect::kAfterReset : device::ModeEffect::kNow});
-  if (current != 0) facts.withheld = "MIG mode is enabled";
+  if (current != 0) facts.withheld = "MIG mode is enabled and there are no MIG devices";
 }
 
 void AddInforom(const Nvml& nvml, abi::Device device, Facts& facts) {
@@ -219,7 +219,7 @@ base::Result<Facts> GatherFacts(const Nvml& nvml, const MachineFiles& files, abi
   facts.serial = Text(nvml->serial, device, abi::kSerialLength);
   AddMemory(nvml, device, facts);
   AddArchitecture(nvml, device, facts);
-  AddMig(nvml, device, facts);
+  AddMigMode(nvml, device, facts);
   AddDetails(nvml, device, facts);
   AddVirtualization(nvml, device, facts);
   AddFabric(nvml, device, facts);
@@ -230,13 +230,17 @@ base::Result<Facts> GatherFacts(const Nvml& nvml, const MachineFiles& files, abi
   return facts;
 }
 
-std::string Changeable(const Nvml& nvml, abi::Device device) {
+std::string Changeable(const Nvml& nvml, abi::Device device, Mig& mig) {
   Facts facts;
-  AddMig(nvml, device, facts);
+  AddMigMode(nvml, device, facts);
   AddFabric(nvml, device, facts);
   std::string text;
   for (const device::Mode& mode : facts.modes)
     text += mode.name + "=" + mode.current + "," + mode.pending + ";";
+  mig.instances.clear();
+  mig.devices.clear();
+  if (!facts.withheld.empty()) ReadMigParts(nvml, device, mig);
+  for (const std::string& part : mig.Addresses("")) text += part + ";";
   for (const auto& [name, value] : facts.details) text += name + "=" + value + ";";
   return text;
 }

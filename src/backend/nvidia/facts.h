@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/nvidia/machine_files.h"
+#include "backend/nvidia/mig.h"
 #include "backend/nvidia/nvml.h"
 #include "base/core/result.h"
 #include "device/model.h"
@@ -24,6 +25,8 @@ struct Gpu {
   std::string id;
   std::optional<device::PciAddress> pci;
   Lanes lanes;
+  device::Facts facts;  ///< as last described, without links
+  Mig mig;
   std::string changeable;  ///< see Changeable
 };
 
@@ -33,15 +36,15 @@ bool IsDeviceLost(abi::Return code);
 /// Whether a code means that the driver is gone.
 bool IsDriverGone(abi::Return code);
 
-/// All facts but links. Each fact may be missing, except the id: without a UUID it is the PCI
-/// address, and without that the result is kDataLoss. kDataLoss also if the device reports that it
-/// is lost; kUnavailable if the driver went away.
+/// All facts but links and parts. Each fact may be missing, except the id: without a UUID it is the
+/// PCI address, and without that the result is kDataLoss. kDataLoss also if the device reports that
+/// it is lost; kUnavailable if the driver went away.
 base::Result<device::Facts> GatherFacts(const Nvml& nvml, const MachineFiles& files,
                                         abi::Device device, const std::string& address);
 
-/// The facts that may change while the device is present, in a comparable form: MIG mode and
-/// fabric.
-std::string Changeable(const Nvml& nvml, abi::Device device);
+/// The facts that may change while the device is present, in a comparable form: MIG mode, parts and
+/// fabric. Updates the parts of `mig`.
+std::string Changeable(const Nvml& nvml, abi::Device device, Mig& mig);
 
 Lanes CountLanes(const Nvml& nvml, const MachineFiles& files, abi::Device device);
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "backend/nvidia/dialect/capability_files.h"
 #include "base/core/strings.h"
 #include "os/core/file.h"
 #include "os/core/root.h"
@@ -23,6 +24,8 @@ constexpr std::uint32_t kControlMinor = 255, kModesetMinor = 254;
 constexpr std::uint32_t kMaxMajor = 0xfff, kMaxMinor = 0xfffff;  // include/linux/kdev_t.h
 
 constexpr std::size_t kMaxFileLength = 4096;  // a page, as a sysfs attribute
+constexpr const char* kCapabilityMinors = "/driver/nvidia-caps/mig-minors";
+constexpr std::size_t kMaxMinorsLength = 1u << 20;  // a driver for 32 GPUs has 100 KiB
 
 /// A file below /dev. `dev_root` is the folder that contains dev/, or itself a /dev.
 struct Node {
@@ -89,6 +92,30 @@ std::vector<DeviceFile> MachineFiles::GraphicsFiles(const device::PciAddress& pc
     if (!major || !minor || *major > kMaxMajor || *minor > kMaxMinor) continue;
     files.push_back({"/dev/dri/" + name, static_cast<std::uint32_t>(*major),
                      static_cast<std::uint32_t>(*minor)});
+  }
+  return files;
+}
+
+std::vector<DeviceFile> MachineFiles::CapabilityFiles(unsigned gpu_minor, unsigned gpu_instance,
+                                                      unsigned compute_instance) const {
+  const std::string list = paths_.proc_root + kCapabilityMinors;
+  const auto text = os::ReadFile(list, kMaxMinorsLength);
+  if (!text.ok()) return {};
+  const auto minors = ParseCapabilityMinors(*text, list);
+  if (!minors.ok()) return {};
+  const auto majors = Majors();
+  const auto major = majors.find("nvidia-caps");
+  const std::string of_gpu =
+      "gpu" + std::to_string(gpu_minor) + "/gi" + std::to_string(gpu_instance);
+  std::vector<DeviceFile> files;
+  for (const std::string& capability :
+       {of_gpu + "/access", of_gpu + "/ci" + std::to_string(compute_instance) + "/access"}) {
+    const auto minor = minors->find(capability);
+    if (minor == minors->end()) return {};
+    const std::string path = CapabilityFile(minor->second);
+    const Node node = FindNode(paths_.dev_root, path.substr(std::string_view("/dev/").size()));
+    const std::uint32_t reported = major == majors.end() ? 0 : major->second;
+    files.push_back({path, node.is_device ? node.major : reported, minor->second});
   }
   return files;
 }

@@ -26,6 +26,12 @@ class MachineFiles {
   /// The kernel's graphics files of the same GPU: /dev/dri/card<n>, renderD<n>.
   std::vector<device::DeviceFile> GraphicsFiles(const device::PciAddress& pci) const;
 
+  /// The files that permit their holders to use a compute instance of a GPU: that of its GPU
+  /// instance and its own (NVIDIA, "MIG User Guide", "/dev based nvidia-capabilities"). Empty where
+  /// the driver does not list them.
+  std::vector<device::DeviceFile> CapabilityFiles(unsigned gpu_minor, unsigned gpu_instance,
+                                                  unsigned compute_instance) const;
+
   /// The device numbers of all possible GPUs, minors 0 to 253 of the NVIDIA major (nv-linux.h: 254
   /// is modeset, 255 the control device), and of the capability files that permit the use and
   /// change of MIG devices (/dev/nvidia-caps), if the driver has them.

@@ -94,8 +94,25 @@ void BindIdentity(const os::Library& library, Functions& f) {
   Bind(library, f.pci,
        {"nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo"});
   Bind(library, f.compute_capability, {"nvmlDeviceGetCudaComputeCapability"});
-  Bind(library, f.mig_mode, {"nvmlDeviceGetMigMode"});
   Bind(library, f.virtualization_mode, {"nvmlDeviceGetVirtualizationMode"});
+}
+
+void BindMig(const os::Library& library, Functions& f) {
+  Bind(library, f.mig_mode, {"nvmlDeviceGetMigMode"});
+  Bind(library, f.handle_by_uuid, {"nvmlDeviceGetHandleByUUID"});
+  Bind(library, f.mig_device_by_index, {"nvmlDeviceGetMigDeviceHandleByIndex"});
+  Bind(library, f.mig_parent, {"nvmlDeviceGetDeviceHandleFromMigDeviceHandle"});
+  Bind(library, f.mig_devices_most, {"nvmlDeviceGetMaxMigDeviceCount"});
+  Bind(library, f.gpu_instance_id, {"nvmlDeviceGetGpuInstanceId"});
+  Bind(library, f.compute_instance_id, {"nvmlDeviceGetComputeInstanceId"});
+  Bind(library, f.attributes, {"nvmlDeviceGetAttributes_v2", "nvmlDeviceGetAttributes"});
+  Bind(library, f.gpu_instance_profile, {"nvmlDeviceGetGpuInstanceProfileInfo"});
+  Bind(library, f.gpu_instance_profile_v2, {"nvmlDeviceGetGpuInstanceProfileInfoV"});
+  Bind(library, f.gpu_instance_placements,
+       {"nvmlDeviceGetGpuInstancePossiblePlacements_v2",
+        "nvmlDeviceGetGpuInstancePossiblePlacements"});
+  Bind(library, f.gpu_instances, {"nvmlDeviceGetGpuInstances"});
+  Bind(library, f.gpu_instance_info, {"nvmlGpuInstanceGetInfo"});
 }
 
 void BindPlacement(const os::Library& library, Functions& f) {
@@ -236,6 +253,7 @@ constexpr std::array kMeanings{
 Nvml::Nvml(os::Library library)
     : library_(std::move(library)), functions_(std::make_unique<Functions>()) {
   BindIdentity(library_, *functions_);
+  BindMig(library_, *functions_);
   BindPlacement(library_, *functions_);
   BindReadings(library_, *functions_);
   BindBoard(library_, *functions_);

@@ -43,6 +43,17 @@ struct Functions {
   Function<abi::Device, abi::Memory*> memory;
   Function<abi::Device, abi::MemoryV2*> memory_v2;
 
+  Function<const char*, abi::Device*> handle_by_uuid;
+  Function<abi::Device, unsigned, abi::Device*> mig_device_by_index;
+  Function<abi::Device, abi::Device*> mig_parent;
+  Function<abi::Device, unsigned*> mig_devices_most, gpu_instance_id, compute_instance_id;
+  Function<abi::Device, abi::Attributes*> attributes;
+  Function<abi::Device, unsigned, abi::GpuInstanceProfile*> gpu_instance_profile;
+  Function<abi::Device, unsigned, abi::GpuInstanceProfileV2*> gpu_instance_profile_v2;
+  Function<abi::Device, unsigned, abi::Placement*, unsigned*> gpu_instance_placements;
+  Function<abi::Device, unsigned, abi::GpuInstance*, unsigned*> gpu_instances;
+  Function<abi::GpuInstance, abi::GpuInstanceInfo*> gpu_instance_info;
+
   Function<abi::Device, abi::Device, unsigned*> common_ancestor;
   Function<abi::Device, unsigned, unsigned*> nvlink_state, nvlink_remote_type;
   Function<abi::Device, unsigned, abi::PciInfo*> nvlink_remote_pci;

@@ -7,12 +7,16 @@
 
 namespace penstock::backend::nvidia::abi {
 
-struct DeviceObject;     // opaque
-struct EventSetObject;   // opaque
-struct GpmSampleObject;  // opaque
+struct DeviceObject;           // opaque
+struct EventSetObject;         // opaque
+struct GpmSampleObject;        // opaque
+struct GpuInstanceObject;      // opaque
+struct ComputeInstanceObject;  // opaque
 using Device = DeviceObject*;
 using EventSet = EventSetObject*;
 using GpmSample = GpmSampleObject*;
+using GpuInstance = GpuInstanceObject*;
+using ComputeInstance = ComputeInstanceObject*;
 
 /// nvmlReturn_t
 enum Return : int {
@@ -119,6 +123,7 @@ struct ProcessInfo {
   unsigned gpu_instance, compute_instance;
 };
 inline constexpr unsigned long long kNotAvailable = ~0ull;  ///< NVML_VALUE_NOT_AVAILABLE
+inline constexpr unsigned kNoInstance = ~0u;  ///< of a process or an event that is on no instance
 
 /// nvmlProcessUtilizationSample_t
 struct ProcessUtilization {
@@ -251,6 +256,35 @@ struct FabricInfoV3 {
 inline constexpr unsigned kFabricInfoV3 = sizeof(FabricInfoV3) | (3u << 24);
 inline constexpr unsigned char kFabricCompleted = 3;  ///< NVML_GPU_FABRIC_STATE_COMPLETED
 
+/// nvmlGpuInstancePlacement_t, nvmlComputeInstancePlacement_t: in slices of memory, or of compute
+struct Placement {
+  unsigned start, size;
+};
+/// nvmlGpuInstanceProfileInfo_t
+struct GpuInstanceProfile {
+  unsigned id, peer_to_peer, slices, most, multiprocessors, copy, decoders, encoders, jpegs, ofas;
+  unsigned long long memory_mib;
+};
+/// nvmlGpuInstanceProfileInfo_v2_t
+struct GpuInstanceProfileV2 {
+  unsigned version;
+  unsigned id, peer_to_peer, slices, most, multiprocessors, copy, decoders, encoders, jpegs, ofas;
+  unsigned long long memory_mib;
+  char name[96];
+};
+inline constexpr unsigned kGpuInstanceProfileV2 = sizeof(GpuInstanceProfileV2) | (2u << 24);
+/// nvmlGpuInstanceInfo_t
+struct GpuInstanceInfo {
+  Device device;
+  unsigned id, profile;
+  Placement placement;
+};
+/// nvmlDeviceAttributes_t, of a MIG device
+struct Attributes {
+  unsigned multiprocessors, copy, decoders, encoders, jpegs, ofas, gpu_slices, compute_slices;
+  unsigned long long memory_mib;
+};
+
 // nvmlGpuTopologyLevel_t
 inline constexpr unsigned kTopologyInternal = 0;
 inline constexpr unsigned kTopologySingle = 10;
@@ -279,6 +313,9 @@ static_assert(sizeof(ProcessInfoV1) == 16 && sizeof(ProcessInfo) == 24);
 static_assert(sizeof(FabricInfo) == 28 && sizeof(FabricInfoV2) == 36);
 static_assert(sizeof(FabricInfoV3) == 40 && sizeof(ProcessUtilization) == 32 &&
               sizeof(GpmMetric) == 40 && offsetof(GpmMetrics, metrics) == 24);
+static_assert(sizeof(GpuInstanceProfile) == 48 && sizeof(GpuInstanceProfileV2) == 152 &&
+              offsetof(GpuInstanceProfileV2, memory_mib) == 48 && sizeof(GpuInstanceInfo) == 24 &&
+              sizeof(Attributes) == 40);
 static_assert(sizeof(EventData) == 32 && sizeof(FieldValue) == 40 &&
               offsetof(FieldValue, value) == 32);
 

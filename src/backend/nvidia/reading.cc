@@ -53,8 +53,8 @@ void ProbeLiveness(NvmlDevice& nvml_device) {
   nvml_device.Call(nvml.power, &number);
 }
 
-void ReadProcesses(NvmlDevice& nvml_device, Reading& reading) {
-  for (const auto& [pid, process] : ReadRunningProcesses(nvml_device))
+void ReadProcesses(NvmlDevice& nvml_device, ProcessesOf which, Reading& reading) {
+  for (const auto& [pid, process] : ReadRunningProcesses(nvml_device, which))
     reading.processes.push_back(
         {pid, base::Bytes{process.memory.value_or(0)}, process.graphics_only});
 }
@@ -119,6 +119,19 @@ void ReadEnergy(NvmlDevice& nvml_device, const std::string& id, Reading& reading
     reading.evidence.push_back(ResetCounter(id, "energy", millijoules));
 }
 
+/// What the answers of all calls say about the device.
+base::Result<Reading> Finish(const NvmlDevice& nvml_device, const std::string& id,
+                             Reading reading) {
+  if (nvml_device.gone())
+    return base::Error(Code::kUnavailable,
+                       "the NVIDIA driver is gone: " + nvml_device.gone()->message());
+  if (nvml_device.lost()) {
+    reading.reachable = false;
+    reading.evidence.push_back(Lost(id, nvml_device.lost_code(), nvml_device.lost_function()));
+  }
+  return reading;
+}
+
 }  // namespace
 
 Reading Unreachable(abi::Return code, std::string_view function, const std::string& id) {
@@ -128,22 +141,29 @@ Reading Unreachable(abi::Return code, std::string_view function, const std::stri
   return reading;
 }
 
-base::Result<Reading> TakeReading(const Nvml& nvml, abi::Device device, const std::string& id) {
+base::Result<Reading> TakeReading(const Nvml& nvml, abi::Device device, const std::string& id,
+                                  bool in_mig_mode) {
   NvmlDevice nvml_device(nvml.functions(), device);
   Reading reading;
   ProbeLiveness(nvml_device);
   ReadRecovery(nvml_device, id, reading);
   ReadMemoryHealth(nvml_device, id, reading);
   if (!reading.reports_recovery) ReadEnergy(nvml_device, id, reading);
-  ReadProcesses(nvml_device, reading);
-  if (nvml_device.gone())
-    return base::Error(Code::kUnavailable,
-                       "the NVIDIA driver is gone: " + nvml_device.gone()->message());
-  if (nvml_device.lost()) {
-    reading.reachable = false;
-    reading.evidence.push_back(Lost(id, nvml_device.lost_code(), nvml_device.lost_function()));
-  }
-  return reading;
+  ReadProcesses(nvml_device, in_mig_mode ? ProcessesOf::kGpuAlone : ProcessesOf::kDevice, reading);
+  return Finish(nvml_device, id, std::move(reading));
+}
+
+base::Result<Reading> TakeMigReading(const Nvml& nvml, abi::Device mig_device, abi::Device gpu,
+                                     const std::string& id) {
+  NvmlDevice nvml_device(nvml.functions(), mig_device), nvml_gpu(nvml.functions(), gpu);
+  Reading reading;
+  abi::Memory memory{};
+  nvml_device.Call(nvml->memory, &memory);
+  // A GPU's recovery concerns all of its parts.
+  ReadRecovery(nvml_gpu, id, reading);
+  if (!reading.reports_recovery) ReadEnergy(nvml_gpu, id, reading);
+  ReadProcesses(nvml_device, ProcessesOf::kDevice, reading);
+  return Finish(nvml_device, id, std::move(reading));
 }
 
 }  // namespace penstock::backend::nvidia

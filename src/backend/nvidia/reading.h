@@ -14,7 +14,12 @@ device::Reading Unreachable(abi::Return code, std::string_view function, const s
 
 /// Makes all calls of a reading. A GPU that reports that it is lost is unreachable, whatever else
 /// still answers. kUnavailable: the driver went away.
+/// `in_mig_mode`: the processes of its MIG devices are left out.
 base::Result<device::Reading> TakeReading(const Nvml& nvml, abi::Device device,
-                                          const std::string& id);
+                                          const std::string& id, bool in_mig_mode);
+
+/// The same for a MIG device of this GPU.
+base::Result<device::Reading> TakeMigReading(const Nvml& nvml, abi::Device mig_device,
+                                             abi::Device gpu, const std::string& id);
 
 }  // namespace penstock::backend::nvidia

@@ -12,9 +12,14 @@ constexpr unsigned kMaxProcesses = 1u << 16;
 using Found = std::map<std::int32_t, RunningProcess>;
 constexpr int kGraphics = 1;  // index in Functions::processes
 
+bool IsOnInstance(const abi::ProcessInfoV1&) { return false; }
+bool IsOnInstance(const abi::ProcessInfo& process) {
+  return process.gpu_instance != abi::kNoInstance;
+}
+
 /// Adds one list of processes, in the library's version of the record.
 template <typename Record>
-void ReadList(NvmlDevice& nvml_device, int list, Found& found) {
+void ReadList(NvmlDevice& nvml_device, int list, ProcessesOf which, Found& found) {
   const Function<abi::Device, unsigned*, void*>& function = nvml_device.nvml().processes[list];
   std::vector<Record> records(16);
   for (int attempt = 0; attempt < 4; ++attempt) {
@@ -33,6 +38,7 @@ void ReadList(NvmlDevice& nvml_device, int list, Found& found) {
     if (record.pid == 0 ||
         record.pid > static_cast<unsigned>(std::numeric_limits<std::int32_t>::max()))
       continue;
+    if (which == ProcessesOf::kGpuAlone && IsOnInstance(record)) continue;
     RunningProcess& process = found[static_cast<std::int32_t>(record.pid)];
     process.graphics_only = process.graphics_only && list == kGraphics;
     if (record.used_memory != abi::kNotAvailable)
@@ -42,13 +48,13 @@ void ReadList(NvmlDevice& nvml_device, int list, Found& found) {
 
 }  // namespace
 
-Found ReadRunningProcesses(NvmlDevice& nvml_device) {
+Found ReadRunningProcesses(NvmlDevice& nvml_device, ProcessesOf which) {
   Found found;  // a process that computes and draws is in two lists with the same memory
   for (int list = 0; list < 3; ++list) {
     if (nvml_device.nvml().short_processes[list]) {
-      ReadList<abi::ProcessInfoV1>(nvml_device, list, found);
+      ReadList<abi::ProcessInfoV1>(nvml_device, list, which, found);
     } else {
-      ReadList<abi::ProcessInfo>(nvml_device, list, found);
+      ReadList<abi::ProcessInfo>(nvml_device, list, which, found);
     }
   }
   return found;

@@ -14,7 +14,13 @@ struct RunningProcess {
   bool graphics_only = true;            ///< only in the list of graphics processes
 };
 
+enum class ProcessesOf {
+  kDevice,    ///< all
+  kGpuAlone,  ///< of a GPU in MIG mode, those that are on none of its instances
+};
+
 /// All processes that compute, draw, or compute through MPS, by pid.
-std::map<std::int32_t, RunningProcess> ReadRunningProcesses(NvmlDevice& nvml_device);
+std::map<std::int32_t, RunningProcess> ReadRunningProcesses(
+    NvmlDevice& nvml_device, ProcessesOf which = ProcessesOf::kDevice);
 
 }  // namespace penstock::backend::nvidia

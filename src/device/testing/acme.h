@@ -44,6 +44,7 @@ class AcmeDialect : public Dialect {
   std::string ModelResource(const Facts& device) const override {
     return device.index == 0 ? "acme.com/small" : "acme.com/big";
   }
+  std::string PartResource(const Facts& part) const override { return "acme.com/" + part.profile; }
   std::string WhyNotShared(const Facts& device, const Shape& shape) const override {
     return shape.sharing == Sharing::kServer && device.model == "Acme Small"
                ? "an Acme Small has no server; use time-slicing"
@@ -64,7 +65,7 @@ class AcmeDialect : public Dialect {
   }
   std::string_view runtime_handler() const override { return ""; }
   std::string_view cdi_kind() const override { return "acme.com/gpu"; }
-  std::vector<std::string> CdiNamesOf(const Facts& device, const Facts*,
+  std::vector<std::string> CdiNamesOf(const Facts& device,
                                       std::span<const CdiNames> strategies) const override {
     std::vector<std::string> names;
     for (const CdiNames strategy : strategies)

@@ -143,10 +143,6 @@ int SharesTaken(const std::string& device, const ledger::Snapshot& ledger) {
   return taken;
 }
 
-bool Names(const std::string& wanted, const device::Facts& facts) {
-  return wanted == facts.id || (facts.index >= 0 && base::ParseInt(wanted) == facts.index);
-}
-
 Error NothingFound() {
   return {Code::kResourceExhausted, "no device has been found on this node yet"};
 }
@@ -155,7 +151,7 @@ Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory
                  const std::string& allocator) {
   if (inventory.devices.empty()) return NothingFound();
   for (const inventory::Entry& entry : inventory.devices) {
-    if (!Names(wanted, *entry.facts)) continue;
+    if (!IsNamed(*entry.facts, wanted)) continue;
     if (!entry.withheld.empty())
       return {Code::kFailedPrecondition,
               share::Describe(*entry.facts) + " is not offered: " + entry.withheld};
@@ -184,7 +180,7 @@ Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::
   std::string held, blocked;  // the first of each kind
   for (const std::string& wanted : request.devices) {
     const auto found = std::ranges::find_if(
-        candidates, [&](const Candidate& one) { return Names(wanted, *one.facts); });
+        candidates, [&](const Candidate& one) { return IsNamed(*one.facts, wanted); });
     if (found == candidates.end()) return NotOffered(wanted, inventory, request.allocator);
     if (std::ranges::find(named, &*found) != named.end())
       return Error(Code::kInvalidArgument, "device " + wanted + " is named twice");
@@ -250,7 +246,7 @@ std::set<std::string> DevicesFor(const Request& request, const inventory::Snapsh
     const bool named =
         request.devices.empty() ||
         std::ranges::any_of(request.devices, [&candidate](const std::string& wanted) {
-          return Names(wanted, *candidate.facts);
+          return IsNamed(*candidate.facts, wanted);
         });
     if (named && Suits(candidate, request)) devices.insert(candidate.facts->id);
   }

@@ -28,17 +28,23 @@ class Devices {
 
   const std::vector<const Facts*>& sorted() const { return devices_; }
 
-  /// Null also where the parent is not among them.
-  const Facts* ParentOf(const Facts& device) const {
-    const auto parent = by_id_.find(device.parent);
-    return device.parent.empty() || parent == by_id_.end() ? nullptr : parent->second;
+  /// The device that it is a partition of, or a partition of a partition of. Null also where that
+  /// is not among them.
+  const Facts* WholeOf(const Facts& device) const {
+    const Facts* whole = &device;
+    for (std::size_t depth = 0; !whole->parent.empty() && depth < devices_.size(); ++depth) {
+      const auto parent = by_id_.find(whole->parent);
+      if (parent == by_id_.end()) return nullptr;
+      whole = parent->second;
+    }
+    return whole == &device ? nullptr : whole;
   }
 
  private:
-  std::tuple<int, bool, int, std::string> Order(const Facts& device) const {
-    const Facts* parent = ParentOf(device);
-    return {parent != nullptr ? parent->index : device.index, !device.parent.empty(), device.index,
-            device.id};
+  std::tuple<int, bool, std::size_t, std::string, std::string> Order(const Facts& device) const {
+    const Facts* whole = WholeOf(device);
+    return {whole != nullptr ? whole->index : device.index, !device.parent.empty(),
+            device.number.size(), device.number, device.id};
   }
 
   std::vector<const Facts*> devices_;
@@ -70,14 +76,17 @@ class Listing {
     ASSIGN(const DevFiles files, DevFiles::Open(places_));
     DeviceFiles all;
     for (const Facts* device : devices.sorted()) {
-      const Facts* parent = devices.ParentOf(*device);
       auto found = FilesOf(*device, files, places_.sysfs_root);
       if (!found.ok()) {
+        // A part that is only there to be divided has no file of its own.
+        if (!device->parent.empty() && device->files.empty() &&
+            !places.at(device->id).withheld.empty())
+          continue;
         Remark(*device, found.error().message());
         continue;
       }
       if (places.at(device->id).withheld.empty()) all = Merge(std::move(all), *found);
-      AddUnderItsNames(*device, parent, EditsOf(*found, calls, options_));
+      AddUnderItsNames(*device, EditsOf(*found, calls, options_));
     }
     if (generated_.spec.devices.empty()) return Error(Code::kNotFound, WhyNone());
     if (options_.all && !all.nodes.empty()) Add(kAll, EditsOf(all, calls, options_));
@@ -95,8 +104,8 @@ class Listing {
     return "there is no device left to write a CDI specification for: " + generated_.remarks.back();
   }
 
-  void AddUnderItsNames(const Facts& device, const Facts* parent, const api::cdi::CdiEdits& edits) {
-    for (const std::string& name : input_.dialect->CdiNamesOf(device, parent, options_.names)) {
+  void AddUnderItsNames(const Facts& device, const api::cdi::CdiEdits& edits) {
+    for (const std::string& name : input_.dialect->CdiNamesOf(device, options_.names)) {
       if (const std::string why = api::cdi::WhyNoDeviceName(name); !why.empty()) {
         Remark(device, "its name '" + name + "' is not a valid CDI device name: " + why);
       } else {

@@ -247,7 +247,7 @@ class PlatformMaker {
     if (subject_.numbered) {
       device::Facts first;
       first.index = 0;
-      names = input_.dialect->CdiNamesOf(first, nullptr, options_.names);
+      names = input_.dialect->CdiNamesOf(first, options_.names);
       std::erase(names, "");
     }
     if (options_.all || !subject_.numbered) names.push_back(kAll);

@@ -258,10 +258,8 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
 
   /// The device by id or index; null where there is none.
   static const Entry* FindNamed(const inventory::Snapshot& inventory, const std::string& name) {
-    const auto found = std::ranges::find_if(inventory.devices, [&](const auto& entry) {
-      return entry.facts->id == name ||
-             (entry.facts->index >= 0 && base::ParseInt(name) == entry.facts->index);
-    });
+    const auto found = std::ranges::find_if(
+        inventory.devices, [&](const auto& entry) { return IsNamed(*entry.facts, name); });
     return found == inventory.devices.end() ? nullptr : &*found;
   }
 

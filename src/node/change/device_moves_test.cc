@@ -437,7 +437,7 @@ class MovesOfParts : public DeviceMovesTest {
 };
 
 TEST_F(MovesOfParts, PartsFollowTheirDevice) {
-  ASSERT_THAT(At("kubelet"), ElementsAre("G0", "G2", "G1.0", "G1.1"));
+  ASSERT_THAT(At("kubelet"), ElementsAre("G0", "G1.0", "G1.1", "G2"));
   counts_ = {"G1.1"};
   Set({{"1"}, "local"});
   executor_.Advance(1s);
@@ -451,14 +451,14 @@ TEST_F(MovesOfParts, PartsFollowTheirDevice) {
   EXPECT_EQ(moves_->manual().size(), 1u) << "the parts are not assigned by themselves";
   Set({{"1"}, "default"});
   executor_.Advance(1s);
-  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2", "G1.0", "G1.1"));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1.0", "G1.1", "G2"));
 }
 
 TEST_F(MovesOfParts, APartCanBelongToAnotherAllocatorThanTheRest) {
   Set({{"G1.0"}, "local"});
   executor_.Advance(1s);
   EXPECT_THAT(At("local"), ElementsAre("G1.0"));
-  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2", "G1.1"));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1.1", "G2"));
 }
 
 TEST_F(MovesOfParts, APartThatIsHeldIsNamedOrStaysAfterTheWait) {
@@ -471,10 +471,10 @@ TEST_F(MovesOfParts, APartThatIsHeldIsNamedOrStaysAfterTheWait) {
   ASSERT_TRUE(answer_ && !answer_->ok());
   EXPECT_EQ(answer_->error().code(), Code::kDeadlineExceeded);
   EXPECT_THAT(At("local"), ElementsAre("G1.0"));
-  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2", "G1.1"));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1.1", "G2"));
   GiveBack("G1.1");
   executor_.Advance(1h);
-  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2", "G1.1"));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1.1", "G2"));
   Set({{"1"}, "local"});
   executor_.Advance(1s);
   EXPECT_THAT(At("local"), ElementsAre("G1.0", "G1.1"))

@@ -30,6 +30,11 @@ std::string WhyLeft(const std::string& sysfs_root, const device::Facts& facts) {
          (driver->empty() ? "no driver" : "the driver " + *driver);
 }
 
+template <typename Value>
+bool IsMissing(const Result<Value>& result) {
+  return !result.ok() && result.error().code() == Code::kNotFound;
+}
+
 }  // namespace
 
 Discovery::Discovery(base::Executor& executor, device::AsyncBackend& backend, Inventory& inventory,
@@ -223,8 +228,10 @@ void Discovery::List(bool fresh) {
 }
 
 void Discovery::Listed(const std::vector<std::string>& addresses, bool fresh) {
-  const bool same = std::equal(addresses.begin(), addresses.end(), known_.begin(), known_.end(),
-                               [](const std::string& a, const Known& b) { return a == b.address; });
+  std::vector<std::string> listed;
+  for (const Known& known : known_)
+    if (!known.part) listed.push_back(known.address);
+  const bool same = addresses == listed;
   const bool undescribed = std::ranges::any_of(
       known_, [this](const Known& known) { return known.id.empty() && !IsSkipped(known.address); });
   const bool describe_again = std::exchange(describe_again_, false);
@@ -258,13 +265,14 @@ bool Discovery::IsAnother(const std::string& address, const std::string& id) con
 void Discovery::DescribeAll(bool fresh) {
   ForgetNumbers();
   described_.clear();
+  std::erase_if(known_, [](const Known& known) { return known.part; });
   for (Known& known : known_) known.id.clear();
   DescribeNext(0, fresh);
 }
 
 void Discovery::DescribeNext(std::size_t position, bool fresh) {
   while (position < known_.size() && IsSkipped(known_[position].address))
-    HandleFacts(known_[position++], Error(Code::kDataLoss, "a driver call for this device hangs"));
+    HandleFacts(position++, Error(Code::kDataLoss, "a driver call for this device hangs"));
   if (position == known_.size()) return Described(fresh);
   in_flight_ = known_[position].address;
   backend_.Describe(in_flight_,
@@ -276,18 +284,25 @@ void Discovery::DescribeNext(std::size_t position, bool fresh) {
                       // were skipped, the address is no longer known.
                       if (facts.ok() && IsAnother(known_[position].address, facts->id))
                         return DescribeAll(fresh);
-                      HandleFacts(known_[position], std::move(facts));
+                      if (known_[position].part && IsMissing(facts)) {
+                        // It was removed after its device was described.
+                        known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(position));
+                        describe_again_ = true;
+                        return DescribeNext(position, fresh);
+                      }
+                      HandleFacts(position, std::move(facts));
                       DescribeNext(position + 1, fresh);
                     }));
 }
 
-void Discovery::HandleFacts(Known& known, Result<device::Facts> facts) {
+void Discovery::HandleFacts(std::size_t position, Result<device::Facts> facts) {
+  Known& known = known_[position];
   if (facts.ok()) {
     known.id = facts->id;
     hangs_.erase(kUnnamed + known.address);
     ids_[known.address] = facts->id;
     described_.push_back(*std::move(facts));
-    return;
+    return AddParts(position, described_.back());
   }
   base::Log(
       base::kWarn, "cannot read the facts of a device",
@@ -298,6 +313,16 @@ void Discovery::HandleFacts(Known& known, Result<device::Facts> facts) {
   if (entry == nullptr) return;
   known.id = id->second;
   described_.push_back(*entry->facts);
+  AddParts(position, described_.back());
+}
+
+/// The parts of a device are described and read after it.
+void Discovery::AddParts(std::size_t position, const device::Facts& facts) {
+  for (const std::string& part : facts.parts) {
+    if (std::ranges::find(known_, part, &Known::address) != known_.end()) continue;
+    ++position;
+    known_.insert(known_.begin() + static_cast<std::ptrdiff_t>(position), {part, "", true});
+  }
 }
 
 /// A device in the list that cannot be described has no id, so it may be any of the devices that
@@ -363,7 +388,10 @@ void Discovery::ReadNext(std::size_t position) {
                     return Ended(reading.error());
                   }
                   if (reading.ok()) hangs_.erase(known.id);
-                  HandleReading(known.id, std::move(reading));
+                  if (known.part && IsMissing(reading))
+                    describe_again_ = true;
+                  else
+                    HandleReading(known.id, std::move(reading));
                   ReadNext(position + 1);
                 }));
 }

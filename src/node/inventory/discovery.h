@@ -77,7 +77,8 @@ class Discovery {
  private:
   struct Known {
     std::string address;
-    std::string id;  // empty while it could not be described
+    std::string id;     // empty while it could not be described
+    bool part = false;  // found through its device (Facts::parts), not listed
   };
   struct Hang {
     int times = 0;
@@ -93,7 +94,8 @@ class Discovery {
   void FollowMissing();
   bool IsAnother(const std::string& address, const std::string& id) const;
   void DescribeAll(bool fresh);
-  void HandleFacts(Known& known, base::Result<device::Facts> facts);
+  void HandleFacts(std::size_t position, base::Result<device::Facts> facts);
+  void AddParts(std::size_t position, const device::Facts& facts);
   void KeepHidden();
   void Described(bool fresh);
   void ReadNext(std::size_t position);

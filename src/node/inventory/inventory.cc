@@ -29,6 +29,26 @@ auto OrderOf(const device::Facts& facts) {
       facts.vendor, facts.index < 0, facts.index, facts.id);
 }
 
+/// Parts follow their device.
+void Sort(std::vector<Entry>& devices) {
+  std::map<std::string, std::shared_ptr<const device::Facts>> by_id;
+  for (const Entry& entry : devices) by_id.emplace(entry.facts->id, entry.facts);
+  const auto whole_of = [&](const Entry& entry) {
+    const auto whole =
+        entry.ancestors.empty() ? by_id.end() : by_id.find(entry.ancestors.back().device);
+    return whole == by_id.end() ? entry.facts : whole->second;
+  };
+  std::ranges::stable_sort(devices, [&](const Entry& a, const Entry& b) {
+    const auto of_a = whole_of(a), of_b = whole_of(b);
+    const auto order = [](const device::Facts& whole, const Entry& entry) {
+      const device::Facts& facts = *entry.facts;
+      return std::tuple(OrderOf(whole), !entry.ancestors.empty(), facts.number.size(),
+                        std::string_view(facts.number), OrderOf(facts));
+    };
+    return order(*of_a, a) < order(*of_b, b);
+  });
+}
+
 }  // namespace
 
 bool Entry::IsPartOf(std::string_view device) const {
@@ -100,9 +120,7 @@ void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> f
   PlaceParts(vendor, next, facts_changed);
   NumberByAddress(vendor, next, facts_changed);
   if (!facts_changed && !state_changed) return;
-  std::ranges::stable_sort(next.devices, [](const Entry& a, const Entry& b) {
-    return OrderOf(*a.facts) < OrderOf(*b.facts);
-  });
+  Sort(next.devices);
   next.facts_generation += facts_changed ? 1 : 0;
   next.state_generation += state_changed ? 1 : 0;
   published_.Set(std::move(next));

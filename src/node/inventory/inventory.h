@@ -42,7 +42,8 @@ struct VendorEntry {
   std::string reason;  ///< why there is none: one sentence that says what to do
 };
 
-/// All devices at one moment, ordered by vendor and index; devices without an index come last. A
+/// All devices at one moment, ordered by vendor and index; devices without an index come last, and
+/// parts after their device. A
 /// change of health or of a reading leaves facts_generation unchanged, so that nothing that is
 /// derived from facts is recomputed.
 struct Snapshot {

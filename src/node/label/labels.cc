@@ -42,6 +42,14 @@ device::LabelShare ShareOf(const std::string& device, const LabelShares& shares)
              : device::LabelShare{.isolation = std::string(ToString(device::Isolation::kHardware))};
 }
 
+device::PartNames NamesOf(api::PartsStrategy strategy) {
+  switch (strategy) {
+    case api::PartsStrategy::kSingle: return device::PartNames::kOfDevices;
+    case api::PartsStrategy::kMixed: return device::PartNames::kOfProfiles;
+    default: return device::PartNames::kNone;
+  }
+}
+
 VendorHas Gather(const inventory::Snapshot& inventory, const inventory::VendorEntry& vendor,
                  const device::Dialect& dialect, const LabelContext& context,
                  const LabelShares& shares) {
@@ -49,9 +57,14 @@ VendorHas Gather(const inventory::Snapshot& inventory, const inventory::VendorEn
   has.facts.driver = vendor.driver.get();
   has.facts.machine = context.machine.product;
   if (context.config.timestamp) has.facts.timestamp = context.timestamp;
+  has.facts.part_names = NamesOf(context.parts);
   for (const inventory::Entry& entry : inventory.devices) {
-    if (entry.facts->vendor != vendor.vendor || !entry.facts->parent.empty() || !IsPresent(entry))
+    if (entry.facts->vendor != vendor.vendor || !IsPresent(entry)) continue;
+    if (!entry.facts->parent.empty()) {
+      has.facts.parts.push_back(entry.facts.get());
+      has.facts.part_shares.push_back(ShareOf(entry.facts->id, shares));
       continue;
+    }
     has.facts.devices.push_back(entry.facts.get());
     has.facts.shares.push_back(ShareOf(entry.facts->id, shares));
     if (const std::uint32_t code = ClassOf(*entry.facts); IsAcceleratorClass(code))

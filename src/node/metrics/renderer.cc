@@ -183,9 +183,7 @@ void MetricsRenderer::State::RefreshDevices(const inventory::Snapshot& inventory
   for (const inventory::Entry& entry : inventory.devices) {
     const device::Facts& facts = *entry.facts;
     LabelText labels;
-    labels.Add("device", facts.id)
-        .Add("index", facts.index < 0 ? "" : std::to_string(facts.index))
-        .Add("model", facts.model);
+    labels.Add("device", facts.id).Add("index", NumberOf(facts)).Add("model", facts.model);
     device_labels.push_back(labels.Take());
   }
 }
@@ -253,9 +251,7 @@ std::vector<Holder> MetricsRenderer::State::HoldersOf(const Snapshots& node) {
       const inventory::Entry* entry = node.inventory->Find(usage.device);
       LabelText labels;
       labels.Add("device", usage.device)
-          .Add("index", entry == nullptr || entry->facts->index < 0
-                            ? ""
-                            : std::to_string(entry->facts->index));
+          .Add("index", entry == nullptr ? "" : NumberOf(*entry->facts));
       AddLease(*usage.holder, labels);
       of_device->second = labels.Take();
     }

@@ -16,7 +16,10 @@ std::vector<std::string> ModelsWithout(std::string_view vendor, device::Quantity
                                        const sample::Snapshot& samples) {
   std::set<std::string> models;
   for (const inventory::Entry& entry : inventory.devices) {
-    if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone) continue;
+    // Parts have less than whole devices, which is no fault of the list.
+    if (entry.facts->vendor != vendor || !entry.facts->parent.empty() ||
+        entry.health.state == device::HealthState::kGone)
+      continue;
     const sample::DeviceSample* sample = samples.Find(entry.facts->id);
     if (sample != nullptr &&
         std::ranges::find(sample->unsupported, quantity) != sample->unsupported.end())

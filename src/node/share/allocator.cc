@@ -49,6 +49,7 @@ bool Selects(const std::vector<std::string>& devices, const inventory::Entry& en
   return devices.empty() || std::ranges::any_of(devices, [&](const std::string& wanted) {
            return wanted == facts.id || entry.IsPartOf(wanted) ||
                   (entry.number >= 0 && base::ParseInt(wanted) == entry.number) ||
+                  (!facts.number.empty() && wanted == facts.number) ||
                   device::ModelMatches(wanted, facts.model);
          });
 }

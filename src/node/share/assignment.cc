@@ -26,6 +26,8 @@ class Namer {
       : config_(config), matches_(config.resources.size(), false) {}
 
   std::string ResourceOf(const device::Facts& facts, const device::Dialect& dialect) {
+    if (!facts.profile.empty() && config_.parts == api::PartsStrategy::kMixed)
+      return dialect.PartResource(facts);
     const api::ResourceRule* first = nullptr;
     for (std::size_t i = 0; i < config_.resources.size(); ++i) {
       if (!device::ModelMatches(config_.resources[i].pattern, facts.model)) continue;
@@ -164,6 +166,45 @@ const Move* MoveOf(const inventory::Entry& entry, const Moves& moves) {
   return nullptr;
 }
 
+/// Offers the parts of divided devices by the strategy of the configuration.
+class PartsOffer {
+ public:
+  PartsOffer(api::PartsStrategy strategy, const inventory::Snapshot& inventory)
+      : strategy_(strategy) {
+    if (strategy == api::PartsStrategy::kSingle) common_ = CommonProfile(inventory);
+  }
+
+  /// Why this device is not offered; empty if it is.
+  std::string WhyNot(const inventory::Entry& entry) const {
+    if (entry.withheld == inventory::kDivided) return "";
+    const std::string& profile = entry.facts->profile;
+    if (strategy_ == api::PartsStrategy::kNone && !entry.facts->parent.empty())
+      return "parts of devices are not offered (parts.strategy: none)";
+    if (strategy_ != api::PartsStrategy::kSingle || !common_ || profile == *common_) return "";
+    if (entry.facts->parent.empty())
+      return "parts.strategy: single offers parts under the name of whole devices, and this device "
+             "is whole; divide it, or use mixed";
+    return "parts.strategy: single offers parts of one profile, " + *common_ +
+           ", and this one is a " + profile + "; divide all devices alike, or use mixed";
+  }
+
+ private:
+  /// The profile of most parts; of several, the first by name. Nothing where no device is divided.
+  static std::optional<std::string> CommonProfile(const inventory::Snapshot& inventory) {
+    std::map<std::string, int> counts;
+    for (const inventory::Entry& entry : inventory.devices)
+      if (entry.health.state != device::HealthState::kGone && !entry.facts->parent.empty() &&
+          entry.withheld.empty())
+        ++counts[entry.facts->profile];
+    const auto most =
+        std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; });
+    return most == counts.end() ? std::nullopt : std::optional(most->first);
+  }
+
+  const api::PartsStrategy strategy_;
+  std::optional<std::string> common_;
+};
+
 void Withdraw(const Withdrawal& withdrawal, Assignment& assignment) {
   if (withdrawal.listed) {
     assignment.withdrawn = withdrawal.reason;
@@ -184,6 +225,7 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
   const AllocatorOf allocator_of = AssignAllocators(config, enabled);
   Namer namer(config);
   Sharer sharer(config.sharing.rules);
+  const PartsOffer parts(config.parts, inventory);
   for (const inventory::Entry* entry : InAddressOrder(inventory)) {
     const device::Facts& facts = *entry->facts;
     const device::Dialect* dialect = dialect_of(facts.vendor);
@@ -194,6 +236,10 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
     if (const api::SharingRule* rule =
             sharer.RuleFor(*entry, assignment.resource, !IsReplaced(*entry, inventory)))
       Share(*rule, facts, *dialect, assignment, desired.remarks);
+    if (std::string why = parts.WhyNot(*entry); !why.empty()) {
+      assignment.allocator.clear();
+      assignment.reason = std::move(why);
+    }
     if (const auto withdrawal = withdrawals.find(facts.id); withdrawal != withdrawals.end())
       Withdraw(withdrawal->second, assignment);
     desired.assignments.emplace(facts.id, std::move(assignment));

@@ -14,9 +14,10 @@ std::string DescribeAllocator(const std::string& allocator) {
 }
 
 std::string Describe(const device::Facts& facts) {
-  return facts.index < 0 ? facts.id
-                         : std::string(device::ToString(facts.kind)) + " " +
-                               std::to_string(facts.index) + " (" + facts.id + ")";
+  const std::string number = NumberOf(facts);
+  return number.empty()
+             ? facts.id
+             : std::string(device::ToString(facts.kind)) + " " + number + " (" + facts.id + ")";
 }
 
 std::string NameOfDevices(const inventory::Snapshot& inventory) {

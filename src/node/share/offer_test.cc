@@ -366,9 +366,9 @@ struct DividedNode : Node {
 
 TEST(Offer, APartTakesThePlaceOfItsDevice) {
   DividedNode node;
-  EXPECT_THAT(node.Free(), ElementsAre("G1", "G0.0::0", "G0.0::1", "G0.1"));
+  EXPECT_THAT(node.Free(), ElementsAre("G0.0::0", "G0.0::1", "G0.1", "G1"));
   node.Take("G0.0::1");
-  EXPECT_THAT(node.Free(), ElementsAre("G1", "G0.0::0", "G0.1"));
+  EXPECT_THAT(node.Free(), ElementsAre("G0.0::0", "G0.1", "G1"));
   EXPECT_EQ(node.ledger.leases[0].slots[0].ancestors,
             (std::vector<inventory::Ancestor>{{"G0", {base::Mebibytes(80), 0}}}));
 }
@@ -419,9 +419,9 @@ TEST(Offer, APartThatWasMadeAgainWaitsWhileItsDeviceHasNoRoomForIt) {
       entry.facts = std::make_shared<const device::Facts>(again);
     }
   node.assignments["G0.2"] = node.assignments["G0.1"];
-  EXPECT_THAT(node.Free(), ElementsAre("G1", "G0.0::1"));
+  EXPECT_THAT(node.Free(), ElementsAre("G0.0::1", "G1"));
   node.ledger.leases.erase(node.ledger.leases.begin());
-  EXPECT_THAT(node.Free(), ElementsAre("G1", "G0.0::0", "G0.0::1", "G0.2"));
+  EXPECT_THAT(node.Free(), ElementsAre("G0.0::0", "G0.0::1", "G0.2", "G1"));
 }
 
 }  // namespace

@@ -72,8 +72,9 @@ void AddSettings(const Found& found, Migration& plan) {
                                                      {}, {}, base::ReadingMode::kLenient));
   for (const Policy& one : found.policies)
     if (one.mig_strategy == "single" || one.mig_strategy == "mixed")
-      plan.not_yet.push_back("ClusterPolicy " + one.name + ": mig.strategy " + one.mig_strategy +
-                             ": MIG devices are not supported yet; GPUs in MIG mode are withheld");
+      plan.not_yet.push_back(
+          "ClusterPolicy " + one.name + ": mig.strategy " + one.mig_strategy +
+          ": MIG devices are offered, but not created yet: keep NVIDIA's MIG manager");
   for (const Workload* one : WorkloadsOf(found, {Part::kMps}))
     plan.remarks.push_back(
         one->from +

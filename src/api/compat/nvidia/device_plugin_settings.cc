@@ -12,11 +12,11 @@ namespace {
 using Apply = void (*)(const Context& context, const GivenSetting& given);
 
 void MigStrategy(const Context& context, const GivenSetting& given) {
+  if (!context.OneOf(given, given.text, {"none", "single", "mixed"})) return;
   context.notes.mig_mixed = given.text == "mixed";
-  if (!context.OneOf(given, given.text, {"none", "single", "mixed"}) || given.text == "none")
-    return;
-  context.NotYet(given, "\"" + given.text +
-                            "\" is not supported yet; MIG devices are not offered, whole GPUs are");
+  context.config.parts = given.text == "none"     ? PartsStrategy::kNone
+                         : given.text == "single" ? PartsStrategy::kSingle
+                                                  : PartsStrategy::kMixed;
 }
 
 void IdStrategy(const Context& context, const GivenSetting& given) {

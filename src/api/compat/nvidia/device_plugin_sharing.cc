@@ -90,19 +90,17 @@ std::string ReadResourceName(MapReader& reader, std::string_view key) {
 /// The devices that an entry applies to.
 struct Devices {
   std::vector<std::string> list;  ///< GPUs; empty: all
-  std::vector<std::string> mig;   ///< MIG devices in the same list
   int most = 0;                   ///< 0: all matching devices
-  bool all() const { return list.empty() && mig.empty() && most == 0; }
+  bool all() const { return list.empty() && most == 0; }
 };
 
 void ReadDevice(const Value& item, MapReader& reader, base::Problems& problems, Devices& devices) {
   const bool text = item.kind == Value::Kind::kString;
   if ((item.kind == Value::Kind::kInt && item.integer >= 0) ||
-      (text && (IsDigits(item.text) || IsGpuUuid(item.text)))) {
+      (text && (IsDigits(item.text) || IsGpuUuid(item.text) || IsMigIndex(item.text) ||
+                IsMigUuid(item.text)))) {
     devices.list.push_back(item.kind == Value::Kind::kInt ? std::to_string(item.integer)
                                                           : item.text);
-  } else if (text && (IsMigIndex(item.text) || IsMigUuid(item.text))) {
-    devices.mig.push_back(item.text);
   } else {
     problems.Add(item.mark, reader.Path("devices") + ": " +
                                 (item.text.empty() ? "an item" : "\"" + item.text + "\"") +
@@ -158,10 +156,6 @@ bool IsIgnored(const std::string& key, PluginFiles files, Notes& notes) {
   return ignored;
 }
 
-std::string MigNotYet(const std::string& what) {
-  return "MIG devices are not offered yet, so " + what;
-}
-
 /// Returns the name of an entry's shares; empty if they keep the resource's name.
 std::string NewName(MapReader& reader, const Strategy& strategy, const std::string& name,
                     const std::string& rename) {
@@ -173,7 +167,7 @@ std::string NewName(MapReader& reader, const Strategy& strategy, const std::stri
   return shared;
 }
 
-/// Reads one entry of `resources`; returns nothing if it is for MIG devices only, or wrong.
+/// Reads one entry of `resources`; returns nothing if it is wrong.
 std::optional<Placed> ReadEntry(const Value& item, const std::string& where,
                                 const Strategy& strategy, PluginFiles files, Notes& notes) {
   MapReader reader(item, where, notes.problems, kExactNames);
@@ -205,18 +199,7 @@ std::optional<Placed> ReadEntry(const Value& item, const std::string& where,
         where +
         ".rename: has no effect with replicas: 1; whole devices are named by resources.gpus");
   }
-  if (name.starts_with(kMigPrefix)) {
-    if (shared)
-      notes.not_yet.push_back(
-          where + ": " +
-          MigNotYet(std::to_string(*replicas) + " replicas of " + name + " cannot be"));
-    return std::nullopt;
-  }
-  if (!devices.mig.empty())
-    notes.not_yet.push_back(
-        where + ".devices: " + MigNotYet(base::Join(devices.mig, ", ") + " is ignored"));
-  return devices.mig.empty() || !devices.list.empty() ? std::optional(std::move(placed))
-                                                      : std::nullopt;
+  return placed;
 }
 
 /// Adds a rule. Of two rules for all devices of a resource, the plugin makes the shares of both,
@@ -339,8 +322,8 @@ void ReadResources(MapReader& top, const Context& context) {
       const std::string where = base::Item("resources.mig", i);
       const auto rule = ReadPattern((*list->list)[i], where, notes);
       if (rule && rule->name != std::string(kMigPrefix) + rule->pattern)
-        notes.not_yet.push_back(
-            where + ": " + MigNotYet("no \"" + rule->pattern + "\" can be named " + rule->name));
+        notes.not_yet.push_back(where + ": MIG devices have the name of their profile, so no \"" +
+                                rule->pattern + "\" can be named " + rule->name);
     }
   }
   resources.Finish();

@@ -92,7 +92,7 @@ TEST(DevicePluginConfig, KeepsWhatItCannotSay) {
   NodeConfig base;
   base.node_name = "n";
   base.assignments = {{.devices = {"0"}, .allocator = "local"}};
-  const auto translation = TranslateDevicePlugin("flags: {migStrategy: none}\n", "f", {}, base);
+  const auto translation = TranslateDevicePlugin("flags: {failOnInitError: true}\n", "f", {}, base);
   ASSERT_TRUE(translation.ok());
   EXPECT_THAT(Changes(base, translation->config), IsEmpty());
 }
@@ -117,13 +117,11 @@ sharing:
     - {name: gpu, rename: gpu.shared, devices: [0, "0:1", GPU-b1028956-cfa2-0990-bf4a-5da9abb51763], replicas: 2}
 )");
   EXPECT_EQ(translation.config.device_ids, DeviceIds::kIndex);
-  EXPECT_THAT(
-      translation.not_yet,
-      ElementsAre(
-          StartsWith("flags.migStrategy: \"mixed\""), StartsWith("flags.deviceDiscoveryStrategy: "),
-          "resources.mig[1]: MIG devices are not offered yet, "
-          "so no \"2g.10gb\" can be named nvidia.com/small",
-          "sharing.mps.resources[0].devices: MIG devices are not offered yet, so 0:1 is ignored"));
+  EXPECT_THAT(translation.not_yet,
+              ElementsAre(StartsWith("flags.deviceDiscoveryStrategy: "),
+                          "resources.mig[1]: MIG devices have the name of their profile, "
+                          "so no \"2g.10gb\" can be named nvidia.com/small"));
+  EXPECT_EQ(translation.config.parts, PartsStrategy::kMixed);
   EXPECT_THAT(
       translation.remarks,
       ElementsAre(StartsWith("resources.gpus: takes effect here; NVIDIA's plugin ignores it"),
@@ -135,13 +133,14 @@ sharing:
                   StartsWith("sharing.mps: the plugin refuses it with migStrategy mixed")));
   // The supported part takes effect.
   EXPECT_THAT(translation.config.resources, ElementsAre(ResourceRule{"*", "nvidia.com/gpu"}));
-  EXPECT_THAT(translation.config.sharing.rules,
-              ElementsAre(SharingRule{.resource = "nvidia.com/gpu",
-                                      .devices = {"0", "GPU-b1028956-cfa2-0990-bf4a-5da9abb51763"},
-                                      .strategy = ShareStrategy::kServer,
-                                      .replicas = 2,
-                                      .rename = "nvidia.com/gpu.shared",
-                                      .fail_requests_greater_than_one = true}));
+  EXPECT_THAT(
+      translation.config.sharing.rules,
+      ElementsAre(SharingRule{.resource = "nvidia.com/gpu",
+                              .devices = {"0", "0:1", "GPU-b1028956-cfa2-0990-bf4a-5da9abb51763"},
+                              .strategy = ShareStrategy::kServer,
+                              .replicas = 2,
+                              .rename = "nvidia.com/gpu.shared",
+                              .fail_requests_greater_than_one = true}));
 }
 
 TEST(DevicePluginConfig, SaysWhatIsAcceptedWithoutEffect) {
@@ -526,9 +525,10 @@ sharing:
       replicas: 4
 )";
 
-SharingRule Sliced(int replicas) {
-  return {
-      .resource = "nvidia.com/gpu", .strategy = ShareStrategy::kTimeSlicing, .replicas = replicas};
+SharingRule Sliced(int replicas, std::string resource = "nvidia.com/gpu") {
+  return {.resource = std::move(resource),
+          .strategy = ShareStrategy::kTimeSlicing,
+          .replicas = replicas};
 }
 
 SharingRule Mps(int replicas) {
@@ -657,10 +657,13 @@ TEST(DevicePluginConfig, Issue353ARenameThatCollidesIsAnErrorWithItsPlace) {
                         "whole devices (sharing.mps.resources[1])"));
 }
 
-TEST(DevicePluginConfig, Issue460MigStrategiesOnANodeWithoutMigAreAcceptedNotYet) {
-  for (const char* strategy : {"single", "mixed"})
-    EXPECT_THAT(Translated("flags: {migStrategy: " + std::string(strategy) + "}\n").not_yet,
-                ElementsAre(StartsWith("flags.migStrategy: ")));
+TEST(DevicePluginConfig, Issue460MigStrategiesAreThoseOfThePlugin) {
+  using enum PartsStrategy;
+  const auto of = [](const std::string& text) { return Translated(text).config.parts; };
+  EXPECT_EQ(of("flags: {migStrategy: single}\n"), kSingle);
+  EXPECT_EQ(of("flags: {migStrategy: mixed}\n"), kMixed);
+  EXPECT_EQ(of("flags: {migStrategy: none}\n"), kNone);
+  EXPECT_EQ(of("version: v1\n"), kMixed) << "a GPU in MIG mode is of no use as a whole";
 }
 
 // NVIDIA/k8s-device-plugin#634, #679: the plugin does not start without --mps-root.
@@ -705,7 +708,7 @@ TEST(DevicePluginConfig, Issue1695And586SeveralSharesInOneRequestWhereTheFileSay
 }
 
 // Sharing of MIG devices is not supported yet; the other entries of the list take effect.
-TEST(DevicePluginConfig, SharingOfMigDevicesIsNotYetEntryByEntry) {
+TEST(DevicePluginConfig, MigDevicesAreSharedByTheNameOfTheirProfile) {
   const Translation translation = Translated(R"(sharing:
   timeSlicing:
     resources:
@@ -714,12 +717,12 @@ TEST(DevicePluginConfig, SharingOfMigDevicesIsNotYetEntryByEntry) {
     - {name: mig-2g.10gb, replicas: 1}
     - {name: gpu.x, devices: ["0:1"], replicas: 2}
 )");
-  EXPECT_THAT(translation.config.sharing.rules, ElementsAre(Sliced(8)));
-  EXPECT_THAT(translation.not_yet,
-              ElementsAre("sharing.timeSlicing.resources[1]: MIG devices are not offered yet, so 2 "
-                          "replicas of nvidia.com/mig-1g.5gb cannot be",
-                          "sharing.timeSlicing.resources[3].devices: MIG devices are not offered "
-                          "yet, so 0:1 is ignored"));
+  SharingRule one_part = Sliced(2, "nvidia.com/gpu.x");
+  one_part.devices = {"0:1"};
+  EXPECT_THAT(translation.config.sharing.rules,
+              ElementsAre(Sliced(8), Sliced(2, "nvidia.com/mig-1g.5gb"),
+                          SharingRule{.resource = "nvidia.com/mig-2g.10gb"}, one_part));
+  EXPECT_THAT(translation.not_yet, IsEmpty());
 }
 
 // Sections of the file stay if the ConfigMap's key does not contain them, and are replaced if it
@@ -817,20 +820,20 @@ TEST(DevicePluginConfig, WhatPeopleCopyDoesWhatItSays) {
   renamed.rename = "nvidia.com/gpu.shared";
   EXPECT_THAT(Translated(kReadmeTimeSlicing).config.sharing.rules, ElementsAre(renamed));
   EXPECT_THAT(Translated(kReadmeMps).config.sharing.rules, ElementsAre(Mps(10)));
-  EXPECT_THAT(Translated(kA100).config.sharing.rules, ElementsAre(Sliced(8)));
-  EXPECT_THAT(Translated(kA100).not_yet, ElementsAre(StartsWith("flags.migStrategy: ")));
-  EXPECT_THAT(Translated(kA100Fine).config.sharing.rules, ElementsAre(Sliced(8)));
-  EXPECT_THAT(Translated(kA100Fine).not_yet, SizeIs(5));
+  EXPECT_THAT(Translated(kA100).config.sharing.rules,
+              ElementsAre(Sliced(8), SharingRule{.resource = "nvidia.com/mig-1g.5gb"}));
+  EXPECT_THAT(Translated(kA100Fine).config.sharing.rules,
+              ElementsAre(Sliced(8), Sliced(2, "nvidia.com/mig-1g.5gb"),
+                          Sliced(2, "nvidia.com/mig-2g.10gb"), Sliced(3, "nvidia.com/mig-3g.20gb"),
+                          Sliced(7, "nvidia.com/mig-7g.40gb")));
   EXPECT_THAT(Translated(kT4).config.sharing.rules, ElementsAre(Sliced(4)));
   EXPECT_THAT(Translated(kAny).config.sharing.rules, ElementsAre(Sliced(4)));
-  for (const char* text : {kReadmeTimeSlicing, kReadmeMps, kT4, kAny}) {
+  for (const char* text : {kReadmeTimeSlicing, kReadmeMps, kA100, kA100Fine, kT4, kAny, kA100Mig}) {
     EXPECT_THAT(Translated(text).not_yet, IsEmpty()) << text;
     EXPECT_THAT(Translated(text).remarks, IsEmpty()) << text;
   }
-  EXPECT_THAT(Translated(kA100Mig).config.sharing.rules, IsEmpty());
-  EXPECT_THAT(Translated(kA100Mig).not_yet,
-              ElementsAre(StartsWith("flags.migStrategy: "),
-                          StartsWith("sharing.timeSlicing.resources[0]: ")));
+  EXPECT_THAT(Translated(kA100Mig).config.sharing.rules,
+              ElementsAre(Sliced(2, "nvidia.com/mig-1g.5gb")));
 }
 
 TEST(DevicePluginConfig, WhatIsTranslatedIsAValidNodeConfigAndReadsBack) {

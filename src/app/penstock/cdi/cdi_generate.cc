@@ -111,13 +111,6 @@ class Vendor {
 constexpr device::CdiNames kAllNames[] = {device::CdiNames::kIndex, device::CdiNames::kUuid,
                                           device::CdiNames::kTypeIndex};
 
-const device::Facts* ParentOf(const device::Facts& facts,
-                              const std::vector<const device::Facts*>& devices) {
-  for (const device::Facts* one : devices)
-    if (!facts.parent.empty() && one->id == facts.parent) return one;
-  return nullptr;
-}
-
 /// Returns the devices that these ids name.
 Result<std::vector<const device::Facts*>> Choose(const node::cdi::Input& input,
                                                  const std::vector<std::string>& ids) {
@@ -125,14 +118,13 @@ Result<std::vector<const device::Facts*>> Choose(const node::cdi::Input& input,
   for (const std::string& id : ids) {
     const auto found =
         std::find_if(input.devices.begin(), input.devices.end(), [&](const device::Facts* facts) {
-          const auto names =
-              input.dialect->CdiNamesOf(*facts, ParentOf(*facts, input.devices), kAllNames);
+          const auto names = input.dialect->CdiNamesOf(*facts, kAllNames);
           return std::find(names.begin(), names.end(), id) != names.end();
         });
     if (found == input.devices.end()) {
       std::vector<std::string> there;
       for (const device::Facts* facts : input.devices)
-        there.push_back(std::to_string(facts->index) + " (" + facts->id + ")");
+        there.push_back(NumberOf(*facts) + " (" + facts->id + ")");
       return Error(Code::kNotFound,
                    "there is no device \"" + id + "\"; available: " + base::Join(there, ", "));
     }

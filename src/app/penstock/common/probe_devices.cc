@@ -50,6 +50,7 @@ class Prober : public std::enable_shared_from_this<Prober> {
 
   void Take(const std::string& address, Result<device::Facts> facts) {
     if (facts.ok()) {
+      addresses_.insert(addresses_.end(), facts->parts.begin(), facts->parts.end());
       seen_.devices.push_back(*std::move(facts));
       return DescribeNext();
     }

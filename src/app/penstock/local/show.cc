@@ -15,10 +15,15 @@ using api::DeviceReport;
 using api::HolderReport;
 using api::Report;
 
-std::string IndexOf(int index) { return index < 0 ? "-" : std::to_string(index); }
+/// Of a device or a holder.
+std::string IndexOf(const auto& one) {
+  if (!one.number.empty()) return Printable(one.number);
+  return one.index < 0 ? "-" : std::to_string(one.index);
+}
 
 std::string ModelOf(const DeviceReport& device) {
-  return app::ModelOf(device.vendor, device.model);
+  const std::string model = app::ModelOf(device.vendor, device.model);
+  return device.profile.empty() ? model : model + " " + device.profile;
 }
 
 std::string MemoryOf(const DeviceReport& device) {
@@ -57,6 +62,7 @@ std::string NameOf(const HolderReport& holder) {
 
 Cell HolderCell(const DeviceReport& device) {
   const bool withheld = !device.withheld.empty() && device.resource.empty();
+  if (device.holders.empty() && device.parts > 0) return Cell("divided", Color::kDim);
   if (device.holders.empty() && !withheld) {
     if (device.allocator.empty()) return Cell("not offered", Color::kDim);
     return Cell(device.health_state == "healthy" ? "free" : "-", Color::kDim);
@@ -148,7 +154,7 @@ std::string Notes(const Report& report, const Style& style, base::WallTime now) 
                                       device.telemetry_problem};
     std::erase(notes, "");
     if (!notes.empty())
-      text += Paint(IndexOf(device.index) + ": " + Printable(base::Join(notes, "; ")),
+      text += Paint(IndexOf(device) + ": " + Printable(base::Join(notes, "; ")),
                     ColorOf(device.health_state == "healthy" ? "unknown" : device.health_state),
                     style) +
               "\n";
@@ -253,7 +259,7 @@ std::string Servers(const Report& report, const Style& style) {
     for (const DeviceReport& device : report.devices)
       if (std::find(server.devices.begin(), server.devices.end(), device.id) !=
           server.devices.end())
-        indices.push_back(IndexOf(device.index));
+        indices.push_back(IndexOf(device));
     table.Add({server.set,
                server.kind,
                {server.state, server.state == "ready"     ? Color::kGreen
@@ -342,7 +348,7 @@ std::string ShowUnavailable(const std::vector<api::UnavailableMetric>& metrics,
 std::string ShowFound(const Report& report, const Style& style, base::WallTime now) {
   Table table({"INDEX", "MODEL", "MEMORY", "UUID", "PCI", "NUMA", "HEALTH"});
   for (const DeviceReport& device : report.devices)
-    table.Add({IndexOf(device.index),
+    table.Add({IndexOf(device),
                ModelOf(device),
                MemoryOf(device),
                device.id,
@@ -373,7 +379,7 @@ std::string ShowStatus(const Report& report, bool wide, const Style& style, base
   header.emplace_back("HOLDER");
   Table table(header);
   for (const DeviceReport& device : report.devices) {
-    std::vector<Cell> row = {IndexOf(device.index), ModelOf(device), MemoryOf(device)};
+    std::vector<Cell> row = {IndexOf(device), ModelOf(device), MemoryOf(device)};
     if (places) row.insert(row.end(), {device.pci, NumaOf(device)});
     row.insert(row.end(), {{device.health_state, ColorOf(device.health_state)}, device.allocator});
     if (shared) row.insert(row.end(), {SharesOf(device), device.isolation});
@@ -417,7 +423,7 @@ std::string ShowHolders(const Report& report, bool wide, const Style& style, bas
   Table table(header);
   for (const HolderReport* holder : holders) {
     const Color color = ColorOf(*holder);
-    std::vector<Cell> row = {IndexOf(holder->index)};
+    std::vector<Cell> row = {IndexOf(*holder)};
     if (shares) row.emplace_back(ShareOf(*holder));
     if (wide) row.emplace_back(holder->slot);
     row.insert(row.end(), {{holder->state, color},
@@ -435,7 +441,7 @@ std::string ShowHolders(const Report& report, bool wide, const Style& style, bas
 std::string ShowAllocators(const Report& report, const Style& style) {
   Table table({"INDEX", "MODEL", "ALLOCATOR", "RESOURCE", "SHARES", "HOLDER", "NOTE"});
   for (const DeviceReport& device : report.devices)
-    table.Add({IndexOf(device.index), ModelOf(device),
+    table.Add({IndexOf(device), ModelOf(device),
                device.allocator.empty() ? "none" : device.allocator, device.resource,
                SharesOf(device), HolderCell(device),
                device.withheld.empty() && device.health_state != "healthy" ? device.health_state

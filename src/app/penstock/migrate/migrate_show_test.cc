@@ -34,7 +34,7 @@ TEST(ShowMigration, ReportsThePlanInOrder) {
           "configured by ConfigMap nvidia-plugin-configs, by default its key any\n"));
   EXPECT_THAT(text,
               AllOf(HasSubstr("\nFix first\n"), HasSubstr("\n  2. helm -n nvidia get values")));
-  EXPECT_THAT(ShowMigration(PlanOf("nvidia-static.yaml"), {}), HasSubstr("\nNot supported yet\n"));
+  EXPECT_THAT(ShowMigration(PlanOf("gpu-operator.yaml"), {}), HasSubstr("\nNot supported yet\n"));
   const auto json = nlohmann::json::parse(MigrationToJson(PlanOf("nvidia-chart.yaml")));
   EXPECT_EQ(json["to"], "penstock");
   EXPECT_EQ(json["steps"].size(), 5u);

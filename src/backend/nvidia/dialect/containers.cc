@@ -201,20 +201,16 @@ std::vector<ContainerHook> Hooks(const device::Driver& driver) {
 
 }  // namespace
 
-std::vector<std::string> CdiDeviceNames(const device::Facts& device, const device::Facts* parent,
+std::vector<std::string> CdiDeviceNames(const device::Facts& device,
                                         std::span<const device::CdiNames> strategies) {
-  const bool is_partition = !device.parent.empty();
-  std::string index;
-  if (!is_partition && device.index >= 0) index = std::to_string(device.index);
-  if (is_partition && parent != nullptr && parent->index >= 0 && device.index >= 0)
-    index = std::to_string(parent->index) + ":" + std::to_string(device.index);
+  const std::string number = NumberOf(device);
   std::vector<std::string> names;
   for (const device::CdiNames strategy : strategies) {
     if (strategy == device::CdiNames::kUuid) names.push_back(device.id);
-    if (index.empty()) continue;
-    if (strategy == device::CdiNames::kIndex) names.push_back(index);
+    if (number.empty()) continue;
+    if (strategy == device::CdiNames::kIndex) names.push_back(number);
     if (strategy == device::CdiNames::kTypeIndex)
-      names.push_back((is_partition ? "mig" : "gpu") + index);
+      names.push_back((device.parent.empty() ? "gpu" : "mig") + number);
   }
   return names;
 }

@@ -13,10 +13,9 @@ namespace penstock::backend::nvidia {
 
 inline constexpr std::string_view kCdiKind = "nvidia.com/gpu";
 
-/// NVIDIA container toolkit, pkg/nvcdi/namer.go: "0", "GPU-5a…", "gpu0"; for a MIG device of
-/// `parent` "0:1", "MIG-…", "mig0:1". If the parent of a MIG device is unknown (null), its UUID is
-/// its only name.
-std::vector<std::string> CdiDeviceNames(const device::Facts& device, const device::Facts* parent,
+/// NVIDIA container toolkit, pkg/nvcdi/namer.go: "0", "GPU-5a…", "gpu0"; for a MIG device
+/// "0:1", "MIG-…", "mig0:1".
+std::vector<std::string> CdiDeviceNames(const device::Facts& device,
                                         std::span<const device::CdiNames> strategies);
 
 /// The files, links, hooks and variables of a container.

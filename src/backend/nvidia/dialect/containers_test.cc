@@ -25,24 +25,23 @@ Facts Gpu(int index) {
 Facts Mig(const Facts& parent, int index) {
   Facts facts;
   facts.id = "MIG-7b00000" + std::to_string(index);
-  facts.index = index;
+  facts.number = std::to_string(parent.index) + ":" + std::to_string(index);
   facts.parent = parent.id;
   return facts;
 }
 
 TEST(CdiDeviceNames, AreThoseOfNvidiasToolkit) {
   const Facts gpu = Gpu(2);
-  EXPECT_THAT(CdiDeviceNames(gpu, nullptr, kAllNames), ElementsAre("2", "GPU-5a000002", "gpu2"));
+  EXPECT_THAT(CdiDeviceNames(gpu, kAllNames), ElementsAre("2", "GPU-5a000002", "gpu2"));
   const Facts mig = Mig(gpu, 1);
-  EXPECT_THAT(CdiDeviceNames(mig, &gpu, kAllNames), ElementsAre("2:1", "MIG-7b000001", "mig2:1"));
+  EXPECT_THAT(CdiDeviceNames(mig, kAllNames), ElementsAre("2:1", "MIG-7b000001", "mig2:1"));
 }
 
 TEST(CdiDeviceNames, LeaveOutWhatIsNotKnown) {
-  EXPECT_THAT(CdiDeviceNames(Mig(Gpu(2), 1), nullptr, kAllNames), ElementsAre("MIG-7b000001"));
   Facts without_index = Gpu(0);
   without_index.index = -1;
-  EXPECT_THAT(CdiDeviceNames(without_index, nullptr, kAllNames), ElementsAre("GPU-5a000000"));
-  EXPECT_THAT(CdiDeviceNames(Gpu(0), nullptr, {}), IsEmpty());
+  EXPECT_THAT(CdiDeviceNames(without_index, kAllNames), ElementsAre("GPU-5a000000"));
+  EXPECT_THAT(CdiDeviceNames(Gpu(0), {}), IsEmpty());
 }
 
 TEST(CapabilityOf, IsThatOfLibnvidiaContainersLists) {

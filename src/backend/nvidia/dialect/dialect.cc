@@ -31,7 +31,7 @@ using Devices = std::span<const Facts* const>;
 std::string Names(Devices devices, device::DeviceNames names = device::DeviceNames::kIds) {
   std::vector<std::string> all;
   for (const Facts* facts : devices)
-    all.push_back(names == device::DeviceNames::kIds ? facts->id : std::to_string(facts->index));
+    all.push_back(names == device::DeviceNames::kIds ? facts->id : NumberOf(*facts));
   return base::Join(all, ",");
 }
 
@@ -57,6 +57,13 @@ std::string ModelResourceOf(const Facts& device) {
   for (char& c : key)
     c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return "nvidia.com/" + (key.empty() ? "gpu" : key);
+}
+
+/// The device plugin's name (internal/resource/nvml-mig-device.go): "+" would not be valid. It has
+/// none for compute instances that share a GPU instance, which have a name of the same form here.
+std::string MigResource(std::string profile) {
+  std::ranges::replace(profile, '+', '.');
+  return "nvidia.com/mig-" + profile;
 }
 
 /// NVIDIA, "Multi-Process Service": clients per device. The device plugin (mps/device.go) compares
@@ -87,6 +94,8 @@ class NvidiaDialect final : public device::Dialect {
   std::string_view resource() const override { return "nvidia.com/gpu"; }
 
   std::string ModelResource(const Facts& device) const override { return ModelResourceOf(device); }
+
+  std::string PartResource(const Facts& part) const override { return MigResource(part.profile); }
 
   std::string WhyNotShared(const Facts& device, const device::Shape& shape) const override {
     return WhyNoMps(device, shape);
@@ -131,9 +140,9 @@ class NvidiaDialect final : public device::Dialect {
 
   std::string_view cdi_kind() const override { return kCdiKind; }
 
-  std::vector<std::string> CdiNamesOf(const Facts& device, const Facts* parent,
+  std::vector<std::string> CdiNamesOf(const Facts& device,
                                       std::span<const device::CdiNames> strategies) const override {
-    return CdiDeviceNames(device, parent, strategies);
+    return CdiDeviceNames(device, strategies);
   }
 
   device::ContainerDriver DriverForContainers(const Driver& driver) const override {

@@ -45,7 +45,17 @@ inline constexpr char kInforomPower[] = "inforom.power";
 inline constexpr char kInforomImage[] = "inforom.image";
 inline constexpr char kMigProfile[] = "mig.profile";  ///< of a partition: "1g.10gb"
 inline constexpr char kGpuInstance[] =
-    "mig.gpu-instance";  ///< of a partition: number of its GPU instance
+    "mig.gpu-instance";                             ///< of a partition: number of its GPU instance
+inline constexpr char kMigMemory[] = "mig.memory";  ///< MiB; compute instances of one GPU instance
+                                                    ///< share it
+// Of a partition: its slices, and the engines that it can use, as numbers.
+inline constexpr char kMigSlicesOfGpu[] = "mig.slices.gi";
+inline constexpr char kMigSlicesOfCompute[] = "mig.slices.ci";
+inline constexpr char kMigCopyEngines[] = "mig.engines.copy";
+inline constexpr char kMigDecoders[] = "mig.engines.decoder";
+inline constexpr char kMigEncoders[] = "mig.engines.encoder";
+inline constexpr char kMigJpegs[] = "mig.engines.jpeg";
+inline constexpr char kMigOfas[] = "mig.engines.ofa";
 
 /// NVML's number for an XID that it does not know.
 inline constexpr std::int64_t kUnknownXid = 999;

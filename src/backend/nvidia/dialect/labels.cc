@@ -181,6 +181,66 @@ void AddModels(Set& labels, const DeviceList& gpus, const Shares& shares) {
   }
 }
 
+/// GPU instances without a compute instance that programs could use are not counted.
+DeviceList MigDevices(const LabelFacts& facts) {
+  DeviceList devices;
+  for (const Facts* part : facts.parts)
+    if (part->details.contains(kMigSlicesOfCompute)) devices.push_back(part);
+  return devices;
+}
+
+/// The labels of MIG devices of one profile; `prefix`: "gpu", "mig-1g.5gb".
+void AddMigDevices(Set& labels, const std::string& prefix, const DeviceList& same,
+                   const Shares& shares) {
+  const Facts& device = *same.front();
+  std::string profile = device.profile;
+  std::ranges::replace(profile, '+', '.');
+  const ModelShare share = ShareOf(same, shares);
+  const auto add = [&](const std::string& key, std::string value) {
+    Add(labels, prefix + "." + key, std::move(value));
+  };
+  add("product", Sanitise(device.model) + "-MIG-" + profile +
+                     (share.replicas > 1 && !share.renamed ? "-SHARED" : ""));
+  add("count", std::to_string(same.size()));
+  add("replicas", std::to_string(share.replicas));
+  add("sharing-strategy", share.strategy);
+  for (const auto& [key, detail] :
+       {std::pair("memory", kMigMemory), std::pair("slices.gi", kMigSlicesOfGpu),
+        std::pair("slices.ci", kMigSlicesOfCompute), std::pair("engines.copy", kMigCopyEngines),
+        std::pair("engines.decoder", kMigDecoders), std::pair("engines.encoder", kMigEncoders),
+        std::pair("engines.jpeg", kMigJpegs), std::pair("engines.ofa", kMigOfas)})
+    add(key, Detail(device, detail));
+  add("multiprocessors", std::to_string(device.compute_units));
+}
+
+void AddProfiles(Set& labels, const DeviceList& devices, const Shares& shares) {
+  std::map<std::string, DeviceList> profiles;
+  for (const Facts* device : devices) profiles[device->profile].push_back(device);
+  for (auto& [profile, same] : profiles) {
+    std::string name = profile;
+    std::ranges::replace(name, '+', '.');
+    AddMigDevices(labels, "mig-" + name, MajorityModel(same), shares);
+  }
+}
+
+/// The labels of GPUs describe the MIG devices instead. GPU Feature Discovery calls a node invalid
+/// that does not have MIG devices of one profile alone, on all of its GPUs.
+void AddSingle(Set& labels, const DeviceList& gpus, const DeviceList& devices,
+               const Shares& shares) {
+  if (std::ranges::none_of(gpus, [](const Facts* gpu) { return MigEnabled(*gpu); })) return;
+  std::set<std::string> profiles, divided;
+  for (const Facts* device : devices) {
+    profiles.insert(device->profile);
+    divided.insert(device->pci ? ToString(*device->pci) : device->parent);
+  }
+  if (profiles.size() == 1 && divided.size() == gpus.size())
+    return AddMigDevices(labels, "gpu", MajorityModel(devices), shares);
+  const DeviceList majority = MajorityModel(gpus);
+  Add(labels, "gpu.product", Sanitise(majority.front()->model) + "-MIG-INVALID");
+  for (const char* key : {"gpu.count", "gpu.replicas", "gpu.memory"}) Add(labels, key, "0");
+  Add(labels, "gpu.sharing-strategy", "");
+}
+
 std::string GpuMode(const DeviceList& gpus) {
   std::set<std::string> classes;
   for (const Facts* gpu : gpus) classes.insert(Detail(*gpu, kPciClass));
@@ -226,6 +286,8 @@ DeviceList ByIndex(DeviceList gpus) {
 
 Shares SharesOf(const LabelFacts& facts) {
   Shares shares;
+  for (std::size_t i = 0; i < facts.parts.size() && i < facts.part_shares.size(); ++i)
+    shares[facts.parts[i]] = facts.part_shares[i];
   for (std::size_t i = 0; i < facts.devices.size(); ++i) {
     static const device::LabelShare kWhole{.isolation =
                                                std::string(ToString(device::Isolation::kHardware))};
@@ -323,12 +385,18 @@ std::map<std::string, std::string> NodeLabels(const LabelFacts& facts) {
   const Shares shares = SharesOf(facts);
   AddMajority(labels, MajorityModel(gpus), shares);
   AddModels(labels, gpus, shares);
+  if (facts.part_names == device::PartNames::kOfProfiles)
+    AddProfiles(labels, MigDevices(facts), shares);
+  if (facts.part_names == device::PartNames::kOfDevices)
+    AddSingle(labels, gpus, MigDevices(facts), shares);
   Add(labels, "gpu.mode", GpuMode(gpus));
   AddClique(labels, gpus);
-  Add(labels, "mig.capable",
-      std::ranges::any_of(gpus, [](const Facts* gpu) { return MigMode(*gpu) != nullptr; })
-          ? "true"
-          : "false");
+  const bool mig =
+      std::ranges::any_of(gpus, [](const Facts* gpu) { return MigMode(*gpu) != nullptr; });
+  Add(labels, "mig.capable", mig ? "true" : "false");
+  if (mig && facts.part_names != device::PartNames::kNone)
+    Add(labels, "mig.strategy",
+        facts.part_names == device::PartNames::kOfDevices ? "single" : "mixed");
   // GPU Feature Discovery means the configured sharing, not the hardware's ability.
   const auto mps = [](const auto& one) {
     return one.second.shape.sharing == device::Sharing::kServer;

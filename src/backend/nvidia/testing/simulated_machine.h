@@ -26,15 +26,14 @@ class SimulatedMachine {
   void Sim(std::vector<std::string> words) const {
     words.insert(words.begin(), base::BuildPath("bin/penstock-sim"));
     words.insert(words.begin() + 2, {"--root", root()});
-    const os::UniqueFd quiet(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-    os::SpawnOptions spawn;
-    spawn.arguments = words;
-    spawn.standard_output = quiet.get();
-    const auto child = os::Spawn(spawn);
-    ASSERT_TRUE(child.ok()) << child.error().ToString();
-    int status = 0;
-    ASSERT_EQ(::waitpid(child->pid, &status, 0), child->pid);
-    ASSERT_EQ(status, 0) << "penstock-sim " << words[1] << " failed";
+    Run({.arguments = words});
+  }
+
+  /// Runs this machine's nvidia-smi with these words; fails the test if it fails.
+  void Smi(std::vector<std::string> words) const {
+    words.insert(words.begin(), root() + "/usr/bin/nvidia-smi");
+    Run({.arguments = words,
+         .environment = {"LD_LIBRARY_PATH=" + root() + "/usr/lib/x86_64-linux-gnu"}});
   }
 
   std::string root() const { return folder_ / "machine"; }
@@ -48,6 +47,16 @@ class SimulatedMachine {
   }
 
  private:
+  static void Run(os::SpawnOptions spawn) {
+    const os::UniqueFd quiet(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    spawn.standard_output = quiet.get();
+    const auto child = os::Spawn(spawn);
+    ASSERT_TRUE(child.ok()) << child.error().ToString();
+    int status = 0;
+    ASSERT_EQ(::waitpid(child->pid, &status, 0), child->pid);
+    ASSERT_EQ(status, 0) << spawn.arguments[0] << " " << spawn.arguments[1] << " failed";
+  }
+
   os::TemporaryFolder folder_;
 };
 

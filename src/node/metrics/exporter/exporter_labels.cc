@@ -70,7 +70,7 @@ ExporterView ViewOf(const ExporterSetup& setup, const inventory::Entry& entry,
                     const inventory::Snapshot& inventory) {
   ExporterView view{.device = entry.facts};
   const inventory::Entry* parent =
-      entry.facts->parent.empty() ? nullptr : inventory.Find(entry.facts->parent);
+      entry.ancestors.empty() ? nullptr : inventory.Find(entry.ancestors.back().device);
   if (parent != nullptr) view.parent = parent->facts;
   view.first = setup.exporter->LabelsOf(*entry.facts, view.parent.get(), -1, setup.style);
   const inventory::VendorEntry* vendor = inventory.FindVendor(entry.facts->vendor);
@@ -110,6 +110,8 @@ std::vector<ExporterView> ViewsOf(const ExporterSetup& setup, std::string_view v
   std::vector<ExporterView> views;
   for (const inventory::Entry& entry : inventory.devices) {
     if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone) continue;
+    // Exporters name parts of devices, not parts of parts: those would have the same labels.
+    if (entry.ancestors.size() > 1) continue;
     const ExporterView view = ViewOf(setup, entry, inventory);
     std::vector<Hold> holds =
         setup.config->holders ? HoldsOf(entry.facts->id, ledger) : std::vector<Hold>();
