@@ -18,8 +18,8 @@ using device::Placement;
 
 /// With more outer parts than this, only all or none of those that need not stay are kept.
 constexpr std::size_t kMaxChoices = 6;
-/// How many ways of distributing parts over outer parts are tried.
-constexpr int kMaxDistributions = 2'000;
+/// How often parts are assigned to outer parts, in all ways of distributing them that are tried.
+constexpr int kMaxAssignments = 5'000;
 
 class Solver {
  public:
@@ -35,7 +35,7 @@ class Solver {
       auto solution = With(KeptBy(choice));
       if (solution && (!best || solution->worth > best->worth)) best = std::move(solution);
     }
-    proven = proven_ && level_.proven() && optional_.size() <= kMaxChoices;
+    proven = assignments_left_ > 0 && level_.proven() && optional_.size() <= kMaxChoices;
     if (best) best->proven = proven;
     return best;
   }
@@ -118,9 +118,10 @@ class Solver {
     std::vector<const PartProfile*> left = KeepWithin(nest, fillings, open);
     std::ranges::stable_sort(
         left, [](const PartProfile* a, const PartProfile* b) { return a->slices > b->slices; });
-    int tries = 0;
-    const std::size_t most = fillings.size() + left.size();
-    while (!Distribute(nest, fillings, open, left, 0, tries)) {
+    const std::size_t most = MostOuters(nest, fillings.size() + left.size());
+    while (fillings.size() < LeastOuters(nest, open) && fillings.size() < most)
+      fillings.emplace_back();
+    while (!Distribute(nest, fillings, open, left, 0, open)) {
       if (fillings.size() >= most) return std::nullopt;
       fillings.emplace_back();
     }
@@ -151,25 +152,37 @@ class Solver {
     return left;
   }
 
+  /// How many outer parts the parts of the nest need for their slices of compute, with those before
+  /// `open`.
+  static std::size_t LeastOuters(const ResolvedNest& nest, std::size_t open) {
+    if (nest.outer->slices <= 0) return open;
+    int slices = 0;
+    for (const ResolvedParts& parts : nest.parts) slices += parts.count * parts.profile->slices;
+    return open + static_cast<std::size_t>((slices + nest.outer->slices - 1) / nest.outer->slices);
+  }
+
+  static std::size_t MostOuters(const ResolvedNest& nest, std::size_t most) {
+    return nest.outer->most > 0 ? std::min(most, static_cast<std::size_t>(nest.outer->most)) : most;
+  }
+
+  /// Assigns the parts from `next` on to outer parts from `open` on. `first`: the first one for
+  /// this part; equal parts are assigned in order, because they are interchangeable.
   bool Distribute(const ResolvedNest& nest, std::vector<Filling>& fillings, std::size_t open,
-                  const std::vector<const PartProfile*>& left, std::size_t next, int& tries) {
-    if (next == left.size()) {
-      if (++tries > kMaxDistributions) {
-        proven_ = false;
-        return false;
-      }
-      for (std::size_t i = open; i < fillings.size(); ++i)
-        if (!Arranges(nest, fillings[i])) return false;
-      return true;
-    }
+                  const std::vector<const PartProfile*>& left, std::size_t next,
+                  std::size_t first) {
+    if (next == left.size())
+      return std::all_of(fillings.begin() + static_cast<std::ptrdiff_t>(open), fillings.end(),
+                         [&](Filling& filling) { return Arranges(nest, filling); });
     bool empty_tried = false;
-    for (std::size_t i = open; i < fillings.size() && tries <= kMaxDistributions; ++i) {
+    for (std::size_t i = first; i < fillings.size(); ++i) {
       Filling& filling = fillings[i];
       const bool empty = !filling.existing && CountsOf(filling).empty();
       if (empty && std::exchange(empty_tried, true)) continue;  // empty ones are interchangeable
+      if (--assignments_left_ <= 0) return false;
       ++CountIn(filling, *left[next]);
+      const bool same = next + 1 < left.size() && left[next + 1] == left[next];
       if (nest.space.WhyTooMany(CountsOf(filling)).empty() &&
-          Distribute(nest, fillings, open, left, next + 1, tries))
+          Distribute(nest, fillings, open, left, next + 1, same ? i : open))
         return true;
       --CountIn(filling, *left[next]);
     }
@@ -251,7 +264,7 @@ class Solver {
   const std::vector<ExistingPart>& parts_;
   LevelSolver level_;
   std::vector<std::size_t> staying_, optional_;  // existing outer parts
-  bool proven_ = true;
+  int assignments_left_ = kMaxAssignments;
 };
 
 }  // namespace
