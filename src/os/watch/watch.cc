@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <sys/inotify.h>
+#include <sys/stat.h>
 
 #include "base/lifetime.h"
 #include "os/watch/inotify.h"
@@ -43,6 +44,15 @@ std::vector<Step> StepsTo(const std::string& path) {
     start = end + 1;
   }
   return steps;
+}
+
+/// A device file was written to, or opened for writing and closed, which changes nothing of the
+/// file: programs that use a device do that all the time, the agent's own among them.
+bool IsUseOfADevice(const inotify_event& event, const std::string& watched) {
+  if ((event.mask & IN_ALL_EVENTS & ~(IN_MODIFY | IN_CLOSE_WRITE)) != 0) return false;
+  struct stat about {};
+  const std::string path = event.len == 0 ? watched : watched + "/" + event.name;
+  return ::lstat(path.c_str(), &about) == 0 && (S_ISCHR(about.st_mode) || S_ISBLK(about.st_mode));
 }
 
 }  // namespace
@@ -110,6 +120,7 @@ bool PathWatch::State::Matters(const inotify_event& event) const {
   const auto step = watches.find(event.wd);
   if (step == watches.end() || (event.mask & (EventsOf(step->second) | IN_IGNORED)) == 0)
     return false;
+  if (IsUseOfADevice(event, steps[step->second].path)) return false;
   if (event.len == 0 || step->second + 2 >= steps.size()) return true;
   return steps[step->second].next == event.name;
 }

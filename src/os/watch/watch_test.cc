@@ -10,13 +10,16 @@
 #include <memory>
 #include <thread>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 
+#include "os/core/fd.h"
 #include "os/testing/temporary_folder.h"
 #include "os/testing/turned_loop.h"
 
@@ -112,6 +115,29 @@ TEST_F(PathWatchTest, SeesTheEntriesOfAFolder) {
   fs::create_directory(folder_ / "dev");
   Watch(folder_ / "dev");
   EXPECT_TRUE(Sees([&] { folder_.Write("dev/nvidia0", ""); }));
+}
+
+TEST_F(PathWatchTest, TheUseOfADeviceIsNoChange) {
+  // Without the right to create device files, those of the machine serve.
+  const bool made = ::mknod((folder_ / "null").c_str(), S_IFCHR | 0666, makedev(1, 3)) == 0;
+  const auto use = [](const std::string& path) {
+    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    return file && ::write(file.get(), "x", 1) == 1;
+  };
+  const std::string device = made ? folder_ / "null" : "/dev/null";
+  if (!use(device)) GTEST_SKIP() << "no device can be opened here";
+  Watch(made ? folder_ / "" : device);
+  Settle();
+  const int before = calls_;
+  EXPECT_TRUE(use(device));
+  Settle();
+  EXPECT_EQ(calls_, before);
+  if (made) {
+    EXPECT_TRUE(Sees([&] { ::chmod(device.c_str(), 0600); })) << "its mode is a change";
+    EXPECT_TRUE(Sees([&] { folder_.Write("file", "1"); }));
+    Settle();
+    EXPECT_TRUE(Sees([&] { ::unlink(device.c_str()); }));
+  }
 }
 
 TEST_F(PathWatchTest, MakesOneCallOfABurst) {
