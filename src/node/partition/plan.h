@@ -48,8 +48,8 @@ struct PlanStep {
   std::string part;                            ///< of kDestroy: its id
   std::string profile;                         ///< of kDestroy and kCreate
   std::optional<device::Placement> placement;  ///< of both; of kCreate nothing: any
-  bool outer = false;       ///< of kCreate: only for parts within it, see ExistingPart
-  std::string within;       ///< of kCreate: the id of the existing part in which it is created
+  bool outer = false;       ///< of both: only for parts within it, see ExistingPart
+  std::string within;       ///< of both: the id of the existing part in which it is or is created
   int within_created = -1;  ///< of kCreate: or the index of the step that creates that part
   std::string mode, value;  ///< of kSetMode
   std::string text;         ///< what is done and why, a sentence
