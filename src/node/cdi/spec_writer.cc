@@ -93,8 +93,9 @@ class SpecFinder {
   /// Adds the specification for users unchanged, and for the kubelet with only the devices that it
   /// names.
   void Add(Generated& generated, const std::function<bool(const api::cdi::Device&)>& for_kubelet) {
-    auto& remarks = generated.remarks;
-    outcome_.written.remarks.insert(outcome_.written.remarks.end(), remarks.begin(), remarks.end());
+    auto& all = outcome_.written.remarks;  // several specifications may lack the same file
+    for (const std::string& remark : generated.remarks)
+      if (std::ranges::find(all, remark) == all.end()) all.push_back(remark);
     outcome_.watched.insert(generated.folders.begin(), generated.folders.end());
     api::cdi::Spec kubelets = generated.spec;
     kubelets.kind = KubeletKind(kubelets.kind);
