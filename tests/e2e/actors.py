@@ -140,17 +140,13 @@ class Agent:
         self.run_dir, self.state_dir = cluster.dir / "agent/run", cluster.dir / "agent/state"
         self.config = cluster.dir / f"agent/{name}.yaml"
         self.config.parent.mkdir(exist_ok=True)
-        self.listen = listen
         self.configure("")
-        self.define()
-
-    def define(self, *wrapper):
-        """Sets the command of the next start, with a wrapper before it."""
-        cluster, machine, name, listen = self.cluster, self.machine, self.name, self.listen
         # --proc-root stays /proc, which shows the holders of a device; the simulated tree has only the driver's part of it.
-        define(self.home, name, [*wrapper, self.programs / "penstock-agent", "--config", self.config, "--driver-root", machine.root, "--dev-root", machine.root,
+        define(self.home, name, [
+            programs / "penstock-agent", "--config", self.config, "--driver-root", machine.root, "--dev-root", machine.root,
             "--sysfs-root", machine.root / "sys", "--kubelet-dir", "/var/lib/kubelet", "--state-dir", self.state_dir,
             "--run-dir", self.run_dir, "--node-name", "n1", "--listen", listen])
+        self.listen = listen
 
     def configure(self, more: str):
         """Sets the scenario's part of the configuration, which may be empty; writes it as editors do: a complete new file, then a rename."""

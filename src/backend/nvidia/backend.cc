@@ -197,6 +197,33 @@ Result<abi::Device> FindHandle(const Session& session, const std::string& addres
   return Error(Code::kDataLoss, "GPU " + address + " does not answer: " + error.message());
 }
 
+/// Looks a MIG device up on its GPU: by its UUID alone, the library would ask all GPUs, of which
+/// another one may be lost. kNotFound: it is not what was described any more.
+Result<abi::Device> FindMigDevice(const Session& session, const std::string& uuid,
+                                  abi::Return& answer) {
+  const Error none{Code::kNotFound, "no GPU has the part " + uuid};
+  const Gpu* gpu = session.GpuOf(uuid);
+  if (gpu == nullptr) return none;
+  const auto device = std::ranges::find(gpu->mig.devices, uuid, &MigDevice::uuid);
+  abi::Device handle = nullptr;
+  std::array<char, abi::kUuidLength + 1> found{};
+  answer =
+      session.nvml->mig_device_by_index(gpu->handle, static_cast<unsigned>(device->index), &handle);
+  if (answer == abi::kSuccess) answer = session.nvml->uuid(handle, found.data(), abi::kUuidLength);
+  if (answer == abi::kSuccess && uuid == found.data()) return handle;
+  if (answer == abi::kSuccess || answer == abi::kNotFound || answer == abi::kInvalidArgument)
+    return none;
+  const std::string what = ToError(answer, session.nvml->mig_device_by_index.name).message();
+  if (IsDriverGone(answer)) return Error(Code::kUnavailable, "the NVIDIA driver is gone: " + what);
+  return Error(Code::kDataLoss, "MIG device " + uuid + " does not answer: " + what);
+}
+
+bool InMigMode(const device::Facts& gpu) {
+  return std::ranges::any_of(gpu.modes, [](const device::Mode& mode) {
+    return mode.name == "mig" && mode.current == "enabled";
+  });
+}
+
 Result<device::Facts> NvidiaBackend::Describe(const std::string& address) {
   const auto session = Current();
   if (!session) return NotOpen();
@@ -214,15 +241,28 @@ Result<device::Facts> NvidiaBackend::Describe(const std::string& address) {
   ASSIGN(device::Facts facts, GatherFacts(session->nvml, files_, handle, address));
   Mig mig;
   if (!facts.modes.empty()) mig = ReadMigProfiles(session->nvml, handle, facts.memory);
-  const std::string changeable = Changeable(session->nvml, handle, mig);
+  auto changeable = Changeable(session->nvml, handle, mig);
+  if (!changeable.ok())
+    return Error(Code::kDataLoss, "GPU " + address + " does not say how it is divided: " +
+                                      changeable.error().message());
   facts.parts = mig.Addresses(address);
   if (!facts.parts.empty()) facts.withheld.clear();  // the inventory says that it is divided
+  if (!facts.withheld.empty() && !mig.permitted)
+    facts.withheld = "MIG mode is enabled, and this process may not list the MIG devices";
   facts.profiles = mig.profiles;
   Gpu& gpu = session->gpus[address];
   // In another mode the device answers other calls.
-  if (gpu.id != facts.id || gpu.changeable != changeable) session->sampling->Forget(address);
-  gpu = {handle, facts.id,       facts.pci, CountLanes(session->nvml, files_, handle),
-         facts,  std::move(mig), changeable};
+  if (gpu.id != facts.id || gpu.changeable != *changeable) {
+    session->sampling->Forget(address);
+    for (const MigDevice& device : gpu.mig.devices) session->sampling->Forget(device.uuid);
+  }
+  gpu = {handle,
+         facts.id,
+         facts.pci,
+         CountLanes(session->nvml, files_, handle),
+         facts,
+         std::move(mig),
+         *std::move(changeable)};
   facts.links = GatherLinks(session->nvml, gpu, session->gpus);
   session->events->Register(handle, facts.id);
   return facts;
@@ -237,11 +277,12 @@ Result<device::Reading> NvidiaBackend::Read(const std::string& address) {
   abi::Return answer = abi::kSuccess;
   const auto handle = FindHandle(*session, address, answer);
   if (handle.ok()) {
-    const bool in_mig_mode = known != session->gpus.end() && !known->second.mig.devices.empty();
+    const bool in_mig_mode = known != session->gpus.end() && InMigMode(known->second.facts);
     ASSIGN(device::Reading reading, TakeReading(session->nvml, *handle, id, in_mig_mode));
     if (reading.reachable && known != session->gpus.end()) {
       Mig now = known->second.mig;
-      reading.facts_changed = Changeable(session->nvml, *handle, now) != known->second.changeable;
+      const auto changeable = Changeable(session->nvml, *handle, now);
+      reading.facts_changed = changeable.ok() && *changeable != known->second.changeable;
     }
     return reading;
   }
@@ -255,11 +296,12 @@ Result<device::Reading> NvidiaBackend::Read(const std::string& address) {
 Result<device::Reading> NvidiaBackend::ReadPart(const Session& session,
                                                 const std::string& address) const {
   if (!IsMigDevice(address)) return device::Reading{.reports_recovery = true};
-  const Gpu* gpu = session.GpuOf(address);
-  abi::Device handle = nullptr;
-  if (gpu == nullptr || session.nvml->handle_by_uuid(address.c_str(), &handle) != abi::kSuccess)
-    return NoPart(address);
-  return TakeMigReading(session.nvml, handle, gpu->handle, address);
+  abi::Return answer = abi::kSuccess;
+  const auto handle = FindMigDevice(session, address, answer);
+  if (handle.ok()) return TakeMigReading(session.nvml, *handle, address);
+  if (handle.error().code() == Code::kDataLoss)
+    return Unreachable(answer, session.nvml->mig_device_by_index.name, address);
+  return handle.error();
 }
 
 Result<device::Sample> NvidiaBackend::TakeSample(const std::string& address,
@@ -269,8 +311,7 @@ Result<device::Sample> NvidiaBackend::TakeSample(const std::string& address,
   abi::Return answer = abi::kSuccess;
   abi::Device handle = nullptr;
   if (IsMigDevice(address)) {
-    if (session->nvml->handle_by_uuid(address.c_str(), &handle) != abi::kSuccess)
-      return NoPart(address);
+    ASSIGN(handle, FindMigDevice(*session, address, answer));
   } else if (ParseGpuInstance(address)) {
     return device::Sample{.unsupported = request.quantities};
   } else {

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "backend/nvidia/dialect/kinds.h"
+#include "backend/nvidia/nvml_device.h"
 #include "base/core/strings.h"
 
 namespace penstock::backend::nvidia {
@@ -82,9 +83,13 @@ void AddArchitecture(const Nvml& nvml, abi::Device device, Facts& facts) {
   facts.architecture = Architecture(major, minor);
 }
 
-void AddMigMode(const Nvml& nvml, abi::Device device, Facts& facts) {
+/// A call that fails although the GPU may have MIG leaves the mode unknown, which is an error:
+/// taken for a GPU without MIG, it would be offered whole.
+base::Status AddMigMode(const Nvml& nvml, abi::Device device, Facts& facts) {
   unsigned current = 0, pending = 0;
-  if (nvml->mig_mode(device, &current, &pending) != abi::kSuccess) return;
+  if (const abi::Return answer = nvml->mig_mode(device, &current, &pending);
+      answer != abi::kSuccess)
+    return IsPermanent(answer) ? base::Status() : ToError(answer, nvml->mig_mode.name);
   const auto name = [](unsigned mode) { return std::string(mode == 0 ? "disabled" : "enabled"); };
   // MIG user guide, "Enable MIG mode": Hopper and later need no reset.
   const bool needs_reset = facts.architecture == "ampere" || facts.architecture.empty();
@@ -95,6 +100,7 @@ void AddMigMode(const Nvml& nvml, abi::Device device, Facts& facts) {
                          device::ModeScope::kDevice,
                          needs_reset ? device::ModeEffect::kAfterReset : device::ModeEffect::kNow});
   if (current != 0) facts.withheld = "MIG mode is enabled and there are no MIG devices";
+  return {};
 }
 
 void AddInforom(const Nvml& nvml, abi::Device device, Facts& facts) {
@@ -219,7 +225,9 @@ base::Result<Facts> GatherFacts(const Nvml& nvml, const MachineFiles& files, abi
   facts.serial = Text(nvml->serial, device, abi::kSerialLength);
   AddMemory(nvml, device, facts);
   AddArchitecture(nvml, device, facts);
-  AddMigMode(nvml, device, facts);
+  if (const base::Status read = AddMigMode(nvml, device, facts); !read.ok())
+    return Error(Code::kDataLoss, "GPU " + address + " does not say whether it is in MIG mode: " +
+                                      read.error().message());
   AddDetails(nvml, device, facts);
   AddVirtualization(nvml, device, facts);
   AddFabric(nvml, device, facts);
@@ -230,17 +238,27 @@ base::Result<Facts> GatherFacts(const Nvml& nvml, const MachineFiles& files, abi
   return facts;
 }
 
-std::string Changeable(const Nvml& nvml, abi::Device device, Mig& mig) {
+base::Result<std::string> Changeable(const Nvml& nvml, abi::Device device, Mig& mig) {
   Facts facts;
-  AddMigMode(nvml, device, facts);
+  TRY(AddMigMode(nvml, device, facts));
   AddFabric(nvml, device, facts);
   std::string text;
   for (const device::Mode& mode : facts.modes)
     text += mode.name + "=" + mode.current + "," + mode.pending + ";";
   mig.instances.clear();
   mig.devices.clear();
-  if (!facts.withheld.empty()) ReadMigParts(nvml, device, mig);
-  for (const std::string& part : mig.Addresses("")) text += part + ";";
+  if (!facts.withheld.empty()) TRY(ReadMigParts(nvml, device, mig));
+  // A part that was made again may have the UUID and number of another one before.
+  const auto add = [&text](auto... numbers) { ((text += std::to_string(numbers) + ","), ...); };
+  for (const GpuInstance& one : mig.instances) {
+    text += one.profile + ":";
+    add(one.id, one.placement.start, one.placement.size);
+  }
+  for (const MigDevice& one : mig.devices) {
+    text += one.uuid + ":";
+    add(one.index, one.gpu_instance, one.compute_instance, one.attributes.gpu_slices,
+        one.attributes.compute_slices, one.attributes.memory_mib);
+  }
   for (const auto& [name, value] : facts.details) text += name + "=" + value + ";";
   return text;
 }

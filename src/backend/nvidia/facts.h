@@ -43,8 +43,8 @@ base::Result<device::Facts> GatherFacts(const Nvml& nvml, const MachineFiles& fi
                                         abi::Device device, const std::string& address);
 
 /// The facts that may change while the device is present, in a comparable form: MIG mode, parts and
-/// fabric. Updates the parts of `mig`.
-std::string Changeable(const Nvml& nvml, abi::Device device, Mig& mig);
+/// fabric. Updates the parts of `mig`. An error: a call failed that says nothing about them.
+base::Result<std::string> Changeable(const Nvml& nvml, abi::Device device, Mig& mig);
 
 Lanes CountLanes(const Nvml& nvml, const MachineFiles& files, abi::Device device);
 

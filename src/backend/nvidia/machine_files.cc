@@ -98,8 +98,13 @@ std::vector<DeviceFile> MachineFiles::GraphicsFiles(const device::PciAddress& pc
 
 std::vector<DeviceFile> MachineFiles::CapabilityFiles(unsigned gpu_minor, unsigned gpu_instance,
                                                       unsigned compute_instance) const {
-  const std::string list = paths_.proc_root + kCapabilityMinors;
-  const auto text = os::ReadFile(list, kMaxMinorsLength);
+  // A driver root of its own, as driver containers have, has a /proc of its own.
+  std::string list = paths_.proc_root + kCapabilityMinors;
+  auto text = os::ReadFile(list, kMaxMinorsLength);
+  if (!text.ok()) {
+    list = paths_.driver_root + "/proc" + kCapabilityMinors;
+    text = os::ReadFile(list, kMaxMinorsLength);
+  }
   if (!text.ok()) return {};
   const auto minors = ParseCapabilityMinors(*text, list);
   if (!minors.ok()) return {};

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "backend/nvidia/dialect/kinds.h"
+#include "backend/nvidia/nvml_device.h"
 #include "base/core/strings.h"
 
 namespace penstock::backend::nvidia {
@@ -81,21 +82,31 @@ std::vector<unsigned> ComputeSlicesWithin(unsigned slices) {
   return sizes;
 }
 
-std::vector<abi::GpuInstance> HandlesOf(const Nvml& nvml, abi::Device gpu, unsigned profile) {
+/// Whether the answer of a call about instances says that there is none, or that this driver does
+/// not show them.
+bool SaysNone(abi::Return answer) { return answer == abi::kNotFound || IsPermanent(answer); }
+
+base::Result<std::vector<abi::GpuInstance>> HandlesOf(const Nvml& nvml, abi::Device gpu,
+                                                      unsigned profile, bool& permitted) {
   std::array<abi::GpuInstance, kMaxInstances> handles{};
   unsigned count = handles.size();
-  if (nvml->gpu_instances(gpu, profile, handles.data(), &count) != abi::kSuccess) return {};
-  return {handles.begin(), handles.begin() + std::min<unsigned>(count, handles.size())};
+  const abi::Return answer = nvml->gpu_instances(gpu, profile, handles.data(), &count);
+  permitted = permitted && answer != abi::kNoPermission;
+  if (SaysNone(answer)) return std::vector<abi::GpuInstance>{};
+  if (answer != abi::kSuccess) return ToError(answer, nvml->gpu_instances.name);
+  return std::vector(handles.begin(), handles.begin() + std::min<unsigned>(count, handles.size()));
 }
 
-std::optional<MigDevice> ReadMigDevice(const Nvml& nvml, abi::Device handle, int index) {
+base::Result<MigDevice> ReadMigDevice(const Nvml& nvml, abi::Device handle, int index) {
   MigDevice device{.index = index};
   std::array<char, abi::kUuidLength + 1> uuid{};
-  if (nvml->uuid(handle, uuid.data(), abi::kUuidLength) != abi::kSuccess ||
-      nvml->gpu_instance_id(handle, &device.gpu_instance) != abi::kSuccess ||
-      nvml->compute_instance_id(handle, &device.compute_instance) != abi::kSuccess ||
-      nvml->attributes(handle, &device.attributes) != abi::kSuccess)
-    return std::nullopt;
+  for (const auto& [answer, function] :
+       {std::pair(nvml->uuid(handle, uuid.data(), abi::kUuidLength), nvml->uuid.name),
+        std::pair(nvml->gpu_instance_id(handle, &device.gpu_instance), nvml->gpu_instance_id.name),
+        std::pair(nvml->compute_instance_id(handle, &device.compute_instance),
+                  nvml->compute_instance_id.name),
+        std::pair(nvml->attributes(handle, &device.attributes), nvml->attributes.name)})
+    if (answer != abi::kSuccess) return ToError(answer, function);
   device.uuid = uuid.data();
   return device;
 }
@@ -173,12 +184,15 @@ Mig ReadMigProfiles(const Nvml& nvml, abi::Device gpu, base::Bytes memory) {
   return mig;
 }
 
-void ReadMigParts(const Nvml& nvml, abi::Device gpu, Mig& mig) {
+base::Status ReadMigParts(const Nvml& nvml, abi::Device gpu, Mig& mig) {
   mig.instances.clear();
+  mig.devices.clear();
   for (const auto& [profile, name] : mig.names) {
-    for (const abi::GpuInstance handle : HandlesOf(nvml, gpu, profile)) {
+    ASSIGN(const auto handles, HandlesOf(nvml, gpu, profile, mig.permitted));
+    for (const abi::GpuInstance handle : handles) {
       abi::GpuInstanceInfo info{};
-      if (nvml->gpu_instance_info(handle, &info) != abi::kSuccess) continue;
+      const abi::Return answer = nvml->gpu_instance_info(handle, &info);
+      if (answer != abi::kSuccess) return ToError(answer, nvml->gpu_instance_info.name);
       mig.instances.push_back(
           {info.id,
            name,
@@ -187,16 +201,18 @@ void ReadMigParts(const Nvml& nvml, abi::Device gpu, Mig& mig) {
   }
   std::ranges::sort(mig.instances, {}, &GpuInstance::id);
 
-  mig.devices.clear();
   unsigned most = 0;
-  if (nvml->mig_devices_most(gpu, &most) != abi::kSuccess) return;
+  if (const abi::Return answer = nvml->mig_devices_most(gpu, &most); answer != abi::kSuccess)
+    return SaysNone(answer) ? base::Status() : ToError(answer, nvml->mig_devices_most.name);
   for (unsigned index = 0; index < std::min(most, kMaxMigDevices); ++index) {
     abi::Device handle = nullptr;  // indices may have gaps
-    if (nvml->mig_device_by_index(gpu, index, &handle) != abi::kSuccess || handle == nullptr)
-      continue;
-    if (auto device = ReadMigDevice(nvml, handle, static_cast<int>(index)))
-      mig.devices.push_back(*std::move(device));
+    const abi::Return answer = nvml->mig_device_by_index(gpu, index, &handle);
+    if (SaysNone(answer)) continue;
+    if (answer != abi::kSuccess) return ToError(answer, nvml->mig_device_by_index.name);
+    ASSIGN(MigDevice device, ReadMigDevice(nvml, handle, static_cast<int>(index)));
+    mig.devices.push_back(std::move(device));
   }
+  return {};
 }
 
 std::vector<std::string> Mig::Addresses(const std::string& gpu) const {
@@ -250,12 +266,13 @@ base::Result<Facts> MigDeviceFacts(const Mig& mig, const MachineFiles& files, co
   facts.details[kMigProfile] = facts.profile;
   facts.details[kGpuInstance] = std::to_string(device->gpu_instance);
   AddEngines(attributes, facts);
-  if (!of_gpu.files.empty()) {
-    facts.files.push_back(of_gpu.files.front());
-    for (device::DeviceFile& file : files.CapabilityFiles(
-             of_gpu.files.front().minor, device->gpu_instance, device->compute_instance))
-      facts.files.push_back(std::move(file));
-  }
+  if (of_gpu.files.empty()) return facts;
+  facts.files.push_back(of_gpu.files.front());
+  std::vector<device::DeviceFile> capabilities = files.CapabilityFiles(
+      of_gpu.files.front().minor, device->gpu_instance, device->compute_instance);
+  if (capabilities.empty())
+    facts.withheld = "the driver does not say which files in /dev/nvidia-caps permit its use";
+  for (device::DeviceFile& file : capabilities) facts.files.push_back(std::move(file));
   return facts;
 }
 

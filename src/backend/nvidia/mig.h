@@ -40,8 +40,9 @@ struct Mig {
   std::vector<device::PartProfile> profiles;  ///< also while MIG mode is disabled: of GPU
                                               ///< instances, and of compute instances within them
   std::map<unsigned, std::string> names;      ///< of the profiles of GPU instances, by NVML's id
-  std::vector<GpuInstance> instances;         ///< empty also if the caller may not list them
+  std::vector<GpuInstance> instances;
   std::vector<MigDevice> devices;
+  bool permitted = true;  ///< false: this process may not list the instances
 
   /// The addresses of the parts: UUIDs of MIG devices, and "0/3" for GPU instance 3 of GPU 0 where
   /// that is none.
@@ -51,8 +52,9 @@ struct Mig {
 /// Without parts.
 Mig ReadMigProfiles(const Nvml& nvml, abi::Device gpu, base::Bytes memory);
 
-/// Reads the parts of a GPU in MIG mode.
-void ReadMigParts(const Nvml& nvml, abi::Device gpu, Mig& mig);
+/// Reads the parts of a GPU in MIG mode. An error means that a call failed that says nothing about
+/// the parts; `mig` is then incomplete.
+base::Status ReadMigParts(const Nvml& nvml, abi::Device gpu, Mig& mig);
 
 /// GPU and GPU instance of "0/3"; nothing for other addresses.
 struct GpuInstanceAddress {

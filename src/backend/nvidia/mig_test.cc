@@ -2,6 +2,8 @@
 // are those of a real one with driver 580.159.04.
 #include "backend/nvidia/mig.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -152,6 +154,58 @@ TEST_F(MigTest, SaysThatThePartsAreNotThoseDescribed) {
   EXPECT_EQ(backend_->TakeSample(first, {}).error().code(), base::Code::kNotFound);
   EXPECT_THAT(Describe("0").parts, IsEmpty());
   EXPECT_EQ(backend_->Describe(first).error().code(), base::Code::kNotFound);
+}
+
+TEST_F(MigTest, PartsMadeAgainAreOthersAlsoWithTheSameUuid) {
+  Start("a100-40gb-x1");
+  machine_->Smi({"-mig", "1"});
+  machine_->Smi({"mig", "-cgi", "3g.20gb:4", "-C"});
+  const Facts before = PartsOf("0").at(0);
+  machine_->Smi({"mig", "-dci"});
+  machine_->Smi({"mig", "-dgi"});
+  machine_->Smi({"mig", "-cgi", "4g.20gb", "-C"});
+  EXPECT_TRUE(backend_->Read("0")->facts_changed);
+  machine_->Smi({"mig", "-dci"});
+  machine_->Smi({"mig", "-dgi"});
+  machine_->Smi({"mig", "-cgi", "3g.20gb:4", "-C"});
+  EXPECT_EQ(PartsOf("0").at(0), before);
+}
+
+TEST_F(MigTest, ACallThatFailsSaysNothingOfTheParts) {
+  Start("a100-40gb-x1");
+  machine_->Smi({"-mig", "1"});
+  machine_->Smi({"mig", "-cgi", "3g.20gb,2g.10gb", "-C"});
+  const std::string part = Describe("0").parts.at(0);
+  for (const char* call : {"nvmlDeviceGetMigMode", "nvmlDeviceGetGpuInstances",
+                           "nvmlGpuInstanceGetInfo", "nvmlDeviceGetMigDeviceHandleByIndex",
+                           "nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetAttributes_v2"}) {
+    machine_->Sim({"fault", "all", "error", call, "999"});
+    EXPECT_FALSE(backend_->Read("0")->facts_changed) << call;
+    EXPECT_EQ(backend_->Describe("0").error().code(), base::Code::kDataLoss) << call;
+    machine_->Sim({"heal", "all"});
+  }
+  machine_->Sim({"fault", "all", "error", "nvmlDeviceGetMigDeviceHandleByIndex", "15"});
+  EXPECT_FALSE(backend_->Read(part)->reachable) << "the GPU is lost, not the part removed";
+  machine_->Sim({"heal", "all"});
+  EXPECT_TRUE(backend_->Read(part)->reachable);
+}
+
+TEST_F(MigTest, ProcessesThatMayNotListTheInstancesSaySo) {
+  Start("a100-40gb-x1");
+  machine_->Smi({"-mig", "1"});
+  machine_->Sim({"fault", "all", "error", "nvmlDeviceGetGpuInstances", "4"});
+  EXPECT_EQ(Describe("0").withheld,
+            "MIG mode is enabled, and this process may not list the MIG devices");
+}
+
+TEST_F(MigTest, APartWhoseCapabilityFilesAreUnknownIsWithheld) {
+  Start("a100-40gb-x1");
+  machine_->Smi({"-mig", "1"});
+  machine_->Smi({"mig", "-cgi", "3g.20gb", "-C"});
+  EXPECT_EQ(PartsOf("0").at(0).withheld, "");
+  std::filesystem::remove(machine_->root() + "/proc/driver/nvidia-caps/mig-minors");
+  EXPECT_EQ(PartsOf("0").at(0).withheld,
+            "the driver does not say which files in /dev/nvidia-caps permit its use");
 }
 
 TEST_F(MigTest, AProcessIsOnItsMigDeviceAlone) {

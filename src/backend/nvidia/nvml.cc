@@ -99,9 +99,7 @@ void BindIdentity(const os::Library& library, Functions& f) {
 
 void BindMig(const os::Library& library, Functions& f) {
   Bind(library, f.mig_mode, {"nvmlDeviceGetMigMode"});
-  Bind(library, f.handle_by_uuid, {"nvmlDeviceGetHandleByUUID"});
   Bind(library, f.mig_device_by_index, {"nvmlDeviceGetMigDeviceHandleByIndex"});
-  Bind(library, f.mig_parent, {"nvmlDeviceGetDeviceHandleFromMigDeviceHandle"});
   Bind(library, f.mig_devices_most, {"nvmlDeviceGetMaxMigDeviceCount"});
   Bind(library, f.gpu_instance_id, {"nvmlDeviceGetGpuInstanceId"});
   Bind(library, f.compute_instance_id, {"nvmlDeviceGetComputeInstanceId"});

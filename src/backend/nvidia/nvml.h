@@ -43,9 +43,7 @@ struct Functions {
   Function<abi::Device, abi::Memory*> memory;
   Function<abi::Device, abi::MemoryV2*> memory_v2;
 
-  Function<const char*, abi::Device*> handle_by_uuid;
   Function<abi::Device, unsigned, abi::Device*> mig_device_by_index;
-  Function<abi::Device, abi::Device*> mig_parent;
   Function<abi::Device, unsigned*> mig_devices_most, gpu_instance_id, compute_instance_id;
   Function<abi::Device, abi::Attributes*> attributes;
   Function<abi::Device, unsigned, abi::GpuInstanceProfile*> gpu_instance_profile;

@@ -153,15 +153,12 @@ base::Result<Reading> TakeReading(const Nvml& nvml, abi::Device device, const st
   return Finish(nvml_device, id, std::move(reading));
 }
 
-base::Result<Reading> TakeMigReading(const Nvml& nvml, abi::Device mig_device, abi::Device gpu,
+base::Result<Reading> TakeMigReading(const Nvml& nvml, abi::Device mig_device,
                                      const std::string& id) {
-  NvmlDevice nvml_device(nvml.functions(), mig_device), nvml_gpu(nvml.functions(), gpu);
-  Reading reading;
+  NvmlDevice nvml_device(nvml.functions(), mig_device);
+  Reading reading{.reports_recovery = true};
   abi::Memory memory{};
   nvml_device.Call(nvml->memory, &memory);
-  // A GPU's recovery concerns all of its parts.
-  ReadRecovery(nvml_gpu, id, reading);
-  if (!reading.reports_recovery) ReadEnergy(nvml_gpu, id, reading);
   ReadProcesses(nvml_device, ProcessesOf::kDevice, reading);
   return Finish(nvml_device, id, std::move(reading));
 }

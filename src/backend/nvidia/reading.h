@@ -18,8 +18,9 @@ device::Reading Unreachable(abi::Return code, std::string_view function, const s
 base::Result<device::Reading> TakeReading(const Nvml& nvml, abi::Device device,
                                           const std::string& id, bool in_mig_mode);
 
-/// The same for a MIG device of this GPU.
+/// The same for a MIG device. Whether its GPU must be recovered is in the reading of the GPU, which
+/// concerns all of its parts.
 base::Result<device::Reading> TakeMigReading(const Nvml& nvml, abi::Device mig_device,
-                                             abi::Device gpu, const std::string& id);
+                                             const std::string& id);
 
 }  // namespace penstock::backend::nvidia

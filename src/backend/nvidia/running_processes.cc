@@ -12,7 +12,8 @@ constexpr unsigned kMaxProcesses = 1u << 16;
 using Found = std::map<std::int32_t, RunningProcess>;
 constexpr int kGraphics = 1;  // index in Functions::processes
 
-bool IsOnInstance(const abi::ProcessInfoV1&) { return false; }
+/// Records of the first version do not say; only drivers without MIG have no newer ones.
+bool IsOnInstance(const abi::ProcessInfoV1&) { return true; }
 bool IsOnInstance(const abi::ProcessInfo& process) {
   return process.gpu_instance != abi::kNoInstance;
 }

@@ -214,6 +214,11 @@ bool Discovery::IsSkipped(const std::string& address) const {
   return backend_.abandoned() > 0 || executor_.clock().Now() < hang->second.retry_at;
 }
 
+/// A part of a device whose calls hang is not asked either.
+bool Discovery::IsSkipped(const Known& known) const {
+  return IsSkipped(known.address) || (!known.whole.empty() && IsSkipped(known.whole));
+}
+
 void Discovery::List(bool fresh) {
   wanted_.reset();
   soon_.clear();
@@ -230,10 +235,10 @@ void Discovery::List(bool fresh) {
 void Discovery::Listed(const std::vector<std::string>& addresses, bool fresh) {
   std::vector<std::string> listed;
   for (const Known& known : known_)
-    if (!known.part) listed.push_back(known.address);
+    if (known.whole.empty()) listed.push_back(known.address);
   const bool same = addresses == listed;
   const bool undescribed = std::ranges::any_of(
-      known_, [this](const Known& known) { return known.id.empty() && !IsSkipped(known.address); });
+      known_, [this](const Known& known) { return known.id.empty() && !IsSkipped(known); });
   const bool describe_again = std::exchange(describe_again_, false);
   if (!fresh && same && !undescribed && !rescan_ && !describe_again) {
     FollowMissing();
@@ -244,7 +249,8 @@ void Discovery::Listed(const std::vector<std::string>& addresses, bool fresh) {
   phase_ = Phase::kDescribing;
   known_.clear();
   described_.clear();
-  for (const std::string& address : addresses) known_.push_back({address, ""});
+  found_.clear();
+  for (const std::string& address : addresses) known_.push_back({address, "", ""});
   DescribeNext(0, fresh);
 }
 
@@ -265,14 +271,23 @@ bool Discovery::IsAnother(const std::string& address, const std::string& id) con
 void Discovery::DescribeAll(bool fresh) {
   ForgetNumbers();
   described_.clear();
-  std::erase_if(known_, [](const Known& known) { return known.part; });
+  found_.clear();
+  std::erase_if(known_, [](const Known& known) { return !known.whole.empty(); });
   for (Known& known : known_) known.id.clear();
   DescribeNext(0, fresh);
 }
 
 void Discovery::DescribeNext(std::size_t position, bool fresh) {
-  while (position < known_.size() && IsSkipped(known_[position].address))
-    HandleFacts(position++, Error(Code::kDataLoss, "a driver call for this device hangs"));
+  for (; position < known_.size(); ++position) {
+    const Known& known = known_[position];
+    // A driver finds the parts of a device through it: of one that it did not find, it knows none.
+    if (!known.whole.empty() && !found_.contains(known.whole))
+      HandleFacts(position, Error(Code::kDataLoss, "the device that it is a part of was not read"));
+    else if (IsSkipped(known))
+      HandleFacts(position, Error(Code::kDataLoss, "a driver call for this device hangs"));
+    else
+      break;
+  }
   if (position == known_.size()) return Described(fresh);
   in_flight_ = known_[position].address;
   backend_.Describe(in_flight_,
@@ -284,7 +299,7 @@ void Discovery::DescribeNext(std::size_t position, bool fresh) {
                       // were skipped, the address is no longer known.
                       if (facts.ok() && IsAnother(known_[position].address, facts->id))
                         return DescribeAll(fresh);
-                      if (known_[position].part && IsMissing(facts)) {
+                      if (!known_[position].whole.empty() && IsMissing(facts)) {
                         // It was removed after its device was described.
                         known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(position));
                         describe_again_ = true;
@@ -301,6 +316,7 @@ void Discovery::HandleFacts(std::size_t position, Result<device::Facts> facts) {
     known.id = facts->id;
     hangs_.erase(kUnnamed + known.address);
     ids_[known.address] = facts->id;
+    found_.insert(known.address);
     described_.push_back(*std::move(facts));
     return AddParts(position, described_.back());
   }
@@ -318,10 +334,11 @@ void Discovery::HandleFacts(std::size_t position, Result<device::Facts> facts) {
 
 /// The parts of a device are described and read after it.
 void Discovery::AddParts(std::size_t position, const device::Facts& facts) {
+  const std::string whole = known_[position].address;
   for (const std::string& part : facts.parts) {
     if (std::ranges::find(known_, part, &Known::address) != known_.end()) continue;
     ++position;
-    known_.insert(known_.begin() + static_cast<std::ptrdiff_t>(position), {part, "", true});
+    known_.insert(known_.begin() + static_cast<std::ptrdiff_t>(position), {part, "", whole});
   }
 }
 
@@ -365,7 +382,7 @@ void Discovery::ReadNext(std::size_t position) {
   for (; position < known_.size(); ++position) {
     const Known& known = known_[position];
     if (known.id.empty() || (wanted_ && !wanted_->contains(known.id))) continue;
-    if (!IsSkipped(known.address)) break;
+    if (!IsSkipped(known)) break;
     ReportLost(known.id, device::kHang,
                Error(Code::kDeadlineExceeded, "a driver call for this device hangs"));
   }
@@ -388,7 +405,7 @@ void Discovery::ReadNext(std::size_t position) {
                     return Ended(reading.error());
                   }
                   if (reading.ok()) hangs_.erase(known.id);
-                  if (known.part && IsMissing(reading))
+                  if (!known.whole.empty() && IsMissing(reading))
                     describe_again_ = true;
                   else
                     HandleReading(known.id, std::move(reading));

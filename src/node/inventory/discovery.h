@@ -78,7 +78,8 @@ class Discovery {
   struct Known {
     std::string address;
     std::string id;     // empty while it could not be described
-    bool part = false;  // found through its device (Facts::parts), not listed
+    std::string whole;  // of a part: address of the device through which it was found
+                        // (Facts::parts); empty: it is listed
   };
   struct Hang {
     int times = 0;
@@ -118,6 +119,7 @@ class Discovery {
   void FirstScanDone();
   void After(base::Duration delay, void (Discovery::*what)());
   bool IsSkipped(const std::string& address) const;
+  bool IsSkipped(const Known& known) const;
   std::string NameOf(const std::string& address) const;
   void ForgetNumbers();
 
@@ -145,6 +147,7 @@ class Discovery {
   base::TimePoint read_some_at_{};               // when devices were last read out of turn
   std::vector<Known> known_;
   std::vector<device::Facts> described_;
+  std::set<std::string> found_;        // addresses of devices that were described in this round
   std::map<std::string, Hang> hangs_;  // by NameOf: an address is a number that may mean another
                                        // device in the next connection
   std::map<std::string, std::string> ids_;  // address → id, kept over connections, so that a device

@@ -39,9 +39,17 @@ class ScriptedBackend final : public device::AsyncBackend {
     ++described;
     if (hangs.contains(address)) return Hang(std::move(done));
     device::Facts facts;
-    facts.id = devices[std::stoul(address)];
     facts.vendor = "acme";
-    facts.index = std::stoi(address);
+    if (!parts.contains(address.substr(0, address.find('/'))) && address.find('/') != address.npos)
+      return Answer(done, base::Result<device::Facts>(Error(Code::kNotFound, "no such part")));
+    if (address.find('/') != address.npos) {
+      facts.id = address;
+      facts.parent = devices[std::stoul(address)];
+    } else {
+      facts.id = devices[std::stoul(address)];
+      facts.index = std::stoi(address);
+      if (const auto found = parts.find(address); found != parts.end()) facts.parts = found->second;
+    }
     Answer(done, lost.contains(address)
                      ? base::Result<device::Facts>(Error(Code::kDataLoss, "lost"))
                      : facts);
@@ -51,6 +59,8 @@ class ScriptedBackend final : public device::AsyncBackend {
   void Read(const std::string& address, Done<device::Reading> done) override {
     read.push_back(address);
     if (hangs.contains(address)) return Hang(std::move(done));
+    if (removed.contains(address))
+      return Answer(done, base::Result<device::Reading>(Error(Code::kNotFound, "no such part")));
     if (unsent)
       return Answer(done, base::Result<device::Reading>(
                               Error(Code::kCancelled, "not asked: the worker was given up")));
@@ -64,7 +74,8 @@ class ScriptedBackend final : public device::AsyncBackend {
 
   std::string version = "1.0", absent, silent;
   std::vector<std::string> devices{"A", "B", "C"};
-  std::set<std::string> hangs, lost, changed;
+  std::map<std::string, std::vector<std::string>> parts;  // of a device, by address: "0/1"
+  std::set<std::string> hangs, lost, changed, removed;
   std::vector<std::string> read;
   bool unsent = false;  // the next calls wait behind one that hangs
   int opened = 0, stopped = 0, described = 0, abandoned_ = 0;
@@ -209,6 +220,37 @@ TEST_F(DiscoveryTest, AHangLeavesOutOneDeviceAndTheOthersGoOn) {
   EXPECT_TRUE(readings_["C"].reachable);
   EXPECT_EQ(readings_["B"].evidence.at(0).kind, "hang");
   EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+}
+
+TEST_F(DiscoveryTest, PartsThatOnlyTheirDeviceKnowsFollowIt) {
+  backend_.parts["1"] = {"1/0", "1/1"};
+  Start();
+  EXPECT_THAT(backend_.read, ElementsAre("0", "1", "1/0", "1/1", "2"));
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "1/0", "1/1", "C"));
+
+  // Another program removes one between two readings.
+  backend_.parts["1"] = {"1/1"};
+  backend_.removed = {"1/0"};
+  executor_.Advance(6s);
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "1/1", "C"));
+  const int described = backend_.described;
+  executor_.Advance(60s);
+  EXPECT_EQ(backend_.described, described) << "nothing else changed";
+}
+
+TEST_F(DiscoveryTest, PartsOfADeviceThatHangsStayWhatTheyAre) {
+  backend_.parts["1"] = {"1/0"};
+  Start();
+  backend_.hangs = {"1"};
+  backend_.parts.clear();  // the next worker, which does not ask the device, knows no parts
+  executor_.Advance(11s);
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "1/0", "C"));
+  const int described = backend_.described;
+  executor_.Advance(6s);
+  EXPECT_EQ(backend_.described, described);
+  const auto snapshot = inventory_.published().Get();
+  EXPECT_FALSE(snapshot->Find("1/0")->reading->reachable);
+  EXPECT_TRUE(snapshot->Find("A")->reading->reachable);
 }
 
 TEST_F(DiscoveryTest, AHungDeviceIsAskedAgainOnlyAfterTheWorkerThatHungHasEnded) {

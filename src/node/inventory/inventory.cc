@@ -110,9 +110,10 @@ void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> f
     SetHealthOf(entry, device::HealthState::kGone, std::move(reason), now);
     entry.reading = nullptr;
     state_changed = true;
-    if (entry.facts->index < 0) continue;
+    if (NumberOf(*entry.facts).empty()) continue;
     device::Facts without_index = *entry.facts;  // which another device has now
     without_index.index = -1;
+    without_index.number.clear();
     entry.facts = std::make_shared<const device::Facts>(std::move(without_index));
     facts_changed = true;
   }

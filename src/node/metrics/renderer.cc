@@ -67,8 +67,7 @@ ProcessRow ProcessOf(usage::ProcessUsage usage, const device::Facts& device,
   static const ledger::Lease nobody;
   if (lease == nullptr) lease = &nobody;
   LabelText labels;
-  labels.Add("device", device.id)
-      .Add("index", device.index < 0 ? "" : std::to_string(device.index));
+  labels.Add("device", device.id).Add("index", NumberOf(device));
   if (detail == Detail::kProcesses) labels.Add("pid", std::to_string(usage.pid));
   labels.Add("user", usage.user);
   if (detail == Detail::kProcesses) labels.Add("command", usage.command);

@@ -44,12 +44,22 @@ EnabledAllocators EnabledBy(const api::NodeConfig& config, bool kubelet_exists) 
   return enabled;
 }
 
+namespace {
+
+/// "0:1", with the number of its device by which rules select that one.
+std::string StableNumber(const inventory::Entry& part) {
+  const std::string& number = part.facts->number;
+  return std::to_string(part.number) + number.substr(std::min(number.find(':'), number.size()));
+}
+
+}  // namespace
+
 bool Selects(const std::vector<std::string>& devices, const inventory::Entry& entry) {
   const device::Facts& facts = *entry.facts;
   return devices.empty() || std::ranges::any_of(devices, [&](const std::string& wanted) {
            return wanted == facts.id || entry.IsPartOf(wanted) ||
                   (entry.number >= 0 && base::ParseInt(wanted) == entry.number) ||
-                  (!facts.number.empty() && wanted == facts.number) ||
+                  (!facts.number.empty() && wanted == StableNumber(entry)) ||
                   device::ModelMatches(wanted, facts.model);
          });
 }

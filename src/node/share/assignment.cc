@@ -1,6 +1,7 @@
 #include "node/share/assignment.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -171,38 +172,55 @@ class PartsOffer {
  public:
   PartsOffer(api::PartsStrategy strategy, const inventory::Snapshot& inventory)
       : strategy_(strategy) {
-    if (strategy == api::PartsStrategy::kSingle) common_ = CommonProfile(inventory);
+    if (strategy == api::PartsStrategy::kSingle) FindCommon(inventory);
   }
 
   /// Why this device is not offered; empty if it is.
   std::string WhyNot(const inventory::Entry& entry) const {
+    const device::Facts& facts = *entry.facts;
     if (entry.withheld == inventory::kDivided) return "";
-    const std::string& profile = entry.facts->profile;
-    if (strategy_ == api::PartsStrategy::kNone && !entry.facts->parent.empty())
+    if (strategy_ == api::PartsStrategy::kNone && !facts.parent.empty())
       return "parts of devices are not offered (parts.strategy: none)";
-    if (strategy_ != api::PartsStrategy::kSingle || !common_ || profile == *common_) return "";
-    if (entry.facts->parent.empty())
-      return "parts.strategy: single offers parts under the name of whole devices, and this device "
-             "is whole; divide it, or use mixed";
-    return "parts.strategy: single offers parts of one profile, " + *common_ +
-           ", and this one is a " + profile + "; divide all devices alike, or use mixed";
+    const auto common = common_.find(facts.vendor);
+    if (common == common_.end() || facts.profile == common->second) return "";
+    const auto name = [](const std::string& profile) {
+      return profile.empty() ? "whole" : "a part of the profile " + profile;
+    };
+    return "parts.strategy: single offers devices of one kind under one name: most devices of this "
+           "node are " +
+           (common->second.empty() ? std::string("whole") : "divided into " + common->second) +
+           ", and this one is " + name(facts.profile) + "; divide all alike, or use mixed";
   }
 
  private:
-  /// The profile of most parts; of several, the first by name. Nothing where no device is divided.
-  static std::optional<std::string> CommonProfile(const inventory::Snapshot& inventory) {
-    std::map<std::string, int> counts;
-    for (const inventory::Entry& entry : inventory.devices)
-      if (entry.health.state != device::HealthState::kGone && !entry.facts->parent.empty() &&
-          entry.withheld.empty())
-        ++counts[entry.facts->profile];
-    const auto most =
-        std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; });
-    return most == counts.end() ? std::nullopt : std::optional(most->first);
+  /// The kind of most devices: whole, or divided into parts of one profile; of several, divided
+  /// ones, and the first profile by name. Only where some are divided.
+  void FindCommon(const inventory::Snapshot& inventory) {
+    std::map<std::string, std::map<std::string, std::set<std::string>>>
+        kinds;                      // by vendor, profile
+    std::set<std::string> divided;  // vendors
+    for (const inventory::Entry& entry : inventory.devices) {
+      const device::Facts& facts = *entry.facts;
+      if (entry.health.state == device::HealthState::kGone || !entry.withheld.empty()) continue;
+      const std::string& whole = entry.ancestors.empty() ? facts.id : entry.ancestors.back().device;
+      kinds[facts.vendor][facts.profile].insert(whole);
+      if (!facts.profile.empty()) divided.insert(facts.vendor);
+    }
+    for (const std::string& vendor : divided) {
+      const std::string* best = nullptr;
+      std::size_t most = 0;
+      for (const auto& [profile, devices] : kinds[vendor]) {
+        // Whole devices come first in the map.
+        if (devices.size() < most || (devices.size() == most && !best->empty())) continue;
+        best = &profile;
+        most = devices.size();
+      }
+      common_[vendor] = *best;
+    }
   }
 
   const api::PartsStrategy strategy_;
-  std::optional<std::string> common_;
+  std::map<std::string, std::string> common_;  // vendor → profile; empty: whole
 };
 
 void Withdraw(const Withdrawal& withdrawal, Assignment& assignment) {
@@ -233,10 +251,12 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
     Assignment assignment{.allocator = allocator_of(*entry),
                           .resource = namer.ResourceOf(facts, *dialect)};
     if (const Move* move = MoveOf(*entry, moves)) Apply(move->allocator, enabled, assignment);
-    if (const api::SharingRule* rule =
-            sharer.RuleFor(*entry, assignment.resource, !IsReplaced(*entry, inventory)))
+    std::string why = parts.WhyNot(*entry);
+    const bool counts =
+        entry->withheld != inventory::kDivided && why.empty() && !IsReplaced(*entry, inventory);
+    if (const api::SharingRule* rule = sharer.RuleFor(*entry, assignment.resource, counts))
       Share(*rule, facts, *dialect, assignment, desired.remarks);
-    if (std::string why = parts.WhyNot(*entry); !why.empty()) {
+    if (!why.empty()) {
       assignment.allocator.clear();
       assignment.reason = std::move(why);
     }

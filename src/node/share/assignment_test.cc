@@ -1,5 +1,8 @@
 #include "node/share/assignment.h"
 
+#include <map>
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,6 +73,95 @@ std::vector<std::string> Shared(const DesiredAssignments& desired) {
   for (const auto& [id, assignment] : desired.assignments)
     if (assignment.shape.shares > 1) ids.push_back(id);
   return ids;
+}
+
+/// A box whose devices from `first` on are divided into two parts of this profile each.
+inventory::Snapshot DividedBox(int count, int first, const std::string& profile) {
+  inventory::Snapshot box = Box(count);
+  for (int i = first; i < count; ++i) {
+    inventory::Entry& whole = box.devices[static_cast<std::size_t>(i)];
+    whole.withheld = inventory::kDivided;
+    const std::string id = whole.facts->id;
+    for (int part = 0; part < 2; ++part) {
+      device::Facts facts;
+      facts.id = id + "." + std::to_string(part);
+      facts.vendor = "acme";
+      facts.number = std::to_string(i) + ":" + std::to_string(part);
+      facts.parent = id;
+      facts.profile = profile;
+      inventory::Entry entry = Entry(facts);
+      entry.number = i;
+      entry.ancestors = {{id, {}}};
+      box.devices.push_back(entry);
+    }
+  }
+  return box;
+}
+
+/// The ids that an allocator offers, by resource.
+std::map<std::string, std::set<std::string>> OfferedIn(const inventory::Snapshot& box,
+                                                       api::PartsStrategy strategy) {
+  api::NodeConfig config;
+  config.parts = strategy;
+  std::map<std::string, std::set<std::string>> offered;
+  for (const auto& [id, assignment] : AssignmentsOf(config, box).assignments)
+    if (!assignment.allocator.empty() && box.Find(id)->withheld.empty())
+      offered[assignment.resource].insert(id);
+  return offered;
+}
+
+TEST(PartsStrategy, MixedNamesPartsByTheirProfile) {
+  const auto box = DividedBox(2, 1, "big");
+  const std::string whole = box.devices[0].facts->id, divided = box.devices[1].facts->id;
+  using Offered = std::map<std::string, std::set<std::string>>;
+  EXPECT_EQ(
+      OfferedIn(box, api::PartsStrategy::kMixed),
+      (Offered{{"acme.com/big", {divided + ".0", divided + ".1"}}, {"acme.com/gpu", {whole}}}));
+  EXPECT_EQ(OfferedIn(box, api::PartsStrategy::kNone), (Offered{{"acme.com/gpu", {whole}}}));
+}
+
+TEST(PartsStrategy, SingleOffersWhatMostDevicesAre) {
+  const auto count = [](const inventory::Snapshot& box) {
+    const auto offered = OfferedIn(box, api::PartsStrategy::kSingle);
+    return offered.contains("acme.com/gpu") ? offered.at("acme.com/gpu").size() : 0;
+  };
+  EXPECT_EQ(count(DividedBox(4, 4, "big")), 4u) << "no device is divided";
+  EXPECT_EQ(count(DividedBox(4, 3, "big")), 3u) << "the whole ones";
+  EXPECT_EQ(count(DividedBox(4, 2, "big")), 4u) << "as many are divided: their parts";
+  EXPECT_EQ(count(DividedBox(4, 0, "big")), 8u);
+  auto box = DividedBox(4, 1, "big");
+  for (auto& entry : box.devices)
+    if (entry.number == 3 && !entry.ancestors.empty()) {
+      device::Facts other = *entry.facts;
+      other.profile = "small";
+      entry.facts = std::make_shared<const device::Facts>(other);
+    }
+  EXPECT_EQ(count(box), 4u) << "two devices against one";
+  api::NodeConfig config;
+  config.parts = api::PartsStrategy::kSingle;
+  const auto desired = AssignmentsOf(config, box);
+  EXPECT_THAT(desired.assignments.at(box.devices[0].facts->id).reason,
+              testing::HasSubstr("most devices of this node are divided into big, and this one is "
+                                 "whole"));
+}
+
+TEST(PartsStrategy, ANumberOfDevicesCountsThoseThatAreOffered) {
+  const auto box = DividedBox(2, 0, "big");
+  api::NodeConfig config;
+  config.parts = api::PartsStrategy::kSingle;
+  api::SharingRule rule = Sliced({}, 3);
+  rule.most = 3;
+  config.sharing.rules = {rule};
+  int shared = 0;
+  for (const std::string& id : Shared(AssignmentsOf(config, box)))
+    shared += box.Find(id)->withheld.empty() ? 1 : 0;
+  EXPECT_EQ(shared, 3);
+}
+
+TEST(PartsStrategy, APartIsSelectedByItsNumber) {
+  const auto box = DividedBox(2, 1, "big");
+  EXPECT_THAT(Shared(AssignmentsOf({Sliced({"1:1"}, 2)}, box)),
+              testing::ElementsAre(box.devices[1].facts->id + ".1"));
 }
 
 // Items of reference/device-plugin-gfd-mig.md §8 by number.

@@ -445,7 +445,7 @@ subjects: [{kind: ServiceAccount, name: {{ .account }}, namespace: {{ $namespace
 {{- $said := list -}}
 {{- $privileged := eq (include "penstock.privileged" .) "true" -}}
 {{- if and .Values.securityContext (not $privileged) (eq (include "penstock.injected" .) "false") -}}
-{{- $said = append $said "securityContext replaces the agent's own and is not privileged, so the agent cannot open any GPU. Remove it (--set securityContext=null): the agent does not need what NVIDIA's chart uses it for (SYS_ADMIN for MIG); or add privileged: true to it." -}}
+{{- $said = append $said "securityContext replaces the agent's own and is not privileged, so the agent cannot open any GPU. Remove it (--set securityContext=null): privileged, the agent has what NVIDIA's chart uses it for (SYS_ADMIN for MIG); or add privileged: true to it." -}}
 {{- end -}}
 {{- if and .Values.runtimeClassName (not $privileged) -}}
 {{- $said = append $said (printf "runtimeClassName: %s makes the agent's container unprivileged. It then does not query the container engine for CDI support (containers get device files and NVIDIA_VISIBLE_DEVICES), reads no kernel log, does not detect a driver that is loaded later, starts no MPS server; and it does not start once that runtime is uninstalled. Remove runtimeClassName unless the container must be unprivileged." .Values.runtimeClassName) -}}

@@ -707,7 +707,6 @@ TEST(DevicePluginConfig, Issue1695And586SeveralSharesInOneRequestWhereTheFileSay
   EXPECT_FALSE(single("mps", "failRequestsGreaterThanOne: false, "));
 }
 
-// Sharing of MIG devices is not supported yet; the other entries of the list take effect.
 TEST(DevicePluginConfig, MigDevicesAreSharedByTheNameOfTheirProfile) {
   const Translation translation = Translated(R"(sharing:
   timeSlicing:
