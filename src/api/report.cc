@@ -152,4 +152,9 @@ base::Result<Report> ParseReport(std::string_view json) {
   }
 }
 
+std::string NumberOf(const DeviceReport& device) {
+  if (!device.number.empty()) return device.number;
+  return device.index < 0 ? "" : std::to_string(device.index);
+}
+
 }  // namespace penstock::api

@@ -64,6 +64,9 @@ struct DeviceReport {
                                        ///< it; they do not block allocation
 };
 
+/// The number by which users know the device: "3", "0:1"; empty if it has none.
+std::string NumberOf(const DeviceReport& device);
+
 struct AllocatorReport {
   std::string name;   ///< "kubelet", "local", "cluster"
   std::string state;  ///< "open", "waiting", "closed", "stepped-back"

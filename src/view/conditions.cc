@@ -57,8 +57,8 @@ ConditionReport DriverReady(const Report& report) {
 std::string Sentence(const DeviceReport& device) {
   const std::string reason =
       device.health_reason.empty() ? device.health_state : device.health_reason;
-  return device.id + (device.index < 0 ? "" : " (index " + std::to_string(device.index) + ")") +
-         ": " + reason;
+  const std::string number = NumberOf(device);
+  return device.id + (number.empty() ? "" : " (index " + number + ")") + ": " + reason;
 }
 
 /// The worst state gives the reason: faults that can be repaired on the node come before unknown

@@ -19,8 +19,8 @@ std::string Cut(const std::string& text) {
 }
 
 std::string Name(const DeviceReport& device) {
-  return device.model + (device.index < 0 ? " " : " " + std::to_string(device.index) + ", ") +
-         device.id;
+  const std::string number = NumberOf(device);
+  return device.model + (number.empty() ? " " : " " + number + ", ") + device.id;
 }
 
 bool HasDriver(const Report& report, const std::string& vendor) {

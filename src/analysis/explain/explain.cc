@@ -78,8 +78,10 @@ ResourceView ViewOf(const std::string& name, const NodeView& node, const PodsVie
 
 std::string Indices(const std::vector<const DeviceReport*>& devices) {
   std::vector<std::string> indices;
-  for (const DeviceReport* device : devices)
-    indices.push_back(device->index < 0 ? device->id : std::to_string(device->index));
+  for (const DeviceReport* device : devices) {
+    const std::string number = NumberOf(*device);
+    indices.push_back(number.empty() ? device->id : number);
+  }
   return (indices.size() == 1 ? "device " : "devices ") + base::Join(indices, ", ");
 }
 

@@ -88,7 +88,7 @@ Result<Shown> ShowPs(const Common& common) {
 Result<const api::DeviceReport*> FindDevice(const api::Report& report, const std::string& word) {
   std::vector<std::string> names;
   for (const api::DeviceReport& device : report.devices) {
-    const std::string index = device.index < 0 ? "" : std::to_string(device.index);
+    const std::string index = NumberOf(device);
     if (word == index || word == device.id || (!word.empty() && word == device.pci)) return &device;
     for (const std::string& name : {index, device.id, device.pci})
       if (!name.empty()) names.push_back(name);
@@ -119,8 +119,8 @@ base::Status KeepDevices(const std::vector<std::string>& words, api::Report& rep
 std::vector<std::string> ReportProblems(const api::Report& report) {
   std::vector<std::string> problems;
   for (const api::DeviceReport& device : report.devices) {
-    const std::string name =
-        (device.index < 0 ? "" : "device " + std::to_string(device.index) + " ") + device.id;
+    const std::string number = NumberOf(device);
+    const std::string name = (number.empty() ? "" : "device " + number + " ") + device.id;
     if (device.health_state != "healthy")
       problems.push_back(name + ": " + device.health_state +
                          (device.health_reason.empty() ? "" : ": " + device.health_reason));

@@ -57,8 +57,8 @@ std::string UnmetCondition(const api::Report& report, const std::string& type, b
 std::string UnmetDevices(const api::Report& report, bool healthy) {
   std::vector<std::string> unmet;
   for (const api::DeviceReport& device : report.devices) {
-    const std::string name =
-        "device " + (device.index < 0 ? device.id : std::to_string(device.index));
+    const std::string number = NumberOf(device);
+    const std::string name = "device " + (number.empty() ? device.id : number);
     if (healthy && device.health_state != "healthy")
       unmet.push_back(name + " is " + device.health_state);
     if (!healthy && !device.holders.empty()) unmet.push_back(name + " is held");
