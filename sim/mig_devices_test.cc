@@ -190,6 +190,8 @@ TEST(MigDevice, HasAPartOfTheGpusGpmMetrics) {
       << "samples of two instances";
   EXPECT_EQ(machine.nvml("nvmlGpmMigSampleGet", machine.gpu, NvUint{5}, request.sample2),
             NV_INVALID_ARGUMENT);
+  for (const NvGpmSample sample : {request.sample1, request.sample2})
+    EXPECT_EQ(machine.nvml("nvmlGpmSampleFree", sample), NV_SUCCESS);
 }
 
 // As with a state that another program has damaged: the library runs in processes that must survive

@@ -393,6 +393,7 @@ TEST(MigInstance, ChangesRaiseEvents) {
   EXPECT_EQ(events(), 2);
   ASSERT_TRUE(machine.control.Set({0}, {"mig=disabled"}).ok());
   EXPECT_EQ(events(), 1);
+  EXPECT_EQ(machine.nvml("nvmlEventSetFree", set), NV_SUCCESS);
 }
 
 TEST(MigInstance, CallsFailByFaults) {
