@@ -86,7 +86,7 @@ def test_parts_of_a_device_and_their_parts_are_offered_in_its_place(node):
     node.acme.divide("A-0", 7)
     node.start_agent(devices=19)
     found = devices(node)
-    assert found["A-0"]["withheld"] == "it is divided into parts"
+    assert found["A-0"]["parts"] == 7 and found["A-0"]["withheld"] == ""
     assert run(node, "--device", "A-0-6") == "A-0-6 none"
     refused = node.penstock("run", "--device", "A-0", "--", "true", check=False)
     assert "it is divided into parts" in refused.stderr
@@ -97,11 +97,11 @@ def test_parts_of_a_device_and_their_parts_are_offered_in_its_place(node):
     wait_until(lambda: node.penstock("run", "--device", "A-0-1", "--wait", "0", "--", "true", check=False).returncode == 0, "the parts to be usable again")
     node.acme.divide("A-0-6", 2)
     wait_until(lambda: "A-0-6-1" in devices(node), "the parts of a part")
-    wait_until(lambda: devices(node)["A-0-6"].get("withheld"), "the part that was divided to be withheld")
+    wait_until(lambda: devices(node)["A-0-6"].get("parts"), "the part that was divided to say so")
     assert run(node, "--device", "A-0-6-1") == "A-0-6-1 none"
     node.acme.remove("A-0-6-0")
     node.acme.remove("A-0-6-1")
-    wait_until(lambda: "A-0-6-0" not in devices(node) and not devices(node)["A-0-6"].get("withheld"), "the part to be whole again")
+    wait_until(lambda: "A-0-6-0" not in devices(node) and not devices(node)["A-0-6"].get("parts"), "the part to be whole again")
     assert run(node, "--device", "A-0-6") == "A-0-6 none"
 
 

@@ -12,8 +12,9 @@ namespace penstock::os {
 
 /// Calls back on the loop's thread when the file or directory at `path`, or the nearest existing
 /// folder on the way to it, changes: created, removed, renamed, written (except for device
-/// files: their use changes nothing of them), its entries changed. The callback carries no details: it must read the current state. Bursts within 10 ms become one
-/// call. Where no inotify watch is available, it is called every second instead.
+/// files: their use changes nothing of them), its entries changed. The callback carries no details:
+/// it must read the current state. Bursts within 10 ms become one call. Where no inotify watch is
+/// available, it is called every second instead.
 class PathWatch {
  public:
   PathWatch(Loop& loop, std::string path, std::function<void()> callback);

@@ -67,10 +67,14 @@ void Look(device::Backend& backend, node::inventory::Inventory& inventory) {
   inventory.SetVendor(
       {backend.vendor(), std::make_shared<const device::Driver>(*std::move(driver)), ""});
   std::vector<device::Facts> devices;
-  const auto addresses = backend.List();
+  auto addresses = backend.List();
   ASSERT_TRUE(addresses.ok());
-  for (const std::string& address : *addresses)
-    if (auto facts = backend.Describe(address); facts.ok()) devices.push_back(*std::move(facts));
+  for (std::size_t i = 0; i < addresses->size(); ++i) {
+    auto facts = backend.Describe((*addresses)[i]);
+    if (!facts.ok()) continue;
+    addresses->insert(addresses->end(), facts->parts.begin(), facts->parts.end());
+    devices.push_back(*std::move(facts));
+  }
   inventory.SetFacts(backend.vendor(), std::move(devices), "gone", kNow);
 }
 
@@ -81,7 +85,9 @@ LabelSet LabelsOf(const SimulatedMachine& machine, const api::NodeConfig& config
   offers.Configure(config);
   Look(*backend::MakeBackend("nvidia", machine.paths()), inventory);
   node::label::Labels labels(backend::FindDialect);
-  labels.Set(ContextOf(machine));
+  node::label::LabelContext context = ContextOf(machine);
+  context.parts = config.parts;
+  labels.Set(std::move(context));
   labels.Update({.inventory = inventory.published().Get(),
                  .servers = offers.Servers(),
                  .desired = offers.Desired()});
@@ -122,6 +128,11 @@ std::string Documented(std::string key) {
       std::regex(
           R"((gpu\.(?:present|count|memory|replicas|sharing-strategy|isolation))\.[A-Za-z0-9._-]+$)"),
       "$1.<model>");
+  key = std::regex_replace(
+      key,
+      std::regex(
+          R"(mig-.+\.(product|count|replicas|sharing-strategy|memory|multiprocessors|slices|engines))"),
+      "mig-<profile>.$1");
   key = std::regex_replace(key, std::regex(R"(cpu-cpuid\..+$)"), "cpu-cpuid.<FLAG>");
   return std::regex_replace(key, std::regex(R"(pci-(?:[0-9a-f]{4}_)?10de\.present$)"),
                             "pci-<PCI>.present");
@@ -134,6 +145,14 @@ TEST(Reference, DocumentsEveryLabelThereIsAndNoOther) {
   const SimulatedMachine fabric("dgx-h100");
   fabric.Sim({"set", "all", "fabric=50000000-0000-0000-0000-000000000004.1"});
   for (const auto& [key, value] : LabelsOf(fabric)) made.insert(Documented(key));
+  const SimulatedMachine divided("a100-40gb-x1");
+  divided.Smi({"-mig", "1"});
+  divided.Smi({"mig", "-cgi", "3g.20gb,3g.20gb", "-C"});
+  for (const auto strategy : {api::PartsStrategy::kMixed, api::PartsStrategy::kSingle}) {
+    api::NodeConfig config;
+    config.parts = strategy;
+    for (const auto& [key, value] : LabelsOf(divided, config)) made.insert(Documented(key));
+  }
 
   const auto text = os::ReadFile(base::SourcePath("docs/reference/labels.md"));
   ASSERT_TRUE(text.ok());
