@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from node import PATIENCE, wait_until  # noqa: E402
 
 SHARING = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
-NOT_YET = "sharing: {timeSlicing: {resources: [{name: nvidia.com/mig-1g.5gb, replicas: 4}]}}\n"
+NOT_YET = "flags: {deviceDiscoveryStrategy: vfio}\n"
 
 
 class Home:
@@ -102,8 +102,7 @@ def test_a_check_shows_as_text_what_would_be_offered_and_what_is_not_there(progr
     assert re.fullmatch(r'  allocator kubelet offers 4 nvidia\.com/gpu\.small: GPU-\S+ in 4 shares \(time-slicing\)', shared)
     config.write_text("version: v1\n" + NOT_YET)
     done = check(programs, str(config))
-    assert done.stdout.splitlines()[1].startswith("  not supported yet: sharing.timeSlicing.resources[0]: "), done.stdout
-    assert "offers" not in done.stdout
+    assert done.stdout.splitlines()[1].startswith("  not supported yet: flags.deviceDiscoveryStrategy: "), done.stdout
 
 
 @pytest.mark.parametrize("text", ["", "---\n\n  # replicas: 4\n"])

@@ -732,7 +732,7 @@ TEST_F(Cdi, PartitionsHaveTheFilesThatTheirHoldersOpen) {
   for (int i = 0; i < 2; ++i) {
     device::Facts mig;
     mig.id = "MIG-7b00000" + std::to_string(i);
-    mig.index = i;
+    mig.number = "0:" + std::to_string(i);
     mig.parent = gpus_[0].id;
     mig.pci = gpus_[0].pci;
     mig.files = {gpus_[0].files.front()};
@@ -758,9 +758,9 @@ TEST_F(Cdi, PartitionsHaveTheFilesThatTheirHoldersOpen) {
   gpus_.erase(gpus_.begin());
   const auto orphans = Generate(kPlain);
   ASSERT_TRUE(orphans.ok());
-  EXPECT_THAT(NamesOf(orphans->spec), testing::UnorderedElementsAre("MIG-7b000000", "MIG-7b000001",
-                                                                    "1", gpus_[0].id, "all"))
-      << "a name that says which GPU it is part of is left out";
+  EXPECT_THAT(NamesOf(orphans->spec),
+              testing::UnorderedElementsAre("MIG-7b000000", "MIG-7b000001", "0:0", "0:1", "1",
+                                            gpus_[0].id, "all"));
 }
 
 TEST_F(Cdi, GroupsMatterOnlyWhereNotEverybodyMayOpenADevice) {
