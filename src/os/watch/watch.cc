@@ -49,7 +49,8 @@ std::vector<Step> StepsTo(const std::string& path) {
 /// A device file was written to, or opened for writing and closed, which changes nothing of the
 /// file: programs that use a device do that all the time, the agent's own among them.
 bool IsUseOfADevice(const inotify_event& event, const std::string& watched) {
-  if ((event.mask & IN_ALL_EVENTS & ~(IN_MODIFY | IN_CLOSE_WRITE)) != 0) return false;
+  constexpr std::uint32_t kUse = IN_MODIFY | IN_CLOSE_WRITE;
+  if ((event.mask & kUse) == 0 || (event.mask & ~kUse) != 0) return false;
   struct stat about {};
   const std::string path = event.len == 0 ? watched : watched + "/" + event.name;
   return ::lstat(path.c_str(), &about) == 0 && (S_ISCHR(about.st_mode) || S_ISBLK(about.st_mode));
