@@ -215,7 +215,7 @@ class Walk:
         one = self.random.choice(divided)
         for part in [name for name in self.acme.devices if name.startswith(f"{one}-") and name.count("-") == one.count("-") + 1]:
             self.acme.remove(part)
-        wait_until(lambda: not devices(self.node)[one].get("withheld", "").startswith("it is divided"), f"{one} to be whole again")
+        wait_until(lambda: not devices(self.node)[one].get("parts"), f"{one} to be whole again")
         return one
 
     def move(self):
