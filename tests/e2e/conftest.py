@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 FAILURES: list[str] = []  # each a scenario and its result
+UNPREPARED: list[str] = []  # the last scenarios, as long as none of them could begin
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "cluster")]
 
@@ -86,6 +87,10 @@ def pytest_runtest_makereport(item, call):
     if report.failed and (agent := item.funcargs.get("the_agent") or item.funcargs.get("agent")):
         report.sections += [("agent log, the last lines", reports.tail(agent.log())), ("penstock status", agent.describe()),
                             *reports.of_cluster(agent.cluster.api)]
+    if call.when == "setup":
+        UNPREPARED.append(item.name) if report.failed else UNPREPARED.clear()
+        if len(UNPREPARED) == 3:
+            item.session.shouldfail = "three scenarios in a row could not begin: the suite ends, so that its output is printed before its time is over"
 
 
 def pytest_runtest_logreport(report):
@@ -94,6 +99,7 @@ def pytest_runtest_logreport(report):
         said = (crash.message if crash else str(report.longrepr)).splitlines()
         where = f", at {Path(crash.path).name}:{crash.lineno}" if crash else ""
         FAILURES.append("\n".join([f"FAILED {report.nodeid}, in {report.when}{where}", *(f"    {line[:300]}" for line in said[:8])]))
+        print(f"\n{FAILURES[-1]}", file=sys.__stdout__, flush=True)  # at once, in case the suite is ended from outside
 
 
 @pytest.hookimpl(trylast=True)
