@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,15 @@
 #include "device/telemetry.h"
 
 namespace penstock::device {
+
+/// A part to create.
+struct NewPart {
+  std::string profile;                 ///< PartProfile::name
+  std::optional<Placement> placement;  ///< nothing: the driver chooses
+  std::string within;  ///< address of the part in which it is created; empty: on the device itself
+  bool outer = false;  ///< it is created for the parts within it, and is no part for a holder
+  bool operator==(const NewPart&) const = default;
+};
 
 /// One vendor's devices on this machine. Each call touches as little as possible (Describe and Read
 /// one device), so that a hanging call identifies the device. Calls block; the caller sets the
@@ -48,6 +58,21 @@ class Backend {
   virtual base::Result<Sample> TakeSample(const std::string& address,
                                           const SampleRequest& request) = 0;
 
+  /// Sets a mode of a device (Facts::modes). OK also where it takes effect only after a reset: the
+  /// device's facts show which. kUnimplemented: it has no such mode, here and below; otherwise the
+  /// driver's refusal: kFailedPrecondition (a process is on the device), kPermissionDenied, …
+  virtual base::Status SetMode(const std::string& address, const std::string& mode,
+                               const std::string& value);
+
+  /// Creates a part of a device that was described before and returns its address, which Describe
+  /// knows once the device was described again. Where it fails, no part is left.
+  /// kInvalidArgument: there is no such profile or part; kResourceExhausted: there is no place.
+  virtual base::Result<std::string> CreatePart(const std::string& device, const NewPart& part);
+
+  /// Destroys a part that was described before. kFailedPrecondition: a process uses it, or there
+  /// are parts within it. kNotFound: it is not there.
+  virtual base::Status DestroyPart(const std::string& address);
+
   /// Waits for events for at most `most`; empty if none came. An error means that events are
   /// unavailable (kUnimplemented: permanently).
   virtual base::Result<std::vector<Evidence>> Wait(std::chrono::milliseconds most) = 0;
@@ -70,6 +95,11 @@ class AsyncBackend {
   virtual void Read(const std::string& address, Done<Reading> done) = 0;
   virtual void TakeSample(const std::string& address, const SampleRequest& request,
                           Done<Sample> done) = 0;
+  /// Each returns an address: of the device or the part.
+  virtual void SetMode(const std::string& address, const std::string& mode,
+                       const std::string& value, Done<std::string> done);
+  virtual void CreatePart(const std::string& device, const NewPart& part, Done<std::string> done);
+  virtual void DestroyPart(const std::string& address, Done<std::string> done);
 
   /// Ends the connection to the driver and releases the driver; the next Open starts a new
   /// connection. Calls in flight fail with kCancelled, as do calls that were not sent yet when a

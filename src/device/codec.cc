@@ -159,6 +159,14 @@ static void VisitFields(Visit& visit, T& reading) {
   visit("factsChanged", reading.facts_changed);
 }
 
+template <typename Visit, base::Of<NewPart> T>
+static void VisitFields(Visit& visit, T& part) {
+  visit("profile", part.profile, {.filled = true});
+  visit("placement", part.placement);
+  visit("within", part.within);
+  visit("outer", part.outer);
+}
+
 namespace codec {
 namespace {
 
@@ -197,6 +205,13 @@ base::Result<std::vector<T>> DecodeList(std::string_view body, const char* key) 
   return items;
 }
 
+/// The first line of an argument, as in Encode of a SampleRequest, and the others.
+std::pair<std::string_view, std::string_view> SplitAddress(std::string_view argument) {
+  const auto end = argument.find('\n');
+  if (end == std::string_view::npos) return {argument, ""};
+  return {argument.substr(0, end), argument.substr(end + 1)};
+}
+
 }  // namespace
 
 template <typename Visit, base::Of<WorkerRequest> T>
@@ -222,6 +237,17 @@ static void VisitFields(Visit& visit, T& answer) {
   visit("message", message, {.if_any = true});
   if constexpr (Visit::kReads)
     if (code) answer.status = base::Error(static_cast<base::Code>(*code), std::move(message));
+}
+
+template <typename Visit, base::Of<ModeRequest> T>
+static void VisitFields(Visit& visit, T& request) {
+  visit("mode", request.mode, {.filled = true});
+  visit("value", request.value, {.filled = true});
+}
+
+template <typename Visit, base::Of<PartRequest> T>
+static void VisitFields(Visit& visit, T& request) {
+  visit("part", request.part, {.required = true});
 }
 
 std::string EncodeRequest(const WorkerRequest& request) { return EncodeStruct(request); }
@@ -280,6 +306,35 @@ base::Result<std::optional<std::string>> TakeFrame(std::string& buffer) {
   std::string content = buffer.substr(4, size);
   buffer.erase(0, size + 4);
   return std::optional(std::move(content));
+}
+
+std::string Encode(const ModeRequest& request) {
+  return request.address + '\n' + EncodeStruct(request);
+}
+base::Result<ModeRequest> DecodeModeRequest(std::string_view argument) {
+  const auto [address, rest] = SplitAddress(argument);
+  ASSIGN(auto request, Decode<ModeRequest>(rest, "request"));
+  request.address = address;
+  return request;
+}
+
+std::string Encode(const PartRequest& request) {
+  return request.device + '\n' + EncodeStruct(request);
+}
+base::Result<PartRequest> DecodePartRequest(std::string_view argument) {
+  const auto [device, rest] = SplitAddress(argument);
+  ASSIGN(auto request, Decode<PartRequest>(rest, "request"));
+  request.device = device;
+  return request;
+}
+
+std::string EncodeAddress(const std::string& address) {
+  return EncodeList<std::string>("addresses", {address});
+}
+base::Result<std::string> DecodeAddress(std::string_view body) {
+  ASSIGN(auto addresses, DecodeAddresses(body));
+  if (addresses.size() != 1) return Error(Code::kDataLoss, "one address is expected");
+  return std::move(addresses.front());
 }
 
 }  // namespace codec

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/core/result.h"
+#include "device/backend.h"
 #include "device/model.h"
 #include "device/telemetry.h"
 
@@ -18,8 +19,8 @@ namespace penstock::device::codec {
 
 inline constexpr std::size_t kMaxFrameBytes = 4u << 20;
 
-/// A request to a backend: an operation ("open", "list", "describe", "read", "sample", "wait") and
-/// its argument.
+/// A request to a backend: an operation ("open", "list", "describe", "read", "sample", "set-mode",
+/// "create-part", "destroy-part") and its argument.
 struct WorkerRequest {
   std::uint64_t id = 0;
   std::string operation;
@@ -31,6 +32,19 @@ struct WorkerAnswer {
   std::uint64_t id = 0;
   base::Status status;
   std::string body;
+};
+
+/// The argument of "set-mode".
+struct ModeRequest {
+  std::string address, mode, value;
+  bool operator==(const ModeRequest&) const = default;
+};
+
+/// The argument of "create-part".
+struct PartRequest {
+  std::string device;
+  NewPart part;
+  bool operator==(const PartRequest&) const = default;
 };
 
 std::string EncodeRequest(const WorkerRequest& request);
@@ -47,6 +61,10 @@ std::string Encode(const std::vector<Evidence>& evidence);
 std::string Encode(const Sample& sample);
 /// Encodes the argument of "sample".
 std::string Encode(const std::string& address, const SampleRequest& request);
+std::string Encode(const ModeRequest& request);
+std::string Encode(const PartRequest& request);
+/// The answer to requests that change a device.
+std::string EncodeAddress(const std::string& address);
 
 base::Result<Driver> DecodeDriver(std::string_view body);
 base::Result<std::vector<std::string>> DecodeAddresses(std::string_view body);
@@ -55,6 +73,9 @@ base::Result<Reading> DecodeReading(std::string_view body);
 base::Result<std::vector<Evidence>> DecodeEvidence(std::string_view body);
 base::Result<Sample> DecodeSample(std::string_view body);
 base::Result<std::pair<std::string, SampleRequest>> DecodeSampleRequest(std::string_view argument);
+base::Result<ModeRequest> DecodeModeRequest(std::string_view argument);
+base::Result<PartRequest> DecodePartRequest(std::string_view argument);
+base::Result<std::string> DecodeAddress(std::string_view body);
 
 /// Prepends the length.
 std::string Frame(std::string_view content);

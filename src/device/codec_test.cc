@@ -138,6 +138,27 @@ TEST(Codec, BringsSamplesBackUnchanged) {
   EXPECT_EQ(*DecodeSampleRequest(Encode("", {})), std::pair(std::string(), SampleRequest{}));
 }
 
+TEST(Codec, CarriesRequestsToChangeADevice) {
+  const ModeRequest mode{"0", "mig", "enabled"};
+  EXPECT_EQ(*DecodeModeRequest(Encode(mode)), mode);
+  const PartRequest part{"0",
+                         {.profile = "1c.3g.20gb",
+                          .placement = Placement{.start = 2, .size = 1},
+                          .within = "0/3",
+                          .outer = true}};
+  EXPECT_EQ(*DecodePartRequest(Encode(part)), part);
+  const PartRequest anywhere{"1", {.profile = "1g.5gb"}};
+  EXPECT_EQ(*DecodePartRequest(Encode(anywhere)), anywhere);
+  EXPECT_EQ(*DecodeAddress(EncodeAddress("MIG-5a")), "MIG-5a");
+  for (const char* text :
+       {"", "0", "0\n", "0\n{}", "0\n{\"part\":{}}", "0\n{\"part\":{\"profile\":\"\"}}",
+        "0\n{\"part\":{\"profile\":\"1g\",\"placement\":{\"start\":-1}}}"})
+    EXPECT_FALSE(DecodePartRequest(text).ok()) << text;
+  EXPECT_FALSE(DecodeModeRequest("0\n{\"mode\":\"mig\"}").ok());
+  for (const char* text : {"{}", R"({"addresses":[]})", R"({"addresses":["a","b"]})"})
+    EXPECT_FALSE(DecodeAddress(text).ok()) << text;
+}
+
 TEST(Codec, LeavesOutWhatIsNoNumber) {
   Sample sample;
   sample.values = {{1, -1, std::numeric_limits<double>::quiet_NaN()},

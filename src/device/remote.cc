@@ -396,6 +396,28 @@ void Remote::TakeSample(const std::string& address, const SampleRequest& request
                   Decoding(codec::DecodeSample, std::move(done))});
 }
 
+void Remote::SetMode(const std::string& address, const std::string& mode, const std::string& value,
+                     Done<std::string> done) {
+  state_->Submit({kControl,
+                  {0, "set-mode", codec::Encode(codec::ModeRequest{address, mode, value})},
+                  state_->options.control_deadline,
+                  Decoding(codec::DecodeAddress, std::move(done))});
+}
+
+void Remote::CreatePart(const std::string& device, const NewPart& part, Done<std::string> done) {
+  state_->Submit({kControl,
+                  {0, "create-part", codec::Encode(codec::PartRequest{device, part})},
+                  state_->options.control_deadline,
+                  Decoding(codec::DecodeAddress, std::move(done))});
+}
+
+void Remote::DestroyPart(const std::string& address, Done<std::string> done) {
+  state_->Submit({kControl,
+                  {0, "destroy-part", address},
+                  state_->options.control_deadline,
+                  Decoding(codec::DecodeAddress, std::move(done))});
+}
+
 void Remote::Stop() {
   const Error stopped(Code::kCancelled, "the worker was stopped");
   state_->End(stopped, stopped);

@@ -34,6 +34,8 @@ class Remote final : public AsyncBackend {
     base::Duration call_deadline = std::chrono::seconds(5);
     base::Duration open_deadline =
         std::chrono::seconds(60);  ///< the first open after boot may load firmware
+    base::Duration control_deadline =
+        std::chrono::seconds(60);  ///< of calls that change a device: some drivers reset it
   };
   Remote(os::Loop& loop, Options options);
   ~Remote() override;  ///< kills the worker
@@ -47,6 +49,10 @@ class Remote final : public AsyncBackend {
   void Read(const std::string& address, Done<Reading> done) override;
   void TakeSample(const std::string& address, const SampleRequest& request,
                   Done<Sample> done) override;
+  void SetMode(const std::string& address, const std::string& mode, const std::string& value,
+               Done<std::string> done) override;
+  void CreatePart(const std::string& device, const NewPart& part, Done<std::string> done) override;
+  void DestroyPart(const std::string& address, Done<std::string> done) override;
   void Stop() override;
 
   pid_t pid() const;  ///< 0 if no worker runs

@@ -56,6 +56,42 @@ TEST_F(RemoteTest, PassesABackendsErrorsOnUnchanged) {
   EXPECT_EQ(Describe("lost").error().code(), Code::kDataLoss);
 }
 
+TEST_F(RemoteTest, ChangesDevicesThroughTheWorker) {
+  StartAndOpen();
+  const auto set_mode = [this](const char* address, const char* value) {
+    return Change(
+        [=](Remote& remote, auto done) { remote.SetMode(address, "mig", value, std::move(done)); });
+  };
+  EXPECT_EQ(*set_mode("0", "enabled"), "0");
+  EXPECT_EQ(set_mode("0", "odd").error().code(), Code::kInvalidArgument);
+  const auto destroy = [this](const char* address) {
+    return Change([=](Remote& remote, auto done) { remote.DestroyPart(address, std::move(done)); });
+  };
+  EXPECT_EQ(*destroy("0/1"), "0/1");
+  EXPECT_EQ(destroy("busy").error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(*Change([](Remote& remote, auto done) {
+    remote.CreatePart("1",
+                      {.profile = "small",
+                       .placement = Placement{.start = 4, .size = 1},
+                       .within = "2",
+                       .outer = true},
+                      std::move(done));
+  }),
+            "1/2/small/4/outer");
+  EXPECT_EQ(Describe("1")->id, "device-1") << "the worker serves on";
+}
+
+TEST_F(RemoteTest, AChangeThatHangsIsAbandoned) {
+  StartAndOpen();
+  const auto hangs = [this] {
+    return Change([](Remote& remote, auto done) {
+      remote.SetMode("hang", "mig", "enabled", std::move(done));
+    });
+  };
+  EXPECT_EQ(Hanging(hangs).error().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(Describe("1").error().code(), Code::kUnavailable);
+}
+
 TEST_F(RemoteTest, HandsEventsOnAsTheyCome) {
   StartAndOpen();
   ASSERT_TRUE(Read("event").ok());

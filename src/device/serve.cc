@@ -56,6 +56,26 @@ codec::WorkerAnswer AnswerOf(std::uint64_t id, const base::Result<T>& result) {
   return {id, {}, codec::Encode(*result)};
 }
 
+/// A request that changes a device.
+codec::WorkerAnswer Change(Backend& backend, const codec::WorkerRequest& request) {
+  const auto change = [&]() -> Result<std::string> {
+    if (request.operation == "set-mode") {
+      ASSIGN(const auto mode, codec::DecodeModeRequest(request.argument));
+      TRY(backend.SetMode(mode.address, mode.mode, mode.value));
+      return mode.address;
+    }
+    if (request.operation == "create-part") {
+      ASSIGN(const auto part, codec::DecodePartRequest(request.argument));
+      return backend.CreatePart(part.device, part.part);
+    }
+    TRY(backend.DestroyPart(request.argument));
+    return request.argument;
+  };
+  const Result<std::string> changed = change();
+  if (!changed.ok()) return {request.id, changed.error(), ""};
+  return {request.id, {}, codec::EncodeAddress(*changed)};
+}
+
 codec::WorkerAnswer Perform(Served& served, const codec::WorkerRequest& request) {
   std::lock_guard one_at_a_time(served.calls);
   if (request.operation == "list") return AnswerOf(request.id, served.backend->List());
@@ -68,6 +88,9 @@ codec::WorkerAnswer Perform(Served& served, const codec::WorkerRequest& request)
     if (!decoded.ok()) return {request.id, decoded.error(), ""};
     return AnswerOf(request.id, served.backend->TakeSample(decoded->first, decoded->second));
   }
+  if (request.operation == "set-mode" || request.operation == "create-part" ||
+      request.operation == "destroy-part")
+    return Change(*served.backend, request);
   if (request.operation != "open")
     return {request.id,
             Error(Code::kInvalidArgument, "unknown operation \"" + request.operation + "\""), ""};

@@ -10,6 +10,7 @@
 #include "backend/nvidia/events.h"
 #include "backend/nvidia/facts.h"
 #include "backend/nvidia/mig.h"
+#include "backend/nvidia/mig_control.h"
 #include "backend/nvidia/reading.h"
 #include "backend/nvidia/sampling/sampling.h"
 #include "base/core/strings.h"
@@ -95,6 +96,10 @@ class NvidiaBackend final : public device::Backend {
   Result<device::Reading> Read(const std::string& address) override;
   Result<device::Sample> TakeSample(const std::string& address,
                                     const device::SampleRequest& request) override;
+  base::Status SetMode(const std::string& address, const std::string& mode,
+                       const std::string& value) override;
+  Result<std::string> CreatePart(const std::string& device, const device::NewPart& part) override;
+  base::Status DestroyPart(const std::string& address) override;
   Result<std::vector<device::Evidence>> Wait(std::chrono::milliseconds most) override;
   void Close() override { Use(nullptr); }
 
@@ -318,6 +323,53 @@ Result<device::Sample> NvidiaBackend::TakeSample(const std::string& address,
     ASSIGN(handle, FindHandle(*session, address, answer));
   }
   return session->sampling->Take(handle, address, request);
+}
+
+/// The GPU with this address, as it is divided now, so that calls about its parts are not about
+/// those that it had when it was described.
+Result<Gpu> FindGpu(const Session& session, const std::string& address) {
+  const auto known = session.gpus.find(address);
+  if (known == session.gpus.end())
+    return Error(Code::kNotFound, "there is no GPU " + address + " that was described");
+  Gpu gpu = known->second;
+  abi::Return answer = abi::kSuccess;
+  ASSIGN(gpu.handle, FindHandle(session, address, answer));
+  std::array<char, abi::kUuidLength + 1> uuid{};
+  if (session.nvml->uuid(gpu.handle, uuid.data(), abi::kUuidLength) == abi::kSuccess &&
+      gpu.id != uuid.data())
+    return Error(Code::kNotFound, "GPU " + address + " is another one now");
+  TRY(ReadMigParts(session.nvml, gpu.handle, gpu.mig));
+  return gpu;
+}
+
+base::Status NvidiaBackend::SetMode(const std::string& address, const std::string& mode,
+                                    const std::string& value) {
+  const auto session = Current();
+  if (!session) return NotOpen();
+  if (mode != "mig") return Error(Code::kUnimplemented, "GPUs have no mode \"" + mode + "\"");
+  ASSIGN(const Gpu gpu, FindGpu(*session, address));
+  return SetMigMode(session->nvml, gpu, value);
+}
+
+Result<std::string> NvidiaBackend::CreatePart(const std::string& device,
+                                              const device::NewPart& part) {
+  const auto session = Current();
+  if (!session) return NotOpen();
+  ASSIGN(const Gpu gpu, FindGpu(*session, device));
+  return CreateMigPart(session->nvml, gpu, part);
+}
+
+base::Status NvidiaBackend::DestroyPart(const std::string& address) {
+  const auto session = Current();
+  if (!session) return NotOpen();
+  std::string of;
+  if (const auto instance = ParseGpuInstance(address))
+    of = instance->gpu;
+  else if (const Gpu* gpu = session->GpuOf(address))
+    of = gpu->facts.address;
+  if (of.empty()) return NoPart(address);
+  ASSIGN(const Gpu gpu, FindGpu(*session, of));
+  return DestroyMigPart(session->nvml, gpu, address);
 }
 
 Result<std::vector<device::Evidence>> NvidiaBackend::Wait(std::chrono::milliseconds most) {

@@ -113,6 +113,20 @@ void BindMig(const os::Library& library, Functions& f) {
   Bind(library, f.gpu_instance_info, {"nvmlGpuInstanceGetInfo"});
 }
 
+void BindMigControl(const os::Library& library, Functions& f) {
+  Bind(library, f.set_mig_mode, {"nvmlDeviceSetMigMode"});
+  Bind(library, f.create_gpu_instance, {"nvmlDeviceCreateGpuInstance"});
+  Bind(library, f.create_gpu_instance_at, {"nvmlDeviceCreateGpuInstanceWithPlacement"});
+  Bind(library, f.gpu_instance_by_id, {"nvmlDeviceGetGpuInstanceById"});
+  Bind(library, f.destroy_gpu_instance, {"nvmlGpuInstanceDestroy"});
+  Bind(library, f.compute_instance_profile, {"nvmlGpuInstanceGetComputeInstanceProfileInfo"});
+  Bind(library, f.create_compute_instance, {"nvmlGpuInstanceCreateComputeInstance"});
+  Bind(library, f.create_compute_instance_at,
+       {"nvmlGpuInstanceCreateComputeInstanceWithPlacement"});
+  Bind(library, f.compute_instance_by_id, {"nvmlGpuInstanceGetComputeInstanceById"});
+  Bind(library, f.destroy_compute_instance, {"nvmlComputeInstanceDestroy"});
+}
+
 void BindPlacement(const os::Library& library, Functions& f) {
   Bind(library, f.max_pcie_generation, {"nvmlDeviceGetMaxPcieLinkGeneration"});
   Bind(library, f.max_pcie_width, {"nvmlDeviceGetMaxPcieLinkWidth"});
@@ -252,6 +266,7 @@ Nvml::Nvml(os::Library library)
     : library_(std::move(library)), functions_(std::make_unique<Functions>()) {
   BindIdentity(library_, *functions_);
   BindMig(library_, *functions_);
+  BindMigControl(library_, *functions_);
   BindPlacement(library_, *functions_);
   BindReadings(library_, *functions_);
   BindBoard(library_, *functions_);

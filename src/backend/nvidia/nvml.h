@@ -52,6 +52,18 @@ struct Functions {
   Function<abi::Device, unsigned, abi::GpuInstance*, unsigned*> gpu_instances;
   Function<abi::GpuInstance, abi::GpuInstanceInfo*> gpu_instance_info;
 
+  Function<abi::Device, unsigned, abi::Return*> set_mig_mode;
+  Function<abi::Device, unsigned, abi::GpuInstance*> create_gpu_instance, gpu_instance_by_id;
+  Function<abi::Device, unsigned, const abi::Placement*, abi::GpuInstance*> create_gpu_instance_at;
+  Function<abi::GpuInstance> destroy_gpu_instance;
+  Function<abi::GpuInstance, unsigned, unsigned, abi::ComputeInstanceProfile*>
+      compute_instance_profile;
+  Function<abi::GpuInstance, unsigned, abi::ComputeInstance*> create_compute_instance,
+      compute_instance_by_id;
+  Function<abi::GpuInstance, unsigned, const abi::Placement*, abi::ComputeInstance*>
+      create_compute_instance_at;
+  Function<abi::ComputeInstance> destroy_compute_instance;
+
   Function<abi::Device, abi::Device, unsigned*> common_ancestor;
   Function<abi::Device, unsigned, unsigned*> nvlink_state, nvlink_remote_type;
   Function<abi::Device, unsigned, abi::PciInfo*> nvlink_remote_pci;

@@ -12,10 +12,12 @@ struct EventSetObject;         // opaque
 struct GpmSampleObject;        // opaque
 struct GpuInstanceObject;      // opaque
 struct ComputeInstanceObject;  // opaque
+struct ComputeInstanceObject;  // opaque
 using Device = DeviceObject*;
 using EventSet = EventSetObject*;
 using GpmSample = GpmSampleObject*;
 using GpuInstance = GpuInstanceObject*;
+using ComputeInstance = ComputeInstanceObject*;
 using ComputeInstance = ComputeInstanceObject*;
 
 /// nvmlReturn_t
@@ -279,6 +281,10 @@ struct GpuInstanceInfo {
   unsigned id, profile;
   Placement placement;
 };
+/// nvmlComputeInstanceProfileInfo_t
+struct ComputeInstanceProfile {
+  unsigned id, slices, most, multiprocessors, copy, decoders, encoders, jpegs, ofas;
+};
 /// nvmlDeviceAttributes_t, of a MIG device
 struct Attributes {
   unsigned multiprocessors, copy, decoders, encoders, jpegs, ofas, gpu_slices, compute_slices;
@@ -313,7 +319,8 @@ static_assert(sizeof(ProcessInfoV1) == 16 && sizeof(ProcessInfo) == 24);
 static_assert(sizeof(FabricInfo) == 28 && sizeof(FabricInfoV2) == 36);
 static_assert(sizeof(FabricInfoV3) == 40 && sizeof(ProcessUtilization) == 32 &&
               sizeof(GpmMetric) == 40 && offsetof(GpmMetrics, metrics) == 24);
-static_assert(sizeof(GpuInstanceProfile) == 48 && sizeof(GpuInstanceProfileV2) == 152 &&
+static_assert(sizeof(ComputeInstanceProfile) == 36 && sizeof(GpuInstanceProfile) == 48 &&
+              sizeof(GpuInstanceProfileV2) == 152 &&
               offsetof(GpuInstanceProfileV2, memory_mib) == 48 && sizeof(GpuInstanceInfo) == 24 &&
               sizeof(Attributes) == 40);
 static_assert(sizeof(EventData) == 32 && sizeof(FieldValue) == 40 &&

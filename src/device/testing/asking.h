@@ -100,6 +100,12 @@ class Asking {
     return true;
   }
 
+  /// A call that changes a device.
+  base::Result<std::string> Change(
+      std::function<void(Remote&, AsyncBackend::Done<std::string>)> call) {
+    return Ask<std::string>([&](auto done) { call(*remote_, std::move(done)); });
+  }
+
   os::TurnedLoop& loop() { return loop_; }
   Remote& remote() { return *remote_; }
 

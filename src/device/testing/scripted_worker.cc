@@ -65,6 +65,24 @@ class ScriptedBackend final : public Backend {
     return sample;
   }
 
+  base::Status SetMode(const std::string& address, const std::string& mode,
+                       const std::string& value) override {
+    if (address == "hang") Hang();
+    if (mode == "mig" && value == "enabled") return {};
+    return base::Error(base::Code::kInvalidArgument, "no such mode");
+  }
+
+  base::Result<std::string> CreatePart(const std::string& device, const NewPart& part) override {
+    return device + "/" + part.within + "/" + part.profile + "/" +
+           (part.placement ? std::to_string(part.placement->start) : "any") +
+           (part.outer ? "/outer" : "");
+  }
+
+  base::Status DestroyPart(const std::string& address) override {
+    if (address == "busy") return base::Error(base::Code::kFailedPrecondition, "in use");
+    return {};
+  }
+
   base::Result<std::vector<Evidence>> Wait(std::chrono::milliseconds most) override {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, most, [&] { return event_ || deaf_; }))
