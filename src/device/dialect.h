@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/core/result.h"
 #include "device/backend.h"
 #include "device/container.h"
 #include "device/exporter.h"
@@ -104,6 +105,18 @@ struct LabelFacts {
   std::optional<std::int64_t> timestamp;      ///< seconds since 1970 for the timestamp label
 };
 
+/// A vendor's words for parts of its devices.
+struct PartTerms {
+  std::string mode;  ///< of the devices that are divided: "mig"
+  std::string on;    ///< its value while a device is divided: "enabled"
+  std::string off;   ///< and while it is whole: "disabled"
+  /// The profile that a name means: names differ between drivers. Errors say what was meant
+  /// instead.
+  std::function<base::Result<const PartProfile*>(std::string_view name,
+                                                 std::span<const PartProfile> profiles)>
+      find_profile;
+};
+
 /// The names and tables of one vendor.
 class Dialect {
  public:
@@ -120,6 +133,9 @@ class Dialect {
   /// The extended resource of a part with a profile, if each profile has its own:
   /// "nvidia.com/mig-1g.5gb".
   virtual std::string PartResource(const Facts& part) const = 0;
+
+  /// The words for parts; null: its devices are not divided.
+  virtual const PartTerms* part_terms() const { return nullptr; }
 
   /// Why this device cannot have this shape, and what to do instead; empty if it can.
   virtual std::string WhyNotShared(const Facts& device, const Shape& shape) const = 0;

@@ -12,6 +12,7 @@ def reason(agent, gpu: str) -> str:
 @pytest.fixture
 def put_back(agent, machine):
     yield
+    agent.configure("")
     agent.ensure_running()
     for gpu in machine.minors():
         agent.penstock("assign", gpu, "default", "--wait", "1m")
@@ -25,10 +26,12 @@ def test_a_gpu_moves_when_its_pod_ends_whichever_agent_runs_then(agent, kubernet
     refused = agent.penstock("assign", held, "local", check=False)
     assert "held by pod default/holder" in refused.stderr
     agent.configure(f"allocators: {{assign: [{{devices: [{held}], allocator: local}}]}}\n")
-    agent.penstock("status")
+    journal = agent.state_dir / "changes.json"
     wait_for(lambda: "being moved to local users: held by pod default/holder" in reason(agent, held), 60, "the move to begin", lambda: reason(agent, held))
     kubernetes.wait_for_gpus(7)
     for _ in range(2):
+        # An agent that is killed before the journal is on disk has not begun.
+        wait_for(lambda: held in journal.read_text() if journal.exists() else False, 60, "the move to be in the journal")
         agent.kill()
         agent.start()
         agent.wait_serving()

@@ -2,6 +2,7 @@
 devices, and the product's own agent contains nothing of it."""
 import itertools
 import json
+import os
 import random
 import subprocess
 from pathlib import Path
@@ -226,13 +227,12 @@ class Walk:
             if done.returncode == 0:
                 self.assign(one, to)
             return f"{one} to {to}: {done.stderr.strip() or 'done'}"
-        requests = self.node.log().count("device move requested")
-        waiting = self.node.start_penstock("assign", one, to, "--wait", "10m")
-        wait_until(lambda: self.node.log().count("device move requested") > requests, "the request to arrive")
-        self.node.penstock("status")  # answered after the request was taken
-        self.assign(one, to)
-        self.kill_agent()
-        waiting.communicate()
+        with open(self.node.home / f"m{self.number}", "w+") as said:
+            waiting = self.node.start_penstock("assign", one, to, "--wait", "10m", stderr=said)
+            wait_until(lambda: os.stat(said.name).st_size > 0 or waiting.poll() is not None, "the agent to report the move")  # which then outlives it
+            self.assign(one, to)
+            self.kill_agent()
+            waiting.communicate()
         return f"{one} to {to}, and the agent was killed"
 
     def assign(self, device: str, to: str):

@@ -266,7 +266,7 @@ def test_they_are_installed_without_a_network_and_the_agent_serves(debian, debs,
     assert wants.is_symlink(), "the agent starts with the machine"
     debian.run("penstock", "config", "check", f"/{CONFIG}")
     agent.start()
-    assert len(agent.usable()) == 8
+    wait_until(lambda: len(agent.usable()) == 8, "all GPUs to be healthy", seen=debian.log)
     words = "COMP_WORDS=(penstock sta); COMP_CWORD=1; _penstock penstock sta; echo ${COMPREPLY[@]}"
     done = debian.run("bash", "-c", f". /usr/share/bash-completion/completions/penstock; {words}")
     assert "status" in done.stdout.split()

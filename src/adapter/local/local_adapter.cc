@@ -85,6 +85,10 @@ void Refuse(const std::shared_ptr<protocol::broker::Session>& session, Code code
   session->Answer(protocol::broker::EncodeError(Error(code, message)));
 }
 
+protocol::broker::DivideProgress ToBroker(const node::change::DeviceDivision& device) {
+  return {device.device, device.number, device.state, device.reason};
+}
+
 protocol::broker::AssignProgress ToBroker(const node::change::DeviceMove& move) {
   return {move.device, move.index, move.from, move.to, move.state, move.reason};
 }
@@ -232,6 +236,7 @@ void LocalAdapter::Handle(const SessionPtr& session, const Request& request) {
     case Operation::kAssign: return HandleAssign(session, request.assign);
     case Operation::kSamples: return HandleSamples(session);
     case Operation::kUsage: return HandleUsage(session, request.usage);
+    case Operation::kDivide: return HandleDivide(session, request.divide);
   }
 }
 
@@ -464,6 +469,36 @@ void LocalAdapter::HandleAssign(const SessionPtr& session,
         std::vector<protocol::broker::AssignProgress> moved;
         for (const node::change::DeviceMove& move : *moves) moved.push_back(ToBroker(move));
         session->Answer(protocol::broker::EncodeMoved(moved));
+      });
+}
+
+// As for a move: it continues when the session is closed.
+void LocalAdapter::HandleDivide(const SessionPtr& session,
+                                const protocol::broker::DivideRequest& request) {
+  if (!callbacks_.divide)
+    return Refuse(session, Code::kUnimplemented, "this agent cannot divide devices");
+  if (!MayAdminister(*session))
+    return Refuse(session, Code::kPermissionDenied,
+                  "only root and the user that the agent runs as may divide devices");
+  auto layout = api::DecodeLayout(request.layout, "layout");
+  if (!layout.ok()) return Refuse(session, layout.error().code(), layout.error().message());
+  base::Log(base::kInfo, "layout requested",
+            {{"layout", layout->name}, {"uid", static_cast<long>(session->peer().uid)}});
+  leases_.CheckAllGroups();  // processes that just ended hold nothing
+  callbacks_.divide(
+      {.layout = *std::move(layout),
+       .source = "user",
+       .mode_only = request.mode_only,
+       .skip_reset = request.skip_reset,
+       .wait = request.wait},
+      [session](const node::change::DeviceDivision& device) {
+        session->Progress(protocol::broker::EncodeDividing(ToBroker(device)));
+      },
+      [session](const base::Result<std::vector<node::change::DeviceDivision>>& devices) {
+        if (!devices.ok()) return session->Answer(protocol::broker::EncodeError(devices.error()));
+        std::vector<protocol::broker::DivideProgress> divided;
+        for (const auto& device : *devices) divided.push_back(ToBroker(device));
+        session->Answer(protocol::broker::EncodeDivided(divided));
       });
 }
 

@@ -19,6 +19,7 @@
 #include "node/allocate/queue.h"
 #include "node/allocate/queue_policy.h"
 #include "node/change/device_moves.h"
+#include "node/change/divisions.h"
 #include "node/lease/local_leases.h"
 #include "node/lease/queue_checkpoint.h"
 #include "node/share/offers.h"
@@ -65,6 +66,10 @@ class LocalAdapter {
     std::function<void(const protocol::broker::UsageRequest&, const api::Viewer&,
                        AnswerQueue::Done)>
         usage = {};
+    /// Divisions::Apply; empty: this agent divides no devices.
+    std::function<void(const node::change::LayoutRequest&, node::change::Divisions::Progress,
+                       node::change::Divisions::Done)>
+        divide = {};
   };
 
   /// `open_groups` is OpenCgroups in production. `io` reads /proc and the user database.
@@ -120,6 +125,7 @@ class LocalAdapter {
   void HandleUsage(const SessionPtr& session, const protocol::broker::UsageRequest& request);
   void HandlePlan(const SessionPtr& session, const protocol::broker::PlanRequest& request);
   void HandleDown(const SessionPtr& session);
+  void HandleDivide(const SessionPtr& session, const protocol::broker::DivideRequest& request);
   void HandleAssign(const SessionPtr& session, const protocol::broker::AssignRequest& request);
   void Enqueue(const SessionPtr& session, const protocol::broker::RunRequest& run,
                node::ledger::Process process);

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/core/result.h"
+
 namespace penstock::api {
 
 /// A model of a PCI device.
@@ -53,5 +55,10 @@ struct Layouts {
   std::vector<std::string> names() const;
   bool operator==(const Layouts&) const = default;
 };
+
+/// A layout as JSON, in which a client passes it to the agent.
+std::string EncodeLayout(const Layout& layout);
+/// `name` is that of the text in errors. kInvalidArgument, with all problems.
+base::Result<Layout> DecodeLayout(std::string_view text, std::string_view name);
 
 }  // namespace penstock::api

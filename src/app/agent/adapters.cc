@@ -75,7 +75,8 @@ Adapters::Adapters(Node node, node::share::EnabledAllocators enabled, const api:
                                                      .plan = std::move(callbacks.plan),
                                                      .move = std::move(callbacks.move),
                                                      .samples = std::move(callbacks.samples),
-                                                     .usage = std::move(callbacks.usage)},
+                                                     .usage = std::move(callbacks.usage),
+                                                     .divide = std::move(callbacks.divide)},
              [&control = node.control, group = node::lease::CgroupNameFor(config.paths.run_dir)] {
                return node::lease::OpenCgroups(control, group);
              }),

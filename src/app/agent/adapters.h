@@ -51,6 +51,9 @@ class Adapters {
     std::function<void(const node::change::MoveRequest&, node::change::DeviceMoves::Progress,
                        node::change::DeviceMoves::Done)>
         move;  ///< DeviceMoves::Set
+    std::function<void(const node::change::LayoutRequest&, node::change::Divisions::Progress,
+                       node::change::Divisions::Done)>
+        divide;  ///< Divisions::Apply
     std::function<void(const adapter::kubelet::KubeletAmounts&)> kubelet_has;
     /// The way in which containers get devices has changed, or which devices are withheld from
     /// them.

@@ -47,6 +47,8 @@ constexpr base::Duration kLockPoll = std::chrono::milliseconds(50);
 /// By then the start is over, and so is the observation of a fresh kubelet, which takes half a
 /// minute (adapter/kubelet/pod_tracker.h).
 constexpr base::Duration kSettled = std::chrono::seconds(32);
+/// The kubelet waits so long for devices that are divided again after a reboot.
+constexpr base::Duration kRestored = std::chrono::minutes(2);
 
 std::string NodeName(const api::NodeConfig& config) {
   if (!config.node_name.empty()) return config.node_name;
@@ -225,6 +227,10 @@ class Agent {
                 [this](const auto& request, auto progress, auto done) {
                   changes_->moves().Set(request, std::move(progress), std::move(done));
                 },
+            .divide =
+                [this](const auto& request, auto progress, auto done) {
+                  changes_->divisions().Apply(request, std::move(progress), std::move(done));
+                },
             .kubelet_has =
                 [this](const adapter::kubelet::KubeletAmounts& amounts) {
                   if (cluster_) cluster_->ShowKubeletHas(amounts);
@@ -234,7 +240,7 @@ class Agent {
                   if (cluster_) cluster_->ScheduleUpdate();
                 }});
     changes_.emplace(control_, io_, pipeline_, adapters_->kubelet(), open_, start_.paths.state_dir,
-                     std::move(changes));
+                     std::move(changes), boot_id_);
     changes_->Configure(*Config());
     adapters_->Configure(*Config());
     pipeline_.Configure(*Config());
@@ -349,6 +355,17 @@ class Agent {
   void ServeDevices() {
     changes_->Start();
     containers_->Begin(*Config());
+    changes_->divisions().WhenRestored(kRestored, [this] { StartKubelet(); });
+    base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", pipeline_.devices()}});
+    protocol::systemd::Notify("READY=1\nSTATUS=" + std::to_string(pipeline_.devices()) +
+                              " devices");
+    // A third of the code that is mapped by then was only needed for the start.
+    control_.PostAfter(kSettled, [] { os::TrimLoaded([](std::string_view) { return true; }); });
+  }
+
+  /// The kubelet is not asked to serve devices that a reboot made whole before they are divided
+  /// again: it would admit pods to what they did not ask for.
+  void StartKubelet() {
     kubelet_start_.emplace(KubeletStart::Node{control_, io_, configuration_, pipeline_.inventory,
                                               pipeline_.ledger, start_.paths.kubelet_dir},
                            open_.contains(node::share::kKubeletAllocator), [this] {
@@ -356,11 +373,6 @@ class Agent {
                              if (cluster_)
                                cluster_->ScheduleUpdate();  // labels had to wait for this, too
                            });
-    base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", pipeline_.devices()}});
-    protocol::systemd::Notify("READY=1\nSTATUS=" + std::to_string(pipeline_.devices()) +
-                              " devices");
-    // A third of the code that is mapped by then was only needed for the start.
-    control_.PostAfter(kSettled, [] { os::TrimLoaded([](std::string_view) { return true; }); });
   }
 
   std::map<std::string, pid_t> Processes() const {

@@ -7,6 +7,7 @@ namespace {
 
 /// The name is that of 0.1.0, which reads the file as well.
 std::string MovesPath(const std::string& state_dir) { return state_dir + "/doors.json"; }
+std::string LayoutPath(const std::string& state_dir) { return state_dir + "/layout.json"; }
 std::string JournalPath(const std::string& state_dir) { return state_dir + "/changes.json"; }
 
 node::change::KubeletList::Ask AskOf(adapter::kubelet::KubeletAdapter* kubelet) {
@@ -25,17 +26,22 @@ base::Result<Changes::Remembered> Changes::Remember(const std::string& state_dir
   Remembered remembered;
   ASSIGN(remembered.moved, node::change::LoadManualAssignments(MovesPath(state_dir)));
   ASSIGN(remembered.under_way, node::change::LoadChanges(JournalPath(state_dir)));
+  ASSIGN(remembered.layout, node::change::LoadAppliedLayout(LayoutPath(state_dir)));
   return remembered;
 }
 
 Changes::Changes(os::Loop& control, base::Executor& io, DevicePipeline& pipeline,
                  adapter::kubelet::KubeletAdapter* kubelet,
                  const node::share::EnabledAllocators& enabled, const std::string& state_dir,
-                 Remembered remembered)
+                 Remembered remembered, const std::string& boot_id)
     : changes_(control, io, {pipeline.inventory, pipeline.ledger, pipeline.offers}, AskOf(kubelet),
                JournalPath(state_dir), std::move(remembered.under_way)),
       moves_(control, io, {pipeline.inventory, pipeline.ledger, pipeline.offers, changes_}, enabled,
              AwaitReleasesOf(kubelet), MovesPath(state_dir), std::move(remembered.moved)),
+      divisions_(
+          control, io, {pipeline.inventory, pipeline.ledger, changes_},
+          [&pipeline](std::string_view vendor) { return pipeline.DivisionsOf(vendor); },
+          LayoutPath(state_dir), std::move(remembered.layout), boot_id),
       resets_(control, pipeline.inventory, pipeline.ledger, pipeline.monitor, changes_,
               [&pipeline](std::string_view vendor) { return pipeline.ResetsOf(vendor); }) {}
 

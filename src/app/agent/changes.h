@@ -10,6 +10,7 @@
 #include "app/agent/device_pipeline.h"
 #include "node/change/device_changes.h"
 #include "node/change/device_moves.h"
+#include "node/change/divisions.h"
 #include "node/change/manual_assignments.h"
 #include "node/change/resets.h"
 
@@ -22,6 +23,7 @@ class Changes {
   struct Remembered {
     node::change::ManualAssignments moved;
     std::vector<node::change::DeviceChange> under_way;
+    node::change::AppliedLayout layout;
   };
   /// Loads it. kUnavailable if a file exists and cannot be read. Blocks.
   static base::Result<Remembered> Remember(const std::string& state_dir);
@@ -30,7 +32,7 @@ class Changes {
   /// withdrawn at once.
   Changes(os::Loop& control, base::Executor& io, DevicePipeline& pipeline,
           adapter::kubelet::KubeletAdapter* kubelet, const node::share::EnabledAllocators& enabled,
-          const std::string& state_dir, Remembered remembered);
+          const std::string& state_dir, Remembered remembered, const std::string& boot_id);
 
   /// Applies a new configuration. Call before the offers get it.
   void Configure(const api::NodeConfig& config);
@@ -44,10 +46,12 @@ class Changes {
   void Start() { changes_.Start(); }
 
   node::change::DeviceMoves& moves() { return moves_; }
+  node::change::Divisions& divisions() { return divisions_; }
 
  private:
   node::change::DeviceChanges changes_;
   node::change::DeviceMoves moves_;
+  node::change::Divisions divisions_;
   node::change::Resets resets_;
 };
 

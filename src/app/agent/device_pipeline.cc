@@ -143,6 +143,23 @@ node::change::Resets::Vendor DevicePipeline::ResetsOf(std::string_view vendor) {
   return {};
 }
 
+node::change::Divisions::Vendor DevicePipeline::DivisionsOf(std::string_view vendor) {
+  const auto actions = actions_.find(vendor);
+  for (const auto& one : connections_) {
+    if (one->vendor() != vendor) continue;
+    BackendConnection& connection = *one;
+    return {.backend = &connection.backend(),
+            .terms = connection.dialect().part_terms(),
+            .ready = [&connection] { return connection.session().has_value(); },
+            .describe = [&connection] { connection.DescribeSoon(); },
+            .actions = actions == actions_.end() ? nullptr : actions->second.get(),
+            .release =
+                [&connection](std::function<void()> done) { connection.Release(std::move(done)); },
+            .reopen = [&connection] { connection.Reopen(); }};
+  }
+  return {};
+}
+
 void DevicePipeline::LogRemarks(const std::vector<std::string>& remarks) {
   for (const std::string& remark : remarks)
     if (std::ranges::find(remarks_, remark) == remarks_.end()) base::Log(base::kWarn, remark);

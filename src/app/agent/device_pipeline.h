@@ -15,6 +15,7 @@
 #include "app/devices/backend_connection.h"
 #include "device/actions.h"
 #include "device/sharing.h"
+#include "node/change/divisions.h"
 #include "node/change/resets.h"
 #include "node/health/checkpoint_writer.h"
 #include "node/health/kernel_log.h"
@@ -62,6 +63,9 @@ class DevicePipeline {
 
   /// The parts of a vendor that take part in resets of its devices, valid as long as this object.
   node::change::Resets::Vendor ResetsOf(std::string_view vendor);
+
+  /// The parts of a vendor that take part in divisions of its devices, likewise.
+  node::change::Divisions::Vendor DivisionsOf(std::string_view vendor);
 
   /// Ends the servers that are not needed after the agent has ended for good.
   void EndIdle();

@@ -46,6 +46,9 @@ class BackendConnection {
   /// Devices may have changed: looks now.
   void Refresh() { discovery_.Refresh(); }
 
+  /// This agent changed a device: describes all now.
+  void DescribeSoon() { discovery_.DescribeSoon(); }
+
   /// The state of this device differs from its last reading: reads it soon.
   void ReadSoon(const std::string& device) { discovery_.ReadSoon(device); }
 

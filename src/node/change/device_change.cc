@@ -27,6 +27,7 @@ static void VisitFields(Visit& visit, T& change) {
   visit("step", change.step, {.filled = true});
   visit("since", change.since);
   visit("failure", change.failure, {.if_any = true});
+  visit("details", change.details, {.if_any = true});
 }
 
 bool DeviceChange::Has(std::string_view device) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,7 @@ struct DeviceChange {
   base::WallTime since{};   ///< when that step began
   std::string failure;      ///< why an earlier step failed, while those that are `finally` are
                             ///< taken; empty: none did
+  std::string details;      ///< of its kind, which alone reads them
   std::string waits_for;    ///< what the step waits for; not in the journal
   bool taken_over = false;  ///< an earlier agent began the step; not in the journal
   bool operator==(const DeviceChange&) const = default;
@@ -66,6 +68,8 @@ class ChangeKind {
   virtual bool hides_devices() const = 0;
   /// Whether the parts of the devices are withdrawn with them.
   virtual bool includes_parts() const = 0;
+  /// But for these.
+  virtual std::set<std::string> KeptParts(const DeviceChange&) const { return {}; }
 
   /// Why a device of this change is not offered: one sentence.
   virtual std::string Explain(const DeviceChange& change, const std::string& device) const = 0;

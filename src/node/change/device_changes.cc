@@ -57,9 +57,11 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     const DeviceChange& change = one.change;
     for (const ChangedDevice& device : change.devices) ids.insert(device.id);
     if (one.kind == nullptr || !one.kind->includes_parts()) return ids;
+    const std::set<std::string> staying = one.kind->KeptParts(change);
     for (const inventory::Entry& entry : node.inventory.published().Get()->devices)
       for (const inventory::Ancestor& ancestor : entry.ancestors)
-        if (change.Has(ancestor.device)) ids.insert(entry.facts->id);
+        if (change.Has(ancestor.device) && !staying.contains(entry.facts->id))
+          ids.insert(entry.facts->id);
     return ids;
   }
 
@@ -260,6 +262,11 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
       if (one.kind == nullptr) continue;
       for (const std::string& id : Affected(one))
         now[id] = {one.kind->Explain(one.change, id), !one.kind->hides_devices()};
+      if (!one.kind->includes_parts()) continue;
+      for (const ChangedDevice& device : one.change.devices) {
+        now[device.id].with_parts = true;
+        now[device.id].except = one.kind->KeptParts(one.change);
+      }
     }
     if (now == withdrawn) return;
     withdrawn = now;

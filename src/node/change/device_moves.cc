@@ -3,6 +3,7 @@
 #include "node/change/device_moves.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -411,10 +412,16 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     return now;
   }
 
-  /// Posted to the executor, because a callback may make another request immediately.
+  /// What is reported outlives the agent: it waits for the file, unless that cannot be written.
   void Notify(MoveRequests::Notifications notifications) {
-    if (notifications.empty()) return;
-    control.Post(base::IfAlive(this, [notifications = std::move(notifications)](State&) {
+    std::ranges::move(notifications, std::back_inserter(unreported));
+    Report();
+  }
+
+  /// Posted to the executor, because a callback may make another request immediately.
+  void Report() {
+    if (unreported.empty() || (!writer.IsWritten() && writer.problem().empty())) return;
+    control.Post(base::IfAlive(this, [notifications = std::exchange(unreported, {})](State&) {
       for (const auto& notify : notifications) notify();
     }));
   }
@@ -434,6 +441,7 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
       at;  // device → the allocator it belongs to; while it moves, the one that it leaves
   share::Moves published;
   MoveRequests requests;
+  MoveRequests::Notifications unreported;
   std::uint64_t facts_generation = 0;
 };
 
@@ -442,10 +450,11 @@ DeviceMoves::DeviceMoves(base::Executor& control, base::Executor& io, Node node,
                          const std::string& path, ManualAssignments remembered)
     : state_(std::make_shared<State>(control, io, node, std::move(enabled),
                                      std::move(await_releases), path, std::move(remembered))) {
+  state_->writer.OnWrite([state = state_.get()] { state->Report(); });
   node.changes.Add(*state_);
 }
 
-DeviceMoves::~DeviceMoves() = default;
+DeviceMoves::~DeviceMoves() { state_->writer.OnWrite(nullptr); }
 
 void DeviceMoves::Configure(const api::NodeConfig& config) { state_->Configure(config); }
 

@@ -104,6 +104,11 @@ void Discovery::Refresh() {
   }
 }
 
+void Discovery::DescribeSoon() {
+  describe_again_ = true;
+  Refresh();
+}
+
 std::optional<std::uint64_t> Discovery::session() const {
   return phase_ == Phase::kServing ? std::optional(*connection_) : std::nullopt;
 }

@@ -52,6 +52,9 @@ class Discovery {
   /// Scans again now: files that concern the driver changed on disk.
   void Refresh();
 
+  /// Describes all devices now, because this agent changed one of them.
+  void DescribeSoon();
+
   /// Reads one device out of turn, because of an event about it: at once, or 100 ms after the last
   /// such reading, however often this is called.
   void ReadSoon(const std::string& id);

@@ -30,7 +30,7 @@ std::string CountsInWords(const std::map<std::string, int>& counts) {
 }  // namespace
 
 Result<DesiredByRule> DesiredOn(const device::Facts& device, const api::LayoutRule& rule,
-                                const PartitionTerms& terms) {
+                                const device::PartTerms& terms) {
   DesiredByRule desired;
   if (HasMode(device, terms.mode)) {
     desired.division.mode = terms.mode;

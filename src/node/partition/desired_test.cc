@@ -9,7 +9,7 @@ namespace penstock::node::partition {
 namespace {
 
 /// Profiles of this vendor have names in capitals.
-const PartitionTerms kTerms = {
+const device::PartTerms kTerms = {
     "mig", "enabled", "disabled",
     [](std::string_view name,
        std::span<const device::PartProfile> profiles) -> Result<const device::PartProfile*> {

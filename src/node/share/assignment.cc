@@ -232,6 +232,19 @@ void Withdraw(const Withdrawal& withdrawal, Assignment& assignment) {
   assignment.reason = withdrawal.reason;
 }
 
+/// The withdrawal that concerns a device: its own, or that of a device that it is a part of.
+const Withdrawal* WithdrawalOf(const inventory::Entry& entry, const Withdrawals& withdrawals) {
+  const std::string& id = entry.facts->id;
+  if (const auto own = withdrawals.find(id); own != withdrawals.end()) return &own->second;
+  for (const inventory::Ancestor& whole : entry.ancestors) {
+    const auto found = withdrawals.find(whole.device);
+    if (found != withdrawals.end() && found->second.with_parts &&
+        !found->second.except.contains(id))
+      return &found->second;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
@@ -260,8 +273,8 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
       assignment.allocator.clear();
       assignment.reason = std::move(why);
     }
-    if (const auto withdrawal = withdrawals.find(facts.id); withdrawal != withdrawals.end())
-      Withdraw(withdrawal->second, assignment);
+    if (const Withdrawal* withdrawal = WithdrawalOf(*entry, withdrawals))
+      Withdraw(*withdrawal, assignment);
     desired.assignments.emplace(facts.id, std::move(assignment));
   }
   if (inventory.devices.empty()) return desired;

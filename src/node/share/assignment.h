@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,10 @@ using Moves = std::map<std::string, Move>;  ///< by device id
 
 /// What a change that is under way means for the offer of a device.
 struct Withdrawal {
-  std::string reason;   ///< why it is not offered
-  bool listed = false;  ///< its allocator lists it as unusable; else it does not list it
+  std::string reason;              ///< why it is not offered
+  bool listed = false;             ///< its allocator lists it as unusable; else it does not list it
+  bool with_parts = false;         ///< also of its parts, present and future, …
+  std::set<std::string> except{};  ///< … other than these
   bool operator==(const Withdrawal&) const = default;
 };
 using Withdrawals = std::map<std::string, Withdrawal>;  ///< by device id

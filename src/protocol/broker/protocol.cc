@@ -21,7 +21,7 @@ using base::MapReader;
 using base::Value;
 using nlohmann::json;
 
-constexpr std::array<std::pair<std::string_view, Operation>, 11> kOperations = {{
+constexpr std::array<std::pair<std::string_view, Operation>, 12> kOperations = {{
     {"version", Operation::kVersion},
     {"run", Operation::kRun},
     {"queue", Operation::kQueue},
@@ -33,6 +33,7 @@ constexpr std::array<std::pair<std::string_view, Operation>, 11> kOperations = {
     {"door", Operation::kAssign},
     {"samples", Operation::kSamples},
     {"usage", Operation::kUsage},
+    {"divide", Operation::kDivide},
 }};
 constexpr base::Duration kLongestWait = std::chrono::hours(24 * 3650);
 constexpr base::Duration kShortestTime = std::chrono::seconds(1);
@@ -171,6 +172,14 @@ static void VisitFields(Visit& visit, T& assign) {
   }
 }
 
+template <typename Visit, base::Of<DivideRequest> T>
+static void VisitFields(Visit& visit, T& divide) {
+  visit("layout", divide.layout, {.filled = true});
+  visit("modeOnly", divide.mode_only, {.if_any = true});
+  visit("skipReset", divide.skip_reset, {.if_any = true});
+  visit("wait", divide.wait, {.most = kLongestWait.count()});
+}
+
 template <typename Visit, base::Of<Request> T>
 static void VisitFields(Visit& visit, T& request) {
   switch (request.operation) {
@@ -178,6 +187,7 @@ static void VisitFields(Visit& visit, T& request) {
     case Operation::kPlan: return VisitFields(visit, request.plan);
     case Operation::kAssign: return VisitFields(visit, request.assign);
     case Operation::kUsage: return VisitFields(visit, request.usage);
+    case Operation::kDivide: return VisitFields(visit, request.divide);
     case Operation::kCancel:
       visit("ticket", request.ticket, {.required = true});
       if constexpr (Visit::kReads) CheckName(visit.map(), "ticket", request.ticket);
@@ -239,6 +249,14 @@ static void VisitFields(Visit& visit, T& move) {
   visit("to", move.to, {.required = true});
   visit("state", move.state, {.required = true});
   visit("reason", move.reason, {.if_any = true});
+}
+
+template <typename Visit, base::Of<DivideProgress> T>
+static void VisitFields(Visit& visit, T& device) {
+  visit("device", device.device, {.required = true});
+  visit("number", device.number);
+  visit("state", device.state, {.required = true});
+  visit("reason", device.reason, {.if_any = true});
 }
 
 namespace {
@@ -353,6 +371,12 @@ std::string EncodeMoved(const std::vector<AssignProgress>& moves) {
   return AnswerLine("moved", moves);
 }
 
+std::string EncodeDividing(const DivideProgress& device) { return AnswerLine("dividing", device); }
+
+std::string EncodeDivided(const std::vector<DivideProgress>& devices) {
+  return AnswerLine("divided", devices);
+}
+
 std::string EncodeVersion(const VersionAnswer& version) {
   return base::JsonText(
       json{{"version", version.version}, {"protocol", version.protocol}, {"pid", version.pid}});
@@ -379,6 +403,17 @@ base::Result<AssignAnswer> DecodeAssignAnswer(std::string_view line) {
   }));
   if (!answer.moving && !answer.moved)
     return Error(Code::kDataLoss, "the agent's answer has neither \"moving\" nor \"moved\"");
+  return answer;
+}
+
+base::Result<DivideAnswer> DecodeDivideAnswer(std::string_view line) {
+  DivideAnswer answer;
+  TRY(ReadAnswerFields(line, [&answer](base::StructReader& read) {
+    read("dividing", answer.dividing);
+    read("divided", answer.divided);
+  }));
+  if (!answer.dividing && !answer.divided)
+    return Error(Code::kDataLoss, "the agent's answer has neither \"dividing\" nor \"divided\"");
   return answer;
 }
 

@@ -34,7 +34,8 @@ enum class Operation {
   kDown,
   kAssign,
   kSamples,
-  kUsage
+  kUsage,
+  kDivide
 };
 
 /// "run": wait for devices, then enter a control group that may use only these.
@@ -79,6 +80,16 @@ struct AssignRequest {
   bool operator==(const AssignRequest&) const = default;
 };
 
+/// "divide": divide devices as a layout says.
+struct DivideRequest {
+  std::string layout;       ///< api::EncodeLayout
+  bool mode_only = false;   ///< only whether devices are divided counts, not into what
+  bool skip_reset = false;  ///< do not divide devices that need a reset
+  std::optional<base::Duration>
+      wait;  ///< how long to wait for holders; nothing: where one is in the way, change nothing
+  bool operator==(const DivideRequest&) const = default;
+};
+
 /// "usage": report usage, or the holders of unused devices.
 struct UsageRequest {
   bool idle = false;                    ///< report only the holders of unused devices
@@ -95,6 +106,7 @@ struct Request {
   PlanRequest plan;      ///< of kPlan
   AssignRequest assign;  ///< of kAssign
   UsageRequest usage;    ///< of kUsage
+  DivideRequest divide;  ///< of kDivide
   bool operator==(const Request&) const = default;
 };
 
@@ -163,6 +175,15 @@ struct AssignProgress {
   bool operator==(const AssignProgress&) const = default;
 };
 
+/// How a device stands while it is divided.
+struct DivideProgress {
+  std::string device;  ///< id
+  std::string number;  ///< by which users know it
+  std::string state;   ///< node::change::DeviceDivision::state
+  std::string reason;
+  bool operator==(const DivideProgress&) const = default;
+};
+
 /// Identifies the agent that answers.
 struct VersionAnswer {
   std::string version;
@@ -178,6 +199,9 @@ std::string EncodeQueue(const std::vector<WaitingRun>& queue);  ///< {"queue": [
 std::string EncodeMoving(
     const AssignProgress& move);  ///< {"moving": {...}}, any number of times before the last answer
 std::string EncodeMoved(const std::vector<AssignProgress>& moves);  ///< {"moved": [...]}
+std::string EncodeDividing(const DivideProgress& device);  ///< {"dividing": {...}}, any number of
+                                                           ///< times before the last answer
+std::string EncodeDivided(const std::vector<DivideProgress>& devices);  ///< {"divided": [...]}
 std::string EncodeVersion(const VersionAnswer& version);  ///< {"version", "protocol", "pid"}
 std::string EncodeDone(std::string_view what);            ///< {"done": "..."}
 
@@ -193,10 +217,17 @@ struct AssignAnswer {
   std::optional<std::vector<AssignProgress>> moved;
 };
 
+/// One answer to "divide".
+struct DivideAnswer {
+  std::optional<DivideProgress> dividing;
+  std::optional<std::vector<DivideProgress>> divided;
+};
+
 /// Each returns the error of an {"error": ...} answer, and kDataLoss for a line that is no such
 /// answer. Keys that a newer agent adds are ignored.
 base::Result<RunAnswer> DecodeRunAnswer(std::string_view line);
 base::Result<AssignAnswer> DecodeAssignAnswer(std::string_view line);
+base::Result<DivideAnswer> DecodeDivideAnswer(std::string_view line);
 base::Result<std::vector<WaitingRun>> DecodeQueue(std::string_view line);
 /// For answers whose content is defined elsewhere: returns the error if it is one, else the line
 /// itself.

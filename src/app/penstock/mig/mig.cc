@@ -1,7 +1,9 @@
 // `penstock mig`: the group of its verbs, with the flags of `nvidia-mig-parted`.
 #include <memory>
 
+#include "app/penstock/mig/mig_apply.h"
 #include "app/penstock/mig/mig_machine.h"
+#include "base/core/quantity.h"
 
 namespace penstock::app {
 namespace {
@@ -10,18 +12,30 @@ using command::Option;
 
 constexpr char kExamples[] =
     R"(penstock mig list                                    # profiles and parts of each GPU
+penstock mig apply -f layouts.yaml -c all-balanced
 penstock mig plan -f layouts.yaml -c all-balanced    # the steps, without taking them
 penstock mig generate-config > layouts.yaml)";
 
 constexpr char kDetails[] =
     R"(Layouts are configurations of nvidia-mig-parted, whose files, flags and variables these verbs read.
-They ask the driver in a process of their own and change nothing. An agent on the machine is asked who
+Those that change nothing ask the driver in a process of their own; apply asks the agent. An agent on the machine is asked who
 holds GPUs and parts; without one, all count as free.)";
 
 constexpr char kListExamples[] =
     R"(penstock mig list
 penstock mig list -o yaml
 penstock mig list -o json | jq -r '.devices[].profiles[].name' | sort -u)";
+
+constexpr char kApplyExamples[] =
+    R"(penstock mig apply -f layouts.yaml -c all-balanced
+penstock mig apply -f layouts.yaml -c all-1g.5gb --wait 10m    # as soon as holders release them
+penstock mig export > before.yaml && penstock mig apply -f before.yaml)";
+
+constexpr char kApplyDetails[] =
+    R"(The agent divides the GPUs: see penstock mig plan for the steps. Parts that are in the layout stay, and
+parts that are held are never destroyed; without --wait, nothing changes if one is in the way. A GPU
+that cannot be divided so becomes as it was before. The layout applies until another one does: after
+a reboot the GPUs are divided again, before pods get them.)";
 
 constexpr char kPlanExamples[] =
     R"(penstock mig plan --config-file layouts.yaml --selected-config all-balanced
@@ -93,6 +107,48 @@ Verb MigPlanVerb(const Common& common) {
   return verb;
 }
 
+Verb MigApplyVerb(const Common& common) {
+  struct Given {
+    GivenLayout layout;
+    bool mode_only = false, skip_reset = false;
+    std::string wait;
+  };
+  const auto given = std::make_shared<Given>();
+  const auto request = [given]() -> Result<ApplyRequest> {
+    ASSIGN(api::Layout layout, ReadLayout(given->layout.file, given->layout.name));
+    ApplyRequest apply{std::move(layout), given->mode_only, given->skip_reset, {}};
+    if (given->wait.empty()) return apply;
+    auto wait = base::ParseDuration(given->wait);
+    if (!wait.ok()) return wait.error().Within("--wait");
+    apply.wait = *wait;
+    return apply;
+  };
+  Verb verb{.name = "apply",
+            .summary = "Divide the GPUs as a layout says",
+            .examples = kApplyExamples,
+            .details = kApplyDetails,
+            .exit_status =
+                "0 each GPU is divided as the layout says, 1 one is not (the message "
+                "says why), 2 usage error",
+            .formats = command::PlainFormats(),
+            .check = [given] { return given->layout.Check(); },
+            .show = [request, &common]() -> Result<Shown> {
+              ASSIGN(const auto apply, request());
+              return ApplyMigLayout(common, apply);
+            }};
+  given->layout.AddTo(verb.options);
+  verb.options.push_back(Flag("-m,--mode-only", &given->mode_only,
+                              "only enable or disable MIG, and leave the MIG devices as they are")
+                             .Environment("MIG_PARTED_MODE_CHANGE_ONLY"));
+  verb.options.push_back(Flag("-s,--skip-reset", &given->skip_reset,
+                              "fail for GPUs that need a reset, and do not reset them")
+                             .Environment("MIG_PARTED_SKIP_RESET"));
+  verb.options.push_back(Value("--wait", &given->wait, "TIME",
+                               "how long to wait for holders of what must be destroyed, e.g. 10m "
+                               "[do not wait]"));
+  return verb;
+}
+
 Verb MigAssertVerb(const Common& common) {
   struct Given {
     GivenLayout layout;
@@ -153,11 +209,11 @@ Verb MigGenerateVerb(const Common& common) {
 
 Verb MigVerb(const Common& common) {
   return {.name = "mig",
-          .summary = "Show and plan how GPUs are divided into MIG devices",
+          .summary = "Divide GPUs into MIG devices, and show how they are divided",
           .examples = kExamples,
           .details = kDetails,
-          .verbs = {MigListVerb(common), MigPlanVerb(common), MigAssertVerb(common),
-                    MigExportVerb(common), MigGenerateVerb(common)}};
+          .verbs = {MigListVerb(common), MigPlanVerb(common), MigApplyVerb(common),
+                    MigAssertVerb(common), MigExportVerb(common), MigGenerateVerb(common)}};
 }
 
 }  // namespace penstock::app

@@ -44,11 +44,7 @@ void AddHolders(const api::NodeConfig& config, MigMachine& machine) {
 
 }  // namespace
 
-const node::partition::PartitionTerms& MigTerms() {
-  static const node::partition::PartitionTerms kTerms = {"mig", "enabled", "disabled",
-                                                         backend::nvidia::FindMigProfile};
-  return kTerms;
-}
+const device::PartTerms& MigTerms() { return *backend::FindDialect("nvidia")->part_terms(); }
 
 std::vector<const Facts*> MigMachine::gpus() const {
   std::vector<const Facts*> gpus;

@@ -14,7 +14,7 @@
 namespace penstock::app {
 
 /// NVIDIA's words for partitions.
-const node::partition::PartitionTerms& MigTerms();
+const device::PartTerms& MigTerms();
 
 struct MigMachine {
   std::vector<device::Facts> devices;          ///< GPUs and their parts, as the driver reports them

@@ -9,6 +9,7 @@
 #include "backend/nvidia/dialect/kernel_log.h"
 #include "backend/nvidia/dialect/kinds.h"
 #include "backend/nvidia/dialect/labels.h"
+#include "backend/nvidia/dialect/mig_profile.h"
 #include "backend/nvidia/dialect/quantities.h"
 #include "backend/nvidia/dialect/xid.h"
 #include "base/core/strings.h"
@@ -96,6 +97,11 @@ class NvidiaDialect final : public device::Dialect {
   std::string ModelResource(const Facts& device) const override { return ModelResourceOf(device); }
 
   std::string PartResource(const Facts& part) const override { return MigResource(part.profile); }
+
+  const device::PartTerms* part_terms() const override {
+    static const device::PartTerms kTerms = {"mig", "enabled", "disabled", FindMigProfile};
+    return &kTerms;
+  }
 
   std::string WhyNotShared(const Facts& device, const device::Shape& shape) const override {
     return WhyNoMps(device, shape);

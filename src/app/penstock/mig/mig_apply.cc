@@ -1,0 +1,49 @@
+#include "app/penstock/mig/mig_apply.h"
+
+#include <chrono>
+#include <iostream>
+#include <string>
+
+#include "protocol/broker/client.h"
+#include "protocol/broker/protocol.h"
+
+namespace penstock::app {
+namespace {
+
+using protocol::broker::DivideProgress;
+
+/// The longest time without progress, apart from the wait for holders: a GPU may be reset.
+constexpr base::Duration kApplyPatience = std::chrono::minutes(10);
+
+/// "GPU 3: dividing: create 1g.5gb at slice 2 (3 of 7)".
+std::string InWords(const DivideProgress& gpu) {
+  return "GPU " + gpu.number + ": " + gpu.state + (gpu.reason.empty() ? "" : ": " + gpu.reason);
+}
+
+}  // namespace
+
+Result<Shown> ApplyMigLayout(const Common& common, const ApplyRequest& request) {
+  ASSIGN(const api::NodeConfig config, Resolve(common.settings));
+  ASSIGN(auto client, protocol::broker::Client::Connect(config.paths.run_dir));
+  protocol::broker::Request line;
+  line.operation = protocol::broker::Operation::kDivide;
+  line.divide = {.layout = EncodeLayout(request.layout),
+                 .mode_only = request.mode_only,
+                 .skip_reset = request.skip_reset,
+                 .wait = request.wait};
+  TRY(client.SendLine(EncodeRequest(line)));
+  for (;;) {
+    ASSIGN(const std::string answer,
+           client.ReadLine(kApplyPatience + request.wait.value_or(base::Duration::zero())));
+    ASSIGN(const auto decoded, protocol::broker::DecodeDivideAnswer(answer));
+    if (decoded.dividing) std::cerr << Printable(InWords(*decoded.dividing)) << std::endl;
+    if (!decoded.divided) continue;
+    if (common.json()) return Shown(answer);
+    std::string text;
+    for (const DivideProgress& gpu : *decoded.divided)
+      if (gpu.state != "unselected") text += Printable(InWords(gpu)) + "\n";
+    return Shown(text);
+  }
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,47 @@
+// Encodes what a restarted agent must know of layouts: the one that applies, in layout.json, and
+// how a device was and shall be divided, in the journal of changes.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "api/config/layouts.h"
+#include "base/core/result.h"
+#include "node/partition/plan.h"
+
+namespace penstock::node::change {
+
+/// DeviceChange::details of a change that divides a device.
+struct DivisionRecord {
+  std::string layout;  ///< its name
+  partition::DesiredDivision desired, before;
+  bool mode_only = false, skip_reset = false;
+  std::set<std::string> kept;  ///< ids of the parts that stay
+};
+
+std::string EncodeDivision(const DivisionRecord& record);
+/// kDataLoss: it is corrupt.
+base::Result<DivisionRecord> DecodeDivision(std::string_view text);
+
+/// The layout that applies.
+struct AppliedLayout {
+  api::Layout layout;
+  std::string source;  ///< whose it is: "user", "label"
+  bool mode_only = false, skip_reset = false;
+  std::string boot;                ///< id of the boot in which …
+  std::set<std::string> achieved;  ///< … these devices were divided as it says
+  bool operator==(const AppliedLayout&) const = default;
+};
+
+/// A layout without a name: none applies.
+std::string EncodeAppliedLayout(const AppliedLayout& applied);
+
+/// kFailedPrecondition where a newer version of the agent wrote it, kDataLoss where it is corrupt.
+base::Result<AppliedLayout> DecodeAppliedLayout(std::string_view text, std::string_view file);
+
+/// That of the previous agent; none where the file is corrupt or of a newer version
+/// (os::LoadKept). Blocks.
+base::Result<AppliedLayout> LoadAppliedLayout(const std::string& path);
+
+}  // namespace penstock::node::change

@@ -1,0 +1,187 @@
+#include "node/change/division_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "node/partition/desired.h"
+
+namespace penstock::node::change {
+
+using device::Facts;
+using partition::DesiredDivision;
+using partition::Division;
+using partition::PlanStep;
+
+namespace {
+
+/// A plan in two parts, for the mode and for the parts, and as many again, because others may
+/// change the device at the same time.
+constexpr int kRounds = 6;
+
+std::vector<const Facts*> PointersTo(const std::vector<Facts>& devices) {
+  std::vector<const Facts*> pointers;
+  for (const Facts& device : devices) pointers.push_back(&device);
+  return pointers;
+}
+
+bool ModeDiffers(const Division& now, const DesiredDivision& desired) {
+  const device::Mode* mode = now.FindMode(desired.mode);
+  return mode != nullptr && mode->current != desired.value;
+}
+
+}  // namespace
+
+DivisionRun::DivisionRun(Tools tools, Goal goal)
+    : tools_(std::move(tools)), goal_(std::move(goal)) {}
+
+void DivisionRun::Start(std::function<void(base::Status)> done) {
+  done_ = std::move(done);
+  Look();
+}
+
+void DivisionRun::End(const base::Status& result) {
+  if (auto done = std::exchange(done_, nullptr)) done(result);
+}
+
+// --- looking
+
+void DivisionRun::Look() {
+  if (++rounds_ > kRounds)
+    return End(base::Error(base::Code::kAborted,
+                           "it is divided otherwise each time, as if by another program"));
+  tools_.backend.Describe(goal_.address, lifetime_.Guard([this](base::Result<Facts> facts) {
+    if (!facts.ok()) return End(facts.error());
+    if (facts->id != goal_.device)
+      return End(base::Error(base::Code::kAborted, "it was replaced by another device"));
+    seen_.assign(1, *std::move(facts));
+    LookAtPart(0);
+  }));
+}
+
+void DivisionRun::LookAtPart(std::size_t part) {
+  if (part == seen_.front().parts.size()) return Seen();
+  tools_.backend.Describe(seen_.front().parts[part],
+                          lifetime_.Guard([this, part](base::Result<Facts> facts) {
+                            // It was destroyed after the device was described.
+                            if (!facts.ok() && facts.error().code() == base::Code::kNotFound)
+                              return Look();
+                            if (!facts.ok()) return End(facts.error());
+                            seen_.push_back(*std::move(facts));
+                            LookAtPart(part + 1);
+                          }));
+}
+
+base::Result<partition::PartitionPlan> DivisionRun::Plan(const Division& now) const {
+  if (!ModeDiffers(now, goal_.division) && goal_.mode_only) return partition::PartitionPlan{};
+  // Some drivers list their profiles only in the mode, and none creates parts before it.
+  if (ModeDiffers(now, goal_.division)) {
+    if (!now.profiles.empty()) TRY(MakePlan(now, goal_.division, {}));
+    DesiredDivision mode = goal_.division;
+    mode.parts.clear();
+    return MakePlan(now, mode, {});
+  }
+  return MakePlan(now, goal_.division, {});
+}
+
+void DivisionRun::Seen() {
+  auto plan = Plan(partition::DivisionOf(seen_.front(), PointersTo(seen_), tools_.holder_of));
+  if (!plan.ok()) return End(plan.error());
+  if (plan->steps.empty()) return End({});
+  steps_ = std::move(plan->steps);
+  created_.assign(steps_.size(), "");
+  Take(0);
+}
+
+// --- the steps
+
+void DivisionRun::Take(std::size_t number) {
+  if (number == steps_.size()) return Look();
+  const PlanStep& step = steps_[number];
+  tools_.progress(step.text + " (" + std::to_string(number + 1) + " of " +
+                  std::to_string(steps_.size()) + ")");
+  switch (step.kind) {
+    case PlanStep::Kind::kDestroy: return Destroy(step, number);
+    case PlanStep::Kind::kCreate: return Create(step, number);
+    case PlanStep::Kind::kSetMode:
+      return tools_.backend.SetMode(goal_.address, step.mode, step.value, Then(number));
+    case PlanStep::Kind::kReset: return LookBeforeReset(number);
+    case PlanStep::Kind::kReloadDriver:
+      return End(base::Error(base::Code::kUnimplemented,
+                             "the mode takes effect when the driver is loaded again: do that"));
+  }
+}
+
+/// What follows a step.
+std::function<void(base::Result<std::string>)> DivisionRun::Then(std::size_t number) {
+  return lifetime_.Guard([this, number](base::Result<std::string> address) {
+    if (!address.ok())
+      return End(base::Error(address.error().code(),
+                             steps_[number].text + ": " + address.error().message()));
+    created_[number] = *std::move(address);
+    Take(number + 1);
+  });
+}
+
+std::string DivisionRun::AddressOf(const std::string& id) const {
+  const auto part = std::ranges::find(seen_, id, &Facts::id);
+  return part == seen_.end() ? "" : part->address;
+}
+
+void DivisionRun::Destroy(const PlanStep& step, std::size_t number) {
+  // A lease can have come since the plan was made.
+  const std::string holder = tools_.holder_of(step.part);
+  if (!holder.empty())
+    return End(base::Error(base::Code::kFailedPrecondition,
+                           step.text + ": " + step.part + " is held by " + holder));
+  tools_.backend.DestroyPart(AddressOf(step.part), Then(number));
+}
+
+void DivisionRun::Create(const PlanStep& step, std::size_t number) {
+  device::NewPart part{
+      .profile = step.profile, .placement = step.placement, .within = {}, .outer = step.outer};
+  if (!step.within.empty()) part.within = AddressOf(step.within);
+  if (step.within_created >= 0)
+    part.within = created_.at(static_cast<std::size_t>(step.within_created));
+  tools_.backend.CreatePart(goal_.address, part, Then(number));
+}
+
+/// Some drivers reset the device themselves when the mode is set.
+void DivisionRun::LookBeforeReset(std::size_t number) {
+  tools_.backend.Describe(goal_.address, lifetime_.Guard([this, number](base::Result<Facts> facts) {
+    if (!facts.ok()) return End(facts.error());
+    const bool pending = std::ranges::any_of(
+        facts->modes, [](const device::Mode& mode) { return mode.current != mode.pending; });
+    if (!pending) return Take(number + 1);
+    if (goal_.skip_reset)
+      return End(base::Error(base::Code::kFailedPrecondition,
+                             "a reset is needed, and the request excludes it"));
+    Reset(number);
+  }));
+}
+
+void DivisionRun::Reset(std::size_t number) {
+  tools_.reset(seen_.front(), lifetime_.Guard([this, number](const base::Status& result) {
+    if (!result.ok()) return End(result);
+    // What was seen before the reset is no longer there.
+    if (number + 1 == steps_.size()) return Look();
+    Take(number + 1);
+  }));
+}
+
+DesiredDivision AsItIs(const Division& now, const std::string& mode) {
+  DesiredDivision as_it_is;
+  if (const device::Mode* found = now.FindMode(mode)) {
+    as_it_is.mode = found->name;
+    as_it_is.value = found->current;
+  }
+  for (const partition::ExistingPart& part : now.parts) {
+    if (part.outer) continue;
+    partition::DesiredParts parts{.profile = part.profile, .placement = part.placement};
+    for (const partition::ExistingPart& outer : now.parts)
+      if (outer.id == part.parent) parts.outer = outer.placement;
+    as_it_is.parts.push_back(std::move(parts));
+  }
+  return as_it_is;
+}
+
+}  // namespace penstock::node::change

@@ -1,0 +1,632 @@
+// Compares each device with the rule of the layout that selects it. Where they differ, a change
+// divides the device.
+#include "node/change/divisions.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "base/core/strings.h"
+#include "base/lifetime.h"
+#include "base/log.h"
+#include "node/change/division_run.h"
+#include "node/partition/desired.h"
+#include "node/partition/select.h"
+#include "node/share/describe.h"
+#include "os/kept_file.h"
+
+namespace penstock::node::change {
+
+using device::Facts;
+using inventory::Entry;
+
+namespace {
+
+constexpr std::string_view kDivide = "divide";
+constexpr base::Duration kReleasedWithin = std::chrono::minutes(2);
+constexpr base::Duration kDividesWithin = std::chrono::minutes(10);  // with a reset
+constexpr base::Duration kDescribed = std::chrono::minutes(1);
+constexpr base::Duration kFirstPause = std::chrono::seconds(10);
+constexpr int kMostDoublings = 6;
+constexpr base::Duration kPollForDriver = std::chrono::milliseconds(50);
+constexpr base::Duration kDriverOpens = std::chrono::minutes(1);
+
+/// A device under a layout, and the change that it needs.
+struct Candidate {
+  DeviceDivision division;
+  std::optional<DeviceChange> due;
+};
+
+bool IsGood(const DeviceDivision& division) {
+  return division.state == "unselected" || division.state == "divided" ||
+         division.state == "changed";
+}
+
+/// "0: held by pod ml/a; 3: …"
+std::string Reasons(const std::vector<DeviceDivision>& devices) {
+  std::vector<std::string> reasons;
+  for (const DeviceDivision& one : devices)
+    if (!IsGood(one)) reasons.push_back(one.number + ": " + one.reason);
+  return base::Join(reasons, "; ");
+}
+
+}  // namespace
+
+struct Divisions::State : std::enable_shared_from_this<State> {
+  State(base::Executor& c, base::Executor& io, Node n, VendorOf v, const std::string& path,
+        AppliedLayout remembered, std::string boot_id)
+      : control(c),
+        node(n),
+        vendor_of(std::move(v)),
+        applied(std::move(remembered)),
+        boot(std::move(boot_id)),
+        file(c, io, path, "cannot write the layout that applies; a reboot would lose it") {
+    if (applied.boot != boot) applied.achieved.clear();
+    restoring = applies() && applied.achieved.empty();
+    state.layout = applied.layout.name;
+    state.source = applied.source;
+    state.state = applies() ? "pending" : "";
+  }
+
+  bool applies() const { return !applied.layout.rules.empty(); }
+
+  void Keep() {
+    applied.boot = boot;
+    file.Keep(EncodeAppliedLayout(applied));
+  }
+
+  // --- looking
+
+  std::string HolderOf(const std::string& id) const {
+    const std::string leases = share::HoldersOf(*node.ledger.Get(), id).text;
+    if (!leases.empty()) return leases;
+    const auto snapshot = node.inventory.published().Get();
+    const Entry* entry = snapshot->Find(id);
+    if (entry == nullptr || entry->reading == nullptr) return "";
+    for (const device::DeviceProcess& process : entry->reading->processes)
+      if (!process.graphics_only) return "process " + std::to_string(process.pid);
+    return "";
+  }
+
+  partition::Division DivisionOf(const Facts& device, const inventory::Snapshot& snapshot) const {
+    std::vector<const Facts*> all;
+    for (const Entry& entry : snapshot.devices)
+      if (entry.health.state != device::HealthState::kGone) all.push_back(entry.facts.get());
+    return partition::DivisionOf(device, all,
+                                 [this](const std::string& id) { return HolderOf(id); });
+  }
+
+  /// The devices that a layout can select.
+  std::vector<const Facts*> Divisible(const inventory::Snapshot& snapshot) const {
+    std::vector<const Facts*> devices;
+    for (const Entry& entry : snapshot.devices) {
+      const Vendor vendor = vendor_of(entry.facts->vendor);
+      if (entry.facts->parent.empty() && vendor.backend != nullptr && vendor.terms != nullptr &&
+          entry.health.state != device::HealthState::kGone)
+        devices.push_back(entry.facts.get());
+    }
+    return devices;
+  }
+
+  /// All devices under this layout. An error: the layout cannot be applied to this node.
+  base::Result<std::vector<Candidate>> LookAt(const AppliedLayout& layout) const {
+    const auto snapshot = node.inventory.published().Get();
+    const auto devices = Divisible(*snapshot);
+    ASSIGN(const auto selection, partition::SelectDevices(layout.layout, devices));
+    std::vector<Candidate> found;
+    for (const auto& [device, rule] : selection.devices) {
+      Candidate candidate{.division = {.device = device->id, .number = device::NumberOf(*device)},
+                          .due = {}};
+      if (rule == nullptr)
+        candidate.division.state = "unselected";
+      else
+        Decide(layout, *rule, *device, *snapshot, candidate);
+      found.push_back(std::move(candidate));
+    }
+    return found;
+  }
+
+  void Decide(const AppliedLayout& layout, const api::LayoutRule& rule, const Facts& device,
+              const inventory::Snapshot& snapshot, Candidate& candidate) const {
+    const auto conclude = [&](std::string_view is, std::string reason) {
+      candidate.division.state = is;
+      candidate.division.reason = std::move(reason);
+    };
+    if (const DeviceChange* change = node.changes.OfKind(kDivide, device.id))
+      return conclude("dividing", change->waits_for);
+    const auto desired = partition::DesiredOn(device, rule, *vendor_of(device.vendor).terms);
+    if (!desired.ok()) return conclude("refused", desired.error().message());
+    const partition::Division now = DivisionOf(device, snapshot);
+    const std::string differs = WhyNotAsDesired(now, desired->division, layout.mode_only);
+    if (differs.empty()) return conclude("divided", "");
+    if (layout.achieved.contains(device.id))
+      return conclude("changed", "since then another program has changed it: " + differs);
+    if (const DeviceChange* change = node.changes.Of(device.id))
+      return conclude("waiting", "another change of it is under way: " + change->kind);
+    const auto plan = Plan(now, desired->division, layout.mode_only);
+    if (!plan.ok()) {
+      const bool may_change = plan.error().code() == base::Code::kFailedPrecondition;
+      return conclude(may_change ? "waiting" : "refused", plan.error().message());
+    }
+    const auto failed = failures.find(device.id);
+    if (failed != failures.end() && control.clock().Now() < failed->second.not_before)
+      return conclude("failed", failed->second.why);
+    conclude("waiting", "it is about to be divided");
+    DivisionRecord record{.layout = layout.layout.name,
+                          .desired = desired->division,
+                          .before = AsItIs(now, desired->division.mode),
+                          .mode_only = layout.mode_only,
+                          .skip_reset = layout.skip_reset};
+    for (const partition::ExistingPart& part : now.parts) record.kept.insert(part.id);
+    for (const partition::PlanStep& step : plan->steps)
+      if (step.kind == partition::PlanStep::Kind::kDestroy) record.kept.erase(step.part);
+    candidate.due = DeviceChange{
+        .devices = {{.id = device.id, .allocator = node.changes.AllocatorOf(device.id)}},
+        .details = EncodeDivision(record)};
+  }
+
+  static base::Result<partition::PartitionPlan> Plan(const partition::Division& now,
+                                                     partition::DesiredDivision desired,
+                                                     bool mode_only) {
+    const device::Mode* mode = now.FindMode(desired.mode);
+    const bool profiles_come_later =
+        now.profiles.empty() && mode != nullptr && mode->current != desired.value;
+    if (mode_only || profiles_come_later) desired.parts.clear();
+    return MakePlan(now, desired, {});
+  }
+
+  // --- what others do to the devices
+
+  /// A reset and a driver that was loaded again have destroyed the parts.
+  void NoteLosses(const inventory::Snapshot& snapshot) {
+    std::set<std::string> lost;
+    for (const Entry& entry : snapshot.devices) {
+      const auto* vendor = snapshot.FindVendor(entry.facts->vendor);
+      const bool no_driver = vendor != nullptr && vendor->driver == nullptr;
+      if (no_driver || node.changes.OfKind("reset", entry.facts->id) != nullptr)
+        lost.insert(entry.facts->id);
+    }
+    if (std::erase_if(applied.achieved, [&](const auto& id) { return lost.contains(id); }) > 0)
+      Keep();
+  }
+
+  std::vector<DeviceChange> Due() {
+    std::vector<DeviceChange> due;
+    if (!applies()) return due;
+    NoteLosses(*node.inventory.published().Get());
+    Look();
+    for (Candidate& candidate : candidates)
+      if (candidate.due) due.push_back(*std::exchange(candidate.due, std::nullopt));
+    return due;
+  }
+
+  void Look() {
+    problem.clear();
+    auto looked = LookAt(applied);
+    if (!looked.ok()) {
+      candidates.clear();
+      problem = looked.error().message();
+      return;
+    }
+    candidates = *std::move(looked);
+    for (const Candidate& candidate : candidates)
+      if (candidate.division.state == "divided") {
+        failures.erase(candidate.division.device);
+        if (applied.achieved.insert(candidate.division.device).second) Keep();
+      }
+  }
+
+  // --- the steps
+
+  struct Run {
+    std::unique_ptr<DivisionRun> run;
+    std::string doing;
+    std::optional<base::Status> outcome;
+    base::TimePoint retry_at{};
+    int failures = 0;
+    bool back = false;  // divides the device as it was before
+  };
+
+  static const std::string& IdOf(const DeviceChange& change) { return change.devices.front().id; }
+
+  static DivisionRecord RecordOf(const DeviceChange& change) {
+    auto record = DecodeDivision(change.details);
+    return record.ok() ? *std::move(record) : DivisionRecord{};
+  }
+
+  /// Why no run can begin now; empty: it can.
+  std::string WhyNotReady(const Entry* entry) const {
+    if (entry == nullptr) return "the device is not there";
+    const Vendor vendor = vendor_of(entry->facts->vendor);
+    if (vendor.backend == nullptr || !vendor.ready()) return "its driver is not open";
+    return "";
+  }
+
+  void Begin(Run& one, const Entry& entry, const DivisionRecord& record) {
+    const std::string id = entry.facts->id;
+    const Vendor vendor = vendor_of(entry.facts->vendor);
+    one.outcome.reset();
+    one.doing.clear();
+    one.run = std::make_unique<DivisionRun>(
+        DivisionRun::Tools{.backend = *vendor.backend,
+                           .holder_of = [this](const std::string& part) { return HolderOf(part); },
+                           .reset =
+                               [this](const Facts& device, std::function<void(base::Status)> done) {
+                                 Reset(device, std::move(done));
+                               },
+                           .progress =
+                               [this, id](const std::string& step) {
+                                 runs[id].doing = step;
+                                 base::Log(base::kInfo, "device is being divided",
+                                           {{"device", id}, {"step", step}});
+                                 node.changes.Wake();
+                               }},
+        DivisionRun::Goal{.device = id,
+                          .address = entry.facts->address,
+                          .division = one.back ? record.before : record.desired,
+                          .mode_only = !one.back && record.mode_only,
+                          .skip_reset = record.skip_reset});
+    one.run->Start([this, id](const base::Status& outcome) {
+      Run& ended = runs[id];
+      ended.outcome = outcome;
+      if (const auto snapshot = node.inventory.published().Get();
+          const Entry* now = snapshot->Find(id))
+        if (const Vendor of = vendor_of(now->facts->vendor); of.describe) of.describe();
+      node.changes.Wake();
+    });
+  }
+
+  StepResult Divide(const DeviceChange& change) {
+    const std::string& id = IdOf(change);
+    Run& one = runs[id];
+    if (!one.run) {
+      const auto snapshot = node.inventory.published().Get();
+      const Entry* entry = snapshot->Find(id);
+      if (std::string why = WhyNotReady(entry); !why.empty()) return why;
+      auto record = DecodeDivision(change.details);
+      if (!record.ok()) return record.error();
+      Begin(one, *entry, *record);
+    }
+    if (!one.outcome) return one.doing.empty() ? std::string("its driver is asked") : one.doing;
+    if (!one.outcome->ok()) return one.outcome->error();
+    return std::string();
+  }
+
+  /// After a failure: as it was before, as often as it takes. A new layout, and a device that is
+  /// not there any more, end that.
+  StepResult Restore(const DeviceChange& change) {
+    if (change.failure.empty()) return std::string();
+    const std::string& id = IdOf(change);
+    Run& one = runs[id];
+    const auto snapshot = node.inventory.published().Get();
+    const Entry* entry = snapshot->Find(id);
+    if (entry == nullptr || entry->health.state == device::HealthState::kGone)
+      return base::Error(base::Code::kNotFound, "the device is not there");
+    if (!one.back) one = {.back = true};
+    const base::TimePoint now = control.clock().Now();
+    if (!one.run || (one.outcome && !one.outcome->ok() && one.retry_at <= now)) {
+      const std::string why = WhyNotReady(entry);
+      auto record = DecodeDivision(change.details);
+      if (!record.ok()) return record.error();
+      if (!why.empty()) return change.failure + "; " + why;
+      Begin(one, *entry, *record);
+    }
+    if (!one.outcome) return change.failure + "; it is divided as before";
+    if (one.outcome->ok()) return std::string();
+    if (superseded.contains(id)) return one.outcome->error();
+    if (one.retry_at <= now) {
+      const base::Duration pause = kFirstPause * (1 << std::min(one.failures++, kMostDoublings));
+      one.retry_at = now + pause;
+      control.PostAfter(pause, base::IfAlive(this, &State::Wake));
+    }
+    return change.failure +
+           "; and it cannot be divided as before: " + one.outcome->error().message();
+  }
+
+  void Wake() { node.changes.Wake(); }
+
+  /// The inventory shows what the run saw last.
+  StepResult Read(const DeviceChange& change) const {
+    const auto run = runs.find(IdOf(change));
+    if (run == runs.end() || !run->second.run || run->second.run->seen().empty())
+      return std::string();
+    const std::vector<Facts>& seen = run->second.run->seen();
+    const auto snapshot = node.inventory.published().Get();
+    const Entry* entry = snapshot->Find(IdOf(change));
+    if (entry == nullptr) return std::string();
+    std::size_t parts = 0;
+    for (const Entry& one : snapshot->devices) parts += one.IsPartOf(IdOf(change)) ? 1 : 0;
+    bool same = parts + 1 == seen.size() && entry->facts->modes == seen.front().modes;
+    for (const Facts& part : seen) {
+      const Entry* there = snapshot->Find(part.id);
+      same = same && there != nullptr && there->reading != nullptr;
+    }
+    return same ? std::string() : std::string("its parts are being read");
+  }
+
+  void Ended(const DeviceChange& change, const base::Status& result) {
+    const std::string& id = IdOf(change);
+    runs.erase(id);
+    superseded.erase(id);
+    if (result.ok()) {
+      base::Log(base::kInfo, "device divided",
+                {{"device", id}, {"layout", RecordOf(change).layout}});
+      failures.erase(id);
+      applied.achieved.insert(id);
+      return Keep();
+    }
+    base::Log(
+        base::kError, "device not divided",
+        {{"device", id}, {"layout", RecordOf(change).layout}, {"why", result.error().message()}});
+    Failure& failure = failures[id];
+    failure.why = result.error().message();
+    const base::Duration pause = kFirstPause * (1 << std::min(failure.times++, kMostDoublings));
+    failure.not_before = control.clock().Now() + pause;
+    control.PostAfter(pause, base::IfAlive(this, &State::Wake));
+  }
+
+  // --- a reset, for a mode to take effect
+
+  void Reset(const Facts& device, std::function<void(base::Status)> done) {
+    const Vendor vendor = vendor_of(device.vendor);
+    if (vendor.actions == nullptr)
+      return done(
+          base::Error(base::Code::kUnimplemented,
+                      "the mode takes effect with a reset, which this driver does not have"));
+    std::vector<const Facts*> all;
+    const auto snapshot = node.inventory.published().Get();
+    for (const Entry& entry : snapshot->devices)
+      if (entry.facts->vendor == device.vendor) all.push_back(entry.facts.get());
+    if (vendor.actions->ResetTogether(device, all).size() > 1)
+      return done(base::Error(base::Code::kUnimplemented,
+                              "the mode takes effect with a reset of several devices together: "
+                              "reset them, or reboot"));
+    base::Log(base::kWarn, "device reset started", {{"device", device.id}, {"for", "its mode"}});
+    vendor.release(lifetime.Guard([this, vendor, device, done = std::move(done)] {
+      vendor.actions->Reset({device},
+                            lifetime.Guard([this, vendor, done](const base::Status& result) {
+                              vendor.reopen();
+                              AwaitDriver(vendor.ready, control.clock().Now() + kDriverOpens,
+                                          [done, result](const base::Status& opened) {
+                                            done(result.ok() ? opened : result);
+                                          });
+                            }));
+    }));
+  }
+
+  void AwaitDriver(const std::function<bool()>& ready, base::TimePoint until,
+                   std::function<void(base::Status)> done) {
+    if (ready()) return done({});
+    if (control.clock().Now() >= until)
+      return done(
+          base::Error(base::Code::kUnavailable, "the driver does not open after the reset"));
+    control.PostAfter(kPollForDriver, lifetime.Guard([this, ready, until, done = std::move(done)] {
+      AwaitDriver(ready, until, done);
+    }));
+  }
+
+  // --- requests
+
+  void Apply(const LayoutRequest& wanted, Progress progress, Done done) {
+    AppliedLayout next{.layout = wanted.layout,
+                       .source = wanted.source,
+                       .mode_only = wanted.mode_only,
+                       .skip_reset = wanted.skip_reset,
+                       .boot = boot,
+                       .achieved = {}};
+    const auto retried = std::exchange(failures, {});  // tried again at once
+    if (!wanted.wait) {
+      const base::Status possible = Check(next);
+      if (!possible.ok()) {
+        failures = retried;
+        if (done) done(possible.error());
+        return;
+      }
+    }
+    base::Log(base::kInfo, "layout applied", {{"layout", next.layout.name}, {"by", next.source}});
+    Answer(base::Error(base::Code::kCancelled, "the layout " + next.layout.name + " was applied"));
+    for (const auto& [id, run] : runs) superseded.insert(id);
+    applied = std::move(next);
+    Keep();
+    request = Request{std::move(progress), std::move(done), {}, {}};
+    if (wanted.wait && *wanted.wait < kForever) {
+      request->until = control.clock().Now() + *wanted.wait;
+      control.PostAfter(*wanted.wait, base::IfAlive(this, &State::Wake));
+    }
+    node.changes.Wake();
+  }
+
+  /// Whether each device that the layout selects can be divided so now.
+  base::Status Check(const AppliedLayout& next) const {
+    ASSIGN(const auto looked, LookAt(next));
+    std::vector<DeviceDivision> refused, held;
+    for (const Candidate& candidate : looked) {
+      if (candidate.division.state == "refused") refused.push_back(candidate.division);
+      if (candidate.division.state == "waiting" && !candidate.due)
+        held.push_back(candidate.division);
+    }
+    if (!refused.empty()) return base::Error(base::Code::kInvalidArgument, Reasons(refused));
+    if (!held.empty()) return base::Error(base::Code::kFailedPrecondition, Reasons(held));
+    return {};
+  }
+
+  void Answer(base::Result<std::vector<DeviceDivision>> answer) {
+    if (!request) return;
+    const Done done = std::move(request->done);
+    request.reset();
+    if (done) done(std::move(answer));
+  }
+
+  void Report() {
+    LayoutState now = StateNow();
+    if (request) Progressed(now.devices);
+    if (request && now.state != "pending") AnswerNow(now);
+    if (restored && now.state != "pending") {
+      restoring = false;
+      if (auto call = std::exchange(restored, nullptr)) call();
+    }
+    if (now == state) return;
+    state = std::move(now);
+    if (on_state) on_state();
+  }
+
+  LayoutState StateNow() const {
+    LayoutState now{.layout = applied.layout.name, .source = applied.source};
+    if (!applies()) return now;
+    for (const Candidate& candidate : candidates) {
+      DeviceDivision division = candidate.division;
+      if (const DeviceChange* change = node.changes.OfKind(kDivide, division.device)) {
+        division.state = change->failure.empty() ? "dividing" : "failed";
+        division.reason = change->waits_for.empty() ? change->step : change->waits_for;
+      }
+      now.devices.push_back(std::move(division));
+    }
+    const bool going_on = std::ranges::any_of(now.devices, [this](const DeviceDivision& one) {
+      return one.state == "dividing" || (one.state == "waiting" && WillBegin(one.device));
+    });
+    now.reason = problem.empty() ? Reasons(now.devices) : problem;
+    now.state = going_on ? "pending" : now.reason.empty() ? "success" : "failed";
+    if (going_on) now.reason.clear();
+    return now;
+  }
+
+  /// Whether a device waits only for this agent: its change begins in the next turn.
+  bool WillBegin(const std::string& device) const {
+    const auto found = std::ranges::find(
+        candidates, device, [](const Candidate& candidate) { return candidate.division.device; });
+    return found != candidates.end() && found->division.reason == "it is about to be divided";
+  }
+
+  void Progressed(const std::vector<DeviceDivision>& devices) {
+    for (const DeviceDivision& one : devices) {
+      DeviceDivision& reported = request->reported[one.device];
+      if (reported == one) continue;
+      reported = one;
+      if (one.state != "unselected" && request->progress) request->progress(one);
+      if (!request) return;
+    }
+  }
+
+  void AnswerNow(const LayoutState& now) {
+    if (now.state == "success") return Answer(now.devices);
+    const bool held = problem.empty() && std::ranges::all_of(now.devices, [](const auto& one) {
+                        return IsGood(one) || one.state == "waiting";
+                      });
+    if (!held) return Answer(base::Error(base::Code::kAborted, now.reason));
+    if (request->until && *request->until <= control.clock().Now())
+      Answer(base::Error(base::Code::kDeadlineExceeded, now.reason));
+  }
+
+  struct Failure {
+    std::string why;
+    base::TimePoint not_before{};
+    int times = 0;
+  };
+  struct Request {
+    Progress progress;
+    Done done;
+    std::map<std::string, DeviceDivision> reported;
+    std::optional<base::TimePoint> until;
+  };
+  static constexpr base::Duration kForever = std::chrono::hours(24 * 365);
+
+  base::Executor& control;
+  const Node node;
+  const VendorOf vendor_of;
+  AppliedLayout applied;
+  const std::string boot;
+  os::KeptFile file;
+  std::vector<ChangeStep> steps;
+  std::vector<Candidate> candidates;  // of the last turn
+  std::string problem;                // why the layout cannot be applied
+  std::map<std::string, Failure> failures;
+  std::map<std::string, Run> runs;
+  std::set<std::string> superseded;  // devices whose change began for an earlier layout
+  LayoutState state;
+  std::function<void()> on_state;
+  std::optional<Request> request;
+  bool restoring = false;
+  std::function<void()> restored;
+  base::Lifetime lifetime;
+};
+
+Divisions::Divisions(base::Executor& control, base::Executor& io, Node node, VendorOf vendor_of,
+                     const std::string& path, AppliedLayout remembered, std::string boot_id)
+    : state_(std::make_shared<State>(control, io, node, std::move(vendor_of), path,
+                                     std::move(remembered), std::move(boot_id))) {
+  State* const state = state_.get();
+  state->steps = {
+      DeviceChanges::Withdraw(),
+      {.name = "await release",
+       .take =
+           [state](const DeviceChange& change) { return state->node.changes.AwaitUnused(change); },
+       .most = kReleasedWithin},
+      {.name = kDivide,
+       .take = [state](const DeviceChange& change) { return state->Divide(change); },
+       .most = kDividesWithin,
+       .recorded = true},
+      {.name = "restore",
+       .take = [state](const DeviceChange& change) { return state->Restore(change); },
+       .finally = true},
+      {.name = "read",
+       .take = [state](const DeviceChange& change) { return state->Read(change); },
+       .most = kDescribed,
+       .finally = true}};
+  node.changes.Add(*this);
+}
+
+Divisions::~Divisions() { state_->lifetime.End(); }
+
+void Divisions::Apply(const LayoutRequest& request, Progress progress, Done done) {
+  state_->Apply(request, std::move(progress), std::move(done));
+}
+
+void Divisions::Forget() {
+  if (!state_->applies()) return;
+  state_->Answer(base::Error(base::Code::kCancelled, "no layout applies any more"));
+  state_->applied = {};
+  state_->Keep();
+  state_->failures.clear();
+  state_->candidates.clear();
+  state_->problem.clear();
+  state_->Wake();
+}
+
+const LayoutState& Divisions::state() const { return state_->state; }
+
+void Divisions::OnState(std::function<void()> changed) { state_->on_state = std::move(changed); }
+
+void Divisions::WhenRestored(base::Duration most, std::function<void()> restored) {
+  if (!state_->restoring) return restored();
+  state_->restored = std::move(restored);
+  state_->control.PostAfter(most, state_->lifetime.Guard([state = state_.get()] {
+    if (auto call = std::exchange(state->restored, nullptr)) call();
+  }));
+  state_->Wake();
+}
+
+const std::vector<ChangeStep>& Divisions::steps() const { return state_->steps; }
+
+std::set<std::string> Divisions::KeptParts(const DeviceChange& change) const {
+  return State::RecordOf(change).kept;
+}
+
+std::string Divisions::Explain(const DeviceChange& change, const std::string&) const {
+  return "being divided as " + State::RecordOf(change).layout +
+         (change.waits_for.empty() ? "" : ": " + change.waits_for);
+}
+
+std::vector<DeviceChange> Divisions::Due() { return state_->Due(); }
+
+bool Divisions::AwaitsDevices() const {
+  return state_->applies() && state_->state.state != "success";
+}
+
+void Divisions::Ended(const DeviceChange& change, const base::Status& result) {
+  state_->Ended(change, result);
+}
+
+void Divisions::Settled() { state_->Report(); }
+
+}  // namespace penstock::node::change

@@ -1,0 +1,126 @@
+// Divides devices into parts as a layout says: the one that a user or the cluster applied last. A
+// division is a change of the device (device_changes.h); node/partition plans it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/config/layouts.h"
+#include "base/core/result.h"
+#include "base/executor.h"
+#include "device/actions.h"
+#include "device/backend.h"
+#include "device/dialect.h"
+#include "node/change/device_changes.h"
+#include "node/change/division_journal.h"
+
+namespace penstock::node::change {
+
+/// A request to divide devices.
+struct LayoutRequest {
+  api::Layout layout;
+  std::string source;                  ///< "user", "label"
+  bool mode_only = false;              ///< the parts do not count
+  bool skip_reset = false;             ///< a device that needs a reset is not divided
+  std::optional<base::Duration> wait;  ///< how long to wait for holders; nothing: where one is in
+                                       ///< the way, nothing is changed
+};
+
+/// How a device stands under the layout.
+struct DeviceDivision {
+  std::string device;  ///< id
+  std::string number;  ///< by which users know it
+  /// "unselected": the layout has no rule for it; "divided": it is as the layout says, and was
+  /// since; "changed": it was, and another program has changed it; "waiting": it cannot be divided
+  /// yet; "dividing"; "failed": it could not be divided, which is tried again later; "refused": it
+  /// cannot be divided so.
+  std::string state;
+  std::string reason;  ///< of all but "divided"; of "dividing" what is done
+  bool operator==(const DeviceDivision&) const = default;
+};
+
+struct LayoutState {
+  std::string layout;  ///< name; empty: none was applied
+  std::string source;
+  std::string state;   ///< "pending", "success", "failed"
+  std::string reason;  ///< of "failed", for each device
+  std::vector<DeviceDivision> devices;
+  bool operator==(const LayoutState&) const = default;
+};
+
+/// On the control executor. A device is divided once: what other programs do to it afterwards stays
+/// until the layout is applied again, but it is divided again after a reboot, a reset and when the
+/// driver was loaded again, because these destroy its parts.
+///
+/// The steps of a change: withdraw the device and those of its parts that do not stay; wait until
+/// they are unused; divide it; where that failed, divide it as it was before. A device for which
+/// that fails too is withheld, and tried again.
+class Divisions final : public ChangeKind {
+ public:
+  /// The parts of a vendor that take part in a division.
+  struct Vendor {
+    device::AsyncBackend* backend = nullptr;             ///< null: its devices cannot be divided
+    const device::PartTerms* terms = nullptr;            ///< likewise
+    std::function<bool()> ready;                         ///< its devices have addresses now
+    std::function<void()> describe;                      ///< inventory::Discovery::DescribeSoon
+    device::Actions* actions = nullptr;                  ///< null: its devices cannot be reset
+    std::function<void(std::function<void()>)> release;  ///< inventory::Discovery::Release
+    std::function<void()> reopen;                        ///< inventory::Discovery::Reopen
+  };
+  using VendorOf = std::function<Vendor(std::string_view vendor)>;
+  struct Node {
+    inventory::Inventory& inventory;
+    ledger::Ledger& ledger;
+    DeviceChanges& changes;
+  };
+
+  /// Adds itself to `changes`, which calls it until it is destroyed. `path` is that of layout.json,
+  /// which is written on `io`; `remembered` is what LoadAppliedLayout read from it.
+  Divisions(base::Executor& control, base::Executor& io, Node node, VendorOf vendor_of,
+            const std::string& path, AppliedLayout remembered, std::string boot_id);
+  ~Divisions() override;
+
+  /// Applies a layout in place of the one before; devices that failed are tried again at once.
+  /// `progress` is called for each new state of a device, and `done` once; neither after the
+  /// destructor. Errors that change nothing: kInvalidArgument, the layout cannot be applied here;
+  /// kFailedPrecondition, a holder is in the way and the request does not wait. Later errors:
+  /// kAborted, a device could not be divided; kDeadlineExceeded, a holder is still there;
+  /// kCancelled, another layout was applied.
+  using Progress = std::function<void(const DeviceDivision&)>;
+  using Done = std::function<void(base::Result<std::vector<DeviceDivision>>)>;
+  void Apply(const LayoutRequest& request, Progress progress, Done done);
+
+  /// Devices keep their parts, and are not divided again.
+  void Forget();
+
+  const LayoutState& state() const;
+  /// Called after each change of the state.
+  void OnState(std::function<void()> changed);
+
+  /// Calls the function once: when no device is being divided that was divided before a reboot,
+  /// and otherwise after `most`. Call after DeviceChanges::Start.
+  void WhenRestored(base::Duration most, std::function<void()> restored);
+
+  std::string_view name() const override { return "divide"; }
+  const std::vector<ChangeStep>& steps() const override;
+  bool hides_devices() const override { return true; }
+  bool includes_parts() const override { return true; }
+  std::set<std::string> KeptParts(const DeviceChange& change) const override;
+  std::string Explain(const DeviceChange& change, const std::string& device) const override;
+  std::vector<DeviceChange> Due() override;
+  bool AwaitsDevices() const override;
+  void Ended(const DeviceChange& change, const base::Status& result) override;
+  void Settled() override;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace penstock::node::change
