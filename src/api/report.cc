@@ -127,6 +127,7 @@ std::string ToJson(const Report& report) {
                {"configuration", ToJsonValue(report.configuration)},
                {"conditions", ListOf(report.conditions)},
                {"enforcement", report.enforcement}};
+  if (!report.layout.name.empty()) json["layout"] = ToJsonValue(report.layout);
   if (!report.unavailable_metrics.empty())
     json["unavailableMetrics"] = ListOf(report.unavailable_metrics);
   return base::JsonText(json);

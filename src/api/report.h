@@ -145,6 +145,15 @@ struct ConditionReport {
   std::string since;  ///< time of the last change of `status`
 };
 
+/// The layout by which devices are divided into parts.
+struct LayoutReport {
+  std::string name;    ///< empty: none was applied
+  std::string source;  ///< who applied it: "user", "label"
+  std::string state;   ///< "pending", "success", "failed"
+  std::string reason;  ///< of "failed": each device that is not divided so, and why
+  bool operator==(const LayoutReport&) const = default;
+};
+
 struct Report {
   std::uint64_t generation = 0;
   std::string node, version;
@@ -157,6 +166,7 @@ struct Report {
   std::vector<ServerReport> servers;
   CdiReport cdi;
   ConfigurationReport configuration;
+  LayoutReport layout;
   std::vector<UnavailableMetric> unavailable_metrics;
   std::vector<ConditionReport> conditions;
   std::vector<std::string> enforcement;  ///< kinds in force on this node: "devices", "visibility"
@@ -164,7 +174,8 @@ struct Report {
 
 /// Keys: {"generation", "node", "version", "agentPid", "vendors", "devices",
 /// "holdersOfRemovedDevices", "allocators", "doors" (the same, 0.1.0's name), "servers", "cdi",
-/// "configuration", "unavailableMetrics" (if there are any), "conditions", "enforcement"}.
+/// "configuration", "layout" (if one was applied), "unavailableMetrics" (if there are any),
+/// "conditions", "enforcement"}.
 std::string ToJson(const Report& report);
 
 /// {"holders": [...], "graphicsProcesses": [...]}: the same holders as one flat list, those of

@@ -219,6 +219,14 @@ void VisitFields(const Visit& visit, Configuration& configuration) {
   visit("notYet", configuration.not_yet);
 }
 
+template <typename Visit, base::Of<LayoutReport> Layout>
+void VisitFields(const Visit& visit, Layout& layout) {
+  visit("name", layout.name);
+  visit("source", layout.source);
+  visit("state", layout.state);
+  visit.Text("reason", layout.reason);
+}
+
 namespace internal {
 
 /// Reads the items of a list.
@@ -243,6 +251,7 @@ void ReadCommon(const Json& json, Report& report) {
     configuration("remarks", report.configuration.remarks);
     configuration("waiting", report.configuration.waiting);
   });
+  reader.Nested("layout", [&](const auto& layout) { VisitFields(layout, report.layout); });
   Take(json, "enforcement", report.enforcement);
 }
 

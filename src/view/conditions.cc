@@ -115,6 +115,16 @@ ConditionReport ConfigurationApplied(const Report& report) {
           .message = configuration.origin};
 }
 
+ConditionReport LayoutApplied(const api::LayoutReport& layout) {
+  const bool failed = layout.state == "failed", done = layout.state == "success";
+  return {.type = "LayoutApplied",
+          .status = done,
+          .reason = done     ? "Applied"
+                    : failed ? "Failed"
+                             : "Pending",
+          .message = layout.name + (layout.reason.empty() ? "" : ": " + layout.reason)};
+}
+
 const AllocatorReport* FindAllocator(const Report& report, std::string_view name) {
   const auto found = std::ranges::find(report.allocators, name, &AllocatorReport::name);
   return found == report.allocators.end() ? nullptr : &*found;
@@ -187,6 +197,7 @@ std::vector<ConditionReport> ConditionsOf(const Report& report) {
   const ConditionReport driver = DriverReady(report);
   std::vector<ConditionReport> conditions = {Ready(report, driver), driver, DevicesHealthy(report),
                                              ConfigurationApplied(report)};
+  if (!report.layout.name.empty()) conditions.push_back(LayoutApplied(report.layout));
   if (const AllocatorReport* kubelet = FindAllocator(report, "kubelet");
       kubelet != nullptr && kubelet->state != "closed")
     conditions.push_back(KubeletAllocatorCondition(*kubelet));

@@ -206,6 +206,7 @@ api::Report MakeReport(const node::inventory::Snapshot& inventory,
   if (context.allocators) report.allocators = context.allocators();
   report.enforcement = EnforcementOf(report.allocators);
   if (context.configuration) report.configuration = context.configuration();
+  if (context.layout) report.layout = context.layout();
   report.conditions = ConditionsOf(report);
   if (context.times != nullptr) context.times->Stamp(report.conditions, context.now);
   return report;

@@ -32,6 +32,7 @@ struct ReportContext {
   const node::health::HealthStatuses* health = nullptr;
   const node::sample::Snapshot* samples = nullptr;  ///< null: nothing is measured
   std::function<api::ConfigurationReport()> configuration;
+  std::function<api::LayoutReport()> layout;
   ConditionTimes* times = nullptr;  ///< since when conditions have their status; null: left out
   base::WallTime now{};             ///< for `times`
 };

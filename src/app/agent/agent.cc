@@ -241,6 +241,10 @@ class Agent {
                 }});
     changes_.emplace(control_, io_, pipeline_, adapters_->kubelet(), open_, start_.paths.state_dir,
                      std::move(changes), boot_id_);
+    changes_->divisions().OnState([this] {
+      views_.Changed();
+      if (cluster_) cluster_->ScheduleUpdate();
+    });
     changes_->Configure(*Config());
     adapters_->Configure(*Config());
     pipeline_.Configure(*Config());

@@ -94,6 +94,7 @@ api::Report Views::Report() {
        .health = &health,
        .samples = samples.get(),
        .configuration = [this] { return parts_.configuration.published().Get()->report; },
+       .layout = [this] { return LayoutReport(); },
        .times = &condition_times_,
        .now = parts_.control.clock().Wall()});
   if (parts_.containers) report.cdi = parts_.containers->Report();
@@ -113,6 +114,12 @@ const std::vector<api::UnavailableMetric>& Views::UnavailableMetrics() {
   unavailable_.metrics =
       view::UnavailableMetrics(telemetry, backend::Dialects(), *inventory, *unavailable_.samples);
   return unavailable_.metrics;
+}
+
+api::LayoutReport Views::LayoutReport() const {
+  if (!parts_.changes) return {};
+  const node::change::LayoutState& layout = parts_.changes->divisions().state();
+  return {layout.layout, layout.source, layout.state, layout.reason};
 }
 
 std::vector<api::AllocatorReport> Views::AllocatorReports() const {

@@ -76,6 +76,7 @@ class Views {
 
  private:
   void ScheduleRefresh();
+  api::LayoutReport LayoutReport() const;
   std::vector<api::AllocatorReport> AllocatorReports() const;
   std::string MakePage(node::metrics::PageFormat format, node::metrics::Detail detail);
   node::metrics::PageInputs MakePageInputs() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/core/strings.h"
 #include "node/partition/desired.h"
 
 namespace penstock::node::change {
@@ -22,6 +23,13 @@ std::vector<const Facts*> PointersTo(const std::vector<Facts>& devices) {
   std::vector<const Facts*> pointers;
   for (const Facts& device : devices) pointers.push_back(&device);
   return pointers;
+}
+
+/// A sentence as a part of another one: "create 1g.5gb at slice 3".
+std::string Clause(std::string sentence) {
+  if (sentence.ends_with('.')) sentence.pop_back();
+  if (!sentence.empty()) sentence.front() = base::ToLower(sentence.substr(0, 1)).front();
+  return sentence;
 }
 
 bool ModeDiffers(const Division& now, const DesiredDivision& desired) {
@@ -97,7 +105,7 @@ void DivisionRun::Seen() {
 void DivisionRun::Take(std::size_t number) {
   if (number == steps_.size()) return Look();
   const PlanStep& step = steps_[number];
-  tools_.progress(step.text + " (" + std::to_string(number + 1) + " of " +
+  tools_.progress(Clause(step.text) + " (" + std::to_string(number + 1) + " of " +
                   std::to_string(steps_.size()) + ")");
   switch (step.kind) {
     case PlanStep::Kind::kDestroy: return Destroy(step, number);
@@ -116,7 +124,7 @@ std::function<void(base::Result<std::string>)> DivisionRun::Then(std::size_t num
   return lifetime_.Guard([this, number](base::Result<std::string> address) {
     if (!address.ok())
       return End(base::Error(address.error().code(),
-                             steps_[number].text + ": " + address.error().message()));
+                             Clause(steps_[number].text) + ": " + address.error().message()));
     created_[number] = *std::move(address);
     Take(number + 1);
   });
@@ -132,7 +140,7 @@ void DivisionRun::Destroy(const PlanStep& step, std::size_t number) {
   const std::string holder = tools_.holder_of(step.part);
   if (!holder.empty())
     return End(base::Error(base::Code::kFailedPrecondition,
-                           step.text + ": " + step.part + " is held by " + holder));
+                           Clause(step.text) + ": " + step.part + " is held by " + holder));
   tools_.backend.DestroyPart(AddressOf(step.part), Then(number));
 }
 

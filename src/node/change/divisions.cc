@@ -270,6 +270,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     one.run->Start([this, id](const base::Status& outcome) {
       Run& ended = runs[id];
       ended.outcome = outcome;
+      if (!outcome.ok()) ended.retry_at = control.clock().Now() + PauseAfter(ended.failures++);
       if (const auto snapshot = node.inventory.published().Get();
           const Entry* now = snapshot->Find(id))
         if (const Vendor of = vendor_of(now->facts->vendor); of.describe) of.describe();
@@ -315,16 +316,19 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     if (!one.outcome) return change.failure + "; it is divided as before";
     if (one.outcome->ok()) return std::string();
     if (superseded.contains(id)) return one.outcome->error();
-    if (one.retry_at <= now) {
-      const base::Duration pause = kFirstPause * (1 << std::min(one.failures++, kMostDoublings));
-      one.retry_at = now + pause;
-      control.PostAfter(pause, base::IfAlive(this, &State::Wake));
-    }
-    return change.failure +
-           "; and it cannot be divided as before: " + one.outcome->error().message();
+    const std::string& why = one.outcome->error().message();
+    return change.failure + "; and it cannot be divided as before" +
+           (why == change.failure ? "" : ": " + why);
   }
 
   void Wake() { node.changes.Wake(); }
+
+  /// After so many failures before this one, looks again after it.
+  base::Duration PauseAfter(int failures_before) {
+    const base::Duration pause = kFirstPause * (1 << std::min(failures_before, kMostDoublings));
+    control.PostAfter(pause, base::IfAlive(this, &State::Wake));
+    return pause;
+  }
 
   /// The inventory shows what the run saw last.
   StepResult Read(const DeviceChange& change) const {
@@ -348,7 +352,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   void Ended(const DeviceChange& change, const base::Status& result) {
     const std::string& id = IdOf(change);
     runs.erase(id);
-    superseded.erase(id);
+    const bool of_another_layout = superseded.erase(id) > 0;
     if (result.ok()) {
       base::Log(base::kInfo, "device divided",
                 {{"device", id}, {"layout", RecordOf(change).layout}});
@@ -359,11 +363,10 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     base::Log(
         base::kError, "device not divided",
         {{"device", id}, {"layout", RecordOf(change).layout}, {"why", result.error().message()}});
+    if (of_another_layout) return;
     Failure& failure = failures[id];
     failure.why = result.error().message();
-    const base::Duration pause = kFirstPause * (1 << std::min(failure.times++, kMostDoublings));
-    failure.not_before = control.clock().Now() + pause;
-    control.PostAfter(pause, base::IfAlive(this, &State::Wake));
+    failure.not_before = control.clock().Now() + PauseAfter(failure.times++);
   }
 
   // --- a reset, for a mode to take effect
@@ -426,7 +429,10 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     }
     base::Log(base::kInfo, "layout applied", {{"layout", next.layout.name}, {"by", next.source}});
     Answer(base::Error(base::Code::kCancelled, "the layout " + next.layout.name + " was applied"));
-    for (const auto& [id, run] : runs) superseded.insert(id);
+    for (auto& [id, run] : runs) {
+      superseded.insert(id);
+      run.retry_at = control.clock().Now();
+    }
     applied = std::move(next);
     Keep();
     request = Request{std::move(progress), std::move(done), {}, {}};
@@ -477,7 +483,9 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     for (const Candidate& candidate : candidates) {
       DeviceDivision division = candidate.division;
       if (const DeviceChange* change = node.changes.OfKind(kDivide, division.device)) {
-        division.state = change->failure.empty() ? "dividing" : "failed";
+        // One that failed under an earlier layout is divided as this one says after its end.
+        const bool of_this = !superseded.contains(division.device);
+        division.state = of_this && !change->failure.empty() ? "failed" : "dividing";
         division.reason = change->waits_for.empty() ? change->step : change->waits_for;
       }
       now.devices.push_back(std::move(division));

@@ -314,6 +314,8 @@ std::string ShowConfiguration(const Report& report, bool wide, const Style& styl
     text += "\nconfiguration: " + Printable(config.origin) +
             (age.empty() ? "" : ", in force for " + age) + "\n";
   }
+  if (const api::LayoutReport& layout = report.layout; !layout.name.empty())
+    text += "\nlayout: " + Printable(layout.name) + ", " + Printable(layout.state) + "\n";
   if (!config.problem.empty()) {
     text +=
         Paint("not in force: " + Printable(config.problem_origin), Color::kYellow, style) + "\n";

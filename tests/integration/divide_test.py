@@ -1,0 +1,230 @@
+"""`penstock mig apply` on simulated machines: GPUs are divided as a layout says, what is held stays, and a division that fails, is killed or is undone by a
+reboot ends in a layout that somebody asked for."""
+import json
+import random
+import re
+import subprocess
+
+import pytest
+
+from node import Node, wait_until
+
+
+def layout(name: str, *rules: tuple) -> str:
+    """A configuration file of mig-parted: rules of devices and their parts; None: MIG is disabled."""
+    text = f"version: v1\nmig-configs:\n  {name}:\n"
+    for devices, parts in rules:
+        text += f"  - devices: {json.dumps(devices)}\n    mig-enabled: {'false' if parts is None else 'true'}\n    mig-devices: {json.dumps(parts or {})}\n"
+    return text
+
+
+def apply(node: Node, text: str, *words, check=True) -> subprocess.CompletedProcess:
+    file = node.home / "layout.yaml"
+    file.write_text(text)
+    return node.penstock("mig", "apply", "-f", file, *words, check=check)
+
+
+def parts(node: Node) -> dict[str, list[str]]:
+    """Index of each GPU that is divided -> the profiles of its parts, as the driver lists them."""
+    listed = smi(node, "-L")
+    found: dict[str, list[str]] = {}
+    for line in listed.splitlines():
+        if gpu := re.match(r"GPU (\d+):", line):
+            at = gpu[1]
+        elif part := re.match(r"\s+MIG (\S+)", line):
+            found.setdefault(at, []).append(part[1])
+    return {gpu: sorted(profiles) for gpu, profiles in found.items()}
+
+
+def smi(node: Node, *words) -> str:
+    done = subprocess.run([node.root / "usr/bin/nvidia-smi", *words], env={"LD_LIBRARY_PATH": str(node.root / "usr/lib/x86_64-linux-gnu")}, capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def modes(node: Node) -> list[str]:
+    return smi(node, "--query-gpu=mig.mode.current", "--format=csv,noheader").split()
+
+
+def offered(node: Node) -> dict[str, str]:
+    """Number of each device that is offered -> its resource."""
+    devices = (node.report() or {"devices": []})["devices"]
+    return {str(device.get("number", device["index"])): device["resource"] for device in devices if device.get("resource")}
+
+
+def state(node: Node) -> tuple[str, str]:
+    found = (node.report() or {}).get("layout", {})
+    return found.get("state", ""), found.get("reason", "")
+
+
+def await_state(node: Node, wanted: str):
+    wait_until(lambda: state(node)[0] == wanted, f"the layout to be {wanted}", seen=lambda: node.penstock("status", check=False).stdout)
+
+
+@pytest.fixture
+def node(make_node) -> Node:
+    node = make_node(machine="dgx-h200")
+    node.start_agent()
+    return node
+
+
+def test_gpus_are_divided_and_become_whole_again(node):
+    done = apply(node, layout("mixed", ([0, 1], {"3g.71gb": 1, "1g.18gb": 2}), ([2], {}), ([3, 4, 5, 6, 7], None)))
+    assert "GPU 0: divided" in done.stdout
+    assert parts(node) == {"0": ["1g.18gb", "1g.18gb", "3g.71gb"], "1": ["1g.18gb", "1g.18gb", "3g.71gb"]}
+    assert modes(node) == ["Enabled"] * 3 + ["Disabled"] * 5
+    assert sorted(offered(node).values()) == ["nvidia.com/gpu"] * 5 + ["nvidia.com/mig-1g.18gb"] * 4 + ["nvidia.com/mig-3g.71gb"] * 2
+    assert state(node) == ("success", "")
+    status = node.penstock("status").stdout
+    assert "layout: mixed, success" in status
+    before = node.log().count("device is being divided")
+    again = apply(node, (node.home / "layout.yaml").read_text(), "-o", "json")
+    assert {one["state"] for one in json.loads(again.stdout)["divided"]} == {"divided"}
+    assert node.log().count("device is being divided") == before, "nothing had to be done"
+    assert node.penstock("mig", "assert", "-f", node.home / "layout.yaml", "--driver-root", node.root, "--dev-root", node.root, "--sysfs-root",
+                         node.root / "sys").returncode == 0
+    apply(node, layout("whole", ("all", None)))
+    assert parts(node) == {}
+    assert modes(node) == ["Disabled"] * 8
+    assert len(offered(node)) == 8
+
+
+def test_what_is_held_stays_and_what_is_in_the_way_is_named(node):
+    apply(node, layout("first", ([0], {"3g.71gb": 1, "1g.18gb": 2})))
+    holder = node.start("--device", next(number for number, resource in offered(node).items() if "3g" in resource), "--", "sleep", "1000")
+    wait_until(lambda: node.holders(), "the part to be held")
+    [held] = {one["device"] for one in node.holders()}
+    # Another layout, of which the held part is a part, too.
+    apply(node, layout("second", ([0], {"3g.71gb": 1, "2g.35gb": 1})))
+    assert parts(node)["0"] == ["2g.35gb", "3g.71gb"]
+    assert {one["device"] for one in node.holders()} == {held}
+    assert holder.poll() is None
+    # One in which it has no place.
+    refused = apply(node, layout("third", ([0], {"7g.141gb": 1}), ([1], {"7g.141gb": 1})), check=False)
+    assert refused.returncode == 1
+    assert held in refused.stderr and "held by" in refused.stderr
+    assert list(parts(node)) == ["0"], "nothing was changed, also of the other GPU"
+    assert node.report()["layout"]["name"] == "second"
+    waiting = node.start_penstock("mig", "apply", "-f", node.home / "layout.yaml", "--wait", "10m")
+    wait_until(lambda: parts(node).get("1") == ["7g.141gb"], "the other GPU to be divided")
+    await_state(node, "failed")
+    assert held in state(node)[1], "until its holder ends"
+    assert holder.poll() is None
+    holder.kill()
+    holder.communicate()
+    out, _ = waiting.communicate(timeout=60)
+    assert waiting.returncode == 0, out
+    assert parts(node) == {"0": ["7g.141gb"], "1": ["7g.141gb"]}
+
+
+CALLS = ["nvmlDeviceSetMigMode", "nvmlDeviceCreateGpuInstanceWithPlacement", "nvmlGpuInstanceGetComputeInstanceProfileInfo",
+         "nvmlGpuInstanceCreateComputeInstance", "nvmlGpuInstanceDestroy", "nvmlComputeInstanceDestroy", "nvmlDeviceGetMigDeviceHandleByIndex"]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_gpu_that_cannot_be_divided_is_as_before_and_the_others_are_divided(node, call):
+    apply(node, layout("before", ([0, 1], {"2g.35gb": 2}), ([2, 3], None)))
+    before = parts(node)
+    node.sim("fault", "0", "error", call, "999")
+    node.sim("fault", "2", "error", call, "999")
+    done = apply(node, layout("after", ([0, 1], {"1g.18gb": 3}), ([2, 3], {"4g.71gb": 1})), check=False)
+    withheld = [number for number in offered(node) if number.startswith("0")] == []
+    node.sim("heal", "0")
+    node.sim("heal", "2")
+    assert done.returncode == 1, done.stdout
+    assert "unknown error" in done.stderr, done.stderr
+    assert re.search(r"\b[02]: ", done.stderr)
+    found = parts(node)
+    assert found["1"] == ["1g.18gb"] * 3 and found["3"] == ["4g.71gb"]
+    if found.get("0") not in (before["0"], ["1g.18gb"] * 3):  # the fault also prevents that it becomes as before
+        assert withheld
+    apply(node, (node.home / "layout.yaml").read_text())  # at once, not after a pause
+    assert parts(node) == {"0": ["1g.18gb"] * 3, "1": ["1g.18gb"] * 3, "2": ["4g.71gb"], "3": ["4g.71gb"]}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_agent_that_is_killed_at_any_moment_leaves_the_next_one_to_finish(node, seed):
+    chance = random.Random(seed)
+    for number in range(6):
+        wanted = chance.choice([{"1g.18gb": 7}, {"3g.71gb": 2}, {"7g.141gb": 1}, None, {"1c.3g.71gb": 2, "2g.35gb": 1}])
+        text = layout(f"l{number}", ("all", wanted))
+        profiles = sorted(profile for profile, count in (wanted or {}).items() for _ in range(count))
+        divided = {str(gpu): profiles for gpu in range(8)} if wanted else {}
+        (node.home / "layout.yaml").write_text(text)
+        moment = chance.random() * 0.25
+        client = node.start_penstock("mig", "apply", "-f", node.home / "layout.yaml")
+        try:
+            client.wait(moment)
+        except subprocess.TimeoutExpired:
+            pass
+        node.kill_agent()
+        client.communicate()
+        node.launch_agent()
+        wait_until(lambda: len(node.usable()) >= 8 and state(node)[0] in ("", "success"), "the next agent to finish", seen=lambda: node.penstock("status", check=False).stdout)
+        name = node.report().get("layout", {}).get("name")
+        if name == f"l{number}":  # the request was recorded: the next agent has finished it
+            assert parts(node) == divided
+        apply(node, text)
+        assert parts(node) == divided, name
+    assert "damaged" not in node.log()
+
+
+def test_after_a_reboot_the_gpus_are_divided_again(node):
+    apply(node, layout("kept", ([0, 1], {"1g.18gb": 7}), ([2], {})))
+    node.end_agent()
+    # Nothing of the mode and the parts outlives a reboot of this machine.
+    kept = node.state_dir / "layout.json"
+    kept.write_text(re.sub(r'"boot": "[^"]*"', '"boot": "the boot before"', kept.read_text()))
+    for gpu in ("0", "1"):
+        smi(node, "mig", "-dci", "-i", gpu)
+        smi(node, "mig", "-dgi", "-i", gpu)
+    smi(node, "-i", "0,1,2", "-mig", "0")
+    node.launch_agent()
+    await_state(node, "success")
+    assert parts(node) == {"0": ["1g.18gb"] * 7, "1": ["1g.18gb"] * 7}
+    assert modes(node)[:4] == ["Enabled"] * 3 + ["Disabled"]
+
+
+def test_what_other_programs_change_stays_until_the_layout_is_applied_again(node):
+    apply(node, layout("ours", ([0], {"1g.18gb": 3})))
+    smi(node, "mig", "-dci", "-i", "0")
+    smi(node, "mig", "-dgi", "-i", "0")
+    smi(node, "mig", "-cgi", "7g.141gb", "-C", "-i", "0")
+    wait_until(lambda: "nvidia.com/mig-7g.141gb" in offered(node).values(), "the part of the other program")
+    node.kill_agent()
+    node.launch_agent()
+    wait_until(lambda: "nvidia.com/mig-7g.141gb" in offered(node).values(), "the next agent")
+    assert parts(node) == {"0": ["7g.141gb"]}
+    apply(node, layout("ours", ([0], {"1g.18gb": 3})))
+    assert parts(node) == {"0": ["1g.18gb"] * 3}
+
+
+def test_a_gpu_that_a_display_server_uses_is_divided_once_that_ends(make_node):
+    node = make_node(machine="dgx-a100")
+    node.start_agent()
+    node.sim("set", "0", "process=1:100:Xorg:G")
+    apply(node, layout("divided", ([0, 1], {"1g.5gb": 7})), check=False)
+    node.sim("set", "0", "no-processes")
+    await_state(node, "success")
+    assert parts(node) == {"0": ["1g.5gb"] * 7, "1": ["1g.5gb"] * 7}
+
+
+def test_layouts_that_cannot_be_are_refused_with_all_reasons(node):
+    file = layout("odd", ([0], {"1g.19gb": 1, "3g.71gb": 3}), ([1], {"7g.141gb": 2}), ([9], {"1g.18gb": 1}))
+    refused = apply(node, file, check=False)
+    assert refused.returncode == 1
+    assert "9" in refused.stderr
+    refused = apply(node, layout("odd", ([0], {"2g.18gb": 1}), ([1], {"7g.141gb": 2}), ([2], {"1g.18gb": 1})), check=False)
+    assert refused.returncode == 1
+    assert "0: " in refused.stderr and "did you mean" in refused.stderr and "1: there can be at most 1 of 7g.141gb" in refused.stderr
+    assert parts(node) == {} and "layout" not in node.report()
+
+
+def test_a_gpu_that_failed_is_tried_again_without_a_request(node):
+    node.sim("fault", "0", "error", "nvmlDeviceSetMigMode", "999")
+    assert apply(node, layout("later", ([0], {"1g.18gb": 7})), check=False).returncode == 1
+    assert state(node)[0] == "failed"
+    node.sim("heal", "0")
+    await_state(node, "success")
+    assert parts(node) == {"0": ["1g.18gb"] * 7}
