@@ -243,7 +243,7 @@ Report ParseStatus(const StateJson& object) {
 }  // namespace
 
 StateJson NodeStateOf(const Report& report) {
-  const StateJson object = {
+  StateJson object = {
       {"apiVersion", std::string(kNodeStateGroup) + "/" + std::string(kNodeStateVersion)},
       {"kind", "NodeState"},
       {"metadata", {{"name", report.node}}},
@@ -258,6 +258,7 @@ StateJson NodeStateOf(const Report& report) {
         {"enforcement", report.enforcement},
         {"configuration", StateOf(report.configuration)},
         {"conditions", StatesOf(report.conditions)}}}};
+  if (!report.layout.name.empty()) object["status"]["layout"] = StateOf(report.layout);
   // Text from a driver or the kernel may be invalid UTF-8, which JSON does not allow.
   return base::ParseJson<StateJson>(base::JsonText(object));
 }

@@ -70,6 +70,7 @@ std::vector<NodeEvent> ReportEvents::Take(const Report& now) {
   Allocators(now, events);
   Servers(now, events);
   Configuration(now, events);
+  Layout(now, events);
   return events;
 }
 
@@ -161,6 +162,18 @@ void ReportEvents::Configuration(const Report& now, std::vector<NodeEvent>& even
     events.push_back({true, "ConfigurationRefused",
                       Cut(RefusalOf(after) + "; the previous configuration stays in force")});
   }
+}
+
+/// What is pending becomes the one or the other.
+void ReportEvents::Layout(const Report& now, std::vector<NodeEvent>& events) {
+  if (now.layout.state == "pending" || now.layout == layout_) return;
+  layout_ = now.layout;
+  if (now.layout.state == "success")
+    events.push_back({false, "LayoutApplied", Cut("devices are divided as " + now.layout.name)});
+  if (now.layout.state == "failed")
+    events.push_back(
+        {true, "LayoutFailed",
+         Cut("devices are not divided as " + now.layout.name + ": " + now.layout.reason)});
 }
 
 }  // namespace penstock::view

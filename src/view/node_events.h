@@ -16,8 +16,8 @@ struct NodeEvent {
   std::string
       reason;  ///< "DeviceUnhealthy", "DeviceRecovered", "DeviceGone", "DeviceBack",
                ///< "DriverMissing", "DriverLoaded", "ConfigurationApplied", "ConfigurationRefused",
-               ///< "OtherPluginServes", "KubeletDoorOpen", "SharingServerReady",
-               ///< "SharingServerNotReady", and those of node::health::Notice
+               ///< "LayoutApplied", "LayoutFailed", "OtherPluginServes", "KubeletDoorOpen",
+               ///< "SharingServerReady", "SharingServerNotReady", and those of node::health::Notice
   std::string message;
   bool operator==(const NodeEvent&) const = default;
 };
@@ -39,6 +39,7 @@ class ReportEvents {
   void Devices(const api::Report& now, std::vector<NodeEvent>& events);
   void Allocators(const api::Report& now, std::vector<NodeEvent>& events);
   void Servers(const api::Report& now, std::vector<NodeEvent>& events);
+  void Layout(const api::Report& now, std::vector<NodeEvent>& events);
   void Configuration(const api::Report& now, std::vector<NodeEvent>& events);
 
   bool begun_ = false;
@@ -54,6 +55,7 @@ class ReportEvents {
   std::map<std::string, Server> servers_;  // by set
   std::uint64_t next_notice_ = 0;
   api::ConfigurationReport configuration_;
+  api::LayoutReport layout_;  // as last reported
 };
 
 }  // namespace penstock::view

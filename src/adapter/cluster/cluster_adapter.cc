@@ -170,6 +170,15 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     callbacks.nfd(labels);
   }
 
+  void ReportRequests(const ObservedNode& node) {
+    std::map<std::string, std::string> now;
+    for (const std::string& key : options.requests)
+      if (const auto label = node.labels.find(key); label != node.labels.end()) now.insert(*label);
+    if (requests == now || !callbacks.requests) return;
+    requests = now;
+    callbacks.requests(now);
+  }
+
   void WriteAll() {
     if (options.labels.node_feature != Switch::kOff) work.Soon(kFeature);
     work.Soon(kLabels);
@@ -192,6 +201,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   void NodeChanged() {
     ReportState();
     if (const ObservedNode* node = watch.node()) {
+      ReportRequests(*node);
       ReportNfd();
       if (amounts) work.Soon(kNodeStatus);
       const auto seen = std::tie(node->uid, node->labels, node->own, node->nfd);
@@ -383,6 +393,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   base::TimePoint amounts_at{};
   std::optional<ObservedNode> known;  // the last Node that was acted upon
   std::optional<bool> nfd;
+  std::optional<std::map<std::string, std::string>> requests;  // as reported last
   std::optional<api::AllocatorReport> reported;
   Carried carried;
   bool remembered = false;

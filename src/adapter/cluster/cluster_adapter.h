@@ -41,6 +41,8 @@ class ClusterAdapter {
     api::LabelsConfig labels;
     std::string counters_map = {};                ///< api::TelemetryConfig::counters_map
     std::vector<std::string> holder_labels = {};  ///< api::TelemetryConfig::holder_labels
+    std::vector<std::string> requests = {};  ///< keys of the Node's labels by which users ask for
+                                             ///< something
   };
   struct Callbacks {
     /// The remote configuration, whenever it changes. Called on the adapter's executor; the callee
@@ -49,6 +51,9 @@ class ClusterAdapter {
     /// Whether NFD labels this node (annotation nfd.node.kubernetes.io/feature-labels), whenever
     /// that changes.
     std::function<void(bool)> nfd;
+    /// Those of Options::requests that the Node has, with their values, whenever they change.
+    /// Called on the adapter's executor.
+    std::function<void(const std::map<std::string, std::string>&)> requests = {};
     /// The ConfigMap that selects the shown counters, whenever it changes; its text is that of a
     /// counters file. Called on the adapter's executor.
     std::function<void(const api::RemoteConfig&)> counters = {};

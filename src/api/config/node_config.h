@@ -332,6 +332,7 @@ struct NodeConfig {
                                         ///< name for all models
   bool resource_per_model = false;      ///< the default is one name per model
   PartsStrategy parts = PartsStrategy::kMixed;
+  std::string layouts_file;  ///< of mig-parted; empty: layouts are made from the devices' profiles
   SharingConfig sharing;
 
   HttpConfig http;

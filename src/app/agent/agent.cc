@@ -28,6 +28,7 @@
 #include "app/agent/heartbeat.h"
 #include "app/agent/kubelet_start.h"
 #include "app/agent/labeller.h"
+#include "app/agent/layout_follower.h"
 #include "app/agent/plan.h"
 #include "app/agent/process_stats.h"
 #include "app/agent/telemetry.h"
@@ -241,6 +242,8 @@ class Agent {
                 }});
     changes_.emplace(control_, io_, pipeline_, adapters_->kubelet(), open_, start_.paths.state_dir,
                      std::move(changes), boot_id_);
+    layouts_.emplace(control_, io_, pipeline_.inventory, changes_->divisions());
+    layouts_->Configure(*Config());
     changes_->divisions().OnState([this] {
       views_.Changed();
       if (cluster_) cluster_->ScheduleUpdate();
@@ -274,6 +277,7 @@ class Agent {
                 [this](const api::RemoteConfig& remote) {
                   configuration_.SetRemoteCounters(remote);
                 },
+            .requests = [this](const auto& labels) { layouts_->Take(labels); },
             .pods = [this](auto pods) { pod_labels_.Take(std::move(pods)); }});
     cluster_->ScheduleUpdate();
   }
@@ -309,6 +313,7 @@ class Agent {
     if (now.inventory != before.inventory) {
       if (containers_) containers_->DevicesChanged();
       telemetry_.sampler.DevicesChanged();
+      if (layouts_) layouts_->DevicesChanged();
     }
     if (now.ledger != before.ledger) pod_labels_.LedgerChanged();
     labeller_.Follow(now);
@@ -332,6 +337,7 @@ class Agent {
     on_config_ = configuration_.published().Subscribe([this](const auto& current) {
       if (containers_) containers_->Configure(current->config);
       if (changes_) changes_->Configure(current->config);
+      if (layouts_) layouts_->Configure(current->config);
       if (adapters_) adapters_->Configure(current->config);
       pipeline_.Configure(current->config);
       telemetry_.Configure(current->config);
@@ -406,12 +412,13 @@ class Agent {
   std::optional<Containers> containers_;
   std::optional<Adapters> adapters_;
   std::optional<Changes> changes_;
+  std::optional<LayoutFollower> layouts_;
   std::optional<KubeletStart> kubelet_start_;
   std::optional<ClusterConnection> cluster_;
   std::optional<ProcessStats> process_stats_;
   Views views_{{control_, node_, open_, pipeline_, telemetry_, configuration_, labeller_,
-                containers_, adapters_, changes_, kubelet_start_, cluster_, process_stats_,
-                waiting_for_, pages_}};
+                containers_, adapters_, changes_, layouts_, kubelet_start_, cluster_,
+                process_stats_, waiting_for_, pages_}};
   base::Subscription on_config_, on_samples_, on_usage_;
   // Problems of sampling, by device, as last sent to the cluster.
   std::map<std::string, std::string> problems_;

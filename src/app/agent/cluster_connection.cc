@@ -6,6 +6,7 @@
 #include <future>
 #include <utility>
 
+#include "app/agent/layout_follower.h"
 #include "base/log.h"
 
 namespace penstock::app {
@@ -105,7 +106,8 @@ void ClusterConnection::OpenAdapter() {
                                                 .config = config_.cluster,
                                                 .labels = config_.labels,
                                                 .counters_map = config_.telemetry.counters_map,
-                                                .holder_labels = config_.telemetry.holder_labels},
+                                                .holder_labels = config_.telemetry.holder_labels,
+                                                .requests = RequestLabels()},
       adapter::cluster::ClusterAdapter::Callbacks{
           .remote =
               [this](const api::RemoteConfig& remote) {
@@ -117,6 +119,12 @@ void ClusterConnection::OpenAdapter() {
               [this](bool labels) {
                 OnControl(
                     [labels](ClusterConnection& connection) { connection.callbacks_.nfd(labels); });
+              },
+          .requests =
+              [this](const std::map<std::string, std::string>& labels) {
+                OnControl([labels](ClusterConnection& connection) {
+                  connection.callbacks_.requests(labels);
+                });
               },
           .counters =
               [this](const api::RemoteConfig& remote) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ class ClusterConnection {
     std::function<void(const api::RemoteConfig&)> remote;
     std::function<void(bool labels_this_node)> nfd;
     std::function<void(const api::RemoteConfig&)> counters;
+    std::function<void(const std::map<std::string, std::string>&)> requests;
     std::function<void(std::shared_ptr<const adapter::cluster::PodsOfNode>)> pods;
   };
 

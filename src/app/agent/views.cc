@@ -181,6 +181,7 @@ adapter::cluster::ClusterUpdate Views::MakeClusterUpdate() {
   const bool waits = !parts_.kubelet_start || parts_.kubelet_start->waits();
   if (parts_.labeller.labels().begun() && !waits)
     update.labels = *parts_.labeller.labels().published().Get();
+  if (update.labels && parts_.layouts) update.labels->merge(parts_.layouts->Labels());
   return update;
 }
 

@@ -61,6 +61,7 @@ template <typename Visit>
 void VisitApplied(Visit& visit, auto& applied) {
   visit("layout", applied.layout);
   visit("source", applied.source);
+  visit("label", applied.label, {.if_any = true});
   visit("modeOnly", applied.mode_only);
   visit("skipReset", applied.skip_reset);
   visit("boot", applied.boot);

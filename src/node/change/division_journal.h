@@ -28,6 +28,7 @@ base::Result<DivisionRecord> DecodeDivision(std::string_view text);
 struct AppliedLayout {
   api::Layout layout;
   std::string source;  ///< whose it is: "user", "label"
+  std::string label;   ///< the value of the Node's label that was followed last, before or by it
   bool mode_only = false, skip_reset = false;
   std::string boot;                ///< id of the boot in which …
   std::set<std::string> achieved;  ///< … these devices were divided as it says

@@ -414,6 +414,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   void Apply(const LayoutRequest& wanted, Progress progress, Done done) {
     AppliedLayout next{.layout = wanted.layout,
                        .source = wanted.source,
+                       .label = wanted.label.value_or(applied.label),
                        .mode_only = wanted.mode_only,
                        .skip_reset = wanted.skip_reset,
                        .boot = boot,
@@ -434,9 +435,10 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       run.retry_at = control.clock().Now();
     }
     applied = std::move(next);
+    refused.reset();
     Keep();
     request = Request{std::move(progress), std::move(done), {}, {}};
-    if (wanted.wait && *wanted.wait < kForever) {
+    if (wanted.wait && *wanted.wait < kStanding) {
       request->until = control.clock().Now() + *wanted.wait;
       control.PostAfter(*wanted.wait, base::IfAlive(this, &State::Wake));
     }
@@ -446,13 +448,14 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   /// Whether each device that the layout selects can be divided so now.
   base::Status Check(const AppliedLayout& next) const {
     ASSIGN(const auto looked, LookAt(next));
-    std::vector<DeviceDivision> refused, held;
+    std::vector<DeviceDivision> impossible, held;
     for (const Candidate& candidate : looked) {
-      if (candidate.division.state == "refused") refused.push_back(candidate.division);
+      if (candidate.division.state == "refused") impossible.push_back(candidate.division);
       if (candidate.division.state == "waiting" && !candidate.due)
         held.push_back(candidate.division);
     }
-    if (!refused.empty()) return base::Error(base::Code::kInvalidArgument, Reasons(refused));
+    if (!impossible.empty())
+      return base::Error(base::Code::kInvalidArgument, Reasons(impossible));
     if (!held.empty()) return base::Error(base::Code::kFailedPrecondition, Reasons(held));
     return {};
   }
@@ -466,12 +469,14 @@ struct Divisions::State : std::enable_shared_from_this<State> {
 
   void Report() {
     LayoutState now = StateNow();
+    const bool over = now.state != "pending";
     if (request) Progressed(now.devices);
-    if (request && now.state != "pending") AnswerNow(now);
-    if (restored && now.state != "pending") {
+    if (request && over) AnswerNow(now);
+    if (restored && over) {
       restoring = false;
       if (auto call = std::exchange(restored, nullptr)) call();
     }
+    if (refused) now = *refused;
     if (now == state) return;
     state = std::move(now);
     if (on_state) on_state();
@@ -537,8 +542,6 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     std::map<std::string, DeviceDivision> reported;
     std::optional<base::TimePoint> until;
   };
-  static constexpr base::Duration kForever = std::chrono::hours(24 * 365);
-
   base::Executor& control;
   const Node node;
   const VendorOf vendor_of;
@@ -552,6 +555,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   std::map<std::string, Run> runs;
   std::set<std::string> superseded;  // devices whose change began for an earlier layout
   LayoutState state;
+  std::optional<LayoutState> refused;  // shown in its place
   std::function<void()> on_state;
   std::optional<Request> request;
   bool restoring = false;
@@ -590,16 +594,21 @@ void Divisions::Apply(const LayoutRequest& request, Progress progress, Done done
   state_->Apply(request, std::move(progress), std::move(done));
 }
 
-void Divisions::Forget() {
-  if (!state_->applies()) return;
-  state_->Answer(base::Error(base::Code::kCancelled, "no layout applies any more"));
-  state_->applied = {};
-  state_->Keep();
-  state_->failures.clear();
-  state_->candidates.clear();
-  state_->problem.clear();
+void Divisions::Refuse(const std::string& layout, const std::string& source,
+                       const std::string& why) {
+  LayoutState refused{.layout = layout, .source = source, .state = "failed", .reason = why};
+  if (state_->refused == refused) return;
+  base::Log(base::kError, "layout refused", {{"layout", layout}, {"by", source}, {"why", why}});
+  state_->refused = std::move(refused);
   state_->Wake();
 }
+
+void Divisions::ForgetLabel() {
+  state_->refused.reset();
+  if (!std::exchange(state_->applied.label, "").empty()) state_->Keep();
+}
+
+const AppliedLayout& Divisions::applied() const { return state_->applied; }
 
 const LayoutState& Divisions::state() const { return state_->state; }
 

@@ -2,7 +2,7 @@
 // division is a change of the device (device_changes.h); node/partition plans it.
 #pragma once
 
-#include <cstdint>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,7 +30,11 @@ struct LayoutRequest {
   bool skip_reset = false;             ///< a device that needs a reset is not divided
   std::optional<base::Duration> wait;  ///< how long to wait for holders; nothing: where one is in
                                        ///< the way, nothing is changed
+  std::optional<std::string> label = {};  ///< AppliedLayout::label from now on; nothing: as before
 };
+
+/// For LayoutRequest::wait: as long as it takes, also if the layout cannot be applied now.
+inline constexpr base::Duration kStanding = std::chrono::hours(24 * 3650);
 
 /// How a device stands under the layout.
 struct DeviceDivision {
@@ -96,8 +100,15 @@ class Divisions final : public ChangeKind {
   using Done = std::function<void(base::Result<std::vector<DeviceDivision>>)>;
   void Apply(const LayoutRequest& request, Progress progress, Done done);
 
-  /// Devices keep their parts, and are not divided again.
-  void Forget();
+  /// A layout that was asked for is none: shows that as a failure, in place of the state of the
+  /// layout that applies, until a layout is applied.
+  void Refuse(const std::string& layout, const std::string& source, const std::string& why);
+
+  /// The Node's label was removed: the same value is followed again once it is set.
+  void ForgetLabel();
+
+  /// What applies now, or applied last.
+  const AppliedLayout& applied() const;
 
   const LayoutState& state() const;
   /// Called after each change of the state.

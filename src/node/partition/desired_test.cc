@@ -10,13 +10,18 @@ namespace {
 
 /// Profiles of this vendor have names in capitals.
 const device::PartTerms kTerms = {
-    "mig", "enabled", "disabled",
+    "mig",
+    "enabled",
+    "disabled",
+    "",
+    "",
     [](std::string_view name,
        std::span<const device::PartProfile> profiles) -> Result<const device::PartProfile*> {
       for (const auto& profile : profiles)
         if (base::ToLower(profile.name) == name) return &profile;
       return Error(Code::kNotFound, "no profile " + std::string(name));
-    }};
+    },
+    nullptr};
 
 device::Facts Device() {
   device::Facts device = testing::DeviceOf(0, "0x20b0", {{.name = "A"}, {.name = "b"}});

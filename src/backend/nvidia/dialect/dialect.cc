@@ -99,7 +99,14 @@ class NvidiaDialect final : public device::Dialect {
   std::string PartResource(const Facts& part) const override { return MigResource(part.profile); }
 
   const device::PartTerms* part_terms() const override {
-    static const device::PartTerms kTerms = {"mig", "enabled", "disabled", FindMigProfile};
+    static const device::PartTerms kTerms = {"mig", "enabled", "disabled",
+                                             // of NVIDIA's MIG manager, as its states are
+                                             "nvidia.com/mig.config", "nvidia.com/mig.config.state",
+                                             FindMigProfile,
+                                             [](std::string_view name) -> Result<std::string> {
+                                               ASSIGN(const auto profile, ParseMigProfile(name));
+                                               return ToString(profile);
+                                             }};
     return &kTerms;
   }
 
