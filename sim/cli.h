@@ -42,7 +42,7 @@ int Set(const SetOptions& options);
 struct FaultOptions {
   std::string root, target;
   std::vector<std::string> words;  // kind and its arguments
-  std::string text, where = "both";
+  std::string text, instance, where = "both";
   std::uint32_t count = 0;
   bool corrected = false, no_log = false, no_event = false, alone = false;
 };

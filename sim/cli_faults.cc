@@ -153,8 +153,11 @@ Status MpsFault(Control& control, const std::vector<std::string>& words) {
 Status XidFault(Control& control, const FaultOptions& options) {
   if (options.words.size() != 2) return Usage("xid needs a number");
   ASSIGN(const std::uint32_t xid, Number(options.words[1], "XID", 9999));
+  const auto instance =
+      options.instance.empty() ? XidInstance{} : ParseXidInstance(options.instance);
+  if (!instance) return Usage("an instance is GPU_INSTANCE or GPU_INSTANCE/COMPUTE_INSTANCE");
   const Control::XidOptions xid_options{options.text, !options.no_log, !options.no_event,
-                                        !options.alone};
+                                        !options.alone, *instance};
   return ForEach(control, options.target,
                  [&](std::uint32_t gpu) { return control.Xid(gpu, xid, xid_options); });
 }

@@ -167,7 +167,7 @@ base::Status Control::SyncInstances() {
 }
 
 base::Status Control::LogXid(StateFile::Change& change, std::uint32_t gpu, std::uint32_t xid,
-                             const std::string& text) {
+                             const std::string& text, const XidInstance& instance) {
   SimGpu& device = change->gpus[gpu];
   char address[32];
   std::snprintf(address, sizeof address, "%04x:%02x:%02x", device.domain, device.bus,
@@ -176,7 +176,7 @@ base::Status Control::LogXid(StateFile::Change& change, std::uint32_t gpu, std::
     device.announced = 1;
     TRY(AppendKernelLog(root_, std::string("NVRM: GPU at PCI:") + address + ": " + device.uuid));
   }
-  return AppendKernelLog(root_, XidLine(*change, device, xid, text));
+  return AppendKernelLog(root_, XidLine(*change, device, xid, text, instance));
 }
 
 base::Status Control::ChangeAction(StateFile::Change& change, std::uint32_t gpu,
@@ -205,10 +205,14 @@ base::Status Control::Xid(std::uint32_t gpu, std::uint32_t xid, const XidOptions
   ASSIGN(StateFile::Change change, file_.Begin());
   SimGpu& device = change->gpus[gpu];
   if (options.log)
-    TRY(LogXid(change, gpu, xid, options.text.empty() ? XidText(xid) : options.text));
+    TRY(LogXid(change, gpu, xid, options.text.empty() ? XidText(xid) : options.text,
+               options.instance));
+  const std::uint32_t instance = (options.instance.gpu ? *options.instance.gpu + 1 : 0) |
+                                 (options.instance.compute ? *options.instance.compute + 1 : 0)
+                                     << 16;
   if (options.event)
     for (const XidEvent& event : XidEvents(change->driver_branch, xid))
-      change.AddEvent(gpu, event.type, event.data);
+      change.AddEvent(gpu, event.type, event.data, instance);
   if (!options.consequences) return {};
   if (xid == 79) MarkLost(change, gpu, kSimLostInHandle | kSimLostInGetter, false);
   if (xid == 48) device.ecc_volatile.count[1][1]++, device.ecc_aggregate.count[1][1]++;

@@ -11,6 +11,7 @@
 #include "sim/files/assets.h"
 #include "sim/files/tree.h"
 #include "sim/state_file.h"
+#include "sim/xid.h"
 
 namespace penstock::sim {
 
@@ -44,6 +45,7 @@ class Control {
     bool log = true;           // writes a line to the kernel log
     bool event = true;         // raises an NVML event, where this driver does
     bool consequences = true;  // also changes the GPU: a lost GPU, counters, the recovery action
+    XidInstance instance;      // log line and event name it
   };
   base::Status Xid(std::uint32_t gpu, std::uint32_t xid, const XidOptions& options);
   /// Whether a GPU can have such a fault; kFailedPrecondition says why not.
@@ -104,7 +106,7 @@ class Control {
   base::Status SyncInstances();
   base::Status AddFault(const SimFault& fault);
   base::Status LogXid(StateFile::Change& change, std::uint32_t gpu, std::uint32_t xid,
-                      const std::string& text);
+                      const std::string& text, const XidInstance& instance = {});
   base::Status ChangeAction(StateFile::Change& change, std::uint32_t gpu, std::uint32_t action,
                             bool log, bool event);
   void MarkLost(StateFile::Change& change, std::uint32_t gpu, std::uint32_t where, bool event);

@@ -59,7 +59,8 @@ Examples:
 
 constexpr const char* kFaultHelp = R"(Faults of a GPU (number, UUID or PCI address) or of all:
   xid N [--text T]        kernel log line and NVML event as this driver reports them, with their consequences
-                          (79: the GPU is lost); --alone omits the consequences
+                          (79: the GPU is lost); --alone omits the consequences; --instance 3 or 3/0:
+                          of this MIG instance
   ecc [--count N] [--corrected]    counters and the ECC event
   remap-pending           a row remapping is pending until a reset (XID 63)
   remap-failure           no spare row left (XID 64)
@@ -185,6 +186,7 @@ class Options {
         ->required();
     fault->add_option("kind", fault_.words, "fault and its arguments")->required();
     fault->add_option("--text", fault_.text, "message of an XID");
+    fault->add_option("--instance", fault_.instance, "MIG instance that an XID is about");
     fault->add_option("--count", fault_.count, "number of errors to count, or of calls to fail");
     fault->add_option("--where", fault_.where, "where a lost GPU is reported")
         ->check(CLI::IsMember({"handle", "getter", "both"}))

@@ -294,7 +294,8 @@ typedef struct {
   uint64_t type;  // NVML's bit
   uint64_t data;
   uint32_t gpu;
-  uint32_t reserved;
+  uint32_t instance;  // GPU instance that it is about, plus 1, and in the high half its compute
+                      // instance, plus 1; 0: none
 } SimEvent;
 
 typedef struct {

@@ -136,10 +136,11 @@ StateFile::Change::~Change() {
   flock(file_->fd_, LOCK_UN);
 }
 
-void StateFile::Change::AddEvent(std::uint32_t gpu, std::uint64_t type, std::uint64_t data) {
+void StateFile::Change::AddEvent(std::uint32_t gpu, std::uint64_t type, std::uint64_t data,
+                                 std::uint32_t instance) {
   SimState* state = file_->state_;
   const std::uint64_t sequence = state->event_head + 1;
-  state->events[sequence % kSimEventSlots] = {sequence, type, data, gpu, 0};
+  state->events[sequence % kSimEventSlots] = {sequence, type, data, gpu, instance};
   __atomic_store_n(&state->event_head, sequence, __ATOMIC_RELEASE);
 }
 

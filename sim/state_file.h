@@ -33,8 +33,9 @@ class StateFile {
     Change(Change&& other) noexcept : file_(other.file_) { other.file_ = nullptr; }
     SimState& operator*() { return *file_->state_; }
     SimState* operator->() { return file_->state_; }
-    /// Adds an event that NVML will deliver to the ring.
-    void AddEvent(std::uint32_t gpu, std::uint64_t type, std::uint64_t data);
+    /// Adds an event that NVML will deliver to the ring. `instance`: see SimEvent.
+    void AddEvent(std::uint32_t gpu, std::uint64_t type, std::uint64_t data,
+                  std::uint32_t instance = 0);
 
    private:
     friend class StateFile;

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <iterator>
 
+#include "base/core/strings.h"
+
 namespace penstock::sim {
 namespace {
 
@@ -21,6 +23,16 @@ constexpr std::uint32_t kAskReset[] = {46,  48,  62,  64,  74,  79,  95,  109, 1
 constexpr std::uint32_t kAskDrain[] = {63, 94};
 
 constexpr std::uint64_t kEventXid = 0x8;
+
+const SimProcess* FirstProcess(const SimGpu& gpu, const XidInstance& instance) {
+  for (std::uint32_t i = 0; i < gpu.process_count; i++) {
+    const SimProcess& process = gpu.processes[i];
+    if ((!instance.gpu || process.gpu_instance == *instance.gpu) &&
+        (!instance.compute || process.compute_instance == *instance.compute))
+      return &process;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -59,14 +71,32 @@ std::string XidText(std::uint32_t xid) {
   }
 }
 
+std::optional<XidInstance> ParseXidInstance(const std::string& text) {
+  constexpr std::uint64_t kMost = 0xfffe;
+  const std::size_t slash = text.find('/');
+  const auto gpu = base::ParseUint(text.substr(0, slash));
+  if (!gpu || *gpu > kMost) return std::nullopt;
+  XidInstance instance{static_cast<std::uint32_t>(*gpu), std::nullopt};
+  if (slash == std::string::npos) return instance;
+  const auto compute = base::ParseUint(text.substr(slash + 1));
+  if (!compute || *compute > kMost) return std::nullopt;
+  instance.compute = static_cast<std::uint32_t>(*compute);
+  return instance;
+}
+
 std::string XidLine(const SimState& state, const SimGpu& gpu, std::uint32_t xid,
-                    const std::string& text) {
-  char head[64];
-  std::snprintf(head, sizeof head, "NVRM: Xid (PCI:%04x:%02x:%02x): %u, ", gpu.domain, gpu.bus,
-                gpu.device, xid);
-  const bool named = In(kOfPrograms, xid) && gpu.process_count > 0;
-  const std::string pid = named ? std::to_string(gpu.processes[0].pid) : "";
-  const std::string name = named ? std::string(gpu.processes[0].name) : "";
+                    const std::string& text, const XidInstance& instance) {
+  char head[96], on[48] = "";
+  if (instance.gpu && instance.compute)
+    std::snprintf(on, sizeof on, " GPU-I:%02u GPU-CI:%02u", *instance.gpu, *instance.compute);
+  else if (instance.gpu)
+    std::snprintf(on, sizeof on, " GPU-I:%02u", *instance.gpu);
+  std::snprintf(head, sizeof head, "NVRM: Xid (PCI:%04x:%02x:%02x%s): %u, ", gpu.domain, gpu.bus,
+                gpu.device, on, xid);
+  const SimProcess* process = In(kOfPrograms, xid) ? FirstProcess(gpu, instance) : nullptr;
+  const bool named = process != nullptr;
+  const std::string pid = named ? std::to_string(process->pid) : "";
+  const std::string name = named ? std::string(process->name) : "";
   std::string who;
   if (state.driver_branch < 515)
     who = named ? "pid=" + pid + ", " : "";

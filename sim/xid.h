@@ -14,10 +14,18 @@ namespace penstock::sim {
 /// Returns the usual message of an XID.
 std::string XidText(std::uint32_t xid);
 
+/// The MIG instance that an XID is about; nothing: the GPU.
+struct XidInstance {
+  std::optional<std::uint32_t> gpu, compute;  // no compute instance: all of the GPU instance
+};
+
+/// Parses "3" and "3/0".
+std::optional<XidInstance> ParseXidInstance(const std::string& text);
+
 /// Returns "NVRM: Xid (PCI:0000:07:00): 79, …" in the format of the state's driver; errors of
-/// programs name the first process on the GPU.
+/// programs name the first process on the GPU, or on the instance.
 std::string XidLine(const SimState& state, const SimGpu& gpu, std::uint32_t xid,
-                    const std::string& text);
+                    const std::string& text, const XidInstance& instance = {});
 
 /// NVML's events for a GPU that has become unavailable, and for a change of the recovery action.
 inline constexpr std::uint64_t kEventUnavailable = 0x4000, kEventRecoveryAction = 0x8000;

@@ -32,6 +32,26 @@ TEST(Xid, TheLineHasTheFormOfTheDriver) {
             "NVRM: Xid (PCI:0000:0f:00): 31, pid=4711, name=train.py, text");
 }
 
+TEST(Xid, TheLineNamesTheMigInstanceAndAProcessOnIt) {
+  auto state = std::make_unique<SimState>();
+  Compile(testing::BuiltMachine("dgx-a100"), testing::BuiltCatalogue(), {.driver = "570.133.20"},
+          *state);
+  SimGpu& gpu = state->gpus[1];
+  gpu.process_count = 2;
+  for (std::uint32_t i = 0; i < 2; i++) {
+    gpu.processes[i].pid = 4711 + i;
+    std::strcpy(gpu.processes[i].name, "a");
+    gpu.processes[i].gpu_instance = i + 1;
+    gpu.processes[i].compute_instance = 0;
+  }
+  EXPECT_EQ(XidLine(*state, gpu, 31, "text", {2, 0}),
+            "NVRM: Xid (PCI:0000:0f:00 GPU-I:02 GPU-CI:00): 31, pid=4712, name=a, text");
+  EXPECT_EQ(XidLine(*state, gpu, 95, "text", {13, {}}),
+            "NVRM: Xid (PCI:0000:0f:00 GPU-I:13): 95, text");
+  for (const char* wrong : {"", "x", "1/", "/1", "65535", "1/65535"})
+    EXPECT_FALSE(ParseXidInstance(wrong)) << wrong;
+}
+
 TEST(Xid, OnlySomeRaiseEventsAndLaterDriversMore) {
   const auto types = [](std::uint32_t branch, std::uint32_t xid) {
     std::uint64_t all = 0;

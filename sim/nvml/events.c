@@ -80,7 +80,9 @@ static int Next(const SimState* state, NvEventSet set, NvEventData* data) {
     if (event.sequence != set->seen || event.gpu >= kSimMaxGpus ||
         !(set->types[event.gpu] & event.type))
       continue;
-    *data = (NvEventData){HandleOf(event.gpu), event.type, event.data, UINT32_MAX, UINT32_MAX};
+    // 0, none, becomes NVML's UINT32_MAX.
+    *data = (NvEventData){HandleOf(event.gpu), event.type, event.data,
+                          (event.instance & 0xffff) - 1, (event.instance >> 16) - 1};
     return 1;
   }
   return 0;

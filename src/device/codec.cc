@@ -68,6 +68,7 @@ static void VisitFields(Visit& visit, T& evidence) {
   visit("code", evidence.code, {.least = std::numeric_limits<std::int64_t>::min()});
   visit("text", evidence.text);
   visit("standing", evidence.standing);
+  visit("part", evidence.part);
 }
 
 template <typename Visit, base::Of<Mode> T>
@@ -141,6 +142,7 @@ static void VisitFields(Visit& visit, T& facts) {
   visit("files", facts.files);
   visit("links", facts.links);
   visit("parent", facts.parent);
+  visit("part", facts.part);
   visit("profile", facts.profile);
   visit("placement", facts.placement);
   visit("parts", facts.parts);

@@ -33,6 +33,7 @@ Facts SomeFacts() {
   facts.files = {{"/dev/acme3", 195, 3}};
   facts.links = {{"GPU-2", Nearness::kPciSwitches, 12}, {"GPU-3", Nearness::kSystem, 0}};
   facts.parent = "GPU-0";
+  facts.part = "3/0";
   facts.profile = "1g.5gb";
   facts.placement = Placement{.start = 4, .size = 1};
   facts.number = "3:0";

@@ -18,4 +18,8 @@ inline constexpr std::string_view kResetCounter = "reset-counter.";
 /// From the kernel's log: the vendor's kernel module was just loaded. Concerns no single device.
 inline constexpr std::string_view kDriverLoaded = "driver-loaded";
 
+/// An event: facts of the device may have changed; describe it again. Says nothing about its
+/// health.
+inline constexpr std::string_view kFactsChanged = "facts-changed";
+
 }  // namespace penstock::device

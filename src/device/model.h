@@ -180,6 +180,8 @@ struct Facts {
                                   ///< it; graphics files (/dev/dri) come last
   std::vector<Link> links;
   std::string parent;                  ///< id of the device that this is a partition of
+  std::string part;                    ///< of a partition: how evidence names it within its device;
+                                       ///< "3" names also the part "3/0"
   std::string profile;                 ///< of a partition: the name of its PartProfile
   std::optional<Placement> placement;  ///< of a partition
   std::vector<std::string> parts;      ///< addresses of its parts that Backend::List does not
@@ -227,6 +229,8 @@ struct Evidence {
   std::int64_t code = 0;  ///< number within the kind
   std::string text;       ///< the source's own text, for people
   bool standing = false;  ///< true: holds as long as each reading repeats it; false: happened once
+  std::string part;  ///< the part of the device that it is about, as in Facts::part; empty: the
+                     ///< device itself
   bool operator==(const Evidence&) const = default;
 };
 

@@ -69,7 +69,12 @@ void BackendConnection::OnEvidence(const device::Evidence& evidence, base::Durat
     return;
   }
   const std::string id = monitor_.OnEvidence(evidence, ago);
-  if (!id.empty()) discovery_.ReadSoon(id);
+  if (id.empty()) return;
+  discovery_.ReadSoon(id);
+  // What the driver requires after an error of a part, it reports of the whole device.
+  const auto snapshot = inventory_.published().Get();
+  if (const auto* entry = snapshot->Find(id); entry != nullptr)
+    for (const auto& whole : entry->ancestors) discovery_.ReadSoon(whole.device);
 }
 
 /// The driver's folders in sysfs are created again each time its module is loaded.

@@ -3,7 +3,9 @@
 #include <array>
 
 #include "backend/nvidia/dialect/kinds.h"
+#include "backend/nvidia/dialect/mig_profile.h"
 #include "backend/nvidia/facts.h"
+#include "device/kinds.h"
 
 namespace penstock::backend::nvidia {
 namespace {
@@ -28,6 +30,7 @@ constexpr std::array kKinds{
     Kind{abi::kEventFatalPoison, kPoison, 1, "poisoned data, not contained"},
     Kind{abi::kEventGpuUnavailable, kUnavailable, 0, "the GPU is unavailable"},
     Kind{abi::kEventRecoveryAction, kRecoveryChanged, 0, "the recovery action changed"},
+    Kind{abi::kEventMigConfig, device::kFactsChanged, 0, "MIG instances or the MIG mode changed"},
 };
 
 constexpr unsigned long long Wanted() {
@@ -88,6 +91,12 @@ Evidence Events::Translate(const abi::EventData& event) {
   }
   evidence.kind = kXid;
   evidence.code = static_cast<std::int64_t>(event.data);
+  // nvmlEventData_t: only XIDs are attributed to instances.
+  if (event.type == abi::kEventXid && event.gpu_instance != abi::kNoInstance)
+    evidence.part =
+        PartName(event.gpu_instance, event.compute_instance == abi::kNoInstance
+                                         ? std::nullopt
+                                         : std::optional<std::uint64_t>(event.compute_instance));
   for (const Kind& kind : kKinds) {
     if (event.type != kind.type) continue;
     evidence.kind = kind.kind;
@@ -106,7 +115,8 @@ base::Result<std::vector<Evidence>> Events::Wait(std::chrono::milliseconds most)
   }
   std::vector<Evidence> evidence;
   for (int i = 0; i < kMaxAtOnce; ++i) {
-    abi::EventData event{};
+    // A library with only the first version of the call leaves the instances as they are.
+    abi::EventData event{.gpu_instance = abi::kNoInstance, .compute_instance = abi::kNoInstance};
     const auto timeout = static_cast<unsigned>(evidence.empty() ? most.count() : 0);
     const abi::Return answer = nvml_->event_wait(set_, &event, timeout);
     if (answer == abi::kTimeout) break;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "backend/nvidia/dialect/kinds.h"
+#include "backend/nvidia/dialect/mig_profile.h"
 #include "backend/nvidia/nvml_device.h"
 #include "base/core/strings.h"
 
@@ -263,6 +264,7 @@ base::Result<Facts> MigDeviceFacts(const Mig& mig, const MachineFiles& files, co
     facts.placement.reset();
     facts.parent = GpuInstanceId(of_gpu, device->gpu_instance);
   }
+  facts.part = PartName(device->gpu_instance, device->compute_instance);
   facts.details[kMigProfile] = facts.profile;
   facts.details[kGpuInstance] = std::to_string(device->gpu_instance);
   AddEngines(attributes, facts);
@@ -285,6 +287,7 @@ base::Result<Facts> GpuInstanceFacts(const Mig& mig, const Facts& of_gpu,
   Facts facts = PartOf(of_gpu);
   facts.id = GpuInstanceId(of_gpu, instance->id);
   facts.address = address.gpu + "/" + std::to_string(instance->id);
+  facts.part = PartName(instance->id, {});
   facts.profile = instance->profile;
   facts.placement = instance->placement;
   const auto profile = std::ranges::find(of_gpu.profiles, instance->profile, &PartProfile::name);

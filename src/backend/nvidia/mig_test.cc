@@ -10,6 +10,7 @@
 #include "backend/nvidia/backend.h"
 #include "backend/nvidia/dialect/kinds.h"
 #include "backend/nvidia/testing/simulated_machine.h"
+#include "device/kinds.h"
 
 namespace penstock::backend::nvidia {
 namespace {
@@ -221,6 +222,43 @@ TEST_F(MigTest, AProcessIsOnItsMigDeviceAlone) {
   EXPECT_EQ(on->processes[0].pid, 4711);
   EXPECT_THAT(backend_->Read(parts[1].address)->processes, IsEmpty());
   EXPECT_THAT(backend_->Read("0")->processes, IsEmpty()) << "else no part could be allocated";
+}
+
+TEST_F(MigTest, AnXidNamesTheInstanceThatItIsAbout) {
+  Start("dgx-h200", "580.159.04");
+  machine_->Smi({"-i", "0", "-mig", "1"});
+  machine_->Smi({"mig", "-i", "0", "-cgi", "3g.71gb,3g.71gb", "-C"});
+  const std::vector<Facts> parts = PartsOf("0");
+  ASSERT_THAT(parts, SizeIs(2));
+  EXPECT_EQ(parts[1].part, parts[1].details.at(kGpuInstance) + "/0");
+  const auto heard = [&](const std::string& instance) {
+    std::vector<std::string> words{"fault", "0", "xid", "94", "--alone"};
+    if (!instance.empty()) words.insert(words.end(), {"--instance", instance});
+    machine_->Sim(words);
+    while (true) {
+      const auto evidence = backend_->Wait(std::chrono::seconds(20));
+      if (!evidence.ok() || evidence->empty()) return device::Evidence{};
+      for (const device::Evidence& one : *evidence)
+        if (one.kind == kXid) return one;
+    }
+  };
+  EXPECT_EQ(heard(parts[1].part).part, parts[1].part);
+  EXPECT_EQ(heard(parts[1].part).device, Describe("0").id);
+  EXPECT_EQ(heard(parts[1].details.at(kGpuInstance)).part, parts[1].details.at(kGpuInstance));
+  EXPECT_EQ(heard("").part, "");
+}
+
+TEST_F(MigTest, AChangeOfInstancesIsAnEvent) {
+  Start("a100-40gb-x1");
+  const std::string id = Describe("0").id;
+  machine_->Smi({"-mig", "1"});
+  machine_->Smi({"mig", "-cgi", "1g.5gb", "-C"});
+  const auto evidence = backend_->Wait(std::chrono::seconds(20));
+  ASSERT_TRUE(evidence.ok()) << evidence.error().ToString();
+  EXPECT_THAT(*evidence, testing::Contains(testing::AllOf(
+                             testing::Field(&device::Evidence::kind, device::kFactsChanged),
+                             testing::Field(&device::Evidence::device, id),
+                             testing::Field(&device::Evidence::part, ""))));
 }
 
 TEST_F(MigTest, ADriverThatDoesNotNameItsProfiles) {

@@ -142,6 +142,7 @@ struct EventData {
 };
 inline constexpr unsigned long long kEventDoubleBitEcc = 0x2;
 inline constexpr unsigned long long kEventXid = 0x8;
+inline constexpr unsigned long long kEventMigConfig = 0x100;
 inline constexpr unsigned long long kEventDramRetirement = 0x400;
 inline constexpr unsigned long long kEventDramRetirementFailure = 0x800;
 inline constexpr unsigned long long kEventNonFatalPoison = 0x1000;

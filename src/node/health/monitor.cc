@@ -111,6 +111,32 @@ std::string Monitor::IdOf(const device::Evidence& evidence) const {
   return "";
 }
 
+/// The device that an event about `id` counts against: the part of it that the event names, or, if
+/// there is none or its fault is one of all of the device, the device.
+std::string Monitor::ConcernedOf(const std::string& id, const device::Evidence& evidence,
+                                 Severity severity) const {
+  if (evidence.part.empty()) return id;
+  const auto snapshot = inventory_.published().Get();
+  const inventory::Entry* part = nullptr;
+  bool ambiguous = false;
+  for (const inventory::Entry& entry : snapshot->devices) {
+    const std::string& name = entry.facts->part;
+    if (!entry.IsPartOf(id) || entry.health.state == HealthState::kGone ||
+        (name != evidence.part && !name.starts_with(evidence.part + "/")))
+      continue;
+    const std::size_t depth = entry.ancestors.size();
+    if (part != nullptr && part->ancestors.size() < depth) continue;
+    ambiguous = part != nullptr && part->ancestors.size() == depth;
+    part = &entry;
+  }
+  if (part == nullptr || ambiguous) return id;
+  const auto whole = devices_.find(id);
+  const bool driver_reports = whole != devices_.end() && whole->second.reports_recovery;
+  const bool alone =
+      severity <= Severity::kDrain || (severity == Severity::kReset && driver_reports);
+  return alone ? part->facts->id : id;
+}
+
 device::Verdict Monitor::Judge(const std::string& id, const device::Evidence& evidence) const {
   const auto snapshot = inventory_.published().Get();
   const inventory::Entry* entry = snapshot->Find(id);
@@ -126,15 +152,16 @@ Severity Monitor::ByPolicy(const device::Evidence& evidence, Severity by_vendor)
 }
 
 std::string Monitor::OnEvidence(const device::Evidence& evidence, base::Duration ago) {
-  std::string id = IdOf(evidence);
-  if (id.empty()) {
+  const std::string whole = IdOf(evidence);
+  if (whole.empty()) {
     base::Log(base::kWarn, "evidence for an unknown device ignored",
               {{"kind", evidence.kind}, {"text", evidence.text}});
-    return id;
+    return whole;
   }
   const bool history = ago > base::Duration(0);
-  const device::Verdict verdict = Judge(id, evidence);
+  const device::Verdict verdict = Judge(whole, evidence);
   const Severity severity = ByPolicy(evidence, verdict.severity);
+  std::string id = ConcernedOf(whole, evidence, severity);
   // The second source may report more details of the same event: the higher severity applies.
   if (history || events_.IsNew(id, evidence, executor_.clock().Now())) {
     events_.Count(id, evidence, severity, executor_.clock(), ago);
@@ -242,6 +269,7 @@ void Monitor::DetectReset(const std::string& id, Tracked& tracked, const device:
 void Monitor::OnReading(const std::string& id, const device::Reading& reading) {
   Tracked& tracked = devices_[id];
   if (reading.reachable) {
+    tracked.reports_recovery = reading.reports_recovery;
     EndSilence(tracked);
     if (reading.reports_recovery) TakeDriverReport(tracked);
     DetectReset(id, tracked, reading);

@@ -28,7 +28,9 @@ namespace penstock::node::health {
 /// reset is proven: the agent reset the device, the device left the driver's list, the driver was
 /// reloaded, a counter that only a reset clears fell, or the device answers again after an error
 /// that silences it until a reset. A device that merely did not answer for a while proves no reset.
-/// After that, the device must stay without faults for its probation (recovery.h).
+/// After that, the device must stay without faults for its probation (recovery.h). An event that
+/// names a part of the device counts against that part alone, unless it needs a reset of the whole
+/// device; that is for the driver to report, and only for the event where the driver cannot.
 class Monitor {
  public:
   struct Options {
@@ -46,8 +48,9 @@ class Monitor {
   /// Processes a polled reading; its standing evidence replaces that of the previous reading.
   void OnReading(const std::string& id, const device::Reading& reading);
 
-  /// Processes an event that happened `ago` before now; the caller should repeat the reading soon.
-  /// Returns the id of the device concerned, or an empty string if it is unknown.
+  /// Processes an event that happened `ago` before now; the caller should repeat soon the reading
+  /// of the device concerned, and of those that it is a part of. Returns its id, or an empty string
+  /// if it is unknown.
   std::string OnEvidence(const device::Evidence& evidence, base::Duration ago = {});
 
   /// Whether OnEvidence would find the device concerned.
@@ -120,11 +123,12 @@ class Monitor {
     bool needs_reset = false;
     std::optional<base::WallTime> probation_until, remembered_since;
     std::vector<base::WallTime> resets;
-    ResetCounters counters;  // of the last reading
-    ResetCounters before;    // At the last error, or soon after it: a counter below this value was
-                             // cleared since.
-    int set_back = 0;        // consecutive readings with a lower counter
-    bool departed = false;   // gone, without a reading since
+    bool reports_recovery = false;  // as the last reading that reached it said
+    ResetCounters counters;         // of the last reading
+    ResetCounters before;   // At the last error, or soon after it: a counter below this value was
+                            // cleared since.
+    int set_back = 0;       // consecutive readings with a lower counter
+    bool departed = false;  // gone, without a reading since
     std::vector<base::TimePoint> departures;  // within the last hour, while its driver stayed
     base::TimerId timer = 0;
   };
@@ -138,6 +142,8 @@ class Monitor {
     bool of_driver = false;  // of all devices of the driver: no single device is at fault
   };
   std::string IdOf(const device::Evidence& evidence) const;
+  std::string ConcernedOf(const std::string& id, const device::Evidence& evidence,
+                          device::Severity severity) const;
   device::Verdict Judge(const std::string& id, const device::Evidence& evidence) const;
   device::Severity ByPolicy(const device::Evidence& evidence, device::Severity by_vendor) const;
   void Latch(Tracked& tracked, const device::Evidence& evidence, const device::Verdict& verdict,

@@ -583,6 +583,93 @@ TEST_F(MonitorTest, NeitherADrainNorAGoneDeviceNorAHangAsksForAReset) {
 }
 
 /// A second agent that starts where the first one ended, on the same machine.
+/// G0 is divided into "1", which the part "1/0" fills, and "2", with the parts "2/0" and "2/1".
+class PartsTest : public MonitorTest {
+ protected:
+  PartsTest() {
+    Divide({"1/0", "2", "2/0", "2/1"});
+    monitor_.OnReading("G0", Good());
+  }
+  void Divide(const std::vector<std::string>& parts) {
+    std::vector<device::Facts> devices{device::testing::AcmeDevice(0, 1)};
+    for (const std::string& part : parts) {
+      device::Facts facts = devices[0];
+      facts.id = "P" + part;
+      facts.index = -1;
+      facts.part = part;
+      facts.parent = part == "2/0" || part == "2/1" ? "P2" : "G0";
+      facts.memory = base::Mebibytes(1);
+      devices.push_back(facts);
+    }
+    inventory_.SetFacts("acme", devices, "away", executor_.clock().Wall());
+    for (const std::string& part : parts) monitor_.OnReading("P" + part, Good());
+  }
+  std::string Counted(Severity severity, const std::string& part) {
+    Evidence event = Event(severity);
+    event.part = part;
+    return monitor_.OnEvidence(event);
+  }
+  HealthState StateOf(const std::string& id) {
+    return inventory_.published().Get()->Find(id)->health.state;
+  }
+};
+
+TEST_F(PartsTest, AnErrorOfAPartTakesThatPartAloneOut) {
+  EXPECT_EQ(Counted(Severity::kDrain, "1/0"), "P1/0");
+  EXPECT_EQ(StateOf("P1/0"), HealthState::kUnhealthy);
+  for (const char* other : {"G0", "P2", "P2/0", "P2/1"})
+    EXPECT_EQ(StateOf(other), HealthState::kHealthy) << other;
+  EXPECT_EQ(Counted(Severity::kWarn, "1"), "P1/0") << "the part that fills it";
+  EXPECT_EQ(Counted(Severity::kWarn, "2"), "P2") << "and so its parts";
+  EXPECT_EQ(Counted(Severity::kWarn, "2/1"), "P2/1");
+  EXPECT_EQ(Counted(Severity::kWarn, ""), "G0");
+}
+
+TEST_F(PartsTest, AnErrorOfAPartThatThereIsNotIsTheDevices) {
+  for (const char* part : {"3", "1/1", "2/7", "/", "1/", "x", "11"})
+    EXPECT_EQ(Counted(Severity::kDrain, part), "G0") << part;
+  Divide({"2", "2/0", "2/1"});
+  EXPECT_EQ(Counted(Severity::kDrain, "1/0"), "G0") << "it was removed";
+}
+
+// A driver that reports whether the device needs a reset says so of the device; the other parts
+// stay in use until then.
+TEST_F(PartsTest, ThatTheWholeNeedsAResetIsForItsDriverToReport) {
+  EXPECT_EQ(Counted(Severity::kReset, "1/0"), "P1/0");
+  EXPECT_EQ(StateOf("G0"), HealthState::kHealthy);
+  monitor_.OnReading("G0", Bad(Severity::kReset));
+  EXPECT_EQ(StateOf("G0"), HealthState::kUnhealthy);
+  monitor_.OnReading("G0", Good());
+  EXPECT_EQ(Counted(Severity::kGone, "1/0"), "G0");
+}
+
+TEST_F(PartsTest, WithADriverThatDoesNotReportItAResetIsOfTheWhole) {
+  monitor_.OnReading("G0", Good(false));
+  EXPECT_EQ(Counted(Severity::kDrain, "1/0"), "P1/0");
+  EXPECT_EQ(Counted(Severity::kReset, "1/0"), "G0");
+  EXPECT_EQ(StateOf("G0"), HealthState::kUnhealthy);
+}
+
+TEST_F(PartsTest, TheSitesPolicyDecidesWhatIsOfTheWhole) {
+  monitor_.OnReading("G0", Good(false));
+  Configure({{.kind = "code", .codes = {static_cast<int>(Severity::kReset)}, .action = "drain"}});
+  EXPECT_EQ(Counted(Severity::kReset, "1/0"), "P1/0");
+  EXPECT_EQ(StateOf("G0"), HealthState::kHealthy);
+}
+
+// A program that provokes errors on its part takes no other part out, and its flood is bounded.
+TEST_F(PartsTest, AFloodOfErrorsOfOnePartConcernsNoOther) {
+  for (int i = 0; i < 5000; ++i) {
+    Evidence event = Event(i % 2 == 0 ? Severity::kDrain : Severity::kReset);
+    event.kind = "code " + std::to_string(i);
+    event.part = "2/0";
+    EXPECT_EQ(monitor_.OnEvidence(event), "P2/0");
+  }
+  EXPECT_LE(monitor_.Counts().size(), 300u);
+  for (const char* other : {"G0", "P1/0", "P2", "P2/1"})
+    EXPECT_EQ(StateOf(other), HealthState::kHealthy) << other;
+}
+
 class RestartTest : public MonitorTest {
  protected:
   void Restart() {

@@ -507,7 +507,22 @@ void Discovery::Reopen() {
 }
 
 void Discovery::Evidence(const std::vector<device::Evidence>& evidence) {
-  for (const device::Evidence& one : evidence) callbacks_.evidence(one);
+  for (const device::Evidence& one : evidence) {
+    if (one.kind == device::kFactsChanged)
+      DescribeSoon();
+    else
+      callbacks_.evidence(one);
+  }
+}
+
+/// A change of a driver consists of several steps, each with an event. They do not postpone the
+/// description, and what changed while the devices were described is described again.
+void Discovery::DescribeSoon() {
+  if (phase_ == Phase::kReleased || phase_ == Phase::kWaiting) return;  // Open describes them
+  describe_again_ = true;
+  if (phase_ != Phase::kServing || busy_) return;
+  scan_at_ = std::min(scan_at_, executor_.clock().Now() + kSoon);
+  ScheduleNext();
 }
 
 }  // namespace penstock::node::inventory

@@ -35,7 +35,7 @@ class Discovery {
   };
   struct Callbacks {
     /// Evidence from readings and events, for faults that persist and for single events, with the
-    /// device's id filled in where it is known.
+    /// device's id filled in where it is known. Events of kFactsChanged are handled here.
     std::function<void(const std::string& id, const device::Reading&)> reading;
     std::function<void(const device::Evidence&)> evidence;
     /// The devices were described, perhaps again. `fresh`: the driver was reopened, which ends
@@ -110,6 +110,7 @@ class Discovery {
   void HandleReading(const std::string& id, base::Result<device::Reading> reading);
   void ReportLost(const std::string& id, std::string_view kind, const base::Error& error);
   void Evidence(const std::vector<device::Evidence>& evidence);
+  void DescribeSoon();
 
   /// The connection broke, or a call hung: the one about `in_flight_` where that is set. Everything
   /// starts over with a new connection.

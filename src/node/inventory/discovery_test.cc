@@ -118,7 +118,7 @@ class DiscoveryTest : public ::testing::Test {
   ScriptedBackend backend_{executor_};
   Inventory inventory_;
   std::map<std::string, device::Reading> readings_;
-  int reopened_ = 0;
+  int reopened_ = 0, evidence_ = 0;
   Discovery discovery_{
       executor_,
       backend_,
@@ -126,7 +126,7 @@ class DiscoveryTest : public ::testing::Test {
       {.vendor = "acme"},
       {.reading = [this](const std::string& id,
                          const device::Reading& reading) { readings_[id] = reading; },
-       .evidence = [](const device::Evidence&) {},
+       .evidence = [this](const device::Evidence&) { ++evidence_; },
        .described = [this](bool fresh) { reopened_ += fresh ? 1 : 0; }}};
 };
 
@@ -164,6 +164,44 @@ TEST_F(DiscoveryTest, DescribesAgainWhatAReadingSaysHasChanged) {
   backend_.changed = {"1"};
   executor_.Advance(1min);
   EXPECT_LT(backend_.described, 2000);
+}
+
+TEST_F(DiscoveryTest, AnEventThatFactsChangedIsFollowedAtOnce) {
+  const auto changed = [this] { backend_.events_.evidence({{.kind = "facts-changed"}}); };
+  changed();  // not open yet
+  Start();
+  executor_.Advance(1s);
+  backend_.described = 0;
+  backend_.parts["1"] = {"1/0"};
+  changed();
+  EXPECT_THAT(IdsAfter(100ms), ElementsAre("A", "B", "1/0", "C"));
+  EXPECT_EQ(backend_.described, 4);
+  // One that arrives while the devices are described may be about what was described before it.
+  changed();
+  executor_.PostAfter(100ms, [&] {
+    executor_.Post([&] {
+      backend_.parts["1"] = {"1/0", "1/1"};
+      changed();
+    });
+  });
+  EXPECT_THAT(IdsAfter(300ms), ElementsAre("A", "B", "1/0", "1/1", "C"));
+  EXPECT_EQ(evidence_, 0) << "no evidence for or against the device's health";
+}
+
+TEST_F(DiscoveryTest, HoweverManyEventsItIsDescribedAFewTimesASecond) {
+  Start();
+  backend_.described = 0;
+  for (int i = 0; i < 1000; ++i) {
+    for (int j = 0; j < 10; ++j) backend_.events_.evidence({{.kind = "facts-changed"}});
+    executor_.Advance(1ms);
+  }
+  EXPECT_GE(backend_.described, 3 * 5) << "events do not postpone it";
+  EXPECT_LE(backend_.described, 3 * 11);
+  discovery_.Release([] {});
+  backend_.described = 0;
+  backend_.events_.evidence({{.kind = "facts-changed"}});
+  executor_.Advance(10s);
+  EXPECT_EQ(backend_.described, 0) << "the driver was released";
 }
 
 TEST_F(DiscoveryTest, AShorterPollCountsAtOnce) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend/nvidia/dialect/kinds.h"
+#include "backend/nvidia/dialect/mig_profile.h"
 #include "base/core/strings.h"
 #include "device/kinds.h"
 
@@ -94,17 +95,24 @@ std::optional<std::int64_t> Number(Cursor& cursor) {
   return base::ParseInt(digits);
 }
 
-/// " GPU-I:05" and " GPU-CI:02": the MIG instances, in words for the end of the text.
-std::optional<std::string> Instances(Cursor& cursor) {
-  std::string words;
-  for (const auto& [prefix, name] :
-       {std::pair{" GPU-I:", "GPU instance "}, std::pair{" GPU-CI:", "compute instance "}}) {
-    if (!cursor.Skip(prefix)) continue;
-    const auto id = base::ParseUint(cursor.Digits());
+/// " GPU-I:05" and " GPU-CI:02": the MIG instances.
+struct Instances {
+  std::string words;  ///< for the end of the text
+  std::string part;   ///< see Evidence::part
+};
+std::optional<Instances> ReadInstances(Cursor& cursor) {
+  std::optional<std::uint64_t> numbers[2];
+  Instances instances;
+  for (const int level : {0, 1}) {
+    if (!cursor.Skip(level == 0 ? " GPU-I:" : " GPU-CI:")) continue;
+    const auto id = numbers[level] = base::ParseUint(cursor.Digits());
     if (!id) return std::nullopt;
-    words += (words.empty() ? "" : ", ") + std::string(name) + std::to_string(*id);
+    instances.words += (instances.words.empty() ? "" : ", ") +
+                       std::string(level == 0 ? "GPU instance " : "compute instance ") +
+                       std::to_string(*id);
   }
-  return words;
+  if (numbers[0]) instances.part = PartName(*numbers[0], numbers[1]);
+  return instances;
 }
 
 /// After "NVRM: Xid (".
@@ -112,11 +120,12 @@ std::optional<Evidence> ParseXid(Cursor cursor) {
   cursor.Skip("PCI:");
   const auto pci = cursor.Address();
   if (!pci) return std::nullopt;
-  const auto instances = Instances(cursor);
+  const auto instances = ReadInstances(cursor);
   const auto number = Number(cursor);
   if (!instances || !number) return std::nullopt;
   Evidence evidence = Found(kXid, *pci, *number, cursor.rest());
-  if (!instances->empty()) evidence.text += " (" + *instances + ")";
+  evidence.part = instances->part;
+  if (!instances->words.empty()) evidence.text += " (" + instances->words + ")";
   return evidence;
 }
 

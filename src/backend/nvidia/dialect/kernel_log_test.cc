@@ -117,6 +117,23 @@ TEST(KernelLine, IsNotFooledByAProgramThatQuotesOne) {
       ParseKernelLine("6,1,2,-;systemd[1]: NVRM: Xid (PCI:0000:01:00): 79, x").has_value());
 }
 
+TEST(KernelLine, NamesTheMigInstanceAsFactsDo) {
+  const auto part = [](const std::string& line) {
+    const auto evidence = ParseKernelLine(line);
+    return evidence ? evidence->part : "none";
+  };
+  EXPECT_EQ(part("NVRM: Xid (PCI:0000:01:00): 13, oops"), "");
+  EXPECT_EQ(part("NVRM: Xid (PCI:0000:01:00 GPU-I:05): 13, oops"), "5");
+  EXPECT_EQ(part("NVRM: Xid (PCI:0000:01:00 GPU-I:05 GPU-CI:02): 13, oops"), "5/2");
+  EXPECT_EQ(part("NVRM: Xid (PCI:0000:01:00 GPU-CI:02): 13, oops"), "") << "of which GPU instance?";
+  // A program chooses its name, which the driver writes into the line.
+  EXPECT_EQ(part("NVRM: Xid (PCI:0000:01:00 GPU-I:01 GPU-CI:00): 13, pid=1, name=(PCI:0000:01:00 "
+                 "GPU-I:02 GPU-CI:00): 79, GPU has fallen off the bus"),
+            "1/0");
+  EXPECT_EQ(part("NVRM: Xid (PCI:0000:01:00): 13, pid=1, name= GPU-I:02): 79, x"), "");
+  EXPECT_EQ(part("NVRM: Xid (PCI:0000:01:00 GPU-I:99999999999999999999): 13, x"), "none");
+}
+
 TEST(KernelLine, KeepsATextWithinBounds) {
   const auto evidence =
       ParseKernelLine("NVRM: Xid (PCI:0000:01:00): 13, " + std::string(100000, 'x'));

@@ -144,4 +144,9 @@ Result<const PartProfile*> FindMigProfile(std::string_view name,
                "the GPU has no profile \"" + canonical + "\"; it has " + NamesOf(profiles));
 }
 
+std::string PartName(std::uint64_t gpu_instance, std::optional<std::uint64_t> compute_instance) {
+  return std::to_string(gpu_instance) +
+         (compute_instance ? "/" + std::to_string(*compute_instance) : "");
+}
+
 }  // namespace penstock::backend::nvidia

@@ -1,6 +1,9 @@
-// Names of MIG profiles: their grammar, and which profile of a GPU a name means. Pure.
+// Names of MIG profiles: their grammar, and which profile of a GPU a name means; names of
+// instances. Pure.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,5 +43,9 @@ std::string MigResource(std::string_view profile);
 /// that are equally near.
 Result<const device::PartProfile*> FindMigProfile(std::string_view name,
                                                   std::span<const device::PartProfile> profiles);
+
+/// An instance of a GPU in facts and evidence (device::Facts::part): "3", of the GPU instance 3;
+/// "3/0", of its compute instance 0.
+std::string PartName(std::uint64_t gpu_instance, std::optional<std::uint64_t> compute_instance);
 
 }  // namespace penstock::backend::nvidia
