@@ -114,6 +114,9 @@ class NvidiaBackend final : public device::Backend {
   }
   base::Status CheckDriver() const;
   Result<device::Reading> ReadPart(const Session& session, const std::string& address) const;
+  static Result<device::Sample> SamplePart(const Session& session, const std::string& address,
+                                           const std::optional<GpuInstanceAddress>& instance,
+                                           const device::SampleRequest& request);
   static Error NoPart(const std::string& address) {
     return {Code::kNotFound, "no GPU has the part " + address};
   }
@@ -260,6 +263,8 @@ Result<device::Facts> NvidiaBackend::Describe(const std::string& address) {
   if (gpu.id != facts.id || gpu.changeable != *changeable) {
     session->sampling->Forget(address);
     for (const MigDevice& device : gpu.mig.devices) session->sampling->Forget(device.uuid);
+    for (const GpuInstance& instance : gpu.mig.instances)
+      session->sampling->Forget(address + "/" + std::to_string(instance.id));
   }
   gpu = {handle,
          facts.id,
@@ -313,16 +318,39 @@ Result<device::Sample> NvidiaBackend::TakeSample(const std::string& address,
                                                  const device::SampleRequest& request) {
   const auto session = Current();
   if (!session) return NotOpen();
+  const auto instance = ParseGpuInstance(address);
+  if (instance || IsMigDevice(address)) return SamplePart(*session, address, instance, request);
   abi::Return answer = abi::kSuccess;
-  abi::Device handle = nullptr;
-  if (IsMigDevice(address)) {
-    ASSIGN(handle, FindMigDevice(*session, address, answer));
-  } else if (ParseGpuInstance(address)) {
-    return device::Sample{.unsupported = request.quantities};
-  } else {
-    ASSIGN(handle, FindHandle(*session, address, answer));
-  }
-  return session->sampling->Take(handle, address, request);
+  ASSIGN(const abi::Device handle, FindHandle(*session, address, answer));
+  const auto known = session->gpus.find(address);
+  const bool in_mig_mode = known != session->gpus.end() && InMigMode(known->second.facts);
+  return session->sampling->Take(handle, address, request,
+                                 in_mig_mode ? ProcessesOf::kGpuAlone : ProcessesOf::kDevice);
+}
+
+/// A GPU instance that is no MIG device is measured through one of the devices on it; one without
+/// any runs nothing, and NVML has nothing of it.
+Result<device::Sample> NvidiaBackend::SamplePart(const Session& session, const std::string& address,
+                                                 const std::optional<GpuInstanceAddress>& instance,
+                                                 const device::SampleRequest& request) {
+  const auto known = instance ? session.gpus.find(instance->gpu) : session.gpus.end();
+  const Gpu* gpu = !instance                     ? session.GpuOf(address)
+                   : known != session.gpus.end() ? &known->second
+                                                 : nullptr;
+  if (gpu == nullptr) return NoPart(address);
+  const auto device = std::ranges::find_if(gpu->mig.devices, [&](const MigDevice& one) {
+    return instance ? one.gpu_instance == instance->instance : one.uuid == address;
+  });
+  if (device == gpu->mig.devices.end()) return device::Sample{.unsupported = request.quantities};
+  abi::Return answer = abi::kSuccess;
+  ASSIGN(const abi::Device handle, FindMigDevice(session, device->uuid, answer));
+  const bool measured = instance || device->fills_its_gpu_instance();
+  return session.sampling->Take(
+      {.device = handle,
+       .gpu = gpu->handle,
+       .gpu_instance = measured ? std::optional(device->gpu_instance) : std::nullopt,
+       .has_processes = !instance},
+      address, request);
 }
 
 /// The GPU with this address, as it is divided now, so that calls about its parts are not about

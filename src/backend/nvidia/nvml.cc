@@ -204,6 +204,7 @@ void BindTelemetry(const os::Library& library, Functions& f) {
   Bind(library, f.gpm_allocate, {"nvmlGpmSampleAlloc"});
   Bind(library, f.gpm_free, {"nvmlGpmSampleFree"});
   Bind(library, f.gpm_sample, {"nvmlGpmSampleGet"});
+  Bind(library, f.gpm_mig_sample, {"nvmlGpmMigSampleGet"});
   Bind(library, f.gpm_metrics, {"nvmlGpmMetricsGet"});
   Bind(library, f.process_utilization, {"nvmlDeviceGetProcessUtilization"});
 }

@@ -94,6 +94,7 @@ struct Functions {
   Function<abi::GpmSample*> gpm_allocate;
   Function<abi::GpmSample> gpm_free;
   Function<abi::Device, abi::GpmSample> gpm_sample;
+  Function<abi::Device, unsigned, abi::GpmSample> gpm_mig_sample;
   Function<abi::GpmMetrics*> gpm_metrics;
 
   Function<abi::Device, abi::ProcessUtilization*, unsigned*, unsigned long long>

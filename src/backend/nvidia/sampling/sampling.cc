@@ -5,6 +5,7 @@
 #include <array>
 
 #include "backend/nvidia/sampling/sampling_calls.h"
+#include "backend/nvidia/sampling/sampling_mig.h"
 #include "backend/nvidia/sampling/sampling_processes.h"
 #include "backend/nvidia/sampling/sampling_traffic.h"
 #include "base/core/strings.h"
@@ -75,6 +76,17 @@ void ReadBatches(SampleBuilder& builder) {
   links.Give();
 }
 
+/// Why a device has no sample; success if it has one.
+base::Status CheckAnswers(const NvmlDevice& nvml_device, const std::string& name) {
+  if (nvml_device.gone())
+    return Error(Code::kUnavailable, "the NVIDIA driver is gone: " + nvml_device.gone()->message());
+  if (nvml_device.lost())
+    return Error(Code::kDataLoss,
+                 name + " does not answer: " +
+                     ToError(nvml_device.lost_code(), nvml_device.lost_function()).message());
+  return {};
+}
+
 }  // namespace
 
 Sampling::Sampling(const Functions& nvml, const base::Clock& clock)
@@ -82,7 +94,7 @@ Sampling::Sampling(const Functions& nvml, const base::Clock& clock)
 Sampling::~Sampling() = default;
 
 Result<device::Sample> Sampling::Take(abi::Device device, const std::string& address,
-                                      const device::SampleRequest& request) {
+                                      const device::SampleRequest& request, ProcessesOf processes) {
   const auto [known, unknown] = state_->gpus.try_emplace(address, state_->nvml);
   SampledGpu& gpu = known->second;
   if (unknown) PrepareReasonFields(state_->driver, gpu);
@@ -93,17 +105,31 @@ Result<device::Sample> Sampling::Take(abi::Device device, const std::string& add
     ReadCondition(builder);
     ReadLinks(builder);
     ReadBatches(builder);
-    if (request.processes) ReadProcessUse(builder);
+    if (request.processes) ReadProcessUse(builder, processes);
   }
-  if (nvml_device.gone())
-    return Error(Code::kUnavailable, "the NVIDIA driver is gone: " + nvml_device.gone()->message());
-  if (nvml_device.lost()) {
-    Forget(address);
-    return Error(Code::kDataLoss,
-                 "GPU " + address + " does not answer: " +
-                     ToError(nvml_device.lost_code(), nvml_device.lost_function()).message());
-  }
+  if (nvml_device.lost() && !nvml_device.gone()) Forget(address);
+  TRY(CheckAnswers(nvml_device, "GPU " + address));
   return std::move(builder.sample);
+}
+
+Result<device::Sample> Sampling::Take(const SampledInstance& instance, const std::string& address,
+                                      const device::SampleRequest& request) {
+  const auto [known, unknown] = state_->gpus.try_emplace(address, state_->nvml);
+  SampledGpu& sampled = known->second;
+  if (unknown) PrepareInstance(sampled);
+  if (instance.gpu_instance) sampled.gpm.SetInstance(instance.gpu, *instance.gpu_instance);
+  NvmlDevice nvml_device(state_->nvml, instance.device);
+  SampleBuilder builder(nvml_device, sampled, request, state_->clock.Now());
+  const bool has_memory = !builder.Of(NvmlCall::kMemory).empty();
+  ReadInstance(builder, instance.gpu_instance.has_value());
+  if (request.processes && instance.has_processes) ReadProcessUse(builder, ProcessesOf::kDevice);
+  device::Sample sample = std::move(builder.sample);
+  // An instance always has memory. What it refuses after its removal, its successor may have.
+  const bool removed = has_memory && sample.values.empty();
+  if (removed || nvml_device.lost()) Forget(address);
+  TRY(CheckAnswers(nvml_device, "MIG device " + address));
+  if (removed) return Error(Code::kNotFound, "MIG device " + address + " was removed");
+  return sample;
 }
 
 void Sampling::Forget(const std::string& address) { state_->gpus.erase(address); }

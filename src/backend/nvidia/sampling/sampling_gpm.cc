@@ -13,7 +13,8 @@ namespace penstock::backend::nvidia {
 std::optional<bool> Gpm::Supported(NvmlDevice& nvml_device) {
   if (supported_) return supported_;
   abi::GpmSupport support{abi::kGpmSupport, 0};
-  if (nvml_device.Call(nvml_.gpm_support, &support)) {
+  const abi::Device device = instance_ ? instance_->gpu : nvml_device.device();
+  if (nvml_device.Note(nvml_.gpm_support(device, &support), nvml_.gpm_support.name)) {
     supported_ = support.supported != 0;
   } else if (IsPermanent(nvml_device.last())) {
     supported_ = false;
@@ -27,6 +28,12 @@ bool Gpm::Allocate(NvmlDevice& nvml_device) {
         !nvml_device.Note(nvml_.gpm_allocate(sample), nvml_.gpm_allocate.name))
       return false;
   return true;
+}
+
+bool Gpm::TakeSample(NvmlDevice& nvml_device) {
+  if (!instance_) return nvml_device.Call(nvml_.gpm_sample, now_);
+  return nvml_device.Note(nvml_.gpm_mig_sample(instance_->gpu, instance_->id, now_),
+                          nvml_.gpm_mig_sample.name);
 }
 
 void Gpm::Release() {
@@ -65,7 +72,7 @@ std::vector<GpmAnswer> Gpm::Measure(NvmlDevice& nvml_device, const std::vector<u
   std::vector<GpmAnswer> answers(metrics.size());
   if (!Allocate(nvml_device)) return answers;
   if (since_ && now - *since_ < kMinWindow) return answers;
-  if (!nvml_device.Call(nvml_.gpm_sample, now_)) {
+  if (!TakeSample(nvml_device)) {
     since_.reset();
     return answers;
   }

@@ -14,13 +14,18 @@ struct GpmAnswer {
   bool never = false;  ///< this driver does not have this metric for this device
 };
 
-/// GPM of one device. Keeps two samples of the library and releases them in the destructor.
+/// GPM of one device, or of one GPU instance. Keeps two samples of the library and releases them in
+/// the destructor.
 class Gpm {
  public:
   explicit Gpm(const Functions& nvml) : nvml_(nvml) {}
   ~Gpm() { Release(); }
   Gpm(const Gpm&) = delete;
   Gpm& operator=(const Gpm&) = delete;
+
+  /// From now on, measures this GPU instance of `gpu`. The calls count as those of the device whose
+  /// calls are noted.
+  void SetInstance(abi::Device gpu, unsigned gpu_instance) { instance_ = {gpu, gpu_instance}; }
 
   /// Whether the device has GPM at all; nothing while that cannot be determined.
   std::optional<bool> Supported(NvmlDevice& nvml_device);
@@ -33,10 +38,17 @@ class Gpm {
 
  private:
   bool Allocate(NvmlDevice& nvml_device);
+  bool TakeSample(NvmlDevice& nvml_device);
   void Release();
   bool Get(NvmlDevice& nvml_device, const unsigned* metrics, std::size_t count, GpmAnswer* answers);
 
+  struct Instance {
+    abi::Device gpu = nullptr;
+    unsigned id = 0;
+  };
+
   const Functions& nvml_;
+  std::optional<Instance> instance_;
   std::optional<bool> supported_;
   abi::GpmSample before_ = nullptr, now_ = nullptr;
   std::optional<base::TimePoint> since_;  // when `before_` was taken

@@ -6,8 +6,6 @@
 #include <limits>
 #include <map>
 
-#include "backend/nvidia/running_processes.h"
-
 namespace penstock::backend::nvidia {
 namespace {
 
@@ -43,7 +41,7 @@ std::optional<double> Percent(unsigned value) {
 
 }  // namespace
 
-void ReadProcessUse(SampleBuilder& builder) {
+void ReadProcessUse(SampleBuilder& builder, ProcessesOf which) {
   Newest newest;
   unsigned long long& last = builder.gpu.last_process_sample;
   const unsigned long long since = last;
@@ -58,7 +56,7 @@ void ReadProcessUse(SampleBuilder& builder) {
   // A process that ended since the last sample has used the GPU but has no memory any more. In the
   // first sample the start of the period is unknown, so ended processes are left out.
   std::map<std::int32_t, device::ProcessSample> processes;
-  for (const auto& [pid, running] : ReadRunningProcesses(builder.nvml_device)) {
+  for (const auto& [pid, running] : ReadRunningProcesses(builder.nvml_device, which)) {
     processes[pid].pid = pid;
     if (running.memory) processes[pid].memory = base::Bytes{*running.memory};
   }
