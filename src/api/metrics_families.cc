@@ -14,8 +14,8 @@ using Of = MetricOf;
 // clang-format off
 constexpr MetricFamily kFamilies[] = {
     // Facts and state.
-    {"accelerator_info", kInfo, G::kDevices, "", Of::kDevice, "vendor architecture pci numa driver",
-     "Facts about an accelerator, as labels; the value is always 1.", ""},
+    {"accelerator_info", kInfo, G::kDevices, "", Of::kDevice, "vendor architecture pci numa driver part_of profile",
+     "Facts about an accelerator, as labels; the value is always 1.", "`part_of`, `profile`: of a part, such as a MIG device, the id of the device that it is a part of, and its profile"},
     {"accelerator_memory_bytes", kGauge, G::kDevices, "bytes", Of::kDevice, "", "Total memory of an accelerator, in bytes.", ""},
     {"accelerator_healthy", kGauge, G::kDevices, "", Of::kDevice, "",
      "Whether an accelerator can be used: 1, or 0 for any reason that prevents it.", ""},

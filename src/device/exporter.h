@@ -99,9 +99,13 @@ class Exporter {
 
   /// The labels of a device's series or of one of its links (-1: of no link), in the exporter's
   /// order, including the host label. `whole` is the device that a partition belongs to, otherwise
-  /// null.
+  /// null. A partition has a profile (Facts::profile).
   virtual ExporterLabels LabelsOf(const Facts& device, const Facts* whole, int link,
                                   const ExporterStyle& style) const = 0;
+
+  /// Whether a part of a device shows the value that the field has for the device, if it has none of
+  /// its own. The device itself is then not shown, except for its links.
+  virtual bool IsOfWhole(const ExporterField& field) const = 0;
 
   /// The labels of a device's holder, without empty ones.
   virtual ExporterLabels HolderLabels(const ExporterHolder& holder,

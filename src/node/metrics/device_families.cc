@@ -26,6 +26,7 @@ void AddInfo(const std::vector<DeviceRow>& devices, const inventory::Snapshot& i
     labels.Add("pci", facts.pci ? ToString(*facts.pci) : "");
     labels.Add("numa", facts.numa_node ? std::to_string(*facts.numa_node) : "");
     labels.Add("driver", vendor != nullptr && vendor->driver ? vendor->driver->version : "");
+    labels.Add("part_of", facts.parent).Add("profile", facts.profile);
     page.Add(device.labels, labels.text(), true);
   }
 }

@@ -29,7 +29,7 @@ device::ExporterStyle StyleOf(const api::TelemetryConfig& config, const std::str
 /// Names of labels that only some series have: the label of a pod must not use them.
 device::ExporterLabels Reserved(const device::Exporter& exporter,
                                 const device::ExporterStyle& style) {
-  device::ExporterLabels reserved = exporter.LabelsOf({}, nullptr, 0, style);
+  device::ExporterLabels reserved = exporter.LabelsOf({.profile = "-"}, nullptr, 0, style);
   const auto add = [&reserved](const device::ExporterLabels& more) {
     reserved.insert(reserved.end(), more.begin(), more.end());
   };
@@ -73,10 +73,40 @@ std::optional<device::Number> OwnValue(const usage::HolderUsage* own, Own what, 
 // Values of a field of kHealth.
 constexpr std::int64_t kPass = 0, kWarn = 10, kFail = 20;
 
+/// What is wrong with a device is wrong with its parts.
+bool IsAbout(const ExporterView& view, const std::string& device) {
+  return device == view.device->id || (view.parent != nullptr && device == view.parent->id);
+}
+
+/// The device whose clocks a device has.
+const std::string& WithClocks(const ExporterView& view) {
+  return view.parent == nullptr ? view.device->id : view.parent->id;
+}
+
 std::int64_t HealthOf(device::HealthState state) {
   return state == device::HealthState::kHealthy   ? kPass
          : state == device::HealthState::kUnknown ? kWarn
                                                   : kFail;
+}
+
+/// The counts of one kind of error of a device; of a part, with those of its device, which concern
+/// it, too. In the order of `counts`, of which each code is one series.
+std::vector<std::pair<std::int64_t, std::uint64_t>> ErrorsOf(
+    const std::vector<health::EvidenceCount>& counts, const ExporterView& view,
+    std::string_view kind) {
+  std::vector<std::pair<std::int64_t, std::uint64_t>> errors;
+  for (const health::EvidenceCount& count : counts) {
+    if (count.kind != kind || !IsAbout(view, count.device)) continue;
+    const auto known =
+        view.parent == nullptr
+            ? errors.end()
+            : std::ranges::find(errors, count.code, &std::pair<std::int64_t, std::uint64_t>::first);
+    if (known == errors.end())
+      errors.emplace_back(count.code, count.count);
+    else
+      known->second += count.count;
+  }
+  return errors;
 }
 
 std::string PartOf(std::int64_t code) { return code < 0 ? "other" : std::to_string(code); }
@@ -126,7 +156,13 @@ void ExporterFamilies::Add(const std::vector<DeviceRow>& devices, const Snapshot
   for (const ExporterView& view : views_) {
     while (at < devices.size() && devices[at].entry->facts != view.device) ++at;
     if (at == devices.size()) break;
-    all.push_back({&view, &devices[at], FindHolder(node.usage.get(), view.lease, view.device->id),
+    const auto whole = view.parent == nullptr
+                           ? devices.end()
+                           : std::ranges::find_if(devices, [&view](const DeviceRow& one) {
+                               return one.entry->facts == view.parent;
+                             });
+    all.push_back({&view, &devices[at], whole == devices.end() ? nullptr : &*whole,
+                   FindHolder(node.usage.get(), view.lease, view.device->id),
                    link_texts_[all.size()].data()});
   }
   for (const ExporterRow& row : rows_.families)
@@ -136,6 +172,8 @@ void ExporterFamilies::Add(const std::vector<DeviceRow>& devices, const Snapshot
 /// A device's own value never occurs next to those of its holders: a sum would count it twice.
 bool ExporterFamilies::IsIn(const Shown& shown, const ExporterRow& row,
                             const std::vector<Shown>& all) const {
+  if (shown.view->shows == Shows::kLinks) return row.field->link;
+  if (shown.view->parent != nullptr && row.field->link) return false;
   if (shown.view->shows == Shows::kAll) return true;
   if (row.own == Own::kNothing) return shown.view->shows == Shows::kOthers;
   if (shown.view->shows == Shows::kOwn) return true;
@@ -165,8 +203,6 @@ void ExporterFamilies::AddRow(const ExporterRow& row, const std::vector<Shown>& 
 }
 
 void ExporterFamilies::AddQuantity(const ExporterRow& row, const Shown& shown, Exposition& page) {
-  const sample::DeviceSample* sample = shown.device->sample;
-  if (sample == nullptr) return;
   const std::string& text = shown.view->texts[row.new_naming ? 1 : 0];
   const device::Quantity& quantity = dialect_.Quantities()[*row.quantity];
   if (row.own != Own::kNothing && !shown.view->lease.empty()) {
@@ -174,19 +210,34 @@ void ExporterFamilies::AddQuantity(const ExporterRow& row, const Shown& shown, E
       page.AddWritten(text, AsExporter(*own, *row.field, row.new_naming));
     return;
   }
-  for (const sample::Latest& latest : ValuesOf(*sample, *row.quantity)) {
+  if (shown.device->sample != nullptr && AddValues(row, shown, *shown.device->sample, page)) return;
+  if (shown.whole != nullptr && shown.whole->sample != nullptr &&
+      setup_.exporter->IsOfWhole(*row.field))
+    AddValues(row, shown, *shown.whole->sample, page);
+}
+
+/// Returns whether there is a value.
+bool ExporterFamilies::AddValues(const ExporterRow& row, const Shown& shown,
+                                 const sample::DeviceSample& sample, Exposition& page) {
+  const std::string& text = shown.view->texts[row.new_naming ? 1 : 0];
+  const device::Quantity& quantity = dialect_.Quantities()[*row.quantity];
+  bool any = false;
+  for (const sample::Latest& latest : ValuesOf(sample, *row.quantity)) {
     const int link = latest.value.link;
     if ((row.field->link ? link < 0 : link != row.field->one_link) ||
-        !IsOfNow(latest, *sample, quantity))
+        !IsOfNow(latest, sample, quantity))
       continue;
     const std::string value = AsExporter(latest.value.number, *row.field, row.new_naming);
-    if (!value.empty()) page.AddWritten(row.field->link ? LinkText(row, shown, link) : text, value);
+    if (value.empty()) continue;
+    page.AddWritten(row.field->link ? LinkText(row, shown, link) : text, value);
+    any = true;
   }
+  return any;
 }
 
 void ExporterFamilies::AddFact(const ExporterRow& row, const Shown& shown, Exposition& page) {
-  const inventory::Entry& entry = *shown.device->entry;
-  const std::string value = setup_.exporter->Fact(*row.field, *entry.facts, driver_);
+  const std::string value =
+      FactOf(*setup_.exporter, *row.field, *shown.view->device, shown.view->parent.get(), driver_);
   if (base::ParseInt(value)) page.AddWritten(shown.view->texts[row.new_naming ? 1 : 0], value);
 }
 
@@ -194,8 +245,8 @@ void ExporterFamilies::AddLastError(const ExporterRow& row, const Shown& shown,
                                     const PageInputs& inputs, Exposition& page) {
   const health::EvidenceCount* last = nullptr;
   for (const health::EvidenceCount& count : inputs.evidence)
-    if (count.device == shown.view->device->id && count.kind == row.field->from &&
-        count.code >= 0 && (last == nullptr || count.last > last->last))
+    if (IsAbout(*shown.view, count.device) && count.kind == row.field->from && count.code >= 0 &&
+        (last == nullptr || count.last > last->last))
       last = &count;
   const std::int64_t code = last == nullptr ? 0 : last->code;
   page.AddWritten(
@@ -205,20 +256,17 @@ void ExporterFamilies::AddLastError(const ExporterRow& row, const Shown& shown,
 
 void ExporterFamilies::AddErrors(const ExporterRow& row, const Shown& shown,
                                  const PageInputs& inputs, Exposition& page) {
-  bool any = false;
-  for (const health::EvidenceCount& count : inputs.recent_evidence) {
-    if (count.device != shown.view->device->id || count.kind != row.field->from) continue;
-    AddPart(row, shown, PartOf(count.code), config_.errors_window,
-            static_cast<std::int64_t>(count.count), page);
-    any = true;
-  }
-  if (!any) AddPart(row, shown, "", config_.errors_window, 0, page);
+  const auto errors = ErrorsOf(inputs.recent_evidence, *shown.view, row.field->from);
+  for (const auto& [code, count] : errors)
+    AddPart(row, shown, PartOf(code), config_.errors_window, static_cast<std::int64_t>(count),
+            page);
+  if (errors.empty()) AddPart(row, shown, "", config_.errors_window, 0, page);
 }
 
 void ExporterFamilies::AddReasons(const ExporterRow& row, const Shown& shown, Exposition& page) {
   bool any = false;
   for (const auto& [bit, name] : setup_.exporter->reasons()) {
-    const std::uint64_t count = reasons_.Count(shown.view->device->id, bit);
+    const std::uint64_t count = reasons_.Count(WithClocks(*shown.view), bit);
     if (count > 0)
       AddPart(row, shown, name, config_.clock_events_window, static_cast<std::int64_t>(count),
               page);
@@ -230,32 +278,35 @@ void ExporterFamilies::AddReasons(const ExporterRow& row, const Shown& shown, Ex
 /// Only errors that occurred: the exporter's counters, too, start with the first event.
 void ExporterFamilies::AddErrorTotals(const ExporterRow& row, const Shown& shown,
                                       const PageInputs& inputs, Exposition& page) {
-  for (const health::EvidenceCount& count : inputs.evidence)
-    if (count.device == shown.view->device->id && count.kind == row.field->from && count.code != 0)
-      AddPart(row, shown, PartOf(count.code), {}, static_cast<std::int64_t>(count.count), page);
+  for (const auto& [code, count] : ErrorsOf(inputs.evidence, *shown.view, row.field->from))
+    if (code != 0) AddPart(row, shown, PartOf(code), {}, static_cast<std::int64_t>(count), page);
 }
 
 void ExporterFamilies::AddReasonTotals(const ExporterRow& row, const Shown& shown,
                                        Exposition& page) {
   for (const auto& [bit, name] : setup_.exporter->reasons())
-    if (const std::uint64_t count = rises_.Count(shown.view->device->id, bit); count > 0)
+    if (const std::uint64_t count = rises_.Count(WithClocks(*shown.view), bit); count > 0)
       AddPart(row, shown, name, {}, static_cast<std::int64_t>(count), page);
 }
 
-/// The whole device, then its parts, each with the most severe concern about it. The parts of a
-/// device in state unknown are omitted.
+/// The whole device, then what is watched of it, each with the most severe concern about it, which
+/// is omitted for a device in state unknown. A partition has the concerns of its device, too.
 void ExporterFamilies::AddHealth(const ExporterRow& row, const Shown& shown,
                                  const PageInputs& inputs, Exposition& page) {
   const device::Exporter& exporter = *setup_.exporter;
-  const device::HealthState state = shown.device->entry->health.state;
-  const auto status = inputs.health.find(shown.view->device->id);
+  std::int64_t state = HealthOf(shown.device->entry->health.state);
+  if (shown.whole != nullptr) state = std::max(state, HealthOf(shown.whole->entry->health.state));
   const auto worst = [&](std::string_view watch) -> const health::Concern* {
     const health::Concern* found = nullptr;
-    if (status == inputs.health.end()) return found;
-    for (const health::Concern& concern : status->second.concerns)
-      if ((watch.empty() || exporter.WatchOf(concern.kind, concern.code).watch == watch) &&
-          (found == nullptr || concern.severity > found->severity))
-        found = &concern;
+    for (const DeviceRow* device : {shown.device, shown.whole}) {
+      if (device == nullptr) continue;
+      const auto status = inputs.health.find(device->entry->facts->id);
+      if (status == inputs.health.end()) continue;
+      for (const health::Concern& concern : status->second.concerns)
+        if ((watch.empty() || exporter.WatchOf(concern.kind, concern.code).watch == watch) &&
+            (found == nullptr || concern.severity > found->severity))
+          found = &concern;
+    }
     return found;
   };
   const auto add = [&](std::string_view watch, const health::Concern* concern, std::int64_t value) {
@@ -267,8 +318,8 @@ void ExporterFamilies::AddHealth(const ExporterRow& row, const Shown& shown,
     page.AddWritten(TextOf(setup_, *shown.view, row.new_naming, -1, labels, {}),
                     std::to_string(value));
   };
-  add({}, worst({}), HealthOf(state));
-  if (state == device::HealthState::kUnknown) return;
+  add({}, worst({}), state);
+  if (state == kWarn) return;
   for (const std::string_view watch : exporter.watches()) {
     const health::Concern* concern = worst(watch);
     add(watch, concern,

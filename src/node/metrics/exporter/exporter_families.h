@@ -45,6 +45,7 @@ class ExporterFamilies {
   struct Shown {
     const ExporterView* view;
     const DeviceRow* device;
+    const DeviceRow* whole;         // of a part; null: it is none
     const usage::HolderUsage* own;  // null: no lease of its own, or no usage is known
     std::map<int, std::string>* links;
   };
@@ -52,6 +53,8 @@ class ExporterFamilies {
   void AddRow(const ExporterRow& row, const std::vector<Shown>& all, const PageInputs& inputs,
               Exposition& page);
   void AddQuantity(const ExporterRow& row, const Shown& shown, Exposition& page);
+  bool AddValues(const ExporterRow& row, const Shown& shown, const sample::DeviceSample& sample,
+                 Exposition& page);
   void AddFact(const ExporterRow& row, const Shown& shown, Exposition& page);
   void AddLastError(const ExporterRow& row, const Shown& shown, const PageInputs& inputs,
                     Exposition& page);

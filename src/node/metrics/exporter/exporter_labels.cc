@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/core/strings.h"
 #include "node/metrics/exposition.h"
@@ -75,14 +76,30 @@ ExporterView ViewOf(const ExporterSetup& setup, const inventory::Entry& entry,
   view.first = setup.exporter->LabelsOf(*entry.facts, view.parent.get(), -1, setup.style);
   const inventory::VendorEntry* vendor = inventory.FindVendor(entry.facts->vendor);
   for (const device::ExporterField* row : setup.rows) {
-    std::string value = setup.exporter->Fact(*row, *entry.facts,
-                                             vendor == nullptr ? nullptr : vendor->driver.get());
+    std::string value = FactOf(*setup.exporter, *row, *entry.facts, view.parent.get(),
+                               vendor == nullptr ? nullptr : vendor->driver.get());
     if (!value.empty()) view.facts.emplace_back(row->name, std::move(value));
   }
   return view;
 }
 
+/// The devices of which exporters show the parts.
+std::set<std::string, std::less<>> DividedIn(const inventory::Snapshot& inventory) {
+  std::set<std::string, std::less<>> divided;
+  for (const inventory::Entry& entry : inventory.devices)
+    if (entry.ancestors.size() == 1 && entry.health.state != device::HealthState::kGone)
+      divided.insert(entry.ancestors.front().device);
+  return divided;
+}
+
 }  // namespace
+
+std::string FactOf(const device::Exporter& exporter, const device::ExporterField& field,
+                   const device::Facts& device, const device::Facts* parent,
+                   const device::Driver* driver) {
+  std::string value = exporter.Fact(field, device, driver);
+  return value.empty() && parent != nullptr ? exporter.Fact(field, *parent, driver) : value;
+}
 
 std::string TextOf(const ExporterSetup& setup, const ExporterView& view, bool new_naming, int link,
                    const ExporterLabels& more_facts, const ExporterLabels& more_holder) {
@@ -108,11 +125,17 @@ std::vector<ExporterView> ViewsOf(const ExporterSetup& setup, std::string_view v
                                   const inventory::Snapshot& inventory,
                                   const ledger::Snapshot& ledger) {
   std::vector<ExporterView> views;
+  const auto divided = DividedIn(inventory);
   for (const inventory::Entry& entry : inventory.devices) {
     if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone) continue;
     // Exporters name parts of devices, not parts of parts: those would have the same labels.
     if (entry.ancestors.size() > 1) continue;
     const ExporterView view = ViewOf(setup, entry, inventory);
+    if (divided.contains(entry.facts->id)) {
+      views.push_back(view);
+      views.back().shows = Shows::kLinks;
+      continue;
+    }
     std::vector<Hold> holds =
         setup.config->holders ? HoldsOf(entry.facts->id, ledger) : std::vector<Hold>();
     const bool shared = std::ranges::any_of(holds, IsShare);

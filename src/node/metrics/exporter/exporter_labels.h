@@ -15,9 +15,10 @@
 
 namespace penstock::node::metrics {
 
-/// Which families have a series for a view: all; those in which a holder has its own value; or the
-/// other ones, together with those in which no holder's value is known.
-enum class Shows { kAll, kOwn, kOthers };
+/// Which families have a series for a view: all; those in which a holder has its own value; the
+/// other ones, together with those in which no holder's value is known; or, of a device with parts,
+/// those of its links, because its parts show the rest.
+enum class Shows { kAll, kOwn, kOthers, kLinks };
 
 /// The labels of a device's series or, where each holder of a shared device has series, of one
 /// holder's series of the device. As in the vendor's exporter, the text consists of three groups of
@@ -46,6 +47,11 @@ struct ExporterSetup {
 std::vector<ExporterView> ViewsOf(const ExporterSetup& setup, std::string_view vendor,
                                   const inventory::Snapshot& inventory,
                                   const ledger::Snapshot& ledger);
+
+/// The value of a fact of a device, for a part otherwise that of its device; empty: unknown.
+std::string FactOf(const device::Exporter& exporter, const device::ExporterField& field,
+                   const device::Facts& device, const device::Facts* parent,
+                   const device::Driver* driver);
 
 /// The labels as text, with further ones in the groups `facts` and `holder`. `link`: number of the
 /// link, or -1.

@@ -140,17 +140,20 @@ class AcmeExporter final : public device::Exporter {
                    const device::Driver* driver) const override {
     return field.number == 2 ? device.serial : driver != nullptr ? driver->version : "";
   }
-  device::ExporterLabels LabelsOf(const device::Facts& device, const device::Facts*, int link,
+  device::ExporterLabels LabelsOf(const device::Facts& device, const device::Facts* whole, int link,
                                   const device::ExporterStyle& style) const override {
+    const device::Facts& named = whole != nullptr ? *whole : device;
     device::ExporterLabels labels;
     if (link >= 0) labels.emplace_back("nvlink", std::to_string(link));
-    labels.emplace_back("gpu", std::to_string(device.index));
-    labels.emplace_back(style.old_names ? "uuid" : "UUID", device.id);
-    labels.emplace_back("modelName", device.model);
+    labels.emplace_back("gpu", std::to_string(named.index));
+    labels.emplace_back(style.old_names ? "uuid" : "UUID", named.id);
+    labels.emplace_back("modelName", named.model);
+    if (!device.profile.empty()) labels.emplace_back("profile", device.profile);
     for (const std::string& label : style.hostname_labels)
       labels.emplace_back(label, style.hostname);
     return labels;
   }
+  bool IsOfWhole(const device::ExporterField& field) const override { return field.number != 252; }
   device::ExporterLabels HolderLabels(const device::ExporterHolder& holder,
                                       const device::ExporterStyle& style) const override {
     device::ExporterLabels labels{{style.old_names ? "pod_name" : "pod", std::string(holder.pod)},

@@ -162,8 +162,8 @@ class Dcgm final : public device::Exporter {
                 {"device", "nvidia" + index},
                 {"modelName", Model(gpu, style)}};
     }
-    if (const std::string profile = Detail(device, kMigProfile); !profile.empty()) {
-      labels.emplace_back("GPU_I_PROFILE", profile);
+    if (!device.profile.empty()) {
+      labels.emplace_back("GPU_I_PROFILE", device.profile);
       labels.emplace_back("GPU_I_ID", Detail(device, kGpuInstance));
     }
     // The exporter has always written the host label of links in lower case.
@@ -171,6 +171,17 @@ class Dcgm final : public device::Exporter {
     for (const std::string& label : style.hostname_labels)
       labels.emplace_back(lower ? "hostname" : label, style.hostname);
     return labels;
+  }
+
+  // DCGM (dcgmlib/src/DcgmCacheManager.cpp) asks the GPU for an instance's fields, except for those
+  // of memory. Fields of profiling (DcgmGpmManager.cpp) are the instance's or nothing.
+  bool IsOfWhole(const ExporterField& field) const override {
+    const auto within = [&field](int first, int last) {
+      return field.number >= first && field.number <= last;
+    };
+    const bool memory = within(90, 93) || within(250, 254);
+    const bool profiling = within(1001, 1199);
+    return !memory && !profiling;
   }
 
   ExporterLabels HolderLabels(const device::ExporterHolder& holder,

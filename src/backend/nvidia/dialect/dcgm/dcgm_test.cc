@@ -157,13 +157,33 @@ TEST(Dcgm, LabelsOfAPartitionAreItsGpusAndItsOwn) {
   partition.id = "MIG-1";
   partition.parent = Gpu().id;
   partition.index = 0;
-  partition.details = {{kMigProfile, "1g.5gb"}, {kGpuInstance, "9"}};
+  partition.profile = "1g.5gb";
+  partition.details = {{kGpuInstance, "9"}};
   const Facts parent = Gpu();
   const auto labels = DcgmExporter().LabelsOf(partition, &parent, -1, {});
   EXPECT_EQ(labels[0].second, "3");
   EXPECT_EQ(labels[1].second, parent.id);
   EXPECT_EQ(labels[5], (std::pair<std::string, std::string>("GPU_I_PROFILE", "1g.5gb")));
   EXPECT_EQ(labels[6], (std::pair<std::string, std::string>("GPU_I_ID", "9")));
+}
+
+// DCGM 4.6: which fields it reads from an instance, from its GPU, or not at all for an instance.
+TEST(Dcgm, FieldsOfTheBoardAreOfEachInstance) {
+  for (const char* name :
+       {"DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE",
+        "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"}) {
+    const ExporterField* field = FindDcgmField(name);
+    ASSERT_NE(field, nullptr) << name;
+    EXPECT_TRUE(DcgmExporter().IsOfWhole(*field)) << name;
+  }
+  for (const char* name :
+       {"DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_TOTAL", "DCGM_FI_DEV_FB_USED_PERCENT",
+        "DCGM_FI_DEV_BAR1_USED", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_PCIE_TX_BYTES",
+        "DCGM_FI_PROF_NVLINK_RX_BYTES", "DCGM_FI_PROF_NVDEC0_ACTIVE"}) {
+    const ExporterField* field = FindDcgmField(name);
+    ASSERT_NE(field, nullptr) << name;
+    EXPECT_FALSE(DcgmExporter().IsOfWhole(*field)) << name;
+  }
 }
 
 TEST(Dcgm, LabelsOfHoldersAreThoseOfEitherTime) {
