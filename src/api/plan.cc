@@ -57,6 +57,7 @@ static void VisitFields(Visit& visit, T& device) {
   visit("resource", device.resource);
   visit("id", device.id);
   visit("index", device.index, {.least = -1});
+  visit("number", device.number, {.if_any = true});
   visit("model", device.model);
   visit("slots", device.slots);
   visit("free", device.free);

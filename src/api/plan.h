@@ -39,6 +39,7 @@ struct PlannedDevice {
   std::string model;
   std::size_t slots = 0, free = 0;
   std::string reason;  ///< why not all slots are free: the first obstacle
+  std::string number;  ///< of a part: "0:1"
   bool operator==(const PlannedDevice&) const = default;
 };
 

@@ -15,6 +15,8 @@ static void VisitFields(const Visit& visit, Device& device) {
   visit("vendor", device.vendor);
   visit("model", device.model);
   visit.Index("index", device.index);
+  visit.IfAny("number", device.number);
+  visit.IfAny("profile", device.profile);
   visit("memoryBytes", device.memory_bytes);
   visit.Nested("health", [&device](const auto& health) {
     health("state", device.health_state);
@@ -38,6 +40,7 @@ template <typename Visit, base::Of<SampledProcess> Process>
 static void VisitFields(const Visit& visit, Process& process) {
   visit("device", process.device);
   visit.Index("index", process.index);
+  visit.IfAny("number", process.number);
   visit("pid", process.pid);
   visit("user", process.user);
   visit("command", process.command);

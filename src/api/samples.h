@@ -19,6 +19,8 @@ namespace penstock::api {
 struct SampledDevice {
   std::string id, vendor, model;
   int index = -1;
+  std::string number;   ///< of a part: "0:1"
+  std::string profile;  ///< of a part: "1g.5gb"
   std::uint64_t memory_bytes = 0;
   std::string health_state;  ///< "healthy", "unhealthy", "unknown", "gone"
   std::string health_reason;
@@ -42,6 +44,7 @@ struct SampledDevice {
 struct SampledProcess {
   std::string device;    ///< id
   int index = -1;        ///< the device's
+  std::string number;    ///< the device's, if that is a part
   std::int64_t pid = 0;  ///< 0: no process now
   std::string user, command;
   std::string kind;   ///< "run", "pod", "outside", "graphics"; empty: not known yet

@@ -77,6 +77,7 @@ static void VisitFields(Visit& visit, T& idle) {
   visit("command", idle.command, {.if_any = true});
   visit("device", idle.device);
   visit("index", idle.index, {.least = -1, .most = kMaxIndex});
+  visit("number", idle.number, {.if_any = true});
   visit("model", idle.model);
   visit("slot", idle.slot);
   visit("since", idle.since);

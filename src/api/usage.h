@@ -56,6 +56,7 @@ struct IdleHolder {
   std::string lease, namespace_name, pod, container, user, command;
   std::string device;  ///< id
   int index = -1;
+  std::string number;  ///< of a part: "0:1"
   std::string model, slot;
   base::WallTime since{}, last_busy{};
   double idle_seconds = 0;

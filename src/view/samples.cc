@@ -47,6 +47,8 @@ SampledDevice DeviceOf(const api::DeviceReport& report) {
   device.vendor = report.vendor;
   device.model = report.model;
   device.index = report.index;
+  device.number = report.number;
+  device.profile = report.profile;
   device.memory_bytes = report.memory_bytes;
   device.health_state = report.health_state;
   device.health_reason = report.health_reason;
@@ -61,6 +63,7 @@ SampledProcess HolderOf(const HolderReport& holder) {
   SampledProcess process;
   process.device = holder.device;
   process.index = holder.index;
+  process.number = holder.number;
   process.user = holder.user;
   process.command = holder.command;
   process.kind = holder.kind;
@@ -108,6 +111,7 @@ void AddProcesses(const api::DeviceReport& device, const DeviceSample* sample, c
     }
     process.device = device.id;
     process.index = device.index;
+    process.number = device.number;
     process.pid = one.pid;
     if (const auto found = known.find(one.pid); found != known.end()) {
       if (!found->second->user.empty()) process.user = found->second->user;

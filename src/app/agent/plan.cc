@@ -15,6 +15,9 @@ void Explain(const api::NodeConfig& config, const view::PreviewNode& node, api::
   auto explained = node::allocate::Explain(now.offers, now.assignments, config.sharing.policy,
                                            node.inventory, node.ledger);
   plan.devices = std::move(explained.devices);
+  for (api::PlannedDevice& device : plan.devices)
+    if (const auto* entry = node.inventory.Find(device.id); entry != nullptr)
+      device.number = entry->facts->number;
   plan.choices = std::move(explained.choices);
 }
 

@@ -370,6 +370,7 @@ std::vector<api::IdleHolder> Meter::Idle() const {
                     .command = lease.command,
                     .device = usage->device,
                     .index = entry == nullptr ? -1 : entry->facts->index,
+                    .number = entry == nullptr ? "" : entry->facts->number,
                     .model = usage->model,
                     .slot = usage->slot,
                     .since = usage->since,

@@ -89,10 +89,9 @@ export function wordFor(devices) {
     : "device";
 }
 
-/** "GPU 3", or the id where a device has no index. */
+/** "GPU 3", of a part "GPU 0:1", or the id where a device has neither. */
 export function nameOf(device) {
   const word = wordFor([device]);
-  return number(device.index) === undefined
-    ? clean(device.id)
-    : `${word === "GPU" ? word : "Device"} ${device.index}`;
+  const place = number(device.index) ?? clean(device.number ?? "");
+  return place === "" ? clean(device.id) : `${word === "GPU" ? word : "Device"} ${place}`;
 }

@@ -62,11 +62,15 @@ std::string TextOf(const std::optional<std::string>& value) { return value ? *va
 
 using Name = std::pair<std::string, std::string>;  // resource, allocator
 
+std::string NumberOf(const api::PlannedDevice& device) {
+  if (!device.number.empty()) return device.number;
+  return device.index < 0 ? "-" : std::to_string(device.index);
+}
+
 std::string ShowPlannedDevices(const api::Plan& plan, const Style& style) {
   Table devices({"GPU", "MODEL", "RESOURCE", "ALLOCATOR", "FREE", "WHY NOT"});
   for (const auto& one : plan.devices)
-    devices.Add({one.index < 0 ? "-" : std::to_string(one.index), one.model,
-                 one.resource.empty() ? "-" : one.resource,
+    devices.Add({NumberOf(one), one.model, one.resource.empty() ? "-" : one.resource,
                  one.allocator.empty() ? "-" : one.allocator,
                  Cell(std::to_string(one.free) + " of " + std::to_string(one.slots),
                       one.free > 0 ? Color::kNone : Color::kYellow),
@@ -98,8 +102,8 @@ std::string WhyCell(const api::PlannedChoice& choice) {
 }
 
 std::string ShowChoices(const api::Plan& plan, const Style& style) {
-  std::map<std::string, int> index_of;
-  for (const auto& one : plan.devices) index_of[one.id] = one.index;
+  std::map<std::string, std::string> number_of;
+  for (const auto& one : plan.devices) number_of[one.id] = NumberOf(one);
   std::vector<Name> names;  // in the order of the plan
   for (const auto& one : plan.choices)
     if (const Name name{one.resource, one.allocator};
@@ -111,7 +115,7 @@ std::string ShowChoices(const api::Plan& plan, const Style& style) {
     for (const auto& one : plan.choices) {
       if (Name{one.resource, one.allocator} != name) continue;
       std::vector<std::string> gpus;
-      for (const std::string& id : one.devices) gpus.push_back(std::to_string(index_of[id]));
+      for (const std::string& id : one.devices) gpus.push_back(number_of[id]);
       const bool none = gpus.empty();
       choices.Add({std::to_string(one.size),
                    none ? Cell("none", Color::kYellow) : Cell(base::Join(gpus, ",")),

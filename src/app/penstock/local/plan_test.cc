@@ -75,5 +75,21 @@ TEST(PlanShown, ExplainsWhichDevicesARequestWouldGet) {
             "4          none   -      -           3 of 4 are free; GPU 3: XID 79\n");
 }
 
+TEST(PlanShown, PartsHaveTheirNumbers) {
+  api::Plan plan;
+  plan.devices = {{.allocator = "local",
+                   .resource = "nvidia.com/mig-1g.5gb",
+                   .id = "MIG-1",
+                   .model = "NVIDIA A100",
+                   .slots = 1,
+                   .free = 1,
+                   .number = "0:1"}};
+  plan.choices = {{"local", "nvidia.com/mig-1g.5gb", 1, {"MIG-1"}, 0, 0, true, {}, ""}};
+  const std::string text = ShowPlan(plan, {});
+  EXPECT_NE(text.find("\n0:1  NVIDIA A100  nvidia.com/mig-1g.5gb  local "), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\n1          0:1   0 "), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace penstock::app

@@ -61,6 +61,11 @@ std::string Line(const std::vector<std::string>& fields) {
   return base::Join(quoted, ",") + "\r\n";
 }
 
+std::string NumberOf(const IdleHolder& one, const char* unknown) {
+  if (!one.number.empty()) return one.number;
+  return one.index < 0 ? unknown : std::to_string(one.index);
+}
+
 std::string Who(const IdleHolder& one) {
   if (!one.pod.empty())
     return one.namespace_name + "/" + one.pod + (one.container.empty() ? "" : "/" + one.container);
@@ -111,7 +116,7 @@ std::string ShowIdle(const std::vector<IdleHolder>& idle, const Style& style, ba
   if (idle.empty()) return "no held devices are idle\n";
   Table table({"INDEX", "SLOT", "IDLE", "HELD", "MEMORY", "HOLDER"});
   for (const IdleHolder& one : idle)
-    table.Add({one.index < 0 ? "?" : std::to_string(one.index),
+    table.Add({NumberOf(one, "?"),
                one.slot,
                {base::FormatDuration(std::chrono::duration_cast<base::Duration>(
                     std::chrono::duration<double>(one.idle_seconds))),
@@ -127,7 +132,7 @@ std::string IdleCsv(const std::vector<IdleHolder>& idle) {
       Line({"device", "index", "slot", "namespace", "pod", "container", "user", "command", "lease",
             "since", "last_busy", "idle_seconds", "memory_bytes"});
   for (const IdleHolder& one : idle)
-    text += Line({one.device, std::to_string(one.index), one.slot, one.namespace_name, one.pod,
+    text += Line({one.device, NumberOf(one, "-1"), one.slot, one.namespace_name, one.pod,
                   one.container, one.user, one.command, one.lease, base::FormatTime(one.since),
                   base::FormatTime(one.last_busy), Fixed(one.idle_seconds, 0),
                   std::to_string(one.memory_bytes)});

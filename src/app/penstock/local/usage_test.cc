@@ -110,12 +110,20 @@ TEST(Usage, TheIdleAreNamed) {
                                               .index = 1,
                                               .slot = "G1",
                                               .since = kNow - 1h,
+                                              .idle_seconds = 60},
+                                             {.user = "ann",
+                                              .device = "MIG-1",
+                                              .number = "0:1",
+                                              .slot = "MIG-1",
+                                              .since = kNow - 1h,
                                               .idle_seconds = 60}};
   const std::string table = ShowIdle(idle, {}, kNow);
   EXPECT_THAT(table, HasSubstr("0      G0::1  2h    3h    1 GiB   ml/train/main\n"));
   EXPECT_THAT(table, HasSubstr("eva: sleep?[2J\n"));
   EXPECT_EQ(ShowIdle({}, {}, kNow), "no held devices are idle\n");
+  EXPECT_THAT(table, HasSubstr("0:1    MIG-1  1m    1h"));
   EXPECT_THAT(IdleCsv(idle), HasSubstr("G0,0,G0::1,ml,train,main,,,,"));
+  EXPECT_THAT(IdleCsv(idle), HasSubstr("\nMIG-1,0:1,MIG-1,"));
 }
 
 }  // namespace

@@ -114,10 +114,15 @@ std::string MemoryCell(const SampledDevice& device, std::size_t columns, const P
          Fit(MemoryText(device), std::min(columns, kMemoryColumns), true);
 }
 
+/// A part by its number and profile: its model is that of its device, which is shown above it.
 std::string Name(const SampledDevice& device, std::size_t columns) {
-  const std::string index = device.index < 0 ? "-" : std::to_string(device.index);
-  return Fit(index, 2, true) + " " +
-         Fit(ModelOf(device.vendor, device.model), columns - std::min<std::size_t>(columns, 3));
+  const std::string number = device.number.empty()
+                                 ? (device.index < 0 ? "-" : std::to_string(device.index))
+                                 : Printable(device.number);
+  const std::size_t width = std::max<std::size_t>(Columns(number), 2);
+  const std::string name =
+      device.profile.empty() ? ModelOf(device.vendor, device.model) : device.profile;
+  return Fit(Fit(number, width, true) + " " + Printable(name), columns);
 }
 
 std::vector<std::optional<double>> HistoryOf(const SampledDevice& device, const std::string& name) {
@@ -165,14 +170,19 @@ std::vector<std::string> InTwoLines(const SampledDevice& device, std::size_t col
   return {first, second};
 }
 
-/// A sum or a mean over the devices that report the value; nothing where none does.
+bool IsPart(const SampledDevice& device) {
+  return !device.number.empty() || !device.profile.empty();
+}
+
+/// A sum or a mean over the devices that report the value, without their parts, of which they are
+/// the sum; nothing where none does.
 template <typename Value>
 std::optional<double> Sum(const std::vector<SampledDevice>& devices, Value value,
                           bool mean = false) {
   double sum = 0;
   int count = 0;
   for (const SampledDevice& device : devices) {
-    const std::optional<double> one = value(device);
+    const std::optional<double> one = IsPart(device) ? std::nullopt : value(device);
     if (!one) continue;
     sum += *one;
     ++count;
@@ -189,8 +199,10 @@ std::vector<std::string> DeviceLines(const SampledDevice& device, std::size_t li
 }
 
 std::string DevicesTogether(const std::vector<SampledDevice>& devices) {
-  std::string text =
-      std::to_string(devices.size()) + (devices.size() == 1 ? " device" : " devices");
+  const auto parts = std::ranges::count_if(devices, IsPart);
+  const auto whole = static_cast<std::ptrdiff_t>(devices.size()) - parts;
+  std::string text = std::to_string(whole) + (whole == 1 ? " device" : " devices");
+  if (parts > 0) text += ", " + std::to_string(parts) + (parts == 1 ? " part" : " parts");
   const auto busy = Sum(
       devices, [](const auto& device) { return device.utilization; }, true);
   const auto used = Sum(devices, [](const auto& device) { return device.memory_used; });

@@ -48,8 +48,17 @@ std::string HolderOf(const SampledProcess& process) {
   return process.container.empty() ? pod : pod + "/" + process.container;
 }
 
-std::string IndexOf(const SampledProcess& process) {
+std::string NumberOf(const SampledProcess& process) {
+  if (!process.number.empty()) return Printable(process.number);
   return process.index < 0 ? "-" : std::to_string(process.index);
+}
+
+/// The place of a process's device: parts follow their device, "0:10" after "0:9".
+std::tuple<std::int64_t, std::size_t, std::string> PlaceOf(const SampledProcess& process) {
+  const std::string& number = process.number;
+  return {number.empty() ? process.index
+                         : base::ParseInt(number.substr(0, number.find(':'))).value_or(-1),
+          number.size(), number};
 }
 
 std::optional<double> MemoryOf(const SampledProcess& process) {
@@ -64,7 +73,7 @@ bool More(std::optional<double> a, std::optional<double> b) {
 
 bool Before(const SampledProcess& a, const SampledProcess& b, TopSort sort) {
   const auto order = [](const SampledProcess& one) {
-    return std::tie(one.index, one.device, one.pid, one.lease);
+    return std::tuple(PlaceOf(one), one.device, one.pid, one.lease);
   };
   switch (sort) {
     case TopSort::kCompute:
@@ -73,7 +82,7 @@ bool Before(const SampledProcess& a, const SampledProcess& b, TopSort sort) {
     case TopSort::kMemory:
       if (MemoryOf(a) != MemoryOf(b)) return More(MemoryOf(a), MemoryOf(b));
       return order(a) < order(b);
-    case TopSort::kPid: return std::tie(a.pid, a.index) < std::tie(b.pid, b.index);
+    case TopSort::kPid: return std::tuple(a.pid, PlaceOf(a)) < std::tuple(b.pid, PlaceOf(b));
     case TopSort::kDevice: return order(a) < order(b);
     case TopSort::kUser: return a.user != b.user ? a.user < b.user : order(a) < order(b);
   }
@@ -90,7 +99,7 @@ bool Fits(const SampledProcess& process, const std::string& filter) {
                          process.kind,
                          process.lease,
                          process.device,
-                         "gpu " + IndexOf(process)};
+                         "gpu " + NumberOf(process)};
   return std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
     return base::ToLower(text).find(filter) != std::string::npos;
   });
@@ -124,7 +133,7 @@ std::vector<Column> ColumnsOf(std::size_t columns) {
 
 std::vector<std::string> CellsOf(const SampledProcess& process, std::size_t columns) {
   std::vector<std::string> cells{process.pid == 0 ? "-" : std::to_string(process.pid),
-                                 process.user.empty() ? "-" : process.user, IndexOf(process),
+                                 process.user.empty() ? "-" : process.user, NumberOf(process),
                                  Percent(process.compute), ShortBytes(MemoryOf(process))};
   if (columns < kWide) {
     cells.push_back(HolderOf(process));

@@ -133,6 +133,47 @@ TEST(TopFrame, FillsATerminalOf80By24) {
   ExpectGolden("top-80x24.txt", lines);
 }
 
+/// GPU 0 is divided: 0:1 and 0:10 are its parts.
+api::Samples DividedMachine() {
+  api::Samples samples{.node = "gpu-1", .interval_seconds = 1};
+  samples.devices = {Device(1), Device(1), Device(1), Device(2)};
+  samples.devices[0].index = 0;
+  for (const auto& [at, number] : {std::pair(1, "0:1"), {2, "0:10"}}) {
+    api::SampledDevice& part = samples.devices[static_cast<std::size_t>(at)];
+    part.index = -1;
+    part.number = number;
+    part.profile = "1g.10gb";
+    part.power.reset();
+    samples.processes.push_back(Process(-1, 10 + at, "ann", "python", 1, std::nullopt));
+    samples.processes.back().number = number;
+  }
+  samples.processes.push_back(Process(2, 1, "bob", "x", 1, std::nullopt));
+  samples.processes.push_back(Process(0, 9, "eve", "y", 1, std::nullopt));
+  return samples;
+}
+
+TEST(TopFrame, PartsHaveTheirNumberAndProfile) {
+  const auto lines = TopFrame(DividedMachine(), {}, {80, 24}, {});
+  EXPECT_THAT(lines, Each(ResultOf(Columns, 80u)));
+  EXPECT_EQ(LineWith(lines, " 0 H100 80GB HBM3"), 1u);
+  EXPECT_EQ(LineWith(lines, "0:1 1g.10gb"), 3u);
+  EXPECT_EQ(LineWith(lines, "0:10 1g.10gb"), 5u);
+  EXPECT_LT(LineWith(lines, "ann       0:10"), lines.size());
+}
+
+TEST(TopFrame, ASumCountsADeviceOnceAndNotItsParts) {
+  EXPECT_THAT(TopFrame(DividedMachine(), {}, {80, 24}, {})[0],
+              HasSubstr("2 devices, 2 parts  busy 19%  memory 29.1G/160G  power 382/1400W"));
+}
+
+TEST(TopFrame, PartsAreSortedBehindTheirDevice) {
+  std::vector<std::int64_t> pids;
+  for (const auto& process : ShownProcesses(DividedMachine(), {.sort = TopSort::kDevice}))
+    pids.push_back(process.pid);
+  EXPECT_THAT(pids, ElementsAre(9, 11, 12, 1));
+  EXPECT_THAT(ShownProcesses(DividedMachine(), {.filter = "gpu 0:1"}), SizeIs(2));
+}
+
 TEST(TopFrame, FillsATerminalOf160By50) {
   const auto lines = Frame({}, {160, 50});
   EXPECT_THAT(lines, AllOf(SizeIs(50), Each(ResultOf(Columns, 160u))));
