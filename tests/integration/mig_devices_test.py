@@ -15,8 +15,7 @@ from node import wait_until  # noqa: E402
 
 PROFILE = "3g.71gb"
 RESOURCE = f"nvidia.com/mig-{PROFILE}"
-# A poll that never comes: what is noticed, is noticed by an event.
-CONFIG = "telemetry: {interval: 1s, names: [dcgm, accelerator]}\nhealth: {poll: 1h, probation: 1s}\n"
+CONFIG = "telemetry: {interval: 1s, names: [dcgm, accelerator]}\n"
 
 
 def smi(node: Monitored, *words: str):
@@ -27,7 +26,13 @@ def smi(node: Monitored, *words: str):
 @pytest.fixture
 def node(request):
     fleet = Fleet(request.config.getoption("--programs").resolve())
-    node = fleet.add("n1", "dgx-h200", CONFIG)
+    home = fleet.home / "n"  # short, because the names of resources are in the paths of sockets
+    home.mkdir()
+    home.chmod(0o755)
+    node = fleet.nodes["n"] = Monitored(home, fleet.programs, "dgx-h200", "n", CONFIG, probation="1s")
+    # What is noticed in time is noticed by an event.
+    node.config.write_text(node.config.read_text().replace("poll: 100ms", "poll: 1h"))
+    node.start_agent()
     smi(node, "-i", "0", "-mig", "1")
     smi(node, "mig", "-i", "0", "-cgi", f"{PROFILE},{PROFILE}", "-C")
     yield node
@@ -39,8 +44,8 @@ def parts(node: Monitored) -> dict[str, dict]:
     return {device["number"]: device for device in node.report()["devices"] if device.get("number") and device["health"]["state"] != "gone"}
 
 
-def divided(node: Monitored, count: int = 2) -> dict[str, dict]:
-    return wait_until(lambda: len(parts(node)) == count and parts(node), f"{count} MIG devices", seen=lambda: node.penstock("status").stdout)
+def divided(node: Monitored) -> dict[str, dict]:
+    return wait_until(lambda: len(parts(node)) == 2 and parts(node), "2 MIG devices", seen=lambda: node.penstock("status").stdout)
 
 
 def series(node: Monitored, family: str) -> list[tuple[dict[str, str], float]]:
@@ -61,7 +66,7 @@ def test_a_change_is_noticed_without_a_poll(node):
     node.kubelet_program.healthy(2, RESOURCE)
     smi(node, "mig", "-i", "0", "-dci")
     smi(node, "mig", "-i", "0", "-dgi")
-    divided(node, 0)
+    wait_until(lambda: not parts(node), "no MIG devices", seen=lambda: node.penstock("status").stdout)
     node.kubelet_program.healthy(0, RESOURCE)
 
 
@@ -70,8 +75,10 @@ def test_series_are_those_of_dcgm_exporter_and_name_the_pod(node):
     node.kubelet_program.healthy(2, RESOURCE)
     [device] = node.kubelet_program.start("ml", "train", resource=RESOURCE)
     instance = next(part for part in parts(node).values() if part["id"] == device)
-    ids = sorted(labels["GPU_I_ID"] for labels, _ in wait_until(lambda: of_gpu(node, "DCGM_FI_DEV_FB_USED"), "memory of MIG devices"))
-    number = ids[list(parts(node)).index(instance["number"])]
+    rows = wait_until(lambda: any("pod" in labels for labels, _ in of_gpu(node, "DCGM_FI_DEV_FB_USED")) and of_gpu(node, "DCGM_FI_DEV_FB_USED"),
+                      "a MIG device of a pod")
+    ids = sorted(labels["GPU_I_ID"] for labels, _ in rows)
+    [number] = [labels["GPU_I_ID"] for labels, _ in rows if "pod" in labels]
     node.sim("set", "0", f"process=4711:1024:python:C:40:gi{number}/ci0", "temperature=61")
 
     def of(family: str) -> dict[str, tuple[dict[str, str], float]]:
@@ -107,21 +114,23 @@ def test_series_are_those_of_dcgm_exporter_and_name_the_pod(node):
 def test_an_xid_of_an_instance_leaves_the_others_in_use(node):
     devices = divided(node)
     node.kubelet_program.healthy(2, RESOURCE)
-    [first, second] = sorted(devices)
-    ids = sorted(int(labels["GPU_I_ID"]) for labels, _ in wait_until(lambda: of_gpu(node, "DCGM_FI_DEV_FB_USED"), "memory of MIG devices"))
+    rows = wait_until(lambda: of_gpu(node, "DCGM_FI_DEV_FB_USED"), "memory of MIG devices")
+    ids = sorted(int(labels["GPU_I_ID"]) for labels, _ in rows)
 
-    # The driver does not ask for a reset of the GPU: the instance alone is concerned.
+    def concerned() -> list[str]:
+        found = {labels["device"] for labels, _ in series(node, "accelerator_evidence_total") if labels["code"] == "95"}
+        assert found <= {device["id"] for device in devices.values()}
+        return [number for number, device in devices.items() if device["id"] in found]
+
+    # The driver does not ask for a reset of the GPU: the instance alone is concerned, and only until then.
     node.sim("fault", "0", "xid", "95", "--alone", "--instance", f"{ids[0]}/0")
-    wait_until(lambda: any(one["reason"].startswith("XID 95") for one in [parts(node)[first]["health"]]) or
-               evidence(node, devices[first]["id"], "95"), "the XID against the first instance", seen=lambda: node.penstock("status").stdout)
-    assert evidence(node, devices[first]["id"], "95") and not evidence(node, devices[second]["id"], "95")
+    [first] = wait_until(concerned, "the XID", seen=lambda: node.penstock("status").stdout)
+    [second] = set(devices) - {first}
     assert states(node)["0"] == states(node)[second] == "healthy"
+    wait_until(lambda: states(node)[first] == "healthy", "the end of its probation", seen=lambda: node.penstock("status").stdout)
+    assert {labels["GPU_I_ID"]: value for labels, value in of_gpu(node, "DCGM_FI_DEV_XID_ERRORS")} == {str(ids[0]): 95, str(ids[1]): 0}
 
     # It asks: the GPU is unhealthy, and none of its parts gets new work.
     node.sim("fault", "0", "xid", "95", "--instance", f"{ids[1]}/0")
     wait_until(lambda: states(node)["0"] == "unhealthy", "the GPU to be unhealthy", seen=lambda: node.penstock("status").stdout)
     node.kubelet_program.healthy(0, RESOURCE)
-
-
-def evidence(node: Monitored, device: str, code: str) -> bool:
-    return any(labels["device"] == device and labels["code"] == code for labels, _ in series(node, "accelerator_evidence_total"))
