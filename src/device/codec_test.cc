@@ -12,8 +12,14 @@ namespace {
 using testing::HasSubstr;
 
 Evidence SomeEvidence() {
-  return {EvidenceSource::kKernelLog, "GPU-1", PciAddress{0, 7, 0, 0}, "xid", -79,
-          "fell \"off\"\nthe bus",    true};
+  return {EvidenceSource::kKernelLog,
+          "GPU-1",
+          PciAddress{0, 7, 0, 0},
+          "xid",
+          -79,
+          "fell \"off\"\nthe bus",
+          true,
+          "3/0"};
 }
 
 Facts SomeFacts() {

@@ -103,8 +103,8 @@ class Exporter {
   virtual ExporterLabels LabelsOf(const Facts& device, const Facts* whole, int link,
                                   const ExporterStyle& style) const = 0;
 
-  /// Whether a part of a device shows the value that the field has for the device, if it has none of
-  /// its own. The device itself is then not shown, except for its links.
+  /// Whether a part of a device shows the value that the field has for the device, if it has none
+  /// of its own. The device itself is then not shown, except for its links.
   virtual bool IsOfWhole(const ExporterField& field) const = 0;
 
   /// The labels of a device's holder, without empty ones.
