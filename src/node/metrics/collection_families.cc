@@ -33,7 +33,8 @@ void AddAges(const std::vector<DeviceRow>& devices, Exposition& page) {
     if (device.newest != nullptr) page.Add(device.labels, base::Seconds(device.newest->took));
 }
 
-/// By model, because devices of one model do not support the same quantities.
+/// By model, because devices of one model do not support the same quantities. Without parts, which
+/// have less than whole devices.
 void AddUnsupported(const std::vector<DeviceRow>& devices, const device::DialectOf& dialect_of,
                     Exposition& page) {
   if (!page.Family("accelerator_unsupported")) return;
@@ -41,7 +42,7 @@ void AddUnsupported(const std::vector<DeviceRow>& devices, const device::Dialect
   for (const DeviceRow& device : devices) {
     const device::Dialect* dialect =
         device.newest == nullptr ? nullptr : dialect_of(device.entry->facts->vendor);
-    if (dialect == nullptr) continue;
+    if (dialect == nullptr || !device.entry->facts->parent.empty()) continue;
     const auto quantities = dialect->Quantities();
     for (const device::QuantityId id : device.newest->unsupported)
       if (id < quantities.size()) ++counts[{device.entry->facts->model, quantities[id].key}];

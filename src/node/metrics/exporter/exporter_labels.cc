@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/core/strings.h"
+#include "node/ledger/capacity.h"
 #include "node/metrics/exposition.h"
 #include "node/metrics/label_names.h"
 
@@ -32,6 +33,17 @@ std::vector<Hold> HoldsOf(const std::string& device, const ledger::Snapshot& led
     if (slot != lease.slots.end()) holds.push_back({&lease, &*slot});
   }
   return holds;
+}
+
+/// The one lease that holds parts of this part, which exporters do not show; none if several do.
+std::vector<Hold> HoldsWithin(const std::string& part, const ledger::Snapshot& ledger) {
+  std::vector<Hold> holds;
+  for (const ledger::Lease& lease : ledger.leases) {
+    const auto slot = std::ranges::find_if(
+        lease.slots, [&part](const ledger::Slot& one) { return ledger::IsPartOf(one, part); });
+    if (slot != lease.slots.end()) holds.push_back({&lease, &*slot});
+  }
+  return holds.size() == 1 ? holds : std::vector<Hold>();
 }
 
 bool IsShare(const Hold& hold) { return hold.slot->id != hold.slot->device; }
@@ -138,6 +150,8 @@ std::vector<ExporterView> ViewsOf(const ExporterSetup& setup, std::string_view v
     }
     std::vector<Hold> holds =
         setup.config->holders ? HoldsOf(entry.facts->id, ledger) : std::vector<Hold>();
+    if (holds.empty() && setup.config->holders && view.parent != nullptr)
+      holds = HoldsWithin(entry.facts->id, ledger);
     const bool shared = std::ranges::any_of(holds, IsShare);
     const api::Switch each = setup.config->virtual_gpus;
     // Without a pod its series would not name the holder.

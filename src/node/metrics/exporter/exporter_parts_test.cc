@@ -91,6 +91,30 @@ TEST(ExporterParts, TheHolderOfAPartIsInItsSeriesAlone) {
   EXPECT_THAT(series[1], Not(HasSubstr("pod=")));
 }
 
+// Instances that share a GPU instance: the page has series of the GPU instance alone.
+TEST(ExporterParts, TheOneHolderOfPartsOfAPartIsInItsSeries) {
+  Divided node;
+  const auto of_p2 = [&node] {
+    return SeriesOf(PageOf(node, With({"ACME_POWER"}, true)), "ACME_POWER")[1];
+  };
+  const auto hold = [&node](std::size_t lease) {
+    node.Hold("P2.1", lease);
+    node.ledger.leases[lease].slots[0].ancestors = {{"P2", {}}, {"G0", {}}};
+  };
+  hold(1);
+  EXPECT_THAT(of_p2(), HasSubstr(R"(profile="1g.P2",container="main",namespace="ml",pod="a"})"));
+  hold(2);
+  EXPECT_THAT(of_p2(), Not(HasSubstr("pod="))) << "it is none of the two's";
+}
+
+TEST(ExporterParts, WhatAPartLacksIsNotCountedAsUnsupported) {
+  Divided node;
+  auto part = *node.samples.devices["P1"];
+  part.unsupported = {fixture::kPower};
+  node.samples.devices["P1"] = std::make_shared<const sample::DeviceSample>(part);
+  EXPECT_THAT(SeriesOf(PageOf(node), "accelerator_unsupported"), IsEmpty());
+}
+
 // A pod chooses its labels: it must not look like another instance's.
 TEST(ExporterParts, APodCannotNameAnInstance) {
   Divided node;
