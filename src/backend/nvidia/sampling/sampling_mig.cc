@@ -7,9 +7,9 @@
 namespace penstock::backend::nvidia {
 namespace {
 
-/// DCGM 4.6, dcgmlib/src/dcgm_fields.cpp: the fields of profiling with the entity level GPU_I or
-/// GPU_CI; DcgmCacheManager.cpp: the fields that it reads from the handle of an instance. PCIe,
-/// NVLink and engines for video are of the GPU.
+/// DCGM 4.6, dcgmlib/src/dcgm_fields.cpp: the fields of profiling up to 1016 with the entity level
+/// GPU_I or GPU_CI; those of PCIe and NVLink have the level GPU. DcgmCacheManager.cpp: the fields
+/// that it reads from the handle of an instance. Video engines and counters of cycles are left out.
 bool IsOfInstance(const NvmlQuery& query) {
   constexpr unsigned kFirstUnit = 1, kLastUnit = 13;  // NVML_GPM_METRIC_GRAPHICS_UTIL to FP16_UTIL
   return query.call == NvmlCall::kMemory || query.call == NvmlCall::kBar1 ||
