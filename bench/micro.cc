@@ -4,6 +4,7 @@
 #include <chrono>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -133,7 +134,7 @@ void PreferredAllocation(benchmark::State& state, Joined joined, int count, int 
     std::vector<std::string> chosen;
     calls.Time([&] {
       chosen = node::allocate::Prefer({available, {}, wanted}, offer,
-                                      api::SharePolicy::kDistributed, machine);
+                                      api::SharePolicy::kDistributed, machine, {});
     });
     if (chosen.size() != wanted) state.SkipWithError("nothing was preferred");
     benchmark::DoNotOptimize(chosen.data());
@@ -146,6 +147,44 @@ BENCHMARK_CAPTURE(PreferredAllocation, every_size_of_16_DGX_2, Dgx2, 16, 1, 0);
 BENCHMARK_CAPTURE(PreferredAllocation, every_size_of_16_tangled, Tangle, 16, 1, 0);
 BENCHMARK_CAPTURE(PreferredAllocation, 1_of_5000_shares, Dgx2, 16, 313, 1);
 BENCHMARK_CAPTURE(PreferredAllocation, 8_of_5000_shares, Dgx2, 16, 313, 8);
+
+/// Measures the same for parts: eight devices with eight parts each, of which every third is held.
+void PreferredParts(benchmark::State& state, int size) {
+  auto machine = Machine(8, DgxH100);
+  node::share::Offer offer{.resource = "nvidia.com/mig-1g.5gb", .allocator = "kubelet"};
+  node::ledger::Snapshot ledger;
+  std::vector<std::string> available;
+  for (int i = 0; i < 64; ++i) {
+    device::Facts part = *machine.devices[static_cast<std::size_t>(i / 8)].facts;
+    const std::string whole = std::exchange(part.id, "MIG-" + std::to_string(i));
+    node::ledger::Slot slot{.id = part.id,
+                            .device = part.id,
+                            .ancestors = {{whole, {base::Mebibytes(40960), 108}}},
+                            .capacity = {base::Mebibytes(4864), 13}};
+    if (i % 3 == 0)
+      ledger.leases.push_back({.id = part.id, .slots = {slot}});
+    else
+      available.push_back(part.id);
+    offer.slots.push_back({std::move(slot), true, ""});
+    machine.devices.push_back({.facts = std::make_shared<const device::Facts>(std::move(part)),
+                               .health = {.state = device::HealthState::kHealthy}});
+  }
+  Calls calls(state);
+  int turn = 0;
+  for (auto _ : state) {
+    const std::size_t wanted =
+        size > 0 ? static_cast<std::size_t>(size) : 1 + turn++ % available.size();
+    std::vector<std::string> chosen;
+    calls.Time([&] {
+      chosen = node::allocate::Prefer({available, {}, wanted}, offer,
+                                      api::SharePolicy::kDistributed, machine, ledger);
+    });
+    if (chosen.size() != wanted) state.SkipWithError("nothing was preferred");
+    benchmark::DoNotOptimize(chosen.data());
+  }
+}
+BENCHMARK_CAPTURE(PreferredParts, 1_of_64, 1);
+BENCHMARK_CAPTURE(PreferredParts, every_size_of_64, 0);
 
 /// Measures the new offers when one device of sixteen, each with 313 shares, fails or recovers.
 void OffersAfterAChangeOfHealth(benchmark::State& state) {

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from figures import Bench, ratio
 
-GOALS = {"MetricsPage/2240": 1000, "MetricsPageOfHolders/200": 5000, "PreferredAllocation": 1000, "CdiSpecification": 20000,
+GOALS = {"MetricsPage/2240": 1000, "MetricsPageOfHolders/200": 5000, "PreferredAllocation": 1000, "PreferredParts": 5000, "CdiSpecification": 20000,
          "ScrapeOverHttp/plain": 1000, "ScrapeOverHttp/gzip/": 1000, "DecisionDuringScrapes": 1000,
          "PlanOf8Gpus": 5000, "PlanOf8DevicesAtTheLimit": 50000}  # µs
 

@@ -72,6 +72,8 @@ Json ToJsonValue(const QueuedRun& run, PageDetail detail) {
   json["count"] = run.count;
   if (run.share > 1) json["share"] = run.share;
   Put(json, "model", run.model);
+  Put(json, "profile", run.profile);
+  if (run.least_memory.count > 0) json["minMemory"] = run.least_memory.count;
   if (!run.devices.empty()) Put(json, "devices", base::Join(run.devices, ", "));
   Put(json, "since", run.since);
   Put(json, "expectedStart", run.expected_start);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/report.h"
+#include "base/core/quantity.h"
 
 namespace penstock::api {
 
@@ -36,6 +37,8 @@ struct QueuedRun {
   int count = 1;  ///< devices
   int share = 1;  ///< N: one of N shares of each device
   std::string model;
+  std::string profile;       ///< of parts; empty: see least_memory
+  base::Bytes least_memory;  ///< of each device or part; 0 without a profile: whole devices
   std::vector<std::string> devices;
   std::string since;           ///< RFC 3339
   std::string expected_start;  ///< RFC 3339; empty: unknown

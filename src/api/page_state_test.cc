@@ -56,6 +56,17 @@ TEST(PageState, HasTheStateInBriefHoweverLongTheListsAre) {
   EXPECT_EQ(state["queueLength"], 5000);
 }
 
+TEST(PageState, SaysWhichPartsAQueuedRunAsksFor) {
+  PageState state = StateWith(1, 2);
+  state.queue[0].profile = "1g.5gb";
+  state.queue[1].least_memory = base::Mebibytes(1);
+  const json queue = json::parse(PageQueueToJson(state, PageDetail::kHolders, 0))["queue"];
+  EXPECT_EQ(queue[0]["profile"], "1g.5gb");
+  EXPECT_FALSE(queue[0].contains("minMemory"));
+  EXPECT_EQ(queue[1]["minMemory"], 1u << 20);
+  EXPECT_FALSE(queue[1].contains("profile"));
+}
+
 TEST(PageState, HasTheWholeListsPageByPage) {
   const PageState state = StateWith(250, 201);
   const json first = json::parse(*PageHoldersToJson(state, PageDetail::kHolders, "GPU-1", 0));

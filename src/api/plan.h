@@ -38,8 +38,8 @@ struct PlannedDevice {
   int index = -1;
   std::string model;
   std::size_t slots = 0, free = 0;
-  std::string reason;  ///< why not all slots are free: the first obstacle
-  std::string number;  ///< of a part: "0:1"
+  std::string reason;       ///< why not all slots are free: the first obstacle
+  std::string number = {};  ///< of a part: "0:1"
   bool operator==(const PlannedDevice&) const = default;
 };
 

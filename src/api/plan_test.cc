@@ -17,7 +17,7 @@ Plan Sample() {
           .not_yet = {"flags.migStrategy: \"mixed\" is not supported yet"},
           .remarks = {"flags.gfd.oneshot: the agent keeps running"},
           .devices = {{"kubelet", "nvidia.com/gpu", "GPU-1", 1, "NVIDIA H200", 4, 3,
-                       "held by ml/train-0"}},
+                       "held by ml/train-0", "0:1"}},
           .choices = {{"kubelet",
                        "nvidia.com/gpu",
                        2,

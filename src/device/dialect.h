@@ -142,6 +142,12 @@ class Dialect {
   /// The words for parts; null: its devices are not divided.
   virtual const PartTerms* part_terms() const { return nullptr; }
 
+  /// The profile, of those of a device, that a user's name means: drivers differ in how they spell
+  /// it. kInvalidArgument: it is no name of a profile. kNotFound: the device has none that it
+  /// means.
+  virtual Result<const PartProfile*> FindProfile(std::string_view name,
+                                                 std::span<const PartProfile> profiles) const = 0;
+
   /// Why this device cannot have this shape, and what to do instead; empty if it can.
   virtual std::string WhyNotShared(const Facts& device, const Shape& shape) const = 0;
 

@@ -49,6 +49,8 @@ api::QueuedRun Describe(const node::allocate::Waiting& waiting, const PageQueue&
       .count = waiting.request.count,
       .share = waiting.request.share,
       .model = waiting.request.model,
+      .profile = waiting.request.profile,
+      .least_memory = waiting.request.least_memory,
       .devices = waiting.request.devices,
       .since = base::FormatTime(waiting.since),
       .expected_start = start == queue.expected_starts.end() ? "" : base::FormatTime(start->second),

@@ -67,6 +67,8 @@ TEST_F(PageStateTest, HasTheQueueInItsOrder) {
   waiting.user = "eva";
   waiting.request.count = 2;
   waiting.request.share = 4;
+  waiting.request.profile = "1g.5gb";
+  waiting.request.least_memory = base::Mebibytes(20);
   waiting.reason = "waits";
   queue_.runs = {waiting, {}};
   queue_.expected_starts["q-1"] = base::WallTime{1700000000s};
@@ -75,6 +77,8 @@ TEST_F(PageStateTest, HasTheQueueInItsOrder) {
   EXPECT_EQ(state.queue[0].user, "eva");
   EXPECT_EQ(state.queue[0].count, 2);
   EXPECT_EQ(state.queue[0].share, 4);
+  EXPECT_EQ(state.queue[0].profile, "1g.5gb");
+  EXPECT_EQ(state.queue[0].least_memory, base::Mebibytes(20));
   EXPECT_EQ(state.queue[0].expected_start, base::FormatTime(base::WallTime{1700000000s}));
   EXPECT_EQ(state.queue[1].expected_start, "");
 }

@@ -221,6 +221,7 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
   std::vector<std::vector<std::string>> Preferred(const std::string& resource,
                                                   const PreferRequest& request) const {
     const auto snapshot = inventory.published().Get();
+    const auto held = ledger.Get();
     const auto now = shown.Get();
     const Offer* offer = FindOffer(*now, resource);
     std::vector<std::vector<std::string>> answers(request.containers.size());
@@ -230,7 +231,7 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
       if (container.size < 1) continue;
       answers[i] = node::allocate::Prefer(
           {container.available, container.must_include, static_cast<std::size_t>(container.size)},
-          *offer, options.share_policy(), *snapshot);
+          *offer, options.share_policy(), *snapshot, *held);
     }
     return answers;
   }

@@ -46,7 +46,9 @@ protocol::broker::WaitingRun Describe(const Waiting& waiting, std::size_t positi
           .since = base::FormatTime(waiting.since),
           .time = waiting.time,
           .expected_start = "",
-          .resumable = resumable};
+          .resumable = resumable,
+          .profile = waiting.request.profile,
+          .min_memory = waiting.request.least_memory};
 }
 
 /// "limits of each user while others wait: 4 devices, 16 requests"; empty if there are none.
@@ -77,7 +79,9 @@ protocol::broker::GrantedDevice Describe(const node::ledger::Slot& slot, const d
           .memory_limit = slot.limits.memory,
           .compute_percent = slot.limits.compute_percent,
           .memory_limit_by = NameOf(slot.limits.memory_by),
-          .compute_by = NameOf(slot.limits.compute_by)};
+          .compute_by = NameOf(slot.limits.compute_by),
+          .number = facts.number,
+          .profile = facts.profile};
 }
 
 void Refuse(const std::shared_ptr<protocol::broker::Session>& session, Code code,
@@ -89,8 +93,16 @@ protocol::broker::DivideProgress ToBroker(const node::change::DeviceDivision& de
   return {device.device, device.number, device.state, device.reason};
 }
 
-protocol::broker::AssignProgress ToBroker(const node::change::DeviceMove& move) {
-  return {move.device, move.index, move.from, move.to, move.state, move.reason};
+protocol::broker::AssignProgress ToBroker(const node::change::DeviceMove& move,
+                                          const node::inventory::Snapshot& inventory) {
+  const auto* entry = inventory.Find(move.device);
+  return {move.device,
+          move.index,
+          move.from,
+          move.to,
+          move.state,
+          move.reason,
+          entry == nullptr ? "" : entry->facts->number};
 }
 
 }  // namespace
@@ -108,7 +120,7 @@ LocalAdapter::LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Option
                 KeepSoon();
               }),
       policy_(
-          loop, {node_.inventory, node_.ledger, node_.offers, leases_.terms()},
+          loop, {node_.inventory, node_.ledger, node_.offers, leases_.terms(), node_.dialect_of},
           {[this](const std::string& lease, const std::string& why) { leases_.End(lease, why); },
            [this] { queue_.Try(); }}),
       queue_(loop, {[this](const Waiting& waiting, const Devices& kept_back) {
@@ -117,6 +129,7 @@ LocalAdapter::LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Option
                     [this](const Waiting& waiting) { return policy_.CouldUse(waiting); },
                     [this](const Waiting& waiting) { return policy_.ClaimOf(waiting); },
                     [this](uid_t uid) { return policy_.HeldBy(uid); },
+                    [this](const Waiting& waiting) { return policy_.AmountOf(waiting); },
                     [this](const Waiting& waiting, std::size_t position) {
                       ReportProgress(waiting, position);
                     },
@@ -275,6 +288,8 @@ void LocalAdapter::Enqueue(const SessionPtr& session, const RunRequest& run,
                      .share = run.share,
                      .limits = {.memory = run.memory, .compute_percent = run.compute_percent},
                      .model = run.model,
+                     .profile = run.profile,
+                     .least_memory = run.min_memory,
                      .devices = run.devices};
   waiting.ticket = run.ticket;
   waiting.time = run.time;
@@ -303,7 +318,7 @@ base::Status LocalAdapter::Attempt(const Waiting& waiting, const Devices& kept_b
   Requester& requester = requesters_.at(waiting.ticket);
   const auto inventory = node_.inventory.published().Get();
   ASSIGN(const auto slots, node::allocate::Reserve(waiting.request, *inventory, *node_.ledger.Get(),
-                                                   OffersWithout(kept_back)));
+                                                   OffersWithout(kept_back), node_.dialect_of));
   const auto servers = node_.offers.Servers();
   ASSIGN(const auto edits, node::allocate::Commit(slots, node::allocate::ConsumerKind::kProcess,
                                                   *inventory, node_.dialect_of, *servers));
@@ -459,15 +474,18 @@ void LocalAdapter::HandleAssign(const SessionPtr& session,
                {"allocator", request.allocator},
                {"uid", static_cast<long>(session->peer().uid)}});
   leases_.CheckAllGroups();  // processes that just ended hold nothing
+  node::inventory::Inventory& inventory = node_.inventory;  // outlives the moves
   callbacks_.move(
       {request.devices, request.allocator, request.wait, request.dry_run},
-      [session](const node::change::DeviceMove& move) {
-        session->Progress(protocol::broker::EncodeMoving(ToBroker(move)));
+      [session, &inventory](const node::change::DeviceMove& move) {
+        session->Progress(
+            protocol::broker::EncodeMoving(ToBroker(move, *inventory.published().Get())));
       },
-      [session](const base::Result<std::vector<node::change::DeviceMove>>& moves) {
+      [session, &inventory](const base::Result<std::vector<node::change::DeviceMove>>& moves) {
         if (!moves.ok()) return session->Answer(protocol::broker::EncodeError(moves.error()));
         std::vector<protocol::broker::AssignProgress> moved;
-        for (const node::change::DeviceMove& move : *moves) moved.push_back(ToBroker(move));
+        const auto now = inventory.published().Get();
+        for (const node::change::DeviceMove& move : *moves) moved.push_back(ToBroker(move, *now));
         session->Answer(protocol::broker::EncodeMoved(moved));
       });
 }

@@ -13,6 +13,7 @@
 #include "base/core/testing/fake_clock.h"
 #include "base/core/testing/must.h"
 #include "device/testing/acme.h"
+#include "node/inventory/testing/acme_parts.h"
 #include "node/lease/testing/fake_cgroup_manager.h"
 #include "os/process/process.h"
 #include "os/testing/run_on.h"
@@ -329,6 +330,41 @@ TEST_F(LocalAdapterTest, MakesOnePlanAtATimeForEachUserAndAnswersTheRestMeanwhil
   Client third = Query(R"({"op":"plan"})");
   EXPECT_TRUE(Soon([&] { return plans.size() == 3; }))
       << "a client that leaves passes its turn to the next";
+}
+
+TEST_F(LocalAdapterTest, GrantsPartsByTheirProfileAndQueuesWhoFindsNone) {
+  const auto facts = node::inventory::AcmeWithParts({{"1g.5gb", "3g.20gb"}, {}});
+  OnLoop([&] {
+    inventory_.SetFacts("acme", facts, "", loop_.clock().Wall());
+    for (const auto& one : facts) {
+      inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", loop_.clock().Wall());
+      inventory_.SetReading(one.id, {}, loop_.clock().Wall());
+    }
+  });
+  Start();
+  Client first = Query(R"({"op":"run","profile":"1G.5GB"})");
+  const auto part = Next(first);
+  ASSERT_TRUE(part.ok() && part->granted) << part.error().ToString();
+  EXPECT_EQ(part->granted->devices.at(0).id, "G0.0");
+  EXPECT_EQ(part->granted->devices.at(0).number, "0:0");
+  EXPECT_EQ(part->granted->devices.at(0).profile, "1g.5gb");
+  EXPECT_EQ(part->granted->environment.at("ACME"), "G0.0");
+  Client second = Query(R"({"op":"run","profile":"1g.5gb"})");
+  const auto waiting = Next(second);
+  ASSERT_TRUE(waiting.ok() && waiting->waiting);
+  EXPECT_EQ(waiting->waiting->profile, "1g.5gb");
+  EXPECT_THAT(waiting->waiting->reason,
+              HasSubstr("1 requested, 0 of 1 free; GPU 0:0 (G0.0): held"));
+  Client third = Query(R"({"op":"run","minMemory":1073741824})");
+  EXPECT_EQ(Next(third)->granted->devices.at(0).id, "G0.1") << "behind one that cannot use it";
+  Client fourth = Query(R"({"op":"run"})");
+  EXPECT_EQ(Next(fourth)->granted->devices.at(0).id, "G1") << "an older client, a whole device";
+  for (const auto& [request, why] :
+       {std::pair{R"({"op":"run","profile":"9g.90gb"})", "no GPU of this node is divided into 9g"},
+        {R"({"op":"run","profile":"many"})", "\"many\" is no profile"}}) {
+    Client refused = Query(request);
+    EXPECT_THAT(Next(refused).error().message(), HasSubstr(why));
+  }
 }
 
 TEST_F(LocalAdapterTest, CutsAFreeDeviceForOneWhoAsksForAShareAndMakesItWholeAgain) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/core/strings.h"
 #include "device/dialect.h"
 
 namespace penstock::device::testing {
@@ -45,6 +46,15 @@ class AcmeDialect : public Dialect {
     return device.index == 0 ? "acme.com/small" : "acme.com/big";
   }
   std::string PartResource(const Facts& part) const override { return "acme.com/" + part.profile; }
+  /// Names begin with a digit, in any case of letters.
+  Result<const PartProfile*> FindProfile(std::string_view name,
+                                         std::span<const PartProfile> profiles) const override {
+    if (name.empty() || name[0] < '0' || name[0] > '9')
+      return Error(Code::kInvalidArgument, "\"" + std::string(name) + "\" is no profile");
+    for (const PartProfile& profile : profiles)
+      if (base::ToLower(profile.name) == base::ToLower(name)) return &profile;
+    return Error(Code::kNotFound, "no such profile");
+  }
   std::string WhyNotShared(const Facts& device, const Shape& shape) const override {
     return shape.sharing == Sharing::kServer && device.model == "Acme Small"
                ? "an Acme Small has no server; use time-slicing"

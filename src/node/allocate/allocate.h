@@ -21,8 +21,11 @@ struct Request {
   int count = 1;
   int share = 1;  ///< 1: whole devices; N: one share each of devices that are shared N ways, for
                   ///< which free devices may be cut
-  device::Limits limits;  ///< that must be enforced; its enforcers have no meaning here
-  std::string model;      ///< glob over the model's name; empty: any
+  device::Limits limits;     ///< that must be enforced; its enforcers have no meaning here
+  std::string model;         ///< glob over the model's name; empty: any
+  std::string profile;       ///< parts of this profile, as users name it; empty: see least_memory
+  base::Bytes least_memory;  ///< of each device or part. 0: whole devices, and parts that are
+                             ///< offered under the name of whole devices
   std::vector<std::string>
       devices;  ///< ids or indices; where given, exactly these, and count is their number
 };
@@ -30,7 +33,8 @@ struct Request {
 /// Chooses free, usable slots of the allocator's offers: of exactly the devices named, or of the
 /// best-linked set of `count`. Shares come first from devices that are already shared in that many,
 /// the fullest first, and then from free devices that are assigned whole. Such a device is cut for
-/// the request from the moment that the slot is held.
+/// the request from the moment that the slot is held. A request for memory gets the devices or
+/// parts that have the least of what suffices. Parts are chosen as in packing.h.
 ///
 /// kResourceExhausted: possible once holders release devices, or once devices have been read for
 /// the first time. kUnavailable: impossible in the current state of the devices (unhealthy, gone,
@@ -38,15 +42,25 @@ struct Request {
 /// for. kNotFound, kFailedPrecondition: never possible with this hardware and configuration.
 /// kInvalidArgument: the request is wrong. A limit that nothing enforces is refused: it would be
 /// worse than none.
+///
+/// Names of profiles are read by the vendors' dialects; without `dialect_of` only the driver's own
+/// names are known.
 base::Result<std::vector<ledger::Slot>> Reserve(const Request& request,
                                                 const inventory::Snapshot& inventory,
                                                 const ledger::Snapshot& ledger,
-                                                const std::vector<share::Offer>& offers);
+                                                const std::vector<share::Offer>& offers,
+                                                const device::DialectOf& dialect_of = {});
 
 /// Returns the ids of the devices of which the request could ever get a slot, whoever holds them
 /// now.
 std::set<std::string> DevicesFor(const Request& request, const inventory::Snapshot& inventory,
-                                 const std::vector<share::Offer>& offers);
+                                 const std::vector<share::Offer>& offers,
+                                 const device::DialectOf& dialect_of = {});
+
+/// How many devices the request amounts to, in the measure of DevicesHeld (outlook.h): a part
+/// counts as much as the largest that the request could get.
+double AmountOf(const Request& request, const inventory::Snapshot& inventory,
+                const std::vector<share::Offer>& offers, const device::DialectOf& dialect_of = {});
 
 /// The kubelet's GetPreferredAllocation request.
 struct Preference {
@@ -56,12 +70,14 @@ struct Preference {
 
 /// Returns `size` of the available ids, including those in `must_include`. Of whole devices: the
 /// best-linked set (ChooseBest). Of shares: as few of one device as possible, then by the policy,
-/// then the best-linked. Slots that are not usable only where they must be included. Deterministic.
-/// Returns nothing where the answer is uncertain, so that the kubelet chooses: for unknown ids, and
-/// for more than one share where a request may have only one. `offer` is the offer of this resource
-/// that was sent to the kubelet. Any thread.
+/// then the best-linked. Parts, and shares of them, are packed instead (packing.h). Slots that are
+/// not usable only where they must be included. Deterministic. Returns nothing where the answer is
+/// uncertain, so that the kubelet chooses: for unknown ids, and for more than one share where a
+/// request may have only one. `offer` is the offer of this resource that was sent to the kubelet.
+/// Any thread.
 std::vector<std::string> Prefer(const Preference& request, const share::Offer& offer,
-                                api::SharePolicy policy, const inventory::Snapshot& inventory);
+                                api::SharePolicy policy, const inventory::Snapshot& inventory,
+                                const ledger::Snapshot& ledger);
 
 enum class ConsumerKind { kContainer, kContainerByIndex, kProcess };
 

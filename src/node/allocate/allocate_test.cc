@@ -155,7 +155,7 @@ std::vector<std::string> Prefer(const std::vector<std::string>& available,
                                 const std::vector<std::string>& must_include, std::size_t size,
                                 const inventory::Snapshot& box) {
   return allocate::Prefer({available, must_include, size}, Offers(box)[0],
-                          api::SharePolicy::kDistributed, box);
+                          api::SharePolicy::kDistributed, box, {});
 }
 
 TEST(Prefer, HonoursWhatMustBeInAndIsTheSameForAnyOrder) {

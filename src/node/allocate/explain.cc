@@ -42,8 +42,10 @@ class View {
                             .resource = offer.resource,
                             .id = entry->facts->id,
                             .index = entry->facts->index,
-                            .model = entry->facts->model});
+                            .model = entry->facts->model,
+                            .number = entry->facts->number});
       }
+      parts_ = parts_ || !offered.slot.ancestors.empty();
       api::PlannedDevice& device = devices_[at->second];
       const std::string obstacle = DescribeObstacle(offered, ledger);
       ++device.slots;
@@ -61,12 +63,14 @@ class View {
   const std::vector<api::PlannedDevice>& devices() const { return devices_; }
 
   std::vector<api::PlannedChoice> Choices(api::SharePolicy policy,
-                                          const inventory::Snapshot& inventory) const {
+                                          const inventory::Snapshot& inventory,
+                                          const ledger::Snapshot& ledger) const {
     std::vector<api::PlannedChoice> choices;
     const Positions free = Free();
     const std::size_t most = offer_.single && shared_ ? 1 : devices_.size();
     for (std::size_t size = 1; size <= std::min({most, free.size(), kMaxSizes}); ++size)
-      choices.push_back(shared_ ? OfShares(size, policy, inventory) : OfDevices(size, free));
+      choices.push_back(shared_ || parts_ ? OfSlots(size, policy, inventory, ledger)
+                                          : OfDevices(size, free));
     if (free.size() < std::min(most, kMaxSizes)) choices.push_back(NoMore(free.size()));
     return choices;
   }
@@ -94,24 +98,29 @@ class View {
     return choice;
   }
 
-  /// The answer that the kubelet would get.
-  api::PlannedChoice OfShares(std::size_t size, api::SharePolicy policy,
-                              const inventory::Snapshot& inventory) const {
+  /// The answer that the kubelet would get, of shares or parts.
+  api::PlannedChoice OfSlots(std::size_t size, api::SharePolicy policy,
+                             const inventory::Snapshot& inventory,
+                             const ledger::Snapshot& ledger) const {
     api::PlannedChoice choice = Empty(size);
     std::map<std::string, std::string> device_of;
     for (const share::OfferedSlot& offered : offer_.slots)
       device_of[offered.slot.id] = offered.slot.device;
     std::set<std::size_t> members;
-    for (const std::string& id : Prefer({free_slots_, {}, size}, offer_, policy, inventory)) {
+    for (const std::string& id :
+         Prefer({free_slots_, {}, size}, offer_, policy, inventory, ledger)) {
       const auto device = device_of.find(id);
       if (device != device_of.end()) members.insert(position_.at(device->second));
     }
     Notify({members.begin(), members.end()}, choice);
     choice.within = ScoreWithin(members);
     choice.exact = false;
-    choice.reason = policy == api::SharePolicy::kPacked
-                        ? "shares, packed: from the most used devices"
-                        : "shares, distributed: from the least used devices";
+    if (!shared_)
+      choice.reason = "parts, packed: of the most used devices";
+    else
+      choice.reason = policy == api::SharePolicy::kPacked
+                          ? "shares, packed: from the most used devices"
+                          : "shares, distributed: from the least used devices";
     return choice;
   }
 
@@ -130,8 +139,7 @@ class View {
       choice.devices.push_back(devices_[members[i]].id);
       for (std::size_t j = i + 1; j < members.size(); ++j)
         kinds[{-links_->Score(members[i], members[j]), links_->Describe(members[i], members[j])}]
-            .push_back(std::to_string(devices_[members[i]].index) + "-" +
-                       std::to_string(devices_[members[j]].index));
+            .push_back(NumberOf(*facts_[members[i]]) + "-" + NumberOf(*facts_[members[j]]));
     }
     for (auto& [kind, pairs] : kinds) choice.links.push_back({kind.second, std::move(pairs)});
   }
@@ -141,11 +149,10 @@ class View {
     choice.reason = std::to_string(free) + " of " + std::to_string(devices_.size()) + " are free";
     const auto taken =
         std::ranges::find_if(devices_, [](const auto& device) { return device.free == 0; });
-    if (taken != devices_.end())
-      choice.reason += "; " +
-                       std::string(device::ToString(
-                           facts_[static_cast<std::size_t>(taken - devices_.begin())]->kind)) +
-                       " " + std::to_string(taken->index) + ": " + taken->reason;
+    if (taken == devices_.end()) return choice;
+    const device::Facts& facts = *facts_[static_cast<std::size_t>(taken - devices_.begin())];
+    choice.reason += "; " + std::string(device::ToString(facts.kind)) + " " + NumberOf(facts) +
+                     ": " + taken->reason;
     return choice;
   }
 
@@ -155,6 +162,7 @@ class View {
   std::map<std::string, std::size_t> position_;
   std::vector<std::string> free_slots_;
   bool shared_ = false;
+  bool parts_ = false;
   std::optional<DeviceLinks> links_;
 };
 
@@ -175,7 +183,8 @@ void AddNotOffered(const inventory::Snapshot& inventory, const share::Assignment
       devices.push_back({.id = entry.facts->id,
                          .index = entry.facts->index,
                          .model = entry.facts->model,
-                         .reason = WhyNotOffered(entry, assignments)});
+                         .reason = WhyNotOffered(entry, assignments),
+                         .number = entry.facts->number});
 }
 
 }  // namespace
@@ -188,7 +197,7 @@ ChoiceExplanation Explain(const std::vector<share::Offer>& offers,
     const View view(offer, inventory, ledger);
     explanation.devices.insert(explanation.devices.end(), view.devices().begin(),
                                view.devices().end());
-    for (auto& choice : view.Choices(policy, inventory))
+    for (auto& choice : view.Choices(policy, inventory, ledger))
       explanation.choices.push_back(std::move(choice));
   }
   AddNotOffered(inventory, assignments, explanation.devices);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "node/ledger/capacity.h"
+
 namespace penstock::node::allocate {
 namespace {
 
@@ -30,7 +32,7 @@ class Future {
   }
 
   base::Result<std::vector<Slot>> Reserve(const Request& request) const {
-    return allocate::Reserve(request, outlook_.inventory, ledger_, Offers());
+    return allocate::Reserve(request, outlook_.inventory, ledger_, Offers(), outlook_.dialect_of);
   }
 
  private:
@@ -159,7 +161,7 @@ std::vector<share::Offer> WithoutDevices(std::vector<share::Offer> offers,
 
 double DevicesHeld(const ledger::Lease& lease) {
   double held = 0;
-  for (const Slot& slot : lease.slots) held += 1.0 / slot.shape.shares;
+  for (const Slot& slot : lease.slots) held += ledger::FractionOf(slot);
   return held;
 }
 

@@ -43,6 +43,7 @@ struct Outlook {
   /// When the devices of a lease are released at the latest, by lease; a lease without a known end
   /// is missing. A time in the past means any moment now.
   std::map<std::string, base::TimePoint> ends;
+  device::DialectOf dialect_of = {};  ///< see Reserve
 };
 
 /// When a request can be served, and with which slots.
@@ -80,7 +81,7 @@ std::vector<share::Offer> WithoutDevices(std::vector<share::Offer> offers,
                                          const std::set<std::string>& devices);
 
 /// How many devices a lease holds; a share of a device that is shared four ways counts as a
-/// quarter.
+/// quarter, and a part as a fraction of its device (ledger::FractionOf).
 double DevicesHeld(const ledger::Lease& lease);
 
 }  // namespace penstock::node::allocate

@@ -1,4 +1,4 @@
-// Chooses evenly over devices first, then by policy, then by links.
+// Chooses evenly over devices first, then by policy, then by links or packing.
 #include <algorithm>
 #include <unordered_set>
 
@@ -13,6 +13,7 @@ using Ids = std::unordered_set<std::string_view>;
 /// The slots of one device that the kubelet may choose from.
 struct Stock {
   const device::Facts* facts = nullptr;
+  const ledger::Slot* slot = nullptr;    // one of the device
   std::vector<const std::string*> free;  // ids in order of share, those that must be included first
   std::size_t picked = 0;                // how many of them are chosen
   int taken = 0;                         // slots that the kubelet does not offer for this choice
@@ -36,6 +37,7 @@ Stocks StocksOf(const share::Offer& offer, const Ids& available, const Ids& must
       device = slot.slot.device;
       const inventory::Entry* entry = inventory.Find(device);
       stocks.devices.push_back({.facts = entry == nullptr ? nullptr : entry->facts.get(),
+                                .slot = &slot.slot,
                                 .whole = slot.slot.shape.shares == 1});
     }
     Stock& stock = stocks.devices.back();
@@ -58,7 +60,7 @@ Stocks StocksOf(const share::Offer& offer, const Ids& available, const Ids& must
 /// Picks one more slot of each of up to `wanted` devices, among those that have a spare slot and
 /// the fewest picked.
 void PickOnce(std::vector<Stock>& devices, const DeviceLinks& links, api::SharePolicy policy,
-              std::size_t& wanted) {
+              PartsInUse& in_use, std::size_t& wanted) {
   std::size_t fewest = SIZE_MAX;
   for (const Stock& stock : devices)
     if (stock.spare()) fewest = std::min(fewest, stock.picked);
@@ -67,20 +69,32 @@ void PickOnce(std::vector<Stock>& devices, const DeviceLinks& links, api::ShareP
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].spare() && devices[i].picked == fewest)
       candidates.push_back(
-          {i, policy == api::SharePolicy::kPacked ? -devices[i].taken : devices[i].taken});
+          {i, policy == api::SharePolicy::kPacked ? -devices[i].taken : devices[i].taken,
+           devices[i].slot});
     else if (devices[i].picked > 0)
       fixed.push_back(i);
   }
-  const auto chosen = ChooseRanked(links, std::move(candidates), fixed, wanted);
+  const auto chosen = ChooseRanked(links, std::move(candidates), fixed, wanted, in_use);
   for (const std::size_t position : chosen) ++devices[position].picked;
   wanted -= std::min(wanted, chosen.size());
   if (chosen.empty()) wanted = 0;
 }
 
+/// How far the devices are in use that these are parts of. The kubelet knows first what it gave
+/// away of this resource, the ledger knows of all others.
+PartsInUse PartsInUseOf(const share::Offer& offer, const Ids& available, const Ids& must,
+                        const ledger::Snapshot& ledger) {
+  PartsInUse in_use(ledger);
+  for (const share::OfferedSlot& slot : offer.slots)
+    if (!available.contains(slot.slot.id) || must.contains(slot.slot.id)) in_use.Add(slot.slot);
+  return in_use;
+}
+
 }  // namespace
 
 std::vector<std::string> Prefer(const Preference& request, const share::Offer& offer,
-                                api::SharePolicy policy, const inventory::Snapshot& inventory) {
+                                api::SharePolicy policy, const inventory::Snapshot& inventory,
+                                const ledger::Snapshot& ledger) {
   const Ids available(request.available.begin(), request.available.end()),
       must(request.must_include.begin(), request.must_include.end());
   if (request.size == 0 || request.size < must.size() ||
@@ -100,8 +114,12 @@ std::vector<std::string> Prefer(const Preference& request, const share::Offer& o
     left += stock.free.size() - stock.picked;
   }
   if (left < wanted) return {};
-  const DeviceLinks links(facts);
-  while (wanted > 0) PickOnce(devices, links, policy, wanted);
+  // Parts are packed, whatever their links.
+  const auto parts = std::ranges::count_if(
+      devices, [](const Stock& stock) { return !stock.slot->ancestors.empty(); });
+  const DeviceLinks links = parts == std::ssize(devices) ? DeviceLinks({}) : DeviceLinks(facts);
+  PartsInUse in_use = parts > 0 ? PartsInUseOf(offer, available, must, ledger) : PartsInUse();
+  while (wanted > 0) PickOnce(devices, links, policy, in_use, wanted);
   Ids chosen;
   for (const Stock& stock : devices)
     for (std::size_t i = 0; i < stock.picked; ++i) chosen.insert(*stock.free[i]);

@@ -116,7 +116,10 @@ std::shared_ptr<Queue::Place> Queue::TakeBack(const Waiting& waiting) {
   auto place = *found;
   const Request& kept = place->waiting.request;
   const bool known = kept.count > 0;
-  if (known && (waiting.request.count > kept.count || waiting.request.share < kept.share)) {
+  const bool more = waiting.request.count > kept.count || waiting.request.share < kept.share ||
+                    waiting.request.profile != kept.profile ||
+                    waiting.request.least_memory > kept.least_memory;
+  if (known && more) {
     Remove(waiting.ticket, Error(Code::kCancelled, "its program now requests more"));
     return nullptr;
   }
@@ -206,7 +209,7 @@ Queue::Line Queue::Ordered() const {
     const auto [known, first] = users.try_emplace(uid);
     User& user = known->second;
     if (first) user.holding = callbacks_.held(uid);
-    const double requested = static_cast<double>(waiting.request.count) / waiting.request.share;
+    const double requested = limits_.devices > 0 ? callbacks_.amount(waiting) : 0;
     waiting.beyond =
         user.holding.overdue || (limits_.waiting > 0 && user.waiting >= limits_.waiting) ||
         (limits_.devices > 0 && user.holding.devices + requested > limits_.devices + kRounding);

@@ -44,7 +44,8 @@ struct Waiting {
   std::string reason;   ///< what it waits for
   bool beyond = false;  ///< at the last evaluation it asked for more than its user's limits
   /// A place kept from the previous agent, whose program has not asked again yet. Of its request
-  /// only `count` (0: not known either) and `share` are known.
+  /// only how much it asks for is known: `count` (0: not known either), `share`, `profile` and
+  /// `least_memory`.
   bool absent = false;
 };
 
@@ -63,7 +64,7 @@ struct HeadClaim {
 
 /// What a user holds.
 struct Holding {
-  double devices = 0;    ///< a share of a device that is shared four ways counts as a quarter
+  double devices = 0;    ///< in the measure of DevicesHeld (outlook.h)
   bool overdue = false;  ///< holds some of it for longer than the time limit
 };
 
@@ -93,6 +94,8 @@ class Queue {
     /// Called for the first request that waits for devices to be released.
     std::function<HeadClaim(const Waiting&)> claim;
     std::function<Holding(uid_t)> held;
+    /// How many devices this request asks for, in the measure of `held`.
+    std::function<double(const Waiting&)> amount;
     /// Its position (from 0) or its reason changed.
     std::function<void(const Waiting&, std::size_t position)> progress;
     /// It left the queue: served, or failed (kDeadlineExceeded after its wait, kCancelled, or the

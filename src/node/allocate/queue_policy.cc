@@ -27,7 +27,13 @@ QueuePolicy::QueuePolicy(base::Executor& executor, Node node, Callbacks callback
 QueuePolicy::~QueuePolicy() { executor_.Cancel(next_overdue_); }
 
 Devices QueuePolicy::CouldUse(const Waiting& waiting) const {
-  return DevicesFor(waiting.request, *node_.inventory.published().Get(), *node_.offers.Get());
+  return DevicesFor(waiting.request, *node_.inventory.published().Get(), *node_.offers.Get(),
+                    node_.dialect_of);
+}
+
+double QueuePolicy::AmountOf(const Waiting& waiting) const {
+  return allocate::AmountOf(waiting.request, *node_.inventory.published().Get(),
+                            *node_.offers.Get(), node_.dialect_of);
 }
 
 std::optional<base::Duration> QueuePolicy::TimeOf(uid_t uid) const {
@@ -82,7 +88,7 @@ HeadClaim QueuePolicy::ClaimOf(const Waiting& first) {
   const auto inventory = node_.inventory.published().Get();
   const auto ledger = node_.ledger.Get();
   const auto offers = node_.offers.Get();
-  const Outlook outlook{*inventory, *ledger, *offers, EndsFor(first, now)};
+  const Outlook outlook{*inventory, *ledger, *offers, EndsFor(first, now), node_.dialect_of};
   HeadClaim claim;
   claim.others_end = EndOverdue(first, outlook, now);
   const auto start = Foresee(first.request, outlook, now);
@@ -137,7 +143,7 @@ const std::map<std::string, base::WallTime>& QueuePolicy::ExpectedStarts(
   const auto ledger = node_.ledger.Get();
   const auto offers = node_.offers.Get();
   const auto starts = allocate::ExpectedStarts(
-      plan, {*inventory, *ledger, *offers, EndsFor(waiting.front(), now)}, now);
+      plan, {*inventory, *ledger, *offers, EndsFor(waiting.front(), now), node_.dialect_of}, now);
   for (std::size_t i = 0; i < starts.size(); ++i)
     if (starts[i])
       expected_[waiting[i].ticket] =

@@ -27,6 +27,7 @@ class QueuePolicy {
     ledger::Ledger& ledger;
     share::Offers& offers;
     const std::map<std::string, Term>& terms;  ///< by lease, of the leases that may be ended
+    device::DialectOf dialect_of = {};         ///< see Reserve
   };
   struct Callbacks {
     std::function<void(const std::string& lease, const std::string& why)> end;
@@ -50,6 +51,8 @@ class QueuePolicy {
   HeadClaim ClaimOf(const Waiting& first);
 
   Holding HeldBy(uid_t uid) const;
+
+  double AmountOf(const Waiting& waiting) const;
 
   /// Returns when requests are served, by ticket, where that is known. `waiting` is in the order of
   /// the queue. Computed at most once a second, however often it is called.

@@ -7,7 +7,7 @@
 
 #include "base/testing/manual_executor.h"
 #include "device/testing/acme.h"
-#include "node/inventory/testing/acme_inventory.h"
+#include "node/inventory/testing/acme_parts.h"
 
 namespace penstock::node::allocate {
 namespace {
@@ -66,7 +66,7 @@ class QueuePolicyTest : public testing::Test {
   std::vector<std::string> ended_;
   int changes_ = 0;
   QueuePolicy policy_{executor_,
-                      {inventory_, ledger_, offers_, terms_},
+                      {inventory_, ledger_, offers_, terms_, device::testing::FindAcme},
                       {[this](const std::string& lease, const std::string&) {
                          ended_.push_back(lease);
                          terms_.at(lease).killed = Now() + kKillWait;
@@ -209,6 +209,25 @@ TEST_F(QueuePolicyTest, ExpectsStartsInTheOrderOfTheQueue) {
   second.absent = true;
   executor_.Advance(seconds(1));
   EXPECT_THAT(policy_.ExpectedStarts({first, second}), testing::Not(Contains(Key("q-2"))));
+}
+
+TEST_F(QueuePolicyTest, CountsPartsAsFractionsOfTheirDevice) {
+  const auto facts = inventory::AcmeWithParts({{"1g.5gb", "3g.20gb"}, {}});
+  inventory::ReportHealthy(inventory_, facts, executor_.clock().Wall());
+  for (const auto& one : facts) inventory_.SetReading(one.id, {}, executor_.clock().Wall());
+  Waiting part = Of(kAnn, 1);
+  part.request.profile = "3G.20GB";
+  EXPECT_DOUBLE_EQ(policy_.AmountOf(part), 0.5) << "by a name that the dialect reads";
+  EXPECT_DOUBLE_EQ(policy_.AmountOf(Of(kAnn, 1)), 1);
+  EXPECT_THAT(policy_.CouldUse(part), ElementsAre("G0.1"));
+  ledger::Lease lease{.id = "r", .allocator = "local"};
+  for (const auto& offer : *offers_.Get())
+    for (const auto& slot : offer.slots)
+      if (slot.slot.device == "G0.1") lease.slots.push_back(slot.slot);
+  ASSERT_TRUE(ledger_.Add(lease).ok());
+  terms_["r"] = {Now(), Now() + seconds(100), {}, kAnn};
+  EXPECT_DOUBLE_EQ(policy_.HeldBy(kAnn).devices, 0.5);
+  EXPECT_EQ(ServedAt(part), Now() + LongestHeld(seconds(100)));
 }
 
 }  // namespace

@@ -120,6 +120,9 @@ class QueueTest : public testing::Test {
                 },
                 CouldUse, [this](const Waiting& waiting) { return ClaimOf(waiting); },
                 [this](uid_t uid) { return held_[uid]; },
+                [](const Waiting& waiting) {
+                  return static_cast<double>(waiting.request.count) / waiting.request.share;
+                },
                 [this](const Waiting& waiting, std::size_t position) {
                   reported_.push_back(waiting.ticket + " at " + std::to_string(position) + ": " +
                                       waiting.reason);
@@ -528,6 +531,27 @@ TEST_F(QueueTest, GivesAPlaceToNoOneWhoAsksForMoreThanItWasFor) {
       << "nobody waits for those who took no place";
 }
 
+TEST_F(QueueTest, GivesAPlaceForAPartToNoOneWhoAsksForAnother) {
+  const auto of = [](std::string ticket, pid_t pid, std::string profile, std::uint64_t memory) {
+    Waiting waiting = Kept(ticket, {kAnn, pid, 77});
+    waiting.request.profile = std::move(profile);
+    waiting.request.least_memory = {memory};
+    return waiting;
+  };
+  queue_.Restore({of("q-1", 1, "1g.5gb", 0), of("q-2", 2, "1g.5gb", 0), of("q-3", 3, "", 10),
+                  of("q-4", 4, "", 10), of("q-5", 5, "1g.5gb", 0)},
+                 6, seconds(10));
+  const auto add = [this](const Waiting& waiting) {
+    const auto ticket = queue_.Add(waiting, Queue::kIndefinitely);
+    return ticket.ok() ? *ticket : ticket.error().ToString();
+  };
+  EXPECT_EQ(add(of("q-1", 1, "7g.40gb", 0)), "q-6") << "another profile";
+  EXPECT_EQ(add(of("q-2", 2, "", 0)), "q-7") << "a whole device";
+  EXPECT_EQ(add(of("q-3", 3, "", 11)), "q-8") << "more memory";
+  EXPECT_EQ(add(of("q-4", 4, "", 9)), "q-4") << "less memory";
+  EXPECT_EQ(add(of("q-5", 5, "1g.5gb", 0)), "q-5") << "the same";
+}
+
 TEST_F(QueueTest, DropsPlacesThatNoOneComesBackTo) {
   free_["local"] = 1;
   queue_.Restore({Kept("q-7", {1000, 7, 77})}, 8, seconds(10));
@@ -549,18 +573,19 @@ TEST(Queue, MayEndWhileATryIsOnItsWay) {
   const auto use_nothing = [](const Waiting&) { return Devices(); };
   const auto claim_nothing = [](const Waiting&) { return HeadClaim(); };
   const auto hold_nothing = [](uid_t) { return Holding(); };
+  const auto ask_nothing = [](const Waiting&) { return 0.0; };
   const auto ignore_news = [](const Waiting&, std::size_t) {};
   const auto ignore_end = [](const Waiting&, const base::Status&) {};
   {
-    Queue queue(executor,
-                {refuse, use_nothing, claim_nothing, hold_nothing, ignore_news, ignore_end});
+    Queue queue(executor, {refuse, use_nothing, claim_nothing, hold_nothing, ask_nothing,
+                           ignore_news, ignore_end});
     ASSERT_TRUE(queue.Add({}, seconds(1)).ok());
     queue.Try();
   }
   executor.Advance(seconds(2));
   EXPECT_EQ(tries, 0);
-  Queue lives(executor,
-              {refuse, use_nothing, claim_nothing, hold_nothing, ignore_news, ignore_end});
+  Queue lives(executor, {refuse, use_nothing, claim_nothing, hold_nothing, ask_nothing, ignore_news,
+                         ignore_end});
   ASSERT_TRUE(lives.Add({}, seconds(1)).ok());
   executor.RunUntilIdle();
   EXPECT_GT(tries, 0) << "one that lives is tried";
@@ -576,7 +601,7 @@ TEST(Queue, MayBeCalledFromItsCallbacks) {
                  return Error(Code::kResourceExhausted, "none");
                },
                [](const Waiting&) { return Devices(); }, [](const Waiting&) { return HeadClaim(); },
-               [](uid_t) { return Holding(); },
+               [](uid_t) { return Holding(); }, [](const Waiting&) { return 0.0; },
                [&](const Waiting& waiting, std::size_t) {
                  EXPECT_TRUE(line->Cancel(waiting.ticket, "by itself").ok());
                },

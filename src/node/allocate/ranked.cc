@@ -1,4 +1,4 @@
-// Calls ChooseBest once, for the rank of which not all candidates are needed.
+// Chooses once, for the rank of which not all candidates are needed.
 #include "node/allocate/ranked.h"
 
 #include <algorithm>
@@ -20,10 +20,24 @@ std::vector<std::size_t> BestLinked(const DeviceLinks& links,
   return chosen;
 }
 
+bool IsPart(const Ranked& one) { return one.slot != nullptr && !one.slot->ancestors.empty(); }
+
+/// The positions of those that ChoosePacked chooses.
+std::vector<std::size_t> Packed(const std::vector<Ranked>& candidates, std::size_t size,
+                                PartsInUse& in_use) {
+  std::vector<const ledger::Slot*> slots;
+  for (const Ranked& one : candidates) slots.push_back(one.slot);
+  std::vector<std::size_t> chosen;
+  for (const std::size_t i : ChoosePacked(slots, size, in_use))
+    chosen.push_back(candidates[i].position);
+  return chosen;
+}
+
 }  // namespace
 
 std::vector<std::size_t> ChooseRanked(const DeviceLinks& links, std::vector<Ranked> candidates,
-                                      const std::vector<std::size_t>& fixed, std::size_t size) {
+                                      const std::vector<std::size_t>& fixed, std::size_t size,
+                                      PartsInUse& in_use) {
   std::ranges::sort(candidates, [](const Ranked& a, const Ranked& b) {
     return std::tie(a.rank, a.position) < std::tie(b.rank, b.position);
   });
@@ -31,11 +45,15 @@ std::vector<std::size_t> ChooseRanked(const DeviceLinks& links, std::vector<Rank
   for (auto begin = candidates.begin(); begin != candidates.end() && chosen.size() < size;) {
     const auto end = std::find_if(begin, candidates.end(),
                                   [begin](const Ranked& one) { return one.rank != begin->rank; });
+    const std::size_t wanted = size - chosen.size();
     std::vector<std::size_t> rank;
-    std::transform(begin, end, std::back_inserter(rank),
-                   [](const Ranked& one) { return one.position; });
-    if (chosen.size() + rank.size() > size)
-      rank = BestLinked(links, rank, together, size - chosen.size());
+    if (std::any_of(begin, end, IsPart)) {
+      rank = Packed({begin, end}, wanted, in_use);
+    } else {
+      std::transform(begin, end, std::back_inserter(rank),
+                     [](const Ranked& one) { return one.position; });
+      if (rank.size() > wanted) rank = BestLinked(links, rank, together, wanted);
+    }
     chosen.insert(chosen.end(), rank.begin(), rank.end());
     together.insert(together.end(), rank.begin(), rank.end());
     begin = end;

@@ -1,9 +1,11 @@
-// Finds which devices suit a request and which of them are free, and says why others are not.
+// Finds which of the devices that suit a request are free, and says why others are not.
 #include <algorithm>
-#include <map>
+#include <span>
+#include <utility>
 
 #include "base/core/strings.h"
 #include "node/allocate/allocate.h"
+#include "node/allocate/candidates.h"
 #include "node/allocate/ranked.h"
 #include "node/ledger/capacity.h"
 #include "node/share/assignment.h"
@@ -14,55 +16,6 @@ namespace penstock::node::allocate {
 using ledger::Slot;
 
 namespace {
-
-/// A device of the allocator, with its offered slots.
-struct Candidate {
-  const device::Facts* facts = nullptr;
-  std::vector<const share::OfferedSlot*> slots;  // in order of share
-
-  int shares() const { return slots.front()->slot.shape.shares; }
-  bool cut() const { return slots.front()->cut; }
-  bool IsWhole() const {
-    return shares() == 1 || cut();
-  }  // a device that was cut is assigned whole, so requests for any shape can have it in turn
-};
-
-/// "2 GPUs". `device`: what a device of this node is called.
-std::string Devices(std::size_t count, const std::string& device) {
-  return std::to_string(count) + " " + device + (count == 1 ? "" : "s");
-}
-
-/// "2 GPUs of model A100*", "one of 4 shares of 2 GPUs".
-std::string What(const Request& request, const std::string& device) {
-  std::string text =
-      request.share > 1 ? "one of " + std::to_string(request.share) + " shares of " : "";
-  text += Devices(static_cast<std::size_t>(request.count), device);
-  return request.model.empty() ? text : text + " of model " + request.model;
-}
-
-std::vector<Candidate> CandidatesOf(const Request& request, const inventory::Snapshot& inventory,
-                                    const std::vector<share::Offer>& offers) {
-  std::map<std::string_view, Candidate> by_device;
-  for (const share::Offer& offer : offers)
-    if (offer.allocator == request.allocator)
-      for (const share::OfferedSlot& slot : offer.slots)
-        by_device[slot.slot.device].slots.push_back(&slot);
-  std::vector<Candidate> candidates;
-  for (const inventory::Entry& entry : inventory.devices) {
-    const auto offered = by_device.find(entry.facts->id);
-    if (offered == by_device.end() ||
-        !(request.model.empty() || device::ModelMatches(request.model, entry.facts->model)))
-      continue;
-    offered->second.facts = entry.facts.get();
-    candidates.push_back(std::move(offered->second));
-  }
-  return candidates;
-}
-
-/// Whether the configuration ever allows this request to have the device.
-bool Suits(const Candidate& candidate, const Request& request) {
-  return candidate.IsWhole() || candidate.shares() == request.share;
-}
 
 std::string HeldBy(const ledger::Lease& lease) {
   std::string text =
@@ -143,10 +96,6 @@ int SharesTaken(const std::string& device, const ledger::Snapshot& ledger) {
   return taken;
 }
 
-Error NothingFound() {
-  return {Code::kResourceExhausted, "no device has been found on this node yet"};
-}
-
 Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory,
                  const std::string& allocator) {
   if (inventory.devices.empty()) return NothingFound();
@@ -165,11 +114,18 @@ Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory
           "there is no device " + wanted + " on this node (see `penstock status`)"};
 }
 
-/// "GPU 0 (...) is shared 4 ways: ask with --share 4".
-std::string SharedOtherwise(const Candidate& candidate) {
-  const std::string shares = std::to_string(candidate.shares());
-  return share::Describe(*candidate.facts) + " is shared " + shares +
-         " ways: request it with --share " + shares;
+/// The candidates of which the request could ever get a slot.
+std::vector<Candidate> Requested(const RequestContext& context) {
+  const Request& request = context.request;
+  std::vector<Candidate> requested = CandidatesOf(context);
+  std::erase_if(requested, [&request](const Candidate& candidate) {
+    const bool named = request.devices.empty() ||
+                       std::ranges::any_of(request.devices, [&](const std::string& wanted) {
+                         return IsNamed(*candidate.facts, wanted);
+                       });
+    return !named || !Suits(candidate, request);
+  });
+  return requested;
 }
 
 Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::Snapshot& inventory,
@@ -197,74 +153,104 @@ Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::
   return slots;
 }
 
-/// Says that the allocator does not have the requested devices, and which request is possible; or
-/// that this is not known yet.
-Error Never(const Request& request, const std::vector<Candidate>& candidates, std::size_t suitable,
-            const inventory::Snapshot& inventory) {
-  if (inventory.devices.empty()) return NothingFound();
-  const std::string device = share::NameOfDevices(inventory);
-  const auto unseen = std::ranges::count_if(inventory.devices, share::NeverRead);
-  if (unseen > 0)
-    return {Code::kResourceExhausted,
-            Devices(static_cast<std::size_t>(unseen), device) + " of this node not read yet"};
-  const auto misfit = std::ranges::find_if(
-      candidates, [&request](const Candidate& candidate) { return !Suits(candidate, request); });
-  const std::string text = "requested " + What(request, device) + ", but this node has ";
-  const std::string assigned = std::string(request.model.empty() ? "" : " of that model") +
-                               " assigned to " + share::DescribeAllocator(request.allocator);
-  if (misfit == candidates.end())
-    return {Code::kFailedPrecondition, text + Devices(suitable, device) + assigned};
-  if (request.share == 1 && suitable == 0)
-    return {Code::kFailedPrecondition, "all " + device + "s" + assigned +
-                                           " are shared, and a whole " + device +
-                                           " was requested; " + SharedOtherwise(*misfit)};
-  return {Code::kFailedPrecondition, text + Devices(suitable, device) + " with such shares" +
-                                         assigned + "; " + SharedOtherwise(*misfit)};
-}
-
-/// Chooses shares of devices that are already shared, the fullest first, before whole devices;
-/// among equals the best-linked.
-std::vector<Slot> Choose(const std::vector<const device::Facts*>& devices,
-                         const std::vector<Offered>& free, std::size_t count,
-                         const ledger::Snapshot& ledger) {
+/// What makes one candidate better than another before links and packing: it has less memory, for a
+/// request that names the memory; then, it is already shared, and the fullest of these.
+std::vector<Ranked> Rank(const Request& request, const std::vector<const device::Facts*>& devices,
+                         const std::vector<Offered>& free, const ledger::Snapshot& ledger) {
+  using Order = std::pair<base::Bytes, int>;
+  std::vector<Order> keys;
+  for (std::size_t i = 0; i < free.size(); ++i)
+    keys.emplace_back(request.least_memory.count > 0 ? devices[i]->memory : base::Bytes{},
+                      free[i].shared ? -1 - SharesTaken(free[i].slot.device, ledger) : 0);
+  std::vector<Order> sorted = keys;
+  std::ranges::sort(sorted);
   std::vector<Ranked> candidates;
   for (std::size_t i = 0; i < free.size(); ++i)
-    candidates.push_back({i, free[i].shared ? -1 - SharesTaken(free[i].slot.device, ledger) : 0});
+    candidates.push_back(
+        {i, static_cast<int>(std::ranges::lower_bound(sorted, keys[i]) - sorted.begin()),
+         &free[i].slot});
+  return candidates;
+}
+
+std::vector<Slot> Choose(const Request& request, const std::vector<const device::Facts*>& devices,
+                         const std::vector<Offered>& free, const ledger::Snapshot& ledger) {
+  // Parts are packed, whatever their links.
+  const bool packed = std::ranges::none_of(
+      free, [](const Offered& offered) { return offered.slot.ancestors.empty(); });
+  PartsInUse in_use(ledger);
   std::vector<Slot> slots;
-  for (const std::size_t position :
-       ChooseRanked(DeviceLinks(devices), std::move(candidates), {}, count))
+  for (const std::size_t position : ChooseRanked(packed ? DeviceLinks({}) : DeviceLinks(devices),
+                                                 Rank(request, devices, free, ledger), {},
+                                                 static_cast<std::size_t>(request.count), in_use))
     slots.push_back(free[position].slot);
   return slots;
 }
 
-}  // namespace
-
-std::set<std::string> DevicesFor(const Request& request, const inventory::Snapshot& inventory,
-                                 const std::vector<share::Offer>& offers) {
-  std::set<std::string> devices;
-  for (const Candidate& candidate : CandidatesOf(request, inventory, offers)) {
-    const bool named =
-        request.devices.empty() ||
-        std::ranges::any_of(request.devices, [&candidate](const std::string& wanted) {
-          return IsNamed(*candidate.facts, wanted);
-        });
-    if (named && Suits(candidate, request)) devices.insert(candidate.facts->id);
-  }
-  return devices;
+/// What the request waits for: the last obstacle, or of parts the first few, so that it says who
+/// holds them.
+std::string Describe(const std::vector<std::string>& obstacles, bool all) {
+  constexpr std::size_t kMost = 4;
+  if (!all) return obstacles.back();
+  const std::size_t shown = std::min(kMost, obstacles.size());
+  std::string text = base::Join(std::span(obstacles).first(shown), "; ");
+  if (obstacles.size() > shown)
+    text += "; and " + std::to_string(obstacles.size() - shown) + " more";
+  return text;
 }
 
-Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snapshot& inventory,
-                                  const ledger::Snapshot& ledger,
-                                  const std::vector<share::Offer>& offers) {
+/// Why the request can never be served, whatever the node has.
+base::Status Check(const Request& request) {
   if (request.share < 1)
     return Error(Code::kInvalidArgument, "requested a share of " + std::to_string(request.share) +
                                              "; request 2 or more, or a whole device");
+  if (request.share > 1 && request.least_memory.count > 0)
+    return Error(Code::kInvalidArgument,
+                 "a share has no memory of its own: request a share, or a device or part by its "
+                 "memory");
   if (request.limits != device::Limits{})
     return Error(Code::kFailedPrecondition,
                  "this node cannot enforce a limit of " +
                      std::string(request.limits.memory.count > 0 ? "memory" : "compute time") +
                      " for a single run; request a share or a whole device without it");
-  const auto candidates = CandidatesOf(request, inventory, offers);
+  return {};
+}
+
+}  // namespace
+
+std::set<std::string> DevicesFor(const Request& request, const inventory::Snapshot& inventory,
+                                 const std::vector<share::Offer>& offers,
+                                 const device::DialectOf& dialect_of) {
+  std::set<std::string> devices;
+  for (const Candidate& candidate : Requested({request, inventory, offers, dialect_of}))
+    devices.insert(candidate.facts->id);
+  return devices;
+}
+
+double AmountOf(const Request& request, const inventory::Snapshot& inventory,
+                const std::vector<share::Offer>& offers, const device::DialectOf& dialect_of) {
+  const double devices = static_cast<double>(request.count) / request.share;
+  const auto parts = [](const share::Offer& offer) {
+    return std::ranges::any_of(offer.slots, [](const share::OfferedSlot& offered) {
+      return !offered.slot.ancestors.empty();
+    });
+  };
+  if (std::ranges::none_of(offers, parts)) return devices;
+  double largest = 0;
+  for (const Candidate& candidate : Requested({request, inventory, offers, dialect_of})) {
+    Slot whole = candidate.slots.front()->slot;
+    whole.shape = {};
+    largest = std::max(largest, ledger::FractionOf(whole));
+  }
+  return largest > 0 ? devices * largest : devices;
+}
+
+Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snapshot& inventory,
+                                  const ledger::Snapshot& ledger,
+                                  const std::vector<share::Offer>& offers,
+                                  const device::DialectOf& dialect_of) {
+  TRY(Check(request));
+  const RequestContext context{request, inventory, offers, dialect_of};
+  const auto candidates = CandidatesOf(context);
   if (!request.devices.empty()) return ReserveNamed(request, inventory, ledger, candidates);
   if (request.count < 1)
     return Error(Code::kInvalidArgument,
@@ -274,8 +260,7 @@ Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snaps
   std::vector<const device::Facts*> devices;
   std::vector<Offered> free;
   std::size_t suitable = 0;
-  std::size_t blocked = 0;
-  std::string last_obstacle, last_blocked;
+  std::vector<std::string> obstacles, blocked;
   for (const Candidate& candidate : candidates) {
     if (!Suits(candidate, request)) continue;
     ++suitable;
@@ -287,17 +272,17 @@ Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snaps
       free.push_back(std::move(offered));
       continue;
     }
-    last_obstacle = share::Describe(*candidate.facts) + ": " + offered.obstacle.reason;
-    if (offered.obstacle.held) continue;
-    ++blocked;
-    last_blocked = last_obstacle;
+    obstacles.push_back(share::Describe(*candidate.facts) + ": " + offered.obstacle.reason);
+    if (!offered.obstacle.held) blocked.push_back(obstacles.back());
   }
-  if (suitable < count) return Never(request, candidates, suitable, inventory);
-  if (free.size() >= count) return Choose(devices, free, count, ledger);
-  const bool too_few = suitable - blocked < count;
+  if (suitable < count) return Never(context, candidates, suitable);
+  if (free.size() >= count) return Choose(request, devices, free, ledger);
+  const bool too_few = suitable - blocked.size() < count;
+  const bool all = !request.profile.empty() || request.least_memory.count > 0;
   return Error(too_few ? Code::kUnavailable : Code::kResourceExhausted,
                std::to_string(count) + " requested, " + std::to_string(free.size()) + " of " +
-                   std::to_string(suitable) + " free; " + (too_few ? last_blocked : last_obstacle));
+                   std::to_string(suitable) + " free; " +
+                   Describe(too_few ? blocked : obstacles, all));
 }
 
 }  // namespace penstock::node::allocate

@@ -160,7 +160,7 @@ std::vector<std::string> Prefer(const Box& box, const std::vector<std::string>& 
                                 const std::vector<std::string>& must = {}, bool single = false) {
   auto offer = box.Offers().at(0);
   offer.single = single;
-  return allocate::Prefer({available, must, size}, offer, policy, box.inventory);
+  return allocate::Prefer({available, must, size}, offer, policy, box.inventory, *box.ledger.Get());
 }
 
 /// Three shares of G0 are left, one of G1, two of G2, all four of G3.
@@ -248,13 +248,18 @@ TEST(ChooseRanked, TakesWholeRanksAndOfTheLastOneTheBestLinked) {
   for (int i = 0; i < 6; ++i) facts.push_back(device::testing::AcmeDevice(i, 6));
   for (const auto& one : facts) borrowed.push_back(&one);
   const DeviceLinks links(borrowed);
-  EXPECT_THAT(ChooseRanked(links, {{0, 1}, {1, 1}, {2, 1}, {3, 0}}, {}, 2), ElementsAre(2, 3))
+  const auto choose = [&links](std::vector<Ranked> candidates,
+                               const std::vector<std::size_t>& fixed, std::size_t size) {
+    PartsInUse in_use;
+    return ChooseRanked(links, std::move(candidates), fixed, size, in_use);
+  };
+  EXPECT_THAT(choose({{0, 1}, {1, 1}, {2, 1}, {3, 0}}, {}, 2), ElementsAre(2, 3))
       << "2 is linked with 3";
-  EXPECT_THAT(ChooseRanked(links, {{0, 1}, {4, 1}, {3, 0}}, {1}, 2), ElementsAre(0, 3))
+  EXPECT_THAT(choose({{0, 1}, {4, 1}, {3, 0}}, {1}, 2), ElementsAre(0, 3))
       << "0 is linked with 1, that is there already";
-  EXPECT_THAT(ChooseRanked(links, {{5, 1}, {4, 0}}, {}, 2), ElementsAre(4, 5));
-  EXPECT_THAT(ChooseRanked(links, {{5, 1}}, {}, 3), ElementsAre(5));
-  EXPECT_THAT(ChooseRanked(links, {}, {}, 1), IsEmpty());
+  EXPECT_THAT(choose({{5, 1}, {4, 0}}, {}, 2), ElementsAre(4, 5));
+  EXPECT_THAT(choose({{5, 1}}, {}, 3), ElementsAre(5));
+  EXPECT_THAT(choose({}, {}, 1), IsEmpty());
 }
 
 // --- Commit

@@ -17,6 +17,8 @@ static void VisitFields(Visit& visit, T& waiting) {
   if constexpr (Visit::kReads) waiting.request.count = 0;  // an older file does not say how much
   visit("gpus", waiting.request.count);
   visit("share", waiting.request.share, {.least = 1});
+  visit("profile", waiting.request.profile, {.if_any = true});
+  visit("leastMemory", waiting.request.least_memory, {.if_any = true});
 }
 
 }  // namespace penstock::node::allocate

@@ -19,6 +19,8 @@ QueueCheckpoint Full() {
     waiting.user = "ann";
     waiting.request.count = 4;
     waiting.request.share = 2;
+    waiting.request.profile = "1g.5gb";
+    waiting.request.least_memory = base::Mebibytes(20);
     waiting.since = base::ParseTime("2026-11-21T03:42:00.123Z");
     memory.waiting.push_back(waiting);
   }
@@ -42,6 +44,8 @@ TEST(QueueFile, ReadsWhatItWrote) {
   EXPECT_EQ(back->waiting[1].since, Full().waiting[1].since);
   EXPECT_EQ(back->waiting[1].request.count, 4);
   EXPECT_EQ(back->waiting[1].request.share, 2);
+  EXPECT_EQ(back->waiting[1].request.profile, "1g.5gb");
+  EXPECT_EQ(back->waiting[1].request.least_memory, base::Mebibytes(20));
 }
 
 TEST(QueueFile, ReadsOlderFiles) {

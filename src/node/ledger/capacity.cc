@@ -23,6 +23,20 @@ bool Excludes(const Slot& a, const Slot& b) {
   return IsPartOf(a, b.device) || IsPartOf(b, a.device);
 }
 
+double FractionOf(const Slot& slot) {
+  double fraction = 1;
+  if (!slot.ancestors.empty()) {
+    const device::Capacity& whole = slot.ancestors.back().capacity;
+    const auto of = [](auto part, auto all) {
+      return all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 0;
+    };
+    const double known = std::max(of(slot.capacity.memory.count, whole.memory.count),
+                                  of(slot.capacity.compute_units, whole.compute_units));
+    if (known > 0) fraction = std::min(known, 1.0);
+  }
+  return fraction / slot.shape.shares;
+}
+
 RoomFor::RoomFor(const Slot& slot) : slot_(slot), held_(slot.ancestors.size()) {}
 
 bool RoomFor::Beside(const Slot& held) {

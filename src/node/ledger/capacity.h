@@ -24,6 +24,10 @@ bool IsPartOf(const Slot& slot, std::string_view device);
 /// of the other.
 bool Excludes(const Slot& a, const Slot& b);
 
+/// How much of a whole device a slot is: of a part, the greater of its fractions of memory and of
+/// compute, 1 where neither is known; of a share, an equal share of that.
+double FractionOf(const Slot& slot);
+
 /// Whether a slot can be allocated beside slots that are held, which are passed one after the
 /// other. Each part of a device counts once, whatever the number of its holders. The slot must
 /// outlive this.

@@ -26,9 +26,12 @@ class Namer {
   explicit Namer(const api::NodeConfig& config)
       : config_(config), matches_(config.resources.size(), false) {}
 
+  bool IsByProfile(const device::Facts& facts) const {
+    return !facts.profile.empty() && config_.parts == api::PartsStrategy::kMixed;
+  }
+
   std::string ResourceOf(const device::Facts& facts, const device::Dialect& dialect) {
-    if (!facts.profile.empty() && config_.parts == api::PartsStrategy::kMixed)
-      return dialect.PartResource(facts);
+    if (IsByProfile(facts)) return dialect.PartResource(facts);
     const api::ResourceRule* first = nullptr;
     for (std::size_t i = 0; i < config_.resources.size(); ++i) {
       if (!device::ModelMatches(config_.resources[i].pattern, facts.model)) continue;
@@ -262,7 +265,8 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
     const device::Dialect* dialect = dialect_of(facts.vendor);
     if (dialect == nullptr) continue;
     Assignment assignment{.allocator = allocator_of(*entry),
-                          .resource = namer.ResourceOf(facts, *dialect)};
+                          .resource = namer.ResourceOf(facts, *dialect),
+                          .by_profile = namer.IsByProfile(facts)};
     if (const Move* move = MoveOf(*entry, moves)) Apply(move->allocator, enabled, assignment);
     std::string why = parts.WhyNot(*entry);
     const bool counts =

@@ -120,6 +120,20 @@ TEST(PartsStrategy, MixedNamesPartsByTheirProfile) {
   EXPECT_EQ(OfferedIn(box, api::PartsStrategy::kNone), (Offered{{"acme.com/gpu", {whole}}}));
 }
 
+TEST(PartsStrategy, AnOfferSaysWhetherItIsThatOfAProfile) {
+  for (const auto strategy : {api::PartsStrategy::kMixed, api::PartsStrategy::kSingle}) {
+    const auto box = DividedBox(2, 0, "big");
+    api::NodeConfig config;
+    config.parts = strategy;
+    const auto offers = ComputeOffers(AssignmentsOf(config, box).assignments, box, {}, {});
+    ASSERT_EQ(offers.size(), 1u);
+    EXPECT_EQ(offers[0].by_profile, strategy == api::PartsStrategy::kMixed);
+  }
+  const auto whole = DividedBox(1, 1, "big");
+  EXPECT_FALSE(ComputeOffers(AssignmentsOf(api::NodeConfig{}, whole).assignments, whole, {}, {})[0]
+                   .by_profile);
+}
+
 TEST(PartsStrategy, SingleOffersWhatMostDevicesAre) {
   const auto count = [](const inventory::Snapshot& box) {
     const auto offered = OfferedIn(box, api::PartsStrategy::kSingle);

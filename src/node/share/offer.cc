@@ -310,6 +310,7 @@ std::vector<Offer> OfferBook::Get() const {
           offers.end(), Offer{.resource = assignment.resource, .allocator = assignment.allocator});
     offer->slots.insert(offer->slots.end(), page.slots.begin(), page.slots.end());
     offer->single = offer->single || assignment.single;
+    offer->by_profile = offer->by_profile || assignment.by_profile;
   }
   return offers;
 }

@@ -24,8 +24,9 @@ struct Assignment {
   std::string withdrawn;  ///< why it is offered as unusable: a change of it is under way
   std::string resource;   ///< "nvidia.com/gpu"
   device::Shape shape;
-  bool renamed = false;  ///< the resource's name says that it is shared
-  bool single = false;   ///< a request may have only one share
+  bool renamed = false;     ///< the resource's name says that it is shared
+  bool single = false;      ///< a request may have only one share
+  bool by_profile = false;  ///< a part, whose resource is that of its profile
   bool operator==(const Assignment&) const = default;
 };
 using Assignments = std::map<std::string, Assignment>;  ///< by device id; a device that is missing
@@ -52,7 +53,9 @@ struct Offer {
   std::string resource;
   std::string allocator;
   std::vector<OfferedSlot> slots;
-  bool single = false;  ///< a request may have only one slot
+  bool single = false;      ///< a request may have only one slot
+  bool by_profile = false;  ///< of parts, under the name of their profile: not what a request gets
+                            ///< that asks for a device and names no profile
   bool operator==(const Offer&) const = default;
 };
 

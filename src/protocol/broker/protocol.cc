@@ -112,11 +112,16 @@ void CheckRun(MapReader& reader, RunRequest& run) {
   if (reader.Has("devices")) {
     if (reader.Has("gpus"))
       reader.Problem("gpus", "cannot be combined with devices, which already gives the number");
-    if (reader.Has("model"))
-      reader.Problem("model", "cannot be combined with devices, which already selects them");
+    for (const char* key : {"model", "profile", "minMemory"})
+      if (reader.Has(key))
+        reader.Problem(key, "cannot be combined with devices, which already selects them");
     run.count = static_cast<int>(run.devices.size());
   }
+  if (reader.Has("minMemory") && run.share > 1)
+    reader.Problem("minMemory", "cannot be combined with share: a share has no memory of its own");
   CheckName(reader, "model", run.model);
+  CheckName(reader, "profile", run.profile);
+  if (reader.Has("profile") && run.profile.empty()) reader.Problem("profile", "is empty");
   CheckName(reader, "ticket", run.ticket);
   if (!run.command.empty())
     run.command =
@@ -144,6 +149,8 @@ static void VisitFields(Visit& visit, T& run) {
   visit("memory", run.memory, {.if_any = true});
   visit("computePercent", run.compute_percent, {.if_any = true, .most = 100});
   visit("model", run.model, {.if_any = true});
+  visit("profile", run.profile, {.if_any = true});
+  visit("minMemory", run.min_memory, {.if_any = true});
   visit("wait", run.wait, {.most = kLongestWait.count()});
   visit("time", run.time, {.least = kShortestTime.count(), .most = kLongestWait.count()});
   visit("ticket", run.ticket, {.if_any = true});
@@ -206,6 +213,8 @@ static void VisitFields(Visit& visit, T& run) {
   visit("gpus", run.count);
   if (Visit::kReads || run.share > 1) visit("share", run.share, {.least = 1});
   visit("model", run.model, {.if_any = true});
+  visit("profile", run.profile, {.if_any = true});
+  visit("minMemory", run.min_memory, {.if_any = true});
   visit("devices", run.devices, {.if_any = true});
   visit("since", run.since);
   visit("time", run.time, {.most = kLongestWait.count()});
@@ -217,7 +226,9 @@ template <typename Visit, base::Of<GrantedDevice> T>
 static void VisitFields(Visit& visit, T& device) {
   visit("id", device.id);
   visit("index", device.index, {.least = -1, .most = kMaxIndex});
+  visit("number", device.number, {.if_any = true});
   visit("model", device.model);
+  visit("profile", device.profile, {.if_any = true});
   if constexpr (Visit::kReads) device.slot = device.id;
   visit("slot", device.slot);
   visit("shares", device.shares, {.least = 1});
@@ -245,6 +256,7 @@ template <typename Visit, base::Of<AssignProgress> T>
 static void VisitFields(Visit& visit, T& move) {
   visit("device", move.device, {.required = true});
   visit("index", move.index, {.least = -1, .most = kMaxIndex});
+  visit("number", move.number, {.if_any = true});
   visit("from", move.from);
   visit("to", move.to, {.required = true});
   visit("state", move.state, {.required = true});

@@ -45,6 +45,9 @@ struct RunRequest {
   base::Bytes memory;       ///< limit for each device that must be enforced; 0: none
   int compute_percent = 0;  ///< likewise
   std::string model;        ///< glob; empty: any
+  std::string profile;      ///< parts of this profile, such as "1g.5gb"
+  base::Bytes min_memory;   ///< devices or parts with at least so much; 0 without a profile: whole
+                            ///< devices
   std::vector<std::string> devices;    ///< ids or indices; if given, exactly these
   std::optional<base::Duration> wait;  ///< nothing: indefinitely; 0: not at all
   std::optional<base::Duration>
@@ -128,8 +131,10 @@ struct WaitingRun {
   std::string since;                        ///< RFC 3339
   std::optional<base::Duration> time = {};  ///< RunRequest::time
   std::string expected_start;               ///< RFC 3339; empty: unknown
-  bool resumable = false;  ///< the place is kept when the agent ends, for a client that names the
-                           ///< ticket soon after
+  bool resumable = false;    ///< the place is kept when the agent ends, for a client that names the
+                             ///< ticket soon after
+  std::string profile = {};  ///< RunRequest::profile
+  base::Bytes min_memory = {};  ///< RunRequest::min_memory
   bool operator==(const WaitingRun&) const = default;
 };
 
@@ -146,6 +151,8 @@ struct GrantedDevice {
   int compute_percent = 0;      ///< likewise
   std::string memory_limit_by;  ///< what enforces it: "server"; empty: no limit
   std::string compute_by;       ///< likewise
+  std::string number = {};      ///< of a part: "0:1"
+  std::string profile = {};     ///< of a part: "1g.5gb"
   bool operator==(const GrantedDevice&) const = default;
 };
 
@@ -171,7 +178,8 @@ struct AssignProgress {
   /// "waiting": withdrawn, waits for what `reason` says; "acknowledged": no allocator has the
   /// device any more, which ends a move to "none"; "offered": ends any other move.
   std::string state;
-  std::string reason;  ///< what the move waits for; in a dry run: the present holders
+  std::string reason;       ///< what the move waits for; in a dry run: the present holders
+  std::string number = {};  ///< of a part: "0:1"
   bool operator==(const AssignProgress&) const = default;
 };
 

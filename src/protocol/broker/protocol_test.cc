@@ -158,6 +158,22 @@ INSTANTIATE_TEST_SUITE_P(
             "combined with devices"},
         Bad{R"({"op":"run","devices":[0]})", Code::kInvalidArgument, "an item is an integer"},
         Bad{R"({"op":"run","model":"\u001b[2J"})", Code::kInvalidArgument, "control characters"},
+        Bad{R"({"op":"run","profile":"1g.5gb\u001b[2J"})", Code::kInvalidArgument,
+            "profile: contains control characters"},
+        Bad{R"({"op":"run","profile":"1g\n.5gb"})", Code::kInvalidArgument, "control characters"},
+        Bad{"{\"op\":\"run\",\"profile\":\"" + std::string(257, '1') + "\"}",
+            Code::kInvalidArgument, "profile: is longer than 256 bytes"},
+        Bad{R"({"op":"run","profile":""})", Code::kInvalidArgument, "profile: is empty"},
+        Bad{R"({"op":"run","profile":["1g.5gb"]})", Code::kInvalidArgument, "profile: is a list"},
+        Bad{R"({"op":"run","profile":"1g.5gb","devices":["0:1"]})", Code::kInvalidArgument,
+            "profile: cannot be combined with devices"},
+        Bad{R"({"op":"run","minMemory":1,"devices":["0:1"]})", Code::kInvalidArgument,
+            "minMemory: cannot be combined with devices"},
+        Bad{R"({"op":"run","minMemory":1,"share":2})", Code::kInvalidArgument,
+            "minMemory: cannot be combined with share"},
+        Bad{R"({"op":"run","minMemory":-1})", Code::kInvalidArgument, "minMemory"},
+        Bad{R"({"op":"run","minMemory":1e30})", Code::kInvalidArgument, "minMemory"},
+        Bad{R"({"op":"run","minMemory":"20Gi"})", Code::kInvalidArgument, "minMemory"},
         Bad{R"({"op":"run","wait":"10"})", Code::kInvalidArgument, "unit"},
         Bad{R"({"op":"run","wait":[]})", Code::kInvalidArgument, "wait"},
         Bad{R"({"op":"run","wait":"-5s"})", Code::kInvalidArgument, "wait"},
@@ -208,12 +224,16 @@ TEST(Protocol, ReadsTheRequestsThatItWrites) {
   Request limited = run;
   limited.run.memory = base::Mebibytes(10);
   limited.run.compute_percent = 30;
+  Request part = run;
+  part.run.profile = "1c.3g.20gb";
+  Request memory = run;
+  memory.run.min_memory = base::Mebibytes(20);
   Request allocator{.operation = Operation::kAssign};
   allocator.assign = {{"0", "GPU-5"}, "local", std::chrono::minutes(5), true};
   Request now = allocator;
   now.assign = {{"1"}, "default", std::nullopt, false};
-  for (const Request& request :
-       {run, named, cancel, share, limited, allocator, now, Request{Operation::kPs}}) {
+  for (const Request& request : {run, named, cancel, share, limited, part, memory, allocator, now,
+                                 Request{Operation::kPs}}) {
     const auto read = Must(DecodeRequest(EncodeRequest(request)));
     EXPECT_EQ(read, request);
   }
@@ -236,14 +256,18 @@ TEST(Protocol, WritesRequestsThatFitALineWhateverTheCommand) {
 }
 
 TEST(Protocol, ReadsTheAnswersThatItWrites) {
-  const WaitingRun waiting{"q-1",   2,  "8 of 8 are in use",       "eva", "sh", 4, 2,
-                           "A100*", {}, "2026-11-21T03:42:00.123Z"};
-  const GrantedRun granted{"r-1",
-                           {{"GPU-1", 0, "A100", "GPU-1::3", 4, "mps", "memory-per-process",
-                             base::Mebibytes(512), 25, "server", "server"}},
-                           {{"CUDA_VISIBLE_DEVICES", "GPU-1"}},
-                           "devices",
-                           ""};
+  WaitingRun waiting{"q-1",   2,  "8 of 8 are in use",       "eva", "sh", 4, 2,
+                     "A100*", {}, "2026-11-21T03:42:00.123Z"};
+  waiting.profile = "1g.5gb";
+  waiting.min_memory = base::Mebibytes(20);
+  const GrantedRun granted{
+      "r-1",
+      {{"GPU-1", 0, "A100", "GPU-1::3", 4, "mps", "memory-per-process", base::Mebibytes(512), 25,
+        "server", "server"},
+       {"MIG-1", -1, "A100", "MIG-1", 1, "none", "hardware", {}, 0, "", "", "0:1", "1g.5gb"}},
+      {{"CUDA_VISIBLE_DEVICES", "GPU-1"}},
+      "devices",
+      ""};
   auto answer = DecodeRunAnswer(EncodeWaiting(waiting));
   ASSERT_TRUE(answer.ok()) << answer.error().ToString();
   EXPECT_EQ(answer->waiting, waiting);
@@ -257,7 +281,7 @@ TEST(Protocol, ReadsTheAnswersThatItWrites) {
 
 TEST(Protocol, ReadsTheMovesThatItWrites) {
   const AssignProgress waiting{"GPU-1", 1, "kubelet", "local", "waiting", "held by ml/train-0"};
-  const AssignProgress offered{"GPU-2", 2, "kubelet", "local", "offered", ""};
+  const AssignProgress offered{"MIG-2", -1, "kubelet", "local", "offered", "", "0:1"};
   auto answer = DecodeAssignAnswer(EncodeMoving(waiting));
   ASSERT_TRUE(answer.ok()) << answer.error().ToString();
   EXPECT_EQ(answer->moving, waiting);

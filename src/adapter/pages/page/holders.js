@@ -1,6 +1,6 @@
 // Describes holders of devices and queued runs.
 import { make, tableRow } from "./dom.js";
-import { age, clean, count, list, moment, number } from "./format.js";
+import { age, bytes, clean, count, list, moment, number } from "./format.js";
 
 const KINDS = { pod: "pod", run: "run", outside: "outside process", graphics: "graphics" };
 const kindOf = (holder) => (Object.hasOwn(KINDS, holder.kind) ? KINDS[holder.kind] : "holder");
@@ -66,6 +66,8 @@ function requestOf(run, word) {
       : count(amount, word);
   return [
     what,
+    run.profile && `profile ${clean(run.profile)}`,
+    number(run.minMemory) && `at least ${bytes(run.minMemory)}`,
     run.model && `model ${clean(run.model)}`,
     run.devices && `devices ${clean(run.devices)}`,
   ]

@@ -87,6 +87,7 @@ Result<protocol::broker::Request> ToRequest(const AllocatorOptions& options) {
 }
 
 std::string NameOf(const AssignProgress& move) {
+  if (!move.number.empty()) return "device " + move.number;
   return move.index < 0 ? move.device : "device " + std::to_string(move.index);
 }
 
@@ -129,8 +130,8 @@ std::string ListJson(const std::string& report) {
   Json devices = Json::array();
   for (const Json& device : all.at("devices")) {
     Json one = Json::object();
-    for (const char* key : {"id", "index", "model", "allocator", "door", "resource", "sharing",
-                            "shares", "free", "isolation", "withheld"})
+    for (const char* key : {"id", "index", "number", "model", "profile", "allocator", "door",
+                            "resource", "sharing", "shares", "free", "isolation", "withheld"})
       if (device.contains(key)) one[key] = device[key];
     devices.push_back(std::move(one));
   }

@@ -63,7 +63,7 @@ std::string TextOf(const std::optional<std::string>& value) { return value ? *va
 using Name = std::pair<std::string, std::string>;  // resource, allocator
 
 std::string NumberOf(const api::PlannedDevice& device) {
-  if (!device.number.empty()) return device.number;
+  if (!device.number.empty()) return Printable(device.number);
   return device.index < 0 ? "-" : std::to_string(device.index);
 }
 

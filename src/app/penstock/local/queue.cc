@@ -8,6 +8,7 @@
 #include "app/penstock/common/table.h"
 #include "app/penstock/common/verbs.h"
 #include "base/core/clock.h"
+#include "base/core/quantity.h"
 #include "base/core/strings.h"
 #include "protocol/broker/client.h"
 #include "protocol/broker/protocol.h"
@@ -25,13 +26,16 @@ penstock queue -o json
 penstock queue -w              # again whenever it changes
 penstock queue cancel q-7      # your own, or as root any user's)";
 
-/// Formats a request: "2 A100*", "0,3"; for shares "1/4", "2 x 1/4 A100*", "1/4 of 0,3".
+/// Formats a request: "2 A100*", "0,3", "2 x 1g.5gb", "1 with 20 GiB"; for shares "1/4", "2 x 1/4
+/// A100*", "1/4 of 0,3".
 std::string Wants(const WaitingRun& run) {
   const std::string share = run.share > 1 ? "1/" + std::to_string(run.share) : "";
   if (!run.devices.empty())
     return (share.empty() ? "" : share + " of ") + base::Join(run.devices, ",");
   const std::string count = std::to_string(run.count);
-  const std::string what = share.empty() ? count : run.count == 1 ? share : count + " x " + share;
+  std::string what = share.empty() ? count : run.count == 1 ? share : count + " x " + share;
+  if (!run.profile.empty()) what += (share.empty() ? " x " : " of ") + run.profile;
+  if (run.min_memory.count > 0) what += " with " + base::FormatBytes(run.min_memory);
   return what + (run.model.empty() ? "" : " " + run.model);
 }
 

@@ -51,7 +51,9 @@ penstock run --wait 0 -- ./probe                     # now, or fail
 penstock run --time 2:00:00 -- ./train.sh            # ended after two hours; may start before runs that wait for more
 penstock run --label experiment=lr01 -- ./train.sh   # a label for `penstock usage --by label:experiment`
 penstock run --share 4 -- python serve.py            # a GPU shared with up to three others
-penstock run --gpus 2 --share 2 --model 'T4*' -- ./infer.sh)";
+penstock run --gpus 2 --share 2 --model 'T4*' -- ./infer.sh
+penstock run --mig 1g.5gb -- python serve.py         # a MIG device of this profile
+penstock run --min-memory 20G -- python train.py     # the smallest free MIG device or GPU with 20 GB)";
 
 constexpr char kRunDetails[] =
     R"(The command replaces this process: terminal, signals and exit status are its own. It can open its
@@ -66,13 +68,20 @@ before one that waits for more GPUs, if it cannot delay that one.
 --share N allocates one share of a GPU that the configuration divides into N shares, or else of a
 free GPU, which is whole again when its last share is released. The holders of shares take turns.
 Nothing protects them from each other's memory use unless the line about the share names another
-isolation than none; docs/sharing.md has the table.)";
+isolation than none; docs/sharing.md has the table.
+
+Without --mig, --min-memory or --device, a run gets whole GPUs. --mig allocates MIG devices of this
+profile, which must exist (`penstock mig list`); --gpus is their number then, though a CUDA program
+uses only one. --min-memory allocates the free MIG devices or GPUs with the least memory that is
+enough.)";
 
 struct RunOptions {
   std::int64_t gpus = 1;
   bool gpus_given = false;
   std::int64_t share = 1;
   std::string model;
+  std::string profile, min_memory;
+  bool profile_given = false, min_memory_given = false;
   std::vector<std::string> devices;
   std::string wait, time;
   std::string memory, cores, compute;
@@ -120,9 +129,12 @@ class WaitLine {
   }
 
  private:
-  /// Formats an amount: "2 GPUs", "one of 4 shares of 1 GPU".
+  /// Formats an amount: "2 GPUs", "one of 4 shares of 1 GPU", "2 of 1g.5gb".
   static std::string Amount(const WaitingRun& waiting) {
     std::string gpus = std::to_string(waiting.count) + (waiting.count == 1 ? " GPU" : " GPUs");
+    if (!waiting.profile.empty())
+      gpus = std::to_string(waiting.count) + " of " + Printable(waiting.profile);
+    if (waiting.min_memory.count > 0) gpus += " with " + base::FormatBytes(waiting.min_memory);
     if (waiting.share <= 1) return gpus;
     return "one of " + std::to_string(waiting.share) + " shares of " + gpus;
   }
@@ -136,16 +148,19 @@ class WaitLine {
   bool shown_ = false;
 };
 
+/// Reads an amount of memory that an option asks for.
+base::Result<base::Bytes> ReadAmount(const char* option, const std::string& text) {
+  auto amount = base::ParseBytes(text);
+  if (!amount.ok()) return amount.error().Within(option);
+  if (amount->count == 0)
+    return Error(Code::kInvalidArgument, std::string(option) + " " + Printable(text) +
+                                             ": must be more than nothing, e.g. 10Gi");
+  return amount;
+}
+
 /// The limits of a run, for the agent, which knows what can be enforced.
 base::Status ReadLimits(const RunOptions& options, protocol::broker::RunRequest& run) {
-  if (!options.memory.empty()) {
-    const auto memory = base::ParseBytes(options.memory);
-    if (!memory.ok()) return memory.error().Within("--memory");
-    if (memory->count == 0)
-      return Error(Code::kInvalidArgument, "--memory " + Printable(options.memory) +
-                                               ": must be more than nothing, e.g. 10Gi");
-    run.memory = *memory;
-  }
+  if (!options.memory.empty()) { ASSIGN(run.memory, ReadAmount("--memory", options.memory)); }
   if (!options.cores.empty() && !options.compute.empty())
     return Error(Code::kInvalidArgument, "--cores and --compute are the same limit; pass one");
   for (const auto& [option, text] :
@@ -195,18 +210,28 @@ base::Result<protocol::broker::Request> ToRequest(const RunOptions& options) {
                                              ": a device can be divided into 2 to " +
                                              std::to_string(protocol::broker::kMaxShares) +
                                              " shares; omit --share for a whole device");
-  if (!options.devices.empty() && (gpus_given || !options.model.empty()))
+  if (!options.devices.empty() &&
+      (gpus_given || !options.model.empty() || options.profile_given || options.min_memory_given))
     return Error(Code::kInvalidArgument,
-                 "--device already selects the GPUs; omit --gpus and --model");
+                 "--device already selects the GPUs; omit --gpus, --model, --mig and --min-memory");
+  if (options.profile_given && options.profile.empty())
+    return Error(Code::kInvalidArgument, "--mig: must be a profile, e.g. 1g.5gb");
+  if (options.share > 1 && options.min_memory_given)
+    return Error(Code::kInvalidArgument,
+                 "--min-memory cannot be combined with --share: a share has no memory of its own");
   protocol::broker::Request request;
   request.operation = protocol::broker::Operation::kRun;
   request.run = {.count = static_cast<int>(options.gpus),
                  .share = static_cast<int>(options.share),
                  .model = options.model,
+                 .profile = options.profile,
                  .devices = options.devices,
                  .command = base::Join(options.command, " ")};
   ASSIGN(request.run.labels, ToLabels(options.labels));
   TRY(ReadLimits(options, request.run));
+  if (options.min_memory_given) {
+    ASSIGN(request.run.min_memory, ReadAmount("--min-memory", options.min_memory));
+  }
   if (!options.time.empty()) {
     const auto time = ParseTimeLimit(options.time);
     if (!time.ok()) return time.error().Within("--time");
@@ -311,6 +336,12 @@ void ReportEnd(const GrantedRun& granted) {
               << how;
 }
 
+/// "3", "0:1"; the id of a device that has no number.
+std::string NumberOf(const protocol::broker::GrantedDevice& device) {
+  if (!device.number.empty()) return Printable(device.number);
+  return device.index < 0 ? device.id : std::to_string(device.index);
+}
+
 /// Prints what the user of a share must know: which share it is, how the device is shared, and what
 /// sharing does not enforce.
 void ReportShares(const GrantedRun& granted) {
@@ -319,8 +350,8 @@ void ReportShares(const GrantedRun& granted) {
     const auto mark = device.slot.rfind("::");
     const std::string which = mark == std::string::npos ? "" : device.slot.substr(mark + 2) + " ";
     std::cerr << "penstock: share " << which << "of " << device.shares << " of "
-              << (device.index < 0 ? device.id : "GPU " + std::to_string(device.index)) << " ("
-              << Printable(device.model) << "), " << device.sharing
+              << (device.index < 0 && device.number.empty() ? "" : "GPU ") << NumberOf(device)
+              << " (" << Printable(device.model) << "), " << device.sharing
               << "; isolation: " << device.isolation
               << (device.isolation == "none" ? ", the other holders can use all its memory" : "")
               << (device.memory_limit.count > 0
@@ -331,6 +362,17 @@ void ReportShares(const GrantedRun& granted) {
                       : "")
               << "\n";
   }
+}
+
+/// Prints which parts the run got: it did not name them.
+void ReportParts(const RunOptions& options, const GrantedRun& granted) {
+  if (options.profile.empty() && options.min_memory.empty()) return;
+  for (const auto& device : granted.devices)
+    std::cerr << "penstock: " << (device.profile.empty() ? "GPU " : "MIG device ")
+              << NumberOf(device) << " (" << Printable(device.model)
+              << (device.profile.empty() ? "" : ", " + Printable(device.profile)) << ")\n";
+  if (!options.profile.empty() && granted.devices.size() > 1)
+    std::cerr << "penstock: a CUDA program uses only one of these MIG devices\n";
 }
 
 bool IsThere(const std::string& command) {
@@ -375,6 +417,7 @@ int Run(const Common& common, const RunOptions& options) {
   if (!granted.ok()) return FailRun(granted.error());
   if (granted->enforcement == "visibility")
     std::cerr << "penstock: visibility only: " << granted->reason << "\n";
+  ReportParts(options, *granted);
   ReportShares(*granted);
   ReportEnd(*granted);
   for (const auto& [name, value] : granted->environment) ::setenv(name.c_str(), value.c_str(), 1);
@@ -396,11 +439,18 @@ Verb RunVerb(const Common& common) {
           "the command's own; 124 the wait timed out, 125 Penstock failed (the message says why), "
           "126 the command cannot be executed, 127 the command was not found",
       .options =
-          {Value("--gpus", &options->gpus, "N", "number of GPUs [1]").Given(&options->gpus_given),
+          {Value("--gpus", &options->gpus, "N", "number of GPUs, or of MIG devices with --mig [1]")
+               .Given(&options->gpus_given),
            Value("--share", &options->share, "N",
                  "one of N equal shares of each GPU instead of the whole [1: whole]"),
            Value("--model", &options->model, "GLOB",
                  "only GPUs whose model matches, e.g. 'A100*' or '*T4*'"),
+           Value("--mig", &options->profile, "PROFILE",
+                 "MIG devices of this profile instead of whole GPUs, e.g. 1g.5gb")
+               .Given(&options->profile_given),
+           Value("--min-memory", &options->min_memory, "SIZE",
+                 "the smallest MIG devices or GPUs that have at least this much, e.g. 20Gi or 20G")
+               .Given(&options->min_memory_given),
            Value("--device", &options->devices, "UUID|INDEX", "exactly these (comma-separated)")
                .Separated(),
            Value("--label", &options->labels, "KEY=VALUE",

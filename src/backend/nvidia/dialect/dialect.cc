@@ -110,6 +110,11 @@ class NvidiaDialect final : public device::Dialect {
     return &kTerms;
   }
 
+  Result<const device::PartProfile*> FindProfile(
+      std::string_view name, std::span<const device::PartProfile> profiles) const override {
+    return FindMigProfile(name, profiles);
+  }
+
   std::string WhyNotShared(const Facts& device, const device::Shape& shape) const override {
     return WhyNoMps(device, shape);
   }

@@ -76,6 +76,15 @@ TEST(NvidiaDialect, HidesAllDevicesFromAProcessWithNone) {
   EXPECT_TRUE(edits.files.empty());
 }
 
+TEST(NvidiaDialect, FindsAProfileByTheNameOfAnotherDriver) {
+  const std::vector<device::PartProfile> profiles = {{.name = "1g.10gb"}, {.name = "7g.80gb"}};
+  const auto found = TheDialect().FindProfile("7g.79gb", profiles);
+  ASSERT_TRUE(found.ok()) << found.error().ToString();
+  EXPECT_EQ((*found)->name, "7g.80gb");
+  EXPECT_EQ(TheDialect().FindProfile("3g.40gb", profiles).error().code(), Code::kNotFound);
+  EXPECT_EQ(TheDialect().FindProfile("half", profiles).error().code(), Code::kInvalidArgument);
+}
+
 TEST(NvidiaDialect, KnowsWhereADriverComesAndGoes) {
   const auto plain = TheDialect().DriverPaths({});
   EXPECT_THAT(plain, Contains("/sys/module/nvidia"));

@@ -149,8 +149,8 @@ class NodeSimulation {
     std::shuffle(free.begin(), free.end(), random_);
     const Strings must(free.begin(), free.begin() + (Chance(4) ? 1 : 0));
     const auto policy = Chance(2) ? api::SharePolicy::kPacked : api::SharePolicy::kDistributed;
-    Strings ids =
-        allocate::Prefer({free, must, size}, offer, policy, *agent_->inventory.published().Get());
+    Strings ids = allocate::Prefer({free, must, size}, offer, policy,
+                                   *agent_->inventory.published().Get(), *agent_->ledger.Get());
     for (const std::string& id : must)
       if (!ids.empty() && std::find(ids.begin(), ids.end(), id) == ids.end())
         problem_ = "not preferred, but must be included: " + id;
