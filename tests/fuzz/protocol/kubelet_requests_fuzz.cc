@@ -93,7 +93,8 @@ class Machine {
         const node::allocate::Preference asked{container.available, container.must_include,
                                                static_cast<std::size_t>(container.size)};
         CheckPreferred(asked,
-                       node::allocate::Prefer(asked, offer, policy, *inventory_.published().Get()));
+                       node::allocate::Prefer(asked, offer, policy, *inventory_.published().Get(),
+                                              *ledger_.Get()));
       }
     }
   }
