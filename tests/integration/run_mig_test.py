@@ -2,6 +2,8 @@
 requests. Needs root: real control groups."""
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -74,6 +76,31 @@ def test_a_run_gets_a_mig_device_of_the_profile_that_it_asks_for(node):
     program = hold(node, "--mig", "1g.5gb")
     assert parts(node)[held(node, program)[0]]["profile"] == "1g.5gb"
     assert held(node, program)[0] in node.penstock("ps").stdout
+
+
+# Opens character devices by number, with files of its own, and prints which of them are permitted.
+OPEN_NUMBERS = """
+import errno, os, sys, tempfile
+folder = tempfile.mkdtemp()
+for number in sys.argv[1:]:
+    os.mknod(f"{folder}/{number}", 0o20600, os.makedev(*map(int, number.split(":"))))
+    try:
+        os.open(f"{folder}/{number}", os.O_RDWR)
+        print(number)
+    except OSError as error:
+        if error.errno != errno.EPERM:
+            print(number)
+    os.unlink(f"{folder}/{number}")
+os.rmdir(folder)
+"""
+
+
+def test_a_run_can_open_the_capability_files_of_its_mig_device_and_no_others(node):
+    caps = re.search(r"^ *(\d+) nvidia-caps$", (node.root / "proc/devices").read_text(), re.M).group(1)
+    asked = [f"{caps}:{minor}" for minor in range(256)]
+    opened = [node.penstock("run", "--mig", profile, "--", "/usr/bin/python3", "-c", OPEN_NUMBERS, *asked).stdout.split() for profile in ("1g.5gb", "3g.20gb")]
+    assert [len(numbers) for numbers in opened] == [2, 2] and not {*opened[0]} & {*opened[1]}
+    assert f"{caps}:1" not in opened[0] + opened[1], "it creates MIG devices"
 
 
 def test_two_runs_have_two_mig_devices_and_the_third_waits_for_them(node):
@@ -155,6 +182,35 @@ def test_gpus_in_use_are_filled_before_others_are_begun(make_node):
     node = divided(make_node, "a30-x4", {0: "1g.6gb,1g.6gb", 1: "1g.6gb,1g.6gb,1g.6gb", 2: "1g.6gb,2g.12gb"})
     hold(node, "--mig", "2g.12gb")
     assert [held(node, hold(node, "--mig", "1g.6gb"))[0].split(":")[0] for _ in range(5)] == ["2", "0", "0", "1", "1"]
+
+
+# Limits of users.
+
+
+def test_a_mig_device_counts_as_a_fraction_towards_the_limit_of_its_user(make_node):
+    """Root has no limits, so the requests are those of two other users. Each may have one GPU, and ann holds half of one."""
+    ann, bob = 64001, 64002
+    node = divided(make_node, "dgx-a100", {gpu: "3g.20gb,3g.20gb" for gpu in range(8)},
+                   config="allocators: {local: {group: users}}\nqueue: {perUser: {gpus: 1}}\n")
+    node.programs = Path(shutil.copytree(node.programs, node.home / "bin"))  # every user can execute them
+    everything = hold(node, "--mig", "3g.20gb", "--gpus", "15")
+
+    def by(user: int) -> dict:
+        return {"user": user, "group": user, "extra_groups": [100], "env": {"PATH": os.environ["PATH"]}}
+
+    def queued(user: int, *words) -> subprocess.Popen:
+        before = len(node.queue())
+        program = node.start(*words, "--", "sleep", "1000", **by(user))
+        wait_until(lambda: len(node.queue()) == before + 1, "one more run to be queued")
+        return program
+
+    hold(node, "--mig", "3g.20gb", **by(ann))
+    within, beyond, other = queued(ann, "--mig", "3g.20gb"), queued(ann, "--mig", "3g.20gb"), queued(bob, "--mig", "3g.20gb", "--gpus", "2")
+    users = [(run["user"], run["gpus"]) for run in node.queue()]
+    assert users == [(str(ann), 1), (str(bob), 2), (str(ann), 1)], "the second of ann would be her third half"
+    everything.kill()
+    wait_until(lambda: not node.queue(), "all to be served")
+    assert all(held(node, program) for program in (within, beyond, other))
 
 
 # Answers name parts by their number.
