@@ -6,6 +6,7 @@
 
 #include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
 #include "base/core/testing/must.h"
+#include "node/inventory/testing/acme_parts.h"
 
 namespace penstock::adapter::kubelet {
 namespace {
@@ -109,6 +110,29 @@ TEST_F(KubeletAdapterTest, RemembersWhatPodsHeldUntilTheKubeletDeniesIt) {
   EXPECT_FALSE(ledger_.Get()->Free("G0"));
   Open();
   EXPECT_TRUE(WaitForLedger([](const auto& ledger) { return ledger.Free("G0"); }));
+}
+
+TEST_F(KubeletAdapterTest, PrefersPartsOfDevicesThatAreInUse) {
+  const auto facts = node::inventory::AcmeWithParts({{"1g.5gb"}, {"1g.5gb", "3g.20gb"}});
+  On([&] {
+    inventory_.SetFacts("acme", facts, "", control_.clock().Wall());
+    for (const auto& one : facts) {
+      inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", control_.clock().Wall());
+      inventory_.SetReading(one.id, {}, control_.clock().Wall());
+    }
+    adapter_->Open();
+  });
+  constexpr char kSmall[] = "acme.com/1g.5gb";
+  ASSERT_TRUE(WaitForIds(kSmall, {"G0.0", "G1.0"}));
+  EXPECT_EQ(Must(kubelet_.Prefer(kSmall, {"G0.0", "G1.0"}, {}, 1)).at(0), "G0.0");
+  On([&] {
+    for (const auto& offer : *offers_.Get())
+      for (const auto& offered : offer.slots)
+        if (offered.slot.device == "G1.1") {
+          EXPECT_TRUE(ledger_.Add({.id = "other", .slots = {offered.slot}}).ok());
+        }
+  });
+  EXPECT_EQ(Must(kubelet_.Prefer(kSmall, {"G0.0", "G1.0"}, {}, 1)).at(0), "G1.0");
 }
 
 TEST_F(KubeletAdapterTest, PrefersLinkedDevices) {
