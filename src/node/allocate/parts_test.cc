@@ -11,6 +11,7 @@
 #include "node/allocate/explain.h"
 #include "node/allocate/outlook.h"
 #include "node/allocate/packing.h"
+#include "node/allocate/ranked.h"
 #include "node/inventory/testing/acme_parts.h"
 #include "node/ledger/capacity.h"
 #include "node/share/assignment.h"
@@ -349,6 +350,71 @@ TEST(ReserveParts, ArrivalsAndDeparturesNeverExceedTheParts) {
     const std::string id = "r" + std::to_string(step);
     ASSERT_TRUE(node.ledger.Add({.id = id, .allocator = "local", .slots = *slots}).ok());
     held[id][kind->first] = count;
+  }
+}
+
+/// Eight devices with parts of two profiles, of which some are held.
+class Arrivals {
+ public:
+  Arrivals() : node_(std::vector(8, std::vector{k1g, k1g, k1g, k1g, k2g, k2g})) {
+    for (const share::Offer& offer : node_.Offers())
+      for (const share::OfferedSlot& offered : offer.slots) {
+        slots_.push_back(offered.slot);
+        facts_.push_back(node_.box.Find(offered.slot.device)->facts.get());
+      }
+    links_.emplace(facts_);
+  }
+
+  /// The devices of which no part is held, summed over requests for one or two parts that arrive
+  /// and end at random, while about `most` parts are held.
+  std::size_t UnusedDevices(bool packed, std::size_t most) {
+    std::mt19937 random(9);
+    std::vector<std::vector<std::size_t>> requests;
+    held_.clear();
+    std::size_t unused = 0;
+    for (int step = 0; step < 3000; ++step) {
+      const auto ends = random(), which = random(), large = random(), size = random();
+      if (!requests.empty() && (held_.size() >= most || ends % 3 == 0)) {
+        const auto request = requests.begin() + static_cast<long>(which % requests.size());
+        for (const std::size_t i : *request) held_.erase(i);
+        requests.erase(request);
+      } else {
+        requests.push_back(Choose(large % 3 == 0 ? k2g : k1g, 1 + size % 2, packed));
+        held_.insert(requests.back().begin(), requests.back().end());
+      }
+      std::set<std::string> used;
+      for (const std::size_t i : held_) used.insert(WholeOf(slots_[i]));
+      unused += 8 - used.size();
+    }
+    return unused;
+  }
+
+ private:
+  std::vector<std::size_t> Choose(const std::string& profile, std::size_t size, bool packed) {
+    PartsInUse in_use;
+    std::vector<Ranked> candidates;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (held_.contains(i))
+        in_use.Add(slots_[i]);
+      else if (facts_[i]->profile == profile)
+        candidates.push_back({i, 0, packed ? &slots_[i] : nullptr});
+    }
+    return ChooseRanked(*links_, std::move(candidates), {}, size, in_use);
+  }
+
+  const Divided node_;
+  std::vector<ledger::Slot> slots_;
+  std::vector<const device::Facts*> facts_;
+  std::optional<DeviceLinks> links_;
+  std::set<std::size_t> held_;
+};
+
+TEST(ChoosePacked, LeavesMoreDevicesUnusedThanTheChoiceByLinks) {
+  Arrivals arrivals;
+  for (const std::size_t most : {10, 20, 30}) {
+    const std::size_t by_links = arrivals.UnusedDevices(false, most);
+    EXPECT_GT(arrivals.UnusedDevices(true, most), by_links) << most << " of 48 parts";
+    EXPECT_GT(by_links, 0u);
   }
 }
 
