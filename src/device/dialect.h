@@ -112,11 +112,6 @@ struct PartTerms {
   std::string off;            ///< and while it is whole: "disabled"
   std::string request_label;  ///< of a Node: names the layout that users want
   std::string state_label;    ///< of a Node: how that stands, "pending", "success", "failed"
-  /// The profile that a name means: names differ between drivers. Errors say what was meant
-  /// instead.
-  std::function<base::Result<const PartProfile*>(std::string_view name,
-                                                 std::span<const PartProfile> profiles)>
-      find_profile;
   /// The canonical form of a profile's name, wherever there is such a profile; an error says what
   /// is wrong with the name.
   std::function<base::Result<std::string>(std::string_view name)> read_profile;

@@ -149,9 +149,9 @@ node::change::Divisions::Vendor DevicePipeline::DivisionsOf(std::string_view ven
     if (one->vendor() != vendor) continue;
     BackendConnection& connection = *one;
     return {.backend = &connection.backend(),
-            .terms = connection.dialect().part_terms(),
+            .dialect = &connection.dialect(),
             .ready = [&connection] { return connection.session().has_value(); },
-            .describe = [&connection] { connection.DescribeSoon(); },
+            .describe = [&connection] { connection.DescribeNow(); },
             .actions = actions == actions_.end() ? nullptr : actions->second.get(),
             .release =
                 [&connection](std::function<void()> done) { connection.Release(std::move(done)); },

@@ -47,7 +47,7 @@ class BackendConnection {
   void Refresh() { discovery_.Refresh(); }
 
   /// This agent changed a device: describes all now.
-  void DescribeSoon() { discovery_.DescribeSoon(); }
+  void DescribeNow() { discovery_.DescribeNow(); }
 
   /// The state of this device differs from its last reading: reads it soon.
   void ReadSoon(const std::string& device) { discovery_.ReadSoon(device); }

@@ -102,7 +102,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     std::vector<const Facts*> devices;
     for (const Entry& entry : snapshot.devices) {
       const Vendor vendor = vendor_of(entry.facts->vendor);
-      if (entry.facts->parent.empty() && vendor.backend != nullptr && vendor.terms != nullptr &&
+      if (entry.facts->parent.empty() && vendor.backend != nullptr && vendor.dialect != nullptr &&
+          vendor.dialect->part_terms() != nullptr &&
           entry.health.state != device::HealthState::kGone)
         devices.push_back(entry.facts.get());
     }
@@ -135,7 +136,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     };
     if (const DeviceChange* change = node.changes.OfKind(kDivide, device.id))
       return conclude("dividing", change->waits_for);
-    const auto desired = partition::DesiredOn(device, rule, *vendor_of(device.vendor).terms);
+    const auto desired = partition::DesiredOn(device, rule, *vendor_of(device.vendor).dialect);
     if (!desired.ok()) return conclude("refused", desired.error().message());
     const partition::Division now = DivisionOf(device, snapshot);
     const std::string differs = WhyNotAsDesired(now, desired->division, layout.mode_only);
@@ -454,8 +455,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       if (candidate.division.state == "waiting" && !candidate.due)
         held.push_back(candidate.division);
     }
-    if (!impossible.empty())
-      return base::Error(base::Code::kInvalidArgument, Reasons(impossible));
+    if (!impossible.empty()) return base::Error(base::Code::kInvalidArgument, Reasons(impossible));
     if (!held.empty()) return base::Error(base::Code::kFailedPrecondition, Reasons(held));
     return {};
   }

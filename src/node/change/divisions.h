@@ -70,9 +70,9 @@ class Divisions final : public ChangeKind {
   /// The parts of a vendor that take part in a division.
   struct Vendor {
     device::AsyncBackend* backend = nullptr;             ///< null: its devices cannot be divided
-    const device::PartTerms* terms = nullptr;            ///< likewise
+    const device::Dialect* dialect = nullptr;            ///< null, or without part_terms: likewise
     std::function<bool()> ready;                         ///< its devices have addresses now
-    std::function<void()> describe;                      ///< inventory::Discovery::DescribeSoon
+    std::function<void()> describe;                      ///< inventory::Discovery::DescribeNow
     device::Actions* actions = nullptr;                  ///< null: its devices cannot be reset
     std::function<void(std::function<void()>)> release;  ///< inventory::Discovery::Release
     std::function<void()> reopen;                        ///< inventory::Discovery::Reopen

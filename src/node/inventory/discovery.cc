@@ -104,7 +104,7 @@ void Discovery::Refresh() {
   }
 }
 
-void Discovery::DescribeSoon() {
+void Discovery::DescribeNow() {
   describe_again_ = true;
   Refresh();
 }

@@ -53,7 +53,7 @@ class Discovery {
   void Refresh();
 
   /// Describes all devices now, because this agent changed one of them.
-  void DescribeSoon();
+  void DescribeNow();
 
   /// Reads one device out of turn, because of an event about it: at once, or 100 ms after the last
   /// such reading, however often this is called.

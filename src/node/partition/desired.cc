@@ -30,8 +30,9 @@ std::string CountsInWords(const std::map<std::string, int>& counts) {
 }  // namespace
 
 Result<DesiredByRule> DesiredOn(const device::Facts& device, const api::LayoutRule& rule,
-                                const device::PartTerms& terms) {
+                                const device::Dialect& dialect) {
   DesiredByRule desired;
+  const device::PartTerms& terms = *dialect.part_terms();
   if (HasMode(device, terms.mode)) {
     desired.division.mode = terms.mode;
     desired.division.value = rule.partitioned ? terms.on : terms.off;
@@ -46,7 +47,7 @@ Result<DesiredByRule> DesiredOn(const device::Facts& device, const api::LayoutRu
       counts[parts.profile] += parts.count;
       continue;
     }
-    const auto profile = terms.find_profile(parts.profile, device.profiles);
+    const auto profile = dialect.FindProfile(parts.profile, device.profiles);
     if (!profile.ok()) {
       problems.push_back(profile.error().message());
       continue;

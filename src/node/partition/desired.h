@@ -21,7 +21,7 @@ struct DesiredByRule {
 /// kInvalidArgument, with all problems: the device cannot be divided, or has no such profiles. A
 /// device without the mode is whole. While the driver lists no profiles, names stay as they are.
 Result<DesiredByRule> DesiredOn(const device::Facts& device, const api::LayoutRule& rule,
-                                const device::PartTerms& terms);
+                                const device::Dialect& dialect);
 
 /// Why a device is not divided as the rule says, one clause; empty: it is. `mode_only`: its parts
 /// do not count.

@@ -3,25 +3,27 @@
 #include <gtest/gtest.h>
 
 #include "base/core/strings.h"
+#include "device/testing/acme.h"
 #include "node/partition/testing/devices.h"
 
 namespace penstock::node::partition {
 namespace {
 
 /// Profiles of this vendor have names in capitals.
-const device::PartTerms kTerms = {
-    "mig",
-    "enabled",
-    "disabled",
-    "",
-    "",
-    [](std::string_view name,
-       std::span<const device::PartProfile> profiles) -> Result<const device::PartProfile*> {
-      for (const auto& profile : profiles)
-        if (base::ToLower(profile.name) == name) return &profile;
-      return Error(Code::kNotFound, "no profile " + std::string(name));
-    },
-    nullptr};
+class Capitals final : public device::testing::AcmeDialect {
+ public:
+  const device::PartTerms* part_terms() const override {
+    static const device::PartTerms kTerms = {"mig", "enabled", "disabled", "", "", nullptr};
+    return &kTerms;
+  }
+  Result<const device::PartProfile*> FindProfile(
+      std::string_view name, std::span<const device::PartProfile> profiles) const override {
+    for (const auto& profile : profiles)
+      if (base::ToLower(profile.name) == name) return &profile;
+    return Error(Code::kNotFound, "no profile " + std::string(name));
+  }
+};
+const Capitals kDialect;
 
 device::Facts Device() {
   device::Facts device = testing::DeviceOf(0, "0x20b0", {{.name = "A"}, {.name = "b"}});
@@ -31,7 +33,7 @@ device::Facts Device() {
 
 TEST(DesiredOn, TakesTheDriversNames) {
   const auto desired =
-      DesiredOn(Device(), {.partitioned = true, .parts = {{"a", 2}, {"b", 1}}}, kTerms);
+      DesiredOn(Device(), {.partitioned = true, .parts = {{"a", 2}, {"b", 1}}}, kDialect);
   ASSERT_TRUE(desired.ok());
   EXPECT_EQ(desired->division.mode, "mig");
   EXPECT_EQ(desired->division.value, "enabled");
@@ -39,7 +41,7 @@ TEST(DesiredOn, TakesTheDriversNames) {
   EXPECT_EQ(desired->division.parts[0].profile, "A");
   EXPECT_EQ(desired->division.parts[0].count, 2);
   EXPECT_EQ(desired->remarks, (std::vector<std::string>{"a is A here"}));
-  EXPECT_EQ(DesiredOn(Device(), {.partitioned = true, .parts = {{"c", 1}, {"d", 1}}}, kTerms)
+  EXPECT_EQ(DesiredOn(Device(), {.partitioned = true, .parts = {{"c", 1}, {"d", 1}}}, kDialect)
                 .error()
                 .message(),
             "no profile c\nno profile d");
@@ -48,7 +50,7 @@ TEST(DesiredOn, TakesTheDriversNames) {
 TEST(DesiredOn, KeepsNamesWhileTheDriverListsNoProfiles) {
   device::Facts device = Device();
   device.profiles.clear();
-  const auto desired = DesiredOn(device, {.partitioned = true, .parts = {{"a", 2}}}, kTerms);
+  const auto desired = DesiredOn(device, {.partitioned = true, .parts = {{"a", 2}}}, kDialect);
   ASSERT_TRUE(desired.ok());
   EXPECT_EQ(desired->division.parts[0].profile, "a");
 }
@@ -56,9 +58,9 @@ TEST(DesiredOn, KeepsNamesWhileTheDriverListsNoProfiles) {
 TEST(DesiredOn, TakesADeviceWithoutTheModeForWhole) {
   device::Facts device = Device();
   device.modes.clear();
-  EXPECT_EQ(DesiredOn(device, {.partitioned = true}, kTerms).error().message(),
+  EXPECT_EQ(DesiredOn(device, {.partitioned = true}, kDialect).error().message(),
             "the device cannot be divided: it has no mode \"mig\"");
-  const auto whole = DesiredOn(device, {}, kTerms);
+  const auto whole = DesiredOn(device, {}, kDialect);
   ASSERT_TRUE(whole.ok());
   EXPECT_EQ(whole->division.mode, "");
 }

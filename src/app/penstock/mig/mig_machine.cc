@@ -44,7 +44,7 @@ void AddHolders(const api::NodeConfig& config, MigMachine& machine) {
 
 }  // namespace
 
-const device::PartTerms& MigTerms() { return *backend::FindDialect("nvidia")->part_terms(); }
+const device::Dialect& MigDialect() { return *backend::FindDialect("nvidia"); }
 
 std::vector<const Facts*> MigMachine::gpus() const {
   std::vector<const Facts*> gpus;

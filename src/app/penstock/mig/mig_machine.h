@@ -13,8 +13,7 @@
 
 namespace penstock::app {
 
-/// NVIDIA's words for partitions.
-const device::PartTerms& MigTerms();
+const device::Dialect& MigDialect();
 
 struct MigMachine {
   std::vector<device::Facts> devices;          ///< GPUs and their parts, as the driver reports them

@@ -69,7 +69,7 @@ Json JsonOf(const Facts& gpu, const Division& division) {
                      {"placement", JsonOf(part.placement)},
                      {"outer", part.outer},
                      {"holder", part.holder}});
-  const device::Mode* mode = division.FindMode(MigTerms().mode);
+  const device::Mode* mode = division.FindMode(MigDialect().part_terms()->mode);
   return {{"index", gpu.index},
           {"id", gpu.id},
           {"model", gpu.model},
@@ -84,7 +84,7 @@ std::string PartsTable(const MigMachine& machine, const Style& style) {
   Table table({"GPU", "MODEL", "MIG", "PART", "PROFILE", "SLICES", "HOLDER"});
   for (const Facts* gpu : machine.gpus()) {
     const Division division = machine.DivisionOf(*gpu);
-    const device::Mode* mode = division.FindMode(MigTerms().mode);
+    const device::Mode* mode = division.FindMode(MigDialect().part_terms()->mode);
     std::string state = mode == nullptr ? "unavailable" : mode->current;
     if (mode != nullptr && mode->pending != mode->current)
       state += " (" + mode->pending + " pending)";
@@ -151,7 +151,7 @@ Result<std::vector<PlanOfGpu>> PlanAll(const MigMachine& machine, const api::Lay
   for (const auto& [gpu, rule] : selection.devices) {
     if (rule == nullptr) continue;
     PlanOfGpu plan{.gpu = gpu};
-    auto desired = node::partition::DesiredOn(*gpu, *rule, MigTerms());
+    auto desired = node::partition::DesiredOn(*gpu, *rule, MigDialect());
     if (desired.ok()) {
       plan.remarks = std::move(desired->remarks);
       plan.plan = node::partition::MakePlan(machine.DivisionOf(*gpu), desired->division, {});
@@ -258,7 +258,7 @@ Result<Shown> AssertMigLayout(const MigMachine& machine, const api::Layout& layo
   bool applied = true;
   for (const auto& [gpu, rule] : selection.devices) {
     if (rule == nullptr) continue;
-    const auto desired = node::partition::DesiredOn(*gpu, *rule, MigTerms());
+    const auto desired = node::partition::DesiredOn(*gpu, *rule, MigDialect());
     const std::string why =
         desired.ok() ? WhyNotAsDesired(machine.DivisionOf(*gpu), desired->division, mode_only)
                      : desired.error().message();
@@ -279,8 +279,9 @@ Result<Shown> ExportMigLayout(const MigMachine& machine, const std::string& name
   for (const Facts* gpu : gpus) divisions.push_back(machine.DivisionOf(*gpu));
   std::vector<node::partition::DividedDevice> devices;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    const device::Mode* mode = divisions[i].FindMode(MigTerms().mode);
-    devices.push_back({gpus[i], &divisions[i], mode != nullptr && mode->current == MigTerms().on});
+    const device::Mode* mode = divisions[i].FindMode(MigDialect().part_terms()->mode);
+    devices.push_back({gpus[i], &divisions[i],
+                       mode != nullptr && mode->current == MigDialect().part_terms()->on});
   }
   if (devices.empty()) return Error(Code::kNotFound, "this machine has no NVIDIA GPUs");
   return Shown(api::compat::WriteMigParted({{node::partition::ExportLayout(name, devices)}}));

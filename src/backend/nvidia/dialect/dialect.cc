@@ -102,7 +102,6 @@ class NvidiaDialect final : public device::Dialect {
     static const device::PartTerms kTerms = {"mig", "enabled", "disabled",
                                              // of NVIDIA's MIG manager, as its states are
                                              "nvidia.com/mig.config", "nvidia.com/mig.config.state",
-                                             FindMigProfile,
                                              [](std::string_view name) -> Result<std::string> {
                                                ASSIGN(const auto profile, ParseMigProfile(name));
                                                return ToString(profile);
