@@ -96,6 +96,21 @@ std::vector<DeviceFile> MachineFiles::GraphicsFiles(const device::PciAddress& pc
   return files;
 }
 
+namespace {
+
+/// Fails without effect where this process may not, or does not know the number of the driver. The
+/// mode is that of nvidia-modprobe.
+void CreateCapabilityFile(const std::string& dev_root, const std::string& path, std::uint32_t major,
+                          std::uint32_t minor) {
+  if (major == 0) return;
+  const std::string file = dev_root + path;
+  (void)::mkdir(base::FolderOf(file).c_str(), 0755);
+  if (::mknod(file.c_str(), S_IFCHR | 0444, makedev(major, minor)) == 0)
+    (void)::chmod(file.c_str(), 0444);  // whatever the umask
+}
+
+}  // namespace
+
 std::vector<DeviceFile> MachineFiles::CapabilityFiles(unsigned gpu_minor, unsigned gpu_instance,
                                                       unsigned compute_instance) const {
   // A driver root of its own, as driver containers have, has a /proc of its own.
@@ -120,6 +135,7 @@ std::vector<DeviceFile> MachineFiles::CapabilityFiles(unsigned gpu_minor, unsign
     const std::string path = CapabilityFile(minor->second);
     const Node node = FindNode(paths_.dev_root, path.substr(std::string_view("/dev/").size()));
     const std::uint32_t reported = major == majors.end() ? 0 : major->second;
+    if (!node.is_device) CreateCapabilityFile(paths_.dev_root, path, reported, minor->second);
     files.push_back({path, node.is_device ? node.major : reported, minor->second});
   }
   return files;

@@ -28,7 +28,8 @@ class MachineFiles {
 
   /// The files that permit their holders to use a compute instance of a GPU: that of its GPU
   /// instance and its own (NVIDIA, "MIG User Guide", "/dev based nvidia-capabilities"). Empty where
-  /// the driver does not list them.
+  /// the driver does not list them. Creates missing ones, as nvidia-modprobe does where a program
+  /// of the machine uses them first: a container that gets them needs them before.
   std::vector<device::DeviceFile> CapabilityFiles(unsigned gpu_minor, unsigned gpu_instance,
                                                   unsigned compute_instance) const;
 

@@ -57,11 +57,12 @@ class DeviceMoves {
 
   /// Moves devices, with their parts, at a user's request. `progress` is called for each change of
   /// each device and `done` once, at the end; `done` may be called before this returns. Neither is
-  /// called after the destructor. What they report is on disk, unless the file cannot be written. Errors that change nothing: kNotFound, kFailedPrecondition (the
-  /// allocator is disabled, or a device is held and the request does not wait), kInvalidArgument.
-  /// Later errors: kDeadlineExceeded where devices returned to their former allocator because they
-  /// were still held after the request's wait; kCancelled where another request took over one of
-  /// them; kAborted or kNotFound where a device was replaced or is no longer there.
+  /// called after the destructor. What they report is on disk, unless the file cannot be written.
+  /// Errors that change nothing: kNotFound, kFailedPrecondition (the allocator is disabled, or a
+  /// device is held and the request does not wait), kInvalidArgument. Later errors:
+  /// kDeadlineExceeded where devices returned to their former allocator because they were still
+  /// held after the request's wait; kCancelled where another request took over one of them;
+  /// kAborted or kNotFound where a device was replaced or is no longer there.
   using Progress = MoveRequests::Progress;
   using Done = MoveRequests::Done;
   void Set(const MoveRequest& request, Progress progress, Done done);

@@ -22,8 +22,8 @@ struct LevelItem {
 };
 
 struct LevelResult {
-  std::vector<std::size_t> kept;                         ///< indices in Division::parts
-  std::vector<std::pair<std::size_t, NewPart>> created;  ///< with the index of the item
+  std::vector<std::size_t> kept;                            ///< indices in Division::parts
+  std::vector<std::pair<std::size_t, PlacedPart>> created;  ///< with the index of the item
   std::int64_t worth = 0;
 };
 

@@ -155,11 +155,11 @@ class Planner {
     if (kept == desired)
       return desired == 1 ? "only one is desired"
                           : "only " + std::to_string(desired) + " are desired";
-    const auto in_the_way = [&](const NewPart& one) {
+    const auto in_the_way = [&](const PlacedPart& one) {
       return part.parent.empty() && part.placement && IsPossible(*part.placement) &&
              one.placement && (MaskOf(*part.placement) & MaskOf(*one.placement)) != 0;
     };
-    for (const NewPart& one : solution.created)
+    for (const PlacedPart& one : solution.created)
       if (in_the_way(one)) return InWords(one.profile->name, one.placement) + " needs its place";
     for (const FilledOuter& outer : solution.outers)
       if (!outer.existing && in_the_way(outer.created))
@@ -190,7 +190,7 @@ class Planner {
            .text = "Reload the driver, so that the mode " + mode_->name + " takes effect."});
   }
 
-  void Create(const NewPart& part, bool outer, const std::string& within, int within_created) {
+  void Create(const PlacedPart& part, bool outer, const std::string& within, int within_created) {
     std::string text = "Create " + InWords(part.profile->name, part.placement);
     if (outer) text += ", for parts within it";
     if (!within.empty()) text += " in " + within;
@@ -215,15 +215,15 @@ class Planner {
         created = static_cast<int>(plan_.steps.size());
         Create(outer.created, true, "", -1);
       }
-      for (const NewPart& part : outer.parts) Create(part, false, existing, created);
+      for (const PlacedPart& part : outer.parts) Create(part, false, existing, created);
     }
-    std::vector<NewPart> parts = solution.created;
-    std::ranges::stable_sort(parts, [](const NewPart& a, const NewPart& b) {
+    std::vector<PlacedPart> parts = solution.created;
+    std::ranges::stable_sort(parts, [](const PlacedPart& a, const PlacedPart& b) {
       const int size_a = a.placement ? a.placement->size : 0;
       const int size_b = b.placement ? b.placement->size : 0;
       return std::pair(-size_a, a.placement) < std::pair(-size_b, b.placement);
     });
-    for (const NewPart& part : parts) Create(part, false, "", -1);
+    for (const PlacedPart& part : parts) Create(part, false, "", -1);
   }
 
   const Division& now_;

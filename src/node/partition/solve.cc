@@ -232,18 +232,18 @@ class Solver {
   static Solution Join(LevelResult level,
                        std::vector<std::pair<std::size_t, std::vector<Filling>>>& nests) {
     Solution solution{.kept = std::move(level.kept), .worth = level.worth};
-    std::map<std::size_t, std::vector<NewPart>> outers;  // created ones, by item
+    std::map<std::size_t, std::vector<PlacedPart>> outers;  // created ones, by item
     for (auto& [item, part] : level.created) {
       const bool outer = std::ranges::any_of(
           nests, [&, index = item](const auto& nest) { return nest.first == index; });
       (outer ? outers[item] : solution.created).push_back(part);
     }
     for (auto& [item, fillings] : nests) {
-      std::vector<NewPart>& created = outers[item];
+      std::vector<PlacedPart>& created = outers[item];
       for (Filling& filling : fillings) {
         FilledOuter outer{.existing = filling.existing};
         if (!filling.existing) {
-          const auto found = std::ranges::find_if(created, [&](const NewPart& one) {
+          const auto found = std::ranges::find_if(created, [&](const PlacedPart& one) {
             return !filling.at || one.placement == filling.at;
           });
           outer.created = *found;

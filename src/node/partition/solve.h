@@ -13,7 +13,7 @@
 namespace penstock::node::partition {
 
 /// A part that is to be created.
-struct NewPart {
+struct PlacedPart {
   const device::PartProfile* profile = nullptr;
   std::optional<device::Placement> placement;
 };
@@ -21,13 +21,13 @@ struct NewPart {
 /// An outer part, existing or to be created, with what is created in it.
 struct FilledOuter {
   std::optional<std::size_t> existing;  ///< index in Division::parts
-  NewPart created;                      ///< otherwise
-  std::vector<NewPart> parts;           ///< that are to be created in it
+  PlacedPart created;                   ///< otherwise
+  std::vector<PlacedPart> parts;        ///< that are to be created in it
 };
 
 struct Solution {
-  std::vector<std::size_t> kept;  ///< indices in Division::parts, ascending
-  std::vector<NewPart> created;   ///< on the device itself
+  std::vector<std::size_t> kept;    ///< indices in Division::parts, ascending
+  std::vector<PlacedPart> created;  ///< on the device itself
   std::vector<FilledOuter> outers;
   std::int64_t worth = 0;
   bool proven = true;

@@ -1,0 +1,390 @@
+// Tests how a layout is applied, on a device of the test's own that can be divided into four; with
+// real processes and a simulated driver: tests/integration/divide_test.py.
+#include "node/change/divisions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/testing/manual_executor.h"
+#include "device/testing/acme.h"
+#include "node/inventory/testing/acme_inventory.h"
+#include "os/core/file.h"
+#include "os/testing/temporary_folder.h"
+
+namespace penstock::node::change {
+namespace {
+
+using device::Facts;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+using namespace std::chrono_literals;
+
+class DivisibleDialect final : public device::testing::AcmeDialect {
+ public:
+  const device::PartTerms* part_terms() const override {
+    static const device::PartTerms kTerms = {"cut",  "on", "off", "acme.com/want", "acme.com/state",
+                                             nullptr};
+    return &kTerms;
+  }
+};
+
+/// A driver with one device, which can be divided into four parts of one slice, or one of four.
+class DivisibleDevice final : public device::AsyncBackend {
+ public:
+  DivisibleDevice() {
+    device = device::testing::AcmeDevice(0, 1);
+    device.address = "0";
+    device.modes = {{"cut", "off", "off", {"off", "on"}}};
+    device.profiles = {
+        {.name = "1g", .slices = 1, .most = 4, .placements = {{0, 1}, {1, 1}, {2, 1}, {3, 1}}},
+        {.name = "4g", .slices = 4, .most = 1, .placements = {{0, 4}}}};
+  }
+
+  void Describe(const std::string& address, Done<Facts> done) override {
+    if (const auto error = Fails("describe")) return done(*error);
+    if (address == "0") return done(Now());
+    for (const Facts& part : parts)
+      if (part.address == address) return done(part);
+    done(Error(Code::kNotFound, "no part " + address));
+  }
+
+  void SetMode(const std::string&, const std::string&, const std::string& value,
+               Done<std::string> done) override {
+    if (const auto error = Fails("set-mode")) return done(*error);
+    device.modes[0].pending = value;
+    if (device.modes[0].effect == device::ModeEffect::kNow) device.modes[0].current = value;
+    done(std::string("0"));
+  }
+
+  void CreatePart(const std::string&, const device::NewPart& part,
+                  Done<std::string> done) override {
+    if (const auto error = Fails("create")) return done(*error);
+    Facts facts;
+    facts.vendor = "acme";
+    facts.id = facts.address = "P" + std::to_string(++made);
+    facts.number = "0:" + std::to_string(made);
+    facts.parent = device.id;
+    facts.profile = part.profile;
+    facts.placement = part.placement;
+    parts.push_back(facts);
+    done(facts.address);
+  }
+
+  void DestroyPart(const std::string& address, Done<std::string> done) override {
+    if (const auto error = Fails("destroy")) return done(*error);
+    std::erase_if(parts, [&](const Facts& part) { return part.address == address; });
+    done(address);
+  }
+
+  void Open(Done<device::Driver>) override {}
+  void List(Done<std::vector<std::string>>) override {}
+  void Read(const std::string&, Done<device::Reading>) override {}
+  void TakeSample(const std::string&, const device::SampleRequest&, Done<device::Sample>) override {
+  }
+  void Stop() override {}
+  int abandoned() const override { return 0; }
+  void Listen(Events) override {}
+
+  Facts Now() const {
+    Facts now = device;
+    for (const Facts& part : parts) now.parts.push_back(part.address);
+    return now;
+  }
+  /// "1g at 0".
+  std::vector<std::string> Parts() const {
+    std::vector<std::string> list;
+    for (const Facts& part : parts)
+      list.push_back(part.profile + " at " + std::to_string(part.placement->start));
+    return list;
+  }
+  std::optional<base::Error> Fails(const std::string& call) {
+    const auto left = failing.find(call);
+    if (left == failing.end() || left->second == 0) return std::nullopt;
+    --left->second;
+    return Error(Code::kUnknown, call + " does not work");
+  }
+
+  Facts device;
+  std::vector<Facts> parts;
+  std::map<std::string, int> failing;  // call → how often it still fails
+  int made = 0;
+};
+
+class DivisionsTest : public ::testing::Test, public device::Actions {
+ protected:
+  DivisionsTest() {
+    offers_.Configure({});
+    Describe();
+  }
+
+  std::vector<std::string> ResetTogether(const Facts& device,
+                                         const std::vector<const Facts*>&) const override {
+    return together_ ? std::vector<std::string>{device.id, "B"}
+                     : std::vector<std::string>{device.id};
+  }
+  void Reset(const std::vector<Facts>&, std::function<void(base::Status)> done) override {
+    ++resets_;
+    backend_.parts.clear();
+    backend_.device.modes[0].current = backend_.device.modes[0].pending;
+    done({});
+  }
+
+  /// As discovery does.
+  void Describe() {
+    std::vector<Facts> all{backend_.Now()};
+    all.insert(all.end(), backend_.parts.begin(), backend_.parts.end());
+    inventory::ReportHealthy(inventory_, all, executor_.clock().Wall());
+    for (const Facts& facts : all) inventory_.SetReading(facts.id, {}, executor_.clock().Wall());
+  }
+
+  void Start(std::vector<DeviceChange> under_way = {}, AppliedLayout applied = {},
+             const std::string& boot = "boot") {
+    divisions_.reset();
+    changes_ = std::make_unique<DeviceChanges>(
+        executor_, executor_, DeviceChanges::Node{inventory_, ledger_, offers_}, nullptr,
+        folder_ / "changes.json", std::move(under_way));
+    divisions_ = std::make_unique<Divisions>(
+        executor_, executor_, Divisions::Node{inventory_, ledger_, *changes_},
+        [this](std::string_view) {
+          return Divisions::Vendor{.backend = &backend_,
+                                   .dialect = &dialect_,
+                                   .ready = [this] { return ready_; },
+                                   .describe = [this] { Describe(); },
+                                   .actions = this,
+                                   .release =
+                                       [this](const std::function<void()>& done) {
+                                         ready_ = false;
+                                         done();
+                                       },
+                                   .reopen = [this] { ready_ = true; }};
+        },
+        folder_ / "layout.json", std::move(applied), boot);
+    changes_->Start();
+    executor_.RunUntilIdle();
+  }
+
+  static api::Layout LayoutOf(const std::string& name, bool partitioned,
+                              std::vector<api::LayoutParts> parts) {
+    return {name, {{.all_devices = true, .partitioned = partitioned, .parts = std::move(parts)}}};
+  }
+
+  /// The answer of a request: "done", "pending" or the error.
+  std::string Apply(const api::Layout& layout, std::optional<base::Duration> wait = {}) {
+    auto answer = std::make_shared<std::string>("pending");
+    divisions_->Apply({.layout = layout, .source = "user", .wait = wait}, nullptr,
+                      [answer](const auto& result) {
+                        *answer = result.ok() ? "done" : result.error().ToString();
+                      });
+    executor_.RunUntilIdle();
+    answers_.push_back(answer);
+    return *answer;
+  }
+
+  std::string Offered(const std::string& id) {
+    const auto desired = offers_.Desired();
+    const auto found = desired->assignments.find(id);
+    return found == desired->assignments.end() ? "no such device" : found->second.reason;
+  }
+
+  void Hold(const std::string& device) {
+    (void)ledger_.Add({.id = "lease",
+                       .allocator = "local",
+                       .slots = {{.id = device, .device = device, .resource = "acme.com/gpu"}}});
+    changes_->Wake();
+    executor_.RunUntilIdle();
+  }
+
+  os::TemporaryFolder folder_;
+  base::ManualExecutor executor_;
+  inventory::Inventory inventory_;
+  ledger::Ledger ledger_;
+  DivisibleDialect dialect_;
+  share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"local"}};
+  DivisibleDevice backend_;
+  bool ready_ = true, together_ = false;
+  int resets_ = 0;
+  std::vector<std::shared_ptr<std::string>> answers_;
+  std::unique_ptr<DeviceChanges> changes_;
+  std::unique_ptr<Divisions> divisions_;
+};
+
+TEST_F(DivisionsTest, DividesADeviceAndMakesItWhole) {
+  Start();
+  EXPECT_EQ(Apply(LayoutOf("three", true, {{"1g", 3}})), "done");
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 0", "1g at 1", "1g at 2"));
+  EXPECT_EQ(divisions_->state().state, "success");
+  EXPECT_EQ(Offered("P1"), "");
+  EXPECT_EQ(Apply(LayoutOf("whole", false, {})), "done");
+  EXPECT_THAT(backend_.Parts(), IsEmpty());
+  EXPECT_EQ(backend_.device.modes[0].current, "off");
+}
+
+TEST_F(DivisionsTest, ADeviceThatCannotBeDividedIsAsBeforeAndTriedAgain) {
+  Start();
+  ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  backend_.failing["create"] = 1;
+  EXPECT_THAT(Apply(LayoutOf("large", true, {{"4g", 1}})), HasSubstr("create does not work"));
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 0", "1g at 1"));
+  EXPECT_EQ(divisions_->state().state, "failed");
+  EXPECT_EQ(Offered(backend_.parts[0].id), "");
+  executor_.Advance(10s);
+  EXPECT_THAT(backend_.Parts(), ElementsAre("4g at 0"));
+  EXPECT_EQ(divisions_->state().state, "success");
+}
+
+TEST_F(DivisionsTest, OneThatCannotBecomeAsBeforeIsWithheldUntilItCan) {
+  Start();
+  ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  backend_.failing["create"] = 4;
+  EXPECT_THAT(Apply(LayoutOf("large", true, {{"4g", 1}})),
+              HasSubstr("cannot be divided as before"));
+  EXPECT_THAT(Offered(backend_.device.id), HasSubstr("being divided as large"));
+  EXPECT_EQ(divisions_->state().state, "failed");
+  executor_.Advance(2min);
+  EXPECT_EQ(backend_.failing["create"], 0);
+  EXPECT_THAT(backend_.Parts(), ElementsAre("4g at 0"));
+  EXPECT_EQ(Offered(backend_.parts[0].id), "");
+}
+
+TEST_F(DivisionsTest, WhatIsHeldStaysAndIsNamedOrWaitedFor) {
+  Start();
+  ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  Hold("P1");
+  EXPECT_THAT(Apply(LayoutOf("large", true, {{"4g", 1}})),
+              ::testing::AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("P1")));
+  EXPECT_EQ(divisions_->applied().layout.name, "two") << "nothing was changed";
+  EXPECT_EQ(Apply(LayoutOf("three", true, {{"1g", 3}})), "done");
+  EXPECT_THAT(backend_.Parts(), ::testing::Contains("1g at 0"));
+  EXPECT_EQ(Apply(LayoutOf("large", true, {{"4g", 1}}), 1h), "pending");
+  EXPECT_EQ(divisions_->state().state, "failed");
+  EXPECT_THAT(divisions_->state().reason, HasSubstr("P1"));
+  ledger_.Release("lease");
+  changes_->Wake();
+  executor_.RunUntilIdle();
+  EXPECT_EQ(*answers_.back(), "done");
+  EXPECT_THAT(backend_.Parts(), ElementsAre("4g at 0"));
+}
+
+TEST_F(DivisionsTest, AWaitForHoldersEndsAndALaterLayoutEndsIt) {
+  Start();
+  Hold(backend_.device.id);
+  EXPECT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}}), 1min), "pending");
+  executor_.Advance(1min);
+  EXPECT_THAT(*answers_.back(), HasSubstr("DEADLINE_EXCEEDED"));
+  EXPECT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}}), 1h), "pending");
+  EXPECT_EQ(Apply(LayoutOf("whole", false, {})), "done");
+  EXPECT_THAT(*answers_[1], HasSubstr("CANCELLED"));
+}
+
+TEST_F(DivisionsTest, AModeThatNeedsAResetGetsOne) {
+  backend_.device.modes[0].effect = device::ModeEffect::kAfterReset;
+  Describe();
+  Start();
+  EXPECT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  EXPECT_EQ(resets_, 1);
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 0", "1g at 1"));
+}
+
+TEST_F(DivisionsTest, SeveralDevicesAreNotResetForOne) {
+  backend_.device.modes[0].effect = device::ModeEffect::kAfterReset;
+  together_ = true;
+  Describe();
+  Start();
+  EXPECT_THAT(Apply(LayoutOf("two", true, {{"1g", 2}})), HasSubstr("several devices together"));
+  EXPECT_EQ(resets_, 0);
+  EXPECT_EQ(backend_.device.modes[0].current, "off");
+}
+
+TEST_F(DivisionsTest, WhatOthersChangedStaysAndWhatARebootDestroyedIsMadeAgain) {
+  Start();
+  ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  backend_.parts.pop_back();
+  Describe();
+  changes_->Wake();
+  executor_.RunUntilIdle();
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 0"));
+  EXPECT_EQ(divisions_->state().devices[0].state, "changed");
+  const auto kept = LoadAppliedLayout(folder_ / "layout.json");
+  ASSERT_TRUE(kept.ok());
+  Start({}, *kept);
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 0")) << "the same boot";
+  bool restored = false;
+  Start({}, *kept, "another boot");
+  divisions_->WhenRestored(1min, [&] { restored = true; });
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(restored);
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 0", "1g at 1"));
+}
+
+TEST_F(DivisionsTest, TheKubeletDoesNotWaitForeverForADeviceThatFails) {
+  Start();
+  ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  backend_.parts.clear();
+  Describe();
+  ready_ = false;
+  Start({}, *LoadAppliedLayout(folder_ / "layout.json"), "another boot");
+  bool restored = false;
+  divisions_->WhenRestored(1min, [&] { restored = true; });
+  executor_.RunUntilIdle();
+  EXPECT_FALSE(restored);
+  executor_.Advance(1min);
+  EXPECT_TRUE(restored);
+}
+
+TEST_F(DivisionsTest, TheNextAgentFinishesWhatIsInTheJournal) {
+  Start();
+  ready_ = false;  // the change waits
+  EXPECT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "pending");
+  const auto journal = LoadChanges(folder_ / "changes.json");
+  const auto kept = LoadAppliedLayout(folder_ / "layout.json");
+  ASSERT_TRUE(journal.ok() && kept.ok());
+  ASSERT_EQ(journal->size(), 1u);
+  ready_ = true;
+  Start(*journal, *kept);
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 0", "1g at 1"));
+  EXPECT_EQ(divisions_->state().state, "success");
+}
+
+TEST_F(DivisionsTest, LayoutsThatCannotBeAreRefused) {
+  Start();
+  EXPECT_THAT(Apply(LayoutOf("odd", true, {{"2g", 1}})), HasSubstr("INVALID_ARGUMENT"));
+  EXPECT_THAT(Apply(LayoutOf("many", true, {{"1g", 5}})), HasSubstr("INVALID_ARGUMENT"));
+  EXPECT_THAT(Apply({"none", {{.devices = {7}, .partitioned = true}}}),
+              HasSubstr("INVALID_ARGUMENT"));
+  EXPECT_EQ(divisions_->state().layout, "");
+  divisions_->Refuse("odd", "label", "there is no such layout");
+  executor_.RunUntilIdle();
+  EXPECT_EQ(divisions_->state().state, "failed");
+  EXPECT_EQ(divisions_->state().reason, "there is no such layout");
+}
+
+TEST(AppliedLayouts, AreKeptAsTheyAre) {
+  AppliedLayout applied{
+      .layout = {"mixed",
+                 {{.models = {{0x10de, 0x20b0, {}}, {0x10de, 0x2330, {{0x10de, 0x1464}}}},
+                   .devices = {0, 3},
+                   .partitioned = true,
+                   .parts = {{"1g.5gb", 2}}},
+                  {.all_devices = true}}},
+      .source = "label",
+      .label = "mixed",
+      .mode_only = true,
+      .skip_reset = true,
+      .boot = "b",
+      .achieved = {"A", "B"}};
+  EXPECT_EQ(*DecodeAppliedLayout(EncodeAppliedLayout(applied), "f"), applied);
+  EXPECT_EQ(*api::DecodeLayout(api::EncodeLayout(applied.layout), "l"), applied.layout);
+  for (const char* text :
+       {"", "{}", "[]", R"({"version": 1, "layout": 7})",
+        R"({"version": 1, "layout": {"rules": [{"devices": ["x"]}]}})",
+        R"({"version": 1, "layout": {"rules": [{"parts": [{"profile": "", "count": 0}]}]}})"})
+    EXPECT_FALSE(DecodeAppliedLayout(text, "f").ok()) << text;
+  EXPECT_EQ(DecodeAppliedLayout(R"({"version": 2})", "f").error().code(),
+            Code::kFailedPrecondition);
+  EXPECT_FALSE(DecodeDivision("{}").ok());
+}
+
+}  // namespace
+}  // namespace penstock::node::change

@@ -1,0 +1,89 @@
+"""MIG by the label that NVIDIA's MIG manager follows."""
+import pytest
+from actors import GPU, wait_for
+from fleet import allocatable
+from test_sharing import configure, running, wait_one_waits
+
+LABEL, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
+PRODUCT = "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"
+
+
+def ask(fleet, layout: str | None):
+    fleet.cluster.api.merge("node", "n4", {"metadata": {"labels": {LABEL: layout}}})
+
+
+def wait_layout(fleet, state: str, **amounts: int):
+    """Waits until the Node shows that state of the layout, and so much of each resource."""
+    wanted = {f"nvidia.com/{name.replace('_', '-')}": count for name, count in amounts.items()}
+    fleet.watch.wait(lambda nodes: nodes["n4"]["metadata"]["labels"].get(STATE) == state and allocatable(nodes["n4"]) == wanted, 120,
+                     f"n4 to have {wanted} and the state {state}")
+
+
+@pytest.fixture
+def a100(installed):
+    """The fleet, whose node n4 has one A100, with the strategy single."""
+    configure(installed, "n4", "version: v1\nflags: {migStrategy: single}\n", {})
+    installed.wait_status("n4", lambda status: "own" in status["configuration"]["origin"], 60)
+    try:
+        yield installed
+    finally:
+        installed.clear()
+        configure(installed, "n4", "version: v1\nflags: {migStrategy: single}\n", {})
+        ask(installed, "all-disabled")
+        wait_layout(installed, "success", gpu=1)
+        ask(installed, None)
+        installed.choose("n4", None)
+        wait_for(lambda: STATE not in installed.labels("n4"), 60, "the state's label to be gone", lambda: installed.labels("n4"))
+
+
+def condition(fleet) -> str:
+    """The message of the condition LayoutApplied while it is False."""
+    conditions = fleet.get("nodestate", "n4")["status"]["conditions"]
+    return next((one.get("message", "") for one in conditions if one["type"] == "LayoutApplied" and one["status"] == "False"), "")
+
+
+def deploy(fleet, replicas: int):
+    container = {"name": "main", "image": "registry.local/busybox:1", "imagePullPolicy": "Never", "command": ["sh", "-c", "exec sleep 100000"],
+                 "resources": {"limits": {GPU: 1}}}
+    spec = {"nodeSelector": {"nvidia.com/gpu.product": PRODUCT}, "terminationGracePeriodSeconds": 0, "containers": [container]}
+    fleet.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "cuda-vectoradd"},
+                  "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "cuda-vectoradd"}},
+                           "template": {"metadata": {"labels": {"app": "cuda-vectoradd"}}, "spec": spec}}})
+
+
+def test_mig_by_label_seven_pods_run_on_seven_instances_and_the_eighth_waits(a100, measure):
+    """Walkthrough E; and what is held is not destroyed."""
+    with measure("a node is labelled: seven MIG devices on the Node object"):
+        ask(a100, "all-1g.5gb")
+        wait_layout(a100, "success", gpu=7)
+    a100.watch.wait(lambda nodes: nodes["n4"]["metadata"]["labels"].get("nvidia.com/gpu.product") == PRODUCT, 60, "the product of the instances")
+    deploy(a100, 8)
+    wait_for(lambda: running(a100, "cuda-vectoradd") == 7, 120, "seven pods to run", lambda: a100.kubectl("get", "pods").stdout)
+    wait_one_waits(a100, "cuda-vectoradd")
+    gave = a100.nodes["n4"].kubelet_gave()
+    assert len(gave) == 7
+    assert len(set().union(*gave.values())) == 7
+    # Another layout, while they run: it is said who is in the way, and nothing changes.
+    ask(a100, "all-balanced")
+    wait_layout(a100, "failed", gpu=7)
+    assert a100.nodes["n4"].kubelet_gave() == gave
+    wait_for(lambda: "held by pod default/cuda-vectoradd" in condition(a100), 60, "the condition to name who is in the way", lambda: condition(a100))
+    wait_for(lambda: any(event["reason"] == "LayoutFailed" for event in a100.events("n4")), 60, "the Event", lambda: a100.events("n4"))
+    # When they have ended, it is applied without a further request.
+    a100.kubectl("scale", "deployment/cuda-vectoradd", "--replicas=0")
+    a100.watch.wait(lambda nodes: nodes["n4"]["metadata"]["labels"].get(STATE) == "success", 120, "the layout to be applied")
+    assert len([device for device in a100.nodes["n4"].status()["devices"] if device.get("profile")]) == 4
+
+
+def test_a_layout_that_does_not_exist_is_named_with_the_nearest(a100):
+    ask(a100, "all-1g.5bg")
+    wait_layout(a100, "failed", gpu=1)
+    assert 'did you mean "all-1g.5gb"' in a100.nodes["n4"].status()["layout"]["reason"]
+    ask(a100, "all-1g.5gb")
+    wait_layout(a100, "success", gpu=7)
+
+
+def test_a_label_that_changes_ten_times_in_a_second_ends_as_the_last_one_says(a100):
+    for layout in ["all-1g.5gb", "all-2g.10gb", "all-3g.20gb", "all-disabled", "all-balanced"] * 2 + ["all-2g.10gb"]:
+        ask(a100, layout)
+    wait_layout(a100, "success", gpu=3)
