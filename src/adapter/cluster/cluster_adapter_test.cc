@@ -61,6 +61,7 @@ class ClusterAdapterTest : public testing::Test {
         ClusterAdapter::Callbacks{
             .remote = [this](const api::RemoteConfig& remote) { assignments_.push_back(remote); },
             .nfd = [this](bool nfd) { nfd_.push_back(nfd); },
+            .requests = [this](const auto& labels) { requests_.push_back(labels); },
             .state = [this](const api::AllocatorReport& report) { Reported(report); }});
     adapter_->Start();
   }
@@ -135,6 +136,7 @@ class ClusterAdapterTest : public testing::Test {
   ClusterUpdate news_;
   std::vector<api::RemoteConfig> assignments_;
   std::vector<bool> nfd_;
+  std::vector<std::map<std::string, std::string>> requests_;
   api::AllocatorReport state_;
   bool shown_ = false;
   std::unique_ptr<ClusterAdapter> adapter_;
@@ -202,6 +204,22 @@ TEST_F(ClusterAdapterTest, MissingDataTakesNoLabelAway) {
   Show(1h);
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "3");
   EXPECT_EQ(Status()["summary"]["healthy"], 1);
+}
+
+TEST_F(ClusterAdapterTest, PassesOnWhatUsersAskForByLabels) {
+  options_.requests = {"acme.com/want"};
+  Converge();
+  const auto label = [this](const json& value) {
+    api_.Merge(kNode, {{"metadata", {{"labels", {{"acme.com/want", value}, {"other", "x"}}}}}},
+               "kubectl-label");
+    executor_.Advance(1s);
+  };
+  label("a");
+  label("a");
+  label("b");
+  label(nullptr);
+  EXPECT_THAT(requests_, ElementsAre(Labels{}, Labels{{"acme.com/want", "a"}},
+                                     Labels{{"acme.com/want", "b"}}, Labels{}));
 }
 
 TEST_F(ClusterAdapterTest, AFightOverALabelIsNotFought) {

@@ -70,8 +70,13 @@ class LocalAdapterTest : public testing::Test {
           loop_, io_, LocalAdapter::Node{inventory_, ledger_, offers_, device::testing::FindAcme},
           LocalAdapter::Options{run_dir_.path(), "no-such-group", "/proc", enabled, queue_file_,
                                 "boot"},
-          LocalAdapter::Callbacks{[this] { return MakeReport(); }, [this] { ++ended_; }, plan_,
-                                  move_, samples_},
+          LocalAdapter::Callbacks{[this] { return MakeReport(); },
+                                  [this] { ++ended_; },
+                                  plan_,
+                                  move_,
+                                  samples_,
+                                  {},
+                                  divide_},
           [this]() -> base::Result<std::unique_ptr<node::lease::CgroupManager>> {
             if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
             return std::unique_ptr<node::lease::CgroupManager>(
@@ -134,6 +139,9 @@ class LocalAdapterTest : public testing::Test {
   std::function<void(const node::change::MoveRequest&, node::change::MoveRequests::Progress,
                      node::change::MoveRequests::Done)>
       move_;
+  std::function<void(const node::change::LayoutRequest&, node::change::Divisions::Progress,
+                     node::change::Divisions::Done)>
+      divide_;
   std::function<api::Samples()> samples_;
   node::inventory::Inventory inventory_;
   node::ledger::Ledger ledger_;
@@ -476,6 +484,41 @@ TEST_F(LocalAdapterTest, RefusesLimitsThatNothingEnforces) {
   Client compute = Query(R"({"op":"run","computePercent":50})");
   EXPECT_THAT(Next(compute).error().message(), HasSubstr("cannot enforce a limit of compute time"));
   EXPECT_EQ(Held(), 0u);
+}
+
+TEST_F(LocalAdapterTest, DividesDevicesForThoseWhoMayAndReportsEachStep) {
+  Start();
+  const std::string request =
+      R"({"op":"divide","layout":"{\"name\":\"a\",\"rules\":[{\"allDevices\":true}]}","wait":"1m"})";
+  EXPECT_EQ(Connect().Query(request).error().code(), Code::kUnimplemented);
+  OnLoop([this] { adapter_.reset(); });
+  std::vector<node::change::LayoutRequest> requests;
+  divide_ = [&](const node::change::LayoutRequest& wanted,
+                const node::change::Divisions::Progress& progress,
+                const node::change::Divisions::Done& done) {
+    requests.push_back(wanted);
+    progress({"G0", "0", "dividing", "create 1g"});
+    done(std::vector<node::change::DeviceDivision>{{"G0", "0", "divided", ""}});
+  };
+  Start();
+  Client client = Query(request);
+  EXPECT_EQ(protocol::broker::DecodeDivideAnswer(*client.ReadLine(kPatience))->dividing->reason,
+            "create 1g");
+  EXPECT_EQ(protocol::broker::DecodeDivideAnswer(*client.ReadLine(kPatience))->divided->at(0).state,
+            "divided");
+  ASSERT_EQ(requests.size(), 1u);
+  EXPECT_EQ(requests[0].source, "user");
+  EXPECT_EQ(requests[0].wait, std::chrono::minutes(1));
+  EXPECT_EQ(requests[0].layout, (api::Layout{"a", {{.all_devices = true}}}));
+  for (const char* layout :
+       {"x", "[]", "{\\\"rules\\\":1}", "{\\\"rules\\\":[{\\\"parts\\\":[{}]}]}"})
+    EXPECT_EQ(Connect()
+                  .Query(R"({"op":"divide","layout":")" + std::string(layout) + "\"}")
+                  .error()
+                  .code(),
+              Code::kInvalidArgument)
+        << layout;
+  EXPECT_EQ(requests.size(), 1u) << "nothing else was done";
 }
 
 TEST_F(LocalAdapterTest, MovesDevicesForThoseWhoMayAndReportsEachStep) {

@@ -27,8 +27,9 @@ std::string EncodeLayout(const Layout& layout) {
 
 base::Result<Layout> DecodeLayout(std::string_view text, std::string_view name) {
   Layout layout;
-  TRY(base::ReadFields(text, name, {},
-                       [&](base::StructReader& reader) { VisitFields(reader, layout); }));
+  const base::Status read = base::ReadFields(
+      text, name, {}, [&](base::StructReader& reader) { VisitFields(reader, layout); });
+  if (!read.ok()) return base::Error(base::Code::kInvalidArgument, read.error().message());
   return layout;
 }
 

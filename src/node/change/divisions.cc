@@ -358,6 +358,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       base::Log(base::kInfo, "device divided",
                 {{"device", id}, {"layout", RecordOf(change).layout}});
       failures.erase(id);
+      if (of_another_layout) return;
       applied.achieved.insert(id);
       return Keep();
     }
@@ -431,10 +432,11 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     }
     base::Log(base::kInfo, "layout applied", {{"layout", next.layout.name}, {"by", next.source}});
     Answer(base::Error(base::Code::kCancelled, "the layout " + next.layout.name + " was applied"));
-    for (auto& [id, run] : runs) {
-      superseded.insert(id);
-      run.retry_at = control.clock().Now();
-    }
+    const auto snapshot = node.inventory.published().Get();
+    for (const Entry& entry : snapshot->devices)
+      if (node.changes.OfKind(kDivide, entry.facts->id) != nullptr)
+        superseded.insert(entry.facts->id);
+    for (auto& [id, run] : runs) run.retry_at = control.clock().Now();
     applied = std::move(next);
     refused.reset();
     Keep();

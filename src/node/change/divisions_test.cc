@@ -347,6 +347,19 @@ TEST_F(DivisionsTest, TheNextAgentFinishesWhatIsInTheJournal) {
   EXPECT_EQ(divisions_->state().state, "success");
 }
 
+TEST_F(DivisionsTest, ALayoutAppliedWhileAnotherIsUnderWayIsTheLast) {
+  Start();
+  ready_ = false;  // the change waits
+  EXPECT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "pending");
+  EXPECT_EQ(Apply(LayoutOf("large", true, {{"4g", 1}}), kStanding), "pending");
+  EXPECT_THAT(*answers_[0], HasSubstr("CANCELLED"));
+  ready_ = true;
+  changes_->Wake();
+  executor_.RunUntilIdle();
+  EXPECT_THAT(backend_.Parts(), ElementsAre("4g at 0"));
+  EXPECT_EQ(*answers_[1], "done");
+}
+
 TEST_F(DivisionsTest, LayoutsThatCannotBeAreRefused) {
   Start();
   EXPECT_THAT(Apply(LayoutOf("odd", true, {{"2g", 1}})), HasSubstr("INVALID_ARGUMENT"));

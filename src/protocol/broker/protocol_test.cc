@@ -239,6 +239,25 @@ TEST(Protocol, ReadsTheRequestsThatItWrites) {
   }
 }
 
+TEST(Protocol, CarriesALayoutAndHowDevicesStandUnderIt) {
+  Request request{.operation = Operation::kDivide};
+  request.divide = {"{\"name\":\"a\"}", true, true, std::chrono::minutes(5)};
+  EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);
+  request.divide = {.layout = "{}"};
+  EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);
+  for (const char* line :
+       {R"({"op":"divide"})", R"({"op":"divide","layout":""})", R"({"op":"divide","layout":{}})",
+        R"({"op":"divide","layout":"x","wait":-1})",
+        R"({"op":"divide","layout":"x","modeOnly":"yes"})"})
+    EXPECT_FALSE(DecodeRequest(line).ok()) << line;
+  const DivideProgress dividing{"GPU-1", "1", "dividing", "create 1g.5gb at slice 3 (2 of 7)"};
+  EXPECT_EQ(DecodeDivideAnswer(EncodeDividing(dividing))->dividing, dividing);
+  EXPECT_EQ(DecodeDivideAnswer(EncodeDivided({dividing}))->divided->at(0), dividing);
+  EXPECT_EQ(DecodeDivideAnswer("{}").error().code(), Code::kDataLoss);
+  EXPECT_EQ(DecodeDivideAnswer(EncodeError(Error(Code::kAborted, "no"))).error().code(),
+            Code::kAborted);
+}
+
 TEST(Protocol, CarriesAConfigurationToPlanWith) {
   Request request{.operation = Operation::kPlan};
   EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);
