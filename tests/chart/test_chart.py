@@ -116,12 +116,14 @@ def test_a_runtime_class_makes_the_pod_unprivileged_and_brings_driver_and_device
 def test_a_driver_root_elsewhere_is_mounted_and_told_by_its_own_name(chart):
     things = chart.render(values={"nvidiaDriverRoot": "/run/nvidia/driver"})
     assert things.host_paths()["driver-root"] == "/run/nvidia/driver"
-    assert things.mounts()["/driver-root"]["readOnly"] and things.mounts()["/driver-root"]["mountPropagation"] == "HostToContainer"
+    # The files of MIG devices are created below it.
+    assert not things.mounts()["/driver-root"]["readOnly"] and things.mounts()["/driver-root"]["mountPropagation"] == "HostToContainer"
     paths = yaml.safe_load(things.node_config())["paths"]
     assert (paths["driverRoot"], paths["hostDriverRoot"]) == ("/driver-root", "/run/nvidia/driver")
     assert (paths["devRoot"], paths["hostDevRoot"]) == ("/driver-root", "/run/nvidia/driver")
     apart = chart.render(values=SETTINGS["driver and devices apart"])
     assert apart.host_paths()["dev-root"] == "/run/nvidia"
+    assert apart.mounts()["/driver-root"]["readOnly"] and chart.render().mounts()["/driver-root"]["readOnly"]
     paths = yaml.safe_load(apart.node_config())["paths"]
     assert (paths["devRoot"], paths["hostDevRoot"]) == ("/dev-root", "/run/nvidia")
 

@@ -232,7 +232,7 @@ class Walk:
             wait_until(lambda: os.stat(said.name).st_size > 0 or waiting.poll() is not None, "the agent to report the move")  # which then outlives it
             self.assign(one, to)
             self.kill_agent()
-            waiting.communicate()
+            waiting.wait()
         return f"{one} to {to}, and the agent was killed"
 
     def assign(self, device: str, to: str):
