@@ -364,6 +364,7 @@ class Agent {
   /// This agent holds the lock, and all devices were read once.
   void ServeDevices() {
     changes_->Start();
+    layouts_->Begin();
     containers_->Begin(*Config());
     changes_->divisions().WhenRestored(kRestored, [this] { StartKubelet(); });
     base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", pipeline_.devices()}});

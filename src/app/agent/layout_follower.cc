@@ -67,6 +67,11 @@ void LayoutFollower::Take(const std::map<std::string, std::string>& labels) {
   Follow();
 }
 
+void LayoutFollower::Begin() {
+  begun_ = true;
+  Follow();
+}
+
 void LayoutFollower::DevicesChanged() {
   const auto generation = inventory_.published().Get()->facts_generation;
   if (std::exchange(facts_generation_, generation) != generation && waits_for_devices_) Follow();
@@ -98,7 +103,7 @@ base::Result<api::Layout> LayoutFollower::Find(const std::string& name) const {
 }
 
 void LayoutFollower::Follow() {
-  if (value_.empty() || (!path_.empty() && !text_)) return;
+  if (!begun_ || value_.empty() || (!path_.empty() && !text_)) return;
   const auto layout = Find(value_);
   // Without devices that can be divided, no layout can be made: they may come, and some drivers
   // report profiles only in their mode.
@@ -106,7 +111,7 @@ void LayoutFollower::Follow() {
   if (!layout.ok()) return divisions_.Refuse(value_, kSource, layout.error().message());
   const node::change::AppliedLayout& now = divisions_.applied();
   const bool followed = now.label == value_;
-  if (followed && (now.source != kSource || now.layout == *layout)) return;
+  if (followed && (now.source != kSource || now.layout == *layout)) return divisions_.Accept();
   divisions_.Apply(
       {.layout = *layout, .source = kSource, .wait = node::change::kStanding, .label = value_},
       nullptr, nullptr);

@@ -34,7 +34,10 @@ class LayoutFollower {
   /// The labels of the Node by which users ask for something (ClusterAdapter::Options::requests).
   void Take(const std::map<std::string, std::string>& labels);
 
-  /// All devices were read once, or devices have changed.
+  /// All devices were read once. Follows no label before.
+  void Begin();
+
+  /// Devices have changed.
   void DevicesChanged();
 
   /// The labels by which the Node shows how a layout stands that it asked for.
@@ -56,7 +59,7 @@ class LayoutFollower {
   const device::PartTerms* terms_ = nullptr;  // of the vendor whose label the Node has
   std::string value_;                         // of that label; empty: it has none
   std::uint64_t facts_generation_ = 0;
-  bool waits_for_devices_ = false;
+  bool begun_ = false, waits_for_devices_ = false;
   base::Lifetime lifetime_;
 };
 

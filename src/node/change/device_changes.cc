@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <list>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -25,9 +26,10 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     DeviceChange change;
     ChangeKind* kind = nullptr;  // null: of the previous agent, and its kind was not added yet
     std::size_t step = 0;
-    bool taken = false;         // the step was taken by this agent
-    base::Status result{};      // of the steps so far
-    base::TimePoint entered{};  // the step
+    bool taken = false;                               // the step was taken by this agent
+    base::Status result{};                            // of the steps so far
+    base::TimePoint entered{};                        // the step
+    std::map<std::string, std::string> allocators{};  // of parts, before they were withdrawn
   };
 
   State(base::Executor& c, base::Executor& io, Node n, KubeletList::Ask ask,
@@ -154,6 +156,7 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     for (const Active& one : active)
       for (const std::string& id : Affected(one))
         if (devices.contains(id)) return;
+    for (const std::string& id : devices) next.allocators[id] = AllocatorOf(id);
     active.push_back(std::move(next));
     Enter(active.back(), 0);
   }
@@ -288,16 +291,19 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     std::set<std::string> ids;
     for (const Active& one : active)
       for (const std::string& id : Affected(one))
-        if (FromKubelet(one.change, id)) ids.insert(id);
+        if (FromKubelet(one, id)) ids.insert(id);
     kubelet.Await(ids);
   }
 
-  /// Parts have an allocator of their own.
-  bool FromKubelet(const DeviceChange& change, const std::string& id) const {
-    const auto device = std::ranges::find(change.devices, id, &ChangedDevice::id);
-    const std::string allocator =
-        device == change.devices.end() ? AllocatorOf(id) : device->allocator;
-    return share::FindAllocator(allocator).counts_itself;
+  /// Parts have an allocator of their own. That of a part that an earlier agent withdrew is
+  /// unknown: then it may have been the kubelet.
+  static bool FromKubelet(const Active& one, const std::string& id) {
+    const auto device = std::ranges::find(one.change.devices, id, &ChangedDevice::id);
+    const auto part = one.allocators.find(id);
+    if (device == one.change.devices.end() && part == one.allocators.end()) return true;
+    return share::FindAllocator(device == one.change.devices.end() ? part->second
+                                                                   : device->allocator)
+        .counts_itself;
   }
 
   std::string AllocatorOf(const std::string& id) const {
@@ -317,7 +323,7 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
       return (change.Has(id) ? "held by " : "its part " + id + " is held by ") + holders;
     }
     for (const std::string& id : ids) {
-      if (!FromKubelet(change, id) || kubelet.HasTakenNote(id)) continue;
+      if (!FromKubelet(*of, id) || kubelet.HasTakenNote(id)) continue;
       return kubelet.problem().empty() ? "the kubelet still lists it as allocatable"
                                        : kubelet.problem();
     }
@@ -373,6 +379,12 @@ const DeviceChange* DeviceChanges::OfKind(std::string_view kind, std::string_vie
   for (const State::Active& one : state_->active)
     if (one.change.kind == kind && (device.empty() || one.change.Has(device))) return &one.change;
   return nullptr;
+}
+
+bool DeviceChanges::AnyAt(std::string_view kind, std::string_view step) const {
+  return std::ranges::any_of(state_->active, [&](const State::Active& one) {
+    return one.change.kind == kind && one.change.step == step;
+  });
 }
 
 std::string DeviceChanges::AllocatorOf(const std::string& device) const {

@@ -57,6 +57,9 @@ class DeviceChanges {
   /// The change under way of this kind, and of this device unless it is empty; null: none.
   const DeviceChange* OfKind(std::string_view kind, std::string_view device = {}) const;
 
+  /// Whether a change of this kind is at this step.
+  bool AnyAt(std::string_view kind, std::string_view step) const;
+
   /// The allocator that a device is offered by now; "" for none.
   std::string AllocatorOf(const std::string& device) const;
 

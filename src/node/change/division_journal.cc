@@ -54,6 +54,7 @@ void VisitRecord(Visit& visit, auto& record) {
   visit("before", record.before, {.required = true});
   visit("modeOnly", record.mode_only);
   visit("skipReset", record.skip_reset);
+  visit("resets", record.resets);
   VisitSet(visit, "kept", record.kept);
 }
 
@@ -64,6 +65,7 @@ void VisitApplied(Visit& visit, auto& applied) {
   visit("label", applied.label, {.if_any = true});
   visit("modeOnly", applied.mode_only);
   visit("skipReset", applied.skip_reset);
+  visit("selected", applied.selected, {.if_any = true, .most = 1 << 20});
   visit("boot", applied.boot);
   VisitSet(visit, "achieved", applied.achieved);
 }

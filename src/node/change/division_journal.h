@@ -2,6 +2,7 @@
 // how a device was and shall be divided, in the journal of changes.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@ struct DivisionRecord {
   std::string layout;  ///< its name
   partition::DesiredDivision desired, before;
   bool mode_only = false, skip_reset = false;
+  bool resets = false;         ///< the plan has a reset
   std::set<std::string> kept;  ///< ids of the parts that stay
 };
 
@@ -30,6 +32,9 @@ struct AppliedLayout {
   std::string source;  ///< whose it is: "user", "label"
   std::string label;   ///< the value of the Node's label that was followed last, before or by it
   bool mode_only = false, skip_reset = false;
+  /// Device → the index of its rule, as they were selected when the layout was applied: indices of
+  /// devices change when one is missing. Empty: not selected yet.
+  std::map<std::string, int> selected;
   std::string boot;                ///< id of the boot in which …
   std::set<std::string> achieved;  ///< … these devices were divided as it says
   bool operator==(const AppliedLayout&) const = default;

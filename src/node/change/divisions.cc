@@ -63,7 +63,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
         boot(std::move(boot_id)),
         file(c, io, path, "cannot write the layout that applies; a reboot would lose it") {
     if (applied.boot != boot) applied.achieved.clear();
-    restoring = applies() && applied.achieved.empty();
+    restoring = applies() && applied.boot != boot;
     state.layout = applied.layout.name;
     state.source = applied.source;
     state.state = applies() ? "pending" : "";
@@ -110,19 +110,43 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     return devices;
   }
 
-  /// All devices under this layout. An error: the layout cannot be applied to this node.
-  base::Result<std::vector<Candidate>> LookAt(const AppliedLayout& layout) const {
+  /// The rules of a layout for these devices, by id.
+  static base::Result<std::map<std::string, int>> Select(const api::Layout& layout,
+                                                         const std::vector<const Facts*>& devices) {
+    ASSIGN(const auto selection, partition::SelectDevices(layout, devices));
+    std::map<std::string, int> selected;
+    for (const auto& [device, rule] : selection.devices)
+      if (rule != nullptr) selected[device->id] = static_cast<int>(rule - layout.rules.data());
+    return selected;
+  }
+
+  /// The rule for a device: the one that was selected when the layout was applied; of a device that
+  /// came later, one for all devices.
+  static const api::LayoutRule* RuleOf(const AppliedLayout& layout, const Facts& device) {
+    const auto& rules = layout.layout.rules;
+    if (const auto found = layout.selected.find(device.id); found != layout.selected.end()) {
+      const auto index = static_cast<std::size_t>(found->second);
+      return index < rules.size() ? &rules[index] : nullptr;
+    }
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+      if (!rules[i].all_devices) continue;
+      const auto selected = Select({.name = layout.layout.name, .rules = {rules[i]}}, {&device});
+      if (selected.ok() && !selected->empty()) return &rules[i];
+    }
+    return nullptr;
+  }
+
+  /// All devices under this layout.
+  std::vector<Candidate> LookAt(const AppliedLayout& layout) const {
     const auto snapshot = node.inventory.published().Get();
-    const auto devices = Divisible(*snapshot);
-    ASSIGN(const auto selection, partition::SelectDevices(layout.layout, devices));
     std::vector<Candidate> found;
-    for (const auto& [device, rule] : selection.devices) {
+    for (const Facts* device : Divisible(*snapshot)) {
       Candidate candidate{.division = {.device = device->id, .number = device::NumberOf(*device)},
                           .due = {}};
-      if (rule == nullptr)
-        candidate.division.state = "unselected";
-      else
+      if (const api::LayoutRule* rule = RuleOf(layout, *device))
         Decide(layout, *rule, *device, *snapshot, candidate);
+      else
+        candidate.division.state = "unselected";
       found.push_back(std::move(candidate));
     }
     return found;
@@ -159,6 +183,9 @@ struct Divisions::State : std::enable_shared_from_this<State> {
                           .before = AsItIs(now, desired->division.mode),
                           .mode_only = layout.mode_only,
                           .skip_reset = layout.skip_reset};
+    record.resets = std::ranges::any_of(plan->steps, [](const partition::PlanStep& step) {
+      return step.kind == partition::PlanStep::Kind::kReset;
+    });
     for (const partition::ExistingPart& part : now.parts) record.kept.insert(part.id);
     for (const partition::PlanStep& step : plan->steps)
       if (step.kind == partition::PlanStep::Kind::kDestroy) record.kept.erase(step.part);
@@ -182,6 +209,9 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   /// A reset and a driver that was loaded again have destroyed the parts.
   void NoteLosses(const inventory::Snapshot& snapshot) {
     std::set<std::string> lost;
+    if (AnyWithoutDriver(snapshot))
+      for (const std::string& id : applied.achieved)
+        if (snapshot.Find(id) == nullptr) lost.insert(id);
     for (const Entry& entry : snapshot.devices) {
       const auto* vendor = snapshot.FindVendor(entry.facts->vendor);
       const bool no_driver = vendor != nullptr && vendor->driver == nullptr;
@@ -192,25 +222,49 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       Keep();
   }
 
+  /// Whether the driver of devices that can be divided is not there.
+  bool AnyWithoutDriver(const inventory::Snapshot& snapshot) const {
+    return std::ranges::any_of(snapshot.vendors, [this](const inventory::VendorEntry& one) {
+      const Vendor vendor = vendor_of(one.vendor);
+      return one.driver == nullptr && vendor.dialect != nullptr &&
+             vendor.dialect->part_terms() != nullptr;
+    });
+  }
+
   std::vector<DeviceChange> Due() {
     std::vector<DeviceChange> due;
     if (!applies()) return due;
     NoteLosses(*node.inventory.published().Get());
     Look();
-    for (Candidate& candidate : candidates)
-      if (candidate.due) due.push_back(*std::exchange(candidate.due, std::nullopt));
+    // A reset closes the driver: no other device is divided meanwhile.
+    bool alone = false;
+    for (const Candidate& candidate : candidates)
+      if (const DeviceChange* change = node.changes.OfKind(kDivide, candidate.division.device))
+        alone = alone || RecordOf(*change).resets;
+    for (Candidate& candidate : candidates) {
+      if (!candidate.due || alone) continue;
+      const bool resets = RecordOf(*candidate.due).resets;
+      if (resets && (node.changes.OfKind(kDivide) != nullptr || !due.empty())) continue;
+      due.push_back(*std::exchange(candidate.due, std::nullopt));
+      alone = resets;
+    }
     return due;
   }
 
   void Look() {
     problem.clear();
-    auto looked = LookAt(applied);
-    if (!looked.ok()) {
-      candidates.clear();
-      problem = looked.error().message();
-      return;
+    candidates.clear();
+    if (applied.selected.empty()) {
+      const auto snapshot = node.inventory.published().Get();
+      auto selected = Select(applied.layout, Divisible(*snapshot));
+      if (!selected.ok()) {
+        problem = selected.error().message();
+        return;
+      }
+      applied.selected = *std::move(selected);
+      Keep();
     }
-    candidates = *std::move(looked);
+    candidates = LookAt(applied);
     for (const Candidate& candidate : candidates)
       if (candidate.division.state == "divided") {
         failures.erase(candidate.division.device);
@@ -251,7 +305,14 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     one.doing.clear();
     one.run = std::make_unique<DivisionRun>(
         DivisionRun::Tools{.backend = *vendor.backend,
-                           .holder_of = [this](const std::string& part) { return HolderOf(part); },
+                           // What stays is offered meanwhile, and can get a holder at any time.
+                           .holder_of =
+                               [this, kept = record.kept](const std::string& part) {
+                                 const std::string holder = HolderOf(part);
+                                 return holder.empty() && kept.contains(part)
+                                            ? std::string("its allocator, because it stays")
+                                            : holder;
+                               },
                            .reset =
                                [this](const Facts& device, std::function<void(base::Status)> done) {
                                  Reset(device, std::move(done));
@@ -316,10 +377,24 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     }
     if (!one.outcome) return change.failure + "; it is divided as before";
     if (one.outcome->ok()) return std::string();
-    if (superseded.contains(id)) return one.outcome->error();
+    if (superseded.contains(id) || !IsOfPresentLayout(change)) return one.outcome->error();
     const std::string& why = one.outcome->error().message();
     return change.failure + "; and it cannot be divided as before" +
            (why == change.failure ? "" : ": " + why);
+  }
+
+  /// Whether the layout that applies wants of the device what the change does.
+  bool IsOfPresentLayout(const DeviceChange& change) const {
+    const auto snapshot = node.inventory.published().Get();
+    const Entry* entry = snapshot->Find(IdOf(change));
+    if (entry == nullptr || !applies()) return false;
+    const api::LayoutRule* rule = RuleOf(applied, *entry->facts);
+    const device::Dialect* dialect = vendor_of(entry->facts->vendor).dialect;
+    if (rule == nullptr || dialect == nullptr) return false;
+    const auto desired = partition::DesiredOn(*entry->facts, *rule, *dialect);
+    const DivisionRecord record = RecordOf(change);
+    return desired.ok() && desired->division == record.desired &&
+           applied.mode_only == record.mode_only && applied.skip_reset == record.skip_reset;
   }
 
   void Wake() { node.changes.Wake(); }
@@ -358,9 +433,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       base::Log(base::kInfo, "device divided",
                 {{"device", id}, {"layout", RecordOf(change).layout}});
       failures.erase(id);
-      if (of_another_layout) return;
-      applied.achieved.insert(id);
-      return Keep();
+      return;  // Look finds it divided
     }
     base::Log(
         base::kError, "device not divided",
@@ -387,6 +460,19 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       return done(base::Error(base::Code::kUnimplemented,
                               "the mode takes effect with a reset of several devices together: "
                               "reset them, or reboot"));
+    AwaitResets(lifetime.Guard(
+        [this, vendor, device, done = std::move(done)] { ResetAlone(vendor, device, done); }));
+  }
+
+  /// Until no other reset has closed the driver.
+  void AwaitResets(std::function<void()> then) {
+    if (!node.changes.AnyAt("reset", "reset")) return then();
+    control.PostAfter(kPollForDriver,
+                      lifetime.Guard([this, then = std::move(then)] { AwaitResets(then); }));
+  }
+
+  void ResetAlone(const Vendor& vendor, const Facts& device,
+                  std::function<void(base::Status)> done) {
     base::Log(base::kWarn, "device reset started", {{"device", device.id}, {"for", "its mode"}});
     vendor.release(lifetime.Guard([this, vendor, device, done = std::move(done)] {
       vendor.actions->Reset({device},
@@ -416,15 +502,18 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   void Apply(const LayoutRequest& wanted, Progress progress, Done done) {
     AppliedLayout next{.layout = wanted.layout,
                        .source = wanted.source,
-                       .label = wanted.label.value_or(applied.label),
+                       .label = wanted.label.value_or(refused ? refused->layout : applied.label),
                        .mode_only = wanted.mode_only,
                        .skip_reset = wanted.skip_reset,
+                       .selected = {},
                        .boot = boot,
                        .achieved = {}};
     const auto retried = std::exchange(failures, {});  // tried again at once
-    if (!wanted.wait) {
+    if (wanted.wait != kStanding) {
       const base::Status possible = Check(next);
-      if (!possible.ok()) {
+      // A holder may leave.
+      if (!possible.ok() &&
+          !(wanted.wait && possible.error().code() == base::Code::kFailedPrecondition)) {
         failures = retried;
         if (done) done(possible.error());
         return;
@@ -440,7 +529,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     applied = std::move(next);
     refused.reset();
     Keep();
-    request = Request{std::move(progress), std::move(done), {}, {}};
+    request = Request{std::move(progress), std::move(done), {}, {}, wanted.wait.has_value()};
     if (wanted.wait && *wanted.wait < kStanding) {
       request->until = control.clock().Now() + *wanted.wait;
       control.PostAfter(*wanted.wait, base::IfAlive(this, &State::Wake));
@@ -449,10 +538,11 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   }
 
   /// Whether each device that the layout selects can be divided so now.
-  base::Status Check(const AppliedLayout& next) const {
-    ASSIGN(const auto looked, LookAt(next));
+  base::Status Check(AppliedLayout next) const {
+    const auto snapshot = node.inventory.published().Get();
+    ASSIGN(next.selected, Select(next.layout, Divisible(*snapshot)));
     std::vector<DeviceDivision> impossible, held;
-    for (const Candidate& candidate : looked) {
+    for (const Candidate& candidate : LookAt(next)) {
       if (candidate.division.state == "refused") impossible.push_back(candidate.division);
       if (candidate.division.state == "waiting" && !candidate.due)
         held.push_back(candidate.division);
@@ -474,7 +564,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     const bool over = now.state != "pending";
     if (request) Progressed(now.devices);
     if (request && over) AnswerNow(now);
-    if (restored && over) {
+    const bool unseen = candidates.empty() && AnyWithoutDriver(*node.inventory.published().Get());
+    if (restored && over && !unseen) {
       restoring = false;
       if (auto call = std::exchange(restored, nullptr)) call();
     }
@@ -529,6 +620,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
                         return IsGood(one) || one.state == "waiting";
                       });
     if (!held) return Answer(base::Error(base::Code::kAborted, now.reason));
+    if (!request->waits)  // the holder came after the request
+      return Answer(base::Error(base::Code::kFailedPrecondition, now.reason));
     if (request->until && *request->until <= control.clock().Now())
       Answer(base::Error(base::Code::kDeadlineExceeded, now.reason));
   }
@@ -543,6 +636,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     Done done;
     std::map<std::string, DeviceDivision> reported;
     std::optional<base::TimePoint> until;
+    bool waits = false;
   };
   base::Executor& control;
   const Node node;
@@ -605,8 +699,14 @@ void Divisions::Refuse(const std::string& layout, const std::string& source,
   state_->Wake();
 }
 
-void Divisions::ForgetLabel() {
+void Divisions::Accept() {
+  if (!state_->refused) return;
   state_->refused.reset();
+  state_->Wake();
+}
+
+void Divisions::ForgetLabel() {
+  Accept();
   if (!std::exchange(state_->applied.label, "").empty()) state_->Keep();
 }
 

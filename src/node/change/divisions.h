@@ -104,6 +104,9 @@ class Divisions final : public ChangeKind {
   /// layout that applies, until a layout is applied.
   void Refuse(const std::string& layout, const std::string& source, const std::string& why);
 
+  /// What was refused is in order now: shows the state of the layout that applies.
+  void Accept();
+
   /// The Node's label was removed: the same value is followed again once it is set.
   void ForgetLabel();
 

@@ -43,6 +43,7 @@ class DivisibleDevice final : public device::AsyncBackend {
   }
 
   void Describe(const std::string& address, Done<Facts> done) override {
+    if (auto before = std::exchange(before_describe, nullptr)) before();
     if (const auto error = Fails("describe")) return done(*error);
     if (address == "0") return done(Now());
     for (const Facts& part : parts)
@@ -108,6 +109,7 @@ class DivisibleDevice final : public device::AsyncBackend {
 
   Facts device;
   std::vector<Facts> parts;
+  std::function<void()> before_describe;
   std::map<std::string, int> failing;  // call → how often it still fails
   int made = 0;
 };
@@ -360,6 +362,63 @@ TEST_F(DivisionsTest, ALayoutAppliedWhileAnotherIsUnderWayIsTheLast) {
   EXPECT_EQ(*answers_[1], "done");
 }
 
+TEST_F(DivisionsTest, ALayoutThatReplacedAnotherDoesAlsoAfterARestart) {
+  Start();
+  ready_ = false;
+  EXPECT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "pending");
+  EXPECT_EQ(Apply(LayoutOf("large", true, {{"4g", 1}}), kStanding), "pending");
+  const auto journal = LoadChanges(folder_ / "changes.json");
+  const auto kept = LoadAppliedLayout(folder_ / "layout.json");
+  ASSERT_TRUE(journal.ok() && kept.ok());
+  ready_ = true;
+  Start(*journal, *kept);
+  EXPECT_THAT(backend_.Parts(), ElementsAre("4g at 0"));
+  EXPECT_EQ(divisions_->state().devices[0].state, "divided");
+}
+
+TEST_F(DivisionsTest, PartsThatStayAreNotDestroyedInPlaceOfOneThatGotAHolder) {
+  Start();
+  ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  backend_.before_describe = [this] {
+    (void)ledger_.Add({.id = "lease",
+                       .allocator = "local",
+                       .slots = {{.id = "P2", .device = "P2", .resource = "acme.com/gpu"}}});
+  };
+  EXPECT_THAT(Apply(LayoutOf("one", true, {{"1g", 1}})), HasSubstr("ABORTED"));
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 0", "1g at 1"));
+  EXPECT_EQ(Offered("P1"), "");
+}
+
+TEST_F(DivisionsTest, ALayoutFollowsTheDevicesThatItSelectedAndNotTheirIndices) {
+  Start();
+  ASSERT_EQ(Apply({"first", {{.devices = {0}, .partitioned = true, .parts = {{"1g", 2}}}}}),
+            "done");
+  backend_.parts.clear();
+  backend_.device.index = 3;
+  Describe();
+  Start({}, *LoadAppliedLayout(folder_ / "layout.json"), "another boot");
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 0", "1g at 1"));
+  EXPECT_EQ(divisions_->state().state, "success");
+}
+
+TEST_F(DivisionsTest, WhatWasRefusedCanBeAccepted) {
+  Start();
+  ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  divisions_->Refuse("two", "label", "the file cannot be read");
+  executor_.RunUntilIdle();
+  EXPECT_EQ(divisions_->state().state, "failed");
+  divisions_->Accept();
+  executor_.RunUntilIdle();
+  EXPECT_EQ(divisions_->state().state, "success");
+}
+
+TEST_F(DivisionsTest, AnImpossibleLayoutThatWaitsReplacesNone) {
+  Start();
+  ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  EXPECT_THAT(Apply(LayoutOf("many", true, {{"1g", 9}}), 1h), HasSubstr("INVALID_ARGUMENT"));
+  EXPECT_EQ(divisions_->applied().layout.name, "two");
+}
+
 TEST_F(DivisionsTest, LayoutsThatCannotBeAreRefused) {
   Start();
   EXPECT_THAT(Apply(LayoutOf("odd", true, {{"2g", 1}})), HasSubstr("INVALID_ARGUMENT"));
@@ -385,6 +444,7 @@ TEST(AppliedLayouts, AreKeptAsTheyAre) {
       .label = "mixed",
       .mode_only = true,
       .skip_reset = true,
+      .selected = {{"A", 0}, {"C", 1}},
       .boot = "b",
       .achieved = {"A", "B"}};
   EXPECT_EQ(*DecodeAppliedLayout(EncodeAppliedLayout(applied), "f"), applied);

@@ -21,6 +21,7 @@ struct DesiredParts {
                                                ///< another one: in that
   std::optional<device::Placement> outer;  ///< where the part lies in which they are; nothing: in
                                            ///< any
+  bool operator==(const DesiredParts&) const = default;
 };
 
 /// How a device shall be divided: into these parts and no others.
@@ -28,6 +29,7 @@ struct DesiredDivision {
   std::string mode;   ///< "mig"; empty: its modes stay
   std::string value;  ///< "enabled"
   std::vector<DesiredParts> parts;
+  bool operator==(const DesiredDivision&) const = default;
 };
 
 struct PlanPolicy {
