@@ -1,5 +1,4 @@
-// Compares each device with the rule of the layout that selects it. Where they differ, a change
-// divides the device.
+// The steps of the changes, and the requests. LayoutView says what is to be done.
 #include "node/change/divisions.h"
 
 #include <algorithm>
@@ -11,9 +10,7 @@
 #include "base/lifetime.h"
 #include "base/log.h"
 #include "node/change/division_run.h"
-#include "node/partition/desired.h"
-#include "node/partition/select.h"
-#include "node/share/describe.h"
+#include "node/change/layout_view.h"
 #include "os/kept_file.h"
 
 namespace penstock::node::change {
@@ -23,7 +20,6 @@ using inventory::Entry;
 
 namespace {
 
-constexpr std::string_view kDivide = "divide";
 constexpr base::Duration kReleasedWithin = std::chrono::minutes(2);
 constexpr base::Duration kDividesWithin = std::chrono::minutes(10);  // with a reset
 constexpr base::Duration kDescribed = std::chrono::minutes(1);
@@ -31,12 +27,6 @@ constexpr base::Duration kFirstPause = std::chrono::seconds(10);
 constexpr int kMostDoublings = 6;
 constexpr base::Duration kPollForDriver = std::chrono::milliseconds(50);
 constexpr base::Duration kDriverOpens = std::chrono::minutes(1);
-
-/// A device under a layout, and the change that it needs.
-struct Candidate {
-  DeviceDivision division;
-  std::optional<DeviceChange> due;
-};
 
 bool IsGood(const DeviceDivision& division) {
   return division.state == "unselected" || division.state == "divided" ||
@@ -61,6 +51,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
         vendor_of(std::move(v)),
         applied(std::move(remembered)),
         boot(std::move(boot_id)),
+        view(node, vendor_of),
         file(c, io, path, "cannot write the layout that applies; a reboot would lose it") {
     if (applied.boot != boot) applied.achieved.clear();
     restoring = applies() && applied.boot != boot;
@@ -76,140 +67,12 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     file.Keep(EncodeAppliedLayout(applied));
   }
 
-  // --- looking
-
-  std::string HolderOf(const std::string& id) const {
-    const std::string leases = share::HoldersOf(*node.ledger.Get(), id).text;
-    if (!leases.empty()) return leases;
-    const auto snapshot = node.inventory.published().Get();
-    const Entry* entry = snapshot->Find(id);
-    if (entry == nullptr || entry->reading == nullptr) return "";
-    for (const device::DeviceProcess& process : entry->reading->processes)
-      if (!process.graphics_only) return "process " + std::to_string(process.pid);
-    return "";
-  }
-
-  partition::Division DivisionOf(const Facts& device, const inventory::Snapshot& snapshot) const {
-    std::vector<const Facts*> all;
-    for (const Entry& entry : snapshot.devices)
-      if (entry.health.state != device::HealthState::kGone) all.push_back(entry.facts.get());
-    return partition::DivisionOf(device, all,
-                                 [this](const std::string& id) { return HolderOf(id); });
-  }
-
-  /// The devices that a layout can select.
-  std::vector<const Facts*> Divisible(const inventory::Snapshot& snapshot) const {
-    std::vector<const Facts*> devices;
-    for (const Entry& entry : snapshot.devices) {
-      const Vendor vendor = vendor_of(entry.facts->vendor);
-      if (entry.facts->parent.empty() && vendor.backend != nullptr && vendor.dialect != nullptr &&
-          vendor.dialect->part_terms() != nullptr &&
-          entry.health.state != device::HealthState::kGone)
-        devices.push_back(entry.facts.get());
-    }
-    return devices;
-  }
-
-  /// The rules of a layout for these devices, by id.
-  static base::Result<std::map<std::string, int>> Select(const api::Layout& layout,
-                                                         const std::vector<const Facts*>& devices) {
-    ASSIGN(const auto selection, partition::SelectDevices(layout, devices));
-    std::map<std::string, int> selected;
-    for (const auto& [device, rule] : selection.devices)
-      if (rule != nullptr) selected[device->id] = static_cast<int>(rule - layout.rules.data());
-    return selected;
-  }
-
-  /// The rule for a device: the one that was selected when the layout was applied; of a device that
-  /// came later, one for all devices.
-  static const api::LayoutRule* RuleOf(const AppliedLayout& layout, const Facts& device) {
-    const auto& rules = layout.layout.rules;
-    if (const auto found = layout.selected.find(device.id); found != layout.selected.end()) {
-      const auto index = static_cast<std::size_t>(found->second);
-      return index < rules.size() ? &rules[index] : nullptr;
-    }
-    for (std::size_t i = 0; i < rules.size(); ++i) {
-      if (!rules[i].all_devices) continue;
-      const auto selected = Select({.name = layout.layout.name, .rules = {rules[i]}}, {&device});
-      if (selected.ok() && !selected->empty()) return &rules[i];
-    }
-    return nullptr;
-  }
-
-  /// All devices under this layout.
-  std::vector<Candidate> LookAt(const AppliedLayout& layout) const {
-    const auto snapshot = node.inventory.published().Get();
-    std::vector<Candidate> found;
-    for (const Facts* device : Divisible(*snapshot)) {
-      Candidate candidate{.division = {.device = device->id, .number = device::NumberOf(*device)},
-                          .due = {}};
-      if (const api::LayoutRule* rule = RuleOf(layout, *device))
-        Decide(layout, *rule, *device, *snapshot, candidate);
-      else
-        candidate.division.state = "unselected";
-      found.push_back(std::move(candidate));
-    }
-    return found;
-  }
-
-  void Decide(const AppliedLayout& layout, const api::LayoutRule& rule, const Facts& device,
-              const inventory::Snapshot& snapshot, Candidate& candidate) const {
-    const auto conclude = [&](std::string_view is, std::string reason) {
-      candidate.division.state = is;
-      candidate.division.reason = std::move(reason);
-    };
-    if (const DeviceChange* change = node.changes.OfKind(kDivide, device.id))
-      return conclude("dividing", change->waits_for);
-    const auto desired = partition::DesiredOn(device, rule, *vendor_of(device.vendor).dialect);
-    if (!desired.ok()) return conclude("refused", desired.error().message());
-    const partition::Division now = DivisionOf(device, snapshot);
-    const std::string differs = WhyNotAsDesired(now, desired->division, layout.mode_only);
-    if (differs.empty()) return conclude("divided", "");
-    if (layout.achieved.contains(device.id))
-      return conclude("changed", "since then another program has changed it: " + differs);
-    if (const DeviceChange* change = node.changes.Of(device.id))
-      return conclude("waiting", "another change of it is under way: " + change->kind);
-    const auto plan = Plan(now, desired->division, layout.mode_only);
-    if (!plan.ok()) {
-      const bool may_change = plan.error().code() == base::Code::kFailedPrecondition;
-      return conclude(may_change ? "waiting" : "refused", plan.error().message());
-    }
-    const auto failed = failures.find(device.id);
-    if (failed != failures.end() && control.clock().Now() < failed->second.not_before)
-      return conclude("failed", failed->second.why);
-    conclude("waiting", "it is about to be divided");
-    DivisionRecord record{.layout = layout.layout.name,
-                          .desired = desired->division,
-                          .before = AsItIs(now, desired->division.mode),
-                          .mode_only = layout.mode_only,
-                          .skip_reset = layout.skip_reset};
-    record.resets = std::ranges::any_of(plan->steps, [](const partition::PlanStep& step) {
-      return step.kind == partition::PlanStep::Kind::kReset;
-    });
-    for (const partition::ExistingPart& part : now.parts) record.kept.insert(part.id);
-    for (const partition::PlanStep& step : plan->steps)
-      if (step.kind == partition::PlanStep::Kind::kDestroy) record.kept.erase(step.part);
-    candidate.due = DeviceChange{
-        .devices = {{.id = device.id, .allocator = node.changes.AllocatorOf(device.id)}},
-        .details = EncodeDivision(record)};
-  }
-
-  static base::Result<partition::PartitionPlan> Plan(const partition::Division& now,
-                                                     partition::DesiredDivision desired,
-                                                     bool mode_only) {
-    const device::Mode* mode = now.FindMode(desired.mode);
-    const bool profiles_come_later =
-        now.profiles.empty() && mode != nullptr && mode->current != desired.value;
-    if (mode_only || profiles_come_later) desired.parts.clear();
-    return MakePlan(now, desired, {});
-  }
-
   // --- what others do to the devices
 
   /// A reset and a driver that was loaded again have destroyed the parts.
   void NoteLosses(const inventory::Snapshot& snapshot) {
     std::set<std::string> lost;
-    if (AnyWithoutDriver(snapshot))
+    if (view.AnyWithoutDriver())
       for (const std::string& id : applied.achieved)
         if (snapshot.Find(id) == nullptr) lost.insert(id);
     for (const Entry& entry : snapshot.devices) {
@@ -222,30 +85,26 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       Keep();
   }
 
-  /// Whether the driver of devices that can be divided is not there.
-  bool AnyWithoutDriver(const inventory::Snapshot& snapshot) const {
-    return std::ranges::any_of(snapshot.vendors, [this](const inventory::VendorEntry& one) {
-      const Vendor vendor = vendor_of(one.vendor);
-      return one.driver == nullptr && vendor.dialect != nullptr &&
-             vendor.dialect->part_terms() != nullptr;
-    });
-  }
-
   std::vector<DeviceChange> Due() {
     std::vector<DeviceChange> due;
     if (!applies()) return due;
     NoteLosses(*node.inventory.published().Get());
     Look();
-    // A reset closes the driver: no other device is divided meanwhile.
-    bool alone = false;
-    for (const Candidate& candidate : candidates)
-      if (const DeviceChange* change = node.changes.OfKind(kDivide, candidate.division.device))
-        alone = alone || RecordOf(*change).resets;
-    for (Candidate& candidate : candidates) {
+    // A reset closes the driver: no other device is divided meanwhile. One that failed may become
+    // as before only much later, and is not waited for.
+    bool any = false, alone = false;
+    for (const LayoutCandidate& candidate : candidates) {
+      const DeviceChange* change = node.changes.OfKind(kDivideKind, candidate.division.device);
+      if (change == nullptr || !change->failure.empty()) continue;
+      any = true;
+      alone = alone || RecordOf(*change).resets;
+    }
+    for (LayoutCandidate& candidate : candidates) {
       if (!candidate.due || alone) continue;
       const bool resets = RecordOf(*candidate.due).resets;
-      if (resets && (node.changes.OfKind(kDivide) != nullptr || !due.empty())) continue;
+      if (resets && any) continue;
       due.push_back(*std::exchange(candidate.due, std::nullopt));
+      any = true;
       alone = resets;
     }
     return due;
@@ -255,8 +114,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     problem.clear();
     candidates.clear();
     if (applied.selected.empty()) {
-      const auto snapshot = node.inventory.published().Get();
-      auto selected = Select(applied.layout, Divisible(*snapshot));
+      auto selected = view.Select(applied.layout);
       if (!selected.ok()) {
         problem = selected.error().message();
         return;
@@ -264,8 +122,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       applied.selected = *std::move(selected);
       Keep();
     }
-    candidates = LookAt(applied);
-    for (const Candidate& candidate : candidates)
+    candidates = view.LookAt(applied, [this](const auto& id) { return WhyPaused(id); });
+    for (const LayoutCandidate& candidate : candidates)
       if (candidate.division.state == "divided") {
         failures.erase(candidate.division.device);
         if (applied.achieved.insert(candidate.division.device).second) Keep();
@@ -285,11 +143,6 @@ struct Divisions::State : std::enable_shared_from_this<State> {
 
   static const std::string& IdOf(const DeviceChange& change) { return change.devices.front().id; }
 
-  static DivisionRecord RecordOf(const DeviceChange& change) {
-    auto record = DecodeDivision(change.details);
-    return record.ok() ? *std::move(record) : DivisionRecord{};
-  }
-
   /// Why no run can begin now; empty: it can.
   std::string WhyNotReady(const Entry* entry) const {
     if (entry == nullptr) return "the device is not there";
@@ -308,7 +161,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
                            // What stays is offered meanwhile, and can get a holder at any time.
                            .holder_of =
                                [this, kept = record.kept](const std::string& part) {
-                                 const std::string holder = HolderOf(part);
+                                 const std::string holder = view.HolderOf(part);
                                  return holder.empty() && kept.contains(part)
                                             ? std::string("its allocator, because it stays")
                                             : holder;
@@ -377,24 +230,18 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     }
     if (!one.outcome) return change.failure + "; it is divided as before";
     if (one.outcome->ok()) return std::string();
-    if (superseded.contains(id) || !IsOfPresentLayout(change)) return one.outcome->error();
+    if (superseded.contains(id) || !view.Wants(applied, change)) return one.outcome->error();
     const std::string& why = one.outcome->error().message();
     return change.failure + "; and it cannot be divided as before" +
            (why == change.failure ? "" : ": " + why);
   }
 
-  /// Whether the layout that applies wants of the device what the change does.
-  bool IsOfPresentLayout(const DeviceChange& change) const {
-    const auto snapshot = node.inventory.published().Get();
-    const Entry* entry = snapshot->Find(IdOf(change));
-    if (entry == nullptr || !applies()) return false;
-    const api::LayoutRule* rule = RuleOf(applied, *entry->facts);
-    const device::Dialect* dialect = vendor_of(entry->facts->vendor).dialect;
-    if (rule == nullptr || dialect == nullptr) return false;
-    const auto desired = partition::DesiredOn(*entry->facts, *rule, *dialect);
-    const DivisionRecord record = RecordOf(change);
-    return desired.ok() && desired->division == record.desired &&
-           applied.mode_only == record.mode_only && applied.skip_reset == record.skip_reset;
+  /// Why a device is not tried again yet; empty: it can be.
+  std::string WhyPaused(const std::string& id) const {
+    const auto failed = failures.find(id);
+    return failed != failures.end() && control.clock().Now() < failed->second.not_before
+               ? failed->second.why
+               : "";
   }
 
   void Wake() { node.changes.Wake(); }
@@ -523,7 +370,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     Answer(base::Error(base::Code::kCancelled, "the layout " + next.layout.name + " was applied"));
     const auto snapshot = node.inventory.published().Get();
     for (const Entry& entry : snapshot->devices)
-      if (node.changes.OfKind(kDivide, entry.facts->id) != nullptr)
+      if (node.changes.OfKind(kDivideKind, entry.facts->id) != nullptr)
         superseded.insert(entry.facts->id);
     for (auto& [id, run] : runs) run.retry_at = control.clock().Now();
     applied = std::move(next);
@@ -539,10 +386,10 @@ struct Divisions::State : std::enable_shared_from_this<State> {
 
   /// Whether each device that the layout selects can be divided so now.
   base::Status Check(AppliedLayout next) const {
-    const auto snapshot = node.inventory.published().Get();
-    ASSIGN(next.selected, Select(next.layout, Divisible(*snapshot)));
+    ASSIGN(next.selected, view.Select(next.layout));
     std::vector<DeviceDivision> impossible, held;
-    for (const Candidate& candidate : LookAt(next)) {
+    for (const LayoutCandidate& candidate :
+         view.LookAt(next, [this](const auto& id) { return WhyPaused(id); })) {
       if (candidate.division.state == "refused") impossible.push_back(candidate.division);
       if (candidate.division.state == "waiting" && !candidate.due)
         held.push_back(candidate.division);
@@ -564,7 +411,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     const bool over = now.state != "pending";
     if (request) Progressed(now.devices);
     if (request && over) AnswerNow(now);
-    const bool unseen = candidates.empty() && AnyWithoutDriver(*node.inventory.published().Get());
+    const bool unseen = candidates.empty() && view.AnyWithoutDriver();
     if (restored && over && !unseen) {
       restoring = false;
       if (auto call = std::exchange(restored, nullptr)) call();
@@ -578,9 +425,9 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   LayoutState StateNow() const {
     LayoutState now{.layout = applied.layout.name, .source = applied.source};
     if (!applies()) return now;
-    for (const Candidate& candidate : candidates) {
+    for (const LayoutCandidate& candidate : candidates) {
       DeviceDivision division = candidate.division;
-      if (const DeviceChange* change = node.changes.OfKind(kDivide, division.device)) {
+      if (const DeviceChange* change = node.changes.OfKind(kDivideKind, division.device)) {
         // One that failed under an earlier layout is divided as this one says after its end.
         const bool of_this = !superseded.contains(division.device);
         division.state = of_this && !change->failure.empty() ? "failed" : "dividing";
@@ -599,9 +446,10 @@ struct Divisions::State : std::enable_shared_from_this<State> {
 
   /// Whether a device waits only for this agent: its change begins in the next turn.
   bool WillBegin(const std::string& device) const {
-    const auto found = std::ranges::find(
-        candidates, device, [](const Candidate& candidate) { return candidate.division.device; });
-    return found != candidates.end() && found->division.reason == "it is about to be divided";
+    const auto found = std::ranges::find(candidates, device, [](const LayoutCandidate& candidate) {
+      return candidate.division.device;
+    });
+    return found != candidates.end() && found->division.reason == kAboutToBegin;
   }
 
   void Progressed(const std::vector<DeviceDivision>& devices) {
@@ -643,10 +491,11 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   const VendorOf vendor_of;
   AppliedLayout applied;
   const std::string boot;
+  const LayoutView view;
   os::KeptFile file;
   std::vector<ChangeStep> steps;
-  std::vector<Candidate> candidates;  // of the last turn
-  std::string problem;                // why the layout cannot be applied
+  std::vector<LayoutCandidate> candidates;  // of the last turn
+  std::string problem;                      // why the layout cannot be applied
   std::map<std::string, Failure> failures;
   std::map<std::string, Run> runs;
   std::set<std::string> superseded;  // devices whose change began for an earlier layout
@@ -670,7 +519,7 @@ Divisions::Divisions(base::Executor& control, base::Executor& io, Node node, Ven
        .take =
            [state](const DeviceChange& change) { return state->node.changes.AwaitUnused(change); },
        .most = kReleasedWithin},
-      {.name = kDivide,
+      {.name = kDivideKind,
        .take = [state](const DeviceChange& change) { return state->Divide(change); },
        .most = kDividesWithin,
        .recorded = true},
@@ -728,11 +577,11 @@ void Divisions::WhenRestored(base::Duration most, std::function<void()> restored
 const std::vector<ChangeStep>& Divisions::steps() const { return state_->steps; }
 
 std::set<std::string> Divisions::KeptParts(const DeviceChange& change) const {
-  return State::RecordOf(change).kept;
+  return RecordOf(change).kept;
 }
 
 std::string Divisions::Explain(const DeviceChange& change, const std::string&) const {
-  return "being divided as " + State::RecordOf(change).layout +
+  return "being divided as " + RecordOf(change).layout +
          (change.waits_for.empty() ? "" : ": " + change.waits_for);
 }
 

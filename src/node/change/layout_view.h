@@ -1,0 +1,67 @@
+// What a layout wants of each device, and which changes that needs now. Changes nothing.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/core/result.h"
+#include "node/change/divisions.h"
+
+namespace penstock::node::change {
+
+inline constexpr std::string_view kDivideKind = "divide";  ///< ChangeKind::name
+
+/// Of a device that waits only for this agent.
+inline constexpr std::string_view kAboutToBegin = "it is about to be divided";
+
+/// A device under a layout, and the change that it needs.
+struct LayoutCandidate {
+  DeviceDivision division;
+  std::optional<DeviceChange> due;
+};
+
+/// The record of a change; an empty one where that is corrupt.
+DivisionRecord RecordOf(const DeviceChange& change);
+
+/// On the control executor. Compares each device with the rule of the layout that selects it.
+class LayoutView {
+ public:
+  /// `vendor_of` must outlive it.
+  LayoutView(const Divisions::Node& node, const Divisions::VendorOf& vendor_of)
+      : node_(node), vendor_of_(vendor_of) {}
+
+  /// AppliedLayout::selected, of the devices that are there. kInvalidArgument: the layout cannot be
+  /// applied to them.
+  base::Result<std::map<std::string, int>> Select(const api::Layout& layout) const;
+
+  /// All devices that can be divided, under this layout. `why_paused` returns why a device is not
+  /// tried again yet; empty: it can be.
+  using WhyPaused = std::function<std::string(const std::string& device)>;
+  std::vector<LayoutCandidate> LookAt(const AppliedLayout& layout,
+                                      const WhyPaused& why_paused) const;
+
+  /// Whether the layout wants of the device what the change does.
+  bool Wants(const AppliedLayout& layout, const DeviceChange& change) const;
+
+  /// Who holds a device or a part: leases, or a process that the driver reports.
+  std::string HolderOf(const std::string& id) const;
+
+  /// Whether the driver of devices that can be divided is not there.
+  bool AnyWithoutDriver() const;
+
+ private:
+  bool IsDivisible(const inventory::Entry& entry) const;
+  bool CanBeDivided(const Divisions::Vendor& vendor) const;
+  void Decide(const AppliedLayout& layout, const api::LayoutRule& rule, const device::Facts& device,
+              const WhyPaused& why_paused, LayoutCandidate& candidate) const;
+  partition::Division DivisionOf(const device::Facts& device) const;
+
+  const Divisions::Node node_;
+  const Divisions::VendorOf& vendor_of_;
+};
+
+}  // namespace penstock::node::change
