@@ -1,5 +1,5 @@
 """`penstock mig apply` on simulated machines: GPUs are divided as a layout says, what is held stays, and a division that fails, is killed or is undone by a
-reboot ends in a layout that somebody asked for."""
+reboot ends in a layout that was asked for."""
 import json
 import random
 import re

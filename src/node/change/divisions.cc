@@ -228,7 +228,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       if (!why.empty()) return change.failure + "; " + why;
       Begin(one, *entry, *record);
     }
-    if (!one.outcome) return change.failure + "; it is divided as before";
+    if (!one.outcome) return change.failure + "; it is being divided as before";
     if (one.outcome->ok()) return std::string();
     if (superseded.contains(id) || !view.Wants(applied, change)) return one.outcome->error();
     const std::string& why = one.outcome->error().message();

@@ -9,7 +9,6 @@
 #include "app/penstock/common/probe_devices.h"
 #include "app/penstock/local/query_agent.h"
 #include "backend/all.h"
-#include "backend/nvidia/dialect/mig_profile.h"
 #include "base/core/strings.h"
 #include "os/core/file.h"
 
@@ -74,11 +73,8 @@ Result<MigMachine> LookAtMachine(const Common& common, bool holders) {
 
 Result<api::Layout> LayoutIn(const std::string& text, const std::string& file,
                              const std::string& name) {
-  const auto read_profile = [](std::string_view profile) -> Result<std::string> {
-    ASSIGN(const auto parsed, backend::nvidia::ParseMigProfile(profile));
-    return ToString(parsed);
-  };
-  ASSIGN(const api::Layouts layouts, api::compat::TranslateMigParted(text, file, read_profile));
+  ASSIGN(const api::Layouts layouts,
+         api::compat::TranslateMigParted(text, file, MigDialect().part_terms()->read_profile));
   if (layouts.layouts.empty()) return Error(Code::kNotFound, file + " has no layouts");
   const auto names = layouts.names();
   if (name.empty() && names.size() == 1) return layouts.layouts.front();
