@@ -58,15 +58,16 @@ TEST(Loop, RunsTimersInTheOrderOfTheirDeadlinesAndNeverEarly) {
   Loop loop("test");
   std::vector<int> order;
   const auto start = loop.clock().Now();
-  loop.PostAfter(milliseconds(4), [&] {
+  // Far apart: this thread may be stopped between the two calls.
+  loop.PostAfter(milliseconds(200), [&] {
     order.push_back(2);
     loop.Stop();
   });
-  loop.PostAfter(milliseconds(2), [&] { order.push_back(1); });
+  loop.PostAfter(milliseconds(1), [&] { order.push_back(1); });
   loop.PostAfter(base::Duration::max(), [&] { order.push_back(3); });
   loop.Run();
   EXPECT_THAT(order, ElementsAre(1, 2));
-  EXPECT_GE(loop.clock().Now() - start, milliseconds(4));
+  EXPECT_GE(loop.clock().Now() - start, milliseconds(200));
 }
 
 TEST(Loop, NeverRunsATimerThatWasCancelledOnItsThreadEvenIfItWasDue) {

@@ -74,6 +74,7 @@ def agent(the_agent, kubernetes, machine):
     kubernetes.mend()
     kubernetes.delete_all_pods()
     machine.heal()
+    the_agent.configure("")
     the_agent.ensure_running()
     kubernetes.wait_for_gpus(8)
     return the_agent

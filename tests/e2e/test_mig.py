@@ -79,8 +79,11 @@ def test_pods_get_mig_devices_of_the_profile_that_they_ask_for(agent, kubernetes
     assert "nvidia-cap1" not in first + second
     files = kubernetes.inside("first", "ls /dev").split()
     assert "nvidia0" in files and "nvidia1" not in files
-    held = [device for device in agent.status()["devices"] if device.get("profile") == "3g.20gb" and device["holders"]]
-    assert sorted(device["holders"][0]["pod"] for device in held) == ["first", "second"]
+
+    def holders() -> list[str]:
+        held = [device for device in agent.status()["devices"] if device.get("profile") == "3g.20gb" and device["holders"]]
+        return sorted(device["holders"][0].get("pod", "") for device in held)
+    wait_for(lambda: holders() == ["first", "second"], 60, "status to name the pods", holders)
     assert kubernetes.phase("third") == "Pending"
     kubernetes.delete_pod("first")
     kubernetes.wait_running("third")

@@ -22,7 +22,7 @@ def test_another_plugin_for_the_resource_is_named_and_left_alone(agent, cluster,
 
     cluster.kill("other-plugin")
     wait_for(lambda: kubernetes.gpus_the_kubelet_has() == set(machine.minors()), 60, "our list, once the other has gone")
-    assert kubelet_allocator(agent)["state"] == "open"
+    wait_for(lambda: kubelet_allocator(agent)["state"] == "open", 30, "the agent to report that it serves")
 
 
 def test_a_plugin_that_registers_over_ours_and_leaves_takes_no_devices_along(agent, cluster, kubernetes, machine, request):

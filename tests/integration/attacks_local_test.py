@@ -97,7 +97,8 @@ def held_memory(node):
     held = subprocess.Popen([sys.executable, SUPPORT / "held_memory.py", folder], stdout=told, stdin=subprocess.DEVNULL, start_new_session=True)
     os.close(told)
     assert os.read(ready, 5) == b"held\n"
-    wait_until(lambda: Path(f"/proc/{held.pid}/wchan").read_text() not in ("0", ""), "its memory to be locked")
+    # Uninterruptible: it waits for its own memory. Before, it may wait for its other thread.
+    wait_until(lambda: Path(f"/proc/{held.pid}/stat").read_text().rpartition(")")[2].split()[0] == "D", "its memory to be locked")
     yield held
     os.killpg(held.pid, signal.SIGKILL)
     held.wait()

@@ -19,7 +19,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import broker  # noqa: E402
-from node import PATIENCE, Node, wait_until  # noqa: E402
+from node import PATIENCE, Node, use_large_pids, wait_until  # noqa: E402
 from webpages import fetch, where  # noqa: E402
 
 SECRET = "hf_VERYSECRET"
@@ -46,6 +46,7 @@ def make(request):
 
 def hold_with_a_secret(node: Node) -> int:
     """A process with a secret in its command line that the simulated driver reports on the GPU."""
+    use_large_pids()
     program = node.hold(1, "sh", "-c", f"sleep 1000 # --hf-token={SECRET}")
     node.sim("set", "0", f"process={program.pid}:100:sh")
     return program.pid

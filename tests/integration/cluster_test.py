@@ -52,6 +52,7 @@ class Cluster:
 
     def __init__(self, folder: Path):
         self.plane = control_plane.ControlPlane(folder)
+        self.rules: list[dict] = []
         self.context = ssl.create_default_context(cafile=self.plane.keys / "ca.crt")
         self.context.load_cert_chain(self.plane.keys / "admin.crt", self.plane.keys / "admin.key")
         files = [ROOT / "deploy/helm/penstock/files/penstock.io_nodestates.yaml",
@@ -124,12 +125,23 @@ class Cluster:
         binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
         for path in (role, binding):
             self.do("DELETE", f"{path}/test")
+        wait_until(lambda: not any(map(self.may, self.rules)), "the API server to know that the permissions are gone", every=0.1)
+        self.rules = list(rules)
         self.do("POST", role, {"metadata": {"name": "test"}, "rules": list(rules)})
         group = "rbac.authorization.k8s.io"
         self.do("POST", binding, {
             "metadata": {"name": "test"},
             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "test"},
             "subjects": [{"apiGroup": group, "kind": "User", "name": "penstock"}]})
+        wait_until(lambda: all(map(self.may, self.rules)), "the API server to know the permissions", every=0.1)
+
+    def may(self, rule: dict) -> bool:
+        """Whether the API server permits that user what the rule says: it reads roles a moment after they change."""
+        attributes = {"group": rule["apiGroups"][-1], "resource": rule["resources"][-1], "verb": rule["verbs"][-1]}
+        answer = self.do("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {"user": "penstock", "resourceAttributes": attributes}})
+        return answer["status"]["allowed"]
 
     def kubeconfig_of_a_user(self, folder: Path, user: dict | None = None) -> Path:
         """`user` is the kubeconfig's credentials; by default the token."""

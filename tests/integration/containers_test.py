@@ -61,12 +61,13 @@ def specification(host: Host) -> dict:
 
 
 def generated_at(node: Node, host: Host) -> str:
-    """The driver version of the libraries that a specification mounts; empty if there is no specification."""
+    """The driver version of the libraries that a specification mounts; empty if there is none."""
     try:
         text = (host.cdi / OURS).read_text()
     except FileNotFoundError:
         return ""
-    return re.search(r"libcuda\.so\.(\d+\.[\d.]+)", text)[1]
+    found = re.search(r"libcuda\.so\.(\d+\.[\d.]+)", text)
+    return found[1] if found else ""
 
 
 def mounts(spec: dict) -> dict[str, str]:
@@ -250,7 +251,7 @@ def test_a_second_specification_of_the_same_devices_is_named_and_ours_stays_away
     assert listed(host.run([f"{KIND}=0"], "nvidia-smi -L")) == [uuids(node)[0]]
     (host.cdi / "nvidia.json").unlink()
     wait_until(lambda: (host.cdi / OURS).exists(), "our specification to be written after theirs is removed")
-    assert not node.report()["cdi"]["problems"]
+    wait_until(lambda: not node.report()["cdi"]["problems"], "no problem to be reported", seen=lambda: node.report()["cdi"])
 
 
 def test_a_broken_specification_of_others_harms_no_container_of_ours(served, host):

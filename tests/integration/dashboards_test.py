@@ -180,8 +180,7 @@ PUBLIC = [f'{{}}{{{{instance=~"$instance", gpu=~"$gpu"}}}}'.format(name) for nam
 
 
 def test_the_public_dashboard_12239_has_data_on_a_machine_with_gpm(prometheus):
-    first = prometheus.query(f'DCGM_FI_DEV_GPU_TEMP{{node="{HERE}"}}')
-    assert first, "DCGM names are on by default"
+    first = wait_until(lambda: prometheus.query(f'DCGM_FI_DEV_GPU_TEMP{{node="{HERE}"}}'), "DCGM names, which are on by default", every=0.5)
     values = {"instance": first[0]["metric"]["instance"], "gpu": "|".join(sorted(series["metric"]["gpu"] for series in first))}
     plain = [filled(query, values) for query in PUBLIC]
     made = [f"avg({plain[0]})", f"sum({plain[1]})", f"{plain[2]} * 1000000"]
@@ -191,7 +190,8 @@ def test_the_public_dashboard_12239_has_data_on_a_machine_with_gpm(prometheus):
 
 
 def test_openshifts_console_plugin_has_data_with_its_own_counters(prometheus):
-    found = prometheus.query('DCGM_FI_PROF_GR_ENGINE_ACTIVE{job="console"}')  # the console plugin lists GPUs by this series
+    # The console plugin lists GPUs by this series.
+    found = wait_until(lambda: prometheus.query('DCGM_FI_PROF_GR_ENGINE_ACTIVE{job="console"}'), "the series of GPUs", every=0.5)
     assert len(found) == 8 and all(series["metric"]["modelName"] and series["metric"]["UUID"] for series in found)
     uuid = found[0]["metric"]["UUID"]
     asked = [f'{function}({name}{{UUID="{uuid}"}})' for function, name in (

@@ -33,9 +33,10 @@ def on_terminal(node: Node, *words: str, columns: int, **environment) -> str:
     """What the program prints on a terminal of this width."""
     process, terminal = pty.fork()
     if process == 0:
+        # The size is set before the program reads it.
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         os.execve(node.programs / "penstock", ["penstock", "--run-dir", str(node.run_dir), *words],
                   {"PATH": "/usr/bin:/bin", "TERM": "xterm", "LANG": "C.UTF-8", "NO_COLOR": "1"} | environment)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     text, deadline = b"", time.monotonic() + PATIENCE
     try:
         while time.monotonic() < deadline:

@@ -106,8 +106,11 @@ def test_the_page_shows_devices_holders_queue_and_values_and_fetches_nothing_fro
     shows(tab, r"run\s+root", ".devices")
     shows(tab, r"root\s+7 GPUs", ".queue")
     wait_until(lambda: tab.js("return document.querySelectorAll('svg.chart .line').length") >= 16, "charts")
-    charts = tab.js("return [...document.querySelectorAll('svg.chart')].map((chart) => chart.getAttribute('aria-label'))")
-    assert len(charts) == 24 and any(re.fullmatch(r"Use in the last hour: lowest \d+\s%, highest 75\s%", one) for one in charts), charts
+
+    def charts() -> list[str]:
+        return tab.js("return [...document.querySelectorAll('svg.chart')].map((chart) => chart.getAttribute('aria-label'))")
+    wait_until(lambda: any(re.fullmatch(r"Use in the last hour: lowest \d+\s%, highest 75\s%", one) for one in charts()), "the chart of use", seen=charts)
+    assert len(charts()) == 24
     traffic = browser.traffic()
     urls = {one["params"]["request"]["url"] for one in traffic if one["method"] == "Network.requestWillBeSent"}
     assert at + "/" in urls and all(url.startswith(at + "/") for url in urls), urls

@@ -244,7 +244,7 @@ def test_a_bad_file_changes_nothing_and_is_named(make, authority):
                        (good + "basic_auth_users: {alice: secret}\n", "is not a bcrypt hash of a password"),
                        (good.replace("cert_file", "cert_fil"), "did you mean \\\"cert_file\\\"?")):
         pages.protect(text)
-        last = pages.node.log().splitlines()[-1]
+        last = [line for line in pages.node.log().splitlines() if "web configuration " in line][-1]
         assert "rejected" in last and said in last
         assert pages.get(tls=trusting(authority)).status == 200
     assert ssl.get_server_certificate(("127.0.0.1", pages.port)) == served

@@ -57,6 +57,12 @@ def held_by(node: Node, *programs: subprocess.Popen) -> int:
     return sum(bool(pids & set(holder["pids"])) for holder in node.holders())
 
 
+def saved(node: Node) -> str:
+    """The places and terms on disk, where the agent writes them a moment after they change."""
+    file = node.state_dir / "queue.json"
+    return file.read_text() if file.exists() else ""
+
+
 def end(node: Node, program: subprocess.Popen):
     program.kill()
     program.wait()
@@ -203,7 +209,7 @@ def test_a_run_that_does_not_listen_is_killed_also_by_the_next_agent_and_asked_o
     node = make_node()
     program = node.start("--time", "1s", "--", "sh", "-c", "trap 'echo asked to end' TERM; while :; do sleep 0.1; done", **by(ANN))
     wait_until(lambda: "terminating the run" in node.log(), "the run to be terminated")
-    wait_until(lambda: '"killed"' in (node.state_dir / "queue.json").read_text(), "the kill to be saved")
+    wait_until(lambda: '"killed"' in saved(node), "the kill to be saved")
     node.kill_agent()
     node.start_agent()
     assert program.wait(90) == -signal.SIGKILL
@@ -261,7 +267,7 @@ def test_a_short_run_goes_ahead_where_it_delays_nobody(make_node):
 def test_the_one_in_front_is_served_beside_a_flow_of_short_runs(make_node):
     """Short runs of two seconds always fit. The first run in the queue is served as soon as the last device that it needs is released."""
     node = make_node()
-    hold(node, ANN, 6, "--time", "6s")
+    hold(node, ANN, 6, "--time", "10s")
     large = wait_in_line(node, BOB, 8)
     served = 0
     while large.poll() is None and not held_by(node, large):
@@ -316,7 +322,7 @@ def test_who_waits_keeps_the_place_when_the_agent_is_started_anew(make_node, how
     waiting = [wait_in_line(node, user, 8) for user in (BOB, ANN, BOB, ANN)]
     tickets = [entry["ticket"] for entry in node.queue()]
     since = [entry["since"] for entry in node.queue()]
-    wait_until(lambda: all(ticket in (node.state_dir / "queue.json").read_text() for ticket in tickets), "the places to be saved")
+    wait_until(lambda: all(ticket in saved(node) for ticket in tickets), "the places to be saved")
     for _ in range(2):
         node.kill_agent() if how == "killed" else node.end_agent()
         node.start_agent()
@@ -339,7 +345,7 @@ def test_nobody_comes_back_to_a_place_for_more_than_it_was_for(make_node):
     node.started.append(program)
     ticket = program.stdout.readline().strip()
     stays = wait_in_line(node, BOB, 8)
-    wait_until(lambda: (node.state_dir / "queue.json").read_text().count('"ticket"') == 2, "the places to be saved")
+    wait_until(lambda: saved(node).count('"ticket"') == 2, "the places to be saved")
     node.end_agent()
     node.start_agent()
     wait_until(lambda: [entry["command"] for entry in node.queue()][-1:] == ["sleep 1000"], "the other run to be queued again")
@@ -369,7 +375,7 @@ def test_a_place_whose_program_ended_meanwhile_is_dropped(make_node):
     hold(node, ANN, 8)
     gone = wait_in_line(node, ANN, 8)
     stays = wait_in_line(node, BOB, 8)
-    wait_until(lambda: (node.state_dir / "queue.json").read_text().count('"pid"') == 2, "the places to be saved")
+    wait_until(lambda: saved(node).count('"pid"') == 2, "the places to be saved")
     node.kill_agent()
     end(node, gone)
     node.start_agent()
@@ -382,7 +388,7 @@ def test_a_place_that_nobody_comes_back_to_holds_up_the_others_for_a_bounded_tim
     holder = hold(node, ANN, 8)
     stopped = wait_in_line(node, ANN, 8)
     stays = wait_in_line(node, BOB, 8)
-    wait_until(lambda: (node.state_dir / "queue.json").read_text().count('"pid"') == 2, "the places to be saved")
+    wait_until(lambda: saved(node).count('"pid"') == 2, "the places to be saved")
     stopped.send_signal(signal.SIGSTOP)
     node.kill_agent()
     node.start_agent()
@@ -397,7 +403,7 @@ def test_who_does_not_wait_makes_the_agent_write_nothing(make_node):
     hold(node, ANN, 8)
     wait_in_line(node, BOB, 1)
     file = node.state_dir / "queue.json"
-    wait_until(lambda: file.exists() and file.read_text().count('"pid"') == 1, "the place to be saved")
+    wait_until(lambda: saved(node).count('"pid"') == 1, "the place to be saved")
     files = [file.stat().st_ino]
     for _ in range(1200):
         with socket.socket(socket.AF_UNIX) as peer:
@@ -425,7 +431,7 @@ def test_nobody_takes_the_place_of_another_process(make_node):
     hold(node, ANN, 8)
     victim = wait_in_line(node, BOB, 8)
     ticket = node.queue()[0]["ticket"]
-    wait_until(lambda: ticket in (node.state_dir / "queue.json").read_text(), "the place to be saved")
+    wait_until(lambda: ticket in saved(node), "the place to be saved")
     victim.send_signal(signal.SIGSTOP)
     node.kill_agent()
     node.start_agent()

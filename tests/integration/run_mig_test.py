@@ -31,7 +31,7 @@ def divided(make_node, machine: str, gpus: dict[int, str], **options) -> Node:
         smi(node, "mig", "-i", str(gpu), "-cgi", profiles, "-C")
     node.launch_agent()
     count = sum(len(profiles.split(",")) for profiles in gpus.values())
-    wait_until(lambda: len(parts(node)) == count, f"{count} MIG devices", seen=node.log)
+    wait_until(lambda: len(parts(node)) == count and len(node.usable()) == len(node.report()["devices"]), f"{count} MIG devices", seen=node.log)
     return node
 
 

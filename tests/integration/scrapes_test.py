@@ -379,7 +379,7 @@ def test_a_clock_that_is_set_harms_nothing(fleet):
 
     def offset() -> float:
         """The difference of the agent's clock from this one, by its newest sample."""
-        return max(having(reader.scrape(), "accelerator_sample_timestamp_seconds").values()) - time.time()
+        return max(having(reader.scrape(), "accelerator_sample_timestamp_seconds").values(), default=0) - time.time()
 
     for hours in (2, -3, 0):
         clock.write_text(f"{hours * 3600:+d}")

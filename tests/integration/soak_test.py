@@ -41,8 +41,11 @@ class Size:
 
 
 def children(pid: int) -> list[int]:
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # the thread has ended
+            found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def memory_of(pid: int) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-from node import Node, wait_until  # noqa: E402
+from node import Node, use_large_pids, wait_until  # noqa: E402
 
 DEADLINE = 60
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
@@ -87,6 +87,10 @@ class Terminal:
         os.write(self.fd, keys.encode())
         self.read_until(lambda written: then.encode() in written, f"{then!r} after {keys!r}")
 
+    def wait_for_frame(self):
+        """Waits until the last frame is complete: a read may end within one."""
+        self.read_until(lambda written: b"q quit" in written.rpartition(b"\x1b[H")[2], "a complete frame")
+
     def resize(self, columns: int, rows: int):
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
@@ -113,6 +117,7 @@ class Terminal:
 
 def busy(node: Node):
     """Two programs that hold GPUs, and their processes as the simulated driver reports them."""
+    use_large_pids()
     first, second = node.hold(1), node.hold(2)
     holders = {holder["pids"][0]: holder["index"] for holder in node.holders()}
     node.sim("set", str(holders[first.pid]), f"process={first.pid}:20480:train:60", "temperature=71")
@@ -147,8 +152,9 @@ def test_lives_on_a_terminal(node):
     with Terminal(node) as terminal:
         terminal.read_until(lambda written: ENTER in written, "the alternate screen")
         terminal.wait_for("8 devices")
-        terminal.wait_for(str(first.pid))
+        terminal.wait_for("40.0G")
         terminal.press("m", "MEMv")
+        terminal.wait_for_frame()
         rows = [line for line in terminal.screen() if "sleep 1000" in line]
         assert rows[0].split()[0] == str(second.pid), "the process with more memory comes first"
         terminal.press("m", "MEM^")
@@ -160,7 +166,7 @@ def test_lives_on_a_terminal(node):
         terminal.wait_for("83C")  # without a key press
         terminal.resize(160, 50)
         terminal.wait_for("COMMAND")
-        terminal.read_until(lambda written: b"q quit" in written.rpartition(b"\x1b[H")[2], "a complete frame")
+        terminal.wait_for_frame()
         assert len(terminal.screen()) == 50
         os.write(terminal.fd, b"q")
         assert os.waitstatus_to_exitcode(terminal.end()) == 0
@@ -198,6 +204,7 @@ def test_says_so_when_the_agent_goes_and_goes_on_when_it_is_back(node):
         terminal.wait_for("8 devices")
         node.kill_agent()
         terminal.wait_for("outdated")
+        terminal.wait_for_frame()
         assert any("H100" in line for line in terminal.screen()), "the last values stay on the screen"
         node.start_agent()
         terminal.wait_for("8 devices")

@@ -47,6 +47,10 @@ def wait_for(node: Node, index: int, state: str):
     wait_until(lambda: health(node, index) == state, f"device {index} to be {state}", seen=lambda: node.penstock("status").stdout)
 
 
+def wait_for_reason(node: Node, index: int, text: str):
+    wait_until(lambda: text in reason(node, index), f"device {index} to be unhealthy by {text}", seen=lambda: node.penstock("status", check=False).stdout)
+
+
 def look(node: Node, times: int = 3):
     """Waits until GPU 7 has failed and recovered several times; all devices are read in between."""
     for _ in range(times):
@@ -112,7 +116,8 @@ def test_a_reset_and_a_reload_do_also_while_no_agent_runs(make):
     for index in (2, 3):
         node.sim("fault", str(index), "xid", "95")
         wait_for(node, index, "unhealthy")
-    wait_until(lambda: (node.state_dir / "health-marks.json").read_text().count("energy") == 2, "the counters to be saved")
+    marks = node.state_dir / "health-marks.json"
+    wait_until(lambda: marks.exists() and marks.read_text().count("energy") == 2, "the counters to be saved")
     reset(node, 3)
     wait_for(node, 3, "healthy")
     node.end_agent()
@@ -134,15 +139,15 @@ def test_xids_are_judged_that_came_while_no_agent_listened(make):
     work(node, 1)
     node.sim("fault", "1", "xid", "95")  # before the first start
     node.start_agent(devices=7)
-    assert "XID 95" in reason(node, 1)
+    wait_for_reason(node, 1, "XID 95")
     reset(node, 1)
     wait_for(node, 1, "healthy")
     node.end_agent()
     node.sim("fault", "3", "xid", "95")
     node.sim("fault", "4", "xid", "48", "--alone")
     node.start_agent(devices=6)
-    assert "XID 95" in reason(node, 3)
-    assert "XID 48" in reason(node, 4)
+    wait_for_reason(node, 3, "XID 95")
+    wait_for_reason(node, 4, "XID 48")
     assert health(node, 1) == "healthy", "events that the previous agent judged are not judged again"
     node.kill_agent()
     node.start_agent(devices=6)

@@ -203,7 +203,7 @@ def test_the_pages_are_served(home):
         return fetch(pages + path)
 
     assert get("/healthz") == get("/readyz") == "ok\n"
-    assert json.loads(get("/debug/state"))["devices"] == home.report()["devices"]
+    wait_until(lambda: json.loads(get("/debug/state"))["devices"] == home.report()["devices"], "the same devices on the pages")
     page = get("/metrics")
     assert 'accelerator_healthy{device="GPU-' in page and 'penstock_process_resident_memory_bytes{process="agent"}' in page
     # promtool complains about NVIDIA's names, which are kept, and about nothing else.

@@ -212,7 +212,7 @@ def test_a_full_disk_loses_nothing_and_says_so(make_node):
         assert written.endswith("\n"), "no incomplete line"
         (disk / "filler").unlink()
         assert len({record["lease"] for record in ends(node, 21, disk / "records", 120)}) == 21
-        assert "problem" not in usage(node)
+        wait_until(lambda: "problem" not in usage(node), "no problem to be reported")
         assert node.log().count("cannot write usage records") == 1
         node.end_agent()
     finally:

@@ -4,6 +4,8 @@ import re
 import time
 from pathlib import Path
 
+from node import wait_until
+
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "deploy/dashboards").glob("*.json"))
 
@@ -26,8 +28,8 @@ def chosen(prometheus, dashboard: dict, preferred: str = "") -> dict[str, str]:
     values = {"__rate_interval": "30s", "__interval": "1s", "__range": "5m", "datasource": "prometheus"}
     for variable in dashboard["templating"]["list"][1:]:
         selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]).groups()
-        found = sorted({series["metric"].get(label, "") for series in prometheus.query(filled(selector, values))} - {""})
-        assert found, f"the variable {variable['name']} has no values"
+        found = wait_until(lambda: sorted({series["metric"].get(label, "") for series in prometheus.query(filled(selector, values))} - {""}),  # noqa: B023
+                           f"values of the variable {variable['name']}", every=0.5)
         every = "|".join(re.escape(one).replace("\\", "\\\\") for one in found)
         values[variable["name"]] = f"({every})" if variable["multi"] else preferred if preferred in found else found[0]
     return values

@@ -32,6 +32,12 @@ def alive(pid: int) -> bool:
         return False
 
 
+def use_large_pids():
+    """Gives the next processes pids of five digits. In a suite's own namespace pids are small, so that their digits also occur in identifiers and
+    values. Needs root."""
+    Path("/proc/sys/kernel/ns_last_pid").write_text("30000")
+
+
 class Node:
     """A simulated machine below `home`, and its agent."""
 

@@ -70,8 +70,9 @@ def test_an_xid_takes_out_all_shares_of_its_gpu_and_no_others_and_a_cure_brings_
     wanted = {pod: {"Unhealthy" if pod == sick else "Healthy"} for pod in node.kubelet_gave()}
     wait_for(lambda: health_in_pods(sliced_dgx, "share") == wanted, 60, f"the status of {sick}, and no other pod's, to report Unhealthy",
              lambda: health_in_pods(sliced_dgx, "share"))
-    status = sliced_dgx.get("node", "n1")["status"]
-    assert (status["capacity"][GPU], status["allocatable"][GPU]) == ("32", "28")
+    # The kubelet writes the Node object later than its own list.
+    sliced_dgx.watch.wait(lambda nodes: [nodes["n1"]["status"][of][GPU] for of in ("capacity", "allocatable")] == ["32", "28"], 60,
+                          "n1 to have 32 shares, 28 of them allocatable")
     sampler = sliced_dgx.sample_kubelet("n1")
     with measure("the GPU recovers: its shares are back (its probation and 1 s)", goal=PROBATION + 1) as it:
         node.machine.cure(broken)

@@ -72,7 +72,7 @@ def test_mig_by_label_seven_pods_run_on_seven_instances_and_the_eighth_waits(a10
     # When they have ended, it is applied without a further request.
     a100.kubectl("scale", "deployment/cuda-vectoradd", "--replicas=0")
     a100.watch.wait(lambda nodes: nodes["n4"]["metadata"]["labels"].get(STATE) == "success", 120, "the layout to be applied")
-    assert len([device for device in a100.nodes["n4"].status()["devices"] if device.get("profile")]) == 4
+    wait_for(lambda: len([device for device in a100.nodes["n4"].status()["devices"] if device.get("profile")]) == 4, 60, "four instances")
 
 
 def test_a_layout_that_does_not_exist_is_named_with_the_nearest(a100):
