@@ -149,6 +149,7 @@ def test_one_frame_has_what_the_machine_has(node):
 
 def test_lives_on_a_terminal(node):
     first, second = busy(node)
+    held = next(holder["index"] for holder in node.holders() if holder["pids"] == [first.pid])
     with Terminal(node) as terminal:
         terminal.read_until(lambda written: ENTER in written, "the alternate screen")
         terminal.wait_for("8 devices")
@@ -158,7 +159,7 @@ def test_lives_on_a_terminal(node):
         rows = [line for line in terminal.screen() if "sleep 1000" in line]
         assert rows[0].split()[0] == str(second.pid), "the process with more memory comes first"
         terminal.press("m", "MEM^")
-        terminal.press(f"/{first.pid}\r", "of 3 processes")
+        terminal.press(f"/gpu {held}\r", "(1 of 3 processes)")
         terminal.press("\x1b", f"{second.pid}")
         terminal.press("h", "Any key goes back")
         terminal.press("x", "8 devices")

@@ -90,19 +90,21 @@ bool Before(const SampledProcess& a, const SampledProcess& b, TopSort sort) {
 }
 
 bool Fits(const SampledProcess& process, const std::string& filter) {
-  const std::array texts{std::to_string(process.pid),
-                         process.user,
+  const std::array texts{process.user,
                          process.command,
                          process.pod,
                          process.namespace_name,
                          process.container,
                          process.kind,
-                         process.lease,
-                         process.device,
                          "gpu " + NumberOf(process)};
-  return std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
-    return base::ToLower(text).find(filter) != std::string::npos;
-  });
+  // Of ids only the start counts: a few digits are somewhere in most of them.
+  const std::array ids{std::to_string(process.pid), process.lease, process.device};
+  return std::any_of(texts.begin(), texts.end(),
+                     [&](const std::string& text) {
+                       return base::ToLower(text).find(filter) != std::string::npos;
+                     }) ||
+         std::any_of(ids.begin(), ids.end(),
+                     [&](const std::string& id) { return base::ToLower(id).starts_with(filter); });
 }
 
 struct Column {

@@ -242,6 +242,7 @@ TEST(TopFrame, FiltersByAPartOfAnyColumn) {
   EXPECT_THAT(Pids({.filter = "gpu 2"}), ElementsAre(99, 815, 0));
   EXPECT_THAT(Pids({.filter = "lab"}), ElementsAre(0));
   EXPECT_THAT(Pids({.filter = "471"}), ElementsAre(4711));
+  EXPECT_THAT(Pids({.filter = "711"}), IsEmpty()) << "of ids only the start counts";
   EXPECT_THAT(Pids({.filter = "nobody"}), IsEmpty());
   EXPECT_THAT(Kept(Frame({.filter = "train"}, {80, 24})), HasSubstr("(2 of 5 processes)"));
   EXPECT_THAT(Kept(Frame({.filter = "nobody"}, {80, 24})), HasSubstr("no matches"));
