@@ -32,6 +32,9 @@ constexpr base::Duration kKeepApart = std::chrono::milliseconds(200);
 /// nothing on disk, and no number is issued twice after a crash.
 constexpr std::uint64_t kTicketsAhead = 1000;
 
+/// Of a request for more parts, none is created for it.
+constexpr int kMostCreated = 64;
+
 protocol::broker::WaitingRun Describe(const Waiting& waiting, std::size_t position,
                                       bool resumable) {
   return {.ticket = waiting.ticket,
@@ -126,10 +129,14 @@ LocalAdapter::LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Option
       queue_(loop, {[this](const Waiting& waiting, const Devices& kept_back) {
                       return Attempt(waiting, kept_back);
                     },
-                    [this](const Waiting& waiting) { return policy_.CouldUse(waiting); },
-                    [this](const Waiting& waiting) { return policy_.ClaimOf(waiting); },
+                    [this](const Waiting& waiting) { return CouldUse(waiting); },
+                    [this](const Waiting& waiting) { return ClaimOf(waiting); },
                     [this](uid_t uid) { return policy_.HeldBy(uid); },
-                    [this](const Waiting& waiting) { return policy_.AmountOf(waiting); },
+                    [this](const Waiting& waiting) { return AmountOf(waiting); },
+                    [this](const Waiting& waiting) {
+                      const auto* on_demand = OnDemand();
+                      return on_demand != nullptr && on_demand->IsPreparing(waiting.ticket);
+                    },
                     [this](const Waiting& waiting, std::size_t position) {
                       ReportProgress(waiting, position);
                     },
@@ -314,11 +321,77 @@ const std::vector<node::share::Offer>& LocalAdapter::OffersWithout(const Devices
   return reduced_.offers;
 }
 
+// --- parts that are created for a request
+
+node::change::PartsOnDemand* LocalAdapter::OnDemand() const {
+  return callbacks_.on_demand ? callbacks_.on_demand() : nullptr;
+}
+
+/// Has the parts created that the request lacks, where that is possible. Returns what it waits for
+/// then, or why it cannot be served.
+Error LocalAdapter::Prepare(const Waiting& waiting, const Devices& kept_back,
+                            const Error& why_not) {
+  const node::allocate::Request& request = waiting.request;
+  auto* on_demand = OnDemand();
+  const bool possible = on_demand != nullptr && !request.profile.empty() && request.count >= 1 &&
+                        request.count <= kMostCreated && why_not.code() != Code::kInvalidArgument;
+  if (!possible) return why_not;
+  node::allocate::Request fewer = request;
+  const Devices without = WithoutReserved(waiting, kept_back);
+  do --fewer.count;
+  while (fewer.count > 0 &&
+         !node::allocate::Reserve(fewer, *node_.inventory.published().Get(), *node_.ledger.Get(),
+                                  OffersWithout(without), node_.dialect_of)
+              .ok());
+  const auto preparing =
+      on_demand->Prepare({.ticket = waiting.ticket,
+                          .profile = request.profile,
+                          .model = request.model,
+                          .count = static_cast<std::size_t>(request.count),
+                          .missing = static_cast<std::size_t>(request.count - fewer.count),
+                          .kept_back = kept_back});
+  if (preparing.ok()) return {Code::kResourceExhausted, *preparing};
+  if (preparing.error().code() == Code::kNotFound) return why_not;
+  if (why_not.code() != Code::kResourceExhausted) return preparing.error();
+  return {why_not.code(), why_not.message() + "; " + preparing.error().message()};
+}
+
+Devices LocalAdapter::WithoutReserved(const Waiting& waiting, Devices kept_back) const {
+  if (const auto* on_demand = OnDemand())
+    kept_back.merge(on_demand->ReservedForOthers(waiting.ticket));
+  return kept_back;
+}
+
+Devices LocalAdapter::CouldUse(const Waiting& waiting) const {
+  Devices devices = policy_.CouldUse(waiting);
+  if (const auto* on_demand = OnDemand(); on_demand != nullptr && !waiting.request.profile.empty())
+    devices.merge(on_demand->CouldServe(waiting.request.profile));
+  return devices;
+}
+
+/// No run is ended for a request that is about to be served.
+node::allocate::HeadClaim LocalAdapter::ClaimOf(const Waiting& first) {
+  const auto* on_demand = OnDemand();
+  if (on_demand != nullptr && on_demand->IsPreparing(first.ticket)) return {};
+  return policy_.ClaimOf(first);
+}
+
+double LocalAdapter::AmountOf(const Waiting& waiting) const {
+  const node::allocate::Request& request = waiting.request;
+  const auto* on_demand = OnDemand();
+  const double fraction =
+      on_demand == nullptr || request.profile.empty() ? 0 : on_demand->FractionOf(request.profile);
+  return fraction > 0 ? request.count * fraction / request.share : policy_.AmountOf(waiting);
+}
+
 base::Status LocalAdapter::Attempt(const Waiting& waiting, const Devices& kept_back) {
   Requester& requester = requesters_.at(waiting.ticket);
   const auto inventory = node_.inventory.published().Get();
-  ASSIGN(const auto slots, node::allocate::Reserve(waiting.request, *inventory, *node_.ledger.Get(),
-                                                   OffersWithout(kept_back), node_.dialect_of));
+  const auto reserved =
+      node::allocate::Reserve(waiting.request, *inventory, *node_.ledger.Get(),
+                              OffersWithout(WithoutReserved(waiting, kept_back)), node_.dialect_of);
+  if (!reserved.ok()) return Prepare(waiting, kept_back, reserved.error());
+  const std::vector<node::ledger::Slot>& slots = *reserved;
   const auto servers = node_.offers.Servers();
   ASSIGN(const auto edits, node::allocate::Commit(slots, node::allocate::ConsumerKind::kProcess,
                                                   *inventory, node_.dialect_of, *servers));
@@ -351,6 +424,7 @@ void LocalAdapter::ReportProgress(const Waiting& waiting, std::size_t position) 
 }
 
 void LocalAdapter::ReportDone(const Waiting& waiting, const base::Status& status) {
+  if (auto* on_demand = OnDemand()) on_demand->Release(waiting.ticket);
   const auto requester = requesters_.extract(waiting.ticket);
   if (!requester || requester.mapped().waits) KeepSoon();
   if (!requester) return;

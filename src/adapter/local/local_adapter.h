@@ -20,6 +20,7 @@
 #include "node/allocate/queue_policy.h"
 #include "node/change/device_moves.h"
 #include "node/change/divisions.h"
+#include "node/change/parts_on_demand.h"
 #include "node/lease/local_leases.h"
 #include "node/lease/queue_checkpoint.h"
 #include "node/share/offers.h"
@@ -70,6 +71,8 @@ class LocalAdapter {
     std::function<void(const node::change::LayoutRequest&, node::change::Divisions::Progress,
                        node::change::Divisions::Done)>
         divide = {};
+    /// Creates parts that requests lack; null, or empty: this agent creates none.
+    std::function<node::change::PartsOnDemand*()> on_demand = {};
   };
 
   /// `open_groups` is OpenCgroups in production. `io` reads /proc and the user database.
@@ -96,6 +99,9 @@ class LocalAdapter {
 
   /// "open", with who may connect and how firmly leases are enforced; or "closed" and why.
   api::AllocatorReport Report() const;
+
+  /// A request that waits may be served now.
+  void TryQueue() { queue_.Try(); }
 
   /// Number of queued runs.
   std::size_t waiting() const { return queue_.size(); }
@@ -132,6 +138,14 @@ class LocalAdapter {
 
   base::Status Attempt(const node::allocate::Waiting& waiting,
                        const node::allocate::Devices& kept_back);
+  node::change::PartsOnDemand* OnDemand() const;
+  base::Error Prepare(const node::allocate::Waiting& waiting,
+                      const node::allocate::Devices& kept_back, const base::Error& why_not);
+  node::allocate::Devices CouldUse(const node::allocate::Waiting& waiting) const;
+  node::allocate::HeadClaim ClaimOf(const node::allocate::Waiting& first);
+  double AmountOf(const node::allocate::Waiting& waiting) const;
+  node::allocate::Devices WithoutReserved(const node::allocate::Waiting& waiting,
+                                          node::allocate::Devices kept_back) const;
   const std::vector<node::share::Offer>& OffersWithout(const node::allocate::Devices& kept_back);
   std::string EncodeCheckpoint(std::uint64_t next_ticket) const;
   bool TicketsRunOut() const;

@@ -332,6 +332,9 @@ struct NodeConfig {
                                         ///< name for all models
   bool resource_per_model = false;      ///< the default is one name per model
   PartsStrategy parts = PartsStrategy::kMixed;
+  std::vector<std::string> parts_on_demand;  ///< devices on which parts are created for requests of
+                                             ///< local users: ids, indices or globs for the
+                                             ///< model's name; empty: none
   std::string layouts_file;  ///< of mig-parted; empty: layouts are made from the devices' profiles
   SharingConfig sharing;
 

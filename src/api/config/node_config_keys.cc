@@ -314,6 +314,7 @@ std::vector<ConfigKey> Keys() {
       Key("usage.idleAfter", kNow, Time{1s, 30 * kDay}, &N::usage, &UsageConfig::idle_after),
       Key("usage.idleBelow", kNow, Numeric(0, 1), &N::usage, &UsageConfig::idle_below),
       Key("parts.strategy", kNow, OneOf(kPartsStrategies), &N::parts),
+      Key("parts.onDemand", kNow, Plain(), &N::parts_on_demand),
       Key("parts.layouts", kNow, AbsolutePath(), &N::layouts_file),
       Key("devicePlugin.deviceIDStrategy", kNow, OneOf(kDeviceIds), &N::device_ids),
       Key("devicePlugin.configFiles", kNow, OneOf(kPluginFiles), &N::plugin_files),

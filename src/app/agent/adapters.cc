@@ -76,7 +76,8 @@ Adapters::Adapters(Node node, node::share::EnabledAllocators enabled, const api:
                                                      .move = std::move(callbacks.move),
                                                      .samples = std::move(callbacks.samples),
                                                      .usage = std::move(callbacks.usage),
-                                                     .divide = std::move(callbacks.divide)},
+                                                     .divide = std::move(callbacks.divide),
+                                                     .on_demand = std::move(callbacks.on_demand)},
              [&control = node.control, group = node::lease::CgroupNameFor(config.paths.run_dir)] {
                return node::lease::OpenCgroups(control, group);
              }),

@@ -16,6 +16,7 @@
 #include "app/agent/containers.h"
 #include "node/attribute/follow.h"
 #include "node/change/device_moves.h"
+#include "node/change/parts_on_demand.h"
 #include "node/ledger/checkpoint_writer.h"
 #include "node/share/offers.h"
 #include "os/loop.h"
@@ -54,6 +55,7 @@ class Adapters {
     std::function<void(const node::change::LayoutRequest&, node::change::Divisions::Progress,
                        node::change::Divisions::Done)>
         divide;  ///< Divisions::Apply
+    std::function<node::change::PartsOnDemand*()> on_demand;
     std::function<void(const adapter::kubelet::KubeletAmounts&)> kubelet_has;
     /// The way in which containers get devices has changed, or which devices are withheld from
     /// them.
@@ -105,6 +107,9 @@ class Adapters {
   std::size_t waiting() const { return local_.waiting(); }
 
   view::PageQueue Queue() { return local_.Queue(); }
+
+  /// A request that waits may be served now.
+  void TryQueue() { local_.TryQueue(); }
 
  private:
   void MakeKubeletAdapter(Node node, const api::NodeConfig& config, Callbacks callbacks,

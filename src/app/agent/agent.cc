@@ -232,6 +232,7 @@ class Agent {
                 [this](const auto& request, auto progress, auto done) {
                   changes_->divisions().Apply(request, std::move(progress), std::move(done));
                 },
+            .on_demand = [this] { return changes_ ? &changes_->on_demand() : nullptr; },
             .kubelet_has =
                 [this](const adapter::kubelet::KubeletAmounts& amounts) {
                   if (cluster_) cluster_->ShowKubeletHas(amounts);
@@ -242,6 +243,7 @@ class Agent {
                 }});
     changes_.emplace(control_, io_, pipeline_, adapters_->kubelet(), open_, start_.paths.state_dir,
                      std::move(changes), boot_id_);
+    changes_->on_demand().OnChange([this] { adapters_->TryQueue(); });
     layouts_.emplace(control_, io_, pipeline_.inventory, changes_->divisions());
     layouts_->Configure(*Config());
     changes_->divisions().OnState([this] {

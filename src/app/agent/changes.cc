@@ -8,6 +8,7 @@ namespace {
 /// The name is that of 0.1.0, which reads the file as well.
 std::string MovesPath(const std::string& state_dir) { return state_dir + "/doors.json"; }
 std::string LayoutPath(const std::string& state_dir) { return state_dir + "/layout.json"; }
+std::string PartsPath(const std::string& state_dir) { return state_dir + "/parts.json"; }
 std::string JournalPath(const std::string& state_dir) { return state_dir + "/changes.json"; }
 
 node::change::KubeletList::Ask AskOf(adapter::kubelet::KubeletAdapter* kubelet) {
@@ -27,6 +28,7 @@ base::Result<Changes::Remembered> Changes::Remember(const std::string& state_dir
   ASSIGN(remembered.moved, node::change::LoadManualAssignments(MovesPath(state_dir)));
   ASSIGN(remembered.under_way, node::change::LoadChanges(JournalPath(state_dir)));
   ASSIGN(remembered.layout, node::change::LoadAppliedLayout(LayoutPath(state_dir)));
+  ASSIGN(remembered.on_demand, node::change::LoadOnDemandParts(PartsPath(state_dir)));
   return remembered;
 }
 
@@ -42,11 +44,17 @@ Changes::Changes(os::Loop& control, base::Executor& io, DevicePipeline& pipeline
           control, io, {pipeline.inventory, pipeline.ledger, changes_},
           [&pipeline](std::string_view vendor) { return pipeline.DivisionsOf(vendor); },
           LayoutPath(state_dir), std::move(remembered.layout), boot_id),
+      on_demand_(
+          control, io, {pipeline.inventory, pipeline.ledger, changes_},
+          [&pipeline](std::string_view vendor) { return pipeline.DivisionsOf(vendor); },
+          PartsPath(state_dir), std::move(remembered.on_demand)),
       resets_(control, pipeline.inventory, pipeline.ledger, pipeline.monitor, changes_,
               [&pipeline](std::string_view vendor) { return pipeline.ResetsOf(vendor); }) {}
 
 void Changes::Configure(const api::NodeConfig& config) {
   moves_.Configure(config);
+  divisions_.Configure(config);
+  on_demand_.Configure(config);
   resets_.SetPolicy(config.health.reset);
 }
 

@@ -12,6 +12,7 @@
 #include "node/change/device_moves.h"
 #include "node/change/divisions.h"
 #include "node/change/manual_assignments.h"
+#include "node/change/parts_on_demand.h"
 #include "node/change/resets.h"
 
 namespace penstock::app {
@@ -24,6 +25,7 @@ class Changes {
     node::change::ManualAssignments moved;
     std::vector<node::change::DeviceChange> under_way;
     node::change::AppliedLayout layout;
+    node::change::OnDemandParts on_demand;
   };
   /// Loads it. kUnavailable if a file exists and cannot be read. Blocks.
   static base::Result<Remembered> Remember(const std::string& state_dir);
@@ -47,11 +49,13 @@ class Changes {
 
   node::change::DeviceMoves& moves() { return moves_; }
   node::change::Divisions& divisions() { return divisions_; }
+  node::change::PartsOnDemand& on_demand() { return on_demand_; }
 
  private:
   node::change::DeviceChanges changes_;
   node::change::DeviceMoves moves_;
   node::change::Divisions divisions_;
+  node::change::PartsOnDemand on_demand_;
   node::change::Resets resets_;
 };
 

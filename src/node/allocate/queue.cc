@@ -269,7 +269,9 @@ void Queue::TryPlace(const std::shared_ptr<Place>& place, Front& front) {
            waits_for_release && !kept_back.empty() ? AreBefore(front.waiting)
                                                    : tried.error().message());
   }
-  if (!place->gone && place->wait <= base::Duration::zero())
+  const bool stays = place->wait > base::Duration::zero() ||
+                     (callbacks_.being_served && callbacks_.being_served(place->waiting));
+  if (!place->gone && !stays)
     Remove(place->waiting.ticket,
            Error(Code::kDeadlineExceeded, "not free now: " + place->waiting.reason));
   if (place->gone) return;

@@ -37,7 +37,7 @@ static void VisitFields(Visit& visit, T& division) {
 namespace penstock::node::change {
 namespace {
 
-constexpr int kRecordVersion = 1, kLayoutVersion = 1;
+constexpr int kRecordVersion = 1, kLayoutVersion = 1, kPartsVersion = 1;
 
 /// A set as the list of its members.
 template <typename Visit>
@@ -55,6 +55,13 @@ void VisitRecord(Visit& visit, auto& record) {
   visit("modeOnly", record.mode_only);
   visit("skipReset", record.skip_reset);
   visit("resets", record.resets);
+  VisitSet(visit, "kept", record.kept);
+}
+
+template <typename Visit>
+void VisitPartsRecord(Visit& visit, auto& record) {
+  visit("create", record.create, {.if_any = true});
+  VisitSet(visit, "remove", record.remove);
   VisitSet(visit, "kept", record.kept);
 }
 
@@ -82,6 +89,35 @@ base::Result<DivisionRecord> DecodeDivision(std::string_view text) {
   TRY(os::DecodeKept(kRecordVersion, text, "the record of a division",
                      [&](base::StructReader& read) { VisitRecord(read, record); }));
   return record;
+}
+
+std::string EncodePartsRecord(const PartsRecord& record) {
+  return os::EncodeKept<nlohmann::json>(kRecordVersion,
+                                        [&](auto& write) { VisitPartsRecord(write, record); });
+}
+
+base::Result<PartsRecord> DecodePartsRecord(std::string_view text) {
+  PartsRecord record;
+  TRY(os::DecodeKept(kRecordVersion, text, "the record of parts",
+                     [&](base::StructReader& read) { VisitPartsRecord(read, record); }));
+  return record;
+}
+
+std::string EncodeOnDemandParts(const OnDemandParts& parts) {
+  return os::EncodeKept<nlohmann::json>(
+      kPartsVersion, [&](auto& write) { write("parts", parts, {.if_any = true}); });
+}
+
+base::Result<OnDemandParts> LoadOnDemandParts(const std::string& path) {
+  return os::LoadKept<OnDemandParts>(
+      path, "the parts that were created on demand",
+      [&](const std::string& text) -> base::Result<OnDemandParts> {
+        OnDemandParts parts;
+        TRY(os::DecodeKept(kPartsVersion, text, path, [&](base::StructReader& read) {
+          read("parts", parts, {.if_any = true});
+        }));
+        return parts;
+      });
 }
 
 std::string EncodeAppliedLayout(const AppliedLayout& applied) {

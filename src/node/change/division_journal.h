@@ -1,11 +1,13 @@
-// Encodes what a restarted agent must know of layouts: the one that applies, in layout.json, and
-// how a device was and shall be divided, in the journal of changes.
+// Encodes what a restarted agent must know of divided devices: the layout that applies, in
+// layout.json; the parts that were created on demand, in parts.json; and how devices are being
+// changed, in the journal of changes.
 #pragma once
 
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/config/layouts.h"
 #include "base/core/result.h"
@@ -49,5 +51,25 @@ base::Result<AppliedLayout> DecodeAppliedLayout(std::string_view text, std::stri
 /// That of the previous agent; none where the file is corrupt or of a newer version
 /// (os::LoadKept). Blocks.
 base::Result<AppliedLayout> LoadAppliedLayout(const std::string& path);
+
+/// DeviceChange::details of a change that creates and removes parts on demand.
+struct PartsRecord {
+  std::vector<partition::DesiredParts> create;  ///< one each, with its placement
+  std::set<std::string> remove;                 ///< ids of parts
+  std::set<std::string> kept;                   ///< ids of all other parts of the device
+};
+
+std::string EncodePartsRecord(const PartsRecord& record);
+/// kDataLoss: it is corrupt.
+base::Result<PartsRecord> DecodePartsRecord(std::string_view text);
+
+/// Parts that were created on demand: id → id of their device.
+using OnDemandParts = std::map<std::string, std::string>;
+
+std::string EncodeOnDemandParts(const OnDemandParts& parts);
+
+/// Those of the previous agent; none where the file is corrupt or of a newer version
+/// (os::LoadKept). Blocks.
+base::Result<OnDemandParts> LoadOnDemandParts(const std::string& path);
 
 }  // namespace penstock::node::change

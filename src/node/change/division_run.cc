@@ -80,15 +80,13 @@ void DivisionRun::LookAtPart(std::size_t part) {
 }
 
 base::Result<partition::PartitionPlan> DivisionRun::Plan(const Division& now) const {
-  if (!ModeDiffers(now, goal_.division) && goal_.mode_only) return partition::PartitionPlan{};
+  DesiredDivision desired = goal_.desired(now);
+  if (!ModeDiffers(now, desired))
+    return goal_.mode_only ? partition::PartitionPlan{} : MakePlan(now, desired, {});
   // Some drivers list their profiles only in the mode, and none creates parts before it.
-  if (ModeDiffers(now, goal_.division)) {
-    if (!now.profiles.empty()) TRY(MakePlan(now, goal_.division, {}));
-    DesiredDivision mode = goal_.division;
-    mode.parts.clear();
-    return MakePlan(now, mode, {});
-  }
-  return MakePlan(now, goal_.division, {});
+  if (!goal_.mode_only && !now.profiles.empty()) TRY(MakePlan(now, desired, {}));
+  desired.parts.clear();
+  return MakePlan(now, desired, {});
 }
 
 void DivisionRun::Seen() {
@@ -125,6 +123,7 @@ std::function<void(base::Result<std::string>)> DivisionRun::Then(std::size_t num
     if (!address.ok())
       return End(base::Error(address.error().code(),
                              Clause(steps_[number].text) + ": " + address.error().message()));
+    if (steps_[number].kind == PlanStep::Kind::kCreate) all_created_.insert(*address);
     created_[number] = *std::move(address);
     Take(number + 1);
   });

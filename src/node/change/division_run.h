@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,8 @@ class DivisionRun {
   struct Goal {
     std::string device;   ///< id
     std::string address;  ///< in the backend
-    partition::DesiredDivision division;
+    /// How it shall be divided, as it is divided now; called after each look.
+    std::function<partition::DesiredDivision(const partition::Division& now)> desired;
     bool mode_only = false;   ///< the parts do not count
     bool skip_reset = false;  ///< fails where a reset is needed
   };
@@ -46,6 +48,9 @@ class DivisionRun {
 
   /// The device and its parts as last looked at, the device first.
   const std::vector<device::Facts>& seen() const { return seen_; }
+
+  /// Addresses of the parts that it has created.
+  const std::set<std::string>& created() const { return all_created_; }
 
  private:
   void Look();
@@ -67,6 +72,7 @@ class DivisionRun {
   std::vector<device::Facts> seen_;
   std::vector<partition::PlanStep> steps_;
   std::vector<std::string> created_;  // addresses, by step
+  std::set<std::string> all_created_;
   int rounds_ = 0;
   base::Lifetime lifetime_;
 };

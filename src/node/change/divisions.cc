@@ -9,6 +9,7 @@
 #include "base/core/strings.h"
 #include "base/lifetime.h"
 #include "base/log.h"
+#include "node/change/division_now.h"
 #include "node/change/division_run.h"
 #include "node/change/layout_view.h"
 #include "os/kept_file.h"
@@ -143,14 +144,6 @@ struct Divisions::State : std::enable_shared_from_this<State> {
 
   static const std::string& IdOf(const DeviceChange& change) { return change.devices.front().id; }
 
-  /// Why no run can begin now; empty: it can.
-  std::string WhyNotReady(const Entry* entry) const {
-    if (entry == nullptr) return "the device is not there";
-    const Vendor vendor = vendor_of(entry->facts->vendor);
-    if (vendor.backend == nullptr || !vendor.ready()) return "its driver is not open";
-    return "";
-  }
-
   void Begin(Run& one, const Entry& entry, const DivisionRecord& record) {
     const std::string id = entry.facts->id;
     const Vendor vendor = vendor_of(entry.facts->vendor);
@@ -179,7 +172,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
                                }},
         DivisionRun::Goal{.device = id,
                           .address = entry.facts->address,
-                          .division = one.back ? record.before : record.desired,
+                          .desired = [division = one.back ? record.before : record.desired](
+                                         const partition::Division&) { return division; },
                           .mode_only = !one.back && record.mode_only,
                           .skip_reset = record.skip_reset});
     one.run->Start([this, id](const base::Status& outcome) {
@@ -199,7 +193,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     if (!one.run) {
       const auto snapshot = node.inventory.published().Get();
       const Entry* entry = snapshot->Find(id);
-      if (std::string why = WhyNotReady(entry); !why.empty()) return why;
+      if (std::string why = WhyNotReady(entry, vendor_of); !why.empty()) return why;
       auto record = DecodeDivision(change.details);
       if (!record.ok()) return record.error();
       Begin(one, *entry, *record);
@@ -222,7 +216,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     if (!one.back) one = {.back = true};
     const base::TimePoint now = control.clock().Now();
     if (!one.run || (one.outcome && !one.outcome->ok() && one.retry_at <= now)) {
-      const std::string why = WhyNotReady(entry);
+      const std::string why = WhyNotReady(entry, vendor_of);
       auto record = DecodeDivision(change.details);
       if (!record.ok()) return record.error();
       if (!why.empty()) return change.failure + "; " + why;
@@ -258,18 +252,10 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     const auto run = runs.find(IdOf(change));
     if (run == runs.end() || !run->second.run || run->second.run->seen().empty())
       return std::string();
-    const std::vector<Facts>& seen = run->second.run->seen();
     const auto snapshot = node.inventory.published().Get();
-    const Entry* entry = snapshot->Find(IdOf(change));
-    if (entry == nullptr) return std::string();
-    std::size_t parts = 0;
-    for (const Entry& one : snapshot->devices) parts += one.IsPartOf(IdOf(change)) ? 1 : 0;
-    bool same = parts + 1 == seen.size() && entry->facts->modes == seen.front().modes;
-    for (const Facts& part : seen) {
-      const Entry* there = snapshot->Find(part.id);
-      same = same && there != nullptr && there->reading != nullptr;
-    }
-    return same ? std::string() : std::string("its parts are being read");
+    return snapshot->Find(IdOf(change)) == nullptr || IsRead(run->second.run->seen(), *snapshot)
+               ? std::string()
+               : std::string("its parts are being read");
   }
 
   void Ended(const DeviceChange& change, const base::Status& result) {
@@ -491,7 +477,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   const VendorOf vendor_of;
   AppliedLayout applied;
   const std::string boot;
-  const LayoutView view;
+  LayoutView view;
   os::KeptFile file;
   std::vector<ChangeStep> steps;
   std::vector<LayoutCandidate> candidates;  // of the last turn
@@ -535,6 +521,12 @@ Divisions::Divisions(base::Executor& control, base::Executor& io, Node node, Ven
 
 Divisions::~Divisions() { state_->lifetime.End(); }
 
+std::string Divisions::WhyNotReady(const Entry* device, const VendorOf& vendor_of) {
+  if (device == nullptr) return "the device is not there";
+  const Vendor vendor = vendor_of(device->facts->vendor);
+  return vendor.backend == nullptr || !vendor.ready() ? "its driver is not open" : "";
+}
+
 void Divisions::Apply(const LayoutRequest& request, Progress progress, Done done) {
   state_->Apply(request, std::move(progress), std::move(done));
 }
@@ -557,6 +549,10 @@ void Divisions::Accept() {
 void Divisions::ForgetLabel() {
   Accept();
   if (!std::exchange(state_->applied.label, "").empty()) state_->Keep();
+}
+
+void Divisions::Configure(const api::NodeConfig& config) {
+  if (state_->view.SetModeOnly(config.parts_on_demand)) state_->Wake();
 }
 
 const AppliedLayout& Divisions::applied() const { return state_->applied; }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/config/layouts.h"
+#include "api/config/node_config.h"
 #include "base/core/result.h"
 #include "base/executor.h"
 #include "device/actions.h"
@@ -78,6 +79,8 @@ class Divisions final : public ChangeKind {
     std::function<void()> reopen;                        ///< inventory::Discovery::Reopen
   };
   using VendorOf = std::function<Vendor(std::string_view vendor)>;
+  /// Why the driver of a device, which may not be there, cannot divide it now; empty: it can.
+  static std::string WhyNotReady(const inventory::Entry* device, const VendorOf& vendor_of);
   struct Node {
     inventory::Inventory& inventory;
     ledger::Ledger& ledger;
@@ -89,6 +92,9 @@ class Divisions final : public ChangeKind {
   Divisions(base::Executor& control, base::Executor& io, Node node, VendorOf vendor_of,
             const std::string& path, AppliedLayout remembered, std::string boot_id);
   ~Divisions() override;
+
+  /// Of devices on which parts are created on demand, a layout sets only the mode.
+  void Configure(const api::NodeConfig& config);
 
   /// Applies a layout in place of the one before; devices that failed are tried again at once.
   /// `progress` is called for each new state of a device, and `done` once; neither after the

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "node/change/division_now.h"
 #include "node/change/division_run.h"
 #include "node/partition/desired.h"
 #include "node/partition/select.h"
-#include "node/share/describe.h"
+#include "node/share/allocator.h"
 
 namespace penstock::node::change {
 
@@ -51,11 +52,11 @@ base::Result<partition::PartitionPlan> PlanOf(const partition::Division& now,
 
 DivisionRecord MakeRecord(const AppliedLayout& layout, const partition::Division& now,
                           const partition::DesiredDivision& desired,
-                          const partition::PartitionPlan& plan) {
+                          const partition::PartitionPlan& plan, bool mode_only) {
   DivisionRecord record{.layout = layout.layout.name,
                         .desired = desired,
                         .before = AsItIs(now, desired.mode),
-                        .mode_only = layout.mode_only,
+                        .mode_only = mode_only,
                         .skip_reset = layout.skip_reset};
   record.resets = std::ranges::any_of(plan.steps, [](const partition::PlanStep& step) {
     return step.kind == partition::PlanStep::Kind::kReset;
@@ -74,22 +75,7 @@ DivisionRecord RecordOf(const DeviceChange& change) {
 }
 
 std::string LayoutView::HolderOf(const std::string& id) const {
-  const std::string leases = share::HoldersOf(*node_.ledger.Get(), id).text;
-  if (!leases.empty()) return leases;
-  const auto snapshot = node_.inventory.published().Get();
-  const Entry* entry = snapshot->Find(id);
-  if (entry == nullptr || entry->reading == nullptr) return "";
-  for (const device::DeviceProcess& process : entry->reading->processes)
-    if (!process.graphics_only) return "process " + std::to_string(process.pid);
-  return "";
-}
-
-partition::Division LayoutView::DivisionOf(const Facts& device) const {
-  std::vector<const Facts*> all;
-  const auto snapshot = node_.inventory.published().Get();
-  for (const Entry& entry : snapshot->devices)
-    if (entry.health.state != device::HealthState::kGone) all.push_back(entry.facts.get());
-  return partition::DivisionOf(device, all, [this](const std::string& id) { return HolderOf(id); });
+  return change::HolderOf(id, *node_.inventory.published().Get(), *node_.ledger.Get());
 }
 
 bool LayoutView::CanBeDivided(const Divisions::Vendor& vendor) const {
@@ -108,6 +94,17 @@ base::Result<std::map<std::string, int>> LayoutView::Select(const api::Layout& l
   for (const Entry& entry : snapshot->devices)
     if (IsDivisible(entry)) devices.push_back(entry.facts.get());
   return SelectAmong(layout, devices);
+}
+
+bool LayoutView::SetModeOnly(const std::vector<std::string>& devices) {
+  return std::exchange(mode_only_, devices) != devices;
+}
+
+bool LayoutView::IsModeOnly(const AppliedLayout& layout, const Facts& device) const {
+  if (layout.mode_only) return true;
+  const auto snapshot = node_.inventory.published().Get();
+  const Entry* entry = snapshot->Find(device.id);
+  return !mode_only_.empty() && entry != nullptr && share::Selects(mode_only_, *entry);
 }
 
 std::vector<LayoutCandidate> LayoutView::LookAt(const AppliedLayout& layout,
@@ -139,14 +136,16 @@ void LayoutView::Decide(const AppliedLayout& layout, const api::LayoutRule& rule
     return conclude("dividing", change->waits_for);
   const auto desired = partition::DesiredOn(device, rule, *vendor_of_(device.vendor).dialect);
   if (!desired.ok()) return conclude("refused", desired.error().message());
-  const partition::Division now = DivisionOf(device);
-  const std::string differs = WhyNotAsDesired(now, desired->division, layout.mode_only);
+  const partition::Division now =
+      DivisionNow(device, *node_.inventory.published().Get(), *node_.ledger.Get());
+  const bool mode_only = IsModeOnly(layout, device);
+  const std::string differs = WhyNotAsDesired(now, desired->division, mode_only);
   if (differs.empty()) return conclude("divided", "");
   if (layout.achieved.contains(device.id))
     return conclude("changed", "since then another program has changed it: " + differs);
   if (const DeviceChange* change = node_.changes.Of(device.id))
     return conclude("waiting", "another change of it is under way: " + change->kind);
-  const auto plan = PlanOf(now, desired->division, layout.mode_only);
+  const auto plan = PlanOf(now, desired->division, mode_only);
   if (!plan.ok()) {
     const bool may_change = plan.error().code() == base::Code::kFailedPrecondition;
     return conclude(may_change ? "waiting" : "refused", plan.error().message());
@@ -156,7 +155,7 @@ void LayoutView::Decide(const AppliedLayout& layout, const api::LayoutRule& rule
   conclude("waiting", std::string(kAboutToBegin));
   candidate.due = DeviceChange{
       .devices = {{.id = device.id, .allocator = node_.changes.AllocatorOf(device.id)}},
-      .details = EncodeDivision(MakeRecord(layout, now, desired->division, *plan))};
+      .details = EncodeDivision(MakeRecord(layout, now, desired->division, *plan, mode_only))};
 }
 
 bool LayoutView::Wants(const AppliedLayout& layout, const DeviceChange& change) const {
@@ -169,7 +168,8 @@ bool LayoutView::Wants(const AppliedLayout& layout, const DeviceChange& change) 
   const auto desired = partition::DesiredOn(*entry->facts, *rule, *dialect);
   const DivisionRecord record = RecordOf(change);
   return desired.ok() && desired->division == record.desired &&
-         layout.mode_only == record.mode_only && layout.skip_reset == record.skip_reset;
+         IsModeOnly(layout, *entry->facts) == record.mode_only &&
+         layout.skip_reset == record.skip_reset;
 }
 
 bool LayoutView::AnyWithoutDriver() const {

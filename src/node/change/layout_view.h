@@ -34,6 +34,10 @@ class LayoutView {
   LayoutView(const Divisions::Node& node, const Divisions::VendorOf& vendor_of)
       : node_(node), vendor_of_(vendor_of) {}
 
+  /// Sets the devices (share::Selects) of which a layout sets only the mode; returns whether they
+  /// are others than before.
+  bool SetModeOnly(const std::vector<std::string>& devices);
+
   /// AppliedLayout::selected, of the devices that are there. kInvalidArgument: the layout cannot be
   /// applied to them.
   base::Result<std::map<std::string, int>> Select(const api::Layout& layout) const;
@@ -58,10 +62,11 @@ class LayoutView {
   bool CanBeDivided(const Divisions::Vendor& vendor) const;
   void Decide(const AppliedLayout& layout, const api::LayoutRule& rule, const device::Facts& device,
               const WhyPaused& why_paused, LayoutCandidate& candidate) const;
-  partition::Division DivisionOf(const device::Facts& device) const;
+  bool IsModeOnly(const AppliedLayout& layout, const device::Facts& device) const;
 
   const Divisions::Node node_;
   const Divisions::VendorOf& vendor_of_;
+  std::vector<std::string> mode_only_;
 };
 
 }  // namespace penstock::node::change

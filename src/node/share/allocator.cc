@@ -67,14 +67,17 @@ bool Selects(const std::vector<std::string>& devices, const inventory::Entry& en
 AllocatorOf AssignAllocators(const api::NodeConfig& config, EnabledAllocators enabled) {
   const auto first = std::ranges::find_if(
       kAllocators, [&enabled](const Allocator& one) { return enabled.contains(one.name); });
-  return [rules = config.assignments, enabled = std::move(enabled),
-          otherwise = std::string(first == kAllocators.end() ? "" : first->name)](
-             const inventory::Entry& entry) -> std::string {
-    for (const api::AssignmentRule& rule : rules)
-      if (Selects(rule.devices, entry))
-        return enabled.contains(rule.allocator) ? rule.allocator : "";
-    return otherwise;
-  };
+  return
+      [rules = config.assignments, on_demand = config.parts_on_demand, enabled = std::move(enabled),
+       otherwise = std::string(first == kAllocators.end() ? "" : first->name)](
+          const inventory::Entry& entry) -> std::string {
+        if (!on_demand.empty() && Selects(on_demand, entry))
+          return enabled.contains(kLocalAllocator) ? std::string(kLocalAllocator) : "";
+        for (const api::AssignmentRule& rule : rules)
+          if (Selects(rule.devices, entry))
+            return enabled.contains(rule.allocator) ? rule.allocator : "";
+        return otherwise;
+      };
 }
 
 }  // namespace penstock::node::share

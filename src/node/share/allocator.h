@@ -47,8 +47,9 @@ bool Selects(const std::vector<std::string>& devices, const inventory::Entry& en
 /// Returns the allocator that a device belongs to; "" for none.
 using AllocatorOf = std::function<std::string(const inventory::Entry&)>;
 
-/// The first rule that matches a device decides. Where none matches: the first of the allocators
-/// that is enabled, else "".
+/// Devices on which parts are created on demand belong to the local allocator. Of others, the first
+/// rule that matches a device decides. Where none matches: the first of the allocators that is
+/// enabled, else "".
 AllocatorOf AssignAllocators(const api::NodeConfig& config, EnabledAllocators enabled);
 
 }  // namespace penstock::node::share

@@ -1,0 +1,44 @@
+#include "node/change/division_now.h"
+
+#include <algorithm>
+
+#include "node/share/describe.h"
+
+namespace penstock::node::change {
+
+using device::Facts;
+using inventory::Entry;
+
+std::string HolderOf(const std::string& id, const inventory::Snapshot& inventory,
+                     const ledger::Snapshot& ledger) {
+  const std::string leases = share::HoldersOf(ledger, id).text;
+  if (!leases.empty()) return leases;
+  const Entry* entry = inventory.Find(id);
+  if (entry == nullptr || entry->reading == nullptr) return "";
+  for (const device::DeviceProcess& process : entry->reading->processes)
+    if (!process.graphics_only) return "process " + std::to_string(process.pid);
+  return "";
+}
+
+partition::Division DivisionNow(const Facts& device, const inventory::Snapshot& inventory,
+                                const ledger::Snapshot& ledger) {
+  std::vector<const Facts*> all;
+  for (const Entry& entry : inventory.devices)
+    if (entry.health.state != device::HealthState::kGone) all.push_back(entry.facts.get());
+  return partition::DivisionOf(
+      device, all, [&](const std::string& id) { return HolderOf(id, inventory, ledger); });
+}
+
+bool IsRead(const std::vector<Facts>& seen, const inventory::Snapshot& inventory) {
+  const Entry* device = inventory.Find(seen.front().id);
+  if (device == nullptr) return false;
+  const auto parts = std::ranges::count_if(
+      inventory.devices, [&](const Entry& one) { return one.IsPartOf(seen.front().id); });
+  return parts + 1 == std::ssize(seen) && device->facts->modes == seen.front().modes &&
+         std::ranges::all_of(seen, [&](const Facts& part) {
+           const Entry* there = inventory.Find(part.id);
+           return there != nullptr && there->reading != nullptr;
+         });
+}
+
+}  // namespace penstock::node::change
