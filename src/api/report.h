@@ -32,10 +32,11 @@ struct HolderReport {
 struct DeviceReport {
   std::string id, vendor, model;
   int index = -1;
-  std::string number;   ///< of a part: "0:1"
-  std::string parent;   ///< of a part: id of the device that it is a part of
-  std::string profile;  ///< of a part: "1g.5gb"
-  int parts = 0;        ///< into how many it is divided; it is then not offered itself
+  std::string number;      ///< of a part: "0:1"
+  std::string parent;      ///< of a part: id of the device that it is a part of
+  std::string profile;     ///< of a part: "1g.5gb"
+  int parts = 0;           ///< into how many it is divided; it is then not offered itself
+  bool on_demand = false;  ///< parts of it are created for requests of local users
   std::string pci;
   std::optional<int> numa;
   std::uint64_t memory_bytes = 0;

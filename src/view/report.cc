@@ -95,6 +95,7 @@ void AddAssignment(const node::share::Assignments& assignments, api::DeviceRepor
   const auto assignment = assignments.find(device.id);
   if (assignment == assignments.end()) return;
   device.allocator = assignment->second.allocator;
+  device.on_demand = assignment->second.on_demand && device.parent.empty();
   if (device.withheld.empty()) device.withheld = assignment->second.reason;
 }
 

@@ -133,15 +133,15 @@ LocalAdapter::LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Option
                     [this](const Waiting& waiting) { return ClaimOf(waiting); },
                     [this](uid_t uid) { return policy_.HeldBy(uid); },
                     [this](const Waiting& waiting) { return AmountOf(waiting); },
-                    [this](const Waiting& waiting) {
-                      const auto* on_demand = OnDemand();
-                      return on_demand != nullptr && on_demand->IsPreparing(waiting.ticket);
-                    },
                     [this](const Waiting& waiting, std::size_t position) {
                       ReportProgress(waiting, position);
                     },
                     [this](const Waiting& waiting, const base::Status& status) {
                       ReportDone(waiting, status);
+                    },
+                    [this](const Waiting& waiting) {
+                      const auto* on_demand = OnDemand();
+                      return on_demand != nullptr && on_demand->IsPreparing(waiting.ticket);
                     }}),
       server_(
           loop, options_.run_dir, options_.group,

@@ -96,14 +96,14 @@ class Queue {
     std::function<Holding(uid_t)> held;
     /// How many devices this request asks for, in the measure of `held`.
     std::function<double(const Waiting&)> amount;
-    /// Whether what it gets is being prepared: then it stays even where it does not wait. Empty:
-    /// nothing ever is.
-    std::function<bool(const Waiting&)> being_served = {};
     /// Its position (from 0) or its reason changed.
     std::function<void(const Waiting&, std::size_t position)> progress;
     /// It left the queue: served, or failed (kDeadlineExceeded after its wait, kCancelled, or the
     /// attempt's error).
     std::function<void(const Waiting&, base::Status)> done;
+    /// Whether what it gets is being prepared: then it stays even where it does not wait. Empty:
+    /// nothing ever is.
+    std::function<bool(const Waiting&)> being_served = {};
   };
   /// Callbacks run on the executor and may call every method here, but must not destroy the queue.
   Queue(base::Executor& executor, Callbacks callbacks);

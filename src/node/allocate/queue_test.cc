@@ -132,7 +132,9 @@ class QueueTest : public testing::Test {
                     served_.push_back(waiting.ticket);
                   else
                     failed_.emplace(waiting.ticket, status.error());
-                }}};
+                },
+                [this](const Waiting&) { return being_served_; }}};
+  bool being_served_ = false;
 };
 
 TEST_F(QueueTest, ServesAtOnceWhatFits) {
@@ -219,6 +221,20 @@ TEST_F(QueueTest, NeverLetsARequestThatWillNotWaitStandInLine) {
   ASSERT_TRUE(queue_.Cancel("q-2", "gives up").ok());
   AddAndTry(1, seconds(0));
   EXPECT_THAT(served_, ElementsAre("q-4"));
+}
+
+TEST_F(QueueTest, ARequestThatWillNotWaitStaysWhileWhatItGetsIsBeingPrepared) {
+  being_served_ = true;
+  AddAndTry(1, seconds(0));
+  EXPECT_THAT(failed_, IsEmpty());
+  EXPECT_THAT(reported_, IsEmpty());
+  Free(1);
+  EXPECT_THAT(served_, ElementsAre("q-1"));
+  AddAndTry(1, seconds(0));
+  being_served_ = false;
+  queue_.Try();
+  executor_.RunUntilIdle();
+  EXPECT_EQ(failed_.at("q-2").code(), Code::kDeadlineExceeded) << "it could not be prepared";
 }
 
 TEST_F(QueueTest, CancelsByTicket) {

@@ -552,7 +552,7 @@ void Divisions::ForgetLabel() {
 }
 
 void Divisions::Configure(const api::NodeConfig& config) {
-  if (state_->view.SetModeOnly(config.parts_on_demand)) state_->Wake();
+  if (state_->view.SetOnDemand(config.parts_on_demand)) state_->Wake();
 }
 
 const AppliedLayout& Divisions::applied() const { return state_->applied; }

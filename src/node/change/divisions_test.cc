@@ -7,6 +7,7 @@
 
 #include "base/testing/manual_executor.h"
 #include "device/testing/acme.h"
+#include "node/change/testing/divisible_device.h"
 #include "node/inventory/testing/acme_inventory.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"
@@ -21,98 +22,8 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 using namespace std::chrono_literals;
 
-class DivisibleDialect final : public device::testing::AcmeDialect {
- public:
-  const device::PartTerms* part_terms() const override {
-    static const device::PartTerms kTerms = {"cut",  "on", "off", "acme.com/want", "acme.com/state",
-                                             nullptr};
-    return &kTerms;
-  }
-};
-
-/// A driver with one device, which can be divided into four parts of one slice, or one of four.
-class DivisibleDevice final : public device::AsyncBackend {
- public:
-  DivisibleDevice() {
-    device = device::testing::AcmeDevice(0, 1);
-    device.address = "0";
-    device.modes = {{"cut", "off", "off", {"off", "on"}}};
-    device.profiles = {
-        {.name = "1g", .slices = 1, .most = 4, .placements = {{0, 1}, {1, 1}, {2, 1}, {3, 1}}},
-        {.name = "4g", .slices = 4, .most = 1, .placements = {{0, 4}}}};
-  }
-
-  void Describe(const std::string& address, Done<Facts> done) override {
-    if (auto before = std::exchange(before_describe, nullptr)) before();
-    if (const auto error = Fails("describe")) return done(*error);
-    if (address == "0") return done(Now());
-    for (const Facts& part : parts)
-      if (part.address == address) return done(part);
-    done(Error(Code::kNotFound, "no part " + address));
-  }
-
-  void SetMode(const std::string&, const std::string&, const std::string& value,
-               Done<std::string> done) override {
-    if (const auto error = Fails("set-mode")) return done(*error);
-    device.modes[0].pending = value;
-    if (device.modes[0].effect == device::ModeEffect::kNow) device.modes[0].current = value;
-    done(std::string("0"));
-  }
-
-  void CreatePart(const std::string&, const device::NewPart& part,
-                  Done<std::string> done) override {
-    if (const auto error = Fails("create")) return done(*error);
-    Facts facts;
-    facts.vendor = "acme";
-    facts.id = facts.address = "P" + std::to_string(++made);
-    facts.number = "0:" + std::to_string(made);
-    facts.parent = device.id;
-    facts.profile = part.profile;
-    facts.placement = part.placement;
-    parts.push_back(facts);
-    done(facts.address);
-  }
-
-  void DestroyPart(const std::string& address, Done<std::string> done) override {
-    if (const auto error = Fails("destroy")) return done(*error);
-    std::erase_if(parts, [&](const Facts& part) { return part.address == address; });
-    done(address);
-  }
-
-  void Open(Done<device::Driver>) override {}
-  void List(Done<std::vector<std::string>>) override {}
-  void Read(const std::string&, Done<device::Reading>) override {}
-  void TakeSample(const std::string&, const device::SampleRequest&, Done<device::Sample>) override {
-  }
-  void Stop() override {}
-  int abandoned() const override { return 0; }
-  void Listen(Events) override {}
-
-  Facts Now() const {
-    Facts now = device;
-    for (const Facts& part : parts) now.parts.push_back(part.address);
-    return now;
-  }
-  /// "1g at 0".
-  std::vector<std::string> Parts() const {
-    std::vector<std::string> list;
-    for (const Facts& part : parts)
-      list.push_back(part.profile + " at " + std::to_string(part.placement->start));
-    return list;
-  }
-  std::optional<base::Error> Fails(const std::string& call) {
-    const auto left = failing.find(call);
-    if (left == failing.end() || left->second == 0) return std::nullopt;
-    --left->second;
-    return Error(Code::kUnknown, call + " does not work");
-  }
-
-  Facts device;
-  std::vector<Facts> parts;
-  std::function<void()> before_describe;
-  std::map<std::string, int> failing;  // call → how often it still fails
-  int made = 0;
-};
+using testing::DivisibleDevice;
+using testing::DivisibleDialect;
 
 class DivisionsTest : public ::testing::Test, public device::Actions {
  protected:

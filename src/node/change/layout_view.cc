@@ -96,15 +96,15 @@ base::Result<std::map<std::string, int>> LayoutView::Select(const api::Layout& l
   return SelectAmong(layout, devices);
 }
 
-bool LayoutView::SetModeOnly(const std::vector<std::string>& devices) {
-  return std::exchange(mode_only_, devices) != devices;
+bool LayoutView::SetOnDemand(const std::vector<std::string>& devices) {
+  return std::exchange(on_demand_, devices) != devices;
 }
 
 bool LayoutView::IsModeOnly(const AppliedLayout& layout, const Facts& device) const {
   if (layout.mode_only) return true;
   const auto snapshot = node_.inventory.published().Get();
   const Entry* entry = snapshot->Find(device.id);
-  return !mode_only_.empty() && entry != nullptr && share::Selects(mode_only_, *entry);
+  return entry != nullptr && share::IsForPartsOnDemand(on_demand_, *entry);
 }
 
 std::vector<LayoutCandidate> LayoutView::LookAt(const AppliedLayout& layout,

@@ -34,9 +34,9 @@ class LayoutView {
   LayoutView(const Divisions::Node& node, const Divisions::VendorOf& vendor_of)
       : node_(node), vendor_of_(vendor_of) {}
 
-  /// Sets the devices (share::Selects) of which a layout sets only the mode; returns whether they
-  /// are others than before.
-  bool SetModeOnly(const std::vector<std::string>& devices);
+  /// Sets NodeConfig::parts_on_demand: of these devices a layout sets only the mode. Returns
+  /// whether it differs from before.
+  bool SetOnDemand(const std::vector<std::string>& devices);
 
   /// AppliedLayout::selected, of the devices that are there. kInvalidArgument: the layout cannot be
   /// applied to them.
@@ -66,7 +66,7 @@ class LayoutView {
 
   const Divisions::Node node_;
   const Divisions::VendorOf& vendor_of_;
-  std::vector<std::string> mode_only_;
+  std::vector<std::string> on_demand_;
 };
 
 }  // namespace penstock::node::change

@@ -92,8 +92,8 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
   // --- devices and their parts
 
   bool IsSetAside(const Entry& entry) const {
-    return !set_aside.empty() && entry.facts->parent.empty() &&
-           entry.health.state != device::HealthState::kGone && share::Selects(set_aside, entry);
+    return entry.facts->parent.empty() && entry.health.state != device::HealthState::kGone &&
+           share::IsForPartsOnDemand(set_aside, entry);
   }
 
   /// Of a device that is set aside; null: it has no such parts. Only those whose placements the
@@ -112,7 +112,8 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     const Facts& device = *entry.facts;
     if (kept_back.contains(device.id)) return "it is kept for requests ahead in the queue";
     if (entry.health.state != device::HealthState::kHealthy) return entry.health.reason;
-    if (node.changes.AllocatorOf(device.id) != share::kLocalAllocator)
+    if (node.changes.OfKind(kName, device.id) == nullptr &&
+        node.changes.AllocatorOf(device.id) != share::kLocalAllocator)
       return "it is not assigned to local users";
     const device::PartTerms& terms = *vendor_of(device.vendor).dialect->part_terms();
     const auto mode = std::ranges::find(device.modes, terms.mode, &device::Mode::name);
@@ -148,9 +149,12 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     Division now = DivisionNow(device, *node.inventory.published().Get(), *node.ledger.Get());
     std::erase_if(now.parts, [this](const ExistingPart& part) { return IsIdle(part.id); });
     const auto expect = [&](const DesiredParts& part, const std::string& holder) {
-      if (std::ranges::none_of(now.parts, [&](const ExistingPart& one) {
-            return one.parent.empty() && IsAt(part, one.profile, one.placement);
-          }))
+      const auto there = std::ranges::find_if(now.parts, [&](const ExistingPart& one) {
+        return one.parent.empty() && IsAt(part, one.profile, one.placement);
+      });
+      if (there != now.parts.end())
+        there->holder = there->holder.empty() ? holder : there->holder;
+      else
         now.parts.push_back({.id = "new",
                              .profile = part.profile,
                              .parent = "",
@@ -253,7 +257,8 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
       sites.push_back(site);
       divisions.push_back(Expected(*site->facts));
     }
-    std::vector<Claimed> found = Place(request, sites, divisions);
+    auto divided = divisions;
+    std::vector<Claimed> found = Place(request, sites, divided);
     if (found.size() == request.missing) return found;
     if (const auto most = Place(request, all, empty).size(); most < request.missing)
       return base::Error(base::Code::kFailedPrecondition,
@@ -314,6 +319,7 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
   std::vector<DeviceChange> Due() {
     const auto snapshot = node.inventory.published().Get();
     Forget(*snapshot);
+    UseIdle(*snapshot);
     std::vector<DeviceChange> due;
     for (const Entry& entry : snapshot->devices) {
       const std::string& id = entry.facts->id;
@@ -328,6 +334,24 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
                      .details = EncodePartsRecord(record)});
     }
     return due;
+  }
+
+  /// A part that became idle serves a request that waits for another one like it.
+  void UseIdle(const inventory::Snapshot& snapshot) {
+    bool any = false;
+    for (auto& [ticket, claim] : claims)
+      for (Claimed& one : claim) {
+        if (!one.id.empty() || node.changes.Of(one.device) != nullptr) continue;
+        const auto idle = std::ranges::find_if(parts, [&](const auto& part) {
+          const Entry* entry = snapshot.Find(part.first);
+          return part.second == one.device && entry != nullptr &&
+                 entry->facts->profile == one.part.profile && IsIdle(part.first);
+        });
+        if (idle == parts.end()) continue;
+        one.id = idle->first;
+        any = true;
+      }
+    if (any && on_change) on_change();
   }
 
   /// What is to be created and removed on a device now.

@@ -64,6 +64,10 @@ bool Selects(const std::vector<std::string>& devices, const inventory::Entry& en
          });
 }
 
+bool IsForPartsOnDemand(const std::vector<std::string>& on_demand, const inventory::Entry& entry) {
+  return !on_demand.empty() && Selects(on_demand, entry);
+}
+
 AllocatorOf AssignAllocators(const api::NodeConfig& config, EnabledAllocators enabled) {
   const auto first = std::ranges::find_if(
       kAllocators, [&enabled](const Allocator& one) { return enabled.contains(one.name); });

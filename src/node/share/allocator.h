@@ -44,6 +44,10 @@ EnabledAllocators EnabledBy(const api::NodeConfig& config, bool kubelet_exists);
 /// (inventory::Entry::number).
 bool Selects(const std::vector<std::string>& devices, const inventory::Entry& entry);
 
+/// Whether parts are created on demand on a device, or it is a part of such a device. `on_demand`:
+/// NodeConfig::parts_on_demand.
+bool IsForPartsOnDemand(const std::vector<std::string>& on_demand, const inventory::Entry& entry);
+
 /// Returns the allocator that a device belongs to; "" for none.
 using AllocatorOf = std::function<std::string(const inventory::Entry&)>;
 

@@ -250,6 +250,31 @@ const Withdrawal* WithdrawalOf(const inventory::Entry& entry, const Withdrawals&
 
 }  // namespace
 
+/// Names that select nothing, and devices on which no part can be created.
+void AddRemarksOnDemand(const api::NodeConfig& config, const inventory::Snapshot& inventory,
+                        const device::DialectOf& dialect_of, std::vector<std::string>& remarks) {
+  for (std::size_t i = 0; i < config.parts_on_demand.size(); ++i) {
+    const std::string key = base::Item("parts.onDemand", i) + ": ";
+    bool any = false;
+    for (const inventory::Entry& entry : inventory.devices) {
+      if (!entry.ancestors.empty() || !Selects({config.parts_on_demand[i]}, entry)) continue;
+      any = true;
+      const device::Dialect* dialect = dialect_of(entry.facts->vendor);
+      const device::PartTerms* terms = dialect == nullptr ? nullptr : dialect->part_terms();
+      const auto mode = std::ranges::find(entry.facts->modes, terms == nullptr ? "" : terms->mode,
+                                          &device::Mode::name);
+      if (mode == entry.facts->modes.end())
+        remarks.push_back(key + Describe(*entry.facts) + " cannot be divided");
+      else if (mode->current != terms->on)
+        remarks.push_back(key + Describe(*entry.facts) + " is offered whole, because its mode " +
+                          terms->mode + " is not " + terms->on +
+                          "; apply a layout that enables it");
+    }
+    if (!any)
+      remarks.push_back(key + "no device of this node is \"" + config.parts_on_demand[i] + "\"");
+  }
+}
+
 DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
                                       const EnabledAllocators& enabled, const Moves& moves,
                                       const inventory::Snapshot& inventory,
@@ -268,6 +293,7 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
                           .resource = namer.ResourceOf(facts, *dialect),
                           .by_profile = namer.IsByProfile(facts)};
     if (const Move* move = MoveOf(*entry, moves)) Apply(move->allocator, enabled, assignment);
+    assignment.on_demand = IsForPartsOnDemand(config.parts_on_demand, *entry);
     std::string why = parts.WhyNot(*entry);
     const bool counts =
         entry->withheld != inventory::kDivided && why.empty() && !IsReplaced(*entry, inventory);
@@ -282,6 +308,7 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
     desired.assignments.emplace(facts.id, std::move(assignment));
   }
   if (inventory.devices.empty()) return desired;
+  AddRemarksOnDemand(config, inventory, dialect_of, desired.remarks);
   namer.AddRemarks(desired.remarks);
   sharer.AddRemarks(desired.remarks);
   return desired;

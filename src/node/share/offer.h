@@ -27,6 +27,7 @@ struct Assignment {
   bool renamed = false;     ///< the resource's name says that it is shared
   bool single = false;      ///< a request may have only one share
   bool by_profile = false;  ///< a part, whose resource is that of its profile
+  bool on_demand = false;   ///< parts of it are created for requests
   bool operator==(const Assignment&) const = default;
 };
 using Assignments = std::map<std::string, Assignment>;  ///< by device id; a device that is missing

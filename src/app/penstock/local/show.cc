@@ -63,6 +63,7 @@ std::string NameOf(const HolderReport& holder) {
 Cell HolderCell(const DeviceReport& device) {
   const bool withheld = !device.withheld.empty() && device.resource.empty();
   if (device.holders.empty() && device.parts > 0) return Cell("divided", Color::kDim);
+  if (device.holders.empty() && device.on_demand && withheld) return Cell("on demand", Color::kDim);
   if (device.holders.empty() && !withheld) {
     if (device.allocator.empty()) return Cell("not offered", Color::kDim);
     return Cell(device.health_state == "healthy" ? "free" : "-", Color::kDim);
@@ -139,6 +140,7 @@ std::string HealthNote(const DeviceReport& device, base::WallTime now) {
 }
 
 std::string OfferNote(const DeviceReport& device) {
+  if (device.on_demand && device.health_state == "healthy") return "";
   if (!device.withheld.empty())
     return (device.resource.empty() ? "not offered: " : "not as configured: ") + device.withheld;
   return device.allocator.empty() && device.health_state == "healthy"

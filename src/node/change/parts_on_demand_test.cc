@@ -1,0 +1,299 @@
+// Tests when parts are created and removed, on a device of the test's own that can be divided into
+// four; with real processes and a simulated driver: tests/integration/on_demand_test.py.
+#include "node/change/parts_on_demand.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/testing/manual_executor.h"
+#include "node/change/testing/divisible_device.h"
+#include "node/inventory/testing/acme_inventory.h"
+#include "os/core/file.h"
+#include "os/testing/temporary_folder.h"
+
+namespace penstock::node::change {
+namespace {
+
+using device::Facts;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+using namespace std::chrono_literals;
+
+class PartsOnDemandTest : public ::testing::Test {
+ protected:
+  PartsOnDemandTest() {
+    config_.parts_on_demand = {"0"};
+    offers_.Configure(config_);
+    backend_.device.modes[0].current = backend_.device.modes[0].pending = "on";
+    Describe();
+  }
+
+  /// As discovery does.
+  void Describe() {
+    std::vector<Facts> all{backend_.Now()};
+    all.insert(all.end(), backend_.parts.begin(), backend_.parts.end());
+    inventory::ReportHealthy(inventory_, all, executor_.clock().Wall());
+    for (const Facts& facts : all) inventory_.SetReading(facts.id, {}, executor_.clock().Wall());
+  }
+
+  /// An agent that takes over what the files say.
+  void Start() {
+    on_demand_.reset();
+    changes_.reset();
+    executor_.RunUntilIdle();
+    changes_ = std::make_unique<DeviceChanges>(
+        executor_, executor_, DeviceChanges::Node{inventory_, ledger_, offers_}, nullptr,
+        folder_ / "changes.json", *LoadChanges(folder_ / "changes.json"));
+    on_demand_ = std::make_unique<PartsOnDemand>(
+        executor_, executor_, Divisions::Node{inventory_, ledger_, *changes_},
+        [this](std::string_view) {
+          return Divisions::Vendor{.backend = &backend_,
+                                   .dialect = &dialect_,
+                                   .ready = [this] { return ready_; },
+                                   .describe = [this] { Describe(); },
+                                   .actions = nullptr,
+                                   .release = {},
+                                   .reopen = {}};
+        },
+        folder_ / "parts.json", Noted());
+    on_demand_->Configure(config_);
+    on_demand_->OnChange([this] { ++changed_; });
+    changes_->Start();
+    executor_.RunUntilIdle();
+  }
+
+  /// What parts.json says.
+  OnDemandParts Noted() const { return *LoadOnDemandParts(folder_ / "parts.json"); }
+
+  /// What the request waits for, or the error.
+  std::string Prepare(const std::string& ticket, const std::string& profile = "1g",
+                      std::size_t count = 1, const std::set<std::string>& kept_back = {}) {
+    const auto prepared = on_demand_->Prepare({.ticket = ticket,
+                                               .profile = profile,
+                                               .model = "",
+                                               .count = count,
+                                               .missing = count,
+                                               .kept_back = kept_back});
+    executor_.RunUntilIdle();
+    return prepared.ok() ? *prepared : prepared.error().ToString();
+  }
+
+  void Hold(const std::string& part) {
+    ASSERT_TRUE(ledger_
+                    .Add({.id = part,
+                          .allocator = "local",
+                          .slots = {{.id = part, .device = part, .resource = "acme.com/gpu"}}})
+                    .ok());
+  }
+  void End(const std::string& part) {
+    ledger_.Release(part);
+    changes_->Wake();
+    executor_.RunUntilIdle();
+  }
+  /// The request is served with what was created for it.
+  void Serve(const std::string& ticket, const std::string& part) {
+    Hold(part);
+    on_demand_->Release(ticket);
+    executor_.RunUntilIdle();
+  }
+
+  os::TemporaryFolder folder_;
+  base::ManualExecutor executor_;
+  inventory::Inventory inventory_;
+  ledger::Ledger ledger_;
+  testing::DivisibleDialect dialect_;
+  share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"local", "kubelet"}};
+  testing::DivisibleDevice backend_;
+  api::NodeConfig config_;
+  bool ready_ = true;
+  int changed_ = 0;
+  std::unique_ptr<DeviceChanges> changes_;
+  std::unique_ptr<PartsOnDemand> on_demand_;
+};
+
+TEST_F(PartsOnDemandTest, CreatesAPartForARequestAndRemovesItAfterItsHolder) {
+  Start();
+  EXPECT_THAT(Prepare("q-1"), HasSubstr("1g is being created on GPU 0"));
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 0"));
+  EXPECT_FALSE(on_demand_->IsPreparing("q-1"));
+  EXPECT_GT(changed_, 0) << "the queue is tried again";
+  EXPECT_EQ(offers_.Desired()->assignments.at("P1").allocator, "local");
+  EXPECT_THAT(on_demand_->ReservedForOthers("q-2"), ElementsAre("P1"));
+  EXPECT_THAT(on_demand_->ReservedForOthers("q-1"), IsEmpty());
+  EXPECT_TRUE(Noted().contains("P1"));
+  Serve("q-1", "P1");
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 0"));
+  EXPECT_THAT(on_demand_->ReservedForOthers("q-2"), IsEmpty());
+  End("P1");
+  EXPECT_THAT(backend_.Parts(), IsEmpty());
+  EXPECT_THAT(Noted(), IsEmpty());
+}
+
+TEST_F(PartsOnDemandTest, ARequestThatLeavesLeavesNothing) {
+  Start();
+  Prepare("q-1", "1g", 2);
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 0", "1g at 1"));
+  on_demand_->Release("q-1");
+  executor_.RunUntilIdle();
+  EXPECT_THAT(backend_.Parts(), IsEmpty());
+}
+
+TEST_F(PartsOnDemandTest, CreatesAllThatARequestLacksOrNothing) {
+  Start();
+  Prepare("q-1", "1g", 3);
+  EXPECT_THAT(Prepare("q-2", "1g", 2), HasSubstr("no room beside 1g at slice 0, held by "
+                                                 "the request q-1"));
+  EXPECT_EQ(backend_.parts.size(), 3u);
+  EXPECT_THAT(Prepare("q-3", "1g", 5), HasSubstr("FAILED_PRECONDITION: requested 5 parts 1g, and "
+                                                 "of those there can be 4"));
+  EXPECT_THAT(Prepare("q-4", "9g"), HasSubstr("NOT_FOUND"));
+}
+
+TEST_F(PartsOnDemandTest, DoesNotTouchWhatItIsNotMeantTo) {
+  backend_.device.modes[0].current = backend_.device.modes[0].pending = "off";
+  Describe();
+  Start();
+  EXPECT_THAT(Prepare("q-1"), HasSubstr("its mode cut is not on"));
+  EXPECT_EQ(backend_.device.modes[0].current, "off");
+  backend_.device.modes[0].current = backend_.device.modes[0].pending = "on";
+  backend_.CreatePart("0", {.profile = "1g", .placement = {{1, 1}}, .within = {}, .outer = false},
+                      [](const auto&) {});
+  Describe();
+  Prepare("q-1");
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 1", "1g at 0"));
+  on_demand_->Release("q-1");
+  executor_.RunUntilIdle();
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 1")) << "another program's";
+  EXPECT_THAT(Prepare("q-2", "1g", 1, {backend_.device.id}), HasSubstr("ahead in the queue"));
+}
+
+TEST_F(PartsOnDemandTest, APartThatAnotherProgramCreatesMeanwhileIsNotOurs) {
+  Start();
+  // Between the plan and the look before it is carried out.
+  backend_.before_describe = [this] {
+    backend_.CreatePart("0", {.profile = "1g", .placement = {{0, 1}}, .within = {}, .outer = false},
+                        [](const auto&) {});
+  };
+  Prepare("q-1");
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 0"));
+  EXPECT_THAT(Prepare("q-1"), HasSubstr("another program has created parts"));
+  executor_.Advance(2s);
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 0")) << "it is not removed";
+  EXPECT_THAT(Prepare("q-1"), HasSubstr("is being created"));
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 0", "1g at 1"));
+}
+
+TEST_F(PartsOnDemandTest, AFailureIsRememberedForAMomentAndLeavesNothing) {
+  Start();
+  backend_.failing["create"] = 1;
+  Prepare("q-1");
+  EXPECT_FALSE(on_demand_->IsPreparing("q-1"));
+  EXPECT_THAT(Prepare("q-1"), HasSubstr("UNAVAILABLE"));
+  EXPECT_THAT(Prepare("q-1"), HasSubstr("create does not work"));
+  const int before = changed_;
+  executor_.Advance(2s);
+  EXPECT_GT(changed_, before);
+  EXPECT_THAT(Prepare("q-1"), HasSubstr("is being created"));
+  EXPECT_EQ(backend_.parts.size(), 1u);
+}
+
+TEST_F(PartsOnDemandTest, WhatWasCreatedBeforeAFailureIsRemovedToo) {
+  Start();
+  int creations = 0;
+  backend_.before_create = [&] {
+    if (++creations == 2) backend_.failing["create"] = 1;
+  };
+  Prepare("q-1", "1g", 3);
+  executor_.Advance(2s);
+  EXPECT_THAT(backend_.Parts(), IsEmpty());
+}
+
+TEST_F(PartsOnDemandTest, WhatCannotBeRemovedIsTriedAgainAndServesMeanwhile) {
+  Start();
+  Prepare("q-1");
+  Serve("q-1", "P1");
+  backend_.failing["destroy"] = 1;
+  End("P1");
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 0"));
+  EXPECT_EQ(offers_.Desired()->assignments.at("P1").allocator, "local");
+  executor_.Advance(2s);
+  EXPECT_THAT(backend_.Parts(), IsEmpty());
+}
+
+TEST_F(PartsOnDemandTest, APartThatBecomesIdleServesTheNextRequest) {
+  Start();
+  Prepare("q-1");
+  Serve("q-1", "P1");
+  ledger_.Release("P1");  // and in the same turn:
+  Prepare("q-2");
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 0"));
+  EXPECT_THAT(on_demand_->ReservedForOthers("q-9"), ElementsAre("P1"));
+  EXPECT_EQ(backend_.made, 1);
+}
+
+TEST_F(PartsOnDemandTest, TheNextAgentRemovesWhatNoOneHolds) {
+  Start();
+  Prepare("q-1", "1g", 2);
+  Hold("P2");
+  Start();
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 1"));
+  End("P2");
+  EXPECT_THAT(backend_.Parts(), IsEmpty());
+}
+
+TEST_F(PartsOnDemandTest, TheNextAgentFindsWhatWasCreatedJustBeforeTheCrash) {
+  Start();
+  backend_.answers = false;  // the part is created, and the agent ends before it learns that
+  Prepare("q-1");
+  ASSERT_THAT(backend_.Parts(), ElementsAre("1g at 0"));
+  ASSERT_THAT(Noted(), IsEmpty());
+  backend_.answers = true;
+  Describe();
+  Start();
+  EXPECT_THAT(backend_.Parts(), IsEmpty());
+}
+
+TEST_F(PartsOnDemandTest, PartsThatAResetDestroyedAreForgotten) {
+  Start();
+  Prepare("q-1");
+  Serve("q-1", "P1");
+  ledger_.Release("P1");
+  ready_ = false;
+  backend_.parts.clear();
+  Describe();
+  changes_->Wake();
+  executor_.RunUntilIdle();
+  EXPECT_FALSE(Noted().empty()) << "its driver is away";
+  ready_ = true;
+  changes_->Wake();
+  executor_.RunUntilIdle();
+  EXPECT_THAT(Noted(), IsEmpty());
+}
+
+TEST_F(PartsOnDemandTest, ARequestWhosePlaceIsLostIsPlacedAgain) {
+  Start();
+  ready_ = false;
+  EXPECT_THAT(Prepare("q-1"), HasSubstr("is being created"));
+  backend_.device.modes[0].current = backend_.device.modes[0].pending = "off";
+  Describe();
+  EXPECT_THAT(Prepare("q-1"), HasSubstr("its mode cut is not on"));
+  EXPECT_FALSE(on_demand_->IsPreparing("q-1"));
+}
+
+TEST_F(PartsOnDemandTest, SaysWhichDevicesCouldServeAndHowMuchThatIs) {
+  backend_.device.memory = base::Mebibytes(40960);
+  backend_.device.profiles[0].capacity.memory = base::Mebibytes(10240);
+  Describe();
+  Start();
+  EXPECT_THAT(on_demand_->CouldServe("1g"), ElementsAre(backend_.device.id));
+  EXPECT_EQ(on_demand_->FractionOf("1g"), 0.25);
+  EXPECT_EQ(on_demand_->FractionOf("9g"), 0);
+  Prepare("q-1");
+  EXPECT_THAT(on_demand_->CouldServe("1g"), UnorderedElementsAre(backend_.device.id, "P1"));
+  EXPECT_THAT(on_demand_->CouldServe("9g"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace penstock::node::change

@@ -1,0 +1,111 @@
+// A simulated driver with one device that can be divided, for unit tests.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/testing/acme.h"
+
+namespace penstock::node::change::testing {
+
+class DivisibleDialect final : public device::testing::AcmeDialect {
+ public:
+  const device::PartTerms* part_terms() const override {
+    static const device::PartTerms kTerms = {"cut",  "on", "off", "acme.com/want", "acme.com/state",
+                                             nullptr};
+    return &kTerms;
+  }
+};
+
+/// A driver with one device, which can be divided into four parts of one slice, or one of four.
+class DivisibleDevice final : public device::AsyncBackend {
+ public:
+  DivisibleDevice() {
+    device = device::testing::AcmeDevice(0, 1);
+    device.address = "0";
+    device.modes = {{"cut", "off", "off", {"off", "on"}}};
+    device.profiles = {
+        {.name = "1g", .slices = 1, .most = 4, .placements = {{0, 1}, {1, 1}, {2, 1}, {3, 1}}},
+        {.name = "4g", .slices = 4, .most = 1, .placements = {{0, 4}}}};
+  }
+
+  void Describe(const std::string& address, Done<device::Facts> done) override {
+    if (auto before = std::exchange(before_describe, nullptr)) before();
+    if (const auto error = Fails("describe")) return done(*error);
+    if (address == "0") return done(Now());
+    for (const device::Facts& part : parts)
+      if (part.address == address) return done(part);
+    done(base::Error(base::Code::kNotFound, "no part " + address));
+  }
+
+  void SetMode(const std::string&, const std::string&, const std::string& value,
+               Done<std::string> done) override {
+    if (const auto error = Fails("set-mode")) return done(*error);
+    device.modes[0].pending = value;
+    if (device.modes[0].effect == device::ModeEffect::kNow) device.modes[0].current = value;
+    done(std::string("0"));
+  }
+
+  void CreatePart(const std::string&, const device::NewPart& part,
+                  Done<std::string> done) override {
+    if (before_create) before_create();
+    if (const auto error = Fails("create")) return done(*error);
+    device::Facts facts;
+    facts.vendor = "acme";
+    facts.id = facts.address = "P" + std::to_string(++made);
+    facts.number = "0:" + std::to_string(made);
+    facts.parent = device.id;
+    facts.profile = part.profile;
+    facts.placement = part.placement;
+    parts.push_back(facts);
+    if (answers) done(facts.address);
+  }
+
+  void DestroyPart(const std::string& address, Done<std::string> done) override {
+    if (const auto error = Fails("destroy")) return done(*error);
+    std::erase_if(parts, [&](const device::Facts& part) { return part.address == address; });
+    done(address);
+  }
+
+  void Open(Done<device::Driver>) override {}
+  void List(Done<std::vector<std::string>>) override {}
+  void Read(const std::string&, Done<device::Reading>) override {}
+  void TakeSample(const std::string&, const device::SampleRequest&, Done<device::Sample>) override {
+  }
+  void Stop() override {}
+  int abandoned() const override { return 0; }
+  void Listen(Events) override {}
+
+  device::Facts Now() const {
+    device::Facts now = device;
+    for (const device::Facts& part : parts) now.parts.push_back(part.address);
+    return now;
+  }
+  /// "1g at 0".
+  std::vector<std::string> Parts() const {
+    std::vector<std::string> list;
+    for (const device::Facts& part : parts)
+      list.push_back(part.profile + " at " + std::to_string(part.placement->start));
+    return list;
+  }
+  std::optional<base::Error> Fails(const std::string& call) {
+    const auto left = failing.find(call);
+    if (left == failing.end() || left->second == 0) return std::nullopt;
+    --left->second;
+    return base::Error(base::Code::kUnknown, call + " does not work");
+  }
+
+  device::Facts device;
+  std::vector<device::Facts> parts;
+  std::function<void()> before_describe, before_create;
+  bool answers = true;                 // otherwise a part is created, and no answer comes
+  std::map<std::string, int> failing;  // call → how often it still fails
+  int made = 0;
+};
+
+}  // namespace penstock::node::change::testing
