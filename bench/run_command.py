@@ -1,5 +1,6 @@
 """Measures `penstock run` with a free device: from just before the spawn to the first line of the command's main, compared with spawning the
 same command directly. The command prints the monotonic clock."""
+import json
 import os
 import signal
 import subprocess
@@ -45,6 +46,23 @@ def kernels_move() -> float | None:
         group.rmdir()
 
 
+def on_demand(programs, moment: Path, count: int) -> tuple[list, list]:
+    """Runs that have a MIG device created, and runs that get an existing one, in turn; the device of one is removed before the next begins."""
+    with Bed(programs, kubelet=False, config='parts: {onDemand: ["0"]}\n') as bed:
+        for words in (("-mig", "1", "-i", "0,1"), ("mig", "-i", "1", "-cgi", "2g.10gb", "-C")):
+            subprocess.run([bed.root / "usr/bin/nvidia-smi", *words], check=True, stdout=subprocess.DEVNULL,
+                           env={"LD_LIBRARY_PATH": str(bed.root / "usr/lib/x86_64-linux-gnu")})
+        bed.logged("ready", bed.start_agent())
+        created, existing = [], []
+        run = [programs / "penstock", "--run-dir", bed.run_dir, "run", "--mig"]
+        for _ in range(count):
+            created.append(spawn([*run, "1g.5gb", "--", moment]))
+            existing.append(spawn([*run, "2g.10gb", "--", moment]))
+            while json.loads((bed.home / "state/parts.json").read_text()).get("parts"):
+                time.sleep(0.01)
+    return created, existing
+
+
 def measure(programs, smoke: bool) -> Bench:
     bench = Bench("run", "penstock run, a device free, to the command's first instruction")
     moment = programs / "bench-moment"
@@ -72,4 +90,8 @@ def measure(programs, smoke: bool) -> Bench:
     bench.note("Visibility only: control groups cannot be created here." if None in moves else
                "Each run creates a control group with device rules; the move into it waits for the kernel's RCU, longer where many "
                "processes run.")
+    created, existing = on_demand(programs, moment, 3 if smoke else 100)
+    bench.add("penstock run --mig 1g.5gb, on a GPU that is set aside: the MIG device is created", "ms", created)
+    bench.add("penstock run --mig 2g.10gb, where one is free", "ms", existing)
+    bench.add("the difference of the two", "ms", [a - b for a, b in zip(created, existing)], goal=100, judged="max" if smoke else "p99")
     return bench
