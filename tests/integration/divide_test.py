@@ -1,13 +1,20 @@
 """`penstock mig apply` on simulated machines: GPUs are divided as a layout says, what is held stays, and a division that fails, is killed or is undone by a
 reboot ends in a layout that was asked for."""
 import json
+import os
 import random
 import re
+import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 
+from monitored import Kubelet
 from node import Node, wait_until
+
+ROUNDS = 1000 if os.environ.get("PENSTOCK_CHECK_ALL") == "1" else 60
 
 
 def layout(name: str, *rules: tuple) -> str:
@@ -168,6 +175,41 @@ def test_an_agent_that_is_killed_at_any_moment_leaves_the_next_one_to_finish(nod
         apply(node, text)
         assert parts(node) == divided, name
     assert "damaged" not in node.log()
+
+
+def test_pods_on_other_gpus_and_on_parts_that_stay_notice_nothing_of_random_layouts(make_node, request):
+    """1,000 layouts with PENSTOCK_CHECK_ALL=1. GPUs 0 to 3 are divided again and again, one of them with a part that a pod holds."""
+    home = Path(tempfile.mkdtemp(prefix="kubelet-", dir="/tmp"))  # paths of sockets must be short
+    kubelet = Kubelet(home, request.config.getoption("--programs").resolve())
+    try:
+        node = make_node(machine="dgx-h200", kubelet=kubelet.dir)
+        node.start_agent()
+        apply(node, layout("first", ([0], {"3g.71gb": 2})))
+        kubelet.healthy(2, "nvidia.com/mig-3g.71gb")
+        [part] = kubelet.start("ml", "part", resource="nvidia.com/mig-3g.71gb")
+        [whole] = kubelet.start("ml", "whole")
+        wait_until(lambda: len(node.holders()) == 2, "both pods to be holders")
+        others = {device["id"] for device in node.usable() if device["index"] in range(4, 8)} | {whole}
+        kubelet.healthy(7)
+        kubelet.steady(), kubelet.steady("nvidia.com/mig-3g.71gb")  # from now on
+        chance, applied, refused, missed = random.Random(18), 0, 0, set()
+        for number in range(ROUNDS):
+            rules = [([gpu], chance.choice([{"1g.18gb": 7}, {"3g.71gb": 2}, {"3g.71gb": 1, "1g.18gb": 3}, {"7g.141gb": 1}, {"2g.35gb": 3}, {}, None])) for gpu in range(4)]
+            done = apply(node, layout(f"l{number}", *rules), check=False)
+            applied, refused = applied + (done.returncode == 0), refused + (done.returncode == 1)
+            assert done.returncode in (0, 1), done.stderr
+            assert done.returncode == 0 or "held by pod ml/" in done.stderr, done.stderr
+            assert part in smi(node, "-L"), f"after {rules}"
+            assert part in kubelet.steady("nvidia.com/mig-3g.71gb"), f"after {rules}"
+            steady = {*kubelet.steady()}
+            assert others <= steady, f"after {rules}"
+            missed |= {device["id"] for device in node.usable() if device["index"] in range(4)} - steady
+        assert len(missed) >= 3, "those that were divided"
+        assert applied > ROUNDS / 20 and refused > ROUNDS / 4
+        assert {(holder["pod"], holder["device"]) for holder in node.holders()} == {("part", part), ("whole", whole)}
+    finally:
+        kubelet.stop()
+        shutil.rmtree(home)
 
 
 def test_after_a_reboot_the_gpus_are_divided_again(node):

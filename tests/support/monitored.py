@@ -48,6 +48,10 @@ class Kubelet:
         """The devices that occurred in any list since the last call."""
         return self._do("told", resource)
 
+    def steady(self, resource: str = GPU) -> list[str]:
+        """The devices that were healthy in every list since the last call."""
+        return self._do("steady", resource)
+
     def stop(self):
         self.process.stdin.close()
         self.process.wait(PATIENCE)

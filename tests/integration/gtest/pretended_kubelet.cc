@@ -13,6 +13,9 @@
 //     Waits until so many devices of the resource are healthy. Answers "ok" or "no".
 //   told RESOURCE
 //     Lists the devices that occurred in any list since the last such command. Answers "ok ID...".
+//   steady RESOURCE
+//     Lists the devices that were healthy in every list since the last such command. Answers "ok
+//     ID...".
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -50,7 +53,8 @@ class Kubelet {
     if (verb == "has") return Has(words);
     if (verb == "end") return End(words);
     if (verb == "healthy") return Healthy(words);
-    if (verb == "told") return Reported(words);
+    if (verb == "told") return Listed(kubelet_.TakeReported(Word(words)));
+    if (verb == "steady") return Listed(kubelet_.TakeSteady(Word(words)));
     return "no such command: " + verb;
   }
 
@@ -91,9 +95,9 @@ class Kubelet {
     return kubelet_.WaitForHealthy(resource, count) ? "ok" : "no";
   }
 
-  std::string Reported(std::istringstream& words) {
+  static std::string Listed(const std::vector<std::string>& ids) {
     std::string said = "ok";
-    for (const std::string& id : kubelet_.TakeReported(Word(words))) said += " " + id;
+    for (const std::string& id : ids) said += " " + id;
     return said;
   }
 

@@ -57,7 +57,8 @@ struct FakeKubelet::Impl : std::enable_shared_from_this<FakeKubelet::Impl> {
     // The latest list, which does not count yet.
     std::optional<std::map<std::string, SeenDevice>> late;
     std::size_t fewest = SIZE_MAX;
-    std::set<std::string> reported;  // those that were in any message
+    std::set<std::string> reported;               // those that were in any message
+    std::optional<std::set<std::string>> steady;  // those that were healthy in each message
     bool to_be_dropped = false;
     int registrations = 0;
     int messages = 0;
@@ -239,6 +240,10 @@ void FakeKubelet::Impl::Read(const std::string& name, const std::shared_ptr<Clie
 
 void FakeKubelet::Impl::Count(Resource& resource, std::map<std::string, SeenDevice> devices) {
   for (const auto& [id, device] : devices) resource.reported.insert(id);
+  if (resource.steady)
+    std::erase_if(*resource.steady, [&](const std::string& id) {
+      return !devices.contains(id) || !devices.at(id).healthy;
+    });
   resource.devices = std::move(devices);
   resource.late.reset();
   resource.fewest = std::min(resource.fewest, HealthyOf(resource.devices));
@@ -260,6 +265,7 @@ void FakeKubelet::Impl::Disconnect(Resource& resource) {
 
 void FakeKubelet::Impl::Drop(Resource& resource) {
   for (auto& [id, device] : resource.devices) device.healthy = false;
+  if (resource.steady) resource.steady->clear();
   resource.fewest = 0;
   resource.to_be_dropped = false;
   changed.notify_all();
@@ -372,6 +378,16 @@ std::vector<std::string> FakeKubelet::TakeReported(const std::string& resource) 
   std::lock_guard lock(impl_->mutex);
   const auto reported = std::exchange(impl_->resources[resource].reported, {});
   return {reported.begin(), reported.end()};
+}
+
+std::vector<std::string> FakeKubelet::TakeSteady(const std::string& name) {
+  std::lock_guard lock(impl_->mutex);
+  auto& resource = impl_->resources[name];
+  std::set<std::string> now;
+  for (const auto& [id, device] : resource.devices)
+    if (device.healthy) now.insert(id);
+  const auto steady = std::exchange(resource.steady, now).value_or(now);
+  return {steady.begin(), steady.end()};
 }
 
 void FakeKubelet::CountLate(bool late) {

@@ -84,6 +84,10 @@ class FakeKubelet {
   /// The devices of a resource that were in any message since the last call.
   std::vector<std::string> TakeReported(const std::string& resource);
 
+  /// The devices of a resource that were healthy in every message since the last call, and in the
+  /// one before that.
+  std::vector<std::string> TakeSteady(const std::string& resource);
+
   /// True: ListAndWatch messages are received but have no effect until this is false again, like
   /// the kubelet's own lag.
   void CountLate(bool late);
