@@ -111,6 +111,7 @@ static void VisitFields(Visit& visit, T& profile) {
   visit("memory", profile.capacity.memory);
   visit("computeUnits", profile.capacity.compute_units, {.most = kMaxCount});
   visit("engines", profile.engines);
+  visit("kind", profile.kind, {.least = -1, .most = kMaxCount});
 }
 
 template <typename Visit, base::Of<Driver> T>

@@ -148,6 +148,7 @@ struct PartProfile {
   Capacity capacity;
   std::map<std::string, int> engines;  ///< what it has to itself besides: {"ofa", 1}. All parts of
                                        ///< a device together have no more than its largest profile
+  int kind = -1;  ///< the vendor's own number of such profiles, which its files name; -1: none
   bool operator==(const PartProfile&) const = default;
 };
 

@@ -31,10 +31,19 @@ void VisitFields(Visit& visit, T& model) {
   visit("subsystem", model.subsystem);
 }
 
+template <typename Visit, base::Of<LayoutPlace> T>
+void VisitFields(Visit& visit, T& place) {
+  visit("start", place.start, {.most = 1 << 20});
+  visit("size", place.size, {.least = 1, .most = 1 << 20});
+}
+
 template <typename Visit, base::Of<LayoutParts> T>
 void VisitFields(Visit& visit, T& parts) {
   visit("profile", parts.profile, {.filled = true});
   visit("count", parts.count, {.least = 1, .most = 1 << 20});
+  visit("place", parts.place);
+  visit("outer", parts.outer);
+  visit("vacant", parts.vacant, {.if_any = true});
 }
 
 /// Indices are written as the numbers in texts.
@@ -52,6 +61,7 @@ void VisitFields(Visit& visit, T& rule) {
       rule.devices.push_back(static_cast<int>(index.value_or(0)));
     }
   }
+  visit("ids", rule.ids, {.if_any = true});
   visit("partitioned", rule.partitioned);
   visit("parts", rule.parts, {.if_any = true});
 }

@@ -25,10 +25,19 @@ struct PciModel {
   auto operator<=>(const PciModel&) const = default;
 };
 
+/// The slices of a device in which a part lies.
+struct LayoutPlace {
+  int start = 0, size = 0;
+  bool operator==(const LayoutPlace&) const = default;
+};
+
 /// Parts of one profile.
 struct LayoutParts {
-  std::string profile;  ///< "1g.5gb", canonical
-  int count = 0;        ///< at least 1
+  std::string profile;                    ///< "1g.5gb", canonical
+  int count = 0;                          ///< at least 1
+  std::optional<LayoutPlace> place = {};  ///< exactly here, of a single part; nothing: anywhere
+  std::optional<LayoutPlace> outer = {};  ///< the place of the part in which they are; nothing: any
+  bool vacant = false;                    ///< a part at `place` in which no other part is
   bool operator==(const LayoutParts&) const = default;
 };
 
@@ -36,9 +45,10 @@ struct LayoutParts {
 struct LayoutRule {
   std::vector<PciModel> models;  ///< only devices of these; empty: of any
   bool all_devices = false;
-  std::vector<int> devices;        ///< indices, ascending, where not all
-  bool partitioned = false;        ///< false: the devices are whole
-  std::vector<LayoutParts> parts;  ///< ascending by profile; empty: none yet
+  std::vector<int> devices;           ///< indices, ascending, where not all
+  std::vector<std::string> ids = {};  ///< of devices that are selected, too
+  bool partitioned = false;           ///< false: the devices are whole
+  std::vector<LayoutParts> parts;     ///< ascending by profile; empty: none yet
   bool operator==(const LayoutRule&) const = default;
 };
 

@@ -175,7 +175,8 @@ Mig ReadMigProfiles(const Nvml& nvml, abi::Device gpu, base::Bytes memory) {
                             .placements = PlacementsOf(nvml, gpu, info.id),
                             .capacity = {.memory = base::Mebibytes(info.memory_mib),
                                          .compute_units = static_cast<int>(info.multiprocessors)},
-                            .engines = EnginesOf(info)});
+                            .engines = EnginesOf(info),
+                            .kind = static_cast<int>(kind)});
     for (const unsigned size : ComputeSlicesWithin(info.slices))
       mig.profiles.push_back({.name = std::to_string(size) + "c." + profile->name,
                               .within = profile->name,

@@ -23,6 +23,7 @@ static void VisitFields(Visit& visit, T& parts) {
   visit("count", parts.count, {.least = 1, .most = 1 << 20});
   visit("placement", parts.placement);
   visit("outer", parts.outer);
+  visit("vacant", parts.vacant, {.if_any = true});
 }
 
 template <typename Visit, base::Of<DesiredDivision> T>

@@ -182,8 +182,10 @@ DesiredDivision AsItIs(const Division& now, const std::string& mode) {
     as_it_is.value = found->current;
   }
   for (const partition::ExistingPart& part : now.parts) {
-    if (part.outer) continue;
-    partition::DesiredParts parts{.profile = part.profile, .placement = part.placement};
+    const bool vacant = part.outer && !partition::HasParts(now, part);
+    if (part.outer && !(vacant && part.placement)) continue;
+    partition::DesiredParts parts{
+        .profile = part.profile, .placement = part.placement, .vacant = vacant};
     for (const partition::ExistingPart& outer : now.parts)
       if (outer.id == part.parent) parts.outer = outer.placement;
     as_it_is.parts.push_back(std::move(parts));

@@ -27,6 +27,61 @@ std::string CountsInWords(const std::map<std::string, int>& counts) {
   return counted.empty() ? "no parts" : base::Join(counted, ", ");
 }
 
+bool IsExact(const api::LayoutParts& parts) { return parts.place || parts.outer || parts.vacant; }
+bool IsExact(const DesiredParts& parts) { return parts.placement || parts.outer || parts.vacant; }
+
+std::optional<device::Placement> PlacementOf(const std::optional<api::LayoutPlace>& place) {
+  if (!place) return std::nullopt;
+  return device::Placement{place->start, place->size};
+}
+
+/// Compares existing parts with desired ones one by one, those at exact places first.
+class PlaceByPlace {
+ public:
+  PlaceByPlace(const Division& now, const DesiredDivision& desired)
+      : now_(now), desired_(desired), taken_(now.parts.size(), false) {}
+
+  std::string Run() {
+    for (const bool exact : {true, false})
+      for (const DesiredParts& parts : desired_.parts)
+        for (int i = 0; i < parts.count && IsExact(parts) == exact; ++i)
+          if (!Take(parts)) return Missing(parts);
+    for (std::size_t i = 0; i < taken_.size(); ++i) {
+      const ExistingPart& part = now_.parts[i];
+      if (!taken_[i] && !(part.outer && HasParts(now_, part)))
+        return InWords(part.profile, part.placement) + " (" + part.id + ") is not desired";
+    }
+    return "";
+  }
+
+ private:
+  bool Is(const ExistingPart& part, const DesiredParts& wanted) const {
+    if (part.profile != wanted.profile) return false;
+    if (part.outer ? !wanted.vacant || HasParts(now_, part) : wanted.vacant) return false;
+    if (wanted.placement && part.placement != wanted.placement) return false;
+    if (!wanted.outer) return true;
+    const auto outer = std::ranges::find(now_.parts, part.parent, &ExistingPart::id);
+    return outer != now_.parts.end() && outer->placement == wanted.outer;
+  }
+
+  bool Take(const DesiredParts& wanted) {
+    for (std::size_t i = 0; i < taken_.size(); ++i)
+      if (!taken_[i] && Is(now_.parts[i], wanted)) return taken_[i] = true;
+    return false;
+  }
+
+  static std::string Missing(const DesiredParts& parts) {
+    std::string text = InWords(parts.profile, parts.placement);
+    if (parts.outer) text += " in the part" + InWords("", parts.outer);
+    if (parts.vacant) text += " without parts in it";
+    return text + " is missing";
+  }
+
+  const Division& now_;
+  const DesiredDivision& desired_;
+  std::vector<bool> taken_;  // existing parts that are desired
+};
+
 }  // namespace
 
 Result<DesiredByRule> DesiredOn(const device::Facts& device, const api::LayoutRule& rule,
@@ -42,9 +97,20 @@ Result<DesiredByRule> DesiredOn(const device::Facts& device, const api::LayoutRu
   }
   std::map<std::string, int> counts;
   std::vector<std::string> problems;
+  const auto want = [&](const std::string& profile, const api::LayoutParts& parts) {
+    if (!IsExact(parts)) {
+      counts[profile] += parts.count;
+      return;
+    }
+    desired.division.parts.push_back({.profile = profile,
+                                      .count = parts.count,
+                                      .placement = PlacementOf(parts.place),
+                                      .outer = PlacementOf(parts.outer),
+                                      .vacant = parts.vacant});
+  };
   for (const api::LayoutParts& parts : rule.parts) {
     if (device.profiles.empty()) {
-      counts[parts.profile] += parts.count;
+      want(parts.profile, parts);
       continue;
     }
     const auto profile = dialect.FindProfile(parts.profile, device.profiles);
@@ -52,12 +118,13 @@ Result<DesiredByRule> DesiredOn(const device::Facts& device, const api::LayoutRu
       problems.push_back(profile.error().message());
       continue;
     }
-    counts[(*profile)->name] += parts.count;
+    want((*profile)->name, parts);
     if ((*profile)->name != parts.profile)
       desired.remarks.push_back(parts.profile + " is " + (*profile)->name + " here");
   }
   if (!problems.empty()) return Error(Code::kInvalidArgument, base::Join(problems, "\n"));
-  for (const auto& [profile, count] : counts) desired.division.parts.push_back({profile, count});
+  for (const auto& [profile, count] : counts)
+    desired.division.parts.push_back({.profile = profile, .count = count});
   return desired;
 }
 
@@ -67,6 +134,8 @@ std::string WhyNotAsDesired(const Division& now, const DesiredDivision& desired,
     return "the mode " + mode->name + " is \"" + mode->current + "\", not \"" + desired.value +
            "\"";
   if (mode_only) return "";
+  if (std::ranges::any_of(desired.parts, [](const auto& parts) { return IsExact(parts); }))
+    return PlaceByPlace(now, desired).Run();
   std::map<std::string, int> counts;
   for (const api::LayoutParts& parts : PartsOf(now)) counts[parts.profile] = parts.count;
   const auto wanted = DesiredCounts(desired);

@@ -79,5 +79,46 @@ TEST(WhyNotAsDesired, ComparesModeAndParts) {
             "the mode mig is \"enabled\", not \"disabled\"");
 }
 
+TEST(WhyNotAsDesired, ComparesExactPlaces) {
+  const Division now{
+      .modes = {{"mig", "enabled", "enabled", {"disabled", "enabled"}}},
+      .parts = {{.id = "1", .profile = "A", .placement = device::Placement{0, 2}},
+                {.id = "2", .profile = "b", .placement = device::Placement{2, 2}, .outer = true},
+                {.id = "3", .profile = "c.b", .parent = "2"},
+                {.id = "4", .profile = "b", .placement = device::Placement{4, 2}, .outer = true}}};
+  const DesiredParts a{.profile = "A", .placement = device::Placement{0, 2}};
+  const DesiredParts c{.profile = "c.b", .outer = device::Placement{2, 2}};
+  const DesiredParts b{.profile = "b", .placement = device::Placement{4, 2}, .vacant = true};
+  const auto why = [&](std::vector<DesiredParts> parts) {
+    return WhyNotAsDesired(now, {"mig", "enabled", std::move(parts)}, false);
+  };
+  EXPECT_EQ(why({a, c, b}), "");
+  EXPECT_EQ(why({{.profile = "c.b"}, a, b}), "");
+  EXPECT_EQ(why({a, c}), "b at slices 4-5 (4) is not desired");
+  EXPECT_EQ(why({c, b}), "A at slices 0-1 (1) is not desired");
+  EXPECT_EQ(why({a, a, c, b}), "A at slices 0-1 is missing");
+  EXPECT_EQ(why({a, b, {.profile = "c.b", .outer = device::Placement{4, 2}}}),
+            "c.b in the part at slices 4-5 is missing");
+  EXPECT_EQ(why({a, c, {.profile = "b", .placement = device::Placement{2, 2}, .vacant = true}}),
+            "b at slices 2-3 without parts in it is missing");
+}
+
+TEST(DesiredOn, KeepsExactPlacesApart) {
+  const auto desired = DesiredOn(Device(),
+                                 {.partitioned = true,
+                                  .parts = {{"a", 2},
+                                            {"a", 1, api::LayoutPlace{4, 2}},
+                                            {"b", 2, {}, api::LayoutPlace{0, 4}},
+                                            {"b", 1, api::LayoutPlace{6, 1}, {}, true}}},
+                                 kDialect);
+  ASSERT_TRUE(desired.ok());
+  const std::vector<DesiredParts> expected{
+      {.profile = "A", .placement = device::Placement{4, 2}},
+      {.profile = "b", .count = 2, .outer = device::Placement{0, 4}},
+      {.profile = "b", .placement = device::Placement{6, 1}, .vacant = true},
+      {.profile = "A", .count = 2}};
+  EXPECT_EQ(desired->division.parts, expected);
+}
+
 }  // namespace
 }  // namespace penstock::node::partition

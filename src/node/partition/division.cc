@@ -11,6 +11,11 @@ const device::Mode* Division::FindMode(std::string_view name) const {
   return found == modes.end() ? nullptr : &*found;
 }
 
+bool HasParts(const Division& division, const ExistingPart& part) {
+  return std::ranges::any_of(division.parts,
+                             [&](const ExistingPart& one) { return one.parent == part.id; });
+}
+
 Division DivisionOf(const Facts& device, std::span<const Facts* const> devices,
                     const HolderOf& holder_of) {
   Division division{.device = device.id,

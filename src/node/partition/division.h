@@ -33,6 +33,9 @@ struct Division {
   const device::Mode* FindMode(std::string_view name) const;
 };
 
+/// Whether other parts lie in this one.
+bool HasParts(const Division& division, const ExistingPart& part);
+
 /// Returns who holds a device or part, empty if there is none.
 using HolderOf = std::function<std::string(const std::string& id)>;
 

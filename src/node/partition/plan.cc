@@ -99,14 +99,11 @@ class Planner {
     if (changes_mode()) return false;
     std::map<std::string, int> missing;
     for (const DesiredParts& parts : desired_.parts) {
-      if (parts.placement || parts.outer) return false;
+      if (parts.placement || parts.outer || parts.vacant) return false;
       if (parts.count > 0) missing[parts.profile] += parts.count;
     }
     for (const ExistingPart& part : now_.parts) {
-      const bool empty = part.outer && std::ranges::none_of(now_.parts, [&](const auto& one) {
-                           return one.parent == part.id;
-                         });
-      if (empty) return false;
+      if (part.outer && !HasParts(now_, part)) return false;
       if (!part.outer) --missing[part.profile];
     }
     return std::ranges::all_of(missing, [](const auto& one) { return one.second == 0; });

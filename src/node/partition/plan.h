@@ -21,6 +21,7 @@ struct DesiredParts {
                                                ///< another one: in that
   std::optional<device::Placement> outer;  ///< where the part lies in which they are; nothing: in
                                            ///< any
+  bool vacant = false;                     ///< at `placement`, with no parts in it
   bool operator==(const DesiredParts&) const = default;
 };
 

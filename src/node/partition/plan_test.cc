@@ -366,5 +366,41 @@ TEST(Plan, EndsOnDevicesWithMorePlacementsThanCanBeTried) {
   EXPECT_EQ(none.error().code(), Code::kResourceExhausted) << none.error().message();
 }
 
+TEST(Plan, CreatesExactlyThePartsOfACheckpoint) {
+  const DesiredDivision exact =
+      Enabled({{.profile = "2g.10gb", .placement = Placement{4, 2}},
+               {.profile = "1c.3g.20gb", .count = 2, .outer = Placement{0, 4}},
+               {.profile = "1g.5gb", .placement = Placement{6, 1}, .vacant = true}});
+  EXPECT_EQ(Planned(A100({Whole("MIG-a", "2g.10gb", {4, 2}), Whole("MIG-b", "1g.5gb", {6, 1}),
+                          Outer("3", "3g.20gb", {0, 4}), In("3", "MIG-c", "1c.3g.20gb")}),
+                    exact),
+            (Steps{"Destroy 1g.5gb at slice 6 (MIG-b): none of 1g.5gb is desired.",
+                   "Create 1c.3g.20gb in 3.", "Create 1g.5gb at slice 6, for parts within it."}));
+  const Division same = A100({Outer("3", "3g.20gb", {0, 4}), In("3", "MIG-c", "1c.3g.20gb"),
+                              In("3", "MIG-d", "1c.3g.20gb"), Whole("MIG-a", "2g.10gb", {4, 2}),
+                              Outer("9", "1g.5gb", {6, 1})});
+  EXPECT_EQ(Planned(same, exact), Steps{});
+}
+
+TEST(Plan, RefusesExactPartsThatContradictEachOther) {
+  const DesiredParts vacant{.profile = "3g.20gb", .placement = Placement{0, 4}, .vacant = true};
+  const DesiredParts within{.profile = "1c.3g.20gb", .outer = Placement{0, 4}};
+  EXPECT_EQ(ErrorOf(A100(), Enabled({vacant, vacant}), Code::kInvalidArgument),
+            "3g.20gb at slices 0-3 is desired twice");
+  EXPECT_EQ(ErrorOf(A100(), Enabled({within, vacant}), Code::kInvalidArgument),
+            "3g.20gb at slices 0-3 is desired twice");
+  EXPECT_EQ(ErrorOf(A100(), Enabled({vacant, within}), Code::kInvalidArgument),
+            "3g.20gb at slices 0-3 is desired with and without parts");
+  EXPECT_EQ(
+      ErrorOf(A100(), Enabled({{.profile = "3g.20gb", .vacant = true}}), Code::kInvalidArgument),
+      "3g.20gb without parts in it needs a placement");
+  EXPECT_EQ(
+      ErrorOf(A100(), Enabled({{.profile = "1c.3g.20gb", .vacant = true}}), Code::kInvalidArgument),
+      "1c.3g.20gb is created in another part, and has no parts");
+  EXPECT_EQ(ErrorOf(A100(), Enabled({{.profile = "1g.5gb", .placement = Placement{1, 1}}, vacant}),
+                    Code::kInvalidArgument),
+            "1g.5gb at slice 1 and 3g.20gb at slices 0-3 overlap");
+}
+
 }  // namespace
 }  // namespace penstock::node::partition

@@ -52,11 +52,18 @@ ResolvedNest& NestOf(ResolvedDivision& division, const Division& now, const Part
   return division.nests.back();
 }
 
-std::vector<ResolvedParts>& PartsAt(ResolvedNest& nest, const Placement& at) {
+ResolvedNest::Fixed* FindFixed(ResolvedNest& nest, const Placement& at) {
   const auto found = std::ranges::find(nest.fixed, at, &ResolvedNest::Fixed::outer);
-  if (found != nest.fixed.end()) return found->parts;
-  nest.fixed.push_back({.outer = at});
-  return nest.fixed.back().parts;
+  return found == nest.fixed.end() ? nullptr : &*found;
+}
+
+/// Adds an outer part in which nothing is desired; returns why that is impossible.
+std::string AddVacant(ResolvedNest& nest, const DesiredParts& desired) {
+  if (!desired.placement) return desired.profile + " without parts in it needs a placement";
+  if (FindFixed(nest, *desired.placement) != nullptr)
+    return InWords(desired.profile, desired.placement) + " is desired twice";
+  nest.fixed.push_back({.outer = *desired.placement, .vacant = true});
+  return "";
 }
 
 /// Adds desired parts; returns why that is impossible, empty if it is possible.
@@ -70,9 +77,11 @@ std::string AddTo(ResolvedDivision& division, const Division& now, const Desired
   }
   if (profile->within.empty()) {
     if (desired.outer) return desired.profile + " is created on the device, and in no other part";
+    if (desired.vacant) return AddVacant(NestOf(division, now, *profile), desired);
     AddParts(division.parts, *profile, desired);
     return "";
   }
+  if (desired.vacant) return desired.profile + " is created in another part, and has no parts";
   const auto outer = std::ranges::find(now.profiles, profile->within, &PartProfile::name);
   ResolvedNest& nest = NestOf(division, now, *outer);
   if (!desired.outer) {
@@ -80,7 +89,12 @@ std::string AddTo(ResolvedDivision& division, const Division& now, const Desired
     return "";
   }
   if (std::string why = WhyNotThere(*outer, *desired.outer); !why.empty()) return why;
-  AddParts(PartsAt(nest, *desired.outer), *profile, desired);
+  ResolvedNest::Fixed* fixed = FindFixed(nest, *desired.outer);
+  if (fixed == nullptr)
+    fixed = &nest.fixed.emplace_back(ResolvedNest::Fixed{.outer = *desired.outer});
+  if (fixed->vacant)
+    return InWords(outer->name, desired.outer) + " is desired with and without parts";
+  AddParts(fixed->parts, *profile, desired);
   return "";
 }
 

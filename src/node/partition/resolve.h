@@ -32,6 +32,7 @@ struct ResolvedNest {
   struct Fixed {
     device::Placement outer;
     std::vector<ResolvedParts> parts;
+    bool vacant = false;  ///< no parts are desired in it
   };
   std::vector<Fixed> fixed;  ///< in those at these placements
 };

@@ -63,7 +63,7 @@ class Selector {
       selection_.remarks.push_back(where + ": there is no device of its models on this machine");
       return;
     }
-    if (!rule.all_devices && rule.devices.empty())
+    if (!rule.all_devices && rule.devices.empty() && rule.ids.empty())
       problems_.push_back(where + ": selects no device");
     for (const int wanted : rule.devices) {
       if (std::ranges::find(of_model, wanted, &Facts::index) != of_model.end()) continue;
@@ -72,11 +72,15 @@ class Selector {
                           (exists ? " is of another model than the rule is for"
                                   : " does not exist; the devices are " + IndicesOf(devices_)));
     }
+    for (const std::string& wanted : rule.ids)
+      if (std::ranges::find(of_model, wanted, &Facts::id) == of_model.end())
+        problems_.push_back(where + ": device " + wanted + " is not on this machine");
     for (SelectedDevice& one : selection_.devices) {
       const bool selected =
           std::ranges::find(of_model, one.device) != of_model.end() &&
           (rule.all_devices ||
-           std::ranges::find(rule.devices, one.device->index) != rule.devices.end());
+           std::ranges::find(rule.devices, one.device->index) != rule.devices.end() ||
+           std::ranges::find(rule.ids, one.device->id) != rule.ids.end());
       if (selected) Take(one, rule, where);
     }
   }

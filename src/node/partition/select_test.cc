@@ -116,5 +116,12 @@ TEST(SelectDevices, DoesNotFilterDevicesWithoutPciIds) {
             "layout a: no rule selects a device of this machine");
 }
 
+TEST(SelectDevices, ById) {
+  EXPECT_EQ(RulesOf({"a", {{.ids = {"GPU-2", "GPU-0"}}, {.devices = {1}}}}),
+            (std::vector{0, 1, 0}));
+  EXPECT_EQ(ProblemsOf({"a", {{.ids = {"GPU-2", "GPU-9"}}}}),
+            "layout a, rules[0]: device GPU-9 is not on this machine");
+}
+
 }  // namespace
 }  // namespace penstock::node::partition

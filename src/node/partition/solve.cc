@@ -125,8 +125,10 @@ class Solver {
       if (fillings.size() >= most) return std::nullopt;
       fillings.emplace_back();
     }
+    // Only one at an exact placement can be desired without parts.
     for (const Filling& filling : fillings)
-      if (filling.level.kept.empty() && filling.level.created.empty()) return std::nullopt;
+      if (!filling.at && filling.level.kept.empty() && filling.level.created.empty())
+        return std::nullopt;
     return fillings;
   }
 
