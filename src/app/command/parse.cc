@@ -248,7 +248,7 @@ int Fail(const Way& way, const Error& error, int status) {
 }
 
 Result<std::string> TextOf(const Output& output, const Shown& shown) {
-  if (output.json()) return Format(output, shown.text);
+  if (output.json() && !shown.text.empty()) return Format(output, shown.text);
   return shown.text.empty() || shown.text.ends_with('\n') ? shown.text : shown.text + "\n";
 }
 

@@ -79,8 +79,12 @@ void DivisionRun::LookAtPart(std::size_t part) {
                           }));
 }
 
+/// Where only the mode counts and a reset is excluded, a mode that is pending is the end.
+bool DivisionRun::EndsPending() const { return goal_.mode_only && goal_.skip_reset; }
+
 base::Result<partition::PartitionPlan> DivisionRun::Plan(const Division& now) const {
   DesiredDivision desired = goal_.desired(now);
+  if (EndsPending() && IsModePending(now, desired)) return partition::PartitionPlan{};
   if (!ModeDiffers(now, desired))
     return goal_.mode_only ? partition::PartitionPlan{} : MakePlan(now, desired, {});
   // Some drivers list their profiles only in the mode, and none creates parts before it.
@@ -159,6 +163,7 @@ void DivisionRun::LookBeforeReset(std::size_t number) {
     const bool pending = std::ranges::any_of(
         facts->modes, [](const device::Mode& mode) { return mode.current != mode.pending; });
     if (!pending) return Take(number + 1);
+    if (EndsPending()) return Look();
     if (goal_.skip_reset)
       return End(base::Error(base::Code::kFailedPrecondition,
                              "a reset is needed, and the request excludes it"));
@@ -173,6 +178,11 @@ void DivisionRun::Reset(std::size_t number) {
     if (number + 1 == steps_.size()) return Look();
     Take(number + 1);
   }));
+}
+
+bool IsModePending(const Division& now, const DesiredDivision& desired) {
+  const device::Mode* mode = now.FindMode(desired.mode);
+  return mode != nullptr && mode->pending == desired.value;
 }
 
 DesiredDivision AsItIs(const Division& now, const std::string& mode) {

@@ -36,7 +36,8 @@ class DivisionRun {
     /// How it shall be divided, as it is divided now; called after each look.
     std::function<partition::DesiredDivision(const partition::Division& now)> desired;
     bool mode_only = false;   ///< the parts do not count
-    bool skip_reset = false;  ///< fails where a reset is needed
+    bool skip_reset = false;  ///< where a reset is needed, ends with a mode that is pending if
+                              ///< that is all that counts, and else fails
   };
 
   DivisionRun(Tools tools, Goal goal);
@@ -56,6 +57,7 @@ class DivisionRun {
   void Look();
   void LookAtPart(std::size_t part);
   void Seen();
+  bool EndsPending() const;
   base::Result<partition::PartitionPlan> Plan(const partition::Division& now) const;
   void Take(std::size_t step);
   void Destroy(const partition::PlanStep& step, std::size_t number);
@@ -76,6 +78,9 @@ class DivisionRun {
   int rounds_ = 0;
   base::Lifetime lifetime_;
 };
+
+/// Whether the mode is as desired, perhaps only after a reset.
+bool IsModePending(const partition::Division& now, const partition::DesiredDivision& desired);
 
 /// The parts of a device at exactly the placements that they have now.
 partition::DesiredDivision AsItIs(const partition::Division& now, const std::string& mode);

@@ -26,9 +26,10 @@ namespace penstock::node::change {
 /// A request to divide devices.
 struct LayoutRequest {
   api::Layout layout;
-  std::string source;                  ///< "user", "label"
-  bool mode_only = false;              ///< the parts do not count
-  bool skip_reset = false;             ///< a device that needs a reset is not divided
+  std::string source;       ///< "user", "label"
+  bool mode_only = false;   ///< the parts do not count
+  bool skip_reset = false;  ///< a device that needs a reset is not divided; with `mode_only` its
+                            ///< mode stays pending
   std::optional<base::Duration> wait;  ///< how long to wait for holders; nothing: where one is in
                                        ///< the way, nothing is changed
   std::optional<std::string> label = {};  ///< AppliedLayout::label from now on; nothing: as before

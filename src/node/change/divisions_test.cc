@@ -200,6 +200,54 @@ TEST_F(DivisionsTest, AModeThatNeedsAResetGetsOne) {
   EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 0", "1g at 1"));
 }
 
+TEST_F(DivisionsTest, AModeStaysPendingWhereARequestForItAloneExcludesTheReset) {
+  backend_.device.modes[0].effect = device::ModeEffect::kAfterReset;
+  Describe();
+  Start();
+  const auto apply = [&](bool skip_reset) {
+    std::string answer = "pending";
+    divisions_->Apply({.layout = LayoutOf("two", true, {{"1g", 2}}),
+                       .source = "user",
+                       .mode_only = true,
+                       .skip_reset = skip_reset},
+                      nullptr, [&](const auto& result) {
+                        answer = result.ok() ? result->front().state : result.error().ToString();
+                      });
+    executor_.RunUntilIdle();
+    return answer;
+  };
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(apply(true), "divided");
+    EXPECT_EQ(divisions_->state().state, "success");
+    EXPECT_EQ(resets_, 0);
+    EXPECT_EQ(backend_.device.modes[0].current, "off");
+    EXPECT_EQ(backend_.device.modes[0].pending, "on");
+  }
+  EXPECT_EQ(apply(false), "divided");
+  EXPECT_EQ(resets_, 1);
+  EXPECT_EQ(backend_.device.modes[0].current, "on");
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre());
+}
+
+TEST_F(DivisionsTest, PartsAreCreatedAtExactPlaces) {
+  Start();
+  EXPECT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  const api::Layout exact{
+      "exact",
+      {{.ids = {backend_.device.id},
+        .partitioned = true,
+        .parts = {{"1g", 1, api::LayoutPlace{1, 1}}, {"1g", 1, api::LayoutPlace{3, 1}}}}}};
+  const std::string kept = backend_.parts[backend_.parts[0].placement->start == 1 ? 0 : 1].id;
+  EXPECT_EQ(Apply(exact), "done");
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 1", "1g at 3"));
+  EXPECT_TRUE(std::ranges::any_of(backend_.parts, [&](const auto& one) { return one.id == kept; }));
+  Start({}, *LoadAppliedLayout(folder_ / "layout.json"), "the next boot");
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 1", "1g at 3"));
+  EXPECT_EQ(Apply(exact), "done");
+  EXPECT_THAT(Apply({"exact", {{.ids = {"other"}, .partitioned = true}}}),
+              HasSubstr("device other is not on this machine"));
+}
+
 TEST_F(DivisionsTest, SeveralDevicesAreNotResetForOne) {
   backend_.device.modes[0].effect = device::ModeEffect::kAfterReset;
   together_ = true;

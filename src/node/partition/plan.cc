@@ -1,6 +1,7 @@
 #include "node/partition/plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -212,7 +213,10 @@ class Planner {
         created = static_cast<int>(plan_.steps.size());
         Create(outer.created, true, "", -1);
       }
-      for (const PlacedPart& part : outer.parts) Create(part, false, existing, created);
+      std::vector<PlacedPart> within = outer.parts;
+      std::ranges::stable_sort(within, std::greater(),
+                               [](const PlacedPart& part) { return part.profile->slices; });
+      for (const PlacedPart& part : within) Create(part, false, existing, created);
     }
     std::vector<PlacedPart> parts = solution.created;
     std::ranges::stable_sort(parts, [](const PlacedPart& a, const PlacedPart& b) {

@@ -70,6 +70,7 @@ struct SpawnOptions {
   std::vector<std::pair<int, int>>
       descriptors;  ///< {parent's number, child's number}; all others are closed on exec
   bool new_session = false;
+  std::string folder = {};   ///< its working directory; empty: this process's
   int standard_output = -1;  ///< descriptor for 1 and 2; -1: inherit
 };
 

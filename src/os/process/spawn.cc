@@ -47,6 +47,8 @@ class FileActions {
       if (!given[static_cast<std::size_t>(fd)]) ::posix_spawn_file_actions_addclose(&actions_, fd);
     }
     ::posix_spawn_file_actions_addclosefrom_np(&actions_, end);
+    if (!options.folder.empty())
+      ::posix_spawn_file_actions_addchdir_np(&actions_, options.folder.c_str());
     return {};
   }
 

@@ -1,5 +1,7 @@
 #include "app/penstock/common/program.h"
 
+#include <algorithm>
+#include <array>
 #include <iostream>
 #include <memory>
 
@@ -166,7 +168,54 @@ Verb KubectlStatusVerb(const Common& common) {
   return verb;
 }
 
+/// The verbs of nvidia-mig-parted, in its order.
+constexpr std::array<const char*, 6> kMigPartedVerbs{"apply",           "assert",     "export",
+                                                     "generate-config", "checkpoint", "restore"};
+
+std::string WithName(std::string text, const std::string& program) {
+  constexpr std::string_view kOurs = "penstock mig";
+  for (std::size_t at = 0; (at = text.find(kOurs, at)) != std::string::npos; at += program.size())
+    text.replace(at, kOurs.size(), program);
+  return text;
+}
+
+/// Adds the long form of -o.
+void AddOutputFormat(Verb& verb, Common& common) {
+  const auto format = std::make_shared<std::string>();
+  verb.options.push_back(Value("--output-format", format.get(), "FORMAT", "the same as -o")
+                             .OneOf(verb.formats)
+                             .Environment("MIG_PARTED_OUTPUT_FORMAT"));
+  verb.show = [show = verb.show, format, &common] {
+    if (!format->empty()) common.output.format = *format;
+    return show();
+  };
+}
+
 }  // namespace
+
+void DefineMigParted(Verb& program, Common& common) {
+  common.as_mig_parted = true;
+  program.name = "nvidia-mig-parted";
+  program.summary = "Divides GPUs into MIG devices, as NVIDIA's program of this name";
+  program.details =
+      "This is penstock mig, with NVIDIA's verbs, texts and exit statuses. Options of the node are "
+      "accepted as there.";
+  program.exit_status = "0 done, 1 anything else";
+  program.options = NodeOptions(common.settings);
+  program.options.push_back(
+      Flag("-d,--debug", &common.debug, "print progress, and the output of hooks")
+          .Environment("MIG_PARTED_DEBUG"));
+  program.shares = {"--debug"};
+  const Verb mig = MigVerb(common);
+  for (const char* name : kMigPartedVerbs) {
+    Verb verb = *std::ranges::find(mig.verbs, name, &Verb::name);
+    verb.examples = WithName(verb.examples, program.name);
+    verb.exit_status = "0 done, 1 anything else";
+    if (verb.formats == std::vector<std::string>{"yaml", "json"}) AddOutputFormat(verb, common);
+    program.verbs.push_back(std::move(verb));
+  }
+  program.verbs.push_back(HelpVerb(program));
+}
 
 void DefinePenstock(Verb& program, Common& common) {
   program.name = "penstock";

@@ -20,9 +20,11 @@ using command::Verb;
 
 /// What all verbs share. Filled while the command line is parsed: verbs read it only when they run.
 struct Common {
-  Settings settings;       ///< paths: Resolve(settings)->paths.run_dir
-  command::Output output;  ///< -o, --no-headers, -w
-  bool terminal = false;   ///< standard error is a terminal: progress and colours may be shown
+  Settings settings;           ///< paths: Resolve(settings)->paths.run_dir
+  command::Output output;      ///< -o, --no-headers, -w
+  bool terminal = false;       ///< standard error is a terminal: progress and colours may be shown
+  bool as_mig_parted = false;  ///< called as nvidia-mig-parted: prints what that prints
+  bool debug = false;          ///< an option of nvidia-mig-parted: prints more
 
   bool json() const { return output.json(); }
   bool wide() const { return output.wide(); }

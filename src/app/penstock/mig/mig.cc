@@ -1,9 +1,16 @@
 // `penstock mig`: the group of its verbs, with the flags of `nvidia-mig-parted`.
+#include <algorithm>
+#include <iostream>
 #include <memory>
+#include <utility>
 
-#include "app/penstock/mig/mig_apply.h"
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "app/penstock/mig/mig_machine.h"
-#include "base/core/quantity.h"
+#include "app/penstock/mig/mig_verbs.h"
+#include "os/core/file.h"
 
 namespace penstock::app {
 namespace {
@@ -26,17 +33,6 @@ constexpr char kListExamples[] =
 penstock mig list -o yaml
 penstock mig list -o json | jq -r '.devices[].profiles[].name' | sort -u)";
 
-constexpr char kApplyExamples[] =
-    R"(penstock mig apply -f layouts.yaml -c all-balanced
-penstock mig apply -f layouts.yaml -c all-1g.5gb --wait 10m    # as soon as holders release them
-penstock mig export > before.yaml && penstock mig apply -f before.yaml)";
-
-constexpr char kApplyDetails[] =
-    R"(The agent divides the GPUs: see penstock mig plan for the steps. Parts that are in the layout stay, and
-parts that are held are never destroyed; without --wait, nothing changes if one is in the way. A GPU
-that cannot be divided so becomes as it was before. The layout applies until another one does: after
-a reboot the GPUs are divided again, before pods get them.)";
-
 constexpr char kPlanExamples[] =
     R"(penstock mig plan --config-file layouts.yaml --selected-config all-balanced
 penstock mig plan -f - -o json < layout.yaml | jq '.devices[].steps[].text')";
@@ -56,24 +52,6 @@ penstock mig export --config-label before -o json)";
 constexpr char kGenerateExamples[] =
     R"(penstock mig generate-config > layouts.yaml
 penstock mig generate-config -o json | jq -r '."mig-configs" | keys[]')";
-
-struct GivenLayout {
-  std::string file, name;
-
-  void AddTo(std::vector<Option>& options) {
-    options.push_back(Value("-f,--config-file", &file, "FILE",
-                            "configuration file of mig-parted; - is standard input")
-                          .Environment("MIG_PARTED_CONFIG_FILE"));
-    options.push_back(
-        Value("-c,--selected-config", &name, "NAME", "the layout in the file [the only one]")
-            .Environment("MIG_PARTED_SELECTED_CONFIG"));
-  }
-
-  base::Status Check() const {
-    if (!file.empty()) return {};
-    return Error(Code::kInvalidArgument, "--config-file is required");
-  }
-};
 
 Verb MigListVerb(const Common& common) {
   return {.name = "list",
@@ -107,48 +85,6 @@ Verb MigPlanVerb(const Common& common) {
   return verb;
 }
 
-Verb MigApplyVerb(const Common& common) {
-  struct Given {
-    GivenLayout layout;
-    bool mode_only = false, skip_reset = false;
-    std::string wait;
-  };
-  const auto given = std::make_shared<Given>();
-  const auto request = [given]() -> Result<ApplyRequest> {
-    ASSIGN(api::Layout layout, ReadLayout(given->layout.file, given->layout.name));
-    ApplyRequest apply{std::move(layout), given->mode_only, given->skip_reset, {}};
-    if (given->wait.empty()) return apply;
-    auto wait = base::ParseDuration(given->wait);
-    if (!wait.ok()) return wait.error().Within("--wait");
-    apply.wait = *wait;
-    return apply;
-  };
-  Verb verb{.name = "apply",
-            .summary = "Divide the GPUs as a layout says",
-            .examples = kApplyExamples,
-            .details = kApplyDetails,
-            .exit_status =
-                "0 each GPU is divided as the layout says, 1 one is not (the message "
-                "says why), 2 usage error",
-            .formats = command::PlainFormats(),
-            .check = [given] { return given->layout.Check(); },
-            .show = [request, &common]() -> Result<Shown> {
-              ASSIGN(const auto apply, request());
-              return ApplyMigLayout(common, apply);
-            }};
-  given->layout.AddTo(verb.options);
-  verb.options.push_back(Flag("-m,--mode-only", &given->mode_only,
-                              "only enable or disable MIG, and leave the MIG devices as they are")
-                             .Environment("MIG_PARTED_MODE_CHANGE_ONLY"));
-  verb.options.push_back(Flag("-s,--skip-reset", &given->skip_reset,
-                              "fail for GPUs that need a reset, and do not reset them")
-                             .Environment("MIG_PARTED_SKIP_RESET"));
-  verb.options.push_back(Value("--wait", &given->wait, "TIME",
-                               "how long to wait for holders of what must be destroyed, e.g. 10m "
-                               "[do not wait]"));
-  return verb;
-}
-
 Verb MigAssertVerb(const Common& common) {
   struct Given {
     GivenLayout layout;
@@ -162,9 +98,15 @@ Verb MigAssertVerb(const Common& common) {
             .check = [given] { return given->layout.Check(); },
             .show = [given, &common]() -> Result<Shown> {
               ASSIGN(const api::Layout layout, ReadLayout(given->layout.file, given->layout.name));
-              if (given->valid_config) return Shown("Layout " + layout.name + " is valid.");
+              if (given->valid_config)
+                return Worded(common, Shown("Layout " + layout.name + " is valid."),
+                              "Selected MIG configuration is valid");
               ASSIGN(const MigMachine machine, LookAtMachine(common));
-              return AssertMigLayout(machine, layout, given->mode_only);
+              ASSIGN(Shown shown, AssertMigLayout(machine, layout, given->mode_only));
+              return Worded(common, std::move(shown),
+                            given->mode_only
+                                ? "Selected MIG mode settings from configuration currently applied"
+                                : "Selected MIG configuration currently applied");
             }};
   given->layout.AddTo(verb.options);
   verb.options.push_back(Flag("-m,--mode-only", &given->mode_only, "only whether MIG is enabled")
@@ -191,21 +133,61 @@ Verb MigExportVerb(const Common& common) {
 }
 
 Verb MigGenerateVerb(const Common& common) {
-  return {.name = "generate-config",
-          .summary = "Print layouts made from the profiles of this machine's GPUs",
-          .examples = kGenerateExamples,
-          .details =
-              "all-disabled, all-enabled, one layout for each profile, and all-balanced, a mix "
-              "that takes all slices.",
-          .exit_status = "0 printed, 1 no GPU has profiles, or the driver does not respond",
-          .formats = {"yaml", "json"},
-          .show = [&common]() -> Result<Shown> {
-            ASSIGN(const MigMachine machine, LookAtMachine(common));
-            return GenerateMigLayouts(machine);
-          }};
+  const auto file = std::make_shared<std::string>();
+  return {
+      .name = "generate-config",
+      .summary = "Print layouts made from the profiles of this machine's GPUs",
+      .examples = kGenerateExamples,
+      .details =
+          "all-disabled, all-enabled, one layout for each profile, and all-balanced, a mix "
+          "that takes all slices.",
+      .exit_status = "0 printed, 1 no GPU has profiles, or the driver does not respond",
+      .options = {Value("-f,--output-file", file.get(), "FILE", "write a file [standard output]")
+                      .Environment("MIG_PARTED_OUTPUT_FILE")},
+      .formats = {"yaml", "json"},
+      .show = [file, &common]() -> Result<Shown> {
+        ASSIGN(const MigMachine machine, LookAtMachine(common));
+        ASSIGN(Shown shown, GenerateMigLayouts(machine));
+        if (file->empty()) return shown;
+        ASSIGN(const std::string text, command::Format(common.output, shown.text));
+        TRY(WriteMigFile(*file, text));
+        return Shown("");
+      }};
 }
 
 }  // namespace
+
+void GivenLayout::AddTo(std::vector<Option>& options) {
+  options.push_back(Value("-f,--config-file", &file, "FILE",
+                          "configuration file of mig-parted; - is standard input")
+                        .Environment("MIG_PARTED_CONFIG_FILE"));
+  options.push_back(
+      Value("-c,--selected-config", &name, "NAME", "the layout in the file [the only one]")
+          .Environment("MIG_PARTED_SELECTED_CONFIG"));
+}
+
+base::Status GivenLayout::Check() const {
+  if (!file.empty()) return {};
+  return Error(Code::kInvalidArgument, "--config-file is required");
+}
+
+/// The text of mig-parted where this program has its name.
+Shown Worded(const Common& common, Shown shown, const char* text) {
+  return common.as_mig_parted && !common.json() ? Shown(text) : std::move(shown);
+}
+
+/// Replaces a file, or writes to what is there and is none: a pipe, a terminal.
+base::Status WriteMigFile(const std::string& file, const std::string& text) {
+  if (file == "-") return os::WriteAll(STDOUT_FILENO, text, "standard output");
+  struct stat status {};
+  if (::lstat(file.c_str(), &status) != 0 || S_ISREG(status.st_mode))
+    return os::WriteFileAtomically(file, text);
+  const os::UniqueFd there(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!there || ::fstat(there.get(), &status) != 0) return base::ErrnoError(errno, "open " + file);
+  if (S_ISREG(status.st_mode))
+    return Error(Code::kInvalidArgument, file + " is a link to a file: name the file itself");
+  return os::WriteAll(there.get(), text, file);
+}
 
 Verb MigVerb(const Common& common) {
   return {.name = "mig",
@@ -213,7 +195,8 @@ Verb MigVerb(const Common& common) {
           .examples = kExamples,
           .details = kDetails,
           .verbs = {MigListVerb(common), MigPlanVerb(common), MigApplyVerb(common),
-                    MigAssertVerb(common), MigExportVerb(common), MigGenerateVerb(common)}};
+                    MigAssertVerb(common), MigExportVerb(common), MigCheckpointVerb(common),
+                    MigRestoreVerb(common), MigGenerateVerb(common)}};
 }
 
 }  // namespace penstock::app

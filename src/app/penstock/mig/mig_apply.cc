@@ -3,7 +3,10 @@
 #include <chrono>
 #include <iostream>
 #include <string>
+#include <vector>
 
+#include "app/penstock/mig/mig_hooks.h"
+#include "app/penstock/mig/mig_machine.h"
 #include "protocol/broker/client.h"
 #include "protocol/broker/protocol.h"
 
@@ -20,9 +23,7 @@ std::string InWords(const DivideProgress& gpu) {
   return "GPU " + gpu.number + ": " + gpu.state + (gpu.reason.empty() ? "" : ": " + gpu.reason);
 }
 
-}  // namespace
-
-Result<Shown> ApplyMigLayout(const Common& common, const ApplyRequest& request) {
+Result<Shown> Divide(const Common& common, const ApplyRequest& request) {
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
   ASSIGN(auto client, protocol::broker::Client::Connect(config.paths.run_dir));
   protocol::broker::Request line;
@@ -36,7 +37,8 @@ Result<Shown> ApplyMigLayout(const Common& common, const ApplyRequest& request) 
     ASSIGN(const std::string answer,
            client.ReadLine(kApplyPatience + request.wait.value_or(base::Duration::zero())));
     ASSIGN(const auto decoded, protocol::broker::DecodeDivideAnswer(answer));
-    if (decoded.dividing) std::cerr << Printable(InWords(*decoded.dividing)) << std::endl;
+    if (decoded.dividing && (!common.as_mig_parted || common.debug))
+      std::cerr << Printable(InWords(*decoded.dividing)) << std::endl;
     if (!decoded.divided) continue;
     if (common.json()) return Shown(answer);
     std::string text;
@@ -44,6 +46,35 @@ Result<Shown> ApplyMigLayout(const Common& common, const ApplyRequest& request) 
       if (gpu.state != "unselected") text += Printable(InWords(gpu)) + "\n";
     return Shown(text);
   }
+}
+
+/// Unlike mig-parted, which changes the mode before it looks at the rest: here both are one change.
+Result<Shown> DivideAfterHooks(const Common& common, const ApplyRequest& request,
+                               const MigHookRunner& hooks) {
+  ASSIGN(const MigMachine machine, LookAtMachine(common));
+  std::vector<std::string> remarks;
+  ASSIGN(const auto modes, WhyNotApplied(machine, request.layout, true, remarks));
+  if (!modes.empty()) TRY(hooks.Run(api::compat::kPreApplyMode));
+  ASSIGN(const auto all, WhyNotApplied(machine, request.layout, false, remarks));
+  if (!request.mode_only && !all.empty()) TRY(hooks.Run(api::compat::kPreApplyConfig));
+  return Divide(common, request);
+}
+
+}  // namespace
+
+Result<Shown> ApplyMigLayout(const Common& common, const ApplyRequest& request) {
+  if (request.hooks_file.empty()) return Divide(common, request);
+  ASSIGN(const auto hooks,
+         MigHookRunner::Open(request.hooks_file,
+                             {.environment = request.hook_environment,
+                              .show_output = !common.as_mig_parted || common.debug}));
+  TRY(hooks.Run(api::compat::kApplyStart));
+  auto divided = DivideAfterHooks(common, request, hooks);
+  const base::Status exited = hooks.Run(api::compat::kApplyExit);
+  if (exited.ok()) return divided;
+  if (divided.ok()) return exited.error();
+  Remark(exited.error().message());
+  return divided;
 }
 
 }  // namespace penstock::app

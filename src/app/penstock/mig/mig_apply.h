@@ -1,7 +1,9 @@
-// `penstock mig apply`: has the agent divide the GPUs.
+// `penstock mig apply` and `restore`: run hooks, and have the agent divide the GPUs.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 
 #include "api/config/layouts.h"
 #include "app/penstock/common/verbs.h"
@@ -13,11 +15,13 @@ namespace penstock::app {
 struct ApplyRequest {
   api::Layout layout;
   bool mode_only = false, skip_reset = false;
-  std::optional<base::Duration> wait;  ///< for holders; nothing: not at all
+  std::optional<base::Duration> wait = {};  ///< for holders; nothing: not at all
+  std::string hooks_file = {};              ///< empty: none
+  std::map<std::string, std::string> hook_environment = {};
 };
 
 /// Prints progress on standard error, and returns how each GPU ended. Errors are those of
-/// node::change::Divisions::Apply, and kUnavailable: no agent responds.
+/// node::change::Divisions::Apply, kUnavailable: no agent responds, and those of hooks.
 Result<Shown> ApplyMigLayout(const Common& common, const ApplyRequest& request);
 
 }  // namespace penstock::app

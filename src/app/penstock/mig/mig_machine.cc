@@ -1,6 +1,7 @@
 #include "app/penstock/mig/mig_machine.h"
 
 #include <algorithm>
+#include <iostream>
 
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "app/penstock/local/query_agent.h"
 #include "backend/all.h"
 #include "base/core/strings.h"
+#include "node/partition/select.h"
 #include "os/core/file.h"
 
 namespace penstock::app {
@@ -62,6 +64,30 @@ node::partition::Division MigMachine::DivisionOf(const Facts& gpu) const {
   });
 }
 
+std::string Named(const Facts& gpu) {
+  return "GPU " + std::to_string(gpu.index) + " (" + Printable(gpu.id) + ")";
+}
+
+void Remark(const std::string& remark) {
+  std::cerr << "penstock mig: " << Printable(remark) << "\n";
+}
+
+Result<std::vector<std::string>> WhyNotApplied(const MigMachine& machine, const api::Layout& layout,
+                                               bool mode_only, std::vector<std::string>& remarks) {
+  ASSIGN(const auto selection, node::partition::SelectDevices(layout, machine.gpus()));
+  remarks.insert(remarks.end(), selection.remarks.begin(), selection.remarks.end());
+  std::vector<std::string> differences;
+  for (const auto& [gpu, rule] : selection.devices) {
+    if (rule == nullptr) continue;
+    const auto desired = node::partition::DesiredOn(*gpu, *rule, MigDialect());
+    const std::string why =
+        desired.ok() ? WhyNotAsDesired(machine.DivisionOf(*gpu), desired->division, mode_only)
+                     : desired.error().message();
+    if (!why.empty()) differences.push_back(Named(*gpu) + ": " + why);
+  }
+  return differences;
+}
+
 Result<MigMachine> LookAtMachine(const Common& common, bool holders) {
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
   const device::Dialect* dialect = backend::FindDialect("nvidia");
@@ -90,12 +116,14 @@ Result<api::Layout> LayoutIn(const std::string& text, const std::string& file,
                                           : "it has " + base::Join(names, ", ")));
 }
 
+Result<std::string> ReadMigFile(const std::string& file) {
+  if (file == "-") return os::ReadAll(STDIN_FILENO, "standard input", kLongestLayouts);
+  return os::ReadInput(file, kLongestLayouts);
+}
+
 Result<api::Layout> ReadLayout(const std::string& file, const std::string& name) {
-  const bool input = file == "-";
-  ASSIGN(const std::string text, input
-                                     ? os::ReadAll(STDIN_FILENO, "standard input", kLongestLayouts)
-                                     : os::ReadInput(file, kLongestLayouts));
-  return LayoutIn(text, input ? "standard input" : file, name);
+  ASSIGN(const std::string text, ReadMigFile(file));
+  return LayoutIn(text, file == "-" ? "standard input" : file, name);
 }
 
 }  // namespace penstock::app

@@ -26,9 +26,23 @@ struct MigMachine {
   node::partition::Division DivisionOf(const device::Facts& gpu) const;
 };
 
+/// "GPU 0 (GPU-5a…)".
+std::string Named(const device::Facts& gpu);
+
+/// Prints a remark on standard error.
+void Remark(const std::string& remark);
+
+/// Why GPUs are not divided as the layout says, each with its number; none: they are. Adds remarks
+/// on rules. `mode_only`: only their mode counts.
+Result<std::vector<std::string>> WhyNotApplied(const MigMachine& machine, const api::Layout& layout,
+                                               bool mode_only, std::vector<std::string>& remarks);
+
 /// Asks the driver once, in a worker process, and with `holders` the agent, if one responds, for
 /// the holders. Blocks. kNotFound: there is no driver.
 Result<MigMachine> LookAtMachine(const Common& common, bool holders = false);
+
+/// The text of a file, a layout or a checkpoint; "-": standard input. Blocks.
+Result<std::string> ReadMigFile(const std::string& file);
 
 /// The layout of this name in a file ("-": standard input), or its only one. Blocks.
 Result<api::Layout> ReadLayout(const std::string& file, const std::string& name);

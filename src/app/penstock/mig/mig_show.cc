@@ -27,14 +27,6 @@ using node::partition::ExistingPart;
 using node::partition::PartitionPlan;
 using node::partition::PlanStep;
 
-std::string Named(const Facts& gpu) {
-  return "GPU " + std::to_string(gpu.index) + " (" + Printable(gpu.id) + ")";
-}
-
-void Remark(const std::string& remark) {
-  std::cerr << "penstock mig: " << Printable(remark) << "\n";
-}
-
 std::string SlicesOf(const std::optional<device::Placement>& at) {
   if (!at) return "-";
   const std::int64_t last = std::int64_t{at->start} + at->size - 1;
@@ -252,21 +244,11 @@ Result<Shown> ShowMigPlan(const MigMachine& machine, const api::Layout& layout, 
 
 Result<Shown> AssertMigLayout(const MigMachine& machine, const api::Layout& layout,
                               bool mode_only) {
-  ASSIGN(const auto selection, node::partition::SelectDevices(layout, machine.gpus()));
-  for (const std::string& remark : machine.remarks) Remark(remark);
-  for (const std::string& remark : selection.remarks) Remark(remark);
-  bool applied = true;
-  for (const auto& [gpu, rule] : selection.devices) {
-    if (rule == nullptr) continue;
-    const auto desired = node::partition::DesiredOn(*gpu, *rule, MigDialect());
-    const std::string why =
-        desired.ok() ? WhyNotAsDesired(machine.DivisionOf(*gpu), desired->division, mode_only)
-                     : desired.error().message();
-    if (why.empty()) continue;
-    applied = false;
-    Remark(Named(*gpu) + ": " + why);
-  }
-  if (!applied)
+  std::vector<std::string> remarks = machine.remarks;
+  ASSIGN(const auto differences, WhyNotApplied(machine, layout, mode_only, remarks));
+  for (const std::string& remark : remarks) Remark(remark);
+  for (const std::string& difference : differences) Remark(difference);
+  if (!differences.empty())
     return Error(Code::kFailedPrecondition, "layout " + layout.name + " is not applied");
   return Shown(mode_only ? "The MIG modes are those of layout " + layout.name + "."
                          : "Layout " + layout.name + " is applied.");
