@@ -1,5 +1,6 @@
 """`penstock` under the name of NVIDIA's `nvidia-mig-parted`, on simulated machines with an agent: its verbs, flags, variables, texts and exit statuses;
 checkpoints; hooks, and who may write them."""
+import fcntl
 import json
 import os
 import re
@@ -423,3 +424,106 @@ def test_hooks_of_other_users_do_not_run(hopper, attack):
         assert "writable by" in refused.stderr or "belongs to user 65534" in refused.stderr
     assert ran(node) == []
     assert modes(node) == ["Disabled"] * 8, "without its hooks, nothing is changed"
+
+
+# --- without an agent
+
+@pytest.fixture
+def alone(make_node) -> MigParted:
+    """A machine on which no agent ever ran."""
+    return MigParted(make_node(machine="dgx-a100"))
+
+
+def with_state(mig: MigParted) -> MigParted:
+    """The same, with the state directory of the node's agent."""
+    command = mig.command
+    mig.command = lambda *words: [*command(*words), "--state-dir", str(mig.node.state_dir)]
+    return mig
+
+
+def test_without_an_agent_this_process_divides(alone):
+    mig, node = with_state(alone), alone.node
+    node.sim("set", "1", "process=1:100:Xorg:G")  # the mode of GPU 1 needs a reset, which this prevents
+    failed = mig.apply("all-1g.5gb", status=1)
+    assert "without an agent" in failed.stderr and " 1: " in failed.stderr
+    assert parts(node) == {str(gpu): ["1g.5gb"] * 7 for gpu in (0, 2, 3, 4, 5, 6, 7)}, "the others are divided"
+    node.sim("set", "1", "no-processes")
+    mig.apply("all-balanced")
+    mig("assert", "-f", mig.file, "-c", "all-balanced")
+    file = node.home / "checkpoint.json"
+    mig("checkpoint", "-f", file)
+    before = places(node)
+    mig.apply("custom-config")
+    mig("restore", "-f", file)
+    assert places(node) == before
+    assert "impossible" in mig("restore", "-f", "-", input=file.read_text().replace('"Size":4', '"Size":3'), status=1).stderr
+    assert "only an agent waits" in mig.apply("all-disabled", "--wait", "1m", status=1).stderr
+    assert not node.state_dir.exists() and places(node) == before
+    done = mig("-d", "apply", "-f", mig.file, "-c", "all-disabled")
+    assert "GPU 0: dividing: destroy" in done.stderr
+    assert modes(node) == ["Disabled"] * 8
+    # An agent that starts takes what is there, and applies nothing of it.
+    mig.apply("all-1g.5gb")
+    node.start_agent(devices=8 + 56)
+    assert "layout" not in node.report() and parts(node)["0"] == ["1g.5gb"] * 7
+
+
+def test_without_an_agent_a_gpu_that_fails_becomes_as_before(alone):
+    mig, node = with_state(alone), alone.node
+    mig.apply("all-balanced")
+    before = places(node)
+    node.sim("fault", "3", "error", "nvmlComputeInstanceDestroy", "999")
+    failed = mig.apply("all-1g.5gb", status=1)
+    node.sim("heal", "3")
+    assert re.search(r" 3: destroy .*unknown error", failed.stderr) and "as before" not in failed.stderr, failed.stderr
+    now = places(node)
+    assert [place for place in now if place[0] == "3"] == [place for place in before if place[0] == "3"]
+    assert len(parts(node)["3"]) == 4
+    assert {place[1] for place in now if place[0] != "3"} == {"1g.5gb"}
+    # Where that fails, too, it is said, and the next call goes on from there.
+    node.sim("fault", "3", "error", "nvmlDeviceCreateGpuInstanceWithPlacement", "999")
+    assert "could not become as before" in mig.apply("all-1g.5gb", status=1).stderr
+    node.sim("heal", "3")
+    mig.apply("all-1g.5gb")
+    assert parts(node) == {str(gpu): ["1g.5gb"] * 7 for gpu in range(8)}
+
+
+def test_without_an_agent_what_is_held_stays(alone):
+    mig, node = with_state(alone), alone.node
+    mig.apply("all-balanced")
+    before = places(node)
+    # By what the last agent recorded.
+    node.start_agent(devices=8 + 32)
+    node.start("--device", "0:0", "--", "sleep", "1000")
+    wait_until(lambda: node.holders(), "the part to be held")
+    ledger = node.state_dir / "ledger.json"
+    wait_until(lambda: ledger.exists() and '"leases": [{' in json.dumps(json.loads(ledger.read_text())), "the checkpoint of the ledger")
+    node.kill_agent()
+    refused = mig.apply("all-1g.5gb", status=1)
+    assert "held by the run of root, as the agent that ended recorded" in refused.stderr
+    assert places(node) == before, "nothing was changed, also of the other GPUs"
+    # What it left unfinished is its successor's.
+    journal = node.state_dir / "changes.json"
+    kept = journal.read_text() if journal.exists() else None
+    for text, why in (('{"version": 1, "changes": [{"kind": "divide", "devices": [{"id": "GPU-1"}], "step": "divide"}]}', "start an agent"), ("{", "changes.json"),
+                      ('{"version": 99}', "newer")):
+        journal.write_text(text)
+        assert why in mig.apply("all-1g.5gb", status=1).stderr, text
+        assert journal.read_text() == text, "it is left to the agent"
+    journal.unlink() if kept is None else journal.write_text(kept)
+    ledger.write_text("no JSON")
+    assert "ledger.json" in mig.apply("all-1g.5gb", status=1).stderr
+    assert ledger.read_text() == "no JSON" and places(node) == before
+
+
+def test_without_an_agent_none_starts_meanwhile(alone):
+    mig, node = with_state(alone), alone.node
+    node.run_dir.mkdir()
+    lock = node.run_dir / "agent.lock"
+    lock.touch(mode=0o600)
+    with lock.open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert "lock" in mig.apply("all-enabled", status=1).stderr
+    assert modes(node) == ["Disabled"] * 8
+    mig.apply("all-enabled")
+    assert modes(node) == ["Enabled"] * 8

@@ -1,6 +1,7 @@
 #include "app/agent/adapters.h"
 
 #include "app/devices/paths.h"
+#include "app/state_files.h"
 #include "backend/all.h"
 #include "base/log.h"
 #include "os/core/file.h"
@@ -15,7 +16,6 @@ std::string WhyNoKubelet(const api::NodeConfig& config) {
              : "no kubelet found: no folder " + config.paths.kubelet_dir;
 }
 
-std::string LedgerPath(const std::string& state_dir) { return state_dir + "/ledger.json"; }
 std::string QueuePath(const std::string& state_dir) { return state_dir + "/queue.json"; }
 
 /// An unreadable queue only costs queued runs their place.

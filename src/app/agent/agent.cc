@@ -34,6 +34,7 @@
 #include "app/agent/telemetry.h"
 #include "app/agent/views.h"
 #include "app/devices/paths.h"
+#include "app/state_files.h"
 #include "base/log.h"
 #include "os/core/file.h"
 #include "os/lock_file.h"
@@ -157,13 +158,11 @@ class Agent {
     return {};
   }
 
-  std::string LockPath() const { return start_.paths.run_dir + "/agent.lock"; }
-
   /// Serves if this agent holds the lock; otherwise polls for it: an agent that ends releases it at
   /// once.
   Status ServeOrWait() {
     if (lock_) return Serve();
-    auto lock = os::LockFile::Take(LockPath());
+    auto lock = os::LockFile::Take(LockPath(start_.paths.run_dir));
     if (lock.ok()) {
       lock_ = *std::move(lock);
       return Serve();
@@ -450,7 +449,7 @@ base::Result<int> Start(const AgentOptions& options) {
   TRY(os::MakeDirectories(paths.run_dir));
   TRY(os::MakeDirectories(paths.state_dir));
   std::optional<os::LockFile> lock;
-  if (!options.wait_for_lock) { ASSIGN(lock, os::LockFile::Take(paths.run_dir + "/agent.lock")); }
+  if (!options.wait_for_lock) { ASSIGN(lock, os::LockFile::Take(LockPath(paths.run_dir))); }
   BlockSignals();
   ASSIGN(const std::string boot_id, os::ReadBootId("/proc"));
   Ended ended;

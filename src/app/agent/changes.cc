@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "app/state_files.h"
+
 namespace penstock::app {
 namespace {
 
@@ -9,7 +11,6 @@ namespace {
 std::string MovesPath(const std::string& state_dir) { return state_dir + "/doors.json"; }
 std::string LayoutPath(const std::string& state_dir) { return state_dir + "/layout.json"; }
 std::string PartsPath(const std::string& state_dir) { return state_dir + "/parts.json"; }
-std::string JournalPath(const std::string& state_dir) { return state_dir + "/changes.json"; }
 
 node::change::KubeletList::Ask AskOf(adapter::kubelet::KubeletAdapter* kubelet) {
   if (kubelet == nullptr) return nullptr;

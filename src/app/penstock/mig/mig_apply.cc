@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/penstock/mig/mig_direct.h"
 #include "app/penstock/mig/mig_hooks.h"
 #include "app/penstock/mig/mig_machine.h"
 #include "protocol/broker/client.h"
@@ -23,9 +24,13 @@ std::string InWords(const DivideProgress& gpu) {
   return "GPU " + gpu.number + ": " + gpu.state + (gpu.reason.empty() ? "" : ": " + gpu.reason);
 }
 
-Result<Shown> Divide(const Common& common, const ApplyRequest& request) {
-  ASSIGN(const api::NodeConfig config, Resolve(common.settings));
-  ASSIGN(auto client, protocol::broker::Client::Connect(config.paths.run_dir));
+/// What is going on, on standard error.
+void ShowProgress(const Common& common, const DivideProgress& gpu) {
+  if (!common.as_mig_parted || common.debug) std::cerr << Printable(InWords(gpu)) << std::endl;
+}
+
+Result<std::vector<DivideProgress>> DivideByAgent(const Common& common, const ApplyRequest& request,
+                                                  protocol::broker::Client& client) {
   protocol::broker::Request line;
   line.operation = protocol::broker::Operation::kDivide;
   line.divide = {.layout = EncodeLayout(request.layout),
@@ -36,16 +41,35 @@ Result<Shown> Divide(const Common& common, const ApplyRequest& request) {
   for (;;) {
     ASSIGN(const std::string answer,
            client.ReadLine(kApplyPatience + request.wait.value_or(base::Duration::zero())));
-    ASSIGN(const auto decoded, protocol::broker::DecodeDivideAnswer(answer));
-    if (decoded.dividing && (!common.as_mig_parted || common.debug))
-      std::cerr << Printable(InWords(*decoded.dividing)) << std::endl;
-    if (!decoded.divided) continue;
-    if (common.json()) return Shown(answer);
-    std::string text;
-    for (const DivideProgress& gpu : *decoded.divided)
-      if (gpu.state != "unselected") text += Printable(InWords(gpu)) + "\n";
-    return Shown(text);
+    ASSIGN(auto decoded, protocol::broker::DecodeDivideAnswer(answer));
+    if (decoded.dividing) ShowProgress(common, *decoded.dividing);
+    if (decoded.divided) return *std::move(decoded.divided);
   }
+}
+
+Result<std::vector<DivideProgress>> DivideByAnyone(const Common& common,
+                                                   const ApplyRequest& request) {
+  ASSIGN(const api::NodeConfig config, Resolve(common.settings));
+  auto client = protocol::broker::Client::Connect(config.paths.run_dir);
+  if (client.ok()) return DivideByAgent(common, request, *client);
+  if (client.error().code() != Code::kUnavailable) return client.error();
+  if (!common.as_mig_parted)
+    Remark(
+        "no agent runs: this process divides the GPUs, and after a reboot they are as the driver "
+        "has them");
+  auto divided = DivideDirectly(config, request,
+                                [&](const DivideProgress& gpu) { ShowProgress(common, gpu); });
+  if (divided.ok()) return divided;
+  return divided.error().Within("without an agent");
+}
+
+Result<Shown> Divide(const Common& common, const ApplyRequest& request) {
+  ASSIGN(const auto divided, DivideByAnyone(common, request));
+  if (common.json()) return Shown(protocol::broker::EncodeDivided(divided));
+  std::string text;
+  for (const DivideProgress& gpu : divided)
+    if (gpu.state != "unselected") text += Printable(InWords(gpu)) + "\n";
+  return Shown(text);
 }
 
 /// Unlike mig-parted, which changes the mode before it looks at the rest: here both are one change.

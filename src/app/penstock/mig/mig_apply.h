@@ -1,4 +1,5 @@
-// `penstock mig apply` and `restore`: run hooks, and have the agent divide the GPUs.
+// `penstock mig apply` and `restore`: run hooks, and have the agent divide the GPUs, or, where none
+// runs, divide them.
 #pragma once
 
 #include <map>
@@ -21,7 +22,7 @@ struct ApplyRequest {
 };
 
 /// Prints progress on standard error, and returns how each GPU ended. Errors are those of
-/// node::change::Divisions::Apply, kUnavailable: no agent responds, and those of hooks.
+/// node::change::Divisions::Apply, of DivideDirectly and of hooks.
 Result<Shown> ApplyMigLayout(const Common& common, const ApplyRequest& request);
 
 }  // namespace penstock::app

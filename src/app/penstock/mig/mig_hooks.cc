@@ -56,7 +56,7 @@ bool AwaitEnd(const os::Child& child, base::Duration time) {
   }
 }
 
-siginfo_t Reap(const os::Child& child) {
+siginfo_t StatusOf(const os::Child& child) {
   siginfo_t info{};
   while (::waitid(P_PIDFD, static_cast<id_t>(child.pidfd.get()), &info, WEXITED) != 0 &&
          errno == EINTR) {}
@@ -95,11 +95,11 @@ Status MigHookRunner::RunOne(const api::compat::MigHook& hook) const {
   const std::string command = base::Printable(hook.command);
   if (!AwaitEnd(child, options_.deadline)) {
     ::kill(-child.pid, SIGKILL);  // its session: not reaped yet, so the number is still its own
-    (void)Reap(child);
+    (void)StatusOf(child);
     return Error(Code::kDeadlineExceeded,
                  command + " did not end within " + base::FormatDuration(options_.deadline));
   }
-  const siginfo_t info = Reap(child);
+  const siginfo_t info = StatusOf(child);
   if (info.si_code == CLD_EXITED && info.si_status == 0) return {};
   return Error(Code::kAborted,
                command +
