@@ -50,7 +50,8 @@ Facts SomeFacts() {
                      .most = 2,
                      .placements = {{0, 1}, {2, 1}},
                      .capacity = {.memory = base::Mebibytes(4864), .compute_units = 14},
-                     .engines = {{"ofa", 1}}}};
+                     .engines = {{"ofa", 1}},
+                     .kind = 7}};
   facts.modes = {{"split",
                   "off",
                   "on",

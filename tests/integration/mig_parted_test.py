@@ -313,8 +313,9 @@ def test_a_checkpoint_replaces_a_file_and_follows_no_link(hopper):
     victim, link = node.home / "victim", node.home / "link"
     victim.write_text("keep")
     link.symlink_to(victim)
-    assert "is a link" in hopper("checkpoint", "-f", link, status=1).stderr
-    assert victim.read_text() == "keep"
+    for words in (["checkpoint", "-f", link], ["generate-config", "-f", link], ["checkpoint", "-f", "/dev/null"], ["checkpoint", "-f", node.home]):
+        assert "is no file" in hopper(*words, status=1).stderr
+    assert victim.read_text() == "keep" and not Path("/dev/null").is_file()
     for path in ("-", "/dev/stdout"):
         assert json.JSONDecoder().raw_decode(hopper("checkpoint", "-f", path).stdout)[0]["Version"] == "v1"
     hopper("checkpoint", "-f", victim)

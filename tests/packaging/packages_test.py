@@ -24,7 +24,7 @@ import frozen  # noqa: E402
 from node import wait_until  # noqa: E402
 
 LARGEST = 12_000_000  # bytes, of all packages together
-NAMES = {"penstock", "penstock-agent", "penstock-tools", "penstock-container-toolkit"}
+NAMES = {"penstock", "penstock-agent", "penstock-tools", "penstock-container-toolkit", "penstock-mig-parted"}
 CONFIG = "etc/penstock/node.yaml"
 STATE, RUN = "var/lib/penstock", "run/penstock"
 
@@ -122,6 +122,7 @@ def test_programs_and_texts_are_where_debian_looks_for_them(debs, programs):
     assert {"usr/share/man/man1/penstock.1.gz",
             "usr/share/man/man1/penstock-cdi-generate.1.gz"} <= files["penstock-tools"]
     assert "usr/share/man/man8/penstock-agent.8.gz" in files["penstock-agent"]
+    assert members(debs["penstock-mig-parted"])["usr/bin/nvidia-mig-parted"].linkname == "penstock"
 
 
 def test_man_pages_are_well_formed(programs, tmp_path):

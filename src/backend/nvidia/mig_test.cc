@@ -69,7 +69,11 @@ TEST_F(MigTest, ListsWhatAGpuCanBeDividedIntoWhileMigIsOff) {
                          .most = 2,
                          .placements = {{0, 4}, {4, 4}},
                          .capacity = {.memory = base::Mebibytes(71424), .compute_units = 60},
-                         .engines = {{"decoder", 3}, {"jpeg", 3}}}));
+                         .engines = {{"decoder", 3}, {"jpeg", 3}},
+                         .kind = 2}));
+  EXPECT_EQ(Find(gpu, "1g.18gb")->kind, 0);
+  EXPECT_EQ(Find(gpu, "1g.18gb+me")->kind, 7);
+  EXPECT_EQ(Find(gpu, "1g.35gb")->kind, 9);
   EXPECT_THAT(Find(gpu, "1g.18gb+me")->engines,
               ElementsAre(Pair("decoder", 1), Pair("jpeg", 1), Pair("ofa", 1)));
   EXPECT_EQ(*Find(gpu, "2c.7g.141gb"),

@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -178,15 +177,14 @@ Shown Worded(const Common& common, Shown shown, const char* text) {
 
 /// Replaces a file, or writes to what is there and is none: a pipe, a terminal.
 base::Status WriteMigFile(const std::string& file, const std::string& text) {
-  if (file == "-") return os::WriteAll(STDOUT_FILENO, text, "standard output");
+  if (file == "-" || file == "/dev/stdout")
+    return os::WriteAll(STDOUT_FILENO, text, "standard output");
   struct stat status {};
-  if (::lstat(file.c_str(), &status) != 0 || S_ISREG(status.st_mode))
-    return os::WriteFileAtomically(file, text);
-  const os::UniqueFd there(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!there || ::fstat(there.get(), &status) != 0) return base::ErrnoError(errno, "open " + file);
-  if (S_ISREG(status.st_mode))
-    return Error(Code::kInvalidArgument, file + " is a link to a file: name the file itself");
-  return os::WriteAll(there.get(), text, file);
+  if (::lstat(file.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    return Error(
+        Code::kInvalidArgument,
+        Printable(file) + " is no file that could be replaced: a link, a device or a folder");
+  return os::WriteFileAtomically(file, text);
 }
 
 Verb MigVerb(const Common& common) {

@@ -79,7 +79,8 @@ constexpr char kChangeStatus[] =
     "0 each GPU is divided so, 1 one is not (the message says why), 2 usage error";
 
 Option CheckpointFile(std::string& file) {
-  return Value("-f,--checkpoint-file", &file, "FILE", "checkpoint of mig-parted; - is a pipe")
+  return Value("-f,--checkpoint-file", &file, "FILE",
+               "checkpoint of mig-parted; - is standard input or output")
       .Environment("MIG_PARTED_CHECKPOINT_FILE");
 }
 

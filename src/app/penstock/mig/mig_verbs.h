@@ -20,8 +20,8 @@ struct GivenLayout {
 /// The text of mig-parted where this program is called by its name.
 Shown Worded(const Common& common, Shown shown, const char* text);
 
-/// Replaces a file, or writes to what is there and is none: a pipe, a terminal. "-" is standard
-/// output.
+/// Replaces a file, or writes to standard output: "-". kInvalidArgument: a link, which another user
+/// may have placed there, or a device.
 base::Status WriteMigFile(const std::string& file, const std::string& text);
 
 Verb MigApplyVerb(const Common& common);
