@@ -24,8 +24,9 @@ penstock mig generate-config > layouts.yaml)";
 
 constexpr char kDetails[] =
     R"(Layouts are configurations of nvidia-mig-parted, whose files, flags and variables these verbs read.
-Those that change nothing ask the driver in a process of their own; apply asks the agent. An agent on the machine is asked who
-holds GPUs and parts; without one, all count as free.)";
+Those that change nothing ask the driver in a process of their own; apply and restore ask the agent, and
+divide the GPUs themselves where none runs. An agent on the machine is asked who holds GPUs and parts;
+without one, all count as free in list and plan.)";
 
 constexpr char kListExamples[] =
     R"(penstock mig list

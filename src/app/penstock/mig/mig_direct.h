@@ -16,8 +16,8 @@ namespace penstock::app {
 /// a change that is cut off is not continued. Holders are the processes that the driver reports,
 /// and those that the last agent recorded in this boot; where one is in the way, nothing is
 /// changed. A GPU that cannot be divided becomes as it was before. `progress` is called for each
-/// step. Errors: kAlreadyExists, an agent holds the lock; kUnavailable, what the last agent
-/// recorded cannot be read, or the request waits for holders; kFailedPrecondition, the last agent
+/// step. Errors: kAlreadyExists, an agent holds the lock; kUnavailable, the request waits for
+/// holders; those of reading what the last agent recorded; kFailedPrecondition, the last agent
 /// left changes unfinished, or a holder is in the way; kInvalidArgument, the layout is not
 /// possible; kAborted, a GPU could not be divided. Blocks.
 Result<std::vector<protocol::broker::DivideProgress>> DivideDirectly(
