@@ -140,8 +140,7 @@ void LayoutView::Decide(const AppliedLayout& layout, const api::LayoutRule& rule
       DivisionNow(device, *node_.inventory.published().Get(), *node_.ledger.Get());
   const bool mode_only = IsModeOnly(layout, device);
   const std::string differs = WhyNotAsDesired(now, desired->division, mode_only);
-  if (differs.empty() ||
-      (mode_only && layout.skip_reset && IsModePending(now, desired->division)))
+  if (differs.empty() || (mode_only && layout.skip_reset && IsModePending(now, desired->division)))
     return conclude("divided", "");
   if (layout.achieved.contains(device.id))
     return conclude("changed", "since then another program has changed it: " + differs);
