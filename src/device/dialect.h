@@ -115,6 +115,12 @@ struct PartTerms {
   /// The canonical form of a profile's name, wherever there is such a profile; an error says what
   /// is wrong with the name.
   std::function<base::Result<std::string>(std::string_view name)> read_profile;
+  /// Of a Node: labels by whose value "true" the cluster runs programs that hold devices, and the
+  /// value that stops them while devices are divided.
+  std::vector<std::string> client_labels = {};
+  std::string paused = {};
+  /// Names of programs that may hold devices while these are divided.
+  std::vector<std::string> harmless_programs = {};
 };
 
 /// The names and tables of one vendor.

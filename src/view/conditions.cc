@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/core/printable.h"
 #include "base/core/strings.h"
 
 namespace penstock::view {
@@ -122,7 +123,7 @@ ConditionReport LayoutApplied(const api::LayoutReport& layout) {
           .reason = done     ? "Applied"
                     : failed ? "Failed"
                              : "Pending",
-          .message = layout.name + (layout.reason.empty() ? "" : ": " + layout.reason)};
+          .message = DescribeLayout(layout)};
 }
 
 const AllocatorReport* FindAllocator(const Report& report, std::string_view name) {
@@ -185,6 +186,16 @@ ConditionReport Ready(const Report& report, const ConditionReport& driver) {
 }
 
 }  // namespace
+
+std::string DescribeLayout(const api::LayoutReport& layout) {
+  constexpr std::size_t kMost = 1000;
+  const std::string text = layout.name + (layout.reason.empty() ? "" : ": " + layout.reason);
+  if (text.size() <= kMost) return base::Printable(text);
+  std::size_t end = kMost - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+    --end;  // in a character
+  return base::Printable(text.substr(0, end)) + "...";
+}
 
 std::string RefusalOf(const api::ConfigurationReport& configuration) {
   const std::string& origin = configuration.problem_origin;

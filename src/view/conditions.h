@@ -14,6 +14,9 @@ namespace penstock::view {
 /// Takes a report whose other parts are complete; `since` is left empty. Pure.
 std::vector<api::ConditionReport> ConditionsOf(const api::Report& report);
 
+/// The layout and why it is not applied, as in the condition; at most 1000 bytes, printable.
+std::string DescribeLayout(const api::LayoutReport& layout);
+
 /// Says why a configuration was refused and where it came from, unless the problem already names
 /// the file or ConfigMap.
 std::string RefusalOf(const api::ConfigurationReport& configuration);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/core/printable.h"
+
 namespace penstock::view {
 namespace {
 
@@ -151,6 +153,19 @@ TEST(Conditions, ADeviceThatIsOfferedOtherwiseThanAskedForIsReadyStill) {
   EXPECT_FALSE(Of(report, "Ready").status);
   report.devices[2].resource = "nvidia.com/gpu";
   EXPECT_TRUE(Of(report, "Ready").status);
+}
+
+TEST(Conditions, TheTextOfALayoutIsShortAndPrintable) {
+  EXPECT_EQ(DescribeLayout({.name = "all", .source = "label", .state = "success", .reason = ""}),
+            "all");
+  std::string reason = "0: held by \x1b[2J";
+  for (int i = 0; i < 1000; ++i) reason += "ä";
+  const std::string text =
+      DescribeLayout({.name = "all", .source = "label", .state = "failed", .reason = reason});
+  EXPECT_LE(text.size(), 1000u);
+  EXPECT_TRUE(text.starts_with("all: 0: held by ?[2J"));
+  EXPECT_TRUE(base::IsPrintable(text));
+  EXPECT_TRUE(text.ends_with("ä..."));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "adapter/cluster/client_labels.h"
 #include "adapter/cluster/configuration_watch.h"
 #include "adapter/cluster/counters_watch.h"
 #include "adapter/cluster/node_labels.h"
@@ -30,7 +31,8 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr char kLabels[] = "labels", kFeature[] = "NodeFeature", kNodeState[] = "NodeState",
-               kNodeStatus[] = "node status";
+               kNodeStatus[] = "node status", kClients[] = "clients";
+constexpr std::string_view kClientsManager = "penstock-clients";
 constexpr std::string_view kHostFeatures = "feature.node.kubernetes.io/";
 
 constexpr base::Duration kSettle = 200ms;  // NodeState: further changes usually follow
@@ -64,7 +66,8 @@ bool ClusterUpdate::operator==(const ClusterUpdate& other) const {
   const auto last = [](const auto& reported) {
     return reported.empty() ? 0 : reported.back().number + 1;
   };
-  return labels == other.labels && last(notices) == last(other.notices) &&
+  return labels == other.labels && annotations == other.annotations && known == other.known &&
+         pause == other.pause && last(notices) == last(other.notices) &&
          ToJson(report) == ToJson(other.report);
 }
 
@@ -124,6 +127,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
               .spacing = kSpacing,
               .may_be_missing = options.config.node_state == Switch::kAuto});
     work.Add({.name = kNodeStatus, .work = [this](const Done& done) { WriteNodeStatus(done); }});
+    work.Add({.name = kClients, .work = [this](const Done& done) { WriteClients(done); }});
   }
 
   using Done = ReconcileLoop::Done;
@@ -149,7 +153,9 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     if (!now.labels && update) now.labels = update->labels;
     if (update && *update == now) return;
     update = std::move(now);
-    if (!update->labels) return;  // the devices were not read yet: nothing can be concluded
+    if (options.labels.node != Switch::kOff) work.Soon(kClients);
+    // Before the devices are read, nothing can be concluded.
+    if (!update->labels && !update->known) return;
     if (!begun) begun = Now();
     ReportNfd();
     WriteAll();
@@ -163,7 +169,8 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     const bool may_carry = carried != Carried::kNo;
     if (node == nullptr || (may_carry && !begun)) return;
     const bool labels = std::ranges::any_of(node->nfd, [&](const std::string& key) {
-      return key.starts_with(kHostFeatures) && !(may_carry && update->labels->contains(key));
+      return key.starts_with(kHostFeatures) &&
+             !(may_carry && update->labels && update->labels->contains(key));
     });
     if (nfd == labels) return;
     nfd = labels;
@@ -172,8 +179,11 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
 
   void ReportRequests(const ObservedNode& node) {
     std::map<std::string, std::string> now;
-    for (const std::string& key : options.requests)
+    const auto add = [&](const std::string& key) {
       if (const auto label = node.labels.find(key); label != node.labels.end()) now.insert(*label);
+    };
+    for (const std::string& key : options.requests) add(key);
+    for (const auto& [key, paused] : options.clients) add(key);
     if (requests == now || !callbacks.requests) return;
     requests = now;
     callbacks.requests(now);
@@ -204,6 +214,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
       ReportRequests(*node);
       ReportNfd();
       if (amounts) work.Soon(kNodeStatus);
+      if (update && options.labels.node != Switch::kOff) work.Soon(kClients);
       const auto seen = std::tie(node->uid, node->labels, node->own, node->nfd);
       if (known && std::tie(known->uid, known->labels, known->own, known->nfd) == seen) return;
       known = *node;
@@ -226,7 +237,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
 
   void WriteLabels(const Done& done) {
     const ObservedNode* node = watch.node();
-    if (!begun || node == nullptr || carried == Carried::kUnknown ||
+    if (!begun || !update->labels || node == nullptr || carried == Carried::kUnknown ||
         options.labels.node == Switch::kOff)
       return done({});
     if (!watch.owners_known()) return RequestOwners(done);
@@ -238,16 +249,30 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
                      ? ""
                      : "other field managers change the agent's labels: " + plan.contested});
     if (plan.again) work.After(kLabels, *plan.again);
-    if (!plan.write) return done({});
+    if (!plan.write && !AnnotationsDiffer(*node)) return done({});
     // The uid prevents the apply from creating a Node that was just deleted.
-    const Json object = {
-        {"apiVersion", "v1"},
-        {"kind", "Node"},
-        {"metadata", {{"name", node->name}, {"uid", node->uid}, {"labels", plan.set}}}};
+    Json object = {{"apiVersion", "v1"},
+                   {"kind", "Node"},
+                   {"metadata", {{"name", node->name}, {"uid", node->uid}, {"labels", plan.set}}}};
+    for (const auto& [key, value] : update->annotations)
+      if (!value.empty()) object["metadata"]["annotations"][key] = value;
     api.Do(protocol::kube::Apply({"", "v1", "nodes"}, "", object, kLabelsManager),
-           [weak = weak_from_this(), set = plan.set, done](const auto& answer) {
-             if (const auto self = weak.lock()) self->LabelsWritten(set, answer, done);
+           [weak = weak_from_this(), set = plan.set,
+            annotations = Annotations{node->uid, update->annotations}, done](const auto& answer) {
+             const auto self = weak.lock();
+             if (!self) return;
+             if (answer.ok()) self->annotated = annotations;
+             self->LabelsWritten(set, answer, done);
            });
+  }
+
+  /// One that another client changed is restored with the next write: it decides nothing.
+  bool AnnotationsDiffer(const ObservedNode& node) const {
+    if (annotated && annotated->uid == node.uid) return annotated->wanted != update->annotations;
+    return std::ranges::any_of(update->annotations, [&node](const auto& one) {
+      const auto shown = node.annotations.find(one.first);
+      return one.second != (shown == node.annotations.end() ? "" : shown->second);
+    });
   }
 
   void RequestOwners(const Done& done) {
@@ -275,13 +300,39 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     done({});
   }
 
+  void WriteClients(const Done& done) {
+    const ObservedNode* node = watch.node();
+    if (!update || !update->pause || node == nullptr) return done({});
+    const ClientLabels::Plan plan = clients.Decide(*node, *update->pause, Now());
+    if (plan.again) work.After(kClients, *plan.again);
+    if (plan.set.empty()) return done({});
+    // With the version, no value is replaced that a user has written meanwhile.
+    const Json patch = {
+        {"metadata",
+         {{"uid", node->uid}, {"resourceVersion", node->version}, {"labels", plan.set}}}};
+    api.Do(protocol::kube::Patch({"", "v1", "nodes"}, "", options.node, protocol::kube::kMergePatch,
+                                 patch, kClientsManager),
+           [weak = weak_from_this(), set = plan.set, done](const auto& answer) {
+             if (const auto self = weak.lock()) self->ClientsWritten(set, answer, done);
+           });
+  }
+
+  void ClientsWritten(const NodeLabelSet& set, const base::Result<ApiResponse>& answer,
+                      const Done& done) {
+    if (!answer.ok()) return done(answer.error());
+    clients.Wrote(set, Now());
+    if (const auto node = protocol::kube::Parse(answer); node.ok()) watch.Adopt(*node);
+    work.Soon(kClients);  // what is wanted may be different by now
+    done({});
+  }
+
   std::string NodeUid() const { return watch.node() == nullptr ? "" : watch.node()->uid; }
   /// Objects that the Node owns are written once the Node is known, or once it is known that
   /// reading it is forbidden.
   bool OwnerKnown() const { return watch.node() != nullptr || watch.node_forbidden(); }
 
   void WriteFeature(const Done& done) {
-    if (!begun || !OwnerKnown()) return done({});
+    if (!begun || !update->labels || !OwnerKnown()) return done({});
     work.After(kFeature, kRereadInterval);
     feature.Reconcile(
         [this](const Json*) { return NodeFeatureOf(options.node, NodeUid(), DesiredLabels()); },
@@ -395,10 +446,16 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   std::optional<bool> nfd;
   std::optional<std::map<std::string, std::string>> requests;  // as reported last
   std::optional<api::AllocatorReport> reported;
+  struct Annotations {
+    std::string uid;  // of the Node
+    std::map<std::string, std::string> wanted;
+  };
+  std::optional<Annotations> annotated;  // as written last
   Carried carried;
   bool remembered = false;
 
   NodeLabelReconciler reconciler;
+  ClientLabels clients{options.clients};
   StartTimes times;
   view::ReportEvents events;
   ReconcileLoop work;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,12 @@ namespace penstock::adapter::cluster {
 struct ClusterUpdate {
   api::Report report;
   std::optional<std::map<std::string, std::string>>
-      labels;                                 ///< unset until the devices are first read
+      labels;  ///< unset until the devices are first read, and while these labels have to wait
+  bool known = false;  ///< the devices were read: the rest can be shown although labels wait
+  std::map<std::string, std::string>
+      annotations;  ///< of the Node, written with the labels; empty value: it has none
+  std::optional<std::set<std::string>> pause =
+      {};  ///< of Options::clients, those to be stopped now; unset: not known yet
   std::vector<node::health::Notice> notices;  ///< what happened to devices, for Events
   bool operator==(const ClusterUpdate&) const;
 };
@@ -43,6 +49,7 @@ class ClusterAdapter {
     std::vector<std::string> holder_labels = {};  ///< api::TelemetryConfig::holder_labels
     std::vector<std::string> requests = {};  ///< keys of the Node's labels by which users ask for
                                              ///< something
+    std::map<std::string, std::string> clients = {};  ///< ClientLabels
   };
   struct Callbacks {
     /// The remote configuration, whenever it changes. Called on the adapter's executor; the callee
@@ -51,7 +58,8 @@ class ClusterAdapter {
     /// Whether NFD labels this node (annotation nfd.node.kubernetes.io/feature-labels), whenever
     /// that changes.
     std::function<void(bool)> nfd;
-    /// Those of Options::requests that the Node has, with their values, whenever they change.
+    /// Those of Options::requests and clients that the Node has, with their values, whenever they
+    /// change.
     /// Called on the adapter's executor.
     std::function<void(const std::map<std::string, std::string>&)> requests = {};
     /// The ConfigMap that selects the shown counters, whenever it changes; its text is that of a

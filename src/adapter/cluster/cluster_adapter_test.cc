@@ -1,6 +1,8 @@
 // Tests ClusterAdapter against a fake API server in this process.
 #include "adapter/cluster/cluster_adapter.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -26,6 +28,8 @@ constexpr char kNode[] = "/api/v1/nodes/n1";
 constexpr char kNodeState[] = "/apis/penstock.io/v1alpha1/nodestates/n1";
 constexpr char kFeature[] =
     "/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/penstock/nodefeatures/penstock-features-for-n1";
+constexpr char kWhy[] = "penstock.io/why", kDcgm[] = "nvidia.com/gpu.deploy.dcgm",
+               kNvsm[] = "nvidia.com/gpu.deploy.nvsm", kClient[] = "nvidia.com/gpu.deploy.client";
 constexpr char kMap[] = "/api/v1/namespaces/penstock/configmaps/configs";
 
 class ClusterAdapterTest : public testing::Test {
@@ -113,6 +117,17 @@ class ClusterAdapterTest : public testing::Test {
 
   std::string Label(const std::string& key) const {
     return api_.Find(kNode)->at("metadata").at("labels").value(key, "(none)");
+  }
+  /// Writes of the Node, without those of its status.
+  long NodeWrites() const {
+    return std::ranges::count_if(api_.calls(), [](const auto& call) {
+      return call.method == "PATCH" && call.path == kNode;
+    });
+  }
+  std::string Annotation() const {
+    return api_.Find(kNode)
+        ->value(json::json_pointer("/metadata/annotations"), json::object())
+        .value(kWhy, "(none)");
   }
   json Status() const {
     return api_.Find(kNodeState) == nullptr ? json(nullptr) : api_.Find(kNodeState)->at("status");
@@ -321,6 +336,120 @@ TEST_F(ClusterAdapterTest, AnNfdBesideUsIsReportedAndLeftAlone) {
   EXPECT_THAT(nfd_, ElementsAre(true, false));
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
   EXPECT_EQ(Label("feature.node.kubernetes.io/pci-10de.present"), "true");
+}
+
+// Annotations beside the labels.
+
+TEST_F(ClusterAdapterTest, AnAnnotationIsWrittenWithTheLabelsAndTakenAway) {
+  news_.annotations = {{kWhy, ""}};
+  Converge();
+  EXPECT_EQ(api_.Writes(), 0u);
+  (*news_.labels)["nvidia.com/mig.config.state"] = "failed";
+  news_.annotations = {{kWhy, "all: 0: held"}};
+  Show(900ms);
+  EXPECT_EQ(Annotation(), "all: 0: held");
+  EXPECT_EQ(NodeWrites(), 1);
+  news_.annotations = {{kWhy, "all: 0: held by pod ml/a"}};
+  Show(900ms);
+  EXPECT_EQ(Annotation(), "all: 0: held by pod ml/a");
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
+  news_.labels->erase("nvidia.com/mig.config.state");
+  news_.annotations = {{kWhy, ""}};
+  Show(900ms);
+  EXPECT_EQ(Annotation(), "(none)");
+  EXPECT_EQ(NodeWrites(), 3);
+}
+
+TEST_F(ClusterAdapterTest, AnAnnotationOfAnEarlierAgentIsTakenAwayAndTheSameIsNotWrittenAgain) {
+  news_.annotations = {{kWhy, "all: 0: held"}};
+  Converge();
+  Restart();
+  Show(1h);
+  EXPECT_EQ(api_.Writes(), 0u);
+  Restart();
+  news_.annotations = {{kWhy, ""}};
+  Show(10s);
+  EXPECT_EQ(Annotation(), "(none)");
+}
+
+TEST_F(ClusterAdapterTest, AFightOverAnAnnotationIsNotFought) {
+  news_.annotations = {{kWhy, "ours"}};
+  Converge();
+  for (int i = 0; i < 100; ++i) {
+    api_.Merge(kNode, {{"metadata", {{"annotations", {{kWhy, "theirs " + std::to_string(i)}}}}}},
+               "kubectl");
+    executor_.Advance(1s);
+  }
+  EXPECT_LE(NodeWrites(), 1);
+}
+
+// Clients.
+
+TEST_F(ClusterAdapterTest, ClientsAreStoppedAndStartedByTheirLabels) {
+  options_.clients = {{kDcgm, "paused"}, {kNvsm, "paused"}, {kClient, "paused"}};
+  api_.Merge(kNode, {{"metadata", {{"labels", {{kDcgm, "true"}, {kNvsm, "false"}}}}}}, "operator");
+  news_.pause.emplace();
+  Converge();
+  EXPECT_EQ(api_.Writes(), 0u);
+  news_.pause = {kDcgm, kNvsm, kClient};
+  Show(1s);
+  EXPECT_EQ(Label(kDcgm), "paused");
+  EXPECT_EQ(Label(kNvsm), "false");
+  EXPECT_EQ(Label(kClient), "(none)");
+  EXPECT_THAT(requests_.back(), testing::Contains(testing::Pair(kDcgm, "paused")));
+  news_.pause->clear();
+  Show(1s);
+  EXPECT_EQ(Label(kDcgm), "true");
+  EXPECT_EQ(NodeWrites(), 2);
+}
+
+TEST_F(ClusterAdapterTest, ClientsThatAnEarlierAgentStoppedAreStartedBeforeLabelsAreKnown) {
+  options_.clients = {{kDcgm, "paused"}};
+  api_.Merge(kNode, {{"metadata", {{"labels", {{kDcgm, "paused"}}}}}}, "penstock-clients");
+  news_.labels.reset();
+  Start();
+  Show(10s);
+  EXPECT_EQ(Label(kDcgm), "paused") << "whether a change goes on is not known yet";
+  news_.pause.emplace();
+  Show(10s);
+  EXPECT_EQ(Label(kDcgm), "true");
+}
+
+TEST_F(ClusterAdapterTest, AFalseThatAUserSetsAtTheSameMomentStays) {
+  options_.clients = {{kDcgm, "paused"}};
+  api_.Merge(kNode, {{"metadata", {{"labels", {{kDcgm, "true"}}}}}}, "operator");
+  news_.pause.emplace();
+  Converge();
+  news_.pause = {kDcgm};
+  adapter_->Show(news_);
+  // The adapter decides before it hears of this.
+  api_.Merge(kNode, {{"metadata", {{"labels", {{kDcgm, "false"}}}}}}, "kubectl-label");
+  executor_.Advance(1min);
+  EXPECT_EQ(Label(kDcgm), "false");
+}
+
+TEST_F(ClusterAdapterTest, WithoutLabelsOfTheNodeNoClientIsStopped) {
+  options_.clients = {{kDcgm, "paused"}};
+  options_.labels.node = Switch::kOff;
+  api_.Merge(kNode, {{"metadata", {{"labels", {{kDcgm, "true"}}}}}}, "operator");
+  news_.pause = {kDcgm};
+  Converge();
+  EXPECT_EQ(Label(kDcgm), "true");
+}
+
+// The report before the labels.
+
+TEST_F(ClusterAdapterTest, TheObjectIsWrittenWhileLabelsHaveToWait) {
+  news_.labels.reset();
+  news_.known = true;
+  Start();
+  Show(10s);
+  EXPECT_EQ(Status()["summary"]["healthy"], 2);
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "(none)");
+  EXPECT_EQ(NodeWrites(), 0);
+  news_.labels = Labels{{"nvidia.com/gpu.count", "2"}};
+  Show(1s);
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
 }
 
 // Labels through NFD.

@@ -76,6 +76,9 @@ ObservedNode ObserveNode(const Json& node) {
   view.uid = Text(At(metadata, "uid"));
   view.version = Text(At(metadata, "resourceVersion"));
   view.labels = Texts(At(metadata, "labels"));
+  view.annotations = Texts(At(metadata, "annotations"));
+  std::erase_if(view.annotations,
+                [](const auto& one) { return !one.first.starts_with(kOwnDomain); });
   view.nfd = NfdKeys(At(metadata, "annotations"));
   AddManagers(At(metadata, "managedFields"), view);
   view.numbers = {Texts(At(At(node, "status"), "capacity")),

@@ -15,13 +15,16 @@ namespace penstock::adapter::cluster {
 
 /// Field manager of the labels that the agent applies to the Node.
 inline constexpr std::string_view kLabelsManager = "penstock-labels";
+/// Prefix of the keys of Penstock's own annotations.
+inline constexpr std::string_view kOwnDomain = "penstock.io/";
 
 struct ObservedNode {
   std::string name, uid, version;             ///< version is metadata.resourceVersion
   std::map<std::string, std::string> labels;  ///< all labels
   std::set<std::string> own;                  ///< keys that our field manager applied
   std::map<std::string, std::string> others;  ///< key → its manager, for keys that are not ours
-  std::set<std::string> nfd;                  ///< keys that NFD maintains, from its annotation
+  std::map<std::string, std::string> annotations;  ///< those of Penstock's domain
+  std::set<std::string> nfd;                       ///< keys that NFD maintains, from its annotation
   NodeNumbers numbers;
 };
 

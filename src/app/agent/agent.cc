@@ -21,6 +21,7 @@
 #include "adapter/pages/pages.h"
 #include "app/agent/adapters.h"
 #include "app/agent/changes.h"
+#include "app/agent/client_pause.h"
 #include "app/agent/cluster_connection.h"
 #include "app/agent/configuration.h"
 #include "app/agent/containers.h"
@@ -245,6 +246,8 @@ class Agent {
     changes_->on_demand().OnChange([this] { adapters_->TryQueue(); });
     layouts_.emplace(control_, io_, pipeline_.inventory, changes_->divisions());
     layouts_->Configure(*Config());
+    clients_.emplace(ClientPause::Node{control_, io_, pipeline_.inventory, changes_->divisions()},
+                     [this] { changes_->Wake(); });
     changes_->divisions().OnState([this] {
       views_.Changed();
       if (cluster_) cluster_->ScheduleUpdate();
@@ -278,8 +281,14 @@ class Agent {
                 [this](const api::RemoteConfig& remote) {
                   configuration_.SetRemoteCounters(remote);
                 },
-            .requests = [this](const auto& labels) { layouts_->Take(labels); },
+            .requests =
+                [this](const auto& labels) {
+                  clients_->Take(labels);
+                  changes_->Wake();
+                  layouts_->Take(labels);
+                },
             .pods = [this](auto pods) { pod_labels_.Take(std::move(pods)); }});
+    clients_->Begin();
     cluster_->ScheduleUpdate();
   }
 
@@ -415,11 +424,12 @@ class Agent {
   std::optional<Adapters> adapters_;
   std::optional<Changes> changes_;
   std::optional<LayoutFollower> layouts_;
+  std::optional<ClientPause> clients_;
   std::optional<KubeletStart> kubelet_start_;
   std::optional<ClusterConnection> cluster_;
   std::optional<ProcessStats> process_stats_;
   Views views_{{control_, node_, open_, pipeline_, telemetry_, configuration_, labeller_,
-                containers_, adapters_, changes_, layouts_, kubelet_start_, cluster_,
+                containers_, adapters_, changes_, layouts_, clients_, kubelet_start_, cluster_,
                 process_stats_, waiting_for_, pages_}};
   base::Subscription on_config_, on_samples_, on_usage_;
   // Problems of sampling, by device, as last sent to the cluster.

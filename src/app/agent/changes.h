@@ -44,6 +44,9 @@ class Changes {
     changes_.Follow(now, before);
   }
 
+  /// Something else changed for which a step waits.
+  void Wake() { changes_.Wake(); }
+
   /// All devices were read once.
   void Start() { changes_.Start(); }
 

@@ -6,6 +6,7 @@
 #include <future>
 #include <utility>
 
+#include "app/agent/client_pause.h"
 #include "app/agent/layout_follower.h"
 #include "base/log.h"
 
@@ -107,7 +108,8 @@ void ClusterConnection::OpenAdapter() {
                                                 .labels = config_.labels,
                                                 .counters_map = config_.telemetry.counters_map,
                                                 .holder_labels = config_.telemetry.holder_labels,
-                                                .requests = RequestLabels()},
+                                                .requests = RequestLabels(),
+                                                .clients = PausedLabels()},
       adapter::cluster::ClusterAdapter::Callbacks{
           .remote =
               [this](const api::RemoteConfig& remote) {

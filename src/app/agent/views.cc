@@ -7,6 +7,9 @@
 namespace penstock::app {
 namespace {
 
+/// Of the Node: the layout that a label asked for and why its state is what it is.
+constexpr char kReasonAnnotation[] = "penstock.io/layout-reason";
+
 std::optional<node::metrics::ApiRequests> RequestsOf(
     const std::optional<ClusterConnection>& cluster) {
   if (!cluster) return std::nullopt;
@@ -119,7 +122,19 @@ const std::vector<api::UnavailableMetric>& Views::UnavailableMetrics() {
 api::LayoutReport Views::LayoutReport() const {
   if (!parts_.changes) return {};
   const node::change::LayoutState& layout = parts_.changes->divisions().state();
-  return {layout.layout, layout.source, layout.state, layout.reason};
+  api::LayoutReport report{layout.layout, layout.source, layout.state, layout.reason};
+  if (report.state == "pending" && report.reason.empty()) report.reason = WhyKubeletWaits();
+  return report;
+}
+
+/// While devices are divided again after a reboot; empty otherwise.
+std::string Views::WhyKubeletWaits() const {
+  if (!parts_.changes || !parts_.enabled.contains(node::share::kKubeletAllocator)) return "";
+  const auto until = parts_.changes->divisions().restored_by();
+  if (!until) return "";
+  return "the devices are being divided again after a reboot; the kubelet gets them after that, or "
+         "at " +
+         base::FormatTime(*until) + " at the latest";
 }
 
 std::vector<api::AllocatorReport> Views::AllocatorReports() const {
@@ -135,6 +150,7 @@ std::vector<api::AllocatorReport> Views::AllocatorReports() const {
   auto reports = parts_.adapters->Reports();
   if (parts_.kubelet_start && parts_.kubelet_start->waits())
     reports.front().reason = parts_.kubelet_start->reason();  // of the kubelet
+  if (const std::string why = WhyKubeletWaits(); !why.empty()) reports.front().reason = why;
   if (parts_.cluster) reports.push_back(parts_.cluster->report());
   return reports;
 }
@@ -181,7 +197,15 @@ adapter::cluster::ClusterUpdate Views::MakeClusterUpdate() {
   const bool waits = !parts_.kubelet_start || parts_.kubelet_start->waits();
   if (parts_.labeller.labels().begun() && !waits)
     update.labels = *parts_.labeller.labels().published().Get();
-  if (update.labels && parts_.layouts) update.labels->merge(parts_.layouts->Labels());
+  const bool begun = parts_.labeller.labels().begun() && parts_.changes.has_value();
+  update.known = begun && parts_.changes->divisions().restored_by().has_value();
+  if (begun && parts_.clients) update.pause = parts_.clients->Keys();
+  if (!update.labels || !parts_.layouts) return update;
+  const auto state = parts_.layouts->Labels();
+  update.annotations[kReasonAnnotation] = state.empty() || update.report.layout.reason.empty()
+                                              ? ""
+                                              : view::DescribeLayout(update.report.layout);
+  update.labels->insert(state.begin(), state.end());
   return update;
 }
 

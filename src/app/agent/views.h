@@ -13,6 +13,7 @@
 #include "api/report.h"
 #include "app/agent/adapters.h"
 #include "app/agent/changes.h"
+#include "app/agent/client_pause.h"
 #include "app/agent/cluster_connection.h"
 #include "app/agent/configuration.h"
 #include "app/agent/containers.h"
@@ -45,6 +46,7 @@ struct Parts {
   std::optional<Adapters>& adapters;
   std::optional<Changes>& changes;
   std::optional<LayoutFollower>& layouts;
+  std::optional<ClientPause>& clients;
   const std::optional<KubeletStart>& kubelet_start;
   const std::optional<ClusterConnection>& cluster;
   const std::optional<ProcessStats>& process_stats;
@@ -79,6 +81,7 @@ class Views {
  private:
   void ScheduleRefresh();
   api::LayoutReport LayoutReport() const;
+  std::string WhyKubeletWaits() const;
   std::vector<api::AllocatorReport> AllocatorReports() const;
   std::string MakePage(node::metrics::PageFormat format, node::metrics::Detail detail);
   node::metrics::PageInputs MakePageInputs() const;

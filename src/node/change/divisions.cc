@@ -21,6 +21,8 @@ using inventory::Entry;
 
 namespace {
 
+constexpr std::string_view kStopClients = "stop clients", kRestore = "restore";
+constexpr char kByLabel[] = "label";  // LayoutRequest::source
 constexpr base::Duration kReleasedWithin = std::chrono::minutes(2);
 constexpr base::Duration kDividesWithin = std::chrono::minutes(10);  // with a reset
 constexpr base::Duration kDescribed = std::chrono::minutes(1);
@@ -185,6 +187,30 @@ struct Divisions::State : std::enable_shared_from_this<State> {
         if (const Vendor of = vendor_of(now->facts->vendor); of.describe) of.describe();
       node.changes.Wake();
     });
+  }
+
+  StepResult AwaitClients(const DeviceChange& change) const {
+    if (!await_clients || applied.source != kByLabel) return std::string();
+    const auto snapshot = node.inventory.published().Get();
+    const Entry* entry = snapshot->Find(IdOf(change));
+    return entry == nullptr ? std::string() : await_clients(*entry->facts);
+  }
+
+  /// Clients run again while a device waits to be divided as it was before, which may take long.
+  std::set<std::string> StopsClientsOf() const {
+    std::set<std::string> devices;
+    if (applied.source != kByLabel) return devices;
+    const auto snapshot = node.inventory.published().Get();
+    for (const Entry& entry : snapshot->devices) {
+      const DeviceChange* change = node.changes.OfKind(kDivideKind, entry.facts->id);
+      if (change == nullptr) continue;
+      const auto run = runs.find(entry.facts->id);
+      const bool first = run == runs.end() || run->second.failures == 0 || !run->second.back;
+      if (change->step == kStopClients || change->step == kDivideKind ||
+          (change->step == kRestore && !change->failure.empty() && first))
+        devices.insert(entry.facts->id);
+    }
+    return devices;
   }
 
   StepResult Divide(const DeviceChange& change) {
@@ -403,8 +429,10 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       if (auto call = std::exchange(restored, nullptr)) call();
     }
     if (refused) now = *refused;
-    if (now == state) return;
+    auto clients = StopsClientsOf();
+    if (now == state && clients == stops_clients_of) return;
     state = std::move(now);
+    stops_clients_of = std::move(clients);
     if (on_state) on_state();
   }
 
@@ -491,6 +519,9 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   std::optional<Request> request;
   bool restoring = false;
   std::function<void()> restored;
+  base::WallTime restored_by{};
+  std::function<std::string(const Facts&)> await_clients;
+  std::set<std::string> stops_clients_of;
   base::Lifetime lifetime;
 };
 
@@ -505,11 +536,13 @@ Divisions::Divisions(base::Executor& control, base::Executor& io, Node node, Ven
        .take =
            [state](const DeviceChange& change) { return state->node.changes.AwaitUnused(change); },
        .most = kReleasedWithin},
+      {.name = kStopClients,
+       .take = [state](const DeviceChange& change) { return state->AwaitClients(change); }},
       {.name = kDivideKind,
        .take = [state](const DeviceChange& change) { return state->Divide(change); },
        .most = kDividesWithin,
        .recorded = true},
-      {.name = "restore",
+      {.name = kRestore,
        .take = [state](const DeviceChange& change) { return state->Restore(change); },
        .finally = true},
       {.name = "read",
@@ -564,11 +597,22 @@ void Divisions::OnState(std::function<void()> changed) { state_->on_state = std:
 void Divisions::WhenRestored(base::Duration most, std::function<void()> restored) {
   if (!state_->restoring) return restored();
   state_->restored = std::move(restored);
+  state_->restored_by = state_->control.clock().Wall() + most;
   state_->control.PostAfter(most, state_->lifetime.Guard([state = state_.get()] {
     if (auto call = std::exchange(state->restored, nullptr)) call();
   }));
   state_->Wake();
 }
+
+std::optional<base::WallTime> Divisions::restored_by() const {
+  return state_->restored ? std::optional(state_->restored_by) : std::nullopt;
+}
+
+void Divisions::SetClients(std::function<std::string(const Facts& device)> await) {
+  state_->await_clients = std::move(await);
+}
+
+std::set<std::string> Divisions::stops_clients_of() const { return state_->StopsClientsOf(); }
 
 const std::vector<ChangeStep>& Divisions::steps() const { return state_->steps; }
 

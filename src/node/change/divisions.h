@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,8 +66,8 @@ struct LayoutState {
 /// driver was loaded again, because these destroy its parts.
 ///
 /// The steps of a change: withdraw the device and those of its parts that do not stay; wait until
-/// they are unused; divide it; where that failed, divide it as it was before. A device for which
-/// that fails too is withheld, and tried again.
+/// they are unused; stop clients; divide it; where that failed, divide it as it was before. A
+/// device for which that fails too is withheld, and tried again.
 class Divisions final : public ChangeKind {
  public:
   /// The parts of a vendor that take part in a division.
@@ -121,12 +122,22 @@ class Divisions final : public ChangeKind {
   const AppliedLayout& applied() const;
 
   const LayoutState& state() const;
-  /// Called after each change of the state.
+  /// Called after each change of the state, and of stops_clients_of.
   void OnState(std::function<void()> changed);
 
   /// Calls the function once: when no device is being divided that was divided before a reboot,
   /// and otherwise after `most`. Call after DeviceChanges::Start.
   void WhenRestored(base::Duration most, std::function<void()> restored);
+
+  /// By when it is called at the latest, while that function was not called yet.
+  std::optional<base::WallTime> restored_by() const;
+
+  /// Programs of the cluster that hold devices are stopped for a layout that a label asked for.
+  /// `await` returns what is still waited for before the device is divided; empty: nothing.
+  void SetClients(std::function<std::string(const device::Facts& device)> await);
+
+  /// The devices whose clients are to be stopped now.
+  std::set<std::string> stops_clients_of() const;
 
   std::string_view name() const override { return "divide"; }
   const std::vector<ChangeStep>& steps() const override;

@@ -84,9 +84,10 @@ class DivisionsTest : public ::testing::Test, public device::Actions {
   }
 
   /// The answer of a request: "done", "pending" or the error.
-  std::string Apply(const api::Layout& layout, std::optional<base::Duration> wait = {}) {
+  std::string Apply(const api::Layout& layout, std::optional<base::Duration> wait = {},
+                    const std::string& source = "user") {
     auto answer = std::make_shared<std::string>("pending");
-    divisions_->Apply({.layout = layout, .source = "user", .wait = wait}, nullptr,
+    divisions_->Apply({.layout = layout, .source = source, .wait = wait}, nullptr,
                       [answer](const auto& result) {
                         *answer = result.ok() ? "done" : result.error().ToString();
                       });
@@ -99,6 +100,18 @@ class DivisionsTest : public ::testing::Test, public device::Actions {
     const auto desired = offers_.Desired();
     const auto found = desired->assignments.find(id);
     return found == desired->assignments.end() ? "no such device" : found->second.reason;
+  }
+
+  /// Clients that hold the device: until Wake with an empty text.
+  void HaveClients() {
+    divisions_->SetClients([this](const Facts&) {
+      ++asked_;
+      return clients_;
+    });
+  }
+  void Wake() {
+    changes_->Wake();
+    executor_.RunUntilIdle();
   }
 
   void Hold(const std::string& device) {
@@ -117,7 +130,8 @@ class DivisionsTest : public ::testing::Test, public device::Actions {
   share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"local"}};
   DivisibleDevice backend_;
   bool ready_ = true, together_ = false;
-  int resets_ = 0;
+  int resets_ = 0, asked_ = 0;
+  std::string clients_ = "in use by a client";
   std::vector<std::shared_ptr<std::string>> answers_;
   std::unique_ptr<DeviceChanges> changes_;
   std::unique_ptr<Divisions> divisions_;
@@ -287,11 +301,14 @@ TEST_F(DivisionsTest, TheKubeletDoesNotWaitForeverForADeviceThatFails) {
   ready_ = false;
   Start({}, *LoadAppliedLayout(folder_ / "layout.json"), "another boot");
   bool restored = false;
+  const auto latest = executor_.clock().Wall() + 1min;
   divisions_->WhenRestored(1min, [&] { restored = true; });
   executor_.RunUntilIdle();
   EXPECT_FALSE(restored);
+  EXPECT_EQ(divisions_->restored_by(), latest);
   executor_.Advance(1min);
   EXPECT_TRUE(restored);
+  EXPECT_EQ(divisions_->restored_by(), std::nullopt);
 }
 
 TEST_F(DivisionsTest, TheNextAgentFinishesWhatIsInTheJournal) {
@@ -420,6 +437,60 @@ TEST(AppliedLayouts, AreKeptAsTheyAre) {
   EXPECT_EQ(DecodeAppliedLayout(R"({"version": 2})", "f").error().code(),
             Code::kFailedPrecondition);
   EXPECT_FALSE(DecodeDivision("{}").ok());
+}
+
+// Programs of the cluster that hold the device.
+
+TEST_F(DivisionsTest, ClientsAreStoppedWhileADeviceIsDividedAsALabelSays) {
+  Start();
+  HaveClients();
+  EXPECT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}}), kStanding, "label"), "pending");
+  EXPECT_THAT(divisions_->stops_clients_of(), ElementsAre(backend_.device.id));
+  EXPECT_THAT(backend_.Parts(), IsEmpty());
+  EXPECT_EQ(divisions_->state().devices[0].reason, clients_);
+  clients_.clear();
+  Wake();
+  EXPECT_EQ(*answers_.back(), "done");
+  EXPECT_THAT(divisions_->stops_clients_of(), IsEmpty());
+}
+
+TEST_F(DivisionsTest, NoClientIsStoppedForWhatIsThereNorForAUser) {
+  Start();
+  HaveClients();
+  ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  EXPECT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}}), kStanding, "label"), "done");
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(DivisionsTest, ClientsRunAgainAfterAFailure) {
+  Start();
+  ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  HaveClients();
+  clients_.clear();
+  std::vector<std::size_t> stopped;
+  divisions_->OnState([&] { stopped.push_back(divisions_->stops_clients_of().size()); });
+  backend_.failing["create"] = 4;  // and it cannot become as before at first
+  EXPECT_THAT(Apply(LayoutOf("large", true, {{"4g", 1}}), kStanding, "label"),
+              HasSubstr("cannot be divided as before"));
+  EXPECT_THAT(divisions_->stops_clients_of(), IsEmpty());
+  ASSERT_FALSE(stopped.empty());
+  EXPECT_EQ(stopped.back(), 0u) << "it is reported";
+}
+
+TEST_F(DivisionsTest, TheNextAgentKeepsClientsStoppedUntilItHasFinished) {
+  Start();
+  HaveClients();
+  EXPECT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}}), kStanding, "label"), "pending");
+  const auto journal = LoadChanges(folder_ / "changes.json");
+  const auto kept = LoadAppliedLayout(folder_ / "layout.json");
+  ASSERT_TRUE(journal.ok() && kept.ok());
+  ready_ = false;
+  Start(*journal, *kept);
+  EXPECT_THAT(divisions_->stops_clients_of(), ElementsAre(backend_.device.id));
+  ready_ = true;
+  Wake();
+  EXPECT_EQ(divisions_->state().state, "success");
+  EXPECT_THAT(divisions_->stops_clients_of(), IsEmpty());
 }
 
 }  // namespace

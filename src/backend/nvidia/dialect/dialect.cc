@@ -99,13 +99,22 @@ class NvidiaDialect final : public device::Dialect {
   std::string PartResource(const Facts& part) const override { return MigResource(part.profile); }
 
   const device::PartTerms* part_terms() const override {
-    static const device::PartTerms kTerms = {"mig", "enabled", "disabled",
-                                             // of NVIDIA's MIG manager, as its states are
-                                             "nvidia.com/mig.config", "nvidia.com/mig.config.state",
-                                             [](std::string_view name) -> Result<std::string> {
-                                               ASSIGN(const auto profile, ParseMigProfile(name));
-                                               return ToString(profile);
-                                             }};
+    static const device::PartTerms kTerms = {
+        "mig",
+        "enabled",
+        "disabled",
+        // of NVIDIA's MIG manager, as its states are
+        "nvidia.com/mig.config",
+        "nvidia.com/mig.config.state",
+        [](std::string_view name) -> Result<std::string> {
+          ASSIGN(const auto profile, ParseMigProfile(name));
+          return ToString(profile);
+        },
+        // likewise
+        {"nvidia.com/gpu.deploy.client", "nvidia.com/gpu.deploy.dcgm",
+         "nvidia.com/gpu.deploy.nvsm"},
+        "paused-for-mig-change",
+        {"nvidia-persistenced"}};
     return &kTerms;
   }
 

@@ -1,0 +1,49 @@
+#include "adapter/cluster/client_labels.h"
+
+namespace penstock::adapter::cluster {
+namespace {
+
+constexpr char kRuns[] = "true";
+
+}  // namespace
+
+ClientLabels::Plan ClientLabels::Decide(const ObservedNode& node,
+                                        const std::set<std::string>& pause, base::TimePoint now) {
+  Plan plan;
+  const bool first = !std::exchange(begun_, true);
+  for (const auto& [key, paused] : keys_) {
+    const auto label = node.labels.find(key);
+    const std::string value = label == node.labels.end() ? "" : label->second;
+    if (first && value == paused) ours_.insert(key);
+    if (pause.contains(key)) {
+      if (value != kRuns) continue;
+      if (ours_.contains(key) && now < not_before_) {
+        plan.again = not_before_ - now;
+      } else {
+        plan.set[key] = paused;
+      }
+    } else if (ours_.contains(key)) {
+      if (value == paused)
+        plan.set[key] = kRuns;
+      else if (!value.starts_with(paused))  // others keep a paused value to put it back later
+        ours_.erase(key);
+    }
+  }
+  if (ours_.empty()) backoff_.Reset();
+  return plan;
+}
+
+void ClientLabels::Wrote(const std::map<std::string, std::string>& set, base::TimePoint now) {
+  bool stopped = false;
+  for (const auto& [key, value] : set) {
+    if (value == kRuns) {
+      ours_.erase(key);
+    } else {
+      ours_.insert(key);
+      stopped = true;
+    }
+  }
+  if (stopped) not_before_ = now + backoff_.Next();
+}
+
+}  // namespace penstock::adapter::cluster
