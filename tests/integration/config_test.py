@@ -158,6 +158,23 @@ def test_a_charts_values_are_no_configuration_and_what_they_hold_is_checked(prog
     assert done.returncode == 1 and 'there is no field "DCGM_X"' in done.stderr and "OK (values of Penstock's chart)" in done.stdout
 
 
+def test_a_check_of_layouts_says_what_each_makes_of_a_machine(programs, tmp_path):
+    manifest = tmp_path / "map.yaml"
+    manifest.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: layouts}\ndata:\n  config.yaml: |\n    version: v1\n    mig-configs:\n"
+                        "      seven: [{devices: all, mig-enabled: true, mig-devices: {1g.5gb: 7}}]\n"
+                        "      eight: [{devices: all, mig-enabled: true, mig-devices: {1g.5gb: 8}}]\n")
+    plain = check(programs, str(manifest))
+    assert plain.returncode == 0 and "key config.yaml: OK (mig-parted)\n  layouts: seven, eight\n" in plain.stdout, plain.stdout
+    done = check(programs, str(manifest), "--against", "dgx-a100")
+    assert "  layout seven: GPU 0, 1, 2, 3, 4, 5, 6, 7: 7 of 1g.5gb\n" in done.stdout
+    assert "8 of 1g.5gb: impossible\n    there can be at most 7 of 1g.5gb at once, not 8\n" in done.stdout
+    [document] = json.loads(check(programs, str(manifest), "--against", "dgx-a100", "-o", "json").stdout)
+    assert [(one["name"], one["possible"]) for one in document["layouts"]] == [("seven", True), ("eight", False)]
+    manifest.write_text(manifest.read_text().replace("mig-enabled", "mig-enable", 1))
+    wrong = check(programs, str(manifest))
+    assert wrong.returncode == 1 and 'map.yaml:8:' in wrong.stderr and 'did you mean "mig-enabled"' in wrong.stderr, wrong.stderr
+
+
 def test_a_check_against_a_machine_that_is_none_says_which_there_are(programs, tmp_path):
     (tmp_path / "c.yaml").write_text("version: v1\n")
     done = check(programs, str(tmp_path / "c.yaml"), "--against", "no-such-machine")

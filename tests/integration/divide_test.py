@@ -5,6 +5,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -226,6 +227,48 @@ def test_after_a_reboot_the_gpus_are_divided_again(node):
     await_state(node, "success")
     assert parts(node) == {"0": ["1g.18gb"] * 7, "1": ["1g.18gb"] * 7}
     assert modes(node)[:4] == ["Enabled"] * 3 + ["Disabled"]
+
+
+def test_while_the_kubelet_waits_for_the_gpus_to_be_divided_again_the_status_says_so(make_node):
+    node = make_node(machine="dgx-h200", config="allocators: {kubelet: {enabled: on}, assign: [{allocator: local}]}\n")
+    node.start_agent()
+    apply(node, layout("kept", ([0], {"1g.18gb": 7})))
+    node.end_agent()
+    kept = node.state_dir / "layout.json"
+    kept.write_text(re.sub(r'"boot": "[^"]*"', '"boot": "the boot before"', kept.read_text()))
+    smi(node, "mig", "-dci", "-i", "0")
+    smi(node, "mig", "-dgi", "-i", "0")
+    node.sim("fault", "0", "hang", "nvmlDeviceCreateGpuInstanceWithPlacement", "forever")
+    node.launch_agent()
+    await_state(node, "pending")
+    text = "divided again after a reboot; the kubelet gets them after that, or at "
+    wait_until(lambda: text in state(node)[1], "the reason", seen=lambda: node.report())
+    assert text in node.allocator("kubelet")["reason"]
+    condition = next(one for one in node.report()["conditions"] if one["type"] == "LayoutApplied")
+    assert condition["message"] == "kept: " + state(node)[1]
+    assert text in node.penstock("status").stdout
+    node.sim("heal", "0")
+    await_state(node, "success")
+    assert state(node)[1] == "" and "reboot" not in node.allocator("kubelet").get("reason", "")
+
+
+def test_the_layout_of_the_configuration_is_followed_once_and_a_users_stays(make_node):
+    node = make_node(machine="dgx-h200", config="parts: {defaultLayout: all-3g.71gb}\n")
+    node.launch_agent()
+    await_state(node, "success")
+    assert parts(node) == {str(gpu): ["3g.71gb"] * 2 for gpu in range(8)}
+    apply(node, layout("mine", ("all", {"7g.141gb": 1})))
+    node.kill_agent()
+    node.launch_agent()
+    await_state(node, "success")
+    assert parts(node) == {str(gpu): ["7g.141gb"] for gpu in range(8)}
+    node.config.write_text(node.config.read_text().replace("all-3g.71gb", "all-3g.71bg"))
+    node.agent.send_signal(signal.SIGHUP)
+    await_state(node, "failed")
+    assert 'did you mean "all-3g.71gb"' in state(node)[1]
+    node.config.write_text(node.config.read_text().replace("all-3g.71bg", "all-disabled"))
+    node.agent.send_signal(signal.SIGHUP)
+    wait_until(lambda: parts(node) == {}, "the next layout of the configuration")
 
 
 def test_what_other_programs_change_stays_until_the_layout_is_applied_again(node):

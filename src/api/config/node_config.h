@@ -336,6 +336,7 @@ struct NodeConfig {
                                              ///< local users: ids, indices or globs for the
                                              ///< model's name; empty: none
   std::string layouts_file;  ///< of mig-parted; empty: layouts are made from the devices' profiles
+  std::string default_layout;  ///< for a node without a label that names one; empty: none
   SharingConfig sharing;
 
   HttpConfig http;

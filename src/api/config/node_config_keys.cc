@@ -316,6 +316,7 @@ std::vector<ConfigKey> Keys() {
       Key("parts.strategy", kNow, OneOf(kPartsStrategies), &N::parts),
       Key("parts.onDemand", kNow, Plain(), &N::parts_on_demand),
       Key("parts.layouts", kNow, AbsolutePath(), &N::layouts_file),
+      Key("parts.defaultLayout", kNow, Plain(), &N::default_layout),
       Key("devicePlugin.deviceIDStrategy", kNow, OneOf(kDeviceIds), &N::device_ids),
       Key("devicePlugin.configFiles", kNow, OneOf(kPluginFiles), &N::plugin_files),
       Key("containers.deviceList", kNow, Some(kDeviceLists, false, true), &N::containers,

@@ -270,7 +270,7 @@ class Agent {
   }
 
   void JoinCluster() {
-    if (!ClusterConnection::Wanted(start_.cluster)) return;
+    if (!ClusterConnection::Wanted(start_.cluster)) return layouts_->Take({});
     cluster_.emplace(
         control_, node_, *Config(),
         ClusterConnection::Callbacks{

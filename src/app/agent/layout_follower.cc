@@ -33,6 +33,7 @@ LayoutFollower::LayoutFollower(os::Loop& control, base::Executor& io,
     : control_(control), io_(io), inventory_(inventory), divisions_(divisions) {}
 
 void LayoutFollower::Configure(const api::NodeConfig& config) {
+  if (std::exchange(default_, config.default_layout) != config.default_layout) Choose();
   if (config.layouts_file == path_) return;
   path_ = config.layouts_file;
   text_.reset();
@@ -54,14 +55,22 @@ void LayoutFollower::Read() {
 }
 
 void LayoutFollower::Take(const std::map<std::string, std::string>& labels) {
-  value_.clear();
+  labels_ = labels;
+  Choose();
+}
+
+void LayoutFollower::Choose() {
+  if (!labels_) return;
+  value_ = default_;
+  terms_ = nullptr;
   for (const device::Dialect* dialect : backend::Dialects()) {
     const device::PartTerms* terms = dialect->part_terms();
-    if (terms == nullptr || !value_.empty()) continue;
-    const auto label = labels.find(terms->request_label);
-    if (label == labels.end() || label->second.empty()) continue;
-    terms_ = terms;
-    value_ = label->second;
+    if (terms == nullptr) continue;
+    const auto label = labels_->find(terms->request_label);
+    const bool given = label != labels_->end() && !label->second.empty();
+    if (terms_ == nullptr || given) terms_ = terms;
+    if (given) value_ = label->second;
+    if (given) break;
   }
   if (value_.empty()) return divisions_.ForgetLabel();
   Follow();

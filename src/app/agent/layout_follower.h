@@ -1,5 +1,5 @@
-// Applies the layout that a label of the Node names: one of a file of mig-parted, or of those made
-// from the profiles of this node's devices.
+// Applies the layout that a label of the Node, or the configuration, names: one of a file of
+// mig-parted, or of those made from the profiles of this node's devices.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,9 @@ class LayoutFollower {
   /// Follows the file that the configuration names, from now on.
   void Configure(const api::NodeConfig& config);
 
-  /// The labels of the Node by which users ask for something (ClusterAdapter::Options::requests).
+  /// The labels of the Node by which users ask for something (ClusterAdapter::Options::requests);
+  /// empty where there is no Node. Nothing is followed before. Without a label, the configured
+  /// default is followed as if a label named it.
   void Take(const std::map<std::string, std::string>& labels);
 
   /// All devices were read once. Follows no label before.
@@ -45,6 +47,7 @@ class LayoutFollower {
 
  private:
   void Read();
+  void Choose();
   void Follow();
   base::Result<api::Layouts> Layouts() const;
   base::Result<api::Layout> Find(const std::string& name) const;
@@ -56,8 +59,10 @@ class LayoutFollower {
   std::string path_;
   std::optional<base::Result<std::string>> text_;  // of the file; nothing: not read yet
   std::unique_ptr<os::PathWatch> watch_;
-  const device::PartTerms* terms_ = nullptr;  // of the vendor whose label the Node has
-  std::string value_;                         // of that label; empty: it has none
+  std::optional<std::map<std::string, std::string>> labels_;  // nothing: not known yet
+  std::string default_;
+  const device::PartTerms* terms_ = nullptr;  // of the vendor whose layout is followed
+  std::string value_;                         // the name of that layout; empty: there is none
   std::uint64_t facts_generation_ = 0;
   bool begun_ = false, waits_for_devices_ = false;
   base::Lifetime lifetime_;

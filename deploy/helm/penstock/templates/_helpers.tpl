@@ -326,6 +326,11 @@ subjects: [{kind: ServiceAccount, name: {{ .account }}, namespace: {{ $namespace
 {{- ternary .Values.penstock.telemetry.countersKey "metrics" (not (empty .Values.penstock.telemetry.countersConfigMap)) -}}
 {{- end -}}
 
+{{/* The ConfigMap with layouts of GPUs, which is mounted; empty: there is none. */}}
+{{- define "penstock.layouts" -}}
+{{- ((.Values.migManager | default dict).config | default dict).name -}}
+{{- end -}}
+
 {{- define "penstock.onOff" -}}
 {{- if kindIs "bool" . -}}{{- if . -}}on{{- else -}}off{{- end -}}{{- else -}}{{- . -}}{{- end -}}
 {{- end -}}
@@ -379,6 +384,10 @@ subjects: [{kind: ServiceAccount, name: {{ .account }}, namespace: {{ $namespace
 {{- $_ := set $telemetry "countersFile" (printf "/etc/penstock-counters/%s" (include "penstock.countersKey" .)) -}}
 {{- end -}}
 {{- with $telemetry -}}{{- $_ := set $config "telemetry" . -}}{{- end -}}
+{{- $parts := dict -}}
+{{- if include "penstock.layouts" . -}}{{- $_ := set $parts "layouts" "/etc/penstock-layouts/config.yaml" -}}{{- end -}}
+{{- with ((.Values.migManager | default dict).config | default dict).default -}}{{- $_ := set $parts "defaultLayout" . -}}{{- end -}}
+{{- with $parts -}}{{- $_ := set $config "parts" . -}}{{- end -}}
 {{- $usage := dict -}}
 {{- range $key, $value := $own.usage -}}
 {{- if not (kindIs "invalid" $value) -}}{{- $_ := set $usage $key $value -}}{{- end -}}

@@ -25,6 +25,7 @@ enum class Part {
   kExporter,
   kHostEngine,
   kToolkit,
+  kMigManager,
   kNodeFeatureDiscovery,
   kPenstock
 };
@@ -41,7 +42,8 @@ struct Workload {
   std::vector<api::compat::Given>
       given;  ///< settings by flag and environment, under their primary names
   std::vector<std::string> unknown;     ///< flags that are not in the plugin's own table
-  std::string config_map, default_key;  ///< what its config-manager reads
+  std::string config_map, default_key;  ///< what its config-manager reads; of the MIG manager:
+                                        ///< the layouts
   std::vector<std::string> fallbacks;   ///< tried where neither the label nor the default names a
                                         ///< key
   std::string image;
@@ -94,6 +96,7 @@ struct RuntimeClass {
 /// The configuration of a GPU Operator: its ClusterPolicy, or the values of its chart.
 struct Policy {
   std::string name, config_map, default_key, mig_strategy;
+  std::string layouts_map, default_layout, gpu_clients_map;  ///< of the MIG manager
   std::vector<Workload> operands;  ///< the workloads that it will create: the device plugin, the
                                    ///< exporter
 };
@@ -110,6 +113,7 @@ struct Found {
   std::vector<ConfigFile> configs;
   std::vector<ConfigMap> config_maps;
   std::vector<ConfigFile> counters;  ///< counters files of the exporter
+  std::vector<ConfigFile> layouts;   ///< files of mig-parted
   std::vector<GpuConsumer> consumers;
   std::vector<Endpoint> endpoints;
   std::vector<Query> queries;

@@ -15,8 +15,6 @@ using Labels = std::map<std::string, std::string>;
 using Resources = std::map<std::string, std::int64_t>;
 
 constexpr char kMig[] = "nvidia.com/mig-";
-constexpr char kMigNotYet[] =
-    "MIG devices are not supported yet: keep NVIDIA's stack on these nodes";
 constexpr std::size_t kMaxNamed = 5;
 
 /// Merges the same change on several nodes into one row.
@@ -54,9 +52,10 @@ bool IsOthers(const std::string& key) {
 /// Labels that cannot be predicted from other labels and that come from the same facts as before;
 /// and the timestamp of a start.
 bool StaysAsItIs(const std::string& key) {
-  return StartsWithOne(key, {"nvidia.com/gpu.mode", "nvidia.com/gpu.clique", "nvidia.com/vgpu.",
-                             "nvidia.com/mig.capable", "nvidia.com/gpu.machine",
-                             "nvidia.com/gpu.family", "nvidia.com/gfd.timestamp"});
+  return StartsWithOne(
+      key, {"nvidia.com/gpu.mode", "nvidia.com/gpu.clique", "nvidia.com/vgpu.",
+            "nvidia.com/mig.capable", "nvidia.com/mig.strategy", "nvidia.com/mig-",
+            "nvidia.com/gpu.machine", "nvidia.com/gpu.family", "nvidia.com/gfd.timestamp"});
 }
 
 std::int64_t AmountOf(const Resources& resources, const std::string& name) {
@@ -87,14 +86,25 @@ struct Both {
   bool mig = false;
 };
 
+/// The amounts of MIG devices stay: they do not follow from a node's labels, and the strategy by
+/// which they are named is kept.
+void KeepMigDevices(Both& both) {
+  for (const auto& [name, amount] : both.has)
+    if (name.starts_with(kMig) || (both.mig && name == "nvidia.com/gpu")) both.then[name] = amount;
+}
+
+bool IsOfMigDevices(const std::string& name, const Both& both) {
+  return name.starts_with(kMig) || both.mig;
+}
+
 std::string NoteOn(const std::string& name, const Both& both, std::size_t gpus, Migration& plan) {
   const std::int64_t has = AmountOf(both.has, name), then = AmountOf(both.then, name);
+  if (has == then && IsOfMigDevices(name, both)) return "the same name, one for each MIG device";
   if (has == then) {
     const auto each = gpus == 0 ? 0 : then / static_cast<std::int64_t>(gpus);
     return each > 1 ? "the same name, " + std::to_string(each) + " for each GPU"
                     : "the same name, one for each GPU";
   }
-  if (name.starts_with(kMig) || both.mig) return kMigNotYet;
   if (AmountOf(both.now, name) == has) {
     plan.as_nvidia = true;
     return "NVIDIA's plugin reads and ignores resources, rename and devices, which take effect "
@@ -171,8 +181,11 @@ void AddNode(const Found& found, const LabelledNode& node, Migration& plan) {
   for (const auto& [name, amount] : node.capacity)
     if (name.starts_with(kNvidiaDomain) && amount > 0) both.has[name] = amount;
   if (both.has.empty() && gpus.devices.empty()) return;
+  KeepMigDevices(both);
   AddResources(both, gpus.devices.size(), true, plan);
-  if (!LabelOf(node, "nvidia.com/gpu.count").empty()) AddLabels(node.labels, then.labels, plan);
+  // Those of MIG devices do not follow from other labels, and stay.
+  if (!both.mig && !LabelOf(node, "nvidia.com/gpu.count").empty())
+    AddLabels(node.labels, then.labels, plan);
 }
 
 /// Adds the changes where no nodes are known.

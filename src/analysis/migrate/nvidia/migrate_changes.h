@@ -17,6 +17,17 @@ void AddChanges(const Found& found, const std::string& only, Migration& plan);
 /// Adds the changes to metrics, scraping and RuntimeClasses. Part of AddChanges.
 void AddMonitoring(const Found& found, const std::string& only, Migration& plan);
 
+/// What NVIDIA's MIG manager does on this cluster, apart from NVIDIA's defaults.
+struct MigLayouts {
+  std::string config_map, namespace_name;  ///< with layouts of the users; empty: there is none
+  std::string default_layout;              ///< of nodes without the label
+  std::string strategy;                    ///< mig.strategy of a GPU Operator
+};
+MigLayouts MigLayoutsOf(const Found& found);
+
+/// Adds what becomes of layouts and of the labels that name them.
+void AddLayouts(const Found& found, const std::string& only, Migration& plan);
+
 /// Formats names as "Pod a/b, Pod a/c and 7 more".
 std::string Named(const std::vector<std::string>& names);
 

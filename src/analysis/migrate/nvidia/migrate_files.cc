@@ -154,6 +154,8 @@ void TakeDocument(const Json& document, Chart chart, const std::string& text,
   } else if (chart == Chart::kDevicePlugin || chart == Chart::kOperator ||
              chart == Chart::kPenstock) {
     TakeValues(document, chart, file, found);
+  } else if (document.is_object() && document.contains("mig-configs")) {
+    found.layouts.push_back({"file " + file, "", "", "", text});
   } else if (document.is_object() && IsPluginConfig(document)) {
     found.configs.push_back({"file " + file, "", "", "", text});
   } else {

@@ -7,6 +7,7 @@
 #include "analysis/explain/nodes.h"
 #include "analysis/migrate/nvidia/migrate.h"
 #include "analysis/migrate/nvidia/migrate_containers.h"
+#include "api/compat/nvidia/mig_parted.h"
 #include "base/core/strings.h"
 
 namespace penstock::analysis {
@@ -22,6 +23,7 @@ std::string_view ToString(Part part) {
     case Part::kExporter: return "DCGM exporter";
     case Part::kHostEngine: return "DCGM host engine";
     case Part::kToolkit: return "container toolkit";
+    case Part::kMigManager: return "MIG manager";
     case Part::kNodeFeatureDiscovery: return "Node Feature Discovery";
     case Part::kPenstock: return "Penstock";
   }
@@ -45,6 +47,7 @@ std::optional<Part> PartOf(const Json& container) {
   if (program == "dcgm-exporter" || image == "dcgm-exporter") return Part::kExporter;
   if (program == "nv-hostengine" || image == "dcgm") return Part::kHostEngine;
   if (program == "nvidia-toolkit" || image == "container-toolkit") return Part::kToolkit;
+  if (program == "nvidia-mig-manager" || image == "k8s-mig-manager") return Part::kMigManager;
   if (program == "nfd-worker" ||
       (image == "node-feature-discovery" && program != "nfd-master" && program != "nfd-gc"))
     return Part::kNodeFeatureDiscovery;
@@ -123,6 +126,16 @@ void AddConfigManager(const Json& pod, Workload& workload) {
   }
 }
 
+/// Finds the ConfigMap with the MIG manager's layouts: the one mounted where its file is.
+void AddLayouts(const Json& pod, const Json& container, Workload& workload) {
+  const std::string folder = base::FolderOf(EnvironmentOf(container, "CONFIG_FILE"));
+  for (const Json& mount : Items(container, {"volumeMounts"}))
+    for (const Json& volume : Items(pod, {"volumes"}))
+      if (!folder.empty() && TextAt(mount, {"mountPath"}) == folder &&
+          TextAt(mount, {"name"}) == TextAt(volume, {"name"}))
+        workload.config_map = TextAt(volume, {"configMap", "name"});
+}
+
 /// Adds the object where it is a workload of the stack; returns whether it is.
 bool TakeWorkload(const Json& object, Found& found) {
   const Json& pod = At(object, {"spec", "template", "spec"});
@@ -159,6 +172,7 @@ bool TakeWorkload(const Json& object, Found& found) {
       AddConfigManager(pod, workload);
     }
     if (*part == Part::kExporter) TakeExporter(pod, container, workload);
+    if (*part == Part::kMigManager) AddLayouts(pod, container, workload);
     found.workloads.push_back(std::move(workload));
     return true;
   }
@@ -188,11 +202,14 @@ void TakeConfigMap(const Json& object, Found& found) {
   const std::string name = TextAt(object, {"metadata", "name"}),
                     space = TextAt(object, {"metadata", "namespace"});
   found.config_maps.push_back({name, space, TextsAt(object, {"data"})});
-  for (const auto& [key, text] : found.config_maps.back().data)
-    if (IsPluginConfig(text))
-      found.configs.push_back(
-          {"ConfigMap " + (space.empty() ? "" : space + "/") + name + ", key " + key, name, space,
-           key, text});
+  for (const auto& [key, text] : found.config_maps.back().data) {
+    const ConfigFile file{"ConfigMap " + (space.empty() ? "" : space + "/") + name + ", key " + key,
+                          name, space, key, text};
+    if (api::compat::LooksLikeMigParted(text))
+      found.layouts.push_back(file);
+    else if (IsPluginConfig(text))
+      found.configs.push_back(file);
+  }
 }
 
 void TakeNode(const Json& object, Found& found) {
@@ -235,7 +252,10 @@ Policy PolicyOf(const Json& spec, const std::string& name, const std::string& fr
   Policy policy{.name = name,
                 .config_map = TextAt(spec, {"devicePlugin", "config", "name"}),
                 .default_key = TextAt(spec, {"devicePlugin", "config", "default"}),
-                .mig_strategy = TextAt(spec, {"mig", "strategy"})};
+                .mig_strategy = TextAt(spec, {"mig", "strategy"}),
+                .layouts_map = TextAt(spec, {"migManager", "config", "name"}),
+                .default_layout = TextAt(spec, {"migManager", "config", "default"}),
+                .gpu_clients_map = TextAt(spec, {"migManager", "gpuClientsConfig", "name"})};
   for (const auto& [key, part] :
        {std::pair("devicePlugin", Part::kDevicePlugin), std::pair("dcgmExporter", Part::kExporter)})
     if (auto operand = OperandOf(spec, key, part, name, from))

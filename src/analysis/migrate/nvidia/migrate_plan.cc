@@ -33,6 +33,7 @@ void AddFound(const Found& found, Migration& plan) {
     plan.found.push_back(one.from + ": a configuration of the device plugin");
   for (const ConfigFile& one : found.counters)
     plan.found.push_back(one.from + ": a file of counters");
+  for (const ConfigFile& one : found.layouts) plan.found.push_back(one.from + ": layouts of GPUs");
   if (!found.node_features.empty())
     plan.found.push_back(std::to_string(found.node_features.size()) +
                          " NodeFeature objects of GPU Feature Discovery (" +
@@ -70,11 +71,6 @@ void AddSettings(const Found& found, Migration& plan) {
   for (const ConfigFile& one : found.configs)
     add(one.from, api::compat::TranslateDevicePlugin(one.text, one.key.empty() ? one.from : one.key,
                                                      {}, {}, base::ReadingMode::kLenient));
-  for (const Policy& one : found.policies)
-    if (one.mig_strategy == "single" || one.mig_strategy == "mixed")
-      plan.not_yet.push_back(
-          "ClusterPolicy " + one.name + ": mig.strategy " + one.mig_strategy +
-          ": MIG devices are offered, but not created yet: keep NVIDIA's MIG manager");
   for (const Workload* one : WorkloadsOf(found, {Part::kMps}))
     plan.remarks.push_back(
         one->from +
@@ -83,6 +79,7 @@ void AddSettings(const Found& found, Migration& plan) {
 
 void PlanToPenstock(const Found& found, const std::string& node, Migration& plan) {
   AddSettings(found, plan);
+  AddLayouts(found, node, plan);
   AddChanges(found, node, plan);
   AddSteps(found, node, plan);
 }

@@ -34,7 +34,9 @@ std::string Namespace(const std::string& name) {
 
 void AddCheckSteps(const Found& found, Migration& plan) {
   std::set<std::string> reported;
-  for (const ConfigFile& one : found.configs)
+  std::vector<ConfigFile> files = found.configs;
+  files.insert(files.end(), found.layouts.begin(), found.layouts.end());
+  for (const ConfigFile& one : files)
     if (!one.config_map.empty() &&
         reported.insert(one.namespace_name + "/" + one.config_map).second)
       plan.steps.push_back({"kubectl " + Namespace(one.namespace_name) + "get configmap " +
@@ -76,6 +78,35 @@ void AddCounters(const Found& found, const std::string& space, std::string& valu
   }
 }
 
+/// Reuses the MIG manager's layouts: by reference in the same namespace, else by a copy. `space` is
+/// the release's namespace.
+void AddMig(const Found& found, const std::string& space, std::string& values, Migration& plan) {
+  static constexpr char kKey[] = "config.yaml";
+  const MigLayouts mig = MigLayoutsOf(found);
+  const bool by_values = values.find(" -f ") != std::string::npos;
+  if (!mig.strategy.empty() && !by_values) values += " --set migStrategy=" + Shell(mig.strategy);
+  if (!mig.default_layout.empty())
+    values += " --set migManager.config.default=" + Shell(mig.default_layout);
+  if (mig.config_map.empty()) return;
+  std::string name = mig.config_map;
+  for (const ConfigFile& one : found.layouts) {
+    if (one.config_map != mig.config_map) continue;
+    if (one.key == kKey && (one.namespace_name.empty() || one.namespace_name == space)) break;
+    name = "penstock-layouts";
+    plan.steps.push_back({"kubectl " + Namespace(one.namespace_name) + "get configmap " +
+                              Shell(one.config_map) + " -o jsonpath='{.data." +
+                              EscapedDots(one.key) + "}' > layouts.yaml",
+                          "the layouts of the MIG manager"});
+    plan.steps.push_back({"kubectl " + Namespace(space) + "create configmap " + name +
+                              " --from-file=config.yaml=layouts.yaml",
+                          "the agents read them from the release's own namespace, which has to "
+                          "exist (kubectl create namespace " +
+                              space + ")"});
+    break;
+  }
+  values += " --set migManager.config.name=" + Shell(name);
+}
+
 /// Installs Penstock in the namespace of its ConfigMaps, because it reads them only from the
 /// release's own namespace. Values of NVIDIA's chart for its container are not carried over: with
 /// another image, runtime class or security context the pod of Penstock would not work.
@@ -107,7 +138,10 @@ void AddInstallStep(const Found& found, Migration& plan) {
       if (file.config_map == one.config_map && !file.namespace_name.empty())
         space = file.namespace_name;
   }
+  if (const MigLayouts mig = MigLayoutsOf(found); values.empty() && !mig.namespace_name.empty())
+    space = mig.namespace_name;
   AddCounters(found, space, values, plan);
+  AddMig(found, space, values, plan);
   if (!plan.host_label.empty()) values += " --set penstock.telemetry.hostLabel=" + plan.host_label;
   if (!plan.job.empty())
     values +=
@@ -160,8 +194,8 @@ void AddRemovalSteps(const Found& found, const std::string& node, Migration& pla
       "Penstock's agent takes over at once; running pods keep their GPUs. Preferably drain a node "
       "with shared GPUs first";
   std::set<std::string> done;
-  for (const Workload* one :
-       WorkloadsOf(found, {Part::kDevicePlugin, Part::kFeatureDiscovery, Part::kMps})) {
+  for (const Workload* one : WorkloadsOf(
+           found, {Part::kDevicePlugin, Part::kFeatureDiscovery, Part::kMps, Part::kMigManager})) {
     if (one->kind == "values" || !one->policy.empty()) continue;
     if (!one->release.empty()) {
       if (done.insert("helm " + one->release).second)
@@ -178,14 +212,16 @@ void AddRemovalSteps(const Found& found, const std::string& node, Migration& pla
     if (node.empty()) {
       plan.steps.push_back(
           {"kubectl patch clusterpolicy " + Shell(one.name) +
-               R"( --type merge -p '{"spec":{"devicePlugin":{"enabled":false},"gfd":{"enabled":false}}}')",
-           "the operator removes its device plugin and GPU Feature Discovery and keeps the driver "
-           "and the toolkit"});
+               R"( --type merge -p '{"spec":{"devicePlugin":{"enabled":false},"gfd":{"enabled":false},"migManager":{"enabled":false}}}')",
+           "the operator removes its device plugin, GPU Feature Discovery and MIG manager and "
+           "keeps "
+           "the driver and the toolkit"});
     } else {
       plan.steps.push_back({"kubectl label node " + Shell(node) +
                                 " nvidia.com/gpu.deploy.device-plugin=false "
-                                "nvidia.com/gpu.deploy.gpu-feature-discovery=false --overwrite",
-                            "the operator removes both from this node only"});
+                                "nvidia.com/gpu.deploy.gpu-feature-discovery=false "
+                                "nvidia.com/gpu.deploy.mig-manager=false --overwrite",
+                            "the operator removes the three from this node only"});
     }
   }
   AddExporterRemoval(found, node, plan);

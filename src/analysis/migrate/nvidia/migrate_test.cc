@@ -229,7 +229,8 @@ TEST(MigratePlan, UnderTheOperatorItIsTheOperatorThatIsReported) {
               AllOf(Contains(StartsWith("kubectl patch clusterpolicy cluster-policy --type merge "
                                         "-p '{\"spec\":{\"devicePlugin\"")),
                     Contains("helm -n gpu-operator install penstock deploy/helm/penstock --set "
-                             "config.name=time-slicing-config --set config.default=any"),
+                             "config.name=time-slicing-config --set config.default=any --set "
+                             "migStrategy=single"),
                     Not(Contains(HasSubstr("delete daemonset")))));
   EXPECT_THAT(
       Commands(PlanOf("gpu-operator.yaml", Direction::kToPenstock, "gpu-1")),
@@ -339,15 +340,102 @@ TEST(MigratePlan, SaysWhenAResourceGetsAnotherName) {
       << "of eight such GPUs";
 }
 
-TEST(MigratePlan, LosesMigDevices) {
+TEST(MigratePlan, KeepsMigDevices) {
   const Migration plan =
       Plan(EightA100("version: v1\n", {{"nvidia.com/mig-1g.5gb", 56}}), Direction::kToPenstock, "");
-  EXPECT_THAT(plan.resources, Contains(IsChange("nvidia.com/mig-1g.5gb", "56", "")));
-  EXPECT_THAT(plan.lost, Contains("nvidia.com/mig-1g.5gb: 56 now, none then on 1 node"));
+  EXPECT_THAT(plan.resources, Contains(IsChange("nvidia.com/mig-1g.5gb", "56", "56")));
+  EXPECT_THAT(plan.lost, Not(Contains(HasSubstr("mig-1g.5gb"))));
   Found single = EightA100("version: v1\n", {{"nvidia.com/gpu", 56}});
   single.nodes[0].labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb";
-  EXPECT_THAT(Plan(single, Direction::kToPenstock, "").resources,
-              Contains(IsChange("nvidia.com/gpu", "56", "")));
+  const Migration of_single = Plan(single, Direction::kToPenstock, "");
+  EXPECT_THAT(of_single.resources, Contains(IsChange("nvidia.com/gpu", "56", "56")));
+  EXPECT_THAT(of_single.lost, IsEmpty());
+}
+
+/// A ClusterPolicy whose MIG manager has these settings, a ConfigMap with two layouts, and a node
+/// with the label.
+Found WithMigManager(const std::string& config, const std::string& label,
+                     const std::string& key = "config.yaml") {
+  Found found;
+  const std::string text =
+      "apiVersion: nvidia.com/v1\nkind: ClusterPolicy\nmetadata: {name: cluster-policy}\n"
+      "spec: {mig: {strategy: mixed}, migManager: {config: " +
+      config +
+      ", gpuClientsConfig: {name: our-clients}}}\n---\n"
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: our-layouts, namespace: gpus}\ndata:\n  " +
+      key +
+      ": |\n    version: v1\n    mig-configs:\n"
+      "      ours: [{devices: all, mig-enabled: true, mig-devices: {1g.5gb: 7}}]\n"
+      "      whole: [{devices: all, mig-enabled: false}]\n---\n"
+      "apiVersion: v1\nkind: Node\nmetadata: {name: a, labels: {nvidia.com/mig.config: " +
+      label + "}}\n";
+  const auto read = TakeFile(text, "cluster.yaml", found);
+  EXPECT_TRUE(read.ok()) << (read.ok() ? "" : read.error().message());
+  return found;
+}
+
+TEST(MigratePlan, TakesTheMigManagersLayoutsAlong) {
+  const Migration plan = Plan(WithMigManager("{name: our-layouts, default: whole}", "ours"),
+                              Direction::kToPenstock, "");
+  EXPECT_THAT(plan.problems, IsEmpty());
+  EXPECT_THAT(plan.found, Contains("ConfigMap gpus/our-layouts, key config.yaml: layouts of GPUs"));
+  EXPECT_THAT(
+      Commands(plan),
+      AllOf(Contains("helm -n gpus install penstock deploy/helm/penstock --set "
+                     "migStrategy=mixed --set migManager.config.default=whole --set "
+                     "migManager.config.name=our-layouts"),
+            Contains(HasSubstr("\"migManager\":{\"enabled\":false}")),
+            Contains(HasSubstr("get configmap our-layouts -o yaml | penstock config check"))));
+  EXPECT_THAT(plan.remarks, AllOf(Contains(HasSubstr("nvidia.com/mig.config=ours (a): the agent")),
+                                  Contains(HasSubstr("services of the host are not stopped"))));
+  EXPECT_THAT(plan.not_yet, IsEmpty());
+}
+
+TEST(MigratePlan, CopiesLayoutsThatAreUnderAnotherKey) {
+  EXPECT_THAT(
+      Commands(Plan(WithMigManager("{name: our-layouts}", "ours", "layouts"),
+                    Direction::kToPenstock, "")),
+      AllOf(Contains("kubectl -n gpus get configmap our-layouts -o jsonpath='{.data.layouts}' > "
+                     "layouts.yaml"),
+            Contains("kubectl -n gpus create configmap penstock-layouts "
+                     "--from-file=config.yaml=layouts.yaml"),
+            Contains(HasSubstr("--set migManager.config.name=penstock-layouts"))));
+}
+
+TEST(MigratePlan, LeavesOutTheOperatorsOwnLayoutsAndItsDefault) {
+  const Migration plan =
+      Plan(WithMigManager("{name: default-mig-parted-config, default: all-disabled}", "all-1g.5gb"),
+           Direction::kToPenstock, "");
+  EXPECT_THAT(Commands(plan), Not(Contains(HasSubstr("migManager.config"))));
+  EXPECT_THAT(plan.problems, IsEmpty());
+  EXPECT_THAT(plan.remarks, Contains(HasSubstr("from the profiles of each node's GPUs")));
+}
+
+TEST(MigratePlan, NamesALabelWithoutALayoutAndALayoutThatIsWrong) {
+  EXPECT_THAT(
+      Plan(WithMigManager("{name: our-layouts}", "theirs"), Direction::kToPenstock, "").problems,
+      ElementsAre(HasSubstr("nvidia.com/mig.config=theirs (a): the layouts in ConfigMap "
+                            "gpus/our-layouts, key config.yaml have no such name")));
+  Found wrong = WithMigManager("{name: our-layouts}", "ours");
+  wrong.layouts.at(0).text = "version: v1\nmig-configs: {ours: 1}\n";
+  EXPECT_THAT(Plan(wrong, Direction::kToPenstock, "").problems,
+              ElementsAre(HasSubstr("not a list of rules")));
+}
+
+TEST(MigratePlan, RemovesAMigManagerOfItsOwn) {
+  Found found;
+  ASSERT_TRUE(
+      TakeFile("kind: DaemonSet\nmetadata: {name: mig, namespace: x}\nspec: {template: "
+               "{spec: {volumes: [{name: v, configMap: {name: ours}}], containers: [{image: "
+               "r/k8s-mig-manager:v0.12, env: [{name: CONFIG_FILE, value: "
+               "/mig-parted-config/config.yaml}], volumeMounts: [{name: v, mountPath: "
+               "/mig-parted-config}]}]}}}\n",
+               "mig.yaml", found)
+          .ok());
+  EXPECT_EQ(found.workloads.at(0).config_map, "ours");
+  EXPECT_THAT(Commands(Plan(found, Direction::kToPenstock, "")),
+              AllOf(Contains("kubectl -n x delete daemonset mig"),
+                    Contains(HasSubstr("--set migManager.config.name=ours"))));
 }
 
 TEST(MigratePlan, LosesNothingOfWholeAndSharedGpus) {

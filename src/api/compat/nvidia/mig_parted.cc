@@ -207,6 +207,14 @@ Result<Layouts> TranslateMigParted(std::string_view text, std::string_view file,
   return layouts;
 }
 
+bool LooksLikeMigParted(std::string_view text) {
+  for (const std::string& line : base::Split(text, '\n'))
+    if (line.starts_with("mig-configs:") || line.starts_with("\"mig-configs\":")) return true;
+  base::Problems problems{"", base::ReadingMode::kLenient};
+  const auto document = base::ParseYaml(text, problems);
+  return document.ok() && document->Find("mig-configs") != nullptr;
+}
+
 std::string WriteMigParted(const Layouts& layouts) {
   using Json = nlohmann::ordered_json;
   Json configs = Json::object();

@@ -23,6 +23,9 @@ using ProfileNameReader = std::function<Result<std::string>(std::string_view nam
 Result<Layouts> TranslateMigParted(std::string_view text, std::string_view file,
                                    const ProfileNameReader& read_profile);
 
+/// Whether a text is meant as such a file: it has the key mig-configs at the top.
+bool LooksLikeMigParted(std::string_view text);
+
 /// The JSON of such a file.
 std::string WriteMigParted(const Layouts& layouts);
 

@@ -175,5 +175,15 @@ TEST(MigParted, ReadsPciIds) {
     EXPECT_FALSE(ParsePciModel(text).ok()) << text;
 }
 
+TEST(MigParted, IsRecognisedByItsKey) {
+  for (const char* text :
+       {"version: v1\nmig-configs: {}\n", "{\"version\": \"v1\", \"mig-configs\": 1}",
+        "# a\nmig-configs:\n  a: [\n", "    version: v1\n    mig-configs: {a: []}\n"})
+    EXPECT_TRUE(LooksLikeMigParted(text)) << text;
+  for (const char* text :
+       {"", "version: v1\n", "a: {mig-configs: {}}\n", "- mig-configs\n", "a: [\n"})
+    EXPECT_FALSE(LooksLikeMigParted(text)) << text;
+}
+
 }  // namespace
 }  // namespace penstock::api::compat

@@ -11,9 +11,11 @@
 #include <nlohmann/json.hpp>
 
 #include "api/compat/nvidia/counters.h"
+#include "api/compat/nvidia/mig_parted.h"
 #include "app/penstock/common/table.h"
 #include "app/penstock/common/verbs.h"
 #include "app/penstock/config/check_against.h"
+#include "app/penstock/config/check_layouts.h"
 #include "app/penstock/config/config_documents.h"
 #include "app/penstock/local/show.h"
 #include "backend/all.h"
@@ -33,6 +35,8 @@ using Json = nlohmann::ordered_json;
 constexpr char kOwn[] = "NodeConfig", kPlugin[] = "device plugin v1",
                kCounters[] = "dcgm-exporter counters";
 
+constexpr char kLayouts[] = "mig-parted";
+
 /// A configuration and the result of its check.
 struct Checked {
   ConfigDocument document;
@@ -41,6 +45,8 @@ struct Checked {
   base::Result<Resolved> resolved = Resolved{};
   std::optional<view::Preview> preview;
   std::vector<api::UnavailableMetric> unavailable;  ///< on the machine that it is checked against
+  api::Layouts layouts;                             ///< of a file of mig-parted
+  std::vector<CheckedLayout> checked_layouts;       ///< on that machine
 };
 
 base::Result<std::string> ReadText(const std::string& file) {
@@ -88,8 +94,19 @@ bool HasNoSettings(const std::string& text) {
   });
 }
 
+Checked CheckMigParted(ConfigDocument document) {
+  Checked checked{.document = std::move(document), .kind = kLayouts};
+  auto layouts = ReadLayouts(checked.document.text, checked.document.name);
+  if (layouts.ok())
+    checked.layouts = *std::move(layouts);
+  else
+    checked.resolved = layouts.error();
+  return checked;
+}
+
 Checked Check(ConfigDocument document, base::ReadingMode reading) {
   if (document.chart != analysis::Chart::kNone) return CheckValues(std::move(document));
+  if (api::compat::LooksLikeMigParted(document.text)) return CheckMigParted(std::move(document));
   const bool counters = api::compat::LooksLikeCounters(document.text);
   Checked checked{.document = std::move(document)};
   checked.kind = counters ? kCounters : KindOf(checked.document.text);
@@ -132,6 +149,9 @@ void Show(const Checked& checked) {
   for (const std::string& one : checked.resolved->remarks) std::cout << "  remark: " << one << "\n";
   if (checked.kind == kCounters)
     std::cout << "  shows " << checked.resolved->config.telemetry.counters.size() << " fields\n";
+  if (checked.kind == kLayouts)
+    std::cout << "  layouts: " << base::Join(checked.layouts.names(), ", ") << "\n";
+  std::cout << ShowLayouts(checked.checked_layouts);
   std::cout << ShowUnavailable(checked.unavailable, "  ");
   if (checked.preview) std::cout << ShowPreview(*checked.preview);
 }
@@ -169,6 +189,9 @@ Json ToJson(const Checked& checked) {
   for (const api::UnavailableMetric& one : checked.unavailable)
     document["unavailableMetrics"].push_back(
         {{"name", one.name}, {"models", one.models}, {"reason", one.reason}});
+  for (const std::string& name : checked.layouts.names())
+    document["layouts"].push_back({{"name", name}});
+  if (!checked.checked_layouts.empty()) document["layouts"] = JsonOf(checked.checked_layouts);
   if (checked.preview) document.update(PreviewJson(*checked.preview));
   return document;
 }
@@ -201,6 +224,10 @@ base::Status AddPreviews(const std::string& machine, std::vector<Checked>& all) 
       machine, [&all](const view::PreviewNode& node, const node::sample::Snapshot& samples) {
         for (Checked& checked : all) {
           if (!checked.resolved.ok() || checked.document.chart != analysis::Chart::kNone) continue;
+          if (checked.kind == kLayouts) {
+            checked.checked_layouts = CheckLayouts(checked.layouts, node.inventory);
+            continue;
+          }
           if (checked.kind != kCounters) AddPreview(node, checked);
           AddUnavailable(node, samples, checked);
         }
@@ -234,6 +261,7 @@ constexpr char kCheckExamples[] =
     R"(penstock config check node.yaml
 penstock config check time-slicing-config.yaml --against dgx-a100    # a ConfigMap's manifest; what each key would offer
 penstock config check counters.csv --against dgx-a100                # dcgm-exporter's list; what an A100 does not have
+penstock config check layouts.yaml --against dgx-a100                # mig-parted's file; what an A100 cannot be divided into
 penstock config check node.yaml -o json | jq -r '.[].problems[]')";
 
 struct CheckOptions {
@@ -298,12 +326,14 @@ Verb ConfigVerb(const Common& common) {
       .examples = kCheckExamples,
       .exit_status = "0 valid, 1 there are problems, all of them shown with line and column",
       .options = {Argument("FILE", &options->file,
-                           "a NodeConfig, a file of NVIDIA's device plugin or dcgm-exporter, or a "
-                           "ConfigMap or a chart's values that contain them; - for standard input")
+                           "a NodeConfig, a file of NVIDIA's device plugin, dcgm-exporter or "
+                           "mig-parted, or a ConfigMap or a chart's values that contain them; - "
+                           "for standard input")
                       .Required(),
                   Value("--against", &options->against, "MACHINE",
-                        "also show what it would offer on this simulated machine, and which "
-                        "metrics its devices do not have (see penstock-sim list)"),
+                        "also show what it would offer on this simulated machine, which metrics "
+                        "its devices do not have, and how each layout divides them (see "
+                        "penstock-sim list)"),
                   Flag("--lenient", &options->lenient,
                        "read a file of NVIDIA's device plugin as the agent does: what the plugin "
                        "ignores is a remark")},

@@ -34,7 +34,9 @@ TEST(ShowMigration, ReportsThePlanInOrder) {
           "configured by ConfigMap nvidia-plugin-configs, by default its key any\n"));
   EXPECT_THAT(text,
               AllOf(HasSubstr("\nFix first\n"), HasSubstr("\n  2. helm -n nvidia get values")));
-  EXPECT_THAT(ShowMigration(PlanOf("gpu-operator.yaml"), {}), HasSubstr("\nNot supported yet\n"));
+  analysis::Migration plan = PlanOf("gpu-operator.yaml");
+  plan.not_yet = {"a setting"};
+  EXPECT_THAT(ShowMigration(plan, {}), HasSubstr("\nNot supported yet\n"));
   const auto json = nlohmann::json::parse(MigrationToJson(PlanOf("nvidia-chart.yaml")));
   EXPECT_EQ(json["to"], "penstock");
   EXPECT_EQ(json["steps"].size(), 5u);
