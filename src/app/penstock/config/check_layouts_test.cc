@@ -22,7 +22,8 @@ node::inventory::Snapshot MachineOf(int gpus) {
     facts.vendor = "nvidia";
     facts.index = i;
     facts.modes = {{"mig", "disabled", "disabled", {"disabled", "enabled"}}};
-    facts.profiles = {{.name = "1g.5gb", .slices = 1, .most = 2, .placements = {{0, 1}, {1, 1}}}};
+    facts.profiles = {{.name = "1g.5gb", .slices = 1, .most = 2, .placements = {{0, 1}, {1, 1}}},
+                      {.name = "2g.10gb", .slices = 2, .most = 1, .placements = {{0, 2}}}};
     machine.devices.push_back({.facts = std::make_shared<const device::Facts>(facts)});
   }
   return machine;
