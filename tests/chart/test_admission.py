@@ -66,6 +66,7 @@ def cluster(tmp_path_factory, chart):
 def test_what_the_agent_writes_is_admitted(cluster):
     labels = {"metadata": {"labels": {"nvidia.com/gpu.count": "8", "feature.node.kubernetes.io/x": "1", "penstock.io/x": "1", "a.penstock.io/x": "1"}}}
     assert cluster.patch("n1", labels) == ""
+    assert cluster.patch("n1", {"metadata": {"annotations": {"penstock.io/layout-reason": "x"}}}) == ""
     capacity = {"status": {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "8"}}}
     assert cluster.patch("n1", capacity, "/status") == ""
 
@@ -77,12 +78,15 @@ def test_what_the_agent_writes_is_admitted(cluster):
     ("n1", {"metadata": {"labels": {"zone": None}}}, ""),
     ("n1", {"metadata": {"annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}}}, ""),
     ("n1", {"metadata": {"annotations": {"a": None}}}, ""),
+    ("n1", {"metadata": {"annotations": {"penstock.iox/a": "b"}}}, ""),
+    ("n1", {"metadata": {"annotations": {"evil.penstock.io/a": "b"}}}, ""),
     ("n1", {"metadata": {"finalizers": ["penstock.io/never"]}}, ""),
     ("n1", {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n2", "uid": "x"}]}}, ""),
     ("n1", {"spec": {"unschedulable": True}}, ""),
     ("n1", {"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.9"}]}}, "/status"),
     ("n1", {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, "/status"),
-], ids=["another node", "a domain that ends alike", "a role", "a label taken away", "an annotation", "an annotation taken away", "a finalizer", "an owner",
+], ids=["another node", "a domain that ends alike", "a role", "a label taken away", "an annotation", "an annotation taken away", "an annotation of a domain that begins alike",
+        "an annotation of a domain that ends alike", "a finalizer", "an owner",
         "cordon", "addresses", "conditions"])
 def test_nothing_else_is(cluster, node, patch, subresource):
     said = cluster.patch(node, patch, subresource)

@@ -254,6 +254,26 @@ def test_numbers_and_switches_in_labels_selectors_and_variables_become_texts(cha
     assert things.pod()["tolerations"] == [{"key": "gpu", "value": "true"}] and things.environment()["A"] == "1"
 
 
+# --- layouts of GPUs
+def test_layouts_are_mounted_and_a_missing_map_does_not_keep_the_agent_from_starting(chart):
+    things = chart.render(values={"migManager.config.name": "theirs"})
+    assert yaml.safe_load(things.node_config())["parts"] == {"layouts": "/etc/penstock-layouts/config.yaml"}
+    assert {"name": "layouts", "configMap": {"name": "theirs", "optional": True}} in things.pod()["volumes"]
+    assert things.mounts()["/etc/penstock-layouts"] == {"name": "layouts", "mountPath": "/etc/penstock-layouts", "readOnly": True}
+    changed = chart.render(values={"migManager.config.name": "theirs", "migManager.config.default": "all-balanced"})
+    assert yaml.safe_load(changed.node_config())["parts"]["defaultLayout"] == "all-balanced"
+
+
+def test_without_values_of_the_mig_manager_no_layout_is_followed(chart):
+    for values in ({}, {"migManager": None}, {"migManager.config": None}, {"migManager.config": {"name": "", "default": ""}}):
+        things = chart.render(values=values)
+        assert "parts" not in yaml.safe_load(things.node_config()) and "layouts" not in {volume["name"] for volume in things.pod()["volumes"]}
+
+
+def test_another_value_of_the_mig_manager_is_refused(chart):
+    assert "gpuClientsConfig" in chart.refusal(values={"migManager.gpuClientsConfig": {"name": "x"}})
+
+
 # --- values without effect --------------------------------------------------------------------------------------------------------------
 TABLE = yaml.safe_load((ROOT / "deploy/helm/penstock/files/without-effect.yaml").read_text())
 # What makes each case of the table come true.
@@ -270,7 +290,7 @@ CASES = {
 }
 # Values that the schema accepts for the paths of the table; otherwise a text.
 SAMPLES = {
-    "migStrategy": "mixed", "deviceDiscoveryStrategy": "tegra", "cdi.nvidiaHookPath": "/usr/bin/nvidia-ctk", "logVerbosity": 1, "nfd": {"deploy": True},
+    "deviceDiscoveryStrategy": "tegra", "cdi.nvidiaHookPath": "/usr/bin/nvidia-ctk", "logVerbosity": 1, "nfd": {"deploy": True},
     "config.fallbackStrategies": ["empty"], "deviceListStrategy": "envvar", "deviceIDStrategy": "index", "penstock.labels.node": "on",
     "penstock.labels.nodeFeature": "on", "penstock.labels.featuresFile": "/a/b", "penstock.labels.hostFeatures": "on", "mps.root": "/srv/mps",
     "penstock.nodeState.crd": False, "penstock.cleanup.host": False, "penstock.networkPolicy.from": [{}], "penstock.cdi.dir": "/cdi",
@@ -307,7 +327,7 @@ def test_a_value_without_effect_is_named_with_the_remedy(chart, tmp_path, case):
 
 
 def test_a_value_is_named_only_in_its_case(chart, tmp_path):
-    effective = {"migStrategy": "none", "deviceDiscoveryStrategy": "nvml", "cdi.nvidiaHookPath": "/opt/hook", "logVerbosity": 4, "image.tag": "1",
+    effective = {"migStrategy": "mixed", "migManager.config": {"name": "l", "default": "all-1g.5gb"}, "deviceDiscoveryStrategy": "nvml", "cdi.nvidiaHookPath": "/opt/hook", "logVerbosity": 4, "image.tag": "1",
                  "config.name": "x", "config.default": "a", "penstock.telemetry.countersConfigMap": "c", "penstock.telemetry.countersKey": "k",
                  "penstock.metrics.serviceMonitor": {"enabled": True, "interval": "7s"}, "mps.root": "/srv/mps", "resources": {"limits": {"cpu": 1}}}
     assert "without effect" not in chart.notes(tmp_path, values=effective)

@@ -328,7 +328,7 @@ subjects: [{kind: ServiceAccount, name: {{ .account }}, namespace: {{ $namespace
 
 {{/* The ConfigMap with layouts of GPUs, which is mounted; empty: there is none. */}}
 {{- define "penstock.layouts" -}}
-{{- ((.Values.migManager | default dict).config | default dict).name -}}
+{{- ((.Values.migManager | default dict).config | default dict).name | default "" -}}
 {{- end -}}
 
 {{- define "penstock.onOff" -}}

@@ -46,7 +46,7 @@ TEST(CheckLayouts, DevicesOfOneKindAreNamedTogetherAndTheImpossibleIsExplained) 
   const auto json = JsonOf(checked);
   EXPECT_EQ(json[0]["possible"], false);
   EXPECT_EQ(json[0]["devices"][0]["possible"], true);
-  EXPECT_THAT(json[0]["devices"][2]["problem"].get<std::string>(), HasSubstr("at most 2"));
+  EXPECT_THAT(json[0]["devices"][1]["problem"].get<std::string>(), HasSubstr("at most 2"));
 }
 
 TEST(CheckLayouts, WholeDevicesAndRulesWithoutADevice) {
