@@ -288,6 +288,7 @@ class Agent {
                   layouts_->Take(labels);
                 },
             .pods = [this](auto pods) { pod_labels_.Take(std::move(pods)); }});
+    clients_->Configure(Config()->labels);
     clients_->Begin();
     cluster_->ScheduleUpdate();
   }
@@ -348,6 +349,7 @@ class Agent {
       if (containers_) containers_->Configure(current->config);
       if (changes_) changes_->Configure(current->config);
       if (layouts_) layouts_->Configure(current->config);
+      if (clients_) clients_->Configure(current->config.labels);
       if (adapters_) adapters_->Configure(current->config);
       pipeline_.Configure(current->config);
       telemetry_.Configure(current->config);

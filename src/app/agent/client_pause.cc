@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "backend/all.h"
+#include "base/core/printable.h"
 #include "base/core/strings.h"
 #include "base/log.h"
 #include "os/process/open_files.h"
@@ -21,6 +22,7 @@ constexpr base::Duration kLabelsKnown = 5s, kLabelsWritten = 10s;
 // Pods have 30 s to end, and the cluster needs some to notice.
 constexpr base::Duration kUsersEnd = 1min;
 constexpr base::Duration kPoll = 250ms;
+constexpr std::size_t kMostNamed = 4, kLongestName = 64;  // of programs, in messages
 constexpr char kRuns[] = "true", kProc[] = "/proc";
 
 const device::PartTerms* TermsOf(std::string_view vendor) {
@@ -48,8 +50,13 @@ std::vector<std::string> UsersOf(const std::vector<std::string>& files,
     const auto process = os::ReadProcess(kProc, pid);
     if (!process.ok()) continue;
     const std::string program = base::LeafOf(base::Split(process->command, ' ').front());
-    if (std::ranges::find(harmless, program) == harmless.end())
-      users.push_back(program + " (process " + std::to_string(pid) + ")");
+    if (std::ranges::find(harmless, program) != harmless.end()) continue;
+    if (users.size() == kMostNamed) {
+      users.emplace_back("others");
+      break;
+    }
+    users.push_back(base::Printable(program.substr(0, kLongestName)) + " (process " +
+                    std::to_string(pid) + ")");
   }
   return users;
 }
@@ -85,7 +92,7 @@ std::set<std::string> ClientPause::Keys() {
 
 std::string ClientPause::Await(const device::Facts& device) {
   const device::PartTerms* terms = TermsOf(device.vendor);
-  if (terms == nullptr || terms->client_labels.empty()) return "";
+  if (!writes_ || terms == nullptr || terms->client_labels.empty()) return "";
   const base::TimePoint now = node_.control.clock().Now();
   Wait& wait = waits_.try_emplace(device.id, Wait{.since = now, .users = {}}).first->second;
   const base::Duration passed = now - wait.since;
@@ -143,7 +150,11 @@ void ClientPause::Read(const device::Facts& device, const device::PartTerms& ter
 }
 
 void ClientPause::WakeSoon() {
-  node_.control.PostAfter(kPoll, lifetime_.Guard([this] { wake_(); }));
+  if (std::exchange(waking_, true)) return;
+  node_.control.PostAfter(kPoll, lifetime_.Guard([this] {
+    waking_ = false;
+    wake_();
+  }));
 }
 
 }  // namespace penstock::app

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/config/node_config.h"
 #include "base/executor.h"
 #include "base/lifetime.h"
 #include "device/dialect.h"
@@ -33,6 +34,8 @@ class ClientPause {
   /// Call where there is a cluster.
   void Begin();
 
+  void Configure(const api::LabelsConfig& config) { writes_ = config.node != api::Switch::kOff; }
+
   /// The labels of the Node that ClusterAdapter::Callbacks::requests gets.
   void Take(const std::map<std::string, std::string>& labels) { labels_ = labels; }
 
@@ -54,6 +57,8 @@ class ClientPause {
   const std::function<void()> wake_;
   std::optional<std::map<std::string, std::string>> labels_;  // nothing: not known yet
   std::map<std::string, Wait> waits_;                         // by device
+  bool writes_ = true;                                        // the agent may write labels
+  bool waking_ = false;
   base::Lifetime lifetime_;
 };
 
