@@ -246,7 +246,8 @@ class Agent {
     changes_->on_demand().OnChange([this] { adapters_->TryQueue(); });
     layouts_.emplace(control_, io_, pipeline_.inventory, changes_->divisions());
     layouts_->Configure(*Config());
-    clients_.emplace(ClientPause::Node{control_, io_, pipeline_.inventory, changes_->divisions()},
+    clients_.emplace(ClientPause::Node{control_, io_, pipeline_.inventory, pipeline_.ledger,
+                                       changes_->divisions()},
                      [this] { changes_->Wake(); });
     changes_->divisions().OnState([this] {
       views_.Changed();

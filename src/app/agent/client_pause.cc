@@ -10,6 +10,7 @@
 #include "base/core/printable.h"
 #include "base/core/strings.h"
 #include "base/log.h"
+#include "node/usage/cgroup_usage_reader.h"
 #include "os/process/open_files.h"
 #include "os/process/process.h"
 
@@ -40,15 +41,29 @@ bool IsOwn(pid_t pid) {
   return false;
 }
 
-/// Programs in containers with one of the files open. Those of the machine itself run whatever the
-/// labels say.
+/// Whether the process belongs to a holder: of a part that stays, for example.
+bool Holds(const node::ledger::Snapshot& ledger, const os::ProcessInfo& process) {
+  return std::ranges::any_of(ledger.leases, [&](const node::ledger::Lease& lease) {
+    const auto in_pod = [&](const std::string& group) {
+      return !node::usage::ContainerGroup(group, lease.pod_uid).empty();
+    };
+    return std::ranges::any_of(lease.processes,
+                               [&](const auto& one) { return one.pid == process.pid; }) ||
+           (!lease.cgroup.empty() && process.cgroup.starts_with(lease.cgroup)) ||
+           (!lease.pod_uid.empty() && std::ranges::any_of(process.cgroups, in_pod));
+  });
+}
+
+/// Programs in containers with one of the files open that hold no device. Those of the machine
+/// itself run whatever the labels say.
 std::vector<std::string> UsersOf(const std::vector<std::string>& files,
-                                 const std::vector<std::string>& harmless) {
+                                 const std::vector<std::string>& harmless,
+                                 const node::ledger::Snapshot& ledger) {
   std::vector<std::string> users;
   for (const pid_t pid : os::ProcessesWith(kProc, files)) {
     if (os::IsOfTheMachine(kProc, pid) || IsOwn(pid)) continue;
     const auto process = os::ReadProcess(kProc, pid);
-    if (!process.ok()) continue;
+    if (!process.ok() || Holds(ledger, *process)) continue;
     const std::string program = base::LeafOf(base::Split(process->command, ' ').front());
     if (std::ranges::find(harmless, program) != harmless.end()) continue;
     if (users.size() == kMostNamed) {
@@ -144,8 +159,9 @@ void ClientPause::Read(const device::Facts& device, const device::PartTerms& ter
     }));
     wake_();
   });
-  node_.io.Post([take, &control = node_.control, files, harmless = terms.harmless_programs] {
-    control.Post([take, users = UsersOf(files, harmless)]() mutable { take(users); });
+  node_.io.Post([take, &control = node_.control, files, harmless = terms.harmless_programs,
+                 ledger = node_.ledger.Get()] {
+    control.Post([take, users = UsersOf(files, harmless, *ledger)]() mutable { take(users); });
   });
 }
 

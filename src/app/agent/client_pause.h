@@ -13,6 +13,7 @@
 #include "device/dialect.h"
 #include "node/change/divisions.h"
 #include "node/inventory/inventory.h"
+#include "node/ledger/ledger.h"
 #include "os/loop.h"
 
 namespace penstock::app {
@@ -26,6 +27,7 @@ class ClientPause {
     os::Loop& control;
     base::Executor& io;
     const node::inventory::Inventory& inventory;
+    const node::ledger::Ledger& ledger;
     node::change::Divisions& divisions;
   };
   /// `wake`: what Await returned may be different now.
