@@ -151,7 +151,8 @@ struct LayoutReport {
   std::string name;    ///< empty: none was applied
   std::string source;  ///< who applied it: "user", "label"
   std::string state;   ///< "pending", "success", "failed"
-  std::string reason;  ///< of "failed": each device that is not divided so, and why
+  std::string reason;  ///< of "failed": each device that is not divided so, and why; of "pending"
+                       ///< after a reboot: by when the kubelet gets devices
   bool operator==(const LayoutReport&) const = default;
 };
 
