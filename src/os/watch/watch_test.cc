@@ -118,15 +118,17 @@ TEST_F(PathWatchTest, SeesTheEntriesOfAFolder) {
 }
 
 TEST_F(PathWatchTest, TheUseOfADeviceIsNoChange) {
-  // Without the right to create device files, those of the machine serve.
-  const bool made = ::mknod((folder_ / "null").c_str(), S_IFCHR | 0666, makedev(1, 3)) == 0;
+  // A folder further down, because all entries beside the watched path count, and other programs
+  // have theirs beside `folder_`. Without the right to create device files, the machine's serve.
+  fs::create_directory(folder_ / "dev");
+  const bool made = ::mknod((folder_ / "dev/null").c_str(), S_IFCHR | 0666, makedev(1, 3)) == 0;
   const auto use = [](const std::string& path) {
     const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
     return file && ::write(file.get(), "x", 1) == 1;
   };
-  const std::string device = made ? folder_ / "null" : "/dev/null";
+  const std::string device = made ? folder_ / "dev/null" : "/dev/null";
   if (!use(device)) GTEST_SKIP() << "no device can be opened here";
-  Watch(made ? folder_ / "" : device);
+  Watch(made ? folder_ / "dev" : device);
   Settle();
   const int before = calls_;
   EXPECT_TRUE(use(device));
@@ -134,7 +136,7 @@ TEST_F(PathWatchTest, TheUseOfADeviceIsNoChange) {
   EXPECT_EQ(calls_, before);
   if (made) {
     EXPECT_TRUE(Sees([&] { ::chmod(device.c_str(), 0600); })) << "its mode is a change";
-    EXPECT_TRUE(Sees([&] { folder_.Write("file", "1"); }));
+    EXPECT_TRUE(Sees([&] { folder_.Write("dev/file", "1"); }));
     Settle();
     EXPECT_TRUE(Sees([&] { ::unlink(device.c_str()); }));
   }
