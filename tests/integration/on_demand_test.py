@@ -255,7 +255,7 @@ def test_where_a_part_cannot_be_created_another_gpu_serves(node, call):
 def test_a_part_that_cannot_be_removed_is_removed_later(node):
     node.sim("fault", "0", "error", "nvmlComputeInstanceDestroy", "19")
     assert node.penstock("run", "--mig", "1g.5gb", "--", *SHOW).stdout.startswith("MIG-")
-    wait_until(lambda: "parts cannot be created or removed on demand" in node.log(), "the removal to fail")
+    wait_until(lambda: "is left alone for a while" in node.log(), "the removal to fail")
     assert parts(node) == {"0": ["1g.5gb"]}
     assert node.penstock("run", "--mig", "1g.5gb", "--", *SHOW).stdout.startswith("MIG-"), "it is used meanwhile"
     node.sim("heal", "0")

@@ -130,7 +130,7 @@ LocalAdapter::LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Option
                       return Attempt(waiting, kept_back);
                     },
                     [this](const Waiting& waiting) { return CouldUse(waiting); },
-                    [this](const Waiting& waiting) { return ClaimOf(waiting); },
+                    [this](const Waiting& waiting) { return policy_.ClaimOf(waiting); },
                     [this](uid_t uid) { return policy_.HeldBy(uid); },
                     [this](const Waiting& waiting) { return AmountOf(waiting); },
                     [this](const Waiting& waiting, std::size_t position) {
@@ -334,7 +334,9 @@ Error LocalAdapter::Prepare(const Waiting& waiting, const Devices& kept_back,
   const node::allocate::Request& request = waiting.request;
   auto* on_demand = OnDemand();
   const bool possible = on_demand != nullptr && !request.profile.empty() && request.count >= 1 &&
-                        request.count <= kMostCreated && why_not.code() != Code::kInvalidArgument;
+                        request.count <= kMostCreated && request.least_memory.count == 0 &&
+                        request.limits == device::Limits{} &&
+                        why_not.code() != Code::kInvalidArgument;
   if (!possible) return why_not;
   node::allocate::Request fewer = request;
   const Devices without = WithoutReserved(waiting, kept_back);
@@ -349,7 +351,8 @@ Error LocalAdapter::Prepare(const Waiting& waiting, const Devices& kept_back,
                           .model = request.model,
                           .count = static_cast<std::size_t>(request.count),
                           .missing = static_cast<std::size_t>(request.count - fewer.count),
-                          .kept_back = kept_back});
+                          .kept_back = kept_back},
+                         why_not);
   if (preparing.ok()) return {Code::kResourceExhausted, *preparing};
   if (preparing.error().code() == Code::kNotFound) return why_not;
   if (why_not.code() != Code::kResourceExhausted) return preparing.error();
@@ -365,15 +368,8 @@ Devices LocalAdapter::WithoutReserved(const Waiting& waiting, Devices kept_back)
 Devices LocalAdapter::CouldUse(const Waiting& waiting) const {
   Devices devices = policy_.CouldUse(waiting);
   if (const auto* on_demand = OnDemand(); on_demand != nullptr && !waiting.request.profile.empty())
-    devices.merge(on_demand->CouldServe(waiting.request.profile));
+    devices.merge(on_demand->CouldServe(waiting.request.profile, waiting.request.model));
   return devices;
-}
-
-/// No run is ended for a request that is about to be served.
-node::allocate::HeadClaim LocalAdapter::ClaimOf(const Waiting& first) {
-  const auto* on_demand = OnDemand();
-  if (on_demand != nullptr && on_demand->IsPreparing(first.ticket)) return {};
-  return policy_.ClaimOf(first);
 }
 
 double LocalAdapter::AmountOf(const Waiting& waiting) const {

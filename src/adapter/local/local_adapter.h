@@ -142,7 +142,6 @@ class LocalAdapter {
   base::Error Prepare(const node::allocate::Waiting& waiting,
                       const node::allocate::Devices& kept_back, const base::Error& why_not);
   node::allocate::Devices CouldUse(const node::allocate::Waiting& waiting) const;
-  node::allocate::HeadClaim ClaimOf(const node::allocate::Waiting& first);
   double AmountOf(const node::allocate::Waiting& waiting) const;
   node::allocate::Devices WithoutReserved(const node::allocate::Waiting& waiting,
                                           node::allocate::Devices kept_back) const;

@@ -198,7 +198,7 @@ class Agent {
   Status Serve() {
     waiting_for_.clear();
     ASSIGN(auto remembered, Adapters::Remember(start_.paths.state_dir, boot_id_));
-    ASSIGN(auto changes, Changes::Remember(start_.paths.state_dir));
+    ASSIGN(auto changes, Changes::Remember(start_.paths.state_dir, boot_id_));
     ASSIGN(auto kept, LoadKeptConfiguration(start_.paths.state_dir));
     configuration_.Serve(std::move(kept), ClusterConnection::Wanted(start_.cluster)
                                               ? start_.cluster.config_map

@@ -28,7 +28,8 @@ class Changes {
     node::change::OnDemandParts on_demand;
   };
   /// Loads it. kUnavailable if a file exists and cannot be read. Blocks.
-  static base::Result<Remembered> Remember(const std::string& state_dir);
+  static base::Result<Remembered> Remember(const std::string& state_dir,
+                                           const std::string& boot_id);
 
   /// `kubelet`: null where the kubelet gets no devices. Devices of changes that were under way are
   /// withdrawn at once.
@@ -55,6 +56,7 @@ class Changes {
   node::change::PartsOnDemand& on_demand() { return on_demand_; }
 
  private:
+  const node::share::EnabledAllocators enabled_;
   node::change::DeviceChanges changes_;
   node::change::DeviceMoves moves_;
   node::change::Divisions divisions_;

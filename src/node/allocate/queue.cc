@@ -269,14 +269,14 @@ void Queue::TryPlace(const std::shared_ptr<Place>& place, Front& front) {
            waits_for_release && !kept_back.empty() ? AreBefore(front.waiting)
                                                    : tried.error().message());
   }
-  const bool stays = place->wait > base::Duration::zero() ||
-                     (callbacks_.being_served && callbacks_.being_served(place->waiting));
-  if (!place->gone && !stays)
+  const bool being_served =
+      !place->gone && callbacks_.being_served && callbacks_.being_served(place->waiting);
+  if (!place->gone && !being_served && place->wait <= base::Duration::zero())
     Remove(place->waiting.ticket,
            Error(Code::kDeadlineExceeded, "not free now: " + place->waiting.reason));
   if (place->gone) return;
   ++front.waiting;
-  if (waits_for_release) TakeClaim(*place, front, promised);
+  if (waits_for_release && !being_served) TakeClaim(*place, front, promised);
 }
 
 void Queue::TakeClaim(Place& place, Front& front, std::optional<base::TimePoint> promised) {

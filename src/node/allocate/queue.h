@@ -101,8 +101,8 @@ class Queue {
     /// It left the queue: served, or failed (kDeadlineExceeded after its wait, kCancelled, or the
     /// attempt's error).
     std::function<void(const Waiting&, base::Status)> done;
-    /// Whether what it gets is being prepared: then it stays even where it does not wait. Empty:
-    /// nothing ever is.
+    /// Whether what it gets is being prepared: then it stays even where it does not wait, and keeps
+    /// nothing from the requests behind it. Empty: nothing ever is.
     std::function<bool(const Waiting&)> being_served = {};
   };
   /// Callbacks run on the executor and may call every method here, but must not destroy the queue.

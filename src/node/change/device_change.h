@@ -53,7 +53,8 @@ struct ChangeStep {
   /// Begins once the journal on disk names it, because its effect cannot be seen later. If the
   /// journal cannot be written within a minute, the step has failed with kUnavailable.
   bool recorded = false;
-  bool finally = false;  ///< is taken even if an earlier step failed
+  bool finally = false;      ///< is taken even if an earlier step failed
+  bool uses_driver = false;  ///< fails if another change closes the driver meanwhile
 };
 
 /// A kind of change: which changes of it are due, and their steps. On the control executor.

@@ -375,6 +375,12 @@ void DeviceChanges::Wake() { state_->Schedule(); }
 
 const DeviceChange* DeviceChanges::Of(std::string_view device) const { return state_->Of(device); }
 
+const DeviceChange* DeviceChanges::On(std::string_view device) const {
+  for (const State::Active& one : state_->active)
+    if (one.change.Has(device)) return &one.change;
+  return nullptr;
+}
+
 const DeviceChange* DeviceChanges::OfKind(std::string_view kind, std::string_view device) const {
   for (const State::Active& one : state_->active)
     if (one.change.kind == kind && (device.empty() || one.change.Has(device))) return &one.change;
@@ -384,6 +390,13 @@ const DeviceChange* DeviceChanges::OfKind(std::string_view kind, std::string_vie
 bool DeviceChanges::AnyAt(std::string_view kind, std::string_view step) const {
   return std::ranges::any_of(state_->active, [&](const State::Active& one) {
     return one.change.kind == kind && one.change.step == step;
+  });
+}
+
+bool DeviceChanges::AnyUsesDriver(std::string_view but_of) const {
+  return std::ranges::any_of(state_->active, [&](const State::Active& one) {
+    return one.kind != nullptr && one.step < one.kind->steps().size() &&
+           one.kind->steps()[one.step].uses_driver && !one.change.Has(but_of);
   });
 }
 

@@ -54,11 +54,17 @@ class DeviceChanges {
   /// null: none.
   const DeviceChange* Of(std::string_view device) const;
 
+  /// The change under way of this device itself; null: none.
+  const DeviceChange* On(std::string_view device) const;
+
   /// The change under way of this kind, and of this device unless it is empty; null: none.
   const DeviceChange* OfKind(std::string_view kind, std::string_view device = {}) const;
 
   /// Whether a change of this kind is at this step.
   bool AnyAt(std::string_view kind, std::string_view step) const;
+
+  /// Whether a change of another device is at a step that uses the driver.
+  bool AnyUsesDriver(std::string_view but_of = {}) const;
 
   /// The allocator that a device is offered by now; "" for none.
   std::string AllocatorOf(const std::string& device) const;

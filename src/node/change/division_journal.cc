@@ -64,6 +64,7 @@ void VisitPartsRecord(Visit& visit, auto& record) {
   visit("create", record.create, {.if_any = true});
   VisitSet(visit, "remove", record.remove);
   VisitSet(visit, "kept", record.kept);
+  visit("boot", record.boot);
 }
 
 template <typename Visit>
@@ -104,20 +105,24 @@ base::Result<PartsRecord> DecodePartsRecord(std::string_view text) {
   return record;
 }
 
-std::string EncodeOnDemandParts(const OnDemandParts& parts) {
-  return os::EncodeKept<nlohmann::json>(
-      kPartsVersion, [&](auto& write) { write("parts", parts, {.if_any = true}); });
+std::string EncodeOnDemandParts(const OnDemandParts& parts, std::string_view boot) {
+  return os::EncodeKept<nlohmann::json>(kPartsVersion, [&](auto& write) {
+    write("boot", std::string(boot));
+    write("parts", parts, {.if_any = true});
+  });
 }
 
-base::Result<OnDemandParts> LoadOnDemandParts(const std::string& path) {
+base::Result<OnDemandParts> LoadOnDemandParts(const std::string& path, std::string_view boot) {
   return os::LoadKept<OnDemandParts>(
       path, "the parts that were created on demand",
       [&](const std::string& text) -> base::Result<OnDemandParts> {
         OnDemandParts parts;
+        std::string written;
         TRY(os::DecodeKept(kPartsVersion, text, path, [&](base::StructReader& read) {
+          read("boot", written);
           read("parts", parts, {.if_any = true});
         }));
-        return parts;
+        return written == boot ? parts : OnDemandParts{};
       });
 }
 

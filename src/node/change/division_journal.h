@@ -57,6 +57,7 @@ struct PartsRecord {
   std::vector<partition::DesiredParts> create;  ///< one each, with its placement
   std::set<std::string> remove;                 ///< ids of parts
   std::set<std::string> kept;                   ///< ids of all other parts of the device
+  std::string boot;                             ///< id of the boot in which it was made
 };
 
 std::string EncodePartsRecord(const PartsRecord& record);
@@ -66,10 +67,11 @@ base::Result<PartsRecord> DecodePartsRecord(std::string_view text);
 /// Parts that were created on demand: id → id of their device.
 using OnDemandParts = std::map<std::string, std::string>;
 
-std::string EncodeOnDemandParts(const OnDemandParts& parts);
+std::string EncodeOnDemandParts(const OnDemandParts& parts, std::string_view boot);
 
-/// Those of the previous agent; none where the file is corrupt or of a newer version
-/// (os::LoadKept). Blocks.
-base::Result<OnDemandParts> LoadOnDemandParts(const std::string& path);
+/// Those of the previous agent; none if it was another boot: a part that is created again can have
+/// the id of one that the reboot has destroyed. None where the file is corrupt or of a newer
+/// version (os::LoadKept). Blocks.
+base::Result<OnDemandParts> LoadOnDemandParts(const std::string& path, std::string_view boot);
 
 }  // namespace penstock::node::change

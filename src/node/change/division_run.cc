@@ -94,6 +94,8 @@ base::Result<partition::PartitionPlan> DivisionRun::Plan(const Division& now) co
 }
 
 void DivisionRun::Seen() {
+  if (rounds_ == 1)
+    for (const Facts& device : seen_) first_seen_.insert(device.id);
   auto plan = Plan(partition::DivisionOf(seen_.front(), PointersTo(seen_), tools_.holder_of));
   if (!plan.ok()) return End(plan.error());
   if (plan->steps.empty()) return End({});
@@ -124,10 +126,14 @@ void DivisionRun::Take(std::size_t number) {
 /// What follows a step.
 std::function<void(base::Result<std::string>)> DivisionRun::Then(std::size_t number) {
   return lifetime_.Guard([this, number](base::Result<std::string> address) {
+    const bool creates = steps_[number].kind == PlanStep::Kind::kCreate;
+    if (!address.ok() && creates)
+      unanswered_ = address.error().code() == base::Code::kUnavailable ||
+                    address.error().code() == base::Code::kDeadlineExceeded;
     if (!address.ok())
       return End(base::Error(address.error().code(),
                              Clause(steps_[number].text) + ": " + address.error().message()));
-    if (steps_[number].kind == PlanStep::Kind::kCreate) all_created_.insert(*address);
+    if (creates) all_created_.insert(*address);
     created_[number] = *std::move(address);
     Take(number + 1);
   });

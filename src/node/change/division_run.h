@@ -50,8 +50,15 @@ class DivisionRun {
   /// The device and its parts as last looked at, the device first.
   const std::vector<device::Facts>& seen() const { return seen_; }
 
+  /// Ids of what was there at its first look.
+  const std::set<std::string>& first_seen() const { return first_seen_; }
+
   /// Addresses of the parts that it has created.
   const std::set<std::string>& created() const { return all_created_; }
+
+  /// Whether a call that creates a part ended without an answer, as when the worker dies: there may
+  /// be such a part.
+  bool unanswered() const { return unanswered_; }
 
  private:
   void Look();
@@ -74,7 +81,8 @@ class DivisionRun {
   std::vector<device::Facts> seen_;
   std::vector<partition::PlanStep> steps_;
   std::vector<std::string> created_;  // addresses, by step
-  std::set<std::string> all_created_;
+  std::set<std::string> first_seen_, all_created_;
+  bool unanswered_ = false;
   int rounds_ = 0;
   base::Lifetime lifetime_;
 };

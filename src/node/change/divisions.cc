@@ -12,6 +12,8 @@
 #include "node/change/division_now.h"
 #include "node/change/division_run.h"
 #include "node/change/layout_view.h"
+#include "node/change/pauses.h"
+#include "node/share/allocator.h"
 #include "os/kept_file.h"
 
 namespace penstock::node::change {
@@ -128,7 +130,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     candidates = view.LookAt(applied, [this](const auto& id) { return WhyPaused(id); });
     for (const LayoutCandidate& candidate : candidates)
       if (candidate.division.state == "divided") {
-        failures.erase(candidate.division.device);
+        failures.Forget(candidate.division.device);
         if (applied.achieved.insert(candidate.division.device).second) Keep();
       }
   }
@@ -181,7 +183,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     one.run->Start([this, id](const base::Status& outcome) {
       Run& ended = runs[id];
       ended.outcome = outcome;
-      if (!outcome.ok()) ended.retry_at = control.clock().Now() + PauseAfter(ended.failures++);
+      if (!outcome.ok())
+        ended.retry_at = control.clock().Now() + WakeAfter(failures.After(ended.failures++));
       if (const auto snapshot = node.inventory.published().Get();
           const Entry* now = snapshot->Find(id))
         if (const Vendor of = vendor_of(now->facts->vendor); of.describe) of.describe();
@@ -258,19 +261,29 @@ struct Divisions::State : std::enable_shared_from_this<State> {
 
   /// Why a device is not tried again yet; empty: it can be.
   std::string WhyPaused(const std::string& id) const {
-    const auto failed = failures.find(id);
-    return failed != failures.end() && control.clock().Now() < failed->second.not_before
-               ? failed->second.why
-               : "";
+    return failures.Why(id, control.clock().Now());
   }
 
   void Wake() { node.changes.Wake(); }
 
-  /// After so many failures before this one, looks again after it.
-  base::Duration PauseAfter(int failures_before) {
-    const base::Duration pause = kFirstPause * (1 << std::min(failures_before, kMostDoublings));
+  /// Looks again after the pause.
+  base::Duration WakeAfter(base::Duration pause) {
     control.PostAfter(pause, base::IfAlive(this, &State::Wake));
     return pause;
+  }
+
+  /// Of devices that are set aside now, or no longer, the layout wants another thing than before.
+  void SetOnDemand(const std::vector<std::string>& devices) {
+    const std::vector<std::string> before = view.SetOnDemand(devices);
+    if (before == devices) return;
+    const auto snapshot = node.inventory.published().Get();
+    const auto changed = std::erase_if(applied.achieved, [&](const std::string& id) {
+      const Entry* entry = snapshot->Find(id);
+      return entry != nullptr && share::IsForPartsOnDemand(before, *entry) !=
+                                     share::IsForPartsOnDemand(devices, *entry);
+    });
+    if (changed > 0) Keep();
+    Wake();
   }
 
   /// The inventory shows what the run saw last.
@@ -291,16 +304,14 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     if (result.ok()) {
       base::Log(base::kInfo, "device divided",
                 {{"device", id}, {"layout", RecordOf(change).layout}});
-      failures.erase(id);
+      failures.Forget(id);
       return;  // Look finds it divided
     }
     base::Log(
         base::kError, "device not divided",
         {{"device", id}, {"layout", RecordOf(change).layout}, {"why", result.error().message()}});
     if (of_another_layout) return;
-    Failure& failure = failures[id];
-    failure.why = result.error().message();
-    failure.not_before = control.clock().Now() + PauseAfter(failure.times++);
+    WakeAfter(failures.Add(id, result.error().message(), control.clock().Now()));
   }
 
   // --- a reset, for a mode to take effect
@@ -319,15 +330,17 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       return done(base::Error(base::Code::kUnimplemented,
                               "the mode takes effect with a reset of several devices together: "
                               "reset them, or reboot"));
-    AwaitResets(lifetime.Guard(
-        [this, vendor, device, done = std::move(done)] { ResetAlone(vendor, device, done); }));
+    AwaitDriverUnused(device.id, lifetime.Guard([this, vendor, device, done = std::move(done)] {
+      ResetAlone(vendor, device, done);
+    }));
   }
 
-  /// Until no other reset has closed the driver.
-  void AwaitResets(std::function<void()> then) {
-    if (!node.changes.AnyAt("reset", "reset")) return then();
-    control.PostAfter(kPollForDriver,
-                      lifetime.Guard([this, then = std::move(then)] { AwaitResets(then); }));
+  /// Until no other reset has closed the driver, and no other change uses it.
+  void AwaitDriverUnused(const std::string& device, std::function<void()> then) {
+    if (!node.changes.AnyAt("reset", "reset") && !node.changes.AnyUsesDriver(device)) return then();
+    control.PostAfter(kPollForDriver, lifetime.Guard([this, device, then = std::move(then)] {
+      AwaitDriverUnused(device, then);
+    }));
   }
 
   void ResetAlone(const Vendor& vendor, const Facts& device,
@@ -367,7 +380,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
                        .selected = {},
                        .boot = boot,
                        .achieved = {}};
-    const auto retried = std::exchange(failures, {});  // tried again at once
+    const Pauses retried = failures;
+    failures.ForgetAll();  // tried again at once
     if (wanted.wait != kStanding) {
       const base::Status possible = Check(next);
       // A holder may leave.
@@ -488,11 +502,6 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       Answer(base::Error(base::Code::kDeadlineExceeded, now.reason));
   }
 
-  struct Failure {
-    std::string why;
-    base::TimePoint not_before{};
-    int times = 0;
-  };
   struct Request {
     Progress progress;
     Done done;
@@ -508,9 +517,9 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   LayoutView view;
   os::KeptFile file;
   std::vector<ChangeStep> steps;
-  std::vector<LayoutCandidate> candidates;  // of the last turn
-  std::string problem;                      // why the layout cannot be applied
-  std::map<std::string, Failure> failures;
+  std::vector<LayoutCandidate> candidates;       // of the last turn
+  std::string problem;                           // why the layout cannot be applied
+  Pauses failures{kFirstPause, kMostDoublings};  // of devices
   std::map<std::string, Run> runs;
   std::set<std::string> superseded;  // devices whose change began for an earlier layout
   LayoutState state;
@@ -541,7 +550,8 @@ Divisions::Divisions(base::Executor& control, base::Executor& io, Node node, Ven
       {.name = kDivideKind,
        .take = [state](const DeviceChange& change) { return state->Divide(change); },
        .most = kDividesWithin,
-       .recorded = true},
+       .recorded = true,
+       .uses_driver = true},
       {.name = kRestore,
        .take = [state](const DeviceChange& change) { return state->Restore(change); },
        .finally = true},
@@ -584,8 +594,8 @@ void Divisions::ForgetLabel() {
   if (!std::exchange(state_->applied.label, "").empty()) state_->Keep();
 }
 
-void Divisions::Configure(const api::NodeConfig& config) {
-  if (state_->view.SetOnDemand(config.parts_on_demand)) state_->Wake();
+void Divisions::SetOnDemand(const std::vector<std::string>& devices) {
+  state_->SetOnDemand(devices);
 }
 
 const AppliedLayout& Divisions::applied() const { return state_->applied; }

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "api/config/layouts.h"
-#include "api/config/node_config.h"
 #include "base/core/result.h"
 #include "base/executor.h"
 #include "device/actions.h"
@@ -96,7 +95,7 @@ class Divisions final : public ChangeKind {
   ~Divisions() override;
 
   /// Of devices on which parts are created on demand, a layout sets only the mode.
-  void Configure(const api::NodeConfig& config);
+  void SetOnDemand(const std::vector<std::string>& devices);
 
   /// Applies a layout in place of the one before; devices that failed are tried again at once.
   /// `progress` is called for each new state of a device, and `done` once; neither after the

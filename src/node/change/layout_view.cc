@@ -96,8 +96,8 @@ base::Result<std::map<std::string, int>> LayoutView::Select(const api::Layout& l
   return SelectAmong(layout, devices);
 }
 
-bool LayoutView::SetOnDemand(const std::vector<std::string>& devices) {
-  return std::exchange(on_demand_, devices) != devices;
+std::vector<std::string> LayoutView::SetOnDemand(std::vector<std::string> devices) {
+  return std::exchange(on_demand_, std::move(devices));
 }
 
 bool LayoutView::IsModeOnly(const AppliedLayout& layout, const Facts& device) const {

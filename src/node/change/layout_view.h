@@ -34,9 +34,9 @@ class LayoutView {
   LayoutView(const Divisions::Node& node, const Divisions::VendorOf& vendor_of)
       : node_(node), vendor_of_(vendor_of) {}
 
-  /// Sets NodeConfig::parts_on_demand: of these devices a layout sets only the mode. Returns
-  /// whether it differs from before.
-  bool SetOnDemand(const std::vector<std::string>& devices);
+  /// Sets the devices of which a layout sets only the mode (share::OnDemandDevices). Returns those
+  /// before.
+  std::vector<std::string> SetOnDemand(std::vector<std::string> devices);
 
   /// AppliedLayout::selected, of the devices that are there. kInvalidArgument: the layout cannot be
   /// applied to them.

@@ -1,4 +1,4 @@
-// Where parts can be created, for whom they are, and the steps of the changes.
+// For whom parts are created, when they are removed, and the steps of the changes.
 #include "node/change/parts_on_demand.h"
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 #include "base/log.h"
 #include "node/change/division_now.h"
 #include "node/change/division_run.h"
+#include "node/change/part_room.h"
+#include "node/change/pauses.h"
 #include "node/ledger/capacity.h"
-#include "node/partition/pack.h"
-#include "node/partition/space.h"
 #include "node/share/allocator.h"
 #include "node/share/describe.h"
 #include "os/kept_file.h"
@@ -31,11 +31,10 @@ using partition::ExistingPart;
 namespace {
 
 constexpr base::Duration kPartsReleasedWithin = std::chrono::minutes(2);
-constexpr base::Duration kCreatesWithin = std::chrono::minutes(3);
-constexpr base::Duration kNotedWithin = std::chrono::minutes(1);
+constexpr base::Duration kPartsCreatedWithin = std::chrono::minutes(3);
 constexpr base::Duration kFirstPartsPause = std::chrono::seconds(1);
 constexpr int kMostPartsDoublings = 6;
-constexpr std::string_view kCreateStep = "create";
+constexpr base::Duration kLookAgain = std::chrono::seconds(1);
 
 bool IsAt(const DesiredParts& wanted, const std::string& profile,
           const std::optional<device::Placement>& placement) {
@@ -60,22 +59,19 @@ DesiredDivision DesiredBy(const PartsRecord& record, Division now) {
   return desired;
 }
 
-/// "1g.5gb is being created on GPU 0".
-std::string InWords(const std::vector<std::pair<std::string, std::string>>& parts) {
-  std::vector<std::string> texts;
-  for (const auto& [profile, device] : parts)
-    texts.push_back(profile + " is being created on " + device);
-  return base::Join(texts, "; ");
+bool IsThere(const Entry* entry) {
+  return entry != nullptr && entry->health.state != device::HealthState::kGone;
 }
 
 }  // namespace
 
 struct PartsOnDemand::State : std::enable_shared_from_this<State> {
   State(base::Executor& c, base::Executor& io, Divisions::Node n, Divisions::VendorOf v,
-        const std::string& path, OnDemandParts remembered)
+        const std::string& path, OnDemandParts remembered, std::string boot_id)
       : control(c),
         node(n),
         vendor_of(std::move(v)),
+        boot(std::move(boot_id)),
         parts(std::move(remembered)),
         file(c, io, path,
              "cannot write which parts were created on demand; a restart would leave them") {}
@@ -87,7 +83,9 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     if (on_change) on_change();
   }
 
-  void Keep() { file.Keep(EncodeOnDemandParts(parts)); }
+  void Keep() { file.Keep(EncodeOnDemandParts(parts, boot)); }
+
+  base::TimePoint Now() const { return control.clock().Now(); }
 
   // --- devices and their parts
 
@@ -107,29 +105,45 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     return usable ? *profile : nullptr;
   }
 
-  /// Why nothing is created on a device now; empty: something can be.
-  std::string WhyNot(const Entry& entry, const std::set<std::string>& kept_back) const {
+  /// The devices that are set aside and have the profile.
+  std::vector<const Entry*> SitesFor(const std::string& profile, const std::string& model,
+                                     const inventory::Snapshot& snapshot) const {
+    std::vector<const Entry*> sites;
+    for (const Entry& entry : snapshot.devices)
+      if (IsSetAside(entry) && ProfileOn(entry, profile) != nullptr &&
+          (model.empty() || device::ModelMatches(model, entry.facts->model)))
+        sites.push_back(&entry);
+    return sites;
+  }
+
+  const DeviceChange* OwnChangeOf(const std::string& device) const {
+    return node.changes.OfKind(kName, device);
+  }
+
+  /// Why parts are never created on a device as it is assigned and configured; empty: they are.
+  std::string WhyClosed(const Entry& entry) const {
     const Facts& device = *entry.facts;
-    if (kept_back.contains(device.id)) return "it is kept for requests ahead in the queue";
-    if (entry.health.state != device::HealthState::kHealthy) return entry.health.reason;
-    if (node.changes.OfKind(kName, device.id) == nullptr &&
-        node.changes.AllocatorOf(device.id) != share::kLocalAllocator)
+    if (OwnChangeOf(device.id) != nullptr) return "";  // it is withdrawn meanwhile
+    if (node.changes.AllocatorOf(device.id) != share::kLocalAllocator)
       return "it is not assigned to local users";
     const device::PartTerms& terms = *vendor_of(device.vendor).dialect->part_terms();
     const auto mode = std::ranges::find(device.modes, terms.mode, &device::Mode::name);
-    if (mode == device.modes.end() || mode->current != terms.on)
-      return "its mode " + terms.mode + " is not " + terms.on;
-    if (const DeviceChange* change = node.changes.Of(device.id);
-        change != nullptr && change->kind != kName)
-      return "another change of it is under way: " + change->kind;
-    return WhyPaused(device.id);
+    return mode == device.modes.end() || mode->current != terms.on
+               ? "its mode " + terms.mode + " is not " + terms.on
+               : "";
   }
 
-  std::string WhyPaused(const std::string& device) const {
-    const auto failed = failures.find(device);
-    return failed != failures.end() && control.clock().Now() < failed->second.not_before
-               ? failed->second.why
-               : "";
+  /// Why nothing is created on a device now; empty: something can be.
+  std::string WhyNot(const Entry& entry, const std::set<std::string>& kept_back) const {
+    const std::string& id = entry.facts->id;
+    if (kept_back.contains(id)) return "it is kept for requests ahead in the queue";
+    if (entry.health.state != device::HealthState::kHealthy) return entry.health.reason;
+    if (const DeviceChange* change = node.changes.On(id); change != nullptr) {
+      if (change->kind != kName) return "another change of it is under way: " + change->kind;
+      if (!change->failure.empty()) return change->failure;
+    }
+    if (std::string why = WhyClosed(entry); !why.empty()) return why;
+    return pauses.Why(id, Now());
   }
 
   bool IsClaimed(const std::string& part) const {
@@ -138,8 +152,10 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     });
   }
 
+  /// Whether the part was created on demand and is to be removed now.
   bool IsIdle(const std::string& part) const {
-    return parts.contains(part) && !IsClaimed(part) &&
+    return parts.contains(part) && !IsClaimed(part) && node.changes.On(part) == nullptr &&
+           pauses.Why(part, Now()).empty() &&
            share::HoldersOf(*node.ledger.Get(), part).text.empty();
   }
 
@@ -163,8 +179,8 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     };
     for (const auto& [ticket, claim] : claims)
       for (const Claimed& one : claim)
-        if (one.device == device.id) expect(one.part, "the request " + ticket);
-    if (const DeviceChange* change = node.changes.OfKind(kName, device.id))
+        if (one.device == device.id) expect(one.part, "a request that is about to be served");
+    if (const DeviceChange* change = OwnChangeOf(device.id))
       for (const DesiredParts& part : PartsRecordOf(*change).create)
         expect(part, "a request that has left");
     return now;
@@ -178,140 +194,117 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     DesiredParts part;
     std::string id;  // empty: it is not created yet
   };
+  using Claim = std::vector<Claimed>;
 
-  base::Result<std::string> Prepare(const PartsRequest& request) {
-    const auto claim = claims.find(request.ticket);
-    if (IsPreparing(request.ticket)) {
-      if (!IsLost(claim->second)) return Waiting(claim->second);
-      Release(request.ticket);
-      return Prepare(request);
+  base::Result<std::string> Prepare(const PartsRequest& request, const base::Error& why_not) {
+    const auto found = claims.find(request.ticket);
+    if (found != claims.end()) {
+      const Claim& claim = found->second;
+      const bool preparing = IsPreparing(request.ticket);
+      if (preparing && !IsLost(claim)) return Waiting(claim);
+      if (preparing || AnyGone(claim)) {
+        Release(request.ticket);
+      } else if (claim.size() + request.missing > request.count) {
+        return GiveUp(request.ticket, why_not);
+      }
     }
-    if (claim != claims.end() && claim->second.size() + request.missing > request.count)
-      return base::Error(base::Code::kUnavailable, "a part that was created cannot be used yet");
-    auto found = FindRoom(request);
-    if (!found.ok()) {
+    auto room = FindRoom(request);
+    if (!room.ok()) {
       Release(request.ticket);  // it must not keep from others what does not serve it
-      return found.error();
+      return room.error();
     }
-    auto& parts_of = claims[request.ticket];
-    parts_of.insert(parts_of.end(), found->begin(), found->end());
+    Claim& claim = claims[request.ticket];
+    claim.insert(claim.end(), room->begin(), room->end());
     Wake();
-    return Waiting(parts_of);
+    return Waiting(claim);
   }
 
+  /// From the first plan until the last change of its devices has ended: only then are the parts
+  /// offered.
   bool IsPreparing(const std::string& ticket) const {
     const auto claim = claims.find(ticket);
-    return claim != claims.end() &&
-           std::ranges::any_of(claim->second, [](const Claimed& one) { return one.id.empty(); });
+    return claim != claims.end() && std::ranges::any_of(claim->second, [this](const auto& one) {
+             return one.id.empty() || OwnChangeOf(one.device) != nullptr;
+           });
   }
 
   /// Whether a part that is not created yet cannot be created any more where it was planned.
-  bool IsLost(const std::vector<Claimed>& claim) const {
+  bool IsLost(const Claim& claim) const {
     const auto snapshot = node.inventory.published().Get();
     return std::ranges::any_of(claim, [&](const Claimed& one) {
-      if (!one.id.empty() || node.changes.OfKind(kName, one.device) != nullptr) return false;
+      if (!one.id.empty() || OwnChangeOf(one.device) != nullptr) return false;
       const Entry* entry = snapshot->Find(one.device);
       return entry == nullptr || !IsSetAside(*entry) || !WhyNot(*entry, {}).empty();
     });
+  }
+
+  bool AnyGone(const Claim& claim) const {
+    const auto snapshot = node.inventory.published().Get();
+    return std::ranges::any_of(
+        claim, [&](const Claimed& one) { return !IsThere(snapshot->Find(one.id)); });
+  }
+
+  /// All parts are there, and the request cannot have them: as their number of shares or their
+  /// health is, for example. It is not served so by creating them once more.
+  base::Error GiveUp(const std::string& ticket, const base::Error& why_not) {
+    for (const Claimed& one : claims[ticket])
+      Pause(one.device, "a part that was created there was of no use: " + why_not.message());
+    Release(ticket);
+    return why_not;
   }
 
   void Release(const std::string& ticket) {
     if (claims.erase(ticket) > 0) Wake();
   }
 
-  std::string Waiting(const std::vector<Claimed>& claim) const {
+  /// "1g.5gb is being created on GPU 0".
+  std::string Waiting(const Claim& claim) const {
     const auto snapshot = node.inventory.published().Get();
-    std::vector<std::pair<std::string, std::string>> creating;
+    std::vector<std::string> texts;
     for (const Claimed& one : claim)
-      if (const Entry* entry = snapshot->Find(one.device); one.id.empty() && entry != nullptr)
-        creating.emplace_back(one.part.profile, share::Describe(*entry->facts));
-    return InWords(creating);
-  }
-
-  /// The devices that are set aside and have what the request asks for.
-  std::vector<const Entry*> SitesFor(const PartsRequest& request,
-                                     const inventory::Snapshot& snapshot) const {
-    std::vector<const Entry*> sites;
-    for (const Entry& entry : snapshot.devices)
-      if (IsSetAside(entry) && ProfileOn(entry, request.profile) != nullptr &&
-          (request.model.empty() || device::ModelMatches(request.model, entry.facts->model)))
-        sites.push_back(&entry);
-    return sites;
+      if (const Entry* entry = snapshot->Find(one.device))
+        texts.push_back(one.part.profile + " is being created on " +
+                        share::Describe(*entry->facts));
+    return base::Join(texts, "; ");
   }
 
   /// Where all parts that the request lacks can be created at once.
-  base::Result<std::vector<Claimed>> FindRoom(const PartsRequest& request) const {
+  base::Result<Claim> FindRoom(const PartsRequest& request) const {
     const auto snapshot = node.inventory.published().Get();
-    std::vector<std::string> blocked;
-    const std::vector<const Entry*> all = SitesFor(request, *snapshot);
+    const std::vector<const Entry*> all = SitesFor(request.profile, request.model, *snapshot);
     if (all.empty())
       return base::Error(base::Code::kNotFound, "no device is set aside for " + request.profile);
-    std::vector<const Entry*> sites;
-    std::vector<Division> divisions, empty;
-    for (const Entry* site : all) {
-      empty.push_back({.device = site->facts->id, .profiles = site->facts->profiles});
-      if (std::string why = WhyNot(*site, request.kept_back); !why.empty()) {
-        blocked.push_back(share::Describe(*site->facts) + ": " + why);
+    std::vector<std::string> reasons;
+    std::vector<PartSite> sites, empty;
+    for (const Entry* entry : all) {
+      const Facts& device = *entry->facts;
+      PartSite site{.device = device.id,
+                    .text = share::Describe(device),
+                    .profile = ProfileOn(*entry, request.profile)->name,
+                    .division = {.device = device.id, .profiles = device.profiles}};
+      empty.push_back(site);
+      if (std::string why = WhyNot(*entry, request.kept_back); !why.empty()) {
+        reasons.push_back(site.text + ": " + why);
         continue;
       }
-      sites.push_back(site);
-      divisions.push_back(Expected(*site->facts));
+      site.division = Expected(device);
+      sites.push_back(std::move(site));
     }
-    auto divided = divisions;
-    std::vector<Claimed> found = Place(request, sites, divided);
-    if (found.size() == request.missing) return found;
-    if (const auto most = Place(request, all, empty).size(); most < request.missing)
+    const std::vector<PartPlace> places = PlaceParts(sites, request.missing);
+    if (places.size() == request.missing) {
+      Claim claim;
+      for (const PartPlace& place : places)
+        claim.push_back({sites[place.site].device, place.part, ""});
+      return claim;
+    }
+    if (const auto most = PlaceParts(empty, request.missing).size(); most < request.missing)
       return base::Error(base::Code::kFailedPrecondition,
                          "requested " + std::to_string(request.count) + " parts " +
                              request.profile + ", and of those there can be " +
                              std::to_string(request.count - request.missing + most));
-    for (std::size_t i = 0; i < sites.size(); ++i)
-      blocked.push_back(share::Describe(*sites[i]->facts) + ": " + WhyNoRoom(divisions[i]));
+    if (!sites.empty()) reasons.push_back(WhyNoRoom(sites, request.missing, places));
     return base::Error(sites.empty() ? base::Code::kUnavailable : base::Code::kResourceExhausted,
-                       request.profile + " cannot be created now; " + base::Join(blocked, "; "));
-  }
-
-  /// As many parts as the request lacks, or as there is room for. Adds them to the divisions.
-  std::vector<Claimed> Place(const PartsRequest& request, const std::vector<const Entry*>& sites,
-                             std::vector<Division>& divisions) const {
-    std::vector<Claimed> placed;
-    while (placed.size() < request.missing) {
-      auto next = PlaceOne(request.profile, sites, divisions);
-      if (!next) break;
-      placed.push_back(*std::move(next));
-    }
-    return placed;
-  }
-
-  std::optional<Claimed> PlaceOne(const std::string& name, const std::vector<const Entry*>& sites,
-                                  std::vector<Division>& divisions) const {
-    std::vector<const Division*> all;
-    for (const Division& one : divisions) all.push_back(&one);
-    std::set<std::string> names;  // models can spell a profile differently
-    for (const Entry* site : sites) names.insert(ProfileOn(*site, name)->name);
-    for (const std::string& profile : names) {
-      const auto packed = partition::Pack(all, profile);
-      if (!packed) continue;
-      const DesiredParts part{.profile = profile, .placement = packed->placement};
-      divisions[packed->device].parts.push_back(
-          {.id = "new", .profile = profile, .parent = "", .placement = part.placement});
-      return Claimed{sites[packed->device]->facts->id, part, ""};
-    }
-    return std::nullopt;
-  }
-
-  static std::string WhyNoRoom(const Division& now) {
-    constexpr std::size_t kMost = 4;
-    std::vector<std::string> beside;
-    for (const ExistingPart& part : now.parts) {
-      if (!part.parent.empty()) continue;
-      beside.push_back(partition::InWords(part.profile, part.placement) +
-                       (part.holder.empty() ? "" : ", held by " + part.holder));
-    }
-    const std::size_t more = beside.size() - std::min(beside.size(), kMost);
-    beside.resize(beside.size() - more);
-    return "no room beside " + base::Join(beside, "; ") +
-           (more > 0 ? "; and " + std::to_string(more) + " more" : "");
+                       request.profile + " cannot be created now; " + base::Join(reasons, "; "));
   }
 
   // --- changes
@@ -320,12 +313,14 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     const auto snapshot = node.inventory.published().Get();
     Forget(*snapshot);
     UseIdle(*snapshot);
+    // What divides or resets devices may need the driver for itself.
+    if (node.changes.AnyAt("divide", "divide") || node.changes.AnyAt("reset", "reset")) return {};
     std::vector<DeviceChange> due;
     for (const Entry& entry : snapshot->devices) {
       const std::string& id = entry.facts->id;
       PartsRecord record = Wanted(id, *snapshot);
-      if ((record.create.empty() && record.remove.empty()) || node.changes.Of(id) != nullptr ||
-          !WhyPaused(id).empty() || !Divisions::WhyNotReady(&entry, vendor_of).empty())
+      if ((record.create.empty() && record.remove.empty()) || node.changes.On(id) != nullptr ||
+          !Divisions::WhyNotReady(&entry, vendor_of).empty())
         continue;
       for (const Entry& part : snapshot->devices)
         if (part.IsPartOf(id) && !record.remove.contains(part.facts->id))
@@ -341,14 +336,17 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     bool any = false;
     for (auto& [ticket, claim] : claims)
       for (Claimed& one : claim) {
-        if (!one.id.empty() || node.changes.Of(one.device) != nullptr) continue;
+        if (!one.id.empty() || node.changes.On(one.device) != nullptr) continue;
         const auto idle = std::ranges::find_if(parts, [&](const auto& part) {
           const Entry* entry = snapshot.Find(part.first);
-          return part.second == one.device && entry != nullptr &&
-                 entry->facts->profile == one.part.profile && IsIdle(part.first);
+          return part.second == one.device && IsThere(entry) &&
+                 entry->health.state == device::HealthState::kHealthy &&
+                 entry->facts->profile == one.part.profile && IsIdle(part.first) &&
+                 HolderOf(part.first, snapshot, *node.ledger.Get()).empty();
         });
         if (idle == parts.end()) continue;
         one.id = idle->first;
+        one.part.placement = snapshot.Find(one.id)->facts->placement;
         any = true;
       }
     if (any && on_change) on_change();
@@ -356,36 +354,39 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
 
   /// What is to be created and removed on a device now.
   PartsRecord Wanted(const std::string& device, const inventory::Snapshot& snapshot) const {
-    PartsRecord record;
+    PartsRecord record{.boot = boot};
     for (const auto& [ticket, claim] : claims)
       for (const Claimed& one : claim)
-        if (one.device == device && one.id.empty()) record.create.push_back(one.part);
+        if (one.device == device && one.id.empty() && pauses.Why(device, Now()).empty())
+          record.create.push_back(one.part);
     for (const auto& [part, of] : parts)
-      if (of == device && snapshot.Find(part) != nullptr && IsIdle(part))
-        record.remove.insert(part);
+      if (of == device && IsThere(snapshot.Find(part)) && IsIdle(part)) record.remove.insert(part);
     return record;
   }
 
   /// Parts that are not there any more, as after a reset. Those of a device that cannot be seen now
   /// may come back.
   void Forget(const inventory::Snapshot& snapshot) {
-    const auto is_gone = [](const Entry* entry) {
-      return entry == nullptr || entry->health.state == device::HealthState::kGone;
-    };
     const auto forgotten = std::erase_if(parts, [&](const auto& part) {
       const Entry* device = snapshot.Find(part.second);
-      return !is_gone(device) && node.changes.Of(part.second) == nullptr &&
-             Divisions::WhyNotReady(device, vendor_of).empty() &&
-             is_gone(snapshot.Find(part.first));
+      const bool gone = IsThere(device) && node.changes.On(part.second) == nullptr &&
+                        Divisions::WhyNotReady(device, vendor_of).empty() &&
+                        !IsThere(snapshot.Find(part.first));
+      if (gone) pauses.Forget(part.first);
+      return gone;
     });
     if (forgotten > 0) Keep();
   }
 
   struct Run {
     std::unique_ptr<DivisionRun> run;
-    std::set<std::string> created = {};  // addresses
     std::optional<base::Status> outcome = {};
-    bool looked = false;  // after a failure: for what there is
+    // Of the creation; what is run after that only looks.
+    std::set<std::string> before = {};   // ids of parts that were there
+    std::set<std::string> created = {};  // addresses
+    bool unanswered = false;             // a part may have been created
+    bool taken_over = false;             // by the previous agent
+    base::TimePoint look_again{};
   };
 
   static const std::string& IdOf(const DeviceChange& change) { return change.devices.front().id; }
@@ -395,23 +396,23 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     const Divisions::Vendor vendor = vendor_of(device.facts->vendor);
     one.outcome.reset();
     one.run = std::make_unique<DivisionRun>(
-        DivisionRun::Tools{.backend = *vendor.backend,
-                           .holder_of =
-                               [this, remove = record.remove](const std::string& part) {
-                                 return remove.contains(part)
-                                            ? HolderOf(part, *node.inventory.published().Get(),
-                                                       *node.ledger.Get())
-                                            : std::string("its allocator, because it stays");
-                               },
-                           .reset =
-                               [](const Facts&, const std::function<void(base::Status)>& done) {
-                                 done(base::Error(base::Code::kInternal, "no part needs a reset"));
-                               },
-                           .progress =
-                               [id](const std::string& step) {
-                                 base::Log(base::kInfo, "parts are created on demand",
-                                           {{"device", id}, {"step", step}});
-                               }},
+        DivisionRun::Tools{
+            .backend = *vendor.backend,
+            .holder_of =
+                [this, remove = record.remove](const std::string& part) {
+                  return remove.contains(part)
+                             ? HolderOf(part, *node.inventory.published().Get(), *node.ledger.Get())
+                             : std::string("its allocator, because it stays");
+                },
+            .reset =
+                [](const Facts&, const std::function<void(base::Status)>& done) {
+                  done(base::Error(base::Code::kInternal, "no part needs a reset"));
+                },
+            .progress =
+                [id](const std::string& step) {
+                  base::Log(base::kInfo, "parts of a device are being changed on demand",
+                            {{"device", id}, {"step", step}});
+                }},
         DivisionRun::Goal{
             .device = id,
             .address = device.facts->address,
@@ -419,51 +420,83 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
             .mode_only = false,
             .skip_reset = true});
     one.run->Start([this, id, describe = vendor.describe](const base::Status& outcome) {
-      Run& ended = runs[id];
-      ended.outcome = outcome;
-      ended.created.insert(ended.run->created().begin(), ended.run->created().end());
+      runs[id].outcome = outcome;
       if (describe) describe();
       Wake();
     });
   }
 
   StepResult Create(const DeviceChange& change) {
-    Run& one = runs[IdOf(change)];
+    const std::string& id = IdOf(change);
+    ASSIGN(const PartsRecord record, DecodePartsRecord(change.details));
+    if (record.boot != boot) return std::string();  // nothing of it outlived the reboot
+    Run& one = runs[id];
     if (!one.run) {
       const auto snapshot = node.inventory.published().Get();
-      const Entry* entry = snapshot->Find(IdOf(change));
+      const Entry* entry = snapshot->Find(id);
       if (std::string why = Divisions::WhyNotReady(entry, vendor_of); !why.empty()) return why;
-      ASSIGN(const PartsRecord record, DecodePartsRecord(change.details));
+      one.taken_over = change.taken_over;
       Begin(one, *entry, record);
     }
     if (!one.outcome) return std::string("its driver is asked");
-    if (!one.outcome->ok()) return one.outcome->error();
-    return std::string();
+    if (!one.taken_over) one.before = one.run->first_seen();
+    one.created = one.run->created();
+    one.unanswered = one.unanswered || one.run->unanswered();
+    if (one.outcome->ok()) return std::string();
+    // What is left to do here may take long: they are served elsewhere.
+    if (DropLacking(id, record)) Changed();
+    return one.outcome->error();
   }
 
-  /// Remembers which of the parts that are there were created by this change: all of those, if the
-  /// agent that began it is gone.
+  /// The requests for which parts were to be created that are not there are placed again.
+  bool DropLacking(const std::string& device, const PartsRecord& record) {
+    const auto lacks = [&](const auto& claim) {
+      return std::ranges::any_of(claim.second, [&](const Claimed& one) {
+        return one.id.empty() && one.device == device &&
+               std::ranges::find(record.create, one.part) != record.create.end();
+      });
+    };
+    return std::erase_if(claims, lacks) > 0;
+  }
+
+  /// Finds out which parts there are, and remembers those that this change has created. Waits for
+  /// the driver as long as it takes: another program's parts and these could not be told apart
+  /// later.
   StepResult Note(const DeviceChange& change) {
-    Run& one = runs[IdOf(change)];
+    const std::string& id = IdOf(change);
+    const PartsRecord record = PartsRecordOf(change);
+    if (record.boot != boot) return std::string();
     const auto snapshot = node.inventory.published().Get();
-    const bool fresh = one.outcome && one.outcome->ok();
-    if (!fresh && !std::exchange(one.looked, true)) {
-      const Entry* entry = snapshot->Find(IdOf(change));
-      if (std::string why = Divisions::WhyNotReady(entry, vendor_of); !why.empty())
-        return base::Error(base::Code::kUnavailable, std::move(why));
-      Begin(one, *entry, {});
-    }
-    if (!one.outcome) return std::string("its parts are being read");
-    if (!one.outcome->ok()) return one.outcome->error();
-    const bool began_here = began.contains(IdOf(change));
-    for (const DesiredParts& wanted : PartsRecordOf(change).create)
+    const Entry* entry = snapshot->Find(id);
+    if (!IsThere(entry)) return base::Error(base::Code::kNotFound, "the device is not there");
+    const auto [found, unknown] = runs.try_emplace(id);
+    Run& one = found->second;
+    if (unknown) one.taken_over = true;
+    if (!Looked(one, *entry)) return std::string("its parts are being read");
+    for (const DesiredParts& wanted : record.create)
       for (const Facts& part : one.run->seen())
-        if (part.parent == IdOf(change) && IsAt(wanted, part.profile, part.placement) &&
-            (!began_here || one.created.contains(part.address)))
-          Own(part, wanted, IdOf(change));
-    if (!file.IsWritten()) return std::string("the list of its parts is not written yet");
+        if (part.parent == id && IsAt(wanted, part.profile, part.placement) &&
+            !record.kept.contains(part.id) &&
+            (one.created.contains(part.address) ||
+             ((one.unanswered || one.taken_over) && !one.before.contains(part.id))))
+          Own(part, wanted, id);
+    if (!file.IsWritten())
+      return "the list of its parts is not written yet" +
+             (file.problem().empty() ? "" : ": " + file.problem());
     return IsRead(one.run->seen(), *snapshot) ? std::string()
                                               : std::string("its parts are being read");
+  }
+
+  /// Whether the run has seen the device as it is now. Looks again after a run that failed.
+  bool Looked(Run& one, const Entry& device) {
+    if (one.outcome && one.outcome->ok()) return true;
+    const bool looking = one.run && !one.outcome;
+    if (looking || Now() < one.look_again || !Divisions::WhyNotReady(&device, vendor_of).empty())
+      return false;
+    one.look_again = Now() + kLookAgain;
+    control.PostAfter(kLookAgain, base::IfAlive(this, &State::Wake));
+    Begin(one, device, {});
+    return one.outcome && one.outcome->ok();
   }
 
   void Own(const Facts& part, const DesiredParts& wanted, const std::string& device) {
@@ -475,56 +508,51 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
 
   void Ended(const DeviceChange& change, const base::Status& result) {
     const std::string& id = IdOf(change);
-    runs.erase(id);
-    began.erase(id);
-    if (result.ok()) failures.erase(id);
-    // What is still missing is placed elsewhere, or later.
-    const auto lacks = [&](const auto& claim) {
-      return std::ranges::any_of(PartsRecordOf(change).create, [&](const DesiredParts& part) {
-        return std::ranges::any_of(claim.second, [&](const Claimed& one) {
-          return one.id.empty() && one.device == id && one.part == part;
-        });
-      });
-    };
-    const bool other = std::erase_if(claims, lacks) > 0 && result.ok();
-    if (!result.ok() || other) {
-      Failure& failure = failures[id];
-      failure.why = result.ok() ? "another program has created parts where they were planned"
-                                : result.error().message();
-      const base::Duration pause =
-          kFirstPartsPause * (1 << std::min(failure.times++, kMostPartsDoublings));
-      failure.not_before = control.clock().Now() + pause;
-      control.PostAfter(pause, base::IfAlive(this, &State::Changed));
-      base::Log(base::kError, "parts cannot be created or removed on demand",
-                {{"device", id}, {"why", failure.why}});
-    }
+    const PartsRecord record = PartsRecordOf(change);
+    const auto run = runs.extract(id);
+    const std::string why = result.ok() ? "another program has created parts where they were "
+                                          "planned"
+                                        : result.error().message();
+    bool removed = true;
+    if (run && run.mapped().run)
+      for (const Facts& part : run.mapped().run->seen())
+        if (record.remove.contains(part.id)) {
+          Pause(part.id, why);
+          removed = false;
+        }
+    const bool lacking = DropLacking(id, record);
+    if (removed && (lacking || !result.ok()))  // else creation was not tried
+      Pause(id, why);
+    else if (!record.create.empty() && result.ok())
+      pauses.Forget(id);
     Changed();
   }
 
-  struct Failure {
-    std::string why;
-    base::TimePoint not_before{};
-    int times = 0;
-  };
+  void Pause(const std::string& id, const std::string& why) {
+    base::Log(base::kError, "parts on demand: a device or part is left alone for a while",
+              {{"device", id}, {"why", why}});
+    control.PostAfter(pauses.Add(id, why, Now()), base::IfAlive(this, &State::Changed));
+  }
+
   base::Executor& control;
   const Divisions::Node node;
   const Divisions::VendorOf vendor_of;
+  const std::string boot;
   std::vector<std::string> set_aside;
   OnDemandParts parts;
   os::KeptFile file;
   std::vector<ChangeStep> steps;
-  std::map<std::string, std::vector<Claimed>> claims;  // by ticket
-  std::map<std::string, Run> runs;                     // by device
-  std::set<std::string> began;  // devices of changes whose parts this agent creates
-  std::map<std::string, Failure> failures;
+  std::map<std::string, Claim> claims;                   // by ticket
+  std::map<std::string, Run> runs;                       // by device
+  Pauses pauses{kFirstPartsPause, kMostPartsDoublings};  // of devices and of parts
   std::function<void()> on_change;
 };
 
 PartsOnDemand::PartsOnDemand(base::Executor& control, base::Executor& io, Divisions::Node node,
                              Divisions::VendorOf vendor_of, const std::string& path,
-                             OnDemandParts remembered)
+                             OnDemandParts remembered, std::string boot_id)
     : state_(std::make_shared<State>(control, io, node, std::move(vendor_of), path,
-                                     std::move(remembered))) {
+                                     std::move(remembered), std::move(boot_id))) {
   State* const state = state_.get();
   state->file.OnWrite([state] { state->Wake(); });
   state->steps = {
@@ -533,26 +561,22 @@ PartsOnDemand::PartsOnDemand(base::Executor& control, base::Executor& io, Divisi
        .take =
            [state](const DeviceChange& change) { return state->node.changes.AwaitUnused(change); },
        .most = kPartsReleasedWithin},
-      {.name = kCreateStep,
-       .take =
-           [state](const DeviceChange& change) {
-             if (!change.taken_over) state->began.insert(State::IdOf(change));
-             return state->Create(change);
-           },
-       .most = kCreatesWithin,
-       .recorded = true},
+      {.name = "create",
+       .take = [state](const DeviceChange& change) { return state->Create(change); },
+       .most = kPartsCreatedWithin,
+       .recorded = true,
+       .uses_driver = true},
       {.name = "note",
        .take = [state](const DeviceChange& change) { return state->Note(change); },
-       .most = kNotedWithin,
        .finally = true}};
   node.changes.Add(*this);
 }
 
 PartsOnDemand::~PartsOnDemand() { state_->file.OnWrite(nullptr); }
 
-void PartsOnDemand::Configure(const api::NodeConfig& config) {
-  if (state_->set_aside == config.parts_on_demand) return;
-  state_->set_aside = config.parts_on_demand;
+void PartsOnDemand::SetDevices(const std::vector<std::string>& set_aside) {
+  if (state_->set_aside == set_aside) return;
+  state_->set_aside = set_aside;
   state_->Changed();
 }
 
@@ -560,8 +584,9 @@ void PartsOnDemand::OnChange(std::function<void()> changed) {
   state_->on_change = std::move(changed);
 }
 
-base::Result<std::string> PartsOnDemand::Prepare(const PartsRequest& request) {
-  return state_->Prepare(request);
+base::Result<std::string> PartsOnDemand::Prepare(const PartsRequest& request,
+                                                 const base::Error& why_not) {
+  return state_->Prepare(request, why_not);
 }
 
 bool PartsOnDemand::IsPreparing(const std::string& ticket) const {
@@ -578,11 +603,12 @@ std::set<std::string> PartsOnDemand::ReservedForOthers(const std::string& ticket
   return reserved;
 }
 
-std::set<std::string> PartsOnDemand::CouldServe(const std::string& profile) const {
+std::set<std::string> PartsOnDemand::CouldServe(const std::string& profile,
+                                                const std::string& model) const {
   std::set<std::string> devices;
-  for (const Entry& entry : state_->node.inventory.published().Get()->devices)
-    if (state_->IsSetAside(entry) && state_->ProfileOn(entry, profile) != nullptr)
-      devices.insert(entry.facts->id);
+  const auto snapshot = state_->node.inventory.published().Get();
+  for (const Entry* entry : state_->SitesFor(profile, model, *snapshot))
+    if (state_->WhyClosed(*entry).empty()) devices.insert(entry->facts->id);
   for (const auto& [part, device] : state_->parts)
     if (devices.contains(device)) devices.insert(part);
   return devices;
@@ -590,14 +616,12 @@ std::set<std::string> PartsOnDemand::CouldServe(const std::string& profile) cons
 
 double PartsOnDemand::FractionOf(const std::string& profile) const {
   double largest = 0;
-  for (const Entry& entry : state_->node.inventory.published().Get()->devices) {
-    if (!state_->IsSetAside(entry)) continue;
-    if (const device::PartProfile* found = state_->ProfileOn(entry, profile))
-      largest = std::max(
-          largest,
-          ledger::FractionOf({.ancestors = {{entry.facts->id, device::CapacityOf(*entry.facts)}},
-                              .capacity = found->capacity}));
-  }
+  const auto snapshot = state_->node.inventory.published().Get();
+  for (const Entry* entry : state_->SitesFor(profile, "", *snapshot))
+    largest = std::max(
+        largest,
+        ledger::FractionOf({.ancestors = {{entry->facts->id, device::CapacityOf(*entry->facts)}},
+                            .capacity = state_->ProfileOn(*entry, profile)->capacity}));
   return largest;
 }
 

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "api/config/node_config.h"
 #include "base/core/result.h"
 #include "base/executor.h"
 #include "node/change/device_changes.h"
@@ -41,22 +40,26 @@ class PartsOnDemand final : public ChangeKind {
   /// Adds itself to the changes, which call it until it is destroyed. `path` is that of parts.json,
   /// which is written on `io`; `remembered` is what LoadOnDemandParts read from it.
   PartsOnDemand(base::Executor& control, base::Executor& io, Divisions::Node node,
-                Divisions::VendorOf vendor_of, const std::string& path, OnDemandParts remembered);
+                Divisions::VendorOf vendor_of, const std::string& path, OnDemandParts remembered,
+                std::string boot_id);
   ~PartsOnDemand() override;
 
-  void Configure(const api::NodeConfig& config);
+  /// Sets the devices that are set aside (share::OnDemandDevices).
+  void SetDevices(const std::vector<std::string>& set_aside);
 
   /// Sets the function that is called when a request that waits may be served now.
   void OnChange(std::function<void()> changed);
 
-  /// Begins to create what the request lacks: all of it or nothing. Returns what it waits for then:
-  /// "1g.5gb is being created on GPU 0". To be called again when that is done. Errors: kNotFound,
+  /// Begins to create what the request lacks, which could not be served because of `why_not`: all
+  /// of it or nothing. Returns what it waits for then: "1g.5gb is being created on GPU 0". To be
+  /// called again when that has not served it. Errors: `why_not`, it cannot be served with what was
+  /// created; kNotFound,
   /// no device is set aside that has the profile; kFailedPrecondition, there can never be so many;
   /// kResourceExhausted, there is no room now; kUnavailable, all devices failed a moment ago, are
   /// unhealthy or not in the mode.
-  base::Result<std::string> Prepare(const PartsRequest& request);
+  base::Result<std::string> Prepare(const PartsRequest& request, const base::Error& why_not);
 
-  /// Whether parts are being created for it.
+  /// Whether parts are being created for it, and are not offered yet.
   bool IsPreparing(const std::string& ticket) const;
 
   /// The request was served, or has left: what is reserved for it is free.
@@ -65,9 +68,9 @@ class PartsOnDemand final : public ChangeKind {
   /// Parts that are reserved for other requests.
   std::set<std::string> ReservedForOthers(const std::string& ticket) const;
 
-  /// Devices that are set aside and have the profile, with the parts that were created there on
-  /// demand. Empty where there are none.
-  std::set<std::string> CouldServe(const std::string& profile) const;
+  /// Devices on which parts of the profile are created, with all parts that were created there on
+  /// demand. Empty where there are none. `model`: PartsRequest::model.
+  std::set<std::string> CouldServe(const std::string& profile, const std::string& model) const;
 
   /// How much of a device a part of the profile is, the largest of all devices that are set aside
   /// (ledger::FractionOf); 0 where none has it.

@@ -57,25 +57,27 @@ class PartsOnDemandTest : public ::testing::Test {
                                    .release = {},
                                    .reopen = {}};
         },
-        folder_ / "parts.json", Noted());
-    on_demand_->Configure(config_);
+        folder_ / "parts.json", Noted(), boot_);
+    on_demand_->SetDevices(config_.parts_on_demand);
     on_demand_->OnChange([this] { ++changed_; });
     changes_->Start();
     executor_.RunUntilIdle();
   }
 
   /// What parts.json says.
-  OnDemandParts Noted() const { return *LoadOnDemandParts(folder_ / "parts.json"); }
+  OnDemandParts Noted() const { return *LoadOnDemandParts(folder_ / "parts.json", boot_); }
 
   /// What the request waits for, or the error.
   std::string Prepare(const std::string& ticket, const std::string& profile = "1g",
                       std::size_t count = 1, const std::set<std::string>& kept_back = {}) {
-    const auto prepared = on_demand_->Prepare({.ticket = ticket,
-                                               .profile = profile,
-                                               .model = "",
-                                               .count = count,
-                                               .missing = count,
-                                               .kept_back = kept_back});
+    const auto prepared =
+        on_demand_->Prepare({.ticket = ticket,
+                             .profile = profile,
+                             .model = "",
+                             .count = count,
+                             .missing = count,
+                             .kept_back = kept_back},
+                            Error(Code::kFailedPrecondition, "there are no such parts"));
     executor_.RunUntilIdle();
     return prepared.ok() ? *prepared : prepared.error().ToString();
   }
@@ -108,6 +110,7 @@ class PartsOnDemandTest : public ::testing::Test {
   testing::DivisibleDevice backend_;
   api::NodeConfig config_;
   bool ready_ = true;
+  std::string boot_ = "boot";
   int changed_ = 0;
   std::unique_ptr<DeviceChanges> changes_;
   std::unique_ptr<PartsOnDemand> on_demand_;
@@ -143,9 +146,10 @@ TEST_F(PartsOnDemandTest, ARequestThatLeavesLeavesNothing) {
 TEST_F(PartsOnDemandTest, CreatesAllThatARequestLacksOrNothing) {
   Start();
   Prepare("q-1", "1g", 3);
-  EXPECT_THAT(Prepare("q-2", "1g", 2), HasSubstr("no room beside 1g at slice 0, held by "
-                                                 "the request q-1"));
+  EXPECT_THAT(Prepare("q-2", "1g", 2), HasSubstr("GPU 0 (G0): room for 1 of 2"));
   EXPECT_EQ(backend_.parts.size(), 3u);
+  EXPECT_THAT(Prepare("q-2", "4g"), HasSubstr("no room beside 1g at slice 0, held by "
+                                              "a request that is about to be served"));
   EXPECT_THAT(Prepare("q-3", "1g", 5), HasSubstr("FAILED_PRECONDITION: requested 5 parts 1g, and "
                                                  "of those there can be 4"));
   EXPECT_THAT(Prepare("q-4", "9g"), HasSubstr("NOT_FOUND"));
@@ -272,6 +276,97 @@ TEST_F(PartsOnDemandTest, PartsThatAResetDestroyedAreForgotten) {
   EXPECT_THAT(Noted(), IsEmpty());
 }
 
+TEST_F(PartsOnDemandTest, IsPreparingUntilThePartsAreOffered) {
+  Start();
+  ready_ = false;
+  Prepare("q-1");
+  EXPECT_TRUE(on_demand_->IsPreparing("q-1"));
+  std::vector<bool> preparing;
+  backend_.before_create = [&] { preparing.push_back(on_demand_->IsPreparing("q-1")); };
+  on_demand_->OnChange([&] { preparing.push_back(on_demand_->IsPreparing("q-1")); });
+  ready_ = true;
+  changes_->Wake();
+  executor_.RunUntilIdle();
+  EXPECT_THAT(preparing, ElementsAre(true, false));
+}
+
+TEST_F(PartsOnDemandTest, ARequestThatCannotUseWhatWasCreatedIsNotServedSoAgain) {
+  Start();
+  Prepare("q-1");
+  ASSERT_EQ(backend_.made, 1);
+  EXPECT_THAT(Prepare("q-1"), HasSubstr("there are no such parts")) << "why_not";
+  EXPECT_THAT(backend_.Parts(), IsEmpty());
+  EXPECT_THAT(Prepare("q-1"), HasSubstr("was of no use"));
+  EXPECT_EQ(backend_.made, 1);
+}
+
+TEST_F(PartsOnDemandTest, ACallWithoutAnAnswerMayHaveCreatedAPart) {
+  Start();
+  backend_.dies_after_create = true;  // and the driver is away for a while
+  backend_.before_create = [this] { ready_ = false; };
+  Prepare("q-1");
+  ASSERT_THAT(backend_.Parts(), ElementsAre("1g at 0"));
+  EXPECT_FALSE(on_demand_->IsPreparing("q-1")) << "it can be served elsewhere";
+  EXPECT_THAT(Prepare("q-1"), HasSubstr("the worker closed its sockets"));
+  executor_.Advance(5min);
+  ready_ = true;
+  backend_.dies_after_create = false;
+  changes_->Wake();
+  executor_.RunUntilIdle();
+  EXPECT_THAT(backend_.Parts(), IsEmpty()) << "it was found and removed";
+}
+
+TEST_F(PartsOnDemandTest, OneThatCannotBeRemovedIsNotInTheWayOfOthers) {
+  Start();
+  Prepare("q-1");
+  Serve("q-1", "P1");
+  backend_.failing["destroy"] = 1000;
+  End("P1");
+  EXPECT_THAT(Prepare("q-2", "1g", 2), HasSubstr("is being created"));
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 0", "1g at 1", "1g at 2"));
+}
+
+TEST_F(PartsOnDemandTest, ADeviceWithAnOuterPartWithoutPartsServes) {
+  Facts outer;
+  outer.vendor = "acme";
+  outer.id = outer.address = "outer";
+  outer.parent = backend_.device.id;
+  outer.profile = "1g";
+  outer.placement = device::Placement{3, 1};
+  outer.withheld = "there is nothing in it";
+  backend_.parts.push_back(outer);
+  Describe();
+  Start();
+  Prepare("q-1");
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 3", "1g at 0"));
+  on_demand_->Release("q-1");
+  executor_.RunUntilIdle();
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 3"));
+}
+
+TEST_F(PartsOnDemandTest, AfterAnotherBootNothingIsOurs) {
+  Start();
+  Prepare("q-1");
+  Serve("q-1", "P1");
+  ledger_.Release("P1");
+  boot_ = "the next boot";
+  Start();
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 0")) << "another program's, with the same id";
+}
+
+TEST_F(PartsOnDemandTest, WhatWasBegunBeforeAnotherBootIsNotDone) {
+  Start();
+  backend_.answers = false;
+  Prepare("q-1");
+  backend_.answers = true;
+  backend_.parts.clear();
+  boot_ = "the next boot";
+  Describe();
+  Start();
+  EXPECT_THAT(backend_.Parts(), IsEmpty());
+  EXPECT_EQ(backend_.made, 1);
+}
+
 TEST_F(PartsOnDemandTest, ARequestWhosePlaceIsLostIsPlacedAgain) {
   Start();
   ready_ = false;
@@ -287,12 +382,12 @@ TEST_F(PartsOnDemandTest, SaysWhichDevicesCouldServeAndHowMuchThatIs) {
   backend_.device.profiles[0].capacity.memory = base::Mebibytes(10240);
   Describe();
   Start();
-  EXPECT_THAT(on_demand_->CouldServe("1g"), ElementsAre(backend_.device.id));
+  EXPECT_THAT(on_demand_->CouldServe("1g", ""), ElementsAre(backend_.device.id));
   EXPECT_EQ(on_demand_->FractionOf("1g"), 0.25);
   EXPECT_EQ(on_demand_->FractionOf("9g"), 0);
   Prepare("q-1");
-  EXPECT_THAT(on_demand_->CouldServe("1g"), UnorderedElementsAre(backend_.device.id, "P1"));
-  EXPECT_THAT(on_demand_->CouldServe("9g"), IsEmpty());
+  EXPECT_THAT(on_demand_->CouldServe("1g", ""), UnorderedElementsAre(backend_.device.id, "P1"));
+  EXPECT_THAT(on_demand_->CouldServe("9g", ""), IsEmpty());
 }
 
 }  // namespace

@@ -112,8 +112,8 @@ bool Resets::AwaitsDevices() const {
 }
 
 std::vector<DeviceChange> Resets::Due() {
-  // A reset closes the driver, by which a device may be divided at the moment.
-  if (changes_.OfKind(name()) != nullptr || changes_.AnyAt("divide", "divide")) return {};
+  // A reset closes the driver.
+  if (changes_.OfKind(name()) != nullptr || changes_.AnyUsesDriver()) return {};
   const auto snapshot = inventory_.published().Get();
   if (!AwaitsDevices()) return {};
   const auto candidates = Candidates();

@@ -64,6 +64,13 @@ bool Selects(const std::vector<std::string>& devices, const inventory::Entry& en
          });
 }
 
+std::vector<std::string> OnDemandDevices(const api::NodeConfig& config,
+                                         const EnabledAllocators& enabled) {
+  const bool effective =
+      enabled.contains(kLocalAllocator) && config.parts == api::PartsStrategy::kMixed;
+  return effective ? config.parts_on_demand : std::vector<std::string>{};
+}
+
 bool IsForPartsOnDemand(const std::vector<std::string>& on_demand, const inventory::Entry& entry) {
   return !on_demand.empty() && Selects(on_demand, entry);
 }
@@ -71,12 +78,12 @@ bool IsForPartsOnDemand(const std::vector<std::string>& on_demand, const invento
 AllocatorOf AssignAllocators(const api::NodeConfig& config, EnabledAllocators enabled) {
   const auto first = std::ranges::find_if(
       kAllocators, [&enabled](const Allocator& one) { return enabled.contains(one.name); });
+  auto on_demand = OnDemandDevices(config, enabled);
   return
-      [rules = config.assignments, on_demand = config.parts_on_demand, enabled = std::move(enabled),
+      [rules = config.assignments, on_demand = std::move(on_demand), enabled = std::move(enabled),
        otherwise = std::string(first == kAllocators.end() ? "" : first->name)](
           const inventory::Entry& entry) -> std::string {
-        if (!on_demand.empty() && Selects(on_demand, entry))
-          return enabled.contains(kLocalAllocator) ? std::string(kLocalAllocator) : "";
+        if (IsForPartsOnDemand(on_demand, entry)) return std::string(kLocalAllocator);
         for (const api::AssignmentRule& rule : rules)
           if (Selects(rule.devices, entry))
             return enabled.contains(rule.allocator) ? rule.allocator : "";

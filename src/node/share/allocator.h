@@ -44,8 +44,13 @@ EnabledAllocators EnabledBy(const api::NodeConfig& config, bool kubelet_exists);
 /// (inventory::Entry::number).
 bool Selects(const std::vector<std::string>& devices, const inventory::Entry& entry);
 
+/// NodeConfig::parts_on_demand where that has an effect: local users get devices, and parts under
+/// the names of their profiles. Otherwise none.
+std::vector<std::string> OnDemandDevices(const api::NodeConfig& config,
+                                         const EnabledAllocators& enabled);
+
 /// Whether parts are created on demand on a device, or it is a part of such a device. `on_demand`:
-/// NodeConfig::parts_on_demand.
+/// OnDemandDevices.
 bool IsForPartsOnDemand(const std::vector<std::string>& on_demand, const inventory::Entry& entry);
 
 /// Returns the allocator that a device belongs to; "" for none.

@@ -248,21 +248,30 @@ const Withdrawal* WithdrawalOf(const inventory::Entry& entry, const Withdrawals&
   return nullptr;
 }
 
-}  // namespace
-
-/// Names that select nothing, and devices on which no part can be created.
-void AddRemarksOnDemand(const api::NodeConfig& config, const inventory::Snapshot& inventory,
-                        const device::DialectOf& dialect_of, std::vector<std::string>& remarks) {
+/// Why parts.onDemand has no effect, names that select nothing, and devices on which no part can be
+/// created.
+void AddRemarksOnDemand(const api::NodeConfig& config, const EnabledAllocators& enabled,
+                        const inventory::Snapshot& inventory, const device::DialectOf& dialect_of,
+                        std::vector<std::string>& remarks) {
+  if (config.parts_on_demand.empty()) return;
+  if (OnDemandDevices(config, enabled).empty()) {
+    remarks.push_back(std::string("parts.onDemand: has no effect: ") +
+                      (enabled.contains(kLocalAllocator)
+                           ? "it needs parts.strategy: mixed"
+                           : "local users get no devices (allocators.local.enabled)"));
+    return;
+  }
   for (std::size_t i = 0; i < config.parts_on_demand.size(); ++i) {
+    const std::string& wanted = config.parts_on_demand[i];
     const std::string key = base::Item("parts.onDemand", i) + ": ";
     bool any = false;
     for (const inventory::Entry& entry : inventory.devices) {
-      if (!entry.ancestors.empty() || !Selects({config.parts_on_demand[i]}, entry)) continue;
+      if (!entry.ancestors.empty() || !Selects({wanted}, entry)) continue;
       any = true;
       const device::Dialect* dialect = dialect_of(entry.facts->vendor);
       const device::PartTerms* terms = dialect == nullptr ? nullptr : dialect->part_terms();
-      const auto mode = std::ranges::find(entry.facts->modes, terms == nullptr ? "" : terms->mode,
-                                          &device::Mode::name);
+      const std::string name = terms == nullptr ? "" : terms->mode;
+      const auto mode = std::ranges::find(entry.facts->modes, name, &device::Mode::name);
       if (mode == entry.facts->modes.end())
         remarks.push_back(key + Describe(*entry.facts) + " cannot be divided");
       else if (mode->current != terms->on)
@@ -270,10 +279,11 @@ void AddRemarksOnDemand(const api::NodeConfig& config, const inventory::Snapshot
                           terms->mode + " is not " + terms->on +
                           "; apply a layout that enables it");
     }
-    if (!any)
-      remarks.push_back(key + "no device of this node is \"" + config.parts_on_demand[i] + "\"");
+    if (!any) remarks.push_back(key + "no device of this node matches \"" + wanted + "\"");
   }
 }
+
+}  // namespace
 
 DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
                                       const EnabledAllocators& enabled, const Moves& moves,
@@ -282,6 +292,7 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
                                       const Withdrawals& withdrawals) {
   DesiredAssignments desired;
   const AllocatorOf allocator_of = AssignAllocators(config, enabled);
+  const std::vector<std::string> on_demand = OnDemandDevices(config, enabled);
   Namer namer(config);
   Sharer sharer(config.sharing.rules);
   const PartsOffer parts(config.parts, inventory);
@@ -293,7 +304,7 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
                           .resource = namer.ResourceOf(facts, *dialect),
                           .by_profile = namer.IsByProfile(facts)};
     if (const Move* move = MoveOf(*entry, moves)) Apply(move->allocator, enabled, assignment);
-    assignment.on_demand = IsForPartsOnDemand(config.parts_on_demand, *entry);
+    assignment.on_demand = IsForPartsOnDemand(on_demand, *entry);
     std::string why = parts.WhyNot(*entry);
     const bool counts =
         entry->withheld != inventory::kDivided && why.empty() && !IsReplaced(*entry, inventory);
@@ -308,7 +319,7 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
     desired.assignments.emplace(facts.id, std::move(assignment));
   }
   if (inventory.devices.empty()) return desired;
-  AddRemarksOnDemand(config, inventory, dialect_of, desired.remarks);
+  AddRemarksOnDemand(config, enabled, inventory, dialect_of, desired.remarks);
   namer.AddRemarks(desired.remarks);
   sharer.AddRemarks(desired.remarks);
   return desired;

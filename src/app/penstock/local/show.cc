@@ -140,7 +140,6 @@ std::string HealthNote(const DeviceReport& device, base::WallTime now) {
 }
 
 std::string OfferNote(const DeviceReport& device) {
-  if (device.on_demand && device.health_state == "healthy") return "";
   if (!device.withheld.empty())
     return (device.resource.empty() ? "not offered: " : "not as configured: ") + device.withheld;
   return device.allocator.empty() && device.health_state == "healthy"

@@ -63,6 +63,8 @@ class DivisibleDevice final : public device::AsyncBackend {
     facts.profile = part.profile;
     facts.placement = part.placement;
     parts.push_back(facts);
+    if (dies_after_create)
+      return done(base::Error(base::Code::kUnavailable, "the worker closed its sockets"));
     if (answers) done(facts.address);
   }
 
@@ -104,6 +106,7 @@ class DivisibleDevice final : public device::AsyncBackend {
   std::vector<device::Facts> parts;
   std::function<void()> before_describe, before_create;
   bool answers = true;                 // otherwise a part is created, and no answer comes
+  bool dies_after_create = false;      // a part is created, and the call fails
   std::map<std::string, int> failing;  // call → how often it still fails
   int made = 0;
 };
