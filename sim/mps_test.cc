@@ -140,6 +140,33 @@ TEST_F(MpsPrograms, AnExclusiveGpuIsUsedThroughTheServerOnly) {
   EXPECT_EQ(status_, 0);
 }
 
+TEST_F(MpsPrograms, AServerOfAMigDeviceHasItAloneAndKeepsItFromBeingDestroyed) {
+  (void)Sh("$SMI -i 2 -mig 1 && $SMI mig -i 2 -cgi 1g.5gb,1g.5gb -C");
+  const std::string
+      first = "$($SMI -L | sed -n 's/.*MIG 1g.*UUID: \\(MIG-[^)]*\\).*/\\1/p' | head -n 1)",
+      second = "$($SMI -L | sed -n 's/.*MIG 1g.*UUID: \\(MIG-[^)]*\\).*/\\1/p' | tail -n 1)";
+  EXPECT_THAT(Sh("$SMI -i 2 -c EXCLUSIVE_PROCESS"),
+              HasSubstr("is not supported on a MIG-enabled device"));
+  EXPECT_EQ(Sh("CUDA_VISIBLE_DEVICES=" + first + " $C -d"), "");
+  ASSERT_EQ(Sh("echo set_default_device_pinned_mem_limit 0 1000M | $C"), "");
+  EXPECT_THAT(Sh("CUDA_VISIBLE_DEVICES=" + first + " $CLIENT --allocate 1000"),
+              ::testing::AllOf(HasSubstr("limit 1000 100.0"), HasSubstr("allocated 1000")));
+  EXPECT_THAT(Sh("CUDA_VISIBLE_DEVICES=" + first + " $CLIENT --allocate 1001"),
+              HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
+  EXPECT_THAT(Sh("CUDA_VISIBLE_DEVICES=" + second + " $CLIENT"), HasSubstr("CUDA_ERROR_NO_DEVICE"));
+  EXPECT_THAT(Sh("CUDA_MPS_PIPE_DIRECTORY=/nowhere CUDA_VISIBLE_DEVICES=" + second +
+                 " $CLIENT --allocate 4864 --allocate 1"),
+              ::testing::AllOf(HasSubstr("allocated 4864"), HasSubstr("CUDA_ERROR_OUT_OF_MEMORY")))
+      << "the memory of this device alone";
+  (void)Sh("$SMI mig -i 2 -dci");
+  EXPECT_EQ(control_.state().gpus[2].process_count, 1u) << "the server";
+  EXPECT_THAT(Sh("$SMI -L"), HasSubstr("MIG 1g.5gb")) << "in use by the server";
+  (void)Sh("echo quit | $C");
+  ASSERT_TRUE(DaemonGoes());
+  (void)Sh("$SMI mig -i 2 -dci");
+  EXPECT_THAT(Sh("$SMI -L"), ::testing::Not(HasSubstr("MIG 1g.5gb")));
+}
+
 TEST_F(MpsPrograms, FaultsShowAndHeal) {
   (void)StartDaemon();
   ASSERT_TRUE(control_.FaultMps("nonsense").ok());

@@ -14,6 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "sim/mig.h"
+#include "sim/mig_files.h"
+
 namespace mps {
 namespace {
 
@@ -33,8 +36,8 @@ std::string StatePath() {
 
 // As in the library: a GPU whose device file may not be opened does not exist for this program.
 // Simulated device files have no driver.
-bool CanOpen(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+bool CanOpen(const std::string& path, int access) {
+  const int fd = open(path.c_str(), access | O_CLOEXEC | O_NONBLOCK);
   if (fd >= 0) close(fd);
   return fd >= 0 || errno == ENXIO || errno == ENODEV;
 }
@@ -99,37 +102,63 @@ Fault Machine::fault() const {
   return text.starts_with("nonsense") ? Fault::kNonsense : Fault::kNone;
 }
 
-std::vector<std::uint32_t> Machine::OpenGpus() const {
-  std::vector<std::uint32_t> all;
-  for (std::uint32_t i = 0; state_ && i < state_->gpu_count; i++)
-    if (!state_->gpus[i].removed &&
-        CanOpen(folder_ + "/../dev/nvidia" + std::to_string(state_->gpus[i].minor)))
-      all.push_back(i);
-  return all;
+std::vector<Device> Machine::OpenDevices() const {
+  const std::string dev = folder_ + "/../dev/";
+  std::vector<Device> open;
+  for (std::uint32_t slot = 0; state_ && slot < state_->gpu_count; slot++) {
+    const SimGpu& gpu = state_->gpus[slot];
+    if (gpu.removed || !CanOpen(dev + "nvidia" + std::to_string(gpu.minor), O_RDWR)) continue;
+    if (!SimMigOn(&gpu)) {
+      open.push_back({.slot = slot, .uuid = gpu.uuid});
+      continue;
+    }
+    const auto may_use = [&](std::uint32_t instance, std::uint32_t compute) {
+      const std::uint32_t minor = SimCapabilityMinor(gpu.minor, instance, compute);
+      return CanOpen(dev + "nvidia-caps/nvidia-cap" + std::to_string(minor), O_RDONLY);
+    };
+    for (std::uint32_t i = 0; i < kSimGpuInstances; i++)
+      for (std::uint32_t c = 0; gpu.instances[i].born && c < kSimComputeInstances; c++) {
+        if (!gpu.instances[i].computes[c].born || !may_use(i, SIM_NA) || !may_use(i, c)) continue;
+        char uuid[37];
+        SimMigUuid(&gpu, i, c, uuid);
+        const std::string old = std::string(gpu.uuid) + "/" + std::to_string(i) + "/" +
+                                std::to_string(c);  // before 470
+        open.push_back({slot, i, c, "MIG-" + (state_->driver_branch >= 470 ? uuid : old)});
+      }
+  }
+  return open;
 }
 
-std::vector<std::uint32_t> Machine::VisibleGpus() const {
-  std::vector<std::uint32_t> all = OpenGpus();
-  std::vector<std::uint32_t> visible;
+std::vector<Device> Machine::VisibleDevices() const {
+  std::vector<Device> all = OpenDevices(), visible;
   const char* wanted = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (!wanted) return all;
   std::string word;
-  for (const char c : std::string(wanted) + ",") {
+  for (const char c : wanted ? std::string(wanted) + "," : std::string()) {
     if (c != ',') {
       word += c;
       continue;
     }
     for (std::size_t i = 0; i < all.size(); i++)
-      if (word == std::to_string(i) || word == state_->gpus[all[i]].uuid) visible.push_back(all[i]);
+      if (word == std::to_string(i) || word == all[i].uuid) visible.push_back(all[i]);
     word.clear();
   }
-  return visible;
+  if (!wanted) visible = all;
+  const auto mig = std::find_if(visible.begin(), visible.end(),
+                                [](const Device& device) { return device.is_mig(); });
+  return mig == visible.end() ? visible : std::vector<Device>{*mig};
 }
 
-bool Machine::PutProcess(std::uint32_t slot, std::uint32_t pid, char type, std::uint64_t bytes,
+std::uint64_t Machine::Memory(const Device& device) const {
+  const SimGpu& gpu = state_->gpus[device.slot];
+  if (!device.is_mig()) return gpu.memory_total;
+  const SimMigProfile* profile = SimProfileAt(&gpu, gpu.instances[device.instance].profile);
+  return profile ? profile->memory_mib << 20 : 0;
+}
+
+bool Machine::PutProcess(const Device& device, std::uint32_t pid, char type, std::uint64_t bytes,
                          const std::string& name) {
   const Change change(*this);
-  SimGpu& gpu = state_->gpus[slot];
+  SimGpu& gpu = state_->gpus[device.slot];
   SimProcess* end = gpu.processes + std::min<std::uint32_t>(gpu.process_count, kSimMaxProcesses);
   SimProcess* at = std::find_if(gpu.processes, end,
                                 [&](const SimProcess& process) { return process.pid == pid; });
@@ -138,7 +167,8 @@ bool Machine::PutProcess(std::uint32_t slot, std::uint32_t pid, char type, std::
     *at = {};
     at->pid = pid;
     at->type = static_cast<unsigned char>(type);
-    at->gpu_instance = at->compute_instance = SIM_NA;
+    at->gpu_instance = device.instance;
+    at->compute_instance = device.compute;
     std::memcpy(at->name, name.data(), std::min(name.size(), sizeof at->name - 1));
     gpu.process_count++;
   }
@@ -146,25 +176,28 @@ bool Machine::PutProcess(std::uint32_t slot, std::uint32_t pid, char type, std::
   return true;
 }
 
-void Machine::RemoveProcess(std::uint32_t slot, std::uint32_t pid) {
+void Machine::RemoveProcess(const Device& device, std::uint32_t pid) {
   const Change change(*this);
-  SimGpu& gpu = state_->gpus[slot];
+  SimGpu& gpu = state_->gpus[device.slot];
   SimProcess* end = gpu.processes + std::min<std::uint32_t>(gpu.process_count, kSimMaxProcesses);
   end = std::remove_if(gpu.processes, end,
                        [&](const SimProcess& process) { return process.pid == pid; });
   gpu.process_count = static_cast<std::uint32_t>(end - gpu.processes);
 }
 
-std::uint64_t Machine::FreeBytes(std::uint32_t slot) const {
-  const SimGpu& gpu = state_->gpus[slot];
-  std::uint64_t used = gpu.memory_reserved + gpu.memory_used;
+// Compute instances of one GPU instance share its memory.
+std::uint64_t Machine::FreeBytes(const Device& device) const {
+  const SimGpu& gpu = state_->gpus[device.slot];
+  std::uint64_t used = device.is_mig() ? 0 : gpu.memory_reserved + gpu.memory_used;
   for (std::uint32_t i = 0; i < gpu.process_count && i < kSimMaxProcesses; i++)
-    used += gpu.processes[i].memory_bytes;
-  return gpu.memory_total > used ? gpu.memory_total - used : 0;
+    if (!device.is_mig() || gpu.processes[i].gpu_instance == device.instance)
+      used += gpu.processes[i].memory_bytes;
+  const std::uint64_t all = Memory(device);
+  return all > used ? all - used : 0;
 }
 
-bool Machine::HasComputeProcess(std::uint32_t slot) const {
-  const SimGpu& gpu = state_->gpus[slot];
+bool Machine::HasComputeProcess(const Device& device) const {
+  const SimGpu& gpu = state_->gpus[device.slot];
   const SimProcess* end =
       gpu.processes + std::min<std::uint32_t>(gpu.process_count, kSimMaxProcesses);
   return std::any_of(gpu.processes, end,

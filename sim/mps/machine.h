@@ -11,6 +11,14 @@
 
 namespace mps {
 
+/// A device as CUDA counts them: a GPU, or a MIG device of a GPU in MIG mode.
+struct Device {
+  std::uint32_t slot = 0;                             ///< of its GPU
+  std::uint32_t instance = SIM_NA, compute = SIM_NA;  ///< ids of a MIG device
+  std::string uuid;
+  bool is_mig() const { return instance != SIM_NA; }
+};
+
 /// The faults of `penstock-sim fault mps`.
 enum class Fault { kNone, kHang, kExit, kNonsense };
 
@@ -29,24 +37,27 @@ class Machine {
   /// The folder to watch for a change of the fault.
   const std::string& folder() const { return folder_; }
 
-  /// Returns the slots of GPUs whose device files this process may open.
-  std::vector<std::uint32_t> OpenGpus() const;
-  /// Returns those of OpenGpus() that CUDA_VISIBLE_DEVICES names (all if it is not set), in its
-  /// order.
-  std::vector<std::uint32_t> VisibleGpus() const;
+  /// Returns the devices whose files this process may open. GPUs in MIG mode are none.
+  std::vector<Device> OpenDevices() const;
+  /// Returns those of OpenDevices() that CUDA_VISIBLE_DEVICES names (all if it is not set), in its
+  /// order; of MIG devices only the first, and nothing beside it (CUDA programming guide, "MIG").
+  std::vector<Device> VisibleDevices() const;
   /// 550 of 550.54.15.
   std::uint32_t driver_branch() const { return state_ ? state_->driver_branch : 0; }
   const SimGpu& gpu(std::uint32_t slot) const { return state_->gpus[slot]; }
 
-  /// Adds a process to a GPU, with `type` as in SimProcess; a second call changes its memory.
+  /// The memory of a device.
+  std::uint64_t Memory(const Device& device) const;
+
+  /// Adds a process to a device, with `type` as in SimProcess; a second call changes its memory.
   /// Returns false if the table is full.
-  bool PutProcess(std::uint32_t slot, std::uint32_t pid, char type, std::uint64_t bytes,
+  bool PutProcess(const Device& device, std::uint32_t pid, char type, std::uint64_t bytes,
                   const std::string& name);
-  void RemoveProcess(std::uint32_t slot, std::uint32_t pid);
+  void RemoveProcess(const Device& device, std::uint32_t pid);
   /// Returns the unallocated memory.
-  std::uint64_t FreeBytes(std::uint32_t slot) const;
-  /// Whether a compute process that is not an MPS client is on the GPU.
-  bool HasComputeProcess(std::uint32_t slot) const;
+  std::uint64_t FreeBytes(const Device& device) const;
+  /// Whether a compute process that is not an MPS client is on the device's GPU.
+  bool HasComputeProcess(const Device& device) const;
 
  private:
   class Change;

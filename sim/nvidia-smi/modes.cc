@@ -27,6 +27,14 @@ int SetComputeMode(const Nvml& nvml, const Gpus& gpus, const std::string& mode) 
     const std::string bus = BusId(gpu);
     const NvReturn result =
         nvml.Call("nvmlDeviceSetComputeMode", gpu.device(), static_cast<NvUint>(*number));
+    if (result == NV_NOT_SUPPORTED) {
+      std::printf(
+          "Setting compute mode to %s is not supported on a MIG-enabled device.\n"
+          "Unable to set the compute mode for GPU %s: Not Supported\n"
+          "Treating as warning and moving on.\n",
+          kNames[*number], bus.c_str());
+      continue;
+    }
     if (result != NV_SUCCESS) {
       std::printf("Unable to set the compute mode for GPU %s: %s\n", bus.c_str(),
                   nvml.ErrorString(result).c_str());

@@ -27,7 +27,9 @@ NvReturn nvmlDeviceGetComputeMode(NvDevice device, NvUint* mode) {
 
 NvReturn nvmlDeviceSetComputeMode(NvDevice device, NvUint mode) {
   DEVICE_CALL(nvmlDeviceSetComputeMode);
-  return mode > 3 ? NV_INVALID_ARGUMENT : Set(&gpu->compute_mode, mode);
+  if (mode > 3) return NV_INVALID_ARGUMENT;
+  // NVIDIA/go-nvml#61
+  return mode != 0 && SimMigOn(gpu) ? NV_NOT_SUPPORTED : Set(&gpu->compute_mode, mode);
 }
 
 NvReturn nvmlDeviceSetPowerManagementLimit(NvDevice device, NvUint milliwatt) {

@@ -79,13 +79,13 @@ std::vector<std::string> Words(const std::string& list) {
   return words;
 }
 
-// Returns the GPUs as CUDA numbers them for a client: those of the server, in its order, that this
-// process may open, too; of these the ones that CUDA_VISIBLE_DEVICES names, by UUID or by their
-// number among them (NVIDIA's manual of MPS, "CUDA_VISIBLE_DEVICES").
+// Returns the devices as CUDA numbers them for a client: those of the server, in its order, that
+// this process may open, too; of these the ones that CUDA_VISIBLE_DEVICES names, by UUID or by
+// their number among them (NVIDIA's manual of MPS, "CUDA_VISIBLE_DEVICES").
 std::vector<std::string> UsableGpus(const std::string& of_server) {
   const mps::Machine machine;
   std::vector<std::string> usable = Words(of_server), open, chosen;
-  for (const std::uint32_t slot : machine.OpenGpus()) open.emplace_back(machine.gpu(slot).uuid);
+  for (const mps::Device& device : machine.OpenDevices()) open.push_back(device.uuid);
   std::erase_if(usable, [&](const std::string& gpu) {
     return machine.there() && std::find(open.begin(), open.end(), gpu) == open.end();
   });
@@ -143,27 +143,28 @@ int UseGpu(const Options& options) {
   mps::Machine machine;
   Say("no mps");
   if (!machine.there()) return Say("error 100 CUDA_ERROR_NO_DEVICE"), kNoDevice;
-  const auto gpus = machine.VisibleGpus();
-  const auto device = mps::Number(options.device).value_or(gpus.size());
-  if (device >= gpus.size()) return Say("error 100 CUDA_ERROR_NO_DEVICE"), kNoDevice;
-  const std::uint32_t slot = gpus[device], mode = machine.gpu(slot).compute_mode;
-  if (mode == 2 || (mode == 3 && machine.HasComputeProcess(slot)))
+  const auto devices = machine.VisibleDevices();
+  const auto number = mps::Number(options.device).value_or(devices.size());
+  if (number >= devices.size()) return Say("error 100 CUDA_ERROR_NO_DEVICE"), kNoDevice;
+  const mps::Device& device = devices[number];
+  const std::uint32_t mode = device.is_mig() ? 0 : machine.gpu(device.slot).compute_mode;
+  if (mode == 2 || (mode == 3 && machine.HasComputeProcess(device)))
     return Say("error 46 CUDA_ERROR_DEVICE_UNAVAILABLE"), kNoDevice;
   const auto pid = static_cast<std::uint32_t>(getpid());
-  machine.PutProcess(slot, pid, 'C', 0, "mps-client");
+  machine.PutProcess(device, pid, 'C', 0, "mps-client");
   int status = kOk;
   unsigned long long all = 0;
   for (const auto mebibytes : options.allocate) {
-    if (mebibytes << 20 > machine.FreeBytes(slot)) {
+    if (mebibytes << 20 > machine.FreeBytes(device)) {
       status = Refused("error 2 CUDA_ERROR_OUT_OF_MEMORY");
       break;
     }
     all += mebibytes;
-    machine.PutProcess(slot, pid, 'C', all << 20, "mps-client");
+    machine.PutProcess(device, pid, 'C', all << 20, "mps-client");
     Say("allocated " + std::to_string(all));
   }
   if (options.hold && status == kOk) Hold(-1);
-  machine.RemoveProcess(slot, pid);
+  machine.RemoveProcess(device, pid);
   return status;
 }
 

@@ -123,8 +123,8 @@ std::string Daemon::AnswerOfServers(const std::string& verb, const std::string& 
 
 std::string Daemon::DeviceClients() const {
   std::string text;
-  for (const std::uint32_t slot : machine_.VisibleGpus()) {
-    text += std::string(machine_.gpu(slot).uuid) + "\n";
+  for (const Device& device : machine_.VisibleDevices()) {
+    text += device.uuid + "\n";
     for (const Server& server : servers_)
       for (const pid_t client : server.clients) text += std::to_string(client) + "\n";
   }

@@ -29,7 +29,7 @@ void LogServer(const std::string& text) { Log("server.log", "Server", text); }
 class Server {
  public:
   Server(std::string percentage, const std::string& limits)
-      : percentage_(std::move(percentage)), gpus_(machine_.VisibleGpus()) {
+      : percentage_(std::move(percentage)), devices_(machine_.VisibleDevices()) {
     for (std::size_t at = 1; at < limits.size(); at = limits.find(',', at) + 1) {
       const std::string entry = limits.substr(at, limits.find(',', at) - at);
       const std::size_t colon = entry.find(':');
@@ -39,7 +39,7 @@ class Server {
   }
 
   int Run() {
-    if (const std::string problem = TakeGpus(); !problem.empty()) {
+    if (const std::string problem = TakeDevices(); !problem.empty()) {
       LogServer("Failed to start : " + problem);
       return 1;
     }
@@ -60,22 +60,22 @@ class Server {
   /// Runs in a signal handler: must not allocate memory or take a lock of this process.
   void End() {
     unlink(shared_path_);
-    for (const std::uint32_t slot : gpus_)
-      machine_.RemoveProcess(slot, static_cast<std::uint32_t>(getpid()));
+    for (const Device& device : devices_)
+      machine_.RemoveProcess(device, static_cast<std::uint32_t>(getpid()));
     _exit(0);
   }
 
  private:
-  std::string TakeGpus() {
-    if (gpus_.empty()) return "no device";
-    for (const std::uint32_t slot : gpus_) {
-      if (machine_.gpu(slot).mig_current) return "operation not supported";
-      if (machine_.gpu(slot).compute_mode == kProhibited) return "device prohibited";
-      if (machine_.gpu(slot).compute_mode == kExclusiveProcess && machine_.HasComputeProcess(slot))
-        return "device busy";
+  // A GPU in MIG mode has no compute mode but DEFAULT (MIG user guide, "MPS with MIG devices").
+  std::string TakeDevices() {
+    if (devices_.empty()) return "no device";
+    for (const Device& device : devices_) {
+      const std::uint32_t mode = device.is_mig() ? 0 : machine_.gpu(device.slot).compute_mode;
+      if (mode == kProhibited) return "device prohibited";
+      if (mode == kExclusiveProcess && machine_.HasComputeProcess(device)) return "device busy";
     }
-    for (const std::uint32_t slot : gpus_)
-      machine_.PutProcess(slot, static_cast<std::uint32_t>(getpid()), 'C', kOwnMemory,
+    for (const Device& device : devices_)
+      machine_.PutProcess(device, static_cast<std::uint32_t>(getpid()), 'C', kOwnMemory,
                           "nvidia-cuda-mps-server");
     return "";
   }
@@ -95,8 +95,8 @@ class Server {
 
   void Leave() {
     unlink(("/dev/shm/" + shared_).c_str());
-    for (const std::uint32_t slot : gpus_)
-      machine_.RemoveProcess(slot, static_cast<std::uint32_t>(getpid()));
+    for (const Device& device : devices_)
+      machine_.RemoveProcess(device, static_cast<std::uint32_t>(getpid()));
   }
 
   void OnControl(const Message& message) {
@@ -104,7 +104,7 @@ class Server {
     const auto pid = static_cast<pid_t>(Number(Word(message.text, 1)).value_or(0));
     if (verb == "shutdown") {
       const std::scoped_lock lock(mutex_);
-      for (const auto& [client, fd] : clients_) LeaveGpus(client);
+      for (const auto& [client, fd] : clients_) LeaveDevices(client);
       Leave();
       _exit(0);
     }
@@ -129,64 +129,65 @@ class Server {
     }
     LogServer("Client {PID: " + std::to_string(pid) + "} connected");
     Send(kControl, "connected " + std::to_string(pid));
-    std::string gpus;
-    for (const std::uint32_t slot : gpus_)
-      gpus += std::string(gpus.empty() ? "" : ",") + machine_.gpu(slot).uuid;
-    Send(fd.get(), "welcome " + std::to_string(getpid()) + " " + gpus);
+    std::string uuids;
+    for (const Device& device : devices_)
+      uuids += std::string(uuids.empty() ? "" : ",") + device.uuid;
+    Send(fd.get(), "welcome " + std::to_string(getpid()) + " " + uuids);
     std::map<unsigned long long, std::uint64_t> allocated;
     while (const auto request = Receive(fd.get())) {
       if (!Send(fd.get(), Answer(pid, request->text, allocated))) break;
     }
     const std::scoped_lock lock(mutex_);
-    LeaveGpus(pid);
+    LeaveDevices(pid);
     clients_.erase(pid);
     LogServer("Client process disconnected: " + std::to_string(pid));
     Send(kControl, "gone " + std::to_string(pid));
   }
 
-  void LeaveGpus(pid_t pid) {
-    for (const std::uint32_t slot : gpus_)
-      machine_.RemoveProcess(slot, static_cast<std::uint32_t>(pid));
+  void LeaveDevices(pid_t pid) {
+    for (const Device& device : devices_)
+      machine_.RemoveProcess(device, static_cast<std::uint32_t>(pid));
   }
 
-  // Returns the index of the GPU with this UUID; gpus_.size() if there is none.
-  std::size_t Device(const std::string& uuid) const {
+  // Returns the index of the device with this UUID; devices_.size() if there is none.
+  std::size_t Find(const std::string& uuid) const {
     std::size_t at = 0;
-    while (at < gpus_.size() && uuid != machine_.gpu(gpus_[at]).uuid) at++;
+    while (at < devices_.size() && uuid != devices_[at].uuid) at++;
     return at;
   }
 
   // Answers "limit DEVICE", with which a client begins to use a GPU, and "allocate DEVICE BYTES".
   std::string Answer(pid_t pid, const std::string& request,
                      std::map<unsigned long long, std::uint64_t>& allocated) {
-    const auto device = Device(Word(request, 1));
-    if (device >= gpus_.size()) return "error 101 CUDA_ERROR_INVALID_DEVICE";
-    const std::uint32_t slot = gpus_[device];
-    const SimGpu& gpu = machine_.gpu(slot);
+    const std::size_t number = Find(Word(request, 1));
+    if (number >= devices_.size()) return "error 101 CUDA_ERROR_INVALID_DEVICE";
+    const Device& device = devices_[number];
     // GPUs before Volta do not support limits.
-    const auto entry = limits_.find(device);
+    const bool limits = machine_.gpu(device.slot).cc_major >= 7;
+    const auto entry = limits_.find(number);
     const std::uint64_t limit =
-        entry == limits_.end() || gpu.cc_major < 7 ? gpu.memory_total : entry->second;
+        entry == limits_.end() || !limits ? machine_.Memory(device) : entry->second;
     if (Word(request, 0) == "limit") {
       const std::scoped_lock lock(mutex_);
-      machine_.PutProcess(slot, static_cast<std::uint32_t>(pid), 'M', allocated[device], "client");
+      machine_.PutProcess(device, static_cast<std::uint32_t>(pid), 'M', allocated[number],
+                          "client");
       return "limit " + std::to_string(limit) + " " +
-             (gpu.cc_major < 7 ? "100.0" : percentage_.substr(0, percentage_.find('.') + 2));
+             (limits ? percentage_.substr(0, percentage_.find('.') + 2) : "100.0");
     }
     if (Word(request, 0) != "allocate") return "error 1 CUDA_ERROR_INVALID_VALUE";
     const std::uint64_t bytes = Number(Word(request, 2)).value_or(0);
     const std::scoped_lock lock(mutex_);
-    std::uint64_t& mine = allocated[device];
-    if (mine + bytes > limit || bytes > machine_.FreeBytes(slot)) return kOutOfMemory;
+    std::uint64_t& mine = allocated[number];
+    if (mine + bytes > limit || bytes > machine_.FreeBytes(device)) return kOutOfMemory;
     mine += bytes;
-    machine_.PutProcess(slot, static_cast<std::uint32_t>(pid), 'M', mine, "client");
+    machine_.PutProcess(device, static_cast<std::uint32_t>(pid), 'M', mine, "client");
     return "allocated " + std::to_string(mine);
   }
 
   Machine machine_;
   std::string percentage_, shared_;
   char shared_path_[128] = "";
-  std::vector<std::uint32_t> gpus_;
+  std::vector<Device> devices_;
   std::map<unsigned long long, std::uint64_t> limits_;
   std::mutex mutex_;  // also protects the machine's state, whose own lock works only between
                       // processes
