@@ -15,6 +15,10 @@ std::string_view ToString(Enforcer enforcer) {
   return enforcer == Enforcer::kServer ? "server" : "nothing";
 }
 
+bool IsSetOf(const std::string& set, const std::string& device, const std::string& resource) {
+  return set == resource || set == device;
+}
+
 Limits LimitsOf(const SharedDevice& shared) {
   Limits limits{.memory = shared.memory, .compute_percent = shared.compute_percent};
   if (limits.memory.count > 0) limits.memory_by = Enforcer::kServer;

@@ -37,7 +37,8 @@ struct SharedSet {
     int shares = 1;  ///< each share gets memory / shares and 100 % / shares
     bool operator==(const Member&) const = default;
   };
-  std::string name;  ///< the resource's name, "nvidia.com/gpu"; belongs to one set at a time
+  std::string name;  ///< belongs to one set at a time: the resource's name, "nvidia.com/gpu"; of a
+                     ///< part, its id, because a process uses parts through one server only
   std::vector<Member> members;  ///< ordered by index; all of one vendor
   bool operator==(const SharedSet&) const = default;
 };
@@ -58,6 +59,8 @@ struct SharedDevice {
   Edits process;               ///< what a process on this machine needs
   bool operator==(const SharedDevice&) const = default;
 };
+/// Whether this is the set of the device's shares, whatever server the device had before.
+bool IsSetOf(const std::string& set, const std::string& device, const std::string& resource);
 Limits LimitsOf(const SharedDevice& shared);                ///< those that its server reports
 using SharedDevices = std::map<std::string, SharedDevice>;  ///< by device id
 

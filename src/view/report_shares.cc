@@ -71,7 +71,7 @@ std::vector<api::ServerReport> SharesReport::Servers() const {
     const auto assignment = assignments_.find(id);
     const bool wanted = assignment != assignments_.end() && !assignment->second.allocator.empty() &&
                         assignment->second.shape.sharing == Sharing::kServer &&
-                        assignment->second.resource == shared.set;
+                        device::IsSetOf(shared.set, id, assignment->second.resource);
     if (wanted && server.state == "ending") server.state = "ready";
     if (wanted && !shared.ready) server.state = "waiting";
     if (server.reason.empty()) server.reason = shared.reason;

@@ -297,6 +297,23 @@ TEST(MakeReport, ReportsServersAndTheLimitsThatTheyHold) {
   EXPECT_EQ(report.devices[1].free, 0);
 }
 
+TEST(MakeReport, TheServerOfAPartIsNamedByItsId) {
+  Fixture fixture;
+  for (auto& entry : fixture.inventory.devices) entry.read_at = kWhen;
+  fixture.assignments = {{"GPU-0",
+                          {.allocator = "kubelet",
+                           .resource = "nvidia.com/mig-1g.5gb",
+                           .shape = {device::Sharing::kServer, 3}}}};
+  const device::SharedDevices servers = {{"GPU-0", {.set = "GPU-0", .ready = true}}};
+  fixture.context.servers = &servers;
+  const auto offers = OffersOf(fixture, servers);
+  fixture.context.offers = &offers;
+  const api::Report report = fixture.Make();
+  ASSERT_EQ(report.servers.size(), 1u);
+  EXPECT_EQ(report.servers[0].set, "GPU-0");
+  EXPECT_EQ(report.servers[0].state, "ready");
+}
+
 TEST(MakeReport, ReportsProbationRelapsesAndSerialNumbers) {
   Fixture fixture;
   device::Facts facts = *fixture.inventory.devices[2].facts;

@@ -144,6 +144,13 @@ void AddEngines(const abi::Attributes& attributes, Facts& facts) {
   facts.details[kMigMemory] = std::to_string(attributes.memory_mib);
 }
 
+/// Those of the largest instance.
+int SlicesOfAll(const Facts& gpu) {
+  int slices = 0;
+  for (const PartProfile& profile : gpu.profiles) slices = std::max(slices, profile.slices);
+  return slices;
+}
+
 }  // namespace
 
 std::string MigProfileName(unsigned kind, unsigned slices, unsigned long long memory_mib,
@@ -269,6 +276,8 @@ base::Result<Facts> MigDeviceFacts(const Mig& mig, const MachineFiles& files, co
   facts.details[kMigProfile] = facts.profile;
   facts.details[kGpuInstance] = std::to_string(device->gpu_instance);
   AddEngines(attributes, facts);
+  if (const int slices = SlicesOfAll(of_gpu); slices > 0)
+    facts.details[kMigSlicesOfAll] = std::to_string(slices);
   if (of_gpu.files.empty()) return facts;
   facts.files.push_back(of_gpu.files.front());
   std::vector<device::DeviceFile> capabilities = files.CapabilityFiles(

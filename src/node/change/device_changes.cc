@@ -30,6 +30,7 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     base::Status result{};                            // of the steps so far
     base::TimePoint entered{};                        // the step
     std::map<std::string, std::string> allocators{};  // of parts, before they were withdrawn
+    std::set<pid_t> served{};  // processes on its devices while these had a sharing server
   };
 
   State(base::Executor& c, base::Executor& io, Node n, KubeletList::Ask ask,
@@ -330,6 +331,39 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     return std::string();
   }
 
+  StepResult AwaitUnserved(const DeviceChange& change) {
+    const auto of =
+        std::ranges::find(active, &change, [](const Active& one) { return &one.change; });
+    const auto servers = node.offers.Servers();
+    const auto snapshot = node.inventory.published().Get();
+    const std::set<std::string> ids = Affected(*of);
+    std::string waits;
+    for (const std::string& id : ids) {
+      const auto server = servers->find(id);
+      if (server == servers->end()) continue;
+      const std::set<pid_t> now = PidsOn(*snapshot, id);
+      of->served.insert(now.begin(), now.end());
+      waits = "the sharing server of " + server->second.set + " has not exited yet (" +
+              std::to_string(server->second.clients) + " clients)";
+    }
+    if (!waits.empty()) return waits;
+    // What the driver still listed when it was last asked would count as holders.
+    for (const std::string& id : ids)
+      for (const pid_t pid : PidsOn(*snapshot, id))
+        if (of->served.contains(pid))
+          return "a new reading of " + id + " is awaited, after its sharing server has exited";
+    return std::string();
+  }
+
+  static std::set<pid_t> PidsOn(const inventory::Snapshot& snapshot, const std::string& id) {
+    const inventory::Entry* entry = snapshot.Find(id);
+    std::set<pid_t> pids;
+    if (entry != nullptr && entry->reading != nullptr)
+      for (const device::DeviceProcess& process : entry->reading->processes)
+        pids.insert(process.pid);
+    return pids;
+  }
+
   base::Executor& control;
   const Node node;
   std::vector<ChangeKind*> kinds;
@@ -408,8 +442,17 @@ ChangeStep DeviceChanges::Withdraw() {
   return {.name = "withdraw", .take = [](const DeviceChange&) { return std::string(); }};
 }
 
+std::shared_ptr<const device::SharedDevices> DeviceChanges::Servers() const {
+  return state_->node.offers.Servers();
+}
+
 StepResult DeviceChanges::AwaitUnused(const DeviceChange& change) const {
   return state_->AwaitUnused(change);
+}
+
+StepResult DeviceChanges::AwaitFree(const DeviceChange& change) const {
+  auto waits = state_->AwaitUnused(change);
+  return waits.ok() && waits->empty() ? state_->AwaitUnserved(change) : waits;
 }
 
 }  // namespace penstock::node::change

@@ -69,6 +69,9 @@ class DeviceChanges {
   /// The allocator that a device is offered by now; "" for none.
   std::string AllocatorOf(const std::string& device) const;
 
+  /// The sharing servers of all vendors.
+  std::shared_ptr<const device::SharedDevices> Servers() const;
+
   // Steps that all kinds have.
 
   /// Is done at once: the devices of a change are withdrawn before its first step is taken.
@@ -77,6 +80,10 @@ class DeviceChanges {
   /// Waits until no lease holds the devices and the kubelet, where it had them, no longer counts
   /// them. Only for the change that a step was called with.
   StepResult AwaitUnused(const DeviceChange& change) const;
+
+  /// Waits also until the devices have no sharing server: withdrawn devices need none, and one that
+  /// has no clients ends.
+  StepResult AwaitFree(const DeviceChange& change) const;
 
  private:
   struct State;

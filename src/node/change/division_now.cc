@@ -9,24 +9,43 @@ namespace penstock::node::change {
 using device::Facts;
 using inventory::Entry;
 
+namespace {
+
+/// Clients of a server that serves other devices, too: those of this device alone are among the
+/// processes that the driver reports, without delay.
+std::string ClientsOf(const std::string& id, const device::SharedDevice& shared,
+                      const device::SharedDevices& servers) {
+  const auto is_another = [&](const auto& one) {
+    return one.first != id && one.second.set == shared.set;
+  };
+  return shared.clients > 0 && std::ranges::any_of(servers, is_another)
+             ? std::to_string(shared.clients) + " clients of the sharing server of " + shared.set
+             : "";
+}
+
+}  // namespace
+
 std::string HolderOf(const std::string& id, const inventory::Snapshot& inventory,
-                     const ledger::Snapshot& ledger) {
+                     const ledger::Snapshot& ledger, const device::SharedDevices& servers) {
   const std::string leases = share::HoldersOf(ledger, id).text;
   if (!leases.empty()) return leases;
+  const auto server = servers.find(id);
   const Entry* entry = inventory.Find(id);
-  if (entry == nullptr || entry->reading == nullptr) return "";
-  for (const device::DeviceProcess& process : entry->reading->processes)
-    if (!process.graphics_only) return "process " + std::to_string(process.pid);
-  return "";
+  if (entry != nullptr && entry->reading != nullptr)
+    for (const device::DeviceProcess& process : entry->reading->processes)
+      if (!process.graphics_only && (server == servers.end() || ledger.IsOutside(id, process.pid)))
+        return "process " + std::to_string(process.pid);
+  return server == servers.end() ? "" : ClientsOf(id, server->second, servers);
 }
 
 partition::Division DivisionNow(const Facts& device, const inventory::Snapshot& inventory,
-                                const ledger::Snapshot& ledger) {
+                                const ledger::Snapshot& ledger,
+                                const device::SharedDevices& servers) {
   std::vector<const Facts*> all;
   for (const Entry& entry : inventory.devices)
     if (entry.health.state != device::HealthState::kGone) all.push_back(entry.facts.get());
   return partition::DivisionOf(
-      device, all, [&](const std::string& id) { return HolderOf(id, inventory, ledger); });
+      device, all, [&](const std::string& id) { return HolderOf(id, inventory, ledger, servers); });
 }
 
 bool IsRead(const std::vector<Facts>& seen, const inventory::Snapshot& inventory) {

@@ -543,7 +543,7 @@ Divisions::Divisions(base::Executor& control, base::Executor& io, Node node, Ven
       DeviceChanges::Withdraw(),
       {.name = "await release",
        .take =
-           [state](const DeviceChange& change) { return state->node.changes.AwaitUnused(change); },
+           [state](const DeviceChange& change) { return state->node.changes.AwaitFree(change); },
        .most = kReleasedWithin},
       {.name = kStopClients,
        .take = [state](const DeviceChange& change) { return state->AwaitClients(change); }},

@@ -29,6 +29,7 @@ class DivisionsTest : public ::testing::Test, public device::Actions {
  protected:
   DivisionsTest() {
     offers_.Configure({});
+    offers_.FollowServers("acme", servers_);
     Describe();
   }
 
@@ -96,6 +97,19 @@ class DivisionsTest : public ::testing::Test, public device::Actions {
     return *answer;
   }
 
+  /// As the driver and a sharing service do: a process on a part, and servers behind devices.
+  void Use(const std::string& id, std::int32_t pid) {
+    device::Reading reading;
+    reading.processes = {{.pid = pid}};
+    inventory_.SetReading(id, std::move(reading), executor_.clock().Wall());
+  }
+  void Serve(device::SharedDevices servers) {
+    servers_.Set(std::move(servers));
+    executor_.RunUntilIdle();
+    changes_->Wake();
+    executor_.RunUntilIdle();
+  }
+
   std::string Offered(const std::string& id) {
     const auto desired = offers_.Desired();
     const auto found = desired->assignments.find(id);
@@ -126,6 +140,7 @@ class DivisionsTest : public ::testing::Test, public device::Actions {
   base::ManualExecutor executor_;
   inventory::Inventory inventory_;
   ledger::Ledger ledger_;
+  base::Published<device::SharedDevices> servers_;
   DivisibleDialect dialect_;
   share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"local"}};
   DivisibleDevice backend_;
@@ -192,6 +207,50 @@ TEST_F(DivisionsTest, WhatIsHeldStaysAndIsNamedOrWaitedFor) {
   executor_.RunUntilIdle();
   EXPECT_EQ(*answers_.back(), "done");
   EXPECT_THAT(backend_.Parts(), ElementsAre("4g at 0"));
+}
+
+TEST_F(DivisionsTest, AnIdleServerOfAPartEndsFirst) {
+  Start();
+  ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  Serve({{"P1", {.set = "P1", .ready = true, .servers = {77}}}});
+  Use("P1", 77);
+  EXPECT_EQ(Apply(LayoutOf("large", true, {{"4g", 1}})), "pending");
+  EXPECT_THAT(divisions_->state().devices.front().reason,
+              HasSubstr("the sharing server of P1 has not exited yet (0 clients)"));
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 0", "1g at 1"));
+  EXPECT_THAT(Offered("P1"), HasSubstr("being divided")) << "so that the server ends";
+  Serve({});
+  EXPECT_EQ(*answers_.back(), "pending") << "the driver's list of processes is an old one";
+  inventory_.SetReading("P1", {}, executor_.clock().Wall());
+  changes_->Wake();
+  executor_.RunUntilIdle();
+  EXPECT_EQ(*answers_.back(), "done");
+  EXPECT_THAT(backend_.Parts(), ElementsAre("4g at 0"));
+}
+
+TEST_F(DivisionsTest, AServerOfAPartThatStaysIsLeftAlone) {
+  Start();
+  ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  Serve({{"P1", {.set = "P1", .ready = true, .servers = {77}}}});
+  Use("P1", 77);
+  EXPECT_EQ(Apply(LayoutOf("three", true, {{"1g", 3}})), "done");
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 0", "1g at 1", "1g at 2"));
+}
+
+TEST_F(DivisionsTest, ClientsOfAServerAreHolders) {
+  Start();
+  ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  Serve({{"P1", {.set = "P1", .ready = true, .clients = 1, .servers = {77}}}});
+  Use("P1", 78);
+  ledger_.SetOutside("P1", {{78, 1, "ann", "python"}});
+  EXPECT_THAT(Apply(LayoutOf("large", true, {{"4g", 1}})), HasSubstr("held by process 78"));
+  // A server with several devices: a client of one keeps it for all.
+  ledger_.SetOutside("P1", {});
+  Serve({{"P1", {.set = "acme.com/1g", .ready = true, .clients = 1, .servers = {77}}},
+         {"Q1", {.set = "acme.com/1g", .ready = true, .clients = 1, .servers = {77}}}});
+  EXPECT_THAT(Apply(LayoutOf("large", true, {{"4g", 1}})),
+              HasSubstr("held by 1 clients of the sharing server of acme.com/1g"));
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 0", "1g at 1"));
 }
 
 TEST_F(DivisionsTest, AWaitForHoldersEndsAndALaterLayoutEndsIt) {

@@ -75,7 +75,8 @@ DivisionRecord RecordOf(const DeviceChange& change) {
 }
 
 std::string LayoutView::HolderOf(const std::string& id) const {
-  return change::HolderOf(id, *node_.inventory.published().Get(), *node_.ledger.Get());
+  return change::HolderOf(id, *node_.inventory.published().Get(), *node_.ledger.Get(),
+                          *node_.changes.Servers());
 }
 
 bool LayoutView::CanBeDivided(const Divisions::Vendor& vendor) const {
@@ -136,8 +137,8 @@ void LayoutView::Decide(const AppliedLayout& layout, const api::LayoutRule& rule
     return conclude("dividing", change->waits_for);
   const auto desired = partition::DesiredOn(device, rule, *vendor_of_(device.vendor).dialect);
   if (!desired.ok()) return conclude("refused", desired.error().message());
-  const partition::Division now =
-      DivisionNow(device, *node_.inventory.published().Get(), *node_.ledger.Get());
+  const partition::Division now = DivisionNow(device, *node_.inventory.published().Get(),
+                                              *node_.ledger.Get(), *node_.changes.Servers());
   const bool mode_only = IsModeOnly(layout, device);
   const std::string differs = WhyNotAsDesired(now, desired->division, mode_only);
   if (differs.empty() || (mode_only && layout.skip_reset && IsModePending(now, desired->division)))

@@ -51,7 +51,7 @@ class LayoutView {
   /// Whether the layout wants of the device what the change does.
   bool Wants(const AppliedLayout& layout, const DeviceChange& change) const;
 
-  /// Who holds a device or a part: leases, or a process that the driver reports.
+  /// See division_now.h.
   std::string HolderOf(const std::string& id) const;
 
   /// Whether the driver of devices that can be divided is not there.

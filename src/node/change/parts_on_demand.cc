@@ -162,7 +162,8 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
   /// As it will be: without parts that are about to be removed, and with those that are about to be
   /// created.
   Division Expected(const Facts& device) const {
-    Division now = DivisionNow(device, *node.inventory.published().Get(), *node.ledger.Get());
+    Division now = DivisionNow(device, *node.inventory.published().Get(), *node.ledger.Get(),
+                               *node.changes.Servers());
     std::erase_if(now.parts, [this](const ExistingPart& part) { return IsIdle(part.id); });
     const auto expect = [&](const DesiredParts& part, const std::string& holder) {
       const auto there = std::ranges::find_if(now.parts, [&](const ExistingPart& one) {
@@ -396,23 +397,24 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     const Divisions::Vendor vendor = vendor_of(device.facts->vendor);
     one.outcome.reset();
     one.run = std::make_unique<DivisionRun>(
-        DivisionRun::Tools{
-            .backend = *vendor.backend,
-            .holder_of =
-                [this, remove = record.remove](const std::string& part) {
-                  return remove.contains(part)
-                             ? HolderOf(part, *node.inventory.published().Get(), *node.ledger.Get())
-                             : std::string("its allocator, because it stays");
-                },
-            .reset =
-                [](const Facts&, const std::function<void(base::Status)>& done) {
-                  done(base::Error(base::Code::kInternal, "no part needs a reset"));
-                },
-            .progress =
-                [id](const std::string& step) {
-                  base::Log(base::kInfo, "parts of a device are being changed on demand",
-                            {{"device", id}, {"step", step}});
-                }},
+        DivisionRun::Tools{.backend = *vendor.backend,
+                           .holder_of =
+                               [this, remove = record.remove](const std::string& part) {
+                                 return remove.contains(part)
+                                            ? HolderOf(part, *node.inventory.published().Get(),
+                                                       *node.ledger.Get(), *node.changes.Servers())
+                                            : std::string("its allocator, because it stays");
+                               },
+                           .reset =
+                               [](const Facts&, const std::function<void(base::Status)>& done) {
+                                 done(base::Error(base::Code::kInternal, "no part needs a reset"));
+                               },
+                           .progress =
+                               [id](const std::string& step) {
+                                 base::Log(base::kInfo,
+                                           "parts of a device are being changed on demand",
+                                           {{"device", id}, {"step", step}});
+                               }},
         DivisionRun::Goal{
             .device = id,
             .address = device.facts->address,
@@ -559,7 +561,7 @@ PartsOnDemand::PartsOnDemand(base::Executor& control, base::Executor& io, Divisi
       DeviceChanges::Withdraw(),
       {.name = "await release",
        .take =
-           [state](const DeviceChange& change) { return state->node.changes.AwaitUnused(change); },
+           [state](const DeviceChange& change) { return state->node.changes.AwaitFree(change); },
        .most = kPartsReleasedWithin},
       {.name = "create",
        .take = [state](const DeviceChange& change) { return state->Create(change); },

@@ -54,6 +54,12 @@ const Lease* Snapshot::InTheWayOf(const Slot& slot) const {
   return nullptr;
 }
 
+bool Snapshot::IsOutside(std::string_view device, pid_t pid) const {
+  const auto found = outside.find(std::string(device));
+  return found != outside.end() &&
+         std::ranges::find(found->second, pid, &Process::pid) != found->second.end();
+}
+
 bool Snapshot::Free(std::string_view device) const {
   return HolderOf(device) == nullptr && !outside.contains(std::string(device));
 }

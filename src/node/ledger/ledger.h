@@ -99,7 +99,8 @@ struct Snapshot {
   /// or with which the parts of a device that are held leave no room for the slot's. Null where
   /// there is none.
   const Lease* InTheWayOf(const Slot& slot) const;
-  bool Free(std::string_view device) const;  ///< no lease and no outside process
+  bool IsOutside(std::string_view device, pid_t pid) const;  ///< listed in `outside`
+  bool Free(std::string_view device) const;                  ///< no lease and no outside process
 };
 
 /// Keeps the snapshot. Runs on the control executor. Each change publishes once.

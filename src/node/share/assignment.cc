@@ -138,12 +138,16 @@ bool IsReplaced(const inventory::Entry& gone, const inventory::Snapshot& invento
          });
 }
 
-void Share(const api::SharingRule& rule, const device::Facts& facts, const device::Dialect& dialect,
-           Assignment& assignment, std::vector<std::string>& remarks) {
+void Share(const api::SharingRule& rule, const inventory::Entry& entry,
+           const device::Dialect& dialect, Assignment& assignment,
+           std::vector<std::string>& remarks) {
+  const device::Facts& facts = *entry.facts;
   const device::Shape shape = ShapeOf(rule);
   if (shape.shares == 1) return;
   if (std::string why = dialect.WhyNotShared(facts, shape); !why.empty()) {
-    remarks.push_back("sharing: " + facts.model + " " + facts.id + " is not offered: " + why);
+    // A divided device is not offered in any case; its parts are shared.
+    if (entry.withheld != inventory::kDivided)
+      remarks.push_back("sharing: " + facts.model + " " + facts.id + " is not offered: " + why);
     assignment.allocator.clear();
     assignment.reason = std::move(why);
     return;
@@ -151,7 +155,9 @@ void Share(const api::SharingRule& rule, const device::Facts& facts, const devic
   assignment.shape = shape;
   assignment.renamed = !rule.rename.empty() && rule.rename != assignment.resource;
   if (assignment.renamed) assignment.resource = rule.rename;
-  assignment.single = rule.fail_requests_greater_than_one;
+  // A process cannot use the servers of two parts.
+  assignment.single = rule.fail_requests_greater_than_one ||
+                      (shape.sharing == device::Sharing::kServer && !facts.parent.empty());
 }
 
 /// A move takes precedence over the configuration, but enables no allocator.
@@ -309,7 +315,7 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
     const bool counts =
         entry->withheld != inventory::kDivided && why.empty() && !IsReplaced(*entry, inventory);
     if (const api::SharingRule* rule = sharer.RuleFor(*entry, assignment.resource, counts))
-      Share(*rule, facts, *dialect, assignment, desired.remarks);
+      Share(*rule, *entry, *dialect, assignment, desired.remarks);
     if (!why.empty()) {
       assignment.allocator.clear();
       assignment.reason = std::move(why);
@@ -351,6 +357,10 @@ std::vector<device::SharedSet> SetsOf(const Assignments& assignments,
       if (!holder->second->resource.empty()) name = holder->second->resource;
     }
     if (shape.sharing != device::Sharing::kServer || name.empty()) continue;
+    if (!entry.facts->parent.empty()) {
+      if (entry.health.state == device::HealthState::kGone) continue;
+      name = entry.facts->id;
+    }
     device::SharedSet& set = sets[{name, entry.facts->vendor}];
     set.name = name;
     set.members.push_back({entry.facts, shape.shares});

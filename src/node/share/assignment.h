@@ -56,7 +56,8 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
 
 /// Returns the sets of devices that need a server of the driver: devices that are assigned such
 /// sharing, once no lease holds them in another shape, and devices of which such a share is still
-/// held, in the shape of that share. Neither health nor absence changes a set.
+/// held, in the shape of that share. Neither health nor absence changes a set; but a part is a set
+/// of its own, which ends with the part.
 std::vector<device::SharedSet> SetsOf(const Assignments& assignments,
                                       const inventory::Snapshot& inventory,
                                       const ledger::Snapshot& ledger);

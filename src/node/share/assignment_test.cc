@@ -367,6 +367,23 @@ TEST(SetsOf, AreByResourceAndDoNotDependOnHealthOrAbsence) {
   EXPECT_EQ(SetsOf(desired.assignments, box, ledger), sets);
 }
 
+TEST(SetsOf, EachPartHasASetOfItsOwnAsLongAsItIsThere) {
+  auto box = DividedBox(2, 0, "1g");
+  const auto desired = AssignmentsOf({Rule({}, ShareStrategy::kServer, 3)}, box);
+  EXPECT_EQ(desired.assignments.at("G1.0").resource, "acme.com/1g");
+  EXPECT_TRUE(desired.assignments.at("G1.0").single) << "a process cannot use two servers";
+  EXPECT_THAT(desired.remarks, IsEmpty()) << "that a divided device cannot be shared is no news";
+  EXPECT_THAT(Describe(SetsOf(desired.assignments, box, {})),
+              ElementsAre("G0.0: G0.0/3", "G0.1: G0.1/3", "G1.0: G1.0/3", "G1.1: G1.1/3"));
+  const Shape two{Sharing::kServer, 2};
+  const ledger::Snapshot held{.leases = {Lease("k-1", "G0.0::0", "G0.0", "acme.com/old", two),
+                                         Lease("k-2", "G0.1::0", "G0.1", "acme.com/1g", two)}};
+  box.devices[3].health.state = HealthState::kGone;
+  ASSERT_EQ(box.devices[3].facts->id, "G0.1");
+  EXPECT_THAT(Describe(SetsOf(desired.assignments, box, held)),
+              ElementsAre("G0.0: G0.0/2", "G1.0: G1.0/3", "G1.1: G1.1/3"));
+}
+
 TEST(SetsOf, Issue669ADeviceKeepsItsShapeAndSetWhileAnyoneHoldsAShare) {
   const auto box = Box(3);
   const Shape four{Sharing::kServer, 4};

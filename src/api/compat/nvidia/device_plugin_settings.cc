@@ -250,7 +250,7 @@ void ApplyMps(const Context& context) {
   if (mps && notes.mig_mixed)
     notes.remarks.emplace_back(
         "sharing.mps: the plugin refuses it with migStrategy mixed; here GPUs that are not in MIG "
-        "mode are shared");
+        "mode and MIG devices are shared");
 }
 
 }  // namespace penstock::api::compat::internal

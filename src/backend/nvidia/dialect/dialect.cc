@@ -67,24 +67,42 @@ std::string MigResource(std::string profile) {
   return "nvidia.com/mig-" + profile;
 }
 
+/// "The maximum number of clients (48) is lowered proportionally to the Compute Instance size" (MIG
+/// user guide, "Supported Configurations"). Of seven slices, which most models have, where the
+/// driver does not say how many the GPU has.
+int MaxClientsOf(const Facts& device, int of_whole) {
+  constexpr std::uint64_t kMostSlices = 7;
+  const auto number = [&](const char* name) -> std::uint64_t {
+    const auto found = device.details.find(name);
+    return found == device.details.end() ? 0 : base::ParseUint(found->second).value_or(0);
+  };
+  if (device.parent.empty()) return of_whole;
+  const std::uint64_t own = std::max<std::uint64_t>(number(kMigSlicesOfCompute), 1);
+  const std::uint64_t all = number(kMigSlicesOfAll);
+  const std::uint64_t whole = all == 0 ? kMostSlices : all;
+  return static_cast<int>(static_cast<std::uint64_t>(of_whole) * std::min(own, whole) / whole);
+}
+
 /// NVIDIA, "Multi-Process Service": clients per device. The device plugin (mps/device.go) compares
-/// with 7.5 and so allows Volta only 16.
+/// with 7.5 and so allows Volta only 16; it shares no MIG devices by MPS, which NVIDIA's driver
+/// does (MIG user guide, "MPS with MIG Devices").
 std::string WhyNoMps(const Facts& device, const device::Shape& shape) {
   constexpr int kMaxClients = 48, kMaxBeforeVolta = 16;
   if (shape.sharing != device::Sharing::kServer) return "";
   const auto mig = std::ranges::find_if(
       device.modes, [](const device::Mode& mode) { return mode.name == "mig"; });
-  if (!device.parent.empty() || (mig != device.modes.end() && mig->current == "enabled"))
-    return "MPS cannot share a GPU in MIG mode or a MIG instance: disable MIG, or use timeSlicing";
+  if (device.parent.empty() && mig != device.modes.end() && mig->current == "enabled")
+    return "MPS cannot share a GPU in MIG mode, only its MIG devices: create some, or disable MIG";
   const auto capability = base::Split(device.architecture_version, '.');
   const auto major = base::ParseInt(capability.front()), minor = base::ParseInt(capability.back());
   if (!major || !minor || *major < 3 || (*major == 3 && *minor < 5))
     return "a " + device.model + " (compute capability " + device.architecture_version +
            ") does not support MPS: use timeSlicing";
-  const int most = *major >= 7 ? kMaxClients : kMaxBeforeVolta;
+  const int most = MaxClientsOf(device, *major >= 7 ? kMaxClients : kMaxBeforeVolta);
   if (shape.shares > most)
     return std::to_string(shape.shares) + " shares exceed the number of MPS clients (" +
-           std::to_string(most) + "): configure fewer replicas";
+           std::to_string(most) + (device.parent.empty() ? "" : " of a " + device.profile) +
+           "): configure fewer replicas";
   return "";
 }
 

@@ -76,6 +76,33 @@ TEST(NvidiaDialect, HidesAllDevicesFromAProcessWithNone) {
   EXPECT_TRUE(edits.files.empty());
 }
 
+TEST(NvidiaDialect, SharesByMpsWhatNvidiaSupports) {
+  const auto why_not = [](const Facts& device, int shares) {
+    return TheDialect().WhyNotShared(device, {device::Sharing::kServer, shares});
+  };
+  Facts gpu = Gpu("GPU-a", 0);
+  gpu.architecture_version = "8.0";
+  EXPECT_EQ(why_not(gpu, 48), "");
+  EXPECT_THAT(why_not(gpu, 49), HasSubstr("the number of MPS clients (48)"));
+  gpu.modes = {{"mig", "enabled", "enabled", {}}};
+  EXPECT_THAT(why_not(gpu, 2), HasSubstr("MPS cannot share a GPU in MIG mode"));
+
+  Facts mig = Gpu("MIG-a", 0);
+  mig.parent = "GPU-a";
+  mig.profile = "1g.5gb";
+  mig.architecture_version = "8.0";
+  mig.details = {{kMigSlicesOfCompute, "1"}};
+  EXPECT_EQ(why_not(mig, 6), "");
+  EXPECT_THAT(why_not(mig, 7), HasSubstr("the number of MPS clients (6 of a 1g.5gb)"));
+  mig.details[kMigSlicesOfAll] = "4";
+  EXPECT_EQ(why_not(mig, 12), "") << "a GPU with four slices";
+  EXPECT_THAT(why_not(mig, 13), HasSubstr("(12 of"));
+  mig.details[kMigSlicesOfCompute] = "4";
+  EXPECT_EQ(why_not(mig, 48), "");
+  mig.details.clear();
+  EXPECT_THAT(why_not(mig, 7), HasSubstr("(6 of")) << "the size is unknown";
+}
+
 TEST(NvidiaDialect, FindsAProfileByTheNameOfAnotherDriver) {
   const std::vector<device::PartProfile> profiles = {{.name = "1g.10gb"}, {.name = "7g.80gb"}};
   const auto found = TheDialect().FindProfile("7g.79gb", profiles);

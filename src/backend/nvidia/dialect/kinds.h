@@ -51,6 +51,8 @@ inline constexpr char kMigMemory[] = "mig.memory";  ///< MiB; compute instances 
 // Of a partition: its slices, and the engines that it can use, as numbers.
 inline constexpr char kMigSlicesOfGpu[] = "mig.slices.gi";
 inline constexpr char kMigSlicesOfCompute[] = "mig.slices.ci";
+inline constexpr char kMigSlicesOfAll[] =
+    "mig.slices.all";  ///< compute slices of the whole GPU, as far as its driver lists its profiles
 inline constexpr char kMigCopyEngines[] = "mig.engines.copy";
 inline constexpr char kMigDecoders[] = "mig.engines.decoder";
 inline constexpr char kMigEncoders[] = "mig.engines.encoder";

@@ -302,6 +302,60 @@ TEST_F(Mps, WhenTheAgentGoesForGoodIdleServersHaveEndedAndBusyOnesStay) {
   EXPECT_EQ(client.End(), 128 + SIGKILL) << "the client ran until now";
 }
 
+TEST_F(Mps, AMigDeviceHasAServerOfItsOwnWithLimitsOfItsMemory) {
+  machine_.Smi({"-i", "0", "-mig", "1"});
+  machine_.Smi({"mig", "-i", "0", "-cgi", "1g.5gb,3g.20gb", "-C"});
+  const auto parts = mps::MigDevicesOf(machine_);
+  ASSERT_EQ(parts.size(), 2u);
+  const auto set = [](const std::shared_ptr<const device::Facts>& part, int shares) {
+    return SharedSet{part->id, {{part, shares}}};
+  };
+  service_->Want({Set({1}, 2), set(parts[0], 3), set(parts[1], 2)});
+  for (const auto& part : parts)
+    ASSERT_TRUE(service_->WaitUntilReady(part->id)) << service_->Of(part->id).reason;
+  ASSERT_TRUE(service_->WaitUntilReady(id(1)));
+
+  const SharedDevice device = service_->Of(parts[0]->id);
+  const base::Bytes limit = base::Mebibytes(parts[0]->memory.mebibytes() / 3);
+  EXPECT_EQ(device.memory, limit);
+  EXPECT_EQ(device.compute_percent, 33);
+  EXPECT_EQ(device.isolation, Isolation::kNone) << "programs can bypass the server";
+  EXPECT_THAT(device.reason, HasSubstr("a MIG device has no compute mode EXCLUSIVE_PROCESS"));
+  const std::string folder = root() + "/" + parts[0]->id;
+  EXPECT_EQ(device.container.environment.at("CUDA_MPS_PIPE_DIRECTORY"),
+            "/mps/" + parts[0]->id + "/pipe");
+  EXPECT_EQ(device.container.mounts.at(0),
+            (device::Edits::Mount{"/mps/" + parts[0]->id + "/pipe", folder + "/pipe", true}));
+  EXPECT_EQ(device.process.environment.at("CUDA_MPS_PIPE_DIRECTORY"), folder + "/pipe");
+  EXPECT_EQ(ComputeMode(1), "Exclusive_Process") << "GPUs have the mode, as ever";
+
+  const std::string most = std::to_string(limit.mebibytes());
+  Client fits(machine_, folder + "/pipe", {"--allocate", most, "--hold"});
+  EXPECT_THAT(fits.Line(), HasSubstr("mps server "));
+  EXPECT_EQ(fits.Line(), "limit " + most + " 33.0");
+  EXPECT_EQ(fits.Line(), "allocated " + most);
+  Client greedy(machine_, folder + "/pipe", {"--allocate", most, "--allocate", "1"});
+  EXPECT_EQ(greedy.Status(), 2) << "out of memory";
+  ASSERT_TRUE(
+      service_->WaitFor(parts[0]->id, [](const SharedDevice& now) { return now.clients == 1; }));
+  EXPECT_EQ(service_->Of(parts[0]->id).servers.size(), 1u);
+  EXPECT_EQ(service_->Of(parts[1]->id).clients, 0) << "its server is another one";
+
+  // Another agent takes all of them over; one that is not needed any more ends without clients.
+  const std::string pid = mps::DaemonPid(root(), parts[0]->id);
+  Restart();
+  service_->Want({Set({1}, 2), set(parts[0], 3)});
+  ASSERT_TRUE(service_->WaitUntilReady(parts[0]->id));
+  EXPECT_EQ(mps::DaemonPid(root(), parts[0]->id), pid);
+  ASSERT_TRUE(service_->Wait([&](const auto& now) { return !now.contains(parts[1]->id); }));
+  EXPECT_FALSE(os::Exists(root() + "/" + parts[1]->id));
+  service_->Want({});
+  ASSERT_TRUE(service_->Wait([&](const auto& now) { return !now.contains(id(1)); }));
+  EXPECT_EQ(mps::DaemonPid(root(), parts[0]->id), pid) << "it has a client";
+  (void)fits.End();
+  EXPECT_TRUE(service_->WaitUntilEmpty());
+}
+
 TEST_F(Mps, EachSetHasItsOwnServer) {
   SharedSet other = Set({1}, 2);
   other.name = "nvidia.com/gpu.shared";

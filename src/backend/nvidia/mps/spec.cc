@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "backend/nvidia/mig.h"
 #include "base/core/strings.h"
 
 namespace penstock::backend::nvidia::mps {
+
+bool ServerSpec::Gpu::is_mig_device() const { return IsMigDevice(id); }
 
 ServerSpec SpecOf(const device::SharedSet& set) {
   ServerSpec spec;

@@ -16,11 +16,12 @@ struct ServerSpec {
     std::string id;
     int shares = 1;
     base::Bytes memory;  ///< limit per process, in whole MiB
+    bool is_mig_device() const;
     bool operator==(const Gpu&) const = default;
   };
-  std::string set;        ///< "nvidia.com/gpu"
+  std::string set;        ///< "nvidia.com/gpu"; the UUID of a MIG device
   int percentage = 100;   ///< of compute; one for all GPUs, since MPS has no other
-  std::vector<Gpu> gpus;  ///< in the order in which the daemon numbers them
+  std::vector<Gpu> gpus;  ///< in the order in which the daemon numbers them; or one MIG device
   bool operator==(const ServerSpec&) const = default;
 };
 

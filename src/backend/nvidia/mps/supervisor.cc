@@ -261,6 +261,7 @@ void Supervisor::Finish() {
   if (smi.ok()) {
     smi_ = *std::move(smi);
     for (const ServerSpec::Gpu& gpu : spec_.gpus) {
+      if (gpu.is_mig_device()) continue;
       Step step = ModeStep(gpu, "DEFAULT");
       step.take = [](const base::Result<os::Command::Outcome>&) { return true; };
       row.push_back(std::move(step));

@@ -1,5 +1,7 @@
-// Starting: sets compute modes, launches the daemon in its own environment, sets limits and reads
-// them back. A set is ready when its limits have been read back.
+// Starting: sets compute modes (not of MIG devices: "this mode is not supported when the GPU is in
+// MIG mode as we use multiple MPS servers", MIG user guide, "MPS with MIG Devices"), launches the
+// daemon in its own environment, sets limits and reads them back. A set is ready when its limits
+// have been read back.
 #include <algorithm>
 
 #include "backend/nvidia/mps/answers.h"
@@ -95,6 +97,7 @@ void Supervisor::SetModes() {
   smi_ = *std::move(smi);
   Row row;
   for (const ServerSpec::Gpu& gpu : spec_.gpus) {
+    if (gpu.is_mig_device()) continue;
     row.push_back(ModeStep(gpu, "EXCLUSIVE_PROCESS"));
     row.back().take = [this, id = gpu.id](const base::Result<Outcome>& result) {
       if (!result.ok() || result->status != 0)
@@ -246,7 +249,8 @@ void Supervisor::Limit() {
         }));
   auto smi = FindProgram(options_.driver_root, "nvidia-smi");
   smi_ = smi.ok() ? std::optional(*std::move(smi)) : std::nullopt;
-  for (std::size_t i = 0; smi_ && i < spec_.gpus.size(); ++i)
+  for (std::size_t i = 0; smi_ && i < spec_.gpus.size(); ++i) {
+    if (spec_.gpus[i].is_mig_device()) continue;
     row.push_back({&*smi_,
                    {"-i", spec_.gpus[i].id, "--query-gpu=compute_mode", "--format=csv,noheader"},
                    "",
@@ -255,6 +259,7 @@ void Supervisor::Limit() {
                          result.ok() && base::Trim(result->output) == "Exclusive_Process";
                      return true;
                    }});
+  }
   Run(std::move(row), [this] { OnLimits(); });
 }
 
@@ -265,7 +270,11 @@ void Supervisor::OnLimits() {
   view.remarks.clear();
   for (const std::string& remark : {group_remark_, shm_remark_})
     if (!remark.empty()) view.remarks.push_back(remark);
-  if (!smi_)
+  if (spec_.gpus.front().is_mig_device())
+    view.remarks.push_back(
+        "a MIG device has no compute mode EXCLUSIVE_PROCESS, so programs that bypass MPS are not "
+        "limited");
+  else if (!smi_)
     view.remarks.push_back(
         "there is no nvidia-smi to set the compute mode EXCLUSIVE_PROCESS, so programs that bypass "
         "MPS are not limited");

@@ -35,6 +35,20 @@ inline std::vector<std::shared_ptr<const device::Facts>> GpusOf(const SimulatedM
   return gpus;
 }
 
+/// Those of its MIG devices, which exist already.
+inline std::vector<std::shared_ptr<const device::Facts>> MigDevicesOf(
+    const SimulatedMachine& machine) {
+  std::vector<std::shared_ptr<const device::Facts>> devices;
+  const auto backend = MakeBackend(machine.paths());
+  EXPECT_TRUE(backend->Open().ok());
+  for (const std::string& address : backend->List().value_or({}))
+    if (const auto gpu = backend->Describe(address); gpu.ok())
+      for (const std::string& part : gpu->parts)
+        if (auto facts = backend->Describe(part); facts.ok())
+          devices.push_back(std::make_shared<device::Facts>(*std::move(facts)));
+  return devices;
+}
+
 /// The pid of a set's only control daemon; "none" if there is none, or several.
 inline std::string DaemonPid(const std::string& root, const std::string& set = "nvidia.com/gpu") {
   const auto daemons = FindDaemons("/proc", FoldersOf(root, set));
