@@ -212,7 +212,7 @@ constexpr MetricFamily kFamilies[] = {
     {"accelerator_share_clients", kGauge, G::kSharing, "", Of::kDevice, "",
      "Processes that currently use an accelerator through its sharing server.", ""},
     {"penstock_sharing_server_up", kGauge, G::kSharing, "", Of::kNothing, "set",
-     "Whether a sharing server serves all accelerators of its set (1) or not (0).", "`set`: the resource's name"},
+     "Whether a sharing server serves all accelerators of its set (1) or not (0).", "`set`: the resource's name; of a part, its id"},
 
     // Holders.
     {"accelerator_held", kGauge, G::kHolders, "", Of::kDevice, "slot door kind namespace pod container user lease",

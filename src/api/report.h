@@ -119,7 +119,7 @@ struct UnavailableMetric {
 
 /// A server of the driver through which devices are shared.
 struct ServerReport {
-  std::string set;     ///< "nvidia.com/gpu"
+  std::string set;     ///< "nvidia.com/gpu"; of a part, its id
   std::string kind;    ///< "mps"
   std::string state;   ///< "ready", "waiting", "ending" (no device is to be shared through it,
                        ///< but it is still in use)

@@ -66,7 +66,7 @@ class Server {
   }
 
  private:
-  // A GPU in MIG mode has no compute mode but DEFAULT (MIG user guide, "MPS with MIG devices").
+  // A GPU in MIG mode has no compute mode but DEFAULT (MIG user guide, "MIG with CUDA MPS").
   std::string TakeDevices() {
     if (devices_.empty()) return "no device";
     for (const Device& device : devices_) {

@@ -68,7 +68,7 @@ std::string MigResource(std::string profile) {
 }
 
 /// "The maximum number of clients (48) is lowered proportionally to the Compute Instance size" (MIG
-/// user guide, "Supported Configurations"). Of seven slices, which most models have, where the
+/// user guide, "Application Considerations"). Of seven slices, which most models have, where the
 /// driver does not say how many the GPU has.
 int MaxClientsOf(const Facts& device, int of_whole) {
   constexpr std::uint64_t kMostSlices = 7;
@@ -85,7 +85,7 @@ int MaxClientsOf(const Facts& device, int of_whole) {
 
 /// NVIDIA, "Multi-Process Service": clients per device. The device plugin (mps/device.go) compares
 /// with 7.5 and so allows Volta only 16; it shares no MIG devices by MPS, which NVIDIA's driver
-/// does (MIG user guide, "MPS with MIG Devices").
+/// does (MIG user guide, "MIG with CUDA MPS").
 std::string WhyNoMps(const Facts& device, const device::Shape& shape) {
   constexpr int kMaxClients = 48, kMaxBeforeVolta = 16;
   if (shape.sharing != device::Sharing::kServer) return "";

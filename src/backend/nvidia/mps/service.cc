@@ -39,13 +39,17 @@ class MpsService final : public device::SharingService {
 
  private:
   using Supervisors = std::list<std::unique_ptr<mps::Supervisor>>;
+  struct Wanted {
+    SharedSet set;
+    mps::ServerSpec spec;  // of the set; there can be one set for each MIG device
+  };
 
   void FindEarlier();
   void Reconcile();
   void Publish();
-  mps::Supervisor* Of(const SharedSet& set);
-  const mps::Supervisor* Conflicting(const SharedSet& set) const;
-  SharedDevice Describe(const SharedSet& set, std::size_t member) const;
+  const mps::Supervisor* Of(const mps::ServerSpec& spec) const;
+  const mps::Supervisor* Conflicting(const mps::ServerSpec& spec) const;
+  SharedDevice Describe(const Wanted& wanted, std::size_t member) const;
   void Serve(const mps::Supervisor& supervisor, const SharedSet& set, std::size_t member,
              SharedDevice& device) const;
   void AddEdits(const SharedSet& set, bool own_shm, SharedDevice& device) const;
@@ -55,14 +59,18 @@ class MpsService final : public device::SharingService {
   const MpsOptions options_;
   const base::TimePoint since_;
   bool searched_ = false;
-  std::vector<SharedSet> wanted_;
+  std::vector<Wanted> wanted_;
   Supervisors supervisors_;
   base::Published<SharedDevices> published_;
 };
 
 void MpsService::Want(std::vector<SharedSet> sets) {
-  wanted_ = std::move(sets);
-  std::erase_if(wanted_, [](const SharedSet& set) { return set.members.empty(); });
+  wanted_.clear();
+  for (SharedSet& set : sets) {
+    if (set.members.empty()) continue;
+    mps::ServerSpec spec = mps::SpecOf(set);
+    wanted_.push_back({std::move(set), std::move(spec)});
+  }
   if (!std::exchange(searched_, true)) FindEarlier();
   Reconcile();
 }
@@ -85,14 +93,14 @@ void MpsService::Reconcile() {
   const base::Duration settle =
       std::max<base::Duration>(since_ + options_.settle - loop_.clock().Now(), base::Duration{});
   for (const auto& supervisor : supervisors_) {
-    const auto same = [&](const SharedSet& set) { return mps::SpecOf(set) == supervisor->spec(); };
+    const auto same = [&](const Wanted& one) { return one.spec == supervisor->spec(); };
     if (std::ranges::none_of(wanted_, same))
       supervisor->End(settle);
     else
       (void)supervisor->Keep();
   }
-  for (const SharedSet& set : wanted_)
-    if (Of(set) == nullptr && Conflicting(set) == nullptr) Add(mps::SpecOf(set));
+  for (const Wanted& one : wanted_)
+    if (Of(one.spec) == nullptr && Conflicting(one.spec) == nullptr) Add(one.spec);
   Publish();
 }
 
@@ -120,31 +128,30 @@ void MpsService::EndIdle() {
   published_.Set(ending.published().Get());
 }
 
-mps::Supervisor* MpsService::Of(const SharedSet& set) {
-  const mps::ServerSpec spec = mps::SpecOf(set);
+const mps::Supervisor* MpsService::Of(const mps::ServerSpec& spec) const {
   const auto at =
       std::ranges::find_if(supervisors_, [&](const auto& one) { return one->spec() == spec; });
   return at == supervisors_.end() ? nullptr : at->get();
 }
 
 // A set that has not ended yet and has the same folder or one of the same GPUs.
-const mps::Supervisor* MpsService::Conflicting(const SharedSet& set) const {
-  const std::string folder = mps::FoldersOf(options_.root, set.name).all;
+const mps::Supervisor* MpsService::Conflicting(const mps::ServerSpec& spec) const {
+  const std::string folder = mps::FoldersOf(options_.root, spec.set).all;
   for (const auto& supervisor : supervisors_) {
     if (mps::FoldersOf(options_.root, supervisor->spec().set).all == folder)
       return supervisor.get();
     for (const mps::ServerSpec::Gpu& gpu : supervisor->spec().gpus)
-      for (const SharedSet::Member& member : set.members)
-        if (member.device->id == gpu.id) return supervisor.get();
+      for (const mps::ServerSpec::Gpu& wanted : spec.gpus)
+        if (wanted.id == gpu.id) return supervisor.get();
   }
   return nullptr;
 }
 
 void MpsService::Publish() {
   SharedDevices devices;
-  for (const SharedSet& set : wanted_)
-    for (std::size_t i = 0; i < set.members.size(); ++i)
-      devices[set.members[i].device->id] = Describe(set, i);
+  for (const Wanted& one : wanted_)
+    for (std::size_t i = 0; i < one.set.members.size(); ++i)
+      devices[one.set.members[i].device->id] = Describe(one, i);
   // Also sets that are ending: until they have ended, their devices may have clients.
   for (const auto& supervisor : supervisors_) {
     for (const mps::ServerSpec::Gpu& gpu : supervisor->spec().gpus) {
@@ -160,17 +167,15 @@ void MpsService::Publish() {
   if (devices != *published_.Get()) published_.Set(std::move(devices));
 }
 
-SharedDevice MpsService::Describe(const SharedSet& set, std::size_t member) const {
+SharedDevice MpsService::Describe(const Wanted& wanted, std::size_t member) const {
   SharedDevice device;
-  device.set = set.name;
-  const mps::ServerSpec spec = mps::SpecOf(set);
-  for (const auto& supervisor : supervisors_) {
-    if (supervisor->spec() != spec) continue;
-    Serve(*supervisor, set, member, device);
+  device.set = wanted.set.name;
+  if (const mps::Supervisor* own = Of(wanted.spec); own != nullptr) {
+    Serve(*own, wanted.set, member, device);
     return device;
   }
-  AddEdits(set, options_.own_shm, device);
-  if (const mps::Supervisor* other = Conflicting(set); other != nullptr) {
+  AddEdits(wanted.set, options_.own_shm, device);
+  if (const mps::Supervisor* other = Conflicting(wanted.spec); other != nullptr) {
     device.clients = other->view().clients;
     device.reason = "its MPS server still has its previous settings (" + other->spec().set + ", " +
                     std::to_string(other->view().clients) +

@@ -1,7 +1,7 @@
 // Runs NVIDIA's MPS for sets of GPUs and for single MIG devices: starts, watches, restarts and ends
 // one control daemon per set. The caller decides what is shared.
 //
-// MIG devices (MIG user guide, "MPS with MIG Devices"): each has a daemon with folders of its own
+// MIG devices (MIG user guide, "MIG with CUDA MPS"): each has a daemon with folders of its own
 // and its UUID in CUDA_VISIBLE_DEVICES; so it is device 0 of its daemon (NVIDIA/k8s-device-plugin
 // #572), and percentages and memory limits are of its processors and memory.
 #pragma once

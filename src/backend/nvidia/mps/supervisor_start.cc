@@ -1,5 +1,5 @@
 // Starting: sets compute modes (not of MIG devices: "this mode is not supported when the GPU is in
-// MIG mode as we use multiple MPS servers", MIG user guide, "MPS with MIG Devices"), launches the
+// MIG mode as we use multiple MPS servers", MIG user guide, "MIG with CUDA MPS"), launches the
 // daemon in its own environment, sets limits and reads them back. A set is ready when its limits
 // have been read back.
 #include <algorithm>
@@ -270,15 +270,13 @@ void Supervisor::OnLimits() {
   view.remarks.clear();
   for (const std::string& remark : {group_remark_, shm_remark_})
     if (!remark.empty()) view.remarks.push_back(remark);
-  if (spec_.gpus.front().is_mig_device())
-    view.remarks.push_back(
-        "a MIG device has no compute mode EXCLUSIVE_PROCESS, so programs that bypass MPS are not "
-        "limited");
-  else if (!smi_)
+  // Of MIG devices no mode was asked for: that programs can bypass MPS shows in their isolation.
+  const bool has_mode = !spec_.gpus.front().is_mig_device();
+  if (has_mode && !smi_)
     view.remarks.push_back(
         "there is no nvidia-smi to set the compute mode EXCLUSIVE_PROCESS, so programs that bypass "
         "MPS are not limited");
-  else if (std::ranges::find(view.exclusive, false) != view.exclusive.end())
+  else if (has_mode && std::ranges::find(view.exclusive, false) != view.exclusive.end())
     view.remarks.push_back(
         "the compute mode EXCLUSIVE_PROCESS is not in effect, so programs that bypass MPS are not "
         "limited");
