@@ -40,7 +40,7 @@ def devices(node: Node, resource: str = RESOURCE) -> list[dict]:
 
 
 def servers(node: Node) -> dict[str, dict]:
-    return {server["set"]: server for server in node.report()["servers"]}
+    return {server["set"]: server for server in (node.report() or {"servers": []})["servers"]}
 
 
 def processes(node: Node, device: str = "") -> dict[str, list[int]]:
@@ -218,6 +218,25 @@ def test_a_server_ends_with_its_mig_device(node):
     wait_until(lambda: not {first, second} & set(os.listdir(node.home / "mps")), "their folders to be removed")
 
 
+def test_a_gpu_that_is_shared_whole_is_divided_once_its_server_has_no_clients(make_node):
+    node = share(make_node(), "{devices: [0, 1], strategy: mps, replicas: 3}")
+    node.launch_agent()
+    wait_until(lambda: is_ready(node, "nvidia.com/gpu"), "the server", seen=node.log)
+    client = Client(node, "--hold", device="1")
+    assert client.lines(1)[0].startswith("mps server ")
+    wait_until(lambda: servers(node)["nvidia.com/gpu"]["clients"] == 1, "the client to be counted")
+    refused = node.penstock("mig", "apply", "-f", layout(node, {"1g.5gb": 1}), check=False)
+    assert refused.returncode == 1 and "held by 1 clients of the sharing server of nvidia.com/gpu" in refused.stderr, refused.stderr
+    client.end()
+    node.penstock("mig", "apply", "-f", layout(node, {"1g.5gb": 1}), "--wait", "5m", timeout=120)
+    assert parts(node) == ["1g.5gb"]
+    wait_until(lambda: is_ready(node, "nvidia.com/gpu"), "a server for the other GPU", seen=node.log)
+    again = Client(node, device="1")
+    assert again.lines(1)[0].startswith("mps server ")
+    again.end()
+    node.penstock("down")
+
+
 def test_more_shares_than_the_device_has_clients_are_refused(make_node):
     node = share(make_node(), f"{{resource: {RESOURCE}, strategy: mps, replicas: 7}}")
     divide(node, 0, "1g.5gb,3g.20gb")
@@ -240,6 +259,11 @@ def test_pods_get_shares_and_hold_them(request):
         node.kubelet_program.healthy(6, RESOURCE)
         [held] = node.kubelet_program.start("ml", "a", 1, RESOURCE)
         device = held.split("::")[0]
+        given = node.kubelet_program.given()
+        assert f"CUDA_MPS_PIPE_DIRECTORY=/mps/{device}/pipe" in given and f"NVIDIA_VISIBLE_DEVICES={device}" in given, given
+        mounts = [one for one in given if f"{node.home}/mps/" in one]
+        assert len(mounts) == 2 and all(f"{node.home}/mps/{device}/" in one for one in mounts), "the pipe and /dev/shm of its own server alone"
+        assert sum("/dev/nvidia-caps/" in one for one in given) == 2, given
         assert re.fullmatch(r"MIG-[0-9a-f-]{36}::[0-2]", held)
         wait_until(lambda: [holder.get("pod") for holder in node.holders()] == ["a"], "the pod to be known", seen=node.holders)
         with pytest.raises(AssertionError, match="maximum request size for shared resources is 1"):

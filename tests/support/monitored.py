@@ -33,6 +33,10 @@ class Kubelet:
         """Starts a pod; returns the ids of its devices."""
         return self._do("start", namespace, pod, container, resource, count)
 
+    def given(self) -> list[str]:
+        """What the pod that was started last gets: variables, device files and mounts."""
+        return self._do("given")
+
     def has(self, namespace: str, pod: str, container: str, resource: str, ids: list[str]):
         """Records devices that the pod got under an earlier agent."""
         self._do("has", namespace, pod, container, resource, *ids)

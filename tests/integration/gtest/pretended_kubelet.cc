@@ -5,6 +5,9 @@
 //
 //   start NAMESPACE POD CONTAINER RESOURCE COUNT
 //     Gives devices to a container, as the kubelet does. Answers "ok ID..." or "no REASON".
+//   given
+//     Lists what the last container that was started gets. Answers "ok NAME=VALUE... FILE...
+//     MOUNT...".
 //   has NAMESPACE POD CONTAINER RESOURCE ID...
 //     Records that the container already has these devices. Answers "ok".
 //   end NAMESPACE POD
@@ -50,6 +53,7 @@ class Kubelet {
     std::string verb;
     words >> verb;
     if (verb == "start") return Start(words);
+    if (verb == "given") return given_;
     if (verb == "has") return Has(words);
     if (verb == "end") return End(words);
     if (verb == "healthy") return Healthy(words);
@@ -73,6 +77,10 @@ class Kubelet {
     if (!answer.ok()) return "no " + answer.error().ToString();
     pods_.push_back(pod);
     kubelet_.SetPods(pods_);
+    given_ = "ok";
+    for (const auto& [name, value] : answer->environment) given_ += " " + name + "=" + value;
+    for (const auto* list : {&answer->files, &answer->mounts})
+      for (const std::string& entry : *list) given_ += " " + entry;
     std::string said = "ok";
     for (const std::string& id : pod.ids) said += " " + id;
     return said;
@@ -123,6 +131,7 @@ class Kubelet {
 
   FakeKubelet kubelet_;
   std::vector<FakePod> pods_;
+  std::string given_ = "ok";
 };
 
 }  // namespace
