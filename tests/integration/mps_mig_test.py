@@ -126,9 +126,9 @@ def test_holders_of_a_mig_device_share_its_memory_and_processors(node):
         said = client.lines(3)
         assert said[0].startswith("mps server ") and said[1:] == [f"limit {LIMIT} 33.0", f"allocated {LIMIT}"], said
     greedy = Client(node, "--allocate", LIMIT + 1, device="0:2").process
-    out, told = greedy.communicate(timeout=60)
+    out, errors = greedy.communicate(timeout=60)
     assert "CUDA_ERROR_OUT_OF_MEMORY" in out
-    assert "share" in told and "0:2" in told and "isolation: none" in told, told
+    assert "share" in errors and "0:2" in errors and "isolation: none" in errors, errors
     device = next(device for device in devices(node) if device["id"] == at)
     assert (device["sharing"], device["shares"], device["free"], device["isolation"]) == ("mps", 3, 1, "none")
     assert (device["shareMemoryBytes"], device["shareComputePercent"]) == (LIMIT << 20, 33)

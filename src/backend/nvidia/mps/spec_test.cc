@@ -28,6 +28,20 @@ TEST(ServerSpec, NoOneHasLessComputingThanAShareWhereGpusAreCutDifferently) {
   EXPECT_EQ(SpecOf({"nvidia.com/gpu", {Member("GPU-a", 40960, 500)}}).percentage, 1);
 }
 
+TEST(ServerSpec, OfAMigDeviceIsLikeThatOfAGpu) {
+  for (const std::string id :
+       {"MIG-ccfd0314-eec3-5474-9ccc-8097a0082158",
+        "MIG-GPU-2bddb522-b7fb-e02a-24b2-ef1e28a0d41c/11/0"}) {  // the latter before 470
+    const ServerSpec spec = SpecOf({id, {Member(id, 4864, 3)}});
+    EXPECT_TRUE(spec.gpus[0].is_mig_device());
+    EXPECT_EQ(spec.percentage, 33);
+    EXPECT_EQ(MemoryLimits(spec), "0=1621M");
+    EXPECT_EQ(VisibleDevices(spec), id);
+    EXPECT_EQ(ReadSpec(WriteSpec(spec)), spec);
+  }
+  EXPECT_FALSE(SpecOf({"nvidia.com/gpu", {Member("GPU-a", 40960, 4)}}).gpus[0].is_mig_device());
+}
+
 TEST(ServerSpec, IsReadBackAsItWasWritten) {
   const ServerSpec spec =
       SpecOf({"nvidia.com/gpu.shared", {Member("GPU-a", 40537, 4), Member("GPU-b", 16384, 8)}});
