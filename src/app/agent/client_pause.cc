@@ -63,7 +63,8 @@ std::vector<std::string> UsersOf(const std::vector<std::string>& files,
   for (const pid_t pid : os::ProcessesWith(kProc, files)) {
     if (os::IsOfTheMachine(kProc, pid) || IsOwn(pid)) continue;
     const auto process = os::ReadProcess(kProc, pid);
-    if (!process.ok() || Holds(ledger, *process)) continue;
+    // Sharing servers end with the last client, or with the device's withdrawal.
+    if (!process.ok() || Holds(ledger, *process) || backend::IsServer(kProc, *process)) continue;
     const std::string program = base::LeafOf(base::Split(process->command, ' ').front());
     if (std::ranges::find(harmless, program) != harmless.end()) continue;
     if (users.size() == kMostNamed) {

@@ -343,7 +343,8 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
           return part.second == one.device && IsThere(entry) &&
                  entry->health.state == device::HealthState::kHealthy &&
                  entry->facts->profile == one.part.profile && IsIdle(part.first) &&
-                 HolderOf(part.first, snapshot, *node.ledger.Get()).empty();
+                 HolderOf(part.first, snapshot, *node.ledger.Get(), *node.changes.Servers())
+                     .empty();
         });
         if (idle == parts.end()) continue;
         one.id = idle->first;
