@@ -5,6 +5,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -145,6 +146,51 @@ def test_requests_that_can_never_be_served_say_why(node, words, says):
     assert done.returncode == 125 and says in done.stderr, done.stderr
 
 
+def test_a_request_that_does_not_wait_is_served_while_others_come_and_go(node):
+    """Each of their ends is an occasion to try the queue, also while a part is being created."""
+    others = [subprocess.Popen(["sh", "-c", 'while :; do "$@"; done', "sh", node.programs / "penstock", "--run-dir", node.run_dir, "run", "--gpus", "1", "--", "true"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+    try:
+        for _ in range(20):
+            assert node.penstock("run", "--wait", "0", "--mig", "2g.10gb", "--", *SHOW).stdout.startswith("MIG-")
+    finally:
+        for one in others:
+            one.kill()
+    assert "is of no use" not in node.log()
+
+
+@pytest.mark.parametrize("config, words, says", [
+    ("sharing: {rules: [{resource: nvidia.com/mig-1g.5gb, strategy: time-slicing, replicas: 4}]}\n", (), "is shared 4 ways: request it with --share 4"),
+    ("allocators: {local: {enabled: on}}\n", ("--memory", "1G"), "cannot enforce a limit of memory"),
+])
+def test_a_request_that_no_part_could_serve_is_refused(make_node, config, words, says):
+    node = set_aside(make_node, more=config)
+    done = node.penstock("run", "--mig", "1g.5gb", *words, "--", "true", check=False)
+    assert done.returncode == 125 and says in done.stderr, done.stderr
+    wait_until(lambda: parts(node) == {}, "nothing to be left")
+
+
+def test_a_share_of_a_part(make_node):
+    node = set_aside(make_node, more="sharing: {rules: [{resource: nvidia.com/mig-1g.5gb, strategy: time-slicing, replicas: 2}]}\n")
+    first, second = hold(node, "--mig", "1g.5gb", "--share", "2"), hold(node, "--mig", "1g.5gb", "--share", "2")
+    assert held(node, first) == held(node, second) and parts(node) == {"0": ["1g.5gb"]}
+    first.kill()
+    wait_until(lambda: not held(node, first), "the first to end")
+    assert parts(node) == {"0": ["1g.5gb"]}
+    second.kill()
+    nothing_is_left(node)
+
+
+@pytest.mark.parametrize("strategy", ["none", "single"])
+def test_with_another_strategy_nothing_is_created(make_node, strategy):
+    node = set_aside(make_node, start=False)
+    node.config.write_text(node.config.read_text().replace("parts: {", f"parts: {{strategy: {strategy}, "))
+    node.launch_agent()
+    wait_until(lambda: "parts.onDemand: has no effect: it needs parts.strategy: mixed" in node.log(), "the remark")
+    done = node.penstock("run", "--mig", "1g.5gb", "--", "true", check=False)
+    assert done.returncode == 125 and "no GPU of this node is divided into parts" in done.stderr, done.stderr
+
+
 # What is not ours.
 
 
@@ -157,6 +203,15 @@ def test_parts_of_other_programs_stay_and_are_offered(node):
     other.kill()
     ours.kill()
     wait_until(lambda: parts(node) == {"0": ["2g.10gb"]}, "only the part that was created on demand to be removed")
+
+
+def test_a_gpu_instance_of_another_program_without_compute_instances_is_not_in_the_way(make_node):
+    node = set_aside(make_node, gpus=[0])
+    smi(node, "mig", "-i", "0", "-cgi", "2g.10gb")
+    program = hold(node, "--mig", "1g.5gb")
+    program.kill()
+    wait_until(lambda: parts(node) == {}, "the part to be removed", seen=node.log)
+    assert "2g.10gb" in smi(node, "mig", "-lgi")
 
 
 def test_a_gpu_that_is_not_in_the_mode_or_not_set_aside_is_not_touched(make_node):
@@ -185,6 +240,10 @@ def test_a_layout_sets_only_the_mode_of_a_gpu_that_is_set_aside(make_node):
     assert parts(node)["0"] == ["1g.18gb"]
     node.penstock("mig", "apply", "-f", layout)
     assert node.report()["layout"]["state"] == "success" and parts(node)["0"] == ["1g.18gb"]
+    roots = ("--driver-root", node.root, "--dev-root", node.root, "--sysfs-root", node.root / "sys")
+    node.penstock("mig", "assert", "-f", layout, *roots)
+    plan = json.loads(node.penstock("mig", "plan", "-f", layout, "-o", "json", *roots).stdout)
+    assert [device["steps"] for device in plan["devices"]] == [[], []]
     program.kill()
     wait_until(lambda: "0" not in parts(node), "the part to be removed")
     assert node.report()["layout"]["state"] == "success"
@@ -259,6 +318,19 @@ def test_a_part_that_cannot_be_removed_is_removed_later(node):
     assert parts(node) == {"0": ["1g.5gb"]}
     assert node.penstock("run", "--mig", "1g.5gb", "--", *SHOW).stdout.startswith("MIG-"), "it is used meanwhile"
     node.sim("heal", "0")
+    nothing_is_left(node)
+
+
+def test_what_a_worker_created_before_it_was_killed_is_found_and_removed(node):
+    node.sim("fault", "0", "hang", "nvmlGpuInstanceCreateComputeInstance", "20")
+    program = node.start("--mig", "1g.5gb", "--", "sleep", "1000")
+    wait_until(lambda: "1g.5gb" in smi(node, "mig", "-lgi", check=False), "the GPU instance")
+    node.sim("heal", "0")
+    worker = subprocess.run(["pgrep", "-P", str(node.agent.pid), "-f", "penstock-worker"], capture_output=True, text=True, check=True)
+    os.kill(int(worker.stdout.split()[0]), signal.SIGKILL)
+    wait_until(lambda: any(program.pid in holder["pids"] for holder in node.holders()), "it to be served nonetheless", seen=node.log)
+    wait_until(lambda: smi(node, "mig", "-lgi", check=False).count("1g.5gb") == 1, "the first instance to be removed", seen=lambda: smi(node, "mig", "-lgi") + node.log()[-3000:])
+    program.kill()
     nothing_is_left(node)
 
 

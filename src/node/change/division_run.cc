@@ -191,22 +191,4 @@ bool IsModePending(const Division& now, const DesiredDivision& desired) {
   return mode != nullptr && mode->pending == desired.value;
 }
 
-DesiredDivision AsItIs(const Division& now, const std::string& mode) {
-  DesiredDivision as_it_is;
-  if (const device::Mode* found = now.FindMode(mode)) {
-    as_it_is.mode = found->name;
-    as_it_is.value = found->current;
-  }
-  for (const partition::ExistingPart& part : now.parts) {
-    const bool vacant = part.outer && !partition::HasParts(now, part);
-    if (part.outer && !(vacant && part.placement)) continue;
-    partition::DesiredParts parts{
-        .profile = part.profile, .placement = part.placement, .vacant = vacant};
-    for (const partition::ExistingPart& outer : now.parts)
-      if (outer.id == part.parent) parts.outer = outer.placement;
-    as_it_is.parts.push_back(std::move(parts));
-  }
-  return as_it_is;
-}
-
 }  // namespace penstock::node::change

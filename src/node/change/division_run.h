@@ -90,7 +90,4 @@ class DivisionRun {
 /// Whether the mode is as desired, perhaps only after a reset.
 bool IsModePending(const partition::Division& now, const partition::DesiredDivision& desired);
 
-/// The parts of a device at exactly the placements that they have now.
-partition::DesiredDivision AsItIs(const partition::Division& now, const std::string& mode);
-
 }  // namespace penstock::node::change

@@ -15,6 +15,7 @@
 #include "node/change/part_room.h"
 #include "node/change/pauses.h"
 #include "node/ledger/capacity.h"
+#include "node/partition/desired.h"
 #include "node/share/allocator.h"
 #include "node/share/describe.h"
 #include "os/kept_file.h"

@@ -128,6 +128,23 @@ Result<DesiredByRule> DesiredOn(const device::Facts& device, const api::LayoutRu
   return desired;
 }
 
+DesiredDivision AsItIs(const Division& now, const std::string& mode) {
+  DesiredDivision as_it_is;
+  if (const device::Mode* found = now.FindMode(mode)) {
+    as_it_is.mode = found->name;
+    as_it_is.value = found->current;
+  }
+  for (const ExistingPart& part : now.parts) {
+    const bool vacant = part.outer && !HasParts(now, part);
+    if (part.outer && !(vacant && part.placement)) continue;
+    DesiredParts parts{.profile = part.profile, .placement = part.placement, .vacant = vacant};
+    for (const ExistingPart& outer : now.parts)
+      if (outer.id == part.parent) parts.outer = outer.placement;
+    as_it_is.parts.push_back(std::move(parts));
+  }
+  return as_it_is;
+}
+
 std::string WhyNotAsDesired(const Division& now, const DesiredDivision& desired, bool mode_only) {
   if (const device::Mode* mode = now.FindMode(desired.mode);
       mode != nullptr && mode->current != desired.value)

@@ -23,6 +23,9 @@ struct DesiredByRule {
 Result<DesiredByRule> DesiredOn(const device::Facts& device, const api::LayoutRule& rule,
                                 const device::Dialect& dialect);
 
+/// The parts of a device at exactly the placements that they have now.
+DesiredDivision AsItIs(const Division& now, const std::string& mode);
+
 /// Why a device is not divided as the rule says, one clause; empty: it is. `mode_only`: its parts
 /// do not count.
 std::string WhyNotAsDesired(const Division& now, const DesiredDivision& desired, bool mode_only);

@@ -71,9 +71,9 @@ Nothing protects them from each other's memory use unless the line about the sha
 isolation than none; docs/sharing.md has the table.
 
 Without --mig, --min-memory or --device, a run gets whole GPUs. --mig allocates MIG devices of this
-profile, which must exist (`penstock mig list`); --gpus is their number then, though a CUDA program
-uses only one. --min-memory allocates the free MIG devices or GPUs with the least memory that is
-enough.)";
+profile: free ones (`penstock mig list`), or new ones on GPUs that are set aside for that
+(parts.onDemand). --gpus is their number then, though a CUDA program uses only one. --min-memory
+allocates the free MIG devices or GPUs with the least memory that is enough.)";
 
 struct RunOptions {
   std::int64_t gpus = 1;

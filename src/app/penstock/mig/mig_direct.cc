@@ -153,7 +153,7 @@ class DirectDivision {
     ASSIGN(auto desired, node::partition::DesiredOn(job.gpu, rule, MigDialect()));
     const auto now = machine_.DivisionOf(job.gpu);
     job.desired = desired.division;
-    job.before = node::change::AsItIs(now, job.desired.mode);
+    job.before = node::partition::AsItIs(now, job.desired.mode);
     // Of parts only the driver can say more, once the mode is there.
     if (request_.mode_only || now.profiles.empty()) desired.division.parts.clear();
     if (WhyNotAsDesired(now, job.desired, request_.mode_only).empty()) return {};

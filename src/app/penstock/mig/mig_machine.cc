@@ -32,15 +32,18 @@ std::string HolderInWords(const api::HolderReport& holder) {
   return text;
 }
 
-void AddHolders(const api::NodeConfig& config, MigMachine& machine) {
+void AskAgent(const api::NodeConfig& config, bool holders, MigMachine& machine) {
   const auto report = QueryReport(config.paths.run_dir);
+  machine.holders_known = report.ok();
   if (!report.ok()) {
-    machine.remarks.push_back("holders of GPUs and parts are unknown, because no agent responds");
+    if (holders)
+      machine.remarks.push_back("holders of GPUs and parts are unknown, because no agent responds");
     return;
   }
-  machine.holders_known = true;
-  for (const api::DeviceReport& device : report->devices)
+  for (const api::DeviceReport& device : report->devices) {
     if (!device.holders.empty()) machine.holders[device.id] = HolderInWords(device.holders.front());
+    if (device.on_demand) machine.on_demand.insert(device.id);
+  }
 }
 
 }  // namespace
@@ -80,8 +83,9 @@ Result<std::vector<std::string>> WhyNotApplied(const MigMachine& machine, const 
   for (const auto& [gpu, rule] : selection.devices) {
     if (rule == nullptr) continue;
     const auto desired = node::partition::DesiredOn(*gpu, *rule, MigDialect());
+    const bool only_mode = mode_only || machine.on_demand.contains(gpu->id);
     const std::string why =
-        desired.ok() ? WhyNotAsDesired(machine.DivisionOf(*gpu), desired->division, mode_only)
+        desired.ok() ? WhyNotAsDesired(machine.DivisionOf(*gpu), desired->division, only_mode)
                      : desired.error().message();
     if (!why.empty()) differences.push_back(Named(*gpu) + ": " + why);
   }
@@ -93,7 +97,7 @@ Result<MigMachine> LookAtMachine(const Common& common, bool holders) {
   const device::Dialect* dialect = backend::FindDialect("nvidia");
   ASSIGN(Seen seen, QueryDriver(*dialect, PathsOf(config, dialect->vendor()), kMigPatience));
   MigMachine machine{.devices = std::move(seen.devices), .remarks = std::move(seen.problems)};
-  if (holders) AddHolders(config, machine);
+  AskAgent(config, holders, machine);
   return machine;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,10 @@ const device::Dialect& MigDialect();
 struct MigMachine {
   std::vector<device::Facts> devices;          ///< GPUs and their parts, as the driver reports them
   std::map<std::string, std::string> holders;  ///< of ids: "pod ml/train-0"
-  bool holders_known = false;                  ///< an agent responded
-  std::vector<std::string> remarks;            ///< GPUs that do not respond; no agent responds
+  std::set<std::string> on_demand;   ///< ids of GPUs of which a layout sets only the mode, by the
+                                     ///< agent's configuration
+  bool holders_known = false;        ///< an agent responded
+  std::vector<std::string> remarks;  ///< GPUs that do not respond; no agent responds
 
   /// Those that are no parts, by index.
   std::vector<const device::Facts*> gpus() const;
@@ -37,8 +40,8 @@ void Remark(const std::string& remark);
 Result<std::vector<std::string>> WhyNotApplied(const MigMachine& machine, const api::Layout& layout,
                                                bool mode_only, std::vector<std::string>& remarks);
 
-/// Asks the driver once, in a worker process, and with `holders` the agent, if one responds, for
-/// the holders. Blocks. kNotFound: there is no driver.
+/// Asks the driver once, in a worker process, and an agent, if one responds. `holders`: a remark
+/// says if none does. Blocks. kNotFound: there is no driver.
 Result<MigMachine> LookAtMachine(const Common& common, bool holders = false);
 
 /// The text of a file, a layout or a checkpoint; "-": standard input. Blocks.

@@ -146,7 +146,15 @@ Result<std::vector<PlanOfGpu>> PlanAll(const MigMachine& machine, const api::Lay
     auto desired = node::partition::DesiredOn(*gpu, *rule, MigDialect());
     if (desired.ok()) {
       plan.remarks = std::move(desired->remarks);
-      plan.plan = node::partition::MakePlan(machine.DivisionOf(*gpu), desired->division, {});
+      const Division now = machine.DivisionOf(*gpu);
+      if (machine.on_demand.contains(gpu->id)) {
+        plan.remarks.push_back(
+            "only its MIG mode counts, because parts are created on it on demand");
+        desired->division.parts.clear();
+        if (WhyNotAsDesired(now, desired->division, true).empty())
+          desired->division = node::partition::AsItIs(now, "");
+      }
+      plan.plan = node::partition::MakePlan(now, desired->division, {});
     } else {
       plan.plan = desired.error();
     }
