@@ -2,9 +2,10 @@
 import json
 
 import pytest
+import yaml
 from actors import BUSYBOX, GPU, wait_for
-from fleet import NAMESPACE, allocatable
-from test_sharing import configure, running, wait_one_waits
+from fleet import BY_UUID, NAMESPACE, allocatable
+from test_sharing import TIME_SLICING_CONFIG, all_of, configure, running, wait_one_waits
 
 LABEL, STATE, REASON = "nvidia.com/mig.config", "nvidia.com/mig.config.state", "penstock.io/layout-reason"
 DCGM, NVSM, CLIENT = (f"nvidia.com/gpu.deploy.{operand}" for operand in ("dcgm", "nvsm", "client"))
@@ -15,9 +16,9 @@ def ask(fleet, layout: str | None):
     fleet.cluster.api.merge("node", "n4", {"metadata": {"labels": {LABEL: layout}}})
 
 
-def wait_layout(fleet, state: str, **amounts: int):
+def wait_layout(fleet, state: str, amounts: dict[str, int] | None = None, **more: int):
     """Waits until the Node shows that state of the layout, and so much of each resource."""
-    wanted = {f"nvidia.com/{name.replace('_', '-')}": count for name, count in amounts.items()}
+    wanted = {f"nvidia.com/{name}": count for name, count in ((amounts or {}) | more).items()}
     fleet.watch.wait(lambda nodes: nodes["n4"]["metadata"]["labels"].get(STATE) == state and allocatable(nodes["n4"]) == wanted, 120,
                      f"n4 to have {wanted} and the state {state}")
 
@@ -113,6 +114,45 @@ def test_mig_by_label_seven_pods_run_on_seven_instances_and_the_eighth_waits(a10
     wait_for(lambda: annotation(a100) is None, 60, "the annotation to be gone", lambda: annotation(a100))
 
 
+def test_mig_on_one_node_and_time_slicing_on_another_at_once(a100):
+    """Walkthrough F: E on the A100 and C on the T4."""
+    t4 = a100.nodes["n3"]
+    t4.wanted = {GPU: all_of(t4, 4)}
+    a100.edit({"by-uuid": BY_UUID, "own": "version: v1\nflags: {migStrategy: single}\n", "tesla-t4": yaml.safe_load(TIME_SLICING_CONFIG)["data"]["tesla-t4"]})
+    a100.choose("n3", "tesla-t4")
+    ask(a100, "all-1g.5gb")
+    wait_layout(a100, "success", gpu=7)
+    a100.watch.wait(lambda nodes: allocatable(nodes["n3"]) == {GPU: 4}, 60, "four shares of the T4")
+    a100.watch.wait(lambda nodes: nodes["n4"]["metadata"]["labels"].get("nvidia.com/gpu.product") == PRODUCT, 60, "the product of the instances")
+    deploy(a100, 8)
+    a100.hold("shared", "n3", 5)
+    wait_for(lambda: running(a100, "cuda-vectoradd") == 7 and running(a100, "shared") == 4, 120, "seven pods on the A100 and four on the T4",
+             lambda: a100.kubectl("get", "pods").stdout)
+    wait_one_waits(a100, "cuda-vectoradd")
+    wait_one_waits(a100, "shared")
+    gave = a100.nodes["n4"].kubelet_gave()
+    assert len(gave) == len(set().union(*gave.values())) == 7
+
+
+def test_the_documented_time_slicing_of_an_a100_on_a_node_that_is_divided(a100):
+    """Walkthrough C's key a100-40gb: eight shares of a GPU, and one of a MIG device 1g.5gb, which means that it is not shared."""
+    configure(a100, "n4", yaml.safe_load(TIME_SLICING_CONFIG)["data"]["a100-40gb"], {})
+    a100.watch.wait(lambda nodes: allocatable(nodes["n4"]) == {GPU: 8}, 60, "eight shares of the A100")
+    ask(a100, "all-1g.5gb")
+    wait_layout(a100, "success", {"mig-1g.5gb": 7})
+    devices = [device for device in a100.nodes["n4"].status()["devices"] if device.get("profile")]
+    assert [(device["sharing"], device["shares"]) for device in devices] == [("none", 1)] * 7
+    a100.watch.wait(lambda nodes: nodes["n4"]["metadata"]["labels"].get("nvidia.com/mig-1g.5gb.count") == "7", 60, "the labels")
+    labels = a100.labels("n4")
+    assert (labels["nvidia.com/mig-1g.5gb.replicas"], labels["nvidia.com/mig-1g.5gb.sharing-strategy"]) == ("1", "none")
+    assert labels["nvidia.com/mig-1g.5gb.product"] == PRODUCT
+    a100.hold("instance", "n4", 7, "nvidia.com/mig-1g.5gb")
+    a100.wait_held("instance")
+    a100.delete_all_pods()
+    ask(a100, "all-disabled")
+    wait_layout(a100, "success", gpu=8)
+
+
 def test_a_layout_that_does_not_exist_is_named_with_the_nearest(a100):
     ask(a100, "all-1g.5bg")
     wait_layout(a100, "failed", gpu=1)
@@ -129,10 +169,10 @@ def test_a_label_that_changes_ten_times_in_a_second_ends_as_the_last_one_says(a1
 
 def test_a_program_that_has_the_gpu_open_is_stopped_while_it_is_divided(dcgm):
     ask(dcgm, "all-2g.10gb")
-    dcgm.watch.wait(lambda nodes: nodes["n4"]["metadata"]["labels"].get(DCGM) == "paused-for-mig-change", 60, "the host engine to be paused")
+    wanted = {DCGM: "paused-for-mig-change", STATE: "pending"}
+    dcgm.watch.wait(lambda nodes: wanted.items() <= nodes["n4"]["metadata"]["labels"].items(), 60, "the host engine to be paused")
     wait_for(lambda: "in use by sh (process " in json.dumps(dcgm.nodes["n4"].status()["devices"]), 60, "what is waited for to be named",
              lambda: dcgm.nodes["n4"].status()["devices"])
-    assert dcgm.labels("n4")[STATE] == "pending"
     wait_layout(dcgm, "success", gpu=3)
     wait_for(lambda: clients(dcgm) == ("true", "false", None), 60, "the labels as before", lambda: clients(dcgm))
     wait_for(lambda: running(dcgm, "nvidia-dcgm") == 1, 60, "the host engine to run again", lambda: dcgm.kubectl("get", "pods").stdout)
