@@ -32,7 +32,7 @@ TEST(Docs, EveryConfigurationOfSharingIsOne) {
     EXPECT_FALSE(resolved->config.sharing.rules.empty()) << text;
     ++configurations;
   }
-  EXPECT_EQ(configurations, 6);
+  EXPECT_EQ(configurations, 7);
 }
 
 }  // namespace
