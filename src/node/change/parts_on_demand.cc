@@ -147,15 +147,16 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     return pauses.Why(id, Now());
   }
 
-  bool IsClaimed(const std::string& part) const {
-    return std::ranges::any_of(claims, [&](const auto& claim) {
-      return std::ranges::any_of(claim.second, [&](const Claimed& one) { return one.id == part; });
+  bool IsReserved(const std::string& part) const {
+    return std::ranges::any_of(reservations, [&](const auto& reserved) {
+      return std::ranges::any_of(reserved.second,
+                                 [&](const ReservedPart& one) { return one.id == part; });
     });
   }
 
   /// Whether the part was created on demand and is to be removed now.
   bool IsIdle(const std::string& part) const {
-    return parts.contains(part) && !IsClaimed(part) && node.changes.On(part) == nullptr &&
+    return parts.contains(part) && !IsReserved(part) && node.changes.On(part) == nullptr &&
            pauses.Why(part, Now()).empty() &&
            share::HoldersOf(*node.ledger.Get(), part).text.empty();
   }
@@ -179,8 +180,8 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
                              .placement = part.placement,
                              .holder = holder});
     };
-    for (const auto& [ticket, claim] : claims)
-      for (const Claimed& one : claim)
+    for (const auto& [ticket, reserved] : reservations)
+      for (const ReservedPart& one : reserved)
         if (one.device == device.id) expect(one.part, "a request that is about to be served");
     if (const DeviceChange* change = OwnChangeOf(device.id))
       for (const DesiredParts& part : PartsRecordOf(*change).create)
@@ -191,22 +192,22 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
   // --- requests
 
   /// A part for a request.
-  struct Claimed {
+  struct ReservedPart {
     std::string device;
     DesiredParts part;
     std::string id;  // empty: it is not created yet
   };
-  using Claim = std::vector<Claimed>;
+  using Reservation = std::vector<ReservedPart>;
 
   base::Result<std::string> Prepare(const PartsRequest& request, const base::Error& why_not) {
-    const auto found = claims.find(request.ticket);
-    if (found != claims.end()) {
-      const Claim& claim = found->second;
+    const auto found = reservations.find(request.ticket);
+    if (found != reservations.end()) {
+      const Reservation& reserved = found->second;
       const bool preparing = IsPreparing(request.ticket);
-      if (preparing && !IsLost(claim)) return Waiting(claim);
-      if (preparing || AnyGone(claim)) {
+      if (preparing && !IsLost(reserved)) return Waiting(reserved);
+      if (preparing || AnyGone(reserved)) {
         Release(request.ticket);
-      } else if (claim.size() + request.missing > request.count) {
+      } else if (reserved.size() + request.missing > request.count) {
         return GiveUp(request.ticket, why_not);
       }
     }
@@ -215,55 +216,56 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
       Release(request.ticket);  // it must not keep from others what does not serve it
       return room.error();
     }
-    Claim& claim = claims[request.ticket];
-    claim.insert(claim.end(), room->begin(), room->end());
+    Reservation& reserved = reservations[request.ticket];
+    reserved.insert(reserved.end(), room->begin(), room->end());
     Wake();
-    return Waiting(claim);
+    return Waiting(reserved);
   }
 
   /// From the first plan until the last change of its devices has ended: only then are the parts
   /// offered.
   bool IsPreparing(const std::string& ticket) const {
-    const auto claim = claims.find(ticket);
-    return claim != claims.end() && std::ranges::any_of(claim->second, [this](const auto& one) {
+    const auto reserved = reservations.find(ticket);
+    return reserved != reservations.end() &&
+           std::ranges::any_of(reserved->second, [this](const auto& one) {
              return one.id.empty() || OwnChangeOf(one.device) != nullptr;
            });
   }
 
   /// Whether a part that is not created yet cannot be created any more where it was planned.
-  bool IsLost(const Claim& claim) const {
+  bool IsLost(const Reservation& reserved) const {
     const auto snapshot = node.inventory.published().Get();
-    return std::ranges::any_of(claim, [&](const Claimed& one) {
+    return std::ranges::any_of(reserved, [&](const ReservedPart& one) {
       if (!one.id.empty() || OwnChangeOf(one.device) != nullptr) return false;
       const Entry* entry = snapshot->Find(one.device);
       return entry == nullptr || !IsSetAside(*entry) || !WhyNot(*entry, {}).empty();
     });
   }
 
-  bool AnyGone(const Claim& claim) const {
+  bool AnyGone(const Reservation& reserved) const {
     const auto snapshot = node.inventory.published().Get();
     return std::ranges::any_of(
-        claim, [&](const Claimed& one) { return !IsThere(snapshot->Find(one.id)); });
+        reserved, [&](const ReservedPart& one) { return !IsThere(snapshot->Find(one.id)); });
   }
 
   /// All parts are there, and the request cannot have them: as their number of shares or their
   /// health is, for example. It is not served so by creating them once more.
   base::Error GiveUp(const std::string& ticket, const base::Error& why_not) {
-    for (const Claimed& one : claims[ticket])
+    for (const ReservedPart& one : reservations[ticket])
       Pause(one.device, "a part that was created there was of no use: " + why_not.message());
     Release(ticket);
     return why_not;
   }
 
   void Release(const std::string& ticket) {
-    if (claims.erase(ticket) > 0) Wake();
+    if (reservations.erase(ticket) > 0) Wake();
   }
 
   /// "1g.5gb is being created on GPU 0".
-  std::string Waiting(const Claim& claim) const {
+  std::string Waiting(const Reservation& reserved) const {
     const auto snapshot = node.inventory.published().Get();
     std::vector<std::string> texts;
-    for (const Claimed& one : claim)
+    for (const ReservedPart& one : reserved)
       if (const Entry* entry = snapshot->Find(one.device))
         texts.push_back(one.part.profile + " is being created on " +
                         share::Describe(*entry->facts));
@@ -271,7 +273,7 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
   }
 
   /// Where all parts that the request lacks can be created at once.
-  base::Result<Claim> FindRoom(const PartsRequest& request) const {
+  base::Result<Reservation> FindRoom(const PartsRequest& request) const {
     const auto snapshot = node.inventory.published().Get();
     const std::vector<const Entry*> all = SitesFor(request.profile, request.model, *snapshot);
     if (all.empty())
@@ -294,10 +296,10 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     }
     const std::vector<PartPlace> places = PlaceParts(sites, request.missing);
     if (places.size() == request.missing) {
-      Claim claim;
+      Reservation reserved;
       for (const PartPlace& place : places)
-        claim.push_back({sites[place.site].device, place.part, ""});
-      return claim;
+        reserved.push_back({sites[place.site].device, place.part, ""});
+      return reserved;
     }
     if (const auto most = PlaceParts(empty, request.missing).size(); most < request.missing)
       return base::Error(base::Code::kFailedPrecondition,
@@ -336,8 +338,8 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
   /// A part that became idle serves a request that waits for another one like it.
   void UseIdle(const inventory::Snapshot& snapshot) {
     bool any = false;
-    for (auto& [ticket, claim] : claims)
-      for (Claimed& one : claim) {
+    for (auto& [ticket, reserved] : reservations)
+      for (ReservedPart& one : reserved) {
         if (!one.id.empty() || node.changes.On(one.device) != nullptr) continue;
         const auto idle = std::ranges::find_if(parts, [&](const auto& part) {
           const Entry* entry = snapshot.Find(part.first);
@@ -358,8 +360,8 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
   /// What is to be created and removed on a device now.
   PartsRecord Wanted(const std::string& device, const inventory::Snapshot& snapshot) const {
     PartsRecord record{.boot = boot};
-    for (const auto& [ticket, claim] : claims)
-      for (const Claimed& one : claim)
+    for (const auto& [ticket, reserved] : reservations)
+      for (const ReservedPart& one : reserved)
         if (one.device == device && one.id.empty() && pauses.Why(device, Now()).empty())
           record.create.push_back(one.part);
     for (const auto& [part, of] : parts)
@@ -454,13 +456,13 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
 
   /// The requests for which parts were to be created that are not there are placed again.
   bool DropLacking(const std::string& device, const PartsRecord& record) {
-    const auto lacks = [&](const auto& claim) {
-      return std::ranges::any_of(claim.second, [&](const Claimed& one) {
+    const auto lacks = [&](const auto& reserved) {
+      return std::ranges::any_of(reserved.second, [&](const ReservedPart& one) {
         return one.id.empty() && one.device == device &&
                std::ranges::find(record.create, one.part) != record.create.end();
       });
     };
-    return std::erase_if(claims, lacks) > 0;
+    return std::erase_if(reservations, lacks) > 0;
   }
 
   /// Finds out which parts there are, and remembers those that this change has created. Waits for
@@ -505,8 +507,8 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
 
   void Own(const Facts& part, const DesiredParts& wanted, const std::string& device) {
     if (parts.emplace(part.id, device).second) Keep();
-    for (auto& [ticket, claim] : claims)
-      for (Claimed& one : claim)
+    for (auto& [ticket, reserved] : reservations)
+      for (ReservedPart& one : reserved)
         if (one.id.empty() && one.device == device && one.part == wanted) one.id = part.id;
   }
 
@@ -546,7 +548,7 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
   OnDemandParts parts;
   os::KeptFile file;
   std::vector<ChangeStep> steps;
-  std::map<std::string, Claim> claims;                   // by ticket
+  std::map<std::string, Reservation> reservations;       // by ticket
   std::map<std::string, Run> runs;                       // by device
   Pauses pauses{kFirstPartsPause, kMostPartsDoublings};  // of devices and of parts
   std::function<void()> on_change;
@@ -600,11 +602,11 @@ bool PartsOnDemand::IsPreparing(const std::string& ticket) const {
 void PartsOnDemand::Release(const std::string& ticket) { state_->Release(ticket); }
 
 std::set<std::string> PartsOnDemand::ReservedForOthers(const std::string& ticket) const {
-  std::set<std::string> reserved;
-  for (const auto& [other, claim] : state_->claims)
-    for (const State::Claimed& one : claim)
-      if (other != ticket && !one.id.empty()) reserved.insert(one.id);
-  return reserved;
+  std::set<std::string> ids;
+  for (const auto& [other, reserved] : state_->reservations)
+    for (const State::ReservedPart& one : reserved)
+      if (other != ticket && !one.id.empty()) ids.insert(one.id);
+  return ids;
 }
 
 std::set<std::string> PartsOnDemand::CouldServe(const std::string& profile,
@@ -643,7 +645,7 @@ std::string PartsOnDemand::Explain(const DeviceChange& change, const std::string
 std::vector<DeviceChange> PartsOnDemand::Due() { return state_->Due(); }
 
 bool PartsOnDemand::AwaitsDevices() const {
-  return !state_->parts.empty() || !state_->claims.empty();
+  return !state_->parts.empty() || !state_->reservations.empty();
 }
 
 void PartsOnDemand::Ended(const DeviceChange& change, const base::Status& result) {
