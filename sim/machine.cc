@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <set>
 
 #include "base/core/document.h"
@@ -155,6 +156,27 @@ Model ReadModel(const Value& value, const std::string& where, Problems& problems
   ReadFeatures(map, model, problems);
   map.Finish();
   return model;
+}
+
+// A model that says `like: OTHER` has the keys of that model which it does not have itself. Only
+// models above it are known, so there are no circles. Nothing, and a problem, if there is none.
+std::optional<Value> WithInherited(const Value& model, const std::map<std::string, Value>& above,
+                                   Problems& problems) {
+  const Value* like = model.Find("like");
+  if (!like) return model;
+  const auto other = above.find(like->text);
+  if (other == above.end() || !other->second.map) {
+    problems.Add(like->mark, "\"like\" names no model above: " + like->text);
+    return std::nullopt;
+  }
+  Value::Map keys;
+  for (const Value::Entry& entry : *model.map)
+    if (entry.key != "like") keys.push_back(entry);
+  for (const Value::Entry& entry : *other->second.map)
+    if (!model.Find(entry.key)) keys.push_back(entry);
+  Value whole = model;
+  whole.map = std::make_shared<const Value::Map>(std::move(keys));
+  return whole;
 }
 
 // Whether this is a list of CPUs as sysfs writes it: "0-15,128-143".
@@ -311,9 +333,14 @@ base::Result<Catalogue> ReadCatalogue(std::string_view text, std::string_view fi
   MapReader map(document, "", problems);
   map.Require("models");
   Catalogue catalogue;
+  std::map<std::string, Value> above;
   if (const Value* models = map.Map("models"))
-    for (const Value::Entry& entry : *models->map)
-      catalogue[entry.key] = ReadModel(entry.value, "models." + entry.key, problems);
+    for (const Value::Entry& entry : *models->map) {
+      const auto model = WithInherited(entry.value, above, problems);
+      if (!model) continue;
+      above[entry.key] = *model;
+      catalogue[entry.key] = ReadModel(*model, "models." + entry.key, problems);
+    }
   map.Finish();
   if (!problems.empty()) return problems.ToError();
   return catalogue;

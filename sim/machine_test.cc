@@ -131,6 +131,47 @@ TEST(Compile, AnHgxH100HasUnevenLinksToItsFourSwitches) {
   EXPECT_EQ(state->gpus[0].fabric, 3u);
 }
 
+std::string CatalogueError(std::string_view models) {
+  const auto catalogue = ReadCatalogue("models:\n" + std::string(models), "m.yaml");
+  return catalogue.ok() ? "" : catalogue.error().message();
+}
+
+constexpr std::string_view kOld =
+    "  old:\n"
+    "    {name: Old, brand: nvidia, architecture: hopper, computeCapability: \"9.0\", pciId: 1,\n"
+    "     memory: {total: 10, reserved: 1, busBits: 64}, power: {default: 7}, clocks: {sm: 5},\n"
+    "     ecc: true}\n";
+
+TEST(Catalogue, AModelHasTheKeysOfTheOneThatItIsLike) {
+  const std::string text = "models:\n" + std::string(kOld) +
+                           "  new: {like: old, name: New, memory: {total: 20, reserved: 2}}\n"
+                           "  newer: {like: new, pciId: 3}\n";
+  const auto catalogue = Must(ReadCatalogue(text, "m.yaml"));
+  const Model &old = catalogue.at("old"), &one = catalogue.at("new"), &next = catalogue.at("newer");
+  EXPECT_EQ(old.name, "Old");
+  EXPECT_EQ(old.memory_total, 10u);
+  EXPECT_EQ(one.name, "New");
+  EXPECT_EQ(one.memory_total, 20u);
+  EXPECT_EQ(one.bus_bits, 0u) << "a key is inherited whole";
+  EXPECT_EQ(one.pci_id, 1u);
+  EXPECT_TRUE(one.ecc);
+  EXPECT_EQ(next.name, "New");
+  EXPECT_EQ(next.memory_total, 20u);
+  EXPECT_EQ(next.power_default, 7u);
+  EXPECT_EQ(next.pci_id, 3u);
+}
+
+TEST(Catalogue, AModelIsLikeOneAboveIt) {
+  const std::string old(kOld);
+  EXPECT_EQ(CatalogueError(old), "");
+  EXPECT_THAT(CatalogueError("  new: {like: old}\n" + old),
+              ::testing::EndsWith("m.yaml:2:15: \"like\" names no model above: old"));
+  EXPECT_THAT(CatalogueError("  new: {like: new}\n"), HasSubstr("names no model above: new"));
+  EXPECT_THAT(CatalogueError(old + "  new: {like: [old]}\n"), HasSubstr("names no model above"));
+  EXPECT_THAT(CatalogueError(old + "  new: {like: old, colour: red}\n"), HasSubstr("colour"));
+  EXPECT_THAT(CatalogueError("  old: 3\n  new: {like: old}\n"), HasSubstr("m.yaml:2:8"));
+}
+
 TEST(Compile, AVgpuIsNamedByItsProfile) {
   const auto state = Compiled("vgpu-t4");
   EXPECT_STREQ(state->gpus[0].name, "GRID T4-16Q");
