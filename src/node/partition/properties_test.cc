@@ -142,7 +142,7 @@ TEST(PartitionProperties, EachLegalDivisionIsReachedWithTheFewestPartsDestroyed)
   for (const auto& [name, profiles] : testing::AllTables()) {
     Properties properties(name, profiles, false);
     ASSERT_GT(properties.size(), 30u) << name;
-    properties.Sample(400, random);
+    properties.Sample(250, random);
     ASSERT_GT(properties.plans(), 100) << name;
     ASSERT_GT(properties.refused(), 20) << name;
     if (HasFailure()) return;

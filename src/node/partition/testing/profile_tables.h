@@ -101,13 +101,19 @@ inline Profiles Acme() {
   return profiles;
 }
 
+/// One table for all models with the same profiles; docs/reference/mig-models.md has the models.
 inline std::map<std::string, Profiles> AllTables() {
   return {{"A100-40GB", SevenSlices(5, 10, 20, 40)},
           {"A100-80GB", SevenSlices(10, 20, 40, 80)},
-          {"H100-80GB", SevenSlices(10, 20, 40, 80)},
-          {"H100-NVL", SevenSlices(12, 24, 47, 94)},
+          {"H100-94GB", SevenSlices(12, 24, 47, 94)},
+          {"H100-96GB", SevenSlices(12, 24, 48, 96)},
           {"H200-141GB", SevenSlices(18, 35, 71, 141)},
+          {"GH200-144GB", SevenSlices(18, 36, 72, 144)},
           {"B200-180GB", SevenSlices(23, 45, 90, 180)},
+          {"GB200-186GB", SevenSlices(23, 47, 93, 186)},
+          {"GB200-189GB", SevenSlices(24, 47, 95, 189)},
+          {"B300-269GB", SevenSlices(34, 67, 135, 269)},
+          {"GB300-278GB", SevenSlices(35, 70, 139, 278)},
           {"A30-24GB", A30()},
           {"RTX-PRO-6000", RtxPro6000()},
           {"Acme", Acme()}};

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "node/partition/division.h"
@@ -140,8 +141,10 @@ struct LegalDivision {
 /// All legal divisions; only with `nested` those that have parts within parts.
 class Enumeration {
  public:
-  Enumeration(const Profiles& profiles, bool nested) : profiles_(profiles), nested_(nested) {
-    Extend({.profiles = profiles}, 0);
+  Enumeration(Profiles profiles, bool nested) : profiles_(std::move(profiles)), nested_(nested) {
+    // Divisions are copied at each step, so what cannot occur is left out.
+    if (!nested) std::erase_if(profiles_, [](const auto& one) { return !one.within.empty(); });
+    Extend({.profiles = profiles_}, 0);
   }
   std::vector<LegalDivision> all;
 
@@ -157,7 +160,7 @@ class Enumeration {
       for (const auto& place : places) {
         // The next free one may have the same profile again where the driver places it.
         const std::size_t mine = number++;
-        if (mine < from || (!profile.within.empty() && !nested_)) continue;
+        if (mine < from) continue;
         if (!profile.within.empty()) {
           Within(division, profile, place, mine);
           continue;
@@ -213,7 +216,7 @@ class Enumeration {
     if (seen_.insert(key).second) all.push_back(std::move(legal));
   }
 
-  const Profiles& profiles_;
+  Profiles profiles_;
   const bool nested_;
   std::set<std::vector<std::string>> seen_;
 };
