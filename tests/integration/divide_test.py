@@ -271,6 +271,33 @@ def test_the_layout_of_the_configuration_is_followed_once_and_a_users_stays(make
     wait_until(lambda: parts(node) == {}, "the next layout of the configuration")
 
 
+def test_an_agent_that_ends_while_it_restores_leaves_the_next_one_to_restore_before_the_kubelet_gets_gpus(make_node, request):
+    home = Path(tempfile.mkdtemp(prefix="kubelet-", dir="/tmp"))
+    kubelet = Kubelet(home, request.config.getoption("--programs").resolve())
+    try:
+        node = make_node(machine="dgx-a100", kubelet=kubelet.dir)
+        node.start_agent()
+        apply(node, layout("kept", ("all", {"7g.40gb": 1})))
+        node.end_agent()
+        kept = node.state_dir / "layout.json"
+        kept.write_text(re.sub(r'"boot": "[^"]*"', '"boot": "the boot before"', kept.read_text()))
+        for gpu in range(8):
+            smi(node, "mig", "-dci", "-i", str(gpu))
+            smi(node, "mig", "-dgi", "-i", str(gpu))
+        smi(node, "-mig", "0")
+        kubelet.told()
+        node.launch_agent()
+        wait_until(lambda: parts(node), "a GPU to be divided")  # one after the other, because each is reset
+        node.kill_agent()
+        node.launch_agent()
+        await_state(node, "success")
+        kubelet.healthy(8, "nvidia.com/mig-7g.40gb")
+        assert kubelet.told() == [], "no GPU was offered whole"
+    finally:
+        kubelet.stop()
+        shutil.rmtree(home)
+
+
 def test_what_other_programs_change_stays_until_the_layout_is_applied_again(node):
     apply(node, layout("ours", ([0], {"1g.18gb": 3})))
     smi(node, "mig", "-dci", "-i", "0")

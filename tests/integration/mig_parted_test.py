@@ -237,7 +237,6 @@ def test_exactly_the_instances_of_a_checkpoint_are_made(hopper):
     before = smi(node, "-L")
     smi(node, "mig", "-dci", "-i", "1")
     smi(node, "mig", "-dgi", "-i", "1")
-    wait_until(lambda: not of_gpu(node, "1"), "the agent to see the change", seen=lambda: node.penstock("status").stdout)
     mig("restore", "-f", file)
     assert places(node) == exact
     stays = [line for line in before.splitlines() if "MIG 1g" in line or "MIG 2g" in line]
@@ -268,7 +267,6 @@ def test_what_is_held_is_not_destroyed_by_a_restore(hopper):
     node = hopper.node
     file = node.home / "checkpoint.json"
     file.write_text(checkpoint(node, [(ONE, 6, 1, [ONE])], [(ONE, 6, 1, [ONE])]))
-    hopper.apply("all", "--wait", "0s", status=1)
     hopper("apply", "-f", "-", input="version: v1\nmig-configs: {a: [{devices: [0, 1], mig-enabled: true, mig-devices: {7g.141gb: 1}}]}")
     holder = node.start("--device", "0:0", "--", "sleep", "1000")
     wait_until(lambda: node.holders(), "the part to be held")

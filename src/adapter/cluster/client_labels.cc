@@ -14,7 +14,7 @@ ClientLabels::Plan ClientLabels::Decide(const ObservedNode& node,
   for (const auto& [key, paused] : keys_) {
     const auto label = node.labels.find(key);
     const std::string value = label == node.labels.end() ? "" : label->second;
-    if (first && value == paused) ours_.insert(key);
+    if (first && value.starts_with(paused)) ours_.insert(key);
     if (pause.contains(key)) {
       if (value != kRuns) continue;
       if (ours_.contains(key) && now < not_before_) {
@@ -31,6 +31,11 @@ ClientLabels::Plan ClientLabels::Decide(const ObservedNode& node,
   }
   if (ours_.empty()) backoff_.Reset();
   return plan;
+}
+
+void ClientLabels::Sent(const std::map<std::string, std::string>& set) {
+  for (const auto& [key, value] : set)
+    if (value != kRuns) ours_.insert(key);
 }
 
 void ClientLabels::Wrote(const std::map<std::string, std::string>& set, base::TimePoint now) {

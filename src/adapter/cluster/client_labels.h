@@ -29,6 +29,9 @@ class ClientLabels {
   /// during that is written again after 1 s, then with a back-off that doubles up to 10 min.
   Plan Decide(const ObservedNode& node, const std::set<std::string>& pause, base::TimePoint now);
 
+  /// These are sent now. The answer may get lost, so what they pause is started again in any case.
+  void Sent(const std::map<std::string, std::string>& set);
+
   /// The server accepted these.
   void Wrote(const std::map<std::string, std::string>& set, base::TimePoint now);
 

@@ -17,11 +17,13 @@ const std::set<std::string> kAll = {"a", "b", "c"};
 class ClientLabelsTest : public testing::Test {
  protected:
   /// Decides, and writes what is to be written.
-  std::map<std::string, std::string> Turn(const std::set<std::string>& pause) {
+  std::map<std::string, std::string> Turn(const std::set<std::string>& pause,
+                                          bool answered = true) {
     const auto plan = labels_.Decide(node_, pause, now_);
     again_ = plan.again;
+    labels_.Sent(plan.set);
     for (const auto& [key, value] : plan.set) node_.labels[key] = value;
-    if (!plan.set.empty()) labels_.Wrote(plan.set, now_);
+    if (!plan.set.empty() && answered) labels_.Wrote(plan.set, now_);
     return plan.set;
   }
 
@@ -40,9 +42,18 @@ TEST_F(ClientLabelsTest, PausesWhatRunsAndPutsItBack) {
   EXPECT_THAT(Turn({}), IsEmpty());
 }
 
-TEST_F(ClientLabelsTest, PutsBackWhatAnEarlierAgentPaused) {
-  node_.labels = {{"a", "paused"}, {"b", "false"}};
+TEST_F(ClientLabelsTest, PutsBackWhatItPausedAlsoIfTheAnswerGotLost) {
+  node_.labels = {{"a", "true"}};
+  EXPECT_THAT(Turn(kAll, false), ElementsAre(Pair("a", "paused")));
+  EXPECT_THAT(Turn(kAll), IsEmpty());
   EXPECT_THAT(Turn({}), ElementsAre(Pair("a", "true")));
+}
+
+TEST_F(ClientLabelsTest, PutsBackWhatAnEarlierAgentPaused) {
+  node_.labels = {{"a", "paused"}, {"b", "false"}, {"c", "paused_and-by-another"}};
+  EXPECT_THAT(Turn({}), ElementsAre(Pair("a", "true")));
+  node_.labels["c"] = "paused";  // the other one has ended
+  EXPECT_THAT(Turn({}), ElementsAre(Pair("c", "true")));
 }
 
 TEST_F(ClientLabelsTest, KeepsPausedWhatAnEarlierAgentPausedWhileItsChangeGoesOn) {

@@ -306,6 +306,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     const ClientLabels::Plan plan = clients.Decide(*node, *update->pause, Now());
     if (plan.again) work.After(kClients, *plan.again);
     if (plan.set.empty()) return done({});
+    clients.Sent(plan.set);
     // With the version, no value is replaced that a user has written meanwhile.
     const Json patch = {
         {"metadata",

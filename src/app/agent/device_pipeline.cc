@@ -148,14 +148,16 @@ node::change::Divisions::Vendor DevicePipeline::DivisionsOf(std::string_view ven
   for (const auto& one : connections_) {
     if (one->vendor() != vendor) continue;
     BackendConnection& connection = *one;
-    return {.backend = &connection.backend(),
-            .dialect = &connection.dialect(),
-            .ready = [&connection] { return connection.session().has_value(); },
-            .describe = [&connection] { connection.DescribeNow(); },
-            .actions = actions == actions_.end() ? nullptr : actions->second.get(),
-            .release =
-                [&connection](std::function<void()> done) { connection.Release(std::move(done)); },
-            .reopen = [&connection] { connection.Reopen(); }};
+    return {
+        .backend = &connection.backend(),
+        .dialect = &connection.dialect(),
+        .ready = [&connection] { return connection.session().has_value(); },
+        .describe =
+            [&connection](std::function<void()> done) { connection.DescribeNow(std::move(done)); },
+        .actions = actions == actions_.end() ? nullptr : actions->second.get(),
+        .release =
+            [&connection](std::function<void()> done) { connection.Release(std::move(done)); },
+        .reopen = [&connection] { connection.Reopen(); }};
   }
   return {};
 }

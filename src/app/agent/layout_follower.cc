@@ -33,11 +33,15 @@ LayoutFollower::LayoutFollower(os::Loop& control, base::Executor& io,
     : control_(control), io_(io), inventory_(inventory), divisions_(divisions) {}
 
 void LayoutFollower::Configure(const api::NodeConfig& config) {
-  if (std::exchange(default_, config.default_layout) != config.default_layout) Choose();
-  if (config.layouts_file == path_) return;
-  path_ = config.layouts_file;
-  text_.reset();
-  watch_.reset();
+  const bool other_default =
+      std::exchange(default_, config.default_layout) != config.default_layout;
+  const bool other_file = std::exchange(path_, config.layouts_file) != config.layouts_file;
+  if (other_file) {
+    text_.reset();
+    watch_.reset();
+  }
+  if (other_default) Choose();
+  if (!other_file) return;
   if (path_.empty()) return Follow();
   watch_ = std::make_unique<os::PathWatch>(control_, path_, [this] { Read(); });
   Read();

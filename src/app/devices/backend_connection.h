@@ -47,7 +47,7 @@ class BackendConnection {
   void Refresh() { discovery_.Refresh(); }
 
   /// This agent changed a device: describes all now.
-  void DescribeNow() { discovery_.DescribeNow(); }
+  void DescribeNow(std::function<void()> done) { discovery_.DescribeNow(std::move(done)); }
 
   /// The state of this device differs from its last reading: reads it soon.
   void ReadSoon(const std::string& device) { discovery_.ReadSoon(device); }

@@ -28,6 +28,7 @@ constexpr char kByLabel[] = "label";  // LayoutRequest::source
 constexpr base::Duration kReleasedWithin = std::chrono::minutes(2);
 constexpr base::Duration kDividesWithin = std::chrono::minutes(10);  // with a reset
 constexpr base::Duration kDescribed = std::chrono::minutes(1);
+constexpr base::Duration kRefreshed = std::chrono::seconds(5);
 constexpr base::Duration kFirstPause = std::chrono::seconds(10);
 constexpr int kMostDoublings = 6;
 constexpr base::Duration kPollForDriver = std::chrono::milliseconds(50);
@@ -68,7 +69,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   bool applies() const { return !applied.layout.rules.empty(); }
 
   void Keep() {
-    applied.boot = boot;
+    // Until all is as before the reboot, another agent has to restore it, too.
+    if (!restoring) applied.boot = boot;
     file.Keep(EncodeAppliedLayout(applied));
   }
 
@@ -187,7 +189,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
         ended.retry_at = control.clock().Now() + WakeAfter(failures.After(ended.failures++));
       if (const auto snapshot = node.inventory.published().Get();
           const Entry* now = snapshot->Find(id))
-        if (const Vendor of = vendor_of(now->facts->vendor); of.describe) of.describe();
+        if (const Vendor of = vendor_of(now->facts->vendor); of.describe) of.describe({});
       node.changes.Wake();
     });
   }
@@ -213,6 +215,10 @@ struct Divisions::State : std::enable_shared_from_this<State> {
           (change->step == kRestore && !change->failure.empty() && first))
         devices.insert(entry.facts->id);
     }
+    // Devices that are divided one after the other stop them once.
+    for (const LayoutCandidate& candidate : candidates)
+      if (candidate.due || candidate.division.reason == kAboutToBegin)
+        devices.insert(candidate.division.device);
     return devices;
   }
 
@@ -371,6 +377,24 @@ struct Divisions::State : std::enable_shared_from_this<State> {
 
   // --- requests
 
+  /// Calls the function when all devices were described since now, after a moment at the latest.
+  void Refresh(std::function<void()> then) {
+    std::set<std::string> vendors;
+    for (const Entry& entry : node.inventory.published().Get()->devices)
+      if (view.CanBeDivided(entry)) vendors.insert(entry.facts->vendor);
+    const auto once = std::make_shared<std::function<void()>>(std::move(then));
+    const auto left = std::make_shared<std::size_t>(vendors.size());
+    const auto finish = lifetime.Guard([once] {
+      if (const auto call = std::exchange(*once, nullptr)) call();
+    });
+    if (vendors.empty()) return finish();
+    control.PostAfter(kRefreshed, finish);
+    for (const std::string& vendor : vendors)
+      vendor_of(vendor).describe([left, finish] {
+        if (--*left == 0) finish();
+      });
+  }
+
   void Apply(const LayoutRequest& wanted, Progress progress, Done done) {
     AppliedLayout next{.layout = wanted.layout,
                        .source = wanted.source,
@@ -438,10 +462,12 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     if (request) Progressed(now.devices);
     if (request && over) AnswerNow(now);
     const bool unseen = candidates.empty() && view.AnyWithoutDriver();
-    if (restored && over && !unseen) {
+    if (restoring && over && !unseen) {
       restoring = false;
-      if (auto call = std::exchange(restored, nullptr)) call();
+      Keep();
     }
+    if (restored && !restoring)
+      if (auto call = std::exchange(restored, nullptr)) call();
     if (refused) now = *refused;
     auto clients = StopsClientsOf();
     if (now == state && clients == stops_clients_of) return;
@@ -571,7 +597,11 @@ std::string Divisions::WhyNotReady(const Entry* device, const VendorOf& vendor_o
 }
 
 void Divisions::Apply(const LayoutRequest& request, Progress progress, Done done) {
-  state_->Apply(request, std::move(progress), std::move(done));
+  if (request.wait == kStanding)
+    return state_->Apply(request, std::move(progress), std::move(done));
+  // What another program has just changed must not pass for the layout.
+  state_->Refresh([state = state_.get(), request, progress = std::move(progress),
+                   done = std::move(done)] { state->Apply(request, progress, done); });
 }
 
 void Divisions::Refuse(const std::string& layout, const std::string& source,

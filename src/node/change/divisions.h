@@ -71,10 +71,11 @@ class Divisions final : public ChangeKind {
  public:
   /// The parts of a vendor that take part in a division.
   struct Vendor {
-    device::AsyncBackend* backend = nullptr;             ///< null: its devices cannot be divided
-    const device::Dialect* dialect = nullptr;            ///< null, or without part_terms: likewise
-    std::function<bool()> ready;                         ///< its devices have addresses now
-    std::function<void()> describe;                      ///< inventory::Discovery::DescribeNow
+    device::AsyncBackend* backend = nullptr;   ///< null: its devices cannot be divided
+    const device::Dialect* dialect = nullptr;  ///< null, or without part_terms: likewise
+    std::function<bool()> ready;               ///< its devices have addresses now
+    std::function<void(std::function<void()> done)>
+        describe;                                        ///< inventory::Discovery::DescribeNow
     device::Actions* actions = nullptr;                  ///< null: its devices cannot be reset
     std::function<void(std::function<void()>)> release;  ///< inventory::Discovery::Release
     std::function<void()> reopen;                        ///< inventory::Discovery::Reopen

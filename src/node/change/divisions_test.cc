@@ -50,7 +50,10 @@ class DivisionsTest : public ::testing::Test, public device::Actions {
     std::vector<Facts> all{backend_.Now()};
     all.insert(all.end(), backend_.parts.begin(), backend_.parts.end());
     inventory::ReportHealthy(inventory_, all, executor_.clock().Wall());
-    for (const Facts& facts : all) inventory_.SetReading(facts.id, {}, executor_.clock().Wall());
+    const auto now = inventory_.published().Get();
+    for (const Facts& facts : all)
+      if (now->Find(facts.id)->reading == nullptr)
+        inventory_.SetReading(facts.id, {}, executor_.clock().Wall());
   }
 
   void Start(std::vector<DeviceChange> under_way = {}, AppliedLayout applied = {},
@@ -65,7 +68,11 @@ class DivisionsTest : public ::testing::Test, public device::Actions {
           return Divisions::Vendor{.backend = &backend_,
                                    .dialect = &dialect_,
                                    .ready = [this] { return ready_; },
-                                   .describe = [this] { Describe(); },
+                                   .describe =
+                                       [this](const std::function<void()>& done) {
+                                         Describe();
+                                         if (done) done();
+                                       },
                                    .actions = this,
                                    .release =
                                        [this](const std::function<void()>& done) {

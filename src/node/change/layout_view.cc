@@ -84,7 +84,7 @@ bool LayoutView::CanBeDivided(const Divisions::Vendor& vendor) const {
          vendor.dialect->part_terms() != nullptr;
 }
 
-bool LayoutView::IsDivisible(const Entry& entry) const {
+bool LayoutView::CanBeDivided(const Entry& entry) const {
   return entry.facts->parent.empty() && entry.health.state != device::HealthState::kGone &&
          CanBeDivided(vendor_of_(entry.facts->vendor));
 }
@@ -93,7 +93,7 @@ base::Result<std::map<std::string, int>> LayoutView::Select(const api::Layout& l
   std::vector<const Facts*> devices;
   const auto snapshot = node_.inventory.published().Get();
   for (const Entry& entry : snapshot->devices)
-    if (IsDivisible(entry)) devices.push_back(entry.facts.get());
+    if (CanBeDivided(entry)) devices.push_back(entry.facts.get());
   return SelectAmong(layout, devices);
 }
 
@@ -113,7 +113,7 @@ std::vector<LayoutCandidate> LayoutView::LookAt(const AppliedLayout& layout,
   const auto snapshot = node_.inventory.published().Get();
   std::vector<LayoutCandidate> found;
   for (const Entry& entry : snapshot->devices) {
-    if (!IsDivisible(entry)) continue;
+    if (!CanBeDivided(entry)) continue;
     const Facts& device = *entry.facts;
     LayoutCandidate candidate{.division = {.device = device.id, .number = device::NumberOf(device)},
                               .due = {}};

@@ -51,6 +51,9 @@ class LayoutView {
   /// Whether the layout wants of the device what the change does.
   bool Wants(const AppliedLayout& layout, const DeviceChange& change) const;
 
+  /// Whether it is a whole device that is there, and its driver divides devices.
+  bool CanBeDivided(const inventory::Entry& entry) const;
+
   /// See division_now.h.
   std::string HolderOf(const std::string& id) const;
 
@@ -58,7 +61,6 @@ class LayoutView {
   bool AnyWithoutDriver() const;
 
  private:
-  bool IsDivisible(const inventory::Entry& entry) const;
   bool CanBeDivided(const Divisions::Vendor& vendor) const;
   void Decide(const AppliedLayout& layout, const api::LayoutRule& rule, const device::Facts& device,
               const WhyPaused& why_paused, LayoutCandidate& candidate) const;

@@ -427,7 +427,7 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
             .skip_reset = true});
     one.run->Start([this, id, describe = vendor.describe](const base::Status& outcome) {
       runs[id].outcome = outcome;
-      if (describe) describe();
+      if (describe) describe({});
       Wake();
     });
   }

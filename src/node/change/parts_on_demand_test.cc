@@ -52,7 +52,11 @@ class PartsOnDemandTest : public ::testing::Test {
           return Divisions::Vendor{.backend = &backend_,
                                    .dialect = &dialect_,
                                    .ready = [this] { return ready_; },
-                                   .describe = [this] { Describe(); },
+                                   .describe =
+                                       [this](const std::function<void()>& done) {
+                                         Describe();
+                                         if (done) done();
+                                       },
                                    .actions = nullptr,
                                    .release = {},
                                    .reopen = {}};

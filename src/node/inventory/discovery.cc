@@ -3,6 +3,7 @@
 #include "node/inventory/discovery.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/log.h"
 #include "device/kinds.h"
@@ -104,7 +105,8 @@ void Discovery::Refresh() {
   }
 }
 
-void Discovery::DescribeNow() {
+void Discovery::DescribeNow(std::function<void()> done) {
+  if (done) await_description_.push_back(std::move(done));
   describe_again_ = true;
   Refresh();
 }
@@ -169,6 +171,12 @@ void Discovery::NoDriver(const Error& error) {
         &Discovery::Open);
   rescan_ = false;
   FirstScanDone();
+  CallDescribed();
+}
+
+/// Through the executor, because what is called may use this object.
+void Discovery::CallDescribed() {
+  for (auto& done : std::exchange(await_this_description_, {})) executor_.Post(std::move(done));
 }
 
 void Discovery::DevicesUnknown(const Error& error) {
@@ -245,6 +253,10 @@ void Discovery::Listed(const std::vector<std::string>& addresses, bool fresh) {
   const bool undescribed = std::ranges::any_of(
       known_, [this](const Known& known) { return known.id.empty() && !IsSkipped(known); });
   const bool describe_again = std::exchange(describe_again_, false);
+  await_this_description_.insert(await_this_description_.end(),
+                                 std::make_move_iterator(await_description_.begin()),
+                                 std::make_move_iterator(await_description_.end()));
+  await_description_.clear();
   if (!fresh && same && !undescribed && !rescan_ && !describe_again) {
     FollowMissing();
     return ReadNext(0);
@@ -380,6 +392,7 @@ void Discovery::Described(bool fresh) {
               "the driver lists a device whose facts cannot be read, which may be this one"));
   if (fresh) callbacks_.described(fresh);
   phase_ = Phase::kServing;
+  CallDescribed();
   ReadNext(0);
 }
 

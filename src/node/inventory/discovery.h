@@ -52,8 +52,9 @@ class Discovery {
   /// Scans again now: files that concern the driver changed on disk.
   void Refresh();
 
-  /// Describes all devices now, because this agent changed one of them.
-  void DescribeNow();
+  /// Describes all devices now, because this agent changed one of them, or because the inventory
+  /// must not be older than this call. Then, or when there is no driver, calls `done`.
+  void DescribeNow(std::function<void()> done = {});
 
   /// Reads one device out of turn, because of an event about it: at once, or 100 ms after the last
   /// such reading, however often this is called.
@@ -121,6 +122,7 @@ class Discovery {
   void NoDriver(const base::Error& error);
   void DevicesUnknown(const base::Error& error);
   void FirstScanDone();
+  void CallDescribed();
   void After(base::Duration delay, void (Discovery::*what)());
   bool IsSkipped(const std::string& address) const;
   bool IsSkipped(const Known& known) const;
@@ -144,6 +146,8 @@ class Discovery {
   Phase phase_ = Phase::kWaiting;
   bool busy_ = false;  // a scan is in progress: the next one waits for its end
   bool rescan_ = false;
+  // What waits for the next description, and for that under way.
+  std::vector<std::function<void()>> await_description_, await_this_description_;
   bool describe_again_ = false;                  // a reading contradicts what was described
   std::optional<std::set<std::string>> wanted_;  // ids to read in this round; nothing: all
   std::set<std::string> soon_;                   // ids to read out of turn

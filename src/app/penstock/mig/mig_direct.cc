@@ -77,7 +77,8 @@ class DirectDivision {
   DirectDivision(const api::NodeConfig& config, const std::string& worker,
                  const ApplyRequest& request, const Progress& progress,
                  std::map<std::string, std::string> holders)
-      : request_(request),
+      : config_(config),
+        request_(request),
         progress_(progress),
         loop_("divide"),
         remote_(loop_, {.command = WorkerCommand(worker, MigDialect().vendor(),
@@ -92,6 +93,7 @@ class DirectDivision {
       if (!seen.ok()) return End(seen.error());
       machine_.devices = std::move(seen->devices);
       machine_.remarks = std::move(seen->problems);
+      machine_.on_demand = OnDemandGpus(config_, machine_);
       ReadHolders(0);
     });
     loop_.Run();
@@ -104,6 +106,7 @@ class DirectDivision {
     Facts gpu;
     DesiredDivision desired, before;
     DivideProgress progress;
+    bool mode_only = false;
   };
 
   void End(Result<std::vector<DivideProgress>> result) {
@@ -155,8 +158,9 @@ class DirectDivision {
     job.desired = desired.division;
     job.before = node::partition::AsItIs(now, job.desired.mode);
     // Of parts only the driver can say more, once the mode is there.
-    if (request_.mode_only || now.profiles.empty()) desired.division.parts.clear();
-    if (WhyNotAsDesired(now, job.desired, request_.mode_only).empty()) return {};
+    job.mode_only = request_.mode_only || machine_.on_demand.contains(job.gpu.id);
+    if (job.mode_only || now.profiles.empty()) desired.division.parts.clear();
+    if (WhyNotAsDesired(now, job.desired, job.mode_only).empty()) return {};
     const auto plan = node::partition::MakePlan(now, desired.division, {});
     return plan.ok() ? Status() : Status(plan.error());
   }
@@ -189,7 +193,7 @@ class DirectDivision {
             .device = job.gpu.id,
             .address = job.gpu.address,
             .desired = [wanted = back ? job.before : job.desired](const auto&) { return wanted; },
-            .mode_only = !back && request_.mode_only,
+            .mode_only = !back && job.mode_only,
             .skip_reset = request_.skip_reset});
     run_->Start([this, number, back](const Status& outcome) {
       // Not from within the run, which the next one replaces.
@@ -246,6 +250,7 @@ class DirectDivision {
                     [this, tries, then = std::move(then)] { AwaitRelease(tries - 1, then); });
   }
 
+  const api::NodeConfig& config_;
   const ApplyRequest& request_;
   const Progress& progress_;
   os::Loop loop_;

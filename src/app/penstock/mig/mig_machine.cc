@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <memory>
 
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "backend/all.h"
 #include "base/core/strings.h"
 #include "node/partition/select.h"
+#include "node/share/allocator.h"
 #include "os/core/file.h"
 
 namespace penstock::app {
@@ -32,10 +34,26 @@ std::string HolderInWords(const api::HolderReport& holder) {
   return text;
 }
 
+}  // namespace
+
+std::set<std::string> OnDemandGpus(const api::NodeConfig& config, const MigMachine& machine) {
+  const auto on_demand =
+      node::share::OnDemandDevices(config, node::share::EnabledBy(config, false));
+  std::set<std::string> ids;
+  for (const Facts* gpu : machine.gpus())
+    if (node::share::IsForPartsOnDemand(
+            on_demand, {.facts = std::make_shared<const Facts>(*gpu), .number = gpu->index}))
+      ids.insert(gpu->id);
+  return ids;
+}
+
+namespace {
+
 void AskAgent(const api::NodeConfig& config, bool holders, MigMachine& machine) {
   const auto report = QueryReport(config.paths.run_dir);
   machine.holders_known = report.ok();
   if (!report.ok()) {
+    machine.on_demand = OnDemandGpus(config, machine);
     if (holders)
       machine.remarks.push_back("holders of GPUs and parts are unknown, because no agent responds");
     return;

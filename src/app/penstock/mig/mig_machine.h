@@ -40,6 +40,9 @@ void Remark(const std::string& remark);
 Result<std::vector<std::string>> WhyNotApplied(const MigMachine& machine, const api::Layout& layout,
                                                bool mode_only, std::vector<std::string>& remarks);
 
+/// The GPUs that a configuration sets aside for parts on demand (MigMachine::on_demand).
+std::set<std::string> OnDemandGpus(const api::NodeConfig& config, const MigMachine& machine);
+
 /// Asks the driver once, in a worker process, and an agent, if one responds. `holders`: a remark
 /// says if none does. Blocks. kNotFound: there is no driver.
 Result<MigMachine> LookAtMachine(const Common& common, bool holders = false);
