@@ -466,8 +466,8 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
   }
 
   /// Finds out which parts there are, and remembers those that this change has created. Waits for
-  /// the driver as long as it takes: another program's parts and these could not be told apart
-  /// later.
+  /// the driver as long as it takes: another program's parts and these could not be
+  /// distinguished later.
   StepResult Note(const DeviceChange& change) {
     const std::string& id = IdOf(change);
     const PartsRecord record = PartsRecordOf(change);
