@@ -338,7 +338,7 @@ TEST(MigInstance, OfComputeSlicesFillAGpuInstance) {
   NvComputeInstance compute = nullptr;
   ASSERT_EQ(machine.CreateCompute(whole, 0, compute), NV_SUCCESS);
   EXPECT_THAT((std::vector{left(0), left(1), left(2), left(3), left(4)}),
-              ElementsAre(6, 2, 1, 0, 0));
+              ElementsAre(6, 3, 2, 1, 0));
   const NvPlacement at{4, 3};
   ASSERT_EQ(machine.nvml("nvmlGpuInstanceCreateComputeInstanceWithPlacement", whole, NvUint{2}, &at,
                          &compute),
@@ -359,6 +359,78 @@ TEST(MigInstance, OfComputeSlicesFillAGpuInstance) {
   EXPECT_EQ(attributes.gpuInstanceSliceCount * 10 + attributes.computeInstanceSliceCount, 73u);
   EXPECT_EQ(attributes.memorySizeMB, 40192u);
   EXPECT_EQ(attributes.sharedDecoderCount, 5u);
+}
+
+/// A GPU instance with all of a GPU, and the compute instances in it.
+struct WholeInstance : MigSession {
+  explicit WholeInstance(const std::string& name, NvUint whole_profile = 0) : MigSession(name) {
+    EXPECT_EQ(Mode(NV_ENABLED), NV_SUCCESS);
+    EXPECT_EQ(Create(whole_profile, whole), NV_SUCCESS);
+  }
+  NvReturn At(NvUint profile, NvPlacement at) {
+    NvComputeInstance made = nullptr;
+    return nvml("nvmlGpuInstanceCreateComputeInstanceWithPlacement", whole, profile, &at, &made);
+  }
+  /// Where the driver places one, as "4:3"; the error if it does not.
+  std::string Anywhere(NvUint profile) {
+    NvComputeInstance made = nullptr;
+    NvComputeInstanceInfo info{};
+    if (const NvReturn result = CreateCompute(whole, profile, made); result != NV_SUCCESS)
+      return std::to_string(result);
+    EXPECT_EQ(nvml("nvmlComputeInstanceGetInfo_v2", made, &info), NV_SUCCESS);
+    return std::to_string(info.placement.start) + ":" + std::to_string(info.placement.size);
+  }
+  std::string Possible(NvUint profile) {
+    NvPlacement all[16];
+    NvUint count = 0;
+    EXPECT_EQ(nvml("nvmlGpuInstanceGetComputeInstancePossiblePlacements", whole, profile,
+                   static_cast<NvPlacement*>(all), &count),
+              NV_SUCCESS);
+    std::string text;
+    for (NvUint i = 0; i < count; i++)
+      text +=
+          (i == 0 ? "" : " ") + std::to_string(all[i].start) + ":" + std::to_string(all[i].size);
+    return text;
+  }
+  NvGpuInstance whole = nullptr;
+};
+
+TEST(MigInstance, OfComputeSlicesLiesWhereverSlicesAreFree) {
+  WholeInstance machine("a100-40gb-x1");
+  EXPECT_EQ(machine.Possible(1), "0:2 1:2 2:2 3:2 4:2 5:2");
+  EXPECT_EQ(machine.Possible(2), "0:3 1:3 2:3 3:3 4:3");
+  EXPECT_EQ(machine.Possible(4), "0:7");
+  EXPECT_EQ(machine.Anywhere(2), "0:3");
+  EXPECT_EQ(machine.Anywhere(1), "3:2");
+  EXPECT_EQ(machine.At(1, {4, 2}), NV_INSUFFICIENT_RESOURCES) << "slice 4 is taken";
+  EXPECT_EQ(machine.At(1, {6, 2}), NV_INVALID_ARGUMENT);
+  EXPECT_EQ(machine.At(1, {5, 3}), NV_INVALID_ARGUMENT);
+  EXPECT_EQ(machine.At(1, {UINT32_MAX, 2}), NV_INVALID_ARGUMENT);
+  EXPECT_EQ(machine.At(1, {5, 2}), NV_SUCCESS);
+  EXPECT_EQ(machine.Anywhere(0), std::to_string(NV_INSUFFICIENT_RESOURCES));
+}
+
+TEST(MigInstance, OfComputeSlicesLiesAtMultiplesOfItsSizeWhereOneLargerSliceIsSo) {
+  WholeInstance machine("dgx-h200");
+  EXPECT_EQ(machine.Possible(0), "0:1 1:1 2:1 3:1 4:1 5:1 6:1");
+  EXPECT_EQ(machine.Possible(1), "0:2 2:2 4:2");
+  EXPECT_EQ(machine.Possible(2), "0:4 4:4") << "half of the GPU";
+  EXPECT_EQ(machine.Possible(3), "0:4");
+  EXPECT_EQ(machine.Possible(4), "0:8");
+  EXPECT_EQ(machine.At(1, {1, 2}), NV_INVALID_ARGUMENT);
+  EXPECT_EQ(machine.At(2, {4, 3}), NV_INVALID_ARGUMENT);
+  EXPECT_EQ(machine.At(2, {0, 4}), NV_SUCCESS);
+  EXPECT_EQ(machine.At(0, {3, 1}), NV_INSUFFICIENT_RESOURCES);
+  EXPECT_EQ(machine.Anywhere(0), "6:1") << "where it leaves the most placements";
+  EXPECT_EQ(machine.Anywhere(2), std::to_string(NV_INSUFFICIENT_RESOURCES));
+  EXPECT_EQ(machine.Anywhere(1), "4:2");
+  EXPECT_EQ(machine.Anywhere(0), std::to_string(NV_INSUFFICIENT_RESOURCES));
+}
+
+TEST(MigInstance, OldDriversDoNotPlaceComputeInstances) {
+  MigSession machine("a100-40gb-x1", {.driver = "470.57.02"});
+  EXPECT_EQ(machine.nvml.Has("nvmlGpuInstanceCreateComputeInstanceWithPlacement"), false);
+  EXPECT_EQ(machine.nvml.Has("nvmlGpuInstanceGetComputeInstancePossiblePlacements"), false);
 }
 
 TEST(MigInstance, OfOneSliceWithMoreMemoryHasAComputeProfileOfItsOwn) {

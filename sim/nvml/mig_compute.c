@@ -95,9 +95,9 @@ NvReturn nvmlGpuInstanceGetComputeInstancePossiblePlacements(NvGpuInstance insta
   SimComputeProfile profile;
   if (!of || !SimComputeProfileAt(gpu, of, id, &profile)) return NV_NOT_SUPPORTED;
   if (!MayMonitor()) return NV_NO_PERMISSION;
-  for (NvUint i = 0; placements && i < profile.most; i++)
-    placements[i] = (NvPlacement){i * profile.step, profile.slices};
-  *count = profile.most;
+  for (NvUint i = 0; placements && i < profile.placements; i++)
+    placements[i] = (NvPlacement){i * profile.step, profile.size};
+  *count = profile.placements;
   return NV_SUCCESS;
 }
 
@@ -106,8 +106,8 @@ static NvReturn Create(SimGpu* gpu, const struct SimInstanceHandle* handle, NvUi
   const SimMigProfile* of = SimProfileAt(gpu, gpu->instances[handle->id].profile);
   SimComputeProfile profile;
   if (!of || !SimComputeProfileAt(gpu, of, id, &profile)) return NV_NOT_SUPPORTED;
-  if (placement && (placement->size != profile.slices || placement->start % profile.step != 0 ||
-                    placement->start / profile.step >= profile.most))
+  if (placement && (placement->size != profile.size || placement->start % profile.step != 0 ||
+                    placement->start / profile.step >= profile.placements))
     return NV_INVALID_ARGUMENT;
   if (!MayConfigure() || !StateLock()) return NV_NO_PERMISSION;
   const int there = gpu->instances[handle->id].born == handle->born;

@@ -145,8 +145,10 @@ NvReturn MigName(const SimGpu* gpu, const struct SimDevice* mig, NvText* name, N
   SimComputeInstance compute;
   const SimMigProfile* of = PartOf(gpu, mig, &compute);
   if (!of) return NV_INVALID_ARGUMENT;
+  SimComputeProfile found;
   char profile[32], text[sizeof gpu->name + sizeof profile + 8];
-  SimComputeName(of, compute.size, profile);
+  if (!SimComputeProfileAt(gpu, of, compute.profile, &found)) return NV_INVALID_ARGUMENT;
+  SimComputeName(of, found.slices, profile);
   snprintf(text, sizeof text, "%s MIG %s", gpu->name, profile);
   return CopyText(text, name, length);
 }
@@ -166,7 +168,7 @@ static NvReturn Attributes(const SimGpu* gpu, NvDevice device, NvAttributes* att
                                .sharedJpegCount = of->jpegs,
                                .sharedOfaCount = of->ofas,
                                .gpuInstanceSliceCount = of->slices,
-                               .computeInstanceSliceCount = compute.size,
+                               .computeInstanceSliceCount = profile.slices,
                                .memorySizeMB = of->memory_mib};
   return NV_SUCCESS;
 }
