@@ -128,7 +128,8 @@ struct Capacity {
 /// Whether a part does not fit into the whole, as far as both are known.
 bool Exceeds(const Capacity& part, const Capacity& whole);
 
-/// Where a part lies on its device, in the slices that the vendor counts (MIG: of memory).
+/// Where a part lies, in the slices that the vendor counts: on its device (MIG: of memory), or in
+/// the part in which it was created (MIG: of compute).
 struct Placement {
   int start = 0;
   int size = 0;
@@ -144,7 +145,8 @@ struct PartProfile {
   int slices = 0;      ///< of compute
   int most = 0;        ///< how many there can be at once, on the device or in the part
   std::vector<Placement> placements;  ///< in which it can be, ascending; empty: any, which the
-                                      ///< driver chooses, while slices are left
+                                      ///< driver chooses, while slices are left. Of parts within
+                                      ///< others, the driver may permit more than are listed
   Capacity capacity;
   std::map<std::string, int> engines;  ///< what it has to itself besides: {"ofa", 1}. All parts of
                                        ///< a device together have no more than its largest profile

@@ -253,6 +253,7 @@ Result<device::Facts> NvidiaBackend::Describe(const std::string& address) {
   if (!changeable.ok())
     return Error(Code::kDataLoss, "GPU " + address + " does not say how it is divided: " +
                                       changeable.error().message());
+  ReadComputePlacements(session->nvml, handle, mig);
   facts.parts = mig.Addresses(address);
   if (!facts.parts.empty()) facts.withheld.clear();  // the inventory says that it is divided
   if (!facts.withheld.empty() && !mig.permitted)

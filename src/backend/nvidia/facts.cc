@@ -257,7 +257,8 @@ base::Result<std::string> Changeable(const Nvml& nvml, abi::Device device, Mig& 
   for (const MigDevice& one : mig.devices) {
     text += one.uuid + ":";
     add(one.index, one.gpu_instance, one.compute_instance, one.attributes.gpu_slices,
-        one.attributes.compute_slices, one.attributes.memory_mib);
+        one.attributes.compute_slices, one.attributes.memory_mib,
+        one.placement ? one.placement->start : -1);
   }
   for (const auto& [name, value] : facts.details) text += name + "=" + value + ";";
   return text;

@@ -6,6 +6,7 @@
 
 #include "backend/nvidia/dialect/kinds.h"
 #include "backend/nvidia/dialect/mig_profile.h"
+#include "backend/nvidia/mig_compute.h"
 #include "backend/nvidia/nvml_device.h"
 #include "base/core/strings.h"
 
@@ -17,7 +18,6 @@ using device::PartProfile;
 
 constexpr unsigned kMaxKinds = 32;          // of profiles; nvml.h 13 has 18
 constexpr unsigned kMaxInstances = 64;      // of one profile
-constexpr unsigned kMaxPlacements = 64;     // of one profile
 constexpr unsigned kMaxMigDevices = 64;     // of one GPU
 constexpr std::string_view kName = "MIG ";  // precedes the name of a profile
 constexpr std::string_view kUuid = "MIG-";
@@ -52,17 +52,6 @@ std::optional<Profile> ReadProfile(const Nvml& nvml, abi::Device gpu, unsigned k
   return profile;
 }
 
-std::vector<device::Placement> PlacementsOf(const Nvml& nvml, abi::Device gpu, unsigned profile) {
-  std::array<abi::Placement, kMaxPlacements> found{};
-  unsigned count = found.size();
-  if (nvml->gpu_instance_placements(gpu, profile, found.data(), &count) != abi::kSuccess) return {};
-  std::vector<device::Placement> placements;
-  for (unsigned i = 0; i < std::min<unsigned>(count, found.size()); ++i)
-    placements.push_back({static_cast<int>(found[i].start), static_cast<int>(found[i].size)});
-  std::ranges::sort(placements);
-  return placements;
-}
-
 /// The engines of which each instance has some to itself. Copy engines are not among them: without
 /// one of its own, an instance uses another's.
 std::map<std::string, int> EnginesOf(const abi::GpuInstanceProfile& info) {
@@ -72,15 +61,6 @@ std::map<std::string, int> EnginesOf(const abi::GpuInstanceProfile& info) {
         std::pair("jpeg", info.jpegs), std::pair("ofa", info.ofas)})
     if (count != 0) engines[name] = static_cast<int>(count);
   return engines;
-}
-
-/// The sizes of compute instances that NVML has (NVML_COMPUTE_INSTANCE_PROFILE_*), smaller than
-/// their GPU instance. 3 slices exist only in 3 and 7 (MIG user guide, "Compute Instances").
-std::vector<unsigned> ComputeSlicesWithin(unsigned slices) {
-  std::vector<unsigned> sizes;
-  for (const unsigned size : {1u, 2u, 3u, 4u})
-    if (size < slices && (size != 3 || slices == 7)) sizes.push_back(size);
-  return sizes;
 }
 
 /// Whether the answer of a call about instances says that there is none, or that this driver does
@@ -176,32 +156,33 @@ Mig ReadMigProfiles(const Nvml& nvml, abi::Device gpu, base::Bytes memory) {
     if (!profile) continue;
     const abi::GpuInstanceProfile& info = profile->info;
     mig.names[info.id] = profile->name;
-    mig.profiles.push_back({.name = profile->name,
-                            .slices = static_cast<int>(info.slices),
-                            .most = static_cast<int>(info.most),
-                            .placements = PlacementsOf(nvml, gpu, info.id),
-                            .capacity = {.memory = base::Mebibytes(info.memory_mib),
-                                         .compute_units = static_cast<int>(info.multiprocessors)},
-                            .engines = EnginesOf(info),
-                            .kind = static_cast<int>(kind)});
-    for (const unsigned size : ComputeSlicesWithin(info.slices))
-      mig.profiles.push_back({.name = std::to_string(size) + "c." + profile->name,
-                              .within = profile->name,
-                              .slices = static_cast<int>(size),
-                              .most = static_cast<int>(info.slices / size)});
+    mig.profiles.push_back(
+        {.name = profile->name,
+         .slices = static_cast<int>(info.slices),
+         .most = static_cast<int>(info.most),
+         .placements = ListPlacements(nvml->gpu_instance_placements, gpu, info.id),
+         .capacity = {.memory = base::Mebibytes(info.memory_mib),
+                      .compute_units = static_cast<int>(info.multiprocessors)},
+         .engines = EnginesOf(info),
+         .kind = static_cast<int>(kind)});
+    for (PartProfile& within : ComputeProfilesWithin(PartProfile(mig.profiles.back())))
+      mig.profiles.push_back(std::move(within));
   }
+  if (nvml->create_compute_instance_at) PlaceComputeProfiles(mig.profiles);
   return mig;
 }
 
 base::Status ReadMigParts(const Nvml& nvml, abi::Device gpu, Mig& mig) {
   mig.instances.clear();
   mig.devices.clear();
+  std::map<unsigned, abi::GpuInstance> found;  // by id
   for (const auto& [profile, name] : mig.names) {
     ASSIGN(const auto handles, HandlesOf(nvml, gpu, profile, mig.permitted));
     for (const abi::GpuInstance handle : handles) {
       abi::GpuInstanceInfo info{};
       const abi::Return answer = nvml->gpu_instance_info(handle, &info);
       if (answer != abi::kSuccess) return ToError(answer, nvml->gpu_instance_info.name);
+      found[info.id] = handle;
       mig.instances.push_back(
           {info.id,
            name,
@@ -219,9 +200,28 @@ base::Status ReadMigParts(const Nvml& nvml, abi::Device gpu, Mig& mig) {
     if (SaysNone(answer)) continue;
     if (answer != abi::kSuccess) return ToError(answer, nvml->mig_device_by_index.name);
     ASSIGN(MigDevice device, ReadMigDevice(nvml, handle, static_cast<int>(index)));
+    const auto in = found.find(device.gpu_instance);
+    if (!device.fills_its_gpu_instance() && in != found.end()) {
+      ASSIGN(device.placement, ComputePlacement(nvml, in->second, device.compute_instance));
+    }
     mig.devices.push_back(std::move(device));
   }
   return {};
+}
+
+void ReadComputePlacements(const Nvml& nvml, abi::Device gpu, Mig& mig) {
+  std::map<std::string_view, unsigned> instances;  // one of each profile
+  for (const GpuInstance& one : mig.instances) instances.emplace(one.profile, one.id);
+  for (PartProfile& profile : mig.profiles) {
+    const auto outer = instances.find(profile.within);
+    if (outer == instances.end()) continue;
+    abi::GpuInstance instance = nullptr;
+    if (nvml->gpu_instance_by_id(gpu, outer->second, &instance) != abi::kSuccess) continue;
+    const auto id = ComputeProfile(nvml, instance, profile.slices);
+    if (!id.ok()) continue;
+    auto placements = ListPlacements(nvml->compute_instance_placements, instance, *id);
+    if (!placements.empty()) profile.placements = std::move(placements);
+  }
 }
 
 std::vector<std::string> Mig::Addresses(const std::string& gpu) const {
@@ -269,7 +269,7 @@ base::Result<Facts> MigDeviceFacts(const Mig& mig, const MachineFiles& files, co
     facts.memory = base::Mebibytes(attributes.memory_mib);
   } else {
     facts.profile = std::to_string(attributes.compute_slices) + "c." + facts.profile;
-    facts.placement.reset();
+    facts.placement = device->placement;
     facts.parent = GpuInstanceId(of_gpu, device->gpu_instance);
   }
   facts.part = PartName(device->gpu_instance, device->compute_instance);

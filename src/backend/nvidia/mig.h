@@ -32,6 +32,7 @@ struct MigDevice {
   int index = -1;  ///< NVML's, on its GPU
   unsigned gpu_instance = 0, compute_instance = 0;
   abi::Attributes attributes{};
+  std::optional<device::Placement> placement;  ///< in its GPU instance, if it does not fill that
   bool fills_its_gpu_instance() const { return attributes.compute_slices == attributes.gpu_slices; }
 };
 
@@ -55,6 +56,10 @@ Mig ReadMigProfiles(const Nvml& nvml, abi::Device gpu, base::Bytes memory);
 /// Reads the parts of a GPU in MIG mode. An error means that a call failed that says nothing about
 /// the parts; `mig` is then incomplete.
 base::Status ReadMigParts(const Nvml& nvml, abi::Device gpu, Mig& mig);
+
+/// Replaces what was derived of the placements of compute instances by what the driver reports of
+/// the GPU instances that `mig` has.
+void ReadComputePlacements(const Nvml& nvml, abi::Device gpu, Mig& mig);
 
 /// GPU and GPU instance of "0/3"; nothing for other addresses.
 struct GpuInstanceAddress {

@@ -4,16 +4,13 @@
 #include <optional>
 
 #include "backend/nvidia/mig.h"
+#include "backend/nvidia/mig_compute.h"
 
 namespace penstock::backend::nvidia {
 namespace {
 
 using device::NewPart;
 using device::PartProfile;
-
-/// The kinds of compute instances, NVML_COMPUTE_INSTANCE_PROFILE_*, of which nvml.h 13 has 8; and
-/// the only kind of engines that it knows, NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED.
-constexpr unsigned kComputeKinds = 8, kSharedEngines = 0;
 
 base::Status Check(abi::Return answer, const char* function) {
   return answer == abi::kSuccess ? base::Status() : ToError(answer, function);
@@ -46,33 +43,6 @@ base::Result<abi::GpuInstance> CreateGpuInstance(const Nvml& nvml, const Gpu& gp
   TRY(Check(nvml->create_gpu_instance_at(gpu.handle, profile->first, &placement, &instance),
             nvml->create_gpu_instance_at.name));
   return instance;
-}
-
-/// The id of the profile with so many slices.
-base::Result<unsigned> ComputeProfile(const Nvml& nvml, abi::GpuInstance instance, int slices) {
-  for (unsigned kind = 0; kind < kComputeKinds; ++kind) {
-    abi::ComputeInstanceProfile info{};
-    const abi::Return answer =
-        nvml->compute_instance_profile(instance, kind, kSharedEngines, &info);
-    if (answer == abi::kSuccess && info.slices == static_cast<unsigned>(slices)) return info.id;
-    if (answer == abi::kNoPermission || IsDriverGone(answer) || IsDeviceLost(answer))
-      return ToError(answer, nvml->compute_instance_profile.name);
-  }
-  return Error(Code::kInvalidArgument,
-               "this driver has no compute instance of " + std::to_string(slices) + " slices here");
-}
-
-base::Status CreateComputeInstance(const Nvml& nvml, abi::GpuInstance instance, int slices,
-                                   const std::optional<device::Placement>& placement) {
-  ASSIGN(const unsigned profile, ComputeProfile(nvml, instance, slices));
-  abi::ComputeInstance compute = nullptr;
-  if (!placement)
-    return Check(nvml->create_compute_instance(instance, profile, &compute),
-                 nvml->create_compute_instance.name);
-  const abi::Placement at{static_cast<unsigned>(placement->start),
-                          static_cast<unsigned>(placement->size)};
-  return Check(nvml->create_compute_instance_at(instance, profile, &at, &compute),
-               nvml->create_compute_instance_at.name);
 }
 
 /// The MIG device of this GPU instance that is not among those known before.

@@ -23,8 +23,8 @@ using testing::StartsWith;
 
 class MigControlTest : public testing::Test {
  protected:
-  void Start(const std::string& machine) {
-    machine_.emplace(machine);
+  void Start(const std::string& machine, const std::string& driver = "") {
+    machine_.emplace(machine, driver);
     backend_ = MakeBackend(machine_->paths());
     ASSERT_TRUE(backend_->Open().ok());
     ASSERT_TRUE(backend_->List().ok());
@@ -89,7 +89,7 @@ TEST_F(MigControlTest, CreatesComputeInstancesInAGpuInstance) {
   const std::string second =
       Create({.profile = "1c.3g.20gb", .placement = Placement{2, 1}, .within = outer});
   EXPECT_NE(first, second);
-  EXPECT_THAT(Parts(), ElementsAre("3g.20gb at 0", "1c.3g.20gb", "1c.3g.20gb"));
+  EXPECT_THAT(Parts(), ElementsAre("3g.20gb at 0", "1c.3g.20gb at 0", "1c.3g.20gb at 2"));
   const base::Status refused = backend_->DestroyPart(outer);
   EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition) << "it has parts";
   ASSERT_TRUE(backend_->DestroyPart(first).ok());
@@ -97,6 +97,38 @@ TEST_F(MigControlTest, CreatesComputeInstancesInAGpuInstance) {
   EXPECT_THAT(Parts(), ElementsAre("3g.20gb at 0"));
   ASSERT_TRUE(backend_->DestroyPart(outer).ok());
   EXPECT_THAT(Parts(), IsEmpty());
+}
+
+TEST_F(MigControlTest, PlacesComputeInstancesAsItsDriverCountsThem) {
+  Start("dgx-h200");
+  ASSERT_TRUE(backend_->SetMode("0", "mig", "enabled").ok());
+  const std::string outer =
+      Create({.profile = "7g.141gb", .placement = Placement{0, 8}, .outer = true});
+  /// Where it is then.
+  const auto create = [&](const std::string& profile, Placement at) {
+    const std::string part = Create({.profile = profile, .placement = at, .within = outer});
+    Describe("0");
+    return Describe(part).placement;
+  };
+  EXPECT_EQ(create("3c.7g.141gb", {4, 3}), (Placement{4, 4})) << "half of the GPU";
+  EXPECT_EQ(create("2c.7g.141gb", {2, 2}), (Placement{2, 2}));
+  EXPECT_EQ(create("1c.7g.141gb", {60, 1}), (Placement{0, 1})) << "where the driver chooses";
+  const auto taken = backend_->CreatePart(
+      "0", {.profile = "2c.7g.141gb", .placement = Placement{2, 2}, .within = outer});
+  EXPECT_EQ(taken.error().code(), Code::kResourceExhausted);
+  machine_->Sim(
+      {"fault", "all", "error", "nvmlGpuInstanceGetComputeInstancePossiblePlacements", "999"});
+  EXPECT_EQ(create("1c.7g.141gb", {1, 1}), (Placement{1, 1}));
+}
+
+TEST_F(MigControlTest, LeavesThePlacementToADriverThatChoosesIt) {
+  Start("a100-40gb-x1", "515.105.01");
+  machine_->Smi({"-mig", "1"});
+  Describe("0");
+  const std::string outer =
+      Create({.profile = "7g.40gb", .placement = Placement{0, 8}, .outer = true});
+  (void)Create({.profile = "3c.7g.40gb", .placement = Placement{4, 3}, .within = outer});
+  EXPECT_THAT(Parts(), ElementsAre("7g.40gb at 0", "3c.7g.40gb"));
 }
 
 TEST_F(MigControlTest, OfAPartThatCannotBeCreatedNothingIsLeft) {

@@ -76,8 +76,11 @@ TEST_F(MigTest, ListsWhatAGpuCanBeDividedIntoWhileMigIsOff) {
   EXPECT_EQ(Find(gpu, "1g.35gb")->kind, 9);
   EXPECT_THAT(Find(gpu, "1g.18gb+me")->engines,
               ElementsAre(Pair("decoder", 1), Pair("jpeg", 1), Pair("ofa", 1)));
-  EXPECT_EQ(*Find(gpu, "2c.7g.141gb"),
-            (PartProfile{.name = "2c.7g.141gb", .within = "7g.141gb", .slices = 2, .most = 3}));
+  EXPECT_EQ(*Find(gpu, "2c.7g.141gb"), (PartProfile{.name = "2c.7g.141gb",
+                                                    .within = "7g.141gb",
+                                                    .slices = 2,
+                                                    .most = 3,
+                                                    .placements = {{0, 2}, {2, 2}, {4, 2}}}));
   EXPECT_EQ(Find(gpu, "3c.4g.71gb"), nullptr);
   EXPECT_THAT(gpu.parts, IsEmpty());
   EXPECT_EQ(gpu.withheld, "");
@@ -135,11 +138,93 @@ TEST_F(MigTest, ComputeInstancesThatShareAGpuInstanceArePartsOfIt) {
     EXPECT_EQ(one->parent, parts[0].id);
     EXPECT_EQ(one->memory.count, 0u) << "they share it";
     EXPECT_EQ(one->details.at(kMigMemory), "19968");
-    EXPECT_EQ(one->placement, std::nullopt);
   }
   EXPECT_EQ(parts[2].profile, "2c.3g.20gb");
+  EXPECT_EQ(parts[2].placement, (Placement{0, 2}));
   EXPECT_EQ(parts[3].profile, "1c.3g.20gb");
+  EXPECT_EQ(parts[3].placement, (Placement{2, 1}));
   EXPECT_TRUE(backend_->Read("0/2")->reachable);
+}
+
+TEST_F(MigTest, PlacementsOfComputeInstancesAreDerivedUntilTheDriverReportsThem) {
+  const std::vector<std::string> machines = {"a100-40gb-x1", "a30-x4", "dgx-h200", "h100-nvl-x2",
+                                             "rtx-pro-6000-x2"};
+  int compared = 0;
+  for (const std::string& machine : machines) {
+    Start(machine);
+    const std::vector<PartProfile> derived = Describe("0").profiles;
+    machine_->Smi({"-i", "0", "-mig", "1"});
+    for (const PartProfile& outer : derived) {
+      if (!outer.within.empty()) continue;
+      machine_->Smi({"mig", "-i", "0", "-cgi", outer.name});
+      const Facts gpu = Describe("0");
+      for (const PartProfile& one : derived) {
+        if (one.within != outer.name) continue;
+        EXPECT_FALSE(one.placements.empty()) << machine << one.name;
+        EXPECT_THAT(Find(gpu, one.name)->placements, testing::IsSupersetOf(one.placements))
+            << machine << " " << one.name;
+        ++compared;
+      }
+      machine_->Smi({"mig", "-i", "0", "-dgi"});
+    }
+    EXPECT_EQ(Describe("0").profiles, derived);
+  }
+  EXPECT_EQ(compared, 9 + 4 + 9 + 9 + 8);
+}
+
+TEST_F(MigTest, ReportsNoPlacementsWhereTheDriverPlacesComputeInstances) {
+  Start("a100-40gb-x1", "515.105.01");
+  machine_->Smi({"-mig", "1"});
+  machine_->Smi({"mig", "-cgi", "7g.40gb"});
+  machine_->Smi({"mig", "-cci", "2c.7g.40gb,3c.7g.40gb"});
+  for (const char* name : {"1c.7g.40gb", "3c.7g.40gb", "1c.2g.10gb"})
+    EXPECT_THAT(Find(Describe("0"), name)->placements, IsEmpty());
+  const std::vector<Facts> parts = PartsOf("0");
+  ASSERT_THAT(parts, SizeIs(3));
+  EXPECT_EQ(parts[1].placement, std::nullopt);
+}
+
+TEST_F(MigTest, AComputeInstanceMadeAgainElsewhereIsAnotherOne) {
+  Start("a100-40gb-x1");
+  machine_->Smi({"-mig", "1"});
+  machine_->Smi({"mig", "-cgi", "3g.20gb"});
+  machine_->Smi({"mig", "-cci", "2c.3g.20gb,1c.3g.20gb"});
+  const std::string id = PartsOf("0").at(2).id;
+  machine_->Smi({"mig", "-dci"});
+  machine_->Smi({"mig", "-cci", "1c.3g.20gb,1c.3g.20gb"});
+  EXPECT_EQ(PartsOf("0").at(2).id, id);
+  EXPECT_EQ(PartsOf("0").at(2).placement, (Placement{1, 1}));
+  EXPECT_FALSE(backend_->Read("0")->facts_changed);
+  for (const char* compute : {"0", "1"}) machine_->Smi({"mig", "-dci", "-ci", compute});
+  machine_->Smi({"mig", "-cci", "1c.3g.20gb,1c.3g.20gb,1c.3g.20gb"});
+  machine_->Smi({"mig", "-dci", "-ci", "1"});
+  machine_->Smi({"mig", "-dci", "-ci", "0"});
+  const std::string third = PartsOf("0").at(1).id;
+  EXPECT_NE(third, id);
+  machine_->Smi({"mig", "-cci", "1c.3g.20gb"});
+  EXPECT_TRUE(backend_->Read("0")->facts_changed);
+}
+
+TEST_F(MigTest, PlacementsThatCannotBeReadAreErrorsOnlyIfTheyMayBeReadLater) {
+  Start("a100-40gb-x1");
+  machine_->Smi({"-mig", "1"});
+  machine_->Smi({"mig", "-cgi", "3g.20gb"});
+  machine_->Smi({"mig", "-cci", "1c.3g.20gb"});
+  for (const char* call :
+       {"nvmlGpuInstanceGetComputeInstanceById", "nvmlComputeInstanceGetInfo_v2"}) {
+    machine_->Sim({"fault", "all", "error", call, "999"});
+    EXPECT_EQ(backend_->Describe("0").error().code(), base::Code::kDataLoss) << call;
+    machine_->Sim({"heal", "all"});
+    machine_->Sim({"fault", "all", "error", call, "3"});
+    EXPECT_EQ(PartsOf("0").at(1).placement, std::nullopt) << call;
+    machine_->Sim({"heal", "all"});
+  }
+  EXPECT_EQ(PartsOf("0").at(1).placement, (Placement{0, 1}));
+  const auto reported = Find(Describe("0"), "2c.3g.20gb")->placements;
+  EXPECT_THAT(reported, ElementsAre(Placement{0, 2}, Placement{1, 2}));
+  machine_->Sim(
+      {"fault", "all", "error", "nvmlGpuInstanceGetComputeInstancePossiblePlacements", "999"});
+  EXPECT_THAT(Find(Describe("0"), "2c.3g.20gb")->placements, ElementsAre(Placement{0, 2}));
 }
 
 TEST_F(MigTest, SaysThatThePartsAreNotThoseDescribed) {

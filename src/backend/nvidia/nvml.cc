@@ -124,6 +124,9 @@ void BindMigControl(const os::Library& library, Functions& f) {
   Bind(library, f.create_compute_instance_at,
        {"nvmlGpuInstanceCreateComputeInstanceWithPlacement"});
   Bind(library, f.compute_instance_by_id, {"nvmlGpuInstanceGetComputeInstanceById"});
+  Bind(library, f.compute_instance_placements,
+       {"nvmlGpuInstanceGetComputeInstancePossiblePlacements"});
+  Bind(library, f.compute_instance_info, {"nvmlComputeInstanceGetInfo_v2"});
   Bind(library, f.destroy_compute_instance, {"nvmlComputeInstanceDestroy"});
 }
 

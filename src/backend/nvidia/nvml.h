@@ -62,6 +62,8 @@ struct Functions {
       compute_instance_by_id;
   Function<abi::GpuInstance, unsigned, const abi::Placement*, abi::ComputeInstance*>
       create_compute_instance_at;
+  Function<abi::GpuInstance, unsigned, abi::Placement*, unsigned*> compute_instance_placements;
+  Function<abi::ComputeInstance, abi::ComputeInstanceInfo*> compute_instance_info;
   Function<abi::ComputeInstance> destroy_compute_instance;
 
   Function<abi::Device, abi::Device, unsigned*> common_ancestor;

@@ -286,6 +286,13 @@ struct GpuInstanceInfo {
 struct ComputeInstanceProfile {
   unsigned id, slices, most, multiprocessors, copy, decoders, encoders, jpegs, ofas;
 };
+/// nvmlComputeInstanceInfo_t
+struct ComputeInstanceInfo {
+  Device device;
+  GpuInstance instance;
+  unsigned id, profile;
+  Placement placement;
+};
 /// nvmlDeviceAttributes_t, of a MIG device
 struct Attributes {
   unsigned multiprocessors, copy, decoders, encoders, jpegs, ofas, gpu_slices, compute_slices;
@@ -323,6 +330,7 @@ static_assert(sizeof(FabricInfoV3) == 40 && sizeof(ProcessUtilization) == 32 &&
 static_assert(sizeof(ComputeInstanceProfile) == 36 && sizeof(GpuInstanceProfile) == 48 &&
               sizeof(GpuInstanceProfileV2) == 152 &&
               offsetof(GpuInstanceProfileV2, memory_mib) == 48 && sizeof(GpuInstanceInfo) == 24 &&
+              sizeof(ComputeInstanceInfo) == 32 && offsetof(ComputeInstanceInfo, placement) == 24 &&
               sizeof(Attributes) == 40);
 static_assert(sizeof(EventData) == 32 && sizeof(FieldValue) == 40 &&
               offsetof(FieldValue, value) == 32);
