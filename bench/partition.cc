@@ -26,6 +26,18 @@ const std::vector<testing::LegalDivision>& Legal() {
   return kLegal;
 }
 
+/// Those into one GPU instance with compute instances.
+const std::vector<testing::LegalDivision>& LegalWithin() {
+  static const auto kLegal = [] {
+    auto profiles = testing::AnywhereWithin(testing::SevenSlices(5, 10, 20, 40));
+    std::erase_if(profiles, [](const device::PartProfile& one) {
+      return one.name != "7g.40gb" && one.within != "7g.40gb";
+    });
+    return testing::Enumeration(profiles, true).all;
+  }();
+  return kLegal;
+}
+
 Division DividedAs(const testing::LegalDivision& legal) {
   return {.device = "GPU-0", .profiles = testing::SevenSlices(5, 10, 20, 40), .parts = legal.parts};
 }
@@ -37,16 +49,17 @@ DesiredDivision AsIn(const testing::LegalDivision& legal) {
 }
 
 /// Plans eight devices per call.
-void PlanOfDevices(benchmark::State& state) {
+void PlanOfDevices(benchmark::State& state, const std::vector<testing::LegalDivision>& legal) {
   std::mt19937 random(1);
-  std::uniform_int_distribution<std::size_t> any(0, Legal().size() - 1);
+  std::uniform_int_distribution<std::size_t> any(0, legal.size() - 1);
   std::bernoulli_distribution held(0.2);
   std::vector<std::pair<Division, DesiredDivision>> devices(1000 * kDevices);
   for (auto& [now, desired] : devices) {
-    now = DividedAs(Legal()[any(random)]);
+    now = DividedAs(legal[any(random)]);
+    now.profiles = testing::AnywhereWithin(now.profiles);
     for (ExistingPart& part : now.parts)
-      if (held(random)) part.holder = "pod ml/a";
-    desired = AsIn(Legal()[any(random)]);
+      if (!part.outer && held(random)) part.holder = "pod ml/a";
+    desired = AsIn(legal[any(random)]);
   }
   std::size_t next = 0;
   Calls calls(state);
@@ -59,7 +72,12 @@ void PlanOfDevices(benchmark::State& state) {
     });
   }
 }
-BENCHMARK(PlanOfDevices)->Name("PlanOf8Gpus")->Unit(benchmark::kMicrosecond);
+void PlanOfInstances(benchmark::State& state) { PlanOfDevices(state, Legal()); }
+BENCHMARK(PlanOfInstances)->Name("PlanOf8Gpus")->Unit(benchmark::kMicrosecond);
+void PlanOfComputeInstances(benchmark::State& state) { PlanOfDevices(state, LegalWithin()); }
+BENCHMARK(PlanOfComputeInstances)
+    ->Name("PlanOf8GpusWithComputeInstances")
+    ->Unit(benchmark::kMicrosecond);
 
 /// No device that exists has so many placements; no search ends before its limit.
 void PlanAtTheLimit(benchmark::State& state) {

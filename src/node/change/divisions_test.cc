@@ -16,6 +16,7 @@ namespace penstock::node::change {
 namespace {
 
 using device::Facts;
+using partition::DesiredParts;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -503,6 +504,33 @@ TEST(AppliedLayouts, AreKeptAsTheyAre) {
   EXPECT_EQ(DecodeAppliedLayout(R"({"version": 2})", "f").error().code(),
             Code::kFailedPrecondition);
   EXPECT_FALSE(DecodeDivision("{}").ok());
+}
+
+TEST(DivisionRecords, HaveThePlacesOfPartsWithinParts) {
+  const auto within = [](const char* profile, int start, int size) {
+    return DesiredParts{.profile = profile,
+                        .placement = device::Placement{start, size},
+                        .outer = device::Placement{0, 8}};
+  };
+  const DivisionRecord record{
+      .layout = "l",
+      .desired = {"mig", "enabled", {{"1g.5gb", 7}}},
+      .before = {"mig", "enabled", {within("3c.7g.40gb", 0, 3), within("2c.7g.40gb", 3, 2)}},
+      .kept = {"MIG-1"}};
+  const auto read = DecodeDivision(EncodeDivision(record));
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(read->before, record.before);
+  EXPECT_EQ(read->desired, record.desired);
+  // As a version without these places wrote it.
+  const auto older = DecodeDivision(
+      R"({"before":{"mode":"mig","parts":[{"count":2,"outer":{"size":8,"start":0},)"
+      R"("profile":"2c.7g.40gb"}],"value":"enabled"},"desired":{"mode":"mig",)"
+      R"("value":"disabled"},"layout":"l","modeOnly":false,"resets":false,"skipReset":false,)"
+      R"("version":1})");
+  ASSERT_TRUE(older.ok()) << older.error().message();
+  EXPECT_EQ(older->before.parts,
+            (std::vector<DesiredParts>{
+                {.profile = "2c.7g.40gb", .count = 2, .outer = device::Placement{0, 8}}}));
 }
 
 // Programs of the cluster that hold the device.

@@ -35,16 +35,21 @@ std::optional<device::Placement> PlacementOf(const std::optional<api::LayoutPlac
   return device::Placement{place->start, place->size};
 }
 
-/// Compares existing parts with desired ones one by one, those at exact places first.
+/// How exactly a place is desired.
+int Exactness(const DesiredParts& parts) {
+  return (parts.placement ? 2 : 0) + (parts.outer || parts.vacant ? 1 : 0);
+}
+
+/// Compares existing parts with desired ones one by one, the most exact places first.
 class PlaceByPlace {
  public:
   PlaceByPlace(const Division& now, const DesiredDivision& desired)
       : now_(now), desired_(desired), taken_(now.parts.size(), false) {}
 
   std::string Run() {
-    for (const bool exact : {true, false})
+    for (const int exactness : {3, 2, 1, 0})
       for (const DesiredParts& parts : desired_.parts)
-        for (int i = 0; i < parts.count && IsExact(parts) == exact; ++i)
+        for (int i = 0; i < parts.count && Exactness(parts) == exactness; ++i)
           if (!Take(parts)) return Missing(parts);
     for (std::size_t i = 0; i < taken_.size(); ++i) {
       const ExistingPart& part = now_.parts[i];
@@ -58,7 +63,9 @@ class PlaceByPlace {
   bool Is(const ExistingPart& part, const DesiredParts& wanted) const {
     if (part.profile != wanted.profile) return false;
     if (part.outer ? !wanted.vacant || HasParts(now_, part) : wanted.vacant) return false;
-    if (wanted.placement && part.placement != wanted.placement) return false;
+    // A driver that does not place parts within others does not report where they lie.
+    const bool placed = part.placement || part.parent.empty();
+    if (wanted.placement && placed && part.placement != wanted.placement) return false;
     if (!wanted.outer) return true;
     const auto outer = std::ranges::find(now_.parts, part.parent, &ExistingPart::id);
     return outer != now_.parts.end() && outer->placement == wanted.outer;

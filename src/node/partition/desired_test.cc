@@ -103,6 +103,30 @@ TEST(WhyNotAsDesired, ComparesExactPlaces) {
             "b at slices 2-3 without parts in it is missing");
 }
 
+TEST(WhyNotAsDesired, ComparesPlacesWithinAPart) {
+  Division now{
+      .modes = {{"mig", "enabled", "enabled", {"disabled", "enabled"}}},
+      .parts = {
+          {.id = "1", .profile = "b", .placement = device::Placement{0, 8}, .outer = true},
+          {.id = "2", .profile = "c.b", .parent = "1", .placement = device::Placement{0, 2}},
+          {.id = "3", .profile = "c.b", .parent = "1", .placement = device::Placement{4, 2}}}};
+  const auto c = [](std::optional<int> start) {
+    DesiredParts parts{.profile = "c.b", .outer = device::Placement{0, 8}};
+    if (start) parts.placement = device::Placement{*start, 2};
+    return parts;
+  };
+  const auto why = [&](std::vector<DesiredParts> parts) {
+    return WhyNotAsDesired(now, {"mig", "enabled", std::move(parts)}, false);
+  };
+  EXPECT_EQ(why({c(4), c(0)}), "");
+  EXPECT_EQ(why({c({}), c(0)}), "") << "one whose place counts gets it";
+  EXPECT_EQ(why({c(2), c(0)}), "c.b at slices 2-3 in the part at slices 0-7 is missing");
+  EXPECT_EQ(why({c(0)}), "c.b at slices 4-5 (3) is not desired");
+  for (ExistingPart& part : now.parts)
+    if (!part.outer) part.placement.reset();
+  EXPECT_EQ(why({c(2), c(0)}), "") << "the driver chooses the places, and does not report them";
+}
+
 TEST(DesiredOn, KeepsExactPlacesApart) {
   const auto desired = DesiredOn(Device(),
                                  {.partitioned = true,

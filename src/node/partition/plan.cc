@@ -141,6 +141,14 @@ class Planner {
       }
   }
 
+  /// What is created on the level on which the part lies, on the device or in its outer part.
+  std::vector<PlacedPart> NewBeside(const ExistingPart& part, const Solution& solution) const {
+    if (part.parent.empty()) return solution.created;
+    for (const FilledOuter& outer : solution.outers)
+      if (outer.existing && now_.parts[*outer.existing].id == part.parent) return outer.parts;
+    return {};
+  }
+
   std::string WhyDestroyed(const ExistingPart& part, const Solution& solution,
                            const ResolvedDivision& resolved) const {
     if (changes_mode()) return "the mode " + mode_->name + " changes";
@@ -154,13 +162,13 @@ class Planner {
       return desired == 1 ? "only one is desired"
                           : "only " + std::to_string(desired) + " are desired";
     const auto in_the_way = [&](const PlacedPart& one) {
-      return part.parent.empty() && part.placement && IsPossible(*part.placement) &&
-             one.placement && (MaskOf(*part.placement) & MaskOf(*one.placement)) != 0;
+      return part.placement && IsPossible(*part.placement) && one.placement &&
+             (MaskOf(*part.placement) & MaskOf(*one.placement)) != 0;
     };
-    for (const PlacedPart& one : solution.created)
+    for (const PlacedPart& one : NewBeside(part, solution))
       if (in_the_way(one)) return InWords(one.profile->name, one.placement) + " needs its place";
     for (const FilledOuter& outer : solution.outers)
-      if (!outer.existing && in_the_way(outer.created))
+      if (part.parent.empty() && !outer.existing && in_the_way(outer.created))
         return InWords(outer.created.profile->name, outer.created.placement) + " needs its place";
     return "the others need it elsewhere";
   }

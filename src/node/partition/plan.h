@@ -18,7 +18,7 @@ struct DesiredParts {
   std::string profile;  ///< the device's own name of it
   int count = 1;
   std::optional<device::Placement> placement;  ///< exactly here, of a single part; of a part within
-                                               ///< another one: in that
+                                               ///< another one: in that, if its driver places it
   std::optional<device::Placement> outer;  ///< where the part lies in which they are; nothing: in
                                            ///< any
   bool vacant = false;                     ///< at `placement`, with no parts in it

@@ -24,8 +24,8 @@ ExistingPart Outer(const std::string& id, const std::string& profile, Placement 
 }
 
 ExistingPart In(const std::string& outer, const std::string& id, const std::string& profile,
-                const std::string& holder = "") {
-  return {.id = id, .profile = profile, .parent = outer, .holder = holder};
+                Placement at, const std::string& holder = "") {
+  return {.id = id, .profile = profile, .parent = outer, .placement = at, .holder = holder};
 }
 
 Division A100(std::vector<ExistingPart> parts = {}, const std::string& mode = "enabled",
@@ -185,10 +185,10 @@ TEST(Plan, EnablesTheModeBeforePartsAreCreatedAndResetsOnlyWhereTheDriverNeedsIt
 }
 
 TEST(Plan, DestroysAllPartsBeforeTheModeIsDisabled) {
-  EXPECT_EQ(Planned(A100({Outer("o", "3g.20gb", {4, 4}), In("o", "i", "1c.3g.20gb"),
+  EXPECT_EQ(Planned(A100({Outer("o", "3g.20gb", {4, 4}), In("o", "i", "1c.3g.20gb", {2, 1}),
                           Whole("a", "1g.5gb", {0, 1})}),
                     {"mig", "disabled", {}}),
-            (Steps{"Destroy 1c.3g.20gb (i): the mode mig changes.",
+            (Steps{"Destroy 1c.3g.20gb at slice 2 (i): the mode mig changes.",
                    "Destroy 3g.20gb at slices 4-7 (o): the mode mig changes.",
                    "Destroy 1g.5gb at slice 0 (a): the mode mig changes.",
                    "Change the mode mig from \"enabled\" to \"disabled\".",
@@ -228,34 +228,83 @@ TEST(Plan, CreatesOuterPartsForPartsWithinThem) {
   EXPECT_EQ(Planned(A100(), Enabled({{"1c.3g.20gb", 4}, {"1g.5gb"}})).front(),
             "1 of 1g.5gb and 4 of 1c.3g.20gb do not fit together, wherever they are placed; "
             "without one of 1g.5gb or 1c.3g.20gb they do");
-  EXPECT_EQ(Planned(A100(), Enabled({{"1c.3g.20gb", 3}, {"1g.5gb"}})),
-            (Steps{"Create 3g.20gb at slices 4-7, for parts within it.",
-                   "Create 1c.3g.20gb of the new 3g.20gb.", "Create 1c.3g.20gb of the new 3g.20gb.",
-                   "Create 1c.3g.20gb of the new 3g.20gb.", "Create 1g.5gb at slice 0."}));
+  EXPECT_EQ(
+      Planned(A100(), Enabled({{"1c.3g.20gb", 3}, {"1g.5gb"}})),
+      (Steps{"Create 3g.20gb at slices 4-7, for parts within it.",
+             "Create 1c.3g.20gb at slice 0 of the new 3g.20gb.",
+             "Create 1c.3g.20gb at slice 1 of the new 3g.20gb.",
+             "Create 1c.3g.20gb at slice 2 of the new 3g.20gb.", "Create 1g.5gb at slice 0."}));
+  Division placing = A100();
+  placing.profiles = testing::WithoutPlacesWithin(placing.profiles);
+  EXPECT_EQ(
+      Planned(placing, Enabled({{"1c.3g.20gb"}, {"2c.3g.20gb"}})),
+      (Steps{"Create 3g.20gb at slices 4-7, for parts within it.",
+             "Create 2c.3g.20gb of the new 3g.20gb.", "Create 1c.3g.20gb of the new 3g.20gb."}));
+}
+
+TEST(Plan, PlacesPartsWithinAPartSoThatAllFit) {
+  // The largest first, each at the lowest slice, the second 2c would not fit.
+  for (const int three : {3, 4}) {
+    Division now = A100();
+    now.profiles = testing::SevenSlices(5, 10, 20, 40, three);
+    EXPECT_EQ(Planned(now, Enabled({{"2c.7g.40gb", 2}, {"3c.7g.40gb"}})),
+              (Steps{"Create 7g.40gb at slices 0-7, for parts within it.",
+                     "Create 3c.7g.40gb at slices 4-" + std::to_string(3 + three) +
+                         " of the new 7g.40gb.",
+                     "Create 2c.7g.40gb at slices 0-1 of the new 7g.40gb.",
+                     "Create 2c.7g.40gb at slices 2-3 of the new 7g.40gb."}));
+  }
+  Division halves = A100();
+  halves.profiles = testing::SevenSlices(5, 10, 20, 40, 4);
+  EXPECT_EQ(ErrorOf(halves, Enabled({{"3c.7g.40gb", 2}, {"1c.7g.40gb"}}), Code::kInvalidArgument),
+            "2 of 3c.7g.40gb and 1 of 1c.7g.40gb do not fit together, wherever they are placed; "
+            "without one of 3c.7g.40gb or 1c.7g.40gb they do");
+  EXPECT_EQ(Planned(A100(), Enabled({{"3c.7g.40gb", 2}, {"1c.7g.40gb"}})).back(),
+            "Create 1c.7g.40gb at slice 3 of the new 7g.40gb.");
+}
+
+TEST(Plan, KeepsPartsWithinAPartWhereTheyAreAndNamesTheSliceInTheWay) {
+  Division now = A100({Outer("o", "7g.40gb", {0, 8}), In("o", "i", "2c.7g.40gb", {4, 2}),
+                       In("o", "j", "2c.7g.40gb", {2, 2}, "pod ml/a")});
+  EXPECT_EQ(
+      Planned(now, Enabled({{"2c.7g.40gb", 2}, {"3c.7g.40gb"}})),
+      (Steps{"Destroy 2c.7g.40gb at slices 4-5 (i): 3c.7g.40gb at slices 4-6 needs its place.",
+             "Create 3c.7g.40gb at slices 4-6 in o.", "Create 2c.7g.40gb at slices 0-1 in o."}));
+  EXPECT_EQ(ErrorOf(now, Enabled({{"2c.7g.40gb"}, {"4c.7g.40gb"}}), Code::kFailedPrecondition),
+            "1 of 2c.7g.40gb and 1 of 4c.7g.40gb do not fit beside 2c.7g.40gb at slices 2-3 (j), "
+            "held by pod ml/a; they will as soon as it is released");
+  // Where the driver permits more placements, and one of another program is at one of them.
+  now.profiles = testing::AnywhereWithin(now.profiles);
+  now.parts[2].placement = Placement{3, 2};
+  now.parts[1].placement = Placement{0, 2};
+  EXPECT_EQ(Planned(now, Enabled({{"2c.7g.40gb", 3}})),
+            (Steps{"Create 2c.7g.40gb at slices 5-6 in o."}));
 }
 
 TEST(Plan, CreatesPartsInTheOuterPartsThatExist) {
   const Division now =
-      A100({Outer("o", "3g.20gb", {0, 4}), In("o", "i", "1c.3g.20gb", "pod ml/a"),
-            Outer("p", "3g.20gb", {4, 4}), In("p", "j", "1c.3g.20gb"), In("p", "k", "1c.3g.20gb")});
-  EXPECT_EQ(Planned(now, Enabled({{"1c.3g.20gb", 4}})), (Steps{"Create 1c.3g.20gb in o."}));
+      A100({Outer("o", "3g.20gb", {0, 4}), In("o", "i", "1c.3g.20gb", {2, 1}, "pod ml/a"),
+            Outer("p", "3g.20gb", {4, 4}), In("p", "j", "1c.3g.20gb", {0, 1}),
+            In("p", "k", "1c.3g.20gb", {1, 1})});
+  EXPECT_EQ(Planned(now, Enabled({{"1c.3g.20gb", 4}})),
+            (Steps{"Create 1c.3g.20gb at slice 0 in o."}));
   EXPECT_EQ(Planned(now, Enabled({{"2c.3g.20gb"}, {"1c.3g.20gb"}})),
-            (Steps{"Destroy 1c.3g.20gb (j): only one is desired.",
-                   "Destroy 1c.3g.20gb (k): only one is desired.",
+            (Steps{"Destroy 1c.3g.20gb at slice 0 (j): only one is desired.",
+                   "Destroy 1c.3g.20gb at slice 1 (k): only one is desired.",
                    "Destroy 3g.20gb at slices 4-7 (p): no part is left in it.",
-                   "Create 2c.3g.20gb in o."}));
+                   "Create 2c.3g.20gb at slices 0-1 in o."}));
   EXPECT_EQ(Planned(now, Enabled({{"1c.3g.20gb"}, {"3g.20gb"}})),
-            (Steps{"Destroy 1c.3g.20gb (j): only one is desired.",
-                   "Destroy 1c.3g.20gb (k): only one is desired.",
+            (Steps{"Destroy 1c.3g.20gb at slice 0 (j): only one is desired.",
+                   "Destroy 1c.3g.20gb at slice 1 (k): only one is desired.",
                    "Destroy 3g.20gb at slices 4-7 (p): no part is left in it.",
                    "Create 3g.20gb at slices 4-7."}));
   // Two outer parts do not leave room for 2g; their three parts fit into one of them.
-  EXPECT_EQ(
-      Planned(now, Enabled({{"1c.3g.20gb", 3}, {"2g.10gb"}})),
-      (Steps{"Destroy 1c.3g.20gb (j): the others need it elsewhere.",
-             "Destroy 1c.3g.20gb (k): the others need it elsewhere.",
-             "Destroy 3g.20gb at slices 4-7 (p): no part is left in it.", "Create 1c.3g.20gb in o.",
-             "Create 1c.3g.20gb in o.", "Create 2g.10gb at slices 4-5."}));
+  EXPECT_EQ(Planned(now, Enabled({{"1c.3g.20gb", 3}, {"2g.10gb"}})),
+            (Steps{"Destroy 1c.3g.20gb at slice 0 (j): the others need it elsewhere.",
+                   "Destroy 1c.3g.20gb at slice 1 (k): the others need it elsewhere.",
+                   "Destroy 3g.20gb at slices 4-7 (p): no part is left in it.",
+                   "Create 1c.3g.20gb at slice 0 in o.", "Create 1c.3g.20gb at slice 1 in o.",
+                   "Create 2g.10gb at slices 4-5."}));
 }
 
 TEST(Plan, RecreatesAPartThatCannotBeHeld) {
@@ -271,13 +320,14 @@ TEST(Plan, RestoresPartsAtTheirExactPlacements) {
                                               {"1c.3g.20gb", 2, std::nullopt, Placement{4, 4}}});
   EXPECT_EQ(Planned(A100(), checkpoint),
             (Steps{"Create 3g.20gb at slices 4-7, for parts within it.",
-                   "Create 1c.3g.20gb of the new 3g.20gb.", "Create 1c.3g.20gb of the new 3g.20gb.",
-                   "Create 1g.5gb at slice 0.", "Create 1g.5gb at slice 2."}));
+                   "Create 1c.3g.20gb at slice 0 of the new 3g.20gb.",
+                   "Create 1c.3g.20gb at slice 1 of the new 3g.20gb.", "Create 1g.5gb at slice 0.",
+                   "Create 1g.5gb at slice 2."}));
   EXPECT_EQ(Planned(A100({Whole("a", "1g.5gb", {1, 1}), Whole("b", "1g.5gb", {2, 1}),
-                          Outer("o", "3g.20gb", {4, 4}), In("o", "i", "1c.3g.20gb")}),
+                          Outer("o", "3g.20gb", {4, 4}), In("o", "i", "1c.3g.20gb", {1, 1})}),
                     checkpoint),
             (Steps{"Destroy 1g.5gb at slice 1 (a): the others need it elsewhere.",
-                   "Create 1c.3g.20gb in o.", "Create 1g.5gb at slice 0."}));
+                   "Create 1c.3g.20gb at slice 0 in o.", "Create 1g.5gb at slice 0."}));
   const auto error = [](std::vector<DesiredParts> parts) {
     return ErrorOf(A100(), Enabled(std::move(parts)), Code::kInvalidArgument);
   };
@@ -287,7 +337,7 @@ TEST(Plan, RestoresPartsAtTheirExactPlacements) {
   EXPECT_EQ(error({{"4g.20gb", 1, Placement{0, 4}}, {"1g.5gb", 1, Placement{3, 1}}}),
             "4g.20gb at slices 0-3 and 1g.5gb at slice 3 overlap");
   EXPECT_EQ(error({{"1c.3g.20gb", 1, Placement{0, 1}}}),
-            "1c.3g.20gb cannot be placed: its driver chooses where it lies");
+            "of 1c.3g.20gb a placement is desired, but not in which 3g.20gb");
   EXPECT_EQ(error({{"1g.5gb", 1, std::nullopt, Placement{0, 4}}}),
             "1g.5gb is created on the device, and in no other part");
   EXPECT_EQ(ErrorOf(A100({Whole("a", "1g.5gb", {1, 1}, "pod ml/a")}),
@@ -336,8 +386,8 @@ TEST(Plan, EndsWithMorePartsWithinPartsThanCanBeDistributed) {
   // A made-up device with 40 outer parts, whose parts leave a slice of each unused.
   testing::Profiles profiles = {testing::Profile("o", 5, 0, {}),
                                 testing::Profile("all", 200, 1, {})};
-  testing::AddWithin(profiles, "o", 2, 0);
-  testing::AddWithin(profiles, "o", 3, 0);
+  testing::AddWithin(profiles, "o", 2, 0, {});
+  testing::AddWithin(profiles, "o", 3, 0, {});
   const Division now{.device = "d", .profiles = profiles};
   const auto plan = MakePlan(now, {.parts = {{"2c.o", 40}, {"3c.o", 40}}}, {});
   ASSERT_TRUE(plan.ok()) << plan.error().message();
@@ -372,14 +422,54 @@ TEST(Plan, CreatesExactlyThePartsOfACheckpoint) {
                {.profile = "1c.3g.20gb", .count = 2, .outer = Placement{0, 4}},
                {.profile = "1g.5gb", .placement = Placement{6, 1}, .vacant = true}});
   EXPECT_EQ(Planned(A100({Whole("MIG-a", "2g.10gb", {4, 2}), Whole("MIG-b", "1g.5gb", {6, 1}),
-                          Outer("3", "3g.20gb", {0, 4}), In("3", "MIG-c", "1c.3g.20gb")}),
+                          Outer("3", "3g.20gb", {0, 4}), In("3", "MIG-c", "1c.3g.20gb", {2, 1})}),
                     exact),
             (Steps{"Destroy 1g.5gb at slice 6 (MIG-b): none of 1g.5gb is desired.",
-                   "Create 1c.3g.20gb in 3.", "Create 1g.5gb at slice 6, for parts within it."}));
-  const Division same = A100({Outer("3", "3g.20gb", {0, 4}), In("3", "MIG-c", "1c.3g.20gb"),
-                              In("3", "MIG-d", "1c.3g.20gb"), Whole("MIG-a", "2g.10gb", {4, 2}),
-                              Outer("9", "1g.5gb", {6, 1})});
+                   "Create 1c.3g.20gb at slice 0 in 3.",
+                   "Create 1g.5gb at slice 6, for parts within it."}));
+  const Division same = A100({Outer("3", "3g.20gb", {0, 4}), In("3", "MIG-c", "1c.3g.20gb", {0, 1}),
+                              In("3", "MIG-d", "1c.3g.20gb", {2, 1}),
+                              Whole("MIG-a", "2g.10gb", {4, 2}), Outer("9", "1g.5gb", {6, 1})});
   EXPECT_EQ(Planned(same, exact), Steps{});
+}
+
+TEST(Plan, PutsPartsWithinAPartBackWhereTheyWere) {
+  const auto within = [](const char* profile, Placement at) {
+    return DesiredParts{.profile = profile, .placement = at, .outer = Placement{0, 8}};
+  };
+  // Recorded on a driver that permits more placements than are derived for a part that is not
+  // there.
+  const DesiredDivision recorded = Enabled(
+      {within("2c.7g.40gb", {3, 2}), within("2c.7g.40gb", {5, 2}), within("3c.7g.40gb", {0, 3})});
+  const auto plan = MakePlan(A100(), recorded, {});
+  ASSERT_TRUE(plan.ok()) << plan.error().message();
+  EXPECT_EQ(Texts(*plan), (Steps{"Create 7g.40gb at slices 0-7, for parts within it.",
+                                 "Create 3c.7g.40gb at slices 0-2 of the new 7g.40gb.",
+                                 "Create 2c.7g.40gb at slices 3-4 of the new 7g.40gb.",
+                                 "Create 2c.7g.40gb at slices 5-6 of the new 7g.40gb."}));
+  Division now = A100({Outer("o", "7g.40gb", {0, 8}), In("o", "i", "2c.7g.40gb", {1, 2}),
+                       In("o", "j", "2c.7g.40gb", {5, 2}, "pod ml/a")});
+  now.profiles = testing::AnywhereWithin(now.profiles);
+  EXPECT_EQ(
+      Planned(now, recorded),
+      (Steps{"Destroy 2c.7g.40gb at slices 1-2 (i): 3c.7g.40gb at slices 0-2 needs its "
+             "place.",
+             "Create 3c.7g.40gb at slices 0-2 in o.", "Create 2c.7g.40gb at slices 3-4 in o."}));
+  // An older record, and a driver that chooses the places.
+  EXPECT_EQ(
+      Planned(now, Enabled({{.profile = "2c.7g.40gb", .count = 2, .outer = Placement{0, 8}}})),
+      Steps());
+  now = A100();
+  now.profiles = testing::WithoutPlacesWithin(now.profiles);
+  EXPECT_EQ(Planned(now, recorded).back(), "Create 2c.7g.40gb of the new 7g.40gb.");
+  EXPECT_EQ(ErrorOf(A100(), Enabled({within("3c.7g.40gb", {0, 3}), within("2c.7g.40gb", {2, 2})}),
+                    Code::kInvalidArgument),
+            "3c.7g.40gb at slices 0-2 and 2c.7g.40gb at slices 2-3 in 7g.40gb at slices 0-7 "
+            "overlap");
+  for (const Placement at : {Placement{7, 1}, Placement{-1, 1}, Placement{0, 0}, Placement{0, 65},
+                             Placement{2'147'483'647, 2'147'483'647}})
+    EXPECT_THAT(ErrorOf(A100(), Enabled({within("1c.7g.40gb", at)}), Code::kInvalidArgument),
+                HasSubstr("is impossible: 7g.40gb has 7 slices of compute"));
 }
 
 TEST(Plan, RefusesExactPartsThatContradictEachOther) {

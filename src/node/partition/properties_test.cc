@@ -161,5 +161,53 @@ TEST(PartitionProperties, AlsoWithPartsWithinParts) {
   }
 }
 
+/// For each profile of the device itself that can have parts within it: that and those.
+std::map<std::string, Profiles> SingleOuterParts(const std::string& name,
+                                                 const Profiles& profiles) {
+  std::map<std::string, Profiles> tables;
+  for (const device::PartProfile& outer : profiles) {
+    Profiles table{outer};
+    for (const device::PartProfile& one : profiles)
+      if (one.within == outer.name) table.push_back(one);
+    if (table.size() > 1) tables[name + " " + outer.name] = std::move(table);
+  }
+  return tables;
+}
+
+TEST(PartitionProperties, EachSetOfPartsWithinAPartIsReachedFromEachOther) {
+  std::mt19937 random(20'260'117);
+  int tables = 0, large = 0;
+  for (const auto& [name, profiles] : testing::AllTables()) {
+    if (name == "Acme") continue;
+    for (const Profiles& all : {profiles, testing::AnywhereWithin(profiles)})
+      for (const auto& [one, table] : SingleOuterParts(name, all)) {
+        Properties properties(one, table, true);
+        ++tables;
+        large += properties.size() > 100 ? 1 : 0;
+        properties.Sample(properties.size() > 100 ? 400 : 60, random);
+        ASSERT_GT(properties.plans(), 20) << one;
+        if (HasFailure()) return;
+      }
+  }
+  EXPECT_GT(tables, 80);
+  EXPECT_GT(large, 20);
+}
+
+/// The sets of parts that a device can have, wherever they lie.
+std::set<std::map<std::string, int>> SetsOf(const Profiles& profiles) {
+  std::set<std::map<std::string, int>> sets;
+  for (const LegalDivision& one : Enumeration(profiles, true).all) sets.insert(one.counts);
+  return sets;
+}
+
+TEST(PartitionProperties, PlacementsOnAGridPermitWhatPlacementsAnywherePermit) {
+  for (const Profiles& profiles : {testing::SevenSlices(5, 10, 20, 40), testing::A30()})
+    for (const auto& [name, table] : SingleOuterParts("", profiles)) {
+      const auto anywhere = SetsOf(testing::AnywhereWithin(table));
+      EXPECT_EQ(SetsOf(table), anywhere) << name;
+      EXPECT_GT(anywhere.size(), 2u);
+    }
+}
+
 }  // namespace
 }  // namespace penstock::node::partition

@@ -25,6 +25,15 @@ std::string WhyNotThere(const PartProfile& profile, const Placement& at) {
          std::to_string(profile.placements.front().size);
 }
 
+/// Of a part within another one: whether the driver may permit that, see PartProfile::placements.
+/// A placement that was recorded on the device is thus not refused.
+std::string WhyNotWithin(const PartProfile& profile, const PartProfile& outer,
+                         const Placement& at) {
+  if (IsPossible(at) && (outer.slices <= 0 || at.start < outer.slices)) return "";
+  return InWords(profile.name, at) + " is impossible: " + outer.name + " has " +
+         std::to_string(outer.slices) + " slices of compute";
+}
+
 std::string UnknownProfile(const Division& now, const std::string& name) {
   std::vector<std::string> names;
   for (const PartProfile& profile : now.profiles) names.push_back(profile.name);
@@ -34,11 +43,12 @@ std::string UnknownProfile(const Division& now, const std::string& name) {
   return text + "; it has " + base::Join(names, ", ");
 }
 
+/// `placed`: at exactly the desired placement.
 void AddParts(std::vector<ResolvedParts>& all, const PartProfile& profile,
-              const DesiredParts& desired) {
+              const DesiredParts& desired, bool placed) {
   auto found = std::ranges::find(all, &profile, &ResolvedParts::profile);
   if (found == all.end()) found = all.insert(all.end(), {.profile = &profile});
-  if (desired.placement) {
+  if (placed) {
     found->fixed.push_back(*desired.placement);
   } else {
     found->count += desired.count;
@@ -70,22 +80,25 @@ std::string AddVacant(ResolvedNest& nest, const DesiredParts& desired) {
 std::string AddTo(ResolvedDivision& division, const Division& now, const DesiredParts& desired) {
   const auto profile = std::ranges::find(now.profiles, desired.profile, &PartProfile::name);
   if (profile == now.profiles.end()) return UnknownProfile(now, desired.profile);
-  if (desired.placement) {
-    if (desired.count != 1)
-      return Counted(desired.count, desired.profile) + " are desired at one placement";
+  if (desired.placement && desired.count != 1)
+    return Counted(desired.count, desired.profile) + " are desired at one placement";
+  if (desired.placement && profile->within.empty())
     if (std::string why = WhyNotThere(*profile, *desired.placement); !why.empty()) return why;
-  }
   if (profile->within.empty()) {
     if (desired.outer) return desired.profile + " is created on the device, and in no other part";
     if (desired.vacant) return AddVacant(NestOf(division, now, *profile), desired);
-    AddParts(division.parts, *profile, desired);
+    AddParts(division.parts, *profile, desired, desired.placement.has_value());
     return "";
   }
   if (desired.vacant) return desired.profile + " is created in another part, and has no parts";
   const auto outer = std::ranges::find(now.profiles, profile->within, &PartProfile::name);
   ResolvedNest& nest = NestOf(division, now, *outer);
+  const bool placed = desired.placement && !profile->placements.empty();
+  if (placed)
+    if (std::string why = WhyNotWithin(*profile, *outer, *desired.placement); !why.empty())
+      return why;
   if (!desired.outer) {
-    AddParts(nest.parts, *profile, desired);
+    AddParts(nest.parts, *profile, desired, placed);
     return "";
   }
   if (std::string why = WhyNotThere(*outer, *desired.outer); !why.empty()) return why;
@@ -94,7 +107,7 @@ std::string AddTo(ResolvedDivision& division, const Division& now, const Desired
     fixed = &nest.fixed.emplace_back(ResolvedNest::Fixed{.outer = *desired.outer});
   if (fixed->vacant)
     return InWords(outer->name, desired.outer) + " is desired with and without parts";
-  AddParts(fixed->parts, *profile, desired);
+  AddParts(fixed->parts, *profile, desired, placed);
   return "";
 }
 
@@ -126,19 +139,33 @@ std::vector<std::string> WhyTooManyParts(const ResolvedDivision& division, const
   return problems;
 }
 
+using PlacedProfiles = std::vector<std::pair<const PartProfile*, Placement>>;
+
+void AddOverlapping(const PlacedProfiles& all, const std::string& where,
+                    std::vector<std::string>& problems) {
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if ((MaskOf(all[i].second) & MaskOf(all[j].second)) != 0)
+        problems.push_back(InWords(all[j].first->name, all[j].second) + " and " +
+                           InWords(all[i].first->name, all[i].second) + where + " overlap");
+}
+
 /// Exact placements that exclude each other.
 std::vector<std::string> WhyOverlapping(const ResolvedDivision& division) {
-  std::vector<std::pair<const PartProfile*, Placement>> all;
+  PlacedProfiles all;
   for (const ResolvedParts& one : division.parts)
     for (const Placement& at : one.fixed) all.emplace_back(one.profile, at);
   for (const ResolvedNest& nest : division.nests)
     for (const auto& fixed : nest.fixed) all.emplace_back(nest.outer, fixed.outer);
   std::vector<std::string> problems;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if ((MaskOf(all[i].second) & MaskOf(all[j].second)) != 0)
-        problems.push_back(InWords(all[j].first->name, all[j].second) + " and " +
-                           InWords(all[i].first->name, all[i].second) + " overlap");
+  AddOverlapping(all, "", problems);
+  for (const ResolvedNest& nest : division.nests)
+    for (const auto& fixed : nest.fixed) {
+      all.clear();
+      for (const ResolvedParts& one : fixed.parts)
+        for (const Placement& at : one.fixed) all.emplace_back(one.profile, at);
+      AddOverlapping(all, " in " + InWords(nest.outer->name, fixed.outer), problems);
+    }
   return problems;
 }
 

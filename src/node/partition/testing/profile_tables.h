@@ -29,16 +29,18 @@ inline device::PartProfile Profile(std::string name, int slices, int most,
           .engines = std::move(engines)};
 }
 
-/// Parts within a part, e.g. "1c.3g.20gb", which the driver places.
-inline void AddWithin(Profiles& profiles, const std::string& outer, int slices, int most) {
-  device::PartProfile profile = Profile(std::to_string(slices) + "c." + outer, slices, most, {});
+/// Parts within a part, e.g. "1c.3g.20gb"; without placements the driver places them.
+inline void AddWithin(Profiles& profiles, const std::string& outer, int slices, int most,
+                      std::vector<device::Placement> placements) {
+  device::PartProfile profile =
+      Profile(std::to_string(slices) + "c." + outer, slices, most, std::move(placements));
   profile.within = outer;
   profiles.push_back(profile);
 }
 
-/// A model of seven slices of compute and eight of memory. `sizes`: of 1g, 1g with double memory,
-/// 3g and 7g, in GB.
-inline Profiles SevenSlices(int one, int two, int half, int all) {
+/// A model of seven slices of compute and eight of memory, with the sizes of 1g, 1g with double
+/// memory, 3g and 7g in GB. `three`: the slices of compute that a compute instance of three takes.
+inline Profiles SevenSlices(int one, int two, int half, int all, int three = 3) {
   const auto name = [](const char* slices, int gigabytes) {
     return slices + std::to_string(gigabytes) + "gb";
   };
@@ -50,12 +52,35 @@ inline Profiles SevenSlices(int one, int two, int half, int all) {
                        Profile(name("3g.", half), 3, 2, At({0, 4}, 4), {{"copy", 3}}),
                        Profile(name("4g.", half), 4, 1, At({0}, 4), {{"copy", 4}}),
                        Profile(name("7g.", all), 7, 1, At({0}, 8), {{"copy", 7}, {"ofa", 1}})};
-  AddWithin(profiles, name("2g.", two), 1, 2);
-  AddWithin(profiles, name("3g.", half), 1, 3);
-  AddWithin(profiles, name("3g.", half), 2, 1);
-  AddWithin(profiles, name("4g.", half), 1, 4);
-  AddWithin(profiles, name("4g.", half), 2, 2);
-  for (const int slices : {1, 2, 3, 4}) AddWithin(profiles, name("7g.", all), slices, 7 / slices);
+  AddWithin(profiles, name("2g.", two), 1, 2, At({0, 1}, 1));
+  AddWithin(profiles, name("3g.", half), 1, 3, At({0, 1, 2}, 1));
+  AddWithin(profiles, name("3g.", half), 2, 1, At({0}, 2));
+  AddWithin(profiles, name("4g.", half), 1, 4, At({0, 1, 2, 3}, 1));
+  AddWithin(profiles, name("4g.", half), 2, 2, At({0, 2}, 2));
+  AddWithin(profiles, name("7g.", all), 1, 7, At({0, 1, 2, 3, 4, 5, 6}, 1));
+  AddWithin(profiles, name("7g.", all), 2, 3, At({0, 2, 4}, 2));
+  AddWithin(profiles, name("7g.", all), 3, 2, At({0, 4}, three));
+  AddWithin(profiles, name("7g.", all), 4, 1, At({0}, 4));
+  return profiles;
+}
+
+/// As with a driver that places parts within others itself.
+inline Profiles WithoutPlacesWithin(Profiles profiles) {
+  for (device::PartProfile& profile : profiles)
+    if (!profile.within.empty()) profile.placements.clear();
+  return profiles;
+}
+
+/// As with a driver that permits parts within others wherever slices are free.
+inline Profiles AnywhereWithin(Profiles profiles) {
+  for (device::PartProfile& profile : profiles) {
+    if (profile.within.empty()) continue;
+    profile.placements.clear();
+    for (const device::PartProfile& outer : Profiles(profiles))
+      for (int start = 0; outer.name == profile.within && start <= outer.slices - profile.slices;
+           ++start)
+        profile.placements.push_back({start, profile.slices});
+  }
   return profiles;
 }
 
@@ -65,9 +90,9 @@ inline Profiles A30() {
                        Profile("2g.12gb", 2, 2, At({0, 2}, 2)),
                        Profile("2g.12gb+me", 2, 1, At({0, 2}, 2), {{"ofa", 1}}),
                        Profile("4g.24gb", 4, 1, At({0}, 4), {{"ofa", 1}})};
-  AddWithin(profiles, "2g.12gb", 1, 2);
-  AddWithin(profiles, "4g.24gb", 1, 4);
-  AddWithin(profiles, "4g.24gb", 2, 2);
+  AddWithin(profiles, "2g.12gb", 1, 2, At({0, 1}, 1));
+  AddWithin(profiles, "4g.24gb", 1, 4, At({0, 1, 2, 3}, 1));
+  AddWithin(profiles, "4g.24gb", 2, 2, At({0, 2}, 2));
   return profiles;
 }
 
@@ -105,16 +130,17 @@ inline Profiles Acme() {
 inline std::map<std::string, Profiles> AllTables() {
   return {{"A100-40GB", SevenSlices(5, 10, 20, 40)},
           {"A100-80GB", SevenSlices(10, 20, 40, 80)},
-          {"H100-94GB", SevenSlices(12, 24, 47, 94)},
-          {"H100-96GB", SevenSlices(12, 24, 48, 96)},
-          {"H200-141GB", SevenSlices(18, 35, 71, 141)},
-          {"GH200-144GB", SevenSlices(18, 36, 72, 144)},
-          {"B200-180GB", SevenSlices(23, 45, 90, 180)},
-          {"GB200-186GB", SevenSlices(23, 47, 93, 186)},
-          {"GB200-189GB", SevenSlices(24, 47, 95, 189)},
-          {"B300-269GB", SevenSlices(34, 67, 135, 269)},
-          {"GB300-278GB", SevenSlices(35, 70, 139, 278)},
+          {"H100-94GB", SevenSlices(12, 24, 47, 94, 4)},
+          {"H100-96GB", SevenSlices(12, 24, 48, 96, 4)},
+          {"H200-141GB", SevenSlices(18, 35, 71, 141, 4)},
+          {"GH200-144GB", SevenSlices(18, 36, 72, 144, 4)},
+          {"B200-180GB", SevenSlices(23, 45, 90, 180, 4)},
+          {"GB200-186GB", SevenSlices(23, 47, 93, 186, 4)},
+          {"GB200-189GB", SevenSlices(24, 47, 95, 189, 4)},
+          {"B300-269GB", SevenSlices(34, 67, 135, 269, 4)},
+          {"GB300-278GB", SevenSlices(35, 70, 139, 278, 4)},
           {"A30-24GB", A30()},
+          {"A30-24GB, driver 470", WithoutPlacesWithin(A30())},
           {"RTX-PRO-6000", RtxPro6000()},
           {"Acme", Acme()}};
 }
