@@ -77,6 +77,16 @@ class CheckpointReader {
     return Number(reader, reader.Has(older) && !reader.Has(key) ? older : key, 0, kMaxMigProfiles);
   }
 
+  std::optional<MigCheckpoint::Placement> ReadPlacement(MapReader& reader) {
+    const Value* placement = reader.Map("Placement");
+    if (placement == nullptr) return std::nullopt;
+    MapReader at(*placement, reader.Path("Placement"), problems_);
+    const MigCheckpoint::Placement read{Number(at, "Start", 0, kMaxMigSlices),
+                                        Number(at, "Size", 1, kMaxMigSlices)};
+    at.Finish();
+    return read;
+  }
+
   MigCheckpoint::Gpu ReadGpu(const Value& value, const std::string& where) {
     MigCheckpoint::Gpu gpu;
     MapReader reader(value, where, problems_);
@@ -99,17 +109,15 @@ class CheckpointReader {
     MapReader reader(value, where, problems_);
     instance.profile = Profile(reader, "ProfileID", "ProfileId");
     reader.Require("Placement");
-    if (const Value* placement = reader.Map("Placement")) {
-      MapReader at(*placement, where + ".Placement", problems_);
-      instance.start = Number(at, "Start", 0, kMaxMigSlices);
-      instance.size = Number(at, "Size", 1, kMaxMigSlices);
-      at.Finish();
+    if (const auto at = ReadPlacement(reader)) {
+      instance.start = at->start;
+      instance.size = at->size;
     }
     ForEach(reader, "ComputeInstances", [&](const Value& one, const std::string& place) {
       MapReader of(one, place, problems_);
-      instance.compute_instances.push_back(
-          {.profile = Profile(of, "ProfileID", "ProfileId"),
-           .engines = Profile(of, "EngProfileID", "EngProfileId")});
+      instance.compute_instances.push_back({.profile = Profile(of, "ProfileID", "ProfileId"),
+                                            .engines = Profile(of, "EngProfileID", "EngProfileId"),
+                                            .placement = ReadPlacement(of)});
       of.Finish();
     });
     reader.Finish();
@@ -139,8 +147,13 @@ std::string WriteMigCheckpoint(const MigCheckpoint& checkpoint) {
     Json instances;
     for (const MigCheckpoint::GpuInstance& instance : gpu.instances) {
       Json computes;
-      for (const MigCheckpoint::ComputeInstance& compute : instance.compute_instances)
-        computes.push_back({{"ProfileID", compute.profile}, {"EngProfileID", compute.engines}});
+      for (const MigCheckpoint::ComputeInstance& compute : instance.compute_instances) {
+        Json& one = computes.emplace_back(
+            Json{{"ProfileID", compute.profile}, {"EngProfileID", compute.engines}});
+        if (compute.placement)
+          one["Placement"] = {{"Start", compute.placement->start},
+                              {"Size", compute.placement->size}};
+      }
       instances.push_back({{"ProfileID", instance.profile},
                            {"Placement", {{"Start", instance.start}, {"Size", instance.size}}},
                            {"ComputeInstances", std::move(computes)}});

@@ -3,7 +3,8 @@
 //
 // Its JSON is that of Go's structs without names for the keys (api/checkpoint/v1/state.go,
 // pkg/types/mig_state.go). Profiles are numbers of NVML: NVML_GPU_INSTANCE_PROFILE_*,
-// NVML_COMPUTE_INSTANCE_PROFILE_* and NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_*.
+// NVML_COMPUTE_INSTANCE_PROFILE_* and NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_*. The placement of a
+// compute instance is an addition, which mig-parted ignores.
 #pragma once
 
 #include <optional>
@@ -16,9 +17,14 @@
 namespace penstock::api::compat {
 
 struct MigCheckpoint {
+  struct Placement {
+    int start = 0, size = 0;
+    bool operator==(const Placement&) const = default;
+  };
   struct ComputeInstance {
     int profile = 0;
     int engines = 0;
+    std::optional<Placement> placement = {};  ///< slices of compute; nothing: any
     bool operator==(const ComputeInstance&) const = default;
   };
   struct GpuInstance {

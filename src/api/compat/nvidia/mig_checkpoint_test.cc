@@ -34,6 +34,32 @@ TEST(MigCheckpoint, WritesWhatItReads) {
   EXPECT_EQ(WriteMigCheckpoint(*checkpoint), kFile);
 }
 
+TEST(MigCheckpoint, HasThePlacesOfComputeInstances) {
+  std::string placed = kFile;
+  for (const auto& [profile, at] : {std::pair(0, 2), std::pair(1, 0)}) {
+    const std::string one = "{\"ProfileID\":" + std::to_string(profile) + ",\"EngProfileID\":0";
+    placed.insert(placed.find(one) + one.size(), ",\"Placement\":{\"Start\":" + std::to_string(at) +
+                                                     ",\"Size\":" + std::to_string(profile + 1) +
+                                                     "}");
+  }
+  const auto checkpoint = ReadMigCheckpoint(placed, "f");
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message();
+  using Computes = std::vector<MigCheckpoint::ComputeInstance>;
+  EXPECT_EQ(
+      checkpoint->gpus[0].instances[0].compute_instances,
+      (Computes{{0, 0, MigCheckpoint::Placement{2, 1}}, {1, 0, MigCheckpoint::Placement{0, 2}}}));
+  EXPECT_EQ(WriteMigCheckpoint(*checkpoint), placed);
+  for (const char* wrong : {R"({"Start":65,"Size":1})", R"({"Start":0,"Size":0})", R"({"Start":0})",
+                            R"({"Start":0,"Size":1,"End":2})", "7"})
+    EXPECT_THAT(
+        ProblemsOf(Gpus(R"({"UUID": "GPU-a", "MigMode": 1, "GpuInstances": [{"ProfileID": 0, )"
+                        R"("Placement": {"Start": 0, "Size": 1}, "ComputeInstances": [)"
+                        R"({"ProfileID": 0, "EngProfileID": 0, "Placement": )" +
+                        std::string(wrong) + "}]}]}")),
+        HasSubstr("ComputeInstances[0].Placement"))
+        << wrong;
+}
+
 TEST(MigCheckpoint, OfAMachineWithoutMig) {
   const std::string none = R"({"Version":"v1","MigState":{"Devices":null}})";
   EXPECT_EQ(WriteMigCheckpoint({}), none);

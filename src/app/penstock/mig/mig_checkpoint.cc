@@ -65,17 +65,20 @@ class Recorder {
     if (!part.placement) return Unknown(part, "the placement");
     MigCheckpoint::GpuInstance instance{
         .profile = profile->kind, .start = part.placement->start, .size = part.placement->size};
-    std::map<std::pair<int, unsigned long long>, int> computes;
+    std::map<std::pair<int, unsigned long long>, MigCheckpoint::ComputeInstance> computes;
     const auto add = [&](const Facts& compute, const PartProfile* of) -> base::Status {
       const auto kind = of == nullptr ? std::nullopt : api::compat::ComputeProfileOf(of->slices);
       if (!kind) return Unknown(compute, "the profile");
-      computes[{*kind, NumberIn(compute, 1)}] = *kind;
+      MigCheckpoint::ComputeInstance& one = computes[{*kind, NumberIn(compute, 1)}];
+      one.profile = *kind;
+      if (compute.placement && of != profile)  // one that fills its GPU instance needs none
+        one.placement = MigCheckpoint::Placement{compute.placement->start, compute.placement->size};
       return {};
     };
     if (HasComputeInstance(part)) TRY(add(part, profile));
     for (const Facts& within : machine_.devices)
       if (within.parent == part.id) TRY(add(within, FindProfile(gpu_, within.profile)));
-    for (const auto& [order, kind] : computes) instance.compute_instances.push_back({kind, 0});
+    for (const auto& [order, one] : computes) instance.compute_instances.push_back(one);
     return instance;
   }
 
@@ -107,15 +110,21 @@ class Translator {
       rule_.parts.push_back({profile->name, 1, place, {}, true});
       return;
     }
-    std::map<std::string, int> counts;
+    std::map<std::string, int> counts;  // of those anywhere
+    std::vector<api::LayoutParts> placed;
     for (const MigCheckpoint::ComputeInstance& compute : instance.compute_instances) {
       const std::string name = NameOf(compute, *profile);
       if (name.empty())
         return Problem(profile->name + " cannot have compute instances with the profile " +
                        std::to_string(compute.profile) + " and engines " +
                        std::to_string(compute.engines));
-      ++counts[name];
+      if (compute.placement && name != profile->name)
+        placed.push_back(
+            {name, 1, api::LayoutPlace{compute.placement->start, compute.placement->size}, place});
+      else
+        ++counts[name];
     }
+    rule_.parts.insert(rule_.parts.end(), placed.begin(), placed.end());
     if (counts.contains(profile->name) && instance.compute_instances.size() > 1)
       return Problem("a compute instance that fills its " + profile->name + " is beside another");
     for (const auto& [name, count] : counts)

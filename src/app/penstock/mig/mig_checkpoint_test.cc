@@ -50,8 +50,8 @@ MigMachine Divided() {
                      PartNamed("GPU-0", "MIG-b", "1g.5gb", "13/0", device::Placement{6, 1}),
                      PartNamed("GPU-0", "MIG-a", "1g.5gb", "9/0", device::Placement{4, 1}),
                      PartNamed("GPU-0", "GPU-0/2", "3g.20gb", "2", device::Placement{0, 4}),
-                     PartNamed("GPU-0/2", "MIG-d", "2c.3g.20gb", "2/1", {}),
-                     PartNamed("GPU-0/2", "MIG-c", "1c.3g.20gb", "2/0", {}),
+                     PartNamed("GPU-0/2", "MIG-d", "2c.3g.20gb", "2/1", device::Placement{0, 2}),
+                     PartNamed("GPU-0/2", "MIG-c", "1c.3g.20gb", "2/0", device::Placement{2, 1}),
                      PartNamed("GPU-0", "GPU-0/5", "1g.5gb", "5", device::Placement{5, 1})};
   Facts old = GpuWithMode(2, "");
   old.modes.clear();
@@ -62,13 +62,17 @@ MigMachine Divided() {
 
 MigCheckpoint Recorded() {
   const int one = KindOf("1g.5gb"), three = KindOf("3g.20gb");
-  MigCheckpoint checkpoint{{{"GPU-0",
-                             true,
-                             {{one, 5, 1, {}},
-                              {one, 4, 1, {{0, 0}}},
-                              {one, 6, 1, {{0, 0}}},
-                              {three, 0, 4, {{0, 0}, {1, 0}}}}},
-                            {"GPU-1", false, {}}}};
+  MigCheckpoint checkpoint{
+      {{"GPU-0",
+        true,
+        {{one, 5, 1, {}},
+         {one, 4, 1, {{0, 0}}},
+         {one, 6, 1, {{0, 0}}},
+         {three,
+          0,
+          4,
+          {{0, 0, MigCheckpoint::Placement{2, 1}}, {1, 0, MigCheckpoint::Placement{0, 2}}}}}},
+       {"GPU-1", false, {}}}};
   std::ranges::stable_sort(checkpoint.gpus[0].instances, {}, &MigCheckpoint::GpuInstance::profile);
   return checkpoint;
 }
@@ -114,10 +118,28 @@ TEST(MigCheckpoints, BecomeLayoutsOfExactlyTheseInstances) {
   const auto shown = ShowMigPlan(whole, *layout, false);
   for (const char* step :
        {"Create 3g.20gb at slices 0-3, for parts within it.",
-        "Create 1c.3g.20gb of the new 3g.20gb.", "Create 2c.3g.20gb of the new 3g.20gb.",
-        "Create 1g.5gb at slice 4.", "Create 1g.5gb at slice 5, for parts within it.",
-        "Create 1g.5gb at slice 6.", "GPU 1 (GPU-1): no change"})
+        "Create 1c.3g.20gb at slice 2 of the new 3g.20gb.",
+        "Create 2c.3g.20gb at slices 0-1 of the new 3g.20gb.", "Create 1g.5gb at slice 4.",
+        "Create 1g.5gb at slice 5, for parts within it.", "Create 1g.5gb at slice 6.",
+        "GPU 1 (GPU-1): no change"})
     EXPECT_THAT(shown->text, HasSubstr(step));
+}
+
+TEST(MigCheckpoints, WithoutThePlacesOfComputeInstancesPermitAny) {
+  MigCheckpoint older = Recorded();
+  for (MigCheckpoint::GpuInstance& instance : older.gpus[0].instances)
+    for (MigCheckpoint::ComputeInstance& compute : instance.compute_instances)
+      compute.placement.reset();
+  const auto layout = LayoutOf(older, Divided(), false);
+  ASSERT_TRUE(layout.ok()) << layout.error().message();
+  std::vector<std::string> remarks;
+  EXPECT_EQ(*WhyNotApplied(Divided(), *layout, false, remarks), std::vector<std::string>{});
+  MigMachine machine = Divided();
+  std::swap(machine.devices[5].placement->start, machine.devices[6].placement->start);
+  EXPECT_EQ(*WhyNotApplied(machine, *layout, false, remarks), std::vector<std::string>{});
+  EXPECT_EQ(*WhyNotApplied(machine, *LayoutOf(Recorded(), machine, false), false, remarks),
+            std::vector<std::string>{"GPU 0 (GPU-0): 1c.3g.20gb at slice 2 in the part at slices "
+                                     "0-3 is missing"});
 }
 
 TEST(MigCheckpoints, OfAnotherMachineAreRefused) {
