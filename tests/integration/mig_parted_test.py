@@ -203,11 +203,15 @@ def test_the_steps_of_nvidias_systemd_service(mig):
 
 def checkpoint(node: Node, *gpus: tuple) -> str:
     """As mig-parted writes it: of each GPU None, MIG is disabled, or its instances as number of the profile, first slice, size and the numbers of the
-    profiles of its compute instances."""
+    profiles of its compute instances; with first slice and size of those as Penstock adds them."""
+    def compute(one):
+        number, *at = one if isinstance(one, tuple) else (one,)
+        return {"ProfileID": number, "EngProfileID": 0, **({"Placement": {"Start": at[0], "Size": at[1]}} if at else {})}
+
     devices = []
     for uuid, instances in zip(uuids(node), gpus):
         listed = [{"ProfileID": profile, "Placement": {"Start": start, "Size": size},
-                   "ComputeInstances": [{"ProfileID": compute, "EngProfileID": 0} for compute in computes] or None}
+                   "ComputeInstances": [compute(one) for one in computes] or None}
                   for profile, start, size, computes in instances or []]
         devices.append({"UUID": uuid, "MigMode": 0 if instances is None else 1, "GpuInstances": listed or None})
     return json.dumps({"Version": "v1", "MigState": {"Devices": devices}}, separators=(",", ":"))
@@ -215,7 +219,7 @@ def checkpoint(node: Node, *gpus: tuple) -> str:
 
 ONE, TWO, THREE = 0, 1, 2  # NVML_GPU_INSTANCE_PROFILE_1_SLICE and so on; those of compute instances have the same numbers
 
-EXACT = ([(ONE, 0, 1, [ONE]), (ONE, 6, 1, [ONE]), (TWO, 2, 2, [TWO])], [(ONE, 3, 1, []), (THREE, 4, 4, [ONE, TWO])], [], None, None, None, None, None)
+EXACT = ([(ONE, 0, 1, [ONE]), (ONE, 6, 1, [ONE]), (TWO, 2, 2, [TWO])], [(ONE, 3, 1, []), (THREE, 4, 4, [(ONE, 2, 1), (TWO, 0, 2)])], [], None, None, None, None, None)
 
 
 def test_exactly_the_instances_of_a_checkpoint_are_made(hopper):
@@ -229,7 +233,7 @@ def test_exactly_the_instances_of_a_checkpoint_are_made(hopper):
     assert modes(node) == ["Enabled"] * 3 + ["Disabled"] * 5
     again = node.home / "again.json"
     assert mig("checkpoint", env={"MIG_PARTED_CHECKPOINT_FILE": str(again)}).stdout == "MIG configuration checkpointed successfully\n"
-    assert again.read_text() == file.read_text(), "the file of mig-parted, byte for byte"
+    assert again.read_text() == file.read_text(), "the file of mig-parted, byte for byte, except for the placements of compute instances"
     # From something else, and then from a division that has some of them.
     mig("apply", "-f", "-", input="version: v1\nmig-configs: {a: [{devices: all, mig-enabled: true, mig-devices: {7g.141gb: 1}}]}")
     mig("restore", "--checkpoint-file", again)
@@ -242,6 +246,53 @@ def test_exactly_the_instances_of_a_checkpoint_are_made(hopper):
     stays = [line for line in before.splitlines() if "MIG 1g" in line or "MIG 2g" in line]
     assert [line for line in smi(node, "-L").splitlines() if line in stays] == stays, "what is in its place stays"
     assert before.count("MIG") == smi(node, "-L").count("MIG")
+
+
+def compute_places(node: Node) -> list[str]:
+    """The compute instances of GPU 0 with their slices: "2c.7g.40gb 3:2"."""
+    row = re.compile(r"\|\s+\d+\s+\d+\s+MIG (\S+)\s+\d+\s+\d+\s+(\d+:\d+)\s+\|")
+    return sorted(" ".join(match.groups()) for match in map(row.match, smi(node, "mig", "-lci", "-i", "0").splitlines()) if match)
+
+
+def test_compute_instances_become_as_a_checkpoint_says(mig):
+    """At slices at which Penstock itself would not place them in a GPU instance that is new."""
+    node = mig.node
+    recorded, older = node.home / "recorded.json", node.home / "older.json"
+    smi(node, "-i", "0", "-mig", "1")
+    smi(node, "mig", "-i", "0", "-cgi", "7g.40gb")
+    smi(node, "mig", "-i", "0", "-cci", "3c.7g.40gb,2c.7g.40gb,2c.7g.40gb")
+    there = ["2c.7g.40gb 3:2", "2c.7g.40gb 5:2", "3c.7g.40gb 0:3"]
+    assert compute_places(node) == there
+    mig("checkpoint", "-f", recorded)
+    elsewhere = "version: v1\nmig-configs: {a: [{devices: [0], mig-enabled: true, mig-devices: {1g.5gb: 7}}]}"
+    mig("apply", "-f", "-", input=elsewhere)
+    mig("restore", "-f", recorded)
+    assert compute_places(node) == there
+    # A file without placements permits any.
+    older.write_text(re.sub(r',"Placement":\{[^}]*\}\}', "}", recorded.read_text()))
+    assert older.read_text().count("Placement") == 1
+    before = smi(node, "-L")
+    mig("restore", "-f", older)
+    assert smi(node, "-L") == before, "all stay"
+    mig("apply", "-f", "-", input=elsewhere)
+    mig("restore", "-f", older)
+    assert compute_places(node) == ["2c.7g.40gb 0:2", "2c.7g.40gb 2:2", "3c.7g.40gb 4:3"]
+    # Also after a reboot.
+    mig("restore", "-f", recorded)
+    assert compute_places(node) == there
+    node.end_agent()
+    kept = node.state_dir / "layout.json"
+    kept.write_text(re.sub(r'"boot": "[^"]*"', '"boot": "the boot before"', kept.read_text()))
+    smi(node, "mig", "-dci", "-i", "0")
+    smi(node, "mig", "-dgi", "-i", "0")
+    node.launch_agent()
+    wait_until(lambda: (node.report() or {}).get("layout", {}).get("state") == "success", "the layout", seen=lambda: node.penstock("status", check=False).stdout)
+    assert compute_places(node) == there
+    # A place that there is not: nothing changes, or, where only the driver knows, the GPU becomes as before.
+    for start, why in ((9, "7g.40gb has 7 slices of compute"), (1, "overlap")):
+        older.write_text(recorded.read_text().replace('"Start":3', f'"Start":{start}'))
+        assert why in mig("restore", "-f", older, status=1).stderr
+        assert compute_places(node) == there
 
 
 def test_a_checkpoint_is_made_again_after_a_reboot(hopper):
