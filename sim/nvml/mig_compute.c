@@ -1,4 +1,6 @@
 // NVML calls for compute instances, the parts of a GPU instance.
+#include "sim/mig_compute.h"
+
 #include <stdio.h>
 #include <string.h>
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/mig_compute.h"
 #include "sim/mig_files.h"
 #include "sim/nvml/library.h"
 

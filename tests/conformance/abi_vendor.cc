@@ -47,6 +47,9 @@ SAME_FUNCTION(max_pcie_width, nvmlDeviceGetMaxPcieLinkWidth);
 SAME_FUNCTION(pci, nvmlDeviceGetPciInfo_v3);
 SAME_FUNCTION(compute_capability, nvmlDeviceGetCudaComputeCapability);
 SAME_FUNCTION(mig_mode, nvmlDeviceGetMigMode);
+SAME_FUNCTION(compute_instance_placements, nvmlGpuInstanceGetComputeInstancePossiblePlacements);
+SAME_FUNCTION(compute_instance_info, nvmlComputeInstanceGetInfo_v2);
+SAME_FUNCTION(create_compute_instance_at, nvmlGpuInstanceCreateComputeInstanceWithPlacement);
 SAME_FUNCTION(memory, nvmlDeviceGetMemoryInfo);
 SAME_FUNCTION(memory_v2, nvmlDeviceGetMemoryInfo_v2);
 SAME_FUNCTION(common_ancestor, nvmlDeviceGetTopologyCommonAncestor);
@@ -137,6 +140,17 @@ SAME_MEMBER(abi::MemoryV2, nvmlMemory_v2_t, reserved, reserved);
 SAME_MEMBER(abi::MemoryV2, nvmlMemory_v2_t, free, free);
 SAME_MEMBER(abi::MemoryV2, nvmlMemory_v2_t, used, used);
 SAME_VALUE(abi::kMemoryV2, nvmlMemory_v2);
+
+SAME_SIZE(abi::Placement, nvmlComputeInstancePlacement_t);
+SAME_MEMBER(abi::Placement, nvmlComputeInstancePlacement_t, start, start);
+SAME_MEMBER(abi::Placement, nvmlComputeInstancePlacement_t, size, size);
+
+SAME_SIZE(abi::ComputeInstanceInfo, nvmlComputeInstanceInfo_t);
+SAME_MEMBER(abi::ComputeInstanceInfo, nvmlComputeInstanceInfo_t, device, device);
+SAME_MEMBER(abi::ComputeInstanceInfo, nvmlComputeInstanceInfo_t, instance, gpuInstance);
+SAME_MEMBER(abi::ComputeInstanceInfo, nvmlComputeInstanceInfo_t, id, id);
+SAME_MEMBER(abi::ComputeInstanceInfo, nvmlComputeInstanceInfo_t, profile, profileId);
+SAME_MEMBER(abi::ComputeInstanceInfo, nvmlComputeInstanceInfo_t, placement, placement);
 
 SAME_SIZE(abi::Utilization, nvmlUtilization_t);
 SAME_MEMBER(abi::Utilization, nvmlUtilization_t, gpu, gpu);

@@ -211,7 +211,8 @@ base::Status ReadMigParts(const Nvml& nvml, abi::Device gpu, Mig& mig) {
 
 void ReadComputePlacements(const Nvml& nvml, abi::Device gpu, Mig& mig) {
   std::map<std::string_view, unsigned> instances;  // one of each profile
-  for (const GpuInstance& one : mig.instances) instances.emplace(one.profile, one.id);
+  for (const GpuInstance& one : mig.instances)
+    if (!mig.IsFilled(one)) instances.emplace(one.profile, one.id);
   for (PartProfile& profile : mig.profiles) {
     const auto outer = instances.find(profile.within);
     if (outer == instances.end()) continue;
@@ -224,14 +225,16 @@ void ReadComputePlacements(const Nvml& nvml, abi::Device gpu, Mig& mig) {
   }
 }
 
+bool Mig::IsFilled(const GpuInstance& instance) const {
+  return std::ranges::any_of(devices, [&](const MigDevice& device) {
+    return device.gpu_instance == instance.id && device.fills_its_gpu_instance();
+  });
+}
+
 std::vector<std::string> Mig::Addresses(const std::string& gpu) const {
   std::vector<std::string> addresses;
-  for (const GpuInstance& instance : instances) {
-    const bool is_device = std::ranges::any_of(devices, [&](const MigDevice& device) {
-      return device.gpu_instance == instance.id && device.fills_its_gpu_instance();
-    });
-    if (!is_device) addresses.push_back(gpu + "/" + std::to_string(instance.id));
-  }
+  for (const GpuInstance& instance : instances)
+    if (!IsFilled(instance)) addresses.push_back(gpu + "/" + std::to_string(instance.id));
   for (const MigDevice& device : devices) addresses.push_back(device.uuid);
   return addresses;
 }

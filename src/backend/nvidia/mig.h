@@ -45,6 +45,8 @@ struct Mig {
   std::vector<MigDevice> devices;
   bool permitted = true;  ///< false: this process may not list the instances
 
+  /// Whether one compute instance fills this GPU instance.
+  bool IsFilled(const GpuInstance& instance) const;
   /// The addresses of the parts: UUIDs of MIG devices, and "0/3" for GPU instance 3 of GPU 0 where
   /// that is none.
   std::vector<std::string> Addresses(const std::string& gpu) const;
@@ -58,7 +60,7 @@ Mig ReadMigProfiles(const Nvml& nvml, abi::Device gpu, base::Bytes memory);
 base::Status ReadMigParts(const Nvml& nvml, abi::Device gpu, Mig& mig);
 
 /// Replaces what was derived of the placements of compute instances by what the driver reports of
-/// the GPU instances that `mig` has.
+/// the GPU instances in which there is room for several.
 void ReadComputePlacements(const Nvml& nvml, abi::Device gpu, Mig& mig);
 
 /// GPU and GPU instance of "0/3"; nothing for other addresses.

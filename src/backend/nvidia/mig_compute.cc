@@ -91,11 +91,14 @@ base::Status CreateComputeInstance(const Nvml& nvml, abi::GpuInstance instance, 
   ASSIGN(const unsigned profile, ComputeProfile(nvml, instance, slices));
   std::optional<Placement> at = placement;
   if (!nvml->create_compute_instance_at) at.reset();
-  const auto possible = ListPlacements(nvml->compute_instance_placements, instance, profile);
-  if (at && !possible.empty()) {
+  if (at) {
+    const auto possible = ListPlacements(nvml->compute_instance_placements, instance, profile);
     // Drivers differ in how many slices a placement has, not in where it begins.
     const auto same = std::ranges::find(possible, at->start, &Placement::start);
-    at = same == possible.end() ? std::nullopt : std::optional(*same);
+    if (same != possible.end())
+      at = *same;
+    else if (!possible.empty())
+      at.reset();
   }
   abi::ComputeInstance compute = nullptr;
   if (!at) {

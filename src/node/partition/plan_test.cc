@@ -384,16 +384,18 @@ TEST(Plan, EndsWithMorePartsWithinPartsThanCanBeDistributed) {
       ErrorOf(A100(), Enabled({{"1c.3g.20gb", 200}, {"2c.3g.20gb", 50}}), Code::kInvalidArgument),
       "200 of 1c.3g.20gb and 50 of 2c.3g.20gb do not fit together, wherever they are placed");
   // A made-up device with 40 outer parts, whose parts leave a slice of each unused.
-  testing::Profiles profiles = {testing::Profile("o", 5, 0, {}),
-                                testing::Profile("all", 200, 1, {})};
-  testing::AddWithin(profiles, "o", 2, 0, {});
-  testing::AddWithin(profiles, "o", 3, 0, {});
-  const Division now{.device = "d", .profiles = profiles};
-  const auto plan = MakePlan(now, {.parts = {{"2c.o", 40}, {"3c.o", 40}}}, {});
-  ASSERT_TRUE(plan.ok()) << plan.error().message();
-  EXPECT_EQ(ReferenceDevice(now).Take(*plan), "");
-  const auto none = MakePlan(now, {.parts = {{"3c.o", 41}, {"2c.o", 38}}}, {});
-  ASSERT_FALSE(none.ok());
+  for (const bool placed : {false, true}) {
+    testing::Profiles profiles = {testing::Profile("o", 5, 0, {}),
+                                  testing::Profile("all", 200, 1, {})};
+    for (const int slices : {2, 3}) testing::AddWithin(profiles, "o", slices, 0, {});
+    if (placed) profiles = testing::AnywhereWithin(profiles);
+    const Division now{.device = "d", .profiles = profiles};
+    const auto plan = MakePlan(now, {.parts = {{"2c.o", 40}, {"3c.o", 40}}}, {});
+    ASSERT_TRUE(plan.ok()) << plan.error().message();
+    EXPECT_EQ(ReferenceDevice(now).Take(*plan), "");
+    const auto none = MakePlan(now, {.parts = {{"3c.o", 41}, {"2c.o", 38}}}, {});
+    ASSERT_FALSE(none.ok());
+  }
 }
 
 TEST(Plan, EndsOnDevicesWithMorePlacementsThanCanBeTried) {
