@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from monitored import Kubelet
+from mig_machine import compute_places, modes, parts, smi
 from node import Node, wait_until
 
 ROUNDS = 1000 if os.environ.get("PENSTOCK_CHECK_ALL") == "1" else 60
@@ -30,35 +31,6 @@ def apply(node: Node, text: str, *words, check=True) -> subprocess.CompletedProc
     file = node.home / "layout.yaml"
     file.write_text(text)
     return node.penstock("mig", "apply", "-f", file, *words, check=check)
-
-
-def parts(node: Node) -> dict[str, list[str]]:
-    """Index of each GPU that is divided -> the profiles of its parts, as the driver lists them."""
-    listed = smi(node, "-L")
-    found: dict[str, list[str]] = {}
-    for line in listed.splitlines():
-        if gpu := re.match(r"GPU (\d+):", line):
-            at = gpu[1]
-        elif part := re.match(r"\s+MIG (\S+)", line):
-            found.setdefault(at, []).append(part[1])
-    return {gpu: sorted(profiles) for gpu, profiles in found.items()}
-
-
-def smi(node: Node, *words, check=True) -> str:
-    done = subprocess.run([node.root / "usr/bin/nvidia-smi", *words], env={"LD_LIBRARY_PATH": str(node.root / "usr/lib/x86_64-linux-gnu")}, capture_output=True,
-                          text=True, check=False)
-    assert done.returncode == 0 or not check, f"{words}: {done.stdout}{done.stderr}"
-    return done.stdout
-
-
-def compute_places(node: Node, gpu: int = 0) -> list[str]:
-    """The compute instances of a GPU with their slices: "2c.7g.40gb 4:2"."""
-    row = re.compile(r"\|\s+\d+\s+\d+\s+MIG (\S+)\s+\d+\s+\d+\s+(\d+:\d+)\s+\|")
-    return sorted(" ".join(match.groups()) for match in map(row.match, smi(node, "mig", "-lci", "-i", str(gpu), check=False).splitlines()) if match)
-
-
-def modes(node: Node) -> list[str]:
-    return smi(node, "--query-gpu=mig.mode.current", "--format=csv,noheader").split()
 
 
 def offered(node: Node) -> dict[str, str]:

@@ -1,125 +1,16 @@
 """`penstock` under the name of NVIDIA's `nvidia-mig-parted`, on simulated machines with an agent: its verbs, flags, variables, texts and exit statuses;
 checkpoints; hooks, and who may write them."""
-import fcntl
 import json
 import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from node import Node, wait_until
-
-# README.md and examples/config.yaml of NVIDIA/mig-parted.
-EXAMPLES = """version: v1
-mig-configs:
-  all-disabled:
-    - devices: all
-      mig-enabled: false
-
-  all-enabled:
-    - devices: all
-      mig-enabled: true
-      mig-devices: {}
-
-  all-1g.5gb:
-    - devices: all
-      mig-enabled: true
-      mig-devices:
-        "1g.5gb": 7
-
-  all-balanced:
-    - devices: all
-      mig-enabled: true
-      mig-devices:
-        "1g.5gb": 2
-        "2g.10gb": 1
-        "3g.20gb": 1
-
-  custom-config:
-    - devices: [0,1,2,3]
-      mig-enabled: false
-    - devices: [4]
-      mig-enabled: true
-      mig-devices:
-        "1g.5gb": 7
-    - devices: [5]
-      mig-enabled: true
-      mig-devices:
-        "2g.10gb": 3
-    - devices: [6]
-      mig-enabled: true
-      mig-devices:
-        "3g.20gb": 2
-    - devices: [7]
-      mig-enabled: true
-      mig-devices:
-        "1g.5gb": 2
-        "2g.10gb": 1
-        "3g.20gb": 1
-"""
-
-
-class MigParted:
-    """NVIDIA's program, as scripts call it on a node."""
-
-    def __init__(self, node: Node):
-        self.node = node
-        self.file = node.home / "config.yaml"
-        self.file.write_text(EXAMPLES)
-
-    def command(self, *words) -> list[str]:
-        node = self.node
-        places = ["--run-dir", node.run_dir, "--driver-root", node.root, "--dev-root", node.root, "--sysfs-root", node.root / "sys"]
-        return [str(word) for word in (node.programs / "nvidia-mig-parted", *words, *places)]
-
-    def __call__(self, *words, status=0, env=None, **options) -> subprocess.CompletedProcess:
-        options = {"stdin": subprocess.DEVNULL} if "input" not in options else {} | options
-        done = subprocess.run(self.command(*words), env={**os.environ, **(env or {})}, capture_output=True, text=True, timeout=120, check=False, **options)
-        assert done.returncode == status, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done
-
-    def apply(self, name: str, *words, **options):
-        return self("apply", "-f", self.file, "-c", name, *words, **options)
-
-
-def smi(node: Node, *words) -> str:
-    done = subprocess.run([node.root / "usr/bin/nvidia-smi", *words], env={"LD_LIBRARY_PATH": str(node.root / "usr/lib/x86_64-linux-gnu")}, capture_output=True,
-                          text=True, check=False)
-    assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
-    return done.stdout
-
-
-def parts(node: Node) -> dict[str, list[str]]:
-    """Index of each GPU that is divided -> the profiles of its MIG devices, as the driver lists them."""
-    found: dict[str, list[str]] = {}
-    for line in smi(node, "-L").splitlines():
-        if gpu := re.match(r"GPU (\d+):", line):
-            at = gpu[1]
-        elif part := re.match(r"\s+MIG (\S+)", line):
-            found.setdefault(at, []).append(part[1])
-    return {gpu: sorted(profiles) for gpu, profiles in found.items()}
-
-
-def places(node: Node) -> list[tuple[str, ...]]:
-    """GPU, profile, first slice and size of each GPU instance, as the driver lists them."""
-    row = re.compile(r"\|\s+(\d+)\s+MIG (\S+)\s+\d+\s+\d+\s+(\d+):(\d+)\s+\|")
-    return sorted(match.groups() for match in map(row.match, smi(node, "mig", "-lgi").splitlines()) if match)
-
-
-def of_gpu(node: Node, gpu: str) -> list[str]:
-    """The numbers of the MIG devices of a GPU that the agent knows."""
-    numbers = [str(device.get("number", "")) for device in node.report()["devices"] if device["health"]["state"] != "gone"]
-    return [number for number in numbers if number.startswith(f"{gpu}:")]
-
-
-def uuids(node: Node) -> list[str]:
-    return re.findall(r"^GPU \d+: .*UUID: (GPU-[^)]*)", smi(node, "-L"), re.M)
-
-
-def modes(node: Node) -> list[str]:
-    return smi(node, "--query-gpu=mig.mode.current", "--format=csv,noheader").split()
+from mig_machine import EXAMPLES, MigParted, checkpoint, compute_places, modes, parts, places, smi, uuids
+from node import Node, alive, wait_until
 
 
 @pytest.fixture
@@ -201,22 +92,6 @@ def test_the_steps_of_nvidias_systemd_service(mig):
 
 # --- checkpoints
 
-def checkpoint(node: Node, *gpus: tuple) -> str:
-    """As mig-parted writes it: of each GPU None, MIG is disabled, or its instances as number of the profile, first slice, size and the numbers of the
-    profiles of its compute instances; with first slice and size of those as Penstock adds them."""
-    def compute(one):
-        number, *at = one if isinstance(one, tuple) else (one,)
-        return {"ProfileID": number, "EngProfileID": 0, **({"Placement": {"Start": at[0], "Size": at[1]}} if at else {})}
-
-    devices = []
-    for uuid, instances in zip(uuids(node), gpus):
-        listed = [{"ProfileID": profile, "Placement": {"Start": start, "Size": size},
-                   "ComputeInstances": [compute(one) for one in computes] or None}
-                  for profile, start, size, computes in instances or []]
-        devices.append({"UUID": uuid, "MigMode": 0 if instances is None else 1, "GpuInstances": listed or None})
-    return json.dumps({"Version": "v1", "MigState": {"Devices": devices}}, separators=(",", ":"))
-
-
 ONE, TWO, THREE = 0, 1, 2  # NVML_GPU_INSTANCE_PROFILE_1_SLICE and so on; those of compute instances have the same numbers
 
 EXACT = ([(ONE, 0, 1, [ONE]), (ONE, 6, 1, [ONE]), (TWO, 2, 2, [TWO])], [(ONE, 3, 1, []), (THREE, 4, 4, [(ONE, 2, 1), (TWO, 0, 2)])], [], None, None, None, None, None)
@@ -246,12 +121,6 @@ def test_exactly_the_instances_of_a_checkpoint_are_made(hopper):
     stays = [line for line in before.splitlines() if "MIG 1g" in line or "MIG 2g" in line]
     assert [line for line in smi(node, "-L").splitlines() if line in stays] == stays, "what is in its place stays"
     assert before.count("MIG") == smi(node, "-L").count("MIG")
-
-
-def compute_places(node: Node) -> list[str]:
-    """The compute instances of GPU 0 with their slices: "2c.7g.40gb 3:2"."""
-    row = re.compile(r"\|\s+\d+\s+\d+\s+MIG (\S+)\s+\d+\s+\d+\s+(\d+:\d+)\s+\|")
-    return sorted(" ".join(match.groups()) for match in map(row.match, smi(node, "mig", "-lci", "-i", "0").splitlines()) if match)
 
 
 def test_compute_instances_become_as_a_checkpoint_says(mig):
@@ -476,104 +345,60 @@ def test_hooks_of_other_users_do_not_run(hopper, attack):
     assert modes(node) == ["Disabled"] * 8, "without its hooks, nothing is changed"
 
 
-# --- without an agent
+# --- signals
 
-@pytest.fixture
-def alone(make_node) -> MigParted:
-    """A machine on which no agent ever ran."""
-    return MigParted(make_node(machine="dgx-a100"))
+SOME = "version: v1\nmig-configs: {a: [{devices: [0], mig-enabled: true, mig-devices: {1g.18gb: 1}}]}"
 
 
-def with_state(mig: MigParted) -> MigParted:
-    """The same, with the state directory of the node's agent."""
-    command = mig.command
-    mig.command = lambda *words: [*command(*words), "--state-dir", str(mig.node.state_dir)]
-    return mig
+def running(mig: MigParted, hooks_file: Path, *words, layout: str = SOME) -> subprocess.Popen:
+    mig.file.write_text(layout)
+    return subprocess.Popen(mig.command("apply", "-f", mig.file, "-k", hooks_file, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            stdin=subprocess.DEVNULL)
 
 
-def test_without_an_agent_this_process_divides(alone):
-    mig, node = with_state(alone), alone.node
-    node.sim("set", "1", "process=1:100:Xorg:G")  # the mode of GPU 1 needs a reset, which this prevents
-    failed = mig.apply("all-1g.5gb", status=1)
-    assert "without an agent" in failed.stderr and " 1: " in failed.stderr
-    assert parts(node) == {str(gpu): ["1g.5gb"] * 7 for gpu in (0, 2, 3, 4, 5, 6, 7)}, "the others are divided"
-    node.sim("set", "1", "no-processes")
-    mig.apply("all-balanced")
-    mig("assert", "-f", mig.file, "-c", "all-balanced")
-    file = node.home / "checkpoint.json"
-    mig("checkpoint", "-f", file)
-    before = places(node)
-    mig.apply("custom-config")
-    mig("restore", "-f", file)
-    assert places(node) == before
-    assert "impossible" in mig("restore", "-f", "-", input=file.read_text().replace('"Size":4', '"Size":3'), status=1).stderr
-    assert "only an agent waits" in mig.apply("all-disabled", "--wait", "1m", status=1).stderr
-    assert not node.state_dir.exists() and places(node) == before
-    done = mig("-d", "apply", "-f", mig.file, "-c", "all-disabled")
-    assert "GPU 0: dividing: destroy" in done.stderr
-    assert modes(node) == ["Disabled"] * 8
-    # An agent that starts takes what is there, and applies nothing of it.
-    mig.apply("all-1g.5gb")
-    node.start_agent(devices=8 + 56)
-    assert "layout" not in node.report() and parts(node)["0"] == ["1g.5gb"] * 7
+def written(node: Node, name: str) -> str:
+    return wait_until(lambda: (node.home / name).exists() and (node.home / name).read_text().strip(), f"a hook to write {name}")
 
 
-def test_without_an_agent_a_gpu_that_fails_becomes_as_before(alone):
-    mig, node = with_state(alone), alone.node
-    mig.apply("all-balanced")
-    before = places(node)
-    node.sim("fault", "3", "error", "nvmlComputeInstanceDestroy", "999")
-    failed = mig.apply("all-1g.5gb", status=1)
-    node.sim("heal", "3")
-    assert re.search(r" 3: destroy .*unknown error", failed.stderr) and "as before" not in failed.stderr, failed.stderr
-    now = places(node)
-    assert [place for place in now if place[0] == "3"] == [place for place in before if place[0] == "3"]
-    assert len(parts(node)["3"]) == 4
-    assert {place[1] for place in now if place[0] != "3"} == {"1g.5gb"}
-    # Where that fails, too, it is said, and the next call goes on from there.
-    node.sim("fault", "3", "error", "nvmlDeviceCreateGpuInstanceWithPlacement", "999")
-    assert "could not become as before" in mig.apply("all-1g.5gb", status=1).stderr
-    node.sim("heal", "3")
-    mig.apply("all-1g.5gb")
-    assert parts(node) == {str(gpu): ["1g.5gb"] * 7 for gpu in range(8)}
+@pytest.mark.parametrize("name", ["apply_start", "pre_apply_mode", "pre_apply_config"])
+def test_a_signal_ends_the_hook_and_runs_the_last_ones(hopper, name):
+    node = hopper.node
+    slow = "/bin/sleep 1000 & echo $! > sleeps; wait; echo went-on >> ran"
+    program = running(hopper, hooks(node, **{other: f"echo {other} >> ran" for other in ALL} | {name: slow}))
+    sleeps = int(written(node, "sleeps"))
+    program.send_signal(signal.SIGTERM)
+    out, err = program.communicate(timeout=60)
+    assert program.returncode == -signal.SIGTERM and out == "", err
+    assert f"hook {name.replace('_', '-')}: /bin/sh was ended, because a signal ends this program" in err
+    assert not alive(sleeps)
+    assert ran(node) == [*ALL[:ALL.index(name)], "apply_exit"]
+    assert modes(node) == ["Disabled"] * 8 and "layout" not in node.report()
 
 
-def test_without_an_agent_what_is_held_stays(alone):
-    mig, node = with_state(alone), alone.node
-    mig.apply("all-balanced")
-    before = places(node)
-    # By what the last agent recorded.
-    node.start_agent(devices=8 + 32)
-    node.start("--device", "0:0", "--", "sleep", "1000")
+def test_a_second_signal_ends_it_at_once(hopper):
+    node = hopper.node
+    program = running(hopper, hooks(node, apply_start="echo $$ > first; exec /bin/sleep 1000", apply_exit="trap '' TERM; echo $$ > last; exec /bin/sleep 1000"))
+    first = int(written(node, "first"))
+    program.send_signal(signal.SIGINT)
+    last = int(written(node, "last"))
+    assert not alive(first)
+    program.send_signal(signal.SIGTERM)
+    program.communicate(timeout=60)
+    assert program.returncode == -signal.SIGTERM
+    wait_until(lambda: not alive(last), "the hook to end")
+
+
+def test_a_signal_does_not_end_what_the_agent_does(hopper):
+    node = hopper.node
+    hopper("apply", "-f", "-", input=SOME.replace("1g.18gb", "7g.141gb"))
+    holder = node.start("--device", "0:0", "--", "sleep", "1000")
     wait_until(lambda: node.holders(), "the part to be held")
-    ledger = node.state_dir / "ledger.json"
-    wait_until(lambda: ledger.exists() and '"leases": [{' in json.dumps(json.loads(ledger.read_text())), "the checkpoint of the ledger")
-    node.kill_agent()
-    refused = mig.apply("all-1g.5gb", status=1)
-    assert "held by the run of root, as the agent that ended recorded" in refused.stderr
-    assert places(node) == before, "nothing was changed, also of the other GPUs"
-    # What it left unfinished is its successor's.
-    journal = node.state_dir / "changes.json"
-    kept = journal.read_text() if journal.exists() else None
-    for text, why in (('{"version": 1, "changes": [{"kind": "divide", "devices": [{"id": "GPU-1"}], "step": "divide"}]}', "start an agent"), ("{", "changes.json"),
-                      ('{"version": 99}', "newer")):
-        journal.write_text(text)
-        assert why in mig.apply("all-1g.5gb", status=1).stderr, text
-        assert journal.read_text() == text, "it is left to the agent"
-    journal.unlink() if kept is None else journal.write_text(kept)
-    ledger.write_text("no JSON")
-    assert "ledger.json" in mig.apply("all-1g.5gb", status=1).stderr
-    assert ledger.read_text() == "no JSON" and places(node) == before
-
-
-def test_without_an_agent_none_starts_meanwhile(alone):
-    mig, node = with_state(alone), alone.node
-    node.run_dir.mkdir()
-    lock = node.run_dir / "agent.lock"
-    lock.touch(mode=0o600)
-    with lock.open("r+") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        assert "lock" in mig.apply("all-enabled", status=1).stderr
-    assert modes(node) == ["Disabled"] * 8
-    mig.apply("all-enabled")
-    assert modes(node) == ["Enabled"] * 8
+    program = running(hopper, hooks(node, apply_exit="echo last >> ran"), "--wait", "10m")
+    wait_until(lambda: (node.report() or {}).get("layout", {}).get("state") in ("pending", "failed"), "the request to wait for the holder")
+    program.send_signal(signal.SIGINT)
+    err = program.communicate(timeout=60)[1]
+    assert program.returncode == -signal.SIGINT and "the agent goes on dividing the GPUs" in err
+    assert ran(node) == ["last"]
+    holder.kill()
+    holder.communicate()
+    wait_until(lambda: parts(node) == {"0": ["1g.18gb"]}, "the agent to divide the GPU")

@@ -13,16 +13,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from monitored import Fleet  # noqa: E402
+from mig_machine import smi  # noqa: E402
 from node import Node, alive, wait_until  # noqa: E402
 
 RESOURCE = "nvidia.com/mig-1g.5gb"
 LIMIT = 4864 // 3  # MiB, of a third of a 1g.5gb
 NAMES = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
-
-
-def smi(node: Node, *words: str, check=True) -> str:
-    return subprocess.run([node.root / "usr/bin/nvidia-smi", *words], check=check, capture_output=True, text=True,
-                          env={"LD_LIBRARY_PATH": str(node.root / "usr/lib/x86_64-linux-gnu")}).stdout
 
 
 def divide(node: Node, gpu: int, profiles: str):

@@ -15,25 +15,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from broker import connected  # noqa: E402
+from mig_machine import parts, smi  # noqa: E402
 from node import PATIENCE, Node, wait_until  # noqa: E402
 
 SHOW = ("sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
-
-
-def smi(node: Node, *words: str, check=True) -> str:
-    return subprocess.run([node.root / "usr/bin/nvidia-smi", *words], check=check, capture_output=True, text=True,
-                          env={"LD_LIBRARY_PATH": str(node.root / "usr/lib/x86_64-linux-gnu")}).stdout
-
-
-def parts(node: Node) -> dict[str, list[str]]:
-    """Index of each GPU that is divided -> the profiles of its parts, as the driver lists them."""
-    found: dict[str, list[str]] = {}
-    for line in smi(node, "-L").splitlines():
-        if gpu := re.match(r"GPU (\d+):", line):
-            at = gpu[1]
-        elif part := re.match(r"\s+MIG (\S+)", line):
-            found.setdefault(at, []).append(part[1])
-    return {gpu: sorted(profiles) for gpu, profiles in found.items()}
 
 
 def nothing_is_left(node: Node):

@@ -13,14 +13,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from broker import connected  # noqa: E402
+from mig_machine import smi  # noqa: E402
 from node import PATIENCE, Node, wait_until  # noqa: E402
 
 SHOW = ("sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
-
-
-def smi(node: Node, *words: str):
-    subprocess.run([node.root / "usr/bin/nvidia-smi", *words], check=True, stdout=subprocess.DEVNULL,
-                   env=os.environ | {"LD_LIBRARY_PATH": str(node.root / "usr/lib/x86_64-linux-gnu")})
 
 
 def divided(make_node, machine: str, gpus: dict[int, str], **options) -> Node:

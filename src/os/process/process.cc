@@ -97,6 +97,14 @@ std::vector<pid_t> ListProcesses(const std::string& proc) {
   return pids;
 }
 
+bool GroupRuns(const std::string& proc, pid_t group) {
+  return std::ranges::any_of(ListProcesses(proc), [&](pid_t pid) {
+    const auto process = OpenProcess(proc, pid);
+    const auto stat = process.ok() ? ReadStat(*process) : Result<StatFields>(process.error());
+    return stat.ok() && stat->group == group && !stat->ended;
+  });
+}
+
 bool IsOfTheMachine(const std::string& proc, pid_t pid) {
   const auto shares = [&](const std::string& with, const std::string& kind) {
     const auto other = ReadLink(proc + "/" + with + "/ns/" + kind),

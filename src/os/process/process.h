@@ -42,6 +42,9 @@ base::Result<std::uint64_t> ReadProcessStart(const std::string& proc, pid_t pid)
 /// In ascending order; empty if `proc` cannot be listed.
 std::vector<pid_t> ListProcesses(const std::string& proc);
 
+/// Whether a process of this group runs: one that has ended and waits for its parent does not.
+bool GroupRuns(const std::string& proc, pid_t group);
+
 /// Whether a process belongs to the machine itself (on a node that is a container: to that node)
 /// and not to a container on it: it shares the user and pid namespaces of the first process in
 /// `proc`, and the mount namespace of that process or of this one. False if the namespaces cannot

@@ -36,6 +36,7 @@ TEST(StatFields, SurviveAnyName) {
     ASSERT_TRUE(fields) << name;
     EXPECT_EQ(fields->name, name);
     EXPECT_EQ(fields->parent, 7);
+    EXPECT_EQ(fields->group, 42);
     EXPECT_EQ(fields->user, 250u);
     EXPECT_EQ(fields->system, 50u);
     EXPECT_EQ(fields->start, 987654u);

@@ -29,15 +29,19 @@ std::optional<StatFields> ParseStat(std::string_view text) {
   const auto fields = base::Split(base::Trim(text.substr(close + 1)), ' ');  // [0] is field 3
   if (fields.size() < 20) return std::nullopt;
   const auto parent = base::ParseInt(fields[1]);
+  const auto group = base::ParseInt(fields[2]);
   const auto user = base::ParseUint(fields[11]);
   const auto system = base::ParseUint(fields[12]);
   const auto start = base::ParseUint(fields[19]);
-  if (!parent || *parent < 0 || *parent > 0x7fffffff || !user || !system || !start)
-    return std::nullopt;
+  const auto is_pid = [](const auto& number) {
+    return number && *number >= 0 && *number <= 0x7fffffff;
+  };
+  if (!is_pid(parent) || !is_pid(group) || !user || !system || !start) return std::nullopt;
   const bool ended =
       (fields[0] == "Z" || fields[0] == "X") && base::ParseUint(fields[17]).value_or(0) <= 1;
   return StatFields{std::string(text.substr(open + 1, close - open - 1)),
                     static_cast<int>(*parent),
+                    static_cast<int>(*group),
                     *user,
                     *system,
                     *start,

@@ -13,6 +13,7 @@ namespace penstock::os {
 struct StatFields {
   std::string name;  ///< (2) comm, without its parentheses; may hold any byte, parentheses too
   int parent = 0;    ///< (4)
+  int group = 0;     ///< (5)
   std::uint64_t user = 0;    ///< (14) clock ticks
   std::uint64_t system = 0;  ///< (15) clock ticks
   std::uint64_t start = 0;   ///< (22) clock ticks since boot

@@ -92,13 +92,16 @@ base::Result<std::string> Client::ReadLine(std::optional<base::Duration> timeout
     searched = buffer_.size();
     if (buffer_.size() > kMaxAnswerBytes)
       return Error(Code::kDataLoss, "the agent's answer is longer than 16 MiB");
-    pollfd ready{fd_.get(), POLLIN, 0};
-    const int polled = ::poll(&ready, 1, Left(deadline));
+    // A negative descriptor is not waited for.
+    std::array<pollfd, 2> ready{{{fd_.get(), POLLIN, 0}, {interrupt_, POLLIN, 0}}};
+    const int polled = ::poll(ready.data(), ready.size(), Left(deadline));
     if (polled < 0 && errno == EINTR) continue;
     if (polled < 0) return ErrnoError(errno, "wait for the agent");
     if (polled == 0)
       return Error(Code::kDeadlineExceeded, "the agent at " + path_ + " did not answer within " +
                                                 base::FormatDuration(*timeout));
+    if (ready[1].revents != 0)
+      return Error(Code::kCancelled, "interrupted while the agent at " + path_ + " worked");
     const ssize_t got = ::recv(fd_.get(), chunk.data(), chunk.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0)

@@ -30,6 +30,9 @@ class Client {
   /// status report): at most 16 MiB.
   base::Result<std::string> ReadLine(std::optional<base::Duration> timeout = std::nullopt);
 
+  /// From now on ReadLine ends with kCancelled once this descriptor is readable. -1: none.
+  void InterruptBy(int fd) { interrupt_ = fd; }
+
   /// Calls SendLine and ReadLine: one answer to one request. An {"error": ...} answer becomes that
   /// error.
   base::Result<std::string> Query(std::string_view line,
@@ -42,6 +45,7 @@ class Client {
   os::UniqueFd fd_;
   std::string path_;
   std::string buffer_;
+  int interrupt_ = -1;
 };
 
 }  // namespace penstock::protocol::broker

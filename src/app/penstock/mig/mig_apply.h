@@ -22,7 +22,9 @@ struct ApplyRequest {
 };
 
 /// Prints progress on standard error, and returns how each GPU ended. Errors are those of
-/// node::change::Divisions::Apply, of DivideDirectly and of hooks.
+/// node::change::Divisions::Apply, of DivideDirectly and of hooks. A signal ends the hook that
+/// runs, and the division after the GPU that is being divided; an agent goes on. Then the hooks of
+/// apply-exit run, and the signal ends this program (Interruption).
 Result<Shown> ApplyMigLayout(const Common& common, const ApplyRequest& request);
 
 }  // namespace penstock::app

@@ -4,21 +4,23 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
+
+#include <sys/epoll.h>
 
 #include "app/devices/backend_connection.h"
 #include "app/devices/paths.h"
 #include "app/penstock/common/probe_devices.h"
 #include "app/penstock/common/programs.h"
+#include "app/penstock/mig/mig_holders.h"
 #include "app/penstock/mig/mig_machine.h"
 #include "app/state_files.h"
 #include "backend/all.h"
 #include "base/core/strings.h"
 #include "device/remote.h"
-#include "node/change/device_change.h"
 #include "node/change/division_run.h"
-#include "node/ledger/checkpoint.h"
 #include "node/partition/plan.h"
 #include "node/partition/select.h"
 #include "os/core/file.h"
@@ -38,35 +40,9 @@ using protocol::broker::DivideProgress;
 constexpr base::Duration kDriverReleased = std::chrono::milliseconds(50);
 constexpr int kReleaseTries = 100;
 
-/// The text of a file of the last agent; empty where there is none.
-Result<std::string> ReadState(const std::string& path, std::size_t most) {
-  auto text = os::ReadFile(path, most);
-  if (text.ok() || text.error().code() != Code::kNotFound) return text;
-  return std::string();
-}
-
-/// Who holds devices by what the last agent recorded in this boot, by id.
-Result<std::map<std::string, std::string>> RecordedHolders(const std::string& state_dir) {
-  const std::string journal = JournalPath(state_dir), ledger = LedgerPath(state_dir);
-  ASSIGN(const std::string changes, ReadState(journal, os::kMaxFileBytes));
-  if (!changes.empty()) {
-    ASSIGN(const auto unfinished, node::change::DecodeChanges(changes, journal));
-    if (!unfinished.empty())
-      return Error(Code::kFailedPrecondition,
-                   "the agent that ended left a change of devices unfinished (" + journal +
-                       "): start an agent, which finishes it");
-  }
-  std::map<std::string, std::string> holders;
-  ASSIGN(const std::string text, ReadState(ledger, node::ledger::kMaxCheckpointBytes));
-  if (text.empty()) return holders;
-  ASSIGN(const std::string boot, os::ReadBootId("/proc"));
-  ASSIGN(const auto leases, node::ledger::DecodeCheckpoint(text, boot, ledger));
-  for (const node::ledger::Lease& lease : leases)
-    for (const node::ledger::Slot& slot : lease.slots)
-      holders[slot.device] = (lease.pod.empty() ? "the run of " + lease.user
-                                                : "pod " + lease.namespace_name + "/" + lease.pod) +
-                             ", as the agent that ended recorded";
-  return holders;
+/// A layout that means every GPU, so one that does not respond, too.
+bool SelectsAll(const api::Layout& layout) {
+  return std::ranges::any_of(layout.rules, &api::LayoutRule::all_devices);
 }
 
 /// One vendor's GPUs, from the first look at them to the last step. On its own loop.
@@ -75,10 +51,11 @@ class DirectDivision {
   using Progress = std::function<void(const DivideProgress&)>;
 
   DirectDivision(const api::NodeConfig& config, const std::string& worker,
-                 const ApplyRequest& request, const Progress& progress,
-                 std::map<std::string, std::string> holders)
+                 const ApplyRequest& request, const Interruption& interruption,
+                 const Progress& progress, std::map<std::string, std::string> holders)
       : config_(config),
         request_(request),
+        interruption_(interruption),
         progress_(progress),
         loop_("divide"),
         remote_(loop_, {.command = WorkerCommand(worker, MigDialect().vendor(),
@@ -89,15 +66,23 @@ class DirectDivision {
   }
 
   Result<std::vector<DivideProgress>> Run() {
+    TRY(loop_.Watch(interruption_.fd(), EPOLLIN, [this](std::uint32_t) {
+      loop_.Unwatch(interruption_.fd());
+      interrupted_ = true;
+      if (!changing_) Conclude();
+    }));
     ProbeOnce(remote_, [this](Result<Seen> seen) {
       if (!seen.ok()) return End(seen.error());
       machine_.devices = std::move(seen->devices);
       machine_.remarks = std::move(seen->problems);
+      if (!machine_.remarks.empty() && SelectsAll(request_.layout))
+        return End(Error(Code::kUnavailable, base::Join(machine_.remarks, "; ")));
       machine_.on_demand = OnDemandGpus(config_, machine_);
-      ReadHolders(0);
+      ReadHolders(0, true);
     });
     loop_.Run();
     run_.reset();
+    loop_.Unwatch(interruption_.fd());
     return *std::move(result_);
   }
 
@@ -107,6 +92,7 @@ class DirectDivision {
     DesiredDivision desired, before;
     DivideProgress progress;
     bool mode_only = false;
+    bool ended = false;
   };
 
   void End(Result<std::vector<DivideProgress>> result) {
@@ -116,14 +102,51 @@ class DirectDivision {
 
   // --- what is there, and what shall be done
 
-  void ReadHolders(std::size_t next) {
+  /// `again`: a worker that ends meanwhile is replaced.
+  void ReadHolders(std::size_t next, bool again) {
     if (next == machine_.devices.size()) return Plan();
     const Facts& device = machine_.devices[next];
-    remote_.Read(device.address, [this, next](const Result<device::Reading>& reading) {
-      // A part without a compute instance has no reading, nor any process.
-      if (reading.ok()) NoteProcesses(machine_.devices[next].id, *reading);
-      ReadHolders(next + 1);
+    const Facts& gpu = GpuOf(device);
+    if (unread_.contains(gpu.id)) return ReadHolders(next + 1, true);
+    // Another worker finds the parts of a GPU once it has described that.
+    if (reopened_ && described_.insert(gpu.id).second)
+      return remote_.Describe(
+          gpu.address, [this, next, again](const Result<Facts>&) { ReadHolders(next, again); });
+    remote_.Read(device.address, [this, next, again](const Result<device::Reading>& reading) {
+      if (reading.ok() && reading->reachable) {
+        NoteProcesses(machine_.devices[next].id, *reading);
+      } else if (!reading.ok() && again && remote_.pid() == 0) {
+        return WithDriver([this, next](const Status& opened) {
+          opened.ok() ? ReadHolders(next, false) : End(opened.error());
+        });
+      } else {
+        NoteUnread(machine_.devices[next], reading);
+      }
+      ReadHolders(next + 1, true);
     });
+  }
+
+  /// Opens the driver again where the worker process has ended.
+  void WithDriver(std::function<void(const Status&)> then) {
+    if (remote_.pid() != 0) return then({});
+    reopened_ = true;
+    described_.clear();
+    remote_.Open([then = std::move(then)](const Result<device::Driver>& opened) {
+      then(opened.ok() ? Status() : Status(opened.error()));
+    });
+  }
+
+  void NoteUnread(const Facts& device, const Result<device::Reading>& reading) {
+    std::string why = "it does not respond";
+    if (!reading.ok()) why = reading.error().message();
+    if (reading.ok() && !reading->evidence.empty()) why = reading->evidence.front().text;
+    const std::string part = device.parent.empty() ? "" : "of " + device.id + " ";
+    unread_.emplace(GpuOf(device).id, "the processes " + part + "are unknown: " + why);
+  }
+
+  const Facts& GpuOf(const Facts& device) const {
+    const auto parent = std::ranges::find(machine_.devices, device.parent, &Facts::id);
+    return parent == machine_.devices.end() ? device : GpuOf(*parent);
   }
 
   void NoteProcesses(const std::string& device, const device::Reading& reading) {
@@ -161,6 +184,8 @@ class DirectDivision {
     job.mode_only = request_.mode_only || machine_.on_demand.contains(job.gpu.id);
     if (job.mode_only || now.profiles.empty()) desired.division.parts.clear();
     if (WhyNotAsDesired(now, job.desired, job.mode_only).empty()) return {};
+    if (const auto unread = unread_.find(job.gpu.id); unread != unread_.end())
+      return Error(Code::kFailedPrecondition, unread->second);
     const auto plan = node::partition::MakePlan(now, desired.division, {});
     return plan.ok() ? Status() : Status(plan.error());
   }
@@ -169,12 +194,21 @@ class DirectDivision {
 
   void Next(std::size_t number) {
     while (number < jobs_.size() && jobs_[number].progress.state == "unselected") ++number;
-    if (number == jobs_.size()) return Conclude();
-    Begin(number, false);
+    if (number == jobs_.size() || interrupted_) return Conclude();
+    Begin(number, Try::kFirst);
   }
 
-  void Begin(std::size_t number, bool back) {
+  enum class Try { kFirst, kSecond, kBack };  // the last one makes it as it was before
+
+  void Begin(std::size_t number, Try which) {
+    changing_ = true;
+    if (remote_.pid() == 0)
+      return WithDriver([this, number, which](const Status& opened) {
+        if (opened.ok()) return Begin(number, which);
+        Ended(number, which == Try::kFirst ? Try::kSecond : which, opened);
+      });
     Job& job = jobs_[number];
+    const bool back = which == Try::kBack;
     run_ = std::make_unique<DivisionRun>(
         DivisionRun::Tools{
             .backend = remote_,
@@ -195,34 +229,47 @@ class DirectDivision {
             .desired = [wanted = back ? job.before : job.desired](const auto&) { return wanted; },
             .mode_only = !back && job.mode_only,
             .skip_reset = request_.skip_reset});
-    run_->Start([this, number, back](const Status& outcome) {
-      // Not from within the run, which the next one replaces.
-      loop_.Post([this, number, back, outcome] { Ended(number, back, outcome); });
+    run_->Start([this, number, which](const Status& outcome) {
+      // Not from within the run, which ends here.
+      loop_.Post([this, number, which, outcome] { Ended(number, which, outcome); });
     });
   }
 
-  void Ended(std::size_t number, bool back, const Status& outcome) {
+  void Ended(std::size_t number, Try which, const Status& outcome) {
+    run_.reset();
     DivideProgress& progress = jobs_[number].progress;
-    if (!back && !outcome.ok()) {
+    // Another run goes on from where the device is.
+    if (!outcome.ok() && which == Try::kFirst && remote_.pid() == 0)
+      return Begin(number, Try::kSecond);
+    if (!outcome.ok() && which != Try::kBack) {
       progress.state = "failed";
       progress.reason = outcome.error().message();
-      return Begin(number, true);
+      return Begin(number, Try::kBack);
     }
     if (!outcome.ok())
       progress.reason += "; and it could not become as before: " + outcome.error().message();
+    changing_ = false;
+    jobs_[number].ended = true;
     progress_(progress);
     Next(number + 1);
   }
 
   void Conclude() {
     std::vector<DivideProgress> all;
-    std::vector<std::string> failed;
+    std::vector<std::string> failed, left;
     for (const Job& job : jobs_) {
       all.push_back(job.progress);
       if (job.progress.state == "failed")
         failed.push_back(job.progress.number + ": " + job.progress.reason);
+      else if (job.progress.state != "unselected" && !job.ended)
+        left.push_back(job.progress.number);
     }
-    if (!failed.empty()) return End(Error(Code::kAborted, base::Join(failed, "; ")));
+    if (interrupted_ && (jobs_.empty() || !left.empty()))
+      failed.insert(failed.begin(),
+                    "interrupted, and as before: " +
+                        (left.empty() ? "all GPUs" : "GPU " + base::Join(left, ", ")));
+    if (!failed.empty())
+      return End(Error(interrupted_ ? Code::kCancelled : Code::kAborted, base::Join(failed, "; ")));
     End(std::move(all));
   }
 
@@ -252,28 +299,32 @@ class DirectDivision {
 
   const api::NodeConfig& config_;
   const ApplyRequest& request_;
+  const Interruption& interruption_;
   const Progress& progress_;
   os::Loop loop_;
   device::Remote remote_;
   const std::unique_ptr<device::Actions> actions_;
   MigMachine machine_;
+  std::map<std::string, std::string> unread_;  // why processes are not known, by id of the GPU
   std::vector<Job> jobs_;
   std::unique_ptr<DivisionRun> run_;
+  std::set<std::string> described_;  // ids of GPUs, since the driver was opened again
+  bool reopened_ = false, changing_ = false, interrupted_ = false;
   std::optional<Result<std::vector<DivideProgress>>> result_;
 };
 
 }  // namespace
 
 Result<std::vector<DivideProgress>> DivideDirectly(
-    const api::NodeConfig& config, const ApplyRequest& request,
+    const api::NodeConfig& config, const ApplyRequest& request, const Interruption& interruption,
     const std::function<void(const DivideProgress&)>& progress) {
   if (request.wait)
     return Error(Code::kUnavailable, "only an agent waits for holders, and none runs");
   TRY(os::MakeDirectories(config.paths.run_dir));
   ASSIGN(const auto lock, os::LockFile::Take(LockPath(config.paths.run_dir)));
-  ASSIGN(auto holders, RecordedHolders(config.paths.state_dir));
+  ASSIGN(auto holders, RecordedHolders(config.paths));
   ASSIGN(const std::string worker, FindProgram("penstock-worker"));
-  return DirectDivision(config, worker, request, progress, std::move(holders)).Run();
+  return DirectDivision(config, worker, request, interruption, progress, std::move(holders)).Run();
 }
 
 }  // namespace penstock::app

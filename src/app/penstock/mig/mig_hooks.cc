@@ -1,8 +1,11 @@
 #include "app/penstock/mig/mig_hooks.h"
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -27,6 +30,7 @@ using base::Status;
 using Time = std::chrono::steady_clock;
 
 constexpr std::size_t kLongestHooks = 1u << 20;
+constexpr base::Duration kGroupLook = std::chrono::milliseconds(20);
 
 Result<std::string> ReadTrusted(const std::string& file) {
   std::error_code failed;
@@ -43,16 +47,20 @@ Result<std::string> ReadTrusted(const std::string& file) {
   return os::ReadRegular(fd.get(), file, kLongestHooks);
 }
 
-/// Waits until the child has ended; false: it has not within this time.
-bool AwaitEnd(const os::Child& child, base::Duration time) {
+enum class Awaited { kEnded, kLate, kInterrupted };
+
+/// Waits until the child has ended. `interrupt`: a descriptor, readable once a signal arrived; -1:
+/// none counts.
+Awaited AwaitEnd(const os::Child& child, base::Duration time, int interrupt) {
   const auto until = Time::now() + time;
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Time::now());
-    if (left.count() <= 0) return false;
-    pollfd waited{child.pidfd.get(), POLLIN, 0};
-    const int ready = ::poll(&waited, 1, static_cast<int>(left.count()));
-    if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return false;
+    if (left.count() <= 0) return Awaited::kLate;
+    std::array<pollfd, 2> waited{{{child.pidfd.get(), POLLIN, 0}, {interrupt, POLLIN, 0}}};
+    const int ready = ::poll(waited.data(), waited.size(), static_cast<int>(left.count()));
+    if (ready < 0 && errno != EINTR) return Awaited::kLate;
+    if (ready <= 0) continue;
+    return waited[0].revents != 0 ? Awaited::kEnded : Awaited::kInterrupted;
   }
 }
 
@@ -74,13 +82,30 @@ Result<MigHookRunner> MigHookRunner::Open(const std::string& file, Options optio
 Status MigHookRunner::Run(const char* name) const {
   const auto hooks = hooks_.find(name);
   if (hooks == hooks_.end()) return {};
+  const bool last = std::string_view(name) == api::compat::kApplyExit;
   for (const api::compat::MigHook& hook : hooks->second)
-    if (const Status ran = RunOne(hook); !ran.ok())
+    if (const Status ran = RunOne(hook, last); !ran.ok())
       return ran.error().Within("hook " + std::string(name));
   return {};
 }
 
-Status MigHookRunner::RunOne(const api::compat::MigHook& hook) const {
+/// Not reaped yet, so the number is still that of its session.
+Status MigHookRunner::End(const os::Child& child, const std::string& command) const {
+  ::kill(-child.pid, SIGTERM);
+  ::kill(-child.pid, SIGCONT);  // a stopped process would not handle SIGTERM
+  const auto until = Time::now() + options_.grace;
+  while (os::GroupRuns("/proc", child.pid) && Time::now() < until)
+    std::this_thread::sleep_for(kGroupLook);
+  ::kill(-child.pid, SIGKILL);
+  return Error(Code::kCancelled, command + " was ended, because a signal ends this program");
+}
+
+Status MigHookRunner::RunOne(const api::compat::MigHook& hook, bool last) const {
+  Interruption* const interruption = options_.interruption;
+  const std::string command = base::Printable(hook.command);
+  if (!last && interruption != nullptr && interruption->signal() != 0)
+    return Error(Code::kCancelled,
+                 command + " was not started, because a signal ends this program");
   os::SpawnOptions spawn{.arguments = {hook.command}, .new_session = true, .folder = hook.folder};
   spawn.arguments.insert(spawn.arguments.end(), hook.arguments.begin(), hook.arguments.end());
   auto environment = options_.environment;
@@ -92,14 +117,19 @@ Status MigHookRunner::RunOne(const api::compat::MigHook& hook) const {
   spawn.descriptors = {{null.get(), 0}};
   spawn.standard_output = options_.show_output ? STDERR_FILENO : null.get();
   ASSIGN(const os::Child child, os::Spawn(spawn));
-  const std::string command = base::Printable(hook.command);
-  if (!AwaitEnd(child, options_.deadline)) {
+  if (interruption != nullptr) interruption->Guard(child.pid);
+  const Awaited awaited =
+      AwaitEnd(child, options_.deadline, last || interruption == nullptr ? -1 : interruption->fd());
+  Status ended;
+  if (awaited == Awaited::kInterrupted) ended = End(child, command);
+  if (awaited == Awaited::kLate) {
     ::kill(-child.pid, SIGKILL);  // its session: not reaped yet, so the number is still its own
-    (void)StatusOf(child);
-    return Error(Code::kDeadlineExceeded,
-                 command + " did not end within " + base::FormatDuration(options_.deadline));
+    ended = Error(Code::kDeadlineExceeded,
+                  command + " did not end within " + base::FormatDuration(options_.deadline));
   }
+  if (interruption != nullptr) interruption->Guard(0);
   const siginfo_t info = StatusOf(child);
+  if (!ended.ok()) return ended;
   if (info.si_code == CLD_EXITED && info.si_status == 0) return {};
   return Error(Code::kAborted,
                command +

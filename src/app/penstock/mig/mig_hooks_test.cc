@@ -3,6 +3,8 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,6 +42,19 @@ class MigHookTest : public ::testing::Test {
     return os::ReadFile(Path(name)).ok() ? *os::ReadFile(Path(name)) : "";
   }
 
+  /// Whether the process whose pid is in this file runs. One that was killed and is not reaped yet
+  /// has no command line.
+  bool Runs(const std::string& name) const {
+    const std::string pid = Read(name);
+    EXPECT_FALSE(pid.empty());
+    const auto line = os::ReadFile("/proc/" + pid.substr(0, pid.find('\n')) + "/cmdline");
+    return line.ok() && !line->empty();
+  }
+
+  static void Await(const std::function<bool()>& condition) {
+    while (!condition()) ::usleep(10'000);
+  }
+
   os::TemporaryFolder folder_;
 };
 
@@ -75,15 +90,92 @@ TEST_F(MigHookTest, KillsWhatDoesNotEndWithWhatItStarted) {
       Hooks({"/bin/sleep 1000 & echo $! > pid; wait"}, ", workdir: " + folder_.path());
   EXPECT_EQ(Run(file, {.deadline = std::chrono::seconds(1)}).error().code(),
             Code::kDeadlineExceeded);
-  const std::string pid = Read("pid");
-  ASSERT_FALSE(pid.empty());
-  // One that was killed and is not reaped yet has no command line.
-  const auto line = [&] {
-    const auto read = os::ReadFile("/proc/" + pid.substr(0, pid.find('\n')) + "/cmdline");
-    return read.ok() ? *read : "";
-  };
-  for (int i = 0; i < 1000 && !line().empty(); ++i) ::usleep(10'000);
-  EXPECT_EQ(line(), "");
+  Await([&] { return !Runs("pid"); });
+}
+
+class MigHookSignalTest : public MigHookTest {
+ protected:
+  /// Runs the hooks at apply-start, and sends this process a signal once there is a file "pid".
+  base::Status RunWithSignal(const std::string& file, int signal, MigHookRunner::Options options) {
+    std::thread sender([&] {
+      Await([&] { return !Read("pid").empty(); });
+      ::kill(::getpid(), signal);
+    });
+    const base::Status status = Run(file, std::move(options));
+    sender.join();
+    return status;
+  }
+};
+
+TEST_F(MigHookSignalTest, EndsTheHookWithWhatItStartedAndRunsOnlyTheLastOnes) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    Interruption interruption;
+    const std::string file =
+        Hooks({"trap \"echo ended > ended; exit\" TERM; /bin/sleep 1000 & echo $! > pid; wait",
+               "> second"},
+              ", workdir: " + folder_.path());
+    std::ofstream(file, std::ios::app)
+        << "  apply-exit: [{command: /bin/sh, args: [-c, \"> last\"], workdir: " << folder_.path()
+        << "}]\n";
+    const MigHookRunner::Options options{.interruption = &interruption};
+    const auto status = RunWithSignal(file, signal, options);
+    EXPECT_EQ(status.error().code(), Code::kCancelled) << status.error().message();
+    EXPECT_EQ(interruption.signal(), signal);
+    EXPECT_EQ(Read("ended"), "ended\n");
+    EXPECT_FALSE(Runs("pid"));
+    EXPECT_FALSE(os::Exists(Path("second")));
+    std::filesystem::remove(Path("ended"));
+    EXPECT_EQ(Run(file, options).error().code(), Code::kCancelled);
+    EXPECT_FALSE(os::Exists(Path("ended"))) << "it was not started";
+    EXPECT_TRUE(MigHookRunner::Open(file, options)->Run(api::compat::kApplyExit).ok());
+    EXPECT_TRUE(os::Exists(Path("last")));
+    std::filesystem::remove(Path("pid"));
+    std::filesystem::remove(Path("last"));
+  }
+}
+
+TEST_F(MigHookSignalTest, KillsWhatIgnoresItAfterAGrace) {
+  Interruption interruption;
+  // The program itself ends; what it started does not.
+  const std::string file =
+      Hooks({"trap \"\" TERM; /bin/sleep 1000 & echo $! > pid; trap - TERM; wait"},
+            ", workdir: " + folder_.path());
+  const auto status = RunWithSignal(
+      file, SIGTERM, {.grace = std::chrono::milliseconds(100), .interruption = &interruption});
+  EXPECT_EQ(status.error().code(), Code::kCancelled);
+  Await([&] { return !Runs("pid"); });
+}
+
+TEST_F(MigHookSignalTest, LeavesSignalsThatAreIgnoredSo) {
+  ::signal(SIGHUP, SIG_IGN);
+  {
+    const Interruption interruption;
+    ::raise(SIGHUP);
+    EXPECT_EQ(interruption.signal(), 0);
+    ::raise(SIGTERM);
+    EXPECT_EQ(interruption.signal(), SIGTERM);
+  }
+  EXPECT_EQ(::signal(SIGHUP, SIG_DFL), SIG_IGN);
+  EXPECT_EQ(::signal(SIGTERM, SIG_DFL), SIG_DFL);
+}
+
+using MigHookSignalDeathTest = MigHookSignalTest;
+
+TEST_F(MigHookSignalDeathTest, TheProgramEndsByTheSignal) {
+  EXPECT_EXIT(
+      {
+        Interruption interruption;
+        ::raise(SIGINT);
+        interruption.End();
+      },
+      ::testing::KilledBySignal(SIGINT), "");
+  EXPECT_EXIT(
+      {
+        Interruption interruption;
+        ::raise(SIGINT);
+        ::raise(SIGTERM);
+      },
+      ::testing::KilledBySignal(SIGTERM), "");
 }
 
 TEST_F(MigHookTest, RefusesFilesThatOthersCanChange) {

@@ -1,0 +1,77 @@
+#include "app/penstock/mig/mig_interrupt.h"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace penstock::app {
+namespace {
+
+constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
+
+// What a handler may use: nothing that has a lock.
+std::atomic<int> received{0}, event{-1};
+std::atomic<pid_t> guarded{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+// Returns only where the signal is blocked, as in its own handler: then it ends the program after
+// that.
+void EndBy(int signal) {
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+void OnSignal(int signal) {
+  const int before = errno;
+  int none = 0;
+  if (received.compare_exchange_strong(none, signal)) {
+    const std::uint64_t one = 1;
+    (void)!::write(event, &one, sizeof(one));
+  } else {
+    if (const pid_t group = guarded; group > 0) ::kill(-group, SIGKILL);
+    EndBy(signal);
+  }
+  errno = before;
+}
+
+}  // namespace
+
+Interruption::Interruption() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  received = 0;
+  guarded = 0;
+  event = fd_.get();
+  for (const int signal : kSignals) {
+    struct sigaction action {};
+    // One that is ignored, as by nohup, or in the background of a script, stays so.
+    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) continue;
+    action.sa_handler = OnSignal;
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+Interruption::~Interruption() {
+  for (const int signal : kSignals) {
+    struct sigaction action {};
+    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler != OnSignal) continue;
+    action.sa_handler = SIG_DFL;
+    ::sigaction(signal, &action, nullptr);
+  }
+  event = -1;
+}
+
+int Interruption::signal() const { return received; }
+
+void Interruption::Guard(pid_t group) { guarded = group; }
+
+void Interruption::End() const {
+  EndBy(received);
+  ::_exit(EXIT_FAILURE);  // the signal is blocked
+}
+
+}  // namespace penstock::app
