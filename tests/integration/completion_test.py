@@ -15,9 +15,10 @@ DEADLINE = 60
 def home(request, tmp_path):
     """A folder with the completion scripts, and an environment with the program on the PATH."""
     programs = request.config.getoption("--programs").resolve()
-    for shell, name in (("bash", "penstock.bash"), ("zsh", "_penstock"), ("fish", "penstock.fish")):
-        done = subprocess.run([programs / "penstock", "completion", shell], capture_output=True, text=True, check=True)
-        (tmp_path / name).write_text(done.stdout)
+    for program in ("penstock", "nvidia-mig-parted"):
+        for shell, name in (("bash", f"{program}.bash"), ("zsh", f"_{program}"), ("fish", f"{program}.fish")):
+            done = subprocess.run([programs / program, "completion", shell], capture_output=True, text=True, check=True)
+            (tmp_path / name).write_text(done.stdout)
     (tmp_path / "node.yaml").write_text("")
     (tmp_path / "environment").mkdir()
     return tmp_path
@@ -29,13 +30,14 @@ def environment(home: Path) -> dict:
 
 def bash(home: Path, line: str) -> set[str]:
     words = line.split(" ")
-    script = (f"source {home}/penstock.bash; COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}; _penstock; "
+    function = "_" + words[0].replace("-", "_")
+    script = (f"source {home}/{words[0]}.bash; complete -p {words[0]} >&2; COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}; {function}; "
               'printf "%s\\n" "${COMPREPLY[@]}"')
     return set(subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd=home, env=environment(home)).stdout.split())
 
 
 def fish(home: Path, line: str) -> set[str]:
-    done = subprocess.run(["fish", "--no-config", "-c", f"source {home}/penstock.fish; complete -C'{line}'"], capture_output=True, text=True,
+    done = subprocess.run(["fish", "--no-config", "-c", f"source {home}/{line.split()[0]}.fish; complete -C'{line}'"], capture_output=True, text=True,
                           check=True, cwd=home, env=environment(home))
     assert not done.stderr, done.stderr
     return {offered.split("\t")[0] for offered in done.stdout.splitlines()}
@@ -102,6 +104,15 @@ def test_what_a_value_or_a_word_can_be_is_completed(home, complete):
     assert "--device-name-strategy" in complete(home, "penstock cdi generate --device-n")
     assert "generate" in complete(home, "penstock cdi gen") and "root" in complete(home, "penstock cdi transform ro")
     assert "--relative-to" in complete(home, "penstock cdi transform root --rel")
+
+
+@SHELLS
+def test_the_name_of_nvidias_program_is_completed(home, complete):
+    assert complete(home, "nvidia-mig-parted ") >= {"apply", "assert", "export", "generate-config", "checkpoint", "restore", "help", "completion"}
+    assert "run" not in complete(home, "nvidia-mig-parted ")
+    assert complete(home, "nvidia-mig-parted app") == {"apply"}
+    assert "--skip-reset" in complete(home, "nvidia-mig-parted apply --sk")
+    assert complete(home, "nvidia-mig-parted export --output-format ") == {"yaml", "json"}
 
 
 @SHELLS

@@ -41,7 +41,8 @@ def test_the_commands_of_the_readme(mig):
     assert mig("export").stdout.replace('"', "") == ("version: v1\nmig-configs:\n  current:\n  - devices: all\n    mig-enabled: true\n    mig-devices:\n"
                                     "      1g.5gb: 2\n      2g.10gb: 1\n      3g.20gb: 1\n")
     assert mig("assert", "-f", mig.file, "-c", "all-balanced").stdout == "Selected MIG configuration currently applied\n"
-    assert mig("assert", "-f", mig.file, "-c", "all-1g.5gb", status=1).stdout == ""
+    refused = mig("assert", "-f", mig.file, "-c", "all-1g.5gb", status=1)
+    assert refused.stdout == "" and "\nnvidia-mig-parted: GPU 1 (" in refused.stderr and "penstock mig" not in refused.stderr
     assert mig("assert", "--mode-only", "-f", mig.file, "-c", "all-1g.5gb").stdout == "Selected MIG mode settings from configuration currently applied\n"
     assert mig("assert", "-a", "-f", mig.file, "-c", "all-disabled").stdout == "Selected MIG configuration is valid\n"
     one = "version: v1\nmig-configs:\n  whatever:\n  - devices: all\n    mig-enabled: false\n"
@@ -69,7 +70,9 @@ def test_flags_variables_and_statuses(hopper):
     for wrong in (["apply"], ["assert", "-f", "/nonexistent"], ["apply", "-f", mig.file], ["apply", "-f", mig.file, "-c", "none"], ["aply"], ["export", "-x"],
                   ["checkpoint"], ["restore"], ["export", "-o", "xml"]):
         assert mig(*wrong, status=1).stderr, wrong
-    assert mig("--version").stdout.startswith("nvidia-mig-parted ")
+    for words in (["--version"], ["-version"], ["-v"]):
+        assert re.fullmatch(r"nvidia-mig-parted version \d+\.\d+\.\d+\n", mig(*words).stdout)
+    assert mig("-help").stdout == mig("--help").stdout
     assert "restore" in mig("--help").stdout and "--hooks-file" in mig("apply", "--help").stdout and "--hooks-file" in mig("help", "restore").stdout
     assert subprocess.run([mig.command()[0]], capture_output=True, text=True, check=False).returncode == 0
 

@@ -123,6 +123,8 @@ def test_programs_and_texts_are_where_debian_looks_for_them(debs, programs):
             "usr/share/man/man1/penstock-cdi-generate.1.gz"} <= files["penstock-tools"]
     assert "usr/share/man/man8/penstock-agent.8.gz" in files["penstock-agent"]
     assert members(debs["penstock-mig-parted"])["usr/bin/nvidia-mig-parted"].linkname == "penstock"
+    assert {"usr/share/bash-completion/completions/nvidia-mig-parted", "usr/share/zsh/vendor-completions/_nvidia-mig-parted",
+            "usr/share/fish/vendor_completions.d/nvidia-mig-parted.fish"} <= files["penstock-mig-parted"]
 
 
 def test_man_pages_are_well_formed(programs, tmp_path):

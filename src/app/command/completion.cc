@@ -81,7 +81,15 @@ std::string PathOf(const Way& way) {
   return way.size() == 1 ? "" : name.substr(blank + 1);
 }
 
+/// The name of a shell's function for a program.
+std::string FunctionOf(const Verb& program) {
+  std::string name = "_" + program.name;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
 std::string BashCompletion(const Verb& program) {
+  const std::string &called = program.name, function = FunctionOf(program);
   std::string paths, values, words;
   ForEachVerb(program, [&](const Way& way) {
     const Verb& verb = *way.back();
@@ -103,7 +111,9 @@ std::string BashCompletion(const Verb& program) {
     }
     words += "    " + Quoted(path) + ") words=" + Quoted(base::Join(all, " ")) + " ;;\n";
   });
-  return "# bash completion for penstock: source <(penstock completion bash)\n_penstock() {\n"
+  return "# bash completion for " + called + ": source <(" + called + " completion bash)\n" +
+         function +
+         "() {\n"
          "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb= next "
          "words= i\n"
          "  for ((i = 1; i < COMP_CWORD; i++)); do\n    next=${COMP_WORDS[i]}\n"
@@ -111,7 +121,8 @@ std::string BashCompletion(const Verb& program) {
          paths + ") verb=\"${verb:+$verb }$next\" ;;\n    esac\n  done\n" +
          "  case \"$verb:$before\" in\n" + values + "  esac\n  case $verb in\n" + words +
          "  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\n"
-         "complete -o default -F _penstock penstock\n";
+         "complete -o default -F " +
+         function + " " + called + "\n";
 }
 
 /// The part of an _arguments specification that describes an option's value.
@@ -149,6 +160,7 @@ std::string ZshWords(const Way& way) {
 }
 
 std::string ZshCompletion(const Verb& program) {
+  const std::string &called = program.name, function = FunctionOf(program);
   std::string paths, cases;
   ForEachVerb(program, [&](const Way& way) {
     const std::string path = PathOf(way);
@@ -160,18 +172,19 @@ std::string ZshCompletion(const Verb& program) {
                  Quoted(name + "[" + ZshHelp(option.help) + "]" + ZshValue(option, *way.back()));
     cases += ZshWords(way) + " ;;\n";
   });
-  return "#compdef penstock\n# zsh completion for penstock: penstock completion zsh > "
-         "\"${fpath[1]}/_penstock\"\n_penstock() {\n  local verb= next i\n"
+  return "#compdef " + called + "\n# zsh completion for " + called + ": " + called +
+         " completion zsh > \"${fpath[1]}/_" + called + "\"\n" + function +
+         "() {\n  local verb= next i\n"
          "  for ((i = 2; i < CURRENT; i++)); do\n    next=${words[i]}\n"
          "    case \"${verb:+$verb }$next\" in\n      (" +
          paths + ") verb=\"${verb:+$verb }$next\" ;;\n    esac\n  done\n  case $verb in\n" + cases +
-         "  esac\n}\n_penstock \"$@\"\n";
+         "  esac\n}\n" + function + " \"$@\"\n";
 }
 
 std::string FishCompletion(const Verb& program) {
-  std::string text =
-      "# fish completion for penstock: penstock completion fish > "
-      "~/.config/fish/completions/penstock.fish\ncomplete -c penstock -f\n";
+  const std::string &called = program.name, complete = "complete -c " + called;
+  std::string text = "# fish completion for " + called + ": " + called + " completion fish > " +
+                     "~/.config/fish/completions/" + called + ".fish\n" + complete + " -f\n";
   ForEachVerb(program, [&](const Way& way) {
     const Verb& verb = *way.back();
     std::vector<std::string> below, conditions;
@@ -187,11 +200,10 @@ std::string FishCompletion(const Verb& program) {
       without.push_back("not __fish_seen_subcommand_from " + base::Join(below, " "));
     for (const Verb& one : verb.verbs)
       if (!one.hidden)
-        text += "complete -c penstock" + when(without) + " -a " + one.name + " -d " +
-                Quoted(one.summary) + "\n";
+        text += complete + when(without) + " -a " + one.name + " -d " + Quoted(one.summary) + "\n";
     for (const std::string& word : WordsOf(verb))
       if (std::find(below.begin(), below.end(), word) == below.end())
-        text += "complete -c penstock" + when(without) + " -a " + word + "\n";
+        text += complete + when(without) + " -a " + word + "\n";
     const bool of_program = way.size() == 1;
     for (const Option& option : of_program ? OptionsOf(way) : ShownOptions(way)) {
       if (option.is_argument()) continue;
@@ -201,10 +213,9 @@ std::string FishCompletion(const Verb& program) {
       const auto choices = ValuesOf(option, verb);
       std::string value = !TakesValue(option) ? "" : TakesFile(option) ? " -r -F" : " -x";
       if (!choices.empty()) value += " -a " + Quoted(base::Join(choices, " "));
-      text += "complete -c penstock" + when(conditions) + names + value + " -d " +
-              Quoted(option.help) + "\n";
+      text += complete + when(conditions) + names + value + " -d " + Quoted(option.help) + "\n";
     }
-    if (TakesFiles(verb)) text += "complete -c penstock" + when(conditions) + " -F\n";
+    if (TakesFiles(verb)) text += complete + when(conditions) + " -F\n";
   });
   return text;
 }

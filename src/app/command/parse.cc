@@ -345,7 +345,8 @@ int Run(const Verb& program, std::vector<std::string> words, Output& output) {
   const Way& way = parsed->way;
   const Verb& verb = *way.back();
   if (parsed->version) {
-    std::cout << program.name << " " << PENSTOCK_VERSION << "\n";
+    std::cout << (program.version.empty() ? program.name + " " PENSTOCK_VERSION : program.version)
+              << "\n";
     return kDone;
   }
   if (parsed->help) {

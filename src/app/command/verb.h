@@ -101,6 +101,7 @@ struct Verb {
   std::function<base::Result<Shown>()> show = nullptr;
   std::function<int()> run = nullptr;  ///< returns the exit status
   bool hidden = false;                 ///< a deprecated name
+  std::string version = {};  ///< of a program: what its --version prints; empty: name and version
 };
 
 /// The exit status of all verbs except `run`, whose own failures are those of env(1).

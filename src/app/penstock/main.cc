@@ -20,9 +20,6 @@ namespace {
 /// The names under which kubectl executes its plugin, and the completion of that.
 constexpr std::string_view kPlugin = "kubectl-penstock", kCompletion = "kubectl_complete-penstock";
 
-/// The name of NVIDIA's program that this one replaces.
-constexpr std::string_view kMigParted = "nvidia-mig-parted";
-
 /// Moves flags that nvidia-ctk accepts before its verbs: "--quiet cdi generate" becomes "cdi
 /// generate --quiet".
 void MoveToolkitFlags(std::vector<std::string>& words) {
@@ -34,12 +31,14 @@ void MoveToolkitFlags(std::vector<std::string>& words) {
 }
 
 /// Go programs accept long options also after a single dash: "-mode-only".
+void DoubleDash(const std::string& name, std::vector<std::string>& words) {
+  for (std::string& word : words)
+    if (name.starts_with("--") && "-" + word.substr(0, word.find('=')) == name) word.insert(0, "-");
+}
+
 void DoubleDashes(const command::Verb& verb, std::vector<std::string>& words) {
   for (const command::Option& option : verb.options)
-    for (const std::string& name : command::NamesOf(option))
-      for (std::string& word : words)
-        if (name.starts_with("--") && "-" + word.substr(0, word.find('=')) == name)
-          word.insert(0, "-");
+    for (const std::string& name : command::NamesOf(option)) DoubleDash(name, words);
   for (const command::Verb& below : verb.verbs) DoubleDashes(below, words);
 }
 
@@ -47,6 +46,7 @@ int RunMigParted(std::vector<std::string> words, Common& common) {
   command::Verb program;
   DefineMigParted(program, common);
   DoubleDashes(program, words);
+  for (const char* name : {"--help", "--version"}) DoubleDash(name, words);
   if (words.empty()) words = {"--help"};
   return command::Run(program, std::move(words), common.output) == command::kDone
              ? command::kDone
@@ -56,7 +56,7 @@ int RunMigParted(std::vector<std::string> words, Common& common) {
 int Main(std::string_view name, std::vector<std::string> words) {
   Common common;
   common.terminal = ::isatty(STDERR_FILENO) != 0;
-  if (name == kMigParted) return RunMigParted(std::move(words), common);
+  if (name == kMigPartedName) return RunMigParted(std::move(words), common);
   command::Verb program;
   if (name == kPlugin || name == kCompletion) {
     DefineKubectlPenstock(program, common);

@@ -54,11 +54,17 @@ kubectl penstock status gpu-1 -o wide
 kubectl penstock status gpu-1 -w
 kubectl penstock status gpu-1 -o json | jq '.status.devices[] | select(.health.state != "healthy")')";
 
+std::string Renamed(std::string text, std::string_view name, const std::string& other) {
+  for (std::size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += other.size())
+    text.replace(at, name.size(), other);
+  return text;
+}
+
 Verb CompletionVerb(const Verb& program) {
   const auto shell = std::make_shared<std::string>();
   return {.name = "completion",
           .summary = "Print a completion script for a shell",
-          .examples = kCompletionExamples,
+          .examples = Renamed(kCompletionExamples, "penstock", program.name),
           .exit_status = "0 printed, 2 usage error",
           .options = {Argument("SHELL", shell.get(), "bash, zsh or fish")
                           .OneOf({"bash", "zsh", "fish"})
@@ -172,13 +178,6 @@ Verb KubectlStatusVerb(const Common& common) {
 constexpr std::array<const char*, 6> kMigPartedVerbs{"apply",           "assert",     "export",
                                                      "generate-config", "checkpoint", "restore"};
 
-std::string WithName(std::string text, const std::string& program) {
-  constexpr std::string_view kOurs = "penstock mig";
-  for (std::size_t at = 0; (at = text.find(kOurs, at)) != std::string::npos; at += program.size())
-    text.replace(at, kOurs.size(), program);
-  return text;
-}
-
 /// Adds the long form of -o.
 void AddOutputFormat(Verb& verb, Common& common) {
   const auto format = std::make_shared<std::string>();
@@ -195,7 +194,8 @@ void AddOutputFormat(Verb& verb, Common& common) {
 
 void DefineMigParted(Verb& program, Common& common) {
   common.as_mig_parted = true;
-  program.name = "nvidia-mig-parted";
+  program.name = kMigPartedName;
+  program.version = program.name + " version " PENSTOCK_VERSION;
   program.summary = "Divides GPUs into MIG devices, as NVIDIA's program of this name";
   program.details =
       "This is penstock mig, with NVIDIA's verbs, texts and exit statuses. Options of the node are "
@@ -209,12 +209,14 @@ void DefineMigParted(Verb& program, Common& common) {
   const Verb mig = MigVerb(common);
   for (const char* name : kMigPartedVerbs) {
     Verb verb = *std::ranges::find(mig.verbs, name, &Verb::name);
-    verb.examples = WithName(verb.examples, program.name);
+    verb.examples = Renamed(verb.examples, "penstock mig", program.name);
     verb.exit_status = "0 done, 1 anything else";
     if (verb.formats == std::vector<std::string>{"yaml", "json"}) AddOutputFormat(verb, common);
     program.verbs.push_back(std::move(verb));
   }
+  program.verbs.push_back(CompletionVerb(program));
   program.verbs.push_back(HelpVerb(program));
+  program.verbs.back().examples = program.name + " help apply";
 }
 
 void DefinePenstock(Verb& program, Common& common) {

@@ -18,6 +18,9 @@ using command::Shown;
 using command::Value;
 using command::Verb;
 
+/// The name of NVIDIA's program that this one replaces.
+inline constexpr char kMigPartedName[] = "nvidia-mig-parted";
+
 /// What all verbs share. Filled while the command line is parsed: verbs read it only when they run.
 struct Common {
   Settings settings;           ///< paths: Resolve(settings)->paths.run_dir

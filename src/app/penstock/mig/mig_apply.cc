@@ -64,9 +64,10 @@ Result<std::vector<DivideProgress>> DivideByAnyone(const Common& common,
   if (client.error().code() != Code::kUnavailable) return client.error();
   if (!common.as_mig_parted)
     Remark(
+        NameCalled(common),
         "no agent runs: this process divides the GPUs, and after a reboot they are as the driver "
         "has them");
-  auto divided = DivideDirectly(config, request, interruption,
+  auto divided = DivideDirectly(common, config, request, interruption,
                                 [&](const DivideProgress& gpu) { ShowProgress(common, gpu); });
   if (divided.ok()) return divided;
   return divided.error().Within("without an agent");
@@ -110,7 +111,7 @@ Result<Shown> ApplyWithHooks(const Common& common, const ApplyRequest& request,
   const base::Status exited = hooks.Run(api::compat::kApplyExit);
   if (exited.ok()) return divided;
   if (divided.ok()) return exited.error();
-  Remark(exited.error().message());
+  Remark(NameCalled(common), exited.error().message());
   return divided;
 }
 
@@ -120,7 +121,7 @@ Result<Shown> ApplyMigLayout(const Common& common, const ApplyRequest& request) 
   Interruption interruption;
   auto applied = ApplyWithHooks(common, request, interruption);
   if (interruption.signal() == 0) return applied;
-  if (!applied.ok()) Remark(applied.error().message());
+  if (!applied.ok()) Remark(NameCalled(common), applied.error().message());
   interruption.End();
 }
 

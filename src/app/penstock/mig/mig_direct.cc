@@ -50,7 +50,7 @@ class DirectDivision {
  public:
   using Progress = std::function<void(const DivideProgress&)>;
 
-  DirectDivision(const api::NodeConfig& config, const std::string& worker,
+  DirectDivision(const Common& common, const api::NodeConfig& config, const std::string& worker,
                  const ApplyRequest& request, const Interruption& interruption,
                  const Progress& progress, std::map<std::string, std::string> holders)
       : config_(config),
@@ -63,6 +63,7 @@ class DirectDivision {
         actions_(backend::MakeActions(MigDialect().vendor(), loop_,
                                       PathsOf(config, MigDialect().vendor()))) {
     machine_.holders = std::move(holders);
+    machine_.program = NameCalled(common);
   }
 
   Result<std::vector<DivideProgress>> Run() {
@@ -158,7 +159,7 @@ class DirectDivision {
   void Plan() {
     auto selection = node::partition::SelectDevices(request_.layout, machine_.gpus());
     if (!selection.ok()) return End(selection.error());
-    for (const std::string& remark : machine_.remarks) Remark(remark);
+    for (const std::string& remark : machine_.remarks) Remark(machine_.program, remark);
     std::vector<std::string> impossible, held;
     for (const auto& [gpu, rule] : selection->devices) {
       Job job{.gpu = *gpu,
@@ -316,15 +317,16 @@ class DirectDivision {
 }  // namespace
 
 Result<std::vector<DivideProgress>> DivideDirectly(
-    const api::NodeConfig& config, const ApplyRequest& request, const Interruption& interruption,
-    const std::function<void(const DivideProgress&)>& progress) {
+    const Common& common, const api::NodeConfig& config, const ApplyRequest& request,
+    const Interruption& interruption, const std::function<void(const DivideProgress&)>& progress) {
   if (request.wait)
     return Error(Code::kUnavailable, "only an agent waits for holders, and none runs");
   TRY(os::MakeDirectories(config.paths.run_dir));
   ASSIGN(const auto lock, os::LockFile::Take(LockPath(config.paths.run_dir)));
   ASSIGN(auto holders, RecordedHolders(config.paths));
   ASSIGN(const std::string worker, FindProgram("penstock-worker"));
-  return DirectDivision(config, worker, request, interruption, progress, std::move(holders)).Run();
+  return DirectDivision(common, config, worker, request, interruption, progress, std::move(holders))
+      .Run();
 }
 
 }  // namespace penstock::app

@@ -24,7 +24,8 @@ namespace penstock::app {
 /// divided; kCancelled, a signal arrived: the GPU that was being divided is divided, or as before,
 /// as are those after it. Blocks.
 Result<std::vector<protocol::broker::DivideProgress>> DivideDirectly(
-    const api::NodeConfig& config, const ApplyRequest& request, const Interruption& interruption,
+    const Common& common, const api::NodeConfig& config, const ApplyRequest& request,
+    const Interruption& interruption,
     const std::function<void(const protocol::broker::DivideProgress&)>& progress);
 
 }  // namespace penstock::app

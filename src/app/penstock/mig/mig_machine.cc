@@ -89,8 +89,12 @@ std::string Named(const Facts& gpu) {
   return "GPU " + std::to_string(gpu.index) + " (" + Printable(gpu.id) + ")";
 }
 
-void Remark(const std::string& remark) {
-  std::cerr << "penstock mig: " << Printable(remark) << "\n";
+std::string NameCalled(const Common& common) {
+  return common.as_mig_parted ? kMigPartedName : "penstock mig";
+}
+
+void Remark(const std::string& program, const std::string& remark) {
+  std::cerr << program << ": " << Printable(remark) << "\n";
 }
 
 Result<std::vector<std::string>> WhyNotApplied(const MigMachine& machine, const api::Layout& layout,
@@ -114,7 +118,9 @@ Result<MigMachine> LookAtMachine(const Common& common, bool holders) {
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
   const device::Dialect* dialect = backend::FindDialect("nvidia");
   ASSIGN(Seen seen, QueryDriver(*dialect, PathsOf(config, dialect->vendor()), kMigPatience));
-  MigMachine machine{.devices = std::move(seen.devices), .remarks = std::move(seen.problems)};
+  MigMachine machine{.devices = std::move(seen.devices),
+                     .remarks = std::move(seen.problems),
+                     .program = NameCalled(common)};
   AskAgent(config, holders, machine);
   return machine;
 }

@@ -23,6 +23,7 @@ struct MigMachine {
                                      ///< agent's configuration
   bool holders_known = false;        ///< an agent responded
   std::vector<std::string> remarks;  ///< GPUs that do not respond; no agent responds
+  std::string program = "penstock mig";  ///< see NameCalled
 
   /// Those that are no parts, by index.
   std::vector<const device::Facts*> gpus() const;
@@ -32,8 +33,11 @@ struct MigMachine {
 /// "GPU 0 (GPU-5a…)".
 std::string Named(const device::Facts& gpu);
 
-/// Prints a remark on standard error.
-void Remark(const std::string& remark);
+/// The name under which remarks are printed: "penstock mig", or that of mig-parted.
+std::string NameCalled(const Common& common);
+
+/// Prints a remark of the program with this name on standard error.
+void Remark(const std::string& program, const std::string& remark);
 
 /// Why GPUs are not divided as the layout says, each with its number; none: they are. Adds remarks
 /// on rules. `mode_only`: only their mode counts.

@@ -221,10 +221,10 @@ Result<Shown> ShowMigList(const MigMachine& machine, bool json, const Style& sty
                                      {"holdersKnown", machine.holders_known},
                                      {"remarks", machine.remarks}}));
   }
-  for (const std::string& remark : machine.remarks) Remark(remark);
+  for (const std::string& remark : machine.remarks) Remark(machine.program, remark);
   if (gpus.empty()) return Shown("This machine has no NVIDIA GPUs.");
   const std::string profiles = ProfilesTable(machine, style);
-  if (profiles.empty()) Remark(kNoProfiles);
+  if (profiles.empty()) Remark(machine.program, kNoProfiles);
   return Shown(PartsTable(machine, style) + (profiles.empty() ? "" : "\n" + profiles));
 }
 
@@ -244,7 +244,7 @@ Result<Shown> ShowMigPlan(const MigMachine& machine, const api::Layout& layout, 
                                      {"remarks", remarks}}),
                  status);
   }
-  for (const std::string& remark : remarks) Remark(remark);
+  for (const std::string& remark : remarks) Remark(machine.program, remark);
   std::string text;
   for (const PlanOfGpu& one : plans) text += TextOf(one);
   return Shown(text, status);
@@ -254,8 +254,8 @@ Result<Shown> AssertMigLayout(const MigMachine& machine, const api::Layout& layo
                               bool mode_only) {
   std::vector<std::string> remarks = machine.remarks;
   ASSIGN(const auto differences, WhyNotApplied(machine, layout, mode_only, remarks));
-  for (const std::string& remark : remarks) Remark(remark);
-  for (const std::string& difference : differences) Remark(difference);
+  for (const std::string& remark : remarks) Remark(machine.program, remark);
+  for (const std::string& difference : differences) Remark(machine.program, difference);
   if (!differences.empty())
     return Error(Code::kFailedPrecondition, "layout " + layout.name + " is not applied");
   return Shown(mode_only ? "The MIG modes are those of layout " + layout.name + "."
@@ -263,7 +263,7 @@ Result<Shown> AssertMigLayout(const MigMachine& machine, const api::Layout& layo
 }
 
 Result<Shown> ExportMigLayout(const MigMachine& machine, const std::string& name) {
-  for (const std::string& remark : machine.remarks) Remark(remark);
+  for (const std::string& remark : machine.remarks) Remark(machine.program, remark);
   const auto gpus = machine.gpus();
   std::vector<Division> divisions;
   for (const Facts* gpu : gpus) divisions.push_back(machine.DivisionOf(*gpu));
@@ -278,12 +278,12 @@ Result<Shown> ExportMigLayout(const MigMachine& machine, const std::string& name
 }
 
 Result<Shown> GenerateMigLayouts(const MigMachine& machine) {
-  for (const std::string& remark : machine.remarks) Remark(remark);
+  for (const std::string& remark : machine.remarks) Remark(machine.program, remark);
   const auto gpus = machine.gpus();
   if (std::ranges::none_of(gpus, [](const Facts* gpu) { return HasProfiles(*gpu); }))
     return Error(Code::kFailedPrecondition, kNoProfiles);
   const auto generated = node::partition::GenerateLayouts(gpus);
-  for (const std::string& remark : generated.remarks) Remark(remark);
+  for (const std::string& remark : generated.remarks) Remark(machine.program, remark);
   return Shown(api::compat::WriteMigParted(generated.layouts));
 }
 
