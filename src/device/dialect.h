@@ -105,6 +105,9 @@ struct LabelFacts {
   std::optional<std::int64_t> timestamp;      ///< seconds since 1970 for the timestamp label
 };
 
+/// The value of PartTerms::client_labels.
+inline constexpr char kClientsRun[] = "true";
+
 /// A vendor's words for parts of its devices.
 struct PartTerms {
   std::string mode;           ///< of the devices that are divided: "mig"
@@ -115,8 +118,8 @@ struct PartTerms {
   /// The canonical form of a profile's name, wherever there is such a profile; an error says what
   /// is wrong with the name.
   std::function<base::Result<std::string>(std::string_view name)> read_profile;
-  /// Of a Node: labels by whose value "true" the cluster runs programs that hold devices, and the
-  /// value that stops them while devices are divided.
+  /// Of a Node: labels by whose value kClientsRun the cluster runs programs that hold devices, and
+  /// the value that stops them while devices are divided.
   std::vector<std::string> client_labels = {};
   std::string paused = {};
   /// Names of programs that may hold devices while these are divided.

@@ -1,11 +1,10 @@
 #include "adapter/cluster/client_labels.h"
 
+#include "device/dialect.h"
+
 namespace penstock::adapter::cluster {
-namespace {
 
-constexpr char kRuns[] = "true";
-
-}  // namespace
+using device::kClientsRun;
 
 ClientLabels::Plan ClientLabels::Decide(const ObservedNode& node,
                                         const std::set<std::string>& pause, base::TimePoint now) {
@@ -16,7 +15,7 @@ ClientLabels::Plan ClientLabels::Decide(const ObservedNode& node,
     const std::string value = label == node.labels.end() ? "" : label->second;
     if (first && value.starts_with(paused)) ours_.insert(key);
     if (pause.contains(key)) {
-      if (value != kRuns) continue;
+      if (value != kClientsRun) continue;
       if (ours_.contains(key) && now < not_before_) {
         plan.again = not_before_ - now;
       } else {
@@ -24,7 +23,7 @@ ClientLabels::Plan ClientLabels::Decide(const ObservedNode& node,
       }
     } else if (ours_.contains(key)) {
       if (value == paused)
-        plan.set[key] = kRuns;
+        plan.set[key] = kClientsRun;
       else if (!value.starts_with(paused))  // others keep a paused value to put it back later
         ours_.erase(key);
     }
@@ -35,13 +34,13 @@ ClientLabels::Plan ClientLabels::Decide(const ObservedNode& node,
 
 void ClientLabels::Sent(const std::map<std::string, std::string>& set) {
   for (const auto& [key, value] : set)
-    if (value != kRuns) ours_.insert(key);
+    if (value != kClientsRun) ours_.insert(key);
 }
 
 void ClientLabels::Wrote(const std::map<std::string, std::string>& set, base::TimePoint now) {
   bool stopped = false;
   for (const auto& [key, value] : set) {
-    if (value == kRuns) {
+    if (value == kClientsRun) {
       ours_.erase(key);
     } else {
       ours_.insert(key);

@@ -250,6 +250,7 @@ class Agent {
                                        changes_->divisions()},
                      [this] { changes_->Wake(); });
     changes_->divisions().OnState([this] {
+      clients_->ForgetEnded();
       views_.Changed();
       if (cluster_) cluster_->ScheduleUpdate();
     });

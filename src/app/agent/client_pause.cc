@@ -24,7 +24,7 @@ constexpr base::Duration kLabelsKnown = 5s, kLabelsWritten = 10s;
 constexpr base::Duration kUsersEnd = 1min;
 constexpr base::Duration kPoll = 250ms;
 constexpr std::size_t kMostNamed = 4, kLongestName = 64;  // of programs, in messages
-constexpr char kRuns[] = "true", kProc[] = "/proc";
+constexpr char kProc[] = "/proc";
 
 const device::PartTerms* TermsOf(std::string_view vendor) {
   const device::Dialect* dialect = backend::FindDialect(vendor);
@@ -94,9 +94,13 @@ void ClientPause::Begin() {
   node_.divisions.SetClients([this](const device::Facts& device) { return Await(device); });
 }
 
-std::set<std::string> ClientPause::Keys() {
+void ClientPause::ForgetEnded() {
   const std::set<std::string> devices = node_.divisions.stops_clients_of();
   std::erase_if(waits_, [&](const auto& wait) { return !devices.contains(wait.first); });
+}
+
+std::set<std::string> ClientPause::Keys() const {
+  const std::set<std::string> devices = node_.divisions.stops_clients_of();
   std::set<std::string> keys;
   const auto snapshot = node_.inventory.published().Get();
   for (const std::string& id : devices)
@@ -122,7 +126,7 @@ std::string ClientPause::Await(const device::Facts& device) {
     const auto label = labels_->find(key);
     if (label == labels_->end()) continue;
     paused = paused || label->second == terms->paused;
-    if (label->second != kRuns || passed >= kLabelsWritten) continue;
+    if (label->second != device::kClientsRun || passed >= kLabelsWritten) continue;
     WakeSoon();
     return "the label " + key + " is being set to " + terms->paused;
   }

@@ -42,7 +42,11 @@ class ClientPause {
   void Take(const std::map<std::string, std::string>& labels) { labels_ = labels; }
 
   /// The keys of the labels whose programs are to be stopped now.
-  std::set<std::string> Keys();
+  std::set<std::string> Keys() const;
+
+  /// Call after each change of Divisions::stops_clients_of: the next change of a device waits from
+  /// its own beginning.
+  void ForgetEnded();
 
  private:
   struct Wait {

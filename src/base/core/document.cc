@@ -329,4 +329,18 @@ void MapReader::Finish() {
     if (std::ranges::find(known_, entry.key) == known_.end()) ReportIgnored(entry);
 }
 
+void ForEachMap(const Value& list, const std::string& where, Problems& problems,
+                const std::function<void(const Value& map, const std::string& where)>& take) {
+  for (std::size_t i = 0; i < list.list->size(); ++i) {
+    const Value& item = (*list.list)[i];
+    const std::string place = Item(where, i);
+    if (item.kind == Value::Kind::kMap) {
+      take(item, place);
+    } else {
+      problems.Add(item.mark,
+                   place + ": is " + std::string(Describe(item.kind)) + " where a map is expected");
+    }
+  }
+}
+
 }  // namespace penstock::base

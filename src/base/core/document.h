@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -153,5 +154,10 @@ class MapReader {
   const bool inexact_;
   std::vector<std::string> known_;
 };
+
+/// Calls `take` with each map in a list at `where`, and with its own place ("rules[2]"). Each other
+/// element is a problem.
+void ForEachMap(const Value& list, const std::string& where, Problems& problems,
+                const std::function<void(const Value& map, const std::string& where)>& take);
 
 }  // namespace penstock::base

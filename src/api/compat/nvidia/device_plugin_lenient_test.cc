@@ -167,7 +167,7 @@ sharing:
   const auto ignored = [](const std::string& key) {
     return StartsWith(key + ": is ignored, as by NVIDIA's plugin");
   };
-  EXPECT_THAT(theirs->remarks, ElementsAre(ignored("resources.gpus"),
+  EXPECT_THAT(theirs->remarks, ElementsAre(ignored("resources.gpus"), ignored("resources.mig"),
                                            ignored("sharing.timeSlicing.resources[0].rename"),
                                            ignored("sharing.timeSlicing.resources[0].devices")));
   // There, renameByDefault takes precedence over an entry's name.

@@ -316,15 +316,19 @@ void ReadResources(MapReader& top, const Context& context) {
         AddGpuPattern(*rule, where, context);
     }
   }
-  if (const Value* list = resources.List("mig");
-      list != nullptr && files == PluginFiles::kExtended) {
+  if (const Value* list = resources.List("mig")) {
+    std::vector<std::string> differ;
     for (std::size_t i = 0; i < list->list->size(); ++i) {
       const std::string where = base::Item("resources.mig", i);
       const auto rule = ReadPattern((*list->list)[i], where, notes);
       if (rule && rule->name != std::string(kMigPrefix) + rule->pattern)
-        notes.not_yet.push_back(where + ": MIG devices have the name of their profile, so no \"" +
-                                rule->pattern + "\" can be named " + rule->name);
+        differ.push_back(where + ": MIG devices have the name of their profile, so no \"" +
+                         rule->pattern + "\" can be named " + rule->name);
     }
+    if (files != PluginFiles::kAsNvidia)
+      notes.not_yet.insert(notes.not_yet.end(), differ.begin(), differ.end());
+    else if (!differ.empty())
+      IsIgnored("resources.mig", files, notes);
   }
   resources.Finish();
 }

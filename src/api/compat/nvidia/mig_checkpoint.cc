@@ -56,16 +56,7 @@ class CheckpointReader {
     if (list->kind != Value::Kind::kList)
       return reader.Problem(
           key, "is " + std::string(Describe(list->kind)) + " where a list is expected");
-    for (std::size_t i = 0; i < list->list->size(); ++i) {
-      const Value& item = (*list->list)[i];
-      const std::string where = base::Item(reader.Path(key), i);
-      if (item.kind == Value::Kind::kMap) {
-        take(item, where);
-      } else {
-        problems_.Add(item.mark, where + ": is " + std::string(Describe(item.kind)) +
-                                     " where a map is expected");
-      }
-    }
+    base::ForEachMap(*list, reader.Path(key), problems_, take);
   }
 
   static int Number(MapReader& reader, const char* key, int least, int most) {

@@ -41,16 +41,10 @@ class HooksReader {
   void ReadList(MapReader& reader, const char* name, MigHooks& hooks) {
     const Value* list = reader.List(name);
     if (list == nullptr) return;
-    for (std::size_t i = 0; i < list->list->size(); ++i) {
-      const Value& item = (*list->list)[i];
-      const std::string where = base::Item(reader.Path(name), i);
-      if (item.kind == Value::Kind::kMap) {
-        hooks[name].push_back(ReadHook(item, where));
-      } else {
-        problems_.Add(item.mark, where + ": is " + std::string(Describe(item.kind)) +
-                                     " where a map is expected");
-      }
-    }
+    base::ForEachMap(*list, reader.Path(name), problems_,
+                     [&](const Value& hook, const std::string& where) {
+                       hooks[name].push_back(ReadHook(hook, where));
+                     });
   }
 
   MigHook ReadHook(const Value& value, const std::string& where) {

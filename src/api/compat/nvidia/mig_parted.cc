@@ -73,15 +73,9 @@ class Reader {
                                     "; a rule has devices, mig-enabled and mig-devices");
       return layout;
     }
-    for (std::size_t i = 0; i < value.list->size(); ++i) {
-      const Value& rule = (*value.list)[i];
-      if (rule.kind == Value::Kind::kMap) {
-        layout.rules.push_back(ReadRule(base::Item(where, i), rule));
-      } else {
-        problems_.Add(rule.mark, base::Item(where, i) + ": is " + std::string(Describe(rule.kind)) +
-                                     " where a map is expected");
-      }
-    }
+    base::ForEachMap(value, where, problems_, [&](const Value& rule, const std::string& place) {
+      layout.rules.push_back(ReadRule(place, rule));
+    });
     return layout;
   }
 

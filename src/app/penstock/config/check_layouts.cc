@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/compat/nvidia/mig_parted.h"
-#include "backend/all.h"
+#include "app/penstock/mig/mig_machine.h"
 #include "base/core/printable.h"
 #include "base/core/strings.h"
 #include "node/partition/desired.h"
@@ -16,8 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using device::Facts;
-
-const device::Dialect& MigDialect() { return *backend::FindDialect("nvidia"); }
 
 std::string PartsOf(const api::LayoutRule& rule) {
   if (!rule.partitioned) return "whole";

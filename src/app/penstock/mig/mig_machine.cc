@@ -116,8 +116,8 @@ Result<std::vector<std::string>> WhyNotApplied(const MigMachine& machine, const 
 
 Result<MigMachine> LookAtMachine(const Common& common, bool holders) {
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
-  const device::Dialect* dialect = backend::FindDialect("nvidia");
-  ASSIGN(Seen seen, QueryDriver(*dialect, PathsOf(config, dialect->vendor()), kMigPatience));
+  ASSIGN(Seen seen,
+         QueryDriver(MigDialect(), PathsOf(config, MigDialect().vendor()), kMigPatience));
   MigMachine machine{.devices = std::move(seen.devices),
                      .remarks = std::move(seen.problems),
                      .program = NameCalled(common)};
