@@ -1,15 +1,19 @@
 """GPUs shared by MPS: the environment of pods, limits that hold, servers that exit or hang, and an upgrade while clients run."""
 import json
+from collections import Counter
 
 import pytest
 from actors import DEBIAN, GPU, wait_for
-from fleet import ACCELERATORS, BY_UUID, Fleet, Node, pod_on
+from fleet import ACCELERATORS, BY_UUID, Fleet, Node, device_of, pod_on
+from test_mig_fleet import ask, wait_layout
 from test_sharing import configure
 
 SHARED = f"{GPU}.shared"
 WITHOUT_FOLDER = {"penstock": {"mps": {"enabled": False}}}
 CLIENT = f"{ACCELERATORS}/usr/bin/mps-client"
 LIMIT = 40960 // 4  # MiB, of a quarter of an A100
+MIG = "nvidia.com/mig-3g.20gb"
+MIG_LIMIT = 19968 // 2  # MiB, of a half of such a MIG device
 
 
 def by_mps(replicas: int, *devices: int) -> str:
@@ -61,9 +65,9 @@ def program(node: str, command: str, resource: str) -> dict:
     return spec
 
 
-def start(fleet: Fleet, name: str, command: str = "exec sleep 100000", resource: str = SHARED):
+def start(fleet: Fleet, name: str, command: str = "exec sleep 100000", resource: str = SHARED, node: str = "n1"):
     fleet.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
-                  "spec": program("n1", command, resource)})
+                  "spec": program(node, command, resource)})
 
 
 def output(fleet: Fleet, pod: str) -> str:
@@ -149,6 +153,42 @@ def test_an_upgrade_of_the_agent_leaves_the_server_to_its_clients(served):
     assert "allocated 100" in served.inside("client", f"{CLIENT} --allocate 100")
     served.wait_advertised(60)
     served.check()
+
+
+@pytest.fixture
+def divided(fleet):
+    """The A100 of n4 is divided into two MIG devices, each shared by two."""
+    fleet.clear()
+    fleet.ensure_installed()
+    fleet.wait_rolled_out()
+    configure(fleet, "n4", f"version: v1\nflags: {{migStrategy: mixed}}\nsharing: {{mps: {{resources: [{{name: {MIG}, replicas: 2}}]}}}}\n", {})
+    fleet.wait_status("n4", lambda status: "own" in status["configuration"]["origin"], 60)
+    ask(fleet, "all-3g.20gb")
+    wait_layout(fleet, "success", {"mig-3g.20gb": 4})
+    yield fleet
+    fleet.kubectl("delete", "pods", "--all", "--wait=true", "--timeout=120s")
+    ask(fleet, "all-disabled")
+    wait_layout(fleet, "success", gpu=1)
+    ask(fleet, None)
+    fleet.choose("n4", None)
+    wait_for(lambda: not processes(fleet.nodes["n4"]), 120, "the servers of MIG devices that are gone to exit", lambda: said(fleet.nodes["n4"]))
+
+
+def test_pods_share_mig_devices_each_with_a_server_of_its_own(divided):
+    node, names = divided.nodes["n4"], ("a", "b", "c", "d")
+    for name in names:
+        start(divided, name, resource=MIG, node="n4")
+    divided.wait_held(*names)
+    gave = {pod: device_of(next(iter(slots))) for pod, slots in node.held().items()}
+    assert sorted(Counter(gave.values()).values()) == [2, 2], gave
+    pipes = {pod: divided.inside(pod, "echo $CUDA_MPS_PIPE_DIRECTORY; ls $CUDA_MPS_PIPE_DIRECTORY | head -1").split() for pod in gave}
+    assert all(len(seen) == 2 for seen in pipes.values()), pipes
+    fits = divided.inside("a", f"{CLIENT} --allocate {MIG_LIMIT}")
+    assert f"limit {MIG_LIMIT} 50" in fits and f"allocated {MIG_LIMIT}" in fits, fits
+    refused = divided.inside("a", f"{CLIENT} --allocate {MIG_LIMIT + 1} || echo ended with $?")
+    assert "ended with 2" in refused, refused
+    daemons = [words for words in processes(node).values() if "mps-control" in words]
+    assert len(daemons) == 2, daemons
 
 
 def test_mps_without_what_it_needs_is_offered_nowhere_and_status_says_why(installed):
