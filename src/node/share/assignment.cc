@@ -358,7 +358,10 @@ std::vector<device::SharedSet> SetsOf(const Assignments& assignments,
     }
     if (shape.sharing != device::Sharing::kServer || name.empty()) continue;
     if (!entry.facts->parent.empty()) {
-      if (entry.health.state == device::HealthState::kGone) continue;
+      // One that no program can use now, such as a MIG device whose compute instances another
+      // program has destroyed, has no server that could start.
+      const bool usable = entry.withheld.empty() || holder != held.end();
+      if (entry.health.state == device::HealthState::kGone || !usable) continue;
       name = entry.facts->id;
     }
     device::SharedSet& set = sets[{name, entry.facts->vendor}];

@@ -382,6 +382,11 @@ TEST(SetsOf, EachPartHasASetOfItsOwnAsLongAsItIsThere) {
   ASSERT_EQ(box.devices[3].facts->id, "G0.1");
   EXPECT_THAT(Describe(SetsOf(desired.assignments, box, held)),
               ElementsAre("G0.0: G0.0/2", "G1.0: G1.0/3", "G1.1: G1.1/3"));
+  for (auto& entry : box.devices)
+    if (entry.facts->id == "G0.0" || entry.facts->id == "G1.1") entry.withheld = "it is empty";
+  EXPECT_THAT(Describe(SetsOf(desired.assignments, box, held)),
+              ElementsAre("G0.0: G0.0/2", "G1.0: G1.0/3"))
+      << "without a holder";
 }
 
 TEST(SetsOf, Issue669ADeviceKeepsItsShapeAndSetWhileAnyoneHoldsAShare) {
