@@ -36,6 +36,8 @@ struct DeviceChange {
   bool operator==(const DeviceChange&) const = default;
 
   bool Has(std::string_view device) const;
+  /// The id of the device, of a kind that changes one at a time.
+  const std::string& device() const { return devices.front().id; }
 };
 
 /// What became of a step so far: an empty text if it is done, else what it waits for ("held by pod

@@ -1,4 +1,5 @@
-// The steps of the changes, and the requests. LayoutView says what is to be done.
+// Which layout applies, and when changes begin. LayoutView says what is to be done, DivisionSteps
+// does it.
 #include "node/change/divisions.h"
 
 #include <algorithm>
@@ -9,8 +10,7 @@
 #include "base/core/strings.h"
 #include "base/lifetime.h"
 #include "base/log.h"
-#include "node/change/division_now.h"
-#include "node/change/division_run.h"
+#include "node/change/division_steps.h"
 #include "node/change/layout_view.h"
 #include "node/change/pauses.h"
 #include "node/share/allocator.h"
@@ -29,24 +29,6 @@ constexpr base::Duration kReleasedWithin = std::chrono::minutes(2);
 constexpr base::Duration kDividesWithin = std::chrono::minutes(10);  // with a reset
 constexpr base::Duration kDescribed = std::chrono::minutes(1);
 constexpr base::Duration kRefreshed = std::chrono::seconds(5);
-constexpr base::Duration kFirstPause = std::chrono::seconds(10);
-constexpr int kMostDoublings = 6;
-constexpr base::Duration kPollForDriver = std::chrono::milliseconds(50);
-constexpr base::Duration kDriverOpens = std::chrono::minutes(1);
-
-bool IsGood(const DeviceDivision& division) {
-  return division.state == "unselected" || division.state == "divided" ||
-         division.state == "changed";
-}
-
-/// "0: held by pod ml/a; 3: …"
-std::string Reasons(const std::vector<DeviceDivision>& devices) {
-  std::vector<std::string> reasons;
-  for (const DeviceDivision& one : devices)
-    if (!IsGood(one)) reasons.push_back(one.number + ": " + one.reason);
-  return base::Join(reasons, "; ");
-}
-
 }  // namespace
 
 struct Divisions::State : std::enable_shared_from_this<State> {
@@ -58,6 +40,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
         applied(std::move(remembered)),
         boot(std::move(boot_id)),
         view(node, vendor_of),
+        steps(control, node, vendor_of),
         file(c, io, path, "cannot write the layout that applies; a reboot would lose it") {
     if (applied.boot != boot) applied.achieved.clear();
     restoring = applies() && applied.boot != boot;
@@ -139,65 +122,10 @@ struct Divisions::State : std::enable_shared_from_this<State> {
 
   // --- the steps
 
-  struct Run {
-    std::unique_ptr<DivisionRun> run;
-    std::string doing;
-    std::optional<base::Status> outcome;
-    base::TimePoint retry_at{};
-    int failures = 0;
-    bool back = false;  // divides the device as it was before
-  };
-
-  static const std::string& IdOf(const DeviceChange& change) { return change.devices.front().id; }
-
-  void Begin(Run& one, const Entry& entry, const DivisionRecord& record) {
-    const std::string id = entry.facts->id;
-    const Vendor vendor = vendor_of(entry.facts->vendor);
-    one.outcome.reset();
-    one.doing.clear();
-    one.run = std::make_unique<DivisionRun>(
-        DivisionRun::Tools{.backend = *vendor.backend,
-                           // What stays is offered meanwhile, and can get a holder at any time.
-                           .holder_of =
-                               [this, kept = record.kept](const std::string& part) {
-                                 const std::string holder = view.HolderOf(part);
-                                 return holder.empty() && kept.contains(part)
-                                            ? std::string("its allocator, because it stays")
-                                            : holder;
-                               },
-                           .reset =
-                               [this](const Facts& device, std::function<void(base::Status)> done) {
-                                 Reset(device, std::move(done));
-                               },
-                           .progress =
-                               [this, id](const std::string& step) {
-                                 runs[id].doing = step;
-                                 base::Log(base::kInfo, "device is being divided",
-                                           {{"device", id}, {"step", step}});
-                                 node.changes.Wake();
-                               }},
-        DivisionRun::Goal{.device = id,
-                          .address = entry.facts->address,
-                          .desired = [division = one.back ? record.before : record.desired](
-                                         const partition::Division&) { return division; },
-                          .mode_only = !one.back && record.mode_only,
-                          .skip_reset = record.skip_reset});
-    one.run->Start([this, id](const base::Status& outcome) {
-      Run& ended = runs[id];
-      ended.outcome = outcome;
-      if (!outcome.ok())
-        ended.retry_at = control.clock().Now() + WakeAfter(failures.After(ended.failures++));
-      if (const auto snapshot = node.inventory.published().Get();
-          const Entry* now = snapshot->Find(id))
-        if (const Vendor of = vendor_of(now->facts->vendor); of.describe) of.describe({});
-      node.changes.Wake();
-    });
-  }
-
   StepResult AwaitClients(const DeviceChange& change) const {
     if (!await_clients || applied.source != kByLabel) return std::string();
     const auto snapshot = node.inventory.published().Get();
-    const Entry* entry = snapshot->Find(IdOf(change));
+    const Entry* entry = snapshot->Find(change.device());
     return entry == nullptr ? std::string() : await_clients(*entry->facts);
   }
 
@@ -209,8 +137,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     for (const Entry& entry : snapshot->devices) {
       const DeviceChange* change = node.changes.OfKind(kDivideKind, entry.facts->id);
       if (change == nullptr) continue;
-      const auto run = runs.find(entry.facts->id);
-      const bool first = run == runs.end() || run->second.failures == 0 || !run->second.back;
+      const bool first = !steps.FailedToRestore(entry.facts->id);
       if (change->step == kStopClients || change->step == kDivideKind ||
           (change->step == kRestore && !change->failure.empty() && first))
         devices.insert(entry.facts->id);
@@ -222,47 +149,9 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     return devices;
   }
 
-  StepResult Divide(const DeviceChange& change) {
-    const std::string& id = IdOf(change);
-    Run& one = runs[id];
-    if (!one.run) {
-      const auto snapshot = node.inventory.published().Get();
-      const Entry* entry = snapshot->Find(id);
-      if (std::string why = WhyNotReady(entry, vendor_of); !why.empty()) return why;
-      auto record = DecodeDivision(change.details);
-      if (!record.ok()) return record.error();
-      Begin(one, *entry, *record);
-    }
-    if (!one.outcome) return one.doing.empty() ? std::string("its driver is asked") : one.doing;
-    if (!one.outcome->ok()) return one.outcome->error();
-    return std::string();
-  }
-
-  /// After a failure: as it was before, as often as it takes. A new layout, and a device that is
-  /// not there any more, end that.
   StepResult Restore(const DeviceChange& change) {
-    if (change.failure.empty()) return std::string();
-    const std::string& id = IdOf(change);
-    Run& one = runs[id];
-    const auto snapshot = node.inventory.published().Get();
-    const Entry* entry = snapshot->Find(id);
-    if (entry == nullptr || entry->health.state == device::HealthState::kGone)
-      return base::Error(base::Code::kNotFound, "the device is not there");
-    if (!one.back) one = {.back = true};
-    const base::TimePoint now = control.clock().Now();
-    if (!one.run || (one.outcome && !one.outcome->ok() && one.retry_at <= now)) {
-      const std::string why = WhyNotReady(entry, vendor_of);
-      auto record = DecodeDivision(change.details);
-      if (!record.ok()) return record.error();
-      if (!why.empty()) return change.failure + "; " + why;
-      Begin(one, *entry, *record);
-    }
-    if (!one.outcome) return change.failure + "; it is being divided as before";
-    if (one.outcome->ok()) return std::string();
-    if (superseded.contains(id) || !view.Wants(applied, change)) return one.outcome->error();
-    const std::string& why = one.outcome->error().message();
-    return change.failure + "; and it cannot be divided as before" +
-           (why == change.failure ? "" : ": " + why);
+    const bool wanted = !superseded.contains(change.device()) && view.Wants(applied, change);
+    return steps.Restore(change, wanted);
   }
 
   /// Why a device is not tried again yet; empty: it can be.
@@ -273,9 +162,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   void Wake() { node.changes.Wake(); }
 
   /// Looks again after the pause.
-  base::Duration WakeAfter(base::Duration pause) {
+  void WakeAfter(base::Duration pause) {
     control.PostAfter(pause, base::IfAlive(this, &State::Wake));
-    return pause;
   }
 
   /// Of devices that are set aside now, or no longer, the layout wants another thing than before.
@@ -292,20 +180,9 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     Wake();
   }
 
-  /// The inventory shows what the run saw last.
-  StepResult Read(const DeviceChange& change) const {
-    const auto run = runs.find(IdOf(change));
-    if (run == runs.end() || !run->second.run || run->second.run->seen().empty())
-      return std::string();
-    const auto snapshot = node.inventory.published().Get();
-    return snapshot->Find(IdOf(change)) == nullptr || IsRead(run->second.run->seen(), *snapshot)
-               ? std::string()
-               : std::string("its parts are being read");
-  }
-
   void Ended(const DeviceChange& change, const base::Status& result) {
-    const std::string& id = IdOf(change);
-    runs.erase(id);
+    const std::string& id = change.device();
+    steps.Forget(id);
     const bool of_another_layout = superseded.erase(id) > 0;
     if (result.ok()) {
       base::Log(base::kInfo, "device divided",
@@ -318,61 +195,6 @@ struct Divisions::State : std::enable_shared_from_this<State> {
         {{"device", id}, {"layout", RecordOf(change).layout}, {"why", result.error().message()}});
     if (of_another_layout) return;
     WakeAfter(failures.Add(id, result.error().message(), control.clock().Now()));
-  }
-
-  // --- a reset, for a mode to take effect
-
-  void Reset(const Facts& device, std::function<void(base::Status)> done) {
-    const Vendor vendor = vendor_of(device.vendor);
-    if (vendor.actions == nullptr)
-      return done(
-          base::Error(base::Code::kUnimplemented,
-                      "the mode takes effect with a reset, which this driver does not have"));
-    std::vector<const Facts*> all;
-    const auto snapshot = node.inventory.published().Get();
-    for (const Entry& entry : snapshot->devices)
-      if (entry.facts->vendor == device.vendor) all.push_back(entry.facts.get());
-    if (vendor.actions->ResetTogether(device, all).size() > 1)
-      return done(base::Error(base::Code::kUnimplemented,
-                              "the mode takes effect with a reset of several devices together: "
-                              "reset them, or reboot"));
-    AwaitDriverUnused(device.id, lifetime.Guard([this, vendor, device, done = std::move(done)] {
-      ResetAlone(vendor, device, done);
-    }));
-  }
-
-  /// Until no other reset has closed the driver, and no other change uses it.
-  void AwaitDriverUnused(const std::string& device, std::function<void()> then) {
-    if (!node.changes.AnyAt("reset", "reset") && !node.changes.AnyUsesDriver(device)) return then();
-    control.PostAfter(kPollForDriver, lifetime.Guard([this, device, then = std::move(then)] {
-      AwaitDriverUnused(device, then);
-    }));
-  }
-
-  void ResetAlone(const Vendor& vendor, const Facts& device,
-                  std::function<void(base::Status)> done) {
-    base::Log(base::kWarn, "device reset started", {{"device", device.id}, {"for", "its mode"}});
-    vendor.release(lifetime.Guard([this, vendor, device, done = std::move(done)] {
-      vendor.actions->Reset({device},
-                            lifetime.Guard([this, vendor, done](const base::Status& result) {
-                              vendor.reopen();
-                              AwaitDriver(vendor.ready, control.clock().Now() + kDriverOpens,
-                                          [done, result](const base::Status& opened) {
-                                            done(result.ok() ? opened : result);
-                                          });
-                            }));
-    }));
-  }
-
-  void AwaitDriver(const std::function<bool()>& ready, base::TimePoint until,
-                   std::function<void(base::Status)> done) {
-    if (ready()) return done({});
-    if (control.clock().Now() >= until)
-      return done(
-          base::Error(base::Code::kUnavailable, "the driver does not open after the reset"));
-    control.PostAfter(kPollForDriver, lifetime.Guard([this, ready, until, done = std::move(done)] {
-      AwaitDriver(ready, until, done);
-    }));
   }
 
   // --- requests
@@ -417,20 +239,23 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       }
     }
     base::Log(base::kInfo, "layout applied", {{"layout", next.layout.name}, {"by", next.source}});
-    Answer(base::Error(base::Code::kCancelled, "the layout " + next.layout.name + " was applied"));
+    answer.End(
+        base::Error(base::Code::kCancelled, "the layout " + next.layout.name + " was applied"));
     const auto snapshot = node.inventory.published().Get();
     for (const Entry& entry : snapshot->devices)
       if (node.changes.OfKind(kDivideKind, entry.facts->id) != nullptr)
         superseded.insert(entry.facts->id);
-    for (auto& [id, run] : runs) run.retry_at = control.clock().Now();
+    steps.RetryNow();
     applied = std::move(next);
     refused.reset();
     Keep();
-    request = Request{std::move(progress), std::move(done), {}, {}, wanted.wait.has_value()};
+    LayoutAnswer::Caller caller{
+        .progress = std::move(progress), .done = std::move(done), .waits = wanted.wait.has_value()};
     if (wanted.wait && *wanted.wait < kStanding) {
-      request->until = control.clock().Now() + *wanted.wait;
-      control.PostAfter(*wanted.wait, base::IfAlive(this, &State::Wake));
+      caller.until = control.clock().Now() + *wanted.wait;
+      WakeAfter(*wanted.wait);
     }
+    answer.Begin(std::move(caller));
     node.changes.Wake();
   }
 
@@ -449,18 +274,10 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     return {};
   }
 
-  void Answer(base::Result<std::vector<DeviceDivision>> answer) {
-    if (!request) return;
-    const Done done = std::move(request->done);
-    request.reset();
-    if (done) done(std::move(answer));
-  }
-
   void Report() {
     LayoutState now = StateNow();
     const bool over = now.state != "pending";
-    if (request) Progressed(now.devices);
-    if (request && over) AnswerNow(now);
+    answer.Report(now, problem, control.clock().Now());
     const bool unseen = candidates.empty() && view.AnyWithoutDriver();
     if (restoring && over && !unseen) {
       restoring = false;
@@ -506,52 +323,23 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     return found != candidates.end() && found->division.reason == kAboutToBegin;
   }
 
-  void Progressed(const std::vector<DeviceDivision>& devices) {
-    for (const DeviceDivision& one : devices) {
-      DeviceDivision& reported = request->reported[one.device];
-      if (reported == one) continue;
-      reported = one;
-      if (one.state != "unselected" && request->progress) request->progress(one);
-      if (!request) return;
-    }
-  }
-
-  void AnswerNow(const LayoutState& now) {
-    if (now.state == "success") return Answer(now.devices);
-    const bool held = problem.empty() && std::ranges::all_of(now.devices, [](const auto& one) {
-                        return IsGood(one) || one.state == "waiting";
-                      });
-    if (!held) return Answer(base::Error(base::Code::kAborted, now.reason));
-    if (!request->waits)  // the holder came after the request
-      return Answer(base::Error(base::Code::kFailedPrecondition, now.reason));
-    if (request->until && *request->until <= control.clock().Now())
-      Answer(base::Error(base::Code::kDeadlineExceeded, now.reason));
-  }
-
-  struct Request {
-    Progress progress;
-    Done done;
-    std::map<std::string, DeviceDivision> reported;
-    std::optional<base::TimePoint> until;
-    bool waits = false;
-  };
   base::Executor& control;
   const Node node;
   const VendorOf vendor_of;
   AppliedLayout applied;
   const std::string boot;
   LayoutView view;
+  DivisionSteps steps;
   os::KeptFile file;
-  std::vector<ChangeStep> steps;
-  std::vector<LayoutCandidate> candidates;       // of the last turn
-  std::string problem;                           // why the layout cannot be applied
-  Pauses failures{kFirstPause, kMostDoublings};  // of devices
-  std::map<std::string, Run> runs;
+  std::vector<ChangeStep> change_steps;
+  std::vector<LayoutCandidate> candidates;                       // of the last turn
+  std::string problem;                                           // why the layout cannot be applied
+  Pauses failures{kFirstDivisionPause, kMostDivisionDoublings};  // of devices
   std::set<std::string> superseded;  // devices whose change began for an earlier layout
   LayoutState state;
   std::optional<LayoutState> refused;  // shown in its place
   std::function<void()> on_state;
-  std::optional<Request> request;
+  LayoutAnswer answer;
   bool restoring = false;
   std::function<void()> restored;
   base::WallTime restored_by{};
@@ -565,7 +353,7 @@ Divisions::Divisions(base::Executor& control, base::Executor& io, Node node, Ven
     : state_(std::make_shared<State>(control, io, node, std::move(vendor_of), path,
                                      std::move(remembered), std::move(boot_id))) {
   State* const state = state_.get();
-  state->steps = {
+  state->change_steps = {
       DeviceChanges::Withdraw(),
       {.name = "await release",
        .take =
@@ -574,7 +362,7 @@ Divisions::Divisions(base::Executor& control, base::Executor& io, Node node, Ven
       {.name = kStopClients,
        .take = [state](const DeviceChange& change) { return state->AwaitClients(change); }},
       {.name = kDivideKind,
-       .take = [state](const DeviceChange& change) { return state->Divide(change); },
+       .take = [state](const DeviceChange& change) { return state->steps.Divide(change); },
        .most = kDividesWithin,
        .recorded = true,
        .uses_driver = true},
@@ -582,7 +370,7 @@ Divisions::Divisions(base::Executor& control, base::Executor& io, Node node, Ven
        .take = [state](const DeviceChange& change) { return state->Restore(change); },
        .finally = true},
       {.name = "read",
-       .take = [state](const DeviceChange& change) { return state->Read(change); },
+       .take = [state](const DeviceChange& change) { return state->steps.Read(change); },
        .most = kDescribed,
        .finally = true}};
   node.changes.Add(*this);
@@ -654,7 +442,7 @@ void Divisions::SetClients(std::function<std::string(const Facts& device)> await
 
 std::set<std::string> Divisions::stops_clients_of() const { return state_->StopsClientsOf(); }
 
-const std::vector<ChangeStep>& Divisions::steps() const { return state_->steps; }
+const std::vector<ChangeStep>& Divisions::steps() const { return state_->change_steps; }
 
 std::set<std::string> Divisions::KeptParts(const DeviceChange& change) const {
   return RecordOf(change).kept;

@@ -20,6 +20,8 @@
 #include "device/dialect.h"
 #include "node/change/device_changes.h"
 #include "node/change/division_journal.h"
+#include "node/change/layout_answer.h"
+#include "node/change/layout_state.h"
 
 namespace penstock::node::change {
 
@@ -37,28 +39,6 @@ struct LayoutRequest {
 
 /// For LayoutRequest::wait: as long as it takes, also if the layout cannot be applied now.
 inline constexpr base::Duration kStanding = std::chrono::hours(24 * 3650);
-
-/// How a device stands under the layout.
-struct DeviceDivision {
-  std::string device;  ///< id
-  std::string number;  ///< by which users know it
-  /// "unselected": the layout has no rule for it; "divided": it is as the layout says, and was
-  /// since; "changed": it was, and another program has changed it; "waiting": it cannot be divided
-  /// yet; "dividing"; "failed": it could not be divided, which is tried again later; "refused": it
-  /// cannot be divided so.
-  std::string state;
-  std::string reason;  ///< of all but "divided"; of "dividing" what is done
-  bool operator==(const DeviceDivision&) const = default;
-};
-
-struct LayoutState {
-  std::string layout;  ///< name; empty: none was applied
-  std::string source;
-  std::string state;   ///< "pending", "success", "failed"
-  std::string reason;  ///< of "failed", for each device
-  std::vector<DeviceDivision> devices;
-  bool operator==(const LayoutState&) const = default;
-};
 
 /// On the control executor. A device is divided once: what other programs do to it afterwards stays
 /// until the layout is applied again, but it is divided again after a reboot, a reset and when the
@@ -104,8 +84,8 @@ class Divisions final : public ChangeKind {
   /// kFailedPrecondition, a holder is in the way and the request does not wait. Later errors:
   /// kAborted, a device could not be divided; kDeadlineExceeded, a holder is still there;
   /// kCancelled, another layout was applied.
-  using Progress = std::function<void(const DeviceDivision&)>;
-  using Done = std::function<void(base::Result<std::vector<DeviceDivision>>)>;
+  using Progress = LayoutAnswer::Progress;
+  using Done = LayoutAnswer::Done;
   void Apply(const LayoutRequest& request, Progress progress, Done done);
 
   /// A layout that was asked for is none: shows that as a failure, in place of the state of the

@@ -5,12 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/testing/manual_executor.h"
-#include "device/testing/acme.h"
-#include "node/change/testing/divisible_device.h"
-#include "node/inventory/testing/acme_inventory.h"
-#include "os/core/file.h"
-#include "os/testing/temporary_folder.h"
+#include "node/change/testing/divisible_node.h"
 
 namespace penstock::node::change {
 namespace {
@@ -23,14 +18,10 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 using namespace std::chrono_literals;
 
-using testing::DivisibleDevice;
-using testing::DivisibleDialect;
-
-class DivisionsTest : public ::testing::Test, public device::Actions {
+class DivisionsTest : public testing::DivisibleNode, public device::Actions {
  protected:
   DivisionsTest() {
     offers_.Configure({});
-    offers_.FollowServers("acme", servers_);
     Describe();
   }
 
@@ -46,45 +37,14 @@ class DivisionsTest : public ::testing::Test, public device::Actions {
     done({});
   }
 
-  /// As discovery does.
-  void Describe() {
-    std::vector<Facts> all{backend_.Now()};
-    all.insert(all.end(), backend_.parts.begin(), backend_.parts.end());
-    inventory::ReportHealthy(inventory_, all, executor_.clock().Wall());
-    const auto now = inventory_.published().Get();
-    for (const Facts& facts : all)
-      if (now->Find(facts.id)->reading == nullptr)
-        inventory_.SetReading(facts.id, {}, executor_.clock().Wall());
-  }
-
   void Start(std::vector<DeviceChange> under_way = {}, AppliedLayout applied = {},
              const std::string& boot = "boot") {
     divisions_.reset();
-    changes_ = std::make_unique<DeviceChanges>(
-        executor_, executor_, DeviceChanges::Node{inventory_, ledger_, offers_}, nullptr,
-        folder_ / "changes.json", std::move(under_way));
-    divisions_ = std::make_unique<Divisions>(
-        executor_, executor_, Divisions::Node{inventory_, ledger_, *changes_},
-        [this](std::string_view) {
-          return Divisions::Vendor{.backend = &backend_,
-                                   .dialect = &dialect_,
-                                   .ready = [this] { return ready_; },
-                                   .describe =
-                                       [this](const std::function<void()>& done) {
-                                         Describe();
-                                         if (done) done();
-                                       },
-                                   .actions = this,
-                                   .release =
-                                       [this](const std::function<void()>& done) {
-                                         ready_ = false;
-                                         done();
-                                       },
-                                   .reopen = [this] { ready_ = true; }};
-        },
-        folder_ / "layout.json", std::move(applied), boot);
-    changes_->Start();
-    executor_.RunUntilIdle();
+    MakeChanges(std::move(under_way));
+    divisions_ =
+        std::make_unique<Divisions>(executor_, executor_, NodeOfChanges(), VendorWith(this),
+                                    folder_ / "layout.json", std::move(applied), boot);
+    StartChanges();
   }
 
   static api::Layout LayoutOf(const std::string& name, bool partitioned,
@@ -105,19 +65,12 @@ class DivisionsTest : public ::testing::Test, public device::Actions {
     return *answer;
   }
 
-  /// As the driver and a sharing service do: a process on a part, and servers behind devices.
+  /// As the driver does: a process on a part.
   void Use(const std::string& id, std::int32_t pid) {
     device::Reading reading;
     reading.processes = {{.pid = pid}};
     inventory_.SetReading(id, std::move(reading), executor_.clock().Wall());
   }
-  void Serve(device::SharedDevices servers) {
-    servers_.Set(std::move(servers));
-    executor_.RunUntilIdle();
-    changes_->Wake();
-    executor_.RunUntilIdle();
-  }
-
   std::string Offered(const std::string& id) {
     const auto desired = offers_.Desired();
     const auto found = desired->assignments.find(id);
@@ -131,32 +84,10 @@ class DivisionsTest : public ::testing::Test, public device::Actions {
       return clients_;
     });
   }
-  void Wake() {
-    changes_->Wake();
-    executor_.RunUntilIdle();
-  }
-
-  void Hold(const std::string& device) {
-    (void)ledger_.Add({.id = "lease",
-                       .allocator = "local",
-                       .slots = {{.id = device, .device = device, .resource = "acme.com/gpu"}}});
-    changes_->Wake();
-    executor_.RunUntilIdle();
-  }
-
-  os::TemporaryFolder folder_;
-  base::ManualExecutor executor_;
-  inventory::Inventory inventory_;
-  ledger::Ledger ledger_;
-  base::Published<device::SharedDevices> servers_;
-  DivisibleDialect dialect_;
-  share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"local"}};
-  DivisibleDevice backend_;
-  bool ready_ = true, together_ = false;
+  bool together_ = false;
   int resets_ = 0, asked_ = 0;
   std::string clients_ = "in use by a client";
   std::vector<std::shared_ptr<std::string>> answers_;
-  std::unique_ptr<DeviceChanges> changes_;
   std::unique_ptr<Divisions> divisions_;
 };
 
@@ -210,9 +141,7 @@ TEST_F(DivisionsTest, WhatIsHeldStaysAndIsNamedOrWaitedFor) {
   EXPECT_EQ(Apply(LayoutOf("large", true, {{"4g", 1}}), 1h), "pending");
   EXPECT_EQ(divisions_->state().state, "failed");
   EXPECT_THAT(divisions_->state().reason, HasSubstr("P1"));
-  ledger_.Release("lease");
-  changes_->Wake();
-  executor_.RunUntilIdle();
+  End("P1");
   EXPECT_EQ(*answers_.back(), "done");
   EXPECT_THAT(backend_.Parts(), ElementsAre("4g at 0"));
 }
@@ -230,8 +159,7 @@ TEST_F(DivisionsTest, AnIdleServerOfAPartEndsFirst) {
   Serve({});
   EXPECT_EQ(*answers_.back(), "pending") << "the driver's list of processes is an old one";
   inventory_.SetReading("P1", {}, executor_.clock().Wall());
-  changes_->Wake();
-  executor_.RunUntilIdle();
+  Wake();
   EXPECT_EQ(*answers_.back(), "done");
   EXPECT_THAT(backend_.Parts(), ElementsAre("4g at 0"));
 }
@@ -344,8 +272,7 @@ TEST_F(DivisionsTest, WhatOthersChangedStaysAndWhatARebootDestroyedIsMadeAgain) 
   ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
   backend_.parts.pop_back();
   Describe();
-  changes_->Wake();
-  executor_.RunUntilIdle();
+  Wake();
   EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 0"));
   EXPECT_EQ(divisions_->state().devices[0].state, "changed");
   const auto kept = LoadAppliedLayout(folder_ / "layout.json");
@@ -399,8 +326,7 @@ TEST_F(DivisionsTest, ALayoutAppliedWhileAnotherIsUnderWayIsTheLast) {
   EXPECT_EQ(Apply(LayoutOf("large", true, {{"4g", 1}}), kStanding), "pending");
   EXPECT_THAT(*answers_[0], HasSubstr("CANCELLED"));
   ready_ = true;
-  changes_->Wake();
-  executor_.RunUntilIdle();
+  Wake();
   EXPECT_THAT(backend_.Parts(), ElementsAre("4g at 0"));
   EXPECT_EQ(*answers_[1], "done");
 }

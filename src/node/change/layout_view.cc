@@ -74,11 +74,6 @@ DivisionRecord RecordOf(const DeviceChange& change) {
   return record.ok() ? *std::move(record) : DivisionRecord{};
 }
 
-std::string LayoutView::HolderOf(const std::string& id) const {
-  return change::HolderOf(id, *node_.inventory.published().Get(), *node_.ledger.Get(),
-                          *node_.changes.Servers());
-}
-
 bool LayoutView::CanBeDivided(const Divisions::Vendor& vendor) const {
   return vendor.backend != nullptr && vendor.dialect != nullptr &&
          vendor.dialect->part_terms() != nullptr;

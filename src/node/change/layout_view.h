@@ -54,9 +54,6 @@ class LayoutView {
   /// Whether it is a whole device that is there, and its driver divides devices.
   bool CanBeDivided(const inventory::Entry& entry) const;
 
-  /// See division_now.h.
-  std::string HolderOf(const std::string& id) const;
-
   /// Whether the driver of devices that can be divided is not there.
   bool AnyWithoutDriver() const;
 

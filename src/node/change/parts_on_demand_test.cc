@@ -5,11 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/testing/manual_executor.h"
-#include "node/change/testing/divisible_device.h"
-#include "node/inventory/testing/acme_inventory.h"
-#include "os/core/file.h"
-#include "os/testing/temporary_folder.h"
+#include "node/change/testing/divisible_node.h"
 
 namespace penstock::node::change {
 namespace {
@@ -21,7 +17,7 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 using namespace std::chrono_literals;
 
-class PartsOnDemandTest : public ::testing::Test {
+class PartsOnDemandTest : public testing::DivisibleNode {
  protected:
   PartsOnDemandTest() {
     config_.parts_on_demand = {"0"};
@@ -30,42 +26,18 @@ class PartsOnDemandTest : public ::testing::Test {
     Describe();
   }
 
-  /// As discovery does.
-  void Describe() {
-    std::vector<Facts> all{backend_.Now()};
-    all.insert(all.end(), backend_.parts.begin(), backend_.parts.end());
-    inventory::ReportHealthy(inventory_, all, executor_.clock().Wall());
-    for (const Facts& facts : all) inventory_.SetReading(facts.id, {}, executor_.clock().Wall());
-  }
-
   /// An agent that takes over what the files say.
   void Start() {
     on_demand_.reset();
     changes_.reset();
     executor_.RunUntilIdle();
-    changes_ = std::make_unique<DeviceChanges>(
-        executor_, executor_, DeviceChanges::Node{inventory_, ledger_, offers_}, nullptr,
-        folder_ / "changes.json", *LoadChanges(folder_ / "changes.json"));
-    on_demand_ = std::make_unique<PartsOnDemand>(
-        executor_, executor_, Divisions::Node{inventory_, ledger_, *changes_},
-        [this](std::string_view) {
-          return Divisions::Vendor{.backend = &backend_,
-                                   .dialect = &dialect_,
-                                   .ready = [this] { return ready_; },
-                                   .describe =
-                                       [this](const std::function<void()>& done) {
-                                         Describe();
-                                         if (done) done();
-                                       },
-                                   .actions = nullptr,
-                                   .release = {},
-                                   .reopen = {}};
-        },
-        folder_ / "parts.json", Noted(), boot_);
+    MakeChanges(*LoadChanges(folder_ / "changes.json"));
+    on_demand_ =
+        std::make_unique<PartsOnDemand>(executor_, executor_, NodeOfChanges(), VendorWith(nullptr),
+                                        folder_ / "parts.json", Noted(), boot_);
     on_demand_->SetDevices(config_.parts_on_demand);
     on_demand_->OnChange([this] { ++changed_; });
-    changes_->Start();
-    executor_.RunUntilIdle();
+    StartChanges();
   }
 
   /// What parts.json says.
@@ -86,18 +58,6 @@ class PartsOnDemandTest : public ::testing::Test {
     return prepared.ok() ? *prepared : prepared.error().ToString();
   }
 
-  void Hold(const std::string& part) {
-    ASSERT_TRUE(ledger_
-                    .Add({.id = part,
-                          .allocator = "local",
-                          .slots = {{.id = part, .device = part, .resource = "acme.com/gpu"}}})
-                    .ok());
-  }
-  void End(const std::string& part) {
-    ledger_.Release(part);
-    changes_->Wake();
-    executor_.RunUntilIdle();
-  }
   /// The request is served with what was created for it.
   void Serve(const std::string& ticket, const std::string& part) {
     Hold(part);
@@ -105,18 +65,9 @@ class PartsOnDemandTest : public ::testing::Test {
     executor_.RunUntilIdle();
   }
 
-  os::TemporaryFolder folder_;
-  base::ManualExecutor executor_;
-  inventory::Inventory inventory_;
-  ledger::Ledger ledger_;
-  testing::DivisibleDialect dialect_;
-  share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"local", "kubelet"}};
-  testing::DivisibleDevice backend_;
   api::NodeConfig config_;
-  bool ready_ = true;
   std::string boot_ = "boot";
   int changed_ = 0;
-  std::unique_ptr<DeviceChanges> changes_;
   std::unique_ptr<PartsOnDemand> on_demand_;
 };
 
@@ -271,12 +222,10 @@ TEST_F(PartsOnDemandTest, PartsThatAResetDestroyedAreForgotten) {
   ready_ = false;
   backend_.parts.clear();
   Describe();
-  changes_->Wake();
-  executor_.RunUntilIdle();
+  Wake();
   EXPECT_FALSE(Noted().empty()) << "its driver is away";
   ready_ = true;
-  changes_->Wake();
-  executor_.RunUntilIdle();
+  Wake();
   EXPECT_THAT(Noted(), IsEmpty());
 }
 
@@ -289,8 +238,7 @@ TEST_F(PartsOnDemandTest, IsPreparingUntilThePartsAreOffered) {
   backend_.before_create = [&] { preparing.push_back(on_demand_->IsPreparing("q-1")); };
   on_demand_->OnChange([&] { preparing.push_back(on_demand_->IsPreparing("q-1")); });
   ready_ = true;
-  changes_->Wake();
-  executor_.RunUntilIdle();
+  Wake();
   EXPECT_THAT(preparing, ElementsAre(true, false));
 }
 
@@ -315,8 +263,7 @@ TEST_F(PartsOnDemandTest, ACallWithoutAnAnswerMayHaveCreatedAPart) {
   executor_.Advance(5min);
   ready_ = true;
   backend_.dies_after_create = false;
-  changes_->Wake();
-  executor_.RunUntilIdle();
+  Wake();
   EXPECT_THAT(backend_.Parts(), IsEmpty()) << "it was found and removed";
 }
 
