@@ -427,10 +427,13 @@ bool DeviceChanges::AnyAt(std::string_view kind, std::string_view step) const {
   });
 }
 
-bool DeviceChanges::AnyUsesDriver(std::string_view but_of) const {
+bool DeviceChanges::AnyUsesDriver(const std::set<std::string>& but_of) const {
   return std::ranges::any_of(state_->active, [&](const State::Active& one) {
     return one.kind != nullptr && one.step < one.kind->steps().size() &&
-           one.kind->steps()[one.step].uses_driver && !one.change.Has(but_of);
+           one.kind->steps()[one.step].uses_driver &&
+           std::ranges::none_of(one.change.devices, [&](const ChangedDevice& device) {
+             return but_of.contains(device.id);
+           });
   });
 }
 

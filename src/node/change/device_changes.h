@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,8 +64,8 @@ class DeviceChanges {
   /// Whether a change of this kind is at this step.
   bool AnyAt(std::string_view kind, std::string_view step) const;
 
-  /// Whether a change of another device is at a step that uses the driver.
-  bool AnyUsesDriver(std::string_view but_of = {}) const;
+  /// Whether a change of other devices is at a step that uses the driver.
+  bool AnyUsesDriver(const std::set<std::string>& but_of = {}) const;
 
   /// The allocator that a device is offered by now; "" for none.
   std::string AllocatorOf(const std::string& device) const;

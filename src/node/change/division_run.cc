@@ -166,9 +166,7 @@ void DivisionRun::Create(const PlanStep& step, std::size_t number) {
 void DivisionRun::LookBeforeReset(std::size_t number) {
   tools_.backend.Describe(goal_.address, lifetime_.Guard([this, number](base::Result<Facts> facts) {
     if (!facts.ok()) return End(facts.error());
-    const bool pending = std::ranges::any_of(
-        facts->modes, [](const device::Mode& mode) { return mode.current != mode.pending; });
-    if (!pending) return Take(number + 1);
+    if (!IsAnyModePending(*facts)) return Take(number + 1);
     if (EndsPending()) return Look();
     if (goal_.skip_reset)
       return End(base::Error(base::Code::kFailedPrecondition,
@@ -179,11 +177,30 @@ void DivisionRun::LookBeforeReset(std::size_t number) {
 
 void DivisionRun::Reset(std::size_t number) {
   tools_.reset(seen_.front(), lifetime_.Guard([this, number](const base::Status& result) {
-    if (!result.ok()) return End(result);
-    // What was seen before the reset is no longer there.
-    if (number + 1 == steps_.size()) return Look();
-    Take(number + 1);
+    LookAfterReset(number, result);
   }));
+}
+
+/// What the device reports counts: the reset may have been one of several devices, of which another
+/// one failed.
+void DivisionRun::LookAfterReset(std::size_t number, const base::Status& result) {
+  tools_.backend.Describe(
+      goal_.address, lifetime_.Guard([this, number, result](base::Result<Facts> facts) {
+        if (!facts.ok()) return End(result.ok() ? base::Status(facts.error()) : result);
+        if (IsAnyModePending(*facts))
+          return End(result.ok() ? base::Status(base::Error(
+                                       base::Code::kAborted,
+                                       "the device was reset, and its mode has not taken effect"))
+                                 : result);
+        // What was seen before the reset is no longer there.
+        if (number + 1 == steps_.size()) return Look();
+        Take(number + 1);
+      }));
+}
+
+bool IsAnyModePending(const Facts& device) {
+  return std::ranges::any_of(device.modes,
+                             [](const device::Mode& mode) { return mode.current != mode.pending; });
 }
 
 bool IsModePending(const Division& now, const DesiredDivision& desired) {

@@ -71,6 +71,7 @@ class DivisionRun {
   void Create(const partition::PlanStep& step, std::size_t number);
   void Reset(std::size_t number);
   void LookBeforeReset(std::size_t number);
+  void LookAfterReset(std::size_t number, const base::Status& result);
   std::string AddressOf(const std::string& id) const;
   void End(const base::Status& result);
   std::function<void(base::Result<std::string>)> Then(std::size_t number);
@@ -86,6 +87,9 @@ class DivisionRun {
   int rounds_ = 0;
   base::Lifetime lifetime_;
 };
+
+/// Whether a mode of the device takes effect only with a reset.
+bool IsAnyModePending(const device::Facts& device);
 
 /// Whether the mode is as desired, perhaps only after a reset.
 bool IsModePending(const partition::Division& now, const partition::DesiredDivision& desired);

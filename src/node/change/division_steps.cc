@@ -88,7 +88,10 @@ StepResult DivisionSteps::Restore(const DeviceChange& change, bool wanted) {
   const Entry* entry = snapshot->Find(id);
   if (entry == nullptr || entry->health.state == device::HealthState::kGone)
     return base::Error(base::Code::kNotFound, "the device is not there");
-  if (!one.back) one = {.back = true};
+  if (!one.back) {
+    resets_.Forget(id);
+    one = {.back = true};
+  }
   const base::TimePoint now = control_.clock().Now();
   if (!one.run || (one.outcome && !one.outcome->ok() && one.retry_at <= now)) {
     const std::string why = Divisions::WhyNotReady(entry, vendor_of_);
@@ -113,6 +116,11 @@ StepResult DivisionSteps::Read(const DeviceChange& change) const {
   return snapshot->Find(change.device()) == nullptr || IsRead(run->second.run->seen(), *snapshot)
              ? std::string()
              : std::string("its parts are being read");
+}
+
+void DivisionSteps::Forget(const std::string& device) {
+  resets_.Forget(device);
+  runs_.erase(device);
 }
 
 void DivisionSteps::RetryNow() {

@@ -38,7 +38,7 @@ class DivisionSteps {
   /// The inventory shows what was seen last.
   StepResult Read(const DeviceChange& change) const;
 
-  void Forget(const std::string& device) { runs_.erase(device); }
+  void Forget(const std::string& device);
 
   /// What waits after a failure is tried again at once.
   void RetryNow();

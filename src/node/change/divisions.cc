@@ -23,10 +23,10 @@ using inventory::Entry;
 
 namespace {
 
-constexpr std::string_view kStopClients = "stop clients", kRestore = "restore";
 constexpr char kByLabel[] = "label";  // LayoutRequest::source
 constexpr base::Duration kReleasedWithin = std::chrono::minutes(2);
-constexpr base::Duration kDividesWithin = std::chrono::minutes(10);  // with a reset
+// With a reset, before which others are waited for.
+constexpr base::Duration kDividesWithin = std::chrono::minutes(15);
 constexpr base::Duration kDescribed = std::chrono::minutes(1);
 constexpr base::Duration kRefreshed = std::chrono::seconds(5);
 }  // namespace
@@ -80,22 +80,20 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     if (!applies()) return due;
     NoteLosses(*node.inventory.published().Get());
     Look();
-    // A reset closes the driver: no other device is divided meanwhile. One that failed may become
-    // as before only much later, and is not waited for.
-    bool any = false, alone = false;
+    // A reset closes the driver: those that are reset are divided together, and no other meanwhile.
+    // One that failed may become as before only much later, and is not waited for.
+    std::optional<bool> resets;  // those under way
     for (const LayoutCandidate& candidate : candidates) {
       const DeviceChange* change = node.changes.OfKind(kDivideKind, candidate.division.device);
-      if (change == nullptr || !change->failure.empty()) continue;
-      any = true;
-      alone = alone || RecordOf(*change).resets;
+      if (change != nullptr && change->failure.empty())
+        resets = resets.value_or(false) || RecordOf(*change).resets;
     }
     for (LayoutCandidate& candidate : candidates) {
-      if (!candidate.due || alone) continue;
-      const bool resets = RecordOf(*candidate.due).resets;
-      if (resets && any) continue;
+      if (!candidate.due ||
+          resets.value_or(RecordOf(*candidate.due).resets) != RecordOf(*candidate.due).resets)
+        continue;
+      resets = RecordOf(*candidate.due).resets;
       due.push_back(*std::exchange(candidate.due, std::nullopt));
-      any = true;
-      alone = resets;
     }
     return due;
   }
@@ -129,7 +127,9 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     return entry == nullptr ? std::string() : await_clients(*entry->facts);
   }
 
-  /// Clients run again while a device waits to be divided as it was before, which may take long.
+  /// From the moment at which a change is due, so that several that follow each other stop them
+  /// once. Clients run again while a device waits to be divided as it was before, which may take
+  /// long.
   std::set<std::string> StopsClientsOf() const {
     std::set<std::string> devices;
     if (applied.source != kByLabel) return devices;
@@ -138,11 +138,10 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       const DeviceChange* change = node.changes.OfKind(kDivideKind, entry.facts->id);
       if (change == nullptr) continue;
       const bool first = !steps.FailedToRestore(entry.facts->id);
-      if (change->step == kStopClients || change->step == kDivideKind ||
+      if (IsBeforeDivision(*change) || change->step == kDivide ||
           (change->step == kRestore && !change->failure.empty() && first))
         devices.insert(entry.facts->id);
     }
-    // Devices that are divided one after the other stop them once.
     for (const LayoutCandidate& candidate : candidates)
       if (candidate.due || candidate.division.reason == kAboutToBegin)
         devices.insert(candidate.division.device);
@@ -355,13 +354,13 @@ Divisions::Divisions(base::Executor& control, base::Executor& io, Node node, Ven
   State* const state = state_.get();
   state->change_steps = {
       DeviceChanges::Withdraw(),
-      {.name = "await release",
+      {.name = kAwaitRelease,
        .take =
            [state](const DeviceChange& change) { return state->node.changes.AwaitFree(change); },
        .most = kReleasedWithin},
       {.name = kStopClients,
        .take = [state](const DeviceChange& change) { return state->AwaitClients(change); }},
-      {.name = kDivideKind,
+      {.name = kDivide,
        .take = [state](const DeviceChange& change) { return state->steps.Divide(change); },
        .most = kDividesWithin,
        .recorded = true,

@@ -32,8 +32,7 @@ class DivisionsTest : public testing::DivisibleNode, public device::Actions {
   }
   void Reset(const std::vector<Facts>&, std::function<void(base::Status)> done) override {
     ++resets_;
-    backend_.parts.clear();
-    backend_.device.modes[0].current = backend_.device.modes[0].pending;
+    backend_.Reset();
     done({});
   }
 

@@ -69,6 +69,11 @@ DivisionRecord MakeRecord(const AppliedLayout& layout, const partition::Division
 
 }  // namespace
 
+bool IsBeforeDivision(const DeviceChange& change) {
+  return change.step == DeviceChanges::Withdraw().name || change.step == kAwaitRelease ||
+         change.step == kStopClients;
+}
+
 DivisionRecord RecordOf(const DeviceChange& change) {
   auto record = DecodeDivision(change.details);
   return record.ok() ? *std::move(record) : DivisionRecord{};

@@ -15,8 +15,15 @@ namespace penstock::node::change {
 
 inline constexpr std::string_view kDivideKind = "divide";  ///< ChangeKind::name
 
+// Steps of a change of this kind.
+inline constexpr std::string_view kAwaitRelease = "await release", kStopClients = "stop clients",
+                                  kDivide = kDivideKind, kRestore = "restore";
+
 /// Of a device that waits only for this agent.
 inline constexpr std::string_view kAboutToBegin = "it is about to be divided";
+
+/// Whether the change has not come to kDivide yet.
+bool IsBeforeDivision(const DeviceChange& change);
 
 /// A device under a layout, and the change that it needs.
 struct LayoutCandidate {

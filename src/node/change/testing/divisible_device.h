@@ -1,4 +1,4 @@
-// A simulated driver with one device that can be divided, for unit tests.
+// A simulated driver with devices that can be divided, for unit tests.
 #pragma once
 
 #include <algorithm>
@@ -22,12 +22,13 @@ class DivisibleDialect final : public device::testing::AcmeDialect {
   }
 };
 
-/// A driver with one device, which can be divided into four parts of one slice, or one of four.
+/// A driver with one device, which can be divided into four parts of one slice, or one of four. Its
+/// parts are P1, P2 …; those of the second device Q1 ….
 class DivisibleDevice final : public device::AsyncBackend {
  public:
-  DivisibleDevice() {
-    device = device::testing::AcmeDevice(0, 1);
-    device.address = "0";
+  explicit DivisibleDevice(int index = 0) {
+    device = device::testing::AcmeDevice(index, 1);
+    device.address = std::to_string(index);
     device.modes = {{"cut", "off", "off", {"off", "on"}}};
     device.profiles = {
         {.name = "1g", .slices = 1, .most = 4, .placements = {{0, 1}, {1, 1}, {2, 1}, {3, 1}}},
@@ -37,7 +38,7 @@ class DivisibleDevice final : public device::AsyncBackend {
   void Describe(const std::string& address, Done<device::Facts> done) override {
     if (auto before = std::exchange(before_describe, nullptr)) before();
     if (const auto error = Fails("describe")) return done(*error);
-    if (address == "0") return done(Now());
+    if (address == device.address) return done(Now());
     for (const device::Facts& part : parts)
       if (part.address == address) return done(part);
     done(base::Error(base::Code::kNotFound, "no part " + address));
@@ -48,7 +49,7 @@ class DivisibleDevice final : public device::AsyncBackend {
     if (const auto error = Fails("set-mode")) return done(*error);
     device.modes[0].pending = value;
     if (device.modes[0].effect == device::ModeEffect::kNow) device.modes[0].current = value;
-    done(std::string("0"));
+    done(device.address);
   }
 
   void CreatePart(const std::string&, const device::NewPart& part,
@@ -57,8 +58,9 @@ class DivisibleDevice final : public device::AsyncBackend {
     if (const auto error = Fails("create")) return done(*error);
     device::Facts facts;
     facts.vendor = "acme";
-    facts.id = facts.address = "P" + std::to_string(++made);
-    facts.number = "0:" + std::to_string(made);
+    facts.id = facts.address =
+        std::string(1, static_cast<char>('P' + std::stoi(device.address))) + std::to_string(++made);
+    facts.number = device.address + ":" + std::to_string(made);
     facts.parent = device.id;
     facts.profile = part.profile;
     facts.placement = part.placement;
@@ -82,6 +84,16 @@ class DivisibleDevice final : public device::AsyncBackend {
   void Stop() override {}
   int abandoned() const override { return 0; }
   void Listen(Events) override {}
+
+  bool Has(const std::string& address) const {
+    return address == device.address ||
+           std::ranges::any_of(parts, [&](const auto& part) { return part.address == address; });
+  }
+  /// As a reset leaves it.
+  void Reset() {
+    parts.clear();
+    device.modes[0].current = device.modes[0].pending;
+  }
 
   device::Facts Now() const {
     device::Facts now = device;
@@ -109,6 +121,45 @@ class DivisibleDevice final : public device::AsyncBackend {
   bool dies_after_create = false;      // a part is created, and the call fails
   std::map<std::string, int> failing;  // call → how often it still fails
   int made = 0;
+};
+
+/// A driver with several of them.
+class DivisibleDevices final : public device::AsyncBackend {
+ public:
+  explicit DivisibleDevices(std::vector<DivisibleDevice*> list) : devices(std::move(list)) {}
+
+  void Describe(const std::string& address, Done<device::Facts> done) override {
+    if (DivisibleDevice* one = Find(address)) return one->Describe(address, std::move(done));
+    done(base::Error(base::Code::kNotFound, "no part " + address));
+  }
+  void SetMode(const std::string& address, const std::string& mode, const std::string& value,
+               Done<std::string> done) override {
+    Find(address)->SetMode(address, mode, value, std::move(done));
+  }
+  void CreatePart(const std::string& address, const device::NewPart& part,
+                  Done<std::string> done) override {
+    Find(address)->CreatePart(address, part, std::move(done));
+  }
+  void DestroyPart(const std::string& address, Done<std::string> done) override {
+    Find(address)->DestroyPart(address, std::move(done));
+  }
+  void Open(Done<device::Driver>) override {}
+  void List(Done<std::vector<std::string>>) override {}
+  void Read(const std::string&, Done<device::Reading>) override {}
+  void TakeSample(const std::string&, const device::SampleRequest&, Done<device::Sample>) override {
+  }
+  void Stop() override {}
+  int abandoned() const override { return 0; }
+  void Listen(Events) override {}
+
+  std::vector<DivisibleDevice*> devices;
+
+ private:
+  DivisibleDevice* Find(const std::string& address) const {
+    for (DivisibleDevice* one : devices)
+      if (one->Has(address)) return one;
+    return nullptr;
+  }
 };
 
 }  // namespace penstock::node::change::testing

@@ -1,5 +1,5 @@
-// A node with one device that can be divided, and a simulated driver: a fixture for unit tests of
-// changes that divide it.
+// A node with a device that can be divided, or several, and a simulated driver: a fixture for unit
+// tests of changes that divide it.
 #pragma once
 
 #include <functional>
@@ -27,8 +27,11 @@ class DivisibleNode : public ::testing::Test {
 
   /// As discovery does.
   void Describe() {
-    std::vector<device::Facts> all{backend_.Now()};
-    all.insert(all.end(), backend_.parts.begin(), backend_.parts.end());
+    std::vector<device::Facts> all;
+    for (const DivisibleDevice* one : driver_.devices) {
+      all.push_back(one->Now());
+      all.insert(all.end(), one->parts.begin(), one->parts.end());
+    }
     inventory::ReportHealthy(inventory_, all, executor_.clock().Wall());
     const auto now = inventory_.published().Get();
     for (const device::Facts& facts : all)
@@ -52,7 +55,7 @@ class DivisibleNode : public ::testing::Test {
   /// Without actions, devices cannot be reset.
   Divisions::VendorOf VendorWith(device::Actions* actions) {
     return [this, actions](std::string_view) {
-      return Divisions::Vendor{.backend = &backend_,
+      return Divisions::Vendor{.backend = &driver_,
                                .dialect = &dialect_,
                                .ready = [this] { return ready_; },
                                .describe =
@@ -104,6 +107,7 @@ class DivisibleNode : public ::testing::Test {
   DivisibleDialect dialect_;
   share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"local", "kubelet"}};
   DivisibleDevice backend_;
+  DivisibleDevices driver_{{&backend_}};
   bool ready_ = true;  // the driver is open
   std::unique_ptr<DeviceChanges> changes_;
 };
