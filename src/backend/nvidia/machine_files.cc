@@ -8,8 +8,10 @@
 
 #include "backend/nvidia/dialect/capability_files.h"
 #include "base/core/strings.h"
+#include "base/log.h"
 #include "os/core/file.h"
 #include "os/core/root.h"
+#include "os/device_file.h"
 
 namespace penstock::backend::nvidia {
 namespace {
@@ -98,15 +100,14 @@ std::vector<DeviceFile> MachineFiles::GraphicsFiles(const device::PciAddress& pc
 
 namespace {
 
-/// Fails without effect where this process may not, or does not know the number of the driver. The
-/// mode is that of nvidia-modprobe.
+/// Also in place of one from before the driver was loaded again with another number. Fails without
+/// effect where this process may not. The mode is that of nvidia-modprobe.
 void CreateCapabilityFile(const std::string& dev_root, const std::string& path, std::uint32_t major,
                           std::uint32_t minor) {
-  if (major == 0) return;
-  const std::string file = dev_root + path;
-  (void)::mkdir(base::FolderOf(file).c_str(), 0755);
-  if (::mknod(file.c_str(), S_IFCHR | 0444, makedev(major, minor)) == 0)
-    (void)::chmod(file.c_str(), 0444);  // whatever the umask
+  const std::string folder = base::FolderOf(dev_root + path);
+  (void)::mkdir(folder.c_str(), 0755);
+  const Status put = os::PutDeviceFile(folder, base::LeafOf(path), major, minor, 0444);
+  if (put.ok()) base::Log(base::kInfo, "capability file created", {{"file", path}});
 }
 
 }  // namespace
@@ -135,8 +136,10 @@ std::vector<DeviceFile> MachineFiles::CapabilityFiles(unsigned gpu_minor, unsign
     const std::string path = CapabilityFile(minor->second);
     const Node node = FindNode(paths_.dev_root, path.substr(std::string_view("/dev/").size()));
     const std::uint32_t reported = major == majors.end() ? 0 : major->second;
-    if (!node.is_device) CreateCapabilityFile(paths_.dev_root, path, reported, minor->second);
-    files.push_back({path, node.is_device ? node.major : reported, minor->second});
+    const bool current = node.is_device && node.major == reported && node.minor == minor->second;
+    if (reported != 0 && !current)
+      CreateCapabilityFile(paths_.dev_root, path, reported, minor->second);
+    files.push_back({path, reported != 0 ? reported : node.major, minor->second});
   }
   return files;
 }
