@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/penstock/cluster/cleanup.h"
+#include "backend/all.h"
 #include "base/core/strings.h"
+#include "device/dialect.h"
 
 namespace penstock::app {
 
@@ -15,7 +17,9 @@ using protocol::kube::Resource;
 
 namespace {
 
-constexpr std::string_view kManagers = "penstock";  // and names with this prefix
+constexpr std::string_view kManagers = "penstock";                // and names with this prefix
+constexpr std::string_view kClientsManager = "penstock-clients";  // adapter/cluster
+constexpr int kAttempts = 5;
 constexpr base::Duration kPollInterval = std::chrono::milliseconds(500);
 
 bool IsOwnManager(const std::string& manager) {
@@ -49,6 +53,27 @@ std::vector<std::string> Vanished(const Json& before, const Json& after, std::st
   return gone;
 }
 
+/// The labels that stop programs for a change of devices (adapter/cluster/client_labels.h), of an
+/// agent that has not started these again.
+std::map<std::string, std::string> LeftPaused(const Json& node) {
+  std::map<std::string, std::string> left;
+  const auto labels = analysis::TextsAt(node, {"metadata", "labels"});
+  const Json& fields = analysis::At(node, {"metadata", "managedFields"});
+  if (!fields.is_array()) return left;
+  for (const Json& entry : fields) {
+    if (analysis::TextAt(entry, {"manager"}) != kClientsManager) continue;
+    const Json& ours = analysis::At(entry, {"fieldsV1", "f:metadata", "f:labels"});
+    for (const device::Dialect* dialect : backend::Dialects())
+      if (const device::PartTerms* terms = dialect->part_terms())
+        for (const std::string& key : terms->client_labels)
+          if (const auto label = labels.find(key); ours.is_object() && ours.contains("f:" + key) &&
+                                                   label != labels.end() &&
+                                                   label->second == terms->paused)
+            left[key] = "true";
+  }
+  return left;
+}
+
 /// Whether the node was deleted meanwhile ("uid mismatch"), possibly replaced by another of the
 /// same name ("metadata.uid ... is immutable").
 bool IsGone(const base::Error& error) {
@@ -72,8 +97,10 @@ class Cleaner {
       Fail("cannot read the nodes", nodes.error());
       return nodes.error().code() != Code::kUnavailable;
     }
-    for (const Json& node : *nodes)
+    for (const Json& node : *nodes) {
+      StartClients(node);
       for (const std::string& manager : OurManagers(node)) GiveBack(node, manager);
+    }
     return true;
   }
 
@@ -117,6 +144,36 @@ class Cleaner {
                                                    "nfd.node.kubernetes.io/node-name"}) != node)
       return false;
     return !OurManagers(object).empty();
+  }
+
+  /// With the version, so that no value is replaced that a user writes meanwhile; on a conflict the
+  /// node is read again.
+  void StartClients(Json node) {
+    const std::string name = analysis::TextAt(node, {"metadata", "name"});
+    for (int attempt = 1;; ++attempt) {
+      const auto set = LeftPaused(node);
+      if (set.empty()) return;
+      const Json patch = {
+          {"metadata",
+           {{"uid", analysis::TextAt(node, {"metadata", "uid"})},
+            {"resourceVersion", analysis::TextAt(node, {"metadata", "resourceVersion"})},
+            {"labels", set}}}};
+      protocol::kube::ApiCall call = protocol::kube::Patch(
+          kinds::Nodes(), "", name, protocol::kube::kMergePatch, patch, kClientsManager);
+      if (options_.dry_run) call.query["dryRun"] = "All";
+      const auto written = server_(std::move(call));
+      if (written.ok()) {
+        for (const auto& [key, value] : set)
+          Removed("node " + name + ": the pause of " + key + ", which is \"" + value + "\" again");
+        return;
+      }
+      if (IsGone(written.error())) return;
+      if (written.error().code() != Code::kAborted || attempt == kAttempts)
+        return Fail("node " + name, written.error());
+      auto now = GetObject(server_, kinds::Nodes(), "", name);
+      if (!now.ok()) return Fail("node " + name, now.error());
+      node = *std::move(now);
+    }
   }
 
   /// Applies an empty configuration under the manager's name: the server then removes the fields

@@ -71,6 +71,33 @@ TEST_F(CleanupTest, TakesAwayWhatIsOursAloneAndThenHasNothingToDo) {
   EXPECT_THAT(again.failures, IsEmpty());
 }
 
+TEST_F(CleanupTest, StartsProgramsThatWereStoppedForAChange) {
+  const auto label = [this](const std::string& name, const std::string& value,
+                            const std::string& manager) {
+    api_.Merge("/api/v1/nodes/gpu-1",
+               {{"metadata", {{"labels", {{"nvidia.com/gpu.deploy." + name, value}}}}}}, manager);
+  };
+  const std::string paused = "paused-for-mig-change";
+  label("dcgm", paused, "penstock-clients");
+  label("nvsm", "false", "penstock-clients");
+  label("client", paused, "mig-manager");  // of NVIDIA, which puts it back itself
+  const auto value = [this](const std::string& name) {
+    return Labels("gpu-1").value("nvidia.com/gpu.deploy." + name, "");
+  };
+  options_.dry_run = true;
+  EXPECT_THAT(Clean().removed, testing::Contains(HasSubstr("nvidia.com/gpu.deploy.dcgm")));
+  EXPECT_EQ(value("dcgm"), paused);
+  options_.dry_run = false;
+  EXPECT_THAT(Clean().failures, IsEmpty());
+  EXPECT_EQ(value("dcgm"), "true");
+  EXPECT_EQ(value("nvsm"), "false");
+  EXPECT_EQ(value("client"), paused);
+  EXPECT_THAT(Clean().removed, IsEmpty());
+  label("dcgm", paused, "operator");  // wrote it last
+  Clean();
+  EXPECT_EQ(value("dcgm"), paused);
+}
+
 TEST_F(CleanupTest, WritesToNoNodeThatWeDidNotWriteTo) {
   api_.Put("/api/v1/nodes/cpu-1",
            {{"kind", "Node"}, {"metadata", {{"labels", {{"nvidia.com/gpu.count", "0"}}}}}},

@@ -238,7 +238,7 @@ Json Store::WithinSubresource(const Place& place, const Json& before, Json objec
 }
 
 Reply Store::WriteAs(const Place& place, const Entry& before, Json object,
-                     const std::string& manager) {
+                     const std::string& manager, bool dry_run) {
   if (const std::string version = VersionOf(object);
       !version.empty() && version != VersionOf(before.object))
     return Conflict(place,
@@ -247,7 +247,7 @@ Reply Store::WriteAs(const Place& place, const Entry& before, Json object,
   object = WithinSubresource(place, before.object, std::move(object));
   Managers managers =
       OwnChanges(before.object, object, before.managers, {manager, "Update", place.subresource});
-  return Write(place, std::move(object), std::move(managers));
+  return Write(place, std::move(object), std::move(managers), dry_run);
 }
 
 Reply Store::Create(const Place& place, Json object, const std::string& manager) {
@@ -306,7 +306,7 @@ Reply Store::Patch(const Place& place, std::string_view content_type, const Json
   } else {
     object = StrategicMerge(object, patch);
   }
-  return WriteAs(place, found->second, std::move(object), manager);
+  return WriteAs(place, found->second, std::move(object), manager, dry_run);
 }
 
 Reply Store::Delete(const Place& place, bool dry_run) {

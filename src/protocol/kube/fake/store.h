@@ -101,7 +101,8 @@ class Store {
     return {place.collection, place.namespace_name, place.name};
   }
   Reply Write(const Place& place, Json object, Managers managers, bool dry_run = false);
-  Reply WriteAs(const Place& place, const Entry& before, Json object, const std::string& manager);
+  Reply WriteAs(const Place& place, const Entry& before, Json object, const std::string& manager,
+                bool dry_run = false);
   Reply Apply(const Place& place, const Json& wanted, const std::string& manager, bool force,
               bool dry_run);
   Json WithinSubresource(const Place& place, const Json& before, Json object) const;
