@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "node/change/division_now.h"
 
 namespace penstock::node::change {
 namespace {
@@ -70,15 +71,25 @@ std::vector<std::string> Resets::IdsOf(const DeviceChange& change) const {
   return ids;
 }
 
-/// Whether neither the device nor a part of it has a holder, and no process is on them.
+bool Resets::IsReleased(const std::string& device) const {
+  const auto ledger = ledger_.Get();
+  return std::ranges::all_of(WithParts(device),
+                             [&](const std::string& id) { return ledger->Free(id); });
+}
+
+/// Whether neither the device nor a part of it has a holder, and no process is on them but those of
+/// a sharing server without clients, which ends once the device is withdrawn.
 bool Resets::IsFree(const std::string& device) const {
   const auto ledger = ledger_.Get();
   const auto snapshot = inventory_.published().Get();
-  return std::ranges::all_of(WithParts(device), [&](const std::string& id) {
-    const inventory::Entry* entry = snapshot->Find(id);
-    return ledger->Free(id) &&
-           (entry == nullptr || entry->reading == nullptr || entry->reading->processes.empty());
-  });
+  const auto servers = changes_.Servers();
+  const auto draws = [](const device::DeviceProcess& process) { return process.graphics_only; };
+  return IsReleased(device) && std::ranges::all_of(WithParts(device), [&](const std::string& id) {
+           const inventory::Entry* entry = snapshot->Find(id);
+           return HolderOf(id, *snapshot, *ledger, *servers).empty() &&
+                  (entry == nullptr || entry->reading == nullptr ||
+                   std::ranges::none_of(entry->reading->processes, draws));
+         });
 }
 
 std::map<std::string, ResetCandidate> Resets::Candidates() const {
@@ -186,7 +197,8 @@ Resets::Vendor Resets::VendorOfDevices(const DeviceChange& change) const {
 StepResult Resets::AwaitUnused(const DeviceChange& change) {
   const auto snapshot = inventory_.published().Get();
   for (const ChangedDevice& device : change.devices)
-    if (snapshot->Find(device.id)->health.state == device::HealthState::kGone || !IsFree(device.id))
+    if (snapshot->Find(device.id)->health.state == device::HealthState::kGone ||
+        !IsReleased(device.id))
       return base::Error(base::Code::kCancelled, device.id + " is in use again or gone");
   bool needed = false, read = true;
   for (const std::string& id : IdsOf(change)) {
@@ -196,7 +208,12 @@ StepResult Resets::AwaitUnused(const DeviceChange& change) {
   if (!read && std::exchange(reading_, true) == false) ReadSoon(change);
   if (!read) return std::string("a new reading is awaited");
   if (!needed) return base::Error(base::Code::kCancelled, "no device needs the reset any longer");
-  return changes_.AwaitUnused(change);
+  StepResult waits = changes_.AwaitFree(change);
+  if (!waits.ok() || !waits->empty()) return waits;
+  for (const ChangedDevice& device : change.devices)
+    if (!IsFree(device.id))
+      return base::Error(base::Code::kCancelled, device.id + " is in use again");
+  return std::string();
 }
 
 void Resets::ReadSoon(const DeviceChange& change) const {

@@ -19,11 +19,11 @@
 namespace penstock::node::change {
 
 /// On the control executor. Starts with SetPolicy(kIdle). Resets one group at a time, in these
-/// steps: withdraw its devices; wait until the kubelet has taken note and the devices were read
-/// again, and check that they still have no holder and no process; release the agent's own
-/// connection to the driver and reset the devices; reopen the driver; read the devices. A reset
-/// during which the agent ended counts as a failed one, because its outcome is unknown. One that
-/// could not begin is tried again ten minutes later.
+/// steps: withdraw its devices; wait until the kubelet has taken note, sharing servers without
+/// clients have ended and the devices were read again, and check that they still have no holder and
+/// no process; release the agent's own connection to the driver and reset the devices; reopen the
+/// driver; read the devices. A reset during which the agent ended counts as a failed one, because
+/// its outcome is unknown. One that could not begin is tried again ten minutes later.
 class Resets final : public ChangeKind {
  public:
   /// The parts of a vendor that take part in a reset.
@@ -56,6 +56,7 @@ class Resets final : public ChangeKind {
   bool NeedsReset(const std::string& id) const;
   std::vector<std::string> WithParts(const std::string& id) const;
   std::vector<std::string> IdsOf(const DeviceChange& change) const;
+  bool IsReleased(const std::string& device) const;
   bool IsFree(const std::string& device) const;
   std::map<std::string, ResetCandidate> Candidates() const;
   void Note(const std::map<std::string, ResetCandidate>& candidates, const ResetPlan& plan);

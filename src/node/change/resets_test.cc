@@ -100,6 +100,7 @@ class ResetsTest : public ::testing::Test {
   ResetsTest() {
     inventory_.SetFacts("acme", inventory::AcmeDevices(4, 4), "", executor_.clock().Wall());
     for (int i = 0; i < 4; ++i) Look("G" + std::to_string(i));
+    offers_.FollowServers("acme", servers_);
     resets_.SetPolicy(ResetPolicy::kIdle);
     changes_.Start();
     executor_.RunUntilIdle();
@@ -150,6 +151,7 @@ class ResetsTest : public ::testing::Test {
   int let_go_ = 0, taken_up_ = 0;
   std::vector<std::string> read_soon_;
   os::TemporaryFolder folder_;
+  base::Published<device::SharedDevices> servers_;
   share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"local", "kubelet"}};
   std::set<std::string> counts_;  // the devices that the kubelet counts
   DeviceChanges changes_{executor_,
@@ -200,6 +202,35 @@ TEST_F(ResetsTest, Xid48With63Or94DrainsFirst) {
   EXPECT_THAT(Of("G0").reason, HasSubstr("it will be reset when it is no longer in use"));
   ledger_.Release("lease");
   EXPECT_EQ(ResetsAfter(5s), 1u);
+}
+
+TEST_F(ResetsTest, AnIdleServerEndsFirstAndOneWithClientsIsWaitedFor) {
+  const auto serve = [this](int clients) {
+    const device::SharedDevice server{
+        .set = "acme.com/gpu", .ready = true, .clients = clients, .servers = {77}};
+    servers_.Set(device::SharedDevices{{"G0", server}, {"G1", server}});
+    device::Reading reading;
+    reading.processes = {{.pid = 77}};
+    monitor_.OnReading("G0", reading);
+    inventory_.SetReading("G0", reading, executor_.clock().Wall());
+    executor_.RunUntilIdle();
+  };
+  serve(1);
+  monitor_.OnEvidence({.device = "G0", .kind = "code", .code = static_cast<int>(Severity::kReset)});
+  serve(1);
+  executor_.Advance(1min);
+  EXPECT_THAT(Of("G0").reason, HasSubstr("it will be reset when it is no longer in use"));
+  serve(0);
+  executor_.Advance(10s);
+  serve(0);
+  EXPECT_THAT(Of("G0").reason, HasSubstr("the sharing server of acme.com/gpu has not exited yet"));
+  EXPECT_THAT(actions_.resets, IsEmpty());
+  servers_.Set(device::SharedDevices{});
+  changes_.Wake();
+  executor_.RunUntilIdle();
+  EXPECT_THAT(actions_.resets, IsEmpty()) << "the driver's list of processes is an old one";
+  Look("G0");
+  EXPECT_THAT(actions_.resets, ElementsAre(ElementsAre("G0")));
 }
 
 TEST_F(ResetsTest, SomeoneOutsideOnItIsWaitedForToo) {

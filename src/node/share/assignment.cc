@@ -348,7 +348,7 @@ std::vector<device::SharedSet> SetsOf(const Assignments& assignments,
     device::Shape shape;
     std::string name;
     if (assignment != assignments.end() && !assignment->second.allocator.empty() &&
-        entry.withheld != inventory::kDivided) {
+        assignment->second.withdrawn.empty() && entry.withheld != inventory::kDivided) {
       shape = assignment->second.shape;
       name = assignment->second.resource;
     }

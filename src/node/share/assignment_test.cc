@@ -367,6 +367,13 @@ TEST(SetsOf, AreByResourceAndDoNotDependOnHealthOrAbsence) {
   EXPECT_EQ(SetsOf(desired.assignments, box, ledger), sets);
 }
 
+TEST(SetsOf, ADeviceThatIsAboutToBeResetHasNone) {
+  const auto box = Box(3);
+  auto desired = AssignmentsOf({Rule({"1", "2"}, ShareStrategy::kServer, 4)}, box);
+  desired.assignments.at("G1").withdrawn = "reset in progress";
+  EXPECT_THAT(Describe(SetsOf(desired.assignments, box, {})), ElementsAre("acme.com/gpu: G2/4"));
+}
+
 TEST(SetsOf, EachPartHasASetOfItsOwnAsLongAsItIsThere) {
   auto box = DividedBox(2, 0, "1g");
   const auto desired = AssignmentsOf({Rule({}, ShareStrategy::kServer, 3)}, box);
