@@ -14,6 +14,7 @@
 #include "node/change/layout_view.h"
 #include "node/change/pauses.h"
 #include "node/share/allocator.h"
+#include "node/share/describe.h"
 #include "os/kept_file.h"
 
 namespace penstock::node::change {
@@ -111,14 +112,35 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       Keep();
     }
     candidates = view.LookAt(applied, [this](const auto& id) { return WhyPaused(id); });
-    for (const LayoutCandidate& candidate : candidates)
+    for (const LayoutCandidate& candidate : candidates) {
+      if (!candidate.due && candidate.division.state != "dividing")
+        gave_way.erase(candidate.division.device);
       if (candidate.division.state == "divided") {
         failures.Forget(candidate.division.device);
         if (applied.achieved.insert(candidate.division.device).second) Keep();
       }
+    }
   }
 
   // --- the steps
+
+  /// A holder that has come since the change was planned is not waited for: the device is offered
+  /// again, and divided once that is possible.
+  StepResult AwaitRelease(const DeviceChange& change) {
+    const auto ledger = node.ledger.Get();
+    const auto snapshot = node.inventory.published().Get();
+    const std::set<std::string> kept = RecordOf(change).kept;
+    for (const Entry& entry : snapshot->devices) {
+      const std::string& id = entry.facts->id;
+      if (!change.Has(id) && (!entry.IsPartOf(change.device()) || kept.contains(id))) continue;
+      const std::string holders = share::HoldersOf(*ledger, id).text;
+      if (holders.empty()) continue;
+      gives_way.insert(change.device());
+      return base::Error(base::Code::kFailedPrecondition,
+                         share::Describe(*entry.facts) + " is held by " + holders);
+    }
+    return node.changes.AwaitFree(change);
+  }
 
   StepResult AwaitClients(const DeviceChange& change) const {
     if (!await_clients || applied.source != kByLabel) return std::string();
@@ -183,6 +205,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     const std::string& id = change.device();
     steps.Forget(id);
     const bool of_another_layout = superseded.erase(id) > 0;
+    const bool gives = gives_way.erase(id) > 0;
     if (result.ok()) {
       base::Log(base::kInfo, "device divided",
                 {{"device", id}, {"layout", RecordOf(change).layout}});
@@ -193,6 +216,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
         base::kError, "device not divided",
         {{"device", id}, {"layout", RecordOf(change).layout}, {"why", result.error().message()}});
     if (of_another_layout) return;
+    // The next look finds the holder, and the device waits for that.
+    if (gives && gave_way.insert(id).second) return;
     WakeAfter(failures.Add(id, result.error().message(), control.clock().Now()));
   }
 
@@ -334,6 +359,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   std::vector<LayoutCandidate> candidates;                       // of the last turn
   std::string problem;                                           // why the layout cannot be applied
   Pauses failures{kFirstDivisionPause, kMostDivisionDoublings};  // of devices
+  std::set<std::string> gives_way;   // devices whose change ends because a holder has come
+  std::set<std::string> gave_way;    // those that have not been found held after that
   std::set<std::string> superseded;  // devices whose change began for an earlier layout
   LayoutState state;
   std::optional<LayoutState> refused;  // shown in its place
@@ -355,8 +382,7 @@ Divisions::Divisions(base::Executor& control, base::Executor& io, Node node, Ven
   state->change_steps = {
       DeviceChanges::Withdraw(),
       {.name = kAwaitRelease,
-       .take =
-           [state](const DeviceChange& change) { return state->node.changes.AwaitFree(change); },
+       .take = [state](const DeviceChange& change) { return state->AwaitRelease(change); },
        .most = kReleasedWithin},
       {.name = kStopClients,
        .take = [state](const DeviceChange& change) { return state->AwaitClients(change); }},

@@ -163,6 +163,34 @@ TEST_F(DivisionsTest, AnIdleServerOfAPartEndsFirst) {
   EXPECT_THAT(backend_.Parts(), ElementsAre("4g at 0"));
 }
 
+TEST_F(DivisionsTest, AHolderThatComesWhileTheReleaseIsAwaitedIsNamedAtOnce) {
+  Start();
+  ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  for (const bool waits : {false, true}) {
+    Serve({{"P1", {.set = "P1", .ready = true, .servers = {77}}}});  // so that it is awaited
+    EXPECT_EQ(Apply(LayoutOf("large", true, {{"4g", 1}}),
+                    waits ? std::optional<base::Duration>(1h) : std::nullopt),
+              "pending");
+    Hold("P1");
+    if (!waits) {
+      EXPECT_THAT(*answers_.back(), HasSubstr("FAILED_PRECONDITION: 0: "));
+      EXPECT_THAT(*answers_.back(), HasSubstr("held by P1"));
+    } else {
+      EXPECT_EQ(*answers_.back(), "pending");
+    }
+    EXPECT_EQ(divisions_->state().devices.front().state, "waiting");
+    EXPECT_THAT(divisions_->state().reason, HasSubstr("held by P1"));
+    EXPECT_EQ(Offered("P2"), "") << "it serves meanwhile";
+    Serve({});
+    if (!waits) {
+      ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+    }
+    End("P1");
+  }
+  EXPECT_EQ(*answers_.back(), "done") << "without a pause";
+  EXPECT_THAT(backend_.Parts(), ElementsAre("4g at 0"));
+}
+
 TEST_F(DivisionsTest, AServerOfAPartThatStaysIsLeftAlone) {
   Start();
   ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
