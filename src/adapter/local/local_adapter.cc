@@ -32,9 +32,6 @@ constexpr base::Duration kKeepApart = std::chrono::milliseconds(200);
 /// nothing on disk, and no number is issued twice after a crash.
 constexpr std::uint64_t kTicketsAhead = 1000;
 
-/// Of a request for more parts, none is created for it.
-constexpr int kMostCreated = 64;
-
 protocol::broker::WaitingRun Describe(const Waiting& waiting, std::size_t position,
                                       bool resumable) {
   return {.ticket = waiting.ticket,
@@ -123,7 +120,10 @@ LocalAdapter::LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Option
                 KeepSoon();
               }),
       policy_(
-          loop, {node_.inventory, node_.ledger, node_.offers, leases_.terms(), node_.dialect_of},
+          loop,
+          {node_.inventory, node_.ledger, node_.offers, leases_.terms(), node_.dialect_of,
+           [this] { return Create(); },
+           [this](const Waiting& waiting) { return IsPreparing(waiting); }},
           {[this](const std::string& lease, const std::string& why) { leases_.End(lease, why); },
            [this] { queue_.Try(); }}),
       queue_(loop, {[this](const Waiting& waiting, const Devices& kept_back) {
@@ -139,10 +139,7 @@ LocalAdapter::LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Option
                     [this](const Waiting& waiting, const base::Status& status) {
                       ReportDone(waiting, status);
                     },
-                    [this](const Waiting& waiting) {
-                      const auto* on_demand = OnDemand();
-                      return on_demand != nullptr && on_demand->IsPreparing(waiting.ticket);
-                    }}),
+                    [this](const Waiting& waiting) { return IsPreparing(waiting); }}),
       server_(
           loop, options_.run_dir, options_.group,
           [this](const SessionPtr& session, const Request& request) { Handle(session, request); }) {
@@ -333,30 +330,47 @@ Error LocalAdapter::Prepare(const Waiting& waiting, const Devices& kept_back,
                             const Error& why_not) {
   const node::allocate::Request& request = waiting.request;
   auto* on_demand = OnDemand();
-  const bool possible = on_demand != nullptr && !request.profile.empty() && request.count >= 1 &&
-                        request.count <= kMostCreated && request.least_memory.count == 0 &&
-                        request.limits == device::Limits{} &&
+  const bool possible = on_demand != nullptr && node::allocate::MayBeCreatedFor(request) &&
                         why_not.code() != Code::kInvalidArgument;
   if (!possible) return why_not;
-  node::allocate::Request fewer = request;
-  const Devices without = WithoutReserved(waiting, kept_back);
-  do --fewer.count;
-  while (fewer.count > 0 &&
-         !node::allocate::Reserve(fewer, *node_.inventory.published().Get(), *node_.ledger.Get(),
-                                  OffersWithout(without), node_.dialect_of)
-              .ok());
-  const auto preparing =
-      on_demand->Prepare({.ticket = waiting.ticket,
-                          .profile = request.profile,
-                          .model = request.model,
-                          .count = static_cast<std::size_t>(request.count),
-                          .missing = static_cast<std::size_t>(request.count - fewer.count),
-                          .kept_back = kept_back},
-                         why_not);
+  const auto there = node::allocate::ReserveSome(
+      request, *node_.inventory.published().Get(), *node_.ledger.Get(),
+      OffersWithout(WithoutReserved(waiting, kept_back)), node_.dialect_of);
+  const auto preparing = on_demand->Prepare({.ticket = waiting.ticket,
+                                             .profile = request.profile,
+                                             .model = request.model,
+                                             .count = static_cast<std::size_t>(request.count),
+                                             .missing = static_cast<std::size_t>(there.missing),
+                                             .kept_back = kept_back},
+                                            why_not);
   if (preparing.ok()) return {Code::kResourceExhausted, *preparing};
   if (preparing.error().code() == Code::kNotFound) return why_not;
   if (why_not.code() != Code::kResourceExhausted) return preparing.error();
   return {why_not.code(), why_not.message() + "; " + preparing.error().message()};
+}
+
+/// Foresees what Prepare does.
+node::allocate::Create LocalAdapter::Create() const {
+  const auto* on_demand = OnDemand();
+  if (on_demand == nullptr) return nullptr;
+  return [foresee = on_demand->Foresee()](
+             const node::allocate::Request& request, int missing,
+             const node::ledger::Snapshot& then) -> std::optional<std::vector<node::ledger::Slot>> {
+    auto slots = foresee({.ticket = "",
+                          .profile = request.profile,
+                          .model = request.model,
+                          .count = static_cast<std::size_t>(request.count),
+                          .missing = static_cast<std::size_t>(missing),
+                          .kept_back = {}},
+                         then);
+    if (slots.empty()) return std::nullopt;
+    return slots;
+  };
+}
+
+bool LocalAdapter::IsPreparing(const Waiting& waiting) const {
+  const auto* on_demand = OnDemand();
+  return on_demand != nullptr && on_demand->IsPreparing(waiting.ticket);
 }
 
 Devices LocalAdapter::WithoutReserved(const Waiting& waiting, Devices kept_back) const {

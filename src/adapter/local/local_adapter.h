@@ -143,6 +143,8 @@ class LocalAdapter {
                       const node::allocate::Devices& kept_back, const base::Error& why_not);
   node::allocate::Devices CouldUse(const node::allocate::Waiting& waiting) const;
   double AmountOf(const node::allocate::Waiting& waiting) const;
+  node::allocate::Create Create() const;
+  bool IsPreparing(const node::allocate::Waiting& waiting) const;
   node::allocate::Devices WithoutReserved(const node::allocate::Waiting& waiting,
                                           node::allocate::Devices kept_back) const;
   const std::vector<node::share::Offer>& OffersWithout(const node::allocate::Devices& kept_back);

@@ -12,6 +12,9 @@ namespace {
 using ledger::Lease;
 using ledger::Slot;
 
+/// Of a request for more parts, none is created for it.
+constexpr int kMostCreated = 64;
+
 /// The ledger after some leases have ended and others have begun.
 class Future {
  public:
@@ -32,7 +35,17 @@ class Future {
   }
 
   base::Result<std::vector<Slot>> Reserve(const Request& request) const {
-    return allocate::Reserve(request, outlook_.inventory, ledger_, Offers(), outlook_.dialect_of);
+    const std::vector<share::Offer> offers = Offers();
+    auto slots =
+        allocate::Reserve(request, outlook_.inventory, ledger_, offers, outlook_.dialect_of);
+    if (slots.ok() || !outlook_.create || !MayBeCreatedFor(request)) return slots;
+    Lacking some = ReserveSome(request, outlook_.inventory, ledger_, offers, outlook_.dialect_of);
+    ledger::Snapshot with_some = ledger_;
+    with_some.leases.push_back({.id = "some", .slots = some.slots});
+    const auto created = outlook_.create(request, some.missing, with_some);
+    if (!created) return slots;
+    some.slots.insert(some.slots.end(), created->begin(), created->end());
+    return some.slots;
   }
 
  private:
@@ -88,6 +101,21 @@ std::optional<Start> Play(const Request& request, Future& future, Ends& ends, ba
 }
 
 }  // namespace
+
+bool MayBeCreatedFor(const Request& request) {
+  return !request.profile.empty() && request.count >= 1 && request.count <= kMostCreated &&
+         request.least_memory.count == 0 && request.limits == device::Limits{};
+}
+
+Lacking ReserveSome(const Request& request, const inventory::Snapshot& inventory,
+                    const ledger::Snapshot& ledger, const std::vector<share::Offer>& offers,
+                    const device::DialectOf& dialect_of) {
+  Request fewer = request;
+  while (--fewer.count > 0)
+    if (auto slots = Reserve(fewer, inventory, ledger, offers, dialect_of); slots.ok())
+      return {*std::move(slots), request.count - fewer.count};
+  return {{}, request.count};
+}
 
 std::optional<Start> Foresee(const Request& request, const Outlook& outlook, base::TimePoint now) {
   Future future(outlook);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -35,6 +36,23 @@ struct Term {
   bool operator==(const Term&) const = default;
 };
 
+/// Whether parts that the request lacks can be created for it (change::PartsOnDemand).
+bool MayBeCreatedFor(const Request& request);
+
+/// For such a request, which cannot be served: what there is of it, and how many parts it lacks.
+struct Lacking {
+  std::vector<ledger::Slot> slots;
+  int missing = 0;
+};
+Lacking ReserveSome(const Request& request, const inventory::Snapshot& inventory,
+                    const ledger::Snapshot& ledger, const std::vector<share::Offer>& offers,
+                    const device::DialectOf& dialect_of);
+
+/// The slots of that many parts that can be created for the request once the ledger is this one;
+/// nothing where there is no room for all of them. Later calls know the slots of earlier ones.
+using Create = std::function<std::optional<std::vector<ledger::Slot>>(
+    const Request& request, int missing, const ledger::Snapshot& ledger)>;
+
 /// The state from which the prediction is made.
 struct Outlook {
   const inventory::Snapshot& inventory;
@@ -44,6 +62,7 @@ struct Outlook {
   /// is missing. A time in the past means any moment now.
   std::map<std::string, base::TimePoint> ends;
   device::DialectOf dialect_of = {};  ///< see Reserve
+  Create create = {};                 ///< empty: no parts are created for requests
 };
 
 /// When a request can be served, and with which slots.

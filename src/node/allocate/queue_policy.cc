@@ -88,13 +88,19 @@ HeadClaim QueuePolicy::ClaimOf(const Waiting& first) {
   const auto inventory = node_.inventory.published().Get();
   const auto ledger = node_.ledger.Get();
   const auto offers = node_.offers.Get();
-  const Outlook outlook{*inventory, *ledger, *offers, EndsFor(first, now), node_.dialect_of};
+  const Outlook outlook{*inventory,       *ledger,
+                        *offers,          EndsFor(first, now),
+                        node_.dialect_of, node_.create ? node_.create() : nullptr};
   HeadClaim claim;
   claim.others_end = EndOverdue(first, outlook, now);
   const auto start = Foresee(first.request, outlook, now);
   if (!start) return claim;
   claim.served = {start->at, {}};
-  for (const auto& slot : start->slots) claim.served->devices.insert(slot.device);
+  for (const auto& slot : start->slots) {
+    claim.served->devices.insert(slot.device);
+    if (inventory->Find(slot.device) == nullptr)  // a part that will be created
+      for (const auto& ancestor : slot.ancestors) claim.served->devices.insert(ancestor.device);
+  }
   return claim;
 }
 
@@ -133,20 +139,29 @@ const std::map<std::string, base::WallTime>& QueuePolicy::ExpectedStarts(
   expected_until_ = now + kPlanAgain;
   expected_.clear();
   std::vector<Planned> plan;
+  std::vector<std::string> tickets;  // of the plan
   for (const Waiting& one : waiting) {
     if (one.absent || plan.size() == kMaxPlanned)
       break;  // it is not known which devices an absent request asks for
+    if (node_.being_served && node_.being_served(one)) {
+      expected_[one.ticket] = executor_.clock().Wall();
+      continue;
+    }
     plan.push_back({one.request, one.time});
+    tickets.push_back(one.ticket);
   }
   if (plan.empty()) return expected_;
   const auto inventory = node_.inventory.published().Get();
   const auto ledger = node_.ledger.Get();
   const auto offers = node_.offers.Get();
-  const auto starts = allocate::ExpectedStarts(
-      plan, {*inventory, *ledger, *offers, EndsFor(waiting.front(), now), node_.dialect_of}, now);
+  const auto starts =
+      allocate::ExpectedStarts(plan,
+                               {*inventory, *ledger, *offers, EndsFor(waiting.front(), now),
+                                node_.dialect_of, node_.create ? node_.create() : nullptr},
+                               now);
   for (std::size_t i = 0; i < starts.size(); ++i)
     if (starts[i])
-      expected_[waiting[i].ticket] =
+      expected_[tickets[i]] =
           executor_.clock().Wall() +
           std::chrono::duration_cast<base::WallTime::duration>(*starts[i] - now);
   return expected_;

@@ -28,6 +28,9 @@ class QueuePolicy {
     share::Offers& offers;
     const std::map<std::string, Term>& terms;  ///< by lease, of the leases that may be ended
     device::DialectOf dialect_of = {};         ///< see Reserve
+    std::function<Create()> create = {};       ///< Outlook::create
+    /// Queue::Callbacks::being_served
+    std::function<bool(const Waiting&)> being_served = {};
   };
   struct Callbacks {
     std::function<void(const std::string& lease, const std::string& why)> end;

@@ -85,18 +85,18 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
   }
 
   /// Whether the part was created on demand and is to be removed now.
-  bool IsIdle(const std::string& part) const {
+  bool IsIdle(const std::string& part) const { return IsIdle(part, *node.ledger.Get()); }
+  bool IsIdle(const std::string& part, const ledger::Snapshot& ledger) const {
     return parts.contains(part) && !reservations.Has(part) && node.changes.On(part) == nullptr &&
-           pauses.Why(part, Now()).empty() &&
-           share::HoldersOf(*node.ledger.Get(), part).text.empty();
+           pauses.Why(part, Now()).empty() && share::HoldersOf(ledger, part).text.empty();
   }
 
-  /// As it will be: without parts that are about to be removed, and with those that are about to be
-  /// created.
-  Division Expected(const Facts& device) const {
-    Division now = DivisionNow(device, *node.inventory.published().Get(), *node.ledger.Get(),
-                               *node.changes.Servers());
-    std::erase_if(now.parts, [this](const ExistingPart& part) { return IsIdle(part.id); });
+  /// As it will be with this ledger: without parts that are about to be removed, and with those
+  /// that are about to be created.
+  Division Expected(const Facts& device, const ledger::Snapshot& ledger) const {
+    Division now =
+        DivisionNow(device, *node.inventory.published().Get(), ledger, *node.changes.Servers());
+    std::erase_if(now.parts, [&](const ExistingPart& part) { return IsIdle(part.id, ledger); });
     const auto expect = [&](const DesiredParts& part, const std::string& holder) {
       const auto there = std::ranges::find_if(now.parts, [&](const ExistingPart& one) {
         return one.parent.empty() && IsAt(part, one.profile, one.placement);
@@ -207,7 +207,7 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
         reasons.push_back(site.text + ": " + why);
         continue;
       }
-      site.division = Expected(device);
+      site.division = Expected(device, *node.ledger.Get());
       open.push_back(std::move(site));
     }
     const std::vector<PartPlace> places = PlaceParts(open, request.missing);
@@ -225,6 +225,48 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     if (!open.empty()) reasons.push_back(WhyNoRoom(open, request.missing, places));
     return base::Error(open.empty() ? base::Code::kUnavailable : base::Code::kResourceExhausted,
                        request.profile + " cannot be created now; " + base::Join(reasons, "; "));
+  }
+
+  /// Parts that do not exist and are held in a forecast, by id.
+  using Foreseen = std::map<std::string, ReservedPart>;
+
+  std::vector<ledger::Slot> Foresee(const PartsRequest& request, const ledger::Snapshot& then,
+                                    Foreseen& foreseen) const {
+    const auto snapshot = node.inventory.published().Get();
+    std::vector<PartSite> open;
+    std::vector<const Entry*> entries;
+    for (const Entry* entry : sites.For(request.profile, request.model, *snapshot)) {
+      if (!WhyNot(*entry, request.kept_back).empty()) continue;
+      const Facts& device = *entry->facts;
+      Division division = Expected(device, then);
+      for (const ledger::Lease& lease : then.leases)
+        for (const ledger::Slot& slot : lease.slots)
+          if (const auto part = foreseen.find(slot.id);
+              part != foreseen.end() && part->second.device == device.id)
+            division.parts.push_back({.id = slot.id,
+                                      .profile = part->second.part.profile,
+                                      .parent = "",
+                                      .placement = part->second.part.placement,
+                                      .holder = lease.id});
+      open.push_back({.device = device.id,
+                      .text = "",
+                      .profile = sites.ProfileOn(*entry, request.profile)->name,
+                      .division = std::move(division)});
+      entries.push_back(entry);
+    }
+    const std::vector<PartPlace> places = PlaceParts(open, request.missing);
+    if (places.size() < request.missing) return {};
+    std::vector<ledger::Slot> slots;
+    for (const PartPlace& place : places) {
+      const Entry& entry = *entries[place.site];
+      const std::string id = "foreseen " + std::to_string(foreseen.size());
+      foreseen[id] = {entry.facts->id, place.part, id};
+      slots.push_back({.id = id,
+                       .device = id,
+                       .ancestors = {{entry.facts->id, device::CapacityOf(*entry.facts)}},
+                       .capacity = sites.ProfileOn(entry, place.part.profile)->capacity});
+    }
+    return slots;
   }
 
   // --- changes
@@ -390,6 +432,13 @@ void PartsOnDemand::OnChange(std::function<void()> changed) {
 base::Result<std::string> PartsOnDemand::Prepare(const PartsRequest& request,
                                                  const base::Error& why_not) {
   return state_->Prepare(request, why_not);
+}
+
+PartsOnDemand::Forecast PartsOnDemand::Foresee() const {
+  return [state = state_, foreseen = std::make_shared<State::Foreseen>()](
+             const PartsRequest& request, const ledger::Snapshot& then) {
+    return state->Foresee(request, then, *foreseen);
+  };
 }
 
 bool PartsOnDemand::IsPreparing(const std::string& ticket) const {

@@ -65,6 +65,13 @@ class PartsOnDemand final : public ChangeKind {
   /// The request was served, or has left: what is reserved for it is free.
   void Release(const std::string& ticket);
 
+  /// Foresees where parts could be created once the ledger is another one: the slots of all that
+  /// the request lacks, or none. Remembers them, so that later calls do not place others there
+  /// while a lease has them. To be used at once.
+  using Forecast = std::function<std::vector<ledger::Slot>(const PartsRequest& request,
+                                                           const ledger::Snapshot& then)>;
+  Forecast Foresee() const;
+
   /// Parts that are reserved for other requests.
   std::set<std::string> ReservedForOthers(const std::string& ticket) const;
 

@@ -110,6 +110,36 @@ TEST_F(PartsOnDemandTest, CreatesAllThatARequestLacksOrNothing) {
   EXPECT_THAT(Prepare("q-4", "9g"), HasSubstr("NOT_FOUND"));
 }
 
+TEST_F(PartsOnDemandTest, ForeseesRoomOnceHoldersHaveEnded) {
+  Start();
+  Prepare("q-1", "1g", 4);
+  for (const char* part : {"P1", "P2", "P3", "P4"}) Hold(part);
+  on_demand_->Release("q-1");
+  const auto foresee = on_demand_->Foresee();
+  ledger::Snapshot then = *ledger_.Get();
+  const auto slots_of = [&](const std::string& profile, std::size_t count) {
+    return foresee(
+        {.ticket = "", .profile = profile, .model = "", .count = count, .missing = count}, then);
+  };
+  EXPECT_THAT(slots_of("1g", 1), IsEmpty());
+  const auto end = [&](const std::string& id) {
+    std::erase_if(then.leases, [&](const ledger::Lease& lease) { return lease.id == id; });
+  };
+  end("P3");
+  EXPECT_THAT(slots_of("1g", 2), IsEmpty());
+  const auto one = slots_of("1g", 1);
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0].ancestors.front().device, "G0");
+  then.leases.push_back({.id = "planned", .slots = one});
+  EXPECT_THAT(slots_of("1g", 1), IsEmpty()) << "the one before has the room";
+  for (const char* part : {"P1", "P2", "P4"}) end(part);
+  EXPECT_EQ(slots_of("1g", 3).size(), 3u);
+  EXPECT_THAT(slots_of("4g", 1), IsEmpty());
+  end("planned");
+  EXPECT_EQ(slots_of("4g", 1).size(), 1u);
+  EXPECT_EQ(backend_.parts.size(), 4u) << "nothing was done";
+}
+
 TEST_F(PartsOnDemandTest, DoesNotTouchWhatItIsNotMeantTo) {
   backend_.device.modes[0].current = backend_.device.modes[0].pending = "off";
   Describe();
