@@ -255,6 +255,21 @@ def test_a_part_counts_as_a_fraction_before_it_exists(make_node):
     nothing_is_left(node)
 
 
+def test_a_run_that_has_lasted_too_long_makes_room_for_another_user(make_node):
+    """The run of ann leaves room for the whole GPU that bob requests."""
+    ann, bob = 64001, 64002
+    node = set_aside(make_node, more="allocators: {local: {group: users}}\nqueue: {perUser: {time: 3s}}\n")
+    node.programs = Path(shutil.copytree(node.programs, node.home / "bin"))  # every user can execute them
+    small = hold(node, "--mig", "1g.5gb", **by(ann))
+    large = hold(node, "--mig", "7g.40gb")  # of root, who has no limit
+    waiting, _ = queued(node, "--mig", "7g.40gb", **by(bob))
+    assert wait_until(lambda: node.queue() == [] or node.queue()[0].get("expectedStart"), "a start to be expected", seen=lambda: f"{node.queue()}")
+    assert waiting.communicate(timeout=PATIENCE)[0].startswith("MIG-")
+    assert small.wait(PATIENCE) != 0 and large.poll() is None
+    large.kill()
+    nothing_is_left(node)
+
+
 def test_requests_that_are_abandoned_leave_nothing_and_delay_no_one(make_node):
     """1,000 requests of one user, each abandoned as soon as it is made or a moment later, while another user is served."""
     node = set_aside(make_node, gpus=[0])

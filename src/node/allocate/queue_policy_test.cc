@@ -230,5 +230,36 @@ TEST_F(QueuePolicyTest, CountsPartsAsFractionsOfTheirDevice) {
   EXPECT_EQ(ServedAt(part), Now() + LongestHeld(seconds(100)));
 }
 
+/// Parts of "1g" can be created on G0 as long as no lease is on it.
+TEST_F(QueuePolicyTest, ForeseesPartsThatAreCreatedAndEndsRunsForThem) {
+  const auto create = [](const Request&, int missing,
+                         const ledger::Snapshot& then) -> std::optional<std::vector<ledger::Slot>> {
+    if (missing != 1 || then.HolderOf("G0") != nullptr) return std::nullopt;
+    return std::vector<ledger::Slot>{{.id = "new", .device = "new", .ancestors = {{"G0", {}}}}};
+  };
+  std::set<std::string> preparing;
+  QueuePolicy policy(
+      executor_,
+      {inventory_, ledger_, offers_, terms_, device::testing::FindAcme,
+       [&]() -> Create { return create; },
+       [&](const Waiting& waiting) { return preparing.contains(waiting.ticket); }},
+      {[this](const std::string& lease, const std::string&) { ended_.push_back(lease); }, [] {}});
+  policy.Configure({.time = seconds(100)});
+  const std::string lease = Hold(kAnn, {0}), other = Hold(kAnn, {1});
+  Waiting part = Of(kBob, 1);
+  part.request.profile = "1g";
+  const auto claim = policy.ClaimOf(part);
+  ASSERT_TRUE(claim.served);
+  EXPECT_EQ(claim.served->at, Now() + seconds(100) + kKillWait);
+  EXPECT_THAT(claim.served->devices, ElementsAre("G0", "new"));
+  EXPECT_THAT(policy.ExpectedStarts({part}), ElementsAre(Key("q-1")));
+  EXPECT_THAT(ended_, IsEmpty());
+  executor_.Advance(seconds(101));
+  EXPECT_TRUE(policy.ClaimOf(part).others_end);
+  EXPECT_THAT(ended_, ElementsAre(lease)) << "and not " << other;
+  preparing.insert("q-1");
+  EXPECT_EQ(policy.ExpectedStarts({part}).at("q-1"), executor_.clock().Wall());
+}
+
 }  // namespace
 }  // namespace penstock::node::allocate

@@ -182,9 +182,7 @@ TEST_F(DivisionsTest, AHolderThatComesWhileTheReleaseIsAwaitedIsNamedAtOnce) {
     EXPECT_THAT(divisions_->state().reason, HasSubstr("held by P1"));
     EXPECT_EQ(Offered("P2"), "") << "it serves meanwhile";
     Serve({});
-    if (!waits) {
-      ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
-    }
+    if (!waits) { ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done"); }
     End("P1");
   }
   EXPECT_EQ(*answers_.back(), "done") << "without a pause";
