@@ -54,7 +54,8 @@ def queued(node: Node, *words, **options) -> tuple[subprocess.Popen, str]:
     """A run that waits, and what for."""
     before = {run["ticket"] for run in node.queue()}
     program = node.start(*words, "--", *SHOW, **options)
-    run = wait_until(lambda: next((run for run in node.queue() if run["ticket"] not in before and "is being created" not in run["reason"]), None),
+    run = wait_until(lambda: next((run for run in node.queue() if run["ticket"] not in before and run["reason"] and "is being created" not in run["reason"]),
+                            None),
                      f"{words} to be queued")
     return program, run["reason"]
 
