@@ -352,8 +352,9 @@ Error LocalAdapter::Prepare(const Waiting& waiting, const Devices& kept_back,
 /// Foresees what Prepare does.
 node::allocate::Create LocalAdapter::Create() const {
   const auto* on_demand = OnDemand();
-  if (on_demand == nullptr) return nullptr;
-  return [foresee = on_demand->Foresee()](
+  auto forecast = on_demand == nullptr ? nullptr : on_demand->Foresee();
+  if (!forecast) return nullptr;
+  return [foresee = std::move(forecast)](
              const node::allocate::Request& request, int missing,
              const node::ledger::Snapshot& then) -> std::optional<std::vector<node::ledger::Slot>> {
     auto slots = foresee({.ticket = "",

@@ -110,11 +110,19 @@ bool MayBeCreatedFor(const Request& request) {
 Lacking ReserveSome(const Request& request, const inventory::Snapshot& inventory,
                     const ledger::Snapshot& ledger, const std::vector<share::Offer>& offers,
                     const device::DialectOf& dialect_of) {
+  Lacking most{{}, request.count};
   Request fewer = request;
-  while (--fewer.count > 0)
-    if (auto slots = Reserve(fewer, inventory, ledger, offers, dialect_of); slots.ok())
-      return {*std::move(slots), request.count - fewer.count};
-  return {{}, request.count};
+  int too_many = request.count;
+  for (int served = 0; too_many - served > 1;) {
+    fewer.count = served + (too_many - served) / 2;
+    if (auto slots = Reserve(fewer, inventory, ledger, offers, dialect_of); slots.ok()) {
+      served = fewer.count;
+      most = {*std::move(slots), request.count - served};
+    } else {
+      too_many = fewer.count;
+    }
+  }
+  return most;
 }
 
 std::optional<Start> Foresee(const Request& request, const Outlook& outlook, base::TimePoint now) {

@@ -98,8 +98,13 @@ HeadClaim QueuePolicy::ClaimOf(const Waiting& first) {
   claim.served = {start->at, {}};
   for (const auto& slot : start->slots) {
     claim.served->devices.insert(slot.device);
-    if (inventory->Find(slot.device) == nullptr)  // a part that will be created
-      for (const auto& ancestor : slot.ancestors) claim.served->devices.insert(ancestor.device);
+    if (inventory->Find(slot.device) != nullptr) continue;
+    // A part that will be created, in the place of parts that are there now.
+    for (const auto& ancestor : slot.ancestors) {
+      claim.served->devices.insert(ancestor.device);
+      for (const auto& entry : inventory->devices)
+        if (entry.IsPartOf(ancestor.device)) claim.served->devices.insert(entry.facts->id);
+    }
   }
   return claim;
 }
@@ -140,6 +145,7 @@ const std::map<std::string, base::WallTime>& QueuePolicy::ExpectedStarts(
   expected_.clear();
   std::vector<Planned> plan;
   std::vector<std::string> tickets;  // of the plan
+  const Waiting* first = nullptr;    // of the plan
   for (const Waiting& one : waiting) {
     if (one.absent || plan.size() == kMaxPlanned)
       break;  // it is not known which devices an absent request asks for
@@ -147,16 +153,17 @@ const std::map<std::string, base::WallTime>& QueuePolicy::ExpectedStarts(
       expected_[one.ticket] = executor_.clock().Wall();
       continue;
     }
+    if (first == nullptr) first = &one;
     plan.push_back({one.request, one.time});
     tickets.push_back(one.ticket);
   }
-  if (plan.empty()) return expected_;
+  if (first == nullptr) return expected_;
   const auto inventory = node_.inventory.published().Get();
   const auto ledger = node_.ledger.Get();
   const auto offers = node_.offers.Get();
   const auto starts =
       allocate::ExpectedStarts(plan,
-                               {*inventory, *ledger, *offers, EndsFor(waiting.front(), now),
+                               {*inventory, *ledger, *offers, EndsFor(*first, now),
                                 node_.dialect_of, node_.create ? node_.create() : nullptr},
                                now);
   for (std::size_t i = 0; i < starts.size(); ++i)

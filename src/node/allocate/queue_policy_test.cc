@@ -261,5 +261,34 @@ TEST_F(QueuePolicyTest, ForeseesPartsThatAreCreatedAndEndsRunsForThem) {
   EXPECT_EQ(policy.ExpectedStarts({part}).at("q-1"), executor_.clock().Wall());
 }
 
+/// What ends on the device meanwhile must not serve others who would keep it.
+TEST_F(QueuePolicyTest, KeepsAllPartsOfADeviceOnWhichOneWillBeCreated) {
+  const auto facts = inventory::AcmeWithParts({{"1g.5gb", "1g.5gb"}, {}});
+  inventory::ReportHealthy(inventory_, facts, executor_.clock().Wall());
+  for (const auto& one : facts) inventory_.SetReading(one.id, {}, executor_.clock().Wall());
+  std::vector<int> missing;
+  const auto create = [&](const Request&, int lacking,
+                          const ledger::Snapshot&) -> std::optional<std::vector<ledger::Slot>> {
+    missing.push_back(lacking);
+    return std::vector<ledger::Slot>{{.id = "new", .device = "new", .ancestors = {{"G0", {}}}}};
+  };
+  QueuePolicy policy(executor_,
+                     {inventory_, ledger_, offers_, terms_, device::testing::FindAcme,
+                      [&]() -> Create { return create; }, nullptr},
+                     {[](const std::string&, const std::string&) {}, [] {}});
+  Waiting part = Of(kBob, 1);
+  part.request.profile = "7g.40gb";
+  const auto claim = policy.ClaimOf(part);
+  ASSERT_TRUE(claim.served);
+  EXPECT_THAT(claim.served->devices, ElementsAre("G0", "G0.0", "G0.1", "new"));
+  missing.clear();
+  part.request.profile = "1g.5gb";
+  for (const int count : {3, 4, 9, 10}) {
+    part.request.count = count;
+    (void)policy.ClaimOf(part);
+  }
+  EXPECT_THAT(missing, ElementsAre(1, 2, 7, 8)) << "two of them are there";
+}
+
 }  // namespace
 }  // namespace penstock::node::allocate

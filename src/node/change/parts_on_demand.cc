@@ -33,6 +33,9 @@ namespace {
 constexpr base::Duration kPartsReleasedWithin = std::chrono::minutes(2);
 constexpr base::Duration kPartsCreatedWithin = std::chrono::minutes(3);
 constexpr base::Duration kFirstPartsPause = std::chrono::seconds(1);
+// In a forecast, a device that is left alone for less than this after a failure counts: no run ends
+// for what the next attempt may serve.
+constexpr base::Duration kShortPause = std::chrono::seconds(30);
 constexpr int kMostPartsDoublings = 6;
 
 bool IsThere(const Entry* entry) {
@@ -71,8 +74,10 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     return node.changes.OfKind(kName, device);
   }
 
-  /// Why nothing is created on a device now; empty: something can be.
-  std::string WhyNot(const Entry& entry, const std::set<std::string>& kept_back) const {
+  /// Why nothing is created on a device now; empty: something can be. It is not left alone any more
+  /// after a failure `at` that time.
+  std::string WhyNot(const Entry& entry, const std::set<std::string>& kept_back,
+                     base::TimePoint at) const {
     const std::string& id = entry.facts->id;
     if (kept_back.contains(id)) return "it is kept for requests ahead in the queue";
     if (entry.health.state != device::HealthState::kHealthy) return entry.health.reason;
@@ -81,14 +86,17 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
       if (!change->failure.empty()) return change->failure;
     }
     if (std::string why = sites.WhyClosed(entry); !why.empty()) return why;
-    return pauses.Why(id, Now());
+    return pauses.Why(id, at);
+  }
+  std::string WhyNot(const Entry& entry, const std::set<std::string>& kept_back) const {
+    return WhyNot(entry, kept_back, Now());
   }
 
   /// Whether the part was created on demand and is to be removed now.
   bool IsIdle(const std::string& part) const { return IsIdle(part, *node.ledger.Get()); }
   bool IsIdle(const std::string& part, const ledger::Snapshot& ledger) const {
     return parts.contains(part) && !reservations.Has(part) && node.changes.On(part) == nullptr &&
-           pauses.Why(part, Now()).empty() && share::HoldersOf(ledger, part).text.empty();
+           pauses.Why(part, Now()).empty() && ledger.Free(part);
   }
 
   /// As it will be with this ledger: without parts that are about to be removed, and with those
@@ -236,7 +244,7 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     std::vector<PartSite> open;
     std::vector<const Entry*> entries;
     for (const Entry* entry : sites.For(request.profile, request.model, *snapshot)) {
-      if (!WhyNot(*entry, request.kept_back).empty()) continue;
+      if (!WhyNot(*entry, request.kept_back, Now() + kShortPause).empty()) continue;
       const Facts& device = *entry->facts;
       Division division = Expected(device, then);
       for (const ledger::Lease& lease : then.leases)
@@ -435,6 +443,10 @@ base::Result<std::string> PartsOnDemand::Prepare(const PartsRequest& request,
 }
 
 PartsOnDemand::Forecast PartsOnDemand::Foresee() const {
+  const auto snapshot = state_->node.inventory.published().Get();
+  if (std::ranges::none_of(snapshot->devices,
+                           [&](const Entry& entry) { return state_->sites.IsSetAside(entry); }))
+    return nullptr;
   return [state = state_, foreseen = std::make_shared<State::Foreseen>()](
              const PartsRequest& request, const ledger::Snapshot& then) {
     return state->Foresee(request, then, *foreseen);

@@ -67,7 +67,7 @@ class PartsOnDemand final : public ChangeKind {
 
   /// Foresees where parts could be created once the ledger is another one: the slots of all that
   /// the request lacks, or none. Remembers them, so that later calls do not place others there
-  /// while a lease has them. To be used at once.
+  /// while a lease has them. To be used at once. Nothing: no device is set aside.
   using Forecast = std::function<std::vector<ledger::Slot>(const PartsRequest& request,
                                                            const ledger::Snapshot& then)>;
   Forecast Foresee() const;

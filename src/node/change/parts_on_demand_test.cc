@@ -137,7 +137,15 @@ TEST_F(PartsOnDemandTest, ForeseesRoomOnceHoldersHaveEnded) {
   EXPECT_THAT(slots_of("4g", 1), IsEmpty());
   end("planned");
   EXPECT_EQ(slots_of("4g", 1).size(), 1u);
+  then.outside["P1"] = {{.pid = 7}};
+  EXPECT_THAT(slots_of("4g", 1), IsEmpty()) << "a process is left on a part without a lease";
   EXPECT_EQ(backend_.parts.size(), 4u) << "nothing was done";
+}
+
+TEST_F(PartsOnDemandTest, ForeseesNothingWhereNoDeviceIsSetAside) {
+  config_.parts_on_demand.clear();
+  Start();
+  EXPECT_FALSE(on_demand_->Foresee());
 }
 
 TEST_F(PartsOnDemandTest, DoesNotTouchWhatItIsNotMeantTo) {
@@ -181,6 +189,9 @@ TEST_F(PartsOnDemandTest, AFailureIsRememberedForAMomentAndLeavesNothing) {
   EXPECT_FALSE(on_demand_->IsPreparing("q-1"));
   EXPECT_THAT(Prepare("q-1"), HasSubstr("UNAVAILABLE"));
   EXPECT_THAT(Prepare("q-1"), HasSubstr("create does not work"));
+  const PartsRequest again{.ticket = "", .profile = "1g", .model = "", .count = 1, .missing = 1};
+  EXPECT_EQ(on_demand_->Foresee()(again, *ledger_.Get()).size(), 1u)
+      << "no run ends for what the next attempt may serve";
   const int before = changed_;
   executor_.Advance(2s);
   EXPECT_GT(changed_, before);

@@ -213,6 +213,7 @@ StepResult Resets::AwaitUnused(const DeviceChange& change) {
   for (const ChangedDevice& device : change.devices)
     if (!IsFree(device.id))
       return base::Error(base::Code::kCancelled, device.id + " is in use again");
+  if (changes_.AnyUsesDriver()) return std::string("another change uses the driver");
   return std::string();
 }
 

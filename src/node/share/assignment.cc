@@ -341,14 +341,16 @@ std::vector<device::SharedSet> SetsOf(const Assignments& assignments,
       const auto [known, first] = held.emplace(slot.device, &slot);
       if (!first && known->second->shape < slot.shape) known->second = &slot;
     }
-  std::map<std::pair<std::string, std::string>, device::SharedSet> sets;  // by name and vendor
+  using Key = std::pair<std::string, std::string>;  // name and vendor
+  std::map<Key, device::SharedSet> sets;
+  std::set<Key> in_use, withdrawn;
   for (const inventory::Entry& entry : inventory.devices) {
     const auto holder = held.find(entry.facts->id);
     const auto assignment = assignments.find(entry.facts->id);
     device::Shape shape;
     std::string name;
     if (assignment != assignments.end() && !assignment->second.allocator.empty() &&
-        assignment->second.withdrawn.empty() && entry.withheld != inventory::kDivided) {
+        entry.withheld != inventory::kDivided) {
       shape = assignment->second.shape;
       name = assignment->second.resource;
     }
@@ -364,12 +366,20 @@ std::vector<device::SharedSet> SetsOf(const Assignments& assignments,
       if (entry.health.state == device::HealthState::kGone || !usable) continue;
       name = entry.facts->id;
     }
-    device::SharedSet& set = sets[{name, entry.facts->vendor}];
+    const Key key(name, entry.facts->vendor);
+    if (holder != held.end())
+      in_use.insert(key);
+    else if (assignment != assignments.end() && !assignment->second.withdrawn.empty())
+      withdrawn.insert(key);
+    device::SharedSet& set = sets[key];
     set.name = name;
     set.members.push_back({entry.facts, shape.shares});
   }
   std::vector<device::SharedSet> list;
-  for (auto& [name, set] : sets) list.push_back(std::move(set));
+  for (auto& [key, set] : sets)
+    // While a device is reset, its set has no server unless somebody holds a share: one of the
+    // others alone would have to end again before that of all could start.
+    if (!withdrawn.contains(key) || in_use.contains(key)) list.push_back(std::move(set));
   return list;
 }
 

@@ -367,11 +367,17 @@ TEST(SetsOf, AreByResourceAndDoNotDependOnHealthOrAbsence) {
   EXPECT_EQ(SetsOf(desired.assignments, box, ledger), sets);
 }
 
-TEST(SetsOf, ADeviceThatIsAboutToBeResetHasNone) {
-  const auto box = Box(3);
-  auto desired = AssignmentsOf({Rule({"1", "2"}, ShareStrategy::kServer, 4)}, box);
+TEST(SetsOf, ThereIsNoneWhileADeviceOfItIsResetUnlessItIsInUse) {
+  const auto box = Box(4);
+  auto desired = AssignmentsOf({Rule({"1", "2"}, ShareStrategy::kServer, 4),
+                                Rule({"3"}, ShareStrategy::kServer, 2, "acme.com/half")},
+                               box);
   desired.assignments.at("G1").withdrawn = "reset in progress";
-  EXPECT_THAT(Describe(SetsOf(desired.assignments, box, {})), ElementsAre("acme.com/gpu: G2/4"));
+  EXPECT_THAT(Describe(SetsOf(desired.assignments, box, {})), ElementsAre("acme.com/half: G3/2"));
+  const Shape four{Sharing::kServer, 4};
+  const ledger::Snapshot held{.leases = {Lease("k-1", "G2::0", "G2", "acme.com/gpu", four)}};
+  EXPECT_THAT(Describe(SetsOf(desired.assignments, box, held)),
+              ElementsAre("acme.com/gpu: G1/4 G2/4", "acme.com/half: G3/2"));
 }
 
 TEST(SetsOf, EachPartHasASetOfItsOwnAsLongAsItIsThere) {
