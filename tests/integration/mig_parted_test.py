@@ -95,7 +95,7 @@ def test_the_steps_of_nvidias_systemd_service(mig):
 
 # --- checkpoints
 
-ONE, TWO, THREE = 0, 1, 2  # NVML_GPU_INSTANCE_PROFILE_1_SLICE and so on; those of compute instances have the same numbers
+ONE, TWO, THREE, SEVEN = 0, 1, 2, 4  # NVML_GPU_INSTANCE_PROFILE_1_SLICE and so on; those of compute instances have the same numbers
 
 EXACT = ([(ONE, 0, 1, [ONE]), (ONE, 6, 1, [ONE]), (TWO, 2, 2, [TWO])], [(ONE, 3, 1, []), (THREE, 4, 4, [(ONE, 2, 1), (TWO, 0, 2)])], [], None, None, None, None, None)
 
@@ -165,6 +165,28 @@ def test_compute_instances_become_as_a_checkpoint_says(mig):
         older.write_text(recorded.read_text().replace('"Start":3', f'"Start":{start}'))
         assert why in mig("restore", "-f", older, status=1).stderr
         assert compute_places(node) == there
+
+
+@pytest.mark.parametrize("machine, size", [("dgx-a100", 3), ("dgx-h200", 4)])
+def test_compute_instances_stay_that_another_driver_recorded_with_another_size(make_node, machine, size):
+    """Drivers agree in where compute instances of three slices begin, but not in how many slices those take."""
+    node = make_node(machine=machine)
+    node.start_agent()
+    mig, file = MigParted(node), node.home / "checkpoint.json"
+    recorded = {other: checkpoint(node, [(SEVEN, 0, 8, [(THREE, 0, other), (THREE, 4, other)])]) for other in (size, 7 - size)}
+    file.write_text(recorded[7 - size])
+    mig("restore", "-f", file)
+    there = compute_places(node)
+    assert [place.split()[1] for place in there] == [f"0:{size}", f"4:{size}"]
+    before = smi(node, "-L")
+    mig("restore", "-f", file)
+    assert smi(node, "-L") == before, "nothing is destroyed and created again"
+    mig("checkpoint", "-f", file)
+    assert json.loads(file.read_text())["MigState"]["Devices"][0] == json.loads(recorded[size])["MigState"]["Devices"][0]
+    # A start that the driver does not list is refused before anything changes.
+    file.write_text(recorded[size].replace('"Start":4', '"Start":6'))
+    assert "in 7g." in (refused := mig("restore", "-f", file, status=1).stderr) and "it can begin at slices 0" in refused
+    assert smi(node, "-L") == before
 
 
 def test_a_checkpoint_is_made_again_after_a_reboot(hopper):

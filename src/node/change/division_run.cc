@@ -5,6 +5,7 @@
 
 #include "base/core/strings.h"
 #include "node/partition/desired.h"
+#include "node/partition/space.h"
 
 namespace penstock::node::change {
 
@@ -93,12 +94,24 @@ base::Result<partition::PartitionPlan> DivisionRun::Plan(const Division& now) co
   return MakePlan(now, desired, {});
 }
 
+/// Why the plan would destroy what this run has created: that would go on, round after round.
+std::string DivisionRun::WhyUndone(const partition::PartitionPlan& plan) const {
+  for (const PlanStep& step : plan.steps)
+    if (step.kind == PlanStep::Kind::kDestroy && all_created_.contains(AddressOf(step.part)))
+      return partition::InWords(step.profile, step.placement) + " (" + step.part +
+             ") was just created, and is not as desired: its driver placed it otherwise, or "
+             "another program divides the device at the same time";
+  return "";
+}
+
 void DivisionRun::Seen() {
   if (rounds_ == 1)
     for (const Facts& device : seen_) first_seen_.insert(device.id);
   auto plan = Plan(partition::DivisionOf(seen_.front(), PointersTo(seen_), tools_.holder_of));
   if (!plan.ok()) return End(plan.error());
   if (plan->steps.empty()) return End({});
+  if (std::string why = WhyUndone(*plan); !why.empty())
+    return End(base::Error(base::Code::kAborted, std::move(why)));
   steps_ = std::move(plan->steps);
   created_.assign(steps_.size(), "");
   Take(0);

@@ -43,8 +43,8 @@ class DivisionRun {
   DivisionRun(Tools tools, Goal goal);
 
   /// Calls `done` once, not after the destructor; possibly before this returns. Errors: those of a
-  /// plan, of a call of the driver and of the reset; kAborted: the device is another one, or it is
-  /// divided otherwise each time.
+  /// plan, of a call of the driver and of the reset; kAborted: the device is another one, what
+  /// was created is not as desired, or it is divided otherwise each time.
   void Start(std::function<void(base::Status)> done);
 
   /// The device and its parts as last looked at, the device first.
@@ -65,6 +65,7 @@ class DivisionRun {
   void LookAtPart(std::size_t part);
   void Seen();
   bool EndsPending() const;
+  std::string WhyUndone(const partition::PartitionPlan& plan) const;
   base::Result<partition::PartitionPlan> Plan(const partition::Division& now) const;
   void Take(std::size_t step);
   void Destroy(const partition::PlanStep& step, std::size_t number);

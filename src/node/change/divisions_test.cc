@@ -282,6 +282,19 @@ TEST_F(DivisionsTest, PartsAreCreatedAtExactPlaces) {
               HasSubstr("device other is not on this machine"));
 }
 
+TEST_F(DivisionsTest, PartsThatTheDriverPlacesOtherwiseAreNotCreatedAgain) {
+  Start();
+  backend_.shift = 1;
+  const api::Layout exact{"exact",
+                          {{.ids = {backend_.device.id},
+                            .partitioned = true,
+                            .parts = {{"1g", 1, api::LayoutPlace{1, 1}}}}}};
+  EXPECT_THAT(Apply(exact),
+              HasSubstr("1g at slice 2 (P1) was just created, and is not as desired"));
+  EXPECT_EQ(backend_.made, 1);
+  EXPECT_THAT(backend_.Parts(), IsEmpty()) << "as before";
+}
+
 TEST_F(DivisionsTest, SeveralDevicesAreNotResetForOne) {
   backend_.device.modes[0].effect = device::ModeEffect::kAfterReset;
   together_ = true;

@@ -65,7 +65,7 @@ class PlaceByPlace {
     if (part.outer ? !wanted.vacant || HasParts(now_, part) : wanted.vacant) return false;
     // A driver that does not place parts within others does not report where they lie.
     const bool placed = part.placement || part.parent.empty();
-    if (wanted.placement && placed && part.placement != wanted.placement) return false;
+    if (wanted.placement && placed && !IsThere(part, *wanted.placement)) return false;
     if (!wanted.outer) return true;
     const auto outer = std::ranges::find(now_.parts, part.parent, &ExistingPart::id);
     return outer != now_.parts.end() && outer->placement == wanted.outer;

@@ -122,6 +122,11 @@ TEST(WhyNotAsDesired, ComparesPlacesWithinAPart) {
   EXPECT_EQ(why({c({}), c(0)}), "") << "one whose place counts gets it";
   EXPECT_EQ(why({c(2), c(0)}), "c.b at slices 2-3 in the part at slices 0-7 is missing");
   EXPECT_EQ(why({c(0)}), "c.b at slices 4-5 (3) is not desired");
+  // Recorded with a driver that has another size of the same part.
+  DesiredParts larger = c(4);
+  larger.placement->size = 3;
+  EXPECT_EQ(why({larger, c(0)}), "");
+  EXPECT_EQ(why({larger, larger}), "c.b at slices 4-6 in the part at slices 0-7 is missing");
   for (ExistingPart& part : now.parts)
     if (!part.outer) part.placement.reset();
   EXPECT_EQ(why({c(2), c(0)}), "") << "the driver chooses the places, and does not report them";

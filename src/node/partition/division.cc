@@ -16,6 +16,12 @@ bool HasParts(const Division& division, const ExistingPart& part) {
                              [&](const ExistingPart& one) { return one.parent == part.id; });
 }
 
+bool IsThere(const ExistingPart& part, const device::Placement& placement) {
+  if (!part.placement) return false;
+  return part.parent.empty() ? *part.placement == placement
+                             : part.placement->start == placement.start;
+}
+
 Division DivisionOf(const Facts& device, std::span<const Facts* const> devices,
                     const HolderOf& holder_of) {
   Division division{.device = device.id,

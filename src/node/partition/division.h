@@ -36,6 +36,10 @@ struct Division {
 /// Whether other parts lie in this one.
 bool HasParts(const Division& division, const ExistingPart& part);
 
+/// Whether the part lies at this placement. Of a part within another one only the start counts,
+/// because drivers differ in the size of the same part.
+bool IsThere(const ExistingPart& part, const device::Placement& placement);
+
 /// Returns who holds a device or part, empty if there is none.
 using HolderOf = std::function<std::string(const std::string& id)>;
 

@@ -65,7 +65,7 @@ bool LevelSolver::PlaceFixed(const std::vector<LevelItem>& items,
     for (const Placement& at : items[i].fixed) {
       if (!progress.Take(at)) return false;
       const auto there = std::ranges::find_if(candidates, [&](std::size_t part) {
-        return Is(part, items[i]) && parts_[part].placement == at && !progress.used.contains(part);
+        return Is(part, items[i]) && IsThere(parts_[part], at) && !progress.used.contains(part);
       });
       if (there != candidates.end()) {
         Keep(*there, progress);

@@ -474,6 +474,44 @@ TEST(Plan, PutsPartsWithinAPartBackWhereTheyWere) {
                 HasSubstr("is impossible: 7g.40gb has 7 slices of compute"));
 }
 
+TEST(Plan, TakesTheSizesOfThisDriverForPartsWithinAPart) {
+  const auto within = [](const char* profile, Placement at) {
+    return DesiredParts{.profile = profile, .placement = at, .outer = Placement{0, 8}};
+  };
+  for (const int size : {3, 4}) {
+    const int other = 7 - size;  // with which they were recorded
+    Division now = A100({Outer("o", "7g.40gb", {0, 8}), In("o", "i", "3c.7g.40gb", {0, size}),
+                         In("o", "j", "3c.7g.40gb", {4, size}, "pod ml/a")});
+    now.profiles = testing::SevenSlices(5, 10, 20, 40, size);
+    const DesiredDivision recorded =
+        Enabled({within("3c.7g.40gb", {0, other}), within("3c.7g.40gb", {4, other})});
+    EXPECT_EQ(Planned(now, recorded), Steps());
+    std::erase_if(now.parts, [](const ExistingPart& part) { return part.id == "i"; });
+    EXPECT_EQ(Planned(now, recorded),
+              Steps{"Create 3c.7g.40gb at slices 0-" + std::to_string(size - 1) + " in o."});
+    // Without the outer part, only its driver knows the sizes.
+    const auto from_nothing = MakePlan({"", now.profiles, now.modes}, recorded, {});
+    ASSERT_TRUE(from_nothing.ok()) << from_nothing.error().message();
+    EXPECT_EQ(from_nothing->steps.size(), 3u);
+  }
+}
+
+TEST(Plan, RefusesPlacesWithinAPartThatItsDriverDoesNotList) {
+  const auto within = [](const char* profile, Placement at) {
+    return DesiredParts{.profile = profile, .placement = at, .outer = Placement{0, 8}};
+  };
+  Division now = A100({Outer("o", "7g.40gb", {0, 8})});
+  now.profiles = testing::SevenSlices(5, 10, 20, 40, 4);
+  EXPECT_EQ(ErrorOf(now, Enabled({within("2c.7g.40gb", {3, 2})}), Code::kInvalidArgument),
+            "2c.7g.40gb at slices 3-4 is impossible: in 7g.40gb it can begin at slices 0, 2, 4");
+  EXPECT_EQ(ErrorOf(now, Enabled({within("3c.7g.40gb", {0, 3}), within("1c.7g.40gb", {3, 1})}),
+                    Code::kInvalidArgument),
+            "3c.7g.40gb at slices 0-3 and 1c.7g.40gb at slice 3 in 7g.40gb at slices 0-7 overlap");
+  // What is there is possible, whatever is listed.
+  now.parts.push_back(In("o", "i", "2c.7g.40gb", {3, 2}));
+  EXPECT_EQ(Planned(now, Enabled({within("2c.7g.40gb", {3, 2})})), Steps());
+}
+
 TEST(Plan, RefusesExactPartsThatContradictEachOther) {
   const DesiredParts vacant{.profile = "3g.20gb", .placement = Placement{0, 4}, .vacant = true};
   const DesiredParts within{.profile = "1c.3g.20gb", .outer = Placement{0, 4}};

@@ -25,13 +25,36 @@ std::string WhyNotThere(const PartProfile& profile, const Placement& at) {
          std::to_string(profile.placements.front().size);
 }
 
-/// Of a part within another one: whether the driver may permit that, see PartProfile::placements.
-/// A placement that was recorded on the device is thus not refused.
-std::string WhyNotWithin(const PartProfile& profile, const PartProfile& outer,
-                         const Placement& at) {
-  if (IsPossible(at) && (outer.slices <= 0 || at.start < outer.slices)) return "";
-  return InWords(profile.name, at) + " is impossible: " + outer.name + " has " +
-         std::to_string(outer.slices) + " slices of compute";
+/// Whether the driver itself lists the placements within parts of this profile, as it does while
+/// there is such a part. Otherwise it may permit more, see PartProfile::placements.
+bool AreListed(const Division& now, const PartProfile& outer) {
+  return std::ranges::any_of(now.parts, [&](const ExistingPart& part) {
+    return part.outer && part.profile == outer.name;
+  });
+}
+
+/// Makes of a placement within another part, perhaps one that was recorded with another driver,
+/// this driver's placement with the same start, as far as that is known. Returns why it is
+/// impossible, empty if the driver permits it or may do so.
+std::string ResolveWithin(const Division& now, const PartProfile& profile, const PartProfile& outer,
+                          Placement& at) {
+  if (!IsPossible(at) || (outer.slices > 0 && at.start >= outer.slices))
+    return InWords(profile.name, at) + " is impossible: " + outer.name + " has " +
+           std::to_string(outer.slices) + " slices of compute";
+  const auto there = std::ranges::find_if(now.parts, [&](const ExistingPart& part) {
+    return part.profile == profile.name && IsThere(part, at);
+  });
+  if (there != now.parts.end() && IsPossible(*there->placement)) {
+    at = *there->placement;
+    return "";
+  }
+  if (!AreListed(now, outer)) return "";
+  const auto listed = std::ranges::find(profile.placements, at.start, &Placement::start);
+  if (listed == profile.placements.end())
+    return InWords(profile.name, at) + " is impossible: in " + outer.name +
+           " it can begin at slices " + PlacementsInWords(profile);
+  at = *listed;
+  return "";
 }
 
 std::string UnknownProfile(const Division& now, const std::string& name) {
@@ -77,7 +100,7 @@ std::string AddVacant(ResolvedNest& nest, const DesiredParts& desired) {
 }
 
 /// Adds desired parts; returns why that is impossible, empty if it is possible.
-std::string AddTo(ResolvedDivision& division, const Division& now, const DesiredParts& desired) {
+std::string AddTo(ResolvedDivision& division, const Division& now, DesiredParts desired) {
   const auto profile = std::ranges::find(now.profiles, desired.profile, &PartProfile::name);
   if (profile == now.profiles.end()) return UnknownProfile(now, desired.profile);
   if (desired.placement && desired.count != 1)
@@ -95,7 +118,7 @@ std::string AddTo(ResolvedDivision& division, const Division& now, const Desired
   ResolvedNest& nest = NestOf(division, now, *outer);
   const bool placed = desired.placement && !profile->placements.empty();
   if (placed)
-    if (std::string why = WhyNotWithin(*profile, *outer, *desired.placement); !why.empty())
+    if (std::string why = ResolveWithin(now, *profile, *outer, *desired.placement); !why.empty())
       return why;
   if (!desired.outer) {
     AddParts(nest.parts, *profile, desired, placed);

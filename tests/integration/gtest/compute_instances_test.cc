@@ -33,7 +33,8 @@ using node::partition::DesiredParts;
 using Counts = std::map<std::string, int>;                        // by profile
 using Places = std::multiset<std::pair<std::string, Placement>>;  // of compute instances
 
-/// A backend in this thread that counts what it refuses.
+/// A backend in this thread that counts the parts that are created and destroyed, and what it
+/// refuses.
 class Direct final : public device::AsyncBackend {
  public:
   explicit Direct(device::Backend& backend) : backend_(backend) {}
@@ -43,9 +44,11 @@ class Direct final : public device::AsyncBackend {
   }
   void CreatePart(const std::string& device, const device::NewPart& part,
                   Done<std::string> done) override {
+    ++changes;
     done(Counted(backend_.CreatePart(device, part)));
   }
   void DestroyPart(const std::string& address, Done<std::string> done) override {
+    ++changes;
     const base::Status destroyed = backend_.DestroyPart(address);
     done(Counted(destroyed.ok() ? base::Result<std::string>(address) : destroyed.error()));
   }
@@ -62,7 +65,7 @@ class Direct final : public device::AsyncBackend {
   int abandoned() const override { return 0; }
   void Listen(Events) override {}
 
-  int refused = 0;
+  int refused = 0, changes = 0;
 
  private:
   base::Result<std::string> Counted(base::Result<std::string> result) {
@@ -108,8 +111,8 @@ class ComputeInstances : public testing::TestWithParam<const char*> {
     return counts;
   }
 
-  /// Divides the GPU; afterwards `before` is how it was.
-  void Divide(const DesiredDivision& desired) {
+  /// Divides the GPU; afterwards `before_` is how it was.
+  base::Status Try(const DesiredDivision& desired) {
     before_.reset();
     base::Status result;
     DivisionRun run({.backend = *direct_,
@@ -123,6 +126,10 @@ class ComputeInstances : public testing::TestWithParam<const char*> {
                        return desired;
                      }});
     run.Start([&](const base::Status& end) { result = end; });
+    return result;
+  }
+  void Divide(const DesiredDivision& desired) {
+    const base::Status result = Try(desired);
     EXPECT_TRUE(result.ok()) << result.error().ToString();
     EXPECT_EQ(direct_->refused, 0);
   }
@@ -210,6 +217,56 @@ TEST_P(ComputeInstances, AreReachedFromAnyOthersAndPutBack) {
     }
   }
   EXPECT_GT(reached, 1);
+}
+
+TEST_P(ComputeInstances, StayWhereAnotherDriverRecordedThemWithAnotherSize) {
+  for (const PartProfile& outer : Describe("0").profiles) {
+    if (!outer.within.empty() || outer.slices != 7) continue;
+    const std::string three = "3c." + outer.name;
+    Create(outer, {});
+    Places there;
+    for (const PartProfile& one : Describe("0").profiles)
+      for (const Placement& at : one.placements)
+        if (one.name == three && at.start % 4 == 0) there.emplace(three, at);
+    MakeWhole();
+    ASSERT_EQ(there.size(), 2u);
+    Create(outer, there);
+    ASSERT_EQ(Now(), there);
+    DesiredDivision recorded{.mode = "mig", .value = "enabled"};
+    for (const auto& [profile, at] : there)
+      recorded.parts.push_back({.profile = profile,
+                                .placement = Placement{at.start, 7 - at.size},
+                                .outer = outer.placements.back()});
+    direct_->changes = 0;
+    Divide(recorded);
+    EXPECT_EQ(direct_->changes, 0);
+    EXPECT_EQ(Now(), there);
+    MakeWhole();
+    direct_->changes = 0;
+    Divide(recorded);
+    EXPECT_EQ(direct_->changes, 3) << "from nothing";
+    EXPECT_EQ(Now(), there);
+    MakeWhole();
+  }
+}
+
+TEST_P(ComputeInstances, AreCreatedOnceWhereTheDriverHasNotTheRecordedPlace) {
+  for (const PartProfile& outer : Describe("0").profiles) {
+    if (!outer.within.empty() || outer.slices != 7) continue;
+    const DesiredDivision recorded{.mode = "mig",
+                                   .value = "enabled",
+                                   .parts = {{.profile = "4c." + outer.name,
+                                              .placement = Placement{5, 4},
+                                              .outer = outer.placements.back()}}};
+    direct_->changes = 0;
+    const base::Status refused = Try(recorded);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code(), base::Code::kInvalidArgument) << refused.error().ToString();
+    EXPECT_EQ(direct_->changes, 2) << "only the driver knows: one try";
+    EXPECT_FALSE(Try(recorded).ok());
+    EXPECT_EQ(direct_->changes, 2) << "it lists its placements now";
+    MakeWhole();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -64,6 +64,7 @@ class DivisibleDevice final : public device::AsyncBackend {
     facts.parent = device.id;
     facts.profile = part.profile;
     facts.placement = part.placement;
+    if (facts.placement) facts.placement->start += shift;
     parts.push_back(facts);
     if (dies_after_create)
       return done(base::Error(base::Code::kUnavailable, "the worker closed its sockets"));
@@ -120,6 +121,7 @@ class DivisibleDevice final : public device::AsyncBackend {
   bool answers = true;                 // otherwise a part is created, and no answer comes
   bool dies_after_create = false;      // a part is created, and the call fails
   std::map<std::string, int> failing;  // call → how often it still fails
+  int shift = 0;                       // by so many slices, parts are created elsewhere than asked
   int made = 0;
 };
 
