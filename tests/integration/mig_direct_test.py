@@ -170,6 +170,36 @@ def test_a_gpu_that_does_not_respond_is_named_where_the_layout_means_all(alone):
     assert parts(node) == {"0": ["1g.5gb"] * 7}
 
 
+def test_a_gpu_that_hangs_hides_no_part_of_the_others(alone):
+    mig, node = with_state(alone), alone.node
+    mig.apply("all-balanced")
+    before = places(node)
+    rules = node.home / "one.yaml"
+    rules.write_text("""version: v1
+mig-configs:
+  small: [{devices: [0], mig-enabled: true, mig-devices: {1g.5gb: 7}}]
+  same: [{devices: [0], mig-enabled: true, mig-devices: {1g.5gb: 2, 2g.10gb: 1, 3g.20gb: 1}}]
+  large: [{devices: [0], mig-enabled: true, mig-devices: {1g.5gb: 2, 2g.10gb: 2}}]
+""")
+    instance = re.search(r"\|\s+0\s+MIG 3g.20gb\s+\d+\s+(\d+)\s+\d+:", smi(node, "mig", "-lgi"))[1]
+    node.sim("set", "0", f"process={os.getpid()}:100:train.py:C:gi{instance}/ci0")
+    node.sim("fault", "7", "hang", "all", "forever")
+    refused = mig("apply", "-f", rules, "-c", "small", status=1).stderr
+    assert f"held by process {os.getpid()}" in refused and "device 7 was skipped" not in refused.splitlines()[-1], refused
+    mig("assert", "-f", rules, "-c", "same")
+    assert "1g.5gb" in mig("export").stdout
+    mig("apply", "-f", rules, "-c", "same")
+    assert "7 was skipped" in mig("checkpoint", "-f", node.home / "state.json", status=1).stderr
+    node.sim("set", "0", "no-processes")
+    mig("apply", "-f", rules, "-c", "large")
+    node.sim("heal", "7")
+    now = places(node)
+    assert [place for place in now if place[0] != "0"] == [place for place in before if place[0] != "0"]
+    assert parts(node)["0"] == ["1g.5gb"] * 2 + ["2g.10gb"] * 2
+    kept = {place for place in before if place[0] == "0" and place[1] != "3g.20gb"}
+    assert kept <= set(now), "those that the layout has stayed"
+
+
 def workers(node) -> list[int]:
     """The worker processes that use this node's simulated machine."""
     found = []

@@ -50,12 +50,15 @@ class Prober : public std::enable_shared_from_this<Prober> {
 
   void Take(const std::string& address, Result<device::Facts> facts) {
     if (facts.ok()) {
-      addresses_.insert(addresses_.end(), facts->parts.begin(), facts->parts.end());
+      // Next, because a driver that is opened again knows no parts of what it did not describe.
+      addresses_.insert(addresses_.begin() + static_cast<std::ptrdiff_t>(next_),
+                        facts->parts.begin(), facts->parts.end());
       seen_.devices.push_back(*std::move(facts));
       return DescribeNext();
     }
     seen_.problems.push_back("device " + address + " was skipped: " + facts.error().message());
-    const bool connected = facts.error().code() == Code::kDataLoss;
+    const Code code = facts.error().code();
+    const bool connected = code == Code::kDataLoss || code == Code::kNotFound;
     connected ? DescribeNext() : Open();
   }
 

@@ -20,9 +20,10 @@ struct Seen {
                                       ///< device that hangs does not hide the others
 };
 
-/// Opens the driver and describes each device. Runs, and calls `done`, on the executor of
-/// `backend`, which must outlive `done`. A device that hangs loses the connection; another one is
-/// opened for the remaining devices. Errors: those of Open and List.
+/// Opens the driver and describes each device, followed by its parts. Runs, and calls `done`, on
+/// the executor of `backend`, which must outlive `done`. A device that hangs loses the connection;
+/// another one is opened for the remaining devices. A part that does not respond is missing, though
+/// its device names it in Facts::parts. Errors: those of Open and List.
 void ProbeOnce(device::AsyncBackend& backend, std::function<void(base::Result<Seen>)> done);
 
 /// Like ProbeOnce, through a worker process of its own, on the calling thread. kNotFound: no

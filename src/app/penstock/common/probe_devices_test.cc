@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,22 +28,28 @@ class Scripted final : public device::AsyncBackend {
       device::Driver{.version = "550.54.15"}};  ///< the last one repeats
   base::Result<std::vector<std::string>> list{std::vector<std::string>{"0", "1", "2"}};
   std::map<std::string, Error> errors;
+  std::map<std::string, std::vector<std::string>> parts;  ///< of each device, once described
   int opened = 0;
 
   void Open(Done<device::Driver> done) override {
     const auto& answer =
         opens[std::min<std::size_t>(static_cast<std::size_t>(opened++), opens.size() - 1)];
     connected_ = answer.ok();
+    known_.clear();
     later_.push_back([done = std::move(done), answer] { done(answer); });
   }
   void List(Done<std::vector<std::string>> done) override {
     later_.push_back([done = std::move(done), this] { done(list); });
   }
   void Describe(const std::string& address, Done<device::Facts> done) override {
-    base::Result<device::Facts> answer = device::Facts{.id = "GPU-" + address, .address = address};
+    base::Result<device::Facts> answer =
+        device::Facts{.id = "GPU-" + address, .address = address, .parts = parts[address]};
+    if (address.find('/') != std::string::npos && !known_.contains(address))
+      answer = Error(Code::kNotFound, "no GPU has the part " + address);
     if (const auto error = errors.find(address); error != errors.end()) answer = error->second;
     if (!connected_) answer = Error(Code::kUnavailable, "no worker holds the driver");
     if (!answer.ok() && answer.error().code() == Code::kDeadlineExceeded) connected_ = false;
+    if (answer.ok()) known_.insert(parts[address].begin(), parts[address].end());
     later_.push_back([done = std::move(done), answer] { done(answer); });
   }
   void Read(const std::string&, Done<device::Reading>) override {}
@@ -65,6 +72,7 @@ class Scripted final : public device::AsyncBackend {
 
  private:
   bool connected_ = false;
+  std::set<std::string> known_;  // parts of what was described since it was opened
   std::deque<std::function<void()>> later_;
 };
 
@@ -99,6 +107,26 @@ TEST(LookOnce, ADeviceThatHangsCostsTheConnectionAndNotTheOtherDevices) {
   EXPECT_THAT(Ids(seen), ElementsAre("GPU-1", "GPU-2"));
   EXPECT_THAT(seen.problems, ElementsAre(HasSubstr("device 0 was skipped")));
   EXPECT_EQ(backend.opened, 2);
+}
+
+TEST(LookOnce, ADeviceThatHangsCostsNoPartOfTheOthers) {
+  Scripted backend;
+  backend.parts = {{"0", {"0/1", "0/2"}}, {"2", {"2/1"}}};
+  backend.errors.insert({"1", Error(Code::kDeadlineExceeded, "describe 1 took longer than 5s")});
+  const auto seen = Must(backend.Look());
+  EXPECT_THAT(Ids(seen), ElementsAre("GPU-0", "GPU-0/1", "GPU-0/2", "GPU-2", "GPU-2/1"));
+  EXPECT_THAT(seen.problems, ElementsAre(HasSubstr("device 1 was skipped")));
+  EXPECT_EQ(backend.opened, 2);
+}
+
+TEST(LookOnce, APartThatHangsCostsOnlyPartsOfItsDevice) {
+  Scripted backend;
+  backend.parts = {{"0", {"0/1", "0/2"}}, {"1", {"1/1"}}};
+  backend.errors.insert({"0/1", Error(Code::kDeadlineExceeded, "took long")});
+  const auto seen = Must(backend.Look());
+  EXPECT_THAT(Ids(seen), ElementsAre("GPU-0", "GPU-1", "GPU-1/1", "GPU-2"));
+  EXPECT_THAT(seen.problems, ElementsAre(HasSubstr("0/1"), HasSubstr("no GPU has the part 0/2")));
+  EXPECT_EQ(backend.opened, 2) << "the connection that does not know a part is well";
 }
 
 TEST(LookOnce, WithoutADriverItSaysWhatTheBackendSays) {

@@ -78,6 +78,11 @@ class DirectDivision {
       machine_.remarks = std::move(seen->problems);
       if (!machine_.remarks.empty() && SelectsAll(request_.layout))
         return End(Error(Code::kUnavailable, base::Join(machine_.remarks, "; ")));
+      // A device that hung took the session in which the others were described with it.
+      reopened_ = !machine_.remarks.empty();
+      for (const Facts* gpu : machine_.gpus())
+        if (const std::string why = machine_.WhyNotKnown(*gpu); !why.empty())
+          unread_.emplace(gpu->id, why);
       machine_.on_demand = OnDemandGpus(config_, machine_);
       ReadHolders(0, true);
     });
@@ -184,7 +189,8 @@ class DirectDivision {
     // Of parts only the driver can say more, once the mode is there.
     job.mode_only = request_.mode_only || machine_.on_demand.contains(job.gpu.id);
     if (job.mode_only || now.profiles.empty()) desired.division.parts.clear();
-    if (WhyNotAsDesired(now, job.desired, job.mode_only).empty()) return {};
+    const bool known = job.mode_only || machine_.WhyNotKnown(job.gpu).empty();
+    if (known && WhyNotAsDesired(now, job.desired, job.mode_only).empty()) return {};
     if (const auto unread = unread_.find(job.gpu.id); unread != unread_.end())
       return Error(Code::kFailedPrecondition, unread->second);
     const auto plan = node::partition::MakePlan(now, desired.division, {});
@@ -306,7 +312,7 @@ class DirectDivision {
   device::Remote remote_;
   const std::unique_ptr<device::Actions> actions_;
   MigMachine machine_;
-  std::map<std::string, std::string> unread_;  // why processes are not known, by id of the GPU
+  std::map<std::string, std::string> unread_;  // why holders are not known, by id of the GPU
   std::vector<Job> jobs_;
   std::unique_ptr<DivisionRun> run_;
   std::set<std::string> described_;  // ids of GPUs, since the driver was opened again

@@ -19,10 +19,10 @@ namespace penstock::app {
 /// divided becomes as it was before. A worker process that ends is replaced, once for each call or
 /// GPU. `progress` is called for each step. Errors: kAlreadyExists, an agent holds the lock;
 /// kUnavailable, the request waits for holders, or a GPU that the layout selects does not respond;
-/// those of RecordedHolders; kFailedPrecondition, a holder is in the way, or the processes of a GPU
-/// cannot be read; kInvalidArgument, the layout is not possible; kAborted, a GPU could not be
-/// divided; kCancelled, a signal arrived: the GPU that was being divided is divided, or as before,
-/// as are those after it. Blocks.
+/// those of RecordedHolders; kFailedPrecondition, a holder is in the way, or the processes or parts
+/// of a GPU cannot be read; kInvalidArgument, the layout is not possible; kAborted, a GPU could not
+/// be divided; kCancelled, a signal arrived: the GPU that was being divided is divided, or as
+/// before, as are those after it. Blocks.
 Result<std::vector<protocol::broker::DivideProgress>> DivideDirectly(
     const Common& common, const api::NodeConfig& config, const ApplyRequest& request,
     const Interruption& interruption,

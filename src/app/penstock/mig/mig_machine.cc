@@ -85,6 +85,13 @@ node::partition::Division MigMachine::DivisionOf(const Facts& gpu) const {
   });
 }
 
+std::string MigMachine::WhyNotKnown(const Facts& gpu) const {
+  const auto missing = std::ranges::find_if(gpu.parts, [this](const std::string& address) {
+    return std::ranges::find(devices, address, &Facts::address) == devices.end();
+  });
+  return missing == gpu.parts.end() ? "" : "its part " + *missing + " does not respond";
+}
+
 std::string Named(const Facts& gpu) {
   return "GPU " + std::to_string(gpu.index) + " (" + Printable(gpu.id) + ")";
 }
@@ -106,9 +113,10 @@ Result<std::vector<std::string>> WhyNotApplied(const MigMachine& machine, const 
     if (rule == nullptr) continue;
     const auto desired = node::partition::DesiredOn(*gpu, *rule, MigDialect());
     const bool only_mode = mode_only || machine.on_demand.contains(gpu->id);
-    const std::string why =
-        desired.ok() ? WhyNotAsDesired(machine.DivisionOf(*gpu), desired->division, only_mode)
-                     : desired.error().message();
+    std::string why = desired.ok()
+                          ? WhyNotAsDesired(machine.DivisionOf(*gpu), desired->division, only_mode)
+                          : desired.error().message();
+    if (why.empty() && !only_mode) why = machine.WhyNotKnown(*gpu);
     if (!why.empty()) differences.push_back(Named(*gpu) + ": " + why);
   }
   return differences;

@@ -28,6 +28,8 @@ struct MigMachine {
   /// Those that are no parts, by index.
   std::vector<const device::Facts*> gpus() const;
   node::partition::Division DivisionOf(const device::Facts& gpu) const;
+  /// Why DivisionOf is not all of it; empty: it is.
+  std::string WhyNotKnown(const device::Facts& gpu) const;
 };
 
 /// "GPU 0 (GPU-5a…)".

@@ -144,7 +144,9 @@ Result<std::vector<PlanOfGpu>> PlanAll(const MigMachine& machine, const api::Lay
     if (rule == nullptr) continue;
     PlanOfGpu plan{.gpu = gpu};
     auto desired = node::partition::DesiredOn(*gpu, *rule, MigDialect());
-    if (desired.ok()) {
+    if (const std::string why = machine.WhyNotKnown(*gpu); !why.empty()) {
+      plan.plan = Error(Code::kUnavailable, why);
+    } else if (desired.ok()) {
       plan.remarks = std::move(desired->remarks);
       const Division now = machine.DivisionOf(*gpu);
       if (machine.on_demand.contains(gpu->id)) {
@@ -266,7 +268,11 @@ Result<Shown> ExportMigLayout(const MigMachine& machine, const std::string& name
   for (const std::string& remark : machine.remarks) Remark(machine.program, remark);
   const auto gpus = machine.gpus();
   std::vector<Division> divisions;
-  for (const Facts* gpu : gpus) divisions.push_back(machine.DivisionOf(*gpu));
+  for (const Facts* gpu : gpus) {
+    if (const std::string why = machine.WhyNotKnown(*gpu); !why.empty())
+      return Error(Code::kUnavailable, Named(*gpu) + ": " + why);
+    divisions.push_back(machine.DivisionOf(*gpu));
+  }
   std::vector<node::partition::DividedDevice> devices;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     const device::Mode* mode = divisions[i].FindMode(MigDialect().part_terms()->mode);

@@ -9,7 +9,9 @@ namespace penstock::app {
 namespace {
 
 using device::Facts;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 Facts Gpu(int index, const std::string& mode) {
@@ -167,6 +169,28 @@ TEST(MigVerbs, AnswerNoWhereALayoutIsImpossible) {
   small.devices.erase(small.devices.begin());
   EXPECT_EQ(ShowMigPlan(small, Layout("mixed"), false).error().message(),
             "layout mixed, rules[1]: device 1 does not exist; the devices are 0");
+}
+
+TEST(MigVerbs, SayNothingOfAGpuWithAPartThatDoesNotRespond) {
+  MigMachine machine = Machine();
+  Facts& gpu = machine.devices[1];
+  gpu.parts = {"MIG-a", "MIG-b", "MIG-c"};
+  machine.devices[2].address = "MIG-a";
+  machine.devices[3].address = "MIG-b";
+  const std::string why = "its part MIG-c does not respond";
+  EXPECT_EQ(machine.WhyNotKnown(gpu), why);
+  EXPECT_EQ(machine.WhyNotKnown(machine.devices[0]), "");
+  std::vector<std::string> remarks;
+  EXPECT_THAT(*WhyNotApplied(machine, Layout("now"), false, remarks),
+              ElementsAre("GPU 0 (GPU-0): " + why));
+  EXPECT_THAT(*WhyNotApplied(machine, Layout("now"), true, remarks), IsEmpty());
+  const auto plan = ShowMigPlan(machine, Layout("mixed"), false);
+  EXPECT_EQ(plan->status, command::kNo);
+  EXPECT_EQ(plan->text, "GPU 0 (GPU-0): impossible\n  " + why + "\nGPU 1 (GPU-1): no change\n");
+  EXPECT_EQ(ExportMigLayout(machine, "a").error().message(), "GPU 0 (GPU-0): " + why);
+  gpu.parts.pop_back();
+  EXPECT_EQ(machine.WhyNotKnown(gpu), "");
+  EXPECT_THAT(*WhyNotApplied(machine, Layout("now"), false, remarks), IsEmpty());
 }
 
 TEST(MigVerbs, AssertWhatIsApplied) {
