@@ -261,3 +261,44 @@ def test_a_signal_ends_it_after_the_gpu_that_is_being_divided(alone):
     assert program.returncode == -signal.SIGTERM
     assert "interrupted, and as before: GPU 1, 2, 3, 4, 5, 6, 7" in err
     assert parts(node) == {"0": ["1g.5gb"] * 7}
+
+
+def test_a_worker_process_leaves_signals_to_the_program(alone):
+    mig, node = with_state(alone), alone.node
+    mig.apply("all-enabled")
+    program = dividing(mig, "nvmlDeviceCreateGpuInstanceWithPlacement", 100)
+    [worker] = workers(node)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(worker, number)
+    err = program.communicate(timeout=120)[1]
+    assert program.returncode == 0, err
+    # dividing() has read the first step; with another worker process it would be made again.
+    assert err.count("dividing: create") == 8 * 7 - 1, err
+
+
+def test_an_interrupt_from_the_terminal_leaves_a_reset_alone(alone):
+    mig, node = with_state(alone), alone.node
+    tool, log, go = node.root / "usr/bin/nvidia-smi", node.home / "log", node.home / "go"
+    real = tool.rename(tool.with_name("nvidia-smi-real"))
+    tool.write_text(f"""#!/bin/bash
+trap 'echo interrupted >> {log}' INT HUP TERM
+echo begun >> {log}
+until [ -e {go} ]; do sleep 0.05; done
+echo ended >> {log}
+exec {real} "$@"
+""")
+    tool.chmod(0o755)
+    rules = node.home / "one.yaml"
+    rules.write_text("version: v1\nmig-configs: {a: [{devices: [0], mig-enabled: true, mig-devices: {1g.5gb: 7}}]}")
+    node.sim("set", "0", "process=1:100:Xorg:G")  # so that the mode needs a reset
+    program = subprocess.Popen(mig.command("apply", "-f", rules), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
+                               start_new_session=True)
+    wait_until(log.exists, "the reset")
+    node.sim("set", "0", "no-processes")
+    os.killpg(program.pid, signal.SIGINT)
+    go.touch()
+    err = program.communicate(timeout=120)[1]
+    assert program.returncode == -signal.SIGINT, err
+    assert log.read_text() == "begun\nended\n", err
+    real.rename(tool)
+    assert parts(node) == {"0": ["1g.5gb"] * 7}, err

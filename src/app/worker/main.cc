@@ -136,9 +136,9 @@ int main(int argc, char** argv) {
   if (!HasLanes())
     return Usage("descriptors 3, 4 and 5 are not sockets; penstock-agent starts this program");
 
-  // Ignores signals to the agent's process group: the agent handles them and closes the lanes.
-  std::signal(SIGINT, SIG_IGN);
-  std::signal(SIGTERM, SIG_IGN);
+  // Ignores signals to the process group of the agent or the command-line program, which handles
+  // them and closes the lanes.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
   penstock::base::StartLog("penstock-worker");
   const int served = penstock::device::ServeBackend(std::move(backend));
   ::_exit(served);  // a thread may hang in the driver, so a clean shutdown is impossible

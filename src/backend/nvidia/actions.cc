@@ -93,6 +93,7 @@ class NvidiaActions final : public device::Actions {
     options.spawn.arguments.insert(options.spawn.arguments.end(),
                                    {"-i", base::Join(ids, ","), "-r"});
     options.spawn.environment = program->environment;
+    options.spawn.new_session = true;  // what ^C ends at a terminal is the caller alone
     options.deadline = kDeadline;
     begun_ = control_.clock().Now();
     LogProgress(base::Join(ids, ","));
