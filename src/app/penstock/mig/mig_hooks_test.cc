@@ -159,6 +159,17 @@ TEST_F(MigHookSignalTest, LeavesSignalsThatAreIgnoredSo) {
   EXPECT_EQ(::signal(SIGTERM, SIG_DFL), SIG_DFL);
 }
 
+std::int64_t now = 1;
+
+TEST_F(MigHookSignalTest, SignalsWithinASecondAreOneRequest) {
+  Interruption interruption([] { return now; });
+  ::raise(SIGTERM);
+  ::raise(SIGTERM);
+  now += 999'999'999;
+  ::raise(SIGHUP);
+  EXPECT_EQ(interruption.signal(), SIGTERM);
+}
+
 using MigHookSignalDeathTest = MigHookSignalTest;
 
 TEST_F(MigHookSignalDeathTest, TheProgramEndsByTheSignal) {
@@ -171,8 +182,9 @@ TEST_F(MigHookSignalDeathTest, TheProgramEndsByTheSignal) {
       ::testing::KilledBySignal(SIGINT), "");
   EXPECT_EXIT(
       {
-        Interruption interruption;
+        Interruption interruption([] { return now; });
         ::raise(SIGINT);
+        now += 1'000'000'000;
         ::raise(SIGTERM);
       },
       ::testing::KilledBySignal(SIGTERM), "");
