@@ -111,7 +111,9 @@ TEST_F(MigHookSignalTest, EndsTheHookWithWhatItStartedAndRunsOnlyTheLastOnes) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     Interruption interruption;
     const std::string file =
-        Hooks({"trap \"echo ended > ended; exit\" TERM; /bin/sleep 1000 & echo $! > pid; wait",
+        // The inner shell writes its pid itself, once it no longer has the trap of the outer one.
+        Hooks({"trap \"echo ended > ended; exit\" TERM; "
+               "/bin/sh -c \"echo \\$\\$ > pid; exec /bin/sleep 1000\" & wait",
                "> second"},
               ", workdir: " + folder_.path());
     std::ofstream(file, std::ios::app)
