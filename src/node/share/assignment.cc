@@ -377,7 +377,7 @@ std::vector<device::SharedSet> SetsOf(const Assignments& assignments,
   }
   std::vector<device::SharedSet> list;
   for (auto& [key, set] : sets)
-    // While a device is reset, its set has no server unless somebody holds a share: one of the
+    // While a device is reset, its set has no server unless a share is held: one of the
     // others alone would have to end again before that of all could start.
     if (!withdrawn.contains(key) || in_use.contains(key)) list.push_back(std::move(set));
   return list;
