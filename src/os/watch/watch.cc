@@ -16,7 +16,6 @@
 namespace penstock::os {
 namespace {
 
-constexpr auto kDebounce = std::chrono::milliseconds(10);
 constexpr auto kPoll = std::chrono::seconds(1);
 constexpr std::uint32_t kEntries =
     IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF;
@@ -59,10 +58,12 @@ bool IsUseOfADevice(const inotify_event& event, const std::string& watched) {
 }  // namespace
 
 struct PathWatch::State : Inotify::Watcher, std::enable_shared_from_this<PathWatch::State> {
-  State(Loop& its_loop, const std::string& path, std::function<void()> function)
+  State(Loop& its_loop, const std::string& path, std::function<void()> function,
+        base::Duration wait)
       : loop(its_loop),
         steps(StepsTo(path)),
         callback(std::move(function)),
+        burst(wait),
         inotify(Inotify::Of(loop)) {}
 
   /// The events to watch at a step: entries on the way, everything at the path itself.
@@ -81,11 +82,12 @@ struct PathWatch::State : Inotify::Watcher, std::enable_shared_from_this<PathWat
   Loop& loop;
   const std::vector<Step> steps;
   std::function<void()> callback;
+  const base::Duration burst;
   const std::shared_ptr<Inotify> inotify;
   std::map<int, std::size_t> watches;  // inotify's watch descriptor → step
   bool matters = false;                // whether this batch contains a relevant event
   base::TimerId timer = 0;
-  bool polling = false;  // the timer is a poll, not a debounce
+  bool polling = false;  // the timer is a poll, not the end of a burst
 };
 
 void PathWatch::State::Arm() {
@@ -132,7 +134,7 @@ void PathWatch::State::OnEvent(const inotify_event& event) {
 }
 
 void PathWatch::State::OnBatch() {
-  if (std::exchange(matters, false)) Schedule(kDebounce);
+  if (std::exchange(matters, false)) Schedule(burst);
 }
 
 void PathWatch::State::Schedule(base::Duration delay) {
@@ -155,8 +157,9 @@ void PathWatch::State::End() {
   inotify->Remove(*this);
 }
 
-PathWatch::PathWatch(Loop& loop, std::string path, std::function<void()> callback)
-    : state_(std::make_shared<State>(loop, path, std::move(callback))) {
+PathWatch::PathWatch(Loop& loop, std::string path, std::function<void()> callback,
+                     base::Duration burst)
+    : state_(std::make_shared<State>(loop, path, std::move(callback), burst)) {
   state_->Arm();
 }
 

@@ -153,6 +153,16 @@ TEST_F(PathWatchTest, MakesOneCallOfABurst) {
   EXPECT_EQ(calls_, 1);
 }
 
+TEST_F(PathWatchTest, MayBeCalledAtOnce) {
+  std::atomic<int> at_once = 0;
+  const PathWatch watch(
+      loop_.loop(), folder_.path(), [&] { ++at_once; }, base::Duration::zero());
+  Watch(folder_.path());
+  folder_.Write("kubelet.sock", "");
+  EXPECT_TRUE(loop_.AdvanceUntil(base::Duration::zero(), [&] { return at_once > 0; }));
+  EXPECT_EQ(calls_, 0) << "within a burst";
+}
+
 TEST_F(PathWatchTest, IsNotCalledForWhatHappensBesideTheWay) {
   fs::create_directory(folder_ / "a");
   Watch(folder_ / "a/b/file");

@@ -85,8 +85,10 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
   }
 
   void Start() {
-    watch_ =
-        std::make_unique<os::PathWatch>(loop_, folder_, base::IfAlive(this, &Impl::FolderChanged));
+    // At once: after a reboot, a kubelet that has opened its socket admits pods some 40 ms later,
+    // and rejects those of a resource that is not registered by then.
+    watch_ = std::make_unique<os::PathWatch>(
+        loop_, folder_, base::IfAlive(this, &Impl::FolderChanged), base::Duration::zero());
     Soon();
   }
 

@@ -1,5 +1,7 @@
 """MIG by the label that NVIDIA's MIG manager follows."""
 import json
+import os
+import random
 
 import pytest
 import yaml
@@ -10,6 +12,7 @@ from test_sharing import TIME_SLICING_CONFIG, all_of, configure, running, wait_o
 LABEL, STATE, REASON = "nvidia.com/mig.config", "nvidia.com/mig.config.state", "penstock.io/layout-reason"
 DCGM, NVSM, CLIENT = (f"nvidia.com/gpu.deploy.{operand}" for operand in ("dcgm", "nvsm", "client"))
 PRODUCT = "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"
+MANY_LAYOUTS = 200 if os.environ.get("PENSTOCK_CHECK_ALL") == "1" else 20
 
 
 def ask(fleet, layout: str | None):
@@ -151,6 +154,27 @@ def test_the_documented_time_slicing_of_an_a100_on_a_node_that_is_divided(a100):
     a100.delete_all_pods()
     ask(a100, "all-disabled")
     wait_layout(a100, "success", gpu=8)
+
+
+def test_a_pod_on_a_mig_device_notices_nothing_of_many_layouts(a100):
+    configure(a100, "n4", "version: v1\nflags: {migStrategy: mixed}\n", {})
+    layouts = {"all-balanced": {"mig-1g.5gb": 2, "mig-2g.10gb": 1, "mig-3g.20gb": 1}, "all-1g.5gb": {"mig-1g.5gb": 7}}
+    ask(a100, "all-balanced")
+    wait_layout(a100, "success", layouts["all-balanced"])
+    a100.hold("held", "n4", 1, "nvidia.com/mig-1g.5gb")
+    a100.wait_held("held")
+    gave = a100.nodes["n4"].kubelet_gave()
+    choice = random.Random(18)
+    for _ in range(MANY_LAYOUTS):
+        for _ in range(choice.randint(0, 2)):  # replaced before or while they are applied
+            ask(a100, choice.choice(list(layouts)))
+        layout = choice.choice(list(layouts))
+        ask(a100, layout)
+        wait_layout(a100, "success", layouts[layout])
+        assert a100.nodes["n4"].kubelet_gave() == gave, layout
+    (pod,) = a100.get("pods", "-l", "app=held")["items"]
+    assert (pod["status"]["phase"], pod["status"]["containerStatuses"][0]["restartCount"]) == ("Running", 0)
+    a100.delete_all_pods()
 
 
 def test_a_layout_that_does_not_exist_is_named_with_the_nearest(a100):
