@@ -161,6 +161,7 @@ TEST_F(PathWatchTest, MayBeCalledAtOnce) {
   folder_.Write("kubelet.sock", "");
   EXPECT_TRUE(loop_.AdvanceUntil(base::Duration::zero(), [&] { return at_once > 0; }));
   EXPECT_EQ(calls_, 0) << "within a burst";
+  loop_.Stop();  // before the watch ends
 }
 
 TEST_F(PathWatchTest, IsNotCalledForWhatHappensBesideTheWay) {
