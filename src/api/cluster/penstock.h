@@ -1,5 +1,5 @@
-// The Penstock resource (penstock.io/v1alpha1): what an administrator wants of the accelerators of a
-// whole cluster. Resources of other operators are translated into it (api/compat); NodeConfig and
+// The Penstock resource (penstock.io/v1alpha1): what an administrator wants of the accelerators of
+// a whole cluster. Resources of other operators are translated into it (api/compat); NodeConfig and
 // the objects of the cluster follow from it.
 #pragma once
 
@@ -37,10 +37,11 @@ struct AgentPods {
   std::vector<std::string> pull_secrets;
   std::map<std::string, std::string> labels, annotations;  ///< added to the agent's own
   std::map<std::string, std::string> node_selector;
-  KubeJson tolerations;           ///< a list
-  KubeJson affinity;              ///< a map
-  KubeJson resources;             ///< of the container; empty: the operator's default
-  KubeJson pod_security_context;  ///< a map
+  KubeJson tolerations;             ///< a list
+  KubeJson affinity;                ///< a map
+  KubeJson resources;               ///< of the container; empty: the operator's default
+  KubeJson pod_security_context;    ///< a map
+  KubeJson volumes, volume_mounts;  ///< lists; added to the agent's own
   std::vector<std::pair<std::string, std::string>> environment;
   std::string priority_class;
   bool host_network = false;
@@ -62,7 +63,7 @@ struct HostPaths {
 struct NamedConfigMaps {
   std::string configurations;  ///< a configuration for each kind of node
   std::string default_configuration;
-  std::string layouts;  ///< a file of mig-parted under "config.yaml"
+  std::string layouts;   ///< a file of mig-parted under "config.yaml"
   std::string counters;  ///< a file of counters under "dcgm-metrics.csv"
   bool operator==(const NamedConfigMaps&) const = default;
 };
@@ -114,9 +115,11 @@ struct PenstockSpec {
   bool privileged_namespace = false;  ///< label the operator's namespace for privileged pods
 };
 
-/// Reads a Penstock object (JSON). kInvalidArgument: all problems at once, each with its path.
-/// Remarks: what is deprecated or has no effect.
+/// Reads a Penstock object (JSON) over `base`: what the object does not set is as there, so that an
+/// administrator can add to a translated resource what that cannot say. kInvalidArgument: all
+/// problems at once, each with its path. Remarks: what is deprecated or has no effect.
 base::Result<PenstockSpec> ParsePenstock(std::string_view object, std::string_view where,
+                                         const PenstockSpec& base = {},
                                          std::vector<std::string>* remarks = nullptr);
 
 /// The object's spec as JSON, for `penstock`'s output and for tests.
