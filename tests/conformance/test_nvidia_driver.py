@@ -112,3 +112,34 @@ def test_without_its_kernel_module_the_driver_is_named_as_not_loaded(request, dr
         assert report["devices"] == []
     finally:
         node.end_agent()
+
+
+@pytest.fixture
+def vectoradd(request) -> Path:
+    return Path(request.config.getoption("--programs")).resolve() / "penstock-vectoradd"
+
+
+@pytest.mark.parametrize("architecture", ["sm_50", "sm_70", "sm_80", "sm_90"])
+def test_nvidias_assembler_accepts_the_kernel_of_the_vector_addition(vectoradd, tmp_path, architecture):
+    kernel = tmp_path / "kernel.ptx"
+    kernel.write_bytes(subprocess.run([vectoradd, "--ptx"], check=True, capture_output=True).stdout)
+    done = subprocess.run([downloads.ptxas(), "--gpu-name", architecture, "--output-file",
+                           tmp_path / "kernel.cubin", kernel], capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def test_the_vector_addition_fails_without_a_gpu_as_the_driver_says(vectoradd, driver):
+    """The driver's own cuInit answers 100; the library has all functions that are called."""
+    library = driver / CURRENT / "libcuda.so.1"
+    done = subprocess.run([vectoradd, "--library", library], capture_output=True, text=True,
+                          env={"LD_LIBRARY_PATH": str(driver / CURRENT)}, timeout=60)
+    assert done.returncode == 1 and "Test PASSED" not in done.stdout
+    assert "cuInit: CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected" in done.stderr
+    assert "no GPU is visible: see that the container requests one" in done.stderr
+
+
+def test_the_vector_addition_names_a_library_that_is_none(vectoradd, tmp_path):
+    (tmp_path / "libcuda.so.1").write_text("text")
+    done = subprocess.run([vectoradd, "--library", tmp_path / "libcuda.so.1"], capture_output=True,
+                          text=True, timeout=60)
+    assert done.returncode == 1 and "invalid ELF header" in done.stderr

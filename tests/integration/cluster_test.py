@@ -5,6 +5,7 @@ import re
 import ssl
 import subprocess
 import sys
+import tarfile
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -376,3 +377,27 @@ def test_wrong_use_is_told(run):
     assert "cleanup: choose --cluster" in run("cleanup", program="penstock", code=2)
     assert "NODE" in run("explain", code=2)
     assert "Examples" in run("--help")
+
+
+def test_a_support_bundle_is_an_archive_that_tar_reads(run, tmp_path):
+    archive = tmp_path / "bundle.tar.gz"
+    assert re.search(r"\d+ files, \d+ KiB", run("support-bundle", "--file", str(archive)))
+    assert archive.stat().st_mode & 0o777 == 0o600
+    with tarfile.open(archive) as opened:
+        folder = opened.getnames()[0].split("/")[0]
+        files = {name.removeprefix(folder + "/"): opened.extractfile(name).read().decode() for name in opened.getnames()}
+    assert {node["metadata"]["name"] for node in json.loads(files["objects/nodes.json"])["items"]} == {"gpu-1", "gpu-2", "cpu-1"}
+    assert "device 7: unhealthy: XID 79" in files["nodes/gpu-2.txt"]
+    assert "3 nodes, 0 pods of Penstock" in files["index.txt"] and "NOT READ" not in files["index.txt"]
+    assert "pass --force" in run("support-bundle", "--file", str(archive), code=1)
+    run("support-bundle", "--force", "--file", str(archive))
+
+
+def test_a_support_bundle_names_what_its_caller_may_not_read(run, api, tmp_path):
+    api.allow({"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]})
+    archive = tmp_path / "bundle.tar.gz"
+    run("support-bundle", "--file", str(archive), kubeconfig=api.kubeconfig_of_a_user(tmp_path))
+    with tarfile.open(archive) as opened:
+        index = opened.extractfile(opened.getnames()[0]).read().decode()
+    assert "objects/nodes.json" in index
+    assert re.search(r"nodestates: NOT READ: .*list", index), index

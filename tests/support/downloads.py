@@ -52,6 +52,8 @@ libnvidia-ptxjitcompiler1 libnvidia-rtcore libnvoptix1 nvidia-alternative nvidia
 nvidia-egl-common nvidia-egl-icd nvidia-kernel-support nvidia-opencl-common nvidia-opencl-icd
 nvidia-smi nvidia-vdpau-driver nvidia-vulkan-common nvidia-vulkan-icd""".split()
 DRIVERS = {"535": {"bookworm": DRIVER}, "550": {"trixie": [*DRIVER, "libnvidia-gpucomp"]}}
+# Contains ptxas, NVIDIA's assembler of PTX.
+ASSEMBLER = {"bookworm": ["nvidia-cuda-toolkit"]}
 DOCKER = {"bookworm": ["docker.io"]}
 # A tree with dpkg and apt alone, what the packages of Penstock depend on, and nothing to read.
 TREE = {"bookworm": ["libc-ares2", "libssl3", "libyaml-cpp0.7"]}
@@ -137,6 +139,16 @@ def nvidia_driver(branch: str) -> Path:
     return target
 
 
+def ptxas() -> Path:
+    target = parts.cache() / "bench" / f"ptxas-{parts.key(ASSEMBLER)}"
+    with parts.building(target) as scratch:
+        if scratch:
+            with tempfile.TemporaryDirectory(dir=scratch.parent) as unpacked:
+                parts.unpack_packages(ASSEMBLER, Path(unpacked), "main contrib non-free")
+                shutil.copy2(Path(unpacked, "usr/bin/ptxas"), scratch / "ptxas")
+    return target / "ptxas"
+
+
 def docker() -> Path:
     """The folder of usr/sbin/dockerd and usr/bin/docker; parts.py provides containerd."""
     target = parts.cache() / "bench" / f"docker-{parts.key(DOCKER)}"
@@ -185,7 +197,7 @@ def main():
         return
     os.environ.pop("PENSTOCK_OFFLINE", None)
     for part in [*nvml_headers(), axe(), *(cdi_program(name) for name in CDI), nvidia_programs(),
-                 *map(nvidia_driver, DRIVERS), docker(),
+                 *map(nvidia_driver, DRIVERS), ptxas(), docker(),
                  debian_tree()]:
         print(part)
     if arguments.programs:

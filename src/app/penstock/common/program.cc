@@ -240,6 +240,7 @@ void DefinePenstock(Verb& program, Common& common) {
                    NodesVerb(common, program.name),
                    ExplainVerb(common, program.name),
                    MigrateVerb(common),
+                   SupportBundleVerb(common, program.name),
                    CleanupVerb(common, program.name),
                    CdiVerb(common),
                    RuntimeVerb(common),
@@ -265,8 +266,11 @@ void DefineKubectlPenstock(Verb& program, Common& common) {
           [&common](const std::string& file) { common.settings.flags["--kubeconfig"] = file; },
           "FILE", "as after the verb")
           .Hidden()};
-  program.verbs = {KubectlStatusVerb(common), NodesVerb(common, program.name),
-                   ExplainVerb(common, program.name), MigrateVerb(common),
+  program.verbs = {KubectlStatusVerb(common),
+                   NodesVerb(common, program.name),
+                   ExplainVerb(common, program.name),
+                   MigrateVerb(common),
+                   SupportBundleVerb(common, program.name),
                    CleanupVerb(common, program.name)};
 }
 

@@ -59,6 +59,7 @@ Verb MetricsVerb(const Common& common);
 Verb NodesVerb(const Common& common, const std::string& program);
 Verb ExplainVerb(const Common& common, const std::string& program);
 Verb MigrateVerb(const Common& common);
+Verb SupportBundleVerb(const Common& common, const std::string& program);
 Verb CleanupVerb(const Common& common, const std::string& program);
 
 }  // namespace penstock::app
