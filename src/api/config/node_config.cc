@@ -80,8 +80,30 @@ void ReadKeys(MapReader& reader, const std::string& prefix, Problems& problems,
   reader.Finish();
 }
 
-/// Returns the position of the value at a dotted path such as "allocators.assign[0].allocator"; if
-/// it is absent, the position of the nearest map above it.
+/// Writes the chosen keys.
+std::string KeysAsYaml(const NodeConfig& config,
+                       const std::function<bool(const internal::ConfigKey&)>& chosen) {
+  std::string text;
+  std::vector<std::string> open;  // the maps that contain the last key
+  for (const internal::ConfigKey& key : internal::ConfigKeys()) {
+    if (!chosen(key)) continue;
+    const std::vector<std::string> steps = base::Split(key.path, '.');
+    bool same = true;
+    for (std::size_t depth = 0; depth < steps.size(); ++depth) {
+      const bool leaf = depth + 1 == steps.size();
+      same = same && depth < open.size() && open[depth] == steps[depth];
+      if (leaf || !same)
+        text += std::string(2 * depth, ' ') + steps[depth] + ":" + (leaf ? key.text(config) : "\n");
+    }
+    open.assign(steps.begin(), steps.end() - 1);
+  }
+  return text;
+}
+
+}  // namespace
+
+namespace internal {
+
 Mark MarkOf(const Value& document, std::string_view path) {
   const Value* at = &document;
   for (const std::string& step : base::Split(path, '.')) {
@@ -98,7 +120,20 @@ Mark MarkOf(const Value& document, std::string_view path) {
   return at->mark;
 }
 
-}  // namespace
+void ReadConfig(MapReader& reader, const Value& document, Problems& problems, NodeConfig& config) {
+  ReadKeys(reader, "", problems, config);
+  Check(config, [&](std::string_view key, const std::string& message) {
+    const std::string written = AsWritten(key, document);
+    problems.Add(MarkOf(document, written), reader.Path(written) + ": " + message);
+  });
+}
+
+std::string DifferenceAsYaml(const NodeConfig& config, const NodeConfig& from) {
+  return KeysAsYaml(config,
+                    [&](const ConfigKey& key) { return key.text(config) != key.text(from); });
+}
+
+}  // namespace internal
 
 const std::vector<PathOption>& PathOptions() {
   static const std::vector<PathOption> options = {
@@ -145,32 +180,15 @@ base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view
   NodeConfig config;
   MapReader top(document, "", problems);
   ReadHeader(top);
-  ReadKeys(top, "", problems, config);
-  internal::Check(config, [&](std::string_view key, const std::string& message) {
-    const std::string written = AsWritten(key, document);
-    problems.Add(MarkOf(document, written), written + ": " + message);
-  });
+  internal::ReadConfig(top, document, problems, config);
   if (!problems.empty()) return problems.ToError();
   if (remarks != nullptr) *remarks = problems.Remarks();
   return config;
 }
 
 std::string ToYaml(const NodeConfig& config) {
-  std::string text =
-      "apiVersion: " + std::string(kApiVersion) + "\nkind: " + std::string(kKind) + "\n";
-  std::vector<std::string> open;  // the maps that contain the last key
-  for (const internal::ConfigKey& key : internal::ConfigKeys()) {
-    const std::vector<std::string> steps = base::Split(key.path, '.');
-    bool same = true;
-    for (std::size_t depth = 0; depth < steps.size(); ++depth) {
-      const bool leaf = depth + 1 == steps.size();
-      same = same && depth < open.size() && open[depth] == steps[depth];
-      if (leaf || !same)
-        text += std::string(2 * depth, ' ') + steps[depth] + ":" + (leaf ? key.text(config) : "\n");
-    }
-    open.assign(steps.begin(), steps.end() - 1);
-  }
-  return text;
+  return "apiVersion: " + std::string(kApiVersion) + "\nkind: " + std::string(kKind) + "\n" +
+         KeysAsYaml(config, [](const internal::ConfigKey&) { return true; });
 }
 
 }  // namespace penstock::api

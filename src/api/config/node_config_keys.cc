@@ -114,7 +114,8 @@ std::vector<std::string> HealthRuleText(const HealthRule& rule) {
 
 // In the section `doors` of 0.1.0 the key is `door`.
 void ReadAssignment(MapReader& reader, Problems& problems, AssignmentRule& rule) {
-  const std::string key = reader.Path("").starts_with("doors.") ? "door" : "allocator";
+  const std::string key =
+      reader.Path("").find("doors.assign[") != std::string::npos ? "door" : "allocator";
   rule.devices = ReadSelectors(reader, problems);
   reader.Require(key);
   rule.allocator = reader.OneOf(key, {"kubelet", "local", "none"}).value_or("none");

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/config/config_change.h"
@@ -26,5 +27,17 @@ struct ConfigKey {
 
 /// All keys in the document's order; those of one map are neighbours.
 const std::vector<ConfigKey>& ConfigKeys();
+
+/// Reads the keys of a NodeConfig from a map that has other keys only if `reader` has read them,
+/// over `config`, and checks the whole. `document`: the map that `reader` reads.
+void ReadConfig(base::MapReader& reader, const base::Value& document, base::Problems& problems,
+                NodeConfig& config);
+
+/// As ToYaml, without apiVersion and kind, and only the keys whose values differ.
+std::string DifferenceAsYaml(const NodeConfig& config, const NodeConfig& from);
+
+/// The position of the value at a dotted path such as "allocators.assign[0].allocator"; if it is
+/// absent, the position of the nearest map above it.
+base::Mark MarkOf(const base::Value& document, std::string_view path);
 
 }  // namespace penstock::api::internal

@@ -1,0 +1,23 @@
+// Parts of Kubernetes objects, as JSON. Private to src/api.
+#pragma once
+
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "api/cluster/penstock.h"
+#include "base/core/document.h"
+
+namespace penstock::api::internal {
+
+/// A part of a document, with its keys in their order.
+nlohmann::ordered_json JsonOf(const base::Value& value);
+KubeJson KubeJsonOf(const base::Value& value);
+
+/// Whether a text is a number, or one with a percent sign: "1", "25%".
+bool IsNumberOrPercent(std::string_view text);
+
+/// Whether Prometheus reads a text as a duration: "15s", "1m30s". Not "0s".
+bool IsPrometheusDuration(std::string_view text);
+
+}  // namespace penstock::api::internal
