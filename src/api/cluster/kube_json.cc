@@ -46,20 +46,17 @@ bool IsNumberOrPercent(std::string_view text) {
 
 bool IsPrometheusDuration(std::string_view text) {
   static constexpr std::array<std::string_view, 7> kUnits = {"y", "w", "d", "h", "m", "s", "ms"};
-  std::size_t next = 0;
-  bool some = false;
+  if (text.empty() || text == "0") return !text.empty();
+  auto after = kUnits.begin();  // of the last unit: they descend
   while (!text.empty()) {
     const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
     const std::size_t end = std::min(text.find_first_of("0123456789", digits), text.size());
-    const auto number = base::ParseUint(text.substr(0, digits));
-    const auto unit =
-        std::find(kUnits.begin() + next, kUnits.end(), text.substr(digits, end - digits));
-    if (!number || unit == kUnits.end()) return false;
-    some = some || *number > 0;
-    next = static_cast<std::size_t>(unit - kUnits.begin()) + 1;
+    const auto unit = std::find(after, kUnits.end(), text.substr(digits, end - digits));
+    if (digits == 0 || unit == kUnits.end()) return false;
+    after = unit + 1;
     text.remove_prefix(end);
   }
-  return some;
+  return true;
 }
 
 }  // namespace penstock::api::internal

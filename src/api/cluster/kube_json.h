@@ -17,7 +17,7 @@ KubeJson KubeJsonOf(const base::Value& value);
 /// Whether a text is a number, or one with a percent sign: "1", "25%".
 bool IsNumberOrPercent(std::string_view text);
 
-/// Whether Prometheus reads a text as a duration: "15s", "1m30s". Not "0s".
+/// Whether Prometheus reads a text as a duration: "15s", "1m30s", "0".
 bool IsPrometheusDuration(std::string_view text);
 
 }  // namespace penstock::api::internal

@@ -335,6 +335,8 @@ struct NodeConfig {
   std::vector<std::string> parts_on_demand;  ///< devices on which parts are created for requests of
                                              ///< local users: ids, indices or globs for the
                                              ///< model's name; empty: none
+  bool parts_by_label = true;  ///< devices are divided as the node's label, or else the default
+                               ///< layout, asks
   std::string layouts_file;  ///< of mig-parted; empty: layouts are made from the devices' profiles
   std::string default_layout;  ///< for a node without a label that names one; empty: none
   SharingConfig sharing;

@@ -316,6 +316,7 @@ std::vector<ConfigKey> Keys() {
       Key("usage.idleBelow", kNow, Numeric(0, 1), &N::usage, &UsageConfig::idle_below),
       Key("parts.strategy", kNow, OneOf(kPartsStrategies), &N::parts),
       Key("parts.onDemand", kNow, Plain(), &N::parts_on_demand),
+      Key("parts.byLabel", kNow, Plain(), &N::parts_by_label),
       Key("parts.layouts", kNow, AbsolutePath(), &N::layouts_file),
       Key("parts.defaultLayout", kNow, Plain(), &N::default_layout),
       Key("devicePlugin.deviceIDStrategy", kNow, OneOf(kDeviceIds), &N::device_ids),

@@ -33,14 +33,16 @@ LayoutFollower::LayoutFollower(os::Loop& control, base::Executor& io,
     : control_(control), io_(io), inventory_(inventory), divisions_(divisions) {}
 
 void LayoutFollower::Configure(const api::NodeConfig& config) {
-  const bool other_default =
-      std::exchange(default_, config.default_layout) != config.default_layout;
+  const bool other_choice =
+      default_ != config.default_layout || by_label_ != config.parts_by_label;
+  default_ = config.default_layout;
+  by_label_ = config.parts_by_label;
   const bool other_file = std::exchange(path_, config.layouts_file) != config.layouts_file;
   if (other_file) {
     text_.reset();
     watch_.reset();
   }
-  if (other_default) Choose();
+  if (other_choice) Choose();
   if (!other_file) return;
   if (path_.empty()) return Follow();
   watch_ = std::make_unique<os::PathWatch>(control_, path_, [this] { Read(); });
@@ -76,6 +78,7 @@ void LayoutFollower::Choose() {
     if (given) value_ = label->second;
     if (given) break;
   }
+  if (!by_label_) value_.clear();
   if (value_.empty()) return divisions_.ForgetLabel();
   Follow();
 }

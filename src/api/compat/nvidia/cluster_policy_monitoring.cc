@@ -1,0 +1,168 @@
+// ClusterPolicy's sections about metrics: DCGM, its exporter, the exporter of a node's status.
+#include "api/cluster/kube_json.h"
+#include "api/compat/nvidia/cluster_policy_fields.h"
+
+namespace penstock::api::compat::internal {
+
+namespace {
+
+using base::Value;
+using enum FieldType;
+
+const FieldTopic kHostEngine = {
+    "spec.dcgm.enabled", FieldFate::kElsewhere,
+    "No nv-hostengine is started, so nothing listens on port 5555: the agent reads the driver "
+    "itself and serves DCGM's metrics on port 9400. Programs that connect to DCGM need a host "
+    "engine of their own.",
+    "dcgm.enabled"};
+const FieldTopic kNodeStatus = {
+    "spec.nodeStatusExporter.enabled", FieldFate::kNotServed,
+    "The metrics gpu_operator_node_* are not served yet; the node's NodeState object and the "
+    "agent's metrics on port 9400 show its state.",
+    "nodeStatusExporter.enabled"};
+const FieldTopic kJobs = {
+    "spec.dcgmExporter.hpcJobMapping.enabled", FieldFate::kNotServed,
+    "Files that map GPUs to jobs are not read yet; there is no label hpc_job.",
+    "dcgmExporter.hpcJobMapping.enabled"};
+
+void EnableExporter(PolicyWork& work, const Value& value) {
+  TelemetryConfig& telemetry = work.spec.node.telemetry;
+  if (value.boolean) {
+    ExporterService(work);
+  } else {
+    telemetry.names = {MetricNames::kAccelerator};
+    telemetry.names_set = true;
+  }
+}
+
+/// Sets a part of the exporter's Service, where there is one.
+template <auto kMember>
+void SetService(PolicyWork& work, const Value& value) {
+  if (!work.On("dcgmExporter.enabled")) return;
+  auto& target = ExporterService(work).*kMember;
+  if constexpr (std::is_same_v<std::remove_reference_t<decltype(target)>, bool>)
+    target = value.boolean;
+  else
+    target = value.text;
+}
+
+void AddServiceFields(std::vector<ResourceField>& fields) {
+  const std::string service = "dcgmExporter.service";
+  const std::string monitor = "dcgmExporter.serviceMonitor";
+  fields.push_back({.path = service, .type = kMap});
+  fields.push_back({.path = service + ".type",
+                    .text = "Type of the Service nvidia-dcgm-exporter.",
+                    .apply = [](PolicyWork& work, const Value& value) {
+                      if (value.text == "ExternalName")
+                        return work.Problem(
+                            "\"ExternalName\" is none of ClusterIP, NodePort, LoadBalancer");
+                      if (!value.text.empty()) SetService<&MetricsService::type>(work, value);
+                    }});
+  fields.push_back({.path = service + ".internalTrafficPolicy",
+                    .text = "Local: a client in the cluster reaches the agent of its own node.",
+                    .usual = {},
+                    .apply = SetService<&MetricsService::internal_traffic_policy>});
+  fields.push_back({.path = monitor, .type = kMap});
+  fields.push_back({.path = monitor + ".enabled",
+                    .type = kBool,
+                    .text = "Whether there is a ServiceMonitor, where the cluster has this kind.",
+                    .apply = SetService<&MetricsService::monitor>});
+  fields.push_back({.path = monitor + ".interval",
+                    .type = kDuration,
+                    .text = "How often Prometheus scrapes.",
+                    .apply = SetService<&MetricsService::interval>});
+  fields.push_back({.path = monitor + ".scrapeTimeout",
+                    .type = kDuration,
+                    .text = "How long Prometheus waits for the metrics.",
+                    .apply = SetService<&MetricsService::scrape_timeout>});
+  fields.push_back({.path = monitor + ".honorLabels",
+                    .type = kBool,
+                    .text = "Whether the metrics' own labels win over Prometheus'.",
+                    .apply = SetService<&MetricsService::honor_labels>});
+  fields.push_back({.path = monitor + ".additionalLabels",
+                    .type = kTextMap,
+                    .text = "Labels of the ServiceMonitor.",
+                    .apply = SetMonitorLabels});
+  fields.push_back({.path = monitor + ".relabelings",
+                    .type = kRelabelings,
+                    .text = "Rules for the labels of targets, passed on as they are.",
+                    .apply = [](PolicyWork& work, const Value& value) {
+                      if (work.On("dcgmExporter.enabled") && !value.list->empty())
+                        ExporterService(work).relabelings = api::internal::KubeJsonOf(value);
+                    }});
+}
+
+void AddSeriesFields(std::vector<ResourceField>& fields) {
+  fields.push_back({.path = "dcgmExporter.enablePodLabels",
+                    .type = kBool,
+                    .text = "Series have the labels of the pod that holds the GPU "
+                            "(telemetry.holderLabels).",
+                    .apply = [](PolicyWork& work, const Value& value) {
+                      if (value.boolean)
+                        GiveExporter(work, "--kubernetes-enable-pod-labels", "true");
+                    }});
+  fields.push_back({.path = "dcgmExporter.podLabelAllowlistRegex",
+                    .type = kTexts,
+                    .text = "Which labels these are (telemetry.holderLabels).",
+                    .apply = GiveLabelPatterns});
+  fields.push_back({.path = "dcgmExporter.enablePodUID",
+                    .type = kBool,
+                    .text = "Series have the pod's UID (telemetry.podUid).",
+                    .apply = [](PolicyWork& work, const Value& value) {
+                      if (value.boolean) GiveExporter(work, "--kubernetes-enable-pod-uid", "true");
+                    }});
+  fields.push_back({.path = "dcgmExporter.hpcJobMapping", .type = kMap});
+  fields.push_back({.path = "dcgmExporter.hpcJobMapping.enabled", .type = kBool, .topic = &kJobs});
+  fields.push_back({.path = "dcgmExporter.hpcJobMapping.directory",
+                    .unset = "/var/lib/dcgm-exporter/job-mapping",
+                    .topic = &kJobs});
+}
+
+void SetCounters(PolicyWork& work, const Value& value) {
+  SetMapName(work, value, work.spec.config_maps.counters);
+}
+
+}  // namespace
+
+std::vector<ResourceField> MonitoringFields() {
+  std::vector<ResourceField> fields = {
+      {.path = "dcgm", .type = kMap, .required = true},
+      {.path = "dcgm.enabled", .type = kBool, .topic = &kHostEngine},
+      {.path = "dcgm.hostPort", .type = kInt, .topic = &kHostEngine},
+  };
+  AddOperand(fields, "dcgm", {.topic = &kHostEngine});
+  fields.push_back({.path = "dcgmExporter", .type = kMap, .required = true});
+  fields.push_back({.path = "dcgmExporter.enabled",
+                    .type = kBool,
+                    .text = "Whether there is the Service nvidia-dcgm-exporter, and DCGM's names "
+                            "are among the metrics. The agent's own metrics remain.",
+                    .unset = "true",
+                    .apply = EnableExporter});
+  OperandBlock exporter = AgentBlock();
+  exporter.apply_variables = ExporterVariables;
+  exporter.apply_arguments = ExporterArguments;
+  exporter.apply_network = [](PolicyWork& work, const Value& value) {
+    work.spec.agent.host_network = value.boolean;
+  };
+  AddOperand(fields, "dcgmExporter", exporter);
+  fields.push_back({.path = "dcgmExporter.hostPID",
+                    .type = kBool,
+                    .text = "The agent's pod is in the process namespace of its host in any case.",
+                    .topic = &kAloneElsewhere});
+  fields.push_back({.path = "dcgmExporter.annotations",
+                    .type = kTextMap,
+                    .text = "Annotations of the agents' pods.",
+                    .apply = AddAnnotations});
+  fields.push_back({.path = "dcgmExporter.config", .type = kMap});
+  fields.push_back({.path = "dcgmExporter.config.name",
+                    .text = "ConfigMap with a file of counters under dcgm-metrics.csv.",
+                    .apply = SetCounters});
+  AddServiceFields(fields);
+  AddSeriesFields(fields);
+  fields.push_back({.path = "nodeStatusExporter", .type = kMap, .required = true});
+  fields.push_back({.path = "nodeStatusExporter.enabled", .type = kBool, .topic = &kNodeStatus});
+  AddOperand(fields, "nodeStatusExporter", {.topic = &kNodeStatus});
+  return fields;
+}
+
+}  // namespace penstock::api::compat::internal

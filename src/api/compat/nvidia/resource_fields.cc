@@ -1,0 +1,357 @@
+// Reads the fields of NVIDIA's custom resources by their tables, and answers those that do not take
+// effect.
+#include "api/compat/nvidia/resource_fields.h"
+
+#include <algorithm>
+
+#include "api/cluster/kube_json.h"
+#include "base/core/printable.h"
+#include "base/core/strings.h"
+
+namespace penstock::api::compat::internal {
+
+namespace {
+
+using base::Problems;
+using base::Value;
+using enum FieldType;
+
+constexpr std::size_t kMostUnknown = 20;  // conditions are bounded
+constexpr std::size_t kLongestShown = 100;
+
+std::string SpecPath(std::string_view path) { return "spec." + std::string(path); }
+
+/// What an object contains, for messages.
+std::string Shown(std::string_view text) {
+  return base::Printable(text.substr(0, kLongestShown)) + (text.size() > kLongestShown ? "…" : "");
+}
+
+class FieldReader {
+ public:
+  FieldReader(std::span<const ResourceField> fields, std::span<const FieldAlias> aliases,
+              Problems& problems)
+      : fields_(fields), aliases_(aliases), problems_(problems) {
+    for (const ResourceField& field : fields) known_.emplace(field.path, &field);
+  }
+
+  void Read(const Value& map, const std::string& prefix) {
+    for (const Value::Entry& entry : *map.map) {
+      const std::string written = prefix + entry.key;
+      const auto alias = std::ranges::find(aliases_, written, &FieldAlias::alias);
+      const bool other = alias != aliases_.end();
+      const std::string path(other ? alias->field : std::string_view(written));
+      if (other && !TakeAlias(*alias, map)) continue;
+      const auto field = known_.find(path);
+      if (field == known_.end()) {
+        Unknown(written, prefix);
+      } else {
+        ReadOne(*field->second, entry.value);
+      }
+    }
+  }
+
+  ResourceReading Finish() {
+    if (unknown_ > kMostUnknown)
+      reading_.unknown.back().text +=
+          " There are " + std::to_string(unknown_ - kMostUnknown) + " more such fields.";
+    return std::move(reading_);
+  }
+
+ private:
+  bool TakeAlias(const FieldAlias& alias, const Value& map) {
+    const std::string_view leaf = alias.field.substr(alias.field.rfind('.') + 1);
+    const bool both = map.Find(leaf) != nullptr;
+    reading_.aliases.push_back(
+        {SpecPath(alias.alias), both ? FieldFate::kUnknown : FieldFate::kElsewhere,
+         both
+             ? "Is another name of " + SpecPath(alias.field) +
+                   ", which is set too and applies; remove this one."
+             : "Is read as " + SpecPath(alias.field) + ", the name that the resource has for it."});
+    return !both;
+  }
+
+  void Unknown(const std::string& written, const std::string& prefix) {
+    if (++unknown_ > kMostUnknown) return;
+    std::vector<std::string> names;
+    for (const auto& [path, field] : known_)
+      if (path.starts_with(prefix) && path.find('.', prefix.size()) == std::string_view::npos)
+        names.emplace_back(path.substr(prefix.size()));
+    const auto near = base::Nearest(std::string_view(written).substr(prefix.size()), names);
+    reading_.unknown.push_back(
+        {SpecPath(Shown(written)), FieldFate::kUnknown,
+         near ? "Is in no known version of the resource; did you mean \"" + *near + "\"?"
+              : std::string("Is in no known version of the resource, and has no effect.")});
+  }
+
+  void ReadOne(const ResourceField& field, const Value& value) {
+    if (value.kind == Value::Kind::kNull) return;
+    const std::size_t before = problems_.size();
+    Check(field, value);
+    if (problems_.size() > before) return;
+    reading_.given[field.path] = &value;
+    if (field.type == kMap) Read(value, field.path + ".");
+  }
+
+  void Problem(const ResourceField& field, const std::string& message) {
+    problems_.Add({}, SpecPath(field.path) + ": " + message);
+  }
+
+  void Expect(const ResourceField& field, const Value& value, Value::Kind kind) {
+    if (value.kind != kind)
+      Problem(field, "is " + std::string(Describe(value.kind)) +
+                         (value.text.empty() ? "" : " (" + Shown(value.text) + ")") + " where " +
+                         std::string(Describe(kind)) + " is expected");
+  }
+
+  void ExpectItems(const ResourceField& field, const Value& value, Value::Kind kind) {
+    Expect(field, value, Value::Kind::kList);
+    for (std::size_t i = 0; value.list && i < value.list->size(); ++i)
+      if (const Value& item = (*value.list)[i]; item.kind != kind)
+        problems_.Add({}, base::Item(SpecPath(field.path), i) + ": is " +
+                              std::string(Describe(item.kind)) + " where " +
+                              std::string(Describe(kind)) + " is expected");
+  }
+
+  void ExpectValues(const ResourceField& field, const Value& value, Value::Kind kind) {
+    Expect(field, value, Value::Kind::kMap);
+    if (!value.map) return;
+    for (const Value::Entry& entry : *value.map)
+      if (entry.value.kind != kind)
+        problems_.Add({}, SpecPath(field.path) + "[" + Shown(entry.key) + "]: is " +
+                              std::string(Describe(entry.value.kind)) + " where " +
+                              std::string(Describe(kind)) + " is expected");
+  }
+
+  void CheckEnvironment(const ResourceField& field, const Value& value) {
+    ExpectItems(field, value, Value::Kind::kMap);
+    for (std::size_t i = 0; value.list && i < value.list->size(); ++i) {
+      const Value& item = (*value.list)[i];
+      const std::string place = base::Item(SpecPath(field.path), i);
+      const Value* name = item.Find("name");
+      if (item.map && (name == nullptr || name->kind != Value::Kind::kString || name->text.empty()))
+        problems_.Add({}, place + ".name: is not the name of a variable");
+      const Value* given = item.Find("value");
+      if (given != nullptr && given->kind != Value::Kind::kString &&
+          given->kind != Value::Kind::kNull)
+        problems_.Add({}, place + ".value: is " + std::string(Describe(given->kind)) + " (" +
+                              Shown(given->text) +
+                              ") where a string is expected; put it in quotes");
+    }
+  }
+
+  void CheckText(const ResourceField& field, const Value& value) {
+    Expect(field, value, Value::Kind::kString);
+    if (value.kind != Value::Kind::kString || field.words.empty()) return;
+    if (std::ranges::find(field.words, value.text) != field.words.end()) return;
+    std::vector<std::string> words;
+    for (const std::string_view word : field.words)
+      words.push_back(word.empty() ? "\"\"" : std::string(word));
+    Problem(field, "\"" + Shown(value.text) + "\" is none of " + base::Join(words, ", "));
+  }
+
+  void CheckInt(const ResourceField& field, const Value& value) {
+    Expect(field, value, Value::Kind::kInt);
+    if (value.kind == Value::Kind::kInt && ((field.least && value.integer < *field.least) ||
+                                            (field.most && value.integer > *field.most)))
+      Problem(field, "is " + value.text + ", less than " + std::to_string(field.least.value_or(0)) +
+                         (field.most ? " or more than " + std::to_string(*field.most) : ""));
+  }
+
+  void Check(const ResourceField& field, const Value& value) {
+    switch (field.type) {
+      case kMap:
+      case kOpenMap:
+      case kResources: return Expect(field, value, Value::Kind::kMap);
+      case kBool: return Expect(field, value, Value::Kind::kBool);
+      case kText: return CheckText(field, value);
+      case kInt: return CheckInt(field, value);
+      case kTexts: return ExpectItems(field, value, Value::Kind::kString);
+      case kTextMap: return ExpectValues(field, value, Value::Kind::kString);
+      case kBoolMap: return ExpectValues(field, value, Value::Kind::kBool);
+      case kEnvironment: return CheckEnvironment(field, value);
+      case kTolerations:
+      case kRelabelings:
+      case kMaps: return ExpectItems(field, value, Value::Kind::kMap);
+      case kDuration:
+        CheckText(field, value);
+        if (!value.text.empty() && !api::internal::IsPrometheusDuration(value.text))
+          Problem(field, "\"" + Shown(value.text) + "\" is not a duration such as \"15s\"");
+        return;
+      case kNumberOrPercent:
+        if ((value.kind != Value::Kind::kInt && value.kind != Value::Kind::kString) ||
+            (!value.text.empty() && !api::internal::IsNumberOrPercent(value.text)))
+          Problem(field, "\"" + Shown(value.text) +
+                             "\" is neither a number nor a percentage such as \"25%\"");
+        return;
+    }
+  }
+
+  std::span<const ResourceField> fields_;
+  std::span<const FieldAlias> aliases_;
+  Problems& problems_;
+  std::map<std::string_view, const ResourceField*> known_;
+  std::size_t unknown_ = 0;
+  ResourceReading reading_;
+};
+
+Value DefaultValue(FieldType type, std::string_view text) {
+  Value value;
+  value.text = text;
+  if (type == kBool) {
+    value.kind = Value::Kind::kBool;
+    value.boolean = text == "true";
+  } else if (type == kInt) {
+    value.kind = Value::Kind::kInt;
+    value.integer = base::ParseInt(text).value_or(0);
+  } else {
+    value.kind = Value::Kind::kString;
+  }
+  return value;
+}
+
+/// Whether the value asks for nothing: what the definition or NVIDIA's chart sets anyway.
+bool IsQuiet(const ResourceField& field, const Value& value) {
+  if (value.kind == Value::Kind::kBool) {
+    const std::string_view usual = field.unset.empty() ? field.schema_default : field.unset;
+    return value.text == (usual.empty() ? "false" : usual);
+  }
+  if (value.kind == Value::Kind::kList) return value.list->empty();
+  if (value.kind == Value::Kind::kMap) return field.type == kMap || value.map->empty();
+  return value.text.empty() || value.text == field.schema_default || value.text == field.unset ||
+         std::ranges::find(field.usual, value.text) != field.usual.end();
+}
+
+const ResourceField* FindField(std::span<const ResourceField> fields, std::string_view path) {
+  const auto found = std::ranges::find(fields, path, &ResourceField::path);
+  return found == fields.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const Value* ResourceReading::Find(std::string_view path) const {
+  const auto found = given.find(path);
+  return found == given.end() ? nullptr : found->second;
+}
+
+ResourceReading ReadResource(const Value& spec, std::span<const ResourceField> fields,
+                             std::span<const FieldAlias> aliases, Problems& problems) {
+  FieldReader reader(fields, aliases, problems);
+  if (spec.map) reader.Read(spec, "");
+  return reader.Finish();
+}
+
+std::string NameOfObject(const Value& object, std::string_view kind) {
+  const Value* metadata = object.Find("metadata");
+  const Value* name = metadata != nullptr ? metadata->Find("name") : nullptr;
+  return std::string(kind) + (name != nullptr ? " " + Shown(name->text) : "");
+}
+
+void CheckKind(const Value& object, std::string_view version, std::string_view kind,
+               Problems& problems) {
+  if (object.kind != Value::Kind::kMap) return problems.Add({}, "is not an object");
+  for (const auto& [key, wanted] : {std::pair("apiVersion", version), std::pair("kind", kind)}) {
+    const Value* found = object.Find(key);
+    if (found == nullptr || found->text != wanted)
+      problems.Add({}, std::string(key) + ": is " +
+                           (found == nullptr ? "missing" : "\"" + Shown(found->text) + "\"") +
+                           "; this is read as \"" + std::string(wanted) + "\" only");
+  }
+  const Value* spec = object.Find("spec");
+  if (spec != nullptr && spec->kind != Value::Kind::kMap && spec->kind != Value::Kind::kNull)
+    problems.Add({}, "spec: is " + std::string(Describe(spec->kind)) + " where a map is expected");
+}
+
+std::optional<Value> DefaultOf(const ResourceField& field) {
+  const std::string_view text = field.unset.empty() ? field.schema_default : field.unset;
+  return text.empty() ? std::nullopt : std::optional(DefaultValue(field.type, text));
+}
+
+bool IsFieldOn(const ResourceReading& reading, std::span<const ResourceField> fields,
+               std::string_view path) {
+  if (const Value* value = reading.Find(path)) return value->boolean;
+  const ResourceField* field = FindField(fields, path);
+  const auto otherwise = field != nullptr ? DefaultOf(*field) : std::nullopt;
+  return otherwise && otherwise->boolean;
+}
+
+std::vector<FieldAnswer> AnswersFor(const ResourceReading& reading,
+                                    std::span<const ResourceField> fields) {
+  std::vector<FieldAnswer> answers;
+  std::map<const FieldTopic*, std::size_t> together;       // → the answer
+  std::map<std::size_t, std::vector<std::string>> others;  // the answer's other fields
+  for (const ResourceField& field : fields) {
+    const FieldTopic* topic = field.topic;
+    if (topic == nullptr) continue;
+    const bool gate = !topic->gate.empty() && field.path == topic->gate;
+    if (!topic->gate.empty() && !IsFieldOn(reading, fields, topic->gate)) continue;
+    const Value* value = reading.Find(field.path);
+    if (!gate && (value == nullptr || IsQuiet(field, *value))) continue;
+    if (topic->field.empty()) {
+      answers.push_back({SpecPath(field.path), topic->fate, std::string(field.text)});
+      continue;
+    }
+    const auto [at, first] = together.emplace(topic, answers.size());
+    if (first)
+      answers.push_back({std::string(topic->field), topic->fate, std::string(topic->text)});
+    if (!gate) others[at->second].push_back(field.path);
+  }
+  for (const auto& [at, paths] : others)
+    answers[at].text += " Set here: " + base::Join(paths, ", ") + ".";
+  return answers;
+}
+
+void AddOperand(std::vector<ResourceField>& fields, const std::string& section,
+                const OperandBlock& block) {
+  const auto topic = [&](const FieldTopic* own) { return own != nullptr ? own : block.topic; };
+  const std::string at = section + ".";
+  const FieldTopic* images = topic(block.images);
+  fields.push_back({.path = at + "repository", .topic = images});
+  fields.push_back({.path = at + "image", .pattern = kImagePattern, .topic = images});
+  fields.push_back({.path = at + "version", .topic = images});
+  fields.push_back({.path = at + "imagePullPolicy", .usual = {"IfNotPresent"}, .topic = images});
+  fields.push_back({.path = at + "imagePullSecrets",
+                    .type = kTexts,
+                    .text = "Secrets for the agent's image; those of all operands together.",
+                    .topic = block.apply_secrets != nullptr ? nullptr : topic(block.images),
+                    .apply = block.apply_secrets});
+  if (block.only_images) return;
+  if (!block.without_arguments)
+    fields.push_back({.path = at + "args",
+                      .type = kTexts,
+                      .text = block.apply_arguments != nullptr
+                                  ? "The operand's flags, with the effect that they have there."
+                                  : "",
+                      .topic = block.apply_arguments != nullptr ? nullptr : topic(block.arguments),
+                      .apply = block.apply_arguments});
+  fields.push_back({.path = at + "env",
+                    .type = kEnvironment,
+                    .text = block.apply_variables != nullptr
+                                ? "The operand's variables, with the effect that they have there; "
+                                  "each that has none is answered."
+                                : "",
+                    .topic = block.apply_variables != nullptr ? nullptr : topic(block.variables),
+                    .apply = block.apply_variables});
+  if (block.short_block) return;
+  fields.push_back({.path = at + "resources", .type = kResources, .topic = topic(block.resources)});
+  fields.push_back({.path = at + "hostNetwork",
+                    .type = kBool,
+                    .text = block.apply_network != nullptr
+                                ? "Whether the agent's pod uses the network of its node."
+                                : "",
+                    .topic = block.apply_network != nullptr ? nullptr : topic(block.network),
+                    .apply = block.apply_network});
+}
+
+std::string_view ToString(FieldFate fate) {
+  switch (fate) {
+    case FieldFate::kHonoured: return "honoured";
+    case FieldFate::kElsewhere: return "done in another way";
+    case FieldFate::kOwnImage: return "one image";
+    case FieldFate::kNotServed: return "not served yet";
+    case FieldFate::kDeprecated: return "deprecated";
+    case FieldFate::kUnknown: return "unknown";
+  }
+  return "";
+}
+
+}  // namespace penstock::api::compat::internal

@@ -1,0 +1,130 @@
+// Describes the fields of NVIDIA's custom resources: one table for each resource, from which
+// reading, answers, the CustomResourceDefinition and the reference follow. Private to api/compat.
+//
+// The facts (names, types, words, defaults) are those of gpu-operator's api/nvidia.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/compat/nvidia/cluster_policy.h"
+#include "base/core/document.h"
+
+namespace penstock::api::compat::internal {
+
+enum class FieldType {
+  kMap,      ///< with fields of its own in the table
+  kOpenMap,  ///< passed on as it is
+  kBool,
+  kText,
+  kDuration,  ///< Prometheus'
+  kInt,
+  kNumberOrPercent,
+  kTexts,
+  kTextMap,
+  kBoolMap,
+  kEnvironment,  ///< a list of {name, value}
+  kResources,    ///< of a container
+  kTolerations,
+  kRelabelings,  ///< of a ServiceMonitor
+  kMaps,         ///< a list of maps
+};
+
+/// Why fields do not simply take effect, for one or several of them.
+struct FieldTopic {
+  /// Under which name they are answered together; empty: each has an answer of its own, with the
+  /// field's text.
+  std::string_view field;
+  FieldFate fate = FieldFate::kNotServed;
+  std::string_view text;
+  /// The field that has to be true for any of them to ask for something; empty: none.
+  std::string_view gate;
+};
+
+struct PolicyWork;
+
+struct ResourceField {
+  std::string path;  ///< below `spec`: "devicePlugin.config.name"
+  FieldType type = FieldType::kText;
+  std::string_view text = {};            ///< what it does here; empty: its topic's text
+  std::string_view schema_default = {};  ///< of the definition: "true", "nvidia"
+  std::string_view unset = {};  ///< what its absence means where the definition has no default
+  std::vector<std::string_view> words = {};  ///< the possible texts; empty: any
+  std::string_view pattern = {};             ///< of the definition
+  std::optional<std::int64_t> least = {}, most = {};
+  std::vector<std::string_view> usual = {};  ///< values that ask for nothing
+  bool required = false;
+  const FieldTopic* topic = nullptr;  ///< null: it takes effect
+  void (*apply)(PolicyWork& work, const base::Value& value) = nullptr;
+};
+
+/// Another name that published examples use.
+struct FieldAlias {
+  std::string_view alias, field;  ///< paths below `spec`
+};
+
+/// The fields of an object that are set (and not null), of the right type.
+struct ResourceReading {
+  std::map<std::string, const base::Value*, std::less<>> given;
+  std::vector<FieldAnswer> aliases, unknown;
+
+  const base::Value* Find(std::string_view path) const;
+};
+
+/// Problems have the paths of the fields. Unknown fields become answers, at most 20 of them.
+ResourceReading ReadResource(const base::Value& spec, std::span<const ResourceField> fields,
+                             std::span<const FieldAlias> aliases, base::Problems& problems);
+
+/// "ClusterPolicy gpu": the object's name for messages.
+std::string NameOfObject(const base::Value& object, std::string_view kind);
+
+/// Reports that the object is of another kind.
+void CheckKind(const base::Value& object, std::string_view version, std::string_view kind,
+               base::Problems& problems);
+
+/// The value that a field has if the object does not set it.
+std::optional<base::Value> DefaultOf(const ResourceField& field);
+
+/// Whether the field is true, set or by default.
+bool IsFieldOn(const ResourceReading& reading, std::span<const ResourceField> fields,
+               std::string_view path);
+
+/// The answers for all fields that are set to something that they cannot have, in the table's
+/// order.
+std::vector<FieldAnswer> AnswersFor(const ResourceReading& reading,
+                                    std::span<const ResourceField> fields);
+
+/// The blocks of fields that most operands have.
+struct OperandBlock {
+  const FieldTopic* topic = nullptr;      ///< of all fields without one of their own
+  const FieldTopic* images = nullptr;     ///< repository, image, version, imagePullPolicy
+  const FieldTopic* resources = nullptr;  ///< of the container
+  const FieldTopic* arguments = nullptr;  ///< args
+  const FieldTopic* variables = nullptr;  ///< env
+  const FieldTopic* network = nullptr;    ///< hostNetwork
+  bool short_block = false;               ///< without resources and hostNetwork
+  bool only_images = false;               ///< nor args and env
+  bool without_arguments = false;
+  void (*apply_secrets)(PolicyWork&, const base::Value&) = nullptr;
+  void (*apply_arguments)(PolicyWork&, const base::Value&) = nullptr;
+  void (*apply_variables)(PolicyWork&, const base::Value&) = nullptr;
+  void (*apply_network)(PolicyWork&, const base::Value&) = nullptr;
+};
+void AddOperand(std::vector<ResourceField>& fields, const std::string& section,
+                const OperandBlock& block);
+
+/// The pattern of image names in the definitions.
+inline constexpr std::string_view kImagePattern = R"([a-zA-Z0-9\-]+)";
+
+const std::vector<ResourceField>& ClusterPolicyFields();
+const std::vector<ResourceField>& NvidiaDriverFields();
+const std::vector<ResourceField>& GpuClusterFields();
+
+std::string_view ToString(FieldFate fate);  ///< "honoured", "not served yet"
+
+}  // namespace penstock::api::compat::internal
