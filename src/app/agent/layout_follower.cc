@@ -33,8 +33,7 @@ LayoutFollower::LayoutFollower(os::Loop& control, base::Executor& io,
     : control_(control), io_(io), inventory_(inventory), divisions_(divisions) {}
 
 void LayoutFollower::Configure(const api::NodeConfig& config) {
-  const bool other_choice =
-      default_ != config.default_layout || by_label_ != config.parts_by_label;
+  const bool other_choice = default_ != config.default_layout || by_label_ != config.parts_by_label;
   default_ = config.default_layout;
   by_label_ = config.parts_by_label;
   const bool other_file = std::exchange(path_, config.layouts_file) != config.layouts_file;

@@ -61,7 +61,7 @@ class LayoutFollower {
   std::unique_ptr<os::PathWatch> watch_;
   std::optional<std::map<std::string, std::string>> labels_;  // nothing: not known yet
   std::string default_;
-  bool by_label_ = true;  // as configured: labels and the default count
+  bool by_label_ = true;                      // as configured: labels and the default count
   const device::PartTerms* terms_ = nullptr;  // of the vendor whose layout is followed
   std::string value_;                         // the name of that layout; empty: there is none
   std::uint64_t facts_generation_ = 0;

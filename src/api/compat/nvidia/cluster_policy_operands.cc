@@ -34,7 +34,7 @@ void EnablePlugin(PolicyWork& work, const Value& value) {
 void EnableDiscovery(PolicyWork& work, const Value& value) {
   if (value.boolean) return;
   LabelsConfig& labels = work.spec.node.labels;
-  labels.node = labels.node_feature = labels.host_features = Switch::kOff;
+  labels.node = labels.node_feature = Switch::kOff;
 }
 
 void EnableToolkit(PolicyWork& work, const Value& value) {

@@ -69,7 +69,8 @@ TEST(ClusterPolicy, TranslatesEachSampleAsItsCopySays) {
     const std::string relative = "src/api/compat/nvidia/testdata/cluster-policy/" + name;
     const auto translation = TranslateClusterPolicy(JsonOfYaml(base::ReadSource(relative)));
     ASSERT_TRUE(translation.ok()) << name << ": " << translation.error().message();
-    const std::filesystem::path copy = std::filesystem::path(entry.path()).replace_extension(".json");
+    const std::filesystem::path copy =
+        std::filesystem::path(entry.path()).replace_extension(".json");
     const std::string golden = GoldenOf(*translation);
     if (std::getenv("PENSTOCK_UPDATE_GOLDEN") != nullptr) {
       std::ofstream(copy) << golden;
@@ -77,14 +78,321 @@ TEST(ClusterPolicy, TranslatesEachSampleAsItsCopySays) {
     }
     std::ifstream in(copy);
     const std::string wanted{std::istreambuf_iterator<char>(in), {}};
-    EXPECT_EQ(golden, wanted)
-        << copy << ": if this change is intended, run with PENSTOCK_UPDATE_GOLDEN=1";
+    EXPECT_EQ(golden, wanted) << copy
+                              << ": if this change is intended, run with PENSTOCK_UPDATE_GOLDEN=1";
     const auto again = ParsePenstock(R"({"apiVersion": "penstock.io/v1alpha1", "kind": "Penstock",
-        "spec": )" + ToJson(translation->spec) + "}", name);
+        "spec": )" + ToJson(translation->spec) +
+                                         "}",
+                                     name);
     ASSERT_TRUE(again.ok()) << name << ": " << again.error().message();
     EXPECT_EQ(ToJson(*again), ToJson(translation->spec));
   }
   EXPECT_GT(samples, 5);
+}
+
+const FieldAnswer* AnswerTo(const PolicyTranslation& translation, std::string_view field) {
+  for (const FieldAnswer& answer : translation.answers)
+    if (answer.field == field) return &answer;
+  return nullptr;
+}
+
+std::vector<std::string> AnsweredFields(const PolicyTranslation& translation) {
+  std::vector<std::string> fields;
+  for (const FieldAnswer& answer : translation.answers) fields.push_back(answer.field);
+  return fields;
+}
+
+constexpr char kNoDriver[] = "  driver: {enabled: false}\n";
+
+TEST(ClusterPolicy, TakesTheProgramsDefaultsForWhatIsNotSet) {
+  const PolicyTranslation none = Translated("  driver: {enabled: false}");
+  EXPECT_THAT(none.answers, IsEmpty());
+  EXPECT_EQ(none.spec.node.kubelet_allocator, Switch::kOn);
+  EXPECT_EQ(none.spec.node.local_allocator, Switch::kOff);
+  EXPECT_EQ(none.spec.node.containers.configure_engine, EngineSetup::kRuntime);
+  EXPECT_EQ(none.spec.node.labels.node, Switch::kAuto);
+  EXPECT_TRUE(none.spec.node.parts_by_label);
+  EXPECT_EQ(none.spec.node.default_layout, "");
+  EXPECT_THAT(none.spec.services, ElementsAre(Field("monitor", &MetricsService::monitor, false)));
+  EXPECT_THAT(none.spec.runtime_classes, ElementsAre(RuntimeClassSpec{"nvidia", "nvidia"},
+                                                     RuntimeClassSpec{"nvidia-cdi", "nvidia"},
+                                                     RuntimeClassSpec{"nvidia-legacy", "nvidia"}));
+  EXPECT_EQ(none.spec.marks.labels.size(), 9u);
+  EXPECT_THAT(none.spec.marks.annotations, IsEmpty());
+  EXPECT_EQ(none.spec.host.install_dir, "/usr/local/nvidia/toolkit");
+}
+
+TEST(ClusterPolicy, SwitchesEachServiceOff) {
+  const PenstockSpec spec = Translated(std::string(kNoDriver) + R"(
+  devicePlugin: {enabled: false}
+  gfd: {enabled: false}
+  toolkit: {enabled: false}
+  migManager: {enabled: false, config: {name: mig, default: all-disabled}}
+  dcgmExporter: {enabled: false, serviceMonitor: {enabled: true, interval: 15s}}
+)")
+                                .spec;
+  EXPECT_EQ(spec.node.kubelet_allocator, Switch::kOff);
+  EXPECT_EQ(spec.node.labels.node, Switch::kOff);
+  EXPECT_EQ(spec.node.containers.configure_engine, EngineSetup::kOff);
+  EXPECT_FALSE(spec.node.parts_by_label);
+  EXPECT_EQ(spec.config_maps.layouts, "");
+  EXPECT_THAT(spec.services, IsEmpty());
+  EXPECT_THAT(spec.node.telemetry.names, ElementsAre(MetricNames::kAccelerator));
+}
+
+TEST(ClusterPolicy, PassesWhatThePodsHaveInCommonToTheAgents) {
+  const PenstockSpec spec = Translated(std::string(kNoDriver) + R"(
+  operator: {runtimeClass: gpu, labels: {a: "1", b: "1"}, annotations: {x: y}}
+  daemonsets:
+    labels: {b: "2"}
+    tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]
+    priorityClassName: system-node-critical
+    podSecurityContext: {fsGroup: 7}
+    updateStrategy: OnDelete
+    rollingUpdate: {maxUnavailable: "25%"}
+  hostPaths: {driverInstallDir: /opt/driver, kubeletRootDir: /data/kubelet}
+  psa: {enabled: true}
+  toolkit: {installDir: /opt/nvidia/, imagePullSecrets: [one]}
+  devicePlugin: {imagePullSecrets: [one, two]}
+  dcgmExporter: {hostNetwork: true, annotations: {scrape: "no"}}
+)")
+                                .spec;
+  EXPECT_EQ(spec.runtime_classes.front(), (RuntimeClassSpec{"gpu", "nvidia"}));
+  EXPECT_THAT(spec.agent.labels, ElementsAre(Pair("a", "1"), Pair("b", "2")));
+  EXPECT_THAT(spec.agent.annotations, ElementsAre(Pair("scrape", "no"), Pair("x", "y")));
+  EXPECT_THAT(spec.agent.tolerations.text, HasSubstr("\"effect\":\"NoSchedule\""));
+  EXPECT_EQ(spec.agent.pod_security_context.text, R"({"fsGroup":7})");
+  EXPECT_TRUE(spec.agent.update.on_delete);
+  EXPECT_EQ(spec.agent.update.max_unavailable, "25%");
+  EXPECT_EQ(spec.host.driver_root, "/opt/driver");
+  EXPECT_EQ(spec.host.kubelet_dir, "/data/kubelet");
+  EXPECT_EQ(spec.host.install_dir, "/opt/nvidia/toolkit");
+  EXPECT_THAT(spec.agent.pull_secrets, ElementsAre("one", "two"));
+  EXPECT_TRUE(spec.agent.host_network);
+  EXPECT_TRUE(spec.privileged_namespace);
+}
+
+TEST(ClusterPolicy, GivesTheSettingsOfTheProgramsTheirEffect) {
+  const PolicyTranslation translation = Translated(std::string(kNoDriver) + R"(
+  mig: {strategy: single}
+  devicePlugin:
+    config: {name: plugin, default: a}
+    mps: {root: /run/mps}
+    env:
+      - {name: DEVICE_LIST_STRATEGY, value: "cdi-cri"}
+      - {name: NVIDIA_DRIVER_ROOT, value: /opt/driver}
+      - {name: NVIDIA_VISIBLE_DEVICES, value: all}
+      - {name: NEW_ONE, value: "1"}
+    args: ["--device-id-strategy", index, --pass-device-specs]
+  gfd:
+    env: [{name: GFD_NO_TIMESTAMP, value: "true"}, {name: MIG_STRATEGY, value: mixed}]
+  migManager:
+    config: {name: mig}
+    env: [{name: WITH_REBOOT, value: "true"}]
+  toolkit:
+    env:
+      - {name: CONTAINERD_SOCKET, value: /run/k3s/containerd/containerd.sock}
+      - {name: CONTAINERD_CONFIG, value: /var/lib/rancher/k3s/agent/etc/containerd/config.toml}
+  dcgmExporter:
+    config: {name: counters}
+    env: [{name: DCGM_EXPORTER_INTERVAL, value: "1000"},
+          {name: DCGM_EXPORTER_COLLECTORS, value: /etc/dcgm-exporter/dcp-metrics-included.csv}]
+    args: ["-c=2000"]
+    enablePodLabels: true
+    enablePodUID: true
+    podLabelAllowlistRegex: ["^app$"]
+    service: {type: NodePort, internalTrafficPolicy: Local}
+    serviceMonitor: {enabled: true, interval: 15s, scrapeTimeout: 10s, honorLabels: true,
+                     additionalLabels: {release: p}, relabelings: [{action: keep}]}
+)");
+  const PenstockSpec& spec = translation.spec;
+  EXPECT_EQ(spec.node.parts, PartsStrategy::kSingle);
+  EXPECT_THAT(spec.node.containers.device_list, ElementsAre(DeviceList::kCdiCri));
+  EXPECT_EQ(spec.node.device_ids, DeviceIds::kIndex);
+  EXPECT_EQ(spec.node.containers.device_files, Switch::kOn);
+  EXPECT_EQ(spec.node.sharing.mps_root, "/run/mps");
+  EXPECT_EQ(spec.host.driver_root, "/opt/driver");
+  EXPECT_EQ(spec.node.paths.host_driver_root, "");
+  EXPECT_FALSE(spec.node.labels.timestamp);
+  EXPECT_EQ(spec.node.default_layout, "all-disabled");
+  EXPECT_EQ(spec.config_maps, (NamedConfigMaps{"plugin", "a", "mig", "counters"}));
+  EXPECT_EQ(spec.node.containers.engine_socket, "/run/k3s/containerd/containerd.sock");
+  EXPECT_EQ(spec.node.telemetry.interval, std::chrono::seconds(2));
+  EXPECT_THAT(spec.node.telemetry.holder_labels, ElementsAre("app"));
+  EXPECT_TRUE(spec.node.telemetry.pod_uid);
+  EXPECT_EQ(spec.node.telemetry.counters_file, "");
+  ASSERT_EQ(spec.services.size(), 1u);
+  EXPECT_EQ(spec.services[0].type, "NodePort");
+  EXPECT_EQ(spec.services[0].internal_traffic_policy, "Local");
+  EXPECT_EQ(spec.services[0].scrape_timeout, "10s");
+  EXPECT_TRUE(spec.services[0].monitor && spec.services[0].honor_labels);
+  EXPECT_THAT(spec.services[0].monitor_labels, ElementsAre(Pair("release", "p")));
+  EXPECT_THAT(AnsweredFields(translation),
+              ElementsAre("spec.toolkit.env[CONTAINERD_CONFIG]", "spec.devicePlugin.env[NEW_ONE]",
+                          "spec.migManager.env[WITH_REBOOT]",
+                          "spec.dcgmExporter.env[DCGM_EXPORTER_COLLECTORS]"));
+}
+
+TEST(ClusterPolicy, AnswersWhatIsNotServedOnlyWhereItIsEnabled) {
+  EXPECT_THAT(Translated(R"(
+  gds: {enabled: false, image: nvidia-fs, version: "1"}
+  gdrcopy: {enabled: false, image: gdrdrv}
+  vgpuManager: {enabled: true, image: vgpu-manager}
+  ccManager: {enabled: true, defaultMode: "off"}
+  kataManager: {enabled: false, config: {}}
+  driver: {enabled: false, version: "550", rdma: {enabled: false, useHostMofed: true}}
+  dcgm: {enabled: false, image: dcgm}
+  validator: {plugin: , env: [{name: WITH_WORKLOAD, value: "false"}]}
+)")
+                  .answers,
+              IsEmpty());
+  EXPECT_THAT(AnsweredFields(Translated(R"(
+  gds: {enabled: true}
+  gdrcopy: {enabled: true}
+  driver: {enabled: true, rdma: {enabled: true}}
+  dcgm: {enabled: true}
+  nodeStatusExporter: {enabled: true}
+  cdi: {enabled: false, nriPluginEnabled: true, default: true}
+  psp: {enabled: true}
+  sandboxWorkloads: {enabled: true}
+  dcgmExporter: {hpcJobMapping: {enabled: true}, hostPID: true}
+  migManager: {gpuClientsConfig: {name: clients}}
+  validator: {cuda: {env: [{name: WITH_WORKLOAD, value: "true"}]}}
+  operator: {defaultRuntime: crio}
+)")),
+              ElementsAre("spec.operator.defaultRuntime", "spec.psp.enabled", "spec.cdi.enabled",
+                          "spec.cdi.nriPluginEnabled", "spec.cdi.default", "spec.driver.enabled",
+                          "spec.driver.rdma.enabled", "spec.gds.enabled", "spec.gdrcopy.enabled",
+                          "spec.migManager.gpuClientsConfig.name",
+                          "spec.validator.cuda.env[WITH_WORKLOAD]", "spec.dcgm.enabled",
+                          "spec.dcgmExporter.hostPID", "spec.dcgmExporter.hpcJobMapping.enabled",
+                          "spec.nodeStatusExporter.enabled", "spec.sandboxWorkloads.enabled"));
+}
+
+TEST(ClusterPolicy, NamesWhatADriverContainerWouldHaveUsed) {
+  const PolicyTranslation translation = Translated(R"(
+  driver:
+    version: "595.91.07"
+    repository: nvcr.io/nvidia
+    kernelModuleType: open
+    upgradePolicy: {autoUpgrade: true, maxUnavailable: 25%, drain: {enable: true}}
+    startupProbe: {initialDelaySeconds: 60}
+)");
+  const FieldAnswer* driver = AnswerTo(translation, "spec.driver.enabled");
+  ASSERT_NE(driver, nullptr);
+  EXPECT_EQ(driver->fate, FieldFate::kNotServed);
+  EXPECT_THAT(driver->text, AllOf(HasSubstr("is adopted"),
+                                  HasSubstr("Set here: driver.kernelModuleType, driver.repository, "
+                                            "driver.version, driver.upgradePolicy.drain.enable.")));
+  EXPECT_EQ(translation.answers.size(), 1u);
+  EXPECT_THAT(translation.spec.marks.annotations,
+              ElementsAre(Pair("nvidia.com/gpu-driver-upgrade-enabled", "true")));
+}
+
+TEST(ClusterPolicy, NamesAllImagesInOneAnswer) {
+  const PolicyTranslation translation = Translated(R"(
+  driver: {enabled: false}
+  toolkit: {repository: nvcr.io/nvidia/k8s, image: container-toolkit, version: v1.20.0,
+            imagePullPolicy: IfNotPresent, resources: {limits: {memory: 1Gi}}, hostNetwork: true}
+  devicePlugin: {version: v0.20.0, imagePullPolicy: Always}
+)");
+  ASSERT_EQ(translation.answers.size(), 3u);
+  EXPECT_THAT(AnsweredFields(translation),
+              Contains("spec.*.{repository,image,version,imagePullPolicy}"));
+  EXPECT_THAT(translation.answers[0].text,
+              HasSubstr("Set here: toolkit.repository, toolkit.image, toolkit.version, "
+                        "devicePlugin.version, devicePlugin.imagePullPolicy."));
+  EXPECT_EQ(translation.spec.agent.image, "");
+}
+
+TEST(ClusterPolicy, AnswersUnknownFieldsAndOtherNames) {
+  const PolicyTranslation translation = Translated(R"(
+  driver: {enabled: false, upgradePolicy: {gpuPodDeletion: {force: true}}}
+  gpuFeatureDiscovery: {enabled: false}
+  devicePlugin: {enabeld: false}
+  future: {shape: round}
+)");
+  EXPECT_EQ(translation.spec.node.labels.node, Switch::kOff);
+  EXPECT_THAT(AnsweredFields(translation),
+              ElementsAre("spec.driver.upgradePolicy.gpuPodDeletion", "spec.gpuFeatureDiscovery",
+                          "spec.devicePlugin.enabeld", "spec.future"));
+  EXPECT_THAT(AnswerTo(translation, "spec.devicePlugin.enabeld")->text,
+              HasSubstr("did you mean \"enabled\"?"));
+  EXPECT_EQ(AnswerTo(translation, "spec.future")->fate, FieldFate::kUnknown);
+  EXPECT_THAT(
+      AnswerTo(Translated("  gfd: {enabled: true}\n  gpuFeatureDiscovery: {enabled: false}\n"
+                          "  driver: {enabled: false}\n"),
+               "spec.gpuFeatureDiscovery")
+          ->text,
+      HasSubstr("is set too and applies"));
+}
+
+TEST(ClusterPolicy, BoundsItsAnswersToUnknownFields) {
+  std::string spec = kNoDriver;
+  for (int i = 0; i < 500; ++i)
+    spec += "  field" + std::to_string(i) + std::string(300, 'x') + ": 1\n";
+  const PolicyTranslation translation = Translated(spec);
+  EXPECT_EQ(translation.answers.size(), 20u);
+  EXPECT_THAT(translation.answers.back().text, HasSubstr("480 more such fields"));
+  EXPECT_LT(GoldenOf(translation).size(), 20'000u);
+}
+
+TEST(ClusterPolicy, ReportsAllValuesThatCannotBeMeantAtOnce) {
+  EXPECT_THAT(
+      PolicyMessage(R"(
+  driver: {enabled: "yes", kernelModuleType: closed, upgradePolicy: {maxParallelUpgrades: -1}}
+  daemonsets: {updateStrategy: Recreate, labels: {"a b": x}, rollingUpdate: {maxUnavailable: many}}
+  operator: {runtimeClass: "NVIDIA!"}
+  mig: {strategy: some}
+  toolkit: {installDir: here}
+  devicePlugin:
+    enabled: 1
+    env: [{name: DEVICE_ID_STRATEGY, value: serial}, {value: x}, {name: A, value: 1}]
+    config: {name: "Bad Name"}
+  gfd: []
+  dcgmExporter: {serviceMonitor: {interval: soon}, podLabelAllowlistRegex: ["a[b"],
+                 enablePodLabels: true, service: {type: ExternalName}}
+)"),
+      AllOf(HasSubstr("ClusterPolicy p: spec.driver.enabled: is a string (yes) where a boolean"),
+            HasSubstr("spec.driver.kernelModuleType: \"closed\" is none of auto, open"),
+            HasSubstr("spec.driver.upgradePolicy.maxParallelUpgrades: is -1"),
+            HasSubstr("spec.daemonsets.updateStrategy: \"Recreate\" is none of"),
+            HasSubstr("spec.daemonsets.labels: \"a b\" is not a label key"),
+            HasSubstr("spec.daemonsets.rollingUpdate.maxUnavailable: \"many\" is neither"),
+            HasSubstr("spec.operator.runtimeClass: \"NVIDIA!\""),
+            HasSubstr("spec.mig.strategy: \"some\" is none of none, single, mixed"),
+            HasSubstr("spec.toolkit.installDir: \"here\" must be an absolute path"),
+            HasSubstr("spec.devicePlugin.enabled: is an integer (1)"),
+            HasSubstr("spec.devicePlugin.env[1].name: is not the name of a variable"),
+            HasSubstr("spec.devicePlugin.env[2].value: is an integer (1)"),
+            HasSubstr("spec.devicePlugin.config.name: \"Bad Name\""),
+            HasSubstr("spec.gfd: is a list where a map is expected"),
+            HasSubstr("spec.dcgmExporter.serviceMonitor.interval: \"soon\""),
+            HasSubstr("spec.dcgmExporter.podLabelAllowlistRegex: "),
+            HasSubstr("spec.dcgmExporter.service.type: \"ExternalName\"")));
+  EXPECT_THAT(PolicyMessage("  devicePlugin: {env: [{name: DEVICE_ID_STRATEGY, value: serial}]}\n"),
+              HasSubstr("spec.devicePlugin.env[DEVICE_ID_STRATEGY]: \"serial\" is none of"));
+}
+
+TEST(ClusterPolicy, RefusesWhatIsNoClusterPolicy) {
+  const auto message = [](const char* text) {
+    const auto translation = TranslateClusterPolicy(text);
+    return translation.ok() ? std::string() : translation.error().message();
+  };
+  EXPECT_THAT(message("[]"), HasSubstr("is not an object"));
+  EXPECT_THAT(message("{"), HasSubstr("ClusterPolicy:1"));
+  EXPECT_THAT(
+      message(R"({"apiVersion": "nvidia.com/v2", "kind": "ClusterPolicy", "spec": 1})"),
+      AllOf(HasSubstr("apiVersion: is \"nvidia.com/v2\""), HasSubstr("spec: is an integer")));
+}
+
+TEST(ClusterPolicy, HasAnEffectOrAnAnswerForEveryField) {
+  for (const internal::ResourceField& field : internal::ClusterPolicyFields()) {
+    const bool map = field.type == internal::FieldType::kMap;
+    EXPECT_TRUE(map || field.topic != nullptr || field.apply != nullptr) << field.path;
+    const bool text = !field.text.empty() || (field.topic != nullptr && !field.topic->text.empty());
+    EXPECT_TRUE(map || text) << field.path;
+  }
 }
 
 }  // namespace

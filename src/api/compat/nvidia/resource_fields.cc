@@ -211,14 +211,13 @@ Value DefaultValue(FieldType type, std::string_view text) {
 
 /// Whether the value asks for nothing: what the definition or NVIDIA's chart sets anyway.
 bool IsQuiet(const ResourceField& field, const Value& value) {
-  if (value.kind == Value::Kind::kBool) {
-    const std::string_view usual = field.unset.empty() ? field.schema_default : field.unset;
-    return value.text == (usual.empty() ? "false" : usual);
-  }
   if (value.kind == Value::Kind::kList) return value.list->empty();
   if (value.kind == Value::Kind::kMap) return field.type == kMap || value.map->empty();
-  return value.text.empty() || value.text == field.schema_default || value.text == field.unset ||
-         std::ranges::find(field.usual, value.text) != field.usual.end();
+  if (std::ranges::find(field.usual, value.text) != field.usual.end()) return true;
+  const std::string_view otherwise = field.unset.empty() ? field.schema_default : field.unset;
+  if (value.kind == Value::Kind::kBool)
+    return value.text == (otherwise.empty() ? "false" : otherwise);
+  return value.text.empty() || value.text == otherwise;
 }
 
 const ResourceField* FindField(std::span<const ResourceField> fields, std::string_view path) {
@@ -315,14 +314,7 @@ void AddOperand(std::vector<ResourceField>& fields, const std::string& section,
                     .topic = block.apply_secrets != nullptr ? nullptr : topic(block.images),
                     .apply = block.apply_secrets});
   if (block.only_images) return;
-  if (!block.without_arguments)
-    fields.push_back({.path = at + "args",
-                      .type = kTexts,
-                      .text = block.apply_arguments != nullptr
-                                  ? "The operand's flags, with the effect that they have there."
-                                  : "",
-                      .topic = block.apply_arguments != nullptr ? nullptr : topic(block.arguments),
-                      .apply = block.apply_arguments});
+  // Flags follow variables, over which they take precedence.
   fields.push_back({.path = at + "env",
                     .type = kEnvironment,
                     .text = block.apply_variables != nullptr
@@ -331,6 +323,14 @@ void AddOperand(std::vector<ResourceField>& fields, const std::string& section,
                                 : "",
                     .topic = block.apply_variables != nullptr ? nullptr : topic(block.variables),
                     .apply = block.apply_variables});
+  if (!block.without_arguments)
+    fields.push_back({.path = at + "args",
+                      .type = kTexts,
+                      .text = block.apply_arguments != nullptr
+                                  ? "The operand's flags, with the effect that they have there."
+                                  : "",
+                      .topic = block.apply_arguments != nullptr ? nullptr : topic(block.arguments),
+                      .apply = block.apply_arguments});
   if (block.short_block) return;
   fields.push_back({.path = at + "resources", .type = kResources, .topic = topic(block.resources)});
   fields.push_back({.path = at + "hostNetwork",
