@@ -14,7 +14,6 @@ namespace penstock::api::internal {
 using base::Value;
 
 nlohmann::ordered_json JsonOf(const Value& value) {
-  using Json = nlohmann::ordered_json;
   switch (value.kind) {
     case Value::Kind::kNull: return nullptr;
     case Value::Kind::kBool: return value.boolean;
@@ -22,12 +21,12 @@ nlohmann::ordered_json JsonOf(const Value& value) {
     case Value::Kind::kFloat: return value.number;
     case Value::Kind::kString: return value.text;
     case Value::Kind::kList: {
-      Json list = Json::array();
+      auto list = nlohmann::ordered_json::array();
       for (const Value& item : *value.list) list.push_back(JsonOf(item));
       return list;
     }
     case Value::Kind::kMap: {
-      Json map = Json::object();
+      auto map = nlohmann::ordered_json::object();
       for (const Value::Entry& entry : *value.map) map[entry.key] = JsonOf(entry.value);
       return map;
     }

@@ -17,7 +17,6 @@ namespace {
 using base::MapReader;
 using base::Problems;
 using base::Value;
-using Json = nlohmann::ordered_json;
 
 class SpecReader : public base::StructReader {
  public:
@@ -62,7 +61,7 @@ class SpecWriter : public base::StructWriter<nlohmann::ordered_json> {
       VisitFields(writer, item);
     }
   }
-  void Json(std::string_view key, const KubeJson& value, Value::Kind) {
+  void Part(std::string_view key, const KubeJson& value, Value::Kind) {
     if (!value.empty())
       json()[std::string(key)] = base::ParseJson<nlohmann::ordered_json>(value.text);
   }

@@ -1,6 +1,6 @@
 // The fields of a Penstock object, each described once: reading, writing and the schema of the
 // CustomResourceDefinition follow from that. Besides what base/core/fields.h describes, visitors
-// have Struct and Configuration; those that read have Below, and the others Items, Json, Word and
+// have Struct and Configuration; those that read have Below, and the others Items, Part, Word and
 // NumberOrPercent. Private to src/api.
 #pragma once
 
@@ -28,7 +28,7 @@ void VisitKubeJson(Visit& visit, std::string_view key, auto& value, base::Value:
         kind == base::Value::Kind::kList ? visit.map().List(key) : visit.map().Map(key);
     if (found != nullptr) value = internal::KubeJsonOf(*found);
   } else {
-    visit.Json(key, value, kind);
+    visit.Part(key, value, kind);
   }
 }
 

@@ -223,11 +223,17 @@ const ExporterOption* ExporterOptionOf(std::string_view name, bool variable) {
   return nullptr;
 }
 
-/// Files of dcgm-exporter's own image are not in the agent's.
+/// Files of dcgm-exporter's own image are not in the agent's; one of them is where NVIDIA's operator
+/// mounts the ConfigMap.
 void GiveExporterOption(PolicyWork& work, const ExporterOption& option, const std::string& name,
                         const std::string& value) {
-  if (option.environment == kExporterOnly[0].name && value.starts_with("/etc/dcgm-exporter/"))
-    return work.Answer(name, kExporterOnly[0].fate, kExporterOnly[0].text);
+  if (option.environment == kExporterOnly[0].name && value.starts_with("/etc/dcgm-exporter/")) {
+    const Value* map = work.reading.Find("dcgmExporter.config.name");
+    const bool mounted =
+        map != nullptr && !map->text.empty() && value.ends_with("/dcgm-metrics.csv");
+    if (!mounted) work.Answer(name, kExporterOnly[0].fate, kExporterOnly[0].text);
+    return;
+  }
   work.exporter.push_back(
       {std::string(option.flags.front()), value, work.field + "[" + base::Printable(name) + "]"});
 }

@@ -310,7 +310,9 @@ void AddOperand(std::vector<ResourceField>& fields, const std::string& section,
   fields.push_back({.path = at + "imagePullPolicy", .usual = {"IfNotPresent"}, .topic = images});
   fields.push_back({.path = at + "imagePullSecrets",
                     .type = kTexts,
-                    .text = "Secrets for the agent's image; those of all operands together.",
+                    .text = block.apply_secrets != nullptr
+                                ? "Secrets for the agent's image; those of all operands together."
+                                : "",
                     .topic = block.apply_secrets != nullptr ? nullptr : topic(block.images),
                     .apply = block.apply_secrets});
   if (block.only_images) return;

@@ -1,0 +1,123 @@
+// Tests that docs/reference/cluster-policy.md matches the tables of fields.
+// PENSTOCK_UPDATE_GOLDEN=1 rewrites it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "api/cluster/kube_json.h"
+#include "api/compat/nvidia/resource_fields.h"
+#include "api/testing/reference.h"
+#include "base/yaml.h"
+
+namespace penstock::api::compat {
+namespace {
+
+using internal::FieldType;
+using internal::ResourceField;
+
+constexpr char kPage[] = "docs/reference/cluster-policy.md";
+constexpr std::string_view kAfter =
+    "<!-- The tables below are written from the tables of fields: run "
+    "build/dev/tests/api_compat_test with PENSTOCK_UPDATE_GOLDEN=1. -->\n";
+
+std::string_view TypeName(FieldType type) {
+  switch (type) {
+    case FieldType::kMap:
+    case FieldType::kOpenMap: return "map";
+    case FieldType::kBool: return "boolean";
+    case FieldType::kText: return "string";
+    case FieldType::kDuration: return "duration";
+    case FieldType::kInt: return "integer";
+    case FieldType::kNumberOrPercent: return "number or percentage";
+    case FieldType::kTexts: return "list of strings";
+    case FieldType::kTextMap: return "map of strings";
+    case FieldType::kBoolMap: return "map of booleans";
+    case FieldType::kEnvironment: return "list of variables";
+    case FieldType::kResources: return "requests and limits";
+    case FieldType::kTolerations: return "list of tolerations";
+    case FieldType::kRelabelings: return "list of relabelings";
+    case FieldType::kMaps: return "list of maps";
+  }
+  return "";
+}
+
+std::string Cell(std::string_view text) {
+  std::string cell;
+  for (const char c : text) cell += c == '|' ? "\\|" : std::string(1, c);
+  return cell;
+}
+
+std::string TypeCell(const ResourceField& field) {
+  if (field.words.empty()) return std::string(TypeName(field.type));
+  std::vector<std::string> words;
+  for (const std::string_view word : field.words)
+    words.push_back(word.empty() ? "empty" : "`" + std::string(word) + "`");
+  return base::Join(words, ", ");
+}
+
+std::string TextCell(const ResourceField& field) {
+  const internal::FieldTopic* topic = field.topic;
+  if (!field.text.empty() || topic == nullptr) return Cell(field.text);
+  if (topic->field == "spec") return "";
+  if (!topic->gate.empty() && topic->gate != field.path)
+    return "see `" + std::string(topic->gate) + "`";
+  return Cell(topic->text);
+}
+
+std::string FieldRow(const ResourceField& field) {
+  const std::string_view otherwise = field.unset.empty() ? field.schema_default : field.unset;
+  return "| `" + field.path + "` | " + TypeCell(field) + " | " +
+         (otherwise.empty() ? "" : "`" + std::string(otherwise) + "`") + " | " +
+         std::string(internal::ToString(field.topic == nullptr ? FieldFate::kHonoured
+                                                               : field.topic->fate)) +
+         " | " + TextCell(field) + " |\n";
+}
+
+std::string FieldTable(std::string_view title, std::string_view lead,
+                       const std::vector<ResourceField>& fields) {
+  std::string text = "\n### " + std::string(title) + "\n\n" + std::string(lead) +
+                     "\n\n| field of `spec` | type | default | fate | what it does here |\n"
+                     "|---|---|---|---|---|\n";
+  for (const ResourceField& field : fields)
+    if (field.type != FieldType::kMap) text += FieldRow(field);
+  return text;
+}
+
+std::string PageTables() {
+  return FieldTable("ClusterPolicy", "The default is what the absence of the field means.",
+                    internal::ClusterPolicyFields()) +
+         FieldTable("NVIDIADriver",
+                    "A driver that is installed on the node, or by a driver container that "
+                    "another program runs, is adopted; driver containers are not served yet.",
+                    internal::NvidiaDriverFields()) +
+         FieldTable("GPUCluster",
+                    "Devices are not allocated by ResourceClaims yet: use a ClusterPolicy or a "
+                    "Penstock object instead.",
+                    internal::GpuClusterFields());
+}
+
+TEST(ClusterPolicyReference, IsWhatTheTablesOfFieldsSay) {
+  const std::string page = base::ReadSource(kPage);
+  const auto after = page.find(kAfter);
+  ASSERT_NE(after, std::string::npos) << kPage << " lacks the line after which the tables begin";
+  const std::string wanted = page.substr(0, after + kAfter.size()) + PageTables();
+  if (std::getenv("PENSTOCK_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(base::SourceFolder() / kPage) << wanted;
+    return;
+  }
+  EXPECT_TRUE(page == wanted)
+      << kPage
+      << " does not match the tables: run this test with PENSTOCK_UPDATE_GOLDEN=1 and review the "
+         "difference";
+}
+
+TEST(ClusterPolicyReference, HasAnExampleOfAPenstockObject) {
+  const auto document = base::ParseYaml(ExampleOf("cluster-policy.md"), "example");
+  ASSERT_TRUE(document.ok()) << document.error().message();
+  const auto spec = ParsePenstock(api::internal::JsonOf(*document).dump(), "example");
+  ASSERT_TRUE(spec.ok()) << spec.error().message();
+  EXPECT_EQ(spec->node.telemetry.interval, std::chrono::seconds(5));
+}
+
+}  // namespace
+}  // namespace penstock::api::compat

@@ -1,0 +1,179 @@
+// Schemas from the tables of fields.
+#include "api/compat/nvidia/definitions.h"
+
+#include <nlohmann/json.hpp>
+
+#include "api/compat/nvidia/resource_fields.h"
+#include "base/core/strings.h"
+
+namespace penstock::api::compat {
+
+namespace {
+
+using internal::FieldType;
+using internal::ResourceField;
+using ApiJson = nlohmann::ordered_json;
+using namespace api::internal;
+
+constexpr char kDurationPattern[] =
+    "^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$";
+
+ApiJson EnvironmentSchema() {
+  ApiJson list = SchemaOfOpenMaps();
+  list["items"]["required"] = {"name"};
+  list["items"]["properties"] = {{"name", SchemaOfType("string")},
+                                 {"value", SchemaOfType("string")}};
+  return list;
+}
+
+/// Actions are Prometheus', in lower case or capitalized.
+ApiJson RelabelingsSchema() {
+  ApiJson list = SchemaOfOpenMaps();
+  ApiJson& properties = list["items"]["properties"];
+  for (const char* key : {"regex", "replacement", "separator", "targetLabel"})
+    properties[key] = SchemaOfType("string");
+  properties["sourceLabels"] = SchemaOfTexts();
+  properties["modulus"] = {{"type", "integer"}, {"format", "int64"}, {"minimum", 0}};
+  properties["action"] = {{"type", "string"}, {"default", "replace"}};
+  properties["action"]["enum"] = {"replace",   "Replace",   "keep",      "Keep",      "drop",
+                                  "Drop",      "hashmod",   "HashMod",   "labelmap",  "LabelMap",
+                                  "labeldrop", "LabelDrop", "labelkeep", "LabelKeep", "lowercase",
+                                  "Lowercase", "uppercase", "Uppercase", "keepequal", "KeepEqual",
+                                  "dropequal", "DropEqual"};
+  return list;
+}
+
+ApiJson SchemaOf(FieldType type) {
+  switch (type) {
+    case FieldType::kMap:
+    case FieldType::kOpenMap: return SchemaOfOpenMap();
+    case FieldType::kBool: return SchemaOfType("boolean");
+    case FieldType::kText: return SchemaOfType("string");
+    case FieldType::kDuration: return {{"type", "string"}, {"pattern", kDurationPattern}};
+    case FieldType::kInt: return SchemaOfType("integer");
+    case FieldType::kNumberOrPercent: return SchemaOfNumberOrText();
+    case FieldType::kTexts: return SchemaOfTexts();
+    case FieldType::kTextMap: return SchemaOfMap("string");
+    case FieldType::kBoolMap: return SchemaOfMap("boolean");
+    case FieldType::kEnvironment: return EnvironmentSchema();
+    case FieldType::kResources: return SchemaOfResources();
+    case FieldType::kTolerations: return SchemaOfTolerations();
+    case FieldType::kRelabelings: return RelabelingsSchema();
+    case FieldType::kMaps: return SchemaOfOpenMaps();
+  }
+  return {};
+}
+
+ApiJson DefaultIn(const ResourceField& field) {
+  if (field.type == FieldType::kBool) return field.schema_default == "true";
+  if (field.type == FieldType::kInt) return base::ParseInt(field.schema_default).value_or(0);
+  return field.schema_default;
+}
+
+/// What many fields have in common is said once, at the field or the map that decides.
+std::string DescriptionOf(const ResourceField& field) {
+  if (field.topic == nullptr) return std::string(field.text);
+  std::string fate(internal::ToString(field.topic->fate));
+  fate.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(fate.front())));
+  if (!field.text.empty()) return fate + ". " + std::string(field.text);
+  if (field.topic->field == "spec") return fate + ".";
+  if (!field.topic->gate.empty() && field.topic->gate != field.path)
+    return fate + "; see " + std::string(field.topic->gate) + ".";
+  return fate + ". " + std::string(field.topic->text);
+}
+
+ApiJson SchemaOfField(const ResourceField& field) {
+  ApiJson schema;
+  if (const std::string text = DescriptionOf(field); !text.empty()) schema["description"] = text;
+  const ApiJson type = SchemaOf(field.type);
+  for (const auto& [key, value] : type.items()) schema[key] = value;
+  if (!field.schema_default.empty()) schema["default"] = DefaultIn(field);
+  if (!field.words.empty()) schema["enum"] = field.words;
+  if (!field.pattern.empty()) schema["pattern"] = field.pattern;
+  if (field.least) schema["minimum"] = *field.least;
+  if (field.most) schema["maximum"] = *field.most;
+  return schema;
+}
+
+ApiJson SpecSchema(const std::vector<ResourceField>& fields) {
+  ApiJson spec = SchemaOfOpenMap();
+  for (const ResourceField& field : fields) {
+    ApiJson* at = &spec;
+    const std::vector<std::string> steps = base::Split(field.path, '.');
+    for (std::size_t i = 0; i + 1 < steps.size(); ++i) at = &(*at)["properties"][steps[i]];
+    if (field.required) (*at)["required"].push_back(steps.back());
+    const ApiJson schema = SchemaOfField(field);
+    for (const auto& [key, value] : schema.items()) (*at)["properties"][steps.back()][key] = value;
+  }
+  return spec;
+}
+
+ApiJson Rule(std::string_view rule, std::string_view message) {
+  ApiJson rules = ApiJson::array();
+  rules.push_back({{"rule", rule}, {"message", message}});
+  return rules;
+}
+
+const std::vector<std::vector<std::string>> kColumns = {
+    {"Status", "string", ".status.state"}, {"Age", "date", ".metadata.creationTimestamp"}};
+
+ResourceDefinition PolicyDefinition() {
+  return MakeDefinition({.group = "nvidia.com",
+                         .version = "v1",
+                         .kind = "ClusterPolicy",
+                         .plural = "clusterpolicies",
+                         .singular = "clusterpolicy",
+                         .columns = kColumns,
+                         .description = "NVIDIA's GPUs in a cluster, as NVIDIA's GPU Operator "
+                                        "describes them; Penstock's operator reads it."},
+                        SpecSchema(internal::ClusterPolicyFields()),
+                        StatusSchema({"ignored", "ready", "notReady"}), ApiJson::array());
+}
+
+ResourceDefinition DriverDefinition() {
+  ApiJson spec = SpecSchema(internal::NvidiaDriverFields());
+  spec["x-kubernetes-validations"] =
+      Rule("!self.default || !has(self.nodeSelector) || size(self.nodeSelector) == 0",
+           "a default NVIDIADriver is for all other nodes: it must have no nodeSelector");
+  for (const char* field : {"driverType", "usePrecompiled"})
+    spec["properties"][field]["x-kubernetes-validations"] =
+        Rule("self == oldSelf",
+             std::string(field) + " cannot be changed; create another NVIDIADriver instead");
+  auto columns = kColumns;
+  columns.insert(columns.begin() + 1, {"Default", "boolean", ".spec.default"});
+  return MakeDefinition(
+      {.group = "nvidia.com",
+       .version = "v1alpha1",
+       .kind = "NVIDIADriver",
+       .plural = "nvidiadrivers",
+       .singular = "nvidiadriver",
+       .short_names = {"nvd", "nvdriver", "nvdrivers"},
+       .columns = columns,
+       .description = "The driver of NVIDIA's GPUs on a set of nodes, as NVIDIA's "
+                      "GPU Operator describes it."},
+      std::move(spec), StatusSchema({"ignored", "ready", "notReady", "disabled"}),
+      ApiJson::array());
+}
+
+ResourceDefinition ClusterDefinition() {
+  return MakeDefinition(
+      {.group = "nvidia.com",
+       .version = "v1alpha1",
+       .kind = "GPUCluster",
+       .plural = "gpuclusters",
+       .singular = "gpucluster",
+       .short_names = {"gc"},
+       .columns = kColumns,
+       .description = "NVIDIA's GPUs by dynamic resource allocation, as NVIDIA's GPU Operator "
+                      "describes them; not served yet."},
+      SpecSchema(internal::GpuClusterFields()), StatusSchema({"ready", "notReady", "disabled"}),
+      Rule("self.metadata.name == 'gpu-cluster'", "there is one GPUCluster, called gpu-cluster"));
+}
+
+}  // namespace
+
+std::vector<ResourceDefinition> NvidiaDefinitions() {
+  return {PolicyDefinition(), DriverDefinition(), ClusterDefinition()};
+}
+
+}  // namespace penstock::api::compat

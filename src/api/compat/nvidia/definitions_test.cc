@@ -1,0 +1,189 @@
+// Tests the CustomResourceDefinitions: deploy/crds has a copy of each, and what NVIDIA's accept,
+// ours accept. PENSTOCK_UPDATE_GOLDEN=1 rewrites the copies.
+#include "api/compat/nvidia/definitions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "api/cluster/kube_json.h"
+#include "api/testing/yaml_text.h"
+#include "base/core/strings.h"
+#include "base/testing/build_tree.h"
+#include "base/yaml.h"
+
+namespace penstock::api::compat {
+namespace {
+
+using testing::HasSubstr;
+using Schema = nlohmann::ordered_json;
+
+std::vector<ResourceDefinition> AllDefinitions() {
+  std::vector<ResourceDefinition> all = NvidiaDefinitions();
+  all.push_back(PenstockDefinition());
+  return all;
+}
+
+const Schema& SchemaIn(const Schema& definition) {
+  return definition.at("spec").at("versions").at(0).at("schema").at("openAPIV3Schema");
+}
+
+/// Follows a path ("spec.a.b[].c", "spec.labels{}"); null: the schema leaves it open.
+const Schema* Step(const Schema* schema, const std::string& name) {
+  const char* key = name == "[]" ? "items" : "additionalProperties";
+  if (name == "[]" || name == "{}") return schema->contains(key) ? &schema->at(key) : nullptr;
+  if (!schema->contains("properties")) return nullptr;
+  const auto found = schema->at("properties").find(name);
+  return found == schema->at("properties").end() ? nullptr : &*found;
+}
+
+struct Followed {
+  const Schema* schema = nullptr;
+  bool open = false;  ///< a map above it keeps unknown fields
+};
+
+Followed Follow(const Schema& schema, const std::string& path) {
+  std::vector<std::string> steps;
+  for (std::string step : base::Split(path, '.')) {
+    std::vector<std::string> ends;
+    while (step.ends_with("[]") || step.ends_with("{}")) {
+      ends.insert(ends.begin(), step.substr(step.size() - 2));
+      step.resize(step.size() - 2);
+    }
+    steps.push_back(step);
+    steps.insert(steps.end(), ends.begin(), ends.end());
+  }
+  Followed at{&schema};
+  for (const std::string& step : steps) {
+    const Schema* next = Step(at.schema, step);
+    if (next == nullptr)
+      return {nullptr, at.schema->contains("x-kubernetes-preserve-unknown-fields")};
+    at.schema = next;
+  }
+  return at;
+}
+
+TEST(Definitions, HaveACopyInDeploy) {
+  for (const ResourceDefinition& definition : AllDefinitions()) {
+    const auto dot = definition.name.find('.');
+    const std::string file = "deploy/crds/" + definition.name.substr(dot + 1) + "_" +
+                             definition.name.substr(0, dot) + ".yaml";
+    const std::string yaml =
+        "# Written from the tables of fields: build/dev/tests/api_compat_test "
+        "with PENSTOCK_UPDATE_GOLDEN=1.\n" +
+        YamlText(Schema::parse(definition.json));
+    if (std::getenv("PENSTOCK_UPDATE_GOLDEN") != nullptr) {
+      std::filesystem::create_directories(base::SourceFolder() / "deploy/crds");
+      std::ofstream(base::SourceFolder() / file) << yaml;
+    }
+    EXPECT_TRUE(base::ReadSource(file) == yaml)
+        << file << ": if this change is intended, run with PENSTOCK_UPDATE_GOLDEN=1";
+    const auto document = base::ParseYaml(yaml, file);
+    ASSERT_TRUE(document.ok()) << document.error().message();
+    EXPECT_TRUE(api::internal::JsonOf(*document) == Schema::parse(definition.json)) << file;
+  }
+}
+
+/// A row of testdata/definitions.tsv.
+struct Fact {
+  std::string resource, path, type, words, otherwise, required, least;
+};
+
+std::vector<Fact> Facts() {
+  std::vector<Fact> facts;
+  for (const std::string& line :
+       base::Split(base::ReadSource("src/api/compat/nvidia/testdata/definitions.tsv"), '\n')) {
+    const std::vector<std::string> cells = base::Split(line, '\t');
+    if (cells.size() == 7)
+      facts.push_back({cells[0], cells[1], cells[2], cells[3], cells[4], cells[5], cells[6]});
+  }
+  return facts;
+}
+
+void ExpectToAccept(const Schema& schema, const Fact& fact) {
+  const std::string place = fact.resource + " " + fact.path;
+  const bool either = schema.contains("x-kubernetes-int-or-string");
+  if (either) {
+    EXPECT_TRUE(fact.type == "int-or-string" || fact.type == "string" || fact.type == "integer")
+        << place;
+  } else {
+    EXPECT_EQ(schema.value("type", ""), fact.type) << place;
+  }
+  if (schema.contains("enum")) {
+    for (const std::string& word : base::Split(fact.words, ','))
+      EXPECT_THAT(schema.at("enum"), testing::Contains(word)) << place;
+    EXPECT_EQ(base::Split(fact.words, ',').size(), schema.at("enum").size()) << place;
+  } else {
+    EXPECT_EQ(fact.words, "-") << place;
+  }
+  EXPECT_EQ(schema.contains("default") ? schema.at("default").dump() : "-", fact.otherwise)
+      << place;
+  for (const auto& name : schema.value("required", Schema::array()))
+    EXPECT_THAT(base::Split(fact.required, ','), testing::Contains(name.get<std::string>()))
+        << place;
+  if (schema.contains("minimum")) {
+    EXPECT_EQ(std::to_string(schema.at("minimum").get<int>()), fact.least) << place;
+  }
+}
+
+TEST(Definitions, AcceptWhatNvidiasAccept) {
+  std::map<std::string, Schema> definitions;
+  for (const ResourceDefinition& definition : NvidiaDefinitions())
+    definitions[definition.name.substr(0, definition.name.find('.'))] =
+        Schema::parse(definition.json);
+  std::size_t typed = 0;
+  for (const Fact& fact : Facts()) {
+    const Followed at = Follow(SchemaIn(definitions.at(fact.resource)), fact.path);
+    EXPECT_TRUE(at.schema != nullptr || at.open ||
+                fact.path.find("podSecurityContext") != std::string::npos ||
+                fact.path.find("nodeAffinity") != std::string::npos ||
+                fact.path.find("kataManager.config.runtimeClasses") != std::string::npos)
+        << fact.resource << " " << fact.path << " would be pruned";
+    if (at.schema == nullptr) continue;
+    ++typed;
+    ExpectToAccept(*at.schema, fact);
+  }
+  EXPECT_GT(typed, 850u);
+}
+
+/// Calls `take` with each schema of a definition.
+void ForEachSchema(const Schema& schema, const std::string& path,
+                   const std::function<void(const Schema&, const std::string&)>& take) {
+  take(schema, path);
+  if (schema.contains("properties"))
+    for (const auto& [name, below] : schema.at("properties").items())
+      ForEachSchema(below, path + "." + name, take);
+  for (const char* key : {"items", "additionalProperties"})
+    if (schema.contains(key)) ForEachSchema(schema.at(key), path + "[]", take);
+}
+
+TEST(Definitions, AreStructuralAndKeepUnknownFields) {
+  for (const ResourceDefinition& definition : AllDefinitions()) {
+    const Schema whole = Schema::parse(definition.json);
+    ForEachSchema(SchemaIn(whole).at("properties").at("spec"), definition.name,
+                  [](const Schema& one, const std::string& path) {
+                    const bool either = one.contains("x-kubernetes-int-or-string");
+                    EXPECT_TRUE(either != one.contains("type")) << path;
+                    if (one.value("type", "") == "object") {
+                      EXPECT_TRUE(one.contains("additionalProperties") ||
+                                  one.contains("x-kubernetes-preserve-unknown-fields"))
+                          << path;
+                    }
+                  });
+  }
+}
+
+TEST(Definitions, DescribeEveryFieldOfAPenstockObject) {
+  const Schema schema = Schema::parse(PenstockDefinition().json);
+  ForEachSchema(SchemaIn(schema).at("properties").at("spec"), "spec",
+                [](const Schema& one, const std::string& path) {
+                  const bool own = path.find("[]") == std::string::npos;
+                  EXPECT_FALSE(own && one.value("description", "").empty() &&
+                               path.find("resources.") == std::string::npos)
+                      << path;
+                  EXPECT_FALSE(one.contains("default")) << path;
+                });
+}
+
+}  // namespace
+}  // namespace penstock::api::compat
