@@ -7,6 +7,7 @@
 #include "api/cluster/kube_json.h"
 #include "api/compat/nvidia/resource_fields.h"
 #include "api/testing/reference.h"
+#include "base/core/strings.h"
 #include "base/yaml.h"
 
 namespace penstock::api::compat {
