@@ -1,6 +1,10 @@
 // ClusterPolicy's sections about metrics: DCGM, its exporter, the exporter of a node's status.
+#include <algorithm>
+
 #include "api/cluster/kube_json.h"
 #include "api/compat/nvidia/cluster_policy_fields.h"
+#include "base/core/printable.h"
+#include "base/core/strings.h"
 
 namespace penstock::api::compat::internal {
 
@@ -46,6 +50,16 @@ void SetService(PolicyWork& work, const Value& value) {
     target = value.text;
 }
 
+/// A part that has to be one of several words; the definition accepts any.
+template <auto kMember>
+void SetServiceWord(PolicyWork& work, const Value& value, const std::vector<std::string>& words) {
+  if (value.text.empty()) return;
+  if (std::ranges::find(words, value.text) == words.end())
+    return work.Problem("\"" + base::Printable(value.text) + "\" is none of " +
+                        base::Join(words, ", "));
+  SetService<kMember>(work, value);
+}
+
 void AddServiceFields(std::vector<ResourceField>& fields) {
   const std::string service = "dcgmExporter.service";
   const std::string monitor = "dcgmExporter.serviceMonitor";
@@ -53,15 +67,15 @@ void AddServiceFields(std::vector<ResourceField>& fields) {
   fields.push_back({.path = service + ".type",
                     .text = "Type of the Service nvidia-dcgm-exporter.",
                     .apply = [](PolicyWork& work, const Value& value) {
-                      if (value.text == "ExternalName")
-                        return work.Problem(
-                            "\"ExternalName\" is none of ClusterIP, NodePort, LoadBalancer");
-                      if (!value.text.empty()) SetService<&MetricsService::type>(work, value);
+                      SetServiceWord<&MetricsService::type>(
+                          work, value, {"ClusterIP", "NodePort", "LoadBalancer"});
                     }});
   fields.push_back({.path = service + ".internalTrafficPolicy",
                     .text = "Local: a client in the cluster reaches the agent of its own node.",
-                    .usual = {},
-                    .apply = SetService<&MetricsService::internal_traffic_policy>});
+                    .apply = [](PolicyWork& work, const Value& value) {
+                      SetServiceWord<&MetricsService::internal_traffic_policy>(
+                          work, value, {"Cluster", "Local"});
+                    }});
   fields.push_back({.path = monitor, .type = kMap});
   fields.push_back({.path = monitor + ".enabled",
                     .type = kBool,

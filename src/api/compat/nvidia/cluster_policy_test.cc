@@ -351,7 +351,7 @@ TEST(ClusterPolicy, ReportsAllValuesThatCannotBeMeantAtOnce) {
     config: {name: "Bad Name"}
   gfd: []
   dcgmExporter: {serviceMonitor: {interval: soon}, podLabelAllowlistRegex: ["a[b"],
-                 enablePodLabels: true, service: {type: ExternalName}}
+                 enablePodLabels: true, service: {type: ExternalName, internalTrafficPolicy: Far}}
 )"),
       AllOf(HasSubstr("ClusterPolicy p: spec.driver.enabled: is a string (yes) where a boolean"),
             HasSubstr("spec.driver.kernelModuleType: \"closed\" is none of auto, open"),
@@ -369,7 +369,8 @@ TEST(ClusterPolicy, ReportsAllValuesThatCannotBeMeantAtOnce) {
             HasSubstr("spec.gfd: is a list where a map is expected"),
             HasSubstr("spec.dcgmExporter.serviceMonitor.interval: \"soon\""),
             HasSubstr("spec.dcgmExporter.podLabelAllowlistRegex: "),
-            HasSubstr("spec.dcgmExporter.service.type: \"ExternalName\"")));
+            HasSubstr("spec.dcgmExporter.service.type: \"ExternalName\" is none of ClusterIP"),
+            HasSubstr("service.internalTrafficPolicy: \"Far\" is none of Cluster, Local")));
   EXPECT_THAT(PolicyMessage("  devicePlugin: {env: [{name: DEVICE_ID_STRATEGY, value: serial}]}\n"),
               HasSubstr("spec.devicePlugin.env[DEVICE_ID_STRATEGY]: \"serial\" is none of"));
 }

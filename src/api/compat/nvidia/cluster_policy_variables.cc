@@ -223,8 +223,8 @@ const ExporterOption* ExporterOptionOf(std::string_view name, bool variable) {
   return nullptr;
 }
 
-/// Files of dcgm-exporter's own image are not in the agent's; one of them is where NVIDIA's operator
-/// mounts the ConfigMap.
+/// Files of dcgm-exporter's own image are not in the agent's; one of them is where NVIDIA's
+/// operator mounts the ConfigMap.
 void GiveExporterOption(PolicyWork& work, const ExporterOption& option, const std::string& name,
                         const std::string& value) {
   if (option.environment == kExporterOnly[0].name && value.starts_with("/etc/dcgm-exporter/")) {

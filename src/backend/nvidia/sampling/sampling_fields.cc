@@ -10,8 +10,8 @@ namespace {
 /// No limit is documented. This many are known to work; NVLink 5 needs more than that.
 constexpr std::size_t kMaxFields = 256;
 
-FieldAnswer Read(const abi::FieldValue& field) {
-  FieldAnswer answer;
+FieldReading Read(const abi::FieldValue& field) {
+  FieldReading answer;
   answer.never = IsPermanent(field.status);
   if (field.status != abi::kSuccess) return answer;
   const auto whole = [&](long long value) {
@@ -107,7 +107,7 @@ void FieldBatch::Run(NvmlDevice& nvml_device) {
     Call(nvml_device, done, std::min(kMaxFields, fields_.size() - done));
 }
 
-FieldAnswer FieldBatch::At(std::size_t place) const { return Read(fields_[place]); }
+FieldReading FieldBatch::At(std::size_t place) const { return Read(fields_[place]); }
 
 FieldQuantities::FieldQuantities(SampleBuilder& builder, FieldBatch& batch)
     : builder_(builder), batch_(batch) {
@@ -136,7 +136,7 @@ FieldQuantities::FieldQuantities(SampleBuilder& builder, FieldBatch& batch)
 void FieldQuantities::GiveLinks(const RequestedField& entry) {
   bool never = true;
   for (std::size_t i = 0; i < entry.count; ++i) {
-    const FieldAnswer answer = batch_.At(entry.place + i);
+    const FieldReading answer = batch_.At(entry.place + i);
     never = never && answer.never;
     if (answer.number)
       builder_.Give(entry.wanted.id, *answer.number, static_cast<int>((*builder_.gpu.links)[i]));
@@ -150,7 +150,7 @@ void FieldQuantities::Give() {
       GiveLinks(entry);
       continue;
     }
-    const FieldAnswer answer = batch_.At(entry.place);
+    const FieldReading answer = batch_.At(entry.place);
     if (answer.number) builder_.Give(entry.wanted.id, *answer.number);
     if (!answer.never) continue;
     if (HasCall(entry.wanted.query.number)) {

@@ -8,7 +8,7 @@
 
 namespace penstock::backend::nvidia {
 
-struct FieldAnswer {
+struct FieldReading {
   std::optional<device::Number> number;
   bool never = false;   ///< this driver does not have this field for this device
   bool narrow = false;  ///< a 32-bit value
@@ -20,7 +20,7 @@ class FieldBatch {
   /// Adds a field; returns the index of its answer.
   std::size_t Add(unsigned field, unsigned scope = 0);
   void Run(NvmlDevice& nvml_device);
-  FieldAnswer At(std::size_t place) const;
+  FieldReading At(std::size_t place) const;
 
  private:
   void Call(NvmlDevice& nvml_device, std::size_t first, std::size_t count);

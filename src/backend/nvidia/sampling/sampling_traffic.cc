@@ -24,7 +24,7 @@ std::uint64_t Kibibytes(LinkCounters counters, std::uint64_t count) {
   return counters == LinkCounters::kBytes ? count / 1024 : count;
 }
 
-std::optional<std::uint64_t> Whole(const FieldAnswer& answer) {
+std::optional<std::uint64_t> Whole(const FieldReading& answer) {
   if (!answer.number || !std::holds_alternative<std::uint64_t>(*answer.number)) return std::nullopt;
   return std::get<std::uint64_t>(*answer.number);
 }
@@ -58,7 +58,7 @@ PcieTraffic::PcieTraffic(SampleBuilder& builder, std::optional<bool> gpm, FieldB
 void PcieTraffic::GiveCounter(const Wanted& wanted) {
   const unsigned direction = wanted.query.number;
   if (field_[direction]) {
-    const FieldAnswer answer = fields_.At(*field_[direction]);
+    const FieldReading answer = fields_.At(*field_[direction]);
     if (const auto bytes = Whole(answer); bytes && !answer.narrow) builder_.Give(wanted.id, *bytes);
   } else if (counter_[direction]) {
     const GpmAnswer& answer = metrics_.At(*counter_[direction]);
@@ -87,7 +87,7 @@ void PcieTraffic::GiveRate(const Wanted& wanted) {
     if (answer.value) rate = *answer.value * kMebibyte;
     if (answer.never) builder_.gpu.pcie_rate_by_gpm = false;
   } else if (field_[direction]) {
-    const FieldAnswer answer = fields_.At(*field_[direction]);
+    const FieldReading answer = fields_.At(*field_[direction]);
     if (const auto bytes = Whole(answer); bytes && !answer.narrow)
       rate = builder_.gpu.pcie_rates[direction].Add(builder_.now, *bytes);
   } else {
@@ -101,7 +101,7 @@ void PcieTraffic::Give() {
   for (const Wanted& wanted : builder_.Of(NvmlCall::kPcieRate)) GiveRate(wanted);
   for (const auto& place : field_) {
     if (!place) continue;
-    const FieldAnswer answer = fields_.At(*place);
+    const FieldReading answer = fields_.At(*place);
     // A 32-bit counter wraps several times a second at a link's full speed and is useless.
     if (answer.never || answer.narrow)
       builder_.gpu.pcie_counters = builder_.gpu.gpm.Supported(builder_.nvml_device).value_or(false)
@@ -170,7 +170,7 @@ std::optional<std::uint64_t> LinkTraffic::Total(unsigned direction) const {
   std::uint64_t sum = 0;
   bool any = false;
   for (std::size_t i = 0; i < links_->size(); ++i) {
-    const FieldAnswer answer = fields_.At(*first_link_[direction] + i);
+    const FieldReading answer = fields_.At(*first_link_[direction] + i);
     const auto count = Whole(answer);
     if (!count && !answer.never) return std::nullopt;
     sum += count.value_or(0);
