@@ -43,9 +43,17 @@ ApiJson RelabelingsSchema() {
   return list;
 }
 
+/// May be null, which means not set: server-side apply leaves null where it takes the last field of
+/// a map away.
+ApiJson SectionSchema() {
+  ApiJson schema = SchemaOfOpenMap();
+  schema["nullable"] = true;
+  return schema;
+}
+
 ApiJson SchemaOf(FieldType type) {
   switch (type) {
-    case FieldType::kMap:
+    case FieldType::kMap: return SectionSchema();
     case FieldType::kOpenMap: return SchemaOfOpenMap();
     case FieldType::kBool: return SchemaOfType("boolean");
     case FieldType::kText: return SchemaOfType("string");

@@ -1,0 +1,77 @@
+"""A real API server accepts the definitions in deploy/crds, and the samples of resources with strict
+field validation; unknown fields survive, and what must not be is refused."""
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "support")]
+
+import control_plane  # noqa: E402
+import parts  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+CRDS = sorted((ROOT / "deploy/crds").glob("*.yaml"))
+SAMPLES = sorted((ROOT / "src/api/compat/nvidia/testdata/cluster-policy").glob("*.yaml"))
+
+
+class Kubectl:
+    def __init__(self, server: control_plane.ControlPlane):
+        self.server = server
+
+    def run(self, *words, text="", good=True) -> str:
+        done = subprocess.run([parts.packages() / "sbin/kubectl", "--kubeconfig", self.server.admin, *map(str, words)],
+                              input=text, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              cwd=self.server.folder, env={"PATH": os.defpath, "HOME": str(self.server.folder)})
+        assert (done.returncode == 0) == good, f"{words}: {done.stdout}"
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def kubectl(tmp_path_factory):
+    server = control_plane.ControlPlane(tmp_path_factory.mktemp("server"))
+    try:
+        kubectl = Kubectl(server)
+        files = [word for file in CRDS for word in ("-f", file)]
+        kubectl.run("apply", "--server-side", "--validate=strict", *files)
+        kubectl.run("wait", "--for=condition=Established", "--timeout=60s", *files)
+        yield kubectl
+    finally:
+        server.stop()
+
+
+def driver(name: str, **spec) -> str:
+    return json.dumps({"apiVersion": "nvidia.com/v1alpha1", "kind": "NVIDIADriver", "metadata": {"name": name},
+                       "spec": spec})
+
+
+@pytest.mark.parametrize("sample", [file for file in SAMPLES if file.stem != "old"], ids=lambda file: file.stem)
+def test_a_sample_passes_strict_validation(kubectl, sample):
+    kubectl.run("apply", "--server-side", "--force-conflicts", "--validate=strict", "-f", sample)
+
+
+def test_unknown_fields_survive_at_every_depth(kubectl):
+    spec = {name: {} for name in ("operator", "daemonsets", "driver", "toolkit", "devicePlugin", "gfd", "dcgm",
+                                  "dcgmExporter", "nodeStatusExporter")}
+    spec |= {"future": {"a": 1}, "devicePlugin": {"config": {"newer": [True]}}}
+    policy = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "newer"}, "spec": spec}
+    kubectl.run("apply", "--server-side", "-f", "-", text=json.dumps(policy))
+    kept = json.loads(kubectl.run("get", "clusterpolicy", "newer", "-o", "json"))["spec"]
+    assert kept["future"] == {"a": 1} and kept["devicePlugin"]["config"]["newer"] == [True]
+    assert kept["operator"]["runtimeClass"] == "nvidia" and kept["daemonsets"]["updateStrategy"] == "RollingUpdate"
+
+
+def test_what_a_definition_forbids_is_refused(kubectl):
+    assert "nodeSelector" in kubectl.run("apply", "-f", "-", text=driver("a", default=True, nodeSelector={"a": "b"}),
+                                         good=False)
+    kubectl.run("apply", "-f", "-", text=driver("b", driverType="gpu", usePrecompiled=False))
+    assert "cannot be changed" in kubectl.run("apply", "-f", "-", text=driver("b", driverType="vgpu", usePrecompiled=False),
+                                              good=False)
+    cluster = {"apiVersion": "nvidia.com/v1alpha1", "kind": "GPUCluster", "spec": {"draDriver": {}}}
+    assert "gpu-cluster" in kubectl.run("apply", "-f", "-", text=json.dumps(cluster | {"metadata": {"name": "other"}}),
+                                        good=False)
+    kubectl.run("apply", "-f", "-", text=json.dumps(cluster | {"metadata": {"name": "gpu-cluster"}}))
+    assert "b" in kubectl.run("get", "nvd") and "gpu-cluster" in kubectl.run("get", "gc")
