@@ -14,11 +14,11 @@
 #include "adapter/cluster/node_labels.h"
 #include "adapter/cluster/node_state_object.h"
 #include "adapter/cluster/node_status.h"
-#include "adapter/cluster/object_reconciler.h"
-#include "adapter/cluster/reconcile_loop.h"
 #include "api/node_state.h"
 #include "base/core/strings.h"
 #include "protocol/kube/events.h"
+#include "protocol/kube/object_reconciler.h"
+#include "protocol/kube/reconcile_loop.h"
 #include "view/node_events.h"
 
 namespace penstock::adapter::cluster {
@@ -26,6 +26,9 @@ namespace penstock::adapter::cluster {
 using api::Switch;
 using protocol::kube::ApiResponse;
 using protocol::kube::Json;
+using protocol::kube::kRereadInterval;
+using protocol::kube::ObjectReconciler;
+using protocol::kube::ReconcileLoop;
 using namespace std::chrono_literals;
 
 namespace {

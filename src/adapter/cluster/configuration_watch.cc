@@ -14,6 +14,7 @@ namespace penstock::adapter::cluster {
 
 using protocol::kube::Informer;
 using protocol::kube::Json;
+using protocol::kube::ReconcileLoop;
 
 namespace {
 

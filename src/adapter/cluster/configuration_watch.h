@@ -9,10 +9,10 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "adapter/cluster/observed_node.h"
-#include "adapter/cluster/reconcile_loop.h"
 #include "api/config/node_config.h"
 #include "api/config/remote_config.h"
 #include "protocol/kube/api.h"
+#include "protocol/kube/reconcile_loop.h"
 
 namespace penstock::adapter::cluster {
 
@@ -24,7 +24,8 @@ class ConfigurationWatch {
     std::function<void()> node;
     std::function<void(const api::RemoteConfig&)> remote;
     /// What prevents `what` from being read; an empty text once that is over.
-    std::function<void(const std::string& what, ReconcileLoop::Problem problem)> problem;
+    std::function<void(const std::string& what, protocol::kube::ReconcileLoop::Problem problem)>
+        problem;
   };
   /// `where` has its namespace filled in. Without a name there is never a remote configuration.
   ConfigurationWatch(protocol::kube::Api& api, std::string node, api::ConfigMapConfig where,

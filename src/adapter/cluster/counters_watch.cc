@@ -12,6 +12,7 @@ namespace penstock::adapter::cluster {
 
 using protocol::kube::Informer;
 using protocol::kube::Json;
+using protocol::kube::ReconcileLoop;
 
 api::RemoteConfig ChooseCounters(const std::string& name, const Json* config_map) {
   api::RemoteConfig remote{.origin = "ConfigMap " + name};

@@ -8,9 +8,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "adapter/cluster/reconcile_loop.h"
 #include "api/config/remote_config.h"
 #include "protocol/kube/api.h"
+#include "protocol/kube/reconcile_loop.h"
 
 namespace penstock::adapter::cluster {
 
@@ -26,7 +26,7 @@ class CountersWatch {
   struct Callbacks {
     std::function<void(const api::RemoteConfig&)> reported;
     /// What prevents the read; an empty text once that is over.
-    std::function<void(ReconcileLoop::Problem)> problem;
+    std::function<void(protocol::kube::ReconcileLoop::Problem)> problem;
   };
   /// `where` is "namespace:name"; if it is empty, no callback is ever called.
   CountersWatch(protocol::kube::Api& api, const std::string& where, Callbacks callbacks);

@@ -13,6 +13,7 @@ namespace penstock::adapter::cluster {
 
 using protocol::kube::Informer;
 using protocol::kube::Json;
+using protocol::kube::ReconcileLoop;
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "adapter/cluster/reconcile_loop.h"
 #include "protocol/kube/api.h"
+#include "protocol/kube/reconcile_loop.h"
 
 namespace penstock::adapter::cluster {
 
@@ -32,7 +32,7 @@ class PodLabelWatch {
     /// null if no labels are requested.
     std::function<void(std::shared_ptr<const PodsOfNode>)> changed;
     /// What prevents the read; an empty text once that is over.
-    std::function<void(ReconcileLoop::Problem)> problem;
+    std::function<void(protocol::kube::ReconcileLoop::Problem)> problem;
   };
   /// `wanted`: globs for label keys. If empty, sends no request.
   PodLabelWatch(protocol::kube::Api& api, std::string node, std::vector<std::string> wanted,

@@ -238,7 +238,8 @@ struct Informer::State : std::enable_shared_from_this<State> {
     return false;
   }
 
-  void Keep(const ObjectMeta& meta, const Object& object) {
+  void Keep(const ObjectMeta& meta, Object object) {
+    if (options.reduce) object = std::make_shared<const Json>(options.reduce(*object));
     switch (cache.Put(meta, object)) {
       case ObjectCache::Kept::kSame: return;
       case ObjectCache::Kept::kChanged:

@@ -30,6 +30,9 @@ class Informer {
     std::string field_selector, label_selector;
     /// JSON pointers of what is not kept, besides metadata.managedFields.
     std::vector<std::string> without;
+    /// Returns what is kept of an object and passed to the handlers: where that is the same as
+    /// before, nothing is called. Empty: all of it. Leaves metadata.name and namespace in it.
+    std::function<Json(const Json& object)> reduce;
     /// More are an error, reported through `problem` until the next list; the known ones stay.
     std::size_t most_objects = 20'000;
     std::size_t most_bytes = 256u << 20;                 ///< of all objects as text

@@ -13,6 +13,10 @@ ObjectCache::Kept ObjectCache::Put(const ObjectMeta& meta, Object object) {
   const bool known = found != entries_.end();
   if (known) found->second.list = list_;
   if (known && found->second.version == meta.version) return Kept::kSame;
+  if (known && *found->second.object == *object) {  // all that changed is not kept
+    found->second.version = meta.version;
+    return Kept::kSame;
+  }
   const std::size_t bytes = base::JsonText(*object).size();
   const std::size_t freed = known ? found->second.bytes : 0;
   if ((!known && entries_.size() >= most_objects_) || bytes_ - freed + bytes > most_bytes_)

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostHistory = 100'000;
 
-constexpr std::array<Kind, 9> kKinds = {
+constexpr std::array<Kind, 17> kKinds = {
     {{.collection = "/api/v1/nodes", .kind = "Node", .status = true},
      {.collection = "/api/v1/pods", .kind = "Pod", .status = true},
      {.collection = "/api/v1/configmaps", .kind = "ConfigMap"},
@@ -26,7 +26,29 @@ constexpr std::array<Kind, 9> kKinds = {
       .generation = true},
      {.collection = "/apis/coordination.k8s.io/v1/leases", .kind = "Lease"},
      {.collection = "/apis/penstock.io/v1alpha1/nodestates", .kind = "NodeState"},
-     {.collection = "/apis/nfd.k8s-sigs.io/v1alpha1/nodefeatures", .kind = "NodeFeature"}}};
+     {.collection = "/apis/nfd.k8s-sigs.io/v1alpha1/nodefeatures", .kind = "NodeFeature"},
+     {.collection = "/api/v1/services", .kind = "Service"},
+     {.collection = "/apis/node.k8s.io/v1/runtimeclasses", .kind = "RuntimeClass"},
+     {.collection = "/apis/monitoring.coreos.com/v1/servicemonitors", .kind = "ServiceMonitor"},
+     {.collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+      .kind = "CustomResourceDefinition",
+      .status = true},
+     {.collection = "/apis/nvidia.com/v1/clusterpolicies",
+      .kind = "ClusterPolicy",
+      .status = true,
+      .generation = true},
+     {.collection = "/apis/nvidia.com/v1alpha1/nvidiadrivers",
+      .kind = "NVIDIADriver",
+      .status = true,
+      .generation = true},
+     {.collection = "/apis/nvidia.com/v1alpha1/gpuclusters",
+      .kind = "GPUCluster",
+      .status = true,
+      .generation = true},
+     {.collection = "/apis/penstock.io/v1alpha1/penstocks",
+      .kind = "Penstock",
+      .status = true,
+      .generation = true}}};
 
 Reply NotFound(const Place& place) { return Failure(404, "NotFound", Named(place) + " not found"); }
 

@@ -1,12 +1,12 @@
 // The queue retries transient failures with its back-off. This file delays the retries of refused
 // work, which an administrator must fix.
-#include "adapter/cluster/reconcile_loop.h"
+#include "protocol/kube/reconcile_loop.h"
 
 #include <algorithm>
 
 #include "base/log.h"
 
-namespace penstock::adapter::cluster {
+namespace penstock::protocol::kube {
 
 using namespace std::chrono_literals;
 
@@ -108,4 +108,4 @@ void ReconcileLoop::Report(const std::string& name, Problem problem) {
   reported_();
 }
 
-}  // namespace penstock::adapter::cluster
+}  // namespace penstock::protocol::kube

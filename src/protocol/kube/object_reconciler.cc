@@ -1,20 +1,16 @@
 // After a write, the object is assumed to be as written: the server may add fields and may drop
 // those that its schema does not know.
-#include "adapter/cluster/object_reconciler.h"
+#include "protocol/kube/object_reconciler.h"
 
 #include <nlohmann/json.hpp>
 
 #include "base/lifetime.h"
 
-namespace penstock::adapter::cluster {
+namespace penstock::protocol::kube {
 
-using protocol::kube::ApiResponse;
-using protocol::kube::Json;
 using namespace std::chrono_literals;
 
 namespace {
-
-constexpr std::string_view kManager = "penstock";
 
 /// Whether `found` contains everything in `wanted`; lists are compared as a whole.
 bool Contains(const Json& found, const Json& wanted) {
@@ -51,7 +47,7 @@ bool Agrees(const Json& found, const Json& wanted, const std::string& content) {
 }  // namespace
 
 struct ObjectReconciler::State : std::enable_shared_from_this<State> {
-  State(protocol::kube::Api& a, Options o) : api(a), options(std::move(o)) {}
+  State(Api& a, Options o) : api(a), options(std::move(o)) {}
 
   void Reconcile(std::function<Json(const Json*)> function, std::function<void(Status)> end) {
     wanted = std::move(function);
@@ -65,7 +61,7 @@ struct ObjectReconciler::State : std::enable_shared_from_this<State> {
   void OnRead(const base::Result<ApiResponse>& answer) {
     if (!answer.ok() && answer.error().code() != Code::kNotFound) return End(answer.error());
     base::Result<Json> object(Json(nullptr));
-    if (answer.ok()) object = protocol::kube::Parse(answer);
+    if (answer.ok()) object = Parse(answer);
     if (!object.ok()) return End(object.error());
     found = *std::move(object);
     read_at = api.executor().clock().Now();
@@ -80,7 +76,7 @@ struct ObjectReconciler::State : std::enable_shared_from_this<State> {
       written = object;
       return End({});
     }
-    api.Do(Apply(options.resource, options.namespace_name, object, kManager),
+    api.Do(Apply(options.resource, options.namespace_name, object, options.manager),
            base::IfAlive(this, [object](State& self, const Result<ApiResponse>& answer) {
              if (!answer.ok()) {
                if (answer.error().code() == Code::kNotFound) self.Forget();
@@ -102,7 +98,7 @@ struct ObjectReconciler::State : std::enable_shared_from_this<State> {
     std::exchange(done, nullptr)(status);
   }
 
-  protocol::kube::Api& api;
+  Api& api;
   const Options options;
   std::function<Json(const Json*)> wanted;
   std::function<void(Status)> done;
@@ -111,7 +107,7 @@ struct ObjectReconciler::State : std::enable_shared_from_this<State> {
   base::TimePoint read_at{};
 };
 
-ObjectReconciler::ObjectReconciler(protocol::kube::Api& api, Options options)
+ObjectReconciler::ObjectReconciler(Api& api, Options options)
     : state_(std::make_shared<State>(api, std::move(options))) {}
 
 ObjectReconciler::~ObjectReconciler() = default;
@@ -124,4 +120,4 @@ void ObjectReconciler::Reconcile(std::function<Json(const Json*)> wanted,
 bool ObjectReconciler::has_read() const { return state_->found.has_value(); }
 bool ObjectReconciler::there() const { return !state_->written.is_null(); }
 
-}  // namespace penstock::adapter::cluster
+}  // namespace penstock::protocol::kube

@@ -12,7 +12,7 @@
 #include "base/executor.h"
 #include "protocol/kube/work_queue.h"
 
-namespace penstock::adapter::cluster {
+namespace penstock::protocol::kube {
 
 /// Use on the api's executor.
 class ReconcileLoop {
@@ -70,7 +70,7 @@ class ReconcileLoop {
   const std::function<void()> reported_;
   std::map<std::string, Entry> entries_;
   std::map<std::string, Problem> problems_;
-  protocol::kube::WorkQueue queue_;  // last: destroyed first, which ends all calls
+  WorkQueue queue_;  // last: destroyed first, which ends all calls
 };
 
-}  // namespace penstock::adapter::cluster
+}  // namespace penstock::protocol::kube

@@ -12,7 +12,7 @@
 #include "base/core/result.h"
 #include "protocol/kube/api.h"
 
-namespace penstock::adapter::cluster {
+namespace penstock::protocol::kube {
 
 /// Interval of rereading our own objects.
 inline constexpr base::Duration kRereadInterval = std::chrono::minutes(10);
@@ -22,13 +22,14 @@ inline constexpr base::Duration kRereadInterval = std::chrono::minutes(10);
 class ObjectReconciler {
  public:
   struct Options {
-    protocol::kube::Resource resource;
+    Resource resource;
     std::string namespace_name, name;
     /// JSON pointer to the part that is ours as a whole: "/status". Of the rest (metadata), only
     /// the fields that we set are compared.
     std::string content;
+    std::string manager = "penstock";  ///< field manager
   };
-  ObjectReconciler(protocol::kube::Api& api, Options options);
+  ObjectReconciler(Api& api, Options options);
   ~ObjectReconciler();
 
   /// Applies the object that `wanted` returns (null: nothing yet). Reads the object first at the
@@ -46,4 +47,4 @@ class ObjectReconciler {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace penstock::adapter::cluster
+}  // namespace penstock::protocol::kube
