@@ -186,9 +186,20 @@ base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view
   return config;
 }
 
+namespace {
+
+std::string Header() {
+  return "apiVersion: " + std::string(kApiVersion) + "\nkind: " + std::string(kKind) + "\n";
+}
+
+}  // namespace
+
 std::string ToYaml(const NodeConfig& config) {
-  return "apiVersion: " + std::string(kApiVersion) + "\nkind: " + std::string(kKind) + "\n" +
-         KeysAsYaml(config, [](const internal::ConfigKey&) { return true; });
+  return Header() + KeysAsYaml(config, [](const internal::ConfigKey&) { return true; });
+}
+
+std::string ToShortYaml(const NodeConfig& config) {
+  return Header() + internal::DifferenceAsYaml(config, {});
 }
 
 }  // namespace penstock::api

@@ -373,6 +373,9 @@ base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view
 /// `penstock config show`.
 std::string ToYaml(const NodeConfig& config);
 
+/// As ToYaml, with only the keys whose values are not the default.
+std::string ToShortYaml(const NodeConfig& config);
+
 /// A path that can be set by a flag and by the key of the same name below `paths`.
 struct PathOption {
   std::string_view flag;  ///< "--driver-root"

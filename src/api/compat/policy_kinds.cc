@@ -1,0 +1,73 @@
+// Facts of NVIDIA's GPU Operator (controllers/state_manager.go, assets/*/*service.yaml at 26.7).
+#include "api/compat/policy_kinds.h"
+
+#include <algorithm>
+
+#include "api/compat/nvidia/gpu_cluster.h"
+#include "api/compat/nvidia/nvidia_driver.h"
+#include "api/labels.h"
+
+namespace penstock::api::compat {
+
+namespace {
+
+base::Result<PolicyTranslation> AnswerDriver(std::string_view object) {
+  ASSIGN(auto translation, TranslateNvidiaDriver(object));
+  return PolicyTranslation{{}, std::move(translation.answers)};
+}
+
+base::Result<PolicyTranslation> AnswerCluster(std::string_view object) {
+  ASSIGN(auto answers, AnswerGpuCluster(object));
+  return PolicyTranslation{{}, std::move(answers)};
+}
+
+}  // namespace
+
+const std::vector<PolicyKind>& PolicyKinds() {
+  static const std::vector<PolicyKind> kinds = {
+      {"nvidia.com", "v1", "clusterpolicies", "ClusterPolicy", TranslateClusterPolicy, ""},
+      {"nvidia.com", "v1alpha1", "nvidiadrivers", "NVIDIADriver", AnswerDriver,
+       "drivers are not installed or upgraded yet; a driver that a node has is used"},
+      {"nvidia.com", "v1alpha1", "gpuclusters", "GPUCluster", AnswerCluster,
+       "dynamic resource allocation is not served yet; use a ClusterPolicy or a Penstock object"}};
+  return kinds;
+}
+
+const PolicyKind& PenstockKind() {
+  static const PolicyKind kind{"penstock.io", "v1alpha1", "penstocks", "Penstock", nullptr, ""};
+  return kind;
+}
+
+const std::vector<std::string>& DeviceLabels() {
+  static const std::vector<std::string> labels = [] {
+    std::vector<std::string> all;
+    for (const char* device : {"10de", "0300_10de", "0302_10de"})
+      all.push_back(std::string(kFeaturePrefix) + "pci-" + device + ".present");
+    return all;
+  }();
+  return labels;
+}
+
+bool HasDevices(const std::map<std::string, std::string>& labels, std::string_view present) {
+  const auto is_true = [&labels](std::string_view key) {
+    const auto found = labels.find(std::string(key));
+    return found != labels.end() && found->second == "true";
+  };
+  return (!present.empty() && is_true(present)) || std::ranges::any_of(DeviceLabels(), is_true);
+}
+
+const std::vector<ConditionalMark>& ConditionalMarks() {
+  static const std::vector<ConditionalMark> marks = {
+      {"nvidia.com/mig.capable", "nvidia.com/gpu.deploy.mig-manager", "true"},
+      {"nvidia.com/mig.capable", "nvidia.com/mig.config", ""}};
+  return marks;
+}
+
+std::string PortName(std::string_view service) {
+  if (service == "nvidia-dcgm-exporter") return "gpu-metrics";
+  if (service == "nvidia-dcgm") return "dcgm";
+  if (service == "nvidia-node-status-exporter") return "node-status-exporter";
+  return "metrics";
+}
+
+}  // namespace penstock::api::compat

@@ -1,0 +1,50 @@
+// The resources of a cluster that say what is wanted of its accelerators, vendors' and our own, and
+// the names that vendors' programs select on. Pure tables.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/cluster/penstock.h"
+#include "api/compat/nvidia/cluster_policy.h"
+#include "base/core/result.h"
+
+namespace penstock::api::compat {
+
+/// A kind of objects that say what is wanted of the cluster.
+struct PolicyKind {
+  std::string group, version, plural, kind;
+  /// Into Penstock's own form.
+  std::function<base::Result<PolicyTranslation>(std::string_view object)> translate;
+  /// Why objects of the kind are only answered: nothing follows from them. Empty: they take effect.
+  std::string not_served;
+};
+
+/// In the order in which they are read: each is read over those before it, so that Penstock's own,
+/// the last, can add to the others.
+const std::vector<PolicyKind>& PolicyKinds();
+
+/// Penstock's own kind: its translate is empty, since it is read over the others (ParsePenstock).
+const PolicyKind& PenstockKind();
+
+/// Whether a node's labels say that it has devices of a supported vendor: those that our agents
+/// write, and those of NFD. `present` is the label by which agents say so; it may be empty.
+bool HasDevices(const std::map<std::string, std::string>& labels, std::string_view present);
+
+/// The keys that decide HasDevices, besides `present`.
+const std::vector<std::string>& DeviceLabels();
+
+/// A label that is written only on nodes that have another one.
+struct ConditionalMark {
+  std::string needed;  ///< with the value "true"
+  std::string key;
+  std::string value;  ///< empty: the default layout of the configuration
+};
+const std::vector<ConditionalMark>& ConditionalMarks();
+
+/// The name of a Service's port: monitors that others wrote select it.
+std::string PortName(std::string_view service);
+
+}  // namespace penstock::api::compat
