@@ -1,0 +1,29 @@
+// Computes the configuration of the agents' pods from what is wanted of the cluster: the paths
+// within the pod, and what a pod of the operator always has. Pure.
+#pragma once
+
+#include <string>
+
+#include "api/cluster/penstock.h"
+
+namespace penstock::cluster {
+
+/// Where things are in an agent's pod (deploy/manifests/penstock.yaml).
+inline constexpr std::string_view kDriverRootInPod = "/driver-root";
+inline constexpr std::string_view kDevRootInPod = "/dev-root";
+inline constexpr std::string_view kLayoutsInPod = "/etc/penstock-layouts";
+inline constexpr std::string_view kCountersInPod = "/etc/penstock-counters";
+
+/// Where the host has the driver and its device files.
+struct HostDriver {
+  std::string root = "/";
+  std::string dev = "/";
+  /// Whether the device files are in a folder of their own, which is mounted, too.
+  bool separate_dev() const { return dev != "/" && dev != root; }
+};
+HostDriver DriverOf(const api::PenstockSpec& spec);
+
+/// The agents' configuration.
+api::NodeConfig ConfigOfPod(const api::PenstockSpec& spec, const std::string& namespace_name);
+
+}  // namespace penstock::cluster

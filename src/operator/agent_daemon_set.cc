@@ -1,0 +1,219 @@
+// Edits the DaemonSet of the manifest, so that both ways to install the agents give the same pods.
+#include <algorithm>
+#include <optional>
+
+#include "base/core/hash.h"
+#include "base/core/json_text.h"
+#include "base/core/strings.h"
+#include "operator/agent_config.h"
+#include "operator/embedded_files.h"
+#include "operator/json_values.h"
+#include "operator/manifests.h"
+#include "operator/names.h"
+
+namespace penstock::cluster {
+namespace {
+
+Json* Named(Json& list, std::string_view name) {
+  const auto found =
+      std::ranges::find_if(list, [name](const Json& one) { return TextAt(one, "/name") == name; });
+  return found == list.end() ? nullptr : &*found;
+}
+
+/// Reads the parts that are passed on as they are, and collects what is wrong with them.
+class Parts {
+ public:
+  Json Read(const api::KubeJson& part, const char* what, Json::value_t type) {
+    if (part.empty()) return nullptr;
+    Json json = base::ParseJson<Json>(part.text);
+    if (json.type() == type) return json;
+    problems_.push_back(std::string(what) + " must be " +
+                        (type == Json::value_t::array ? "a list" : "a map") + ", not " +
+                        (json.is_discarded() ? "malformed JSON" : json.type_name()));
+    return nullptr;
+  }
+  base::Status status() const {
+    if (problems_.empty()) return {};
+    return base::Error(base::Code::kInvalidArgument, base::Join(problems_, "; "));
+  }
+
+ private:
+  std::vector<std::string> problems_;
+};
+
+/// The terms of a required node affinity are alternatives, so each gets the manifest's condition.
+Json WithRequired(Json affinity, const Json& manifest) {
+  static const std::string kTerms =
+      "/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+  const Json* required = Find(manifest, kTerms);
+  if (affinity.is_null() || required == nullptr || required->empty()) return manifest;
+  const Json& condition = (*required)[0]["matchExpressions"][0];
+  const Json* theirs = Find(affinity, kTerms);
+  if (theirs == nullptr || !theirs->is_array() || theirs->empty()) {
+    affinity[Json::json_pointer(kTerms)] = *required;
+    return affinity;
+  }
+  for (Json& term : affinity[Json::json_pointer(kTerms)])
+    if (term.is_object()) term["matchExpressions"].push_back(condition);
+  return affinity;
+}
+
+/// A pod of the host's network has the node's port: no second one can start beside it.
+Json UpdateStrategy(const api::AgentPods& agent) {
+  if (agent.update.on_delete) return {{"type", "OnDelete"}};
+  Json rolling = {{"maxSurge", 1}, {"maxUnavailable", 0}};
+  const std::string& most = agent.update.max_unavailable;
+  if (!most.empty() || agent.host_network) {
+    const auto number = base::ParseInt(most.empty() ? "1" : most);
+    rolling = {{"maxSurge", 0}, {"maxUnavailable", number ? Json(*number) : Json(most)}};
+  }
+  return {{"type", "RollingUpdate"}, {"rollingUpdate", rolling}};
+}
+
+void SetHostPath(Json& volumes, const char* name, const std::string& path) {
+  if (Json* volume = Named(volumes, name)) (*volume)["hostPath"]["path"] = path;
+}
+
+void Mount(Json& container, Json& volumes, const std::string& name, const std::string& path,
+           Json source, bool read_only) {
+  Json mount = {{"name", name}, {"mountPath", path}};
+  if (read_only) mount["readOnly"] = true;
+  container["volumeMounts"].push_back(std::move(mount));
+  source["name"] = name;
+  volumes.push_back(std::move(source));
+}
+
+void SetDriver(const api::PenstockSpec& spec, Json& container, Json& volumes) {
+  const HostDriver driver = DriverOf(spec);
+  if (Json* volume = Named(volumes, "driver-root"))
+    (*volume)["hostPath"] = {{"path", driver.root},
+                             {"type", driver.root == "/" ? "Directory" : "DirectoryOrCreate"}};
+  // Files of divided devices are created below it, unless device files are elsewhere.
+  if (Json* mount = Named(container["volumeMounts"], "driver-root"))
+    (*mount)["readOnly"] = driver.root == "/" || driver.separate_dev();
+  if (!driver.separate_dev()) return;
+  Mount(container, volumes, "dev-root", std::string(kDevRootInPod),
+        {{"hostPath", {{"path", driver.dev}, {"type", "DirectoryOrCreate"}}}}, false);
+  container["volumeMounts"].back()["mountPropagation"] = "HostToContainer";
+}
+
+/// A folder of the agent that is the same in the pod and on the host.
+void SetFolder(Json& container, Json& volumes, const char* name, const std::string& path) {
+  SetHostPath(volumes, name, path);
+  if (Json* mount = Named(container["volumeMounts"], name)) (*mount)["mountPath"] = path;
+}
+
+void SetFolders(const api::PenstockSpec& spec, Json& container, Json& volumes) {
+  const api::PathsConfig& paths = spec.node.paths;
+  SetHostPath(volumes, "device-plugins", spec.host.kubelet_dir + "/device-plugins");
+  SetHostPath(volumes, "pod-resources", spec.host.kubelet_dir + "/pod-resources");
+  SetFolder(container, volumes, "run", paths.run_dir);
+  SetFolder(container, volumes, "state", paths.state_dir);
+  SetFolder(container, volumes, "cdi", paths.cdi_root);
+  SetFolder(container, volumes, "mps", spec.node.sharing.mps_root);
+  const std::string& install = spec.host.install_dir;
+  if (!install.empty() && install != paths.state_dir)
+    Mount(container, volumes, "programs", install,
+          {{"hostPath", {{"path", install}, {"type", "DirectoryOrCreate"}}}}, false);
+  // Optional: the agent serves without it, and reports what is missing.
+  const auto mount_map = [&](const char* name, std::string_view path, const std::string& map) {
+    if (!map.empty())
+      Mount(container, volumes, name, std::string(path),
+            {{"configMap", {{"name", map}, {"optional", true}}}}, true);
+  };
+  mount_map("layouts", kLayoutsInPod, spec.config_maps.layouts);
+  mount_map("counters", kCountersInPod, spec.config_maps.counters);
+}
+
+void SetContainer(const api::AgentPods& agent, const Installation& installation, Parts& parts,
+                  Json& container) {
+  container["image"] = agent.image.empty() ? installation.image : agent.image;
+  container["imagePullPolicy"] =
+      agent.pull_policy.empty() ? installation.pull_policy : agent.pull_policy;
+  for (const auto& [name, value] : agent.environment) {
+    Json one = {{"name", name}, {"value", value}};
+    if (Json* known = Named(container["env"], name)) {
+      *known = std::move(one);
+    } else {
+      container["env"].push_back(std::move(one));
+    }
+  }
+  if (Json own = parts.Read(agent.resources, "the agents' resources", Json::value_t::object);
+      !own.is_null())
+    container["resources"] = std::move(own);
+}
+
+void SetPlacement(const api::AgentPods& agent, Parts& parts, Json& pod) {
+  for (const auto& [key, value] : agent.node_selector) pod["nodeSelector"][key] = value;
+  const Json affinity = parts.Read(agent.affinity, "the agents' affinity", Json::value_t::object);
+  pod["affinity"] = WithRequired(affinity, pod["affinity"]);
+  const Json own = parts.Read(agent.tolerations, "the agents' tolerations", Json::value_t::array);
+  if (own.is_array())
+    for (const Json& one : own)
+      if (std::ranges::find(pod["tolerations"], one) == pod["tolerations"].end())
+        pod["tolerations"].push_back(one);
+  if (!agent.priority_class.empty()) pod["priorityClassName"] = agent.priority_class;
+}
+
+void SetPod(const api::AgentPods& agent, const Installation& installation, Parts& parts,
+            Json& pod) {
+  pod["serviceAccountName"] = installation.service_account;
+  Json secrets = Json::array();
+  for (const auto* names : {&installation.pull_secrets, &agent.pull_secrets})
+    for (const std::string& name : *names)
+      if (Named(secrets, name) == nullptr) secrets.push_back({{"name", name}});
+  if (!secrets.empty()) pod["imagePullSecrets"] = std::move(secrets);
+  if (agent.host_network) pod["hostNetwork"] = true;
+  if (Json own = parts.Read(agent.pod_security_context, "the agents' podSecurityContext",
+                            Json::value_t::object);
+      !own.is_null())
+    pod["securityContext"] = std::move(own);
+  SetPlacement(agent, parts, pod);
+}
+
+void Append(Json& list, Json more) {
+  if (more.is_array())
+    for (Json& one : more) list.push_back(std::move(one));
+}
+
+/// The manifest's own labels name its way to install.
+void SetMetadata(const api::AgentPods& agent, const std::string& configuration, Json& set) {
+  set["metadata"] = {{"name", kAgentName}};
+  Json& template_metadata = set["spec"]["template"]["metadata"];
+  template_metadata["labels"] = agent.labels;
+  template_metadata["annotations"] = agent.annotations;
+  for (const auto& [key, value] : AgentLabels()) {
+    template_metadata["labels"][key] = value;
+    set["spec"]["selector"]["matchLabels"][key] = value;
+  }
+  // The agent reads its file once, at startup.
+  template_metadata["annotations"]["checksum/agent"] = std::to_string(base::Hash(configuration));
+}
+
+}  // namespace
+
+base::Result<Json> AgentDaemonSet(const api::PenstockSpec& spec, const Installation& installation,
+                                  const std::string& configuration) {
+  static const auto manifest = EmbeddedObjects("DaemonSet");
+  if (!manifest.ok()) return manifest.error();
+  if (manifest->size() != 1)
+    return base::Error(base::Code::kInternal, "the embedded manifest has no DaemonSet");
+  Parts parts;
+  Json set = manifest->front();
+  Json& pod = set["spec"]["template"]["spec"];
+  Json& container = pod["containers"][0];
+  Json& volumes = pod["volumes"];
+  SetMetadata(spec.agent, configuration, set);
+  set["spec"]["updateStrategy"] = UpdateStrategy(spec.agent);
+  SetPod(spec.agent, installation, parts, pod);
+  SetContainer(spec.agent, installation, parts, container);
+  SetDriver(spec, container, volumes);
+  SetFolders(spec, container, volumes);
+  Append(volumes, parts.Read(spec.agent.volumes, "the agents' volumes", Json::value_t::array));
+  Append(container["volumeMounts"],
+         parts.Read(spec.agent.volume_mounts, "the agents' volume mounts", Json::value_t::array));
+  TRY(parts.status());
+  return set;
+}
+
+}  // namespace penstock::cluster

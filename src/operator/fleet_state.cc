@@ -1,0 +1,95 @@
+#include "operator/fleet_state.h"
+
+#include <algorithm>
+
+#include "base/core/printable.h"
+#include "operator/json_values.h"
+
+namespace penstock::cluster {
+namespace {
+
+constexpr std::size_t kMostMessage = 400, kMostReason = 64, kMostReasons = 20;
+constexpr std::string_view kOtherReason = "Other";
+/// Of the agent's condition Ready where no allocator serves, which is normal where none is wanted.
+constexpr std::string_view kNoAllocator = "NoDoorOpen";
+
+std::string Shortened(const std::string& text) {
+  if (text.size() <= kMostMessage) return base::Printable(text);
+  std::size_t end = kMostMessage - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+    --end;  // in a character
+  return base::Printable(text.substr(0, end)) + "...";
+}
+
+std::int64_t NumberAt(const Json& object, const std::string& pointer) {
+  const Json* found = Find(object, pointer);
+  return found != nullptr && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+}
+
+}  // namespace
+
+Json ReducedNodeState(const Json& node_state) {
+  Json reduced = {{"metadata", {{"name", TextAt(node_state, "/metadata/name")}}}};
+  const Json* conditions = Find(node_state, "/status/conditions");
+  if (conditions == nullptr || !conditions->is_array()) return reduced;
+  for (const Json& condition : *conditions)
+    if (TextAt(condition, "/type") == "Ready")
+      reduced["ready"] = {
+          {"status", TextAt(condition, "/status")},
+          {"reason", base::Printable(TextAt(condition, "/reason").substr(0, kMostReason))},
+          {"message", Shortened(TextAt(condition, "/message"))},
+          {"since", base::Printable(TextAt(condition, "/lastTransitionTime").substr(0, 32))}};
+  return reduced;
+}
+
+NodeReadiness ReadinessOf(const std::string& node, bool opted_out, const Json* reduced_state,
+                          const api::PenstockSpec& spec) {
+  if (opted_out)
+    return {node, "optedOut", "OptedOut", spec.marks.opt_out_label + "=false on this node", ""};
+  if (reduced_state == nullptr || !reduced_state->contains("ready"))
+    return {node, "waiting", "NoReport", "the node's agent has not reported yet", ""};
+  NodeReadiness readiness{node, "notReady", TextAt(*reduced_state, "/ready/reason"),
+                          TextAt(*reduced_state, "/ready/message"),
+                          TextAt(*reduced_state, "/ready/since")};
+  const bool serves_nobody =
+      spec.node.kubelet_allocator == api::Switch::kOff && readiness.reason == kNoAllocator;
+  if (TextAt(*reduced_state, "/ready/status") == "True" || serves_nobody) readiness.state = "ready";
+  return readiness;
+}
+
+std::size_t FleetState::NotReady() const {
+  std::size_t count = 0;
+  for (const auto& [state, number] : by_state)
+    if (state != "ready" && state != "optedOut") count += number;
+  return count;
+}
+
+FleetState Count(std::vector<NodeReadiness> nodes) {
+  std::ranges::sort(nodes, {}, &NodeReadiness::name);
+  FleetState fleet;
+  fleet.nodes = nodes.size();
+  for (NodeReadiness& node : nodes) {
+    ++fleet.by_state[node.state];
+    if (node.state == "ready") continue;
+    // Reasons come from the nodes: a status must not grow with what they invent.
+    const bool known =
+        fleet.by_reason.contains(node.reason) || fleet.by_reason.size() < kMostReasons;
+    ++fleet.by_reason[known ? node.reason : std::string(kOtherReason)];
+    if (fleet.named.size() < kMostNamed && node.state != "optedOut")
+      fleet.named.push_back(std::move(node));
+  }
+  return fleet;
+}
+
+AgentsState AgentsOf(const Json* daemon_set) {
+  if (daemon_set == nullptr) return {};
+  AgentsState agents{.exists = true};
+  agents.current = NumberAt(*daemon_set, "/status/observedGeneration") >=
+                   NumberAt(*daemon_set, "/metadata/generation");
+  agents.desired = NumberAt(*daemon_set, "/status/desiredNumberScheduled");
+  agents.ready = NumberAt(*daemon_set, "/status/numberReady");
+  agents.updated = NumberAt(*daemon_set, "/status/updatedNumberScheduled");
+  return agents;
+}
+
+}  // namespace penstock::cluster

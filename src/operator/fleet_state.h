@@ -1,0 +1,50 @@
+// Counts the states of the cluster's nodes, from what their agents report. Pure.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "api/cluster/penstock.h"
+
+namespace penstock::cluster {
+
+/// What is kept of a NodeState: its name and its condition Ready.
+nlohmann::json ReducedNodeState(const nlohmann::json& node_state);
+
+/// A node with devices.
+struct NodeReadiness {
+  std::string name;
+  std::string state;    ///< "ready", "notReady", "waiting" (no report yet), "optedOut"
+  std::string reason;   ///< of the report's condition Ready
+  std::string message;  ///< cut to a length for people
+  std::string since;
+};
+NodeReadiness ReadinessOf(const std::string& node, bool opted_out,
+                          const nlohmann::json* reduced_state, const api::PenstockSpec& spec);
+
+/// At most so many nodes are named in a status.
+inline constexpr std::size_t kMostNamed = 20;
+
+struct FleetState {
+  std::size_t nodes = 0;                         ///< with devices
+  std::map<std::string, std::size_t> by_state;   ///< "ready" → number
+  std::map<std::string, std::size_t> by_reason;  ///< of those that are not ready
+  std::vector<NodeReadiness> named;              ///< of those that are not ready, the first by name
+  std::size_t NotReady() const;
+};
+FleetState Count(std::vector<NodeReadiness> nodes);
+
+/// Of the agents' DaemonSet.
+struct AgentsState {
+  bool exists = false;
+  bool current = false;  ///< all pods are of the current template, and the controller has seen it
+  std::int64_t desired = 0, ready = 0, updated = 0;
+  bool complete() const { return exists && current && ready >= desired && updated >= desired; }
+};
+AgentsState AgentsOf(const nlohmann::json* daemon_set);
+
+}  // namespace penstock::cluster

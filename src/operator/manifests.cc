@@ -1,0 +1,135 @@
+#include "operator/manifests.h"
+
+#include "base/core/hash.h"
+#include "base/core/json_text.h"
+#include "operator/agent_config.h"
+#include "operator/json_values.h"
+#include "operator/names.h"
+
+namespace penstock::cluster {
+namespace {
+
+constexpr std::string_view kSecurityLevels[] = {"enforce", "audit", "warn"};
+
+std::string HexOf(std::uint64_t number) {
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4) text += "0123456789abcdef"[(number >> shift) & 0xF];
+  return text;
+}
+
+const OwnedKind& KindNamed(std::string_view kind) {
+  for (const OwnedKind& one : OwnedKinds())
+    if (one.kind == kind) return one;
+  return OwnedKinds().front();
+}
+
+/// Completes an object with what all of ours have.
+WantedObject Owned(std::string_view kind_name, Json object, const Installation& installation,
+                   const PolicyName& owner) {
+  const OwnedKind& kind = KindNamed(kind_name);
+  const auto& resource = kind.resource;
+  object["apiVersion"] =
+      resource.group.empty() ? resource.version : resource.group + "/" + resource.version;
+  object["kind"] = kind.kind;
+  Json& metadata = object["metadata"];
+  if (kind.namespaced) metadata["namespace"] = installation.namespace_name;
+  for (const auto& [key, value] : AgentLabels()) metadata["labels"][key] = value;
+  metadata["ownerReferences"] = {{{"apiVersion", owner.api_version},
+                                  {"kind", owner.kind},
+                                  {"name", owner.name},
+                                  {"uid", owner.uid},
+                                  {"controller", true},
+                                  {"blockOwnerDeletion", true}}};
+  metadata["annotations"][std::string(kAppliedHash)] = HexOf(base::Hash(base::JsonText(object)));
+  return {&kind, std::move(object)};
+}
+
+Json ConfigMapOf(const std::string& configuration) {
+  return {{"metadata", {{"name", kAgentName}}}, {"data", {{"node.yaml", configuration}}}};
+}
+
+}  // namespace
+
+const std::vector<OwnedKind>& OwnedKinds() {
+  static const std::vector<OwnedKind> kinds = {
+      {{"node.k8s.io", "v1", "runtimeclasses"}, "RuntimeClass", false},
+      {{"", "v1", "configmaps"}, "ConfigMap"},
+      {{"apps", "v1", "daemonsets"}, "DaemonSet"},
+      {{"", "v1", "services"}, "Service"},
+      {{"monitoring.coreos.com", "v1", "servicemonitors"}, "ServiceMonitor", true, true}};
+  return kinds;
+}
+
+const std::map<std::string, std::string>& AgentLabels() {
+  static const std::map<std::string, std::string> labels = {
+      {"app.kubernetes.io/name", "penstock"},
+      {"app.kubernetes.io/instance", std::string(kAgentName)},
+      {std::string(kManagedBy), std::string(kManager)}};
+  return labels;
+}
+
+Json ServiceOf(const api::MetricsService& service) {
+  Json port = {{"name", api::compat::PortName(service.name)},
+               {"port", service.port},
+               {"targetPort", "metrics"},
+               {"protocol", "TCP"}};
+  Json spec = {{"type", service.type}, {"ports", {port}}};
+  for (const auto& [key, value] : AgentLabels()) spec["selector"][key] = value;
+  if (!service.internal_traffic_policy.empty())
+    spec["internalTrafficPolicy"] = service.internal_traffic_policy;
+  Json metadata = {{"name", service.name}};
+  if (!service.labels.empty()) metadata["labels"] = service.labels;
+  if (!service.annotations.empty()) metadata["annotations"] = service.annotations;
+  return {{"metadata", metadata}, {"spec", spec}};
+}
+
+Json MonitorOf(const api::MetricsService& service, const std::string& namespace_name) {
+  Json endpoint = {{"port", api::compat::PortName(service.name)}, {"path", "/metrics"}};
+  if (!service.interval.empty()) endpoint["interval"] = service.interval;
+  if (!service.scrape_timeout.empty()) endpoint["scrapeTimeout"] = service.scrape_timeout;
+  if (service.honor_labels) endpoint["honorLabels"] = true;
+  const Json relabelings = base::ParseJson<Json>(service.relabelings.text);
+  if (relabelings.is_array()) endpoint["relabelings"] = relabelings;
+  Json metadata = {{"name", service.name}};
+  if (!service.monitor_labels.empty()) metadata["labels"] = service.monitor_labels;
+  Json match = service.labels;
+  if (service.labels.empty())
+    for (const auto& [key, value] : AgentLabels()) match[key] = value;
+  return {{"metadata", metadata},
+          {"spec",
+           {{"namespaceSelector", {{"matchNames", {namespace_name}}}},
+            {"selector", {{"matchLabels", match}}},
+            {"jobLabel", "app"},
+            {"endpoints", {endpoint}}}}};
+}
+
+std::map<std::string, std::string> PrivilegedLabels(const api::PenstockSpec& spec) {
+  std::map<std::string, std::string> labels;
+  if (!spec.privileged_namespace) return labels;
+  for (const std::string_view level : kSecurityLevels)
+    labels["pod-security.kubernetes.io/" + std::string(level)] = "privileged";
+  return labels;
+}
+
+base::Result<std::vector<WantedObject>> ObjectsOf(const api::PenstockSpec& spec,
+                                                  const Installation& installation,
+                                                  const PolicyName& owner) {
+  const std::string configuration =
+      api::ToShortYaml(ConfigOfPod(spec, installation.namespace_name));
+  ASSIGN(Json pods, AgentDaemonSet(spec, installation, configuration));
+  std::vector<WantedObject> objects;
+  const auto add = [&](std::string_view kind, Json object) {
+    objects.push_back(Owned(kind, std::move(object), installation, owner));
+  };
+  for (const api::RuntimeClassSpec& one : spec.runtime_classes)
+    add("RuntimeClass", {{"metadata", {{"name", one.name}}}, {"handler", one.handler}});
+  add("ConfigMap", ConfigMapOf(configuration));
+  add("DaemonSet", std::move(pods));
+  for (const api::MetricsService& service : spec.services) {
+    add("Service", ServiceOf(service));
+    if (service.monitor) add("ServiceMonitor", MonitorOf(service, installation.namespace_name));
+  }
+  return objects;
+}
+
+}  // namespace penstock::cluster

@@ -1,0 +1,62 @@
+// Computes the objects that the operator wants in the cluster from what is wanted of its
+// accelerators. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "api/cluster/penstock.h"
+#include "base/core/result.h"
+#include "operator/effective_spec.h"
+#include "protocol/kube/api.h"
+
+namespace penstock::cluster {
+
+/// A kind of objects that the operator writes.
+struct OwnedKind {
+  protocol::kube::Resource resource;
+  std::string kind;
+  bool namespaced = true;
+  bool may_be_missing = false;  ///< not every cluster has it
+};
+
+/// In the order in which their objects are written: the agents' pods need those before them.
+const std::vector<OwnedKind>& OwnedKinds();
+
+/// Where and by whom the objects are written.
+struct Installation {
+  std::string namespace_name;
+  std::string image;  ///< of the agents, where the policy names none
+  std::string pull_policy = "IfNotPresent";
+  std::vector<std::string> pull_secrets;  ///< besides the policy's
+  std::string service_account = "penstock";
+};
+
+struct WantedObject {
+  const OwnedKind* kind = nullptr;
+  nlohmann::json object;  ///< with the hash of its content (kAppliedHash)
+};
+
+/// All objects that `spec` asks for. kInvalidArgument: a part of it that the API server's schema
+/// does not check makes no object (a list of volumes that is no list); all of them at once.
+base::Result<std::vector<WantedObject>> ObjectsOf(const api::PenstockSpec& spec,
+                                                  const Installation& installation,
+                                                  const PolicyName& owner);
+
+/// The DaemonSet of the agents, made from the embedded one; the parts of ObjectsOf.
+base::Result<nlohmann::json> AgentDaemonSet(const api::PenstockSpec& spec,
+                                            const Installation& installation,
+                                            const std::string& configuration);
+nlohmann::json ServiceOf(const api::MetricsService& service);
+nlohmann::json MonitorOf(const api::MetricsService& service, const std::string& namespace_name);
+
+/// The labels that select the agents' pods.
+const std::map<std::string, std::string>& AgentLabels();
+
+/// What the operator's namespace is labelled with, so that it may have privileged pods.
+std::map<std::string, std::string> PrivilegedLabels(const api::PenstockSpec& spec);
+
+}  // namespace penstock::cluster

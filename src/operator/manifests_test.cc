@@ -1,0 +1,143 @@
+#include "operator/manifests.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/agent_config.h"
+#include "operator/embedded_files.h"
+#include "operator/json_values.h"
+#include "operator/names.h"
+
+namespace penstock::cluster {
+namespace {
+
+using nlohmann::json;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+const Installation kInstallation{.namespace_name = "gpu-operator", .image = "localhost/penstock:1"};
+const PolicyName kOwner{"nvidia.com/v1", "ClusterPolicy", "cluster-policy", "u1"};
+
+json SetOf(const api::PenstockSpec& spec) {
+  const auto set = AgentDaemonSet(spec, kInstallation, "configuration");
+  EXPECT_TRUE(set.ok()) << (set.ok() ? "" : set.error().message());
+  return set.ok() ? *set : json();
+}
+json PodOf(const api::PenstockSpec& spec) { return SetOf(spec)["spec"]["template"]["spec"]; }
+json ContainerOf(const api::PenstockSpec& spec) { return PodOf(spec)["containers"][0]; }
+
+json Named(const json& list, const std::string& name) {
+  for (const json& one : list)
+    if (TextAt(one, "/name") == name) return one;
+  return {};
+}
+
+TEST(Embedded, HasTheDefinitionsOfAllPolicies) {
+  const auto all = EmbeddedObjects("CustomResourceDefinition");
+  ASSERT_TRUE(all.ok());
+  std::vector<std::string> names;
+  for (const json& one : *all) names.push_back(TextAt(one, "/metadata/name"));
+  for (const auto& kind : api::compat::PolicyKinds())
+    EXPECT_THAT(names, Contains(kind.plural + "." + kind.group));
+  EXPECT_THAT(names, Contains("penstocks.penstock.io"));
+  EXPECT_THAT(names, Contains("nodestates.penstock.io"));
+}
+
+TEST(Manifests, TheSelectorSelectsThePods) {
+  const json set = SetOf({});
+  EXPECT_TRUE(Covers(set["spec"]["template"]["metadata"]["labels"],
+                     set["spec"]["selector"]["matchLabels"]));
+  EXPECT_EQ(set["metadata"], json({{"name", "penstock-agent"}}));
+}
+
+TEST(Manifests, AUsersSettingsOfPodsAreAddedToOurs) {
+  api::PenstockSpec spec;
+  spec.agent.labels = {{"team", "a"}, {"app.kubernetes.io/name", "mine"}};
+  spec.agent.tolerations.text = R"([{"key": "x", "operator": "Exists"}])";
+  spec.agent.environment = {{"NODE_NAME", "fixed"}, {"X", "1"}};
+  spec.agent.volumes.text = R"([{"name": "v", "emptyDir": {}}])";
+  spec.agent.volume_mounts.text = R"([{"name": "v", "mountPath": "/v"}])";
+  spec.agent.affinity.text = R"({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+      {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}}})";
+  const json set = SetOf(spec), pod = PodOf(spec);
+  EXPECT_EQ(set["spec"]["template"]["metadata"]["labels"]["team"], "a");
+  EXPECT_EQ(set["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"], "penstock");
+  EXPECT_EQ(pod["tolerations"].size(), 3);
+  EXPECT_EQ(Named(pod["containers"][0]["env"], "X")["value"], "1");
+  EXPECT_EQ(Named(pod["containers"][0]["env"], "NODE_NAME"),
+            json({{"name", "NODE_NAME"}, {"value", "fixed"}}));
+  EXPECT_FALSE(Named(pod["volumes"], "v").is_null());
+  const json terms = pod["affinity"]["nodeAffinity"]
+                        ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+  EXPECT_EQ(terms[0]["matchExpressions"].size(), 2) << terms;
+}
+
+TEST(Manifests, ARollOutReplacesAsManyAtOnceAsThePolicyAllows) {
+  api::PenstockSpec spec;
+  EXPECT_EQ(SetOf(spec)["spec"]["updateStrategy"]["rollingUpdate"],
+            json({{"maxSurge", 1}, {"maxUnavailable", 0}}));
+  spec.agent.update.max_unavailable = "25%";
+  EXPECT_EQ(SetOf(spec)["spec"]["updateStrategy"]["rollingUpdate"],
+            json({{"maxSurge", 0}, {"maxUnavailable", "25%"}}));
+  spec.agent.update.max_unavailable = "2";
+  EXPECT_EQ(SetOf(spec)["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"], 2);
+  spec.agent.update.on_delete = true;
+  EXPECT_EQ(SetOf(spec)["spec"]["updateStrategy"], json({{"type", "OnDelete"}}));
+}
+
+TEST(Manifests, ADriverRootIsMountedAndNamedInTheConfiguration) {
+  api::PenstockSpec spec;
+  EXPECT_EQ(Named(PodOf(spec)["volumes"], "driver-root")["hostPath"]["path"], "/");
+  EXPECT_EQ(Named(ContainerOf(spec)["volumeMounts"], "driver-root")["readOnly"], true);
+  spec.host.driver_root = "/opt/driver";
+  EXPECT_EQ(Named(PodOf(spec)["volumes"], "driver-root")["hostPath"]["path"], "/opt/driver");
+  const api::NodeConfig config = ConfigOfPod(spec, "gpu-operator");
+  EXPECT_EQ(config.paths.driver_root, "/driver-root");
+  EXPECT_EQ(config.paths.dev_root, "/driver-root");
+  EXPECT_EQ(config.paths.host_driver_root, "/opt/driver");
+}
+
+TEST(Manifests, TheConfigurationIsShortAndReadable) {
+  api::PenstockSpec spec;
+  spec.config_maps.layouts = "layouts";
+  const std::string text = api::ToShortYaml(ConfigOfPod(spec, "gpu-operator"));
+  EXPECT_THAT(text, HasSubstr("layouts: \"/etc/penstock-layouts/config.yaml\""));
+  EXPECT_THAT(text, Not(HasSubstr("probation")));
+  const auto read = api::ParseNodeConfig(text, "node.yaml");
+  ASSERT_TRUE(read.ok()) << read.error().message() << "\n" << text;
+  EXPECT_EQ(api::ToYaml(*read), api::ToYaml(ConfigOfPod(spec, "gpu-operator")));
+}
+
+TEST(Manifests, PartsThatAreNoObjectsAreRefusedTogether) {
+  api::PenstockSpec spec;
+  spec.agent.volumes.text = "{}";
+  spec.agent.affinity.text = "[";
+  const auto objects = ObjectsOf(spec, kInstallation, kOwner);
+  ASSERT_FALSE(objects.ok());
+  EXPECT_THAT(objects.error().message(), HasSubstr("volumes must be a list"));
+  EXPECT_THAT(objects.error().message(), HasSubstr("affinity must be a map"));
+}
+
+TEST(Manifests, AServiceHasThePortThatMonitorsSelect) {
+  const json service = ServiceOf({.name = "nvidia-dcgm-exporter", .port = 9400});
+  EXPECT_EQ(service["spec"]["ports"][0]["name"], "gpu-metrics");
+  EXPECT_EQ(service["spec"]["ports"][0]["targetPort"], "metrics");
+}
+
+TEST(Manifests, EveryObjectHasAnOwnerAndItsHash) {
+  api::PenstockSpec spec;
+  spec.services = {{.name = "s", .monitor = true}};
+  spec.runtime_classes = {{"nvidia", "nvidia"}};
+  const auto objects = ObjectsOf(spec, kInstallation, kOwner);
+  ASSERT_TRUE(objects.ok());
+  EXPECT_EQ(objects->size(), 5u);
+  for (const WantedObject& one : *objects) {
+    EXPECT_EQ(one.object["metadata"]["ownerReferences"][0]["uid"], "u1");
+    EXPECT_TRUE(one.object["metadata"]["annotations"].contains(kAppliedHash));
+    EXPECT_EQ(one.object["metadata"].contains("namespace"), one.kind->namespaced);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::cluster

@@ -1,0 +1,195 @@
+// A node whose labels are as wanted is not read. Where it has labels that are not wanted, and may
+// be ours, the whole Node is read once: its managed fields say whose they are.
+#include "operator/node_marker.h"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/lifetime.h"
+#include "base/log.h"
+#include "operator/json_values.h"
+#include "operator/names.h"
+#include "protocol/kube/informer.h"
+#include "protocol/kube/work_queue.h"
+
+namespace penstock::cluster {
+
+using protocol::kube::ApiCall;
+using protocol::kube::ApiResponse;
+using protocol::kube::Informer;
+using protocol::kube::WorkQueue;
+using namespace std::chrono_literals;
+
+namespace {
+
+const protocol::kube::Resource kNodes{"", "v1", "nodes"};
+
+/// A server takes some hundred writes a second from one client; a thousand nodes that appear at
+/// once take ten seconds.
+constexpr WorkQueue::Options kQueue{.per_second = 100, .burst = 100, .at_once = 8};
+
+}  // namespace
+
+struct NodeMarker::State : std::enable_shared_from_this<State> {
+  State(protocol::kube::Api& a, Callbacks c) : api(a), callbacks(std::move(c)) {}
+
+  using Done = std::function<void(Status)>;
+
+  void Begin() {
+    queue.emplace(api.executor(), kQueue,
+                  [this](const std::string& name, const Done& done) { Work(name, done); });
+  }
+
+  void Want(const api::PenstockSpec& now, bool is_wanted) {
+    const bool same = wanted == is_wanted && spec.marks == now.marks &&
+                      spec.node.default_layout == now.node.default_layout;
+    if (informer && same) return;
+    spec = now;
+    wanted = is_wanted;
+    settled.clear();
+    if (const MarkKeys needed = KeysOf(spec); !informer || !keys.Contains(needed)) {
+      keys = needed;
+      return Watch();
+    }
+    for (const auto& [name, node] : nodes) queue->Add(name);
+  }
+
+  void Watch() {
+    nodes.clear();
+    Informer::Options options;
+    options.resource = kNodes;
+    options.metadata_only = true;
+    options.without = {"/spec", "/status"};
+    options.reduce = [kept = keys](const Json& node) { return ReducedNode(node, kept); };
+    informer.emplace(
+        api, options,
+        Informer::Handlers{.changed = [this](const Json& node) { Seen(node); },
+                           .removed = [this](const auto&, const auto& name) { Gone(name); },
+                           .synced = [this] { callbacks.changed(); },
+                           .problem = [this](const Status& why) { callbacks.problem(why); }});
+    informer->Start();
+  }
+
+  void Seen(const Json& node) {
+    const std::string name = TextAt(node, "/metadata/name");
+    const NodeMarksPlan plan = PlanMarks(node, spec, wanted);
+    nodes[name] = {plan.has_devices, plan.opted_out};
+    settled.erase(name);
+    if (!plan.differs && !plan.doubtful) {
+      Settled(name);
+    } else {
+      queue->Add(name);
+    }
+    callbacks.changed();
+  }
+
+  void Gone(const std::string& name) {
+    nodes.erase(name);
+    settled.erase(name);
+    problems.erase(name);
+    callbacks.changed();
+  }
+
+  void Settled(const std::string& name) {
+    problems.erase(name);
+    if (settled.insert(name).second && settled.size() == nodes.size()) callbacks.changed();
+  }
+
+  /// Work on one node: what it lacks is written; what it has in excess is looked at first.
+  void Work(const std::string& name, const Done& done) {
+    const Json* node = informer ? informer->Find("", name) : nullptr;
+    if (node == nullptr || settled.contains(name)) return done({});
+    const NodeMarksPlan plan = PlanMarks(*node, spec, wanted);
+    if (plan.differs) return Apply(name, *node, plan, done);
+    if (plan.doubtful) return Look(name, plan, done);
+    Settled(name);
+    done({});
+  }
+
+  void Look(const std::string& name, const NodeMarksPlan& plan, const Done& done) {
+    api.Do(protocol::kube::Get(kNodes, "", name),
+           base::IfAlive(this, [name, plan, done](State& self, const Result<ApiResponse>& answer) {
+             const auto node = protocol::kube::Parse(answer);
+             if (!node.ok()) return self.Failed(name, node.error(), done);
+             if (OwnsMore(*node, plan)) return self.Apply(name, *node, plan, done);
+             self.Settled(name);
+             done({});
+           }));
+  }
+
+  /// Values of others are taken over only where they are empty: the server refuses to replace one
+  /// that was written meanwhile.
+  void Apply(const std::string& name, const Json& node, const NodeMarksPlan& plan,
+             const Done& done) {
+    ++writes;
+    api.Do(protocol::kube::Apply(kNodes, "", MarksObject(node, plan), kManager, plan.replaces),
+           base::IfAlive(this, [name, done](State& self, const Result<ApiResponse>& answer) {
+             if (!answer.ok()) return self.Failed(name, answer.error(), done);
+             self.problems.erase(name);
+             // The watch shows it soon; until then it is not written again.
+             self.Settled(name);
+             done({});
+           }));
+  }
+
+  void Failed(const std::string& name, const Error& why, const Done& done) {
+    if (why.code() == Code::kNotFound) return done({});  // the watch reports the deletion
+    // Another client was faster; the watch shows what it wrote.
+    if (why.code() != Code::kAborted && problems[name] != why.message()) {
+      problems[name] = why.message();
+      base::Log(base::kWarn, "node not written", {{"node", name}, {"why", why.message()}});
+      callbacks.changed();
+    }
+    done(why);
+  }
+
+  struct Known {
+    bool has_devices = false, opted_out = false;
+  };
+  protocol::kube::Api& api;
+  const Callbacks callbacks;
+  api::PenstockSpec spec;
+  bool wanted = false;
+  MarkKeys keys;
+  std::map<std::string, Known> nodes;
+  std::set<std::string> settled;
+  std::map<std::string, std::string> problems;
+  std::uint64_t writes = 0;
+  std::optional<WorkQueue> queue;
+  std::optional<Informer> informer;
+};
+
+NodeMarker::NodeMarker(protocol::kube::Api& api, Callbacks callbacks)
+    : state_(std::make_shared<State>(api, std::move(callbacks))) {
+  state_->Begin();
+}
+
+NodeMarker::~NodeMarker() = default;
+
+void NodeMarker::Want(const api::PenstockSpec& spec, bool wanted) { state_->Want(spec, wanted); }
+
+bool NodeMarker::synced() const { return state_->informer && state_->informer->synced(); }
+
+bool NodeMarker::settled() const {
+  return synced() && state_->settled.size() == state_->nodes.size();
+}
+
+std::vector<NodeMarker::DeviceNode> NodeMarker::nodes() const {
+  std::vector<DeviceNode> found;
+  for (const auto& [name, node] : state_->nodes)
+    if (node.has_devices) found.push_back({name, node.opted_out});
+  return found;
+}
+
+std::size_t NodeMarker::known() const { return state_->nodes.size(); }
+std::uint64_t NodeMarker::writes() const { return state_->writes; }
+
+std::vector<std::string> NodeMarker::problems() const {
+  std::set<std::string> texts;
+  for (const auto& [name, text] : state_->problems) texts.insert(text);
+  return {texts.begin(), texts.end()};
+}
+
+}  // namespace penstock::cluster

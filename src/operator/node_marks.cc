@@ -1,0 +1,159 @@
+#include "operator/node_marks.h"
+
+#include <algorithm>
+
+#include "api/compat/policy_kinds.h"
+#include "operator/json_values.h"
+#include "operator/names.h"
+
+namespace penstock::cluster {
+namespace {
+
+std::string ValueIn(const Texts& texts, const std::string& key) {
+  const auto found = texts.find(key);
+  return found == texts.end() ? "" : found->second;
+}
+
+Json Selected(const Texts& texts, const std::set<std::string>& keys) {
+  Json selected = Json::object();
+  for (const std::string& key : keys)
+    if (const auto found = texts.find(key); found != texts.end()) selected[key] = found->second;
+  return selected;
+}
+
+/// The labels of a node with devices that did not opt out.
+Texts LabelsFor(const Texts& there, const api::PenstockSpec& spec) {
+  Texts labels = spec.marks.labels;
+  if (!spec.marks.present_label.empty()) labels[spec.marks.present_label] = "true";
+  if (spec.marks.labels.empty()) return labels;
+  for (const auto& mark : api::compat::ConditionalMarks()) {
+    const std::string& value = mark.value.empty() ? spec.node.default_layout : mark.value;
+    if (ValueIn(there, mark.needed) == "true" && !value.empty()) labels[mark.key] = value;
+  }
+  return labels;
+}
+
+/// Leaves out what others have decided, and notes what is missing.
+Texts Applicable(const Texts& wanted, const Texts& there, NodeMarksPlan& plan) {
+  Texts applied;
+  for (const auto& [key, value] : wanted) {
+    const auto found = there.find(key);
+    const bool empty = found == there.end() || found->second.empty();
+    if (!empty && found->second != value) continue;
+    applied[key] = value;
+    plan.differs |= empty;
+    plan.replaces |= empty && found != there.end();
+  }
+  return applied;
+}
+
+/// The keys that the operator writes on some node.
+std::set<std::string> OwnLabels(const api::PenstockSpec& spec) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : spec.marks.labels) keys.insert(key);
+  if (!spec.marks.present_label.empty()) keys.insert(spec.marks.present_label);
+  if (!spec.marks.labels.empty())
+    for (const auto& mark : api::compat::ConditionalMarks()) keys.insert(mark.key);
+  return keys;
+}
+
+bool HasOther(const std::set<std::string>& own, const Texts& there, const Texts& wanted) {
+  return std::ranges::any_of(
+      own, [&](const std::string& key) { return there.contains(key) && !wanted.contains(key); });
+}
+
+/// What stays on a node although it is not wanted now: a label that disappears, by which devices
+/// were found, removes nothing.
+Texts Kept(const Texts& there, const Texts& wanted) {
+  Texts kept;
+  for (const auto& [key, value] : wanted)
+    if (ValueIn(there, key) == value) kept[key] = value;
+  return kept;
+}
+
+/// The keys below "f:labels" of our entry in managedFields.
+std::set<std::string> OwnedIn(const Json& node, const char* part) {
+  std::set<std::string> keys;
+  const Json* entries = Find(node, "/metadata/managedFields");
+  if (entries == nullptr || !entries->is_array()) return keys;
+  for (const Json& entry : *entries) {
+    if (TextAt(entry, "/manager") != kManager || TextAt(entry, "/operation") != "Apply") continue;
+    const Json* fields = Find(entry, std::string("/fieldsV1/f:metadata/f:") + part);
+    if (fields == nullptr || !fields->is_object()) continue;
+    for (const auto& [key, value] : fields->items())
+      if (key.starts_with("f:")) keys.insert(key.substr(2));
+  }
+  return keys;
+}
+
+bool AllIn(const std::set<std::string>& keys, const Texts& texts) {
+  return std::ranges::all_of(keys, [&](const auto& key) { return texts.contains(key); });
+}
+
+}  // namespace
+
+bool MarkKeys::Contains(const MarkKeys& other) const {
+  return std::ranges::includes(labels, other.labels) &&
+         std::ranges::includes(annotations, other.annotations);
+}
+
+MarkKeys KeysOf(const api::PenstockSpec& spec) {
+  MarkKeys keys{OwnLabels(spec), {}};
+  for (const std::string& key : api::compat::DeviceLabels()) keys.labels.insert(key);
+  for (const auto& mark : api::compat::ConditionalMarks()) keys.labels.insert(mark.needed);
+  if (!spec.marks.opt_out_label.empty()) keys.labels.insert(spec.marks.opt_out_label);
+  for (const auto& [key, value] : spec.marks.annotations) keys.annotations.insert(key);
+  return keys;
+}
+
+Json ReducedNode(const Json& node, const MarkKeys& keys) {
+  return {{"metadata",
+           {{"name", TextAt(node, "/metadata/name")},
+            {"uid", TextAt(node, "/metadata/uid")},
+            {"labels", Selected(TextsAt(node, "/metadata/labels"), keys.labels)},
+            {"annotations", Selected(TextsAt(node, "/metadata/annotations"), keys.annotations)}}}};
+}
+
+NodeMarksPlan PlanMarks(const Json& node, const api::PenstockSpec& spec, bool wanted) {
+  const Texts labels = TextsAt(node, "/metadata/labels");
+  const Texts annotations = TextsAt(node, "/metadata/annotations");
+  NodeMarksPlan plan;
+  plan.has_devices = api::compat::HasDevices(labels, spec.marks.present_label);
+  plan.opted_out =
+      !spec.marks.opt_out_label.empty() && ValueIn(labels, spec.marks.opt_out_label) == "false";
+  Texts wanted_labels, wanted_annotations;
+  if (wanted) {
+    wanted_labels = LabelsFor(labels, spec);
+    wanted_annotations = spec.marks.annotations;
+    if (plan.opted_out)
+      std::erase_if(wanted_labels,
+                    [&](const auto& label) { return label.first != spec.marks.present_label; });
+    if (!plan.has_devices) {
+      wanted_labels = Kept(labels, wanted_labels);
+      wanted_annotations = Kept(annotations, wanted_annotations);
+    }
+  }
+  plan.labels = Applicable(wanted_labels, labels, plan);
+  plan.annotations = Applicable(wanted_annotations, annotations, plan);
+  std::set<std::string> own_annotations;
+  for (const auto& [key, value] : spec.marks.annotations) own_annotations.insert(key);
+  plan.doubtful = HasOther(OwnLabels(spec), labels, plan.labels) ||
+                  HasOther(own_annotations, annotations, plan.annotations);
+  return plan;
+}
+
+Json MarksObject(const Json& node, const NodeMarksPlan& plan) {
+  // The uid prevents the apply from creating a Node that was just deleted.
+  Json metadata = {{"name", TextAt(node, "/metadata/name")},
+                   {"uid", TextAt(node, "/metadata/uid")}};
+  if (!plan.labels.empty()) metadata["labels"] = plan.labels;
+  if (!plan.annotations.empty()) metadata["annotations"] = plan.annotations;
+  return {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", metadata}};
+}
+
+bool OwnsMore(const Json& node, const NodeMarksPlan& plan) {
+  return !AllIn(OwnedIn(node, "labels"), plan.labels) ||
+         !AllIn(OwnedIn(node, "annotations"), plan.annotations);
+}
+
+}  // namespace penstock::cluster

@@ -1,0 +1,51 @@
+// Computes the labels and annotations that a node gets from the operator. Pure.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "api/cluster/penstock.h"
+
+namespace penstock::cluster {
+
+using Texts = std::map<std::string, std::string>;
+
+/// The keys of labels and annotations that matter to the operator: of its own and of those that
+/// decide about them.
+struct MarkKeys {
+  std::set<std::string> labels, annotations;
+  bool operator==(const MarkKeys&) const = default;
+  bool Contains(const MarkKeys& other) const;
+};
+MarkKeys KeysOf(const api::PenstockSpec& spec);
+
+/// What is kept of a Node: name, uid, and these keys. `metadata` only, so that a node takes less
+/// than a kilobyte.
+nlohmann::json ReducedNode(const nlohmann::json& node, const MarkKeys& keys);
+
+struct NodeMarksPlan {
+  bool has_devices = false;
+  bool opted_out = false;
+  /// Everything that the operator applies: with server-side apply it gives up the rest.
+  Texts labels, annotations;
+  bool differs = false;   ///< some of it is not there yet
+  bool replaces = false;  ///< an empty value of others is replaced
+  /// There are keys that the operator may have written and does not want: only the Node's managed
+  /// fields say whose they are.
+  bool doubtful = false;
+};
+
+/// A value that others wrote is honoured, unless it is empty. A node that has no devices any more
+/// keeps what it has. `wanted`: false where the policy is being deleted: `spec` then only says
+/// which keys there are.
+NodeMarksPlan PlanMarks(const nlohmann::json& node, const api::PenstockSpec& spec, bool wanted);
+
+/// The object to apply, and whether `node` (whole, with managed fields) has fields of the operator
+/// that the object lacks.
+nlohmann::json MarksObject(const nlohmann::json& node, const NodeMarksPlan& plan);
+bool OwnsMore(const nlohmann::json& node, const NodeMarksPlan& plan);
+
+}  // namespace penstock::cluster

@@ -1,0 +1,115 @@
+#include "operator/node_marks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace penstock::cluster {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+constexpr char kFound[] = "feature.node.kubernetes.io/pci-10de.present";
+
+api::PenstockSpec MarksSpec() {
+  api::PenstockSpec spec;
+  spec.marks.labels = {{"x/deploy.a", "true"}, {"x/deploy.b", "true"}};
+  spec.marks.annotations = {{"x/upgrade", "true"}};
+  spec.marks.present_label = "x/present";
+  spec.marks.opt_out_label = "x/deploy.operands";
+  return spec;
+}
+
+json NodeWith(const json& labels, const json& annotations = json::object()) {
+  return {{"metadata",
+           {{"name", "n1"}, {"uid", "u1"}, {"labels", labels}, {"annotations", annotations}}}};
+}
+
+TEST(NodeMarks, ANodeWithoutDevicesGetsNothing) {
+  const auto plan = PlanMarks(NodeWith({{"zone", "a"}}), MarksSpec(), true);
+  EXPECT_FALSE(plan.has_devices);
+  EXPECT_FALSE(plan.differs);
+  EXPECT_FALSE(plan.doubtful);
+  EXPECT_THAT(plan.labels, IsEmpty());
+}
+
+TEST(NodeMarks, ANodeWithDevicesGetsAllInOneWrite) {
+  const auto plan = PlanMarks(NodeWith({{kFound, "true"}}), MarksSpec(), true);
+  EXPECT_TRUE(plan.differs);
+  EXPECT_FALSE(plan.replaces);
+  EXPECT_THAT(plan.labels, ElementsAre(Pair("x/deploy.a", "true"), Pair("x/deploy.b", "true"),
+                                       Pair("x/present", "true")));
+  EXPECT_THAT(plan.annotations, ElementsAre(Pair("x/upgrade", "true")));
+}
+
+TEST(NodeMarks, AValueOfOthersIsHonouredUnlessItIsEmpty) {
+  const auto plan =
+      PlanMarks(NodeWith({{kFound, "true"}, {"x/deploy.a", "paused"}, {"x/deploy.b", ""}}),
+                MarksSpec(), true);
+  EXPECT_THAT(plan.labels, ElementsAre(Pair("x/deploy.b", "true"), Pair("x/present", "true")));
+  EXPECT_TRUE(plan.replaces);
+}
+
+TEST(NodeMarks, WhereAllIsThereNothingDiffers) {
+  const auto plan = PlanMarks(
+      NodeWith(
+          {{kFound, "true"}, {"x/deploy.a", "true"}, {"x/deploy.b", "true"}, {"x/present", "true"}},
+          {{"x/upgrade", "true"}}),
+      MarksSpec(), true);
+  EXPECT_FALSE(plan.differs);
+  EXPECT_FALSE(plan.doubtful);
+}
+
+TEST(NodeMarks, ALabelThatDisappearsRemovesNothing) {
+  const auto plan =
+      PlanMarks(NodeWith({{"x/deploy.a", "true"}, {"x/deploy.b", "true"}}), MarksSpec(), true);
+  EXPECT_FALSE(plan.has_devices);
+  EXPECT_FALSE(plan.differs);
+  EXPECT_FALSE(plan.doubtful);
+}
+
+TEST(NodeMarks, ANodeThatOptsOutKeepsOnlyThatItHasDevices) {
+  const auto plan = PlanMarks(NodeWith({{kFound, "true"},
+                                        {"x/deploy.operands", "false"},
+                                        {"x/deploy.a", "true"},
+                                        {"x/present", "true"}}),
+                              MarksSpec(), true);
+  EXPECT_TRUE(plan.opted_out);
+  EXPECT_TRUE(plan.doubtful);
+  EXPECT_THAT(plan.labels, ElementsAre(Pair("x/present", "true")));
+}
+
+TEST(NodeMarks, SomeLabelsDependOnOthers) {
+  auto spec = MarksSpec();
+  spec.node.default_layout = "all-disabled";
+  const auto plan =
+      PlanMarks(NodeWith({{kFound, "true"}, {"nvidia.com/mig.capable", "true"}}), spec, true);
+  EXPECT_EQ(plan.labels.at("nvidia.com/gpu.deploy.mig-manager"), "true");
+  EXPECT_EQ(plan.labels.at("nvidia.com/mig.config"), "all-disabled");
+}
+
+TEST(NodeMarks, WhatIsOursIsInTheManagedFields) {
+  json node = NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}});
+  const auto plan = PlanMarks(node, MarksSpec(), false);
+  EXPECT_THAT(plan.labels, IsEmpty());
+  EXPECT_TRUE(plan.doubtful);
+  EXPECT_FALSE(OwnsMore(node, plan));
+  node["metadata"]["managedFields"] = {
+      {{"manager", "penstock-operator"},
+       {"operation", "Apply"},
+       {"fieldsV1", {{"f:metadata", {{"f:labels", {{"f:x/deploy.a", json::object()}}}}}}}}};
+  EXPECT_TRUE(OwnsMore(node, plan));
+}
+
+TEST(NodeMarks, OfANodeOnlyWhatMattersIsKept) {
+  json node = NodeWith({{kFound, "true"}, {"zone", "a"}, {"x/deploy.a", "true"}},
+                       {{"x/upgrade", "true"}, {"other", "long"}});
+  node["status"] = {{"images", json::array()}};
+  EXPECT_EQ(ReducedNode(node, KeysOf(MarksSpec())),
+            NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}}, {{"x/upgrade", "true"}}));
+}
+
+}  // namespace
+}  // namespace penstock::cluster

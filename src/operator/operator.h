@@ -1,0 +1,46 @@
+// The operator: keeps the cluster as its policies ask for. Level-triggered: each change of an
+// object only says that there may be work.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "operator/manifests.h"
+#include "operator/policy_status.h"
+#include "protocol/kube/api.h"
+
+namespace penstock::cluster {
+
+/// Use on the api's executor. There is one in the cluster that acts: create it where leadership
+/// begins, and destroy it where that ends.
+class Operator {
+ public:
+  struct Options {
+    Installation installation;
+    bool apply_definitions = true;
+    std::string host;  ///< this process, in Events
+  };
+  Operator(protocol::kube::Api& api, Options options);
+  ~Operator();
+
+  void Start();
+
+  struct Numbers {
+    std::size_t policies = 0, nodes = 0;
+    FleetState fleet;
+    AgentsState agents;
+    /// Writes since leadership began, by what was written: "node", "status", "object".
+    std::map<std::string, std::uint64_t> writes;
+    std::size_t problems = 0;
+  };
+  Numbers numbers() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace penstock::cluster

@@ -1,0 +1,279 @@
+// Tests the operator against a fake API server in this process.
+#include "operator/operator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/testing/manual_executor.h"
+#include "operator/embedded_files.h"
+#include "operator/json_values.h"
+#include "protocol/kube/fake/fake_api.h"
+
+namespace penstock::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using protocol::kube::ApiCall;
+using protocol::kube::FakeApi;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kPolicy[] = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy";
+constexpr char kNative[] = "/apis/penstock.io/v1alpha1/penstocks/site";
+constexpr char kSet[] = "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-agent";
+constexpr char kMap[] = "/api/v1/namespaces/gpu-operator/configmaps/penstock-agent";
+constexpr char kService[] = "/api/v1/namespaces/gpu-operator/services/nvidia-dcgm-exporter";
+constexpr char kClass[] = "/apis/node.k8s.io/v1/runtimeclasses/nvidia";
+constexpr char kNode[] = "/api/v1/nodes/n1";
+constexpr char kDriver[] = "nvidia.com/gpu.deploy.driver";
+
+class OperatorTest : public testing::Test {
+ protected:
+  OperatorTest() {
+    Put("/api/v1/namespaces/gpu-operator", {{"kind", "Namespace"}});
+    Put(kNode,
+        {{"kind", "Node"},
+         {"metadata", {{"labels", {{"feature.node.kubernetes.io/pci-10de.present", "true"}}}}}});
+    Put("/api/v1/nodes/n2", {{"kind", "Node"}, {"metadata", {{"labels", {{"zone", "a"}}}}}});
+  }
+
+  void Put(const std::string& path, json object) { api_.Put(path, std::move(object), "someone"); }
+
+  void PutPolicy(const std::string& path = kPolicy) {
+    Put(path, {{"apiVersion", "nvidia.com/v1"},
+               {"kind", "ClusterPolicy"},
+               {"spec", {{"driver", {{"enabled", true}}}}}});
+  }
+
+  /// The server establishes what was applied, as it does within a second.
+  void Establish() {
+    const auto definitions = EmbeddedObjects("CustomResourceDefinition");
+    ASSERT_TRUE(definitions.ok());
+    for (const json& one : *definitions) {
+      const std::string path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" +
+                               TextAt(one, "/metadata/name");
+      ASSERT_NE(api_.Find(path), nullptr) << path;
+      api_.Merge(path,
+                 {{"status", {{"conditions", {{{"type", "Established"}, {"status", "True"}}}}}}});
+    }
+  }
+
+  void Start() {
+    operator_ = std::make_unique<Operator>(
+        api_, Operator::Options{.installation = {.namespace_name = "gpu-operator",
+                                                 .image = "localhost/penstock:1"},
+                                .host = "pod-1"});
+    operator_->Start();
+    executor_.Advance(1s);
+    Establish();
+    executor_.Advance(5s);
+  }
+
+  /// The agents' pods run on both nodes, and report.
+  void RunAgents() {
+    api_.Merge(kSet, {{"status",
+                       {{"observedGeneration", 1000},
+                        {"desiredNumberScheduled", 2},
+                        {"updatedNumberScheduled", 2},
+                        {"numberReady", 2}}}});
+    Report("n1", true, "Ready");
+    Report("n2", false, "NoDriver");
+    executor_.Advance(3s);
+  }
+
+  void Report(const std::string& node, bool ready, const std::string& reason) {
+    Put("/apis/penstock.io/v1alpha1/nodestates/" + node,
+        {{"kind", "NodeState"},
+         {"status",
+          {{"conditions",
+            {{{"type", "Ready"},
+              {"status", ready ? "True" : "False"},
+              {"reason", reason},
+              {"lastTransitionTime", "2026-01-01T00:00:00.000Z"}}}}}}});
+  }
+
+  const json& At(const std::string& path) {
+    const json* found = api_.Find(path);
+    if (found == nullptr) throw std::runtime_error("there is no " + path);
+    return *found;
+  }
+  std::string State(const std::string& path = kPolicy) { return TextAt(At(path), "/status/state"); }
+  json Condition(const std::string& type, const std::string& path = kPolicy) {
+    for (const json& one : At(path)["status"]["conditions"])
+      if (one["type"] == type) return one;
+    return {};
+  }
+  std::string Label(const std::string& node, const std::string& key) {
+    return At("/api/v1/nodes/" + node)["metadata"]["labels"].value(key, "(none)");
+  }
+  std::vector<std::string> Written() {
+    std::vector<std::string> paths;
+    for (const ApiCall& call : api_.calls())
+      if (call.method != "GET") paths.push_back(call.method + " " + call.path);
+    return paths;
+  }
+
+  base::ManualExecutor executor_;
+  FakeApi api_{executor_};
+  std::unique_ptr<Operator> operator_;
+};
+
+TEST_F(OperatorTest, MakesWhatAClusterPolicyAsksFor) {
+  PutPolicy();
+  Start();
+  EXPECT_EQ(At(kSet)["spec"]["template"]["spec"]["containers"][0]["image"], "localhost/penstock:1");
+  EXPECT_THAT(At(kMap)["data"]["node.yaml"].get<std::string>(),
+              HasSubstr("driverRoot: \"/driver-root\""));
+  EXPECT_EQ(At(kService)["spec"]["ports"][0]["port"], 9400);
+  EXPECT_EQ(At(kClass)["handler"], "nvidia");
+  for (const char* path : {kSet, kMap, kService, kClass})
+    EXPECT_EQ(At(path)["metadata"]["ownerReferences"][0]["name"], "cluster-policy") << path;
+  EXPECT_EQ(State(), "notReady");
+}
+
+TEST_F(OperatorTest, LabelsTheNodesWithDevicesOnly) {
+  PutPolicy();
+  Start();
+  EXPECT_EQ(Label("n1", kDriver), "true");
+  EXPECT_EQ(Label("n1", "nvidia.com/gpu.present"), "true");
+  EXPECT_EQ(At("/api/v1/nodes/n2")["metadata"]["labels"], json({{"zone", "a"}}));
+}
+
+TEST_F(OperatorTest, IsReadyOnceTheNodesAre) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  EXPECT_EQ(State(), "ready");
+  EXPECT_EQ(Condition("Ready")["reason"], "Reconciled");
+  EXPECT_EQ(At(kPolicy)["status"]["nodes"]["byState"], json({{"ready", 1}}));
+  Report("n1", false, "DriverMissing");
+  executor_.Advance(3s);
+  EXPECT_EQ(State(), "notReady");
+  EXPECT_EQ(Condition("Ready")["reason"], "DriverNotReady");
+  EXPECT_EQ(At(kPolicy)["status"]["nodes"]["notReady"][0]["name"], "n1");
+}
+
+TEST_F(OperatorTest, AtRestWritesNothing) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  executor_.Advance(10s);
+  api_.ForgetCalls();
+  executor_.Advance(30min);
+  EXPECT_THAT(Written(), IsEmpty());
+}
+
+TEST_F(OperatorTest, ASuccessorWritesNothingWhereAllIsAsItShould) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  executor_.Advance(10s);
+  operator_.reset();
+  api_.ForgetCalls();
+  operator_ = std::make_unique<Operator>(
+      api_, Operator::Options{
+                .installation = {.namespace_name = "gpu-operator", .image = "localhost/penstock:1"},
+                .host = "pod-2"});
+  operator_->Start();
+  executor_.Advance(1min);
+  EXPECT_THAT(Written(), IsEmpty());
+}
+
+TEST_F(OperatorTest, AChangedFieldWritesOnlyWhatDiffers) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  executor_.Advance(10s);
+  api_.ForgetCalls();
+  api_.Merge(kPolicy, {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}}});
+  executor_.Advance(1s);
+  EXPECT_EQ(At(kSet)["spec"]["template"]["metadata"]["labels"]["team"], "a");
+  EXPECT_THAT(Written(), Contains(std::string("PATCH ") + kSet).Times(1));
+  EXPECT_THAT(Written(), Not(Contains(HasSubstr("configmaps"))));
+  EXPECT_THAT(Written(), Not(Contains(HasSubstr("/nodes/"))));
+}
+
+TEST_F(OperatorTest, RestoresWhatOthersChange) {
+  PutPolicy();
+  Start();
+  api_.Merge(kMap, {{"data", {{"node.yaml", "other"}}}});
+  executor_.Advance(1s);
+  EXPECT_NE(At(kMap)["data"]["node.yaml"], "other");
+  api_.Remove(kService);
+  executor_.Advance(10s);
+  EXPECT_NE(api_.Find(kService), nullptr);
+}
+
+TEST_F(OperatorTest, TheOldestPolicyIsInForceAndOthersSayFor) {
+  const std::string second = "/apis/nvidia.com/v1/clusterpolicies/a-younger-one";
+  PutPolicy();
+  executor_.Advance(1min);
+  PutPolicy(second);
+  Start();
+  EXPECT_EQ(State(second), "ignored");
+  EXPECT_THAT(Condition("Ready", second)["message"].get<std::string>(),
+              HasSubstr("cluster-policy is in force"));
+  EXPECT_EQ(At(kSet)["metadata"]["ownerReferences"][0]["name"], "cluster-policy");
+}
+
+TEST_F(OperatorTest, APenstockObjectIsReadOverAClusterPolicy) {
+  PutPolicy();
+  Put(kNative, {{"apiVersion", "penstock.io/v1alpha1"},
+                {"kind", "Penstock"},
+                {"spec", {{"hostPaths", {{"driverRoot", "/opt/accelerators"}}}}}});
+  Start();
+  EXPECT_THAT(At(kMap)["data"]["node.yaml"].get<std::string>(),
+              HasSubstr("hostDriverRoot: \"/opt/accelerators\""));
+  EXPECT_EQ(State(kNative), State());
+}
+
+TEST_F(OperatorTest, APolicyThatCannotBeReadChangesNothingAndSaysWhy) {
+  PutPolicy();
+  Start();
+  const json before = At(kSet);
+  api_.Merge(kPolicy, {{"spec", {{"migManager", {{"enabled", "perhaps"}}}}}});
+  executor_.Advance(3s);
+  EXPECT_EQ(At(kSet), before);
+  EXPECT_EQ(State(), "notReady");
+  EXPECT_EQ(Condition("Error")["status"], "True");
+  EXPECT_THAT(Condition("Error")["message"].get<std::string>(), HasSubstr("migManager.enabled"));
+}
+
+TEST_F(OperatorTest, AMissingPermissionIsInTheStatus) {
+  PutPolicy();
+  api_.Forbid("PATCH", "/api/v1/namespaces/gpu-operator/services");
+  Start();
+  EXPECT_NE(api_.Find(kSet), nullptr);
+  EXPECT_EQ(Condition("Error")["reason"], "ReconcileFailed");
+  EXPECT_THAT(Condition("Error")["message"].get<std::string>(), HasSubstr("services"));
+}
+
+TEST_F(OperatorTest, ADeletedPolicyIsHeldUntilAllIsTakenBack) {
+  PutPolicy();
+  Start();
+  EXPECT_EQ(At(kPolicy)["metadata"]["finalizers"], json({"penstock.io/cleanup"}));
+  api_.Merge(kPolicy, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  executor_.Advance(30s);
+  for (const char* path : {kSet, kMap, kService, kClass})
+    EXPECT_EQ(api_.Find(path), nullptr) << path;
+  EXPECT_EQ(Label("n1", kDriver), "(none)");
+  EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), IsEmpty());
+}
+
+TEST_F(OperatorTest, AnApiServerThatIsGoneForAWhileIsLivedThrough) {
+  PutPolicy();
+  Start();
+  api_.SetUp(false);
+  executor_.Advance(5min);
+  api_.SetUp(true);
+  api_.Merge(kPolicy, {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}}});
+  executor_.Advance(2min);
+  EXPECT_EQ(At(kSet)["spec"]["template"]["metadata"]["labels"]["team"], "a");
+}
+
+}  // namespace
+}  // namespace penstock::cluster

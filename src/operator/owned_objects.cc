@@ -1,0 +1,223 @@
+// An object agrees if it has the hash of what is wanted, and all of it. A server may write a value
+// in another form ("1000m" as "1"): what it answered to our write is accepted, too.
+#include "operator/owned_objects.h"
+
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/lifetime.h"
+#include "base/log.h"
+#include "operator/json_values.h"
+#include "operator/names.h"
+#include "protocol/kube/informer.h"
+
+namespace penstock::cluster {
+
+using protocol::kube::ApiCall;
+using protocol::kube::ApiResponse;
+using protocol::kube::Informer;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr base::Duration kEcho = 5s;  // a watch that delivers our write later has a problem
+constexpr base::Duration kDeleting = 1min;
+
+std::string HashIn(const Json& object) {
+  return TextAt(object, "/metadata/annotations/penstock.io~1applied");
+}
+
+/// What clients write of an object.
+Json ContentOf(Json object) {
+  object.erase("status");
+  if (const auto metadata = object.find("metadata"); metadata != object.end())
+    for (const char* key : {"resourceVersion", "generation", "managedFields"}) metadata->erase(key);
+  return object;
+}
+
+std::string VersionIn(const Json& object) { return TextAt(object, "/metadata/resourceVersion"); }
+
+}  // namespace
+
+struct OwnedObjects::State : std::enable_shared_from_this<State> {
+  State(protocol::kube::Api& a, const OwnedKind& k, std::string n, Callbacks c)
+      : api(a), kind(k), space(k.namespaced ? std::move(n) : ""), callbacks(std::move(c)) {}
+
+  void Start() {
+    Informer::Options options;
+    options.resource = kind.resource;
+    options.namespace_name = space;
+    options.label_selector = kSelector;
+    options.most_objects = 1000;
+    informer.emplace(
+        api, options,
+        Informer::Handlers{.changed = [this](const Json& object) { Seen(object); },
+                           .removed = [this](const auto&, const auto& name) { Gone(name); },
+                           .synced = [this] { callbacks.changed(); },
+                           .problem = [this](const Status& why) { callbacks.problem(why); }});
+    informer->Start();
+  }
+
+  void Seen(const Json& object) {
+    const std::string name = TextAt(object, "/metadata/name");
+    names.insert(name);
+    if (const auto echo = echoes.find(name);
+        echo != echoes.end() && echo->second.version == VersionIn(object))
+      echoes.erase(echo);
+    callbacks.changed();
+  }
+
+  void Gone(const std::string& name) {
+    names.erase(name);
+    echoes.erase(name);
+    deleted_at.erase(name);
+    accepted.erase(name);
+    callbacks.changed();
+  }
+
+  base::TimePoint Now() const { return api.executor().clock().Now(); }
+  const Json* Found(const std::string& name) const {
+    return informer ? informer->Find(space, name) : nullptr;
+  }
+
+  bool Agrees(const std::string& name, const Json& object) const {
+    const Json* found = Found(name);
+    if (found == nullptr || HashIn(*found) != HashIn(object)) return false;
+    if (Covers(*found, object)) return true;
+    const auto known = accepted.find(name);
+    return known != accepted.end() && known->second == ContentOf(*found);
+  }
+
+  /// Whether the watch has yet to deliver our last write.
+  bool Echoes(const std::string& name) const {
+    const auto echo = echoes.find(name);
+    return echo != echoes.end() && Now() - echo->second.at < kEcho;
+  }
+
+  bool IsGoing(const std::string& name) const {
+    const Json* found = Found(name);
+    return found != nullptr && !TextAt(*found, "/metadata/deletionTimestamp").empty();
+  }
+
+  // One pass over all objects.
+  void Reconcile(std::function<void(Status)> end) {
+    done = std::move(end);
+    first_error.reset();
+    todo.clear();
+    if (!informer || !informer->synced() || !decided) return End();
+    for (const auto& [name, object] : wanted)
+      if (!Agrees(name, object) && !Echoes(name) && !IsGoing(name)) todo.push_back(name);
+    for (const std::string& name : names)
+      if (!wanted.contains(name) && !IsGoing(name) && !Echoes(name)) todo.push_back(name);
+    Next();
+  }
+
+  void Next() {
+    if (todo.empty()) return End();
+    const std::string name = std::exchange(todo.back(), {});
+    todo.pop_back();
+    const auto object = wanted.find(name);
+    ++writes;
+    if (object == wanted.end()) return Delete(name);
+    api.Do(protocol::kube::Apply(kind.resource, space, object->second, kManager),
+           base::IfAlive(this, [name](State& self, const Result<ApiResponse>& answer) {
+             self.Written(name, answer);
+           }));
+  }
+
+  void Written(const std::string& name, const Result<ApiResponse>& answer) {
+    const auto object = protocol::kube::Parse(answer);
+    if (!object.ok()) {
+      Failed(name, object.error());
+      return Next();
+    }
+    base::Log(base::kInfo, "object written", {{"kind", kind.kind}, {"name", name}});
+    accepted[name] = ContentOf(*object);
+    const Json* found = Found(name);
+    if (found == nullptr || VersionIn(*found) != VersionIn(*object))
+      echoes[name] = {VersionIn(*object), Now()};
+    Next();
+  }
+
+  /// Pods of a DaemonSet go first, so that no agent runs after what it uses is gone.
+  void Delete(const std::string& name) {
+    ApiCall call = protocol::kube::Delete(kind.resource, space, name);
+    call.query["propagationPolicy"] = kind.kind == "DaemonSet" ? "Foreground" : "Background";
+    api.Do(std::move(call),
+           base::IfAlive(this, [name](State& self, const Result<ApiResponse>& answer) {
+             const bool gone = !answer.ok() && answer.error().code() == Code::kNotFound;
+             if (!answer.ok() && !gone) {
+               self.Failed(name, answer.error());
+             } else {
+               base::Log(base::kInfo, "object deleted", {{"kind", self.kind.kind}, {"name", name}});
+               self.deleted_at.emplace(name, self.Now());
+               self.echoes[name] = {"", self.Now()};
+             }
+             self.Next();
+           }));
+  }
+
+  void Failed(const std::string& name, const Error& why) {
+    if (!first_error) first_error = why.Within(kind.kind + " " + name);
+  }
+
+  void End() {
+    const auto end = std::exchange(done, nullptr);
+    end(first_error ? Status(*first_error) : Status());
+  }
+
+  bool Agrees() const {
+    if (!informer || !informer->synced() || !decided) return false;
+    for (const auto& [name, object] : wanted)
+      if (!Agrees(name, object)) return false;
+    for (const std::string& name : names) {
+      if (wanted.contains(name)) continue;
+      const auto at = deleted_at.find(name);
+      if (!IsGoing(name) || at == deleted_at.end() || Now() - at->second < kDeleting) return false;
+    }
+    return true;
+  }
+
+  protocol::kube::Api& api;
+  const OwnedKind& kind;
+  const std::string space;
+  const Callbacks callbacks;
+  struct Echo {
+    std::string version;  // empty: of a deletion
+    base::TimePoint at;
+  };
+  bool decided = false;  // before it is known what is wanted, nothing is in excess
+  std::map<std::string, Json> wanted;
+  std::set<std::string> names;  // of all objects there are
+  std::map<std::string, Echo> echoes;
+  std::map<std::string, Json> accepted;  // content after our last write
+  std::map<std::string, base::TimePoint> deleted_at;
+  std::vector<std::string> todo;
+  std::optional<Error> first_error;
+  std::function<void(Status)> done;
+  std::uint64_t writes = 0;
+  std::optional<Informer> informer;
+};
+
+OwnedObjects::OwnedObjects(protocol::kube::Api& api, const OwnedKind& kind,
+                           std::string namespace_name, Callbacks callbacks)
+    : state_(std::make_shared<State>(api, kind, std::move(namespace_name), std::move(callbacks))) {}
+
+OwnedObjects::~OwnedObjects() = default;
+
+void OwnedObjects::Start() { state_->Start(); }
+bool OwnedObjects::started() const { return state_->informer.has_value(); }
+bool OwnedObjects::synced() const { return state_->informer && state_->informer->synced(); }
+void OwnedObjects::Want(std::map<std::string, Json> objects) {
+  state_->decided = true;
+  state_->wanted = std::move(objects);
+}
+void OwnedObjects::Reconcile(std::function<void(Status)> done) {
+  state_->Reconcile(std::move(done));
+}
+bool OwnedObjects::agrees() const { return state_->Agrees(); }
+const Json* OwnedObjects::Find(const std::string& name) const { return state_->Found(name); }
+std::uint64_t OwnedObjects::writes() const { return state_->writes; }
+
+}  // namespace penstock::cluster

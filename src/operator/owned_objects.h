@@ -1,0 +1,52 @@
+// Keeps the objects of one kind as they are wanted: writes those that differ, and deletes those of
+// the operator that are not wanted any more.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operator/manifests.h"
+#include "protocol/kube/api.h"
+
+namespace penstock::cluster {
+
+/// Use on the api's executor. Watches the objects with the operator's label.
+class OwnedObjects {
+ public:
+  struct Callbacks {
+    std::function<void()> changed;  ///< there may be work for Reconcile, or the state has changed
+    /// What prevents reading; ok once that is over.
+    std::function<void(const base::Status& why)> problem;
+  };
+  OwnedObjects(protocol::kube::Api& api, const OwnedKind& kind, std::string namespace_name,
+               Callbacks callbacks);
+  ~OwnedObjects();
+
+  void Start();
+  bool started() const;
+  bool synced() const;
+
+  /// Sets the objects that are wanted, by name; Reconcile then does the rest.
+  void Want(std::map<std::string, nlohmann::json> objects);
+
+  /// Writes and deletes what differs, one object after another, each at most once. Answers with the
+  /// first error; the other objects are still tried. One call at a time.
+  void Reconcile(std::function<void(base::Status)> done);
+
+  /// Whether everything is as wanted: what is being deleted counts as gone after a minute, since a
+  /// node that does not respond keeps its pod.
+  bool agrees() const;
+
+  /// As last seen, or null.
+  const nlohmann::json* Find(const std::string& name) const;
+  std::uint64_t writes() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace penstock::cluster

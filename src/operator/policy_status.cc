@@ -1,0 +1,150 @@
+#include "operator/policy_status.h"
+
+#include <algorithm>
+
+#include "base/core/strings.h"
+#include "operator/json_values.h"
+
+namespace penstock::cluster {
+
+using api::compat::FieldAnswer;
+using api::compat::FieldFate;
+
+namespace {
+
+constexpr std::size_t kMostText = 16u << 10;  // of a message; the schema allows 32 KiB
+
+std::string Joined(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (std::size_t i = 0; i < sentences.size(); ++i) {
+    if (text.size() + sentences[i].size() > kMostText)
+      return text + "; and " + std::to_string(sentences.size() - i) + " more";
+    text += (text.empty() ? "" : "; ") + sentences[i];
+  }
+  return text;
+}
+
+bool IsOfDriver(std::string_view reason) {
+  return reason == "DriverMissing" || reason == "DriverUnusable" || reason == "NoDriver" ||
+         reason == "DriverNotReady";
+}
+
+std::string OfNodes(const FleetState& fleet) {
+  const std::size_t bad = fleet.NotReady();
+  std::string text =
+      std::to_string(bad) + " of " + std::to_string(fleet.nodes) + " nodes not ready";
+  constexpr std::size_t kMost = 3;
+  for (std::size_t i = 0; i < std::min(kMost, fleet.named.size()); ++i)
+    text += (i == 0 ? ": " : "; ") + fleet.named[i].name + ": " + fleet.named[i].reason;
+  return bad > kMost ? text + "; ..." : text;
+}
+
+/// What is still missing; an empty text: nothing.
+PolicyState Progress(const ClusterFacts& facts) {
+  const auto waits = [](const std::string& reason, const std::string& message) {
+    return PolicyState{"notReady", reason, message};
+  };
+  const AgentsState& agents = facts.agents;
+  if (!facts.complete) return waits("OperandNotReady", "reading the cluster's objects");
+  if (!agents.complete())
+    return waits("OperandNotReady", "agents: " + std::to_string(agents.ready) + " ready and " +
+                                        std::to_string(agents.updated) + " current, of " +
+                                        std::to_string(agents.desired) + " nodes");
+  if (facts.reports_expected && facts.reports < agents.desired)
+    return waits("OperandNotReady", std::to_string(facts.reports) + " of " +
+                                        std::to_string(agents.desired) + " nodes have reported");
+  if (facts.fleet.nodes == 0)
+    return {"ready", "NoGPUNodes", "no node of the cluster has a supported device"};
+  if (!facts.reports_expected || facts.fleet.NotReady() == 0)
+    return {"ready", "Reconciled", "all nodes with devices are ready"};
+  const bool only_drivers = std::ranges::all_of(facts.fleet.by_reason, [](const auto& reason) {
+    return IsOfDriver(reason.first) || reason.first == "OptedOut";
+  });
+  return waits(only_drivers ? "DriverNotReady" : "OperandNotReady", OfNodes(facts.fleet));
+}
+
+Json ConditionOf(const char* type, bool status, const std::string& reason,
+                 const std::string& message) {
+  return {{"type", type},
+          {"status", status ? "True" : "False"},
+          {"reason", reason},
+          {"message", message}};
+}
+
+std::string Sentence(const FieldAnswer& answer) { return answer.field + ": " + answer.text; }
+
+/// Whether each field that the policy sets takes effect, and what becomes of those that do not.
+Json FieldsServed(const PolicyOutcome& outcome) {
+  std::vector<std::string> sentences = outcome.remarks;
+  bool all = true;
+  for (const FieldAnswer& answer : outcome.answers) {
+    if (answer.fate == FieldFate::kHonoured) continue;
+    all &= answer.fate != FieldFate::kNotServed && answer.fate != FieldFate::kUnknown;
+    sentences.push_back(Sentence(answer));
+  }
+  const char* reason = !all                ? "FieldsNotServed"
+                       : sentences.empty() ? "AllFieldsServed"
+                                           : "ServedWithRemarks";
+  return ConditionOf("FieldsServed", all, reason, Joined(sentences));
+}
+
+/// An unchanged condition keeps its time.
+void SetTimes(Json& conditions, const Json& found, const std::string& now) {
+  const Json* before = Find(found, "/conditions");
+  for (Json& condition : conditions) {
+    condition["lastTransitionTime"] = now;
+    if (before == nullptr || !before->is_array()) continue;
+    for (const Json& other : *before)
+      if (TextAt(other, "/type") == condition["type"] &&
+          TextAt(other, "/status") == condition["status"] &&
+          !TextAt(other, "/lastTransitionTime").empty())
+        condition["lastTransitionTime"] = other["lastTransitionTime"];
+  }
+}
+
+Json NodesOf(const FleetState& fleet) {
+  Json nodes = {{"total", fleet.nodes}};
+  if (!fleet.by_state.empty()) nodes["byState"] = fleet.by_state;
+  if (!fleet.by_reason.empty()) nodes["byReason"] = fleet.by_reason;
+  for (const NodeReadiness& node : fleet.named) {
+    Json one = {{"name", node.name}, {"state", node.state}, {"reason", node.reason}};
+    if (!node.message.empty()) one["message"] = node.message;
+    if (!node.since.empty()) one["since"] = node.since;
+    nodes["notReady"].push_back(std::move(one));
+  }
+  return nodes;
+}
+
+}  // namespace
+
+PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts) {
+  if (!outcome.ignored_for.empty())
+    return {"ignored", "Ignored",
+            outcome.policy->kind->kind + " " + outcome.ignored_for +
+                " is in force, since it is older; delete one of the two"};
+  if (!outcome.problem.empty())
+    return {"notReady", "ReconcileFailed", Joined({outcome.problem}), true};
+  if (!facts.problems.empty()) return {"notReady", "ReconcileFailed", Joined(facts.problems), true};
+  return Progress(facts);
+}
+
+Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Json& found,
+              const std::string& now) {
+  const PolicyState state = StateOf(outcome, facts);
+  const bool ready = state.state == "ready";
+  Json conditions = Json::array();
+  conditions.push_back(ConditionOf("Ready", ready, state.reason, state.message));
+  conditions.push_back(ConditionOf("Error", state.error, state.error ? state.reason : "Ready",
+                                   state.error ? state.message : ""));
+  if (outcome.ignored_for.empty() && outcome.problem.empty())
+    conditions.push_back(FieldsServed(outcome));
+  SetTimes(conditions, found, now);
+  Json status = {{"state", state.state},
+                 {"namespace", facts.namespace_name},
+                 {"conditions", std::move(conditions)}};
+  if (outcome.ignored_for.empty() && outcome.policy->kind->not_served.empty())
+    status["nodes"] = NodesOf(facts.fleet);
+  return status;
+}
+
+}  // namespace penstock::cluster

@@ -1,0 +1,40 @@
+// Computes the status of a policy. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "api/compat/nvidia/cluster_policy.h"
+#include "operator/effective_spec.h"
+#include "operator/fleet_state.h"
+
+namespace penstock::cluster {
+
+/// What the operator knows of the cluster.
+struct ClusterFacts {
+  std::string namespace_name;
+  AgentsState agents;
+  FleetState fleet;
+  bool reports_expected = true;       ///< agents write NodeStates
+  std::int64_t reports = 0;           ///< number of NodeStates
+  bool complete = false;              ///< everything was read at least once
+  std::vector<std::string> problems;  ///< what prevents the operator from writing
+};
+
+/// A policy's state, with what its Event says.
+struct PolicyState {
+  std::string state;   ///< "ready", "notReady", "ignored"
+  std::string reason;  ///< of the conditions Ready and Error, as NVIDIA's operator has them
+  std::string message;
+  bool error = false;
+};
+PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts);
+
+/// The whole status; times of conditions that did not change are those of `found`, the object's
+/// status as it is. `now`: RFC 3339 with seconds. At most 64 KiB.
+nlohmann::json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts,
+                        const nlohmann::json& found, const std::string& now);
+
+}  // namespace penstock::cluster

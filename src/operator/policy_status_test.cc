@@ -1,0 +1,110 @@
+#include "operator/policy_status.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/core/json_text.h"
+#include "operator/json_values.h"
+
+namespace penstock::cluster {
+namespace {
+
+using api::compat::FieldFate;
+using nlohmann::json;
+using testing::HasSubstr;
+
+const PolicyObject kObject{&api::compat::PolicyKinds().front(),
+                           {{"metadata", {{"name", "cluster-policy"}, {"uid", "u1"}}}}};
+
+ClusterFacts FactsWith(std::vector<NodeReadiness> nodes) {
+  ClusterFacts facts{.namespace_name = "gpu-operator"};
+  const auto count = static_cast<std::int64_t>(nodes.size());
+  facts.agents = {true, true, count, count, count};
+  facts.reports = count;
+  facts.complete = true;
+  facts.fleet = Count(std::move(nodes));
+  return facts;
+}
+
+json ConditionIn(const json& status, const std::string& type) {
+  for (const json& one : status["conditions"])
+    if (one["type"] == type) return one;
+  return {};
+}
+
+TEST(PolicyStatus, HasNvidiasConditionsWithOneOfThemTrue) {
+  const json status = StatusOf({.policy = &kObject}, FactsWith({{"n1", "ready", "Ready", "", ""}}),
+                               {}, "2026-01-01T00:00:00Z");
+  EXPECT_EQ(status["state"], "ready");
+  EXPECT_EQ(status["namespace"], "gpu-operator");
+  EXPECT_EQ(ConditionIn(status, "Ready")["status"], "True");
+  EXPECT_EQ(ConditionIn(status, "Ready")["reason"], "Reconciled");
+  EXPECT_EQ(ConditionIn(status, "Error")["status"], "False");
+}
+
+TEST(PolicyStatus, AConditionThatDidNotChangeKeepsItsTime) {
+  const auto facts = FactsWith({{"n1", "ready", "Ready", "", ""}});
+  const json before = StatusOf({.policy = &kObject}, facts, {}, "2026-01-01T00:00:00Z");
+  EXPECT_EQ(StatusOf({.policy = &kObject}, facts, before, "2026-02-02T00:00:00Z"), before);
+}
+
+TEST(PolicyStatus, SaysWhichFieldsAreNotServed) {
+  PolicyOutcome outcome{.policy = &kObject};
+  outcome.answers = {{"spec.a", FieldFate::kNotServed, "is not served yet"},
+                     {"spec.b", FieldFate::kHonoured, ""}};
+  const json condition =
+      ConditionIn(StatusOf(outcome, FactsWith({}), {}, "2026-01-01T00:00:00Z"), "FieldsServed");
+  EXPECT_EQ(condition["status"], "False");
+  EXPECT_EQ(condition["message"], "spec.a: is not served yet");
+}
+
+TEST(PolicyStatus, StaysBelowItsLimitWhateverNodesReport) {
+  std::vector<NodeReadiness> nodes;
+  for (int i = 0; i < 5000; ++i)
+    nodes.push_back({"node-" + std::to_string(i), "notReady", "Reason" + std::to_string(i),
+                     std::string(400, 'x'), ""});
+  PolicyOutcome outcome{.policy = &kObject};
+  for (int i = 0; i < 1000; ++i)
+    outcome.answers.push_back(
+        {"spec.field" + std::to_string(i), FieldFate::kUnknown, std::string(200, 'y')});
+  const json status = StatusOf(outcome, FactsWith(std::move(nodes)), {}, "2026-01-01T00:00:00Z");
+  EXPECT_LT(base::JsonText(status).size(), 64u << 10);
+  EXPECT_EQ(status["nodes"]["notReady"].size(), kMostNamed);
+  EXPECT_EQ(status["nodes"]["byState"]["notReady"], 5000);
+}
+
+TEST(PolicyStatus, WithoutDevicesItIsReadyAndSaysSo) {
+  ClusterFacts facts = FactsWith({});
+  EXPECT_EQ(StateOf({.policy = &kObject}, facts).reason, "NoGPUNodes");
+  facts.agents.desired = 3;
+  EXPECT_EQ(StateOf({.policy = &kObject}, facts).reason, "OperandNotReady");
+}
+
+TEST(PolicyStatus, ADriverThatIsMissingEverywhereIsTheReason) {
+  const auto state = StateOf(
+      {.policy = &kObject},
+      FactsWith({{"n1", "notReady", "DriverMissing", "", ""}, {"n2", "ready", "Ready", "", ""}}));
+  EXPECT_EQ(state.reason, "DriverNotReady");
+  EXPECT_THAT(state.message, HasSubstr("1 of 2 nodes not ready: n1: DriverMissing"));
+}
+
+TEST(JsonValues, AMergePatchTurnsOneValueIntoTheOther) {
+  const json found = {{"a", 1}, {"b", {{"c", 1}, {"d", 2}}}, {"e", 3}};
+  const json wanted = {{"a", 1}, {"b", {{"c", 2}}}};
+  json patched = found;
+  patched.merge_patch(MergePatchOf(found, wanted));
+  EXPECT_EQ(patched, wanted);
+  EXPECT_EQ(MergePatchOf(found, found), json::object());
+}
+
+TEST(JsonValues, AServerMayAddFieldsAndElements) {
+  const json wanted = {{"list", {{{"name", "a"}, {"value", 1}}}}, {"empty", json::array()}};
+  EXPECT_TRUE(Covers(
+      {{"list", {{{"name", "b"}}, {{"name", "a"}, {"value", 1}, {"more", 2}}}}, {"other", 1}},
+      wanted));
+  EXPECT_FALSE(Covers({{"list", {{{"name", "a"}, {"value", 2}}}}}, wanted));
+  EXPECT_FALSE(Covers({{"args", {"a", "b"}}}, {{"args", {"a"}}}));
+}
+
+}  // namespace
+}  // namespace penstock::cluster

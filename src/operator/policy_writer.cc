@@ -1,0 +1,176 @@
+#include "operator/policy_writer.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/lifetime.h"
+#include "base/log.h"
+#include "operator/json_values.h"
+#include "operator/names.h"
+#include "protocol/kube/events.h"
+#include "protocol/kube/work_queue.h"
+
+namespace penstock::cluster {
+
+using protocol::kube::ApiResponse;
+using protocol::kube::EventRecorder;
+using protocol::kube::WorkQueue;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr base::Duration kSpacing = 1s;
+constexpr base::Duration kShown = 5s;  // by then the watch has delivered our last write
+
+Json FinalizersOf(const PolicyObject& policy) {
+  const Json* found = Find(policy.object, "/metadata/finalizers");
+  return found != nullptr && found->is_array() ? *found : Json::array();
+}
+
+bool HasFinalizer(const PolicyObject& policy) {
+  return std::ranges::count(FinalizersOf(policy), Json(kFinalizer)) > 0;
+}
+
+/// With the version, no finalizer is lost that another client has written meanwhile.
+Json FinalizerPatch(const PolicyObject& policy, bool wanted) {
+  Json finalizers = Json::array();
+  for (const Json& one : FinalizersOf(policy))
+    if (one != kFinalizer) finalizers.push_back(one);
+  if (wanted) finalizers.push_back(kFinalizer);
+  return {{"metadata",
+           {{"resourceVersion", TextAt(policy.object, "/metadata/resourceVersion")},
+            {"finalizers", finalizers}}}};
+}
+
+Json StatusIn(const PolicyObject& policy) {
+  const Json* found = Find(policy.object, "/status");
+  return found != nullptr && found->is_object() ? *found : Json::object();
+}
+
+}  // namespace
+
+std::string KeyOf(const PolicyObject& policy) {
+  return policy.kind->plural + "/" + TextAt(policy.object, "/metadata/name");
+}
+
+struct PolicyWriter::State : std::enable_shared_from_this<State> {
+  State(protocol::kube::Api& a, const std::string& host, Callbacks c)
+      : api(a), callbacks(std::move(c)), recorder(a, std::string(kManager), host) {}
+
+  using Done = std::function<void(Status)>;
+
+  void Begin() {
+    queue.emplace(api.executor(), WorkQueue::Options{},
+                  [this](const std::string& key, const Done& done) { Work(key, done); });
+  }
+
+  base::TimePoint Now() const { return api.executor().clock().Now(); }
+
+  void Work(const std::string& key, const Done& done) {
+    const PolicyObject* policy = callbacks.find(key);
+    if (policy == nullptr) {
+      sent.erase(key);
+      states.erase(key);
+      return done({});
+    }
+    const bool deleted = IsDeleted(*policy);
+    const bool held = policy->kind->not_served.empty();  // nothing follows from others
+    if (deleted ? HasFinalizer(*policy) && callbacks.clean() : held && !HasFinalizer(*policy))
+      return Patch(key, FinalizerPatch(*policy, !deleted), "", done);
+    if (deleted) return done({});
+    ReportState(key, *policy);
+    WriteStatus(key, *policy, done);
+  }
+
+  void WriteStatus(const std::string& key, const PolicyObject& policy, const Done& done) {
+    const std::string now =
+        base::FormatTime(api.executor().clock().Wall()).substr(0, 19) + "Z";  // as metav1.Time
+    const Json found = StatusIn(policy);
+    Json status = callbacks.status(policy, found, now);
+    if (status.is_null() || status == found) return done({});
+    Sent& last = sent[key];
+    if (last.status == status && Now() - last.at < kShown) return done({});
+    if (last.at != base::TimePoint{} && Now() - last.at < kSpacing) {
+      queue->AddAfter(key, last.at + kSpacing - Now());
+      return done({});
+    }
+    last = {status, Now()};
+    Patch(key, {{"status", MergePatchOf(found, status)}}, "status", done);
+  }
+
+  void Patch(const std::string& key, const Json& patch, const std::string& subresource,
+             const Done& done) {
+    const PolicyObject* policy = callbacks.find(key);
+    const protocol::kube::Resource resource{policy->kind->group, policy->kind->version,
+                                            policy->kind->plural};
+    ++writes;
+    api.Do(protocol::kube::Patch(resource, "", TextAt(policy->object, "/metadata/name"),
+                                 protocol::kube::kMergePatch, patch, kManager, subresource),
+           base::IfAlive(this, [key, done](State& self, const Result<ApiResponse>& answer) {
+             self.Written(key, answer, done);
+           }));
+  }
+
+  void Written(const std::string& key, const Result<ApiResponse>& answer, const Done& done) {
+    if (answer.ok()) return done({});
+    sent.erase(key);
+    if (answer.error().code() == Code::kNotFound) return done({});
+    if (answer.error().code() != Code::kAborted)
+      base::Log(base::kWarn, "policy not written",
+                {{"policy", key}, {"why", answer.error().message()}});
+    done(answer.error());
+  }
+
+  /// The first state after a start is no change.
+  void ReportState(const std::string& key, const PolicyObject& policy) {
+    PolicyState state = callbacks.state(policy);
+    const auto known = states.find(key);
+    const std::string before =
+        known != states.end() ? known->second
+                              : TextAt(policy.object, "/status/state") + " " + ReasonIn(policy);
+    const std::string now = state.state + " " + state.reason;
+    states[key] = now;
+    if (now == before) return;
+    const PolicyName name = NameOf(policy);
+    const protocol::kube::ObjectReference about{name.api_version, name.kind, "", name.name,
+                                                name.uid};
+    base::Log(base::kInfo, "policy state changed",
+              {{"policy", key}, {"state", now}, {"why", state.message}});
+    state.state == "ready" ? recorder.Normal(about, state.reason, state.message)
+                           : recorder.Warning(about, state.reason, state.message);
+  }
+
+  static std::string ReasonIn(const PolicyObject& policy) {
+    const Json* conditions = Find(policy.object, "/status/conditions");
+    if (conditions == nullptr || !conditions->is_array()) return "";
+    for (const Json& condition : *conditions)
+      if (TextAt(condition, "/type") == "Ready") return TextAt(condition, "/reason");
+    return "";
+  }
+
+  protocol::kube::Api& api;
+  const Callbacks callbacks;
+  struct Sent {
+    Json status;
+    base::TimePoint at{};
+  };
+  std::map<std::string, Sent> sent;
+  std::map<std::string, std::string> states;  // state and reason as reported last
+  std::uint64_t writes = 0;
+  EventRecorder recorder;
+  std::optional<WorkQueue> queue;
+};
+
+PolicyWriter::PolicyWriter(protocol::kube::Api& api, const std::string& host, Callbacks callbacks)
+    : state_(std::make_shared<State>(api, host, std::move(callbacks))) {
+  state_->Begin();
+}
+
+PolicyWriter::~PolicyWriter() = default;
+
+void PolicyWriter::Soon(const std::string& key) { state_->queue->Add(key); }
+std::uint64_t PolicyWriter::writes() const { return state_->writes; }
+
+}  // namespace penstock::cluster

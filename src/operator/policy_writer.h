@@ -1,0 +1,46 @@
+// Writes what concerns the policies themselves: their status, an Event for each change of state,
+// and the finalizer that holds a deleted policy until what it caused was taken back.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "operator/effective_spec.h"
+#include "operator/policy_status.h"
+#include "protocol/kube/api.h"
+
+namespace penstock::cluster {
+
+/// Use on the api's executor. Writes each status at most once a second, and only where it differs.
+class PolicyWriter {
+ public:
+  struct Callbacks {
+    /// The policy as last seen; null: it is gone.
+    std::function<const PolicyObject*(const std::string& key)> find;
+    /// The status that it should have; null: none, since it is being deleted.
+    std::function<nlohmann::json(const PolicyObject& policy, const nlohmann::json& found,
+                                 const std::string& now)>
+        status;
+    std::function<PolicyState(const PolicyObject& policy)> state;
+    /// Whether everything that a deleted policy caused was taken back, or is another policy's.
+    std::function<bool()> clean;
+  };
+  PolicyWriter(protocol::kube::Api& api, const std::string& host, Callbacks callbacks);
+  ~PolicyWriter();
+
+  /// There may be something to write.
+  void Soon(const std::string& key);
+  std::uint64_t writes() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// "clusterpolicies/cluster-policy".
+std::string KeyOf(const PolicyObject& policy);
+
+}  // namespace penstock::cluster
