@@ -1,0 +1,125 @@
+"""The operator on four nodes: from a ClusterPolicy, as people have it, to GPUs; what it writes, and what it takes back."""
+import time
+
+import pytest
+from actors import GPU, wait_for
+from fleet import NAMESPACE
+from operators import NATIVE, Operator, cluster_policy
+from witnesses import OURS as AGENTS_TOO
+
+DEPLOYED = ("container-toolkit", "dcgm", "dcgm-exporter", "device-plugin", "driver", "gpu-feature-discovery", "node-status-exporter", "operator-validator",
+            "client")
+UPGRADES = "nvidia.com/gpu-driver-upgrade-enabled"
+
+
+@pytest.fixture(scope="module")
+def operator(fleet):
+    fleet.clear()
+    if fleet.values is not None:
+        fleet.uninstall()
+    operator = Operator(fleet)
+    operator.install()
+    operator.wait_definitions()
+    yield operator
+    for kind in ("clusterpolicies", "penstocks"):
+        fleet.kubectl("delete", kind, "--all", "--timeout=120s", check=False)
+    operator.uninstall()
+
+
+@pytest.fixture
+def ready(operator):
+    operator.apply(NATIVE, cluster_policy())
+    operator.wait_state("ready")
+    return operator
+
+
+def test_a_cluster_policy_as_people_have_it_makes_the_nodes_ready(operator, fleet, measure):
+    with measure("ClusterPolicy: four nodes ready", goal=10) as it:
+        operator.apply(NATIVE, cluster_policy())
+        operator.wait_state("ready")
+        it.done = time.time()
+    fleet.wait_advertised(60)
+    for name in fleet.nodes:
+        found = fleet.get("node", name)["metadata"]
+        assert found["labels"]["nvidia.com/gpu.present"] == "true"
+        assert {key: found["labels"].get(f"nvidia.com/gpu.deploy.{key}") for key in DEPLOYED} == dict.fromkeys(DEPLOYED, "true")
+        assert found["annotations"][UPGRADES] == "true"
+    assert fleet.get("service", "-n", NAMESPACE, "nvidia-dcgm-exporter")["spec"]["ports"][0]["port"] == 9400
+    assert operator.policy()["status"]["nodes"]["byState"] == {"ready": 4}
+    assert operator.condition("Ready")["reason"] == "Reconciled"
+
+
+def test_at_rest_the_operator_and_the_agents_write_only_the_lease(ready, fleet, remark):
+    ready.wait_quiet(10, AGENTS_TOO)
+    begin = time.time()
+    time.sleep(20)  # the idle time itself
+    wrote = ready.writes(begin, AGENTS_TOO)
+    assert not wrote, fleet.audit.told(wrote, begin)
+    remark("20 s idle, renewals of the operator's Lease", str(len(fleet.audit.writes(begin))))
+
+
+def test_a_second_cluster_policy_is_ignored_and_says_for_which(ready):
+    ready.apply(cluster_policy("second"))
+    ready.wait_state("ignored", name="second")
+    assert "cluster-policy" in ready.condition("Ready", name="second")["message"]
+    assert ready.state() == "ready"
+    ready.delete("clusterpolicies", "second", "--timeout=60s")
+    assert ready.state() == "ready"
+
+
+def test_a_field_that_changes_writes_each_object_that_differs_once(ready):
+    ready.wait_quiet()
+    begin = time.time()
+    ready.apply(cluster_policy(daemonsets={"labels": {"example.com/team": "a"}}))
+    wait_for(lambda: ready.fleet.get("daemonset", "-n", NAMESPACE, "penstock-agent")["spec"]["template"]["metadata"]["labels"].get("example.com/team") == "a",
+             60, "the DaemonSet to have the label", ready.log)
+    ready.wait_state("ready")
+    ready.wait_quiet()
+    written = [(event["objectRef"]["resource"], event["objectRef"].get("name")) for event in ready.writes(begin)
+               if event["objectRef"]["resource"] not in ("clusterpolicies", "penstocks", "events")]
+    assert written == [("daemonsets", "penstock-agent")], written
+    ready.apply(cluster_policy())
+    ready.wait_state("ready")
+
+
+def test_a_node_that_opts_out_loses_what_the_operator_wrote(ready, fleet):
+    fleet.kubectl("label", "node", "n3", "nvidia.com/gpu.deploy.operands=false", "nvidia.com/gpu.deploy.dcgm=false", "--overwrite")
+
+    def deployed() -> dict:
+        return {key: value for key, value in fleet.labels("n3").items() if key.startswith("nvidia.com/gpu.deploy.")}
+    wait_for(lambda: deployed() == {"nvidia.com/gpu.deploy.operands": "false", "nvidia.com/gpu.deploy.dcgm": "false"}, 60, "n3's labels to be gone", deployed)
+    fleet.kubectl("label", "node", "n3", "nvidia.com/gpu.deploy.operands-")
+    wait_for(lambda: deployed() == {f"nvidia.com/gpu.deploy.{key}": "false" if key == "dcgm" else "true" for key in DEPLOYED}, 60,
+             "n3's labels, with the wish of its user", deployed)
+    fleet.kubectl("label", "node", "n3", "nvidia.com/gpu.deploy.dcgm-")
+
+
+def test_an_api_server_that_dies_does_not_end_the_operator(ready, fleet):
+    pods = fleet.get("pods", "-n", NAMESPACE, "-l", "app=penstock-operator")["items"]
+    fleet.cluster.kill("apiserver")
+    time.sleep(3)
+    fleet.cluster.start("apiserver")
+    fleet.restart_controllers()
+    ready.apply(cluster_policy(daemonsets={"annotations": {"example.com/after": "outage"}}))
+    wait_for(lambda: "example.com/after" in str(ready.fleet.get("daemonset", "-n", NAMESPACE, "penstock-agent")["spec"]["template"]["metadata"]),
+             180, "the operator to act again", ready.log)
+    now = fleet.get("pods", "-n", NAMESPACE, "-l", "app=penstock-operator")["items"]
+    restarts = [pod["status"]["containerStatuses"][0]["restartCount"] for pod in now]
+    assert [pod["metadata"]["name"] for pod in now] == [pod["metadata"]["name"] for pod in pods] and restarts == [0], restarts
+    ready.apply(cluster_policy())
+    ready.wait_state("ready", 180)
+
+
+def test_deleted_policies_leave_nothing_of_the_operator(ready, fleet):
+    ready.delete("penstocks", "simulated", "--timeout=60s")
+    ready.delete("clusterpolicies", "cluster-policy", "--timeout=120s")
+    kinds = "daemonset,configmap,service,pod"
+    left = fleet.kubectl("get", kinds, "-n", NAMESPACE, "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name").stdout.split()
+    assert not left, left
+    assert not fleet.kubectl("get", "runtimeclass", "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name").stdout
+    for name in fleet.nodes:
+        found = fleet.get("node", name)["metadata"]
+        assert not [key for key in found["labels"] if key.startswith("nvidia.com/gpu.deploy.")], found["labels"]
+        assert UPGRADES not in found.get("annotations", {})
+    wait_for(lambda: all(fleet.get("node", name)["status"]["allocatable"].get(GPU, "0") == "0" for name in fleet.nodes), 60,
+             "the Node objects to have no GPUs")
