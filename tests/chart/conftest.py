@@ -18,6 +18,9 @@ def pytest_addoption(parser):
     parser.addoption("--programs", type=Path, default=ROOT / "build/dev/bin", help="folder of penstock")
 
 
+OPERATOR_NAMESPACE = "gpu-operator"
+
+
 class Rendered(list):
     """The objects that the chart renders from a set of values."""
 
@@ -51,30 +54,37 @@ class Rendered(list):
 class Chart:
     """deploy/helm/penstock as users of helm see it."""
 
+    release = namespace = "penstock"
+
     def __init__(self, helm: Path):
         self.helm, self.path = helm, ROOT / "deploy/helm/penstock"
 
     def run(self, *words: str) -> subprocess.CompletedProcess:
         return subprocess.run([str(self.helm), *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
-    def try_render(self, *words: str, values: dict | None = None, namespace: str = "penstock", kubernetes: str = "1.36.3"):
+    def try_render(self, *words: str, values: dict | None = None, namespace: str | None = None, kubernetes: str = "1.36.3"):
         given = ["--set-json", ",".join(f"{key}={json.dumps(value)}" for key, value in values.items())] if values else []
-        return self.run("template", "penstock", self.path, "--namespace", namespace, "--kube-version", kubernetes, *given, *words)
+        return self.run("template", self.release, self.path, "--namespace", namespace or self.namespace, "--kube-version", kubernetes, *given, *words)
 
     def render(self, *words: str, **options) -> Rendered:
         done = self.try_render(*words, **options)
         assert done.returncode == 0, done.stderr
         return Rendered(thing for thing in yaml.safe_load_all(done.stdout) if thing)
 
-    def notes(self, folder: Path, **options) -> str:
+    def copy(self, folder: Path) -> "Chart":
+        """A copy of the chart that a test may change."""
+        copied = type(self)(self.helm)
+        copied.path = folder / self.release
+        shutil.copytree(self.path, copied.path, dirs_exist_ok=True)
+        return copied
+
+    def notes(self, folder: Path, *words, **options) -> str:
         """The text that helm prints after an install. Without a cluster helm prints none, so a copy of the chart has it in an object."""
-        copy = Chart(self.helm)
-        copy.path = folder / "penstock"
-        shutil.copytree(self.path, copy.path, dirs_exist_ok=True)
+        copy = self.copy(folder)
         notes = copy.path / "templates/NOTES.txt"
         (copy.path / "templates/notes.yaml").write_text(
             '{{- define "notes" }}' + notes.read_text() + '{{ end }}\n{kind: Notes, metadata: {name: notes}, text: {{ include "notes" . | toJson }}}\n')
-        return copy.render(**options).one("Notes", "notes")["text"]
+        return copy.render(*words, **options).one("Notes", "notes")["text"]
 
     def refusal(self, *words: str, **options) -> str:
         done = self.try_render(*words, **options)
@@ -82,9 +92,52 @@ class Chart:
         return done.stderr
 
 
+class OperatorChart(Chart):
+    """deploy/helm/gpu-operator as users of helm see it."""
+
+    release, namespace = "gpu-operator", OPERATOR_NAMESPACE
+
+    def __init__(self, helm: Path):
+        super().__init__(helm)
+        self.path = ROOT / "deploy/helm/gpu-operator"
+
+    def policy(self, values: dict | None = None, *words) -> dict:
+        """The spec of the ClusterPolicy."""
+        return self.render(*words, values=values).one("ClusterPolicy", "cluster-policy")["spec"]
+
+    def image(self) -> str:
+        return "localhost/penstock:" + yaml.safe_load((self.path / "Chart.yaml").read_text())["appVersion"]
+
+
+def at(thing, path: str):
+    """What stands at a path of a document, or None."""
+    for word in path.split("."):
+        thing = thing.get(word) if isinstance(thing, dict) else None
+    return thing
+
+
+def leaves(values: dict, path: str = ""):
+    """Path and value of everything in a document that is not a map."""
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value
+
+
+def deployment(things: Rendered) -> dict:
+    """The template of the operator's pod."""
+    return things.one("Deployment", "gpu-operator")["spec"]["template"]
+
+
 @pytest.fixture(scope="session")
 def chart() -> Chart:
     return Chart(parts.tools() / "helm")
+
+
+@pytest.fixture(scope="session")
+def operator() -> OperatorChart:
+    return OperatorChart(parts.tools() / "helm")
 
 
 @pytest.fixture(scope="session")

@@ -62,8 +62,9 @@ def test_helm_adds_searches_and_installs_from_the_repository(chart, repository, 
 
     _, url = repository
     helm("repo", "add", "penstock", url)
-    [found] = yaml.safe_load(helm("search", "repo", "penstock", "-o", "yaml"))
-    assert (found["name"], found["version"], found["app_version"]) == ("penstock/penstock", version(chart), version(chart))
+    found = yaml.safe_load(helm("search", "repo", "penstock/", "-o", "yaml"))
+    assert {(one["name"], one["version"], one["app_version"]) for one in found} == {
+        (f"penstock/{name}", version(chart), version(chart)) for name in ("penstock", "gpu-operator")}
     metrics = {"dashboards": {"enabled": True}, "rules": {"enabled": True, "openshift": True}}
     things = Rendered(thing for thing in yaml.safe_load_all(helm(
         "template", "penstock", "penstock/penstock", "--namespace", "penstock", "--kube-version", "1.36.3",
@@ -72,27 +73,48 @@ def test_helm_adds_searches_and_installs_from_the_repository(chart, repository, 
     assert {"ConfigMap", "PrometheusRule", "CustomResourceDefinition"} <= things.kinds()
 
 
+def test_helm_updates_and_installs_the_operators_chart_from_the_repository(operator, repository, tmp_path):
+    environment = os.environ | {f"HELM_{name}_HOME": str(tmp_path / name) for name in ("CACHE", "CONFIG", "DATA")}
+
+    def helm(*words) -> str:
+        done = subprocess.run([operator.helm, *words], env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    helm("repo", "add", "nvidia", repository[1])
+    assert "Update Complete" in helm("repo", "update")
+    things = Rendered(thing for thing in yaml.safe_load_all(helm(
+        "template", "gpu-operator", "nvidia/gpu-operator", "--namespace", "gpu-operator", "--kube-version", "1.36.3",
+        "--set", "penstock.metrics.dashboards.enabled=true")) if thing)
+    assert things == operator.render(values={"penstock.metrics.dashboards.enabled": True}), "the archive has what the chart only links to"
+
+
 def test_the_same_chart_gives_the_same_bytes_and_the_index_their_digest(chart, repository, tmp_path):
     folder, url = repository
     again = package(chart, f"--url={url}", tmp_path / "again")
-    name = f"penstock-{version(chart)}.tgz"
-    assert again.returncode == 0 and again.stdout.strip() == str(tmp_path / "again" / name)
-    assert sorted(path.name for path in folder.iterdir()) == ["index.yaml", name]
-    for file in ("index.yaml", name):
+    names = [f"{name}-{version(chart)}.tgz" for name in ("penstock", "gpu-operator")]
+    assert again.returncode == 0 and again.stdout.split() == [str(tmp_path / "again" / name) for name in names]
+    assert {path.name for path in folder.iterdir()} == {"index.yaml", *names}
+    for file in ("index.yaml", *names):
         assert (folder / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
-    [entry] = yaml.safe_load((folder / "index.yaml").read_text())["entries"]["penstock"]
-    assert entry["urls"] == [f"{url}/{name}"] and entry["digest"] == hashlib.sha256((folder / name).read_bytes()).hexdigest()
-    assert str(entry["created"]) == "2023-11-14T22:13:20Z"
+    index = yaml.safe_load((folder / "index.yaml").read_text())["entries"]
+    for name in names:
+        [entry] = index[name.rpartition("-")[0]]
+        assert entry["urls"] == [f"{url}/{name}"] and entry["digest"] == hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        assert str(entry["created"]) == "2023-11-14T22:13:20Z"
 
 
 def test_the_archive_has_what_the_chart_needs_and_no_generator_or_test(chart, repository):
     folder, _ = repository
-    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
-        members = archive.getmembers()
+    members = []
+    for file in folder.glob("*.tgz"):
+        with tarfile.open(file) as archive:
+            members += archive.getmembers()
     names = {member.name for member in members}
-    assert {f"penstock/{name}" for name in (
-        "Chart.yaml", "values.yaml", "values.schema.json", "README.md", "templates/daemonset.yaml", "files/without-effect.yaml",
-        "files/dashboards/gpu.json", "files/alerts/penstock.rules.yaml")} <= names
+    common = ("Chart.yaml", "values.yaml", "values.schema.json", "README.md", "templates/access.yaml", "templates/_shared.tpl", "files/without-effect.yaml",
+              "files/dashboards/gpu.json", "files/alerts/penstock.rules.yaml")
+    assert {f"{chart}/{name}" for name in common for chart in ("penstock", "gpu-operator")} <= names
+    assert {"penstock/templates/daemonset.yaml", "gpu-operator/templates/operator.yaml", "gpu-operator/crds/penstock.io_nodestates.yaml"} <= names
     assert not [name for name in names if name.endswith((".py", "generate")) or "/tests/" in name]
     assert all((member.isfile() or member.isdir()) and member.uid == member.gid == 0 and member.mtime == int(EPOCH) for member in members)
 

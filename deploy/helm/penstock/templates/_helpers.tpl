@@ -19,17 +19,21 @@
 {{- .Values.penstock.serviceAccount.name | default (include "penstock.fullname" .) -}}
 {{- end -}}
 
-{{/* A registry replaces the one that the repository names, if it names one: its first part is then localhost, or has a dot or a port. */}}
 {{- define "penstock.image" -}}
-{{- $repository := .Values.image.repository -}}
-{{- with (.Values.global | default dict).imageRegistry | default .Values.image.registry -}}
-{{- $repository = printf "%s/%s" . (regexReplaceAll "^(localhost|[^/]*[.:][^/]*)/" $repository "") -}}
+{{- include "penstock.imageOf" (dict "root" . "image" .Values.image) -}}
 {{- end -}}
-{{- if .Values.image.digest -}}
-{{- printf "%s@%s" $repository .Values.image.digest -}}
-{{- else -}}
-{{- printf "%s:%v" $repository (.Values.image.tag | default .Chart.AppVersion) -}}
+
+{{- define "penstock.pullPolicy" -}}
+{{- .Values.image.pullPolicy -}}
 {{- end -}}
+
+{{/* "true" where agents write labels to their Nodes, and to NFD's NodeFeature objects. */}}
+{{- define "penstock.writesLabels" -}}
+{{- and .Values.gfd.enabled (ne (include "penstock.onOff" .Values.penstock.labels.node) "off") -}}
+{{- end -}}
+
+{{- define "penstock.writesFeatures" -}}
+{{- and .Values.gfd.enabled (ne (include "penstock.onOff" .Values.penstock.labels.nodeFeature) "off") -}}
 {{- end -}}
 
 {{/* What a selector may hold, without selectorLabelsOverride. */}}
@@ -228,77 +232,6 @@ priorityClassName: {{ . }}
 {{- toYaml $classes -}}
 {{- end -}}
 
-{{- define "penstock.admissionPolicy" -}}
-{{- if kindIs "bool" .Values.penstock.admissionPolicy -}}
-{{- .Values.penstock.admissionPolicy -}}
-{{- else -}}
-{{- semverCompare ">=1.32.0-0" .Capabilities.KubeVersion.Version -}}
-{{- end -}}
-{{- end -}}
-
-{{/* "true" on OpenShift, where a pod needs SecurityContextConstraints that permit what it requests. */}}
-{{- define "penstock.openshift" -}}
-{{- if kindIs "bool" .Values.penstock.openshift.enabled -}}
-{{- .Values.penstock.openshift.enabled -}}
-{{- else -}}
-{{- .Capabilities.APIVersions.Has "security.openshift.io/v1" -}}
-{{- end -}}
-{{- end -}}
-
-{{/*
-SecurityContextConstraints with the right to use them: root, the chart; name; account, the ServiceAccount that may; privileged, hostPID,
-hostNetwork; context, the container's security context; volumes, the kinds; metadata, of all three objects.
-*/}}
-{{- define "penstock.scc" -}}
-{{- $namespace := include "penstock.namespace" .root -}}
-apiVersion: security.openshift.io/v1
-kind: SecurityContextConstraints
-metadata:
-  name: {{ .name }}
-  {{- .metadata | nindent 2 }}
-allowPrivilegedContainer: {{ .privileged }}
-allowHostPID: {{ .hostPID }}
-allowHostNetwork: {{ .hostNetwork }}
-allowHostPorts: {{ .hostNetwork }}
-allowHostIPC: false
-allowHostDirVolumePlugin: true
-allowPrivilegeEscalation: {{ ne (toString .context.allowPrivilegeEscalation) "false" }}
-allowedCapabilities: {{ (.context.capabilities | default dict).add | default list | toJson }}
-defaultAddCapabilities: []
-requiredDropCapabilities: []
-readOnlyRootFilesystem: {{ .context.readOnlyRootFilesystem | default false }}
-runAsUser: {type: RunAsAny}
-seLinuxContext: {type: RunAsAny}
-fsGroup: {type: RunAsAny}
-supplementalGroups: {type: RunAsAny}
-seccompProfiles: ["*"]
-volumes: {{ .volumes | uniq | sortAlpha | toJson }}
-priority: null
-users: []
-groups: []
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata:
-  name: {{ .name }}-scc
-  namespace: {{ $namespace }}
-  {{- .metadata | nindent 2 }}
-rules:
-  - apiGroups: [security.openshift.io]
-    resources: [securitycontextconstraints]
-    resourceNames: [{{ .name }}]
-    verbs: [use]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata:
-  name: {{ .name }}-scc
-  namespace: {{ $namespace }}
-  {{- .metadata | nindent 2 }}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ .name }}-scc}
-subjects: [{kind: ServiceAccount, name: {{ .account }}, namespace: {{ $namespace }}}]
-{{- end -}}
-
 {{/* "true" where the Prometheus operator is to scrape the Service. */}}
 {{- define "penstock.serviceMonitor" -}}
 {{- $metrics := .Values.penstock.metrics -}}
@@ -329,10 +262,6 @@ subjects: [{kind: ServiceAccount, name: {{ .account }}, namespace: {{ $namespace
 {{/* The ConfigMap with layouts of GPUs, which is mounted; empty: there is none. */}}
 {{- define "penstock.layouts" -}}
 {{- ((.Values.migManager | default dict).config | default dict).name | default "" -}}
-{{- end -}}
-
-{{- define "penstock.onOff" -}}
-{{- if kindIs "bool" . -}}{{- if . -}}on{{- else -}}off{{- end -}}{{- else -}}{{- . -}}{{- end -}}
 {{- end -}}
 
 {{/* The agent's NodeConfig, from the values; penstock.config counts most. */}}
@@ -432,21 +361,7 @@ subjects: [{kind: ServiceAccount, name: {{ .account }}, namespace: {{ $namespace
     "no rules" (not (or $metrics.rules.enabled $metrics.rules.openshift))
     "no web configuration" (empty $metrics.webConfig.secret)
 -}}
-{{- $said := list -}}
-{{- $file := .Files.Get "files/without-effect.yaml" | fromYaml -}}
-{{- range $row := $file.rows -}}
-{{- if index $cases $row.when -}}
-{{- range $path := $row.values -}}
-{{- $value := $.Values -}}
-{{- range splitList "." $path -}}{{- $value = index (ternary $value dict (kindIs "map" $value)) . -}}{{- end -}}
-{{- $given := and (or (not (empty $value)) (kindIs "bool" $value)) (ne (toJson $value) (index $file.defaults $path | toJson)) -}}
-{{- if and $given (or (not $row.matching) (regexMatch ($row.matching | default "") (toString $value))) -}}
-{{- $said = append $said (printf "%s: %s" $path $row.because) -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- join "\n" $said -}}
+{{- include "penstock.rowsWithoutEffect" (dict "root" . "cases" $cases) -}}
 {{- end -}}
 
 {{/* Possibly unexpected consequences of the values, with the remedy, one per line: shown after an install. */}}
@@ -481,3 +396,8 @@ subjects: [{kind: ServiceAccount, name: {{ .account }}, namespace: {{ $namespace
 {{- end -}}
 {{- join "\n" $said -}}
 {{- end -}}
+
+{{/* What gpu-operator adds to the clean-up's arguments and rights. */}}
+{{- define "penstock.cleanupArguments" -}}{{- end -}}
+{{- define "penstock.cleanupRules" -}}{{- end -}}
+{{- define "penstock.cleanupRulesOfNamespace" -}}{{- end -}}

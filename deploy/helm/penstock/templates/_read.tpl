@@ -30,36 +30,11 @@ since helm renders them in no particular order. Changes .Values, prints nothing.
     "penstock.metrics.podMonitor.labels" "penstock.metrics.dashboards.labels" "penstock.metrics.dashboards.annotations"
     "penstock.metrics.rules.labels" "penstock.podLabels"
 -}}
-{{- range $kind, $paths := dict "switch" $switches "list" $lists "number" $numbers "texts" $texts -}}
-{{- range $paths -}}
-{{- $words := splitList "." . -}}
-{{- $map := $.Values -}}
-{{- range initial $words -}}
-{{- if not (index $map .) -}}{{- $_ := set $map . dict -}}{{- end -}}
-{{- $map = index $map . -}}
-{{- end -}}
-{{- $key := last $words -}}
-{{- $value := index $map $key -}}
-{{- if and (eq $kind "switch") (has $value (list "true" "false")) -}}
-{{- $_ := set $map $key (eq $value "true") -}}
-{{- else if and (eq $kind "list") (kindIs "string" $value) -}}
-{{- $_ := set $map $key (regexSplit " *, *" $value -1 | compact) -}}
-{{- else if and (eq $kind "number") (kindIs "string" $value) -}}
-{{- $_ := set $map $key (fromJsonArray (printf "[%s]" $value) | first) -}}
-{{- else if eq $kind "texts" -}}
-{{- range $name, $one := $value -}}{{- $_ := set $value $name (include "penstock.text" $one) -}}{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
+{{- include "penstock.readPaths" (dict "values" .Values "switch" $switches "list" $lists "number" $numbers "texts" $texts) -}}
 {{- $secrets := list -}}
 {{- range .Values.imagePullSecrets -}}{{- $secrets = append $secrets (ternary (dict "name" .) . (kindIs "string" .)) -}}{{- end -}}
 {{- $_ := set .Values "imagePullSecrets" $secrets -}}
 {{- range concat (.Values.tolerations | default list) (((.Values.devicePlugin.containers | default dict).main | default dict).env | default list) -}}
 {{- if hasKey . "value" -}}{{- $_ := set . "value" (include "penstock.text" .value) -}}{{- end -}}
 {{- end -}}
-{{- end -}}
-
-{{/* A text as it is; a number or a switch as YAML spells it. */}}
-{{- define "penstock.text" -}}
-{{- if kindIs "string" . -}}{{- . -}}{{- else if not (kindIs "invalid" .) -}}{{- toJson . -}}{{- end -}}
 {{- end -}}

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "app/penstock/cluster/cleanup_operator.h"
 #include "base/core/quantity.h"
 
 namespace penstock::app {
@@ -64,6 +65,17 @@ int InCluster(const Common& common, CleanupOptions options) {
   CleanupOutcome outcome = CleanCluster(cluster->server, options);
   outcome.remarks.insert(outcome.remarks.begin(), remarks.begin(), remarks.end());
   return Print(outcome, options.dry_run);
+}
+
+int PoliciesOfRelease(const Common& common, const CleanupOptions& options) {
+  const auto timeout = base::ParseDuration(options.timeout);
+  if (!timeout.ok()) return Fail("--timeout: " + timeout.error().message());
+  const auto cluster = FindCluster(Completed(options.cluster, common));
+  if (!cluster.ok()) return Fail(cluster.error().message());
+  const base::SystemClock clock;
+  return Print(DeletePolicies(cluster->server, options, *timeout, clock,
+                              [](base::Duration d) { std::this_thread::sleep_for(d); }),
+               options.dry_run);
 }
 
 /// Waits for the signal that ends the program: in a DaemonSet the pod must not end by itself.
@@ -127,8 +139,15 @@ Verb CleanupVerb(const Common& common, const std::string& program) {
            Value("--after-daemonset", &options->after, "NAMESPACE/NAME",
                  "wait until this DaemonSet's pods are ready, or it is deleted"),
            Value("--timeout", &options->timeout, "DURATION",
-                 "how long to wait for the DaemonSet [60s]")},
+                 "how long to wait for the DaemonSet, or for the operator [60s]"),
+           Flag("--operator", &options->after_operator,
+                "also remove what the operator made in the namespace and for the cluster, after it "
+                "was uninstalled"),
+           Flag("--crds", &options->crds,
+                "... and the CRDs, with every ClusterPolicy, NVIDIADriver, GPUCluster and Penstock")
+               .Needs({"--operator"})},
       .run = [&common, options] {
+        if (options->policies) return PoliciesOfRelease(common, *options);
         return options->on_host ? OnHost(common, *options) : InCluster(common, *options);
       }};
   AddClusterOptions(verb, options->cluster);
@@ -138,6 +157,13 @@ Verb CleanupVerb(const Common& common, const std::string& program) {
       Flag("--host", &options->on_host,
            "remove what a stopped agent left in its folders on this machine")
           .Excludes({"--cluster"}),
+      Flag(
+          "--policies", &options->policies,
+          "before an uninstall: delete the policies of a helm release, and wait until the operator "
+          "has taken back what it wrote for them")
+          .Excludes({"--cluster", "--host"}),
+      Value("--release", &options->release, "NAMESPACE/NAME", "with --policies: the helm release")
+          .Needs({"--policies"}),
       Flag("--linger", &options->linger, "with --host: when done, wait for SIGINT or SIGTERM")
           .Needs({"--host"}),
       Flag("--check", &options->check,
@@ -145,10 +171,12 @@ Verb CleanupVerb(const Common& common, const std::string& program) {
           .Needs({"--host"})};
   verb.options.insert(verb.options.end(), more.begin(), more.end());
   verb.check = [options]() -> base::Status {
-    if (options->in_cluster || options->on_host) return {};
+    if (options->policies && options->release.find('/') == std::string::npos)
+      return base::Error(Code::kInvalidArgument, "--policies needs --release NAMESPACE/NAME");
+    if (options->in_cluster || options->on_host || options->policies) return {};
     return base::Error(Code::kInvalidArgument,
-                       "choose --cluster (labels and objects of all nodes) or --host (what an "
-                       "agent left on this machine)");
+                       "choose --cluster (labels and objects of all nodes), --host (what an agent "
+                       "left on this machine) or --policies (before the operator is uninstalled)");
   };
   return verb;
 }

@@ -16,14 +16,17 @@ namespace penstock::app {
 
 struct CleanupOptions {
   ClusterOptions cluster;
-  bool in_cluster = false, on_host = false;
+  bool in_cluster = false, on_host = false, policies = false;
   bool dry_run = false;
   std::string namespace_name;  ///< of NodeFeature objects; empty: the context's or the pod's own
   std::string after;  ///< "namespace/name" of a DaemonSet to wait for first, until it is ready;
                       ///< empty: none
   std::string timeout = "60s";
-  bool linger = false;  ///< on the host: when done, wait to be terminated
-  bool check = false;   ///< on the host: only report whether something is left
+  std::string release;          ///< "namespace/name" of a helm release, whose policies are deleted
+  bool after_operator = false;  ///< in the cluster: also what the operator left
+  bool crds = false;            ///< ... and the CRDs, with all their objects
+  bool linger = false;          ///< on the host: when done, wait to be terminated
+  bool check = false;           ///< on the host: only report whether something is left
 };
 
 /// What was removed (one sentence each), remarks, and failures.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/penstock/cluster/cleanup.h"
+#include "app/penstock/cluster/cleanup_operator.h"
 #include "backend/all.h"
 #include "base/core/strings.h"
 #include "device/dialect.h"
@@ -106,7 +107,7 @@ class Cleaner {
 
   void Objects(const Resource& kind, std::string_view namespace_name, const std::string& what,
                bool only_own) {
-    const auto there = HasKind(kind);
+    const auto there = HasKind(server_, kind);
     if (!there.ok())
       return Fail("cannot determine whether there are " + what + " objects", there.error());
     if (!*there) return;
@@ -122,20 +123,6 @@ class Cleaner {
     if (!options_.cluster.node.empty() && namespace_name.empty())
       query["fieldSelector"] = "metadata.name=" + options_.cluster.node;
     return ListObjects(server_, kind, namespace_name, std::move(query));
-  }
-
-  /// Whether the server has the kind. Every user may list the API's kinds; listing objects of an
-  /// absent kind may be refused as forbidden instead of not found.
-  Result<bool> HasKind(const Resource& kind) {
-    const auto group =
-        protocol::kube::Parse(server_({.path = "/apis/" + kind.group + "/" + kind.version}));
-    if (!group.ok() && group.error().code() == Code::kNotFound) return false;
-    if (!group.ok()) return group.error();
-    const Json& resources = analysis::At(*group, {"resources"});
-    return resources.is_array() &&
-           std::any_of(resources.begin(), resources.end(), [&kind](const Json& one) {
-             return analysis::TextAt(one, {"name"}) == kind.plural;
-           });
   }
 
   bool IsMadeByUs(const Json& object) const {
@@ -228,6 +215,7 @@ CleanupOutcome CleanCluster(const ApiServer& server, const CleanupOptions& optio
   if (!cleaner.Nodes()) return outcome;
   cleaner.Objects(kinds::NodeStates(), "", "NodeState", false);
   cleaner.Objects(kinds::NodeFeatures(), options.namespace_name, "NodeFeature", true);
+  if (options.after_operator) CleanAfterOperator(server, options, outcome);
   return outcome;
 }
 

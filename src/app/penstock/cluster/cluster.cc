@@ -1,5 +1,7 @@
 #include "app/penstock/cluster/cluster.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "api/node_state.h"
@@ -75,6 +77,19 @@ Resource NodeStates() {
 Resource Pods() { return {"", "v1", "pods"}; }
 Resource NodeFeatures() { return {"nfd.k8s-sigs.io", "v1alpha1", "nodefeatures"}; }
 }  // namespace kinds
+
+Result<bool> HasKind(const ApiServer& server, const Resource& kind) {
+  const std::string path =
+      kind.group.empty() ? "/api/" + kind.version : "/apis/" + kind.group + "/" + kind.version;
+  const auto group = protocol::kube::Parse(server({.path = path}));
+  if (!group.ok() && group.error().code() == base::Code::kNotFound) return false;
+  if (!group.ok()) return group.error();
+  const Json& resources = analysis::At(*group, {"resources"});
+  return resources.is_array() &&
+         std::any_of(resources.begin(), resources.end(), [&kind](const Json& one) {
+           return analysis::TextAt(one, {"name"}) == kind.plural;
+         });
+}
 
 Result<Json> GetObject(const ApiServer& server, const Resource& kind,
                        std::string_view namespace_name, std::string_view name) {

@@ -59,6 +59,10 @@ protocol::kube::Resource Pods();
 protocol::kube::Resource NodeFeatures();
 }  // namespace kinds
 
+/// Whether the server has the kind. Every user may list the API's kinds; listing objects of an
+/// absent kind may be refused as forbidden instead of not found.
+base::Result<bool> HasKind(const ApiServer& server, const protocol::kube::Resource& kind);
+
 /// Reads one object. kNotFound where it does not exist.
 base::Result<Json> GetObject(const ApiServer& server, const protocol::kube::Resource& kind,
                              std::string_view namespace_name, std::string_view name);

@@ -1,0 +1,1 @@
+../../penstock/templates/_shared.tpl

@@ -1,0 +1,187 @@
+#include "app/penstock/cluster/cleanup_operator.h"
+
+#include <algorithm>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "base/core/quantity.h"
+#include "base/core/strings.h"
+
+namespace penstock::app {
+
+using base::Code;
+using protocol::kube::Resource;
+
+namespace {
+
+// Names that src/operator gives.
+constexpr std::string_view kFinalizer = "penstock.io/cleanup";
+constexpr std::string_view kMadeByOperator = "app.kubernetes.io/managed-by=penstock-operator";
+constexpr std::string_view kOperatorLease = "penstock-operator";
+constexpr std::string_view kCleanupManager = "penstock-cleanup";
+constexpr std::string_view kDefinitions[] = {"clusterpolicies.nvidia.com",
+                                             "nvidiadrivers.nvidia.com", "gpuclusters.nvidia.com",
+                                             "penstocks.penstock.io", "nodestates.penstock.io"};
+constexpr base::Duration kListInterval = std::chrono::milliseconds(500);
+
+struct NamedKind {
+  Resource resource;
+  std::string name;
+  bool namespaced = true;
+};
+
+const std::vector<NamedKind>& PolicyKinds() {
+  static const std::vector<NamedKind> kinds = {
+      {{"nvidia.com", "v1", "clusterpolicies"}, "ClusterPolicy", false},
+      {{"nvidia.com", "v1alpha1", "nvidiadrivers"}, "NVIDIADriver", false},
+      {{"nvidia.com", "v1alpha1", "gpuclusters"}, "GPUCluster", false},
+      {{"penstock.io", "v1alpha1", "penstocks"}, "Penstock", false}};
+  return kinds;
+}
+
+/// The DaemonSet comes first, so that its pods end early.
+const std::vector<NamedKind>& MadeKinds() {
+  static const std::vector<NamedKind> kinds = {
+      {{"apps", "v1", "daemonsets"}, "DaemonSet"},
+      {{"", "v1", "configmaps"}, "ConfigMap"},
+      {{"", "v1", "services"}, "Service"},
+      {{"monitoring.coreos.com", "v1", "servicemonitors"}, "ServiceMonitor"},
+      {{"node.k8s.io", "v1", "runtimeclasses"}, "RuntimeClass", false}};
+  return kinds;
+}
+
+std::string NameOfObject(const Json& object) {
+  return analysis::TextAt(object, {"metadata", "name"});
+}
+
+bool IsOfRelease(const Json& object, const std::string& release) {
+  const auto annotations = analysis::TextsAt(object, {"metadata", "annotations"});
+  const auto value = [&annotations](const char* key) {
+    const auto found = annotations.find(key);
+    return found == annotations.end() ? std::string() : found->second;
+  };
+  return value("meta.helm.sh/release-namespace") + "/" + value("meta.helm.sh/release-name") ==
+         release;
+}
+
+/// Reads all objects of the kind; none where the server does not have it.
+std::vector<Json> Those(const ApiServer& server, const NamedKind& kind, const std::string& space,
+                        const std::string& selector, CleanupOutcome& outcome) {
+  const auto there = HasKind(server, kind.resource);
+  if (there.ok() && !*there) return {};
+  std::map<std::string, std::string> query;
+  if (!selector.empty()) query["labelSelector"] = selector;
+  auto objects = there.ok()
+                     ? ListObjects(server, kind.resource, kind.namespaced ? space : "", query)
+                     : base::Result<std::vector<Json>>(there.error());
+  if (objects.ok()) return *std::move(objects);
+  outcome.failures.push_back(kind.name + " objects cannot be read: " + objects.error().message());
+  return {};
+}
+
+/// Returns whether the object is gone, or going.
+bool DeleteOne(const ApiServer& server, const NamedKind& kind, const std::string& space,
+               const std::string& name, bool dry_run, CleanupOutcome& outcome) {
+  protocol::kube::ApiCall call =
+      protocol::kube::Delete(kind.resource, kind.namespaced ? space : "", name);
+  if (dry_run) call.query["dryRun"] = "All";
+  const auto done = server(std::move(call));
+  if (!done.ok() && done.error().code() == Code::kNotFound) return true;
+  if (!done.ok()) {
+    outcome.failures.push_back(kind.name + " " + name + ": " + done.error().message());
+    return false;
+  }
+  outcome.removed.push_back(kind.name + " " + (kind.namespaced ? space + "/" : "") + name);
+  return true;
+}
+
+/// The list of finalizers is replaced as a whole, so the version guards those of others.
+void RemoveFinalizer(const ApiServer& server, const NamedKind& kind, const Json& object,
+                     bool dry_run, CleanupOutcome& outcome) {
+  const Json& finalizers = analysis::At(object, {"metadata", "finalizers"});
+  if (!finalizers.is_array()) return;
+  Json others = Json::array();
+  for (const Json& one : finalizers)
+    if (one != kFinalizer) others.push_back(one);
+  if (others.size() == finalizers.size()) return;
+  const std::string name = NameOfObject(object);
+  const Json patch = {
+      {"metadata",
+       {{"resourceVersion", analysis::TextAt(object, {"metadata", "resourceVersion"})},
+        {"finalizers", others}}}};
+  protocol::kube::ApiCall call = protocol::kube::Patch(
+      kind.resource, "", name, protocol::kube::kMergePatch, patch, kCleanupManager);
+  if (dry_run) call.query["dryRun"] = "All";
+  const auto done = server(std::move(call));
+  if (!done.ok() && done.error().code() == Code::kNotFound) return;
+  if (!done.ok()) {
+    outcome.failures.push_back(kind.name + " " + name + ": " + done.error().message());
+  } else {
+    outcome.removed.push_back("the finalizer " + std::string(kFinalizer) + " of " + kind.name +
+                              " " + name);
+  }
+}
+
+/// Of the deleted objects, by uid, those that are still there.
+std::vector<std::string> StillThere(const ApiServer& server, const std::set<std::string>& deleted) {
+  std::vector<std::string> left;
+  CleanupOutcome ignored;
+  for (const NamedKind& kind : PolicyKinds())
+    for (const Json& object : Those(server, kind, "", "", ignored))
+      if (deleted.contains(analysis::TextAt(object, {"metadata", "uid"})))
+        left.push_back(kind.name + " " + NameOfObject(object));
+  // Where they cannot be read, they count as there.
+  for (const std::string& failure : ignored.failures) left.push_back(failure);
+  return left;
+}
+
+}  // namespace
+
+CleanupOutcome DeletePolicies(const ApiServer& server, const CleanupOptions& options,
+                              base::Duration timeout, const base::Clock& clock,
+                              const Sleep& sleep) {
+  CleanupOutcome outcome;
+  std::set<std::string> deleted;
+  for (const NamedKind& kind : PolicyKinds())
+    for (const Json& object : Those(server, kind, "", "", outcome))
+      if (IsOfRelease(object, options.release) &&
+          DeleteOne(server, kind, "", NameOfObject(object), options.dry_run, outcome))
+        deleted.insert(analysis::TextAt(object, {"metadata", "uid"}));
+  if (options.dry_run || deleted.empty()) return outcome;
+  const auto end = clock.Now() + timeout;
+  while (true) {
+    const auto left = StillThere(server, deleted);
+    if (left.empty()) return outcome;
+    if (clock.Now() >= end) {
+      outcome.remarks.push_back(base::Join(left, ", ") + ": the operator did not finish within " +
+                                base::FormatDuration(timeout) +
+                                "; `penstock cleanup --cluster --operator` removes what is left");
+      return outcome;
+    }
+    sleep(kListInterval);
+  }
+}
+
+void CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
+                        CleanupOutcome& outcome) {
+  for (const NamedKind& kind : MadeKinds())
+    for (const Json& object :
+         Those(server, kind, options.namespace_name, std::string(kMadeByOperator), outcome))
+      DeleteOne(server, kind, options.namespace_name, NameOfObject(object), options.dry_run,
+                outcome);
+  for (const NamedKind& kind : PolicyKinds())
+    for (const Json& object : Those(server, kind, "", "", outcome))
+      RemoveFinalizer(server, kind, object, options.dry_run, outcome);
+  const NamedKind leases = {{"coordination.k8s.io", "v1", "leases"}, "Lease"};
+  DeleteOne(server, leases, options.namespace_name, std::string(kOperatorLease), options.dry_run,
+            outcome);
+  if (!options.crds) return;
+  const NamedKind definitions = {{"apiextensions.k8s.io", "v1", "customresourcedefinitions"},
+                                 "CustomResourceDefinition",
+                                 false};
+  for (const std::string_view name : kDefinitions)
+    DeleteOne(server, definitions, "", std::string(name), options.dry_run, outcome);
+}
+
+}  // namespace penstock::app

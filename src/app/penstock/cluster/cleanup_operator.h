@@ -1,0 +1,22 @@
+// The parts of `penstock cleanup` for clusters with the operator: before an uninstall, while it
+// runs, and after.
+#pragma once
+
+#include "app/penstock/cluster/cleanup.h"
+
+namespace penstock::app {
+
+/// Deletes the ClusterPolicy, NVIDIADriver, GPUCluster and Penstock objects of the helm release
+/// `options.release`, and waits until the operator has taken back what it wrote for them, which it
+/// says by removing its finalizer. A remark where the timeout passes first. Other objects of these
+/// kinds, which users made, stay.
+CleanupOutcome DeletePolicies(const ApiServer& server, const CleanupOptions& options,
+                              base::Duration timeout, const base::Clock& clock, const Sleep& sleep);
+
+/// Removes what an operator that runs no longer left: objects that it made, in
+/// `options.namespace_name` and of the cluster, its Lease, and its finalizer, which would keep
+/// users from deleting their policies. With `options.crds` also the CRDs.
+void CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
+                        CleanupOutcome& outcome);
+
+}  // namespace penstock::app

@@ -1,0 +1,195 @@
+#include "app/penstock/cluster/cleanup_operator.h"
+
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/core/strings.h"
+#include "base/testing/manual_executor.h"
+
+namespace penstock::app {
+namespace {
+
+using protocol::kube::ApiCall;
+using protocol::kube::ApiResponse;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using namespace std::chrono_literals;
+
+const char kPolicies[] = "/apis/nvidia.com/v1/clusterpolicies";
+const char kDrivers[] = "/apis/nvidia.com/v1alpha1/nvidiadrivers";
+
+/// Answers these verbs' requests; an object with finalizers stays when it is deleted.
+class CleanupOperatorTest : public testing::Test {
+ protected:
+  CleanupOperatorTest() {
+    options_.release = "gpu-operator/gpu";
+    options_.namespace_name = "gpu-operator";
+  }
+
+  void Add(const std::string& collection, const std::string& name, Json metadata = Json::object()) {
+    metadata["name"] = name;
+    metadata["uid"] = "uid-" + name;
+    metadata["resourceVersion"] = "7";
+    objects_[collection + "/" + name] = {{"metadata", metadata}};
+  }
+
+  static Json OfRelease(const std::string& space, const std::string& name) {
+    return {{"annotations",
+             {{"meta.helm.sh/release-namespace", space}, {"meta.helm.sh/release-name", name}}},
+            {"finalizers", {"penstock.io/cleanup", "someone.example/x"}}};
+  }
+
+  static base::Result<ApiResponse> Absent() {
+    return base::Error(base::Code::kNotFound, "not found");
+  }
+
+  base::Result<ApiResponse> Answer(const ApiCall& call) {
+    if (const auto kinds = groups_.find(call.path); kinds != groups_.end()) {
+      Json resources = Json::array();
+      for (const std::string& kind : kinds->second) resources.push_back({{"name", kind}});
+      return ApiResponse{200, Json{{"resources", resources}}.dump()};
+    }
+    calls_.push_back(call.method + " " + call.path);
+    if (call.method == "GET") return List(call);
+    const auto found = objects_.find(call.path);
+    if (found == objects_.end()) return Absent();
+    if (call.query.contains("dryRun")) return ApiResponse{200, "{}"};
+    if (call.method == "DELETE" && found->second["metadata"].value("finalizers", Json()).empty())
+      objects_.erase(found);
+    if (call.method == "PATCH") found->second.merge_patch(Json::parse(call.body));
+    return ApiResponse{200, "{}"};
+  }
+
+  base::Result<ApiResponse> List(const ApiCall& call) {
+    Json items = Json::array();
+    for (const auto& [path, object] : objects_) {
+      const auto selector = call.query.find("labelSelector");
+      const Json labels = object["metadata"].value("labels", Json::object());
+      if (path.substr(0, path.rfind('/')) != call.path) continue;
+      if (selector != call.query.end() &&
+          selector->second != "app.kubernetes.io/managed-by=" +
+                                  labels.value("app.kubernetes.io/managed-by", std::string()))
+        continue;
+      items.push_back(object);
+    }
+    return ApiResponse{200, Json{{"items", items}}.dump()};
+  }
+
+  ApiServer Server() {
+    return [this](const ApiCall& call) { return Answer(call); };
+  }
+
+  CleanupOutcome Delete(const std::function<void()>& meanwhile = [] {}) {
+    return DeletePolicies(Server(), options_, 5s, clock_, [&](base::Duration by) {
+      clock_.Advance(by);
+      meanwhile();
+    });
+  }
+
+  CleanupOutcome After() {
+    CleanupOutcome outcome;
+    CleanAfterOperator(Server(), options_, outcome);
+    return outcome;
+  }
+
+  std::map<std::string, Json> objects_;
+  std::map<std::string, std::vector<std::string>> groups_ = {
+      {"/apis/nvidia.com/v1", {"clusterpolicies"}},
+      {"/apis/nvidia.com/v1alpha1", {"nvidiadrivers"}},
+      {"/api/v1", {"configmaps", "services"}},
+      {"/apis/apps/v1", {"daemonsets"}}};
+  std::vector<std::string> calls_;
+  CleanupOptions options_;
+  base::FakeClock clock_;
+};
+
+TEST_F(CleanupOperatorTest, DeletesThePoliciesOfTheReleaseAndWaitsForTheOperator) {
+  Add(kPolicies, "cluster-policy", OfRelease("gpu-operator", "gpu"));
+  Add(kDrivers, "default", OfRelease("gpu-operator", "gpu"));
+  Add(kDrivers, "mine", {{"finalizers", {"penstock.io/cleanup"}}});
+  Add(kDrivers, "other", OfRelease("gpu-operator", "gp"));
+  int waited = 0;
+  const auto outcome = Delete([&] {
+    if (++waited == 2) objects_.erase(std::string(kPolicies) + "/cluster-policy");
+    if (waited == 3) objects_.erase(std::string(kDrivers) + "/default");
+  });
+  EXPECT_EQ(waited, 3);
+  EXPECT_THAT(outcome.removed, ElementsAre("ClusterPolicy cluster-policy", "NVIDIADriver default"));
+  EXPECT_THAT(outcome.remarks, IsEmpty());
+  EXPECT_THAT(outcome.failures, IsEmpty());
+  EXPECT_EQ(objects_.size(), 2u) << "those of users and of other releases stay";
+}
+
+TEST_F(CleanupOperatorTest, AnOperatorThatDoesNotFinishDoesNotHoldTheUninstall) {
+  Add(kPolicies, "cluster-policy", OfRelease("gpu-operator", "gpu"));
+  const auto outcome = Delete();
+  EXPECT_THAT(outcome.failures, IsEmpty());
+  EXPECT_THAT(outcome.remarks,
+              ElementsAre(HasSubstr("ClusterPolicy cluster-policy: the operator did not finish "
+                                    "within 5s; `penstock cleanup --cluster --operator`")));
+}
+
+TEST_F(CleanupOperatorTest, APolicyThatWasMadeAgainMeanwhileIsNotWaitedFor) {
+  Add(kPolicies, "cluster-policy", OfRelease("gpu-operator", "gpu"));
+  const auto outcome = Delete(
+      [&] { objects_[std::string(kPolicies) + "/cluster-policy"]["metadata"]["uid"] = "another"; });
+  EXPECT_THAT(outcome.remarks, IsEmpty());
+}
+
+TEST_F(CleanupOperatorTest, WithoutTheKindsThereIsNothingToDo) {
+  groups_.clear();
+  EXPECT_THAT(Delete().removed, IsEmpty());
+  const auto after = After();
+  EXPECT_THAT(after.removed, IsEmpty());
+  EXPECT_THAT(after.failures, IsEmpty());
+}
+
+TEST_F(CleanupOperatorTest, RemovesWhatTheOperatorLeftAndNothingOfOthers) {
+  const Json ours = {{"labels", {{"app.kubernetes.io/managed-by", "penstock-operator"}}}};
+  const std::string space = "/namespaces/gpu-operator/";
+  Add("/apis/apps/v1" + space + "daemonsets", "penstock-agent", ours);
+  Add("/api/v1" + space + "services", "nvidia-dcgm-exporter", ours);
+  Add("/api/v1" + space + "configmaps", "theirs");
+  Add("/apis/coordination.k8s.io/v1" + space + "leases", "penstock-operator");
+  Add(kPolicies, "mine", OfRelease("", ""));
+  const auto outcome = After();
+  EXPECT_THAT(outcome.failures, IsEmpty());
+  EXPECT_THAT(outcome.removed,
+              ElementsAre("DaemonSet gpu-operator/penstock-agent",
+                          "Service gpu-operator/nvidia-dcgm-exporter",
+                          "the finalizer penstock.io/cleanup of ClusterPolicy mine",
+                          "Lease gpu-operator/penstock-operator"));
+  EXPECT_EQ(objects_.size(), 2u);
+  EXPECT_EQ(objects_[std::string(kPolicies) + "/mine"]["metadata"]["finalizers"],
+            Json({"someone.example/x"}));
+  EXPECT_THAT(After().removed, IsEmpty());
+}
+
+TEST_F(CleanupOperatorTest, RemovesTheDefinitionsOnRequestAlone) {
+  const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  Add(crds, "clusterpolicies.nvidia.com");
+  Add(crds, "nodestates.penstock.io");
+  Add(crds, "nodefeatures.nfd.k8s-sigs.io");
+  After();
+  EXPECT_EQ(objects_.size(), 3u);
+  options_.crds = true;
+  EXPECT_THAT(After().removed, ElementsAre("CustomResourceDefinition clusterpolicies.nvidia.com",
+                                           "CustomResourceDefinition nodestates.penstock.io"));
+  EXPECT_EQ(objects_.size(), 1u);
+}
+
+TEST_F(CleanupOperatorTest, ADryRunChangesNothingAndDoesNotWait) {
+  Add(kPolicies, "cluster-policy", OfRelease("gpu-operator", "gpu"));
+  options_.dry_run = true;
+  EXPECT_THAT(Delete([] { FAIL(); }).removed, ElementsAre("ClusterPolicy cluster-policy"));
+  EXPECT_THAT(After().removed, Contains(HasSubstr("the finalizer")));
+  EXPECT_EQ(objects_.begin()->second["metadata"]["finalizers"].size(), 2u);
+}
+
+}  // namespace
+}  // namespace penstock::app

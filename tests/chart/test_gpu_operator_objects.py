@@ -1,0 +1,251 @@
+"""The objects that the chart gpu-operator renders besides the ClusterPolicy: the operator, its rights and the agents', ConfigMaps, hooks."""
+import subprocess
+
+import pytest
+import yaml
+
+from conftest import OPERATOR_NAMESPACE, ROOT, Rendered, deployment
+
+CRDS = ROOT / "deploy/crds"
+
+
+def is_hook(thing: dict) -> bool:
+    return "helm.sh/hook" in thing["metadata"].get("annotations", {})
+
+
+def rules_of(role: dict) -> set[tuple]:
+    return {(resource, verb, tuple(rule.get("resourceNames", ()))) for rule in role["rules"] for resource in rule["resources"]
+            for verb in rule["verbs"]}
+
+
+# --- the operator -------------------------------------------------------------------------------------------------------------------------
+def test_helm_finds_nothing_wrong(operator):
+    done = operator.run("lint", "--strict", "--namespace", OPERATOR_NAMESPACE, operator.path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kubernetes, policy", [("1.18.0", False), ("1.25.16", False), ("1.31.4", False), ("1.36.3", True)])
+def test_what_depends_on_the_servers_version(operator, kubernetes, policy):
+    """From 1.32 on every token names its node, by which the admission policy recognizes an agent."""
+    def others(things):
+        return [thing for thing in things if not thing["kind"].startswith("ValidatingAdmission")]
+
+    things = operator.render(kubernetes=kubernetes)
+    assert ("ValidatingAdmissionPolicy" in things.kinds()) == policy and others(things) == others(operator.render())
+    assert "incompatible" in operator.refusal(kubernetes="1.17.0")
+
+
+def test_the_operator_has_one_unprivileged_container(operator):
+    things = operator.render()
+    template = deployment(things)
+    pod, [container] = template["spec"], template["spec"]["containers"]
+    assert container["image"] == operator.image() and container["command"] == ["/usr/bin/penstock-operator"]
+    context = container["securityContext"]
+    assert context["capabilities"] == {"drop": ["ALL"]} and context["runAsNonRoot"] and context["readOnlyRootFilesystem"]
+    assert not {"hostPID", "hostNetwork", "volumes"} & set(pod) and pod["serviceAccountName"] == "gpu-operator"
+    environment = {one["name"]: one for one in container["env"]}
+    assert environment["PENSTOCK_IMAGE"]["value"] == container["image"] and environment["PENSTOCK_PULL_POLICY"]["value"] == "IfNotPresent"
+    assert environment["POD_NAMESPACE"]["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.namespace"}} and "POD_NAME" in environment
+    selector = things.one("Deployment", "gpu-operator")["spec"]["selector"]["matchLabels"]
+    assert selector == {"app": "gpu-operator", "app.kubernetes.io/component": "gpu-operator"}
+    assert selector.items() <= template["metadata"]["labels"].items()
+
+
+def test_the_operators_values_reach_its_pod(operator):
+    given = {"tolerations": [{"operator": "Exists"}], "affinity": {"podAffinity": {}}, "nodeSelector": {"a": "b"}, "resources": {"limits": {"memory": "1Gi"}},
+             "annotations": {"c": 1, "openshift.io/scc": "restricted-readonly"}, "labels": {"l": "m"}, "priorityClassName": "p",
+             "logging": {"level": "debug"}, "imagePullSecrets": ["s", {"name": "t"}], "env": [{"name": "HTTPS_PROXY", "value": "http://p"}],
+             "upgradeCRD": False}
+    own = {"image": {"repository": "r.example/p", "tag": 2, "pullPolicy": "Never"}, "replicas": 2, "serviceAccount": {"name": "agents"}}
+    things = operator.render(values={"operator": given, "penstock": own})
+    template = deployment(things)
+    pod, [container] = template["spec"], template["spec"]["containers"]
+    assert pod["tolerations"] == [{"operator": "Exists"}] and pod["affinity"]["podAffinity"] == {}
+    assert pod["nodeSelector"] == {"a": "b", "kubernetes.io/os": "linux"} and container["resources"]["limits"] == {"memory": "1Gi"}
+    assert template["metadata"]["annotations"] == {"c": "1"} and template["metadata"]["labels"]["l"] == "m"
+    assert pod["priorityClassName"] == "p" and pod["imagePullSecrets"] == [{"name": "s"}, {"name": "t"}]
+    assert container["args"] == ["--listen=:8080", "--agent-service-account=agents", "--no-crds", "--verbose"]
+    environment = {one["name"]: one.get("value") for one in container["env"]}
+    assert environment["PENSTOCK_IMAGE"] == container["image"] == "r.example/p:2" and container["imagePullPolicy"] == "Never"
+    assert environment["PENSTOCK_PULL_SECRETS"] == "s,t" and environment["HTTPS_PROXY"] == "http://p"
+    assert things.one("Deployment", "gpu-operator")["spec"]["replicas"] == 2 and things.one("ServiceAccount", "agents")
+
+
+@pytest.mark.parametrize("level, verbose", [("info", False), ("debug", True), ("error", False), (0, False), (2, True), ("3", True)])
+def test_the_log_level(operator, level, verbose):
+    [container] = deployment(operator.render(values={"operator.logging.level": level}))["spec"]["containers"]
+    assert ("--verbose" in container["args"]) == verbose
+
+
+def test_one_image_serves_everything_wherever_the_registry_is(operator):
+    for values, image in (({"penstock.image.registry": "r.example:5000"}, "r.example:5000/penstock"),
+                          ({"global.imageRegistry": "site.example/m"}, "site.example/m/penstock"),
+                          ({"operator": {"repository": "nvcr.io/nvidia", "image": "gpu-operator", "version": "v26.7.0"}}, "localhost/penstock")):
+        images = {container["image"] for thing in operator.render(values=values) if thing["kind"] in {"Deployment", "DaemonSet", "Job"}
+                  for container in thing["spec"]["template"]["spec"]["containers"]}
+        assert {name.rpartition(":")[0] for name in images} == {image}
+    digest = "sha256:" + "0a" * 32
+    [container] = deployment(operator.render(values={"penstock.image.digest": digest}))["spec"]["containers"]
+    assert container["image"] == f"localhost/penstock@{digest}"
+
+
+# --- rights -------------------------------------------------------------------------------------------------------------------------------
+def test_nothing_may_do_everything(operator):
+    things = operator.render("--api-versions", "security.openshift.io/v1")
+    forbidden = {"*", "secrets", "clusterroles", "clusterrolebindings", "roles", "rolebindings", "pods"}
+    for role in (thing for thing in things if thing["kind"] in {"Role", "ClusterRole"}):
+        for resource, verb, _ in rules_of(role):
+            assert resource not in forbidden and verb != "*", (role["metadata"]["name"], resource)
+    created = {rule for rule in rules_of(things.one("ClusterRole", "gpu-operator")) if rule[1] == "create"}
+    assert created == {("customresourcedefinitions", "create", ()), ("runtimeclasses", "create", ())}
+    without = rules_of(operator.render(values={"operator.upgradeCRD": False}).one("ClusterRole", "gpu-operator"))
+    assert not [rule for rule in without if rule[0] == "customresourcedefinitions"]
+
+
+def test_the_agents_rights_are_those_of_the_other_chart(operator, chart):
+    ours, theirs = operator.render(), chart.render()
+    assert rules_of(ours.one("ClusterRole", "penstock")) == rules_of(theirs.one("ClusterRole", "penstock"))
+    assert rules_of(ours.one("Role", "penstock")) == {("configmaps", verb, ()) for verb in ("get", "list", "watch")}
+    assert ours.one("ServiceAccount", "penstock")["metadata"]["namespace"] == OPERATOR_NAMESPACE
+    policy, other = (things.one("ValidatingAdmissionPolicy", "penstock-own-node")["spec"] for things in (ours, theirs))
+    assert policy["validations"] == other["validations"]
+    assert f"system:serviceaccount:{OPERATOR_NAMESPACE}:penstock" in policy["matchConditions"][0]["expression"]
+    assert ("pods", "watch", ()) in rules_of(operator.render(values={"dcgmExporter.enablePodLabels": True}).one("ClusterRole", "penstock"))
+
+
+def test_on_openshift_the_agents_are_admitted_by_constraints_of_their_own(operator):
+    assert "SecurityContextConstraints" not in operator.render().kinds()
+    for words, values in ((("--api-versions", "security.openshift.io/v1"), {}), ((), {"platform.openshift": True}), ((), {"penstock.openshift.enabled": "true"})):
+        things = operator.render(*words, values=values)
+        allowed = things.one("SecurityContextConstraints")
+        assert allowed["allowPrivilegedContainer"] and allowed["allowHostPID"] and not allowed["allowHostNetwork"]
+        assert "runAsUser" not in deployment(things)["spec"]["containers"][0]["securityContext"]
+    network = operator.render(values={"platform.openshift": True, "dcgmExporter.hostNetwork": True})
+    assert network.one("SecurityContextConstraints")["allowHostNetwork"]
+
+
+# --- ConfigMaps, custom resources and others ----------------------------------------------------------------------------------------------
+def test_config_maps_are_created_from_the_values(operator):
+    files = {"a": "version: v1\n", "b.yml": "version: v1\nflags: {migStrategy: none}\n"}
+    things = operator.render(values={
+        "devicePlugin.config": {"create": True, "name": "plugin", "default": "a", "data": files},
+        "migManager.config": {"create": True, "name": "mig", "data": {"config.yaml": "version: v1\nmig-configs: {}\n"}},
+        "dcgmExporter.config": {"create": True, "name": "counters", "data": "DCGM_FI_DEV_GPU_TEMP, gauge, x\n"}})
+    assert things.one("ConfigMap", "plugin")["data"] == files
+    assert yaml.safe_load(things.one("ConfigMap", "mig")["data"]["config.yaml"]) == {"version": "v1", "mig-configs": {}}
+    assert things.one("ConfigMap", "counters")["data"] == {"dcgm-metrics.csv": "DCGM_FI_DEV_GPU_TEMP, gauge, x\n"}
+    spec = things.one("ClusterPolicy", "cluster-policy")["spec"]
+    assert spec["devicePlugin"]["config"] == {"name": "plugin", "default": "a"} and spec["dcgmExporter"]["config"] == {"name": "counters"}
+    assert spec["migManager"]["config"] == {"name": "mig", "default": "all-disabled"}
+    text = operator.render(values={"migManager.config": {
+        "create": True, "name": "mig", "data": "all-off:\n  - devices: all\n    mig-enabled: false\n"}})
+    layouts = yaml.safe_load(text.one("ConfigMap", "mig")["data"]["config.yaml"])["mig-configs"]
+    assert layouts == {"all-off": [{"devices": "all", "mig-enabled": False}]}
+    existing = operator.render(values={"devicePlugin.config": {"name": "theirs"}})
+    assert not [thing for thing in existing if thing["kind"] == "ConfigMap" and not is_hook(thing)]
+
+
+def test_a_driver_object_is_created_on_request(operator):
+    for values in ({}, {"driver.nvidiaDriverCRD": {"enabled": True, "deployDefaultCR": False}}, {"driver.nvidiaDriverCRD.enabled": True, "driver.enabled": False}):
+        assert "NVIDIADriver" not in operator.render(values=values).kinds()
+    spec = operator.render(values={
+        "driver.nvidiaDriverCRD": {"enabled": True, "nodeSelector": {"pool": "a"}}, "driver.version": 570, "driver.repoConfig.configMapName": "repos",
+        "driver.licensingConfig.configMapName": "l", "driver.virtualTopology.config": "v", "daemonsets.labels": {"a": "b"},
+        "gds": {"enabled": True, "version": "1"}}).one("NVIDIADriver", "default")["spec"]
+    assert (spec["version"], spec["driverType"], spec["kernelModuleType"], spec["repository"]) == ("570", "gpu", "auto", "nvcr.io/nvidia")
+    assert spec["repoConfig"] == {"name": "repos"} and spec["licensingConfig"] == {"name": "l", "nlsEnabled": True}
+    assert spec["virtualTopologyConfig"] == {"name": "v"} and spec["nodeSelector"] == {"pool": "a"} and spec["labels"] == {"a": "b"}
+    assert spec["gds"] == {"enabled": True, "version": "1"} and spec["tolerations"][0]["key"] == "nvidia.com/gpu"
+
+
+def test_a_gpu_cluster_takes_the_place_of_the_policy(operator, tmp_path):
+    values = {"gpuCluster.deployCR": True, "clusterPolicy.deployCR": False,
+              "draDriver": {"version": "v0.5.0", "featureGates": {"MPSSupport": "true"}, "computeDomains": {"enabled": "false"}}}
+    things = operator.render(values=values)
+    assert "ClusterPolicy" not in things.kinds()
+    spec = things.one("GPUCluster", "gpu-cluster")["spec"]
+    assert spec["draDriver"]["computeDomains"] == {"enabled": False} and {"dcgm", "dcgmExporter", "hostPaths", "daemonsets"} <= set(spec)
+    assert "not served yet" in operator.notes(tmp_path, values=values)
+    assert "nothing runs on the nodes until you create one" in operator.notes(tmp_path, values={"clusterPolicy.deployCR": False})
+
+
+def test_our_own_resource_is_created_on_request(operator):
+    assert "Penstock" not in operator.render().kinds()
+    assert operator.render(values={"penstock.spec": {"agent": {"hostNetwork": True}}}).one("Penstock")["spec"] == {"agent": {"hostNetwork": True}}
+
+
+def test_extra_objects_are_rendered_as_maps_and_as_texts_with_templates(operator):
+    things = operator.render(values={"extraObjects": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"a": "{{ .Release.Name }}"}},
+        'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: two}\ndata: {a: "{{ .Values.mig.strategy }}"}\n']})
+    assert things.one("ConfigMap", "one")["data"] == {"a": "gpu-operator"} and things.one("ConfigMap", "two")["data"] == {"a": "single"}
+
+
+def test_network_policies_admit_only_the_pages_and_whom_they_name(operator):
+    assert "NetworkPolicy" not in operator.render().kinds()
+    peer, other = {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}, {"podSelector": {}}
+    things = operator.render(values={
+        "networkPolicy": {"enabled": True, "ingress": {"from": [peer]}}, "dcgmExporter.networkPolicy": {"ingress": {"from": [other]}}})
+    assert things.one("NetworkPolicy", "gpu-operator")["spec"]["ingress"] == [{"ports": [{"protocol": "TCP", "port": "metrics"}], "from": [peer]}]
+    assert things.one("NetworkPolicy")["spec"]["ingress"][0]["from"] == [peer, other]
+    one = operator.render(values={"dcgmExporter.networkPolicy.enabled": "true"})
+    assert [thing["metadata"]["name"] for thing in one if thing["kind"] == "NetworkPolicy"] == ["penstock"]
+
+
+def test_dashboards_and_rules_are_those_of_the_other_chart(operator, chart):
+    def body(thing):
+        return {key: value for key, value in thing.items() if key != "metadata"}
+
+    values = {"penstock.metrics": {"dashboards": {"enabled": True}, "rules": {"enabled": True, "openshift": True}}}
+    ours = operator.render(values=values)
+    theirs = [thing for thing in chart.render(values=values)
+              if thing["kind"] == "PrometheusRule" or (thing["kind"] == "ConfigMap" and "dashboard" in thing["metadata"]["name"])]
+    assert len(theirs) >= 3
+    for thing in theirs:
+        assert body(ours.one(thing["kind"], thing["metadata"]["name"])) == body(thing)
+
+
+# --- uninstalling -------------------------------------------------------------------------------------------------------------------------
+def command(things: list, job: str) -> list[str]:
+    return Rendered(things).one("Job", job)["spec"]["template"]["spec"]["containers"][0]["command"]
+
+
+def test_an_uninstall_waits_for_the_operator_and_then_removes_what_is_left(operator):
+    things = [thing for thing in operator.render() if is_hook(thing)]
+    when = {thing["metadata"]["name"]: thing["metadata"]["annotations"]["helm.sh/hook"] for thing in things if thing["kind"] == "Job"}
+    assert when == {"gpu-operator-uninstall": "pre-delete", "penstock-cleanup": "post-delete"}
+    assert command(things, "gpu-operator-uninstall") == [
+        "/usr/bin/penstock", "cleanup", "--policies", f"--release={OPERATOR_NAMESPACE}/gpu-operator", "--timeout=60s"]
+    assert command(things, "penstock-cleanup") == ["/usr/bin/penstock", "cleanup", "--cluster", f"--namespace={OPERATOR_NAMESPACE}", "--operator",
+                                                   f"--after-daemonset={OPERATOR_NAMESPACE}/penstock-cleanup"]
+    for thing in things:
+        assert "hook-succeeded" in thing["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
+    whole = operator.render(values={"operator.cleanupCRD": "true", "penstock.cleanup.timeout": "3m"})
+    assert "--crds" in command(whole, "penstock-cleanup") and "--timeout=3m" in command(whole, "gpu-operator-uninstall")
+    assert ("customresourcedefinitions", "delete") in {rule[:2] for rule in rules_of(whole.one("ClusterRole", "penstock-cleanup"))}
+    assert not [thing for thing in operator.render(values={"penstock.cleanup.enabled": False}) if is_hook(thing)]
+
+
+def test_the_clean_up_of_a_node_knows_the_folders(operator):
+    things = operator.render(values={"toolkit.installDir": "/opt/programs"})
+    config = yaml.safe_load(things.one("ConfigMap", "penstock-cleanup")["data"]["node.yaml"])
+    assert config["cdi"]["install"] == "/opt/programs" and config["paths"]["runDir"] == "/run/penstock"
+    pod = things.one("DaemonSet", "penstock-cleanup")["spec"]["template"]["spec"]
+    assert "/opt/programs" in {volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
+    assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in pod["tolerations"]
+
+
+def test_the_program_understands_the_hooks_arguments(operator, programs):
+    things = operator.render(values={"operator.cleanupCRD": True})
+    for job in ("gpu-operator-uninstall", "penstock-cleanup"):
+        words = [programs / "penstock", *command(things, job)[1:], "--kubeconfig=/nonexistent"]
+        done = subprocess.run(words, capture_output=True, text=True)
+        assert done.returncode == 1 and "/nonexistent" in done.stderr, done.stderr
+
+
+# --- CRDs ---------------------------------------------------------------------------------------------------------------------------------
+def test_the_crds_are_installed_with_the_chart(operator):
+    done = operator.run("template", "gpu-operator", operator.path, "--namespace", OPERATOR_NAMESPACE, "--include-crds")
+    names = {thing["metadata"]["name"] for thing in yaml.safe_load_all(done.stdout) if thing and thing["kind"] == "CustomResourceDefinition"}
+    ours = {yaml.safe_load(file.read_text())["metadata"]["name"] for file in CRDS.glob("*.yaml")}
+    assert names == ours | {"nodestates.penstock.io"}
