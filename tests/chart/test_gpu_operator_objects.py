@@ -215,7 +215,7 @@ def test_an_uninstall_waits_for_the_operator_and_then_removes_what_is_left(opera
     when = {thing["metadata"]["name"]: thing["metadata"]["annotations"]["helm.sh/hook"] for thing in things if thing["kind"] == "Job"}
     assert when == {"gpu-operator-uninstall": "pre-delete", "penstock-cleanup": "post-delete"}
     assert command(things, "gpu-operator-uninstall") == [
-        "/usr/bin/penstock", "cleanup", "--policies", f"--release={OPERATOR_NAMESPACE}/gpu-operator", "--timeout=60s"]
+        "/usr/bin/penstock", "cleanup", "--policies", f"--release={OPERATOR_NAMESPACE}/gpu-operator", "--timeout=120s"]
     assert command(things, "penstock-cleanup") == ["/usr/bin/penstock", "cleanup", "--cluster", f"--namespace={OPERATOR_NAMESPACE}", "--operator",
                                                    f"--after-daemonset={OPERATOR_NAMESPACE}/penstock-cleanup"]
     for thing in things:
@@ -229,10 +229,13 @@ def test_an_uninstall_waits_for_the_operator_and_then_removes_what_is_left(opera
 def test_the_clean_up_of_a_node_knows_the_folders(operator):
     things = operator.render(values={"toolkit.installDir": "/opt/programs"})
     config = yaml.safe_load(things.one("ConfigMap", "penstock-cleanup")["data"]["node.yaml"])
-    assert config["cdi"]["install"] == "/opt/programs" and config["paths"]["runDir"] == "/run/penstock"
+    assert config["cdi"]["install"] == "/opt/programs/toolkit" and config["paths"]["runDir"] == "/run/penstock"
     pod = things.one("DaemonSet", "penstock-cleanup")["spec"]["template"]["spec"]
-    assert "/opt/programs" in {volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
-    assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in pod["tolerations"]
+    assert "/opt/programs/toolkit" in {volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
+    assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in pod["tolerations"] and pod["hostPID"]
+    native = operator.render(values={"penstock.spec": {"hostPaths": {"installDir": ""}, "node": {"containers": {"configureEngine": "off"}}}})
+    config = yaml.safe_load(native.one("ConfigMap", "penstock-cleanup")["data"]["node.yaml"])
+    assert config["cdi"]["install"] == "/var/lib/penstock" and "containers" not in config
 
 
 def test_the_program_understands_the_hooks_arguments(operator, programs):

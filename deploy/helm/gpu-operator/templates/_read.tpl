@@ -33,6 +33,12 @@
 {{- $_ := set $own "labels" (dict "node" "auto" "nodeFeature" "off" "featuresFile" "") -}}
 {{- $_ := set $own "runDir" "/run/penstock" -}}
 {{- $_ := set $own "stateDir" "/var/lib/penstock" -}}
-{{- $_ := set $own "cdi" (dict "enabled" true "dir" "/var/run/cdi" "installDir" (.Values.toolkit.installDir | default "")) -}}
-{{- $_ := set $own "containerEngine" (dict "configure" (ternary "runtime" "off" (ne (toString .Values.toolkit.enabled) "false"))) -}}
+{{- /* As the operator reads penstock.spec over the ClusterPolicy. */ -}}
+{{- $spec := $own.spec | default dict -}}
+{{- $hostPaths := $spec.hostPaths | default dict -}}
+{{- $programs := ternary (printf "%s/toolkit" (.Values.toolkit.installDir | default "" | trimSuffix "/")) "" (not (empty .Values.toolkit.installDir)) -}}
+{{- $programs = ternary $hostPaths.installDir $programs (hasKey $hostPaths "installDir") -}}
+{{- $_ := set $own "cdi" (dict "enabled" true "dir" "/var/run/cdi" "installDir" ($programs | default "")) -}}
+{{- $engine := (($spec.node | default dict).containers | default dict).configureEngine -}}
+{{- $_ := set $own "containerEngine" (dict "configure" ($engine | default (ternary "runtime" "off" (ne (toString .Values.toolkit.enabled) "false")))) -}}
 {{- end -}}
