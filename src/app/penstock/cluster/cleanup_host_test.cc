@@ -28,7 +28,8 @@ class CleanHostTest : public testing::Test {
   void AgentWasHere() {
     for (const char* file :
          {"configuration.json", "ledger.json", "health.json", "health-marks.json", "doors.json",
-          "changes.json", "queue.json", "usage.json", "usage-end.json", "usage/usage-000001.jsonl"})
+          "changes.json", "layout.json", "parts.json", "queue.json", "usage.json", "usage-end.json",
+          "usage/usage-000001.jsonl"})
       folder_.Write(std::string("state/") + file, "{}");
     for (const char* file :
          {"penstock-nvidia.com-gpu.json", "k8s.device-plugin.nvidia.com-gpu.json",
@@ -52,7 +53,7 @@ class CleanHostTest : public testing::Test {
 
 TEST_F(CleanHostTest, LeavesNothingOfAnAgentThatHasEnded) {
   AgentWasHere();
-  EXPECT_EQ(LeftOnHost(config_).size(), 17u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 19u);
   LockMode(0644);  // as written by 0.1.0
   const auto outcome = Must(CleanHost(config_, false));
   EXPECT_THAT(outcome.failures, IsEmpty());
@@ -85,7 +86,7 @@ TEST_F(CleanHostTest, SaysInADryRunWhatItWouldRemove) {
   AgentWasHere();
   const auto outcome = Must(CleanHost(config_, true));
   EXPECT_THAT(outcome.removed, Contains(folder_ / "state/ledger.json"));
-  EXPECT_EQ(LeftOnHost(config_).size(), 17u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 19u);
 }
 
 TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
@@ -94,7 +95,7 @@ TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
   const base::Error outcome = CleanHost(config_, false).error();
   EXPECT_EQ(outcome.code(), base::Code::kFailedPrecondition);
   EXPECT_THAT(outcome.message(), HasSubstr(std::to_string(getpid())));
-  EXPECT_EQ(LeftOnHost(config_).size(), 17u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 19u);
 }
 
 TEST_F(CleanHostTest, MakesNoFolderWhereThereIsNone) {
