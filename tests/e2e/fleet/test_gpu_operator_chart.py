@@ -1,0 +1,128 @@
+"""The chart gpu-operator on four nodes, as NVIDIA's instructions install theirs (walkthrough A): from a repository's index into a namespace made before,
+with a user's values; upgraded, rolled back, and uninstalled without a trace."""
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from actors import GPU, wait_for
+from fleet import ACCELERATORS, MACHINE, ROOT, Fleet
+from test_install import ours
+
+NAMESPACE = RELEASE = "gpu-operator"
+DEPLOYED = ("container-toolkit", "dcgm", "dcgm-exporter", "device-plugin", "driver", "gpu-feature-discovery", "node-status-exporter", "operator-validator")
+UPGRADES = "nvidia.com/gpu-driver-upgrade-enabled"
+PORT = 8879
+# What simulated nodes need: the driver root, the machine's files, and engines left alone. Everything else is as the chart has it.
+VALUES = {"penstock": {
+    "image": {"repository": "localhost/penstock", "tag": "e2e", "pullPolicy": "Never"},
+    "spec": {
+        "agent": {"volumes": [{"name": "hardware", "hostPath": {"path": MACHINE}}],
+                  "volumeMounts": [{"name": "hardware", "mountPath": "/driver-root/.penstock-sim"}]},
+        "hostPaths": {"driverRoot": ACCELERATORS, "installDir": ""},
+        "node": {"paths": {"sysfsRoot": "/driver-root/sys"}, "labels": {"machineTypeFile": "/driver-root/sys/class/dmi/id/product_name"},
+                 "health": {"probation": "1s"}, "containers": {"configureEngine": "off"}}}}}
+
+
+class Chart:
+    """helm with a repository of its own, inside the cluster."""
+
+    def __init__(self, fleet: Fleet):
+        self.fleet, folder = fleet, fleet.cluster.dir / "charts"
+        self.environment = os.environ | {f"HELM_{name}_HOME": str(folder / name.lower()) for name in ("CACHE", "CONFIG", "DATA")}
+        self.values = folder / "values.json"
+        done = subprocess.run([ROOT / "deploy/helm/package", "--url", f"http://127.0.0.1:{PORT}", folder / "served"], capture_output=True, text=True,
+                              env=os.environ | {"HELM": str(fleet.cluster.parts.tools / "helm"), "SOURCE_DATE_EPOCH": "1700000000"})
+        assert done.returncode == 0, done.stderr
+        self.values.write_text(json.dumps(VALUES))
+        self.server = subprocess.Popen([*fleet.cluster.entering(), sys.executable, "-m", "http.server", str(PORT), "--bind", "127.0.0.1", "--directory",
+                                        str(folder / "served")], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def helm(self, *words) -> str:
+        return self.fleet.cluster.run("helm", *words, env=self.environment).stdout
+
+    def log(self) -> str:
+        answers = [self.fleet.kubectl(*words, "-n", NAMESPACE, check=False) for words in (
+            ("get", "pods", "-o", "wide"), ("logs", "-l", "app=gpu-operator", "--tail=40"), ("get", "clusterpolicy,penstock", "-o", "yaml"))]
+        return "\n".join(answer.stdout + answer.stderr for answer in answers)
+
+    def state(self) -> str:
+        return self.fleet.kubectl("get", "clusterpolicy", "cluster-policy", "-o", "jsonpath={.status.state}").stdout
+
+    def wait_ready(self, deadline: float = 120):
+        wait_for(lambda: self.state() == "ready", deadline, "the ClusterPolicy to be ready", self.log)
+
+
+@pytest.fixture(scope="module")
+def chart(fleet):
+    fleet.clear()
+    if fleet.values is not None:
+        fleet.uninstall()
+        fleet.wait_advertised(60, but={name: 0 for name in fleet.nodes})
+    chart = Chart(fleet)
+    try:
+        wait_for(lambda: chart.helm("repo", "add", "nvidia", f"http://127.0.0.1:{PORT}") or True, 60, "the repository to be served")
+        yield chart
+    finally:
+        chart.server.kill()
+        chart.server.wait()
+        fleet.cluster.run("helm", "uninstall", RELEASE, "-n", NAMESPACE, "--no-hooks", "--ignore-not-found", check=False)
+
+
+def test_helm_install_from_a_repository_makes_the_nodes_serve_their_gpus(chart, fleet, measure):
+    assert "Update Complete" in chart.helm("repo", "update")
+    fleet.kubectl("create", "namespace", NAMESPACE)
+    with measure("helm install gpu-operator: four nodes ready", goal=10) as it:
+        said = chart.helm("install", "--namespace", NAMESPACE, RELEASE, "nvidia/gpu-operator", "-f", chart.values)
+        it.done = chart.wait_ready()
+    assert "kubectl get clusterpolicy cluster-policy" in said
+    fleet.wait_advertised(60)
+    pods = fleet.get("pods", "-n", NAMESPACE)["items"]
+    assert sorted(pod["metadata"]["labels"].get("app.kubernetes.io/name") for pod in pods) == ["gpu-operator", *["penstock"] * len(fleet.nodes)]
+    assert {pod["status"]["phase"] for pod in pods} == {"Running"}
+    for name in fleet.nodes:
+        node = fleet.get("node", name)
+        labels = node["metadata"]["labels"]
+        assert labels["nvidia.com/gpu.present"] == "true"
+        assert {key: labels.get(f"nvidia.com/gpu.deploy.{key}") for key in DEPLOYED} == dict.fromkeys(DEPLOYED, "true"), name
+        assert node["metadata"]["annotations"][UPGRADES] == "true"
+        assert int(node["status"]["allocatable"][GPU]) == len(fleet.nodes[name].machine.minors())
+
+
+def test_an_upgrade_changes_what_the_value_says_and_a_rollback_takes_it_back(chart, fleet):
+    def annotated() -> bool:
+        pods = fleet.get("daemonset", "-n", NAMESPACE, "penstock-agent")["spec"]["template"]["metadata"]
+        return pods.get("annotations", {}).get("example.com/team") == "gpu"
+
+    chart.helm("upgrade", "--namespace", NAMESPACE, RELEASE, "nvidia/gpu-operator", "-f", chart.values, "--set", "daemonsets.annotations.example\\.com/team=gpu")
+    wait_for(annotated, 60, "the agents to have the annotation", chart.log)
+    chart.wait_ready()
+    fleet.wait_advertised(60)
+    chart.helm("rollback", "--namespace", NAMESPACE, RELEASE, "1")
+    wait_for(lambda: not annotated(), 60, "the annotation to be gone", chart.log)
+    chart.wait_ready()
+    fleet.wait_advertised(60)
+
+
+def test_helm_uninstall_leaves_nothing(chart, fleet, measure):
+    with measure("helm uninstall gpu-operator"):
+        chart.helm("uninstall", "--namespace", NAMESPACE, RELEASE, "--wait", "--timeout", "240s")
+    for name, node in fleet.nodes.items():
+        metadata = fleet.get("node", name)["metadata"]
+        assert not ours(metadata["labels"]) and UPGRADES not in metadata["annotations"], name
+        for folder in ("/run/penstock", "/var/lib/penstock", "/var/run/cdi"):
+            files = node.run("sh", "-c", f"find {folder} -mindepth 1 2>/dev/null || true").stdout
+            assert not files, f"on {name}: {files}"
+    kinds = "clusterrole,clusterrolebinding,role,rolebinding,daemonset,deployment,serviceaccount,configmap,service,job,pod,lease,runtimeclass," \
+        "validatingadmissionpolicy,validatingadmissionpolicybinding,clusterpolicy,nvidiadriver,gpucluster,penstock,nodestate,secret"
+
+    def left() -> list[str]:
+        names = fleet.kubectl("get", kinds, "-A", "-o", "name").stdout.split()
+        return [name for name in names if any(word in name for word in ("penstock", "gpu-operator", "nvidia", "cluster-policy"))]
+    wait_for(lambda: not left(), 60, "the API server to have no object of the release", left)
+    wait_for(lambda: all(fleet.get("node", name)["status"]["allocatable"].get(GPU, "0") == "0" for name in fleet.nodes), 60, "the Node objects to have no GPUs")
+    # The definitions stay, as with NVIDIA's chart.
+    assert fleet.kubectl("get", "crd", "clusterpolicies.nvidia.com", "nodestates.penstock.io").returncode == 0
+    fleet.kubectl("delete", "crd", "clusterpolicies.nvidia.com", "nvidiadrivers.nvidia.com", "gpuclusters.nvidia.com", "penstocks.penstock.io", "nodestates.penstock.io")
+    fleet.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
