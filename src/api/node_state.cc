@@ -257,6 +257,7 @@ StateJson NodeStateOf(const Report& report) {
         {"servers", StatesOf(report.servers)},
         {"enforcement", report.enforcement},
         {"configuration", StateOf(report.configuration)},
+        {"validation", StatesOf(report.validation)},
         {"conditions", StatesOf(report.conditions)}}}};
   if (!report.layout.name.empty()) object["status"]["layout"] = StateOf(report.layout);
   // Text from a driver or the kernel may be invalid UTF-8, which JSON does not allow.

@@ -83,6 +83,12 @@ Report Sample() {
                               "ConfigMap gpu-operator/time-slicing-config, key a100 (label "
                               "nvidia.com/device-plugin.config)",
                           .since = "2026-11-21T03:41:00.000Z"};
+  report.validation = {{.name = "driver",
+                        .state = "failed",
+                        .reason = "it is gone",
+                        .remedy = "load it",
+                        .since = "2026-11-21T03:42:00.123Z"},
+                       {.name = "devices", .state = "waiting", .reason = "waits for the driver"}};
   report.conditions = {
       {.type = "Ready", .status = true, .reason = "Ready", .since = "2026-11-21T03:42:00.123Z"},
       {.type = "DevicesHealthy",
@@ -122,6 +128,8 @@ TEST(NodeState, HasTheShapeThatIsPromised) {
       "enforcement": ["devices"],
       "configuration": {"origin": "ConfigMap gpu-operator/time-slicing-config, key a100 (label nvidia.com/device-plugin.config)",
                         "since": "2026-11-21T03:41:00Z", "problem": "", "problemOrigin": "", "notYet": []},
+      "validation": [{"name": "driver", "state": "failed", "reason": "it is gone", "remedy": "load it", "since": "2026-11-21T03:42:00Z"},
+                     {"name": "devices", "state": "waiting", "reason": "waits for the driver"}],
       "conditions": [
         {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-11-21T03:42:00Z"},
         {"type": "DevicesHealthy", "status": "False", "reason": "DeviceUnhealthy", "message": "GPU-1: XID 79"}]}})json"));

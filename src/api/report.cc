@@ -125,6 +125,7 @@ std::string ToJson(const Report& report) {
                {"servers", ListOf(report.servers)},
                {"cdi", ToJsonValue(report.cdi)},
                {"configuration", ToJsonValue(report.configuration)},
+               {"validation", ListOf(report.validation)},
                {"conditions", ListOf(report.conditions)},
                {"enforcement", report.enforcement}};
   if (!report.layout.name.empty()) json["layout"] = ToJsonValue(report.layout);
@@ -144,6 +145,12 @@ std::string HoldersToJson(const Report& report) {
       Json{{"holders", ListOf(holders)}, {"graphicsProcesses", ListOf(graphics)}});
 }
 
+std::string ValidationToJson(const Report& report) {
+  return base::JsonText(Json{{"node", report.node},
+                             {"ready", AllPassed(report.validation)},
+                             {"validation", ListOf(report.validation)}});
+}
+
 base::Result<Report> ParseReport(std::string_view json) {
   try {
     return ParseWhole(Json::parse(json));
@@ -151,6 +158,15 @@ base::Result<Report> ParseReport(std::string_view json) {
     return base::Error(base::Code::kDataLoss,
                        std::string("this is not a report of an agent: ") + exception.what());
   }
+}
+
+bool AllPassed(const std::vector<ValidationStep>& steps) {
+  bool any = false;
+  for (const ValidationStep& step : steps) {
+    if (step.state != "passed" && step.state != "skipped") return false;
+    any |= step.state == "passed";
+  }
+  return any;
 }
 
 std::string NumberOf(const DeviceReport& device) {

@@ -139,7 +139,8 @@ struct CdiReport {
 /// A condition, as in Kubernetes.
 struct ConditionReport {
   std::string type;  ///< "Ready", "DriverReady", "DevicesHealthy", "SharingReady",
-                     ///< "ConfigurationApplied", "KubeletDoor"
+                     ///< "ConfigurationApplied", "KubeletDoor",
+                     ///< "AcceleratorsReady"
   bool status = false;
   std::string reason;  ///< one word: "AllHealthy"
   std::string message;
@@ -156,6 +157,20 @@ struct LayoutReport {
   bool operator==(const LayoutReport&) const = default;
 };
 
+/// A step of the validation of this node: something that has to work before a container can use a
+/// device.
+struct ValidationStep {
+  std::string name;    ///< "driver", "device-nodes", "fabric", "toolkit", "plugin", "devices"
+  std::string state;   ///< "passed", "failed", "waiting", "skipped"
+  std::string reason;  ///< one sentence: what was found where it passed, otherwise the cause
+  std::string remedy;  ///< what to do; empty: nothing
+  std::string since;   ///< time of the last change of `state`
+  bool operator==(const ValidationStep&) const = default;
+};
+
+/// Whether every step passed or was skipped, and at least one passed.
+bool AllPassed(const std::vector<ValidationStep>& steps);
+
 struct Report {
   std::uint64_t generation = 0;
   std::string node, version;
@@ -170,6 +185,8 @@ struct Report {
   ConfigurationReport configuration;
   LayoutReport layout;
   std::vector<UnavailableMetric> unavailable_metrics;
+  std::vector<ValidationStep> validation;  ///< in the order in which they depend on each other;
+                                           ///< empty: not known
   std::vector<ConditionReport> conditions;
   std::vector<std::string> enforcement;  ///< kinds in force on this node: "devices", "visibility"
 };
@@ -177,12 +194,15 @@ struct Report {
 /// Keys: {"generation", "node", "version", "agentPid", "vendors", "devices",
 /// "holdersOfRemovedDevices", "allocators", "doors" (the same, 0.1.0's name), "servers", "cdi",
 /// "configuration", "layout" (if one was applied), "unavailableMetrics" (if there are any),
-/// "conditions", "enforcement"}.
+/// "validation", "conditions", "enforcement"}.
 std::string ToJson(const Report& report);
 
 /// {"holders": [...], "graphicsProcesses": [...]}: the same holders as one flat list, those of
 /// removed devices last.
 std::string HoldersToJson(const Report& report);
+
+/// {"node", "ready", "validation": [...]}: what `penstock validate -o json` prints.
+std::string ValidationToJson(const Report& report);
 
 base::Result<Report> ParseReport(std::string_view json);
 

@@ -228,6 +228,15 @@ void VisitFields(const Visit& visit, Layout& layout) {
   visit.Text("reason", layout.reason);
 }
 
+template <typename Visit, base::Of<ValidationStep> Step>
+void VisitFields(const Visit& visit, Step& step) {
+  visit("name", step.name);
+  visit("state", step.state);
+  visit.Text("reason", step.reason);
+  visit.TextIfAny("remedy", step.remedy);
+  visit.Time("since", step.since);
+}
+
 namespace internal {
 
 /// Reads the items of a list.
@@ -253,6 +262,7 @@ void ReadCommon(const Json& json, Report& report) {
     configuration("waiting", report.configuration.waiting);
   });
   reader.Nested("layout", [&](const auto& layout) { VisitFields(layout, report.layout); });
+  ReadList(json, "validation", report.validation);
   Take(json, "enforcement", report.enforcement);
 }
 

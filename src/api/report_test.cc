@@ -96,6 +96,11 @@ Report Sample() {
                           .not_yet = {"sharing.mps"}};
   report.unavailable_metrics = {
       {.name = "DCGM_FI_PROF_DRAM_ACTIVE", .models = {"A100"}, .reason = "only on: Hopper"}};
+  report.validation = {{.name = "driver",
+                        .state = "failed",
+                        .reason = "it is gone",
+                        .remedy = "load it",
+                        .since = "2026-11-21T03:42:00.000Z"}};
   report.conditions = {{.type = "Ready",
                         .status = true,
                         .reason = "Ready",
@@ -139,8 +144,23 @@ TEST(Report, HasTheShapeThatIsPromised) {
     "configuration": {"origin": "file /etc/penstock/node.yaml", "since": "2026-11-21T03:41:00.000Z", "problem": "line 3: unknown key",
                       "problemOrigin": "ConfigMap gpu/config, key any", "notYet": ["sharing.mps"]},
     "unavailableMetrics": [{"name": "DCGM_FI_PROF_DRAM_ACTIVE", "models": ["A100"], "reason": "only on: Hopper"}],
+    "validation": [{"name": "driver", "state": "failed", "reason": "it is gone", "remedy": "load it", "since": "2026-11-21T03:42:00.000Z"}],
     "conditions": [{"type": "Ready", "status": true, "reason": "Ready", "message": "", "since": "2026-11-21T03:42:00.000Z"}],
     "enforcement": ["devices"]})"));
+}
+
+TEST(Report, AllPassedWhereNoStepFailedOrWaitsAndOnePassed) {
+  const auto passed = [](const std::vector<std::string>& states) {
+    std::vector<ValidationStep> steps;
+    for (const std::string& state : states) steps.push_back({.name = "x", .state = state});
+    return AllPassed(steps);
+  };
+  EXPECT_TRUE(passed({"passed", "skipped", "passed"}));
+  EXPECT_FALSE(passed({"passed", "waiting"}));
+  EXPECT_FALSE(passed({"failed", "passed"}));
+  EXPECT_FALSE(passed({"passed", "of a newer agent"}));
+  EXPECT_FALSE(passed({"skipped"}));
+  EXPECT_FALSE(passed({}));
 }
 
 TEST(Report, ReadsAllocatorsUnderTheNameThatTheyHaveIn010) {

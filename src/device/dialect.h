@@ -126,6 +126,19 @@ struct PartTerms {
   std::vector<std::string> harmless_programs = {};
 };
 
+/// How a device stands in the fabric that links it with others of its kind.
+struct FabricPlace {
+  enum class State {
+    kNone,     ///< it has no fabric, or does not report it
+    kJoining,  ///< it can be used with others only once it has joined
+    kJoined,
+    kFailed,
+  };
+  State state = State::kNone;
+  std::string reason;  ///< why it has not joined, one sentence
+  std::string remedy;
+};
+
 /// The names and tables of one vendor.
 class Dialect {
  public:
@@ -203,6 +216,9 @@ class Dialect {
   /// The evidence in a line of the kernel's log; nothing if the line does not concern this vendor's
   /// devices.
   virtual std::optional<Evidence> FromKernelLog(std::string_view line) const = 0;
+
+  /// How the device stands in its fabric, from its facts.
+  virtual FabricPlace FabricOf(const Facts&) const { return {}; }
 
   /// The vendor's number in PCI configuration spaces.
   virtual std::uint16_t pci_vendor() const = 0;

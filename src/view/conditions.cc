@@ -17,6 +17,16 @@ using api::Report;
 
 constexpr std::size_t kNamed = 3;  // devices that a message names
 
+/// At most 1000 bytes, printable.
+std::string CutText(const std::string& text) {
+  constexpr std::size_t kMost = 1000;
+  if (text.size() <= kMost) return base::Printable(text);
+  std::size_t end = kMost - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+    --end;  // in a character
+  return base::Printable(text.substr(0, end)) + "...";
+}
+
 bool HasDevices(const Report& report, const std::string& vendor) {
   return std::ranges::any_of(
       report.devices, [&vendor](const DeviceReport& device) { return device.vendor == vendor; });
@@ -154,6 +164,32 @@ ConditionReport SharingReady(const Report& report) {
   return condition;
 }
 
+/// "DeviceNodes" for "device-nodes".
+std::string Capitalized(const std::string& step) {
+  std::string name;
+  bool capital = true;
+  for (const char c : step) {
+    if (c != '-') name += capital && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    capital = c == '-';
+  }
+  return name;
+}
+
+/// The first failed step gives the reason, else the first one that waits.
+ConditionReport AcceleratorsReady(const std::vector<api::ValidationStep>& steps) {
+  ConditionReport condition{.type = "AcceleratorsReady", .status = api::AllPassed(steps)};
+  for (const auto& [state, end] : {std::pair{"failed", "Failed"}, {"waiting", "Waiting"}}) {
+    const auto step = std::ranges::find(steps, state, &api::ValidationStep::state);
+    if (step == steps.end()) continue;
+    condition.reason = Capitalized(step->name) + end;
+    condition.message = CutText(step->name + ": " + step->reason +
+                                (step->remedy.empty() ? "" : "; " + step->remedy));
+    return condition;
+  }
+  condition.reason = condition.status ? "AllStepsPassed" : "NoAccelerators";
+  return condition;
+}
+
 /// Something can be allocated: a healthy device with a loaded driver, through an allocator that is
 /// open.
 ConditionReport Ready(const Report& report, const ConditionReport& driver) {
@@ -188,13 +224,7 @@ ConditionReport Ready(const Report& report, const ConditionReport& driver) {
 }  // namespace
 
 std::string DescribeLayout(const api::LayoutReport& layout) {
-  constexpr std::size_t kMost = 1000;
-  const std::string text = layout.name + (layout.reason.empty() ? "" : ": " + layout.reason);
-  if (text.size() <= kMost) return base::Printable(text);
-  std::size_t end = kMost - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
-    --end;  // in a character
-  return base::Printable(text.substr(0, end)) + "...";
+  return CutText(layout.name + (layout.reason.empty() ? "" : ": " + layout.reason));
 }
 
 std::string RefusalOf(const api::ConfigurationReport& configuration) {
@@ -215,6 +245,7 @@ std::vector<ConditionReport> ConditionsOf(const Report& report) {
   if (std::ranges::any_of(report.servers,
                           [](const auto& server) { return server.state != "ending"; }))
     conditions.push_back(SharingReady(report));
+  if (!report.validation.empty()) conditions.push_back(AcceleratorsReady(report.validation));
   return conditions;
 }
 

@@ -168,5 +168,27 @@ TEST(Conditions, TheTextOfALayoutIsShortAndPrintable) {
   EXPECT_TRUE(text.ends_with("ä..."));
 }
 
+TEST(Conditions, TheFirstStepThatFailedIsWhyANodeIsNotReady) {
+  api::Report report = Sample();
+  EXPECT_EQ(Of(report, "AcceleratorsReady").type, "missing") << "an agent without validation";
+  report.validation = {{.name = "driver", .state = "passed"},
+                       {.name = "device-nodes", .state = "passed"},
+                       {.name = "fabric", .state = "skipped"}};
+  Expect(report, "AcceleratorsReady", true, "AllStepsPassed");
+  report.validation[2] = {.name = "fabric", .state = "waiting", .reason = "it joins"};
+  Expect(report, "AcceleratorsReady", false, "FabricWaiting", "fabric: it joins");
+  report.validation.push_back(
+      {.name = "plugin", .state = "failed", .reason = "another one", .remedy = "remove it"});
+  Expect(report, "AcceleratorsReady", false, "PluginFailed", "plugin: another one; remove it");
+  report.validation[1] = {.name = "device-nodes", .state = "failed", .reason = "one is missing"};
+  Expect(report, "AcceleratorsReady", false, "DeviceNodesFailed", "device-nodes: one is missing");
+}
+
+TEST(Conditions, ANodeWithoutAcceleratorsIsNotReadyForThem) {
+  api::Report report = Sample();
+  report.validation = {{.name = "driver", .state = "skipped"}};
+  Expect(report, "AcceleratorsReady", false, "NoAccelerators");
+}
+
 }  // namespace
 }  // namespace penstock::view

@@ -71,6 +71,7 @@ std::vector<NodeEvent> ReportEvents::Take(const Report& now) {
   Servers(now, events);
   Configuration(now, events);
   Layout(now, events);
+  Validation(now, events);
   return events;
 }
 
@@ -174,6 +175,24 @@ void ReportEvents::Layout(const Report& now, std::vector<NodeEvent>& events) {
     events.push_back(
         {true, "LayoutFailed",
          Cut("devices are not divided as " + now.layout.name + ": " + now.layout.reason)});
+}
+
+/// A step that waits will be known soon, and says nothing about a step that failed before.
+void ReportEvents::Validation(const Report& now, std::vector<NodeEvent>& events) {
+  for (const api::ValidationStep& step : now.validation) {
+    if (step.state != "passed" && step.state != "failed") continue;
+    const auto [known, added] = steps_.try_emplace(step.name, "passed");
+    if (known->second == step.state) continue;
+    known->second = step.state;
+    if (step.state == "passed") {
+      events.push_back({false, "ValidationPassed",
+                        Cut("the step " + step.name + " passed again: " + step.reason)});
+    } else {
+      events.push_back({true, "ValidationFailed",
+                        Cut("the step " + step.name + " failed: " + step.reason +
+                            (step.remedy.empty() ? "" : "; " + step.remedy))});
+    }
+  }
 }
 
 }  // namespace penstock::view

@@ -17,7 +17,8 @@ struct NodeEvent {
       reason;  ///< "DeviceUnhealthy", "DeviceRecovered", "DeviceGone", "DeviceBack",
                ///< "DriverMissing", "DriverLoaded", "ConfigurationApplied", "ConfigurationRefused",
                ///< "LayoutApplied", "LayoutFailed", "OtherPluginServes", "KubeletDoorOpen",
-               ///< "SharingServerReady", "SharingServerNotReady", and those of node::health::Notice
+               ///< "SharingServerReady", "SharingServerNotReady", "ValidationFailed",
+               ///< "ValidationPassed", and those of node::health::Notice
   std::string message;
   bool operator==(const NodeEvent&) const = default;
 };
@@ -41,6 +42,7 @@ class ReportEvents {
   void Servers(const api::Report& now, std::vector<NodeEvent>& events);
   void Layout(const api::Report& now, std::vector<NodeEvent>& events);
   void Configuration(const api::Report& now, std::vector<NodeEvent>& events);
+  void Validation(const api::Report& now, std::vector<NodeEvent>& events);
 
   bool begun_ = false;
   bool remembered_ = false;                     // from an object: times in it are another agent's
@@ -55,7 +57,8 @@ class ReportEvents {
   std::map<std::string, Server> servers_;  // by set
   std::uint64_t next_notice_ = 0;
   api::ConfigurationReport configuration_;
-  api::LayoutReport layout_;  // as last reported
+  api::LayoutReport layout_;                  // as last reported
+  std::map<std::string, std::string> steps_;  // of the validation → "passed", "failed"
 };
 
 }  // namespace penstock::view

@@ -205,5 +205,32 @@ TEST_F(ReportEventsTest, NoticesAreReportedOnceAlsoThoseOfTheFirstLook) {
   EXPECT_TRUE(events[0].warning);
 }
 
+TEST_F(ReportEventsTest, AStepOfTheValidationFailsAndPassesAgain) {
+  report_.validation = {{.name = "driver", .state = "passed"},
+                        {.name = "plugin", .state = "waiting"}};
+  EXPECT_THAT(Next(), IsEmpty());
+  report_.validation[1].state = "passed";
+  EXPECT_THAT(Next(), IsEmpty()) << "it was not failed before";
+  report_.validation[0] = {
+      .name = "driver", .state = "failed", .reason = "it is gone", .remedy = "load it"};
+  report_.validation[1].state = "waiting";
+  EXPECT_THAT(Next(), ElementsAre("Warning ValidationFailed"));
+  EXPECT_EQ(message_, "the step driver failed: it is gone; load it");
+  report_.validation[0].state = "waiting";
+  EXPECT_THAT(Next(), IsEmpty());
+  report_.validation[0] = {.name = "driver", .state = "passed", .reason = "nvidia 550"};
+  report_.validation[1].state = "passed";
+  EXPECT_THAT(Next(), ElementsAre("Normal ValidationPassed"));
+  EXPECT_EQ(message_, "the step driver passed again: nvidia 550");
+}
+
+TEST_F(ReportEventsTest, AStepThatFailedBeforeTheAgentStartedIsReportedWhenItPasses) {
+  report_.validation = {{.name = "driver", .state = "failed"}};
+  events_.Remember(report_);
+  EXPECT_THAT(Next(), IsEmpty());
+  report_.validation[0].state = "passed";
+  EXPECT_THAT(Next(), ElementsAre("Normal ValidationPassed"));
+}
+
 }  // namespace
 }  // namespace penstock::view

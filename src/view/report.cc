@@ -208,6 +208,8 @@ api::Report MakeReport(const node::inventory::Snapshot& inventory,
   report.enforcement = EnforcementOf(report.allocators);
   if (context.configuration) report.configuration = context.configuration();
   if (context.layout) report.layout = context.layout();
+  if (context.cdi) report.cdi = context.cdi();
+  if (context.validation) report.validation = context.validation(report);
   report.conditions = ConditionsOf(report);
   if (context.times != nullptr) context.times->Stamp(report.conditions, context.now);
   return report;

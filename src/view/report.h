@@ -33,6 +33,9 @@ struct ReportContext {
   const node::sample::Snapshot* samples = nullptr;  ///< null: nothing is measured
   std::function<api::ConfigurationReport()> configuration;
   std::function<api::LayoutReport()> layout;
+  std::function<api::CdiReport()> cdi;
+  /// Takes the report with all of the above.
+  std::function<std::vector<api::ValidationStep>(const api::Report&)> validation;
   ConditionTimes* times = nullptr;  ///< since when conditions have their status; null: left out
   base::WallTime now{};             ///< for `times`
 };

@@ -69,6 +69,9 @@ def test_what_the_agent_writes_is_admitted(cluster):
     assert cluster.patch("n1", {"metadata": {"annotations": {"penstock.io/layout-reason": "x"}}}) == ""
     capacity = {"status": {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "8"}}}
     assert cluster.patch("n1", capacity, "/status") == ""
+    for status in ("True", "False"):
+        ready = {"type": "penstock.io/AcceleratorsReady", "status": status, "reason": "x", "lastTransitionTime": "2026-11-21T03:42:00Z"}
+        assert cluster.patch("n1", {"status": {"conditions": [ready]}}, "/status") == ""
 
 
 @pytest.mark.parametrize("node, patch, subresource", [
@@ -85,9 +88,12 @@ def test_what_the_agent_writes_is_admitted(cluster):
     ("n1", {"spec": {"unschedulable": True}}, ""),
     ("n1", {"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.9"}]}}, "/status"),
     ("n1", {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, "/status"),
+    ("n2", {"status": {"conditions": [{"type": "penstock.io/AcceleratorsReady", "status": "True"}]}}, "/status"),
+    ("n1", {"status": {"conditions": [{"type": "penstock.io/AcceleratorsReady", "status": "True"}, {"type": "DiskPressure", "status": "True"}]}}, "/status"),
+    ("n1", {"status": {"conditions": [{"type": "evil.penstock.io/AcceleratorsReady", "status": "True"}]}}, "/status"),
 ], ids=["another node", "a domain that ends alike", "a role", "a label taken away", "an annotation", "an annotation taken away", "an annotation of a domain that begins alike",
         "an annotation of a domain that ends alike", "a finalizer", "an owner",
-        "cordon", "addresses", "conditions"])
+        "cordon", "addresses", "conditions", "another node's condition", "another condition beside its own", "a condition that ends alike"])
 def test_nothing_else_is(cluster, node, patch, subresource):
     said = cluster.patch(node, patch, subresource)
     assert "ValidatingAdmissionPolicy 'penstock-own-node'" in said and "denied request" in said, said
@@ -112,7 +118,8 @@ def test_a_cluster_without_the_policy_is_told_what_a_stolen_token_is_good_for(ch
     without = notes(**{"penstock.admissionPolicy": False})
     assert "not limited to its own node" in without and "labels and taints of all nodes (penstock.labels.node=off" in without
     assert "penstock.nodeStatus=false" in without
-    assert "taints" not in notes(**{"penstock.admissionPolicy": False, "penstock.labels.node": "off", "penstock.nodeStatus": False})
+    assert "taints" not in notes(**{"penstock.admissionPolicy": False, "penstock.labels.node": "off", "penstock.nodeStatus": False,
+                                    "penstock.readyCondition": False})
     assert "own node" not in notes(**{"penstock.admissionPolicy": True})
 
 

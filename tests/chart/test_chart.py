@@ -19,7 +19,8 @@ SETTINGS = {
     "no labels": {"gfd.enabled": False},
     "labels all ways": {
         "penstock.labels": {"node": "on", "nodeFeature": "auto", "featuresFile": "/etc/f/features.d/penstock"}, "gfd.noTimestamp": True},
-    "little": {"penstock.nodeState.enabled": False, "penstock.nodeStatus": False, "penstock.events": False},
+    "little": {"penstock.nodeState.enabled": False, "penstock.nodeStatus": False, "penstock.readyCondition": False, "penstock.events": False},
+    "files for those who wait": {"penstock.validation": {"directory": "/run/nvidia/validations", "exporterNames": True}},
     "MPS": {"penstock.mps.enabled": True, "mps.root": "/srv/mps"},
     "a NodeConfig": {"penstock.config": {"health": {"poll": "2s"}, "doors": {"assign": [{"devices": [0], "door": "none"}]}}},
 }

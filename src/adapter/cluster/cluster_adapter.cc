@@ -34,14 +34,16 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr char kLabels[] = "labels", kFeature[] = "NodeFeature", kNodeState[] = "NodeState",
-               kNodeStatus[] = "node status", kClients[] = "clients";
+               kNodeStatus[] = "node status", kClients[] = "clients", kReady[] = "ready condition";
 constexpr std::string_view kClientsManager = "penstock-clients";
+constexpr std::string_view kConditionManager = "penstock-condition";
 constexpr std::string_view kHostFeatures = "feature.node.kubernetes.io/";
 
 constexpr base::Duration kSettle = 200ms;  // NodeState: further changes usually follow
 constexpr base::Duration kSpacing = 1s;    // NodeState: minimum time between two writes
 constexpr base::Duration kBeginning = 1s;  // after a start, allocators are open by then or not soon
 constexpr base::Duration kOfTheStart = 5s;     // times this early count as start times
+constexpr base::Duration kStarting = 30s;      // what an agent has not decided by then is not ready
 constexpr base::Duration kNumbersAreNew = 3s;  // older ones are left to the kubelet's own update
 
 /// Whether a NodeFeature object carries the labels to the Node.
@@ -130,6 +132,10 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
               .spacing = kSpacing,
               .may_be_missing = options.config.node_state == Switch::kAuto});
     work.Add({.name = kNodeStatus, .work = [this](const Done& done) { WriteNodeStatus(done); }});
+    work.Add({.name = kReady,
+              .work = [this](const Done& done) { WriteReady(done); },
+              .settle = 10ms,
+              .spacing = 1s});
     work.Add({.name = kClients, .work = [this](const Done& done) { WriteClients(done); }});
   }
 
@@ -195,6 +201,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   void WriteAll() {
     if (options.labels.node_feature != Switch::kOff) work.Soon(kFeature);
     work.Soon(kLabels);
+    if (options.config.ready_condition != Switch::kOff) work.Soon(kReady);
     if (options.config.node_state == Switch::kOff) return;
     if (Now() - *begun < kBeginning) {
       work.After(kNodeState, kBeginning - (Now() - *begun));
@@ -218,8 +225,10 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
       ReportNfd();
       if (amounts) work.Soon(kNodeStatus);
       if (update && options.labels.node != Switch::kOff) work.Soon(kClients);
-      const auto seen = std::tie(node->uid, node->labels, node->own, node->nfd);
-      if (known && std::tie(known->uid, known->labels, known->own, known->nfd) == seen) return;
+      const auto seen = std::tie(node->uid, node->labels, node->own, node->nfd, node->ready);
+      if (known &&
+          std::tie(known->uid, known->labels, known->own, known->nfd, known->ready) == seen)
+        return;
       known = *node;
     }
     if (begun) {
@@ -397,6 +406,39 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
         [weak = weak_from_this(), sent = *amounts, done](const auto& answer) {
           if (const auto self = weak.lock()) self->NodeStatusWritten(sent, answer, done);
         });
+  }
+
+  /// A condition that is true stays so while an agent that has just started has not decided
+  /// everything yet: a restart of the agent is no fault of the node.
+  void WriteReady(const Done& done) {
+    const ObservedNode* node = watch.node();
+    if (!begun || node == nullptr) return done(NothingTried());
+    const auto& conditions = update->report.conditions;
+    const auto wanted =
+        std::ranges::find(conditions, "AcceleratorsReady", &api::ConditionReport::type);
+    if (wanted == conditions.end()) return done(NothingTried());
+    const bool failed = std::ranges::any_of(
+        update->report.validation, [](const auto& step) { return step.state == "failed"; });
+    const auto running = Now() - *begun;
+    if (!wanted->status && !failed && running < kStarting && node->ready &&
+        node->ready->status == "True") {
+      work.After(kReady, kStarting - running);
+      return done(NothingTried());
+    }
+    const auto patch =
+        ConditionPatch(node->ready, *wanted, base::FormatTime(api.executor().clock().Wall()));
+    if (!patch) return done({});
+    api.Do(protocol::kube::Patch({"", "v1", "nodes"}, "", options.node,
+                                 protocol::kube::kStrategicMergePatch, *patch, kConditionManager,
+                                 "status"),
+           [weak = weak_from_this(), done](const auto& answer) {
+             const auto self = weak.lock();
+             if (!self) return;
+             if (!answer.ok()) return done(answer.error());
+             if (const auto seen = protocol::kube::Parse(answer); seen.ok())
+               self->watch.Adopt(*seen);
+             done({});
+           });
   }
 
   void NodeStatusWritten(const adapter::kubelet::KubeletAmounts& sent,

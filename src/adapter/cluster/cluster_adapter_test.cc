@@ -9,6 +9,7 @@
 
 #include "base/testing/manual_executor.h"
 #include "protocol/kube/fake/fake_api.h"
+#include "view/conditions.h"
 
 namespace penstock::adapter::cluster {
 namespace {
@@ -122,6 +123,26 @@ class ClusterAdapterTest : public testing::Test {
   long NodeWrites() const {
     return std::ranges::count_if(api_.calls(), [](const auto& call) {
       return call.method == "PATCH" && call.path == kNode;
+    });
+  }
+  /// The agent's validation has one step, in this state.
+  void Validate(const std::string& state, const std::string& reason = "") {
+    news_.report.validation = {{.name = "driver", .state = state, .reason = reason}};
+    std::erase_if(news_.report.conditions,
+                  [](const auto& one) { return one.type == "AcceleratorsReady"; });
+    for (const api::ConditionReport& one : view::ConditionsOf(news_.report))
+      if (one.type == "AcceleratorsReady") news_.report.conditions.push_back(one);
+    news_.report.conditions.back().since = "2026-11-21T03:42:00.000Z";
+  }
+  json Condition() const {
+    const json none = json::array();
+    for (const json& one : api_.Find(kNode)->at("status").value("conditions", none))
+      if (one["type"] == "penstock.io/AcceleratorsReady") return one;
+    return nullptr;
+  }
+  long StatusWrites() const {
+    return std::ranges::count_if(api_.calls(), [](const auto& call) {
+      return call.method == "PATCH" && call.path == std::string(kNode) + "/status";
     });
   }
   std::string Annotation() const {
@@ -643,6 +664,61 @@ TEST_F(ClusterAdapterTest, SwitchedOffThereIsNoObjectAndNoEvent) {
 }
 
 // Node status.
+
+TEST_F(ClusterAdapterTest, TheConditionOfTheNodeIsWrittenWhenItDiffersAndNeverAgain) {
+  Validate("passed");
+  Converge();
+  EXPECT_EQ(Condition()["status"], "True");
+  executor_.Advance(1h);
+  EXPECT_EQ(StatusWrites(), 0);
+  Validate("failed", "it is gone");
+  Show(100ms);
+  EXPECT_EQ(Condition()["status"], "False");
+  EXPECT_EQ(Condition()["reason"], "DriverFailed");
+  EXPECT_EQ(Condition()["message"], "driver: it is gone");
+  Show(1h);
+  EXPECT_EQ(StatusWrites(), 1);
+}
+
+TEST_F(ClusterAdapterTest, AConditionThatAnotherClientChangesIsRestored) {
+  Validate("passed");
+  Converge();
+  json node = *api_.Find(kNode);
+  node["status"]["conditions"] = json::array();
+  api_.Put(kNode, node, "kubelet");
+  executor_.Advance(5s);
+  EXPECT_EQ(Condition()["status"], "True");
+}
+
+TEST_F(ClusterAdapterTest, ARestartedAgentThatHasNotDecidedLeavesATrueCondition) {
+  Validate("passed");
+  Converge();
+  executor_.Advance(1h);
+  Validate("waiting", "not yet");
+  Restart();
+  Show(20s);
+  EXPECT_EQ(Condition()["status"], "True");
+  Show(20s);
+  EXPECT_EQ(Condition()["status"], "False") << "it has had its time";
+  EXPECT_EQ(Condition()["reason"], "DriverWaiting");
+}
+
+TEST_F(ClusterAdapterTest, ARestartedAgentReportsAFailureAtOnce) {
+  Validate("passed");
+  Converge();
+  executor_.Advance(1h);
+  Validate("failed", "it is gone");
+  Restart();
+  Show(2s);
+  EXPECT_EQ(Condition()["status"], "False");
+}
+
+TEST_F(ClusterAdapterTest, TheConditionCanBeSwitchedOff) {
+  options_.config.ready_condition = Switch::kOff;
+  Validate("passed");
+  Converge();
+  EXPECT_TRUE(Condition().is_null());
+}
 
 TEST_F(ClusterAdapterTest, WhatTheKubeletHasShowsOnTheNodeAtOnceByOnePatch) {
   Converge();

@@ -41,6 +41,9 @@ void VisitDated(Json& object, const Visit& visit) {
     for (Json& condition : *conditions)
       visit("condition/" + Text(condition, "type"), Text(condition, "status"), condition,
             "lastTransitionTime");
+  if (Json* steps = Find(*status, "validation"); steps != nullptr && steps->is_array())
+    for (Json& step : *steps)
+      visit("validation/" + Text(step, "name"), Text(step, "state"), step, "since");
   if (Json* configuration = Find(*status, "configuration"))
     visit("configuration", Text(*configuration, "origin"), *configuration, "since");
 }

@@ -17,6 +17,12 @@ void Differ(const std::map<std::string, std::string>& shown, const std::string& 
   if (before != std::to_string(number)) status[list][resource] = std::to_string(number);
 }
 
+/// Times of the API have no fractions of seconds.
+std::string WholeSecondsOf(const std::string& time) {
+  const auto point = time.find('.');
+  return point == std::string::npos ? time : time.substr(0, point) + "Z";
+}
+
 }  // namespace
 
 std::optional<Json> StatusPatch(const NodeNumbers& shown,
@@ -28,6 +34,23 @@ std::optional<Json> StatusPatch(const NodeNumbers& shown,
   }
   if (status.empty()) return std::nullopt;
   return Json{{"status", std::move(status)}};
+}
+
+std::optional<Json> ConditionPatch(const std::optional<ObservedCondition>& shown,
+                                   const api::ConditionReport& wanted, const std::string& now) {
+  const std::string status = wanted.status ? "True" : "False";
+  const bool same_status = shown && shown->status == status;
+  if (same_status && shown->reason == wanted.reason && shown->message == wanted.message)
+    return std::nullopt;
+  const std::string since =
+      same_status && !shown->since.empty() ? shown->since : WholeSecondsOf(wanted.since);
+  return Json{{"status",
+               {{"conditions", Json::array({{{"type", kReadyCondition},
+                                             {"status", status},
+                                             {"reason", wanted.reason},
+                                             {"message", wanted.message},
+                                             {"lastHeartbeatTime", WholeSecondsOf(now)},
+                                             {"lastTransitionTime", since}}})}}}};
 }
 
 }  // namespace penstock::adapter::cluster

@@ -67,6 +67,15 @@ void AddManagers(const Json& managed, ObservedNode& view) {
   for (const std::string& key : view.own) view.others.erase(key);
 }
 
+std::optional<ObservedCondition> ReadyOf(const Json& conditions) {
+  if (!conditions.is_array()) return std::nullopt;
+  for (const Json& one : conditions)
+    if (Text(At(one, "type")) == kReadyCondition)
+      return ObservedCondition{Text(At(one, "status")), Text(At(one, "reason")),
+                               Text(At(one, "message")), Text(At(one, "lastTransitionTime"))};
+  return std::nullopt;
+}
+
 }  // namespace
 
 ObservedNode ObserveNode(const Json& node) {
@@ -83,6 +92,7 @@ ObservedNode ObserveNode(const Json& node) {
   AddManagers(At(metadata, "managedFields"), view);
   view.numbers = {Texts(At(At(node, "status"), "capacity")),
                   Texts(At(At(node, "status"), "allocatable"))};
+  view.ready = ReadyOf(At(At(node, "status"), "conditions"));
   return view;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@ struct ObservedNode {
   std::map<std::string, std::string> annotations;  ///< those of Penstock's domain
   std::set<std::string> nfd;                       ///< keys that NFD maintains, from its annotation
   NodeNumbers numbers;
+  std::optional<ObservedCondition> ready;  ///< kReadyCondition; nothing: the Node has none
 };
 
 /// Reads a Node object of any shape.

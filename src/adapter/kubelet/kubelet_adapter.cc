@@ -198,6 +198,7 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
     }
     requested.reset();
     RequestList(*shown.Get());
+    if (options.containers_differ) options.containers_differ();
   }
 
   Result<std::vector<ContainerEdits>> AllocateNow(const std::string& resource,

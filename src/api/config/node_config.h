@@ -212,7 +212,17 @@ struct ClusterConfig {
   Switch node_status = Switch::kOn;   ///< one patch of nodes/status after the kubelet received the
                                       ///< device list
   ConfigMapConfig config_map;
+  Switch ready_condition =
+      Switch::kOn;  ///< the condition penstock.io/AcceleratorsReady of the Node
   bool operator==(const ClusterConfig&) const = default;
+};
+
+/// What the validation of the node shows to programs that wait for the GPU Operator's validator.
+struct ValidationConfig {
+  std::string directory;  ///< of the files by whose existence they wait; empty: none are written
+  bool exporter_names = false;  ///< whether the metrics page also has the families of the GPU
+                                ///< Operator's node status exporter
+  bool operator==(const ValidationConfig&) const = default;
 };
 
 /// The naming schemes of metrics. With several schemes, each value appears in several families.
@@ -352,6 +362,7 @@ struct NodeConfig {
   CdiConfig cdi;
   LabelsConfig labels;
   ClusterConfig cluster;
+  ValidationConfig validation;
   bool restrict_workers = false;  ///< processes that load a driver's library make no system call
                                   ///< that administers the machine
 };

@@ -350,6 +350,7 @@ std::vector<ConfigKey> Keys() {
       Key("cluster.nodeState", kRestart, Plain(), &N::cluster, &K::node_state),
       Key("cluster.events", kRestart, Plain(), &N::cluster, &K::events),
       Key("cluster.nodeStatus", kRestart, Plain(), &N::cluster, &K::node_status),
+      Key("cluster.readyCondition", kRestart, Plain(), &N::cluster, &K::ready_condition),
       Key("cluster.config.configMap", kNow, Plain(), &N::cluster, kMap, &ConfigMapConfig::name),
       Key("cluster.config.namespace", kNow, Plain(), &N::cluster, kMap,
           &ConfigMapConfig::namespace_name),
@@ -359,6 +360,10 @@ std::vector<ConfigKey> Keys() {
           &ConfigMapConfig::fallbacks),
       Key("cluster.config.nodeLabel", kNow, Plain(), &N::cluster, kMap,
           &ConfigMapConfig::node_label),
+      Key("validation.directory", kNow, AbsolutePath(), &N::validation,
+          &ValidationConfig::directory),
+      Key("validation.exporterNames", kNow, Plain(), &N::validation,
+          &ValidationConfig::exporter_names),
       Key("workers.restrictSystemCalls", kRestart, Plain(), &N::restrict_workers),
   };
   keys.insert(keys.end(), others.begin(), others.end());

@@ -57,10 +57,12 @@ containers:
 cdi: {enabled: on, hook: /h, install: /i, hostInstall: /hi, disableHooks: [all], enableHooks: [chmod], additionalGids: true}
 labels: {node: off, nodeFeature: auto, featuresFile: /f, hostFeatures: on, timestamp: false, machineTypeFile: /m}
 cluster:
-  {enabled: on, kubeconfig: /kc, namespace: ns, nodeState: off, events: off, nodeStatus: false,
+  {enabled: on, kubeconfig: /kc, namespace: ns, nodeState: off, events: off, nodeStatus: false, readyCondition: off,
    config: {configMap: cm, namespace: other, default: a100, fallback: [single], nodeLabel: example.com/config}}
+validation: {directory: /v, exporterNames: true}
 workers: {restrictSystemCalls: true}
 )");
+  EXPECT_EQ(config.validation, (ValidationConfig{"/v", true}));
   EXPECT_TRUE(config.restrict_workers);
   EXPECT_EQ(config.node_name, "gpu-7");
   EXPECT_EQ(config.paths.driver_root, "/d");
@@ -124,7 +126,8 @@ workers: {restrictSystemCalls: true}
                                  Switch::kOff,
                                  Switch::kOff,
                                  Switch::kOff,
-                                 {"cm", "other", "a100", {"single"}, "example.com/config"}};
+                                 {"cm", "other", "a100", {"single"}, "example.com/config"},
+                                 Switch::kOff};
   EXPECT_EQ(config.cluster, cluster);
   EXPECT_EQ(ToYaml(Parsed(ToYaml(config).substr(kHeader.size()))), ToYaml(config));
 }

@@ -58,7 +58,7 @@ class Adapters {
     std::function<node::change::PartsOnDemand*()> on_demand;
     std::function<void(const adapter::kubelet::KubeletAmounts&)> kubelet_has;
     /// The way in which containers get devices has changed, or which devices are withheld from
-    /// them.
+    /// them, or how a plugin stands with the kubelet.
     std::function<void()> containers_differ;
   };
 

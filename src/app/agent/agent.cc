@@ -33,6 +33,7 @@
 #include "app/agent/plan.h"
 #include "app/agent/process_stats.h"
 #include "app/agent/telemetry.h"
+#include "app/agent/validation.h"
 #include "app/agent/views.h"
 #include "app/devices/paths.h"
 #include "app/state_files.h"
@@ -97,6 +98,7 @@ class Agent {
                        [this] {
                          if (cluster_) cluster_->ScheduleUpdate();
                        }}),
+        validation_(control_, io_, pipeline_.inventory, start_, [this] { Revalidate(); }),
         pages_(control_, io_,
                {.metrics = [this](auto format,
                                   auto detail) { return views_.MetricsPage(format, detail); },
@@ -237,10 +239,7 @@ class Agent {
                 [this](const adapter::kubelet::KubeletAmounts& amounts) {
                   if (cluster_) cluster_->ShowKubeletHas(amounts);
                 },
-            .containers_differ =
-                [this] {
-                  if (cluster_) cluster_->ScheduleUpdate();
-                }});
+            .containers_differ = [this] { Revalidate(); }});
     changes_.emplace(control_, io_, pipeline_, adapters_->kubelet(), open_, start_.paths.state_dir,
                      std::move(changes), boot_id_);
     changes_->on_demand().OnChange([this] { adapters_->TryQueue(); });
@@ -259,6 +258,7 @@ class Agent {
     pipeline_.Configure(*Config());
     pipeline_.Serve();
     labeller_.Serve();
+    validation_.Serve();
     TRY(adapters_->Listen());
     TRY(OpenPages());  // the previous agent may still have had the address
     pages_.Configure(Config()->http, Config()->page);
@@ -330,6 +330,13 @@ class Agent {
     }
     if (now.ledger != before.ledger) pod_labels_.LedgerChanged();
     labeller_.Follow(now);
+    validation_.DevicesChanged();
+    views_.Changed();
+    if (cluster_) cluster_->ScheduleUpdate();
+  }
+
+  /// The device files have changed.
+  void Revalidate() {
     views_.Changed();
     if (cluster_) cluster_->ScheduleUpdate();
   }
@@ -356,6 +363,7 @@ class Agent {
       pipeline_.Configure(current->config);
       telemetry_.Configure(current->config);
       labeller_.Configure(current->config);
+      validation_.Configure(current->config);
       pages_.Configure(current->config.http, current->config.page);
       if (kubelet_start_) kubelet_start_->ConfigurationChanged();
       views_.Changed();
@@ -371,6 +379,7 @@ class Agent {
     discovered_ = true;
     not_ready_.Set(std::string());
     labeller_.Begin();
+    validation_.Begin();
     base::Log(base::kInfo, "initial device discovery complete", {{"devices", pipeline_.devices()}});
     if (adapters_) ServeDevices();
   }
@@ -419,6 +428,7 @@ class Agent {
   Telemetry telemetry_;
   adapter::cluster::PodLabels pod_labels_{control_, pipeline_.ledger};
   Labeller labeller_;
+  Validation validation_;
   base::Published<std::string> not_ready_{"initial device discovery is not complete"};
   const Heartbeat heartbeat_{{&control_, &io_}};
   std::string waiting_for_;  // the other agent, while that holds the lock
@@ -433,8 +443,8 @@ class Agent {
   std::optional<ClusterConnection> cluster_;
   std::optional<ProcessStats> process_stats_;
   Views views_{{control_, node_, open_, pipeline_, telemetry_, configuration_, labeller_,
-                containers_, adapters_, changes_, layouts_, clients_, kubelet_start_, cluster_,
-                process_stats_, waiting_for_, pages_}};
+                validation_, containers_, adapters_, changes_, layouts_, clients_, kubelet_start_,
+                cluster_, process_stats_, waiting_for_, pages_}};
   base::Subscription on_config_, on_samples_, on_usage_;
   // Problems of sampling, by device, as last sent to the cluster.
   std::map<std::string, std::string> problems_;

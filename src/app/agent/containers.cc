@@ -145,4 +145,15 @@ api::CdiReport Containers::Report() {
   return report;
 }
 
+node::validate::Toolkit Containers::Toolkit() {
+  node::validate::Toolkit toolkit{.off = why_off_};
+  if (engine_setup_) toolkit.engine_problem = engine_setup_->problem();
+  if (!writer_) return toolkit;
+  judged_ = writer_->published().Get();
+  toolkit.named = &judged_->devices;
+  toolkit.problems = judged_->problems;
+  toolkit.why_no_hook = why_no_hook_;
+  return toolkit;
+}
+
 }  // namespace penstock::app

@@ -12,6 +12,7 @@
 #include "api/report.h"
 #include "node/cdi/spec_writer.h"
 #include "node/inventory/inventory.h"
+#include "node/validate/validate.h"
 #include "os/loop.h"
 #include "protocol/engine/cri/engine_watcher.h"
 
@@ -51,6 +52,9 @@ class Containers {
 
   api::CdiReport Report();
 
+  /// What the validation judges. Refers to a snapshot that lives until the next call.
+  node::validate::Toolkit Toolkit();
+
   /// Vendors whose driver programs cannot use, because its libraries and its kernel module have
   /// different versions; with the reason.
   std::map<std::string, std::string> MismatchedDrivers();
@@ -68,6 +72,7 @@ class Containers {
   std::optional<node::cdi::CdiSpecWriter> writer_;
   std::optional<protocol::engine::cri::EngineWatcher> engine_;
   std::optional<adapter::kubelet::EngineReconciler> engine_setup_;
+  std::shared_ptr<const node::cdi::Written> judged_;
   base::Subscription on_engine_, on_written_;
 };
 

@@ -27,6 +27,13 @@ std::optional<node::metrics::HttpCounts> AnswersOf(const adapter::pages::Pages& 
                                    .open = counts.open};
 }
 
+std::vector<node::metrics::NodeValue> NodeValuesOf(const Validation& validation) {
+  std::vector<node::metrics::NodeValue> values;
+  for (const api::compat::NodeStatusMetric& one : validation.Metrics())
+    values.push_back({one.name, one.help, one.value});
+  return values;
+}
+
 std::optional<node::metrics::WebConfigCounts> WebConfigOf(adapter::pages::Pages& pages) {
   const auto status = pages.protection().Get();
   if (status->file.empty()) return std::nullopt;
@@ -98,9 +105,15 @@ api::Report Views::Report() {
        .samples = samples.get(),
        .configuration = [this] { return parts_.configuration.published().Get()->report; },
        .layout = [this] { return LayoutReport(); },
+       .cdi = [this] { return parts_.containers ? parts_.containers->Report() : api::CdiReport(); },
+       .validation =
+           [this](const api::Report& made) {
+             return parts_.validation.Judge(
+                 made, parts_.containers ? parts_.containers->Toolkit() : node::validate::Toolkit(),
+                 parts_.labeller.machine());
+           },
        .times = &condition_times_,
        .now = parts_.control.clock().Wall()});
-  if (parts_.containers) report.cdi = parts_.containers->Report();
   report.unavailable_metrics = UnavailableMetrics();
   return report;
 }
@@ -187,6 +200,8 @@ node::metrics::PageInputs Views::MakePageInputs() const {
           .api_requests = RequestsOf(parts_.cluster),
           .http = AnswersOf(parts_.pages),
           .web_config = WebConfigOf(parts_.pages),
+          .validation = parts_.validation.steps(),
+          .node_values = NodeValuesOf(parts_.validation),
           .page_took = pages_.took()};
 }
 

@@ -24,6 +24,7 @@
 #include "app/agent/plan.h"
 #include "app/agent/process_stats.h"
 #include "app/agent/telemetry.h"
+#include "app/agent/validation.h"
 #include "node/metrics/metrics.h"
 #include "node/metrics/page_cache.h"
 #include "node/sample/hour_history.h"
@@ -42,6 +43,7 @@ struct Parts {
   Telemetry& telemetry;
   Configuration& configuration;
   Labeller& labeller;
+  Validation& validation;
   std::optional<Containers>& containers;
   std::optional<Adapters>& adapters;
   std::optional<Changes>& changes;

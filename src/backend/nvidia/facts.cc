@@ -134,8 +134,20 @@ void AddVirtualization(const Nvml& nvml, abi::Device device, Facts& facts) {
   if (mode && *mode < kModes.size()) AddDetail(facts, kVirtualization, kModes[*mode]);
 }
 
+/// nvmlGpuFabricState_t: 0 means that the GPU has no fabric; the driver reports 1 or 2 until the
+/// fabric manager has configured the switches.
+template <typename Info>
+std::string FabricState(const Info& info) {
+  if (info.state == 0 || info.state > abi::kFabricCompleted) return "";
+  if (info.state < abi::kFabricCompleted) return kFabricJoining;
+  return info.status == abi::kSuccess
+             ? kFabricJoined
+             : "nvmlReturn_t " + std::to_string(static_cast<unsigned>(info.status));
+}
+
 template <typename Info>
 void AddFabric(const Info& info, Facts& facts) {
+  AddDetail(facts, kFabricState, FabricState(info));
   if (info.state != abi::kFabricCompleted || info.status != abi::kSuccess) return;
   std::string uuid;
   bool zero = true;

@@ -17,6 +17,14 @@ void AddDrivers(const inventory::Snapshot& inventory, Exposition& page) {
   }
 }
 
+void AddValidation(const std::vector<api::ValidationStep>& steps, Exposition& page) {
+  page.Family("penstock_validation_state");
+  for (const api::ValidationStep& step : steps)
+    for (const std::string_view state : {"passed", "failed", "waiting", "skipped"})
+      page.Add(LabelText().Add("step", step.name).Add("state", state).text(), {},
+               step.state == state);
+}
+
 void AddLeases(const ledger::Snapshot& ledger, Exposition& page) {
   std::map<std::pair<std::string_view, std::string_view>, std::uint64_t> counts;
   for (const share::Allocator& allocator : share::Allocators())
@@ -79,6 +87,7 @@ void AddWebConfig(const WebConfigCounts& config, Exposition& page) {
 void AddAgent(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
               const PageInputs& inputs, Exposition& page) {
   AddDrivers(inventory, page);
+  AddValidation(inputs.validation, page);
   AddLeases(ledger, page);
   page.Family("penstock_queue_length");
   page.Add({}, std::uint64_t{inputs.queue_length});

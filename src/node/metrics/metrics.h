@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/config/node_config.h"
+#include "api/report.h"
 #include "device/dialect.h"
 #include "node/health/monitor.h"
 #include "node/inventory/inventory.h"
@@ -66,6 +67,12 @@ struct WebConfigCounts {
   base::WallTime certificate_ends{};  ///< the epoch: there is no certificate
 };
 
+/// A family with one series whose only label is `node`, under a name of another program.
+struct NodeValue {
+  std::string_view name, help;  ///< must outlive the page
+  double value = 0;
+};
+
 /// Contents of the page that are not in the snapshots.
 struct PageInputs {
   std::string version;
@@ -81,7 +88,9 @@ struct PageInputs {
   std::optional<ApiRequests> api_requests;    ///< nothing: no API server is used
   std::optional<HttpCounts> http;             ///< nothing: no pages are served
   std::optional<WebConfigCounts> web_config;  ///< nothing: it does not exist
-  base::Duration page_took{};                 ///< of the previous page; zero: this is the first
+  std::vector<api::ValidationStep> validation;
+  std::vector<NodeValue> node_values;
+  base::Duration page_took{};  ///< of the previous page; zero: this is the first
 };
 
 /// Renders pages. An unknown value is omitted, never 0. Penstock's own families are those of

@@ -304,6 +304,9 @@ void MetricsRenderer::State::AddAll(const Snapshots& node, const PageInputs& inp
     AddUnavailable(unavailable, page);
   }
   AddAgent(*node.inventory, *node.ledger, inputs, page);
+  for (const NodeValue& one : inputs.node_values)
+    if (page.Family(one.name, Exposition::Type::kGauge, one.help))
+      page.Add(LabelText().Add("node", node_name).text(), one.value);
   for (auto& [vendor, families] : exporters) families.Add(devices, node, inputs, page);
 }
 

@@ -68,6 +68,8 @@ PageInputs EveryFigure() {
   inputs.health = {{"G0", {.relapses = 0}}, {"G1", {.probation_until = kNow + 60s, .relapses = 3}}};
   inputs.transitions = {{.device = "G1", .to = device::HealthState::kUnhealthy, .count = 4}};
   inputs.resets = {{.device = "G1", .result = "refused", .count = 1}};
+  inputs.validation = {{.name = "driver", .state = "passed"},
+                       {.name = "device-nodes", .state = "failed", .reason = "it is missing"}};
   inputs.reloads = {.applied = 3,
                     .refused = 1,
                     .last_successful = false,

@@ -283,7 +283,7 @@ priorityClassName: {{ . }}
 {{- if kindIs "bool" .Values.gfd.noTimestamp -}}
 {{- $_ := set $labels "timestamp" (not .Values.gfd.noTimestamp) -}}
 {{- end -}}
-{{- $cluster := dict "enabled" "on" "namespace" (include "penstock.namespace" .) "events" $own.events "nodeStatus" $own.nodeStatus -}}
+{{- $cluster := dict "enabled" "on" "namespace" (include "penstock.namespace" .) "events" $own.events "nodeStatus" $own.nodeStatus "readyCondition" (ternary true $own.readyCondition (kindIs "invalid" $own.readyCondition)) -}}
 {{- $_ := set $cluster "nodeState" (ternary "auto" "off" $own.nodeState.enabled) -}}
 {{- with include "penstock.configMap" . -}}
 {{- $map := dict "configMap" . "namespace" (include "penstock.namespace" $) "fallback" ($.Values.config.fallbackStrategies | default list) -}}
@@ -322,6 +322,9 @@ priorityClassName: {{ . }}
 {{- if not (kindIs "invalid" $value) -}}{{- $_ := set $usage $key $value -}}{{- end -}}
 {{- end -}}
 {{- with $usage -}}{{- $_ := set $config "usage" . -}}{{- end -}}
+{{- if or $own.validation.directory $own.validation.exporterNames -}}
+{{- $_ := set $config "validation" (dict "directory" ($own.validation.directory | default "") "exporterNames" ($own.validation.exporterNames | default false)) -}}
+{{- end -}}
 {{- if $own.metrics.webConfig.secret -}}
 {{- $_ := set $config "http" (dict "webConfigFile" (printf "/etc/penstock-web/%s" $own.metrics.webConfig.key)) -}}
 {{- end -}}

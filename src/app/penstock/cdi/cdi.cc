@@ -62,7 +62,7 @@ Verb ListVerb(const Common& common) {
   return verb;
 }
 
-Verb ValidateVerb(const Common& common) {
+Verb ValidateSpecsVerb(const Common& common) {
   struct Given {
     std::vector<std::string> files, folders = DefaultSpecFolders();
   };
@@ -135,7 +135,7 @@ Verb CdiVerb(const Common& common) {
           "containers",
       .examples = kExamples,
       .exit_status = "0 done, 1 failed or there are problems, 2 usage error",
-      .verbs = {CdiGenerateVerb(common), ListVerb(common), ValidateVerb(common), TransformVerb()}};
+      .verbs = {CdiGenerateVerb(common), ListVerb(common), ValidateSpecsVerb(common), TransformVerb()}};
 }
 
 }  // namespace penstock::app

@@ -31,7 +31,7 @@ kubectl penstock cleanup               # labels and objects of all nodes, after 
 kubectl penstock cleanup --node gpu-1  # of one node that Penstock no longer serves)";
 
 constexpr char kDetails[] =
-    R"(Removes the fields that only Penstock's field managers own, NodeState objects, and Penstock's
+    R"(Removes the fields that only Penstock's field managers own, the Nodes' condition, NodeState objects, and Penstock's
 NodeFeature objects. The kubelet keeps nvidia.com/gpu on the Node object with the value 0 until it
 restarts; that is not changed.)";
 

@@ -34,8 +34,8 @@ struct CleanupOutcome {
   std::vector<std::string> removed, remarks, failures;
 };
 
-/// Removes the labels and annotations of every Node that only Penstock's field managers own,
-/// NodeState objects, and Penstock's NodeFeature objects. Succeeds where there are none. With
+/// Removes the labels and annotations of every Node that only Penstock's field managers own, its
+/// condition, NodeState objects, and Penstock's NodeFeature objects. Succeeds where there are none. With
 /// dry_run the server performs a dry run.
 CleanupOutcome CleanCluster(const ApiServer& server, const CleanupOptions& options);
 

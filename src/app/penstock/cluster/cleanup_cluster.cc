@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::string_view kManagers = "penstock";                // and names with this prefix
 constexpr std::string_view kClientsManager = "penstock-clients";  // adapter/cluster
+constexpr std::string_view kReadyCondition = "penstock.io/AcceleratorsReady";  // adapter/cluster
 constexpr int kAttempts = 5;
 constexpr base::Duration kPollInterval = std::chrono::milliseconds(500);
 
@@ -100,6 +101,7 @@ class Cleaner {
     }
     for (const Json& node : *nodes) {
       StartClients(node);
+      RemoveCondition(node);
       for (const std::string& manager : OurManagers(node)) GiveBack(node, manager);
     }
     return true;
@@ -161,6 +163,27 @@ class Cleaner {
       if (!now.ok()) return Fail("node " + name, now.error());
       node = *std::move(now);
     }
+  }
+
+  /// The condition by which the agent says whether the accelerators are ready.
+  void RemoveCondition(const Json& node) {
+    const Json& conditions = analysis::At(node, {"status", "conditions"});
+    if (!conditions.is_array() || std::ranges::none_of(conditions, [](const Json& one) {
+          return analysis::TextAt(one, {"type"}) == kReadyCondition;
+        }))
+      return;
+    const std::string name = analysis::TextAt(node, {"metadata", "name"});
+    const Json patch = {
+        {"status",
+         {{"conditions", Json::array({{{"$patch", "delete"}, {"type", kReadyCondition}}})}}}};
+    protocol::kube::ApiCall call =
+        protocol::kube::Patch(kinds::Nodes(), "", name, protocol::kube::kStrategicMergePatch, patch,
+                              std::string(kManagers), "status");
+    if (options_.dry_run) call.query["dryRun"] = "All";
+    const auto written = server_(std::move(call));
+    if (!written.ok() && IsGone(written.error())) return;
+    if (!written.ok()) return Fail("node " + name, written.error());
+    Removed("node " + name + ": the condition " + std::string(kReadyCondition));
   }
 
   /// Applies an empty configuration under the manager's name: the server then removes the fields

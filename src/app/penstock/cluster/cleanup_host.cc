@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "api/compat/nvidia/node_status.h"
 #include "app/penstock/cluster/cleanup.h"
 #include "backend/all.h"
 #include "node/cdi/folder.h"
@@ -77,6 +78,9 @@ std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
     add(config.paths.state_dir + "/" + name);
   for (const std::string& file : node::usage::RecordFiles(OwnRecords(config)).List()) add(file);
   if (!config.labels.features_file.empty()) add(config.labels.features_file);
+  if (const std::string& folder = config.validation.directory; !folder.empty())
+    for (const std::string_view name : api::compat::ValidationFileNames())
+      add(folder + "/" + std::string(name));
   for (const std::string& file : OwnSpecifications(config.paths.cdi_root))
     add(config.paths.cdi_root + "/" + file);
   if (!config.cdi.install.empty())
@@ -129,7 +133,8 @@ base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_r
   }
   // Keeps mount points and folders that contain other files.
   for (const std::string& folder :
-       {config.cdi.install, OwnRecords(config), config.paths.state_dir, config.paths.run_dir})
+       {config.cdi.install, OwnRecords(config), config.validation.directory, config.paths.state_dir,
+        config.paths.run_dir})
     remove_folder(folder);
   return outcome;
 }

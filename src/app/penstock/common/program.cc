@@ -34,8 +34,8 @@ constexpr char kDetails[] =
 
 constexpr char kExitStatus[] =
     "0 done, 1 failed (a message says why), 2 usage error, 3 the answer is no (status --check, "
-    "wait). `run` exits with the status of its command. `config check`, `cdi validate`, `runtime "
-    "doctor`, `migrate` and `cleanup --check` answer no with 1, as in 0.1.0";
+    "wait). `run` exits with the status of its command. `config check`, `cdi validate`, `validate`, "
+    "`runtime doctor`, `migrate` and `cleanup --check` answer no with 1";
 
 constexpr char kCompletionExamples[] =
     R"(source <(penstock completion bash)
@@ -233,6 +233,7 @@ void DefinePenstock(Verb& program, Common& common) {
                    AssignVerb(common),
                    DoorVerb(common),
                    StatusVerb(common),
+                   ValidateVerb(common),
                    PsVerb(common),
                    WaitVerb(common),
                    TopVerb(common),

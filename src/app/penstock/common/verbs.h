@@ -43,6 +43,7 @@ Verb QueueVerb(const Common& common);
 Verb AssignVerb(const Common& common);
 Verb DoorVerb(const Common& common);  ///< deprecated
 Verb StatusVerb(const Common& common);
+Verb ValidateVerb(const Common& common);
 Verb PsVerb(const Common& common);
 Verb WaitVerb(const Common& common);
 Verb TopVerb(const Common& common);

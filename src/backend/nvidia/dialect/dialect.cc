@@ -83,6 +83,19 @@ int MaxClientsOf(const Facts& device, int of_whole) {
   return static_cast<int>(static_cast<std::uint64_t>(of_whole) * std::min(own, whole) / whole);
 }
 
+/// Until the GPU has joined, CUDA fails with cudaErrorSystemNotReady (802).
+device::FabricPlace NvlinkFabric(const Facts& device) {
+  using State = device::FabricPlace::State;
+  constexpr char kRemedy[] =
+      "start nvidia-fabricmanager in the driver's version, and look at its log";
+  const auto found = device.details.find(kFabricState);
+  if (found == device.details.end()) return {};
+  if (found->second == kFabricJoined) return {.state = State::kJoined, .reason = {}, .remedy = {}};
+  if (found->second == kFabricJoining)
+    return {State::kJoining, "it has not joined the NVLink fabric yet", kRemedy};
+  return {State::kFailed, "it could not join the NVLink fabric: " + found->second, kRemedy};
+}
+
 /// NVIDIA, "Multi-Process Service": clients per device. The device plugin (mps/device.go) compares
 /// with 7.5 and so allows Volta only 16; it shares no MIG devices by MPS, which NVIDIA's driver
 /// does (MIG user guide, "MIG with CUDA MPS").
@@ -258,6 +271,8 @@ class NvidiaDialect final : public device::Dialect {
   std::optional<Evidence> FromKernelLog(std::string_view line) const override {
     return ParseKernelLine(line);
   }
+
+  device::FabricPlace FabricOf(const Facts& device) const override { return NvlinkFabric(device); }
 
   std::uint16_t pci_vendor() const override { return kPciVendor; }
 

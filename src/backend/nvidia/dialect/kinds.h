@@ -35,6 +35,9 @@ inline constexpr char kPciClass[] = "pci.class";  ///< "0x030200", as in sysfs
 inline constexpr char kFabricCluster[] =
     "fabric.cluster";  ///< UUID of the NVLink fabric that it has joined; never the zero UUID
 inline constexpr char kFabricClique[] = "fabric.clique";  ///< its clique in that fabric
+/// Of a GPU that is part of an NVLink fabric: kFabricJoined, kFabricJoining, or why it failed.
+inline constexpr char kFabricState[] = "fabric.state";
+inline constexpr char kFabricJoined[] = "joined", kFabricJoining[] = "joining";
 inline constexpr char kVirtualization[] =
     "virtualization";  ///< "none", "passthrough", "vgpu", "host-vgpu", "host-vsga"
 

@@ -1,0 +1,222 @@
+#include "app/agent/validation.h"
+
+#include <algorithm>
+
+#include "app/devices/paths.h"
+#include "backend/all.h"
+#include "base/core/strings.h"
+#include "base/log.h"
+#include "node/label/host_features.h"
+#include "os/marker_files.h"
+
+namespace penstock::app {
+namespace {
+
+/// Folders such as /dev also change for unrelated reasons.
+constexpr base::Duration kGather = std::chrono::milliseconds(20);
+constexpr base::Duration kRest = std::chrono::milliseconds(500);
+/// By then all parts of a started agent have had their first answers, or will not have them soon.
+constexpr base::Duration kStart = std::chrono::seconds(30);
+constexpr base::Duration kRetry = std::chrono::seconds(30);
+
+std::string DevRootOf(const api::PathsConfig& paths) {
+  return paths.dev_root.empty() ? paths.driver_root : paths.dev_root;
+}
+
+api::compat::DriverPlace PlaceOf(const api::PathsConfig& paths) {
+  const std::string root =
+      paths.host_driver_root.empty() ? paths.driver_root : paths.host_driver_root;
+  if (!paths.host_dev_root.empty()) return {root, paths.host_dev_root};
+  return {root, paths.dev_root.empty() ? root : paths.dev_root};
+}
+
+bool IsWaiting(const api::ValidationStep& step) { return step.state == "waiting"; }
+
+double Unix(base::WallTime time) {
+  return base::Seconds(std::chrono::duration_cast<base::Duration>(time.time_since_epoch()));
+}
+
+}  // namespace
+
+Validation::Validation(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory,
+                       const api::NodeConfig& config, std::function<void()> changed)
+    : control_(control), io_(io), inventory_(inventory), changed_(std::move(changed)) {
+  status_.started = Unix(control.clock().Wall());
+  Configure(config);
+}
+
+Validation::~Validation() {
+  control_.Cancel(look_timer_);
+  control_.Cancel(files_timer_);
+}
+
+void Validation::Configure(const api::NodeConfig& config) {
+  paths_ = config.paths;
+  driver_ = PlaceOf(config.paths);
+  const bool other = std::exchange(config_, config.validation) != config_;
+  if (!other) return;
+  folder_watch_.reset();
+  if (!config_.directory.empty())
+    folder_watch_ =
+        std::make_unique<os::PathWatch>(control_, config_.directory, [this] { UpdateFiles(); });
+  UpdateFiles();
+}
+
+void Validation::Begin() {
+  discovered_ = true;
+  Look();
+}
+
+void Validation::Serve() {
+  serves_ = true;
+  served_at_ = control_.clock().Now();
+  // Whatever has not answered by then is judged as it is.
+  control_.PostAfter(kStart, lifetime_.Guard([this] { UpdateFiles(); }));
+}
+
+/// Which files are wanted follows from facts, and from which devices are gone.
+void Validation::DevicesChanged() {
+  const auto snapshot = inventory_.published().Get();
+  std::set<std::string> gone;
+  for (const auto& entry : snapshot->devices)
+    if (entry.health.state == device::HealthState::kGone) gone.insert(entry.facts->id);
+  const bool other =
+      std::exchange(facts_generation_, snapshot->facts_generation) != snapshot->facts_generation;
+  if ((std::exchange(gone_, std::move(gone)) != gone_ || other) && discovered_) Look();
+}
+
+void Validation::Look() {
+  if (std::exchange(looking_, true)) {
+    again_ = true;
+    return;
+  }
+  looked_at_ = control_.clock().Now();
+  auto wanted = node::validate::WantedFiles(*inventory_.published().Get(), backend::FindDialect);
+  Watch(wanted);
+  const auto take =
+      lifetime_.Guard([this](const node::validate::StandingFiles& files) { Looked(files); });
+  io_.Post([take, &control = control_, root = DevRootOf(paths_), wanted = std::move(wanted)] {
+    control.Post([take, files = node::validate::LookAt(root, wanted)] { take(files); });
+  });
+}
+
+void Validation::Looked(const node::validate::StandingFiles& files) {
+  looking_ = false;
+  if (files_ != files) {
+    files_ = files;
+    changed_();
+  }
+  if (std::exchange(again_, false)) LookSoon();
+}
+
+void Validation::LookSoon() {
+  if (look_timer_ != 0) return;
+  const auto rested = control_.clock().Now() - looked_at_;
+  look_timer_ = control_.PostAfter(std::max(kGather, kRest - rested), [this] {
+    look_timer_ = 0;
+    Look();
+  });
+}
+
+void Validation::Watch(const std::vector<node::validate::WantedFile>& wanted) {
+  std::set<std::string> folders;
+  for (const auto& file : wanted) folders.insert(base::FolderOf(OpenedPath(paths_, file.path)));
+  std::erase_if(watches_, [&](const auto& watch) { return !folders.contains(watch.first); });
+  for (const std::string& folder : folders)
+    if (!watches_.contains(folder))
+      watches_.emplace(folder,
+                       std::make_unique<os::PathWatch>(control_, folder, [this] { LookSoon(); }));
+}
+
+std::map<std::string, int> Validation::OnBus(const std::optional<os::MachineFacts>& machine) const {
+  std::map<std::string, int> counts;
+  if (!machine) return counts;
+  for (const device::Dialect* dialect : backend::Dialects()) {
+    int& count = counts[std::string(dialect->vendor())];
+    for (const os::PciFunction& function : machine->pci)
+      if (function.vendor == dialect->pci_vendor() &&
+          node::label::IsAcceleratorClass(function.class_code))
+        ++count;
+  }
+  return counts;
+}
+
+std::vector<api::ValidationStep> Validation::Judge(const api::Report& report,
+                                                   node::validate::Toolkit toolkit,
+                                                   const std::optional<os::MachineFacts>& machine) {
+  const auto inventory = inventory_.published().Get();
+  const device::DialectOf dialect_of = backend::FindDialect;
+  auto on_bus = OnBus(machine);
+  std::vector<api::ValidationStep> steps =
+      node::validate::Validate(report, {.inventory = *inventory,
+                                        .dialect_of = dialect_of,
+                                        .discovered = discovered_,
+                                        .on_bus = on_bus,
+                                        .files = files_ ? &*files_ : nullptr,
+                                        .toolkit = std::move(toolkit)});
+  Stamp(steps);
+  status_.Take(report, steps, on_bus, Unix(control_.clock().Wall()));
+  if (std::exchange(steps_, steps) != steps) UpdateFiles();
+  return steps;
+}
+
+void Validation::Stamp(std::vector<api::ValidationStep>& steps) {
+  const std::string now = base::FormatTime(control_.clock().Wall());
+  for (api::ValidationStep& step : steps) {
+    auto& [state, since] = since_[step.name];
+    if (state != step.state) {
+      if (!state.empty() && step.state != "passed")
+        base::Log(step.state == "failed" ? base::kWarn : base::kInfo, "validation step changed",
+                  {{"step", step.name}, {"state", step.state}, {"why", step.reason}});
+      state = step.state;
+      since = now;
+    }
+    step.since = since;
+  }
+}
+
+std::vector<api::compat::NodeStatusMetric> Validation::Metrics() const {
+  if (!config_.exporter_names || steps_.empty()) return {};
+  return api::compat::NodeStatusMetrics(status_, Unix(control_.clock().Wall()));
+}
+
+bool Validation::IsStarting() const {
+  return !settled_ && (!served_at_ || control_.clock().Now() - *served_at_ < kStart);
+}
+
+void Validation::UpdateFiles() {
+  if (!serves_ || steps_.empty()) return;
+  if (!IsStarting() || std::ranges::none_of(steps_, IsWaiting)) settled_ = true;
+  if (std::exchange(updating_, true)) {
+    update_again_ = true;
+    return;
+  }
+  const std::string before = std::exchange(written_folder_, config_.directory);
+  const std::vector<std::string> all(api::compat::ValidationFileNames().begin(),
+                                     api::compat::ValidationFileNames().end());
+  const bool keeps = !settled_ && steps_.front().state != "failed";
+  const auto done = lifetime_.Guard([this](const base::Status& status) { FilesUpdated(status); });
+  io_.Post([done, &control = control_, before, folder = config_.directory, all, keeps,
+            wanted = api::compat::ValidationFiles(steps_, driver_)] {
+    base::Status status;
+    if (!before.empty() && before != folder) status = os::UpdateMarkers(before, {}, all);
+    if (!folder.empty())
+      status = os::UpdateMarkers(folder, wanted, keeps ? std::vector<std::string>() : all);
+    control.Post([done, status] { done(status); });
+  });
+}
+
+void Validation::FilesUpdated(const base::Status& status) {
+  updating_ = false;
+  const std::string problem = status.ok() ? "" : status.error().message();
+  if (std::exchange(problem_, problem) != problem && !problem.empty())
+    base::Log(base::kWarn, "cannot keep the files of the validation", {{"why", problem}});
+  if (!problem.empty() && files_timer_ == 0)
+    files_timer_ = control_.PostAfter(kRetry, [this] {
+      files_timer_ = 0;
+      UpdateFiles();
+    });
+  if (std::exchange(update_again_, false)) UpdateFiles();
+}
+
+}  // namespace penstock::app

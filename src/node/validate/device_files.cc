@@ -1,0 +1,125 @@
+// A device file is looked at by its path only: opening it may start the hardware.
+#include "node/validate/device_files.h"
+
+#include <algorithm>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "os/core/root.h"
+
+namespace penstock::node::validate {
+namespace {
+
+constexpr std::string_view kDev = "/dev", kGraphics = "/dev/dri/";
+
+void AddWanted(WantedFile file, std::vector<WantedFile>& files) {
+  const auto known = std::ranges::find(files, file.path, &WantedFile::path);
+  if (known == files.end()) {
+    files.push_back(std::move(file));
+    return;
+  }
+  if (known->remedy.empty()) known->remedy = file.remedy;
+}
+
+WantedFile Numbered(const device::DeviceFile& file, std::string of) {
+  return {file.path, file.major, file.minor, true, std::move(of), ""};
+}
+
+bool IsThere(const inventory::Entry& entry) {
+  return entry.health.state != device::HealthState::kGone;
+}
+
+std::string NameOf(const device::Facts& device) {
+  const std::string number = NumberOf(device);
+  return "device " + (number.empty() ? device.id : number);
+}
+
+void AddDriverFiles(const device::Driver& driver, const device::Dialect& dialect,
+                    std::vector<WantedFile>& files) {
+  const auto control = dialect.DriverForContainers(driver).control_files;
+  for (const device::DeviceFile& file : driver.files)
+    if (std::ranges::none_of(control, [&file](const device::ControlFile& one) {
+          return one.path == file.path && !one.required;
+        }))
+      AddWanted(Numbered(file, ""), files);
+  for (const device::ControlFile& file : control)
+    if (file.required) AddWanted({.path = file.path, .of = {}, .remedy = file.remedy}, files);
+}
+
+std::string Numbers(std::uint32_t major, std::uint32_t minor) {
+  return std::to_string(major) + ":" + std::to_string(minor);
+}
+
+}  // namespace
+
+std::vector<WantedFile> WantedFiles(const inventory::Snapshot& inventory,
+                                    const device::DialectOf& dialect_of) {
+  std::vector<WantedFile> files;
+  for (const inventory::VendorEntry& vendor : inventory.vendors) {
+    const device::Dialect* dialect = dialect_of(vendor.vendor);
+    const auto is_one = [&vendor](const inventory::Entry& entry) {
+      return entry.facts->vendor == vendor.vendor && IsThere(entry);
+    };
+    if (dialect == nullptr || vendor.driver == nullptr ||
+        std::ranges::none_of(inventory.devices, is_one))
+      continue;
+    AddDriverFiles(*vendor.driver, *dialect, files);
+    for (const inventory::Entry& entry : inventory.devices)
+      if (is_one(entry))
+        for (const device::DeviceFile& file : entry.facts->files)
+          if (!file.path.starts_with(kGraphics))
+            AddWanted(Numbered(file, NameOf(*entry.facts)), files);
+  }
+  return files;
+}
+
+StandingFiles LookAt(const std::string& dev_root, const std::vector<WantedFile>& wanted) {
+  StandingFiles standing;
+  const auto root = os::Root::Open(dev_root);
+  const bool has_dev = root.ok() && root->Exists(std::string(kDev));
+  for (const WantedFile& file : wanted) {
+    StandingFile& now = standing[file.path];
+    if (!root.ok()) continue;
+    const auto fd =
+        root->OpenFile(has_dev ? file.path : file.path.substr(kDev.size()), O_PATH | O_CLOEXEC);
+    struct stat about {};
+    if (!fd.ok() || ::fstat(fd->get(), &about) != 0) continue;
+    if (S_ISCHR(about.st_mode))
+      now = {StandingFile::Kind::kDevice, major(about.st_rdev), minor(about.st_rdev)};
+    else
+      now.kind = StandingFile::Kind::kOther;
+  }
+  return standing;
+}
+
+std::vector<FileProblem> ProblemsOf(const std::vector<WantedFile>& wanted,
+                                    const StandingFiles& standing) {
+  using Kind = StandingFile::Kind;
+  // Where a user may create no devices, a simulated machine has plain files only. A driver that
+  // answers has at least one device file, so there is nothing to compare.
+  const bool any_device = std::ranges::any_of(
+      standing, [](const auto& one) { return one.second.kind == Kind::kDevice; });
+  std::vector<FileProblem> problems;
+  for (const WantedFile& file : wanted) {
+    const auto found = standing.find(file.path);
+    const StandingFile now = found == standing.end() ? StandingFile{} : found->second;
+    const std::string name = file.path + (file.of.empty() ? "" : " (" + file.of + ")");
+    const std::string create = file.remedy.empty() ? "" : "create it: " + file.remedy;
+    if (now.kind == Kind::kMissing) {
+      problems.push_back({name + " does not exist", create});
+    } else if (now.kind == Kind::kOther && any_device) {
+      problems.push_back({name + " is not a character device",
+                          "remove it, and " + (create.empty() ? "create it again" : create)});
+    } else if (now.kind == Kind::kDevice && file.numbered && file.major != 0 &&
+               (now.major != file.major || now.minor != file.minor)) {
+      problems.push_back({name + " has the numbers " + Numbers(now.major, now.minor) +
+                              " and the driver has " + Numbers(file.major, file.minor),
+                          "remove it, and " + (create.empty() ? "create it again" : create)});
+    }
+  }
+  return problems;
+}
+
+}  // namespace penstock::node::validate

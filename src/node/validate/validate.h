@@ -1,0 +1,46 @@
+// Decides, step by step, whether containers on this node can use its devices. Allocates nothing and
+// starts nothing: judges what the agent has published.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/report.h"
+#include "device/dialect.h"
+#include "node/inventory/inventory.h"
+#include "node/validate/device_files.h"
+
+namespace penstock::node::validate {
+
+// The names of the steps, in the order in which they depend on each other.
+inline constexpr std::string_view kDriver = "driver", kDeviceNodes = "device-nodes",
+                                  kFabric = "fabric", kToolkit = "toolkit", kPlugin = "plugin",
+                                  kDevices = "devices";
+
+/// How containers of this node get devices.
+struct Toolkit {
+  std::string off;  ///< why no specifications are written; empty: they are
+  const std::set<std::string>* named = nullptr;  ///< ids of devices that specifications for the
+                                                 ///< kubelet name; null: none is written
+  std::vector<std::string> problems;             ///< what is not written, and why
+  std::string engine_problem;                    ///< why the engine is not set up as configured
+  std::string why_no_hook;  ///< why specifications have no hooks; empty: they have
+};
+
+/// What the agent knows besides its report. References are borrowed for the call.
+struct Inputs {
+  const inventory::Snapshot& inventory;
+  const device::DialectOf& dialect_of;
+  bool discovered = false;               ///< all drivers were looked for once
+  std::map<std::string, int> on_bus;     ///< by vendor: accelerators among the PCI functions
+  const StandingFiles* files = nullptr;  ///< null: not looked at yet
+  Toolkit toolkit;
+};
+
+/// Takes a report whose other parts are complete; `since` is left empty. A step that depends on one
+/// that has not passed is "waiting" for it, so that one cause has one failure. Pure.
+std::vector<api::ValidationStep> Validate(const api::Report& report, const Inputs& inputs);
+
+}  // namespace penstock::node::validate
