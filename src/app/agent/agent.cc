@@ -287,6 +287,9 @@ class Agent {
                 [this](const auto& labels) {
                   clients_->Take(labels);
                   changes_->Wake();
+                  const auto services = api::compat::ServicesOf(labels);
+                  layouts_->Suspend(!services.layouts);
+                  configuration_.SetServices(services);
                   layouts_->Take(labels);
                 },
             .pods = [this](auto pods) { pod_labels_.Take(std::move(pods)); }});

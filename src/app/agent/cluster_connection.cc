@@ -6,6 +6,7 @@
 #include <future>
 #include <utility>
 
+#include "api/compat/nvidia/deploy_labels.h"
 #include "app/agent/client_pause.h"
 #include "app/agent/layout_follower.h"
 #include "base/log.h"
@@ -22,6 +23,13 @@ bool InPod() { return std::getenv("KUBERNETES_SERVICE_HOST") != nullptr; }
 base::Result<protocol::kube::ClusterAccess> AccessOf(const api::ClusterConfig& config) {
   return config.kubeconfig.empty() ? protocol::kube::InClusterAccess()
                                    : protocol::kube::FindAccess(config.kubeconfig);
+}
+
+std::vector<std::string> FollowedLabels() {
+  std::vector<std::string> keys = RequestLabels();
+  const auto& services = api::compat::ServiceLabels();
+  keys.insert(keys.end(), services.begin(), services.end());
+  return keys;
 }
 
 std::string NamespaceOf(const api::ClusterConfig& config,
@@ -108,7 +116,7 @@ void ClusterConnection::OpenAdapter() {
                                                 .labels = config_.labels,
                                                 .counters_map = config_.telemetry.counters_map,
                                                 .holder_labels = config_.telemetry.holder_labels,
-                                                .requests = RequestLabels(),
+                                                .requests = FollowedLabels(),
                                                 .clients = PausedLabels()},
       adapter::cluster::ClusterAdapter::Callbacks{
           .remote =

@@ -244,12 +244,17 @@ void Configuration::Refuse(const Source& source, const std::string& problem) {
   Publish(current_);
 }
 
+void Configuration::SetServices(const api::compat::NodeServices& services) {
+  if (std::exchange(services_, services) != services_) Publish(current_);
+}
+
 void Configuration::Publish(api::NodeConfig config) {
   current_ = std::move(config);
   counters_.Configure(current_.telemetry);
   counters_state_ = counters_.state();
   reloads_.last_successful = Healthy();
-  CurrentConfig current{.config = current_, .report = in_force_};
+  CurrentConfig current{.config = {}, .report = in_force_};
+  current.config = api::compat::WithServices(current_, services_, current.report.remarks);
   current.report.problem = RemoteFails() ? remote_->problem : refused_;
   current.report.problem_origin = RemoteFails() ? remote_->origin : refused_origin_;
   if (current.report.problem.empty()) {

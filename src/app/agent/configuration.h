@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "api/compat/nvidia/deploy_labels.h"
 #include "api/config/config_change.h"
 #include "api/config/node_config.h"
 #include "api/config/remote_config.h"
@@ -71,6 +72,11 @@ class Configuration {
 
   /// Sets the cluster's selection of counters (ClusterAdapter::Callbacks::counters).
   void SetRemoteCounters(const api::RemoteConfig& remote) { counters_.Take(remote); }
+
+  /// Sets which services the Node's labels switch off: what is published is without them, whatever
+  /// the source of the configuration.
+  void SetServices(const api::compat::NodeServices& services);
+  const api::compat::NodeServices& services() const { return services_; }
 
   /// Reads the files now (SIGHUP).
   void Reload();
@@ -151,6 +157,7 @@ class Configuration {
   std::string refused_, refused_origin_;  // why the current source is not in force
   // The configuration in force, without the rows of the counters file.
   api::NodeConfig current_;
+  api::compat::NodeServices services_;
   CountersFollower counters_;
   CountersFollower::State counters_state_;  // as last published
   base::Published<CurrentConfig> published_;

@@ -65,7 +65,7 @@ void LayoutFollower::Take(const std::map<std::string, std::string>& labels) {
 }
 
 void LayoutFollower::Choose() {
-  if (!labels_) return;
+  if (!labels_ || suspended_) return;
   value_ = default_;
   terms_ = nullptr;
   for (const device::Dialect* dialect : backend::Dialects()) {
@@ -80,6 +80,10 @@ void LayoutFollower::Choose() {
   if (!by_label_) value_.clear();
   if (value_.empty()) return divisions_.ForgetLabel();
   Follow();
+}
+
+void LayoutFollower::Suspend(bool suspended) {
+  if (std::exchange(suspended_, suspended) && !suspended_) Choose();
 }
 
 void LayoutFollower::Begin() {
@@ -118,7 +122,7 @@ base::Result<api::Layout> LayoutFollower::Find(const std::string& name) const {
 }
 
 void LayoutFollower::Follow() {
-  if (!begun_ || value_.empty() || (!path_.empty() && !text_)) return;
+  if (!begun_ || suspended_ || value_.empty() || (!path_.empty() && !text_)) return;
   const auto layout = Find(value_);
   // Without devices that can be divided, no layout can be made: they may come, and some drivers
   // report profiles only in their mode.

@@ -36,6 +36,9 @@ class LayoutFollower {
   /// default is followed as if a label named it.
   void Take(const std::map<std::string, std::string>& labels);
 
+  /// While suspended, no layout is followed: what was applied stays.
+  void Suspend(bool suspended);
+
   /// All devices were read once. Follows no label before.
   void Begin();
 
@@ -65,7 +68,7 @@ class LayoutFollower {
   const device::PartTerms* terms_ = nullptr;  // of the vendor whose layout is followed
   std::string value_;                         // the name of that layout; empty: there is none
   std::uint64_t facts_generation_ = 0;
-  bool begun_ = false, waits_for_devices_ = false;
+  bool begun_ = false, waits_for_devices_ = false, suspended_ = false;
   base::Lifetime lifetime_;
 };
 

@@ -1,5 +1,6 @@
 #include "app/agent/views.h"
 
+#include "api/labels.h"
 #include "backend/all.h"
 #include "view/report.h"
 #include "view/unavailable_metrics.h"
@@ -212,6 +213,10 @@ adapter::cluster::ClusterUpdate Views::MakeClusterUpdate() {
   const bool waits = !parts_.kubelet_start || parts_.kubelet_start->waits();
   if (parts_.labeller.labels().begun() && !waits)
     update.labels = *parts_.labeller.labels().published().Get();
+  // Features of the host are NFD's matter.
+  if (update.labels && !parts_.configuration.services().feature_discovery)
+    std::erase_if(*update.labels,
+                  [](const auto& label) { return !label.first.starts_with(api::kFeaturePrefix); });
   const bool begun = parts_.labeller.labels().begun() && parts_.changes.has_value();
   update.known = begun && parts_.changes->divisions().restored_by().has_value();
   if (begun && parts_.clients) update.pause = parts_.clients->Keys();

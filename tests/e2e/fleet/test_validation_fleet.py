@@ -106,3 +106,19 @@ def test_at_rest_no_condition_is_written(validated):
     time.sleep(20)  # the idle time itself
     wrote = fleet.audit.writes(begin)
     assert not wrote, f"writes while idle: {summed(wrote)}: {Audit.told(wrote, begin)}"
+
+
+def test_labels_of_the_node_switch_services_of_its_agent_off(validated):
+    fleet, pod = validated, "holds-n1"
+    fleet.hold(pod, "n1", 2)
+    fleet.wait_held(pod)
+    labels = {"nvidia.com/gpu.deploy.device-plugin": "false", "nvidia.com/gpu.deploy.gpu-feature-discovery": "paused-for-driver-upgrade"}
+    try:
+        fleet.kubectl("label", "node", "n1", *(f"{key}={value}" for key, value in labels.items()))
+        wait_for(lambda: "nvidia.com/gpu.product" not in fleet.labels("n1"), 30, "the labels to be removed", lambda: fleet.labels("n1"))
+        wait_for(lambda: len(fleet.nodes["n1"].kubelet_has()) <= 2, 30, "the kubelet to keep the devices that pods hold", lambda: fleet.nodes["n1"].kubelet_has())
+        assert len(set().union(*fleet.nodes["n1"].kubelet_gave().values())) == 2, "pods keep their devices"
+    finally:
+        fleet.kubectl("label", "node", "n1", *(f"{key}-" for key in labels))
+    fleet.wait_advertised(60)
+    wait_for(lambda: "nvidia.com/gpu.product" in fleet.labels("n1"), 30, "the labels to be back")
