@@ -12,9 +12,11 @@
 namespace penstock::node::validate {
 namespace {
 
-constexpr std::string_view kDev = "/dev", kGraphics = "/dev/dri/";
+constexpr std::string_view kDev = "/dev", kBelowDev = "/dev/", kGraphics = "/dev/dri/";
 
+/// The paths come from a vendor's library.
 void AddWanted(WantedFile file, std::vector<WantedFile>& files) {
+  if (!file.path.starts_with(kBelowDev)) return;
   const auto known = std::ranges::find(files, file.path, &WantedFile::path);
   if (known == files.end()) {
     files.push_back(std::move(file));

@@ -338,6 +338,16 @@ TEST(Validate, ANodeWithoutAcceleratorsIsNotReady) {
   EXPECT_FALSE(api::AllPassed(node.Steps()));
 }
 
+TEST(DeviceFiles, AreBelowDev) {
+  TestNode node;
+  device::Facts facts = *node.inventory.devices[0].facts;
+  facts.files = {{"x", 1, 1}, {"/etc/passwd", 1, 1}, {"/dev", 1, 1}, {"/dev/dri/card0", 226, 0}};
+  node.inventory.devices[0].facts = std::make_shared<const device::Facts>(facts);
+  std::vector<std::string> paths;
+  for (const WantedFile& file : WantedFiles(node.inventory, FindLinked)) paths.push_back(file.path);
+  EXPECT_THAT(paths, ElementsAre("/dev/acmectl", "/dev/acme1"));
+}
+
 TEST(DeviceFiles, LookOnlyAtWhatStandsAtThePaths) {
   const std::vector<WantedFile> wanted = {{.path = "/dev/null", .of = {}, .remedy = {}},
                                           {.path = "/dev/no-such", .of = {}, .remedy = {}},

@@ -77,4 +77,6 @@ def test_helm_uninstall_leaves_nothing(installed, measure):
     assert not installed.kubectl("get", "nodestates", check=False).stdout
     wait_for(lambda: all(installed.get("node", name)["status"]["allocatable"].get(GPU, "0") == "0" for name in installed.nodes), 60,
              "the Node objects to have no GPUs")
+    for name in installed.nodes:
+        assert not [one for one in installed.get("node", name)["status"]["conditions"] if "penstock" in one["type"]]
     assert not installed.get("secrets", "-n", NAMESPACE)["items"]

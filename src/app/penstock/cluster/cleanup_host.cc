@@ -13,6 +13,7 @@
 #include "node/usage/record_files.h"
 #include "os/core/file.h"
 #include "os/lock_file.h"
+#include "os/marker_files.h"
 #include "protocol/engine/apply/engine_configurator.h"
 
 namespace penstock::app {
@@ -78,9 +79,6 @@ std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
     add(config.paths.state_dir + "/" + name);
   for (const std::string& file : node::usage::RecordFiles(OwnRecords(config)).List()) add(file);
   if (!config.labels.features_file.empty()) add(config.labels.features_file);
-  if (const std::string& folder = config.validation.directory; !folder.empty())
-    for (const std::string_view name : api::compat::ValidationFileNames())
-      add(folder + "/" + std::string(name));
   for (const std::string& file : OwnSpecifications(config.paths.cdi_root))
     add(config.paths.cdi_root + "/" + file);
   if (!config.cdi.install.empty())
@@ -92,10 +90,35 @@ std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
   return files;
 }
 
+/// The files by which other programs wait for the node.
+std::vector<std::string> ReadyFiles(const api::NodeConfig& config) {
+  std::vector<std::string> files;
+  const std::string& folder = config.validation.directory;
+  if (folder.empty()) return files;
+  for (const std::string_view name : api::compat::ValidationFileNames())
+    if (const std::string file = folder + "/" + std::string(name); os::Exists(file))
+      files.push_back(file);
+  return files;
+}
+
+/// Not through a link that another user has put in the folder's place.
+void RemoveReadyFiles(const api::NodeConfig& config, CleanupOutcome& outcome) {
+  const auto files = ReadyFiles(config);
+  if (files.empty()) return;
+  std::vector<std::string> names;
+  for (const std::string_view name : api::compat::ValidationFileNames()) names.emplace_back(name);
+  const base::Status removed = os::UpdateMarkers(config.validation.directory, {}, names);
+  if (removed.ok())
+    outcome.removed.insert(outcome.removed.end(), files.begin(), files.end());
+  else
+    outcome.failures.push_back(removed.error().message());
+}
+
 }  // namespace
 
 std::vector<std::string> LeftOnHost(const api::NodeConfig& config) {
   auto left = Files(config, true);
+  for (const std::string& file : ReadyFiles(config)) left.push_back(file);
   const std::string journals = config.paths.state_dir + "/engines";
   for (const std::string& journal : os::ListDirectory(journals).value_or({}))
     if (journal.ends_with(".json")) left.push_back(journals + "/" + journal);
@@ -118,6 +141,7 @@ base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_r
     lock.emplace(*std::move(taken));
   }
   UndoEngines(config, outcome);
+  RemoveReadyFiles(config, outcome);
   const auto remove_folder = [&outcome](const std::string& folder) {
     if (!folder.empty() && ::rmdir(folder.c_str()) == 0) outcome.removed.push_back(folder);
   };

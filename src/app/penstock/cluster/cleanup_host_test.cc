@@ -24,6 +24,7 @@ class CleanHostTest : public testing::Test {
     config_.paths.cdi_root = folder_ / "cdi";
     config_.cdi.install = folder_ / "state/bin";
     config_.labels.features_file = folder_ / "features.d/penstock";
+    config_.validation.directory = folder_ / "validations";
   }
   void AgentWasHere() {
     for (const char* file :
@@ -40,6 +41,7 @@ class CleanHostTest : public testing::Test {
     folder_.Write("run/agent.lock", "1\n");
     LockMode(0600);
     folder_.Write("features.d/penstock", "nvidia.com/gpu.count=8\n");
+    folder_.Write("validations/driver-ready", "");
   }
 
   void LockMode(int mode) {
@@ -53,7 +55,7 @@ class CleanHostTest : public testing::Test {
 
 TEST_F(CleanHostTest, LeavesNothingOfAnAgentThatHasEnded) {
   AgentWasHere();
-  EXPECT_EQ(LeftOnHost(config_).size(), 19u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 20u);
   LockMode(0644);  // as written by 0.1.0
   const auto outcome = Must(CleanHost(config_, false));
   EXPECT_THAT(outcome.failures, IsEmpty());
@@ -62,6 +64,15 @@ TEST_F(CleanHostTest, LeavesNothingOfAnAgentThatHasEnded) {
   EXPECT_FALSE(os::Exists(config_.paths.state_dir));
   const auto again = Must(CleanHost(config_, false));
   EXPECT_THAT(again.removed, IsEmpty());
+}
+
+TEST_F(CleanHostTest, FollowsNoLinkInPlaceOfTheValidatorsFolder) {
+  AgentWasHere();
+  std::filesystem::rename(folder_ / "validations", folder_ / "elsewhere");
+  folder_.Link("validations", folder_ / "elsewhere");
+  const auto outcome = Must(CleanHost(config_, false));
+  EXPECT_THAT(outcome.failures, Contains(HasSubstr("is a symbolic link")));
+  EXPECT_TRUE(os::Exists(folder_ / "elsewhere/driver-ready"));
 }
 
 TEST_F(CleanHostTest, LeavesWhatIsNotOurs) {

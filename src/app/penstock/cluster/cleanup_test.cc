@@ -71,6 +71,21 @@ TEST_F(CleanupTest, TakesAwayWhatIsOursAloneAndThenHasNothingToDo) {
   EXPECT_THAT(again.failures, IsEmpty());
 }
 
+TEST_F(CleanupTest, RemovesTheConditionAndNoOther) {
+  const Json conditions =
+      Json::array({{{"type", "Ready"}, {"status", "True"}},
+                   {{"type", "penstock.io/AcceleratorsReady"}, {"status", "True"}}});
+  api_.Merge("/api/v1/nodes/gpu-1", {{"status", {{"conditions", conditions}}}}, "penstock");
+  EXPECT_THAT(Clean().removed,
+              testing::Contains("node gpu-1: the condition penstock.io/AcceleratorsReady"));
+  const auto patch = std::ranges::find_if(api_.calls(), [](const auto& call) {
+    return call.method == "PATCH" && call.path == "/api/v1/nodes/gpu-1/status";
+  });
+  ASSERT_NE(patch, api_.calls().end());
+  EXPECT_EQ(Json::parse(patch->body)["status"]["conditions"],
+            Json::parse(R"([{"$patch": "delete", "type": "penstock.io/AcceleratorsReady"}])"));
+}
+
 TEST_F(CleanupTest, StartsProgramsThatWereStoppedForAChange) {
   const auto label = [this](const std::string& name, const std::string& value,
                             const std::string& manager) {
