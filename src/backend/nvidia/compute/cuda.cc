@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kLibraryName[] = "libcuda.so.1";
 
-std::string_view RemedyFor(Result result) {
+std::string_view RemedyFor(CuResult result) {
   switch (result) {
     case kNoDevice:
       return "no GPU is visible: see that the container requests one, that /dev/nvidia* exist in "
@@ -29,7 +29,7 @@ std::string_view RemedyFor(Result result) {
 
 base::Result<Cuda> Cuda::Load(const std::string& path) {
   ASSIGN(os::Library library, os::Library::Load(path.empty() ? kLibraryName : path));
-  Api api;
+  CudaFunctions api;
   os::Symbols symbols{std::span(&library, 1)};
   symbols.Take(api.init, "cuInit");
   symbols.Take(api.driver_version, "cuDriverGetVersion");
@@ -56,7 +56,7 @@ base::Result<Cuda> Cuda::Load(const std::string& path) {
   return Cuda(std::move(library), api);
 }
 
-base::Status Cuda::Check(Result result, const char* call) const {
+base::Status Cuda::Check(CuResult result, const char* call) const {
   if (result == kSuccess) return {};
   const char* name = nullptr;
   const char* text = nullptr;

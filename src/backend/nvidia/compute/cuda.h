@@ -11,26 +11,26 @@
 namespace penstock::backend::nvidia::cuda {
 
 /// The functions that are called, without "cu" and version. Single-threaded.
-struct Api {
-  Result (*init)(unsigned) = nullptr;
-  Result (*driver_version)(int*) = nullptr;  ///< 1000 * major + 10 * minor
-  Result (*error_name)(Result, const char**) = nullptr;
-  Result (*error_text)(Result, const char**) = nullptr;
-  Result (*device_count)(int*) = nullptr;
-  Result (*device)(Device*, int) = nullptr;
-  Result (*device_name)(char*, int, Device) = nullptr;
-  Result (*device_uuid)(Uuid*, Device) = nullptr;
-  Result (*create_context)(Context*, unsigned, Device) = nullptr;
-  Result (*destroy_context)(Context) = nullptr;
-  Result (*load_module)(Module*, const void*) = nullptr;
-  Result (*find_kernel)(Kernel*, Module, const char*) = nullptr;
-  Result (*allocate)(Pointer*, std::size_t) = nullptr;
-  Result (*free)(Pointer) = nullptr;
-  Result (*to_device)(Pointer, const void*, std::size_t) = nullptr;
-  Result (*to_host)(void*, Pointer, std::size_t) = nullptr;
-  Result (*launch)(Kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                   Stream, void**, void**) = nullptr;
-  Result (*synchronize)() = nullptr;
+struct CudaFunctions {
+  CuResult (*init)(unsigned) = nullptr;
+  CuResult (*driver_version)(int*) = nullptr;  ///< 1000 * major + 10 * minor
+  CuResult (*error_name)(CuResult, const char**) = nullptr;
+  CuResult (*error_text)(CuResult, const char**) = nullptr;
+  CuResult (*device_count)(int*) = nullptr;
+  CuResult (*device)(CuDevice*, int) = nullptr;
+  CuResult (*device_name)(char*, int, CuDevice) = nullptr;
+  CuResult (*device_uuid)(CuUuid*, CuDevice) = nullptr;
+  CuResult (*create_context)(CuContext*, unsigned, CuDevice) = nullptr;
+  CuResult (*destroy_context)(CuContext) = nullptr;
+  CuResult (*load_module)(CuModule*, const void*) = nullptr;
+  CuResult (*find_kernel)(CuFunction*, CuModule, const char*) = nullptr;
+  CuResult (*allocate)(CuPointer*, std::size_t) = nullptr;
+  CuResult (*free)(CuPointer) = nullptr;
+  CuResult (*to_device)(CuPointer, const void*, std::size_t) = nullptr;
+  CuResult (*to_host)(void*, CuPointer, std::size_t) = nullptr;
+  CuResult (*launch)(CuFunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                     unsigned, CuStream, void**, void**) = nullptr;
+  CuResult (*synchronize)() = nullptr;
 };
 
 class Cuda {
@@ -39,17 +39,17 @@ class Cuda {
   /// kFailedPrecondition (cannot be loaded), kUnimplemented (lacks a function that is needed).
   static base::Result<Cuda> Load(const std::string& path);
 
-  const Api& api() const { return api_; }
+  const CudaFunctions& api() const { return api_; }
 
   /// kFailedPrecondition for an answer other than success: "cuInit: CUDA_ERROR_NO_DEVICE (100): no
   /// CUDA-capable device is detected", with what to do where that is known.
-  base::Status Check(Result result, const char* call) const;
+  base::Status Check(CuResult result, const char* call) const;
 
  private:
-  Cuda(os::Library library, const Api& api) : library_(std::move(library)), api_(api) {}
+  Cuda(os::Library library, const CudaFunctions& api) : library_(std::move(library)), api_(api) {}
 
   os::Library library_;
-  Api api_;
+  CudaFunctions api_;
 };
 
 }  // namespace penstock::backend::nvidia::cuda

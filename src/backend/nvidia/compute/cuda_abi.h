@@ -9,19 +9,19 @@
 
 namespace penstock::backend::nvidia::cuda {
 
-using Result = int;  // CUresult
-inline constexpr Result kSuccess = 0;
-inline constexpr Result kNoDevice = 100;              // CUDA_ERROR_NO_DEVICE
-inline constexpr Result kDeviceUnavailable = 46;      // CUDA_ERROR_DEVICE_UNAVAILABLE
-inline constexpr Result kSystemDriverMismatch = 803;  // CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
-inline constexpr Result kSystemNotReady = 802;        // CUDA_ERROR_SYSTEM_NOT_READY
+using CuResult = int;  // CUresult
+inline constexpr CuResult kSuccess = 0;
+inline constexpr CuResult kNoDevice = 100;              // CUDA_ERROR_NO_DEVICE
+inline constexpr CuResult kDeviceUnavailable = 46;      // CUDA_ERROR_DEVICE_UNAVAILABLE
+inline constexpr CuResult kSystemDriverMismatch = 803;  // CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
+inline constexpr CuResult kSystemNotReady = 802;        // CUDA_ERROR_SYSTEM_NOT_READY
 
-using Device = int;  // CUdevice
-using Context = struct ContextTag*;
-using Module = struct ModuleTag*;
-using Kernel = struct KernelTag*;  // CUfunction
-using Stream = struct StreamTag*;
-using Pointer = std::uint64_t;  // CUdeviceptr
-using Uuid = std::array<unsigned char, 16>;
+using CuDevice = int;  // CUdevice
+using CuContext = struct ContextTag*;
+using CuModule = struct ModuleTag*;
+using CuFunction = struct KernelTag*;  // CUfunction
+using CuStream = struct StreamTag*;
+using CuPointer = std::uint64_t;  // CUdeviceptr
+using CuUuid = std::array<unsigned char, 16>;
 
 }  // namespace penstock::backend::nvidia::cuda

@@ -52,7 +52,7 @@ done:
 )";
 
 /// "GPU-…" or "MIG-…" of a device's 16 bytes, without the prefix.
-std::string Hex(const Uuid& uuid) {
+std::string Hex(const CuUuid& uuid) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
   for (std::size_t i = 0; i < uuid.size(); ++i) {
@@ -68,15 +68,15 @@ bool IsIndex(std::string_view text) {
          text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-base::Result<Device> Choose(const Cuda& cuda, const std::string& wanted) {
-  const Api& api = cuda.api();
+base::Result<CuDevice> Choose(const Cuda& cuda, const std::string& wanted) {
+  const CudaFunctions& api = cuda.api();
   int count = 0;
   TRY(cuda.Check(api.device_count(&count), "cuDeviceGetCount"));
   if (count == 0) return cuda.Check(kNoDevice, "cuDeviceGetCount").error();
   const int index = wanted.empty() ? 0 : IsIndex(wanted) ? std::stoi(wanted) : -1;
   for (int i = 0; i < count; ++i) {
-    Device device = 0;
-    Uuid uuid{};
+    CuDevice device = 0;
+    CuUuid uuid{};
     TRY(cuda.Check(api.device(&device, i), "cuDeviceGet"));
     TRY(cuda.Check(api.device_uuid(&uuid, device), "cuDeviceGetUuid"));
     if (i == index || wanted == "GPU-" + Hex(uuid) || wanted == "MIG-" + Hex(uuid)) return device;
@@ -89,8 +89,8 @@ base::Result<Device> Choose(const Cuda& cuda, const std::string& wanted) {
 /// A context of a device, current on this thread.
 class CurrentContext {
  public:
-  static base::Result<CurrentContext> Create(const Cuda& cuda, Device device) {
-    Context context = nullptr;
+  static base::Result<CurrentContext> Create(const Cuda& cuda, CuDevice device) {
+    CuContext context = nullptr;
     TRY(cuda.Check(cuda.api().create_context(&context, 0, device), "cuCtxCreate"));
     return CurrentContext(cuda, context);
   }
@@ -102,21 +102,21 @@ class CurrentContext {
   }
 
  private:
-  CurrentContext(const Cuda& cuda, Context context) : cuda_(cuda), context_(context) {}
+  CurrentContext(const Cuda& cuda, CuContext context) : cuda_(cuda), context_(context) {}
 
   const Cuda& cuda_;
-  Context context_;
+  CuContext context_;
 };
 
-base::Result<Pointer> Allocate(const Cuda& cuda, std::size_t bytes) {
-  Pointer pointer = 0;
+base::Result<CuPointer> Allocate(const Cuda& cuda, std::size_t bytes) {
+  CuPointer pointer = 0;
   TRY(cuda.Check(cuda.api().allocate(&pointer, bytes), "cuMemAlloc"));
   return pointer;
 }
 
-base::Result<Kernel> LoadKernel(const Cuda& cuda) {
-  Module loaded = nullptr;
-  Kernel kernel = nullptr;
+base::Result<CuFunction> LoadKernel(const Cuda& cuda) {
+  CuModule loaded = nullptr;
+  CuFunction kernel = nullptr;
   TRY(cuda.Check(cuda.api().load_module(&loaded, kPtx), "cuModuleLoadData"));
   TRY(cuda.Check(cuda.api().find_kernel(&kernel, loaded, "vectorAdd"), "cuModuleGetFunction"));
   return kernel;
@@ -133,7 +133,7 @@ base::Status Compare(const std::vector<float>& a, const std::vector<float>& b,
 }
 
 base::Status AddOnDevice(const Cuda& cuda, const VectorAdd& wanted) {
-  const Api& api = cuda.api();
+  const CudaFunctions& api = cuda.api();
   const auto elements = static_cast<std::size_t>(wanted.elements);
   const std::size_t bytes = elements * sizeof(float);
   std::vector<float> a(elements), b(elements), sum(elements, -1.0F);
@@ -141,10 +141,10 @@ base::Status AddOnDevice(const Cuda& cuda, const VectorAdd& wanted) {
     a[i] = static_cast<float>(i % 1021) / 1021.0F;
     b[i] = static_cast<float>(i % 977) / 977.0F;
   }
-  ASSIGN(Kernel kernel, LoadKernel(cuda));
-  ASSIGN(Pointer device_a, Allocate(cuda, bytes));
-  ASSIGN(Pointer device_b, Allocate(cuda, bytes));
-  ASSIGN(Pointer device_sum, Allocate(cuda, bytes));
+  ASSIGN(CuFunction kernel, LoadKernel(cuda));
+  ASSIGN(CuPointer device_a, Allocate(cuda, bytes));
+  ASSIGN(CuPointer device_b, Allocate(cuda, bytes));
+  ASSIGN(CuPointer device_sum, Allocate(cuda, bytes));
 
   wanted.step("Copy input data from the host memory to the CUDA device");
   TRY(cuda.Check(api.to_device(device_a, a.data(), bytes), "cuMemcpyHtoD"));
@@ -171,7 +171,7 @@ std::string_view VectorAddPtx() { return kPtx; }
 
 base::Status Run(const Cuda& cuda, const VectorAdd& wanted) {
   TRY(cuda.Check(cuda.api().init(0), "cuInit"));
-  ASSIGN(Device device, Choose(cuda, wanted.device));
+  ASSIGN(CuDevice device, Choose(cuda, wanted.device));
   ASSIGN(CurrentContext context, CurrentContext::Create(cuda, device));
   wanted.step("[Vector addition of " + std::to_string(wanted.elements) + " elements]");
   return AddOnDevice(cuda, wanted);
