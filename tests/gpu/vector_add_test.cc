@@ -15,7 +15,7 @@ TEST(VectorAdd, GetsTheRightSumOnEveryVisibleGpu) {
   ASSERT_GT(count, 0);
   for (int i = 0; i < count; ++i)
     for (const int elements : {1, 255, 256, 257, 50'000}) {
-      const auto done = Run(*cuda, {.device = std::to_string(i), .elements = elements});
+      const auto done = AddVectors(*cuda, {.device = std::to_string(i), .elements = elements});
       EXPECT_TRUE(done.ok()) << done.error().message();
     }
 }
@@ -23,7 +23,7 @@ TEST(VectorAdd, GetsTheRightSumOnEveryVisibleGpu) {
 TEST(VectorAdd, NamesADeviceThatIsNotVisible) {
   const auto cuda = Cuda::Load("");
   ASSERT_TRUE(cuda.ok()) << cuda.error().message();
-  const auto done = Run(*cuda, {.device = "GPU-00000000-0000-0000-0000-000000000000"});
+  const auto done = AddVectors(*cuda, {.device = "GPU-00000000-0000-0000-0000-000000000000"});
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.error().code(), base::Code::kNotFound);
 }

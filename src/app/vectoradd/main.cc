@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
     return Failed({library.error().code(), library.error().message() + remedy});
   }
   arguments->wanted.step = [](const std::string& step) { std::printf("%s\n", step.c_str()); };
-  if (const auto done = cuda::Run(*library, arguments->wanted); !done.ok())
+  if (const auto done = cuda::AddVectors(*library, arguments->wanted); !done.ok())
     return Failed(done.error());
   std::printf("Test PASSED\nDone\n");
   return std::fflush(stdout) == 0 ? kOk : kFailed;

@@ -169,7 +169,7 @@ base::Status AddOnDevice(const Cuda& cuda, const VectorAdd& wanted) {
 
 std::string_view VectorAddPtx() { return kPtx; }
 
-base::Status Run(const Cuda& cuda, const VectorAdd& wanted) {
+base::Status AddVectors(const Cuda& cuda, const VectorAdd& wanted) {
   TRY(cuda.Check(cuda.api().init(0), "cuInit"));
   ASSIGN(CuDevice device, Choose(cuda, wanted.device));
   ASSIGN(CurrentContext context, CurrentContext::Create(cuda, device));
