@@ -115,6 +115,9 @@ void SetFolders(const api::PenstockSpec& spec, Json& container, Json& volumes) {
   if (!install.empty() && install != paths.state_dir)
     Mount(container, volumes, "programs", install,
           {{"hostPath", {{"path", install}, {"type", "DirectoryOrCreate"}}}}, false);
+  if (const std::string& validations = spec.node.validation.directory; !validations.empty())
+    Mount(container, volumes, "validations", validations,
+          {{"hostPath", {{"path", validations}, {"type", "DirectoryOrCreate"}}}}, false);
   // Optional: the agent serves without it, and reports what is missing.
   const auto mount_map = [&](const char* name, std::string_view path, const std::string& map) {
     if (!map.empty())

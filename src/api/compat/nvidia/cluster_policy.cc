@@ -102,6 +102,8 @@ PenstockSpec StartOfNodes() {
   PenstockSpec spec;
   spec.node.local_allocator = Switch::kOff;
   spec.node.http.listen = ":9400";
+  // Programs wait for these files, with any policy.
+  spec.node.validation.directory = "/run/nvidia/validations";
   spec.node.cdi.enabled = Switch::kOn;
   return spec;
 }

@@ -19,11 +19,6 @@ const FieldTopic kHostEngine = {
     "itself and serves DCGM's metrics on port 9400. Programs that connect to DCGM need a host "
     "engine of their own.",
     "dcgm.enabled"};
-const FieldTopic kNodeStatus = {
-    "spec.nodeStatusExporter.enabled", FieldFate::kNotServed,
-    "The metrics gpu_operator_node_* are not served yet; the node's NodeState object and the "
-    "agent's metrics on port 9400 show its state.",
-    "nodeStatusExporter.enabled"};
 const FieldTopic kJobs = {
     "spec.dcgmExporter.hpcJobMapping.enabled", FieldFate::kNotServed,
     "Files that map GPUs to jobs are not read yet; there is no label hpc_job.",
@@ -174,8 +169,15 @@ std::vector<ResourceField> MonitoringFields() {
   AddServiceFields(fields);
   AddSeriesFields(fields);
   fields.push_back({.path = "nodeStatusExporter", .type = kMap, .required = true});
-  fields.push_back({.path = "nodeStatusExporter.enabled", .type = kBool, .topic = &kNodeStatus});
-  AddOperand(fields, "nodeStatusExporter", {.topic = &kNodeStatus});
+  fields.push_back({.path = "nodeStatusExporter.enabled",
+                    .type = kBool,
+                    .text =
+                        "Whether the metrics on port 9400 have the families gpu_operator_node_*, "
+                        "too (validation.exporterNames). Nothing listens on port 8000.",
+                    .apply = [](PolicyWork& work, const Value& value) {
+                      work.spec.node.validation.exporter_names = value.boolean;
+                    }});
+  AddOperand(fields, "nodeStatusExporter", AgentBlock());
   return fields;
 }
 

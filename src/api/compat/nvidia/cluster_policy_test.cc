@@ -246,7 +246,8 @@ TEST(ClusterPolicy, AnswersWhatIsNotServedOnlyWhereItIsEnabled) {
 )")
                   .answers,
               IsEmpty());
-  EXPECT_THAT(AnsweredFields(Translated(R"(
+  EXPECT_THAT(
+      AnsweredFields(Translated(R"(
   gds: {enabled: true}
   gdrcopy: {enabled: true}
   driver: {enabled: true, rdma: {enabled: true}}
@@ -260,13 +261,20 @@ TEST(ClusterPolicy, AnswersWhatIsNotServedOnlyWhereItIsEnabled) {
   validator: {cuda: {env: [{name: WITH_WORKLOAD, value: "true"}]}}
   operator: {defaultRuntime: crio}
 )")),
-              ElementsAre("spec.operator.defaultRuntime", "spec.psp.enabled", "spec.cdi.enabled",
-                          "spec.cdi.nriPluginEnabled", "spec.cdi.default", "spec.driver.enabled",
-                          "spec.driver.rdma.enabled", "spec.gds.enabled", "spec.gdrcopy.enabled",
-                          "spec.migManager.gpuClientsConfig.name",
-                          "spec.validator.cuda.env[WITH_WORKLOAD]", "spec.dcgm.enabled",
-                          "spec.dcgmExporter.hostPID", "spec.dcgmExporter.hpcJobMapping.enabled",
-                          "spec.nodeStatusExporter.enabled", "spec.sandboxWorkloads.enabled"));
+      ElementsAre("spec.operator.defaultRuntime", "spec.psp.enabled", "spec.cdi.enabled",
+                  "spec.cdi.nriPluginEnabled", "spec.cdi.default", "spec.driver.enabled",
+                  "spec.driver.rdma.enabled", "spec.gds.enabled", "spec.gdrcopy.enabled",
+                  "spec.migManager.gpuClientsConfig.name", "spec.validator.cuda.env[WITH_WORKLOAD]",
+                  "spec.dcgm.enabled", "spec.dcgmExporter.hostPID",
+                  "spec.dcgmExporter.hpcJobMapping.enabled", "spec.sandboxWorkloads.enabled"));
+}
+
+TEST(ClusterPolicy, HasTheFilesOfTheValidatorAndOnRequestItsMetrics) {
+  const ValidationConfig usual = Translated("  gfd: {}\n").spec.node.validation;
+  EXPECT_EQ(usual.directory, "/run/nvidia/validations");
+  EXPECT_FALSE(usual.exporter_names);
+  EXPECT_TRUE(
+      Translated("  nodeStatusExporter: {enabled: true}\n").spec.node.validation.exporter_names);
 }
 
 TEST(ClusterPolicy, NamesWhatADriverContainerWouldHaveUsed) {
