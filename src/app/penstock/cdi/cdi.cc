@@ -128,14 +128,14 @@ command::Option SpecFolders(std::vector<std::string>& folders) {
 }
 
 Verb CdiVerb(const Common& common) {
-  return {
-      .name = "cdi",
-      .summary =
-          "Specifications of the Container Device Interface, by which engines give devices to "
-          "containers",
-      .examples = kExamples,
-      .exit_status = "0 done, 1 failed or there are problems, 2 usage error",
-      .verbs = {CdiGenerateVerb(common), ListVerb(common), ValidateSpecsVerb(common), TransformVerb()}};
+  return {.name = "cdi",
+          .summary =
+              "Specifications of the Container Device Interface, by which engines give devices to "
+              "containers",
+          .examples = kExamples,
+          .exit_status = "0 done, 1 failed or there are problems, 2 usage error",
+          .verbs = {CdiGenerateVerb(common), ListVerb(common), ValidateSpecsVerb(common),
+                    TransformVerb()}};
 }
 
 }  // namespace penstock::app

@@ -34,7 +34,8 @@ constexpr char kDetails[] =
 
 constexpr char kExitStatus[] =
     "0 done, 1 failed (a message says why), 2 usage error, 3 the answer is no (status --check, "
-    "wait). `run` exits with the status of its command. `config check`, `cdi validate`, `validate`, "
+    "wait). `run` exits with the status of its command. `config check`, `cdi validate`, "
+    "`validate`, "
     "`runtime doctor`, `migrate` and `cleanup --check` answer no with 1";
 
 constexpr char kCompletionExamples[] =
