@@ -11,6 +11,7 @@ namespace penstock::adapter::cluster {
 namespace {
 
 using nlohmann::json;
+using protocol::kube::ReconcileLoop;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
