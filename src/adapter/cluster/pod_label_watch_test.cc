@@ -14,6 +14,7 @@ namespace {
 using nlohmann::json;
 using node::ledger::Lease;
 using protocol::kube::FakeApi;
+using protocol::kube::ReconcileLoop;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
