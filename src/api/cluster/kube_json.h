@@ -5,7 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "api/cluster/penstock.h"
+#include "api/cluster/kube_part.h"
 #include "base/core/document.h"
 
 namespace penstock::api::internal {

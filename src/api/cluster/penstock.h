@@ -9,18 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "api/cluster/driver.h"
+#include "api/cluster/kube_part.h"
 #include "api/config/node_config.h"
 #include "base/core/result.h"
 
 namespace penstock::api {
-
-/// A part of a Kubernetes object that is passed on as it is, as JSON text; empty: not set. The API
-/// server checks it.
-struct KubeJson {
-  std::string text;
-  bool empty() const { return text.empty(); }
-  bool operator==(const KubeJson&) const = default;
-};
 
 /// How a changed agent replaces the one before it.
 struct AgentUpdate {
@@ -112,6 +106,8 @@ struct PenstockSpec {
   std::vector<RuntimeClassSpec> runtime_classes;
   std::vector<MetricsService> services;
   NodeMarks marks;
+  /// Drivers that run as containers; each node has the one that selects it.
+  std::vector<DriverSpec> drivers;
   bool privileged_namespace = false;  ///< label the operator's namespace for privileged pods
 };
 

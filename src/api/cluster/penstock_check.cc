@@ -16,21 +16,8 @@ namespace {
 
 using LabelMap = std::map<std::string, std::string>;
 
-void CheckObject(std::string_view path, const std::string& name, std::string_view what,
-                 const ReportProblem& report) {
-  if (!name.empty() && !IsObjectName(name, true))
-    report(path, "\"" + name + "\" is not the name of a " + std::string(what) +
-                     ": at most 253 lower-case letters, digits, '-' and '.'");
-}
-
 void CheckKey(std::string_view path, const std::string& key, const ReportProblem& report) {
   if (!key.empty() && !IsLabelKey(key)) report(path, "\"" + key + "\" is not a label key");
-}
-
-void CheckAnnotations(std::string_view path, const LabelMap& annotations,
-                      const ReportProblem& report) {
-  for (const auto& [key, value] : annotations)
-    if (!IsLabelKey(key)) report(path, "\"" + key + "\" is not the key of an annotation");
 }
 
 void CheckPath(std::string_view path, const std::string& value, bool may_be_empty,
@@ -53,9 +40,7 @@ void CheckAgent(const AgentPods& agent, const ReportProblem& report) {
   CheckLabelMap("agent.labels", agent.labels, report);
   CheckAnnotations("agent.annotations", agent.annotations, report);
   CheckLabelMap("agent.nodeSelector", agent.node_selector, report);
-  for (const auto& [name, value] : agent.environment)
-    if (!IsVariableName(name))
-      report("agent.env", "\"" + name + "\" is not the name of an environment variable");
+  CheckVariables("agent.env", agent.environment, report);
   CheckObject("agent.priorityClassName", agent.priority_class, "PriorityClass", report);
 }
 
@@ -81,6 +66,27 @@ void CheckTwice(std::string_view path, const std::vector<Named>& all, const Repo
 }
 
 }  // namespace
+
+void CheckObject(std::string_view path, const std::string& name, std::string_view what,
+                 const ReportProblem& report) {
+  if (!name.empty() && !IsObjectName(name, true))
+    report(path, "\"" + name + "\" is not the name of a " + std::string(what) +
+                     ": at most 253 lower-case letters, digits, '-' and '.'");
+}
+
+void CheckAnnotations(std::string_view path, const LabelMap& annotations,
+                      const ReportProblem& report) {
+  for (const auto& [key, value] : annotations)
+    if (!IsLabelKey(key)) report(path, "\"" + key + "\" is not the key of an annotation");
+}
+
+void CheckVariables(std::string_view path,
+                    const std::vector<std::pair<std::string, std::string>>& variables,
+                    const ReportProblem& report) {
+  for (const auto& [name, value] : variables)
+    if (!IsVariableName(name))
+      report(path, "\"" + name + "\" is not the name of an environment variable");
+}
 
 void CheckLabelMap(std::string_view path, const LabelMap& labels, const ReportProblem& report) {
   for (const auto& [key, value] : labels) {
@@ -111,6 +117,9 @@ void CheckPenstock(const PenstockSpec& spec, const ReportProblem& report) {
   for (std::size_t i = 0; i < spec.services.size(); ++i)
     CheckService(base::Item("services", i), spec.services[i], report);
   CheckTwice("services", spec.services, report);
+  for (std::size_t i = 0; i < spec.drivers.size(); ++i)
+    CheckDriver(base::Item("drivers", i), spec.drivers[i], report);
+  CheckTwice("drivers", spec.drivers, report);
   CheckLabelMap("nodeLabels.labels", spec.marks.labels, report);
   CheckAnnotations("nodeLabels.annotations", spec.marks.annotations, report);
   CheckKey("nodeLabels.present", spec.marks.present_label, report);

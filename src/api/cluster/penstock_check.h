@@ -13,4 +13,16 @@ void CheckPenstock(const PenstockSpec& spec, const ReportProblem& report);
 void CheckLabelMap(std::string_view path, const std::map<std::string, std::string>& labels,
                    const ReportProblem& report);
 
+/// Whether Kubernetes accepts a name of an object that must exist; empty: there is none.
+void CheckObject(std::string_view path, const std::string& name, std::string_view what,
+                 const ReportProblem& report);
+void CheckAnnotations(std::string_view path, const std::map<std::string, std::string>& annotations,
+                      const ReportProblem& report);
+void CheckVariables(std::string_view path,
+                    const std::vector<std::pair<std::string, std::string>>& variables,
+                    const ReportProblem& report);
+
+/// `path`: "drivers[0]".
+void CheckDriver(const std::string& path, const DriverSpec& driver, const ReportProblem& report);
+
 }  // namespace penstock::api::internal
