@@ -1,0 +1,187 @@
+// Tests which nodes of a fleet begin, and why the others wait.
+#include "operator/driver/fleet_upgrade.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace penstock::cluster {
+namespace {
+
+using api::UpgradePolicy;
+using base::WallTime;
+using std::chrono::minutes;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+using enum UpgradeState;
+
+const WallTime kFleetNow = base::NearestTime(1'800'000'000);
+
+UpgradePolicy FleetPolicy() {
+  UpgradePolicy policy;
+  policy.automatic = true;
+  policy.max_unavailable = "";
+  policy.max_parallel = 2;
+  return policy;
+}
+
+UpgradeNode FleetNode(int number, UpgradeState state = kRequired) {
+  UpgradeNode node;
+  node.name = "n" + std::to_string(number);
+  node.wanted = "new";
+  node.pod = {.name = "p", .target = state == kDone ? "new" : "old", .ready = true};
+  node.record.state = state;
+  node.record.since = kFleetNow - minutes(1);
+  node.record.target = "new";
+  if (IsUnderway(state)) node.cordoned = node.record.cordoned = true;
+  if (state == kFailed) {
+    node.record.failed_target = "new";
+    node.record.attempts = 3;
+    node.record.broken = node.cordoned = node.record.cordoned = true;
+    node.record.message = "it crashed";
+  }
+  return node;
+}
+
+std::vector<UpgradeNode> Nodes(std::vector<UpgradeState> states) {
+  std::vector<UpgradeNode> nodes;
+  for (const UpgradeState state : states)
+    nodes.push_back(FleetNode(static_cast<int>(nodes.size()) + 1, state));
+  return nodes;
+}
+
+std::vector<std::string> Begun(const FleetPlan& plan, const std::vector<UpgradeNode>& nodes) {
+  std::vector<std::string> begun;
+  for (const UpgradeNode& node : nodes)
+    if (!IsUnderway(node.record.state) && plan.steps.at(node.name).record.state == kCordon)
+      begun.push_back(node.name);
+  return begun;
+}
+
+std::vector<std::string> BegunOf(const std::vector<UpgradeNode>& nodes,
+                                 const UpgradePolicy& policy) {
+  return Begun(PlanUpgrades(nodes, policy, kFleetNow), nodes);
+}
+
+TEST(FleetUpgrade, AdmitsAsManyAsMayBeUnderway) {
+  UpgradePolicy policy = FleetPolicy();
+  const auto nodes = Nodes({kPodRestart, kRequired, kRequired, kDone});
+  EXPECT_THAT(BegunOf(nodes, policy), ElementsAre("n2"));
+  EXPECT_EQ(PlanUpgrades(nodes, policy, kFleetNow).steps.at("n3").reason, "MaxParallel");
+  policy.max_parallel = 0;
+  EXPECT_THAT(BegunOf(nodes, policy), ElementsAre("n2", "n3"));
+}
+
+TEST(FleetUpgrade, GoesOnBesideANodeThatFailed) {
+  UpgradePolicy policy = FleetPolicy();
+  policy.max_parallel = 1;
+  policy.max_unavailable = "1";
+  EXPECT_THAT(BegunOf(Nodes({kFailed, kRequired, kRequired}), policy), ElementsAre("n2"));
+}
+
+TEST(FleetUpgrade, CountsNodesThatOthersCordonedOrThatAreNotReady) {
+  UpgradePolicy policy = FleetPolicy();
+  policy.max_parallel = 0;
+  policy.max_unavailable = "50%";  // of 5, rounded up: 3
+  auto nodes = Nodes({kDone, kDone, kRequired, kRequired, kRequired});
+  nodes[0].cordoned = true;
+  nodes[1].not_ready_since = kFleetNow;
+  EXPECT_THAT(BegunOf(nodes, policy), ElementsAre("n3"));
+  EXPECT_EQ(PlanUpgrades(nodes, policy, kFleetNow).steps.at("n4").reason, "MaxUnavailable");
+  nodes[4].cordoned = true;
+  EXPECT_THAT(BegunOf(nodes, policy), ElementsAre("n5"))
+      << "it is unavailable in any case, and goes first";
+  policy.max_unavailable = "0";
+  EXPECT_THAT(BegunOf(nodes, policy), ElementsAre("n5"));
+}
+
+TEST(FleetUpgrade, BeginsWithTheCanariesAndWaitsUntilTheyHaveRunForAWhile) {
+  UpgradePolicy policy = FleetPolicy();
+  policy.max_parallel = 0;
+  policy.canaries.node_selector = {{"canary", "yes"}};
+  policy.canaries.soak = minutes(10);
+  auto nodes = Nodes({kRequired, kRequired, kRequired});
+  nodes[1].labels["canary"] = "yes";
+  EXPECT_THAT(BegunOf(nodes, policy), ElementsAre("n2"));
+  EXPECT_EQ(PlanUpgrades(nodes, policy, kFleetNow).steps.at("n1").reason, "CanariesFirst");
+  nodes[1].record.state = kDone;
+  nodes[1].pod.target = "new";
+  FleetPlan plan = PlanUpgrades(nodes, policy, kFleetNow);
+  EXPECT_THAT(Begun(plan, nodes), IsEmpty());
+  EXPECT_EQ(plan.look_again, std::optional(kFleetNow + minutes(9)));
+  nodes[1].record.since = kFleetNow - minutes(10);
+  EXPECT_THAT(BegunOf(nodes, policy), UnorderedElementsAre("n1", "n3"));
+  nodes[1].labels.clear();
+  EXPECT_EQ(PlanUpgrades(nodes, policy, kFleetNow).gate, "CanariesFirst") << "there is none";
+}
+
+TEST(FleetUpgrade, TakesTheFirstNodesByNameAsCanariesIfThePolicyOnlyCountsThem) {
+  UpgradePolicy policy = FleetPolicy();
+  policy.canaries.count = "1";
+  auto nodes = Nodes({kRequired, kRequired, kRequired});
+  EXPECT_THAT(BegunOf(nodes, policy), ElementsAre("n1"));
+  nodes[0] = FleetNode(1, kFailed);
+  const FleetPlan plan = PlanUpgrades(nodes, policy, kFleetNow);
+  EXPECT_THAT(Begun(plan, nodes), IsEmpty());
+  EXPECT_EQ(plan.gate, "CanaryFailed");
+  EXPECT_THAT(plan.gate_message, HasSubstr("node n1: it crashed"));
+}
+
+TEST(FleetUpgrade, StopsAtTheFirstFailures) {
+  UpgradePolicy policy = FleetPolicy();
+  policy.max_failures = "25%";  // of 4: 1
+  auto nodes = Nodes({kFailed, kFailed, kRequired, kRequired});
+  const FleetPlan plan = PlanUpgrades(nodes, policy, kFleetNow);
+  EXPECT_EQ(plan.gate, "TooManyFailures");
+  EXPECT_THAT(Begun(plan, nodes), IsEmpty());
+  nodes[2].record.requested = true;
+  EXPECT_THAT(BegunOf(nodes, policy), ElementsAre("n3")) << "a user asks for it";
+  nodes[1].record.broken = false;
+  EXPECT_EQ(PlanUpgrades(nodes, policy, kFleetNow).gate, "")
+      << "where a pod could not be evicted, the driver is not to blame";
+  nodes[0].record.failed_target = nodes[1].record.failed_target = "earlier";
+  EXPECT_EQ(PlanUpgrades(nodes, policy, kFleetNow).gate, "") << "another driver failed there";
+}
+
+TEST(FleetUpgrade, RetriesWhileItIsStoppedSoThatItCanGoOn) {
+  UpgradePolicy policy = FleetPolicy();
+  policy.max_failures = "0";
+  auto nodes = Nodes({kFailed, kRequired});
+  nodes[0].record.attempts = 1;
+  EXPECT_THAT(BegunOf(nodes, policy), ElementsAre("n1"));
+}
+
+TEST(FleetUpgrade, PausesAndResumes) {
+  UpgradePolicy policy = FleetPolicy();
+  policy.paused = true;
+  auto nodes = Nodes({kCordon, kRequired});
+  nodes[0].cordoned = false;
+  const FleetPlan plan = PlanUpgrades(nodes, policy, kFleetNow);
+  EXPECT_THAT(Begun(plan, nodes), IsEmpty());
+  EXPECT_EQ(plan.steps.at("n2").reason, "Paused");
+  EXPECT_EQ(plan.steps.at("n1").record.state, kWaitForJobs) << "what began comes to its end";
+  policy.paused = false;
+  EXPECT_THAT(BegunOf(nodes, policy), ElementsAre("n2"));
+}
+
+TEST(FleetUpgrade, WritesNothingWhereNothingChanges) {
+  UpgradePolicy policy = FleetPolicy();
+  auto nodes = Nodes({kDone, kPodRestart, kValidation, kFailed, kRequired});
+  nodes[1].pod = {};
+  nodes[2].pod.target = "new";
+  const FleetPlan plan = PlanUpgrades(nodes, policy, kFleetNow);
+  for (const UpgradeNode& node : nodes)
+    EXPECT_FALSE(Changes(node, plan.steps.at(node.name))) << node.name;
+}
+
+TEST(FleetUpgrade, RoundsPercentagesUp) {
+  EXPECT_EQ(ScaledTo("25%", 1), std::optional<std::size_t>(1));
+  EXPECT_EQ(ScaledTo("25%", 5), std::optional<std::size_t>(2));
+  EXPECT_EQ(ScaledTo("3", 100), std::optional<std::size_t>(3));
+  EXPECT_EQ(ScaledTo("0%", 100), std::optional<std::size_t>(0));
+  EXPECT_EQ(ScaledTo("", 100), std::nullopt);
+}
+
+}  // namespace
+}  // namespace penstock::cluster
