@@ -33,8 +33,15 @@ std::vector<PolicyOutcome> OfKind(const std::vector<PolicyObject>& policies,
 /// Reads a policy over what others asked for.
 base::Result<api::PenstockSpec> Read(PolicyOutcome& outcome, const api::PenstockSpec& below) {
   const std::string text = base::JsonText(outcome.policy->object);
-  if (!outcome.policy->kind->translate)
-    return api::ParsePenstock(text, NameOf(*outcome.policy).name, below, &outcome.remarks);
+  if (!outcome.policy->kind->translate) {
+    ASSIGN(auto spec,
+           api::ParsePenstock(text, NameOf(*outcome.policy).name, below, &outcome.remarks));
+    if (!spec.drivers.empty())
+      outcome.answers.push_back({"spec.drivers", api::compat::FieldFate::kNotServed,
+                                 "Driver containers are not served yet: install the driver on the "
+                                 "nodes, where it is adopted."});
+    return spec;
+  }
   ASSIGN(auto translation, outcome.policy->kind->translate(text));
   outcome.answers = std::move(translation.answers);
   return std::move(translation.spec);

@@ -11,7 +11,7 @@
 
 namespace penstock::api {
 
-/// How long an upgrade waits for work on the node to end by itself.
+/// How long an upgrade waits for work on the node to end.
 struct UpgradeWait {
   std::string pod_selector;   ///< labels of the pods, as of `kubectl -l`; empty: it does not wait
   base::Duration timeout{0};  ///< then it goes on; 0: it waits for as long as it takes

@@ -106,13 +106,13 @@ std::vector<LabelRule> RulesIn(base::MapReader& term, std::string_view list,
   return rules;
 }
 
-bool AllMatch(const std::vector<LabelRule>& rules, const Labels& labels) {
+bool AllMatch(const std::vector<LabelRule>& rules, const ObjectLabels& labels) {
   return std::ranges::all_of(rules, [&](const LabelRule& rule) { return rule.Matches(labels); });
 }
 
 }  // namespace
 
-bool LabelRule::Matches(const Labels& labels) const {
+bool LabelRule::Matches(const ObjectLabels& labels) const {
   const auto found = labels.find(key);
   const bool there = found != labels.end();
   switch (op) {
@@ -139,7 +139,7 @@ Result<LabelSelector> LabelSelector::Parse(std::string_view text) {
   return selector;
 }
 
-bool LabelSelector::Matches(const Labels& labels) const { return AllMatch(rules_, labels); }
+bool LabelSelector::Matches(const ObjectLabels& labels) const { return AllMatch(rules_, labels); }
 
 Result<NodeAffinity> NodeAffinity::Parse(const KubeJson& affinity) {
   NodeAffinity parsed;
@@ -164,9 +164,9 @@ Result<NodeAffinity> NodeAffinity::Parse(const KubeJson& affinity) {
   return parsed;
 }
 
-bool NodeAffinity::Matches(const Labels& labels, std::string_view node) const {
+bool NodeAffinity::Matches(const ObjectLabels& labels, std::string_view node) const {
   if (!required_) return true;
-  const Labels fields = {{"metadata.name", std::string(node)}};
+  const ObjectLabels fields = {{"metadata.name", std::string(node)}};
   return std::ranges::any_of(terms_, [&](const Term& term) {
     return !(term.labels.empty() && term.fields.empty()) && AllMatch(term.labels, labels) &&
            AllMatch(term.fields, fields);

@@ -12,7 +12,7 @@
 
 namespace penstock::api {
 
-using Labels = std::map<std::string, std::string>;
+using ObjectLabels = std::map<std::string, std::string>;
 
 /// One requirement of a selector.
 struct LabelRule {
@@ -21,7 +21,7 @@ struct LabelRule {
   Operator op = Operator::kIn;
   std::set<std::string> values;
 
-  bool Matches(const Labels& labels) const;
+  bool Matches(const ObjectLabels& labels) const;
   bool operator==(const LabelRule&) const = default;
 };
 
@@ -31,7 +31,7 @@ class LabelSelector {
   /// The form of `kubectl -l`: "app=a,tier in (x, y),!legacy". kInvalidArgument names the part.
   static Result<LabelSelector> Parse(std::string_view text);
 
-  bool Matches(const Labels& labels) const;
+  bool Matches(const ObjectLabels& labels) const;
   bool empty() const { return rules_.empty(); }
 
  private:
@@ -46,7 +46,7 @@ class NodeAffinity {
   static Result<NodeAffinity> Parse(const KubeJson& affinity);
 
   /// One of the terms must match; a term without rules matches nothing, as in Kubernetes.
-  bool Matches(const Labels& labels, std::string_view node) const;
+  bool Matches(const ObjectLabels& labels, std::string_view node) const;
 
  private:
   struct Term {

@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const Labels kLabels = {{"app", "a"}, {"tier", "x"}, {"cores", "8"}};
+const ObjectLabels kLabels = {{"app", "a"}, {"tier", "x"}, {"cores", "8"}};
 
 bool Chosen(std::string_view text) {
   const auto selector = LabelSelector::Parse(text);

@@ -1,4 +1,5 @@
 // The definition of Penstock objects, from the description of their fields.
+#include <algorithm>
 #include <map>
 
 #include <nlohmann/json.hpp>
@@ -12,6 +13,15 @@ namespace penstock::api {
 namespace {
 
 using base::Value;
+
+std::string_view DescriptionOf(std::string_view path) {
+  constexpr std::string_view kDrivers = "drivers";
+  const bool of_driver = path.starts_with(kDrivers);
+  if (of_driver) path.remove_prefix(std::min(path.size(), kDrivers.size() + 3));  // "[]."
+  const auto& descriptions = of_driver ? DriverDescriptions() : PenstockDescriptions();
+  const auto found = descriptions.find(path);
+  return found == descriptions.end() ? "" : found->second;
+}
 
 /// Visits the fields of a spec that has its initial values. The schema has no defaults, which would
 /// replace what a translated resource says; descriptions have them.
@@ -38,6 +48,10 @@ class SchemaVisitor {
     Default(key, std::to_string(value));
     Property(key)["minimum"] = rules.least;
     Property(key)["maximum"] = rules.most;
+  }
+  void operator()(std::string_view key, base::Duration value, const base::FieldRules& rules = {}) {
+    Put(key, internal::SchemaOfType("string"), rules);
+    Default(key, base::FormatDuration(value));
   }
   void operator()(std::string_view key, const std::vector<std::string>&,
                   const base::FieldRules& rules = {}) {
@@ -67,10 +81,10 @@ class SchemaVisitor {
   void Part(std::string_view key, const KubeJson&, Value::Kind kind) {
     const std::string path = where_ + std::string(key);
     Put(key,
-        path == "agent.tolerations"  ? internal::SchemaOfTolerations()
-        : path == "agent.resources"  ? internal::SchemaOfResources()
-        : kind == Value::Kind::kList ? internal::SchemaOfOpenMaps()
-                                     : internal::SchemaOfOpenMap(),
+        path.ends_with(".tolerations") ? internal::SchemaOfTolerations()
+        : path.ends_with(".resources") ? internal::SchemaOfResources()
+        : kind == Value::Kind::kList   ? internal::SchemaOfOpenMaps()
+                                       : internal::SchemaOfOpenMap(),
         {});
   }
   void Word(std::string_view key, const std::string&, const std::vector<std::string>& words) {
@@ -88,10 +102,8 @@ class SchemaVisitor {
     return schema_["properties"][std::string(key)];
   }
   void Put(std::string_view key, nlohmann::ordered_json schema, const base::FieldRules& rules) {
-    const std::string path = where_ + std::string(key);
-    const auto found = PenstockDescriptions().find(path);
     nlohmann::ordered_json& property = Property(key);
-    property["description"] = found == PenstockDescriptions().end() ? "" : found->second;
+    property["description"] = DescriptionOf(where_ + std::string(key));
     for (auto& [name, part] : schema.items()) property[name] = part;
     if (rules.required || rules.filled) schema_["required"].push_back(std::string(key));
   }

@@ -10,4 +10,7 @@ namespace penstock::api {
 /// Path below `spec` ("services[].port") → description.
 const std::map<std::string, std::string_view, std::less<>>& PenstockDescriptions();
 
+/// The same below `spec.drivers[]`.
+const std::map<std::string, std::string_view, std::less<>>& DriverDescriptions();
+
 }  // namespace penstock::api

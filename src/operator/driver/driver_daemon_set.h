@@ -48,7 +48,8 @@ std::string TemplateOf(const nlohmann::json& daemon_set);
 std::string ConfigDigestOf(const nlohmann::json& daemon_set_or_pod);
 
 /// Keeps the template of `found`, the DaemonSet as it is, in `wanted` if that replaces it and it
-/// worked on a node; otherwise what `found` keeps.
+/// worked on a node; otherwise what `found` keeps. `worked`: false also as long as a node is held,
+/// which would lose its driver.
 void KeepPrevious(nlohmann::json& wanted, const nlohmann::json& found, bool worked);
 /// The hash of the template that a DaemonSet keeps; empty: none.
 std::string PreviousOf(const nlohmann::json& daemon_set);

@@ -80,7 +80,7 @@ TEST(NodeUpgrade, TakesTheTransitionsOfNvidiasOperator) {
       {"waits for a safe load",
        With(Replaced(kDone), [](UpgradeNode& n) { n.record.safe_load = true; }), kRequired},
       {"admitted", NodeIn(kRequired), kCordon},
-      {"in sync by itself", Replaced(kRequired), kDone},
+      {"in sync without an upgrade", Replaced(kRequired), kDone},
       {"left out",
        With(NodeIn(kRequired),
             [](UpgradeNode& n) { n.labels["nvidia.com/gpu-driver-upgrade.skip"] = "true"; }),
@@ -358,8 +358,8 @@ TEST(UpgradeRecord, IsReadAsItWasWritten) {
 }
 
 TEST(UpgradeRecord, TrustsNothingThatOthersMayHaveWritten) {
-  for (const char* text : {"", "{", "[]", "{\"attempts\": -1}", "{\"since\": 7}",
-                           "{\"since\": \"2199-01-01T00:00:00.000Z\"}"}) {
+  for (const char* text : {"", "{", "[]", "{\"attempts\": -1}", "{\"attempts\": 2147483647}",
+                           "{\"since\": 7}", "{\"since\": \"2199-01-01T00:00:00.000Z\"}"}) {
     const UpgradeRecord record =
         ReadUpgradeRecord({{"nvidia.com/gpu-driver-upgrade-state", "no-such-state"}},
                           {{"penstock.io/driver-upgrade", text},

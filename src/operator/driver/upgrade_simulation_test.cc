@@ -15,7 +15,7 @@ using std::chrono::seconds;
 
 enum class Fault {
   kNone,
-  kEvictionRefused,  ///< for ever
+  kEvictionRefused,  ///< always
   kEvictionDelayed,  ///< for some minutes
   kCrashLoop,        ///< the new driver
   kCrashAtFirst,     ///< the new driver, until its pod was replaced once

@@ -14,6 +14,8 @@ namespace penstock::cluster {
 
 /// A message may not fill the object.
 inline constexpr std::size_t kLongestText = 1024;
+/// More than a policy can ask for: only another writer has more.
+inline constexpr int kMostAttempts = 1000;
 
 template <typename Visit, base::Of<UpgradeRecord> T>
 void VisitFields(Visit& visit, T& record) {
@@ -24,7 +26,7 @@ void VisitFields(Visit& visit, T& record) {
   visit("good", record.good, {.if_any = true});
   visit("failedTarget", record.failed_target, {.if_any = true});
   visit("held", record.held, {.if_any = true});
-  visit("attempts", record.attempts, {.if_any = true});
+  visit("attempts", record.attempts, {.if_any = true, .most = kMostAttempts});
   visit("broken", record.broken, {.if_any = true});
   visit("cordoned", record.cordoned, {.if_any = true});
   if (Visit::kReads || record.retry_at != base::WallTime{}) visit("retryAt", record.retry_at);

@@ -28,7 +28,7 @@ enum class UpgradeState {
 
 /// The value of the label: "upgrade-required"; empty for kUnknown.
 std::string_view NameOf(UpgradeState state);
-/// Unknown values are kUnknown: the node begins anew.
+/// Unknown values are kUnknown: the node begins again.
 UpgradeState UpgradeStateOf(std::string_view name);
 
 /// Whether a node takes part in the upgrade now, and takes up a place.
