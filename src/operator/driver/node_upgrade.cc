@@ -22,7 +22,7 @@ bool IsOfTarget(const DriverPod& pod, const std::string& target) {
 /// It runs the wanted driver after all.
 bool HasRecovered(const UpgradeNode& node) {
   return IsOfTarget(node.pod, node.wanted) && node.pod.ready &&
-         node.validation == Validation::kPassed;
+         node.validation == DriverValidation::kPassed;
 }
 
 bool IsSkipped(const UpgradeNode& node) {
@@ -286,7 +286,7 @@ class Stepper {
   void Validate() {
     FollowWanted();
     if (!IsOf(record().target)) return Enter(kPodRestart);
-    if (node_.pod.ready && node_.validation == Validation::kPassed) return Enter(kUncordon);
+    if (node_.pod.ready && node_.validation == DriverValidation::kPassed) return Enter(kUncordon);
     if (!node_.pod.ready && node_.pod.restarts > kMostRestarts) return AwaitDriver();
     if (IsOver(node_.record.validation_started.value_or(node_.record.since),
                policy_.validation_timeout))

@@ -37,7 +37,7 @@ struct DriverPod {
   std::string trouble;  ///< why it is not ready, and who holds a module that it waits for
 };
 
-enum class Validation { kPending, kPassed, kFailed };
+enum class DriverValidation { kPending, kPassed, kFailed };
 
 /// A node that has, or should have, a driver's pod.
 struct UpgradeNode {
@@ -52,7 +52,7 @@ struct UpgradeNode {
   std::string previous;       ///< the earlier template that the pool still has; empty: none
   std::vector<HoldingPod> holding;
   std::vector<std::string> jobs;  ///< pods that the upgrade waits for
-  Validation validation = Validation::kPending;
+  DriverValidation validation = DriverValidation::kPending;
   std::string validation_text;  ///< what is missing
 };
 

@@ -103,7 +103,8 @@ TEST(NodeUpgrade, TakesTheTransitionsOfNvidiasOperator) {
       {"loaded", Replaced(kPodRestart), kValidation},
       {"not validated", Replaced(kValidation), kValidation, "Validating"},
       {"validated",
-       With(Replaced(kValidation), [](UpgradeNode& n) { n.validation = Validation::kPassed; }),
+       With(Replaced(kValidation),
+            [](UpgradeNode& n) { n.validation = DriverValidation::kPassed; }),
        kUncordon},
       {"pod replaced during validation", NodeIn(kValidation), kPodRestart},
       {"uncordon", Replaced(kUncordon), kDone},
@@ -268,7 +269,7 @@ TEST(NodeUpgrade, ChecksANodeThatRecoveredBeforeItIsDone) {
   UpgradeNode node = Replaced(kFailed);
   node.record.failed_target = "new";
   node.record.attempts = 9;
-  node.validation = Validation::kPassed;
+  node.validation = DriverValidation::kPassed;
   EXPECT_EQ(StepAs(node).record.state, kValidation);
 }
 
@@ -285,7 +286,7 @@ TEST(NodeUpgrade, RollsBackToTheLastGoodDriverAfterTheLastAttempt) {
   node.record = back.record;
   node.pod = {.name = "driver/q", .target = "old", .ready = true};
   node.record = StepAs(node).record;
-  node.validation = Validation::kPassed;
+  node.validation = DriverValidation::kPassed;
   node.record = StepAs(node).record;
   EXPECT_EQ(node.record.state, kUncordon);
   const NodeStep end = StepAs(node);

@@ -100,7 +100,8 @@ class Fleet {
     seen.wanted_digest = wanted_;
     if (wanted_ == "new") seen.previous = "old";
     const bool fails = node.fault == Fault::kNotValidated && node.pod.target == "new";
-    if (node.pod.ready) seen.validation = fails ? Validation::kFailed : Validation::kPassed;
+    if (node.pod.ready)
+      seen.validation = fails ? DriverValidation::kFailed : DriverValidation::kPassed;
     if (fails) seen.validation_text = "no device file";
     for (const SimulatedPod& one : node.pods)
       if (one.holds) seen.holding.push_back(one.pod);
