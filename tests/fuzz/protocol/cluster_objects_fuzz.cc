@@ -111,12 +111,12 @@ class Cluster {
       {.name = "config", .namespace_name = "ns"},
       {.node = [] {},
        .remote = CheckConfig,
-       .problem = [](const std::string&, const adapter::cluster::ReconcileLoop::Problem&) {}}};
+       .problem = [](const std::string&, const protocol::kube::ReconcileLoop::Problem&) {}}};
   adapter::cluster::PodLabelWatch pods_{
       api_,
       "n1",
       {std::string(kWanted)},
-      {.changed = CheckPods, .problem = [](const adapter::cluster::ReconcileLoop::Problem&) {}}};
+      {.changed = CheckPods, .problem = [](const protocol::kube::ReconcileLoop::Problem&) {}}};
 };
 
 }  // namespace
