@@ -145,6 +145,7 @@ struct Operator::State {
     if (!watch.synced()) return done({});
     policies = watch.policies();
     effective = ComputeSpec(policies);
+    const auto labelled = namespace_labels;
     invalid.clear();
     if (effective.spec) {
       WantSpec(*effective.spec);
@@ -152,7 +153,7 @@ struct Operator::State {
       WantNothing();
     }
     computed = true;
-    work.Soon(kNamespace);
+    if (!labels.agrees() || labelled != namespace_labels) work.Soon(kNamespace);
     StatusSoon();
     done({});
   }

@@ -45,7 +45,8 @@ class ClusterCountersTest : public testing::Test {
         api_, where,
         CountersWatch::Callbacks{
             .reported = [this](const api::RemoteConfig& remote) { reported_.push_back(remote); },
-            .problem = [this](ReconcileLoop::Problem problem) { problem_ = problem; }});
+            .problem =
+                [this](protocol::kube::ReconcileLoop::Problem problem) { problem_ = problem; }});
     counters_->Start();
     executor_.RunUntilIdle();
   }
@@ -53,7 +54,7 @@ class ClusterCountersTest : public testing::Test {
   base::ManualExecutor executor_;
   protocol::kube::FakeApi api_{executor_};
   std::vector<api::RemoteConfig> reported_;
-  ReconcileLoop::Problem problem_;
+  protocol::kube::ReconcileLoop::Problem problem_;
   std::unique_ptr<CountersWatch> counters_;
 };
 

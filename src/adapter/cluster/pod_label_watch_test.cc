@@ -48,7 +48,8 @@ class ClusterPodsTest : public testing::Test {
         api_, "n1", std::move(wanted),
         PodLabelWatch::Callbacks{
             .changed = [this](auto pods) { reported_.push_back(pods); },
-            .problem = [this](ReconcileLoop::Problem problem) { problem_ = problem; }});
+            .problem =
+                [this](protocol::kube::ReconcileLoop::Problem problem) { problem_ = problem; }});
     pods_->Start();
     Settle();
   }
@@ -62,7 +63,7 @@ class ClusterPodsTest : public testing::Test {
   base::ManualExecutor executor_;
   FakeApi api_{executor_};
   std::vector<std::shared_ptr<const PodsOfNode>> reported_;
-  ReconcileLoop::Problem problem_;
+  protocol::kube::ReconcileLoop::Problem problem_;
   std::unique_ptr<PodLabelWatch> pods_;
 };
 

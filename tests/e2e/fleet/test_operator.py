@@ -113,9 +113,10 @@ def test_an_api_server_that_dies_does_not_end_the_operator(ready, fleet):
 def test_deleted_policies_leave_nothing_of_the_operator(ready, fleet):
     ready.delete("penstocks", "simulated", "--timeout=60s")
     ready.delete("clusterpolicies", "cluster-policy", "--timeout=120s")
-    kinds = "daemonset,configmap,service,pod"
-    left = fleet.kubectl("get", kinds, "-n", NAMESPACE, "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name").stdout.split()
-    assert not left, left
+    selected = ("-n", NAMESPACE, "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name")
+    assert not fleet.kubectl("get", "daemonset,configmap,service", *selected).stdout
+    # The garbage collector learns late of pods that were created just before.
+    wait_for(lambda: not fleet.kubectl("get", "pods", *selected).stdout, 180, "the agents' pods to be gone", every=0.5)
     assert not fleet.kubectl("get", "runtimeclass", "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name").stdout
     for name in fleet.nodes:
         found = fleet.get("node", name)["metadata"]
