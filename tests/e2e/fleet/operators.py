@@ -9,6 +9,7 @@ from fleet import ACCELERATORS, IMAGE, MACHINE, NAMESPACE, ROOT, Fleet, merged
 
 OPERATOR = "penstock-operator"
 OURS = f"system:serviceaccount:{NAMESPACE}:{OPERATOR}"
+DEFINITIONS = ("clusterpolicies.nvidia.com", "nvidiadrivers.nvidia.com", "gpuclusters.nvidia.com", "penstocks.penstock.io", "nodestates.penstock.io")
 SAMPLE = ROOT / "src/api/compat/nvidia/testdata/cluster-policy/olm.yaml"  # as the OLM bundle has it
 
 # What simulated nodes need besides a ClusterPolicy: the driver root, the machine's files, and nothing on the real machine's disk.
@@ -79,8 +80,12 @@ class Operator:
         """The namespace, what the chart gives the agents (account and rights), and the operator."""
         fleet = self.fleet
         fleet.kubectl("create", "namespace", NAMESPACE, check=False)
-        access = fleet.helm("template", "penstock", ROOT / "deploy/helm/penstock", "--show-only", "templates/access.yaml", "--set", "config.name=configs").stdout
-        self.apply(*(one for one in yaml.safe_load_all(access) if one), *objects())
+        self.apply(*self.access(), *objects())
+
+    def access(self) -> list[dict]:
+        """The agents' account and rights."""
+        text = self.fleet.helm("template", "penstock", ROOT / "deploy/helm/penstock", "--show-only", "templates/access.yaml", "--set", "config.name=configs").stdout
+        return [one for one in yaml.safe_load_all(text) if one]
 
     def apply(self, *them: dict):
         """`kubectl apply --server-side`."""
@@ -89,9 +94,11 @@ class Operator:
         self.fleet.kubectl("apply", "--server-side", "--force-conflicts", "-f", file)
 
     def uninstall(self):
-        for one in reversed(objects()):
+        """Leaves nothing by which an install of the chart could fail."""
+        for one in reversed([*self.access(), *objects()]):
             space = ("-n", one["metadata"]["namespace"]) if "namespace" in one["metadata"] else ()
             self.fleet.kubectl("delete", one["kind"], one["metadata"]["name"], *space, "--ignore-not-found")
+        self.fleet.kubectl("delete", "customresourcedefinition", *DEFINITIONS, "--ignore-not-found", "--timeout=60s")
 
     def delete(self, kind: str, name: str, *options):
         self.fleet.kubectl("delete", kind, name, *options)

@@ -8,6 +8,7 @@ import sys
 import pytest
 from actors import GPU, wait_for
 from fleet import ACCELERATORS, MACHINE, ROOT, Fleet
+from operators import DEFINITIONS
 from test_install import ours
 
 NAMESPACE = RELEASE = "gpu-operator"
@@ -68,6 +69,7 @@ def chart(fleet):
         chart.server.kill()
         chart.server.wait()
         fleet.cluster.run("helm", "uninstall", RELEASE, "-n", NAMESPACE, "--no-hooks", "--ignore-not-found", check=False)
+        fleet.kubectl("delete", "customresourcedefinition", *DEFINITIONS, "--ignore-not-found", "--timeout=60s", check=False)
 
 
 def test_helm_install_from_a_repository_makes_the_nodes_serve_their_gpus(chart, fleet, measure):

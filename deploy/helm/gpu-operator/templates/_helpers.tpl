@@ -164,6 +164,9 @@ priorityClassName: {{ . }}
 {{- $own := .Values.penstock -}}
 {{- $paths := dict "runDir" $own.runDir "stateDir" $own.stateDir "cdiRoot" $own.cdi.dir -}}
 {{- $config := dict "apiVersion" "penstock.io/v1alpha1" "kind" "NodeConfig" "paths" $paths "cdi" (dict "enabled" "on" "install" ($own.cdi.installDir | default $own.stateDir)) -}}
+{{- with $own.validation.directory -}}
+{{- $_ := set $config "validation" (dict "directory" .) -}}
+{{- end -}}
 {{- if ne $own.containerEngine.configure "off" -}}
 {{- $_ := set $config "containers" (dict "configureEngine" $own.containerEngine.configure) -}}
 {{- end -}}

@@ -39,6 +39,9 @@
 {{- $programs := ternary (printf "%s/toolkit" (.Values.toolkit.installDir | default "" | trimSuffix "/")) "" (not (empty .Values.toolkit.installDir)) -}}
 {{- $programs = ternary $hostPaths.installDir $programs (hasKey $hostPaths "installDir") -}}
 {{- $_ := set $own "cdi" (dict "enabled" true "dir" "/var/run/cdi" "installDir" ($programs | default "")) -}}
+{{- $validation := ($spec.node | default dict).validation | default dict -}}
+{{- $_ := set $own "validation" (dict "directory" (ternary $validation.directory "/run/nvidia/validations" (hasKey $validation "directory"))) -}}
+{{- $_ := set $own "readyCondition" true -}}
 {{- $engine := (($spec.node | default dict).containers | default dict).configureEngine -}}
 {{- $_ := set $own "containerEngine" (dict "configure" ($engine | default (ternary "runtime" "off" (ne (toString .Values.toolkit.enabled) "false")))) -}}
 {{- end -}}
