@@ -680,6 +680,20 @@ TEST_F(ClusterAdapterTest, TheConditionOfTheNodeIsWrittenWhenItDiffersAndNeverAg
   EXPECT_EQ(StatusWrites(), 1);
 }
 
+TEST_F(ClusterAdapterTest, WhatTheKubeletWritesDoesNotHideTheCondition) {
+  Validate("passed");
+  Converge();
+  for (const char* time : {"2026-11-27T02:00:00Z", "2026-11-27T02:05:00Z"}) {
+    json node = *api_.Find(kNode);
+    node["status"]["conditions"].push_back(
+        {{"type", "MemoryPressure"}, {"status", "False"}, {"lastHeartbeatTime", time}});
+    api_.Put(kNode, node, "kubelet");
+    executor_.Advance(5min);
+  }
+  EXPECT_EQ(StatusWrites(), 0);
+  EXPECT_EQ(Condition()["status"], "True");
+}
+
 TEST_F(ClusterAdapterTest, AConditionThatAnotherClientChangesIsRestored) {
   Validate("passed");
   Converge();

@@ -33,8 +33,7 @@ struct ConfigurationWatch::State {
     Informer::Options node_options;
     node_options.resource = {"", "v1", "nodes"};
     node_options.field_selector = "metadata.name=" + name;
-    node_options.without = {"/spec", "/status/images", "/status/conditions", "/status/addresses",
-                            "/status/nodeInfo"};
+    node_options.without = {"/spec", "/status/images", "/status/addresses", "/status/nodeInfo"};
     nodes.emplace(api, node_options,
                   Informer::Handlers{.changed = [this](const Json& object) { Seen(object); },
                                      .removed = [this](const auto&, const auto&) { Removed(); },
