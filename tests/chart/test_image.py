@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT
 
 BUILD = ROOT / "deploy/image/build"
-PROGRAMS = {f"usr/bin/penstock{name}" for name in ("", "-agent", "-worker", "-hook", "-runtime", "-probe")}
+PROGRAMS = {f"usr/bin/penstock{name}" for name in ("", "-agent", "-worker", "-operator", "-hook", "-runtime", "-probe", "-vectoradd")}
 
 
 def build(programs, out) -> str:

@@ -103,6 +103,8 @@ def differences(old, new, at: str = "", key: str = "") -> list[str]:
         return found
     if key in VOLATILE:
         return []
+    if key == "conditions":  # found by their type; later versions have more
+        return differences(*({one["type"]: one for one in them} for them in (old, new)), at)
     if isinstance(old, list):
         if len(old) != len(new):
             return [f"{at}: had {len(old)} items, has {len(new)}"]
