@@ -11,9 +11,9 @@ using enum FieldType;
 
 const FieldTopic kDriverContainer = {
     "spec.driver.enabled", FieldFate::kNotServed,
-    "A driver that is installed on the node, or by a driver container that another program runs, "
-    "is adopted. Driver containers are not served yet: install the driver on the nodes, and set "
-    "driver.enabled to false.",
+    "A driver that is installed on the node is adopted; one in /run/nvidia/driver with "
+    "node.paths.hostDriverRoot of a Penstock object. Driver containers are not served yet: install "
+    "the driver on the nodes, and set driver.enabled to false.",
     "driver.enabled"};
 const FieldTopic kPeerMemory = {
     "spec.driver.rdma.enabled", FieldFate::kNotServed,

@@ -88,8 +88,8 @@ std::string PageTables() {
   return FieldTable("ClusterPolicy", "The default is what the absence of the field means.",
                     internal::ClusterPolicyFields()) +
          FieldTable("NVIDIADriver",
-                    "A driver that is installed on the node, or by a driver container that "
-                    "another program runs, is adopted; driver containers are not served yet.",
+                    "A driver that is installed on the node is adopted; driver containers are not "
+                    "served yet.",
                     internal::NvidiaDriverFields()) +
          FieldTable("GPUCluster",
                     "Devices are not allocated by ResourceClaims yet: use a ClusterPolicy or a "

@@ -21,8 +21,9 @@ using enum internal::FieldType;
 
 const FieldTopic kDriverObject = {
     "spec", FieldFate::kNotServed,
-    "A driver that is installed on the node, or by a driver container that another program runs, "
-    "is adopted. Driver containers are not served yet: install the driver on the nodes.",
+    "A driver that is installed on the node is adopted; one in /run/nvidia/driver with "
+    "node.paths.hostDriverRoot of a Penstock object. Driver containers are not served yet: install "
+    "the driver on the nodes.",
     ""};
 
 std::string TextAt(const ResourceReading& reading, std::string_view path) {

@@ -32,19 +32,16 @@ base::Result<Cuda> Cuda::Load(const std::string& path) {
   CudaFunctions api;
   os::Symbols symbols{std::span(&library, 1)};
   symbols.Take(api.init, "cuInit");
-  symbols.Take(api.driver_version, "cuDriverGetVersion");
   symbols.Take(api.error_name, "cuGetErrorName");
   symbols.Take(api.error_text, "cuGetErrorString");
   symbols.Take(api.device_count, "cuDeviceGetCount");
   symbols.Take(api.device, "cuDeviceGet");
-  symbols.Take(api.device_name, "cuDeviceGetName");
   symbols.Take(api.device_uuid, "cuDeviceGetUuid_v2");  // also knows MIG devices; since 11.4
   symbols.Take(api.create_context, "cuCtxCreate_v2");
   symbols.Take(api.destroy_context, "cuCtxDestroy_v2");
   symbols.Take(api.load_module, "cuModuleLoadData");
   symbols.Take(api.find_kernel, "cuModuleGetFunction");
   symbols.Take(api.allocate, "cuMemAlloc_v2");
-  symbols.Take(api.free, "cuMemFree_v2");
   symbols.Take(api.to_device, "cuMemcpyHtoD_v2");
   symbols.Take(api.to_host, "cuMemcpyDtoH_v2");
   symbols.Take(api.launch, "cuLaunchKernel");

@@ -13,19 +13,16 @@ namespace penstock::backend::nvidia::cuda {
 /// The functions that are called, without "cu" and version. Single-threaded.
 struct CudaFunctions {
   CuResult (*init)(unsigned) = nullptr;
-  CuResult (*driver_version)(int*) = nullptr;  ///< 1000 * major + 10 * minor
   CuResult (*error_name)(CuResult, const char**) = nullptr;
   CuResult (*error_text)(CuResult, const char**) = nullptr;
   CuResult (*device_count)(int*) = nullptr;
   CuResult (*device)(CuDevice*, int) = nullptr;
-  CuResult (*device_name)(char*, int, CuDevice) = nullptr;
   CuResult (*device_uuid)(CuUuid*, CuDevice) = nullptr;
   CuResult (*create_context)(CuContext*, unsigned, CuDevice) = nullptr;
   CuResult (*destroy_context)(CuContext) = nullptr;
   CuResult (*load_module)(CuModule*, const void*) = nullptr;
   CuResult (*find_kernel)(CuFunction*, CuModule, const char*) = nullptr;
   CuResult (*allocate)(CuPointer*, std::size_t) = nullptr;
-  CuResult (*free)(CuPointer) = nullptr;
   CuResult (*to_device)(CuPointer, const void*, std::size_t) = nullptr;
   CuResult (*to_host)(void*, CuPointer, std::size_t) = nullptr;
   CuResult (*launch)(CuFunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
