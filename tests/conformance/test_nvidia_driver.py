@@ -139,7 +139,7 @@ def test_the_vector_addition_fails_without_a_gpu_as_the_driver_says(vectoradd, d
 
 
 def test_the_vector_addition_names_a_library_that_is_none(vectoradd, tmp_path):
-    (tmp_path / "libcuda.so.1").write_text("text")
+    (tmp_path / "libcuda.so.1").write_text("text" * 4096)  # longer than a header
     done = subprocess.run([vectoradd, "--library", tmp_path / "libcuda.so.1"], capture_output=True,
                           text=True, timeout=60)
     assert done.returncode == 1 and "invalid ELF header" in done.stderr
