@@ -42,7 +42,13 @@ Report Sample() {
   report.node = "gpu-7";
   report.version = "0.1.0";
   report.agent_pid = 42;
-  report.vendors = {{.vendor = "nvidia", .driver = "550.54.15", .runtime = "12.4"}};
+  report.vendors = {{.vendor = "nvidia",
+                     .driver = "550.54.15",
+                     .runtime = "12.4",
+                     .driver_source = "host",
+                     .driver_root = "/",
+                     .driver_since = "2026-11-21T03:42:00.250Z"},
+                    {.vendor = "other", .reason = "there is none"}};
   report.devices = {Device("GPU-0", 0), Device("GPU-1", 1)};
   report.devices[0].holders = {{.slot = "GPU-0",
                                 .device = "GPU-0",
@@ -110,7 +116,8 @@ TEST(NodeState, HasTheShapeThatIsPromised) {
       "version": "0.1.0",
       "summary": {"driver": "550.54.15", "models": "2 NVIDIA A100-SXM4-40GB", "devices": 2, "healthy": 1, "held": 1, "slots": 5, "free": 3, "sharing": "mps", "kubelet": "open", "door": "open",
                   "configuration": "a100"},
-      "vendors": [{"vendor": "nvidia", "driver": "550.54.15", "runtime": "12.4", "reason": ""}],
+      "vendors": [{"vendor": "nvidia", "driver": "550.54.15", "runtime": "12.4", "reason": "", "driverSource": "host", "driverRoot": "/", "driverSince": "2026-11-21T03:42:00Z"},
+                  {"vendor": "other", "driver": "", "runtime": "", "reason": "there is none"}],
       "devices": [
         {"id": "GPU-0", "serial": "1563221012345", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": 0, "pci": "0000:07:00.0", "numa": 3, "memoryBytes": 42949672960,
          "health": {"state": "healthy", "reason": "", "since": "2026-11-21T03:42:00Z"}, "allocator": "kubelet", "door": "kubelet", "withheld": "",

@@ -91,6 +91,9 @@ struct VendorReport {
   std::string driver;  ///< version; empty while there is none
   std::string runtime;
   std::string reason;
+  std::string driver_source;  ///< "host", "container" (a driver container); empty without a driver
+  std::string driver_root;    ///< as the host sees it
+  std::string driver_since;   ///< RFC 3339: when this driver was first opened
 };
 
 /// The configuration in force.

@@ -200,6 +200,9 @@ void VisitFields(const Visit& visit, Vendor& vendor) {
   visit("driver", vendor.driver);
   visit("runtime", vendor.runtime);
   visit.Text("reason", vendor.reason);
+  visit.TextIfAny("driverSource", vendor.driver_source);
+  visit.TextIfAny("driverRoot", vendor.driver_root);
+  visit.Time("driverSince", vendor.driver_since);
 }
 
 template <typename Visit, base::Of<CdiReport> Cdi>

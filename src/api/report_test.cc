@@ -18,7 +18,13 @@ Report Sample() {
   report.node = "gpu-7";
   report.version = "0.1.0";
   report.agent_pid = 42;
-  report.vendors = {{.vendor = "nvidia", .driver = "550.54.15", .runtime = "12.4", .reason = ""}};
+  report.vendors = {{.vendor = "nvidia",
+                     .driver = "550.54.15",
+                     .runtime = "12.4",
+                     .reason = "",
+                     .driver_source = "container",
+                     .driver_root = "/run/nvidia/driver",
+                     .driver_since = "2026-11-21T03:42:00.000Z"}};
   DeviceReport device;
   device.id = "GPU-1";
   device.vendor = "nvidia";
@@ -116,7 +122,8 @@ TEST(Report, HasTheShapeThatIsPromised) {
   document.erase("doors");
   EXPECT_EQ(document, json::parse(R"({
     "generation": 7, "node": "gpu-7", "version": "0.1.0", "agentPid": 42,
-    "vendors": [{"vendor": "nvidia", "driver": "550.54.15", "runtime": "12.4", "reason": ""}],
+    "vendors": [{"vendor": "nvidia", "driver": "550.54.15", "runtime": "12.4", "reason": "",
+                 "driverSource": "container", "driverRoot": "/run/nvidia/driver", "driverSince": "2026-11-21T03:42:00.000Z"}],
     "devices": [
       {"id": "GPU-1", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": 0, "pci": "0000:07:00.0", "numa": 3, "memoryBytes": 42949672960,
        "health": {"state": "healthy", "reason": "", "since": "2026-11-21T03:42:00.000Z"}, "allocator": "kubelet", "door": "kubelet", "withheld": "",

@@ -58,8 +58,13 @@ void CheckNodesOf(const std::string& path, const DriverSpec& driver, const Repor
 }  // namespace
 
 void CheckDriver(const std::string& path, const DriverSpec& driver, const ReportProblem& report) {
-  if (!driver.name.empty() && !IsObjectName(driver.name, true))
+  if (!driver.name.empty() && !IsObjectName(driver.name, true)) {
     report(path + ".name", "\"" + driver.name + "\" is not the name of an object");
+  } else if (!IsLabelValue(driver.name)) {
+    report(path + ".name", "\"" + driver.name +
+                               "\" has more than 63 characters, and is the value of a label of "
+                               "the driver's nodes");
+  }
   CheckDriverImage(path + ".image", driver.image, report);
   CheckNodesOf(path, driver, report);
   CheckFiles(path + ".files", driver.files, report);

@@ -100,7 +100,8 @@ TEST(Driver, ReportsAllMistakesAtOnceWithTheirPaths) {
      "upgrade": {"maxParallel": -1, "maxUnavailable": "101%", "maxFailures": "some",
                  "wait": {"podSelector": "a in b", "timeout": "soon"},
                  "retries": {"count": 101}, "drains": {}}},
-    {"name": "twice"}, {"image": {}}])");
+    {"name": ")" + std::string(64, 'a') +
+                                    R"("}, {"image": {}}])");
   ASSERT_FALSE(parsed.ok());
   EXPECT_THAT(parsed.error().message(),
               AllOf(HasSubstr("spec.drivers[0].name: \"Blue\" is not the name"),
@@ -119,6 +120,7 @@ TEST(Driver, ReportsAllMistakesAtOnceWithTheirPaths) {
                     HasSubstr("spec.drivers[0].upgrade.wait.timeout"),
                     HasSubstr("spec.drivers[0].upgrade.retries.count: is 101"),
                     HasSubstr("\"spec.drivers[0].upgrade.drains\"; did you mean \"drain\"?"),
+                    HasSubstr("aaa\" has more than 63 characters"),
                     HasSubstr("spec.drivers[2].name is missing")));
 }
 

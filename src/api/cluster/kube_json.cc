@@ -13,28 +13,9 @@ namespace penstock::api::internal {
 
 using base::Value;
 
-nlohmann::ordered_json JsonOf(const Value& value) {
-  switch (value.kind) {
-    case Value::Kind::kNull: return nullptr;
-    case Value::Kind::kBool: return value.boolean;
-    case Value::Kind::kInt: return value.integer;
-    case Value::Kind::kFloat: return value.number;
-    case Value::Kind::kString: return value.text;
-    case Value::Kind::kList: {
-      auto list = nlohmann::ordered_json::array();
-      for (const Value& item : *value.list) list.push_back(JsonOf(item));
-      return list;
-    }
-    case Value::Kind::kMap: {
-      auto map = nlohmann::ordered_json::object();
-      for (const Value::Entry& entry : *value.map) map[entry.key] = JsonOf(entry.value);
-      return map;
-    }
-  }
-  return nullptr;
+KubeJson KubeJsonOf(const Value& value) {
+  return {base::JsonText(base::JsonOf<nlohmann::ordered_json>(value))};
 }
-
-KubeJson KubeJsonOf(const Value& value) { return {base::JsonText(JsonOf(value))}; }
 
 bool IsNumberOrPercent(std::string_view text) {
   const bool percent = text.ends_with('%');

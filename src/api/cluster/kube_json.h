@@ -3,15 +3,12 @@
 
 #include <string_view>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "api/cluster/kube_part.h"
 #include "base/core/document.h"
 
 namespace penstock::api::internal {
 
 /// A part of a document, with its keys in their order.
-nlohmann::ordered_json JsonOf(const base::Value& value);
 KubeJson KubeJsonOf(const base::Value& value);
 
 /// Whether a text is a number, or one with a percent sign: "1", "25%".

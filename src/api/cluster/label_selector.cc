@@ -173,4 +173,11 @@ bool NodeAffinity::Matches(const ObjectLabels& labels, std::string_view node) co
   });
 }
 
+std::set<std::string> NodeAffinity::Keys() const {
+  std::set<std::string> keys;
+  for (const Term& term : terms_)
+    for (const LabelRule& rule : term.labels) keys.insert(rule.key);
+  return keys;
+}
+
 }  // namespace penstock::api

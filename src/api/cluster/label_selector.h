@@ -48,6 +48,9 @@ class NodeAffinity {
   /// One of the terms must match; a term without rules matches nothing, as in Kubernetes.
   bool Matches(const ObjectLabels& labels, std::string_view node) const;
 
+  /// The keys of labels that decide.
+  std::set<std::string> Keys() const;
+
  private:
   struct Term {
     std::vector<LabelRule> labels, fields;

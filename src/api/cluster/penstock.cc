@@ -74,7 +74,8 @@ class SpecWriter : public base::StructWriter<nlohmann::ordered_json> {
   void Configuration(std::string_view key, const NodeConfig& config) {
     const std::string yaml = internal::DifferenceAsYaml(config, {});
     const auto document = base::ParseYaml(yaml, key);
-    if (document.ok() && document->map) json()[std::string(key)] = internal::JsonOf(*document);
+    if (document.ok() && document->map)
+      json()[std::string(key)] = base::JsonOf<nlohmann::ordered_json>(*document);
   }
 };
 

@@ -30,8 +30,8 @@ const std::map<std::string, std::string_view, std::less<>>& PenstockDescriptions
        "and takes over."},
       {"hostPaths", "Where the nodes have what the agents mount."},
       {"hostPaths.driverRoot",
-       "Root of a driver that a container installed; a driver of the host itself is found without "
-       "this."},
+       "Where a driver container puts its root. A node on which there is none uses the host's own "
+       "driver."},
       {"hostPaths.kubeletDir", "The kubelet's folder."},
       {"hostPaths.installDir",
        "Folder for the programs that container engines execute; if not set, the agent's state "

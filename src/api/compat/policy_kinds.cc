@@ -3,38 +3,37 @@
 
 #include <algorithm>
 
+#include "api/compat/nvidia/driver_names.h"
 #include "api/compat/nvidia/gpu_cluster.h"
-#include "api/compat/nvidia/nvidia_driver.h"
 #include "api/labels.h"
 
 namespace penstock::api::compat {
 
 namespace {
 
-base::Result<PolicyTranslation> AnswerDriver(std::string_view object) {
-  ASSIGN(auto translation, TranslateNvidiaDriver(object));
-  return PolicyTranslation{{}, std::move(translation.answers)};
-}
-
 base::Result<PolicyTranslation> AnswerCluster(std::string_view object) {
   ASSIGN(auto answers, AnswerGpuCluster(object));
-  return PolicyTranslation{{}, std::move(answers)};
+  return PolicyTranslation{.answers = std::move(answers)};
 }
 
 }  // namespace
 
 const std::vector<PolicyKind>& PolicyKinds() {
   static const std::vector<PolicyKind> kinds = {
-      {"nvidia.com", "v1", "clusterpolicies", "ClusterPolicy", TranslateClusterPolicy, ""},
-      {"nvidia.com", "v1alpha1", "nvidiadrivers", "NVIDIADriver", AnswerDriver,
-       "drivers are not installed or upgraded yet; a driver that a node has is used"},
-      {"nvidia.com", "v1alpha1", "gpuclusters", "GPUCluster", AnswerCluster,
+      {"nvidia.com", "v1", "clusterpolicies", "ClusterPolicy", TranslateClusterPolicy, {}, ""},
+      {"nvidia.com", "v1alpha1", "nvidiadrivers", "NVIDIADriver", {}, TranslateNvidiaDriver, ""},
+      {"nvidia.com",
+       "v1alpha1",
+       "gpuclusters",
+       "GPUCluster",
+       AnswerCluster,
+       {},
        "dynamic resource allocation is not served yet; use a ClusterPolicy or a Penstock object"}};
   return kinds;
 }
 
 const PolicyKind& PenstockKind() {
-  static const PolicyKind kind{"penstock.io", "v1alpha1", "penstocks", "Penstock", nullptr, ""};
+  static const PolicyKind kind{"penstock.io", "v1alpha1", "penstocks", "Penstock", {}, {}, ""};
   return kind;
 }
 
@@ -61,6 +60,11 @@ const std::vector<ConditionalMark>& ConditionalMarks() {
       {"nvidia.com/mig.capable", "nvidia.com/gpu.deploy.mig-manager", "true"},
       {"nvidia.com/mig.capable", "nvidia.com/mig.config", ""}};
   return marks;
+}
+
+const std::pair<std::string, std::string>& HostDriverMark() {
+  static const std::pair<std::string, std::string> mark(kDeployDriverLabel, kPreInstalled);
+  return mark;
 }
 
 std::string PortName(std::string_view service) {

@@ -5,10 +5,12 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/cluster/penstock.h"
 #include "api/compat/nvidia/cluster_policy.h"
+#include "api/compat/nvidia/nvidia_driver.h"
 #include "base/core/result.h"
 
 namespace penstock::api::compat {
@@ -16,8 +18,10 @@ namespace penstock::api::compat {
 /// A kind of objects that say what is wanted of the cluster.
 struct PolicyKind {
   std::string group, version, plural, kind;
-  /// Into Penstock's own form.
+  /// Into Penstock's own form, for a kind of which one object is in force.
   std::function<base::Result<PolicyTranslation>(std::string_view object)> translate;
+  /// Instead, for a kind of which each object adds a driver.
+  std::function<base::Result<DriverTranslation>(std::string_view object)> translate_driver;
   /// Why objects of the kind are only answered: nothing follows from them. Empty: they take effect.
   std::string not_served;
 };
@@ -43,6 +47,10 @@ struct ConditionalMark {
   std::string value;  ///< empty: the default layout of the configuration
 };
 const std::vector<ConditionalMark>& ConditionalMarks();
+
+/// The label by which a node's host says that it has a driver of its own, and the value with which
+/// it does so; with another value an operator may install one.
+const std::pair<std::string, std::string>& HostDriverMark();
 
 /// The name of a Service's port: monitors that others wrote select it.
 std::string PortName(std::string_view service);

@@ -16,7 +16,7 @@ kind: NodeConfig
 node: {name: gpu-7}
 paths:
   {driverRoot: /d, nvmlLibrary: /n.so, sysfsRoot: /s, devRoot: /v, procRoot: /p, cdiRoot: /c, kubeletDir: /k, stateDir: /st, runDir: /r,
-   osRelease: /o, hostDriverRoot: /hd, hostDevRoot: /hv}
+   osRelease: /o, hostDriverRoot: /hd, hostDevRoot: /hv, driverContainerRoot: /dc}
 allocators:
   kubelet: {enabled: on}
   local: {enabled: on, group: lab, closedCgroups: [user.slice]}

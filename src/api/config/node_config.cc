@@ -156,6 +156,8 @@ const std::vector<PathOption>& PathOptions() {
        "path of the driver root on the host, if it differs (in a container)"},
       {"--host-dev-root", "hostDevRoot", &PathsConfig::host_dev_root,
        "path of the dev root on the host: where containers look for device files"},
+      {"--driver-container-root", "driverContainerRoot", &PathsConfig::driver_container_root,
+       "folder below the driver root: a driver container's root there takes precedence"},
   };
   return options;
 }

@@ -32,6 +32,8 @@ struct PathsConfig {
                                  ///< container); empty: driver_root
   std::string host_dev_root;     ///< dev_root as the host sees it, used in answers to Allocate;
                                  ///< empty: host_driver_root, else dev_root
+  std::string driver_container_root;  ///< below the driver root: where a driver container puts its
+                                      ///< root; empty: it is not looked for
 };
 
 /// Assigns some devices to an allocator; the first rule that matches a device applies.

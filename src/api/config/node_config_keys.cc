@@ -240,10 +240,10 @@ std::vector<ConfigKey> Paths() {
   std::vector<ConfigKey> keys;
   for (const PathOption& option : PathOptions()) {
     const bool of_host = option.key.starts_with("host");
-    keys.push_back(
-        Key("paths." + std::string(option.key), of_host ? kNow : kRestart,
-            AbsolutePath(of_host || option.key == "nvmlLibrary" || option.key == "devRoot"),
-            &NodeConfig::paths, option.member));
+    keys.push_back(Key("paths." + std::string(option.key), of_host ? kNow : kRestart,
+                       AbsolutePath(of_host || option.key == "nvmlLibrary" ||
+                                    option.key == "devRoot" || option.key == "driverContainerRoot"),
+                       &NodeConfig::paths, option.member));
   }
   return keys;
 }

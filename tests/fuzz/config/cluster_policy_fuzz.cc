@@ -24,6 +24,17 @@ void CheckAnswers(const std::vector<penstock::api::compat::FieldAnswer>& answers
   Require(written <= 64 * size + 65'536);
 }
 
+/// It is a valid Penstock object, and the same after writing and reading it. `spec`: its drivers
+/// get names, which a Penstock object's have and a ClusterPolicy's has not.
+void CheckSpec(penstock::api::PenstockSpec spec) {
+  for (penstock::api::DriverSpec& driver : spec.drivers)
+    if (driver.name.empty()) driver.name = "unnamed";
+  const std::string written = ToJson(spec);
+  const auto again = penstock::api::ParsePenstock(
+      R"({"apiVersion":"penstock.io/v1alpha1","kind":"Penstock","spec":)" + written + "}", "again");
+  Require(again.ok() && ToJson(*again) == written);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -32,17 +43,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto policy = penstock::api::compat::TranslateClusterPolicy(text);
   if (policy.ok()) {
     CheckAnswers(policy->answers, size);
-    // The translation is a valid Penstock object, and is the same after writing and reading it.
-    const std::string spec = ToJson(policy->spec);
-    const auto again = penstock::api::ParsePenstock(
-        R"({"apiVersion":"penstock.io/v1alpha1","kind":"Penstock","spec":)" + spec + "}", "again");
-    Require(again.ok() && ToJson(*again) == spec);
+    CheckSpec(policy->spec);
   } else {
     Require(policy.error().code() == Code::kInvalidArgument);
     Require(policy.error().message().starts_with("ClusterPolicy"));
   }
-  if (const auto driver = penstock::api::compat::TranslateNvidiaDriver(text); driver.ok())
+  if (const auto driver = penstock::api::compat::TranslateNvidiaDriver(text); driver.ok()) {
     CheckAnswers(driver->answers, size);
+    // Others are read over it, and must not fail because of it.
+    penstock::api::PenstockSpec spec;
+    spec.drivers = {driver->driver};
+    CheckSpec(spec);
+  }
   if (const auto cluster = penstock::api::compat::AnswerGpuCluster(text); cluster.ok())
     CheckAnswers(*cluster, size);
   return 0;

@@ -24,6 +24,9 @@ constexpr internal::FieldAlias kPolicyAliases[] = {
     {"gpuFeatureDiscovery", "gfd"},
     {"driver.upgradePolicy.gpuPodDeletion", "driver.upgradePolicy.podDeletion"}};
 
+constexpr std::string_view kDriverSection = "driver.", kDriverEnabled = "driver.enabled",
+                           kDriverObjects = "driver.useNvidiaDriverCRD";
+
 /// Labels of a node that serves containers, and how NVIDIA's operator marks its nodes.
 NodeMarks MarksOf(const PolicyWork& work) {
   NodeMarks marks;
@@ -31,7 +34,7 @@ NodeMarks MarksOf(const PolicyWork& work) {
        {"driver", "gpu-feature-discovery", "container-toolkit", "device-plugin", "dcgm",
         "dcgm-exporter", "node-status-exporter", "operator-validator", "client"})
     marks.labels["nvidia.com/gpu.deploy." + std::string(service)] = "true";
-  if (work.On("driver.enabled") && work.On("driver.upgradePolicy.autoUpgrade"))
+  if (work.On(kDriverEnabled) && work.On("driver.upgradePolicy.autoUpgrade"))
     marks.annotations["nvidia.com/gpu-driver-upgrade-enabled"] = "true";
   marks.present_label = "nvidia.com/gpu.present";
   marks.opt_out_label = "nvidia.com/gpu.deploy.operands";
@@ -82,22 +85,6 @@ void ApplyPrograms(PolicyWork& work) {
   TakePaths(work.spec);
 }
 
-void ApplyFields(PolicyWork& work) {
-  for (const ResourceField& field : internal::ClusterPolicyFields()) {
-    if (field.apply == nullptr) continue;
-    const Value* given = work.reading.Find(field.path);
-    std::optional<Value> otherwise;
-    const auto dot = field.path.rfind('.');
-    const bool inside = dot != std::string::npos &&
-                        work.reading.Find(std::string_view(field.path).substr(0, dot)) != nullptr;
-    // A default of the definition applies where the map around it is set.
-    if (given == nullptr && (inside || !field.unset.empty())) otherwise = DefaultOf(field);
-    if (given == nullptr && !otherwise) continue;
-    work.field = "spec." + field.path;
-    field.apply(work, given != nullptr ? *given : *otherwise);
-  }
-}
-
 PenstockSpec StartOfNodes() {
   PenstockSpec spec;
   spec.node.local_allocator = Switch::kOff;
@@ -106,6 +93,33 @@ PenstockSpec StartOfNodes() {
   spec.node.validation.directory = "/run/nvidia/validations";
   spec.node.cdi.enabled = Switch::kOn;
   return spec;
+}
+
+/// What the section about the driver asks for, which NVIDIADriver objects are to say instead.
+FieldAnswer AnswerForDriverObjects(const ResourceReading& reading) {
+  std::vector<std::string> others;
+  for (const ResourceField& field : internal::ClusterPolicyFields())
+    if (field.path.starts_with(kDriverSection) && field.topic == nullptr &&
+        field.path != kDriverEnabled && field.path != kDriverObjects && IsFieldSet(reading, field))
+      others.push_back(field.path);
+  return {"spec." + std::string(kDriverObjects), FieldFate::kElsewhere,
+          "NVIDIADriver objects say which drivers there are, and this object's section about the "
+          "driver has no effect, as in NVIDIA's operator." +
+              (others.empty() ? "" : " Set here: " + base::Join(others, ", ") + ".")};
+}
+
+/// The driver that the object describes, or why it describes none.
+void TakeDriver(PolicyWork& work, PolicyTranslation& translation) {
+  const bool objects = work.On(kDriverObjects);
+  if (!work.On(kDriverEnabled)) {
+    translation.no_driver_objects = "has driver.enabled false";
+  } else if (!objects) {
+    translation.no_driver_objects = "has driver.useNvidiaDriverCRD false";
+    work.driver.fallback = true;
+    translation.spec.drivers.push_back(std::move(work.driver));
+  } else {
+    translation.answers.push_back(AnswerForDriverObjects(work.reading));
+  }
 }
 
 /// The sections' order is that of the table.
@@ -126,18 +140,18 @@ void Order(std::vector<FieldAnswer>& answers) {
 }  // namespace
 
 base::Result<PolicyTranslation> TranslateClusterPolicy(std::string_view object) {
-  ASSIGN(const Value document, base::ParseJson(object, "ClusterPolicy"));
-  Problems problems{internal::NameOfObject(document, "ClusterPolicy")};
-  internal::CheckKind(document, "nvidia.com/v1", "ClusterPolicy", problems);
-  const Value* spec = document.Find("spec");
-  const ResourceReading reading = internal::ReadResource(
-      spec != nullptr ? *spec : Value(), internal::ClusterPolicyFields(), kPolicyAliases, problems);
+  ASSIGN(auto read, internal::ReadResourceObject(object, "nvidia.com/v1", "ClusterPolicy",
+                                                 internal::ClusterPolicyFields(), kPolicyAliases));
+  auto& [document, problems, reading] = read;
   PolicyTranslation translation{.spec = StartOfNodes()};
-  PolicyWork work{translation.spec, reading, problems, translation.answers};
+  PolicyWork work{translation.spec, reading, problems, translation.answers,
+                  internal::ClusterPolicyFields()};
+  if (!work.On(kDriverEnabled) || work.On(kDriverObjects)) work.without = kDriverSection;
   ApplyFields(work);
   ApplyPrograms(work);
   translation.spec.runtime_classes = ClassesOf(work);
   translation.spec.marks = MarksOf(work);
+  TakeDriver(work, translation);
   if (problems.empty()) {
     const auto report = [&](std::string_view key, const std::string& message) {
       problems.Add({}, "as a Penstock object, " + std::string(key) + ": " + message);
@@ -146,8 +160,11 @@ base::Result<PolicyTranslation> TranslateClusterPolicy(std::string_view object) 
     api::internal::Check(translation.spec.node, report);
   }
   if (!problems.empty()) return problems.ToError();
-  for (const FieldAnswer& answer : AnswersFor(reading, internal::ClusterPolicyFields()))
-    translation.answers.push_back(answer);
+  const std::string without = "spec." + std::string(work.without);
+  for (const FieldAnswer& answer : AnswersFor(reading, work.fields))
+    if (work.without.empty() || !answer.field.starts_with(without) ||
+        answer.fate == FieldFate::kDeprecated)
+      translation.answers.push_back(answer);
   Order(translation.answers);
   for (const auto& more : {reading.aliases, reading.unknown})
     translation.answers.insert(translation.answers.end(), more.begin(), more.end());

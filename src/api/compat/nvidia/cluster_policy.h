@@ -31,11 +31,15 @@ struct FieldAnswer {
 
 struct PolicyTranslation {
   PenstockSpec spec;
-  std::vector<FieldAnswer> answers;  ///< in the schema's order; images together in one
+  /// Why NVIDIADriver objects have no effect, for messages: "has driver.useNvidiaDriverCRD false";
+  /// empty: they say which drivers the cluster has.
+  std::string no_driver_objects = {};
+  std::vector<FieldAnswer> answers = {};  ///< in the schema's order; images together in one
 };
 
-/// `object`: as the API server has it (JSON), with its defaults or without. kInvalidArgument: all
-/// values that cannot be meant, each with its path and what is possible.
+/// `object`: as the API server has it (JSON), with its defaults or without. Its driver has no name,
+/// and is for all nodes that no other driver selects. kInvalidArgument: all values that cannot be
+/// meant, each with its path and what is possible.
 base::Result<PolicyTranslation> TranslateClusterPolicy(std::string_view object);
 
 }  // namespace penstock::api::compat

@@ -20,20 +20,16 @@ std::map<std::string, std::string> TextsOf(const Value& value) {
   return texts;
 }
 
-/// Adds labels that Kubernetes accepts.
-void TakeLabels(PolicyWork& work, const Value& value, std::map<std::string, std::string>& target) {
-  const auto labels = TextsOf(value);
-  api::internal::CheckLabelMap("", labels, [&](std::string_view, const std::string& message) {
-    work.Problem(base::Printable(message));
-  });
-  for (const auto& [key, text] : labels) target[key] = text;
+void SetName(PolicyWork& work, const Value& value, std::string_view what, std::string& target) {
+  if (!value.text.empty() && !api::internal::IsObjectName(value.text, true))
+    return work.Problem("\"" + base::Printable(value.text) + "\" is not the name of a " +
+                        std::string(what));
+  target = value.text;
 }
 
 }  // namespace
 
-bool PolicyWork::On(std::string_view path) const {
-  return IsFieldOn(reading, ClusterPolicyFields(), path);
-}
+bool PolicyWork::On(std::string_view path) const { return IsFieldOn(reading, fields, path); }
 
 void PolicyWork::Problem(const std::string& message) const {
   problems.Add({}, field + ": " + message);
@@ -44,6 +40,31 @@ void PolicyWork::Answer(std::string_view item, FieldFate fate, std::string_view 
       {field + (item.empty() ? "" : "[" + base::Printable(item) + "]"), fate, std::string(text)});
 }
 
+void ApplyFields(PolicyWork& work) {
+  for (const ResourceField& field : work.fields) {
+    if (field.apply == nullptr) continue;
+    if (!work.without.empty() && field.path.starts_with(work.without)) continue;
+    const Value* given = work.reading.Find(field.path);
+    std::optional<Value> otherwise;
+    const auto dot = field.path.rfind('.');
+    const bool inside = dot != std::string::npos &&
+                        work.reading.Find(std::string_view(field.path).substr(0, dot)) != nullptr;
+    // A default of the definition applies where the map around it is set.
+    if (given == nullptr && (inside || !field.unset.empty())) otherwise = DefaultOf(field);
+    if (given == nullptr && !otherwise) continue;
+    work.field = "spec." + field.path;
+    field.apply(work, given != nullptr ? *given : *otherwise);
+  }
+}
+
+void TakeLabels(PolicyWork& work, const Value& value, std::map<std::string, std::string>& target) {
+  const auto labels = TextsOf(value);
+  api::internal::CheckLabelMap("", labels, [&](std::string_view, const std::string& message) {
+    work.Problem(base::Printable(message));
+  });
+  for (const auto& [key, text] : labels) target[key] = text;
+}
+
 void AddLabels(PolicyWork& work, const Value& value) {
   TakeLabels(work, value, work.spec.agent.labels);
 }
@@ -52,15 +73,18 @@ void AddAnnotations(PolicyWork& work, const Value& value) {
   for (const auto& [key, text] : TextsOf(value)) work.spec.agent.annotations[key] = text;
 }
 
-void AddPullSecrets(PolicyWork& work, const Value& value) {
-  std::vector<std::string>& secrets = work.spec.agent.pull_secrets;
+void AddSecretNames(PolicyWork& work, const Value& value, std::vector<std::string>& target) {
   for (const Value& item : *value.list) {
     if (!api::internal::IsObjectName(item.text, true)) {
       work.Problem("\"" + base::Printable(item.text) + "\" is not the name of a Secret");
-    } else if (std::ranges::find(secrets, item.text) == secrets.end()) {
-      secrets.push_back(item.text);
+    } else if (std::ranges::find(target, item.text) == target.end()) {
+      target.push_back(item.text);
     }
   }
+}
+
+void AddPullSecrets(PolicyWork& work, const Value& value) {
+  AddSecretNames(work, value, work.spec.agent.pull_secrets);
 }
 
 void SetRuntimeClass(PolicyWork& work, const Value& value) {
@@ -78,21 +102,20 @@ void SetAbsolutePath(PolicyWork& work, const Value& value, std::string& target) 
 }
 
 void SetMapName(PolicyWork& work, const Value& value, std::string& target) {
-  if (!value.text.empty() && !api::internal::IsObjectName(value.text, true))
-    return work.Problem("\"" + base::Printable(value.text) + "\" is not the name of a ConfigMap");
-  target = value.text;
+  SetName(work, value, "ConfigMap", target);
+}
+
+void SetSecretName(PolicyWork& work, const Value& value, std::string& target) {
+  SetName(work, value, "Secret", target);
+}
+
+void SetPriorityName(PolicyWork& work, const Value& value, std::string& target) {
+  SetName(work, value, "PriorityClass", target);
 }
 
 void SetMonitorLabels(PolicyWork& work, const Value& value) {
   if (work.On("dcgmExporter.enabled"))
     TakeLabels(work, value, ExporterService(work).monitor_labels);
-}
-
-void SetPriorityClass(PolicyWork& work, const Value& value) {
-  if (!value.text.empty() && !api::internal::IsObjectName(value.text, true))
-    return work.Problem("\"" + base::Printable(value.text) +
-                        "\" is not the name of a PriorityClass");
-  work.spec.agent.priority_class = value.text;
 }
 
 void GiveLabelPatterns(PolicyWork& work, const Value& value) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,10 +15,14 @@ namespace penstock::api::compat::internal {
 
 /// A translation in progress.
 struct PolicyWork {
-  PenstockSpec& spec;
+  PenstockSpec& spec;  ///< nothing comes into it from an NVIDIADriver
   const ResourceReading& reading;
   base::Problems& problems;
   std::vector<FieldAnswer>& answers;
+  std::span<const ResourceField> fields;
+  /// Where the fields are that have no effect in this object: "driver."; empty: none.
+  std::string_view without = {};
+  DriverSpec driver = {};  ///< a ClusterPolicy's only, or the NVIDIADriver's
   std::string field = {};  ///< whose value is applied: "spec.devicePlugin.env"
   /// Settings of the programs that the operands run, in the order of their precedence.
   std::vector<Given> labels, plugin, exporter;
@@ -29,6 +34,9 @@ struct PolicyWork {
 };
 
 using ApplyField = void (*)(PolicyWork& work, const base::Value& value);
+
+/// Applies the fields that are set, and the defaults of the definition in maps that are set.
+void ApplyFields(PolicyWork& work);
 
 /// Adds a setting of the device plugin, or of the exporter, under one of its flags.
 void GivePlugin(PolicyWork& work, std::string_view flag, const std::string& value);
@@ -52,8 +60,14 @@ void AddPullSecrets(PolicyWork& work, const base::Value& value);
 void SetRuntimeClass(PolicyWork& work, const base::Value& value);
 void SetAbsolutePath(PolicyWork& work, const base::Value& value, std::string& target);
 void SetMapName(PolicyWork& work, const base::Value& value, std::string& target);
+void SetSecretName(PolicyWork& work, const base::Value& value, std::string& target);
+/// Adds the names that are not yet there.
+void AddSecretNames(PolicyWork& work, const base::Value& value, std::vector<std::string>& target);
+/// Adds labels that Kubernetes accepts.
+void TakeLabels(PolicyWork& work, const base::Value& value,
+                std::map<std::string, std::string>& target);
+void SetPriorityName(PolicyWork& work, const base::Value& value, std::string& target);
 void SetMonitorLabels(PolicyWork& work, const base::Value& value);
-void SetPriorityClass(PolicyWork& work, const base::Value& value);
 void GiveLabelPatterns(PolicyWork& work, const base::Value& value);
 
 /// The Service of the metrics page; added by the first call.
@@ -65,12 +79,6 @@ std::vector<ResourceField> DriverFields();      ///< driver, gds, gdrcopy
 std::vector<ResourceField> OperandFields();     ///< toolkit to validator
 std::vector<ResourceField> MonitoringFields();  ///< dcgm, dcgmExporter, nodeStatusExporter
 std::vector<ResourceField> SandboxFields();     ///< of virtual machines
-
-/// An upgrade policy and the probes of a driver container, below `at`.
-void AddDriverPolicy(std::vector<ResourceField>& fields, const std::string& at,
-                     const FieldTopic& topic, std::string_view automatic);
-void AddDriverProbes(std::vector<ResourceField>& fields, const std::string& at,
-                     const FieldTopic& topic);
 
 // Topics that several sections have.
 extern const FieldTopic kOneImage, kOnePodResources, kOnePodNetwork, kNoProgram, kAlone,

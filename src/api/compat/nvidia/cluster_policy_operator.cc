@@ -65,38 +65,62 @@ void AddMonitor(std::vector<ResourceField>& fields) {
     fields.push_back({.path = at + name, .type = type, .topic = &kOperatorMonitor});
 }
 
+// Of all pods: of the agents', and of the driver's, if it is this object's.
+
+void AddPodLabels(PolicyWork& work, const Value& value) {
+  AddLabels(work, value);
+  for (const Value::Entry& entry : *value.map)
+    if (entry.key != "app" && entry.key != "app.kubernetes.io/part-of")  // as in NVIDIA's operator
+      work.driver.labels[entry.key] = entry.value.text;
+}
+
+void AddPodAnnotations(PolicyWork& work, const Value& value) {
+  AddAnnotations(work, value);
+  for (const Value::Entry& entry : *value.map)
+    work.driver.annotations[entry.key] = entry.value.text;
+}
+
+void SetTolerations(PolicyWork& work, const Value& value) {
+  work.spec.agent.tolerations = work.driver.tolerations = api::internal::KubeJsonOf(value);
+}
+
+void SetPriorityClass(PolicyWork& work, const Value& value) {
+  SetPriorityName(work, value, work.spec.agent.priority_class);
+  if (!work.spec.agent.priority_class.empty())
+    work.driver.priority_class = work.spec.agent.priority_class;
+}
+
+void SetPodSecurityContext(PolicyWork& work, const Value& value) {
+  if (value.map->empty()) return;
+  work.spec.agent.pod_security_context = work.driver.pod_security_context =
+      api::internal::KubeJsonOf(value);
+}
+
 std::vector<ResourceField> DaemonsetFields() {
   return {
       {.path = "daemonsets", .type = kMap, .required = true},
       {.path = "daemonsets.labels",
        .type = kTextMap,
-       .text = "Labels of the agents' pods.",
-       .apply = AddLabels},
+       .text = "Labels of the agents' and the driver's pods.",
+       .apply = AddPodLabels},
       {.path = "daemonsets.annotations",
        .type = kTextMap,
-       .text = "Annotations of the agents' pods.",
-       .apply = AddAnnotations},
+       .text = "Annotations of the agents' and the driver's pods.",
+       .apply = AddPodAnnotations},
       {.path = "daemonsets.tolerations",
        .type = kTolerations,
-       .text = "Taints that the agents' pods tolerate.",
-       .apply =
-           [](PolicyWork& work, const Value& value) {
-             work.spec.agent.tolerations = api::internal::KubeJsonOf(value);
-           }},
+       .text = "Taints that the agents' and the driver's pods tolerate.",
+       .apply = SetTolerations},
       {.path = "daemonsets.priorityClassName",
-       .text = "Priority of the agents' pods.",
+       .text = "Priority of the agents' and the driver's pods.",
        .apply = SetPriorityClass},
       {.path = "daemonsets.podSecurityContext",
        .type = kOpenMap,
-       .text = "Security context of the agents' pods.",
-       .apply =
-           [](PolicyWork& work, const Value& value) {
-             if (!value.map->empty())
-               work.spec.agent.pod_security_context = api::internal::KubeJsonOf(value);
-           }},
+       .text = "Security context of the agents' and the driver's pods.",
+       .apply = SetPodSecurityContext},
       {.path = "daemonsets.updateStrategy",
        .text = "How a changed agent replaces the one before it. OnDelete: only where its pod is "
-               "deleted.",
+               "deleted. Drivers have driver.upgradePolicy.",
        .schema_default = "RollingUpdate",
        .words = {"RollingUpdate", "OnDelete"},
        .apply =
@@ -183,8 +207,8 @@ std::vector<ResourceField> OperatorFields() {
        .apply = SetRuntimeClass},
       {.path = "operator.use_ocp_driver_toolkit",
        .type = kBool,
-       .text = "OpenShift's driver toolkit builds modules in driver containers, which are not "
-               "served yet.",
+       .text = "OpenShift's driver toolkit is not used yet: the driver's container compiles its "
+               "modules itself.",
        .usual = {"true"},
        .topic = &kAlone},
       {.path = "operator.labels",

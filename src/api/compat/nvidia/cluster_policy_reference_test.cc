@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "api/cluster/kube_json.h"
 #include "api/compat/nvidia/resource_fields.h"
 #include "api/testing/reference.h"
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 #include "base/yaml.h"
 
@@ -88,8 +88,10 @@ std::string PageTables() {
   return FieldTable("ClusterPolicy", "The default is what the absence of the field means.",
                     internal::ClusterPolicyFields()) +
          FieldTable("NVIDIADriver",
-                    "A driver that is installed on the node is adopted; driver containers are not "
-                    "served yet.",
+                    "Each object is a driver of its own, if a ClusterPolicy has "
+                    "driver.useNvidiaDriverCRD, or if there is no ClusterPolicy but a Penstock "
+                    "object. Which nodes it has, and how it is upgraded: "
+                    "[drivers](../drivers.md).",
                     internal::NvidiaDriverFields()) +
          FieldTable("GPUCluster",
                     "Devices are not allocated by ResourceClaims yet: use a ClusterPolicy or a "
@@ -115,7 +117,8 @@ TEST(ClusterPolicyReference, IsWhatTheTablesOfFieldsSay) {
 TEST(ClusterPolicyReference, HasAnExampleOfAPenstockObject) {
   const auto document = base::ParseYaml(ExampleOf("cluster-policy.md"), "example");
   ASSERT_TRUE(document.ok()) << document.error().message();
-  const auto spec = ParsePenstock(api::internal::JsonOf(*document).dump(), "example");
+  const auto spec =
+      ParsePenstock(base::JsonOf<nlohmann::ordered_json>(*document).dump(), "example");
   ASSERT_TRUE(spec.ok()) << spec.error().message();
   EXPECT_EQ(spec->node.telemetry.interval, std::chrono::seconds(5));
 }

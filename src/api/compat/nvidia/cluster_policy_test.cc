@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "api/cluster/kube_json.h"
 #include "api/compat/nvidia/resource_fields.h"
+#include "base/core/json_text.h"
 #include "base/testing/build_tree.h"
 #include "base/yaml.h"
 
@@ -30,7 +30,7 @@ std::filesystem::path Samples() {
 std::string JsonOfYaml(const std::string& yaml) {
   const auto document = base::ParseYaml(yaml, "sample");
   EXPECT_TRUE(document.ok()) << document.error().message();
-  return document.ok() ? api::internal::JsonOf(*document).dump() : "null";
+  return document.ok() ? base::JsonOf<nlohmann::ordered_json>(*document).dump() : "null";
 }
 
 /// A ClusterPolicy with this spec, in YAML.
@@ -80,12 +80,13 @@ TEST(ClusterPolicy, TranslatesEachSampleAsItsCopySays) {
     const std::string wanted{std::istreambuf_iterator<char>(in), {}};
     EXPECT_EQ(golden, wanted) << copy
                               << ": if this change is intended, run with PENSTOCK_UPDATE_GOLDEN=1";
+    PenstockSpec named = translation->spec;  // a driver of a Penstock object has a name
+    for (DriverSpec& driver : named.drivers) driver.name = "cluster-policy";
     const auto again = ParsePenstock(R"({"apiVersion": "penstock.io/v1alpha1", "kind": "Penstock",
-        "spec": )" + ToJson(translation->spec) +
-                                         "}",
+        "spec": )" + ToJson(named) + "}",
                                      name);
     ASSERT_TRUE(again.ok()) << name << ": " << again.error().message();
-    EXPECT_EQ(ToJson(*again), ToJson(translation->spec));
+    EXPECT_EQ(ToJson(*again), ToJson(named));
   }
   EXPECT_GT(samples, 5);
 }
@@ -246,8 +247,7 @@ TEST(ClusterPolicy, AnswersWhatIsNotServedOnlyWhereItIsEnabled) {
 )")
                   .answers,
               IsEmpty());
-  EXPECT_THAT(
-      AnsweredFields(Translated(R"(
+  EXPECT_THAT(AnsweredFields(Translated(R"(
   gds: {enabled: true}
   gdrcopy: {enabled: true}
   driver: {enabled: true, rdma: {enabled: true}}
@@ -261,12 +261,12 @@ TEST(ClusterPolicy, AnswersWhatIsNotServedOnlyWhereItIsEnabled) {
   validator: {cuda: {env: [{name: WITH_WORKLOAD, value: "true"}]}}
   operator: {defaultRuntime: crio}
 )")),
-      ElementsAre("spec.operator.defaultRuntime", "spec.psp.enabled", "spec.cdi.enabled",
-                  "spec.cdi.nriPluginEnabled", "spec.cdi.default", "spec.driver.enabled",
-                  "spec.driver.rdma.enabled", "spec.gds.enabled", "spec.gdrcopy.enabled",
-                  "spec.migManager.gpuClientsConfig.name", "spec.validator.cuda.env[WITH_WORKLOAD]",
-                  "spec.dcgm.enabled", "spec.dcgmExporter.hostPID",
-                  "spec.dcgmExporter.hpcJobMapping.enabled", "spec.sandboxWorkloads.enabled"));
+              ElementsAre("spec.operator.defaultRuntime", "spec.psp.enabled", "spec.cdi.enabled",
+                          "spec.cdi.nriPluginEnabled", "spec.cdi.default", "spec.gds.enabled",
+                          "spec.gdrcopy.enabled", "spec.migManager.gpuClientsConfig.name",
+                          "spec.validator.cuda.env[WITH_WORKLOAD]", "spec.dcgm.enabled",
+                          "spec.dcgmExporter.hostPID", "spec.dcgmExporter.hpcJobMapping.enabled",
+                          "spec.sandboxWorkloads.enabled"));
 }
 
 TEST(ClusterPolicy, HasTheFilesOfTheValidatorAndOnRequestItsMetrics) {
@@ -277,24 +277,12 @@ TEST(ClusterPolicy, HasTheFilesOfTheValidatorAndOnRequestItsMetrics) {
       Translated("  nodeStatusExporter: {enabled: true}\n").spec.node.validation.exporter_names);
 }
 
-TEST(ClusterPolicy, NamesWhatADriverContainerWouldHaveUsed) {
-  const PolicyTranslation translation = Translated(R"(
-  driver:
-    version: "595.91.07"
-    repository: nvcr.io/nvidia
-    kernelModuleType: open
-    upgradePolicy: {autoUpgrade: true, maxUnavailable: 25%, drain: {enable: true}}
-    startupProbe: {initialDelaySeconds: 60}
-)");
-  const FieldAnswer* driver = AnswerTo(translation, "spec.driver.enabled");
-  ASSERT_NE(driver, nullptr);
-  EXPECT_EQ(driver->fate, FieldFate::kNotServed);
-  EXPECT_THAT(driver->text, AllOf(HasSubstr("is adopted"),
-                                  HasSubstr("Set here: driver.kernelModuleType, driver.repository, "
-                                            "driver.version, driver.upgradePolicy.drain.enable.")));
-  EXPECT_EQ(translation.answers.size(), 1u);
-  EXPECT_THAT(translation.spec.marks.annotations,
+TEST(ClusterPolicy, MarksNodesWhoseDriverIsUpgradedByItself) {
+  EXPECT_THAT(Translated("  driver: {upgradePolicy: {autoUpgrade: true}}\n").spec.marks.annotations,
               ElementsAre(Pair("nvidia.com/gpu-driver-upgrade-enabled", "true")));
+  EXPECT_THAT(Translated("  driver: {enabled: false, upgradePolicy: {autoUpgrade: true}}\n")
+                  .spec.marks.annotations,
+              IsEmpty());
 }
 
 TEST(ClusterPolicy, NamesAllImagesInOneAnswer) {
@@ -398,7 +386,11 @@ TEST(ClusterPolicy, RefusesWhatIsNoClusterPolicy) {
 TEST(ClusterPolicy, HasAnEffectOrAnAnswerForEveryField) {
   for (const internal::ResourceField& field : internal::ClusterPolicyFields()) {
     const bool map = field.type == internal::FieldType::kMap;
-    EXPECT_TRUE(map || field.topic != nullptr || field.apply != nullptr) << field.path;
+    const bool switches =
+        field.path == "driver.enabled" || field.path == "driver.useNvidiaDriverCRD";
+    EXPECT_TRUE(map || switches || field.topic != nullptr || field.apply != nullptr ||
+                field.path.find("Probe.") != std::string::npos)  // their maps have the effect
+        << field.path;
     const bool text = !field.text.empty() || (field.topic != nullptr && !field.topic->text.empty());
     EXPECT_TRUE(map || text) << field.path;
   }

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "api/cluster/kube_json.h"
 #include "api/testing/yaml_text.h"
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 #include "base/testing/build_tree.h"
 #include "base/yaml.h"
@@ -80,7 +80,8 @@ TEST(Definitions, HaveACopyInDeploy) {
         << file << ": if this change is intended, run with PENSTOCK_UPDATE_GOLDEN=1";
     const auto document = base::ParseYaml(yaml, file);
     ASSERT_TRUE(document.ok()) << document.error().message();
-    EXPECT_TRUE(api::internal::JsonOf(*document) == Schema::parse(definition.json)) << file;
+    EXPECT_TRUE(base::JsonOf<nlohmann::ordered_json>(*document) == Schema::parse(definition.json))
+        << file;
   }
 }
 

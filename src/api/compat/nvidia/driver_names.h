@@ -42,6 +42,9 @@ inline constexpr std::string_view kPrecompiledLabel = "nvidia.com/precompiled";
 inline constexpr std::string_view kPrecompiledKernelLabel = "nvidia.com/precompiled.kernel-version";
 inline constexpr std::string_view kConfigDigest = "DRIVER_CONFIG_DIGEST";
 
+/// The vendor whose drivers these are, as agents report it.
+inline constexpr std::string_view kDriverVendor = "nvidia";
+
 /// The driver of claims.
 inline constexpr std::string_view kClaimDriver = "gpu.nvidia.com";
 

@@ -76,16 +76,12 @@ std::vector<ResourceField> CommonFields() {
 }  // namespace
 
 base::Result<std::vector<FieldAnswer>> AnswerGpuCluster(std::string_view object) {
-  ASSIGN(const Value document, base::ParseJson(object, "GPUCluster"));
-  Problems problems{internal::NameOfObject(document, "GPUCluster")};
-  internal::CheckKind(document, "nvidia.com/v1alpha1", "GPUCluster", problems);
-  const Value* spec = document.Find("spec");
-  const ResourceReading reading = internal::ReadResource(
-      spec != nullptr ? *spec : Value(), internal::GpuClusterFields(), {}, problems);
-  if (!problems.empty()) return problems.ToError();
+  ASSIGN(const auto read, internal::ReadResourceObject(object, "nvidia.com/v1alpha1", "GPUCluster",
+                                                       internal::GpuClusterFields()));
+  if (!read.problems.empty()) return read.problems.ToError();
   std::vector<FieldAnswer> answers = {
       {std::string(kClaims.field), kClaims.fate, std::string(kClaims.text)}};
-  answers.insert(answers.end(), reading.unknown.begin(), reading.unknown.end());
+  answers.insert(answers.end(), read.reading.unknown.begin(), read.reading.unknown.end());
   return answers;
 }
 

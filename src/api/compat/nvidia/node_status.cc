@@ -52,7 +52,7 @@ std::map<std::string, std::string> ValidationFiles(const std::vector<ValidationS
 
 void NodeStatusFacts::Take(const Report& report, const std::vector<ValidationStep>& now_steps,
                            const std::map<std::string, int>& on_bus, double now) {
-  static constexpr char kVendor[] = "nvidia", kKubelet[] = "kubelet";
+  static constexpr char kKubelet[] = "kubelet";
   // It was passed until now if it was passed at the last report.
   if (DriverPassed(steps) || DriverPassed(now_steps)) driver_passed = now;
   if (Passed(steps, "plugin") || Passed(now_steps, "plugin")) plugin_passed = now;
@@ -62,10 +62,10 @@ void NodeStatusFacts::Take(const Report& report, const std::vector<ValidationSte
   });
   offered = 0;
   for (const DeviceReport& device : report.devices)
-    if (device.vendor == kVendor && device.allocator == kKubelet && !device.resource.empty() &&
-        Passed(steps, "plugin"))
+    if (device.vendor == kNodeStatusVendor && device.allocator == kKubelet &&
+        !device.resource.empty() && Passed(steps, "plugin"))
       offered += device.shares;
-  const auto count = on_bus.find(kVendor);
+  const auto count = on_bus.find(std::string(kNodeStatusVendor));
   pci_devices = count == on_bus.end() ? -1 : count->second;
 }
 

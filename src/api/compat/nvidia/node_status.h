@@ -18,7 +18,11 @@ const std::vector<std::string_view>& ValidationFileNames();
 /// Where the driver is, as the host sees it. "/": it is the host's own.
 struct DriverPlace {
   std::string driver_root = "/", dev_root = "/";
+  bool operator==(const DriverPlace&) const = default;
 };
+
+/// The vendor that all of this is about.
+inline constexpr std::string_view kNodeStatusVendor = "nvidia";
 
 /// The files that have to exist now, with their contents; the others must not exist.
 std::map<std::string, std::string> ValidationFiles(const std::vector<ValidationStep>& steps,

@@ -1,11 +1,11 @@
-// Reads NVIDIADriver objects by their table. Driver containers are not served yet.
+// Translates NVIDIADriver objects by their table.
 #include "api/compat/nvidia/nvidia_driver.h"
 
-#include <algorithm>
-
 #include "api/cluster/kube_json.h"
+#include "api/cluster/label_selector.h"
 #include "api/cluster/penstock_check.h"
-#include "api/compat/nvidia/cluster_policy_fields.h"
+#include "api/compat/nvidia/driver_section.h"
+#include "api/labels.h"
 #include "base/core/printable.h"
 
 namespace penstock::api::compat {
@@ -15,41 +15,54 @@ namespace {
 using base::Problems;
 using base::Value;
 using internal::FieldTopic;
+using internal::PolicyWork;
 using internal::ResourceField;
 using internal::ResourceReading;
 using enum internal::FieldType;
 
-const FieldTopic kDriverObject = {
-    "spec", FieldFate::kNotServed,
-    "A driver that is installed on the node is adopted; one in /run/nvidia/driver with "
-    "node.paths.hostDriverRoot of a Penstock object. Driver containers are not served yet: install "
-    "the driver on the nodes.",
-    ""};
+const FieldTopic kObjectManager = {
+    "spec.manager.image", FieldFate::kOwnImage,
+    "The init container that unloads an earlier driver has the operator's own image.", ""};
 
-std::string TextAt(const ResourceReading& reading, std::string_view path) {
-  const Value* value = reading.Find(path);
-  return value != nullptr ? value->text : "";
+void SetType(PolicyWork& work, const Value& value) {
+  work.driver.type = value.text;
+  if (value.text == "vgpu-host-manager")
+    work.Answer("", FieldFate::kNotServed,
+                "Host drivers of virtual GPUs are not served yet: the nodes of this object get no "
+                "driver.");
 }
 
-/// Which nodes the object is about takes effect: it decides who is answered for a node.
+void SetNodeAffinity(PolicyWork& work, const Value& value) {
+  if (value.map->empty()) return;
+  work.driver.node_affinity = api::internal::KubeJsonOf(value);
+  if (const auto affinity = NodeAffinity::Parse(work.driver.node_affinity); !affinity.ok())
+    work.Problem(base::Printable(affinity.error().message()));
+}
+
+/// Which nodes the object is about.
 std::vector<ResourceField> OwnerFields() {
   return {
       {.path = "default",
        .type = kBool,
        .text = "For the nodes that no other NVIDIADriver selects. Must not have a nodeSelector.",
        .schema_default = "false",
-       .required = true},
-      {.path = "nodeSelector", .type = kTextMap, .text = "Labels of the nodes it is about."},
+       .required = true,
+       .apply = [](PolicyWork& work, const Value& value) { work.driver.fallback = value.boolean; }},
+      {.path = "nodeSelector",
+       .type = kTextMap,
+       .text = "Labels of the nodes it is about.",
+       .apply = [](PolicyWork& work,
+                   const Value& value) { TakeLabels(work, value, work.driver.node_selector); }},
       {.path = "nodeAffinity",
        .type = kOpenMap,
-       .text = "Further conditions on the nodes it is about."},
+       .text = "Further conditions on the nodes it is about; preferences have no effect.",
+       .apply = SetNodeAffinity},
       {.path = "driverType",
-       .text = "Drivers of virtual GPUs (vgpu, vgpu-host-manager) are not adopted: their nodes are "
-               "reported without a usable driver.",
+       .text = "What the driver is for. Nodes of a vgpu-host-manager get no driver yet.",
        .schema_default = "gpu",
        .words = {"gpu", "vgpu", "vgpu-host-manager"},
        .required = true,
-       .topic = &internal::kAlone},
+       .apply = SetType},
       {.path = "deploy",
        .type = kBool,
        .text = "Is no field of the resource, although examples have it: an NVIDIADriver applies "
@@ -58,113 +71,99 @@ std::vector<ResourceField> OwnerFields() {
   };
 }
 
-std::vector<ResourceField> ContainerFields() {
-  const FieldTopic* topic = &kDriverObject;
-  std::vector<ResourceField> fields = {
-      {.path = "usePrecompiled", .type = kBool, .topic = topic},
-      {.path = "useOpenKernelModules",
-       .type = kBool,
-       .text = "Has no effect in NVIDIA's operator either: kernelModuleType replaced it.",
-       .topic = &internal::kAloneDeprecated},
-      {.path = "kernelModuleType",
-       .schema_default = "auto",
-       .words = {"auto", "open", "proprietary"},
-       .topic = topic},
-      {.path = "repository", .topic = topic},
-      {.path = "image",
-       .schema_default = "nvcr.io/nvidia/driver",
-       .required = true,
-       .topic = topic},
-      {.path = "version", .topic = topic},
-      {.path = "imagePullPolicy", .usual = {"IfNotPresent"}, .topic = topic},
-      {.path = "imagePullSecrets", .type = kTexts, .topic = topic},
-      {.path = "args", .type = kTexts, .topic = topic},
-      {.path = "env", .type = kEnvironment, .topic = topic},
-      {.path = "secretEnv", .topic = topic},
-      {.path = "resources", .type = kResources, .topic = topic},
-      {.path = "hostNetwork", .type = kBool, .topic = topic},
-      {.path = "labels", .type = kTextMap, .topic = topic},
-      {.path = "annotations", .type = kTextMap, .topic = topic},
-      {.path = "tolerations", .type = kTolerations, .topic = topic},
-      {.path = "priorityClassName", .topic = topic},
-      {.path = "podSecurityContext", .type = kOpenMap, .topic = topic},
-      {.path = "rdma", .type = kMap},
-      {.path = "rdma.enabled", .type = kBool, .topic = topic},
-      {.path = "rdma.useHostMofed", .type = kBool, .topic = topic},
-      {.path = "licensingConfig", .type = kMap},
-      {.path = "licensingConfig.secretName", .topic = topic},
-      {.path = "licensingConfig.name", .topic = topic},
-      {.path = "licensingConfig.nlsEnabled", .type = kBool, .unset = "true", .topic = topic},
+std::vector<ResourceField> PodFields() {
+  return {
+      {.path = "labels",
+       .type = kTextMap,
+       .text = "Labels of the driver's pods.",
+       .apply = [](PolicyWork& work,
+                   const Value& value) { TakeLabels(work, value, work.driver.labels); }},
+      {.path = "annotations",
+       .type = kTextMap,
+       .text = "Annotations of the driver's pods.",
+       .apply =
+           [](PolicyWork& work, const Value& value) {
+             for (const Value::Entry& entry : *value.map)
+               work.driver.annotations[entry.key] = entry.value.text;
+           }},
+      {.path = "tolerations",
+       .type = kTolerations,
+       .text = "Taints that the driver's pods tolerate, besides that of nvidia.com/gpu.",
+       .apply =
+           [](PolicyWork& work, const Value& value) {
+             work.driver.tolerations = api::internal::KubeJsonOf(value);
+           }},
+      {.path = "priorityClassName",
+       .text = "Priority of the driver's pods; if not set, system-node-critical.",
+       .apply =
+           [](PolicyWork& work, const Value& value) {
+             if (!value.text.empty()) SetPriorityName(work, value, work.driver.priority_class);
+           }},
+      {.path = "podSecurityContext",
+       .type = kOpenMap,
+       .text = "Security context of the driver's pods.",
+       .apply =
+           [](PolicyWork& work, const Value& value) {
+             if (!value.map->empty())
+               work.driver.pod_security_context = api::internal::KubeJsonOf(value);
+           }},
   };
-  for (const char* map :
-       {"repoConfig", "certConfig", "virtualTopologyConfig", "kernelModuleConfig"}) {
-    fields.push_back({.path = map, .type = kMap});
-    fields.push_back({.path = std::string(map) + ".name", .topic = topic});
-  }
-  return fields;
 }
 
-void CheckDriver(const ResourceReading& reading, Problems& problems) {
-  const auto on = [&](std::string_view path) {
-    return IsFieldOn(reading, internal::NvidiaDriverFields(), path);
+/// What several fields say together.
+void CheckDriver(const PolicyWork& work) {
+  const DriverSpec& driver = work.driver;
+  const auto problem = [&](std::string_view field, const std::string& message) {
+    work.problems.Add({}, "spec." + std::string(field) + ": " + message);
   };
-  const Value* selector = reading.Find("nodeSelector");
-  if (on("default") && selector != nullptr && !selector->map->empty())
-    problems.Add({},
-                 "spec.nodeSelector: is set, and default is true, which means all nodes that "
-                 "no other NVIDIADriver selects; remove one of the two");
+  for (const auto& [field, empty] : {std::pair("nodeSelector", driver.node_selector.empty()),
+                                     std::pair("nodeAffinity", driver.node_affinity.empty())})
+    if (driver.fallback && !empty)
+      problem(field,
+              "is set, and default is true, which means all nodes that no other NVIDIADriver "
+              "selects; remove one of the two");
   for (const char* module : {"gds", "gdrcopy"})
-    if (on("usePrecompiled") && on(std::string(module) + ".enabled"))
-      problems.Add({}, "spec." + std::string(module) +
-                           ".enabled: its module is built for a driver that is compiled on the "
-                           "node, but usePrecompiled is true; set one of the two to false");
-  if (selector == nullptr) return;
-  std::map<std::string, std::string> labels;
-  for (const Value::Entry& entry : *selector->map) labels[entry.key] = entry.value.text;
-  api::internal::CheckLabelMap("", labels, [&](std::string_view, const std::string& message) {
-    problems.Add({}, "spec.nodeSelector: " + base::Printable(message));
-  });
-}
-
-DriverRequest RequestOf(const ResourceReading& reading, const Value& document) {
-  DriverRequest request;
-  if (const Value* metadata = document.Find("metadata"))
-    if (const Value* name = metadata->Find("name")) request.name = name->text;
-  request.is_default = IsFieldOn(reading, internal::NvidiaDriverFields(), "default");
-  if (const Value* selector = reading.Find("nodeSelector"))
-    for (const Value::Entry& entry : *selector->map)
-      request.node_selector[entry.key] = entry.value.text;
-  if (const Value* affinity = reading.Find("nodeAffinity"))
-    request.node_affinity = api::internal::KubeJsonOf(*affinity);
-  const std::string type = TextAt(reading, "driverType");
-  request.driver_type = type.empty() ? "gpu" : type;
-  request.version = TextAt(reading, "version");
-  request.precompiled = IsFieldOn(reading, internal::NvidiaDriverFields(), "usePrecompiled");
-  return request;
+    if (const std::string enabled = std::string(module) + ".enabled";
+        driver.precompiled && work.On(enabled))
+      problem(enabled,
+              "its module is built for a driver that is compiled on the node, but usePrecompiled "
+              "is true; set one of the two to false");
+  const Value* version = work.reading.Find("version");
+  const std::string& image = driver.image.image;
+  if ((version == nullptr || version->text.empty()) &&
+      image.find_first_of(":@", image.rfind('/') + 1) == image.npos)
+    problem("version", "is not set, and the image " + base::Printable(image) +
+                           " has no tag: set it to the version of the driver");
 }
 
 }  // namespace
 
 base::Result<DriverTranslation> TranslateNvidiaDriver(std::string_view object) {
-  ASSIGN(const Value document, base::ParseJson(object, "NVIDIADriver"));
-  Problems problems{internal::NameOfObject(document, "NVIDIADriver")};
-  internal::CheckKind(document, "nvidia.com/v1alpha1", "NVIDIADriver", problems);
-  const Value* spec = document.Find("spec");
-  const ResourceReading reading = internal::ReadResource(
-      spec != nullptr ? *spec : Value(), internal::NvidiaDriverFields(), {}, problems);
-  CheckDriver(reading, problems);
+  const auto& fields = internal::NvidiaDriverFields();
+  ASSIGN(auto read,
+         internal::ReadResourceObject(object, "nvidia.com/v1alpha1", "NVIDIADriver", fields));
+  auto& [document, problems, reading] = read;
+  PenstockSpec none;
+  std::vector<FieldAnswer> answers;
+  PolicyWork work{none, reading, problems, answers, fields};
+  if (const Value* metadata = document.Find("metadata"))
+    if (const Value* name = metadata->Find("name")) work.driver.name = name->text;
+  ApplyFields(work);
+  if (!IsLabelValue(work.driver.name))
+    problems.Add({},
+                 "metadata.name: is the value of a label of the driver's nodes, and so has at "
+                 "most 63 characters");
+  CheckDriver(work);
+  if (problems.empty())
+    api::internal::CheckDriver(
+        "", work.driver, [&](std::string_view key, const std::string& message) {
+          problems.Add({},
+                       "as a driver of a Penstock object, " + std::string(key) + ": " + message);
+        });
   if (!problems.empty()) return problems.ToError();
-  DriverTranslation translation{RequestOf(reading, document),
-                                AnswersFor(reading, internal::NvidiaDriverFields())};
-  // That nothing is installed is said whatever the object sets.
-  if (std::ranges::find(translation.answers, kDriverObject.field, &FieldAnswer::field) ==
-      translation.answers.end())
-    translation.answers.insert(
-        translation.answers.begin(),
-        {std::string(kDriverObject.field), kDriverObject.fate, std::string(kDriverObject.text)});
-  translation.answers.insert(translation.answers.end(), reading.unknown.begin(),
-                             reading.unknown.end());
-  return translation;
+  for (const auto& more : {AnswersFor(reading, fields), reading.unknown})
+    answers.insert(answers.end(), more.begin(), more.end());
+  return DriverTranslation{std::move(work.driver), std::move(answers)};
 }
 
 namespace internal {
@@ -172,19 +171,20 @@ namespace internal {
 const std::vector<ResourceField>& NvidiaDriverFields() {
   static const std::vector<ResourceField> fields = [] {
     std::vector<ResourceField> all = OwnerFields();
-    const auto container = ContainerFields();
-    all.insert(all.end(), container.begin(), container.end());
-    AddDriverProbes(all, "", kDriverObject);
-    AddDriverPolicy(all, "upgradePolicy", kDriverObject, "true");
-    all.push_back({.path = "manager", .type = kMap});
-    AddOperand(all, "manager",
-               {.topic = &kDriverObject, .short_block = true, .without_arguments = true});
-    for (const char* module : {"gds", "gdrcopy"}) {
-      all.push_back({.path = module, .type = kMap});
-      all.push_back(
-          {.path = std::string(module) + ".enabled", .type = kBool, .topic = &kDriverObject});
-      AddOperand(all, module, {.topic = &kDriverObject, .short_block = true});
-    }
+    AddDriverSection(all, {.image = {.schema_default = "nvcr.io/nvidia/driver",
+                                     .unset = "nvcr.io/nvidia/driver",
+                                     .required = true},
+                           .repositories = "repoConfig.name",
+                           .license_map = "licensingConfig.name",
+                           .topology = "virtualTopologyConfig.name",
+                           .automatic = "true",
+                           .arguments = AddDriverArguments,
+                           .arguments_text = "Arguments of the driver's container, after init.",
+                           .manager = &kObjectManager});
+    const auto pods = PodFields();
+    all.insert(all.end(), pods.begin(), pods.end());
+    AddDriverModule(all, "gds", kStorageModule, nullptr);
+    AddDriverModule(all, "gdrcopy", kCopyModule, nullptr);
     return all;
   }();
   return fields;

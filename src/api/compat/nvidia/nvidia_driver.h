@@ -1,8 +1,6 @@
-// Reads NVIDIADriver objects (nvidia.com/v1alpha1): which driver the nodes of a set get. Pure.
+// Translates NVIDIADriver objects (nvidia.com/v1alpha1): which driver the nodes of a set get. Pure.
 #pragma once
 
-#include <map>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,20 +9,8 @@
 
 namespace penstock::api::compat {
 
-/// Which nodes an NVIDIADriver is about, and which driver it asks for.
-struct DriverRequest {
-  std::string name;
-  bool is_default = false;  ///< for the nodes that no other NVIDIADriver selects
-  std::map<std::string, std::string> node_selector;
-  KubeJson node_affinity;   ///< a map
-  std::string driver_type;  ///< "gpu", "vgpu", "vgpu-host-manager"
-  std::string version;      ///< "595.91.07", or a branch; empty: not set
-  bool precompiled = false;
-  bool operator==(const DriverRequest&) const = default;
-};
-
 struct DriverTranslation {
-  DriverRequest request;
+  DriverSpec driver;                 ///< with the object's name
   std::vector<FieldAnswer> answers;  ///< in the schema's order
 };
 

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "api/cluster/kube_json.h"
 #include "api/compat/nvidia/gpu_cluster.h"
+#include "base/core/json_text.h"
 #include "base/yaml.h"
 
 namespace penstock::api::compat {
@@ -15,6 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Pair;
 
 std::string ObjectOf(const std::string& kind, const std::string& spec) {
@@ -22,7 +23,7 @@ std::string ObjectOf(const std::string& kind, const std::string& spec) {
       "apiVersion: nvidia.com/v1alpha1\nkind: " + kind + "\nmetadata: {name: one}\nspec:\n" + spec,
       "sample");
   EXPECT_TRUE(document.ok()) << document.error().message();
-  return document.ok() ? api::internal::JsonOf(*document).dump() : "null";
+  return document.ok() ? base::JsonOf<nlohmann::ordered_json>(*document).dump() : "null";
 }
 
 constexpr char kSample[] = R"(
@@ -47,28 +48,38 @@ constexpr char kSample[] = R"(
   licensingConfig: {secretName: "", nlsEnabled: true}
 )";
 
-TEST(NvidiaDriver, SaysThatAnInstalledDriverIsAdopted) {
-  const auto translation = TranslateNvidiaDriver(ObjectOf("NVIDIADriver", kSample));
-  ASSERT_TRUE(translation.ok()) << translation.error().message();
-  EXPECT_EQ(translation->request.name, "one");
-  EXPECT_FALSE(translation->request.is_default);
-  EXPECT_THAT(translation->request.node_selector, ElementsAre(Pair("pool", "a")));
-  EXPECT_EQ(translation->request.driver_type, "gpu");
-  EXPECT_EQ(translation->request.version, "595.91.07");
-  ASSERT_EQ(translation->answers.size(), 1u);
-  EXPECT_EQ(translation->answers[0].fate, FieldFate::kNotServed);
-  EXPECT_THAT(translation->answers[0].text,
-              AllOf(HasSubstr("is adopted"), HasSubstr("Set here: repository, image, version.")));
+DriverTranslation DriverOf(const std::string& spec) {
+  const auto translation = TranslateNvidiaDriver(ObjectOf("NVIDIADriver", spec));
+  EXPECT_TRUE(translation.ok()) << translation.error().message();
+  return translation.ok() ? *translation : DriverTranslation{};
 }
 
-TEST(NvidiaDriver, AnswersAnObjectThatSetsNothing) {
-  const auto translation =
-      TranslateNvidiaDriver(ObjectOf("NVIDIADriver", "  default: true\n  deploy: true\n"));
-  ASSERT_TRUE(translation.ok()) << translation.error().message();
-  EXPECT_TRUE(translation->request.is_default);
-  ASSERT_EQ(translation->answers.size(), 2u);
-  EXPECT_THAT(translation->answers[0].text, HasSubstr("not served yet"));
-  EXPECT_EQ(translation->answers[1].field, "spec.deploy");
+TEST(NvidiaDriver, BecomesADriverWithItsNameThatIsUpgradedByItself) {
+  const DriverTranslation translation = DriverOf(kSample);
+  const DriverSpec& driver = translation.driver;
+  EXPECT_EQ(driver.name, "one");
+  EXPECT_TRUE(driver.enabled);
+  EXPECT_FALSE(driver.fallback);
+  EXPECT_THAT(driver.node_selector, ElementsAre(Pair("pool", "a")));
+  EXPECT_EQ(driver.type, "gpu");
+  EXPECT_EQ(driver.image,
+            (ImageParts{"nvcr.io/nvidia", "driver", "595.91.07", "IfNotPresent", {}}));
+  UpgradePolicy usual;
+  usual.automatic = true;
+  EXPECT_EQ(driver.upgrade, usual);
+  EXPECT_THAT(translation.answers, IsEmpty());
+}
+
+TEST(NvidiaDriver, HasTheDefaultsOfItsDefinition) {
+  const DriverTranslation translation =
+      DriverOf("  default: true\n  deploy: true\n  version: \"580\"\n");
+  EXPECT_TRUE(translation.driver.fallback);
+  EXPECT_EQ(translation.driver.image.image, "nvcr.io/nvidia/driver");
+  EXPECT_EQ(translation.driver.priority_class, "system-node-critical");
+  EXPECT_TRUE(translation.driver.upgrade.automatic) << "also without an upgradePolicy";
+  EXPECT_TRUE(DriverOf("  version: a\n  upgradePolicy: {}\n").driver.upgrade.automatic);
+  ASSERT_EQ(translation.answers.size(), 1u);
+  EXPECT_EQ(translation.answers[0].field, "spec.deploy");
 }
 
 TEST(NvidiaDriver, ReportsWhatCannotBeMeantAtOnce) {
@@ -84,6 +95,7 @@ TEST(NvidiaDriver, ReportsWhatCannotBeMeantAtOnce) {
   EXPECT_THAT(translation.error().message(),
               AllOf(HasSubstr("NVIDIADriver one: spec.driverType: \"cpu\" is none of gpu, vgpu"),
                     HasSubstr("spec.nodeSelector: is set, and default is true"),
+                    HasSubstr("spec.version: is not set"),
                     HasSubstr("spec.nodeSelector: \"a b\" is not a label key"),
                     HasSubstr("spec.gds.enabled: its module is built"),
                     HasSubstr("spec.upgradePolicy.drain.timeoutSeconds: is -1")));

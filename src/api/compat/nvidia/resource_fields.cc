@@ -225,20 +225,6 @@ const ResourceField* FindField(std::span<const ResourceField> fields, std::strin
   return found == fields.end() ? nullptr : &*found;
 }
 
-}  // namespace
-
-const Value* ResourceReading::Find(std::string_view path) const {
-  const auto found = given.find(path);
-  return found == given.end() ? nullptr : found->second;
-}
-
-ResourceReading ReadResource(const Value& spec, std::span<const ResourceField> fields,
-                             std::span<const FieldAlias> aliases, Problems& problems) {
-  FieldReader reader(fields, aliases, problems);
-  if (spec.map) reader.Read(spec, "");
-  return reader.Finish();
-}
-
 std::string NameOfObject(const Value& object, std::string_view kind) {
   const Value* metadata = object.Find("metadata");
   const Value* name = metadata != nullptr ? metadata->Find("name") : nullptr;
@@ -260,6 +246,28 @@ void CheckKind(const Value& object, std::string_view version, std::string_view k
     problems.Add({}, "spec: is " + std::string(Describe(spec->kind)) + " where a map is expected");
 }
 
+}  // namespace
+
+const Value* ResourceReading::Find(std::string_view path) const {
+  const auto found = given.find(path);
+  return found == given.end() ? nullptr : found->second;
+}
+
+base::Result<ResourceObject> ReadResourceObject(std::string_view text, std::string_view version,
+                                                std::string_view kind,
+                                                std::span<const ResourceField> fields,
+                                                std::span<const FieldAlias> aliases) {
+  ASSIGN(Value document, base::ParseJson(text, kind));
+  ResourceObject object{std::move(document), Problems(""), {}};
+  object.problems = Problems(NameOfObject(object.document, kind));
+  CheckKind(object.document, version, kind, object.problems);
+  FieldReader reader(fields, aliases, object.problems);
+  const Value* spec = object.document.Find("spec");
+  if (spec != nullptr && spec->map) reader.Read(*spec, "");
+  object.reading = reader.Finish();
+  return object;
+}
+
 std::optional<Value> DefaultOf(const ResourceField& field) {
   const std::string_view text = field.unset.empty() ? field.schema_default : field.unset;
   return text.empty() ? std::nullopt : std::optional(DefaultValue(field.type, text));
@@ -273,6 +281,11 @@ bool IsFieldOn(const ResourceReading& reading, std::span<const ResourceField> fi
   return otherwise && otherwise->boolean;
 }
 
+bool IsFieldSet(const ResourceReading& reading, const ResourceField& field) {
+  const Value* value = reading.Find(field.path);
+  return value != nullptr && !IsQuiet(field, *value);
+}
+
 std::vector<FieldAnswer> AnswersFor(const ResourceReading& reading,
                                     std::span<const ResourceField> fields) {
   std::vector<FieldAnswer> answers;
@@ -283,8 +296,7 @@ std::vector<FieldAnswer> AnswersFor(const ResourceReading& reading,
     if (topic == nullptr) continue;
     const bool gate = !topic->gate.empty() && field.path == topic->gate;
     if (!topic->gate.empty() && !IsFieldOn(reading, fields, topic->gate)) continue;
-    const Value* value = reading.Find(field.path);
-    if (!gate && (value == nullptr || IsQuiet(field, *value))) continue;
+    if (!gate && !IsFieldSet(reading, field)) continue;
     if (topic->field.empty()) {
       answers.push_back({SpecPath(field.path), topic->fate, std::string(field.text)});
       continue;

@@ -68,7 +68,8 @@ struct FieldAlias {
   std::string_view alias, field;  ///< paths below `spec`
 };
 
-/// The fields of an object that are set (and not null), of the right type.
+/// The fields of an object that are set (and not null), of the right type. Problems have the paths
+/// of the fields; unknown fields become answers, at most 20 of them.
 struct ResourceReading {
   std::map<std::string, const base::Value*, std::less<>> given;
   std::vector<FieldAnswer> aliases, unknown;
@@ -76,16 +77,19 @@ struct ResourceReading {
   const base::Value* Find(std::string_view path) const;
 };
 
-/// Problems have the paths of the fields. Unknown fields become answers, at most 20 of them.
-ResourceReading ReadResource(const base::Value& spec, std::span<const ResourceField> fields,
-                             std::span<const FieldAlias> aliases, base::Problems& problems);
+/// An object with what its table says of its spec.
+struct ResourceObject {
+  base::Value document;     ///< `reading` points into it
+  base::Problems problems;  ///< with the object's name: "ClusterPolicy gpu"; also that it is of
+                            ///< another kind
+  ResourceReading reading;
+};
 
-/// "ClusterPolicy gpu": the object's name for messages.
-std::string NameOfObject(const base::Value& object, std::string_view kind);
-
-/// Reports that the object is of another kind.
-void CheckKind(const base::Value& object, std::string_view version, std::string_view kind,
-               base::Problems& problems);
+/// kInvalidArgument: `text` is no JSON; everything else is among its problems.
+base::Result<ResourceObject> ReadResourceObject(std::string_view text, std::string_view version,
+                                                std::string_view kind,
+                                                std::span<const ResourceField> fields,
+                                                std::span<const FieldAlias> aliases = {});
 
 /// The value that a field has if the object does not set it.
 std::optional<base::Value> DefaultOf(const ResourceField& field);
@@ -93,6 +97,10 @@ std::optional<base::Value> DefaultOf(const ResourceField& field);
 /// Whether the field is true, set or by default.
 bool IsFieldOn(const ResourceReading& reading, std::span<const ResourceField> fields,
                std::string_view path);
+
+/// Whether the object sets the field to something that neither the definition nor NVIDIA's chart
+/// has anyway.
+bool IsFieldSet(const ResourceReading& reading, const ResourceField& field);
 
 /// The answers for all fields that are set to something that they cannot have, in the table's
 /// order.
