@@ -55,6 +55,7 @@ int Clock(const ClockOptions& options);
 
 struct HealOptions {
   std::string root, target, driver;
+  bool module_only = false;
 };
 int Heal(const HealOptions& options);
 

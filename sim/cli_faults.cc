@@ -133,13 +133,14 @@ Status Nonsense(Control& control, const FaultOptions& options) {
 
 Status DriverFault(Control& control, const std::vector<std::string>& words) {
   if (words[0] == "unload" && words.size() == 1) return control.UnloadDriver();
+  if (words[0] == "uninstall" && words.size() == 1) return control.UninstallDriver();
   if (words[0] == "mismatch" && words.size() <= 2) {
     const std::string version = words.size() == 2 ? words[1] : "";
     if (!version.empty() && !IsDriverVersion(version))
       return Usage("\"" + version + "\" is not a driver version");
     return control.MismatchDriver(version);
   }
-  return Usage("faults of the driver: unload, mismatch [VERSION]");
+  return Usage("faults of the driver: unload, uninstall, mismatch [VERSION]");
 }
 
 Status MpsFault(Control& control, const std::vector<std::string>& words) {
@@ -216,10 +217,11 @@ Status HealTarget(Control& control, const HealOptions& options) {
   if (options.target == "mps") return {};
   if (!options.driver.empty() && !all && !driver)
     return Usage("--driver requires the target driver or all");
+  if (options.module_only && !driver) return Usage("--module-only requires the target driver");
   if (!driver)
     TRY(ForEach(control, options.target, [&](std::uint32_t gpu) { return control.HealGpu(gpu); }));
   if (all) TRY(control.HealCalls());
-  if (all || driver) return control.LoadDriver(options.driver);
+  if (all || driver) return control.LoadDriver(options.driver, options.module_only);
   return {};
 }
 

@@ -46,6 +46,15 @@ base::Status WriteText(const std::string& path, std::string_view text) {
   return {};
 }
 
+/// Whether the driver's files are somewhere else than below the root.
+base::Status PutFilesElsewhere(const std::string& root, bool elsewhere) {
+  const std::string mark = root + "/" + kFilesElsewhere;
+  if (elsewhere) return WriteText(mark, "");
+  std::error_code error;
+  fs::remove(mark, error);
+  return error ? base::ErrnoError(error.value(), "remove " + mark) : base::Status();
+}
+
 // Checks that the folder may be filled: it is absent or empty.
 base::Status CheckRoot(const std::string& root) {
   std::error_code error;
@@ -305,6 +314,11 @@ base::Status Control::UnloadDriver() {
   return Sync();
 }
 
+base::Status Control::UninstallDriver() {
+  TRY(PutFilesElsewhere(root_, true));
+  return UnloadDriver();
+}
+
 base::Status Control::MismatchDriver(const std::string& library_version) {
   {
     ASSIGN(StateFile::Change change, file_.Begin());
@@ -326,7 +340,7 @@ base::Status Control::MismatchDriver(const std::string& library_version) {
   return Sync();
 }
 
-base::Status Control::LoadDriver(const std::string& version) {
+base::Status Control::LoadDriver(const std::string& version, bool module_only) {
   const std::string models_path = root_ + "/.penstock-sim/models.yaml",
                     machine_path = root_ + "/.penstock-sim/machine.yaml";
   ASSIGN(const std::string models, ReadText(models_path));
@@ -351,6 +365,7 @@ base::Status Control::LoadDriver(const std::string& version) {
     ApplyDriver(machine, catalogue, wanted, *change);
     change->loaded = 1;
   }
+  TRY(PutFilesElsewhere(root_, module_only));
   return Sync();
 }
 

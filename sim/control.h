@@ -87,10 +87,15 @@ class Control {
   base::Status KillMps();
 
   base::Status UnloadDriver();
+
+  /// Unloads the driver and removes its files: a machine as it is delivered.
+  base::Status UninstallDriver();
   /// Installs another library version than the loaded module has.
   base::Status MismatchDriver(const std::string& library_version);
   /// Installs and loads a driver. `version` empty: the previous one, or the machine file's.
-  base::Status LoadDriver(const std::string& version);
+  /// With `module_only` the machine has none of the driver's files, only what the kernel shows: a
+  /// container has the files.
+  base::Status LoadDriver(const std::string& version, bool module_only = false);
 
   /// Removes the faults of one GPU, and plugs it in again.
   base::Status HealGpu(std::uint32_t gpu);

@@ -95,6 +95,21 @@ TEST(Tree, HasTheDevicesOfDisplaysAndSwitchesAndTheDaemonsSockets) {
   EXPECT_TRUE(there("dev/nvidia0"));
 }
 
+TEST(Tree, HasNoFilesOfADriverThatAContainerBrings) {
+  Running machine("t4-x1");
+  const auto there = [&](const std::string& path) { return fs::exists(machine / path); };
+  const std::string library = "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1";
+  ASSERT_TRUE(machine.control.UninstallDriver().ok());
+  EXPECT_FALSE(there(library) || there("usr/bin/nvidia-smi") || there("sys/module/nvidia"));
+  ASSERT_TRUE(machine.control.LoadDriver("550.54.15", true).ok());
+  EXPECT_FALSE(there(library));
+  EXPECT_EQ(Read(machine / "sys/module/nvidia/version"), "550.54.15\n");
+  ASSERT_TRUE(machine.control.UnloadDriver().ok());
+  EXPECT_FALSE(there(library));
+  ASSERT_TRUE(machine.control.LoadDriver("").ok());
+  EXPECT_TRUE(there(library));
+}
+
 TEST(Tree, HasTheImexChannelsThatTheMachineFileSays) {
   Folder folder;
   auto machine = LoadMachine(BuiltAssets(), testing::BuiltCatalogue(), "dgx-h100");

@@ -77,6 +77,7 @@ constexpr const char* kFaultHelp = R"(Faults of a GPU (number, UUID or PCI addre
   junk-samples            process utilization of 100 processes, most of which do not exist
 Faults of the driver:
   driver unload
+  driver uninstall                 unloaded, and its files are removed
   driver mismatch [VERSION]        library version differs from the loaded module
 Faults of MPS, until heal mps:
   mps hang                         the control daemons do not answer
@@ -210,6 +211,8 @@ class Options {
         ->required();
     heal->add_option("--driver", heal_.driver,
                      "driver version to load (with target driver or all)");
+    heal->add_flag("--module-only", heal_.module_only,
+                   "load the driver without its files: a driver container has them");
   }
 
   CLI::App& app_;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include <fcntl.h>
 #include <time.h>
@@ -165,6 +167,18 @@ void SyncDaemons(TreeBuilder& tree, const SimState& state) {
   sync(kFabric, state.loaded && !SwitchesOf(state).empty());
 }
 
+void SyncFiles(TreeBuilder& tree, const Assets& assets, const SimState& state) {
+  if (!tree.Exists(kFilesElsewhere)) {
+    SyncDriverFiles(tree, assets, state);
+    SyncFirmware(tree, state);
+    return;
+  }
+  const auto without = std::make_unique<SimState>(state);
+  std::memset(without->library_version, 0, sizeof without->library_version);
+  SyncDriverFiles(tree, assets, *without);
+  SyncFirmware(tree, *without);
+}
+
 void BuildHost(TreeBuilder& tree, const SimState& state) {
   tree.File("sys/class/dmi/id/product_name", state.product_name);
   tree.File("sys/class/dmi/id/sys_vendor", state.product_vendor);
@@ -197,8 +211,7 @@ base::Result<TreeReport> SyncTree(const std::string& root, const Assets& assets,
   tree.Folder("sys/bus/pci/devices");
   if (!tree.Exists("dev/kmsg")) tree.File("dev/kmsg", "", 0644);
   SyncDevices(tree, state);
-  SyncDriverFiles(tree, assets, state);
-  SyncFirmware(tree, state);
+  SyncFiles(tree, assets, state);
   SyncDaemons(tree, state);
   BuildHost(tree, state);
   BuildNodes(tree, state);

@@ -11,6 +11,9 @@
 
 namespace penstock::sim {
 
+/// Below the root: while this file exists, the machine has none of the driver's files.
+inline constexpr const char* kFilesElsewhere = ".penstock-sim/files-elsewhere";
+
 /// The result for the device nodes.
 struct TreeReport {
   bool character_devices = true;  // false: the kernel did not permit creating them, so they are

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/core/result.h"
+#include "device/backend.h"
 #include "device/model.h"
 
 namespace penstock::device {
@@ -18,6 +19,9 @@ class Actions {
   /// with it, if the hardware cannot reset one alone). Pure.
   virtual std::vector<std::string> ResetTogether(const Facts& device,
                                                  const std::vector<const Facts*>& all) const = 0;
+
+  /// The driver and its programs are now elsewhere. A reset under way ends as it began.
+  virtual void SetPaths(const Paths& /*paths*/) {}
 
   /// Resets these devices; takes seconds to minutes. `done` is called once, on the control
   /// executor, and never after the destructor. kNotFound: a program is missing, the message names

@@ -15,6 +15,7 @@
 #include "device/backend.h"
 #include "device/container.h"
 #include "device/exporter.h"
+#include "device/kernel_driver.h"
 #include "device/model.h"
 #include "device/telemetry.h"
 
@@ -212,6 +213,9 @@ class Dialect {
   /// Paths that appear, disappear or change with the driver: its library, its module, its control
   /// device.
   virtual std::vector<std::string> DriverPaths(const Paths& paths) const = 0;
+
+  /// The driver in the kernel, on hosts and in driver containers; null: no container installs it.
+  virtual const KernelDriver* kernel_driver() const { return nullptr; }
 
   /// The evidence in a line of the kernel's log; nothing if the line does not concern this vendor's
   /// devices.

@@ -423,6 +423,10 @@ void Remote::Stop() {
   state_->End(stopped, stopped);
 }
 
+void Remote::SetCommand(std::vector<std::string> command) {
+  state_->options.command = std::move(command);
+}
+
 pid_t Remote::pid() const { return state_->worker ? state_->worker->pid : 0; }
 
 int Remote::abandoned() const { return state_->Abandoned(); }

@@ -55,6 +55,9 @@ class Remote final : public AsyncBackend {
   void DestroyPart(const std::string& address, Done<std::string> done) override;
   void Stop() override;
 
+  /// Sets the command of the workers that are started from now on.
+  void SetCommand(std::vector<std::string> command);
+
   pid_t pid() const;  ///< 0 if no worker runs
   int abandoned() const override;
 

@@ -87,6 +87,9 @@ class SharingService {
   /// with clients running for the next agent.
   virtual void Want(std::vector<SharedSet> sets) = 0;
 
+  /// The driver and its programs are now below this root. Running servers go on.
+  virtual void SetDriverRoot(const std::string& /*root*/) {}
+
   /// The state of every device that is in a set. Published on the control executor.
   virtual base::Published<SharedDevices>& published() = 0;
 

@@ -80,6 +80,8 @@ class NvidiaActions final : public device::Actions {
     return IsBeforeAmpere(device) ? Linked(device, all) : std::vector<std::string>{device.id};
   }
 
+  void SetPaths(const device::Paths& paths) override { paths_ = paths; }
+
   void Reset(const std::vector<Facts>& devices, std::function<void(base::Status)> done) override {
     if (command_)
       return Later(std::move(done),
@@ -133,7 +135,7 @@ class NvidiaActions final : public device::Actions {
   }
 
   os::Loop& control_;
-  const device::Paths paths_;
+  device::Paths paths_;
   std::unique_ptr<os::Command> command_;
   base::TimePoint begun_{};
   base::TimerId progress_ = 0;

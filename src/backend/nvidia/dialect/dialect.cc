@@ -6,6 +6,7 @@
 #include "backend/nvidia/dialect/auxiliary_classes.h"
 #include "backend/nvidia/dialect/containers.h"
 #include "backend/nvidia/dialect/dcgm/dcgm.h"
+#include "backend/nvidia/dialect/kernel_driver.h"
 #include "backend/nvidia/dialect/kernel_log.h"
 #include "backend/nvidia/dialect/kinds.h"
 #include "backend/nvidia/dialect/labels.h"
@@ -267,6 +268,8 @@ class NvidiaDialect final : public device::Dialect {
           below(paths.driver_root, std::string(folder) + "/" + std::string(kLibraryName)));
     return found;
   }
+
+  const device::KernelDriver* kernel_driver() const override { return &TheKernelDriver(); }
 
   std::optional<Evidence> FromKernelLog(std::string_view line) const override {
     return ParseKernelLine(line);

@@ -125,6 +125,14 @@ TEST(NvidiaDialect, KnowsWhereADriverComesAndGoes) {
   EXPECT_THAT(TheDialect().DriverPaths(paths), Contains("/opt/libnvidia-ml.so.1"));
 }
 
+TEST(NvidiaDialect, NamesWhatADriverContainerInstalls) {
+  const device::KernelDriver& driver = *TheDialect().kernel_driver();
+  EXPECT_EQ(driver.module, "nvidia");
+  EXPECT_THAT(driver.modules, Contains("nvidia_drm"));
+  EXPECT_THAT(driver.libraries, Contains("/usr/lib64/libnvidia-ml.so.1"));
+  EXPECT_EQ(driver.digest_file, "nvidia/nvidia-driver.state");
+}
+
 TEST(NvidiaDialect, JudgesXidsByNvidiasOwnWords) {
   for (const int number : {13, 31, 43, 45, 14, 162})
     EXPECT_EQ(Of(kXid, number), Severity::kIgnore) << number;

@@ -34,6 +34,7 @@ class MpsService final : public device::SharingService {
       : loop_(loop), options_(std::move(options)), since_(loop.clock().Now()) {}
 
   void Want(std::vector<SharedSet> sets) override;
+  void SetDriverRoot(const std::string& root) override;
   base::Published<SharedDevices>& published() override { return published_; }
   void EndIdle() override;
 
@@ -56,7 +57,7 @@ class MpsService final : public device::SharingService {
   void Add(mps::ServerSpec spec);
 
   os::Loop& loop_;
-  const MpsOptions options_;
+  MpsOptions options_;
   const base::TimePoint since_;
   bool searched_ = false;
   std::vector<Wanted> wanted_;
@@ -73,6 +74,11 @@ void MpsService::Want(std::vector<SharedSet> sets) {
   }
   if (!std::exchange(searched_, true)) FindEarlier();
   Reconcile();
+}
+
+void MpsService::SetDriverRoot(const std::string& root) {
+  options_.driver_root = root;
+  for (const auto& supervisor : supervisors_) supervisor->SetDriverRoot(root);
 }
 
 void MpsService::Add(mps::ServerSpec spec) {

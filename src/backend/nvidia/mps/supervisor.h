@@ -59,6 +59,9 @@ class Supervisor {
   /// Cancels End. False if it is too late.
   bool Keep();
   bool ending() const { return ending_; }
+
+  /// The programs that it runs from now on are below this root.
+  void SetDriverRoot(const std::string& root) { options_.driver_root = root; }
   bool ended() const { return ended_; }
 
  private:
@@ -106,7 +109,7 @@ class Supervisor {
   std::vector<std::string> DaemonEnvironment() const;
 
   os::Loop& loop_;
-  const MpsOptions options_;
+  MpsOptions options_;
   const ServerSpec spec_;
   const Folders folders_;
   const std::function<void()> changed_;
