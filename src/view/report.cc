@@ -158,6 +158,11 @@ api::VendorReport VendorOf(const node::inventory::VendorEntry& entry) {
     vendor.driver = entry.driver->version;
     vendor.runtime = entry.driver->runtime_version;
   }
+  if (entry.driver && entry.place) {
+    vendor.driver_source = entry.place->container ? "container" : "host";
+    vendor.driver_root = entry.place->host_driver_root;
+    vendor.driver_since = base::FormatTime(entry.since);
+  }
   return vendor;
 }
 

@@ -70,6 +70,7 @@ TEST(MakeReport, ReportsDevicesVendorsAndAllocators) {
   ASSERT_EQ(report.vendors.size(), 2u);
   EXPECT_EQ(report.vendors[0].driver, "550.54.15");
   EXPECT_EQ(report.vendors[0].runtime, "12.4");
+  EXPECT_EQ(report.vendors[0].driver_source, "");
   EXPECT_EQ(report.vendors[1].driver, "");
   EXPECT_EQ(report.vendors[1].reason, "there is no amdgpu module");
   ASSERT_EQ(report.devices.size(), 3u);

@@ -254,6 +254,7 @@ void LocalAdapter::Handle(const SessionPtr& session, const Request& request) {
     case Operation::kSamples: return HandleSamples(session);
     case Operation::kUsage: return HandleUsage(session, request.usage);
     case Operation::kDivide: return HandleDivide(session, request.divide);
+    case Operation::kRelease: return HandleRelease(session, request.release.vendor);
   }
 }
 
@@ -602,6 +603,29 @@ void LocalAdapter::HandleDivide(const SessionPtr& session,
         std::vector<protocol::broker::DivideProgress> divided;
         for (const auto& device : *devices) divided.push_back(ToBroker(device));
         session->Answer(protocol::broker::EncodeDivided(divided));
+      });
+}
+
+// The request is never answered to the end: the driver is released as long as the session lives.
+void LocalAdapter::HandleRelease(const SessionPtr& session, const std::string& vendor) {
+  if (!callbacks_.release.begin)
+    return Refuse(session, Code::kUnimplemented, "this agent cannot release a driver");
+  if (!MayAdminister(*session))
+    return Refuse(session, Code::kPermissionDenied,
+                  "only root and the user that the agent runs as may have a driver released");
+  base::Log(base::kInfo, "driver release requested",
+            {{"vendor", vendor},
+             {"uid", static_cast<long>(session->peer().uid)},
+             {"pid", static_cast<long>(session->peer().pid)}});
+  session->OnClosed(lifetime_.Guard([this, vendor] {
+    base::Log(base::kInfo, "driver release ended", {{"vendor", vendor}});
+    callbacks_.release.end(vendor);
+  }));
+  callbacks_.release.begin(
+      vendor, [session, vendor](const base::Result<std::vector<std::string>>& remaining) {
+        if (!remaining.ok())
+          return Refuse(session, remaining.error().code(), remaining.error().message());
+        session->Progress(protocol::broker::EncodeReleased({vendor, *remaining}));
       });
 }
 

@@ -32,6 +32,14 @@
 
 namespace penstock::adapter::local {
 
+/// Lets go of a vendor's driver while another program replaces it; empty: unsupported.
+struct DriverRelease {
+  using Done = std::function<void(const base::Result<std::vector<std::string>>& remaining)>;
+  /// `done` gets what of the agent still uses the driver; an error: nothing has begun.
+  std::function<void(const std::string& vendor, Done done)> begin;
+  std::function<void(const std::string& vendor)> end;
+};
+
 /// Use on the control executor, which is `loop`.
 class LocalAdapter {
  public:
@@ -73,6 +81,7 @@ class LocalAdapter {
         divide = {};
     /// Creates parts that requests lack; null, or empty: this agent creates none.
     std::function<node::change::PartsOnDemand*()> on_demand = {};
+    DriverRelease release = {};
   };
 
   /// `open_groups` is OpenCgroups in production. `io` reads /proc and the user database.
@@ -132,6 +141,7 @@ class LocalAdapter {
   void HandlePlan(const SessionPtr& session, const protocol::broker::PlanRequest& request);
   void HandleDown(const SessionPtr& session);
   void HandleDivide(const SessionPtr& session, const protocol::broker::DivideRequest& request);
+  void HandleRelease(const SessionPtr& session, const std::string& vendor);
   void HandleAssign(const SessionPtr& session, const protocol::broker::AssignRequest& request);
   void Enqueue(const SessionPtr& session, const protocol::broker::RunRequest& run,
                node::ledger::Process process);

@@ -76,7 +76,9 @@ class LocalAdapterTest : public testing::Test {
                                   move_,
                                   samples_,
                                   {},
-                                  divide_},
+                                  divide_,
+                                  {},
+                                  release_},
           [this]() -> base::Result<std::unique_ptr<node::lease::CgroupManager>> {
             if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
             return std::unique_ptr<node::lease::CgroupManager>(
@@ -142,6 +144,7 @@ class LocalAdapterTest : public testing::Test {
   std::function<void(const node::change::LayoutRequest&, node::change::Divisions::Progress,
                      node::change::Divisions::Done)>
       divide_;
+  DriverRelease release_;
   std::function<api::Samples()> samples_;
   node::inventory::Inventory inventory_;
   node::ledger::Ledger ledger_;
@@ -484,6 +487,32 @@ TEST_F(LocalAdapterTest, RefusesLimitsThatNothingEnforces) {
   Client compute = Query(R"({"op":"run","computePercent":50})");
   EXPECT_THAT(Next(compute).error().message(), HasSubstr("cannot enforce a limit of compute time"));
   EXPECT_EQ(Held(), 0u);
+}
+
+TEST_F(LocalAdapterTest, LetsGoOfADriverUntilTheConnectionEnds) {
+  Start();
+  const std::string request = R"({"op":"release","vendor":"acme"})";
+  EXPECT_EQ(Connect().Query(request).error().code(), Code::kUnimplemented);
+  OnLoop([this] { adapter_.reset(); });
+  int begun = 0, ended = 0;
+  release_ = {.begin =
+                  [&](const std::string& vendor, const DriverRelease::Done& done) {
+                    if (vendor != "acme") return done(Error(Code::kNotFound, "no such vendor"));
+                    ++begun;
+                    done(std::vector<std::string>{"a worker hangs"});
+                  },
+              .end = [&](const std::string&) { ++ended; }};
+  Start();
+  {
+    Client client = Query(request);
+    const auto released = protocol::broker::DecodeReleased(*client.ReadLine(kPatience));
+    EXPECT_THAT(released->remaining, ElementsAre("a worker hangs"));
+    OnLoop([&] { EXPECT_EQ(std::pair(begun, ended), std::pair(1, 0)); });
+  }
+  EXPECT_TRUE(Soon([&] { return ended == 1; }));
+  EXPECT_EQ(Connect().Query(R"({"op":"release","vendor":"other"})").error().code(),
+            Code::kNotFound);
+  OnLoop([&] { EXPECT_EQ(std::pair(begun, ended), std::pair(1, 1)); });
 }
 
 TEST_F(LocalAdapterTest, DividesDevicesForThoseWhoMayAndReportsEachStep) {

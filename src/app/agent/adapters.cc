@@ -77,7 +77,8 @@ Adapters::Adapters(Node node, node::share::EnabledAllocators enabled, const api:
                                                      .samples = std::move(callbacks.samples),
                                                      .usage = std::move(callbacks.usage),
                                                      .divide = std::move(callbacks.divide),
-                                                     .on_demand = std::move(callbacks.on_demand)},
+                                                     .on_demand = std::move(callbacks.on_demand),
+                                                     .release = std::move(callbacks.release)},
              [&control = node.control, group = node::lease::CgroupNameFor(config.paths.run_dir)] {
                return node::lease::OpenCgroups(control, group);
              }),
@@ -97,8 +98,8 @@ void Adapters::MakeKubeletAdapter(Node node, const api::NodeConfig& config, Call
           .kubelet_dir = config.paths.kubelet_dir,
           .proc_root = config.paths.proc_root,
           .host_path =
-              [config = callbacks.config](const std::string& path) {
-                return HostDevicePath(config()->paths, path);
+              [config = callbacks.config, &inventory = node.inventory](const std::string& path) {
+                return HostDevicePath(config()->paths, *inventory.published().Get(), path);
               },
           .consumer = [config = callbacks.config] { return ConsumerOf(*config()); },
           .share_policy = [config = callbacks.config] { return config()->sharing.policy; },

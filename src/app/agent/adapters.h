@@ -55,6 +55,7 @@ class Adapters {
     std::function<void(const node::change::LayoutRequest&, node::change::Divisions::Progress,
                        node::change::Divisions::Done)>
         divide;  ///< Divisions::Apply
+    adapter::local::DriverRelease release;
     std::function<node::change::PartsOnDemand*()> on_demand;
     std::function<void(const adapter::kubelet::KubeletAmounts&)> kubelet_has;
     /// The way in which containers get devices has changed, or which devices are withheld from

@@ -234,6 +234,10 @@ class Agent {
                 [this](const auto& request, auto progress, auto done) {
                   changes_->divisions().Apply(request, std::move(progress), std::move(done));
                 },
+            .release =
+                {.begin = [this](const std::string& vendor,
+                                 auto done) { pipeline_.ReleaseDriver(vendor, done); },
+                 .end = [this](const std::string& vendor) { pipeline_.TakeDriverBack(vendor); }},
             .on_demand = [this] { return changes_ ? &changes_->on_demand() : nullptr; },
             .kubelet_has =
                 [this](const adapter::kubelet::KubeletAmounts& amounts) {

@@ -50,15 +50,27 @@ DevicePipeline::DevicePipeline(os::Loop& control, base::Executor& io, const api:
       state_dir_(config.paths.state_dir),
       boot_id_(std::move(boot_id)) {
   for (const device::Dialect* dialect : backend::Dialects()) {
-    connections_.push_back(std::make_unique<BackendConnection>(control_, config, worker, *dialect,
-                                                               inventory, monitor));
-    actions_.emplace(dialect->vendor(), backend::MakeActions(dialect->vendor(), control,
-                                                             PathsOf(config, dialect->vendor())));
+    connections_.push_back(std::make_unique<BackendConnection>(control_, io_, config, worker,
+                                                               *dialect, inventory, monitor));
+    BackendConnection& connection = *connections_.back();
+    actions_.emplace(dialect->vendor(),
+                     backend::MakeActions(dialect->vendor(), control, connection.paths()));
+    connection.OnMove([this, &connection] { FollowRoot(connection); });
+    FollowRoot(connection);
   }
   Configure(config);
   for (const auto& [vendor, service] : servers_) offers.FollowServers(vendor, service->published());
   turns_.emplace(control_, inventory, ledger, offers,
                  [this](const auto& now, const auto& before) { Turn(now, before); });
+}
+
+/// What runs the driver's programs.
+void DevicePipeline::FollowRoot(const BackendConnection& connection) {
+  if (const auto actions = actions_.find(connection.vendor());
+      actions != actions_.end() && actions->second)
+    actions->second->SetPaths(connection.paths());
+  if (const auto service = servers_.find(connection.vendor()); service != servers_.end())
+    service->second->SetDriverRoot(connection.paths().driver_root);
 }
 
 base::Status DevicePipeline::Recall() {
@@ -173,7 +185,8 @@ void DevicePipeline::WantServers() {
                                   *ledger.Get());
   std::map<std::string, std::vector<device::SharedSet>, std::less<>> wanted;
   for (device::SharedSet& set : sets)
-    wanted[set.members.front().device->vendor].push_back(std::move(set));
+    if (!released_.contains(set.members.front().device->vendor))
+      wanted[set.members.front().device->vendor].push_back(std::move(set));
   if (wanted == wanted_) return;
   wanted_ = std::move(wanted);
   for (const auto& [vendor, service] : servers_) {
@@ -181,6 +194,46 @@ void DevicePipeline::WantServers() {
     service->Want(of_vendor == wanted_.end() ? std::vector<device::SharedSet>()
                                              : of_vendor->second);
   }
+}
+
+BackendConnection* DevicePipeline::ConnectionOf(std::string_view vendor) {
+  for (const auto& connection : connections_)
+    if (connection->vendor() == vendor) return connection.get();
+  return nullptr;
+}
+
+void DevicePipeline::ReleaseDriver(const std::string& vendor, Released done) {
+  BackendConnection* connection = ConnectionOf(vendor);
+  if (connection == nullptr)
+    return done(
+        base::Error(base::Code::kNotFound, "this agent knows no vendor \"" + vendor + "\""));
+  ++released_[vendor];
+  if (serves_) WantServers();
+  connection->GiveUp("the driver is being replaced",
+                     [this, connection, done = std::move(done)] { done(StillUsing(*connection)); });
+}
+
+std::vector<std::string> DevicePipeline::StillUsing(const BackendConnection& connection) const {
+  std::vector<std::string> remaining;
+  if (connection.hangs())
+    remaining.emplace_back("a worker of the agent hangs in a call of the driver");
+  const auto service = servers_.find(connection.vendor());
+  if (service == servers_.end()) return remaining;
+  std::map<std::string, int> clients;
+  for (const auto& [id, shared] : *service->second->published().Get())
+    if (!shared.servers.empty() || shared.clients > 0) clients[shared.set] = shared.clients;
+  for (const auto& [set, count] : clients)
+    remaining.push_back("the sharing server of " + set + " ends with its last client (" +
+                        std::to_string(count) + " now)");
+  return remaining;
+}
+
+void DevicePipeline::TakeDriverBack(const std::string& vendor) {
+  const auto count = released_.find(vendor);
+  if (count == released_.end() || --count->second > 0) return;
+  released_.erase(count);
+  if (BackendConnection* connection = ConnectionOf(vendor)) connection->TakeBack();
+  if (serves_) WantServers();
 }
 
 void DevicePipeline::EndIdle() {

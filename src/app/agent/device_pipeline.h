@@ -67,6 +67,15 @@ class DevicePipeline {
   /// The parts of a vendor that take part in divisions of its devices, likewise.
   node::change::Divisions::Vendor DivisionsOf(std::string_view vendor);
 
+  /// Lets go of a vendor's driver, because another program replaces it: its devices are gone, and
+  /// its idle sharing servers end. `done` gets what of this agent still uses the driver, after 5 s
+  /// at the latest; kNotFound: there is no such vendor. Each call with success needs a
+  /// TakeDriverBack.
+  using Released = std::function<void(const base::Result<std::vector<std::string>>& remaining)>;
+  void ReleaseDriver(const std::string& vendor, Released done);
+  /// Looks at the driver at once, if no other program still replaces it.
+  void TakeDriverBack(const std::string& vendor);
+
   /// Ends the servers that are not needed after the agent has ended for good.
   void EndIdle();
 
@@ -96,9 +105,12 @@ class DevicePipeline {
   node::share::Offers offers;
 
  private:
+  void FollowRoot(const BackendConnection& connection);
   void NoteKernelLog();
   void Turn(const node::share::NodeDevices& now, const node::share::NodeDevices& before);
   void WantServers();
+  BackendConnection* ConnectionOf(std::string_view vendor);
+  std::vector<std::string> StillUsing(const BackendConnection& connection) const;
   void LogRemarks(const std::vector<std::string>& remarks);
 
   os::Loop& control_;
@@ -112,6 +124,7 @@ class DevicePipeline {
   std::optional<node::health::HealthCheckpointWriter> writer_;
   std::map<std::string, std::vector<device::SharedSet>, std::less<>> wanted_;  // by vendor
   std::vector<std::string> remarks_;  // remarks on the configuration that were logged
+  std::map<std::string, int, std::less<>> released_;  // by vendor: how many programs replace it
   bool serves_ = false;
   node::share::Turns::Follow follow_;
   std::optional<node::share::Turns> turns_;  // last: calls all of the above

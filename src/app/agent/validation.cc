@@ -19,11 +19,12 @@ constexpr base::Duration kRest = std::chrono::milliseconds(500);
 constexpr base::Duration kStart = std::chrono::seconds(30);
 constexpr base::Duration kRetry = std::chrono::seconds(30);
 
-std::string DevRootOf(const api::PathsConfig& paths) {
-  return paths.dev_root.empty() ? paths.driver_root : paths.dev_root;
-}
-
-api::compat::DriverPlace PlaceOf(const api::PathsConfig& paths) {
+api::compat::DriverPlace PlaceOf(const api::PathsConfig& paths,
+                                 const node::inventory::Snapshot& inventory) {
+  const auto* vendor = inventory.FindVendor(api::compat::kNodeStatusVendor);
+  if (vendor != nullptr && vendor->driver != nullptr && vendor->place != nullptr &&
+      vendor->place->container)
+    return {vendor->place->host_driver_root, vendor->place->host_dev_root};
   const std::string root =
       paths.host_driver_root.empty() ? paths.driver_root : paths.host_driver_root;
   if (!paths.host_dev_root.empty()) return {root, paths.host_dev_root};
@@ -52,7 +53,7 @@ Validation::~Validation() {
 
 void Validation::Configure(const api::NodeConfig& config) {
   paths_ = config.paths;
-  driver_ = PlaceOf(config.paths);
+  driver_ = PlaceOf(paths_, *inventory_.published().Get());
   const bool other = std::exchange(config_, config.validation) != config_;
   if (!other) return;
   folder_watch_.reset();
@@ -120,7 +121,9 @@ void Validation::LookSoon() {
 
 void Validation::Watch(const std::vector<node::validate::WantedFile>& wanted) {
   std::set<std::string> folders;
-  for (const auto& file : wanted) folders.insert(base::FolderOf(OpenedPath(paths_, file.path)));
+  for (const auto& file : wanted)
+    folders.insert(base::FolderOf(
+        OpenedPath(file.dev_root.empty() ? DevRootOf(paths_) : file.dev_root, file.path)));
   std::erase_if(watches_, [&](const auto& watch) { return !folders.contains(watch.first); });
   for (const std::string& folder : folders)
     if (!watches_.contains(folder))
@@ -156,7 +159,9 @@ std::vector<api::ValidationStep> Validation::Judge(const api::Report& report,
                                         .toolkit = std::move(toolkit)});
   Stamp(steps);
   status_.Take(report, steps, on_bus, Unix(control_.clock().Wall()));
-  if (std::exchange(steps_, steps) != steps) UpdateFiles();
+  const api::compat::DriverPlace place = PlaceOf(paths_, *inventory);
+  const bool elsewhere = std::exchange(driver_, place) != place;
+  if (std::exchange(steps_, steps) != steps || elsewhere) UpdateFiles();
   return steps;
 }
 

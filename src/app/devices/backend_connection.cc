@@ -26,8 +26,9 @@ std::vector<std::string> WorkerCommand(const std::string& worker, std::string_vi
   return command;
 }
 
-BackendConnection::BackendConnection(os::Loop& control, const api::NodeConfig& config,
-                                     const std::string& worker, const device::Dialect& dialect,
+BackendConnection::BackendConnection(os::Loop& control, base::Executor& io,
+                                     const api::NodeConfig& config, const std::string& worker,
+                                     const device::Dialect& dialect,
                                      node::inventory::Inventory& inventory,
                                      node::health::Monitor& monitor)
     : control_(control),
@@ -35,13 +36,19 @@ BackendConnection::BackendConnection(os::Loop& control, const api::NodeConfig& c
       vendor_(dialect.vendor()),
       inventory_(inventory),
       monitor_(monitor),
-      sysfs_root_(config.paths.sysfs_root),
-      driver_paths_(dialect.DriverPaths(PathsOf(config, vendor_))),
-      remote_(control, {.command = WorkerCommand(worker, vendor_, PathsOf(config, vendor_),
-                                                 config.restrict_workers)}),
+      paths_(config.paths),
+      library_(api::ConfigOf(config, vendor_).library),
+      worker_(worker),
+      restricted_(config.restrict_workers),
+      root_(control, io, {config, vendor_}, dialect,
+            [this](const DriverRoot& before) { RootChanged(before); }),
+      remote_(control, {.command = Command()}),
       discovery_(
           control, remote_, inventory,
-          {.vendor = vendor_, .poll = config.health.poll, .sysfs_root = config.paths.sysfs_root},
+          {.vendor = vendor_,
+           .poll = config.health.poll,
+           .sysfs_root = config.paths.sysfs_root,
+           .place = [this] { return Place(); }},
           {.reading = [this](const std::string& id,
                              const device::Reading& reading) { monitor_.OnReading(id, reading); },
            .evidence = [this](const device::Evidence& evidence) { OnEvidence(evidence); },
@@ -53,13 +60,59 @@ BackendConnection::BackendConnection(os::Loop& control, const api::NodeConfig& c
 void BackendConnection::Start(std::function<void()> first_look, std::function<void()> judged) {
   judged_ = std::move(judged);
   discovery_.OnFirstScan(std::move(first_look));
+  started_ = true;
+  WatchPaths();
+  discovery_.Start();
+}
+
+device::Paths BackendConnection::paths() const {
+  return PathsOf(PathsIn(paths_, root_.now()), library_);
+}
+
+std::vector<std::string> BackendConnection::Command() const {
+  return WorkerCommand(worker_, vendor_, paths(), restricted_);
+}
+
+/// Also where the driver is not now: it may appear there.
+std::set<std::string> BackendConnection::WatchedPaths() const {
+  std::set<std::string> all;
+  const auto add = [&](const api::PathsConfig& paths) {
+    for (std::string& path : dialect_.DriverPaths(PathsOf(paths, library_)))
+      all.insert(std::move(path));
+  };
+  add(paths_);
+  if (!paths_.driver_container_root.empty())
+    add(PathsIn(paths_,
+                {.container = true, .place = paths_.driver_container_root, .own_dev = true}));
+  return all;
+}
+
+void BackendConnection::WatchPaths() {
+  watches_.clear();
   const auto refresh = [this] {
     base::Log(base::kDebug, "the driver's files changed", {{"vendor", vendor_}});
+    root_.Look();
     discovery_.Refresh();
   };
-  for (const std::string& path : driver_paths_)
+  for (const std::string& path : WatchedPaths())
     watches_.push_back(std::make_unique<os::PathWatch>(control_, path, refresh));
-  discovery_.Start();
+}
+
+/// The watches are of what was at their paths when they began, which a mount has covered.
+void BackendConnection::RootChanged(const DriverRoot& before) {
+  if (started_) WatchPaths();
+  if (SameRoot(before, root_.now())) return;
+  base::Log(base::kInfo, "the driver's root changed",
+            {{"vendor", vendor_},
+             {"source", root_.now().container ? "container" : "host"},
+             {"root", paths().driver_root}});
+  remote_.SetCommand(Command());
+  if (moved_) moved_();
+  if (started_) discovery_.Restart();
+}
+
+std::shared_ptr<const node::inventory::DriverLocation> BackendConnection::Place() const {
+  return PlaceIn(paths_, root_.now(), ModuleInstance());
 }
 
 void BackendConnection::OnEvidence(const device::Evidence& evidence, base::Duration ago) {
@@ -80,8 +133,8 @@ void BackendConnection::OnEvidence(const device::Evidence& evidence, base::Durat
 /// The driver's folders in sysfs are created again each time its module is loaded.
 std::string BackendConnection::ModuleInstance() const {
   std::vector<std::string> instances;
-  for (const std::string& path : driver_paths_)
-    if (path.starts_with(sysfs_root_ + "/"))
+  for (const std::string& path : dialect_.DriverPaths(paths()))
+    if (path.starts_with(paths_.sysfs_root + "/"))
       if (std::string instance = os::FolderInstance(path); !instance.empty())
         instances.push_back(std::move(instance));
   return base::Join(instances, " ");

@@ -7,11 +7,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/config/node_config.h"
+#include "app/devices/driver_root.h"
 #include "device/dialect.h"
 #include "device/remote.h"
 #include "node/health/monitor.h"
@@ -27,9 +29,10 @@ std::vector<std::string> WorkerCommand(const std::string& worker, std::string_vi
 /// On the control loop.
 class BackendConnection {
  public:
-  BackendConnection(os::Loop& control, const api::NodeConfig& config, const std::string& worker,
-                    const device::Dialect& dialect, node::inventory::Inventory& inventory,
-                    node::health::Monitor& monitor);
+  /// Looks at files on `io` later on. Blocks for some system calls.
+  BackendConnection(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
+                    const std::string& worker, const device::Dialect& dialect,
+                    node::inventory::Inventory& inventory, node::health::Monitor& monitor);
 
   /// `first_look` is called once, after the first look at the devices; `judged` each time after
   /// evidence that waited for its device (see Hear) was processed.
@@ -59,7 +62,20 @@ class BackendConnection {
   void Release(std::function<void()> done) { discovery_.Release(std::move(done)); }
   void Reopen() { discovery_.Reopen(); }
 
+  /// While another program replaces the driver: see inventory::Discovery.
+  void GiveUp(const std::string& why, std::function<void()> done) {
+    discovery_.GiveUp(why, std::move(done));
+  }
+  void TakeBack() { discovery_.TakeBack(); }
+  /// Whether a worker hangs in a call of the driver, which keeps the driver in use.
+  bool hangs() const { return remote_.abandoned() > 0; }
+
   void SetPoll(base::Duration poll) { discovery_.SetPoll(poll); }
+
+  /// The paths at which the driver is opened now. They change with its root, after which `moved`
+  /// is called.
+  device::Paths paths() const;
+  void OnMove(std::function<void()> moved) { moved_ = std::move(moved); }
 
   const std::string& vendor() const { return vendor_; }
   const device::Dialect& dialect() const { return dialect_; }
@@ -73,6 +89,11 @@ class BackendConnection {
     base::TimePoint at{};
     base::Duration ago{};
   };
+  std::vector<std::string> Command() const;
+  std::set<std::string> WatchedPaths() const;
+  void WatchPaths();
+  void RootChanged(const DriverRoot& before);
+  std::shared_ptr<const node::inventory::DriverLocation> Place() const;
   std::string ModuleInstance() const;
   void DriverOpened();
 
@@ -81,13 +102,16 @@ class BackendConnection {
   const std::string vendor_;
   node::inventory::Inventory& inventory_;
   node::health::Monitor& monitor_;
-  const std::string sysfs_root_;
-  const std::vector<std::string> driver_paths_;
+  const api::PathsConfig paths_;  // as configured
+  const std::string library_, worker_;
+  const bool restricted_;
+  DriverRootWatch root_;
   device::Remote remote_;
   node::inventory::Discovery discovery_;
   std::vector<std::unique_ptr<os::PathWatch>> watches_;
   std::deque<Pending> pending_;
-  std::function<void()> judged_;
+  std::function<void()> judged_, moved_;
+  bool started_ = false;
 };
 
 }  // namespace penstock::app

@@ -1,43 +1,52 @@
 #include "app/devices/paths.h"
 
+#include <algorithm>
+
 #include "os/core/file.h"
 
 namespace penstock::app {
 namespace {
 
-std::string DevRoot(const api::PathsConfig& paths) {
-  return paths.dev_root.empty() ? paths.driver_root : paths.dev_root;
-}
-
-std::string Below(const std::string& root, const std::string& path) {
-  return root == "/" ? path : root + path;
-}
-
 /// Whether the dev root contains dev/. Checked in this process's view, even for paths that the host
 /// names differently.
-bool HasDev(const api::PathsConfig& paths) { return os::Exists(Below(DevRoot(paths), "/dev")); }
+bool HasDev(const std::string& dev_root) { return os::Exists(BelowRoot(dev_root, "/dev")); }
 
-std::string InRoot(const api::PathsConfig& paths, const std::string& root,
-                   const std::string& file) {
-  return Below(root, HasDev(paths) ? file : file.substr(std::string("/dev").size()));
+std::string InRoot(const std::string& dev_root, const std::string& root, const std::string& file) {
+  return BelowRoot(root, HasDev(dev_root) ? file : file.substr(std::string("/dev").size()));
 }
 
 }  // namespace
 
-device::Paths PathsOf(const api::NodeConfig& config, std::string_view vendor) {
-  const api::PathsConfig& paths = config.paths;
+std::string BelowRoot(const std::string& root, const std::string& path) {
+  return root == "/" ? path : root + path;
+}
+
+std::string DevRootOf(const api::PathsConfig& paths) {
+  return paths.dev_root.empty() ? paths.driver_root : paths.dev_root;
+}
+
+std::string HostDevRootOf(const api::PathsConfig& paths) {
+  if (!paths.host_dev_root.empty()) return paths.host_dev_root;
+  return paths.host_driver_root.empty() ? DevRootOf(paths) : paths.host_driver_root;
+}
+
+device::Paths PathsOf(const api::PathsConfig& paths, const std::string& library) {
   return {.driver_root = paths.driver_root,
-          .library = api::ConfigOf(config, vendor).library,
+          .library = library,
           .sysfs_root = paths.sysfs_root,
-          .dev_root = DevRoot(paths),
+          .dev_root = DevRootOf(paths),
           .proc_root = paths.proc_root};
+}
+
+device::Paths PathsOf(const api::NodeConfig& config, std::string_view vendor) {
+  return PathsOf(config.paths, api::ConfigOf(config, vendor).library);
 }
 
 node::cdi::Places PlacesOf(const api::NodeConfig& config) {
   const std::string& host_driver_root = config.paths.host_driver_root;
   return {.driver_root = config.paths.driver_root,
           .host_driver_root = host_driver_root,
-          .dev_root = DevRoot(config.paths),
+          .dev_root = DevRootOf(config.paths),
           .host_dev_root =
               config.paths.host_dev_root.empty() ? host_driver_root : config.paths.host_dev_root,
           .sysfs_root = config.paths.sysfs_root,
@@ -55,14 +64,34 @@ os::MachinePaths MachinePathsOf(const api::NodeConfig& config) {
           .product_file = product};
 }
 
+std::string OpenedPath(const std::string& dev_root, const std::string& file) {
+  return InRoot(dev_root, dev_root, file);
+}
+
 std::string OpenedPath(const api::PathsConfig& paths, const std::string& file) {
-  return InRoot(paths, DevRoot(paths), file);
+  return OpenedPath(DevRootOf(paths), file);
 }
 
 std::string HostDevicePath(const api::PathsConfig& paths, const std::string& file) {
-  if (!paths.host_dev_root.empty()) return InRoot(paths, paths.host_dev_root, file);
-  if (!paths.host_driver_root.empty()) return InRoot(paths, paths.host_driver_root, file);
-  return OpenedPath(paths, file);
+  return InRoot(DevRootOf(paths), HostDevRootOf(paths), file);
+}
+
+std::string HostDevicePath(const api::PathsConfig& paths,
+                           const node::inventory::Snapshot& inventory, const std::string& file) {
+  const auto has = [&file](const std::vector<device::DeviceFile>& files) {
+    return std::ranges::find(files, file, &device::DeviceFile::path) != files.end();
+  };
+  for (const node::inventory::VendorEntry& vendor : inventory.vendors) {
+    // That of the host is where the configuration in force says.
+    if (vendor.driver == nullptr || vendor.place == nullptr || !vendor.place->container) continue;
+    const bool of_device =
+        std::ranges::any_of(inventory.devices, [&](const node::inventory::Entry& entry) {
+          return entry.facts->vendor == vendor.vendor && has(entry.facts->files);
+        });
+    if (of_device || has(vendor.driver->files))
+      return InRoot(vendor.place->dev_root, vendor.place->host_dev_root, file);
+  }
+  return HostDevicePath(paths, file);
 }
 
 }  // namespace penstock::app

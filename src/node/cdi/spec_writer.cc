@@ -25,7 +25,17 @@ constexpr base::Duration kRetry = std::chrono::seconds(10);
 struct Subject {
   const device::Dialect* dialect = nullptr;
   std::shared_ptr<const device::Driver> driver;
+  std::shared_ptr<const inventory::DriverLocation> place;  ///< null: as configured
   std::vector<std::shared_ptr<const device::Facts>> devices;
+
+  Places PlacesFrom(Places configured) const {
+    if (place == nullptr) return configured;
+    configured.driver_root = place->driver_root;
+    configured.host_driver_root = place->host_driver_root;
+    configured.dev_root = place->dev_root;
+    configured.host_dev_root = place->host_dev_root;
+    return configured;
+  }
 
   Input input() const {
     Input input{dialect, driver.get(), {}};
@@ -49,8 +59,9 @@ class SpecFinder {
 
   void Add(const Subject& subject) {
     const Input input = subject.input();
-    for (const device::CdiClass& one : subject.dialect->CdiClasses()) WatchNodes(one);
-    auto generated = Generate(input, settings_.places, settings_.options);
+    const Places places = subject.PlacesFrom(settings_.places);
+    for (const device::CdiClass& one : subject.dialect->CdiClasses()) WatchNodes(one, places);
+    auto generated = Generate(input, places, settings_.options);
     if (!generated.ok()) {
       outcome_.written.problems.push_back(generated.error().message());
       if (generated.error().code() == base::Code::kFailedPrecondition)
@@ -63,7 +74,7 @@ class SpecFinder {
     for (const auto& facts : subject.devices) ids_.insert(facts->id);
     Add(*generated, [this](const api::cdi::Device& device) { return ids_.contains(device.name); });
     for (const device::CdiClass& one : subject.dialect->CdiClasses()) {
-      auto auxiliary = GenerateClass(one, input, settings_.places, settings_.options);
+      auto auxiliary = GenerateClass(one, input, places, settings_.options);
       // Classes with the driver's files are for programs that manage the node's devices; the
       // kubelet allocates them no devices.
       if (auxiliary.ok())
@@ -105,10 +116,9 @@ class SpecFinder {
       if (!spec->devices.empty()) specs_.push_back(std::move(*spec));
   }
 
-  void WatchNodes(const device::CdiClass& one) {
+  void WatchNodes(const device::CdiClass& one, const Places& places) {
     for (const std::string& node : one.nodes)
-      if (const std::string folder = settings_.places.dev_root + base::FolderOf(node);
-          os::Exists(folder))
+      if (const std::string folder = places.dev_root + base::FolderOf(node); os::Exists(folder))
         outcome_.watched.insert(folder);
   }
 
@@ -166,7 +176,7 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
     const auto snapshot = inventory.published().Get();
     std::vector<Subject> subjects;
     for (const auto& vendor : snapshot->vendors) {
-      Subject subject{dialect_of(vendor.vendor), vendor.driver, {}};
+      Subject subject{dialect_of(vendor.vendor), vendor.driver, vendor.place, {}};
       if (subject.dialect == nullptr) continue;
       kinds.insert(std::string(subject.dialect->cdi_kind()));
       for (const device::CdiClass& one : subject.dialect->CdiClasses()) kinds.insert(one.kind);

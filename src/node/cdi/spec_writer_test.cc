@@ -12,6 +12,7 @@
 #include "device/testing/acme.h"
 #include "node/inventory/testing/acme_inventory.h"
 #include "os/core/file.h"
+#include "os/testing/eventually.h"
 #include "os/testing/temporary_folder.h"
 
 namespace penstock::node::cdi {
@@ -104,6 +105,29 @@ TEST_F(CdiSpecWriterTest, FilesAreThereBeforeSubscribersAreNotified) {
   EXPECT_THAT(written.kinds, ElementsAre("acme.com/gpu", "k8s.device-plugin.acme.com/gpu"));
   EXPECT_THAT(written.problems, IsEmpty());
   EXPECT_TRUE(os::Exists(folder_.path() + kForPeople));
+}
+
+TEST_F(CdiSpecWriterTest, FilesAreThoseOfThePlaceWhereTheDriverWasOpened) {
+  SetDevices(1);
+  Begin();
+  WaitForDevices({"G0"});
+  folder_.Write("run/driver/dev/acmectl", "");
+  folder_.Write("run/driver/dev/acme0", "");
+  OnLoop([&] {
+    inventory::VendorEntry vendor = inventory::AcmeVendor();
+    const std::string root = folder_ / "run/driver";
+    vendor.place = std::make_shared<const inventory::DriverLocation>(
+        inventory::DriverLocation{.container = true,
+                                  .driver_root = root,
+                                  .host_driver_root = "/run/driver",
+                                  .dev_root = root,
+                                  .host_dev_root = "/run/driver"});
+    inventory_.SetVendor(std::move(vendor));
+  });
+  EXPECT_TRUE(os::Eventually([&] {
+    const auto text = os::ReadFile(folder_.path() + kForPeople);
+    return text.ok() && text->find("\"/run/driver/dev/acme0\"") != std::string::npos;
+  }));
 }
 
 TEST_F(CdiSpecWriterTest, TheKubeletNamesDevicesByIdAndHasNoAll) {

@@ -16,8 +16,6 @@ namespace {
 constexpr base::Duration kHangRetry = std::chrono::seconds(30);
 // Not immediately, so that a source of frequent events does not keep the agent busy.
 constexpr base::Duration kSoon = std::chrono::milliseconds(100);
-constexpr base::Duration kReleaseCheck = std::chrono::milliseconds(50);
-constexpr int kReleaseTries = 100;
 const std::string kUnnamed = "at ";
 
 /// Why the driver no longer lists a device.
@@ -106,6 +104,7 @@ void Discovery::Refresh() {
 }
 
 void Discovery::DescribeNow(std::function<void()> done) {
+  if (given_up_ && done) return executor_.Post(std::move(done));
   if (done) await_description_.push_back(std::move(done));
   describe_again_ = true;
   Refresh();
@@ -133,18 +132,33 @@ void Discovery::Open() {
   soon_.clear();
   backend_.Open(Current<device::Driver>([this](Result<device::Driver> driver) {
     if (!driver.ok()) return NoDriver(driver.error());
-    if (driver->version != driver_version_)
-      base::Log(base::kInfo, "driver found",
-                {{"vendor", options_.vendor}, {"version", driver->version}});
-    driver_version_ = driver->version;
-    inventory_.SetVendor(
-        {options_.vendor, std::make_shared<const device::Driver>(*std::move(driver)), ""});
+    Opened(*std::move(driver));
     backoff_.Reset();
     List(true);
   }));
 }
 
-void Discovery::NoDriver(const Error& error) {
+/// A worker that is started again opens the same driver: that changes no time.
+void Discovery::Opened(device::Driver driver) {
+  const auto place = options_.place ? options_.place() : nullptr;
+  const std::string instance = driver.version + " " + (place ? place->instance : "");
+  if (driver.version != driver_version_)
+    base::Log(base::kInfo, "driver found",
+              {{"vendor", options_.vendor},
+               {"version", driver.version},
+               {"root", place ? place->host_driver_root : ""}});
+  driver_version_ = driver.version;
+  if (std::exchange(driver_instance_, instance) != instance)
+    driver_since_ = executor_.clock().Wall();
+  inventory_.SetVendor({options_.vendor, std::make_shared<const device::Driver>(std::move(driver)),
+                        "", place, driver_since_});
+}
+
+void Discovery::NoDriver(const Error& cause) {
+  const auto place = options_.place ? options_.place() : nullptr;
+  const Error error = place && !place->unused.empty()
+                          ? Error(cause.code(), cause.message() + "; " + place->unused)
+                          : cause;
   ++*connection_;
   phase_ = Phase::kWaiting;
   busy_ = false;
@@ -158,11 +172,13 @@ void Discovery::NoDriver(const Error& error) {
     if (before->reason != error.message())
       base::Log(base::kWarn, "driver does not respond",
                 {{"vendor", options_.vendor}, {"why", error.message()}});
-    inventory_.SetVendor({options_.vendor, before->driver, error.message()});
+    inventory_.SetVendor(
+        {options_.vendor, before->driver, error.message(), before->place, before->since});
     DevicesUnknown(error);
   } else {
     if (before == nullptr || was_there || before->reason != error.message())
       base::Log(base::kWarn, "no driver", {{"vendor", options_.vendor}, {"why", error.message()}});
+    driver_instance_.clear();
     inventory_.SetVendor({options_.vendor, nullptr, error.message()});
     inventory_.SetFacts(options_.vendor, {}, "the driver is gone: " + error.message(),
                         executor_.clock().Wall());
@@ -494,29 +510,6 @@ void Discovery::ReadSoon(const std::string& id) {
   }
   soon_.insert(id);
   if (!busy_) ScheduleNext();
-}
-
-void Discovery::Release(std::function<void()> done) {
-  ++*connection_;
-  phase_ = Phase::kReleased;
-  busy_ = rescan_ = false;
-  wanted_.reset();
-  soon_.clear();
-  in_flight_.clear();
-  executor_.Cancel(timer_);
-  base::Log(base::kInfo, "driver connection closed", {{"vendor", options_.vendor}});
-  backend_.Stop();
-  AwaitRelease(kReleaseTries, std::move(done));
-}
-
-void Discovery::AwaitRelease(int tries, std::function<void()> done) {
-  if (backend_.abandoned() == 0 || tries == 0) return done();
-  timer_ = executor_.PostAfter(
-      kReleaseCheck, [this, tries, done = std::move(done)] { AwaitRelease(tries - 1, done); });
-}
-
-void Discovery::Reopen() {
-  if (phase_ == Phase::kReleased) Open();
 }
 
 void Discovery::Evidence(const std::vector<device::Evidence>& evidence) {

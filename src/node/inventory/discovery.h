@@ -32,6 +32,8 @@ class Discovery {
                                                            ///< time
     base::Duration retry_most = std::chrono::seconds(15);
     std::string sysfs_root = "/sys";
+    /// Where the driver is that was opened now; null: where it is not known.
+    std::function<std::shared_ptr<const DriverLocation>()> place = nullptr;
   };
   struct Callbacks {
     /// Evidence from readings and events, for faults that persist and for single events, with the
@@ -68,6 +70,17 @@ class Discovery {
   /// Reopens the driver after Release.
   void Reopen();
 
+  /// As Release, until TakeBack: meanwhile the driver is reported as absent and its devices as
+  /// gone, for this reason, and Reopen does nothing.
+  void GiveUp(const std::string& why, std::function<void()> done);
+
+  /// Ends GiveUp: looks at the driver at once.
+  void TakeBack();
+
+  /// Closes the connection to the driver and opens it again: it is now elsewhere. Until that is
+  /// done, the devices stay in the inventory unchanged. Does nothing between Release and Reopen.
+  void Restart();
+
   /// Number of the current connection to the driver; nothing until all devices of a connection are
   /// described, because addresses are not valid before that.
   std::optional<std::uint64_t> session() const;
@@ -92,6 +105,7 @@ class Discovery {
   enum class Phase { kWaiting, kOpening, kDescribing, kServing, kReleased };
 
   void Open();
+  void Opened(device::Driver driver);
   void Scan();
   void List(bool fresh);
   void Listed(const std::vector<std::string>& addresses, bool fresh);
@@ -107,7 +121,7 @@ class Discovery {
   void ReadSome();
   void ScheduleNext();
   bool AnyUnhealthy() const;
-  void AwaitRelease(int tries, std::function<void()> done);
+  void AwaitRelease(int tries);
   void HandleReading(const std::string& id, base::Result<device::Reading> reading);
   void ReportLost(const std::string& id, std::string_view kind, const base::Error& error);
   void Evidence(const std::vector<device::Evidence>& evidence);
@@ -119,7 +133,7 @@ class Discovery {
   /// The driver cannot be opened or does not answer: publishes the reason and retries later. Where
   /// the driver was there before, and the error does not say that it was removed, its devices are
   /// not reported as gone.
-  void NoDriver(const base::Error& error);
+  void NoDriver(const base::Error& cause);
   void DevicesUnknown(const base::Error& error);
   void FirstScanDone();
   void CallDescribed();
@@ -144,6 +158,8 @@ class Discovery {
   base::Backoff backoff_;
   base::TimerId timer_ = 0;
   Phase phase_ = Phase::kWaiting;
+  bool given_up_ = false;                             // stays released
+  std::vector<std::function<void()>> await_release_;  // until no connection is left
   bool busy_ = false;  // a scan is in progress: the next one waits for its end
   bool rescan_ = false;
   // What waits for the next description, and for that under way.
@@ -164,6 +180,8 @@ class Discovery {
       hidden_;  // ids of devices that may be behind addresses which could not be described
   std::string in_flight_;  // address of the call in progress
   std::string driver_version_;
+  std::string driver_instance_;  // of the driver that was opened last, as long as it is there
+  base::WallTime driver_since_{};
   std::function<void()> first_scan_;
   std::shared_ptr<std::uint64_t> connection_ = std::make_shared<std::uint64_t>(0);
 };

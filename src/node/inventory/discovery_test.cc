@@ -119,11 +119,12 @@ class DiscoveryTest : public ::testing::Test {
   Inventory inventory_;
   std::map<std::string, device::Reading> readings_;
   int reopened_ = 0, evidence_ = 0;
+  std::shared_ptr<const DriverLocation> place_;
   Discovery discovery_{
       executor_,
       backend_,
       inventory_,
-      {.vendor = "acme"},
+      {.vendor = "acme", .place = [this] { return place_; }},
       {.reading = [this](const std::string& id,
                          const device::Reading& reading) { readings_[id] = reading; },
        .evidence = [this](const device::Evidence&) { ++evidence_; },
@@ -468,6 +469,56 @@ TEST_F(DiscoveryTest, HowOftenSoonIsSaidDoesNotMatter) {
   EXPECT_EQ(backend_.described, 0);
 }
 
+TEST_F(DiscoveryTest, ADriverThatIsElsewhereIsOpenedThereAndHasATimeOfItsOwn) {
+  const auto entry = [&] { return *inventory_.published().Get()->FindVendor("acme"); };
+  place_ = std::make_shared<const DriverLocation>(DriverLocation{.instance = "1"});
+  Start();
+  const base::WallTime since = entry().since;
+  EXPECT_EQ(entry().place, place_);
+  executor_.Advance(10s);
+  discovery_.Restart();
+  executor_.RunUntilIdle();
+  EXPECT_EQ(backend_.opened, 2);
+  EXPECT_EQ(reopened_, 2);
+  EXPECT_EQ(entry().since, since) << "it is the same driver";
+  backend_.silent = "does not answer";
+  executor_.Advance(10s);
+  backend_.silent.clear();
+  executor_.Advance(20s);
+  EXPECT_EQ(entry().since, since) << "it was there all the time";
+  place_ =
+      std::make_shared<const DriverLocation>(DriverLocation{.container = true, .instance = "2"});
+  discovery_.Restart();
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C")) << "until it is known what is there";
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(entry().place->container);
+  EXPECT_GT(entry().since, since);
+  discovery_.Release([] {});
+  const int opened = backend_.opened;
+  discovery_.Restart();
+  executor_.Advance(60s);
+  EXPECT_EQ(backend_.opened, opened);
+}
+
+TEST_F(DiscoveryTest, ADriverThatWasGoneIsNewWhenItIsBack) {
+  Start();
+  const base::WallTime since = inventory_.published().Get()->FindVendor("acme")->since;
+  backend_.absent = "no library";
+  executor_.Advance(10s);
+  backend_.absent.clear();
+  executor_.Advance(20s);
+  EXPECT_GT(inventory_.published().Get()->FindVendor("acme")->since, since);
+}
+
+TEST_F(DiscoveryTest, SaysWhyADriverContainerIsNotUsed) {
+  backend_.absent = "no library";
+  place_ =
+      std::make_shared<const DriverLocation>(DriverLocation{.unused = "that folder is anyone's"});
+  Start();
+  EXPECT_EQ(inventory_.published().Get()->FindVendor("acme")->reason,
+            "no library; that folder is anyone's");
+}
+
 TEST_F(DiscoveryTest, WhatIsLetGoOfIsNotTouchedAndItsDevicesStay) {
   Start();
   backend_.abandoned_ = 1;  // the worker dies some time after it was stopped
@@ -517,6 +568,48 @@ TEST_F(DiscoveryTest, Issue1223ADriverThatFailsAsAWholeLeavesNoDeviceAndIsTriedW
   EXPECT_LE(backend_.opened - opened, 26) << "every 15 s at most";
   backend_.absent.clear();
   EXPECT_THAT(IdsAfter(16s), ElementsAre("A", "B", "C"));
+}
+
+TEST_F(DiscoveryTest, ReportsADriverAsAbsentUntilItIsTakenBack) {
+  Start();
+  bool released = false, described = false;
+  discovery_.GiveUp("the driver is being replaced", [&] { released = true; });
+  EXPECT_TRUE(released);
+  EXPECT_EQ(Ids(), std::vector<std::string>());
+  const auto snapshot = inventory_.published().Get();
+  EXPECT_EQ(snapshot->FindVendor("acme")->driver, nullptr);
+  EXPECT_EQ(snapshot->FindVendor("acme")->reason, "the driver is being replaced");
+  EXPECT_EQ(snapshot->Find("A")->health.state, HealthState::kGone);
+  EXPECT_EQ(snapshot->Find("A")->health.reason, "the driver is being replaced");
+  const int opened = backend_.opened;
+  // Nothing else of the agent opens it meanwhile.
+  discovery_.Refresh();
+  discovery_.Release([] {});
+  discovery_.Reopen();
+  discovery_.DescribeNow([&] { described = true; });
+  EXPECT_EQ(IdsAfter(10min), std::vector<std::string>());
+  EXPECT_EQ(backend_.opened, opened);
+  EXPECT_TRUE(described);
+  backend_.version = "2.0";
+  discovery_.TakeBack();
+  executor_.RunUntilIdle();
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+  EXPECT_EQ(inventory_.published().Get()->FindVendor("acme")->driver->version, "2.0");
+}
+
+TEST_F(DiscoveryTest, TakesBackADriverThatIsNoLongerThere) {
+  Start();
+  backend_.abandoned_ = 1;
+  bool released = false;
+  discovery_.GiveUp("the driver is being replaced", [&] { released = true; });
+  executor_.Advance(4s);
+  EXPECT_FALSE(released);  // a call of the driver hangs
+  executor_.Advance(2s);
+  EXPECT_TRUE(released);
+  backend_.absent = "no driver is loaded";
+  discovery_.TakeBack();
+  executor_.RunUntilIdle();
+  EXPECT_EQ(inventory_.published().Get()->FindVendor("acme")->reason, "no driver is loaded");
 }
 
 }  // namespace

@@ -68,9 +68,10 @@ void Inventory::SetVendor(VendorEntry vendor) {
   if (found == next.vendors.end()) {
     next.vendors.push_back(std::move(vendor));
   } else {
-    const bool same_driver = found->driver == vendor.driver ||
-                             (found->driver && vendor.driver && *found->driver == *vendor.driver);
-    if (same_driver && found->reason == vendor.reason) return;
+    const auto same = [](const auto& a, const auto& b) { return a == b || (a && b && *a == *b); };
+    if (same(found->driver, vendor.driver) && same(found->place, vendor.place) &&
+        found->reason == vendor.reason && found->since == vendor.since)
+      return;
     *found = std::move(vendor);
   }
   ++next.facts_generation;

@@ -35,11 +35,24 @@ struct Entry {
   bool IsPartOf(std::string_view device) const;
 };
 
-/// A vendor's driver in its current state.
+/// Where a vendor's driver was opened, as this process sees the paths and as the host does.
+struct DriverLocation {
+  bool container = false;  ///< a driver container brought it; otherwise it is the host's own
+  std::string driver_root = "/", host_driver_root = "/";
+  std::string dev_root = "/", host_dev_root = "/";  ///< each contains dev/, or is a /dev itself
+  std::string instance;  ///< differs for each load of its module and each root that is put there
+  std::string unused;    ///< why what a driver container put there is not used; empty: nothing is
+                         ///< there, or it is used
+  bool operator==(const DriverLocation&) const = default;
+};
+
+/// A vendor's driver in its current state. There is no entry before it was looked for.
 struct VendorEntry {
   std::string vendor;
   std::shared_ptr<const device::Driver> driver;  ///< null while there is none
   std::string reason;  ///< why there is none: one sentence that says what to do
+  std::shared_ptr<const DriverLocation> place = nullptr;  ///< null: as configured
+  base::WallTime since{};  ///< when this driver was first opened, in this place
 };
 
 /// All devices at one moment, ordered by vendor and index; devices without an index come last, and

@@ -67,25 +67,32 @@ std::vector<WantedFile> WantedFiles(const inventory::Snapshot& inventory,
     if (dialect == nullptr || vendor.driver == nullptr ||
         std::ranges::none_of(inventory.devices, is_one))
       continue;
+    const std::size_t before = files.size();
     AddDriverFiles(*vendor.driver, *dialect, files);
     for (const inventory::Entry& entry : inventory.devices)
       if (is_one(entry))
         for (const device::DeviceFile& file : entry.facts->files)
           if (!file.path.starts_with(kGraphics))
             AddWanted(Numbered(file, NameOf(*entry.facts)), files);
+    if (vendor.place != nullptr)
+      for (std::size_t i = before; i < files.size(); ++i)
+        files[i].dev_root = vendor.place->dev_root;
   }
   return files;
 }
 
 StandingFiles LookAt(const std::string& dev_root, const std::vector<WantedFile>& wanted) {
   StandingFiles standing;
-  const auto root = os::Root::Open(dev_root);
-  const bool has_dev = root.ok() && root->Exists(std::string(kDev));
+  std::map<std::string, base::Result<os::Root>> roots;
   for (const WantedFile& file : wanted) {
     StandingFile& now = standing[file.path];
-    if (!root.ok()) continue;
-    const auto fd =
-        root->OpenFile(has_dev ? file.path : file.path.substr(kDev.size()), O_PATH | O_CLOEXEC);
+    const std::string& folder = file.dev_root.empty() ? dev_root : file.dev_root;
+    auto root = roots.find(folder);
+    if (root == roots.end()) root = roots.emplace(folder, os::Root::Open(folder)).first;
+    if (!root->second.ok()) continue;
+    const bool has_dev = root->second->Exists(std::string(kDev));
+    const auto fd = root->second->OpenFile(has_dev ? file.path : file.path.substr(kDev.size()),
+                                           O_PATH | O_CLOEXEC);
     struct stat about {};
     if (!fd.ok() || ::fstat(fd->get(), &about) != 0) continue;
     if (S_ISCHR(about.st_mode))

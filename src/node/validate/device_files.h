@@ -19,6 +19,7 @@ struct WantedFile {
   bool numbered = false;  ///< the driver reports its numbers
   std::string of;         ///< the device that needs it: "device 3"; empty: all of them
   std::string remedy;     ///< a command that creates it; empty: none is known
+  std::string dev_root;   ///< below which it is, as this process sees it; empty: as configured
   bool operator==(const WantedFile&) const = default;
 };
 
@@ -36,8 +37,8 @@ using StandingFiles = std::map<std::string, StandingFile>;  ///< by path
 std::vector<WantedFile> WantedFiles(const inventory::Snapshot& inventory,
                                     const device::DialectOf& dialect_of);
 
-/// Looks at the files below a dev root (the folder that contains dev/, or itself a /dev). Blocks
-/// for some system calls.
+/// Looks at the files below their dev roots (each contains dev/, or is a /dev itself), `dev_root`
+/// being the configured one. Blocks for some system calls.
 StandingFiles LookAt(const std::string& dev_root, const std::vector<WantedFile>& wanted);
 
 /// Why the files are not usable as device files, one sentence for each; empty: they are. Pure.

@@ -57,7 +57,10 @@ Step Driver(const Report& report, const Inputs& inputs) {
     else if (!vendor.reason.empty())
       unusable.push_back(why);
     else
-      loaded.push_back(vendor.vendor + " " + vendor.driver);
+      loaded.push_back(vendor.vendor + " " + vendor.driver +
+                       (vendor.driver_source == "container"
+                            ? " of the driver container in " + vendor.driver_root
+                            : ""));
   }
   if (!missing.empty())
     return Make(kDriver, kFailed, Several(missing),

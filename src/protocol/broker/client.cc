@@ -53,11 +53,14 @@ int Left(const std::optional<Time::time_point>& deadline) {
 
 std::string SocketPath(const std::string& run_dir) { return run_dir + "/penstock.sock"; }
 
-base::Result<Client> Client::Connect(const std::string& run_dir) {
+base::Result<Client> Client::Connect(const std::string& run_dir,
+                                     std::optional<base::Duration> patience) {
   const std::string path = SocketPath(run_dir);
   int error_number = 0;
-  auto fd = ConnectTo(path, error_number);
+  auto fd = ConnectTo(path, error_number, patience);
   if (fd.ok()) return Client(std::move(*fd), path);
+  if (error_number == EAGAIN)
+    return Error(Code::kDeadlineExceeded, "the agent at " + path + " accepts no connection");
   if (error_number == EACCES || error_number == EPERM) return Refused(path);
   if (error_number == ENOENT || error_number == ECONNREFUSED || error_number == ENOTDIR ||
       fd.error().code() == Code::kNotFound)

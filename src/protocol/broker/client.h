@@ -19,8 +19,10 @@ std::string SocketPath(const std::string& run_dir);
 class Client {
  public:
   /// kUnavailable if no agent answers, kPermissionDenied if the caller may not use it; both errors
-  /// say what to do.
-  static base::Result<Client> Connect(const std::string& run_dir);
+  /// say what to do. An agent that hangs accepts some connections; after that this waits
+  /// indefinitely, or up to `patience` (kDeadlineExceeded).
+  static base::Result<Client> Connect(const std::string& run_dir,
+                                      std::optional<base::Duration> patience = std::nullopt);
 
   /// Sends a line and adds the newline.
   base::Status SendLine(std::string_view line);

@@ -21,7 +21,7 @@ using base::MapReader;
 using base::Value;
 using nlohmann::json;
 
-constexpr std::array<std::pair<std::string_view, Operation>, 12> kOperations = {{
+constexpr std::array<std::pair<std::string_view, Operation>, 13> kOperations = {{
     {"version", Operation::kVersion},
     {"run", Operation::kRun},
     {"queue", Operation::kQueue},
@@ -34,6 +34,7 @@ constexpr std::array<std::pair<std::string_view, Operation>, 12> kOperations = {
     {"samples", Operation::kSamples},
     {"usage", Operation::kUsage},
     {"divide", Operation::kDivide},
+    {"release", Operation::kRelease},
 }};
 constexpr base::Duration kLongestWait = std::chrono::hours(24 * 3650);
 constexpr base::Duration kShortestTime = std::chrono::seconds(1);
@@ -187,6 +188,12 @@ static void VisitFields(Visit& visit, T& divide) {
   visit("wait", divide.wait, {.most = kLongestWait.count()});
 }
 
+template <typename Visit, base::Of<ReleaseRequest> T>
+static void VisitFields(Visit& visit, T& release) {
+  visit("vendor", release.vendor, {.filled = true});
+  if constexpr (Visit::kReads) CheckName(visit.map(), "vendor", release.vendor);
+}
+
 template <typename Visit, base::Of<Request> T>
 static void VisitFields(Visit& visit, T& request) {
   switch (request.operation) {
@@ -195,6 +202,7 @@ static void VisitFields(Visit& visit, T& request) {
     case Operation::kAssign: return VisitFields(visit, request.assign);
     case Operation::kUsage: return VisitFields(visit, request.usage);
     case Operation::kDivide: return VisitFields(visit, request.divide);
+    case Operation::kRelease: return VisitFields(visit, request.release);
     case Operation::kCancel:
       visit("ticket", request.ticket, {.required = true});
       if constexpr (Visit::kReads) CheckName(visit.map(), "ticket", request.ticket);
@@ -269,6 +277,12 @@ static void VisitFields(Visit& visit, T& device) {
   visit("number", device.number);
   visit("state", device.state, {.required = true});
   visit("reason", device.reason, {.if_any = true});
+}
+
+template <typename Visit, base::Of<ReleasedDriver> T>
+static void VisitFields(Visit& visit, T& driver) {
+  visit("vendor", driver.vendor, {.required = true});
+  visit("remaining", driver.remaining, {.if_any = true});
 }
 
 namespace {
@@ -389,6 +403,8 @@ std::string EncodeDivided(const std::vector<DivideProgress>& devices) {
   return AnswerLine("divided", devices);
 }
 
+std::string EncodeReleased(const ReleasedDriver& driver) { return AnswerLine("released", driver); }
+
 std::string EncodeVersion(const VersionAnswer& version) {
   return base::JsonText(
       json{{"version", version.version}, {"protocol", version.protocol}, {"pid", version.pid}});
@@ -427,6 +443,13 @@ base::Result<DivideAnswer> DecodeDivideAnswer(std::string_view line) {
   if (!answer.dividing && !answer.divided)
     return Error(Code::kDataLoss, "the agent's answer has neither \"dividing\" nor \"divided\"");
   return answer;
+}
+
+base::Result<ReleasedDriver> DecodeReleased(std::string_view line) {
+  std::optional<ReleasedDriver> released;
+  TRY(ReadAnswerFields(line, [&](base::StructReader& read) { read("released", released); }));
+  if (!released) return Error(Code::kDataLoss, "the agent's answer has no \"released\"");
+  return *std::move(released);
 }
 
 base::Result<std::vector<WaitingRun>> DecodeQueue(std::string_view line) {

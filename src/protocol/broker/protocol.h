@@ -35,7 +35,8 @@ enum class Operation {
   kAssign,
   kSamples,
   kUsage,
-  kDivide
+  kDivide,
+  kRelease
 };
 
 /// "run": wait for devices, then enter a control group that may use only these.
@@ -102,14 +103,21 @@ struct UsageRequest {
   bool operator==(const UsageRequest&) const = default;
 };
 
+/// Operation::kRelease: let go of a vendor's driver for as long as the connection lives.
+struct ReleaseRequest {
+  std::string vendor;
+  bool operator==(const ReleaseRequest&) const = default;
+};
+
 struct Request {
   Operation operation = Operation::kVersion;
-  RunRequest run;        ///< of kRun
-  std::string ticket;    ///< of kCancel
-  PlanRequest plan;      ///< of kPlan
-  AssignRequest assign;  ///< of kAssign
-  UsageRequest usage;    ///< of kUsage
-  DivideRequest divide;  ///< of kDivide
+  RunRequest run;          ///< of kRun
+  std::string ticket;      ///< of kCancel
+  PlanRequest plan;        ///< of kPlan
+  AssignRequest assign;    ///< of kAssign
+  UsageRequest usage;      ///< of kUsage
+  DivideRequest divide;    ///< of kDivide
+  ReleaseRequest release;  ///< of kRelease
   bool operator==(const Request&) const = default;
 };
 
@@ -192,6 +200,13 @@ struct DivideProgress {
   bool operator==(const DivideProgress&) const = default;
 };
 
+/// The agent has let go of a driver.
+struct ReleasedDriver {
+  std::string vendor;
+  std::vector<std::string> remaining;  ///< what of the agent still has device files open, and why
+  bool operator==(const ReleasedDriver&) const = default;
+};
+
 /// Identifies the agent that answers.
 struct VersionAnswer {
   std::string version;
@@ -210,6 +225,8 @@ std::string EncodeMoved(const std::vector<AssignProgress>& moves);  ///< {"moved
 std::string EncodeDividing(const DivideProgress& device);  ///< {"dividing": {...}}, any number of
                                                            ///< times before the last answer
 std::string EncodeDivided(const std::vector<DivideProgress>& devices);  ///< {"divided": [...]}
+std::string EncodeReleased(
+    const ReleasedDriver& driver);  ///< {"released": {...}}; no other line follows
 std::string EncodeVersion(const VersionAnswer& version);  ///< {"version", "protocol", "pid"}
 std::string EncodeDone(std::string_view what);            ///< {"done": "..."}
 
@@ -236,6 +253,7 @@ struct DivideAnswer {
 base::Result<RunAnswer> DecodeRunAnswer(std::string_view line);
 base::Result<AssignAnswer> DecodeAssignAnswer(std::string_view line);
 base::Result<DivideAnswer> DecodeDivideAnswer(std::string_view line);
+base::Result<ReleasedDriver> DecodeReleased(std::string_view line);
 base::Result<std::vector<WaitingRun>> DecodeQueue(std::string_view line);
 /// For answers whose content is defined elsewhere: returns the error if it is one, else the line
 /// itself.

@@ -258,6 +258,21 @@ TEST(Protocol, CarriesALayoutAndHowDevicesStandUnderIt) {
             Code::kAborted);
 }
 
+TEST(Protocol, CarriesAVendorWhoseDriverIsToBeReleasedAndWhatRemains) {
+  Request request{.operation = Operation::kRelease};
+  request.release = {"acme"};
+  EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);
+  for (const char* line : {R"({"op":"release"})", R"({"op":"release","vendor":""})",
+                           R"({"op":"release","vendor":"a\u001b[2J"})",
+                           R"({"op":"release","vendor":"acme","force":true})"})
+    EXPECT_FALSE(DecodeRequest(line).ok()) << line;
+  const ReleasedDriver released{"acme", {"a worker hangs"}};
+  EXPECT_EQ(*DecodeReleased(EncodeReleased(released)), released);
+  EXPECT_EQ(DecodeReleased("{}").error().code(), Code::kDataLoss);
+  EXPECT_EQ(DecodeReleased(EncodeError(Error(Code::kPermissionDenied, "no"))).error().code(),
+            Code::kPermissionDenied);
+}
+
 TEST(Protocol, CarriesAConfigurationToPlanWith) {
   Request request{.operation = Operation::kPlan};
   EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);

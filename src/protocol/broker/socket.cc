@@ -1,7 +1,9 @@
 #include "protocol/broker/socket.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 
@@ -10,6 +12,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -22,6 +25,13 @@ constexpr int kBacklog = 128;
 #ifndef SO_PEERPIDFD
 constexpr int SO_PEERPIDFD = 77;  // Linux 6.5; glibc 2.36 lacks it
 #endif
+
+/// How long connect(2) and send(2) wait for a peer with too many connections; zero: indefinitely.
+void SetPatience(int socket, base::Duration patience) {
+  const auto time = std::chrono::ceil<std::chrono::milliseconds>(patience).count();
+  const timeval limit{time / 1000, (time % 1000) * 1000};
+  (void)::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
 
 /// sun_path holds 107 bytes: a longer path goes through the open folder's descriptor.
 class Address {
@@ -95,10 +105,16 @@ base::Result<os::UniqueFd> ListenAt(const std::string& path, gid_t gid) {
   return bound.error();
 }
 
-base::Result<os::UniqueFd> ConnectTo(const std::string& path, int& error_number) {
+base::Result<os::UniqueFd> ConnectTo(const std::string& path, int& error_number,
+                                     std::optional<base::Duration> patience) {
   ASSIGN(const Address address, Address::Of(path));
   os::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (fd && ::connect(fd.get(), address.get(), Address::kSize) == 0) return fd;
+  if (fd && patience)
+    SetPatience(fd.get(), std::max<base::Duration>(*patience, std::chrono::milliseconds(1)));
+  if (fd && ::connect(fd.get(), address.get(), Address::kSize) == 0) {
+    if (patience) SetPatience(fd.get(), {});
+    return fd;
+  }
   error_number = errno;
   return ErrnoError(error_number, "connect to " + path);
 }

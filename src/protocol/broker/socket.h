@@ -2,8 +2,10 @@
 // the peer's identity. Private to protocol/broker.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "base/core/clock.h"
 #include "base/core/result.h"
 #include "os/core/fd.h"
 #include "protocol/broker/server.h"
@@ -14,9 +16,11 @@ namespace penstock::protocol::broker {
 /// right. `gid` -1: 0600, else 0660 for that group.
 base::Result<os::UniqueFd> ListenAt(const std::string& path, gid_t gid);
 
-/// Returns a connected, blocking socket. A failed connect sets `error_number` to errno; the error
-/// names only the path and errno's text.
-base::Result<os::UniqueFd> ConnectTo(const std::string& path, int& error_number);
+/// Returns a connected, blocking socket. A failed connect sets `error_number` to errno, EAGAIN if
+/// the peer did not accept the connection within `patience` (none: it waits indefinitely); the
+/// error names only the path and errno's text.
+base::Result<os::UniqueFd> ConnectTo(const std::string& path, int& error_number,
+                                     std::optional<base::Duration> patience = std::nullopt);
 
 /// Returns the identity of the process that connected.
 base::Result<Peer> ReadPeer(int connection);
