@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "app/devices/driver_root.h"
 #include "app/devices/paths.h"
 #include "app/penstock/cdi/cdi_verbs.h"
 #include "app/penstock/common/probe_devices.h"
@@ -221,13 +222,14 @@ Result<Generated> Vendor::Generate(const CdiOrder& order) {
 
 /// Generates the specification of the first vendor that supports the request.
 Result<Generated> GenerateFor(const CdiOrder& order, const api::NodeConfig& config) {
-  node::cdi::Places places = PlacesOf(config);
-  places.library_folders = order.library_folders;
-  places.configuration_folders = order.configuration_folders;
   std::vector<std::string> problems;
   Code code = Code::kNotFound;
   for (const device::Dialect* dialect : backend::Dialects()) {
-    auto generated = Vendor(*dialect, PathsOf(config, dialect->vendor()), places).Generate(order);
+    const api::NodeConfig here = WithDriverRoot(config, *dialect);
+    node::cdi::Places places = PlacesOf(here);
+    places.library_folders = order.library_folders;
+    places.configuration_folders = order.configuration_folders;
+    auto generated = Vendor(*dialect, PathsOf(here, dialect->vendor()), places).Generate(order);
     if (generated.ok()) return generated;
     problems.push_back(generated.error().message());
     code = generated.error().code();

@@ -247,6 +247,7 @@ void DefinePenstock(Verb& program, Common& common) {
                    CdiVerb(common),
                    RuntimeVerb(common),
                    MigVerb(common),
+                   DriverVerb(common),
                    MetricsVerb(common),
                    PlanVerb(common),
                    ConfigVerb(common),

@@ -54,6 +54,7 @@ Verb CdiVerb(const Common& common);
 Verb RuntimeVerb(const Common& common);
 Verb MigVerb(const Common& common);
 Verb MetricsVerb(const Common& common);
+Verb DriverVerb(const Common& common);
 
 // Of the kubectl plugin, too. `program`: the name that users call, "penstock" or "kubectl
 // penstock".

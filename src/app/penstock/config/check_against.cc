@@ -79,8 +79,8 @@ base::Result<std::shared_ptr<const node::sample::Snapshot>> Discover(
   node::health::Monitor monitor(loop, inventory, backend::FindDialect, {});
   std::vector<std::unique_ptr<BackendConnection>> connections;
   for (const device::Dialect* dialect : backend::Dialects())
-    connections.push_back(
-        std::make_unique<BackendConnection>(loop, config, worker, *dialect, inventory, monitor));
+    connections.push_back(std::make_unique<BackendConnection>(loop, loop, config, worker, *dialect,
+                                                              inventory, monitor));
   std::optional<node::sample::Sampler> sampler;
   base::Subscription on_samples;
   const auto stop_when_sampled = [&] {

@@ -288,32 +288,13 @@ base::Result<Shown> CheckConfig(const Common& common, const CheckOptions& option
                ok ? command::kDone : command::kFailed);
 }
 
-Json JsonOf(const base::Value& value) {
-  using Kind = base::Value::Kind;
-  Json list = Json::array(), map = Json::object();
-  switch (value.kind) {
-    case Kind::kNull: return nullptr;
-    case Kind::kBool: return value.boolean;
-    case Kind::kInt: return value.integer;
-    case Kind::kFloat: return value.number;
-    case Kind::kString: return value.text;
-    case Kind::kList:
-      for (const base::Value& item : *value.list) list.push_back(JsonOf(item));
-      return list;
-    case Kind::kMap:
-      for (const base::Value::Entry& entry : *value.map) map[entry.key] = JsonOf(entry.value);
-      return map;
-  }
-  return nullptr;
-}
-
 base::Result<Shown> ShowConfig(const Common& common) {
   Settings settings = common.settings;
   TakeEnvironment(settings, ::getenv);
   ASSIGN(const auto config, Resolve(settings));
   if (!common.json()) return Shown(ToYaml(config));
   ASSIGN(const base::Value document, base::ParseYaml(ToYaml(config), "configuration"));
-  return Shown(base::JsonText(JsonOf(document)));
+  return Shown(base::JsonText(base::JsonOf<Json>(document)));
 }
 
 }  // namespace

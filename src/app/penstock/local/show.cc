@@ -169,6 +169,9 @@ std::string Drivers(const Report& report) {
     if (!vendor.driver.empty()) {
       text += Printable(vendor.vendor + " driver " + vendor.driver +
                         (vendor.runtime.empty() ? "" : " (API " + vendor.runtime + ")") +
+                        (vendor.driver_source == "container"
+                             ? " of the driver container in " + vendor.driver_root
+                             : "") +
                         (vendor.reason.empty() ? "" : ": " + vendor.reason)) +
               "\n";
     } else {

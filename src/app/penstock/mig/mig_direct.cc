@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 
 #include "app/devices/backend_connection.h"
+#include "app/devices/driver_root.h"
 #include "app/devices/paths.h"
 #include "app/penstock/common/probe_devices.h"
 #include "app/penstock/common/programs.h"
@@ -331,7 +332,8 @@ Result<std::vector<DivideProgress>> DivideDirectly(
   ASSIGN(const auto lock, os::LockFile::Take(LockPath(config.paths.run_dir)));
   ASSIGN(auto holders, RecordedHolders(config.paths));
   ASSIGN(const std::string worker, FindProgram("penstock-worker"));
-  return DirectDivision(common, config, worker, request, interruption, progress, std::move(holders))
+  const api::NodeConfig here = WithDriverRoot(config, MigDialect());
+  return DirectDivision(common, here, worker, request, interruption, progress, std::move(holders))
       .Run();
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/compat/nvidia/mig_parted.h"
+#include "app/devices/driver_root.h"
 #include "app/devices/paths.h"
 #include "app/penstock/common/probe_devices.h"
 #include "app/penstock/local/query_agent.h"
@@ -125,7 +126,9 @@ Result<std::vector<std::string>> WhyNotApplied(const MigMachine& machine, const 
 Result<MigMachine> LookAtMachine(const Common& common, bool holders) {
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
   ASSIGN(Seen seen,
-         QueryDriver(MigDialect(), PathsOf(config, MigDialect().vendor()), kMigPatience));
+         QueryDriver(MigDialect(),
+                     PathsOf(WithDriverRoot(config, MigDialect()), MigDialect().vendor()),
+                     kMigPatience));
   MigMachine machine{.devices = std::move(seen.devices),
                      .remarks = std::move(seen.problems),
                      .program = NameCalled(common)};
