@@ -19,6 +19,7 @@ void SetPaths(const api::PenstockSpec& spec, api::NodeConfig& config) {
                                            : std::string(kDriverRootInPod);
   paths.host_driver_root = driver.root;
   paths.host_dev_root = driver.dev;
+  paths.driver_container_root = driver.container;
   paths.kubelet_dir = api::PathsConfig().kubelet_dir;
 }
 
@@ -26,12 +27,12 @@ void SetPaths(const api::PenstockSpec& spec, api::NodeConfig& config) {
 
 HostDriver DriverOf(const api::PenstockSpec& spec) {
   HostDriver driver;
-  const std::string& other = spec.host.driver_root;
-  if (!spec.node.paths.host_driver_root.empty()) {
+  if (!spec.node.paths.host_driver_root.empty())
     driver.root = spec.node.paths.host_driver_root;
-  } else if (!other.empty() && other != api::HostPaths().driver_root) {
-    driver.root = other;
-  }
+  else
+    driver.container = spec.host.driver_root;
+  if (!spec.node.paths.driver_container_root.empty())
+    driver.container = spec.node.paths.driver_container_root;
   driver.dev = spec.node.paths.host_dev_root.empty() ? driver.root : spec.node.paths.host_dev_root;
   return driver;
 }

@@ -18,6 +18,7 @@ inline constexpr std::string_view kCountersInPod = "/etc/penstock-counters";
 struct HostDriver {
   std::string root = "/";
   std::string dev = "/";
+  std::string container;  ///< below the root: where a driver container puts its own
   /// Whether the device files are in a folder of their own, which is mounted, too.
   bool separate_dev() const { return dev != "/" && dev != root; }
 };

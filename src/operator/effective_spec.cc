@@ -18,43 +18,99 @@ std::pair<std::string, std::string> AgeOf(const PolicyObject& policy) {
           TextAt(policy.object, "/metadata/name")};
 }
 
-/// The outcomes of the policies of a kind; the one in force is the first.
+/// The outcomes of the policies of a kind, the oldest first.
 std::vector<PolicyOutcome> OfKind(const std::vector<PolicyObject>& policies,
                                   const PolicyKind& kind) {
   std::vector<PolicyOutcome> outcomes;
   for (const PolicyObject& policy : policies)
     if (policy.kind == &kind && !IsDeleted(policy)) outcomes.push_back({.policy = &policy});
   std::ranges::sort(outcomes, {}, [](const auto& outcome) { return AgeOf(*outcome.policy); });
-  for (std::size_t i = 1; i < outcomes.size(); ++i)
-    outcomes[i].ignored_for = NameOf(*outcomes.front().policy).name;
   return outcomes;
 }
 
-/// Reads a policy over what others asked for.
-base::Result<api::PenstockSpec> Read(PolicyOutcome& outcome, const api::PenstockSpec& below) {
-  const std::string text = base::JsonText(outcome.policy->object);
-  if (!outcome.policy->kind->translate) {
-    ASSIGN(auto spec,
-           api::ParsePenstock(text, NameOf(*outcome.policy).name, below, &outcome.remarks));
-    if (!spec.drivers.empty())
-      outcome.answers.push_back({"spec.drivers", api::compat::FieldFate::kNotServed,
-                                 "Driver containers are not served yet: install the driver on the "
-                                 "nodes, where it is adopted."});
-    return spec;
+/// Adds one kind of policies after the other.
+class SpecBuilder {
+ public:
+  explicit SpecBuilder(const std::vector<PolicyObject>& policies) : policies_(policies) {
+    if (OfKind(policies, api::compat::PenstockKind()).empty())
+      no_driver_objects_ =
+          "there is no ClusterPolicy and no Penstock object: alone, this object has no effect";
   }
-  ASSIGN(auto translation, outcome.policy->kind->translate(text));
-  outcome.answers = std::move(translation.answers);
-  return std::move(translation.spec);
-}
 
-/// Objects from which nothing follows: all of them are answered, none is ignored.
-std::vector<PolicyOutcome> Answered(std::vector<PolicyOutcome> outcomes) {
-  for (PolicyOutcome& outcome : outcomes) {
-    outcome.ignored_for.clear();
-    if (const auto read = Read(outcome, {}); !read.ok()) outcome.problem = read.error().message();
+  void Add(const PolicyKind& kind) {
+    auto outcomes = OfKind(policies_, kind);
+    if (kind.translate_driver) {
+      for (PolicyOutcome& outcome : outcomes) AddDriver(outcome);
+    } else if (!kind.not_served.empty()) {
+      for (PolicyOutcome& outcome : outcomes)
+        if (const auto read = Read(outcome); !read.ok()) outcome.problem = read.error().message();
+    } else if (!outcomes.empty()) {
+      AddOldest(outcomes);
+    }
+    std::ranges::move(outcomes, std::back_inserter(effective_.outcomes));
   }
-  return outcomes;
-}
+
+  EffectiveSpec Finish() {
+    if (effective_.wanted && readable_) effective_.spec = std::move(spec_);
+    return std::move(effective_);
+  }
+
+ private:
+  void AddOldest(std::vector<PolicyOutcome>& outcomes) {
+    PolicyOutcome& oldest = outcomes.front();
+    const PolicyName name = NameOf(*oldest.policy);
+    for (std::size_t i = 1; i < outcomes.size(); ++i)
+      outcomes[i].ignored =
+          name.kind + " " + name.name + " is in force, since it is older; delete one of the two";
+    effective_.wanted = true;
+    if (!effective_.owner) effective_.owner = name;
+    auto read = Read(oldest);
+    if (!read.ok()) {
+      oldest.problem = read.error().message();
+      readable_ = false;
+      return;
+    }
+    spec_ = std::move(read->spec);
+    if (!oldest.policy->kind->translate) return;
+    no_driver_objects_ = std::move(read->no_driver_objects);
+    if (!no_driver_objects_.empty())
+      no_driver_objects_ = name.kind + " " + name.name + " " + no_driver_objects_;
+  }
+
+  /// Reads a policy over what others asked for.
+  base::Result<api::compat::PolicyTranslation> Read(PolicyOutcome& outcome) {
+    const std::string text = base::JsonText(outcome.policy->object);
+    api::compat::PolicyTranslation translation;
+    if (outcome.policy->kind->translate) {
+      ASSIGN(translation, outcome.policy->kind->translate(text));
+      outcome.answers = translation.answers;
+    } else {
+      ASSIGN(translation.spec,
+             api::ParsePenstock(text, NameOf(*outcome.policy).name, spec_, &outcome.remarks));
+    }
+    return translation;
+  }
+
+  void AddDriver(PolicyOutcome& outcome) {
+    // Without a readable ClusterPolicy it is not known which drivers there are.
+    if (readable_) outcome.ignored = no_driver_objects_;
+    auto read = outcome.policy->kind->translate_driver(base::JsonText(outcome.policy->object));
+    if (read.ok()) outcome.answers = std::move(read->answers);
+    if (!read.ok()) outcome.problem = read.error().message();
+    if (!outcome.ignored.empty()) return;
+    if (read.ok()) {
+      spec_.drivers.push_back(std::move(read->driver));
+    } else {
+      effective_.unreadable_drivers.push_back(NameOf(*outcome.policy).name);
+    }
+  }
+
+  const std::vector<PolicyObject>& policies_;
+  EffectiveSpec effective_;
+  api::PenstockSpec spec_;
+  std::string no_driver_objects_;  // why such objects have no effect
+  bool readable_ = true;
+};
 
 }  // namespace
 
@@ -67,33 +123,15 @@ bool IsDeleted(const PolicyObject& policy) {
   return !TextAt(policy.object, "/metadata/deletionTimestamp").empty();
 }
 
+bool AddsDriver(const PolicyObject& policy) {
+  return static_cast<bool>(policy.kind->translate_driver);
+}
+
 EffectiveSpec ComputeSpec(const std::vector<PolicyObject>& policies) {
-  EffectiveSpec effective;
-  std::vector<const PolicyKind*> kinds;
-  for (const PolicyKind& kind : api::compat::PolicyKinds()) kinds.push_back(&kind);
-  kinds.push_back(&api::compat::PenstockKind());
-  api::PenstockSpec spec;
-  bool readable = true;
-  for (const PolicyKind* kind : kinds) {
-    auto outcomes = OfKind(policies, *kind);
-    if (!kind->not_served.empty()) {
-      std::ranges::move(Answered(std::move(outcomes)), std::back_inserter(effective.outcomes));
-      continue;
-    }
-    if (outcomes.empty()) continue;
-    effective.wanted = true;
-    if (!effective.owner) effective.owner = NameOf(*outcomes.front().policy);
-    auto read = Read(outcomes.front(), spec);
-    if (read.ok()) {
-      spec = *std::move(read);
-    } else {
-      outcomes.front().problem = read.error().message();
-      readable = false;
-    }
-    std::ranges::move(outcomes, std::back_inserter(effective.outcomes));
-  }
-  if (effective.wanted && readable) effective.spec = std::move(spec);
-  return effective;
+  SpecBuilder builder(policies);
+  for (const PolicyKind& kind : api::compat::PolicyKinds()) builder.Add(kind);
+  builder.Add(api::compat::PenstockKind());
+  return builder.Finish();
 }
 
 }  // namespace penstock::cluster

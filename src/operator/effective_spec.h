@@ -30,26 +30,36 @@ PolicyName NameOf(const PolicyObject& policy);
 /// Whether it was deleted and waits for our finalizer.
 bool IsDeleted(const PolicyObject& policy);
 
+/// Whether it is an object of a kind that only adds a driver, such as NVIDIADriver.
+bool AddsDriver(const PolicyObject& policy);
+
 /// What a policy of the cluster contributes.
 struct PolicyOutcome {
   const PolicyObject* policy = nullptr;
-  std::string ignored_for;  ///< the name of the older one of its kind; empty: it is in force
-  std::string problem;      ///< why it cannot be read; empty: it can
+  std::string ignored;  ///< why it has no effect, for people; empty: it is in force
+  std::string problem;  ///< why it cannot be read; empty: it can
   std::vector<api::compat::FieldAnswer> answers;
   std::vector<std::string> remarks;
 };
 
 struct EffectiveSpec {
-  /// Of all policies in force together; empty: there is none, or one of them cannot be read.
+  /// Of all policies in force together; empty: there is none, or one of them cannot be read. Its
+  /// drivers are a ClusterPolicy's (without a name), those of all NVIDIADrivers (with the names of
+  /// the objects), and a Penstock object's, which changes the ones with its names, or adds others.
   std::optional<api::PenstockSpec> spec;
+  /// The names of drivers whose objects are in force and cannot be read: they are not among the
+  /// spec's, but exist, so that their nodes keep what they have and get no other driver.
+  std::vector<std::string> unreadable_drivers;
   /// The first policy in force: it owns the objects.
   std::optional<PolicyName> owner;
   std::vector<PolicyOutcome> outcomes;  ///< of all that are not deleted
-  bool wanted = false;                  ///< there is one that is not deleted
+  bool wanted = false;  ///< there is one that is not deleted and not only about a driver
 };
 
-/// Of each kind the oldest policy is in force, the first by name of equally old ones. The pointers
-/// in the result are into `policies`.
+/// Of each kind the oldest policy is in force, the first by name of equally old ones. Objects that
+/// add drivers are all in force, if a ClusterPolicy says so, or if there is none but a Penstock
+/// object; one of them that cannot be read does not concern the others. The pointers in the result
+/// are into `policies`.
 EffectiveSpec ComputeSpec(const std::vector<PolicyObject>& policies);
 
 }  // namespace penstock::cluster

@@ -1,5 +1,6 @@
 #include <set>
 
+#include "base/core/json_text.h"
 #include "base/yaml.h"
 #include "operator/embedded_files.h"
 #include "operator/json_values.h"
@@ -35,7 +36,7 @@ base::Result<std::vector<Json>> EmbeddedObjects(std::string_view kind) {
       if (!IsOfKind(document, kind)) continue;
       const auto value = base::ParseYaml(document, file.name);
       if (!value.ok()) return base::Error(base::Code::kInternal, value.error().message());
-      Json object = JsonOf(*value);
+      Json object = base::JsonOf<Json>(*value);
       if (names.insert(TextAt(object, "/metadata/name")).second)
         objects.push_back(std::move(object));
     }

@@ -1,6 +1,7 @@
 #include "operator/fleet_state.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "base/core/printable.h"
 #include "operator/json_values.h"
@@ -8,7 +9,7 @@
 namespace penstock::cluster {
 namespace {
 
-constexpr std::size_t kMostMessage = 400, kMostReason = 64, kMostReasons = 20;
+constexpr std::size_t kMostMessage = 400, kMostReason = 64, kMostReasons = 20, kMostVendors = 8;
 constexpr std::string_view kOtherReason = "Other";
 /// Of the agent's condition Ready where no allocator serves, which is normal where none is wanted.
 constexpr std::string_view kNoAllocator = "NoDoorOpen";
@@ -26,10 +27,31 @@ std::int64_t NumberAt(const Json& object, const std::string& pointer) {
   return found != nullptr && found->is_number_integer() ? found->get<std::int64_t>() : 0;
 }
 
+/// Short texts of one object.
+Json Kept(const Json& object, std::initializer_list<const char*> keys) {
+  Json kept = Json::object();
+  for (const char* key : keys)
+    if (const std::string text = TextAt(object, std::string("/") + key); !text.empty())
+      kept[key] = base::Printable(text.substr(0, kMostReason));
+  return kept;
+}
+
+/// Absent where the agent has not looked yet.
+void AddVendors(const Json& node_state, Json& reduced) {
+  const Json* vendors = Find(node_state, "/status/vendors");
+  if (vendors == nullptr || !vendors->is_array()) return;
+  for (const Json& vendor : *vendors) {
+    if (TextAt(vendor, "/vendor").empty()) continue;
+    if (reduced["vendors"].size() >= kMostVendors) return;
+    reduced["vendors"].push_back(Kept(vendor, {"vendor", "driver", "driverSource", "driverSince"}));
+  }
+}
+
 }  // namespace
 
 Json ReducedNodeState(const Json& node_state) {
   Json reduced = {{"metadata", {{"name", TextAt(node_state, "/metadata/name")}}}};
+  AddVendors(node_state, reduced);
   const Json* conditions = Find(node_state, "/status/conditions");
   if (conditions == nullptr || !conditions->is_array()) return reduced;
   for (const Json& condition : *conditions)
@@ -40,6 +62,20 @@ Json ReducedNodeState(const Json& node_state) {
           {"message", Shortened(TextAt(condition, "/message"))},
           {"since", base::Printable(TextAt(condition, "/lastTransitionTime").substr(0, 32))}};
   return reduced;
+}
+
+NodeDriver DriverOnNode(const Json& reduced_state, std::string_view vendor) {
+  const Json* vendors = Find(reduced_state, "/vendors");
+  if (vendors == nullptr || !vendors->is_array()) return {};
+  for (const Json& one : *vendors) {
+    if (TextAt(one, "/vendor") != vendor) continue;
+    NodeDriver driver{.looked = true, .version = TextAt(one, "/driver"), .source = {}, .since = {}};
+    if (driver.version.empty()) return driver;
+    driver.source = TextAt(one, "/driverSource");
+    driver.since = TextAt(one, "/driverSince");
+    return driver;
+  }
+  return {};
 }
 
 NodeReadiness ReadinessOf(const std::string& node, bool opted_out, const Json* reduced_state,

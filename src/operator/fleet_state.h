@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -12,8 +13,21 @@
 
 namespace penstock::cluster {
 
-/// What is kept of a NodeState: its name and its condition Ready.
+/// What is kept of a NodeState: its name, its condition Ready, and of each vendor `vendor`,
+/// `driver`, `driverSource` and `driverSince`.
 nlohmann::json ReducedNodeState(const nlohmann::json& node_state);
+
+/// The driver of a node, as its agent reports it. Whoever may write NodeStates may write anything
+/// there.
+struct NodeDriver {
+  bool looked = false;  ///< the agent has looked for a driver: where it found none, the rest is
+                        ///< empty
+  std::string version;
+  std::string source;  ///< "host", "container"
+  std::string since;  ///< RFC 3339, whole seconds: when the agent first opened this driver, in this
+                      ///< place and this load of its module
+};
+NodeDriver DriverOnNode(const nlohmann::json& reduced_state, std::string_view vendor = "nvidia");
 
 /// A node with devices.
 struct NodeReadiness {

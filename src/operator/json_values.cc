@@ -43,25 +43,6 @@ std::map<std::string, std::string> TextsAt(const Json& object, const std::string
   return texts;
 }
 
-Json JsonOf(const base::Value& value) {
-  using Kind = base::Value::Kind;
-  Json list = Json::array(), map = Json::object();
-  switch (value.kind) {
-    case Kind::kNull: return nullptr;
-    case Kind::kBool: return value.boolean;
-    case Kind::kInt: return value.integer;
-    case Kind::kFloat: return value.number;
-    case Kind::kString: return value.text;
-    case Kind::kList:
-      for (const base::Value& item : *value.list) list.push_back(JsonOf(item));
-      return list;
-    case Kind::kMap:
-      for (const base::Value::Entry& entry : *value.map) map[entry.key] = JsonOf(entry.value);
-      return map;
-  }
-  return nullptr;
-}
-
 Json MergePatchOf(const Json& found, const Json& wanted) {
   Json patch = Json::object();
   for (const auto& [key, value] : wanted.items()) {

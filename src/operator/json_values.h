@@ -7,7 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/core/document.h"
 #include "protocol/kube/api.h"
 
 namespace penstock::cluster {
@@ -22,9 +21,6 @@ const Json* Find(const Json& object, const std::string& pointer);
 
 /// The texts of a map, such as labels; other values are left out.
 std::map<std::string, std::string> TextsAt(const Json& object, const std::string& pointer);
-
-/// A document as JSON.
-Json JsonOf(const base::Value& value);
 
 /// The merge patch (RFC 7386) that turns `found` into `wanted`; an empty object if they are equal.
 Json MergePatchOf(const Json& found, const Json& wanted);

@@ -3,11 +3,14 @@
 #include "base/core/hash.h"
 #include "base/core/json_text.h"
 #include "operator/agent_config.h"
+#include "operator/driver/driver_daemon_set.h"
 #include "operator/json_values.h"
 #include "operator/names.h"
 
 namespace penstock::cluster {
 namespace {
+
+using Texts = std::map<std::string, std::string>;
 
 constexpr std::string_view kSecurityLevels[] = {"enforce", "audit", "warn"};
 
@@ -24,8 +27,8 @@ const OwnedKind& KindNamed(std::string_view kind) {
 }
 
 /// Completes an object with what all of ours have.
-WantedObject Owned(std::string_view kind_name, Json object, const Installation& installation,
-                   const PolicyName& owner) {
+WantedObject Owned(std::string_view kind_name, Json object, const Texts& labels,
+                   const Installation& installation, const PolicyName& owner) {
   const OwnedKind& kind = KindNamed(kind_name);
   const auto& resource = kind.resource;
   object["apiVersion"] =
@@ -33,7 +36,7 @@ WantedObject Owned(std::string_view kind_name, Json object, const Installation& 
   object["kind"] = kind.kind;
   Json& metadata = object["metadata"];
   if (kind.namespaced) metadata["namespace"] = installation.namespace_name;
-  for (const auto& [key, value] : AgentLabels()) metadata["labels"][key] = value;
+  for (const auto& [key, value] : labels) metadata["labels"][key] = value;
   metadata["ownerReferences"] = {{{"apiVersion", owner.api_version},
                                   {"kind", owner.kind},
                                   {"name", owner.name},
@@ -111,6 +114,16 @@ std::map<std::string, std::string> PrivilegedLabels(const api::PenstockSpec& spe
   return labels;
 }
 
+WantedObject OwnedDriverSet(Json daemon_set, const Installation& installation,
+                            const PolicyName& owner) {
+  return Owned("DaemonSet", std::move(daemon_set),
+               {{std::string(kManagedBy), std::string(kManager)}}, installation, owner);
+}
+
+bool IsDriverSet(const Json& daemon_set) {
+  return TextsAt(daemon_set, "/metadata/labels").contains(std::string(kPoolLabel));
+}
+
 base::Result<std::vector<WantedObject>> ObjectsOf(const api::PenstockSpec& spec,
                                                   const Installation& installation,
                                                   const PolicyName& owner) {
@@ -119,7 +132,7 @@ base::Result<std::vector<WantedObject>> ObjectsOf(const api::PenstockSpec& spec,
   ASSIGN(Json pods, AgentDaemonSet(spec, installation, configuration));
   std::vector<WantedObject> objects;
   const auto add = [&](std::string_view kind, Json object) {
-    objects.push_back(Owned(kind, std::move(object), installation, owner));
+    objects.push_back(Owned(kind, std::move(object), AgentLabels(), installation, owner));
   };
   for (const api::RuntimeClassSpec& one : spec.runtime_classes)
     add("RuntimeClass", {{"metadata", {{"name", one.name}}}, {"handler", one.handler}});

@@ -46,6 +46,12 @@ base::Result<std::vector<WantedObject>> ObjectsOf(const api::PenstockSpec& spec,
                                                   const Installation& installation,
                                                   const PolicyName& owner);
 
+/// A DaemonSet of a driver (driver/driver_daemon_set.h) with what all our objects have.
+WantedObject OwnedDriverSet(nlohmann::json daemon_set, const Installation& installation,
+                            const PolicyName& owner);
+/// Whether a DaemonSet is one of these.
+bool IsDriverSet(const nlohmann::json& daemon_set);
+
 /// The DaemonSet of the agents, made from the embedded one; the parts of ObjectsOf.
 base::Result<nlohmann::json> AgentDaemonSet(const api::PenstockSpec& spec,
                                             const Installation& installation,

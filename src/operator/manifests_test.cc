@@ -90,12 +90,27 @@ TEST(Manifests, ADriverRootIsMountedAndNamedInTheConfiguration) {
   api::PenstockSpec spec;
   EXPECT_EQ(Named(PodOf(spec)["volumes"], "driver-root")["hostPath"]["path"], "/");
   EXPECT_EQ(Named(ContainerOf(spec)["volumeMounts"], "driver-root")["readOnly"], true);
-  spec.host.driver_root = "/opt/driver";
+  spec.node.paths.host_driver_root = "/opt/driver";
   EXPECT_EQ(Named(PodOf(spec)["volumes"], "driver-root")["hostPath"]["path"], "/opt/driver");
   const api::NodeConfig config = ConfigOfPod(spec, "gpu-operator");
   EXPECT_EQ(config.paths.driver_root, "/driver-root");
   EXPECT_EQ(config.paths.dev_root, "/driver-root");
   EXPECT_EQ(config.paths.host_driver_root, "/opt/driver");
+  EXPECT_EQ(config.paths.driver_container_root, "");
+}
+
+TEST(Manifests, ADriverContainersRootIsBelowTheHostsRoot) {
+  api::PenstockSpec spec;
+  EXPECT_EQ(ConfigOfPod(spec, "gpu-operator").paths.driver_container_root, "/run/nvidia/driver");
+  spec.host.driver_root = "/opt/driver";
+  EXPECT_EQ(Named(PodOf(spec)["volumes"], "driver-root")["hostPath"]["path"], "/");
+  EXPECT_EQ(Named(ContainerOf(spec)["volumeMounts"], "driver-root")["mountPropagation"],
+            "HostToContainer");
+  const api::NodeConfig config = ConfigOfPod(spec, "gpu-operator");
+  EXPECT_EQ(config.paths.driver_container_root, "/opt/driver");
+  EXPECT_EQ(config.paths.host_driver_root, "/");
+  spec.node.paths.driver_container_root = "/run/driver";
+  EXPECT_EQ(ConfigOfPod(spec, "gpu-operator").paths.driver_container_root, "/run/driver");
 }
 
 TEST(Manifests, TheConfigurationIsShortAndReadable) {

@@ -2,6 +2,8 @@
 // be ours, the whole Node is read once: its managed fields say whose they are.
 #include "operator/node_marker.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -56,6 +58,20 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     for (const auto& [name, node] : nodes) queue->Add(name);
   }
 
+  void SetHostDrivers(std::set<std::string> names) {
+    const std::set<std::string> before = std::exchange(host_drivers, std::move(names));
+    std::set<std::string> changed;
+    std::ranges::set_symmetric_difference(before, host_drivers,
+                                          std::inserter(changed, changed.end()));
+    for (const std::string& name : changed)
+      if (const Json* node = informer ? informer->Find("", name) : nullptr) Seen(Json(*node));
+  }
+
+  NodeMarksPlan PlanFor(const std::string& name, const Json& node) const {
+    return PlanMarks(node, spec,
+                     {.wanted = wanted, .has_host_driver = host_drivers.contains(name)});
+  }
+
   void Watch() {
     nodes.clear();
     Informer::Options options;
@@ -74,7 +90,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
 
   void Seen(const Json& node) {
     const std::string name = TextAt(node, "/metadata/name");
-    const NodeMarksPlan plan = PlanMarks(node, spec, wanted);
+    const NodeMarksPlan plan = PlanFor(name, node);
     nodes[name] = {plan.has_devices, plan.opted_out};
     settled.erase(name);
     if (!plan.differs && !plan.doubtful) {
@@ -101,7 +117,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
   void Work(const std::string& name, const Done& done) {
     const Json* node = informer ? informer->Find("", name) : nullptr;
     if (node == nullptr || settled.contains(name)) return done({});
-    const NodeMarksPlan plan = PlanMarks(*node, spec, wanted);
+    const NodeMarksPlan plan = PlanFor(name, *node);
     if (plan.differs) return Apply(name, *node, plan, done);
     if (plan.doubtful) return Look(name, plan, done);
     Settled(name);
@@ -154,7 +170,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
   bool wanted = false;
   MarkKeys keys;
   std::map<std::string, Known> nodes;
-  std::set<std::string> settled;
+  std::set<std::string> settled, host_drivers;
   std::map<std::string, std::string> problems;
   std::uint64_t writes = 0;
   std::optional<WorkQueue> queue;
@@ -169,6 +185,10 @@ NodeMarker::NodeMarker(protocol::kube::Api& api, Callbacks callbacks)
 NodeMarker::~NodeMarker() = default;
 
 void NodeMarker::Want(const api::PenstockSpec& spec, bool wanted) { state_->Want(spec, wanted); }
+
+void NodeMarker::SetHostDrivers(std::set<std::string> nodes) {
+  state_->SetHostDrivers(std::move(nodes));
+}
 
 bool NodeMarker::synced() const { return state_->informer && state_->informer->synced(); }
 

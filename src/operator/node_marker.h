@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class NodeMarker {
 
   /// Sets what is wanted of the nodes. `wanted`: false to take back what `spec` wrote.
   void Want(const api::PenstockSpec& spec, bool wanted);
+
+  /// Sets the nodes whose hosts have a driver of their own.
+  void SetHostDrivers(std::set<std::string> nodes);
 
   bool synced() const;
   /// Whether every node is known to have what it should.

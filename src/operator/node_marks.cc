@@ -22,8 +22,11 @@ Json Selected(const Texts& texts, const std::set<std::string>& keys) {
 }
 
 /// The labels of a node with devices that did not opt out.
-Texts LabelsFor(const Texts& there, const api::PenstockSpec& spec) {
+Texts LabelsFor(const Texts& there, const api::PenstockSpec& spec, bool has_host_driver) {
   Texts labels = spec.marks.labels;
+  const auto& [driver, of_host] = api::compat::HostDriverMark();
+  if (labels.contains(driver) && (has_host_driver || ValueIn(there, driver) == of_host))
+    labels[driver] = of_host;
   if (!spec.marks.present_label.empty()) labels[spec.marks.present_label] = "true";
   if (spec.marks.labels.empty()) return labels;
   for (const auto& mark : api::compat::ConditionalMarks()) {
@@ -33,15 +36,17 @@ Texts LabelsFor(const Texts& there, const api::PenstockSpec& spec) {
   return labels;
 }
 
-/// Leaves out what others have decided, and notes what is missing.
-Texts Applicable(const Texts& wanted, const Texts& there, NodeMarksPlan& plan) {
+/// Leaves out what others have decided, and notes what is missing. `usual`: what the operator
+/// itself may have written, so that it is no decision.
+Texts Applicable(const Texts& wanted, const Texts& there, const Texts& usual, NodeMarksPlan& plan) {
   Texts applied;
   for (const auto& [key, value] : wanted) {
     const auto found = there.find(key);
     const bool empty = found == there.end() || found->second.empty();
-    if (!empty && found->second != value) continue;
+    const bool differs = empty || found->second != value;
+    if (!empty && differs && found->second != ValueIn(usual, key)) continue;
     applied[key] = value;
-    plan.differs |= empty;
+    plan.differs |= differs;
     plan.replaces |= empty && found != there.end();
   }
   return applied;
@@ -114,7 +119,7 @@ Json ReducedNode(const Json& node, const MarkKeys& keys) {
             {"annotations", Selected(TextsAt(node, "/metadata/annotations"), keys.annotations)}}}};
 }
 
-NodeMarksPlan PlanMarks(const Json& node, const api::PenstockSpec& spec, bool wanted) {
+NodeMarksPlan PlanMarks(const Json& node, const api::PenstockSpec& spec, MarkFacts facts) {
   const Texts labels = TextsAt(node, "/metadata/labels");
   const Texts annotations = TextsAt(node, "/metadata/annotations");
   NodeMarksPlan plan;
@@ -122,8 +127,8 @@ NodeMarksPlan PlanMarks(const Json& node, const api::PenstockSpec& spec, bool wa
   plan.opted_out =
       !spec.marks.opt_out_label.empty() && ValueIn(labels, spec.marks.opt_out_label) == "false";
   Texts wanted_labels, wanted_annotations;
-  if (wanted) {
-    wanted_labels = LabelsFor(labels, spec);
+  if (facts.wanted) {
+    wanted_labels = LabelsFor(labels, spec, facts.has_host_driver);
     wanted_annotations = spec.marks.annotations;
     if (plan.opted_out)
       std::erase_if(wanted_labels,
@@ -133,8 +138,8 @@ NodeMarksPlan PlanMarks(const Json& node, const api::PenstockSpec& spec, bool wa
       wanted_annotations = Kept(annotations, wanted_annotations);
     }
   }
-  plan.labels = Applicable(wanted_labels, labels, plan);
-  plan.annotations = Applicable(wanted_annotations, annotations, plan);
+  plan.labels = Applicable(wanted_labels, labels, spec.marks.labels, plan);
+  plan.annotations = Applicable(wanted_annotations, annotations, {}, plan);
   std::set<std::string> own_annotations;
   for (const auto& [key, value] : spec.marks.annotations) own_annotations.insert(key);
   plan.doubtful = HasOther(OwnLabels(spec), labels, plan.labels) ||

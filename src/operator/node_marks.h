@@ -38,10 +38,17 @@ struct NodeMarksPlan {
   bool doubtful = false;
 };
 
+/// What is known of a node besides its object and the policy.
+struct MarkFacts {
+  bool wanted = true;  ///< false where the policy is being deleted, which then only says which keys
+                       ///< there are
+  bool has_host_driver = false;  ///< and drivers are installed on other nodes
+};
+
 /// A value that others wrote is honoured, unless it is empty. A node that has no devices any more
-/// keeps what it has. `wanted`: false where the policy is being deleted: `spec` then only says
-/// which keys there are.
-NodeMarksPlan PlanMarks(const nlohmann::json& node, const api::PenstockSpec& spec, bool wanted);
+/// keeps what it has, and so does one that once had a driver of its host: only a user knows that
+/// it may get another.
+NodeMarksPlan PlanMarks(const nlohmann::json& node, const api::PenstockSpec& spec, MarkFacts facts);
 
 /// The object to apply, and whether `node` (whole, with managed fields) has fields of the operator
 /// that the object lacks.

@@ -28,7 +28,7 @@ json NodeWith(const json& labels, const json& annotations = json::object()) {
 }
 
 TEST(NodeMarks, ANodeWithoutDevicesGetsNothing) {
-  const auto plan = PlanMarks(NodeWith({{"zone", "a"}}), MarksSpec(), true);
+  const auto plan = PlanMarks(NodeWith({{"zone", "a"}}), MarksSpec(), {});
   EXPECT_FALSE(plan.has_devices);
   EXPECT_FALSE(plan.differs);
   EXPECT_FALSE(plan.doubtful);
@@ -36,7 +36,7 @@ TEST(NodeMarks, ANodeWithoutDevicesGetsNothing) {
 }
 
 TEST(NodeMarks, ANodeWithDevicesGetsAllInOneWrite) {
-  const auto plan = PlanMarks(NodeWith({{kFound, "true"}}), MarksSpec(), true);
+  const auto plan = PlanMarks(NodeWith({{kFound, "true"}}), MarksSpec(), {});
   EXPECT_TRUE(plan.differs);
   EXPECT_FALSE(plan.replaces);
   EXPECT_THAT(plan.labels, ElementsAre(Pair("x/deploy.a", "true"), Pair("x/deploy.b", "true"),
@@ -45,9 +45,8 @@ TEST(NodeMarks, ANodeWithDevicesGetsAllInOneWrite) {
 }
 
 TEST(NodeMarks, AValueOfOthersIsHonouredUnlessItIsEmpty) {
-  const auto plan =
-      PlanMarks(NodeWith({{kFound, "true"}, {"x/deploy.a", "paused"}, {"x/deploy.b", ""}}),
-                MarksSpec(), true);
+  const auto plan = PlanMarks(
+      NodeWith({{kFound, "true"}, {"x/deploy.a", "paused"}, {"x/deploy.b", ""}}), MarksSpec(), {});
   EXPECT_THAT(plan.labels, ElementsAre(Pair("x/deploy.b", "true"), Pair("x/present", "true")));
   EXPECT_TRUE(plan.replaces);
 }
@@ -57,14 +56,14 @@ TEST(NodeMarks, WhereAllIsThereNothingDiffers) {
       NodeWith(
           {{kFound, "true"}, {"x/deploy.a", "true"}, {"x/deploy.b", "true"}, {"x/present", "true"}},
           {{"x/upgrade", "true"}}),
-      MarksSpec(), true);
+      MarksSpec(), {});
   EXPECT_FALSE(plan.differs);
   EXPECT_FALSE(plan.doubtful);
 }
 
 TEST(NodeMarks, ALabelThatDisappearsRemovesNothing) {
   const auto plan =
-      PlanMarks(NodeWith({{"x/deploy.a", "true"}, {"x/deploy.b", "true"}}), MarksSpec(), true);
+      PlanMarks(NodeWith({{"x/deploy.a", "true"}, {"x/deploy.b", "true"}}), MarksSpec(), {});
   EXPECT_FALSE(plan.has_devices);
   EXPECT_FALSE(plan.differs);
   EXPECT_FALSE(plan.doubtful);
@@ -75,7 +74,7 @@ TEST(NodeMarks, ANodeThatOptsOutKeepsOnlyThatItHasDevices) {
                                         {"x/deploy.operands", "false"},
                                         {"x/deploy.a", "true"},
                                         {"x/present", "true"}}),
-                              MarksSpec(), true);
+                              MarksSpec(), {});
   EXPECT_TRUE(plan.opted_out);
   EXPECT_TRUE(plan.doubtful);
   EXPECT_THAT(plan.labels, ElementsAre(Pair("x/present", "true")));
@@ -85,14 +84,14 @@ TEST(NodeMarks, SomeLabelsDependOnOthers) {
   auto spec = MarksSpec();
   spec.node.default_layout = "all-disabled";
   const auto plan =
-      PlanMarks(NodeWith({{kFound, "true"}, {"nvidia.com/mig.capable", "true"}}), spec, true);
+      PlanMarks(NodeWith({{kFound, "true"}, {"nvidia.com/mig.capable", "true"}}), spec, {});
   EXPECT_EQ(plan.labels.at("nvidia.com/gpu.deploy.mig-manager"), "true");
   EXPECT_EQ(plan.labels.at("nvidia.com/mig.config"), "all-disabled");
 }
 
 TEST(NodeMarks, WhatIsOursIsInTheManagedFields) {
   json node = NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}});
-  const auto plan = PlanMarks(node, MarksSpec(), false);
+  const auto plan = PlanMarks(node, MarksSpec(), {.wanted = false});
   EXPECT_THAT(plan.labels, IsEmpty());
   EXPECT_TRUE(plan.doubtful);
   EXPECT_FALSE(OwnsMore(node, plan));

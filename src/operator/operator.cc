@@ -1,6 +1,6 @@
 // The tasks of the loop: "policies" computes what is wanted from all policies; one for each kind of
 // objects makes it so; "status" reports. Nodes and policies have queues of their own, since there
-// are many of them.
+// are many of them. "drivers" decides about driver containers.
 #include "operator/operator.h"
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "operator/definitions.h"
+#include "operator/driver/driver_rollout.h"
 #include "operator/embedded_files.h"
 #include "operator/json_values.h"
 #include "operator/names.h"
@@ -31,11 +32,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr char kPolicies[] = "policies", kStatus[] = "status", kNamespace[] = "namespace";
-constexpr std::string_view kReports = "nodestates.penstock.io";
+constexpr char kPolicies[] = "policies", kStatus[] = "status", kNamespace[] = "namespace",
+               kDrivers[] = "drivers";
+constexpr std::string_view kReports = "nodestates.penstock.io", kSetKind = "DaemonSet";
 constexpr base::Duration kTogether = 20ms;        // changes that belong together
 constexpr base::Duration kStatusSpacing = 200ms;  // a thousand nodes that change at once
-constexpr base::Duration kAgain = 10s;            // while something is being taken back
+constexpr base::Duration kDriverSpacing = 100ms;
+constexpr base::Duration kAgain = 10s;  // while something is being taken back
 constexpr std::size_t kMostProblems = 10;
 
 ReconcileLoop::Problem ProblemFrom(const Status& why) {
@@ -57,6 +60,11 @@ struct Operator::State {
                                       const Status& why) { OnProblem(plural, why); }}),
         marker(api, {.changed = [this] { OnNodes(); },
                      .problem = [this](const Status& why) { OnProblem("nodes", why); }}),
+        rollout(api, {.due = [this] { work.Soon(kDrivers); },
+                      .due_after = [this](auto delay) { work.After(kDrivers, delay); },
+                      .problem = [this](const Status& why) { OnProblem("drivers", why); },
+                      .report = [this](const auto& node) { return DriverReportFor(node); },
+                      .daemon_set = [this](const auto& name) { return FindSet(name); }}),
         labels(api, options.installation.namespace_name),
         writer(api, options.host,
                {.find = [this](const std::string& key) { return watch.Find(key); },
@@ -73,6 +81,10 @@ struct Operator::State {
               .settle = kTogether,
               .spacing = kStatusSpacing});
     work.Add({.name = kNamespace, .work = [this](const Done& done) { LabelNamespace(done); }});
+    work.Add({.name = kDrivers,
+              .work = [this](const Done& done) { TurnDrivers(done); },
+              .settle = kTogether,
+              .spacing = kDriverSpacing});
     for (const OwnedKind& kind : OwnedKinds()) AddKind(kind);
   }
 
@@ -82,8 +94,9 @@ struct Operator::State {
         api, kind, options.installation.namespace_name,
         OwnedObjects::Callbacks{
             .changed =
-                [this, task] {
+                [this, task, sets = kind.kind == kSetKind] {
                   work.Soon(task);
+                  if (sets) work.Soon(kDrivers);
                   StatusSoon();
                 },
             .problem = [this, &kind](const Status& why) { OnKindProblem(kind, why); }});
@@ -120,9 +133,9 @@ struct Operator::State {
     about.reduce = ReducedNodeState;
     reports.emplace(
         api, about,
-        Informer::Handlers{.changed = [this](const Json&) { StatusSoon(); },
-                           .removed = [this](const auto&, const auto&) { StatusSoon(); },
-                           .synced = [this] { StatusSoon(); },
+        Informer::Handlers{.changed = [this](const Json&) { OnReports(); },
+                           .removed = [this](const auto&, const auto&) { OnReports(); },
+                           .synced = [this] { OnReports(); },
                            .problem = [this](const Status& why) { OnProblem("reports", why); }});
     reports->Start();
   }
@@ -137,6 +150,10 @@ struct Operator::State {
   }
 
   void OnNodes() { StatusSoon(); }
+  void OnReports() {
+    StatusSoon();
+    work.Soon(kDrivers);
+  }
   void StatusSoon() { work.Soon(kStatus); }
 
   // What is wanted.
@@ -166,34 +183,90 @@ struct Operator::State {
     }
     known_spec = spec;
     namespace_labels = PrivilegedLabels(spec);
-    Want(*std::move(objects));
+    spec_objects = *std::move(objects);
+    WantObjects();
     marker.Want(spec, true);
+    rollout.Want(spec, {effective.unreadable_drivers.begin(), effective.unreadable_drivers.end()},
+                 PlaceOfDrivers(spec));
   }
 
   /// Takes everything back. Which labels nodes may have is what the deleted policies say.
   void WantNothing() {
     namespace_labels.clear();
-    Want({});
+    spec_objects.clear();
+    WantObjects();
     if (!known_spec) {
       std::vector<PolicyObject> deleted = policies;
       for (PolicyObject& policy : deleted) policy.object["metadata"].erase("deletionTimestamp");
       known_spec = ComputeSpec(deleted).spec;
     }
-    if (known_spec) marker.Want(*known_spec, false);
+    if (!known_spec) return;
+    marker.Want(*known_spec, false);
+    api::PenstockSpec without = *known_spec;
+    without.drivers.clear();
+    rollout.Want(without, {}, PlaceOfDrivers(without));
   }
 
-  void Want(std::vector<WantedObject> objects) {
-    for (std::size_t i = 0; i < owned.size(); ++i) {
-      const OwnedKind& kind = OwnedKinds()[i];
-      std::map<std::string, Json> wanted;
-      for (WantedObject& one : objects)
-        if (one.kind == &kind) {
-          std::string name = TextAt(one.object, "/metadata/name");
-          wanted.emplace(std::move(name), std::move(one.object));
-        }
-      owned[i].Want(std::move(wanted));
-      work.Soon(TaskOf(kind));
+  void WantObjects() {
+    for (const OwnedKind& kind : OwnedKinds()) WantObjectsOf(kind);
+  }
+
+  void WantObjectsOf(const OwnedKind& kind) {
+    std::map<std::string, Json> wanted;
+    for (const WantedObject& one : spec_objects)
+      if (one.kind == &kind) wanted.emplace(TextAt(one.object, "/metadata/name"), one.object);
+    OwnedObjects& objects = owned[static_cast<std::size_t>(&kind - OwnedKinds().data())];
+    if (kind.kind == kSetKind) {
+      for (const auto& [name, set] : driver_sets) wanted.emplace(name, set);
+      objects.Want(std::move(wanted), [this](const Json& found) { return KeepsDriverSet(found); });
+    } else {
+      objects.Want(std::move(wanted));
     }
+    work.Soon(TaskOf(kind));
+  }
+
+  // Drivers.
+
+  DriverInstallation PlaceOfDrivers(const api::PenstockSpec& spec) const {
+    const Installation& at = options.installation;
+    return {.namespace_name = at.namespace_name,
+            .image = spec.agent.image.empty() ? at.image : spec.agent.image,
+            .pull_policy = spec.agent.pull_policy.empty() ? at.pull_policy : spec.agent.pull_policy,
+            .pull_secrets = at.pull_secrets,
+            .service_account = at.service_account,
+            .driver_root = spec.host.driver_root};
+  }
+
+  void TurnDrivers(const ReconcileLoop::Done& done) {
+    const bool readable = effective.spec.has_value() || !effective.wanted;
+    if (!computed || !readable || !rollout.Turn()) return done({});
+    driver_sets.clear();
+    for (const auto& [name, set] : rollout.plan().daemon_sets)
+      driver_sets[name] = OwnedDriverSet(set, options.installation, *effective.owner).object;
+    drivers_planned = true;
+    const bool drivers = effective.spec && !effective.spec->drivers.empty();
+    marker.SetHostDrivers(drivers ? rollout.plan().host_drivers : std::set<std::string>());
+    for (const OwnedKind& kind : OwnedKinds())
+      if (kind.kind == kSetKind) WantObjectsOf(kind);
+    StatusSoon();
+    done({});
+  }
+
+  /// Before it is known which DaemonSets of drivers are wanted, all of them stay.
+  bool KeepsDriverSet(const Json& found) const {
+    if (!IsDriverSet(found)) return false;
+    return !drivers_planned || rollout.plan().kept_sets.contains(TextAt(found, "/metadata/name"));
+  }
+
+  const Json* FindSet(const std::string& name) const {
+    for (std::size_t i = 0; i < owned.size(); ++i)
+      if (OwnedKinds()[i].kind == kSetKind) return owned[i].Find(name);
+    return nullptr;
+  }
+
+  std::optional<DriverReport> DriverReportFor(const std::string& node) const {
+    const Json* report = reports ? reports->Find("", node) : nullptr;
+    return report == nullptr ? std::nullopt : DriverReportOf(*report);
   }
 
   void LabelNamespace(const ReconcileLoop::Done& done) {
@@ -211,7 +284,7 @@ struct Operator::State {
     for (std::size_t i = 0; i < owned.size(); ++i)
       if (!(OwnedKinds()[i].may_be_missing && !owned[i].synced()) && !owned[i].agrees())
         return false;
-    return labels.agrees() && (!known_spec || marker.settled());
+    return labels.agrees() && (!known_spec || (marker.settled() && rollout.settled()));
   }
 
   // Reports.
@@ -221,12 +294,21 @@ struct Operator::State {
       bool deleted = false;
       for (const PolicyObject& policy : watch.policies()) {
         deleted |= IsDeleted(policy);
-        writer.Soon(KeyOf(policy));
+        if (IsDeleted(policy) || IsKnown(policy)) writer.Soon(KeyOf(policy));
       }
       if (deleted) work.After(kStatus, kAgain);
     }
     done({});
   }
+
+  /// Whether there is something to say: an operator that has just started does not replace what the
+  /// one before it said by that it is reading.
+  bool IsKnown(const PolicyObject& policy) const {
+    const bool read = IsComplete() && (drivers_planned || !AddsDriver(policy));
+    return read || !Problems().empty();
+  }
+
+  bool IsComplete() const { return computed && marker.synced() && reports && reports->synced(); }
 
   const PolicyOutcome* OutcomeOf(const PolicyObject& policy) const {
     const auto found = std::ranges::find_if(effective.outcomes, [&](const PolicyOutcome& one) {
@@ -254,22 +336,18 @@ struct Operator::State {
     return Count(std::move(nodes));
   }
 
-  AgentsState Agents() const {
-    for (std::size_t i = 0; i < owned.size(); ++i)
-      if (OwnedKinds()[i].kind == "DaemonSet")
-        return AgentsOf(owned[i].Find(std::string(kAgentName)));
-    return {};
-  }
+  AgentsState Agents() const { return AgentsOf(FindSet(std::string(kAgentName))); }
 
   ClusterFacts Facts() const {
     ClusterFacts facts;
     facts.namespace_name = options.installation.namespace_name;
     facts.agents = Agents();
     facts.fleet = Fleet();
+    facts.drivers = rollout.plan().drivers;
     facts.reports_expected =
         !known_spec || known_spec->node.cluster.node_state != api::Switch::kOff;
     facts.reports = reports ? static_cast<std::int64_t>(reports->size()) : 0;
-    facts.complete = computed && marker.synced() && reports && reports->synced();
+    facts.complete = IsComplete();
     facts.problems = Problems();
     return facts;
   }
@@ -279,7 +357,8 @@ struct Operator::State {
     if (!invalid.empty()) problems.push_back(invalid);
     for (const auto& [what, problem] : work.problems())
       if (problem.lasting) problems.push_back(problem.text);
-    for (const std::string& text : marker.problems()) problems.push_back(text);
+    for (const auto& texts : {marker.problems(), rollout.problems()})
+      problems.insert(problems.end(), texts.begin(), texts.end());
     if (problems.size() > kMostProblems) problems.resize(kMostProblems);
     return problems;
   }
@@ -290,7 +369,8 @@ struct Operator::State {
                 .fleet = Fleet(),
                 .agents = Agents(),
                 .problems = Problems().size()};
-    now.writes = {{"node", marker.writes()}, {"status", writer.writes()}, {"object", 0}};
+    now.writes = {
+        {"node", marker.writes() + rollout.writes()}, {"status", writer.writes()}, {"object", 0}};
     for (const OwnedObjects& objects : owned) now.writes["object"] += objects.writes();
     return now;
   }
@@ -303,12 +383,16 @@ struct Operator::State {
   std::map<std::string, std::string> namespace_labels;
   std::string invalid;  // why the spec makes no objects
   bool computed = false;
+  std::vector<WantedObject> spec_objects;
+  std::map<std::string, Json> driver_sets;
+  bool drivers_planned = false;
 
   ReconcileLoop work;
   std::optional<Definitions> definitions;
   PolicyWatch watch;
   std::optional<Informer> reports;
   NodeMarker marker;
+  DriverRollout rollout;
   NamespaceLabels labels;
   std::deque<OwnedObjects> owned;
   PolicyWriter writer;

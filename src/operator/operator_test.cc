@@ -29,6 +29,7 @@ constexpr char kMap[] = "/api/v1/namespaces/gpu-operator/configmaps/penstock-age
 constexpr char kService[] = "/api/v1/namespaces/gpu-operator/services/nvidia-dcgm-exporter";
 constexpr char kClass[] = "/apis/node.k8s.io/v1/runtimeclasses/nvidia";
 constexpr char kNode[] = "/api/v1/nodes/n1";
+constexpr char kStart[] = "2026-01-01T00:00:00.000Z";
 constexpr char kDriver[] = "nvidia.com/gpu.deploy.driver";
 
 class OperatorTest : public testing::Test {
@@ -85,15 +86,21 @@ class OperatorTest : public testing::Test {
     executor_.Advance(3s);
   }
 
-  void Report(const std::string& node, bool ready, const std::string& reason) {
+  /// `source`: of the driver that the agent has opened.
+  void Report(const std::string& node, bool ready, const std::string& reason,
+              const std::string& source = "host", const std::string& since = kStart) {
+    json vendor = {{"vendor", "nvidia"}};
+    if (!source.empty())
+      vendor.update({{"driver", "550.1"}, {"driverSource", source}, {"driverSince", since}});
     Put("/apis/penstock.io/v1alpha1/nodestates/" + node,
         {{"kind", "NodeState"},
          {"status",
-          {{"conditions",
+          {{"vendors", json::array({vendor})},
+           {"conditions",
             {{{"type", "Ready"},
               {"status", ready ? "True" : "False"},
               {"reason", reason},
-              {"lastTransitionTime", "2026-01-01T00:00:00.000Z"}}}}}}});
+              {"lastTransitionTime", kStart}}}}}}});
   }
 
   const json& At(const std::string& path) {
@@ -227,7 +234,7 @@ TEST_F(OperatorTest, APenstockObjectIsReadOverAClusterPolicy) {
                 {"spec", {{"hostPaths", {{"driverRoot", "/opt/accelerators"}}}}}});
   Start();
   EXPECT_THAT(At(kMap)["data"]["node.yaml"].get<std::string>(),
-              HasSubstr("hostDriverRoot: \"/opt/accelerators\""));
+              HasSubstr("driverContainerRoot: \"/opt/accelerators\""));
   EXPECT_EQ(State(kNative), State());
 }
 

@@ -100,6 +100,12 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     return found != nullptr && !TextAt(*found, "/metadata/deletionTimestamp").empty();
   }
 
+  bool IsExcess(const std::string& name) const {
+    if (wanted.contains(name)) return false;
+    const Json* found = Found(name);
+    return !keep || found == nullptr || !keep(*found);
+  }
+
   // One pass over all objects.
   void Reconcile(std::function<void(Status)> end) {
     done = std::move(end);
@@ -109,7 +115,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     for (const auto& [name, object] : wanted)
       if (!Agrees(name, object) && !Echoes(name) && !IsGoing(name)) todo.push_back(name);
     for (const std::string& name : names)
-      if (!wanted.contains(name) && !IsGoing(name) && !Echoes(name)) todo.push_back(name);
+      if (IsExcess(name) && !IsGoing(name) && !Echoes(name)) todo.push_back(name);
     Next();
   }
 
@@ -172,7 +178,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     for (const auto& [name, object] : wanted)
       if (!Agrees(name, object)) return false;
     for (const std::string& name : names) {
-      if (wanted.contains(name)) continue;
+      if (!IsExcess(name)) continue;
       const auto at = deleted_at.find(name);
       if (!IsGoing(name) || at == deleted_at.end() || Now() - at->second < kDeleting) return false;
     }
@@ -189,7 +195,8 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
   };
   bool decided = false;  // before it is known what is wanted, nothing is in excess
   std::map<std::string, Json> wanted;
-  std::set<std::string> names;  // of all objects there are
+  std::function<bool(const Json&)> keep;  // what is not wanted, and stays
+  std::set<std::string> names;            // of all objects there are
   std::map<std::string, Echo> echoes;
   std::map<std::string, Json> accepted;  // content after our last write
   std::map<std::string, base::TimePoint> deleted_at;
@@ -209,9 +216,11 @@ OwnedObjects::~OwnedObjects() = default;
 void OwnedObjects::Start() { state_->Start(); }
 bool OwnedObjects::started() const { return state_->informer.has_value(); }
 bool OwnedObjects::synced() const { return state_->informer && state_->informer->synced(); }
-void OwnedObjects::Want(std::map<std::string, Json> objects) {
+void OwnedObjects::Want(std::map<std::string, Json> objects,
+                        std::function<bool(const Json&)> keep) {
   state_->decided = true;
   state_->wanted = std::move(objects);
+  state_->keep = std::move(keep);
 }
 void OwnedObjects::Reconcile(std::function<void(Status)> done) {
   state_->Reconcile(std::move(done));

@@ -29,8 +29,10 @@ class OwnedObjects {
   bool started() const;
   bool synced() const;
 
-  /// Sets the objects that are wanted, by name; Reconcile then does the rest.
-  void Want(std::map<std::string, nlohmann::json> objects);
+  /// Sets the objects that are wanted, by name; Reconcile then does the rest. `keep`: whether an
+  /// object that is not wanted stays as it is; empty: none does.
+  void Want(std::map<std::string, nlohmann::json> objects,
+            std::function<bool(const nlohmann::json& object)> keep = {});
 
   /// Writes and deletes what differs, one object after another, each at most once. Answers with the
   /// first error; the other objects are still tried. One call at a time.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/core/strings.h"
+#include "operator/driver_status.h"
 #include "operator/json_values.h"
 
 namespace penstock::cluster {
@@ -53,6 +54,11 @@ PolicyState Progress(const ClusterFacts& facts) {
   if (facts.reports_expected && facts.reports < agents.desired)
     return waits("OperandNotReady", std::to_string(facts.reports) + " of " +
                                         std::to_string(agents.desired) + " nodes have reported");
+  for (const DriverOutcome& driver : facts.drivers)
+    if (const DriverTrouble trouble = TroubleOfDriver(driver); !trouble.reason.empty())
+      return waits(
+          "DriverNotReady",
+          (driver.name.empty() ? "driver: " : "driver " + driver.name + ": ") + trouble.message);
   if (facts.fleet.nodes == 0)
     return {"ready", "NoGPUNodes", "no node of the cluster has a supported device"};
   if (!facts.reports_expected || facts.fleet.NotReady() == 0)
@@ -61,6 +67,19 @@ PolicyState Progress(const ClusterFacts& facts) {
     return IsOfDriver(reason.first) || reason.first == "OptedOut";
   });
   return waits(only_drivers ? "DriverNotReady" : "OperandNotReady", OfNodes(facts.fleet));
+}
+
+/// Of an object that adds a driver: of this driver only.
+PolicyState OfDriver(const std::string& name, const ClusterFacts& facts) {
+  const auto driver = std::ranges::find(facts.drivers, name, &DriverOutcome::name);
+  if (driver == facts.drivers.end())
+    return {"notReady", "DriverNotReady", "reading the cluster's objects"};
+  DriverTrouble trouble = TroubleOfDriver(*driver);
+  if (!trouble.reason.empty())
+    return {"notReady", std::move(trouble.reason), std::move(trouble.message), trouble.error};
+  return {"ready", "Reconciled",
+          driver->nodes == 0 ? "no node has this driver"
+                             : std::to_string(driver->nodes) + " nodes have the driver"};
 }
 
 Json ConditionOf(const char* type, bool status, const std::string& reason,
@@ -115,17 +134,27 @@ Json NodesOf(const FleetState& fleet) {
   return nodes;
 }
 
+/// All drivers, or that of the object.
+Json DriversFor(const PolicyOutcome& outcome, const ClusterFacts& facts) {
+  const PolicyObject& policy = *outcome.policy;
+  if (!outcome.ignored.empty() || !policy.kind->not_served.empty()) return Json::array();
+  std::vector<DriverOutcome> drivers = facts.drivers;
+  if (AddsDriver(policy))
+    std::erase_if(drivers, [name = NameOf(policy).name](const DriverOutcome& driver) {
+      return driver.name != name;
+    });
+  return DriversInStatus(drivers);
+}
+
 }  // namespace
 
 PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts) {
-  if (!outcome.ignored_for.empty())
-    return {"ignored", "Ignored",
-            outcome.policy->kind->kind + " " + outcome.ignored_for +
-                " is in force, since it is older; delete one of the two"};
+  if (!outcome.ignored.empty()) return {"ignored", "Ignored", outcome.ignored};
   if (!outcome.problem.empty())
     return {"notReady", "ReconcileFailed", Joined({outcome.problem}), true};
   if (!facts.problems.empty()) return {"notReady", "ReconcileFailed", Joined(facts.problems), true};
-  return Progress(facts);
+  return AddsDriver(*outcome.policy) ? OfDriver(NameOf(*outcome.policy).name, facts)
+                                     : Progress(facts);
 }
 
 Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Json& found,
@@ -136,14 +165,17 @@ Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Jso
   conditions.push_back(ConditionOf("Ready", ready, state.reason, state.message));
   conditions.push_back(ConditionOf("Error", state.error, state.error ? state.reason : "Ready",
                                    state.error ? state.message : ""));
-  if (outcome.ignored_for.empty() && outcome.problem.empty())
+  if (outcome.ignored.empty() && outcome.problem.empty())
     conditions.push_back(FieldsServed(outcome));
   SetTimes(conditions, found, now);
   Json status = {{"state", state.state},
                  {"namespace", facts.namespace_name},
                  {"conditions", std::move(conditions)}};
-  if (outcome.ignored_for.empty() && outcome.policy->kind->not_served.empty())
+  if (outcome.ignored.empty() && outcome.policy->kind->not_served.empty() &&
+      !AddsDriver(*outcome.policy))
     status["nodes"] = NodesOf(facts.fleet);
+  if (Json drivers = DriversFor(outcome, facts); !drivers.empty())
+    status["drivers"] = std::move(drivers);
   return status;
 }
 

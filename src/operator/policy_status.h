@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/compat/nvidia/cluster_policy.h"
+#include "operator/driver/rollout_plan.h"
 #include "operator/effective_spec.h"
 #include "operator/fleet_state.h"
 
@@ -17,6 +18,7 @@ struct ClusterFacts {
   std::string namespace_name;
   AgentsState agents;
   FleetState fleet;
+  std::vector<DriverOutcome> drivers;
   bool reports_expected = true;       ///< agents write NodeStates
   std::int64_t reports = 0;           ///< number of NodeStates
   bool complete = false;              ///< everything was read at least once

@@ -1,5 +1,7 @@
 #include "operator/policy_status.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,6 +88,19 @@ TEST(PolicyStatus, ADriverThatIsMissingEverywhereIsTheReason) {
       FactsWith({{"n1", "notReady", "DriverMissing", "", ""}, {"n2", "ready", "Ready", "", ""}}));
   EXPECT_EQ(state.reason, "DriverNotReady");
   EXPECT_THAT(state.message, HasSubstr("1 of 2 nodes not ready: n1: DriverMissing"));
+}
+
+TEST(PolicyStatus, AnObjectWithoutEffectSaysWhy) {
+  const auto& kinds = api::compat::PolicyKinds();
+  const auto kind = std::ranges::find(kinds, "NVIDIADriver", &api::compat::PolicyKind::kind);
+  ASSERT_NE(kind, kinds.end());
+  const PolicyObject driver{&*kind, {{"metadata", {{"name", "blue"}}}}};
+  const json status = StatusOf({.policy = &driver, .ignored = "ClusterPolicy p has no drivers"},
+                               FactsWith({{"n1", "ready", "Ready", "", ""}}), {}, "now");
+  EXPECT_EQ(status["state"], "ignored");
+  EXPECT_EQ(ConditionIn(status, "Ready")["reason"], "Ignored");
+  EXPECT_EQ(ConditionIn(status, "Ready")["message"], "ClusterPolicy p has no drivers");
+  EXPECT_FALSE(status.contains("nodes"));
 }
 
 TEST(JsonValues, AMergePatchTurnsOneValueIntoTheOther) {

@@ -76,7 +76,8 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
       return done({});
     }
     const bool deleted = IsDeleted(*policy);
-    const bool held = policy->kind->not_served.empty();  // nothing follows from others
+    // Nothing follows from others, or it is taken back while the policies stay.
+    const bool held = policy->kind->not_served.empty() && !AddsDriver(*policy);
     if (deleted ? HasFinalizer(*policy) && callbacks.clean() : held && !HasFinalizer(*policy))
       return Patch(key, FinalizerPatch(*policy, !deleted), "", done);
     if (deleted) return done({});

@@ -174,8 +174,13 @@ class DriverPodTemplate {
     return variables;
   }
 
+  /// A variable that the user sets replaces ours: a server refuses two of one name.
   static void Add(Json& variables, const std::vector<std::pair<std::string, std::string>>& more) {
-    for (const auto& [name, value] : more) variables.push_back(Variable(name, value));
+    for (const auto& [name, value] : more) {
+      const auto same = [&name](const Json& one) { return one["name"] == name; };
+      variables.erase(std::remove_if(variables.begin(), variables.end(), same), variables.end());
+      variables.push_back(Variable(name, value));
+    }
   }
 
   /// It unloads the driver that is there, unless that is the same, and says who uses it.
@@ -189,6 +194,7 @@ class DriverPodTemplate {
             {"command", {"penstock", "driver", "prepare"}},
             {"env", std::move(variables)},
             {"securityContext", {{"privileged", true}}},
+            {"terminationMessagePolicy", "FallbackToLogsOnError"},
             {"volumeMounts", volumes_.prepare_mounts}};
   }
 

@@ -94,6 +94,16 @@ TEST(DriverDaemonSet, PreparesTheNodeWithOurOwnImage) {
   EXPECT_EQ(MountIn(container, "/sys"), "host-sys");
 }
 
+TEST(DriverDaemonSet, AVariableOfTheUserReplacesOurs) {
+  DriverSpec driver = BlueDriver();
+  driver.environment = {{"KERNEL_MODULE_TYPE", "proprietary"}};
+  const Json& variables = ContainerIn(Made(driver), "containers").at("env");
+  std::vector<std::string> values;
+  for (const Json& one : variables)
+    if (one.at("name") == "KERNEL_MODULE_TYPE") values.push_back(one.at("value"));
+  EXPECT_THAT(values, testing::ElementsAre("proprietary"));
+}
+
 TEST(DriverDaemonSet, HasEverythingThatADriverSays) {
   DriverSpec driver = BlueDriver();
   driver.module_type = "open";

@@ -272,6 +272,7 @@ priorityClassName: {{ . }}
 {{- $paths := dict "hostDriverRoot" $driver "hostDevRoot" $dev "kubeletDir" "/var/lib/kubelet" "runDir" $own.runDir "stateDir" $own.stateDir -}}
 {{- if eq (include "penstock.injected" .) "false" -}}
 {{- $_ := set $paths "driverRoot" "/driver-root" -}}
+{{- if not .Values.nvidiaDriverRoot -}}{{- $_ := set $paths "driverContainerRoot" "/run/nvidia/driver" -}}{{- end -}}
 {{- $_ := set $paths "devRoot" (ternary "/" (ternary "/driver-root" "/dev-root" (eq $dev $driver)) (eq $dev "/")) -}}
 {{- end -}}
 {{- $labels := dict "node" (ternary (include "penstock.onOff" $own.labels.node) "off" .Values.gfd.enabled) -}}

@@ -77,6 +77,12 @@ Json MetadataOf(const Json& object) {
           {"metadata", object["metadata"]}};
 }
 
+/// Of a DeleteOptions; empty: without this precondition.
+std::string UidIn(const Json& options) {
+  const Json::json_pointer uid("/preconditions/uid");
+  return options.is_object() && options.contains(uid) ? options[uid].get<std::string>() : "";
+}
+
 /// Reduces a list as a request with kMetadataOfLists asks.
 void KeepMetadata(Json& list) {
   list["kind"] = "PartialObjectMetadataList";
@@ -159,7 +165,11 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
     if (call.method == "PATCH")
       return store.Patch(*place, call.content_type, body, manager, IsTrue(call, "force"), dry_run);
     if (call.method == "PUT") return store.Replace(*place, std::move(body), manager);
-    if (call.method == "DELETE") return store.Delete(*place, dry_run);
+    if (call.method == "DELETE") return store.Delete(*place, dry_run, UidIn(body));
+    if (call.method == "POST" && place->subresource == "eviction") {
+      place->subresource.clear();
+      return store.Delete(*place, dry_run, UidIn(body.value("deleteOptions", Json())));
+    }
     if (call.method == "POST") {
       place->name = body["metadata"]["name"];
       return store.Create(*place, std::move(body), manager);

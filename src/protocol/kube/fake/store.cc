@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostHistory = 100'000;
 
-constexpr std::array<Kind, 17> kKinds = {
+constexpr std::array<Kind, 18> kKinds = {
     {{.collection = "/api/v1/nodes", .kind = "Node", .status = true},
      {.collection = "/api/v1/pods", .kind = "Pod", .status = true},
      {.collection = "/api/v1/configmaps", .kind = "ConfigMap"},
@@ -32,6 +32,9 @@ constexpr std::array<Kind, 17> kKinds = {
      {.collection = "/apis/monitoring.coreos.com/v1/servicemonitors", .kind = "ServiceMonitor"},
      {.collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
       .kind = "CustomResourceDefinition",
+      .status = true},
+     {.collection = "/apis/resource.k8s.io/v1/resourceclaims",
+      .kind = "ResourceClaim",
       .status = true},
      {.collection = "/apis/nvidia.com/v1/clusterpolicies",
       .kind = "ClusterPolicy",
@@ -331,9 +334,13 @@ Reply Store::Patch(const Place& place, std::string_view content_type, const Json
   return WriteAs(place, found->second, std::move(object), manager, dry_run);
 }
 
-Reply Store::Delete(const Place& place, bool dry_run) {
+Reply Store::Delete(const Place& place, bool dry_run, const std::string& uid) {
   const auto found = objects_.find(KeyOf(place));
   if (found == objects_.end()) return NotFound(place);
+  if (const std::string is = found->second.object["metadata"].value("uid", "");
+      !uid.empty() && uid != is)
+    return Conflict(place, "the UID in the precondition (" + uid +
+                               ") does not match the UID in record (" + is + ")");
   const Reply done = {200, Json{{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Success"}}};
   if (dry_run) return done;
   history_.push_back({++version_, place.collection, Described(found->second), Json()});

@@ -71,7 +71,8 @@ class Store {
   Reply Replace(const Place& place, Json object, const std::string& manager);
   Reply Patch(const Place& place, std::string_view content_type, const Json& patch,
               const std::string& manager, bool force, bool dry_run);
-  Reply Delete(const Place& place, bool dry_run);
+  /// `uid`: only if the object has it; empty: in any case.
+  Reply Delete(const Place& place, bool dry_run, const std::string& uid = "");
 
   const Json* Find(const Place& place) const;  ///< without managedFields
   std::vector<std::string> ManagersOf(const Place& place, const std::string& pointer) const;

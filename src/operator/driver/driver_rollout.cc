@@ -1,0 +1,373 @@
+// A node is written with the version at which it was read, and only if it still is as the decision
+// supposed; what is being written counts as if it were there, so that no limit is exceeded while a
+// watch is late.
+#include "operator/driver/driver_rollout.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/lifetime.h"
+#include "base/log.h"
+#include "operator/driver/node_writer.h"
+#include "operator/json_values.h"
+#include "protocol/kube/informer.h"
+
+namespace penstock::cluster {
+
+using protocol::kube::Informer;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr base::Duration kRetry = 5s;  ///< of evictions that were refused
+const protocol::kube::Resource kNodeKind{"", "v1", "nodes"}, kPodKind{"", "v1", "pods"},
+    kMapKind{"", "v1", "configmaps"}, kClaimKind{"resource.k8s.io", "v1", "resourceclaims"};
+constexpr char kDriverPods[] = "app.kubernetes.io/component=nvidia-driver";
+
+/// The ConfigMaps whose keys become files.
+std::set<std::string> MapsOf(const std::vector<api::DriverSpec>& drivers) {
+  std::set<std::string> names;
+  for (const api::DriverSpec& driver : drivers)
+    for (const std::string* name :
+         {&driver.files.repositories, &driver.files.certificates, &driver.files.module_options})
+      if (!name->empty()) names.insert(*name);
+  return names;
+}
+
+Json ReducedMap(const Json& map, const std::set<std::string>& wanted) {
+  Json reduced = {{"metadata",
+                   {{"name", TextAt(map, "/metadata/name")},
+                    {"namespace", TextAt(map, "/metadata/namespace")}}}};
+  if (!wanted.contains(TextAt(map, "/metadata/name"))) return reduced;
+  for (const char* part : {"data", "binaryData"})
+    if (const auto found = map.find(part); found != map.end() && found->is_object())
+      for (const auto& [key, value] : found->items()) reduced["keys"].push_back(key);
+  return reduced;
+}
+
+Json ReducedClaim(const Json& claim) {
+  return {{"metadata",
+           {{"name", TextAt(claim, "/metadata/name")},
+            {"namespace", TextAt(claim, "/metadata/namespace")}}},
+          {"holds", HoldsDevices(claim)}};
+}
+
+}  // namespace
+
+struct DriverRollout::State : std::enable_shared_from_this<State> {
+  State(protocol::kube::Api& a, Callbacks c)
+      : api(a),
+        callbacks(std::move(c)),
+        writer(a,
+               {.reduce = [this](const Json& node) { return ReducedDriverNode(node, keys); },
+                .done = [this](const std::string& node,
+                               NodeWriter::Result result) { Written(node, std::move(result)); }}) {}
+
+  // What is watched.
+
+  void Want(const api::PenstockSpec& now, std::set<std::string> without, DriverInstallation where) {
+    spec = now;
+    unreadable = std::move(without);
+    installation = std::move(where);
+    if (std::set<std::string> needed = DriverLabelKeys(spec);
+        !nodes || !std::ranges::includes(keys, needed)) {
+      keys = std::move(needed);
+      WatchNodes();
+    }
+    if (!spec.drivers.empty() && !pods) WatchDriverPods();
+    if (std::set<std::string> names = MapsOf(spec.drivers); names != map_names) {
+      map_names = std::move(names);
+      WatchMaps();
+    }
+    callbacks.due();
+  }
+
+  Informer::Handlers Handlers(std::function<void(const Json&)> changed,
+                              std::function<void(const std::string&, const std::string&)> removed) {
+    return {.changed = std::move(changed),
+            .removed = std::move(removed),
+            .synced = [this] { callbacks.due(); },
+            .problem = [this](const Status& why) { callbacks.problem(why); }};
+  }
+
+  void WatchNodes() {
+    seen.clear();
+    Informer::Options options;
+    options.resource = kNodeKind;
+    options.metadata_only = spec.drivers.empty();
+    options.reduce = [kept = keys](const Json& node) { return ReducedDriverNode(node, kept); };
+    nodes.emplace(api, options,
+                  Handlers([this](const Json& node) { Seen(node); },
+                           [this](const auto&, const auto& name) {
+                             seen.erase(name);
+                             written.erase(name);
+                             callbacks.due();
+                           }));
+    nodes->Start();
+  }
+
+  void Seen(const Json& node) {
+    const std::string name = TextAt(node, "/metadata/name");
+    seen[name] = node;
+    written.erase(name);  // the watch has caught up
+    callbacks.due();
+  }
+
+  void WatchDriverPods() {
+    Informer::Options options;
+    options.resource = kPodKind;
+    options.namespace_name = installation->namespace_name;
+    options.label_selector = kDriverPods;
+    options.reduce = ReducedDriverPod;
+    pods.emplace(api, options,
+                 Handlers(
+                     [this](const Json& pod) {
+                       driver_pods[TextAt(pod, "/metadata/name")] = RolloutPodOf(pod);
+                       callbacks.due();
+                     },
+                     [this](const auto&, const auto& name) {
+                       driver_pods.erase(name);
+                       callbacks.due();
+                     }));
+    pods->Start();
+  }
+
+  void WatchMaps() {
+    maps.reset();
+    map_keys.clear();
+    if (map_names.empty()) return;
+    Informer::Options options;
+    options.resource = kMapKind;
+    options.namespace_name = installation->namespace_name;
+    options.reduce = [wanted = map_names](const Json& map) { return ReducedMap(map, wanted); };
+    maps.emplace(api, options,
+                 Handlers(
+                     [this](const Json& map) {
+                       const std::string name = TextAt(map, "/metadata/name");
+                       if (!map_names.contains(name)) return;
+                       map_keys[name] = map.value("keys", std::vector<std::string>{});
+                       callbacks.due();
+                     },
+                     [this](const auto&, const auto& name) {
+                       if (map_keys.erase(name) > 0) callbacks.due();
+                     }));
+    maps->Start();
+  }
+
+  /// The pods of a node whose upgrade depends on them.
+  struct NodePods {
+    std::map<std::string, Json> pods;  // by namespace and name
+    std::optional<Informer> informer;
+  };
+
+  void WatchPodsOf(const std::string& node) {
+    NodePods& watched = node_pods[node];
+    if (watched.informer) return;
+    Informer::Options options;
+    options.resource = kPodKind;
+    options.field_selector = "spec.nodeName=" + node;
+    options.reduce = ReducedPod;
+    options.spread = 500ms;
+    watched.informer.emplace(
+        api, options,
+        Handlers(
+            [this, &watched](const Json& pod) {
+              watched
+                  .pods[TextAt(pod, "/metadata/namespace") + "/" + TextAt(pod, "/metadata/name")] =
+                  pod;
+              callbacks.due();
+            },
+            [this, &watched](const std::string& space, const std::string& name) {
+              watched.pods.erase(space + "/" + name);
+              callbacks.due();
+            }));
+    watched.informer->Start();
+  }
+
+  void WatchClaims() {
+    if (claims) return;
+    Informer::Options options;
+    options.resource = kClaimKind;
+    options.reduce = ReducedClaim;
+    auto handlers = Handlers(
+        [this](const Json& claim) {
+          const std::string name =
+              TextAt(claim, "/metadata/namespace") + "/" + TextAt(claim, "/metadata/name");
+          if (claim.value("holds", false)) {
+            claimed.insert(name);
+          } else {
+            claimed.erase(name);
+          }
+          callbacks.due();
+        },
+        [this](const std::string& space, const std::string& name) {
+          claimed.erase(space + "/" + name);
+          callbacks.due();
+        });
+    handlers.problem = [this](const Status& why) {
+      // A cluster without claims: none of them holds a device.
+      no_claims = !why.ok() && why.error().code() == Code::kNotFound;
+      callbacks.problem(no_claims ? Status() : why);
+      callbacks.due();
+    };
+    claims.emplace(api, options, std::move(handlers));
+    claims->Start();
+  }
+
+  /// Watches what the plan depends on, and nothing else.
+  void WatchNeeded(const std::set<std::string>& needed) {
+    std::erase_if(node_pods, [&](const auto& one) { return !needed.contains(one.first); });
+    for (const std::string& node : needed) WatchPodsOf(node);
+    if (!needed.empty()) {
+      WatchClaims();
+    } else {
+      claims.reset();
+      claimed.clear();
+      refused.clear();
+      refused_at.clear();
+    }
+  }
+
+  // Turns.
+
+  bool IsRead() const {
+    const bool has_pods = spec.drivers.empty() || (pods && pods->synced());
+    return installation && nodes && nodes->synced() && has_pods && (!maps || maps->synced());
+  }
+
+  RolloutFacts Facts() const {
+    RolloutFacts facts;
+    facts.drivers = spec.drivers;
+    facts.unreadable = unreadable;
+    facts.installation = *installation;
+    facts.installation.config_maps = map_keys;
+    facts.reports_expected = spec.node.cluster.node_state != api::Switch::kOff;
+    for (const auto& [name, node] : seen) {
+      const auto newer = written.find(name);
+      facts.nodes[name] = RolloutNodeOf(newer == written.end() ? node : newer->second, spec.marks);
+      if (auto report = callbacks.report(name)) facts.reports[name] = *std::move(report);
+    }
+    for (const auto& [name, pod] : driver_pods) {
+      const auto [at, is_new] = facts.pods.emplace(pod.node, pod);
+      if (!is_new && at->second.pod.terminating) at->second = pod;
+    }
+    AddSets(facts);
+    for (const auto& [name, watched] : node_pods) {
+      if (!watched.informer || !watched.informer->synced()) continue;
+      std::vector<Json>& list = facts.pods_of_nodes[name];
+      for (const auto& [key, pod] : watched.pods) list.push_back(pod);
+    }
+    if (no_claims || (claims && claims->synced())) facts.claims = claimed;
+    facts.refused = refused;
+    facts.being_written = writer.steps();
+    return facts;
+  }
+
+  /// Those that were wanted, and those by which nodes have their pods.
+  void AddSets(RolloutFacts& facts) const {
+    std::set<std::string> names = set_names;
+    for (const auto& [name, node] : facts.nodes)
+      if (const auto pool = node.node.labels.find(std::string(kPoolLabel));
+          pool != node.node.labels.end())
+        names.insert(pool->second);
+    for (const std::string& name : names)
+      if (const Json* found = callbacks.daemon_set(name)) facts.daemon_sets[name] = *found;
+  }
+
+  bool Turn() {
+    if (!IsRead()) return false;
+    const base::WallTime now = api.executor().clock().Wall();
+    plan = PlanRollout(Facts(), now);
+    WatchNeeded(plan.pods_needed);
+    set_names.clear();
+    for (const auto& [name, set] : plan.daemon_sets) set_names.insert(name);
+    set_names.insert(plan.kept_sets.begin(), plan.kept_sets.end());
+    for (auto [name, write] : plan.writes) {
+      if (std::erase_if(write.step.actions, [&](const auto& one) { return IsTooSoon(one); }) > 0)
+        callbacks.due_after(kRetry);
+      if (!write.empty()) writer.Write(name, BasisOf(name), std::move(write));
+    }
+    if (plan.look_again)
+      callbacks.due_after(std::max<base::Duration>(*plan.look_again - now, 100ms));
+    turned = true;
+    return true;
+  }
+
+  /// An eviction that was refused is not asked for again at once.
+  bool IsTooSoon(const UpgradeAction& action) const {
+    const auto found = refused_at.find(action.uid);
+    return found != refused_at.end() && api.executor().clock().Now() - found->second < kRetry;
+  }
+
+  /// The node as the plan saw it.
+  Json BasisOf(const std::string& name) const {
+    const auto newer = written.find(name);
+    return newer == written.end() ? seen.at(name) : newer->second;
+  }
+
+  void Written(const std::string& node, NodeWriter::Result result) {
+    for (auto& [uid, why] : result.refused) {
+      refused[uid] = std::move(why);
+      refused_at[uid] = api.executor().clock().Now();
+    }
+    if (!result.node.is_null() && seen.contains(node) && result.node != seen[node])
+      written[node] = std::move(result.node);
+    callbacks.due_after(result.status.ok() ? base::Duration(0) : kRetry);
+    if (result.status.ok()) {
+      problems.erase(node);
+    } else if (result.status.error().code() != Code::kAborted) {
+      base::Log(base::kWarn, "node not written",
+                {{"node", node}, {"why", result.status.error().message()}});
+      problems[node] = result.status.error().message();
+    }
+  }
+
+  protocol::kube::Api& api;
+  const Callbacks callbacks;
+  api::PenstockSpec spec;
+  std::optional<DriverInstallation> installation;
+  std::set<std::string> unreadable, keys, map_names, set_names;
+  std::map<std::string, Json> seen;     // Nodes, reduced, as the watch has them
+  std::map<std::string, Json> written;  // newer than that: the answers to our writes
+  std::map<std::string, RolloutPod> driver_pods;
+  std::map<std::string, std::vector<std::string>> map_keys;
+  DeviceClaims claimed;
+  bool no_claims = false;
+  std::map<std::string, std::string> refused;         // evictions: by uid, why
+  std::map<std::string, base::TimePoint> refused_at;  // and when
+  std::map<std::string, std::string> problems;
+  RolloutPlan plan;
+  bool turned = false;
+  NodeWriter writer;
+  std::map<std::string, NodePods> node_pods;
+  std::optional<Informer> nodes, pods, maps, claims;
+};
+
+DriverRollout::DriverRollout(protocol::kube::Api& api, Callbacks callbacks)
+    : state_(std::make_shared<State>(api, std::move(callbacks))) {}
+
+DriverRollout::~DriverRollout() = default;
+
+void DriverRollout::Want(const api::PenstockSpec& spec, std::set<std::string> unreadable,
+                         DriverInstallation installation) {
+  state_->Want(spec, std::move(unreadable), std::move(installation));
+}
+
+bool DriverRollout::Turn() { return state_->Turn(); }
+
+const RolloutPlan& DriverRollout::plan() const { return state_->plan; }
+
+bool DriverRollout::settled() const {
+  return state_->turned && state_->plan.writes.empty() && state_->writer.steps().empty();
+}
+
+std::uint64_t DriverRollout::writes() const { return state_->writer.writes(); }
+
+std::vector<std::string> DriverRollout::problems() const {
+  std::set<std::string> texts;
+  for (const auto& [node, text] : state_->problems) texts.insert(text);
+  return {texts.begin(), texts.end()};
+}
+
+}  // namespace penstock::cluster
