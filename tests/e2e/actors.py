@@ -112,6 +112,10 @@ class Machine:
         """Loads that driver; its files replace those of the previous driver."""
         self._sim("heal", "driver", "--driver", version)
 
+    def uninstall(self):
+        """Unloads the driver and removes its files, until `heal`."""
+        self.fault("driver", "uninstall")
+
     def cure(self, gpu: str):
         """Clears the faults of one GPU without touching the driver's files."""
         self._sim("heal", gpu)

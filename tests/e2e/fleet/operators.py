@@ -16,8 +16,8 @@ SAMPLE = ROOT / "src/api/compat/nvidia/testdata/cluster-policy/olm.yaml"  # as t
 NATIVE = {"apiVersion": "penstock.io/v1alpha1", "kind": "Penstock", "metadata": {"name": "simulated"}, "spec": {
     "agent": {"imagePullPolicy": "Never", "volumes": [{"name": "hardware", "hostPath": {"path": MACHINE}}],
               "volumeMounts": [{"name": "hardware", "mountPath": "/driver-root/.penstock-sim"}]},
-    "hostPaths": {"driverRoot": ACCELERATORS, "installDir": ""},
-    "node": {"paths": {"sysfsRoot": "/driver-root/sys"}, "labels": {"machineTypeFile": "/driver-root/sys/class/dmi/id/product_name"},
+    "hostPaths": {"installDir": ""},
+    "node": {"paths": {"hostDriverRoot": ACCELERATORS, "sysfsRoot": "/driver-root/sys"}, "labels": {"machineTypeFile": "/driver-root/sys/class/dmi/id/product_name"},
              "health": {"probation": "1s"}, "containers": {"configureEngine": "off"}}}}
 
 CLUSTER_RULES = [
@@ -30,10 +30,14 @@ CLUSTER_RULES = [
     {"apiGroups": ["penstock.io"], "resources": ["nodestates"], "verbs": ["list", "watch"]},
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch", "patch"]},
     {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": [NAMESPACE], "verbs": ["get", "patch"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+    {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+    {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims"], "verbs": ["list", "watch"]},
     {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["list", "watch", "create", "patch", "delete"]},
     {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
 ]
 RULES = [
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]},
     {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
     *({"apiGroups": [group], "resources": [kind], "verbs": ["list", "watch", "create", "patch", "delete"]}
       for group, kind in (("apps", "daemonsets"), ("", "configmaps"), ("", "services"), ("monitoring.coreos.com", "servicemonitors"))),

@@ -13,6 +13,8 @@ from test_install import ours
 
 NAMESPACE = RELEASE = "gpu-operator"
 DEPLOYED = ("container-toolkit", "dcgm", "dcgm-exporter", "device-plugin", "driver", "gpu-feature-discovery", "node-status-exporter", "operator-validator")
+# As in the documentation, but for nodes with a driver of their own, as these are: there NVIDIA's operator writes this, too.
+DEPLOY = dict.fromkeys(DEPLOYED, "true") | {"driver": "pre-installed"}
 UPGRADES = "nvidia.com/gpu-driver-upgrade-enabled"
 PORT = 8879
 # What simulated nodes need: the driver root, the machine's files, and engines left alone. Everything else is as the chart has it.
@@ -21,8 +23,8 @@ VALUES = {"penstock": {
     "spec": {
         "agent": {"volumes": [{"name": "hardware", "hostPath": {"path": MACHINE}}],
                   "volumeMounts": [{"name": "hardware", "mountPath": "/driver-root/.penstock-sim"}]},
-        "hostPaths": {"driverRoot": ACCELERATORS, "installDir": ""},
-        "node": {"paths": {"sysfsRoot": "/driver-root/sys"}, "labels": {"machineTypeFile": "/driver-root/sys/class/dmi/id/product_name"},
+        "hostPaths": {"installDir": ""},
+        "node": {"paths": {"hostDriverRoot": ACCELERATORS, "sysfsRoot": "/driver-root/sys"}, "labels": {"machineTypeFile": "/driver-root/sys/class/dmi/id/product_name"},
                  "health": {"probation": "1s"}, "containers": {"configureEngine": "off"}}}}}
 
 
@@ -84,10 +86,11 @@ def test_helm_install_from_a_repository_makes_the_nodes_serve_their_gpus(chart, 
     assert sorted(pod["metadata"]["labels"].get("app.kubernetes.io/name") for pod in pods) == ["gpu-operator", *["penstock"] * len(fleet.nodes)]
     assert {pod["status"]["phase"] for pod in pods} == {"Running"}
     for name in fleet.nodes:
+        def deploy(name=name) -> dict:
+            return {key: fleet.labels(name).get(f"nvidia.com/gpu.deploy.{key}") for key in DEPLOYED}
+        wait_for(lambda deploy=deploy: deploy() == DEPLOY, 60, f"the labels of {name}", deploy)
         node = fleet.get("node", name)
-        labels = node["metadata"]["labels"]
-        assert labels["nvidia.com/gpu.present"] == "true"
-        assert {key: labels.get(f"nvidia.com/gpu.deploy.{key}") for key in DEPLOYED} == dict.fromkeys(DEPLOYED, "true"), name
+        assert node["metadata"]["labels"]["nvidia.com/gpu.present"] == "true"
         assert node["metadata"]["annotations"][UPGRADES] == "true"
         assert int(node["status"]["allocatable"][GPU]) == len(fleet.nodes[name].machine.minors())
 

@@ -9,6 +9,8 @@ from witnesses import OURS as AGENTS_TOO
 
 DEPLOYED = ("container-toolkit", "dcgm", "dcgm-exporter", "device-plugin", "driver", "gpu-feature-discovery", "node-status-exporter", "operator-validator",
             "client")
+# Each node has a driver of its host.
+DEPLOY = dict.fromkeys(DEPLOYED, "true") | {"driver": "pre-installed"}
 UPGRADES = "nvidia.com/gpu-driver-upgrade-enabled"
 
 
@@ -42,7 +44,9 @@ def test_a_cluster_policy_as_people_have_it_makes_the_nodes_ready(operator, flee
     for name in fleet.nodes:
         found = fleet.get("node", name)["metadata"]
         assert found["labels"]["nvidia.com/gpu.present"] == "true"
-        assert {key: found["labels"].get(f"nvidia.com/gpu.deploy.{key}") for key in DEPLOYED} == dict.fromkeys(DEPLOYED, "true")
+        def deploy(name=name) -> dict:
+            return {key: fleet.labels(name).get(f"nvidia.com/gpu.deploy.{key}") for key in DEPLOYED}
+        wait_for(lambda deploy=deploy: deploy() == DEPLOY, 60, f"the labels of {name}", deploy)
         assert found["annotations"][UPGRADES] == "true"
     assert fleet.get("service", "-n", NAMESPACE, "nvidia-dcgm-exporter")["spec"]["ports"][0]["port"] == 9400
     assert operator.policy()["status"]["nodes"]["byState"] == {"ready": 4}
@@ -89,7 +93,7 @@ def test_a_node_that_opts_out_loses_what_the_operator_wrote(ready, fleet):
         return {key: value for key, value in fleet.labels("n3").items() if key.startswith("nvidia.com/gpu.deploy.")}
     wait_for(lambda: deployed() == {"nvidia.com/gpu.deploy.operands": "false", "nvidia.com/gpu.deploy.dcgm": "false"}, 60, "n3's labels to be gone", deployed)
     fleet.kubectl("label", "node", "n3", "nvidia.com/gpu.deploy.operands-")
-    wait_for(lambda: deployed() == {f"nvidia.com/gpu.deploy.{key}": "false" if key == "dcgm" else "true" for key in DEPLOYED}, 60,
+    wait_for(lambda: deployed() == {f"nvidia.com/gpu.deploy.{key}": "false" if key == "dcgm" else value for key, value in DEPLOY.items()}, 60,
              "n3's labels, with the wish of its user", deployed)
     fleet.kubectl("label", "node", "n3", "nvidia.com/gpu.deploy.dcgm-")
 
