@@ -50,6 +50,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     if (informer && same) return;
     spec = now;
     wanted = is_wanted;
+    ++decisions;
     settled.clear();
     if (const MarkKeys needed = KeysOf(spec); !informer || !keys.Contains(needed)) {
       keys = needed;
@@ -63,6 +64,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     std::set<std::string> changed;
     std::ranges::set_symmetric_difference(before, host_drivers,
                                           std::inserter(changed, changed.end()));
+    if (!changed.empty()) ++decisions;
     for (const std::string& name : changed)
       if (const Json* node = informer ? informer->Find("", name) : nullptr) Seen(Json(*node));
   }
@@ -108,6 +110,17 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     callbacks.changed();
   }
 
+  /// After an answer of the server; `by`: `decisions` when it was asked. If something else was
+  /// decided meanwhile, the node is looked at again.
+  void Answered(const std::string& name, std::uint64_t by) {
+    if (by == decisions) {
+      // The watch shows it soon; until then it is not written again.
+      Settled(name);
+    } else {
+      queue->Add(name);
+    }
+  }
+
   void Settled(const std::string& name) {
     problems.erase(name);
     if (settled.insert(name).second && settled.size() == nodes.size()) callbacks.changed();
@@ -126,11 +139,12 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
 
   void Look(const std::string& name, const NodeMarksPlan& plan, const Done& done) {
     api.Do(protocol::kube::Get(kNodes, "", name),
-           base::IfAlive(this, [name, plan, done](State& self, const Result<ApiResponse>& answer) {
+           base::IfAlive(this, [name, plan, done, by = decisions](
+                                   State& self, const Result<ApiResponse>& answer) {
              const auto node = protocol::kube::Parse(answer);
              if (!node.ok()) return self.Failed(name, node.error(), done);
              if (OwnsMore(*node, plan)) return self.Apply(name, *node, plan, done);
-             self.Settled(name);
+             self.Answered(name, by);
              done({});
            }));
   }
@@ -141,13 +155,13 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
              const Done& done) {
     ++writes;
     api.Do(protocol::kube::Apply(kNodes, "", MarksObject(node, plan), kManager, plan.replaces),
-           base::IfAlive(this, [name, done](State& self, const Result<ApiResponse>& answer) {
-             if (!answer.ok()) return self.Failed(name, answer.error(), done);
-             self.problems.erase(name);
-             // The watch shows it soon; until then it is not written again.
-             self.Settled(name);
-             done({});
-           }));
+           base::IfAlive(
+               this, [name, done, by = decisions](State& self, const Result<ApiResponse>& answer) {
+                 if (!answer.ok()) return self.Failed(name, answer.error(), done);
+                 self.problems.erase(name);
+                 self.Answered(name, by);
+                 done({});
+               }));
   }
 
   void Failed(const std::string& name, const Error& why, const Done& done) {
@@ -172,7 +186,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
   std::map<std::string, Known> nodes;
   std::set<std::string> settled, host_drivers;
   std::map<std::string, std::string> problems;
-  std::uint64_t writes = 0;
+  std::uint64_t writes = 0, decisions = 0;
   std::optional<WorkQueue> queue;
   std::optional<Informer> informer;
 };

@@ -150,6 +150,25 @@ TEST_F(OperatorTest, LabelsTheNodesWithDevicesOnly) {
   EXPECT_EQ(At("/api/v1/nodes/n2")["metadata"]["labels"], json({{"zone", "a"}}));
 }
 
+TEST_F(OperatorTest, MarksADriverOfTheHostAlsoWhileItsNodeIsBeingWritten) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  EXPECT_EQ(Label("n1", kDriver), "pre-installed");
+  api_.SetLateAnswers(100ms);
+  for (auto after = 0ms; after < 600ms; after += 20ms) {
+    api_.Remove("/apis/penstock.io/v1alpha1/nodestates/n1");
+    api_.Merge(kNode, {{"metadata", {{"labels", {{kDriver, "false"}}}}}});
+    executor_.Advance(1s);
+    api_.Merge(kNode, {{"metadata", {{"labels", {{kDriver, nullptr}}}}}});
+    executor_.Advance(after);
+    Report("n1", true, "Ready");
+    executor_.Advance(5s);
+    EXPECT_EQ(Label("n1", kDriver), "pre-installed")
+        << after.count() << " ms after the write began";
+  }
+}
+
 TEST_F(OperatorTest, IsReadyOnceTheNodesAre) {
   PutPolicy();
   Start();

@@ -186,9 +186,18 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
     if (!up) return Finish(pending, Error(Code::kUnavailable, kNoConnection));
     Note(call, verb);
     const auto fault = Meet(call, false);
+    if (!fault && late > base::Duration::zero()) return FinishLate(pending, call);
     if (!fault) return Finish(pending, ResultOf(Carry(call), call));
     if (fault->after_the_deed) Carry(call);
     Finish(pending, ResultOf(FailureOf(*fault, verb, call), call));
+  }
+
+  void FinishLate(const std::shared_ptr<Pending>& pending, const ApiCall& call) {
+    auto result = ResultOf(Carry(call), call);
+    Deliver();
+    executor.PostAfter(late, [weak = weak_from_this(), pending, result = std::move(result)] {
+      if (const auto self = weak.lock()) self->Finish(pending, result);
+    });
   }
 
   void Finish(const std::shared_ptr<Pending>& pending, base::Result<ApiResponse> result) {
@@ -350,7 +359,7 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
   std::list<Fault> faults;
   std::map<std::string, std::uint64_t, std::less<>> counts;
   std::vector<ApiCall> calls;
-  base::Duration delay{};
+  base::Duration delay{}, late{};
   bool up = true, silent = false;
   StreamingLists streaming_lists = StreamingLists::kYes;
 };
@@ -462,6 +471,7 @@ void FakeApi::SetStreamingLists(StreamingLists streaming_lists) {
   state_->streaming_lists = streaming_lists;
 }
 void FakeApi::SetDelay(base::Duration delay) { state_->delay = delay; }
+void FakeApi::SetLateAnswers(base::Duration late) { state_->late = late; }
 
 void FakeApi::Bookmark() {
   state_->store.Bump();
