@@ -97,7 +97,8 @@ TEST(DriverDaemonSet, PreparesTheNodeWithOurOwnImage) {
 TEST(DriverDaemonSet, AVariableOfTheUserReplacesOurs) {
   DriverSpec driver = BlueDriver();
   driver.environment = {{"KERNEL_MODULE_TYPE", "proprietary"}};
-  const Json& variables = ContainerIn(Made(driver), "containers").at("env");
+  const Json made = Made(driver);
+  const Json& variables = ContainerIn(made, "containers").at("env");
   std::vector<std::string> values;
   for (const Json& one : variables)
     if (one.at("name") == "KERNEL_MODULE_TYPE") values.push_back(one.at("value"));
