@@ -249,8 +249,8 @@ TEST_F(DriverRolloutTest, UpgradesNodeByNodeAndEvictsOnlyWhatHoldsDevices) {
 TEST_F(DriverRolloutTest, GoesOnWhereAnotherOperatorEnded) {
   Run(30);
   PutDriver("blue", "580.1");
-  for (int i = 0; i < 12; ++i) {
-    Run(6);
+  for (int i = 0; i < 7; ++i) {
+    Run(9);
     Start();
   }
   for (const std::string& node : nodes_) {
