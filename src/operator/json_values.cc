@@ -34,6 +34,12 @@ std::string TextAt(const Json& object, const std::string& pointer) {
   return found != nullptr && found->is_string() ? found->get<std::string>() : "";
 }
 
+const Json& ListAt(const Json& object, const std::string& pointer) {
+  static const Json kNone = Json::array();
+  const Json* found = Find(object, pointer);
+  return found != nullptr && found->is_array() ? *found : kNone;
+}
+
 std::map<std::string, std::string> TextsAt(const Json& object, const std::string& pointer) {
   std::map<std::string, std::string> texts;
   const Json* found = Find(object, pointer);

@@ -19,6 +19,9 @@ std::string TextAt(const Json& object, const std::string& pointer);
 /// The value at a JSON pointer, or null.
 const Json* Find(const Json& object, const std::string& pointer);
 
+/// The list at a JSON pointer; an empty one where there is none.
+const Json& ListAt(const Json& object, const std::string& pointer);
+
 /// The texts of a map, such as labels; other values are left out.
 std::map<std::string, std::string> TextsAt(const Json& object, const std::string& pointer);
 

@@ -11,13 +11,6 @@ namespace {
 
 constexpr const char* kContainerLists[] = {"containers", "initContainers"};
 
-/// An empty list where there is none.
-const Json& ListAt(const Json& object, const std::string& pointer) {
-  static const Json kNone = Json::array();
-  const Json* found = Find(object, pointer);
-  return found != nullptr && found->is_array() ? *found : kNone;
-}
-
 std::string PodNameOf(const Json& pod) {
   return TextAt(pod, "/metadata/namespace") + "/" + TextAt(pod, "/metadata/name");
 }

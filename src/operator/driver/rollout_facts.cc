@@ -29,12 +29,6 @@ constexpr std::string_view kAnnotations[] = {kUpgradeAnnotation,
 constexpr std::size_t kLongestTrouble = 500;
 constexpr WallTime::duration kSettled = std::chrono::seconds(30);
 
-const Json& Items(const Json& object, const std::string& pointer) {
-  static const Json kNone = Json::array();
-  const Json* found = Find(object, pointer);
-  return found != nullptr && found->is_array() ? *found : kNone;
-}
-
 bool IsTrue(const Json& object, const std::string& pointer) {
   const Json* found = Find(object, pointer);
   return found != nullptr && *found == true;
@@ -46,7 +40,7 @@ std::optional<WallTime> TimeIn(const Json& object, const std::string& pointer) {
 }
 
 const Json* ConditionIn(const Json& object, std::string_view type) {
-  for (const Json& condition : Items(object, "/status/conditions"))
+  for (const Json& condition : ListAt(object, "/status/conditions"))
     if (TextAt(condition, "/type") == type) return &condition;
   return nullptr;
 }
@@ -84,7 +78,7 @@ struct Containers {
 Containers ContainersOf(const Json& pod) {
   Containers all;
   for (const char* list : {"/status/initContainerStatuses", "/status/containerStatuses"})
-    for (const Json& status : Items(pod, list)) {
+    for (const Json& status : ListAt(pod, list)) {
       const Json* count = Find(status, "/restartCount");
       if (count != nullptr && count->is_number_integer())
         all.restarts = std::max(all.restarts, count->get<int>());
