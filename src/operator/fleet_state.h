@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/cluster/penstock.h"
+#include "api/compat/nvidia/driver_names.h"
 
 namespace penstock::cluster {
 
@@ -27,7 +28,8 @@ struct NodeDriver {
   std::string since;  ///< RFC 3339, whole seconds: when the agent first opened this driver, in this
                       ///< place and this load of its module
 };
-NodeDriver DriverOnNode(const nlohmann::json& reduced_state, std::string_view vendor = "nvidia");
+NodeDriver DriverOnNode(const nlohmann::json& reduced_state,
+                        std::string_view vendor = api::compat::kDriverVendor);
 
 /// A node with devices.
 struct NodeReadiness {

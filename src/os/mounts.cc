@@ -16,7 +16,8 @@ constexpr char kOwnMounts[] = "/proc/self/mountinfo";
 constexpr std::size_t kMostMountinfo = 64u << 20;
 constexpr int kPasses = 64;  // mounts on top of each other, each seen once the one above is gone
 
-/// mountinfo writes white space and backslashes as octal escapes.
+}  // namespace
+
 std::string PlainMountPoint(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -28,8 +29,6 @@ std::string PlainMountPoint(std::string_view text) {
   }
   return plain;
 }
-
-}  // namespace
 
 std::vector<std::string> MountsBelow(std::string_view mountinfo, std::string_view folder) {
   constexpr std::size_t kMountPoint = 4;  // proc(5)

@@ -10,6 +10,9 @@
 
 namespace penstock::os {
 
+/// A path as mountinfo has it, which writes white space and backslashes as octal escapes.
+std::string PlainMountPoint(std::string_view text);
+
 /// The mount points at `folder` and below it, in the text of /proc/PID/mountinfo, so that each
 /// comes before those that contain it; one with several mounts on top of each other is there as
 /// often.

@@ -182,7 +182,7 @@ RolloutPod RolloutPodOf(const Json& reduced) {
 }
 
 std::optional<DriverReport> DriverReportOf(const Json& reduced_state) {
-  const NodeDriver driver = DriverOnNode(reduced_state, api::compat::kDriverVendor);
+  const NodeDriver driver = DriverOnNode(reduced_state);
   if (!driver.looked) return std::nullopt;
   DriverReport report;
   report.version = driver.version;

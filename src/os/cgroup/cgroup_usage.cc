@@ -8,25 +8,13 @@
 
 #include "base/core/strings.h"
 #include "os/core/file.h"
+#include "os/mounts.h"
 
 namespace penstock::os {
 namespace {
 
 constexpr std::size_t kMaxBytes = 64u << 10;
 constexpr int kDeepest = 8;  // levels of subgroups that are searched
-
-/// mountinfo writes blanks and other white space as octal escapes: \040.
-std::string Unescape(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto code = text[i] == '\\' && i + 3 < text.size()
-                          ? base::ParseInt(text.substr(i + 1, 3), 8)
-                          : std::nullopt;
-    plain += code ? static_cast<char>(*code) : text[i];
-    if (code) i += 3;
-  }
-  return plain;
-}
 
 bool Has(std::string_view list, std::string_view name) {
   const auto names = base::Split(list, ',');
@@ -56,7 +44,7 @@ struct Found {
   void Offer(std::string_view root, std::string_view point) {
     if (!at.empty() && LevelsShown(root) <= levels) return;
     levels = LevelsShown(root);
-    at = Unescape(point);
+    at = PlainMountPoint(point);
   }
 };
 
@@ -152,9 +140,9 @@ CgroupMounts ParseCgroupMounts(std::string_view mountinfo) {
     const auto type = base::Split(std::string_view(line).substr(dash + 3), ' ');
     if (mount.size() < 5 || type.size() < 3) continue;
     if (type[0] == "cgroup2") unified.Offer(mount[3], mount[4]);
-    if (type[0] == "cgroup2" && own.empty()) own = Unescape(mount[4]);
-    if (type[0] == "cgroup2" && own == Unescape(mount[4]))
-      own_root = Unescape(mount[3]);  // a later mount covers an earlier one
+    if (type[0] == "cgroup2" && own.empty()) own = PlainMountPoint(mount[4]);
+    if (type[0] == "cgroup2" && own == PlainMountPoint(mount[4]))
+      own_root = PlainMountPoint(mount[3]);  // a later mount covers an earlier one
     if (type[0] == "cgroup" && Has(type[2], "cpuacct")) cpu.Offer(mount[3], mount[4]);
     if (type[0] == "cgroup" && Has(type[2], "memory")) memory.Offer(mount[3], mount[4]);
   }

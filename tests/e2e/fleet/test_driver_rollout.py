@@ -54,8 +54,8 @@ class Rollout:
     def told(self):
         drivers = {one["metadata"]["name"]: one.get("status") for one in self.fleet.get("nvidiadrivers")["items"]}
         pods = self.fleet.kubectl("get", "pods", "-n", NAMESPACE, "-o", "wide", check=False).stdout
-        logs = "".join(self.fleet.kubectl("logs", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=nvidia-driver", "--all-containers", "--tail=15", "--prefix",
-                                          check=False).stdout for _ in (1,))
+        logs = self.fleet.kubectl("logs", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=nvidia-driver", "--all-containers", "--tail=15", "--prefix",
+                                  check=False).stdout
         return self.versions(), json.dumps(drivers, indent=1), pods, logs, self.operator.log()
 
     def states(self) -> dict[str, str]:

@@ -20,27 +20,6 @@ using base::Value;
 
 constexpr std::size_t kMaxKeys = 8;  // the most keys that a message names
 
-Json ToJson(const Value& value) {
-  switch (value.kind) {
-    case Value::Kind::kNull: return nullptr;
-    case Value::Kind::kBool: return value.boolean;
-    case Value::Kind::kInt: return value.integer;
-    case Value::Kind::kFloat: return value.number;
-    case Value::Kind::kString: return value.text;
-    case Value::Kind::kList: {
-      Json list = Json::array();
-      for (const Value& item : *value.list) list.push_back(ToJson(item));
-      return list;
-    }
-    case Value::Kind::kMap: {
-      Json map = Json::object();
-      for (const Value::Entry& entry : *value.map) map[entry.key] = ToJson(entry.value);
-      return map;
-    }
-  }
-  return nullptr;
-}
-
 /// Splits the text at lines that are only "---". Empty lines before each document keep its position
 /// in the file, so that errors name the right line.
 std::vector<std::string> Documents(std::string_view text) {
@@ -180,7 +159,7 @@ base::Status TakeFile(std::string_view text, const std::string& file, Found& fou
     base::Problems problems{
         file, base::ReadingMode::kLenient};  // manifests contain anchors and duplicate keys
     ASSIGN(const Value value, base::ParseYaml(document, problems));
-    const Json json = ToJson(value);
+    const Json json = base::JsonOf<Json>(value);
     if (!json.is_null() && !(json.is_object() && json.empty()))
       TakeDocument(json, ChartOf(value), document, file,
                    file + ":" + std::to_string(FirstLine(document)), found);
