@@ -24,6 +24,7 @@ def address(node: int) -> str:
 
 
 SERVER = address(1)
+CONTROLLERS = ("controller-manager", "scheduler")
 
 
 def wait_until(predicate, seconds: float, what: str, every: float = 0.05):
@@ -79,6 +80,9 @@ def define(home: Path, name: str, command: list, environment: dict[str, str] | N
 def start(home: Path, name: str):
     if name == "kubelet":  # it exits if its runtime is not up yet
         wait_until(lambda: succeeds("ctr", "version"), 120, "containerd", every=0.2)
+    if name in CONTROLLERS:  # they exit if the API server does not answer within 10 s
+        api = Api(SERVER, home / "pki", os.getpid)
+        wait_until(lambda: answers(api, "/readyz"), 180, "the API server")
     with open(home / "log" / f"{name}.log", "a") as log:
         process = subprocess.Popen([home / "run" / name], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     (home / "run" / f"{name}.pid").write_text(str(process.pid))
@@ -99,7 +103,7 @@ def run_daemon(home: Path, name: str, *command):
     start(home, name)
 
 
-def control_plane(directory: Path, api: Api):
+def control_plane(directory: Path):
     keys = directory / "pki"
     run_daemon(directory, "etcd", "etcd", "--data-dir", directory / "etcd", "--listen-client-urls", "http://127.0.0.1:2379",
                "--advertise-client-urls", "http://127.0.0.1:2379", "--listen-peer-urls", "http://127.0.0.1:2380", "--unsafe-no-fsync")
@@ -116,7 +120,6 @@ def control_plane(directory: Path, api: Api):
         "--requestheader-group-headers=X-Remote-Group", "--requestheader-username-headers=X-Remote-User",
         f"--proxy-client-cert-file={keys}/front-proxy.crt", f"--proxy-client-key-file={keys}/front-proxy.key",
         *os.environ.get("APISERVER_FLAGS", "").split())
-    wait_until(lambda: answers(api, "/readyz"), 180, "the API server")
     run_daemon(directory, "controller-manager", "kube-controller-manager", f"--kubeconfig={keys}/controller-manager.kubeconfig",
                "--leader-elect=false", f"--service-account-private-key-file={keys}/sa.key", f"--root-ca-file={keys}/ca.crt",
                "--use-service-account-credentials", f"--cluster-signing-cert-file={keys}/ca.crt",
@@ -280,7 +283,7 @@ def become_host(directory: Path, nodes: int):
                  f"link set v1 master br0 up|link set v1peer up|route add default via {SERVER} dev br0").split("|"):
         shell("ip", *line.split())
     api = Api(SERVER, directory / "pki", os.getpid)
-    control_plane(directory, api)
+    control_plane(directory)
     print(f"API server ready after {time.monotonic() - begin:.1f} s", flush=True)
     node(directory, 1, parts)
     for k in range(2, nodes + 1):
