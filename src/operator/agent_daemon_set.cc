@@ -209,6 +209,8 @@ base::Result<Json> AgentDaemonSet(const api::PenstockSpec& spec, const Installat
   SetMetadata(spec.agent, configuration, set);
   set["spec"]["updateStrategy"] = UpdateStrategy(spec.agent);
   SetPod(spec.agent, installation, parts, pod);
+  for (const std::string& key : spec.startup_taints)
+    pod["tolerations"].push_back({{"key", key}, {"operator", "Exists"}});
   SetContainer(spec.agent, installation, parts, container);
   SetDriver(spec, container, volumes);
   SetFolders(spec, container, volumes);

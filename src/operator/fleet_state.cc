@@ -13,6 +13,8 @@ constexpr std::size_t kMostMessage = 400, kMostReason = 64, kMostReasons = 20, k
 constexpr std::string_view kOtherReason = "Other";
 /// Of the agent's condition Ready where no allocator serves, which is normal where none is wanted.
 constexpr std::string_view kNoAllocator = "NoDoorOpen";
+constexpr std::string_view kAcceleratorsReady = "AcceleratorsReady";
+constexpr const char* kInvalid = "invalid";  // of a reduced NodeState
 
 std::string Shortened(const std::string& text) {
   if (text.size() <= kMostMessage) return base::Printable(text);
@@ -54,13 +56,16 @@ Json ReducedNodeState(const Json& node_state) {
   AddVendors(node_state, reduced);
   const Json* conditions = Find(node_state, "/status/conditions");
   if (conditions == nullptr || !conditions->is_array()) return reduced;
-  for (const Json& condition : *conditions)
-    if (TextAt(condition, "/type") == "Ready")
+  for (const Json& condition : *conditions) {
+    const std::string type = TextAt(condition, "/type"), status = TextAt(condition, "/status");
+    if (type == kAcceleratorsReady && status != "True") reduced[kInvalid] = true;
+    if (type == "Ready")
       reduced["ready"] = {
-          {"status", TextAt(condition, "/status")},
+          {"status", status},
           {"reason", base::Printable(TextAt(condition, "/reason").substr(0, kMostReason))},
           {"message", Shortened(TextAt(condition, "/message"))},
           {"since", base::Printable(TextAt(condition, "/lastTransitionTime").substr(0, 32))}};
+  }
   return reduced;
 }
 
@@ -81,15 +86,20 @@ NodeDriver DriverOnNode(const Json& reduced_state, std::string_view vendor) {
 NodeReadiness ReadinessOf(const std::string& node, bool opted_out, const Json* reduced_state,
                           const api::PenstockSpec& spec) {
   if (opted_out)
-    return {node, "optedOut", "OptedOut", spec.marks.opt_out_label + "=false on this node", ""};
+    return {node, "optedOut", "OptedOut", spec.marks.opt_out_label + "=false on this node",
+            "",   false};
   if (reduced_state == nullptr || !reduced_state->contains("ready"))
-    return {node, "waiting", "NoReport", "the node's agent has not reported yet", ""};
-  NodeReadiness readiness{node, "notReady", TextAt(*reduced_state, "/ready/reason"),
+    return {node, "waiting", "NoReport", "the node's agent has not reported yet", "", false};
+  NodeReadiness readiness{node,
+                          "notReady",
+                          TextAt(*reduced_state, "/ready/reason"),
                           TextAt(*reduced_state, "/ready/message"),
-                          TextAt(*reduced_state, "/ready/since")};
+                          TextAt(*reduced_state, "/ready/since"),
+                          false};
   const bool serves_nobody =
       spec.node.kubelet_allocator == api::Switch::kOff && readiness.reason == kNoAllocator;
   if (TextAt(*reduced_state, "/ready/status") == "True" || serves_nobody) readiness.state = "ready";
+  readiness.takes_pods = readiness.state == "ready" && !reduced_state->contains(kInvalid);
   return readiness;
 }
 

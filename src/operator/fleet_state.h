@@ -14,8 +14,8 @@
 
 namespace penstock::cluster {
 
-/// What is kept of a NodeState: its name, its condition Ready, and of each vendor `vendor`,
-/// `driver`, `driverSource` and `driverSince`.
+/// What is kept of a NodeState: its name, its condition Ready, whether AcceleratorsReady is not
+/// true, and of each vendor `vendor`, `driver`, `driverSource` and `driverSince`.
 nlohmann::json ReducedNodeState(const nlohmann::json& node_state);
 
 /// The driver of a node, as its agent reports it. Whoever may write NodeStates may write anything
@@ -38,6 +38,7 @@ struct NodeReadiness {
   std::string reason;   ///< of the report's condition Ready
   std::string message;  ///< cut to a length for people
   std::string since;
+  bool takes_pods = false;  ///< "ready", and no step of its validation fails or waits
 };
 NodeReadiness ReadinessOf(const std::string& node, bool opted_out,
                           const nlohmann::json* reduced_state, const api::PenstockSpec& spec);

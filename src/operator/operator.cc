@@ -20,6 +20,7 @@
 #include "operator/owned_objects.h"
 #include "operator/policy_watch.h"
 #include "operator/policy_writer.h"
+#include "operator/startup_taints.h"
 #include "protocol/kube/informer.h"
 #include "protocol/kube/object_reconciler.h"
 #include "protocol/kube/reconcile_loop.h"
@@ -65,6 +66,7 @@ struct Operator::State {
                       .problem = [this](const Status& why) { OnProblem("drivers", why); },
                       .report = [this](const auto& node) { return DriverReportFor(node); },
                       .daemon_set = [this](const auto& name) { return FindSet(name); }}),
+        taints(api, [this] { StatusSoon(); }),
         labels(api, options.installation.namespace_name),
         writer(api, options.host,
                {.find = [this](const std::string& key) { return watch.Find(key); },
@@ -186,6 +188,7 @@ struct Operator::State {
     spec_objects = *std::move(objects);
     WantObjects();
     marker.Want(spec, true);
+    taints.Want(spec.startup_taints);
     rollout.Want(spec, {effective.unreadable_drivers.begin(), effective.unreadable_drivers.end()},
                  PlaceOfDrivers(spec));
   }
@@ -200,6 +203,7 @@ struct Operator::State {
       for (PolicyObject& policy : deleted) policy.object["metadata"].erase("deletionTimestamp");
       known_spec = ComputeSpec(deleted).spec;
     }
+    taints.Want({});
     if (!known_spec) return;
     marker.Want(*known_spec, false);
     api::PenstockSpec without = *known_spec;
@@ -234,7 +238,8 @@ struct Operator::State {
             .pull_policy = spec.agent.pull_policy.empty() ? at.pull_policy : spec.agent.pull_policy,
             .pull_secrets = at.pull_secrets,
             .service_account = at.service_account,
-            .driver_root = spec.host.driver_root};
+            .driver_root = spec.host.driver_root,
+            .startup_taints = spec.startup_taints};
   }
 
   void TurnDrivers(const ReconcileLoop::Done& done) {
@@ -297,6 +302,10 @@ struct Operator::State {
         if (IsDeleted(policy) || IsKnown(policy)) writer.Soon(KeyOf(policy));
       }
       if (deleted) work.After(kStatus, kAgain);
+      std::set<std::string> ready;
+      for (NodeReadiness& node : Readiness())
+        if (node.takes_pods) ready.insert(std::move(node.name));
+      taints.SetReady(std::move(ready));
     }
     done({});
   }
@@ -327,13 +336,15 @@ struct Operator::State {
     return outcome == nullptr ? PolicyState{} : StateOf(*outcome, Facts());
   }
 
-  FleetState Fleet() const {
+  FleetState Fleet() const { return Count(Readiness()); }
+
+  std::vector<NodeReadiness> Readiness() const {
     std::vector<NodeReadiness> nodes;
     const api::PenstockSpec spec = known_spec.value_or(api::PenstockSpec{});
     for (const NodeMarker::DeviceNode& node : marker.nodes())
       nodes.push_back(ReadinessOf(node.name, node.opted_out,
                                   reports ? reports->Find("", node.name) : nullptr, spec));
-    return Count(std::move(nodes));
+    return nodes;
   }
 
   AgentsState Agents() const { return AgentsOf(FindSet(std::string(kAgentName))); }
@@ -357,7 +368,7 @@ struct Operator::State {
     if (!invalid.empty()) problems.push_back(invalid);
     for (const auto& [what, problem] : work.problems())
       if (problem.lasting) problems.push_back(problem.text);
-    for (const auto& texts : {marker.problems(), rollout.problems()})
+    for (const auto& texts : {marker.problems(), rollout.problems(), taints.problems()})
       problems.insert(problems.end(), texts.begin(), texts.end());
     if (problems.size() > kMostProblems) problems.resize(kMostProblems);
     return problems;
@@ -369,8 +380,9 @@ struct Operator::State {
                 .fleet = Fleet(),
                 .agents = Agents(),
                 .problems = Problems().size()};
-    now.writes = {
-        {"node", marker.writes() + rollout.writes()}, {"status", writer.writes()}, {"object", 0}};
+    now.writes = {{"node", marker.writes() + rollout.writes() + taints.writes()},
+                  {"status", writer.writes()},
+                  {"object", 0}};
     for (const OwnedObjects& objects : owned) now.writes["object"] += objects.writes();
     return now;
   }
@@ -393,6 +405,7 @@ struct Operator::State {
   std::optional<Informer> reports;
   NodeMarker marker;
   DriverRollout rollout;
+  StartupTaints taints;
   NamespaceLabels labels;
   std::deque<OwnedObjects> owned;
   PolicyWriter writer;

@@ -183,6 +183,30 @@ TEST_F(OperatorTest, IsReadyOnceTheNodesAre) {
   EXPECT_EQ(At(kPolicy)["status"]["nodes"]["notReady"][0]["name"], "n1");
 }
 
+TEST_F(OperatorTest, AStartUpTaintEndsWithTheFirstReportWithoutAFailedStep) {
+  PutPolicy();
+  Put(kNative, {{"apiVersion", "penstock.io/v1alpha1"},
+                {"kind", "Penstock"},
+                {"spec", {{"startupTaints", {"example.com/wait"}}}}});
+  Start();
+  api_.Merge(kNode, {{"spec", {{"taints", json::array({{{"key", "example.com/wait"}}})}}}});
+  RunAgents();
+  EXPECT_FALSE(At(kNode)["spec"].contains("taints"));
+  Report("n1", false, "DriverMissing");
+  executor_.Advance(1s);
+  api_.Merge(kNode, {{"spec", {{"taints", json::array({{{"key", "example.com/wait"}}})}}}});
+  json report = At("/apis/penstock.io/v1alpha1/nodestates/n1");
+  report["status"]["conditions"] = {{{"type", "Ready"}, {"status", "True"}},
+                                    {{"type", "AcceleratorsReady"}, {"status", "False"}}};
+  Put("/apis/penstock.io/v1alpha1/nodestates/n1", report);
+  executor_.Advance(5s);
+  EXPECT_TRUE(At(kNode)["spec"].contains("taints"));
+  report["status"]["conditions"][1]["status"] = "True";
+  Put("/apis/penstock.io/v1alpha1/nodestates/n1", report);
+  executor_.Advance(5s);
+  EXPECT_FALSE(At(kNode)["spec"].contains("taints"));
+}
+
 TEST_F(OperatorTest, AtRestWritesNothing) {
   PutPolicy();
   Start();

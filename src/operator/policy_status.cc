@@ -47,6 +47,10 @@ PolicyState Progress(const ClusterFacts& facts) {
   };
   const AgentsState& agents = facts.agents;
   if (!facts.complete) return waits("OperandNotReady", "reading the cluster's objects");
+  if (!agents.exists) return waits("OperandNotReady", "agents: there is no DaemonSet yet");
+  if (!agents.current)
+    return waits("OperandNotReady",
+                 "agents: the cluster's DaemonSet controller has not acted on the last change yet");
   if (!agents.complete())
     return waits("OperandNotReady", "agents: " + std::to_string(agents.ready) + " ready and " +
                                         std::to_string(agents.updated) + " current, of " +

@@ -106,6 +106,9 @@ struct PenstockSpec {
   std::vector<RuntimeClassSpec> runtime_classes;
   std::vector<MetricsService> services;
   NodeMarks marks;
+  /// Keys of taints with which nodes register to keep pods away until their devices can be used:
+  /// then they are removed.
+  std::vector<std::string> startup_taints = {"penstock.io/accelerators-not-ready"};
   /// Drivers that run as containers; each node has the one that selects it.
   std::vector<DriverSpec> drivers;
   bool privileged_namespace = false;  ///< label the operator's namespace for privileged pods

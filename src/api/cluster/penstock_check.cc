@@ -100,6 +100,8 @@ void CheckLabelMap(std::string_view path, const LabelMap& labels, const ReportPr
 
 void CheckPenstock(const PenstockSpec& spec, const ReportProblem& report) {
   CheckAgent(spec.agent, report);
+  for (const std::string& key : spec.startup_taints)
+    if (!IsLabelKey(key)) report("startupTaints", "\"" + key + "\" is not the key of a taint");
   CheckPath("hostPaths.driverRoot", spec.host.driver_root, false, report);
   CheckPath("hostPaths.kubeletDir", spec.host.kubelet_dir, false, report);
   CheckPath("hostPaths.installDir", spec.host.install_dir, true, report);

@@ -70,6 +70,10 @@ const std::map<std::string, std::string_view, std::less<>>& PenstockDescriptions
       {"nodeLabels.present", "Key of the label that says whether a node has accelerators."},
       {"nodeLabels.optOut",
        "Key of a label; where its value is false, the agent serves nothing on the node."},
+      {"startupTaints",
+       "Keys of taints with which nodes register to keep pods away until their accelerators can be "
+       "used. The agents and the drivers tolerate them; they are removed once the condition "
+       "penstock.io/AcceleratorsReady is true."},
       {"privilegedNamespace", "Whether the operator's namespace is labelled for privileged pods."},
   };
   return descriptions;

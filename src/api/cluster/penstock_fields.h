@@ -94,6 +94,7 @@ void VisitFields(Visit& visit, T& spec) {
   VisitNamed(visit, "runtimeClasses", spec.runtime_classes, &RuntimeClassSpec::name);
   VisitNamed(visit, "services", spec.services, &MetricsService::name);
   visit.Struct("nodeLabels", spec.marks);
+  visit("startupTaints", spec.startup_taints, {.if_any = true});
   VisitNamed(visit, "drivers", spec.drivers, &DriverSpec::name);
   visit("privilegedNamespace", spec.privileged_namespace);
 }

@@ -154,6 +154,8 @@ class DriverPodTemplate {
         {"key", "nvidia.com/gpu"}, {"operator", "Exists"}, {"effect", "NoSchedule"}};
     if (std::find(tolerations.begin(), tolerations.end(), usual) == tolerations.end())
       tolerations.push_back(usual);
+    for (const std::string& key : installation_.startup_taints)
+      tolerations.push_back({{"key", key}, {"operator", "Exists"}});
     return tolerations;
   }
 

@@ -23,6 +23,7 @@ struct DriverInstallation {
   std::vector<std::string> pull_secrets;  ///< besides the driver's
   std::string service_account;
   std::string driver_root = "/run/nvidia/driver";  ///< where the container mounts its files
+  std::vector<std::string> startup_taints;         ///< keys of taints that wait for the driver
   /// The keys of the ConfigMaps in the namespace that drivers name: each becomes a file.
   std::map<std::string, std::vector<std::string>> config_maps;
 };

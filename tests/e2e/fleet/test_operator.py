@@ -11,6 +11,7 @@ DEPLOYED = ("container-toolkit", "dcgm", "dcgm-exporter", "device-plugin", "driv
             "client")
 # Each node has a driver of its host.
 DEPLOY = dict.fromkeys(DEPLOYED, "true") | {"driver": "pre-installed"}
+STARTUP_TAINT = "penstock.io/accelerators-not-ready"
 UPGRADES = "nvidia.com/gpu-driver-upgrade-enabled"
 
 
@@ -96,6 +97,25 @@ def test_a_node_that_opts_out_loses_what_the_operator_wrote(ready, fleet):
     wait_for(lambda: deployed() == {f"nvidia.com/gpu.deploy.{key}": "false" if key == "dcgm" else value for key, value in DEPLOY.items()}, 60,
              "n3's labels, with the wish of its user", deployed)
     fleet.kubectl("label", "node", "n3", "nvidia.com/gpu.deploy.dcgm-")
+
+
+def test_a_startup_taint_goes_once_the_devices_of_its_node_can_be_used(ready, fleet):
+    def taints() -> list[str]:
+        return [taint["key"] for taint in fleet.get("node", "n3")["spec"].get("taints", [])]
+    fleet.nodes["n3"].machine.fault("driver", "unload")
+    ready.wait_state("notReady")
+    fleet.kubectl("taint", "node", "n3", f"{STARTUP_TAINT}=:NoSchedule", "example.com/kept=:PreferNoSchedule")
+    try:
+        fleet.kubectl("delete", "pod", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=penstock", "--field-selector=spec.nodeName=n3")  # its agent starts nevertheless
+        wait_for(lambda: ready.condition("Ready")["message"].startswith("1 of 4"), 120, "all agents to run and n3 not to be ready", lambda: ready.condition("Ready"))
+        assert STARTUP_TAINT in taints()
+        fleet.nodes["n3"].machine.heal()
+        wait_for(lambda: taints() == ["example.com/kept"], 120, "the taint to go", lambda: (taints(), ready.log()))
+        ready.wait_state("ready")
+    finally:
+        fleet.nodes["n3"].machine.heal()
+        for key in taints():
+            fleet.kubectl("taint", "node", "n3", f"{key}-")
 
 
 def test_an_api_server_that_dies_does_not_end_the_operator(ready, fleet):

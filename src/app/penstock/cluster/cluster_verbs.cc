@@ -5,9 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/compat/policy_kinds.h"
 #include "api/node_state.h"
 #include "app/penstock/cluster/explain_show.h"
 #include "app/penstock/cluster/nodes_show.h"
+#include "app/penstock/cluster/policies_show.h"
 #include "app/penstock/local/show.h"
 #include "base/core/json_text.h"
 #include "base/core/strings.h"
@@ -26,6 +28,11 @@ constexpr char kNodesExamples[] = R"(PROGRAM nodes
 PROGRAM nodes -o wide
 PROGRAM nodes -w                # again whenever it changes
 PROGRAM nodes -o json | jq -r '.nodes[] | select(.problems != []) | .name')";
+
+constexpr char kPoliciesExamples[] = R"(PROGRAM policies
+PROGRAM policies cluster-policy   # conditions, and each node that is not ready
+PROGRAM policies -w
+PROGRAM policies -o json | jq -r '.policies[] | select(.status.state != "ready") | .name')";
 
 constexpr char kExplainExamples[] = R"(PROGRAM explain gpu-1
 PROGRAM explain gpu-1 -o json | jq -r '.findings[].next')";
@@ -131,6 +138,24 @@ Result<std::string> StatusOfOne(const ApiServer& server, const Common& common,
   return common.json() ? api::NodeDocument(*one.view.report) : StatusOf(one.view, common);
 }
 
+/// All policies whose kinds the cluster has, in the order of the kinds.
+Result<std::vector<PolicyToShow>> Policies(const ApiServer& server) {
+  std::vector<PolicyToShow> policies;
+  bool any_kind = false;
+  for (const api::compat::PolicyKind& kind : api::compat::PolicyKinds()) {
+    auto objects = ListObjects(server, {kind.group, kind.version, kind.plural});
+    if (!objects.ok() && objects.error().code() == Code::kNotFound) continue;
+    if (!objects.ok()) return objects.error();
+    any_kind = true;
+    for (Json& object : *objects) policies.push_back({base::ToLower(kind.kind), std::move(object)});
+  }
+  if (!any_kind)
+    return Error(Code::kFailedPrecondition,
+                 "this cluster has no ClusterPolicy, Penstock or NVIDIADriver objects: they come "
+                 "with the operator (chart gpu-operator)");
+  return policies;
+}
+
 /// Connects to the cluster, and calls the function with it.
 Result<Shown> Ask(const ClusterOptions& options,
                   const std::function<Result<std::string>(const ApiServer&)>& text_of) {
@@ -147,6 +172,34 @@ Result<std::string> NodesText(const ApiServer& server, const Common& common) {
   const auto views = analysis::JoinNodes(nodes, states, AgentPods(server));
   return common.json() ? NodesToJson(views)
                        : ShowNodes(views, common.wide(), common.style(), Now());
+}
+
+Result<std::string> PoliciesText(const ApiServer& server, const Common& common,
+                                 const std::string& name) {
+  ASSIGN(std::vector<PolicyToShow> policies, Policies(server));
+  if (!name.empty()) {
+    std::vector<std::string> names;
+    std::vector<PolicyToShow> chosen;
+    for (PolicyToShow& policy : policies) {
+      names.push_back(analysis::TextAt(policy.object, {"metadata", "name"}));
+      if (names.back() == name || policy.resource + "/" + names.back() == name)
+        chosen.push_back(std::move(policy));
+    }
+    if (chosen.empty()) {
+      const auto near = base::Nearest(name, names);
+      return Error(Code::kNotFound, "the cluster has no policy \"" + name + "\"" +
+                                        (near ? "; did you mean \"" + *near + "\"?" : ""));
+    }
+    policies = std::move(chosen);
+  }
+  if (common.json()) return PoliciesToJson(policies);
+  if (policies.empty())
+    return std::string("the cluster has no policies: the operator does nothing without one\n");
+  if (name.empty()) return ShowPolicies(policies, common.style(), Now());
+  std::string text;
+  for (const PolicyToShow& policy : policies)
+    text += (text.empty() ? "" : "\n") + ShowPolicy(policy, common.style(), Now());
+  return text;
 }
 
 Result<std::string> ExplainText(const ApiServer& server, const Common& common,
@@ -207,6 +260,34 @@ Verb NodesVerb(const Common& common, const std::string& program) {
                    [&](const ApiServer& server) { return NodesText(server, common); });
       }};
   AddClusterOptions(verb, *options);
+  return verb;
+}
+
+Verb PoliciesVerb(const Common& common, const std::string& program) {
+  struct Given {
+    ClusterOptions cluster;
+    std::string name;
+  };
+  const auto given = std::make_shared<Given>();
+  Verb verb{.name = "policies",
+            .summary =
+                "Show how far the operator is with each ClusterPolicy, Penstock and "
+                "NVIDIADriver object",
+            .examples = ForProgram(kPoliciesExamples, program),
+            .details = "Requires permission to list these kinds.",
+            .exit_status = "0 shown, 1 the cluster could not be queried, or has no such object",
+            .options = {Argument("NAME", &given->name,
+                                 "an object: cluster-policy, clusterpolicy/cluster-policy [all]")},
+            .formats = command::PlainFormats(),
+            .names = {"policy", ".policies[*].name"},
+            .watch = true,
+            .watch_interval = kWatchInterval,
+            .show = [&common, given] {
+              return Ask(Completed(given->cluster, common), [&](const ApiServer& server) {
+                return PoliciesText(server, common, given->name);
+              });
+            }};
+  AddClusterOptions(verb, given->cluster);
   return verb;
 }
 

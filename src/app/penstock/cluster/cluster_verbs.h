@@ -1,4 +1,4 @@
-// `penstock nodes`, `explain` and `status --node`: query the API server and print text. Change
+// `penstock nodes`, `policies`, `explain` and `status --node`: query the API server and print text. Change
 // nothing.
 #pragma once
 
@@ -12,6 +12,10 @@ namespace penstock::app {
 /// The output of the verbs. kFailedPrecondition where the cluster does not have the kind NodeState;
 /// kNotFound where it has no such node.
 base::Result<std::string> NodesText(const ApiServer& server, const Common& common);
+/// One line for each policy; all of one where a name is given, with or without its resource
+/// ("clusterpolicy/cluster-policy"). kFailedPrecondition where the cluster has none of the kinds.
+base::Result<std::string> PoliciesText(const ApiServer& server, const Common& common,
+                                       const std::string& name);
 base::Result<std::string> ExplainText(const ApiServer& server, const Common& common,
                                       const std::string& node);
 

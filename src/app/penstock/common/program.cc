@@ -45,6 +45,7 @@ penstock completion fish > ~/.config/fish/completions/penstock.fish)";
 
 constexpr char kKubectlExamples[] =
     R"(kubectl penstock nodes             # every node: drivers, devices, allocators, problems
+kubectl penstock policies          # how far the operator is
 kubectl penstock explain gpu-1     # why it has the capacity that it has, and what to do next
 kubectl penstock status gpu-1      # its devices, as `penstock status` shows them there
 kubectl penstock migrate           # from NVIDIA's device plugin: what would change)";
@@ -240,6 +241,7 @@ void DefinePenstock(Verb& program, Common& common) {
                    TopVerb(common),
                    UsageVerb(common),
                    NodesVerb(common, program.name),
+                   PoliciesVerb(common, program.name),
                    ExplainVerb(common, program.name),
                    MigrateVerb(common),
                    SupportBundleVerb(common, program.name),
@@ -271,6 +273,7 @@ void DefineKubectlPenstock(Verb& program, Common& common) {
           .Hidden()};
   program.verbs = {KubectlStatusVerb(common),
                    NodesVerb(common, program.name),
+                   PoliciesVerb(common, program.name),
                    ExplainVerb(common, program.name),
                    MigrateVerb(common),
                    SupportBundleVerb(common, program.name),

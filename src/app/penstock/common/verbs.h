@@ -59,6 +59,7 @@ Verb DriverVerb(const Common& common);
 // Of the kubectl plugin, too. `program`: the name that users call, "penstock" or "kubectl
 // penstock".
 Verb NodesVerb(const Common& common, const std::string& program);
+Verb PoliciesVerb(const Common& common, const std::string& program);
 Verb ExplainVerb(const Common& common, const std::string& program);
 Verb MigrateVerb(const Common& common);
 Verb SupportBundleVerb(const Common& common, const std::string& program);
