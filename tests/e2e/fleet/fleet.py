@@ -249,8 +249,10 @@ class Fleet(Kubernetes):
         wait_for(self.rolled_out, deadline, "the agents of this release on all nodes, and no others", self.logs)
 
     def wait_quiet(self, seconds: float = 6, deadline: float = 120):
-        """Waits until the agents have sent no write for so many seconds, so that all effects of the last scenario are complete."""
-        wait_for(lambda: not self.audit.writes(time.time() - seconds), deadline, f"{seconds} s without a write of the agents",
+        """Waits until the agents have sent no write for so many seconds, so that all effects of the last scenario are complete. An agent that was just
+        started may not have begun to write: the time before the call does not count."""
+        begin = time.time()
+        wait_for(lambda: time.time() >= begin + seconds and not self.audit.writes(time.time() - seconds), deadline, f"{seconds} s without a write of the agents",
                  lambda: self.audit.told(self.audit.writes(time.time() - seconds), time.time()), every=0.5)
 
     # --- what the Node objects say

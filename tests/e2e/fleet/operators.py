@@ -137,7 +137,8 @@ class Operator:
         return [event for event in self.fleet.audit.writes(begin, who=who) if event.get("objectRef", {}).get("resource") != "leases"]
 
     def wait_quiet(self, seconds: float = 5, who: str = OURS):
-        wait_for(lambda: not self.writes(time.time() - seconds, who), 120, f"{seconds} s without a write",
+        begin = time.time()
+        wait_for(lambda: time.time() >= begin + seconds and not self.writes(time.time() - seconds, who), 120, f"{seconds} s without a write",
                  lambda: self.fleet.audit.told(self.writes(time.time() - seconds, who), time.time()), every=0.5)
 
 
