@@ -1,5 +1,5 @@
-// `penstock nodes`, `policies`, `explain` and `status --node`: query the API server and print text. Change
-// nothing.
+// `penstock nodes`, `policies`, `explain` and `status --node`: query the API server and print text.
+// Change nothing.
 #pragma once
 
 #include <string>
