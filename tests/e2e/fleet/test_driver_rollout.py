@@ -63,7 +63,7 @@ class Rollout:
 
     def driver_pods(self) -> dict[str, dict]:
         pods = self.fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=nvidia-driver")["items"]
-        return {pod["spec"]["nodeName"]: pod for pod in pods if "deletionTimestamp" not in pod["metadata"]}
+        return {pod["spec"]["nodeName"]: pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and pod["spec"].get("nodeName")}
 
     @contextlib.contextmanager
     def watched(self):
