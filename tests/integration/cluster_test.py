@@ -350,7 +350,7 @@ def test_migrate_reads_files_without_a_cluster(run):
 
 def test_kubectl_completes(run):
     complete = lambda *words: run(*words, program="kubectl_complete-penstock").splitlines()  # noqa: E731
-    assert [line.split("\t")[0] for line in complete("")] == ["status", "nodes", "explain", "migrate", "support-bundle", "cleanup", ":4"]
+    assert [line.split("\t")[0] for line in complete("")] == ["status", "nodes", "policies", "explain", "migrate", "support-bundle", "cleanup", ":4"]
     assert complete("explain", "gpu-") == ["gpu-1", "gpu-2", ":4"]
     assert complete("nodes", "-o", "") == ["table", "wide", "json", "yaml", "name", "jsonpath=", ":4"]
     assert any(line.startswith("--kubeconfig\t") for line in complete("nodes", "--kube"))
