@@ -19,13 +19,13 @@ from parts import Parts  # noqa: E402
 class ControlPlane(Cluster):
     """Runs commands in it, and kills and starts its daemons, like a cluster's. Everything ends with the calling thread."""
 
-    def up(self):
+    def up(self, apiserver_flags: str = ""):
         (self.dir / "log").mkdir(parents=True, exist_ok=True)
         pki.make(self.dir / "pki", {"n1": inside.SERVER})
         log = open(self.dir / "log/host.log", "w")
         host = subprocess.Popen(["unshare", "-m", "-n", "-u", "-i", "-p", "-f", "--kill-child", "--propagation", "private", "--mount-proc",
                                  sys.executable, "-B", __file__, self.dir], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                start_new_session=True, preexec_fn=die_with_parent)
+                                env=os.environ | {"APISERVER_FLAGS": apiserver_flags}, start_new_session=True, preexec_fn=die_with_parent)
         children = Path(f"/proc/{host.pid}/task/{host.pid}/children")
         (self.dir / "init.pid").write_text(inside.wait_until(lambda: children.read_text().strip(), 10, "the first process"))
         inside.wait_until(lambda: (self.dir / "ready").exists() or host.poll() is not None, 180, "the API server")

@@ -304,7 +304,7 @@ constexpr MetricFamily kFamilies[] = {
      "Whether the driver of a vendor is usable (1) or not (0).", ""},
     {"penstock_validation_state", kGauge, G::kAgent, "", Of::kNothing, "step state",
      "State of a step of the node's validation: 1 for its current state, 0 for the others.",
-     "`step`: `driver`, `device-nodes`, `fabric`, `toolkit`, `plugin`, `devices`; `state`: `passed`, `failed`, `waiting`, `skipped`"},
+     "`step`: `driver`, `device-nodes`, `fabric`, `compute`, `toolkit`, `plugin`, `devices`; `state`: `passed`, `failed`, `waiting`, `skipped`"},
     {"penstock_leases", kGauge, G::kAgent, "", Of::kNothing, "door state",
      "Leases in the ledger, by state.", "`state`: `handed` (the holder is not known yet), `held`"},
     {"penstock_queue_length", kGauge, G::kAgent, "", Of::kNothing, "", "Requests queued for accelerators.", ""},

@@ -163,7 +163,8 @@ struct LayoutReport {
 /// A step of the validation of this node: something that has to work before a container can use a
 /// device.
 struct ValidationStep {
-  std::string name;    ///< "driver", "device-nodes", "fabric", "toolkit", "plugin", "devices"
+  std::string
+      name;  ///< "driver", "device-nodes", "fabric", "compute", "toolkit", "plugin", "devices"
   std::string state;   ///< "passed", "failed", "waiting", "skipped"
   std::string reason;  ///< one sentence: what was found where it passed, otherwise the cause
   std::string remedy;  ///< what to do; empty: nothing

@@ -217,6 +217,12 @@ class Dialect {
   /// The driver in the kernel, on hosts and in driver containers; null: no container installs it.
   virtual const KernelDriver* kernel_driver() const { return nullptr; }
 
+  /// The program beside the agent that computes on one device and compares the result: PROGRAM
+  /// --driver-root ROOT --device ID, with these exit statuses: 0 it is right, 3 others use the
+  /// device, 4 the driver lacks the library for it, else the last line of its output says why it is
+  /// not. Empty: there is none.
+  virtual std::string_view compute_program() const { return {}; }
+
   /// The evidence in a line of the kernel's log; nothing if the line does not concern this vendor's
   /// devices.
   virtual std::optional<Evidence> FromKernelLog(std::string_view line) const = 0;

@@ -60,6 +60,7 @@ struct AgentsState {
   bool exists = false;
   bool current = false;  ///< all pods are of the current template, and the controller has seen it
   std::int64_t desired = 0, ready = 0, updated = 0;
+  std::vector<std::string> troubles;  ///< why pods are not ready: "n2: agent: Error"
   bool complete() const { return exists && current && ready >= desired && updated >= desired; }
 };
 AgentsState AgentsOf(const nlohmann::json* daemon_set);

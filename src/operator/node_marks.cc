@@ -52,13 +52,21 @@ Texts Applicable(const Texts& wanted, const Texts& there, const Texts& usual, No
   return applied;
 }
 
-/// The keys that the operator writes on some node.
+/// The keys that the operator writes on some node, or has written there for another policy.
 std::set<std::string> OwnLabels(const api::PenstockSpec& spec) {
   std::set<std::string> keys;
-  for (const auto& [key, value] : spec.marks.labels) keys.insert(key);
-  if (!spec.marks.present_label.empty()) keys.insert(spec.marks.present_label);
-  if (!spec.marks.labels.empty())
-    for (const auto& mark : api::compat::ConditionalMarks()) keys.insert(mark.key);
+  for (const api::NodeMarks* marks : {&spec.marks, &api::compat::AllMarks()}) {
+    for (const auto& [key, value] : marks->labels) keys.insert(key);
+    if (!marks->present_label.empty()) keys.insert(marks->present_label);
+  }
+  for (const auto& mark : api::compat::ConditionalMarks()) keys.insert(mark.key);
+  return keys;
+}
+
+std::set<std::string> OwnAnnotations(const api::PenstockSpec& spec) {
+  std::set<std::string> keys;
+  for (const api::NodeMarks* marks : {&spec.marks, &api::compat::AllMarks()})
+    for (const auto& [key, value] : marks->annotations) keys.insert(key);
   return keys;
 }
 
@@ -103,11 +111,10 @@ bool MarkKeys::Contains(const MarkKeys& other) const {
 }
 
 MarkKeys KeysOf(const api::PenstockSpec& spec) {
-  MarkKeys keys{OwnLabels(spec), {}};
+  MarkKeys keys{OwnLabels(spec), OwnAnnotations(spec)};
   for (const std::string& key : api::compat::DeviceLabels()) keys.labels.insert(key);
   for (const auto& mark : api::compat::ConditionalMarks()) keys.labels.insert(mark.needed);
   if (!spec.marks.opt_out_label.empty()) keys.labels.insert(spec.marks.opt_out_label);
-  for (const auto& [key, value] : spec.marks.annotations) keys.annotations.insert(key);
   return keys;
 }
 
@@ -140,10 +147,8 @@ NodeMarksPlan PlanMarks(const Json& node, const api::PenstockSpec& spec, MarkFac
   }
   plan.labels = Applicable(wanted_labels, labels, spec.marks.labels, plan);
   plan.annotations = Applicable(wanted_annotations, annotations, {}, plan);
-  std::set<std::string> own_annotations;
-  for (const auto& [key, value] : spec.marks.annotations) own_annotations.insert(key);
   plan.doubtful = HasOther(OwnLabels(spec), labels, plan.labels) ||
-                  HasOther(own_annotations, annotations, plan.annotations);
+                  HasOther(OwnAnnotations(spec), annotations, plan.annotations);
   return plan;
 }
 

@@ -110,5 +110,17 @@ TEST(NodeMarks, OfANodeOnlyWhatMattersIsKept) {
             NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}}, {{"x/upgrade", "true"}}));
 }
 
+TEST(NodeMarks, WhatAnotherPolicyAskedForMayBeOurs) {
+  api::PenstockSpec none;
+  const json node = NodeWith({{"nvidia.com/gpu.deploy.driver", "true"}},
+                             {{"nvidia.com/gpu-driver-upgrade-enabled", "true"}});
+  const auto keys = KeysOf(none);
+  EXPECT_TRUE(keys.labels.contains("nvidia.com/gpu.deploy.driver"));
+  EXPECT_TRUE(keys.annotations.contains("nvidia.com/gpu-driver-upgrade-enabled"));
+  const auto plan = PlanMarks(node, none, {});
+  EXPECT_FALSE(plan.differs);
+  EXPECT_TRUE(plan.doubtful);
+}
+
 }  // namespace
 }  // namespace penstock::cluster

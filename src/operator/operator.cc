@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "operator/agent_troubles.h"
 #include "operator/definitions.h"
 #include "operator/driver/driver_rollout.h"
 #include "operator/embedded_files.h"
@@ -36,10 +37,12 @@ namespace {
 constexpr char kPolicies[] = "policies", kStatus[] = "status", kNamespace[] = "namespace",
                kDrivers[] = "drivers";
 constexpr std::string_view kReports = "nodestates.penstock.io", kSetKind = "DaemonSet";
-constexpr base::Duration kTogether = 20ms;        // changes that belong together
-constexpr base::Duration kStatusSpacing = 200ms;  // a thousand nodes that change at once
-constexpr base::Duration kDriverSpacing = 100ms;
-constexpr base::Duration kAgain = 10s;  // while something is being taken back
+constexpr base::Duration kTogether = 20ms;  // changes that belong together
+// A status and a turn of drivers look at every node: in a storm of changes the less often the more
+// nodes there are, so that they take a few percent of a processor at any size.
+constexpr base::Duration kShortest = 100ms, kForEachNode = 250us;
+constexpr base::Duration kAgain = 10s;       // while something is being taken back
+constexpr base::Duration kAgentsTake = 10s;  // of a roll-out that gets on
 constexpr std::size_t kMostProblems = 10;
 
 ReconcileLoop::Problem ProblemFrom(const Status& why) {
@@ -64,9 +67,11 @@ struct Operator::State {
         rollout(api, {.due = [this] { work.Soon(kDrivers); },
                       .due_after = [this](auto delay) { work.After(kDrivers, delay); },
                       .problem = [this](const Status& why) { OnProblem("drivers", why); },
-                      .report = [this](const auto& node) { return DriverReportFor(node); },
                       .daemon_set = [this](const auto& name) { return FindSet(name); }}),
         taints(api, [this] { StatusSoon(); }),
+        agent_troubles(api, options.installation.namespace_name,
+                       {.changed = [this] { StatusSoon(); },
+                        .problem = [this](const Status& why) { OnProblem("agents", why); }}),
         labels(api, options.installation.namespace_name),
         writer(api, options.host,
                {.find = [this](const std::string& key) { return watch.Find(key); },
@@ -81,12 +86,12 @@ struct Operator::State {
     work.Add({.name = kStatus,
               .work = [this](const Done& done) { Report(done); },
               .settle = kTogether,
-              .spacing = kStatusSpacing});
+              .spacing = kShortest});
     work.Add({.name = kNamespace, .work = [this](const Done& done) { LabelNamespace(done); }});
     work.Add({.name = kDrivers,
               .work = [this](const Done& done) { TurnDrivers(done); },
               .settle = kTogether,
-              .spacing = kDriverSpacing});
+              .spacing = kShortest});
     for (const OwnedKind& kind : OwnedKinds()) AddKind(kind);
   }
 
@@ -135,9 +140,9 @@ struct Operator::State {
     about.reduce = ReducedNodeState;
     reports.emplace(
         api, about,
-        Informer::Handlers{.changed = [this](const Json&) { OnReports(); },
-                           .removed = [this](const auto&, const auto&) { OnReports(); },
-                           .synced = [this] { OnReports(); },
+        Informer::Handlers{.changed = [this](const Json& report) { OnReport(report); },
+                           .removed = [this](const auto&, const auto& name) { OnNoReport(name); },
+                           .synced = [this] { StatusSoon(); },
                            .problem = [this](const Status& why) { OnProblem("reports", why); }});
     reports->Start();
   }
@@ -151,10 +156,19 @@ struct Operator::State {
     OnProblem(kind.resource.plural, missing ? Status() : why);
   }
 
-  void OnNodes() { StatusSoon(); }
-  void OnReports() {
+  void OnNodes() {
+    const auto nodes = static_cast<base::Duration::rep>(marker.known());
+    const base::Duration spacing = std::max(kShortest, kForEachNode * nodes);
+    for (const char* task : {kStatus, kDrivers}) work.SetSpacing(task, spacing);
     StatusSoon();
-    work.Soon(kDrivers);
+  }
+  void OnReport(const Json& report) {
+    rollout.SetReport(TextAt(report, "/metadata/name"), DriverReportOf(report));
+    StatusSoon();
+  }
+  void OnNoReport(const std::string& node) {
+    rollout.SetReport(node, std::nullopt);
+    StatusSoon();
   }
   void StatusSoon() { work.Soon(kStatus); }
 
@@ -269,11 +283,6 @@ struct Operator::State {
     return nullptr;
   }
 
-  std::optional<DriverReport> DriverReportFor(const std::string& node) const {
-    const Json* report = reports ? reports->Find("", node) : nullptr;
-    return report == nullptr ? std::nullopt : DriverReportOf(*report);
-  }
-
   void LabelNamespace(const ReconcileLoop::Done& done) {
     if (!computed) return done({});
     work.After(kNamespace, protocol::kube::kRereadInterval);
@@ -296,6 +305,8 @@ struct Operator::State {
 
   void Report(const ReconcileLoop::Done& done) {
     if (computed) {
+      WatchAgents();
+      reported = Facts();
       bool deleted = false;
       for (const PolicyObject& policy : watch.policies()) {
         deleted |= IsDeleted(policy);
@@ -308,6 +319,19 @@ struct Operator::State {
       taints.SetReady(std::move(ready));
     }
     done({});
+  }
+
+  /// Why a roll-out of agents does not get on is said by their pods.
+  void WatchAgents() {
+    const base::TimePoint now = api.executor().clock().Now();
+    if (!effective.spec || Agents().complete()) {
+      agents_since.reset();
+      return agent_troubles.Read(false);
+    }
+    if (!agents_since) agents_since = now;
+    const base::Duration left = *agents_since + kAgentsTake - now;
+    if (left > 0s) return work.After(kStatus, left);
+    agent_troubles.Read(true);
   }
 
   /// Whether there is something to say: an operator that has just started does not replace what the
@@ -328,12 +352,12 @@ struct Operator::State {
 
   Json StatusFor(const PolicyObject& policy, const Json& found, const std::string& now) const {
     const PolicyOutcome* outcome = OutcomeOf(policy);
-    return outcome == nullptr ? Json() : StatusOf(*outcome, Facts(), found, now);
+    return outcome == nullptr ? Json() : StatusOf(*outcome, reported, found, now);
   }
 
   PolicyState StateFor(const PolicyObject& policy) const {
     const PolicyOutcome* outcome = OutcomeOf(policy);
-    return outcome == nullptr ? PolicyState{} : StateOf(*outcome, Facts());
+    return outcome == nullptr ? PolicyState{} : StateOf(*outcome, reported);
   }
 
   FleetState Fleet() const { return Count(Readiness()); }
@@ -347,7 +371,11 @@ struct Operator::State {
     return nodes;
   }
 
-  AgentsState Agents() const { return AgentsOf(FindSet(std::string(kAgentName))); }
+  AgentsState Agents() const {
+    AgentsState agents = AgentsOf(FindSet(std::string(kAgentName)));
+    agents.troubles = agent_troubles.troubles();
+    return agents;
+  }
 
   ClusterFacts Facts() const {
     ClusterFacts facts;
@@ -398,6 +426,7 @@ struct Operator::State {
   std::vector<WantedObject> spec_objects;
   std::map<std::string, Json> driver_sets;
   bool drivers_planned = false;
+  ClusterFacts reported;  // of the last Report: many policies may have a status
 
   ReconcileLoop work;
   std::optional<Definitions> definitions;
@@ -406,6 +435,8 @@ struct Operator::State {
   NodeMarker marker;
   DriverRollout rollout;
   StartupTaints taints;
+  AgentTroubles agent_troubles;
+  std::optional<base::TimePoint> agents_since;  // not all agents are as wanted
   NamespaceLabels labels;
   std::deque<OwnedObjects> owned;
   PolicyWriter writer;

@@ -169,6 +169,23 @@ TEST_F(OperatorTest, MarksADriverOfTheHostAlsoWhileItsNodeIsBeingWritten) {
   }
 }
 
+TEST_F(OperatorTest, AFailedWriteOfANodeIsNoProblemOnceTheNodeHasEverything) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  const json complete = At(kNode)["metadata"]["labels"];
+  api_.SetLateAnswers(500ms);
+  for (auto after = 0ms; after < 1200ms; after += 200ms) {
+    api_.Fail({.status = 500, .times = 1, .method = "PATCH", .path = kNode});
+    api_.Merge(kNode, {{"metadata", {{"labels", {{kDriver, nullptr}}}}}});
+    executor_.Advance(after);
+    api_.Merge(kNode, {{"metadata", {{"labels", complete}}}});
+    executor_.Advance(30s);
+    EXPECT_EQ(State(), "ready") << after.count() << At(kPolicy)["status"].dump(1);
+    api_.Heal();
+  }
+}
+
 TEST_F(OperatorTest, IsReadyOnceTheNodesAre) {
   PutPolicy();
   Start();
@@ -205,6 +222,47 @@ TEST_F(OperatorTest, AStartUpTaintEndsWithTheFirstReportWithoutAFailedStep) {
   Put("/apis/penstock.io/v1alpha1/nodestates/n1", report);
   executor_.Advance(5s);
   EXPECT_FALSE(At(kNode)["spec"].contains("taints"));
+}
+
+TEST_F(OperatorTest, SaysWhyAgentsAreNotReadyAndReadsTheirPodsOnlyMeanwhile) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  const auto reads_pods = [this] {
+    return std::ranges::any_of(api_.calls(), [](const ApiCall& call) {
+      const auto selector = call.query.find("labelSelector");
+      return call.path.ends_with("/pods") && selector != call.query.end() &&
+             selector->second.find("penstock-agent") != std::string::npos;
+    });
+  };
+  api_.ForgetCalls();
+  executor_.Advance(1min);
+  EXPECT_FALSE(reads_pods());
+  Put("/api/v1/namespaces/gpu-operator/pods/penstock-agent-x",
+      {{"kind", "Pod"},
+       {"metadata",
+        {{"labels",
+          {{"app.kubernetes.io/managed-by", "penstock-operator"},
+           {"app.kubernetes.io/instance", "penstock-agent"}}}}},
+       {"spec", {{"nodeName", "n2"}}},
+       {"status",
+        {{"containerStatuses",
+          {{{"name", "agent"},
+            {"restartCount", 3},
+            {"state", {{"waiting", {{"reason", "CrashLoopBackOff"}}}}}}}}}}});
+  api_.Merge(kSet, {{"status", {{"numberReady", 1}}}});
+  executor_.Advance(5s);
+  EXPECT_EQ(Condition("Ready")["message"], "agents: 1 ready and 2 current, of 2 nodes");
+  EXPECT_FALSE(reads_pods()) << "a roll-out that gets on";
+  executor_.Advance(10s);
+  EXPECT_EQ(Condition("Ready")["message"],
+            "agents: 1 ready and 2 current, of 2 nodes; n2: agent: CrashLoopBackOff");
+  api_.Merge(kSet, {{"status", {{"numberReady", 2}}}});
+  executor_.Advance(20min);
+  EXPECT_EQ(State(), "ready");
+  api_.ForgetCalls();
+  executor_.Advance(30min);
+  EXPECT_FALSE(reads_pods());
 }
 
 TEST_F(OperatorTest, AtRestWritesNothing) {
@@ -323,6 +381,38 @@ TEST_F(OperatorTest, AnApiServerThatIsGoneForAWhileIsLivedThrough) {
   api_.Merge(kPolicy, {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}}});
   executor_.Advance(2min);
   EXPECT_EQ(At(kSet)["spec"]["template"]["metadata"]["labels"]["team"], "a");
+}
+
+// A server that has just started does not know its roles yet, and refuses everything.
+TEST_F(OperatorTest, AnApiServerThatDiesWhileAgentsStartIsLivedThrough) {
+  for (const auto after : {0ms, 40ms, 100ms}) {
+    SCOPED_TRACE(after.count());
+    operator_ = std::make_unique<Operator>(
+        api_, Operator::Options{.installation = {.namespace_name = "gpu-operator",
+                                                 .image = "localhost/penstock:1"},
+                                .host = "pod-1"});
+    operator_->Start();
+    executor_.Advance(1s);
+    Establish();
+    executor_.Advance(5s);
+    PutPolicy();
+    api_.SetLateAnswers(10ms);
+    executor_.Advance(after);
+    api_.SetUp(false);
+    executor_.Advance(4s);
+    api_.SetUp(true);
+    api_.Fail({.status = 403, .times = -1});
+    executor_.Advance(2s);
+    api_.Heal();
+    executor_.Advance(35s);
+    RunAgents();
+    executor_.Advance(60s);
+    EXPECT_EQ(State(), "ready") << At(kPolicy)["status"].dump(1);
+    api_.SetLateAnswers({});
+    api_.Remove(kPolicy);
+    executor_.Advance(90s);
+    ASSERT_EQ(api_.Find(kSet), nullptr);
+  }
 }
 
 }  // namespace

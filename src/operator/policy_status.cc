@@ -40,6 +40,16 @@ std::string OfNodes(const FleetState& fleet) {
   return bad > kMost ? text + "; ..." : text;
 }
 
+std::string OfAgents(const AgentsState& agents) {
+  std::string text = "agents: " + std::to_string(agents.ready) + " ready and " +
+                     std::to_string(agents.updated) + " current, of " +
+                     std::to_string(agents.desired) + " nodes";
+  constexpr std::size_t kMost = 3;
+  for (std::size_t i = 0; i < std::min(kMost, agents.troubles.size()); ++i)
+    text += "; " + agents.troubles[i];
+  return agents.troubles.size() > kMost ? text + "; ..." : text;
+}
+
 /// What is still missing; an empty text: nothing.
 PolicyState Progress(const ClusterFacts& facts) {
   const auto waits = [](const std::string& reason, const std::string& message) {
@@ -51,10 +61,7 @@ PolicyState Progress(const ClusterFacts& facts) {
   if (!agents.current)
     return waits("OperandNotReady",
                  "agents: the cluster's DaemonSet controller has not acted on the last change yet");
-  if (!agents.complete())
-    return waits("OperandNotReady", "agents: " + std::to_string(agents.ready) + " ready and " +
-                                        std::to_string(agents.updated) + " current, of " +
-                                        std::to_string(agents.desired) + " nodes");
+  if (!agents.complete()) return waits("OperandNotReady", OfAgents(agents));
   if (facts.reports_expected && facts.reports < agents.desired)
     return waits("OperandNotReady", std::to_string(facts.reports) + " of " +
                                         std::to_string(agents.desired) + " nodes have reported");

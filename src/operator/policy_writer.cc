@@ -115,7 +115,11 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
   }
 
   void Written(const std::string& key, const Result<ApiResponse>& answer, const Done& done) {
-    if (answer.ok()) return done({});
+    if (answer.ok()) {
+      // A write may have waited for its turn behind those of nodes.
+      if (const auto last = sent.find(key); last != sent.end()) last->second.at = Now();
+      return done({});
+    }
     sent.erase(key);
     if (answer.error().code() == Code::kNotFound) return done({});
     if (answer.error().code() != Code::kAborted)

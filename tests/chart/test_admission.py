@@ -17,6 +17,7 @@ import parts  # noqa: E402
 from node import wait_until  # noqa: E402
 
 # The identity of the agent on n1, as the API server derives them from a token of that pod.
+SAFE_LOAD = "nvidia.com/gpu-driver-upgrade.driver-wait-for-safe-load"
 AGENT = {"Impersonate-User": "system:serviceaccount:penstock:penstock", "Impersonate-Group": "system:authenticated",
          "Impersonate-Extra-authentication.kubernetes.io%2Fnode-name": "n1"}
 
@@ -67,6 +68,7 @@ def test_what_the_agent_writes_is_admitted(cluster):
     labels = {"metadata": {"labels": {"nvidia.com/gpu.count": "8", "feature.node.kubernetes.io/x": "1", "penstock.io/x": "1", "a.penstock.io/x": "1"}}}
     assert cluster.patch("n1", labels) == ""
     assert cluster.patch("n1", {"metadata": {"annotations": {"penstock.io/layout-reason": "x"}}}) == ""
+    assert cluster.patch("n1", {"metadata": {"annotations": {SAFE_LOAD: "true"}}}) == "", "a driver's pod waits until its node is empty"
     capacity = {"status": {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "8"}}}
     assert cluster.patch("n1", capacity, "/status") == ""
     for status in ("True", "False"):
@@ -81,6 +83,8 @@ def test_what_the_agent_writes_is_admitted(cluster):
     ("n1", {"metadata": {"labels": {"zone": None}}}, ""),
     ("n1", {"metadata": {"annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}}}, ""),
     ("n1", {"metadata": {"annotations": {"a": None}}}, ""),
+    ("n1", {"metadata": {"annotations": {SAFE_LOAD: "false"}}}, ""),
+    ("n2", {"metadata": {"annotations": {SAFE_LOAD: "true"}}}, ""),
     ("n1", {"metadata": {"annotations": {"penstock.iox/a": "b"}}}, ""),
     ("n1", {"metadata": {"annotations": {"evil.penstock.io/a": "b"}}}, ""),
     ("n1", {"metadata": {"finalizers": ["penstock.io/never"]}}, ""),
@@ -91,7 +95,7 @@ def test_what_the_agent_writes_is_admitted(cluster):
     ("n2", {"status": {"conditions": [{"type": "penstock.io/AcceleratorsReady", "status": "True"}]}}, "/status"),
     ("n1", {"status": {"conditions": [{"type": "penstock.io/AcceleratorsReady", "status": "True"}, {"type": "DiskPressure", "status": "True"}]}}, "/status"),
     ("n1", {"status": {"conditions": [{"type": "evil.penstock.io/AcceleratorsReady", "status": "True"}]}}, "/status"),
-], ids=["another node", "a domain that ends alike", "a role", "a label taken away", "an annotation", "an annotation taken away", "an annotation of a domain that begins alike",
+], ids=["another node", "a domain that ends alike", "a role", "a label taken away", "an annotation", "an annotation taken away", "a driver that waits, with another value", "a driver that waits on another node", "an annotation of a domain that begins alike",
         "an annotation of a domain that ends alike", "a finalizer", "an owner",
         "cordon", "addresses", "conditions", "another node's condition", "another condition beside its own", "a condition that ends alike"])
 def test_nothing_else_is(cluster, node, patch, subresource):

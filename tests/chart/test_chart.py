@@ -225,7 +225,7 @@ def test_the_rights_are_these_and_no_more(chart):
     things = chart.render()
     assert rules_of(things.one("ClusterRole")) == {
         ("nodes", "get", ()), ("nodes", "list", ()), ("nodes", "watch", ()), ("nodes", "patch", ()), ("nodes/status", "patch", ()),
-        *(("nodestates", verb, ()) for verb in ("get", "list", "watch", "create", "patch"))}
+        *(("nodestates", verb, ()) for verb in ("get", "create", "patch"))}
     events = things.one("Role", "penstock-events")
     assert events["metadata"]["namespace"] == "default" and rules_of(events) == {("events", "create", ()), ("events", "patch", ())}
     assert not [thing for thing in things if thing["kind"] == "Role" and thing["metadata"]["name"] == "penstock"]
@@ -236,7 +236,7 @@ def test_a_right_goes_with_what_it_is_for(chart):
     assert rules == {("nodes", verb, ()) for verb in ("get", "list", "watch")}
     assert "Role" not in chart.render(values={"penstock.events": False, "penstock.cleanup.enabled": False}).kinds()
     named = rules_of(chart.render(values={"config.name": "mine"}).one("Role"))
-    assert named == {("configmaps", verb, ("mine",)) for verb in ("get", "list", "watch")}
+    assert named == {("configmaps", verb, ("mine",)) for verb in ("list", "watch")}
     assert ("nodefeatures", "patch", ()) in rules_of(chart.render(values={"penstock.labels.nodeFeature": "on"}).one("Role"))
 
 

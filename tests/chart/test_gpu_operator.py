@@ -13,7 +13,6 @@ FIELDS = {
     "hostPaths.rootFS": ("/host", "/host"), "hostPaths.driverInstallDir": ("/opt/driver", "/opt/driver"), "hostPaths.kubeletRootDir": ("/var/k0s", "/var/k0s"),
     "operator.runtimeClass": ("gpu", "gpu"), "operator.defaultRuntime": ("containerd", "containerd"), "operator.use_ocp_driver_toolkit": (True, True),
     "operator.initContainer": ({"image": "cuda", "version": 12.8}, {"image": "cuda", "version": "12.8"}),
-    "operator.metrics.serviceMonitor": ({"enabled": "true", "interval": "9s"}, {"enabled": True, "interval": "9s"}),
     "daemonsets.labels": ({"a": 1}, {"a": "1"}), "daemonsets.annotations": ({"a": ""}, {"a": ""}), "daemonsets.priorityClassName": ("p", "p"),
     "daemonsets.tolerations": ([{"operator": "Exists"}], [{"operator": "Exists"}]), "daemonsets.updateStrategy": ("OnDelete", "OnDelete"),
     "daemonsets.rollingUpdate.maxUnavailable": (3, "3"), "daemonsets.podSecurityContext": ({"fsGroup": 0}, {"fsGroup": 0}),
@@ -69,7 +68,7 @@ RENAMED = {
 # Values that only the chart itself reads.
 OF_THE_CHART = re.compile(
     r"platform|nfd|node-feature-discovery|clusterPolicy|gpuCluster|draDriver|extraObjects|networkPolicy|penstock|driver\.nvidiaDriverCRD|[a-zA-Z]+\.config\.(create|data)"
-    r"|(operator|dcgmExporter|nodeStatusExporter)\.networkPolicy|operator\.(?!runtimeClass|defaultRuntime|use_ocp|initContainer|metrics)")
+    r"|(operator|dcgmExporter|nodeStatusExporter)\.networkPolicy|operator\.(?!runtimeClass|defaultRuntime|use_ocp|initContainer)")
 
 
 @pytest.mark.parametrize("section", sorted({name.partition(".")[0] for name in FIELDS}))

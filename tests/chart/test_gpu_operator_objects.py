@@ -1,4 +1,6 @@
 """The objects that the chart gpu-operator renders besides the ClusterPolicy: the operator, its rights and the agents', ConfigMaps, hooks."""
+import json
+import os
 import subprocess
 
 import pytest
@@ -94,7 +96,8 @@ def test_nothing_may_do_everything(operator):
     things = operator.render("--api-versions", "security.openshift.io/v1")
     forbidden = {"*", "secrets", "clusterroles", "clusterrolebindings", "roles", "rolebindings", "pods/exec"}
     of_pods = {"ClusterRole": {"list", "watch"}, "Role": {"delete"}}  # upgrades of drivers; a Role is of the operator's own namespace
-    for role in (thing for thing in things if thing["kind"] in {"Role", "ClusterRole"}):
+    of_prometheus = "gpu-operator-prometheus"  # of the cluster, which reads what it scrapes
+    for role in (thing for thing in things if thing["kind"] in {"Role", "ClusterRole"} and thing["metadata"]["name"] != of_prometheus):
         for resource, verb, _ in rules_of(role):
             assert resource not in forbidden and verb != "*", (role["metadata"]["name"], resource)
             assert resource != "pods" or verb in of_pods[role["kind"]], (role["metadata"]["name"], verb)
@@ -107,7 +110,7 @@ def test_nothing_may_do_everything(operator):
 def test_the_agents_rights_are_those_of_the_other_chart(operator, chart):
     ours, theirs = operator.render(), chart.render()
     assert rules_of(ours.one("ClusterRole", "penstock")) == rules_of(theirs.one("ClusterRole", "penstock"))
-    assert rules_of(ours.one("Role", "penstock")) == {("configmaps", verb, ()) for verb in ("get", "list", "watch")}
+    assert rules_of(ours.one("Role", "penstock")) == {("configmaps", verb, ()) for verb in ("list", "watch")}
     assert ours.one("ServiceAccount", "penstock")["metadata"]["namespace"] == OPERATOR_NAMESPACE
     policy, other = (things.one("ValidatingAdmissionPolicy", "penstock-own-node")["spec"] for things in (ours, theirs))
     assert policy["validations"] == other["validations"]
@@ -122,8 +125,17 @@ def test_on_openshift_the_agents_are_admitted_by_constraints_of_their_own(operat
         allowed = things.one("SecurityContextConstraints")
         assert allowed["allowPrivilegedContainer"] and allowed["allowHostPID"] and not allowed["allowHostNetwork"]
         assert "runAsUser" not in deployment(things)["spec"]["containers"][0]["securityContext"]
-    network = operator.render(values={"platform.openshift": True, "dcgmExporter.hostNetwork": True})
-    assert network.one("SecurityContextConstraints")["allowHostNetwork"]
+    for value in ("dcgmExporter.hostNetwork", "driver.hostNetwork"):
+        network = operator.render(values={"platform.openshift": True, value: "true"})
+        assert network.one("SecurityContextConstraints")["allowHostNetwork"]
+
+
+def test_the_constraints_permit_driver_containers_too(operator):
+    """They have the same account, and a root that they write to: constraints that require a read-only one make it read-only where a pod says nothing."""
+    allowed = operator.render(values={"platform.openshift": True}).one("SecurityContextConstraints")
+    assert allowed["readOnlyRootFilesystem"] is False and {"configMap", "hostPath"} <= set(allowed["volumes"]) and allowed["seLinuxContext"] == {"type": "RunAsAny"}
+    own = operator.render(values={"platform.openshift": True, "penstock.spec": {"agent": {"volumes": [{"name": "a", "emptyDir": {}}]}}})
+    assert "emptyDir" in own.one("SecurityContextConstraints")["volumes"]
 
 
 # --- ConfigMaps, custom resources and others ----------------------------------------------------------------------------------------------
@@ -192,6 +204,98 @@ def test_network_policies_admit_only_the_pages_and_whom_they_name(operator):
     assert things.one("NetworkPolicy")["spec"]["ingress"][0]["from"] == [peer, other]
     one = operator.render(values={"dcgmExporter.networkPolicy.enabled": "true"})
     assert [thing["metadata"]["name"] for thing in one if thing["kind"] == "NetworkPolicy"] == ["penstock"]
+
+
+def test_egress_is_restricted_to_the_api_server_dns_and_the_other_agents(operator):
+    def ports(rule: dict) -> set:
+        return {(one["protocol"], one["port"]) for one in rule["ports"]}
+
+    dns = {(protocol, port) for protocol in ("TCP", "UDP") for port in (53, 5353)}
+    assert operator.render(values={"networkPolicy.enabled": True}).one("NetworkPolicy")["spec"]["policyTypes"] == ["Ingress"]
+    things = operator.render(values={"networkPolicy": {"enabled": True, "egress": {"enabled": "true"}}})
+    own, agents = (things.one("NetworkPolicy", name)["spec"] for name in ("gpu-operator", "penstock"))
+    assert own["policyTypes"] == agents["policyTypes"] == ["Ingress", "Egress"]
+    assert [ports(rule) for rule in own["egress"]] == [{("TCP", 443), ("TCP", 6443)}, dns] and not any("to" in rule for rule in own["egress"])
+    assert agents["egress"][:2] == own["egress"]
+    assert agents["egress"][2] == {"ports": [{"protocol": "TCP", "port": "metrics"}], "to": [{"podSelector": agents["podSelector"]}]}
+    api = [{"ipBlock": {"cidr": "10.0.0.1/32"}}]
+    narrow = operator.render(values={"networkPolicy": {"enabled": True, "egress": {"enabled": True, "ports": [16443], "to": api}}})
+    assert narrow.one("NetworkPolicy", "gpu-operator")["spec"]["egress"][0] == {"ports": [{"protocol": "TCP", "port": 16443}], "to": api}
+    assert "ports" in operator.refusal(values={"networkPolicy.egress.ports": [0]})
+
+
+MONITORING = ("--api-versions", "monitoring.coreos.com/v1/ServiceMonitor")
+
+
+def test_the_operators_metrics_have_a_service_and_a_monitor_where_the_kind_is(operator):
+    things = operator.render()
+    service, pod = things.one("Service", "gpu-operator"), deployment(things)
+    assert "ServiceMonitor" not in things.kinds() and service["spec"]["ports"][0]["port"] == 8080
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    assert service["spec"]["ports"][0]["targetPort"] in {port["name"] for port in pod["spec"]["containers"][0]["ports"]}
+    monitor = operator.render(*MONITORING).one("ServiceMonitor", "gpu-operator")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert monitor["spec"]["namespaceSelector"] == {"matchNames": [OPERATOR_NAMESPACE]}
+    assert monitor["spec"]["endpoints"] == [{"port": service["spec"]["ports"][0]["name"], "path": "/metrics", "honorLabels": False}]
+    own = {"enabled": True, "interval": "30s", "scrapeTimeout": "5s", "honorLabels": "true", "additionalLabels": {"release": 1},
+           "relabelings": [{"action": "labeldrop", "regex": "x"}]}
+    monitor = operator.render(*MONITORING, values={"operator.metrics.serviceMonitor": own}).one("ServiceMonitor", "gpu-operator")
+    [endpoint] = monitor["spec"]["endpoints"]
+    assert (endpoint["interval"], endpoint["scrapeTimeout"], endpoint["honorLabels"], endpoint["relabelings"]) == ("30s", "5s", True, own["relabelings"])
+    assert monitor["metadata"]["labels"]["release"] == "1"
+    for off in (False, "false"):
+        assert "ServiceMonitor" not in operator.render(*MONITORING, values={"operator.metrics.serviceMonitor.enabled": off}).kinds()
+
+
+OPENSHIFT = tuple(word for api in ("security.openshift.io/v1", "console.openshift.io/v1", "monitoring.coreos.com/v1/ServiceMonitor") for word in ("--api-versions", api))
+
+
+def test_openshifts_console_and_prometheus_find_what_they_show(operator, tmp_path):
+    things = operator.render(*OPENSHIFT)
+    board = things.one("ConfigMap", "penstock-dashboard-gpu")
+    assert board["metadata"]["namespace"] == "openshift-config-managed"
+    assert {"console.openshift.io/dashboard": "true", "console.openshift.io/odc-dashboard": "true"}.items() <= board["metadata"]["labels"].items()
+    [text] = board["data"].values()
+    assert json.loads(text) == json.loads((ROOT / "deploy/dashboards/console/gpu.json").read_text())
+    binding = things.one("RoleBinding", "gpu-operator-prometheus")
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "prometheus-k8s", "namespace": "openshift-monitoring"}]
+    assert "openshift.io/cluster-monitoring=true" in operator.notes(tmp_path, *OPENSHIFT)
+    assert not [thing for thing in operator.render() if "prometheus" in thing["metadata"]["name"] or thing["metadata"].get("namespace", "").startswith("openshift")]
+    assert "penstock-dashboard-gpu" not in {thing["metadata"]["name"] for thing in operator.render(*OPENSHIFT, values={"penstock.metrics.console.enabled": False})}
+    assert operator.render(values={"penstock.metrics.console.enabled": "true"}).one("ConfigMap", "penstock-dashboard-gpu")
+
+
+# --- other servers ------------------------------------------------------------------------------------------------------------------------
+GOLDEN = {"kubernetes-1.18": {"kubernetes": "1.18.0"}, "openshift": {"kubernetes": "1.31.0", "words": OPENSHIFT}}
+
+
+def differences(operator, words=(), **options) -> dict:
+    """What a server makes different from the newest plain Kubernetes: objects that are only there, that are missing, and fields."""
+    def named(things) -> dict[str, dict]:
+        return {f"{one['kind']} {one['metadata'].get('namespace', '-')}/{one['metadata']['name']}": one for one in things}
+
+    def fields(before, after, path="") -> dict:
+        if isinstance(before, dict) and isinstance(after, dict):
+            return {at: change for key in sorted({*before, *after}) for at, change in fields(before.get(key), after.get(key), f"{path}.{key}").items()}
+        if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+            return {at: change for i, (a, b) in enumerate(zip(before, after)) for at, change in fields(a, b, f"{path}[{i}]").items()}
+        return {} if before == after else {path: {"instead of": before, "here": after}}
+
+    usual, here = named(operator.render()), named(operator.render(*words, **options))
+    for name, one in here.items():  # a file of its own, compared elsewhere
+        if name.startswith("ConfigMap openshift-config-managed/"):
+            one["data"] = sorted(one["data"])
+    return {"only here": {name: here[name] for name in sorted({*here} - {*usual})}, "missing here": sorted({*usual} - {*here}),
+            "different": {name: change for name in sorted({*here} & {*usual}) if (change := fields(usual[name], here[name]))}}
+
+
+@pytest.mark.parametrize("server", GOLDEN)
+def test_what_other_servers_get_is_as_recorded(operator, server):
+    """tests/chart/golden; PENSTOCK_UPDATE_GOLDEN=1 renews it."""
+    file, found = ROOT / f"tests/chart/golden/{server}.yaml", differences(operator, **GOLDEN[server])
+    if os.environ.get("PENSTOCK_UPDATE_GOLDEN"):
+        file.write_text(yaml.safe_dump(found, width=150, sort_keys=True))
+    assert found == yaml.safe_load(file.read_text())
 
 
 def test_dashboards_and_rules_are_those_of_the_other_chart(operator, chart):

@@ -10,6 +10,7 @@ import yaml
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import control_plane  # noqa: E402
+import downloads  # noqa: E402
 import parts  # noqa: E402
 from conftest import OPERATOR_NAMESPACE, ROOT  # noqa: E402
 from node import wait_until  # noqa: E402
@@ -38,7 +39,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, operator):
-    plane = control_plane.ControlPlane(tmp_path_factory.mktemp("plane"), flags=("--allow-privileged=true",))
+    plane = control_plane.ControlPlane(tmp_path_factory.mktemp("plane"), flags=("--allow-privileged=true", "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"))
     try:
         server = Server(plane, operator)
         made = server.kubectl("create", "-f", CRDS)
@@ -76,9 +77,129 @@ def test_what_a_values_file_makes_passes_the_schemas(server, operator, tmp_path,
 
 
 def test_everything_else_passes_the_servers_own_schemas(server, operator):
-    things = operator.render(values={"networkPolicy.enabled": True, "devicePlugin.config": {"create": True, "name": "c", "data": {"a": "version: v1"}},
+    things = operator.render(values={"networkPolicy": {"enabled": True, "egress": {"enabled": True}}, "devicePlugin.config": {"create": True, "name": "c", "data": {"a": "version: v1"}},
                                      "penstock.metrics.dashboards.enabled": True, "operator.cleanupCRD": True})
     assert not server.refused(things)
+
+
+def served(server: Server, definitions: str, kind: str):
+    """Adds definitions, and waits until the kind is served."""
+    made = server.kubectl("apply", "--server-side", "-f-", text=definitions)
+    assert made.returncode == 0, made.stderr
+    wait_until(lambda: server.kubectl("get", kind, "-A").returncode == 0, f"{kind} to be served")
+
+
+CSV = ROOT / "deploy/olm/bundle/manifests/penstock-gpu-operator.clusterserviceversion.yaml"
+
+
+def made_by_olm(csv: dict) -> list[dict]:
+    """The accounts and rights that OLM makes from a bundle that is installed into the operator's namespace."""
+    group, space, made = "rbac.authorization.k8s.io", {"namespace": OPERATOR_NAMESPACE}, []
+    for where, kind in (("permissions", "Role"), ("clusterPermissions", "ClusterRole")):
+        for one in csv["spec"]["install"]["spec"][where]:
+            account = one["serviceAccountName"]
+            metadata = {"name": f"olm-{account}"} | (space if kind == "Role" else {})
+            made += [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account} | space},
+                     {"apiVersion": f"{group}/v1", "kind": kind, "metadata": metadata, "rules": one["rules"]},
+                     {"apiVersion": f"{group}/v1", "kind": f"{kind}Binding", "metadata": metadata, "roleRef": {"apiGroup": group, "kind": kind, "name": metadata["name"]},
+                      "subjects": [{"kind": "ServiceAccount", "name": account} | space]}]
+    return made
+
+
+def test_the_bundle_of_olm_passes_the_schemas(server):
+    """OLM's own definition of a ClusterServiceVersion, and the definitions that the bundle brings."""
+    served(server, subprocess.run([downloads.olm_peer(), "definition"], check=True, capture_output=True, text=True).stdout, "clusterserviceversions")
+    csv = yaml.safe_load(CSV.read_text())
+    csv["metadata"]["namespace"] = OPERATOR_NAMESPACE
+    assert not server.refused([csv])
+    examples = json.loads(csv["metadata"]["annotations"]["alm-examples"])
+    assert {one["kind"] for one in examples} == KINDS and not server.refused(examples)
+    deployments = [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": one["name"], "namespace": OPERATOR_NAMESPACE, "labels": one["label"]},
+                    "spec": one["spec"]} for one in csv["spec"]["install"]["spec"]["deployments"]]
+    others = [yaml.safe_load(file.read_text()) for file in CSV.parent.glob("gpu-operator*")]
+    for one in others:
+        one["metadata"]["namespace"] = OPERATOR_NAMESPACE
+    assert len(others) == 3 and not server.refused([*made_by_olm(csv), *deployments, *others])
+
+
+def test_the_operator_works_with_the_rights_that_olm_gives_it(server, programs, tmp_path):
+    """It takes the bundle's example, finds nodes by the labels of the NFD Operator, leaves the definitions to OLM, and takes everything back."""
+    csv = yaml.safe_load(CSV.read_text())
+    [container] = csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["containers"]
+    [policy] = [one for one in json.loads(csv["metadata"]["annotations"]["alm-examples"]) if one["kind"] == "ClusterPolicy"]
+    found = {"a": "pci-10de.present", "b": "pci-0300_10de.present", "c": "pci-0302_10de.present", "none": "pci-15b3.present"}
+    nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {f"feature.node.kubernetes.io/{label}": "true"}}} for name, label in found.items()]
+    rights = made_by_olm(csv)
+    applied = server.kubectl("apply", "--server-side", "-f-", text=yaml.safe_dump_all([*rights, *nodes]))
+    assert applied.returncode == 0, applied.stderr
+    token = server.kubectl("create", "token", "gpu-operator", "-n", OPERATOR_NAMESPACE).stdout.strip()
+    access = yaml.safe_load(server.plane.admin.read_text())
+    access["users"] = [{"name": one["name"], "user": {"token": token}} for one in access["users"]]
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(access))
+
+    def get(*words) -> dict:
+        done = server.kubectl("get", *words, "-o", "json")
+        return json.loads(done.stdout) if done.returncode == 0 else {}
+
+    def present() -> set[str]:
+        return {one["metadata"]["name"] for one in get("nodes").get("items", ()) if one["metadata"]["labels"].get("nvidia.com/gpu.present") == "true"}
+
+    def seen() -> str:
+        return log.read_text()[-3000:] + server.kubectl("get", "clusterpolicy", "-o", "yaml").stdout
+    log = tmp_path / "log"
+    with open(log, "wb") as out:
+        operator = subprocess.Popen(
+            [programs / "penstock-operator", *(word for word in container["args"] if not word.startswith("--listen")), "--listen=off", f"--kubeconfig={tmp_path}/kubeconfig"],
+            env={"POD_NAMESPACE": OPERATOR_NAMESPACE, "POD_NAME": "one", "PENSTOCK_IMAGE": container["image"]}, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+    try:
+        server.kubectl("apply", "--server-side", "-f-", text=yaml.safe_dump(policy))
+        agents = wait_until(lambda: get("daemonset", "-n", OPERATOR_NAMESPACE, "penstock-agent"), "the agents", seen=seen)
+        pod = agents["spec"]["template"]["spec"]
+        assert pod["containers"][0]["image"] == container["image"] and pod["serviceAccountName"] == "penstock"
+        assert wait_until(lambda: present() == {*found} - {"none"}, "the labels of nodes", seen=seen)
+        assert wait_until(lambda: get("clusterpolicy", policy["metadata"]["name"]).get("status", {}).get("state") == "notReady", "a status: no agent runs here", seen=seen)
+        managers = {field["manager"] for one in get("crd", "--show-managed-fields")["items"] for field in one["metadata"]["managedFields"]}
+        assert "penstock-operator" not in managers
+        server.kubectl("delete", "clusterpolicy", policy["metadata"]["name"], "--wait=false")
+        # No controller runs here that would end the DaemonSet.
+        assert wait_until(lambda: not present() and get("daemonset", "-n", OPERATOR_NAMESPACE, "penstock-agent")["metadata"].get("deletionTimestamp"),
+                          "everything to be taken back", seen=seen)
+        assert "forbidden" not in log.read_text().lower(), seen()
+    finally:
+        operator.kill()
+        operator.wait()
+        for kind, name in (("clusterpolicy", policy["metadata"]["name"]), ("daemonset", "penstock-agent")):
+            server.kubectl("patch", kind, name, "-n", OPERATOR_NAMESPACE, "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
+        server.kubectl("delete", "-f-", "--ignore-not-found", text=yaml.safe_dump_all([*nodes, *rights[::-1]]))
+
+
+def test_monitors_pass_the_schema_of_the_prometheus_operator(server, operator):
+    served(server, (parts.monitor_definitions() / "monitoring.coreos.com_servicemonitors.yaml").read_text(), "servicemonitors")
+    own = {"interval": "30s", "scrapeTimeout": "5s", "honorLabels": True, "additionalLabels": {"release": "p"}, "relabelings": [{"action": "labeldrop", "regex": "x"}]}
+    for values in ({}, {"operator.metrics.serviceMonitor": own}):
+        monitors = [one for one in operator.render("--api-versions", "monitoring.coreos.com/v1/ServiceMonitor", values=values) if one["kind"] == "ServiceMonitor"]
+        assert len(monitors) == 1 and not server.refused(monitors)
+
+
+def test_the_operator_may_own_what_it_makes_where_the_server_asks_for_the_right(server, operator):
+    """OwnerReferencesPermissionEnforcement, as on OpenShift: without the rules of finalizers the operator could make nothing that its policies own."""
+    roles = [one for one in operator.render() if one["kind"] in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding") and one["metadata"]["name"] == "gpu-operator"]
+    applied = ("apply", "--server-side", "--force-conflicts", "-f-")
+
+    def owned(without: str = "") -> subprocess.CompletedProcess:
+        """What becomes of an object of a ClusterPolicy, if the operator lacks the rules of these resources."""
+        told = [one | ({"rules": [rule for rule in one["rules"] if without not in str(rule["resources"])]} if without and "rules" in one else {}) for one in roles]
+        assert server.kubectl(*applied, text=yaml.safe_dump_all(told)).returncode == 0
+        reference = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "name": "owner", "uid": "1234", "controller": True, "blockOwnerDeletion": True}
+        thing = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owned", "namespace": OPERATOR_NAMESPACE, "ownerReferences": [reference]}}
+        return server.kubectl("apply", "--server-side", "--dry-run=server", f"--as=system:serviceaccount:{OPERATOR_NAMESPACE}:gpu-operator", "-f-",
+                              text=yaml.safe_dump(thing))
+
+    try:
+        assert wait_until(lambda: owned().returncode == 0, "the operator to own an object")
+        assert wait_until(lambda: "cannot set blockOwnerDeletion" in owned(without="finalizers").stderr, "the server to ask for the right")
+    finally:
+        assert server.kubectl("delete", "-f-", text=yaml.safe_dump_all(roles)).returncode == 0
 
 
 def test_install_upgrade_rollback_and_uninstall(server):

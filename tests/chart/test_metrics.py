@@ -131,7 +131,7 @@ def test_a_map_of_counters_that_is_read_through_the_server_has_a_role_for_it_alo
     things = chart.render(values={"penstock.config": {"telemetry": {"countersConfigMap": "gpu:mine"}}})
     role, binding = things.one("Role", "penstock-counters"), things.one("RoleBinding", "penstock-counters")
     assert role["metadata"]["namespace"] == binding["metadata"]["namespace"] == "gpu"
-    assert role["rules"] == [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mine"], "verbs": ["get", "list", "watch"]}]
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mine"], "verbs": ["list", "watch"]}]
     assert binding["subjects"][0]["namespace"] == "penstock"
 
 

@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests/support"))
 
 from api_server import ApiServer  # noqa: E402
+from dashboards import CONSOLE, chosen, filled, load, panels, queries, without_answer  # noqa: E402
 from dashboards import FILES as DASHBOARDS  # noqa: E402
-from dashboards import chosen, filled, load, panels, queries, without_answer  # noqa: E402
 from monitored import Fleet  # noqa: E402
 from node import wait_until  # noqa: E402
 
@@ -28,7 +28,8 @@ SECURE = ("old",)  # nodes whose pages are served over TLS
 # --- dashboard files ----------------------------------------------------------------------------------------------------------------------------
 def test_the_files_are_what_the_generator_makes(tmp_path):
     subprocess.run([ROOT / "deploy/dashboards/generate", tmp_path], check=True)
-    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {file.name: file.read_text() for file in DASHBOARDS}
+    made = {str(file.relative_to(tmp_path)): file.read_text() for file in tmp_path.rglob("*.json")}
+    assert made == {file.name: file.read_text() for file in DASHBOARDS} | {"console/gpu.json": CONSOLE.read_text()}
 
 
 @pytest.mark.parametrize("file", DASHBOARDS, ids=lambda file: file.stem)
@@ -67,6 +68,16 @@ def test_panels_are_modern_placed_and_say_their_units(file):
     for panel in panels(dashboard):
         assert panel["title"] and panel["fieldConfig"]["defaults"]["unit"], panel
         assert panel["targets"] and all(target["datasource"]["uid"] == "${datasource}" for target in panel["targets"]), panel["title"]
+
+
+def test_the_consoles_dashboard_has_only_what_the_console_draws():
+    """Its pages know rows of Grafana's older panels, and variables from label_values."""
+    dashboard = json.loads(CONSOLE.read_text())
+    panels_of = [panel for row in dashboard["rows"] for panel in row["panels"]]
+    assert {panel["type"] for panel in panels_of} <= {"graph", "singlestat", "gauge", "table"} and len({panel["id"] for panel in panels_of}) == len(panels_of)
+    for panel in panels_of:
+        assert panel["title"] and panel["targets"] and 1 <= panel["span"] <= 12
+        assert not set(re.findall(r"\$(\w+)", str(panel["targets"]))) - {one["name"] for one in dashboard["templating"]["list"]}
 
 
 # --- the fleet ----------------------------------------------------------------------------------------------------------------------------
@@ -165,6 +176,21 @@ def test_no_panel_is_empty(prometheus, file):
     dashboard = json.loads(file.read_text())
     asked = [(panel, query) for panel, query in queries(dashboard, chosen(prometheus, dashboard, HERE)) if not in_a_cluster(query)]
     assert asked and not (empty := without_answer(prometheus, asked)), "\n".join(empty)
+
+
+def test_no_panel_of_the_consoles_dashboard_is_empty(prometheus):
+    dashboard = json.loads(CONSOLE.read_text())
+    [variable] = dashboard["templating"]["list"]
+    selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]).groups()
+    hosts = wait_until(lambda: {series["metric"].get(label) for series in prometheus.query(selector)} - {None}, "hosts with GPUs", every=0.5)
+    assert HERE in hosts
+    for host in (variable["allValue"], HERE):
+        asked = [(panel["title"], filled(target["expr"], {variable["name"]: host})) for row in dashboard["rows"] for panel in row["panels"]
+                 for target in panel["targets"]]
+        assert asked and not (empty := without_answer(prometheus, asked)), "\n".join(empty)
+    shown = {style["pattern"] for row in dashboard["rows"] for panel in row["panels"] if panel["type"] == "table" for style in panel["styles"]} - {"/.*/"}
+    [table] = [panel for row in dashboard["rows"] for panel in row["panels"] if panel["type"] == "table"]
+    assert all(shown <= set(series["metric"]) for series in prometheus.query(filled(table["targets"][0]["expr"], {variable["name"]: HERE})))
 
 
 def test_the_node_dashboard_finds_the_node_exporter_by_the_nodes_name(prometheus):

@@ -72,7 +72,7 @@ def page(node: Node) -> str:
 def test_a_node_on_which_everything_works_passes(make):
     node = make()
     wait_ready(node)
-    assert states(node) == {"driver": "passed", "device-nodes": "passed", "fabric": "skipped", "toolkit": "passed", "plugin": "skipped", "devices": "passed"}
+    assert states(node) == {"driver": "passed", "device-nodes": "passed", "fabric": "skipped", "compute": "skipped", "toolkit": "passed", "plugin": "skipped", "devices": "passed"}
     assert validation(node)["driver"]["reason"].startswith("nvidia ")
     assert node.penstock("validate", "-o", "name").stdout.splitlines()[0] == "step/driver"
     explained = node.penstock("validate", "--explain").stdout
@@ -129,7 +129,7 @@ def test_a_driver_that_is_unloaded_fails_once_and_takes_the_files_along(make):
     node.sim("fault", "driver", "unload")
     wait_ready(node, False)
     wait_until(lambda: states(node)["driver"] == "failed", "the driver to fail", seen=lambda: states(node))
-    assert states(node) == {"driver": "failed"} | dict.fromkeys(["device-nodes", "fabric", "toolkit", "plugin", "devices"], "waiting")
+    assert states(node) == {"driver": "failed"} | dict.fromkeys(["device-nodes", "fabric", "compute", "toolkit", "plugin", "devices"], "waiting")
     assert validation(node)["driver"]["reason"].startswith("nvidia: ")
     wait_files(node)
     node.sim("heal", "driver")

@@ -8,6 +8,7 @@ from node import wait_until
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "deploy/dashboards").glob("*.json"))
+CONSOLE = ROOT / "deploy/dashboards/console/gpu.json"  # for the OpenShift console, in another format
 
 
 def load(name: str) -> dict:

@@ -10,6 +10,7 @@ usage: downloads.py [--programs DIR]
                  from a package on PyPI that contains it
   bench/cdi-*/   the container engines' CDI library as a program, and a validator for the
                  published schema (Go modules)
+  bench/olm-*/    operator-framework's validators of bundles (a Go module)
   bench/nvidia-*/  NVIDIA's device plugin, GPU Feature Discovery and nvidia-ctk, and a program
                  through which tests call them (Go modules)
   bench/nvidia-driver-*/  two branches of NVIDIA's own driver without its kernel module, as Debian
@@ -39,6 +40,7 @@ import parts  # noqa: E402
 NVML = ["nvidia-nvml-dev-cu12==12.9.79", "nvidia-nvml-dev==13.5.37"]
 AXE = "axe-playwright-python==0.1.8"
 CDI = {name: ROOT / "tests/conformance" / name for name in ("cdi", "cdi/schema")}
+OLM = ROOT / "tests/conformance/olm"
 NVIDIA = ROOT / "tests/conformance/nvidia"
 NVIDIA_PROGRAMS = ["./peer", "github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery",
                    "github.com/NVIDIA/k8s-device-plugin/cmd/nvidia-device-plugin",
@@ -103,16 +105,24 @@ def axe() -> Path:
     return folder / "axe.min.js"
 
 
-def cdi_program(name: str) -> Path:
-    """Builds the program of one of the Go modules in CDI."""
-    module = CDI[name]
+def go_program(module: Path, name: str) -> Path:
+    """Builds the program of a Go module."""
     made_of = parts.key(*(module / file for file in ("go.mod", "go.sum", "main.go")))
-    target = parts.cache() / "bench" / f"cdi-{module.name}-{made_of}"
+    target = parts.cache() / "bench" / f"{name}-{made_of}"
     with parts.building(target) as scratch:
         if scratch:
             tried("go", "mod", "download", cwd=module, env=parts.go_environment())
             parts.go_build(".", scratch / "program", "-s -w", module)
     return target / "program"
+
+
+def cdi_program(name: str) -> Path:
+    """The program of one of the Go modules in CDI."""
+    return go_program(CDI[name], f"cdi-{CDI[name].name}")
+
+
+def olm_peer() -> Path:
+    return go_program(OLM, "olm")
 
 
 def nvidia_programs() -> Path:
@@ -196,7 +206,7 @@ def main():
         print(nvidia_driver(arguments.driver))
         return
     os.environ.pop("PENSTOCK_OFFLINE", None)
-    for part in [*nvml_headers(), axe(), *(cdi_program(name) for name in CDI), nvidia_programs(),
+    for part in [*nvml_headers(), axe(), *(cdi_program(name) for name in CDI), olm_peer(), nvidia_programs(),
                  *map(nvidia_driver, DRIVERS), ptxas(), docker(),
                  debian_tree()]:
         print(part)

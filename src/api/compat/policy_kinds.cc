@@ -62,6 +62,11 @@ const std::vector<ConditionalMark>& ConditionalMarks() {
   return marks;
 }
 
+const NodeMarks& AllMarks() {
+  static const NodeMarks marks = AllPolicyMarks();
+  return marks;
+}
+
 const std::pair<std::string, std::string>& HostDriverMark() {
   static const std::pair<std::string, std::string> mark(kDeployDriverLabel, kPreInstalled);
   return mark;

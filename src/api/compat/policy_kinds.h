@@ -48,6 +48,9 @@ struct ConditionalMark {
 };
 const std::vector<ConditionalMark>& ConditionalMarks();
 
+/// Everything with which policies can mark nodes, whichever of them is in force.
+const NodeMarks& AllMarks();
+
 /// The label by which a node's host says that it has a driver of its own, and the value with which
 /// it does so; with another value an operator may install one.
 const std::pair<std::string, std::string>& HostDriverMark();

@@ -222,6 +222,7 @@ struct ClusterConfig {
 /// What the validation of the node shows to programs that wait for the GPU Operator's validator.
 struct ValidationConfig {
   std::string directory;  ///< of the files by whose existence they wait; empty: none are written
+  bool compute = true;    ///< whether a short program computes once on each free device
   bool exporter_names = false;  ///< whether the metrics page also has the families of the GPU
                                 ///< Operator's node status exporter
   bool operator==(const ValidationConfig&) const = default;

@@ -362,6 +362,7 @@ std::vector<ConfigKey> Keys() {
           &ConfigMapConfig::node_label),
       Key("validation.directory", kNow, AbsolutePath(), &N::validation,
           &ValidationConfig::directory),
+      Key("validation.compute", kNow, Plain(), &N::validation, &ValidationConfig::compute),
       Key("validation.exporterNames", kNow, Plain(), &N::validation,
           &ValidationConfig::exporter_names),
       Key("workers.restrictSystemCalls", kRestart, Plain(), &N::restrict_workers),

@@ -98,7 +98,8 @@ class Agent {
                        [this] {
                          if (cluster_) cluster_->ScheduleUpdate();
                        }}),
-        validation_(control_, io_, pipeline_.inventory, start_, [this] { Revalidate(); }),
+        validation_(control_, io_, pipeline_.inventory, start_, os::OwnFolder(),
+                    [this] { Revalidate(); }),
         pages_(control_, io_,
                {.metrics = [this](auto format,
                                   auto detail) { return views_.MetricsPage(format, detail); },

@@ -1,5 +1,6 @@
 #include "app/agent/layout_follower.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -67,6 +68,7 @@ void LayoutFollower::Take(const std::map<std::string, std::string>& labels) {
 void LayoutFollower::Choose() {
   if (!labels_ || suspended_) return;
   value_ = default_;
+  labelled_ = false;
   terms_ = nullptr;
   for (const device::Dialect* dialect : backend::Dialects()) {
     const device::PartTerms* terms = dialect->part_terms();
@@ -74,8 +76,10 @@ void LayoutFollower::Choose() {
     const auto label = labels_->find(terms->request_label);
     const bool given = label != labels_->end() && !label->second.empty();
     if (terms_ == nullptr || given) terms_ = terms;
-    if (given) value_ = label->second;
-    if (given) break;
+    if (!given) continue;
+    value_ = label->second;
+    labelled_ = true;
+    break;
   }
   if (!by_label_) value_.clear();
   if (value_.empty()) return divisions_.ForgetLabel();
@@ -121,8 +125,20 @@ base::Result<api::Layout> LayoutFollower::Find(const std::string& name) const {
                    (near ? "; did you mean \"" + *near + "\"?" : ": " + base::Join(names, ", ")));
 }
 
+bool LayoutFollower::CanDivide() const {
+  const auto snapshot = inventory_.published().Get();
+  return std::ranges::any_of(snapshot->devices, [this](const node::inventory::Entry& entry) {
+    const auto is_mode = [this](const device::Mode& mode) { return mode.name == terms_->mode; };
+    return !entry.facts->profiles.empty() || std::ranges::any_of(entry.facts->modes, is_mode);
+  });
+}
+
 void LayoutFollower::Follow() {
   if (!begun_ || suspended_ || value_.empty() || (!path_.empty() && !text_)) return;
+  if (!labelled_ && !CanDivide()) {
+    waits_for_devices_ = true;
+    return divisions_.ForgetLabel();
+  }
   const auto layout = Find(value_);
   // Without devices that can be divided, no layout can be made: they may come, and some drivers
   // report profiles only in their mode.

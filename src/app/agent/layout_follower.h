@@ -33,7 +33,7 @@ class LayoutFollower {
 
   /// The labels of the Node by which users ask for something (ClusterAdapter::Options::requests);
   /// empty where there is no Node. Nothing is followed before. Without a label, the configured
-  /// default is followed as if a label named it.
+  /// default is followed as if a label named it, while there are devices that can be divided.
   void Take(const std::map<std::string, std::string>& labels);
 
   /// While suspended, no layout is followed: what was applied stays.
@@ -54,6 +54,7 @@ class LayoutFollower {
   void Follow();
   base::Result<api::Layouts> Layouts() const;
   base::Result<api::Layout> Find(const std::string& name) const;
+  bool CanDivide() const;
 
   os::Loop& control_;
   base::Executor& io_;
@@ -67,6 +68,7 @@ class LayoutFollower {
   bool by_label_ = true;                      // as configured: labels and the default count
   const device::PartTerms* terms_ = nullptr;  // of the vendor whose layout is followed
   std::string value_;                         // the name of that layout; empty: there is none
+  bool labelled_ = false;                     // a label names it, not the default
   std::uint64_t facts_generation_ = 0;
   bool begun_ = false, waits_for_devices_ = false, suspended_ = false;
   base::Lifetime lifetime_;

@@ -31,6 +31,15 @@ api::compat::DriverPlace PlaceOf(const api::PathsConfig& paths,
   return {root, paths.dev_root.empty() ? root : paths.dev_root};
 }
 
+/// Whether the steps before the computation have passed, or there is nothing to check.
+bool CanCompute(const std::vector<api::ValidationStep>& steps) {
+  for (const api::ValidationStep& step : steps) {
+    if (step.name == node::validate::kCompute) return true;
+    if (step.state != "passed" && step.state != "skipped") return false;
+  }
+  return false;
+}
+
 bool IsWaiting(const api::ValidationStep& step) { return step.state == "waiting"; }
 
 double Unix(base::WallTime time) {
@@ -40,8 +49,13 @@ double Unix(base::WallTime time) {
 }  // namespace
 
 Validation::Validation(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory,
-                       const api::NodeConfig& config, std::function<void()> changed)
-    : control_(control), io_(io), inventory_(inventory), changed_(std::move(changed)) {
+                       const api::NodeConfig& config, const std::string& programs,
+                       std::function<void()> changed)
+    : control_(control),
+      io_(io),
+      inventory_(inventory),
+      changed_(std::move(changed)),
+      compute_(control, backend::FindDialect, programs, [this] { changed_(); }) {
   status_.started = Unix(control.clock().Wall());
   Configure(config);
 }
@@ -54,6 +68,7 @@ Validation::~Validation() {
 void Validation::Configure(const api::NodeConfig& config) {
   paths_ = config.paths;
   driver_ = PlaceOf(paths_, *inventory_.published().Get());
+  compute_.Configure(config);
   const bool other = std::exchange(config_, config.validation) != config_;
   if (!other) return;
   folder_watch_.reset();
@@ -156,7 +171,9 @@ std::vector<api::ValidationStep> Validation::Judge(const api::Report& report,
                                         .discovered = discovered_,
                                         .on_bus = on_bus,
                                         .files = files_ ? &*files_ : nullptr,
-                                        .toolkit = std::move(toolkit)});
+                                        .toolkit = std::move(toolkit),
+                                        .compute = compute_.facts()});
+  if (serves_ && CanCompute(steps)) compute_.Follow(report, *inventory);
   Stamp(steps);
   status_.Take(report, steps, on_bus, Unix(control_.clock().Wall()));
   const api::compat::DriverPlace place = PlaceOf(paths_, *inventory);

@@ -13,6 +13,7 @@
 #include "api/compat/nvidia/node_status.h"
 #include "api/config/node_config.h"
 #include "api/report.h"
+#include "app/agent/compute_check.h"
 #include "base/lifetime.h"
 #include "node/inventory/inventory.h"
 #include "node/validate/validate.h"
@@ -26,9 +27,11 @@ namespace penstock::app {
 /// are watched.
 class Validation {
  public:
-  /// `changed` is called when the device files have changed: a report would be judged otherwise.
+  /// `changed` is called when a report would be judged otherwise. `programs` is the folder of this
+  /// program and of its companions.
   Validation(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory,
-             const api::NodeConfig& config, std::function<void()> changed);
+             const api::NodeConfig& config, const std::string& programs,
+             std::function<void()> changed);
   ~Validation();
   Validation(const Validation&) = delete;
   Validation& operator=(const Validation&) = delete;
@@ -85,6 +88,7 @@ class Validation {
   base::TimerId look_timer_ = 0, files_timer_ = 0;
   std::map<std::string, std::unique_ptr<os::PathWatch>> watches_;
 
+  ComputeCheck compute_;
   std::vector<api::ValidationStep> steps_;
   std::map<std::string, std::pair<std::string, std::string>> since_;  // step → state and its time
   api::compat::NodeStatusFacts status_;

@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@ namespace {
 
 namespace cuda = penstock::backend::nvidia::cuda;
 
-enum ExitStatus { kOk = 0, kFailed = 1, kUsage = 2 };
+enum ExitStatus { kOk = 0, kFailed = 1, kUsage = 2, kBusy = 3, kNoLibrary = 4 };
 
 constexpr int kMostElements = 100'000'000;
 
@@ -30,6 +31,7 @@ Options:
   --device ID       the GPU or MIG device: its UUID, or its index among the visible ones (default: the first)
   --elements N      length of the vectors (default 50000)
   --library FILE    load this libcuda.so.1
+  --driver-root DIR load the libcuda.so.1 of a driver below this folder (default: as the loader finds it)
   --ptx             print the program that runs on the GPU, in PTX, and do nothing else
   --help, --version
 
@@ -38,11 +40,12 @@ Examples:
   penstock-vectoradd --device GPU-4404041a-04cf-1ccf-9e70-f139a9b1e23c
   penstock run --gpus 1 -- penstock-vectoradd
 
-Exit status: 0 the sum is right, 1 it is wrong or the GPU cannot compute, 2 wrong arguments.
+Exit status: 0 the sum is right, 1 it is wrong or the GPU cannot compute, 2 wrong arguments, 3 the GPU is in exclusive
+mode and used by another process, or its memory is full, 4 there is no libcuda.so.1.
 )";
 
 struct Arguments {
-  std::string library;
+  std::string library, driver_root;
   cuda::VectorAdd wanted;
 };
 
@@ -60,9 +63,10 @@ bool ReadElements(std::string_view text, int& elements) {
 /// Returns the arguments, or the exit status where there is nothing to run.
 std::pair<std::optional<Arguments>, int> Parse(int argc, char** argv) {
   Arguments arguments;
-  const std::array<option, 7> options{option{"device", required_argument, nullptr, 'd'},
+  const std::array<option, 8> options{option{"device", required_argument, nullptr, 'd'},
                                       option{"elements", required_argument, nullptr, 'n'},
                                       option{"library", required_argument, nullptr, 'l'},
+                                      option{"driver-root", required_argument, nullptr, 'r'},
                                       option{"ptx", no_argument, nullptr, 'p'},
                                       option{"help", no_argument, nullptr, 'h'},
                                       option{"version", no_argument, nullptr, 'V'},
@@ -77,6 +81,7 @@ std::pair<std::optional<Arguments>, int> Parse(int argc, char** argv) {
                         std::to_string(kMostElements) + " is expected")};
         break;
       case 'l': arguments.library = optarg; break;
+      case 'r': arguments.driver_root = optarg; break;
       case 'p':
         std::fputs(std::string(cuda::VectorAddPtx()).c_str(), stdout);
         return {std::nullopt, kOk};
@@ -95,7 +100,7 @@ std::pair<std::optional<Arguments>, int> Parse(int argc, char** argv) {
 int Failed(const penstock::base::Error& error) {
   std::fflush(stdout);
   std::fprintf(stderr, "penstock-vectoradd: %s\nTest FAILED\n", error.message().c_str());
-  return kFailed;
+  return error.code() == penstock::base::Code::kResourceExhausted ? kBusy : kFailed;
 }
 
 }  // namespace
@@ -103,14 +108,22 @@ int Failed(const penstock::base::Error& error) {
 int main(int argc, char** argv) {
   auto [arguments, status] = Parse(argc, argv);
   if (!arguments) return status;
-  const auto library = cuda::Cuda::Load(arguments->library);
+  // Other GPUs are not initialized, and nothing is left in a home folder.
+  if (const std::string& device = arguments->wanted.device; device.find('-') != std::string::npos)
+    ::setenv("CUDA_VISIBLE_DEVICES", device.c_str(), 1);
+  ::setenv("CUDA_CACHE_DISABLE", "1", 0);
+  const std::string& root = arguments->driver_root;
+  const auto library = root.empty() || root == "/" ? cuda::Cuda::Load(arguments->library)
+                                                   : cuda::Cuda::LoadBelow(root);
   if (!library.ok()) {
+    const bool missing = library.error().code() == penstock::base::Code::kNotFound;
     const std::string remedy =
-        library.error().code() == penstock::base::Code::kNotFound
+        missing
             ? ": no NVIDIA driver is visible here; see that the container requests a GPU, or name "
               "the library with --library"
             : "";
-    return Failed({library.error().code(), library.error().message() + remedy});
+    const int failed = Failed({library.error().code(), library.error().message() + remedy});
+    return missing ? kNoLibrary : failed;
   }
   arguments->wanted.step = [](const std::string& step) { std::printf("%s\n", step.c_str()); };
   if (const auto done = cuda::AddVectors(*library, arguments->wanted); !done.ok())

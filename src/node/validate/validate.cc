@@ -114,6 +114,50 @@ Step Fabric(const Inputs& inputs) {
   return Make(kFabric, kPassed, std::to_string(joined) + " devices have joined their fabric");
 }
 
+/// The devices on which a program can compute: those that are present and not divided.
+std::vector<const DeviceReport*> ComputingDevices(const Report& report, const Inputs& inputs) {
+  std::vector<const DeviceReport*> devices;
+  for (const DeviceReport& device : report.devices) {
+    const device::Dialect* dialect = inputs.dialect_of(device.vendor);
+    if (dialect != nullptr && !dialect->compute_program().empty() && device.parts == 0 &&
+        device.health_state != "gone")
+      devices.push_back(&device);
+  }
+  return devices;
+}
+
+/// A device that cannot compute leaves the others usable.
+Step Compute(const Report& report, const Inputs& inputs) {
+  const ComputeFacts& facts = inputs.compute;
+  if (!facts.off.empty()) return Make(kCompute, kSkipped, facts.off);
+  const auto devices = ComputingDevices(report, inputs);
+  if (devices.empty()) return Make(kCompute, kSkipped, "no device is there to compute on");
+  std::size_t computed = 0, in_use = 0, waiting = 0;
+  std::vector<std::string> failed;
+  for (const DeviceReport* device : devices) {
+    const auto outcome = facts.outcomes.find(device->id);
+    if (outcome != facts.outcomes.end() && outcome->second.computed) {
+      ++computed;
+    } else if (outcome != facts.outcomes.end()) {
+      failed.push_back(device->id + ": " + outcome->second.why);
+    } else {
+      ++(facts.in_use.contains(device->id) ? in_use : waiting);
+    }
+  }
+  const std::string of_all = " of " + std::to_string(devices.size()) + " devices ";
+  if (waiting > 0)
+    return Make(kCompute, kWaiting, std::to_string(waiting) + of_all + "are being tried");
+  if (computed == 0 && !failed.empty())
+    return Make(kCompute, kFailed, Several(failed),
+                "see the kernel's log; `penstock-vectoradd --device ID` tries a device again");
+  // What was so before the agent started again stays so while pods have the devices.
+  if (computed == 0) return Make(kCompute, kPassed, "all devices are in use: none was tried");
+  std::string text = std::to_string(computed) + of_all + "have computed";
+  if (in_use > 0) text += "; " + std::to_string(in_use) + " were in use";
+  if (!failed.empty()) text += "; not " + Several(failed);
+  return Make(kCompute, kPassed, text);
+}
+
 /// Whether containers of a vendor with present devices need programs of Penstock as they start.
 bool NeedsHooks(const Inputs& inputs) {
   return std::ranges::any_of(inputs.inventory.devices, [&](const inventory::Entry& entry) {
@@ -225,7 +269,7 @@ bool Stops(const Step& step) { return step.state == kFailed || step.state == kWa
 }  // namespace
 
 std::vector<Step> Validate(const Report& report, const Inputs& inputs) {
-  const std::string_view rest[] = {kDeviceNodes, kFabric, kToolkit, kPlugin, kDevices};
+  const std::string_view rest[] = {kDeviceNodes, kFabric, kCompute, kToolkit, kPlugin, kDevices};
   std::vector<Step> steps = {Driver(report, inputs)};
   if (steps.front().state != kPassed) {
     const bool stops = Stops(steps.front());
@@ -237,6 +281,11 @@ std::vector<Step> Validate(const Report& report, const Inputs& inputs) {
   steps.push_back(DeviceNodes(inputs));
   const bool files_stop = Stops(steps.back());
   steps.push_back(Fabric(inputs));
+  steps.push_back(
+      files_stop || Stops(steps.back())
+          ? Make(kCompute, kWaiting,
+                 std::string("waits for the ") + (files_stop ? "device files" : "fabric"))
+          : Compute(report, inputs));
   steps.push_back(files_stop ? Make(kToolkit, kWaiting, "waits for the device files")
                              : ToolkitOf(report, inputs));
   const Step plugin = Plugin(report);

@@ -16,8 +16,8 @@ namespace penstock::node::validate {
 
 // The names of the steps, in the order in which they depend on each other.
 inline constexpr std::string_view kDriver = "driver", kDeviceNodes = "device-nodes",
-                                  kFabric = "fabric", kToolkit = "toolkit", kPlugin = "plugin",
-                                  kDevices = "devices";
+                                  kFabric = "fabric", kCompute = "compute", kToolkit = "toolkit",
+                                  kPlugin = "plugin", kDevices = "devices";
 
 /// How containers of this node get devices.
 struct Toolkit {
@@ -29,6 +29,19 @@ struct Toolkit {
   std::string why_no_hook;  ///< why specifications have no hooks; empty: they have
 };
 
+/// What programs that compute on devices have found since the driver was loaded.
+struct ComputeFacts {
+  struct Outcome {
+    bool computed = false;
+    std::string why;  ///< it has not
+    bool operator==(const Outcome&) const = default;
+  };
+  std::string off;                          ///< why none is started; empty: they are
+  std::map<std::string, Outcome> outcomes;  ///< by device
+  std::set<std::string> in_use;             ///< devices that were not free so far
+  bool operator==(const ComputeFacts&) const = default;
+};
+
 /// What the agent knows besides its report. References are borrowed for the call.
 struct Inputs {
   const inventory::Snapshot& inventory;
@@ -37,6 +50,7 @@ struct Inputs {
   std::map<std::string, int> on_bus;     ///< by vendor: accelerators among the PCI functions
   const StandingFiles* files = nullptr;  ///< null: not looked at yet
   Toolkit toolkit;
+  ComputeFacts compute;
 };
 
 /// Takes a report whose other parts are complete; `since` is left empty. A step that depends on one

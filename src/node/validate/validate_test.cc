@@ -25,6 +25,7 @@ class LinkedAcme final : public device::testing::AcmeDialect {
     driver.hooks = {{"ldcache", {}}};
     return driver;
   }
+  std::string_view compute_program() const override { return "acme-compute"; }
   device::FabricPlace FabricOf(const device::Facts& device) const override {
     const auto state = device.details.find("fabric");
     if (state == device.details.end()) return {};
@@ -67,6 +68,7 @@ struct TestNode {
              {"/dev/acme0", {Kind::kDevice, 195, 0}},
              {"/dev/acme1", {Kind::kDevice, 195, 1}}};
     toolkit.named = &named;
+    for (const auto& device : report.devices) compute.outcomes[device.id].computed = true;
   }
   TestNode(const TestNode&) = delete;
 
@@ -83,7 +85,8 @@ struct TestNode {
                              .discovered = discovered,
                              .on_bus = on_bus,
                              .files = looked ? &files : nullptr,
-                             .toolkit = toolkit});
+                             .toolkit = toolkit,
+                             .compute = compute});
   }
 
   inventory::Snapshot inventory;
@@ -92,6 +95,7 @@ struct TestNode {
   std::set<std::string> named;
   StandingFiles files;
   Toolkit toolkit;
+  ComputeFacts compute;
   bool discovered = true, looked = true;
 };
 
@@ -111,8 +115,8 @@ TEST(Validate, PassesWhereEverythingWorks) {
   const TestNode node;
   const auto steps = node.Steps();
   EXPECT_EQ(States(steps),
-            "driver=passed device-nodes=passed fabric=skipped toolkit=passed plugin=passed "
-            "devices=passed");
+            "driver=passed device-nodes=passed fabric=skipped compute=passed toolkit=passed "
+            "plugin=passed devices=passed");
   EXPECT_TRUE(api::AllPassed(steps));
   EXPECT_EQ(Find(steps, "driver").reason, "acme 1.0");
   EXPECT_EQ(Find(steps, "device-nodes").reason, "3 device files");
@@ -121,6 +125,39 @@ TEST(Validate, PassesWhereEverythingWorks) {
             "injects CDI devices)");
   EXPECT_EQ(Find(steps, "plugin").reason, "the kubelet has the list of acme.com/gpu");
   EXPECT_EQ(Find(steps, "devices").reason, "2 of 2 can be used");
+}
+
+TEST(Validate, SaysOnWhichDevicesAProgramHasComputed) {
+  TestNode node;
+  const auto now = [&] {
+    const auto steps = node.Steps();
+    const auto& step = Find(steps, "compute");
+    return step.state + ": " + step.reason;
+  };
+  const std::string first = node.report.devices[0].id, second = node.report.devices[1].id;
+  EXPECT_EQ(now(), "passed: 2 of 2 devices have computed");
+  node.compute.outcomes[second] = {.computed = false, .why = "cuInit: 999"};
+  EXPECT_EQ(now(), "passed: 1 of 2 devices have computed; not " + second + ": cuInit: 999");
+  node.compute.outcomes.erase(second);
+  EXPECT_EQ(now(), "waiting: 1 of 2 devices are being tried");
+  node.compute.in_use = {second};
+  EXPECT_EQ(now(), "passed: 1 of 2 devices have computed; 1 were in use");
+  node.compute.outcomes[first] = {.computed = false, .why = "cuInit: 999"};
+  EXPECT_EQ(now(), "failed: " + first + ": cuInit: 999");
+  node.compute.outcomes.clear();
+  node.compute.in_use = {first, second};
+  EXPECT_EQ(now(), "passed: all devices are in use: none was tried");
+  node.compute.off = "it is off";
+  EXPECT_EQ(now(), "skipped: it is off");
+  node.compute.off.clear();
+  for (auto& device : node.report.devices) device.health_state = "gone";
+  EXPECT_EQ(now(), "skipped: no device is there to compute on");
+}
+
+TEST(Validate, ComputesAfterTheFabricWasJoined) {
+  TestNode node;
+  node.SetDetail(0, "joining");
+  EXPECT_THAT(States(node.Steps()), HasSubstr("fabric=waiting compute=waiting"));
 }
 
 struct ValidateCase {

@@ -112,9 +112,8 @@ class DriverPodTemplate {
   Json PodSpec() {
     Json spec = {{"hostPID", true},
                  {"serviceAccountName", installation_.service_account},
-                 {"nodeSelector",
-                  {{std::string(api::compat::kDeployDriverLabel), "true"},
-                   {std::string(kPoolLabel), DaemonSetName(driver_, pool_)}}},
+                 // Not the label by which users want none: the pod stays while it is in use.
+                 {"nodeSelector", {{std::string(kPoolLabel), DaemonSetName(driver_, pool_)}}},
                  {"affinity", Affinity()},
                  {"tolerations", Tolerations()},
                  {"initContainers", Json::array({PrepareContainer()})},

@@ -79,7 +79,6 @@ TEST(DriverDaemonSet, RunsTheUsersContainerAsNvidiasOperatorDoes) {
   const Json& spec = made.at("spec").at("template").at("spec");
   EXPECT_EQ(spec.at("hostPID"), true);
   EXPECT_EQ(spec.at("priorityClassName"), "system-node-critical");
-  EXPECT_EQ(spec.at("nodeSelector").at("nvidia.com/gpu.deploy.driver"), "true");
   EXPECT_THAT(spec.at("affinity").at("podAntiAffinity").dump(), HasSubstr("nvidia-vgpu-manager"));
   EXPECT_EQ(spec.at("imagePullSecrets"), Json::parse(R"([{"name": "pull"}])"));
 }

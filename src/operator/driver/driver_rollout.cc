@@ -67,6 +67,7 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
   // What is watched.
 
   void Want(const api::PenstockSpec& now, std::set<std::string> without, DriverInstallation where) {
+    const bool same_marks = spec.marks == now.marks;
     spec = now;
     unreadable = std::move(without);
     installation = std::move(where);
@@ -74,6 +75,8 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
         !nodes || !std::ranges::includes(keys, needed)) {
       keys = std::move(needed);
       WatchNodes();
+    } else if (!same_marks) {
+      for (const std::string& name : Names()) Know(name, BasisOf(name));
     }
     if (!spec.drivers.empty() && !pods) WatchDriverPods();
     if (std::set<std::string> names = MapsOf(spec.drivers); names != map_names) {
@@ -92,7 +95,9 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
   }
 
   void WatchNodes() {
-    seen.clear();
+    facts.nodes.clear();
+    facts.records.clear();
+    written.clear();
     Informer::Options options;
     options.resource = kNodeKind;
     options.metadata_only = spec.drivers.empty();
@@ -100,7 +105,8 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
     nodes.emplace(api, options,
                   Handlers([this](const Json& node) { Seen(node); },
                            [this](const auto&, const auto& name) {
-                             seen.erase(name);
+                             facts.nodes.erase(name);
+                             facts.records.erase(name);
                              written.erase(name);
                              callbacks.due();
                            }));
@@ -109,8 +115,32 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
 
   void Seen(const Json& node) {
     const std::string name = TextAt(node, "/metadata/name");
-    seen[name] = node;
     written.erase(name);  // the watch has caught up
+    Know(name, node);
+    callbacks.due();
+  }
+
+  /// Reads a Node once, not in each turn.
+  void Know(const std::string& name, const Json& node) {
+    RolloutNode& known = facts.nodes[name] = RolloutNodeOf(node, spec.marks);
+    facts.records[name] = ReadStoredRecord(known.node.labels, known.annotations);
+  }
+
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& [name, node] : facts.nodes) names.push_back(name);
+    return names;
+  }
+
+  void SetReport(const std::string& node, const std::optional<DriverReport>& report) {
+    const auto known = facts.reports.find(node);
+    const bool has = known != facts.reports.end();
+    if (report ? has && known->second == *report : !has) return;
+    if (report) {
+      facts.reports[node] = *report;
+    } else {
+      facts.reports.erase(known);
+    }
     callbacks.due();
   }
 
@@ -123,14 +153,39 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
     pods.emplace(api, options,
                  Handlers(
                      [this](const Json& pod) {
-                       driver_pods[TextAt(pod, "/metadata/name")] = RolloutPodOf(pod);
+                       Forget(TextAt(pod, "/metadata/name"));
+                       Add(TextAt(pod, "/metadata/name"), RolloutPodOf(pod));
                        callbacks.due();
                      },
                      [this](const auto&, const auto& name) {
-                       driver_pods.erase(name);
+                       Forget(name);
                        callbacks.due();
                      }));
     pods->Start();
+  }
+
+  void Add(const std::string& name, RolloutPod pod) {
+    const std::string node = pod.node;
+    driver_pods[node].insert_or_assign(name, std::move(pod));
+    node_of_pod[name] = node;
+    ChoosePod(node);
+  }
+
+  void Forget(const std::string& name) {
+    const auto found = node_of_pod.extract(name);
+    if (found.empty()) return;
+    driver_pods[found.mapped()].erase(name);
+    ChoosePod(found.mapped());
+  }
+
+  /// The one of a node's pods that counts: one that is ending only if there is no other.
+  void ChoosePod(const std::string& node) {
+    facts.pods.erase(node);
+    for (const auto& [name, pod] : driver_pods[node]) {
+      const auto [at, is_new] = facts.pods.emplace(node, pod);
+      if (!is_new && at->second.pod.terminating) at->second = pod;
+    }
+    if (driver_pods[node].empty()) driver_pods.erase(node);
   }
 
   void WatchMaps() {
@@ -236,37 +291,30 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
     return installation && nodes && nodes->synced() && has_pods && (!maps || maps->synced());
   }
 
-  RolloutFacts Facts() const {
-    RolloutFacts facts;
+  /// Adds what is not kept as it changes: little of it depends on the number of nodes.
+  void CompleteFacts() {
     facts.drivers = spec.drivers;
     facts.unreadable = unreadable;
     facts.installation = *installation;
     facts.installation.config_maps = map_keys;
     facts.reports_expected = spec.node.cluster.node_state != api::Switch::kOff;
-    for (const auto& [name, node] : seen) {
-      const auto newer = written.find(name);
-      facts.nodes[name] = RolloutNodeOf(newer == written.end() ? node : newer->second, spec.marks);
-      if (auto report = callbacks.report(name)) facts.reports[name] = *std::move(report);
-    }
-    for (const auto& [name, pod] : driver_pods) {
-      const auto [at, is_new] = facts.pods.emplace(pod.node, pod);
-      if (!is_new && at->second.pod.terminating) at->second = pod;
-    }
-    AddSets(facts);
+    AddSets();
+    facts.pods_of_nodes.clear();
     for (const auto& [name, watched] : node_pods) {
       if (!watched.informer || !watched.informer->synced()) continue;
       std::vector<Json>& list = facts.pods_of_nodes[name];
       for (const auto& [key, pod] : watched.pods) list.push_back(pod);
     }
+    facts.claims.reset();
     if (no_claims || (claims && claims->synced())) facts.claims = claimed;
     facts.refused = refused;
     facts.being_written = writer.steps();
-    return facts;
   }
 
   /// Those that were wanted, and those by which nodes have their pods.
-  void AddSets(RolloutFacts& facts) const {
+  void AddSets() {
     std::set<std::string> names = set_names;
+    facts.daemon_sets.clear();
     for (const auto& [name, node] : facts.nodes)
       if (const auto pool = node.node.labels.find(std::string(kPoolLabel));
           pool != node.node.labels.end())
@@ -278,7 +326,12 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
   bool Turn() {
     if (!IsRead()) return false;
     const base::WallTime now = api.executor().clock().Wall();
-    plan = PlanRollout(Facts(), now);
+    CompleteFacts();
+    plan = PlanRollout(facts, now);
+    // What could not be written is no problem once nothing is to be written there any more.
+    std::erase_if(problems, [&](const auto& one) {
+      return !plan.writes.contains(one.first) && !facts.being_written.contains(one.first);
+    });
     WatchNeeded(plan.pods_needed);
     set_names.clear();
     for (const auto& [name, set] : plan.daemon_sets) set_names.insert(name);
@@ -303,7 +356,9 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
   /// The node as the plan saw it.
   Json BasisOf(const std::string& name) const {
     const auto newer = written.find(name);
-    return newer == written.end() ? seen.at(name) : newer->second;
+    if (newer != written.end()) return newer->second;
+    const Json* found = nodes->Find("", name);
+    return found == nullptr ? Json() : *found;
   }
 
   void Written(const std::string& node, NodeWriter::Result result) {
@@ -311,8 +366,11 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
       refused[uid] = std::move(why);
       refused_at[uid] = api.executor().clock().Now();
     }
-    if (!result.node.is_null() && seen.contains(node) && result.node != seen[node])
+    const Json* seen = nodes->Find("", node);
+    if (!result.node.is_null() && seen != nullptr && result.node != *seen) {
+      Know(node, result.node);
       written[node] = std::move(result.node);
+    }
     callbacks.due_after(result.status.ok() ? base::Duration(0) : kRetry);
     if (result.status.ok()) {
       problems.erase(node);
@@ -328,9 +386,10 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
   api::PenstockSpec spec;
   std::optional<DriverInstallation> installation;
   std::set<std::string> unreadable, keys, map_names, set_names;
-  std::map<std::string, Json> seen;     // Nodes, reduced, as the watch has them
-  std::map<std::string, Json> written;  // newer than that: the answers to our writes
-  std::map<std::string, RolloutPod> driver_pods;
+  RolloutFacts facts;  // nodes, records, reports and pods of it are kept up to date
+  std::map<std::string, Json> written;  // newer than the watch: the answers to our writes
+  std::map<std::string, std::map<std::string, RolloutPod>> driver_pods;  // by node, then name
+  std::map<std::string, std::string> node_of_pod;
   std::map<std::string, std::vector<std::string>> map_keys;
   DeviceClaims claimed;
   bool no_claims = false;
@@ -352,6 +411,10 @@ DriverRollout::~DriverRollout() = default;
 void DriverRollout::Want(const api::PenstockSpec& spec, std::set<std::string> unreadable,
                          DriverInstallation installation) {
   state_->Want(spec, std::move(unreadable), std::move(installation));
+}
+
+void DriverRollout::SetReport(const std::string& node, const std::optional<DriverReport>& report) {
+  state_->SetReport(node, report);
 }
 
 bool DriverRollout::Turn() { return state_->Turn(); }

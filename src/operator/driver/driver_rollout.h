@@ -26,8 +26,6 @@ class DriverRollout {
     /// There is something for Turn then, if nothing happens before.
     std::function<void(base::Duration delay)> due_after;
     std::function<void(const base::Status& why)> problem;  ///< of reading; ok once it is over
-    /// What the node's agent reports; empty: it has not reported.
-    std::function<std::optional<DriverReport>(const std::string& node)> report;
     /// A DaemonSet of ours as it is, or null.
     std::function<const nlohmann::json*(const std::string& name)> daemon_set;
   };
@@ -38,6 +36,9 @@ class DriverRollout {
   /// drivers whose objects cannot be read, so that their nodes stay as they are.
   void Want(const api::PenstockSpec& spec, std::set<std::string> unreadable,
             DriverInstallation installation);
+
+  /// Sets what the node's agent reports; empty: it has not looked for a driver, or is gone.
+  void SetReport(const std::string& node, const std::optional<DriverReport>& report);
 
   /// Decides again, and begins to write to the nodes. False: not everything was read yet.
   bool Turn();

@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 namespace {
 
 const protocol::kube::Resource kWrittenNodes{"", "v1", "nodes"}, kActedPods{"", "v1", "pods"};
-/// As of the labels of nodes: a server takes some hundred writes a second from one client.
-constexpr WorkQueue::Options kPace{.per_second = 100, .burst = 100, .at_once = 8};
+/// As of the labels of nodes (node_marker.cc).
+constexpr WorkQueue::Options kPace{.per_second = 400, .burst = 100, .at_once = 8};
 
 Json TextsOrNull(const std::map<std::string, std::optional<std::string>>& texts) {
   Json json = Json::object();

@@ -77,11 +77,23 @@ std::vector<const DriverConflict*> DriverOwnership::ConflictsOf(const std::strin
   return found;
 }
 
+std::vector<const DriverNode*> PointersTo(const std::vector<DriverNode>& nodes) {
+  std::vector<const DriverNode*> pointers;
+  for (const DriverNode& node : nodes) pointers.push_back(&node);
+  return pointers;
+}
+
 DriverOwnership AssignDrivers(const std::vector<DriverNode>& nodes,
+                              const std::vector<DriverSpec>& drivers) {
+  return AssignDrivers(PointersTo(nodes), drivers);
+}
+
+DriverOwnership AssignDrivers(std::span<const DriverNode* const> nodes,
                               const std::vector<DriverSpec>& drivers) {
   DriverOwnership ownership;
   const Candidates candidates = Sorted(drivers, ownership);
-  for (const DriverNode& node : nodes) {
+  for (const DriverNode* one : nodes) {
+    const DriverNode& node = *one;
     std::vector<std::string> names = NamesOf(candidates.selecting, node);
     const bool selected = !names.empty();
     if (!selected) names = NamesOf(candidates.fallback, node);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,12 @@ struct DriverOwnership {
 /// of them that it has according to its label, so that nothing is torn down, and otherwise gets
 /// none; all other nodes go on. Two fallbacks are a problem of both, and a node keeps the one that
 /// it has. Disabled drivers own nothing.
+DriverOwnership AssignDrivers(std::span<const DriverNode* const> nodes,
+                              const std::vector<api::DriverSpec>& drivers);
 DriverOwnership AssignDrivers(const std::vector<DriverNode>& nodes,
                               const std::vector<api::DriverSpec>& drivers);
+
+/// Without copies: there may be thousands of nodes, each with many labels.
+std::vector<const DriverNode*> PointersTo(const std::vector<DriverNode>& nodes);
 
 }  // namespace penstock::cluster

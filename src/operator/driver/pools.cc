@@ -106,8 +106,13 @@ std::string DriverPool::Name() const {
 }
 
 DriverPools PoolsOf(const DriverSpec& driver, const std::vector<DriverNode>& nodes) {
+  return PoolsOf(driver, PointersTo(nodes));
+}
+
+DriverPools PoolsOf(const DriverSpec& driver, std::span<const DriverNode* const> nodes) {
   DriverPools pools;
-  for (const DriverNode& node : nodes) {
+  for (const DriverNode* one : nodes) {
+    const DriverNode& node = *one;
     DriverPool pool;
     ReadSystem(node, pool);
     if (driver.precompiled) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct DriverPools {
 
 /// Of the nodes that `driver` owns. The system is that of the labels of node-feature-discovery, or,
 /// without them, of the Node's status.
+DriverPools PoolsOf(const api::DriverSpec& driver, std::span<const DriverNode* const> nodes);
 DriverPools PoolsOf(const api::DriverSpec& driver, const std::vector<DriverNode>& nodes);
 
 /// "nvidia-gpu-driver-blue-ubuntu22.04": the DaemonSet of a pool; at most 63 characters, the end of

@@ -55,6 +55,7 @@ struct DriverReport {
   std::optional<base::WallTime> since;  ///< when the agent opened it
   bool ready = false;                   ///< everything of the node works
   std::string message;                  ///< what does not
+  bool operator==(const DriverReport&) const = default;
 };
 
 /// From a NodeState as ReducedNodeState keeps it; empty: the agent has not looked yet.
@@ -78,6 +79,8 @@ struct RolloutFacts {
   DriverInstallation installation;
   bool reports_expected = true;  ///< agents write reports
   std::map<std::string, RolloutNode> nodes;
+  /// What the nodes' marks say; of a node that is missing here they are read.
+  std::map<std::string, StoredRecord> records;
   std::map<std::string, DriverReport> reports;  ///< by node
   std::map<std::string, RolloutPod> pods;       ///< by node
   /// Those of drivers as they are, by name.

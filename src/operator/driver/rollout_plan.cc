@@ -37,19 +37,48 @@ class Rollout {
   Rollout(const RolloutFacts& facts, WallTime now) : facts_(facts), now_(now) {}
 
   RolloutPlan Plan() {
-    std::vector<DriverNode> eligible;
-    for (const auto& [name, node] : facts_.nodes)
-      if (MayHaveDriver(name, node)) eligible.push_back(node.node);
+    std::vector<const DriverNode*> eligible;
+    for (const auto& [name, node] : facts_.nodes) {
+      Read(name, node);
+      if (MayHaveDriver(name, node)) eligible.push_back(&node.node);
+    }
     const DriverOwnership ownership = AssignDrivers(eligible, facts_.drivers);
     for (const DriverSpec& driver : facts_.drivers) Place(driver, eligible, ownership);
+    for (const auto& [name, node] : facts_.nodes) KeepWhileInUse(name, node);
     KeepSetsInUse();
     for (const DriverSpec& driver : facts_.drivers) Upgrade(driver, ownership);
     for (const auto& [name, node] : facts_.nodes)
-      if (!placed_.contains(name) && !IsFrozen(node)) WithoutDriver(name, node);
+      if (!placed_.contains(name) && !Keeps(name, node)) WithoutDriver(name, node);
     return std::move(plan_);
   }
 
  private:
+  // What the nodes say.
+
+  struct Known {
+    UpgradeRecord record;
+    bool tidy = false;  ///< a write of this record would change nothing
+  };
+
+  /// A node that is being written already says what it will say.
+  void Read(const std::string& name, const RolloutNode& node) {
+    Known& known = known_[name];
+    if (const NodeStep* step = In(facts_.being_written, name)) {
+      known.record = step->record;
+    } else {
+      const StoredRecord* stored = In(facts_.records, name);
+      const StoredRecord read =
+          stored == nullptr ? ReadStoredRecord(node.node.labels, node.annotations) : StoredRecord{};
+      bool as_stored = false;
+      known.record = (stored == nullptr ? read : *stored).At(now_, as_stored);
+      known.tidy = as_stored && (stored == nullptr ? read : *stored).tidy;
+    }
+    if (const std::string set = ValueIn(node.node.labels, kPoolLabel); !set.empty())
+      by_set_[set].push_back(&known.record);
+    if (std::string held = ValueIn(node.node.labels, kHeldLabel); !held.empty())
+      held_.insert(std::move(held));
+  }
+
   // Which nodes.
 
   bool MayHaveDriver(const std::string& name, const RolloutNode& node) {
@@ -58,13 +87,15 @@ class Rollout {
     const std::string deploy = ValueIn(node.node.labels, api::compat::kDeployDriverLabel);
     if (deploy == api::compat::kPreInstalled) plan_.host_drivers.insert(name);
     if (deploy != "true") return false;
-    // A node that has a driver of ours keeps it, whatever is found on it besides.
-    const bool has_one = !ValueIn(node.node.labels, kPoolLabel).empty();
-    if (has_one || !facts_.reports_expected) return true;
+    // A node that has a driver of ours keeps it, whatever is found on it besides; but one that was
+    // placed before its agent had found the host's driver, and on which none of ours ever worked.
     const DriverReport* report = In(facts_.reports, name);
-    if (report == nullptr) return false;
-    if (report->of_host) plan_.host_drivers.insert(name);
-    return !report->of_host;
+    const bool of_host = report != nullptr && report->of_host;
+    const bool has_one = !ValueIn(node.node.labels, kPoolLabel).empty();
+    if (has_one && !(of_host && RecordOf(name, node).good.empty())) return true;
+    if (!facts_.reports_expected) return true;
+    if (of_host) plan_.host_drivers.insert(name);
+    return report != nullptr && !of_host;
   }
 
   /// It has a driver whose object cannot be read now.
@@ -72,13 +103,40 @@ class Rollout {
     return facts_.unreadable.contains(ValueIn(node.node.labels, api::compat::kDriverOwnerLabel));
   }
 
+  /// A node that wants no driver any more keeps it until no pod holds its devices.
+  void KeepWhileInUse(const std::string& name, const RolloutNode& node) {
+    const std::string owner = ValueIn(node.node.labels, api::compat::kDriverOwnerLabel);
+    const bool wanted = ValueIn(node.node.labels, api::compat::kDeployDriverLabel) == "true";
+    const bool is_driver = std::ranges::any_of(
+        facts_.drivers, [&](const DriverSpec& one) { return one.enabled && one.name == owner; });
+    if (!(node.opted_out || !wanted) || !is_driver || IsFrozen(node)) return;
+    if (!facts_.pods.contains(name) || ValueIn(node.node.labels, kPoolLabel).empty()) return;
+    plan_.pods_needed.insert(name);
+    const std::vector<Json>* pods = In(facts_.pods_of_nodes, name);
+    if (pods == nullptr || !facts_.claims) {
+      in_use_.emplace(name, "");
+      return;
+    }
+    const auto holding = HoldingPods(*pods, *facts_.claims, {}, {});
+    if (holding.empty()) return;
+    in_use_.emplace(name,
+                    "the node wants no driver any more, and keeps it until no pod holds its "
+                    "devices: " +
+                        std::to_string(holding.size()) + " do, among them " + holding.front().name +
+                        " (" + holding.front().holds + ")");
+  }
+
+  bool Keeps(const std::string& name, const RolloutNode& node) const {
+    return IsFrozen(node) || in_use_.contains(name);
+  }
+
   // DaemonSets.
 
-  void Place(const DriverSpec& driver, const std::vector<DriverNode>& eligible,
+  void Place(const DriverSpec& driver, const std::vector<const DriverNode*>& eligible,
              const DriverOwnership& ownership) {
-    std::vector<DriverNode> owned;
-    for (const DriverNode& node : eligible) {
-      const std::string* owner = In(ownership.owner, node.name);
+    std::vector<const DriverNode*> owned;
+    for (const DriverNode* node : eligible) {
+      const std::string* owner = In(ownership.owner, node->name);
       if (driver.enabled && owner != nullptr && *owner == driver.name) owned.push_back(node);
     }
     DriverPools pools = PoolsOf(driver, owned);
@@ -116,23 +174,17 @@ class Rollout {
   /// one before it.
   bool HasWorked(const Json& found, const std::string& name) const {
     const std::string target = TemplateOf(found);
-    bool worked = false;
-    for (const auto& [node_name, node] : facts_.nodes) {
-      if (ValueIn(node.node.labels, kPoolLabel) != name) continue;
-      const UpgradeRecord record = RecordOf(node_name, node);
-      if (!record.held.empty()) return false;
-      worked |= record.good == target;
-    }
-    return worked;
+    const auto nodes = by_set_.find(name);
+    if (nodes == by_set_.end()) return false;
+    const auto& records = nodes->second;
+    return std::ranges::all_of(records, [](const auto* record) { return record->held.empty(); }) &&
+           std::ranges::any_of(records, [&](const auto* record) { return record->good == target; });
   }
 
   /// The DaemonSet of an earlier driver exists as long as a node has that driver.
   void AddHeld(const Json& set) {
     const std::string previous = PreviousOf(set);
-    const bool is_held = std::ranges::any_of(facts_.nodes, [&](const auto& node) {
-      return !previous.empty() && ValueIn(node.second.node.labels, kHeldLabel) == previous;
-    });
-    if (!is_held) return;
+    if (previous.empty() || !held_.contains(previous)) return;
     if (auto held = HeldDaemonSet(set))
       plan_.daemon_sets.emplace(TextAt(*held, "/metadata/name"), *held);
   }
@@ -140,7 +192,7 @@ class Rollout {
   /// DaemonSets by which nodes have pods until they are upgraded, although they are in no pool now.
   void KeepSetsInUse() {
     for (const auto& [name, node] : facts_.nodes) {
-      if (!placed_.contains(name) && !IsFrozen(node)) continue;
+      if (!placed_.contains(name) && !Keeps(name, node)) continue;
       const std::string set = ValueIn(node.node.labels, kPoolLabel);
       if (facts_.daemon_sets.contains(set) && !plan_.daemon_sets.contains(set))
         plan_.kept_sets.insert(set);
@@ -154,27 +206,50 @@ class Rollout {
                                                                 : In(facts_.daemon_sets, name);
   }
 
-  // Upgrades.
+  /// What each node of a pool needs of its DaemonSet.
+  struct SetFacts {
+    std::string target, digest, previous;
+    /// The API server has it as it is wanted: before that, a pod that is deleted would come back as
+    /// it was.
+    bool applied = false;
+  };
 
-  /// A node that is being written already says what it will say.
-  UpgradeRecord RecordOf(const std::string& name, const RolloutNode& node) const {
-    if (const NodeStep* step = In(facts_.being_written, name)) return step->record;
-    return ReadUpgradeRecord(node.node.labels, node.annotations, now_);
+  /// Call once all DaemonSets are known. Their templates are long: each is read once.
+  const SetFacts& FactsOfSet(const std::string& name) {
+    const auto [at, is_new] = set_facts_.try_emplace(name);
+    const Json* set = is_new ? SetNamed(name) : nullptr;
+    if (set == nullptr) return at->second;
+    const Json* found = In(facts_.daemon_sets, name);
+    const std::string target = TemplateOf(*set);
+    at->second = {target, ConfigDigestOf(*set), PreviousOf(*set),
+                  found != nullptr && TemplateOf(*found) == target};
+    return at->second;
   }
 
-  UpgradeNode UpgradeNodeOf(const std::string& name, const Placement& placement) {
+  // Upgrades.
+
+  /// Of the labels that decide about an upgrade.
+  static std::set<std::string> LabelsThatMatter(const DriverSpec& driver) {
+    std::set<std::string> keys = {std::string(api::compat::kUpgradeSkipLabel),
+                                  std::string(kPoolLabel)};
+    for (const auto& [key, value] : driver.upgrade.canaries.node_selector) keys.insert(key);
+    return keys;
+  }
+
+  UpgradeNode UpgradeNodeOf(const std::string& name, const Placement& placement,
+                            const std::set<std::string>& labels) {
     const RolloutNode& node = facts_.nodes.at(name);
-    UpgradeNode upgrade{.name = name, .labels = node.node.labels};
-    upgrade.record = RecordOf(name, node);
+    UpgradeNode upgrade{.name = name, .record = known_.at(name).record};
+    for (const std::string& key : labels)
+      if (const std::string* value = In(node.node.labels, key)) upgrade.labels[key] = *value;
     upgrade.cordoned = node.cordoned;
     if (const NodeStep* step = In(facts_.being_written, name); step != nullptr && step->cordon)
       upgrade.cordoned = *step->cordon;
     upgrade.not_ready_since = node.not_ready_since;
-    if (const Json* set = SetNamed(placement.pool)) {
-      upgrade.wanted = TemplateOf(*set);
-      upgrade.wanted_digest = ConfigDigestOf(*set);
-      upgrade.previous = PreviousOf(*set);
-    }
+    const SetFacts& set = FactsOfSet(placement.pool);
+    upgrade.wanted = set.target;
+    upgrade.wanted_digest = set.digest;
+    upgrade.previous = set.previous;
     if (const RolloutPod* pod = In(facts_.pods, name)) {
       upgrade.pod = pod->pod;
       const DriverReport* report = In(facts_.reports, name);
@@ -203,18 +278,11 @@ class Rollout {
     return true;
   }
 
-  /// Whether the API server has the DaemonSet as it is wanted: before that, a pod that is deleted
-  /// would come back as it was.
-  bool IsApplied(const std::string& set) const {
-    const Json* found = In(facts_.daemon_sets, set);
-    const Json* wanted = SetNamed(set);
-    return found != nullptr && wanted != nullptr && TemplateOf(*found) == TemplateOf(*wanted);
-  }
-
   void Upgrade(const DriverSpec& driver, const DriverOwnership& ownership) {
     DriverOutcome outcome{.name = driver.name};
     std::vector<UpgradeNode> nodes;
     std::set<std::string> undecided;
+    const std::set<std::string> labels = LabelsThatMatter(driver);
     for (const auto& [name, placement] : placed_) {
       if (placement.driver != &driver) continue;
       ++outcome.nodes;
@@ -222,14 +290,18 @@ class Rollout {
         AddWaiting(outcome, {name, "", "SystemUnknown", placement.why});
         continue;
       }
-      nodes.push_back(UpgradeNodeOf(name, placement));
+      nodes.push_back(UpgradeNodeOf(name, placement, labels));
       if (!AddPods(nodes.back(), driver.upgrade)) undecided.insert(name);
     }
+    for (const auto& [name, why] : in_use_)
+      if (!why.empty() && OwnerOf(name) == driver.name)
+        AddWaiting(outcome, {name, "", "DevicesInUse", why});
     FleetPlan fleet = PlanUpgrades(nodes, driver.upgrade, now_);
     for (const UpgradeNode& node : nodes) {
       NodeStep& step = fleet.steps.at(node.name);
       Summarize(outcome, node, step);
-      const bool waits = undecided.contains(node.name) || !IsApplied(placed_[node.name].pool);
+      const bool waits =
+          undecided.contains(node.name) || !FactsOfSet(placed_[node.name].pool).applied;
       if (waits) step = {.record = node.record};
       Write(node, std::move(step));
     }
@@ -239,6 +311,10 @@ class Rollout {
     outcome.gate_message = std::move(fleet.gate_message);
     Explain(outcome, driver, ownership);
     plan_.drivers.push_back(std::move(outcome));
+  }
+
+  std::string OwnerOf(const std::string& node) const {
+    return ValueIn(facts_.nodes.at(node).node.labels, api::compat::kDriverOwnerLabel);
   }
 
   void Explain(DriverOutcome& outcome, const DriverSpec& driver, const DriverOwnership& ownership) {
@@ -265,6 +341,7 @@ class Rollout {
     outcome.ready += ready ? 1 : 0;
     const UpgradeState state = node.record.state;
     if (ready && (state == kDone || state == kUnknown)) return;
+    if (outcome.waiting.size() >= kMostWaiting) return;
     WaitingNode waiting{node.name, std::string(NameOf(state)), step.reason, step.message};
     if (waiting.reason.empty()) {
       waiting.reason = node.record.reason;
@@ -284,12 +361,17 @@ class Rollout {
   void Write(const UpgradeNode& node, NodeStep step) {
     const RolloutNode& found = facts_.nodes.at(node.name);
     const Placement& placement = placed_.at(node.name);
-    NodeWrite& write = plan_.writes[node.name];
+    NodeWrite write;
     SetLabel(write, found, api::compat::kDriverOwnerLabel, placement.driver->name);
     SetLabel(write, found, kPoolLabel, PoolFor(node, step, placement));
-    AddMarks(write, found, step);
+    AddMarks(write, found, node.name, step);
+    Add(node.name, std::move(write), std::move(step));
+  }
+
+  void Add(const std::string& name, NodeWrite write, NodeStep step) {
     write.step = std::move(step);
-    if (facts_.being_written.contains(node.name) || write.empty()) plan_.writes.erase(node.name);
+    if (!write.empty() && !facts_.being_written.contains(name))
+      plan_.writes.emplace(name, std::move(write));
   }
 
   /// The pool changes where no pod is lost by it, or where the upgrade has come to replace the pod.
@@ -307,7 +389,10 @@ class Rollout {
     write.labels[std::string(key)] = value.empty() ? std::nullopt : std::optional(value);
   }
 
-  static void AddMarks(NodeWrite& write, const RolloutNode& node, const NodeStep& step) {
+  void AddMarks(NodeWrite& write, const RolloutNode& node, const std::string& name,
+                const NodeStep& step) const {
+    const Known& known = known_.at(name);
+    if (known.tidy && step.record == known.record) return;
     const UpgradeMarks marks = MarksOf(step.record);
     AddDiffering(write.labels, marks.labels, node.node.labels);
     AddDiffering(write.annotations, marks.annotations, node.annotations);
@@ -324,15 +409,14 @@ class Rollout {
 
   /// Takes back what the operator wrote where the node is to have no driver of ours.
   void WithoutDriver(const std::string& name, const RolloutNode& node) {
-    UpgradeNode none{.name = name, .labels = node.node.labels, .record = RecordOf(name, node)};
+    UpgradeNode none{.name = name, .record = known_.at(name).record};
     none.cordoned = node.cordoned;
     NodeStep step = NextStep(none, {}, false, now_);
-    NodeWrite& write = plan_.writes[name];
+    NodeWrite write;
     SetLabel(write, node, api::compat::kDriverOwnerLabel, "");
     SetLabel(write, node, kPoolLabel, "");
-    AddMarks(write, node, step);
-    write.step = std::move(step);
-    if (facts_.being_written.contains(name) || write.empty()) plan_.writes.erase(name);
+    AddMarks(write, node, name, step);
+    Add(name, std::move(write), std::move(step));
   }
 
   void LookAt(std::optional<WallTime> time) {
@@ -341,8 +425,13 @@ class Rollout {
 
   const RolloutFacts& facts_;
   const WallTime now_;
-  std::map<std::string, Placement> placed_;  // by node
-  std::map<std::string, Error> problems_;    // by driver
+  std::map<std::string, Placement> placed_;    // by node
+  std::map<std::string, std::string> in_use_;  // nodes that keep a driver although they want none
+  std::map<std::string, SetFacts> set_facts_;
+  std::map<std::string, Known> known_;                               // by node
+  std::map<std::string, std::vector<const UpgradeRecord*>> by_set_;  // of nodes, by their pool
+  std::set<std::string> held_;             // earlier templates that nodes have
+  std::map<std::string, Error> problems_;  // by driver
   RolloutPlan plan_;
 };
 

@@ -144,11 +144,51 @@ TEST_F(RolloutPlanTest, LeavesADriverOfTheHostAlone) {
   EXPECT_THAT(plan.host_drivers, ElementsAre("n2"));
 }
 
+TEST_F(RolloutPlanTest, TakesADriverBackThatWasPlacedBeforeTheHostsWasFound) {
+  Do();
+  ASSERT_NE(LabelOf("n2", kPool), "");
+  facts_.reports["n2"] = {.version = "535", .of_host = true, .since = kNow, .ready = true};
+  const RolloutPlan plan = Do();
+  EXPECT_THAT(plan.host_drivers, ElementsAre("n2"));
+  EXPECT_EQ(LabelOf("n2", kPool), "");
+  EXPECT_EQ(LabelOf("n2", kOwner), "");
+}
+
+TEST_F(RolloutPlanTest, KeepsADriverThatWorkedWhateverIsFoundBesides) {
+  Settle();
+  facts_.reports["n2"].of_host = true;
+  EXPECT_THAT(Plan().writes, IsEmpty());
+  EXPECT_THAT(Plan().host_drivers, IsEmpty());
+}
+
 TEST_F(RolloutPlanTest, LeavesOutNodesThatDoNotWantADriver) {
   facts_.nodes["n1"].node.labels["nvidia.com/gpu.deploy.driver"] = "false";
   facts_.nodes["n2"].opted_out = true;
   EXPECT_THAT(Plan().writes, IsEmpty());
   EXPECT_THAT(Plan().daemon_sets, IsEmpty());
+}
+
+TEST_F(RolloutPlanTest, GO661ANodeThatOptsOutKeepsItsDriverWhilePodsHoldItsDevices) {
+  Settle();
+  facts_.nodes["n1"].opted_out = true;
+  facts_.nodes["n2"].node.labels["nvidia.com/gpu.deploy.driver"] = "false";
+  EXPECT_THAT(Plan().writes, IsEmpty()) << "their pods were not read yet";
+  EXPECT_THAT(Plan().pods_needed, ElementsAre("n1", "n2"));
+  const Json container = {{"resources", {{"limits", {{"nvidia.com/gpu", "1"}}}}}};
+  facts_.pods_of_nodes["n1"] = {{{"metadata", {{"name", "train"}, {"namespace", "team"}}},
+                                 {"spec", {{"containers", Json::array({container})}}},
+                                 {"status", {{"phase", "Running"}}}}};
+  facts_.pods_of_nodes["n2"] = {};
+  const RolloutPlan plan = Do();
+  EXPECT_THAT(facts_.pods, ElementsAre(Key("n1"))) << "nothing holds the devices of n2";
+  ASSERT_THAT(plan.drivers[0].waiting, SizeIs(1));
+  EXPECT_EQ(plan.drivers[0].waiting[0].reason, "DevicesInUse");
+  EXPECT_THAT(plan.drivers[0].waiting[0].message, HasSubstr("team/train (nvidia.com/gpu)"));
+  facts_.pods_of_nodes["n1"] = {};
+  Do();
+  EXPECT_THAT(facts_.pods, IsEmpty());
+  EXPECT_THAT(facts_.daemon_sets, IsEmpty());
+  EXPECT_THAT(Do().pods_needed, IsEmpty());
 }
 
 TEST_F(RolloutPlanTest, IsAtRestOnceEveryNodeHasItsDriver) {

@@ -61,10 +61,19 @@ std::string TextOf(const NodeTexts& texts, std::string_view key) {
 }
 
 /// Seconds since 1970, as NVIDIA's operator writes them.
-std::optional<WallTime> SecondsOf(const NodeTexts& texts, std::string_view key, WallTime now) {
+std::optional<WallTime> SecondsOf(const NodeTexts& texts, std::string_view key) {
   const auto seconds = base::ParseInt(TextOf(texts, key));
   if (!seconds || *seconds <= 0) return std::nullopt;
-  return std::min(base::NearestTime(*seconds), now);
+  return base::NearestTime(*seconds);
+}
+
+bool HasMarks(const std::map<std::string, std::optional<std::string>>& marks,
+              const NodeTexts& found) {
+  return std::ranges::all_of(marks, [&found](const auto& mark) {
+    const auto there = found.find(mark.first);
+    return mark.second ? there != found.end() && there->second == *mark.second
+                       : there == found.end();
+  });
 }
 
 std::string SecondsText(WallTime time) {
@@ -91,6 +100,22 @@ bool IsUnderway(UpgradeState state) {
 
 UpgradeRecord ReadUpgradeRecord(const NodeTexts& labels, const NodeTexts& annotations,
                                 WallTime now) {
+  bool as_stored = false;
+  return ReadStoredRecord(labels, annotations).At(now, as_stored);
+}
+
+UpgradeRecord StoredRecord::At(WallTime now, bool& as_stored) const {
+  UpgradeRecord read = record;
+  // Without a time that can be believed, the state begins now: a limit is then reached late, never
+  // early.
+  if (read.since == WallTime{} || read.since > now) read.since = now;
+  for (auto* time : {&read.wait_started, &read.validation_started})
+    if (*time) *time = std::min(**time, now);
+  as_stored = read == record || record == UpgradeRecord{};
+  return read;
+}
+
+StoredRecord ReadStoredRecord(const NodeTexts& labels, const NodeTexts& annotations) {
   UpgradeRecord record;
   if (const std::string text = TextOf(annotations, kUpgradeAnnotation); !text.empty()) {
     const auto read = base::ReadFields(
@@ -99,16 +124,15 @@ UpgradeRecord ReadUpgradeRecord(const NodeTexts& labels, const NodeTexts& annota
     if (!read.ok()) record = {};
   }
   record.state = UpgradeStateOf(TextOf(labels, kUpgradeStateLabel));
-  // Without a time that can be believed, the state begins now: a limit is then reached late, never
-  // early.
-  if (record.since == WallTime{} || record.since > now) record.since = now;
   record.held = TextOf(labels, kHeldLabel);
   record.initially_cordoned = TextOf(annotations, kInitiallyCordoned) == "true";
   record.requested = TextOf(annotations, kUpgradeRequested) == "true";
   record.safe_load = !TextOf(annotations, kSafeLoad).empty();
-  record.wait_started = SecondsOf(annotations, kWaitStarted, now);
-  record.validation_started = SecondsOf(annotations, kValidationStarted, now);
-  return record;
+  record.wait_started = SecondsOf(annotations, kWaitStarted);
+  record.validation_started = SecondsOf(annotations, kValidationStarted);
+  const UpgradeMarks marks = MarksOf(record);
+  const bool tidy = HasMarks(marks.labels, labels) && HasMarks(marks.annotations, annotations);
+  return {std::move(record), tidy};
 }
 
 UpgradeMarks MarksOf(const UpgradeRecord& record) {

@@ -69,6 +69,17 @@ using NodeTexts = std::map<std::string, std::string>;
 UpgradeRecord ReadUpgradeRecord(const NodeTexts& labels, const NodeTexts& annotations,
                                 base::WallTime now);
 
+/// A record as it was read, which does not depend on the time: kept for each node until its Node
+/// changes.
+struct StoredRecord {
+  UpgradeRecord record;  ///< with times in the future
+  bool tidy = false;     ///< the Node has exactly what MarksOf(record) says
+
+  /// At that time. `as_stored`: no time had to be corrected.
+  UpgradeRecord At(base::WallTime now, bool& as_stored) const;
+};
+StoredRecord ReadStoredRecord(const NodeTexts& labels, const NodeTexts& annotations);
+
 /// What a Node must have so that it says this. Keys that must not be there have no value.
 struct UpgradeMarks {
   std::map<std::string, std::optional<std::string>> labels, annotations;

@@ -49,6 +49,10 @@ void ReconcileLoop::After(const std::string& name, base::Duration delay) {
   Schedule(entries_.at(name), executor_.clock().Now() + delay);
 }
 
+void ReconcileLoop::SetSpacing(const std::string& name, base::Duration spacing) {
+  entries_.at(name).task.spacing = spacing;
+}
+
 void ReconcileLoop::Schedule(Entry& entry, base::TimePoint at) {
   if (entry.refused_until) at = std::max(at, *entry.refused_until);
   if (entry.timer != 0 && entry.due <= at) return;

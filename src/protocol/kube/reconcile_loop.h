@@ -42,6 +42,8 @@ class ReconcileLoop {
   /// There may be work to do. Has no effect while the server refuses this task of work.
   void Soon(const std::string& name);
   void After(const std::string& name, base::Duration delay);
+  /// Of a task, from its next start on.
+  void SetSpacing(const std::string& name, base::Duration spacing);
 
   struct Problem {
     std::string text;

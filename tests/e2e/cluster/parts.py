@@ -9,6 +9,7 @@ hash of everything it is built from. Prints the folders; a second run takes a mo
   peer/       kubelet-peer, the tests' own peer for the device plugin protocol
   kubelet-devices/  the kubelet's device manager alone
   tools/      helm, and NFD's master, worker and CRDs
+  monitor-definitions/  prometheus-operator's CRDs
   images/     pause.tar, busybox.tar, debian.tar (a shell and this machine's C library, without any driver files)
 
 Needs root, apt, gcc, and the Go module proxy. Building Kubernetes takes about 6 minutes on two cores, 2.5 GB of memory and 4 GB of
@@ -16,12 +17,14 @@ disk, in the Go build cache; the older one takes nearly as long again; the tools
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import pwd
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -33,6 +36,8 @@ import oci  # noqa: E402
 
 GO, GO_OLDER, GO_TOOLS = HERE / "go", HERE / "go-older", HERE / "go-tools"
 RELEASES = {"current": GO, "older": GO_OLDER}
+# A Go module, and its checksum in the format of go.sum.
+MONITORS = "github.com/prometheus-operator/prometheus-operator@v0.85.0", "h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s="
 # Debian 12's own etcd, containerd and kubectl are too old (containerd 1.6 silently ignores CDI). Debian 13's packages need nothing newer than Debian 12's libc,
 # except its runc.
 PACKAGES = {"trixie": ["etcd-server", "containerd", "kubectl"], "bookworm": ["runc", "containernetworking-plugins", "busybox-static"]}
@@ -234,6 +239,22 @@ def images() -> Path:
     return target
 
 
+def monitor_definitions() -> Path:
+    """The folder of prometheus-operator's CRDs, one file each."""
+    target = cache() / "bench" / f"monitor-definitions-{key(*MONITORS)}"
+    with building(target) as scratch:
+        if scratch:
+            module, checksum = MONITORS
+            with tempfile.TemporaryDirectory(dir=scratch.parent) as outside:
+                said = subprocess.run(["go", "mod", "download", "-json", module], check=True, capture_output=True, text=True, cwd=outside,
+                                      env=go_environment()).stdout
+            about = json.loads(said)
+            assert about["Sum"] == checksum, f"{module} has the checksum {about['Sum']}, not {checksum}"
+            for definition in Path(about["Dir"], "example/prometheus-operator-crd").glob("*.yaml"):
+                shutil.copyfile(definition, scratch / definition.name)
+    return target
+
+
 class Parts:
     """The locations of all parts; builds what is missing. `release`: which Kubernetes, "current" or "older"."""
 
@@ -250,4 +271,4 @@ class Parts:
 
 if __name__ == "__main__":
     parts = Parts()
-    print(parts.packages, containerd_older(), parts.kubernetes, kubernetes("older"), parts.peer, kubelet_devices(), parts.tools, parts.images, sep="\n")
+    print(parts.packages, containerd_older(), parts.kubernetes, kubernetes("older"), parts.peer, kubelet_devices(), parts.tools, parts.images, monitor_definitions(), sep="\n")

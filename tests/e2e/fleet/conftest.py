@@ -11,6 +11,7 @@ sys.path[:0] = [str(Path(__file__).parent)]
 
 import benches  # noqa: E402
 import reports  # noqa: E402
+from driver_rollouts import running_rollout  # noqa: E402
 from fleet import Fleet  # noqa: E402
 from witnesses import summed  # noqa: E402
 
@@ -113,6 +114,13 @@ def installed(fleet):
     fleet.wait_advertised(120)
     fleet.wait_rolled_out()
     return fleet
+
+
+@pytest.fixture(scope="session")
+def rollout(fleet):
+    """Nodes without a driver, and the operator: the last files of their suite share them, and nothing else has the fleet in between."""
+    with running_rollout(fleet) as rollout:
+        yield rollout
 
 
 @pytest.hookimpl(hookwrapper=True)

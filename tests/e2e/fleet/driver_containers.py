@@ -7,7 +7,8 @@ said by variables of its pod, or by a file of the node, /run/nvidia/driver-sim, 
   DRIVER_SIM_FAIL=TEXT     the installation ends with this error, as often as it is started
   DRIVER_SIM_HANG=1        the installation does not end
   DRIVER_SIM_BROKEN=1      the module is loaded, and the root has another version of the libraries
-  DRIVER_SIM_EXIT=N        it ends N seconds after it was ready"""
+  DRIVER_SIM_EXIT=N        it ends N seconds after it was ready
+  DRIVER_SIM_ONLY=VERSION  all this only with this version"""
 import shutil
 import subprocess
 from pathlib import Path
@@ -25,6 +26,7 @@ PROGRAM = f"""#!/bin/sh
 set -u
 [ "$1" = init ] || {{ echo "nvidia-driver: $1 is not simulated" >&2; exit 2; }}
 [ -f {WISHES} ] && . {WISHES}
+[ "${{DRIVER_SIM_ONLY:-$DRIVER_SIM_VERSION}}" = "$DRIVER_SIM_VERSION" ] || unset DRIVER_SIM_SECONDS DRIVER_SIM_FAIL DRIVER_SIM_HANG DRIVER_SIM_BROKEN DRIVER_SIM_EXIT
 trap 'echo ends; kill $waiting 2>/dev/null; rm -f /run/nvidia/nvidia-driver.pid; exit 0' TERM INT
 waiting=
 pause() {{ sleep "$1" & waiting=$!; wait $waiting; }}
@@ -76,6 +78,15 @@ def write_image(archive: Path, programs: Path, version: str, name: str):
     layer.text("/usr/bin/nvidia-smi", SMI, 0o755)
     oci.Image(name, [], [layer]).write(archive)
     shutil.rmtree(tree)
+
+
+def write_program(archive: Path, name: str, path: str, script: str):
+    """An image whose only program is this script."""
+    layer = oci.Layer("a script")
+    for file, source in debian.files(Path("/bin/busybox")).items():
+        layer.add(file, source)
+    layer.text(path, script, 0o755)
+    oci.Image(name, [path], [layer]).write(archive)
 
 
 def provide(fleet: Fleet, version: str, tag: str = "") -> str:

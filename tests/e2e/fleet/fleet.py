@@ -20,10 +20,12 @@ from witnesses import AUDIT_POLICY, Audit, KubeletList, NodeWatch
 ROOT = Path(__file__).parents[3]
 NAMESPACE, RELEASE, CONFIG_MAP = "penstock", "penstock", "penstock-configs"
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
+AGENTS = "app.kubernetes.io/name=penstock"  # their pods, however they were installed
 IMAGE = "localhost/penstock:e2e"
 ACCELERATORS = "/opt/accelerators"  # where each node has its own machine
 BY_UUID, BY_INDEX = ("version: v1\nflags:\n  plugin:\n    deviceIDStrategy: %s\n" % strategy for strategy in ("uuid", "index"))
 WITHOUT_CDI = "n3"  # containerd 1.7's default; on the other nodes CDI is enabled
+STRICT = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"  # as on OpenShift
 MACHINE = f"{ACCELERATORS}/.penstock-sim"
 VALUES = {
     "image": {"repository": "localhost/penstock", "tag": "e2e", "pullPolicy": "Never"},
@@ -182,7 +184,7 @@ class Fleet(Kubernetes):
             policy.write_text(AUDIT_POLICY)
             (cluster.dir / "log").mkdir(parents=True, exist_ok=True)
             self.audit = Audit(cluster.dir / "log/audit.log")
-            cluster.up(len(self.nodes), tied=tied, apiserver_flags=f"--audit-policy-file={policy} --audit-log-path={self.audit.log}")
+            cluster.up(len(self.nodes), tied=tied, apiserver_flags=f"--audit-policy-file={policy} --audit-log-path={self.audit.log} {STRICT}")
             archive = packing.result()
         cluster.import_image(archive, len(self.nodes))
         self.watch = NodeWatch(cluster.api)
@@ -214,13 +216,13 @@ class Fleet(Kubernetes):
     # --- the agents
     def agent_pods(self) -> dict[str, str]:
         """Node -> name of the newest agent pod on it."""
-        pods = self.get("pods", "-n", NAMESPACE, "-l", f"app.kubernetes.io/instance={RELEASE}")["items"]
+        pods = self.get("pods", "-n", NAMESPACE, "-l", AGENTS)["items"]
         pods.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
         return {pod["spec"].get("nodeName", ""): pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
 
     def logs(self, lines: int = 10) -> str:
         """The last log lines of every agent."""
-        answer = self.kubectl("logs", "-n", NAMESPACE, "-l", f"app.kubernetes.io/instance={RELEASE}", "--prefix", f"--tail={lines}", check=False)
+        answer = self.kubectl("logs", "-n", NAMESPACE, "-l", AGENTS, "--prefix", f"--tail={lines}", check=False)
         return answer.stdout + answer.stderr
 
     def last_words(self, nodes: list[str]) -> str:
@@ -233,7 +235,8 @@ class Fleet(Kubernetes):
     def everything(self) -> str:
         """Everything that helps to analyse a failure afterwards."""
         asked = [("get", "pods", "-A", "-o", "wide"), ("get", "events", "-A", "--sort-by=.lastTimestamp"), ("describe", "nodes"),
-                 ("get", "all,configmap,validatingadmissionpolicy", "-n", NAMESPACE, "-o", "yaml")]
+                 ("get", "all,configmap,validatingadmissionpolicy", "-n", NAMESPACE, "-o", "yaml"), ("get", "clusterpolicies,penstocks,nvidiadrivers", "-o", "yaml"),
+                 ("logs", "-n", NAMESPACE, "-l", "app=gpu-operator", "--tail=-1")]
         said = [f"# kubectl {' '.join(words)}\n{(done := self.kubectl(*words, check=False)).stdout}{done.stderr}" for words in asked]
         status = [f"# penstock status on {name}\n{node.penstock('status', check=False).stdout}" for name, node in self.nodes.items()]
         return "\n".join([*said, *status, "# logs of the agents", self.logs(-1)])
@@ -243,7 +246,7 @@ class Fleet(Kubernetes):
         wanted, said = status["metadata"]["generation"], status["status"]
         return said.get("observedGeneration") == wanted and said["desiredNumberScheduled"] == len(self.nodes) == said.get(
             "updatedNumberScheduled") == said.get("numberReady") and len(self.get(
-                "pods", "-n", NAMESPACE, "-l", f"app.kubernetes.io/instance={RELEASE}")["items"]) == len(self.nodes)
+                "pods", "-n", NAMESPACE, "-l", AGENTS)["items"]) == len(self.nodes)
 
     def wait_rolled_out(self, deadline: float = 120):
         wait_for(self.rolled_out, deadline, "the agents of this release on all nodes, and no others", self.logs)

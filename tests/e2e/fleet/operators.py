@@ -1,4 +1,5 @@
-"""Penstock's operator on the cluster, installed by plain objects with exactly the rights that it needs, and the policies that scenarios apply."""
+"""Penstock's operator on the cluster, from the objects of the chart gpu-operator, with exactly the rights that these give, and the policies that scenarios apply."""
+import contextlib
 import json
 import time
 from pathlib import Path
@@ -7,7 +8,7 @@ import yaml
 from actors import wait_for
 from fleet import ACCELERATORS, IMAGE, MACHINE, NAMESPACE, ROOT, Fleet, merged
 
-OPERATOR = "penstock-operator"
+OPERATOR = "gpu-operator"
 OURS = f"system:serviceaccount:{NAMESPACE}:{OPERATOR}"
 DEFINITIONS = ("clusterpolicies.nvidia.com", "nvidiadrivers.nvidia.com", "gpuclusters.nvidia.com", "penstocks.penstock.io", "nodestates.penstock.io")
 SAMPLE = ROOT / "src/api/compat/nvidia/testdata/cluster-policy/olm.yaml"  # as the OLM bundle has it
@@ -20,58 +21,11 @@ NATIVE = {"apiVersion": "penstock.io/v1alpha1", "kind": "Penstock", "metadata": 
     "node": {"paths": {"hostDriverRoot": ACCELERATORS, "sysfsRoot": "/driver-root/sys"}, "labels": {"machineTypeFile": "/driver-root/sys/class/dmi/id/product_name"},
              "health": {"probation": "1s"}, "containers": {"configureEngine": "off"}}}}
 
-CLUSTER_RULES = [
-    {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get", "create", "patch"]},
-    {"apiGroups": ["nvidia.com"], "resources": ["clusterpolicies"], "verbs": ["list", "watch", "patch"]},
-    {"apiGroups": ["nvidia.com"], "resources": ["nvidiadrivers", "gpuclusters"], "verbs": ["list", "watch"]},
-    {"apiGroups": ["nvidia.com"], "resources": ["clusterpolicies/status", "nvidiadrivers/status", "gpuclusters/status"], "verbs": ["patch"]},
-    {"apiGroups": ["penstock.io"], "resources": ["penstocks"], "verbs": ["list", "watch", "patch"]},
-    {"apiGroups": ["penstock.io"], "resources": ["penstocks/status"], "verbs": ["patch"]},
-    {"apiGroups": ["penstock.io"], "resources": ["nodestates"], "verbs": ["list", "watch"]},
-    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch", "patch"]},
-    {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": [NAMESPACE], "verbs": ["get", "patch"]},
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
-    {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
-    {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims"], "verbs": ["list", "watch"]},
-    {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["list", "watch", "create", "patch", "delete"]},
-    {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
-]
-RULES = [
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]},
-    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
-    *({"apiGroups": [group], "resources": [kind], "verbs": ["list", "watch", "create", "patch", "delete"]}
-      for group, kind in (("apps", "daemonsets"), ("", "configmaps"), ("", "services"), ("monitoring.coreos.com", "servicemonitors"))),
-]
-
-
-def objects() -> list[dict]:
-    """The operator's own objects."""
-    named, subject = {"name": OPERATOR}, {"kind": "ServiceAccount", "name": OPERATOR, "namespace": NAMESPACE}
-    rbac = "rbac.authorization.k8s.io"
-    here = named | {"namespace": NAMESPACE}
-    container = {
-        "name": "operator", "image": IMAGE, "imagePullPolicy": "Never", "command": ["/usr/bin/penstock-operator"],
-        "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
-                {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-                {"name": "PENSTOCK_IMAGE", "value": IMAGE}, {"name": "PENSTOCK_PULL_POLICY", "value": "Never"}],
-        "ports": [{"name": "metrics", "containerPort": 8080}],
-        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "metrics"}}, "readinessProbe": {"httpGet": {"path": "/readyz", "port": "metrics"}},
-        "securityContext": {"runAsNonRoot": True, "runAsUser": 65534, "readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False,
-                            "capabilities": {"drop": ["ALL"]}},
-        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "128Mi"}}}
-    labels = {"app": OPERATOR}
-    return [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": here},
-        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": named, "rules": CLUSTER_RULES},
-        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding", "metadata": named, "subjects": [subject],
-         "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": OPERATOR}},
-        {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": here, "rules": RULES},
-        {"apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": here, "subjects": [subject],
-         "roleRef": {"apiGroup": rbac, "kind": "Role", "name": OPERATOR}},
-        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": here, "spec": {
-            "replicas": 1, "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"serviceAccountName": OPERATOR, "terminationGracePeriodSeconds": 10,
-                                                                  "nodeSelector": {"kubernetes.io/hostname": "n1"}, "containers": [container]}}}}]
+CHART = ROOT / "deploy/helm/gpu-operator"
+# The chart's own objects: the operator with its rights, and what its agents need. The hooks of an uninstall and the ClusterPolicy are for scenarios that use helm.
+CHART_VALUES = {"penstock": {"image": {"repository": IMAGE.rpartition(":")[0], "tag": IMAGE.rpartition(":")[2], "pullPolicy": "Never"},
+                             "cleanup": {"enabled": False}, "admissionPolicy": False},
+                "operator": {"nodeSelector": {"kubernetes.io/hostname": "n1"}}, "clusterPolicy": {"deployCR": False}}
 
 
 class Operator:
@@ -81,15 +35,15 @@ class Operator:
         self.fleet = fleet
 
     def install(self):
-        """The namespace, what the chart gives the agents (account and rights), and the operator."""
-        fleet = self.fleet
-        fleet.kubectl("create", "namespace", NAMESPACE, check=False)
-        self.apply(*self.access(), *objects())
+        """The namespace, the operator, and what the agents need."""
+        self.fleet.kubectl("create", "namespace", NAMESPACE, check=False)
+        self.apply(*self.objects())
 
-    def access(self) -> list[dict]:
-        """The agents' account and rights."""
-        text = self.fleet.helm("template", "penstock", ROOT / "deploy/helm/penstock", "--show-only", "templates/access.yaml", "--set", "config.name=configs").stdout
-        return [one for one in yaml.safe_load_all(text) if one]
+    def objects(self, namespace: str = NAMESPACE) -> list[dict]:
+        """What the chart renders."""
+        file = self.fleet.cluster.dir / "chart-values.json"
+        file.write_text(json.dumps(CHART_VALUES))
+        return [one for one in yaml.safe_load_all(self.fleet.cluster.run("helm", "template", OPERATOR, CHART, "-n", namespace, "-f", file).stdout) if one]
 
     def apply(self, *them: dict):
         """`kubectl apply --server-side`."""
@@ -99,7 +53,7 @@ class Operator:
 
     def uninstall(self):
         """Leaves nothing by which an install of the chart could fail."""
-        for one in reversed([*self.access(), *objects()]):
+        for one in reversed(self.objects()):
             space = ("-n", one["metadata"]["namespace"]) if "namespace" in one["metadata"] else ()
             self.fleet.kubectl("delete", one["kind"], one["metadata"]["name"], *space, "--ignore-not-found")
         self.fleet.kubectl("delete", "customresourcedefinition", *DEFINITIONS, "--ignore-not-found", "--timeout=60s")
@@ -140,6 +94,23 @@ class Operator:
         begin = time.time()
         wait_for(lambda: time.time() >= begin + seconds and not self.writes(time.time() - seconds, who), 120, f"{seconds} s without a write",
                  lambda: self.fleet.audit.told(self.writes(time.time() - seconds, who), time.time()), every=0.5)
+
+
+@contextlib.contextmanager
+def running_operator(fleet: Fleet):
+    """The operator instead of the chart's agents; afterwards neither."""
+    fleet.clear()
+    if fleet.values is not None:
+        fleet.uninstall()
+    operator = Operator(fleet)
+    operator.install()
+    operator.wait_definitions()
+    try:
+        yield operator
+    finally:
+        for kind in ("nvidiadrivers", "clusterpolicies", "penstocks"):
+            fleet.kubectl("delete", kind, "--all", "--timeout=120s", check=False)
+        operator.uninstall()
 
 
 def cluster_policy(name: str = "cluster-policy", **spec) -> dict:

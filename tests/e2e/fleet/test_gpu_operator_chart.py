@@ -95,6 +95,16 @@ def test_helm_install_from_a_repository_makes_the_nodes_serve_their_gpus(chart, 
         assert int(node["status"]["allocatable"][GPU]) == len(fleet.nodes[name].machine.minors())
 
 
+def test_the_service_of_the_operators_metrics_leads_to_its_page(chart, fleet):
+    def addresses() -> list[str]:
+        found = json.loads(fleet.kubectl("get", "endpointslices", "-n", NAMESPACE, "-l", "kubernetes.io/service-name=gpu-operator", "-o", "json").stdout)
+        return [f"{address}:{one['ports'][0]['port']}" for one in found["items"] for endpoint in one["endpoints"] or () for address in endpoint["addresses"]]
+
+    [address] = wait_for(addresses, 60, "the Service to have an endpoint", chart.log)
+    page = fleet.cluster.run("busybox", "wget", "-q", "-O", "-", f"http://{address}/metrics").stdout
+    assert 'penstock_operator_nodes{state="ready"} 4' in page, page
+
+
 def test_an_upgrade_changes_what_the_value_says_and_a_rollback_takes_it_back(chart, fleet):
     def annotated() -> bool:
         pods = fleet.get("daemonset", "-n", NAMESPACE, "penstock-agent")["spec"]["template"]["metadata"]

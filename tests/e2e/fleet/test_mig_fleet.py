@@ -91,18 +91,24 @@ def deploy(fleet, replicas: int):
                            "template": {"metadata": {"labels": {"app": "cuda-vectoradd"}}, "spec": spec}}})
 
 
-def test_mig_by_label_seven_pods_run_on_seven_instances_and_the_eighth_waits(a100, measure):
-    """Walkthrough E; and what is held is not destroyed."""
+def divide_by_label(fleet, measure) -> dict[str, set[str]]:
+    """Walkthrough E on a node with the strategy single, however its agent was installed. Returns what the kubelet gave to which pod."""
     with measure("a node is labelled: seven MIG devices on the Node object"):
-        ask(a100, "all-1g.5gb")
-        wait_layout(a100, "success", gpu=7)
-    a100.watch.wait(lambda nodes: nodes["n4"]["metadata"]["labels"].get("nvidia.com/gpu.product") == PRODUCT, 60, "the product of the instances")
-    deploy(a100, 8)
-    wait_for(lambda: running(a100, "cuda-vectoradd") == 7, 120, "seven pods to run", lambda: a100.kubectl("get", "pods").stdout)
-    wait_one_waits(a100, "cuda-vectoradd")
-    gave = a100.nodes["n4"].kubelet_gave()
+        ask(fleet, "all-1g.5gb")
+        wait_layout(fleet, "success", gpu=7)
+    fleet.watch.wait(lambda nodes: nodes["n4"]["metadata"]["labels"].get("nvidia.com/gpu.product") == PRODUCT, 60, "the product of the instances")
+    deploy(fleet, 8)
+    wait_for(lambda: running(fleet, "cuda-vectoradd") == 7, 120, "seven pods to run", lambda: fleet.kubectl("get", "pods").stdout)
+    wait_one_waits(fleet, "cuda-vectoradd")
+    gave = fleet.nodes["n4"].kubelet_gave()
     assert len(gave) == 7
     assert len(set().union(*gave.values())) == 7
+    return gave
+
+
+def test_mig_by_label_seven_pods_run_on_seven_instances_and_the_eighth_waits(a100, measure):
+    """And what is held is not destroyed."""
+    gave = divide_by_label(a100, measure)
     # Another layout, while they run: it is said who is in the way, and nothing changes.
     ask(a100, "all-balanced")
     wait_layout(a100, "failed", gpu=7)

@@ -1,9 +1,10 @@
 """Other software on the same nodes: another device plugin that already serves, a network that blocks egress; and the plain manifest."""
+import contextlib
 import json
 
 import pytest
 from actors import wait_for
-from fleet import ACCELERATORS, IMAGE, ROOT
+from fleet import ACCELERATORS, IMAGE, ROOT, Fleet
 from inside import define
 
 # Drops and records everything that leaves the node, except for the cluster's own networks and the API server. 224.0.0.0/24 never leaves a link: the kernel
@@ -21,17 +22,35 @@ NO_EGRESS = """table ip egress {
 """
 
 
+@contextlib.contextmanager
+def no_egress(fleet: Fleet):
+    for node in fleet.nodes.values():
+        node.run("nft", "-f", "-", input=NO_EGRESS)
+    try:
+        yield
+    finally:
+        for node in fleet.nodes.values():
+            node.run("nft", "delete", "table", "ip", "egress")
+
+
+def refused_egress(fleet: Fleet) -> dict[str, list]:
+    """Node -> what its processes attempted: from, to, protocol, port."""
+    found = {}
+    for name, node in fleet.nodes.items():
+        [refused] = [it["set"] for it in json.loads(node.run("nft", "-j", "list", "set", "ip", "egress", "refused").stdout)["nftables"] if "set" in it]
+        if elements := refused.get("elem"):
+            found[name] = elements
+    return found
+
+
 @pytest.fixture
 def bare(fleet):
     """Four nodes without Penstock and without egress; afterwards Penstock is removed again."""
     fleet.clear()
     if fleet.values is not None:
         fleet.uninstall()
-    for node in fleet.nodes.values():
-        node.run("nft", "-f", "-", input=NO_EGRESS)
-    yield fleet
-    for node in fleet.nodes.values():
-        node.run("nft", "delete", "table", "ip", "egress")
+    with no_egress(fleet):
+        yield fleet
 
 
 def manifest() -> str:
@@ -64,10 +83,7 @@ def test_a_plain_manifest_with_egress_blocked_beside_a_plugin_that_serves_first(
             bare.cluster.kill("foreign-plugin", node=3)
             bare.wait_advertised(60)
         bare.check()
-        for node in bare.nodes.values():
-            [refused] = [it["set"] for it in json.loads(node.run("nft", "-j", "list", "set", "ip", "egress", "refused").stdout)["nftables"]
-                         if "set" in it]
-            assert not refused.get("elem"), f"a process on {node.name} attempted egress (from, to, protocol, port): {refused['elem']}"
+        assert not refused_egress(bare)
     finally:
         bare.kubectl("delete", "-f", "-", "--ignore-not-found", "--wait=true", "--timeout=180s", input=text)
     bare.wait_advertised(60, but={name: 0 for name in bare.nodes})

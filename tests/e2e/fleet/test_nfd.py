@@ -1,10 +1,11 @@
 """Penstock beside a real NFD: the two do not overwrite each other's labels, and either can replace the other."""
+import contextlib
 import json
 import time
 
 import pytest
 from actors import wait_for
-from fleet import ACCELERATORS, NAMESPACE
+from fleet import ACCELERATORS, NAMESPACE, Fleet
 from witnesses import Audit, summed
 
 
@@ -42,39 +43,51 @@ def nfd_manifest(tools) -> list[dict]:
             workload("DaemonSet", "nfd-worker", pod("nfd-worker", f"--options={options}", mounts=host))]
 
 
-@pytest.fixture
-def nfd(fleet):
-    """Runs a real NFD in the cluster, and removes it afterwards."""
+@contextlib.contextmanager
+def running_nfd(fleet: Fleet):
+    """A real NFD in the cluster, which is removed afterwards."""
     tools = fleet.cluster.parts.tools
     crds, master, worker = (tools / name for name in ("nfd-api-crds.yaml", "master-clusterrole.yaml", "worker-role.yaml"))
     fleet.kubectl("create", "namespace", "nfd")
     fleet.kubectl("apply", "--server-side", "-f", crds, "-f", master)
     fleet.kubectl("apply", "-n", "nfd", "-f", worker)
     fleet.kubectl("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": nfd_manifest(tools)}))
-    yield fleet
-    fleet.kubectl("delete", "namespace", "nfd", "--wait=true", "--timeout=180s")
-    fleet.kubectl("delete", "clusterrolebinding", "nfd-master")
-    fleet.kubectl("delete", "-f", crds, "-f", master, "--timeout=180s")
+    try:
+        yield
+    finally:
+        fleet.kubectl("delete", "namespace", "nfd", "--wait=true", "--timeout=180s")
+        fleet.kubectl("delete", "clusterrolebinding", "nfd-master")
+        fleet.kubectl("delete", "-f", crds, "-f", master, "--timeout=180s")
 
 
-def test_a_real_nfd_and_penstock_do_not_fight(installed, nfd, remark, request):
-    """Walkthrough M."""
+def share_the_nodes(fleet: Fleet, remark, seconds: float, writes):
+    """Walkthrough M beside a running NFD, however Penstock was installed. `writes(begin)`: Penstock's since then."""
     theirs, both = "feature.node.kubernetes.io/system-os_release.ID", "feature.node.kubernetes.io/pci-10de.present"
     annotation = "nfd.node.kubernetes.io/feature-labels"
-    wait_for(lambda: all(annotation in installed.get("node", name)["metadata"].get("annotations", {}) for name in installed.nodes), 60,
-             "NFD to label the nodes", lambda: nfd.kubectl("logs", "-n", "nfd", "-l", "app in (nfd-master,nfd-worker)", check=False).stdout)
-    installed.wait_quiet()  # the writes that follow NFD's start
-    begin, seconds = time.time(), 20 if request.config.getoption("--all") else 10  # twice NFD's own interval
+    wait_for(lambda: all(annotation in fleet.get("node", name)["metadata"].get("annotations", {}) for name in fleet.nodes), 60,
+             "NFD to label the nodes", lambda: fleet.kubectl("logs", "-n", "nfd", "-l", "app in (nfd-master,nfd-worker)", check=False).stdout)
+    wait_for(lambda: not writes(time.time() - 6), 120, "the writes that follow NFD's start to end", lambda: Audit.told(writes(time.time() - 6), time.time()), every=0.5)
+    begin = time.time()
     time.sleep(seconds)  # the period in which a conflict would show
-    wrote = installed.audit.writes(begin)
-    nfds = installed.audit.writes(begin, who="system:serviceaccount:nfd:")
+    wrote, nfds = writes(begin), fleet.audit.writes(begin, who="system:serviceaccount:nfd:")
     remark(f"a real NFD beside Penstock, {seconds} s: Penstock's writes", summed(wrote) or "none", wrote)
     remark(f"a real NFD beside Penstock, {seconds} s: NFD's writes to nodes", summed(nfds) or "none", nfds)
     assert not wrote and not nfds, f"Penstock's: {Audit.told(wrote, begin)}; NFD's: {Audit.told(nfds, begin)}"
-    for name in installed.nodes:
-        labels = installed.labels(name)
+    for name in fleet.nodes:
+        labels = fleet.labels(name)
         assert labels[both] == "true" and theirs in labels and "nvidia.com/gpu.product" in labels, f"{name}: {labels}"
-    installed.check()
+    fleet.check()
+
+
+@pytest.fixture
+def nfd(fleet):
+    with running_nfd(fleet):
+        yield fleet
+
+
+def test_a_real_nfd_and_penstock_do_not_fight(installed, nfd, remark, request):
+    seconds = 20 if request.config.getoption("--all") else 10  # twice NFD's own interval
+    share_the_nodes(installed, remark, seconds, installed.audit.writes)
 
 
 def test_once_nfd_is_gone_its_labels_are_ours_again(installed):

@@ -1,10 +1,11 @@
 """The operator on four nodes: from a ClusterPolicy, as people have it, to GPUs; what it writes, and what it takes back."""
 import time
 
+import parts
 import pytest
 from actors import GPU, wait_for
 from fleet import NAMESPACE
-from operators import NATIVE, Operator, cluster_policy
+from operators import NATIVE, OPERATOR, cluster_policy, running_operator
 from witnesses import OURS as AGENTS_TOO
 
 DEPLOYED = ("container-toolkit", "dcgm", "dcgm-exporter", "device-plugin", "driver", "gpu-feature-discovery", "node-status-exporter", "operator-validator",
@@ -12,21 +13,17 @@ DEPLOYED = ("container-toolkit", "dcgm", "dcgm-exporter", "device-plugin", "driv
 # Each node has a driver of its host.
 DEPLOY = dict.fromkeys(DEPLOYED, "true") | {"driver": "pre-installed"}
 STARTUP_TAINT = "penstock.io/accelerators-not-ready"
+# The real definition of the kind ServiceMonitor.
+MONITOR = parts.monitor_definitions() / "monitoring.coreos.com_servicemonitors.yaml"
 UPGRADES = "nvidia.com/gpu-driver-upgrade-enabled"
 
 
 @pytest.fixture(scope="module")
 def operator(fleet):
-    fleet.clear()
-    if fleet.values is not None:
-        fleet.uninstall()
-    operator = Operator(fleet)
-    operator.install()
-    operator.wait_definitions()
-    yield operator
-    for kind in ("clusterpolicies", "penstocks"):
-        fleet.kubectl("delete", kind, "--all", "--timeout=120s", check=False)
-    operator.uninstall()
+    fleet.kubectl("apply", "--server-side", "-f", MONITOR)
+    with running_operator(fleet) as operator:
+        yield operator
+    fleet.kubectl("delete", "-f", MONITOR, "--timeout=60s", check=False)
 
 
 @pytest.fixture
@@ -87,6 +84,41 @@ def test_a_field_that_changes_writes_each_object_that_differs_once(ready):
     ready.wait_state("ready")
 
 
+def test_service_monitors_come_and_go_with_their_field(ready, fleet):
+    def monitors() -> list[str]:
+        return fleet.kubectl("get", "servicemonitors", "-n", NAMESPACE, "-o", "name").stdout.split()
+
+    assert not monitors()
+    ready.apply(cluster_policy(dcgmExporter={"serviceMonitor": {"enabled": True, "interval": "15s", "additionalLabels": {"release": "prometheus"}}}))
+    wait_for(monitors, 60, "the ServiceMonitor", ready.log)
+    ready.apply(cluster_policy())
+    wait_for(lambda: not monitors(), 60, "the ServiceMonitor to be gone", monitors)
+    ready.wait_state("ready")
+
+
+def test_the_namespace_admits_privileged_pods_if_the_policy_says_so(ready, fleet):
+    def labels() -> dict:
+        return fleet.get("namespace", NAMESPACE)["metadata"]["labels"]
+
+    ready.apply(cluster_policy(psa={"enabled": True}))
+    wait_for(lambda: labels().get("pod-security.kubernetes.io/enforce") == "privileged", 60, "the namespace's label", labels)
+    ready.apply(cluster_policy())
+    ready.wait_state("ready")
+
+
+def test_a_gpu_cluster_is_answered_in_its_status(ready):
+    ready.apply({"apiVersion": "nvidia.com/v1alpha1", "kind": "GPUCluster", "metadata": {"name": "gpu-cluster"},
+                 "spec": {"draDriver": {"computeDomains": {"enabled": True}}}})
+
+    def status() -> dict:
+        return ready.policy("gpuclusters", "gpu-cluster").get("status", {})
+
+    def served() -> dict:
+        return next((one for one in status().get("conditions", ()) if one["type"] == "FieldsServed"), {})
+    wait_for(lambda: served().get("reason") == "FieldsNotServed" and "Use a ClusterPolicy" in served()["message"], 60, "the GPUCluster's condition", status)
+    ready.delete("gpuclusters", "gpu-cluster", "--timeout=60s")
+
+
 def test_a_node_that_opts_out_loses_what_the_operator_wrote(ready, fleet):
     fleet.kubectl("label", "node", "n3", "nvidia.com/gpu.deploy.operands=false", "nvidia.com/gpu.deploy.dcgm=false", "--overwrite")
 
@@ -119,7 +151,7 @@ def test_a_startup_taint_goes_once_the_devices_of_its_node_can_be_used(ready, fl
 
 
 def test_an_api_server_that_dies_does_not_end_the_operator(ready, fleet):
-    pods = fleet.get("pods", "-n", NAMESPACE, "-l", "app=penstock-operator")["items"]
+    pods = fleet.get("pods", "-n", NAMESPACE, "-l", f"app={OPERATOR}")["items"]
     fleet.cluster.kill("apiserver")
     time.sleep(3)
     fleet.cluster.start("apiserver")
@@ -127,7 +159,7 @@ def test_an_api_server_that_dies_does_not_end_the_operator(ready, fleet):
     ready.apply(cluster_policy(daemonsets={"annotations": {"example.com/after": "outage"}}))
     wait_for(lambda: "example.com/after" in str(ready.fleet.get("daemonset", "-n", NAMESPACE, "penstock-agent")["spec"]["template"]["metadata"]),
              180, "the operator to act again", ready.log)
-    now = fleet.get("pods", "-n", NAMESPACE, "-l", "app=penstock-operator")["items"]
+    now = fleet.get("pods", "-n", NAMESPACE, "-l", f"app={OPERATOR}")["items"]
     restarts = [pod["status"]["containerStatuses"][0]["restartCount"] for pod in now]
     assert [pod["metadata"]["name"] for pod in now] == [pod["metadata"]["name"] for pod in pods] and restarts == [0], restarts
     ready.apply(cluster_policy())

@@ -92,8 +92,8 @@ def theirs(fleet):
     return fleet
 
 
-def test_time_slicing_by_label_eight_pods_run_and_the_ninth_waits(theirs, measure):
-    """Walkthrough C."""
+def share_by_label(theirs: Fleet, measure):
+    """Walkthrough C on agents that read its ConfigMap, however they were installed."""
     a100, t4 = theirs.nodes["n4"], theirs.nodes["n3"]
     a100.wanted, t4.wanted = {GPU: all_of(a100, 8)}, {GPU: all_of(t4, 4)}
     with measure("two nodes are labelled: 8 and 4 GPUs on the Node objects") as it:
@@ -116,6 +116,10 @@ def test_time_slicing_by_label_eight_pods_run_and_the_ninth_waits(theirs, measur
         theirs.delete_pod(ended)
         theirs.wait_held("slice")
     theirs.check()
+
+
+def test_time_slicing_by_label_eight_pods_run_and_the_ninth_waits(theirs, measure):
+    share_by_label(theirs, measure)
 
 
 def test_a_shared_t4_beside_an_a100_that_is_not(theirs):
@@ -154,8 +158,8 @@ def shared(installed):
     installed.edit({"by-uuid": BY_UUID})
 
 
-def test_sharing_by_the_clusters_default_and_one_node_that_overrides_it(shared, measure):
-    """Walkthrough D."""
+def override_the_default(shared: Fleet, measure):
+    """Walkthrough D on agents whose default is a key of the ConfigMap, however they were installed."""
     for node in shared.nodes.values():
         node.wanted = {GPU: all_of(node, 4)}
     with measure("the cluster's default shares each GPU four times: four Node objects") as it:
@@ -168,6 +172,10 @@ def test_sharing_by_the_clusters_default_and_one_node_that_overrides_it(shared, 
     in_force(shared, {"n1": "exclusive", "n2": "by-uuid", "n3": "by-uuid", "n4": "by-uuid"})
     wait_replicas(shared, {"n1": "1", "n2": "4"})
     shared.check()
+
+
+def test_sharing_by_the_clusters_default_and_one_node_that_overrides_it(shared, measure):
+    override_the_default(shared, measure)
 
 
 # --- changes --------------------------------------------------------------------------------------------------------------------------

@@ -95,10 +95,26 @@ def test_the_restart_of_an_agent_changes_no_condition(validated):
     before, begin = condition(fleet.get("node", "n4")), time.time()
     fleet.nodes["n4"].kill_agent()
     wait_for(lambda: fleet.nodes["n4"].penstock("validate", check=False).returncode == 0, 60, "the new agent to have validated its node")
+    # The first write of an agent follows its first reading of the NodeState, some time after it has begun.
+    wait_for(lambda: any(event["verb"] == "get" and event.get("objectRef", {}).get("resource") == "nodestates" for event in fleet.audit.between(begin)), 60,
+             "the new agent to have read its NodeState")
     fleet.wait_quiet()
     assert condition(fleet.get("node", "n4")) == before
     written = conditions_written(fleet, begin)
     assert not written, Audit.told(written, begin)
+
+
+def test_go233_a_node_whose_gpus_are_all_held_is_validated(validated):
+    """NVIDIA's validator asks for a GPU, and waits for it behind users' pods."""
+    fleet = validated
+    fleet.hold("all", "n4", 1)
+    fleet.wait_held("all")
+    assert not [pod for pod in fleet.get("pods", "-A")["items"] if "valid" in pod["metadata"]["name"]]
+    fleet.nodes["n4"].machine.fault("driver", "unload")
+    wait_condition(fleet, "n4", "False", "DriverFailed")
+    fleet.nodes["n4"].machine.heal()
+    wait_condition(fleet, "n4", "True", "AllStepsPassed")
+    fleet.check()
 
 
 def test_at_rest_no_condition_is_written(validated):

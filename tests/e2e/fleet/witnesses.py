@@ -15,7 +15,7 @@ AUDIT_POLICY = """apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [ResponseStarted]
 rules:
-- {level: Metadata, userGroups: ["system:serviceaccounts:penstock"]}
+- {level: Metadata, userGroups: ["system:serviceaccounts:penstock", "system:serviceaccounts:gpu-operator"]}
 - {level: Metadata, verbs: [patch, update], resources: [{group: "", resources: [nodes, nodes/status]}]}
 - {level: None}
 """
@@ -29,6 +29,7 @@ class Audit:
     def __init__(self, log: Path):
         self.log, self.read, self.lock = log, 0, threading.Lock()
         self.received: list[tuple[float, str, dict]] = []  # time, user, request
+        self.answered: list[dict] = []  # patches, with the codes of their answers
 
     def _follow(self):
         with self.lock:
@@ -43,11 +44,18 @@ class Audit:
                     event = json.loads(line)
                     at = datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
                     self.received.append((at, event["user"]["username"], event))
+                elif b'"verb":"patch"' in line:
+                    self.answered.append(json.loads(line))
 
     def between(self, begin: float, end: float | None = None, who: str = OURS) -> list[dict]:
         """Requests that arrived in that interval, in seconds since 1970, of users whose name starts with that prefix."""
         self._follow()
         return [event for at, whose, event in self.received if begin <= at <= (end or time.time()) and whose.startswith(who)]
+
+    def all(self) -> list[dict]:
+        """Every request, and every answered patch with its code."""
+        self._follow()
+        return [*(event for _, _, event in self.received), *self.answered]
 
     def writes(self, begin: float, end: float | None = None, who: str = OURS) -> list[dict]:
         return [event for event in self.between(begin, end, who) if event["verb"] in WRITES]

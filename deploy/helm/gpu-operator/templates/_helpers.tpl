@@ -188,10 +188,10 @@ priorityClassName: {{ . }}
 # What the operator could not take back, and objects of users that wait for it.
 - apiGroups: [nvidia.com]
   resources: [clusterpolicies, nvidiadrivers, gpuclusters]
-  verbs: [get, list, patch]
+  verbs: [list, patch]
 - apiGroups: [penstock.io]
   resources: [penstocks]
-  verbs: [get, list, patch]
+  verbs: [list, patch]
 - apiGroups: [node.k8s.io]
   resources: [runtimeclasses]
   verbs: [list, delete]

@@ -59,7 +59,7 @@ section; without, names that only the chart knows.
 {{- range include "gpu-operator.sections" . | fromJsonArray -}}
 {{- $values := deepCopy (index $.Values . | default dict) -}}
 {{- if eq . "operator" -}}
-{{- $values = pick $values "runtimeClass" "defaultRuntime" "initContainer" "use_ocp_driver_toolkit" "metrics" -}}
+{{- $values = pick $values "runtimeClass" "defaultRuntime" "initContainer" "use_ocp_driver_toolkit" -}}
 {{- end -}}
 {{- $chartOnly := include "gpu-operator.chartOnly" $ | fromJsonArray -}}
 {{- if eq . "daemonsets" -}}{{- $chartOnly = list -}}{{- end -}}

@@ -4,7 +4,8 @@
     "platform.openshift" "psa.enabled" "cdi.enabled" "cdi.nriPluginEnabled" "cdi.default" "clusterPolicy.deployCR" "gpuCluster.deployCR"
     "driver.enabled" "driver.nvidiaDriverCRD.enabled" "driver.nvidiaDriverCRD.deployDefaultCR" "operator.cleanupCRD" "operator.upgradeCRD"
     "operator.logging.develMode" "devicePlugin.config.create" "migManager.config.create" "dcgmExporter.config.create" "toolkit.enabled"
-    "dcgmExporter.enablePodLabels" "dcgmExporter.enablePodUID" "dcgmExporter.hostNetwork" "devicePlugin.hostNetwork" "networkPolicy.enabled"
+    "dcgmExporter.enablePodLabels" "dcgmExporter.enablePodUID" "dcgmExporter.hostNetwork" "devicePlugin.hostNetwork" "driver.hostNetwork" "networkPolicy.enabled" "networkPolicy.egress.enabled" "penstock.metrics.console.enabled"
+    "operator.metrics.serviceMonitor.enabled" "operator.metrics.serviceMonitor.honorLabels"
     "operator.networkPolicy.enabled" "dcgmExporter.networkPolicy.enabled" "nodeStatusExporter.networkPolicy.enabled" "gds.enabled" "gdrcopy.enabled"
     "penstock.admissionPolicy" "penstock.serviceAccount.create" "penstock.rbac.create" "penstock.openshift.enabled" "penstock.cleanup.enabled"
     "penstock.cleanup.host" "penstock.metrics.dashboards.enabled" "penstock.metrics.rules.enabled" "penstock.metrics.rules.openshift"
@@ -13,7 +14,7 @@
 {{- $numbers := list "penstock.replicas" -}}
 {{- $texts := list
     "operator.annotations" "operator.labels" "operator.nodeSelector" "daemonsets.labels" "daemonsets.annotations" "networkPolicy.labels"
-    "networkPolicy.annotations" "driver.nvidiaDriverCRD.nodeSelector" "penstock.serviceAccount.annotations" "penstock.metrics.dashboards.labels"
+    "networkPolicy.annotations" "operator.metrics.serviceMonitor.additionalLabels" "driver.nvidiaDriverCRD.nodeSelector" "penstock.serviceAccount.annotations" "penstock.metrics.dashboards.labels"
     "penstock.metrics.dashboards.annotations" "penstock.metrics.rules.labels"
 -}}
 {{- range concat (include "gpu-operator.sections" . | fromJsonArray) (list "draDriver" "nfd" "penstock") -}}

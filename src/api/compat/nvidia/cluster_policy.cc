@@ -6,6 +6,7 @@
 
 #include "api/cluster/penstock_check.h"
 #include "api/compat/nvidia/cluster_policy_fields.h"
+#include "api/compat/nvidia/driver_names.h"
 #include "api/compat/nvidia/exporter_options.h"
 #include "api/config/node_config_check.h"
 #include "base/core/strings.h"
@@ -27,17 +28,10 @@ constexpr internal::FieldAlias kPolicyAliases[] = {
 constexpr std::string_view kDriverSection = "driver.", kDriverEnabled = "driver.enabled",
                            kDriverObjects = "driver.useNvidiaDriverCRD";
 
-/// Labels of a node that serves containers, and how NVIDIA's operator marks its nodes.
 NodeMarks MarksOf(const PolicyWork& work) {
-  NodeMarks marks;
-  for (const char* service :
-       {"driver", "gpu-feature-discovery", "container-toolkit", "device-plugin", "dcgm",
-        "dcgm-exporter", "node-status-exporter", "operator-validator", "client"})
-    marks.labels["nvidia.com/gpu.deploy." + std::string(service)] = "true";
-  if (work.On(kDriverEnabled) && work.On("driver.upgradePolicy.autoUpgrade"))
-    marks.annotations["nvidia.com/gpu-driver-upgrade-enabled"] = "true";
-  marks.present_label = "nvidia.com/gpu.present";
-  marks.opt_out_label = "nvidia.com/gpu.deploy.operands";
+  NodeMarks marks = AllPolicyMarks();
+  if (!work.On(kDriverEnabled) || !work.On("driver.upgradePolicy.autoUpgrade"))
+    marks.annotations.clear();
   return marks;
 }
 
@@ -185,5 +179,18 @@ const std::vector<ResourceField>& ClusterPolicyFields() {
 }
 
 }  // namespace internal
+
+/// Labels of a node that serves containers, and how NVIDIA's operator marks its nodes.
+NodeMarks AllPolicyMarks() {
+  NodeMarks marks;
+  for (const char* service :
+       {"driver", "gpu-feature-discovery", "container-toolkit", "device-plugin", "dcgm",
+        "dcgm-exporter", "node-status-exporter", "operator-validator", "client"})
+    marks.labels["nvidia.com/gpu.deploy." + std::string(service)] = "true";
+  marks.annotations[std::string(kUpgradeEnabled)] = "true";
+  marks.present_label = "nvidia.com/gpu.present";
+  marks.opt_out_label = "nvidia.com/gpu.deploy.operands";
+  return marks;
+}
 
 }  // namespace penstock::api::compat

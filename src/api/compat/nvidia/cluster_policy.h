@@ -42,4 +42,7 @@ struct PolicyTranslation {
 /// meant, each with its path and what is possible.
 base::Result<PolicyTranslation> TranslateClusterPolicy(std::string_view object);
 
+/// Everything with which a ClusterPolicy can mark nodes.
+NodeMarks AllPolicyMarks();
+
 }  // namespace penstock::api::compat

@@ -11,9 +11,9 @@ using base::Value;
 using enum FieldType;
 
 const FieldTopic kOperatorMonitor = {
-    "spec.operator.metrics.serviceMonitor", FieldFate::kNotServed,
-    "No ServiceMonitor selects the operator itself yet; the agents have one by "
-    "dcgmExporter.serviceMonitor.",
+    "spec.operator.metrics.serviceMonitor", FieldFate::kElsewhere,
+    "The operator's own ServiceMonitor is part of its chart, by the value of the same name; the "
+    "agents have one by dcgmExporter.serviceMonitor.",
     "operator.metrics.serviceMonitor.enabled"};
 const FieldTopic kInitContainer = {"spec.operator.initContainer", FieldFate::kDeprecated,
                                    "Has no effect in NVIDIA's operator either: remove it.", ""};

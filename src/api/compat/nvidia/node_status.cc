@@ -47,6 +47,7 @@ std::map<std::string, std::string> ValidationFiles(const std::vector<ValidationS
   if (DriverPassed(steps)) files["driver-ready"] = DriverReady(driver);
   if (Passed(steps, "toolkit")) files["toolkit-ready"] = "";
   if (Passed(steps, "plugin")) files["plugin-ready"] = "";
+  if (Passed(steps, "compute")) files["cuda-ready"] = "";
   return files;
 }
 
@@ -81,7 +82,10 @@ std::vector<NodeStatusMetric> NodeStatusMetrics(const NodeStatusFacts& facts, do
       {"gpu_operator_node_plugin_ready",
        "Whether the kubelet of the node has the list of GPUs: 1 or 0.", plugin ? 1.0 : 0.0},
       {"gpu_operator_node_cuda_ready",
-       "Whether a program has computed on every GPU of the node; 0: Penstock runs none.", 0.0},
+       "Whether a program has computed on the free GPUs of the node since its driver was loaded: 1 "
+       "or "
+       "0.",
+       Passed(facts.steps, "compute") ? 1.0 : 0.0},
       {"gpu_operator_node_driver_validation",
        "Whether the last validation of the driver passed: 1 or 0.", driver ? 1.0 : 0.0},
       {"gpu_operator_node_driver_validation_last_success_ts_seconds",

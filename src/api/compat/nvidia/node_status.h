@@ -11,8 +11,7 @@
 
 namespace penstock::api::compat {
 
-/// The names of all files in that folder that Penstock writes or removes. "cuda-ready" is only
-/// removed: it says that a program computed on every GPU, which Penstock does not do.
+/// The names of all files in that folder that Penstock writes or removes.
 const std::vector<std::string_view>& ValidationFileNames();
 
 /// Where the driver is, as the host sees it. "/": it is the host's own.

@@ -14,14 +14,16 @@ using testing::Pair;
 
 std::vector<ValidationStep> Steps(const std::string& failed = "") {
   std::vector<ValidationStep> steps;
-  for (const char* name : {"driver", "device-nodes", "fabric", "toolkit", "plugin", "devices"})
+  for (const char* name :
+       {"driver", "device-nodes", "fabric", "compute", "toolkit", "plugin", "devices"})
     steps.push_back({.name = name, .state = name == failed ? "failed" : "passed"});
   return steps;
 }
 
 TEST(ValidationFiles, SayWhereADriverOfTheHostIs) {
   EXPECT_THAT(ValidationFiles(Steps(), {}),
-              ElementsAre(Pair("driver-ready",
+              ElementsAre(Pair("cuda-ready", ""),
+                          Pair("driver-ready",
                                "IS_HOST_DRIVER=true\nNVIDIA_DRIVER_ROOT=/\nDRIVER_ROOT_CTR_PATH=/"
                                "host\nNVIDIA_DEV_ROOT=/\nDEV_ROOT_CTR_PATH=/host\n"),
                           Pair("plugin-ready", ""), Pair("toolkit-ready", "")));
@@ -42,10 +44,11 @@ TEST(ValidationFiles, AreThoseOfTheStepsThatPassed) {
     for (const auto& [name, content] : ValidationFiles(Steps(failed), {})) all.push_back(name);
     return all;
   };
-  EXPECT_THAT(names("driver"), ElementsAre("plugin-ready", "toolkit-ready"));
-  EXPECT_THAT(names("device-nodes"), ElementsAre("plugin-ready", "toolkit-ready"));
-  EXPECT_THAT(names("toolkit"), ElementsAre("driver-ready", "plugin-ready"));
-  EXPECT_THAT(names("plugin"), ElementsAre("driver-ready", "toolkit-ready"));
+  EXPECT_THAT(names("driver"), ElementsAre("cuda-ready", "plugin-ready", "toolkit-ready"));
+  EXPECT_THAT(names("device-nodes"), ElementsAre("cuda-ready", "plugin-ready", "toolkit-ready"));
+  EXPECT_THAT(names("toolkit"), ElementsAre("cuda-ready", "driver-ready", "plugin-ready"));
+  EXPECT_THAT(names("plugin"), ElementsAre("cuda-ready", "driver-ready", "toolkit-ready"));
+  EXPECT_THAT(names("compute"), ElementsAre("driver-ready", "plugin-ready", "toolkit-ready"));
   EXPECT_THAT(ValidationFiles({}, {}), IsEmpty());
 }
 

@@ -16,6 +16,7 @@ const char* MeaningOf(const std::string& step) {
   if (step == "driver") return "the driver of each vendor with devices is loaded and usable";
   if (step == "device-nodes") return "the device files exist, with the numbers of the driver";
   if (step == "fabric") return "devices that a fabric links have joined it";
+  if (step == "compute") return "a short program computes on the devices that are free";
   if (step == "toolkit") return "the container engine can give containers the devices";
   if (step == "plugin") return "the kubelet reads the list of devices";
   if (step == "devices") return "at least one device can be used";

@@ -4,11 +4,16 @@
 #include <string_view>
 #include <utility>
 
+#include "backend/nvidia/dialect/kinds.h"
+#include "os/core/root.h"
+
 namespace penstock::backend::nvidia::cuda {
 
 namespace {
 
-constexpr char kLibraryName[] = "libcuda.so.1";
+constexpr char kCudaLibrary[] = "libcuda.so.1";
+/// Assembles PTX; libcuda opens it by its name, which is found if it is loaded already.
+constexpr char kAssembler[] = "libnvidia-ptxjitcompiler.so.1";
 
 std::string_view RemedyFor(CuResult result) {
   switch (result) {
@@ -28,9 +33,37 @@ std::string_view RemedyFor(CuResult result) {
 }  // namespace
 
 base::Result<Cuda> Cuda::Load(const std::string& path) {
-  ASSIGN(os::Library library, os::Library::Load(path.empty() ? kLibraryName : path));
+  ASSIGN(os::Library library, os::Library::Load(path.empty() ? kCudaLibrary : path));
+  std::vector<os::Library> libraries;
+  libraries.push_back(std::move(library));
+  return Bind(std::move(libraries));
+}
+
+base::Result<Cuda> Cuda::LoadBelow(const std::string& driver_root) {
+  ASSIGN(const os::Root root, os::Root::Open(driver_root));
+  base::Error why(base::Code::kNotFound, "there is no " + std::string(kCudaLibrary) +
+                                             " below the driver root " + driver_root);
+  for (const std::string_view folder : kLibraryFolders) {
+    const std::string file = std::string(folder) + "/" + kCudaLibrary;
+    if (!root.Exists(file)) continue;
+    std::vector<os::Library> libraries;
+    if (auto assembler = os::Library::LoadFrom(root, std::string(folder) + "/" + kAssembler);
+        assembler.ok())
+      libraries.push_back(*std::move(assembler));
+    auto library = os::Library::LoadFrom(root, file);
+    if (library.ok()) {
+      libraries.insert(libraries.begin(), *std::move(library));
+      return Bind(std::move(libraries));
+    }
+    // Of another architecture, perhaps: the right one may be in another folder.
+    if (why.code() == base::Code::kNotFound) why = library.error();
+  }
+  return why;
+}
+
+base::Result<Cuda> Cuda::Bind(std::vector<os::Library> libraries) {
   CudaFunctions api;
-  os::Symbols symbols{std::span(&library, 1)};
+  os::Symbols symbols{std::span(libraries).first(1)};
   symbols.Take(api.init, "cuInit");
   symbols.Take(api.error_name, "cuGetErrorName");
   symbols.Take(api.error_text, "cuGetErrorString");
@@ -47,10 +80,10 @@ base::Result<Cuda> Cuda::Load(const std::string& path) {
   symbols.Take(api.launch, "cuLaunchKernel");
   symbols.Take(api.synchronize, "cuCtxSynchronize");
   if (!symbols.missing().empty())
-    return base::Error(base::Code::kUnimplemented, std::string(kLibraryName) + " has no " +
+    return base::Error(base::Code::kUnimplemented, std::string(kCudaLibrary) + " has no " +
                                                        symbols.missing() +
                                                        ": the driver is older than 470, update it");
-  return Cuda(std::move(library), api);
+  return Cuda(std::move(libraries), api);
 }
 
 base::Status Cuda::Check(CuResult result, const char* call) const {
@@ -63,7 +96,9 @@ base::Status Cuda::Check(CuResult result, const char* call) const {
   if (text != nullptr) message += std::string(": ") + text;
   if (const std::string_view remedy = RemedyFor(result); !remedy.empty())
     message += "; " + std::string(remedy);
-  return base::Error(base::Code::kFailedPrecondition, message);
+  const bool busy = result == kDeviceUnavailable || result == kOutOfMemory;
+  return base::Error(busy ? base::Code::kResourceExhausted : base::Code::kFailedPrecondition,
+                     message);
 }
 
 }  // namespace penstock::backend::nvidia::cuda

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "backend/nvidia/compute/cuda_abi.h"
 #include "base/core/result.h"
@@ -36,16 +38,22 @@ class Cuda {
   /// kFailedPrecondition (cannot be loaded), kUnimplemented (lacks a function that is needed).
   static base::Result<Cuda> Load(const std::string& path);
 
+  /// The library of a driver below a root other than this process's. Errors: as above.
+  static base::Result<Cuda> LoadBelow(const std::string& driver_root);
+
   const CudaFunctions& api() const { return api_; }
 
+  /// kResourceExhausted where other processes use the device or its memory, otherwise
   /// kFailedPrecondition for an answer other than success: "cuInit: CUDA_ERROR_NO_DEVICE (100): no
   /// CUDA-capable device is detected", with what to do where that is known.
   base::Status Check(CuResult result, const char* call) const;
 
  private:
-  Cuda(os::Library library, const CudaFunctions& api) : library_(std::move(library)), api_(api) {}
+  Cuda(std::vector<os::Library> libraries, const CudaFunctions& api)
+      : libraries_(std::move(libraries)), api_(api) {}
+  static base::Result<Cuda> Bind(std::vector<os::Library> libraries);
 
-  os::Library library_;
+  std::vector<os::Library> libraries_;
   CudaFunctions api_;
 };
 

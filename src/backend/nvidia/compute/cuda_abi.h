@@ -11,6 +11,7 @@ namespace penstock::backend::nvidia::cuda {
 
 using CuResult = int;  // CUresult
 inline constexpr CuResult kSuccess = 0;
+inline constexpr CuResult kOutOfMemory = 2;             // CUDA_ERROR_OUT_OF_MEMORY
 inline constexpr CuResult kNoDevice = 100;              // CUDA_ERROR_NO_DEVICE
 inline constexpr CuResult kDeviceUnavailable = 46;      // CUDA_ERROR_DEVICE_UNAVAILABLE
 inline constexpr CuResult kSystemDriverMismatch = 803;  // CUDA_ERROR_SYSTEM_DRIVER_MISMATCH

@@ -26,7 +26,8 @@ struct VectorAdd {
 
 /// Blocks until the sum is compared; a GPU that hangs blocks it for good, so that it runs in a
 /// process of its own. Errors: kNotFound (no such device), kFailedPrecondition (a call of the
-/// driver failed, with its name), kDataLoss (the GPU computed another sum).
+/// driver failed, with its name), kResourceExhausted (others use the device), kDataLoss (the GPU
+/// computed another sum).
 base::Status AddVectors(const Cuda& cuda, const VectorAdd& wanted);
 
 }  // namespace penstock::backend::nvidia::cuda

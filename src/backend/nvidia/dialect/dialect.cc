@@ -269,6 +269,8 @@ class NvidiaDialect final : public device::Dialect {
     return found;
   }
 
+  std::string_view compute_program() const override { return "penstock-vectoradd"; }
+
   const device::KernelDriver* kernel_driver() const override { return &TheKernelDriver(); }
 
   std::optional<Evidence> FromKernelLog(std::string_view line) const override {

@@ -1,0 +1,102 @@
+#include "operator/agent_troubles.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/core/printable.h"
+#include "operator/driver/rollout_facts.h"
+#include "operator/json_values.h"
+#include "operator/names.h"
+#include "protocol/kube/informer.h"
+
+namespace penstock::cluster {
+
+using protocol::kube::Informer;
+
+namespace {
+
+constexpr std::size_t kMostOfScheduler = 300;
+
+/// Of a pod that no node has taken: "0/4 nodes are available: ...".
+std::string WhyNotScheduled(const Json& pod) {
+  for (const Json& condition : ListAt(pod, "/status/conditions"))
+    if (TextAt(condition, "/type") == "PodScheduled" && TextAt(condition, "/status") == "False")
+      return "not scheduled: " +
+             base::Printable(TextAt(condition, "/message").substr(0, kMostOfScheduler));
+  return "";
+}
+
+/// Empty texts where there is nothing to say.
+Json ReducedAgentPod(const Json& pod) {
+  const RolloutPod found = RolloutPodOf(ReducedDriverPod(pod));
+  std::string text = found.pod.trouble.empty() ? WhyNotScheduled(pod) : found.pod.trouble;
+  if (text.empty()) text = "not ready";
+  return {{"metadata",
+           {{"name", TextAt(pod, "/metadata/name")},
+            {"namespace", TextAt(pod, "/metadata/namespace")}}},
+          {"node", found.node},
+          {"trouble", found.pod.ready || found.pod.terminating ? "" : std::move(text)}};
+}
+
+}  // namespace
+
+struct AgentTroubles::State {
+  protocol::kube::Api& api;
+  const std::string namespace_name;
+  const Callbacks callbacks;
+  std::optional<Informer> pods;
+  std::map<std::string, std::string> sentences;  // by pod
+
+  void Seen(const Json& pod) {
+    const std::string name = TextAt(pod, "/metadata/name"), trouble = TextAt(pod, "/trouble");
+    const std::string node = TextAt(pod, "/node");
+    if (trouble.empty()) return Gone(name);
+    sentences[name] = (node.empty() ? "pod " + name : node) + ": " + trouble;
+    callbacks.changed();
+  }
+
+  void Gone(const std::string& name) {
+    if (sentences.erase(name) > 0) callbacks.changed();
+  }
+
+  void Start() {
+    Informer::Options options;
+    options.resource = {"", "v1", "pods"};
+    options.namespace_name = namespace_name;
+    options.label_selector =
+        std::string(kSelector) + ",app.kubernetes.io/instance=" + std::string(kAgentName);
+    options.reduce = ReducedAgentPod;
+    pods.emplace(
+        api, options,
+        Informer::Handlers{.changed = [this](const Json& pod) { Seen(pod); },
+                           .removed = [this](const auto&, const auto& name) { Gone(name); },
+                           .synced = {},
+                           .problem = callbacks.problem});
+    pods->Start();
+  }
+};
+
+AgentTroubles::AgentTroubles(protocol::kube::Api& api, std::string namespace_name,
+                             Callbacks callbacks)
+    : state_(new State{api, std::move(namespace_name), std::move(callbacks), {}, {}}) {}
+
+AgentTroubles::~AgentTroubles() = default;
+
+void AgentTroubles::Read(bool wanted) {
+  if (wanted == state_->pods.has_value()) return;
+  if (wanted) return state_->Start();
+  state_->pods.reset();
+  state_->sentences.clear();
+  state_->callbacks.problem({});
+}
+
+std::vector<std::string> AgentTroubles::troubles() const {
+  std::vector<std::string> sorted;
+  for (const auto& [name, sentence] : state_->sentences) sorted.push_back(sentence);
+  std::ranges::sort(sorted);
+  return sorted;
+}
+
+}  // namespace penstock::cluster

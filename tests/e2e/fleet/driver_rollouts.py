@@ -1,0 +1,117 @@
+"""Roll-outs of driver containers on the fleet: three nodes without a driver, which NVIDIADrivers divide, and one with a driver of its host."""
+import contextlib
+import json
+import threading
+from pathlib import Path
+
+from actors import wait_for
+from api import RequestFailed
+from cluster import CommandFailed
+from driver_containers import REPOSITORY, ROOT_OF_DRIVER, BareNode, provide
+from fleet import NAMESPACE, Fleet, merged
+from operators import NATIVE, Operator, running_operator
+
+OLD, NEW = "535.183.01", "550.54.15"
+BARE = ("n2", "n3", "n4")
+TEAMS = {"n1": "blue", "n2": "blue", "n3": "blue", "n4": "green"}
+STATE, POOL, OWNER = "nvidia.com/gpu-driver-upgrade-state", "penstock.io/driver-pool", "nvidia.com/gpu-operator.driver.owner"
+SIMULATED = merged(NATIVE, {"spec": {"node": {"paths": {"driverContainerRoot": ROOT_OF_DRIVER}}}})
+ORDER = ["upgrade-required", "cordon-required", "wait-for-jobs-required", "pod-deletion-required", "pod-restart-required", "validation-required",
+         "uncordon-required", "upgrade-done"]
+SYSTEM = "".join(dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)[key].strip('"')
+                 for key in ("ID", "VERSION_ID"))
+
+
+def driver(name: str, version: str, team: str, programs: Path, **spec) -> dict:
+    """An NVIDIADriver as NVIDIA's documentation has it (walkthrough G). The variables of the manager are those of simulated modules."""
+    modules = programs.resolve().parent / "lib/penstock-sim/libpenstock-sim-modules.so"
+    return {"apiVersion": "nvidia.com/v1alpha1", "kind": "NVIDIADriver", "metadata": {"name": name}, "spec": {
+        "driverType": "gpu", "default": False, "nodeSelector": {"team": team}, "repository": REPOSITORY, "image": "driver", "version": version,
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}], "resources": {"limits": {"memory": "1Gi"}},
+        "startupProbe": {"periodSeconds": 1, "timeoutSeconds": 30, "failureThreshold": 300},
+        "manager": {"env": [{"name": "LD_PRELOAD", "value": f"/host{modules}"}, {"name": "PENSTOCK_SIM_MODULES", "value": "/sys/module"}]},
+        "upgradePolicy": {"autoUpgrade": True, "maxParallelUpgrades": 1, "maxUnavailable": "100%"}} | spec}
+
+
+class Rollout:
+    """The fleet with its drivers."""
+
+    def __init__(self, fleet, operator: Operator, bare: dict[str, BareNode]):
+        self.fleet, self.operator, self.bare = fleet, operator, bare
+
+    def apply(self, name: str, version: str, team: str, **spec):
+        self.operator.apply(driver(name, version, team, self.fleet.programs, **spec))
+
+    def versions(self) -> dict[str, str]:
+        """What the agents found."""
+        found = {one["metadata"]["name"]: one.get("status", {}).get("vendors", []) for one in self.fleet.get("nodestates")["items"]}
+        return {node: next((f"{one.get('driverSource')} {one['driver']}" for one in vendors if one.get("driver")), "") for node, vendors in found.items()}
+
+    def wait_versions(self, deadline: float = 180, **wanted: str):
+        wait_for(lambda: {node: self.versions().get(node) for node in wanted} == wanted, deadline, f"the drivers {wanted}", self.told)
+
+    def told(self):
+        drivers = {one["metadata"]["name"]: one.get("status") for one in self.fleet.get("nvidiadrivers")["items"]}
+        pods = self.fleet.kubectl("get", "pods", "-n", NAMESPACE, "-o", "wide", check=False).stdout
+        logs = self.fleet.kubectl("logs", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=nvidia-driver", "--all-containers", "--tail=15", "--prefix",
+                                  check=False).stdout
+        return self.versions(), json.dumps(drivers, indent=1), pods, logs, self.operator.log()
+
+    def states(self) -> dict[str, str]:
+        return {node: self.fleet.labels(node).get(STATE, "") for node in self.bare}
+
+    def driver_pods(self) -> dict[str, dict]:
+        pods = self.fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=nvidia-driver")["items"]
+        return {pod["spec"]["nodeName"]: pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and pod["spec"].get("nodeName")}
+
+    @contextlib.contextmanager
+    def watched(self):
+        """The states through which each node passes meanwhile, and the most nodes that were cordoned at the same time."""
+        seen: dict[str, list[str]] = {node: [] for node in self.bare}
+        most, end = [0], threading.Event()
+
+        def watch():
+            while not end.wait(0.05):
+                try:
+                    nodes = {one["metadata"]["name"]: one for one in self.fleet.get("nodes")["items"]}
+                except (CommandFailed, RequestFailed):
+                    continue  # the API server is away
+                most[0] = max(most[0], sum("unschedulable" in one["spec"] for one in nodes.values()))
+                for node in self.bare:
+                    state = nodes[node]["metadata"]["labels"].get(STATE, "")
+                    if not seen[node] or seen[node][-1] != state:
+                        seen[node].append(state)
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield seen, most
+        finally:
+            end.set()
+            thread.join()
+
+
+@contextlib.contextmanager
+def running_rollout(fleet: Fleet, teams: dict[str, str] = TEAMS, without: tuple[str, ...] = BARE):
+    """The operator, images of both versions, the nodes of two teams, and those without a driver."""
+    fleet.clear()
+    if fleet.values is not None:
+        fleet.uninstall()
+    had_log = Path("/dev/log").exists()
+    for version in (OLD, NEW):
+        provide(fleet, version, f"{version}-{SYSTEM}")
+    bare: dict[str, BareNode] = {}
+    try:
+        with running_operator(fleet) as operator:
+            bare.update((name, BareNode(fleet.nodes[name])) for name in without)  # not before: it clears the fleet's faults, of which this is one
+            for node, team in teams.items():
+                fleet.kubectl("label", "node", node, f"team={team}", "--overwrite")
+            yield Rollout(fleet, operator, bare)
+            fleet.kubectl("label", "nodes", "--all", "team-")
+    finally:
+        fleet.clear()
+        for node in bare.values():
+            node.restore()
+        if not had_log:  # the driver's pods have the folder of the host's log
+            with contextlib.suppress(OSError):
+                Path("/dev/log").rmdir()

@@ -1,0 +1,205 @@
+"""Agents that the operator installs and changes, with faults: how many nodes at once have no agent, what an agent that does not start ends, and what the
+policy's status says meanwhile."""
+import contextlib
+import threading
+import time
+
+import pytest
+from actors import GPU, wait_for
+from api import RequestFailed
+from cluster import CommandFailed
+from driver_containers import write_program
+from fleet import NAMESPACE, merged
+from operators import NATIVE, cluster_policy, running_operator
+
+FAILS = "localhost/penstock:fails"
+WITH_FAILING = merged(NATIVE, {"spec": {"agent": {"image": FAILS}}})
+TWO_AT_ONCE = {"updateStrategy": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "2"}}
+
+
+@pytest.fixture(scope="module")
+def operator(fleet):
+    archive = fleet.cluster.dir / "fails.tar"
+    write_program(archive, FAILS, "/usr/bin/penstock-agent", "#!/bin/sh\necho 'this agent does not start' >&2\nexit 1\n")
+    fleet.cluster.import_image(archive, len(fleet.nodes))
+    with running_operator(fleet) as operator:
+        yield operator
+
+
+@pytest.fixture
+def ready(operator, fleet):
+    operator.apply(NATIVE, cluster_policy())
+    wait_rolled_out(operator)
+    fleet.wait_advertised(60)
+    yield operator
+    fleet.clear()
+
+
+def daemon_set(operator) -> dict:
+    return operator.fleet.get("daemonset", "-n", NAMESPACE, "penstock-agent")
+
+
+def is_rolled_out(operator) -> bool:
+    found = daemon_set(operator)
+    status, all_nodes = found["status"], len(operator.fleet.nodes)
+    return (status.get("observedGeneration") == found["metadata"]["generation"] and operator.state() == "ready" and
+            status.get("updatedNumberScheduled") == status.get("numberReady") == status.get("numberAvailable") == all_nodes)
+
+
+def wait_rolled_out(operator, deadline: float = 180):
+    wait_for(lambda: is_rolled_out(operator), deadline, "the agents to be those of the policy, and it to be ready",
+             lambda: (operator.policy().get("status"), daemon_set(operator)["status"], operator.log()))
+
+
+def message(operator) -> str:
+    return operator.condition("Ready")["message"]
+
+
+def of_failing(operator) -> dict[str, int]:
+    """Node -> how often the agent that does not start was started again."""
+    pods = operator.fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/instance=penstock-agent")["items"]
+    return {pod["spec"].get("nodeName", ""): sum(one["restartCount"] for one in pod["status"].get("containerStatuses", []))
+            for pod in pods if pod["spec"]["containers"][0]["image"] == FAILS and "deletionTimestamp" not in pod["metadata"]}
+
+
+@contextlib.contextmanager
+def nodes_without_agent(fleet):
+    """The most nodes that had no ready agent at the same time."""
+    most, end = [0], threading.Event()
+
+    def watch():
+        while not end.wait(0.05):
+            with contextlib.suppress(CommandFailed, RequestFailed):
+                pods = fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/instance=penstock-agent")["items"]
+                ready = {pod["spec"].get("nodeName") for pod in pods
+                         if any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", []))}
+                most[0] = max(most[0], len(fleet.nodes) - len(ready))
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield most
+    finally:
+        end.set()
+        thread.join()
+
+
+def hold_everywhere(fleet):
+    for name in fleet.nodes:
+        fleet.hold(f"holds-{name}", name, 1)
+    fleet.wait_held(*(f"holds-{name}" for name in fleet.nodes))
+    return {name: node.kubelet_gave() for name, node in fleet.nodes.items()}
+
+
+def test_an_agent_that_does_not_start_changes_nothing_beside_the_one_that_runs(ready, fleet):
+    """Without maxUnavailable the new pod starts beside the old one."""
+    gave = hold_everywhere(fleet)
+    samplers = {name: fleet.sample_kubelet(name) for name in fleet.nodes}
+    ready.apply(WITH_FAILING)
+    wait_for(lambda: max(of_failing(ready).values(), default=0) >= 2, 180, "the new agent to have failed more than once", ready.log)
+    assert len(of_failing(ready)) == 1, "the roll-out went on after its first failure"
+    wait_for(lambda: "4 nodes" in message(ready) and "agent: " in message(ready) and next(iter(of_failing(ready))) in message(ready), 60,
+             "the status to name the node and why", lambda: message(ready))
+    assert ready.state() == "notReady"
+    for name, sampler in samplers.items():
+        count = len(fleet.nodes[name].machine.minors())
+        assert sampler.counts() == {count}, f"{name} lost devices"
+    fleet.check()
+    ready.apply(NATIVE)
+    wait_rolled_out(ready)
+    assert {name: node.kubelet_gave() for name, node in fleet.nodes.items()} == gave
+
+
+def test_a_roll_out_takes_as_many_nodes_at_once_as_the_policy_allows_and_stops_at_the_first_failures(ready, fleet):
+    gave = hold_everywhere(fleet)
+    ready.apply(cluster_policy(daemonsets=TWO_AT_ONCE))
+    wait_rolled_out(ready)
+    with nodes_without_agent(fleet) as most:
+        ready.apply(cluster_policy(daemonsets=TWO_AT_ONCE | {"annotations": {"example.com/changed": "yes"}}))
+        wait_for(lambda: "example.com/changed" in str(daemon_set(ready)["spec"]["template"]["metadata"]), 60, "the DaemonSet to be changed", ready.log)
+        wait_rolled_out(ready)
+    assert most[0] == 2, f"{most[0]} nodes had no agent at the same time"
+    with nodes_without_agent(fleet) as most:
+        ready.apply(WITH_FAILING)
+        wait_for(lambda: len(failing := of_failing(ready)) == 2 and min(failing.values()) >= 2, 180, "two new agents to have failed more than once", ready.log)
+    failing = of_failing(ready)
+    assert most[0] == 2 and len(failing) == 2, (most, failing)
+    served = {name: node for name, node in fleet.nodes.items() if name not in failing}
+    for name, node in served.items():
+        assert node.kubelet_has() == set(node.machine.minors()), name
+    wait_for(lambda: all(f"{name}: agent: " in message(ready) for name in failing), 60, "the status to name both nodes", lambda: message(ready))
+    assert {name: node.kubelet_gave() for name, node in fleet.nodes.items()} == gave, "a pod lost its device"
+    ready.apply(NATIVE, cluster_policy())
+    wait_rolled_out(ready)
+    fleet.wait_advertised(60)
+    fleet.check()
+    assert {name: node.kubelet_gave() for name, node in fleet.nodes.items()} == gave
+
+
+# --- faults while nodes are brought up -----------------------------------------------------------------------------------------------------
+@pytest.fixture
+def empty(operator, fleet):
+    """No policy; a pod without a GPU, which nothing may touch."""
+    for kind in ("penstocks", "clusterpolicies"):
+        fleet.kubectl("delete", kind, "--all", "--timeout=120s")
+    fleet.wait_advertised(120, but={name: 0 for name in fleet.nodes})
+    fleet.create_pod("bystander")
+    wait_for(lambda: fleet.ready("bystander"), 60, "the bystander to run")
+    before = fleet.get("pod", "bystander")["metadata"]["uid"]
+    yield operator
+    assert fleet.get("pod", "bystander")["metadata"]["uid"] == before
+    fleet.clear()
+    fleet.wait_advertised(120)
+
+
+def begin(operator):
+    operator.apply(NATIVE, cluster_policy())
+    wait_for(lambda: any(node.agents() for node in operator.fleet.nodes.values()), 120, "the first agent to start", operator.log, every=0.02)
+
+
+def test_an_api_server_that_dies_while_agents_start_delays_them(empty, fleet):
+    begin(empty)
+    fleet.cluster.kill("apiserver")
+    time.sleep(3)  # the outage
+    fleet.cluster.start("apiserver")
+    fleet.restart_controllers()
+    wait_rolled_out(empty)
+    fleet.wait_advertised(60)
+
+
+def test_agents_that_are_killed_while_they_start_are_started_again(empty, fleet):
+    begin(empty)
+    for node in fleet.nodes.values():
+        wait_for(lambda node=node: node.agents(), 120, f"the agent of {node.name}", empty.log, every=0.02)
+        node.kill_agent()
+    wait_rolled_out(empty)
+    fleet.wait_advertised(60)
+
+
+def test_a_node_that_is_gone_while_agents_start_is_missing_and_named_and_the_others_are_ready(empty, fleet):
+    fleet.cluster.kill("kubelet", node=4)
+    try:
+        begin(empty)
+        fleet.wait_advertised(60, but={"n4": 0})
+        wait_for(lambda: "3 ready" in message(empty) and "n4: not ready" in message(empty), 120, "the status to name the node", lambda: message(empty))
+        assert empty.state() == "notReady"
+    finally:
+        fleet.cluster.start("kubelet", node=4)
+    wait_rolled_out(empty)
+    fleet.wait_advertised(60)
+
+
+def test_a_node_whose_validation_fails_is_named_with_the_cause_until_it_is_mended(empty, fleet):
+    machine = fleet.nodes["n4"].machine
+    machine.fault("driver", "unload")
+    begin(empty)
+    fleet.wait_advertised(60, but={"n4": 0})
+
+    def named() -> list[dict]:
+        return empty.policy().get("status", {}).get("nodes", {}).get("notReady", [])
+    wait_for(lambda: [one["name"] for one in named()] == ["n4"] and "driver" in named()[0]["message"], 60, "n4 to be named with the cause", named)
+    wait_for(lambda: empty.condition("Ready")["reason"] == "DriverNotReady", 120, "the policy to have that reason", lambda: empty.policy()["status"])
+    assert empty.state() == "notReady"
+    machine.heal()
+    wait_rolled_out(empty)
+    fleet.wait_advertised(60)
+    assert fleet.get("node", "n4")["status"]["allocatable"][GPU] == "1"

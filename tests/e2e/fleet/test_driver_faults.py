@@ -1,0 +1,194 @@
+"""What goes wrong while drivers are replaced on the nodes of test_driver_rollout.py: each fault ends with every node at its driver, or with the reason in the
+status; no pod without a GPU is evicted, and never are more nodes cordoned than the policy allows."""
+import contextlib
+import json
+import threading
+import time
+
+import pytest
+from actors import BUSYBOX, wait_for
+from driver_rollouts import NEW, OLD, SIMULATED, Rollout
+from fleet import merged, pod_on
+from operators import cluster_policy
+
+TEAM = ("n2", "n3")
+SAFE_LOAD, REQUESTED = "nvidia.com/gpu-driver-upgrade.driver-wait-for-safe-load", "nvidia.com/gpu-driver-upgrade-requested"
+# One attempt, of a minute instead of half an hour.
+IMPATIENT = {"loadTimeout": "60s", "validationTimeout": "60s", "maxFailures": "1", "retries": {"count": 0}}
+
+
+def policy_of_blue(**upgrade) -> dict:
+    """A Penstock object that says more of blue's upgrades than an NVIDIADriver can."""
+    return merged(SIMULATED, {"spec": {"drivers": [{"name": "blue", "upgrade": upgrade}]}})
+
+
+def idle_pod(name: str, node: str) -> dict:
+    container = {"name": "main", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sh", "-c", "exec sleep 100000"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "bystander"}}, "spec": pod_on(node, "") | {"containers": [container]}}
+
+
+def bystanders(rollout: Rollout) -> dict[str, str]:
+    pods = rollout.fleet.get("pods", "-l", "app=bystander")["items"]
+    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
+
+
+def wait_done(rollout: Rollout, deadline: float = 240, **versions: str):
+    rollout.wait_versions(deadline, **versions)
+    wait_for(lambda: set(rollout.states().values()) == {"upgrade-done"}, deadline, "the nodes to be done", rollout.told)
+
+
+def waiting(rollout: Rollout, node: str) -> str:
+    """What the status of the driver says of that node."""
+    drivers = rollout.operator.policy("nvidiadrivers", "blue").get("status", {}).get("drivers", [])
+    return json.dumps([one for driver in drivers for one in driver.get("waiting", []) if one["name"] == node])
+
+
+def wait_says(rollout: Rollout, node: str, *words: str, deadline: float = 180):
+    wait_for(lambda: all(word in waiting(rollout, node) for word in words), deadline, f"the status to say {words} of {node}", rollout.told)
+
+
+def wait_state(rollout: Rollout, state: str) -> str:
+    """Returns a node of the team that is in this state."""
+    return wait_for(lambda: next((node for node in TEAM if rollout.states()[node] == state), None), 120, f"a node to be in the state {state}", rollout.told)
+
+
+def merged_environment(rollout: Rollout, more: list[dict]) -> dict:
+    """The manager of the driver, with more variables."""
+    now = rollout.operator.policy("nvidiadrivers", "blue")["spec"]["manager"]
+    return now | {"env": [one for one in now["env"] if one["name"] not in {added["name"] for added in more}] + more}
+
+
+@contextlib.contextmanager
+def asked_for(fleet):
+    """The nodes that have the annotation of a driver that waits, at any time meanwhile."""
+    seen, end = set(), threading.Event()
+
+    def watch():
+        while not end.wait(0.05):
+            seen.update(name for name, node in fleet.watch.nodes.copy().items() if SAFE_LOAD in node["metadata"].get("annotations", {}))
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        end.set()
+        thread.join()
+
+
+@pytest.fixture
+def blue(rollout, fleet):
+    """The driver OLD on the team's nodes, a pod that holds a GPU on one of them, and pods that hold none on both."""
+    rollout.apply("green", NEW, "green")
+    rollout.apply("blue", OLD, "blue")
+    rollout.operator.apply(SIMULATED, cluster_policy(driver={"useNvidiaDriverCRD": True}))
+    wait_done(rollout, n2=f"container {OLD}", n3=f"container {OLD}", n4=f"container {NEW}")
+    fleet.deploy("holder", "n3", 1)
+    for node in TEAM:
+        fleet.create(idle_pod(f"bystander-{node}", node))
+    fleet.wait_deployed("holder")
+    wait_for(lambda: all(fleet.ready(f"bystander-{node}") for node in TEAM), 60, "the bystanders to run")
+    before = bystanders(rollout)
+    try:
+        with rollout.watched() as (_, most):
+            yield rollout
+        assert bystanders(rollout) == before, "a pod without a GPU was evicted"
+        assert most[0] <= 1, f"{most[0]} nodes were cordoned at the same time"
+        assert not any("unschedulable" in node["spec"] for node in fleet.get("nodes")["items"])
+    finally:
+        for bare in rollout.bare.values():
+            bare.wish()
+        fleet.kubectl("delete", "deployment", "holder", "--ignore-not-found")  # fleet.clear() would install the hosts' drivers again
+        fleet.delete_all_pods()
+
+
+def test_an_api_server_that_dies_in_an_upgrade_delays_it(blue, fleet):
+    blue.bare["n2"].wish(seconds=5)
+    blue.apply("blue", NEW, "blue")
+    wait_state(blue, "pod-restart-required")
+    fleet.cluster.kill("apiserver")
+    time.sleep(3)  # the outage
+    fleet.cluster.start("apiserver")
+    fleet.restart_controllers()
+    wait_done(blue, n2=f"container {NEW}", n3=f"container {NEW}")
+    fleet.wait_deployed("holder", deadline=180)
+
+
+def test_an_agent_that_is_killed_in_an_upgrade_delays_it(blue, fleet):
+    blue.bare["n2"].wish(seconds=5)
+    blue.apply("blue", NEW, "blue")
+    node = wait_state(blue, "pod-restart-required")
+    fleet.nodes[node].kill_agent()
+    wait_done(blue, n2=f"container {NEW}", n3=f"container {NEW}")
+    fleet.wait_deployed("holder")
+
+
+def test_a_module_that_the_kernel_does_not_give_up_is_named_and_retried(blue, fleet):
+    simulate = fleet.nodes["n2"].machine.root / "sys/module/nvidia/simulate"
+    simulate.write_text("wedged\n")
+    try:
+        environment = [{"name": "DRIVER_UNLOAD_TIMEOUT", "value": "5s"}]
+        blue.apply("blue", NEW, "blue", manager=merged_environment(blue, environment))
+        wait_says(blue, "n2", "k8s-driver-manager", "nvidia")
+        assert blue.versions()["n2"] in (f"container {OLD}", ""), "its module is still loaded"
+    finally:
+        simulate.unlink(missing_ok=True)
+    wait_done(blue, n2=f"container {NEW}", n3=f"container {NEW}")
+    fleet.wait_deployed("holder")
+
+
+@pytest.mark.parametrize("fault", [{"broken": 1}, {"fail": "no kernel headers"}], ids=["that does not work", "that does not load"])
+def test_a_node_whose_driver_fails_gets_the_last_good_one_back(blue, fleet, fault):
+    """The agent finds that library and module differ, or the container ends; the other node goes on, and on request the node is tried again."""
+    blue.operator.apply(policy_of_blue(**IMPATIENT))
+    blue.bare["n2"].wish(only=NEW, **fault)
+    blue.apply("blue", NEW, "blue")
+    wait_says(blue, "n2", "RolledBack", deadline=300)
+    assert blue.operator.state("nvidiadrivers", "blue") == "notReady"
+    blue.wait_versions(n2=f"container {OLD}", n3=f"container {NEW}")
+    wait_for(lambda: [blue.states()[node] for node in TEAM] == ["upgrade-failed", "upgrade-done"], 120, "n2 to have failed and n3 to be done", blue.told)
+    assert "unschedulable" not in fleet.get("node", "n2")["spec"], "a node with its earlier driver serves"
+    fleet.wait_advertised(60)
+    fleet.hold("after", "n2", 1)
+    fleet.wait_held("after")
+    fleet.delete_pod(*(pod["metadata"]["name"] for pod in fleet.get("pods", "-l", "app=after")["items"]))
+    blue.bare["n2"].wish()
+    fleet.kubectl("annotate", "node", "n2", f"{REQUESTED}=true")
+    wait_done(blue, n2=f"container {NEW}", n3=f"container {NEW}")
+    blue.operator.wait_state("ready", kind="nvidiadrivers", name="blue")
+
+
+def test_go661_a_node_that_opts_out_keeps_its_driver_while_a_pod_holds_its_gpu(blue, fleet):
+    fleet.kubectl("label", "nodes", "n2", "n3", "nvidia.com/gpu.deploy.operands=false", "--overwrite")
+    try:
+        wait_says(blue, "n3", "DevicesInUse", "default/holder")
+        wait_for(lambda: "n2" not in blue.driver_pods(), 120, "n2 to have no driver of the operator", blue.told)
+        assert "n3" in blue.driver_pods() and blue.bare["n3"].module() == OLD
+        fleet.wait_deployed("holder")
+        fleet.kubectl("scale", "deployment/holder", "--replicas=0")
+        wait_for(lambda: "n3" not in blue.driver_pods(), 120, "n3 to have no driver of the operator", blue.told)
+    finally:
+        fleet.kubectl("label", "nodes", "n2", "n3", "nvidia.com/gpu.deploy.operands-")
+    wait_done(blue, n2=f"container {OLD}", n3=f"container {OLD}")
+
+
+def test_a_driver_that_loads_safely_waits_until_its_node_is_empty(blue, fleet):
+    """Both where it replaces another one, and where it is the first on its node."""
+    environment = [{"name": "DRIVER_SAFE_LOAD", "value": "true"}]
+    safe = merged_environment(blue, environment)
+    [holder] = fleet.get("pods", "-l", "app=holder")["items"]
+    with asked_for(fleet) as seen:
+        blue.apply("blue", NEW, "blue", manager=safe)
+        wait_done(blue, n2=f"container {NEW}", n3=f"container {NEW}")
+    fleet.wait_deployed("holder")
+    assert holder["metadata"]["uid"] not in {pod["metadata"]["uid"] for pod in fleet.get("pods", "-l", "app=holder")["items"]}, "the node was not emptied"
+    assert {"n2", "n3"} <= seen, seen
+    fleet.kubectl("scale", "deployment/holder", "--replicas=0")
+    blue.operator.delete("nvidiadrivers", "blue", "--timeout=60s")
+    wait_for(lambda: "n2" not in blue.driver_pods(), 120, "the driver's pods to be gone", blue.told)
+    blue.bare["n2"].unmount()
+    blue.bare["n2"].unload()
+    with asked_for(fleet) as seen:
+        blue.apply("blue", NEW, "blue", manager=safe)
+        wait_done(blue, n2=f"container {NEW}", n3=f"container {NEW}")
+    assert "n2" in seen, "the first driver did not wait"
+    assert not any(SAFE_LOAD in node["metadata"]["annotations"] for node in fleet.get("nodes")["items"])

@@ -1,0 +1,45 @@
+"""Least rights: each rule of the chart gpu-operator was used by a request of the suite's other scenarios, which all ran with these rules and no others. Runs last."""
+import sys
+
+import pytest
+import yaml
+from fleet import NAMESPACE, ROOT
+from operators import CHART, OPERATOR
+
+sys.path[:0] = [str(ROOT / "tests/support")]
+
+from rights import Right, granted, unused  # noqa: E402
+
+NAMESPACES = (NAMESPACE, OPERATOR)  # of the operator from plain objects, and of helm's
+LEFT = "removes what an operator that did not answer left behind; here it answered"
+# (account, resource, verb) -> why no request shows it; "*" stands for any.
+UNSEEN = {
+    **{(account, "*", "list"): "servers that do not stream lists, which this one does" for account in ("gpu-operator", "penstock")},
+    ("gpu-operator", "*/finalizers", "update"): "asked by the API server itself when an owner is to be waited for (OwnerReferencesPermissionEnforcement, enabled here)",
+    ("gpu-operator-uninstall", "nvidiadrivers", "delete"): "the release of the scenario has none",
+    ("gpu-operator-uninstall", "gpuclusters", "delete"): "the release of the scenario has none",
+    ("penstock-cleanup", "nodes", "get"): "read again after a conflict",
+    **{("penstock-cleanup", "nodefeatures", verb): "written by agents only where a policy says so" for verb in ("list", "delete")},
+    ("penstock-cleanup", "servicemonitors", "list"): "the kind is not served while the scenario uninstalls",
+    **{("penstock-cleanup", resource, "delete"): LEFT for resource in ("configmaps", "services", "daemonsets", "servicemonitors", "runtimeclasses")},
+    **{("penstock-cleanup", resource, "patch"): LEFT for resource in ("clusterpolicies", "nvidiadrivers", "gpuclusters", "penstocks")},
+}
+
+
+def explained(right: Right) -> bool:
+    def same(pattern: str, word: str) -> bool:
+        return pattern in ("*", word) or (pattern.startswith("*/") and word.endswith(pattern[1:]))
+
+    return any(all(map(same, pattern, (right.account, right.resource, right.verb))) for pattern in UNSEEN)
+
+
+def test_every_rule_of_the_chart_was_used(fleet, request):
+    if request.config.getoption("keyword"):
+        pytest.skip("only after all scenarios of the suite")
+    rights = set()
+    for namespace in NAMESPACES:
+        text = fleet.cluster.run("helm", "template", OPERATOR, CHART, "-n", namespace, "--kube-version", fleet.cluster.parts.version).stdout
+        rights |= granted([one for one in yaml.safe_load_all(text) if one], namespace)
+    assert rights
+    left = [right for right in unused(rights, fleet.audit.all()) if not explained(right)]
+    assert not left, "no request used, so remove from the chart, or use in a scenario:\n" + "\n".join(map(str, left))
