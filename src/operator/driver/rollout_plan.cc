@@ -66,12 +66,13 @@ class Rollout {
     if (const NodeStep* step = In(facts_.being_written, name)) {
       known.record = step->record;
     } else {
-      const StoredRecord* stored = In(facts_.records, name);
-      const StoredRecord read =
-          stored == nullptr ? ReadStoredRecord(node.node.labels, node.annotations) : StoredRecord{};
+      const StoredRecord* known_before = In(facts_.records, name);
+      const StoredRecord stored = known_before != nullptr
+                                      ? *known_before
+                                      : ReadStoredRecord(node.node.labels, node.annotations);
       bool as_stored = false;
-      known.record = (stored == nullptr ? read : *stored).At(now_, as_stored);
-      known.tidy = as_stored && (stored == nullptr ? read : *stored).tidy;
+      known.record = stored.At(now_, as_stored);
+      known.tidy = as_stored && stored.tidy;
     }
     if (const std::string set = ValueIn(node.node.labels, kPoolLabel); !set.empty())
       by_set_[set].push_back(&known.record);
@@ -92,7 +93,7 @@ class Rollout {
     const DriverReport* report = In(facts_.reports, name);
     const bool of_host = report != nullptr && report->of_host;
     const bool has_one = !ValueIn(node.node.labels, kPoolLabel).empty();
-    if (has_one && !(of_host && RecordOf(name, node).good.empty())) return true;
+    if (has_one && !(of_host && known_.at(name).record.good.empty())) return true;
     if (!facts_.reports_expected) return true;
     if (of_host) plan_.host_drivers.insert(name);
     return report != nullptr && !of_host;
