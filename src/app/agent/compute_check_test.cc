@@ -1,6 +1,10 @@
 // With scripts in the place of the vendor's program.
 #include "app/agent/compute_check.h"
 
+#include <algorithm>
+#include <functional>
+#include <future>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +42,10 @@ class ComputeCheckTest : public testing::Test {
     for (const auto& entry : inventory_.devices)
       report_.devices.push_back(
           {.id = entry.facts->id, .vendor = "acme", .health_state = "healthy"});
+    check_.Configure({});
+    loop_.Start();
   }
+  ~ComputeCheckTest() override { loop_.Stop(); }
 
   /// $5 is the device. Each start is a line of the file "started".
   void Program(const std::string& script) {
@@ -55,18 +62,33 @@ class ComputeCheckTest : public testing::Test {
     return lines;
   }
 
-  /// Follows until each device has an outcome, is in use, or none is tried; then ends.
+  void OnLoop(const std::function<void()>& work) {
+    std::promise<void> done;
+    loop_.Post([&] {
+      work();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  /// Follows until each device has an outcome, is in use, or none is tried.
   void Run() {
-    const auto follow = [this] {
+    std::promise<void> end;
+    bool ended = false;
+    const auto follow = [&] {
       check_.Follow(report_, inventory_);
       const ComputeFacts& facts = check_.facts();
-      if (!facts.off.empty() ||
-          facts.outcomes.size() + facts.in_use.size() == report_.devices.size())
-        loop_.Stop();
+      const std::size_t settled = facts.outcomes.size() + facts.in_use.size();
+      if (ended || (facts.off.empty() && settled < report_.devices.size())) return;
+      ended = true;
+      end.set_value();
     };
-    changed_ = follow;
-    loop_.Post(follow);
-    loop_.Run();
+    OnLoop([&] {
+      changed_ = follow;
+      follow();
+    });
+    end.get_future().wait();
+    OnLoop([&] { changed_ = [] {}; });
   }
 
   void LoadAgain() { inventory_.vendors[0].since += std::chrono::seconds(1); }
@@ -91,9 +113,8 @@ TEST_F(ComputeCheckTest, EachFreeDeviceComputesOnceForEachLoadOfTheDriver) {
   Run();
   EXPECT_THAT(Started(), SizeIs(4));
   report_.devices[1].holders.clear();
-  check_.Follow(report_, inventory_);
-  LoadAgain();
   report_.servers.clear();
+  LoadAgain();
   Run();
   EXPECT_THAT(check_.facts().outcomes, SizeIs(6));
 }
@@ -138,13 +159,11 @@ TEST_F(ComputeCheckTest, WhatAProgramPrintsIsShortenedAndPrintable) {
 
 TEST_F(ComputeCheckTest, ADriverThatIsUnloadedEndsItsPrograms) {
   Program("exec sleep 600\n");
-  loop_.Post([this] {
+  OnLoop([this] {
     check_.Follow(report_, inventory_);
     inventory_.vendors[0].driver = nullptr;
     check_.Follow(report_, inventory_);
-    loop_.Stop();
   });
-  loop_.Run();
   EXPECT_EQ(check_.facts(), ComputeFacts());
 }
 
@@ -152,7 +171,7 @@ TEST_F(ComputeCheckTest, CanBeSwitchedOff) {
   Program("exit 0\n");
   api::NodeConfig config;
   config.validation.compute = false;
-  check_.Configure(config);
+  OnLoop([&] { check_.Configure(config); });
   Run();
   EXPECT_EQ(check_.facts().off, "validation.compute is off");
   EXPECT_THAT(Started(), IsEmpty());

@@ -351,8 +351,8 @@ TEST(Validate, OneCauseHasOneFailure) {
   node.report.vendors = {{.vendor = "acme", .reason = "it is not loaded"}};
   for (auto& device : node.report.devices) device.health_state = "gone";
   EXPECT_EQ(States(node.Steps()),
-            "driver=failed device-nodes=waiting fabric=waiting toolkit=waiting plugin=waiting "
-            "devices=waiting");
+            "driver=failed device-nodes=waiting fabric=waiting compute=waiting toolkit=waiting "
+            "plugin=waiting devices=waiting");
   EXPECT_FALSE(api::AllPassed(node.Steps()));
 }
 
@@ -363,8 +363,8 @@ TEST(Validate, WhatCannotBeInjectedWaitsForItsFiles) {
   node.toolkit.problems = {"/dev/acmectl is missing"};
   node.report.allocators[0].state = "waiting";
   EXPECT_EQ(States(node.Steps()),
-            "driver=passed device-nodes=failed fabric=skipped toolkit=waiting plugin=waiting "
-            "devices=passed");
+            "driver=passed device-nodes=failed fabric=skipped compute=waiting toolkit=waiting "
+            "plugin=waiting devices=passed");
 }
 
 TEST(Validate, ANodeWithoutAcceleratorsIsNotReady) {
