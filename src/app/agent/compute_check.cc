@@ -19,7 +19,7 @@ constexpr std::size_t kAtOnce = 4, kMostReason = 300;
 constexpr char kComputeOff[] = "validation.compute is off";
 
 /// Exit statuses: see device::Dialect::compute_program.
-enum Status { kComputed = 0, kBusy = 3, kNoLibrary = 4 };
+enum Status { kComputed = 0, kBusy = 3, kCannotTry = 4 };
 
 /// The last line that says something, without the program's name before it.
 std::string ReasonIn(const std::string& output, const std::string& program) {
@@ -151,7 +151,7 @@ void ComputeCheck::Ended(const std::string& name, const std::string& device,
   facts_.in_use.erase(device);
   if (outcome.ok() && outcome->status == kComputed) {
     facts_.outcomes[device] = {.computed = true, .why = ""};
-  } else if (outcome.ok() && outcome->status == kNoLibrary) {
+  } else if (outcome.ok() && outcome->status == kCannotTry) {
     facts_.off = ReasonIn(outcome->output, vendor.program);
   } else {
     const std::string why =

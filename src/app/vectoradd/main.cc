@@ -17,7 +17,7 @@ namespace {
 
 namespace cuda = penstock::backend::nvidia::cuda;
 
-enum ExitStatus { kOk = 0, kFailed = 1, kUsage = 2, kBusy = 3, kNoLibrary = 4 };
+enum ExitStatus { kOk = 0, kFailed = 1, kUsage = 2, kBusy = 3, kCannotTry = 4 };
 
 constexpr int kMostElements = 100'000'000;
 
@@ -41,7 +41,7 @@ Examples:
   penstock run --gpus 1 -- penstock-vectoradd
 
 Exit status: 0 the sum is right, 1 it is wrong or the GPU cannot compute, 2 wrong arguments, 3 the GPU is in exclusive
-mode and used by another process, or its memory is full, 4 there is no libcuda.so.1.
+mode and used by another process, or its memory is full, 4 there is no libcuda.so.1, or it is older than driver 470.
 )";
 
 struct Arguments {
@@ -116,14 +116,16 @@ int main(int argc, char** argv) {
   const auto library = root.empty() || root == "/" ? cuda::Cuda::Load(arguments->library)
                                                    : cuda::Cuda::LoadBelow(root);
   if (!library.ok()) {
-    const bool missing = library.error().code() == penstock::base::Code::kNotFound;
+    using penstock::base::Code;
+    const Code code = library.error().code();
+    const bool missing = code == Code::kNotFound;
     const std::string remedy =
         missing
             ? ": no NVIDIA driver is visible here; see that the container requests a GPU, or name "
               "the library with --library"
             : "";
-    const int failed = Failed({library.error().code(), library.error().message() + remedy});
-    return missing ? kNoLibrary : failed;
+    const int failed = Failed({code, library.error().message() + remedy});
+    return missing || code == Code::kUnimplemented ? kCannotTry : failed;
   }
   arguments->wanted.step = [](const std::string& step) { std::printf("%s\n", step.c_str()); };
   if (const auto done = cuda::AddVectors(*library, arguments->wanted); !done.ok())

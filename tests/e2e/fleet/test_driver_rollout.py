@@ -7,7 +7,7 @@ from actors import GPU, wait_for
 from driver_containers import REPOSITORY, ROOT_OF_DRIVER
 from driver_rollouts import BARE, NEW, OLD, ORDER, OWNER, POOL, SIMULATED, STATE, SYSTEM
 from fleet import NAMESPACE, pod_on
-from operators import cluster_policy
+from operators import OPERATOR, cluster_policy
 from witnesses import OURS as AGENTS_TOO
 
 
