@@ -78,6 +78,8 @@ def asked_for(fleet):
 @pytest.fixture
 def blue(rollout, fleet):
     """The driver OLD on the team's nodes, a pod that holds a GPU on one of them, and pods that hold none on both."""
+    fleet.kubectl("delete", "deployment", "holder", "--ignore-not-found")  # of a scenario that failed
+    fleet.delete_all_pods()
     rollout.apply("green", NEW, "green")
     rollout.apply("blue", OLD, "blue")
     rollout.operator.apply(SIMULATED, cluster_policy(driver={"useNvidiaDriverCRD": True}))

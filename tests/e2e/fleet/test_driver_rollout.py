@@ -71,17 +71,24 @@ def test_a_changed_driver_reaches_only_its_nodes_one_by_one(rollout, fleet, meas
 def test_a_pod_that_may_not_be_evicted_is_named_and_keeps_its_driver(rollout, fleet):
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "holder", "namespace": "default"},
               "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "holder"}}}}
-    rollout.operator.apply(budget)
     [holder] = fleet.get("pods", "-l", "app=holder")["items"]
-    rollout.apply("blue", OLD, "blue")
+    name = holder["metadata"]["name"]
 
     def condition() -> dict:
         return rollout.operator.condition("Ready", "nvidiadrivers", "blue")
-    wait_for(lambda: f"default/{holder['metadata']['name']}" in condition()["message"], 120, "the pod to be named", rollout.told)
-    assert condition()["reason"] == "DriverNotReady" and "disruption budget" in condition()["message"], condition()
-    assert rollout.versions()["n3"] == f"container {NEW}", "its driver was replaced below a pod"
-    assert fleet.get("pod", holder["metadata"]["name"])["metadata"]["uid"] == holder["metadata"]["uid"]
-    fleet.kubectl("delete", "poddisruptionbudget", "holder")
+
+    def said() -> bool:
+        """The pod is named before its eviction is refused; the refusal is part of the message from then on."""
+        now = condition()
+        return now["reason"] == "DriverNotReady" and f"default/{name}" in now["message"] and "disruption budget" in now["message"]
+    rollout.operator.apply(budget)
+    try:
+        rollout.apply("blue", OLD, "blue")
+        wait_for(said, 120, "the pod and the refusal to be named", rollout.told)
+        assert rollout.versions()["n3"] == f"container {NEW}", "its driver was replaced below a pod"
+        assert fleet.get("pod", name)["metadata"]["uid"] == holder["metadata"]["uid"]
+    finally:
+        fleet.kubectl("delete", "poddisruptionbudget", "holder")  # it would hold up the drivers of all later scenarios
     rollout.wait_versions(n2=f"container {OLD}", n3=f"container {OLD}")
     wait_for(lambda: set(rollout.states().values()) == {"upgrade-done"}, 120, "the nodes to be done", rollout.told)
 
