@@ -17,6 +17,7 @@ usage: downloads.py [--programs DIR]
                  installs it (a download of some 250 MB)
   bench/docker-*/  dockerd and docker of Debian 12, unpacked and not installed
   bench/debian-tree-*/  a bare Debian 12 with apt, as a tar archive, in which packages are installed
+  bench/emulated-*/  Debian's kernel with a few of its modules, for tests/support/emulated.py
   image/         the Debian packages of the image for the programs of DIR; omitted without
                  --programs
 
@@ -35,6 +36,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/e2e/cluster")]
 
+import emulated  # noqa: E402
 import parts  # noqa: E402
 
 NVML = ["nvidia-nvml-dev-cu12==12.9.79", "nvidia-nvml-dev==13.5.37"]
@@ -208,7 +210,7 @@ def main():
     os.environ.pop("PENSTOCK_OFFLINE", None)
     for part in [*nvml_headers(), axe(), *(cdi_program(name) for name in CDI), olm_peer(), nvidia_programs(),
                  *map(nvidia_driver, DRIVERS), ptxas(), docker(),
-                 debian_tree()]:
+                 debian_tree(), emulated.kernel()]:
         print(part)
     if arguments.programs:
         tried(ROOT / "deploy/image/build", "--fetch", "--programs", arguments.programs)

@@ -1,6 +1,7 @@
 #include "node/driver/preparation.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 
 namespace penstock::node::driver {
@@ -48,7 +49,7 @@ class UnloadOrder {
     if (module.name != driver_.module) return expected;
     for (const std::string& name : driver_.modules)
       if (modules_.contains(name) && std::ranges::find(module.users, name) == module.users.end() &&
-          !UsesAnother(name))
+          !UsesAnother(name) && !IsUsedByDriver(name))
         ++expected;
     return expected;
   }
@@ -60,6 +61,21 @@ class UnloadOrder {
       return module != modules_.end() &&
              std::ranges::find(module->second.users, name) != module->second.users.end();
     });
+  }
+
+  /// Whether the driver uses it, itself or through another module: then it has not looked up the
+  /// driver's functions.
+  bool IsUsedByDriver(const std::string& name) const {
+    std::set<std::string> found{name};
+    std::deque<std::string> next{name};
+    for (; !next.empty(); next.pop_front()) {
+      if (next.front() == driver_.module) return true;
+      const auto module = modules_.find(next.front());
+      if (module == modules_.end()) continue;
+      for (const std::string& user : module->second.users)
+        if (found.insert(user).second) next.push_back(user);
+    }
+    return false;
   }
 
   const device::KernelDriver& driver_;

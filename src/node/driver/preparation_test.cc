@@ -85,6 +85,20 @@ TEST(DriverUnload, ExpectsAReferenceOfAModuleThatLookedUpFunctionsByName) {
   EXPECT_THAT(PlanUnload(Acme(), modules).in_use, ElementsAre("acme"));
 }
 
+TEST(DriverUnload, ExpectsNoReferenceOfAModuleThatTheDriverUses) {
+  Modules modules;
+  Load(modules, "acme", {}, 1);
+  Load(modules, "acme_fs", {"acme"});
+  Load(modules, "helper", {"acme"});
+  Load(modules, "acmecopy", {"helper"});
+  UnloadPlan plan = PlanUnload(Acme(), modules);
+  EXPECT_THAT(plan.in_use, ElementsAre("acme"));
+  Load(modules, "acme");
+  plan = PlanUnload(Acme(), modules);
+  EXPECT_THAT(plan.in_use, IsEmpty());
+  EXPECT_THAT(plan.order, ElementsAre("acme", "acme_fs", "acmecopy"));
+}
+
 TEST(DriverUnload, EndsWhereSysfsSaysThatModulesUseEachOther) {
   Modules modules;
   Load(modules, "acme", {"acme_uvm"});
