@@ -16,7 +16,7 @@
 
 namespace penstock::backend {
 
-/// The vendors whose backends a worker can run: "nvidia".
+/// The vendors whose backends a worker can run: "nvidia", "amd".
 std::vector<std::string_view> Names();
 
 /// Creates the backend of a vendor; null for an unknown name.

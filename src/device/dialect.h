@@ -140,6 +140,13 @@ struct FabricPlace {
   std::string remedy;
 };
 
+/// By what one sees without a worker that there is no driver.
+struct DriverSign {
+  std::string path;    ///< exists wherever a driver is; empty: only a worker can find out
+  std::string absent;  ///< reported where the machine has the vendor's devices without it: one
+                       ///< sentence, with what to do
+};
+
 /// The names and tables of one vendor.
 class Dialect {
  public:
@@ -213,6 +220,8 @@ class Dialect {
   /// Paths that appear, disappear or change with the driver: its library, its module, its control
   /// device.
   virtual std::vector<std::string> DriverPaths(const Paths& paths) const = 0;
+
+  virtual DriverSign SignOfDriver(const Paths&) const { return {}; }
 
   /// The driver in the kernel, on hosts and in driver containers; null: no container installs it.
   virtual const KernelDriver* kernel_driver() const { return nullptr; }

@@ -125,6 +125,7 @@ void Remote::State::Submit(Call call) {
 }
 
 base::Status Remote::State::Start() {
+  if (options.may_start) TRY(options.may_start());
   if (Abandoned() >= kMaxAbandoned) {
     return Error(Code::kUnavailable,
                  std::to_string(Abandoned()) +

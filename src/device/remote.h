@@ -2,6 +2,7 @@
 // one started. Vendor-neutral.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ class Remote final : public AsyncBackend {
         std::chrono::seconds(60);  ///< the first open after boot may load firmware
     base::Duration control_deadline =
         std::chrono::seconds(60);  ///< of calls that change a device: some drivers reset it
+    /// Asked before a worker is started; Open fails with the error. kNotFound without a message:
+    /// this machine has nothing of the vendor's.
+    std::function<base::Status()> may_start;
   };
   Remote(os::Loop& loop, Options options);
   ~Remote() override;  ///< kills the worker

@@ -6,7 +6,10 @@
 #include "app/devices/paths.h"
 #include "base/core/strings.h"
 #include "base/log.h"
+#include "node/label/host_features.h"
+#include "os/core/file.h"
 #include "os/folder_instance.h"
+#include "os/machine_facts.h"
 
 namespace penstock::app {
 
@@ -26,6 +29,17 @@ std::vector<std::string> WorkerCommand(const std::string& worker, std::string_vi
   return command;
 }
 
+base::Status MayStart(const device::Dialect& dialect, const device::Paths& paths) {
+  const device::DriverSign sign = dialect.SignOfDriver(paths);
+  if (sign.path.empty() || os::Exists(sign.path)) return {};
+  const auto is_of_vendor = [&](const os::PciFunction& function) {
+    return function.vendor == dialect.pci_vendor() &&
+           node::label::IsAcceleratorClass(function.class_code);
+  };
+  const bool has_device = std::ranges::any_of(os::ReadPciFunctions(paths.sysfs_root), is_of_vendor);
+  return base::Error(base::Code::kNotFound, has_device ? sign.absent : "");
+}
+
 BackendConnection::BackendConnection(os::Loop& control, base::Executor& io,
                                      const api::NodeConfig& config, const std::string& worker,
                                      const device::Dialect& dialect,
@@ -42,7 +56,8 @@ BackendConnection::BackendConnection(os::Loop& control, base::Executor& io,
       restricted_(config.restrict_workers),
       root_(control, io, {config, vendor_}, dialect,
             [this](const DriverRoot& before) { RootChanged(before); }),
-      remote_(control, {.command = Command()}),
+      remote_(control, {.command = Command(),
+                        .may_start = [this] { return MayStart(dialect_, this->paths()); }}),
       discovery_(
           control, remote_, inventory,
           {.vendor = vendor_,

@@ -26,6 +26,11 @@ namespace penstock::app {
 std::vector<std::string> WorkerCommand(const std::string& worker, std::string_view vendor,
                                        const device::Paths& paths, bool restricted = false);
 
+/// Whether a worker has anything to look for: kNotFound where the vendor's driver is not on this
+/// machine, without a message if it has no devices of the vendor either. A vendor that is not there
+/// costs no process. Reads sysfs.
+base::Status MayStart(const device::Dialect& dialect, const device::Paths& paths);
+
 /// On the control loop.
 class BackendConnection {
  public:

@@ -67,7 +67,7 @@ base::Result<DeviceFiles> FilesOf(const device::Facts& device, const DevFiles& f
     ASSIGN(DeviceNode node, NodeOf(files, file));
     found.nodes.push_back(std::move(node));
   }
-  if (found.nodes.empty())
+  if (device.files.empty())
     return Error(Code::kNotFound, "the driver reports no device file for it");
   if (whole && device.pci) AddDrm(*device.pci, files, sysfs_root, found);
   Sort(found);

@@ -175,7 +175,7 @@ void Discovery::NoDriver(const Error& cause) {
     inventory_.SetVendor(
         {options_.vendor, before->driver, error.message(), before->place, before->since});
     DevicesUnknown(error);
-  } else {
+  } else if (!error.message().empty() || before != nullptr) {
     if (before == nullptr || was_there || before->reason != error.message())
       base::Log(base::kWarn, "no driver", {{"vendor", options_.vendor}, {"why", error.message()}});
     driver_instance_.clear();

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "app/devices/backend_connection.h"
 #include "app/devices/driver_root.h"
 #include "app/devices/paths.h"
 #include "app/penstock/cdi/cdi_verbs.h"
@@ -226,10 +227,12 @@ Result<Generated> GenerateFor(const CdiOrder& order, const api::NodeConfig& conf
   Code code = Code::kNotFound;
   for (const device::Dialect* dialect : backend::Dialects()) {
     const api::NodeConfig here = WithDriverRoot(config, *dialect);
+    const device::Paths paths = PathsOf(here, dialect->vendor());
+    if (!problems.empty() && !MayStart(*dialect, paths).ok()) continue;
     node::cdi::Places places = PlacesOf(here);
     places.library_folders = order.library_folders;
     places.configuration_folders = order.configuration_folders;
-    auto generated = Vendor(*dialect, PathsOf(here, dialect->vendor()), places).Generate(order);
+    auto generated = Vendor(*dialect, paths, places).Generate(order);
     if (generated.ok()) return generated;
     problems.push_back(generated.error().message());
     code = generated.error().code();

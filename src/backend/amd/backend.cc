@@ -1,0 +1,180 @@
+// Reads sysfs at each call; the topology only when its generation changed.
+#include "device/backend.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "backend/amd/dialect/kinds.h"
+#include "backend/amd/facts.h"
+#include "backend/amd/machine.h"
+#include "backend/amd/reading.h"
+#include "base/core/strings.h"
+#include "base/log.h"
+
+namespace penstock::backend::amd {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Result;
+
+constexpr const char* kModule = "/module/amdgpu";
+constexpr std::size_t kMaxVersion = 4096;
+
+/// The machine between Open and Close.
+struct Session {
+  explicit Session(os::Root sysfs) : machine(std::move(sysfs)) {}
+
+  const Machine machine;
+  std::string generation;
+  bool complete = false;  ///< no node refused to be read
+  std::vector<AmdGpu> gpus;
+  std::map<std::string, LastCounts> counts;  // by GPU
+  std::map<std::string, std::string> modes;  // by address, at the last Describe
+
+  base::Status Look();
+};
+
+base::Status Session::Look() {
+  if (!machine.sysfs().Exists(kModule))
+    return Error(Code::kNotFound, "AMD's driver was unloaded: there is no /sys/module/amdgpu");
+  const auto now = ReadGeneration(machine.sysfs());
+  if (complete && now.ok() && !now->empty() && *now == generation) return {};
+  auto topology = ReadTopology(machine.sysfs());
+  if (!topology.ok())
+    return Error(Code::kNotFound,
+                 "amdgpu has no compute driver (/sys/class/kfd): this kernel was built without it, "
+                 "or the driver has not found a GPU: " +
+                     topology.error().message());
+  complete = topology->refused.empty();
+  generation = topology->generation;
+  std::erase_if(topology->gpus,
+                [](const KfdNode& node) { return InstinctArchitecture(node.gfx).empty(); });
+  gpus = GroupGpus(topology->gpus,
+                   [this](const device::PciAddress& pci) { return machine.Exists(pci); });
+  for (AmdGpu& gpu : gpus) gpu.numa_node = machine.NumaNode(gpu.pci);
+  if (gpus.empty() && !complete)
+    return Error(Code::kFailedPrecondition,
+                 "KFD refuses to show its " + std::to_string(topology->refused.size()) +
+                     " GPUs: the device cgroup of this process must allow to read and write "
+                     "/dev/dri/renderD* (in a pod: run it privileged)");
+  if (gpus.empty())
+    return Error(Code::kNotFound, "amdgpu has no Instinct accelerator on this machine");
+  if (!complete)
+    base::Log(base::kWarn, "KFD refuses to show some GPUs: the device cgroup lacks their rule",
+              {{"nodes", std::to_string(topology->refused.size())}});
+  return {};
+}
+
+class AmdBackend final : public device::Backend {
+ public:
+  explicit AmdBackend(const device::Paths& paths) : paths_(paths) {}
+
+  std::string vendor() const override { return std::string(kVendor); }
+
+  Result<device::Driver> Open() override {
+    Close();
+    auto sysfs = os::Root::Open(paths_.sysfs_root);
+    if (!sysfs.ok() || !sysfs->Exists(kModule))
+      return Error(Code::kNotFound,
+                   "AMD's driver is not loaded (no " + paths_.sysfs_root + kModule +
+                       "): run \"modprobe amdgpu\", or install the driver for this kernel");
+    auto session = std::make_unique<Session>(*std::move(sysfs));
+    TRY(session->Look());
+    device::Driver driver{.vendor = vendor(), .version = Version(*session)};
+    if (const auto kfd = session->machine.KfdFile()) driver.files.push_back(*kfd);
+    driver.guarded = session->machine.Guarded(session->gpus);
+    session_ = std::move(session);
+    return driver;
+  }
+
+  Result<std::vector<std::string>> List() override {
+    if (!session_) return NotOpen();
+    TRY(session_->Look());
+    std::vector<std::string> addresses;
+    for (const AmdGpu& gpu : session_->gpus) {
+      const std::string address = ToString(gpu.pci);
+      addresses.push_back(address);
+      if (!IsDivided(gpu, session_->machine.ComputeMode(gpu))) continue;
+      for (const Partition& partition : gpu.partitions)
+        addresses.push_back(address + "/" + std::to_string(partition.xcp));
+    }
+    return addresses;
+  }
+
+  Result<device::Facts> Describe(const std::string& address) override {
+    ASSIGN(const Place place, Find(address));
+    session_->modes[address] = session_->machine.ComputeMode(*place.gpu);
+    if (place.partition == nullptr)
+      return FactsOfGpu(session_->machine, session_->gpus, *place.gpu);
+    return FactsOfPart(session_->machine, session_->gpus, *place.gpu, *place.partition);
+  }
+
+  Result<device::Reading> Read(const std::string& address) override {
+    ASSIGN(const Place place, Find(address));
+    device::Reading reading;
+    // The GPU answers for its partitions.
+    if (place.partition == nullptr)
+      reading = ReadGpu(session_->machine, *place.gpu, session_->counts[place.gpu->id]);
+    const auto mode = session_->modes.find(address);
+    reading.facts_changed =
+        mode != session_->modes.end() && mode->second != session_->machine.ComputeMode(*place.gpu);
+    return reading;
+  }
+
+  Result<device::Sample> TakeSample(const std::string& address,
+                                    const device::SampleRequest& request) override {
+    ASSIGN(const Place place, Find(address));
+    if (place.partition == nullptr) return SampleGpu(session_->machine, *place.gpu, request);
+    device::Sample sample;  // the driver measures the GPU
+    sample.unsupported = request.quantities;
+    return sample;
+  }
+
+  Result<std::vector<device::Evidence>> Wait(std::chrono::milliseconds) override {
+    return Error(Code::kUnimplemented, "amdgpu has no events for the state of a device");
+  }
+
+  void Close() override { session_.reset(); }
+
+ private:
+  struct Place {
+    const AmdGpu* gpu = nullptr;
+    const Partition* partition = nullptr;
+  };
+
+  static Error NotOpen() { return {Code::kUnavailable, "AMD's driver is not open"}; }
+
+  Result<Place> Find(const std::string& address) const {
+    if (!session_) return NotOpen();
+    const auto slash = address.find('/');
+    const std::string pci = address.substr(0, slash);
+    for (const AmdGpu& gpu : session_->gpus) {
+      if (ToString(gpu.pci) != pci) continue;
+      if (slash == std::string::npos) return Place{&gpu, nullptr};
+      for (const Partition& partition : gpu.partitions)
+        if (std::to_string(partition.xcp) == address.substr(slash + 1))
+          return Place{&gpu, &partition};
+    }
+    return Error(Code::kNotFound, "KFD's topology has no GPU or partition " + address);
+  }
+
+  /// The kernel's own driver has no version: then that of the kernel.
+  std::string Version(const Session& session) const {
+    const auto text = session.machine.sysfs().Read(std::string(kModule) + "/version", kMaxVersion);
+    if (text.ok()) return std::string(base::Trim(*text));
+    const auto kernel = os::ReadFile(paths_.proc_root + "/sys/kernel/osrelease", kMaxVersion);
+    return kernel.ok() ? std::string(base::Trim(*kernel)) : "";
+  }
+
+  const device::Paths paths_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace
+
+std::unique_ptr<device::Backend> MakeBackend(const device::Paths& paths) {
+  return std::make_unique<AmdBackend>(paths);
+}
+
+}  // namespace penstock::backend::amd

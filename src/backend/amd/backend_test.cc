@@ -1,0 +1,365 @@
+// The backend on trees of files, whole and broken. Issues without a repository's name are of
+// ROCm/k8s-device-plugin.
+#include "device/backend.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/amd/dialect/kinds.h"
+#include "backend/amd/dialect/quantities.h"
+#include "os/testing/temporary_folder.h"
+
+namespace penstock::backend::amd {
+
+std::unique_ptr<device::Backend> MakeBackend(const device::Paths& paths);
+
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const std::string kFirst = "0000:05:00.0", kSecond = "0000:26:00.0";
+
+/// /sys of a machine with two MI300X, as far as a test needs it.
+class AmdMachine : public testing::Test {
+ protected:
+  AmdMachine() {
+    Write("module/amdgpu/initstate", "live\n");
+    Write("class/kfd/kfd/dev", "511:0\n");
+    Generation(1);
+    Write(kNodes + "0/properties", "cpu_cores_count 64\nsimd_count 0\n");
+    for (const std::string& pci : {kFirst, kSecond}) {
+      Pci(pci, "numa_node", "1\n");
+      Pci(pci, "mem_info_vram_total", "206158430208\n");
+    }
+  }
+
+  void Write(const std::string& path, const std::string& text) { folder_.Write(path, text); }
+  void Generation(int number) {
+    Write("class/kfd/kfd/topology/generation_id", std::to_string(number) + "\n");
+  }
+  void Pci(const std::string& pci, const std::string& name, const std::string& text) {
+    Write("bus/pci/devices/" + pci + "/" + name, text);
+  }
+  void Node(int number, std::uint32_t location, unsigned minor, std::uint64_t unique,
+            const std::string& more = "") {
+    Write(kNodes + std::to_string(number) + "/properties",
+          "cpu_cores_count 0\nsimd_count 152\nsimd_per_cu 4\ngfx_target_version 90402\n"
+          "vendor_id 4098\ndevice_id 29857\nlocation_id " +
+              std::to_string(location) + "\ndomain 0\ndrm_render_minor " + std::to_string(minor) +
+              "\nunique_id " + std::to_string(unique) + "\n" + more);
+    Write(kNodes + std::to_string(number) + "/mem_banks/0/properties",
+          "heap_type 1\nsize_in_bytes 25769803776\n");
+  }
+  void Link(int from, int index, int to) {
+    Write(kNodes + std::to_string(from) + "/io_links/" + std::to_string(index) + "/properties",
+          "type 11\nnode_from " + std::to_string(from) + "\nnode_to " + std::to_string(to) +
+              "\nweight 41\n");
+  }
+  /// The DRM devices of a place below /sys.
+  void Drm(const std::string& place, int card, unsigned render) {
+    for (const auto& [name, minor] :
+         {std::pair{"card" + std::to_string(card), static_cast<unsigned>(card)},
+          {"renderD" + std::to_string(render), render}}) {
+      Write(place + "/drm/" + name + "/dev", "226:" + std::to_string(minor) + "\n");
+      folder_.Link(place + "/drm/" + name + "/device", "../..");
+      folder_.Link("class/drm/" + name, "../../" + place + "/drm/" + name);
+    }
+  }
+
+  std::unique_ptr<device::Backend> Make() {
+    return MakeBackend({.sysfs_root = folder_.path(), .proc_root = "/nonexistent"});
+  }
+  std::unique_ptr<device::Backend> Opened() {
+    auto backend = Make();
+    const auto driver = backend->Open();
+    EXPECT_TRUE(driver.ok()) << driver.error().message();
+    return backend;
+  }
+  static std::map<std::string, device::Facts> All(device::Backend& backend) {
+    std::map<std::string, device::Facts> all;
+    for (const std::string& address : backend.List().value_or({}))
+      all[address] = *backend.Describe(address);
+    return all;
+  }
+
+  static constexpr std::uint64_t kUnique = 16404946649897475633ull;  // of a real machine
+  const std::string kNodes = "class/kfd/kfd/topology/nodes/";
+  os::TemporaryFolder folder_;
+};
+
+TEST_F(AmdMachine, DescribesAGpu) {
+  Node(2, 0x500, 128, kUnique);
+  Drm("bus/pci/devices/" + kFirst, 1, 128);
+  Pci(kFirst, "product_name", "AMD Instinct MI300X OAM\n");
+  Pci(kFirst, "current_compute_partition", "SPX\n");
+  Pci(kFirst, "available_compute_partition", "SPX, DPX, QPX, CPX\n");
+  const auto backend = Opened();
+  const auto all = All(*backend);
+  ASSERT_THAT(all, SizeIs(1));
+  const device::Facts& facts = all.begin()->second;
+  EXPECT_EQ(facts.id, "GPU-e3aa140f9a5f9e31");
+  EXPECT_EQ(facts.model, "AMD Instinct MI300X OAM");
+  EXPECT_EQ(ToString(*facts.pci), kFirst);
+  EXPECT_EQ(facts.numa_node, 1);
+  EXPECT_EQ(facts.memory.mebibytes(), 192u * 1024);
+  EXPECT_EQ(facts.compute_units, 38);
+  EXPECT_EQ(facts.architecture_version, "gfx942");
+  EXPECT_THAT(facts.files, ElementsAre(device::DeviceFile{"/dev/dri/card1", 226, 1},
+                                       device::DeviceFile{"/dev/dri/renderD128", 226, 128}));
+  ASSERT_THAT(facts.modes, SizeIs(1));
+  EXPECT_THAT(facts.modes[0].available, ElementsAre("SPX", "DPX", "QPX", "CPX"));
+}
+
+TEST_F(AmdMachine, KeepsItsControlFileAndGuardsSingleMinors) {
+  Node(2, 0x500, 128, kUnique);
+  Drm("bus/pci/devices/" + kFirst, 1, 128);
+  Drm("devices/platform/amdgpu_xcp_0", 2, 129);
+  Drm("devices/platform/other", 40, 168);
+  const auto driver = Make()->Open();
+  ASSERT_TRUE(driver.ok());
+  EXPECT_THAT(driver->files, ElementsAre(device::DeviceFile{"/dev/kfd", 511, 0}));
+  EXPECT_THAT(driver->guarded,
+              ElementsAre(device::DeviceNumbers{226, 1, 2}, device::DeviceNumbers{226, 128, 129}))
+      << "neither the BMC's card0 nor another driver's";
+}
+
+TEST_F(AmdMachine, PartitionsHaveIdsOfTheirOwnAlthoughTheyShareAUniqueId) {
+  for (unsigned part = 0; part < 8; ++part)
+    Node(static_cast<int>(2 + part), 0x500 + part, 128 + part, kUnique);
+  Pci(kFirst, "current_compute_partition", "CPX\n");
+  Pci(kFirst, "current_memory_partition", "NPS4\n");
+  const auto backend = Opened();
+  const auto all = All(*backend);
+  ASSERT_THAT(all, SizeIs(9));
+  std::set<std::string> ids;
+  for (const auto& [address, facts] : all) ids.insert(facts.id);
+  EXPECT_THAT(ids, SizeIs(9));
+  EXPECT_THAT(all.at(kFirst).files, IsEmpty());
+  const device::Facts& part = all.at(kFirst + "/3");
+  EXPECT_EQ(part.parent, all.at(kFirst).id);
+  EXPECT_EQ(part.number, "0:3");
+  EXPECT_EQ(part.profile, "cpx_nps4");
+  EXPECT_EQ(part.memory.mebibytes(), 24u * 1024);
+  EXPECT_EQ(ToString(*part.pci), kFirst) << "the function is the partition's number, not PCI's";
+}
+
+TEST_F(AmdMachine, LinuxOwnDriverNumbersPartitionsInTheHighestBits) {
+  for (std::uint32_t part = 0; part < 4; ++part)
+    Node(static_cast<int>(2 + part), part << 28 | 0x500, 128 + part, kUnique);
+  EXPECT_THAT(*Opened()->List(),
+              ElementsAre(kFirst, kFirst + "/0", kFirst + "/1", kFirst + "/2", kFirst + "/3"));
+}
+
+TEST_F(AmdMachine, AVirtualFunctionIsNoPartition) {
+  Node(2, 0x502, 128, kUnique);
+  Pci("0000:05:00.2", "numa_node", "-1\n");
+  const auto backend = Opened();
+  EXPECT_THAT(*backend->List(), ElementsAre("0000:05:00.2"));
+  EXPECT_EQ(backend->Describe("0000:05:00.2")->numa_node, std::nullopt);
+}
+
+TEST_F(AmdMachine, Issue157BothSpellingsOfPartitionDevices) {
+  for (const char* spelling : {"amdgpu_xcp_0", "amdgpu_xcp.0"}) {
+    Node(2, 0x500, 128, kUnique);
+    Node(3, 0x501, 129, kUnique);
+    std::filesystem::remove_all(folder_ / "class/drm");
+    std::filesystem::remove_all(folder_ / "devices");
+    Drm(std::string("devices/platform/") + spelling, 7, 129);
+    const auto backend = Opened();
+    EXPECT_THAT(backend->List().value_or({}), SizeIs(3)) << spelling;
+    EXPECT_THAT(backend->Describe(kFirst + "/1")->files,
+                ElementsAre(device::DeviceFile{"/dev/dri/card7", 226, 7},
+                            device::DeviceFile{"/dev/dri/renderD129", 226, 129}))
+        << spelling;
+  }
+}
+
+TEST_F(AmdMachine, Issue184And167CountsThePartitionsThatTheTopologyHas) {
+  for (unsigned part = 0; part < 7; ++part)  // the eighth got no minor
+    Node(static_cast<int>(2 + part), 0x500 + part, 184 + part, kUnique);
+  Pci(kFirst, "current_compute_partition", "CPX\n");
+  EXPECT_THAT(*Opened()->List(), SizeIs(1 + 7));
+}
+
+TEST_F(AmdMachine, TwoGpusWithOneIdAreKnownByTheirPlaces) {
+  Node(2, 0x500, 128, kUnique);
+  Node(3, 0x2600, 129, kUnique);
+  const auto backend = Opened();
+  const auto all = All(*backend);
+  EXPECT_EQ(all.at(kFirst).id, "GPU-" + kFirst);
+  EXPECT_EQ(all.at(kSecond).id, "GPU-" + kSecond);
+}
+
+TEST_F(AmdMachine, AnIdOfAllOnesOrNoneIsNoId) {
+  Node(2, 0x500, 128, ~std::uint64_t{0});
+  Node(3, 0x2600, 129, 0);
+  const auto all = All(*Opened());
+  EXPECT_EQ(all.at(kFirst).id, "GPU-" + kFirst);
+  EXPECT_EQ(all.at(kSecond).id, "GPU-" + kSecond);
+}
+
+TEST_F(AmdMachine, LinksLeadToGpusThatAreThere) {
+  Node(2, 0x500, 128, kUnique);
+  Node(3, 0x2600, 129, kUnique + 1);
+  Link(2, 0, 0);
+  Link(2, 1, 3);
+  Link(2, 2, 77);
+  Link(2, 3, 2);
+  const auto all = All(*Opened());
+  ASSERT_THAT(all.at(kFirst).links, SizeIs(1));
+  EXPECT_EQ(all.at(kFirst).links[0].peer, all.at(kSecond).id);
+  EXPECT_EQ(all.at(kFirst).links[0].fabric_lanes, 1);
+}
+
+TEST_F(AmdMachine, ADumpWithHolesStillHasItsGpus) {
+  Node(2, 0x500, 128, kUnique);
+  std::filesystem::remove_all(folder_ / kNodes + "2/mem_banks");
+  std::filesystem::remove_all(folder_ / "bus");
+  std::filesystem::remove_all(folder_ / "class/kfd/kfd/dev");
+  Write(kNodes + "3/name", "");
+  const auto all = All(*Opened());
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_EQ(all.at(kFirst).model, "AMD Instinct MI300X") << "by its number, #171";
+  EXPECT_EQ(all.at(kFirst).memory.count, 0u);
+  EXPECT_THAT(all.at(kFirst).files,
+              ElementsAre(device::DeviceFile{"/dev/dri/renderD128", 226, 128}));
+}
+
+TEST_F(AmdMachine, LinksOutOfTheTreeLeadNowhere) {
+  Node(2, 0x500, 128, kUnique);
+  const os::TemporaryFolder outside;
+  outside.Write("secret", "stolen\n");
+  folder_.Link("bus/pci/devices/" + kFirst + "/product_name", outside / "secret");
+  folder_.Link("bus/pci/devices/" + kFirst + "/serial_number",
+               "../../../../../../../../../../../.." + (outside / "secret"));
+  const auto facts = *Opened()->List();
+  ASSERT_THAT(facts, SizeIs(1));
+  const auto all = All(*Opened());
+  EXPECT_EQ(all.at(kFirst).model, "AMD Instinct MI300X");
+  EXPECT_EQ(all.at(kFirst).serial, "");
+}
+
+TEST_F(AmdMachine, HugeFilesAndImpossibleNumbersAreLeftOut) {
+  Node(2, 0x500, 128, kUnique);
+  Pci(kFirst, "product_name", std::string(1 << 20, 'x'));
+  Pci(kFirst, "numa_node", "99999999999999999999\n");
+  Pci(kFirst, "mem_info_vram_total", "18446744073709551615\n");
+  Write(kNodes + "3/properties", std::string(1 << 20, '\n'));
+  Write(kNodes + "4/properties",
+        "simd_count 4294967295\ngfx_target_version 90402\ndrm_render_minor 4294967295\n");
+  const auto all = All(*Opened());
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_EQ(all.at(kFirst).model, "AMD Instinct MI300X");
+  EXPECT_EQ(all.at(kFirst).numa_node, std::nullopt);
+  EXPECT_EQ(all.at(kFirst).memory.mebibytes(), 24u * 1024) << "that of the memory bank";
+}
+
+TEST_F(AmdMachine, GraphicsOfAProcessorAreNotOffered) {
+  Node(2, 0x500, 128, kUnique);
+  Write(kNodes + "3/properties",
+        "simd_count 24\ngfx_target_version 110003\nlocation_id 49408\ndrm_render_minor 129\n");
+  EXPECT_THAT(*Opened()->List(), ElementsAre(kFirst));
+}
+
+/// KFD answers EPERM for a node whose render node the device cgroup does not allow.
+TEST_F(AmdMachine, NodesThatRefuseToBeReadAreLeftOutAndNamedWhereAllDo) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become a user who may not read";
+  Node(2, 0x500, 128, kUnique);
+  Node(3, 0x2600, 129, kUnique + 1);
+  const auto forbid = [&](int number) {
+    ::chmod((folder_ / (kNodes + std::to_string(number) + "/properties")).c_str(), 0);
+  };
+  ::chmod(folder_.path().c_str(), 0755);
+  forbid(3);
+  constexpr uid_t kNobody = 65534;
+  ASSERT_EQ(::seteuid(kNobody), 0);
+  const auto backend = Make();
+  const auto some = backend->Open();
+  const auto list = backend->List();
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_TRUE(some.ok()) << some.error().message();
+  EXPECT_THAT(*list, ElementsAre(kFirst));
+  forbid(2);
+  ASSERT_EQ(::seteuid(kNobody), 0);
+  const auto none = Make()->Open();
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code(), base::Code::kFailedPrecondition);
+  EXPECT_THAT(none.error().message(), HasSubstr("device cgroup"));
+}
+
+TEST_F(AmdMachine, AModeThatChangesIsSeen) {
+  Node(2, 0x500, 128, kUnique);
+  Pci(kFirst, "current_compute_partition", "SPX\n");
+  const auto backend = Opened();
+  ASSERT_THAT(All(*backend), SizeIs(1));
+  EXPECT_FALSE(backend->Read(kFirst)->facts_changed);
+  Pci(kFirst, "current_compute_partition", "CPX\n");
+  for (unsigned part = 0; part < 8; ++part)
+    Node(static_cast<int>(2 + part), 0x500 + part, 128 + part, kUnique);
+  EXPECT_TRUE(backend->Read(kFirst)->facts_changed);
+  Generation(2);
+  EXPECT_THAT(*backend->List(), SizeIs(9));
+}
+
+TEST_F(AmdMachine, ErrorsStandWhileTheirCountersCannotBeRead) {
+  Node(2, 0x500, 128, kUnique);
+  Pci(kFirst, "ras/umc_err_count", "ue: 2\nce: 5\nde: 1\n");
+  Pci(kFirst, "ras/gfx_err_count", "ue: 0\nce: 0\n");
+  Pci(kFirst, "ras/gpu_vram_bad_pages", "0x1 : 0x1000 : P\n");
+  const auto backend = Opened();
+  (void)backend->List();
+  const auto kinds = [&] {
+    std::set<std::string> found;
+    const auto reading = backend->Read(kFirst);
+    for (const auto& evidence : reading->evidence) {
+      EXPECT_TRUE(evidence.standing);
+      found.insert(evidence.kind);
+    }
+    return found;
+  };
+  using Kinds = std::set<std::string>;
+  EXPECT_EQ(kinds(), (Kinds{"ras-uncorrectable", "ras-deferred", "pages-pending"}));
+  Pci(kFirst, "ras/umc_err_count", "Query currently inaccessible\n");
+  EXPECT_EQ(kinds(), (Kinds{"ras-uncorrectable", "ras-deferred", "pages-pending", "in-reset"}));
+  Pci(kFirst, "ras/umc_err_count", "ue: 0\nce: 0\nde: 0\n");
+  EXPECT_EQ(kinds(), (Kinds{"pages-pending"})) << "the driver was loaded again";
+}
+
+TEST_F(AmdMachine, MeasuresWhatItsFilesSay) {
+  Node(2, 0x500, 128, kUnique);
+  Pci(kFirst, "mem_info_vram_used", "1073741824\n");
+  Pci(kFirst, "gpu_busy_percent", "12\n");
+  Pci(kFirst, "gpu_metrics", std::string("\x10\x00\x03\x00", 4) + std::string(12, '\1'));
+  const auto backend = Opened();
+  (void)backend->List();
+  device::SampleRequest request;
+  for (std::size_t id = 0; id < TheQuantities().size(); ++id)
+    request.quantities.push_back(static_cast<device::QuantityId>(id));
+  const auto sample = *backend->TakeSample(kFirst, request);
+  ASSERT_THAT(sample.values, SizeIs(2)) << "the table has an unknown version";
+  EXPECT_EQ(std::get<std::uint64_t>(sample.values[0].number), 1073741824u);
+  EXPECT_EQ(std::get<std::uint64_t>(sample.values[1].number), 12u);
+}
+
+TEST_F(AmdMachine, ADriverThatGoesIsMissed) {
+  Node(2, 0x500, 128, kUnique);
+  const auto backend = Opened();
+  std::filesystem::remove_all(folder_ / "module");
+  const auto list = backend->List();
+  ASSERT_FALSE(list.ok());
+  EXPECT_EQ(list.error().code(), base::Code::kNotFound);
+  EXPECT_THAT(Make()->Open().error().message(), HasSubstr("modprobe amdgpu"));
+}
+
+}  // namespace
+}  // namespace penstock::backend::amd

@@ -1,0 +1,155 @@
+// Names and meaning of the files: Linux, drivers/gpu/drm/amd/amdkfd/kfd_topology.c, and
+// include/uapi/linux/kfd_sysfs.h.
+#include "backend/amd/kfd.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/core/strings.h"
+
+namespace penstock::backend::amd {
+namespace {
+
+constexpr const char* kTopology = "/class/kfd/kfd/topology";
+constexpr std::size_t kMaxFile = 65536;  // a page in the kernel
+constexpr std::size_t kMaxNodes = 1024, kMaxLinks = 2048;
+constexpr std::uint64_t kXgmi = 11;                // io_link_type, CRAT_IOLINK_TYPE_XGMI
+constexpr std::uint64_t kPublicHeap = 1;           // HSA_MEM_HEAP_TYPE_FB_PUBLIC,
+constexpr std::uint64_t kPrivateHeap = 2;          // …_FB_PRIVATE
+constexpr std::uint64_t kMostMemory = 1ull << 50;  // bytes: more is an error of the driver
+constexpr std::uint64_t kMostUnits = 1u << 20;
+constexpr std::uint64_t kAllOnes = ~std::uint64_t{0};  // a device that fell off the bus
+
+std::uint64_t Of(const Properties& properties, std::string_view name) {
+  const auto found = properties.find(name);
+  return found == properties.end() ? 0 : found->second;
+}
+
+int Count(std::uint64_t value) { return value > kMostUnits ? 0 : static_cast<int>(value); }
+
+base::Result<Properties> Read(const os::Root& sysfs, const std::string& path) {
+  ASSIGN(const std::string text, sysfs.Read(path, kMaxFile));
+  return ParseProperties(text);
+}
+
+/// A missing folder, or one that cannot be read, has none.
+std::vector<Properties> ReadEach(const os::Root& sysfs, const std::string& folder) {
+  std::vector<Properties> all;
+  auto names = sysfs.List(folder).value_or({});
+  if (names.size() > kMaxLinks) names.resize(kMaxLinks);
+  for (const std::string& name : names)
+    if (auto properties = Read(sysfs, folder + "/" + name + "/properties"); properties.ok())
+      all.push_back(*std::move(properties));
+  return all;
+}
+
+base::Bytes MemoryOf(const os::Root& sysfs, const std::string& node) {
+  std::uint64_t sum = 0;
+  for (const Properties& bank : ReadEach(sysfs, node + "/mem_banks")) {
+    const std::uint64_t size = Of(bank, "size_in_bytes"), heap = Of(bank, "heap_type");
+    if ((heap == kPublicHeap || heap == kPrivateHeap) && size <= kMostMemory) sum += size;
+  }
+  return base::Bytes{sum <= kMostMemory ? sum : 0};
+}
+
+std::vector<KfdLink> LinksOf(const os::Root& sysfs, const std::string& node) {
+  std::vector<KfdLink> links;
+  for (const char* kind : {"/io_links", "/p2p_links"})
+    for (const Properties& link : ReadEach(sysfs, node + kind))
+      if (const std::uint64_t to = Of(link, "node_to"); to < kMaxNodes)
+        links.push_back({static_cast<unsigned>(to), Of(link, "type") == kXgmi, Of(link, "weight")});
+  return links;
+}
+
+/// Nothing for a node without a GPU that can be opened.
+std::optional<KfdNode> NodeOf(unsigned number, const Properties& properties) {
+  const std::uint64_t gfx = Of(properties, "gfx_target_version");
+  const std::uint64_t minor = Of(properties, "drm_render_minor");
+  constexpr std::uint64_t kMostGfx = 1000000, kMostMinor = 0xfffff;
+  if (Of(properties, "simd_count") == 0 || gfx == 0 || gfx > kMostGfx) return std::nullopt;
+  if (minor == 0 || minor > kMostMinor) return std::nullopt;
+  KfdNode node{.number = number};
+  const std::uint64_t unique = Of(properties, "unique_id");
+  node.unique_id = unique == kAllOnes ? 0 : unique;
+  node.domain = static_cast<std::uint32_t>(Of(properties, "domain"));
+  node.location = static_cast<std::uint32_t>(Of(properties, "location_id"));
+  node.device_id = static_cast<std::uint32_t>(Of(properties, "device_id") & 0xffff);
+  node.render_minor = static_cast<unsigned>(minor);
+  node.gfx = static_cast<unsigned>(gfx);
+  node.simds = Count(Of(properties, "simd_count"));
+  const int per_unit = Count(Of(properties, "simd_per_cu"));
+  node.compute_units = per_unit == 0 ? 0 : node.simds / per_unit;
+  return node;
+}
+
+}  // namespace
+
+Properties ParseProperties(std::string_view text) {
+  Properties properties;
+  for (const std::string& line : base::Split(text, '\n')) {
+    const auto blank = line.find(' ');
+    if (blank == std::string::npos || blank == 0) continue;
+    const auto value = base::ParseUint(base::Trim(std::string_view(line).substr(blank)));
+    if (value) properties.emplace(line.substr(0, blank), *value);
+  }
+  return properties;
+}
+
+base::Result<std::string> ReadGeneration(const os::Root& sysfs) {
+  ASSIGN(const std::string text, sysfs.Read(std::string(kTopology) + "/generation_id", kMaxFile));
+  return std::string(base::Trim(text));
+}
+
+base::Result<Topology> ReadTopology(const os::Root& sysfs) {
+  Topology topology;
+  topology.generation = ReadGeneration(sysfs).value_or("");
+  const std::string nodes = std::string(kTopology) + "/nodes";
+  ASSIGN(const std::vector<std::string> names, sysfs.List(nodes));
+  std::set<unsigned> numbers;
+  for (const std::string& name : names)
+    if (const auto number = base::ParseUint(name); number && *number < kMaxNodes)
+      numbers.insert(static_cast<unsigned>(*number));
+  for (const unsigned number : numbers) {
+    const std::string folder = nodes + "/" + std::to_string(number);
+    const auto properties = Read(sysfs, folder + "/properties");
+    if (!properties.ok()) {
+      if (properties.error().code() == base::Code::kPermissionDenied)
+        topology.refused.push_back(number);
+      continue;
+    }
+    auto node = NodeOf(number, *properties);
+    if (!node) continue;
+    node->memory = MemoryOf(sysfs, folder);
+    node->links = LinksOf(sysfs, folder);
+    topology.gpus.push_back(*std::move(node));
+  }
+  std::set<unsigned> there;
+  for (const KfdNode& node : topology.gpus) there.insert(node.number);
+  for (KfdNode& node : topology.gpus)
+    std::erase_if(node.links, [&](const KfdLink& link) {
+      return link.to == node.number || !there.contains(link.to);
+    });
+  return topology;
+}
+
+std::string GfxName(unsigned gfx) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  const unsigned minor = gfx / 100 % 100, stepping = gfx % 100;
+  if (minor > 15 || stepping > 15) return "";
+  return "gfx" + std::to_string(gfx / 10000) + kDigits[minor] + kDigits[stepping];
+}
+
+std::string InstinctArchitecture(unsigned gfx) {
+  switch (gfx) {  // LLVM, "User Guide for AMDGPU Backend": MI50, MI100, MI200, MI300, MI350
+    case 90006: return "vega20";
+    case 90008: return "cdna1";
+    case 90010: return "cdna2";
+    case 90400:
+    case 90401:
+    case 90402: return "cdna3";
+    case 90500: return "cdna4";
+    default: return "";
+  }
+}
+
+}  // namespace penstock::backend::amd

@@ -1,0 +1,82 @@
+// AMD's accelerators on this machine, from the files of KFD, DRM and PCI below /sys.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/amd/kfd.h"
+#include "device/model.h"
+#include "os/core/root.h"
+
+namespace penstock::backend::amd {
+
+/// A node of KFD's topology as a part of a GPU; of an undivided GPU there is one.
+struct Partition {
+  unsigned xcp = 0;  ///< its number within the GPU
+  KfdNode node;
+  int number = 0;  ///< among all that programs see, by which AMD's tools call it
+};
+
+struct AmdGpu {
+  std::string id;  ///< "GPU-e3aa1c5bd7b5f051", as ROCR_VISIBLE_DEVICES has it; see IdsOf
+  device::PciAddress pci;
+  int index = 0;
+  std::vector<Partition> partitions;  ///< by number, at least one
+  std::optional<int> numa_node;       ///< see Machine::NumaNode
+};
+
+/// Puts the nodes together to GPUs, by PCI function. `exists`: whether a PCI function is there:
+/// drivers write the partition's number into the three bits of the function, or into the highest
+/// four bits of the location.
+///
+/// A GPU's id is its unique_id. Where that is not known, as in virtual machines, or two GPUs have
+/// the same, it is the PCI address: "GPU-0000:05:00.0".
+std::vector<AmdGpu> GroupGpus(const std::vector<KfdNode>& nodes,
+                              const std::function<bool(const device::PciAddress&)>& exists);
+
+/// The id of a partition of a GPU: all partitions have one unique_id.
+std::string PartId(const AmdGpu& gpu, unsigned xcp);
+
+/// Files of one machine. Blocks. A file that is missing or that cannot be read is empty.
+class Machine {
+ public:
+  explicit Machine(os::Root sysfs) : sysfs_(std::move(sysfs)) {}
+
+  const os::Root& sysfs() const { return sysfs_; }
+
+  /// A file below the folder of a PCI function, without surrounding blanks.
+  std::string PciFile(const device::PciAddress& pci, const std::string& name) const;
+  /// The same as bytes.
+  base::Result<std::string> PciBytes(const device::PciAddress& pci, const std::string& name) const;
+  std::vector<std::string> PciFolder(const device::PciAddress& pci, const std::string& name) const;
+  bool Exists(const device::PciAddress& pci) const;
+
+  /// The NUMA node of a PCI function; nothing if it has none.
+  std::optional<int> NumaNode(const device::PciAddress& pci) const;
+
+  /// The card and the render node that belong together, in this order; the render node alone where
+  /// DRM's folders are missing.
+  std::vector<device::DeviceFile> DrmFiles(unsigned render_minor) const;
+
+  /// /dev/kfd; nothing if KFD does not say its number.
+  std::optional<device::DeviceFile> KfdFile() const;
+
+  /// The device files of these GPUs and of every possible partition, which exist from the time at
+  /// which the driver was loaded (Linux, amdgpu_xcp_drv.c).
+  std::vector<device::DeviceNumbers> Guarded(const std::vector<AmdGpu>& gpus) const;
+
+  /// "SPX", "CPX"; empty: the GPU cannot be divided.
+  std::string ComputeMode(const AmdGpu& gpu) const {
+    return PciFile(gpu.pci, "current_compute_partition");
+  }
+
+ private:
+  std::optional<device::DeviceFile> DrmFile(const std::string& folder,
+                                            const std::string& name) const;
+  const os::Root sysfs_;
+};
+
+}  // namespace penstock::backend::amd

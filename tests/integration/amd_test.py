@@ -1,0 +1,140 @@
+"""AMD's accelerators beside NVIDIA's GPUs, with the product's own programs: found in the files of KFD, DRM and PCI, labelled, advertised, measured, withdrawn, and
+handed to containers with exactly their files. On a machine without AMD's driver no process runs for it."""
+import json
+import re
+import subprocess
+import urllib.parse
+from pathlib import Path
+
+import pytest
+
+from amd import Amd
+from monitored import Kubelet
+from node import Node, wait_until
+
+
+@pytest.fixture
+def node(make_node) -> Node:
+    """Eight GPUs of NVIDIA, not yet with an agent."""
+    node = make_node(config="labels: {featuresFile: HOME/features}\n")
+    node.config.write_text(node.config.read_text().replace("HOME", str(node.home)))
+    node.listen = f"unix:{node.home}/page.sock"
+    return node
+
+
+def devices(node: Node) -> dict[str, dict]:
+    return {device["id"]: device for device in node.report()["devices"] if device["vendor"] == "amd"}
+
+
+def labels(node: Node) -> dict[str, str]:
+    file = node.home / "features"
+    lines = file.read_text().splitlines() if file.exists() else []
+    return dict(line.split("=", 1) for line in lines if "amd.com/" in line)
+
+
+def metrics(node: Node) -> str:
+    return subprocess.run(["curl", "-sS", "--unix-socket", node.home / "page.sock", "http://node/metrics"], check=True, capture_output=True, text=True).stdout
+
+
+def children(node: Node) -> list[str]:
+    """The command lines of the agent's processes."""
+    found = []
+    for task in Path(f"/proc/{node.agent.pid}/task").iterdir():
+        for pid in (task / "children").read_text().split():
+            found.append(Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " "))
+    return found
+
+
+def test_without_the_driver_no_process_runs_for_it(node):
+    node.start_agent()
+    wait_until(lambda: any("penstock-worker nvidia" in one for one in children(node)), "NVIDIA's worker", seen=lambda: children(node))
+    assert not [one for one in children(node) if "penstock-worker amd" in one]
+    assert [vendor["vendor"] for vendor in node.report()["vendors"]] == ["nvidia"]
+    Amd(node.root)
+    wait_until(lambda: len(devices(node)) == 8, "the GPUs of the driver that came")
+    assert [one for one in children(node) if "penstock-worker amd" in one]
+
+
+def test_gpus_of_two_vendors_stand_side_by_side(node):
+    amd = Amd(node.root)
+    node.start_agent(devices=16)
+    found = devices(node)
+    assert set(found) == {amd.id(gpu) for gpu in range(8)}
+    assert {(one["model"], one["memoryBytes"], one["resource"]) for one in found.values()} == {("AMD Instinct MI300X OAM", 192 << 30, "amd.com/gpu")}
+    expected = {"amd.com/gpu.device-id": "74a1", "amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM", "amd.com/gpu.vram": "192G", "amd.com/gpu.cu-count": "304",
+                "amd.com/gpu.simd-count": "1216", "amd.com/gpu.family": "AI", "amd.com/gpu.compute-memory-partition": "spx_nps1",
+                "beta.amd.com/gpu.cu-count": "304", "beta.amd.com/gpu.cu-count.304": "8"}
+    wait_until(lambda: expected.items() <= labels(node).items(), "its labels", seen=lambda: labels(node))
+    shown = wait_until(lambda: (page := metrics(node)) if f'accelerator_temperature_celsius{{device="{amd.id(3)}"' in (page := metrics(node)) else None, "samples")
+    line = next(line for line in shown.splitlines() if line.startswith(f'accelerator_temperature_celsius{{device="{amd.id(3)}"'))
+    assert line.split()[-1] == "47"
+    specs = [spec for file in node.cdi_dir.glob("*.json") if (spec := json.loads(file.read_text()))["kind"] == "amd.com/gpu"]
+    nodes = {device["name"]: sorted(one["path"] for one in device["containerEdits"]["deviceNodes"]) for spec in specs for device in spec["devices"]}
+    assert nodes["3"] == nodes[amd.id(3)] and {"/dev/dri/card24", "/dev/dri/renderD152"} <= set(nodes["3"]), nodes
+    assert "/dev/kfd" in json.dumps(specs)
+    assert node.penstock("status").stdout.count("Instinct MI300X OAM") == 8
+
+
+def test_partitions_are_offered_in_the_place_of_their_gpu(node):
+    amd = Amd(node.root, mode="CPX", board=True)
+    node.start_agent(devices=8 + 8 + 63)
+    found = devices(node)
+    assert found[amd.id(0)]["parts"] == 8 and found[amd.id(7)]["parts"] == 7, "the BMC's card has the minor of the last one"
+    assert found[f"{amd.id(0)}-3"]["resource"] == "amd.com/cpx_nps1" and found[f"{amd.id(0)}-3"]["memoryBytes"] == 24 << 30
+    amd.switch("SPX")
+    wait_until(lambda: len(devices(node)) == 8, "the whole GPUs")
+    wait_until(lambda: not any(one.get("parts") for one in devices(node).values()), "the GPUs to be whole")
+    wait_until(lambda: labels(node).get("amd.com/gpu.compute-memory-partition") == "spx_nps1", "the label to follow", seen=lambda: labels(node))
+
+
+@pytest.mark.parametrize("mode, partitions, resource", [("SPX", 8, "amd.com/gpu"), ("CPX", 64, "amd.com/gpu")])
+def test_a_pod_gets_exactly_the_files_of_its_devices(node, request, mode, partitions, resource):
+    amd = Amd(node.root, mode=mode)
+    node.config.write_text(f"{node.config.read_text()}parts: {{strategy: single}}\n")
+    kubelet = Kubelet(node.home, request.config.getoption("--programs").resolve())
+    try:
+        node.kubelet = kubelet.dir
+        node.start_agent(devices=8 + 8 + (partitions if mode != "SPX" else 0))
+        kubelet.healthy(partitions, resource)
+        held = kubelet.start("ml", "training", 2, resource)
+        given = " ".join(urllib.parse.unquote(one) for one in kubelet.given())
+        minors = [amd.minors[gpu][part] - 128 for gpu in range(8) for part in range(8)
+                  if (amd.id(gpu) if mode == "SPX" else f"{amd.id(gpu)}-{part}") in {one.split("::")[0] for one in held} and (part == 0 or mode != "SPX")]
+        assert len(minors) == 2, held
+        expected = {"/dev/kfd", *(f"/dev/dri/card{minor}" for minor in minors), *(f"/dev/dri/renderD{128 + minor}" for minor in minors)}
+        assert set(re.findall(r"/dev/(?:kfd|dri/\w+)", given)) == expected
+        assert "VISIBLE" not in given
+    finally:
+        kubelet.stop()
+
+
+def test_an_uncorrectable_error_withdraws_a_gpu(node):
+    amd = Amd(node.root, model="mi210")
+    node.start_agent(devices=16)
+    amd.errors(2, "umc", uncorrectable=1)
+    wait_until(lambda: devices(node)[amd.id(2)]["health"]["state"] == "unhealthy", "the GPU to be withdrawn")
+    broken = devices(node)[amd.id(2)]["health"]
+    assert "1 uncorrectable errors in block umc" in broken["reason"]
+    amd.errors(2, "umc", text="Query currently inaccessible\n")
+    amd.errors(3, "umc", uncorrectable=2)
+    wait_until(lambda: devices(node)[amd.id(3)]["health"]["state"] == "unhealthy", "a later reading")
+    assert devices(node)[amd.id(2)]["health"]["state"] == "unhealthy", "what cannot be read is no recovery"
+
+
+def test_a_program_gets_no_variable_of_another_vendor(node):
+    """HIP obeys CUDA_VISIBLE_DEVICES, too: with NVIDIA's ids in it, no AMD GPU is visible."""
+    amd = Amd(node.root)
+    node.start_agent(devices=16)
+    said = node.penstock("run", "--device", amd.id(1), "--", "sh", "-c", "echo ${CUDA_VISIBLE_DEVICES:-none} ${NVIDIA_VISIBLE_DEVICES:-none}").stdout.strip()
+    assert said == "none none"
+
+
+def test_a_driver_that_goes_takes_its_devices_along(node):
+    amd = Amd(node.root)
+    node.start_agent(devices=16)
+    amd.unload()
+    wait_until(lambda: not any(one["health"]["state"] == "healthy" for one in devices(node).values()), "the GPUs to go")
+    wait_until(lambda: not [one for one in children(node) if "penstock-worker amd" in one], "the worker to end")
+    absent = next(vendor for vendor in node.report()["vendors"] if vendor["vendor"] == "amd")
+    assert "modprobe amdgpu" in absent["reason"], "its GPUs are still there"
+    assert len(node.usable()) == 8

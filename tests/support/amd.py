@@ -1,0 +1,169 @@
+"""A machine with AMD's accelerators as a tree of files below /sys and /dev, as amdgpu shows them (Linux 6.12; the packaged driver where it differs): MI300X in each of
+its compute modes, MI210. The files do not act: a test writes what it wants to have changed."""
+import os
+import shutil
+import stat
+import struct
+from pathlib import Path
+
+UNKNOWN = 0xffff  # a 16-bit field of gpu_metrics that has no value
+
+
+class Model:
+    def __init__(self, device: int, name: str, gfx: int, xccs: int, units: int, memory: int, modes: str, buses: list[int]):
+        self.device, self.name, self.gfx, self.xccs, self.units, self.memory, self.modes, self.buses = device, name, gfx, xccs, units, memory, modes, buses
+
+
+MODELS = {
+    "mi300x": Model(0x74a1, "AMD Instinct MI300X OAM", 90402, 8, 304, 192 << 30, "SPX, DPX, QPX, CPX", [0x05, 0x26, 0x46, 0x65, 0x85, 0xa6, 0xc6, 0xe5]),
+    "mi210": Model(0x740f, "AMD Instinct MI210", 90010, 1, 104, 64 << 30, "", [0x63, 0x43, 0x03, 0x27, 0xe3, 0xc3, 0x83, 0xa3]),
+}
+PARTS = {"SPX": 1, "DPX": 2, "QPX": 4, "CPX": 8}
+MINORS = 64  # of cards, and of render nodes
+
+
+class Amd:
+    """`board`: the BMC's card takes the first of the 64 minors, so that a partition is left without. `high`: Linux' driver writes the number of a partition into the
+    highest bits of its location, the packaged one into the lowest. `spelling`: of the partitions' platform devices."""
+
+    def __init__(self, root: Path, model: str = "mi300x", gpus: int = 8, mode: str = "SPX", memory: str = "NPS1", board: bool = False, high: bool = False,
+                 spelling: str = "_"):
+        self.root, self.sys, self.dev = root, root / "sys", root / "dev"
+        self.model, self.gpus, self.memory, self.board, self.high, self.spelling = MODELS[model], gpus, memory, board, high, spelling
+        self.generation = 1
+        self.write("module/amdgpu/initstate", "live\n")
+        self.write("class/kfd/kfd/dev", "511:0\n")
+        self.node("kfd", 511, 0)
+        self.minors = self.probe()
+        self.switch(mode)
+
+    # Files.
+
+    def write(self, path: str, content: str | bytes):
+        file = self.sys / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        beside = file.with_name(file.name + ".new")
+        beside.write_bytes(content if isinstance(content, bytes) else content.encode())
+        beside.rename(file)
+
+    def link(self, path: str, target: str):
+        """A relative link, as in sysfs; `target` is below /sys."""
+        file = self.sys / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)
+        file.symlink_to(os.path.relpath(self.sys / target, file.parent))
+
+    def node(self, name: str, major: int, minor: int):
+        file = self.dev / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0 and not file.exists():
+            os.mknod(file, stat.S_IFCHR | 0o660, os.makedev(major, minor))
+
+    # What the driver makes when it is loaded.
+
+    def address(self, gpu: int) -> str:
+        return f"0000:{self.model.buses[gpu]:02x}:00.0"
+
+    def unique_id(self, gpu: int) -> int:
+        return 0xe3aa1c5bd7b5f051 + gpu * 0x1111
+
+    def id(self, gpu: int) -> str:
+        return f"GPU-{self.unique_id(gpu):016x}"
+
+    def folder(self, gpu: int) -> str:
+        return f"devices/pci0000:00/{self.address(gpu)}"
+
+    def probe(self) -> list[list[int]]:
+        """PCI functions with their DRM devices, and the platform devices of possible partitions, in the order in which the driver makes them. Returns the
+        render nodes' minors of each GPU; there are none left for the last partition where the BMC has a card."""
+        free = list(range(1 if self.board else 0, MINORS))
+        minors, xcps = [], 0
+        for gpu in range(self.gpus):
+            folder, address = self.folder(gpu), self.address(gpu)
+            self.link(f"bus/pci/devices/{address}", folder)
+            for name, text in {"vendor": "0x1002", "device": f"0x{self.model.device:04x}", "class": "0x120000", "numa_node": gpu * 2 // self.gpus,
+                               "local_cpulist": "0-63" if gpu < self.gpus / 2 else "64-127", "product_name": self.model.name,
+                               "serial_number": f"69254700{gpu:04d}", "vbios_version": "113-M3000100-102",
+                               "mem_info_vram_total": self.model.memory, "mem_info_vram_used": 1 << 30, "unique_id": f"{self.unique_id(gpu):016x}"}.items():
+                self.write(f"{folder}/{name}", f"{text}\n")
+            for block in ("umc", "gfx", "sdma", "mmhub"):
+                self.errors(gpu, block)
+            self.write(f"{folder}/ras/gpu_vram_bad_pages", "")
+            self.measure(gpu)
+            minors.append([])
+            for part in range(8 if self.model.xccs > 1 else 1):
+                if not free:
+                    break
+                place = folder
+                if part:
+                    place, xcps = f"devices/platform/amdgpu_xcp{self.spelling}{xcps}", xcps + 1
+                self.drm(place, free.pop(0))
+                minors[-1].append(self.last_render)
+        return minors
+
+    def drm(self, place: str, number: int):
+        self.last_render = 128 + number
+        for name, minor in ((f"card{number}", number), (f"renderD{self.last_render}", self.last_render)):
+            self.write(f"{place}/drm/{name}/dev", f"226:{minor}\n")
+            self.link(f"{place}/drm/{name}/device", place)
+            self.link(f"class/drm/{name}", f"{place}/drm/{name}")
+            self.node(f"dri/{name}", 226, minor)
+
+    # What changes while it is loaded.
+
+    def switch(self, mode: str, memory: str | None = None):
+        """Changes the compute mode of all GPUs: only the topology and the files that say so change, and no event is sent."""
+        self.mode, self.memory = mode, memory or self.memory
+        if self.model.modes:
+            for gpu in range(self.gpus):
+                for name, text in {"current_compute_partition": mode, "available_compute_partition": self.model.modes,
+                                   "current_memory_partition": self.memory, "available_memory_partition": "NPS1, NPS4"}.items():
+                    self.write(f"{self.folder(gpu)}/{name}", f"{text}\n")
+        self.topology()
+
+    def topology(self, skip: tuple = ()):
+        """Writes KFD's topology without the GPUs to skip, with a new generation."""
+        nodes = "class/kfd/kfd/topology/nodes"
+        shutil.rmtree(self.sys / nodes, ignore_errors=True)
+        parts = PARTS[self.mode]
+        places = [(gpu, part) for gpu in range(self.gpus) if gpu not in skip for part in range(min(parts, len(self.minors[gpu])))]
+        for cpu in range(2):
+            self.properties(f"{nodes}/{cpu}", cpu_cores_count=64, simd_count=0, drm_render_minor=0)
+            self.write(f"{nodes}/{cpu}/gpu_id", "0\n")
+        for number, (gpu, part) in enumerate(places, 2):
+            location = self.model.buses[gpu] << 8 | (part << 28 if self.high else part)
+            simds = self.model.units * 4 // parts
+            self.properties(f"{nodes}/{number}", cpu_cores_count=0, simd_count=simds, mem_banks_count=1, simd_per_cu=4, gfx_target_version=self.model.gfx,
+                            vendor_id=0x1002, device_id=self.model.device, location_id=location, domain=0, drm_render_minor=self.minors[gpu][part],
+                            hive_id=15188982192727901047, unique_id=self.unique_id(gpu), num_xcc=self.model.xccs // parts)
+            self.write(f"{nodes}/{number}/gpu_id", f"{(number * 7919) & 0xffff}\n")
+            self.properties(f"{nodes}/{number}/mem_banks/0", heap_type=1, size_in_bytes=self.model.memory // parts, flags=0, width=8192)
+            self.properties(f"{nodes}/{number}/io_links/0", type=2, node_from=number, node_to=0, weight=20)
+            for link, (peer, (other, _)) in enumerate(((n, p) for n, p in enumerate(places, 2) if n != number), 1):
+                self.properties(f"{nodes}/{number}/io_links/{link}", type=11, node_from=number, node_to=peer, weight=13 if other == gpu else 41)
+        self.generation += 1
+        self.write("class/kfd/kfd/topology/generation_id", f"{self.generation}\n")
+
+    def properties(self, folder: str, **values: int):
+        self.write(f"{folder}/properties", "".join(f"{name} {value}\n" for name, value in values.items()))
+
+    def errors(self, gpu: int, block: str, uncorrectable: int = 0, correctable: int = 0, text: str | None = None):
+        self.write(f"{self.folder(gpu)}/ras/{block}_err_count", text or f"ue: {uncorrectable}\nce: {correctable}\n" + ("de: 0\n" if block == "umc" else ""))
+
+    def measure(self, gpu: int, hotspot: int = 47, memory: int = 41, power: int = 140, busy: int = 37):
+        """Version 1.3 of gpu_metrics for MI200, 1.5 for MI300 (drivers/gpu/drm/amd/include/kgd_pp_interface.h)."""
+        if self.model.xccs == 1:
+            table = bytearray(b"\xff" * 120)
+            struct.pack_into("<HBB10HQ", table, 0, 120, 1, 3, UNKNOWN, hotspot, memory, UNKNOWN, UNKNOWN, UNKNOWN, busy, 5, UNKNOWN, power, 65536 * 9)
+        else:
+            table = bytearray(b"\xff" * 360)
+            struct.pack_into("<HBB6H", table, 0, 360, 1, 5, hotspot, memory, UNKNOWN, power, busy, 5)
+            struct.pack_into("<Q", table, 88, 65536 * 9)
+            struct.pack_into("<HH", table, 112, 16, 320)
+            struct.pack_into("<H", table, 312, 2100)
+        self.write(f"{self.folder(gpu)}/gpu_metrics", bytes(table))
+
+    def unload(self):
+        """As rmmod amdgpu."""
+        shutil.rmtree(self.sys / "module/amdgpu")
+        shutil.rmtree(self.sys / "class/kfd")
