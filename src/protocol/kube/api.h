@@ -66,7 +66,7 @@ class WatchStream {
 /// kInvalidArgument, 401 kUnauthenticated, 403 kPermissionDenied with the missing RBAC rule, 404
 /// kNotFound, 409 kAborted (kAlreadyExists for AlreadyExists), 410 kOutOfRange, 429 after all
 /// attempts kResourceExhausted, 5xx and no connection kUnavailable, 504 and no answer in time
-/// kDeadlineExceeded.
+/// kDeadlineExceeded, and a 403 since an owner's kind is not known yet kUnavailable.
 class Api {
  public:
   using Done = std::function<void(base::Result<ApiResponse>)>;

@@ -48,16 +48,25 @@ StatusMessage ReadStatus(std::string_view body) {
   return answer;
 }
 
-Code CodeOf(int status, const std::string& reason) {
+// The admission plugin OwnerReferencesPermissionEnforcement looks owners up in a list of kinds that
+// it reads again every few seconds: it refuses a kind that was just defined, and soon no longer
+// does (Kubernetes, plugin/pkg/admission/gc/gc_admission.go).
+bool OwnersKindIsNew(const std::string& message) {
+  return message.find(
+             "cannot set blockOwnerDeletion in this case because cannot find RESTMapping") !=
+         std::string::npos;
+}
+
+Code CodeOf(int status, const StatusMessage& answer) {
   switch (status) {
     case 401: return Code::kUnauthenticated;
-    case 403: return Code::kPermissionDenied;
+    case 403: return OwnersKindIsNew(answer.message) ? Code::kUnavailable : Code::kPermissionDenied;
     case 404: return Code::kNotFound;
     case 405:
     case 406:
     case 415: return Code::kUnimplemented;
     case 408: return Code::kDeadlineExceeded;
-    case 409: return reason == "AlreadyExists" ? Code::kAlreadyExists : Code::kAborted;
+    case 409: return answer.reason == "AlreadyExists" ? Code::kAlreadyExists : Code::kAborted;
     case 410: return Code::kOutOfRange;
     case 412: return Code::kFailedPrecondition;
     case 429: return Code::kResourceExhausted;
@@ -173,7 +182,7 @@ base::Error StatusError(int status, std::string_view body, const ApiCall& call) 
   } else if (status < 400) {
     message += ": a redirection, which is not followed; is this an API server's address?";
   }
-  return {CodeOf(status, answer.reason), message};
+  return {CodeOf(status, answer), message};
 }
 
 }  // namespace penstock::protocol::kube
