@@ -200,6 +200,7 @@ struct Operator::State {
     known_spec = spec;
     namespace_labels = PrivilegedLabels(spec);
     spec_objects = *std::move(objects);
+    drivers_planned = false;
     WantObjects();
     marker.Want(spec, true);
     taints.Want(spec.startup_taints);
@@ -292,12 +293,16 @@ struct Operator::State {
     });
   }
 
-  /// Whether a deleted policy can go.
-  bool Clean() const {
-    if (!computed || (effective.wanted && !effective.spec)) return false;
+  bool ObjectsAgree() const {
     for (std::size_t i = 0; i < owned.size(); ++i)
       if (!(OwnedKinds()[i].may_be_missing && !owned[i].synced()) && !owned[i].agrees())
         return false;
+    return true;
+  }
+
+  /// Whether a deleted policy can go.
+  bool Clean() const {
+    if (!computed || (effective.wanted && !effective.spec) || !ObjectsAgree()) return false;
     return labels.agrees() && (!known_spec || (marker.settled() && rollout.settled()));
   }
 
@@ -387,6 +392,7 @@ struct Operator::State {
         !known_spec || known_spec->node.cluster.node_state != api::Switch::kOff;
     facts.reports = reports ? static_cast<std::int64_t>(reports->size()) : 0;
     facts.complete = IsComplete();
+    facts.written = drivers_planned && ObjectsAgree();
     facts.problems = Problems();
     return facts;
   }
@@ -425,8 +431,8 @@ struct Operator::State {
   bool computed = false;
   std::vector<WantedObject> spec_objects;
   std::map<std::string, Json> driver_sets;
-  bool drivers_planned = false;
-  ClusterFacts reported;  // of the last Report: many policies may have a status
+  bool drivers_planned = false;  // as they are wanted now
+  ClusterFacts reported;         // of the last Report: many policies may have a status
 
   ReconcileLoop work;
   std::optional<Definitions> definitions;

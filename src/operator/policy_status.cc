@@ -118,17 +118,31 @@ Json FieldsServed(const PolicyOutcome& outcome) {
   return ConditionOf("FieldsServed", all, reason, Joined(sentences));
 }
 
+Json ConditionIn(const Json& status, const Json& type) {
+  for (const Json& condition : ListAt(status, "/conditions"))
+    if (TextAt(condition, "/type") == type) return condition;
+  return {};
+}
+
 /// An unchanged condition keeps its time.
 void SetTimes(Json& conditions, const Json& found, const std::string& now) {
-  const Json* before = Find(found, "/conditions");
   for (Json& condition : conditions) {
-    condition["lastTransitionTime"] = now;
-    if (before == nullptr || !before->is_array()) continue;
-    for (const Json& other : *before)
-      if (TextAt(other, "/type") == condition["type"] &&
-          TextAt(other, "/status") == condition["status"] &&
-          !TextAt(other, "/lastTransitionTime").empty())
-        condition["lastTransitionTime"] = other["lastTransitionTime"];
+    const Json before = ConditionIn(found, condition["type"]);
+    const bool same = TextAt(before, "/status") == condition["status"] &&
+                      !TextAt(before, "/lastTransitionTime").empty();
+    condition["lastTransitionTime"] = same ? before["lastTransitionTime"] : Json(now);
+  }
+}
+
+/// Where nothing is written, the generation was observed once it was read.
+void SetGeneration(Json& conditions, const Json& found, const PolicyOutcome& outcome,
+                   bool written) {
+  const bool observed = written || !outcome.ignored.empty() || !outcome.problem.empty();
+  const Json* generation = Find(outcome.policy->object, "/metadata/generation");
+  for (Json& condition : conditions) {
+    const Json before = ConditionIn(found, condition["type"]);
+    const Json* known = observed ? generation : Find(before, "/observedGeneration");
+    if (known != nullptr && known->is_number_integer()) condition["observedGeneration"] = *known;
   }
 }
 
@@ -163,6 +177,8 @@ PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts) {
   if (!outcome.ignored.empty()) return {"ignored", "Ignored", outcome.ignored};
   if (!outcome.problem.empty())
     return {"notReady", "ReconcileFailed", Joined({outcome.problem}), true};
+  if (const std::string& why = outcome.policy->kind->not_served; !why.empty())
+    return {"notReady", "NotServed", why};
   if (!facts.problems.empty()) return {"notReady", "ReconcileFailed", Joined(facts.problems), true};
   return AddsDriver(*outcome.policy) ? OfDriver(NameOf(*outcome.policy).name, facts)
                                      : Progress(facts);
@@ -179,6 +195,7 @@ Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Jso
   if (outcome.ignored.empty() && outcome.problem.empty())
     conditions.push_back(FieldsServed(outcome));
   SetTimes(conditions, found, now);
+  SetGeneration(conditions, found, outcome, facts.written);
   Json status = {{"state", state.state},
                  {"namespace", facts.namespace_name},
                  {"conditions", std::move(conditions)}};

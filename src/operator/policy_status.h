@@ -22,6 +22,7 @@ struct ClusterFacts {
   bool reports_expected = true;       ///< agents write NodeStates
   std::int64_t reports = 0;           ///< number of NodeStates
   bool complete = false;              ///< everything was read at least once
+  bool written = false;               ///< the objects are as the policies want them
   std::vector<std::string> problems;  ///< what prevents the operator from writing
 };
 
@@ -35,7 +36,8 @@ struct PolicyState {
 PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts);
 
 /// The whole status; times of conditions that did not change are those of `found`, the object's
-/// status as it is. `now`: RFC 3339 with seconds. At most 64 KiB.
+/// status as it is. `now`: RFC 3339 with seconds. At most 64 KiB. A generation counts as observed
+/// once what it wants was written, so that `kubectl wait` after a change waits for it.
 nlohmann::json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts,
                         const nlohmann::json& found, const std::string& now);
 

@@ -50,6 +50,33 @@ TEST(PolicyStatus, AConditionThatDidNotChangeKeepsItsTime) {
   EXPECT_EQ(StatusOf({.policy = &kObject}, facts, before, "2026-02-02T00:00:00Z"), before);
 }
 
+TEST(PolicyStatus, AGenerationIsObservedOnceWhatItWantsWasWritten) {
+  auto facts = FactsWith({{"n1", "ready", "Ready", "", ""}});
+  PolicyObject object = kObject;
+  object.object["metadata"]["generation"] = 1;
+  const auto observed = [&](const json& found) {
+    return ConditionIn(StatusOf({.policy = &object}, facts, found, "now"), "Ready")
+        .value("observedGeneration", 0);
+  };
+  EXPECT_EQ(observed({}), 0) << "nothing was written yet";
+  facts.written = true;
+  EXPECT_EQ(observed({}), 1);
+  const json found = StatusOf({.policy = &object}, facts, {}, "now");
+  object.object["metadata"]["generation"] = 2;
+  facts.written = false;
+  EXPECT_EQ(observed(found), 1) << "ready, with what the spec before it wanted";
+  facts.written = true;
+  EXPECT_EQ(observed(found), 2);
+}
+
+TEST(PolicyStatus, AnObjectThatIsIgnoredHasBeenObserved) {
+  PolicyObject object = kObject;
+  object.object["metadata"]["generation"] = 3;
+  const json status =
+      StatusOf({.policy = &object, .ignored = "another is in force"}, FactsWith({}), {}, "now");
+  EXPECT_EQ(ConditionIn(status, "Ready")["observedGeneration"], 3);
+}
+
 TEST(PolicyStatus, SaysWhichFieldsAreNotServed) {
   PolicyOutcome outcome{.policy = &kObject};
   outcome.answers = {{"spec.a", FieldFate::kNotServed, "is not served yet"},
@@ -101,6 +128,17 @@ TEST(PolicyStatus, AnObjectWithoutEffectSaysWhy) {
   EXPECT_EQ(ConditionIn(status, "Ready")["reason"], "Ignored");
   EXPECT_EQ(ConditionIn(status, "Ready")["message"], "ClusterPolicy p has no drivers");
   EXPECT_FALSE(status.contains("nodes"));
+}
+
+TEST(PolicyStatus, AnObjectThatIsOnlyAnsweredIsNotReady) {
+  const auto& kinds = api::compat::PolicyKinds();
+  const auto kind = std::ranges::find(kinds, "GPUCluster", &api::compat::PolicyKind::kind);
+  ASSERT_NE(kind, kinds.end());
+  const PolicyObject object{&*kind, {{"metadata", {{"name", "one"}}}}};
+  const auto state = StateOf({.policy = &object}, FactsWith({{"n1", "ready", "Ready", "", ""}}));
+  EXPECT_EQ(state.state, "notReady");
+  EXPECT_EQ(state.reason, "NotServed");
+  EXPECT_EQ(state.message, kind->not_served);
 }
 
 TEST(JsonValues, AMergePatchTurnsOneValueIntoTheOther) {
