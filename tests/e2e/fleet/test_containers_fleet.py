@@ -19,8 +19,11 @@ def listed(output: str) -> list[str]:
 
 @pytest.fixture
 def pods(installed):
-    """`pods(node, name, command)`: a pod with one GPU on that node, whose container restarts when it ends."""
+    """`pods(node, name, command)`: a pod with one GPU on that node, whose container restarts when it ends. Not before the kubelet has the list of the
+    newest agent: it rejects a pod between two lists."""
     def start(node: str, name: str, command: str):
+        its = installed.nodes[node]
+        wait_for(lambda: its.kubelet_lists() == its.offers(), 60, f"the kubelet of {node} to have its GPUs", its.kubelet_lists)
         installed.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
                           "spec": pod_on(node, command, image=DEBIAN)})
     return start
