@@ -13,8 +13,6 @@ constexpr std::size_t kMostMessage = 400, kMostReason = 64, kMostReasons = 20, k
 constexpr std::string_view kOtherReason = "Other";
 /// Of the agent's condition Ready where no allocator serves, which is normal where none is wanted.
 constexpr std::string_view kNoAllocator = "NoDoorOpen";
-constexpr std::string_view kAcceleratorsReady = "AcceleratorsReady";
-constexpr const char* kInvalid = "invalid";  // of a reduced NodeState
 
 std::string Shortened(const std::string& text) {
   if (text.size() <= kMostMessage) return base::Printable(text);
@@ -38,6 +36,20 @@ Json Kept(const Json& object, std::initializer_list<const char*> keys) {
   return kept;
 }
 
+/// Of one that is true only that it is.
+Json KeptCondition(const Json& condition) {
+  const std::string status = TextAt(condition, "/status");
+  if (status == "True") return {{"status", status}};
+  return {{"status", status},
+          {"reason", base::Printable(TextAt(condition, "/reason").substr(0, kMostReason))},
+          {"message", Shortened(TextAt(condition, "/message"))},
+          {"since", base::Printable(TextAt(condition, "/lastTransitionTime").substr(0, 32))}};
+}
+
+bool IsTrue(const Json& reduced_state, const std::string& condition) {
+  return TextAt(reduced_state, "/" + condition + "/status") == "True";
+}
+
 /// Absent where the agent has not looked yet.
 void AddVendors(const Json& node_state, Json& reduced) {
   const Json* vendors = Find(node_state, "/status/vendors");
@@ -54,17 +66,10 @@ void AddVendors(const Json& node_state, Json& reduced) {
 Json ReducedNodeState(const Json& node_state) {
   Json reduced = {{"metadata", {{"name", TextAt(node_state, "/metadata/name")}}}};
   AddVendors(node_state, reduced);
-  const Json* conditions = Find(node_state, "/status/conditions");
-  if (conditions == nullptr || !conditions->is_array()) return reduced;
-  for (const Json& condition : *conditions) {
-    const std::string type = TextAt(condition, "/type"), status = TextAt(condition, "/status");
-    if (type == kAcceleratorsReady && status != "True") reduced[kInvalid] = true;
-    if (type == "Ready")
-      reduced["ready"] = {
-          {"status", status},
-          {"reason", base::Printable(TextAt(condition, "/reason").substr(0, kMostReason))},
-          {"message", Shortened(TextAt(condition, "/message"))},
-          {"since", base::Printable(TextAt(condition, "/lastTransitionTime").substr(0, 32))}};
+  for (const Json& condition : ListAt(node_state, "/status/conditions")) {
+    const std::string type = TextAt(condition, "/type");
+    if (type == "Ready") reduced["ready"] = KeptCondition(condition);
+    if (type == "AcceleratorsReady") reduced["validation"] = KeptCondition(condition);
   }
   return reduced;
 }
@@ -86,21 +91,17 @@ NodeDriver DriverOnNode(const Json& reduced_state, std::string_view vendor) {
 NodeReadiness ReadinessOf(const std::string& node, bool opted_out, const Json* reduced_state,
                           const api::PenstockSpec& spec) {
   if (opted_out)
-    return {node, "optedOut", "OptedOut", spec.marks.opt_out_label + "=false on this node",
-            "",   false};
+    return {node, "optedOut", "OptedOut", spec.marks.opt_out_label + "=false on this node", ""};
   if (reduced_state == nullptr || !reduced_state->contains("ready"))
-    return {node, "waiting", "NoReport", "the node's agent has not reported yet", "", false};
-  NodeReadiness readiness{node,
-                          "notReady",
-                          TextAt(*reduced_state, "/ready/reason"),
-                          TextAt(*reduced_state, "/ready/message"),
-                          TextAt(*reduced_state, "/ready/since"),
-                          false};
-  const bool serves_nobody =
-      spec.node.kubelet_allocator == api::Switch::kOff && readiness.reason == kNoAllocator;
-  if (TextAt(*reduced_state, "/ready/status") == "True" || serves_nobody) readiness.state = "ready";
-  readiness.takes_pods = readiness.state == "ready" && !reduced_state->contains(kInvalid);
-  return readiness;
+    return {node, "waiting", "NoReport", "the node's agent has not reported yet", ""};
+  const bool serves_nobody = spec.node.kubelet_allocator == api::Switch::kOff &&
+                             TextAt(*reduced_state, "/ready/reason") == kNoAllocator;
+  const bool offers = IsTrue(*reduced_state, "ready") || serves_nobody;
+  const bool valid = !reduced_state->contains("validation") || IsTrue(*reduced_state, "validation");
+  const std::string decides = offers ? "/validation" : "/ready";
+  if (offers && valid) return {node, "ready", "", "", ""};
+  return {node, "notReady", TextAt(*reduced_state, decides + "/reason"),
+          TextAt(*reduced_state, decides + "/message"), TextAt(*reduced_state, decides + "/since")};
 }
 
 std::size_t FleetState::NotReady() const {

@@ -14,8 +14,8 @@
 
 namespace penstock::cluster {
 
-/// What is kept of a NodeState: its name, its condition Ready, whether AcceleratorsReady is not
-/// true, and of each vendor `vendor`, `driver`, `driverSource` and `driverSince`.
+/// What is kept of a NodeState: its name, its conditions Ready and AcceleratorsReady as `ready` and
+/// `validation`, and of each vendor `vendor`, `driver`, `driverSource` and `driverSince`.
 nlohmann::json ReducedNodeState(const nlohmann::json& node_state);
 
 /// The driver of a node, as its agent reports it. Whoever may write NodeStates may write anything
@@ -35,11 +35,12 @@ NodeDriver DriverOnNode(const nlohmann::json& reduced_state,
 struct NodeReadiness {
   std::string name;
   std::string state;    ///< "ready", "notReady", "waiting" (no report yet), "optedOut"
-  std::string reason;   ///< of the report's condition Ready
+  std::string reason;   ///< of the report's condition Ready, else of AcceleratorsReady
   std::string message;  ///< cut to a length for people
   std::string since;
-  bool takes_pods = false;  ///< "ready", and no step of its validation fails or waits
 };
+/// A node is ready if something can be allocated there and no step of its validation fails or
+/// waits.
 NodeReadiness ReadinessOf(const std::string& node, bool opted_out,
                           const nlohmann::json* reduced_state, const api::PenstockSpec& spec);
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "operator/driver/rollout_facts.h"
+
 namespace penstock::cluster {
 namespace {
 
@@ -38,6 +40,45 @@ TEST(FleetState, NoDriverIsNotTheSameAsNotLookedYet) {
        {StateWith(json::array()), StateWith({{{"vendor", "other"}, {"driver", "1"}}}),
         json{{"metadata", {{"name", "n1"}}}}})
     EXPECT_FALSE(DriverOnNode(ReducedNodeState(state)).looked) << state;
+}
+
+json StateWith(const char* ready, const char* accelerators) {
+  json state = StateWith({{{"vendor", "nvidia"}, {"driver", "550.54.15"}}});
+  state["status"]["conditions"] = {
+      {{"type", "Ready"}, {"status", ready}, {"reason", "DriverMissing"}, {"message", "m"}},
+      {{"type", "AcceleratorsReady"},
+       {"status", accelerators},
+       {"reason", "ComputeFailed"},
+       {"message", "compute: CUDA_ERROR_SYSTEM_NOT_READY (802)"},
+       {"lastTransitionTime", "2026-11-27T04:00:00Z"}}};
+  return state;
+}
+
+TEST(FleetState, ANodeOnWhichAStepOfItsValidationFailsIsNotReady) {
+  const auto readiness = [](const char* ready, const char* accelerators) {
+    const json reduced = ReducedNodeState(StateWith(ready, accelerators));
+    return ReadinessOf("n1", false, &reduced, {});
+  };
+  EXPECT_EQ(readiness("True", "True").state, "ready");
+  const NodeReadiness failed = readiness("True", "False");
+  EXPECT_EQ(failed.state, "notReady");
+  EXPECT_EQ(failed.reason, "ComputeFailed");
+  EXPECT_EQ(failed.message, "compute: CUDA_ERROR_SYSTEM_NOT_READY (802)");
+  EXPECT_EQ(failed.since, "2026-11-27T04:00:00Z");
+  EXPECT_EQ(readiness("False", "False").reason, "DriverMissing") << "the first of the two";
+}
+
+TEST(FleetState, AnUpgradeIsValidatedByTheStepsOfTheNode) {
+  const auto report = [](const json& state) { return *DriverReportOf(ReducedNodeState(state)); };
+  EXPECT_TRUE(report(StateWith("True", "True")).ready);
+  EXPECT_FALSE(report(StateWith("True", "False")).ready);
+  EXPECT_EQ(report(StateWith("True", "False")).message,
+            "compute: CUDA_ERROR_SYSTEM_NOT_READY (802)");
+  EXPECT_TRUE(report(StateWith("False", "True")).ready)
+      << "that nothing is offered is another matter";
+  json without = StateWith("True", "False");  // validation is switched off
+  without["status"]["conditions"].erase(1);
+  EXPECT_TRUE(report(without).ready);
 }
 
 TEST(FleetState, KeepsLittleOfWhatANodeInvents) {

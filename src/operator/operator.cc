@@ -320,7 +320,7 @@ struct Operator::State {
       if (deleted) work.After(kStatus, kAgain);
       std::set<std::string> ready;
       for (NodeReadiness& node : Readiness())
-        if (node.takes_pods) ready.insert(std::move(node.name));
+        if (node.state == "ready") ready.insert(std::move(node.name));
       taints.SetReady(std::move(ready));
     }
     done({});

@@ -189,8 +189,10 @@ std::optional<DriverReport> DriverReportOf(const Json& reduced_state) {
   report.of_host = driver.source == "host";
   if (const WallTime since = base::ParseTime(driver.since); since != WallTime{})
     report.since = since;
-  report.ready = TextAt(reduced_state, "/ready/status") == "True";
-  report.message = TextAt(reduced_state, "/ready/message");
+  // Ready also says whether an allocator serves, which is no matter of the driver.
+  const std::string decides = reduced_state.contains("validation") ? "/validation" : "/ready";
+  report.ready = TextAt(reduced_state, decides + "/status") == "True";
+  report.message = TextAt(reduced_state, decides + "/message");
   return report;
 }
 

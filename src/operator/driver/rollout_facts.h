@@ -53,7 +53,7 @@ struct DriverReport {
   std::string version;  ///< empty: there is none
   bool of_host = false;
   std::optional<base::WallTime> since;  ///< when the agent opened it
-  bool ready = false;                   ///< everything of the node works
+  bool ready = false;                   ///< no step of the node's validation fails or waits
   std::string message;                  ///< what does not
   bool operator==(const DriverReport&) const = default;
 };
