@@ -8,6 +8,7 @@ namespace penstock::api::compat {
 namespace {
 
 constexpr std::string_view kDeploy = "nvidia.com/gpu.deploy.", kAll = "operands";
+constexpr std::string_view kWorkload = "nvidia.com/gpu.workload.config", kContainers = "container";
 
 struct Service {
   std::string_view name;
@@ -39,7 +40,7 @@ bool IsOff(const std::map<std::string, std::string>& labels, std::string_view na
 
 const std::vector<std::string>& ServiceLabels() {
   static const std::vector<std::string> keys = [] {
-    std::vector<std::string> all = {KeyOf(kAll)};
+    std::vector<std::string> all = {KeyOf(kAll), std::string(kWorkload)};
     for (const Service& service : kServices) all.push_back(KeyOf(service.name));
     return all;
   }();
@@ -51,6 +52,9 @@ NodeServices ServicesOf(const std::map<std::string, std::string>& labels) {
   const bool none = IsOff(labels, kAll);
   for (const Service& service : kServices)
     services.*service.on = !none && !IsOff(labels, service.name);
+  if (const auto workload = labels.find(std::string(kWorkload));
+      workload != labels.end() && workload->second != kContainers)
+    services.workload = workload->second;
   return services;
 }
 
@@ -60,6 +64,9 @@ NodeConfig WithServices(NodeConfig config, const NodeServices& services,
     if (!(services.*service.on))
       remarks.push_back(KeyOf(service.name) +
                         ": switched off on this Node: " + std::string(service.effect));
+  if (!services.workload.empty())
+    remarks.push_back(std::string(kWorkload) + ": \"" + services.workload +
+                      "\" is not served yet: this Node's devices are for containers");
   if (!services.device_plugin) {
     for (AssignmentRule& rule : config.assignments)
       if (rule.allocator == "kubelet") rule.allocator = "none";

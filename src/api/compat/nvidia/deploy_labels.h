@@ -15,10 +15,14 @@ namespace penstock::api::compat {
 struct NodeServices {
   bool device_plugin = true, feature_discovery = true, exporter = true, layouts = true,
        validator = true, status_exporter = true, toolkit = true;
+  /// The use that nvidia.com/gpu.workload.config asks for, if it is not containers, which is the
+  /// only one that is served: "vm-passthrough", "vm-vgpu".
+  std::string workload{};
   bool operator==(const NodeServices&) const = default;
 };
 
-/// The keys of these labels: "nvidia.com/gpu.deploy.device-plugin".
+/// The keys of these labels: "nvidia.com/gpu.deploy.device-plugin",
+/// "nvidia.com/gpu.workload.config".
 const std::vector<std::string>& ServiceLabels();
 
 /// A service is off where its label, or that of all of them (nvidia.com/gpu.deploy.operands), is
@@ -30,7 +34,7 @@ NodeServices ServicesOf(const std::map<std::string, std::string>& labels);
 /// allocator, which leaves them to their holders; the exporter's families, the validator's files
 /// and the status exporter's families are not shown; the engine's configuration stays as it is.
 /// feature_discovery and layouts are no matter of the configuration. Adds a remark for each service
-/// that is off.
+/// that is off, and for a use that is not served.
 NodeConfig WithServices(NodeConfig config, const NodeServices& services,
                         std::vector<std::string>& remarks);
 

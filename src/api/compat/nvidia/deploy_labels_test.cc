@@ -40,10 +40,22 @@ TEST(DeployLabels, AreAllRead) {
   EXPECT_THAT(
       ServiceLabels(),
       ElementsAre(
-          "nvidia.com/gpu.deploy.operands", "nvidia.com/gpu.deploy.device-plugin",
-          "nvidia.com/gpu.deploy.gpu-feature-discovery", "nvidia.com/gpu.deploy.dcgm-exporter",
-          "nvidia.com/gpu.deploy.mig-manager", "nvidia.com/gpu.deploy.operator-validator",
-          "nvidia.com/gpu.deploy.node-status-exporter", "nvidia.com/gpu.deploy.container-toolkit"));
+          "nvidia.com/gpu.deploy.operands", "nvidia.com/gpu.workload.config",
+          "nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.gpu-feature-discovery",
+          "nvidia.com/gpu.deploy.dcgm-exporter", "nvidia.com/gpu.deploy.mig-manager",
+          "nvidia.com/gpu.deploy.operator-validator", "nvidia.com/gpu.deploy.node-status-exporter",
+          "nvidia.com/gpu.deploy.container-toolkit"));
+}
+
+TEST(DeployLabels, AUseThatIsNotServedIsSaidAndChangesNothing) {
+  const std::string key = "nvidia.com/gpu.workload.config";
+  EXPECT_EQ(ServicesOf({{key, "container"}}), NodeServices{});
+  std::vector<std::string> remarks;
+  const NodeConfig config;
+  EXPECT_EQ(ToYaml(WithServices(config, ServicesOf({{key, "vm-passthrough"}}), remarks)),
+            ToYaml(config));
+  EXPECT_THAT(remarks, ElementsAre(key + ": \"vm-passthrough\" is not served yet: this Node's "
+                                         "devices are for containers"));
 }
 
 TEST(DeployLabels, OfServicesThatAreOnLeaveTheConfigurationAsItIs) {
