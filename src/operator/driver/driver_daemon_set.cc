@@ -112,6 +112,7 @@ class DriverPodTemplate {
   Json PodSpec() {
     Json spec = {{"hostPID", true},
                  {"serviceAccountName", installation_.service_account},
+                 {"automountServiceAccountToken", false},  // none for the user's containers
                  // Not the label by which users want none: the pod stays while it is in use.
                  {"nodeSelector", {{std::string(kPoolLabel), DaemonSetName(driver_, pool_)}}},
                  {"affinity", Affinity()},

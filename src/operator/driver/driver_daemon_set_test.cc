@@ -93,6 +93,18 @@ TEST(DriverDaemonSet, PreparesTheNodeWithOurOwnImage) {
   EXPECT_EQ(MountIn(container, "/sys"), "host-sys");
 }
 
+TEST(DriverDaemonSet, OnlyTheInitContainerOfADriverThatLoadsSafelyReachesTheApiServer) {
+  const std::string folder = "/var/run/secrets/kubernetes.io/serviceaccount";
+  DriverSpec driver = BlueDriver();
+  for (const auto& [value, reaches] : {std::pair{"true", true}, {"false", false}, {"", false}}) {
+    driver.prepare_environment = {{"DRIVER_SAFE_LOAD", value}};
+    const Json made = Made(driver);
+    EXPECT_EQ(made.at("spec").at("template").at("spec").at("automountServiceAccountToken"), false);
+    EXPECT_EQ(MountIn(ContainerIn(made, "initContainers"), folder) == "api-access", reaches);
+    EXPECT_EQ(MountIn(ContainerIn(made, "containers"), folder), "(none)");
+  }
+}
+
 TEST(DriverDaemonSet, AVariableOfTheUserReplacesOurs) {
   DriverSpec driver = BlueDriver();
   driver.environment = {{"KERNEL_MODULE_TYPE", "proprietary"}};

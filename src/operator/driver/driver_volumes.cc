@@ -1,8 +1,11 @@
 // Facts of NVIDIA's driver containers: which paths of the host they use, and where they read files.
 #include "operator/driver/driver_volumes.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
+
+#include "api/compat/nvidia/driver_names.h"
 
 namespace penstock::cluster {
 namespace {
@@ -23,6 +26,9 @@ constexpr std::array<SystemFolders, 9> kFolders = {
      {"ol", "/etc/yum.repos.d", "/etc/pki/ca-trust/extracted/pem"},
      {"sles", "/etc/zypp/repos.d", "/etc/pki/trust/anchors"},
      {"sl-micro", "/etc/zypp/repos.d", "/etc/pki/trust/anchors"}}};
+
+constexpr char kAccessFolder[] = "/var/run/secrets/kubernetes.io/serviceaccount";
+constexpr int kTokenSeconds = 3607;  // as the API server asks for tokens that it mounts itself
 
 enum MountedIn : unsigned { kInDriver = 1, kInPeer = 2, kInPrepare = 4 };
 
@@ -84,6 +90,7 @@ class VolumeList {
     AddFiles("kernel-module-config", driver_.files.module_options, "/drivers");
     AddLicense();
     AddTopology();
+    if (LoadsSafely()) AddAccess();
     return std::move(all_);
   }
 
@@ -160,6 +167,33 @@ class VolumeList {
     all_.volumes.push_back({{"name", "topology-config"},
                             {"configMap", {{"name", driver_.files.topology}, {"items", items}}}});
     AddFile("topology-config", std::string("/etc/nvidia/") + file, file);
+  }
+
+  bool LoadsSafely() const {
+    return std::ranges::any_of(driver_.prepare_environment, [](const auto& variable) {
+      return variable.first == api::compat::kSafeLoadVariable && !variable.second.empty() &&
+             variable.second != "false";
+    });
+  }
+
+  /// To the API server, for the init container alone, which annotates its Node: what Kubernetes
+  /// mounts for a service account otherwise.
+  void AddAccess() {
+    const Volume certificate = {
+        {"configMap",
+         {{"name", "kube-root-ca.crt"},
+          {"items", Volume::array({{{"key", "ca.crt"}, {"path", "ca.crt"}}})}}}};
+    const Volume name_space = {
+        {"downwardAPI",
+         {{"items", Volume::array({{{"path", "namespace"},
+                                    {"fieldRef", {{"fieldPath", "metadata.namespace"}}}}})}}}};
+    const Volume token = {
+        {"serviceAccountToken", {{"path", "token"}, {"expirationSeconds", kTokenSeconds}}}};
+    all_.volumes.push_back(
+        {{"name", "api-access"},
+         {"projected", {{"sources", Volume::array({token, certificate, name_space})}}}});
+    all_.prepare_mounts.push_back(
+        {{"name", "api-access"}, {"mountPath", kAccessFolder}, {"readOnly", true}});
   }
 
   const api::DriverSpec& driver_;

@@ -41,6 +41,7 @@ inline constexpr std::string_view kNodeOsLabel = "nvidia.com/node.os-version";
 inline constexpr std::string_view kPrecompiledLabel = "nvidia.com/precompiled";
 inline constexpr std::string_view kPrecompiledKernelLabel = "nvidia.com/precompiled.kernel-version";
 inline constexpr std::string_view kConfigDigest = "DRIVER_CONFIG_DIGEST";
+inline constexpr std::string_view kSafeLoadVariable = "DRIVER_SAFE_LOAD";
 
 /// The vendor whose drivers these are, as agents report it.
 inline constexpr std::string_view kDriverVendor = "nvidia";

@@ -235,7 +235,7 @@ Verb PrepareVerb(const Common& common) {
                }),
            Flag("--safe-load", &given->safe_load,
                 "annotate the Node, and wait until the operator has emptied it")
-               .Environment("DRIVER_SAFE_LOAD"),
+               .Environment(std::string(api::compat::kSafeLoadVariable)),
            Flag("--await-network-driver", &given->network_driver,
                 "wait for the driver of network cards that do RDMA, if the node has such cards")
                .Environment(api::compat::kPeerMemoryEnabled),
