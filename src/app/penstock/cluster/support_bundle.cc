@@ -23,13 +23,15 @@ using protocol::kube::Resource;
 namespace {
 
 constexpr std::string_view kPartOf = "app.kubernetes.io/name in (penstock,gpu-operator)";
+constexpr std::string_view kOfDrivers = "penstock.io/driver-pool";  // operator/driver
 constexpr std::string_view kHidden = "(removed)";
 constexpr std::size_t kMostOfALog = 2u << 20;
 
 struct KindToRead {
   std::string_view file;
   Resource resource;
-  bool ours_alone = false;  ///< only those with the label, else all
+  /// Only those that have one of these sets of labels; empty: all.
+  std::vector<std::string_view> selectors = {};
 };
 
 const std::vector<KindToRead>& KindsToRead() {
@@ -41,15 +43,23 @@ const std::vector<KindToRead>& KindsToRead() {
       {"nvidiadrivers", {"nvidia.com", "v1alpha1", "nvidiadrivers"}},
       {"gpuclusters", {"nvidia.com", "v1alpha1", "gpuclusters"}},
       {"runtimeclasses", {"node.k8s.io", "v1", "runtimeclasses"}},
-      {"daemonsets", {"apps", "v1", "daemonsets"}, true},
-      {"deployments", {"apps", "v1", "deployments"}, true},
-      {"pods", kinds::Pods(), true},
-      {"services", {"", "v1", "services"}, true},
-      {"configmaps", {"", "v1", "configmaps"}, true},
-      {"leases", {"coordination.k8s.io", "v1", "leases"}, true},
+      {"daemonsets", {"apps", "v1", "daemonsets"}, {kPartOf, kOfDrivers}},
+      {"deployments", {"apps", "v1", "deployments"}, {kPartOf}},
+      {"pods", kinds::Pods(), {kPartOf, kOfDrivers}},
+      {"services", {"", "v1", "services"}, {kPartOf}},
+      {"configmaps", {"", "v1", "configmaps"}, {kPartOf}},
+      {"leases", {"coordination.k8s.io", "v1", "leases"}, {kPartOf}},
   };
   return kinds;
 }
+
+/// The kinds of objects without a namespace that have Events: file, and kind.
+constexpr std::pair<const char*, const char*> kKindsWithEvents[] = {
+    {"nodes", "Node"},
+    {"penstocks", "Penstock"},
+    {"clusterpolicies", "ClusterPolicy"},
+    {"nvidiadrivers", "NVIDIADriver"},
+    {"gpuclusters", "GPUCluster"}};
 
 bool SaysSecret(std::string name) {
   std::transform(name.begin(), name.end(), name.begin(),
@@ -132,12 +142,21 @@ class Bundle {
     for (const KindToRead& kind : KindsToRead()) {
       const std::string name(kind.file);
       progress_("reading " + name);
-      std::map<std::string, std::string> query;
-      if (kind.ours_alone) query["labelSelector"] = kPartOf;
-      auto objects = ListObjects(server_, kind.resource, "", query);
+      auto objects = ReadKind(kind);
       if (objects.ok()) Remember(name, *objects);
       AddList("objects/" + name + ".json", name, std::move(objects));
     }
+  }
+
+  Result<std::vector<Json>> ReadKind(const KindToRead& kind) {
+    if (kind.selectors.empty()) return ListObjects(server_, kind.resource, "");
+    std::vector<Json> all;
+    for (const std::string_view selector : kind.selectors) {
+      ASSIGN(auto objects,
+             ListObjects(server_, kind.resource, "", {{"labelSelector", std::string(selector)}}));
+      std::ranges::move(objects, std::back_inserter(all));
+    }
+    return all;
   }
 
   void Remember(const std::string& kind, const std::vector<Json>& objects) {
@@ -152,9 +171,10 @@ class Bundle {
   void ReadEvents() {
     const Resource events{"", "v1", "events"};
     progress_("reading events");
-    AddList(
-        "events/nodes.json", "events about nodes",
-        ListObjects(server_, events, "default", {{"fieldSelector", "involvedObject.kind=Node"}}));
+    for (const auto& [file, kind] : kKindsWithEvents)
+      AddList("events/" + std::string(file) + ".json", "events about " + std::string(file),
+              ListObjects(server_, events, "default",
+                          {{"fieldSelector", "involvedObject.kind=" + std::string(kind)}}));
     for (const std::string& name : namespaces_)
       AddList("events/" + Safe(name) + ".json", "events of namespace " + name,
               ListObjects(server_, events, name));
@@ -162,7 +182,11 @@ class Bundle {
 
   void ExplainNodes(base::WallTime now) {
     progress_("explaining the nodes");
-    for (analysis::NodeView& view : analysis::JoinNodes(nodes_, states_, pods_)) {
+    std::vector<Json> agents = pods_;
+    std::erase_if(agents, [](const Json& pod) {
+      return !analysis::TextAt(pod, {"metadata", "labels", std::string(kOfDrivers)}).empty();
+    });
+    for (analysis::NodeView& view : analysis::JoinNodes(nodes_, states_, agents)) {
       const std::string path = "nodes/" + Safe(view.name) + ".txt";
       const auto explanation = analysis::Explain(
           std::move(view), {.unknown = "users' pods are not part of a support bundle"}, false);
@@ -172,18 +196,22 @@ class Bundle {
 
   void ReadLogs() {
     for (const Json& pod : pods_) {
-      const Json& containers = analysis::At(pod, {"spec", "containers"});
-      if (!containers.is_array()) continue;
-      for (const Json& container : containers) {
-        const std::string name = analysis::TextAt(container, {"name"});
-        ReadLog(pod, name, false);
-        if (HasRestarted(pod, name)) ReadLog(pod, name, true);
-      }
+      ReadLogsOf(pod, "initContainers", "initContainerStatuses");
+      ReadLogsOf(pod, "containers", "containerStatuses");
     }
   }
 
-  static bool HasRestarted(const Json& pod, const std::string& container) {
-    const Json& statuses = analysis::At(pod, {"status", "containerStatuses"});
+  void ReadLogsOf(const Json& pod, const char* list, const char* status_list) {
+    const Json& containers = analysis::At(pod, {"spec", list});
+    if (!containers.is_array()) return;
+    for (const Json& container : containers) {
+      const std::string name = analysis::TextAt(container, {"name"});
+      ReadLog(pod, name, false);
+      if (HasRestarted(analysis::At(pod, {"status", status_list}), name)) ReadLog(pod, name, true);
+    }
+  }
+
+  static bool HasRestarted(const Json& statuses, const std::string& container) {
     if (!statuses.is_array()) return false;
     return std::any_of(statuses.begin(), statuses.end(), [&](const Json& status) {
       const Json& count = analysis::At(status, {"restartCount"});

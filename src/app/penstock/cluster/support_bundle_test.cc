@@ -31,8 +31,17 @@ Json BundleAgent() {
   return pod;
 }
 
-/// A cluster with one node and its agent; it refuses Deployments, and has no kind of another
-/// operator.
+Json BundleDriver() {
+  Json pod = PodOfAgent("driver-x", "gpu-1", "");
+  pod["metadata"]["labels"] = {{"penstock.io/driver-pool", "nvidia-gpu-driver-blue"}};
+  pod["spec"]["initContainers"] = {{{"name", "k8s-driver-manager"}}};
+  pod["spec"]["containers"] = {{{"name", "nvidia-driver-ctr"}}};
+  pod["status"]["initContainerStatuses"] = {{{"name", "k8s-driver-manager"}, {"restartCount", 1}}};
+  return pod;
+}
+
+/// A cluster with one node, its agent and its driver; it refuses Deployments, and has no kind of
+/// another operator.
 base::Result<ApiResponse> Answer(std::vector<ApiCall>& calls, const ApiCall& call) {
   calls.push_back(call);
   const auto list = [](std::vector<Json> items) -> base::Result<ApiResponse> {
@@ -42,7 +51,15 @@ base::Result<ApiResponse> Answer(std::vector<ApiCall>& calls, const ApiCall& cal
     return ApiResponse{.body = call.query.contains("previous") ? "before\n" : "now\n"};
   if (call.path.ends_with("/nodes")) return list({Node("gpu-1", 8, 8)});
   if (call.path.ends_with("/nodestates")) return list({StateOf(Eight("gpu-1"))});
-  if (call.path.ends_with("/pods")) return list({BundleAgent()});
+  const auto selector = call.query.find("labelSelector");
+  const bool drivers =
+      selector != call.query.end() && selector->second == "penstock.io/driver-pool";
+  if (call.path.ends_with("/pods")) return list({drivers ? BundleDriver() : BundleAgent()});
+  if (call.path.ends_with("/daemonsets") && drivers)
+    return list({{{"metadata", {{"name", "nvidia-gpu-driver-blue"}}}}});
+  const auto about = call.query.find("fieldSelector");
+  if (about != call.query.end() && about->second == "involvedObject.kind=ClusterPolicy")
+    return list({{{"message", "1 of 4 nodes not ready"}}});
   if (call.path.ends_with("/deployments"))
     return base::Error(base::Code::kPermissionDenied, "deployments: list is not allowed");
   if (call.path.find("/nvidia.com/") != std::string::npos)
@@ -69,12 +86,25 @@ TEST(SupportBundle, HasObjectsExplanationsAndLogs) {
   EXPECT_EQ(files["logs/penstock/penstock-x/agent.log"], "now\n");
   EXPECT_EQ(files["logs/penstock/penstock-x/agent.previous.log"], "before\n");
   EXPECT_TRUE(files.contains("events/penstock.json"));
+  EXPECT_TRUE(files.contains("events/nodes.json"));
+  EXPECT_THAT(files["events/clusterpolicies.json"], HasSubstr("1 of 4 nodes not ready"));
+}
+
+TEST(SupportBundle, HasTheDriversOfTheNodes) {
+  std::vector<ApiCall> calls;
+  auto files = GatheredFiles(calls);
+  EXPECT_THAT(files["objects/daemonsets.json"], HasSubstr("nvidia-gpu-driver-blue"));
+  EXPECT_THAT(files["objects/pods.json"], HasSubstr("driver-x"));
+  EXPECT_THAT(files["objects/pods.json"], HasSubstr("penstock-x"));
+  EXPECT_EQ(files["logs/penstock/driver-x/nvidia-driver-ctr.log"], "now\n");
+  EXPECT_EQ(files["logs/penstock/driver-x/k8s-driver-manager.log"], "now\n");
+  EXPECT_EQ(files["logs/penstock/driver-x/k8s-driver-manager.previous.log"], "before\n");
 }
 
 TEST(SupportBundle, ListsWhatCouldNotBeRead) {
   std::vector<ApiCall> calls;
   const std::string index = GatheredFiles(calls)["index.txt"];
-  EXPECT_THAT(index, HasSubstr("1 nodes, 1 pods of Penstock"));
+  EXPECT_THAT(index, HasSubstr("1 nodes, 2 pods of Penstock"));
   EXPECT_THAT(index, HasSubstr("deployments: NOT READ: deployments: list is not allowed"));
   EXPECT_THAT(index, HasSubstr("clusterpolicies: the cluster has none"));
 }
