@@ -184,7 +184,7 @@ class Bundle {
     progress_("explaining the nodes");
     std::vector<Json> agents = pods_;
     std::erase_if(agents, [](const Json& pod) {
-      return !analysis::TextAt(pod, {"metadata", "labels", std::string(kOfDrivers)}).empty();
+      return !analysis::TextAt(pod, {"metadata", "labels", kOfDrivers}).empty();
     });
     for (analysis::NodeView& view : analysis::JoinNodes(nodes_, states_, agents)) {
       const std::string path = "nodes/" + Safe(view.name) + ".txt";
