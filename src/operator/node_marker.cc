@@ -3,6 +3,7 @@
 #include "operator/node_marker.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "base/log.h"
 #include "operator/json_values.h"
 #include "operator/names.h"
+#include "operator/repeated_writes.h"
 #include "protocol/kube/informer.h"
 #include "protocol/kube/work_queue.h"
 
@@ -31,6 +33,17 @@ const protocol::kube::Resource kNodes{"", "v1", "nodes"};
 /// The client's two connections are the limit: a server that is slow gets the less requests. The
 /// rate is for one that takes thousands of writes a second.
 constexpr WorkQueue::Options kQueue{.per_second = 400, .burst = 100, .at_once = 8};
+
+constexpr char kTakenBack[] =
+    "another program takes back labels or annotations of a Node that are written again and again; "
+    "`kubectl get -o yaml node ";
+
+std::size_t ContentOf(const NodeMarksPlan& plan) {
+  std::string content;
+  for (const Texts* texts : {&plan.labels, &plan.annotations})
+    for (const auto& [key, value] : *texts) content += key + "=" + value + ",";
+  return std::hash<std::string>()(content);
+}
 
 }  // namespace
 
@@ -107,8 +120,11 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     nodes.erase(name);
     settled.erase(name);
     problems.erase(name);
+    repeated.Forget(name);
     callbacks.changed();
   }
+
+  base::TimePoint Now() const { return api.executor().clock().Now(); }
 
   /// After an answer of the server; `by`: `decisions` when it was asked. If something else was
   /// decided meanwhile, the node is looked at again.
@@ -122,7 +138,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
   }
 
   void Settled(const std::string& name) {
-    problems.erase(name);
+    if (!repeated.IsContested(name, Now())) problems.erase(name);
     if (settled.insert(name).second && settled.size() == nodes.size()) callbacks.changed();
   }
 
@@ -130,11 +146,17 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
   void Work(const std::string& name, const Done& done) {
     const Json* node = informer ? informer->Find("", name) : nullptr;
     if (node == nullptr || settled.contains(name)) {
-      if (problems.erase(name) > 0) callbacks.changed();  // of a write that is not needed any more
+      // Of a write that is not needed any more.
+      if (!repeated.IsContested(name, Now()) && problems.erase(name) > 0) callbacks.changed();
       return done({});
     }
     const NodeMarksPlan plan = PlanFor(name, *node);
-    if (plan.differs) return Apply(name, *node, plan, done);
+    if (plan.differs) {
+      const auto until = repeated.WaitsUntil(name, ContentOf(plan), Now());
+      if (!until) return Apply(name, *node, plan, done);
+      queue->AddAfter(name, *until - Now());
+      return done({});
+    }
     if (plan.doubtful) return Look(name, plan, done);
     Settled(name);
     done({});
@@ -158,13 +180,22 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
              const Done& done) {
     ++writes;
     api.Do(protocol::kube::Apply(kNodes, "", MarksObject(node, plan), kManager, plan.replaces),
-           base::IfAlive(
-               this, [name, done, by = decisions](State& self, const Result<ApiResponse>& answer) {
-                 if (!answer.ok()) return self.Failed(name, answer.error(), done);
-                 self.problems.erase(name);
-                 self.Answered(name, by);
-                 done({});
-               }));
+           base::IfAlive(this, [name, done, content = ContentOf(plan), by = decisions](
+                                   State& self, const Result<ApiResponse>& answer) {
+             if (!answer.ok()) return self.Failed(name, answer.error(), done);
+             self.Written(name, content);
+             self.Answered(name, by);
+             done({});
+           }));
+  }
+
+  void Written(const std::string& name, std::size_t content) {
+    repeated.Wrote(name, content, Now());
+    problems.erase(name);
+    if (!repeated.IsContested(name, Now())) return;
+    problems[name] = kTakenBack + name + " --show-managed-fields` names it";
+    queue->AddAfter(name, RepeatedWrites::kForgotten);
+    callbacks.changed();
   }
 
   void Failed(const std::string& name, const Error& why, const Done& done) {
@@ -189,6 +220,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
   std::map<std::string, Known> nodes;
   std::set<std::string> settled, host_drivers;
   std::map<std::string, std::string> problems;
+  RepeatedWrites repeated;
   std::uint64_t writes = 0, decisions = 0;
   std::optional<WorkQueue> queue;
   std::optional<Informer> informer;

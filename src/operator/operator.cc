@@ -106,6 +106,11 @@ struct Operator::State {
                   if (sets) work.Soon(kDrivers);
                   StatusSoon();
                 },
+            .due_after =
+                [this, task](base::Duration delay) {
+                  work.After(task, delay);
+                  work.After(kStatus, delay);
+                },
             .problem = [this, &kind](const Status& why) { OnKindProblem(kind, why); }});
     work.Add({.name = task,
               .work = [this, i = owned.size() -
@@ -404,6 +409,8 @@ struct Operator::State {
       if (problem.lasting) problems.push_back(problem.text);
     for (const auto& texts : {marker.problems(), rollout.problems(), taints.problems()})
       problems.insert(problems.end(), texts.begin(), texts.end());
+    for (const OwnedObjects& objects : owned)
+      for (std::string& text : objects.problems()) problems.push_back(std::move(text));
     if (problems.size() > kMostProblems) problems.resize(kMostProblems);
     return problems;
   }

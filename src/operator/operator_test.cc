@@ -316,6 +316,34 @@ TEST_F(OperatorTest, RestoresWhatOthersChange) {
   EXPECT_NE(api_.Find(kService), nullptr);
 }
 
+TEST_F(OperatorTest, ADisagreementWithAnotherProgramIsSaidAndDoesNotFloodTheServer) {
+  const std::string present = "nvidia.com/gpu.present";
+  PutPolicy();
+  Start();
+  RunAgents();
+  ASSERT_EQ(State(), "ready");
+  api_.ForgetCalls();
+  for (int i = 0; i < 300; ++i) {  // another program takes both back in every second
+    if (Label("n1", present) == "true")
+      api_.Merge(kNode, {{"metadata", {{"labels", {{present, nullptr}}}}}});
+    api_.Merge(kSet, {{"spec", {{"template", {{"spec", {{"priorityClassName", "x"}}}}}}}});
+    executor_.Advance(1s);
+  }
+  const auto count = [this](const std::string& path) {
+    return std::ranges::count(Written(), "PATCH " + path);
+  };
+  EXPECT_LE(count(kNode), 14);
+  EXPECT_LE(count(kSet), 14);
+  EXPECT_GE(count(kNode), 6) << "it does not give up";
+  EXPECT_EQ(State(), "notReady");
+  const std::string message = TextAt(Condition("Error"), "/message");
+  EXPECT_THAT(message, HasSubstr("kubectl get -o yaml node n1 --show-managed-fields"));
+  EXPECT_THAT(message, HasSubstr("DaemonSet penstock-agent"));
+  executor_.Advance(20min);  // the other program has ended
+  EXPECT_EQ(Label("n1", present), "true");
+  EXPECT_EQ(State(), "ready");
+}
+
 TEST_F(OperatorTest, TheOldestPolicyIsInForceAndOthersSayFor) {
   const std::string second = "/apis/nvidia.com/v1/clusterpolicies/a-younger-one";
   PutPolicy();

@@ -2,6 +2,7 @@
 // in another form ("1000m" as "1"): what it answered to our write is accepted, too.
 #include "operator/owned_objects.h"
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/log.h"
 #include "operator/json_values.h"
 #include "operator/names.h"
+#include "operator/repeated_writes.h"
 #include "protocol/kube/informer.h"
 
 namespace penstock::cluster {
@@ -35,6 +37,8 @@ Json ContentOf(Json object) {
     for (const char* key : {"resourceVersion", "generation", "managedFields"}) metadata->erase(key);
   return object;
 }
+
+std::size_t HashOf(const Json& wanted) { return std::hash<std::string>()(HashIn(wanted)); }
 
 std::string VersionIn(const Json& object) { return TextAt(object, "/metadata/resourceVersion"); }
 
@@ -106,6 +110,13 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     return !keep || found == nullptr || !keep(*found);
   }
 
+  /// After writes that another program took back.
+  bool Waits(const std::string& name, const Json& object) const {
+    const auto until = repeated.WaitsUntil(name, HashOf(object), Now());
+    if (until) callbacks.due_after(*until - Now());
+    return until.has_value();
+  }
+
   // One pass over all objects.
   void Reconcile(std::function<void(Status)> end) {
     done = std::move(end);
@@ -113,7 +124,8 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     todo.clear();
     if (!informer || !informer->synced() || !decided) return End();
     for (const auto& [name, object] : wanted)
-      if (!Agrees(name, object) && !Echoes(name) && !IsGoing(name)) todo.push_back(name);
+      if (!Agrees(name, object) && !Echoes(name) && !IsGoing(name) && !Waits(name, object))
+        todo.push_back(name);
     for (const std::string& name : names)
       if (IsExcess(name) && !IsGoing(name) && !Echoes(name)) todo.push_back(name);
     Next();
@@ -140,6 +152,9 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     }
     base::Log(base::kInfo, "object written", {{"kind", kind.kind}, {"name", name}});
     accepted[name] = ContentOf(*object);
+    if (const auto want = wanted.find(name); want != wanted.end())
+      repeated.Wrote(name, HashOf(want->second), Now());
+    if (repeated.IsContested(name, Now())) callbacks.due_after(RepeatedWrites::kForgotten);
     const Json* found = Found(name);
     if (found == nullptr || VersionIn(*found) != VersionIn(*object))
       echoes[name] = {VersionIn(*object), Now()};
@@ -148,6 +163,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
 
   /// Pods of a DaemonSet go first, so that no agent runs after what it uses is gone.
   void Delete(const std::string& name) {
+    repeated.Forget(name);
     ApiCall call = protocol::kube::Delete(kind.resource, space, name);
     call.query["propagationPolicy"] = kind.kind == "DaemonSet" ? "Foreground" : "Background";
     api.Do(std::move(call),
@@ -171,6 +187,14 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
   void End() {
     const auto end = std::exchange(done, nullptr);
     end(first_error ? Status(*first_error) : Status());
+  }
+
+  std::vector<std::string> Problems() const {
+    std::vector<std::string> texts;
+    for (const std::string& name : repeated.Contested(Now()))
+      texts.push_back("another program takes back what is written again and again to " + kind.kind +
+                      " " + name + "; `kubectl get -o yaml --show-managed-fields` names it");
+    return texts;
   }
 
   bool Agrees() const {
@@ -200,6 +224,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
   std::map<std::string, Echo> echoes;
   std::map<std::string, Json> accepted;  // content after our last write
   std::map<std::string, base::TimePoint> deleted_at;
+  RepeatedWrites repeated;
   std::vector<std::string> todo;
   std::optional<Error> first_error;
   std::function<void(Status)> done;
@@ -228,5 +253,6 @@ void OwnedObjects::Reconcile(std::function<void(Status)> done) {
 bool OwnedObjects::agrees() const { return state_->Agrees(); }
 const Json* OwnedObjects::Find(const std::string& name) const { return state_->Found(name); }
 std::uint64_t OwnedObjects::writes() const { return state_->writes; }
+std::vector<std::string> OwnedObjects::problems() const { return state_->Problems(); }
 
 }  // namespace penstock::cluster

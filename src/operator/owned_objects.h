@@ -18,6 +18,7 @@ class OwnedObjects {
  public:
   struct Callbacks {
     std::function<void()> changed;  ///< there may be work for Reconcile, or the state has changed
+    std::function<void(base::Duration)> due_after;  ///< there will be: for Reconcile, or the state
     /// What prevents reading; ok once that is over.
     std::function<void(const base::Status& why)> problem;
   };
@@ -45,6 +46,8 @@ class OwnedObjects {
   /// As last seen, or null.
   const nlohmann::json* Find(const std::string& name) const;
   std::uint64_t writes() const;
+  /// The objects whose content another program takes back again and again.
+  std::vector<std::string> problems() const;
 
  private:
   struct State;
