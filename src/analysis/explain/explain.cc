@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/objects.h"
+#include "api/compat/nvidia/driver_names.h"
 #include "api/config/node_config.h"
 #include "backend/all.h"
 #include "base/core/quantity.h"
@@ -133,6 +134,38 @@ void AddServers(const Report& report, std::vector<ExplainFinding>& findings) {
                (server.reason.empty() ? "" : ": " + server.reason) +
                "; its shares are advertised as unhealthy",
            "the agent restarts it automatically; if this persists, see docs/operations.md"});
+}
+
+/// The steps that other findings do not explain.
+void AddValidation(const Report& report, std::vector<ExplainFinding>& findings) {
+  for (const api::ValidationStep& step : report.validation)
+    if (step.state == "failed" && step.name != "driver" && step.name != "devices")
+      findings.push_back(
+          {"the step " + step.name + " of its validation failed: " + step.reason,
+           step.remedy.empty() ? "`penstock validate --explain` on the node" : step.remedy});
+}
+
+/// The state of the upgrade of a node's driver; empty: none is under way, and none failed.
+std::string UpgradeOf(const NodeView& node) {
+  const auto label = node.labels.find(std::string(api::compat::kUpgradeStateLabel));
+  return label == node.labels.end() || label->second == "upgrade-done" ? "" : label->second;
+}
+
+void AddNode(const NodeView& node, std::vector<ExplainFinding>& findings) {
+  if (!node.exists)
+    findings.push_back({"the cluster has a report but no Node of this name",
+                        "kubectl delete nodestate " + node.name});
+  if (node.exists && !node.ready)
+    findings.push_back(
+        {"the node is not ready", "kubectl describe node " + node.name + " says why"});
+  const std::string upgrade = UpgradeOf(node);
+  if (!upgrade.empty())
+    findings.push_back({"the upgrade of its driver is in the state " + upgrade,
+                        "`kubectl penstock policies NAME` says what it waits for"});
+  if (node.cordoned)
+    findings.push_back({"the node is cordoned: no new pod is put on it",
+                        upgrade.empty() ? "kubectl uncordon " + node.name
+                                        : "the upgrade uncordons it, if it cordoned it"});
 }
 
 void AddWithheld(const Report& report, std::vector<ExplainFinding>& findings) {
@@ -291,15 +324,7 @@ Explanation Explain(NodeView node, PodsView pods, bool kind_missing) {
   for (const std::string& name : ResourceNames(one))
     explanation.resources.push_back(ViewOf(name, one, explanation.pods));
   std::vector<ExplainFinding>& findings = explanation.findings;
-  if (!one.exists)
-    findings.push_back({"the cluster has a report but no Node of this name",
-                        "kubectl delete nodestate " + one.name});
-  if (one.exists && !one.ready)
-    findings.push_back(
-        {"the node is not ready", "kubectl describe node " + one.name + " says why"});
-  if (one.cordoned)
-    findings.push_back(
-        {"the node is cordoned: no new pod is put on it", "kubectl uncordon " + one.name});
+  AddNode(one, findings);
   AddAgent(one, kind_missing, findings);
   if (one.report) {
     for (const api::VendorReport& vendor : one.report->vendors)
@@ -307,6 +332,7 @@ Explanation Explain(NodeView node, PodsView pods, bool kind_missing) {
         findings.push_back({"no " + vendor.vendor + " driver" +
                                 (vendor.reason.empty() ? "" : ": " + vendor.reason),
                             "install it; the agent detects it without a restart"});
+    AddValidation(*one.report, findings);
     AddAssign(*one.report, findings);
     AddUnhealthy(*one.report, findings);
     AddRelapsed(*one.report, findings);

@@ -90,6 +90,12 @@ void AddDriverProblems(const api::Report& report, std::vector<std::string>& prob
     if (vendor.driver.empty()) problems.push_back("no " + vendor.vendor + " driver");
 }
 
+void AddFailedSteps(const api::Report& report, std::vector<std::string>& problems) {
+  for (const api::ValidationStep& step : report.validation)
+    if (step.state == "failed" && step.name != "driver" && step.name != "devices")
+      problems.push_back("validation: " + step.name + " failed");
+}
+
 void AddDeviceProblems(const api::Report& report, std::vector<std::string>& problems) {
   std::map<std::string, int> states;
   int withheld = 0;
@@ -180,6 +186,7 @@ std::vector<std::string> ProblemsOf(const NodeView& node) {
     return problems;
   }
   AddDriverProblems(*node.report, problems);
+  AddFailedSteps(*node.report, problems);
   AddDeviceProblems(*node.report, problems);
   AddOtherProblems(*node.report, problems);
   return problems;
@@ -188,6 +195,7 @@ std::vector<std::string> ProblemsOf(const NodeView& node) {
 std::vector<std::string> NodeProblemsOf(const api::Report& report) {
   std::vector<std::string> problems;
   AddDriverProblems(report, problems);
+  AddFailedSteps(report, problems);
   AddOtherProblems(report, problems);
   return problems;
 }

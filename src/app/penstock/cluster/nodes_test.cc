@@ -179,6 +179,35 @@ TEST(Explain, NamesAServerThatDoesNotServe) {
               ElementsAre("the mps server of nvidia.com/gpu is waiting: it ended at once 3 times"));
 }
 
+TEST(Explain, NamesTheStepOfTheValidationThatFailed) {
+  api::Report report = Eight("gpu-1");
+  report.validation = {{.name = "driver", .state = "passed"},
+                       {.name = "compute",
+                        .state = "failed",
+                        .reason = "cuInit: CUDA_ERROR_SYSTEM_NOT_READY (802)",
+                        .remedy = "start nvidia-fabricmanager"},
+                       {.name = "plugin", .state = "waiting"}};
+  EXPECT_THAT(analysis::ProblemsOf(View(report)), ElementsAre("validation: compute failed"));
+  EXPECT_EQ(Findings(ExplainReport(report)),
+            "the step compute of its validation failed: cuInit: CUDA_ERROR_SYSTEM_NOT_READY (802) "
+            "| start nvidia-fabricmanager\n");
+}
+
+TEST(Explain, SaysThatTheDriverOfTheNodeIsBeingReplaced) {
+  Json node = Node("gpu-1", 8, 8);
+  node["spec"]["unschedulable"] = true;
+  Json& state = node["metadata"]["labels"]["nvidia.com/gpu-driver-upgrade-state"];
+  state = "upgrade-done";
+  EXPECT_EQ(Findings(ExplainReport(Eight("gpu-1"), node)),
+            "the node is cordoned: no new pod is put on it | kubectl uncordon gpu-1\n");
+  state = "pod-deletion-required";
+  EXPECT_EQ(Findings(ExplainReport(Eight("gpu-1"), node)),
+            "the upgrade of its driver is in the state pod-deletion-required | `kubectl penstock "
+            "policies NAME` says what it waits for\n"
+            "the node is cordoned: no new pod is put on it | the upgrade uncordons it, if it "
+            "cordoned it\n");
+}
+
 TEST(Explain, ReportsThoseWhoComeBackFromThoseWhoComeAndGo) {
   api::Report report = Eight("gpu-1");
   report.devices[3].health_state = "unhealthy";
