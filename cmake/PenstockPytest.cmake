@@ -5,7 +5,7 @@
 function(penstock_pytest name)
   cmake_parse_arguments(suite "" "TIMEOUT;CASE_TIMEOUT" "LABELS;INSIDE" ${ARGN})
   if(NOT suite_TIMEOUT)
-    set(suite_TIMEOUT 600)
+    set(suite_TIMEOUT 1800)
   endif()
   if(NOT suite_CASE_TIMEOUT)
     set(suite_CASE_TIMEOUT 240)
