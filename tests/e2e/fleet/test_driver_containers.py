@@ -161,8 +161,9 @@ def test_a_container_that_fails_brings_no_driver(bare, images, fleet):
 
 
 def test_a_root_of_another_user_is_not_used_and_named(bare, fleet):
-    library = f"{ROOT_OF_DRIVER}/usr/lib/x86_64-linux-gnu"
-    bare.node.run("sh", "-c", f"mkdir -p {library} && cp /bin/true {library}/libnvidia-ml.so.1 && chown -R 65534 {ROOT_OF_DRIVER}")
+    made = f"{ROOT_OF_DRIVER}.other"  # the agent looks as soon as the folder is there: it is whole by then
+    library = f"{made}/usr/lib/x86_64-linux-gnu"
+    bare.node.run("sh", "-c", f"mkdir -p {library} && cp /bin/true {library}/libnvidia-ml.so.1 && chown -R 65534 {made} && mv -T {made} {ROOT_OF_DRIVER}")
     try:
         wait_for(lambda: "belongs to user 65534" in vendor(fleet)["reason"], 30, "the reason to name the owner", lambda: (vendor(fleet), fleet.logs()))
         assert vendor(fleet)["driver"] == ""
