@@ -48,6 +48,8 @@ def hold_with_a_secret(node: Node) -> int:
     """A process with a secret in its command line that the simulated driver reports on the GPU."""
     use_large_pids()
     program = node.hold(1, "sh", "-c", f"sleep 1000 # --hf-token={SECRET}")
+    # A program that uses a GPU was executed before: the agent reads its command line once.
+    wait_until(lambda: SECRET in Path(f"/proc/{program.pid}/cmdline").read_text(), "the program to be executed")
     node.sim("set", "0", f"process={program.pid}:100:sh")
     return program.pid
 

@@ -94,7 +94,8 @@ def test_a_device_file_that_is_missing_fails_and_passes_again_when_it_is_back(ma
     node = make()
     wait_files(node, "driver-ready", "toolkit-ready")
     os.rename(node.root / "dev" / file, node.home / file)
-    wait_ready(node, False)
+    # The specifications for containers may be written again before the files are looked at.
+    wait_until(lambda: states(node)["device-nodes"] == "failed", "the file to be missed", seen=lambda: validation(node))
     step = validation(node)["device-nodes"]
     assert step["state"] == "failed" and f"/dev/{file}" in step["reason"] and "does not exist" in step["reason"] and remedy in step["remedy"]
     done = node.penstock("validate", "--explain", check=False)
@@ -114,7 +115,7 @@ def test_a_device_file_with_other_numbers_fails(make):
         pytest.fail("this machine permits no device files")
     os.rename(file, node.home / "uvm")
     os.mknod(file, 0o20666, os.makedev(1, 3))
-    wait_ready(node, False)
+    wait_until(lambda: states(node)["device-nodes"] == "failed", "the other numbers to be seen", seen=lambda: validation(node))
     assert "has the numbers 1:3 and the driver has" in validation(node)["device-nodes"]["reason"]
     file.unlink()
     file.write_text("")
