@@ -40,7 +40,9 @@ def test_an_install_with_egress_blocked_serves_a_first_pod(walk, fleet, measure)
     with measure("egress blocked: policy is applied, four nodes are ready"):
         walk()
     container = {"name": "cuda-vectoradd", "image": IMAGE, "imagePullPolicy": "Never", "command": ["penstock-vectoradd"], "resources": {"limits": {GPU: 1}}}
-    fleet.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "cuda-vectoradd"}, "spec": {"restartPolicy": "Never", "containers": [container]}})
+    # On n3, where the engine injects no CDI devices, only pods of the RuntimeClass have the libraries.
+    fleet.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "cuda-vectoradd"},
+                  "spec": {"restartPolicy": "Never", "nodeSelector": {"kubernetes.io/hostname": "n1"}, "containers": [container]}})
     wait_for(lambda: fleet.phase("cuda-vectoradd") in ("Succeeded", "Failed"), 60, "the first pod to end",
              lambda: fleet.kubectl("describe", "pod", "cuda-vectoradd", check=False).stdout)
     said = fleet.logs_of("cuda-vectoradd")
