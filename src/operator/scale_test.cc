@@ -181,7 +181,8 @@ TEST_F(ScaleTest, AFieldOfThePolicyIsOneWriteOfEachObjectThatDiffers) {
     EXPECT_THAT(Requests("PATCH /api/v1/nodes/"),
                 AllOf(SizeIs(kFleet), Each(Pair(testing::_, 1u))));
     EXPECT_THAT(Requests("GET"), Each(Pair(testing::_, 1u))) << "to see whose annotation it is";
-    const json& annotations = (*api_.Find(kNodePaths + NameOf(7)))["metadata"]["annotations"];
+    const json annotations =
+        api_.Find(kNodePaths + NameOf(7))->at("metadata").value("annotations", json::object());
     EXPECT_EQ(annotations.contains("nvidia.com/gpu-driver-upgrade-enabled"), automatic);
   }
 }
