@@ -1,10 +1,20 @@
 #include "node/attribute/follow.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "base/lifetime.h"
 
 namespace penstock::node::attribute {
 
 namespace {
+
+/// How long after its first sight a process is looked at again. `penstock run`, for one, gets its
+/// devices and then executes the user's program; in between, the command line may also be empty.
+constexpr std::array<base::Duration, 2> kLookAgain = {std::chrono::seconds(1),
+                                                      std::chrono::seconds(5)};
 
 /// Local leases learn their processes from their group, but read it only on request; processes on a
 /// device must be known at once.
@@ -17,6 +27,8 @@ std::vector<ledger::Process> WithProcesses(std::vector<ledger::Process> known,
       known.push_back(process);
     else if (same->start != process.start)
       *same = process;
+    else
+      same->command = process.command;
   }
   return known;
 }
@@ -64,6 +76,7 @@ struct Follow::State : std::enable_shared_from_this<State> {
 
   void Apply(const ProcessTable& table) {
     if (ended) return;
+    LookAgainAtNew(table);
     const auto snapshot = inventory.published().Get();
     const Attributed now = Attribute(*snapshot, *ledger.Get(), table);
     for (const inventory::Entry& entry : snapshot->devices) {
@@ -84,12 +97,26 @@ struct Follow::State : std::enable_shared_from_this<State> {
     if (again) Changed();
   }
 
+  void LookAgainAtNew(const ProcessTable& table) {
+    std::set<std::pair<pid_t, std::uint64_t>> now;
+    for (const auto& [pid, process] : table) now.emplace(pid, process.start);
+    if (!std::ranges::includes(seen, now)) {
+      for (std::size_t i = 0; i < kLookAgain.size(); ++i) {
+        control.Cancel(timers[i]);
+        timers[i] = control.PostAfter(kLookAgain[i], base::IfAlive(this, &State::Changed));
+      }
+    }
+    seen = std::move(now);
+  }
+
   base::Executor& control;
   base::Executor& io;
   const std::string proc_root;
   const IsServer is_server;
   inventory::Inventory& inventory;
   ledger::Ledger& ledger;
+  std::set<std::pair<pid_t, std::uint64_t>> seen;  ///< in the last table, with its start time
+  std::array<base::TimerId, kLookAgain.size()> timers{};
   bool updating = false, again = false, ended = false;
 };
 

@@ -5,6 +5,8 @@
 
 #include "base/testing/manual_executor.h"
 #include "device/testing/acme.h"
+#include "os/core/file.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::node::attribute {
 namespace {
@@ -76,6 +78,36 @@ TEST_F(FollowTest, AProcessOfARunIsKnownOnceItIsOnADevice) {
   executor_.RunUntilIdle();
   EXPECT_EQ(ledger_.Get()->leases[0].processes.size(), 2u)
       << "its allocator knows when it has ended";
+}
+
+TEST_F(FollowTest, AProcessThatExecutesAnotherProgramIsKnownByThatOne) {
+  const os::TemporaryFolder proc;
+  const std::string process = proc.path() + "/4711";
+  ASSERT_TRUE(os::MakeDirectories(process).ok());
+  ASSERT_TRUE(os::WriteFileAtomically(process + "/stat",
+                                      "4711 (run) S 0 1 1 0 -1 0 1 2 3 4 5 6 0 0 20 0 1 0 99 1\n")
+                  .ok());
+  const auto executes = [&](const std::string& command) {
+    ASSERT_TRUE(os::WriteFileAtomically(process + "/cmdline", command).ok());
+  };
+  Follow follow(executor_, executor_, proc.path(), inventory_, ledger_);
+  const auto subscriptions = Subscribe(follow);
+  ASSERT_TRUE(
+      ledger_.Add({.id = "r-1", .allocator = "local", .slots = {{"G0::0", "G0"}}}).ok());
+  executes("penstock");
+  inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 1)}, "", {});
+  inventory_.SetReading("G0", {.processes = {{4711, {}}}}, {});
+  executor_.RunUntilIdle();
+  EXPECT_EQ(ledger_.Get()->outside.at("G0").at(0).command, "penstock");
+  // The group of the run is read later than the devices.
+  ledger::Lease lease = ledger_.Get()->leases[0];
+  lease.processes = {{4711, 99, "eva", "penstock"}};
+  ASSERT_TRUE(ledger_.Update(lease).ok());
+  executor_.RunUntilIdle();
+  executes("train");
+  executor_.Advance(std::chrono::seconds(1));
+  EXPECT_EQ(ledger_.Get()->leases[0].processes.at(0).command, "train");
+  EXPECT_EQ(ledger_.Get()->leases[0].processes.at(0).user, "eva");
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ namespace {
 
 constexpr Duration kLongestWait = 15s;
 constexpr Duration kRefused = 30s;  // a missing permission or kind is rarely added soon
+constexpr Duration kLearnsRoles = 5s;  // a starting server refuses everything at first
 constexpr Duration kStable = 10s;   // a stream that lived this long was good: resets the back-off
 constexpr Duration kPageDeadline = 30s;    // for 500 objects of a busy server
 constexpr Duration kAnswerDeadline = 10s;  // for a watch's first byte
@@ -281,11 +282,12 @@ struct Informer::State : std::enable_shared_from_this<State> {
     // Bookmarks and events come for the requested time; an earlier end means that the server shuts
     // down.
     const bool in_time = why.ok() && !listing && Now() - began >= timeout - 1s;
-    // A starting server refuses everything for a moment, since it does not know its roles yet.
-    refusals = IsRefusal(why) ? refusals + 1 : 0;
-    Restart(why, in_time        ? Duration(0)
-                 : refusals > 1 ? kRefused + AnyUpTo(kRefused)
-                                : AnyUpTo(backoff.Next()));
+    if (!IsRefusal(why)) refused_since.reset();
+    else if (!refused_since) refused_since = Now();
+    const bool refused = refused_since && Now() - *refused_since >= kLearnsRoles;
+    Restart(why, in_time   ? Duration(0)
+                 : refused ? kRefused + AnyUpTo(kRefused)
+                           : AnyUpTo(backoff.Next()));
   }
 
   void Relist() {
@@ -347,7 +349,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
 
   std::unique_ptr<WatchStream> stream;
   std::uint64_t attempt = 0;
-  int refusals = 0;  ///< consecutive ones
+  std::optional<base::TimePoint> refused_since;  ///< set while each answer is a refusal
   base::TimerId timer = 0;
   base::TimePoint began;
   std::chrono::seconds timeout{};

@@ -315,7 +315,9 @@ TEST_F(InformerTest, ReportsAMissingRightOnceAndRecovers) {
 TEST_F(InformerTest, AServerThatDoesNotKnowItsRolesYetIsAskedAgainSoon) {
   Start();
   api_.Disconnect();
-  api_.Fail({.status = 403, .method = "WATCH"});
+  api_.Fail({.status = 403, .times = -1});
+  Run(3s);
+  api_.Heal();
   Run(15s);
   EXPECT_EQ(api_.OpenStreams(), 1u);
 }

@@ -100,6 +100,7 @@ void Supervisor::OnDeath() {
   loop_.Unwatch(daemon_fd_.get());
   daemon_fd_.Reset();
   if (quitting_) return Finish();
+  command_.reset();  // its failure would hide the reason
   Fail("its MPS control daemon has exited");
 }
 
