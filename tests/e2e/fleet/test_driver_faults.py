@@ -8,7 +8,7 @@ import time
 import pytest
 from actors import BUSYBOX, wait_for
 from driver_rollouts import NEW, OLD, SIMULATED, Rollout
-from fleet import merged, pod_on
+from fleet import NAMESPACE, merged, pod_on
 from operators import cluster_policy
 
 TEAM = ("n2", "n3")
@@ -120,6 +120,23 @@ def test_an_agent_that_is_killed_in_an_upgrade_delays_it(blue, fleet):
     blue.apply("blue", NEW, "blue")
     node = wait_state(blue, "pod-restart-required")
     fleet.nodes[node].kill_agent()
+    wait_done(blue, n2=f"container {NEW}", n3=f"container {NEW}")
+    fleet.wait_deployed("holder")
+
+
+def test_a_node_that_is_gone_in_an_upgrade_is_named_and_goes_on_when_it_is_back(blue, fleet):
+    blue.bare["n2"].wish(hang=1)
+    blue.apply("blue", NEW, "blue")
+    wait_for(lambda: blue.states()["n2"] == "pod-restart-required", 120, "n2 to load its driver", blue.told)
+    fleet.cluster.kill("kubelet", node=2)
+    try:
+        wait_says(blue, "n2", "NodeNotReady")
+        assert blue.states()["n3"] in ("upgrade-required", "upgrade-done"), "it takes up the only place"
+    finally:
+        blue.bare["n2"].wish()
+        fleet.cluster.start("kubelet", node=2)
+    if hangs := blue.driver_pods().get("n2"):  # unless the one before it had not ended yet
+        fleet.kubectl("delete", "pod", "-n", NAMESPACE, hangs["metadata"]["name"], "--wait=false")
     wait_done(blue, n2=f"container {NEW}", n3=f"container {NEW}")
     fleet.wait_deployed("holder")
 

@@ -1,5 +1,9 @@
 """An older Kubernetes with one node: Penstock installs, serves, is reconfigured, and is upgraded without another node to drain to (walkthrough O)."""
 import pytest
+from actors import wait_for
+from driver_rollouts import NEW, OLD, SIMULATED, running_rollout
+from fleet import NAMESPACE
+from operators import cluster_policy
 
 
 @pytest.fixture(scope="module")
@@ -33,3 +37,28 @@ def test_an_older_kubernetes_on_one_node_installs_serves_changes_and_upgrades(ol
     away({"n1": gap})
     older.uninstall()
     assert not [key for key in older.labels("n1") if key.startswith("nvidia.com/gpu.product")]
+
+
+def test_the_operator_on_one_node_installs_changes_and_upgrades_the_driver_below_its_only_pod(older, measure):
+    """Walkthrough O through a ClusterPolicy: there is nowhere to drain to, so the pod is started again once its node has the driver."""
+    with running_rollout(older, teams={"n1": "blue"}, without=("n1",)) as rollout:
+        rollout.apply("blue", OLD, "blue")
+        with measure("  one node: ClusterPolicy and NVIDIADriver, until it has its GPUs", of=older):
+            rollout.operator.apply(SIMULATED, cluster_policy(driver={"useNvidiaDriverCRD": True}))
+            rollout.wait_versions(n1=f"container {OLD}")
+            older.wait_advertised(60)
+        rollout.operator.wait_state("ready")
+        older.deploy("only", "n1", 1)
+        older.wait_deployed("only")
+        [before] = older.get("pods", "-l", "app=only")["items"]
+        rollout.operator.apply(cluster_policy(driver={"useNvidiaDriverCRD": True}, daemonsets={"annotations": {"example.com/changed": "yes"}}))
+        wait_for(lambda: "example.com/changed" in str(older.get("daemonset", "-n", NAMESPACE, "penstock-agent")["spec"]["template"]["metadata"]), 60,
+                 "the agents to be changed", rollout.told)
+        rollout.operator.wait_state("ready")
+        assert [pod["metadata"]["uid"] for pod in older.get("pods", "-l", "app=only")["items"]] == [before["metadata"]["uid"]], "a changed agent touches no pod"
+        with measure("  one node: another driver", of=older):
+            rollout.apply("blue", NEW, "blue")
+            rollout.wait_versions(n1=f"container {NEW}")
+            wait_for(lambda: rollout.states() == {"n1": "upgrade-done"}, 120, "the node to be done", rollout.told)
+        older.wait_deployed("only")
+        assert "unschedulable" not in older.get("node", "n1")["spec"]
