@@ -71,6 +71,7 @@ struct ExporterStyle {
 struct ExporterHolder {
   std::string_view pod, namespace_name, container, pod_uid;
   std::string_view share;  ///< number of the share, if the device has several
+  std::string_view job;    ///< of a workload manager
 };
 
 /// A part of a device whose health is shown separately, and its fault.
@@ -110,6 +111,9 @@ class Exporter {
   /// The labels of a device's holder, without empty ones.
   virtual ExporterLabels HolderLabels(const ExporterHolder& holder,
                                       const ExporterStyle& style) const = 0;
+
+  /// The name of the file that lists a device's jobs; empty: it has none. `whole`: see LabelsOf.
+  virtual std::string JobFile(const Facts& device, const Facts* whole) const = 0;
 
   /// The labels that describe an error: {"err_code", "79"}, {"err_msg", "GPU has fallen off the
   /// bus"}.

@@ -113,6 +113,18 @@ TEST(Manifests, ADriverContainersRootIsBelowTheHostsRoot) {
   EXPECT_EQ(ConfigOfPod(spec, "gpu-operator").paths.driver_container_root, "/run/driver");
 }
 
+TEST(Manifests, TheFolderOfJobsIsMountedToBeRead) {
+  api::PenstockSpec spec;
+  EXPECT_TRUE(Named(PodOf(spec)["volumes"], "jobs").is_null());
+  spec.node.telemetry.job_directory = "/run/jobs";
+  EXPECT_EQ(Named(PodOf(spec)["volumes"], "jobs"),
+            json({{"name", "jobs"},
+                  {"hostPath", {{"path", "/run/jobs"}, {"type", "DirectoryOrCreate"}}}}));
+  EXPECT_EQ(Named(ContainerOf(spec)["volumeMounts"], "jobs"),
+            json({{"name", "jobs"}, {"mountPath", "/run/jobs"}, {"readOnly", true}}));
+  EXPECT_EQ(ConfigOfPod(spec, "gpu-operator").telemetry.job_directory, "/run/jobs");
+}
+
 TEST(Manifests, TheConfigurationIsShortAndReadable) {
   api::PenstockSpec spec;
   spec.config_maps.layouts = "layouts";

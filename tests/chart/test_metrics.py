@@ -103,6 +103,20 @@ def test_an_existing_map_of_counters_is_mounted_under_its_key(chart):
     assert "set only one of them" in chart.refusal(values=both)
 
 
+@pytest.mark.parametrize("value", ["penstock.telemetry", "penstock.config.telemetry"])
+def test_the_folder_of_jobs_is_mounted_to_be_read(chart, value):
+    things = chart.render(values={f"{value}.jobDirectory": "/run/jobs"})
+    assert yaml.safe_load(things.node_config())["telemetry"] == {"jobDirectory": "/run/jobs"}
+    assert things.mounts()["/run/jobs"] == {"name": "jobs", "mountPath": "/run/jobs", "readOnly": True}
+    assert {"name": "jobs", "hostPath": {"path": "/run/jobs", "type": "DirectoryOrCreate"}} in things.pod()["volumes"]
+
+
+def test_without_a_folder_of_jobs_none_is_mounted(chart):
+    off = {"penstock.telemetry.jobDirectory": "/run/jobs", "penstock.config": {"telemetry": {"jobDirectory": ""}}}
+    for values in ({}, {"penstock.telemetry.jobDirectory": ""}, off):
+        assert "jobs" not in [volume["name"] for volume in chart.render(values=values).pod()["volumes"]]
+
+
 def test_telemetrys_values_are_in_the_agents_configuration_which_it_takes(chart, programs, tmp_path):
     values = {"penstock.telemetry.interval": "5s", "penstock.telemetry.names": ["dcgm-4.7"], "penstock.telemetry.exclude": ["DCGM_FI_PROF_*"],
               "penstock.telemetry.holderLabels": ["app"], "penstock.telemetry.podUid": True,
@@ -148,7 +162,7 @@ def test_with_tls_probes_and_monitors_say_https(chart):
 
 @pytest.mark.parametrize("values", [
     {"penstock.telemetry.names": ["dcmg"]}, {"penstock.telemetry.names": []}, {"penstock.telemetry.interval": 5}, {"penstock.telemetry.intervall": "5s"},
-    {"penstock.telemetry.hostLabel": "HOSTNAME"}, {"penstock.telemetry.virtualGpus": "always"},
+    {"penstock.telemetry.jobDirectory": "run/jobs"}, {"penstock.telemetry.jobDirectory": "/"}, {"penstock.telemetry.hostLabel": "HOSTNAME"}, {"penstock.telemetry.virtualGpus": "always"},
     {"penstock.metrics.serviceMonitor.enabled": "yes"}, {"penstock.metrics.serviceMonitor.interval": "15"}, {"penstock.usage.idleBelow": 2}],
     ids=json.dumps)
 def test_what_cannot_be_meant_is_refused(chart, values):

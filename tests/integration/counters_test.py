@@ -82,13 +82,18 @@ def test_the_exporters_environment_makes_the_page_that_its_users_know(home, tmp_
     for name, value in {"COLLECTORS": tmp_path / "c.csv", "INTERVAL": 100, "NO_HOSTNAME": "true", "REPLACE_BLANKS_IN_MODEL_NAME": "true",
                         "USE_OLD_NAMESPACE": "1", "XID_COUNT_WINDOW_SIZE": 60000, "REMOTE_HOSTENGINE": "ignored"}.items():
         monkeypatch.setenv(f"DCGM_EXPORTER_{name}", str(value))
-    monkeypatch.setenv("DCGM_HPC_JOB_MAPPING_DIR", "/jobs")
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/0").write_text("17\n18\n")
+    monkeypatch.setenv("DCGM_HPC_JOB_MAPPING_DIR", str(tmp_path / "jobs"))
     home.up("", machine="dgx-h100")
     await_families(home, {"DCGM_FI_DEV_GPU_TEMP", "DCGM_EXP_XID_ERRORS_COUNT"})
+    wait_until(lambda: "hpc_job" in home.metrics(), "the jobs of GPU 0")
     page = home.metrics()
-    assert re.search(r'^DCGM_FI_DEV_GPU_TEMP\{gpu="0",uuid="GPU-[^"]*",pci_bus_id="[^"]*",device="nvidia0",modelName="[^" ]*"\} ', page, re.M)
+    labels = r'^DCGM_FI_DEV_GPU_TEMP\{gpu="%s",uuid="GPU-[^"]*",pci_bus_id="[^"]*",device="nvidia%s",modelName="[^" ]*"%s\} '
+    for gpu, job in ((0, ',hpc_job="17"'), (0, ',hpc_job="18"'), (1, "")):
+        assert re.search(labels % (gpu, gpu, job), page, re.M), job
     assert 'window_size_in_ms="60000"' in page
-    assert any(one.startswith("environment DCGM_HPC_JOB_MAPPING_DIR: ") for one in home.configuration()["notYet"])
+    assert home.configuration()["notYet"] == []
 
 
 def agent(programs, *words: str, **environment: str) -> subprocess.CompletedProcess:  # noqa: F811

@@ -279,6 +279,8 @@ struct TelemetryConfig {
   std::vector<std::string> holder_labels;
   base::Duration keep_ended = std::chrono::minutes(5);  ///< how long a holder is still shown
                                                         ///< after it has ended
+  std::string job_directory;  ///< folder with a file for each device that names its jobs, for the
+                              ///< exporters' names; reread when it changes; empty: none
   bool operator==(const TelemetryConfig&) const = default;
 };
 

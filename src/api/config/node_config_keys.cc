@@ -306,6 +306,7 @@ std::vector<ConfigKey> Keys() {
           &T::clock_events_window),
       Key("telemetry.holderLabels", kNow, Plain(), &N::telemetry, &T::holder_labels),
       Key("telemetry.keepEnded", kNow, Time{0s, kDay}, &N::telemetry, &T::keep_ended),
+      Key("telemetry.jobDirectory", kNow, AbsolutePath(), &N::telemetry, &T::job_directory),
       Key("usage.records", kNow, Plain(), &N::usage, &UsageConfig::records),
       Key("usage.dir", kRestart, AbsolutePath(), &N::usage, &UsageConfig::dir),
       Key("usage.fileSize", kNow, Size{{64u << 10}, base::Mebibytes(4096)}, &N::usage,

@@ -41,6 +41,7 @@ constexpr char kEveryKey[] = R"(telemetry:
   clockEventsWindow: 1m
   holderLabels: [app, "app.kubernetes.io/*"]
   keepEnded: 1h
+  jobDirectory: /var/lib/jobs
 usage: {records: false, dir: /var/log/usage, fileSize: 1Mi, files: 3, checkpoint: 1m, idleAfter: 2h, idleBelow: 0.05}
 http: {listen: "off", webConfigFile: /etc/web.yaml, connections: 8, deadline: 1s}
 )";
@@ -65,7 +66,8 @@ TEST(NodeConfigTelemetry, ReadsEveryKey) {
                                      .errors_window = 10min,
                                      .clock_events_window = 1min,
                                      .holder_labels = {"app", "app.kubernetes.io/*"},
-                                     .keep_ended = 1h};
+                                     .keep_ended = 1h,
+                                     .job_directory = "/var/lib/jobs"};
   EXPECT_EQ(config.telemetry, telemetry);
   const UsageConfig usage = {.records = false,
                              .dir = "/var/log/usage",
@@ -122,6 +124,7 @@ TEST(NodeConfigTelemetry, ReportsAllProblemsAtOnceWithPlaceAndHint) {
   countersConfigMap: gpu/metrics
   xidWindow: 300000
   holderLabels: ["app=x"]
+  jobDirectory: jobs
 usage: {dir: u, fileSize: 1Ki, files: 0, checkpoint: 0s, idleAfter: -1s, idleBelow: 2}
 http: {connections: 0, deadline: 1h, webConfigFile: w, listen: nowhere}
 )");
@@ -145,8 +148,9 @@ http: {connections: 0, deadline: 1h, webConfigFile: w, listen: nowhere}
         "NAMESPACE:NAME",
         "f:15:14: telemetry.xidWindow: \"300000\" is not a duration",
         "f:16:18: telemetry.holderLabels[0]: \"app=x\" cannot match any key of a label",
-        "f:17:14: usage.dir: \"u\" must be an absolute path",
-        "f:17:27: usage.fileSize: is 1 KiB, outside of 64 KiB to 4 GiB",
+        "f:17:17: telemetry.jobDirectory: \"jobs\" must be an absolute path",
+        "f:18:14: usage.dir: \"u\" must be an absolute path",
+        "f:18:27: usage.fileSize: is 1 KiB, outside of 64 KiB to 4 GiB",
         "usage.files: is 0, outside of 1 to 10000",
         "usage.checkpoint: is 0s, outside of 1s to 1d",
         "usage.idleAfter",

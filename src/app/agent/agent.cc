@@ -358,6 +358,7 @@ class Agent {
         cluster_->ScheduleUpdate();
     });
     on_usage_ = telemetry_.meter.published().Subscribe([this](const auto&) { views_.Changed(); });
+    on_jobs_ = telemetry_.jobs.published().Subscribe([this](const auto&) { views_.Changed(); });
   }
 
   /// Settings that can change at run time follow the configuration in force.
@@ -453,7 +454,7 @@ class Agent {
   Views views_{{control_, node_, open_, pipeline_, telemetry_, configuration_, labeller_,
                 validation_, containers_, adapters_, changes_, layouts_, clients_, kubelet_start_,
                 cluster_, process_stats_, waiting_for_, pages_}};
-  base::Subscription on_config_, on_samples_, on_usage_;
+  base::Subscription on_config_, on_samples_, on_usage_, on_jobs_;
   // Problems of sampling, by device, as last sent to the cluster.
   std::map<std::string, std::string> problems_;
   adapter::pages::Pages pages_;

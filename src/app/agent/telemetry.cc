@@ -7,7 +7,7 @@
 
 namespace penstock::app {
 
-Telemetry::Telemetry(os::Loop& control, base::Executor& io, DevicePipeline& pipeline,
+Telemetry::Telemetry(os::Loop& control, os::Loop& io, DevicePipeline& pipeline,
                      const api::NodeConfig& config, const std::string& node)
     : sampler(control, pipeline.inventory, pipeline.Sources(),
               {.processes_differ =
@@ -25,6 +25,7 @@ Telemetry::Telemetry(os::Loop& control, base::Executor& io, DevicePipeline& pipe
              .proc_root = config.paths.proc_root,
              .name = node},
             config),
+      jobs(control, io),
       pipeline_(pipeline),
       control_(control),
       io_(io) {
@@ -39,6 +40,7 @@ void Telemetry::Configure(const api::NodeConfig& config) {
                              node::metrics::UnusedQuantities(*dialect, config.telemetry));
   sampler.Configure(std::move(options));
   meter.Configure(config);
+  jobs.Configure(config.telemetry.job_directory);
 }
 
 api::Samples Telemetry::Samples(const api::Report& report) {

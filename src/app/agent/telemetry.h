@@ -1,5 +1,5 @@
-// Connects sampling and usage metering to the device pipeline; their results go to the metrics page
-// and the usage records.
+// Connects sampling, usage metering and the jobs of devices to the device pipeline; their results
+// go to the metrics page and the usage records.
 #pragma once
 
 #include <functional>
@@ -9,6 +9,7 @@
 #include "api/config/node_config.h"
 #include "api/report.h"
 #include "app/agent/device_pipeline.h"
+#include "node/attribute/job_follower.h"
 #include "node/sample/sampler.h"
 #include "node/usage/meter.h"
 #include "os/loop.h"
@@ -20,7 +21,7 @@ namespace penstock::app {
 class Telemetry {
  public:
   /// `node` is this node's name.
-  Telemetry(os::Loop& control, base::Executor& io, DevicePipeline& pipeline,
+  Telemetry(os::Loop& control, os::Loop& io, DevicePipeline& pipeline,
             const api::NodeConfig& config, const std::string& node);
 
   /// Applies the settings that can change at run time.
@@ -40,6 +41,7 @@ class Telemetry {
 
   node::sample::Sampler sampler;
   node::usage::Meter meter;
+  node::attribute::JobFollower jobs;
 
  private:
   const DevicePipeline& pipeline_;

@@ -181,7 +181,8 @@ std::string Views::MakePage(node::metrics::PageFormat format, node::metrics::Det
                          .samples = parts_.telemetry.sampler.published().Get(),
                          .usage = parts_.telemetry.meter.published().Get(),
                          .offers = pipeline.offers.Get(),
-                         .servers = pipeline.offers.Servers()},
+                         .servers = pipeline.offers.Servers(),
+                         .jobs = parts_.telemetry.jobs.published().Get()},
                         MakePageInputs(), format, detail);
 }
 

@@ -13,6 +13,7 @@
 #include "api/config/node_config.h"
 #include "api/report.h"
 #include "device/dialect.h"
+#include "node/attribute/job_files.h"
 #include "node/health/monitor.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
@@ -51,6 +52,7 @@ struct Snapshots {
   std::shared_ptr<const usage::Snapshot> usage;             ///< null: usage is not accumulated
   std::shared_ptr<const std::vector<share::Offer>> offers;  ///< null: not known yet
   std::shared_ptr<const device::SharedDevices> servers;     ///< null: there are no servers
+  std::shared_ptr<const attribute::DeviceJobs> jobs;        ///< null: none are known
 };
 
 /// Results of HTTP requests since the agent started.

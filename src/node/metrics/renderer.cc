@@ -129,6 +129,7 @@ struct MetricsRenderer::State {
   std::string node_name;
   bool stale = true;  // rebuild the labels, whatever the generations are
   std::uint64_t facts_generation = 0, ledger_generation = 0, pages = 0;
+  std::shared_ptr<const attribute::DeviceJobs> jobs;
   std::vector<std::shared_ptr<const device::Facts>> present;  // of the devices that are not gone
   std::map<std::string, ExporterFamilies, std::less<>> exporters;  // by vendor
   std::vector<Measured> measured;
@@ -147,13 +148,15 @@ void MetricsRenderer::State::Refresh(const Snapshots& node) {
     RefreshVendors(*node.inventory);
     RefreshDevices(*node.inventory);
   }
-  if (facts_changed || ledger_generation != node.ledger->generation) {
-    RefreshHeld(node);
-    for (auto& [vendor, families] : exporters) families.Relabel(*node.inventory, *node.ledger);
-  }
+  const bool ledger_changed = ledger_generation != node.ledger->generation;
+  if (facts_changed || ledger_changed) RefreshHeld(node);
+  if (facts_changed || ledger_changed || jobs != node.jobs)
+    for (auto& [vendor, families] : exporters)
+      families.Relabel(*node.inventory, *node.ledger, node.jobs.get());
   stale = false;
   facts_generation = node.inventory->facts_generation;
   ledger_generation = node.ledger->generation;
+  jobs = node.jobs;
   present = std::move(now_present);
 }
 

@@ -59,11 +59,14 @@ void Inotify::Remove(Watcher& watcher) {
   for (const int watch : its) Remove(watch, watcher);
 }
 
+// The limit leaves the loop's other work its turn, although users who can write to a watched folder
+// may cause events faster than they are read. What is left makes the descriptor readable again.
 void Inotify::Read() {
+  constexpr int kMostBuffers = 8;
   std::set<Watcher*> all;  // includes watchers that lose their last descriptor in this batch
   for (const auto& [watch, watcher] : watchers_) all.insert(watcher);
   alignas(inotify_event) std::array<char, 4096> buffer;
-  for (;;) {
+  for (int buffers = 0; buffers < kMostBuffers; ++buffers) {
     const ssize_t got = ::read(fd_.get(), buffer.data(), buffer.size());
     if (got <= 0) break;
     for (const char* at = buffer.data(); at < buffer.data() + got;) {

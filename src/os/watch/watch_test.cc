@@ -164,6 +164,17 @@ TEST_F(PathWatchTest, MayBeCalledAtOnce) {
   loop_.Stop();  // before the watch ends
 }
 
+TEST_F(PathWatchTest, ManyEventsLeaveTheLoopTimeForOtherWork) {
+  std::atomic<int> at_once = 0;
+  const PathWatch watch(
+      loop_.loop(), folder_.path(), [&] { ++at_once; }, base::Duration::zero());
+  for (int i = 0; i < 3000; ++i) folder_.Write("f" + std::to_string(i), "");
+  loop_.Start();
+  EXPECT_TRUE(loop_.AdvanceUntil(base::Duration::zero(), [&] { return at_once > 1; }))
+      << "they are not all in one batch";
+  loop_.Stop();  // before the watch ends
+}
+
 TEST_F(PathWatchTest, IsNotCalledForWhatHappensBesideTheWay) {
   fs::create_directory(folder_ / "a");
   Watch(folder_ / "a/b/file");

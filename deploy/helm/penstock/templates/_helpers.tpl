@@ -259,6 +259,12 @@ priorityClassName: {{ . }}
 {{- ternary .Values.penstock.telemetry.countersKey "metrics" (not (empty .Values.penstock.telemetry.countersConfigMap)) -}}
 {{- end -}}
 
+{{/* The folder on the host in which a workload manager lists the jobs of devices, which is mounted; empty: there is none. */}}
+{{- define "penstock.jobDirectory" -}}
+{{- $telemetry := ternary .Values.penstock.config.telemetry dict (kindIs "map" .Values.penstock.config.telemetry) -}}
+{{- ternary $telemetry.jobDirectory .Values.penstock.telemetry.jobDirectory (hasKey $telemetry "jobDirectory") | default "" -}}
+{{- end -}}
+
 {{/* The ConfigMap with layouts of GPUs, which is mounted; empty: there is none. */}}
 {{- define "penstock.layouts" -}}
 {{- ((.Values.migManager | default dict).config | default dict).name | default "" -}}
@@ -306,7 +312,7 @@ priorityClassName: {{ . }}
 {{- $_ := set $config "containers" (dict "configureEngine" $own.containerEngine.configure) -}}
 {{- end -}}
 {{- $telemetry := dict -}}
-{{- range $key := list "interval" "names" "exclude" "include" "holderLabels" "podUid" "hostLabel" "virtualGpus" -}}
+{{- range $key := list "interval" "names" "exclude" "include" "holderLabels" "podUid" "hostLabel" "virtualGpus" "jobDirectory" -}}
 {{- $value := index $own.telemetry $key -}}
 {{- if or $value (kindIs "bool" $value) -}}{{- $_ := set $telemetry $key $value -}}{{- end -}}
 {{- end -}}

@@ -51,6 +51,7 @@ struct Workload {
       selects;                         ///< of its pods; of the nodes that it runs on
   std::string counters_map, counters;  ///< of the exporter: the ConfigMap with its counters file,
                                        ///< or the path of that file in its image
+  std::string job_directory;           ///< of the exporter, as the host sees it
 };
 
 /// A configuration file of the device plugin.

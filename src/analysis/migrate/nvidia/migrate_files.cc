@@ -79,7 +79,10 @@ void TakeExporterValues(const Json& values, const std::string& file, Found& foun
       .part = Part::kExporter, .kind = "values", .name = file, .from = "values " + file};
   const std::string tag = TextAt(values, {"image", "tag"});
   exporter.image = tag.empty() ? "" : "dcgm-exporter:" + tag;
-  TakeExporter(Json(), Json{{"args", At(values, {"arguments"})}, {"env", At(values, {"extraEnv"})}},
+  TakeExporter(Json(),
+               Json{{"args", At(values, {"arguments"})},
+                    {"env", At(values, {"extraEnv"})},
+                    {"hpcJobMapping", At(values, {"hpcJobMapping"})}},
                exporter);
   if (const std::string text = TextAt(values, {"customMetrics"}); !text.empty())
     found.counters.push_back({exporter.from + ", customMetrics", "", "", "", text});

@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kDeepest = 64;  // a dashboard has a dozen levels
 constexpr char kCollectors[] = "--collectors", kConfigMapData[] = "--configmap-data";
+constexpr char kJobDirectory[] = "--hpc-job-mapping-dir";
 
 void AddGiven(const ExporterOption& option, const std::string& value, const std::string& where,
               Workload& workload) {
@@ -127,6 +128,29 @@ void TakeEndpoint(const Json& object, const std::string& kind, Found& found) {
                              TextAt(object, {"spec", "jobLabel"})});
 }
 
+/// The folder of the host that a container sees at this path; the path itself where it sees none
+/// there.
+std::string OnHost(const Json& pod, const Json& container, const std::string& path) {
+  for (const Json& mount : Items(container, {"volumeMounts"})) {
+    const std::string inside = TextAt(mount, {"mountPath"});
+    if (inside.empty() || (path != inside && !path.starts_with(inside + "/"))) continue;
+    for (const Json& volume : Items(pod, {"volumes"}))
+      if (TextAt(volume, {"name"}) == TextAt(mount, {"name"}))
+        if (const std::string host = TextAt(volume, {"hostPath", "path"}); !host.empty())
+          return host + path.substr(inside.size());
+  }
+  return path;
+}
+
+/// `settings`: of the container, or of a ClusterPolicy or a chart, which have a block for this.
+std::string JobDirectoryOf(const Json& pod, const Json& settings, const Workload& workload) {
+  const Json& enabled = At(settings, {"hpcJobMapping", "enabled"});
+  if (enabled != true && enabled != "true")
+    return OnHost(pod, settings, GivenTo(workload, kJobDirectory));
+  const std::string directory = TextAt(settings, {"hpcJobMapping", "directory"});
+  return directory.empty() ? "/var/lib/dcgm-exporter/job-mapping" : directory;
+}
+
 }  // namespace
 
 void TakeExporter(const Json& pod, const Json& container, Workload& workload) {
@@ -143,10 +167,11 @@ void TakeExporter(const Json& pod, const Json& container, Workload& workload) {
   workload.counters_map = named.size() == 2 && named[0] != "none"
                               ? named[1]
                               : ConfigMapOf(pod, container, workload.counters);
+  workload.job_directory = JobDirectoryOf(pod, container, workload);
   // Paths within the exporter's container have no meaning outside it. The files' content is read
   // from their ConfigMap.
   std::erase_if(workload.given, [](const auto& one) {
-    return one.flag == kCollectors || one.flag == kConfigMapData;
+    return one.flag == kCollectors || one.flag == kConfigMapData || one.flag == kJobDirectory;
   });
 }
 

@@ -78,6 +78,14 @@ void AddCounters(const Found& found, const std::string& space, std::string& valu
   }
 }
 
+void AddJobDirectory(const Found& found, std::string& values) {
+  for (const Workload* one : WorkloadsOf(found, {Part::kExporter})) {
+    if (one->job_directory.empty()) continue;
+    values += " --set penstock.telemetry.jobDirectory=" + Shell(one->job_directory);
+    return;
+  }
+}
+
 /// Reuses the MIG manager's layouts: by reference in the same namespace, else by a copy. `space` is
 /// the release's namespace.
 void AddMig(const Found& found, const std::string& space, std::string& values, Migration& plan) {
@@ -141,6 +149,7 @@ void AddInstallStep(const Found& found, Migration& plan) {
   if (const MigLayouts mig = MigLayoutsOf(found); values.empty() && !mig.namespace_name.empty())
     space = mig.namespace_name;
   AddCounters(found, space, values, plan);
+  AddJobDirectory(found, values);
   AddMig(found, space, values, plan);
   if (!plan.host_label.empty()) values += " --set penstock.telemetry.hostLabel=" + plan.host_label;
   if (!plan.job.empty())

@@ -557,6 +557,47 @@ TEST(MigratePlan, OfTheExportersValuesReadsItsMetricsAndArguments) {
   EXPECT_EQ(Plan(found, Direction::kToPenstock, "").host_label, "Hostname");
 }
 
+// Whatever the exporter's container calls the folder, the agents' pods see it under its own name.
+TEST(MigratePlan, KeepsTheFolderInWhichJobsAreListed) {
+  const auto install = [](const Found& found) {
+    const auto commands = Commands(Plan(found, Direction::kToPenstock, ""));
+    return *std::ranges::find_if(commands, [](const std::string& one) {
+      return one.find("install penstock") != std::string::npos;
+    });
+  };
+  Found found;
+  TakeObject({{"kind", "DaemonSet"},
+              {"metadata", {{"name", "dcgm-exporter"}, {"namespace", "monitoring"}}},
+              {"spec",
+               {{"template",
+                 {{"spec",
+                   {{"volumes", {{{"name", "jobs"}, {"hostPath", {{"path", "/run/slurm"}}}}}},
+                    {"containers",
+                     {{{"name", "exporter"},
+                       {"image", "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3"},
+                       {"env", {{{"name", "DCGM_HPC_JOB_MAPPING_DIR"}, {"value", "/jobs/gpus"}}}},
+                       {"volumeMounts", {{{"name", "jobs"}, {"mountPath", "/jobs"}}}}}}}}}}}}}},
+             found);
+  ASSERT_EQ(found.workloads.size(), 1u);
+  EXPECT_THAT(install(found), HasSubstr(" --set penstock.telemetry.jobDirectory=/run/slurm/gpus"));
+  EXPECT_THAT(Plan(found, Direction::kToPenstock, "").not_yet, IsEmpty());
+
+  Found values;
+  ASSERT_TRUE(TakeFile("image: {repository: nvcr.io/nvidia/k8s/dcgm-exporter}\n"
+                       "hpcJobMapping: {enabled: true, directory: /run/jobs}\n",
+                       "values.yaml", values)
+                  .ok());
+  EXPECT_THAT(install(values), HasSubstr("penstock.telemetry.jobDirectory=/run/jobs"));
+
+  Found policy;
+  TakeObject({{"kind", "ClusterPolicy"},
+              {"metadata", {{"name", "p"}}},
+              {"spec", {{"dcgmExporter", {{"hpcJobMapping", {{"enabled", true}}}}}}}},
+             policy);
+  EXPECT_THAT(install(policy),
+              HasSubstr("penstock.telemetry.jobDirectory=/var/lib/dcgm-exporter/job-mapping"));
+}
+
 TEST(MigratePlan, WillNotGuessBetweenTwoPluginsOfTheSameNodes) {
   const auto plugin = [](const std::string& name, const std::string& selector) {
     return "---\nkind: DaemonSet\nmetadata: {name: " + name +

@@ -19,10 +19,7 @@ const FieldTopic kHostEngine = {
     "itself and serves DCGM's metrics on port 9400. Programs that connect to DCGM need a host "
     "engine of their own.",
     "dcgm.enabled"};
-const FieldTopic kJobs = {
-    "spec.dcgmExporter.hpcJobMapping.enabled", FieldFate::kNotServed,
-    "Files that map GPUs to jobs are not read yet; there is no label hpc_job.",
-    "dcgmExporter.hpcJobMapping.enabled"};
+constexpr std::string_view kJobDirectory = "/var/lib/dcgm-exporter/job-mapping";
 
 void EnableExporter(PolicyWork& work, const Value& value) {
   TelemetryConfig& telemetry = work.spec.node.telemetry;
@@ -101,6 +98,16 @@ void AddServiceFields(std::vector<ResourceField>& fields) {
                     }});
 }
 
+/// The operator mounts the directory into the agents' pods.
+void SetJobDirectory(PolicyWork& work, const Value& value) {
+  if (!work.On("dcgmExporter.enabled") || !work.On("dcgmExporter.hpcJobMapping.enabled")) return;
+  std::string directory(kJobDirectory);
+  SetAbsolutePath(work, value, directory);
+  if (directory.find_first_not_of('/') == std::string::npos)
+    return work.Problem("\"" + directory + "\" cannot be mounted into a pod; name a directory");
+  GiveExporter(work, "--hpc-job-mapping-dir", directory);
+}
+
 void AddSeriesFields(std::vector<ResourceField>& fields) {
   fields.push_back({.path = "dcgmExporter.enablePodLabels",
                     .type = kBool,
@@ -121,10 +128,15 @@ void AddSeriesFields(std::vector<ResourceField>& fields) {
                       if (value.boolean) GiveExporter(work, "--kubernetes-enable-pod-uid", "true");
                     }});
   fields.push_back({.path = "dcgmExporter.hpcJobMapping", .type = kMap});
-  fields.push_back({.path = "dcgmExporter.hpcJobMapping.enabled", .type = kBool, .topic = &kJobs});
+  fields.push_back({.path = "dcgmExporter.hpcJobMapping.enabled",
+                    .type = kBool,
+                    .text = "Series have the label hpc_job with the jobs of the GPU "
+                            "(telemetry.jobDirectory)."});
   fields.push_back({.path = "dcgmExporter.hpcJobMapping.directory",
-                    .unset = "/var/lib/dcgm-exporter/job-mapping",
-                    .topic = &kJobs});
+                    .text = "Directory of each node with a file for each GPU, in which the "
+                            "workload manager lists its jobs.",
+                    .unset = kJobDirectory,
+                    .apply = SetJobDirectory});
 }
 
 void SetCounters(PolicyWork& work, const Value& value) {

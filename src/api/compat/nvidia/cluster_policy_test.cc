@@ -234,6 +234,33 @@ TEST(ClusterPolicy, GivesTheSettingsOfTheProgramsTheirEffect) {
                           "spec.dcgmExporter.env[DCGM_EXPORTER_COLLECTORS]"));
 }
 
+// As NVIDIA's operator: the variable of the exporter is set to the directory.
+TEST(ClusterPolicy, HasTheDirectoryOfJobsWhereItIsEnabled) {
+  const auto directory = [](const std::string& exporter) {
+    const PolicyTranslation translation = Translated("  dcgmExporter: {" + exporter + "}\n");
+    EXPECT_THAT(translation.answers, IsEmpty()) << exporter;
+    return translation.spec.node.telemetry.job_directory;
+  };
+  EXPECT_EQ(directory("hpcJobMapping: {enabled: true}"), "/var/lib/dcgm-exporter/job-mapping");
+  EXPECT_EQ(directory("hpcJobMapping: {enabled: true, directory: \"\"}"),
+            "/var/lib/dcgm-exporter/job-mapping");
+  EXPECT_EQ(directory("hpcJobMapping: {enabled: true, directory: /run/jobs}, "
+                      "env: [{name: DCGM_HPC_JOB_MAPPING_DIR, value: /other}]"),
+            "/run/jobs");
+  EXPECT_EQ(directory("env: [{name: DCGM_HPC_JOB_MAPPING_DIR, value: /other}]"), "/other");
+  EXPECT_EQ(directory("hpcJobMapping: {directory: /run/jobs}"), "");
+  EXPECT_EQ(directory("enabled: false, hpcJobMapping: {enabled: true}"), "");
+}
+
+TEST(ClusterPolicy, RefusesADirectoryOfJobsThatCannotBeMounted) {
+  for (const char* path : {"jobs", "/", "//"})
+    EXPECT_THAT(
+        PolicyMessage(std::string("  dcgmExporter: {hpcJobMapping: {enabled: true, directory: ") +
+                      path + "}}\n"),
+        HasSubstr("spec.dcgmExporter.hpcJobMapping.directory"))
+        << path;
+}
+
 TEST(ClusterPolicy, AnswersWhatIsNotServedOnlyWhereItIsEnabled) {
   EXPECT_THAT(Translated(R"(
   gds: {enabled: false, image: nvidia-fs, version: "1"}
@@ -265,8 +292,7 @@ TEST(ClusterPolicy, AnswersWhatIsNotServedOnlyWhereItIsEnabled) {
                           "spec.cdi.nriPluginEnabled", "spec.cdi.default", "spec.gds.enabled",
                           "spec.gdrcopy.enabled", "spec.migManager.gpuClientsConfig.name",
                           "spec.validator.cuda.env[WITH_WORKLOAD]", "spec.dcgm.enabled",
-                          "spec.dcgmExporter.hostPID", "spec.dcgmExporter.hpcJobMapping.enabled",
-                          "spec.sandboxWorkloads.enabled"));
+                          "spec.dcgmExporter.hostPID", "spec.sandboxWorkloads.enabled"));
 }
 
 TEST(ClusterPolicy, HasTheFilesOfTheValidatorAndOnRequestItsMetrics) {
@@ -387,7 +413,8 @@ TEST(ClusterPolicy, HasAnEffectOrAnAnswerForEveryField) {
   for (const internal::ResourceField& field : internal::ClusterPolicyFields()) {
     const bool map = field.type == internal::FieldType::kMap;
     const bool switches =
-        field.path == "driver.enabled" || field.path == "driver.useNvidiaDriverCRD";
+        field.path == "driver.enabled" || field.path == "driver.useNvidiaDriverCRD" ||
+        field.path == "dcgmExporter.hpcJobMapping.enabled";  // the directory has the effect
     EXPECT_TRUE(map || switches || field.topic != nullptr || field.apply != nullptr ||
                 field.path.find("Probe.") != std::string::npos)  // their maps have the effect
         << field.path;

@@ -58,6 +58,7 @@ TEST(ExporterOptions, MeanWhatTheySay) {
             {"--replace-blanks-in-model-name", "true"},
             {"--xid-count-window-size", "60000"},
             {"--clock-events-count-window-size", "120000"},
+            {"--hpc-job-mapping-dir", "/run/jobs"},
             {"--pod-resources-kubelet-socket", "/k/pod-resources/kubelet.sock"}});
   const TelemetryConfig& telemetry = said.config.telemetry;
   EXPECT_EQ(telemetry.counters_file, "/etc/dcgm-exporter/mine.csv");
@@ -74,6 +75,7 @@ TEST(ExporterOptions, MeanWhatTheySay) {
   EXPECT_TRUE(telemetry.blanks_replaced);
   EXPECT_EQ(telemetry.errors_window, 1min);
   EXPECT_EQ(telemetry.clock_events_window, 2min);
+  EXPECT_EQ(telemetry.job_directory, "/run/jobs");
   EXPECT_EQ(said.config.paths.kubelet_dir, "/k");
   EXPECT_THAT(said.remarks, IsEmpty());
   EXPECT_THAT(said.not_yet, IsEmpty());
@@ -191,13 +193,11 @@ TEST(ExporterOptions, WhatHasNoMeaningIsARemarkThatSaysWhyButForTheDefault) {
 
 TEST(ExporterOptions, WhatIsUnavailableIsSaidByName) {
   for (const auto& [flag, value] :
-       std::vector<std::pair<std::string, std::string>>{{"--hpc-job-mapping-dir", "/jobs"},
-                                                        {"--kubernetes-enable-dra", "true"},
+       std::vector<std::pair<std::string, std::string>>{{"--kubernetes-enable-dra", "true"},
                                                         {"--fake-gpus", "true"},
                                                         {"--container-labels", "true"}})
     EXPECT_THAT(Well({{flag, value}}).not_yet, ElementsAre(HasSubstr(flag + ": "))) << flag;
-  EXPECT_THAT(Well({{"--hpc-job-mapping-dir", ""}, {"--kubernetes-enable-dra", "false"}}).not_yet,
-              IsEmpty());
+  EXPECT_THAT(Well({{"--kubernetes-enable-dra", "false"}}).not_yet, IsEmpty());
 }
 
 TEST(ExporterOptions, EveryOneTakesWhatItMeansOrSaysWhyNot) {

@@ -271,13 +271,11 @@ const std::vector<ExporterSetting>& ExporterSettings() {
                   work,
                   "GPUs are not simulated here; penstock-sim runs the agent on simulated machines");
           }),
-      FilePath(
-          {"--hpc-job-mapping-dir"}, "DCGM_HPC_JOB_MAPPING_DIR", "not supported yet: Slurm jobs",
-          [](ExporterWork& work, const GivenValue& given) {
-            if (!given.value.empty())
-              given.NotYet(
-                  work, "files that map GPUs to jobs are not read yet; there is no label hpc_job");
-          }),
+      FilePath({"--hpc-job-mapping-dir"}, "DCGM_HPC_JOB_MAPPING_DIR",
+               "directory of files that list the jobs of GPUs, for the label hpc_job",
+               [](ExporterWork& work, const GivenValue& given) {
+                 work.config.telemetry.job_directory = given.value;
+               }),
       OnOff(
           {"--kubernetes-enable-dra"}, "KUBERNETES_ENABLE_DRA",
           "not supported yet: dynamic resource allocation",

@@ -28,13 +28,13 @@ device::ExporterStyle StyleOf(const api::TelemetryConfig& config, const std::str
 
 /// Names of labels that only some series have: the label of a pod must not use them.
 device::ExporterLabels Reserved(const device::Exporter& exporter,
-                                const device::ExporterStyle& style) {
+                                const device::ExporterStyle& style, bool jobs) {
   device::ExporterLabels reserved = exporter.LabelsOf({.profile = "-"}, nullptr, 0, style);
   const auto add = [&reserved](const device::ExporterLabels& more) {
     reserved.insert(reserved.end(), more.begin(), more.end());
   };
   add(exporter.ErrorLabels(0));
-  add(exporter.HolderLabels({"-", "-", "-", "-", "-"}, style));
+  add(exporter.HolderLabels({"-", "-", "-", "-", "-", jobs ? "-" : ""}, style));
   for (const ExporterField& field : exporter.fields()) {
     add(exporter.PartLabels(field, "-", {}, 0));
     if (field.source == FieldSource::kHealth) add(exporter.WatchLabels({}));
@@ -122,7 +122,7 @@ ExporterFamilies::ExporterFamilies(const device::Dialect& dialect,
             .style = style,
             .rows = rows_.labels,
             .reserved = {}};
-  setup_.reserved = Reserved(*dialect.exporter(), style);
+  setup_.reserved = Reserved(*dialect.exporter(), style, !config.job_directory.empty());
   reasons_.SetWindow(config.clock_events_window);
 }
 
@@ -141,9 +141,9 @@ void ExporterFamilies::AddSample(const sample::DeviceSample& sample, base::TimeP
   }
 }
 
-void ExporterFamilies::Relabel(const inventory::Snapshot& inventory,
-                               const ledger::Snapshot& ledger) {
-  views_ = ViewsOf(setup_, dialect_.vendor(), inventory, ledger);
+void ExporterFamilies::Relabel(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+                               const attribute::DeviceJobs* jobs) {
+  views_ = ViewsOf(setup_, dialect_.vendor(), inventory, ledger, jobs);
   link_texts_.assign(views_.size(), {});
 }
 

@@ -33,8 +33,9 @@ class ExporterFamilies {
     return UnavailableOf(dialect_, config_, rows_, inventory, samples);
   }
 
-  /// Call when the devices or the leases have changed.
-  void Relabel(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger);
+  /// Call when the devices, the leases or the jobs have changed. `jobs` may be null.
+  void Relabel(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+               const attribute::DeviceJobs* jobs);
 
   /// `devices` must be those of the snapshots of the last Relabel.
   void Add(const std::vector<DeviceRow>& devices, const Snapshots& node, const PageInputs& inputs,

@@ -104,6 +104,53 @@ std::set<std::string, std::less<>> DividedIn(const inventory::Snapshot& inventor
   return divided;
 }
 
+/// Of a whole device the jobs of its own file, of a part those of the part's.
+const std::vector<std::string>* JobsOf(const ExporterSetup& setup, const ExporterView& view,
+                                       const attribute::DeviceJobs* jobs) {
+  if (jobs == nullptr || jobs->empty()) return nullptr;
+  const auto found = jobs->find(setup.exporter->JobFile(*view.device, view.parent.get()));
+  return found == jobs->end() ? nullptr : &found->second;
+}
+
+/// The view, or a copy of it for each job of its device.
+void AddView(const ExporterSetup& setup, ExporterView view, const attribute::DeviceJobs* jobs,
+             std::vector<ExporterView>& views) {
+  const std::vector<std::string>* its = JobsOf(setup, view, jobs);
+  if (its == nullptr) return views.push_back(std::move(view));
+  for (const std::string& job : *its) {
+    views.push_back(view);
+    Append(views.back().holder, setup.exporter->HolderLabels({.job = job}, setup.style));
+  }
+}
+
+/// The views of a device by its holders.
+std::vector<ExporterView> ViewsByHolder(const ExporterSetup& setup, const ExporterView& view,
+                                        const ledger::Snapshot& ledger) {
+  const std::string& device = view.device->id;
+  std::vector<Hold> holds = setup.config->holders ? HoldsOf(device, ledger) : std::vector<Hold>();
+  if (holds.empty() && setup.config->holders && view.parent != nullptr)
+    holds = HoldsWithin(device, ledger);
+  const bool shared = std::ranges::any_of(holds, IsShare);
+  const api::Switch each = setup.config->virtual_gpus;
+  // Without a pod its series would not name the holder.
+  if (shared && each == api::Switch::kAuto)
+    std::erase_if(holds, [](const Hold& hold) { return hold.lease->pod.empty(); });
+  std::vector<ExporterView> views;
+  if (holds.empty() || (shared && each != api::Switch::kOn)) {
+    views.push_back(view);
+    if (holds.empty() || each == api::Switch::kOff) return views;
+    views.back().shows = Shows::kOthers;
+  }
+  for (const Hold& hold : holds) {
+    views.push_back(view);
+    if (shared) views.back().lease = hold.lease->id;
+    if (shared && each == api::Switch::kAuto) views.back().shows = Shows::kOwn;
+    ReportHolder(setup, hold, views.back());
+    if (!shared) break;
+  }
+  return views;
+}
+
 }  // namespace
 
 std::string FactOf(const device::Exporter& exporter, const device::ExporterField& field,
@@ -135,40 +182,22 @@ std::string TextOf(const ExporterSetup& setup, const ExporterView& view, bool ne
 
 std::vector<ExporterView> ViewsOf(const ExporterSetup& setup, std::string_view vendor,
                                   const inventory::Snapshot& inventory,
-                                  const ledger::Snapshot& ledger) {
+                                  const ledger::Snapshot& ledger,
+                                  const attribute::DeviceJobs* jobs) {
   std::vector<ExporterView> views;
   const auto divided = DividedIn(inventory);
   for (const inventory::Entry& entry : inventory.devices) {
     if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone) continue;
     // Exporters name parts of devices, not parts of parts: those would have the same labels.
     if (entry.ancestors.size() > 1) continue;
-    const ExporterView view = ViewOf(setup, entry, inventory);
+    ExporterView view = ViewOf(setup, entry, inventory);
     if (divided.contains(entry.facts->id)) {
-      views.push_back(view);
-      views.back().shows = Shows::kLinks;
+      view.shows = Shows::kLinks;
+      AddView(setup, std::move(view), jobs, views);
       continue;
     }
-    std::vector<Hold> holds =
-        setup.config->holders ? HoldsOf(entry.facts->id, ledger) : std::vector<Hold>();
-    if (holds.empty() && setup.config->holders && view.parent != nullptr)
-      holds = HoldsWithin(entry.facts->id, ledger);
-    const bool shared = std::ranges::any_of(holds, IsShare);
-    const api::Switch each = setup.config->virtual_gpus;
-    // Without a pod its series would not name the holder.
-    if (shared && each == api::Switch::kAuto)
-      std::erase_if(holds, [](const Hold& hold) { return hold.lease->pod.empty(); });
-    if (holds.empty() || (shared && each != api::Switch::kOn)) {
-      views.push_back(view);
-      if (holds.empty() || each == api::Switch::kOff) continue;
-      views.back().shows = Shows::kOthers;
-    }
-    for (const Hold& hold : holds) {
-      views.push_back(view);
-      if (shared) views.back().lease = hold.lease->id;
-      if (shared && each == api::Switch::kAuto) views.back().shows = Shows::kOwn;
-      ReportHolder(setup, hold, views.back());
-      if (!shared) break;
-    }
+    for (ExporterView& one : ViewsByHolder(setup, view, ledger))
+      AddView(setup, std::move(one), jobs, views);
   }
   for (ExporterView& view : views)
     for (const bool new_naming : {false, true})

@@ -10,6 +10,7 @@
 
 #include "api/config/node_config.h"
 #include "device/dialect.h"
+#include "node/attribute/job_files.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
 
@@ -43,10 +44,12 @@ struct ExporterSetup {
   device::ExporterLabels reserved;                 ///< names that the label of a pod must not use
 };
 
-/// In the order of the inventory, without gone devices.
+/// In the order of the inventory, without gone devices. A device with jobs has its views once for
+/// each of them. `jobs` may be null.
 std::vector<ExporterView> ViewsOf(const ExporterSetup& setup, std::string_view vendor,
                                   const inventory::Snapshot& inventory,
-                                  const ledger::Snapshot& ledger);
+                                  const ledger::Snapshot& ledger,
+                                  const attribute::DeviceJobs* jobs);
 
 /// The value of a fact of a device, for a part otherwise that of its device; empty: unknown.
 std::string FactOf(const device::Exporter& exporter, const device::ExporterField& field,

@@ -91,6 +91,21 @@ TEST(ExporterParts, TheHolderOfAPartIsInItsSeriesAlone) {
   EXPECT_THAT(series[1], Not(HasSubstr("pod=")));
 }
 
+TEST(ExporterParts, JobsOfAPartAreThoseOfItsOwnFile) {
+  Divided node;
+  node.jobs = {{"0", {"all"}}, {"0.1g.P1", {"17", "18"}}, {"0.1g.P9", {"19"}}};
+  const std::string page = PageOf(node, With({"ACME_POWER", "ACME_LINK_SENT"}));
+  EXPECT_THAT(SeriesOf(page, "ACME_POWER"),
+              ElementsAre(HasSubstr(R"(profile="1g.P1",job="17"})"),
+                          HasSubstr(R"(profile="1g.P1",job="18"})"),
+                          HasSubstr(R"(profile="1g.P2"})"), HasSubstr("gpu=\"1\"")));
+  EXPECT_THAT(SeriesOf(page, "ACME_LINK_SENT")[0],
+              HasSubstr(R"(modelName="Acme Small",job="all"})"))
+      << "links are the device's";
+  EXPECT_THAT(page, Not(HasSubstr("\"19\"")));
+  EXPECT_THAT(fixture::Repeated(page), IsEmpty());
+}
+
 // Instances that share a GPU instance: the page has series of the GPU instance alone.
 TEST(ExporterParts, TheOneHolderOfPartsOfAPartIsInItsSeries) {
   Divided node;

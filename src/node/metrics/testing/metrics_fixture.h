@@ -160,9 +160,14 @@ class AcmeExporter final : public device::Exporter {
                                   {"namespace", std::string(holder.namespace_name)},
                                   {"container", std::string(holder.container)},
                                   {"pod_uid", std::string(holder.pod_uid)},
-                                  {"vgpu", std::string(holder.share)}};
+                                  {"vgpu", std::string(holder.share)},
+                                  {"job", std::string(holder.job)}};
     std::erase_if(labels, [](const auto& label) { return label.second.empty(); });
     return labels;
+  }
+  std::string JobFile(const device::Facts& device, const device::Facts* whole) const override {
+    return whole == nullptr ? std::to_string(device.index)
+                            : std::to_string(whole->index) + "." + device.profile;
   }
   device::ExporterLabels ErrorLabels(std::int64_t code) const override {
     return {{"err_code", std::to_string(code)},
@@ -303,6 +308,7 @@ struct Node {
   ledger::Snapshot ledger;
   sample::Snapshot samples;
   usage::Snapshot usage;
+  attribute::DeviceJobs jobs;
 
   Node() {
     inventory.facts_generation = 1;
@@ -332,7 +338,8 @@ struct Node {
             .samples = std::make_shared<const sample::Snapshot>(samples),
             .usage = std::make_shared<const usage::Snapshot>(usage),
             .offers = nullptr,
-            .servers = nullptr};
+            .servers = nullptr,
+            .jobs = std::make_shared<const attribute::DeviceJobs>(jobs)};
   }
 };
 

@@ -191,10 +191,19 @@ class Dcgm final : public device::Exporter {
         {style.old_names ? "pod_namespace" : "namespace", std::string(holder.namespace_name)},
         {style.old_names ? "pod_name" : "pod", std::string(holder.pod)},
         {"pod_uid", std::string(holder.pod_uid)},
-        {"vgpu", std::string(holder.share)}};
+        {"vgpu", std::string(holder.share)},
+        {"hpc_job", std::string(holder.job)}};
     std::erase_if(labels, [](const auto& label) { return label.second.empty(); });
     std::ranges::sort(labels);  // the exporter's template goes through a map
     return labels;
+  }
+
+  // The exporter's hpc.go: of an instance, only the file with both numbers counts.
+  std::string JobFile(const Facts& device, const Facts* whole) const override {
+    if (whole == nullptr) return device.index < 0 ? "" : std::to_string(device.index);
+    const std::string instance = Detail(device, kGpuInstance);
+    return whole->index < 0 || instance.empty() ? ""
+                                                : std::to_string(whole->index) + "." + instance;
   }
 
   ExporterLabels ErrorLabels(std::int64_t code) const override {

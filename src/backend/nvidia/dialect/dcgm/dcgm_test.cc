@@ -195,6 +195,24 @@ TEST(Dcgm, LabelsOfHoldersAreThoseOfEitherTime) {
               ElementsAre(Pair("container_name", "main"), Pair("pod_name", "train"),
                           Pair("pod_namespace", "ml")));
   EXPECT_THAT(DcgmExporter().HolderLabels({}, {}), IsEmpty());
+  for (const bool old_names : {false, true})
+    EXPECT_THAT(DcgmExporter().HolderLabels({.job = "17"}, {.old_names = old_names}),
+                ElementsAre(Pair("hpc_job", "17")));
+}
+
+// hpc.go of 4.8.4: an instance has the jobs of the file GPU.INSTANCE alone.
+TEST(Dcgm, FilesOfJobsAreNamedByIndexAndInstance) {
+  const Facts gpu = Gpu();
+  EXPECT_EQ(DcgmExporter().JobFile(gpu, nullptr), "3");
+  Facts partition = gpu;
+  partition.index = 0;
+  partition.details = {{kGpuInstance, "9"}};
+  EXPECT_EQ(DcgmExporter().JobFile(partition, &gpu), "3.9");
+  Facts unknown = gpu;
+  unknown.index = -1;
+  EXPECT_EQ(DcgmExporter().JobFile(unknown, nullptr), "");
+  EXPECT_EQ(DcgmExporter().JobFile(partition, &unknown), "");
+  EXPECT_EQ(DcgmExporter().JobFile(unknown, &gpu), "") << "no instance is known";
 }
 
 TEST(Dcgm, ErrorsAreReportedWithItsTexts) {
