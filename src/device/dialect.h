@@ -90,6 +90,12 @@ struct LabelShare {
 /// Under which names the parts of devices are offered.
 enum class PartNames { kNone, kOfDevices, kOfProfiles };
 
+/// How a layout that a label of the Node asked for stands.
+enum class LayoutStage { kPending, kSuccess, kFailed };
+
+/// Why a layout is not applied.
+enum class LayoutFailure { kNone, kNoFile, kNotReadable, kUnknown, kImpossible, kNotDone };
+
 /// Input for the labels of a node about one vendor's devices. All references are borrowed for the
 /// duration of the call.
 struct LabelFacts {
@@ -112,10 +118,11 @@ inline constexpr char kClientsRun[] = "true";
 /// A vendor's words for parts of its devices.
 struct PartTerms {
   std::string mode;           ///< of the devices that are divided: "mig"
-  std::string on;             ///< its value while a device is divided: "enabled"
+  std::string on;             ///< its value while a device is divided: "enabled"; empty: all values
+                              ///< but `off`, each of which has its own parts
   std::string off;            ///< and while it is whole: "disabled"
   std::string request_label;  ///< of a Node: names the layout that users want
-  std::string state_label;    ///< of a Node: how that stands, "pending", "success", "failed"
+  std::string state_label;    ///< of a Node: how that stands, see `state_words`
   /// The canonical form of a profile's name, wherever there is such a profile; an error says what
   /// is wrong with the name.
   std::function<base::Result<std::string>(std::string_view name)> read_profile;
@@ -125,6 +132,18 @@ struct PartTerms {
   std::string paused = {};
   /// Names of programs that may hold devices while these are divided.
   std::vector<std::string> harmless_programs = {};
+  /// The driver makes the parts when the mode is set, and layouts say the mode of each device. No
+  /// part is created or destroyed by itself.
+  bool by_mode = false;
+  std::map<LayoutStage, std::string> state_words = {{LayoutStage::kPending, "pending"},
+                                                    {LayoutStage::kSuccess, "success"},
+                                                    {LayoutStage::kFailed, "failed"}};
+  /// Reason of an Event about a layout besides those of all vendors; empty: none. `changed`: a
+  /// device was divided for it.
+  std::function<std::string(LayoutStage stage, LayoutFailure failure, bool changed)> event = {};
+  /// Distinguishes the files and changes of this vendor's layout from those of others; empty: those
+  /// of the first releases.
+  std::string kept_as = {};
 };
 
 /// How a device stands in the fabric that links it with others of its kind.
@@ -163,6 +182,12 @@ class Dialect {
   /// The extended resource of a part with a profile, if each profile has its own:
   /// "nvidia.com/mig-1g.5gb".
   virtual std::string PartResource(const Facts& part) const = 0;
+
+  /// The extended resource of a whole device, if each profile of parts has its own.
+  virtual std::string WholeResource(const Facts&) const { return std::string(resource()); }
+
+  /// How its users know parts to be named where the configuration does not say.
+  virtual PartNames usual_part_names() const { return PartNames::kOfProfiles; }
 
   /// The words for parts; null: its devices are not divided.
   virtual const PartTerms* part_terms() const { return nullptr; }

@@ -80,17 +80,19 @@ def test_partitions_are_offered_in_the_place_of_their_gpu(node):
     node.start_agent(devices=8 + 8 + 63)
     found = devices(node)
     assert found[amd.id(0)]["parts"] == 8 and found[amd.id(7)]["parts"] == 7, "the BMC's card has the minor of the last one"
-    assert found[f"{amd.id(0)}-3"]["resource"] == "amd.com/cpx_nps1" and found[f"{amd.id(0)}-3"]["memoryBytes"] == 24 << 30
+    assert found[f"{amd.id(0)}-3"]["resource"] == "amd.com/gpu" and found[f"{amd.id(0)}-3"]["memoryBytes"] == 24 << 30
     amd.switch("SPX")
     wait_until(lambda: len(devices(node)) == 8, "the whole GPUs")
     wait_until(lambda: not any(one.get("parts") for one in devices(node).values()), "the GPUs to be whole")
     wait_until(lambda: labels(node).get("amd.com/gpu.compute-memory-partition") == "spx_nps1", "the label to follow", seen=lambda: labels(node))
 
 
-@pytest.mark.parametrize("mode, partitions, resource", [("SPX", 8, "amd.com/gpu"), ("CPX", 64, "amd.com/gpu")])
-def test_a_pod_gets_exactly_the_files_of_its_devices(node, request, mode, partitions, resource):
+@pytest.mark.parametrize("mode, partitions, resource, strategy", [("SPX", 8, "amd.com/gpu", ""), ("CPX", 64, "amd.com/gpu", ""),
+                                                                  ("SPX", 8, "amd.com/spx_nps1", "mixed"), ("CPX", 64, "amd.com/cpx_nps1", "mixed")])
+def test_a_pod_gets_exactly_the_files_of_its_devices(node, request, mode, partitions, resource, strategy):
     amd = Amd(node.root, mode=mode)
-    node.config.write_text(f"{node.config.read_text()}parts: {{strategy: single}}\n")
+    if strategy:
+        node.config.write_text(f"{node.config.read_text()}parts: {{strategy: {strategy}}}\n")
     kubelet = Kubelet(node.home, request.config.getoption("--programs").resolve())
     try:
         node.kubelet = kubelet.dir
@@ -127,6 +129,30 @@ def test_a_program_gets_no_variable_of_another_vendor(node):
     node.start_agent(devices=16)
     said = node.penstock("run", "--device", amd.id(1), "--", "sh", "-c", "echo ${CUDA_VISIBLE_DEVICES:-none} ${NVIDIA_VISIBLE_DEVICES:-none}").stdout.strip()
     assert said == "none none"
+
+
+def test_a_run_gets_gpus_of_one_vendor(node):
+    amd = Amd(node.root)
+    node.start_agent(devices=16)
+
+    def of(*options: str) -> str:
+        ran = node.penstock("run", "--wait", "1m", *options, "--", "env", check=False)
+        assert ran.returncode == 0, ran.stderr
+        return "nvidia" if "CUDA_VISIBLE_DEVICES=GPU-" in ran.stdout else "amd"
+
+    assert of("--gpus", "8") == "amd" and of("--gpus", "8", "--vendor", "nvidia") == "nvidia"
+    assert of("--gpus", "1", "--vendor", "nvidia") == "nvidia"
+    refused = node.penstock("run", "--wait", "0", "--gpus", "9", "--", "true", check=False)
+    assert refused.returncode == 125
+    assert "8 GPUs of amd and 8 GPUs of nvidia" in refused.stderr and "those of one vendor" in refused.stderr
+    typed = node.penstock("run", "--vendor", "amdd", "--", "true", check=False)
+    assert typed.returncode == 2 and "is not one of nvidia, amd" in typed.stderr
+    assert of("--device", "0,1", "--vendor", "nvidia") == "nvidia" and of("--device", "0,1", "--vendor", "amd") == "amd"
+    ambiguous = node.penstock("run", "--device", "0", "--", "true", check=False)
+    assert ambiguous.returncode == 125 and "a device 0 of amd and one of nvidia" in ambiguous.stderr, ambiguous.stderr
+    other = next(one["id"] for one in node.report()["devices"] if one["vendor"] == "nvidia")
+    both = node.penstock("run", "--wait", "1m", "--device", f"{amd.id(0)},{other}", "--", "true", check=False)
+    assert both.returncode == 0, both.stderr
 
 
 def test_a_driver_that_goes_takes_its_devices_along(node):

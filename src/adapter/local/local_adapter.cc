@@ -48,7 +48,8 @@ protocol::broker::WaitingRun Describe(const Waiting& waiting, std::size_t positi
           .expected_start = "",
           .resumable = resumable,
           .profile = waiting.request.profile,
-          .min_memory = waiting.request.least_memory};
+          .min_memory = waiting.request.least_memory,
+          .vendor = waiting.request.vendor};
 }
 
 /// "limits of each user while others wait: 4 devices, 16 requests"; empty if there are none.
@@ -293,6 +294,7 @@ void LocalAdapter::Enqueue(const SessionPtr& session, const RunRequest& run,
                      .share = run.share,
                      .limits = {.memory = run.memory, .compute_percent = run.compute_percent},
                      .model = run.model,
+                     .vendor = run.vendor,
                      .profile = run.profile,
                      .least_memory = run.min_memory,
                      .devices = run.devices};

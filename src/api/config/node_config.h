@@ -59,10 +59,11 @@ struct ResourceRule {
 
 /// Under which resource names the parts of divided devices are offered.
 enum class PartsStrategy {
-  kNone,    ///< not at all
-  kSingle,  ///< under the name of whole devices; those of one profile only, so that every request
-            ///< gets the same
-  kMixed,   ///< under a name for each profile
+  kDefault,  ///< as the vendor's users know it
+  kNone,     ///< not at all
+  kSingle,   ///< under the name of whole devices; those of one profile only, so that every request
+             ///< gets the same
+  kMixed,    ///< under a name for each profile
 };
 
 enum class ShareStrategy { kNone, kTimeSlicing, kServer };
@@ -346,7 +347,9 @@ struct NodeConfig {
   std::vector<ResourceRule> resources;  ///< take precedence over the default, the vendor's single
                                         ///< name for all models
   bool resource_per_model = false;      ///< the default is one name per model
-  PartsStrategy parts = PartsStrategy::kMixed;
+  PartsStrategy parts = PartsStrategy::kDefault;
+  PartsStrategy mig_parts = PartsStrategy::kDefault;  ///< of vendors whose parts have profiles, in
+                                                      ///< place of `parts` if it is not kDefault
   std::vector<std::string> parts_on_demand;  ///< devices on which parts are created for requests of
                                              ///< local users: ids, indices or globs for the
                                              ///< model's name; empty: none

@@ -23,6 +23,7 @@ constexpr std::pair<std::string_view, ShareStrategy> kStrategies[] = {
     {"time-slicing", ShareStrategy::kTimeSlicing},
     {"mps", ShareStrategy::kServer}};
 constexpr std::pair<std::string_view, PartsStrategy> kPartsStrategies[] = {
+    {"default", PartsStrategy::kDefault},
     {"none", PartsStrategy::kNone},
     {"single", PartsStrategy::kSingle},
     {"mixed", PartsStrategy::kMixed}};
@@ -316,6 +317,7 @@ std::vector<ConfigKey> Keys() {
       Key("usage.idleAfter", kNow, Time{1s, 30 * kDay}, &N::usage, &UsageConfig::idle_after),
       Key("usage.idleBelow", kNow, Numeric(0, 1), &N::usage, &UsageConfig::idle_below),
       Key("parts.strategy", kNow, OneOf(kPartsStrategies), &N::parts),
+      Key("parts.migStrategy", kNow, OneOf(kPartsStrategies), &N::mig_parts),
       Key("parts.onDemand", kNow, Plain(), &N::parts_on_demand),
       Key("parts.byLabel", kNow, Plain(), &N::parts_by_label),
       Key("parts.layouts", kNow, AbsolutePath(), &N::layouts_file),

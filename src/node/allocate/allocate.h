@@ -23,6 +23,7 @@ struct Request {
                   ///< which free devices may be cut
   device::Limits limits;     ///< that must be enforced; its enforcers have no meaning here
   std::string model;         ///< glob over the model's name; empty: any
+  std::string vendor = {};   ///< only its devices; empty: of any one vendor, see Reserve
   std::string profile;       ///< parts of this profile, as users name it; empty: see least_memory
   base::Bytes least_memory;  ///< of each device or part. 0: whole devices, and parts that are
                              ///< offered under the name of whole devices
@@ -35,6 +36,9 @@ struct Request {
 /// the fullest first, and then from free devices that are assigned whole. Such a device is cut for
 /// the request from the moment that the slot is held. A request for memory gets the devices or
 /// parts that have the least of what suffices. Parts are chosen as in packing.h.
+///
+/// A request that names no devices gets those of one vendor: of the first by name that has
+/// enough, or for a request for memory, of the one with the least.
 ///
 /// kResourceExhausted: possible once holders release devices, or once devices have been read for
 /// the first time. kUnavailable: impossible in the current state of the devices (unhealthy, gone,

@@ -87,6 +87,69 @@ TEST(Reserve, ByModelAndByName) {
             Code::kNotFound);
 }
 
+/// Two devices of Acme and two of another vendor, G2 and G3.
+inventory::Snapshot TwoVendors() {
+  auto box = AcmeSnapshot(4);
+  box.vendors.push_back(box.vendors.front());
+  box.vendors.back().vendor = "other";
+  for (const std::size_t i : {2u, 3u}) {
+    auto facts = *box.devices[i].facts;
+    facts.vendor = "other";
+    facts.memory = base::Mebibytes(1);
+    box.devices[i].facts = std::make_shared<const device::Facts>(facts);
+  }
+  return box;
+}
+
+/// As if both were Acme's.
+const device::DialectOf kOfBoth = [](std::string_view) { return DialectOf("acme"); };
+
+std::vector<std::string> TakenOf(const Request& request, const ledger::Snapshot& ledger = {}) {
+  const auto box = TwoVendors();
+  Request local = request;
+  local.allocator = "local";
+  const auto offers = share::ComputeOffers(
+      share::ComputeAssignments({}, {"local"}, {}, box, kOfBoth).assignments, box, ledger, {});
+  return Ids(Reserve(local, box, ledger, offers, kOfBoth));
+}
+
+TEST(Reserve, TakesDevicesOfOneVendor) {
+  EXPECT_THAT(TakenOf({.count = 2}), ElementsAre("G0", "G1"));
+  EXPECT_THAT(TakenOf({.count = 2, .vendor = "other"}), ElementsAre("G2", "G3"));
+  ledger::Snapshot ledger;
+  ledger.leases.push_back({.id = "x", .slots = {{"G0", "G0"}}});
+  EXPECT_THAT(TakenOf({.count = 1}, ledger), ElementsAre("G1"));
+  EXPECT_THAT(TakenOf({.count = 2}, ledger), ElementsAre("G2", "G3"))
+      << "the first has too few free";
+  EXPECT_THAT(TakenOf({.count = 2, .devices = {"G1", "G2"}}), ElementsAre("G1", "G2"))
+      << "these were asked for";
+  EXPECT_THAT(TakenOf({.count = 1, .vendor = "other", .devices = {"3"}}), ElementsAre("G3"));
+  EXPECT_THAT(TakenOf({.count = 1, .vendor = "acme", .devices = {"G3"}}),
+              ElementsAre(HasSubstr("there is no device G3 of vendor acme on this node")));
+  EXPECT_THAT(TakenOf({.count = 1, .least_memory = {1}}), ElementsAre("G2"))
+      << "it has the least memory";
+}
+
+TEST(Reserve, SaysWhyNoVendorHasEnough) {
+  EXPECT_THAT(TakenOf({.count = 3}),
+              ElementsAre(HasSubstr("requested 3 GPUs, but this node has 2 GPUs of acme and 2 GPUs "
+                                    "of other assigned to local users, and a request gets those "
+                                    "of one vendor")));
+  EXPECT_THAT(TakenOf({.count = 5}), ElementsAre(HasSubstr("requested 5 GPUs, but this node has 4 "
+                                                           "GPUs assigned to local users")));
+  EXPECT_THAT(TakenOf({.count = 3, .vendor = "other"}),
+              ElementsAre(HasSubstr("requested 3 GPUs of vendor other, but this node has 2 GPUs of "
+                                    "that vendor assigned to local users")));
+  EXPECT_THAT(TakenOf({.count = 1, .vendor = "third"}),
+              ElementsAre(HasSubstr("this node has 0 GPUs of that vendor")));
+  ledger::Snapshot ledger;
+  for (const char* device : {"G0", "G3"})
+    ledger.leases.push_back({.id = device, .slots = {{device, device}}, .user = "ann"});
+  EXPECT_THAT(TakenOf({.count = 2}, ledger),
+              ElementsAre(testing::AllOf(HasSubstr("acme: 2 requested, 1 of 2 free; GPU 0"),
+                                         HasSubstr("; other: 2 requested, 1 of 2 free; GPU 3"))));
+}
+
 TEST(Reserve, SaysWhetherWaitingHelps) {
   const auto box = AcmeSnapshot(2);
   ledger::Snapshot ledger;

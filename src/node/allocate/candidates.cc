@@ -87,12 +87,14 @@ class Wording {
     text += Devices(static_cast<std::size_t>(request_.count));
     if (request_.least_memory.count > 0)
       text += " with at least " + base::FormatBytes(request_.least_memory) + " of memory";
+    if (!request_.vendor.empty()) text += " of vendor " + request_.vendor;
     return request_.model.empty() ? text : text + " of model " + request_.model;
   }
 
   /// " of that model with so much memory assigned to the local users".
   std::string Assigned() const {
     return std::string(request_.model.empty() ? "" : " of that model") +
+           (request_.vendor.empty() ? "" : " of that vendor") +
            (request_.least_memory.count > 0 ? " with so much memory" : "") + " assigned to " +
            share::DescribeAllocator(request_.allocator);
   }
@@ -215,6 +217,7 @@ std::vector<Candidate> CandidatesOf(const RequestContext& context) {
     const auto offered = by_device.find(entry.facts->id);
     if (offered == by_device.end() ||
         !(request.model.empty() || device::ModelMatches(request.model, entry.facts->model)) ||
+        !(request.vendor.empty() || request.vendor == entry.facts->vendor) ||
         !(request.profile.empty() || profile.Matches(entry)) ||
         entry.facts->memory < request.least_memory)
       continue;
@@ -267,6 +270,24 @@ Error Never(const RequestContext& context, const std::vector<Candidate>& candida
                                            " was requested; " + SharedOtherwise(*misfit)};
   return {Code::kFailedPrecondition, text + wording.Devices(suitable) + " with such shares" +
                                          wording.Assigned() + "; " + SharedOtherwise(*misfit)};
+}
+
+Error NeverOfOneVendor(const RequestContext& context, const std::vector<Candidate>& candidates) {
+  std::map<std::string, std::size_t> suitable;
+  std::size_t all = 0;
+  for (const Candidate& candidate : candidates) {
+    if (!Suits(candidate, context.request)) continue;
+    ++suitable[candidate.facts->vendor];
+    ++all;
+  }
+  if (all < static_cast<std::size_t>(context.request.count)) return Never(context, candidates, all);
+  const Wording wording(context);
+  std::vector<std::string> each;
+  for (const auto& [vendor, count] : suitable)
+    each.push_back(wording.Devices(count) + " of " + vendor);
+  return {Code::kFailedPrecondition, "requested " + wording.Requested() + ", but this node has " +
+                                         base::Join(each, " and ") + wording.Assigned() +
+                                         ", and a request gets those of one vendor"};
 }
 
 }  // namespace penstock::node::allocate

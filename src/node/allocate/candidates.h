@@ -47,4 +47,7 @@ Error NothingFound();
 Error Never(const RequestContext& context, const std::vector<Candidate>& candidates,
             std::size_t suitable);
 
+/// The same where these are of several vendors, of which none has enough.
+Error NeverOfOneVendor(const RequestContext& context, const std::vector<Candidate>& candidates);
+
 }  // namespace penstock::node::allocate

@@ -1,5 +1,6 @@
 // Finds which of the devices that suit a request are free, and says why others are not.
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -97,21 +98,24 @@ int SharesTaken(const std::string& device, const ledger::Snapshot& ledger) {
 }
 
 Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory,
-                 const std::string& allocator) {
+                 const Request& request) {
   if (inventory.devices.empty()) return NothingFound();
   for (const inventory::Entry& entry : inventory.devices) {
-    if (!IsNamed(*entry.facts, wanted)) continue;
+    if (!IsNamed(*entry.facts, wanted) ||
+        (!request.vendor.empty() && request.vendor != entry.facts->vendor))
+      continue;
     if (!entry.withheld.empty())
       return {Code::kFailedPrecondition,
               share::Describe(*entry.facts) + " is not offered: " + entry.withheld};
     if (share::NeverRead(entry))
       return {Code::kResourceExhausted, share::Describe(*entry.facts) + " has not been read yet"};
     return {Code::kFailedPrecondition, share::Describe(*entry.facts) + " is not assigned to " +
-                                           share::DescribeAllocator(allocator) +
+                                           share::DescribeAllocator(request.allocator) +
                                            " (see `penstock status`)"};
   }
-  return {Code::kNotFound,
-          "there is no device " + wanted + " on this node (see `penstock status`)"};
+  return {Code::kNotFound, "there is no device " + wanted +
+                               (request.vendor.empty() ? "" : " of vendor " + request.vendor) +
+                               " on this node (see `penstock status`)"};
 }
 
 /// The candidates of which the request could ever get a slot.
@@ -128,6 +132,17 @@ std::vector<Candidate> Requested(const RequestContext& context) {
   return requested;
 }
 
+/// Vendors number their devices each from 0.
+base::Status CheckUnambiguous(const std::string& wanted, const std::vector<Candidate>& candidates) {
+  std::vector<std::string> vendors;
+  for (const Candidate& one : candidates)
+    if (IsNamed(*one.facts, wanted)) vendors.push_back(one.facts->vendor);
+  if (vendors.size() < 2) return {};
+  return Error(Code::kInvalidArgument, "there is a device " + wanted + " of " +
+                                           base::Join(vendors, " and one of ") +
+                                           "; name the vendor, too (--vendor), or use an id");
+}
+
 Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::Snapshot& inventory,
                                        const ledger::Snapshot& ledger,
                                        const std::vector<Candidate>& candidates) {
@@ -137,7 +152,8 @@ Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::
   for (const std::string& wanted : request.devices) {
     const auto found = std::ranges::find_if(
         candidates, [&](const Candidate& one) { return IsNamed(*one.facts, wanted); });
-    if (found == candidates.end()) return NotOffered(wanted, inventory, request.allocator);
+    if (found == candidates.end()) return NotOffered(wanted, inventory, request);
+    TRY(CheckUnambiguous(wanted, candidates));
     if (std::ranges::find(named, &*found) != named.end())
       return Error(Code::kInvalidArgument, "device " + wanted + " is named twice");
     named.push_back(&*found);
@@ -215,6 +231,106 @@ base::Status Check(const Request& request) {
   return {};
 }
 
+/// Reserves of these candidates, whatever their vendors.
+Result<std::vector<Slot>> ReserveAmong(const RequestContext& context,
+                                       const ledger::Snapshot& ledger,
+                                       const std::vector<Candidate>& candidates) {
+  const Request& request = context.request;
+  const auto count = static_cast<std::size_t>(request.count);
+
+  std::vector<const device::Facts*> devices;
+  std::vector<Offered> free;
+  std::size_t suitable = 0;
+  std::vector<std::string> obstacles, blocked;
+  for (const Candidate& candidate : candidates) {
+    if (!Suits(candidate, request)) continue;
+    ++suitable;
+    Offered offered = Check(candidate, request, ledger);
+    if (offered.obstacle.reason.empty() && !FitsTogether(offered.slot, free, ledger))
+      offered.obstacle = {"there is no room for it beside other parts of its device", true};
+    if (offered.obstacle.reason.empty()) {
+      devices.push_back(candidate.facts);
+      free.push_back(std::move(offered));
+      continue;
+    }
+    obstacles.push_back(share::Describe(*candidate.facts) + ": " + offered.obstacle.reason);
+    if (!offered.obstacle.held) blocked.push_back(obstacles.back());
+  }
+  if (suitable < count) return Never(context, candidates, suitable);
+  if (free.size() >= count) return Choose(request, devices, free, ledger);
+  const bool too_few = suitable - blocked.size() < count;
+  const bool all = !request.profile.empty() || request.least_memory.count > 0;
+  return Error(too_few ? Code::kUnavailable : Code::kResourceExhausted,
+               std::to_string(count) + " requested, " + std::to_string(free.size()) + " of " +
+                   std::to_string(suitable) + " free; " +
+                   Describe(too_few ? blocked : obstacles, all));
+}
+
+base::Bytes MemoryOf(const std::vector<Slot>& slots, const inventory::Snapshot& inventory) {
+  base::Bytes sum;
+  for (const Slot& slot : slots)
+    if (const inventory::Entry* entry = inventory.Find(slot.device))
+      sum.count += entry->facts->memory.count;
+  return sum;
+}
+
+/// How soon a request that failed so can be served: 0 is the soonest.
+constexpr int kNever = 2;
+int Distance(const Error& error) {
+  if (error.code() == Code::kResourceExhausted) return 0;
+  return error.code() == Code::kUnavailable ? 1 : kNever;
+}
+
+/// In the inventory's order.
+std::vector<std::string> VendorsOf(const std::vector<Candidate>& candidates) {
+  std::vector<std::string> vendors;
+  for (const Candidate& candidate : candidates)
+    if (std::ranges::find(vendors, candidate.facts->vendor) == vendors.end())
+      vendors.push_back(candidate.facts->vendor);
+  return vendors;
+}
+
+/// Why no vendor has enough, of errors by vendor.
+Error NoneOf(const std::vector<std::pair<std::string, Error>>& errors,
+             const RequestContext& context, const std::vector<Candidate>& candidates) {
+  const auto distance = [](const auto& one) { return Distance(one.second); };
+  const auto& nearest = std::ranges::min(errors, {}, distance);
+  if (distance(nearest) == kNever) return NeverOfOneVendor(context, candidates);
+  std::vector<std::string> texts;
+  for (const auto& one : errors)
+    if (distance(one) == distance(nearest))
+      texts.push_back(one.first + ": " + one.second.message());
+  return Error(nearest.second.code(), base::Join(texts, "; "));
+}
+
+/// Reserves of one of several vendors.
+Result<std::vector<Slot>> ReserveOfOneVendor(const RequestContext& context,
+                                             const ledger::Snapshot& ledger,
+                                             const std::vector<Candidate>& candidates) {
+  std::vector<std::pair<std::string, Error>> errors;
+  std::optional<std::vector<Slot>> best;
+  base::Bytes least;
+  for (const std::string& vendor : VendorsOf(candidates)) {
+    Request request = context.request;
+    request.vendor = vendor;
+    std::vector<Candidate> of_vendor = candidates;
+    std::erase_if(of_vendor, [&](const Candidate& one) { return one.facts->vendor != vendor; });
+    auto slots = ReserveAmong({request, context.inventory, context.offers, context.dialect_of},
+                              ledger, of_vendor);
+    if (!slots.ok()) {
+      errors.emplace_back(vendor, slots.error());
+      continue;
+    }
+    if (request.least_memory.count == 0) return slots;
+    const base::Bytes memory = MemoryOf(*slots, context.inventory);
+    if (best && least <= memory) continue;
+    best = *std::move(slots);
+    least = memory;
+  }
+  if (best) return *std::move(best);
+  return NoneOf(errors, context, candidates);
+}
+
 }  // namespace
 
 std::set<std::string> DevicesFor(const Request& request, const inventory::Snapshot& inventory,
@@ -255,34 +371,8 @@ Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snaps
   if (request.count < 1)
     return Error(Code::kInvalidArgument,
                  "asked for " + std::to_string(request.count) + " devices; request 1 or more");
-  const auto count = static_cast<std::size_t>(request.count);
-
-  std::vector<const device::Facts*> devices;
-  std::vector<Offered> free;
-  std::size_t suitable = 0;
-  std::vector<std::string> obstacles, blocked;
-  for (const Candidate& candidate : candidates) {
-    if (!Suits(candidate, request)) continue;
-    ++suitable;
-    Offered offered = Check(candidate, request, ledger);
-    if (offered.obstacle.reason.empty() && !FitsTogether(offered.slot, free, ledger))
-      offered.obstacle = {"there is no room for it beside other parts of its device", true};
-    if (offered.obstacle.reason.empty()) {
-      devices.push_back(candidate.facts);
-      free.push_back(std::move(offered));
-      continue;
-    }
-    obstacles.push_back(share::Describe(*candidate.facts) + ": " + offered.obstacle.reason);
-    if (!offered.obstacle.held) blocked.push_back(obstacles.back());
-  }
-  if (suitable < count) return Never(context, candidates, suitable);
-  if (free.size() >= count) return Choose(request, devices, free, ledger);
-  const bool too_few = suitable - blocked.size() < count;
-  const bool all = !request.profile.empty() || request.least_memory.count > 0;
-  return Error(too_few ? Code::kUnavailable : Code::kResourceExhausted,
-               std::to_string(count) + " requested, " + std::to_string(free.size()) + " of " +
-                   std::to_string(suitable) + " free; " +
-                   Describe(too_few ? blocked : obstacles, all));
+  return VendorsOf(candidates).size() > 1 ? ReserveOfOneVendor(context, ledger, candidates)
+                                          : ReserveAmong(context, ledger, candidates);
 }
 
 }  // namespace penstock::node::allocate

@@ -10,6 +10,7 @@
 #include "api/labels.h"
 #include "base/log.h"
 #include "node/label/host_features.h"
+#include "node/share/assignment.h"
 
 namespace penstock::node::label {
 namespace {
@@ -42,14 +43,6 @@ device::LabelShare ShareOf(const std::string& device, const LabelShares& shares)
              : device::LabelShare{.isolation = std::string(ToString(device::Isolation::kHardware))};
 }
 
-device::PartNames NamesOf(api::PartsStrategy strategy) {
-  switch (strategy) {
-    case api::PartsStrategy::kSingle: return device::PartNames::kOfDevices;
-    case api::PartsStrategy::kMixed: return device::PartNames::kOfProfiles;
-    default: return device::PartNames::kNone;
-  }
-}
-
 VendorHas Gather(const inventory::Snapshot& inventory, const inventory::VendorEntry& vendor,
                  const device::Dialect& dialect, const LabelContext& context,
                  const LabelShares& shares) {
@@ -57,7 +50,7 @@ VendorHas Gather(const inventory::Snapshot& inventory, const inventory::VendorEn
   has.facts.driver = vendor.driver.get();
   has.facts.machine = context.machine.product;
   if (context.config.timestamp) has.facts.timestamp = context.timestamp;
-  has.facts.part_names = NamesOf(context.parts);
+  has.facts.part_names = share::PartNamesOf(context.parts, context.mig_parts, dialect);
   for (const inventory::Entry& entry : inventory.devices) {
     if (entry.facts->vendor != vendor.vendor || !IsPresent(entry)) continue;
     if (!entry.facts->parent.empty()) {

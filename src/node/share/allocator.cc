@@ -66,8 +66,11 @@ bool Selects(const std::vector<std::string>& devices, const inventory::Entry& en
 
 std::vector<std::string> OnDemandDevices(const api::NodeConfig& config,
                                          const EnabledAllocators& enabled) {
+  const api::PartsStrategy strategy =
+      config.mig_parts == api::PartsStrategy::kDefault ? config.parts : config.mig_parts;
   const bool effective =
-      enabled.contains(kLocalAllocator) && config.parts == api::PartsStrategy::kMixed;
+      enabled.contains(kLocalAllocator) &&
+      (strategy == api::PartsStrategy::kMixed || strategy == api::PartsStrategy::kDefault);
   return effective ? config.parts_on_demand : std::vector<std::string>{};
 }
 

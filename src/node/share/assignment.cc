@@ -26,12 +26,12 @@ class Namer {
   explicit Namer(const api::NodeConfig& config)
       : config_(config), matches_(config.resources.size(), false) {}
 
-  bool IsByProfile(const device::Facts& facts) const {
-    return !facts.profile.empty() && config_.parts == api::PartsStrategy::kMixed;
+  bool IsByProfile(const device::Facts& facts, const device::Dialect& dialect) const {
+    return !facts.profile.empty() && NamesOf(dialect) == device::PartNames::kOfProfiles;
   }
 
   std::string ResourceOf(const device::Facts& facts, const device::Dialect& dialect) {
-    if (IsByProfile(facts)) return dialect.PartResource(facts);
+    if (IsByProfile(facts, dialect)) return dialect.PartResource(facts);
     const api::ResourceRule* first = nullptr;
     for (std::size_t i = 0; i < config_.resources.size(); ++i) {
       if (!device::ModelMatches(config_.resources[i].pattern, facts.model)) continue;
@@ -39,8 +39,9 @@ class Namer {
       if (first == nullptr) first = &config_.resources[i];
     }
     if (first != nullptr) return first->name;
-    return config_.resource_per_model ? dialect.ModelResource(facts)
-                                      : std::string(dialect.resource());
+    if (config_.resource_per_model) return dialect.ModelResource(facts);
+    return NamesOf(dialect) == device::PartNames::kOfProfiles ? dialect.WholeResource(facts)
+                                                              : std::string(dialect.resource());
   }
 
   void AddRemarks(std::vector<std::string>& remarks) const {
@@ -50,6 +51,10 @@ class Namer {
   }
 
  private:
+  device::PartNames NamesOf(const device::Dialect& dialect) const {
+    return PartNamesOf(config_.parts, config_.mig_parts, dialect);
+  }
+
   const api::NodeConfig& config_;
   std::vector<bool> matches_;
 };
@@ -179,16 +184,21 @@ const Move* MoveOf(const inventory::Entry& entry, const Moves& moves) {
 /// Offers the parts of divided devices by the strategy of the configuration.
 class PartsOffer {
  public:
-  PartsOffer(api::PartsStrategy strategy, const inventory::Snapshot& inventory)
-      : strategy_(strategy) {
-    if (strategy == api::PartsStrategy::kSingle) FindCommon(inventory);
+  PartsOffer(const api::NodeConfig& config, const inventory::Snapshot& inventory,
+             const device::DialectOf& dialect_of) {
+    for (const inventory::Entry& entry : inventory.devices)
+      if (const device::Dialect* dialect = dialect_of(entry.facts->vendor))
+        names_.try_emplace(entry.facts->vendor,
+                           PartNamesOf(config.parts, config.mig_parts, *dialect));
+    FindCommon(inventory);
   }
 
   /// Why this device is not offered; empty if it is.
   std::string WhyNot(const inventory::Entry& entry) const {
     const device::Facts& facts = *entry.facts;
     if (entry.withheld == inventory::kDivided) return "";
-    if (strategy_ == api::PartsStrategy::kNone && !facts.parent.empty())
+    const auto names = names_.find(facts.vendor);
+    if (names != names_.end() && names->second == device::PartNames::kNone && !facts.parent.empty())
       return "parts of devices are not offered (parts.strategy: none)";
     const auto common = common_.find(facts.vendor);
     if (common == common_.end() || facts.profile == common->second) return "";
@@ -203,7 +213,8 @@ class PartsOffer {
 
  private:
   /// The kind of most devices: whole, or divided into parts of one profile; of several, divided
-  /// ones, and the first profile by name. Only where some are divided.
+  /// ones, and the first profile by name. Only where some are divided, and of vendors whose devices
+  /// and parts have one name.
   void FindCommon(const inventory::Snapshot& inventory) {
     std::map<std::string, std::map<std::string, std::set<std::string>>>
         kinds;                      // by vendor, profile
@@ -216,6 +227,8 @@ class PartsOffer {
       if (!facts.profile.empty()) divided.insert(facts.vendor);
     }
     for (const std::string& vendor : divided) {
+      const auto names = names_.find(vendor);
+      if (names == names_.end() || names->second != device::PartNames::kOfDevices) continue;
       const std::string* best = nullptr;
       std::size_t most = 0;
       for (const auto& [profile, devices] : kinds[vendor]) {
@@ -228,8 +241,8 @@ class PartsOffer {
     }
   }
 
-  const api::PartsStrategy strategy_;
-  std::map<std::string, std::string> common_;  // vendor → profile; empty: whole
+  std::map<std::string, device::PartNames> names_;  // by vendor
+  std::map<std::string, std::string> common_;       // vendor → profile; empty: whole
 };
 
 void Withdraw(const Withdrawal& withdrawal, Assignment& assignment) {
@@ -291,6 +304,20 @@ void AddRemarksOnDemand(const api::NodeConfig& config, const EnabledAllocators& 
 
 }  // namespace
 
+device::PartNames PartNamesOf(api::PartsStrategy all, api::PartsStrategy of_profiles,
+                              const device::Dialect& dialect) {
+  const device::PartTerms* terms = dialect.part_terms();
+  const bool own =
+      terms != nullptr && !terms->by_mode && of_profiles != api::PartsStrategy::kDefault;
+  switch (own ? of_profiles : all) {
+    case api::PartsStrategy::kNone: return device::PartNames::kNone;
+    case api::PartsStrategy::kSingle: return device::PartNames::kOfDevices;
+    case api::PartsStrategy::kMixed: return device::PartNames::kOfProfiles;
+    case api::PartsStrategy::kDefault: break;
+  }
+  return dialect.usual_part_names();
+}
+
 DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
                                       const EnabledAllocators& enabled, const Moves& moves,
                                       const inventory::Snapshot& inventory,
@@ -301,14 +328,14 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
   const std::vector<std::string> on_demand = OnDemandDevices(config, enabled);
   Namer namer(config);
   Sharer sharer(config.sharing.rules);
-  const PartsOffer parts(config.parts, inventory);
+  const PartsOffer parts(config, inventory, dialect_of);
   for (const inventory::Entry* entry : InAddressOrder(inventory)) {
     const device::Facts& facts = *entry->facts;
     const device::Dialect* dialect = dialect_of(facts.vendor);
     if (dialect == nullptr) continue;
     Assignment assignment{.allocator = allocator_of(*entry),
                           .resource = namer.ResourceOf(facts, *dialect),
-                          .by_profile = namer.IsByProfile(facts)};
+                          .by_profile = namer.IsByProfile(facts, *dialect)};
     if (const Move* move = MoveOf(*entry, moves)) Apply(move->allocator, enabled, assignment);
     assignment.on_demand = IsForPartsOnDemand(on_demand, *entry);
     std::string why = parts.WhyNot(*entry);

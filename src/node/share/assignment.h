@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/config/node_config.h"
+#include "device/dialect.h"
 #include "device/sharing.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
@@ -34,6 +35,11 @@ struct Withdrawal {
   bool operator==(const Withdrawal&) const = default;
 };
 using Withdrawals = std::map<std::string, Withdrawal>;  ///< by device id
+
+/// How the parts of a vendor's devices are named: as NodeConfig::parts and NodeConfig::mig_parts
+/// say.
+device::PartNames PartNamesOf(api::PartsStrategy all, api::PartsStrategy of_profiles,
+                              const device::Dialect& dialect);
 
 struct DesiredAssignments {
   Assignments assignments;

@@ -120,6 +120,55 @@ TEST(PartsStrategy, MixedNamesPartsByTheirProfile) {
   EXPECT_EQ(OfferedIn(box, api::PartsStrategy::kNone), (Offered{{"acme.com/gpu", {whole}}}));
 }
 
+/// A vendor whose users know parts by the name of whole devices, or each profile by its own.
+class NamedAlike final : public device::testing::AcmeDialect {
+ public:
+  std::string WholeResource(const device::Facts&) const override { return "acme.com/whole"; }
+  device::PartNames usual_part_names() const override { return device::PartNames::kOfDevices; }
+};
+
+TEST(PartsStrategy, TheDefaultIsThatOfTheVendor) {
+  const auto box = DividedBox(2, 0, "big");
+  EXPECT_EQ(OfferedIn(box, api::PartsStrategy::kDefault).begin()->first, "acme.com/big");
+  static const NamedAlike alike;
+  const auto resources = [](const inventory::Snapshot& of, api::PartsStrategy strategy) {
+    api::NodeConfig config;
+    config.parts = strategy;
+    std::map<std::string, int> offered;
+    const auto find = [](std::string_view) -> const device::Dialect* { return &alike; };
+    for (const auto& [id, assignment] :
+         ComputeAssignments(config, {"kubelet"}, {}, of, find).assignments)
+      if (!assignment.allocator.empty() && of.Find(id)->withheld.empty())
+        ++offered[assignment.resource];
+    return offered;
+  };
+  using Counts = std::map<std::string, int>;
+  EXPECT_EQ(resources(box, api::PartsStrategy::kDefault), (Counts{{"acme.com/gpu", 4}}));
+  EXPECT_EQ(resources(DividedBox(4, 3, "big"), api::PartsStrategy::kDefault),
+            (Counts{{"acme.com/gpu", 3}}))
+      << "one is divided otherwise than most";
+  EXPECT_EQ(resources(DividedBox(2, 1, "big"), api::PartsStrategy::kMixed),
+            (Counts{{"acme.com/big", 2}, {"acme.com/whole", 1}}));
+}
+
+class Dividing final : public device::testing::AcmeDialect {
+ public:
+  explicit Dividing(bool by_mode) : terms_{.mode = "cut", .by_mode = by_mode} {}
+  const device::PartTerms* part_terms() const override { return &terms_; }
+
+ private:
+  const device::PartTerms terms_;
+};
+
+TEST(PartsStrategy, ThatOfPartsWithProfilesGoesFirst) {
+  using enum api::PartsStrategy;
+  const Dividing profiles(false), modes(true);
+  EXPECT_EQ(PartNamesOf(kMixed, kSingle, profiles), device::PartNames::kOfDevices);
+  EXPECT_EQ(PartNamesOf(kSingle, kDefault, profiles), device::PartNames::kOfDevices);
+  EXPECT_EQ(PartNamesOf(kDefault, kDefault, profiles), device::PartNames::kOfProfiles);
+  EXPECT_EQ(PartNamesOf(kSingle, kMixed, modes), device::PartNames::kOfDevices);
+}
+
 TEST(PartsStrategy, AnOfferSaysWhetherItIsThatOfAProfile) {
   for (const auto strategy : {api::PartsStrategy::kMixed, api::PartsStrategy::kSingle}) {
     const auto box = DividedBox(2, 0, "big");

@@ -121,6 +121,7 @@ void CheckRun(MapReader& reader, RunRequest& run) {
   if (reader.Has("minMemory") && run.share > 1)
     reader.Problem("minMemory", "cannot be combined with share: a share has no memory of its own");
   CheckName(reader, "model", run.model);
+  CheckName(reader, "vendor", run.vendor);
   CheckName(reader, "profile", run.profile);
   if (reader.Has("profile") && run.profile.empty()) reader.Problem("profile", "is empty");
   CheckName(reader, "ticket", run.ticket);
@@ -150,6 +151,7 @@ static void VisitFields(Visit& visit, T& run) {
   visit("memory", run.memory, {.if_any = true});
   visit("computePercent", run.compute_percent, {.if_any = true, .most = 100});
   visit("model", run.model, {.if_any = true});
+  visit("vendor", run.vendor, {.if_any = true});
   visit("profile", run.profile, {.if_any = true});
   visit("minMemory", run.min_memory, {.if_any = true});
   visit("wait", run.wait, {.most = kLongestWait.count()});
@@ -221,6 +223,7 @@ static void VisitFields(Visit& visit, T& run) {
   visit("gpus", run.count);
   if (Visit::kReads || run.share > 1) visit("share", run.share, {.least = 1});
   visit("model", run.model, {.if_any = true});
+  visit("vendor", run.vendor, {.if_any = true});
   visit("profile", run.profile, {.if_any = true});
   visit("minMemory", run.min_memory, {.if_any = true});
   visit("devices", run.devices, {.if_any = true});

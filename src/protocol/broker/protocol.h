@@ -46,6 +46,7 @@ struct RunRequest {
   base::Bytes memory;       ///< limit for each device that must be enforced; 0: none
   int compute_percent = 0;  ///< likewise
   std::string model;        ///< glob; empty: any
+  std::string vendor = {};  ///< only its devices; empty: of any one vendor
   std::string profile;      ///< parts of this profile, such as "1g.5gb"
   base::Bytes min_memory;   ///< devices or parts with at least so much; 0 without a profile: whole
                             ///< devices
@@ -143,6 +144,7 @@ struct WaitingRun {
                              ///< ticket soon after
   std::string profile = {};  ///< RunRequest::profile
   base::Bytes min_memory = {};  ///< RunRequest::min_memory
+  std::string vendor = {};      ///< RunRequest::vendor
   bool operator==(const WaitingRun&) const = default;
 };
 

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/all.h"
+#include "backend/amd/dialect/kinds.h"
 #include "backend/nvidia/testing/simulated_machine.h"
 #include "base/testing/build_tree.h"
 #include "node/inventory/inventory.h"
@@ -87,6 +88,7 @@ LabelSet LabelsOf(const SimulatedMachine& machine, const api::NodeConfig& config
   node::label::Labels labels(backend::FindDialect);
   node::label::LabelContext context = ContextOf(machine);
   context.parts = config.parts;
+  context.mig_parts = config.mig_parts;
   labels.Set(std::move(context));
   labels.Update({.inventory = inventory.published().Get(),
                  .servers = offers.Servers(),
@@ -133,13 +135,42 @@ std::string Documented(std::string key) {
       std::regex(
           R"(mig-.+\.(product|count|replicas|sharing-strategy|memory|multiprocessors|slices|engines))"),
       "mig-<profile>.$1");
+  key = std::regex_replace(
+      key,
+      std::regex(
+          R"((amd\.com/gpu)\.(?:device-id|product-name|vram|cu-count|simd-count|family|compute-memory-partition|driver-version|driver-src-version)\..+)"),
+      "$1.<kind>.<value>");
   key = std::regex_replace(key, std::regex(R"(cpu-cpuid\..+$)"), "cpu-cpuid.<FLAG>");
   return std::regex_replace(key, std::regex(R"(pci-(?:[0-9a-f]{4}_)?10de\.present$)"),
                             "pci-<PCI>.present");
 }
 
-TEST(Reference, DocumentsEveryLabelThereIsAndNoOther) {
+/// Of machines with one AMD GPU, and with two that differ in everything.
+std::set<std::string> LabelsOfAmd() {
+  const device::Dialect& dialect = *backend::FindDialect("amd");
+  namespace amd = backend::amd;
+  const device::Driver driver{.vendor = "amd", .version = "6.12.107"};
+  std::vector<device::Facts> gpus;
+  for (const char* number : {"1", "2"}) {
+    device::Facts facts{.id = number, .vendor = "amd", .model = std::string("Model ") + number};
+    facts.compute_units = number[0] - '0';
+    facts.memory = base::Mebibytes(1024 * static_cast<std::uint64_t>(facts.compute_units));
+    facts.details = {
+        {amd::kDeviceId, number}, {amd::kSimds, number}, {amd::kSourceVersion, number}};
+    facts.modes = {{.name = amd::kComputePartition, .current = number},
+                   {.name = amd::kMemoryPartition, .current = "NPS1"}};
+    gpus.push_back(facts);
+  }
   std::set<std::string> made;
+  for (const std::vector<const device::Facts*>& devices :
+       {std::vector<const device::Facts*>{&gpus[0]}, {&gpus[0], &gpus[1]}})
+    for (const auto& [key, value] : dialect.Labels({.devices = devices, .driver = &driver}))
+      made.insert(Documented(key));
+  return made;
+}
+
+TEST(Reference, DocumentsEveryLabelThereIsAndNoOther) {
+  std::set<std::string> made = LabelsOfAmd();
   for (const std::string& name : Machines())
     for (const auto& [key, value] : LabelsOf(SimulatedMachine(name))) made.insert(Documented(key));
   const SimulatedMachine fabric("dgx-h100");
@@ -159,7 +190,8 @@ TEST(Reference, DocumentsEveryLabelThereIsAndNoOther) {
   const auto text = os::ReadFile(base::SourcePath("docs/reference/labels.md"));
   ASSERT_TRUE(text.ok());
   std::set<std::string> documented;
-  const std::regex key(R"(`((?:nvidia\.com|feature\.node\.kubernetes\.io)/[^`]+)`)");
+  const std::regex key(
+      R"(`((?:nvidia\.com|(?:beta\.)?amd\.com|feature\.node\.kubernetes\.io)/[^`]+)`)");
   // Only rows of the tables: labels in other text need not be Penstock's.
   const std::regex row(R"(\n\| ([^|]+) \|)");
   for (std::sregex_iterator at(text->begin(), text->end(), row), end; at != end; ++at) {

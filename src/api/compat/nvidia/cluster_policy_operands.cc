@@ -96,7 +96,7 @@ std::vector<ResourceField> LayoutFields() {
   std::vector<ResourceField> fields = {
       {.path = "mig", .type = kMap},
       {.path = "mig.strategy",
-       .text = "Under which resource names MIG devices are offered (parts.strategy).",
+       .text = "Under which resource names MIG devices are offered (parts.migStrategy).",
        .words = {"none", "single", "mixed"},
        .apply = [](PolicyWork& work,
                    const Value& value) { GivePlugin(work, "--mig-strategy", value.text); }},

@@ -207,7 +207,7 @@ TEST(ClusterPolicy, GivesTheSettingsOfTheProgramsTheirEffect) {
                      additionalLabels: {release: p}, relabelings: [{action: keep}]}
 )");
   const PenstockSpec& spec = translation.spec;
-  EXPECT_EQ(spec.node.parts, PartsStrategy::kSingle);
+  EXPECT_EQ(spec.node.mig_parts, PartsStrategy::kSingle);
   EXPECT_THAT(spec.node.containers.device_list, ElementsAre(DeviceList::kCdiCri));
   EXPECT_EQ(spec.node.device_ids, DeviceIds::kIndex);
   EXPECT_EQ(spec.node.containers.device_files, Switch::kOn);

@@ -14,9 +14,9 @@ using Apply = void (*)(const Context& context, const GivenSetting& given);
 void MigStrategy(const Context& context, const GivenSetting& given) {
   if (!context.OneOf(given, given.text, {"none", "single", "mixed"})) return;
   context.notes.mig_mixed = given.text == "mixed";
-  context.config.parts = given.text == "none"     ? PartsStrategy::kNone
-                         : given.text == "single" ? PartsStrategy::kSingle
-                                                  : PartsStrategy::kMixed;
+  context.config.mig_parts = given.text == "none"     ? PartsStrategy::kNone
+                             : given.text == "single" ? PartsStrategy::kSingle
+                                                      : PartsStrategy::kMixed;
 }
 
 void IdStrategy(const Context& context, const GivenSetting& given) {

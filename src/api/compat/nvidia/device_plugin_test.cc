@@ -121,7 +121,7 @@ sharing:
               ElementsAre(StartsWith("flags.deviceDiscoveryStrategy: "),
                           "resources.mig[1]: MIG devices have the name of their profile, "
                           "so no \"2g.10gb\" can be named nvidia.com/small"));
-  EXPECT_EQ(translation.config.parts, PartsStrategy::kMixed);
+  EXPECT_EQ(translation.config.mig_parts, PartsStrategy::kMixed);
   EXPECT_THAT(
       translation.remarks,
       ElementsAre(StartsWith("resources.gpus: takes effect here; NVIDIA's plugin ignores it"),
@@ -659,11 +659,11 @@ TEST(DevicePluginConfig, Issue353ARenameThatCollidesIsAnErrorWithItsPlace) {
 
 TEST(DevicePluginConfig, Issue460MigStrategiesAreThoseOfThePlugin) {
   using enum PartsStrategy;
-  const auto of = [](const std::string& text) { return Translated(text).config.parts; };
+  const auto of = [](const std::string& text) { return Translated(text).config.mig_parts; };
   EXPECT_EQ(of("flags: {migStrategy: single}\n"), kSingle);
   EXPECT_EQ(of("flags: {migStrategy: mixed}\n"), kMixed);
   EXPECT_EQ(of("flags: {migStrategy: none}\n"), kNone);
-  EXPECT_EQ(of("version: v1\n"), kMixed) << "a GPU in MIG mode is of no use as a whole";
+  EXPECT_EQ(of("version: v1\n"), kDefault) << "a GPU in MIG mode is of no use as a whole";
 }
 
 // NVIDIA/k8s-device-plugin#634, #679: the plugin does not start without --mps-root.

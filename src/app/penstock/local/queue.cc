@@ -36,6 +36,7 @@ std::string Wants(const WaitingRun& run) {
   std::string what = share.empty() ? count : run.count == 1 ? share : count + " x " + share;
   if (!run.profile.empty()) what += (share.empty() ? " x " : " of ") + run.profile;
   if (run.min_memory.count > 0) what += " with " + base::FormatBytes(run.min_memory);
+  if (!run.vendor.empty()) what += " of " + run.vendor;
   return what + (run.model.empty() ? "" : " " + run.model);
 }
 

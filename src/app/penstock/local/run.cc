@@ -21,6 +21,7 @@
 #include "app/penstock/common/table.h"
 #include "app/penstock/common/verbs.h"
 #include "app/penstock/local/time_limit.h"
+#include "backend/all.h"
 #include "base/core/quantity.h"
 #include "base/core/strings.h"
 #include "protocol/broker/client.h"
@@ -53,12 +54,13 @@ penstock run --label experiment=lr01 -- ./train.sh   # a label for `penstock usa
 penstock run --share 4 -- python serve.py            # a GPU shared with up to three others
 penstock run --gpus 2 --share 2 --model 'T4*' -- ./infer.sh
 penstock run --mig 1g.5gb -- python serve.py         # a MIG device of this profile
-penstock run --min-memory 20G -- python train.py     # the smallest free MIG device or GPU with 20 GB)";
+penstock run --min-memory 20G -- python train.py     # the smallest free MIG device or GPU with 20 GB
+penstock run --vendor amd --gpus 8 -- ./train.sh     # where a machine has GPUs of several vendors)";
 
 constexpr char kRunDetails[] =
     R"(The command replaces this process: terminal, signals and exit status are its own. It can open its
-own GPUs only; it finds them in CUDA_VISIBLE_DEVICES and related variables, and its lease in
-PENSTOCK_LEASE. The GPUs are released when the command and all its descendants have exited. Ctrl-C
+own GPUs only; it finds them in CUDA_VISIBLE_DEVICES and related variables, where the vendor's
+programs need such, and its lease in PENSTOCK_LEASE. The GPUs are released when the command and all its descendants have exited. Ctrl-C
 leaves the queue. When the agent restarts, queued runs keep their places.
 
 --time limits how long the run lasts: MINUTES, HOURS:MINUTES:SECONDS, DAYS-HOURS as in Slurm, or
@@ -70,6 +72,9 @@ free GPU, which is whole again when its last share is released. The holders of s
 Nothing protects them from each other's memory use unless the line about the share names another
 isolation than none; docs/sharing.md has the table.
 
+A run gets GPUs of one vendor: of --vendor, or else of the first by name that has enough. --device may name
+GPUs of several; where several vendors have a GPU 0, --vendor has to say which one is meant.
+
 Without --mig, --min-memory or --device, a run gets whole GPUs. --mig allocates MIG devices of this
 profile: free ones (`penstock mig list`), or new ones on GPUs that are set aside for that
 (parts.onDemand). --gpus is their number then, though a CUDA program uses only one. --min-memory
@@ -79,7 +84,7 @@ struct RunOptions {
   std::int64_t gpus = 1;
   bool gpus_given = false;
   std::int64_t share = 1;
-  std::string model;
+  std::string model, vendor;
   std::string profile, min_memory;
   bool profile_given = false, min_memory_given = false;
   std::vector<std::string> devices;
@@ -134,6 +139,7 @@ class WaitLine {
     std::string gpus = std::to_string(waiting.count) + (waiting.count == 1 ? " GPU" : " GPUs");
     if (!waiting.profile.empty())
       gpus = std::to_string(waiting.count) + " of " + Printable(waiting.profile);
+    if (!waiting.vendor.empty()) gpus += " of vendor " + Printable(waiting.vendor);
     if (waiting.min_memory.count > 0) gpus += " with " + base::FormatBytes(waiting.min_memory);
     if (waiting.share <= 1) return gpus;
     return "one of " + std::to_string(waiting.share) + " shares of " + gpus;
@@ -224,6 +230,7 @@ base::Result<protocol::broker::Request> ToRequest(const RunOptions& options) {
   request.run = {.count = static_cast<int>(options.gpus),
                  .share = static_cast<int>(options.share),
                  .model = options.model,
+                 .vendor = options.vendor,
                  .profile = options.profile,
                  .devices = options.devices,
                  .command = base::Join(options.command, " ")};
@@ -425,6 +432,12 @@ int Run(const Common& common, const RunOptions& options) {
   return Become(command);
 }
 
+std::vector<std::string> Vendors() {
+  std::vector<std::string> names;
+  for (const device::Dialect* dialect : backend::Dialects()) names.emplace_back(dialect->vendor());
+  return names;
+}
+
 }  // namespace
 
 Verb RunVerb(const Common& common) {
@@ -445,6 +458,9 @@ Verb RunVerb(const Common& common) {
                  "one of N equal shares of each GPU instead of the whole [1: whole]"),
            Value("--model", &options->model, "GLOB",
                  "only GPUs whose model matches, e.g. 'A100*' or '*T4*'"),
+           Value("--vendor", &options->vendor, "VENDOR",
+                 "only GPUs of this vendor [the first by name that has enough]")
+               .OneOf(Vendors()),
            Value("--mig", &options->profile, "PROFILE",
                  "MIG devices of this profile instead of whole GPUs, e.g. 1g.5gb")
                .Given(&options->profile_given),

@@ -68,10 +68,15 @@ class AmdDialect final : public device::Dialect {
   std::string ModelResource(const Facts& device) const override {
     return ResourceOfModel(device.model);
   }
-  /// "amd.com/cpx_nps4", as with the plugin's resource_naming_strategy=mixed.
+  /// "amd.com/cpx_nps4", and "amd.com/spx_nps1" of a whole GPU that can be divided: the plugin's
+  /// resource_naming_strategy=mixed (k8s-device-plugin, internal/pkg/amdgpu).
   std::string PartResource(const Facts& part) const override {
-    return part.profile.empty() ? kCdiKind : "amd.com/" + part.profile;
+    const std::string modes = PartitionModes(part);
+    return modes.empty() ? kCdiKind : "amd.com/" + modes;
   }
+  std::string WholeResource(const Facts& device) const override { return PartResource(device); }
+  /// Its default is resource_naming_strategy=single.
+  device::PartNames usual_part_names() const override { return device::PartNames::kOfDevices; }
   Result<const device::PartProfile*> FindProfile(
       std::string_view name, std::span<const device::PartProfile>) const override {
     return Error(Code::kInvalidArgument, "\"" + std::string(name) +

@@ -68,6 +68,11 @@ TEST(AmdDialect, NamesResourcesAsAmdsPluginDoes) {
   const Facts whole = Mi300x(0), part = PartOf(whole, 3);
   EXPECT_EQ(TheDialect().resource(), "amd.com/gpu");
   EXPECT_EQ(TheDialect().PartResource(part), "amd.com/cpx_nps4");
+  EXPECT_EQ(TheDialect().WholeResource(whole), "amd.com/spx_nps1");
+  Facts undivided = whole;
+  undivided.modes.clear();
+  EXPECT_EQ(TheDialect().WholeResource(undivided), "amd.com/gpu") << "an MI210 has no modes";
+  EXPECT_EQ(TheDialect().usual_part_names(), device::PartNames::kOfDevices);
   EXPECT_EQ(TheDialect().ModelResource(whole), "amd.com/instinct-mi300x-oam");
   EXPECT_EQ(TheDialect().cdi_kind(), "amd.com/gpu");
   const std::vector both{device::CdiNames::kIndex, device::CdiNames::kUuid};

@@ -35,16 +35,6 @@ const device::Mode* ModeOf(const Facts& device, const char* name) {
   return found == device.modes.end() ? nullptr : &*found;
 }
 
-/// "spx_nps1", of a whole GPU that can be divided; of a partition, its profile.
-std::string PartitionModes(const Facts& device) {
-  if (!device.profile.empty()) return device.profile;
-  const device::Mode* compute = ModeOf(device, kComputePartition);
-  if (compute == nullptr) return "";
-  const device::Mode* memory = ModeOf(device, kMemoryPartition);
-  return base::ToLower(compute->current) +
-         (memory == nullptr ? "" : "_" + base::ToLower(memory->current));
-}
-
 std::string Vram(const Facts& device) {
   constexpr std::uint64_t kGibibyte = 1u << 30;
   if (device.memory.count == 0) return "";
@@ -91,6 +81,15 @@ void AddDevice(Counts& counts, const Facts& device) {
 }
 
 }  // namespace
+
+std::string PartitionModes(const Facts& device) {
+  if (!device.profile.empty()) return device.profile;
+  const device::Mode* compute = ModeOf(device, kComputePartition);
+  if (compute == nullptr) return "";
+  const device::Mode* memory = ModeOf(device, kMemoryPartition);
+  return base::ToLower(compute->current) +
+         (memory == nullptr ? "" : "_" + base::ToLower(memory->current));
+}
 
 std::map<std::string, std::string> NodeLabels(const device::LabelFacts& facts) {
   if (facts.devices.empty()) return {};
