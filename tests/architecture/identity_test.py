@@ -13,6 +13,7 @@ ALLOWED = {
     "src/protocol/engine/machine_process.cc": "the rule itself (docs/adr/0024)",
     "src/os/process/process.cc": "display of a process to users, and our own path",
     "src/os/lock_file.cc": "display of the program that holds a lock only root can open; the descriptors prove the holder",
+    "src/backend/amd/modes.cc": "display of the processes that keep a GPU from being divided; KFD's list names them",
     "src/backend/nvidia/mps/processes.cc": "programs that the agent started, identified by their control group first (docs/adr/0025)",
     "src/protocol/kubelet/other_plugin.cc": "display of the listener at a device plugin's socket to users",
 }

@@ -1,5 +1,5 @@
 """A minimal API server over plain HTTP for agents that are configured for a cluster. It lists and watches the objects that a test creates and
-accepts writes without storing them; every other path is not found. A test can stop it and start it again at the same address."""
+accepts writes without storing them, except for the list `writes`; every other path is not found. A test can stop it and start it again at the same address."""
 import json
 import threading
 import time
@@ -15,6 +15,7 @@ LISTS = ("/nodes", "/pods", "/configmaps", "/nodestates", "/nodefeatures")
 class ApiServer:
     def __init__(self, folder: Path):
         self.objects, self.version, self.http = {}, 1, None
+        self.writes: list[tuple[str, str, dict]] = []  # method, path, object
         self.port = 0
         self.up()
         self.kubeconfig = folder / "kubeconfig"
@@ -66,7 +67,9 @@ class Handler(BaseHTTPRequestHandler):
     def serve(self):
         url = urlsplit(self.path)
         path, query = url.path, parse_qs(url.query)
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if body and self.command in ("PATCH", "POST", "PUT"):
+            self.server.api.writes.append((self.command, path, json.loads(body)))
         if self.server.ended:
             self.close_connection = True
             return

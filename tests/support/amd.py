@@ -1,10 +1,14 @@
 """A machine with AMD's accelerators as a tree of files below /sys and /dev, as amdgpu shows them (Linux 6.12; the packaged driver where it differs): MI300X in each of
-its compute modes, MI210. The files do not act: a test writes what it wants to have changed."""
+its compute modes, MI210. Of the files, those of the compute mode answer where `answers` says so, as the kernel does: they refuse what it refuses, and a mode that is
+written changes the topology. All others do not act: a test writes what it wants to have changed."""
+import errno
 import os
 import shutil
 import stat
 import struct
 from pathlib import Path
+
+from answering import Answering, in_memory, unmount
 
 UNKNOWN = 0xffff  # a 16-bit field of gpu_metrics that has no value
 
@@ -19,22 +23,35 @@ MODELS = {
     "mi210": Model(0x740f, "AMD Instinct MI210", 90010, 1, 104, 64 << 30, "", [0x63, 0x43, 0x03, 0x27, 0xe3, 0xc3, 0x83, 0xa3]),
 }
 PARTS = {"SPX": 1, "DPX": 2, "QPX": 4, "CPX": 8}
+FITS = {"SPX": ("NPS1",), "DPX": ("NPS1", "NPS2"), "QPX": ("NPS1", "NPS4"), "CPX": ("NPS1", "NPS4")}
 MINORS = 64  # of cards, and of render nodes
 
 
 class Amd:
     """`board`: the BMC's card takes the first of the 64 minors, so that a partition is left without. `high`: Linux' driver writes the number of a partition into the
-    highest bits of its location, the packaged one into the lowest. `spelling`: of the partitions' platform devices."""
+    highest bits of its location, the packaged one into the lowest. `spelling`: of the partitions' platform devices. `answers`: the files of the compute mode answer,
+    until `close`. `any_process`: any process of KFD keeps all GPUs from being divided, as up to Linux 6.12; else only those that have this GPU."""
 
     def __init__(self, root: Path, model: str = "mi300x", gpus: int = 8, mode: str = "SPX", memory: str = "NPS1", board: bool = False, high: bool = False,
-                 spelling: str = "_"):
+                 spelling: str = "_", answers: bool = False, any_process: bool = True):
         self.root, self.sys, self.dev = root, root / "sys", root / "dev"
         self.model, self.gpus, self.memory, self.board, self.high, self.spelling = MODELS[model], gpus, memory, board, high, spelling
+        self.any_process = any_process
         self.generation = 1
+        self.written: list[tuple[int, str]] = []  # modes that were written, by GPU
+        self.ignores: set[int] = set()  # GPUs whose writes succeed and change nothing
+        self.resetting: set[int] = set()
+        self.answering = Answering(self.sys / "answering") if answers else None
+        if answers:
+            in_memory(self.sys / "class/kfd")  # 4,000 files at each change of a mode
         self.write("module/amdgpu/initstate", "live\n")
         self.write("class/kfd/kfd/dev", "511:0\n")
         self.node("kfd", 511, 0)
         self.minors = self.probe()
+        self.modes = [mode] * gpus
+        self.processes: dict[int, tuple] = {}  # of KFD, by pid: their GPUs
+        for gpu in range(gpus if answers else 0):
+            self.answer(gpu)
         self.switch(mode)
 
     # Files.
@@ -111,36 +128,92 @@ class Amd:
 
     # What changes while it is loaded.
 
-    def switch(self, mode: str, memory: str | None = None):
-        """Changes the compute mode of all GPUs: only the topology and the files that say so change, and no event is sent."""
-        self.mode, self.memory = mode, memory or self.memory
+    def switch(self, mode: str, memory: str | None = None, gpus: tuple | None = None):
+        """Changes the compute mode of these GPUs, by default of all: only the topology and the files that say so change, and no event is sent."""
+        self.memory = memory or self.memory
+        for gpu in range(self.gpus) if gpus is None else gpus:
+            self.modes[gpu] = mode
         if self.model.modes:
             for gpu in range(self.gpus):
-                for name, text in {"current_compute_partition": mode, "available_compute_partition": self.model.modes,
-                                   "current_memory_partition": self.memory, "available_memory_partition": "NPS1, NPS4"}.items():
+                files = {"available_compute_partition": self.model.modes, "current_memory_partition": self.memory, "available_memory_partition": "NPS1, NPS4"}
+                if not self.answering:
+                    files["current_compute_partition"] = self.modes[gpu]
+                for name, text in files.items():
                     self.write(f"{self.folder(gpu)}/{name}", f"{text}\n")
         self.topology()
 
+    def answer(self, gpu: int):
+        """The file of a GPU's compute mode answers."""
+        name = f"{self.address(gpu)}-mode"
+        self.answering.add(name, lambda: f"{self.modes[gpu]}\n", lambda text: self.written_to(gpu, text))
+        self.link(f"{self.folder(gpu)}/current_compute_partition", f"answering/{name}")
+
+    def written_to(self, gpu: int, text: str):
+        """As amdgpu_gfx_set_compute_partition (Linux, drivers/gpu/drm/amd/amdgpu/amdgpu_gfx.c, amdgpu_xcp.c, aqua_vanjaram.c)."""
+        mode = next((word for word in PARTS if text.upper().startswith(word)), None)
+        self.written.append((gpu, text.strip()))
+        if mode is None or self.model.xccs % PARTS[mode] or self.memory not in FITS[mode]:
+            raise OSError(errno.EINVAL, text)
+        if gpu in self.resetting:
+            raise OSError(errno.EPERM, text)
+        if mode == self.modes[gpu]:
+            return
+        if any(self.any_process or gpu in gpus for gpus in self.processes.values()):
+            raise OSError(errno.EBUSY, text)
+        if gpu not in self.ignores:
+            self.switch(mode, gpus=(gpu,))
+
+    def process(self, pid: int, gpus: tuple = ()):
+        """A process that has opened /dev/kfd, and has these GPUs."""
+        self.processes[pid] = gpus
+        self.show_processes()
+
+    def ends(self, pid: int):
+        del self.processes[pid]
+        shutil.rmtree(self.sys / f"class/kfd/kfd/proc/{pid}")
+
+    def show_processes(self):
+        for pid, gpus in self.processes.items():
+            shutil.rmtree(self.sys / f"class/kfd/kfd/proc/{pid}", ignore_errors=True)
+            self.write(f"class/kfd/kfd/proc/{pid}/pasid", "32770\n")
+            for number in (number for number, gpu in self.nodes.items() if gpu in gpus):
+                self.write(f"class/kfd/kfd/proc/{pid}/vram_{self.gpu_id(number)}", f"{1 << 20}\n")
+
+    @staticmethod
+    def gpu_id(node: int) -> int:
+        return (node * 7919) & 0xffff
+
+    def close(self):
+        if self.answering:
+            self.answering.close()
+            unmount(self.sys / "class/kfd")
+
     def topology(self, skip: tuple = ()):
         """Writes KFD's topology without the GPUs to skip, with a new generation."""
-        nodes = "class/kfd/kfd/topology/nodes"
-        shutil.rmtree(self.sys / nodes, ignore_errors=True)
-        parts = PARTS[self.mode]
-        places = [(gpu, part) for gpu in range(self.gpus) if gpu not in skip for part in range(min(parts, len(self.minors[gpu])))]
+        nodes, former = "class/kfd/kfd/topology/new", self.sys / "class/kfd/kfd/topology/former"
+        places = [(gpu, part) for gpu in range(self.gpus) if gpu not in skip for part in range(min(PARTS[self.modes[gpu]], len(self.minors[gpu])))]
+        self.nodes = {number: gpu for number, (gpu, _) in enumerate(places, 2)}
         for cpu in range(2):
             self.properties(f"{nodes}/{cpu}", cpu_cores_count=64, simd_count=0, drm_render_minor=0)
             self.write(f"{nodes}/{cpu}/gpu_id", "0\n")
         for number, (gpu, part) in enumerate(places, 2):
+            parts = PARTS[self.modes[gpu]]
             location = self.model.buses[gpu] << 8 | (part << 28 if self.high else part)
             simds = self.model.units * 4 // parts
             self.properties(f"{nodes}/{number}", cpu_cores_count=0, simd_count=simds, mem_banks_count=1, simd_per_cu=4, gfx_target_version=self.model.gfx,
                             vendor_id=0x1002, device_id=self.model.device, location_id=location, domain=0, drm_render_minor=self.minors[gpu][part],
                             hive_id=15188982192727901047, unique_id=self.unique_id(gpu), num_xcc=self.model.xccs // parts)
-            self.write(f"{nodes}/{number}/gpu_id", f"{(number * 7919) & 0xffff}\n")
+            self.write(f"{nodes}/{number}/gpu_id", f"{self.gpu_id(number)}\n")
             self.properties(f"{nodes}/{number}/mem_banks/0", heap_type=1, size_in_bytes=self.model.memory // parts, flags=0, width=8192)
             self.properties(f"{nodes}/{number}/io_links/0", type=2, node_from=number, node_to=0, weight=20)
             for link, (peer, (other, _)) in enumerate(((n, p) for n, p in enumerate(places, 2) if n != number), 1):
                 self.properties(f"{nodes}/{number}/io_links/{link}", type=11, node_from=number, node_to=peer, weight=13 if other == gpu else 41)
+        shown = self.sys / "class/kfd/kfd/topology/nodes"
+        if shown.exists():
+            shown.rename(former)
+        (self.sys / nodes).rename(shown)
+        shutil.rmtree(former, ignore_errors=True)
+        self.show_processes()
         self.generation += 1
         self.write("class/kfd/kfd/topology/generation_id", f"{self.generation}\n")
 

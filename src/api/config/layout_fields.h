@@ -64,12 +64,15 @@ void VisitFields(Visit& visit, T& rule) {
   visit("ids", rule.ids, {.if_any = true});
   visit("partitioned", rule.partitioned);
   visit("parts", rule.parts, {.if_any = true});
+  visit("modes", rule.modes, {.if_any = true});
 }
 
 template <typename Visit, base::Of<Layout> T>
 void VisitFields(Visit& visit, T& layout) {
   visit("name", layout.name);
   visit("rules", layout.rules, {.if_any = true});
+  visit("total", layout.total, {.if_any = true, .most = 1 << 20});
+  visit("totalBy", layout.total_by, {.if_any = true});
 }
 
 }  // namespace penstock::api

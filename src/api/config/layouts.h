@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,12 +50,17 @@ struct LayoutRule {
   std::vector<std::string> ids = {};  ///< of devices that are selected, too
   bool partitioned = false;           ///< false: the devices are whole
   std::vector<LayoutParts> parts;     ///< ascending by profile; empty: none yet
+  /// Of devices whose parts come with a mode: the values of their modes, by the vendor's names
+  /// (device::Mode); then the two above have no meaning.
+  std::map<std::string, std::string> modes = {};
   bool operator==(const LayoutRule&) const = default;
 };
 
 struct Layout {
   std::string name;  ///< "all-balanced"
   std::vector<LayoutRule> rules;
+  int total = 0;              ///< of machines with so many devices; 0: of any
+  std::string total_by = {};  ///< what says so, for messages: the keys with their values
   bool operator==(const Layout&) const = default;
 };
 

@@ -29,7 +29,7 @@
 #include "app/agent/heartbeat.h"
 #include "app/agent/kubelet_start.h"
 #include "app/agent/labeller.h"
-#include "app/agent/layout_follower.h"
+#include "app/agent/layout_followers.h"
 #include "app/agent/plan.h"
 #include "app/agent/process_stats.h"
 #include "app/agent/telemetry.h"
@@ -233,7 +233,8 @@ class Agent {
                 },
             .divide =
                 [this](const auto& request, auto progress, auto done) {
-                  changes_->divisions().Apply(request, std::move(progress), std::move(done));
+                  changes_->DivisionsFor(request.layout)
+                      .Apply(request, std::move(progress), std::move(done));
                 },
             .release =
                 {.begin = [this](const std::string& vendor,
@@ -248,16 +249,13 @@ class Agent {
     changes_.emplace(control_, io_, pipeline_, adapters_->kubelet(), open_, start_.paths.state_dir,
                      std::move(changes), boot_id_);
     changes_->on_demand().OnChange([this] { adapters_->TryQueue(); });
-    layouts_.emplace(control_, io_, pipeline_.inventory, changes_->divisions());
+    layouts_.emplace(control_, io_, pipeline_.inventory, *changes_);
     layouts_->Configure(*Config());
     clients_.emplace(ClientPause::Node{control_, io_, pipeline_.inventory, pipeline_.ledger,
-                                       changes_->divisions()},
+                                       changes_->DivisionsFor({})},
                      [this] { changes_->Wake(); });
-    changes_->divisions().OnState([this] {
-      clients_->ForgetEnded();
-      views_.Changed();
-      if (cluster_) cluster_->ScheduleUpdate();
-    });
+    for (const Changes::OfVendor& one : changes_->divided())
+      one.divisions->OnState([this] { LayoutsChanged(); });
     changes_->Configure(*Config());
     adapters_->Configure(*Config());
     pipeline_.Configure(*Config());
@@ -270,6 +268,14 @@ class Agent {
     JoinCluster();
     if (discovered_) ServeDevices();
     return {};
+  }
+
+  void LayoutsChanged() {
+    clients_->ForgetEnded();
+    for (const LayoutEvent& event : layouts_->TakeEvents())
+      pipeline_.monitor.Note(event.warning, event.reason, event.message);
+    views_.Changed();
+    if (cluster_) cluster_->ScheduleUpdate();
   }
 
   void Plan(const protocol::broker::PlanRequest& request, adapter::local::AnswerQueue::Done done) {
@@ -398,7 +404,7 @@ class Agent {
     changes_->Start();
     layouts_->Begin();
     containers_->Begin(*Config());
-    changes_->divisions().WhenRestored(kRestored, [this] { StartKubelet(); });
+    changes_->WhenRestored(kRestored, [this] { StartKubelet(); });
     base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", pipeline_.devices()}});
     protocol::systemd::Notify("READY=1\nSTATUS=" + std::to_string(pipeline_.devices()) +
                               " devices");
@@ -446,7 +452,7 @@ class Agent {
   std::optional<Containers> containers_;
   std::optional<Adapters> adapters_;
   std::optional<Changes> changes_;
-  std::optional<LayoutFollower> layouts_;
+  std::optional<LayoutFollowers> layouts_;
   std::optional<ClientPause> clients_;
   std::optional<KubeletStart> kubelet_start_;
   std::optional<ClusterConnection> cluster_;

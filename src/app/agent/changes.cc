@@ -1,15 +1,19 @@
 #include "app/agent/changes.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "app/state_files.h"
+#include "backend/all.h"
 
 namespace penstock::app {
 namespace {
 
 /// The name is that of 0.1.0, which reads the file as well.
 std::string MovesPath(const std::string& state_dir) { return state_dir + "/doors.json"; }
-std::string LayoutPath(const std::string& state_dir) { return state_dir + "/layout.json"; }
+std::string LayoutPath(const std::string& state_dir, const device::PartTerms& terms) {
+  return state_dir + "/layout" + terms.kept_as + ".json";
+}
 std::string PartsPath(const std::string& state_dir) { return state_dir + "/parts.json"; }
 
 node::change::KubeletList::Ask AskOf(adapter::kubelet::KubeletAdapter* kubelet) {
@@ -22,6 +26,30 @@ std::function<void(bool)> AwaitReleasesOf(adapter::kubelet::KubeletAdapter* kube
   return [kubelet](bool has_waiters) { kubelet->AwaitReleases(has_waiters); };
 }
 
+/// Divisions of each vendor whose devices can be divided.
+std::vector<Changes::OfVendor> DivideEach(
+    os::Loop& control, base::Executor& io, DevicePipeline& pipeline,
+    node::change::DeviceChanges& changes, const std::string& state_dir,
+    std::map<std::string, node::change::AppliedLayout>& remembered, const std::string& boot_id) {
+  std::vector<Changes::OfVendor> all;
+  for (const device::Dialect* dialect : backend::Dialects()) {
+    const device::PartTerms* terms = dialect->part_terms();
+    if (terms == nullptr) continue;
+    const auto vendor_of = [&pipeline, dialect](std::string_view vendor) {
+      return vendor == dialect->vendor() ? pipeline.DivisionsOf(vendor)
+                                         : node::change::Divisions::Vendor{};
+    };
+    all.push_back(
+        {dialect,
+         std::make_unique<node::change::Divisions>(
+             control, io,
+             node::change::Divisions::Node{pipeline.inventory, pipeline.ledger, changes}, vendor_of,
+             LayoutPath(state_dir, *terms), std::move(remembered[std::string(dialect->vendor())]),
+             boot_id, std::string(node::change::kDivideKind) + terms->kept_as)});
+  }
+  return all;
+}
+
 }  // namespace
 
 base::Result<Changes::Remembered> Changes::Remember(const std::string& state_dir,
@@ -29,7 +57,11 @@ base::Result<Changes::Remembered> Changes::Remember(const std::string& state_dir
   Remembered remembered;
   ASSIGN(remembered.moved, node::change::LoadManualAssignments(MovesPath(state_dir)));
   ASSIGN(remembered.under_way, node::change::LoadChanges(JournalPath(state_dir)));
-  ASSIGN(remembered.layout, node::change::LoadAppliedLayout(LayoutPath(state_dir)));
+  for (const device::Dialect* dialect : backend::Dialects())
+    if (const device::PartTerms* terms = dialect->part_terms()) {
+      ASSIGN(remembered.layouts[std::string(dialect->vendor())],
+             node::change::LoadAppliedLayout(LayoutPath(state_dir, *terms)));
+    }
   ASSIGN(remembered.on_demand, node::change::LoadOnDemandParts(PartsPath(state_dir), boot_id));
   return remembered;
 }
@@ -43,10 +75,7 @@ Changes::Changes(os::Loop& control, base::Executor& io, DevicePipeline& pipeline
                JournalPath(state_dir), std::move(remembered.under_way)),
       moves_(control, io, {pipeline.inventory, pipeline.ledger, pipeline.offers, changes_}, enabled,
              AwaitReleasesOf(kubelet), MovesPath(state_dir), std::move(remembered.moved)),
-      divisions_(
-          control, io, {pipeline.inventory, pipeline.ledger, changes_},
-          [&pipeline](std::string_view vendor) { return pipeline.DivisionsOf(vendor); },
-          LayoutPath(state_dir), std::move(remembered.layout), boot_id),
+      divided_(DivideEach(control, io, pipeline, changes_, state_dir, remembered.layouts, boot_id)),
       on_demand_(
           control, io, {pipeline.inventory, pipeline.ledger, changes_},
           [&pipeline](std::string_view vendor) { return pipeline.DivisionsOf(vendor); },
@@ -54,10 +83,33 @@ Changes::Changes(os::Loop& control, base::Executor& io, DevicePipeline& pipeline
       resets_(control, pipeline.inventory, pipeline.ledger, pipeline.monitor, changes_,
               [&pipeline](std::string_view vendor) { return pipeline.ResetsOf(vendor); }) {}
 
+node::change::Divisions& Changes::DivisionsFor(const api::Layout& layout) const {
+  const bool by_mode = std::ranges::any_of(
+      layout.rules, [](const api::LayoutRule& rule) { return !rule.modes.empty(); });
+  const auto found = std::ranges::find(
+      divided_, by_mode, [](const OfVendor& one) { return one.dialect->part_terms()->by_mode; });
+  return *(found == divided_.end() ? divided_.front() : *found).divisions;
+}
+
+void Changes::WhenRestored(base::Duration most, const std::function<void()>& restored) {
+  const auto left = std::make_shared<std::size_t>(divided_.size());
+  for (const OfVendor& one : divided_)
+    one.divisions->WhenRestored(most, [left, restored] {
+      if (--*left == 0) restored();
+    });
+}
+
+std::optional<base::WallTime> Changes::restored_by() const {
+  std::optional<base::WallTime> last;
+  for (const OfVendor& one : divided_)
+    if (const auto by = one.divisions->restored_by()) last = last ? std::max(*last, *by) : *by;
+  return last;
+}
+
 void Changes::Configure(const api::NodeConfig& config) {
   moves_.Configure(config);
   const std::vector<std::string> on_demand = node::share::OnDemandDevices(config, enabled_);
-  divisions_.SetOnDemand(on_demand);
+  for (const OfVendor& one : divided_) one.divisions->SetOnDemand(on_demand);
   on_demand_.SetDevices(on_demand);
   resets_.SetPolicy(config.health.reset);
 }

@@ -2,6 +2,10 @@
 // changes that this agent makes. Only the holder of the run directory's lock runs them.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +28,7 @@ class Changes {
   struct Remembered {
     node::change::ManualAssignments moved;
     std::vector<node::change::DeviceChange> under_way;
-    node::change::AppliedLayout layout;
+    std::map<std::string, node::change::AppliedLayout> layouts;  ///< by vendor
     node::change::OnDemandParts on_demand;
   };
   /// Loads it. kUnavailable if a file exists and cannot be read. Blocks.
@@ -52,14 +56,27 @@ class Changes {
   void Start() { changes_.Start(); }
 
   node::change::DeviceMoves& moves() { return moves_; }
-  node::change::Divisions& divisions() { return divisions_; }
+
+  /// The divisions of a vendor whose devices can be divided.
+  struct OfVendor {
+    const device::Dialect* dialect = nullptr;
+    std::unique_ptr<node::change::Divisions> divisions;
+  };
+  const std::vector<OfVendor>& divided() const { return divided_; }
+  /// Those for whose devices a layout is: one with modes is for those whose parts come with them.
+  node::change::Divisions& DivisionsFor(const api::Layout& layout) const;
+  /// Calls the function once all have restored their layouts, after `most` at the latest.
+  void WhenRestored(base::Duration most, const std::function<void()>& restored);
+  /// By when that is at the latest, until then.
+  std::optional<base::WallTime> restored_by() const;
+
   node::change::PartsOnDemand& on_demand() { return on_demand_; }
 
  private:
   const node::share::EnabledAllocators enabled_;
   node::change::DeviceChanges changes_;
   node::change::DeviceMoves moves_;
-  node::change::Divisions divisions_;
+  std::vector<OfVendor> divided_;
   node::change::PartsOnDemand on_demand_;
   node::change::Resets resets_;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/compat/amd/dcm_profiles.h"
 #include "api/compat/nvidia/mig_parted.h"
 #include "backend/all.h"
 #include "base/core/printable.h"
@@ -18,6 +19,11 @@ namespace {
 constexpr std::size_t kLongestFile = 4u << 20;
 constexpr char kSource[] = "label";
 
+device::LayoutStage StageOf(const std::string& state) {
+  if (state == "success") return device::LayoutStage::kSuccess;
+  return state == "failed" ? device::LayoutStage::kFailed : device::LayoutStage::kPending;
+}
+
 }  // namespace
 
 std::vector<std::string> RequestLabels() {
@@ -30,14 +36,21 @@ std::vector<std::string> RequestLabels() {
 
 LayoutFollower::LayoutFollower(os::Loop& control, base::Executor& io,
                                node::inventory::Inventory& inventory,
-                               node::change::Divisions& divisions)
-    : control_(control), io_(io), inventory_(inventory), divisions_(divisions) {}
+                               node::change::Divisions& divisions, const device::Dialect& dialect)
+    : control_(control),
+      io_(io),
+      inventory_(inventory),
+      divisions_(divisions),
+      dialect_(dialect),
+      terms_(*dialect.part_terms()) {}
 
 void LayoutFollower::Configure(const api::NodeConfig& config) {
-  const bool other_choice = default_ != config.default_layout || by_label_ != config.parts_by_label;
-  default_ = config.default_layout;
+  const std::string& by_default = terms_.by_mode ? std::string() : config.default_layout;
+  const std::string& file = terms_.by_mode ? config.mode_profiles_file : config.layouts_file;
+  const bool other_choice = default_ != by_default || by_label_ != config.parts_by_label;
+  default_ = by_default;
   by_label_ = config.parts_by_label;
-  const bool other_file = std::exchange(path_, config.layouts_file) != config.layouts_file;
+  const bool other_file = std::exchange(path_, file) != file;
   if (other_file) {
     text_.reset();
     watch_.reset();
@@ -67,26 +80,16 @@ void LayoutFollower::Take(const std::map<std::string, std::string>& labels) {
 
 void LayoutFollower::Choose() {
   if (!labels_ || suspended_) return;
-  value_ = default_;
-  labelled_ = false;
-  terms_ = nullptr;
-  for (const device::Dialect* dialect : backend::Dialects()) {
-    const device::PartTerms* terms = dialect->part_terms();
-    if (terms == nullptr) continue;
-    const auto label = labels_->find(terms->request_label);
-    const bool given = label != labels_->end() && !label->second.empty();
-    if (terms_ == nullptr || given) terms_ = terms;
-    if (!given) continue;
-    value_ = label->second;
-    labelled_ = true;
-    break;
-  }
+  const auto label = labels_->find(terms_.request_label);
+  labelled_ = label != labels_->end() && !label->second.empty();
+  value_ = labelled_ ? label->second : default_;
   if (!by_label_) value_.clear();
   if (value_.empty()) return divisions_.ForgetLabel();
   Follow();
 }
 
 void LayoutFollower::Suspend(bool suspended) {
+  if (terms_.by_mode) return;
   if (std::exchange(suspended_, suspended) && !suspended_) Choose();
 }
 
@@ -100,36 +103,55 @@ void LayoutFollower::DevicesChanged() {
   if (std::exchange(facts_generation_, generation) != generation && waits_for_devices_) Follow();
 }
 
-base::Result<api::Layouts> LayoutFollower::Layouts() const {
-  if (!path_.empty()) {
-    if (!text_->ok()) return text_->error();
-    return api::compat::TranslateMigParted(**text_, path_, terms_->read_profile);
-  }
+/// The layouts made from this node's devices.
+api::Layouts LayoutFollower::Made() const {
   std::vector<const device::Facts*> devices;
   const auto snapshot = inventory_.published().Get();
   for (const node::inventory::Entry& entry : snapshot->devices)
-    if (entry.facts->parent.empty() && !entry.facts->profiles.empty())
+    if (entry.facts->parent.empty() && entry.facts->vendor == dialect_.vendor() &&
+        (terms_.by_mode || !entry.facts->profiles.empty()))
       devices.push_back(entry.facts.get());
-  return node::partition::GenerateLayouts(devices).layouts;
+  return terms_.by_mode ? node::partition::ModeLayouts(devices, terms_.mode)
+                        : node::partition::GenerateLayouts(devices).layouts;
 }
 
-base::Result<api::Layout> LayoutFollower::Find(const std::string& name) const {
-  ASSIGN(const api::Layouts layouts, Layouts());
-  if (const api::Layout* layout = layouts.Find(name)) return *layout;
+LayoutFollower::Found LayoutFollower::FindIn(const api::Layouts& layouts,
+                                             const std::string& name) const {
+  if (const api::Layout* layout = layouts.Find(name)) return {*layout};
   const std::string where =
       path_.empty() ? "the layouts made from this node's devices" : "the layouts in " + path_;
   const auto names = layouts.names();
   const auto near = base::Nearest(name, names);
-  return Error(Code::kNotFound,
-               "\"" + base::Printable(name) + "\" is not among " + where +
-                   (near ? "; did you mean \"" + *near + "\"?" : ": " + base::Join(names, ", ")));
+  return {Error(Code::kNotFound,
+                "\"" + base::Printable(name) + "\" is not among " + where +
+                    (near ? "; did you mean \"" + *near + "\"?" : ": " + base::Join(names, ", "))),
+          device::LayoutFailure::kUnknown};
+}
+
+/// In a file of profiles of modes, of which those that are not asked for may be wrong.
+LayoutFollower::Found LayoutFollower::FindProfile(const std::string& name) const {
+  const auto profiles = api::compat::TranslateDcmProfiles(**text_, path_);
+  if (!profiles.ok()) return {profiles.error(), device::LayoutFailure::kNotReadable};
+  if (const auto wrong = profiles->wrong.find(name); wrong != profiles->wrong.end())
+    return {Error(Code::kInvalidArgument, wrong->second), device::LayoutFailure::kImpossible};
+  return FindIn(profiles->layouts, name);
+}
+
+LayoutFollower::Found LayoutFollower::Find(const std::string& name) const {
+  if (path_.empty()) return FindIn(Made(), name);
+  if (!text_->ok()) return {text_->error(), device::LayoutFailure::kNoFile};
+  if (terms_.by_mode) return FindProfile(name);
+  const auto layouts = api::compat::TranslateMigParted(**text_, path_, terms_.read_profile);
+  if (!layouts.ok()) return {layouts.error(), device::LayoutFailure::kNotReadable};
+  return FindIn(*layouts, name);
 }
 
 bool LayoutFollower::CanDivide() const {
   const auto snapshot = inventory_.published().Get();
   return std::ranges::any_of(snapshot->devices, [this](const node::inventory::Entry& entry) {
-    const auto is_mode = [this](const device::Mode& mode) { return mode.name == terms_->mode; };
-    return !entry.facts->profiles.empty() || std::ranges::any_of(entry.facts->modes, is_mode);
+    const auto is_mode = [this](const device::Mode& mode) { return mode.name == terms_.mode; };
+    return entry.facts->vendor == dialect_.vendor() &&
+           (!entry.facts->profiles.empty() || std::ranges::any_of(entry.facts->modes, is_mode));
   });
 }
 
@@ -139,24 +161,53 @@ void LayoutFollower::Follow() {
     waits_for_devices_ = true;
     return divisions_.ForgetLabel();
   }
-  const auto layout = Find(value_);
+  if (std::exchange(asked_, value_) != value_) reported_.clear();
+  const Found found = Find(value_);
+  failure_ = found.failure;
   // Without devices that can be divided, no layout can be made: they may come, and some drivers
   // report profiles only in their mode.
-  waits_for_devices_ = path_.empty() && !layout.ok();
-  if (!layout.ok()) return divisions_.Refuse(value_, kSource, layout.error().message());
+  waits_for_devices_ = path_.empty() && !found.layout.ok();
+  if (!found.layout.ok()) return divisions_.Refuse(value_, kSource, found.layout.error().message());
   const node::change::AppliedLayout& now = divisions_.applied();
   const bool followed = now.label == value_;
-  if (followed && (now.source != kSource || now.layout == *layout)) return divisions_.Accept();
-  divisions_.Apply(
-      {.layout = *layout, .source = kSource, .wait = node::change::kStanding, .label = value_},
-      nullptr, nullptr);
+  if (followed && (now.source != kSource || now.layout == *found.layout))
+    return divisions_.Accept();
+  changed_ = false;
+  reported_.clear();
+  divisions_.Apply({.layout = *found.layout,
+                    .source = kSource,
+                    .wait = node::change::kStanding,
+                    .label = value_},
+                   nullptr, nullptr);
 }
 
 std::map<std::string, std::string> LayoutFollower::Labels() const {
   const node::change::LayoutState& state = divisions_.state();
-  if (terms_ == nullptr || value_.empty() || state.source != kSource || state.state.empty())
-    return {};
-  return {{terms_->state_label, state.state}};
+  if (value_.empty() || state.source != kSource || state.state.empty()) return {};
+  return {{terms_.state_label, terms_.state_words.at(StageOf(state.state))}};
+}
+
+std::optional<LayoutEvent> LayoutFollower::TakeEvent() {
+  const node::change::LayoutState& state = divisions_.state();
+  if (!terms_.event || value_.empty() || state.source != kSource || state.state.empty())
+    return std::nullopt;
+  const device::LayoutStage stage = StageOf(state.state);
+  changed_ = changed_ || std::ranges::any_of(state.devices, [](const auto& one) {
+               return one.state == "dividing";
+             });
+  // That it is tried again is no event.
+  if (stage == device::LayoutStage::kPending && !reported_.empty()) return std::nullopt;
+  auto failure = failure_;
+  if (stage == device::LayoutStage::kFailed && failure == device::LayoutFailure::kNone) {
+    const bool possible = std::ranges::any_of(state.devices, [](const auto& one) {
+      return one.state == "failed" || one.state == "waiting";
+    });
+    failure = possible ? device::LayoutFailure::kNotDone : device::LayoutFailure::kImpossible;
+  }
+  std::string reason = terms_.event(stage, failure, changed_);
+  if (std::exchange(reported_, reason) == reason) return std::nullopt;
+  return LayoutEvent{stage == device::LayoutStage::kFailed, std::move(reason),
+                     state.layout + (state.reason.empty() ? "" : ": " + state.reason)};
 }
 
 }  // namespace penstock::app

@@ -45,6 +45,23 @@ std::optional<node::metrics::WebConfigCounts> WebConfigOf(adapter::pages::Pages&
       .certificate_ends = status->certificate_ends};
 }
 
+/// One report of the layouts of all vendors: as bad as the worst.
+void AddLayout(api::LayoutReport& report, const node::change::LayoutState& layout) {
+  if (layout.layout.empty()) return;
+  const auto add = [](std::string& text, const std::string& more, const char* between) {
+    if (!text.empty() && !more.empty()) text += between;
+    text += more;
+  };
+  add(report.name, layout.layout, ", ");
+  if (report.source != layout.source) add(report.source, layout.source, ", ");
+  add(report.reason, layout.reason, "; ");
+  for (const char* state : {"failed", "pending", "success"})
+    if (report.state == state || layout.state == state) {
+      report.state = state;
+      break;
+    }
+}
+
 }  // namespace
 
 Views::Views(Parts parts)
@@ -135,8 +152,9 @@ const std::vector<api::UnavailableMetric>& Views::UnavailableMetrics() {
 
 api::LayoutReport Views::LayoutReport() const {
   if (!parts_.changes) return {};
-  const node::change::LayoutState& layout = parts_.changes->divisions().state();
-  api::LayoutReport report{layout.layout, layout.source, layout.state, layout.reason};
+  api::LayoutReport report;
+  for (const Changes::OfVendor& one : parts_.changes->divided())
+    AddLayout(report, one.divisions->state());
   if (report.state == "pending" && report.reason.empty()) report.reason = WhyKubeletWaits();
   return report;
 }
@@ -144,7 +162,7 @@ api::LayoutReport Views::LayoutReport() const {
 /// While devices are divided again after a reboot; empty otherwise.
 std::string Views::WhyKubeletWaits() const {
   if (!parts_.changes || !parts_.enabled.contains(node::share::kKubeletAllocator)) return "";
-  const auto until = parts_.changes->divisions().restored_by();
+  const auto until = parts_.changes->restored_by();
   if (!until) return "";
   return "the devices are being divided again after a reboot; the kubelet gets them after that, or "
          "at " +
@@ -219,7 +237,7 @@ adapter::cluster::ClusterUpdate Views::MakeClusterUpdate() {
     std::erase_if(*update.labels,
                   [](const auto& label) { return !label.first.starts_with(api::kFeaturePrefix); });
   const bool begun = parts_.labeller.labels().begun() && parts_.changes.has_value();
-  update.known = begun && parts_.changes->divisions().restored_by().has_value();
+  update.known = begun && parts_.changes->restored_by().has_value();
   if (begun && parts_.clients) update.pause = parts_.clients->Keys();
   if (!update.labels || !parts_.layouts) return update;
   const auto state = parts_.layouts->Labels();

@@ -20,7 +20,7 @@
 #include "app/agent/device_pipeline.h"
 #include "app/agent/kubelet_start.h"
 #include "app/agent/labeller.h"
-#include "app/agent/layout_follower.h"
+#include "app/agent/layout_followers.h"
 #include "app/agent/plan.h"
 #include "app/agent/process_stats.h"
 #include "app/agent/telemetry.h"
@@ -47,7 +47,7 @@ struct Parts {
   std::optional<Containers>& containers;
   std::optional<Adapters>& adapters;
   std::optional<Changes>& changes;
-  std::optional<LayoutFollower>& layouts;
+  std::optional<LayoutFollowers>& layouts;
   std::optional<ClientPause>& clients;
   const std::optional<KubeletStart>& kubelet_start;
   const std::optional<ClusterConnection>& cluster;

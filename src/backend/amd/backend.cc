@@ -7,6 +7,7 @@
 #include "backend/amd/dialect/kinds.h"
 #include "backend/amd/facts.h"
 #include "backend/amd/machine.h"
+#include "backend/amd/modes.h"
 #include "backend/amd/reading.h"
 #include "base/core/strings.h"
 #include "base/log.h"
@@ -92,17 +93,12 @@ class AmdBackend final : public device::Backend {
     if (!session_) return NotOpen();
     TRY(session_->Look());
     std::vector<std::string> addresses;
-    for (const AmdGpu& gpu : session_->gpus) {
-      const std::string address = ToString(gpu.pci);
-      addresses.push_back(address);
-      if (!IsDivided(gpu, session_->machine.ComputeMode(gpu))) continue;
-      for (const Partition& partition : gpu.partitions)
-        addresses.push_back(address + "/" + std::to_string(partition.xcp));
-    }
+    for (const AmdGpu& gpu : session_->gpus) addresses.push_back(ToString(gpu.pci));
     return addresses;
   }
 
   Result<device::Facts> Describe(const std::string& address) override {
+    if (session_) TRY(session_->Look());
     ASSIGN(const Place place, Find(address));
     session_->modes[address] = session_->machine.ComputeMode(*place.gpu);
     if (place.partition == nullptr)
@@ -129,6 +125,14 @@ class AmdBackend final : public device::Backend {
     device::Sample sample;  // the driver measures the GPU
     sample.unsupported = request.quantities;
     return sample;
+  }
+
+  base::Status SetMode(const std::string& address, const std::string& mode,
+                       const std::string& value) override {
+    ASSIGN(const Place place, Find(address));
+    if (mode != kComputePartition || place.partition != nullptr)
+      return Error(Code::kUnimplemented, "the driver sets no mode " + mode + " at once");
+    return SetComputeMode(session_->machine, paths_.proc_root, *place.gpu, value);
   }
 
   Result<std::vector<device::Evidence>> Wait(std::chrono::milliseconds) override {

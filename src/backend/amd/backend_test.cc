@@ -86,9 +86,18 @@ class AmdMachine : public testing::Test {
   }
   static std::map<std::string, device::Facts> All(device::Backend& backend) {
     std::map<std::string, device::Facts> all;
-    for (const std::string& address : backend.List().value_or({}))
-      all[address] = *backend.Describe(address);
+    for (const std::string& address : Addresses(backend)) all[address] = *backend.Describe(address);
     return all;
+  }
+  /// Of the GPUs, each with its partitions.
+  static std::vector<std::string> Addresses(device::Backend& backend) {
+    std::vector<std::string> addresses;
+    for (const std::string& gpu : backend.List().value_or({})) {
+      addresses.push_back(gpu);
+      const auto facts = backend.Describe(gpu);
+      if (facts.ok()) addresses.insert(addresses.end(), facts->parts.begin(), facts->parts.end());
+    }
+    return addresses;
   }
 
   static constexpr std::uint64_t kUnique = 16404946649897475633ull;  // of a real machine
@@ -155,7 +164,7 @@ TEST_F(AmdMachine, PartitionsHaveIdsOfTheirOwnAlthoughTheyShareAUniqueId) {
 TEST_F(AmdMachine, LinuxOwnDriverNumbersPartitionsInTheHighestBits) {
   for (std::uint32_t part = 0; part < 4; ++part)
     Node(static_cast<int>(2 + part), part << 28 | 0x500, 128 + part, kUnique);
-  EXPECT_THAT(*Opened()->List(),
+  EXPECT_THAT(Addresses(*Opened()),
               ElementsAre(kFirst, kFirst + "/0", kFirst + "/1", kFirst + "/2", kFirst + "/3"));
 }
 
@@ -175,7 +184,7 @@ TEST_F(AmdMachine, Issue157BothSpellingsOfPartitionDevices) {
     std::filesystem::remove_all(folder_ / "devices");
     Drm(std::string("devices/platform/") + spelling, 7, 129);
     const auto backend = Opened();
-    EXPECT_THAT(backend->List().value_or({}), SizeIs(3)) << spelling;
+    EXPECT_THAT(Addresses(*backend), SizeIs(3)) << spelling;
     EXPECT_THAT(backend->Describe(kFirst + "/1")->files,
                 ElementsAre(device::DeviceFile{"/dev/dri/card7", 226, 7},
                             device::DeviceFile{"/dev/dri/renderD129", 226, 129}))
@@ -187,7 +196,7 @@ TEST_F(AmdMachine, Issue184And167CountsThePartitionsThatTheTopologyHas) {
   for (unsigned part = 0; part < 7; ++part)  // the eighth got no minor
     Node(static_cast<int>(2 + part), 0x500 + part, 184 + part, kUnique);
   Pci(kFirst, "current_compute_partition", "CPX\n");
-  EXPECT_THAT(*Opened()->List(), SizeIs(1 + 7));
+  EXPECT_THAT(Addresses(*Opened()), SizeIs(1 + 7));
 }
 
 TEST_F(AmdMachine, TwoGpusWithOneIdAreKnownByTheirPlaces) {
@@ -308,7 +317,7 @@ TEST_F(AmdMachine, AModeThatChangesIsSeen) {
     Node(static_cast<int>(2 + part), 0x500 + part, 128 + part, kUnique);
   EXPECT_TRUE(backend->Read(kFirst)->facts_changed);
   Generation(2);
-  EXPECT_THAT(*backend->List(), SizeIs(9));
+  EXPECT_THAT(Addresses(*backend), SizeIs(9));
 }
 
 TEST_F(AmdMachine, ErrorsStandWhileTheirCountersCannotBeRead) {
@@ -359,6 +368,30 @@ TEST_F(AmdMachine, ADriverThatGoesIsMissed) {
   ASSERT_FALSE(list.ok());
   EXPECT_EQ(list.error().code(), base::Code::kNotFound);
   EXPECT_THAT(Make()->Open().error().message(), HasSubstr("modprobe amdgpu"));
+}
+
+// Files that do not act: what the driver answers is in tests/integration/amd_modes_test.py.
+TEST_F(AmdMachine, SetsTheComputeModeAndReadsItBack) {
+  Node(2, 0x500, 128, kUnique);
+  Pci(kFirst, "current_compute_partition", "SPX\n");
+  const auto backend = Opened();
+  ASSERT_THAT(*backend->List(), ElementsAre(kFirst));
+  EXPECT_TRUE(backend->SetMode(kFirst, kComputePartition, "CPX").ok());
+  EXPECT_EQ(backend->Describe(kFirst)->modes.front().current, "CPX");
+  const auto memory = backend->SetMode(kFirst, kMemoryPartition, "NPS4");
+  EXPECT_EQ(memory.error().code(), base::Code::kUnimplemented);
+  EXPECT_EQ(backend->SetMode("0000:99:00.0", kComputePartition, "CPX").error().code(),
+            base::Code::kNotFound);
+}
+
+TEST_F(AmdMachine, SaysWhyAModeCannotBeWritten) {
+  Node(2, 0x500, 128, kUnique);
+  const auto backend = Opened();
+  ASSERT_THAT(*backend->List(), ElementsAre(kFirst));
+  const auto none = backend->SetMode(kFirst, kComputePartition, "CPX");
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code(), base::Code::kUnimplemented);
+  EXPECT_THAT(none.error().message(), HasSubstr("/sys mounted writable"));
 }
 
 }  // namespace

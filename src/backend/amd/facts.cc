@@ -153,7 +153,11 @@ Facts FactsOfGpu(const Machine& machine, const std::vector<AmdGpu>& gpus, const 
     }
   }
   AddNumbers(facts, simds, units);
-  if (IsDivided(gpu, machine.ComputeMode(gpu))) return facts;
+  if (IsDivided(gpu, machine.ComputeMode(gpu))) {
+    for (const Partition& partition : gpu.partitions)
+      facts.parts.push_back(PartAddress(gpu, partition.xcp));
+    return facts;
+  }
   facts.details[kNumber] = std::to_string(gpu.partitions.front().number);
   facts.files = machine.DrmFiles(gpu.partitions.front().node.render_minor);
   return facts;
@@ -164,7 +168,7 @@ Facts FactsOfPart(const Machine& machine, const std::vector<AmdGpu>& gpus, const
   Facts facts = Common(machine, gpu);
   facts.id = PartId(gpu, partition.xcp);
   facts.number = std::to_string(gpu.index) + ":" + std::to_string(partition.xcp);
-  facts.address = ToString(gpu.pci) + "/" + std::to_string(partition.xcp);
+  facts.address = PartAddress(gpu, partition.xcp);
   facts.memory = partition.node.memory;
   facts.parent = gpu.id;
   facts.part = std::to_string(partition.xcp);

@@ -9,7 +9,7 @@ namespace penstock::backend::amd {
 /// Whether a GPU is divided: its mode says so, or there are several partitions.
 bool IsDivided(const AmdGpu& gpu, const std::string& compute_mode);
 
-/// Facts of a GPU. A divided one has no files: its partitions do.
+/// Facts of a GPU. A divided one has parts and no files: its partitions do.
 device::Facts FactsOfGpu(const Machine& machine, const std::vector<AmdGpu>& gpus,
                          const AmdGpu& gpu);
 

@@ -119,6 +119,8 @@ base::Result<Topology> ReadTopology(const os::Root& sysfs) {
     }
     auto node = NodeOf(number, *properties);
     if (!node) continue;
+    const auto id = sysfs.Read(folder + "/gpu_id", kMaxFile);
+    node->gpu_id = id.ok() ? base::ParseUint(base::Trim(*id)).value_or(0) : 0;
     node->memory = MemoryOf(sysfs, folder);
     node->links = LinksOf(sysfs, folder);
     topology.gpus.push_back(*std::move(node));

@@ -31,6 +31,7 @@ struct KfdLink {
 /// A GPU, or a partition of one.
 struct KfdNode {
   unsigned number = 0;
+  std::uint64_t gpu_id = 0;     ///< by which KFD's list of processes calls it; 0: unknown
   std::uint64_t unique_id = 0;  ///< that of the GPU, also of its partitions; 0: unknown
   std::uint32_t domain = 0, location = 0;
   std::uint32_t device_id = 0;

@@ -103,6 +103,10 @@ std::vector<AmdGpu> GroupGpus(const std::vector<KfdNode>& nodes,
 
 std::string PartId(const AmdGpu& gpu, unsigned xcp) { return gpu.id + "-" + std::to_string(xcp); }
 
+std::string PartAddress(const AmdGpu& gpu, unsigned xcp) {
+  return ToString(gpu.pci) + "/" + std::to_string(xcp);
+}
+
 std::string Machine::PciFile(const PciAddress& pci, const std::string& name) const {
   return Trimmed(PciBytes(pci, name));
 }

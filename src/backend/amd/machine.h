@@ -40,6 +40,9 @@ std::vector<AmdGpu> GroupGpus(const std::vector<KfdNode>& nodes,
 /// The id of a partition of a GPU: all partitions have one unique_id.
 std::string PartId(const AmdGpu& gpu, unsigned xcp);
 
+/// "0000:05:00.0/3".
+std::string PartAddress(const AmdGpu& gpu, unsigned xcp);
+
 /// Files of one machine. Blocks. A file that is missing or that cannot be read is empty.
 class Machine {
  public:

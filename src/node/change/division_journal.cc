@@ -31,6 +31,7 @@ static void VisitFields(Visit& visit, T& division) {
   visit("mode", division.mode, {.if_any = true});
   visit("value", division.value, {.if_any = true});
   visit("parts", division.parts, {.if_any = true});
+  visit("byMode", division.by_mode, {.if_any = true});
 }
 
 }  // namespace penstock::node::partition

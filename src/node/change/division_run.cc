@@ -87,7 +87,8 @@ base::Result<partition::PartitionPlan> DivisionRun::Plan(const Division& now) co
   DesiredDivision desired = goal_.desired(now);
   if (EndsPending() && IsModePending(now, desired)) return partition::PartitionPlan{};
   if (!ModeDiffers(now, desired))
-    return goal_.mode_only ? partition::PartitionPlan{} : MakePlan(now, desired, {});
+    return goal_.mode_only || desired.by_mode ? partition::PartitionPlan{}
+                                              : MakePlan(now, desired, {});
   // Some drivers list their profiles only in the mode, and none creates parts before it.
   if (!goal_.mode_only && !now.profiles.empty()) TRY(MakePlan(now, desired, {}));
   desired.parts.clear();

@@ -34,13 +34,14 @@ constexpr base::Duration kRefreshed = std::chrono::seconds(5);
 
 struct Divisions::State : std::enable_shared_from_this<State> {
   State(base::Executor& c, base::Executor& io, Node n, VendorOf v, const std::string& path,
-        AppliedLayout remembered, std::string boot_id)
+        AppliedLayout remembered, std::string boot_id, std::string kind_name)
       : control(c),
         node(n),
         vendor_of(std::move(v)),
+        kind(std::move(kind_name)),
         applied(std::move(remembered)),
         boot(std::move(boot_id)),
-        view(node, vendor_of),
+        view(node, vendor_of, kind),
         steps(control, node, vendor_of),
         file(c, io, path, "cannot write the layout that applies; a reboot would lose it") {
     if (applied.boot != boot) applied.achieved.clear();
@@ -85,7 +86,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     // One that failed may become as before only much later, and is not waited for.
     std::optional<bool> resets;  // those under way
     for (const LayoutCandidate& candidate : candidates) {
-      const DeviceChange* change = node.changes.OfKind(kDivideKind, candidate.division.device);
+      const DeviceChange* change = node.changes.OfKind(kind, candidate.division.device);
       if (change != nullptr && change->failure.empty())
         resets = resets.value_or(false) || RecordOf(*change).resets;
     }
@@ -115,11 +116,21 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     for (const LayoutCandidate& candidate : candidates) {
       if (!candidate.due && candidate.division.state != "dividing")
         gave_way.erase(candidate.division.device);
+      NoteOthers(candidate.division);
       if (candidate.division.state == "divided") {
         failures.Forget(candidate.division.device);
         if (applied.achieved.insert(candidate.division.device).second) Keep();
       }
     }
+  }
+
+  void NoteOthers(const DeviceDivision& division) {
+    if (division.state != "changed")
+      changed_by_others.erase(division.device);
+    else if (changed_by_others.insert(division.device).second)
+      base::Log(
+          base::kWarn, "device divided otherwise than its layout says",
+          {{"device", division.device}, {"layout", applied.layout.name}, {"why", division.reason}});
   }
 
   // --- the steps
@@ -157,7 +168,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     if (applied.source != kByLabel) return devices;
     const auto snapshot = node.inventory.published().Get();
     for (const Entry& entry : snapshot->devices) {
-      const DeviceChange* change = node.changes.OfKind(kDivideKind, entry.facts->id);
+      const DeviceChange* change = node.changes.OfKind(kind, entry.facts->id);
       if (change == nullptr) continue;
       const bool first = !steps.FailedToRestore(entry.facts->id);
       if (IsBeforeDivision(*change) || change->step == kDivide ||
@@ -267,8 +278,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
         base::Error(base::Code::kCancelled, "the layout " + next.layout.name + " was applied"));
     const auto snapshot = node.inventory.published().Get();
     for (const Entry& entry : snapshot->devices)
-      if (node.changes.OfKind(kDivideKind, entry.facts->id) != nullptr)
-        superseded.insert(entry.facts->id);
+      if (node.changes.OfKind(kind, entry.facts->id) != nullptr) superseded.insert(entry.facts->id);
     steps.RetryNow();
     applied = std::move(next);
     refused.reset();
@@ -322,7 +332,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     if (!applies()) return now;
     for (const LayoutCandidate& candidate : candidates) {
       DeviceDivision division = candidate.division;
-      if (const DeviceChange* change = node.changes.OfKind(kDivideKind, division.device)) {
+      if (const DeviceChange* change = node.changes.OfKind(kind, division.device)) {
         // One that failed under an earlier layout is divided as this one says after its end.
         const bool of_this = !superseded.contains(division.device);
         division.state = of_this && !change->failure.empty() ? "failed" : "dividing";
@@ -350,6 +360,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   base::Executor& control;
   const Node node;
   const VendorOf vendor_of;
+  const std::string kind;
   AppliedLayout applied;
   const std::string boot;
   LayoutView view;
@@ -359,7 +370,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   std::vector<LayoutCandidate> candidates;                       // of the last turn
   std::string problem;                                           // why the layout cannot be applied
   Pauses failures{kFirstDivisionPause, kMostDivisionDoublings};  // of devices
-  std::set<std::string> gives_way;   // devices whose change ends because a holder has come
+  std::set<std::string> gives_way;  // devices whose change ends because a holder has come
+  std::set<std::string> changed_by_others;
   std::set<std::string> gave_way;    // those that have not been found held after that
   std::set<std::string> superseded;  // devices whose change began for an earlier layout
   LayoutState state;
@@ -375,9 +387,10 @@ struct Divisions::State : std::enable_shared_from_this<State> {
 };
 
 Divisions::Divisions(base::Executor& control, base::Executor& io, Node node, VendorOf vendor_of,
-                     const std::string& path, AppliedLayout remembered, std::string boot_id)
+                     const std::string& path, AppliedLayout remembered, std::string boot_id,
+                     std::string kind)
     : state_(std::make_shared<State>(control, io, node, std::move(vendor_of), path,
-                                     std::move(remembered), std::move(boot_id))) {
+                                     std::move(remembered), std::move(boot_id), std::move(kind))) {
   State* const state = state_.get();
   state->change_steps = {
       DeviceChanges::Withdraw(),
@@ -466,6 +479,8 @@ void Divisions::SetClients(std::function<std::string(const Facts& device)> await
 }
 
 std::set<std::string> Divisions::stops_clients_of() const { return state_->StopsClientsOf(); }
+
+std::string_view Divisions::name() const { return state_->kind; }
 
 const std::vector<ChangeStep>& Divisions::steps() const { return state_->change_steps; }
 

@@ -40,7 +40,11 @@ struct LayoutRequest {
 /// For LayoutRequest::wait: as long as it takes, also if the layout cannot be applied now.
 inline constexpr base::Duration kStanding = std::chrono::hours(24 * 3650);
 
-/// On the control executor. A device is divided once: what other programs do to it afterwards stays
+inline constexpr std::string_view kDivideKind =
+    "divide";  ///< ChangeKind::name of the divisions of a vendor whose parts have profiles
+
+/// On the control executor. Those of one vendor's devices: the layouts of vendors are independent
+/// of each other. A device is divided once: what other programs do to it afterwards stays
 /// until the layout is applied again, but it is divided again after a reboot, a reset and when the
 /// driver was loaded again, because these destroy its parts.
 ///
@@ -70,9 +74,11 @@ class Divisions final : public ChangeKind {
   };
 
   /// Adds itself to `changes`, which calls it until it is destroyed. `path` is that of layout.json,
-  /// which is written on `io`; `remembered` is what LoadAppliedLayout read from it.
+  /// which is written on `io`; `remembered` is what LoadAppliedLayout read from it. `kind`: the
+  /// name of these changes; each vendor has its own.
   Divisions(base::Executor& control, base::Executor& io, Node node, VendorOf vendor_of,
-            const std::string& path, AppliedLayout remembered, std::string boot_id);
+            const std::string& path, AppliedLayout remembered, std::string boot_id,
+            std::string kind = std::string(kDivideKind));
   ~Divisions() override;
 
   /// Of devices on which parts are created on demand, a layout sets only the mode.
@@ -119,7 +125,7 @@ class Divisions final : public ChangeKind {
   /// The devices whose clients are to be stopped now.
   std::set<std::string> stops_clients_of() const;
 
-  std::string_view name() const override { return "divide"; }
+  std::string_view name() const override;
   const std::vector<ChangeStep>& steps() const override;
   bool hides_devices() const override { return true; }
   bool includes_parts() const override { return true; }

@@ -55,15 +55,13 @@ DivisionRecord MakeRecord(const AppliedLayout& layout, const partition::Division
                           const partition::PartitionPlan& plan, bool mode_only) {
   DivisionRecord record{.layout = layout.layout.name,
                         .desired = desired,
-                        .before = AsItIs(now, desired.mode),
+                        .before = AsItIs(now, desired),
                         .mode_only = mode_only,
                         .skip_reset = layout.skip_reset};
   record.resets = std::ranges::any_of(plan.steps, [](const partition::PlanStep& step) {
     return step.kind == partition::PlanStep::Kind::kReset;
   });
-  for (const partition::ExistingPart& part : now.parts) record.kept.insert(part.id);
-  for (const partition::PlanStep& step : plan.steps)
-    if (step.kind == partition::PlanStep::Kind::kDestroy) record.kept.erase(step.part);
+  record.kept = {plan.kept.begin(), plan.kept.end()};
   return record;
 }
 
@@ -133,7 +131,7 @@ void LayoutView::Decide(const AppliedLayout& layout, const api::LayoutRule& rule
     candidate.division.state = is;
     candidate.division.reason = std::move(reason);
   };
-  if (const DeviceChange* change = node_.changes.OfKind(kDivideKind, device.id))
+  if (const DeviceChange* change = node_.changes.OfKind(kind_, device.id))
     return conclude("dividing", change->waits_for);
   const auto desired = partition::DesiredOn(device, rule, *vendor_of_(device.vendor).dialect);
   if (!desired.ok()) return conclude("refused", desired.error().message());

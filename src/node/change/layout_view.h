@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/core/result.h"
@@ -13,11 +14,9 @@
 
 namespace penstock::node::change {
 
-inline constexpr std::string_view kDivideKind = "divide";  ///< ChangeKind::name
-
 // Steps of a change of this kind.
 inline constexpr std::string_view kAwaitRelease = "await release", kStopClients = "stop clients",
-                                  kDivide = kDivideKind, kRestore = "restore";
+                                  kDivide = "divide", kRestore = "restore";
 
 /// Of a device that waits only for this agent.
 inline constexpr std::string_view kAboutToBegin = "it is about to be divided";
@@ -37,9 +36,9 @@ DivisionRecord RecordOf(const DeviceChange& change);
 /// On the control executor. Compares each device with the rule of the layout that selects it.
 class LayoutView {
  public:
-  /// `vendor_of` must outlive it.
-  LayoutView(const Divisions::Node& node, const Divisions::VendorOf& vendor_of)
-      : node_(node), vendor_of_(vendor_of) {}
+  /// `vendor_of` must outlive it. `kind`: ChangeKind::name of the divisions.
+  LayoutView(const Divisions::Node& node, const Divisions::VendorOf& vendor_of, std::string kind)
+      : node_(node), vendor_of_(vendor_of), kind_(std::move(kind)) {}
 
   /// Sets the devices of which a layout sets only the mode (share::OnDemandDevices). Returns those
   /// before.
@@ -72,6 +71,7 @@ class LayoutView {
 
   const Divisions::Node node_;
   const Divisions::VendorOf& vendor_of_;
+  const std::string kind_;
   std::vector<std::string> on_demand_;
 };
 

@@ -25,7 +25,7 @@ constexpr base::Duration kLookAgain = std::chrono::seconds(1);
 DesiredDivision DesiredBy(const PartsRecord& record, Division now) {
   std::erase_if(now.parts,
                 [&](const ExistingPart& part) { return record.remove.contains(part.id); });
-  DesiredDivision desired = AsItIs(now, "");
+  DesiredDivision desired = AsItIs(now, {});
   for (const DesiredParts& part : record.create)
     if (std::ranges::none_of(desired.parts, [&](const DesiredParts& one) {
           return !one.outer && IsAt(part, one.profile, one.placement);

@@ -73,6 +73,10 @@ class Monitor {
   HealthStatuses statuses() const;  ///< of all devices in the inventory
   std::vector<TransitionCount> Transitions() const { return history_.Transitions(); }
   std::vector<ResetCount> Resets() const { return history_.Resets(); }
+  /// Adds a notice that is about no single device.
+  void Note(bool warning, const std::string& reason, const std::string& message) {
+    history_.Notify(warning, "", reason, message, executor_.clock().Wall());
+  }
   std::vector<Notice> Notices() const { return history_.Notices(); }  ///< the last 64, oldest first
 
   // State that outlives the agent.

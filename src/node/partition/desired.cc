@@ -89,12 +89,53 @@ class PlaceByPlace {
   std::vector<bool> taken_;  // existing parts that are desired
 };
 
+/// Why a mode that no layout sets is not as the rule says; empty: it is.
+std::string WhyNotInMode(const device::Mode& mode, const std::string& value) {
+  if (mode.current == value) return "";
+  const std::string is =
+      "the mode " + mode.name + " is \"" + mode.current + "\", not \"" + value + "\"";
+  if (!mode.available.empty() && std::ranges::count(mode.available, value) == 0)
+    return is + ", which the device does not have: it can be " + base::Join(mode.available, ", ");
+  if (mode.effect != device::ModeEffect::kAfterDriverReload) return is + ": set it first";
+  return is +
+         ": it takes effect when the driver is loaded again, for all devices that are linked "
+         "with this one; set it for each of them, load the driver again while none is in use, "
+         "and apply the layout again";
+}
+
+/// Of a device whose parts come with its mode.
+Result<DesiredByRule> ModeOn(const device::Facts& device, const api::LayoutRule& rule,
+                             const device::PartTerms& terms) {
+  DesiredByRule desired{.division = {.by_mode = true}, .remarks = {}};
+  std::vector<std::string> problems;
+  for (const auto& [name, value] : rule.modes) {
+    const auto mode = std::ranges::find(device.modes, name, &device::Mode::name);
+    if (mode == device.modes.end()) {
+      problems.push_back("the device has no mode " + name + ", which shall be \"" + value + "\"");
+    } else if (name == terms.mode) {
+      desired.division.mode = name;
+      desired.division.value = value;
+    } else if (std::string why = WhyNotInMode(*mode, value); !why.empty()) {
+      problems.push_back(std::move(why));
+    }
+  }
+  if (rule.modes.empty())
+    problems.push_back("its parts come with its mode " + terms.mode +
+                       ", and the layout does not say which");
+  if (!problems.empty()) return Error(Code::kInvalidArgument, base::Join(problems, "\n"));
+  return desired;
+}
+
 }  // namespace
 
 Result<DesiredByRule> DesiredOn(const device::Facts& device, const api::LayoutRule& rule,
                                 const device::Dialect& dialect) {
   DesiredByRule desired;
   const device::PartTerms& terms = *dialect.part_terms();
+  if (terms.by_mode) return ModeOn(device, rule, terms);
+  if (!rule.modes.empty())
+    return Error(Code::kInvalidArgument,
+                 "the device is divided into parts of its profiles, and the layout sets modes");
   if (HasMode(device, terms.mode)) {
     desired.division.mode = terms.mode;
     desired.division.value = rule.partitioned ? terms.on : terms.off;
@@ -135,12 +176,13 @@ Result<DesiredByRule> DesiredOn(const device::Facts& device, const api::LayoutRu
   return desired;
 }
 
-DesiredDivision AsItIs(const Division& now, const std::string& mode) {
-  DesiredDivision as_it_is;
-  if (const device::Mode* found = now.FindMode(mode)) {
+DesiredDivision AsItIs(const Division& now, const DesiredDivision& desired) {
+  DesiredDivision as_it_is{.by_mode = desired.by_mode};
+  if (const device::Mode* found = now.FindMode(desired.mode)) {
     as_it_is.mode = found->name;
     as_it_is.value = found->current;
   }
+  if (desired.by_mode) return as_it_is;
   for (const ExistingPart& part : now.parts) {
     const bool vacant = part.outer && !HasParts(now, part);
     if (part.outer && !(vacant && part.placement)) continue;
@@ -157,7 +199,7 @@ std::string WhyNotAsDesired(const Division& now, const DesiredDivision& desired,
       mode != nullptr && mode->current != desired.value)
     return "the mode " + mode->name + " is \"" + mode->current + "\", not \"" + desired.value +
            "\"";
-  if (mode_only) return "";
+  if (mode_only || desired.by_mode) return "";
   if (std::ranges::any_of(desired.parts, [](const auto& parts) { return IsExact(parts); }))
     return PlaceByPlace(now, desired).Run();
   std::map<std::string, int> counts;

@@ -19,12 +19,14 @@ struct DesiredByRule {
 };
 
 /// kInvalidArgument, with all problems: the device cannot be divided, or has no such profiles. A
-/// device without the mode is whole. While the driver lists no profiles, names stay as they are.
+/// device without the mode is whole, unless its parts come with the mode. While the driver lists no
+/// profiles, names stay as they are.
 Result<DesiredByRule> DesiredOn(const device::Facts& device, const api::LayoutRule& rule,
                                 const device::Dialect& dialect);
 
-/// The parts of a device at exactly the placements that they have now.
-DesiredDivision AsItIs(const Division& now, const std::string& mode);
+/// The mode that is desired otherwise, and the parts of the device at exactly the placements that
+/// they have now.
+DesiredDivision AsItIs(const Division& now, const DesiredDivision& desired);
 
 /// Why a device is not divided as the rule says, one clause; empty: it is. `mode_only`: its parts
 /// do not count.

@@ -65,6 +65,53 @@ TEST(DesiredOn, TakesADeviceWithoutTheModeForWhole) {
   EXPECT_EQ(whole->division.mode, "");
 }
 
+/// The parts of this vendor's devices come with a mode.
+class ByMode final : public device::testing::AcmeDialect {
+ public:
+  const device::PartTerms* part_terms() const override {
+    static const device::PartTerms kTerms = {.mode = "cut", .off = "one", .by_mode = true};
+    return &kTerms;
+  }
+};
+const ByMode kByMode;
+
+device::Facts CutDevice() {
+  device::Facts device = testing::DeviceOf(0, "0x74a1", {});
+  device.modes = {{"cut", "one", "one", {"one", "eight"}},
+                  {"memory",
+                   "1",
+                   "1",
+                   {"1", "4"},
+                   device::ModeScope::kLinkedDevices,
+                   device::ModeEffect::kAfterDriverReload}};
+  return device;
+}
+
+TEST(DesiredOn, TakesTheModeOfADeviceWhosePartsComeWithIt) {
+  const auto desired =
+      DesiredOn(CutDevice(), {.modes = {{"cut", "eight"}, {"memory", "1"}}}, kByMode);
+  ASSERT_TRUE(desired.ok()) << desired.error().message();
+  EXPECT_EQ(desired->division, (DesiredDivision{.mode = "cut", .value = "eight", .by_mode = true}));
+}
+
+TEST(DesiredOn, SaysWhichOtherModeIsInTheWay) {
+  const auto error = [](std::map<std::string, std::string> modes) {
+    const auto desired = DesiredOn(CutDevice(), {.modes = std::move(modes)}, kByMode);
+    return desired.ok() ? "" : desired.error().message();
+  };
+  const std::string reload = error({{"cut", "eight"}, {"memory", "4"}});
+  EXPECT_NE(reload.find("the mode memory is \"1\", not \"4\": it takes effect when the driver is "
+                        "loaded again, for all devices that are linked"),
+            std::string::npos)
+      << reload;
+  EXPECT_EQ(error({{"cut", "eight"}, {"memory", "2"}}),
+            "the mode memory is \"1\", not \"2\", which the device does not have: it can be 1, 4");
+  EXPECT_EQ(error({{"other", "x"}}), "the device has no mode other, which shall be \"x\"");
+  EXPECT_EQ(error({}), "its parts come with its mode cut, and the layout does not say which");
+  EXPECT_EQ(DesiredOn(Device(), {.modes = {{"mig", "enabled"}}}, kDialect).error().message(),
+            "the device is divided into parts of its profiles, and the layout sets modes");
+}
+
 TEST(WhyNotAsDesired, ComparesModeAndParts) {
   Division now{.modes = {{"mig", "enabled", "enabled", {"disabled", "enabled"}}},
                .parts = {{.id = "1", .profile = "A"},

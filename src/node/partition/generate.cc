@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/core/strings.h"
 #include "node/partition/select.h"
 #include "node/partition/space.h"
 
@@ -182,6 +183,23 @@ Layout ExportLayout(const std::string& name, std::span<const DividedDevice> devi
     rule.all_devices = true;
   }
   return layout;
+}
+
+api::Layouts ModeLayouts(std::span<const Facts* const> devices, const std::string& mode) {
+  std::map<std::string, std::size_t> counts;
+  std::size_t having = 0;
+  for (const Facts* device : devices) {
+    const auto found = std::ranges::find(device->modes, mode, &device::Mode::name);
+    if (found == device->modes.end()) continue;
+    ++having;
+    for (const std::string& value : found->available) ++counts[value];
+  }
+  api::Layouts layouts;
+  for (const auto& [value, count] : counts)
+    if (count == having)
+      layouts.layouts.push_back({.name = base::ToLower(value),
+                                 .rules = {{.all_devices = true, .modes = {{mode, value}}}}});
+  return layouts;
 }
 
 }  // namespace penstock::node::partition

@@ -37,4 +37,8 @@ api::Layout ExportLayout(const std::string& name, std::span<const DividedDevice>
 /// The parts that a holder can have, counted by profile.
 std::vector<api::LayoutParts> PartsOf(const Division& division);
 
+/// Of devices whose parts come with a mode: for each value that all of them can have, a layout of
+/// its name in lower case ("cpx") that gives it to all devices.
+api::Layouts ModeLayouts(std::span<const device::Facts* const> devices, const std::string& mode);
+
 }  // namespace penstock::node::partition

@@ -112,5 +112,18 @@ TEST(ExportLayout, HasOneRuleForDevicesThatAreDividedAlike) {
                       .parts = {{"1c.3g.20gb", 2}, {"1g.5gb", 1}}}}}));
 }
 
+TEST(ModeLayouts, AreOfTheModesThatAllDevicesHave) {
+  std::vector<device::Facts> devices(3);
+  devices[0].modes = {{"cut", "ONE", "ONE", {"ONE", "TWO", "EIGHT"}}};
+  devices[1].modes = {{"cut", "ONE", "ONE", {"ONE", "EIGHT"}}};
+  const std::vector<const device::Facts*> all{&devices[0], &devices[1], &devices[2]};
+  const api::Layouts layouts = ModeLayouts(all, "cut");
+  EXPECT_EQ(layouts.names(), (std::vector<std::string>{"eight", "one"}));
+  const api::LayoutRule& rule = layouts.Find("eight")->rules.front();
+  EXPECT_TRUE(rule.all_devices);
+  EXPECT_EQ(rule.modes.at("cut"), "EIGHT");
+  EXPECT_TRUE(ModeLayouts({}, "cut").layouts.empty());
+}
+
 }  // namespace
 }  // namespace penstock::node::partition

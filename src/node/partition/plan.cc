@@ -30,6 +30,7 @@ class Planner {
     TRY(CheckProfiles(now_.profiles));
     TRY(FindMode());
     TRY(CheckDevice());
+    if (desired_.by_mode) return Steps({}, {}, !changes_mode());
     if (desired_.parts.empty() || IsAsDesired()) {
       const bool stays = !desired_.parts.empty();
       if (!stays) TRY(CheckAllDestroyed("no parts are desired"));
@@ -126,6 +127,7 @@ class Planner {
   }
 
   void AddDestroyed(const Solution& solution, const ResolvedDivision& resolved) {
+    if (desired_.by_mode) return;
     for (const bool within : {true, false})
       for (const ExistingPart& part : now_.parts) {
         if (part.parent.empty() == within || IsKept(part)) continue;

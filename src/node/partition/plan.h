@@ -30,6 +30,7 @@ struct DesiredDivision {
   std::string mode;   ///< "mig"; empty: its modes stay
   std::string value;  ///< "enabled"
   std::vector<DesiredParts> parts;
+  bool by_mode = false;  ///< the parts come and go with the mode: `parts` is empty and says nothing
   bool operator==(const DesiredDivision&) const = default;
 };
 

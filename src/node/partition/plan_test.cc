@@ -532,5 +532,27 @@ TEST(Plan, RefusesExactPartsThatContradictEachOther) {
             "1g.5gb at slice 1 and 3g.20gb at slices 0-3 overlap");
 }
 
+TEST(Plan, OfADeviceWhosePartsComeWithItsModeIsTheMode) {
+  Division now{.device = "GPU-0",
+               .modes = {{"cut", "one", "one", {"one", "two"}}},
+               .parts = {{.id = "a", .profile = "half"}, {.id = "b", .profile = "half"}}};
+  const auto to = [](const std::string& value) {
+    return DesiredDivision{.mode = "cut", .value = value, .by_mode = true};
+  };
+  auto plan = MakePlan(now, to("two"), {});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(Texts(*plan),
+            (std::vector<std::string>{"Change the mode cut from \"one\" to \"two\"."}));
+  EXPECT_TRUE(plan->kept.empty()) << "the driver makes others";
+  plan = MakePlan(now, to("one"), {});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(plan->steps.empty());
+  EXPECT_EQ(plan->kept, (std::vector<std::string>{"a", "b"}));
+  now.parts[1].holder = "pod ml/a";
+  EXPECT_THAT(ErrorOf(now, to("two"), Code::kFailedPrecondition), HasSubstr("held by pod ml/a"));
+  EXPECT_THAT(ErrorOf(now, to("three"), Code::kInvalidArgument),
+              HasSubstr("cannot be \"three\": it can be one, two"));
+}
+
 }  // namespace
 }  // namespace penstock::node::partition

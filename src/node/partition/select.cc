@@ -37,6 +37,12 @@ class Selector {
   }
 
   Result<Selection> Run() {
+    const auto count = static_cast<int>(devices_.size());
+    if (layout_.total > 0 && layout_.total != count)
+      return Error(Code::kInvalidArgument, "layout " + layout_.name + " is for " +
+                                               std::to_string(layout_.total) + " devices (" +
+                                               layout_.total_by + "), and this machine has " +
+                                               std::to_string(count) + ": correct the numbers");
     for (std::size_t i = 0; i < layout_.rules.size(); ++i) Apply(i);
     std::vector<std::string> without;
     for (const SelectedDevice& one : selection_.devices)
@@ -86,8 +92,8 @@ class Selector {
   }
 
   void Take(SelectedDevice& one, const LayoutRule& rule, const std::string& where) {
-    if (one.rule != nullptr &&
-        (one.rule->partitioned != rule.partitioned || one.rule->parts != rule.parts)) {
+    if (one.rule != nullptr && (one.rule->partitioned != rule.partitioned ||
+                                one.rule->parts != rule.parts || one.rule->modes != rule.modes)) {
       const auto first = static_cast<std::size_t>(one.rule - layout_.rules.data());
       problems_.push_back(where + ": divides device " + std::to_string(one.device->index) +
                           " otherwise than " + base::Item("rules", first));

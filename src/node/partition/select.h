@@ -25,8 +25,9 @@ struct Selection {
 
 /// Applies a layout to devices that are no parts. Rules that select the same device must agree.
 /// kInvalidArgument, with all problems: rules that do not; indices that do not exist, or are of
-/// other models than their rule; a layout that selects no device. A rule for models of which there
-/// is no device is a remark, because one file serves different machines.
+/// other models than their rule; a layout that selects no device, or is for another number of them.
+/// A rule for models of which there is no device is a remark, because one file serves different
+/// machines.
 Result<Selection> SelectDevices(const api::Layout& layout,
                                 std::span<const device::Facts* const> devices);
 

@@ -123,5 +123,18 @@ TEST(SelectDevices, ById) {
             "layout a, rules[0]: device GPU-9 is not on this machine");
 }
 
+TEST(SelectDevices, ALayoutMayBeForANumberOfDevices) {
+  const device::Facts device = testing::DeviceOf(0, "0x74a1", {});
+  const std::vector<const device::Facts*> all{&device};
+  api::Layout layout{.name = "p", .rules = {{.devices = {0}}}, .total = 1, .total_by = "sum: 1"};
+  EXPECT_TRUE(SelectDevices(layout, all).ok());
+  layout.total = 9;
+  layout.total_by = "sum: 9";
+  const auto wrong = SelectDevices(layout, all);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_EQ(wrong.error().message(),
+            "layout p is for 9 devices (sum: 9), and this machine has 1: correct the numbers");
+}
+
 }  // namespace
 }  // namespace penstock::node::partition

@@ -185,13 +185,14 @@ TEST(Reference, DocumentsEveryLabelThereIsAndNoOther) {
     for (const auto& [key, value] : LabelsOf(divided, config)) made.insert(Documented(key));
   }
 
-  made.insert("nvidia.com/mig.config.state");  // written while a label names a layout
+  for (const device::Dialect* dialect : backend::Dialects())
+    made.insert(dialect->part_terms()->state_label);  // written while a label names a layout
 
   const auto text = os::ReadFile(base::SourcePath("docs/reference/labels.md"));
   ASSERT_TRUE(text.ok());
   std::set<std::string> documented;
   const std::regex key(
-      R"(`((?:nvidia\.com|(?:beta\.)?amd\.com|feature\.node\.kubernetes\.io)/[^`]+)`)");
+      R"(`((?:nvidia\.com|(?:beta\.|dcm\.)?amd\.com|feature\.node\.kubernetes\.io)/[^`]+)`)");
   // Only rows of the tables: labels in other text need not be Penstock's.
   const std::regex row(R"(\n\| ([^|]+) \|)");
   for (std::sregex_iterator at(text->begin(), text->end(), row), end; at != end; ++at) {

@@ -74,8 +74,8 @@ std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
     if (os::Exists(path)) files.push_back(path);
   };
   for (const char* name : {"configuration.json", "ledger.json", "health.json", "health-marks.json",
-                           "doors.json", "changes.json", "layout.json", "parts.json", "queue.json",
-                           "usage.json", "usage-end.json", "agent.log"})
+                           "doors.json", "changes.json", "layout.json", "layout-amd.json",
+                           "parts.json", "queue.json", "usage.json", "usage-end.json", "agent.log"})
     add(config.paths.state_dir + "/" + name);
   for (const std::string& file : node::usage::RecordFiles(OwnRecords(config)).List()) add(file);
   if (!config.labels.features_file.empty()) add(config.labels.features_file);

@@ -186,7 +186,7 @@ class DirectDivision {
     ASSIGN(auto desired, node::partition::DesiredOn(job.gpu, rule, MigDialect()));
     const auto now = machine_.DivisionOf(job.gpu);
     job.desired = desired.division;
-    job.before = node::partition::AsItIs(now, job.desired.mode);
+    job.before = node::partition::AsItIs(now, job.desired);
     // Of parts only the driver can say more, once the mode is there.
     job.mode_only = request_.mode_only || machine_.on_demand.contains(job.gpu.id);
     if (job.mode_only || now.profiles.empty()) desired.division.parts.clear();

@@ -154,7 +154,7 @@ Result<std::vector<PlanOfGpu>> PlanAll(const MigMachine& machine, const api::Lay
             "only its MIG mode counts, because parts are created on it on demand");
         desired->division.parts.clear();
         if (WhyNotAsDesired(now, desired->division, true).empty())
-          desired->division = node::partition::AsItIs(now, "");
+          desired->division = node::partition::AsItIs(now, {});
       }
       plan.plan = node::partition::MakePlan(now, desired->division, {});
     } else {

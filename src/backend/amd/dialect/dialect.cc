@@ -5,6 +5,7 @@
 
 #include "backend/amd/dialect/kinds.h"
 #include "backend/amd/dialect/labels.h"
+#include "backend/amd/dialect/mode_terms.h"
 #include "backend/amd/dialect/quantities.h"
 #include "base/core/strings.h"
 #include "device/kinds.h"
@@ -77,6 +78,7 @@ class AmdDialect final : public device::Dialect {
   std::string WholeResource(const Facts& device) const override { return PartResource(device); }
   /// Its default is resource_naming_strategy=single.
   device::PartNames usual_part_names() const override { return device::PartNames::kOfDevices; }
+  const device::PartTerms* part_terms() const override { return &TheModeTerms(); }
   Result<const device::PartProfile*> FindProfile(
       std::string_view name, std::span<const device::PartProfile>) const override {
     return Error(Code::kInvalidArgument, "\"" + std::string(name) +

@@ -125,6 +125,28 @@ TEST(AmdDialect, JudgesErrorsByWhatEndsThem) {
   EXPECT_EQ(severity(kPagesPending), device::Severity::kWarn);
 }
 
+TEST(AmdDialect, AnswersAsDcmDoes) {
+  using device::LayoutFailure;
+  using device::LayoutStage;
+  const device::PartTerms& terms = *TheDialect().part_terms();
+  EXPECT_EQ(terms.request_label, "dcm.amd.com/gpu-config-profile");
+  EXPECT_EQ(terms.state_label, "dcm.amd.com/gpu-config-profile-state");
+  EXPECT_EQ(terms.state_words.at(LayoutStage::kSuccess), "success");
+  EXPECT_EQ(terms.state_words.at(LayoutStage::kFailed), "failure");
+  const auto failed = [&](LayoutFailure why) {
+    return terms.event(LayoutStage::kFailed, why, false);
+  };
+  EXPECT_EQ(failed(LayoutFailure::kNoFile), "ConfigMapNotPresent");
+  EXPECT_EQ(failed(LayoutFailure::kNotReadable), "InvalidJSONInConfigMap");
+  EXPECT_EQ(failed(LayoutFailure::kUnknown), "NonExistentProfile");
+  EXPECT_EQ(failed(LayoutFailure::kImpossible), "InvalidProfileInfo");
+  EXPECT_EQ(failed(LayoutFailure::kNotDone), "PartitionFailure");
+  EXPECT_EQ(terms.event(LayoutStage::kSuccess, LayoutFailure::kNone, false),
+            "RequestedPartitionConfigAlreadyExists");
+  EXPECT_EQ(terms.event(LayoutStage::kSuccess, LayoutFailure::kNone, true),
+            "SuccessfullyPartitioned");
+}
+
 TEST(AmdDialect, SharesByTimeSlicingOnly) {
   const Facts whole = Mi300x(0);
   EXPECT_EQ(TheDialect().WhyNotShared(whole, {device::Sharing::kTimeSlicing, 4}), "");

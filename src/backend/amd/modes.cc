@@ -1,0 +1,110 @@
+// Errors of the driver: Linux, drivers/gpu/drm/amd/amdgpu/amdgpu_gfx.c and
+// amdkfd/kfd_device.c, kgd2kfd_check_and_lock_kfd.
+#include "backend/amd/modes.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/core/printable.h"
+#include "base/core/strings.h"
+
+namespace penstock::backend::amd {
+namespace {
+
+using base::Code;
+using base::Error;
+
+constexpr const char* kProcesses = "/class/kfd/kfd/proc";
+constexpr std::size_t kMostNamed = 8, kMaxName = 4096;
+
+std::string FileOf(const AmdGpu& gpu) {
+  return "/bus/pci/devices/" + ToString(gpu.pci) + "/current_compute_partition";
+}
+
+/// "4711 (python3)".
+std::string Named(const std::string& proc_root, const std::string& pid) {
+  const auto name = os::ReadFile(proc_root + "/" + pid + "/comm", kMaxName);
+  return name.ok() ? pid + " (" + base::Printable(base::Trim(*name)) + ")" : pid;
+}
+
+/// KFD's processes, those that have this GPU or, with `any`, all.
+std::vector<std::string> ProcessesOf(const Machine& machine, const AmdGpu& gpu, bool any) {
+  std::vector<std::string> pids;
+  for (const std::string& pid : machine.sysfs().List(kProcesses).value_or({})) {
+    if (!base::ParseUint(pid)) continue;
+    bool has = any;
+    for (const Partition& partition : gpu.partitions)
+      has = has || (partition.node.gpu_id != 0 &&
+                    machine.sysfs().Exists(std::string(kProcesses) + "/" + pid + "/vram_" +
+                                           std::to_string(partition.node.gpu_id)));
+    if (has) pids.push_back(pid);
+  }
+  return pids;
+}
+
+/// Up to Linux 6.12 any process of KFD is in the way, whatever GPU it has; later those of this GPU.
+std::string InTheWay(const Machine& machine, const std::string& proc_root, const AmdGpu& gpu) {
+  std::vector<std::string> pids = ProcessesOf(machine, gpu, false);
+  const bool on_it = !pids.empty();
+  if (!on_it) pids = ProcessesOf(machine, gpu, true);
+  if (pids.empty()) return "a process that has just ended is still being released; try again";
+  std::vector<std::string> named;
+  for (std::size_t i = 0; i < std::min(pids.size(), kMostNamed); ++i)
+    named.push_back(Named(proc_root, pids[i]));
+  return (pids.size() == 1 ? "process " : "processes ") + base::Join(named, ", ") +
+         (pids.size() > kMostNamed ? " and " + std::to_string(pids.size() - kMostNamed) + " more"
+                                   : "") +
+         (on_it ? " on this GPU"
+                : " on other GPUs, which this kernel's driver does not permit either: it changes a "
+                  "mode only while no process of the machine has /dev/kfd open") +
+         "; end " + (pids.size() == 1 ? "it" : "them");
+}
+
+Error Refusal(int code, const Machine& machine, const std::string& proc_root, const AmdGpu& gpu,
+              const std::string& value) {
+  const std::string file = machine.sysfs().path() + FileOf(gpu);
+  switch (code) {
+    case EBUSY:
+      return {Code::kFailedPrecondition,
+              "the driver is busy (EBUSY): " + InTheWay(machine, proc_root, gpu)};
+    case EINVAL: {
+      const std::string available = machine.PciFile(gpu.pci, "available_compute_partition"),
+                        memory = machine.PciFile(gpu.pci, "current_memory_partition");
+      return {Code::kInvalidArgument, "the driver does not accept " + value + " (EINVAL)" +
+                                          (memory.empty() ? "" : " in the memory mode " + memory) +
+                                          (available.empty() ? "" : "; the GPU has " + available)};
+    }
+    case EPERM:
+      return {Code::kFailedPrecondition, "the driver refuses " + value +
+                                             " (EPERM): the GPU is being reset, or is a virtual "
+                                             "function, whose host sets the mode"};
+    default: return {Code::kUnavailable, "cannot write " + file + ": " + std::strerror(code)};
+  }
+}
+
+}  // namespace
+
+base::Status SetComputeMode(const Machine& machine, const std::string& proc_root, const AmdGpu& gpu,
+                            const std::string& value) {
+  const auto file = machine.sysfs().OpenFile(FileOf(gpu), O_WRONLY);
+  if (!file.ok())
+    return Error(
+        file.error().code() == Code::kNotFound ? Code::kUnimplemented : file.error().code(),
+        "the mode cannot be written: " + file.error().message() +
+            "; the agent needs root, and /sys mounted writable");
+  const std::string line = value + "\n";
+  if (::write(file->get(), line.data(), line.size()) < 0)
+    return Refusal(errno, machine, proc_root, gpu, value);
+  const std::string now = machine.ComputeMode(gpu);
+  if (now == value) return {};
+  return Error(Code::kAborted, "the driver accepted " + value + " and is still in " +
+                                   (now.empty() ? "no known mode" : now) +
+                                   ": the write had no effect; see the kernel's log");
+}
+
+}  // namespace penstock::backend::amd

@@ -1,0 +1,189 @@
+"""AMD's GPUs change their compute mode: by the Node's label of AMD's Device Config Manager (DCM), with its file, its states and its Events. The files of the mode answer
+as the kernel does. Needs root, to mount them."""
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from amd import Amd
+from api_server import ApiServer
+from monitored import Kubelet
+from node import Node, wait_until
+
+NODE = "/api/v1/nodes/n1"
+WISH, STATE = "dcm.amd.com/gpu-config-profile", "dcm.amd.com/gpu-config-profile-state"
+
+
+def profile(*rules: tuple, skipped: tuple = ()) -> dict:
+    """(mode, number of GPUs) each."""
+    return {"skippedGPUs": {"ids": list(skipped)},
+            "profiles": [{"computePartition": mode, "memoryPartition": "NPS1", "numGPUsAssigned": count} for mode, count in rules]}
+
+
+class Switching:
+    """A node with AMD's GPUs in a cluster, and with a kubelet."""
+
+    def __init__(self, node: Node, programs: Path, **machine):
+        self.api, self.kubelet = ApiServer(node.home), Kubelet(node.home, programs)
+        self.node, self.file = node, node.home / "config.json"
+        self.put()
+        node.name, node.kubelet = "n1", self.kubelet.dir
+        node.config.write_text(f"{node.config.read_text()}cluster: {{kubeconfig: {self.api.kubeconfig}}}\nparts: {{modeProfiles: {self.file}}}\n")
+        self.write(cpx=profile(("CPX", 8)), spx=profile(("SPX", 8)), some=profile(("CPX", 2), ("DPX", 1), skipped=(0, 3, 5, 6, 7)), many=profile(("CPX", 9)))
+        self.amd = Amd(node.root, answers=True, **machine)
+        node.start_agent(devices=16)
+
+    def write(self, **profiles: dict):
+        beside = self.file.with_name("new")
+        beside.write_text(json.dumps({"gpu-config-profiles": profiles}))
+        beside.rename(self.file)
+
+    def put(self, **labels: str):
+        self.api.put(NODE, "Node", metadata={"labels": labels})
+
+    def wish(self, name: str):
+        self.put(**{WISH: name})
+
+    def state(self) -> str | None:
+        """The label as written last."""
+        written = [body for method, path, body in list(self.api.writes) if path == NODE and "labels" in body.get("metadata", {})]
+        return written[-1]["metadata"]["labels"].get(STATE) if written else None
+
+    def events(self) -> list[str]:
+        return [body["reason"] for _, path, body in list(self.api.writes) if path.endswith("/events")]
+
+    def layout(self) -> dict:
+        return (self.node.report() or {}).get("layout", {})
+
+    def until(self, state: str):
+        wait_until(lambda: self.state() == state, f"{STATE}={state}", seen=lambda: (self.state(), self.layout(), self.amd.written, self.node.log()[-3000:]))
+
+    def end(self):
+        """Before the machine is removed, in which files are mounted."""
+        self.kubelet.stop()
+        self.node.kill_agent()
+        self.api.down()
+        self.amd.close()
+
+
+@pytest.fixture
+def switching(make_node, request):
+    made = []
+
+    def make(**machine) -> Switching:
+        made.append(Switching(make_node(), request.config.getoption("--programs").resolve(), **machine))
+        return made[-1]
+    yield make
+    for one in made:
+        one.end()
+
+
+def test_a_label_divides_all_gpus_and_makes_them_whole_again(switching):
+    node = switching()
+    node.kubelet.healthy(8, "amd.com/gpu")
+    node.wish("cpx")
+    node.until("success")
+    assert node.amd.modes == ["CPX"] * 8
+    node.kubelet.healthy(64, "amd.com/gpu")
+    wait_until(lambda: "SuccessfullyPartitioned" in node.events(), "the Event", seen=node.events)
+    assert "PartitionInProgress" in node.events()
+    assert len(node.kubelet.start("ml", "train", 1, "amd.com/gpu")) == 1
+    assert len(node.amd.written) == 8, "each was written once"
+    node.wish("spx")
+    node.until("failure")
+    assert "held by pod ml/train" in node.layout()["reason"], "a held partition stays"
+    assert sorted(node.amd.modes) == ["CPX"] + ["SPX"] * 7, "the others are whole"
+
+
+def test_a_gpu_that_is_not_named_serves_on(switching):
+    node = switching()
+    node.kubelet.healthy(8, "amd.com/gpu")
+    node.wish("some")
+    node.until("success")
+    assert node.amd.modes == ["SPX", "CPX", "CPX", "SPX", "DPX", "SPX", "SPX", "SPX"]
+    node.kubelet.healthy(5, "amd.com/gpu")
+    reasons = [one.get("reason", "") for one in node.node.report()["devices"] if one["id"] == f"{node.amd.id(1)}-0"]
+    assert reasons and "most devices of this node are whole" in str(node.node.report()), reasons
+
+
+@pytest.mark.parametrize("any_process", [True, False])
+def test_a_process_in_the_way_is_named_and_the_mode_is_changed_once_it_has_ended(switching, any_process):
+    node = switching(any_process=any_process)
+    node.amd.process(os.getpid(), gpus=(0,) if not any_process else ())
+    node.wish("cpx")
+    node.until("failure")
+    reason = node.layout()["reason"]
+    assert f"process {os.getpid()} (" in reason and "EBUSY" in reason, reason
+    assert ("no process of the machine" in reason) == any_process and ("on this GPU" in reason) != any_process
+    assert node.amd.modes[0] == "SPX" and node.amd.modes[1] == ("SPX" if any_process else "CPX"), "only what is in the way counts"
+    wait_until(lambda: "PartitionFailure" in node.events(), "the Event", seen=node.events)
+    wait_until(lambda: len([one for one in node.node.report()["devices"] if one["vendor"] == "amd" and one["health"]["state"] == "healthy"
+                            and one.get("resource")]) >= 8, "the GPUs to be offered again")
+    node.amd.ends(os.getpid())
+    node.until("success")
+    assert node.amd.modes == ["CPX"] * 8
+
+
+def test_a_write_without_effect_is_found_out_and_undone(switching):
+    node = switching()
+    node.amd.ignores.add(3)
+    node.wish("cpx")
+    node.until("failure")
+    assert re.search(r"3: .*accepted CPX and is still in SPX: the write had no effect", node.layout()["reason"]), node.layout()
+    assert node.amd.modes == ["CPX"] * 3 + ["SPX"] + ["CPX"] * 4
+    node.amd.ignores.clear()
+    node.until("success")
+
+
+def test_what_is_wrong_with_a_profile_is_said_with_its_place_and_nothing_changes(switching):
+    node = switching()
+    for name, event, texts in (
+            ("many", "InvalidProfileInfo", ("is for 9 devices (numGPUsAssigned: 9, skippedGPUs.ids: 0), and this machine has 8",)),
+            ("cpxx", "NonExistentProfile", ('"cpxx" is not among the layouts in', 'did you mean "cpx"?')),
+            ("wrong", "InvalidProfileInfo", ("config.json:1:", "gpu-config-profiles.wrong.profiles[0].computePartition", 'is "APX"; it can be SPX, DPX')),
+            ("nps4", "InvalidProfileInfo", ('the mode memory-partition is "NPS1", not "NPS4"', "when the driver is loaded again"))):
+        wrong = profile(("APX", 8))
+        nps4 = json.loads(json.dumps(profile(("CPX", 8))).replace("NPS1", "NPS4"))
+        node.write(cpx=profile(("CPX", 8)), many=profile(("CPX", 9)), wrong=wrong, nps4=nps4)
+        node.wish(name)
+        wait_until(lambda: node.layout().get("name") == name and node.layout()["state"] == "failed", f"the profile {name} to be refused", seen=node.layout)
+        for text in texts:
+            assert text in node.layout()["reason"], (text, node.layout()["reason"])
+        wait_until(lambda: node.events() and node.events()[-1] == event, event, seen=node.events)
+    node.until("failure")
+    assert node.amd.written == []
+    node.file.write_text('{"gpu-config-profiles": {"a": {}, "a": {}}}')
+    node.wish("a")
+    wait_until(lambda: "InvalidJSONInConfigMap" in node.events(), "the Event", seen=node.events)
+    node.write(cpx=profile(("CPX", 8)))
+    node.wish("cpx")
+    node.until("success")
+
+
+def test_an_agent_that_is_killed_in_the_middle_leaves_the_next_one_to_finish(switching):
+    node = switching()
+    node.amd.process(1, gpus=(0,))
+    node.wish("cpx")
+    node.until("failure")
+    node.node.kill_agent()
+    node.amd.ends(1)
+    node.node.launch_agent()
+    node.until("success")
+    assert node.amd.modes == ["CPX"] * 8
+
+
+def test_a_mode_that_somebody_else_changed_stays_and_is_said(switching):
+    node = switching()
+    node.wish("cpx")
+    node.until("success")
+    node.amd.switch("SPX", gpus=(2,))
+    wait_until(lambda: re.search(f"divided otherwise than its layout says.*{node.amd.id(2)}.*another program has changed it", node.node.log()), "the remark",
+               seen=lambda: node.node.log()[-3000:])
+    node.kubelet.healthy(7 * 8, "amd.com/gpu")
+    assert node.layout()["state"] == "success" and node.amd.modes[2] == "SPX", "it stays"
+    node.put()
+    wait_until(lambda: node.state() is None, "the label to be gone", seen=node.state)
+    node.wish("cpx")
+    wait_until(lambda: node.amd.modes == ["CPX"] * 8, "the profile to be applied once more", seen=lambda: node.amd.modes)

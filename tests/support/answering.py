@@ -1,0 +1,108 @@
+"""Files that answer, as those of a driver in sysfs do: a FUSE file system in which each file is a pair of functions. A write that a function refuses with an OSError
+fails with its errno in the program that wrote."""
+import contextlib
+import ctypes
+import errno
+import os
+import struct
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+LOOKUP, FORGET, GETATTR, SETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FLUSH, INIT, OPENDIR, READDIR, RELEASEDIR, INTERRUPT, DESTROY, BATCH_FORGET = (
+    1, 2, 3, 4, 14, 15, 16, 17, 18, 25, 26, 27, 28, 29, 36, 38, 42)  # include/uapi/linux/fuse.h
+UNANSWERED = (FORGET, BATCH_FORGET, INTERRUPT, DESTROY)
+ROOT, PAGE, DIRECT = 1, 4096, 1
+MNT_DETACH = 2
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def in_memory(folder: Path):
+    """A folder whose files are quickly made."""
+    folder.mkdir(parents=True)
+    if libc.mount(b"files", os.fsencode(folder), b"tmpfs", 0, b"mode=755") != 0:
+        raise OSError(ctypes.get_errno(), f"cannot mount {folder}: {os.strerror(ctypes.get_errno())}")
+
+
+def unmount(folder: Path):
+    libc.umount2(os.fsencode(folder), MNT_DETACH)
+
+
+class Answering:
+    """Mounted on `folder` until it is closed. The functions are called on a thread of their own, one at a time."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        folder.mkdir(parents=True)
+        self.files: list[tuple[str, Callable[[], str], Callable[[str], None]]] = []
+        self.device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+        options = f"fd={self.device},rootmode=40000,user_id={os.getuid()},group_id={os.getgid()},allow_other"
+        if libc.mount(b"answering", os.fsencode(folder), b"fuse", 0, options.encode()) != 0:
+            raise OSError(ctypes.get_errno(), f"cannot mount {folder}: {os.strerror(ctypes.get_errno())}")
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def add(self, name: str, read: Callable[[], str], write: Callable[[str], None]):
+        self.files.append((name, read, write))
+
+    def close(self):
+        unmount(self.folder)
+        self.thread.join(60)
+        os.close(self.device)
+
+    def serve(self):
+        while True:
+            try:
+                request = os.read(self.device, 1 << 17)
+            except OSError as error:
+                if error.errno in (errno.EINTR, errno.EAGAIN, errno.ENOENT):
+                    continue
+                return  # unmounted
+            _, code, unique, node = struct.unpack_from("<IIQQ", request)
+            if code in UNANSWERED:
+                continue
+            try:
+                failed, answer = 0, self.answer(code, node, request[40:])
+            except OSError as error:
+                failed, answer = -error.errno, b""
+            with contextlib.suppress(OSError):  # the program was killed meanwhile
+                os.write(self.device, struct.pack("<IiQ", 16 + len(answer), failed, unique) + answer)
+
+    def answer(self, code: int, node: int, body: bytes) -> bytes:
+        if code == INIT:
+            return struct.pack("<IIIIHHIIHH", 7, 31, 0, 0, 12, 9, PAGE, 1, 1, 0).ljust(64, b"\0")
+        if code == LOOKUP:
+            name = body.rstrip(b"\0").decode()
+            number = next((number for number, file in enumerate(self.files, ROOT + 1) if file[0] == name), None)
+            if number is None:
+                raise OSError(errno.ENOENT, name)
+            return struct.pack("<QQQQII", number, 0, 0, 0, 0, 0) + self.attributes(number)
+        if code in (GETATTR, SETATTR):
+            return struct.pack("<QII", 0, 0, 0) + self.attributes(node)
+        if code in (OPEN, OPENDIR):
+            return struct.pack("<QII", 0, 0 if code == OPENDIR else DIRECT, 0)
+        if code == READ:
+            _, offset, size = struct.unpack_from("<QQI", body)
+            return self.files[node - ROOT - 1][1]().encode()[offset:offset + size]
+        if code == WRITE:
+            _, _, size = struct.unpack_from("<QQI", body)
+            self.files[node - ROOT - 1][2](body[40:40 + size].decode(errors="replace"))
+            return struct.pack("<II", size, 0)
+        if code == READDIR:
+            _, offset, _ = struct.unpack_from("<QQI", body)
+            return b"" if offset else b"".join(self.entry(number, file[0]) for number, file in enumerate(self.files, ROOT + 1))
+        if code in (FLUSH, RELEASE, RELEASEDIR):
+            return b""
+        if code == STATFS:
+            return bytes(80)
+        raise OSError(errno.ENOSYS, str(code))
+
+    @staticmethod
+    def entry(number: int, name: str) -> bytes:
+        raw = name.encode()
+        return (struct.pack("<QQII", number, number, len(raw), 0) + raw).ljust(24 + (len(raw) + 7) // 8 * 8, b"\0")
+
+    @staticmethod
+    def attributes(node: int) -> bytes:
+        mode, size = (0o40755, 0) if node == ROOT else (0o100644, PAGE)
+        return struct.pack("<6Q10I", node, size, 0, 0, 0, 0, 0, 0, 0, mode, 1, os.getuid(), os.getgid(), 0, PAGE, 0)
