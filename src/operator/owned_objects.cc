@@ -59,7 +59,11 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
         Informer::Handlers{.changed = [this](const Json& object) { Seen(object); },
                            .removed = [this](const auto&, const auto& name) { Gone(name); },
                            .synced = [this] { callbacks.changed(); },
-                           .problem = [this](const Status& why) { callbacks.problem(why); }});
+                           .problem =
+                               [this](const Status& why) {
+                                 watches = why.ok();
+                                 callbacks.problem(why);
+                               }});
     informer->Start();
   }
 
@@ -152,7 +156,8 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     }
     base::Log(base::kInfo, "object written", {{"kind", kind.kind}, {"name", name}});
     accepted[name] = ContentOf(*object);
-    if (const auto want = wanted.find(name); want != wanted.end())
+    // Without a watch it is not known whether anything was taken back.
+    if (const auto want = wanted.find(name); want != wanted.end() && watches)
       repeated.Wrote(name, HashOf(want->second), Now());
     if (repeated.IsContested(name, Now())) callbacks.due_after(RepeatedWrites::kForgotten);
     const Json* found = Found(name);
@@ -217,6 +222,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     std::string version;  // empty: of a deletion
     base::TimePoint at;
   };
+  bool watches = true;
   bool decided = false;  // before it is known what is wanted, nothing is in excess
   std::map<std::string, Json> wanted;
   std::function<bool(const Json&)> keep;  // what is not wanted, and stays
