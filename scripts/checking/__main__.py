@@ -54,11 +54,10 @@ def main() -> int:
     try:
         with locks.alone(check.folder / "lock", "this build folder", say):
             check.prepare()
-            if options.all:
-                failed = Everything(check, options.again).run()
-            else:
-                failed = check.sanitizers()
+            failed = Everything(check, options.again).run() if options.all else []
             result = check.all_tests()
+            if result.passed and not options.all:
+                failed = check.sanitizers()
             say(f"-- stages\n{check.stages.table()}\n")
             if failed:
                 say(f"{result.summary}\ncheck: these stages failed: {', '.join(failed)}")

@@ -1,5 +1,5 @@
-"""The stages of a check: packages, downloads, build, sanitizers for the modules that changed,
-tests. everything.py adds those of --all."""
+"""The stages of a check: packages, downloads, build, tests, sanitizers for the modules that changed.
+everything.py adds those of --all."""
 import json
 import os
 import re
@@ -18,11 +18,12 @@ import suites
 import testing
 import tree
 from areas import Areas
-from stages import Background, Failed, Stages, excerpt
+from stages import Background, Failed, Stages, Stopped, excerpt
 
 PROGRESS = re.compile(r"^\[\d+/\d+\]")  # of ninja
 PROGRESS_EVERY = 15  # seconds
 SOURCES = (".cc", ".c", ".h")
+SANITIZED_RUN = 10 * 60  # seconds that tests with sanitizers may need
 
 
 class Check:
@@ -71,7 +72,9 @@ class Check:
 
     def sanitizers(self) -> list[str]:
         """Address and undefined-behaviour sanitizer on the unit tests of the modules that changed
-        since the last green check. Returns the stage's name if it failed."""
+        since the last green check. Returns the stage's name if it failed. If the check's time does
+        not suffice to build them, the stage is stopped, and the next check, whose compiler cache
+        has what was built, has the same modules to do."""
         name = "sanitizers"
         since = greens.changed_since_green(self.cache, self.manifest)
         if since is None:
@@ -87,7 +90,7 @@ class Check:
 
         def body():
             self.say(f"modules that changed since {commit}: {', '.join(sorted(rooms))}")
-            self.build("asan", programs)
+            self.build("asan", programs, meanwhile=self._stop_in_time)
             result = self.tests("asan", lambda suite: suite.name in programs)
             self.say(result.summary)
             if not result.passed:
@@ -117,6 +120,8 @@ class Check:
 
     def noted_green(self):
         """Call this when everything passed."""
+        if self.stages.stopped:
+            return
         self.cache.write("last-green", {"commit": self.commit, "manifest": self.manifest})
 
     # --- parts of stages
@@ -169,6 +174,10 @@ class Check:
         if self.cache.problem:
             self.say(f"the cache keeps nothing new: {self.cache.problem}")
         return result
+
+    def _stop_in_time(self):
+        if self.stop_at and time.time() > self.stop_at - SANITIZED_RUN:
+            raise Stopped("no time is left to build more; the next check goes on")
 
     def _packages(self, options: list[str]):
         if not processes.shown([self.source / "scripts/setup", *options], self.say):

@@ -269,6 +269,11 @@ def test_what_changed_since_a_green_check_runs_with_sanitizers(project):
         "== sanitizers took")[0].split("== sanitizers")[1]
     assert summary(second) == "100% tests passed, 0 tests failed out of 1"
     assert "failed with sanitizers: room_test" in second.stdout
+    # They come last, and their build stops in time without a verdict; then they are still to do.
+    project.write("src/room/b.h", "")
+    third = project.check("--limit", "9")
+    assert third.returncode == 0 and "sanitizers: stopped: no time is left" in third.stdout
+    assert "modules that changed since no commit: src/room" in project.check().stdout
 
 
 def test_the_settings_of_a_presets_tests_include_the_files_that_they_name(project, monkeypatch):

@@ -12,10 +12,14 @@ class Failed(Exception):
     """A stage failed; the message names the failure and the remedy."""
 
 
+class Stopped(Exception):
+    """A stage was stopped without a verdict; the message says why."""
+
+
 @dataclass
 class Outcome:
     name: str
-    result: str  # "passed", "failed", "kept" (from an earlier check), "skipped"
+    result: str  # "passed", "failed", "stopped", "kept" (from an earlier check), "skipped"
     seconds: float
     findings: str = ""
 
@@ -30,6 +34,8 @@ class Stages:
         start = time.monotonic()
         try:
             value = body()
+        except Stopped as why:
+            return self.add(name, "stopped", str(why), time.monotonic() - start)
         except BaseException as error:
             seconds = time.monotonic() - start
             self._note(Outcome(name, "failed", seconds, str(error)))
@@ -44,6 +50,10 @@ class Stages:
         """Records a stage that did not run here."""
         self.say(f"== {name}: {result}: {findings}")
         self._note(Outcome(name, result, seconds, findings))
+
+    @property
+    def stopped(self) -> bool:
+        return any(one.result == "stopped" for one in self.outcomes)
 
     def table(self) -> str:
         width = max((len(one.name) for one in self.outcomes), default=0)
