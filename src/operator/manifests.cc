@@ -41,8 +41,7 @@ WantedObject Owned(std::string_view kind_name, Json object, const Texts& labels,
                                   {"kind", owner.kind},
                                   {"name", owner.name},
                                   {"uid", owner.uid},
-                                  {"controller", true},
-                                  {"blockOwnerDeletion", true}}};
+                                  {"controller", true}}};
   metadata["annotations"][std::string(kAppliedHash)] = HexOf(base::Hash(base::JsonText(object)));
   return {&kind, std::move(object)};
 }

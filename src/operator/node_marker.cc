@@ -138,6 +138,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
   }
 
   void Settled(const std::string& name) {
+    if (!nodes.contains(name)) return;  // deleted while the answer was on its way
     if (!repeated.IsContested(name, Now())) problems.erase(name);
     if (settled.insert(name).second && settled.size() == nodes.size()) callbacks.changed();
   }
@@ -241,9 +242,9 @@ void NodeMarker::SetHostDrivers(std::set<std::string> nodes) {
 
 bool NodeMarker::synced() const { return state_->informer && state_->informer->synced(); }
 
-bool NodeMarker::settled() const {
-  return synced() && state_->settled.size() == state_->nodes.size();
-}
+bool NodeMarker::settled() const { return synced() && unsettled() == 0; }
+
+std::size_t NodeMarker::unsettled() const { return state_->nodes.size() - state_->settled.size(); }
 
 std::vector<NodeMarker::DeviceNode> NodeMarker::nodes() const {
   std::vector<DeviceNode> found;

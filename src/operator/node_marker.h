@@ -33,6 +33,7 @@ class NodeMarker {
   bool synced() const;
   /// Whether every node is known to have what it should.
   bool settled() const;
+  std::size_t unsettled() const;  ///< number of the other nodes
 
   struct DeviceNode {
     std::string name;

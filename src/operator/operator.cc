@@ -78,7 +78,7 @@ struct Operator::State {
                 .status = [this](const auto& policy, const auto& found,
                                  const auto& now) { return StatusFor(policy, found, now); },
                 .state = [this](const auto& policy) { return StateFor(policy); },
-                .clean = [this] { return Clean(); }}) {
+                .left = [this] { return Left(); }}) {
     using Done = ReconcileLoop::Done;
     work.Add({.name = kPolicies,
               .work = [this](const Done& done) { Compute(done); },
@@ -305,10 +305,23 @@ struct Operator::State {
     return true;
   }
 
-  /// Whether a deleted policy can go.
-  bool Clean() const {
-    if (!computed || (effective.wanted && !effective.spec) || !ObjectsAgree()) return false;
-    return labels.agrees() && (!known_spec || (marker.settled() && rollout.settled()));
+  /// What is to be done before a deleted policy can go, and what prevents it; empty: it can.
+  std::vector<std::string> Left() const {
+    std::vector<std::string> left;
+    if (!computed || (effective.wanted && !effective.spec))
+      left.emplace_back("what it caused is not known yet");
+    for (const OwnedObjects& objects : owned)
+      for (std::string& one : objects.disagreeing()) left.push_back(std::move(one));
+    if (left.empty() && !ObjectsAgree()) left.emplace_back("objects that were not read yet");
+    if (!labels.agrees()) left.emplace_back("labels of the namespace");
+    if (known_spec && !marker.settled())
+      left.push_back(marker.synced() ? "labels and annotations of " +
+                                           std::to_string(marker.unsettled()) + " nodes"
+                                     : "labels and annotations of nodes that were not read yet");
+    if (known_spec && !rollout.settled()) left.emplace_back("drivers");
+    if (!left.empty())
+      for (std::string& problem : Problems()) left.push_back(std::move(problem));
+    return left;
   }
 
   // Reports.

@@ -21,6 +21,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr char kPolicy[] = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy";
 constexpr char kNative[] = "/apis/penstock.io/v1alpha1/penstocks/site";
@@ -388,16 +389,62 @@ TEST_F(OperatorTest, AMissingPermissionIsInTheStatus) {
   EXPECT_THAT(Condition("Error")["message"].get<std::string>(), HasSubstr("services"));
 }
 
+TEST_F(OperatorTest, ADefinitionOfAnEarlierReleaseIsUpgradedAndThatOfALaterOneStays) {
+  const auto path = [](const std::string& name) {
+    return "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + name;
+  };
+  const auto of_release = [](const std::string& version) {
+    return json{
+        {"kind", "CustomResourceDefinition"},
+        {"metadata",
+         {{"annotations", {{"penstock.io/version", version}, {"penstock.io/applied", version}}}}},
+        {"spec", {{"scope", "of " + version}}}};
+  };
+  Put(path("clusterpolicies.nvidia.com"), of_release("0.0.9"));
+  Put(path("penstocks.penstock.io"), of_release("999.0.0"));
+  PutPolicy();
+  Start();
+  EXPECT_EQ(At(path("clusterpolicies.nvidia.com"))["spec"]["scope"], "Cluster");
+  EXPECT_EQ(At(path("penstocks.penstock.io"))["spec"]["scope"], "of 999.0.0");
+  EXPECT_NE(api_.Find(kSet), nullptr) << "the later one is used as it is";
+}
+
 TEST_F(OperatorTest, ADeletedPolicyIsHeldUntilAllIsTakenBack) {
   PutPolicy();
   Start();
   EXPECT_EQ(At(kPolicy)["metadata"]["finalizers"], json({"penstock.io/cleanup"}));
+  api_.Fail({.status = 500, .times = -1, .method = "DELETE", .path = kSet});
   api_.Merge(kPolicy, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
   executor_.Advance(30s);
+  EXPECT_EQ(Condition("Ready")["reason"], "Deleting");
+  EXPECT_THAT(Condition("Ready")["message"].get<std::string>(),
+              HasSubstr("to be taken back: DaemonSet penstock-agent"));
+  EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), Not(IsEmpty()));
+  api_.Heal();
+  executor_.Advance(2min);
   for (const char* path : {kSet, kMap, kService, kClass})
     EXPECT_EQ(api_.Find(path), nullptr) << path;
   EXPECT_EQ(Label("n1", kDriver), "(none)");
   EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), IsEmpty());
+}
+
+TEST_F(OperatorTest, ANodeThatIsGoneBeforeTheAnswerAboutItHoldsNoPolicy) {
+  PutPolicy();
+  Start();
+  const std::string gone = "/api/v1/nodes/n3";
+  api_.SetLateAnswers(500ms);
+  for (auto after = 0ms; after < 1000ms; after += 50ms) {
+    Put(gone,
+        {{"kind", "Node"},
+         {"metadata", {{"labels", {{"feature.node.kubernetes.io/pci-10de.present", "true"}}}}}});
+    executor_.Advance(after);
+    api_.Remove(gone);
+    executor_.Advance(2s);
+  }
+  api_.Merge(kPolicy, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  executor_.Advance(1min);
+  EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), IsEmpty())
+      << At(kPolicy)["status"].dump(1);
 }
 
 TEST_F(OperatorTest, AnApiServerThatIsGoneForAWhileIsLivedThrough) {

@@ -202,16 +202,20 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     return texts;
   }
 
-  bool Agrees() const {
-    if (!informer || !informer->synced() || !decided) return false;
+  bool IsKnown() const { return informer && informer->synced() && decided; }
+
+  std::vector<std::string> Disagreeing() const {
+    std::vector<std::string> disagreeing;
+    if (!IsKnown()) return disagreeing;
     for (const auto& [name, object] : wanted)
-      if (!Agrees(name, object)) return false;
+      if (!Agrees(name, object)) disagreeing.push_back(kind.kind + " " + name);
     for (const std::string& name : names) {
       if (!IsExcess(name)) continue;
       const auto at = deleted_at.find(name);
-      if (!IsGoing(name) || at == deleted_at.end() || Now() - at->second < kDeleting) return false;
+      if (!IsGoing(name) || at == deleted_at.end() || Now() - at->second < kDeleting)
+        disagreeing.push_back(kind.kind + " " + name);
     }
-    return true;
+    return disagreeing;
   }
 
   protocol::kube::Api& api;
@@ -256,7 +260,8 @@ void OwnedObjects::Want(std::map<std::string, Json> objects,
 void OwnedObjects::Reconcile(std::function<void(Status)> done) {
   state_->Reconcile(std::move(done));
 }
-bool OwnedObjects::agrees() const { return state_->Agrees(); }
+bool OwnedObjects::agrees() const { return state_->IsKnown() && state_->Disagreeing().empty(); }
+std::vector<std::string> OwnedObjects::disagreeing() const { return state_->Disagreeing(); }
 const Json* OwnedObjects::Find(const std::string& name) const { return state_->Found(name); }
 std::uint64_t OwnedObjects::writes() const { return state_->writes; }
 std::vector<std::string> OwnedObjects::problems() const { return state_->Problems(); }

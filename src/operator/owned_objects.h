@@ -42,6 +42,8 @@ class OwnedObjects {
   /// Whether everything is as wanted: what is being deleted counts as gone after a minute, since a
   /// node that does not respond keeps its pod.
   bool agrees() const;
+  /// The kinds and names of those that are not; empty before everything was read.
+  std::vector<std::string> disagreeing() const;
 
   /// As last seen, or null.
   const nlohmann::json* Find(const std::string& name) const;

@@ -207,4 +207,14 @@ Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Jso
   return status;
 }
 
+Json StatusOfDeleted(const std::vector<std::string>& left, const Json& found,
+                     const std::string& now) {
+  Json conditions =
+      Json::array({ConditionOf("Ready", false, "Deleting", "to be taken back: " + Joined(left))});
+  SetTimes(conditions, found, now);
+  Json status = {{"state", "notReady"}, {"conditions", std::move(conditions)}};
+  if (const Json* space = Find(found, "/namespace")) status["namespace"] = *space;
+  return status;
+}
+
 }  // namespace penstock::cluster

@@ -41,4 +41,8 @@ PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts);
 nlohmann::json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts,
                         const nlohmann::json& found, const std::string& now);
 
+/// The status of a policy that is being deleted. `left`: what it caused and is still there.
+nlohmann::json StatusOfDeleted(const std::vector<std::string>& left, const nlohmann::json& found,
+                               const std::string& now);
+
 }  // namespace penstock::cluster

@@ -44,6 +44,11 @@ Json FinalizerPatch(const PolicyObject& policy, bool wanted) {
             {"finalizers", finalizers}}}};
 }
 
+protocol::kube::ObjectReference ReferenceTo(const PolicyObject& policy) {
+  const PolicyName name = NameOf(policy);
+  return {name.api_version, name.kind, "", name.name, name.uid};
+}
+
 Json StatusIn(const PolicyObject& policy) {
   const Json* found = Find(policy.object, "/status");
   return found != nullptr && found->is_object() ? *found : Json::object();
@@ -78,18 +83,34 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     const bool deleted = IsDeleted(*policy);
     // Nothing follows from others, or it is taken back while the policies stay.
     const bool held = policy->kind->not_served.empty() && !AddsDriver(*policy);
-    if (deleted ? HasFinalizer(*policy) && callbacks.clean() : held && !HasFinalizer(*policy))
-      return Patch(key, FinalizerPatch(*policy, !deleted), "", done);
-    if (deleted) return done({});
+    if (deleted) return TakeBack(key, *policy, done);
+    if (held && !HasFinalizer(*policy)) return Patch(key, FinalizerPatch(*policy, true), "", done);
     ReportState(key, *policy);
-    WriteStatus(key, *policy, done);
+    const Json found = StatusIn(*policy);
+    WriteStatus(key, found, callbacks.status(*policy, found, MetaTime()), done);
   }
 
-  void WriteStatus(const std::string& key, const PolicyObject& policy, const Done& done) {
-    const std::string now =
-        base::FormatTime(api.executor().clock().Wall()).substr(0, 19) + "Z";  // as metav1.Time
+  /// The status of a policy that is being deleted says what holds it.
+  void TakeBack(const std::string& key, const PolicyObject& policy, const Done& done) {
+    if (!HasFinalizer(policy)) return done({});
+    const std::vector<std::string> left = callbacks.left();
     const Json found = StatusIn(policy);
-    Json status = callbacks.status(policy, found, now);
+    if (!left.empty())
+      return WriteStatus(key, found, StatusOfDeleted(left, found, MetaTime()), done);
+    Patch(key, FinalizerPatch(policy, false), "",
+          base::IfAlive(this, [about = ReferenceTo(policy), done](State& self, const Status& why) {
+            if (why.ok())
+              self.recorder.Normal(about, "TakenBack", "everything that it caused was taken back");
+            done(why);
+          }));
+  }
+
+  std::string MetaTime() const {  // as metav1.Time
+    return base::FormatTime(api.executor().clock().Wall()).substr(0, 19) + "Z";
+  }
+
+  void WriteStatus(const std::string& key, const Json& found, const Json& status,
+                   const Done& done) {
     if (status.is_null() || status == found) return done({});
     Sent& last = sent[key];
     if (last.status == status && Now() - last.at < kShown) return done({});
@@ -138,9 +159,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     const std::string now = state.state + " " + state.reason;
     states[key] = now;
     if (now == before) return;
-    const PolicyName name = NameOf(policy);
-    const protocol::kube::ObjectReference about{name.api_version, name.kind, "", name.name,
-                                                name.uid};
+    const protocol::kube::ObjectReference about = ReferenceTo(policy);
     base::Log(base::kInfo, "policy state changed",
               {{"policy", key}, {"state", now}, {"why", state.message}});
     state.state == "ready" ? recorder.Normal(about, state.reason, state.message)

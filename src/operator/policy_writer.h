@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -20,13 +21,13 @@ class PolicyWriter {
   struct Callbacks {
     /// The policy as last seen; null: it is gone.
     std::function<const PolicyObject*(const std::string& key)> find;
-    /// The status that it should have; null: none, since it is being deleted.
+    /// The status that it should have; null: none.
     std::function<nlohmann::json(const PolicyObject& policy, const nlohmann::json& found,
                                  const std::string& now)>
         status;
     std::function<PolicyState(const PolicyObject& policy)> state;
-    /// Whether everything that a deleted policy caused was taken back, or is another policy's.
-    std::function<bool()> clean;
+    /// What deleted policies caused and is still there, and is no other policy's.
+    std::function<std::vector<std::string>()> left;
   };
   PolicyWriter(protocol::kube::Api& api, const std::string& host, Callbacks callbacks);
   ~PolicyWriter();

@@ -23,9 +23,9 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr Duration kLongestWait = 15s;
-constexpr Duration kRefused = 30s;  // a missing permission or kind is rarely added soon
+constexpr Duration kRefused = 30s;     // a missing permission or kind is rarely added soon
 constexpr Duration kLearnsRoles = 5s;  // a starting server refuses everything at first
-constexpr Duration kStable = 10s;   // a stream that lived this long was good: resets the back-off
+constexpr Duration kStable = 10s;  // a stream that lived this long was good: resets the back-off
 constexpr Duration kPageDeadline = 30s;    // for 500 objects of a busy server
 constexpr Duration kAnswerDeadline = 10s;  // for a watch's first byte
 constexpr Duration kListsIn = 60s;         // a streaming list has ended by then, or never will
@@ -282,8 +282,10 @@ struct Informer::State : std::enable_shared_from_this<State> {
     // Bookmarks and events come for the requested time; an earlier end means that the server shuts
     // down.
     const bool in_time = why.ok() && !listing && Now() - began >= timeout - 1s;
-    if (!IsRefusal(why)) refused_since.reset();
-    else if (!refused_since) refused_since = Now();
+    if (!IsRefusal(why))
+      refused_since.reset();
+    else if (!refused_since)
+      refused_since = Now();
     const bool refused = refused_since && Now() - *refused_since >= kLearnsRoles;
     Restart(why, in_time   ? Duration(0)
                  : refused ? kRefused + AnyUpTo(kRefused)

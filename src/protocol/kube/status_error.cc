@@ -48,19 +48,10 @@ StatusMessage ReadStatus(std::string_view body) {
   return answer;
 }
 
-// The admission plugin OwnerReferencesPermissionEnforcement looks owners up in a list of kinds that
-// it reads again every few seconds: it refuses a kind that was just defined, and soon no longer
-// does (Kubernetes, plugin/pkg/admission/gc/gc_admission.go).
-bool OwnersKindIsNew(const std::string& message) {
-  return message.find(
-             "cannot set blockOwnerDeletion in this case because cannot find RESTMapping") !=
-         std::string::npos;
-}
-
 Code CodeOf(int status, const StatusMessage& answer) {
   switch (status) {
     case 401: return Code::kUnauthenticated;
-    case 403: return OwnersKindIsNew(answer.message) ? Code::kUnavailable : Code::kPermissionDenied;
+    case 403: return Code::kPermissionDenied;
     case 404: return Code::kNotFound;
     case 405:
     case 406:

@@ -66,16 +66,6 @@ TEST(StatusError, TakesTheVerbThatWasRefused) {
               HasSubstr("verbs: [\"create\"]}, in a Role of namespace gpu bound to u"));
 }
 
-TEST(StatusError, IsTemporaryWhereAdmissionDoesNotKnowTheKindOfAnOwnerYet) {
-  const std::string message =
-      "daemonsets.apps \"agent\" is forbidden: cannot set blockOwnerDeletion in this case because "
-      "cannot find RESTMapping for APIVersion nvidia.com/v1 Kind ClusterPolicy: no matches for "
-      "kind";
-  const auto error = StatusError(403, Status(403, "Forbidden", message), Get(kNodes, "", "n1"));
-  EXPECT_EQ(error.code(), Code::kUnavailable);
-  EXPECT_THAT(error.message(), HasSubstr("cannot find RESTMapping"));
-}
-
 TEST(StatusError, PromisesNothingOfARuleWhereAdmissionRefused) {
   const auto error =
       StatusError(403, Status(403, "Forbidden", "pods \"x\" is forbidden: violates PodSecurity"),

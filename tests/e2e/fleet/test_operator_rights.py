@@ -15,7 +15,6 @@ LEFT = "removes what an operator that did not answer left behind; here it answer
 # (account, resource, verb) -> why no request shows it; "*" stands for any.
 UNSEEN = {
     **{(account, "*", "list"): "servers that do not stream lists, which this one does" for account in ("gpu-operator", "penstock")},
-    ("gpu-operator", "*/finalizers", "update"): "asked by the API server itself when an owner is to be waited for (OwnerReferencesPermissionEnforcement, enabled here)",
     ("gpu-operator-uninstall", "nvidiadrivers", "delete"): "the release of the scenario has none",
     ("gpu-operator-uninstall", "gpuclusters", "delete"): "the release of the scenario has none",
     ("penstock-cleanup", "nodes", "get"): "read again after a conflict",
