@@ -84,7 +84,10 @@ void LayoutFollower::Choose() {
   labelled_ = label != labels_->end() && !label->second.empty();
   value_ = labelled_ ? label->second : default_;
   if (!by_label_) value_.clear();
-  if (value_.empty()) return divisions_.ForgetLabel();
+  if (value_.empty()) {
+    asked_.clear();
+    return divisions_.ForgetLabel();
+  }
   Follow();
 }
 
@@ -132,6 +135,8 @@ LayoutFollower::Found LayoutFollower::FindIn(const api::Layouts& layouts,
 LayoutFollower::Found LayoutFollower::FindProfile(const std::string& name) const {
   const auto profiles = api::compat::TranslateDcmProfiles(**text_, path_);
   if (!profiles.ok()) return {profiles.error(), device::LayoutFailure::kNotReadable};
+  for (const std::string& remark : profiles->remarks)
+    base::Log(base::kInfo, "profiles of modes", {{"file", path_}, {"remark", remark}});
   if (const auto wrong = profiles->wrong.find(name); wrong != profiles->wrong.end())
     return {Error(Code::kInvalidArgument, wrong->second), device::LayoutFailure::kImpossible};
   return FindIn(profiles->layouts, name);
@@ -189,7 +194,8 @@ std::map<std::string, std::string> LayoutFollower::Labels() const {
 
 std::optional<LayoutEvent> LayoutFollower::TakeEvent() {
   const node::change::LayoutState& state = divisions_.state();
-  if (!terms_.event || value_.empty() || state.source != kSource || state.state.empty())
+  if (!terms_.event || value_.empty() || state.source != kSource || state.state.empty() ||
+      state.layout != value_)
     return std::nullopt;
   const device::LayoutStage stage = StageOf(state.state);
   changed_ = changed_ || std::ranges::any_of(state.devices, [](const auto& one) {

@@ -33,14 +33,15 @@ struct Session {
   std::map<std::string, LastCounts> counts;  // by GPU
   std::map<std::string, std::string> modes;  // by address, at the last Describe
 
-  base::Status Look();
+  /// `again`: reads also what refused to be read the last time.
+  base::Status Look(bool again);
 };
 
-base::Status Session::Look() {
+base::Status Session::Look(bool again) {
   if (!machine.sysfs().Exists(kModule))
     return Error(Code::kNotFound, "AMD's driver was unloaded: there is no /sys/module/amdgpu");
   const auto now = ReadGeneration(machine.sysfs());
-  if (complete && now.ok() && !now->empty() && *now == generation) return {};
+  if ((complete || !again) && now.ok() && !now->empty() && *now == generation) return {};
   auto topology = ReadTopology(machine.sysfs());
   if (!topology.ok())
     return Error(Code::kNotFound,
@@ -81,7 +82,7 @@ class AmdBackend final : public device::Backend {
                    "AMD's driver is not loaded (no " + paths_.sysfs_root + kModule +
                        "): run \"modprobe amdgpu\", or install the driver for this kernel");
     auto session = std::make_unique<Session>(*std::move(sysfs));
-    TRY(session->Look());
+    TRY(session->Look(true));
     device::Driver driver{.vendor = vendor(), .version = Version(*session)};
     if (const auto kfd = session->machine.KfdFile()) driver.files.push_back(*kfd);
     driver.guarded = session->machine.Guarded(session->gpus);
@@ -91,14 +92,14 @@ class AmdBackend final : public device::Backend {
 
   Result<std::vector<std::string>> List() override {
     if (!session_) return NotOpen();
-    TRY(session_->Look());
+    TRY(session_->Look(true));
     std::vector<std::string> addresses;
     for (const AmdGpu& gpu : session_->gpus) addresses.push_back(ToString(gpu.pci));
     return addresses;
   }
 
   Result<device::Facts> Describe(const std::string& address) override {
-    if (session_) TRY(session_->Look());
+    if (session_) TRY(session_->Look(false));
     ASSIGN(const Place place, Find(address));
     session_->modes[address] = session_->machine.ComputeMode(*place.gpu);
     if (place.partition == nullptr)

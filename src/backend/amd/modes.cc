@@ -12,6 +12,7 @@
 
 #include "base/core/printable.h"
 #include "base/core/strings.h"
+#include "base/log.h"
 
 namespace penstock::backend::amd {
 namespace {
@@ -48,6 +49,7 @@ std::vector<std::string> ProcessesOf(const Machine& machine, const AmdGpu& gpu, 
 }
 
 /// Up to Linux 6.12 any process of KFD is in the way, whatever GPU it has; later those of this GPU.
+/// The log names them; the text may leave the node.
 std::string InTheWay(const Machine& machine, const std::string& proc_root, const AmdGpu& gpu) {
   std::vector<std::string> pids = ProcessesOf(machine, gpu, false);
   const bool on_it = !pids.empty();
@@ -56,13 +58,15 @@ std::string InTheWay(const Machine& machine, const std::string& proc_root, const
   std::vector<std::string> named;
   for (std::size_t i = 0; i < std::min(pids.size(), kMostNamed); ++i)
     named.push_back(Named(proc_root, pids[i]));
-  return (pids.size() == 1 ? "process " : "processes ") + base::Join(named, ", ") +
-         (pids.size() > kMostNamed ? " and " + std::to_string(pids.size() - kMostNamed) + " more"
-                                   : "") +
+  base::Log(base::kInfo, "processes keep the driver from changing a mode",
+            {{"gpu", ToString(gpu.pci)},
+             {"processes", base::Join(named, ", ")},
+             {"count", static_cast<long>(pids.size())}});
+  return (pids.size() == 1 ? "a process" : std::to_string(pids.size()) + " processes") +
          (on_it ? " on this GPU"
                 : " on other GPUs, which this kernel's driver does not permit either: it changes a "
                   "mode only while no process of the machine has /dev/kfd open") +
-         "; end " + (pids.size() == 1 ? "it" : "them");
+         "; end " + (pids.size() == 1 ? "it" : "them") + " (named in the agent's log)";
 }
 
 Error Refusal(int code, const Machine& machine, const std::string& proc_root, const AmdGpu& gpu,

@@ -130,6 +130,24 @@ TEST(Reserve, TakesDevicesOfOneVendor) {
       << "it has the least memory";
 }
 
+TEST(DevicesFor, OfAVendorThatHasTooFewNoneHelps) {
+  auto box = TwoVendors();
+  const auto offers = share::ComputeOffers(
+      share::ComputeAssignments({}, {"local"}, {}, box, kOfBoth).assignments, box, {}, {});
+  const auto devices = [&](int count, const std::vector<share::Offer>& of) {
+    return DevicesFor({.allocator = "local", .count = count}, box, of, kOfBoth);
+  };
+  EXPECT_THAT(devices(2, offers), ElementsAre("G0", "G1", "G2", "G3"));
+  auto moved = *box.devices[2].facts;
+  moved.vendor = "acme";
+  box.devices[2].facts = std::make_shared<const device::Facts>(moved);
+  const auto three_and_one = share::ComputeOffers(
+      share::ComputeAssignments({}, {"local"}, {}, box, kOfBoth).assignments, box, {}, {});
+  EXPECT_THAT(devices(2, three_and_one), ElementsAre("G0", "G1", "G2"))
+      << "a request that waits must not keep the other from those who can use it";
+  EXPECT_THAT(devices(1, three_and_one), ElementsAre("G0", "G1", "G2", "G3"));
+}
+
 TEST(Reserve, SaysWhyNoVendorHasEnough) {
   EXPECT_THAT(TakenOf({.count = 3}),
               ElementsAre(HasSubstr("requested 3 GPUs, but this node has 2 GPUs of acme and 2 GPUs "

@@ -1,5 +1,6 @@
 // Finds which of the devices that suit a request are free, and says why others are not.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -129,6 +130,15 @@ std::vector<Candidate> Requested(const RequestContext& context) {
                        });
     return !named || !Suits(candidate, request);
   });
+  if (!request.devices.empty()) return requested;
+  // Nothing of a vendor that has too few can help where another has enough.
+  std::map<std::string, int> by_vendor;
+  for (const Candidate& candidate : requested) ++by_vendor[candidate.facts->vendor];
+  const auto enough = [&](const auto& vendor) { return vendor.second >= request.count; };
+  if (std::ranges::any_of(by_vendor, enough))
+    std::erase_if(requested, [&](const Candidate& candidate) {
+      return by_vendor[candidate.facts->vendor] < request.count;
+    });
   return requested;
 }
 

@@ -199,7 +199,7 @@ class PartsOffer {
     if (entry.withheld == inventory::kDivided) return "";
     const auto names = names_.find(facts.vendor);
     if (names != names_.end() && names->second == device::PartNames::kNone && !facts.parent.empty())
-      return "parts of devices are not offered (parts.strategy: none)";
+      return "parts of devices are not offered (parts.strategy, or parts.migStrategy: none)";
     const auto common = common_.find(facts.vendor);
     if (common == common_.end() || facts.profile == common->second) return "";
     const auto name = [](const std::string& profile) {

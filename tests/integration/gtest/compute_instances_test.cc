@@ -122,7 +122,7 @@ class ComputeInstances : public testing::TestWithParam<const char*> {
                     {.device = Describe("0").id,
                      .address = "0",
                      .desired = [&](const node::partition::Division& now) {
-                       if (!before_) before_ = node::partition::AsItIs(now, "mig");
+                       if (!before_) before_ = node::partition::AsItIs(now, {.mode = "mig"});
                        return desired;
                      }});
     run.Start([&](const base::Status& end) { result = end; });
