@@ -77,6 +77,22 @@ TEST_F(ForeignFolderTest, NeverWaitsForWhatIsNoFile) {
                                    "3! is a directory"));
 }
 
+// The owner of two folders can move a file of another user from one to the other.
+TEST_F(ForeignFolderTest, ReadsNoPrivateFileOfAnotherUserThanTheFolders) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs files of two users";
+  constexpr uid_t kOwner = 4711;
+  folder_.Write("1", "secret");
+  folder_.Write("2", "public");
+  folder_.Write("3", "own");
+  ASSERT_EQ(::chown(folder_.path().c_str(), kOwner, kOwner), 0);
+  ASSERT_EQ(::chown((folder_ / "3").c_str(), kOwner, kOwner), 0);
+  ASSERT_EQ(::chmod((folder_ / "1").c_str(), 0640), 0);
+  ASSERT_EQ(::chmod((folder_ / "2").c_str(), 0644), 0);
+  ASSERT_EQ(::chmod((folder_ / "3").c_str(), 0600), 0);
+  EXPECT_THAT(Files(), ElementsAre("1! is private to another user than the directory's owner",
+                                   "2: public", "3: own"));
+}
+
 // Whoever holds a lease on a file is asked to give it up, and has 45 seconds for that.
 TEST_F(ForeignFolderTest, NeverWaitsForTheHolderOfALease) {
   folder_.Write("1", "x");

@@ -92,8 +92,7 @@ TEST_F(FollowTest, AProcessThatExecutesAnotherProgramIsKnownByThatOne) {
   };
   Follow follow(executor_, executor_, proc.path(), inventory_, ledger_);
   const auto subscriptions = Subscribe(follow);
-  ASSERT_TRUE(
-      ledger_.Add({.id = "r-1", .allocator = "local", .slots = {{"G0::0", "G0"}}}).ok());
+  ASSERT_TRUE(ledger_.Add({.id = "r-1", .allocator = "local", .slots = {{"G0::0", "G0"}}}).ok());
   executes("penstock");
   inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 1)}, "", {});
   inventory_.SetReading("G0", {.processes = {{4711, {}}}}, {});

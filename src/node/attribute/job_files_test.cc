@@ -113,7 +113,8 @@ TEST(JobFiles, MayHaveNoFolder) {
   EXPECT_THAT(ReadJobFolder(folder / "missing").problems,
               ElementsAre("the directory does not exist yet"));
   folder.Write("file", "");
-  EXPECT_THAT(ReadJobFolder(folder / "file").problems, ElementsAre(HasSubstr("Not a directory")));
+  EXPECT_THAT(ReadJobFolder(folder / "file").problems,
+              ElementsAre(HasSubstr("is not a directory")));
 }
 
 }  // namespace

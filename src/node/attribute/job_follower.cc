@@ -15,8 +15,9 @@ namespace penstock::node::attribute {
 
 namespace {
 
-/// Long enough for a workload manager to write the files of all devices, short for a scrape.
-constexpr base::Duration kJobsBurst = std::chrono::milliseconds(200);
+/// Long enough for a workload manager to write the files of all devices, and for pages of many jobs
+/// not to be rendered without end; short for a scrape.
+constexpr base::Duration kJobsBurst = std::chrono::seconds(1);
 constexpr std::size_t kMostNamed = 8;
 
 /// In one line of the log.

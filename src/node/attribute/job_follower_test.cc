@@ -36,11 +36,11 @@ class JobFollowerTest : public testing::Test {
     Settle();
   }
   void Settle() {
-    io_.Advance(200ms);
+    io_.Advance(1s);
     control_.RunUntilIdle();
   }
   bool Becomes(const DeviceJobs& jobs) {
-    return io_.AdvanceUntil(200ms, [&] {
+    return io_.AdvanceUntil(1s, [&] {
       control_.RunUntilIdle();
       return *follower_.published().Get() == jobs;
     });

@@ -143,7 +143,9 @@ void ExporterFamilies::AddSample(const sample::DeviceSample& sample, base::TimeP
 
 void ExporterFamilies::Relabel(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
                                const attribute::DeviceJobs* jobs) {
-  views_ = ViewsOf(setup_, dialect_.vendor(), inventory, ledger, jobs);
+  // Jobs of a folder that is no longer configured may still be published for a moment.
+  const bool has_jobs = !setup_.config->job_directory.empty();
+  views_ = ViewsOf(setup_, dialect_.vendor(), inventory, ledger, has_jobs ? jobs : nullptr);
   link_texts_.assign(views_.size(), {});
 }
 

@@ -100,6 +100,25 @@ TEST(ExporterJobs, APodCannotNameOne) {
   EXPECT_THAT(label_of(), HasSubstr(",job=\"18\",")) << "without jobs it is a label as any other";
 }
 
+// Holders times jobs may be any number.
+TEST(ExporterJobs, BeyondALimitDevicesHaveTheirSeriesWithout) {
+  Node node;
+  std::vector<std::string> many(5000, "17");
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = std::to_string(i);
+  node.jobs = {{"0", many}, {"1", {"18"}}};
+  const auto series = SeriesOf(PageOf(node, Showing({"ACME_UTIL"})), "ACME_UTIL");
+  EXPECT_THAT(series, ElementsAre(HasSubstr("UUID=\"G0\",modelName=\"Acme Small\"}"),
+                                  HasSubstr("job=\"18\"")));
+}
+
+TEST(ExporterJobs, OfAFolderThatIsNoLongerConfiguredAreNotShown) {
+  Node node;
+  node.jobs = {{"0", {"17"}}};
+  api::TelemetryConfig config = Showing({"ACME_UTIL"});
+  config.job_directory.clear();
+  EXPECT_THAT(PageOf(node, config), Not(HasSubstr("job=")));
+}
+
 TEST(ExporterJobs, ThatChangeAreOnTheNextPage) {
   MetricsRenderer renderer(fixture::FindMeasuredAcme);
   renderer.Configure(Showing({"ACME_UTIL"}), "node-1");

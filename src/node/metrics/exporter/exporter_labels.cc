@@ -112,11 +112,15 @@ const std::vector<std::string>* JobsOf(const ExporterSetup& setup, const Exporte
   return found == jobs->end() ? nullptr : &found->second;
 }
 
+/// With more views, those of further devices have no jobs: holders times jobs could be any number.
+constexpr std::size_t kMostViewsWithJobs = 4096;
+
 /// The view, or a copy of it for each job of its device.
 void AddView(const ExporterSetup& setup, ExporterView view, const attribute::DeviceJobs* jobs,
              std::vector<ExporterView>& views) {
   const std::vector<std::string>* its = JobsOf(setup, view, jobs);
-  if (its == nullptr) return views.push_back(std::move(view));
+  if (its == nullptr || views.size() + its->size() > kMostViewsWithJobs)
+    return views.push_back(std::move(view));
   for (const std::string& job : *its) {
     views.push_back(view);
     Append(views.back().holder, setup.exporter->HolderLabels({.job = job}, setup.style));

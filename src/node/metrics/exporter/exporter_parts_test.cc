@@ -94,7 +94,9 @@ TEST(ExporterParts, TheHolderOfAPartIsInItsSeriesAlone) {
 TEST(ExporterParts, JobsOfAPartAreThoseOfItsOwnFile) {
   Divided node;
   node.jobs = {{"0", {"all"}}, {"0.1g.P1", {"17", "18"}}, {"0.1g.P9", {"19"}}};
-  const std::string page = PageOf(node, With({"ACME_POWER", "ACME_LINK_SENT"}));
+  api::TelemetryConfig config = With({"ACME_POWER", "ACME_LINK_SENT"});
+  config.job_directory = "/jobs";
+  const std::string page = PageOf(node, config);
   EXPECT_THAT(SeriesOf(page, "ACME_POWER"),
               ElementsAre(HasSubstr(R"(profile="1g.P1",job="17"})"),
                           HasSubstr(R"(profile="1g.P1",job="18"})"),
