@@ -54,6 +54,9 @@ api::NodeConfig ConfigOfPod(const api::PenstockSpec& spec, const std::string& na
     config.cluster.config_map.name = spec.config_maps.configurations;
     config.cluster.config_map.namespace_name = namespace_name;
     config.cluster.config_map.default_key = spec.config_maps.default_configuration;
+    // As NVIDIA's operator: nodes for which nothing says so share nothing.
+    if (config.cluster.config_map.fallbacks == api::ConfigMapConfig{}.fallbacks)
+      config.cluster.config_map.fallbacks = {"empty"};
   }
   if (!spec.config_maps.layouts.empty())
     config.layouts_file = std::string(kLayoutsInPod) + "/config.yaml";

@@ -13,6 +13,7 @@ namespace {
 
 using nlohmann::json;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -123,6 +124,17 @@ TEST(Manifests, TheFolderOfJobsIsMountedToBeRead) {
   EXPECT_EQ(Named(ContainerOf(spec)["volumeMounts"], "jobs"),
             json({{"name", "jobs"}, {"mountPath", "/run/jobs"}, {"readOnly", true}}));
   EXPECT_EQ(ConfigOfPod(spec, "gpu-operator").telemetry.job_directory, "/run/jobs");
+}
+
+TEST(Manifests, NodesThatNothingSelectsHaveNoConfiguration) {
+  api::PenstockSpec spec;
+  spec.config_maps.configurations = "time-slicing-config";
+  const auto fallbacks = [&] {
+    return ConfigOfPod(spec, "gpu-operator").cluster.config_map.fallbacks;
+  };
+  EXPECT_THAT(fallbacks(), ElementsAre("empty"));
+  spec.node.cluster.config_map.fallbacks = {"named"};
+  EXPECT_THAT(fallbacks(), ElementsAre("named")) << "a Penstock object may say otherwise";
 }
 
 TEST(Manifests, TheConfigurationIsShortAndReadable) {

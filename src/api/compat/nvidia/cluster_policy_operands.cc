@@ -78,7 +78,7 @@ std::vector<ResourceField> PluginFields() {
                       SetMapName(work, value, work.spec.config_maps.configurations);
                     }});
   fields.push_back({.path = "devicePlugin.config.default",
-                    .text = "The configuration of nodes without that label.",
+                    .text = "The configuration of nodes without that label; empty: they have none.",
                     .apply = [](PolicyWork& work, const Value& value) {
                       work.spec.config_maps.default_configuration = value.text;
                     }});
