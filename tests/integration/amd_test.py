@@ -68,7 +68,8 @@ def test_gpus_of_two_vendors_stand_side_by_side(node):
     shown = wait_until(lambda: (page := metrics(node)) if f'accelerator_temperature_celsius{{device="{amd.id(3)}"' in (page := metrics(node)) else None, "samples")
     line = next(line for line in shown.splitlines() if line.startswith(f'accelerator_temperature_celsius{{device="{amd.id(3)}"'))
     assert line.split()[-1] == "47"
-    specs = [spec for file in node.cdi_dir.glob("*.json") if (spec := json.loads(file.read_text()))["kind"] == "amd.com/gpu"]
+    specs = wait_until(lambda: [spec for file in node.cdi_dir.glob("*.json") if (spec := json.loads(file.read_text()))["kind"] == "amd.com/gpu"
+                                and amd.id(3) in json.dumps(spec)], "the specification for containers")
     nodes = {device["name"]: sorted(one["path"] for one in device["containerEdits"]["deviceNodes"]) for spec in specs for device in spec["devices"]}
     assert nodes["3"] == nodes[amd.id(3)] and {"/dev/dri/card24", "/dev/dri/renderD152"} <= set(nodes["3"]), nodes
     assert "/dev/kfd" in json.dumps(specs)

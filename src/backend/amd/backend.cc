@@ -2,6 +2,7 @@
 #include "device/backend.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 
 #include "backend/amd/dialect/kinds.h"
@@ -21,6 +22,8 @@ using base::Result;
 
 constexpr const char* kModule = "/module/amdgpu";
 constexpr std::size_t kMaxVersion = 4096;
+/// All devices are read one after another: they share one look at the processes.
+constexpr auto kRound = std::chrono::milliseconds(200);
 
 /// The machine between Open and Close.
 struct Session {
@@ -32,9 +35,14 @@ struct Session {
   std::vector<AmdGpu> gpus;
   std::map<std::string, LastCounts> counts;  // by GPU
   std::map<std::string, std::string> modes;  // by address, at the last Describe
+  std::vector<KfdProcess> processes;
+  std::chrono::steady_clock::time_point processes_at{};
 
   /// `again`: reads also what refused to be read the last time.
   base::Status Look(bool again);
+
+  /// Those on a GPU or partition.
+  std::vector<device::DeviceProcess> ProcessesOn(std::uint64_t gpu_id);
 };
 
 base::Status Session::Look(bool again) {
@@ -66,6 +74,20 @@ base::Status Session::Look(bool again) {
     base::Log(base::kWarn, "KFD refuses to show some GPUs: the device cgroup lacks their rule",
               {{"nodes", std::to_string(topology->refused.size())}});
   return {};
+}
+
+std::vector<device::DeviceProcess> Session::ProcessesOn(std::uint64_t gpu_id) {
+  std::vector<device::DeviceProcess> found;
+  if (gpu_id == 0) return found;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - processes_at >= kRound) {
+    processes = ReadProcesses(machine.sysfs());
+    processes_at = now;
+  }
+  for (const KfdProcess& process : processes)
+    if (const auto on = process.on.find(gpu_id); on != process.on.end())
+      found.push_back({.pid = process.pid, .memory = on->second});
+  return found;
 }
 
 class AmdBackend final : public device::Backend {
@@ -113,6 +135,11 @@ class AmdBackend final : public device::Backend {
     // The GPU answers for its partitions.
     if (place.partition == nullptr)
       reading = ReadGpu(session_->machine, *place.gpu, session_->counts[place.gpu->id]);
+    // Of a GPU that is divided, the partitions have them.
+    if (place.partition != nullptr || place.gpu->partitions.size() == 1)
+      reading.processes = session_->ProcessesOn(
+          (place.partition != nullptr ? *place.partition : place.gpu->partitions.front())
+              .node.gpu_id);
     const auto mode = session_->modes.find(address);
     reading.facts_changed =
         mode != session_->modes.end() && mode->second != session_->machine.ComputeMode(*place.gpu);

@@ -279,6 +279,40 @@ TEST_F(AmdMachine, GraphicsOfAProcessorAreNotOffered) {
   EXPECT_THAT(*Opened()->List(), ElementsAre(kFirst));
 }
 
+/// KFD lists whoever has opened /dev/kfd, with an entry for each GPU.
+TEST_F(AmdMachine, ProcessesAreOnAGpuWhereTheyHaveMemoryOrAQueue) {
+  Node(2, 0x500, 128, kUnique);
+  Node(3, 0x2600, 136, kUnique + 1);
+  Write(kNodes + "2/gpu_id", "111\n");
+  Write(kNodes + "3/gpu_id", "222\n");
+  const std::string processes = "class/kfd/kfd/proc/";
+  const auto with = [&](const std::string& pid, const std::string& first,
+                        const std::string& second) {
+    Write(processes + pid + "/pasid", "32770\n");
+    Write(processes + pid + "/vram_111", first + "\n");
+    Write(processes + pid + "/vram_222", second + "\n");
+  };
+  with("41", "4096", "0");
+  with("42", "0", "0");
+  with("43", "0", "0");
+  Write(processes + "43/queues/0/gpuid", "222\n");
+  with("44", "18446744073709551615", "a lot");
+  with("0", "1", "1");
+  with("99999999999", "1", "1");
+  with("name", "1", "1");
+  const auto backend = Opened();
+  const auto on = [&](const std::string& address) {
+    std::vector<std::pair<int, std::uint64_t>> pids;
+    const auto reading = backend->Read(address);
+    EXPECT_TRUE(reading.ok());
+    for (const device::DeviceProcess& one : reading->processes)
+      pids.emplace_back(one.pid, one.memory.count);
+    return pids;
+  };
+  EXPECT_THAT(on(kFirst), ElementsAre(std::pair(41, 4096)));
+  EXPECT_THAT(on(kSecond), ElementsAre(std::pair(43, 0)));
+}
+
 /// KFD answers EPERM for a node whose render node the device cgroup does not allow.
 TEST_F(AmdMachine, NodesThatRefuseToBeReadAreLeftOutAndNamedWhereAllDo) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become a user who may not read";

@@ -1,8 +1,10 @@
 // Names and meaning of the files: Linux, drivers/gpu/drm/amd/amdkfd/kfd_topology.c, and
-// include/uapi/linux/kfd_sysfs.h.
+// include/uapi/linux/kfd_sysfs.h; of processes: kfd_process.c, kfd_procfs_add_sysfs_files.
 #include "backend/amd/kfd.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <set>
 
 #include "base/core/strings.h"
@@ -12,7 +14,8 @@ namespace {
 
 constexpr const char* kTopology = "/class/kfd/kfd/topology";
 constexpr std::size_t kMaxFile = 65536;  // a page in the kernel
-constexpr std::size_t kMaxNodes = 1024, kMaxLinks = 2048;
+constexpr const char* kProcessList = "/class/kfd/kfd/proc";
+constexpr std::size_t kMaxNodes = 1024, kMaxLinks = 2048, kMaxProcesses = 4096, kMaxQueues = 1024;
 constexpr std::uint64_t kXgmi = 11;                // io_link_type, CRAT_IOLINK_TYPE_XGMI
 constexpr std::uint64_t kPublicHeap = 1;           // HSA_MEM_HEAP_TYPE_FB_PUBLIC,
 constexpr std::uint64_t kPrivateHeap = 2;          // …_FB_PRIVATE
@@ -23,6 +26,31 @@ constexpr std::uint64_t kAllOnes = ~std::uint64_t{0};  // a device that fell off
 std::uint64_t Of(const Properties& properties, std::string_view name) {
   const auto found = properties.find(name);
   return found == properties.end() ? 0 : found->second;
+}
+
+/// A file that contains one number; nothing if it cannot be read: a process may have ended.
+std::optional<std::uint64_t> ReadNumber(const os::Root& sysfs, const std::string& path) {
+  const auto text = sysfs.Read(path, kMaxFile);
+  return text.ok() ? base::ParseUint(base::Trim(*text)) : std::nullopt;
+}
+
+KfdProcess ReadProcess(const os::Root& sysfs, const std::string& folder) {
+  constexpr std::string_view kMemory = "vram_";
+  KfdProcess process;
+  const auto names = sysfs.List(folder).value_or({});
+  for (const std::string& name : names) {
+    const auto gpu =
+        name.starts_with(kMemory) ? base::ParseUint(name.substr(kMemory.size())) : std::nullopt;
+    if (!gpu || process.on.size() == kMaxNodes) continue;
+    const std::uint64_t memory = ReadNumber(sysfs, folder + "/" + name).value_or(0);
+    if (memory > 0 && memory <= kMostMemory) process.on[*gpu] = base::Bytes{memory};
+  }
+  auto queues = sysfs.List(folder + "/queues").value_or({});
+  if (queues.size() > kMaxQueues) queues.resize(kMaxQueues);
+  for (const std::string& queue : queues)
+    if (const auto gpu = ReadNumber(sysfs, folder + "/queues/" + queue + "/gpuid"))
+      process.on.try_emplace(*gpu);
+  return process;
 }
 
 int Count(std::uint64_t value) { return value > kMostUnits ? 0 : static_cast<int>(value); }
@@ -132,6 +160,19 @@ base::Result<Topology> ReadTopology(const os::Root& sysfs) {
       return link.to == node.number || !there.contains(link.to);
     });
   return topology;
+}
+
+std::vector<KfdProcess> ReadProcesses(const os::Root& sysfs) {
+  std::vector<KfdProcess> processes;
+  for (const std::string& name : sysfs.List(kProcessList).value_or({})) {
+    const auto pid = base::ParseUint(name);
+    if (!pid || *pid == 0 || *pid > std::numeric_limits<std::int32_t>::max()) continue;
+    if (processes.size() == kMaxProcesses) break;
+    KfdProcess process = ReadProcess(sysfs, std::string(kProcessList) + "/" + name);
+    process.pid = static_cast<std::int32_t>(*pid);
+    if (!process.on.empty()) processes.push_back(std::move(process));
+  }
+  return processes;
 }
 
 std::string GfxName(unsigned gfx) {

@@ -58,6 +58,17 @@ base::Result<std::string> ReadGeneration(const os::Root& sysfs);
 /// out. Blocks.
 base::Result<Topology> ReadTopology(const os::Root& sysfs);
 
+/// A process that uses GPUs, or partitions.
+struct KfdProcess {
+  std::int32_t pid = 0;
+  std::map<std::uint64_t, base::Bytes> on;  ///< by gpu_id: its memory there
+};
+
+/// Processes that have memory or a queue on a GPU. KFD lists every process that has opened
+/// /dev/kfd, with an entry for each GPU that its device cgroup permits: an entry is no use yet.
+/// Blocks.
+std::vector<KfdProcess> ReadProcesses(const os::Root& sysfs);
+
 /// "gfx942": the last two digits of the number are hexadecimal in LLVM's name.
 std::string GfxName(unsigned gfx);
 

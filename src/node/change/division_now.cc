@@ -23,6 +23,14 @@ std::string ClientsOf(const std::string& id, const device::SharedDevice& shared,
              : "";
 }
 
+/// Without the process id: reasons leave the node.
+std::string Outside(const std::string& id, pid_t pid, const ledger::Snapshot& ledger) {
+  const auto known = ledger.outside.find(id);
+  if (known == ledger.outside.end()) return "a process";
+  const auto process = std::ranges::find(known->second, pid, &ledger::Process::pid);
+  return process == known->second.end() ? "a process" : "a process of " + process->user;
+}
+
 }  // namespace
 
 std::string HolderOf(const std::string& id, const inventory::Snapshot& inventory,
@@ -34,7 +42,7 @@ std::string HolderOf(const std::string& id, const inventory::Snapshot& inventory
   if (entry != nullptr && entry->reading != nullptr)
     for (const device::DeviceProcess& process : entry->reading->processes)
       if (!process.graphics_only && (server == servers.end() || ledger.IsOutside(id, process.pid)))
-        return "process " + std::to_string(process.pid);
+        return Outside(id, process.pid, ledger);
   return server == servers.end() ? "" : ClientsOf(id, server->second, servers);
 }
 

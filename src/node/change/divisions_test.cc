@@ -204,7 +204,7 @@ TEST_F(DivisionsTest, ClientsOfAServerAreHolders) {
   Serve({{"P1", {.set = "P1", .ready = true, .clients = 1, .servers = {77}}}});
   Use("P1", 78);
   ledger_.SetOutside("P1", {{78, 1, "ann", "python"}});
-  EXPECT_THAT(Apply(LayoutOf("large", true, {{"4g", 1}})), HasSubstr("held by process 78"));
+  EXPECT_THAT(Apply(LayoutOf("large", true, {{"4g", 1}})), HasSubstr("held by a process of ann"));
   // A server with several devices: a client of one keeps it for all.
   ledger_.SetOutside("P1", {});
   Serve({{"P1", {.set = "acme.com/1g", .ready = true, .clients = 1, .servers = {77}}},
