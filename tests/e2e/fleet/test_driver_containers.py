@@ -73,8 +73,10 @@ def run_smi(fleet, name: str) -> str:
 
 
 def test_a_node_without_a_driver_says_so(bare, fleet):
-    now = wait_vendor(fleet, driver="")
-    assert "there is no NVIDIA driver library" in now["reason"]
+    wait_vendor(fleet, driver="")
+    # The module goes before its library does.
+    wait_for(lambda: "there is no NVIDIA driver library" in vendor(fleet, NODE).get("reason", ""), 60, "the reason", lambda: vendor(fleet, NODE))
+    now = vendor(fleet, NODE)
     assert not {"driverSource", "driverRoot", "driverSince"} & set(now)
     assert {name: vendor(fleet, name).get("driverSource") for name in fleet.nodes if name != NODE} == dict.fromkeys(("n1", "n2", "n3"), "host")
     assert bare.module() == "" and not bare.has_root()
