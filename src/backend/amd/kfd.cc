@@ -147,8 +147,7 @@ base::Result<Topology> ReadTopology(const os::Root& sysfs) {
     }
     auto node = NodeOf(number, *properties);
     if (!node) continue;
-    const auto id = sysfs.Read(folder + "/gpu_id", kMaxFile);
-    node->gpu_id = id.ok() ? base::ParseUint(base::Trim(*id)).value_or(0) : 0;
+    node->gpu_id = ReadNumber(sysfs, folder + "/gpu_id").value_or(0);
     node->memory = MemoryOf(sysfs, folder);
     node->links = LinksOf(sysfs, folder);
     topology.gpus.push_back(*std::move(node));
@@ -170,7 +169,7 @@ std::vector<KfdProcess> ReadProcesses(const os::Root& sysfs) {
     if (processes.size() == kMaxProcesses) break;
     KfdProcess process = ReadProcess(sysfs, std::string(kProcessList) + "/" + name);
     process.pid = static_cast<std::int32_t>(*pid);
-    if (!process.on.empty()) processes.push_back(std::move(process));
+    processes.push_back(std::move(process));
   }
   return processes;
 }

@@ -58,14 +58,14 @@ base::Result<std::string> ReadGeneration(const os::Root& sysfs);
 /// out. Blocks.
 base::Result<Topology> ReadTopology(const os::Root& sysfs);
 
-/// A process that uses GPUs, or partitions.
+/// A process that has opened /dev/kfd.
 struct KfdProcess {
   std::int32_t pid = 0;
-  std::map<std::uint64_t, base::Bytes> on;  ///< by gpu_id: its memory there
+  /// Memory by gpu_id, of the GPUs and partitions on which it has memory or a queue. KFD has an
+  /// entry for each GPU that the process's device cgroup permits, which is no use yet.
+  std::map<std::uint64_t, base::Bytes> on;
 };
 
-/// Processes that have memory or a queue on a GPU. KFD lists every process that has opened
-/// /dev/kfd, with an entry for each GPU that its device cgroup permits: an entry is no use yet.
 /// Blocks.
 std::vector<KfdProcess> ReadProcesses(const os::Root& sysfs);
 

@@ -20,7 +20,6 @@ namespace {
 using base::Code;
 using base::Error;
 
-constexpr const char* kProcesses = "/class/kfd/kfd/proc";
 constexpr std::size_t kMostNamed = 8, kMaxName = 4096;
 
 std::string FileOf(const AmdGpu& gpu) {
@@ -28,45 +27,38 @@ std::string FileOf(const AmdGpu& gpu) {
 }
 
 /// "4711 (python3)".
-std::string Named(const std::string& proc_root, const std::string& pid) {
+std::string Named(const std::string& proc_root, const KfdProcess& process) {
+  const std::string pid = std::to_string(process.pid);
   const auto name = os::ReadFile(proc_root + "/" + pid + "/comm", kMaxName);
   return name.ok() ? pid + " (" + base::Printable(base::Trim(*name)) + ")" : pid;
 }
 
-/// KFD's processes, those that have this GPU or, with `any`, all.
-std::vector<std::string> ProcessesOf(const Machine& machine, const AmdGpu& gpu, bool any) {
-  std::vector<std::string> pids;
-  for (const std::string& pid : machine.sysfs().List(kProcesses).value_or({})) {
-    if (!base::ParseUint(pid)) continue;
-    bool has = any;
-    for (const Partition& partition : gpu.partitions)
-      has = has || (partition.node.gpu_id != 0 &&
-                    machine.sysfs().Exists(std::string(kProcesses) + "/" + pid + "/vram_" +
-                                           std::to_string(partition.node.gpu_id)));
-    if (has) pids.push_back(pid);
-  }
-  return pids;
+bool IsOn(const KfdProcess& process, const AmdGpu& gpu) {
+  return std::ranges::any_of(gpu.partitions, [&](const Partition& partition) {
+    return process.on.contains(partition.node.gpu_id);
+  });
 }
 
 /// Up to Linux 6.12 any process of KFD is in the way, whatever GPU it has; later those of this GPU.
 /// The log names them; the text may leave the node.
 std::string InTheWay(const Machine& machine, const std::string& proc_root, const AmdGpu& gpu) {
-  std::vector<std::string> pids = ProcessesOf(machine, gpu, false);
-  const bool on_it = !pids.empty();
-  if (!on_it) pids = ProcessesOf(machine, gpu, true);
-  if (pids.empty()) return "a process that has just ended is still being released; try again";
+  std::vector<KfdProcess> processes = ReadProcesses(machine.sysfs());
+  const bool on_it =
+      std::ranges::any_of(processes, [&](const KfdProcess& one) { return IsOn(one, gpu); });
+  if (on_it) std::erase_if(processes, [&](const KfdProcess& one) { return !IsOn(one, gpu); });
+  if (processes.empty()) return "a process that has just ended is still being released; try again";
   std::vector<std::string> named;
-  for (std::size_t i = 0; i < std::min(pids.size(), kMostNamed); ++i)
-    named.push_back(Named(proc_root, pids[i]));
+  for (std::size_t i = 0; i < std::min(processes.size(), kMostNamed); ++i)
+    named.push_back(Named(proc_root, processes[i]));
   base::Log(base::kInfo, "processes keep the driver from changing a mode",
             {{"gpu", ToString(gpu.pci)},
              {"processes", base::Join(named, ", ")},
-             {"count", static_cast<long>(pids.size())}});
-  return (pids.size() == 1 ? "a process" : std::to_string(pids.size()) + " processes") +
+             {"count", static_cast<long>(processes.size())}});
+  return (processes.size() == 1 ? "a process" : std::to_string(processes.size()) + " processes") +
          (on_it ? " on this GPU"
                 : " on other GPUs, which this kernel's driver does not permit either: it changes a "
                   "mode only while no process of the machine has /dev/kfd open") +
-         "; end " + (pids.size() == 1 ? "it" : "them") + " (named in the agent's log)";
+         "; end " + (processes.size() == 1 ? "it" : "them") + " (named in the agent's log)";
 }
 
 Error Refusal(int code, const Machine& machine, const std::string& proc_root, const AmdGpu& gpu,
