@@ -203,7 +203,8 @@ class Agent:
         return answer.stdout + answer.stderr
 
     def device(self, uuid: str) -> dict:
-        return next(device for device in self.status()["devices"] if device["id"] == uuid)
+        """An agent that started a moment ago answers before its worker has reported the devices."""
+        return wait_for(lambda: next((device for device in self.status()["devices"] if device["id"] == uuid), None), 60, f"{self.name} to list {uuid}")
 
     def kubelet_allocator(self) -> dict:
         return next(allocator for allocator in self.status()["allocators"] if allocator["name"] == "kubelet")

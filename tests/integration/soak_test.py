@@ -14,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from monitored import Kubelet  # noqa: E402
+from monitored import Kubelet, Refused  # noqa: E402
 from node import Node, wait_until  # noqa: E402
 
 ALL = os.environ.get("PENSTOCK_CHECK_ALL") == "1"
@@ -71,8 +71,7 @@ class Load:
 
     def round(self, number: int):
         self.node.penstock("run", "--label", f"round={number}", "--", "true")
-        self.kubelet.start("soak", f"pod-{number}")
-        self.kubelet.end("soak", f"pod-{number}")
+        self.pod(f"pod-{number}")
         self.counts["runs"] += 1
         self.counts["pods"] += 1
         if number % 4 == 0:
@@ -81,6 +80,20 @@ class Load:
             self.fault(FAULTY[number // 6 % 2], ("xid", "79") if number % 12 else ("lost",))
         if number % 50 == 15:
             self.kill_workers()
+
+    def pod(self, name: str):
+        """A kubelet that has not yet received the list without a device that failed a moment ago allocates it, and the agent refuses: the pod fails
+        and its owner creates another."""
+        def started() -> bool:
+            try:
+                self.kubelet.start("soak", name)
+                return True
+            except Refused as error:
+                if "cannot be used now" not in str(error):
+                    raise
+                return False
+        wait_until(started, f"{name} to start", every=0.1)
+        self.kubelet.end("soak", name)
 
     def reload(self, number: int):
         wrong = number % 12 == 0  # refused by the agent

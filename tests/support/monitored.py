@@ -14,6 +14,10 @@ from sockets import address, open_socket
 GPU = "nvidia.com/gpu"
 
 
+class Refused(AssertionError):
+    """The kubelet could not do what it was asked to do; the message is the agent's."""
+
+
 class Kubelet:
     """The program pretended-kubelet (tests/integration), which allocates devices to pods on command."""
 
@@ -26,7 +30,8 @@ class Kubelet:
     def _do(self, *words) -> list[str]:
         self.process.stdin.write(" ".join(urllib.parse.quote(str(word), safe="") for word in words) + "\n")
         verdict, *rest = self.process.stdout.readline().split()
-        assert verdict == "ok", f"{words}: {verdict} {' '.join(rest)}"
+        if verdict != "ok":
+            raise Refused(f"{words}: {verdict} {' '.join(rest)}")
         return rest
 
     def start(self, namespace: str, pod: str, count: int = 1, resource: str = GPU, container: str = "main") -> list[str]:

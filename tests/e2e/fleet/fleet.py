@@ -106,7 +106,8 @@ class Node:
         return next((allocator for allocator in self.status()["allocators"] if allocator["name"] == name), {"state": "", "reason": ""})
 
     def device(self, uuid: str) -> dict:
-        return next(device for device in self.status()["devices"] if device["id"] == uuid)
+        """An agent that started a moment ago answers before its worker has reported the devices."""
+        return wait_for(lambda: next((device for device in self.status()["devices"] if device["id"] == uuid), None), 60, f"the agent of {self.name} to list {uuid}")
 
     def uuids(self) -> list[str]:
         """The machine's GPUs, in the order of their indices."""
