@@ -11,6 +11,7 @@
 
 #include "api/cdi/registry.h"
 #include "base/core/strings.h"
+#include "hook/runtime/amd/edits.h"
 #include "hook/runtime/bundle.h"
 #include "hook/runtime/host_devices.h"
 #include "hook/runtime/nvidia/capabilities.h"
@@ -26,9 +27,7 @@ namespace {
 using api::cdi::CdiEdits;
 using api::cdi::Registry;
 
-constexpr std::string_view kCreateRemedy =
-    "; create the specification with \"penstock cdi generate --output=/var/run/cdi/nvidia.yaml\", "
-    "or start penstock-agent, which keeps it up to date";
+constexpr std::string_view kSpecification = "nvidia.yaml";
 constexpr std::string_view kNarrowDevice = "nvidia.com/compat32=all";
 
 void LogRemarks(RunLog& log, const std::vector<Remark>& remarks) {
@@ -63,13 +62,6 @@ void JoinOptionalDevices(DeviceRequest& request, const Registry& registry, RunLo
   }
 }
 
-/// Why a device is not available, with the problems of specifications, which may be the cause.
-Error Unresolved(const Error& error, const Registry& registry) {
-  std::string text = error.message();
-  for (const std::string& problem : registry.problems()) text += "; " + problem;
-  return {error.code(), text + std::string(kCreateRemedy)};
-}
-
 Result<CdiEdits> Resolve(DeviceRequest& request, const Config& config, RunLog& log) {
   std::vector<std::string> names = request.devices;
   names.insert(names.end(), request.optional_devices.begin(), request.optional_devices.end());
@@ -78,14 +70,14 @@ Result<CdiEdits> Resolve(DeviceRequest& request, const Config& config, RunLog& l
   CdiEdits driver;
   if (request.driver) {
     auto found = EditsOfKind(files, config.default_kind);
-    if (!found.ok()) return Unresolved(found.error(), Registry(std::move(files)));
+    if (!found.ok()) return Unresolved(found.error(), Registry(std::move(files)), kSpecification);
     driver = *std::move(found);
   }
   const Registry registry(std::move(files));
   for (const std::string& problem : registry.problems()) log.Write(RuntimeLogLevel::kInfo, problem);
   JoinOptionalDevices(request, registry, log);
   auto edits = registry.Inject(request.devices);
-  if (!edits.ok()) return Unresolved(edits.error(), registry);
+  if (!edits.ok()) return Unresolved(edits.error(), registry, kSpecification);
   if (!request.driver) return edits;
   // "none" together with other devices: IMEX channels without GPUs.
   if (request.devices.empty()) return driver;
@@ -120,8 +112,9 @@ Status PrepareBundle(const std::string& bundle, const Config& config, RunLog& lo
   const RuntimeFacts facts = parsed.facts();
   ASSIGN(DeviceRequest request, ReadRequest(facts, config));
   LogRemarks(log, request.remarks);
+  ASSIGN(const auto others, AmdEdits(facts, request, config, log));
   const bool stale = parsed.RemoveStaleHooks();
-  if (request.Empty() && !stale) return {};
+  if (request.Empty() && !others && !stale) return {};
   if (!request.Empty()) {
     log.Write(RuntimeLogLevel::kInfo,
               "devices for " + path + ": " +
@@ -129,6 +122,7 @@ Status PrepareBundle(const std::string& bundle, const Config& config, RunLog& lo
     ASSIGN(const CdiEdits edits, EditsFor(facts, std::move(request), config, log));
     parsed.Apply(edits);
   }
+  if (others) parsed.Apply(*others);
   return ReplaceKept(path, parsed.ToText());
 }
 

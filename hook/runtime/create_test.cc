@@ -184,5 +184,37 @@ TEST_F(Create, ReadsOnlySpecificationsThatCanMatter) {
   EXPECT_EQ(files[0].priority, 1);
 }
 
+TEST_F(Create, GivesAmdsDevicesBesideThoseOfNvidia) {
+  Write(config_.spec_dirs[1] + "/amd.json",
+        R"({"cdiVersion":"0.5.0","kind":"amd.com/gpu","devices":[
+  {"name":"0","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD128","type":"c","major":226,"minor":128}]}},
+  {"name":"GPU-00000000000000ab-1","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD129","type":"c","major":226,"minor":129}]}}],
+  "containerEdits":{"deviceNodes":[{"path":"/dev/kfd","type":"c","major":511,"minor":0}]}})");
+  WriteBundle(R"("NVIDIA_VISIBLE_DEVICES=0","AMD_VISIBLE_DEVICES=0")");
+  ASSERT_EQ(Prepare(), "");
+  EXPECT_THAT(Text(),
+              AllOf(HasSubstr("/dev/nvidia0"), HasSubstr("/dev/kfd"),
+                    HasSubstr("/dev/dri/renderD128"), Not(HasSubstr("/dev/dri/renderD129"))));
+  const std::string once = Text();
+  ASSERT_EQ(Prepare(), "");
+  EXPECT_EQ(Text(), once);
+  WriteBundle(R"("AMD_VISIBLE_DEVICES=0xAB")");
+  ASSERT_EQ(Prepare(), "");
+  EXPECT_THAT(Text(), AllOf(HasSubstr("/dev/dri/renderD129"), HasSubstr("/dev/kfd"),
+                            Not(HasSubstr("/dev/dri/renderD128"))));
+  WriteBundle(R"("AMD_VISIBLE_DEVICES=1")");
+  EXPECT_THAT(Prepare(),
+              AllOf(HasSubstr("amd.com/gpu=1"), HasSubstr("--output=/var/run/cdi/amd.yaml")));
+}
+
+TEST_F(Create, AnImageInKubernetesGetsNoDevicesByItsVariable) {
+  const std::string bundle =
+      R"({"process":{"env":["KUBERNETES_SERVICE_HOST=10.0.0.1","AMD_VISIBLE_DEVICES=all,("]}})";
+  Write(file_, bundle);
+  EXPECT_EQ(Prepare(), "");
+  EXPECT_EQ(Text(), bundle);
+  EXPECT_THAT(Logged(), HasSubstr("AMD_VISIBLE_DEVICES is ignored"));
+}
+
 }  // namespace
 }  // namespace penstock::hook::runtime

@@ -9,6 +9,10 @@
 
 namespace penstock::hook::runtime {
 
+/// An untrusted text in a form for messages: quoted, without control characters, truncated to a
+/// readable length.
+std::string Shown(std::string_view text);
+
 struct BundleMount {
   std::string source, destination;
 };

@@ -73,4 +73,14 @@ Result<CdiEdits> EditsOfKind(std::span<const SpecFile> files, const std::string&
   return edits;
 }
 
+Error Unresolved(const Error& error, const api::cdi::Registry& registry, std::string_view file) {
+  std::string text = error.message();
+  for (const std::string& problem : registry.problems()) text += "; " + problem;
+  return {error.code(), text +
+                            "; create the specification with \"penstock cdi generate "
+                            "--output=/var/run/cdi/" +
+                            std::string(file) +
+                            "\", or start penstock-agent, which keeps it up to date"};
+}
+
 }  // namespace penstock::hook::runtime

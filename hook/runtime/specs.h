@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/cdi/registry.h"
@@ -21,5 +22,10 @@ std::vector<api::cdi::SpecFile> ReadSpecFiles(std::span<const std::string> folde
 /// edits: for NVIDIA_VISIBLE_DEVICES=none. kNotFound if no file is of this kind.
 base::Result<api::cdi::CdiEdits> EditsOfKind(std::span<const api::cdi::SpecFile> files,
                                              const std::string& kind);
+
+/// Why a device is not available, with the problems of specifications, which may be the cause, and
+/// how to create one under this file name.
+base::Error Unresolved(const base::Error& error, const api::cdi::Registry& registry,
+                       std::string_view file);
 
 }  // namespace penstock::hook::runtime

@@ -30,7 +30,7 @@ EXCEPTIONS = {
     "src/protocol/engine/apply/engine_configurator.cc": (r"gpus", "docker's option"),
     "src/analysis/doctor/doctor.h": (r"nvidia_config", "one of the files that are examined"),
     "src/app/worker/main.cc": (r"nvml-library", "an option of earlier versions"),
-    "hook/runtime/create.cc": (r"nvidia\.yaml|nvidia\.com/compat32|cuda_compat|enable-cuda-compat", "the only vendor whose containers it serves"),
+    "hook/runtime/create.cc": (r"nvidia\.yaml|nvidia\.com/compat32|cuda_compat|enable-cuda-compat", "what only this vendor's containers have"),
     "hook/runtime/low_level.cc": (r"nvidia-container-runtime", "keys of its configuration file"),
     "hook/runtime/main.cc": (r"nvidia-container-runtime\.\w+", "the names under which engines call it"),
 }

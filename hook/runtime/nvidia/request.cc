@@ -321,19 +321,10 @@ class Reader {
     return {};
   }
 
-  bool EnvironmentMayRequest() const {
-    return facts_.privileged || config_.accept_environment.value_or(!facts_.OfKubernetes());
-  }
+  bool EnvironmentMayRequest() const { return runtime::EnvironmentMayRequest(facts_, config_); }
 
   void RemarkIgnored(std::string_view who) {
-    std::string text = std::string(who) + " is ignored: the container is not privileged, and ";
-    text += config_.accept_environment
-                ? "config.toml has " + std::string(kAcceptKey) + " = false"
-                : "in Kubernetes the kubelet allocates devices; request them in resources.limits, "
-                  "or set " +
-                      std::string(kAcceptKey) + " = true in " + config_.file +
-                      " to allow every pod the devices that it names";
-    request_.remarks.push_back({RuntimeLogLevel::kWarn, std::move(text)});
+    request_.remarks.push_back(IgnoredEnvironment(who, config_));
   }
 
   const RuntimeFacts& facts_;
@@ -350,14 +341,19 @@ bool IsReplacedHook(std::string_view path) {
   return name == "nvidia-container-runtime-hook" || name == "nvidia-container-toolkit";
 }
 
-std::string Shown(std::string_view text) {
-  constexpr std::size_t kMax = 80;
-  std::string shown = "\"";
-  for (const char c : text.substr(0, kMax)) {
-    const auto byte = static_cast<unsigned char>(c);
-    shown += byte < 0x20 || byte >= 0x7f || c == '"' ? '?' : c;
-  }
-  return shown + (text.size() > kMax ? "...\"" : "\"");
+bool EnvironmentMayRequest(const RuntimeFacts& facts, const Config& config) {
+  return facts.privileged || config.accept_environment.value_or(!facts.OfKubernetes());
+}
+
+Remark IgnoredEnvironment(std::string_view who, const Config& config) {
+  std::string text = std::string(who) + " is ignored: the container is not privileged, and ";
+  text += config.accept_environment
+              ? "config.toml has " + std::string(kAcceptKey) + " = false"
+              : "in Kubernetes the kubelet allocates devices; request them in resources.limits, "
+                "or set " +
+                    std::string(kAcceptKey) + " = true in " + config.file +
+                    " to allow every pod the devices that it names";
+  return {RuntimeLogLevel::kWarn, std::move(text)};
 }
 
 Result<DeviceRequest> ReadRequest(const RuntimeFacts& facts, const Config& config) {

@@ -46,8 +46,10 @@ base::Result<DeviceRequest> ReadRequest(const RuntimeFacts& facts, const Config&
 /// devices a second time.
 bool IsReplacedHook(std::string_view path);
 
-/// An untrusted text in a form for messages: quoted, without control characters, truncated to a
-/// readable length.
-std::string Shown(std::string_view text);
+/// Whether this container may request devices by its environment, which an image may have set.
+bool EnvironmentMayRequest(const RuntimeFacts& facts, const Config& config);
+
+/// That a request by environment, by the variable `who`, is ignored; with what to do.
+Remark IgnoredEnvironment(std::string_view who, const Config& config);
 
 }  // namespace penstock::hook::runtime
