@@ -28,7 +28,6 @@ std::string WhyNotScheduled(const Json& pod) {
   return "";
 }
 
-/// Empty texts where there is nothing to say.
 Json ReducedAgentPod(const Json& pod) {
   const RolloutPod found = RolloutPodOf(ReducedDriverPod(pod));
   std::string text = found.pod.trouble.empty() ? WhyNotScheduled(pod) : found.pod.trouble;
@@ -37,7 +36,8 @@ Json ReducedAgentPod(const Json& pod) {
            {{"name", TextAt(pod, "/metadata/name")},
             {"namespace", TextAt(pod, "/metadata/namespace")}}},
           {"node", found.node},
-          {"trouble", found.pod.ready || found.pod.terminating ? "" : std::move(text)}};
+          {"terminating", found.pod.terminating},
+          {"trouble", found.pod.ready ? "" : std::move(text)}};
 }
 
 }  // namespace
@@ -47,18 +47,20 @@ struct AgentTroubles::State {
   const std::string namespace_name;
   const Callbacks callbacks;
   std::optional<Informer> pods;
-  std::map<std::string, std::string> sentences;  // by pod
+  struct Pod {
+    std::string node, trouble;  // without trouble it is ready
+  };
+  std::map<std::string, Pod> found;  // by name
 
   void Seen(const Json& pod) {
-    const std::string name = TextAt(pod, "/metadata/name"), trouble = TextAt(pod, "/trouble");
-    const std::string node = TextAt(pod, "/node");
-    if (trouble.empty()) return Gone(name);
-    sentences[name] = (node.empty() ? "pod " + name : node) + ": " + trouble;
+    const std::string name = TextAt(pod, "/metadata/name");
+    if (pod.value("terminating", false)) return Gone(name);
+    found[name] = {TextAt(pod, "/node"), TextAt(pod, "/trouble")};
     callbacks.changed();
   }
 
   void Gone(const std::string& name) {
-    if (sentences.erase(name) > 0) callbacks.changed();
+    if (found.erase(name) > 0) callbacks.changed();
   }
 
   void Start() {
@@ -88,15 +90,27 @@ void AgentTroubles::Read(bool wanted) {
   if (wanted == state_->pods.has_value()) return;
   if (wanted) return state_->Start();
   state_->pods.reset();
-  state_->sentences.clear();
+  state_->found.clear();
   state_->callbacks.problem({});
 }
 
 std::vector<std::string> AgentTroubles::troubles() const {
   std::vector<std::string> sorted;
-  for (const auto& [name, sentence] : state_->sentences) sorted.push_back(sentence);
+  for (const auto& [name, pod] : state_->found)
+    if (!pod.trouble.empty())
+      sorted.push_back((pod.node.empty() ? "pod " + name : pod.node) + ": " + pod.trouble);
   std::ranges::sort(sorted);
   return sorted;
+}
+
+std::string AgentTroubles::WhyNoneOn(const std::string& node) const {
+  std::string why;
+  for (const auto& [name, pod] : state_->found) {
+    if (pod.node != node) continue;
+    if (pod.trouble.empty()) return "";
+    why = pod.trouble;
+  }
+  return why;
 }
 
 }  // namespace penstock::cluster

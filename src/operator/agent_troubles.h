@@ -26,6 +26,10 @@ class AgentTroubles {
   /// Why pods are not ready, the first by node: "n2: agent: CrashLoopBackOff: ...".
   std::vector<std::string> troubles() const;
 
+  /// Why a node has no agent that is ready, while that is read; empty: it has one, or none is
+  /// wanted there. An agent that does not start beside one that runs takes nothing from its node.
+  std::string WhyNoneOn(const std::string& node) const;
+
  private:
   struct State;
   std::unique_ptr<State> state_;

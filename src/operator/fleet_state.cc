@@ -89,7 +89,7 @@ NodeDriver DriverOnNode(const Json& reduced_state, std::string_view vendor) {
 }
 
 NodeReadiness ReadinessOf(const std::string& node, bool opted_out, const Json* reduced_state,
-                          const api::PenstockSpec& spec) {
+                          const api::PenstockSpec& spec, const std::string& why_no_agent) {
   if (opted_out)
     return {node, "optedOut", "OptedOut", spec.marks.opt_out_label + "=false on this node", ""};
   if (reduced_state == nullptr || !reduced_state->contains("ready"))
@@ -99,6 +99,7 @@ NodeReadiness ReadinessOf(const std::string& node, bool opted_out, const Json* r
   const bool offers = IsTrue(*reduced_state, "ready") || serves_nobody;
   const bool valid = !reduced_state->contains("validation") || IsTrue(*reduced_state, "validation");
   const std::string decides = offers ? "/validation" : "/ready";
+  if (!why_no_agent.empty()) return {node, "notReady", "AgentNotReady", why_no_agent, ""};
   if (offers && valid) return {node, "ready", "", "", ""};
   return {node, "notReady", TextAt(*reduced_state, decides + "/reason"),
           TextAt(*reduced_state, decides + "/message"), TextAt(*reduced_state, decides + "/since")};

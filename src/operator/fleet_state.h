@@ -35,14 +35,17 @@ NodeDriver DriverOnNode(const nlohmann::json& reduced_state,
 struct NodeReadiness {
   std::string name;
   std::string state;    ///< "ready", "notReady", "waiting" (no report yet), "optedOut"
-  std::string reason;   ///< of the report's condition Ready, else of AcceleratorsReady
+  std::string reason;   ///< of the report's condition Ready, else of AcceleratorsReady;
+                        ///< "AgentNotReady"
   std::string message;  ///< cut to a length for people
   std::string since;
 };
 /// A node is ready if something can be allocated there and no step of its validation fails or
-/// waits.
+/// waits. `why_no_agent`: why no agent of it is ready (AgentTroubles::WhyNoneOn); what it reported
+/// last says nothing then.
 NodeReadiness ReadinessOf(const std::string& node, bool opted_out,
-                          const nlohmann::json* reduced_state, const api::PenstockSpec& spec);
+                          const nlohmann::json* reduced_state, const api::PenstockSpec& spec,
+                          const std::string& why_no_agent = "");
 
 /// At most so many nodes are named in a status.
 inline constexpr std::size_t kMostNamed = 20;

@@ -68,6 +68,16 @@ TEST(FleetState, ANodeOnWhichAStepOfItsValidationFailsIsNotReady) {
   EXPECT_EQ(readiness("False", "False").reason, "DriverMissing") << "the first of the two";
 }
 
+TEST(FleetState, WhatAnAgentReportedLastSaysNothingOnceItIsGone) {
+  const json reduced = ReducedNodeState(StateWith("True", "True"));
+  const NodeReadiness gone = ReadinessOf("n1", false, &reduced, {}, "agent: CrashLoopBackOff");
+  EXPECT_EQ(gone.state, "notReady");
+  EXPECT_EQ(gone.reason, "AgentNotReady");
+  EXPECT_EQ(gone.message, "agent: CrashLoopBackOff");
+  EXPECT_EQ(ReadinessOf("n1", true, &reduced, {}, "agent: Error").state, "optedOut");
+  EXPECT_EQ(ReadinessOf("n1", false, nullptr, {}, "agent: Error").reason, "NoReport");
+}
+
 TEST(FleetState, AnUpgradeIsValidatedByTheStepsOfTheNode) {
   const auto report = [](const json& state) { return *DriverReportOf(ReducedNodeState(state)); };
   EXPECT_TRUE(report(StateWith("True", "True")).ready);

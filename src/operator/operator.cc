@@ -38,6 +38,8 @@ constexpr char kPolicies[] = "policies", kStatus[] = "status", kNamespace[] = "n
                kDrivers[] = "drivers";
 constexpr std::string_view kReports = "nodestates.penstock.io", kSetKind = "DaemonSet";
 constexpr base::Duration kTogether = 20ms;  // changes that belong together
+/// Policies that are applied one after another roll the agents out once.
+constexpr base::Duration kPoliciesTogether = 500ms;
 // A status and a turn of drivers look at every node: in a storm of changes the less often the more
 // nodes there are, so that they take a few percent of a processor at any size.
 constexpr base::Duration kShortest = 100ms, kForEachNode = 250us;
@@ -82,7 +84,7 @@ struct Operator::State {
     using Done = ReconcileLoop::Done;
     work.Add({.name = kPolicies,
               .work = [this](const Done& done) { Compute(done); },
-              .settle = kTogether});
+              .settle = kPoliciesTogether});
     work.Add({.name = kStatus,
               .work = [this](const Done& done) { Report(done); },
               .settle = kTogether,
@@ -390,7 +392,8 @@ struct Operator::State {
     const api::PenstockSpec spec = known_spec.value_or(api::PenstockSpec{});
     for (const NodeMarker::DeviceNode& node : marker.nodes())
       nodes.push_back(ReadinessOf(node.name, node.opted_out,
-                                  reports ? reports->Find("", node.name) : nullptr, spec));
+                                  reports ? reports->Find("", node.name) : nullptr, spec,
+                                  agent_troubles.WhyNoneOn(node.name)));
     return nodes;
   }
 

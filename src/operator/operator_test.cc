@@ -87,6 +87,24 @@ class OperatorTest : public testing::Test {
     executor_.Advance(3s);
   }
 
+  /// A pod that is not ready does not start.
+  void PutAgentPod(const std::string& node, const std::string& name, bool ready) {
+    json pod = {
+        {"kind", "Pod"},
+        {"metadata",
+         {{"labels",
+           {{"app.kubernetes.io/managed-by", "penstock-operator"},
+            {"app.kubernetes.io/instance", "penstock-agent"}}}}},
+        {"spec", {{"nodeName", node}}},
+        {"status", {{"conditions", {{{"type", "Ready"}, {"status", ready ? "True" : "False"}}}}}}};
+    if (!ready)
+      pod["status"]["containerStatuses"] = {
+          {{"name", "agent"},
+           {"restartCount", 3},
+           {"state", {{"waiting", {{"reason", "CrashLoopBackOff"}}}}}}};
+    Put("/api/v1/namespaces/gpu-operator/pods/penstock-agent-" + name, pod);
+  }
+
   /// `source`: of the driver that the agent has opened.
   void Report(const std::string& node, bool ready, const std::string& reason,
               const std::string& source = "host", const std::string& since = kStart) {
@@ -239,25 +257,20 @@ TEST_F(OperatorTest, SaysWhyAgentsAreNotReadyAndReadsTheirPodsOnlyMeanwhile) {
   api_.ForgetCalls();
   executor_.Advance(1min);
   EXPECT_FALSE(reads_pods());
-  Put("/api/v1/namespaces/gpu-operator/pods/penstock-agent-x",
-      {{"kind", "Pod"},
-       {"metadata",
-        {{"labels",
-          {{"app.kubernetes.io/managed-by", "penstock-operator"},
-           {"app.kubernetes.io/instance", "penstock-agent"}}}}},
-       {"spec", {{"nodeName", "n2"}}},
-       {"status",
-        {{"containerStatuses",
-          {{{"name", "agent"},
-            {"restartCount", 3},
-            {"state", {{"waiting", {{"reason", "CrashLoopBackOff"}}}}}}}}}}});
+  PutAgentPod("n1", "x", false);
   api_.Merge(kSet, {{"status", {{"numberReady", 1}}}});
   executor_.Advance(5s);
   EXPECT_EQ(Condition("Ready")["message"], "agents: 1 ready and 2 current, of 2 nodes");
   EXPECT_FALSE(reads_pods()) << "a roll-out that gets on";
   executor_.Advance(10s);
   EXPECT_EQ(Condition("Ready")["message"],
-            "agents: 1 ready and 2 current, of 2 nodes; n2: agent: CrashLoopBackOff");
+            "agents: 1 ready and 2 current, of 2 nodes; n1: agent: CrashLoopBackOff");
+  const auto nodes_by = [this](const char* what) { return At(kPolicy)["status"]["nodes"][what]; };
+  EXPECT_EQ(nodes_by("byReason"), json({{"AgentNotReady", 1}}));
+  PutAgentPod("n1", "y", true);
+  executor_.Advance(3s);
+  EXPECT_EQ(nodes_by("byState"), json({{"ready", 1}}))
+      << "an agent that does not start beside one that runs";
   api_.Merge(kSet, {{"status", {{"numberReady", 2}}}});
   executor_.Advance(20min);
   EXPECT_EQ(State(), "ready");
@@ -304,6 +317,21 @@ TEST_F(OperatorTest, AChangedFieldWritesOnlyWhatDiffers) {
   EXPECT_THAT(Written(), Contains(std::string("PATCH ") + kSet).Times(1));
   EXPECT_THAT(Written(), Not(Contains(HasSubstr("configmaps"))));
   EXPECT_THAT(Written(), Not(Contains(HasSubstr("/nodes/"))));
+}
+
+TEST_F(OperatorTest, PoliciesThatAreAppliedTogetherRollTheAgentsOutOnce) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  api_.ForgetCalls();
+  api_.Merge(kPolicy, {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}}});
+  executor_.Advance(300ms);
+  Put(kNative, {{"apiVersion", "penstock.io/v1alpha1"},
+                {"kind", "Penstock"},
+                {"spec", {{"node", {{"health", {{"probation", "7s"}}}}}}}});
+  executor_.Advance(5s);
+  EXPECT_THAT(At(kMap)["data"].dump(), HasSubstr("7s"));
+  EXPECT_EQ(std::ranges::count(Written(), std::string("PATCH ") + kSet), 1);
 }
 
 TEST_F(OperatorTest, RestoresWhatOthersChange) {
