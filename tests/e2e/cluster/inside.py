@@ -268,6 +268,7 @@ def ready(api: Api, nodes: int) -> bool:
 def enter_environment(directory: Path, parts: Parts):
     os.environ["KUBECONFIG"] = f"{directory}/pki/admin.kubeconfig"
     os.environ["PATH"] = f"{parts.path}:{os.environ['PATH']}"
+    os.environ.setdefault("GOGC", "400")  # the daemons are written in Go, and here processors are scarcer than memory
 
 
 def become_host(directory: Path, nodes: int):
