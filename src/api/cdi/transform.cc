@@ -81,4 +81,15 @@ Spec TransformRoot(Spec spec, const std::string& from, const std::string& to, Re
   return spec;
 }
 
+std::set<std::uint32_t> TakeGroups(Spec& spec) {
+  std::set<std::uint32_t> taken;
+  const auto take = [&taken](CdiEdits& edits) {
+    taken.insert(edits.additional_gids.begin(), edits.additional_gids.end());
+    edits.additional_gids.clear();
+  };
+  take(spec.edits);
+  for (Device& device : spec.devices) take(device.edits);
+  return taken;
+}
+
 }  // namespace penstock::api::cdi

@@ -1,6 +1,9 @@
-// Rewrites specifications for another view of the same machine: `cdi transform root`.
+// Rewrites specifications: for another view of the same machine (`cdi transform root`), and for
+// readers of earlier versions.
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <string>
 
 #include "api/cdi/spec.h"
@@ -17,5 +20,8 @@ enum class Relative { kHost, kContainer };
 /// behind "--option="), and startContainer's program. `from` and `to` are absolute; empty is "/".
 /// The version is raised if the result requires a later one.
 Spec TransformRoot(Spec spec, const std::string& from, const std::string& to, Relative relative);
+
+/// Removes additionalGids, which needs version 0.7.0, and returns these groups.
+std::set<std::uint32_t> TakeGroups(Spec& spec);
 
 }  // namespace penstock::api::cdi

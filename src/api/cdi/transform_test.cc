@@ -76,5 +76,14 @@ TEST(TransformRoot, ChangesNothingWhereNothingLiesThere) {
   EXPECT_EQ(TransformRoot(spec, "/driver", "/driver", Relative::kContainer), spec);
 }
 
+TEST(TransformTest, GroupsAreTakenFromAllEdits) {
+  Spec spec{"", "acme.com/gpu", {}, {{"0", {}, {.additional_gids = {44, 7}}}}, {}};
+  spec.edits.additional_gids = {44};
+  EXPECT_EQ(MinimumVersion(spec), "0.7.0");
+  EXPECT_EQ(TakeGroups(spec), (std::set<std::uint32_t>{7, 44}));
+  EXPECT_TRUE(TakeGroups(spec).empty());
+  EXPECT_LT(MinimumVersion(spec), "0.7.0");
+}
+
 }  // namespace
 }  // namespace penstock::api::cdi

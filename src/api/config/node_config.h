@@ -173,8 +173,9 @@ struct CdiConfig {
                                            ///< specifications; or "all"
   std::vector<std::string> enable_hooks;   ///< names from HookNames(), of hooks that are off by
                                            ///< default
-  bool additional_gids = false;  ///< containers join the groups of device files that are not open
-                                 ///< to all users
+  Switch additional_gids = Switch::kAuto;  ///< containers join the groups of device files that are
+                                           ///< not open to all users; auto: those of pods do,
+                                           ///< where the kubelet's engine can read it
   bool operator==(const CdiConfig&) const = default;
 };
 

@@ -116,7 +116,7 @@ workers: {restrictSystemCalls: true}
                                        {"gds", "imex=0"},
                                        {"imex=0"}};
   EXPECT_EQ(config.containers, containers);
-  const CdiConfig cdi = {Switch::kOn, "/h", "/i", "/hi", {"all"}, {"chmod"}, true};
+  const CdiConfig cdi = {Switch::kOn, "/h", "/i", "/hi", {"all"}, {"chmod"}, Switch::kOn};
   EXPECT_EQ(config.cdi, cdi);
   const LabelsConfig labels = {Switch::kOff, Switch::kAuto, "/f", Switch::kOn, false, "/m"};
   EXPECT_EQ(config.labels, labels);

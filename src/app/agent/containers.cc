@@ -8,6 +8,9 @@
 #include "os/core/file.h"
 
 namespace penstock::app {
+
+using protocol::engine::cri::EngineAbilities;
+
 namespace {
 
 constexpr const char* kHook = "penstock-hook";
@@ -42,6 +45,13 @@ std::vector<std::string> RuntimeHandlers() {
   return names;
 }
 
+/// What an engine that does not read the groups leaves to do.
+std::string WhyNoGroups(const EngineAbilities& engine) {
+  return Describe(engine) +
+         " does not read version 0.7.0 of CDI (containerd reads it from 1.7.16 on, CRI-O from "
+         "1.30 on); name the groups in securityContext.supplementalGroups of the pods";
+}
+
 std::string WhyOff(const api::NodeConfig& config) {
   if (config.cdi.enabled == api::Switch::kOff) return "switched off";
   if (config.cdi.enabled == api::Switch::kAuto && !MayWrite(config.paths.cdi_root))
@@ -50,6 +60,14 @@ std::string WhyOff(const api::NodeConfig& config) {
 }
 
 }  // namespace
+
+node::cdi::Groups GroupsFor(api::Switch configured, const std::optional<EngineAbilities>& engine) {
+  if (configured == api::Switch::kOff) return {};
+  node::cdi::Groups groups{.for_users = configured == api::Switch::kOn};
+  groups.for_kubelet = groups.for_users || (engine && engine->cdi_groups);
+  if (engine && !groups.for_kubelet) groups.why_not = WhyNoGroups(*engine);
+  return groups;
+}
 
 Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
                        node::inventory::Inventory& inventory, std::string own_folder,
@@ -72,6 +90,7 @@ Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeCon
                                                     .handlers = RuntimeHandlers()});
     on_engine_ = engine_->published().Subscribe([this, changed](const auto&) {
       engine_setup_->EngineChanged();
+      Regroup();
       changed();
     });
   }
@@ -90,10 +109,12 @@ void Containers::WriteSpecifications(os::Loop& control, base::Executor& io,
   } else if (config_.hook.empty() && !os::Exists(own_folder_ + "/" + kHook)) {
     why_no_hook_ = "there is no " + own_folder_ + "/" + kHook;
   }
-  writer_.emplace(
-      control, io, inventory, backend::FindDialect,
-      node::cdi::CdiSpecWriter::Settings{
-          .folder = folder_, .places = PlacesOf(config), .options = OptionsOf(config_)});
+  groups_ = ChooseGroups();
+  writer_.emplace(control, io, inventory, backend::FindDialect,
+                  node::cdi::CdiSpecWriter::Settings{.folder = folder_,
+                                                     .places = PlacesOf(config),
+                                                     .options = OptionsOf(config_),
+                                                     .groups = groups_});
 }
 
 void Containers::Begin(const api::NodeConfig& config) {
@@ -105,14 +126,27 @@ void Containers::Configure(const api::NodeConfig& config) {
   if (engine_setup_) engine_setup_->Configure(config.containers.configure_engine);
   if (!writer_ || config.cdi == config_) return;
   config_ = config.cdi;
-  writer_->Configure(OptionsOf(config_));
+  groups_ = ChooseGroups();
+  writer_->Configure(OptionsOf(config_), groups_);
+}
+
+void Containers::Regroup() {
+  if (!writer_) return;
+  node::cdi::Groups groups = ChooseGroups();
+  if (groups == groups_) return;
+  groups_ = std::move(groups);
+  writer_->Configure(OptionsOf(config_), groups_);
+}
+
+node::cdi::Groups Containers::ChooseGroups() {
+  return GroupsFor(config_.additional_gids,
+                   engine_ ? engine_->published().Get()->engine : std::nullopt);
 }
 
 node::cdi::Options Containers::OptionsOf(const api::CdiConfig& config) const {
   node::cdi::Options options;
   options.disable_hooks = config.disable_hooks;
   options.enable_hooks = config.enable_hooks;
-  options.additional_gids = config.additional_gids;
   options.hook = config.hook.empty() ? HostFolder() + "/" + kHook : config.hook;
   if (!why_no_hook_.empty()) options.hook.clear();
   return options;

@@ -18,6 +18,11 @@
 
 namespace penstock::app {
 
+/// Which specifications say the groups of device files, by cdi.additionalGids and by what the
+/// kubelet's engine reads; nothing: it has not been asked, or does not answer.
+node::cdi::Groups GroupsFor(api::Switch configured,
+                            const std::optional<protocol::engine::cri::EngineAbilities>& engine);
+
 /// On the control loop.
 class Containers {
  public:
@@ -63,12 +68,15 @@ class Containers {
   void WriteSpecifications(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
                            node::inventory::Inventory& inventory);
   node::cdi::Options OptionsOf(const api::CdiConfig& config) const;
+  node::cdi::Groups ChooseGroups();
+  void Regroup();
   std::string HostFolder() const;
 
   const std::string own_folder_, folder_;
   api::CdiConfig config_;
-  std::string why_off_;      // empty: specifications are written
-  std::string why_no_hook_;  // empty: the hook exists
+  std::string why_off_;       // empty: specifications are written
+  std::string why_no_hook_;   // empty: the hook exists
+  node::cdi::Groups groups_;  // as the writer has them
   std::optional<node::cdi::CdiSpecWriter> writer_;
   std::optional<protocol::engine::cri::EngineWatcher> engine_;
   std::optional<adapter::kubelet::EngineReconciler> engine_setup_;

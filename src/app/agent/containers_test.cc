@@ -102,5 +102,21 @@ TEST_F(ContainersTest, NothingIsInstalledWhereThatIsNotAskedForOrSpecificationsA
   EXPECT_FALSE(os::Exists(folder));
 }
 
+TEST(GroupsForTest, AreThoseThatTheReadersOfASpecificationUnderstand) {
+  using protocol::engine::cri::EngineAbilities;
+  const EngineAbilities reads{.name = "containerd", .version = "2.1.0", .cdi_groups = true},
+      older{.name = "containerd", .version = "1.7.2"};
+  EXPECT_EQ(GroupsFor(api::Switch::kAuto, reads), (node::cdi::Groups{.for_kubelet = true}));
+  EXPECT_EQ(GroupsFor(api::Switch::kAuto, std::nullopt), node::cdi::Groups{});
+  const node::cdi::Groups without = GroupsFor(api::Switch::kAuto, older);
+  EXPECT_FALSE(without.for_users || without.for_kubelet);
+  EXPECT_THAT(without.why_not,
+              testing::AllOf(testing::StartsWith("containerd 1.7.2 does not read version 0.7.0"),
+                             HasSubstr("supplementalGroups")));
+  EXPECT_EQ(GroupsFor(api::Switch::kOn, older),
+            (node::cdi::Groups{.for_users = true, .for_kubelet = true}));
+  EXPECT_EQ(GroupsFor(api::Switch::kOff, reads), node::cdi::Groups{});
+}
+
 }  // namespace
 }  // namespace penstock::app

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/cdi/transform.h"
 #include "base/core/strings.h"
 #include "base/lifetime.h"
 #include "base/log.h"
@@ -55,13 +56,15 @@ struct Outcome {
 class SpecFinder {
  public:
   SpecFinder(const CdiSpecWriter::Settings& settings, Outcome& outcome)
-      : settings_(settings), outcome_(outcome) {}
+      : settings_(settings), options_(settings.options), outcome_(outcome) {
+    options_.additional_gids = true;  // each specification then loses those that it may not have
+  }
 
   void Add(const Subject& subject) {
     const Input input = subject.input();
     const Places places = subject.PlacesFrom(settings_.places);
     for (const device::CdiClass& one : subject.dialect->CdiClasses()) WatchNodes(one, places);
-    auto generated = Generate(input, places, settings_.options);
+    auto generated = Generate(input, places, options_);
     if (!generated.ok()) {
       outcome_.written.problems.push_back(generated.error().message());
       if (generated.error().code() == base::Code::kFailedPrecondition)
@@ -74,7 +77,7 @@ class SpecFinder {
     for (const auto& facts : subject.devices) ids_.insert(facts->id);
     Add(*generated, [this](const api::cdi::Device& device) { return ids_.contains(device.name); });
     for (const device::CdiClass& one : subject.dialect->CdiClasses()) {
-      auto auxiliary = GenerateClass(one, input, places, settings_.options);
+      auto auxiliary = GenerateClass(one, input, places, options_);
       // Classes with the driver's files are for programs that manage the node's devices; the
       // kubelet allocates them no devices.
       if (auxiliary.ok())
@@ -104,16 +107,33 @@ class SpecFinder {
   /// Adds the specification for users unchanged, and for the kubelet with only the devices that it
   /// names.
   void Add(Generated& generated, const std::function<bool(const api::cdi::Device&)>& for_kubelet) {
-    auto& all = outcome_.written.remarks;  // several specifications may lack the same file
-    for (const std::string& remark : generated.remarks)
-      if (std::ranges::find(all, remark) == all.end()) all.push_back(remark);
+    for (const std::string& remark : generated.remarks) Remark(remark);
     outcome_.watched.insert(generated.folders.begin(), generated.folders.end());
     api::cdi::Spec kubelets = generated.spec;
     kubelets.kind = KubeletKind(kubelets.kind);
     std::erase_if(kubelets.devices,
                   [&](const api::cdi::Device& device) { return !for_kubelet(device); });
+    LimitGroups(generated.spec, kubelets);
     for (api::cdi::Spec* spec : {&generated.spec, &kubelets})
       if (!spec->devices.empty()) specs_.push_back(std::move(*spec));
+  }
+
+  void LimitGroups(api::cdi::Spec& users, api::cdi::Spec& kubelets) {
+    const Groups& groups = settings_.groups;
+    if (!groups.for_users) api::cdi::TakeGroups(users);
+    if (groups.for_kubelet) return;
+    const auto taken = api::cdi::TakeGroups(kubelets);
+    if (taken.empty() || groups.why_not.empty()) return;
+    std::vector<std::string> ids;
+    for (const std::uint32_t id : taken) ids.push_back(std::to_string(id));
+    Remark("containers of pods that do not run as root do not get the device files' groups " +
+           base::Join(ids, ", ") + ": " + groups.why_not);
+  }
+
+  /// Several specifications may lack the same file.
+  void Remark(const std::string& remark) {
+    auto& all = outcome_.written.remarks;
+    if (std::ranges::find(all, remark) == all.end()) all.push_back(remark);
   }
 
   void WatchNodes(const device::CdiClass& one, const Places& places) {
@@ -123,6 +143,7 @@ class SpecFinder {
   }
 
   const CdiSpecWriter::Settings& settings_;
+  Options options_;
   Outcome& outcome_;
   std::vector<api::cdi::Spec> specs_;
   std::set<std::string> ids_;
@@ -283,8 +304,9 @@ void CdiSpecWriter::Begin() { state_->Begin(); }
 
 void CdiSpecWriter::DevicesChanged() { state_->DevicesChanged(); }
 
-void CdiSpecWriter::Configure(Options options) {
+void CdiSpecWriter::Configure(Options options, Groups groups) {
   state_->settings.options = std::move(options);
+  state_->settings.groups = std::move(groups);
   state_->Update();
 }
 

@@ -27,8 +27,20 @@ struct Written {
   std::vector<std::string> problems;  ///< what is not written, why, and what to do
   std::map<std::string, std::string> mismatched;  ///< vendor → why programs cannot use its driver:
                                                   ///< the libraries are of another version
-  std::vector<std::string> remarks;  ///< what was not found of the driver
+  std::vector<std::string> remarks;  ///< what was not found of the driver, and what containers
+                                     ///< cannot do for it
   bool operator==(const Written&) const = default;
+};
+
+/// In which specifications containers join the groups of device files that are not open to all
+/// users. Without that, a container whose program does not run as root cannot open them. Such a
+/// specification has version 0.7.0, and a reader that does not know it ignores all of it.
+struct Groups {
+  bool for_users = false;  ///< in those of other programs, such as podman
+  bool for_kubelet = false;
+  std::string why_not;  ///< why not for the kubelet, where that is worth a remark, and what to do:
+                        ///< one clause
+  bool operator==(const Groups&) const = default;
 };
 
 /// Runs on the control loop. Writes where something changed in the facts of devices, in a driver,
@@ -42,6 +54,7 @@ class CdiSpecWriter {
     std::string folder = "/var/run/cdi";
     Places places;
     Options options;
+    Groups groups;
   };
 
   CdiSpecWriter(os::Loop& control, base::Executor& io, inventory::Inventory& inventory,
@@ -55,8 +68,9 @@ class CdiSpecWriter {
   /// The inventory has changed.
   void DevicesChanged();
 
-  /// Applies the options as if the agent had started with them.
-  void Configure(Options options);
+  /// Applies these as if the agent had started with them. `options.additional_gids` is that of
+  /// `groups`.
+  void Configure(Options options, Groups groups);
 
   base::Published<Written>& published();
 

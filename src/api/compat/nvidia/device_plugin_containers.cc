@@ -73,7 +73,7 @@ void HookPath(const Context& context, const GivenSetting& given) {
 void FeatureFlags(const Context& context, const GivenSetting& given) {
   for (const std::string& flag : given.list) {
     if (flag == "no-additional-gids-for-device-nodes") {
-      context.config.cdi.additional_gids = false;
+      context.config.cdi.additional_gids = Switch::kOff;
     } else if (flag == "disable-nvsandboxutils") {
       context.Remark(given, "\"" + flag + "\": that library is not used here");
     } else if (flag == "disable-multiple-csv-devices" ||

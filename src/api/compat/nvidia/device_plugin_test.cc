@@ -196,7 +196,7 @@ TEST(DevicePluginConfig, ComesWithFurtherDevicesAsItSays) {
 
 TEST(DevicePluginConfig, SaysWhatSpecificationsAreMadeWith) {
   NodeConfig base;
-  base.cdi.additional_gids = true;
+  base.cdi.additional_gids = Switch::kOn;
   base.cdi.enable_hooks = {"chmod"};
   const auto cdi = [&base](const std::vector<Given>& given) {
     return TranslateDevicePlugin("flags: {plugin: {nvidiaCTKPath: /opt/my-hook}}\n", "f", given,
@@ -210,7 +210,7 @@ TEST(DevicePluginConfig, SaysWhatSpecificationsAreMadeWith) {
                                       "enable-coherent-annotations,new")});
   EXPECT_THAT(given.config.cdi.disable_hooks, ElementsAre("all", "chmod"));
   EXPECT_THAT(given.config.cdi.enable_hooks, IsEmpty());
-  EXPECT_FALSE(given.config.cdi.additional_gids);
+  EXPECT_EQ(given.config.cdi.additional_gids, Switch::kOff);
   EXPECT_THAT(
       given.not_yet,
       ElementsAre(

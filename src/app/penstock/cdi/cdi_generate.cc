@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/cdi/transform.h"
 #include "app/devices/backend_connection.h"
 #include "app/devices/driver_root.h"
 #include "app/devices/paths.h"
@@ -244,8 +245,7 @@ Result<Generated> GenerateFor(const CdiOrder& order, const api::NodeConfig& conf
 /// that some engines do not support (NVIDIA/nvidia-container-toolkit#1860).
 void ReportVersion(const CdiOrder& order, const api::cdi::Spec& spec) {
   api::cdi::Spec without = spec;
-  without.edits.additional_gids.clear();
-  for (api::cdi::Device& device : without.devices) device.edits.additional_gids.clear();
+  api::cdi::TakeGroups(without);
   const std::string version = api::cdi::MinimumVersion(spec);
   if (version == api::cdi::MinimumVersion(without)) return;
   Remark(order, "the specification has CDI version " + version +
@@ -289,7 +289,8 @@ int Run(const Common& common, CdiRequest request) {
   const auto config = Resolve(settings);
   if (!config.ok()) return Fail(config.error(), command::kFailed);
   if (request.hook.empty()) request.hook = config->cdi.hook;
-  request.additional_gids = request.additional_gids || config->cdi.additional_gids;
+  request.additional_gids =
+      request.additional_gids || config->cdi.additional_gids == api::Switch::kOn;
   const auto order = UnderstandCdiRequest(request);
   if (!order.ok()) return Fail(order.error(), command::kUsageError);
   for (const std::string& remark : order->remarks) Remark(*order, remark);

@@ -16,8 +16,8 @@ namespace {
 using Version = std::array<std::int64_t, 3>;
 
 constexpr Version kContainerdHasCdi{1, 7, 0}, kContainerdReadsField{1, 7, 2},
-    kContainerdHasItOn{2, 0, 0};
-constexpr Version kCrioHasCdi{1, 24, 0}, kCrioReadsField{1, 28, 0};
+    kContainerdReadsGroups{1, 7, 16}, kContainerdHasItOn{2, 0, 0};
+constexpr Version kCrioHasCdi{1, 24, 0}, kCrioReadsField{1, 28, 0}, kCrioReadsGroups{1, 30, 0};
 
 /// The default folders of CDI's Go library (tags.cncf.io/container-device-interface,
 /// pkg/cdi/spec-dirs.go), for engines that do not report theirs.
@@ -63,6 +63,7 @@ void DecideContainerd(EngineAbilities& engine, const std::optional<Version>& ver
                       const base::Value& config) {
   engine.cdi_folders = FoldersIn(config);
   engine.cdi_by_field = !version || *version >= kContainerdReadsField;
+  engine.cdi_groups = version && *version >= kContainerdReadsGroups;
   const base::Value* enabled = config.Find("enableCDI");
   if (enabled != nullptr && enabled->kind == base::Value::Kind::kBool)
     return Decide(engine, enabled->boolean ? Cdi::kOn : Cdi::kOff,
@@ -80,6 +81,7 @@ void DecideCrio(EngineAbilities& engine, const std::optional<Version>& version) 
   if (!version) return Decide(engine, Cdi::kUnknown, "its version cannot be read");
   if (*version < kCrioHasCdi) return Decide(engine, Cdi::kNever, "CRI-O supports it from 1.24 on");
   engine.cdi_by_field = *version >= kCrioReadsField;
+  engine.cdi_groups = *version >= kCrioReadsGroups;
   Decide(engine, Cdi::kOn, "always on in CRI-O");
 }
 

@@ -23,7 +23,10 @@ struct EngineAbilities {
   std::string version;  ///< "1.7.24", without the prefix ("v") and suffix of packagers and builders
   Cdi cdi = Cdi::kUnknown;
   bool cdi_by_field =
-      false;        ///< it reads the names from CRI's own field for them, not only from annotations
+      false;  ///< it reads the names from CRI's own field for them, not only from annotations
+  bool cdi_groups = false;  ///< it reads version 0.7.0 of the format, which has additionalGids; a
+                            ///< specification of a version that it does not know it ignores as a
+                            ///< whole
   std::string why;  ///< the source of `cdi`: "enable_cdi = false", "containerd can from 1.7 on"
   std::vector<std::string>
       cdi_folders;  ///< where it looks for specifications; empty: it does not report them
@@ -36,6 +39,8 @@ struct EngineAbilities {
 /// internal/cri/config (2.x), whose JSON has enableCDI and cdiSpecDirs; 1.6 has neither, the field
 /// is read from 1.7.2 on (containerd#8519). CRI-O's server/runtime_status.go does not report it;
 /// there CDI is always on (cri-o#5571, 1.24), and the field is read from 1.28 on (cri-o#6944).
+/// Version 0.7.0 of the format came with version 0.7.0 of CDI's library, which the go.mod of
+/// containerd has from 1.7.16 on, that of CRI-O from 1.30 on.
 EngineAbilities FromAnswers(std::string_view name, std::string_view version,
                             std::string_view config);
 

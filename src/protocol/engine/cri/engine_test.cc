@@ -83,5 +83,15 @@ TEST(EngineAbilities, LooksInItsFoldersWhateverTheyAreCalled) {
   EXPECT_TRUE(ReadsFolder(engine, "/anywhere"));
 }
 
+TEST(EngineTest, AnEngineReadsGroupsFromTheVersionOfItsLibraryOn) {
+  EXPECT_FALSE(FromAnswers("containerd", "1.7.15", kContainerdOn).cdi_groups);
+  EXPECT_TRUE(FromAnswers("containerd", "1.7.16", kContainerdOn).cdi_groups);
+  EXPECT_TRUE(FromAnswers("containerd", "v2.1.4", kContainerdOn).cdi_groups);
+  EXPECT_FALSE(FromAnswers("cri-o", "1.29.1", "").cdi_groups);
+  EXPECT_TRUE(FromAnswers("cri-o", "1.30.0", "").cdi_groups);
+  EXPECT_FALSE(FromAnswers("containerd", "master-1a2b3c", kContainerdOn).cdi_groups)
+      << "a specification that it cannot read would give containers nothing";
+}
+
 }  // namespace
 }  // namespace penstock::protocol::engine::cri
