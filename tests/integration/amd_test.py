@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from amd import Amd
+from amd import RENDER, VIDEO, Amd
 from monitored import Kubelet
 from node import Node, wait_until
 
@@ -74,6 +74,21 @@ def test_gpus_of_two_vendors_stand_side_by_side(node):
     assert nodes["3"] == nodes[amd.id(3)] and {"/dev/dri/card24", "/dev/dri/renderD152"} <= set(nodes["3"]), nodes
     assert "/dev/kfd" in json.dumps(specs)
     assert node.penstock("status").stdout.count("Instinct MI300X OAM") == 8
+
+
+def test_groups_of_device_files_are_in_specifications_only_where_that_is_asked_for(node):
+    """Podman before 5 reads no specification that has them; the kubelet's engine here is none."""
+    Amd(node.root)
+    node.start_agent(devices=16)
+
+    def found() -> set[tuple]:
+        specs = [json.loads(file.read_text()) for file in node.cdi_dir.glob("*amd.com*.json")]
+        return {(spec["kind"], spec["cdiVersion"], *device["containerEdits"].get("additionalGids", ())) for spec in specs for device in spec["devices"]}
+
+    kinds = "amd.com/gpu", "k8s.device-plugin.amd.com/gpu"
+    wait_until(lambda: found() == {(kinds[0], "0.5.0"), (kinds[1], "0.6.0")}, "specifications without groups", seen=found)
+    node.config.write_text(f"{node.config.read_text()}cdi: {{additionalGids: on}}\n")
+    wait_until(lambda: found() == {(kind, "0.7.0", VIDEO, RENDER) for kind in kinds}, "specifications with groups", seen=found)
 
 
 def test_partitions_are_offered_in_the_place_of_their_gpu(node):

@@ -14,6 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import images  # noqa: E402
+from amd import Amd  # noqa: E402
 from node import PATIENCE, Node, wait_until  # noqa: E402
 from podman import RUN, Host  # noqa: E402
 
@@ -259,3 +260,25 @@ def test_a_broken_specification_of_others_harms_no_container_of_ours(served, hos
     (host.cdi / "future.json").write_text('{"cdiVersion": "9.0.0", "kind": "other.com/x", "devices": [{"name": "0", "containerEdits": {"env": ["A=b"]}}]}')
     assert listed(host.run([f"{KIND}=2"], "nvidia-smi -L")) == [uuids(served)[2]]
     assert (host.cdi / "broken.json").read_text() == "{"
+
+
+# Another vendor's devices.
+
+
+def test_amds_partitions_by_name_and_by_the_variable_of_its_runtime(node, host):
+    amd = Amd(node.root, mode="CPX")
+    node.start_agent(wrapper=host.entering, devices=8 + 8 + 64)
+    wait_until(lambda: "amd.com/gpu" in node.report()["cdi"]["kinds"], "AMD's specification")
+    files = "ls /dev/kfd /dev/dri/*"
+
+    def of(gpu: int, *parts: int) -> list[str]:
+        minors = [amd.minors[gpu][part] for part in parts]
+        return sorted([*(f"/dev/dri/card{minor - 128}" for minor in minors), *(f"/dev/dri/renderD{minor}" for minor in minors), "/dev/kfd"])
+
+    assert sorted(host.run([f"amd.com/gpu={amd.id(1)}-3"], files).split()) == of(1, 3)
+    runtime = node.programs / "penstock-runtime"
+    for value, expected in ((f"0x{amd.unique_id(1):X}", of(1, *range(8))), ("0-1", of(0, 0, 1)), ("2", of(0, 2))):
+        given = host.run([], files, "-e", f"AMD_VISIBLE_DEVICES={value}", runtime=runtime).split()
+        assert sorted(given) == expected, value
+    refused = host.podman("run", *RUN, "-e", "AMD_VISIBLE_DEVICES=64", images.NAME, "true", runtime=runtime, check=False)
+    assert refused.returncode != 0 and "amd.com/gpu=64" in refused.stderr

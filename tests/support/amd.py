@@ -24,29 +24,32 @@ MODELS = {
 }
 PARTS = {"SPX": 1, "DPX": 2, "QPX": 4, "CPX": 8}
 FITS = {"SPX": ("NPS1",), "DPX": ("NPS1", "NPS2"), "QPX": ("NPS1", "NPS4"), "CPX": ("NPS1", "NPS4")}
+VIDEO, RENDER = 44, 106  # groups of the device files, as on Debian
 MINORS = 64  # of cards, and of render nodes
 
 
 class Amd:
-    """`board`: the BMC's card takes the first of the 64 minors, so that a partition is left without. `high`: Linux' driver writes the number of a partition into the
-    highest bits of its location, the packaged one into the lowest. `spelling`: of the partitions' platform devices. `answers`: the files of the compute mode answer,
-    until `close`. `any_process`: any process of KFD keeps all GPUs from being divided, as up to Linux 6.12; else only those that have this GPU."""
+    """`board`: the BMC's card takes the first of the 64 minors, so that a partition is left without. `first`: of the minors, where another vendor's devices have those
+    before. `high`: Linux' driver writes the number of a partition into the highest bits of its location, the packaged one into the lowest. `spelling`: of the partitions'
+    platform devices. `answers`: the files of the compute mode answer, until `close`, in the mount namespace that the command `inside` enters. `any_process`: any process of
+    KFD keeps all GPUs from being divided, as up to Linux 6.12; else only those that have this GPU."""
 
     def __init__(self, root: Path, model: str = "mi300x", gpus: int = 8, mode: str = "SPX", memory: str = "NPS1", board: bool = False, high: bool = False,
-                 spelling: str = "_", answers: bool = False, any_process: bool = True):
+                 spelling: str = "_", answers: bool = False, any_process: bool = True, inside: tuple = (), first: int = 0):
         self.root, self.sys, self.dev = root, root / "sys", root / "dev"
         self.model, self.gpus, self.memory, self.board, self.high, self.spelling = MODELS[model], gpus, memory, board, high, spelling
-        self.any_process = any_process
+        self.any_process, self.in_memory = any_process, answers and not inside
+        self.first, self.made = first, []  # device files
         self.generation = 1
         self.written: list[tuple[int, str]] = []  # modes that were written, by GPU
         self.ignores: set[int] = set()  # GPUs whose writes succeed and change nothing
         self.resetting: set[int] = set()
-        self.answering = Answering(self.sys / "answering") if answers else None
-        if answers:
+        self.answering = Answering(self.sys / "answering", inside) if answers else None
+        if self.in_memory:
             in_memory(self.sys / "class/kfd")  # 4,000 files at each change of a mode
         self.write("module/amdgpu/initstate", "live\n")
         self.write("class/kfd/kfd/dev", "511:0\n")
-        self.node("kfd", 511, 0)
+        self.node("kfd", 511, 0, RENDER)
         self.minors = self.probe()
         self.modes = [mode] * gpus
         self.processes: dict[int, tuple] = {}  # of KFD, by pid: their GPUs
@@ -70,11 +73,13 @@ class Amd:
         file.unlink(missing_ok=True)
         file.symlink_to(os.path.relpath(self.sys / target, file.parent))
 
-    def node(self, name: str, major: int, minor: int):
+    def node(self, name: str, major: int, minor: int, group: int):
         file = self.dev / name
         file.parent.mkdir(parents=True, exist_ok=True)
         if os.geteuid() == 0 and not file.exists():
             os.mknod(file, stat.S_IFCHR | 0o660, os.makedev(major, minor))
+            os.chown(file, 0, group)
+            self.made.append(file)
 
     # What the driver makes when it is loaded.
 
@@ -93,7 +98,7 @@ class Amd:
     def probe(self) -> list[list[int]]:
         """PCI functions with their DRM devices, and the platform devices of possible partitions, in the order in which the driver makes them. Returns the
         render nodes' minors of each GPU; there are none left for the last partition where the BMC has a card."""
-        free = list(range(1 if self.board else 0, MINORS))
+        free = list(range(self.first + (1 if self.board else 0), MINORS))
         minors, xcps = [], 0
         for gpu in range(self.gpus):
             folder, address = self.folder(gpu), self.address(gpu)
@@ -120,11 +125,11 @@ class Amd:
 
     def drm(self, place: str, number: int):
         self.last_render = 128 + number
-        for name, minor in ((f"card{number}", number), (f"renderD{self.last_render}", self.last_render)):
+        for name, minor, group in ((f"card{number}", number, VIDEO), (f"renderD{self.last_render}", self.last_render, RENDER)):
             self.write(f"{place}/drm/{name}/dev", f"226:{minor}\n")
             self.link(f"{place}/drm/{name}/device", place)
             self.link(f"class/drm/{name}", f"{place}/drm/{name}")
-            self.node(f"dri/{name}", 226, minor)
+            self.node(f"dri/{name}", 226, minor, group)
 
     # What changes while it is loaded.
 
@@ -186,6 +191,7 @@ class Amd:
     def close(self):
         if self.answering:
             self.answering.close()
+        if self.in_memory:
             unmount(self.sys / "class/kfd")
 
     def topology(self, skip: tuple = ()):
@@ -239,4 +245,9 @@ class Amd:
     def unload(self):
         """As rmmod amdgpu."""
         shutil.rmtree(self.sys / "module/amdgpu")
-        shutil.rmtree(self.sys / "class/kfd")
+        shutil.rmtree(self.sys / "class/kfd", ignore_errors=self.in_memory)
+        for file in self.made:
+            file.unlink()
+            (self.sys / "class/drm" / file.name).unlink(missing_ok=True)
+        for gpu in range(self.gpus):
+            shutil.rmtree(self.sys / self.folder(gpu) / "drm")

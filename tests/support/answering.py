@@ -5,6 +5,7 @@ import ctypes
 import errno
 import os
 import struct
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -24,20 +25,27 @@ def in_memory(folder: Path):
         raise OSError(ctypes.get_errno(), f"cannot mount {folder}: {os.strerror(ctypes.get_errno())}")
 
 
-def unmount(folder: Path):
-    libc.umount2(os.fsencode(folder), MNT_DETACH)
+def unmount(folder: Path, inside: tuple = ()):
+    """`inside`: the command that enters the mount namespace where it is mounted."""
+    if inside:
+        subprocess.run([*inside, "umount", "-l", folder], check=True)
+    else:
+        libc.umount2(os.fsencode(folder), MNT_DETACH)
 
 
 class Answering:
-    """Mounted on `folder` until it is closed. The functions are called on a thread of their own, one at a time."""
+    """Mounted on `folder` until it is closed. The functions are called on a thread of their own, one at a time. `inside`: the command that enters the mount namespace to
+    mount it in, if that is not this process's."""
 
-    def __init__(self, folder: Path):
-        self.folder = folder
-        folder.mkdir(parents=True)
+    def __init__(self, folder: Path, inside: tuple = ()):
+        self.folder, self.inside = folder, inside
+        folder.mkdir(parents=True, exist_ok=True)
         self.files: list[tuple[str, Callable[[], str], Callable[[str], None]]] = []
         self.device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
         options = f"fd={self.device},rootmode=40000,user_id={os.getuid()},group_id={os.getgid()},allow_other"
-        if libc.mount(b"answering", os.fsencode(folder), b"fuse", 0, options.encode()) != 0:
+        if inside:
+            subprocess.run([*inside, "mount", "-i", "-t", "fuse", "-o", options, "answering", folder], check=True, pass_fds=[self.device])
+        elif libc.mount(b"answering", os.fsencode(folder), b"fuse", 0, options.encode()) != 0:
             raise OSError(ctypes.get_errno(), f"cannot mount {folder}: {os.strerror(ctypes.get_errno())}")
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
@@ -46,7 +54,7 @@ class Answering:
         self.files.append((name, read, write))
 
     def close(self):
-        unmount(self.folder)
+        unmount(self.folder, self.inside)
         self.thread.join(60)
         os.close(self.device)
 
