@@ -105,11 +105,12 @@ def test_without_its_kernel_module_the_driver_is_named_as_not_loaded(request, dr
     node.root = driver
     node.start_agent(devices=0)
     try:
-        report = wait_until(lambda: (said := node.report()) and said["vendors"] and said,
-                            "the vendor's answer", seen=node.log)
-        vendor = next(one for one in report["vendors"] if one["vendor"] == "nvidia")
-        assert "the NVIDIA kernel driver is not loaded" in vendor["reason"], vendor
-        assert report["devices"] == []
+        def vendor() -> dict | None:
+            vendors = (node.report() or {"vendors": []})["vendors"]
+            return next((one for one in vendors if one["vendor"] == "nvidia"), None)
+        found = wait_until(vendor, "the vendor's answer", seen=node.log)
+        assert "the NVIDIA kernel driver is not loaded" in found["reason"], found
+        assert node.report()["devices"] == []
     finally:
         node.end_agent()
 

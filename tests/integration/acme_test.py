@@ -93,7 +93,8 @@ def test_parts_of_a_device_and_their_parts_are_offered_in_its_place(node):
     refused = node.penstock("run", "--device", "A-0", "--", "true", check=False)
     assert "it is divided into parts" in refused.stderr
     node.acme.set("A-0", fault="ecc 2")
-    broken = wait_until(lambda: (one := node.penstock("run", "--device", "A-0-1", "--wait", "0", "--", "true", check=False)).returncode and one, "a refusal")
+    broken = wait_until(lambda: (one := node.penstock("run", "--device", "A-0-1", "--wait", "0", "--", "true", check=False)).returncode and
+                        "code 2" in one.stderr and one, "a refusal by the fault")
     assert "A-0, of which it is a part: code 2" in broken.stderr
     node.acme.set("A-0", fault=None)
     wait_until(lambda: node.penstock("run", "--device", "A-0-1", "--wait", "0", "--", "true", check=False).returncode == 0, "the parts to be usable again")

@@ -97,7 +97,7 @@ def test_a_label_divides_all_gpus_and_makes_them_whole_again(switching):
     assert len(node.amd.written) == 8, "each was written once"
     node.wish("spx")
     node.until("failure")
-    assert "held by pod ml/train" in node.reason(), "a held partition stays"
+    wait_until(lambda: "held by pod ml/train" in node.layout().get("reason", ""), "the held partition, which stays, to be named", seen=node.layout)
     assert sorted(node.amd.modes) == ["CPX"] + ["SPX"] * 7, "the others are whole"
 
 
@@ -108,8 +108,10 @@ def test_a_gpu_that_is_not_named_serves_on(switching):
     node.until("success")
     assert node.amd.modes == ["SPX", "CPX", "CPX", "SPX", "DPX", "SPX", "SPX", "SPX"]
     node.kubelet.healthy(5, "amd.com/gpu")
-    reasons = [one.get("reason", "") for one in node.node.report()["devices"] if one["id"] == f"{node.amd.id(1)}-0"]
-    assert reasons and "most devices of this node are whole" in str(node.node.report()), reasons
+
+    def reasons() -> list[str]:
+        return [one.get("reason", "") for one in node.node.report()["devices"] if one["id"] == f"{node.amd.id(1)}-0"]
+    wait_until(lambda: reasons() and "most devices of this node are whole" in str(node.node.report()), "the partitions to be withheld", seen=reasons)
 
 
 @pytest.mark.parametrize("any_process", [True, False])
@@ -157,8 +159,7 @@ def test_what_is_wrong_with_a_profile_is_said_with_its_place_and_nothing_changes
         node.write(cpx=profile(("CPX", 8)), many=profile(("CPX", 9)), wrong=wrong, nps4=nps4)
         node.wish(name)
         wait_until(lambda: node.layout().get("name") == name and node.layout()["state"] == "failed", f"the profile {name} to be refused", seen=node.layout)
-        for text in texts:
-            assert text in node.layout()["reason"], (text, node.layout()["reason"])
+        wait_until(lambda: all(text in node.layout().get("reason", "") for text in texts), f"the reason to have {texts}", seen=node.layout)  # noqa: B023
         wait_until(lambda: node.events() and node.events()[-1] == event, event, seen=node.events)
     node.until("failure")
     assert node.amd.written == []

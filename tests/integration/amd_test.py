@@ -1,5 +1,6 @@
 """AMD's accelerators beside NVIDIA's GPUs, with the product's own programs: found in the files of KFD, DRM and PCI, labelled, advertised, measured, withdrawn, and
 handed to containers with exactly their files. On a machine without AMD's driver no process runs for it."""
+import contextlib
 import json
 import re
 import subprocess
@@ -41,7 +42,8 @@ def children(node: Node) -> list[str]:
     found = []
     for task in Path(f"/proc/{node.agent.pid}/task").iterdir():
         for pid in (task / "children").read_text().split():
-            found.append(Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " "))
+            with contextlib.suppress(OSError):  # It may have ended meanwhile.
+                found.append(Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " "))
     return found
 
 

@@ -182,8 +182,10 @@ def test_no_panel_of_the_consoles_dashboard_is_empty(prometheus):
     dashboard = json.loads(CONSOLE.read_text())
     [variable] = dashboard["templating"]["list"]
     selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]).groups()
-    hosts = wait_until(lambda: {series["metric"].get(label) for series in prometheus.query(selector)} - {None}, "hosts with GPUs", every=0.5)
-    assert HERE in hosts
+
+    def hosts() -> set[str | None]:
+        return {series["metric"].get(label) for series in prometheus.query(selector)}
+    wait_until(lambda: HERE in hosts(), "this host with its GPUs", every=0.5, seen=hosts)
     for host in (variable["allValue"], HERE):
         asked = [(panel["title"], filled(target["expr"], {variable["name"]: host})) for row in dashboard["rows"] for panel in row["panels"]
                  for target in panel["targets"]]
@@ -196,7 +198,8 @@ def test_no_panel_of_the_consoles_dashboard_is_empty(prometheus):
 def test_the_node_dashboard_finds_the_node_exporter_by_the_nodes_name(prometheus):
     values = chosen(prometheus, load("node"), HERE)
     assert values["node"] == HERE
-    assert prometheus.query(f'node_uname_info{{instance="{values["instance"]}"}}')[0]["metric"]["nodename"] == HERE
+    [found] = wait_until(lambda: prometheus.query(f'node_uname_info{{instance="{values["instance"]}"}}'), "the series of the node_exporter", every=0.5)
+    assert found["metric"]["nodename"] == HERE
 
 
 # The queries of the public dashboard 12239 and of NVIDIA's dashboard of the same name, as selectors and functions, with their labels.
@@ -206,19 +209,23 @@ PUBLIC = [f'{{}}{{{{instance=~"$instance", gpu=~"$gpu"}}}}'.format(name) for nam
 
 
 def test_the_public_dashboard_12239_has_data_on_a_machine_with_gpm(prometheus):
-    first = wait_until(lambda: prometheus.query(f'DCGM_FI_DEV_GPU_TEMP{{node="{HERE}"}}'), "DCGM names, which are on by default", every=0.5)
+    def of_8(query: str) -> list[dict]:
+        return wait_until(lambda: len(found := prometheus.query(query)) == 8 and found, f"8 series of {query}", every=0.5, seen=lambda: prometheus.query(query))
+
+    first = of_8(f'DCGM_FI_DEV_GPU_TEMP{{node="{HERE}"}}')  # DCGM names are on by default
     values = {"instance": first[0]["metric"]["instance"], "gpu": "|".join(sorted(series["metric"]["gpu"] for series in first))}
     plain = [filled(query, values) for query in PUBLIC]
     made = [f"avg({plain[0]})", f"sum({plain[1]})", f"{plain[2]} * 1000000"]
     later = [f"max({name}{{hostname=~\"{HERE}\"}}) by (hostname, gpu, UUID)" for name in ("DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_PROF_GR_ENGINE_ACTIVE")]
     assert not without_answer(prometheus, [("12239", query) for query in [*plain, *made, *later]])
-    assert len(prometheus.query(plain[5])) == 8
+    assert of_8(plain[5])
 
 
 def test_openshifts_console_plugin_has_data_with_its_own_counters(prometheus):
     # The console plugin lists GPUs by this series.
-    found = wait_until(lambda: prometheus.query('DCGM_FI_PROF_GR_ENGINE_ACTIVE{job="console"}'), "the series of GPUs", every=0.5)
-    assert len(found) == 8 and all(series["metric"]["modelName"] and series["metric"]["UUID"] for series in found)
+    query = 'DCGM_FI_PROF_GR_ENGINE_ACTIVE{job="console"}'
+    found = wait_until(lambda: len(found := prometheus.query(query)) == 8 and found, "the series of 8 GPUs", every=0.5, seen=lambda: prometheus.query(query))
+    assert all(series["metric"]["modelName"] and series["metric"]["UUID"] for series in found)
     uuid = found[0]["metric"]["UUID"]
     asked = [f'{function}({name}{{UUID="{uuid}"}})' for function, name in (
         ("sum", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"), ("sum", "DCGM_FI_DEV_MEM_COPY_UTIL"), ("sum", "DCGM_FI_DEV_ENC_UTIL"),

@@ -83,10 +83,10 @@ def test_a_whole_gpu_is_its_pods_whatever_is_said_of_shared_ones(start):
 
 def test_series_can_have_the_hosts_label_in_both_spellings(start):
     node = start(TELEMETRY % ", hostLabel: both", machine="dgx-h100")
-    wait_until(lambda: series(node, POWER), "values")
-    lines = [line for line in node.metrics().splitlines() if line.startswith("DCGM_")]
-    assert len(lines) > 100
-    for line in lines:
+
+    def shown() -> list[str]:
+        return [line for line in node.metrics().splitlines() if line.startswith("DCGM_")]
+    for line in wait_until(lambda: len(lines := shown()) > 100 and lines, "more than 100 series", seen=lambda: len(shown())):
         labels = re.findall(r'([A-Za-z_]+)="([^"]*)"', line)
         names = [name for name, _ in labels]
         assert len(set(names)) == len(names), line

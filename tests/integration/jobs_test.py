@@ -155,9 +155,7 @@ def test_files_of_a_hostile_owner_neither_block_the_agent_nor_show_what_is_not_t
     for number in range(300):
         (node.jobs / f"9.{number}").write_text("28\n")
     node.write("7", "29\n")
-    wait_until(lambda: "7" in node.shown(), "the jobs of GPU 7", seen=node.shown)
-    assert node.shown() == {"5": ['25",gpu="9', "26\\", 'DCGM_FI_DEV_POWER_USAGE{gpu="9"} 1', "??", "?", "27"], "6": [str(job) for job in range(64)],
-                            "7": ["29"]}
+    node.await_jobs({"5": ['25",gpu="9', "26\\", 'DCGM_FI_DEV_POWER_USAGE{gpu="9"} 1', "??", "?", "27"], "6": [str(job) for job in range(64)], "7": ["29"]})
     assert {sample.labels["gpu"] for sample in node.samples(POWER)} == {str(gpu) for gpu in range(8)}
     assert "password" not in node.metrics() and "password" not in node.log()
 

@@ -128,7 +128,10 @@ def test_an_xid_of_an_instance_leaves_the_others_in_use(node):
     [second] = set(devices) - {first}
     assert states(node)["0"] == states(node)[second] == "healthy"
     wait_until(lambda: states(node)[first] == "healthy", "the end of its probation", seen=lambda: node.penstock("status").stdout)
-    assert {labels["GPU_I_ID"]: value for labels, value in of_gpu(node, "DCGM_FI_DEV_XID_ERRORS")} == {str(ids[0]): 95, str(ids[1]): 0}
+
+    def xids() -> dict[str, float]:
+        return {labels["GPU_I_ID"]: value for labels, value in of_gpu(node, "DCGM_FI_DEV_XID_ERRORS")}
+    wait_until(lambda: xids() == {str(ids[0]): 95, str(ids[1]): 0}, "the series of the XID", seen=xids)
 
     # It asks: the GPU is unhealthy, and none of its parts gets new work.
     node.sim("fault", "0", "xid", "95", "--instance", f"{ids[1]}/0")

@@ -395,7 +395,7 @@ def test_a_signal_ends_the_hook_and_runs_the_last_ones(hopper, name):
     out, err = program.communicate(timeout=60)
     assert program.returncode == -signal.SIGTERM and out == "", err
     assert f"hook {name.replace('_', '-')}: /bin/sh was ended, because a signal ends this program" in err
-    assert not alive(sleeps)
+    wait_until(lambda: not alive(sleeps), "what the hook started to end")
     assert ran(node) == [*ALL[:ALL.index(name)], "apply_exit"]
     assert modes(node) == ["Disabled"] * 8 and "layout" not in node.report()
 

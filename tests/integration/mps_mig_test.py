@@ -125,7 +125,8 @@ def test_holders_of_a_mig_device_share_its_memory_and_processors(node):
     out, errors = greedy.communicate(timeout=60)
     assert "CUDA_ERROR_OUT_OF_MEMORY" in out
     assert "share" in errors and "0:2" in errors and "isolation: none" in errors, errors
-    device = next(device for device in devices(node) if device["id"] == at)
+    device = wait_until(lambda: next((device for device in devices(node) if device["id"] == at and device["free"] == 1), None),
+                        "the share of the program that was refused memory to be free", seen=lambda: devices(node))
     assert (device["sharing"], device["shares"], device["free"], device["isolation"]) == ("mps", 3, 1, "none")
     assert (device["shareMemoryBytes"], device["shareComputePercent"]) == (LIMIT << 20, 33)
     assert device["withheld"] == "", "nothing differs from what was asked for"
@@ -149,6 +150,7 @@ def test_a_layout_ends_idle_servers_and_names_clients(node):
     [server] = processes(node, number["0:1"])[NAMES[1]]
     assert alive(server), "it outlives its client, and keeps the driver from destroying its MIG device"
     kept = pid_of(node, number["0:2"])
+    wait_until(lambda: len(node.holders()) == 1, "the share of the program that ended to be free", seen=node.holders)
 
     refused = node.penstock("mig", "apply", "-f", layout(node, {"7g.40gb": 1}), check=False)
     assert refused.returncode == 1 and number["0:2"] in refused.stderr and "held by" in refused.stderr, refused.stderr
@@ -157,7 +159,8 @@ def test_a_layout_ends_idle_servers_and_names_clients(node):
 
     node.penstock("mig", "apply", "-f", layout(node, {"1g.5gb": 1, "3g.20gb": 1, "2g.10gb": 1}), timeout=120)
     assert sorted(parts(node)) == ["1g.5gb", "2g.10gb", "3g.20gb"]
-    assert not alive(server) and not (node.home / "mps" / number["0:1"]).exists()
+    assert not alive(server)
+    wait_until(lambda: not (node.home / "mps" / number["0:1"]).exists(), "its folder to be removed")
     assert pid_of(node, number["0:2"]) == kept and stays.process.poll() is None, "what stays is left alone"
     stays.end()
     wait_until(lambda: not node.holders(), "the share to be free")

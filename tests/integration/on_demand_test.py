@@ -205,7 +205,7 @@ def test_a_gpu_that_is_not_in_the_mode_or_not_set_aside_is_not_touched(make_node
     smi(node, "-mig", "1", "-i", "3")
     (node.config).write_text(node.config.read_text().replace('["0"]', '["0", "2"]'))
     node.agent.send_signal(1)
-    wait_until(lambda: "configuration" in node.log(), "the configuration to be read")
+    wait_until(lambda: json.loads(node.penstock("plan", "-o", "json").stdout)["changes"] == [], "the configuration to be in force", seen=node.log)
     first = hold(node, "--mig", "7g.40gb")
     waiting, reason = queued(node, "--mig", "7g.40gb")
     assert "its mode mig is not enabled" in reason and "GPU 3" not in reason
@@ -259,7 +259,7 @@ def test_a_part_counts_as_a_fraction_before_it_exists(make_node):
 def test_a_run_that_has_lasted_too_long_makes_room_for_another_user(make_node):
     """The run of ann leaves room for the whole GPU that bob requests."""
     ann, bob = 64001, 64002
-    node = set_aside(make_node, more="allocators: {local: {group: users}}\nqueue: {perUser: {time: 3s}}\n")
+    node = set_aside(make_node, more="allocators: {local: {group: users}}\nqueue: {perUser: {time: 10s}}\n")
     node.programs = Path(shutil.copytree(node.programs, node.home / "bin"))  # every user can execute them
     small = hold(node, "--mig", "1g.5gb", **by(ann))
     large = hold(node, "--mig", "7g.40gb")  # of root, who has no limit
@@ -291,7 +291,7 @@ def test_requests_that_are_abandoned_leave_nothing_and_delay_no_one(make_node):
         served += 1
     assert loop.returncode == 0 and served > 0
     nothing_is_left(node)
-    assert node.queue() == [] and node.holders() == []
+    wait_until(lambda: node.queue() == [] and node.holders() == [], "no run to wait or to hold", seen=lambda: (node.queue(), node.holders()))
 
 
 # Faults and crashes.

@@ -127,7 +127,7 @@ def test_a_command_has_no_descriptor_of_penstock(node):
 def test_what_cannot_be_done_is_said_with_its_exit_status(node, words, status, says):
     done = node.penstock("run", *words, check=False)
     assert (done.returncode, says in done.stderr) == (status, True), done.stderr
-    assert node.holders() == []
+    wait_until(lambda: node.holders() == [], "no device to be held", seen=node.holders)
 
 
 def test_without_an_agent_it_says_how_to_start_one(make_node):

@@ -44,10 +44,11 @@ class Clustered:
         self.node.start_agent()
 
     def configuration(self) -> dict:
-        return self.node.report()["configuration"]
+        return (self.node.report() or {}).get("configuration", {"origin": "", "notYet": None})
 
     def condition(self, kind: str) -> dict:
-        return next(one for one in self.node.report()["conditions"] if one["type"] == kind)
+        found = (self.node.report() or {"conditions": []})["conditions"]
+        return next((one for one in found if one["type"] == kind), {"status": None, "reason": "", "message": ""})
 
     def end(self):
         self.kubelet.stop()

@@ -99,8 +99,9 @@ def test_a_hang_and_a_worker_that_is_killed_do_not_either(make):
     node.start_agent()
     node.sim("fault", "3", "xid", "95", "--alone")
     wait_for(node, 3, "unhealthy")
+    unknown = f"device={device(node, 3)['id']} from=unhealthy to=unknown"
     node.sim("fault", "3", "hang", "nvmlDeviceGetMemoryInfo", "7000", "--count", "1")
-    wait_for(node, 3, "unknown")
+    wait_until(lambda: unknown in node.log(), "device 3 to be unknown for a while", seen=lambda: node.log()[-3000:])
     wait_for(node, 3, "unhealthy")
     assert "XID 95" in reason(node, 3)
     worker = subprocess.run(["pgrep", "-P", str(node.agent.pid), "-f", "penstock-worker"], capture_output=True, text=True, check=True)
@@ -242,8 +243,8 @@ def test_a_driver_updated_under_its_module_is_told(make):
 
     def conditions():
         return {one["type"]: one for one in node.report()["conditions"]}
-    wait_until(lambda: not conditions()["DriverReady"]["status"], "the driver not to be ready", seen=lambda: node.penstock("status").stdout)
-    assert conditions()["DriverReady"]["reason"] == "DriverUnusable"
+    wait_until(lambda: not (now := conditions()["DriverReady"])["status"] and now["reason"] == "DriverUnusable", "the driver to be unusable",
+               seen=lambda: (conditions(), node.penstock("status").stdout))
     assert "550.90.07" in node.penstock("status").stdout
     node.sim("heal", "driver")
     wait_until(lambda: conditions()["DriverReady"]["status"], "the driver to be ready", seen=lambda: node.penstock("status").stdout)

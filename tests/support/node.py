@@ -119,7 +119,9 @@ class Node:
         return json.loads(self.penstock("queue", "-o", "json").stdout)["queue"]
 
     def allocator(self, name: str) -> dict:
-        return next(allocator for allocator in self.report()["allocators"] if allocator["name"] == name)
+        """Its state is empty while the agent starts."""
+        found = (self.report() or {"allocators": []})["allocators"]
+        return next((allocator for allocator in found if allocator["name"] == name), {"state": "", "reason": ""})
 
     # Programs on GPUs.
 
