@@ -77,8 +77,8 @@ def test_a_pod_that_calls_itself_the_kubelet_changes_nothing_for_an_agent_that_s
     wait_for(lambda: "/tmp/kubelet" in node.run("sh", "-c", "readlink /proc/[0-9]*/exe || true").stdout, 60, "the impostor to run on the node")
     installed.install({"podAnnotations": {"upgraded": "beside an impostor"}})
     installed.wait_rolled_out()
-    allocator = node.allocator("kubelet")
-    assert allocator["deviceList"] == ["cdi-cri"] and "containerd 1.7" in allocator["deviceListReason"], allocator
+    wait_for(lambda: (allocator := node.allocator("kubelet")).get("deviceList") == ["cdi-cri"] and "containerd 1.7" in allocator["deviceListReason"], 60,
+             "the agent to know how the engine gives devices", lambda: node.allocator("kubelet"))
     installed.check()
 
 

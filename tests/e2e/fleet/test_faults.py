@@ -138,14 +138,16 @@ def test_a_rule_is_taken_from_the_role(installed, measure):
     assert len(without) == len(role["rules"]) - 1
     machine = installed.nodes["n2"].machine
     patch = lambda rules: installed.kubectl("patch", "clusterrole", RELEASE, "--type=merge", "-p", json.dumps({"rules": rules}))  # noqa: E731
-    with measure("a rule is removed from the ClusterRole: status names it"):
-        patch(without)
-        machine.fault(PULLED, "remove")
-        # A connection that an earlier scenario broke may briefly be the reason.
-        wait_for(lambda: "patch" in (reason := installed.nodes["n2"].allocator("cluster")["reason"]) and "nodes" in reason, 60,
-                 "status to name the missing rule", lambda: installed.nodes["n2"].allocator("cluster"))
-    assert installed.nodes["n2"].allocator("kubelet")["state"] == "open"
-    patch(role["rules"])
+    try:
+        with measure("a rule is removed from the ClusterRole: status names it"):
+            patch(without)
+            machine.fault(PULLED, "remove")
+            # A connection that an earlier scenario broke may briefly be the reason.
+            wait_for(lambda: "patch" in (reason := installed.nodes["n2"].allocator("cluster")["reason"]) and "nodes" in reason, 60,
+                     "status to name the missing rule", lambda: installed.nodes["n2"].allocator("cluster"))
+        assert installed.nodes["n2"].allocator("kubelet")["state"] == "open"
+    finally:
+        patch(role["rules"])
     with measure("the rule is added again: the labels follow"):
         wait_for(lambda: count_of_the_pulled(installed) is None, 90, "the label of the removed GPU to go", installed.logs)
     machine.heal()

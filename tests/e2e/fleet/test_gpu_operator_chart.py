@@ -124,11 +124,11 @@ def test_helm_uninstall_leaves_nothing(chart, fleet, measure):
     with measure("helm uninstall gpu-operator"):
         chart.helm("uninstall", "--namespace", NAMESPACE, RELEASE, "--wait", "--timeout", "240s")
     for name, node in fleet.nodes.items():
-        metadata = fleet.get("node", name)["metadata"]
-        assert not ours(metadata["labels"]) and UPGRADES not in metadata["annotations"], name
-        for folder in ("/run/penstock", "/var/lib/penstock", "/var/run/cdi"):
-            files = node.run("sh", "-c", f"find {folder} -mindepth 1 2>/dev/null || true").stdout
-            assert not files, f"on {name}: {files}"
+        def remains(name=name, node=node) -> list[str]:
+            metadata = fleet.get("node", name)["metadata"]
+            files = node.run("sh", "-c", "find /run/penstock /var/lib/penstock /var/run/cdi -mindepth 1 2>/dev/null || true").stdout
+            return [*ours(metadata["labels"]), *(key for key in metadata["annotations"] if key == UPGRADES), *files.split()]
+        wait_for(lambda remains=remains: not remains(), 60, f"nothing to remain on {name}", remains)
     kinds = "clusterrole,clusterrolebinding,role,rolebinding,daemonset,deployment,serviceaccount,configmap,service,job,pod,lease,runtimeclass," \
         "validatingadmissionpolicy,validatingadmissionpolicybinding,clusterpolicy,nvidiadriver,gpucluster,penstock,nodestate,secret"
 

@@ -2,6 +2,7 @@
 assigned to another allocator leaves the first one before the second one offers it."""
 import json
 import time
+from itertools import groupby
 
 import pytest
 from actors import GPU, wait_for
@@ -82,7 +83,7 @@ def test_an_xid_takes_out_all_shares_of_its_gpu_and_no_others_and_a_cure_brings_
     wait_event(sliced_dgx, "n1", "DeviceRecovered", "GPU")
     wait_for(lambda: set().union(*health_in_pods(sliced_dgx, "share").values()) == {"Healthy"}, 60, "all pods' devices to be healthy again")
     sliced_dgx.wait_advertised(60)
-    assert sliced_dgx.labels("n1") == labels
+    wait_for(lambda: sliced_dgx.labels("n1") == labels, 60, "the labels as before", lambda: (labels, sliced_dgx.labels("n1")))
     sliced_dgx.check()
 
 
@@ -110,7 +111,7 @@ def test_a_gpu_that_flaps_every_second_goes_once_and_comes_back_once(sliced_dgx,
         sampler.stop()
         if well < PROBATION / 2:
             break  # else this machine stalled meanwhile, and the GPU was healthy longer than its probation: no flapping
-    changes = [count for _, count in sampler.seen]
+    changes = [count for count, _ in groupby(count for _, count in sampler.seen if count != -1)]  # -1: the kubelet did not answer
     remark("a GPU that flaps every second, 6 times: device counts at the kubelet, Events", f"{changes}, {len(sliced_dgx.events('n1')) - told}")
     assert well < PROBATION / 2, f"in five attempts the GPU was once healthy for {well:.1f} s"
     assert changes == [32, 28, 32]

@@ -62,12 +62,11 @@ def test_helm_uninstall_leaves_nothing(installed, measure):
     with measure("helm uninstall"):
         installed.uninstall()
     for node in installed.nodes.values():
-        assert not ours(installed.labels(node.name)), f"labels of {node.name}"
-        sockets = set(node.run("ls", "/var/lib/kubelet/device-plugins").stdout.split())
-        assert sockets <= {"DEPRECATION", "kubelet.sock", "kubelet_internal_checkpoint"}, sockets
-        for folder in ("/run/penstock", "/var/lib/penstock", "/var/run/cdi"):
-            files = node.run("sh", "-c", f"find {folder} -mindepth 1 2>/dev/null || true").stdout
-            assert not files, f"on {node.name}: {files}"
+        def remains(node=node) -> list[str]:
+            sockets = set(node.run("ls", "/var/lib/kubelet/device-plugins").stdout.split()) - {"DEPRECATION", "kubelet.sock", "kubelet_internal_checkpoint"}
+            files = node.run("sh", "-c", "find /run/penstock /var/lib/penstock /var/run/cdi -mindepth 1 2>/dev/null || true").stdout
+            return [*ours(installed.labels(node.name)), *sockets, *files.split()]
+        wait_for(lambda remains=remains: not remains(), 60, f"nothing to remain on {node.name}", remains)
     kinds = "clusterrole,clusterrolebinding,role,rolebinding,daemonset,serviceaccount,configmap,job,pod,validatingadmissionpolicy," \
         "validatingadmissionpolicybinding,customresourcedefinition"
 

@@ -95,15 +95,17 @@ def test_prometheus_scrapes_dashboards_show_and_an_idle_gpu_is_listed_and_alerte
     count = sum(len(node.machine.minors()) for node in fleet.nodes.values())
     board = dashboards.load("fleet")
     panel = dict(reversed(dashboards.queries(board, dashboards.chosen(prometheus, board))))  # of two panels with the same name, the first
-    assert prometheus.value(panel["GPUs"]) == count and prometheus.value(panel["Power"]) > 10 * count
-    assert 20 < prometheus.value(panel["Hottest"]) < 100 and 0 <= prometheus.value(panel["Busy"]) <= 1
+    for title, right in {"GPUs": lambda value: value == count, "Power": lambda value: value > 10 * count, "Hottest": lambda value: 20 < value < 100,
+                         "Busy": lambda value: 0 <= value <= 1}.items():
+        # A series without a recent sample has no value.
+        wait_for(lambda: (value := prometheus.value(panel[title])) is not None and right(value), 60, f"the panel {title} to have a right value",  # noqa: B023
+                 lambda: prometheus.query(panel[title]))  # noqa: B023
 
     with measure("an idle held GPU is listed and alerted"):  # (3) an allocated but idle GPU is listed and alerted
         def listed() -> bool:
             return pod in fleet.nodes["n4"].penstock("usage", "--idle").stdout
         wait_for(listed, 60, "penstock usage --idle to list the pod")
-        wait_for(lambda: [one for one in prometheus.firing("AcceleratorIdle") if one.get("pod") == pod], 60, "the alert to fire")
-    one = next(one for one in prometheus.firing("AcceleratorIdle") if one.get("pod") == pod)
+        one = wait_for(lambda: next((one for one in prometheus.firing("AcceleratorIdle") if one.get("pod") == pod), None), 60, "the alert to fire")
     assert (one["namespace"], one["node"], one["severity"]) == ("default", "n4", "info")
     fleet.nodes["n4"].machine.no_processes("0")
     fleet.delete_pod(pod)
@@ -113,8 +115,8 @@ def test_prometheus_scrapes_dashboards_show_and_an_idle_gpu_is_listed_and_alerte
 
 def on_the_gpu(fleet: Fleet, node: str):
     """The program of the pod on that node opens the first GPU and leaves it idle."""
-    pid = fleet.nodes[node].run("pgrep", "-f", "^sleep 100000").stdout.split()[0]
-    fleet.nodes[node].machine.run_process("0", int(pid), mebibytes=512, name="sleep")
+    pids = wait_for(lambda: fleet.nodes[node].run("pgrep", "-f", "^sleep 100000", check=False).stdout.split(), 60, "the program to run")
+    fleet.nodes[node].machine.run_process("0", int(pids[0]), mebibytes=512, name="sleep")
 
 
 # Panels with data on idle A100s and older GPUs without any fault: without node_exporter, errors, processes and users.

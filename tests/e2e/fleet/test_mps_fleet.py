@@ -179,7 +179,7 @@ def test_pods_share_mig_devices_each_with_a_server_of_its_own(divided):
     for name in names:
         start(divided, name, resource=MIG, node="n4")
     divided.wait_held(*names)
-    gave = {pod: device_of(next(iter(slots))) for pod, slots in node.held().items()}
+    gave = {pod: device_of(next(iter(slots))) for pod, slots in node.kubelet_gave().items()}
     assert sorted(Counter(gave.values()).values()) == [2, 2], gave
     pipes = {pod: divided.inside(pod, "echo $CUDA_MPS_PIPE_DIRECTORY; ls $CUDA_MPS_PIPE_DIRECTORY | head -1").split() for pod in gave}
     assert all(len(seen) == 2 for seen in pipes.values()), pipes

@@ -50,12 +50,13 @@ def test_the_operator_on_one_node_installs_changes_and_upgrades_the_driver_below
         rollout.operator.wait_state("ready")
         older.deploy("only", "n1", 1)
         older.wait_deployed("only")
-        [before] = older.get("pods", "-l", "app=only")["items"]
+        running = ("pods", "-l", "app=only", "--field-selector", "status.phase=Running")  # one that was rejected stays
+        [before] = older.get(*running)["items"]
         rollout.operator.apply(cluster_policy(driver={"useNvidiaDriverCRD": True}, daemonsets={"annotations": {"example.com/changed": "yes"}}))
         wait_for(lambda: "example.com/changed" in str(older.get("daemonset", "-n", NAMESPACE, "penstock-agent")["spec"]["template"]["metadata"]), 60,
                  "the agents to be changed", rollout.told)
         rollout.operator.wait_state("ready")
-        assert [pod["metadata"]["uid"] for pod in older.get("pods", "-l", "app=only")["items"]] == [before["metadata"]["uid"]], "a changed agent touches no pod"
+        assert [pod["metadata"]["uid"] for pod in older.get(*running)["items"]] == [before["metadata"]["uid"]], "a changed agent touches no pod"
         with measure("  one node: another driver", of=older):
             rollout.apply("blue", NEW, "blue")
             rollout.wait_versions(n1=f"container {NEW}")

@@ -22,7 +22,7 @@ def test_an_upgrade_under_load_takes_nothing_from_pods(installed, measure, remar
         installed.install({"podAnnotations": {"upgraded": "yes"}})
         installed.wait_rolled_out()
     gaps = {name: sampler.longest_without(len(installed.nodes[name].machine.minors())) for name, sampler in samplers.items()}
-    installed.wait_churned("churn")
+    installed.wait_churned("churn", 420)  # a Job waits up to 6 min before it replaces pods that failed
     remark("  pods rejected during the change of agents", str(installed.get("job", "churn")["status"].get("failed", 0)))
     assert set(installed.agent_pods().values()).isdisjoint(old.values())
     assert {node: pods(installed, f"held-{node}") for node in before} == before
