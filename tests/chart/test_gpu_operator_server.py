@@ -144,6 +144,12 @@ def test_the_operator_works_with_the_rights_that_olm_gives_it(server, programs, 
     def present() -> set[str]:
         return {one["metadata"]["name"] for one in get("nodes").get("items", ()) if one["metadata"]["labels"].get("nvidia.com/gpu.present") == "true"}
 
+    def may(*words) -> bool:
+        return server.kubectl("auth", "can-i", *words, f"--as=system:serviceaccount:{OPERATOR_NAMESPACE}:gpu-operator").returncode == 0
+    # The server follows rights a moment after they are made; a refusal would be in the log.
+    wait_until(lambda: may("list", "clusterpolicies.nvidia.com") and may("create", "daemonsets.apps", "-n", OPERATOR_NAMESPACE),
+               "the rights to be in force", every=0.2)
+
     def seen() -> str:
         return log.read_text()[-3000:] + server.kubectl("get", "clusterpolicy", "-o", "yaml").stdout
     log = tmp_path / "log"

@@ -207,7 +207,8 @@ class Agent:
         return wait_for(lambda: next((device for device in self.status()["devices"] if device["id"] == uuid), None), 60, f"{self.name} to list {uuid}")
 
     def kubelet_allocator(self) -> dict:
-        return next(allocator for allocator in self.status()["allocators"] if allocator["name"] == "kubelet")
+        """Its state is empty while the agent starts."""
+        return next((allocator for allocator in self.status()["allocators"] if allocator["name"] == "kubelet"), {"state": "", "reason": "", "deviceList": []})
 
     def holders(self, kind: str | None = None) -> list[dict]:
         answer = self.penstock("ps", "-o", "json", check=False)

@@ -147,6 +147,7 @@ def test_the_agent_configures_the_engine_where_it_is_told_to_and_that_can_be_und
         wait_for(lambda: way(agent) == ["cdi-cri"], 60, "the agent to see that CDI is on", agent.describe)
     finally:
         agent.configure("")
+        wait_for(lambda: json.loads(agent.penstock("plan", "-o", "json").stdout)["changes"] == [], 60, "the agent to leave the engine alone", agent.describe)
         cluster.run(agent.programs / "penstock", "--state-dir", agent.state_dir, "runtime", "unconfigure", "--all")
     assert configuration() == before
 

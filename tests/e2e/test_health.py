@@ -10,8 +10,8 @@ def test_a_gpu_that_failed_is_taken_out_alone_and_comes_back_when_cured(agent, k
     machine.fault(broken, *fault)
     kubernetes.wait_for_gpus(7)
     assert broken not in kubernetes.gpus_the_kubelet_has()
-    device = agent.device(broken)
-    assert device["health"]["state"] == "unhealthy" and reason in device["health"]["reason"].lower()
+    wait_for(lambda: (health := agent.device(broken)["health"])["state"] == "unhealthy" and reason in health["reason"].lower(), 60, "status to name the cause",
+             agent.describe)
     assert sum(device["health"]["state"] == "healthy" for device in agent.status()["devices"]) == 7
     machine.heal()
     kubernetes.wait_for_gpus(8, deadline=60)
