@@ -58,6 +58,8 @@ std::string_view MeaningOf(FieldSource source) {
     case FieldSource::kReasonsTotal:
       return "Number of times clocks began to be limited, by reason, as observed at collections.";
     case FieldSource::kHealth: return "Health: 0 healthy, 10 unknown, 20 unhealthy.";
+    case FieldSource::kHealthy: return "Health: 1 healthy, 0 unhealthy.";
+    case FieldSource::kDevices: return "Number of devices of the node.";
     case FieldSource::kPeers: return "Link from this device to another device.";
     case FieldSource::kQuantity: return "As reported by the driver.";
     case FieldSource::kUnavailable: break;
@@ -92,6 +94,9 @@ MetricName Exported(const device::Dialect& dialect, const ExporterField& field, 
                                                      : "gauge";
   metric.labels = NamesOf(dialect.exporter()->LabelsOf(
       {}, nullptr, field.link ? 0 : -1, {.hostname = "-", .hostname_labels = {"hostname"}}));
+  if (field.index)
+    for (std::string& name : NamesOf(dialect.exporter()->PartLabels(field, "0", {}, 0)))
+      metric.labels.push_back(std::move(name));
   metric.meaning = row != rows.end() && !newer ? std::string(base::Trim(row->help))
                    : family != nullptr         ? std::string(family->help)
                                                : std::string(MeaningOf(field.source));

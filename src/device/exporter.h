@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,9 @@ enum class FieldSource {
                      ///< the page first had this field
   kHealth,       ///< 0 healthy, 10 warning, 20 unhealthy: of the device and of each of its parts
                  ///< (Exporter::watches)
+  kHealthy,      ///< 1 healthy, 0 unhealthy: of the device; nothing where that is unknown
+  kDevices,      ///< how many devices of the vendor the node has, each part as one; one series,
+                 ///< whose labels are those of the node
   kPeers,        ///< how the device reaches each of the others
   kUnavailable,  ///< the exporter has it, Penstock does not: `from` says why
 };
@@ -46,6 +50,8 @@ struct ExporterField {
   bool real = false, new_real = false;  ///< shown with six decimals, not as an integer
   bool link = false;                    ///< one series per link
   int one_link = -1;  ///< shows the value of this link as the device's value; -1: of no single link
+  bool index = false;  ///< one series per numbered part of the chip (an engine, a sensor), whose
+                       ///< number is the link's; Exporter::PartLabels names it
 };
 
 /// A row of the exporter's counters file: which field is shown, as which type, with which help.
@@ -104,9 +110,9 @@ class Exporter {
   virtual ExporterLabels LabelsOf(const Facts& device, const Facts* whole, int link,
                                   const ExporterStyle& style) const = 0;
 
-  /// Whether a part of a device shows the value that the field has for the device, if it has none
-  /// of its own. The device itself is then not shown, except for its links.
-  virtual bool IsOfWhole(const ExporterField& field) const = 0;
+  /// Whether this part of a device shows the value that the field has for the device, if it has
+  /// none of its own. The device itself is then not shown, except for its links.
+  virtual bool IsOfWhole(const ExporterField& field, const Facts& part) const = 0;
 
   /// The labels of a device's holder, without empty ones.
   virtual ExporterLabels HolderLabels(const ExporterHolder& holder,
@@ -120,9 +126,10 @@ class Exporter {
   virtual ExporterLabels ErrorLabels(std::int64_t code) const = 0;
 
   /// The labels that distinguish one device's series of a field of kErrorsInWindow,
-  /// kReasonsInWindow, kErrorsTotal, kReasonsTotal or kPeers. `part` is the code, the reason's name
-  /// or the peer's index; empty for the one series that says that nothing happened. `window` is the
-  /// counting window, for fields that have one. `value` is the value of the series.
+  /// kReasonsInWindow, kErrorsTotal, kReasonsTotal or kPeers, or of one with an index. `part` is
+  /// the code, the reason's name, the peer's index or the number; empty for the one series that
+  /// says that nothing happened. `window` is the counting window, for fields that have one. `value`
+  /// is the value of the series.
   virtual ExporterLabels PartLabels(const ExporterField& field, std::string_view part,
                                     base::Duration window, std::int64_t value) const = 0;
 
@@ -148,6 +155,16 @@ class Exporter {
 
   /// The name of a family's label in the newer naming; the same name if it did not change.
   virtual std::string_view NewLabel(std::string_view label) const = 0;
+
+  /// The labels of series of the node (FieldSource::kDevices).
+  virtual ExporterLabels NodeLabels(const ExporterStyle&) const { return {}; }
+
+  /// Whether it has a file of settings besides the counters file (telemetry.exporterFile), which
+  /// then applies to its families.
+  virtual bool has_settings() const { return false; }
+
+  /// The number by which its settings choose a device; nothing: it has none.
+  virtual std::optional<int> NumberOf(const Facts&) const { return std::nullopt; }
 };
 
 }  // namespace penstock::device

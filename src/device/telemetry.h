@@ -52,8 +52,8 @@ struct Quantity {
   Unit unit = Unit::kNone;
   bool counter = false;  ///< only increases, until the device or its driver is reset
   Pace pace = Pace::kFast;
-  bool per_link = false;  ///< has a value for each of a device's links, besides or instead of one
-                          ///< for the device
+  bool per_link = false;  ///< has a value for each of a device's links, or of other numbered parts
+                          ///< of it, besides or instead of one for the device
   double most = 0;  ///< the largest possible value, in `unit`; the driver's answer is invalid above
                     ///< it. 0: any
   /// Its family on the vendor-neutral metrics page (api/metrics.h) and the labels, as written

@@ -77,6 +77,9 @@ class Exposition {
 
   /// Adds a value that is already formatted in another way than Add's: "%f", "%d" of dcgm-exporter.
   void AddWritten(std::string_view labels, std::string_view value) { Write(labels, {}, value); }
+  void AddWritten(std::string_view labels, std::string_view more, std::string_view value) {
+    Write(labels, more, value);
+  }
 
   /// Returns the page and leaves the Exposition empty.
   std::string Take();

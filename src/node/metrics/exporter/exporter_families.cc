@@ -147,6 +147,7 @@ void ExporterFamilies::Relabel(const inventory::Snapshot& inventory, const ledge
   const bool has_jobs = !setup_.config->job_directory.empty();
   views_ = ViewsOf(setup_, dialect_.vendor(), inventory, ledger, has_jobs ? jobs : nullptr);
   link_texts_.assign(views_.size(), {});
+  count_ = CountDevices(dialect_.vendor(), inventory);
 }
 
 void ExporterFamilies::Add(const std::vector<DeviceRow>& devices, const Snapshots& node,
@@ -187,6 +188,7 @@ bool ExporterFamilies::IsIn(const Shown& shown, const ExporterRow& row,
 
 void ExporterFamilies::AddRow(const ExporterRow& row, const std::vector<Shown>& all,
                               const PageInputs& inputs, Exposition& page) {
+  if (row.field->source == FieldSource::kDevices) return AddDeviceCount(page);
   for (const Shown& shown : all) {
     if (!IsIn(shown, row, all)) continue;
     switch (row.field->source) {
@@ -199,6 +201,8 @@ void ExporterFamilies::AddRow(const ExporterRow& row, const std::vector<Shown>& 
       case FieldSource::kErrorsTotal: AddErrorTotals(row, shown, inputs, page); break;
       case FieldSource::kReasonsTotal: AddReasonTotals(row, shown, page); break;
       case FieldSource::kHealth: AddHealth(row, shown, inputs, page); break;
+      case FieldSource::kHealthy: AddHealthy(row, shown, page); break;
+      case FieldSource::kDevices: break;      // one series, above
       case FieldSource::kUnavailable: break;  // no row has such a field
     }
   }
@@ -214,7 +218,7 @@ void ExporterFamilies::AddQuantity(const ExporterRow& row, const Shown& shown, E
   }
   if (shown.device->sample != nullptr && AddValues(row, shown, *shown.device->sample, page)) return;
   if (shown.whole != nullptr && shown.whole->sample != nullptr &&
-      setup_.exporter->IsOfWhole(*row.field))
+      setup_.exporter->IsOfWhole(*row.field, *shown.view->device))
     AddValues(row, shown, *shown.whole->sample, page);
 }
 
@@ -226,12 +230,18 @@ bool ExporterFamilies::AddValues(const ExporterRow& row, const Shown& shown,
   bool any = false;
   for (const sample::Latest& latest : ValuesOf(sample, *row.quantity)) {
     const int link = latest.value.link;
-    if ((row.field->link ? link < 0 : link != row.field->one_link) ||
-        !IsOfNow(latest, sample, quantity))
+    const bool many = row.field->link || row.field->index;
+    if ((many ? link < 0 : link != row.field->one_link) || !IsOfNow(latest, sample, quantity))
       continue;
     const std::string value = AsExporter(latest.value.number, *row.field, row.new_naming);
     if (value.empty()) continue;
-    page.AddWritten(row.field->link ? LinkText(row, shown, link) : text, value);
+    if (row.field->index) {
+      const std::string_view index = IndexText(*row.field, link);
+      if (index.empty()) continue;
+      page.AddWritten(text, index, value);
+    } else {
+      page.AddWritten(row.field->link ? LinkText(row, shown, link) : text, value);
+    }
     any = true;
   }
   return any;
@@ -331,6 +341,26 @@ void ExporterFamilies::AddHealth(const ExporterRow& row, const Shown& shown,
   }
 }
 
+void ExporterFamilies::AddHealthy(const ExporterRow& row, const Shown& shown, Exposition& page) {
+  std::int64_t state = HealthOf(shown.device->entry->health.state);
+  if (shown.whole != nullptr) state = std::max(state, HealthOf(shown.whole->entry->health.state));
+  if (state != kWarn)
+    page.AddWritten(shown.view->texts[row.new_naming ? 1 : 0], state == kPass ? "1" : "0");
+}
+
+void ExporterFamilies::AddDeviceCount(Exposition& page) {
+  if (driver_ == nullptr) return;
+  device::ExporterLabels labels = setup_.exporter->NodeLabels(setup_.style);
+  if (setup_.exporter->has_settings())
+    for (const auto& label : config_.exporter.labels)
+      if (std::ranges::find(labels, label.first, &device::ExporterLabels::value_type::first) ==
+          labels.end())
+        labels.push_back(label);
+  LabelText text;
+  for (const auto& [name, value] : labels) text.Add(name, value);
+  page.AddWritten(text.text(), std::to_string(count_));
+}
+
 void ExporterFamilies::AddPeers(const ExporterRow& row, const Shown& shown,
                                 const std::vector<Shown>& all, Exposition& page) {
   for (const device::Link& link : shown.view->device->links) {
@@ -348,6 +378,22 @@ void ExporterFamilies::AddPart(const ExporterRow& row, const Shown& shown, std::
       setup_.exporter->PartLabels(*row.field, part, window, value);
   page.AddWritten(TextOf(setup_, *shown.view, row.new_naming, -1, labels, {}),
                   std::to_string(value));
+}
+
+std::string_view ExporterFamilies::IndexText(const ExporterField& field, int index) {
+  constexpr std::size_t kMostIndices = 1024;
+  const auto at = static_cast<std::size_t>(index);
+  if (at >= kMostIndices) return {};
+  std::vector<std::string>& texts = index_texts_[&field];
+  if (texts.size() <= at) texts.resize(at + 1);
+  if (texts[at].empty()) {
+    LabelText labels;
+    for (const auto& [name, value] :
+         setup_.exporter->PartLabels(field, std::to_string(index), {}, 0))
+      labels.Add(name, value);
+    texts[at] = labels.Take();
+  }
+  return texts[at];
 }
 
 const std::string& ExporterFamilies::LinkText(const ExporterRow& row, const Shown& shown,

@@ -67,11 +67,14 @@ class ExporterFamilies {
   void AddReasonTotals(const ExporterRow& row, const Shown& shown, Exposition& page);
   void AddHealth(const ExporterRow& row, const Shown& shown, const PageInputs& inputs,
                  Exposition& page);
+  void AddHealthy(const ExporterRow& row, const Shown& shown, Exposition& page);
+  void AddDeviceCount(Exposition& page);
   void AddPeers(const ExporterRow& row, const Shown& shown, const std::vector<Shown>& all,
                 Exposition& page);
   void AddPart(const ExporterRow& row, const Shown& shown, std::string_view part,
                base::Duration window, std::int64_t value, Exposition& page);
   const std::string& LinkText(const ExporterRow& row, const Shown& shown, int link);
+  std::string_view IndexText(const device::ExporterField& field, int index);
 
   const device::Dialect& dialect_;
   const api::TelemetryConfig& config_;
@@ -80,6 +83,9 @@ class ExporterFamilies {
   std::vector<ExporterView> views_;
   // Of each view, by naming and link.
   std::vector<std::array<std::map<int, std::string>, 2>> link_texts_;
+  // Of each field with an index, by index.
+  std::map<const device::ExporterField*, std::vector<std::string>> index_texts_;
+  std::size_t count_ = 0;  // of devices
   BitWindow reasons_;
   BitRises rises_;
   const device::Driver* driver_ = nullptr;  // valid while Add runs

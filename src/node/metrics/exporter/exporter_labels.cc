@@ -66,16 +66,40 @@ std::map<std::string, std::string> Wanted(const std::map<std::string, std::strin
   return wanted;
 }
 
+/// The settings that apply to the exporter; null: none do.
+const api::ExporterSettings* SettingsOf(const ExporterSetup& setup) {
+  return setup.exporter->has_settings() ? &setup.config->exporter : nullptr;
+}
+
+bool Has(const ExporterLabels& labels, std::string_view name) {
+  return std::ranges::find(labels, name, &ExporterLabels::value_type::first) != labels.end();
+}
+
+/// The holder's labels under the names that the settings give them, without those that are taken.
+ExporterLabels RenamedLabels(const std::map<std::string, std::string>& labels,
+                             const std::map<std::string, std::string, std::less<>>& names,
+                             const ExporterLabels& taken) {
+  ExporterLabels renamed;
+  for (const auto& [name, key] : names)
+    if (const auto found = labels.find(key); found != labels.end() && !Has(taken, name))
+      renamed.emplace_back(name, found->second);
+  return renamed;
+}
+
 void ReportHolder(const ExporterSetup& setup, const Hold& hold, ExporterView& view) {
   const ledger::Lease& lease = *hold.lease;
   device::ExporterHolder holder{
       .pod = lease.pod, .namespace_name = lease.namespace_name, .container = lease.container};
-  if (setup.config->pod_uid) holder.pod_uid = lease.pod_uid;
+  const api::ExporterSettings* settings = SettingsOf(setup);
+  if (setup.config->pod_uid || (settings != nullptr && settings->pod_uid))
+    holder.pod_uid = lease.pod_uid;
   if (IsShare(hold)) holder.share = NumberOf(*hold.slot);
   view.holder = setup.exporter->HolderLabels(holder, setup.style);
   ExporterLabels taken = setup.reserved;
   for (const ExporterLabels* labels : {&view.first, &view.facts, &view.holder})
     Append(taken, *labels);
+  if (settings != nullptr && !settings->holder_labels.empty())
+    return Append(view.facts, RenamedLabels(lease.labels, settings->holder_labels, taken));
   Append(view.facts, PlainLabels(Wanted(lease.labels, setup.config->holder_labels), taken));
 }
 
@@ -92,6 +116,10 @@ ExporterView ViewOf(const ExporterSetup& setup, const inventory::Entry& entry,
                                vendor == nullptr ? nullptr : vendor->driver.get());
     if (!value.empty()) view.facts.emplace_back(row->name, std::move(value));
   }
+  if (const api::ExporterSettings* settings = SettingsOf(setup))
+    for (const auto& label : settings->labels)
+      if (!Has(view.first, label.first) && !Has(view.facts, label.first))
+        view.first.push_back(label);
   return view;
 }
 
@@ -102,6 +130,14 @@ std::set<std::string, std::less<>> DividedIn(const inventory::Snapshot& inventor
     if (entry.ancestors.size() == 1 && entry.health.state != device::HealthState::kGone)
       divided.insert(entry.ancestors.front().device);
   return divided;
+}
+
+/// Whether the settings leave the device out.
+bool IsLeftOut(const ExporterSetup& setup, const device::Facts& device) {
+  const api::ExporterSettings* settings = SettingsOf(setup);
+  if (settings == nullptr || settings->devices.empty()) return false;
+  const std::optional<int> number = setup.exporter->NumberOf(device);
+  return number && std::ranges::find(settings->devices, *number) == settings->devices.end();
 }
 
 /// Of a whole device the jobs of its own file, of a part those of the part's.
@@ -164,6 +200,16 @@ std::string FactOf(const device::Exporter& exporter, const device::ExporterField
   return value.empty() && parent != nullptr ? exporter.Fact(field, *parent, driver) : value;
 }
 
+std::size_t CountDevices(std::string_view vendor, const inventory::Snapshot& inventory) {
+  const auto divided = DividedIn(inventory);
+  return static_cast<std::size_t>(
+      std::ranges::count_if(inventory.devices, [&](const inventory::Entry& entry) {
+        return entry.facts->vendor == vendor && entry.ancestors.size() <= 1 &&
+               entry.health.state != device::HealthState::kGone &&
+               !divided.contains(entry.facts->id);
+      }));
+}
+
 std::string TextOf(const ExporterSetup& setup, const ExporterView& view, bool new_naming, int link,
                    const ExporterLabels& more_facts, const ExporterLabels& more_holder) {
   ExporterLabels all =
@@ -193,7 +239,7 @@ std::vector<ExporterView> ViewsOf(const ExporterSetup& setup, std::string_view v
   for (const inventory::Entry& entry : inventory.devices) {
     if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone) continue;
     // Exporters name parts of devices, not parts of parts: those would have the same labels.
-    if (entry.ancestors.size() > 1) continue;
+    if (entry.ancestors.size() > 1 || IsLeftOut(setup, *entry.facts)) continue;
     ExporterView view = ViewOf(setup, entry, inventory);
     if (divided.contains(entry.facts->id)) {
       view.shows = Shows::kLinks;

@@ -51,6 +51,9 @@ std::vector<ExporterView> ViewsOf(const ExporterSetup& setup, std::string_view v
                                   const ledger::Snapshot& ledger,
                                   const attribute::DeviceJobs* jobs);
 
+/// How many devices of a vendor the node has, each part as one.
+std::size_t CountDevices(std::string_view vendor, const inventory::Snapshot& inventory);
+
 /// The value of a fact of a device, for a part otherwise that of its device; empty: unknown.
 std::string FactOf(const device::Exporter& exporter, const device::ExporterField& field,
                    const device::Facts& device, const device::Facts* parent,

@@ -12,11 +12,25 @@ using device::CounterRow;
 using device::ExporterField;
 using device::FieldSource;
 
+/// The rows for this exporter's fields. Rows for fields of others leave it its default.
 std::vector<CounterRow> RowsIn(const api::TelemetryConfig& config,
                                const device::Exporter& exporter) {
-  if (config.counters.empty()) return exporter.DefaultRows();
+  const std::vector<CounterRow> preset = exporter.DefaultRows();
   std::vector<CounterRow> rows;
-  for (const api::MetricRow& row : config.counters) rows.push_back({row.field, row.type, row.help});
+  bool families = false;
+  for (const api::MetricRow& row : config.counters) {
+    if (std::ranges::none_of(exporter.fields(), [&row](const ExporterField& field) {
+          return field.name == row.field || field.new_name == row.field;
+        }))
+      continue;
+    const auto known = std::ranges::find(preset, row.field, &CounterRow::field);
+    rows.push_back(
+        {row.field, row.type, row.help.empty() && known != preset.end() ? known->help : row.help});
+    families = families || row.type != "label";
+  }
+  // Its settings may choose labels alone.
+  if (rows.empty() || (!families && exporter.has_settings()))
+    rows.insert(rows.end(), preset.begin(), preset.end());
   return rows;
 }
 
@@ -67,12 +81,14 @@ ExporterRows RowsOf(const device::Dialect& dialect, const api::TelemetryConfig& 
              new_naming = wants(MetricNames::kExporterNew);
   ExporterRows rows;
   if (!old_naming && !new_naming) return rows;
+  const std::string prefix =
+      dialect.exporter()->has_settings() ? config.exporter.prefix : std::string();
   std::set<std::string, std::less<>> names;
   const auto add = [&](const ExporterField& field, const CounterRow& counter, bool newer) {
-    ExporterRow row{
-        .field = &field,
-        .new_naming = newer,
-        .name = std::string(newer && !field.new_name.empty() ? field.new_name : field.name)};
+    ExporterRow row{.field = &field,
+                    .new_naming = newer,
+                    .name = prefix + std::string(newer && !field.new_name.empty() ? field.new_name
+                                                                                  : field.name)};
     row.type = TypeOf(counter.type);
     row.help = counter.help;
     if (!FindQuantity(dialect.Quantities(), row) || !names.insert(row.name).second) return;
@@ -87,7 +103,9 @@ ExporterRows RowsOf(const device::Dialect& dialect, const api::TelemetryConfig& 
     });
     if (field == fields.end()) continue;
     if (counter.type == "label") {
-      if (field->source == FieldSource::kFact) rows.labels.push_back(&*field);
+      if (field->source == FieldSource::kFact &&
+          std::ranges::find(rows.labels, &*field) == rows.labels.end())
+        rows.labels.push_back(&*field);
       continue;
     }
     if (field->source == FieldSource::kUnavailable) rows.unavailable.push_back(&*field);

@@ -67,9 +67,11 @@ enum Id : device::QuantityId {
   kSent
 };
 
-/// An exporter in the style of dcgm-exporter.
+/// An exporter in the style of dcgm-exporter, with or without a file of settings.
 class AcmeExporter final : public device::Exporter {
  public:
+  explicit AcmeExporter(bool settings = false) : settings_(settings) {}
+
   std::span<const device::ExporterField> fields() const override {
     using device::FieldSource;
     static constexpr device::ExporterField kFields[] = {
@@ -126,6 +128,9 @@ class AcmeExporter final : public device::Exporter {
          .number = 9006,
          .source = FieldSource::kReasonsTotal,
          .from = "reasons"},
+        {.name = "ACME_ENGINE", .number = 9007, .from = "link.sent", .index = true},
+        {.name = "ACME_HEALTHY", .number = 9008, .source = FieldSource::kHealthy},
+        {.name = "ACME_DEVICES", .number = 9009, .source = FieldSource::kDevices},
     };
     return kFields;
   }
@@ -153,7 +158,9 @@ class AcmeExporter final : public device::Exporter {
       labels.emplace_back(label, style.hostname);
     return labels;
   }
-  bool IsOfWhole(const device::ExporterField& field) const override { return field.number != 252; }
+  bool IsOfWhole(const device::ExporterField& field, const device::Facts&) const override {
+    return field.number != 252;
+  }
   device::ExporterLabels HolderLabels(const device::ExporterHolder& holder,
                                       const device::ExporterStyle& style) const override {
     device::ExporterLabels labels{{style.old_names ? "pod_name" : "pod", std::string(holder.pod)},
@@ -206,10 +213,19 @@ class AcmeExporter final : public device::Exporter {
   std::string_view NewLabel(std::string_view label) const override {
     return label == "ACME_DRIVER_VERSION" ? "ACME_SYSTEM_DRIVER" : label;
   }
+  device::ExporterLabels NodeLabels(const device::ExporterStyle& style) const override {
+    return {{"node", style.hostname}};
+  }
+  bool has_settings() const override { return settings_; }
+  std::optional<int> NumberOf(const device::Facts& device) const override { return device.index; }
+
+ private:
+  const bool settings_;
 };
 
 class MeasuredAcme final : public device::testing::AcmeDialect {
  public:
+  explicit MeasuredAcme(bool settings = false) : exporter_(settings) {}
   std::span<const device::Quantity> Quantities() const override { return kQuantities; }
   const device::Exporter* exporter() const override { return &exporter_; }
 
@@ -219,6 +235,11 @@ class MeasuredAcme final : public device::testing::AcmeDialect {
 
 inline const device::Dialect* FindMeasuredAcme(std::string_view vendor) {
   static const MeasuredAcme acme;
+  return vendor == "acme" ? &acme : nullptr;
+}
+
+inline const device::Dialect* FindAcmeWithSettings(std::string_view vendor) {
+  static const MeasuredAcme acme(true);
   return vendor == "acme" ? &acme : nullptr;
 }
 

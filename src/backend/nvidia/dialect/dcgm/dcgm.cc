@@ -175,7 +175,7 @@ class Dcgm final : public device::Exporter {
 
   // DCGM (dcgmlib/src/DcgmCacheManager.cpp) asks the GPU for an instance's fields, except for those
   // of memory. Fields of profiling (DcgmGpmManager.cpp) are the instance's or nothing.
-  bool IsOfWhole(const ExporterField& field) const override {
+  bool IsOfWhole(const ExporterField& field, const Facts&) const override {
     const auto within = [&field](int first, int last) {
       return field.number >= first && field.number <= last;
     };
