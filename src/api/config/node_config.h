@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -245,6 +247,18 @@ struct MetricRow {
   bool operator==(const MetricRow&) const = default;
 };
 
+/// What the file of settings of a vendor's exporter says besides the fields (AMD's exporter:
+/// config.json). It applies to the families of that exporter alone.
+struct ExporterSettings {
+  std::string prefix;                                      ///< of the names of its families
+  std::map<std::string, std::string, std::less<>> labels;  ///< of all its series
+  /// Names of labels, with the key of the holder's label whose value each has.
+  std::map<std::string, std::string, std::less<>> holder_labels;
+  std::vector<int> devices;  ///< numbers of those that are shown; empty: all
+  bool pod_uid = false;
+  bool operator==(const ExporterSettings&) const = default;
+};
+
 /// The host's label on an exporter's series; dcgm-exporter called it "Hostname" before 4.8.3.
 enum class HostLabel { kNone, kOld, kNew, kBoth };
 
@@ -264,6 +278,9 @@ struct TelemetryConfig {
                                     ///< runs; its rows are in `counters`
   std::string counters_map;         ///< "namespace:name" of a ConfigMap with such a CSV under
                                     ///< "metrics"; takes precedence over the file
+  std::string exporter_file;  ///< config.json of AMD's exporter, reread when it changes; its fields
+                              ///< are in `counters`, the rest in `exporter`
+  ExporterSettings exporter;
   HostLabel host_label = HostLabel::kNew;
   bool old_names = false;        ///< labels as before the exporter's renaming: "uuid", "pod_name"
   bool blanks_replaced = false;  ///< blanks in models' names are replaced

@@ -296,6 +296,7 @@ std::vector<ConfigKey> Keys() {
           &T::counters),
       Key("telemetry.countersFile", kNow, AbsolutePath(), &N::telemetry, &T::counters_file),
       Key("telemetry.countersConfigMap", kNow, Plain(), &N::telemetry, &T::counters_map),
+      Key("telemetry.exporterFile", kNow, AbsolutePath(), &N::telemetry, &T::exporter_file),
       Key("telemetry.hostLabel", kNow, OneOf(kHostLabels), &N::telemetry, &T::host_label),
       Key("telemetry.oldNames", kNow, Plain(), &N::telemetry, &T::old_names),
       Key("telemetry.blanksReplaced", kNow, Plain(), &N::telemetry, &T::blanks_replaced),
