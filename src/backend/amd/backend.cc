@@ -37,9 +37,17 @@ struct Session {
   std::map<std::string, std::string> modes;  // by address, at the last Describe
   std::vector<KfdProcess> processes;
   std::chrono::steady_clock::time_point processes_at{};
+  /// What a GPU's gpu_metrics said, for its partitions, which are asked one after another.
+  struct Measured {
+    std::chrono::steady_clock::time_point at{};
+    Result<GpuMetrics> metrics = Error(Code::kUnavailable, "not read yet");
+  };
+  std::map<std::string, Measured> measured;  // by GPU
 
   /// `again`: reads also what refused to be read the last time.
   base::Status Look(bool again);
+
+  Result<GpuMetrics> MetricsOf(const AmdGpu& gpu);
 
   /// Those on a GPU or partition.
   std::vector<device::DeviceProcess> ProcessesOn(std::uint64_t gpu_id);
@@ -74,6 +82,14 @@ base::Status Session::Look(bool again) {
     base::Log(base::kWarn, "KFD refuses to show some GPUs: the device cgroup lacks their rule",
               {{"nodes", std::to_string(topology->refused.size())}});
   return {};
+}
+
+Result<GpuMetrics> Session::MetricsOf(const AmdGpu& gpu) {
+  if (gpu.partitions.size() <= 1) return ReadMetrics(machine, gpu);
+  const auto now = std::chrono::steady_clock::now();
+  Measured& last = measured[gpu.id];
+  if (now - last.at >= kRound) last = {now, ReadMetrics(machine, gpu)};
+  return last.metrics;
 }
 
 std::vector<device::DeviceProcess> Session::ProcessesOn(std::uint64_t gpu_id) {
@@ -149,10 +165,9 @@ class AmdBackend final : public device::Backend {
   Result<device::Sample> TakeSample(const std::string& address,
                                     const device::SampleRequest& request) override {
     ASSIGN(const Place place, Find(address));
-    if (place.partition == nullptr) return SampleGpu(session_->machine, *place.gpu, request);
-    device::Sample sample;  // the driver measures the GPU
-    sample.unsupported = request.quantities;
-    return sample;
+    const MetricsOf metrics = [this, &place] { return session_->MetricsOf(*place.gpu); };
+    return place.partition == nullptr ? SampleGpu(session_->machine, *place.gpu, metrics, request)
+                                      : SamplePart(place.partition->xcp, metrics, request);
   }
 
   base::Status SetMode(const std::string& address, const std::string& mode,

@@ -24,6 +24,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 using testing::SizeIs;
 
 const std::string kFirst = "0000:05:00.0", kSecond = "0000:26:00.0";
@@ -98,6 +99,22 @@ class AmdMachine : public testing::Test {
       if (facts.ok()) addresses.insert(addresses.end(), facts->parts.begin(), facts->parts.end());
     }
     return addresses;
+  }
+
+  static device::SampleRequest Everything() {
+    device::SampleRequest request;
+    for (std::size_t id = 0; id < TheQuantities().size(); ++id)
+      request.quantities.push_back(static_cast<device::QuantityId>(id));
+    return request;
+  }
+  /// By key, and number where there is one.
+  static std::map<std::string, std::uint64_t> Values(const device::Sample& sample) {
+    std::map<std::string, std::uint64_t> values;
+    for (const device::SampleValue& one : sample.values)
+      values[std::string(TheQuantities()[one.quantity].key) +
+             (one.link < 0 ? "" : "/" + std::to_string(one.link))] =
+          std::get<std::uint64_t>(one.number);
+    return values;
   }
 
   static constexpr std::uint64_t kUnique = 16404946649897475633ull;  // of a real machine
@@ -385,13 +402,79 @@ TEST_F(AmdMachine, MeasuresWhatItsFilesSay) {
   Pci(kFirst, "gpu_metrics", std::string("\x10\x00\x03\x00", 4) + std::string(12, '\1'));
   const auto backend = Opened();
   (void)backend->List();
-  device::SampleRequest request;
-  for (std::size_t id = 0; id < TheQuantities().size(); ++id)
-    request.quantities.push_back(static_cast<device::QuantityId>(id));
-  const auto sample = *backend->TakeSample(kFirst, request);
-  ASSERT_THAT(sample.values, SizeIs(2)) << "the table has an unknown version";
-  EXPECT_EQ(std::get<std::uint64_t>(sample.values[0].number), 1073741824u);
-  EXPECT_EQ(std::get<std::uint64_t>(sample.values[1].number), 12u);
+  const auto sample = *backend->TakeSample(kFirst, Everything());
+  EXPECT_THAT(Values(sample),
+              ElementsAre(Pair("memory.free", 205084688384u), Pair("memory.total", 206158430208u),
+                          Pair("memory.used", 1073741824u), Pair("utilization.gpu", 12u)))
+      << "the table has an unknown version";
+}
+
+TEST_F(AmdMachine, MeasuresBlocksClocksAndThePciLink) {
+  Node(2, 0x500, 128, kUnique);
+  Pci(kFirst, "ras/umc_err_count", "ue: 2\nce: 5\nde: 1\n");
+  Pci(kFirst, "ras/pcie_bif_err_count", "ue: 0\nce: 7\n");
+  Pci(kFirst, "ras/elsewhere_err_count", "ue: 1\nce: 0\n");
+  Pci(kFirst, "max_link_speed", "32.0 GT/s PCIe\n");
+  Pci(kFirst, "pp_dpm_sclk", "S: 19Mhz\n0: 132Mhz\n1: 2100Mhz *\n");
+  std::string table(120, '\xff');
+  table.replace(0, 4, std::string("\x78\x00\x01\x03", 4));
+  table.replace(24, 8, std::string("\x00\x00\x01\x00\x00\x00\x00\x00", 8));
+  table.replace(54, 2, "\xa4\x06");
+  Pci(kFirst, "gpu_metrics", table);
+  const auto backend = Opened();
+  (void)backend->List();
+  const auto found = Values(*backend->TakeSample(kFirst, Everything()));
+  const auto value = [&found](const std::string& key) {
+    const auto one = found.find(key);
+    return one == found.end() ? ~0ull : one->second;
+  };
+  EXPECT_EQ(value("ecc.block.corrected/13"), 5u) << "umc";
+  EXPECT_EQ(value("ecc.block.uncorrected/13"), 2u);
+  EXPECT_EQ(value("ecc.block.deferred/13"), 1u);
+  EXPECT_EQ(value("ecc.block.corrected/4"), 7u) << "pcie_bif";
+  EXPECT_EQ(value("ecc.volatile.uncorrected"), 3u) << "of all blocks";
+  EXPECT_EQ(value("pcie.speed.max"), 320u);
+  EXPECT_EQ(value("clock/0"), 1700u);
+  EXPECT_EQ(value("clock.min/0"), 132u) << "not that of deep sleep";
+  EXPECT_EQ(value("clock.max/0"), 2100u);
+  EXPECT_FALSE(found.contains("clock.max/1")) << "there is one";
+  EXPECT_EQ(value("energy"), 1000u);
+  EXPECT_EQ(value("energy.micro"), 1'000'000u);
+}
+
+// What a reset hides has not gone for good.
+TEST_F(AmdMachine, WhatCannotBeReadDuringAResetIsAskedForAgain) {
+  Node(2, 0x500, 128, kUnique);
+  Pci(kFirst, "ras/umc_err_count", "Query currently inaccessible\n");
+  Pci(kFirst, "gpu_metrics", "");
+  const auto backend = Opened();
+  (void)backend->List();
+  const auto sample = *backend->TakeSample(kFirst, Everything());
+  const auto never = [&sample](std::string_view key) {
+    return std::ranges::any_of(sample.unsupported, [key](device::QuantityId id) {
+      return TheQuantities()[id].key == key;
+    });
+  };
+  for (const char* key :
+       {"ecc.volatile.corrected", "ecc.block.corrected", "temperature.gpu", "clock"})
+    EXPECT_FALSE(never(key)) << key;
+  EXPECT_TRUE(never("memory.used"));
+}
+
+TEST_F(AmdMachine, APartitionMeasuresItsOwnChiplets) {
+  Node(2, 0x500, 128, kUnique);
+  Node(3, 0x501, 129, kUnique);
+  Pci(kFirst, "current_compute_partition", "CPX\n");
+  std::string table(3872, '\xff');
+  table.replace(0, 4, std::string("\x20\x0f\x01\x08", 4));
+  table.replace(344 + 440, 4, std::string("\x2a\x00\x00\x00", 4));
+  Pci(kFirst, "gpu_metrics", table);
+  const auto backend = Opened();
+  const auto addresses = Addresses(*backend);
+  ASSERT_THAT(addresses, SizeIs(3));
+  EXPECT_THAT(Values(*backend->TakeSample(addresses[2], Everything())),
+              ElementsAre(Pair("busy.compute/0", 42u)));
+  EXPECT_THAT(Values(*backend->TakeSample(addresses[1], Everything())), IsEmpty());
 }
 
 TEST_F(AmdMachine, ADriverThatGoesIsMissed) {

@@ -29,10 +29,11 @@ constexpr std::array kModels{
     Model{0x75a3, 0x75b3, "AMD Instinct MI355X"},
 };
 
+constexpr std::size_t kMaxFact = 128;
+
 std::string ModelOf(const Machine& machine, const AmdGpu& gpu) {
   std::string name = machine.PciFile(gpu.pci, "product_name");
-  constexpr std::size_t kMaxName = 128;
-  if (!name.empty() && name.size() <= kMaxName && base::IsUtf8(name)) return name;
+  if (!name.empty() && name.size() <= kMaxFact && base::IsUtf8(name)) return name;
   const std::uint32_t id = gpu.partitions.front().node.device_id;
   for (const Model& model : kModels)
     if (model.id == id || model.virtual_id == id) return model.name;
@@ -101,8 +102,13 @@ Facts Common(const Machine& machine, const AmdGpu& gpu) {
   char device[8];
   std::snprintf(device, sizeof device, "%04x", node.device_id & 0xffffu);
   facts.details[kDeviceId] = device;
-  if (const std::string vbios = machine.PciFile(gpu.pci, "vbios_version"); !vbios.empty())
-    facts.details["vbios"] = vbios;
+  // The last two are in the board's EEPROM (Linux, amdgpu_fru_eeprom.c).
+  for (const auto& [detail, file] : {std::pair("vbios", "vbios_version"),
+                                     {kProductNumber, "product_number"},
+                                     {kManufacturer, "manufacturer"}})
+    if (std::string text = machine.PciFile(gpu.pci, file);
+        !text.empty() && text.size() <= kMaxFact && base::IsUtf8(text))
+      facts.details[detail] = std::move(text);
   if (const auto source = machine.sysfs().Read("/module/amdgpu/srcversion", 4096); source.ok())
     facts.details[kSourceVersion] = base::Trim(*source);
   return facts;

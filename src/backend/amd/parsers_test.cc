@@ -58,6 +58,60 @@ TEST(AmdGpuMetrics, OfMi300) {
   }
 }
 
+TEST(AmdGpuMetrics, OfMi200HasEdgeStacksAndClocks) {
+  const auto metrics = ParseGpuMetrics(Table(120, 1, 3)
+                                           .Put(4, 2, 38)
+                                           .Put(54, 2, 1700)
+                                           .Put(60, 2, 400)
+                                           .Put(66, 2, 300)
+                                           .Put(90, 2, 41)
+                                           .Put(106, 2, 900)
+                                           .bytes());
+  ASSERT_TRUE(metrics.ok());
+  EXPECT_EQ(metrics->edge, 38u);
+  EXPECT_TRUE(metrics->average_power);
+  EXPECT_EQ(metrics->compute_clocks, (GpuMetrics::Values{1700}));
+  EXPECT_EQ(metrics->video_clocks, (GpuMetrics::Values{400, std::nullopt}));
+  EXPECT_EQ(metrics->data_clocks, (GpuMetrics::Values{std::nullopt, 300}));
+  EXPECT_EQ(metrics->hbm[1], 41u);
+  EXPECT_EQ(metrics->gfx_voltage, 900u);
+}
+
+TEST(AmdGpuMetrics, OfPartitions) {
+  struct Version {
+    unsigned content;
+    std::size_t size, first, part, video, replays;
+  };
+  for (const auto& [content, size, first, part, video, replays] :
+       {Version{6, 1664, 312, 168, 96, 104},
+        {7, 2208, 344, 232, 96, 112},
+        {8, 3872, 344, 440, 112, 112}}) {
+    const auto metrics = ParseGpuMetrics(Table(size, 1, content)
+                                             .Put(replays, 8, 17)
+                                             .Put(first, 4, 90)
+                                             .Put(first + 7 * part + 28, 4, 91)
+                                             .Put(first + part + video, 2, 12)
+                                             .bytes());
+    ASSERT_TRUE(metrics.ok()) << content;
+    EXPECT_EQ(metrics->pcie_replays, 17u) << content;
+    ASSERT_EQ(metrics->parts.size(), 8u) << content;
+    EXPECT_EQ(metrics->parts[0].compute_busy[0], 90u) << content;
+    EXPECT_EQ(metrics->parts[7].compute_busy[7], 91u) << content;
+    EXPECT_EQ(metrics->parts[1].video_busy[0], 12u) << content;
+    EXPECT_EQ(metrics->parts[1].compute_busy[0], std::nullopt) << content;
+    EXPECT_EQ(metrics->parts[0].slow_power.empty(), content < 8) << content;
+  }
+}
+
+// Linux had two of them.
+TEST(AmdGpuMetrics, Of16WithAnotherLengthHasOnlyItsBeginning) {
+  const auto metrics = ParseGpuMetrics(Table(384, 1, 6).Put(4, 2, 61).Put(24, 8, 5).bytes());
+  ASSERT_TRUE(metrics.ok());
+  EXPECT_EQ(metrics->hotspot, 61u);
+  EXPECT_EQ(metrics->energy, std::nullopt);
+  EXPECT_TRUE(metrics->parts.empty());
+}
+
 TEST(AmdGpuMetrics, OfDescribedFields) {
   const auto code = [](std::uint64_t type, std::uint64_t id, std::uint64_t count) {
     return type << 20 | id << 10 | count;
@@ -73,8 +127,27 @@ TEST(AmdGpuMetrics, OfDescribedFields) {
   ASSERT_TRUE(metrics.ok()) << metrics.error().message();
   EXPECT_EQ(metrics->hotspot, 55u);
   EXPECT_EQ(metrics->power, 400u);
+  EXPECT_TRUE(metrics->parts.empty());
   table.Put(4, 4, 1000000);
   EXPECT_FALSE(ParseGpuMetrics(table.bytes()).ok()) << "fewer than it says";
+}
+
+TEST(AmdGpuMetrics, OfDescribedLists) {
+  const auto code = [](std::uint64_t type, std::uint64_t id, std::uint64_t count) {
+    return type << 20 | id << 10 | count;
+  };
+  Table table(48, 1, 9);
+  table.Put(4, 4, 2)
+      .Put(8, 8, code(4, 40, 2))  // how busy two chiplets are
+      .Put(16, 4, 70)
+      .Put(24, 8, code(6, 29, 2))  // what two links have received
+      .Put(32, 8, 1000)
+      .Put(40, 8, 2000);
+  const auto metrics = ParseGpuMetrics(table.bytes());
+  ASSERT_TRUE(metrics.ok()) << metrics.error().message();
+  ASSERT_EQ(metrics->parts.size(), 1u);
+  EXPECT_EQ(metrics->parts[0].compute_busy, (GpuMetrics::Values{70, std::nullopt}));
+  EXPECT_EQ(metrics->xgmi_received, (GpuMetrics::Values{1000, 2000}));
 }
 
 TEST(AmdGpuMetrics, SaysWhichVersionItDoesNotKnow) {
@@ -88,8 +161,8 @@ TEST(AmdGpuMetrics, SaysWhichVersionItDoesNotKnow) {
 
 TEST(AmdGpuMetrics, NeverReadsBeyondTheFile) {
   for (unsigned content = 0; content < 12; ++content)
-    for (std::size_t size = 0; size < 400; ++size) {
-      std::string bytes = Table(400, 1, content).bytes().substr(0, size);
+    for (std::size_t size = 0; size < 4000; size += size < 400 ? 1 : 7) {
+      std::string bytes = Table(4000, 1, content).bytes().substr(0, size);
       (void)ParseGpuMetrics(bytes);
       if (size >= 2) bytes[0] = static_cast<char>(size), bytes[1] = static_cast<char>(size >> 8);
       (void)ParseGpuMetrics(bytes);

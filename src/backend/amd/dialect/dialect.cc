@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backend/amd/dialect/exporter.h"
 #include "backend/amd/dialect/kinds.h"
 #include "backend/amd/dialect/labels.h"
 #include "backend/amd/dialect/mode_terms.h"
@@ -134,7 +135,7 @@ class AmdDialect final : public device::Dialect {
   }
 
   std::span<const device::Quantity> Quantities() const override { return TheQuantities(); }
-  const device::Exporter* exporter() const override { return nullptr; }
+  const device::Exporter* exporter() const override { return &TheExporter(); }
   std::vector<std::string> DriverPaths(const device::Paths& paths) const override {
     return {paths.sysfs_root + "/module/amdgpu", paths.sysfs_root + "/class/kfd"};
   }

@@ -23,5 +23,7 @@ inline constexpr char kDeviceId[] = "pci.device-id";  // "74a1"
 inline constexpr char kSimds[] = "simds";
 inline constexpr char kNumber[] = "number";  // among what programs see: AMD's tools count so
 inline constexpr char kSourceVersion[] = "driver.srcversion";
+inline constexpr char kProductNumber[] = "product-number";  // "102-G30211-00"
+inline constexpr char kManufacturer[] = "manufacturer";
 
 }  // namespace penstock::backend::amd
