@@ -18,16 +18,25 @@ api::compat::CounterField Known(const device::ExporterField& field) {
       .unavailable = field.source == FieldSource::kUnavailable ? field.from : std::string_view()};
 }
 
+/// Of all exporters, or of those with settings.
+std::vector<api::compat::CounterField> FieldsOf(bool all_exporters) {
+  std::vector<api::compat::CounterField> all;
+  for (const device::Dialect* dialect : backend::Dialects())
+    if (const device::Exporter* exporter = dialect->exporter();
+        exporter != nullptr && (all_exporters || exporter->has_settings()))
+      for (const device::ExporterField& field : exporter->fields()) all.push_back(Known(field));
+  return all;
+}
+
 }  // namespace
 
 std::span<const api::compat::CounterField> CounterFields() {
-  static const std::vector<api::compat::CounterField> fields = [] {
-    std::vector<api::compat::CounterField> all;
-    for (const device::Dialect* dialect : backend::Dialects())
-      if (const device::Exporter* exporter = dialect->exporter())
-        for (const device::ExporterField& field : exporter->fields()) all.push_back(Known(field));
-    return all;
-  }();
+  static const std::vector<api::compat::CounterField> fields = FieldsOf(true);
+  return fields;
+}
+
+std::span<const api::compat::CounterField> SettingsFields() {
+  static const std::vector<api::compat::CounterField> fields = FieldsOf(false);
   return fields;
 }
 

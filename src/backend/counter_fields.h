@@ -10,4 +10,7 @@ namespace penstock::backend {
 /// The fields of all vendors, with static lifetime. Any thread.
 std::span<const api::compat::CounterField> CounterFields();
 
+/// Those of the exporters that have a file of settings (device::Exporter::has_settings).
+std::span<const api::compat::CounterField> SettingsFields();
+
 }  // namespace penstock::backend

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/listen.h"
 #include "base/core/strings.h"
 #include "base/log.h"
 
@@ -62,6 +63,7 @@ Configuration::Configuration(os::Loop& control, base::Executor& io, Settings set
       own_(start.config),
       current_(start.config),
       counters_(control, io, [this] { CountersChanged(); }),
+      exporter_(control, io, [this] { ExporterChanged(); }),
       published_(CurrentConfig{.config = start.config}) {
   if (!start.problem.empty())
     base::Log(base::kError, "configuration file rejected; its last applied content is in force",
@@ -76,6 +78,7 @@ Configuration::Configuration(os::Loop& control, base::Executor& io, Settings set
                .remarks = Shown(start.remarks)};
   reloads_.remarks = start.remarks.size();
   counters_.Begin(own_.telemetry);
+  exporter_.Begin(own_.telemetry);
   Publish(own_);
 }
 
@@ -136,6 +139,7 @@ void Configuration::Keep(std::optional<KeptText> KeptConfiguration::*which, Kept
 void Configuration::Reload() {
   Read(true);
   counters_.Reload();
+  exporter_.Reload();
 }
 
 void Configuration::Read(bool force) {
@@ -252,16 +256,22 @@ void Configuration::Publish(api::NodeConfig config) {
   current_ = std::move(config);
   counters_.Configure(current_.telemetry);
   counters_state_ = counters_.state();
+  exporter_.Configure(current_.telemetry);
+  exporter_state_ = exporter_.state();
   reloads_.last_successful = Healthy();
   CurrentConfig current{.config = {}, .report = in_force_};
   current.config = api::compat::WithServices(current_, services_, current.report.remarks);
   current.report.problem = RemoteFails() ? remote_->problem : refused_;
   current.report.problem_origin = RemoteFails() ? remote_->origin : refused_origin_;
-  if (current.report.problem.empty()) {
-    current.report.problem = counters_state_.problem;
-    current.report.problem_origin = counters_state_.problem_origin;
-  } else if (!counters_state_.problem.empty()) {
-    current.report.problem += "\n" + counters_state_.problem;
+  for (const auto& [problem, origin] :
+       {std::pair(counters_state_.problem, counters_state_.problem_origin),
+        std::pair(exporter_state_.problem, exporter_state_.problem_origin)}) {
+    if (problem.empty()) continue;
+    if (current.report.problem.empty())
+      current.report.problem_origin = origin;
+    else
+      current.report.problem += '\n';
+    current.report.problem += problem;
   }
   if (!unknown_.empty())
     current.report.waiting =
@@ -270,7 +280,38 @@ void Configuration::Publish(api::NodeConfig config) {
     current.report.not_yet.push_back(
         remote_->origin + ": not read since the agent started; its last known content is in force");
   if (current_.telemetry.counters.empty()) current.config.telemetry.counters = counters_state_.rows;
+  AddExporterSettings(current);
   published_.Set(std::move(current));
+}
+
+void Configuration::AddExporterSettings(CurrentConfig& current) const {
+  api::TelemetryConfig& telemetry = current.config.telemetry;
+  telemetry.counters.insert(telemetry.counters.end(), exporter_state_.rows.begin(),
+                            exporter_state_.rows.end());
+  telemetry.exporter = exporter_state_.settings;
+  for (const auto& [name, key] : exporter_state_.settings.holder_labels)
+    if (std::ranges::find(telemetry.holder_labels, key) == telemetry.holder_labels.end())
+      telemetry.holder_labels.push_back(key);
+  std::vector<std::string> remarks = exporter_state_.remarks;
+  const auto listen = api::ParseListen(current.config.http.listen);
+  if (exporter_state_.port && (!listen.ok() || listen->port != *exporter_state_.port))
+    remarks.push_back(telemetry.exporter_file + ": ServerPort: is " +
+                      std::to_string(*exporter_state_.port) + ", and the page is at \"" +
+                      current.config.http.listen + "\"; http.listen says where it is served");
+  for (std::string& remark : Shown(remarks)) current.report.remarks.push_back(std::move(remark));
+}
+
+void Configuration::ExporterChanged() {
+  const ExporterFollower::State& now = exporter_.state();
+  if (now == exporter_state_) return;
+  if (now.problem.empty()) {
+    base::Log(base::kInfo, "exporter settings applied", {{"fields", now.rows.size()}});
+    ++reloads_.applied;
+    reloads_.last_applied = control_.clock().Wall();
+  } else if (now.problem != exporter_state_.problem) {
+    ++reloads_.refused;
+  }
+  Publish(current_);
 }
 
 void Configuration::CountersChanged() {

@@ -15,6 +15,7 @@
 #include "api/config/remote_config.h"
 #include "api/report.h"
 #include "app/agent/counters_follower.h"
+#include "app/agent/exporter_follower.h"
 #include "app/kept_configuration.h"
 #include "app/options.h"
 #include "base/core/result.h"
@@ -129,8 +130,12 @@ class Configuration {
   void Keep(std::optional<KeptText> KeptConfiguration::*which, KeptText text);
   void Publish(api::NodeConfig config);
   void CountersChanged();
+  void ExporterChanged();
+  /// Adds what the exporter's file of settings says.
+  void AddExporterSettings(CurrentConfig& current) const;
   bool Healthy() const {
-    return !RemoteFails() && refused_.empty() && counters_.state().problem.empty();
+    return !RemoteFails() && refused_.empty() && counters_.state().problem.empty() &&
+           exporter_.state().problem.empty();
   }
   Basis MakeBasis() const;
   static base::Result<Proposal> Propose(const Basis& basis, const Source& source);
@@ -160,6 +165,8 @@ class Configuration {
   api::compat::NodeServices services_;
   CountersFollower counters_;
   CountersFollower::State counters_state_;  // as last published
+  ExporterFollower exporter_;
+  ExporterFollower::State exporter_state_;  // as last published
   base::Published<CurrentConfig> published_;
   node::metrics::ConfigReloads reloads_;
   std::unique_ptr<os::PathWatch> watch_;
