@@ -20,6 +20,12 @@
 #include "node/metrics/metrics.h"
 #include "node/metrics/page_cache.h"
 
+namespace penstock::backend::amd {
+
+const device::Dialect& TheDialect();
+
+}  // namespace penstock::backend::amd
+
 namespace {
 
 std::atomic<std::uint64_t> allocations = 0;
@@ -202,6 +208,74 @@ void MetricsPageKept(benchmark::State& state) {
   ReportOf(state, *pages.Get(PageFormat::kText, kDetail).text, allocations - before);
 }
 BENCHMARK(MetricsPageKept)->Arg(2240);
+
+/// 8 GPUs of AMD in the mode CPX: of each the first partition shows what is measured of the GPU,
+/// and each partition its own chiplet and engines.
+node::metrics::Snapshots DividedNode(int partitions) {
+  constexpr int kParts = 8;
+  const auto quantities = backend::amd::TheDialect().Quantities();
+  node::inventory::Snapshot inventory{.facts_generation = 1};
+  node::sample::Snapshot samples{.interval = 10s};
+  const auto add = [&](device::Facts facts, bool part) {
+    node::sample::DeviceSample sample{
+        .device = facts.id, .vendor = "amd", .at = kNow, .collections = 1, .took = 3ms};
+    for (std::size_t i = 0; i < quantities.size(); ++i) {
+      const bool own = quantities[i].key.starts_with("busy.");
+      if (part != own) continue;
+      for (int link = quantities[i].per_link ? 0 : -1; link < (quantities[i].per_link ? 8 : 0);
+           ++link)
+        sample.values.push_back(
+            {{static_cast<device::QuantityId>(i), link, std::uint64_t{37 + i}}, kNow});
+    }
+    samples.devices[facts.id] =
+        std::make_shared<const node::sample::DeviceSample>(std::move(sample));
+    node::inventory::Entry entry{.facts = std::make_shared<const device::Facts>(facts),
+                                 .health = {.state = device::HealthState::kHealthy}};
+    if (part) entry.ancestors = {{facts.parent, {}}};
+    inventory.devices.push_back(std::move(entry));
+  };
+  device::Driver driver{.vendor = "amd", .version = "6.14.14"};
+  inventory.vendors = {{.vendor = "amd", .driver = std::make_shared<const device::Driver>(driver)}};
+  for (int gpu = 0, left = partitions; left > 0; ++gpu) {
+    device::Facts facts{.id = "GPU-e3aa1c5bd7b5f05" + std::to_string(gpu),
+                        .vendor = "amd",
+                        .model = "AMD Instinct MI300X OAM",
+                        .index = gpu};
+    facts.serial = "69254700000" + std::to_string(gpu);
+    facts.modes = {{.name = "compute-partition", .current = "CPX"},
+                   {.name = "memory-partition", .current = "NPS1"}};
+    facts.details = {{"product-number", "102-G30211-00"}};
+    add(facts, false);
+    for (int xcp = 0; xcp < kParts && left > 0; ++xcp, --left) {
+      device::Facts part = facts;
+      part.id += "-" + std::to_string(xcp);
+      part.parent = facts.id;
+      part.part = std::to_string(xcp);
+      part.number = std::to_string(gpu) + ":" + part.part;
+      part.index = -1;
+      part.profile = "cpx_nps1";
+      part.serial.clear();
+      part.details["number"] = std::to_string(gpu * kParts + xcp);
+      add(std::move(part), true);
+    }
+  }
+  return {.inventory = std::make_shared<const node::inventory::Snapshot>(inventory),
+          .ledger = std::make_shared<const node::ledger::Snapshot>(),
+          .samples = std::make_shared<const node::sample::Snapshot>(samples),
+          .usage = std::make_shared<const node::usage::Snapshot>()};
+}
+
+void MetricsPageOfPartitions(benchmark::State& state) {
+  node::metrics::MetricsRenderer renderer(
+      [](std::string_view) { return &backend::amd::TheDialect(); });
+  renderer.Configure({}, "node-1");
+  const auto node = DividedNode(static_cast<int>(state.range(0)));
+  std::string page = Make(renderer, node);
+  const std::uint64_t before = allocations;
+  for (auto _ : state) benchmark::DoNotOptimize(page = Make(renderer, node));
+  ReportOf(state, page, allocations - before);
+}
+BENCHMARK(MetricsPageOfPartitions)->Arg(63);
 
 #ifdef PENSTOCK_PROMETHEUS_CPP
 
