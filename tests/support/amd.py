@@ -14,13 +14,14 @@ UNKNOWN = 0xffff  # a 16-bit field of gpu_metrics that has no value
 
 
 class Model:
-    def __init__(self, device: int, name: str, gfx: int, xccs: int, units: int, memory: int, modes: str, buses: list[int]):
-        self.device, self.name, self.gfx, self.xccs, self.units, self.memory, self.modes, self.buses = device, name, gfx, xccs, units, memory, modes, buses
+    def __init__(self, device: int, name: str, number: str, gfx: int, xccs: int, units: int, memory: int, modes: str, buses: list[int]):
+        self.device, self.name, self.number, self.gfx, self.xccs, self.units = device, name, number, gfx, xccs, units
+        self.memory, self.modes, self.buses = memory, modes, buses
 
 
 MODELS = {
-    "mi300x": Model(0x74a1, "AMD Instinct MI300X OAM", 90402, 8, 304, 192 << 30, "SPX, DPX, QPX, CPX", [0x05, 0x26, 0x46, 0x65, 0x85, 0xa6, 0xc6, 0xe5]),
-    "mi210": Model(0x740f, "AMD Instinct MI210", 90010, 1, 104, 64 << 30, "", [0x63, 0x43, 0x03, 0x27, 0xe3, 0xc3, 0x83, 0xa3]),
+    "mi300x": Model(0x74a1, "AMD Instinct MI300X OAM", "102-G30211-00", 90402, 8, 304, 192 << 30, "SPX, DPX, QPX, CPX", [0x05, 0x26, 0x46, 0x65, 0x85, 0xa6, 0xc6, 0xe5]),
+    "mi210": Model(0x740f, "AMD Instinct MI210", "102-D67305-00", 90010, 1, 104, 64 << 30, "", [0x63, 0x43, 0x03, 0x27, 0xe3, 0xc3, 0x83, 0xa3]),
 }
 PARTS = {"SPX": 1, "DPX": 2, "QPX": 4, "CPX": 8}
 FITS = {"SPX": ("NPS1",), "DPX": ("NPS1", "NPS2"), "QPX": ("NPS1", "NPS4"), "CPX": ("NPS1", "NPS4")}
@@ -32,13 +33,14 @@ class Amd:
     """`board`: the BMC's card takes the first of the 64 minors, so that a partition is left without. `first`: of the minors, where another vendor's devices have those
     before. `high`: Linux' driver writes the number of a partition into the highest bits of its location, the packaged one into the lowest. `spelling`: of the partitions'
     platform devices. `answers`: the files of the compute mode answer, until `close`, in the mount namespace that the command `inside` enters. `any_process`: any process of
-    KFD keeps all GPUs from being divided, as up to Linux 6.12; else only those that have this GPU."""
+    KFD keeps all GPUs from being divided, as up to Linux 6.12; else only those that have this GPU. `metrics`: the version of an MI300's gpu_metrics, 1.5 (Linux 6.12) or
+    1.8."""
 
     def __init__(self, root: Path, model: str = "mi300x", gpus: int = 8, mode: str = "SPX", memory: str = "NPS1", board: bool = False, high: bool = False,
-                 spelling: str = "_", answers: bool = False, any_process: bool = True, inside: tuple = (), first: int = 0):
+                 spelling: str = "_", answers: bool = False, any_process: bool = True, inside: tuple = (), first: int = 0, metrics: str = "1.5"):
         self.root, self.sys, self.dev = root, root / "sys", root / "dev"
         self.model, self.gpus, self.memory, self.board, self.high, self.spelling = MODELS[model], gpus, memory, board, high, spelling
-        self.any_process, self.in_memory = any_process, answers and not inside
+        self.any_process, self.in_memory, self.metrics = any_process, answers and not inside, metrics
         self.first, self.made = first, []  # device files
         self.generation = 1
         self.written: list[tuple[int, str]] = []  # modes that were written, by GPU
@@ -50,8 +52,8 @@ class Amd:
         self.write("module/amdgpu/initstate", "live\n")
         self.write("class/kfd/kfd/dev", "511:0\n")
         self.node("kfd", 511, 0, RENDER)
-        self.minors = self.probe()
         self.modes = [mode] * gpus
+        self.minors = self.probe()
         self.processes: dict[int, tuple] = {}  # of KFD, by pid: their GPUs
         for gpu in range(gpus if answers else 0):
             self.answer(gpu)
@@ -105,6 +107,10 @@ class Amd:
             self.link(f"bus/pci/devices/{address}", folder)
             for name, text in {"vendor": "0x1002", "device": f"0x{self.model.device:04x}", "class": "0x120000", "numa_node": gpu * 2 // self.gpus,
                                "local_cpulist": "0-63" if gpu < self.gpus / 2 else "64-127", "product_name": self.model.name,
+                               "product_number": self.model.number, "manufacturer": "AMD", "max_link_speed": "32.0 GT/s PCIe",
+                               "mem_info_vis_vram_total": self.model.memory, "mem_info_vis_vram_used": 1 << 29,
+                               "mem_info_gtt_total": 512 << 30, "mem_info_gtt_used": 3 << 20,
+                               "pp_dpm_sclk": "S: 19Mhz *\n0: 132Mhz\n1: 2100Mhz", "pp_dpm_mclk": "0: 900Mhz *\n1: 1300Mhz", "pp_dpm_socclk": "0: 800Mhz *",
                                "serial_number": f"69254700{gpu:04d}", "vbios_version": "113-M3000100-102",
                                "mem_info_vram_total": self.model.memory, "mem_info_vram_used": 1 << 30, "unique_id": f"{self.unique_id(gpu):016x}"}.items():
                 self.write(f"{folder}/{name}", f"{text}\n")
@@ -229,17 +235,36 @@ class Amd:
     def errors(self, gpu: int, block: str, uncorrectable: int = 0, correctable: int = 0, text: str | None = None):
         self.write(f"{self.folder(gpu)}/ras/{block}_err_count", text or f"ue: {uncorrectable}\nce: {correctable}\n" + ("de: 0\n" if block == "umc" else ""))
 
-    def measure(self, gpu: int, hotspot: int = 47, memory: int = 41, power: int = 140, busy: int = 37):
-        """Version 1.3 of gpu_metrics for MI200, 1.5 for MI300 (drivers/gpu/drm/amd/include/kgd_pp_interface.h)."""
+    def measure(self, gpu: int, hotspot: int = 47, memory: int = 41, power: int = 140, busy: int = 37, energy: int = 65536 * 9):
+        """Version 1.3 of gpu_metrics for MI200, 1.5 or 1.8 for MI300 (drivers/gpu/drm/amd/include/kgd_pp_interface.h)."""
         if self.model.xccs == 1:
             table = bytearray(b"\xff" * 120)
-            struct.pack_into("<HBB10HQ", table, 0, 120, 1, 3, UNKNOWN, hotspot, memory, UNKNOWN, UNKNOWN, UNKNOWN, busy, 5, UNKNOWN, power, 65536 * 9)
-        else:
+            struct.pack_into("<HBB10HQ", table, 0, 120, 1, 3, hotspot - 9, hotspot, memory, UNKNOWN, UNKNOWN, UNKNOWN, busy, 5, UNKNOWN, power, energy)
+            struct.pack_into("<3H", table, 54, 1700, 800, 1600)
+            struct.pack_into("<4H", table, 88, 40, 41, 42, 43)
+        elif self.metrics == "1.5":
             table = bytearray(b"\xff" * 360)
             struct.pack_into("<HBB6H", table, 0, 360, 1, 5, hotspot, memory, UNKNOWN, power, busy, 5)
-            struct.pack_into("<Q", table, 88, 65536 * 9)
+            struct.pack_into("<Q", table, 88, energy)
             struct.pack_into("<HH", table, 112, 16, 320)
             struct.pack_into("<H", table, 312, 2100)
+        else:
+            table = bytearray(b"\xff" * 3872)
+            struct.pack_into("<HBB6HQQ", table, 0, 3872, 1, 8, hotspot, memory, UNKNOWN, power, busy, 5, 5300, energy)
+            struct.pack_into("<6I", table, 40, 100000, 1, 22, 3, 4, 5)  # intervals, and those in which it throttled
+            struct.pack_into("<HH", table, 68, 16, 320)
+            struct.pack_into("<5Q2I", table, 88, 7000 + gpu, 77, 6, 5, 4, 3, 2)  # PCIe
+            struct.pack_into("<16Q", table, 136, *(1000 * link + gpu for link in range(16)))  # xGMI: received, sent
+            struct.pack_into("<8H", table, 296, *(2100 - xcc for xcc in range(8)))
+            struct.pack_into("<4H", table, 312, 800, 801, 802, 803)
+            struct.pack_into("<H", table, 336, 1300)
+            for part in range(8):
+                at = 344 + 440 * part
+                parts = PARTS[self.modes[gpu]]
+                own = 8 // parts if part < parts else 0
+                struct.pack_into("<8I", table, at, *(10 * part + xcc if xcc < own else 0xffffffff for xcc in range(8)))
+                struct.pack_into("<4H", table, at + 112, 11, 12, 13, 14)
+                struct.pack_into("<Q", table, at + 184, 900 + part)
         self.write(f"{self.folder(gpu)}/gpu_metrics", bytes(table))
 
     def unload(self):
