@@ -34,6 +34,15 @@ std::string ReasonOf(const device::Quantity& quantity) {
              : "the driver does not report it; documented for: " + std::string(quantity.has);
 }
 
+/// A default with the fields of all models requests none of a certain model.
+bool IsRequested(const device::ExporterField& field, const device::Exporter& exporter,
+                 const api::TelemetryConfig& config) {
+  return !exporter.has_settings() ||
+         std::ranges::any_of(config.counters, [&field](const api::MetricRow& row) {
+           return row.field == field.name || row.field == field.new_name;
+         });
+}
+
 }  // namespace
 
 std::vector<Unavailable> UnavailableOf(const device::Dialect& dialect,
@@ -42,7 +51,9 @@ std::vector<Unavailable> UnavailableOf(const device::Dialect& dialect,
                                        const sample::Snapshot& samples) {
   std::vector<Unavailable> all;
   for (const ExporterRow& row : rows.families) {
-    if (!row.quantity || !IsShown(config, row.name)) continue;
+    if (!row.quantity || !IsShown(config, row.name) ||
+        !IsRequested(*row.field, *dialect.exporter(), config))
+      continue;
     auto models = ModelsWithout(dialect.vendor(), *row.quantity, inventory, samples);
     if (!models.empty())
       all.push_back({row.name, std::move(models), ReasonOf(dialect.Quantities()[*row.quantity])});

@@ -48,6 +48,18 @@ TEST_F(UnavailableTest, WhatADefaultOrACountersFileAsksForAndAModelDoesNotHave) 
   EXPECT_THAT(Of().front().models, ElementsAre("Acme Big"));
 }
 
+TEST_F(UnavailableTest, ADefaultWithTheFieldsOfAllModelsAsksForNone) {
+  const fixture::MeasuredAcme acme(/*settings=*/true);
+  const auto of = [&] {
+    return UnavailableOf(acme, config_, RowsOf(acme, config_), node_.inventory, node_.samples);
+  };
+  Without("G0", {fixture::kClock});
+  EXPECT_THAT(of(), IsEmpty());
+  config_.counters = {{"ACME_CLOCK", "gauge", "Clock."}};
+  ASSERT_EQ(of().size(), 1u);
+  EXPECT_EQ(of().front().family, "ACME_CLOCK");
+}
+
 TEST_F(UnavailableTest, NothingThatNoPageShows) {
   Without("G0", {fixture::kClock});
   config_.exclude = {"ACME_CLOCK*"};
