@@ -148,8 +148,28 @@ BENCHMARK_CAPTURE(PreferredAllocation, every_size_of_16_tangled, Tangle, 16, 1, 
 BENCHMARK_CAPTURE(PreferredAllocation, 1_of_5000_shares, Dgx2, 16, 313, 1);
 BENCHMARK_CAPTURE(PreferredAllocation, 8_of_5000_shares, Dgx2, 16, 313, 8);
 
-/// Measures the same for parts: eight devices with eight parts each, of which every third is held.
-void PreferredParts(benchmark::State& state, int size) {
+/// The links of one of 64 parts, eight of each device, as AMD's backend describes them: to all
+/// others, through xGMI, of devices on two NUMA nodes.
+std::vector<device::Link> LinksOfPart(int part) {
+  std::vector<device::Link> links;
+  for (int peer = 0; peer < 64; ++peer) {
+    if (peer == part) continue;
+    const bool same = peer / 8 == part / 8, near = peer / 32 == part / 32;
+    links.push_back({"MIG-" + std::to_string(peer),
+                     same   ? device::Nearness::kBoard
+                     : near ? device::Nearness::kNode
+                            : device::Nearness::kSystem,
+                     1,
+                     same   ? 70
+                     : near ? 60
+                            : 50});
+  }
+  return links;
+}
+
+/// Measures the same for parts: eight devices with eight parts each, of which every third is held,
+/// or none. `linked`: the parts are linked with each other.
+void PreferredParts(benchmark::State& state, int size, bool held, bool linked) {
   auto machine = Machine(8, DgxH100);
   node::share::Offer offer{.resource = "nvidia.com/mig-1g.5gb", .allocator = "kubelet"};
   node::ledger::Snapshot ledger;
@@ -157,11 +177,13 @@ void PreferredParts(benchmark::State& state, int size) {
   for (int i = 0; i < 64; ++i) {
     device::Facts part = *machine.devices[static_cast<std::size_t>(i / 8)].facts;
     const std::string whole = std::exchange(part.id, "MIG-" + std::to_string(i));
+    part.parent = whole;
+    part.links = linked ? LinksOfPart(i) : std::vector<device::Link>();
     node::ledger::Slot slot{.id = part.id,
                             .device = part.id,
                             .ancestors = {{whole, {base::Mebibytes(40960), 108}}},
                             .capacity = {base::Mebibytes(4864), 13}};
-    if (i % 3 == 0)
+    if (held && i % 3 == 0)
       ledger.leases.push_back({.id = part.id, .slots = {slot}});
     else
       available.push_back(part.id);
@@ -183,8 +205,10 @@ void PreferredParts(benchmark::State& state, int size) {
     benchmark::DoNotOptimize(chosen.data());
   }
 }
-BENCHMARK_CAPTURE(PreferredParts, 1_of_64, 1);
-BENCHMARK_CAPTURE(PreferredParts, every_size_of_64, 0);
+BENCHMARK_CAPTURE(PreferredParts, 1_of_64, 1, true, false);
+BENCHMARK_CAPTURE(PreferredParts, every_size_of_64, 0, true, false);
+BENCHMARK_CAPTURE(PreferredParts, every_size_of_64_linked, 0, false, true);
+BENCHMARK_CAPTURE(PreferredParts, every_size_of_42_of_64_linked, 0, true, true);
 
 /// Measures the new offers when one device of sixteen, each with 313 shares, fails or recovers.
 void OffersAfterAChangeOfHealth(benchmark::State& state) {

@@ -86,6 +86,7 @@ static void VisitFields(Visit& visit, T& link) {
   visit("peer", link.peer);
   visit.Named("nearness", link.nearness, kNearness);
   visit("fabricLanes", link.fabric_lanes, {.most = kMaxCount});
+  visit("score", link.score, {.most = kMaxCount});
 }
 
 template <typename Visit, base::Of<DeviceProcess> T>

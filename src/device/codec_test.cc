@@ -37,7 +37,7 @@ Facts SomeFacts() {
   facts.architecture_version = "8.0";
   facts.serial = "132";
   facts.files = {{"/dev/acme3", 195, 3}};
-  facts.links = {{"GPU-2", Nearness::kPciSwitches, 12}, {"GPU-3", Nearness::kSystem, 0}};
+  facts.links = {{"GPU-2", Nearness::kPciSwitches, 12}, {"GPU-3", Nearness::kSystem, 0, 40}};
   facts.parent = "GPU-0";
   facts.part = "3/0";
   facts.profile = "1g.5gb";

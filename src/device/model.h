@@ -67,6 +67,9 @@ struct Link {
   Nearness nearness = Nearness::kUnknown;
   int fabric_lanes = 0;  ///< NVLinks, xGMI links or Gaudi ports between the two; through a switch:
                          ///< the links into it
+  /// In the scale by which the vendor's own allocation ranks pairs; more is better. A pair without
+  /// a link has 20 on one NUMA node, 10 on two. 0: the vendor has none, lanes and nearness count.
+  int score = 0;
   bool operator==(const Link&) const = default;
 };
 

@@ -26,6 +26,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 using testing::SizeIs;
+using testing::UnorderedElementsAre;
 
 const std::string kFirst = "0000:05:00.0", kSecond = "0000:26:00.0";
 
@@ -60,10 +61,10 @@ class AmdMachine : public testing::Test {
     Write(kNodes + std::to_string(number) + "/mem_banks/0/properties",
           "heap_type 1\nsize_in_bytes 25769803776\n");
   }
-  void Link(int from, int index, int to) {
+  void Link(int from, int index, int to, int type = 11) {
     Write(kNodes + std::to_string(from) + "/io_links/" + std::to_string(index) + "/properties",
-          "type 11\nnode_from " + std::to_string(from) + "\nnode_to " + std::to_string(to) +
-              "\nweight 41\n");
+          "type " + std::to_string(type) + "\nnode_from " + std::to_string(from) + "\nnode_to " +
+              std::to_string(to) + "\nweight 41\n");
   }
   /// The DRM devices of a place below /sys.
   void Drm(const std::string& place, int card, unsigned render) {
@@ -258,6 +259,38 @@ TEST_F(AmdMachine, ADumpWithHolesStillHasItsGpus) {
   EXPECT_EQ(all.at(kFirst).memory.count, 0u);
   EXPECT_THAT(all.at(kFirst).files,
               ElementsAre(device::DeviceFile{"/dev/dri/renderD128", 226, 128}));
+}
+
+// The weights of AMD's device plugin, as 100 less them.
+TEST_F(AmdMachine, LinksHaveTheScoreOfAmdsPlugin) {
+  Node(2, 0x500, 128, kUnique);
+  Node(3, 0x501, 129, kUnique);
+  Node(4, 0x2600, 130, 7);
+  Node(5, 0x2601, 131, 7);
+  Link(2, 0, 3);
+  Link(2, 1, 4);
+  Link(2, 2, 5, 2);
+  Link(3, 0, 4, 16);
+  const auto scores = [this] {
+    const auto backend = Opened();
+    std::map<std::string, int> found;
+    for (const auto& [address, facts] : All(*backend))
+      for (const device::Link& link : facts.links)
+        if (!facts.parent.empty()) found[facts.part + " " + link.peer] = link.score;
+    return found;
+  };
+  const std::string own = "0 GPU-e3aa140f9a5f9e31-1", other = "0 GPU-0000000000000007-";
+  EXPECT_THAT(scores(),
+              UnorderedElementsAre(Pair(own, 70), Pair(other + "0", 60), Pair(other + "1", 30)))
+      << "on one NUMA node; links of other types are none between GPUs";
+  Pci(kSecond, "numa_node", "0\n");
+  EXPECT_THAT(scores(),
+              UnorderedElementsAre(Pair(own, 70), Pair(other + "0", 50), Pair(other + "1", 20)));
+  Pci(kFirst, "numa_node", "-1\n");
+  Pci(kSecond, "numa_node", "-1\n");
+  EXPECT_THAT(scores(),
+              UnorderedElementsAre(Pair(own, 50), Pair(other + "0", 40), Pair(other + "1", 10)))
+      << "where a pair without link has 0";
 }
 
 TEST_F(AmdMachine, LinksOutOfTheTreeLeadNowhere) {

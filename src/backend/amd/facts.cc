@@ -79,14 +79,27 @@ std::string ModeText(const Facts& facts, const char* name) {
   return mode == facts.modes.end() ? "" : base::ToLower(mode->current);
 }
 
-/// The nearness of two nodes; `same` GPU, or `near` ones on one NUMA node.
-device::Link LinkTo(std::string peer, bool same, bool near, const KfdLink& link) {
+/// How AMD's device plugin ranks a pair (ROCm, k8s-device-plugin,
+/// internal/pkg/allocator/device.go): the same GPU weighs 10, another 20; xGMI 10, PCIe 40, other
+/// or no link 50; the same NUMA node 10, another 20; it minimizes the sum of all pairs. Here as 100
+/// less that weight, in which a pair without a link has what Link::score says. On machines that
+/// report no NUMA nodes such a pair has 0, and so all others have 20 less.
+int ScoreOf(const AmdGpu& from, const AmdGpu& to, const KfdLink& link) {
+  const int gpu = from.id == to.id ? 10 : 20;
+  const int kind = link.xgmi ? 10 : 40;
+  const int node = from.numa_node == to.numa_node ? 10 : 20;
+  return 100 - gpu - kind - node - (from.numa_node || to.numa_node ? 0 : 20);
+}
+
+/// A link of a node of `from` to one of `to`, which the peer has for its id.
+device::Link LinkTo(std::string peer, const AmdGpu& from, const AmdGpu& to, const KfdLink& link) {
   using device::Nearness;
-  return {std::move(peer),
-          same   ? Nearness::kBoard
-          : near ? Nearness::kNode
-                 : Nearness::kSystem,
-          link.xgmi ? 1 : 0};
+  return {.peer = std::move(peer),
+          .nearness = from.id == to.id                 ? Nearness::kBoard
+                      : from.numa_node == to.numa_node ? Nearness::kNode
+                                                       : Nearness::kSystem,
+          .fabric_lanes = link.xgmi ? 1 : 0,
+          .score = ScoreOf(from, to, link)};
 }
 
 /// The facts that a GPU and its partitions share.
@@ -155,7 +168,7 @@ Facts FactsOfGpu(const Machine& machine, const std::vector<AmdGpu>& gpus, const 
       if (to.gpu == nullptr || to.gpu == &gpu || std::ranges::count(peers, to.gpu->id) > 0)
         continue;
       peers.push_back(to.gpu->id);
-      facts.links.push_back(LinkTo(to.gpu->id, false, to.gpu->numa_node == gpu.numa_node, link));
+      facts.links.push_back(LinkTo(to.gpu->id, gpu, *to.gpu, link));
     }
   }
   AddNumbers(facts, simds, units);
@@ -190,9 +203,7 @@ Facts FactsOfPart(const Machine& machine, const std::vector<AmdGpu>& gpus, const
   for (const KfdLink& link : partition.node.links) {
     const PlaceInList to = FindNode(gpus, link.to);
     if (to.gpu == nullptr) continue;
-    const bool same = to.gpu == &gpu;
-    facts.links.push_back(LinkTo(PartId(*to.gpu, to.partition->xcp), same,
-                                 same || to.gpu->numa_node == gpu.numa_node, link));
+    facts.links.push_back(LinkTo(PartId(*to.gpu, to.partition->xcp), gpu, *to.gpu, link));
   }
   return facts;
 }

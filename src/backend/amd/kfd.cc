@@ -16,7 +16,7 @@ constexpr const char* kTopology = "/class/kfd/kfd/topology";
 constexpr std::size_t kMaxFile = 65536;  // a page in the kernel
 constexpr const char* kProcessList = "/class/kfd/kfd/proc";
 constexpr std::size_t kMaxNodes = 1024, kMaxLinks = 2048, kMaxProcesses = 4096, kMaxQueues = 1024;
-constexpr std::uint64_t kXgmi = 11;                // io_link_type, CRAT_IOLINK_TYPE_XGMI
+constexpr std::uint64_t kPcie = 2, kXgmi = 11;     // CRAT_IOLINK_TYPE_PCIEXPRESS, …_XGMI
 constexpr std::uint64_t kPublicHeap = 1;           // HSA_MEM_HEAP_TYPE_FB_PUBLIC,
 constexpr std::uint64_t kPrivateHeap = 2;          // …_FB_PRIVATE
 constexpr std::uint64_t kMostMemory = 1ull << 50;  // bytes: more is an error of the driver
@@ -83,9 +83,11 @@ base::Bytes MemoryOf(const os::Root& sysfs, const std::string& node) {
 std::vector<KfdLink> LinksOf(const os::Root& sysfs, const std::string& node) {
   std::vector<KfdLink> links;
   for (const char* kind : {"/io_links", "/p2p_links"})
-    for (const Properties& link : ReadEach(sysfs, node + kind))
-      if (const std::uint64_t to = Of(link, "node_to"); to < kMaxNodes)
-        links.push_back({static_cast<unsigned>(to), Of(link, "type") == kXgmi, Of(link, "weight")});
+    for (const Properties& link : ReadEach(sysfs, node + kind)) {
+      const std::uint64_t to = Of(link, "node_to"), type = Of(link, "type");
+      if (to < kMaxNodes && (type == kPcie || type == kXgmi))
+        links.push_back({static_cast<unsigned>(to), type == kXgmi, Of(link, "weight")});
+    }
   return links;
 }
 

@@ -24,7 +24,7 @@ Properties ParseProperties(std::string_view text);
 /// A connection to another node (io_links, p2p_links).
 struct KfdLink {
   unsigned to = 0;
-  bool xgmi = false;         ///< between packages or within one; else PCIe
+  bool xgmi = false;  ///< between packages or within one; else PCIe. No other type links GPUs
   std::uint64_t weight = 0;  ///< smaller is nearer
 };
 

@@ -35,7 +35,7 @@ struct Request {
 /// best-linked set of `count`. Shares come first from devices that are already shared in that many,
 /// the fullest first, and then from free devices that are assigned whole. Such a device is cut for
 /// the request from the moment that the slot is held. A request for memory gets the devices or
-/// parts that have the least of what suffices. Parts are chosen as in packing.h.
+/// parts that have the least of what suffices. Parts are chosen as in packing.h and linked_parts.h.
 ///
 /// A request that names no devices gets those of one vendor: of the first by name that has
 /// enough, or for a request for memory, of the one with the least.
@@ -74,8 +74,9 @@ struct Preference {
 
 /// Returns `size` of the available ids, including those in `must_include`. Of whole devices: the
 /// best-linked set (ChooseBest). Of shares: as few of one device as possible, then by the policy,
-/// then the best-linked. Parts, and shares of them, are packed instead (packing.h). Slots that are
-/// not usable only where they must be included. Deterministic. Returns nothing where the answer is
+/// then the best-linked. Parts, and shares of them, are packed instead (packing.h), or if they are
+/// linked with each other, chosen by their links first (linked_parts.h). Slots that are not usable
+/// only where they must be included. Deterministic. Returns nothing where the answer is
 /// uncertain, so that the kubelet chooses: for unknown ids, and for more than one share where a
 /// request may have only one. `offer` is the offer of this resource that was sent to the kubelet.
 /// Any thread.

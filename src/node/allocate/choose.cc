@@ -14,6 +14,7 @@ using Key = std::int64_t;
 
 constexpr int kPerLane = 100, kPerStep = 10;
 constexpr int kMaxLanes = 100;  // more than any device has; keeps bogus sums within 64 bits
+constexpr int kMaxScore = kPerLane * kMaxLanes;
 constexpr double kMaxSets = 100000;
 constexpr std::size_t kAlwaysExact = 16;
 
@@ -324,7 +325,9 @@ DeviceLinks::DeviceLinks(const std::vector<const device::Facts*>& devices)
       for (Pair* pair : {&pairs_[i * count_ + peer->second], &pairs_[peer->second * count_ + i]}) {
         pair->lanes = std::clamp(link.fabric_lanes, pair->lanes, kMaxLanes);
         pair->nearness = std::max(pair->nearness, link.nearness);
+        pair->vendors_score = std::clamp(link.score, pair->vendors_score, kMaxScore);
       }
+      any_ = true;
     }
   }
   for (std::size_t i = 0; i < count_; ++i)
@@ -333,7 +336,9 @@ DeviceLinks::DeviceLinks(const std::vector<const device::Facts*>& devices)
       Pair& pair = pairs_[i * count_ + j];
       if (pair.nearness == Nearness::kUnknown)
         pair.nearness = NearnessByNode(*devices[i], *devices[j]);
-      pair.score = kPerLane * pair.lanes + kPerStep * static_cast<int>(pair.nearness);
+      pair.score = pair.vendors_score > 0
+                       ? pair.vendors_score
+                       : kPerLane * pair.lanes + kPerStep * static_cast<int>(pair.nearness);
     }
 }
 
@@ -343,6 +348,12 @@ std::string DeviceLinks::Describe(std::size_t a, std::size_t b) const {
   if (pair.lanes == 0) return place.empty() ? "no link known" : place;
   return std::to_string(pair.lanes) + (pair.lanes == 1 ? " fabric link" : " fabric links") +
          (place.empty() ? "" : ", " + place);
+}
+
+DeviceLinks LinksToConsider(const std::vector<const device::Facts*>& devices) {
+  const bool packed = std::ranges::all_of(
+      devices, [](const device::Facts* one) { return !one->parent.empty() && one->links.empty(); });
+  return packed ? DeviceLinks({}) : DeviceLinks(devices);
 }
 
 std::optional<Choice> ChooseBest(const DeviceLinks& links,

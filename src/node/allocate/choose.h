@@ -18,24 +18,33 @@ class DeviceLinks {
   /// One fabric lane outweighs any PCIe relation. PCIe relations are ranked by device::Nearness, or
   /// by NUMA node where no relation is known. One of the two devices may not report the link,
   /// because it was described before its peers were known or because its links could not be read:
-  /// then the other device's report is used.
+  /// then the other device's report is used. Where a link has a score of the vendor's, that counts
+  /// instead.
   explicit DeviceLinks(const std::vector<const device::Facts*>& devices);
 
   std::size_t size() const { return count_; }
+  /// Whether any of the devices reports a link to another.
+  bool any() const { return any_; }
   int Score(std::size_t a, std::size_t b) const { return pairs_[a * count_ + b].score; }
   /// "4 fabric links, one PCIe switch", "the same NUMA node": for messages, without the vendor's
-  /// terms where the model has none. Pairs with the same description have the same score.
+  /// terms where the model has none.
   std::string Describe(std::size_t a, std::size_t b) const;
 
  private:
   struct Pair {
     int score = 0;
     int lanes = 0;
+    int vendors_score = 0;
     device::Nearness nearness = device::Nearness::kUnknown;
   };
   std::size_t count_;
+  bool any_ = false;
   std::vector<Pair> pairs_;
 };
+
+/// The links that a choice among these devices considers: none where all are parts that report no
+/// links, as these are only packed.
+DeviceLinks LinksToConsider(const std::vector<const device::Facts*>& devices);
 
 /// A set of devices, with the scores for which it was chosen.
 struct Choice {

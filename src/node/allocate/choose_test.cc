@@ -191,6 +191,20 @@ void ExpectTheBestOf(const Machine& machine, std::mt19937& random) {
   }
 }
 
+TEST(DeviceLinks, AScoreOfTheVendorsCountsInsteadOfLanesAndNearness) {
+  Machine machine(4);
+  machine.Join(0, 1, Nearness::kBoard, 12);
+  machine.at(0).links.push_back({"GPU-2", Nearness::kSystem, 0, 40});
+  machine.at(1).links.push_back({"GPU-3", Nearness::kUnknown, 0, 2'000'000'000});
+  const DeviceLinks links = machine.links();
+  EXPECT_TRUE(links.any());
+  EXPECT_EQ(links.Score(0, 2), 40);
+  EXPECT_EQ(links.Score(2, 0), 40) << "one of the two reports it";
+  EXPECT_EQ(links.Score(0, 1), 12 * 100 + 60);
+  EXPECT_LE(links.Score(1, 3), 10'000) << "sums stay within bounds";
+  EXPECT_FALSE(Machine(4).links().any());
+}
+
 TEST(Choose, IsTheBestOfAllSetsOnRealMachines) {
   std::mt19937 random(1);
   for (const Machine& machine : {Dgx1(), DgxA100(), Switched(8, 18), Switched(16, 6), PcieBox()})

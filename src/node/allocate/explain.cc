@@ -116,7 +116,8 @@ class View {
     choice.within = ScoreWithin(members);
     choice.exact = false;
     if (!shared_)
-      choice.reason = "parts, packed: of the most used devices";
+      choice.reason = links_->any() ? "parts: the best linked, of as few devices as possible"
+                                    : "parts, packed: of the most used devices";
     else
       choice.reason = policy == api::SharePolicy::kPacked
                           ? "shares, packed: from the most used devices"

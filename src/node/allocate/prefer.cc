@@ -114,11 +114,10 @@ std::vector<std::string> Prefer(const Preference& request, const share::Offer& o
     left += stock.free.size() - stock.picked;
   }
   if (left < wanted) return {};
-  // Parts are packed, whatever their links.
-  const auto parts = std::ranges::count_if(
+  const bool parts = std::ranges::any_of(
       devices, [](const Stock& stock) { return !stock.slot->ancestors.empty(); });
-  const DeviceLinks links = parts == std::ssize(devices) ? DeviceLinks({}) : DeviceLinks(facts);
-  PartsInUse in_use = parts > 0 ? PartsInUseOf(offer, available, must, ledger) : PartsInUse();
+  const DeviceLinks links = LinksToConsider(facts);
+  PartsInUse in_use = parts ? PartsInUseOf(offer, available, must, ledger) : PartsInUse();
   while (wanted > 0) PickOnce(devices, links, policy, in_use, wanted);
   Ids chosen;
   for (const Stock& stock : devices)

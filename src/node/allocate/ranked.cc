@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "node/allocate/linked_parts.h"
+
 namespace penstock::node::allocate {
 namespace {
 
@@ -22,9 +24,15 @@ std::vector<std::size_t> BestLinked(const DeviceLinks& links,
 
 bool IsPart(const Ranked& one) { return one.slot != nullptr && !one.slot->ancestors.empty(); }
 
-/// The positions of those that ChoosePacked chooses.
-std::vector<std::size_t> Packed(const std::vector<Ranked>& candidates, std::size_t size,
+/// The positions of those that ChooseLinkedParts or ChoosePacked chooses.
+std::vector<std::size_t> Packed(const DeviceLinks& links, const std::vector<Ranked>& candidates,
+                                const std::vector<std::size_t>& fixed, std::size_t size,
                                 PartsInUse& in_use) {
+  if (links.any() && candidates.size() > size && std::ranges::all_of(candidates, IsPart)) {
+    std::vector<LinkedPart> parts;
+    for (const Ranked& one : candidates) parts.push_back({one.position, one.slot});
+    if (auto best = ChooseLinkedParts(links, parts, fixed, size, in_use)) return *std::move(best);
+  }
   std::vector<const ledger::Slot*> slots;
   for (const Ranked& one : candidates) slots.push_back(one.slot);
   std::vector<std::size_t> chosen;
@@ -48,7 +56,7 @@ std::vector<std::size_t> ChooseRanked(const DeviceLinks& links, std::vector<Rank
     const std::size_t wanted = size - chosen.size();
     std::vector<std::size_t> rank;
     if (std::any_of(begin, end, IsPart)) {
-      rank = Packed({begin, end}, wanted, in_use);
+      rank = Packed(links, {begin, end}, together, wanted, in_use);
     } else {
       std::transform(begin, end, std::back_inserter(rank),
                      [](const Ranked& one) { return one.position; });

@@ -200,14 +200,11 @@ std::vector<Ranked> Rank(const Request& request, const std::vector<const device:
 
 std::vector<Slot> Choose(const Request& request, const std::vector<const device::Facts*>& devices,
                          const std::vector<Offered>& free, const ledger::Snapshot& ledger) {
-  // Parts are packed, whatever their links.
-  const bool packed = std::ranges::none_of(
-      free, [](const Offered& offered) { return offered.slot.ancestors.empty(); });
   PartsInUse in_use(ledger);
   std::vector<Slot> slots;
-  for (const std::size_t position : ChooseRanked(packed ? DeviceLinks({}) : DeviceLinks(devices),
-                                                 Rank(request, devices, free, ledger), {},
-                                                 static_cast<std::size_t>(request.count), in_use))
+  for (const std::size_t position :
+       ChooseRanked(LinksToConsider(devices), Rank(request, devices, free, ledger), {},
+                    static_cast<std::size_t>(request.count), in_use))
     slots.push_back(free[position].slot);
   return slots;
 }
