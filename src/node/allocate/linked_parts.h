@@ -26,7 +26,7 @@ struct LinkedPart {
 /// parts. The best set is among them wherever parts of one device are better linked with each other
 /// than with those of others, and those of one device alike: then a part is exchanged with gain
 /// until at most one device is left that gives some of its parts. Nothing for more devices than can
-/// be compared in a millisecond or so.
+/// be compared in a few milliseconds: twelve.
 std::optional<std::vector<std::size_t>> ChooseLinkedParts(const DeviceLinks& links,
                                                           const std::vector<LinkedPart>& parts,
                                                           const std::vector<std::size_t>& fixed,
