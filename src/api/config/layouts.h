@@ -13,15 +13,19 @@
 
 namespace penstock::api {
 
-/// A model of a PCI device.
-struct PciModel {
+/// The maker of a PCI card, and its number of the card. Not within PciModel: clang 14 cannot create
+/// an optional of a class whose defaults it has not read to the end.
+struct PciSubsystem {
   std::uint16_t vendor = 0;
   std::uint16_t device = 0;
-  struct Subsystem {
-    std::uint16_t vendor = 0;
-    std::uint16_t device = 0;
-    auto operator<=>(const Subsystem&) const = default;
-  };
+  auto operator<=>(const PciSubsystem&) const = default;
+};
+
+/// A model of a PCI device.
+struct PciModel {
+  using Subsystem = PciSubsystem;
+  std::uint16_t vendor = 0;
+  std::uint16_t device = 0;
   std::optional<Subsystem> subsystem;  ///< nothing: any
   auto operator<=>(const PciModel&) const = default;
 };
