@@ -208,8 +208,8 @@ class AmdBackend final : public device::Backend {
 
   /// The kernel's own driver has no version: then that of the kernel.
   std::string Version(const Session& session) const {
-    const auto text = session.machine.sysfs().Read(std::string(kModule) + "/version", kMaxVersion);
-    if (text.ok()) return std::string(base::Trim(*text));
+    std::string version = session.machine.File(std::string(kModule) + "/version");
+    if (!version.empty()) return version;
     const auto kernel = os::ReadFile(paths_.proc_root + "/sys/kernel/osrelease", kMaxVersion);
     return kernel.ok() ? std::string(base::Trim(*kernel)) : "";
   }

@@ -24,6 +24,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::Pair;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
@@ -291,6 +292,27 @@ TEST_F(AmdMachine, LinksHaveTheScoreOfAmdsPlugin) {
   EXPECT_THAT(scores(),
               UnorderedElementsAre(Pair(own, 50), Pair(other + "0", 40), Pair(other + "1", 10)))
       << "where a pair without link has 0";
+}
+
+TEST_F(AmdMachine, TextsThatAreNotUtf8AreLeftOut) {
+  Node(2, 0x500, 128, kUnique);
+  const std::string broken = "NPS\xff\xfe\n";
+  for (const char* name : {"product_name", "serial_number", "vbios_version",
+                           "current_compute_partition", "available_memory_partition"})
+    Pci(kFirst, name, broken);
+  Pci(kFirst, "current_memory_partition", "NPS1\n");
+  Write("module/amdgpu/version", broken);
+  Write("module/amdgpu/srcversion", broken);
+  const auto backend = Make();
+  const auto driver = backend->Open();
+  ASSERT_TRUE(driver.ok());
+  EXPECT_EQ(driver->version, "");
+  const auto facts = *backend->Describe(kFirst);
+  EXPECT_EQ(facts.model, "AMD Instinct MI300X");
+  EXPECT_EQ(facts.serial, "");
+  ASSERT_THAT(facts.modes, SizeIs(1));
+  EXPECT_THAT(facts.modes[0].available, IsEmpty());
+  for (const auto& [name, value] : facts.details) EXPECT_THAT(value, Not(HasSubstr("\xff")));
 }
 
 TEST_F(AmdMachine, LinksOutOfTheTreeLeadNowhere) {

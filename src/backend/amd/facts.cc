@@ -33,7 +33,7 @@ constexpr std::size_t kMaxFact = 128;
 
 std::string ModelOf(const Machine& machine, const AmdGpu& gpu) {
   std::string name = machine.PciFile(gpu.pci, "product_name");
-  if (!name.empty() && name.size() <= kMaxFact && base::IsUtf8(name)) return name;
+  if (!name.empty() && name.size() <= kMaxFact) return name;
   const std::uint32_t id = gpu.partitions.front().node.device_id;
   for (const Model& model : kModels)
     if (model.id == id || model.virtual_id == id) return model.name;
@@ -120,10 +120,10 @@ Facts Common(const Machine& machine, const AmdGpu& gpu) {
                                      {kProductNumber, "product_number"},
                                      {kManufacturer, "manufacturer"}})
     if (std::string text = machine.PciFile(gpu.pci, file);
-        !text.empty() && text.size() <= kMaxFact && base::IsUtf8(text))
+        !text.empty() && text.size() <= kMaxFact)
       facts.details[detail] = std::move(text);
-  if (const auto source = machine.sysfs().Read("/module/amdgpu/srcversion", 4096); source.ok())
-    facts.details[kSourceVersion] = base::Trim(*source);
+  if (std::string source = machine.File("/module/amdgpu/srcversion"); !source.empty())
+    facts.details[kSourceVersion] = std::move(source);
   return facts;
 }
 

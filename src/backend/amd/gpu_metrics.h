@@ -37,8 +37,10 @@ struct GpuMetrics {
   struct Part {
     Values compute_busy, video_busy, jpeg_busy;           ///< percent
     Values slow_power, slow_heat, slow_idle, slow_total;  ///< intervals, by chiplet
+    bool operator==(const Part&) const = default;
   };
   std::vector<Part> parts;
+  bool operator==(const GpuMetrics&) const = default;
 };
 
 /// kUnimplemented: a version that is not known here, named in the message. kDataLoss: shorter than

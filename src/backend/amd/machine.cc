@@ -17,8 +17,9 @@ constexpr std::uint32_t kDrmMajor = 226;  // Documentation/admin-guide/devices.t
 constexpr const char* kPciDevices = "/bus/pci/devices/";
 constexpr const char* kPlatform = "/devices/platform";
 
+/// Empty if it is no text: what a driver writes that is broken must not reach messages and labels.
 std::string Trimmed(const base::Result<std::string>& text) {
-  return text.ok() ? std::string(base::Trim(*text)) : "";
+  return text.ok() && base::IsUtf8(*text) ? std::string(base::Trim(*text)) : "";
 }
 
 /// "226:128".
@@ -107,6 +108,10 @@ std::string PartAddress(const AmdGpu& gpu, unsigned xcp) {
   return ToString(gpu.pci) + "/" + std::to_string(xcp);
 }
 
+std::string Machine::File(const std::string& path) const {
+  return Trimmed(sysfs_.Read(path, kMaxSysfsFile));
+}
+
 std::string Machine::PciFile(const PciAddress& pci, const std::string& name) const {
   return Trimmed(PciBytes(pci, name));
 }
@@ -132,8 +137,7 @@ std::optional<int> Machine::NumaNode(const PciAddress& pci) const {
 std::optional<device::DeviceFile> Machine::DrmFile(const std::string& folder,
                                                    const std::string& name) const {
   if (!IsDrmName(name)) return std::nullopt;
-  return Numbered("/dev/dri/" + name,
-                  Trimmed(sysfs_.Read(folder + "/" + name + "/dev", kMaxSysfsFile)));
+  return Numbered("/dev/dri/" + name, File(folder + "/" + name + "/dev"));
 }
 
 std::vector<device::DeviceFile> Machine::DrmFiles(unsigned render_minor) const {
@@ -152,7 +156,7 @@ std::vector<device::DeviceFile> Machine::DrmFiles(unsigned render_minor) const {
 }
 
 std::optional<device::DeviceFile> Machine::KfdFile() const {
-  return Numbered("/dev/kfd", Trimmed(sysfs_.Read("/class/kfd/kfd/dev", kMaxSysfsFile)));
+  return Numbered("/dev/kfd", File("/class/kfd/kfd/dev"));
 }
 
 std::vector<device::DeviceNumbers> Machine::Guarded(const std::vector<AmdGpu>& gpus) const {

@@ -43,16 +43,19 @@ std::string PartId(const AmdGpu& gpu, unsigned xcp);
 /// "0000:05:00.0/3".
 std::string PartAddress(const AmdGpu& gpu, unsigned xcp);
 
-/// Files of one machine. Blocks. A file that is missing or that cannot be read is empty.
+/// Files of one machine. Blocks. A file that is missing or that cannot be read is empty, and so is
+/// a text that is not UTF-8.
 class Machine {
  public:
   explicit Machine(os::Root sysfs) : sysfs_(std::move(sysfs)) {}
 
   const os::Root& sysfs() const { return sysfs_; }
 
-  /// A file below the folder of a PCI function, without surrounding blanks.
+  /// A file of text below /sys, without surrounding blanks.
+  std::string File(const std::string& path) const;
+  /// The same below the folder of a PCI function.
   std::string PciFile(const device::PciAddress& pci, const std::string& name) const;
-  /// The same as bytes.
+  /// The bytes of such a file.
   base::Result<std::string> PciBytes(const device::PciAddress& pci, const std::string& name) const;
   std::vector<std::string> PciFolder(const device::PciAddress& pci, const std::string& name) const;
   bool Exists(const device::PciAddress& pci) const;
