@@ -119,8 +119,7 @@ Facts Common(const Machine& machine, const AmdGpu& gpu) {
   for (const auto& [detail, file] : {std::pair("vbios", "vbios_version"),
                                      {kProductNumber, "product_number"},
                                      {kManufacturer, "manufacturer"}})
-    if (std::string text = machine.PciFile(gpu.pci, file);
-        !text.empty() && text.size() <= kMaxFact)
+    if (std::string text = machine.PciFile(gpu.pci, file); !text.empty() && text.size() <= kMaxFact)
       facts.details[detail] = std::move(text);
   if (std::string source = machine.File("/module/amdgpu/srcversion"); !source.empty())
     facts.details[kSourceVersion] = std::move(source);
