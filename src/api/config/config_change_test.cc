@@ -30,7 +30,7 @@ page: {nodes: ["https://gpu2:9400"], credentialsFile: /pc, caFile: /pa}
 telemetry:
   {interval: 1s, names: [dcgm], processes: false, exclude: [a], include: [b], countersFile: /c, countersConfigMap: "a:b", hostLabel: none,
    oldNames: true, blanksReplaced: true, holders: false, virtualGpus: true, podUid: true, xidWindow: 1m, clockEventsWindow: 1m,
-   holderLabels: [app], keepEnded: 1m, jobDirectory: /jobs}
+   holderLabels: [app], keepEnded: 1m, jobDirectory: /jobs, exporterFile: /ex}
 usage: {records: false, dir: /u, fileSize: 1Mi, files: 1, checkpoint: 1m, idleAfter: 1m, idleBelow: 0.5}
 devicePlugin: {deviceIDStrategy: index}
 containers:
