@@ -174,7 +174,7 @@ TEST(Dcgm, FieldsOfTheBoardAreOfEachInstance) {
         "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"}) {
     const ExporterField* field = FindDcgmField(name);
     ASSERT_NE(field, nullptr) << name;
-    EXPECT_TRUE(DcgmExporter().IsOfWhole(*field)) << name;
+    EXPECT_TRUE(DcgmExporter().IsOfWhole(*field, device::Facts())) << name;
   }
   for (const char* name :
        {"DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_TOTAL", "DCGM_FI_DEV_FB_USED_PERCENT",
@@ -182,7 +182,7 @@ TEST(Dcgm, FieldsOfTheBoardAreOfEachInstance) {
         "DCGM_FI_PROF_NVLINK_RX_BYTES", "DCGM_FI_PROF_NVDEC0_ACTIVE"}) {
     const ExporterField* field = FindDcgmField(name);
     ASSERT_NE(field, nullptr) << name;
-    EXPECT_FALSE(DcgmExporter().IsOfWhole(*field)) << name;
+    EXPECT_FALSE(DcgmExporter().IsOfWhole(*field, device::Facts())) << name;
   }
 }
 
