@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/core/printable.h"
@@ -19,6 +20,19 @@ namespace {
 
 constexpr std::size_t kMostOfScheduler = 300;
 
+/// The node for which the DaemonSet controller made a pod, also while it is not scheduled there
+/// (pkg/controller/daemon/util, ReplaceDaemonSetPodNodeNameNodeAffinity).
+std::string NodeOf(const Json& pod) {
+  if (std::string node = TextAt(pod, "/spec/nodeName"); !node.empty()) return node;
+  for (const Json& term :
+       ListAt(pod,
+              "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
+              "nodeSelectorTerms"))
+    for (const Json& field : ListAt(term, "/matchFields"))
+      if (TextAt(field, "/key") == "metadata.name") return TextAt(field, "/values/0");
+  return "";
+}
+
 /// Of a pod that no node has taken: "0/4 nodes are available: ...".
 std::string WhyNotScheduled(const Json& pod) {
   for (const Json& condition : ListAt(pod, "/status/conditions"))
@@ -31,11 +45,12 @@ std::string WhyNotScheduled(const Json& pod) {
 Json ReducedAgentPod(const Json& pod) {
   const RolloutPod found = RolloutPodOf(ReducedDriverPod(pod));
   std::string text = found.pod.trouble.empty() ? WhyNotScheduled(pod) : found.pod.trouble;
+  if (found.pod.terminating) text = "terminating";
   if (text.empty()) text = "not ready";
   return {{"metadata",
            {{"name", TextAt(pod, "/metadata/name")},
             {"namespace", TextAt(pod, "/metadata/namespace")}}},
-          {"node", found.node},
+          {"node", NodeOf(pod)},
           {"terminating", found.pod.terminating},
           {"trouble", found.pod.ready ? "" : std::move(text)}};
 }
@@ -49,13 +64,13 @@ struct AgentTroubles::State {
   std::optional<Informer> pods;
   struct Pod {
     std::string node, trouble;  // without trouble it is ready
+    bool terminating = false;
   };
   std::map<std::string, Pod> found;  // by name
 
   void Seen(const Json& pod) {
     const std::string name = TextAt(pod, "/metadata/name");
-    if (pod.value("terminating", false)) return Gone(name);
-    found[name] = {TextAt(pod, "/node"), TextAt(pod, "/trouble")};
+    found[name] = {TextAt(pod, "/node"), TextAt(pod, "/trouble"), pod.value("terminating", false)};
     callbacks.changed();
   }
 
@@ -97,19 +112,22 @@ void AgentTroubles::Read(bool wanted) {
 std::vector<std::string> AgentTroubles::troubles() const {
   std::vector<std::string> sorted;
   for (const auto& [name, pod] : state_->found)
-    if (!pod.trouble.empty())
+    if (!pod.trouble.empty() && !pod.terminating)
       sorted.push_back((pod.node.empty() ? "pod " + name : pod.node) + ": " + pod.trouble);
   std::ranges::sort(sorted);
   return sorted;
 }
 
-std::string AgentTroubles::WhyNoneOn(const std::string& node) const {
-  std::string why;
+std::map<std::string, std::string> AgentTroubles::WhyNone() const {
+  std::map<std::string, std::string> why;
+  std::set<std::string> served;
   for (const auto& [name, pod] : state_->found) {
-    if (pod.node != node) continue;
-    if (pod.trouble.empty()) return "";
-    why = pod.trouble;
+    if (pod.trouble.empty())
+      served.insert(pod.node);
+    else if (!pod.node.empty())
+      why.try_emplace(pod.node, pod.trouble);
   }
+  for (const std::string& node : served) why.erase(node);
   return why;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,9 +27,10 @@ class AgentTroubles {
   /// Why pods are not ready, the first by node: "n2: agent: CrashLoopBackOff: ...".
   std::vector<std::string> troubles() const;
 
-  /// Why a node has no agent that is ready, while that is read; empty: it has one, or none is
-  /// wanted there. An agent that does not start beside one that runs takes nothing from its node.
-  std::string WhyNoneOn(const std::string& node) const;
+  /// By node, why no agent of it is ready, while that is read; nothing of a node that has one or
+  /// for which there is no pod. An agent that does not start beside one that runs takes nothing
+  /// from its node.
+  std::map<std::string, std::string> WhyNone() const;
 
  private:
   struct State;

@@ -80,7 +80,7 @@ struct Operator::State {
                 .status = [this](const auto& policy, const auto& found,
                                  const auto& now) { return StatusFor(policy, found, now); },
                 .state = [this](const auto& policy) { return StateFor(policy); },
-                .left = [this] { return Left(); }}) {
+                .left = [this](const std::string& key) { return Left(key); }}) {
     using Done = ReconcileLoop::Done;
     work.Add({.name = kPolicies,
               .work = [this](const Done& done) { Compute(done); },
@@ -308,9 +308,12 @@ struct Operator::State {
   }
 
   /// What is to be done before a deleted policy can go, and what prevents it; empty: it can.
-  std::vector<std::string> Left() const {
+  std::vector<std::string> Left(const std::string& key) const {
     std::vector<std::string> left;
-    if (!computed || (effective.wanted && !effective.spec))
+    const bool is_seen = std::ranges::any_of(policies, [&key](const PolicyObject& policy) {
+      return IsDeleted(policy) && KeyOf(policy) == key;
+    });
+    if (!computed || !is_seen || (effective.wanted && !effective.spec))
       left.emplace_back("what it caused is not known yet");
     for (const OwnedObjects& objects : owned)
       for (std::string& one : objects.disagreeing()) left.push_back(std::move(one));
@@ -390,10 +393,13 @@ struct Operator::State {
   std::vector<NodeReadiness> Readiness() const {
     std::vector<NodeReadiness> nodes;
     const api::PenstockSpec spec = known_spec.value_or(api::PenstockSpec{});
-    for (const NodeMarker::DeviceNode& node : marker.nodes())
+    const std::map<std::string, std::string> why_none = agent_troubles.WhyNone();
+    for (const NodeMarker::DeviceNode& node : marker.nodes()) {
+      const auto none = why_none.find(node.name);
       nodes.push_back(ReadinessOf(node.name, node.opted_out,
                                   reports ? reports->Find("", node.name) : nullptr, spec,
-                                  agent_troubles.WhyNoneOn(node.name)));
+                                  none == why_none.end() ? "" : none->second));
+    }
     return nodes;
   }
 

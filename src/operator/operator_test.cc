@@ -456,6 +456,21 @@ TEST_F(OperatorTest, ADeletedPolicyIsHeldUntilAllIsTakenBack) {
   EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), IsEmpty());
 }
 
+TEST_F(OperatorTest, ADeletedPolicyIsHeldAlsoWhereAStatusComesFirst) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  api_.Merge(kPolicy, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  executor_.Advance(10ms);
+  api_.Merge(kSet, {{"status", {{"numberReady", 1}}}});
+  executor_.Advance(350ms);
+  EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), Not(IsEmpty()))
+      << "what it caused is still there";
+  executor_.Advance(2min);
+  EXPECT_EQ(api_.Find(kSet), nullptr);
+  EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), IsEmpty());
+}
+
 TEST_F(OperatorTest, ANodeThatIsGoneBeforeTheAnswerAboutItHoldsNoPolicy) {
   PutPolicy();
   Start();

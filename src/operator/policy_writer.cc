@@ -93,7 +93,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
   /// The status of a policy that is being deleted says what holds it.
   void TakeBack(const std::string& key, const PolicyObject& policy, const Done& done) {
     if (!HasFinalizer(policy)) return done({});
-    const std::vector<std::string> left = callbacks.left();
+    const std::vector<std::string> left = callbacks.left(key);
     const Json found = StatusIn(policy);
     if (!left.empty())
       return WriteStatus(key, found, StatusOfDeleted(left, found, MetaTime()), done);

@@ -27,7 +27,7 @@ class PolicyWriter {
         status;
     std::function<PolicyState(const PolicyObject& policy)> state;
     /// What deleted policies caused and is still there, and is no other policy's.
-    std::function<std::vector<std::string>()> left;
+    std::function<std::vector<std::string>(const std::string& key)> left;
   };
   PolicyWriter(protocol::kube::Api& api, const std::string& host, Callbacks callbacks);
   ~PolicyWriter();
