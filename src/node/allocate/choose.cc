@@ -326,6 +326,7 @@ DeviceLinks::DeviceLinks(const std::vector<const device::Facts*>& devices)
         pair->lanes = std::clamp(link.fabric_lanes, pair->lanes, kMaxLanes);
         pair->nearness = std::max(pair->nearness, link.nearness);
         pair->vendors_score = std::clamp(link.score, pair->vendors_score, kMaxScore);
+        pair->reported = true;
       }
       any_ = true;
     }
@@ -340,6 +341,13 @@ DeviceLinks::DeviceLinks(const std::vector<const device::Facts*>& devices)
                        ? pair.vendors_score
                        : kPerLane * pair.lanes + kPerStep * static_cast<int>(pair.nearness);
     }
+}
+
+bool DeviceLinks::AnyAmong(const std::vector<std::size_t>& positions) const {
+  return any_ && std::ranges::any_of(positions, [&](std::size_t a) {
+           return std::ranges::any_of(
+               positions, [&](std::size_t b) { return pairs_[a * count_ + b].reported; });
+         });
 }
 
 std::string DeviceLinks::Describe(std::size_t a, std::size_t b) const {

@@ -25,6 +25,8 @@ class DeviceLinks {
   std::size_t size() const { return count_; }
   /// Whether any of the devices reports a link to another.
   bool any() const { return any_; }
+  /// Whether one of these, by their positions, reports a link to another of them.
+  bool AnyAmong(const std::vector<std::size_t>& positions) const;
   int Score(std::size_t a, std::size_t b) const { return pairs_[a * count_ + b].score; }
   /// "4 fabric links, one PCIe switch", "the same NUMA node": for messages, without the vendor's
   /// terms where the model has none.
@@ -35,6 +37,7 @@ class DeviceLinks {
     int score = 0;
     int lanes = 0;
     int vendors_score = 0;
+    bool reported = false;
     device::Nearness nearness = device::Nearness::kUnknown;
   };
   std::size_t count_;

@@ -198,6 +198,8 @@ TEST(DeviceLinks, AScoreOfTheVendorsCountsInsteadOfLanesAndNearness) {
   machine.at(1).links.push_back({"GPU-3", Nearness::kUnknown, 0, 2'000'000'000});
   const DeviceLinks links = machine.links();
   EXPECT_TRUE(links.any());
+  EXPECT_TRUE(links.AnyAmong({1, 0}));
+  EXPECT_FALSE(links.AnyAmong({2, 3})) << "those of others say nothing about these";
   EXPECT_EQ(links.Score(0, 2), 40);
   EXPECT_EQ(links.Score(2, 0), 40) << "one of the two reports it";
   EXPECT_EQ(links.Score(0, 1), 12 * 100 + 60);

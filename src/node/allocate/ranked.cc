@@ -24,11 +24,19 @@ std::vector<std::size_t> BestLinked(const DeviceLinks& links,
 
 bool IsPart(const Ranked& one) { return one.slot != nullptr && !one.slot->ancestors.empty(); }
 
+/// Whether they are parts that report links to each other or to those that are fixed.
+bool AreLinkedParts(const DeviceLinks& links, const std::vector<Ranked>& candidates,
+                    std::vector<std::size_t> positions) {
+  if (!std::ranges::all_of(candidates, IsPart)) return false;
+  for (const Ranked& one : candidates) positions.push_back(one.position);
+  return links.AnyAmong(positions);
+}
+
 /// The positions of those that ChooseLinkedParts or ChoosePacked chooses.
 std::vector<std::size_t> Packed(const DeviceLinks& links, const std::vector<Ranked>& candidates,
                                 const std::vector<std::size_t>& fixed, std::size_t size,
                                 PartsInUse& in_use) {
-  if (links.any() && candidates.size() > size && std::ranges::all_of(candidates, IsPart)) {
+  if (candidates.size() > size && AreLinkedParts(links, candidates, fixed)) {
     std::vector<LinkedPart> parts;
     for (const Ranked& one : candidates) parts.push_back({one.position, one.slot});
     if (auto best = ChooseLinkedParts(links, parts, fixed, size, in_use)) return *std::move(best);
