@@ -31,7 +31,7 @@ Result<CdiEdits> Resolve(const AmdRequest& request, const Config& config, RunLog
 
 Result<std::optional<CdiEdits>> AmdEdits(const RuntimeFacts& facts, const DeviceRequest& other,
                                          const Config& config, RunLog& log) {
-  if (!facts.Has(kAmdVisibleDevices) || other.by_annotation) return std::optional<CdiEdits>();
+  if (RequestsNothing(facts) || other.by_annotation) return std::optional<CdiEdits>();
   if (!EnvironmentMayRequest(facts, config)) {
     const Remark ignored = IgnoredEnvironment(kAmdVisibleDevices, config);
     log.Write(ignored.level, ignored.text);
@@ -39,6 +39,8 @@ Result<std::optional<CdiEdits>> AmdEdits(const RuntimeFacts& facts, const Device
   }
   ASSIGN(const AmdRequest request, ReadAmdRequest(facts));
   if (request.Empty()) return std::optional<CdiEdits>();
+  log.Write(RuntimeLogLevel::kInfo,
+            std::string(kAmdVisibleDevices) + " requests " + Shown(facts.Get(kAmdVisibleDevices)));
   ASSIGN(CdiEdits edits, Resolve(request, config, log));
   return std::optional(std::move(edits));
 }

@@ -56,10 +56,15 @@ void Add(std::string name, std::vector<std::string>& names) {
 
 }  // namespace
 
+bool RequestsNothing(const RuntimeFacts& facts) {
+  const std::string_view value = base::Trim(facts.Get(kAmdVisibleDevices));
+  return value.empty() || value == "void" || value == "none";
+}
+
 base::Result<AmdRequest> ReadAmdRequest(const RuntimeFacts& facts) {
   AmdRequest request;
+  if (RequestsNothing(facts)) return request;
   const std::string_view value = base::Trim(facts.Get(kAmdVisibleDevices));
-  if (value.empty() || value == "void" || value == "none") return request;
   if (value == "all" || value == "All" || value == "ALL") {
     request.devices = {std::string(kKind) + "all"};
     return request;

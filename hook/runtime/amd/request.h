@@ -21,6 +21,9 @@ struct AmdRequest {
   bool Empty() const { return devices.empty() && ids.empty(); }
 };
 
+/// Whether the variable is not set or requests nothing: "void", "none", "".
+bool RequestsNothing(const RuntimeFacts& facts);
+
 /// Reads the variable: "all"; or indices, ranges of them ("0-3") and unique ids of GPUs
 /// ("0xE3AA1C5BD7B5F051"), separated by commas (ROCm container-toolkit, internal/oci/oci.go;
 /// "Running Workloads"). "void", "none" and nothing request nothing. kInvalidArgument: a word is
