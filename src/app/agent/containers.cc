@@ -91,6 +91,7 @@ Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeCon
     on_engine_ = engine_->published().Subscribe([this, changed](const auto&) {
       engine_setup_->EngineChanged();
       Regroup();
+      BeginToWrite();
       changed();
     });
   }
@@ -119,7 +120,17 @@ void Containers::WriteSpecifications(os::Loop& control, base::Executor& io,
 
 void Containers::Begin(const api::NodeConfig& config) {
   if (engine_setup_) engine_setup_->Configure(config.containers.configure_engine);
-  if (writer_) writer_->Begin();
+  begun_ = true;
+  BeginToWrite();
+}
+
+/// Not before the engine was asked: what it reads decides on the groups, and a specification that
+/// the agent before wrote must not lose them meanwhile.
+void Containers::BeginToWrite() {
+  if (!writer_ || !begun_ || writing_) return;
+  if (engine_ && !engine_->published().Get()->queried) return;
+  writing_ = true;
+  writer_->Begin();
 }
 
 void Containers::Configure(const api::NodeConfig& config) {

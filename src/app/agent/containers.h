@@ -70,6 +70,7 @@ class Containers {
   node::cdi::Options OptionsOf(const api::CdiConfig& config) const;
   node::cdi::Groups ChooseGroups();
   void Regroup();
+  void BeginToWrite();
   std::string HostFolder() const;
 
   const std::string own_folder_, folder_;
@@ -77,6 +78,7 @@ class Containers {
   std::string why_off_;       // empty: specifications are written
   std::string why_no_hook_;   // empty: the hook exists
   node::cdi::Groups groups_;  // as the writer has them
+  bool begun_ = false, writing_ = false;
   std::optional<node::cdi::CdiSpecWriter> writer_;
   std::optional<protocol::engine::cri::EngineWatcher> engine_;
   std::optional<adapter::kubelet::EngineReconciler> engine_setup_;
