@@ -2,6 +2,7 @@
 // control loop.
 #include "app/agent/cluster_connection.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <future>
 #include <utility>
@@ -36,6 +37,14 @@ std::string NamespaceOf(const api::ClusterConfig& config,
                         const protocol::kube::ClusterAccess& access) {
   if (!config.namespace_name.empty()) return config.namespace_name;
   return access.namespace_name.empty() ? "default" : access.namespace_name;
+}
+
+/// The keys of pods' labels that someone shows.
+std::vector<std::string> HolderLabels(const api::TelemetryConfig& telemetry) {
+  std::vector<std::string> keys = telemetry.holder_labels;
+  for (const auto& [name, key] : telemetry.exporter.holder_labels)
+    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+  return keys;
 }
 
 }  // namespace
@@ -115,7 +124,7 @@ void ClusterConnection::OpenAdapter() {
                                                 .config = config_.cluster,
                                                 .labels = config_.labels,
                                                 .counters_map = config_.telemetry.counters_map,
-                                                .holder_labels = config_.telemetry.holder_labels,
+                                                .holder_labels = HolderLabels(config_.telemetry),
                                                 .requests = FollowedLabels(),
                                                 .clients = PausedLabels()},
       adapter::cluster::ClusterAdapter::Callbacks{
@@ -157,7 +166,7 @@ void ClusterConnection::Reconfigure(const api::NodeConfig& config) {
   loop_.Post([this, config] {
     if (config.cluster == config_.cluster && config.labels == config_.labels &&
         config.telemetry.counters_map == config_.telemetry.counters_map &&
-        config.telemetry.holder_labels == config_.telemetry.holder_labels)
+        HolderLabels(config.telemetry) == HolderLabels(config_.telemetry))
       return;
     config_ = config;
     if (adapter_) OpenAdapter();

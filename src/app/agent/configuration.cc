@@ -289,9 +289,6 @@ void Configuration::AddExporterSettings(CurrentConfig& current) const {
   telemetry.counters.insert(telemetry.counters.end(), exporter_state_.rows.begin(),
                             exporter_state_.rows.end());
   telemetry.exporter = exporter_state_.settings;
-  for (const auto& [name, key] : exporter_state_.settings.holder_labels)
-    if (std::ranges::find(telemetry.holder_labels, key) == telemetry.holder_labels.end())
-      telemetry.holder_labels.push_back(key);
   std::vector<std::string> remarks = exporter_state_.remarks;
   const auto listen = api::ParseListen(current.config.http.listen);
   if (exporter_state_.port && (!listen.ok() || listen->port != *exporter_state_.port))

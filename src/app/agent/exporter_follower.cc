@@ -23,7 +23,9 @@ ExporterFollower::ExporterFollower(os::Loop& control, base::Executor& io,
 
 void ExporterFollower::Begin(const api::TelemetryConfig& telemetry) {
   path_ = telemetry.exporter_file;
-  if (!path_.empty()) FileRead(ReadSettings(path_));
+  if (path_.empty()) return;
+  FileRead(ReadSettings(path_));
+  LogProblem({});
 }
 
 void ExporterFollower::Configure(const api::TelemetryConfig& telemetry) {
@@ -71,11 +73,15 @@ void ExporterFollower::FileRead(const base::Result<std::string>& text) {
             .problem_origin = {}};
 }
 
-void ExporterFollower::Notify(const State& before) {
-  if (state_ == before) return;
-  if (!state_.problem.empty() && state_.problem != before.problem)
+void ExporterFollower::LogProblem(const std::string& before) const {
+  if (!state_.problem.empty() && state_.problem != before)
     base::Log(base::kError, "exporter settings rejected; the previous settings stay in use",
               {{"from", state_.problem_origin}, {"why", state_.problem}});
+}
+
+void ExporterFollower::Notify(const State& before) {
+  if (state_ == before) return;
+  LogProblem(before.problem);
   control_.Post(lifetime_.Guard([this] { changed_(); }));
 }
 

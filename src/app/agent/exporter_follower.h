@@ -49,6 +49,7 @@ class ExporterFollower {
  private:
   void FileRead(const base::Result<std::string>& text);
   void Notify(const State& before);
+  void LogProblem(const std::string& before) const;
 
   os::Loop& control_;
   base::Executor& io_;

@@ -59,8 +59,9 @@ bool IsName(std::string_view text, bool metric) {
 
 /// "0,2-3,7".
 std::optional<std::vector<int>> ReadSelector(std::string_view text) {
-  constexpr std::uint64_t kMost = 4096;
-  std::set<int> numbers;
+  constexpr std::size_t kMost = 4096, kLongest = 16384;  // numbers, bytes
+  if (text.size() > kLongest) return std::nullopt;
+  std::vector<bool> has(kMost);
   for (const std::string& one : base::Split(text, ',')) {
     const auto dash = one.find('-');
     const auto first = base::ParseUint(base::Trim(std::string_view(one).substr(0, dash)));
@@ -68,9 +69,12 @@ std::optional<std::vector<int>> ReadSelector(std::string_view text) {
                           ? first
                           : base::ParseUint(base::Trim(std::string_view(one).substr(dash + 1)));
     if (!first || !last || *first > *last || *last >= kMost) return std::nullopt;
-    for (std::uint64_t n = *first; n <= *last; ++n) numbers.insert(static_cast<int>(n));
+    std::fill_n(has.begin() + static_cast<std::ptrdiff_t>(*first), *last - *first + 1, true);
   }
-  return std::vector<int>(numbers.begin(), numbers.end());
+  std::vector<int> numbers;
+  for (std::size_t n = 0; n < kMost; ++n)
+    if (has[n]) numbers.push_back(static_cast<int>(n));
+  return numbers;
 }
 
 class ConfigReader {
@@ -127,6 +131,9 @@ class ConfigReader {
   void ReadFields(MapReader& reader) {
     const auto names = reader.Strings("Fields");
     if (!names || names->empty()) return;
+    constexpr std::size_t kMost = 1024;
+    if (names->size() > kMost)
+      return reader.Problem("Fields", "has more than " + std::to_string(kMost) + " names");
     std::set<std::string> seen;
     for (std::size_t i = 0; i < names->size(); ++i) {
       const std::string name = base::ToLower((*names)[i]);
@@ -199,7 +206,7 @@ class ConfigReader {
         problems_.Add(entry.mark, where +
                                       ": is no name of a label: letters, digits and _, with a "
                                       "letter first");
-      else if (IsIn(kAlways, name) || IsIn(kIndices, name) || IsField(name))
+      else if (IsIn(kAlways, name) || IsIn(kIndices, name) || name == kPodUid || IsField(name))
         problems_.Remark(entry.mark, where +
                                          ": is a label of the exporter's own and stays as it "
                                          "is; choose another name");

@@ -98,8 +98,11 @@ void ReportHolder(const ExporterSetup& setup, const Hold& hold, ExporterView& vi
   ExporterLabels taken = setup.reserved;
   for (const ExporterLabels* labels : {&view.first, &view.facts, &view.holder})
     Append(taken, *labels);
-  if (settings != nullptr && !settings->holder_labels.empty())
-    return Append(view.facts, RenamedLabels(lease.labels, settings->holder_labels, taken));
+  if (settings != nullptr) {
+    const ExporterLabels renamed = RenamedLabels(lease.labels, settings->holder_labels, taken);
+    Append(view.facts, renamed);
+    Append(taken, renamed);
+  }
   Append(view.facts, PlainLabels(Wanted(lease.labels, setup.config->holder_labels), taken));
 }
 

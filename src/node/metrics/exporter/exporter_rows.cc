@@ -24,8 +24,10 @@ std::vector<CounterRow> RowsIn(const api::TelemetryConfig& config,
         }))
       continue;
     const auto known = std::ranges::find(preset, row.field, &CounterRow::field);
-    rows.push_back(
-        {row.field, row.type, row.help.empty() && known != preset.end() ? known->help : row.help});
+    rows.push_back({row.field, row.type,
+                    row.help.empty() && known != preset.end() && exporter.has_settings()
+                        ? known->help
+                        : row.help});
     families = families || row.type != "label";
   }
   // Its settings may choose labels alone.

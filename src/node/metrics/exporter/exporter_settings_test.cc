@@ -86,12 +86,15 @@ TEST(ExporterSettings, APrefixAndLabelsAreOnAllSeries) {
 
 TEST(ExporterSettings, LabelsOfAPodHaveTheNamesThatTheyAreGiven) {
   api::TelemetryConfig config = With({"ACME_CLOCK"});
-  config.holder_labels = {"app.kubernetes.io/name", "gpu"};
   config.exporter.holder_labels = {{"workload", "app.kubernetes.io/name"}, {"pod", "gpu"}};
   const std::string series = SeriesOf(PageWith(config), "ACME_CLOCK").front();
   EXPECT_THAT(series, HasSubstr("workload=\"train\""));
   EXPECT_THAT(series, HasSubstr("pod=\"train-0\"")) << "not the pod's label";
   EXPECT_THAT(series, Not(HasSubstr("app_kubernetes_io_name")));
+  config.holder_labels = {"app.kubernetes.io/name"};
+  EXPECT_THAT(SeriesOf(PageWith(config), "ACME_CLOCK").front(),
+              testing::AllOf(HasSubstr("workload=\"train\""),
+                             HasSubstr("app_kubernetes_io_name=\"train\"")));
 }
 
 TEST(ExporterSettings, TheUidOfAPodIsShownWhereItIsAskedFor) {
