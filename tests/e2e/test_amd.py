@@ -32,13 +32,16 @@ def amd(cluster, machine, agent, kubernetes):
     for one in made:
         one.unload()
         one.close()
+    agent.stop()  # another would wait after a reboot for the driver of the GPUs that a layout divides
+    (agent.state_dir / "layout-amd.json").unlink(missing_ok=True)
     restart(agent, "")
     wait_for_amount(kubernetes, 0)
     kubernetes.wait_for_gpus(8)
 
 
 def restart(agent, configuration: str):
-    agent.stop()
+    if agent.running():
+        agent.stop()
     agent.configure(configuration)
     agent.start()
     agent.wait_serving()
