@@ -214,6 +214,7 @@ def test_a_driver_that_loads_safely_waits_until_its_node_is_empty(blue, fleet):
     wait_for(lambda: "n2" not in blue.driver_pods(), 120, "the driver's pods to be gone", blue.told)
     blue.bare["n2"].unmount()
     blue.bare["n2"].unload()
+    blue.wait_versions(n2="")  # what the agent reported before would count as the driver that is wanted
     with asked_for(fleet) as seen:
         blue.apply("blue", NEW, "blue", manager=safe)
         wait_done(blue, n2=f"container {NEW}", n3=f"container {NEW}")
