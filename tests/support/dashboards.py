@@ -25,12 +25,19 @@ def filled(query: str, values: dict[str, str]) -> str:
 
 def chosen(prometheus, dashboard: dict, preferred: str = "") -> dict[str, str]:
     """The value that Grafana would use for each variable: all results of its query if it allows several values; else the preferred one, or the
-    first."""
+    first. A preferred node is waited for. Series that are away for a moment, after a scrape that came late, count."""
     values = {"__rate_interval": "30s", "__interval": "1s", "__range": "5m", "datasource": "prometheus"}
     for variable in dashboard["templating"]["list"][1:]:
         selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]).groups()
-        found = wait_until(lambda: sorted({series["metric"].get(label, "") for series in prometheus.query(filled(selector, values))} - {""}),  # noqa: B023
-                           f"values of the variable {variable['name']}", every=0.5)
+
+        def results() -> list[str]:
+            recent = f"last_over_time({filled(selector, values)}[30s])"  # noqa: B023
+            return sorted({series["metric"].get(label, "") for series in prometheus.query(recent)} - {""})  # noqa: B023
+
+        def complete() -> list[str]:
+            found = results()
+            return found if variable["name"] != "node" or not preferred or preferred in found else []  # noqa: B023
+        found = wait_until(complete, f"values of the variable {variable['name']}", every=0.5, seen=results)
         every = "|".join(re.escape(one).replace("\\", "\\\\") for one in found)
         values[variable["name"]] = f"({every})" if variable["multi"] else preferred if preferred in found else found[0]
     return values
