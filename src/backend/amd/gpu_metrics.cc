@@ -32,7 +32,7 @@ Values ListAt(std::string_view bytes, std::size_t offset, std::size_t width, std
 }
 
 /// Which fields come when. The last three begin alike; kernels differ in what follows the first
-/// fields of 1.6, without another number, and its length tells them apart.
+/// fields of 1.6, without another number, and its length distinguishes them.
 enum Layout { kMi50, kMi200, k1_4, k1_5, kParts, kPartsAndBandwidth, kFrontOnly, kLayouts };
 using Offsets = std::array<std::size_t, kLayouts>;  // 0: the version does not have it
 
