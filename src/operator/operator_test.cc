@@ -279,6 +279,36 @@ TEST_F(OperatorTest, SaysWhyAgentsAreNotReadyAndReadsTheirPodsOnlyMeanwhile) {
   EXPECT_FALSE(reads_pods());
 }
 
+TEST_F(OperatorTest, AnAgentThatWaitsForItsNodeOrEndsWithItIsNotReady) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  api_.Merge(kSet, {{"status", {{"numberReady", 1}}}});
+  executor_.Advance(15s);
+  const auto nodes_by = [this](const char* what) { return At(kPolicy)["status"]["nodes"][what]; };
+  EXPECT_EQ(nodes_by("byState"), json({{"ready", 1}})) << "without a pod its report counts";
+  const std::string path = "/api/v1/namespaces/gpu-operator/pods/penstock-agent-x";
+  PutAgentPod("", "x", false);
+  const json place = {
+      {"matchFields", {{{"key", "metadata.name"}, {"operator", "In"}, {"values", {"n1"}}}}}};
+  api_.Merge(path, {{"spec",
+                     {{"affinity",
+                       {{"nodeAffinity",
+                         {{"requiredDuringSchedulingIgnoredDuringExecution",
+                           {{"nodeSelectorTerms", json::array({place})}}}}}}}}}});
+  executor_.Advance(3s);
+  EXPECT_EQ(nodes_by("byReason"), json({{"AgentNotReady", 1}}));
+  api_.Remove(path);
+  executor_.Advance(3s);
+  EXPECT_EQ(nodes_by("byState"), json({{"ready", 1}}));
+  PutAgentPod("n1", "x", false);
+  api_.Merge(path, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  executor_.Advance(3s);
+  EXPECT_EQ(nodes_by("byReason"), json({{"AgentNotReady", 1}}));
+  EXPECT_EQ(Condition("Ready")["message"], "agents: 1 ready and 2 current, of 2 nodes")
+      << "that a pod ends is no trouble";
+}
+
 TEST_F(OperatorTest, AtRestWritesNothing) {
   PutPolicy();
   Start();

@@ -68,8 +68,8 @@ class CdiSpecWriter {
   /// The inventory has changed.
   void DevicesChanged();
 
-  /// Applies these as if the agent had started with them. `options.additional_gids` is that of
-  /// `groups`.
+  /// Applies these as if the agent had started with them. `groups` decide instead of
+  /// `options.additional_gids`.
   void Configure(Options options, Groups groups);
 
   base::Published<Written>& published();
