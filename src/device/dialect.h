@@ -123,6 +123,8 @@ struct PartTerms {
   std::string off;            ///< and while it is whole: "disabled"
   std::string request_label;  ///< of a Node: names the layout that users want
   std::string state_label;    ///< of a Node: how that stands, see `state_words`
+  std::string again_label = {};  ///< of a Node: while it names the layout of `request_label`, a new
+                                 ///< value or a removal and return applies it again; empty: none
   /// The canonical form of a profile's name, wherever there is such a profile; an error says what
   /// is wrong with the name.
   std::function<base::Result<std::string>(std::string_view name)> read_profile;
