@@ -123,8 +123,6 @@ struct PartTerms {
   std::string off;            ///< and while it is whole: "disabled"
   std::string request_label;  ///< of a Node: names the layout that users want
   std::string state_label;    ///< of a Node: how that stands, see `state_words`
-  std::string again_label = {};  ///< of a Node: while it names the layout of `request_label`, a new
-                                 ///< value or a removal and return applies it again; empty: none
   /// The canonical form of a profile's name, wherever there is such a profile; an error says what
   /// is wrong with the name.
   std::function<base::Result<std::string>(std::string_view name)> read_profile;
@@ -146,6 +144,8 @@ struct PartTerms {
   /// Distinguishes the files and changes of this vendor's layout from those of others; empty: those
   /// of the first releases.
   std::string kept_as = {};
+  /// Of a Node: a new value applies the layout of `request_label` again; empty: there is none.
+  std::string again_label = {};
 };
 
 /// How a device stands in the fabric that links it with others of its kind.
