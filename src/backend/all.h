@@ -43,4 +43,8 @@ std::unique_ptr<device::SharingService> MakeSharingService(std::string_view vend
 /// clients. Reads /proc: call it on an I/O thread.
 bool IsServer(const std::string& proc_root, const os::ProcessInfo& process);
 
+/// The socket on which the vendor's exporter serves the health of devices to its device plugin;
+/// empty where it has none.
+std::string_view HealthSocketOf(std::string_view vendor);
+
 }  // namespace penstock::backend

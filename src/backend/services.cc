@@ -8,6 +8,7 @@
   std::unique_ptr<device::SharingService> MakeSharingService(os::Loop&,                     \
                                                              const device::ServerOptions&); \
   bool IsServer(const std::string&, const os::ProcessInfo&);                                \
+  std::string_view HealthSocket();                                                          \
   }
 #include PENSTOCK_VENDORS
 #undef PENSTOCK_VENDOR
@@ -39,6 +40,14 @@ bool IsServer(const std::string& proc_root, const os::ProcessInfo& process) {
 #include PENSTOCK_VENDORS
 #undef PENSTOCK_VENDOR
   return false;
+}
+
+std::string_view HealthSocketOf(std::string_view vendor) {
+#define PENSTOCK_VENDOR(name) \
+  if (vendor == #name) return name::HealthSocket();
+#include PENSTOCK_VENDORS
+#undef PENSTOCK_VENDOR
+  return "";
 }
 
 }  // namespace penstock::backend

@@ -50,4 +50,6 @@ std::unique_ptr<device::SharingService> MakeSharingService(os::Loop&,
 
 bool IsServer(const std::string&, const os::ProcessInfo&) { return false; }
 
+std::string_view HealthSocket() { return ""; }
+
 }  // namespace penstock::backend::acme

@@ -183,6 +183,29 @@ def test_an_agent_that_is_killed_in_the_middle_leaves_the_next_one_to_finish(swi
     assert node.amd.modes == ["CPX"] * 8
 
 
+def test_after_a_reboot_gpus_that_are_to_be_divided_wait_and_those_of_another_vendor_do_not(switching):
+    node = switching()
+    node.wish("cpx")
+    node.until("success")
+    node.node.end_agent()
+    kept = node.node.state_dir / "layout-amd.json"
+    kept.write_text(re.sub(r'"boot": "[^"]*"', '"boot": "the boot before"', kept.read_text()))
+    node.amd.switch("SPX")
+    module = node.amd.sys / "module/amdgpu"
+    module.rename(module.with_name("not_yet_loaded"))
+    node.kubelet.told("amd.com/gpu")  # by the agent before
+    node.node.launch_agent()
+    node.kubelet.healthy(8)
+    why = "the devices of amd are being divided again after a reboot; the kubelet gets them after that, or at "
+    wait_until(lambda: why in node.node.allocator("kubelet")["reason"], "the reason", seen=node.node.report)
+    module.with_name("not_yet_loaded").rename(module)
+    wait_until(lambda: node.amd.modes == ["CPX"] * 8, "all GPUs to be divided", seen=node.layout)
+    node.kubelet.healthy(64, "amd.com/gpu")
+    told = node.kubelet.told("amd.com/gpu")
+    assert len(told) == 64, f"no GPU was shown whole: {told}"
+    wait_until(lambda: "reboot" not in node.node.allocator("kubelet")["reason"], "no reason any more", seen=node.node.report)
+
+
 def test_a_mode_that_somebody_else_changed_stays_and_is_said(switching):
     node = switching()
     node.wish("cpx")

@@ -47,6 +47,54 @@ def children(node: Node) -> list[str]:
     return found
 
 
+HEALTH = Path("/var/lib/amd-metrics-exporter/amdgpu_device_metrics_exporter_grpc.socket")
+
+
+def fields(message: bytes) -> list[tuple[int, bytes]]:
+    """Of a protobuf message that has only texts and messages, none longer than 16383 bytes."""
+    found = []
+    while message:
+        length, start = message[1], 2
+        if length > 127:
+            length, start = length & 127 | message[2] << 7, 3
+        found.append((message[0] >> 3, message[start:start + length]))
+        message = message[start + length:]
+    return found
+
+
+def asked_by_a_device_plugin() -> dict[str, dict[int, str]]:
+    """What AMD's device plugin gets from AMD's exporter: by PCI address, the fields of GPUState by number. Empty without an answer."""
+    ran = subprocess.run(["curl", "-sS", "--http2-prior-knowledge", "--unix-socket", HEALTH, "-H", "content-type: application/grpc", "-H", "te: trailers",
+                          "--data-binary", "@-", "http://localhost/metricssvc.MetricsService/List"], input=bytes(5), capture_output=True)
+    states = [dict((number, text.decode()) for number, text in fields(state)) for _, state in fields(ran.stdout[5:])]
+    return {state[5]: state for state in states}
+
+
+def test_amds_device_plugin_learns_the_health_of_gpus_where_it_asks_amds_exporter(node, request):
+    amd = Amd(node.root)
+    kubelet = Kubelet(node.home, request.config.getoption("--programs").resolve())
+    try:
+        node.kubelet = kubelet.dir
+        node.start_agent(devices=16)
+        assert not HEALTH.exists(), "nothing is made where no such exporter or plugin was"
+        HEALTH.parent.mkdir()
+        states = wait_until(lambda: len(now := asked_by_a_device_plugin()) == 8 and now, "an answer", seen=node.log)
+        assert {state[3] for state in states.values()} == {"healthy"} and HEALTH.stat().st_mode & 0o777 == 0o600
+        kubelet.healthy(8, "amd.com/gpu")
+        kubelet.start("ml", "training", 1, "amd.com/gpu")
+        text = "pod : training, namespace : ml, container: main"
+        wait_until(lambda: [state[4] for state in asked_by_a_device_plugin().values() if 4 in state] == [text], "the pod", seen=asked_by_a_device_plugin)
+        amd.errors(2, "umc", uncorrectable=1)
+        wait_until(lambda: [at for at, state in asked_by_a_device_plugin().items() if state[3] == "unhealthy"] == [amd.address(2)], "the GPU with an error",
+                   seen=asked_by_a_device_plugin)
+        node.end_agent()
+        assert not HEALTH.exists()
+    finally:
+        kubelet.stop()
+        node.kill_agent()
+        amd.close()
+
+
 def test_without_the_driver_no_process_runs_for_it(node):
     node.start_agent()
     wait_until(lambda: any("penstock-worker nvidia" in one for one in children(node)), "NVIDIA's worker", seen=lambda: children(node))

@@ -28,6 +28,8 @@ std::vector<Offer> AdvertisementFilter::Show(const std::vector<Offer>& offers, c
   std::string all = WhyAllWithheld(gate);
   const auto why_withheld = [&](const std::string& device) -> std::string {
     if (!all.empty()) return all;
+    if (const auto found = gate.waiting.find(device); found != gate.waiting.end())
+      return found->second;
     return gate.listing.cdi() && !gate.written->devices.contains(device)
                ? "no CDI specification names this device yet"
                : "";

@@ -20,6 +20,7 @@ class AdvertisementFilter {
     DeviceListChoice listing;
     const node::cdi::Written* written = nullptr;  ///< null: no specifications are written here
     std::vector<std::string> missing;             ///< required classes of devices that are missing
+    std::map<std::string, std::string> waiting = {};  ///< device id → why it is not shown yet
   };
 
   /// Returns the kubelet's part of the offers. A withheld device that was never shown is left out,

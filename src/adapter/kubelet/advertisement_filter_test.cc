@@ -49,6 +49,14 @@ TEST(AdvertisementFilter, ADeviceThatNoSpecificationNamesYetIsNotAdvertised) {
   EXPECT_THAT(shown.withheld(), IsEmpty());
 }
 
+TEST(AdvertisementFilter, ADeviceThatWaitsIsNotAdvertisedAndOthersAre) {
+  AdvertisementFilter shown;
+  EXPECT_THAT(Seen(shown.Show(Offers(), {kVariable, nullptr, {}, {{"A", "it is being divided"}}})),
+              ElementsAre("B"));
+  EXPECT_THAT(shown.withheld(), ElementsAre(Pair("A", "it is being divided")));
+  EXPECT_THAT(Seen(shown.Show(Offers(), {kVariable, nullptr, {}})), ElementsAre("A", "B"));
+}
+
 TEST(AdvertisementFilter, OneThatWasAdvertisedStaysAndCannotBeUsed) {
   AdvertisementFilter shown;
   node::cdi::Written written{.devices = {"A", "B"}};

@@ -119,7 +119,7 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
     const auto before = std::tuple(listing, not_here, gated.withheld());
     Decide(ChooseDeviceList(config, engine.get(), written != nullptr ? options.cdi_folder : ""));
     not_here = MissingClasses(config.device_classes, Dialects(), written.get());
-    AdvertisementFilter::Gate gate{listing, written.get(), {}};
+    AdvertisementFilter::Gate gate{listing, written.get(), {}, Waiting()};
     for (const std::string& one : config.required_classes)
       if (std::ranges::find(not_here, one) != not_here.end()) gate.missing.push_back(one);
     shown.Set(gated.Show(*offers.Get(), gate));
@@ -129,6 +129,17 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
     plugins.Offer(std::move(lists));
     RequestList(*now);
     if (before != std::tuple(listing, not_here, gated.withheld())) options.containers_differ();
+  }
+
+  /// Device id → why the kubelet does not get it yet.
+  std::map<std::string, std::string> Waiting() const {
+    std::map<std::string, std::string> waiting;
+    const auto vendors = options.waiting();
+    if (vendors.empty()) return waiting;
+    for (const auto& entry : inventory.published().Get()->devices)
+      if (const auto why = vendors.find(entry.facts->vendor); why != vendors.end())
+        waiting.emplace(entry.facts->id, why->second);
+    return waiting;
   }
 
   void Decide(DeviceListChoice next) {

@@ -45,6 +45,11 @@ class KubeletAdapter {
     /// adapter.
     base::Published<node::cdi::Written>* written = nullptr;
     std::string cdi_folder = "/var/run/cdi";  ///< their folder, as engines see it
+    /// Vendors whose devices the kubelet does not get yet, with the reason; ContainersChanged
+    /// is called when that has changed.
+    std::function<std::map<std::string, std::string>()> waiting = [] {
+      return std::map<std::string, std::string>();
+    };
     /// The report of how containers get devices, or of what is withheld from them, has changed.
     /// Called on the control loop.
     std::function<void()> containers_differ = [] {};
@@ -69,7 +74,8 @@ class KubeletAdapter {
   /// Takes the next turn of the devices (share::Turns).
   void Follow(const node::share::NodeDevices& now, const node::share::NodeDevices& before);
 
-  /// The configuration of containers, the engine or the written specifications changed.
+  /// The configuration of containers, the engine, the written specifications or the vendors that
+  /// wait changed.
   void ContainersChanged();
 
   /// Devices that are withheld from the kubelet, or shown only as unhealthy, because they cannot be

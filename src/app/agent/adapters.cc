@@ -107,6 +107,7 @@ void Adapters::MakeKubeletAdapter(Node node, const api::NodeConfig& config, Call
           .engine = node.containers.engine(),
           .written = node.containers.written(),
           .cdi_folder = node.containers.folder(),
+          .waiting = std::move(callbacks.waiting),
           .containers_differ = std::move(callbacks.containers_differ),
           .kubelet_has = std::move(callbacks.kubelet_has)},
       node.inventory, node.ledger, node.offers, backend::FindDialect);

@@ -58,6 +58,8 @@ class Adapters {
     adapter::local::DriverRelease release;
     std::function<node::change::PartsOnDemand*()> on_demand;
     std::function<void(const adapter::kubelet::KubeletAmounts&)> kubelet_has;
+    std::function<std::map<std::string, std::string>()>
+        waiting;  ///< KubeletAdapter::Options::waiting
     /// The way in which containers get devices has changed, or which devices are withheld from
     /// them, or how a plugin stands with the kubelet.
     std::function<void()> containers_differ;

@@ -26,6 +26,7 @@
 #include "app/agent/configuration.h"
 #include "app/agent/containers.h"
 #include "app/agent/device_pipeline.h"
+#include "app/agent/health_sockets.h"
 #include "app/agent/heartbeat.h"
 #include "app/agent/kubelet_start.h"
 #include "app/agent/labeller.h"
@@ -245,6 +246,10 @@ class Agent {
                 [this](const adapter::kubelet::KubeletAmounts& amounts) {
                   if (cluster_) cluster_->ShowKubeletHas(amounts);
                 },
+            .waiting =
+                [this] {
+                  return changes_ ? changes_->restoring() : std::map<std::string, std::string>();
+                },
             .containers_differ = [this] { Revalidate(); }});
     changes_.emplace(control_, io_, pipeline_, adapters_->kubelet(), open_, start_.paths.state_dir,
                      std::move(changes), boot_id_);
@@ -266,6 +271,8 @@ class Agent {
     TRY(OpenPages());  // the previous agent may still have had the address
     pages_.Configure(Config()->http, Config()->page);
     JoinCluster();
+    health_sockets_.emplace(control_);
+    health_sockets_->Follow(*pipeline_.inventory.published().Get(), *pipeline_.ledger.Get());
     if (discovered_) ServeDevices();
     return {};
   }
@@ -337,6 +344,7 @@ class Agent {
   void Follow(const node::share::NodeDevices& now, const node::share::NodeDevices& before) {
     if (changes_) changes_->Follow(now, before);
     if (adapters_) adapters_->Follow(now, before);
+    if (health_sockets_) health_sockets_->Follow(*now.inventory, *now.ledger);
     if (now.inventory != before.inventory) {
       if (containers_) containers_->DevicesChanged();
       telemetry_.sampler.DevicesChanged();
@@ -404,7 +412,8 @@ class Agent {
     changes_->Start();
     layouts_->Begin();
     containers_->Begin(*Config());
-    changes_->WhenRestored(kRestored, [this] { StartKubelet(); });
+    changes_->WhenRestored(kRestored, [this] { Restored(); });
+    StartKubelet();
     base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", pipeline_.devices()}});
     protocol::systemd::Notify("READY=1\nSTATUS=" + std::to_string(pipeline_.devices()) +
                               " devices");
@@ -412,8 +421,13 @@ class Agent {
     control_.PostAfter(kSettled, [] { os::TrimLoaded([](std::string_view) { return true; }); });
   }
 
-  /// The kubelet is not asked to serve devices that a reboot made whole before they are divided
-  /// again: it would admit pods to what they did not ask for.
+  /// The kubelet does not get devices that a reboot made whole before they are divided again: it
+  /// would admit pods to what they did not ask for. Other vendors' devices do not wait for that.
+  void Restored() {
+    adapters_->ContainersChanged();
+    if (cluster_) cluster_->ScheduleUpdate();
+  }
+
   void StartKubelet() {
     kubelet_start_.emplace(KubeletStart::Node{control_, io_, configuration_, pipeline_.inventory,
                                               pipeline_.ledger, start_.paths.kubelet_dir},
@@ -456,6 +470,7 @@ class Agent {
   std::optional<ClientPause> clients_;
   std::optional<KubeletStart> kubelet_start_;
   std::optional<ClusterConnection> cluster_;
+  std::optional<HealthSockets> health_sockets_;
   std::optional<ProcessStats> process_stats_;
   Views views_{{control_, node_, open_, pipeline_, telemetry_, configuration_, labeller_,
                 validation_, containers_, adapters_, changes_, layouts_, clients_, kubelet_start_,

@@ -92,18 +92,21 @@ node::change::Divisions& Changes::DivisionsFor(const api::Layout& layout) const 
 }
 
 void Changes::WhenRestored(base::Duration most, const std::function<void()>& restored) {
-  const auto left = std::make_shared<std::size_t>(divided_.size());
-  for (const OfVendor& one : divided_)
-    one.divisions->WhenRestored(most, [left, restored] {
-      if (--*left == 0) restored();
-    });
+  for (const OfVendor& one : divided_) one.divisions->WhenRestored(most, restored);
 }
 
-std::optional<base::WallTime> Changes::restored_by() const {
-  std::optional<base::WallTime> last;
+std::map<std::string, std::string> Changes::restoring() const {
+  std::map<std::string, std::string> vendors;
   for (const OfVendor& one : divided_)
-    if (const auto by = one.divisions->restored_by()) last = last ? std::max(*last, *by) : *by;
-  return last;
+    if (const auto by = one.divisions->restored_by()) {
+      const std::string vendor(one.dialect->vendor());
+      vendors.emplace(vendor,
+                      "the devices of " + vendor +
+                          " are being divided again after a reboot; the kubelet gets them after "
+                          "that, or at " +
+                          base::FormatTime(*by) + " at the latest");
+    }
+  return vendors;
 }
 
 void Changes::Configure(const api::NodeConfig& config) {

@@ -65,10 +65,12 @@ class Changes {
   const std::vector<OfVendor>& divided() const { return divided_; }
   /// Those for whose devices a layout is: one with modes is for those whose parts come with them.
   node::change::Divisions& DivisionsFor(const api::Layout& layout) const;
-  /// Calls the function once all have restored their layouts, after `most` at the latest.
+  /// Calls the function each time a vendor's layout was restored, for each after `most` at the
+  /// latest.
   void WhenRestored(base::Duration most, const std::function<void()>& restored);
-  /// By when that is at the latest, until then.
-  std::optional<base::WallTime> restored_by() const;
+  /// The vendors of which it was not yet: the kubelet gets their devices after that. With the
+  /// reason for people, one clause.
+  std::map<std::string, std::string> restoring() const;
 
   node::change::PartsOnDemand& on_demand() { return on_demand_; }
 

@@ -162,11 +162,9 @@ api::LayoutReport Views::LayoutReport() const {
 /// While devices are divided again after a reboot; empty otherwise.
 std::string Views::WhyKubeletWaits() const {
   if (!parts_.changes || !parts_.enabled.contains(node::share::kKubeletAllocator)) return "";
-  const auto until = parts_.changes->restored_by();
-  if (!until) return "";
-  return "the devices are being divided again after a reboot; the kubelet gets them after that, or "
-         "at " +
-         base::FormatTime(*until) + " at the latest";
+  std::vector<std::string> reasons;
+  for (auto& [vendor, reason] : parts_.changes->restoring()) reasons.push_back(reason);
+  return base::Join(reasons, "; ");
 }
 
 std::vector<api::AllocatorReport> Views::AllocatorReports() const {
@@ -228,8 +226,9 @@ node::metrics::PageInputs Views::MakePageInputs() const {
 adapter::cluster::ClusterUpdate Views::MakeClusterUpdate() {
   adapter::cluster::ClusterUpdate update{.report = Report(),
                                          .notices = parts_.pipeline.monitor.Notices()};
-  // Labels show how devices are shared, so they wait like the kubelet's devices.
-  const bool waits = !parts_.kubelet_start || parts_.kubelet_start->waits();
+  // Labels show how devices are shared and divided, so they wait like the kubelet's devices.
+  const bool restoring = parts_.changes && !parts_.changes->restoring().empty();
+  const bool waits = !parts_.kubelet_start || parts_.kubelet_start->waits() || restoring;
   if (parts_.labeller.labels().begun() && !waits)
     update.labels = *parts_.labeller.labels().published().Get();
   // Features of the host are NFD's matter.
@@ -237,7 +236,7 @@ adapter::cluster::ClusterUpdate Views::MakeClusterUpdate() {
     std::erase_if(*update.labels,
                   [](const auto& label) { return !label.first.starts_with(api::kFeaturePrefix); });
   const bool begun = parts_.labeller.labels().begun() && parts_.changes.has_value();
-  update.known = begun && parts_.changes->restored_by().has_value();
+  update.known = begun && restoring;
   if (begun && parts_.clients) update.pause = parts_.clients->Keys();
   if (!update.labels || !parts_.layouts) return update;
   const auto state = parts_.layouts->Labels();

@@ -52,4 +52,9 @@ std::unique_ptr<device::SharingService> MakeSharingService(os::Loop&,
 
 bool IsServer(const std::string&, const os::ProcessInfo&) { return false; }
 
+/// ROCm, k8s-device-plugin, internal/pkg/exporter/health.go.
+std::string_view HealthSocket() {
+  return "/var/lib/amd-metrics-exporter/amdgpu_device_metrics_exporter_grpc.socket";
+}
+
 }  // namespace penstock::backend::amd

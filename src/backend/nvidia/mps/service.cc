@@ -250,4 +250,6 @@ bool IsServer(const std::string& proc_root, const os::ProcessInfo& process) {
   return mps::IsServer(proc_root, process);
 }
 
+std::string_view HealthSocket() { return ""; }
+
 }  // namespace penstock::backend::nvidia
