@@ -28,15 +28,6 @@ class Actions {
   /// it; kFailedPrecondition: refused, with the output of the driver's program (a process is on the
   /// device); kDeadlineExceeded.
   virtual void Reset(const std::vector<Facts>& devices, std::function<void(base::Status)> done) = 0;
-
-  /// Unloads the driver and loads it again, for modes that take effect then; takes seconds to
-  /// minutes. Nothing of the agent may have the driver open. `done` is called once, on the control
-  /// executor, maybe before this returns, and never after the destructor. kUnimplemented: this
-  /// vendor's driver is not loaded from here; kFailedPrecondition: something uses the driver, the
-  /// message says what; kUnavailable: it was unloaded and could not be loaded again.
-  virtual void ReloadDriver(std::function<void(base::Status)> done) {
-    done(base::Error(base::Code::kUnimplemented, "the agent does not load this driver"));
-  }
 };
 
 }  // namespace penstock::device

@@ -14,6 +14,7 @@ from node import Node, wait_until
 
 NODE = "/api/v1/nodes/n1"
 WISH, STATE = "dcm.amd.com/gpu-config-profile", "dcm.amd.com/gpu-config-profile-state"
+AGAIN = "dcm.amd.com/apply-gpu-config-profile"
 
 
 def profile(*rules: tuple, skipped: tuple = ()) -> dict:
@@ -220,3 +221,8 @@ def test_a_mode_that_somebody_else_changed_stays_and_is_said(switching):
     wait_until(lambda: "label" not in json.loads(kept.read_text()), "the agent to see that the label is gone", seen=kept.read_text)
     node.wish("cpx")
     wait_until(lambda: node.amd.modes == ["CPX"] * 8, "the profile to be applied once more", seen=lambda: node.amd.modes)
+    node.kubelet.healthy(64, "amd.com/gpu")
+    node.amd.switch("SPX", gpus=(2,))
+    node.kubelet.healthy(7 * 8, "amd.com/gpu")
+    node.put(**{WISH: "cpx", AGAIN: "1"})
+    wait_until(lambda: node.amd.modes == ["CPX"] * 8, "DCM's second label to apply it", seen=lambda: node.amd.modes)

@@ -29,8 +29,10 @@ device::LayoutStage StageOf(const std::string& state) {
 std::vector<std::string> RequestLabels() {
   std::vector<std::string> keys;
   for (const device::Dialect* dialect : backend::Dialects())
-    if (const device::PartTerms* terms = dialect->part_terms())
+    if (const device::PartTerms* terms = dialect->part_terms()) {
       keys.push_back(terms->request_label);
+      if (!terms->again_label.empty()) keys.push_back(terms->again_label);
+    }
   return keys;
 }
 
@@ -80,6 +82,10 @@ void LayoutFollower::Take(const std::map<std::string, std::string>& labels) {
 
 void LayoutFollower::Choose() {
   if (!labels_ || suspended_) return;
+  const auto repeat = labels_->find(terms_.again_label);
+  std::string again = repeat != labels_->end() ? repeat->second : "";
+  repeats_ = repeats_ || (again_ && again != *again_ && !again.empty());
+  again_ = std::move(again);
   const auto label = labels_->find(terms_.request_label);
   labelled_ = label != labels_->end() && !label->second.empty();
   value_ = labelled_ ? label->second : default_;
@@ -174,7 +180,7 @@ void LayoutFollower::Follow() {
   waits_for_devices_ = path_.empty() && !found.layout.ok();
   if (!found.layout.ok()) return divisions_.Refuse(value_, kSource, found.layout.error().message());
   const node::change::AppliedLayout& now = divisions_.applied();
-  const bool followed = now.label == value_;
+  const bool followed = now.label == value_ && !std::exchange(repeats_, false);
   if (followed && (now.source != kSource || now.layout == *found.layout))
     return divisions_.Accept();
   changed_ = false;

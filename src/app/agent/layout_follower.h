@@ -30,7 +30,8 @@ struct LayoutEvent {
 
 /// Of one vendor's devices. On the control loop; the file is read on `io`. A value is followed
 /// once: a layout that a user applies afterwards stays until the label has another value, or is
-/// removed and set again. A new version of the named layout in the file is applied.
+/// removed and set again, or until a new value of the vendor's label for that repeats it. A new
+/// version of the named layout in the file is applied.
 class LayoutFollower {
  public:
   /// `dialect` has part_terms; `divisions` are those of its devices.
@@ -90,6 +91,8 @@ class LayoutFollower {
   bool by_label_ = true;   // as configured: labels and the default count
   std::string value_;      // the name of the layout that is followed; empty: there is none
   bool labelled_ = false;  // a label names it, not the default
+  std::optional<std::string> again_;  // the label that repeats it; nothing: not known yet
+  bool repeats_ = false;              // that has a new value
   device::LayoutFailure failure_ = device::LayoutFailure::kNone;  // of finding it
   std::string asked_;     // the value that was looked for last
   std::string reported_;  // reason of the last event about it

@@ -38,6 +38,7 @@ device::PartTerms MakeTerms() {
                        {LayoutStage::kFailed, "failure"}};
   terms.event = EventReason;
   terms.kept_as = "-amd";
+  terms.again_label = "dcm.amd.com/apply-gpu-config-profile";
   return terms;
 }
 
