@@ -109,6 +109,7 @@ Json ToJsonValue(const PageDevice& item, PageDetail detail) {
   Put(json, "sharing", device.sharing);
   json["shares"] = device.shares;
   json["free"] = device.free;
+  Put(json, "warning", device.warning);
   Put(json, "telemetryProblem", device.telemetry_problem);
   Put(json, "utilization", item.utilization);
   Put(json, "memoryUsedBytes", item.memory_used);

@@ -56,6 +56,8 @@ struct DeviceReport {
   int share_compute_percent = 0;         ///< limit in force for each process; 0: none
   std::string probation_until;           ///< RFC 3339; empty: not on probation
   std::int64_t relapses = 0;  ///< how often it became unhealthy again soon after recovery
+  std::string warning;        ///< what is wrong with it although it is in use, as long as it
+                              ///< lasts; empty: nothing
   std::string replaced;       ///< the device that it replaced, one sentence; empty: none that this
                               ///< agent knows
   std::string telemetry_problem;  ///< why its measurements are missing or late, one sentence;

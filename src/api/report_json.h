@@ -167,6 +167,7 @@ void VisitFields(const Visit& visit, Device& device) {
   visit.Time("probationUntil", device.probation_until);
   visit("relapses", device.relapses);
   visit.Own("replaced", device.replaced);
+  visit.TextIfAny("warning", device.warning);
   visit.TextIfAny("telemetryProblem", device.telemetry_problem);
 }
 

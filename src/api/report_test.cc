@@ -61,6 +61,7 @@ Report Sample() {
                      .container = "main",
                      .enforcement = "devices",
                      .since = "2026-11-21T03:42:01.000Z"}};
+  device.warning = "2 bad pages wait";
   device.telemetry_problem = "its measurements are missing";
   device.graphics = {{.device = "GPU-1",
                       .index = 0,
@@ -133,13 +134,13 @@ TEST(Report, HasTheShapeThatIsPromised) {
        "holders": [{"slot": "GPU-1", "device": "GPU-1", "index": 0, "state": "held", "kind": "pod", "lease": "k-1", "pids": [100, 101], "user": "root",
                     "command": "train", "pod": "train-0", "namespace": "ml", "container": "main", "enforcement": "devices",
                     "since": "2026-11-21T03:42:01.000Z", "note": ""}],
-       "telemetryProblem": "its measurements are missing",
+       "warning": "2 bad pages wait", "telemetryProblem": "its measurements are missing",
        "graphicsProcesses": [{"slot": "", "device": "GPU-1", "index": 0, "state": "graphics", "kind": "graphics", "lease": "", "pids": [7],
                     "user": "root", "command": "Xorg", "pod": "", "namespace": "", "container": "", "enforcement": "", "since": "", "note": ""}]},
       {"id": "GPU-2", "vendor": "", "model": "", "index": null, "pci": "", "numa": null, "memoryBytes": 0,
        "health": {"state": "", "reason": "", "since": ""}, "allocator": "", "door": "", "withheld": "",
        "serial": "", "resource": "", "sharing": "", "shares": 1, "free": 0, "isolation": "", "shareMemoryBytes": 0, "shareComputePercent": 0,
-       "probationUntil": "", "relapses": 0, "replaced": "", "holders": [], "telemetryProblem": "", "graphicsProcesses": []}],
+       "probationUntil": "", "relapses": 0, "replaced": "", "holders": [], "warning": "", "telemetryProblem": "", "graphicsProcesses": []}],
     "holdersOfRemovedDevices": [{"slot": "GPU-0", "device": "GPU-0", "index": null, "state": "held", "kind": "run", "lease": "r-1", "pids": [],
                     "user": "", "command": "", "pod": "", "namespace": "", "container": "", "enforcement": "", "since": "",
                     "note": "GPU-0 was replaced by GPU-1"}],

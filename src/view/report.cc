@@ -105,6 +105,7 @@ void AddHealth(const node::health::HealthStatuses& statuses, api::DeviceReport& 
   if (status->second.probation_until)
     device.probation_until = base::FormatTime(*status->second.probation_until);
   device.relapses = status->second.relapses;
+  device.warning = status->second.warning;
 }
 
 api::DeviceReport DeviceOf(const node::inventory::Entry& entry,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/core/strings.h"
 #include "base/log.h"
 #include "device/kinds.h"
 #include "node/health/policy.h"
@@ -342,6 +343,17 @@ std::vector<Concern> Monitor::ConcernsOf(const std::string& id, const Tracked& t
   return concerns;
 }
 
+std::string Monitor::WarningOf(const std::string& id, const Tracked& tracked) const {
+  if (!tracked.last) return "";
+  std::vector<std::string> warnings;
+  for (const device::Evidence& evidence : tracked.last->evidence) {
+    device::Verdict verdict = Judge(id, evidence);
+    if (ByPolicy(evidence, verdict.severity) == Severity::kWarn)
+      warnings.push_back(std::move(verdict.reason));
+  }
+  return base::Join(warnings, "; ");
+}
+
 std::optional<Monitor::CurrentFault> Monitor::LatchedFault(const std::string& id,
                                                            const Tracked& tracked) const {
   std::optional<CurrentFault> worst;
@@ -513,6 +525,7 @@ HealthStatuses Monitor::statuses() const {
     status.relapses = tracked->second.recovery.relapses(now);
     status.resetting = !tracked->second.held.empty();
     status.concerns = ConcernsOf(entry.facts->id, tracked->second);
+    status.warning = WarningOf(entry.facts->id, tracked->second);
   }
   return statuses;
 }

@@ -159,6 +159,7 @@ class Monitor {
   std::optional<CurrentFault> FaultInReading(const std::string& id, const Tracked& tracked) const;
   bool IsOver(const std::string& id, const Tracked& tracked, const Fault& fault) const;
   std::vector<Concern> ConcernsOf(const std::string& id, const Tracked& tracked) const;
+  std::string WarningOf(const std::string& id, const Tracked& tracked) const;
   std::optional<CurrentFault> LatchedFault(const std::string& id, const Tracked& tracked) const;
   std::optional<CurrentFault> WorstFault(const std::string& id, const Tracked& tracked) const;
   void Evaluate(const std::string& id, Tracked& tracked);

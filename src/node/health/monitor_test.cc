@@ -119,12 +119,15 @@ TEST_F(MonitorTest, WhatSpeaksAgainstADeviceNowIsNamed) {
   EXPECT_TRUE(concerns().empty());
   monitor_.OnEvidence(Event(Severity::kWarn));
   EXPECT_TRUE(concerns().empty()) << "the fault is over immediately";
+  EXPECT_EQ(monitor_.statuses().at("G0").warning, "");
   device::Reading reading = Good(false);
   reading.evidence = {Event(Severity::kWarn), Event(Severity::kIgnore)};
   for (Evidence& evidence : reading.evidence) evidence.standing = true;
   monitor_.OnReading("G0", reading);
   const Concern standing{"code", static_cast<int>(Severity::kWarn), Severity::kWarn};
   EXPECT_EQ(concerns(), std::vector{standing});
+  EXPECT_NE(monitor_.statuses().at("G0").warning, "") << "as long as readings repeat it";
+  EXPECT_EQ(Now().state, HealthState::kHealthy);
   monitor_.OnEvidence(Event(Severity::kReset));
   monitor_.OnReading("G0", reading);
   EXPECT_EQ(concerns(),

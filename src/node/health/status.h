@@ -33,6 +33,8 @@ struct HealthStatus {
   std::string changed_because;
   bool resetting = false;  ///< it is being reset now, alone or with others
   std::vector<Concern> concerns;
+  /// What its readings warn of as long as it lasts, and which does not take it out of service.
+  std::string warning;
   bool operator==(const HealthStatus&) const = default;
 };
 using HealthStatuses = std::map<std::string, HealthStatus>;  ///< by device id

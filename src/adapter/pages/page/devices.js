@@ -42,7 +42,7 @@ export function badge(state, text) {
   );
 }
 
-/** Why a device is not healthy or not offered, in sentences. */
+/** Why a device is not healthy or not offered, and what it warns of, in sentences. */
 export function reasonsOf(device) {
   return [
     device.health?.reason,
@@ -50,6 +50,7 @@ export function reasonsOf(device) {
     device.withheld &&
       device.withheld !== device.health?.reason &&
       `not offered: ${device.withheld}`,
+    device.warning,
     device.telemetryProblem && `values are missing: ${device.telemetryProblem}`,
   ]
     .filter(Boolean)

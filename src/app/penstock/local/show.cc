@@ -151,8 +151,8 @@ std::string OfferNote(const DeviceReport& device) {
 std::string Notes(const Report& report, const Style& style, base::WallTime now) {
   std::string text;
   for (const DeviceReport& device : report.devices) {
-    std::vector<std::string> notes = {HealthNote(device, now), OfferNote(device), device.replaced,
-                                      device.telemetry_problem};
+    std::vector<std::string> notes = {HealthNote(device, now), device.warning, OfferNote(device),
+                                      device.replaced, device.telemetry_problem};
     std::erase(notes, "");
     if (!notes.empty())
       text += Paint(IndexOf(device) + ": " + Printable(base::Join(notes, "; ")),
