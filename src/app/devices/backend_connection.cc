@@ -16,6 +16,7 @@ namespace penstock::app {
 namespace {
 
 constexpr std::size_t kMaxPending = 4096;
+constexpr base::Duration kFabricAgain = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -58,19 +59,21 @@ BackendConnection::BackendConnection(os::Loop& control, base::Executor& io,
             [this](const DriverRoot& before) { RootChanged(before); }),
       remote_(control, {.command = Command(),
                         .may_start = [this] { return MayStart(dialect_, this->paths()); }}),
-      discovery_(
-          control, remote_, inventory,
-          {.vendor = vendor_,
-           .poll = config.health.poll,
-           .sysfs_root = config.paths.sysfs_root,
-           .place = [this] { return Place(); }},
-          {.reading = [this](const std::string& id,
-                             const device::Reading& reading) { monitor_.OnReading(id, reading); },
-           .evidence = [this](const device::Evidence& evidence) { OnEvidence(evidence); },
-           .described =
-               [this](bool fresh) {
-                 if (fresh) DriverOpened();
-               }}) {}
+      discovery_(control, remote_, inventory,
+                 {.vendor = vendor_,
+                  .poll = config.health.poll,
+                  .sysfs_root = config.paths.sysfs_root,
+                  .place = [this] { return Place(); }},
+                 {.reading =
+                      [this](const std::string& id, const device::Reading& reading) {
+                        monitor_.OnReading(id, reading);
+                        if (evidence_about_.erase(id) > 0) ReadFabricOf(id);
+                      },
+                  .evidence = [this](const device::Evidence& evidence) { OnEvidence(evidence); },
+                  .described =
+                      [this](bool fresh) {
+                        if (fresh) DriverOpened();
+                      }}) {}
 
 void BackendConnection::Start(std::function<void()> first_look, std::function<void()> judged) {
   judged_ = std::move(judged);
@@ -139,10 +142,24 @@ void BackendConnection::OnEvidence(const device::Evidence& evidence, base::Durat
   const std::string id = monitor_.OnEvidence(evidence, ago);
   if (id.empty()) return;
   discovery_.ReadSoon(id);
+  evidence_about_.insert(id);
   // What the driver requires after an error of a part, it reports of the whole device.
   const auto snapshot = inventory_.published().Get();
   if (const auto* entry = snapshot->Find(id); entry != nullptr)
     for (const auto& whole : entry->ancestors) discovery_.ReadSoon(whole.device);
+}
+
+/// Some drivers reset all devices of a fabric together. They are read after the one that the
+/// evidence is about, by which a backend knows which began; in a storm of evidence not each time.
+void BackendConnection::ReadFabricOf(const std::string& id) {
+  const base::TimePoint now = control_.clock().Now();
+  if (now - fabric_read_ < kFabricAgain) return;
+  fabric_read_ = now;
+  const auto snapshot = inventory_.published().Get();
+  const auto* entry = snapshot->Find(id);
+  if (entry == nullptr) return;
+  for (const device::Link& link : entry->facts->links)
+    if (link.fabric_lanes > 0) discovery_.ReadSoon(link.peer);
 }
 
 /// The driver's folders in sysfs are created again each time its module is loaded.

@@ -101,6 +101,7 @@ class BackendConnection {
   std::shared_ptr<const node::inventory::DriverLocation> Place() const;
   std::string ModuleInstance() const;
   void DriverOpened();
+  void ReadFabricOf(const std::string& id);
 
   os::Loop& control_;
   const device::Dialect& dialect_;
@@ -115,6 +116,8 @@ class BackendConnection {
   node::inventory::Discovery discovery_;
   std::vector<std::unique_ptr<os::PathWatch>> watches_;
   std::deque<Pending> pending_;
+  std::set<std::string> evidence_about_;  // devices that were not read since
+  base::TimePoint fabric_read_{};
   std::function<void()> judged_, moved_;
   bool started_ = false;
 };
