@@ -233,6 +233,35 @@ TEST(NodeConfig, RefusesHealthRulesThatCannotBeMeant) {
     EXPECT_THAT(error, HasSubstr(part));
 }
 
+TEST(NodeConfig, TakesHealthRulesOfEachKindThatAVendorHas) {
+  const auto rules = [](const std::string& kind) {
+    return ParseNodeConfig(
+        kHeader + "health: {policy: [{kind: " + kind + ", codes: [1], action: warn}]}\n", "f");
+  };
+  for (const char* kind : {"xid",
+                           "sxid",
+                           "lost",
+                           "ras-uncorrectable",
+                           "ras-deferred",
+                           "pages-pending",
+                           "pages-failed",
+                           "in-reset",
+                           "partitions-missing",
+                           "fatal-error",
+                           "uncorrectable-error",
+                           "poison-consumed",
+                           "hardware-error",
+                           "reset-begun",
+                           "reset-done",
+                           "reset-failed",
+                           "memory-lost",
+                           "scheduler-timeout",
+                           "ring-timeout",
+                           "fence-fallback",
+                           "wedged"})
+    EXPECT_TRUE(rules(kind).ok()) << kind;
+}
+
 std::string SharingError(const std::string& rules, const std::string& before = "") {
   return ErrorOf(ParseNodeConfig(kHeader + before + "sharing: {rules: [" + rules + "]}\n", "f"));
 }

@@ -7,7 +7,9 @@
 
 #include "backend/amd/dialect/kinds.h"
 #include "backend/amd/facts.h"
+#include "backend/amd/hive.h"
 #include "backend/amd/machine.h"
+#include "backend/amd/missing_parts.h"
 #include "backend/amd/modes.h"
 #include "backend/amd/reading.h"
 #include "base/core/strings.h"
@@ -20,20 +22,23 @@ using base::Code;
 using base::Error;
 using base::Result;
 
-constexpr const char* kModule = "/module/amdgpu";
 constexpr std::size_t kMaxVersion = 4096;
 /// All devices are read one after another: they share one look at the processes.
 constexpr auto kRound = std::chrono::milliseconds(200);
 
 /// The machine between Open and Close.
 struct Session {
-  explicit Session(os::Root sysfs) : machine(std::move(sysfs)) {}
+  explicit Session(os::Root sysfs)
+      : machine(std::move(sysfs)), instance(machine.ModuleInstance()) {}
 
   const Machine machine;
+  const std::string instance;  ///< of the module
   std::string generation;
   bool complete = false;  ///< no node refused to be read
   std::vector<AmdGpu> gpus;
-  std::map<std::string, LastCounts> counts;  // by GPU
+  std::map<std::string, MostErrors> errors;  // by GPU
+  HiveResets resets;
+  MissingParts missing;
   std::map<std::string, std::string> modes;  // by address, at the last Describe
   std::vector<KfdProcess> processes;
   std::chrono::steady_clock::time_point processes_at{};
@@ -49,6 +54,9 @@ struct Session {
 
   Result<GpuMetrics> MetricsOf(const AmdGpu& gpu);
 
+  /// The state of a GPU. `mode`: at the last Describe.
+  device::Reading StateOf(const AmdGpu& gpu, const std::string& mode);
+
   /// Those on a GPU or partition.
   std::vector<device::DeviceProcess> ProcessesOn(std::uint64_t gpu_id);
 };
@@ -56,6 +64,8 @@ struct Session {
 base::Status Session::Look(bool again) {
   if (!machine.sysfs().Exists(kModule))
     return Error(Code::kNotFound, "AMD's driver was unloaded: there is no /sys/module/amdgpu");
+  if (machine.ModuleInstance() != instance)
+    return Error(Code::kNotFound, "AMD's driver was loaded again");
   const auto now = ReadGeneration(machine.sysfs());
   if ((complete || !again) && now.ok() && !now->empty() && *now == generation) return {};
   auto topology = ReadTopology(machine.sysfs());
@@ -64,6 +74,7 @@ base::Status Session::Look(bool again) {
                  "amdgpu has no compute driver (/sys/class/kfd): this kernel was built without it, "
                  "or the driver has not found a GPU: " +
                      topology.error().message());
+  resets = {};  // of GPUs that may have gone
   complete = topology->refused.empty();
   generation = topology->generation;
   std::erase_if(topology->gpus,
@@ -90,6 +101,17 @@ Result<GpuMetrics> Session::MetricsOf(const AmdGpu& gpu) {
   Measured& last = measured[gpu.id];
   if (now - last.at >= kRound) last = {now, ReadMetrics(machine, gpu)};
   return last.metrics;
+}
+
+device::Reading Session::StateOf(const AmdGpu& gpu, const std::string& mode) {
+  bool in_reset = false;
+  device::Reading reading = ReadGpu(machine, gpu, errors[gpu.id], in_reset);
+  if (auto evidence = resets.Update(gpu, in_reset))
+    reading.evidence.push_back(*std::move(evidence));
+  // Of nodes that refuse to be read nothing is known.
+  if (auto evidence = complete ? missing.Look(machine, gpus, gpu, mode, generation) : std::nullopt)
+    reading.evidence.push_back(*std::move(evidence));
+  return reading;
 }
 
 std::vector<device::DeviceProcess> Session::ProcessesOn(std::uint64_t gpu_id) {
@@ -148,15 +170,15 @@ class AmdBackend final : public device::Backend {
   Result<device::Reading> Read(const std::string& address) override {
     ASSIGN(const Place place, Find(address));
     device::Reading reading;
+    const auto mode = session_->modes.find(address);
     // The GPU answers for its partitions.
     if (place.partition == nullptr)
-      reading = ReadGpu(session_->machine, *place.gpu, session_->counts[place.gpu->id]);
+      reading = session_->StateOf(*place.gpu, mode == session_->modes.end() ? "" : mode->second);
     // Of a GPU that is divided, the partitions have them.
     if (place.partition != nullptr || place.gpu->partitions.size() == 1)
       reading.processes = session_->ProcessesOn(
           (place.partition != nullptr ? *place.partition : place.gpu->partitions.front())
               .node.gpu_id);
-    const auto mode = session_->modes.find(address);
     reading.facts_changed =
         mode != session_->modes.end() && mode->second != session_->machine.ComputeMode(*place.gpu);
     return reading;

@@ -21,6 +21,7 @@ std::unique_ptr<device::Backend> MakeBackend(const device::Paths& paths);
 
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -101,6 +102,20 @@ class AmdMachine : public testing::Test {
       if (facts.ok()) addresses.insert(addresses.end(), facts->parts.begin(), facts->parts.end());
     }
     return addresses;
+  }
+
+  /// Of a reading, code and text by kind.
+  static std::map<std::string, std::string> Evidence(device::Backend& backend,
+                                                     const std::string& address) {
+    (void)backend.List();
+    std::map<std::string, std::string> found;
+    const auto reading = backend.Read(address);
+    EXPECT_TRUE(reading.ok());
+    for (const device::Evidence& one : reading->evidence) {
+      EXPECT_TRUE(one.standing);
+      found[one.kind] = std::to_string(one.code) + " " + one.text;
+    }
+    return found;
   }
 
   static device::SampleRequest Everything() {
@@ -432,22 +447,128 @@ TEST_F(AmdMachine, ErrorsStandWhileTheirCountersCannotBeRead) {
   Pci(kFirst, "ras/gfx_err_count", "ue: 0\nce: 0\n");
   Pci(kFirst, "ras/gpu_vram_bad_pages", "0x1 : 0x1000 : P\n");
   const auto backend = Opened();
-  (void)backend->List();
-  const auto kinds = [&] {
-    std::set<std::string> found;
-    const auto reading = backend->Read(kFirst);
-    for (const auto& evidence : reading->evidence) {
-      EXPECT_TRUE(evidence.standing);
-      found.insert(evidence.kind);
-    }
-    return found;
-  };
-  using Kinds = std::set<std::string>;
-  EXPECT_EQ(kinds(), (Kinds{"ras-uncorrectable", "ras-deferred", "pages-pending"}));
+  EXPECT_THAT(Evidence(*backend, kFirst),
+              UnorderedElementsAre(Pair("ras-uncorrectable", "2 umc"),
+                                   Pair("ras-deferred", "1 umc"), Pair("pages-pending", "1 ")));
   Pci(kFirst, "ras/umc_err_count", "Query currently inaccessible\n");
-  EXPECT_EQ(kinds(), (Kinds{"ras-uncorrectable", "ras-deferred", "pages-pending", "in-reset"}));
-  Pci(kFirst, "ras/umc_err_count", "ue: 0\nce: 0\nde: 0\n");
-  EXPECT_EQ(kinds(), (Kinds{"pages-pending"})) << "the driver was loaded again";
+  EXPECT_THAT(
+      Evidence(*backend, kFirst),
+      UnorderedElementsAre(Pair("ras-uncorrectable", "2 umc"), Pair("ras-deferred", "1 umc"),
+                           Pair("pages-pending", "1 "), Pair("in-reset", "0 ")));
+}
+
+/// Whoever reads a counter clears the hardware's; what another program has read is no recovery.
+TEST_F(AmdMachine, CountersThatFallAreNoRecovery) {
+  Node(2, 0x500, 128, kUnique);
+  const auto backend = Opened();
+  const auto uncorrectable = [&](const std::string& text) {
+    Pci(kFirst, "ras/umc_err_count", text);
+    return Evidence(*backend, kFirst)["ras-uncorrectable"];
+  };
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(uncorrectable("ue: 2\nce: 5\n"), "2 umc");
+  EXPECT_EQ(uncorrectable("ue: 0\nce: 0\n"), "2 umc");
+  EXPECT_EQ(uncorrectable("ue: 3\nce: 0\n"), "3 umc");
+  EXPECT_EQ(uncorrectable("ue: 1\nce: 0\n"), "3 umc");
+  EXPECT_EQ(uncorrectable("nothing"), "3 umc");
+  EXPECT_EQ(uncorrectable("ue: 18446744073709551615\nce: 0\n"), "3 umc") << "all ones: no count";
+  const std::string log = testing::internal::GetCapturedStderr();
+  const auto said = log.find("error counters of a GPU fell");
+  EXPECT_NE(said, std::string::npos) << log;
+  EXPECT_EQ(log.find("error counters of a GPU fell", said + 1), std::string::npos)
+      << "once: " << log;
+  std::filesystem::remove_all(folder_ / ("bus/pci/devices/" + kFirst + "/ras"));
+  EXPECT_EQ(uncorrectable("ue: 0\nce: 0\n"), "") << "the GPU was bound again";
+  EXPECT_EQ(uncorrectable("ue: 4\nce: 0\n"), "4 umc");
+}
+
+TEST_F(AmdMachine, ADriverThatIsLoadedAgainIsOpenedAgain) {
+  Node(2, 0x500, 128, kUnique);
+  const auto backend = Opened();
+  EXPECT_TRUE(backend->List().ok());
+  std::filesystem::remove_all(folder_ / "module");
+  Write("module/amdgpu/initstate", "live\n");
+  const auto list = backend->List();
+  ASSERT_FALSE(list.ok()) << "although nobody saw that it was not there";
+  EXPECT_EQ(list.error().code(), base::Code::kNotFound);
+  EXPECT_TRUE(backend->Open().ok());
+  EXPECT_TRUE(backend->List().ok());
+}
+
+TEST_F(AmdMachine, AResetIsOfAllGpusOfAHive) {
+  Node(2, 0x500, 128, kUnique, "hive_id 15188982192727901047\n");
+  Node(3, 0x2600, 129, kUnique + 1, "hive_id 15188982192727901047\n");
+  Node(4, 0x4600, 130, kUnique + 2, "hive_id 18446744073709551615\n");
+  Node(5, 0x6500, 131, kUnique + 3, "hive_id 18446744073709551615\n");
+  const std::string third = "0000:46:00.0", fourth = "0000:65:00.0";
+  const auto errors = [&](const std::string& pci, const std::string& text) {
+    Pci(pci, "ras/umc_err_count", text);
+    Pci(pci, "ras/gfx_err_count", text);
+  };
+  for (const std::string& pci : {kFirst, kSecond, third, fourth}) errors(pci, "ue: 0\nce: 0\n");
+  const auto backend = Opened();
+  const auto reset = [&](const std::string& pci) {
+    const auto evidence = Evidence(*backend, pci);
+    const auto found = evidence.find("in-reset");
+    return found == evidence.end() ? "no" : found->second;
+  };
+  const std::string second = backend->Describe(kSecond)->id;
+  EXPECT_EQ(reset(kFirst), "no");
+  errors(kSecond, "Query currently inaccessible\n");
+  errors(third, "Query currently inaccessible\n");
+  EXPECT_EQ(reset(kSecond), "0 ");
+  EXPECT_EQ(reset(kFirst), "0 " + second) << "although its own counters can be read";
+  errors(kFirst, "Query currently inaccessible\n");
+  EXPECT_EQ(reset(kFirst), "0 " + second);
+  EXPECT_EQ(reset(third), "0 ");
+  EXPECT_EQ(reset(fourth), "no") << "all ones are no hive";
+  errors(kSecond, "ue: 0\nce: 0\n");
+  EXPECT_EQ(reset(kSecond), "0 ") << "the other one is not ready";
+  errors(kFirst, "ue: 0\nce: 0\n");
+  EXPECT_EQ(reset(kFirst), "no");
+  EXPECT_EQ(reset(kSecond), "no");
+  errors(kSecond, "Query currently inaccessible\n");
+  EXPECT_EQ(reset(kSecond), "0 ");
+  std::filesystem::remove_all(folder_ / (kNodes + "3"));
+  Generation(2);
+  EXPECT_EQ(reset(kFirst), "no") << "the other one has gone";
+}
+
+/// 64 minors of DRM, of which the BMC's card has one: KFD has no node for the last partition.
+TEST_F(AmdMachine, APartitionWithoutAMinorIsNamed) {
+  for (unsigned part = 0; part < 7; ++part)
+    Node(static_cast<int>(2 + part), 0x500 + part, 129 + part, kUnique);
+  Pci(kFirst, "current_compute_partition", "CPX\n");
+  Pci(kFirst, "available_compute_partition", "SPX, DPX, QPX, CPX\n");
+  const auto backend = Opened();
+  const auto missing = [&] { return Evidence(*backend, kFirst)["partitions-missing"]; };
+  (void)All(*backend);
+  EXPECT_EQ(missing(), "") << "a change of the mode may be in progress";
+  EXPECT_THAT(missing(),
+              AllOf(HasSubstr("1 it has 7 of the 8 partitions of the mode CPX; missing: 7"),
+                    HasSubstr("Skip xcp node")));
+  Write("class/drm/card0/dev", "226:0\n");
+  Drm("bus/pci/devices/" + kFirst, 1, 129);
+  for (int card = 2; card < 64; ++card)
+    Drm("devices/platform/amdgpu_xcp_" + std::to_string(card), card,
+        static_cast<unsigned>(128 + card));
+  EXPECT_THAT(missing(), HasSubstr("all 64 minors of DRM are taken, by cards that are not of this "
+                                   "driver, too: card0"));
+  // A change of the mode: first the file, then the topology.
+  Pci(kFirst, "current_compute_partition", "QPX\n");
+  EXPECT_EQ(missing(), "");
+  std::filesystem::remove_all(folder_ / kNodes);
+  Node(2, 0x500, 129, kUnique);
+  Generation(2);
+  EXPECT_EQ(missing(), "");
+  (void)All(*backend);
+  EXPECT_EQ(missing(), "");
+  for (unsigned part = 0; part < 4; ++part)
+    Node(static_cast<int>(2 + part), 0x500 + part, 129 + part, kUnique);
+  Generation(3);
+  EXPECT_EQ(missing(), "");
+  (void)All(*backend);
+  for (int reading = 0; reading < 3; ++reading) EXPECT_EQ(missing(), "");
 }
 
 TEST_F(AmdMachine, MeasuresWhatItsFilesSay) {

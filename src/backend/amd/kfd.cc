@@ -28,6 +28,11 @@ std::uint64_t Of(const Properties& properties, std::string_view name) {
   return found == properties.end() ? 0 : found->second;
 }
 
+std::uint64_t IdOf(const Properties& properties, std::string_view name) {
+  const std::uint64_t id = Of(properties, name);
+  return id == kAllOnes ? 0 : id;
+}
+
 /// A file that contains one number; nothing if it cannot be read: a process may have ended.
 std::optional<std::uint64_t> ReadNumber(const os::Root& sysfs, const std::string& path) {
   const auto text = sysfs.Read(path, kMaxFile);
@@ -99,8 +104,8 @@ std::optional<KfdNode> NodeOf(unsigned number, const Properties& properties) {
   if (Of(properties, "simd_count") == 0 || gfx == 0 || gfx > kMostGfx) return std::nullopt;
   if (minor == 0 || minor > kMostMinor) return std::nullopt;
   KfdNode node{.number = number};
-  const std::uint64_t unique = Of(properties, "unique_id");
-  node.unique_id = unique == kAllOnes ? 0 : unique;
+  node.unique_id = IdOf(properties, "unique_id");
+  node.hive_id = IdOf(properties, "hive_id");
   node.domain = static_cast<std::uint32_t>(Of(properties, "domain"));
   node.location = static_cast<std::uint32_t>(Of(properties, "location_id"));
   node.device_id = static_cast<std::uint32_t>(Of(properties, "device_id") & 0xffff);

@@ -33,6 +33,7 @@ struct KfdNode {
   unsigned number = 0;
   std::uint64_t gpu_id = 0;     ///< by which KFD's list of processes calls it; 0: unknown
   std::uint64_t unique_id = 0;  ///< that of the GPU, also of its partitions; 0: unknown
+  std::uint64_t hive_id = 0;    ///< same for all GPUs that xGMI links; 0: none
   std::uint32_t domain = 0, location = 0;
   std::uint32_t device_id = 0;
   unsigned render_minor = 0;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/core/strings.h"
+#include "os/folder_instance.h"
 
 namespace penstock::backend::amd {
 namespace {
@@ -102,6 +103,17 @@ std::vector<AmdGpu> GroupGpus(const std::vector<KfdNode>& nodes,
   return gpus;
 }
 
+device::Evidence Standing(const AmdGpu& gpu, std::string_view kind, std::uint64_t code,
+                          std::string text) {
+  return {.source = device::EvidenceSource::kPoll,
+          .device = gpu.id,
+          .pci = gpu.pci,
+          .kind = std::string(kind),
+          .code = static_cast<std::int64_t>(code & INT64_MAX),
+          .text = std::move(text),
+          .standing = true};
+}
+
 std::string PartId(const AmdGpu& gpu, unsigned xcp) { return gpu.id + "-" + std::to_string(xcp); }
 
 std::string PartAddress(const AmdGpu& gpu, unsigned xcp) {
@@ -126,6 +138,12 @@ std::vector<std::string> Machine::PciFolder(const PciAddress& pci, const std::st
 
 bool Machine::Exists(const PciAddress& pci) const {
   return sysfs_.Exists(kPciDevices + ToString(pci));
+}
+
+std::string Machine::ModuleInstance() const { return os::FolderInstance(sysfs_.path() + kModule); }
+
+std::string Machine::PciFolderInstance(const PciAddress& pci, const std::string& name) const {
+  return os::FolderInstance(sysfs_.path() + kPciDevices + ToString(pci) + "/" + name);
 }
 
 std::optional<int> Machine::NumaNode(const PciAddress& pci) const {
@@ -153,6 +171,22 @@ std::vector<device::DeviceFile> Machine::DrmFiles(unsigned render_minor) const {
   }
   if (!rendered) return {{"/dev/dri/" + render, kDrmMajor, render_minor}};
   return files;
+}
+
+Machine::Cards Machine::DrmCards(const std::vector<AmdGpu>& gpus) const {
+  const std::vector<device::DeviceNumbers> ours = Guarded(gpus);
+  Cards cards;
+  for (const std::string& name : sysfs_.List("/class/drm").value_or({})) {
+    const auto file = name.starts_with("card") ? DrmFile("/class/drm", name) : std::nullopt;
+    if (!file) continue;
+    ++cards.all;
+    if (std::ranges::none_of(ours, [&](const device::DeviceNumbers& one) {
+          return one.major == file->major && one.first_minor <= file->minor &&
+                 file->minor <= one.last_minor;
+        }))
+      cards.others.push_back(name);
+  }
+  return cards;
 }
 
 std::optional<device::DeviceFile> Machine::KfdFile() const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/amd/kfd.h"
@@ -12,6 +13,9 @@
 #include "os/core/root.h"
 
 namespace penstock::backend::amd {
+
+/// The loaded driver, below /sys.
+inline constexpr char kModule[] = "/module/amdgpu";
 
 /// A node of KFD's topology as a part of a GPU; of an undivided GPU there is one.
 struct Partition {
@@ -43,6 +47,10 @@ std::string PartId(const AmdGpu& gpu, unsigned xcp);
 /// "0000:05:00.0/3".
 std::string PartAddress(const AmdGpu& gpu, unsigned xcp);
 
+/// Evidence of a reading.
+device::Evidence Standing(const AmdGpu& gpu, std::string_view kind, std::uint64_t code,
+                          std::string text);
+
 /// Files of one machine. Blocks. A file that is missing or that cannot be read is empty, and so is
 /// a text that is not UTF-8.
 class Machine {
@@ -59,6 +67,10 @@ class Machine {
   base::Result<std::string> PciBytes(const device::PciAddress& pci, const std::string& name) const;
   std::vector<std::string> PciFolder(const device::PciAddress& pci, const std::string& name) const;
   bool Exists(const device::PciAddress& pci) const;
+  /// Of the loaded driver, and of a folder of a PCI function, see os::FolderInstance; empty if
+  /// there is no such folder.
+  std::string ModuleInstance() const;
+  std::string PciFolderInstance(const device::PciAddress& pci, const std::string& name) const;
 
   /// The NUMA node of a PCI function; nothing if it has none.
   std::optional<int> NumaNode(const device::PciAddress& pci) const;
@@ -66,6 +78,14 @@ class Machine {
   /// The card and the render node that belong together, in this order; the render node alone where
   /// DRM's folders are missing.
   std::vector<device::DeviceFile> DrmFiles(unsigned render_minor) const;
+
+  /// The names of the cards that are not of these GPUs and their partitions, such as the BMC's, and
+  /// how many there are of all.
+  struct Cards {
+    std::vector<std::string> others;
+    std::size_t all = 0;
+  };
+  Cards DrmCards(const std::vector<AmdGpu>& gpus) const;
 
   /// /dev/kfd; nothing if KFD does not say its number.
   std::optional<device::DeviceFile> KfdFile() const;

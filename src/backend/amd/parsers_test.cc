@@ -3,6 +3,7 @@
 
 #include "backend/amd/gpu_metrics.h"
 #include "backend/amd/kfd.h"
+#include "backend/amd/missing_parts.h"
 #include "backend/amd/ras.h"
 
 namespace penstock::backend::amd {
@@ -187,6 +188,22 @@ TEST(AmdKfd, ReadsNumbersAbove263AndLeavesOutWhatIsNone) {
   const auto properties =
       ParseProperties("unique_id 16404946649897475633\nempty\n blank 1\nsimd_count -1\nx 1 2\n");
   EXPECT_EQ(properties, (Properties{{"unique_id", 16404946649897475633ull}}));
+}
+
+TEST(AmdMissingParts, KnowsTheNumberOfPartitionsOfEachMode) {
+  EXPECT_EQ(PartitionsIn("SPX", ""), 1u);
+  EXPECT_EQ(PartitionsIn("DPX", ""), 2u);
+  EXPECT_EQ(PartitionsIn("TPX", ""), 3u);
+  EXPECT_EQ(PartitionsIn("QPX", ""), 4u);
+  EXPECT_EQ(PartitionsIn("CPX", "SPX, DPX, QPX, CPX"), 8u);
+  EXPECT_EQ(PartitionsIn("CPX", "QPX, CPX"), 8u) << "in the memory mode NPS4";
+  EXPECT_EQ(PartitionsIn("CPX", "SPX, TPX, CPX"), 6u) << "MI300A";
+  EXPECT_EQ(PartitionsIn("CPX", "SPX, DPX, CPX"), 4u) << "MI308X";
+  EXPECT_EQ(PartitionsIn("CPX", "SPX, CPX"), 2u);
+  for (const char* unknown : {"", "Not supported", "nonsense"})
+    EXPECT_EQ(PartitionsIn("CPX", unknown), std::nullopt);
+  EXPECT_EQ(PartitionsIn("", "SPX, DPX, QPX, CPX"), std::nullopt);
+  EXPECT_EQ(PartitionsIn("UPX", "SPX, DPX, QPX, CPX"), std::nullopt);
 }
 
 TEST(AmdKfd, NamesArchitecturesAsCompilersDo) {

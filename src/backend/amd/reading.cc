@@ -13,33 +13,49 @@
 namespace penstock::backend::amd {
 namespace {
 
-using device::Evidence;
-using device::EvidenceSource;
 using Value = GpuMetrics::Value;
 using Values = GpuMetrics::Values;
 
 constexpr std::string_view kErrorCount = "_err_count";
 
-Evidence Standing(const AmdGpu& gpu, std::string_view kind, std::uint64_t code, std::string text) {
-  return {.source = EvidenceSource::kPoll,
-          .device = gpu.id,
-          .pci = gpu.pci,
-          .kind = std::string(kind),
-          .code = static_cast<std::int64_t>(code & INT64_MAX),
-          .text = std::move(text),
-          .standing = true};
-}
-
-/// Returns whether the GPU is in a reset: Linux, amdgpu_ras.c, "Query currently inaccessible".
-bool UpdateCounts(const Machine& machine, const AmdGpu& gpu, LastCounts& last) {
+/// Returns whether the GPU is in a reset, during which the files have no counts (Linux,
+/// amdgpu_ras.c).
+bool ReadCounts(const Machine& machine, const AmdGpu& gpu, ErrorCounts& counts) {
   bool in_reset = false;
   for (const std::string& name : machine.PciFolder(gpu.pci, "ras")) {
     if (!name.ends_with(kErrorCount)) continue;
     const std::string text = machine.PciFile(gpu.pci, "ras/" + name);
-    if (const auto counts = ParseRasCounts(text))
-      last[name.substr(0, name.size() - kErrorCount.size())] = *counts;
+    if (const auto read = ParseRasCounts(text))
+      counts[name.substr(0, name.size() - kErrorCount.size())] = *read;
     else
       in_reset = in_reset || text.starts_with("Query currently inaccessible");
+  }
+  return in_reset;
+}
+
+/// Returns whether a counter fell.
+bool Raise(RasCounts& most, const RasCounts& now) {
+  bool fell = false;
+  for (std::uint64_t RasCounts::*which :
+       {&RasCounts::uncorrectable, &RasCounts::correctable, &RasCounts::deferred}) {
+    fell = fell || now.*which < most.*which;
+    most.*which = std::max(most.*which, now.*which);
+  }
+  return fell;
+}
+
+bool UpdateCounts(const Machine& machine, const AmdGpu& gpu, MostErrors& most) {
+  std::string folder = machine.PciFolderInstance(gpu.pci, "ras");
+  if (folder != most.folder) most = {.folder = std::move(folder)};
+  ErrorCounts now;
+  const bool in_reset = ReadCounts(machine, gpu, now);
+  for (const auto& [block, counts] : now) {
+    if (!Raise(most.counts[block], counts) || most.fell) continue;
+    most.fell = true;
+    base::Log(base::kWarn,
+              "error counters of a GPU fell without a reload of its driver: another program reads "
+              "or clears them; the highest counts stay",
+              {{"device", gpu.id}, {"block", block}});
   }
   return in_reset;
 }
@@ -50,10 +66,10 @@ Value Scaled(const Value& value, std::uint64_t factor, std::uint64_t divisor = 1
   return *value / divisor * factor + *value % divisor * factor / divisor;
 }
 
-Value Total(const LastCounts& last, std::uint64_t RasCounts::*which) {
-  if (last.empty()) return std::nullopt;
+Value Total(const ErrorCounts& all, std::uint64_t RasCounts::*which) {
+  if (all.empty()) return std::nullopt;
   std::uint64_t sum = 0;
-  for (const auto& [block, counts] : last) sum += counts.*which;
+  for (const auto& [block, counts] : all) sum += counts.*which;
   return sum;
 }
 
@@ -205,9 +221,9 @@ class Source {
         return activity ? activity : Uint("mem_busy_percent");
       }
       case GpuQuantity::kPcieMaxSpeed: return LinkSpeed(File("max_link_speed"));
-      case GpuQuantity::kCorrectable: return Total(Counts(), &RasCounts::correctable);
-      case GpuQuantity::kUncorrectable: return Total(Counts(), &RasCounts::uncorrectable);
-      case GpuQuantity::kDeferred: return Total(Counts(), &RasCounts::deferred);
+      case GpuQuantity::kCorrectable: return Total(Errors(), &RasCounts::correctable);
+      case GpuQuantity::kUncorrectable: return Total(Errors(), &RasCounts::uncorrectable);
+      case GpuQuantity::kDeferred: return Total(Errors(), &RasCounts::deferred);
       default: return OfMetrics(what, Metrics());
     }
   }
@@ -273,7 +289,7 @@ class Source {
   }
 
   Values OfBlocks(std::uint64_t RasCounts::*which) {
-    const LastCounts& counts = Counts();
+    const ErrorCounts& counts = Errors();
     Values values;
     for (const Block& block : kBlocks) {
       const auto found = counts.find(block.file);
@@ -303,8 +319,8 @@ class Source {
   }
 
   /// Those that can be read: during a reset the files say nothing.
-  const LastCounts& Counts() {
-    if (!counts_) in_reset_ = UpdateCounts(machine_, gpu_, counts_.emplace());
+  const ErrorCounts& Errors() {
+    if (!counts_) in_reset_ = ReadCounts(machine_, gpu_, counts_.emplace());
     unknown_now_ = unknown_now_ || in_reset_;
     return *counts_;
   }
@@ -314,17 +330,18 @@ class Source {
   const MetricsOf& read_metrics_;
   std::map<std::string, std::string> files_;
   std::optional<GpuMetrics> metrics_;
-  std::optional<LastCounts> counts_;
+  std::optional<ErrorCounts> counts_;
   bool unread_ = false, in_reset_ = false;
   bool unknown_now_ = false;  // of the quantity in hand: it is missing only for the moment
 };
 
 }  // namespace
 
-device::Reading ReadGpu(const Machine& machine, const AmdGpu& gpu, LastCounts& last) {
+device::Reading ReadGpu(const Machine& machine, const AmdGpu& gpu, MostErrors& most,
+                        bool& in_reset) {
   device::Reading reading;
-  if (UpdateCounts(machine, gpu, last)) reading.evidence.push_back(Standing(gpu, kInReset, 0, ""));
-  for (const auto& [block, counts] : last) {
+  in_reset = UpdateCounts(machine, gpu, most);
+  for (const auto& [block, counts] : most.counts) {
     if (counts.uncorrectable > 0)
       reading.evidence.push_back(Standing(gpu, kRasUncorrectable, counts.uncorrectable, block));
     if (counts.deferred > 0)

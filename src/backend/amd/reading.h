@@ -13,13 +13,22 @@
 
 namespace penstock::backend::amd {
 
-/// What a GPU's error counters said last, by block: while it is reset they say nothing, which is no
-/// recovery.
-using LastCounts = std::map<std::string, RasCounts, std::less<>>;
+/// By block of the chip.
+using ErrorCounts = std::map<std::string, RasCounts, std::less<>>;
 
-/// Reading a counter moves the errors from the hardware into the driver's sums, which is what the
-/// file shows: reading often loses nothing.
-device::Reading ReadGpu(const Machine& machine, const AmdGpu& gpu, LastCounts& last);
+/// The most errors that a GPU's counters have shown since its driver made them. Reading a counter
+/// moves the errors from the hardware into the driver's sums, which is what the file shows; what
+/// falls was read or cleared by another program, or cannot be read during a reset: no recovery.
+struct MostErrors {
+  std::string folder;  ///< which it was, see Machine::PciFolderInstance: the driver makes another
+                       ///< one when it is loaded or bound to the GPU again
+  ErrorCounts counts;
+  bool fell = false;  ///< it was said that a counter fell
+};
+
+/// `in_reset`: whether the driver says that it resets the GPU now.
+device::Reading ReadGpu(const Machine& machine, const AmdGpu& gpu, MostErrors& most,
+                        bool& in_reset);
 
 base::Result<GpuMetrics> ReadMetrics(const Machine& machine, const AmdGpu& gpu);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backend/amd/dialect/exporter.h"
+#include "backend/amd/dialect/kernel_log.h"
 #include "backend/amd/dialect/kinds.h"
 #include "backend/amd/dialect/labels.h"
 #include "backend/amd/dialect/mode_terms.h"
@@ -118,6 +119,7 @@ class AmdDialect final : public device::Dialect {
   std::vector<device::CdiPlatform> CdiPlatforms() const override { return {}; }
 
   Verdict Judge(const Evidence& evidence) const override {
+    if (evidence.source == device::EvidenceSource::kKernelLog) return JudgeLine(evidence);
     const std::string count = std::to_string(evidence.code);
     if (evidence.kind == kRasUncorrectable)
       return {Severity::kReset, count + " uncorrectable errors in block " + evidence.text +
@@ -129,9 +131,12 @@ class AmdDialect final : public device::Dialect {
       return {Severity::kReset, count + " bad pages of memory could not be taken out of use"};
     if (evidence.kind == kPagesPending)
       return {Severity::kWarn, count + " bad pages of memory wait to be taken out of use"};
-    if (evidence.kind == kInReset) return {Severity::kDrain, "the GPU is being reset"};
-    return {evidence.kind == device::kDriverLoaded ? Severity::kIgnore : Severity::kWarn,
-            evidence.text.empty() ? evidence.kind : evidence.text};
+    if (evidence.kind == kInReset)
+      return {Severity::kDrain, evidence.text.empty()
+                                    ? "the GPU is being reset"
+                                    : "the GPU is being reset together with " + evidence.text +
+                                          ", in whose hive it is"};
+    return {Severity::kWarn, evidence.text.empty() ? evidence.kind : evidence.text};
   }
 
   std::span<const device::Quantity> Quantities() const override { return TheQuantities(); }
@@ -144,7 +149,9 @@ class AmdDialect final : public device::Dialect {
     return {module, "AMD's driver is not loaded (no " + module +
                         "): run \"modprobe amdgpu\", or install the driver for this kernel"};
   }
-  std::optional<Evidence> FromKernelLog(std::string_view) const override { return std::nullopt; }
+  std::optional<Evidence> FromKernelLog(std::string_view line) const override {
+    return ParseKernelLine(line);
+  }
   std::uint16_t pci_vendor() const override { return kPciVendor; }
   std::map<std::string, std::string> Labels(const device::LabelFacts& facts) const override {
     return NodeLabels(facts);

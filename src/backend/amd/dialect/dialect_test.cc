@@ -123,6 +123,18 @@ TEST(AmdDialect, JudgesErrorsByWhatEndsThem) {
   EXPECT_EQ(severity(kInReset), device::Severity::kDrain);
   EXPECT_EQ(severity(kRasDeferred), device::Severity::kWarn);
   EXPECT_EQ(severity(kPagesPending), device::Severity::kWarn);
+  EXPECT_EQ(severity(kPartitionsMissing), device::Severity::kWarn);
+  const auto reset = TheDialect().Judge({.kind = std::string(kInReset), .text = "GPU-1"});
+  EXPECT_EQ(reset.reason, "the GPU is being reset together with GPU-1, in whose hive it is");
+}
+
+TEST(AmdDialect, TakesEvidenceFromTheKernelsLog) {
+  const auto evidence = TheDialect().FromKernelLog(
+      "amdgpu 0000:05:00.0: amdgpu: GPU reset(2) failed with error -110 ");
+  ASSERT_TRUE(evidence.has_value());
+  const device::Verdict verdict = TheDialect().Judge(*evidence);
+  EXPECT_EQ(verdict.severity, device::Severity::kReset);
+  EXPECT_EQ(verdict.reason, "the driver could not reset the GPU (error 110)");
 }
 
 TEST(AmdDialect, AnswersAsDcmDoes) {

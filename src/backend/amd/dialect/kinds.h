@@ -9,10 +9,27 @@ namespace penstock::backend::amd {
 inline constexpr std::string_view kVendor = "amd";
 inline constexpr std::uint16_t kPciVendor = 0x1002;
 
-// Kinds of evidence; the code is a count, the text the block of the chip or the file.
+// Kinds of evidence of the poll; the code is a count, the text the block of the chip.
 inline constexpr std::string_view kRasUncorrectable = "ras-uncorrectable",
                                   kRasDeferred = "ras-deferred", kPagesPending = "pages-pending",
-                                  kPagesFailed = "pages-failed", kInReset = "in-reset";
+                                  kPagesFailed = "pages-failed";
+inline constexpr std::string_view kInReset = "in-reset";  // text: the GPU with which it is reset
+inline constexpr std::string_view kPartitionsMissing =
+    "partitions-missing";  // the text is a sentence
+
+// Of the kernel's log; the text is the ring or the block of the chip. kResetFailed: the code is the
+// error; 0: not said.
+inline constexpr std::string_view kFatalError = "fatal-error",
+                                  kUncorrectableError = "uncorrectable-error",
+                                  kPoisonConsumed = "poison-consumed",
+                                  kHardwareError = "hardware-error", kResetBegun = "reset-begun",
+                                  kResetDone = "reset-done", kResetFailed = "reset-failed",
+                                  kMemoryLost = "memory-lost", kLost = "lost",
+                                  kSchedulerTimeout = "scheduler-timeout",
+                                  kRingTimeout = "ring-timeout", kFenceFallback = "fence-fallback",
+                                  kWedged = "wedged";
+inline constexpr std::int64_t kWithReset = 1;      // code of kPoisonConsumed: the GPU is reset
+inline constexpr std::int64_t kNeedsRecovery = 1;  // code of kWedged; 0: it has recovered
 
 // Modes: amdgpu's files current_compute_partition and current_memory_partition.
 inline constexpr char kComputePartition[] = "compute-partition",
