@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import struct
+import time
 from pathlib import Path
 
 from answering import Answering, in_memory, unmount
@@ -101,6 +102,8 @@ class Amd:
         """PCI functions with their DRM devices, and the platform devices of possible partitions, in the order in which the driver makes them. Returns the
         render nodes' minors of each GPU; there are none left for the last partition where the BMC has a card."""
         free = list(range(self.first + (1 if self.board else 0), MINORS))
+        if self.board:
+            self.write("class/drm/card0/dev", "226:0\n")
         minors, xcps = [], 0
         for gpu in range(self.gpus):
             folder, address = self.folder(gpu), self.address(gpu)
@@ -235,6 +238,17 @@ class Amd:
     def errors(self, gpu: int, block: str, uncorrectable: int = 0, correctable: int = 0, text: str | None = None):
         self.write(f"{self.folder(gpu)}/ras/{block}_err_count", text or f"ue: {uncorrectable}\nce: {correctable}\n" + ("de: 0\n" if block == "umc" else ""))
 
+    def says(self, gpu: int, text: str, tag: str = "amdgpu: "):
+        """A line of the driver in the kernel's log."""
+        self.logs(f"amdgpu {self.address(gpu)}: {tag}{text}")
+
+    def logs(self, text: str):
+        log = self.root / "dev/kmsg"
+        records = log.read_text().splitlines()
+        sequence = int(records[-1].split(",")[1]) + 1 if records else 1
+        with open(log, "a") as kernel:
+            kernel.write(f"3,{sequence},{time.monotonic_ns() // 1000},-;{text}\n")
+
     def measure(self, gpu: int, hotspot: int = 47, memory: int = 41, power: int = 140, busy: int = 37, energy: int = 65536 * 9):
         """Version 1.3 of gpu_metrics for MI200, 1.5 or 1.8 for MI300 (drivers/gpu/drm/amd/include/kgd_pp_interface.h)."""
         if self.model.xccs == 1:
@@ -266,6 +280,11 @@ class Amd:
                 struct.pack_into("<4H", table, at + 112, 11, 12, 13, 14)
                 struct.pack_into("<Q", table, at + 184, 900 + part)
         self.write(f"{self.folder(gpu)}/gpu_metrics", bytes(table))
+
+    def reload(self):
+        """The module was loaded again; its folder is another one."""
+        shutil.rmtree(self.sys / "module/amdgpu")
+        self.write("module/amdgpu/initstate", "live\n")
 
     def unload(self):
         """As rmmod amdgpu."""
