@@ -8,6 +8,7 @@
 namespace penstock::backend::amd {
 namespace {
 
+constexpr std::size_t kMostCards = 4;   // that a message names
 constexpr std::size_t kDrmMinors = 64;  // of cards, up to Linux 6.12 (drivers/gpu/drm/drm_drv.c)
 
 /// amdgpu makes the devices of partitions as long as there are minors, and leaves out the rest
@@ -17,7 +18,10 @@ std::string WhyMissing(const Machine& machine, const std::vector<AmdGpu>& gpus) 
   if (cards.all < kDrmMinors)
     return "the driver made no device for it; the kernel's log may say why (\"Skip xcp node\")";
   std::string why = "all " + std::to_string(cards.all) + " minors of DRM are taken";
-  if (!cards.others.empty())
+  if (cards.others.size() > kMostCards)
+    why +=
+        ", by " + std::to_string(cards.others.size()) + " cards that are not of this driver, too";
+  else if (!cards.others.empty())
     why += ", by cards that are not of this driver, too: " + base::Join(cards.others, ", ");
   return why;
 }
