@@ -64,7 +64,7 @@ TEST(Manifests, AUsersSettingsOfPodsAreAddedToOurs) {
   const json set = SetOf(spec), pod = PodOf(spec);
   EXPECT_EQ(set["spec"]["template"]["metadata"]["labels"]["team"], "a");
   EXPECT_EQ(set["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"], "penstock");
-  EXPECT_EQ(pod["tolerations"].size(), 4);
+  EXPECT_EQ(pod["tolerations"].size(), 5);
   EXPECT_EQ(Named(pod["containers"][0]["env"], "X")["value"], "1");
   EXPECT_EQ(Named(pod["containers"][0]["env"], "NODE_NAME"),
             json({{"name", "NODE_NAME"}, {"value", "fixed"}}));

@@ -67,10 +67,14 @@ def cluster(tmp_path_factory, chart):
 def test_what_the_agent_writes_is_admitted(cluster):
     labels = {"metadata": {"labels": {"nvidia.com/gpu.count": "8", "feature.node.kubernetes.io/x": "1", "penstock.io/x": "1", "a.penstock.io/x": "1"}}}
     assert cluster.patch("n1", labels) == ""
+    amd = {"amd.com/gpu.cu-count": "304", "beta.amd.com/gpu.cu-count.304": "8", "dcm.amd.com/gpu-config-profile-state": "success"}
+    assert cluster.patch("n1", {"metadata": {"labels": amd}}) == ""
     assert cluster.patch("n1", {"metadata": {"annotations": {"penstock.io/layout-reason": "x"}}}) == ""
     assert cluster.patch("n1", {"metadata": {"annotations": {SAFE_LOAD: "true"}}}) == "", "a driver's pod waits until its node is empty"
     capacity = {"status": {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "8"}}}
     assert cluster.patch("n1", capacity, "/status") == ""
+    partitions = {"status": {"capacity": {"amd.com/cpx_nps4": "64"}, "allocatable": {"amd.com/cpx_nps4": "64"}}}
+    assert cluster.patch("n1", partitions, "/status") == ""
     for status in ("True", "False"):
         ready = {"type": "penstock.io/AcceleratorsReady", "status": status, "reason": "x", "lastTransitionTime": "2026-11-21T03:42:00Z"}
         assert cluster.patch("n1", {"status": {"conditions": [ready]}}, "/status") == ""
@@ -79,6 +83,7 @@ def test_what_the_agent_writes_is_admitted(cluster):
 @pytest.mark.parametrize("node, patch, subresource", [
     ("n2", {"metadata": {"labels": {"nvidia.com/gpu.count": "64"}}}, ""),
     ("n1", {"metadata": {"labels": {"evilpenstock.io/x": "1"}}}, ""),
+    ("n1", {"metadata": {"labels": {"metricsexporter.amd.com/x": "1"}}}, ""),
     ("n1", {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}, ""),
     ("n1", {"metadata": {"labels": {"zone": None}}}, ""),
     ("n1", {"metadata": {"annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}}}, ""),
@@ -95,7 +100,7 @@ def test_what_the_agent_writes_is_admitted(cluster):
     ("n2", {"status": {"conditions": [{"type": "penstock.io/AcceleratorsReady", "status": "True"}]}}, "/status"),
     ("n1", {"status": {"conditions": [{"type": "penstock.io/AcceleratorsReady", "status": "True"}, {"type": "DiskPressure", "status": "True"}]}}, "/status"),
     ("n1", {"status": {"conditions": [{"type": "evil.penstock.io/AcceleratorsReady", "status": "True"}]}}, "/status"),
-], ids=["another node", "a domain that ends alike", "a role", "a label taken away", "an annotation", "an annotation taken away", "a driver that waits, with another value", "a driver that waits on another node", "an annotation of a domain that begins alike",
+], ids=["another node", "a domain that ends alike", "another domain of a vendor's", "a role", "a label taken away", "an annotation", "an annotation taken away", "a driver that waits, with another value", "a driver that waits on another node", "an annotation of a domain that begins alike",
         "an annotation of a domain that ends alike", "a finalizer", "an owner",
         "cordon", "addresses", "conditions", "another node's condition", "another condition beside its own", "a condition that ends alike"])
 def test_nothing_else_is(cluster, node, patch, subresource):

@@ -21,6 +21,7 @@ SETTINGS = {
         "penstock.labels": {"node": "on", "nodeFeature": "auto", "featuresFile": "/etc/f/features.d/penstock"}, "gfd.noTimestamp": True},
     "little": {"penstock.nodeState.enabled": False, "penstock.nodeStatus": False, "penstock.readyCondition": False, "penstock.events": False},
     "files for those who wait": {"penstock.validation": {"directory": "/run/nvidia/validations", "exporterNames": True}},
+    "files of AMD's programs": {"penstock.parts.modeProfilesConfigMap": "default-dcm-config", "penstock.telemetry.exporterConfigMap": "gpu-config"},
     "MPS": {"penstock.mps.enabled": True, "mps.root": "/srv/mps"},
     "a NodeConfig": {"penstock.config": {"health": {"poll": "2s"}, "doors": {"assign": [{"devices": [0], "door": "none"}]}}},
 }
@@ -136,7 +137,15 @@ def test_by_default_every_linux_node_gets_an_agent_and_on_request_the_marked_one
     assert all(term["matchExpressions"][1:] == [AMD64] for term in terms)
     assert {(rule["key"], *rule["values"]) for term in terms for rule in term["matchExpressions"][:1]} == {
         ("feature.node.kubernetes.io/pci-10de.present", "true"), ("feature.node.kubernetes.io/cpu-model.vendor_id", "NVIDIA"),
-        ("nvidia.com/gpu.present", "true")}
+        ("nvidia.com/gpu.present", "true"), ("feature.node.kubernetes.io/amd-gpu", "true"),
+        *((f"feature.node.kubernetes.io/pci-{device}.present", "true") for device in ("1002", "0380_1002", "1200_1002"))}
+
+
+def test_the_taints_of_each_vendors_nodes_are_tolerated(chart):
+    for workload in ("penstock", "penstock-cleanup"):
+        tolerated = chart.render().one("DaemonSet", workload)["spec"]["template"]["spec"]["tolerations"]
+        assert {(one["key"], one.get("effect")) for one in tolerated} == {
+            ("CriticalAddonsOnly", None), ("nvidia.com/gpu", "NoSchedule"), ("amd.com/gpu", "NoSchedule")}
 
 
 def test_the_image_runs_on_the_architectures_that_it_is_built_for(chart):

@@ -274,6 +274,30 @@ def test_another_value_of_the_mig_manager_is_refused(chart):
     assert "gpuClientsConfig" in chart.refusal(values={"migManager.gpuClientsConfig": {"name": "x"}})
 
 
+# --- files of AMD's programs
+def test_the_config_maps_of_amds_programs_are_mounted_and_need_not_be_there(chart):
+    things = chart.render(values={"penstock.parts.modeProfilesConfigMap": "dcm", "penstock.telemetry.exporterConfigMap": "exporter",
+                                  "migManager.config.name": "layouts", "penstock.telemetry.interval": "5s"})
+    config = yaml.safe_load(things.node_config())
+    assert config["parts"] == {"layouts": "/etc/penstock-layouts/config.yaml", "modeProfiles": "/etc/penstock-modes/config.json"}
+    assert config["telemetry"] == {"interval": "5s", "exporterFile": "/etc/penstock-exporter/config.json"}
+    for volume, name, folder in (("modes", "dcm", "/etc/penstock-modes"), ("exporter", "exporter", "/etc/penstock-exporter")):
+        assert {"name": volume, "configMap": {"name": name, "optional": True}} in things.pod()["volumes"]
+        assert things.mounts()[folder] == {"name": volume, "mountPath": folder, "readOnly": True}
+
+
+def test_without_them_nothing_of_amds_programs_is_mounted(chart):
+    usual = chart.render()
+    for values in ({"penstock.parts": None}, {"penstock.parts": {"modeProfilesConfigMap": None}}, {"penstock.telemetry.exporterConfigMap": None}):
+        assert chart.render(values=values) == usual
+    assert not {"modes", "exporter"} & {volume["name"] for volume in usual.pod()["volumes"]}
+
+
+def test_a_file_of_ones_own_counts_more_than_the_config_map(chart):
+    given = {"penstock.telemetry.exporterConfigMap": "exporter", "penstock.config.telemetry": {"exporterFile": "/srv/config.json"}}
+    assert yaml.safe_load(chart.render(values=given).node_config())["telemetry"]["exporterFile"] == "/srv/config.json"
+
+
 # --- values without effect --------------------------------------------------------------------------------------------------------------
 TABLE = yaml.safe_load((ROOT / "deploy/helm/penstock/files/without-effect.yaml").read_text())
 # What makes each case of the table come true.

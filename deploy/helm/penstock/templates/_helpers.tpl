@@ -168,7 +168,10 @@ seccompProfile:
 {{- toYaml $strategy -}}
 {{- end -}}
 
-{{/* NVIDIA's default: nodes that NFD or an administrator has labelled. */}}
+{{/*
+NVIDIA's default, and its like for AMD: nodes that NFD or an administrator has labelled. NFD names vendors with their classes by default: display
+controllers (0380) and processing accelerators (1200) of AMD; feature.node.kubernetes.io/amd-gpu is of the rule in AMD's charts.
+*/}}
 {{- define "penstock.affinity" -}}
 {{- if .Values.affinity -}}
 {{- toYaml .Values.affinity -}}
@@ -176,7 +179,11 @@ seccompProfile:
 nodeAffinity:
   requiredDuringSchedulingIgnoredDuringExecution:
     nodeSelectorTerms:
-    {{- range $key, $value := dict "feature.node.kubernetes.io/pci-10de.present" "true" "feature.node.kubernetes.io/cpu-model.vendor_id" "NVIDIA" "nvidia.com/gpu.present" "true" }}
+    {{- $labels := dict "feature.node.kubernetes.io/cpu-model.vendor_id" "NVIDIA" }}
+    {{- range list "feature.node.kubernetes.io/pci-10de.present" "nvidia.com/gpu.present" "feature.node.kubernetes.io/pci-1002.present" "feature.node.kubernetes.io/pci-0380_1002.present" "feature.node.kubernetes.io/pci-1200_1002.present" "feature.node.kubernetes.io/amd-gpu" }}
+    {{- $_ := set $labels . "true" }}
+    {{- end }}
+    {{- range $key, $value := $labels }}
     - matchExpressions:
       - {key: {{ $key }}, operator: In, values: [{{ $value | quote }}]}
     {{- end }}
@@ -270,6 +277,15 @@ priorityClassName: {{ . }}
 {{- ((.Values.migManager | default dict).config | default dict).name | default "" -}}
 {{- end -}}
 
+{{/* The ConfigMaps with AMD's profiles of modes, and with the configuration of its exporter, which are mounted; empty: there is none. */}}
+{{- define "penstock.modeProfiles" -}}
+{{- (.Values.penstock.parts | default dict).modeProfilesConfigMap | default "" -}}
+{{- end -}}
+
+{{- define "penstock.exporterFile" -}}
+{{- .Values.penstock.telemetry.exporterConfigMap | default "" -}}
+{{- end -}}
+
 {{/* The agent's NodeConfig, from the values; penstock.config counts most. */}}
 {{- define "penstock.nodeConfig" -}}
 {{- $own := .Values.penstock -}}
@@ -319,10 +335,12 @@ priorityClassName: {{ . }}
 {{- if include "penstock.counters" . -}}
 {{- $_ := set $telemetry "countersFile" (printf "/etc/penstock-counters/%s" (include "penstock.countersKey" .)) -}}
 {{- end -}}
+{{- if include "penstock.exporterFile" . -}}{{- $_ := set $telemetry "exporterFile" "/etc/penstock-exporter/config.json" -}}{{- end -}}
 {{- with $telemetry -}}{{- $_ := set $config "telemetry" . -}}{{- end -}}
 {{- $parts := dict -}}
 {{- if include "penstock.layouts" . -}}{{- $_ := set $parts "layouts" "/etc/penstock-layouts/config.yaml" -}}{{- end -}}
 {{- with ((.Values.migManager | default dict).config | default dict).default -}}{{- $_ := set $parts "defaultLayout" . -}}{{- end -}}
+{{- if include "penstock.modeProfiles" . -}}{{- $_ := set $parts "modeProfiles" "/etc/penstock-modes/config.json" -}}{{- end -}}
 {{- with $parts -}}{{- $_ := set $config "parts" . -}}{{- end -}}
 {{- $usage := dict -}}
 {{- range $key, $value := $own.usage -}}
