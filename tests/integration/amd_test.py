@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from amd import RENDER, VIDEO, Amd
-from monitored import Kubelet
+from monitored import Kubelet, OtherPlugin
 from node import Node, wait_until
 
 
@@ -177,6 +177,57 @@ def test_a_pod_gets_exactly_the_files_of_its_devices(node, request, mode, partit
         assert "VISIBLE" not in given
     finally:
         kubelet.stop()
+
+
+@pytest.fixture
+def kubelet(node, request):
+    kubelet = Kubelet(node.home, request.config.getoption("--programs").resolve())
+    node.kubelet = kubelet.dir
+    yield kubelet
+    kubelet.stop()
+
+
+def waits_for(node: Node) -> str:
+    """Why the kubelet's allocator does not serve all of its resources. It is open meanwhile, for the other vendor's."""
+    return next((one.get("reason", "") for one in (node.report() or {"allocators": []})["allocators"] if one["name"] == "kubelet"), "")
+
+
+@pytest.mark.parametrize("resource, socket, strategy", [("amd.com/gpu", "amd.com_gpu", "single"), ("amd.com/spx_nps1", "amd.com_spx_nps1", "mixed")])
+def test_amds_own_plugin_is_named_and_waited_for(node, kubelet, request, resource, socket, strategy):
+    """Beside a plugin of something else, so that its socket's name, which has no suffix, has to say which one it is."""
+    Amd(node.root)
+    programs = request.config.getoption("--programs").resolve()
+    node.config.write_text(f"{node.config.read_text()}parts: {{strategy: {strategy}}}\n")
+    rdma = OtherPlugin(kubelet, programs, "rdma.sock", "rdma/hca", 1)
+    theirs = OtherPlugin(kubelet, programs, socket, resource, 8)
+    kubelet.healthy(8, resource)
+    node.start_agent(devices=16)
+    wait_until(lambda: "already served" in waits_for(node), "the agent to wait", seen=lambda: waits_for(node))
+    assert f"{resource} is already served by {socket} (pretended-plugi, pid {theirs.process.pid});" in waits_for(node)
+    kubelet.healthy(8, "nvidia.com/gpu")  # of the other vendor nothing waits
+    assert all(one.startswith("theirs-") for one in kubelet.told(resource))
+    theirs.leave()
+    wait_until(lambda: not waits_for(node), "the agent to serve", seen=lambda: waits_for(node))
+    kubelet.healthy(8, resource)
+    assert not any(one.startswith("theirs-") for one in kubelet.start("ml", "training", 8, resource))
+    rdma.leave()
+
+
+def test_a_user_who_takes_the_name_of_amds_socket_keeps_nothing_from_being_served(node, kubelet, request):
+    """Where the folder can be written by all, by an error of its administrator."""
+    Amd(node.root)
+    programs = request.config.getoption("--programs").resolve()
+    (kubelet.dir / "device-plugins").chmod(0o777)
+    squatter = OtherPlugin(kubelet, programs, "amd.com_gpu", user=65534, group=65534, extra_groups=[])
+    theirs = OtherPlugin(kubelet, programs, "plugin.sock", "amd.com/gpu", 8)
+    kubelet.healthy(8, "amd.com/gpu")
+    node.start_agent(devices=16)
+    wait_until(lambda: "already served" in waits_for(node), "the agent to wait", seen=lambda: waits_for(node))
+    assert f"amd.com_gpu (pretended-plugi, pid {squatter.process.pid}) or plugin.sock (pretended-plugi, pid {theirs.process.pid})" in waits_for(node)
+    theirs.leave()
+    wait_until(lambda: not waits_for(node), "the agent to serve although the name is taken", seen=lambda: waits_for(node))
+    kubelet.healthy(8, "amd.com/gpu")
+    squatter.leave()
 
 
 def test_an_uncorrectable_error_withdraws_a_gpu(node):

@@ -66,6 +66,22 @@ class Kubelet:
         self.process.wait(PATIENCE)
 
 
+class OtherPlugin:
+    """The program pretended-plugin (tests/integration) on a socket in a kubelet's folder: with a resource it serves devices of it, without it only answers."""
+
+    def __init__(self, kubelet: Kubelet, programs: Path, socket: str, resource: str = "", count: int = 0, **options):
+        registration = [resource, str(count)] if resource else []
+        # Relative: another user may not be able to reach the folder by its path.
+        self.process = subprocess.Popen([programs.parent / "tests/pretended-plugin", ".", socket, *registration], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, cwd=kubelet.dir / "device-plugins", **options)
+        if self.process.stdout.readline() != "ok\n":
+            raise Refused(f"{socket}: the plugin ended with {self.process.wait(PATIENCE)}")
+
+    def leave(self):
+        self.process.stdin.close()
+        assert self.process.wait(PATIENCE) == 0
+
+
 class Monitored(Node):
     """A simulated machine with a kubelet and an agent whose metrics page is scraped."""
 

@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 
+#include "base/core/printable.h"
 #include "base/core/strings.h"
 #include "deviceplugin.grpc.pb.h"
 #include "os/core/file.h"
@@ -23,14 +24,16 @@ bool IsSocket(const std::string& path) {
   return ::lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
-/// Whether a socket is named after the resource: "nvidia-gpu.sock" for "nvidia.com/gpu".
+/// Whether a socket is named after the resource: "nvidia-gpu.sock" for "nvidia.com/gpu". Plugins
+/// made with kubevirt's device-plugin-manager, as AMD's, have "amd.com_gpu" for "amd.com/gpu"
+/// (newDevicePlugin in its pkg/dpm/plugin.go).
 bool NamedAfter(const std::string& socket, const std::string& resource) {
   const auto slash = resource.find('/');
   if (slash == std::string::npos) return false;
-  const std::string name = resource.substr(slash + 1);
-  const std::string vendor = resource.substr(0, std::min(resource.find('.'), slash));
-  return socket == vendor + "-" + name + ".sock" || socket == vendor + "_" + name + ".sock" ||
-         socket == vendor + ".com_" + name + ".sock";
+  const std::string domain = resource.substr(0, slash), name = resource.substr(slash + 1);
+  const std::string vendor = domain.substr(0, domain.find('.'));
+  return socket == domain + "_" + name || socket == domain + "_" + name + ".sock" ||
+         socket == vendor + "-" + name + ".sock" || socket == vendor + "_" + name + ".sock";
 }
 
 }  // namespace
@@ -38,7 +41,11 @@ bool NamedAfter(const std::string& socket, const std::string& resource) {
 PluginSocket ProbeSocket(const std::string& folder, const std::string& name,
                          const std::string& proc_root) {
   const rpc::PeerIdentity peer = rpc::PeerOf(folder + "/" + name);
-  PluginSocket found{name, peer.alive, peer.pid, ""};
+  struct stat of_folder {};
+  // Of the process, not of the file, which a user who can write the folder may have linked there.
+  const bool trusted =
+      peer.uid == 0 || (::stat(folder.c_str(), &of_folder) == 0 && peer.uid == of_folder.st_uid);
+  PluginSocket found{name, peer.alive, peer.pid, "", trusted};
   if (peer.pid <= 0) return found;
   const auto comm = os::ReadFile(proc_root + "/" + std::to_string(peer.pid) + "/comm", 4096);
   if (comm.ok()) found.process = std::string(base::Trim(*comm));
@@ -60,14 +67,26 @@ std::vector<PluginSocket> ListPluginSockets(const std::string& folder,
 std::string OtherPlugin::Describe() const {
   std::vector<std::string> names;
   for (const auto& suspect : suspects) {
-    std::string name = suspect.name;
+    std::string name = base::Printable(suspect.name);
     if (suspect.pid > 0) {
-      name += " (" + (suspect.process.empty() ? "" : suspect.process + ", ") + "pid " +
-              std::to_string(suspect.pid) + ")";
+      name += " (" + (suspect.process.empty() ? "" : base::Printable(suspect.process) + ", ") +
+              "pid " + std::to_string(suspect.pid) + ")";
     }
     names.push_back(std::move(name));
   }
   return base::Join(names, " or ");
+}
+
+OtherPlugin NameOther(std::vector<PluginSocket> suspects, std::vector<std::string> ids,
+                      const std::string& resource) {
+  const auto named = std::ranges::find_if(suspects, [&resource](const auto& one) {
+    return one.trusted && NamedAfter(one.name, resource);
+  });
+  const bool certain = named != suspects.end();
+  if (certain) suspects = {*named};
+  std::ranges::sort(suspects,
+                    [](const auto& one, const auto& other) { return one.name < other.name; });
+  return {std::move(suspects), std::move(ids), certain};
 }
 
 struct OtherPlugins::Impl {
@@ -85,7 +104,6 @@ struct OtherPlugins::Impl {
 
   void Query(const std::shared_ptr<Search>& search, const PluginSocket& socket);
   void Answered(const std::shared_ptr<Search>& search);
-  OtherPlugin Name(std::vector<PluginSocket> suspects, std::vector<std::string> ids) const;
 
   const Options options;
   rpc::Calls calls;
@@ -130,19 +148,8 @@ void OtherPlugins::Impl::Answered(const std::shared_ptr<Search>& search) {
     if (!allocatable.ok()) return search->done(std::nullopt);
     const auto found = allocatable->find(options.resource);
     if (found == allocatable->end() || found->second.empty()) return search->done(std::nullopt);
-    search->done(Name(search->suspects, found->second));
+    search->done(NameOther(search->suspects, found->second, options.resource));
   });
-}
-
-OtherPlugin OtherPlugins::Impl::Name(std::vector<PluginSocket> suspects,
-                                     std::vector<std::string> ids) const {
-  const auto named = std::ranges::find_if(
-      suspects, [this](const auto& one) { return NamedAfter(one.name, options.resource); });
-  const bool certain = named != suspects.end();
-  if (certain) suspects = {*named};
-  std::ranges::sort(suspects,
-                    [](const auto& one, const auto& other) { return one.name < other.name; });
-  return {std::move(suspects), std::move(ids), certain};
 }
 
 }  // namespace penstock::protocol::kubelet

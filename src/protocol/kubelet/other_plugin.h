@@ -16,10 +16,14 @@ namespace penstock::protocol::kubelet {
 
 /// A socket in a kubelet's device-plugins folder.
 struct PluginSocket {
-  std::string name;    ///< "nvidia-gpu.sock" is that of NVIDIA's own plugin for nvidia.com/gpu
+  std::string name;    ///< "nvidia-gpu.sock" is that of NVIDIA's own plugin for nvidia.com/gpu,
+                       ///< "amd.com_gpu" that of AMD's for amd.com/gpu
   bool alive = false;  ///< a process listens, or that could not be determined
   pid_t pid = 0;  ///< of the listener; 0 if it is not visible from here (another pid namespace)
   std::string process;  ///< its name (comm), empty if unknown
+  /// The listener is root's, or of the user who owns the folder. Any other put its socket into a
+  /// folder that it should not be able to write.
+  bool trusted = false;
 };
 
 /// Connects to a socket and disconnects at once, to learn which process listens; never waits.
@@ -40,6 +44,11 @@ struct OtherPlugin {
   /// "nvidia-gpu.sock (nvidia-device-p, pid 4711)".
   std::string Describe() const;
 };
+
+/// Of processes that answer as device plugins, that which serves `resource`: the one with a trusted
+/// socket named after it, else possibly each. Sorts them by name.
+OtherPlugin NameOther(std::vector<PluginSocket> suspects, std::vector<std::string> ids,
+                      const std::string& resource);
 
 /// Finds out whether another plugin serves a resource while we have no stream: the kubelet counts
 /// devices of it, and a socket that is not one of ours answers as a device plugin does. The kubelet
