@@ -8,7 +8,7 @@ import yaml
 
 from conftest import ROOT, Rendered
 
-TESTDATA = ROOT / "src/analysis/migrate/nvidia/testdata"
+TESTDATA, ROCM = (ROOT / f"src/analysis/migrate/{vendor}/testdata" for vendor in ("nvidia", "amd"))
 VALUES = """image: {repository: registry.corp/nvidia/k8s-device-plugin, tag: v0.17.1}
 runtimeClassName: nvidia
 securityContext: {capabilities: {add: [SYS_ADMIN]}}
@@ -51,3 +51,12 @@ def test_the_exporters_counters_host_label_and_job_go_on(chart, programs, tmp_pa
     assert yaml.safe_load(objects.node_config())["telemetry"]["hostLabel"] == "Hostname"
     [endpoint] = objects.one("ServiceMonitor")["spec"]["endpoints"]
     assert {"targetLabel": "job", "replacement": "dcgm-exporter"} in endpoint["relabelings"]
+
+
+def test_of_rocms_programs_the_config_maps_and_names_go_on(chart, programs, tmp_path):
+    objects = rendered(chart, programs, tmp_path, ROCM / "rocm.yaml")
+    config = yaml.safe_load(objects.node_config())
+    assert config["parts"] == {"strategy": "mixed", "modeProfiles": "/etc/penstock-modes/config.json"}
+    assert config["telemetry"]["exporterFile"] == "/etc/penstock-exporter/config.json"
+    maps = {volume["name"]: volume["configMap"]["name"] for volume in objects.pod()["volumes"] if "configMap" in volume}
+    assert maps["modes"] == "dcm-st" and maps["exporter"] == "gpu-config"

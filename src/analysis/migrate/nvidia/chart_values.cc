@@ -61,6 +61,16 @@ bool IsOfTheExporter(const Value& document) {
   return false;
 }
 
+/// ROCm's charts amd-gpu (of the device plugin), device-metrics-exporter, device-config-manager and
+/// gpu-operator, by their values.yaml.
+Chart RocmChartOf(const Value& document) {
+  if (HasMap(document, {"deviceConfig", "kmm"})) return Chart::kRocmOperator;
+  if (HasMap(document, {"dp", "lbl", "labeller"})) return Chart::kRocmPlugin;
+  if (ImageOf(document).ends_with("/device-metrics-exporter")) return Chart::kRocmExporter;
+  if (ImageOf(document).ends_with("/device-config-manager")) return Chart::kRocmConfigManager;
+  return Chart::kNone;
+}
+
 }  // namespace
 
 Chart ChartOf(const Value& document) {
@@ -68,6 +78,7 @@ Chart ChartOf(const Value& document) {
   for (const char* key : {"apiVersion", "kind", "version"})
     if (document.Find(key) != nullptr) return Chart::kNone;
   if (HasMap(document, {"penstock"})) return Chart::kPenstock;
+  if (const Chart rocm = RocmChartOf(document); rocm != Chart::kNone) return rocm;
   if (IsOfTheExporter(document)) return Chart::kExporter;
   if (HasMap(document, {"gfd", "config", "nfd", "devicePlugin"}) || HasSettingOfThePlugin(document))
     return IsOfTheOperator(document) ? Chart::kOperator : Chart::kDevicePlugin;
@@ -82,6 +93,10 @@ const char* Describe(Chart chart) {
     case Chart::kOperator: return "values of NVIDIA's GPU operator chart";
     case Chart::kPenstock: return "values of Penstock's chart";
     case Chart::kExporter: return "values of dcgm-exporter's chart";
+    case Chart::kRocmPlugin: return "values of AMD's device plugin chart";
+    case Chart::kRocmExporter: return "values of the chart of AMD's Device Metrics Exporter";
+    case Chart::kRocmConfigManager: return "values of the chart of AMD's Device Config Manager";
+    case Chart::kRocmOperator: return "values of AMD's GPU operator chart";
     case Chart::kOther: return "values of a Helm chart";
   }
   return "";

@@ -14,6 +14,10 @@ enum class Chart {
   kOperator,
   kPenstock,
   kExporter,
+  kRocmPlugin,
+  kRocmExporter,
+  kRocmConfigManager,
+  kRocmOperator,
   kOther,
 };
 

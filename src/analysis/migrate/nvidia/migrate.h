@@ -1,6 +1,6 @@
-// Analysis of `penstock migrate`: what changes when Penstock replaces NVIDIA's device plugin stack,
-// or the stack replaces Penstock. Changes nothing. Pure, except for FilesOfTheStack, which reads
-// the file system.
+// Analysis of `penstock migrate`: what changes when Penstock replaces NVIDIA's device plugin stack
+// and ROCm's programs (migrate/amd), or NVIDIA's stack replaces Penstock. Changes nothing. Pure,
+// except for FilesOfTheStack, which reads the file system.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,11 @@ enum class Part {
   kToolkit,
   kMigManager,
   kNodeFeatureDiscovery,
-  kPenstock
+  kPenstock,
+  kRocmPlugin,
+  kRocmLabeller,
+  kRocmExporter,
+  kRocmConfigManager
 };
 std::string_view ToString(Part part);
 
@@ -39,11 +43,12 @@ struct Workload {
   std::string release, release_namespace;  ///< of Helm
   std::string chart;                       ///< "nvidia-device-plugin-0.17.1"
   std::string policy;                      ///< the ClusterPolicy that owns it
+  std::string device_config;               ///< the DeviceConfig of AMD's operator that owns it
   std::vector<api::compat::Given>
       given;  ///< settings by flag and environment, under their primary names
   std::vector<std::string> unknown;     ///< flags that are not in the plugin's own table
   std::string config_map, default_key;  ///< what its config-manager reads; of the MIG manager:
-                                        ///< the layouts
+                                        ///< the layouts; of ROCm's programs: with config.json
   std::vector<std::string> fallbacks;   ///< tried where neither the label nor the default names a
                                         ///< key
   std::string image;
@@ -71,8 +76,8 @@ struct ConfigMap {
 struct GpuConsumer {
   std::string name;                            ///< "Pod gpu-jobs/train-0"
   std::string node;                            ///< empty: not scheduled
-  std::set<std::string> resources;             ///< the nvidia.com resources that it requests
-  std::map<std::string, std::string> selects;  ///< nvidia.com labels of its nodeSelector
+  std::set<std::string> resources;             ///< the vendors' resources that it requests
+  std::map<std::string, std::string> selects;  ///< the vendors' labels of its nodeSelector
   std::string runtime_class;
   std::string visible_devices;  ///< NVIDIA_VISIBLE_DEVICES, where set in its own environment
 };
@@ -106,6 +111,12 @@ struct LabelledNode {
   std::string name;
   std::map<std::string, std::string> labels;
   std::map<std::string, std::int64_t> capacity;
+  std::set<std::string> taints;  ///< their keys
+};
+
+/// A DeviceConfig of AMD's GPU Operator.
+struct DeviceConfigName {
+  std::string namespace_name, name;
 };
 
 /// Everything that was found.
@@ -120,6 +131,7 @@ struct Found {
   std::vector<Query> queries;
   std::vector<RuntimeClass> runtime_classes;
   std::vector<Policy> policies;
+  std::vector<DeviceConfigName> device_configs;
   std::vector<LabelledNode> nodes;
   std::vector<std::string> node_features;  ///< "namespace/name" of GPU Feature Discovery's objects
   std::vector<std::string> files;          ///< of this machine
@@ -131,11 +143,12 @@ struct Found {
 std::vector<const Workload*> WorkloadsOf(const Found& found, std::initializer_list<Part> parts);
 
 /// Adds an object of a cluster or of a manifest to `found`: DaemonSet, ConfigMap, ClusterPolicy,
-/// Node, NodeFeature, List, and the kinds of TakeConsumer and TakeMonitoring. Ignores other kinds.
+/// DeviceConfig, Node, NodeFeature, List, and the kinds of TakeConsumer and TakeMonitoring. Ignores
+/// other kinds.
 void TakeObject(const nlohmann::json& object, Found& found);
 
-/// Adds what a pod, or an object that creates pods, uses of NVIDIA's stack. Adds nothing where it
-/// uses nothing.
+/// Adds what a pod, or an object that creates pods, uses of the vendors' programs. Adds nothing
+/// where it uses nothing.
 void TakeConsumer(const nlohmann::json& object, Found& found);
 bool IsConsumerKind(const std::string& kind);
 
@@ -154,8 +167,8 @@ void TakeExporter(const nlohmann::json& pod, const nlohmann::json& container, Wo
 /// configurations are recognised by their keys.
 base::Status TakeFile(std::string_view text, const std::string& file, Found& found);
 
-/// Returns the files and sockets of NVIDIA's stack on this machine, below `root` ("" in
-/// production).
+/// Returns the files and sockets of NVIDIA's stack and ROCm's programs on this machine, below
+/// `root` ("" in production).
 std::vector<std::string> FilesOfTheStack(const std::string& root);
 
 enum class Direction { kToPenstock, kToNvidia };
@@ -166,7 +179,8 @@ struct PlannedChange {
   std::string note;
 };
 
-inline constexpr char kNvidiaDomain[] = "nvidia.com/";  ///< of labels and resources
+inline constexpr char kNvidiaDomain[] = "nvidia.com/",  ///< of labels and resources
+    kAmdDomain[] = "amd.com/", kOldAmdDomain[] = "beta.amd.com/";
 
 struct Step {
   std::string command, why;
@@ -174,6 +188,7 @@ struct Step {
 
 struct Migration {
   Direction direction = Direction::kToPenstock;
+  std::string from = "NVIDIA's stack";  ///< what Penstock replaces, or what replaces Penstock
   std::vector<std::string> found;
   std::vector<PlannedChange> resources, labels, metrics, objects,
       files;  ///< objects: jobs, Services, RuntimeClasses

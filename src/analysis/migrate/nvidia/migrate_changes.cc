@@ -17,20 +17,6 @@ using Resources = std::map<std::string, std::int64_t>;
 constexpr char kMig[] = "nvidia.com/mig-";
 constexpr std::size_t kMaxNamed = 5;
 
-/// Merges the same change on several nodes into one row.
-void Count(std::vector<PlannedChange>& changes, PlannedChange change) {
-  const auto same = std::ranges::find_if(changes, [&change](const PlannedChange& one) {
-    return one.what == change.what && one.now == change.now && one.then == change.then &&
-           one.note == change.note;
-  });
-  if (same == changes.end()) {
-    changes.push_back(std::move(change));
-    changes.back().nodes = 1;
-  } else {
-    ++same->nodes;
-  }
-}
-
 bool StartsWithOne(const std::string& key, std::initializer_list<std::string_view> prefixes) {
   return std::ranges::any_of(prefixes,
                              [&key](std::string_view prefix) { return key.starts_with(prefix); });
@@ -122,7 +108,7 @@ void AddResources(const Both& both, std::size_t gpus, bool counted, Migration& p
     PlannedChange change{name, Shown(AmountOf(both.has, name)), Shown(AmountOf(both.then, name)), 0,
                          NoteOn(name, both, gpus, plan)};
     if (counted) {
-      Count(plan.resources, std::move(change));
+      CountOnNodes(plan.resources, std::move(change));
     } else {
       change.note = "of " + std::to_string(gpus) + " GPUs" +
                     (both.origin.empty() ? "" : ", by " + both.origin) + ": " + change.note;
@@ -136,13 +122,14 @@ void AddLabels(const Labels& now, const Labels& then, Migration& plan) {
     if (!key.starts_with(kNvidiaDomain) || IsOthers(key) || StaysAsItIs(key)) continue;
     const auto predicted = then.find(key);
     if (predicted == then.end()) {
-      Count(plan.labels, {key, value, "", 0, "removed with GPU Feature Discovery"});
+      CountOnNodes(plan.labels, {key, value, "", 0, "removed with GPU Feature Discovery"});
     } else if (predicted->second != value) {
-      Count(plan.labels, {key, value, predicted->second, 0, ""});
+      CountOnNodes(plan.labels, {key, value, predicted->second, 0, ""});
     }
   }
   for (const auto& [key, value] : then)
-    if (!now.contains(key) && !StaysAsItIs(key)) Count(plan.labels, {key, "", value, 0, "new"});
+    if (!now.contains(key) && !StaysAsItIs(key))
+      CountOnNodes(plan.labels, {key, "", value, 0, "new"});
 }
 
 std::string LabelOf(const LabelledNode& node, const std::string& key) {
@@ -217,32 +204,6 @@ std::vector<std::string> UsersOf(const Found& found, Uses uses) {
   return names;
 }
 
-void AddLost(const Found& found, Migration& plan) {
-  const auto add = [&plan](const PlannedChange& change, const std::string& what,
-                           const std::vector<std::string>& users) {
-    plan.lost.push_back(what + ": " + change.now + " now, " +
-                        (change.then.empty() ? "none" : change.then) + " then" +
-                        (change.nodes > 0 ? " on " + std::to_string(change.nodes) +
-                                                (change.nodes == 1 ? " node" : " nodes")
-                                          : "") +
-                        (users.empty() ? "" : "; used by " + Named(users)));
-  };
-  for (const PlannedChange& change : plan.resources) {
-    if (base::ParseInt(change.then).value_or(0) >= base::ParseInt(change.now).value_or(0)) continue;
-    add(change, change.what, UsersOf(found, [&change](const GpuConsumer& one) {
-          return one.resources.contains(change.what);
-        }));
-  }
-  for (const PlannedChange& change : plan.labels) {
-    const auto users = UsersOf(found, [&change](const GpuConsumer& one) {
-      const auto wanted = one.selects.find(change.what);
-      return wanted != one.selects.end() && wanted->second == change.now;
-    });
-    if (!change.now.empty() && (change.then.empty() || !users.empty()))
-      add(change, "label " + change.what, users);
-  }
-}
-
 /// Adds pods that use GPUs without requesting them from the kubelet.
 void AddUnrequested(const Found& found, Migration& plan) {
   const auto all = UsersOf(found, [](const GpuConsumer& one) {
@@ -295,7 +256,7 @@ void AddFilesHere(const Found& found, Migration& plan) {
     if (file.ends_with("/config.toml")) {
       plan.files.push_back({file, "the toolkit's settings", "read unchanged", 0,
                             "`penstock runtime doctor` reports which have no effect"});
-    } else if (file.find("/cdi/") != std::string::npos) {
+    } else if (file.find("/cdi/nvidia") != std::string::npos) {
       plan.files.push_back(
           {file, "written by nvidia-ctk", "unchanged", 0,
            "`penstock runtime doctor` reports whether its names conflict with the agent's"});
@@ -308,10 +269,49 @@ void AddFilesHere(const Found& found, Migration& plan) {
 
 }  // namespace
 
+void CountOnNodes(std::vector<PlannedChange>& changes, PlannedChange change) {
+  const auto same = std::ranges::find_if(changes, [&change](const PlannedChange& one) {
+    return one.what == change.what && one.now == change.now && one.then == change.then &&
+           one.note == change.note;
+  });
+  if (same == changes.end()) {
+    changes.push_back(std::move(change));
+    changes.back().nodes = 1;
+  } else {
+    ++same->nodes;
+  }
+}
+
 std::string Named(const std::vector<std::string>& names) {
   if (names.size() <= kMaxNamed) return base::Join(names, ", ");
   return base::Join({names.begin(), names.begin() + kMaxNamed}, ", ") + " and " +
          std::to_string(names.size() - kMaxNamed) + " more";
+}
+
+void AddLost(const Found& found, Migration& plan) {
+  const auto add = [&plan](const PlannedChange& change, const std::string& what,
+                           const std::vector<std::string>& users) {
+    plan.lost.push_back(what + ": " + change.now + " now, " +
+                        (change.then.empty() ? "none" : change.then) + " then" +
+                        (change.nodes > 0 ? " on " + std::to_string(change.nodes) +
+                                                (change.nodes == 1 ? " node" : " nodes")
+                                          : "") +
+                        (users.empty() ? "" : "; used by " + Named(users)));
+  };
+  for (const PlannedChange& change : plan.resources) {
+    if (base::ParseInt(change.then).value_or(0) >= base::ParseInt(change.now).value_or(0)) continue;
+    add(change, change.what, UsersOf(found, [&change](const GpuConsumer& one) {
+          return one.resources.contains(change.what);
+        }));
+  }
+  for (const PlannedChange& change : plan.labels) {
+    const auto users = UsersOf(found, [&change](const GpuConsumer& one) {
+      const auto wanted = one.selects.find(change.what);
+      return wanted != one.selects.end() && wanted->second == change.now;
+    });
+    if (!change.now.empty() && (change.then.empty() || !users.empty()))
+      add(change, "label " + change.what, users);
+  }
 }
 
 void AddChanges(const Found& found, const std::string& only, Migration& plan) {
@@ -340,11 +340,12 @@ void AddChangesBack(const Found& found, const std::string& only, Migration& plan
     if (!only.empty() && node.name != only) continue;
     for (const auto& [key, value] : node.labels) {
       if (key == "nvidia.com/gpu.isolation") {
-        Count(plan.labels,
-              {key, value, "", 0, "Penstock only: GPU Feature Discovery has no such label"});
+        CountOnNodes(plan.labels,
+                     {key, value, "", 0, "Penstock only: GPU Feature Discovery has no such label"});
       } else if (IsOfModel(key)) {
-        Count(plan.labels, {key, value, "", 0,
-                            "Penstock only: GPU Feature Discovery has no labels for each model"});
+        CountOnNodes(plan.labels,
+                     {key, value, "", 0,
+                      "Penstock only: GPU Feature Discovery has no labels for each model"});
       }
     }
   }

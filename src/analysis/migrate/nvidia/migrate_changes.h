@@ -14,6 +14,19 @@ namespace penstock::analysis {
 /// configuration. `only`: this node; empty: all.
 void AddChanges(const Found& found, const std::string& only, Migration& plan);
 
+/// Merges the same change on several nodes into one row.
+void CountOnNodes(std::vector<PlannedChange>& changes, PlannedChange change);
+
+/// Adds what is reduced or removed by the rows of resources and labels, with its users.
+void AddLost(const Found& found, Migration& plan);
+
+/// The queries that name a series.
+std::vector<std::string> QueriesThatName(const Found& found, const std::string& series);
+
+/// Adds the names of the jobs that scrape an exporter, and its Services. `now`: their port.
+void AddScraping(const Found& found, const Workload& exporter, const std::string& now,
+                 Migration& plan);
+
 /// Adds the changes to metrics, scraping and RuntimeClasses. Part of AddChanges.
 void AddMonitoring(const Found& found, const std::string& only, Migration& plan);
 
@@ -38,5 +51,11 @@ void AddChangesBack(const Found& found, const std::string& only, Migration& plan
 /// and `job`.
 void AddSteps(const Found& found, const std::string& node, Migration& plan);
 void AddStepsBack(const Found& found, Migration& plan);
+
+/// Quotes a word for the shell: manifests may contain any name.
+std::string ForShell(const std::string& word);
+
+/// "-n NAME ", or nothing without a name.
+std::string InNamespace(const std::string& name);
 
 }  // namespace penstock::analysis

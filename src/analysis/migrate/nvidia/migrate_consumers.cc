@@ -1,5 +1,5 @@
-// Finds the pods, and objects that create pods, that use NVIDIA's stack: by resources that they
-// request, nodes that they select, or devices that they take without a request.
+// Finds the pods, and objects that create pods, that use the vendors' programs: by resources that
+// they request, nodes that they select, or devices that they take without a request.
 #include <algorithm>
 #include <array>
 
@@ -13,6 +13,11 @@ namespace {
 
 constexpr char kVisibleDevices[] = "NVIDIA_VISIBLE_DEVICES";
 
+bool IsOfAVendor(const std::string& name) {
+  return name.starts_with(kNvidiaDomain) || name.starts_with(kAmdDomain) ||
+         name.starts_with(kOldAmdDomain);
+}
+
 const Json& PodOf(const Json& object, const std::string& kind) {
   if (kind == "Pod") return At(object, {"spec"});
   if (kind == "CronJob") return At(object, {"spec", "jobTemplate", "spec", "template", "spec"});
@@ -22,8 +27,7 @@ const Json& PodOf(const Json& object, const std::string& kind) {
 void AddContainer(const Json& container, GpuConsumer& consumer) {
   if (const Json& limits = At(container, {"resources", "limits"}); limits.is_object())
     for (const auto& [name, amount] : limits.items())
-      if (name.starts_with(kNvidiaDomain) && amount != "0" && amount != 0)
-        consumer.resources.insert(name);
+      if (IsOfAVendor(name) && amount != "0" && amount != 0) consumer.resources.insert(name);
   const Json& environment = At(container, {"env"});
   if (!environment.is_array()) return;
   for (const Json& one : environment)
@@ -50,7 +54,7 @@ void TakeConsumer(const Json& object, Found& found) {
     if (const Json& containers = At(pod, {list}); containers.is_array())
       for (const Json& container : containers) AddContainer(container, consumer);
   for (const auto& [key, value] : TextsAt(pod, {"nodeSelector"}))
-    if (key.starts_with(kNvidiaDomain)) consumer.selects[key] = value;
+    if (IsOfAVendor(key)) consumer.selects[key] = value;
   const bool uses = !consumer.resources.empty() || !consumer.selects.empty() ||
                     !consumer.visible_devices.empty() ||
                     consumer.runtime_class.starts_with("nvidia");

@@ -1,9 +1,10 @@
-// Reads manifests, chart values and plugin configurations from files; finds the files that NVIDIA's
-// stack leaves on a machine.
+// Reads manifests, chart values and plugin configurations from files; finds the files that the
+// vendors' programs leave on a machine.
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
 
+#include "analysis/migrate/amd/rocm.h"
 #include "analysis/migrate/nvidia/chart_values.h"
 #include "analysis/migrate/nvidia/migrate.h"
 #include "base/core/document.h"
@@ -102,14 +103,15 @@ bool IsPluginConfig(const Json& document) {
 std::string WhyUnknown(const Json& document) {
   static constexpr char kReads[] =
       "; accepted are manifests (`helm get manifest RELEASE`), values of the charts of NVIDIA's "
-      "device plugin, GPU Operator and dcgm-exporter, and configurations of the plugin";
+      "device plugin, GPU Operator and dcgm-exporter and of ROCm's, and configurations of the "
+      "plugin";
   if (!document.is_object()) return std::string("is not a map of keys") + kReads;
   if (document.contains("apiVersion"))
     return "is a Kubernetes object without a kind: is the file truncated?";
   std::vector<std::string> keys;
   for (const auto& [key, value] : document.items())
     if (keys.size() < kMaxKeys) keys.push_back(key);
-  return "is not a known document of NVIDIA's; its keys are " + base::Join(keys, ", ") +
+  return "is not a known document of NVIDIA's or ROCm's; its keys are " + base::Join(keys, ", ") +
          (document.size() > kMaxKeys ? ", …" : "") + kReads;
 }
 
@@ -133,6 +135,8 @@ void TakeDocument(const Json& document, Chart chart, const std::string& text,
     TakeObject(document, found);
   } else if (chart == Chart::kExporter) {
     TakeExporterValues(document, file, found);
+  } else if (TakeRocmValues(document, chart, file, found)) {
+    return;
   } else if (chart == Chart::kDevicePlugin || chart == Chart::kOperator ||
              chart == Chart::kPenstock) {
     TakeValues(document, chart, file, found);
@@ -176,14 +180,16 @@ std::vector<std::string> FilesOfTheStack(const std::string& root) {
     const char* pattern;
   };
   // The plugin's CDI specifications are left out: the agent's have the same names.
-  static constexpr std::array<Place, 7> kPlaces = {
+  static constexpr std::array<Place, 9> kPlaces = {
       {{"/etc/kubernetes/node-feature-discovery/features.d", "gfd"},
        {"/var/lib/kubelet/device-plugins", "nvidia-*.sock"},
        {"/run/nvidia", "mps"},
        {"/etc/nvidia-container-runtime", "config.toml"},
        {"/etc/cdi", "nvidia.yaml"},
        {"/var/run/cdi", "nvidia.yaml"},
-       {"/etc/enroot/hooks.d", "98-nvidia.sh"}}};
+       {"/etc/enroot/hooks.d", "98-nvidia.sh"},
+       {"/var/lib/kubelet/device-plugins", "amd.com_*"},
+       {"/etc/cdi", "amd.json"}}};
   std::vector<std::string> files;
   for (const Place& place : kPlaces)
     for (const std::string& name : os::ListDirectory(root + place.folder).value_or({}))

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/explain/nodes.h"
+#include "analysis/migrate/amd/rocm.h"
 #include "analysis/migrate/nvidia/migrate.h"
 #include "analysis/migrate/nvidia/migrate_containers.h"
 #include "api/compat/nvidia/mig_parted.h"
@@ -26,6 +27,10 @@ std::string_view ToString(Part part) {
     case Part::kMigManager: return "MIG manager";
     case Part::kNodeFeatureDiscovery: return "Node Feature Discovery";
     case Part::kPenstock: return "Penstock";
+    case Part::kRocmPlugin: return "AMD's device plugin";
+    case Part::kRocmLabeller: return "AMD's node labeller";
+    case Part::kRocmExporter: return "AMD's Device Metrics Exporter";
+    case Part::kRocmConfigManager: return "AMD's Device Config Manager";
   }
   return "";
 }
@@ -38,6 +43,7 @@ constexpr char kHelmRelease[] = "meta.helm.sh/release-name",
 /// Recognises the part by its command: one image holds all of NVIDIA's programs, and without a
 /// command it runs the plugin.
 std::optional<Part> PartOf(const Json& container) {
+  if (const auto rocm = RocmPartOf(container)) return rocm;
   const std::string program = Program(container), image = ImageName(container);
   if (program == "gpu-feature-discovery" || image == "gpu-feature-discovery")
     return Part::kFeatureDiscovery;
@@ -173,6 +179,7 @@ bool TakeWorkload(const Json& object, Found& found) {
     }
     if (*part == Part::kExporter) TakeExporter(pod, container, workload);
     if (*part == Part::kMigManager) AddLayouts(pod, container, workload);
+    TakeRocm(object, container, workload);
     found.workloads.push_back(std::move(workload));
     return true;
   }
@@ -214,7 +221,9 @@ void TakeConfigMap(const Json& object, Found& found) {
 
 void TakeNode(const Json& object, Found& found) {
   const NodeView view = JoinNodes({object}, {}, {}).front();
-  found.nodes.push_back({view.name, view.labels, view.capacity});
+  found.nodes.push_back({view.name, view.labels, view.capacity, {}});
+  for (const Json& taint : Items(object, {"spec", "taints"}))
+    found.nodes.back().taints.insert(TextAt(taint, {"key"}));
 }
 
 void TakePolicy(const Json& object, Found& found) {
@@ -270,6 +279,7 @@ void TakeObject(const Json& object, Found& found) {
   if (TakeMonitoring(object, found)) return;
   if (kind == "ConfigMap") return TakeConfigMap(object, found);
   if (kind == "ClusterPolicy") return TakePolicy(object, found);
+  if (kind == "DeviceConfig") return TakeDeviceConfig(object, found);
   if (kind == "NodeFeature") return TakeNodeFeature(object, found);
   if (kind == "Node" && !TextAt(object, {"metadata", "name"}).empty())
     return TakeNode(object, found);

@@ -104,8 +104,7 @@ int CountBeforeHopper(const Found& found, const std::string& only) {
 void Lose(const Found& found, const std::string& metric, const std::string& why, int nodes,
           Migration& plan) {
   plan.metrics.push_back({metric, "shown", "", nodes, why});
-  const auto users =
-      QueriesOf(found, [&metric](const std::string& text) { return Mentions(text, metric); });
+  const auto users = QueriesThatName(found, metric);
   plan.lost.push_back("metric " + metric + ": " + why +
                       (users.empty() ? "" : "; used by " + Named(users)));
 }
@@ -168,7 +167,24 @@ std::set<std::string> JobsOf(const Found& found, const Workload& exporter) {
   return jobs;
 }
 
-void AddJobs(const Found& found, const Workload& exporter, Migration& plan) {
+/// Adds RuntimeClasses whose handlers the toolkit added to the engine.
+void AddRuntimeClasses(const Found& found, Migration& plan) {
+  for (const RuntimeClass& one : found.runtime_classes) {
+    if (!one.handler.starts_with("nvidia")) continue;
+    std::vector<std::string> users;
+    for (const GpuConsumer& consumer : found.consumers)
+      if (consumer.runtime_class == one.name) users.push_back(consumer.name);
+    plan.objects.push_back({"RuntimeClass " + one.name, "handler " + one.handler,
+                            "handler " + one.handler, 0,
+                            std::string("stays as long as the toolkit does") +
+                                (users.empty() ? "" : "; used by " + Named(users))});
+  }
+}
+
+}  // namespace
+
+void AddScraping(const Found& found, const Workload& exporter, const std::string& now,
+                 Migration& plan) {
   for (const std::string& job : JobsOf(found, exporter)) {
     const auto users =
         QueriesOf(found, [&job](const std::string& text) { return MentionsJob(text, job); });
@@ -186,32 +202,20 @@ void AddJobs(const Found& found, const Workload& exporter, Migration& plan) {
     if (one.kind == "Service" && HasAll(exporter.labels, one.selects))
       plan.objects.push_back(
           {"Service " + (one.namespace_name.empty() ? "" : one.namespace_name + "/") + one.name,
-           "port 9400", "", 0,
-           "removed with the exporter; each agent's page is on port 9400, "
+           now, "", 0,
+           "removed with the exporter; each agent's page is on port 9400 (penstock.port), "
            "penstock.metrics.service.enabled creates a Service"});
 }
 
-/// Adds RuntimeClasses whose handlers the toolkit added to the engine.
-void AddRuntimeClasses(const Found& found, Migration& plan) {
-  for (const RuntimeClass& one : found.runtime_classes) {
-    if (!one.handler.starts_with("nvidia")) continue;
-    std::vector<std::string> users;
-    for (const GpuConsumer& consumer : found.consumers)
-      if (consumer.runtime_class == one.name) users.push_back(consumer.name);
-    plan.objects.push_back({"RuntimeClass " + one.name, "handler " + one.handler,
-                            "handler " + one.handler, 0,
-                            std::string("stays as long as the toolkit does") +
-                                (users.empty() ? "" : "; used by " + Named(users))});
-  }
+std::vector<std::string> QueriesThatName(const Found& found, const std::string& series) {
+  return QueriesOf(found, [&series](const std::string& text) { return Mentions(text, series); });
 }
-
-}  // namespace
 
 void AddMonitoring(const Found& found, const std::string& only, Migration& plan) {
   AddMetrics(found, only, plan);
   for (const Workload* one : WorkloadsOf(found, {Part::kExporter})) {
     AddHostLabel(*one, plan);
-    AddJobs(found, *one, plan);
+    AddScraping(found, *one, "port 9400", plan);
   }
   AddRuntimeClasses(found, plan);
   for (const Workload* one : WorkloadsOf(found, {Part::kHostEngine}))

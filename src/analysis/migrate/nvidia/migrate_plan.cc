@@ -1,6 +1,7 @@
 // Lists what was found and what its settings mean for Penstock.
 #include <algorithm>
 
+#include "analysis/migrate/amd/rocm.h"
 #include "analysis/migrate/nvidia/migrate.h"
 #include "analysis/migrate/nvidia/migrate_changes.h"
 #include "api/compat/nvidia/exporter_options.h"
@@ -12,7 +13,9 @@ namespace {
 
 std::string Describe(const Workload& one) {
   std::string text = one.from + ": " + std::string(ToString(one.part));
-  if (!one.policy.empty()) {
+  if (!one.device_config.empty()) {
+    text += " (of DeviceConfig " + one.device_config + ")";
+  } else if (!one.policy.empty()) {
     text += " (of ClusterPolicy " + one.policy + ")";
   } else if (!one.release.empty()) {
     text +=
@@ -77,10 +80,32 @@ void AddSettings(const Found& found, Migration& plan) {
         ": the agent starts and supervises MPS itself; this one is removed with NVIDIA's plugin");
 }
 
+/// Whether anything of NVIDIA's was found; also where nothing was found at all.
+bool ConcernsNvidia(const Found& found) {
+  const bool on_nodes = std::ranges::any_of(found.nodes, [](const LabelledNode& node) {
+    const auto label = node.labels.lower_bound(kNvidiaDomain);
+    return label != node.labels.end() && label->first.starts_with(kNvidiaDomain);
+  });
+  return on_nodes || !found.policies.empty() || !found.configs.empty() || !HasRocm(found) ||
+         !WorkloadsOf(found,
+                      {Part::kDevicePlugin, Part::kFeatureDiscovery, Part::kMps, Part::kExporter,
+                       Part::kHostEngine, Part::kToolkit, Part::kMigManager})
+              .empty();
+}
+
 void PlanToPenstock(const Found& found, const std::string& node, Migration& plan) {
-  AddSettings(found, plan);
-  AddLayouts(found, node, plan);
-  AddChanges(found, node, plan);
+  const bool nvidia = ConcernsNvidia(found);
+  if (HasRocm(found)) {
+    plan.from = nvidia ? "NVIDIA's stack and ROCm's programs" : "ROCm's programs";
+    AddRocm(found, node, plan);
+  }
+  if (nvidia) {
+    AddSettings(found, plan);
+    AddLayouts(found, node, plan);
+    AddChanges(found, node, plan);
+  } else {
+    AddLost(found, plan);
+  }
   AddSteps(found, node, plan);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/migrate/amd/rocm.h"
 #include "analysis/migrate/nvidia/migrate_changes.h"
 #include "analysis/migrate/nvidia/migrate_offer.h"
 
@@ -17,21 +18,6 @@ std::string EscapedDots(const std::string& key) {
   return escaped;
 }
 
-/// Quotes a word for the shell: manifests may contain any name.
-std::string Shell(const std::string& word) {
-  static constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+=,-";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string quoted = "'";
-  for (const char letter : word)
-    quoted += letter == '\'' ? std::string(R"('\'')") : std::string(1, letter);
-  return quoted + "'";
-}
-
-std::string Namespace(const std::string& name) {
-  return name.empty() ? "" : "-n " + Shell(name) + " ";
-}
-
 void AddCheckSteps(const Found& found, Migration& plan) {
   std::set<std::string> reported;
   std::vector<ConfigFile> files = found.configs;
@@ -39,8 +25,8 @@ void AddCheckSteps(const Found& found, Migration& plan) {
   for (const ConfigFile& one : files)
     if (!one.config_map.empty() &&
         reported.insert(one.namespace_name + "/" + one.config_map).second)
-      plan.steps.push_back({"kubectl " + Namespace(one.namespace_name) + "get configmap " +
-                                Shell(one.config_map) +
+      plan.steps.push_back({"kubectl " + InNamespace(one.namespace_name) + "get configmap " +
+                                ForShell(one.config_map) +
                                 " -o yaml | penstock config check --lenient -",
                             "shows what in its files is wrong, ignored or not supported yet"});
 }
@@ -50,8 +36,8 @@ std::string ReleaseNamespace(const Workload& one) {
 }
 
 std::string FromConfigMap(const std::string& name, const std::string& default_key) {
-  return " --set config.name=" + Shell(name) +
-         (default_key.empty() ? "" : " --set config.default=" + Shell(default_key));
+  return " --set config.name=" + ForShell(name) +
+         (default_key.empty() ? "" : " --set config.default=" + ForShell(default_key));
 }
 
 /// Reuses the exporter's counters file for the metrics page: by reference in the same namespace,
@@ -65,11 +51,11 @@ void AddCounters(const Found& found, const std::string& space, std::string& valu
     });
     if (one.config_map.empty() || !used) continue;
     if (one.namespace_name == space) {
-      values += " --set penstock.telemetry.countersConfigMap=" + Shell(one.config_map) +
-                ",penstock.telemetry.countersKey=" + Shell(one.key);
+      values += " --set penstock.telemetry.countersConfigMap=" + ForShell(one.config_map) +
+                ",penstock.telemetry.countersKey=" + ForShell(one.key);
     } else {
-      plan.steps.push_back({"kubectl " + Namespace(one.namespace_name) + "get configmap " +
-                                Shell(one.config_map) + " -o jsonpath='{.data." +
+      plan.steps.push_back({"kubectl " + InNamespace(one.namespace_name) + "get configmap " +
+                                ForShell(one.config_map) + " -o jsonpath='{.data." +
                                 EscapedDots(one.key) + "}' > counters.csv",
                             "the metrics that the exporter exposes"});
       values += " --set-file penstock.telemetry.counters=counters.csv";
@@ -81,7 +67,7 @@ void AddCounters(const Found& found, const std::string& space, std::string& valu
 void AddJobDirectory(const Found& found, std::string& values) {
   for (const Workload* one : WorkloadsOf(found, {Part::kExporter})) {
     if (one->job_directory.empty()) continue;
-    values += " --set penstock.telemetry.jobDirectory=" + Shell(one->job_directory);
+    values += " --set penstock.telemetry.jobDirectory=" + ForShell(one->job_directory);
     return;
   }
 }
@@ -92,27 +78,27 @@ void AddMig(const Found& found, const std::string& space, std::string& values, M
   static constexpr char kKey[] = "config.yaml";
   const MigLayouts mig = MigLayoutsOf(found);
   const bool by_values = values.find(" -f ") != std::string::npos;
-  if (!mig.strategy.empty() && !by_values) values += " --set migStrategy=" + Shell(mig.strategy);
+  if (!mig.strategy.empty() && !by_values) values += " --set migStrategy=" + ForShell(mig.strategy);
   if (!mig.default_layout.empty())
-    values += " --set migManager.config.default=" + Shell(mig.default_layout);
+    values += " --set migManager.config.default=" + ForShell(mig.default_layout);
   if (mig.config_map.empty()) return;
   std::string name = mig.config_map;
   for (const ConfigFile& one : found.layouts) {
     if (one.config_map != mig.config_map) continue;
     if (one.key == kKey && (one.namespace_name.empty() || one.namespace_name == space)) break;
     name = "penstock-layouts";
-    plan.steps.push_back({"kubectl " + Namespace(one.namespace_name) + "get configmap " +
-                              Shell(one.config_map) + " -o jsonpath='{.data." +
+    plan.steps.push_back({"kubectl " + InNamespace(one.namespace_name) + "get configmap " +
+                              ForShell(one.config_map) + " -o jsonpath='{.data." +
                               EscapedDots(one.key) + "}' > layouts.yaml",
                           "the layouts of the MIG manager"});
-    plan.steps.push_back({"kubectl " + Namespace(space) + "create configmap " + name +
+    plan.steps.push_back({"kubectl " + InNamespace(space) + "create configmap " + name +
                               " --from-file=config.yaml=layouts.yaml",
                           "the agents read them from the release's own namespace, which has to "
                           "exist (kubectl create namespace " +
                               space + ")"});
     break;
   }
-  values += " --set migManager.config.name=" + Shell(name);
+  values += " --set migManager.config.name=" + ForShell(name);
 }
 
 /// Installs Penstock in the namespace of its ConfigMaps, because it reads them only from the
@@ -125,10 +111,10 @@ void AddInstallStep(const Found& found, Migration& plan) {
   std::string space = "penstock", values, why;
   for (const Workload* one : WorkloadsOf(found, {Part::kDevicePlugin})) {
     if (one->kind == "values") {
-      values = " -f " + Shell(one->name) + kNotCarried;
+      values = " -f " + ForShell(one->name) + kNotCarried;
     } else if (!one->release.empty()) {
-      plan.steps.push_back({"helm " + Namespace(ReleaseNamespace(*one)) + "get values " +
-                                Shell(one->release) + " -o yaml > values.yaml",
+      plan.steps.push_back({"helm " + InNamespace(ReleaseNamespace(*one)) + "get values " +
+                                ForShell(one->release) + " -o yaml > values.yaml",
                             "Penstock's chart has the same values under the same names"});
       values = std::string(" -f values.yaml") + kNotCarried;
     } else if (!one->config_map.empty()) {
@@ -148,27 +134,31 @@ void AddInstallStep(const Found& found, Migration& plan) {
   }
   if (const MigLayouts mig = MigLayoutsOf(found); values.empty() && !mig.namespace_name.empty())
     space = mig.namespace_name;
+  else if (const std::string rocms = RocmNamespace(found); values.empty() && !rocms.empty())
+    space = rocms;
   AddCounters(found, space, values, plan);
   AddJobDirectory(found, values);
   AddMig(found, space, values, plan);
+  AddRocmValues(found, space, values, plan);
   if (!plan.host_label.empty()) values += " --set penstock.telemetry.hostLabel=" + plan.host_label;
   if (!plan.job.empty())
     values +=
         " --set-json " +
-        Shell(
+        ForShell(
             R"(penstock.metrics.serviceMonitor.relabelings=[{"targetLabel":"job","replacement":")" +
             plan.job + R"("}])");
   if (plan.as_nvidia) values += " --set penstock.config.devicePlugin.configFiles=as-nvidia";
   why =
-      "its agents wait beside NVIDIA's plugin (`kubectl penstock nodes` shows stepped-back) and "
-      "take over when it is removed";
+      std::string("its agents wait beside ") +
+      (WorkloadsOf(found, {Part::kDevicePlugin}).empty() && HasRocm(found) ? "AMD's" : "NVIDIA's") +
+      " plugin (`kubectl penstock nodes` shows stepped-back) and take over when it is removed";
   if (values.find("image.repository") != std::string::npos)
     why += "; replace localhost/penstock with the image that your nodes can pull";
   if (plan.as_nvidia)
     why +=
         "; the last setting keeps NVIDIA's interpretation of the configuration: omit it to get the "
         "other names";
-  plan.steps.push_back({"helm " + Namespace(space) + "install penstock deploy/helm/penstock" +
+  plan.steps.push_back({"helm " + InNamespace(space) + "install penstock deploy/helm/penstock" +
                             (space == "penstock" ? " --create-namespace" : "") + values,
                         why});
 }
@@ -180,20 +170,21 @@ void AddExporterRemoval(const Found& found, const std::string& node, Migration& 
   for (const Workload* one : WorkloadsOf(found, {Part::kExporter})) {
     if (one->kind == "values") continue;
     if (!one->policy.empty() && node.empty()) {
-      plan.steps.push_back({"kubectl patch clusterpolicy " + Shell(one->policy) +
+      plan.steps.push_back({"kubectl patch clusterpolicy " + ForShell(one->policy) +
                                 R"( --type merge -p '{"spec":{"dcgmExporter":{"enabled":false}}}')",
                             kWhy});
     } else if (!one->policy.empty()) {
-      plan.steps.push_back({"kubectl label node " + Shell(node) +
+      plan.steps.push_back({"kubectl label node " + ForShell(node) +
                                 " nvidia.com/gpu.deploy.dcgm-exporter=false --overwrite",
                             kWhy});
     } else if (!one->release.empty()) {
       plan.steps.push_back(
-          {"helm " + Namespace(ReleaseNamespace(*one)) + "uninstall " + Shell(one->release), kWhy});
-    } else {
-      plan.steps.push_back(
-          {"kubectl " + Namespace(one->namespace_name) + "delete daemonset " + Shell(one->name),
+          {"helm " + InNamespace(ReleaseNamespace(*one)) + "uninstall " + ForShell(one->release),
            kWhy});
+    } else {
+      plan.steps.push_back({"kubectl " + InNamespace(one->namespace_name) + "delete daemonset " +
+                                ForShell(one->name),
+                            kWhy});
     }
   }
 }
@@ -209,24 +200,24 @@ void AddRemovalSteps(const Found& found, const std::string& node, Migration& pla
     if (!one->release.empty()) {
       if (done.insert("helm " + one->release).second)
         plan.steps.push_back(
-            {"helm " + Namespace(ReleaseNamespace(*one)) + "uninstall " + Shell(one->release),
+            {"helm " + InNamespace(ReleaseNamespace(*one)) + "uninstall " + ForShell(one->release),
              why});
     } else {
-      plan.steps.push_back(
-          {"kubectl " + Namespace(one->namespace_name) + "delete daemonset " + Shell(one->name),
-           why});
+      plan.steps.push_back({"kubectl " + InNamespace(one->namespace_name) + "delete daemonset " +
+                                ForShell(one->name),
+                            why});
     }
   }
   for (const Policy& one : found.policies) {
     if (node.empty()) {
       plan.steps.push_back(
-          {"kubectl patch clusterpolicy " + Shell(one.name) +
+          {"kubectl patch clusterpolicy " + ForShell(one.name) +
                R"( --type merge -p '{"spec":{"devicePlugin":{"enabled":false},"gfd":{"enabled":false},"migManager":{"enabled":false}}}')",
            "the operator removes its device plugin, GPU Feature Discovery and MIG manager and "
            "keeps "
            "the driver and the toolkit"});
     } else {
-      plan.steps.push_back({"kubectl label node " + Shell(node) +
+      plan.steps.push_back({"kubectl label node " + ForShell(node) +
                                 " nvidia.com/gpu.deploy.device-plugin=false "
                                 "nvidia.com/gpu.deploy.gpu-feature-discovery=false "
                                 "nvidia.com/gpu.deploy.mig-manager=false --overwrite",
@@ -234,6 +225,7 @@ void AddRemovalSteps(const Found& found, const std::string& node, Migration& pla
     }
   }
   AddExporterRemoval(found, node, plan);
+  AddRocmRemoval(found, plan);
   if (!found.node_features.empty())
     plan.steps.push_back({"kubectl get nodefeatures -A | grep nvidia-features-for-",
                           "they are removed with GPU Feature Discovery; delete any that remain, or "
@@ -242,12 +234,26 @@ void AddRemovalSteps(const Found& found, const std::string& node, Migration& pla
 
 }  // namespace
 
+std::string ForShell(const std::string& word) {
+  static constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+=,-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char letter : word)
+    quoted += letter == '\'' ? std::string(R"('\'')") : std::string(1, letter);
+  return quoted + "'";
+}
+
+std::string InNamespace(const std::string& name) {
+  return name.empty() ? "" : "-n " + ForShell(name) + " ";
+}
+
 void AddSteps(const Found& found, const std::string& node, Migration& plan) {
   AddCheckSteps(found, plan);
   AddInstallStep(found, plan);
   AddRemovalSteps(found, node, plan);
   plan.steps.push_back(
-      {node.empty() ? "kubectl penstock nodes" : "kubectl penstock explain " + Shell(node),
+      {node.empty() ? "kubectl penstock nodes" : "kubectl penstock explain " + ForShell(node),
        "shows for each node which plugin serves it, and its problems"});
 }
 
@@ -256,16 +262,16 @@ void AddStepsBack(const Found& found, Migration& plan) {
   for (const Workload* one : WorkloadsOf(found, {Part::kPenstock}))
     if (!one->release.empty()) release = one->release, space = one->namespace_name;
   plan.steps.push_back(
-      {"helm " + Namespace(space) + "get values " + Shell(release) + " -o yaml > values.yaml",
+      {"helm " + InNamespace(space) + "get values " + ForShell(release) + " -o yaml > values.yaml",
        "values of NVIDIA's chart have the same names; those below `penstock` are Penstock's only: "
        "remove them"});
-  plan.steps.push_back({"helm " + Namespace(space) + "uninstall " + Shell(release),
+  plan.steps.push_back({"helm " + InNamespace(space) + "uninstall " + ForShell(release),
                         "the kubelet no longer sees the devices; running pods keep theirs"});
   plan.steps.push_back(
       {"kubectl penstock cleanup",
        "Penstock's labels and objects; the chart's own uninstall removes them already"});
   plan.steps.push_back(
-      {"helm " + Namespace(space) +
+      {"helm " + InNamespace(space) +
            "install nvdp nvdp/nvidia-device-plugin -f values.yaml --set gfd.enabled=true",
        "NVIDIA's plugin registers nvidia.com/gpu again"});
 }

@@ -127,7 +127,8 @@ TEST(MigrateFind, TakesAConfigurationAloneAndRefusesWhatIsNoYaml) {
   EXPECT_THAT(
       found.problems,
       ElementsAre(AllOf(
-          StartsWith("list.yaml:1: is not a known document of NVIDIA's; its keys are shopping"),
+          StartsWith(
+              "list.yaml:1: is not a known document of NVIDIA's or ROCm's; its keys are shopping"),
           HasSubstr("helm get manifest"))));
   const auto broken = TakeFile("kind: Node\n---\nkind: [\n", "broken.yaml", found);
   ASSERT_FALSE(broken.ok());
@@ -142,9 +143,10 @@ TEST(MigrateFind, NamesWhatWasGivenByMistake) {
     EXPECT_TRUE(TakeFile(text, "f.yaml", found).ok());
     return found.problems;
   };
-  EXPECT_THAT(problems("# values\n\ngrafana: {enabled: true}\nalertmanager: {}\n"),
-              ElementsAre(HasSubstr(
-                  ": is not a known document of NVIDIA's; its keys are alertmanager, grafana")));
+  EXPECT_THAT(
+      problems("# values\n\ngrafana: {enabled: true}\nalertmanager: {}\n"),
+      ElementsAre(HasSubstr(
+          ": is not a known document of NVIDIA's or ROCm's; its keys are alertmanager, grafana")));
   EXPECT_THAT(problems("kind: Node\n---\n\napiVersion: apps/v1\nmetadata: {name: cut}\n"),
               ElementsAre(HasSubstr("f.yaml:4: is a Kubernetes object without a kind")));
   EXPECT_THAT(problems("kind: DaemonSet\nmetadata: {name: nvdp}\n"),

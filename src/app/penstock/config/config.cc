@@ -75,7 +75,9 @@ Checked CheckValues(ConfigDocument document) {
   checked.kind = analysis::Describe(checked.document.chart);
   const analysis::Chart chart = checked.document.chart;
   const bool migrates =
-      chart == analysis::Chart::kDevicePlugin || chart == analysis::Chart::kOperator;
+      chart == analysis::Chart::kDevicePlugin || chart == analysis::Chart::kOperator ||
+      chart == analysis::Chart::kRocmPlugin || chart == analysis::Chart::kRocmExporter ||
+      chart == analysis::Chart::kRocmConfigManager || chart == analysis::Chart::kRocmOperator;
   checked.resolved->remarks.push_back(
       "is not a configuration of a node: only the configurations and lists of counters in it are "
       "checked" +

@@ -44,8 +44,8 @@ Json ToJson(const std::vector<analysis::PlannedChange>& changes) {
 std::string ShowMigration(const analysis::Migration& migration, const Style& style) {
   const bool to_penstock = migration.direction == analysis::Direction::kToPenstock;
   std::string text =
-      to_penstock ? "From NVIDIA's stack to Penstock: what would change. Nothing was changed.\n"
-                  : "From Penstock to NVIDIA's stack: what would change. Nothing was changed.\n";
+      "From " + (to_penstock ? migration.from + " to Penstock" : "Penstock to " + migration.from) +
+      ": what would change. Nothing was changed.\n";
   text += migration.found.empty() ? "\nnothing of either stack was found\n"
                                   : Lines("Found", migration.found, Color::kNone, style);
   text +=

@@ -42,7 +42,8 @@ void TakeAll(const ApiServer& server, const Resource& kind, const std::string& k
     return;
   }
   for (Json object : *objects) {
-    object["kind"] = kind_name;  // the items of a list have no kind
+    object["kind"] = kind_name;  // the items of a list have neither
+    object["apiVersion"] = kind.group.empty() ? kind.version : kind.group + "/" + kind.version;
     analysis::TakeObject(object, found);
   }
 }
@@ -59,6 +60,7 @@ Result<analysis::Found> ReadCluster(const ClusterOptions& options) {
   TakeAll(cluster.server, {"apps", "v1", "daemonsets"}, "DaemonSet", found);
   TakeAll(cluster.server, {"", "v1", "configmaps"}, "ConfigMap", found);
   TakeAll(cluster.server, {"nvidia.com", "v1", "clusterpolicies"}, "ClusterPolicy", found);
+  TakeAll(cluster.server, {"amd.com", "v1alpha1", "deviceconfigs"}, "DeviceConfig", found);
   TakeAll(cluster.server, kinds::NodeFeatures(), "NodeFeature", found);
   TakeAll(cluster.server, kinds::Pods(), "Pod", found);
   TakeAll(cluster.server, {"", "v1", "services"}, "Service", found);
@@ -115,7 +117,9 @@ Verb MigrateVerb(const Common& common) {
   const auto options = std::make_shared<MigrateOptions>();
   Verb verb{
       .name = "migrate",
-      .summary = "Show what changes between NVIDIA's stack and Penstock, and the steps",
+      .summary =
+          "Show what changes from NVIDIA's stack or ROCm's programs to Penstock, and the "
+          "steps",
       .examples = kExamples,
       .details = "Changes nothing.",
       .exit_status =
