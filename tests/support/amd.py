@@ -1,6 +1,7 @@
-"""A machine with AMD's accelerators as a tree of files below /sys and /dev, as amdgpu shows them (Linux 6.12; the packaged driver where it differs): MI300X in each of
-its compute modes, MI210. Of the files, those of the compute mode answer where `answers` says so, as the kernel does: they refuse what it refuses, and a mode that is
-written changes the topology. All others do not act: a test writes what it wants to have changed."""
+"""A machine with AMD's accelerators as a tree of files below /sys and /dev, as amdgpu shows them (Linux 6.12; the packaged driver where it differs). MACHINES lists
+them. Where `answers` says so, the files of the compute mode answer as the kernel does: they refuse what it refuses, and a mode that is written changes the topology; and
+the counters of gpu_metrics grow with the clock. All others do not act: a test writes what it wants to have changed."""
+import dataclasses
 import errno
 import os
 import shutil
@@ -12,53 +13,134 @@ from pathlib import Path
 from answering import Answering, in_memory, unmount
 
 UNKNOWN = 0xffff  # a 16-bit field of gpu_metrics that has no value
+OTHER, PCIE, XGMI = 1, 2, 11  # types of links (CRAT_IOLINK_TYPE_…)
 
 
+PARTS = {"SPX": 1, "DPX": 2, "QPX": 4}  # CPX: one for each chiplet
+NODES = "class/kfd/kfd/topology/nodes"
+
+
+@dataclasses.dataclass(frozen=True)
 class Model:
-    def __init__(self, device: int, name: str, number: str, gfx: int, xccs: int, units: int, memory: int, modes: str, buses: list[int]):
-        self.device, self.name, self.number, self.gfx, self.xccs, self.units = device, name, number, gfx, xccs, units
-        self.memory, self.modes, self.buses = memory, modes, buses
+    """GPUs of one kind, and how a machine has them."""
+    device: int
+    name: str  # in the board's EEPROM, as `product_name`
+    number: str  # likewise, `product_number`; empty: not known to us, and absent
+    gfx: int
+    units: int
+    memory: int  # bytes
+    buses: tuple
+    xccs: int = 1
+    fits: dict = dataclasses.field(default_factory=dict)  # compute modes, and the memory modes in which the driver has each; none: no partitions
+    memory_modes: str = ""
+    hive: int = 8  # GPUs that xGMI links
+    dies: int = 1  # GPUs of one card. The first measures the power of both (Linux, aldebaran_ppt.c, aldebaran_is_primary)
+
+    @property
+    def mi200(self) -> bool:
+        return self.gfx == 90010
 
 
-MODELS = {
-    "mi300x": Model(0x74a1, "AMD Instinct MI300X OAM", "102-G30211-00", 90402, 8, 304, 192 << 30, "SPX, DPX, QPX, CPX", [0x05, 0x26, 0x46, 0x65, 0x85, 0xa6, 0xc6, 0xe5]),
-    "mi210": Model(0x740f, "AMD Instinct MI210", "102-D67305-00", 90010, 1, 104, 64 << 30, "", [0x63, 0x43, 0x03, 0x27, 0xe3, 0xc3, 0x83, 0xa3]),
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    model: Model
+    mode: str = "SPX"
+    memory: str = "NPS1"
+    board: bool = False
+    spelling: tuple = ("_",)
+    first: int = 0
+    same_id: tuple = ()  # GPUs that have the id of the first of them
+    absent: tuple = ()  # files and folders below /sys; {5} is the folder of GPU 5's PCI function
+    beside: dict = dataclasses.field(default_factory=dict)  # files with other contents than the driver's
+
+
+OAMS = (0x05, 0x26, 0x46, 0x65, 0x85, 0xa6, 0xc6, 0xe5)
+MI300 = {"SPX": ("NPS1",), "DPX": ("NPS1", "NPS2"), "QPX": ("NPS1", "NPS4"), "CPX": ("NPS1", "NPS4")}
+MI350 = {"SPX": ("NPS1",), "DPX": ("NPS1", "NPS2"), "QPX": ("NPS1", "NPS2"), "CPX": ("NPS1", "NPS2")}
+MI300X = Model(0x74a1, "AMD Instinct MI300X OAM", "102-G30211-00", 90402, 304, 192 << 30, OAMS, 8, MI300, "NPS1, NPS4")
+MI308X = Model(0x74a2, "AMD Instinct MI308X OAM", "", 90402, 80, 192 << 30, OAMS, 4, {mode: MI300[mode] for mode in ("SPX", "DPX", "CPX")}, "NPS1, NPS4")
+MI355X = Model(0x75a3, "AMD Instinct MI355 OAM", "", 90500, 256, 288 << 30, OAMS, 8, MI350, "NPS1, NPS2")
+MI210 = Model(0x740f, "AMD Instinct MI210", "102-D67305-00", 90010, 104, 64 << 30, (0x63, 0x43, 0x03, 0x27, 0xe3, 0xc3, 0x83, 0xa3), hive=4)
+MI250X = Model(0x7408, "AMD Instinct MI250X", "102-D65209-0C", 90010, 110, 64 << 30, (0xc1, 0xc6, 0xc9, 0xce, 0xd1, 0xd6, 0xd9, 0xde), dies=2)
+MACHINES = {
+    "mi300x": Machine(MI300X),
+    "mi308x": Machine(MI308X),
+    "mi355x": Machine(MI355X),
+    "mi210": Machine(MI210),
+    "mi250x": Machine(MI250X),
+    # On the machine of penstock-sim that has NVIDIA's GPUs, whose display devices come first.
+    "two-vendors": Machine(MI210, first=16),
+    # Partitions of a GPU have the nodes of KFD from 2 + 8 * GPU on.
+    "oddities": Machine(
+        MI300X, mode="CPX", board=True, spelling=("_", "."), same_id=(1, 2),
+        absent=(f"{NODES}/33", f"{NODES}/34/mem_banks", f"{NODES}/42/io_links", f"{NODES}/43/gpu_id", "{5}/product_name", "{5}/vbios_version", "{5}/ras", "{6}/numa_node"),
+        beside={f"{NODES}/66/properties": "", f"{NODES}/67/gpu_id": "7\n", f"{NODES}/10/io_links/90/properties": "type 11\nnode_from 10\nnode_to 4000\nweight 41\n",
+                f"{NODES}/11/io_links/90/properties": "type\nnode_to 3 4\n\0\xff", "{4}/gpu_metrics": b"\x08\0\x01\x0c\0\0\0\0",
+                "{6}/mem_info_vram_total": f"{2**64 - 1}\n", "{7}/product_name": "\xff\xfe\n".encode("latin-1")}),
 }
-PARTS = {"SPX": 1, "DPX": 2, "QPX": 4, "CPX": 8}
-FITS = {"SPX": ("NPS1",), "DPX": ("NPS1", "NPS2"), "QPX": ("NPS1", "NPS4"), "CPX": ("NPS1", "NPS4")}
 VIDEO, RENDER = 44, 106  # groups of the device files, as on Debian
 MINORS = 64  # of cards, and of render nodes
 
 
-class Amd:
-    """`board`: the BMC's card takes the first of the 64 minors, so that a partition is left without. `first`: of the minors, where another vendor's devices have those
-    before. `high`: Linux' driver writes the number of a partition into the highest bits of its location, the packaged one into the lowest. `spelling`: of the partitions'
-    platform devices. `answers`: the files of the compute mode answer, until `close`, in the mount namespace that the command `inside` enters. `any_process`: any process of
-    KFD keeps all GPUs from being divided, as up to Linux 6.12; else only those that have this GPU. `metrics`: the version of an MI300's gpu_metrics, 1.5 (Linux 6.12) or
-    1.8."""
+def link(kind: int, start: int, end: int, weight: int) -> dict:
+    return {"type": kind, "version_major": 0, "version_minor": 0, "node_from": start, "node_to": end, "weight": weight, "min_latency": 0, "max_latency": 0,
+            "min_bandwidth": 0, "max_bandwidth": 0, "recommended_transfer_size": 0, "flags": 1}
 
-    def __init__(self, root: Path, model: str = "mi300x", gpus: int = 8, mode: str = "SPX", memory: str = "NPS1", board: bool = False, high: bool = False,
-                 spelling: str = "_", answers: bool = False, any_process: bool = True, inside: tuple = (), first: int = 0, metrics: str = "1.5"):
+
+def lines(values: dict) -> str:
+    return "".join(f"{name} {value}\n" for name, value in values.items())
+
+
+def put(path: str, text: str):
+    """As Path.write_text, which is slow where there are thousands."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.write(file, text.encode())
+    os.close(file)
+
+
+def list_of(folder: str, all_values: list[dict]):
+    """Numbered folders with a file `properties` each."""
+    os.mkdir(folder)
+    for number, values in enumerate(all_values):
+        os.mkdir(f"{folder}/{number}")
+        put(f"{folder}/{number}/properties", lines(values))
+
+
+class Amd:
+    """`model`: of MACHINES, whose properties the arguments of the same names replace. `board`: the BMC's card takes the first of the 64 minors of cards, so that a
+    partition is left without. `first`: of the minors, where another vendor's devices have those before. `high`: Linux' driver writes the number of a partition into the highest bits of its location, the packaged one into the lowest. `spelling`: of the partitions'
+    platform devices. `answers`: files answer, until `close`. `inside`: the command that enters the mount namespace of the programs that read. `any_process`: any process of
+    KFD keeps all GPUs from being divided, as up to Linux 6.12; else only those that have this GPU. `metrics`: the version of an MI300's gpu_metrics, 1.5 (Linux 6.12) or
+    1.8. `clock`: in seconds, by which counters grow."""
+
+    def __init__(self, root: Path, model: str = "mi300x", gpus: int = 8, mode: str | None = None, memory: str | None = None, board: bool | None = None,
+                 high: bool = False, spelling: str | None = None, answers: bool = False, any_process: bool = True, inside: tuple = (), first: int | None = None,
+                 metrics: str = "1.5", clock=time.monotonic):
         self.root, self.sys, self.dev = root, root / "sys", root / "dev"
-        self.model, self.gpus, self.memory, self.board, self.high, self.spelling = MODELS[model], gpus, memory, board, high, spelling
-        self.any_process, self.in_memory, self.metrics = any_process, answers and not inside, metrics
-        self.first, self.made = first, []  # device files
+        given = {"mode": mode, "memory": memory, "board": board, "spelling": spelling and (spelling,), "first": first}
+        self.machine = dataclasses.replace(MACHINES[model], **{name: value for name, value in given.items() if value is not None})
+        self.model, self.memory = self.machine.model, self.machine.memory
+        self.gpus, self.high, self.any_process, self.metrics, self.inside = gpus, high, any_process, metrics, inside
+        self.clock, self.began = clock, clock()
+        self.made = []  # device files
         self.generation = 1
         self.written: list[tuple[int, str]] = []  # modes that were written, by GPU
         self.ignores: set[int] = set()  # GPUs whose writes succeed and change nothing
         self.resetting: set[int] = set()
-        self.answering = Answering(self.sys / "answering", inside) if answers else None
+        self.readings: dict[int, dict] = {}
+        self.in_memory = os.geteuid() == 0
         if self.in_memory:
-            in_memory(self.sys / "class/kfd")  # 4,000 files at each change of a mode
+            in_memory(self.sys / "class/kfd", inside)  # 4,000 files at each change of a mode
+        self.answering = Answering(self.sys / "answering", inside) if answers else None
         self.write("module/amdgpu/initstate", "live\n")
         self.write("class/kfd/kfd/dev", "511:0\n")
         self.node("kfd", 511, 0, RENDER)
-        self.modes = [mode] * gpus
+        self.modes = [self.machine.mode] * gpus
         self.minors = self.probe()
         self.processes: dict[int, tuple] = {}  # of KFD, by pid: their GPUs
         for gpu in range(gpus if answers else 0):
             self.answer(gpu)
-        self.switch(mode)
+        self.switch(self.machine.mode)
 
     # Files.
 
@@ -90,10 +172,15 @@ class Amd:
         return f"0000:{self.model.buses[gpu]:02x}:00.0"
 
     def unique_id(self, gpu: int) -> int:
+        gpu = min(self.machine.same_id) if gpu in self.machine.same_id else gpu
         return 0xe3aa1c5bd7b5f051 + gpu * 0x1111
 
     def id(self, gpu: int) -> str:
         return f"GPU-{self.unique_id(gpu):016x}"
+
+    def parts(self, gpu: int) -> int:
+        """In the mode that it has; the driver has DRM devices for fewer where it ran out of minors."""
+        return PARTS.get(self.modes[gpu], self.model.xccs)
 
     def folder(self, gpu: int) -> str:
         return f"devices/pci0000:00/{self.address(gpu)}"
@@ -101,44 +188,76 @@ class Amd:
     def probe(self) -> list[list[int]]:
         """PCI functions with their DRM devices, and the platform devices of possible partitions, in the order in which the driver makes them. Returns the
         render nodes' minors of each GPU; there are none left for the last partition where the BMC has a card."""
-        free = list(range(self.first + (1 if self.board else 0), MINORS))
-        if self.board:
-            self.write("class/drm/card0/dev", "226:0\n")
+        free = list(range(self.machine.first, MINORS - (1 if self.machine.board else 0)))
         minors, xcps = [], 0
+        if self.machine.board:
+            self.bmc()
         for gpu in range(self.gpus):
-            folder, address = self.folder(gpu), self.address(gpu)
-            self.link(f"bus/pci/devices/{address}", folder)
-            for name, text in {"vendor": "0x1002", "device": f"0x{self.model.device:04x}", "class": "0x120000", "numa_node": gpu * 2 // self.gpus,
-                               "local_cpulist": "0-63" if gpu < self.gpus / 2 else "64-127", "product_name": self.model.name,
-                               "product_number": self.model.number, "manufacturer": "AMD", "max_link_speed": "32.0 GT/s PCIe",
+            folder = self.folder(gpu)
+            self.function(folder, 0x1002, self.model.device, 0x120000)
+            self.link(f"{folder}/driver", "bus/pci/drivers/amdgpu")
+            speed = "16.0 GT/s PCIe" if self.model.mi200 else "32.0 GT/s PCIe"
+            for name, text in {"numa_node": self.numa(gpu), "local_cpulist": "64-127" if self.numa(gpu) else "0-63", "product_name": self.model.name,
+                               "product_number": self.model.number, "manufacturer": "AMD", "max_link_speed": speed, "current_link_speed": speed,
+                               "max_link_width": 16, "current_link_width": 16, "gpu_busy_percent": 37, "mem_busy_percent": 5,
                                "mem_info_vis_vram_total": self.model.memory, "mem_info_vis_vram_used": 1 << 29,
                                "mem_info_gtt_total": 512 << 30, "mem_info_gtt_used": 3 << 20,
-                               "pp_dpm_sclk": "S: 19Mhz *\n0: 132Mhz\n1: 2100Mhz", "pp_dpm_mclk": "0: 900Mhz *\n1: 1300Mhz", "pp_dpm_socclk": "0: 800Mhz *",
+                               "pp_dpm_sclk": "0: 500Mhz\n1: 800Mhz *\n2: 1700Mhz" if self.model.mi200 else "S: 19Mhz *\n0: 132Mhz\n1: 2100Mhz", "pp_dpm_mclk": "0: 900Mhz *\n1: 1300Mhz", "pp_dpm_socclk": "0: 800Mhz *",
                                "serial_number": f"69254700{gpu:04d}", "vbios_version": "113-M3000100-102",
                                "mem_info_vram_total": self.model.memory, "mem_info_vram_used": 1 << 30, "unique_id": f"{self.unique_id(gpu):016x}"}.items():
-                self.write(f"{folder}/{name}", f"{text}\n")
+                if text != "":
+                    self.write(f"{folder}/{name}", f"{text}\n")
+            # Each block is compiled in; those with counts have a file.
+            self.write(f"{folder}/ras/features", "feature mask: 0x7\numc: multi_uncorrectable\nsdma: multi_uncorrectable\ngfx: multi_uncorrectable\n")
             for block in ("umc", "gfx", "sdma", "mmhub"):
                 self.errors(gpu, block)
             self.write(f"{folder}/ras/gpu_vram_bad_pages", "")
             self.measure(gpu)
             minors.append([])
-            for part in range(8 if self.model.xccs > 1 else 1):
+            for part in range(8 if self.model.fits else 1):
                 if not free:
                     break
                 place = folder
                 if part:
-                    place, xcps = f"devices/platform/amdgpu_xcp{self.spelling}{xcps}", xcps + 1
-                self.drm(place, free.pop(0))
-                minors[-1].append(self.last_render)
+                    spelling = self.machine.spelling[gpu % len(self.machine.spelling)]
+                    place, xcps = f"devices/platform/amdgpu_xcp{spelling}{xcps}", xcps + 1
+                minors[-1].append(self.drm(place, free.pop(0)))
         return minors
 
-    def drm(self, place: str, number: int):
-        self.last_render = 128 + number
-        for name, minor, group in ((f"card{number}", number, VIDEO), (f"renderD{self.last_render}", self.last_render, RENDER)):
-            self.write(f"{place}/drm/{name}/dev", f"226:{minor}\n")
-            self.link(f"{place}/drm/{name}/device", place)
-            self.link(f"class/drm/{name}", f"{place}/drm/{name}")
-            self.node(f"dri/{name}", 226, minor, group)
+    def numa(self, gpu: int) -> int:
+        return gpu * 2 // self.gpus
+
+    def function(self, folder: str, vendor: int, device: int, kind: int):
+        """What the kernel itself shows of a PCI function: the first 64 bytes of its configuration space, among others."""
+        self.link(f"bus/pci/devices/{folder.rpartition('/')[2]}", folder)
+        config = struct.pack("<HHHHI4xB", vendor, device, 0x0406, 0x0010, kind << 8, 0).ljust(44, b"\0") + struct.pack("<HH", vendor, device)
+        self.write(f"{folder}/config", config.ljust(64, b"\0"))
+        self.write(f"{folder}/resource", "0x0000000000000000 0x0000000000000000 0x0000000000000000\n" * 13)
+        for name, text in {"vendor": f"0x{vendor:04x}", "device": f"0x{device:04x}", "class": f"0x{kind:06x}", "subsystem_vendor": f"0x{vendor:04x}",
+                           "subsystem_device": f"0x{device:04x}", "revision": "0x00", "irq": "0"}.items():
+            self.write(f"{folder}/{name}", f"{text}\n")
+
+    def bmc(self):
+        """The display of the board's management controller: a card without a render node."""
+        folder = "devices/pci0000:00/0000:02:00.0"
+        self.function(folder, 0x1a03, 0x2000, 0x030000)
+        self.drm_device(folder, "card0", 0, VIDEO)
+
+    def drm(self, place: str, number: int) -> int:
+        """Returns the minor of the render node. Those of cards are counted apart."""
+        card = self.card(128 + number)
+        self.drm_device(place, f"card{card}", card, VIDEO)
+        self.drm_device(place, f"renderD{128 + number}", 128 + number, RENDER)
+        return 128 + number
+
+    def card(self, render: int) -> int:
+        return render - 128 + (1 if self.machine.board else 0)
+
+    def drm_device(self, place: str, name: str, minor: int, group: int):
+        self.write(f"{place}/drm/{name}/dev", f"226:{minor}\n")
+        self.link(f"{place}/drm/{name}/device", place)
+        self.link(f"class/drm/{name}", f"{place}/drm/{name}")
+        self.node(f"dri/{name}", 226, minor, group)
 
     # What changes while it is loaded.
 
@@ -147,9 +266,10 @@ class Amd:
         self.memory = memory or self.memory
         for gpu in range(self.gpus) if gpus is None else gpus:
             self.modes[gpu] = mode
-        if self.model.modes:
+        if self.model.fits:
             for gpu in range(self.gpus):
-                files = {"available_compute_partition": self.model.modes, "current_memory_partition": self.memory, "available_memory_partition": "NPS1, NPS4"}
+                files = {"available_compute_partition": ", ".join(self.model.fits), "current_memory_partition": self.memory,
+                         "available_memory_partition": self.model.memory_modes}
                 if not self.answering:
                     files["current_compute_partition"] = self.modes[gpu]
                 for name, text in files.items():
@@ -157,16 +277,20 @@ class Amd:
         self.topology()
 
     def answer(self, gpu: int):
-        """The file of a GPU's compute mode answers."""
+        """The files of a GPU's compute mode and of its measurements answer."""
+        self.answering.add(f"{self.address(gpu)}-metrics", lambda: self.table(gpu))
+        self.link(f"{self.folder(gpu)}/gpu_metrics", f"answering/{self.address(gpu)}-metrics")
+        if not self.model.fits:
+            return
         name = f"{self.address(gpu)}-mode"
         self.answering.add(name, lambda: f"{self.modes[gpu]}\n", lambda text: self.written_to(gpu, text))
         self.link(f"{self.folder(gpu)}/current_compute_partition", f"answering/{name}")
 
     def written_to(self, gpu: int, text: str):
         """As amdgpu_gfx_set_compute_partition (Linux, drivers/gpu/drm/amd/amdgpu/amdgpu_gfx.c, amdgpu_xcp.c, aqua_vanjaram.c)."""
-        mode = next((word for word in PARTS if text.upper().startswith(word)), None)
+        mode = next((word for word in self.model.fits if text.upper().startswith(word)), None)
         self.written.append((gpu, text.strip()))
-        if mode is None or self.model.xccs % PARTS[mode] or self.memory not in FITS[mode]:
+        if mode is None or self.memory not in self.model.fits[mode]:
             raise OSError(errno.EINVAL, text)
         if gpu in self.resetting:
             raise OSError(errno.EPERM, text)
@@ -201,39 +325,72 @@ class Amd:
         if self.answering:
             self.answering.close()
         if self.in_memory:
-            unmount(self.sys / "class/kfd")
+            unmount(self.sys / "class/kfd", self.inside)
 
     def topology(self, skip: tuple = ()):
         """Writes KFD's topology without the GPUs to skip, with a new generation."""
-        nodes, former = "class/kfd/kfd/topology/new", self.sys / "class/kfd/kfd/topology/former"
-        places = [(gpu, part) for gpu in range(self.gpus) if gpu not in skip for part in range(min(PARTS[self.modes[gpu]], len(self.minors[gpu])))]
+        nodes, former, shown = (self.sys / f"class/kfd/kfd/topology/{name}" for name in ("new", "former", "nodes"))
+        places = [(gpu, part) for gpu in range(self.gpus) if gpu not in skip for part in range(min(self.parts(gpu), len(self.minors[gpu])))]
         self.nodes = {number: gpu for number, (gpu, _) in enumerate(places, 2)}
+        nodes.mkdir(parents=True)
         for cpu in range(2):
-            self.properties(f"{nodes}/{cpu}", cpu_cores_count=64, simd_count=0, drm_render_minor=0)
-            self.write(f"{nodes}/{cpu}/gpu_id", "0\n")
+            links = [link(OTHER, cpu, 1 - cpu, 32)]
+            links += [link(PCIE, cpu, number, 20) for number, gpu in self.nodes.items() if self.numa(gpu) == cpu]
+            self.node_of(f"{nodes}/{cpu}", "", 0, {"io_links": links}, cpu_cores_count=64, simd_count=0, mem_banks_count=0, drm_render_minor=0)
         for number, (gpu, part) in enumerate(places, 2):
-            parts = PARTS[self.modes[gpu]]
+            parts = self.parts(gpu)
             location = self.model.buses[gpu] << 8 | (part << 28 if self.high else part)
-            simds = self.model.units * 4 // parts
-            self.properties(f"{nodes}/{number}", cpu_cores_count=0, simd_count=simds, mem_banks_count=1, simd_per_cu=4, gfx_target_version=self.model.gfx,
-                            vendor_id=0x1002, device_id=self.model.device, location_id=location, domain=0, drm_render_minor=self.minors[gpu][part],
-                            hive_id=15188982192727901047, unique_id=self.unique_id(gpu), num_xcc=self.model.xccs // parts)
-            self.write(f"{nodes}/{number}/gpu_id", f"{self.gpu_id(number)}\n")
-            self.properties(f"{nodes}/{number}/mem_banks/0", heap_type=1, size_in_bytes=self.model.memory // parts, flags=0, width=8192)
-            self.properties(f"{nodes}/{number}/io_links/0", type=2, node_from=number, node_to=0, weight=20)
-            for link, (peer, (other, _)) in enumerate(((n, p) for n, p in enumerate(places, 2) if n != number), 1):
-                self.properties(f"{nodes}/{number}/io_links/{link}", type=11, node_from=number, node_to=peer, weight=13 if other == gpu else 41)
-        shown = self.sys / "class/kfd/kfd/topology/nodes"
+            links = {"io_links": [link(PCIE, number, self.numa(gpu), 20)], "p2p_links": []}
+            for peer, (other, _) in enumerate(places, 2):
+                if peer != number:
+                    kind, weight = self.joined(gpu, other)
+                    links["io_links" if kind == XGMI else "p2p_links"].append(link(kind, number, peer, weight))
+            self.node_of(f"{nodes}/{number}", self.model.name, self.gpu_id(number), links, cpu_cores_count=0, simd_count=self.model.units * 4 // parts,
+                         mem_banks_count=1, simd_per_cu=4, gfx_target_version=self.model.gfx, vendor_id=0x1002, device_id=self.model.device, location_id=location,
+                         domain=0, drm_render_minor=self.minors[gpu][part], hive_id=15188982192727901047 + gpu // self.model.hive,
+                         unique_id=self.unique_id(gpu), num_xcc=self.model.xccs // parts, array_count=8, simd_arrays_per_engine=1,
+                         cu_per_simd_array=self.model.units // parts // 8, max_waves_per_simd=8, wave_front_size=64, lds_size_in_kb=64, num_cp_queues=24,
+                         max_engine_clk_fcompute=2100, fw_version=92)
+            list_of(f"{nodes}/{number}/mem_banks", [{"heap_type": 1, "size_in_bytes": self.model.memory // parts, "flags": 0, "width": 8192}])
         if shown.exists():
             shown.rename(former)
-        (self.sys / nodes).rename(shown)
+        nodes.rename(shown)
         shutil.rmtree(former, ignore_errors=True)
+        self.deviate()
         self.show_processes()
         self.generation += 1
         self.write("class/kfd/kfd/topology/generation_id", f"{self.generation}\n")
 
-    def properties(self, folder: str, **values: int):
-        self.write(f"{folder}/properties", "".join(f"{name} {value}\n" for name, value in values.items()))
+    def joined(self, gpu: int, other: int) -> tuple[int, int]:
+        """Type and weight of the link of two GPUs, or of partitions of one. As on the machines that ROCm's k8s-device-plugin keeps in testdata (MI300X, MI210); how many
+        hops are between the cards of MI250X differs by machine."""
+        if gpu // self.model.hive != other // self.model.hive:
+            return PCIE, 72
+        if not self.model.mi200:
+            return XGMI, 13 if gpu == other else 41
+        return XGMI, 15 if self.model.dies == 1 or gpu // 2 == other // 2 else 30
+
+    @staticmethod
+    def node_of(folder: str, name: str, gpu_id: int, links: dict, **values: int):
+        os.mkdir(folder)
+        counts = {f"{kind}_count": len(its) for kind, its in links.items()}
+        put(f"{folder}/properties", lines(values | counts))
+        put(f"{folder}/gpu_id", f"{gpu_id}\n")
+        put(f"{folder}/name", f"{name.split()[-1].lower() if name else ''}\n")
+        for kind, its in links.items():
+            list_of(f"{folder}/{kind}", its)
+
+    def deviate(self):
+        """Removes and replaces what this machine has otherwise than the driver makes it."""
+        folders = [self.folder(gpu) for gpu in range(self.gpus)]
+        for path in self.machine.absent:
+            file = self.sys / path.format(*folders)
+            if file.is_dir():
+                shutil.rmtree(file)
+            else:
+                file.unlink(missing_ok=True)
+        for path, content in self.machine.beside.items():
+            self.write(path.format(*folders), content)
 
     def errors(self, gpu: int, block: str, uncorrectable: int = 0, correctable: int = 0, text: str | None = None):
         self.write(f"{self.folder(gpu)}/ras/{block}_err_count", text or f"ue: {uncorrectable}\nce: {correctable}\n" + ("de: 0\n" if block == "umc" else ""))
@@ -250,8 +407,35 @@ class Amd:
             kernel.write(f"3,{sequence},{time.monotonic_ns() // 1000},-;{text}\n")
 
     def measure(self, gpu: int, hotspot: int = 47, memory: int = 41, power: int = 140, busy: int = 37, energy: int = 65536 * 9):
-        """Version 1.3 of gpu_metrics for MI200, 1.5 or 1.8 for MI300 (drivers/gpu/drm/amd/include/kgd_pp_interface.h)."""
-        if self.model.xccs == 1:
+        """What gpu_metrics and hwmon have of a GPU, in °C, W and %, with the energy at the start in 2^-16 J."""
+        if gpu % self.model.dies:
+            power, energy = 0, 0
+        self.readings[gpu] = {"hotspot": hotspot, "memory": memory, "power": power, "busy": busy, "energy": energy}
+        self.write(f"{self.folder(gpu)}/gpu_busy_percent", f"{busy}\n")
+        self.monitor(gpu)
+        if not self.answering:
+            self.write(f"{self.folder(gpu)}/gpu_metrics", self.table(gpu))
+
+    def monitor(self, gpu: int):
+        """MI300 has no temperature at its edge, and measures power now, not on average (Linux, amdgpu_pm.c)."""
+        its, folder = self.readings[gpu], f"{self.folder(gpu)}/hwmon/hwmon{gpu}"
+        files = {"name": "amdgpu", "temp2_label": "junction", "temp2_input": its["hotspot"] * 1000, "temp3_label": "mem", "temp3_input": its["memory"] * 1000,
+                 "freq1_label": "sclk", "freq1_input": 132000000, "freq2_label": "mclk", "freq2_input": 900000000,
+                 "power1_cap": 750000000, "power1_cap_max": 750000000, "power1_cap_min": 0,
+                 "power1_average" if self.model.mi200 else "power1_input": its["power"] * 1000000}
+        if self.model.mi200:
+            files |= {"temp1_label": "edge", "temp1_input": (its["hotspot"] - 9) * 1000, "in0_label": "vddgfx", "in0_input": 806}
+        for name, value in files.items():
+            self.write(f"{folder}/{name}", f"{value}\n")
+        self.link(f"{folder}/device", self.folder(gpu))
+        self.link(f"class/hwmon/hwmon{gpu}", folder)
+
+    def table(self, gpu: int) -> bytes:
+        """Version 1.3 of gpu_metrics for MI200, 1.5 or 1.8 for MI300 (drivers/gpu/drm/amd/include/kgd_pp_interface.h). Counters grow only in a file that answers."""
+        seconds = self.clock() - self.began if self.answering else 0
+        hotspot, memory, power, busy, energy = self.readings[gpu].values()
+        energy += int(power * seconds * 65536)
+        if self.model.mi200:
             table = bytearray(b"\xff" * 120)
             struct.pack_into("<HBB10HQ", table, 0, 120, 1, 3, hotspot - 9, hotspot, memory, UNKNOWN, UNKNOWN, UNKNOWN, busy, 5, UNKNOWN, power, energy)
             struct.pack_into("<3H", table, 54, 1700, 800, 1600)
@@ -263,23 +447,23 @@ class Amd:
             struct.pack_into("<HH", table, 112, 16, 320)
             struct.pack_into("<H", table, 312, 2100)
         else:
+            grown = int(1000 * seconds)
             table = bytearray(b"\xff" * 3872)
             struct.pack_into("<HBB6HQQ", table, 0, 3872, 1, 8, hotspot, memory, UNKNOWN, power, busy, 5, 5300, energy)
-            struct.pack_into("<6I", table, 40, 100000, 1, 22, 3, 4, 5)  # intervals, and those in which it throttled
+            struct.pack_into("<6I", table, 40, 100000 + grown, 1, 22, 3, 4, 5)  # intervals, and those in which it throttled
             struct.pack_into("<HH", table, 68, 16, 320)
-            struct.pack_into("<5Q2I", table, 88, 7000 + gpu, 77, 6, 5, 4, 3, 2)  # PCIe
-            struct.pack_into("<16Q", table, 136, *(1000 * link + gpu for link in range(16)))  # xGMI: received, sent
-            struct.pack_into("<8H", table, 296, *(2100 - xcc for xcc in range(8)))
+            struct.pack_into("<5Q2I", table, 88, 7000 + gpu + grown, 77, 6, 5, 4, 3, 2)  # PCIe
+            struct.pack_into("<16Q", table, 136, *(1000 * link + gpu + grown for link in range(16)))  # xGMI: received, sent
+            struct.pack_into("<8H", table, 296, *(2100 - xcc if xcc < self.model.xccs else UNKNOWN for xcc in range(8)))
             struct.pack_into("<4H", table, 312, 800, 801, 802, 803)
             struct.pack_into("<H", table, 336, 1300)
             for part in range(8):
                 at = 344 + 440 * part
-                parts = PARTS[self.modes[gpu]]
-                own = 8 // parts if part < parts else 0
+                own = self.model.xccs // self.parts(gpu) if part < self.parts(gpu) else 0
                 struct.pack_into("<8I", table, at, *(10 * part + xcc if xcc < own else 0xffffffff for xcc in range(8)))
                 struct.pack_into("<4H", table, at + 112, 11, 12, 13, 14)
                 struct.pack_into("<Q", table, at + 184, 900 + part)
-        self.write(f"{self.folder(gpu)}/gpu_metrics", bytes(table))
+        return bytes(table)
 
     def reload(self):
         """The module was loaded again; its folder is another one."""

@@ -6,6 +6,7 @@ import errno
 import os
 import struct
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,22 +16,30 @@ LOOKUP, FORGET, GETATTR, SETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FLUSH, INI
 UNANSWERED = (FORGET, BATCH_FORGET, INTERRUPT, DESTROY)
 ROOT, PAGE, DIRECT = 1, 4096, 1
 MNT_DETACH = 2
+OPEN_TREE, MOVE_MOUNT, OPEN_TREE_CLONE, AT_FDCWD, MOVE_MOUNT_F_EMPTY_PATH = 428, 429, 1, -100, 4  # include/uapi/linux/mount.h; the calls have one number everywhere
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def in_memory(folder: Path):
-    """A folder whose files are quickly made."""
+def in_memory(folder: Path, inside: tuple = ()):
+    """A folder whose files are quickly made. `inside`: the command that enters another mount namespace, which gets it, too."""
     folder.mkdir(parents=True)
     if libc.mount(b"files", os.fsencode(folder), b"tmpfs", 0, b"mode=755") != 0:
         raise OSError(ctypes.get_errno(), f"cannot mount {folder}: {os.strerror(ctypes.get_errno())}")
+    if not inside:
+        return
+    tree = libc.syscall(OPEN_TREE, AT_FDCWD, os.fsencode(folder), OPEN_TREE_CLONE)
+    if tree < 0:
+        raise OSError(ctypes.get_errno(), f"cannot open the tree {folder}: {os.strerror(ctypes.get_errno())}")
+    script = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall({MOVE_MOUNT}, {tree}, b'', {AT_FDCWD}, {os.fsencode(folder)!r}, {MOVE_MOUNT_F_EMPTY_PATH}) != 0)"
+    subprocess.run([*inside, sys.executable, "-c", script], check=True, pass_fds=[tree])
+    os.close(tree)
 
 
 def unmount(folder: Path, inside: tuple = ()):
     """`inside`: the command that enters the mount namespace where it is mounted."""
     if inside:
         subprocess.run([*inside, "umount", "-l", folder], check=True)
-    else:
-        libc.umount2(os.fsencode(folder), MNT_DETACH)
+    libc.umount2(os.fsencode(folder), MNT_DETACH)  # fails where it is mounted only there
 
 
 class Answering:
@@ -40,7 +49,7 @@ class Answering:
     def __init__(self, folder: Path, inside: tuple = ()):
         self.folder, self.inside = folder, inside
         folder.mkdir(parents=True, exist_ok=True)
-        self.files: list[tuple[str, Callable[[], str], Callable[[str], None]]] = []
+        self.files: list[tuple[str, Callable[[], str | bytes], Callable[[str], None] | None]] = []
         self.device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
         options = f"fd={self.device},rootmode=40000,user_id={os.getuid()},group_id={os.getgid()},allow_other"
         if inside:
@@ -50,7 +59,7 @@ class Answering:
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
 
-    def add(self, name: str, read: Callable[[], str], write: Callable[[str], None]):
+    def add(self, name: str, read: Callable[[], str | bytes], write: Callable[[str], None] | None = None):
         self.files.append((name, read, write))
 
     def close(self):
@@ -91,10 +100,13 @@ class Answering:
             return struct.pack("<QII", 0, 0 if code == OPENDIR else DIRECT, 0)
         if code == READ:
             _, offset, size = struct.unpack_from("<QQI", body)
-            return self.files[node - ROOT - 1][1]().encode()[offset:offset + size]
+            content = self.files[node - ROOT - 1][1]()
+            return (content if isinstance(content, bytes) else content.encode())[offset:offset + size]
         if code == WRITE:
             _, _, size = struct.unpack_from("<QQI", body)
-            self.files[node - ROOT - 1][2](body[40:40 + size].decode(errors="replace"))
+            if (write := self.files[node - ROOT - 1][2]) is None:
+                raise OSError(errno.EACCES, "read only")
+            write(body[40:40 + size].decode(errors="replace"))
             return struct.pack("<II", size, 0)
         if code == READDIR:
             _, offset, _ = struct.unpack_from("<QQI", body)

@@ -185,5 +185,8 @@ class Node:
                     group.rmdir()
                 if tree := self.group_tree():
                     tree.rmdir()
+        for line in Path("/proc/self/mounts").read_text().splitlines():
+            if line.split()[1].startswith(f"{self.home}/"):
+                subprocess.run(["umount", "-l", line.split()[1]], check=True)
         self.sim("stop")
         shutil.rmtree(self.home, ignore_errors=True)
