@@ -21,7 +21,7 @@ def amd(cluster, machine, agent, kubernetes):
     made = []
 
     def make(**how) -> Amd:
-        made.append(Amd(machine.root, **how))
+        made.append(Amd(machine.root, inside=tuple(cluster.entering()), **how))
         restart(agent, f"cluster: {{enabled: on, kubeconfig: {cluster.dir}/pki/admin.kubeconfig}}\n")
         wait_for_amount(kubernetes, 8)
         return made[0]
@@ -89,8 +89,8 @@ def files_of(kubernetes, agent, pod: str, amd: Amd) -> set[str]:
     return {"/dev/kfd", *(f"/dev/dri/renderD{minor}" for minor in minors), *(f"/dev/dri/card{minor - 128}" for minor in minors)}
 
 
-def test_a_label_divides_the_gpus_and_a_pod_that_is_not_root_opens_its_partition(agent, kubernetes, cluster, amd):
-    amd = amd(answers=True, inside=tuple(cluster.entering()))
+def test_a_label_divides_the_gpus_and_a_pod_that_is_not_root_opens_its_partition(agent, kubernetes, amd):
+    amd = amd(answers=True)
     kubernetes.kubectl("label", "node", "n1", f"{PROFILE}=cpx", "--overwrite")
     wait_for(lambda: label(kubernetes, STATE) == "success", 120, "the GPUs to be divided", lambda: (label(kubernetes, STATE), amd.written, agent.describe()))
     wait_for_amount(kubernetes, 64)

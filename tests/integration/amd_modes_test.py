@@ -26,7 +26,7 @@ def profile(*rules: tuple, skipped: tuple = ()) -> dict:
 class Switching:
     """A node with AMD's GPUs in a cluster, and with a kubelet."""
 
-    def __init__(self, node: Node, programs: Path, **machine):
+    def __init__(self, node: Node, programs: Path, traced: bool = False, **machine):
         self.api, self.kubelet = ApiServer(node.home), Kubelet(node.home, programs)
         self.node, self.file = node, node.home / "config.json"
         self.put()
@@ -34,7 +34,8 @@ class Switching:
         node.config.write_text(f"{node.config.read_text()}cluster: {{kubeconfig: {self.api.kubeconfig}}}\nparts: {{modeProfiles: {self.file}}}\n")
         self.write(cpx=profile(("CPX", 8)), spx=profile(("SPX", 8)), some=profile(("CPX", 2), ("DPX", 1), skipped=(0, 3, 5, 6, 7)), many=profile(("CPX", 9)))
         self.amd = Amd(node.root, answers=True, **machine)
-        node.start_agent(devices=16)
+        tracer = ("strace", "-ff", "-s", "300", "-e", "trace=open,openat,openat2", "-o", node.home / "trace") if traced else ()
+        node.start_agent(wrapper=tracer, devices=16)
 
     def write(self, **profiles: dict):
         beside = self.file.with_name("new")
@@ -226,3 +227,21 @@ def test_a_mode_that_somebody_else_changed_stays_and_is_said(switching):
     node.kubelet.healthy(7 * 8, "amd.com/gpu")
     node.put(**{WISH: "cpx", AGAIN: "1"})
     wait_until(lambda: node.amd.modes == ["CPX"] * 8, "DCM's second label to apply it", seen=lambda: node.amd.modes)
+
+
+def test_no_process_of_the_agent_opens_dev_kfd(switching):
+    """Who has opened it is a process of KFD until it ends, and keeps modes and the driver from being changed. Here from the start over lists, pods and samples to a change of mode and
+    the end."""
+    node = switching(traced=True)
+    node.kubelet.healthy(8, "amd.com/gpu")
+    node.kubelet.start("ml", "train", 1, "amd.com/gpu")
+    node.kubelet.end("ml", "train")
+    node.wish("cpx")
+    node.until("success")
+    node.kubelet.healthy(64, "amd.com/gpu")
+    node.node.penstock("status")
+    node.node.penstock("validate", check=False)
+    assert (node.node.root / "dev/kfd").exists()
+    calls = [line for file in node.node.home.glob("trace.*") for line in file.read_text(errors="replace").splitlines()]
+    assert any("current_compute_partition" in line for line in calls) and any("gpu_metrics" in line for line in calls), "the worker's calls are among them"
+    assert not [line for line in calls if re.search(r'[/"]kfd"', line) and "O_PATH" not in line and "O_DIRECTORY" not in line]

@@ -54,7 +54,7 @@ class Machine:
     beside: dict = dataclasses.field(default_factory=dict)  # files with other contents than the driver's
 
 
-OAMS = (0x05, 0x26, 0x46, 0x65, 0x85, 0xa6, 0xc6, 0xe5)
+OAMS = (0x05, 0x27, 0x47, 0x65, 0x85, 0xa7, 0xc7, 0xe5)
 MI300 = {"SPX": ("NPS1",), "DPX": ("NPS1", "NPS2"), "QPX": ("NPS1", "NPS4"), "CPX": ("NPS1", "NPS4")}
 MI350 = {"SPX": ("NPS1",), "DPX": ("NPS1", "NPS2"), "QPX": ("NPS1", "NPS2"), "CPX": ("NPS1", "NPS2")}
 MI300X = Model(0x74a1, "AMD Instinct MI300X OAM", "102-G30211-00", 90402, 304, 192 << 30, OAMS, 8, MI300, "NPS1, NPS4")
@@ -194,17 +194,17 @@ class Amd:
             self.bmc()
         for gpu in range(self.gpus):
             folder = self.folder(gpu)
-            self.function(folder, 0x1002, self.model.device, 0x120000)
-            self.link(f"{folder}/driver", "bus/pci/drivers/amdgpu")
+            self.function(folder, 0x1002, self.model.device, 0x120000, "amdgpu")
             speed = "16.0 GT/s PCIe" if self.model.mi200 else "32.0 GT/s PCIe"
             for name, text in {"numa_node": self.numa(gpu), "local_cpulist": "64-127" if self.numa(gpu) else "0-63", "product_name": self.model.name,
                                "product_number": self.model.number, "manufacturer": "AMD", "max_link_speed": speed, "current_link_speed": speed,
                                "max_link_width": 16, "current_link_width": 16, "gpu_busy_percent": 37, "mem_busy_percent": 5,
                                "mem_info_vis_vram_total": self.model.memory, "mem_info_vis_vram_used": 1 << 29,
                                "mem_info_gtt_total": 512 << 30, "mem_info_gtt_used": 3 << 20,
-                               "pp_dpm_sclk": "0: 500Mhz\n1: 800Mhz *\n2: 1700Mhz" if self.model.mi200 else "S: 19Mhz *\n0: 132Mhz\n1: 2100Mhz", "pp_dpm_mclk": "0: 900Mhz *\n1: 1300Mhz", "pp_dpm_socclk": "0: 800Mhz *",
+                               "pp_dpm_sclk": "0: 500Mhz\n1: 800Mhz *\n2: 1700Mhz" if self.model.mi200 else "S: 19Mhz *\n0: 132Mhz\n1: 2100Mhz",
+                               "pp_dpm_mclk": "0: 900Mhz *\n1: 1300Mhz", "pp_dpm_socclk": "0: 800Mhz *",
                                "serial_number": f"69254700{gpu:04d}", "vbios_version": "113-M3000100-102",
-                               "mem_info_vram_total": self.model.memory, "mem_info_vram_used": 1 << 30, "unique_id": f"{self.unique_id(gpu):016x}"}.items():
+                               "mem_info_vram_total": self.model.memory, "mem_info_vram_used": 1 << 30, "mem_info_vram_vendor": "hynix", "unique_id": f"{self.unique_id(gpu):016x}"}.items():
                 if text != "":
                     self.write(f"{folder}/{name}", f"{text}\n")
             # Each block is compiled in; those with counts have a file.
@@ -221,15 +221,20 @@ class Amd:
                 if part:
                     spelling = self.machine.spelling[gpu % len(self.machine.spelling)]
                     place, xcps = f"devices/platform/amdgpu_xcp{spelling}{xcps}", xcps + 1
+                    self.write(f"{place}/uevent", "MODALIAS=platform:amdgpu_xcp\n")
                 minors[-1].append(self.drm(place, free.pop(0)))
         return minors
 
     def numa(self, gpu: int) -> int:
         return gpu * 2 // self.gpus
 
-    def function(self, folder: str, vendor: int, device: int, kind: int):
+    def function(self, folder: str, vendor: int, device: int, kind: int, driver: str):
         """What the kernel itself shows of a PCI function: the first 64 bytes of its configuration space, among others."""
-        self.link(f"bus/pci/devices/{folder.rpartition('/')[2]}", folder)
+        address = folder.rpartition("/")[2]
+        self.link(f"bus/pci/devices/{address}", folder)
+        self.link(f"bus/pci/drivers/{driver}/{address}", folder)
+        self.link(f"{folder}/driver", f"bus/pci/drivers/{driver}")
+        self.write(f"{folder}/uevent", f"DRIVER={driver}\nPCI_CLASS={kind:X}\nPCI_ID={vendor:04X}:{device:04X}\nPCI_SLOT_NAME={address}\n")
         config = struct.pack("<HHHHI4xB", vendor, device, 0x0406, 0x0010, kind << 8, 0).ljust(44, b"\0") + struct.pack("<HH", vendor, device)
         self.write(f"{folder}/config", config.ljust(64, b"\0"))
         self.write(f"{folder}/resource", "0x0000000000000000 0x0000000000000000 0x0000000000000000\n" * 13)
@@ -240,7 +245,7 @@ class Amd:
     def bmc(self):
         """The display of the board's management controller: a card without a render node."""
         folder = "devices/pci0000:00/0000:02:00.0"
-        self.function(folder, 0x1a03, 0x2000, 0x030000)
+        self.function(folder, 0x1a03, 0x2000, 0x030000, "ast")
         self.drm_device(folder, "card0", 0, VIDEO)
 
     def drm(self, place: str, number: int) -> int:
