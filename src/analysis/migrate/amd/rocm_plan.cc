@@ -214,8 +214,8 @@ void AddOperator(const Found& found, Migration& plan) {
                          (one.namespace_name.empty() ? "" : "/") + one.name +
                          " of AMD's GPU Operator");
     plan.remarks.push_back("DeviceConfig " + one.name +
-                           ": Penstock's operator translates it (docs/operator.md); this plan is "
-                           "for the chart penstock, without an operator");
+                           ": Penstock's operator does not translate it yet (docs/amd.md); this "
+                           "plan is for the chart penstock, without an operator");
   }
 }
 

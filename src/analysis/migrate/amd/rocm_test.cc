@@ -122,8 +122,9 @@ TEST(RocmFind, ReadsValuesOfRocmsCharts) {
   EXPECT_THAT(CommandsOf(ToPenstock(manager)),
               Contains(HasSubstr("penstock.parts.modeProfilesConfigMap=dcm-st")));
   const Found all = FoundInText("kmm: {enabled: true}\ndeviceConfig: {spec: {}}\n");
-  EXPECT_THAT(ToPenstock(all).remarks,
-              Contains(HasSubstr("DeviceConfig default: Penstock's operator translates it")));
+  EXPECT_THAT(
+      ToPenstock(all).remarks,
+      Contains(HasSubstr("DeviceConfig default: Penstock's operator does not translate it yet")));
   for (const Found* found : {&plugin, &exporter, &manager, &all})
     EXPECT_THAT(found->problems, IsEmpty());
 }
@@ -251,8 +252,7 @@ TEST(RocmPlan, UnderAmdsOperatorItIsTheOperatorThatRemovesThem) {
       CommandsOf(plan),
       AllOf(Contains(StartsWith("kubectl -n kube-amd-gpu patch deviceconfig default --type merge")),
             Not(Contains(HasSubstr("delete daemonset")))));
-  EXPECT_THAT(plan.remarks,
-              Contains(HasSubstr("Penstock's operator translates it (docs/operator.md)")));
+  EXPECT_THAT(plan.remarks, Contains(HasSubstr("does not translate it yet (docs/amd.md)")));
 }
 
 TEST(RocmPlan, OfBothVendorsHasOneInstallation) {
