@@ -170,10 +170,12 @@ struct Operator::State {
     StatusSoon();
   }
   void OnReport(const Json& report) {
+    reporting.insert(TextAt(report, "/metadata/name"));
     rollout.SetReport(TextAt(report, "/metadata/name"), DriverReportOf(report));
     StatusSoon();
   }
   void OnNoReport(const std::string& node) {
+    reporting.erase(node);
     rollout.SetReport(node, std::nullopt);
     StatusSoon();
   }
@@ -341,10 +343,7 @@ struct Operator::State {
         if (IsDeleted(policy) || IsKnown(policy)) writer.Soon(KeyOf(policy));
       }
       if (deleted) work.After(kStatus, kAgain);
-      std::set<std::string> ready;
-      for (NodeReadiness& node : Readiness())
-        if (node.state == "ready") ready.insert(std::move(node.name));
-      taints.SetReady(std::move(ready));
+      taints.SetReady(ReadyNodes());
     }
     done({});
   }
@@ -401,6 +400,21 @@ struct Operator::State {
                                   none == why_none.end() ? "" : none->second));
     }
     return nodes;
+  }
+
+  /// Those on which pods can start, also where no label that is known here shows the devices that
+  /// an agent serves.
+  std::set<std::string> ReadyNodes() const {
+    std::set<std::string> ready, others = reporting;
+    for (NodeReadiness& node : Readiness()) {
+      others.erase(node.name);
+      if (node.state == "ready") ready.insert(std::move(node.name));
+    }
+    const api::PenstockSpec spec = known_spec.value_or(api::PenstockSpec{});
+    for (const std::string& name : others)
+      if (ReadinessOf(name, false, reports->Find("", name), spec, "").state == "ready")
+        ready.insert(name);
+    return ready;
   }
 
   AgentsState Agents() const {
@@ -467,6 +481,7 @@ struct Operator::State {
   std::optional<Definitions> definitions;
   PolicyWatch watch;
   std::optional<Informer> reports;
+  std::set<std::string> reporting;  // nodes of which there is a report
   NodeMarker marker;
   DriverRollout rollout;
   StartupTaints taints;

@@ -243,6 +243,24 @@ TEST_F(OperatorTest, AStartUpTaintEndsWithTheFirstReportWithoutAFailedStep) {
   EXPECT_FALSE(At(kNode)["spec"].contains("taints"));
 }
 
+TEST_F(OperatorTest, AStartUpTaintEndsAlsoWhereNoLabelShowsTheDevices) {
+  constexpr char kOther[] = "/api/v1/nodes/n2";
+  PutPolicy();
+  Put(kNative, {{"apiVersion", "penstock.io/v1alpha1"},
+                {"kind", "Penstock"},
+                {"spec", {{"startupTaints", {"example.com/wait"}}}}});
+  Start();
+  api_.Merge(kOther, {{"spec", {{"taints", json::array({{{"key", "example.com/wait"}}})}}}});
+  RunAgents();
+  Report("n2", false, "NoDevices");
+  executor_.Advance(5s);
+  EXPECT_TRUE(At(kOther)["spec"].contains("taints"));
+  Report("n2", true, "Ready");
+  executor_.Advance(5s);
+  EXPECT_FALSE(At(kOther)["spec"].contains("taints"));
+  EXPECT_EQ(At(kPolicy)["status"]["nodes"]["byState"], json({{"ready", 1}}));
+}
+
 TEST_F(OperatorTest, SaysWhyAgentsAreNotReadyAndReadsTheirPodsOnlyMeanwhile) {
   PutPolicy();
   Start();
