@@ -22,7 +22,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 def in_memory(folder: Path, inside: tuple = ()):
     """A folder whose files are quickly made. `inside`: the command that enters another mount namespace, which gets it, too."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     if libc.mount(b"files", os.fsencode(folder), b"tmpfs", 0, b"mode=755") != 0:
         raise OSError(ctypes.get_errno(), f"cannot mount {folder}: {os.strerror(ctypes.get_errno())}")
     if not inside:
