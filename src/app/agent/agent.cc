@@ -271,8 +271,8 @@ class Agent {
     TRY(OpenPages());  // the previous agent may still have had the address
     pages_.Configure(Config()->http, Config()->page);
     JoinCluster();
-    health_sockets_.emplace(control_);
-    health_sockets_->Follow(*pipeline_.inventory.published().Get(), *pipeline_.ledger.Get());
+    health_sockets_.emplace(control_, pipeline_.inventory, pipeline_.ledger);
+    health_sockets_->Follow();
     if (discovered_) ServeDevices();
     return {};
   }
@@ -344,7 +344,7 @@ class Agent {
   void Follow(const node::share::NodeDevices& now, const node::share::NodeDevices& before) {
     if (changes_) changes_->Follow(now, before);
     if (adapters_) adapters_->Follow(now, before);
-    if (health_sockets_) health_sockets_->Follow(*now.inventory, *now.ledger);
+    if (health_sockets_) health_sockets_->Follow();
     if (now.inventory != before.inventory) {
       if (containers_) containers_->DevicesChanged();
       telemetry_.sampler.DevicesChanged();

@@ -47,31 +47,32 @@ HealthSockets::~HealthSockets() {
   for (auto& [path, socket] : sockets_) control_.Cancel(socket.retry);
 }
 
-void HealthSockets::Follow(const node::inventory::Snapshot& inventory,
-                           const node::ledger::Snapshot& ledger) {
-  for (const node::inventory::VendorEntry& vendor : inventory.vendors) {
+void HealthSockets::Follow() {
+  const auto inventory = inventory_.published().Get();
+  for (const node::inventory::VendorEntry& vendor : inventory->vendors) {
     const std::string path(backend::HealthSocketOf(vendor.vendor));
     if (path.empty()) continue;
-    if (vendor.driver == nullptr) {
-      if (const auto found = sockets_.find(path); found != sockets_.end()) {
-        control_.Cancel(found->second.retry);
-        sockets_.erase(found);
-      }
-      continue;
-    }
-    const bool is_new = !sockets_.contains(path);
-    Socket& socket = sockets_[path];
-    auto devices = HealthOf(vendor.vendor, inventory, ledger);
-    if (is_new) {
-      socket.devices = std::move(devices);
+    const auto found = sockets_.find(path);
+    if (vendor.driver == nullptr && found != sockets_.end()) {
+      control_.Cancel(found->second.retry);
+      sockets_.erase(found);
+    } else if (vendor.driver != nullptr && found == sockets_.end()) {
+      Socket& socket = sockets_[path];
+      socket.vendor = vendor.vendor;
       socket.watch = std::make_unique<os::PathWatch>(control_, base::FolderOf(path),
                                                      [this, path] { Try(path); });
       Try(path);
-    } else if (devices != socket.devices) {
-      socket.devices = std::move(devices);
-      if (socket.server) socket.server->Publish(socket.devices);
+    } else if (vendor.driver != nullptr && found->second.server) {
+      Publish(found->second);
     }
   }
+}
+
+void HealthSockets::Publish(Socket& socket) {
+  auto devices = HealthOf(socket.vendor, *inventory_.published().Get(), *ledger_.Get());
+  if (devices == socket.devices) return;
+  socket.devices = std::move(devices);
+  socket.server->Publish(socket.devices);
 }
 
 void HealthSockets::Try(const std::string& path) {
@@ -83,15 +84,18 @@ void HealthSockets::Try(const std::string& path) {
   std::string problem;
   if (started.ok()) {
     socket.server = *std::move(started);
-    socket.server->Publish(socket.devices);
+    socket.devices.clear();
+    Publish(socket);
     base::Log(base::kInfo, "health of devices is served to another device plugin",
               {{"socket", path}});
   } else if (started.error().code() != base::Code::kNotFound) {
     problem = started.error().message();
     socket.retry = control_.PostAfter(kLookAgain, [this, path] { Try(path); });
   }
+  const bool expected = !started.ok() && started.error().code() == base::Code::kAlreadyExists;
   if (problem != socket.problem && !problem.empty())
-    base::Log(base::kWarn, "health of devices is not served to another device plugin",
+    base::Log(expected ? base::kInfo : base::kWarn,
+              "health of devices is not served to another device plugin",
               {{"socket", path}, {"why", problem}});
   socket.problem = std::move(problem);
 }

@@ -20,25 +20,31 @@ namespace penstock::app {
 /// other process serves it; an exporter that ends is replaced within half a minute.
 class HealthSockets {
  public:
-  explicit HealthSockets(os::Loop& control) : control_(control) {}
+  HealthSockets(os::Loop& control, node::inventory::Inventory& inventory,
+                node::ledger::Ledger& ledger)
+      : control_(control), inventory_(inventory), ledger_(ledger) {}
   ~HealthSockets();
   HealthSockets(const HealthSockets&) = delete;
   HealthSockets& operator=(const HealthSockets&) = delete;
 
-  /// Call with each change of either.
-  void Follow(const node::inventory::Snapshot& inventory, const node::ledger::Snapshot& ledger);
+  /// Call after each change of either.
+  void Follow();
 
  private:
   struct Socket {
+    std::string vendor;
     std::unique_ptr<os::PathWatch> watch;
     std::unique_ptr<protocol::metricssvc::HealthServer> server;
-    std::vector<protocol::metricssvc::DeviceHealth> devices;
-    std::string problem;  ///< as last written to the log
+    std::vector<protocol::metricssvc::DeviceHealth> devices;  ///< as published last
+    std::string problem;                                      ///< as last written to the log
     base::TimerId retry = 0;
   };
   void Try(const std::string& path);
+  void Publish(Socket& socket);
 
   os::Loop& control_;
+  node::inventory::Inventory& inventory_;
+  node::ledger::Ledger& ledger_;
   std::map<std::string, Socket> sockets_;  // by path
 };
 

@@ -92,6 +92,7 @@ void LayoutFollower::Choose() {
   if (!by_label_) value_.clear();
   if (value_.empty()) {
     asked_.clear();
+    repeats_ = false;
     return divisions_.ForgetLabel();
   }
   Follow();
@@ -173,6 +174,7 @@ void LayoutFollower::Follow() {
     return divisions_.ForgetLabel();
   }
   if (std::exchange(asked_, value_) != value_) reported_.clear();
+  const bool repeat = std::exchange(repeats_, false);
   const Found found = Find(value_);
   failure_ = found.failure;
   // Without devices that can be divided, no layout can be made: they may come, and some drivers
@@ -180,7 +182,7 @@ void LayoutFollower::Follow() {
   waits_for_devices_ = path_.empty() && !found.layout.ok();
   if (!found.layout.ok()) return divisions_.Refuse(value_, kSource, found.layout.error().message());
   const node::change::AppliedLayout& now = divisions_.applied();
-  const bool followed = now.label == value_ && !std::exchange(repeats_, false);
+  const bool followed = now.label == value_ && !repeat;
   if (followed && (now.source != kSource || now.layout == *found.layout))
     return divisions_.Accept();
   changed_ = false;

@@ -226,7 +226,7 @@ node::metrics::PageInputs Views::MakePageInputs() const {
 adapter::cluster::ClusterUpdate Views::MakeClusterUpdate() {
   adapter::cluster::ClusterUpdate update{.report = Report(),
                                          .notices = parts_.pipeline.monitor.Notices()};
-  // Labels show how devices are shared and divided, so they wait like the kubelet's devices.
+  // Labels show how devices are shared and divided, so they wait until all vendors' are divided.
   const bool restoring = parts_.changes && !parts_.changes->restoring().empty();
   const bool waits = !parts_.kubelet_start || parts_.kubelet_start->waits() || restoring;
   if (parts_.labeller.labels().begun() && !waits)

@@ -153,7 +153,10 @@ void BackendConnection::OnEvidence(const device::Evidence& evidence, base::Durat
 /// evidence is about, by which a backend knows which began; in a storm of evidence not each time.
 void BackendConnection::ReadFabricOf(const std::string& id) {
   const base::TimePoint now = control_.clock().Now();
-  if (now - fabric_read_ < kFabricAgain) return;
+  if (now - fabric_read_ < kFabricAgain) {
+    evidence_about_.insert(id);  // after its next reading
+    return;
+  }
   fabric_read_ = now;
   const auto snapshot = inventory_.published().Get();
   const auto* entry = snapshot->Find(id);

@@ -74,7 +74,7 @@ base::Status Session::Look(bool again) {
                  "amdgpu has no compute driver (/sys/class/kfd): this kernel was built without it, "
                  "or the driver has not found a GPU: " +
                      topology.error().message());
-  resets = {};  // of GPUs that may have gone
+  if (topology->generation != generation) resets = {};  // of GPUs that may have gone
   complete = topology->refused.empty();
   generation = topology->generation;
   std::erase_if(topology->gpus,

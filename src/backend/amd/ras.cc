@@ -4,6 +4,13 @@
 
 namespace penstock::backend::amd {
 
+namespace {
+
+/// All ones in 32 bits and more are what registers read as that are not there.
+constexpr std::uint64_t kNoCount = 0xffffffff;
+
+}  // namespace
+
 std::optional<RasCounts> ParseRasCounts(std::string_view text) {
   RasCounts counts;
   bool any = false;
@@ -11,7 +18,7 @@ std::optional<RasCounts> ParseRasCounts(std::string_view text) {
     const auto colon = line.find(':');
     if (colon == std::string::npos) continue;
     const auto value = base::ParseUint(base::Trim(std::string_view(line).substr(colon + 1)));
-    if (!value || *value == ~std::uint64_t{0}) continue;
+    if (!value || *value >= kNoCount) continue;
     const std::string_view name = base::Trim(std::string_view(line).substr(0, colon));
     std::uint64_t* count = name == "ue"   ? &counts.uncorrectable
                            : name == "ce" ? &counts.correctable

@@ -46,9 +46,10 @@ bool Raise(RasCounts& most, const RasCounts& now) {
 
 bool UpdateCounts(const Machine& machine, const AmdGpu& gpu, MostErrors& most) {
   std::string folder = machine.PciFolderInstance(gpu.pci, "ras");
-  if (folder != most.folder) most = {.folder = std::move(folder)};
+  if (!folder.empty() && folder != most.folder) most = {.folder = std::move(folder)};
   ErrorCounts now;
-  const bool in_reset = ReadCounts(machine, gpu, now);
+  // What some files say while others are inaccessible is not trusted: it would stay.
+  if (ReadCounts(machine, gpu, now)) return true;
   for (const auto& [block, counts] : now) {
     if (!Raise(most.counts[block], counts) || most.fell) continue;
     most.fell = true;
@@ -57,7 +58,7 @@ bool UpdateCounts(const Machine& machine, const AmdGpu& gpu, MostErrors& most) {
               "or clears them; the highest counts stay",
               {{"device", gpu.id}, {"block", block}});
   }
-  return in_reset;
+  return false;
 }
 
 Value Scaled(const Value& value, std::uint64_t factor, std::uint64_t divisor = 1) {

@@ -275,9 +275,11 @@ void Monitor::OnReading(const std::string& id, const device::Reading& reading) {
     if (reading.reports_recovery) TakeDriverReport(tracked);
     DetectReset(id, tracked, reading);
   }
+  const std::string warning = WarningOf(id, tracked);
   tracked.last = reading;
   if (tracked.departed && reading.reachable) Return(tracked);
   Evaluate(id, tracked);
+  if (WarningOf(id, tracked) != warning) Changed();
 }
 
 void Monitor::OnDriverOpened(const std::string& vendor, const LoadedDriver& driver) {

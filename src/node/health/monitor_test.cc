@@ -123,7 +123,12 @@ TEST_F(MonitorTest, WhatSpeaksAgainstADeviceNowIsNamed) {
   device::Reading reading = Good(false);
   reading.evidence = {Event(Severity::kWarn), Event(Severity::kIgnore)};
   for (Evidence& evidence : reading.evidence) evidence.standing = true;
+  int changes = 0;
+  monitor_.OnChange([&changes] { ++changes; });
   monitor_.OnReading("G0", reading);
+  monitor_.OnReading("G0", reading);
+  monitor_.OnChange(nullptr);
+  EXPECT_EQ(changes, 1) << "the report shows a warning at once";
   const Concern standing{"code", static_cast<int>(Severity::kWarn), Severity::kWarn};
   EXPECT_EQ(concerns(), std::vector{standing});
   EXPECT_NE(monitor_.statuses().at("G0").warning, "") << "as long as readings repeat it";

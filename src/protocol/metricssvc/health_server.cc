@@ -77,7 +77,7 @@ class Service final : public wire::MetricsService::CallbackService {
 }  // namespace
 
 struct HealthServer::Impl {
-  std::string socket;
+  std::string socket, folder;
   struct stat made {};
   Service service;
   std::unique_ptr<grpc::Server> server;
@@ -88,13 +88,22 @@ HealthServer::HealthServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 base::Result<std::unique_ptr<HealthServer>> HealthServer::Start(const std::string& socket) {
   TRY(os::OpenTrusted("/", base::FolderOf(socket)));
   struct stat before {};
-  if (::lstat(socket.c_str(), &before) == 0 && rpc::PeerOf(socket).alive)
-    return base::Error(base::Code::kAlreadyExists, "another process serves " + socket);
-  // gRPC removes the path on which it listened when it ends, whatever is there by then.
-  const std::string own = socket + "." + std::to_string(::getpid());
+  if (::lstat(socket.c_str(), &before) == 0) {
+    if (!S_ISSOCK(before.st_mode))
+      return base::Error(base::Code::kAlreadyExists, socket + " is not a socket: remove it");
+    if (rpc::PeerOf(socket).alive)
+      return base::Error(base::Code::kAlreadyExists, "another process serves " + socket);
+  }
+  // Made where no other user can connect before its mode is set. gRPC removes the path on which it
+  // listened when it ends, whatever is there by then.
+  const std::string folder = base::FolderOf(socket) + "/.penstock", own = folder + "/health.sock";
+  if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+    return base::ErrnoError(errno, "create " + folder);
+  TRY(os::OpenTrusted("/", folder));
   rpc::StartGrpc();
   auto impl = std::make_unique<Impl>();
   impl->socket = socket;
+  impl->folder = folder;
   grpc::ServerBuilder builder;
   int bound = 0;
   builder.AddListeningPort(rpc::UnixTarget(own), grpc::InsecureServerCredentials(), &bound);
@@ -110,6 +119,7 @@ base::Result<std::unique_ptr<HealthServer>> HealthServer::Start(const std::strin
 HealthServer::~HealthServer() {
   if (IsServed()) ::unlink(impl_->socket.c_str());
   impl_->server->Shutdown(std::chrono::system_clock::now());
+  ::rmdir(impl_->folder.c_str());
 }
 
 void HealthServer::Publish(std::vector<DeviceHealth> devices) {

@@ -82,6 +82,8 @@ TEST_F(HealthServerTest, AFolderThatOthersCanWriteIsRefused) {
   ASSERT_EQ(::chmod((folder_ / "open").c_str(), 0777), 0);
   EXPECT_EQ(HealthServer::Start(folder_ / "open/health.socket").error().code(),
             base::Code::kPermissionDenied);
+  ASSERT_EQ(::mkdir(socket_.c_str(), 0700), 0);  // as an engine does for a mount of a file
+  EXPECT_EQ(HealthServer::Start(socket_).error().code(), base::Code::kAlreadyExists);
   EXPECT_EQ(HealthServer::Start(folder_ / "absent/health.socket").error().code(),
             base::Code::kNotFound);
 }
