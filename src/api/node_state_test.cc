@@ -264,6 +264,8 @@ TEST(NodeState, TheSchemaDescribesAllThatIsWritten) {
   EXPECT_EQ(At(version, "name").text, kNodeStateVersion);
   Report report = Sample();
   report.configuration.not_yet = {"sharing.mps"};
+  report.devices[0].warning = "2 bad pages wait";
+  report.devices[0].telemetry_problem = "its measurements are missing";
   ExpectDescribed(At(At(version, "schema"), "openAPIV3Schema"), NodeStateOf(report), "");
 }
 

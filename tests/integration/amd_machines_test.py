@@ -144,7 +144,7 @@ def test_counters_grow_with_the_clock(node, model):
         node.start_agent(devices=8 + divided)
         first = sampled(node, "accelerator_energy_joules_total", 7 if divided else 8)[amd.id(0)]
         now[0] = 100.0
-        wait_until(lambda: series(node, "accelerator_energy_joules_total")[amd.id(0)] == first + 14000, "100 s at 140 W")
+        wait_until(lambda: series(node, "accelerator_energy_joules_total").get(amd.id(0)) == first + 14000, "100 s at 140 W")
     finally:
         node.kill_agent()
         amd.close()

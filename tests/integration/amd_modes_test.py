@@ -34,7 +34,7 @@ class Switching:
         node.config.write_text(f"{node.config.read_text()}cluster: {{kubeconfig: {self.api.kubeconfig}}}\nparts: {{modeProfiles: {self.file}}}\n")
         self.write(cpx=profile(("CPX", 8)), spx=profile(("SPX", 8)), some=profile(("CPX", 2), ("DPX", 1), skipped=(0, 3, 5, 6, 7)), many=profile(("CPX", 9)))
         self.amd = Amd(node.root, answers=True, **machine)
-        tracer = ("strace", "-ff", "-s", "300", "-e", "trace=open,openat,openat2", "-o", node.home / "trace") if traced else ()
+        tracer = ("strace", "-D", "-ff", "--seccomp-bpf", "-s", "300", "-e", "trace=open,openat,openat2", "-o", node.home / "trace") if traced else ()
         node.start_agent(wrapper=tracer, devices=16)
 
     def write(self, **profiles: dict):
@@ -223,6 +223,7 @@ def test_a_mode_that_somebody_else_changed_stays_and_is_said(switching):
     node.wish("cpx")
     wait_until(lambda: node.amd.modes == ["CPX"] * 8, "the profile to be applied once more", seen=lambda: node.amd.modes)
     node.kubelet.healthy(64, "amd.com/gpu")
+    wait_until(lambda: node.layout().get("state") == "success" and "label" in json.loads(kept.read_text()), "the change to have ended", seen=node.layout)
     node.amd.switch("SPX", gpus=(2,))
     node.kubelet.healthy(7 * 8, "amd.com/gpu")
     node.put(**{WISH: "cpx", AGAIN: "1"})

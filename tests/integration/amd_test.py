@@ -3,6 +3,7 @@ handed to containers with exactly their files. On a machine without AMD's driver
 import contextlib
 import json
 import re
+import shutil
 import subprocess
 import urllib.parse
 from pathlib import Path
@@ -64,7 +65,7 @@ def fields(message: bytes) -> list[tuple[int, bytes]]:
 
 def asked_by_a_device_plugin() -> dict[str, dict[int, str]]:
     """What AMD's device plugin gets from AMD's exporter: by PCI address, the fields of GPUState by number. Empty without an answer."""
-    ran = subprocess.run(["curl", "-sS", "--http2-prior-knowledge", "--unix-socket", HEALTH, "-H", "content-type: application/grpc", "-H", "te: trailers",
+    ran = subprocess.run(["curl", "-sS", "--max-time", "20", "--http2-prior-knowledge", "--unix-socket", HEALTH, "-H", "content-type: application/grpc", "-H", "te: trailers",
                           "--data-binary", "@-", "http://localhost/metricssvc.MetricsService/List"], input=bytes(5), capture_output=True)
     states = [dict((number, text.decode()) for number, text in fields(state)) for _, state in fields(ran.stdout[5:])]
     return {state[5]: state for state in states}
@@ -93,6 +94,7 @@ def test_amds_device_plugin_learns_the_health_of_gpus_where_it_asks_amds_exporte
         kubelet.stop()
         node.kill_agent()
         amd.close()
+        shutil.rmtree(HEALTH.parent, ignore_errors=True)
 
 
 def test_without_the_driver_no_process_runs_for_it(node):

@@ -266,7 +266,7 @@ def test_a_broken_specification_of_others_harms_no_container_of_ours(served, hos
 
 
 def test_amds_partitions_by_name_and_by_the_variable_of_its_runtime(node, host):
-    amd = Amd(node.root, mode="CPX")
+    amd = Amd(node.root, mode="CPX", inside=tuple(host.entering))
     node.start_agent(wrapper=host.entering, devices=8 + 8 + 64)
     wait_until(lambda: "amd.com/gpu" in node.report()["cdi"]["kinds"], "AMD's specification")
     files = "ls /dev/kfd /dev/dri/*"

@@ -185,7 +185,7 @@ class Node:
                     group.rmdir()
                 if tree := self.group_tree():
                     tree.rmdir()
-        for line in Path("/proc/self/mounts").read_text().splitlines():
+        for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):  # those within others first
             if line.split()[1].startswith(f"{self.home}/"):
                 subprocess.run(["umount", "-l", line.split()[1]], check=True)
         self.sim("stop")
