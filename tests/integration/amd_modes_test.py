@@ -17,10 +17,10 @@ WISH, STATE = "dcm.amd.com/gpu-config-profile", "dcm.amd.com/gpu-config-profile-
 AGAIN = "dcm.amd.com/apply-gpu-config-profile"
 
 
-def profile(*rules: tuple, skipped: tuple = ()) -> dict:
+def profile(*rules: tuple, skipped: tuple = (), memory: str = "NPS1") -> dict:
     """(mode, number of GPUs) each."""
     return {"skippedGPUs": {"ids": list(skipped)},
-            "profiles": [{"computePartition": mode, "memoryPartition": "NPS1", "numGPUsAssigned": count} for mode, count in rules]}
+            "profiles": [{"computePartition": mode, "memoryPartition": memory, "numGPUsAssigned": count} for mode, count in rules]}
 
 
 class Switching:
@@ -155,10 +155,11 @@ def test_what_is_wrong_with_a_profile_is_said_with_its_place_and_nothing_changes
             ("many", "InvalidProfileInfo", ("is for 9 devices (numGPUsAssigned: 9, skippedGPUs.ids: 0), and this machine has 8",)),
             ("cpxx", "NonExistentProfile", ('"cpxx" is not among the layouts in', 'did you mean "cpx"?')),
             ("wrong", "InvalidProfileInfo", ("config.json:1:", "gpu-config-profiles.wrong.profiles[0].computePartition", 'is "APX"; it can be SPX, DPX')),
-            ("nps4", "InvalidProfileInfo", ('the mode memory-partition is "NPS1", not "NPS4"', "when the driver is loaded again"))):
-        wrong = profile(("APX", 8))
-        nps4 = json.loads(json.dumps(profile(("CPX", 8))).replace("NPS1", "NPS4"))
-        node.write(cpx=profile(("CPX", 8)), many=profile(("CPX", 9)), wrong=wrong, nps4=nps4)
+            ("nps2", "InvalidProfileInfo", ('the mode memory-partition is "NPS1", not "NPS2", which the device does not have: it can be NPS1, NPS4',)),
+            ("mixed", "InvalidProfileInfo", ("profiles[1].memoryPartition", "the GPUs of a machine have one memory mode"))):
+        mixed = profile(("CPX", 4), ("CPX", 4))
+        mixed["profiles"][1]["memoryPartition"] = "NPS4"
+        node.write(cpx=profile(("CPX", 8)), many=profile(("CPX", 9)), wrong=profile(("APX", 8)), nps2=profile(("CPX", 8), memory="NPS2"), mixed=mixed)
         node.wish(name)
         wait_until(lambda: node.layout().get("name") == name and node.layout()["state"] == "failed", f"the profile {name} to be refused", seen=node.layout)
         wait_until(lambda: all(text in node.layout().get("reason", "") for text in texts), f"the reason to have {texts}", seen=node.layout)  # noqa: B023
@@ -246,3 +247,51 @@ def test_no_process_of_the_agent_opens_dev_kfd(switching):
     calls = [line for file in node.node.home.glob("trace.*") for line in file.read_text(errors="replace").splitlines()]
     assert any("current_compute_partition" in line for line in calls) and any("gpu_metrics" in line for line in calls), "the worker's calls are among them"
     assert not [line for line in calls if re.search(r'[/"]kfd"', line) and "O_PATH" not in line and "O_DIRECTORY" not in line]
+
+
+def awaited(node: Switching) -> str:
+    wait_until(lambda: all(f"{gpu}: NPS4 was requested" in node.layout().get("reason", "") for gpu in range(8)), "the request to be explained for each GPU",
+               seen=lambda: (node.layout(), node.amd.written, node.node.log()[-3000:]))
+    node.until("failure")
+    return node.layout()["reason"]
+
+
+def test_a_memory_mode_is_requested_and_the_profile_goes_on_once_the_driver_was_loaded_again(switching):
+    node = switching()
+    node.kubelet.healthy(8, "amd.com/gpu")
+    node.write(nps4=profile(("CPX", 8), memory="NPS4"), cpx=profile(("CPX", 8)))
+    node.wish("nps4")
+    assert "takes effect when the driver is loaded again: unload and load it while no device is in use, or reboot" in awaited(node)
+    assert sorted(node.amd.written) == [(gpu, "NPS4") for gpu in range(8)], "each once, and no compute mode that does not fit yet"
+    wait_until(lambda: "PartitionFailure" in node.events(), "the Event", seen=node.events)
+    node.kubelet.healthy(8, "amd.com/gpu")  # served on until then
+    node.node.kill_agent()
+    node.node.launch_agent()
+    wait_until(lambda: sorted(node.amd.written) == sorted([(gpu, "NPS4") for gpu in range(8)] * 2), "an agent that cannot know of the request to repeat it",
+               seen=lambda: node.amd.written)
+    awaited(node)
+    node.amd.reload()
+    node.until("success")
+    assert (node.amd.memory, node.amd.modes) == ("NPS4", ["CPX"] * 8)
+    node.kubelet.healthy(64, "amd.com/gpu")
+
+
+def test_a_request_of_a_memory_mode_is_withdrawn_by_another_profile(switching):
+    node = switching()
+    node.write(nps4=profile(("CPX", 8), memory="NPS4"), cpx=profile(("CPX", 8)))
+    node.wish("nps4")
+    awaited(node)
+    node.wish("cpx")
+    node.until("success")
+    assert set(node.amd.requested.values()) == {"NPS1"} and node.amd.modes == ["CPX"] * 8
+
+
+def test_what_the_driver_says_to_a_memory_mode_is_explained(switching):
+    node = switching()
+    node.amd.resetting.update(range(8))
+    node.write(nps4=profile(("CPX", 8), memory="NPS4"))
+    node.wish("nps4")
+    wait_until(lambda: "the driver refuses NPS4 (EPERM)" in node.layout().get("reason", ""), "the error", seen=node.layout)
+    assert node.amd.requested == {}
+    node.amd.resetting.clear()
+    awaited(node)

@@ -1,5 +1,5 @@
 """A machine with AMD's accelerators as a tree of files below /sys and /dev, as amdgpu shows them (Linux 6.12; the packaged driver where it differs). MACHINES lists
-them. Where `answers` says so, the files of the compute mode answer as the kernel does: they refuse what it refuses, and a mode that is written changes the topology; and
+them. Where `answers` says so, the files of the modes answer as the kernel does: they refuse what it refuses, and a mode that is written changes the topology; and
 the counters of gpu_metrics grow with the clock. All others do not act: a test writes what it wants to have changed."""
 import dataclasses
 import errno
@@ -127,6 +127,7 @@ class Amd:
         self.written: list[tuple[int, str]] = []  # modes that were written, by GPU
         self.ignores: set[int] = set()  # GPUs whose writes succeed and change nothing
         self.resetting: set[int] = set()
+        self.requested: dict[int, str] = {}  # memory modes, which take effect with `reload`
         self.readings: dict[int, dict] = {}
         self.in_memory = os.geteuid() == 0
         if self.in_memory:
@@ -273,16 +274,15 @@ class Amd:
             self.modes[gpu] = mode
         if self.model.fits:
             for gpu in range(self.gpus):
-                files = {"available_compute_partition": ", ".join(self.model.fits), "current_memory_partition": self.memory,
-                         "available_memory_partition": self.model.memory_modes}
+                files = {"available_compute_partition": ", ".join(self.model.fits), "available_memory_partition": self.model.memory_modes}
                 if not self.answering:
-                    files["current_compute_partition"] = self.modes[gpu]
+                    files.update(current_compute_partition=self.modes[gpu], current_memory_partition=self.memory)
                 for name, text in files.items():
                     self.write(f"{self.folder(gpu)}/{name}", f"{text}\n")
         self.topology()
 
     def answer(self, gpu: int):
-        """The files of a GPU's compute mode and of its measurements answer."""
+        """The files of a GPU's modes and of its measurements answer."""
         self.answering.add(f"{self.address(gpu)}-metrics", lambda: self.table(gpu))
         self.link(f"{self.folder(gpu)}/gpu_metrics", f"answering/{self.address(gpu)}-metrics")
         if not self.model.fits:
@@ -290,6 +290,26 @@ class Amd:
         name = f"{self.address(gpu)}-mode"
         self.answering.add(name, lambda: f"{self.modes[gpu]}\n", lambda text: self.written_to(gpu, text))
         self.link(f"{self.folder(gpu)}/current_compute_partition", f"answering/{name}")
+        memory = f"{self.address(gpu)}-memory"
+        self.answering.add(memory, lambda: f"{self.memory}\n", lambda text: self.requests(gpu, text))
+        self.link(f"{self.folder(gpu)}/current_memory_partition", f"answering/{memory}")
+
+    def requests(self, gpu: int, text: str):
+        """As current_memory_partition_store (Linux, drivers/gpu/drm/amd/amdgpu/amdgpu_gmc.c): nothing changes before the driver is loaded again."""
+        mode = text.strip().upper()
+        self.written.append((gpu, mode))
+        if mode not in self.model.memory_modes.split(", "):
+            raise OSError(errno.EINVAL, text)
+        if gpu in self.resetting:
+            raise OSError(errno.EPERM, text)
+        self.requested[gpu] = mode
+
+    def reload(self):
+        """As rmmod and modprobe of amdgpu: the last request of a hive is that of all its GPUs, which get a compute mode that fits. Only what can be seen of that at the
+        end: the module is not gone meanwhile."""
+        memory = next(reversed(self.requested.values()), self.memory)
+        self.requested.clear()
+        self.switch(next(mode for mode, memories in self.model.fits.items() if memory in memories), memory=memory)
 
     def written_to(self, gpu: int, text: str):
         """As amdgpu_gfx_set_compute_partition (Linux, drivers/gpu/drm/amd/amdgpu/amdgpu_gfx.c, amdgpu_xcp.c, aqua_vanjaram.c)."""

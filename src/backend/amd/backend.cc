@@ -40,6 +40,8 @@ struct Session {
   HiveResets resets;
   MissingParts missing;
   std::map<std::string, std::string> modes;  // by address, at the last Describe
+  /// Memory modes that were requested, by GPU: the driver does not show them.
+  std::map<std::string, std::string> requested;
   std::vector<KfdProcess> processes;
   std::chrono::steady_clock::time_point processes_at{};
   /// What a GPU's gpu_metrics said, for its partitions, which are asked one after another.
@@ -56,6 +58,9 @@ struct Session {
 
   /// The state of a GPU. `mode`: at the last Describe.
   device::Reading StateOf(const AmdGpu& gpu, const std::string& mode);
+  std::string ModesOf(const AmdGpu& gpu) const {
+    return machine.ComputeMode(gpu) + " " + machine.MemoryMode(gpu);
+  }
 
   /// Those on a GPU or partition.
   std::vector<device::DeviceProcess> ProcessesOn(std::uint64_t gpu_id);
@@ -161,9 +166,15 @@ class AmdBackend final : public device::Backend {
   Result<device::Facts> Describe(const std::string& address) override {
     if (session_) TRY(session_->Look(false));
     ASSIGN(const Place place, Find(address));
-    session_->modes[address] = session_->machine.ComputeMode(*place.gpu);
-    if (place.partition == nullptr)
-      return FactsOfGpu(session_->machine, session_->gpus, *place.gpu);
+    session_->modes[address] = session_->ModesOf(*place.gpu);
+    if (place.partition == nullptr) {
+      device::Facts facts = FactsOfGpu(session_->machine, session_->gpus, *place.gpu);
+      if (const auto one = session_->requested.find(place.gpu->id);
+          one != session_->requested.end())
+        for (device::Mode& mode : facts.modes)
+          if (mode.name == kMemoryPartition) mode.pending = one->second;
+      return facts;
+    }
     return FactsOfPart(session_->machine, session_->gpus, *place.gpu, *place.partition);
   }
 
@@ -180,7 +191,7 @@ class AmdBackend final : public device::Backend {
           (place.partition != nullptr ? *place.partition : place.gpu->partitions.front())
               .node.gpu_id);
     reading.facts_changed =
-        mode != session_->modes.end() && mode->second != session_->machine.ComputeMode(*place.gpu);
+        mode != session_->modes.end() && mode->second != session_->ModesOf(*place.gpu);
     return reading;
   }
 
@@ -195,8 +206,13 @@ class AmdBackend final : public device::Backend {
   base::Status SetMode(const std::string& address, const std::string& mode,
                        const std::string& value) override {
     ASSIGN(const Place place, Find(address));
-    if (mode != kComputePartition || place.partition != nullptr)
-      return Error(Code::kUnimplemented, "the driver sets no mode " + mode + " at once");
+    if (place.partition != nullptr || (mode != kComputePartition && mode != kMemoryPartition))
+      return Error(Code::kUnimplemented, "the driver sets no mode " + mode + " of it");
+    if (mode == kMemoryPartition) {
+      TRY(RequestMemoryMode(session_->machine, *place.gpu, value));
+      session_->requested[place.gpu->id] = value;
+      return {};
+    }
     return SetComputeMode(session_->machine, paths_.proc_root, *place.gpu, value);
   }
 

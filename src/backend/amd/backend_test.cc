@@ -687,5 +687,36 @@ TEST_F(AmdMachine, SaysWhyAModeCannotBeWritten) {
   EXPECT_THAT(none.error().message(), HasSubstr("/sys mounted writable"));
 }
 
+TEST_F(AmdMachine, AMemoryModeIsRequestedAndShownAsPending) {
+  Node(2, 0x500, 128, kUnique);
+  Pci(kFirst, "current_compute_partition", "SPX\n");
+  Pci(kFirst, "current_memory_partition", "NPS1\n");
+  const auto backend = Make();
+  ASSERT_TRUE(backend->Open().ok());
+  const auto old = backend->SetMode(kFirst, "memory-partition", "NPS4");
+  ASSERT_FALSE(old.ok());
+  EXPECT_EQ(old.error().code(), base::Code::kUnimplemented);
+  EXPECT_THAT(old.error().message(), HasSubstr("needs Linux 6.13 or AMD's driver"));
+  Pci(kFirst, "available_memory_partition", "NPS1, NPS4\n");
+  const auto memory = [&] {
+    const device::Facts facts = *backend->Describe(kFirst);
+    for (const device::Mode& mode : facts.modes)
+      if (mode.name == "memory-partition") return mode;
+    return device::Mode{};
+  };
+  EXPECT_EQ(memory().pending, "NPS1");
+  ASSERT_TRUE(backend->SetMode(kFirst, "memory-partition", "NPS4").ok());
+  Pci(kFirst, "current_memory_partition", "NPS1\n");  // as the driver shows it
+  EXPECT_EQ(memory().current, "NPS1");
+  EXPECT_EQ(memory().pending, "NPS4");
+  EXPECT_EQ(memory().scope, device::ModeScope::kLinkedDevices);
+  EXPECT_FALSE(backend->Read(kFirst)->facts_changed);
+  Pci(kFirst, "current_memory_partition", "NPS4\n");
+  EXPECT_TRUE(backend->Read(kFirst)->facts_changed) << "the driver was loaded again";
+  ASSERT_TRUE(backend->Open().ok());
+  Pci(kFirst, "current_memory_partition", "NPS1\n");
+  EXPECT_EQ(memory().pending, "NPS1") << "a driver that was loaded again has no requests";
+}
+
 }  // namespace
 }  // namespace penstock::backend::amd

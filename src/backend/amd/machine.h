@@ -99,6 +99,11 @@ class Machine {
     return PciFile(gpu.pci, "current_compute_partition");
   }
 
+  /// "NPS1", "NPS4"; empty: the GPU has none.
+  std::string MemoryMode(const AmdGpu& gpu) const {
+    return PciFile(gpu.pci, "current_memory_partition");
+  }
+
  private:
   std::optional<device::DeviceFile> DrmFile(const std::string& folder,
                                             const std::string& name) const;

@@ -22,8 +22,8 @@ using base::Error;
 
 constexpr std::size_t kMostNamed = 8, kMaxName = 4096;
 
-std::string FileOf(const AmdGpu& gpu) {
-  return "/bus/pci/devices/" + ToString(gpu.pci) + "/current_compute_partition";
+std::string FileOf(const AmdGpu& gpu, const char* name = "current_compute_partition") {
+  return "/bus/pci/devices/" + ToString(gpu.pci) + "/" + name;
 }
 
 /// "4711 (python3)".
@@ -101,6 +101,35 @@ base::Status SetComputeMode(const Machine& machine, const std::string& proc_root
   return Error(Code::kAborted, "the driver accepted " + value + " and is still in " +
                                    (now.empty() ? "no known mode" : now) +
                                    ": the write had no effect; see the kernel's log");
+}
+
+base::Status RequestMemoryMode(const Machine& machine, const AmdGpu& gpu,
+                               const std::string& value) {
+  const std::string available = machine.PciFile(gpu.pci, "available_memory_partition");
+  if (available.empty())
+    return Error(Code::kUnimplemented,
+                 "this kernel's driver has no available_memory_partition, and so does not change "
+                 "memory modes: that needs Linux 6.13 or AMD's driver");
+  const std::string name = FileOf(gpu, "current_memory_partition");
+  const auto file = machine.sysfs().OpenFile(name, O_WRONLY);
+  if (!file.ok())
+    return Error(file.error().code(),
+                 "the memory mode cannot be written: " + file.error().message() +
+                     "; the agent needs root, and /sys mounted writable");
+  const std::string line = value + "\n";
+  if (::write(file->get(), line.data(), line.size()) >= 0) return {};
+  switch (const int code = errno) {
+    case EINVAL:
+      return Error(Code::kInvalidArgument,
+                   "the driver does not accept " + value + " (EINVAL); the GPU has " + available);
+    case EPERM:
+      return Error(Code::kFailedPrecondition,
+                   "the driver refuses " + value +
+                       " (EPERM): the GPU is a virtual function, whose host sets the mode");
+    default:
+      return Error(Code::kUnavailable,
+                   "cannot write " + machine.sysfs().path() + name + ": " + std::strerror(code));
+  }
 }
 
 }  // namespace penstock::backend::amd

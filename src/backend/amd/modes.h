@@ -1,4 +1,4 @@
-// Sets the compute mode of a GPU, by which the driver divides it.
+// Sets the compute mode of a GPU, by which the driver divides it, and requests its memory mode.
 #pragma once
 
 #include <string>
@@ -15,5 +15,12 @@ namespace penstock::backend::amd {
 /// without effect. Blocks.
 base::Status SetComputeMode(const Machine& machine, const std::string& proc_root, const AmdGpu& gpu,
                             const std::string& value);
+
+/// The driver keeps the request, of GPUs that xGMI links the last one for all of them, and changes
+/// the mode when it is loaded again; until then no file shows it (Linux, amdgpu_gmc.c,
+/// current_memory_partition_store). kInvalidArgument: the GPU has no such mode; kUnimplemented: the
+/// file cannot be written with this kernel, as up to Linux 6.12; kFailedPrecondition: refused
+/// (EPERM). Blocks.
+base::Status RequestMemoryMode(const Machine& machine, const AmdGpu& gpu, const std::string& value);
 
 }  // namespace penstock::backend::amd

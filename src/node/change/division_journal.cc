@@ -32,6 +32,8 @@ static void VisitFields(Visit& visit, T& division) {
   visit("value", division.value, {.if_any = true});
   visit("parts", division.parts, {.if_any = true});
   visit("byMode", division.by_mode, {.if_any = true});
+  visit("later", division.later, {.if_any = true});
+  visit("laterValue", division.later_value, {.if_any = true});
 }
 
 }  // namespace penstock::node::partition

@@ -263,6 +263,43 @@ TEST_F(DivisionsTest, AModeStaysPendingWhereARequestForItAloneExcludesTheReset) 
   EXPECT_THAT(backend_.Parts(), UnorderedElementsAre());
 }
 
+TEST_F(DivisionsTest, AModeThatTakesEffectWhenTheDriverIsLoadedAgainIsRequestedAndAwaited) {
+  dialect_.by_mode = true;
+  backend_.device.modes.push_back({"memory",
+                                   "1",
+                                   "1",
+                                   {"1", "4"},
+                                   device::ModeScope::kLinkedDevices,
+                                   device::ModeEffect::kAfterDriverReload});
+  Describe();
+  Start();
+  const auto layout = [](const std::string& name, const std::string& memory) {
+    return api::Layout{name, {{.all_devices = true, .modes = {{"cut", "on"}, {"memory", memory}}}}};
+  };
+  backend_.failing["set-mode"] = 1;
+  EXPECT_THAT(Apply(layout("four", "4")), HasSubstr("set-mode does not work"));
+  EXPECT_EQ(Offered(backend_.device.id), "");
+  EXPECT_EQ(Apply(layout("four", "4"), 1h), "pending");
+  const device::Mode& cut = backend_.device.modes[0];
+  device::Mode& memory = backend_.device.modes[1];
+  EXPECT_EQ(memory.pending, "4");
+  EXPECT_EQ(cut.current, "off") << "it may not fit yet";
+  EXPECT_EQ(divisions_->state().state, "failed");
+  EXPECT_THAT(divisions_->state().reason,
+              HasSubstr("4 was requested and takes effect when the driver is loaded again"));
+  EXPECT_EQ(Offered(backend_.device.id), "") << "it serves on until then";
+  memory.current = "4";
+  Describe();
+  Wake();
+  EXPECT_EQ(divisions_->state().state, "success");
+  EXPECT_EQ(cut.current, "on");
+  EXPECT_EQ(*answers_.back(), "done");
+  memory.pending = "1";
+  Describe();
+  EXPECT_EQ(Apply(layout("same", "4")), "done") << "what another program requested is withdrawn";
+  EXPECT_EQ(memory.pending, "4");
+}
+
 TEST_F(DivisionsTest, PartsAreCreatedAtExactPlaces) {
   Start();
   EXPECT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
@@ -468,6 +505,19 @@ TEST(AppliedLayouts, AreKeptAsTheyAre) {
   EXPECT_EQ(DecodeAppliedLayout(R"({"version": 2})", "f").error().code(),
             Code::kFailedPrecondition);
   EXPECT_FALSE(DecodeDivision("{}").ok());
+}
+
+TEST(DivisionRecords, HaveTheModeThatTakesEffectLater) {
+  const DivisionRecord record{.layout = "l",
+                              .desired = {.mode = "cut",
+                                          .value = "on",
+                                          .by_mode = true,
+                                          .later = "memory",
+                                          .later_value = "4"},
+                              .before = {}};
+  const auto read = DecodeDivision(EncodeDivision(record));
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(read->desired, record.desired);
 }
 
 TEST(DivisionRecords, HaveThePlacesOfPartsWithinParts) {

@@ -141,6 +141,12 @@ void LayoutView::Decide(const AppliedLayout& layout, const api::LayoutRule& rule
   const std::string differs = WhyNotAsDesired(now, desired->division, mode_only);
   if (differs.empty() || (mode_only && layout.skip_reset && IsModePending(now, desired->division)))
     return conclude("divided", "");
+  if (AwaitsReload(now, desired->division) &&
+      now.FindMode(desired->division.later)->pending == desired->division.later_value)
+    return conclude("waiting", desired->division.later_value +
+                                   " was requested and takes effect when the driver is loaded "
+                                   "again: unload and load it while no device is in use, or "
+                                   "reboot");
   if (layout.achieved.contains(device.id))
     return conclude("changed", "since then another program has changed it: " + differs);
   if (const DeviceChange* change = node_.changes.Of(device.id))

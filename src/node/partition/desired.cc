@@ -97,10 +97,7 @@ std::string WhyNotInMode(const device::Mode& mode, const std::string& value) {
   if (!mode.available.empty() && std::ranges::count(mode.available, value) == 0)
     return is + ", which the device does not have: it can be " + base::Join(mode.available, ", ");
   if (mode.effect != device::ModeEffect::kAfterDriverReload) return is + ": set it first";
-  return is +
-         ": it takes effect when the driver is loaded again, for all devices that are linked "
-         "with this one; set it for each of them, load the driver again while none is in use, "
-         "and apply the layout again";
+  return is + ", and this driver cannot change it";
 }
 
 /// Of a device whose parts come with its mode.
@@ -115,6 +112,10 @@ Result<DesiredByRule> ModeOn(const device::Facts& device, const api::LayoutRule&
     } else if (name == terms.mode) {
       desired.division.mode = name;
       desired.division.value = value;
+    } else if (mode->effect == device::ModeEffect::kAfterDriverReload &&
+               std::ranges::count(mode->available, value) > 0) {
+      desired.division.later = name;
+      desired.division.later_value = value;
     } else if (std::string why = WhyNotInMode(*mode, value); !why.empty()) {
       problems.push_back(std::move(why));
     }
@@ -182,6 +183,10 @@ DesiredDivision AsItIs(const Division& now, const DesiredDivision& desired) {
     as_it_is.mode = found->name;
     as_it_is.value = found->current;
   }
+  if (const device::Mode* found = now.FindMode(desired.later)) {
+    as_it_is.later = found->name;
+    as_it_is.later_value = found->current;
+  }
   if (desired.by_mode) return as_it_is;
   for (const ExistingPart& part : now.parts) {
     const bool vacant = part.outer && !HasParts(now, part);
@@ -195,10 +200,17 @@ DesiredDivision AsItIs(const Division& now, const DesiredDivision& desired) {
 }
 
 std::string WhyNotAsDesired(const Division& now, const DesiredDivision& desired, bool mode_only) {
-  if (const device::Mode* mode = now.FindMode(desired.mode);
-      mode != nullptr && mode->current != desired.value)
-    return "the mode " + mode->name + " is \"" + mode->current + "\", not \"" + desired.value +
-           "\"";
+  const auto differs = [&](const std::string& name, const std::string& value) -> std::string {
+    const device::Mode* mode = now.FindMode(name);
+    if (mode == nullptr || mode->current == value) return "";
+    return "the mode " + mode->name + " is \"" + mode->current + "\", not \"" + value + "\"";
+  };
+  if (std::string why = differs(desired.later, desired.later_value); !why.empty()) return why;
+  if (std::string why = differs(desired.mode, desired.value); !why.empty()) return why;
+  if (const device::Mode* later = now.FindMode(desired.later);
+      later != nullptr && later->pending != desired.later_value)
+    return "the mode " + later->name + " becomes \"" + later->pending +
+           "\" when the driver is loaded again, not \"" + desired.later_value + "\"";
   if (mode_only || desired.by_mode) return "";
   if (std::ranges::any_of(desired.parts, [](const auto& parts) { return IsExact(parts); }))
     return PlaceByPlace(now, desired).Run();

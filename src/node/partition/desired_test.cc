@@ -91,7 +91,11 @@ TEST(DesiredOn, TakesTheModeOfADeviceWhosePartsComeWithIt) {
   const auto desired =
       DesiredOn(CutDevice(), {.modes = {{"cut", "eight"}, {"memory", "1"}}}, kByMode);
   ASSERT_TRUE(desired.ok()) << desired.error().message();
-  EXPECT_EQ(desired->division, (DesiredDivision{.mode = "cut", .value = "eight", .by_mode = true}));
+  EXPECT_EQ(desired->division, (DesiredDivision{.mode = "cut",
+                                                .value = "eight",
+                                                .by_mode = true,
+                                                .later = "memory",
+                                                .later_value = "1"}));
 }
 
 TEST(DesiredOn, SaysWhichOtherModeIsInTheWay) {
@@ -99,13 +103,14 @@ TEST(DesiredOn, SaysWhichOtherModeIsInTheWay) {
     const auto desired = DesiredOn(CutDevice(), {.modes = std::move(modes)}, kByMode);
     return desired.ok() ? "" : desired.error().message();
   };
-  const std::string reload = error({{"cut", "eight"}, {"memory", "4"}});
-  EXPECT_NE(reload.find("the mode memory is \"1\", not \"4\": it takes effect when the driver is "
-                        "loaded again, for all devices that are linked"),
-            std::string::npos)
-      << reload;
+  EXPECT_EQ(error({{"cut", "eight"}, {"memory", "4"}}), "") << "it is requested";
   EXPECT_EQ(error({{"cut", "eight"}, {"memory", "2"}}),
             "the mode memory is \"1\", not \"2\", which the device does not have: it can be 1, 4");
+  device::Facts old = CutDevice();
+  old.modes[1].available.clear();
+  EXPECT_EQ(DesiredOn(old, {.modes = {{"memory", "4"}}}, kByMode).error().message(),
+            "the mode memory is \"1\", not \"4\", and this driver cannot change it");
+  EXPECT_TRUE(DesiredOn(old, {.modes = {{"cut", "eight"}, {"memory", "1"}}}, kByMode).ok());
   EXPECT_EQ(error({{"other", "x"}}), "the device has no mode other, which shall be \"x\"");
   EXPECT_EQ(error({}), "its parts come with its mode cut, and the layout does not say which");
   EXPECT_EQ(DesiredOn(Device(), {.modes = {{"mig", "enabled"}}}, kDialect).error().message(),

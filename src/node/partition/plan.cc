@@ -28,6 +28,7 @@ class Planner {
 
   Result<PartitionPlan> Run() {
     TRY(CheckProfiles(now_.profiles));
+    if (AwaitsReload(now_, desired_)) return Request();
     TRY(FindMode());
     TRY(CheckDevice());
     if (desired_.by_mode) return Steps({}, {}, !changes_mode());
@@ -111,12 +112,37 @@ class Planner {
     return std::ranges::all_of(missing, [](const auto& one) { return one.second == 0; });
   }
 
+  /// Of the mode that takes effect later, also to withdraw another request. What is held can stay.
+  void AddRequest() {
+    const Mode* later = now_.FindMode(desired_.later);
+    if (later == nullptr || later->pending == desired_.later_value) return;
+    plan_.steps.push_back({.kind = PlanStep::Kind::kSetMode,
+                           .mode = later->name,
+                           .value = desired_.later_value,
+                           .text = "Request the mode " + later->name + " \"" +
+                                   desired_.later_value +
+                                   "\", for when the driver is loaded again."});
+    plan_.scope = later->scope;
+  }
+
+  Result<PartitionPlan> Request() {
+    if (!now_.holder.empty() && now_.FindMode(desired_.later)->pending != desired_.later_value)
+      return Error(Code::kFailedPrecondition, "the mode " + desired_.later +
+                                                  " cannot be requested while the device is held "
+                                                  "by " +
+                                                  now_.holder);
+    for (const ExistingPart& part : now_.parts) plan_.kept.push_back(part.id);
+    AddRequest();
+    return std::move(plan_);
+  }
+
   PartitionPlan Steps(const Solution& solution, const ResolvedDivision& resolved, bool all_stay) {
     plan_.proven = solution.proven;
     for (std::size_t i = 0; i < now_.parts.size(); ++i)
       if (all_stay || std::ranges::binary_search(solution.kept, i))
         plan_.kept.push_back(now_.parts[i].id);
     AddDestroyed(solution, resolved);
+    AddRequest();
     AddMode();
     AddCreated(solution);
     return std::move(plan_);
@@ -245,6 +271,11 @@ class Planner {
 };
 
 }  // namespace
+
+bool AwaitsReload(const Division& now, const DesiredDivision& desired) {
+  const Mode* later = now.FindMode(desired.later);
+  return later != nullptr && later->current != desired.later_value;
+}
 
 std::string_view ToString(PlanStep::Kind kind) {
   switch (kind) {

@@ -31,8 +31,14 @@ struct DesiredDivision {
   std::string value;  ///< "enabled"
   std::vector<DesiredParts> parts;
   bool by_mode = false;  ///< the parts come and go with the mode: `parts` is empty and says nothing
+  /// A mode that comes first and takes effect only when the driver is loaded again, which no plan
+  /// does: as long as it is not in force, its request is all that is planned. Empty: none.
+  std::string later = {}, later_value = {};
   bool operator==(const DesiredDivision&) const = default;
 };
+
+/// Whether `later` is not in force.
+bool AwaitsReload(const Division& now, const DesiredDivision& desired);
 
 struct PlanPolicy {
   bool destroy_held = false;  ///< parts that are held may be destroyed, the fewest possible

@@ -554,5 +554,40 @@ TEST(Plan, OfADeviceWhosePartsComeWithItsModeIsTheMode) {
               HasSubstr("cannot be \"three\": it can be one, two"));
 }
 
+TEST(Plan, RequestsFirstTheModeThatTakesEffectWhenTheDriverIsLoadedAgain) {
+  Division now{.device = "GPU-0",
+               .modes = {{"cut", "one", "one", {"one", "two"}},
+                         {"memory",
+                          "1",
+                          "1",
+                          {"1", "4"},
+                          device::ModeScope::kLinkedDevices,
+                          device::ModeEffect::kAfterDriverReload}},
+               .parts = {{.id = "a", .profile = "half", .holder = "pod ml/a"}}};
+  const DesiredDivision desired{
+      .mode = "cut", .value = "two", .by_mode = true, .later = "memory", .later_value = "4"};
+  const auto texts = [&] {
+    const auto plan = MakePlan(now, desired, {});
+    return plan.ok() ? Texts(*plan) : std::vector<std::string>{plan.error().message()};
+  };
+  const std::vector<std::string> request{
+      "Request the mode memory \"4\", for when the driver is loaded again."};
+  EXPECT_TRUE(AwaitsReload(now, desired));
+  EXPECT_EQ(texts(), request) << "parts stay";
+  EXPECT_EQ(MakePlan(now, desired, {})->kept, (std::vector<std::string>{"a"}));
+  now.modes[1].pending = "4";
+  EXPECT_TRUE(texts().empty()) << "until the driver is loaded again";
+  now.modes[1].current = "4";
+  now.parts.clear();
+  EXPECT_FALSE(AwaitsReload(now, desired));
+  EXPECT_EQ(texts(), (std::vector<std::string>{"Change the mode cut from \"one\" to \"two\"."}));
+  now.modes[0] = {"cut", "two", "two", {"one", "two"}};
+  now.modes[1].pending = "1";
+  EXPECT_EQ(texts(), request) << "another request is withdrawn";
+  now.modes[1].current = "1";
+  now.holder = "pod ml/b";
+  EXPECT_THAT(texts(), ::testing::ElementsAre(HasSubstr("held by pod ml/b")));
+}
+
 }  // namespace
 }  // namespace penstock::node::partition

@@ -18,8 +18,10 @@ class DivisibleDialect final : public device::testing::AcmeDialect {
   const device::PartTerms* part_terms() const override {
     static const device::PartTerms kTerms = {"cut",  "on", "off", "acme.com/want", "acme.com/state",
                                              nullptr};
-    return &kTerms;
+    static const device::PartTerms kByMode = {.mode = "cut", .off = "off", .by_mode = true};
+    return by_mode ? &kByMode : &kTerms;
   }
+  bool by_mode = false;  // parts come with the mode
 };
 
 /// A driver with one device, which can be divided into four parts of one slice, or one of four. Its
@@ -44,11 +46,12 @@ class DivisibleDevice final : public device::AsyncBackend {
     done(base::Error(base::Code::kNotFound, "no part " + address));
   }
 
-  void SetMode(const std::string&, const std::string&, const std::string& value,
+  void SetMode(const std::string&, const std::string& mode, const std::string& value,
                Done<std::string> done) override {
     if (const auto error = Fails("set-mode")) return done(*error);
-    device.modes[0].pending = value;
-    if (device.modes[0].effect == device::ModeEffect::kNow) device.modes[0].current = value;
+    device::Mode& set = *std::ranges::find(device.modes, mode, &device::Mode::name);
+    set.pending = value;
+    if (set.effect == device::ModeEffect::kNow) set.current = value;
     done(device.address);
   }
 
