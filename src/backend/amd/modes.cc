@@ -61,6 +61,15 @@ std::string InTheWay(const Machine& machine, const std::string& proc_root, const
          "; end " + (processes.size() == 1 ? "it" : "them") + " (named in the agent's log)";
 }
 
+Error OtherRefusal(int code, const std::string& file, const std::string& value) {
+  if (code == EPERM)
+    return {Code::kFailedPrecondition,
+            "the driver refuses " + value +
+                " (EPERM): the GPU is being reset, or is a virtual function, whose host sets the "
+                "mode"};
+  return {Code::kUnavailable, "cannot write " + file + ": " + std::strerror(code)};
+}
+
 Error Refusal(int code, const Machine& machine, const std::string& proc_root, const AmdGpu& gpu,
               const std::string& value) {
   const std::string file = machine.sysfs().path() + FileOf(gpu);
@@ -75,11 +84,7 @@ Error Refusal(int code, const Machine& machine, const std::string& proc_root, co
                                           (memory.empty() ? "" : " in the memory mode " + memory) +
                                           (available.empty() ? "" : "; the GPU has " + available)};
     }
-    case EPERM:
-      return {Code::kFailedPrecondition, "the driver refuses " + value +
-                                             " (EPERM): the GPU is being reset, or is a virtual "
-                                             "function, whose host sets the mode"};
-    default: return {Code::kUnavailable, "cannot write " + file + ": " + std::strerror(code)};
+    default: return OtherRefusal(code, file, value);
   }
 }
 
@@ -118,18 +123,11 @@ base::Status RequestMemoryMode(const Machine& machine, const AmdGpu& gpu,
                      "; the agent needs root, and /sys mounted writable");
   const std::string line = value + "\n";
   if (::write(file->get(), line.data(), line.size()) >= 0) return {};
-  switch (const int code = errno) {
-    case EINVAL:
-      return Error(Code::kInvalidArgument,
-                   "the driver does not accept " + value + " (EINVAL); the GPU has " + available);
-    case EPERM:
-      return Error(Code::kFailedPrecondition,
-                   "the driver refuses " + value +
-                       " (EPERM): the GPU is a virtual function, whose host sets the mode");
-    default:
-      return Error(Code::kUnavailable,
-                   "cannot write " + machine.sysfs().path() + name + ": " + std::strerror(code));
-  }
+  const int code = errno;
+  if (code == EINVAL)
+    return Error(Code::kInvalidArgument,
+                 "the driver does not accept " + value + " (EINVAL); the GPU has " + available);
+  return OtherRefusal(code, machine.sysfs().path() + name, value);
 }
 
 }  // namespace penstock::backend::amd
