@@ -251,6 +251,11 @@ class KubeletContract : public testing::TestWithParam<std::string> {
   bool Registered(int times) {
     return Eventually([&] { return kubelet_->Registrations(kGpu) >= times; });
   }
+  /// After a new registration. The end of an earlier stream ends the newest one, too, whenever the
+  /// kubelet comes to it; the plugin then registers once more.
+  bool Runs(int devices) {
+    return Eventually([&] { return kubelet_->Run("p", kGpu, devices).error.empty(); });
+  }
 
   /// Queries pod-resources with Penstock's own client.
   template <typename T>
@@ -414,7 +419,7 @@ TEST_P(KubeletContract, IsRegisteredWithOnceMoreAfterItDroppedThePlugin) {
   kubelet_->Drop(kGpu);
   EXPECT_TRUE(Registered(2));
   EXPECT_TRUE(Has({2, 2}));
-  EXPECT_EQ(kubelet_->Run("p", kGpu, 2).error, "");
+  EXPECT_TRUE(Runs(2));
 }
 
 TEST_P(KubeletContract, RemovesAllSocketsWhenItStartsAndLeavesItsOwnWhenItIsKilled) {
@@ -455,7 +460,7 @@ TEST_P(KubeletContract, ClosesTheNewerPluginWhenTheOlderOneEnds) {
   older.reset();
   EXPECT_TRUE(Registered(3));
   EXPECT_TRUE(Has({2, 2}));
-  EXPECT_EQ(kubelet_->Run("p", kGpu, 1).error, "");
+  EXPECT_TRUE(Runs(1));
 }
 
 TEST_P(KubeletContract, LeavesTheOlderStreamOpenWhenTheNewerPluginEnds) {
@@ -466,7 +471,7 @@ TEST_P(KubeletContract, LeavesTheOlderStreamOpenWhenTheNewerPluginEnds) {
   newcomer.reset();  // its devices disappear; only the older plugin's audit notices
   EXPECT_TRUE(Registered(3));
   EXPECT_TRUE(Has({2, 2}));
-  EXPECT_EQ(kubelet_->Run("p", kGpu, 1).error, "");
+  EXPECT_TRUE(Runs(1));
 }
 
 TEST_P(KubeletContract, RefusesNamesThatAreNoExtendedResource) {
