@@ -304,13 +304,6 @@ class Amd:
             raise OSError(errno.EPERM, text)
         self.requested[gpu] = mode
 
-    def reload(self):
-        """As rmmod and modprobe of amdgpu: the last request of a hive is that of all its GPUs, which get a compute mode that fits. Only what can be seen of that at the
-        end: the module is not gone meanwhile."""
-        memory = next(reversed(self.requested.values()), self.memory)
-        self.requested.clear()
-        self.switch(next(mode for mode, memories in self.model.fits.items() if memory in memories), memory=memory)
-
     def written_to(self, gpu: int, text: str):
         """As amdgpu_gfx_set_compute_partition (Linux, drivers/gpu/drm/amd/amdgpu/amdgpu_gfx.c, amdgpu_xcp.c, aqua_vanjaram.c)."""
         mode = next((word for word in self.model.fits if text.upper().startswith(word)), None)
@@ -491,9 +484,14 @@ class Amd:
         return bytes(table)
 
     def reload(self):
-        """The module was loaded again; its folder is another one."""
+        """As rmmod and modprobe of amdgpu, of which only the end can be seen: the module's folder is another one, the last request of a memory mode is that of all GPUs that
+        xGMI links, and they have the first compute mode that fits."""
         shutil.rmtree(self.sys / "module/amdgpu")
         self.write("module/amdgpu/initstate", "live\n")
+        if self.model.fits:
+            memory = next(reversed(self.requested.values()), self.memory)
+            self.requested.clear()
+            self.switch(next(mode for mode, memories in self.model.fits.items() if memory in memories), memory=memory)
 
     def unload(self):
         """As rmmod amdgpu."""

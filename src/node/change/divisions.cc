@@ -312,8 +312,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     LayoutState now = StateNow();
     const bool over = now.state != "pending";
     answer.Report(now, problem, control.clock().Now());
-    const bool unseen = candidates.empty() && view.AnyWithoutDriver();
-    if (restoring && over && !unseen) {
+    if (restoring && over && !IsUnseen()) {
       restoring = false;
       Keep();
     }
@@ -330,6 +329,11 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   LayoutState StateNow() const {
     LayoutState now{.layout = applied.layout.name, .source = applied.source};
     if (!applies()) return now;
+    if (IsUnseen() && problem.empty()) {
+      if (state.layout == now.layout && state.source == now.source) return state;
+      now.state = "pending";
+      return now;
+    }
     for (const LayoutCandidate& candidate : candidates) {
       DeviceDivision division = candidate.division;
       if (const DeviceChange* change = node.changes.OfKind(kind, division.device)) {
@@ -347,6 +351,12 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     now.state = going_on ? "pending" : now.reason.empty() ? "success" : "failed";
     if (going_on) now.reason.clear();
     return now;
+  }
+
+  /// Whether no device is there, as while the driver is loaded again: of how they are divided, what
+  /// was last seen is known.
+  bool IsUnseen() const {
+    return candidates.empty() && (!applied.selected.empty() || view.AnyWithoutDriver());
   }
 
   /// Whether a device waits only for this agent: its change begins in the next turn.

@@ -288,6 +288,10 @@ TEST_F(DivisionsTest, AModeThatTakesEffectWhenTheDriverIsLoadedAgainIsRequestedA
   EXPECT_THAT(divisions_->state().reason,
               HasSubstr("4 was requested and takes effect when the driver is loaded again"));
   EXPECT_EQ(Offered(backend_.device.id), "") << "it serves on until then";
+  inventory_.SetFacts(backend_.device.vendor, {}, "the driver was unloaded",
+                      executor_.clock().Wall());
+  Wake();
+  EXPECT_EQ(divisions_->state().state, "failed") << "of a device that is away nothing new is known";
   memory.current = "4";
   Describe();
   Wake();
