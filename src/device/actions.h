@@ -28,6 +28,13 @@ class Actions {
   /// it; kFailedPrecondition: refused, with the output of the driver's program (a process is on the
   /// device); kDeadlineExceeded.
   virtual void Reset(const std::vector<Facts>& devices, std::function<void(base::Status)> done) = 0;
+
+  /// Unloads the driver and loads it again, while no device of this vendor is in use and the
+  /// agent's connection to the driver is released; takes seconds to minutes. `done` as for Reset,
+  /// but kUnimplemented, where no mode takes effect so, at once.
+  virtual void ReloadDriver(std::function<void(base::Status)> done) {
+    done(base::Error(base::Code::kUnimplemented, "Penstock does not load this driver again"));
+  }
 };
 
 }  // namespace penstock::device

@@ -26,14 +26,15 @@ def profile(*rules: tuple, skipped: tuple = (), memory: str = "NPS1") -> dict:
 class Switching:
     """A node with AMD's GPUs in a cluster, and with a kubelet."""
 
-    def __init__(self, node: Node, programs: Path, traced: bool = False, **machine):
+    def __init__(self, node: Node, programs: Path, traced: bool = False, reloads: str = "never", **machine):
         self.api, self.kubelet = ApiServer(node.home), Kubelet(node.home, programs)
         self.node, self.file = node, node.home / "config.json"
         self.put()
         node.name, node.kubelet = "n1", self.kubelet.dir
-        node.config.write_text(f"{node.config.read_text()}cluster: {{kubeconfig: {self.api.kubeconfig}}}\nparts: {{modeProfiles: {self.file}}}\n")
+        node.config.write_text(f"{node.config.read_text()}cluster: {{kubeconfig: {self.api.kubeconfig}}}\nparts: {{modeProfiles: {self.file}, reloadDriver: {reloads}}}\n")
         self.write(cpx=profile(("CPX", 8)), spx=profile(("SPX", 8)), some=profile(("CPX", 2), ("DPX", 1), skipped=(0, 3, 5, 6, 7)), many=profile(("CPX", 9)))
         self.amd = Amd(node.root, answers=True, **machine)
+        self.amd.modprobe()
         tracer = ("strace", "-D", "-ff", "--seccomp-bpf", "-s", "300", "-e", "trace=open,openat,openat2", "-o", node.home / "trace") if traced else ()
         node.start_agent(wrapper=tracer, devices=16)
 
@@ -295,3 +296,33 @@ def test_what_the_driver_says_to_a_memory_mode_is_explained(switching):
     assert node.amd.requested == {}
     node.amd.resetting.clear()
     awaited(node)
+
+
+def test_the_driver_is_loaded_again_once_no_gpu_is_in_use(switching):
+    node = switching(reloads="idle")
+    node.kubelet.healthy(8, "amd.com/gpu")
+    node.write(nps4=profile(("CPX", 8), memory="NPS4"))
+    held = node.kubelet.start("ml", "train", 1, "amd.com/gpu")
+    node.wish("nps4")
+    wait_until(lambda: "memory-partition cannot be requested while the device is held by pod ml/train" in node.layout().get("reason", ""), "the pod to be named", seen=node.layout)
+    node.until("failure")
+    wait_until(lambda: len(node.amd.requested) == 7, "the request of the others", seen=lambda: node.amd.written)
+    assert node.amd.loads == [] and len(held) == 1
+    node.kubelet.end("ml", "train")
+    node.until("success")
+    assert node.amd.loads == ["-r amdgpu", "amdgpu"], "once"
+    assert (node.amd.memory, node.amd.modes) == ("NPS4", ["CPX"] * 8)
+    node.kubelet.healthy(64, "amd.com/gpu")
+
+
+def test_a_driver_that_cannot_be_unloaded_is_explained_and_the_gpus_serve_on(switching):
+    node = switching(reloads="idle", any_process=False)
+    node.kubelet.healthy(8, "amd.com/gpu")
+    node.write(nps4=profile(("CPX", 8), memory="NPS4"))
+    node.amd.process(os.getpid())  # of KFD, on no GPU
+    node.wish("nps4")
+    wait_until(lambda: "a display for example): modprobe: FATAL: Module amdgpu is in use" in node.layout().get("reason", ""), "the reason",
+               seen=lambda: (node.layout(), node.amd.loads, node.node.log()[-3000:]))
+    node.until("failure")
+    assert node.amd.loads == ["-r amdgpu"]
+    node.kubelet.healthy(8, "amd.com/gpu")

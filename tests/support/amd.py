@@ -128,6 +128,7 @@ class Amd:
         self.ignores: set[int] = set()  # GPUs whose writes succeed and change nothing
         self.resetting: set[int] = set()
         self.requested: dict[int, str] = {}  # memory modes, which take effect with `reload`
+        self.loads: list[str] = []  # what `modprobe` was called with
         self.readings: dict[int, dict] = {}
         self.in_memory = os.geteuid() == 0
         if self.in_memory:
@@ -486,12 +487,35 @@ class Amd:
     def reload(self):
         """As rmmod and modprobe of amdgpu, of which only the end can be seen: the module's folder is another one, the last request of a memory mode is that of all GPUs that
         xGMI links, and they have the first compute mode that fits."""
-        shutil.rmtree(self.sys / "module/amdgpu")
+        shutil.rmtree(self.sys / "module/amdgpu", ignore_errors=True)
         self.write("module/amdgpu/initstate", "live\n")
         if self.model.fits:
             memory = next(reversed(self.requested.values()), self.memory)
             self.requested.clear()
             self.switch(next(mode for mode, memories in self.model.fits.items() if memory in memories), memory=memory)
+
+    def modprobe(self):
+        """The machine has a modprobe, which fails where a process of KFD is, and a shell for those who enter its root."""
+        self.answering.add("modprobe", lambda: "", self.probed)
+        libraries = ["/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"]
+        for file, copy in [("/bin/sh", "bin/sh"), *((one, one[1:]) for one in libraries)]:
+            (self.root / copy).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, self.root / copy)
+        if not (self.root / "dev/null").exists():
+            os.mknod(self.root / "dev/null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        program = self.root / "usr/sbin/modprobe"
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text('#!/bin/sh\necho "$@" 2>/dev/null >/sys/answering/modprobe || { echo "modprobe: FATAL: Module amdgpu is in use."; exit 1; }\n')
+        program.chmod(0o755)
+
+    def probed(self, text: str):
+        self.loads.append(text.strip())
+        if text.startswith("-r") and self.processes:
+            raise OSError(errno.EBUSY, text)
+        if text.startswith("-r"):
+            shutil.rmtree(self.sys / "module/amdgpu")
+        else:
+            self.reload()
 
     def unload(self):
         """As rmmod amdgpu."""

@@ -1,6 +1,6 @@
-// nlohmann's JSON, compiled once with optimisation for all test programs. Of a template that several
-// object files contain, the linker takes the first: without this one, that of a test, which is not
-// optimised, also for the code under test. Half of all tests' CPU time was spent there.
+// nlohmann's JSON, compiled once with optimisation for all test programs. Of a template that
+// several object files contain, the linker takes the first: without this one, that of a test, which
+// is not optimised, also for the code under test. Half of all tests' CPU time was spent there.
 #include <string>
 
 #include <nlohmann/json.hpp>

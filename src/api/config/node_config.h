@@ -111,8 +111,8 @@ struct HealthRule {
   bool operator==(const HealthRule&) const = default;
 };
 
-/// Whether the agent resets a device that needs it: never, or when it has no holder and no process
-/// uses it.
+/// Whether the agent resets a device that needs it, or loads a driver again: never, or when no
+/// device that this concerns has a holder, and no process uses it.
 enum class ResetPolicy { kNever, kIdle };
 
 struct HealthConfig {
@@ -377,6 +377,8 @@ struct NodeConfig {
   std::string default_layout;      ///< for a node without a label that names one; empty: none
   std::string mode_profiles_file;  ///< of DCM: which modes devices get; empty: profiles are named
                                    ///< after the modes of the devices
+  /// For a mode that takes effect when the driver is loaded again.
+  ResetPolicy reload_driver = ResetPolicy::kNever;
   SharingConfig sharing;
 
   HttpConfig http;

@@ -81,7 +81,22 @@ Changes::Changes(os::Loop& control, base::Executor& io, DevicePipeline& pipeline
           [&pipeline](std::string_view vendor) { return pipeline.DivisionsOf(vendor); },
           PartsPath(state_dir), std::move(remembered.on_demand), boot_id),
       resets_(control, pipeline.inventory, pipeline.ledger, pipeline.monitor, changes_,
-              [&pipeline](std::string_view vendor) { return pipeline.ResetsOf(vendor); }) {}
+              [&pipeline](std::string_view vendor) { return pipeline.ResetsOf(vendor); }),
+      reloads_(
+          control, pipeline.inventory, pipeline.ledger, changes_,
+          [&pipeline](std::string_view vendor) { return pipeline.ResetsOf(vendor); },
+          [this](std::string_view vendor) { return ReloadNeedOf(vendor); }) {
+  for (const OfVendor& one : divided_)
+    one.divisions->SetReloads([this, dialect = one.dialect](const node::change::ReloadNeed& need) {
+      return reloads_.OutlookOf(dialect->vendor(), need);
+    });
+}
+
+node::change::ReloadNeed Changes::ReloadNeedOf(std::string_view vendor) const {
+  for (const OfVendor& one : divided_)
+    if (one.dialect->vendor() == vendor) return one.divisions->reload_need();
+  return {};
+}
 
 node::change::Divisions& Changes::DivisionsFor(const api::Layout& layout) const {
   const bool by_mode = std::ranges::any_of(
@@ -115,6 +130,7 @@ void Changes::Configure(const api::NodeConfig& config) {
   for (const OfVendor& one : divided_) one.divisions->SetOnDemand(on_demand);
   on_demand_.SetDevices(on_demand);
   resets_.SetPolicy(config.health.reset);
+  reloads_.SetPolicy(config.reload_driver);
 }
 
 }  // namespace penstock::app

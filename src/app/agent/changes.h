@@ -15,6 +15,7 @@
 #include "node/change/device_changes.h"
 #include "node/change/device_moves.h"
 #include "node/change/divisions.h"
+#include "node/change/driver_reloads.h"
 #include "node/change/manual_assignments.h"
 #include "node/change/parts_on_demand.h"
 #include "node/change/resets.h"
@@ -75,12 +76,15 @@ class Changes {
   node::change::PartsOnDemand& on_demand() { return on_demand_; }
 
  private:
+  node::change::ReloadNeed ReloadNeedOf(std::string_view vendor) const;
+
   const node::share::EnabledAllocators enabled_;
   node::change::DeviceChanges changes_;
   node::change::DeviceMoves moves_;
   std::vector<OfVendor> divided_;
   node::change::PartsOnDemand on_demand_;
   node::change::Resets resets_;
+  node::change::DriverReloads reloads_;
 };
 
 }  // namespace penstock::app

@@ -16,7 +16,6 @@ using device::Facts;
 
 constexpr base::Duration kDeadline = std::chrono::minutes(25);
 constexpr base::Duration kProgress = std::chrono::minutes(1);
-constexpr std::size_t kMaxLines = 3, kMaxText = 400;
 constexpr int kNoPermission = 4;  // nvidia-smi(1), "RETURN VALUE"
 
 bool IsBeforeAmpere(const Facts& device) {
@@ -41,20 +40,10 @@ std::vector<std::string> Linked(const Facts& device, const std::vector<const Fac
   return {found.begin(), found.end()};
 }
 
-/// The last lines of the output, joined into one.
-std::string Words(const std::string& output) {
-  std::vector<std::string> lines;
-  for (const std::string& line : base::Split(output, '\n'))
-    if (const std::string_view text = base::Trim(line); !text.empty()) lines.emplace_back(text);
-  if (lines.size() > kMaxLines) lines.erase(lines.begin(), lines.end() - kMaxLines);
-  const std::string words = base::Join(lines, " ");
-  return words.size() <= kMaxText ? words : words.substr(0, kMaxText) + "...";
-}
-
 base::Status StatusOf(const base::Result<os::Command::Outcome>& outcome) {
   if (!outcome.ok()) return outcome.error().Within("nvidia-smi");
   if (outcome->status == 0) return {};
-  const std::string words = Words(outcome->output);
+  const std::string words = os::LastLines(outcome->output);
   const std::string message = words.empty()
                                   ? "it exited with status " + std::to_string(outcome->status)
                                   : words + " (status " + std::to_string(outcome->status) + ")";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -79,7 +80,10 @@ struct Divisions::State : std::enable_shared_from_this<State> {
 
   std::vector<DeviceChange> Due() {
     std::vector<DeviceChange> due;
-    if (!applies()) return due;
+    if (!applies()) {
+      need = {};
+      return due;
+    }
     NoteLosses(*node.inventory.published().Get());
     Look();
     // A reset closes the driver: those that are reset are divided together, and no other meanwhile.
@@ -103,6 +107,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   void Look() {
     problem.clear();
     candidates.clear();
+    need = {};
     if (applied.selected.empty()) {
       auto selected = view.Select(applied.layout);
       if (!selected.ok()) {
@@ -113,6 +118,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       Keep();
     }
     candidates = view.LookAt(applied, [this](const auto& id) { return WhyPaused(id); });
+    LookForReload();
     for (const LayoutCandidate& candidate : candidates) {
       if (!candidate.due && candidate.division.state != "dividing")
         gave_way.erase(candidate.division.device);
@@ -353,6 +359,33 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     return now;
   }
 
+  /// Completes the reasons of devices that wait for the driver to be loaded again.
+  void LookForReload() {
+    const auto awaits = [](const LayoutCandidate& one) { return one.awaits_reload; };
+    const auto requested = [](const LayoutCandidate& one) { return !one.requested.empty(); };
+    need = {.known = !candidates.empty(),
+            .wanted = std::ranges::any_of(candidates, awaits),
+            .ready = std::ranges::all_of(candidates, [&](const LayoutCandidate& one) {
+              return !awaits(one) || requested(one);
+            })};
+    if (!need.wanted) return;
+    const ReloadOutlook follows = outlook ? outlook(need) : ReloadOutlook{};
+    for (LayoutCandidate& one : candidates | std::views::filter(requested)) {
+      std::string& reason = one.division.reason;
+      if (follows.now)
+        reason = kAboutToBegin;
+      else if (follows.why_not.empty())
+        reason +=
+            " and takes effect when the driver is loaded again: unload and load it while no "
+            "device is in use, or reboot";
+      else
+        reason +=
+            " and takes effect when the driver is loaded again, which the agent does as soon "
+            "as it can: " +
+            follows.why_not;
+    }
+  }
+
   /// Whether no device is there, as while the driver is loaded again: of how they are divided, what
   /// was last seen is known.
   bool IsUnseen() const {
@@ -393,6 +426,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   base::WallTime restored_by{};
   std::function<std::string(const Facts&)> await_clients;
   std::set<std::string> stops_clients_of;
+  ReloadNeed need;  // at the last look
+  std::function<ReloadOutlook(const ReloadNeed&)> outlook;
   base::Lifetime lifetime;
 };
 
@@ -486,6 +521,13 @@ std::optional<base::WallTime> Divisions::restored_by() const {
 
 void Divisions::SetClients(std::function<std::string(const Facts& device)> await) {
   state_->await_clients = std::move(await);
+}
+
+const ReloadNeed& Divisions::reload_need() const { return state_->need; }
+
+void Divisions::SetReloads(std::function<ReloadOutlook(const ReloadNeed&)> outlook) {
+  state_->outlook = std::move(outlook);
+  state_->Wake();
 }
 
 std::set<std::string> Divisions::stops_clients_of() const { return state_->StopsClientsOf(); }

@@ -22,6 +22,7 @@
 #include "node/change/division_journal.h"
 #include "node/change/layout_answer.h"
 #include "node/change/layout_state.h"
+#include "node/change/reload_need.h"
 
 namespace penstock::node::change {
 
@@ -117,6 +118,11 @@ class Divisions final : public ChangeKind {
 
   /// By when it is called at the latest, while that function was not called yet.
   std::optional<base::WallTime> restored_by() const;
+
+  /// Whether a mode waits for the driver to be loaded again.
+  const ReloadNeed& reload_need() const;
+  /// `outlook` returns what becomes of such a need. Without it, the agent loads no driver.
+  void SetReloads(std::function<ReloadOutlook(const ReloadNeed&)> outlook);
 
   /// Programs of the cluster that hold devices are stopped for a layout that a label asked for.
   /// `await` returns what is still waited for before the device is divided; empty: nothing.

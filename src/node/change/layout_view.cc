@@ -131,26 +131,28 @@ void LayoutView::Decide(const AppliedLayout& layout, const api::LayoutRule& rule
     candidate.division.state = is;
     candidate.division.reason = std::move(reason);
   };
-  if (const DeviceChange* change = node_.changes.OfKind(kind_, device.id))
-    return conclude("dividing", change->waits_for);
   const auto desired = partition::DesiredOn(device, rule, *vendor_of_(device.vendor).dialect);
-  if (!desired.ok()) return conclude("refused", desired.error().message());
   const partition::Division now = DivisionNow(device, *node_.inventory.published().Get(),
                                               *node_.ledger.Get(), *node_.changes.Servers());
+  candidate.awaits_reload = desired.ok() && AwaitsReload(now, desired->division);
+  if (const DeviceChange* change = node_.changes.OfKind(kind_, device.id))
+    return conclude("dividing", change->waits_for);
+  if (!desired.ok()) return conclude("refused", desired.error().message());
   const bool mode_only = IsModeOnly(layout, device);
   const std::string differs = WhyNotAsDesired(now, desired->division, mode_only);
   if (differs.empty() || (mode_only && layout.skip_reset && IsModePending(now, desired->division)))
     return conclude("divided", "");
-  if (AwaitsReload(now, desired->division) &&
-      now.FindMode(desired->division.later)->pending == desired->division.later_value)
-    return conclude("waiting", desired->division.later_value +
-                                   " was requested and takes effect when the driver is loaded "
-                                   "again: unload and load it while no device is in use, or "
-                                   "reboot");
+  if (candidate.awaits_reload &&
+      now.FindMode(desired->division.later)->pending == desired->division.later_value) {
+    candidate.requested = desired->division.later_value;
+    return conclude("waiting", candidate.requested + " was requested");
+  }
   if (layout.achieved.contains(device.id))
     return conclude("changed", "since then another program has changed it: " + differs);
   if (const DeviceChange* change = node_.changes.Of(device.id))
-    return conclude("waiting", "another change of it is under way: " + change->kind);
+    return conclude("waiting", change->kind == kReloadKind
+                                   ? std::string(kAboutToBegin)
+                                   : "another change of it is under way: " + change->kind);
   const auto plan = PlanOf(now, desired->division, mode_only);
   if (!plan.ok()) {
     const bool may_change = plan.error().code() == base::Code::kFailedPrecondition;

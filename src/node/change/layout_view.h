@@ -27,6 +27,8 @@ bool IsBeforeDivision(const DeviceChange& change);
 /// A device under a layout, and the change that it needs.
 struct LayoutCandidate {
   DeviceDivision division;
+  bool awaits_reload = false;  ///< a mode of it takes effect when the driver is loaded again
+  std::string requested = {};  ///< its value, where the driver was asked for it
   std::optional<DeviceChange> due;
 };
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "node/change/division_now.h"
 
 namespace penstock::node::change {
 namespace {
@@ -20,9 +19,9 @@ Resets::Resets(base::Executor& control, inventory::Inventory& inventory, ledger:
                health::Monitor& monitor, DeviceChanges& changes, VendorOf vendor_of)
     : control_(control),
       inventory_(inventory),
-      ledger_(ledger),
       monitor_(monitor),
       changes_(changes),
+      use_{inventory, ledger, changes},
       vendor_of_(std::move(vendor_of)),
       steps_({DeviceChanges::Withdraw(),
               {.name = "await release",
@@ -55,41 +54,12 @@ bool Resets::NeedsReset(const std::string& id) const {
          });
 }
 
-/// The device and its parts.
-std::vector<std::string> Resets::WithParts(const std::string& id) const {
-  std::vector<std::string> ids{id};
-  for (const inventory::Entry& entry : inventory_.published().Get()->devices)
-    if (entry.IsPartOf(id)) ids.push_back(entry.facts->id);
-  return ids;
-}
-
 /// The devices of a change and their parts.
 std::vector<std::string> Resets::IdsOf(const DeviceChange& change) const {
   std::vector<std::string> ids;
   for (const ChangedDevice& device : change.devices)
-    for (std::string& id : WithParts(device.id)) ids.push_back(std::move(id));
+    for (std::string& id : use_.WithParts(device.id)) ids.push_back(std::move(id));
   return ids;
-}
-
-bool Resets::IsReleased(const std::string& device) const {
-  const auto ledger = ledger_.Get();
-  return std::ranges::all_of(WithParts(device),
-                             [&](const std::string& id) { return ledger->Free(id); });
-}
-
-/// Whether neither the device nor a part of it has a holder, and no process is on them but those of
-/// a sharing server without clients, which ends once the device is withdrawn.
-bool Resets::IsFree(const std::string& device) const {
-  const auto ledger = ledger_.Get();
-  const auto snapshot = inventory_.published().Get();
-  const auto servers = changes_.Servers();
-  const auto draws = [](const device::DeviceProcess& process) { return process.graphics_only; };
-  return IsReleased(device) && std::ranges::all_of(WithParts(device), [&](const std::string& id) {
-           const inventory::Entry* entry = snapshot->Find(id);
-           return HolderOf(id, *snapshot, *ledger, *servers).empty() &&
-                  (entry == nullptr || entry->reading == nullptr ||
-                   std::ranges::none_of(entry->reading->processes, draws));
-         });
 }
 
 std::map<std::string, ResetCandidate> Resets::Candidates() const {
@@ -104,7 +74,7 @@ std::map<std::string, ResetCandidate> Resets::Candidates() const {
     if (vendor.actions == nullptr || !facts.parent.empty()) continue;
     ResetCandidate& candidate = candidates[facts.id];
     candidate.needs_reset = NeedsReset(facts.id);
-    candidate.free = IsFree(facts.id) && changes_.Of(facts.id) == nullptr;
+    candidate.free = use_.User(facts.id).empty() && changes_.Of(facts.id) == nullptr;
     candidate.present = entry.health.state != device::HealthState::kGone;
     candidate.before = monitor_.ResetsOf(facts.id);
     if (const auto later = not_before_.find(facts.id); later != not_before_.end())
@@ -129,7 +99,7 @@ std::vector<DeviceChange> Resets::Due() {
   if (!AwaitsDevices()) return {};
   const auto candidates = Candidates();
   std::erase_if(failures_, [&](const auto& failure) {
-    return std::ranges::all_of(WithParts(failure.first), [&](const std::string& id) {
+    return std::ranges::all_of(use_.WithParts(failure.first), [&](const std::string& id) {
       const inventory::Entry* entry = snapshot->Find(id);
       return entry == nullptr || entry->health.state == device::HealthState::kHealthy;
     });
@@ -164,7 +134,7 @@ void Resets::Note(const std::map<std::string, ResetCandidate>& candidates, const
       if (const auto why_not = plan.why_not.find(id); why_not != plan.why_not.end())
         note += (note.empty() ? "" : "; ") + why_not->second;
     }
-    for (const std::string& one : WithParts(id))
+    for (const std::string& one : use_.WithParts(id))
       if (one == id || monitor_.NeedsReset(one)) notes[one] = note;
   }
   for (const auto& [id, note] : notes_)
@@ -198,7 +168,7 @@ StepResult Resets::AwaitUnused(const DeviceChange& change) {
   const auto snapshot = inventory_.published().Get();
   for (const ChangedDevice& device : change.devices)
     if (snapshot->Find(device.id)->health.state == device::HealthState::kGone ||
-        !IsReleased(device.id))
+        !use_.IsReleased(device.id))
       return base::Error(base::Code::kCancelled, device.id + " is in use again or gone");
   bool needed = false, read = true;
   for (const std::string& id : IdsOf(change)) {
@@ -211,7 +181,7 @@ StepResult Resets::AwaitUnused(const DeviceChange& change) {
   StepResult waits = changes_.AwaitFree(change);
   if (!waits.ok() || !waits->empty()) return waits;
   for (const ChangedDevice& device : change.devices)
-    if (!IsFree(device.id))
+    if (!use_.User(device.id).empty())
       return base::Error(base::Code::kCancelled, device.id + " is in use again");
   if (changes_.AnyUsesDriver()) return std::string("another change uses the driver");
   return std::string();

@@ -13,6 +13,7 @@
 #include "base/lifetime.h"
 #include "device/actions.h"
 #include "node/change/device_changes.h"
+#include "node/change/device_use.h"
 #include "node/change/reset_plan.h"
 #include "node/health/monitor.h"
 
@@ -54,10 +55,7 @@ class Resets final : public ChangeKind {
 
  private:
   bool NeedsReset(const std::string& id) const;
-  std::vector<std::string> WithParts(const std::string& id) const;
   std::vector<std::string> IdsOf(const DeviceChange& change) const;
-  bool IsReleased(const std::string& device) const;
-  bool IsFree(const std::string& device) const;
   std::map<std::string, ResetCandidate> Candidates() const;
   void Note(const std::map<std::string, ResetCandidate>& candidates, const ResetPlan& plan);
   Vendor VendorOfDevices(const DeviceChange& change) const;
@@ -72,9 +70,9 @@ class Resets final : public ChangeKind {
 
   base::Executor& control_;
   inventory::Inventory& inventory_;
-  ledger::Ledger& ledger_;
   health::Monitor& monitor_;
   DeviceChanges& changes_;
+  const DeviceUse use_;
   const VendorOf vendor_of_;
   const std::vector<ChangeStep> steps_;
   api::ResetPolicy policy_ = api::ResetPolicy::kNever;

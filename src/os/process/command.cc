@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/core/strings.h"
+
 namespace penstock::os {
 
 struct Command::State : std::enable_shared_from_this<Command::State> {
@@ -151,6 +153,16 @@ Command::~Command() {
   state_->done = nullptr;
   state_->loop.Cancel(std::exchange(state_->deadline, 0));
   state_->Kill();
+}
+
+std::string LastLines(const std::string& output) {
+  constexpr std::size_t kMostLines = 3, kMostText = 400;
+  std::vector<std::string> lines;
+  for (const std::string& line : base::Split(output, '\n'))
+    if (const std::string_view text = base::Trim(line); !text.empty()) lines.emplace_back(text);
+  if (lines.size() > kMostLines) lines.erase(lines.begin(), lines.end() - kMostLines);
+  const std::string words = base::Join(lines, " ");
+  return words.size() <= kMostText ? words : words.substr(0, kMostText) + "...";
 }
 
 }  // namespace penstock::os

@@ -43,4 +43,8 @@ class Command {
   std::shared_ptr<State> state_;
 };
 
+/// What a program said at last: up to three lines that are not empty, joined into one of at most
+/// about 400 bytes.
+std::string LastLines(const std::string& output);
+
 }  // namespace penstock::os

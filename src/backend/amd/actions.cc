@@ -1,0 +1,114 @@
+// Loads amdgpu again, with the modprobe of the machine.
+#include "device/actions.h"
+
+#include <memory>
+#include <utility>
+
+#include "base/core/result.h"
+#include "os/loop.h"
+#include "os/process/command.h"
+#include "os/process/launch.h"
+
+namespace penstock::backend::amd {
+namespace {
+
+using base::Code;
+using base::Error;
+
+/// The driver brings GPUs up one after another, and asks the firmware of each for its memory mode.
+constexpr base::Duration kDeadline = std::chrono::minutes(15);
+constexpr char kGroup[] = "penstock-reload";
+/// In a process of its own, which goes on where the agent ends meanwhile: else the driver would
+/// stay unloaded. Which of the two failed is in the status.
+constexpr char kReload[] =
+    "{ modprobe -r amdgpu || exit 3; modprobe amdgpu || exit 4; } 2>&1 & wait $!";
+constexpr int kNotUnloaded = 3, kNotLoaded = 4;
+
+base::Status StatusOf(const base::Result<os::Command::Outcome>& outcome) {
+  if (!outcome.ok()) return outcome.error().Within("modprobe");
+  if (outcome->status == 0) return {};
+  const std::string words = os::LastLines(outcome->output);
+  const std::string said = words.empty() ? "" : ": " + words;
+  if (outcome->status == kNotUnloaded)
+    return Error(Code::kFailedPrecondition,
+                 "amdgpu cannot be unloaded (end what uses /dev/kfd or /dev/dri, a display for "
+                 "example)" +
+                     said);
+  if (outcome->status == kNotLoaded)
+    return Error(
+        Code::kInternal,
+        "amdgpu was unloaded and cannot be loaded (run \"modprobe amdgpu\", or reboot)" + said);
+  return Error(Code::kUnavailable, "modprobe cannot be started (status " +
+                                       std::to_string(outcome->status) + ")" + said);
+}
+
+/// A reset of one GPU resets all that xGMI links with it, and only amdgpu knows when it needs one,
+/// which it then does by itself.
+class AmdActions final : public device::Actions {
+ public:
+  AmdActions(os::Loop& control, device::Paths paths)
+      : control_(control), paths_(std::move(paths)) {}
+
+  std::vector<std::string> ResetTogether(
+      const device::Facts& device, const std::vector<const device::Facts*>& all) const override {
+    std::vector<std::string> together{device.id};
+    for (const device::Facts* other : all)
+      for (const device::Link& link : device.links)
+        if (link.peer == other->id && link.fabric_lanes > 0) together.push_back(other->id);
+    return together;
+  }
+
+  void SetPaths(const device::Paths& paths) override { paths_ = paths; }
+
+  void Reset(const std::vector<device::Facts>&, std::function<void(base::Status)> done) override {
+    Later(std::move(done), Error(Code::kUnimplemented,
+                                 "Penstock resets no AMD GPU: amdgpu does so where it can; "
+                                 "otherwise reload the driver or reboot"));
+  }
+
+  void ReloadDriver(std::function<void(base::Status)> done) override {
+    if (command_)
+      return Later(std::move(done),
+                   Error(Code::kFailedPrecondition, "the driver is being loaded again"));
+    os::Command::Options options;
+    const std::string launcher = os::OwnFolder() + "/penstock-worker";
+    options.spawn.arguments =
+        os::LaunchArguments(launcher, {.cgroup = kGroup,
+                                       .root = paths_.driver_root == "/" ? "" : paths_.driver_root,
+                                       .command = {"sh", "-c", kReload}});
+    options.spawn.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+    options.spawn.new_session = true;
+    options.deadline = kDeadline;
+    command_ = std::make_unique<os::Command>(
+        control_, std::move(options),
+        [this, done = std::move(done)](const base::Result<os::Command::Outcome>& outcome) {
+          // The command, which owns `done`, must outlive the call.
+          control_.Post([alive = std::weak_ptr(alive_), this, done, status = StatusOf(outcome)] {
+            if (alive.expired()) return;
+            command_.reset();
+            done(status);
+          });
+        });
+  }
+
+ private:
+  void Later(std::function<void(base::Status)> done, Error error) {
+    control_.Post(
+        [alive = std::weak_ptr(alive_), done = std::move(done), error = std::move(error)] {
+          if (!alive.expired()) done(error);
+        });
+  }
+
+  os::Loop& control_;
+  device::Paths paths_;
+  std::unique_ptr<os::Command> command_;
+  const std::shared_ptr<int> alive_ = std::make_shared<int>();
+};
+
+}  // namespace
+
+std::unique_ptr<device::Actions> MakeActions(os::Loop& control, const device::Paths& paths) {
+  return std::make_unique<AmdActions>(control, paths);
+}
+
+}  // namespace penstock::backend::amd
