@@ -62,6 +62,10 @@ api::NodeConfig ConfigOfPod(const api::PenstockSpec& spec, const std::string& na
     config.layouts_file = std::string(kLayoutsInPod) + "/config.yaml";
   if (!spec.config_maps.counters.empty())
     config.telemetry.counters_file = std::string(kCountersInPod) + "/dcgm-metrics.csv";
+  if (!spec.config_maps.exporter.empty())
+    config.telemetry.exporter_file = std::string(kExporterInPod) + "/config.json";
+  if (!spec.config_maps.mode_profiles.empty())
+    config.mode_profiles_file = std::string(kModesInPod) + "/config.json";
   return config;
 }
 

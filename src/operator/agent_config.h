@@ -13,6 +13,8 @@ inline constexpr std::string_view kDriverRootInPod = "/driver-root";
 inline constexpr std::string_view kDevRootInPod = "/dev-root";
 inline constexpr std::string_view kLayoutsInPod = "/etc/penstock-layouts";
 inline constexpr std::string_view kCountersInPod = "/etc/penstock-counters";
+inline constexpr std::string_view kExporterInPod = "/etc/penstock-exporter";
+inline constexpr std::string_view kModesInPod = "/etc/penstock-modes";
 
 /// Where the host has the driver and its device files.
 struct HostDriver {

@@ -129,6 +129,8 @@ void SetFolders(const api::PenstockSpec& spec, Json& container, Json& volumes) {
   };
   mount_map("layouts", kLayoutsInPod, spec.config_maps.layouts);
   mount_map("counters", kCountersInPod, spec.config_maps.counters);
+  mount_map("exporter", kExporterInPod, spec.config_maps.exporter);
+  mount_map("modes", kModesInPod, spec.config_maps.mode_profiles);
 }
 
 void SetContainer(const api::AgentPods& agent, const Installation& installation, Parts& parts,

@@ -75,10 +75,13 @@ Json ServiceOf(const api::MetricsService& service) {
                {"port", service.port},
                {"targetPort", "metrics"},
                {"protocol", "TCP"}};
+  if (service.node_port != 0) port["nodePort"] = service.node_port;
   Json spec = {{"type", service.type}, {"ports", {port}}};
   for (const auto& [key, value] : AgentLabels()) spec["selector"][key] = value;
   if (!service.internal_traffic_policy.empty())
     spec["internalTrafficPolicy"] = service.internal_traffic_policy;
+  if (!service.external_traffic_policy.empty())
+    spec["externalTrafficPolicy"] = service.external_traffic_policy;
   Json metadata = {{"name", service.name}};
   if (!service.labels.empty()) metadata["labels"] = service.labels;
   if (!service.annotations.empty()) metadata["annotations"] = service.annotations;

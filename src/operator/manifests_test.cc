@@ -148,6 +148,19 @@ TEST(Manifests, TheConfigurationIsShortAndReadable) {
   EXPECT_EQ(api::ToYaml(*read), api::ToYaml(ConfigOfPod(spec, "gpu-operator")));
 }
 
+TEST(Manifests, AmdsConfigurationsAreMountedAndNamedInTheAgentsConfiguration) {
+  api::PenstockSpec spec;
+  spec.config_maps.exporter = "amd-metrics";
+  spec.config_maps.mode_profiles = "dcm";
+  const api::NodeConfig config = ConfigOfPod(spec, "gpu-operator");
+  EXPECT_EQ(config.telemetry.exporter_file, "/etc/penstock-exporter/config.json");
+  EXPECT_EQ(config.mode_profiles_file, "/etc/penstock-modes/config.json");
+  EXPECT_EQ(Named(PodOf(spec)["volumes"], "exporter")["configMap"]["name"], "amd-metrics");
+  EXPECT_EQ(Named(PodOf(spec)["volumes"], "modes")["configMap"]["name"], "dcm");
+  EXPECT_EQ(Named(ContainerOf(spec)["volumeMounts"], "modes"),
+            json({{"name", "modes"}, {"mountPath", "/etc/penstock-modes"}, {"readOnly", true}}));
+}
+
 TEST(Manifests, PartsThatAreNoObjectsAreRefusedTogether) {
   api::PenstockSpec spec;
   spec.agent.volumes.text = "{}";
@@ -162,6 +175,16 @@ TEST(Manifests, AServiceHasThePortThatMonitorsSelect) {
   const json service = ServiceOf({.name = "nvidia-dcgm-exporter", .port = 9400});
   EXPECT_EQ(service["spec"]["ports"][0]["name"], "gpu-metrics");
   EXPECT_EQ(service["spec"]["ports"][0]["targetPort"], "metrics");
+}
+
+TEST(Manifests, AServiceForClientsOutsideTheClusterHasItsPortOfTheNodes) {
+  const json service = ServiceOf(
+      {.name = "s", .type = "NodePort", .node_port = 32500, .external_traffic_policy = "Local"});
+  EXPECT_EQ(service["spec"]["ports"][0]["nodePort"], 32500);
+  EXPECT_EQ(service["spec"]["externalTrafficPolicy"], "Local");
+  const json plain = ServiceOf({.name = "s"});
+  EXPECT_FALSE(plain["spec"]["ports"][0].contains("nodePort"));
+  EXPECT_FALSE(plain["spec"].contains("externalTrafficPolicy"));
 }
 
 TEST(Manifests, EveryObjectHasAnOwnerAndItsHash) {

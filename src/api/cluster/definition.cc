@@ -111,7 +111,7 @@ ResourceDefinition MakeDefinition(const DefinitionNames& names, Json spec, Json 
                      {"metadata", {{"name", name}}}};
   definition["spec"] = {{"group", names.group},
                         {"names", std::move(all_names)},
-                        {"scope", "Cluster"},
+                        {"scope", names.namespaced ? "Namespaced" : "Cluster"},
                         {"versions", std::move(versions)}};
   return {name, base::JsonText(definition)};
 }

@@ -29,9 +29,10 @@ struct DefinitionNames {
   /// Of `kubectl get`: name, type and path.
   std::vector<std::vector<std::string>> columns;
   std::string_view description;
+  bool namespaced = false;
 };
 
-/// A cluster-scoped resource with the subresource `status`.
+/// A resource with the subresource `status`.
 ResourceDefinition MakeDefinition(const DefinitionNames& names, nlohmann::ordered_json spec,
                                   nlohmann::ordered_json status,
                                   const nlohmann::ordered_json& validations);

@@ -57,8 +57,10 @@ struct HostPaths {
 struct NamedConfigMaps {
   std::string configurations;  ///< a configuration for each kind of node
   std::string default_configuration;
-  std::string layouts;   ///< a file of mig-parted under "config.yaml"
-  std::string counters;  ///< a file of counters under "dcgm-metrics.csv"
+  std::string layouts;        ///< a file of mig-parted under "config.yaml"
+  std::string counters;       ///< a file of counters under "dcgm-metrics.csv"
+  std::string exporter;       ///< the configuration of AMD's exporter under "config.json"
+  std::string mode_profiles;  ///< profiles of AMD's Device Config Manager under "config.json"
   bool operator==(const NamedConfigMaps&) const = default;
 };
 
@@ -67,7 +69,9 @@ struct MetricsService {
   std::string name;  ///< "nvidia-dcgm-exporter"
   int port = 9400;
   std::string type = "ClusterIP";
-  std::string internal_traffic_policy;  ///< "Cluster", "Local"; empty: not set
+  int node_port = 0;  ///< of the type NodePort; 0: the server chooses one
+  std::string internal_traffic_policy, external_traffic_policy;  ///< "Cluster", "Local"; empty: not
+                                                                 ///< set
   std::map<std::string, std::string> labels, annotations;
   bool monitor = false;  ///< with a ServiceMonitor, where the cluster has this kind
   std::string interval, scrape_timeout;

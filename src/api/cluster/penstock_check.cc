@@ -108,6 +108,8 @@ void CheckPenstock(const PenstockSpec& spec, const ReportProblem& report) {
   CheckObject("configMaps.configurations", spec.config_maps.configurations, "ConfigMap", report);
   CheckObject("configMaps.layouts", spec.config_maps.layouts, "ConfigMap", report);
   CheckObject("configMaps.counters", spec.config_maps.counters, "ConfigMap", report);
+  CheckObject("configMaps.exporter", spec.config_maps.exporter, "ConfigMap", report);
+  CheckObject("configMaps.modeProfiles", spec.config_maps.mode_profiles, "ConfigMap", report);
   for (std::size_t i = 0; i < spec.runtime_classes.size(); ++i) {
     const std::string path = base::Item("runtimeClasses", i);
     CheckObject(path + ".name", spec.runtime_classes[i].name, "RuntimeClass", report);

@@ -53,6 +53,8 @@ void VisitFields(Visit& visit, T& maps) {
   visit("defaultConfiguration", maps.default_configuration, {.if_any = true});
   visit("layouts", maps.layouts, {.if_any = true});
   visit("counters", maps.counters, {.if_any = true});
+  visit("exporter", maps.exporter, {.if_any = true});
+  visit("modeProfiles", maps.mode_profiles, {.if_any = true});
 }
 
 template <typename Visit, base::Of<RuntimeClassSpec> T>
@@ -66,7 +68,9 @@ void VisitFields(Visit& visit, T& service) {
   visit("name", service.name, {.filled = true});
   visit("port", service.port, {.least = 1, .most = 65535});
   VisitWord(visit, "type", service.type, {"ClusterIP", "NodePort", "LoadBalancer"});
+  visit("nodePort", service.node_port, {.if_any = true, .most = 65535});
   VisitWord(visit, "internalTrafficPolicy", service.internal_traffic_policy, {"Cluster", "Local"});
+  VisitWord(visit, "externalTrafficPolicy", service.external_traffic_policy, {"Cluster", "Local"});
   visit("labels", service.labels, {.if_any = true});
   visit("annotations", service.annotations, {.if_any = true});
   visit("serviceMonitor", service.monitor);

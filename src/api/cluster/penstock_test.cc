@@ -49,10 +49,11 @@ constexpr char kEverything[] = R"({
   "node": {"health": {"poll": "9s"}, "parts": {"strategy": "single"},
            "sharing": {"rules": [{"strategy": "time-slicing", "replicas": 4}]}},
   "configMaps": {"configurations": "plugin", "defaultConfiguration": "a", "layouts": "mig",
-                 "counters": "metrics"},
+                 "counters": "metrics", "exporter": "amd-metrics", "modeProfiles": "dcm"},
   "runtimeClasses": [{"name": "nvidia", "handler": "nvidia"}],
   "services": [{"name": "nvidia-dcgm-exporter", "port": 9401, "type": "NodePort",
-                "internalTrafficPolicy": "Local", "labels": {"app": "nvidia-dcgm-exporter"},
+                "nodePort": 32500, "internalTrafficPolicy": "Local",
+                "externalTrafficPolicy": "Local", "labels": {"app": "nvidia-dcgm-exporter"},
                 "annotations": {"prometheus.io/scrape": "true"}, "serviceMonitor": true,
                 "interval": "15s", "scrapeTimeout": "1m30s", "honorLabels": true,
                 "monitorLabels": {"release": "prometheus"},
@@ -81,9 +82,13 @@ TEST(Penstock, ReadsEveryField) {
   EXPECT_EQ(spec.node.parts, PartsStrategy::kSingle);
   EXPECT_EQ(spec.node.health.poll, std::chrono::seconds(9));
   EXPECT_EQ(spec.config_maps.counters, "metrics");
+  EXPECT_EQ(spec.config_maps.exporter, "amd-metrics");
+  EXPECT_EQ(spec.config_maps.mode_profiles, "dcm");
   EXPECT_THAT(spec.runtime_classes, ElementsAre(RuntimeClassSpec{"nvidia", "nvidia"}));
   ASSERT_EQ(spec.services.size(), 1u);
   EXPECT_EQ(spec.services[0].port, 9401);
+  EXPECT_EQ(spec.services[0].node_port, 32500);
+  EXPECT_EQ(spec.services[0].external_traffic_policy, "Local");
   EXPECT_EQ(spec.services[0].relabelings.text, R"([{"action":"keep","regex":"a"}])");
   EXPECT_EQ(spec.marks.opt_out_label, "nvidia.com/gpu.deploy.operands");
   EXPECT_TRUE(spec.privileged_namespace);
