@@ -43,7 +43,8 @@ class SpecBuilder {
       for (PolicyOutcome& outcome : outcomes) AddDriver(outcome);
     } else if (!kind.not_served.empty()) {
       for (PolicyOutcome& outcome : outcomes)
-        if (const auto read = Read(outcome); !read.ok()) outcome.problem = read.error().message();
+        if (const auto read = Read(outcome, nullptr); !read.ok())
+          outcome.problem = read.error().message();
     } else if (!outcomes.empty()) {
       AddOldest(outcomes);
     }
@@ -62,27 +63,33 @@ class SpecBuilder {
     for (std::size_t i = 1; i < outcomes.size(); ++i)
       outcomes[i].ignored =
           name.kind + " " + name.name + " is in force, since it is older; delete one of the two";
+    const api::PenstockSpec* over = effective_.wanted ? &spec_ : nullptr;
     effective_.wanted = true;
     if (!effective_.owner) effective_.owner = name;
-    auto read = Read(oldest);
+    auto read = Read(oldest, over);
     if (!read.ok()) {
       oldest.problem = read.error().message();
       readable_ = false;
       return;
     }
+    // Drivers of NVIDIADriver objects are added whatever the first policy in force is.
+    std::vector<api::DriverSpec> drivers = std::move(spec_.drivers);
     spec_ = std::move(read->spec);
-    if (!oldest.policy->kind->translate) return;
+    if (over == nullptr && oldest.policy->kind->translate)
+      std::ranges::move(drivers, std::back_inserter(spec_.drivers));
+    if (!oldest.policy->kind->translate || over != nullptr) return;
     no_driver_objects_ = std::move(read->no_driver_objects);
     if (!no_driver_objects_.empty())
       no_driver_objects_ = name.kind + " " + name.name + " " + no_driver_objects_;
   }
 
   /// Reads a policy over what others asked for.
-  base::Result<api::compat::PolicyTranslation> Read(PolicyOutcome& outcome) {
+  base::Result<api::compat::PolicyTranslation> Read(PolicyOutcome& outcome,
+                                                    const api::PenstockSpec* over) {
     const std::string text = base::JsonText(outcome.policy->object);
     api::compat::PolicyTranslation translation;
     if (outcome.policy->kind->translate) {
-      ASSIGN(translation, outcome.policy->kind->translate(text));
+      ASSIGN(translation, outcome.policy->kind->translate(text, over));
       outcome.answers = translation.answers;
     } else {
       ASSIGN(translation.spec,

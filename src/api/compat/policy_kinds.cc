@@ -1,8 +1,11 @@
-// Facts of NVIDIA's GPU Operator (controllers/state_manager.go, assets/*/*service.yaml at 26.7).
+// Facts of NVIDIA's GPU Operator (controllers/state_manager.go, assets/*/*service.yaml at 26.7) and
+// of AMD's (api/v1alpha1/deviceconfig_types.go, internal/controllers at 1050202f).
 #include "api/compat/policy_kinds.h"
 
 #include <algorithm>
 
+#include "api/compat/amd/device_config.h"
+#include "api/compat/nvidia/cluster_policy.h"
 #include "api/compat/nvidia/driver_names.h"
 #include "api/compat/nvidia/gpu_cluster.h"
 #include "api/labels.h"
@@ -11,7 +14,13 @@ namespace penstock::api::compat {
 
 namespace {
 
-base::Result<PolicyTranslation> AnswerCluster(std::string_view object) {
+// Kinds that are the first of theirs have nothing before them.
+
+base::Result<PolicyTranslation> ReadPolicy(std::string_view object, const PenstockSpec*) {
+  return TranslateClusterPolicy(object);
+}
+
+base::Result<PolicyTranslation> AnswerCluster(std::string_view object, const PenstockSpec*) {
   ASSIGN(auto answers, AnswerGpuCluster(object));
   return PolicyTranslation{.answers = std::move(answers)};
 }
@@ -20,20 +29,38 @@ base::Result<PolicyTranslation> AnswerCluster(std::string_view object) {
 
 const std::vector<PolicyKind>& PolicyKinds() {
   static const std::vector<PolicyKind> kinds = {
-      {"nvidia.com", "v1", "clusterpolicies", "ClusterPolicy", TranslateClusterPolicy, {}, ""},
-      {"nvidia.com", "v1alpha1", "nvidiadrivers", "NVIDIADriver", {}, TranslateNvidiaDriver, ""},
-      {"nvidia.com",
-       "v1alpha1",
-       "gpuclusters",
-       "GPUCluster",
-       AnswerCluster,
-       {},
-       "dynamic resource allocation is not served yet; use a ClusterPolicy or a Penstock object"}};
+      {.group = "nvidia.com",
+       .version = "v1",
+       .plural = "clusterpolicies",
+       .kind = "ClusterPolicy",
+       .translate = ReadPolicy},
+      {.group = "nvidia.com",
+       .version = "v1alpha1",
+       .plural = "nvidiadrivers",
+       .kind = "NVIDIADriver",
+       .translate_driver = TranslateNvidiaDriver},
+      {.group = "nvidia.com",
+       .version = "v1alpha1",
+       .plural = "gpuclusters",
+       .kind = "GPUCluster",
+       .translate = AnswerCluster,
+       .not_served =
+           "dynamic resource allocation is not served yet; use a ClusterPolicy or a Penstock "
+           "object"},
+      {.group = "amd.com",
+       .version = "v1alpha1",
+       .plural = "deviceconfigs",
+       .kind = "DeviceConfig",
+       .translate = TranslateDeviceConfig,
+       .namespaced = true,
+       .vendor = "amd",
+       .foreign_finalizer = "amd.node.kubernetes.io/deviceconfig-finalizer"}};
   return kinds;
 }
 
 const PolicyKind& PenstockKind() {
-  static const PolicyKind kind{"penstock.io", "v1alpha1", "penstocks", "Penstock", {}, {}, ""};
+  static const PolicyKind kind{
+      .group = "penstock.io", .version = "v1alpha1", .plural = "penstocks", .kind = "Penstock"};
   return kind;
 }
 

@@ -3,14 +3,15 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "api/cluster/penstock.h"
-#include "api/compat/nvidia/cluster_policy.h"
 #include "api/compat/nvidia/nvidia_driver.h"
+#include "api/compat/policy_translation.h"
 #include "base/core/result.h"
 
 namespace penstock::api::compat {
@@ -18,12 +19,21 @@ namespace penstock::api::compat {
 /// A kind of objects that say what is wanted of the cluster.
 struct PolicyKind {
   std::string group, version, plural, kind;
-  /// Into Penstock's own form, for a kind of which one object is in force.
-  std::function<base::Result<PolicyTranslation>(std::string_view object)> translate;
+  /// Into Penstock's own form, for a kind of which one object is in force. `over`: what the kinds
+  /// before it ask for together, which the result contains; null: none of them is in force.
+  std::function<base::Result<PolicyTranslation>(std::string_view object, const PenstockSpec* over)>
+      translate;
   /// Instead, for a kind of which each object adds a driver.
   std::function<base::Result<DriverTranslation>(std::string_view object)> translate_driver;
   /// Why objects of the kind are only answered: nothing follows from them. Empty: they take effect.
-  std::string not_served;
+  std::string not_served = {};
+  /// Its objects live in namespaces, of which only the operator's is read.
+  bool namespaced = false;
+  /// Whose nodes the status of its objects counts: "amd"; empty: all with devices.
+  std::string vendor = {};
+  /// An object with this finalizer belongs to the controller of another operator, and is left to
+  /// it. Empty: no such controller is known.
+  std::string foreign_finalizer = {};
 };
 
 /// In the order in which they are read: each is read over those before it, so that Penstock's own,
