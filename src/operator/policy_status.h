@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/compat/nvidia/cluster_policy.h"
+#include "api/compat/policy_translation.h"
 #include "operator/driver/rollout_plan.h"
 #include "operator/effective_spec.h"
 #include "operator/fleet_state.h"

@@ -116,21 +116,6 @@ void TakeDriver(PolicyWork& work, PolicyTranslation& translation) {
   }
 }
 
-/// The sections' order is that of the table.
-void Order(std::vector<FieldAnswer>& answers) {
-  const auto place = [](const FieldAnswer& answer) {
-    const auto& fields = internal::ClusterPolicyFields();
-    const auto found = std::ranges::find_if(fields, [&](const ResourceField& field) {
-      const std::string path = "spec." + field.path;
-      return answer.field.starts_with(path) &&
-             (answer.field.size() == path.size() || answer.field[path.size()] == '[') &&
-             field.type != internal::FieldType::kMap;
-    });
-    return found - fields.begin();
-  };
-  std::ranges::stable_sort(answers, {}, place);
-}
-
 }  // namespace
 
 base::Result<PolicyTranslation> TranslateClusterPolicy(std::string_view object) {
@@ -159,7 +144,7 @@ base::Result<PolicyTranslation> TranslateClusterPolicy(std::string_view object) 
     if (work.without.empty() || !answer.field.starts_with(without) ||
         answer.fate == FieldFate::kDeprecated)
       translation.answers.push_back(answer);
-  Order(translation.answers);
+  SortAnswers(translation.answers, work.fields);
   for (const auto& more : {reading.aliases, reading.unknown})
     translation.answers.insert(translation.answers.end(), more.begin(), more.end());
   return translation;

@@ -40,9 +40,6 @@ const FieldTopic kNoProgram = {
     "The agent does the work of this operand without its program, so flags have no effect; "
     "node of a Penstock object has the agent's settings.",
     ""};
-const FieldTopic kAlone = {"", FieldFate::kNotServed, "", ""};
-const FieldTopic kAloneDeprecated = {"", FieldFate::kDeprecated, "", ""};
-const FieldTopic kAloneElsewhere = {"", FieldFate::kElsewhere, "", ""};
 
 OperandBlock AgentBlock() {
   return {.topic = &kNoProgram,

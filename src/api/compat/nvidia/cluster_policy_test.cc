@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "api/compat/nvidia/resource_fields.h"
+#include "api/compat/nvidia/operand_fields.h"
 #include "base/core/json_text.h"
 #include "base/testing/build_tree.h"
 #include "base/yaml.h"

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "api/compat/nvidia/cluster_policy.h"
 #include "api/compat/nvidia/nvidia_driver.h"
 
 namespace penstock::api::compat {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/compat/nvidia/cluster_policy.h"
+#include "api/compat/policy_translation.h"
 #include "base/core/result.h"
 
 namespace penstock::api::compat {

@@ -1,7 +1,7 @@
-// Describes the fields of NVIDIA's custom resources: one table for each resource, from which
+// Describes the fields of vendors' custom resources: one table for each resource, from which
 // reading, answers, the CustomResourceDefinition and the reference follow. Private to api/compat.
 //
-// The facts (names, types, words, defaults) are those of gpu-operator's api/nvidia.
+// The facts (names, types, words, defaults) are those of the vendors' types.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/compat/nvidia/cluster_policy.h"
+#include "api/compat/policy_translation.h"
 #include "base/core/document.h"
 
 namespace penstock::api::compat::internal {
@@ -46,6 +46,11 @@ struct FieldTopic {
   std::string_view gate;
 };
 
+/// Topics of fields that are answered alone, each with its text.
+inline constexpr FieldTopic kAlone = {"", FieldFate::kNotServed, "", ""},
+                            kAloneDeprecated = {"", FieldFate::kDeprecated, "", ""},
+                            kAloneElsewhere = {"", FieldFate::kElsewhere, "", ""};
+
 struct PolicyWork;
 
 struct ResourceField {
@@ -57,7 +62,8 @@ struct ResourceField {
   std::vector<std::string_view> words = {};  ///< the possible texts; empty: any
   std::string_view pattern = {};             ///< of the definition
   std::optional<std::int64_t> least = {}, most = {};
-  std::vector<std::string_view> usual = {};  ///< values that ask for nothing
+  /// Values that ask for nothing; of a map, its JSON with sorted keys.
+  std::vector<std::string_view> usual = {};
   bool required = false;
   const FieldTopic* topic = nullptr;  ///< null: it takes effect
   void (*apply)(PolicyWork& work, const base::Value& value) = nullptr;
@@ -98,8 +104,8 @@ std::optional<base::Value> DefaultOf(const ResourceField& field);
 bool IsFieldOn(const ResourceReading& reading, std::span<const ResourceField> fields,
                std::string_view path);
 
-/// Whether the object sets the field to something that neither the definition nor NVIDIA's chart
-/// has anyway.
+/// Whether the object sets the field to something that neither the definition nor the vendor's
+/// chart has anyway.
 bool IsFieldSet(const ResourceReading& reading, const ResourceField& field);
 
 /// The answers for all fields that are set to something that they cannot have, in the table's
@@ -107,31 +113,12 @@ bool IsFieldSet(const ResourceReading& reading, const ResourceField& field);
 std::vector<FieldAnswer> AnswersFor(const ResourceReading& reading,
                                     std::span<const ResourceField> fields);
 
-/// The blocks of fields that most operands have.
-struct OperandBlock {
-  const FieldTopic* topic = nullptr;      ///< of all fields without one of their own
-  const FieldTopic* images = nullptr;     ///< repository, image, version, imagePullPolicy
-  const FieldTopic* resources = nullptr;  ///< of the container
-  const FieldTopic* arguments = nullptr;  ///< args
-  const FieldTopic* variables = nullptr;  ///< env
-  const FieldTopic* network = nullptr;    ///< hostNetwork
-  bool short_block = false;               ///< without resources and hostNetwork
-  bool only_images = false;               ///< nor args and env
-  bool without_arguments = false;
-  void (*apply_secrets)(PolicyWork&, const base::Value&) = nullptr;
-  void (*apply_arguments)(PolicyWork&, const base::Value&) = nullptr;
-  void (*apply_variables)(PolicyWork&, const base::Value&) = nullptr;
-  void (*apply_network)(PolicyWork&, const base::Value&) = nullptr;
-};
-void AddOperand(std::vector<ResourceField>& fields, const std::string& section,
-                const OperandBlock& block);
+/// Sorts answers by the places of their fields in the table; an answer to an item of a field
+/// ("spec.a.env[X]") has the field's place.
+void SortAnswers(std::vector<FieldAnswer>& answers, std::span<const ResourceField> fields);
 
-/// The pattern of image names in the definitions.
-inline constexpr std::string_view kImagePattern = R"([a-zA-Z0-9\-]+)";
-
-const std::vector<ResourceField>& ClusterPolicyFields();
-const std::vector<ResourceField>& NvidiaDriverFields();
-const std::vector<ResourceField>& GpuClusterFields();
+/// A text of an object for messages: its beginning, printable.
+std::string ShownText(std::string_view text);
 
 std::string_view ToString(FieldFate fate);  ///< "honoured", "not served yet"
 

@@ -1,10 +1,13 @@
-// Reads the fields of NVIDIA's custom resources by their tables, and answers those that do not take
+// Reads the fields of vendors' custom resources by their tables, and answers those that do not take
 // effect.
-#include "api/compat/nvidia/resource_fields.h"
+#include "api/compat/resource_fields.h"
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "api/cluster/kube_json.h"
+#include "base/core/json_text.h"
 #include "base/core/printable.h"
 #include "base/core/strings.h"
 
@@ -20,11 +23,6 @@ constexpr std::size_t kMostUnknown = 20;  // conditions are bounded
 constexpr std::size_t kLongestShown = 100;
 
 std::string SpecPath(std::string_view path) { return "spec." + std::string(path); }
-
-/// What an object contains, for messages.
-std::string Shown(std::string_view text) {
-  return base::Printable(text.substr(0, kLongestShown)) + (text.size() > kLongestShown ? "…" : "");
-}
 
 class FieldReader {
  public:
@@ -78,7 +76,7 @@ class FieldReader {
         names.emplace_back(path.substr(prefix.size()));
     const auto near = base::Nearest(std::string_view(written).substr(prefix.size()), names);
     reading_.unknown.push_back(
-        {SpecPath(Shown(written)), FieldFate::kUnknown,
+        {SpecPath(ShownText(written)), FieldFate::kUnknown,
          near ? "Is in no known version of the resource; did you mean \"" + *near + "\"?"
               : std::string("Is in no known version of the resource, and has no effect.")});
   }
@@ -99,8 +97,8 @@ class FieldReader {
   void Expect(const ResourceField& field, const Value& value, Value::Kind kind) {
     if (value.kind != kind)
       Problem(field, "is " + std::string(Describe(value.kind)) +
-                         (value.text.empty() ? "" : " (" + Shown(value.text) + ")") + " where " +
-                         std::string(Describe(kind)) + " is expected");
+                         (value.text.empty() ? "" : " (" + ShownText(value.text) + ")") +
+                         " where " + std::string(Describe(kind)) + " is expected");
   }
 
   void ExpectItems(const ResourceField& field, const Value& value, Value::Kind kind) {
@@ -117,7 +115,7 @@ class FieldReader {
     if (!value.map) return;
     for (const Value::Entry& entry : *value.map)
       if (entry.value.kind != kind)
-        problems_.Add({}, SpecPath(field.path) + "[" + Shown(entry.key) + "]: is " +
+        problems_.Add({}, SpecPath(field.path) + "[" + ShownText(entry.key) + "]: is " +
                               std::string(Describe(entry.value.kind)) + " where " +
                               std::string(Describe(kind)) + " is expected");
   }
@@ -134,7 +132,7 @@ class FieldReader {
       if (given != nullptr && given->kind != Value::Kind::kString &&
           given->kind != Value::Kind::kNull)
         problems_.Add({}, place + ".value: is " + std::string(Describe(given->kind)) + " (" +
-                              Shown(given->text) +
+                              ShownText(given->text) +
                               ") where a string is expected; put it in quotes");
     }
   }
@@ -146,7 +144,7 @@ class FieldReader {
     std::vector<std::string> words;
     for (const std::string_view word : field.words)
       words.push_back(word.empty() ? "\"\"" : std::string(word));
-    Problem(field, "\"" + Shown(value.text) + "\" is none of " + base::Join(words, ", "));
+    Problem(field, "\"" + ShownText(value.text) + "\" is none of " + base::Join(words, ", "));
   }
 
   void CheckInt(const ResourceField& field, const Value& value) {
@@ -175,12 +173,12 @@ class FieldReader {
       case kDuration:
         CheckText(field, value);
         if (!value.text.empty() && !api::internal::IsPrometheusDuration(value.text))
-          Problem(field, "\"" + Shown(value.text) + "\" is not a duration such as \"15s\"");
+          Problem(field, "\"" + ShownText(value.text) + "\" is not a duration such as \"15s\"");
         return;
       case kNumberOrPercent:
         if ((value.kind != Value::Kind::kInt && value.kind != Value::Kind::kString) ||
             (!value.text.empty() && !api::internal::IsNumberOrPercent(value.text)))
-          Problem(field, "\"" + Shown(value.text) +
+          Problem(field, "\"" + ShownText(value.text) +
                              "\" is neither a number nor a percentage such as \"25%\"");
         return;
     }
@@ -209,11 +207,18 @@ Value DefaultValue(FieldType type, std::string_view text) {
   return value;
 }
 
-/// Whether the value asks for nothing: what the definition or NVIDIA's chart sets anyway.
+bool IsUsual(const ResourceField& field, std::string_view text) {
+  return std::ranges::find(field.usual, text) != field.usual.end();
+}
+
+/// Whether the value asks for nothing: what the definition or the vendor's chart sets anyway.
 bool IsQuiet(const ResourceField& field, const Value& value) {
   if (value.kind == Value::Kind::kList) return value.list->empty();
-  if (value.kind == Value::Kind::kMap) return field.type == kMap || value.map->empty();
-  if (std::ranges::find(field.usual, value.text) != field.usual.end()) return true;
+  if (value.kind == Value::Kind::kMap)
+    return field.type == kMap || value.map->empty() ||
+           (!field.usual.empty() &&
+            IsUsual(field, base::JsonText(base::JsonOf<nlohmann::json>(value))));
+  if (IsUsual(field, value.text)) return true;
   const std::string_view otherwise = field.unset.empty() ? field.schema_default : field.unset;
   if (value.kind == Value::Kind::kBool)
     return value.text == (otherwise.empty() ? "false" : otherwise);
@@ -228,7 +233,7 @@ const ResourceField* FindField(std::span<const ResourceField> fields, std::strin
 std::string NameOfObject(const Value& object, std::string_view kind) {
   const Value* metadata = object.Find("metadata");
   const Value* name = metadata != nullptr ? metadata->Find("name") : nullptr;
-  return std::string(kind) + (name != nullptr ? " " + Shown(name->text) : "");
+  return std::string(kind) + (name != nullptr ? " " + ShownText(name->text) : "");
 }
 
 void CheckKind(const Value& object, std::string_view version, std::string_view kind,
@@ -238,7 +243,7 @@ void CheckKind(const Value& object, std::string_view version, std::string_view k
     const Value* found = object.Find(key);
     if (found == nullptr || found->text != wanted)
       problems.Add({}, std::string(key) + ": is " +
-                           (found == nullptr ? "missing" : "\"" + Shown(found->text) + "\"") +
+                           (found == nullptr ? "missing" : "\"" + ShownText(found->text) + "\"") +
                            "; this is read as \"" + std::string(wanted) + "\" only");
   }
   const Value* spec = object.Find("spec");
@@ -311,49 +316,21 @@ std::vector<FieldAnswer> AnswersFor(const ResourceReading& reading,
   return answers;
 }
 
-void AddOperand(std::vector<ResourceField>& fields, const std::string& section,
-                const OperandBlock& block) {
-  const auto topic = [&](const FieldTopic* own) { return own != nullptr ? own : block.topic; };
-  const std::string at = section + ".";
-  const FieldTopic* images = topic(block.images);
-  fields.push_back({.path = at + "repository", .topic = images});
-  fields.push_back({.path = at + "image", .pattern = kImagePattern, .topic = images});
-  fields.push_back({.path = at + "version", .topic = images});
-  fields.push_back({.path = at + "imagePullPolicy", .usual = {"IfNotPresent"}, .topic = images});
-  fields.push_back({.path = at + "imagePullSecrets",
-                    .type = kTexts,
-                    .text = block.apply_secrets != nullptr
-                                ? "Secrets for the agent's image; those of all operands together."
-                                : "",
-                    .topic = block.apply_secrets != nullptr ? nullptr : topic(block.images),
-                    .apply = block.apply_secrets});
-  if (block.only_images) return;
-  // Flags follow variables, over which they take precedence.
-  fields.push_back({.path = at + "env",
-                    .type = kEnvironment,
-                    .text = block.apply_variables != nullptr
-                                ? "The operand's variables, with the effect that they have there; "
-                                  "each that has none is answered."
-                                : "",
-                    .topic = block.apply_variables != nullptr ? nullptr : topic(block.variables),
-                    .apply = block.apply_variables});
-  if (!block.without_arguments)
-    fields.push_back({.path = at + "args",
-                      .type = kTexts,
-                      .text = block.apply_arguments != nullptr
-                                  ? "The operand's flags, with the effect that they have there."
-                                  : "",
-                      .topic = block.apply_arguments != nullptr ? nullptr : topic(block.arguments),
-                      .apply = block.apply_arguments});
-  if (block.short_block) return;
-  fields.push_back({.path = at + "resources", .type = kResources, .topic = topic(block.resources)});
-  fields.push_back({.path = at + "hostNetwork",
-                    .type = kBool,
-                    .text = block.apply_network != nullptr
-                                ? "Whether the agent's pod uses the network of its node."
-                                : "",
-                    .topic = block.apply_network != nullptr ? nullptr : topic(block.network),
-                    .apply = block.apply_network});
+void SortAnswers(std::vector<FieldAnswer>& answers, std::span<const ResourceField> fields) {
+  const auto place = [fields](const FieldAnswer& answer) {
+    const auto found = std::ranges::find_if(fields, [&](const ResourceField& field) {
+      const std::string path = SpecPath(field.path);
+      return answer.field.starts_with(path) &&
+             (answer.field.size() == path.size() || answer.field[path.size()] == '[') &&
+             field.type != kMap;
+    });
+    return found - fields.begin();
+  };
+  std::ranges::stable_sort(answers, {}, place);
+}
+
+std::string ShownText(std::string_view text) {
+  return base::Printable(text.substr(0, kLongestShown)) + (text.size() > kLongestShown ? "…" : "");
 }
 
 std::string_view ToString(FieldFate fate) {
