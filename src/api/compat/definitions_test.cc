@@ -1,11 +1,13 @@
-// Tests the CustomResourceDefinitions: deploy/crds has a copy of each, and what NVIDIA's accept,
-// ours accept. PENSTOCK_UPDATE_GOLDEN=1 rewrites the copies.
+// Tests the CustomResourceDefinitions: deploy/crds has a copy of each, and what those of vendors
+// accept, ours accept. PENSTOCK_UPDATE_GOLDEN=1 rewrites the copies.
 #include "api/compat/nvidia/definitions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "api/compat/amd/definitions.h"
+#include "api/compat/amd/device_config_fields.h"
 #include "api/testing/yaml_text.h"
 #include "base/core/json_text.h"
 #include "base/core/strings.h"
@@ -18,8 +20,14 @@ namespace {
 using testing::HasSubstr;
 using Schema = nlohmann::ordered_json;
 
-std::vector<ResourceDefinition> AllDefinitions() {
+std::vector<ResourceDefinition> OfVendors() {
   std::vector<ResourceDefinition> all = NvidiaDefinitions();
+  for (auto& one : AmdDefinitions()) all.push_back(std::move(one));
+  return all;
+}
+
+std::vector<ResourceDefinition> AllDefinitions() {
+  std::vector<ResourceDefinition> all = OfVendors();
   all.push_back(PenstockDefinition());
   return all;
 }
@@ -85,15 +93,15 @@ TEST(Definitions, HaveACopyInDeploy) {
   }
 }
 
-/// A row of testdata/definitions.tsv.
+/// A row of a vendor's testdata/definitions.tsv.
 struct Fact {
   std::string resource, path, type, words, otherwise, required, least;
 };
 
-std::vector<Fact> Facts() {
+std::vector<Fact> FactsIn(const std::string& vendor) {
   std::vector<Fact> facts;
-  for (const std::string& line :
-       base::Split(base::ReadSource("src/api/compat/nvidia/testdata/definitions.tsv"), '\n')) {
+  for (const std::string& line : base::Split(
+           base::ReadSource("src/api/compat/" + vendor + "/testdata/definitions.tsv"), '\n')) {
     const std::vector<std::string> cells = base::Split(line, '\t');
     if (cells.size() == 7)
       facts.push_back({cells[0], cells[1], cells[2], cells[3], cells[4], cells[5], cells[6]});
@@ -127,24 +135,50 @@ void ExpectToAccept(const Schema& schema, const Fact& fact) {
   }
 }
 
-TEST(Definitions, AcceptWhatNvidiasAccept) {
+/// Whether it is in a map that ours passes on as it is.
+bool IsPassedOn(const std::string& path) {
+  for (const char* map :
+       {"podSecurityContext", "nodeAffinity", "kataManager.config.runtimeClasses"})
+    if (path.find(map) != std::string::npos) return true;
+  return false;
+}
+
+/// The number of facts about fields that have a schema here.
+std::size_t CompareWithFacts(const std::string& vendor) {
   std::map<std::string, Schema> definitions;
-  for (const ResourceDefinition& definition : NvidiaDefinitions())
+  for (const ResourceDefinition& definition : OfVendors())
     definitions[definition.name.substr(0, definition.name.find('.'))] =
         Schema::parse(definition.json);
   std::size_t typed = 0;
-  for (const Fact& fact : Facts()) {
+  for (const Fact& fact : FactsIn(vendor)) {
     const Followed at = Follow(SchemaIn(definitions.at(fact.resource)), fact.path);
-    EXPECT_TRUE(at.schema != nullptr || at.open ||
-                fact.path.find("podSecurityContext") != std::string::npos ||
-                fact.path.find("nodeAffinity") != std::string::npos ||
-                fact.path.find("kataManager.config.runtimeClasses") != std::string::npos)
+    EXPECT_TRUE(at.schema != nullptr || at.open || IsPassedOn(fact.path))
         << fact.resource << " " << fact.path << " would be pruned";
     if (at.schema == nullptr) continue;
     ++typed;
     ExpectToAccept(*at.schema, fact);
   }
-  EXPECT_GT(typed, 850u);
+  return typed;
+}
+
+TEST(Definitions, AcceptWhatNvidiasAccept) { EXPECT_GT(CompareWithFacts("nvidia"), 850u); }
+
+TEST(Definitions, AcceptWhatAmdsAccept) { EXPECT_GT(CompareWithFacts("amd"), 270u); }
+
+/// Of AMD's definition the test above has every field: ours has no others.
+TEST(Definitions, HaveNoFieldThatAmdsLacks) {
+  std::set<std::string> known;
+  for (const Fact& fact : FactsIn("amd")) known.insert(fact.path);
+  for (const internal::ResourceField& field : internal::DeviceConfigFields())
+    EXPECT_TRUE(known.contains("spec." + field.path)) << field.path;
+}
+
+TEST(Definitions, LeaveAStatusOfAmdsOperatorValid) {
+  const Schema schema = Schema::parse(AmdDefinitions().front().json);
+  const Schema& status = SchemaIn(schema).at("properties").at("status");
+  EXPECT_FALSE(status.contains("required"));
+  EXPECT_TRUE(status.contains("x-kubernetes-preserve-unknown-fields"));
+  EXPECT_EQ(schema.at("spec").at("scope"), "Namespaced");
 }
 
 /// Calls `take` with each schema of a definition.

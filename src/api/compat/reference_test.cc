@@ -1,11 +1,13 @@
-// Tests that docs/reference/cluster-policy.md matches the tables of fields.
-// PENSTOCK_UPDATE_GOLDEN=1 rewrites it.
+// Tests that the pages of docs/reference about vendors' resources match the tables of fields.
+// PENSTOCK_UPDATE_GOLDEN=1 rewrites them.
+#include "api/testing/reference.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "api/compat/nvidia/resource_fields.h"
-#include "api/testing/reference.h"
+#include "api/compat/amd/device_config_fields.h"
+#include "api/compat/nvidia/operand_fields.h"
 #include "base/core/json_text.h"
 #include "base/core/strings.h"
 #include "base/yaml.h"
@@ -16,7 +18,6 @@ namespace {
 using internal::FieldType;
 using internal::ResourceField;
 
-constexpr char kPage[] = "docs/reference/cluster-policy.md";
 constexpr std::string_view kAfter =
     "<!-- The tables below are written from the tables of fields: run "
     "build/dev/tests/api_compat_test with PENSTOCK_UPDATE_GOLDEN=1. -->\n";
@@ -84,7 +85,7 @@ std::string FieldTable(std::string_view title, std::string_view lead,
   return text;
 }
 
-std::string PageTables() {
+std::string TablesOfNvidia() {
   return FieldTable("ClusterPolicy", "The default is what the absence of the field means.",
                     internal::ClusterPolicyFields()) +
          FieldTable("NVIDIADriver",
@@ -99,19 +100,30 @@ std::string PageTables() {
                     internal::GpuClusterFields());
 }
 
-TEST(ClusterPolicyReference, IsWhatTheTablesOfFieldsSay) {
-  const std::string page = base::ReadSource(kPage);
+/// Expects that the page is its own text and these tables.
+void ExpectTables(const std::string& path, const std::string& tables) {
+  const std::string page = base::ReadSource(path);
   const auto after = page.find(kAfter);
-  ASSERT_NE(after, std::string::npos) << kPage << " lacks the line after which the tables begin";
-  const std::string wanted = page.substr(0, after + kAfter.size()) + PageTables();
+  ASSERT_NE(after, std::string::npos) << path << " lacks the line after which the tables begin";
+  const std::string wanted = page.substr(0, after + kAfter.size()) + tables;
   if (std::getenv("PENSTOCK_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(base::SourceFolder() / kPage) << wanted;
+    std::ofstream(base::SourceFolder() / path) << wanted;
     return;
   }
   EXPECT_TRUE(page == wanted)
-      << kPage
+      << path
       << " does not match the tables: run this test with PENSTOCK_UPDATE_GOLDEN=1 and review the "
          "difference";
+}
+
+TEST(ClusterPolicyReference, IsWhatTheTablesOfFieldsSay) {
+  ExpectTables("docs/reference/cluster-policy.md", TablesOfNvidia());
+}
+
+TEST(DeviceConfigReference, IsWhatTheTableOfFieldsSays) {
+  ExpectTables("docs/reference/device-config.md",
+               FieldTable("DeviceConfig", "The default is what the absence of the field means.",
+                          internal::DeviceConfigFields()));
 }
 
 TEST(ClusterPolicyReference, HasAnExampleOfAPenstockObject) {
