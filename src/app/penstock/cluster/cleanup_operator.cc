@@ -20,9 +20,9 @@ constexpr std::string_view kFinalizer = "penstock.io/cleanup";
 constexpr std::string_view kMadeByOperator = "app.kubernetes.io/managed-by=penstock-operator";
 constexpr std::string_view kOperatorLease = "penstock-operator";
 constexpr std::string_view kCleanupManager = "penstock-cleanup";
-constexpr std::string_view kDefinitions[] = {"clusterpolicies.nvidia.com",
-                                             "nvidiadrivers.nvidia.com", "gpuclusters.nvidia.com",
-                                             "penstocks.penstock.io", "nodestates.penstock.io"};
+constexpr std::string_view kDefinitions[] = {
+    "clusterpolicies.nvidia.com", "nvidiadrivers.nvidia.com", "gpuclusters.nvidia.com",
+    "deviceconfigs.amd.com",      "penstocks.penstock.io",    "nodestates.penstock.io"};
 constexpr base::Duration kListInterval = std::chrono::milliseconds(500);
 
 struct NamedKind {
@@ -31,11 +31,13 @@ struct NamedKind {
   bool namespaced = true;
 };
 
+/// Of those in namespaces, the operator reads and marks the ones in its own.
 const std::vector<NamedKind>& PolicyKinds() {
   static const std::vector<NamedKind> kinds = {
       {{"nvidia.com", "v1", "clusterpolicies"}, "ClusterPolicy", false},
       {{"nvidia.com", "v1alpha1", "nvidiadrivers"}, "NVIDIADriver", false},
       {{"nvidia.com", "v1alpha1", "gpuclusters"}, "GPUCluster", false},
+      {{"amd.com", "v1alpha1", "deviceconfigs"}, "DeviceConfig"},
       {{"penstock.io", "v1alpha1", "penstocks"}, "Penstock", false}};
   return kinds;
 }
@@ -65,6 +67,11 @@ bool IsOfRelease(const Json& object, const std::string& release) {
          release;
 }
 
+/// An object as messages name it.
+std::string NameFor(const NamedKind& kind, const std::string& space, const std::string& name) {
+  return kind.name + " " + (kind.namespaced ? space + "/" : "") + name;
+}
+
 /// Reads all objects of the kind; none where the server does not have it.
 std::vector<Json> Those(const ApiServer& server, const NamedKind& kind, const std::string& space,
                         const std::string& selector, CleanupOutcome& outcome) {
@@ -89,16 +96,16 @@ bool DeleteOne(const ApiServer& server, const NamedKind& kind, const std::string
   const auto done = server(std::move(call));
   if (!done.ok() && done.error().code() == Code::kNotFound) return true;
   if (!done.ok()) {
-    outcome.failures.push_back(kind.name + " " + name + ": " + done.error().message());
+    outcome.failures.push_back(NameFor(kind, space, name) + ": " + done.error().message());
     return false;
   }
-  outcome.removed.push_back(kind.name + " " + (kind.namespaced ? space + "/" : "") + name);
+  outcome.removed.push_back(NameFor(kind, space, name));
   return true;
 }
 
 /// The list of finalizers is replaced as a whole, so the version guards those of others.
-void RemoveFinalizer(const ApiServer& server, const NamedKind& kind, const Json& object,
-                     bool dry_run, CleanupOutcome& outcome) {
+void RemoveFinalizer(const ApiServer& server, const NamedKind& kind, const std::string& space,
+                     const Json& object, bool dry_run, CleanupOutcome& outcome) {
   const Json& finalizers = analysis::At(object, {"metadata", "finalizers"});
   if (!finalizers.is_array()) return;
   Json others = Json::array();
@@ -110,27 +117,29 @@ void RemoveFinalizer(const ApiServer& server, const NamedKind& kind, const Json&
       {"metadata",
        {{"resourceVersion", analysis::TextAt(object, {"metadata", "resourceVersion"})},
         {"finalizers", others}}}};
-  protocol::kube::ApiCall call = protocol::kube::Patch(
-      kind.resource, "", name, protocol::kube::kMergePatch, patch, kCleanupManager);
+  protocol::kube::ApiCall call =
+      protocol::kube::Patch(kind.resource, kind.namespaced ? space : "", name,
+                            protocol::kube::kMergePatch, patch, kCleanupManager);
   if (dry_run) call.query["dryRun"] = "All";
   const auto done = server(std::move(call));
   if (!done.ok() && done.error().code() == Code::kNotFound) return;
   if (!done.ok()) {
-    outcome.failures.push_back(kind.name + " " + name + ": " + done.error().message());
+    outcome.failures.push_back(NameFor(kind, space, name) + ": " + done.error().message());
   } else {
-    outcome.removed.push_back("the finalizer " + std::string(kFinalizer) + " of " + kind.name +
-                              " " + name);
+    outcome.removed.push_back("the finalizer " + std::string(kFinalizer) + " of " +
+                              NameFor(kind, space, name));
   }
 }
 
 /// Of the deleted objects, by uid, those that are still there.
-std::vector<std::string> StillThere(const ApiServer& server, const std::set<std::string>& deleted) {
+std::vector<std::string> StillThere(const ApiServer& server, const std::string& space,
+                                    const std::set<std::string>& deleted) {
   std::vector<std::string> left;
   CleanupOutcome ignored;
   for (const NamedKind& kind : PolicyKinds())
-    for (const Json& object : Those(server, kind, "", "", ignored))
+    for (const Json& object : Those(server, kind, space, "", ignored))
       if (deleted.contains(analysis::TextAt(object, {"metadata", "uid"})))
-        left.push_back(kind.name + " " + NameOfObject(object));
+        left.push_back(NameFor(kind, space, NameOfObject(object)));
   // Where they cannot be read, they count as there.
   for (const std::string& failure : ignored.failures) left.push_back(failure);
   return left;
@@ -143,15 +152,16 @@ CleanupOutcome DeletePolicies(const ApiServer& server, const CleanupOptions& opt
                               const Sleep& sleep) {
   CleanupOutcome outcome;
   std::set<std::string> deleted;
+  const std::string space = options.release.substr(0, options.release.find('/'));
   for (const NamedKind& kind : PolicyKinds())
-    for (const Json& object : Those(server, kind, "", "", outcome))
+    for (const Json& object : Those(server, kind, space, "", outcome))
       if (IsOfRelease(object, options.release) &&
-          DeleteOne(server, kind, "", NameOfObject(object), options.dry_run, outcome))
+          DeleteOne(server, kind, space, NameOfObject(object), options.dry_run, outcome))
         deleted.insert(analysis::TextAt(object, {"metadata", "uid"}));
   if (options.dry_run || deleted.empty()) return outcome;
   const auto end = clock.Now() + timeout;
   while (true) {
-    const auto left = StillThere(server, deleted);
+    const auto left = StillThere(server, space, deleted);
     if (left.empty()) return outcome;
     if (clock.Now() >= end) {
       outcome.remarks.push_back(base::Join(left, ", ") + ": the operator did not finish within " +
@@ -171,8 +181,8 @@ void CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
       DeleteOne(server, kind, options.namespace_name, NameOfObject(object), options.dry_run,
                 outcome);
   for (const NamedKind& kind : PolicyKinds())
-    for (const Json& object : Those(server, kind, "", "", outcome))
-      RemoveFinalizer(server, kind, object, options.dry_run, outcome);
+    for (const Json& object : Those(server, kind, options.namespace_name, "", outcome))
+      RemoveFinalizer(server, kind, options.namespace_name, object, options.dry_run, outcome);
   const NamedKind leases = {{"coordination.k8s.io", "v1", "leases"}, "Lease"};
   DeleteOne(server, leases, options.namespace_name, std::string(kOperatorLease), options.dry_run,
             outcome);

@@ -22,6 +22,8 @@ using namespace std::chrono_literals;
 
 const char kPolicies[] = "/apis/nvidia.com/v1/clusterpolicies";
 const char kDrivers[] = "/apis/nvidia.com/v1alpha1/nvidiadrivers";
+const char kConfigs[] = "/apis/amd.com/v1alpha1/namespaces/gpu-operator/deviceconfigs";
+const char kElsewhere[] = "/apis/amd.com/v1alpha1/namespaces/other/deviceconfigs";
 
 /// Answers these verbs' requests; an object with finalizers stays when it is deleted.
 class CleanupOperatorTest : public testing::Test {
@@ -101,6 +103,7 @@ class CleanupOperatorTest : public testing::Test {
   std::map<std::string, std::vector<std::string>> groups_ = {
       {"/apis/nvidia.com/v1", {"clusterpolicies"}},
       {"/apis/nvidia.com/v1alpha1", {"nvidiadrivers"}},
+      {"/apis/amd.com/v1alpha1", {"deviceconfigs"}},
       {"/api/v1", {"configmaps", "services"}},
       {"/apis/apps/v1", {"daemonsets"}}};
   std::vector<std::string> calls_;
@@ -123,6 +126,27 @@ TEST_F(CleanupOperatorTest, DeletesThePoliciesOfTheReleaseAndWaitsForTheOperator
   EXPECT_THAT(outcome.remarks, IsEmpty());
   EXPECT_THAT(outcome.failures, IsEmpty());
   EXPECT_EQ(objects_.size(), 2u) << "those of users and of other releases stay";
+}
+
+TEST_F(CleanupOperatorTest, DeletesInTheNamespaceOfTheReleaseAlone) {
+  Add(kConfigs, "amd", OfRelease("gpu-operator", "gpu"));
+  Add(kConfigs, "mine");
+  Add(kElsewhere, "amd", OfRelease("gpu-operator", "gpu"));
+  const auto outcome = Delete([&] { objects_.erase(std::string(kConfigs) + "/amd"); });
+  EXPECT_THAT(outcome.removed, ElementsAre("DeviceConfig gpu-operator/amd"));
+  EXPECT_THAT(outcome.failures, IsEmpty());
+  EXPECT_THAT(outcome.remarks, IsEmpty());
+  EXPECT_EQ(objects_.size(), 2u);
+}
+
+TEST_F(CleanupOperatorTest, RemovesTheFinalizerOfAnObjectInTheOperatorsNamespace) {
+  Add(kConfigs, "amd", OfRelease("", ""));
+  Add(kElsewhere, "theirs", OfRelease("", ""));
+  EXPECT_THAT(After().removed,
+              ElementsAre("the finalizer penstock.io/cleanup of DeviceConfig gpu-operator/amd"));
+  EXPECT_EQ(objects_[std::string(kConfigs) + "/amd"]["metadata"]["finalizers"],
+            Json({"someone.example/x"}));
+  EXPECT_EQ(objects_[std::string(kElsewhere) + "/theirs"]["metadata"]["finalizers"].size(), 2u);
 }
 
 TEST_F(CleanupOperatorTest, AnOperatorThatDoesNotFinishDoesNotHoldTheUninstall) {
@@ -173,12 +197,14 @@ TEST_F(CleanupOperatorTest, RemovesWhatTheOperatorLeftAndNothingOfOthers) {
 TEST_F(CleanupOperatorTest, RemovesTheDefinitionsOnRequestAlone) {
   const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
   Add(crds, "clusterpolicies.nvidia.com");
+  Add(crds, "deviceconfigs.amd.com");
   Add(crds, "nodestates.penstock.io");
   Add(crds, "nodefeatures.nfd.k8s-sigs.io");
   After();
-  EXPECT_EQ(objects_.size(), 3u);
+  EXPECT_EQ(objects_.size(), 4u);
   options_.crds = true;
   EXPECT_THAT(After().removed, ElementsAre("CustomResourceDefinition clusterpolicies.nvidia.com",
+                                           "CustomResourceDefinition deviceconfigs.amd.com",
                                            "CustomResourceDefinition nodestates.penstock.io"));
   EXPECT_EQ(objects_.size(), 1u);
 }

@@ -138,21 +138,27 @@ Result<std::string> StatusOfOne(const ApiServer& server, const Common& common,
   return common.json() ? api::NodeDocument(*one.view.report) : StatusOf(one.view, common);
 }
 
-/// All policies whose kinds the cluster has, in the order of the kinds.
+bool MayBeLeftOut(const api::compat::PolicyKind& kind, const Error& error) {
+  return error.code() == Code::kNotFound ||
+         (error.code() == Code::kPermissionDenied && kind.namespaced);
+}
+
+/// All policies whose kinds the cluster has, in the order of the kinds; of those in namespaces all
+/// that may be listed, since the operator reads the ones in its own.
 Result<std::vector<PolicyToShow>> Policies(const ApiServer& server) {
   std::vector<PolicyToShow> policies;
   bool any_kind = false;
   for (const api::compat::PolicyKind& kind : api::compat::PolicyKinds()) {
     auto objects = ListObjects(server, {kind.group, kind.version, kind.plural});
-    if (!objects.ok() && objects.error().code() == Code::kNotFound) continue;
+    if (!objects.ok() && MayBeLeftOut(kind, objects.error())) continue;
     if (!objects.ok()) return objects.error();
     any_kind = true;
     for (Json& object : *objects) policies.push_back({base::ToLower(kind.kind), std::move(object)});
   }
   if (!any_kind)
     return Error(Code::kFailedPrecondition,
-                 "this cluster has no ClusterPolicy, Penstock or NVIDIADriver objects: they come "
-                 "with the operator (chart gpu-operator)");
+                 "this cluster has no ClusterPolicy, Penstock, NVIDIADriver or DeviceConfig "
+                 "objects: they come with the operator (chart gpu-operator)");
   return policies;
 }
 
@@ -271,10 +277,13 @@ Verb PoliciesVerb(const Common& common, const std::string& program) {
   const auto given = std::make_shared<Given>();
   Verb verb{.name = "policies",
             .summary =
-                "Show how far the operator is with each ClusterPolicy, Penstock and "
-                "NVIDIADriver object",
+                "Show how far the operator is with each ClusterPolicy, Penstock, NVIDIADriver and "
+                "DeviceConfig object",
             .examples = ForProgram(kPoliciesExamples, program),
-            .details = "Requires permission to list these kinds.",
+            .details =
+                "Requires permission to list these kinds. DeviceConfigs, which are in namespaces, "
+                "are left out where that is missing; the operator reads those in its own "
+                "namespace.",
             .exit_status = "0 shown, 1 the cluster could not be queried, or has no such object",
             .options = {Argument("NAME", &given->name,
                                  "an object: cluster-policy, clusterpolicy/cluster-policy [all]")},

@@ -18,7 +18,17 @@ namespace {
 constexpr char kNoOperator[] = "unknown";  // no operator has reported yet
 
 std::string NameOfPolicy(const PolicyToShow& policy) {
-  return policy.resource + "/" + TextAt(policy.object, {"metadata", "name"});
+  const std::string space = TextAt(policy.object, {"metadata", "namespace"});
+  return policy.resource + "/" + TextAt(policy.object, {"metadata", "name"}) +
+         (space.empty() ? "" : " (" + space + ")");
+}
+
+/// Why there is no state. Objects in namespaces may be another operator's.
+std::string WithoutState(const Json& object) {
+  if (TextAt(object, {"metadata", "namespace"}).empty())
+    return "no operator has reported: is penstock-operator running?";
+  return "no operator has reported: it reads the objects in its own namespace that no other "
+         "operator has";
 }
 
 std::string StateOfPolicy(const Json& object) {
@@ -130,8 +140,7 @@ std::string ShowPolicies(const std::vector<PolicyToShow>& policies, const Style&
                NodesOf(object),
                DriversIn(object),
                AgeOf(TextAt(ready, {"lastTransitionTime"}), now),
-               state == kNoOperator ? "no operator has reported: is penstock-operator running?"
-                                    : MessageOf(object)});
+               state == kNoOperator ? WithoutState(object) : MessageOf(object)});
   }
   return table.Render(style);
 }
@@ -146,10 +155,13 @@ std::string ShowPolicy(const PolicyToShow& policy, const Style& style, base::Wal
 
 std::string PoliciesToJson(const std::vector<PolicyToShow>& policies) {
   Json list = Json::array();
-  for (const PolicyToShow& policy : policies)
+  for (const PolicyToShow& policy : policies) {
     list.push_back({{"resource", policy.resource},
                     {"name", TextAt(policy.object, {"metadata", "name"})},
                     {"status", At(policy.object, {"status"})}});
+    if (const std::string space = TextAt(policy.object, {"metadata", "namespace"}); !space.empty())
+      list.back()["namespace"] = space;
+  }
   return base::JsonText(Json{{"policies", std::move(list)}});
 }
 

@@ -25,7 +25,8 @@ std::string ShowPolicies(const std::vector<PolicyToShow>& policies, const Style&
 /// for a driver.
 std::string ShowPolicy(const PolicyToShow& policy, const Style& style, base::WallTime now);
 
-/// The object {"policies": [...]}: of each the resource, the name and the status as it is.
+/// The object {"policies": [...]}: of each the resource, the name, the
+/// namespace if it has one, and the status as it is.
 std::string PoliciesToJson(const std::vector<PolicyToShow>& policies);
 
 }  // namespace penstock::app

@@ -60,6 +60,17 @@ TEST(ShowPolicies, HasALineForEachObject) {
             "no operator has reported: is penstock-operator running?\n");
 }
 
+TEST(ShowPolicies, NameTheNamespaceOfAnObjectThatHasOne) {
+  const PolicyToShow config{"deviceconfig",
+                            {{"metadata", {{"name", "default"}, {"namespace", "kube-amd-gpu"}}}}};
+  EXPECT_THAT(ShowPolicies({config}, {}, kNow),
+              AllOf(HasSubstr("deviceconfig/default (kube-amd-gpu)  unknown"),
+                    HasSubstr("in its own namespace that no other operator has")));
+  const Json shown = Json::parse(PoliciesToJson({config, Policy()}))["policies"];
+  EXPECT_EQ(shown[0]["namespace"], "kube-amd-gpu");
+  EXPECT_FALSE(shown[1].contains("namespace"));
+}
+
 TEST(ShowPolicies, AnErrorIsSaidBeforeTheProgress) {
   PolicyToShow policy = Policy();
   policy.object["status"]["conditions"][1] =

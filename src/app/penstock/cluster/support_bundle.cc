@@ -42,6 +42,7 @@ const std::vector<KindToRead>& KindsToRead() {
       {"clusterpolicies", {"nvidia.com", "v1", "clusterpolicies"}},
       {"nvidiadrivers", {"nvidia.com", "v1alpha1", "nvidiadrivers"}},
       {"gpuclusters", {"nvidia.com", "v1alpha1", "gpuclusters"}},
+      {"deviceconfigs", {"amd.com", "v1alpha1", "deviceconfigs"}},
       {"runtimeclasses", {"node.k8s.io", "v1", "runtimeclasses"}},
       {"daemonsets", {"apps", "v1", "daemonsets"}, {kPartOf, kOfDrivers}},
       {"deployments", {"apps", "v1", "deployments"}, {kPartOf}},
