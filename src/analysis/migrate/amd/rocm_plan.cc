@@ -214,8 +214,9 @@ void AddOperator(const Found& found, Migration& plan) {
                          (one.namespace_name.empty() ? "" : "/") + one.name +
                          " of AMD's GPU Operator");
     plan.remarks.push_back("DeviceConfig " + one.name +
-                           ": Penstock's operator does not translate it yet (docs/amd.md); this "
-                           "plan is for the chart penstock, without an operator");
+                           ": Penstock's operator (chart gpu-operator) reads a DeviceConfig, too, "
+                           "in its own namespace (docs/amd.md); this plan is for the chart "
+                           "penstock, without an operator");
   }
 }
 

@@ -124,7 +124,7 @@ TEST(RocmFind, ReadsValuesOfRocmsCharts) {
   const Found all = FoundInText("kmm: {enabled: true}\ndeviceConfig: {spec: {}}\n");
   EXPECT_THAT(
       ToPenstock(all).remarks,
-      Contains(HasSubstr("DeviceConfig default: Penstock's operator does not translate it yet")));
+      Contains(HasSubstr("DeviceConfig default: Penstock's operator (chart gpu-operator) reads")));
   for (const Found* found : {&plugin, &exporter, &manager, &all})
     EXPECT_THAT(found->problems, IsEmpty());
 }
@@ -252,7 +252,7 @@ TEST(RocmPlan, UnderAmdsOperatorItIsTheOperatorThatRemovesThem) {
       CommandsOf(plan),
       AllOf(Contains(StartsWith("kubectl -n kube-amd-gpu patch deviceconfig default --type merge")),
             Not(Contains(HasSubstr("delete daemonset")))));
-  EXPECT_THAT(plan.remarks, Contains(HasSubstr("does not translate it yet (docs/amd.md)")));
+  EXPECT_THAT(plan.remarks, Contains(HasSubstr("this plan is for the chart penstock")));
 }
 
 TEST(RocmPlan, OfBothVendorsHasOneInstallation) {
