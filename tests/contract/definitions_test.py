@@ -16,6 +16,7 @@ import parts  # noqa: E402
 ROOT = Path(__file__).resolve().parents[2]
 CRDS = sorted((ROOT / "deploy/crds").glob("*.yaml"))
 SAMPLES = sorted((ROOT / "src/api/compat/nvidia/testdata/cluster-policy").glob("*.yaml"))
+CONFIGS = sorted((ROOT / "src/api/compat/amd/testdata/device-config").glob("*.yaml"))
 
 
 class Kubectl:
@@ -38,6 +39,7 @@ def kubectl(tmp_path_factory):
         files = [word for file in CRDS for word in ("-f", file)]
         kubectl.run("apply", "--server-side", "--validate=strict", *files)
         kubectl.run("wait", "--for=condition=Established", "--timeout=60s", *files)
+        kubectl.run("create", "namespace", "gpu-operator")
         yield kubectl
     finally:
         server.stop()
@@ -50,6 +52,11 @@ def driver(name: str, **spec) -> str:
 
 @pytest.mark.parametrize("sample", [file for file in SAMPLES if file.stem != "old"], ids=lambda file: file.stem)
 def test_a_sample_passes_strict_validation(kubectl, sample):
+    kubectl.run("apply", "--server-side", "--force-conflicts", "--validate=strict", "-f", sample)
+
+
+@pytest.mark.parametrize("sample", CONFIGS, ids=lambda file: file.stem)
+def test_a_device_config_passes_strict_validation(kubectl, sample):
     kubectl.run("apply", "--server-side", "--force-conflicts", "--validate=strict", "-f", sample)
 
 
@@ -75,3 +82,27 @@ def test_what_a_definition_forbids_is_refused(kubectl):
                                         good=False)
     kubectl.run("apply", "-f", "-", text=json.dumps(cluster | {"metadata": {"name": "gpu-cluster"}}))
     assert "b" in kubectl.run("get", "nvd") and "gpu-cluster" in kubectl.run("get", "gc")
+
+
+def device_config(**spec) -> dict:
+    return {"apiVersion": "amd.com/v1alpha1", "kind": "DeviceConfig", "metadata": {"name": "one", "namespace": "gpu-operator"}, "spec": spec}
+
+
+def test_a_device_config_has_the_defaults_and_limits_of_amds_definition(kubectl):
+    kubectl.run("apply", "-f", "-", text=json.dumps(device_config(driver={}, devicePlugin={"newer": [True]}, metricsExporter={})))
+    kept = json.loads(kubectl.run("get", "gpue", "one", "-n", "gpu-operator", "-o", "json"))["spec"]
+    assert kept["driver"] == {"enable": True, "driverType": "container"}
+    assert kept["devicePlugin"]["newer"] == [True] and kept["devicePlugin"]["kubeletSocketPath"] == "/var/lib/kubelet/device-plugins"
+    assert kept["metricsExporter"]["port"] == 5000 and "resource" not in kept["metricsExporter"]
+    for field, wrong in (("driverType", {"driver": {"driverType": "host"}}), ("nodePort", {"metricsExporter": {"nodePort": 80}}),
+                         ("enableDevicePlugin", {"devicePlugin": {"enableDevicePlugin": "yes"}})):
+        assert field in kubectl.run("apply", "-f", "-", text=json.dumps(device_config(**wrong)), good=False)
+
+
+def test_a_status_of_amds_operator_does_not_prevent_a_change(kubectl):
+    kubectl.run("apply", "-f", "-", text=json.dumps(device_config(driver={"enable": False})))
+    status = {"status": {"devicePlugin": {"desiredNumber": 2}, "nodeModuleStatus": {"n1": {"status": "Install-Complete"}}}}
+    kubectl.run("patch", "deviceconfig", "one", "-n", "gpu-operator", "--subresource=status", "--type=merge", "-p", json.dumps(status))
+    kubectl.run("patch", "deviceconfig", "one", "-n", "gpu-operator", "--type=merge", "-p", json.dumps({"spec": {"driver": {"enable": True}}}))
+    kept = json.loads(kubectl.run("get", "deviceconfig", "one", "-n", "gpu-operator", "-o", "json"))["status"]
+    assert kept["devicePlugin"] == {"desiredNumber": 2} and kept["nodeModuleStatus"]["n1"]["status"] == "Install-Complete"

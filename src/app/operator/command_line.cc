@@ -13,8 +13,9 @@ penstock-operator --kubeconfig ~/.kube/config --namespace gpu-operator --agent-i
 penstock-operator --listen off --no-crds)";
 
 constexpr char kDetails[] =
-    "Applies what ClusterPolicy and Penstock objects ask for: the agents of all nodes, their "
-    "configuration, Services, and labels of the nodes with devices. Several may run; one of them "
+    "Applies what ClusterPolicy, DeviceConfig and Penstock objects ask for: the agents of all "
+    "nodes, their configuration, Services, and labels of the nodes with devices. Several may run; "
+    "one of them "
     "holds the Lease penstock-operator and acts.\n\n"
     "The chart in deploy/helm installs it. docs/operator.md describes what it writes.";
 

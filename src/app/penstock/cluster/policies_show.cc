@@ -31,11 +31,6 @@ std::string WithoutState(const Json& object) {
          "operator has";
 }
 
-std::string StateOfPolicy(const Json& object) {
-  const std::string state = TextAt(object, {"status", "state"});
-  return state.empty() ? kNoOperator : state;
-}
-
 Color ColorOf(const std::string& state) {
   if (state == "ready") return Color::kGreen;
   return state == "notReady" ? Color::kRed : Color::kYellow;
@@ -62,11 +57,31 @@ Json ConditionOf(const Json& object, std::string_view type) {
   return Json::object();
 }
 
+/// Of AMD's kind, whose definition has no state, it follows from the condition.
+std::string StateOfPolicy(const Json& object) {
+  if (const std::string state = TextAt(object, {"status", "state"}); !state.empty()) return state;
+  const Json ready = ConditionOf(object, "Ready");
+  const std::string status = TextAt(ready, {"status"});
+  if (status.empty()) return kNoOperator;
+  if (TextAt(ready, {"reason"}) == "Ignored") return "ignored";
+  return status == "True" ? "ready" : "notReady";
+}
+
+std::string ReadyOf(std::int64_t ready, std::int64_t all) {
+  return std::to_string(ready) + "/" + std::to_string(all) + " ready";
+}
+
+/// What AMD's kind counts of the nodes of one component; empty: nothing.
+std::string CountedFor(const Json& object, std::string_view component) {
+  const Json& counts = At(object, {"status", component});
+  if (!counts.is_object()) return "";
+  return ReadyOf(NumberIn(counts, {"availableNumber"}), NumberIn(counts, {"desiredNumber"}));
+}
+
 std::string NodesOf(const Json& object) {
   const Json& nodes = At(object, {"status", "nodes"});
-  if (!nodes.is_object()) return "";
-  return std::to_string(NumberIn(nodes, {"byState", "ready"})) + "/" +
-         std::to_string(NumberIn(nodes, {"total"})) + " ready";
+  if (!nodes.is_object()) return CountedFor(object, "devicePlugin");
+  return ReadyOf(NumberIn(nodes, {"byState", "ready"}), NumberIn(nodes, {"total"}));
 }
 
 std::string DriversIn(const Json& object) {
@@ -75,7 +90,7 @@ std::string DriversIn(const Json& object) {
     nodes += NumberIn(driver, {"nodes"});
     ready += NumberIn(driver, {"ready"});
   }
-  return nodes == 0 ? "" : std::to_string(ready) + "/" + std::to_string(nodes) + " ready";
+  return nodes == 0 ? CountedFor(object, "driver") : ReadyOf(ready, nodes);
 }
 
 /// Why it is as it is: an error, else how far it is.

@@ -71,6 +71,25 @@ TEST(ShowPolicies, NameTheNamespaceOfAnObjectThatHasOne) {
   EXPECT_FALSE(shown[1].contains("namespace"));
 }
 
+TEST(ShowPolicies, ReadTheStateAndTheCountsOfAmdsKind) {
+  const auto line = [](const Json& status) {
+    return ShowPolicies({{"deviceconfig", {{"metadata", {{"name", "d"}}}, {"status", status}}}}, {},
+                        kNow);
+  };
+  const Json ready = Condition("Ready", "True", "OperatorReady", "all nodes");
+  EXPECT_THAT(line({{"conditions", Json::array({ready})},
+                    {"devicePlugin", {{"desiredNumber", 3}, {"availableNumber", 2}}},
+                    {"driver", {{"desiredNumber", 3}, {"availableNumber", 3}}}}),
+              HasSubstr("deviceconfig/d  ready  OperatorReady  2/3 ready  3/3 ready"));
+  EXPECT_THAT(
+      line({{"conditions", Json::array({Condition("Ready", "False", "Ignored", "older")})}}),
+      HasSubstr("deviceconfig/d  ignored  Ignored  -"));
+  EXPECT_THAT(line({{"conditions",
+                     Json::array({Condition("Ready", "False", "ValidationError", ""),
+                                  Condition("Error", "True", "ValidationError", "spec.x: bad")})}}),
+              AllOf(HasSubstr("deviceconfig/d  notReady"), HasSubstr("spec.x: bad")));
+}
+
 TEST(ShowPolicies, AnErrorIsSaidBeforeTheProgress) {
   PolicyToShow policy = Policy();
   policy.object["status"]["conditions"][1] =
