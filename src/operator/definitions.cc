@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "api/compat/policy_kinds.h"
 #include "base/core/hash.h"
 #include "base/core/json_text.h"
 #include "base/core/strings.h"
@@ -33,6 +34,18 @@ std::vector<std::int64_t> NumbersOf(const std::string& version) {
   for (const std::string& part : base::Split(version, '.'))
     numbers.push_back(base::ParseInt(part).value_or(0));
   return numbers;
+}
+
+/// Whether a found definition is that of another operator, which may serve its own objects of the
+/// kind beside this one, and relies on the defaults of its schema. Operators in Go write theirs
+/// with this annotation.
+bool IsOfAnotherOperator(const std::string& name, const Json& found) {
+  const auto annotations = TextsAt(found, "/metadata/annotations");
+  return !annotations.contains(kVersionKey) &&
+         annotations.contains("controller-gen.kubebuilder.io/version") &&
+         std::ranges::any_of(api::compat::PolicyKinds(), [&name](const auto& kind) {
+           return !kind.foreign_finalizer.empty() && name == kind.plural + "." + kind.group;
+         });
 }
 
 bool IsEstablished(const Json& definition) {
@@ -88,7 +101,8 @@ struct Definitions::State : std::enable_shared_from_this<State> {
     const Json& definition = wanted[name];
     if (TextAt(*found, kHashPointer) == TextAt(definition, kHashPointer))
       return Wait(name, *found, done);
-    if (IsLater(*found, PENSTOCK_VERSION)) return Wait(name, *found, done);
+    if (IsLater(*found, PENSTOCK_VERSION) || IsOfAnotherOperator(name, *found))
+      return Wait(name, *found, done);
     api.Do(protocol::kube::Apply(kDefinitions, "", definition, kManager),
            base::IfAlive(this, [name, done](State& self, const Result<ApiResponse>& written) {
              const auto object = protocol::kube::Parse(written);

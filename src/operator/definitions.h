@@ -14,7 +14,8 @@
 namespace penstock::cluster {
 
 /// Use on the api's executor. Adds a task for each definition to `work`, which must outlive this.
-/// A definition that a later release of the operator has applied is left as it is.
+/// A definition that a later release of the operator has applied is left as it is, and so is that
+/// of another operator that may serve objects of the kind beside this one (foreign_finalizer).
 class Definitions {
  public:
   /// `established` is called with a name ("penstocks.penstock.io") once the server serves it.

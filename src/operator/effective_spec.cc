@@ -45,7 +45,7 @@ class SpecBuilder {
       for (PolicyOutcome& outcome : outcomes)
         if (const auto read = Read(outcome, nullptr); !read.ok())
           outcome.problem = read.error().message();
-    } else if (!outcomes.empty()) {
+    } else {
       AddOldest(outcomes);
     }
     std::ranges::move(outcomes, std::back_inserter(effective_.outcomes));
@@ -58,14 +58,30 @@ class SpecBuilder {
 
  private:
   void AddOldest(std::vector<PolicyOutcome>& outcomes) {
-    PolicyOutcome& oldest = outcomes.front();
+    PolicyOutcome* oldest = nullptr;
+    for (PolicyOutcome& outcome : outcomes) {
+      if (IsForeign(*outcome.policy)) {
+        outcome.ignored = "another operator serves it, whose finalizer it has, " +
+                          outcome.policy->kind->foreign_finalizer +
+                          ": uninstall that operator, or remove the finalizer if it no longer runs";
+      } else if (oldest == nullptr) {
+        oldest = &outcome;
+      } else {
+        const PolicyName name = NameOf(*oldest->policy);
+        outcome.ignored =
+            name.kind + " " + name.name + " is in force, since it is older; delete one of the two";
+      }
+    }
+    if (oldest != nullptr) AddPolicy(*oldest);
+  }
+
+  void AddPolicy(PolicyOutcome& oldest) {
     const PolicyName name = NameOf(*oldest.policy);
-    for (std::size_t i = 1; i < outcomes.size(); ++i)
-      outcomes[i].ignored =
-          name.kind + " " + name.name + " is in force, since it is older; delete one of the two";
     const api::PenstockSpec* over = effective_.wanted ? &spec_ : nullptr;
     effective_.wanted = true;
-    if (!effective_.owner) effective_.owner = name;
+    const bool is_of_cluster = name.namespace_name.empty();
+    if (!effective_.owner || (is_of_cluster && !effective_.owner->namespace_name.empty()))
+      effective_.owner = name;
     auto read = Read(oldest, over);
     if (!read.ok()) {
       oldest.problem = read.error().message();
@@ -91,6 +107,7 @@ class SpecBuilder {
     if (outcome.policy->kind->translate) {
       ASSIGN(translation, outcome.policy->kind->translate(text, over));
       outcome.answers = translation.answers;
+      outcome.components = translation.components;
     } else {
       ASSIGN(translation.spec,
              api::ParsePenstock(text, NameOf(*outcome.policy).name, spec_, &outcome.remarks));
@@ -123,11 +140,22 @@ class SpecBuilder {
 
 PolicyName NameOf(const PolicyObject& policy) {
   return {policy.kind->group + "/" + policy.kind->version, policy.kind->kind,
-          TextAt(policy.object, "/metadata/name"), TextAt(policy.object, "/metadata/uid")};
+          TextAt(policy.object, "/metadata/name"), TextAt(policy.object, "/metadata/uid"),
+          policy.kind->namespaced ? TextAt(policy.object, "/metadata/namespace") : ""};
 }
 
 bool IsDeleted(const PolicyObject& policy) {
   return !TextAt(policy.object, "/metadata/deletionTimestamp").empty();
+}
+
+bool HasFinalizer(const PolicyObject& policy, std::string_view finalizer) {
+  const Json& finalizers = ListAt(policy.object, "/metadata/finalizers");
+  return std::ranges::any_of(finalizers, [&](const Json& one) { return one == finalizer; });
+}
+
+bool IsForeign(const PolicyObject& policy) {
+  const std::string& theirs = policy.kind->foreign_finalizer;
+  return !theirs.empty() && HasFinalizer(policy, theirs);
 }
 
 bool AddsDriver(const PolicyObject& policy) {

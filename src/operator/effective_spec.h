@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -23,12 +25,18 @@ struct PolicyObject {
 /// Name and uid of a policy as messages and owner references have them.
 struct PolicyName {
   std::string api_version, kind, name, uid;
+  std::string namespace_name = {};  ///< empty: an object of the cluster
   bool operator==(const PolicyName&) const = default;
 };
 PolicyName NameOf(const PolicyObject& policy);
 
 /// Whether it was deleted and waits for our finalizer.
 bool IsDeleted(const PolicyObject& policy);
+
+bool HasFinalizer(const PolicyObject& policy, std::string_view finalizer);
+
+/// Whether it belongs to another operator, which has put its finalizer on it: it has no effect.
+bool IsForeign(const PolicyObject& policy);
 
 /// Whether it is an object of a kind that only adds a driver, such as NVIDIADriver.
 bool AddsDriver(const PolicyObject& policy);
@@ -40,6 +48,8 @@ struct PolicyOutcome {
   std::string problem;  ///< why it cannot be read; empty: it can
   std::vector<api::compat::FieldAnswer> answers;
   std::vector<std::string> remarks;
+  /// Fields of its status that have numbers of nodes (PolicyTranslation).
+  std::vector<std::pair<std::string, api::compat::Counted>> components;
 };
 
 struct EffectiveSpec {
@@ -50,13 +60,14 @@ struct EffectiveSpec {
   /// The names of drivers whose objects are in force and cannot be read: they are not among the
   /// spec's, but exist, so that their nodes keep what they have and get no other driver.
   std::vector<std::string> unreadable_drivers;
-  /// The first policy in force: it owns the objects.
+  /// The first policy in force, if possible of the cluster: it owns the objects.
   std::optional<PolicyName> owner;
   std::vector<PolicyOutcome> outcomes;  ///< of all that are not deleted
   bool wanted = false;  ///< there is one that is not deleted and not only about a driver
 };
 
-/// Of each kind the oldest policy is in force, the first by name of equally old ones. Objects that
+/// Of each kind the oldest policy is in force, the first by name of equally old ones, but none that
+/// is foreign. Objects that
 /// add drivers are all in force, if a ClusterPolicy says so, or if there is none but a Penstock
 /// object; one of them that cannot be read does not concern the others. The pointers in the result
 /// are into `policies`.

@@ -99,7 +99,8 @@ NodeReadiness ReadinessOf(const std::string& node, bool opted_out, const Json* r
   const bool offers = IsTrue(*reduced_state, "ready") || serves_nobody;
   const bool valid = !reduced_state->contains("validation") || IsTrue(*reduced_state, "validation");
   const std::string decides = offers ? "/validation" : "/ready";
-  if (!why_no_agent.empty()) return {node, "notReady", "AgentNotReady", why_no_agent, ""};
+  if (!why_no_agent.empty())
+    return {node, "notReady", std::string(kAgentNotReady), why_no_agent, ""};
   if (offers && valid) return {node, "ready", "", "", ""};
   return {node, "notReady", TextAt(*reduced_state, decides + "/reason"),
           TextAt(*reduced_state, decides + "/message"), TextAt(*reduced_state, decides + "/since")};

@@ -31,12 +31,15 @@ struct NodeDriver {
 NodeDriver DriverOnNode(const nlohmann::json& reduced_state,
                         std::string_view vendor = api::compat::kDriverVendor);
 
+/// The reason of a node without an agent that is ready.
+inline constexpr std::string_view kAgentNotReady = "AgentNotReady";
+
 /// A node with devices.
 struct NodeReadiness {
   std::string name;
   std::string state;    ///< "ready", "notReady", "waiting" (no report yet), "optedOut"
   std::string reason;   ///< of the report's condition Ready, else of AcceleratorsReady;
-                        ///< "AgentNotReady"
+                        ///< kAgentNotReady
   std::string message;  ///< cut to a length for people
   std::string since;
 };

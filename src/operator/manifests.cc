@@ -37,11 +37,13 @@ WantedObject Owned(std::string_view kind_name, Json object, const Texts& labels,
   Json& metadata = object["metadata"];
   if (kind.namespaced) metadata["namespace"] = installation.namespace_name;
   for (const auto& [key, value] : labels) metadata["labels"][key] = value;
-  metadata["ownerReferences"] = {{{"apiVersion", owner.api_version},
-                                  {"kind", owner.kind},
-                                  {"name", owner.name},
-                                  {"uid", owner.uid},
-                                  {"controller", true}}};
+  // An owner in a namespace cannot own an object of the cluster: only the operator deletes it then.
+  if (kind.namespaced || owner.namespace_name.empty())
+    metadata["ownerReferences"] = {{{"apiVersion", owner.api_version},
+                                    {"kind", owner.kind},
+                                    {"name", owner.name},
+                                    {"uid", owner.uid},
+                                    {"controller", true}}};
   metadata["annotations"][std::string(kAppliedHash)] = HexOf(base::Hash(base::JsonText(object)));
   return {&kind, std::move(object)};
 }

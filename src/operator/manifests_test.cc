@@ -45,6 +45,21 @@ TEST(Embedded, HasTheDefinitionsOfAllPolicies) {
   EXPECT_THAT(names, Contains("nodestates.penstock.io"));
 }
 
+TEST(Manifests, AnOwnerInANamespaceOwnsNoObjectOfTheCluster) {
+  PolicyName owner = kOwner;
+  owner.namespace_name = "gpu-operator";
+  api::PenstockSpec spec;
+  spec.runtime_classes = {{"nvidia", "nvidia"}};
+  for (const PolicyName& one : {kOwner, owner}) {
+    const auto objects = ObjectsOf(spec, kInstallation, one);
+    ASSERT_TRUE(objects.ok());
+    std::size_t owned = 0;
+    for (const WantedObject& object : *objects)
+      owned += object.object["metadata"].contains("ownerReferences") ? 1 : 0;
+    EXPECT_EQ(owned, objects->size() - (one == owner ? 1 : 0));
+  }
+}
+
 TEST(Manifests, TheSelectorSelectsThePods) {
   const json set = SetOf({});
   EXPECT_TRUE(Covers(set["spec"]["template"]["metadata"]["labels"],

@@ -253,6 +253,12 @@ std::vector<NodeMarker::DeviceNode> NodeMarker::nodes() const {
   return found;
 }
 
+std::optional<NodeMarker::DeviceNode> NodeMarker::Find(const std::string& name) const {
+  const auto found = state_->nodes.find(name);
+  if (found == state_->nodes.end()) return std::nullopt;
+  return DeviceNode{name, found->second.opted_out};
+}
+
 std::size_t NodeMarker::known() const { return state_->nodes.size(); }
 std::uint64_t NodeMarker::writes() const { return state_->writes; }
 

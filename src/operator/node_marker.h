@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ class NodeMarker {
   };
   /// The nodes that have devices.
   std::vector<DeviceNode> nodes() const;
+  /// Any node, also without devices that its labels show; empty: there is no such node.
+  std::optional<DeviceNode> Find(const std::string& name) const;
   std::size_t known() const;     ///< number of all nodes
   std::uint64_t writes() const;  ///< since the start
   /// Error of the last write of a node, by its text; ends with a success on that node.

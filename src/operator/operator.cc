@@ -61,9 +61,10 @@ struct Operator::State {
       : api(a),
         options(std::move(o)),
         work(api.executor(), [this] { StatusSoon(); }),
-        watch(api, {.changed = [this] { work.Soon(kPolicies); },
-                    .problem = [this](const std::string& plural,
-                                      const Status& why) { OnProblem(plural, why); }}),
+        watch(api, options.installation.namespace_name,
+              {.changed = [this] { work.Soon(kPolicies); },
+               .problem = [this](const std::string& plural,
+                                 const Status& why) { OnProblem(plural, why); }}),
         marker(api, {.changed = [this] { OnNodes(); },
                      .problem = [this](const Status& why) { OnProblem("nodes", why); }}),
         rollout(api, {.due = [this] { work.Soon(kDrivers); },
@@ -170,12 +171,22 @@ struct Operator::State {
     StatusSoon();
   }
   void OnReport(const Json& report) {
-    reporting.insert(TextAt(report, "/metadata/name"));
-    rollout.SetReport(TextAt(report, "/metadata/name"), DriverReportOf(report));
+    const std::string node = TextAt(report, "/metadata/name");
+    reporting.insert(node);
+    for (const auto& kind : api::compat::PolicyKinds()) {
+      if (kind.vendor.empty()) continue;
+      if (DriverOnNode(report, kind.vendor).looked) {
+        nodes_of[kind.vendor].insert(node);
+      } else {
+        nodes_of[kind.vendor].erase(node);
+      }
+    }
+    rollout.SetReport(node, DriverReportOf(report));
     StatusSoon();
   }
   void OnNoReport(const std::string& node) {
     reporting.erase(node);
+    for (auto& [vendor, nodes] : nodes_of) nodes.erase(node);
     rollout.SetReport(node, std::nullopt);
     StatusSoon();
   }
@@ -217,15 +228,15 @@ struct Operator::State {
                  PlaceOfDrivers(spec));
   }
 
-  /// Takes everything back. Which labels nodes may have is what the deleted policies say.
+  /// Takes everything back. Which labels nodes may have is what the former policies say.
   void WantNothing() {
     namespace_labels.clear();
     spec_objects.clear();
     WantObjects();
     if (!known_spec) {
-      std::vector<PolicyObject> deleted = policies;
-      for (PolicyObject& policy : deleted) policy.object["metadata"].erase("deletionTimestamp");
-      known_spec = ComputeSpec(deleted).spec;
+      std::vector<PolicyObject> before;
+      for (const PolicyObject& policy : policies) before.push_back(AsItWas(policy));
+      known_spec = ComputeSpec(before).spec;
     }
     taints.Want({});
     if (!known_spec) return;
@@ -233,6 +244,15 @@ struct Operator::State {
     api::PenstockSpec without = *known_spec;
     without.drivers.clear();
     rollout.Want(without, {}, PlaceOfDrivers(without));
+  }
+
+  /// Before it was deleted, or another operator took it over.
+  static PolicyObject AsItWas(PolicyObject policy) {
+    const bool was_ours = HasFinalizer(policy, kFinalizer);
+    Json& metadata = policy.object["metadata"];
+    metadata.erase("deletionTimestamp");
+    if (was_ours) metadata.erase("finalizers");
+    return policy;
   }
 
   void WantObjects() {
@@ -313,7 +333,7 @@ struct Operator::State {
   std::vector<std::string> Left(const std::string& key) const {
     std::vector<std::string> left;
     const bool is_seen = std::ranges::any_of(policies, [&key](const PolicyObject& policy) {
-      return IsDeleted(policy) && KeyOf(policy) == key;
+      return (IsDeleted(policy) || IsForeign(policy)) && KeyOf(policy) == key;
     });
     if (!computed || !is_seen || (effective.wanted && !effective.spec))
       left.emplace_back("what it caused is not known yet");
@@ -337,12 +357,12 @@ struct Operator::State {
     if (computed) {
       WatchAgents();
       reported = Facts();
-      bool deleted = false;
+      bool taken_back = false;
       for (const PolicyObject& policy : watch.policies()) {
-        deleted |= IsDeleted(policy);
-        if (IsDeleted(policy) || IsKnown(policy)) writer.Soon(KeyOf(policy));
+        taken_back |= IsDeleted(policy) || (IsForeign(policy) && HasFinalizer(policy, kFinalizer));
+        if (IsDeleted(policy) || IsForeign(policy) || IsKnown(policy)) writer.Soon(KeyOf(policy));
       }
-      if (deleted) work.After(kStatus, kAgain);
+      if (taken_back) work.After(kStatus, kAgain);
       taints.SetReady(ReadyNodes());
     }
     done({});
@@ -387,26 +407,53 @@ struct Operator::State {
     return outcome == nullptr ? PolicyState{} : StateOf(*outcome, reported);
   }
 
-  FleetState Fleet() const { return Count(Readiness()); }
+  FleetState AllAccelerators() const {
+    std::vector<NodeMarker::DeviceNode> nodes = marker.nodes();
+    std::set<std::string> names;
+    for (const NodeMarker::DeviceNode& node : nodes) names.insert(node.name);
+    for (const auto& [vendor, of_vendor] : nodes_of)
+      for (const std::string& name : of_vendor)
+        if (auto node = marker.Find(name); node && names.insert(name).second)
+          nodes.push_back(*std::move(node));
+    return Count(Readiness(nodes));
+  }
 
-  std::vector<NodeReadiness> Readiness() const {
-    std::vector<NodeReadiness> nodes;
+  std::vector<NodeReadiness> Readiness(const std::vector<NodeMarker::DeviceNode>& nodes) const {
+    std::vector<NodeReadiness> all;
     const api::PenstockSpec spec = known_spec.value_or(api::PenstockSpec{});
     const std::map<std::string, std::string> why_none = agent_troubles.WhyNone();
-    for (const NodeMarker::DeviceNode& node : marker.nodes()) {
+    for (const NodeMarker::DeviceNode& node : nodes) {
       const auto none = why_none.find(node.name);
-      nodes.push_back(ReadinessOf(node.name, node.opted_out,
-                                  reports ? reports->Find("", node.name) : nullptr, spec,
-                                  none == why_none.end() ? "" : none->second));
+      all.push_back(ReadinessOf(node.name, node.opted_out,
+                                reports ? reports->Find("", node.name) : nullptr, spec,
+                                none == why_none.end() ? "" : none->second));
     }
-    return nodes;
+    return all;
+  }
+
+  /// A report without its node counts for nothing.
+  VendorNodes NodesOf(const std::string& vendor) const {
+    std::vector<NodeMarker::DeviceNode> nodes;
+    if (const auto found = nodes_of.find(vendor); found != nodes_of.end())
+      for (const std::string& name : found->second)
+        if (auto node = marker.Find(name)) nodes.push_back(*std::move(node));
+    std::vector<NodeReadiness> readiness = Readiness(nodes);
+    VendorNodes of_vendor;
+    for (const NodeReadiness& node : readiness) {
+      if (node.state == "optedOut" || node.reason == kAgentNotReady) continue;
+      ++of_vendor.agents;
+      const Json* report = reports->Find("", node.name);
+      if (report != nullptr && !DriverOnNode(*report, vendor).version.empty()) ++of_vendor.drivers;
+    }
+    of_vendor.fleet = Count(std::move(readiness));
+    return of_vendor;
   }
 
   /// Those on which pods can start, also where no label that is known here shows the devices that
   /// an agent serves.
   std::set<std::string> ReadyNodes() const {
     std::set<std::string> ready, others = reporting;
-    for (NodeReadiness& node : Readiness()) {
+    for (NodeReadiness& node : Readiness(marker.nodes())) {
       others.erase(node.name);
       if (node.state == "ready") ready.insert(std::move(node.name));
     }
@@ -427,7 +474,14 @@ struct Operator::State {
     ClusterFacts facts;
     facts.namespace_name = options.installation.namespace_name;
     facts.agents = Agents();
-    facts.fleet = Fleet();
+    facts.fleet = Count(Readiness(marker.nodes()));
+    const bool are_others =
+        std::ranges::any_of(nodes_of, [](const auto& one) { return !one.second.empty(); });
+    facts.all_accelerators = are_others ? AllAccelerators() : facts.fleet;
+    for (const PolicyObject& policy : policies)
+      if (const std::string& vendor = policy.kind->vendor;
+          !vendor.empty() && !facts.vendors.contains(vendor))
+        facts.vendors[vendor] = NodesOf(vendor);
     facts.drivers = rollout.plan().drivers;
     facts.reports_expected =
         !known_spec || known_spec->node.cluster.node_state != api::Switch::kOff;
@@ -454,7 +508,7 @@ struct Operator::State {
   Numbers numbers() const {
     Numbers now{.policies = policies.size(),
                 .nodes = marker.known(),
-                .fleet = Fleet(),
+                .fleet = AllAccelerators(),
                 .agents = Agents(),
                 .problems = Problems().size()};
     now.writes = {{"node", marker.writes() + rollout.writes() + taints.writes()},
@@ -481,7 +535,8 @@ struct Operator::State {
   std::optional<Definitions> definitions;
   PolicyWatch watch;
   std::optional<Informer> reports;
-  std::set<std::string> reporting;  // nodes of which there is a report
+  std::set<std::string> reporting;                        // nodes of which there is a report
+  std::map<std::string, std::set<std::string>> nodes_of;  // those of a vendor's devices
   NodeMarker marker;
   DriverRollout rollout;
   StartupTaints taints;

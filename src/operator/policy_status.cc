@@ -8,6 +8,7 @@
 
 namespace penstock::cluster {
 
+using api::compat::Counted;
 using api::compat::FieldAnswer;
 using api::compat::FieldFate;
 
@@ -50,8 +51,29 @@ std::string OfAgents(const AgentsState& agents) {
   return agents.troubles.size() > kMost ? text + "; ..." : text;
 }
 
+/// A ClusterPolicy does not wait for the nodes of other vendors.
+const FleetState& FleetOf(const PolicyOutcome& outcome, const ClusterFacts& facts) {
+  return outcome.policy->kind == &api::compat::PenstockKind() ? facts.all_accelerators
+                                                              : facts.fleet;
+}
+
+VendorNodes NodesOfVendor(const PolicyOutcome& outcome, const ClusterFacts& facts) {
+  const auto found = facts.vendors.find(outcome.policy->kind->vendor);
+  return found == facts.vendors.end() ? VendorNodes{} : found->second;
+}
+
+/// What is still missing of nodes, after the agents; an empty text: nothing.
+PolicyState ProgressOfNodes(const FleetState& fleet, bool reports_expected) {
+  if (!reports_expected || fleet.NotReady() == 0)
+    return {"ready", "Reconciled", "all nodes with devices are ready"};
+  const bool only_drivers = std::ranges::all_of(fleet.by_reason, [](const auto& reason) {
+    return IsOfDriver(reason.first) || reason.first == "OptedOut";
+  });
+  return {"notReady", only_drivers ? "DriverNotReady" : "OperandNotReady", OfNodes(fleet)};
+}
+
 /// What is still missing; an empty text: nothing.
-PolicyState Progress(const ClusterFacts& facts) {
+PolicyState ProgressOfAgents(const ClusterFacts& facts) {
   const auto waits = [](const std::string& reason, const std::string& message) {
     return PolicyState{"notReady", reason, message};
   };
@@ -65,19 +87,33 @@ PolicyState Progress(const ClusterFacts& facts) {
   if (facts.reports_expected && facts.reports < agents.desired)
     return waits("OperandNotReady", std::to_string(facts.reports) + " of " +
                                         std::to_string(agents.desired) + " nodes have reported");
+  return {};
+}
+
+PolicyState Progress(const FleetState& fleet, const ClusterFacts& facts) {
+  if (PolicyState agents = ProgressOfAgents(facts); !agents.state.empty()) return agents;
   for (const DriverOutcome& driver : facts.drivers)
     if (const DriverTrouble trouble = TroubleOfDriver(driver); !trouble.reason.empty())
-      return waits(
-          "DriverNotReady",
-          (driver.name.empty() ? "driver: " : "driver " + driver.name + ": ") + trouble.message);
-  if (facts.fleet.nodes == 0)
+      return {
+          "notReady", "DriverNotReady",
+          (driver.name.empty() ? "driver: " : "driver " + driver.name + ": ") + trouble.message};
+  if (fleet.nodes == 0)
     return {"ready", "NoGPUNodes", "no node of the cluster has a supported device"};
-  if (!facts.reports_expected || facts.fleet.NotReady() == 0)
-    return {"ready", "Reconciled", "all nodes with devices are ready"};
-  const bool only_drivers = std::ranges::all_of(facts.fleet.by_reason, [](const auto& reason) {
-    return IsOfDriver(reason.first) || reason.first == "OptedOut";
-  });
-  return waits(only_drivers ? "DriverNotReady" : "OperandNotReady", OfNodes(facts.fleet));
+  return ProgressOfNodes(fleet, facts.reports_expected);
+}
+
+/// Of an object of a kind with a vendor: of this vendor's nodes only. The reason is that of AMD's
+/// operator (internal/conditions/deviceconfig.go).
+PolicyState OfVendor(const FleetState& fleet, const ClusterFacts& facts) {
+  if (PolicyState agents = ProgressOfAgents(facts); !agents.state.empty()) return agents;
+  PolicyState state = ProgressOfNodes(fleet, facts.reports_expected);
+  if (state.state == "ready") state.reason = "OperatorReady";
+  if (!facts.reports_expected) {
+    state.message = "all agents are ready; without NodeState objects no nodes are counted";
+  } else if (fleet.nodes == 0) {
+    state.message = "no node with an agent has devices of this vendor";
+  }
+  return state;
 }
 
 /// Of an object that adds a driver: of this driver only.
@@ -159,6 +195,33 @@ Json NodesOf(const FleetState& fleet) {
   return nodes;
 }
 
+std::size_t NumberOf(const VendorNodes& nodes, Counted counted) {
+  if (counted == Counted::kAgents) return nodes.agents;
+  if (counted == Counted::kDrivers) return nodes.drivers;
+  const auto ready = nodes.fleet.by_state.find("ready");
+  return ready == nodes.fleet.by_state.end() ? 0 : ready->second;
+}
+
+/// What the status has for each component that the object switches on.
+void AddCounts(const PolicyOutcome& outcome, const VendorNodes& nodes, Json& status) {
+  for (const auto& [field, counted] : outcome.components)
+    status[field] = {{"nodesMatchingSelectorNumber", nodes.fleet.nodes},
+                     {"desiredNumber", nodes.fleet.nodes},
+                     {"availableNumber", NumberOf(nodes, counted)}};
+}
+
+/// With the fields of the vendor's operator and no others: a server drops what the definition of
+/// that operator, which may be the one in force, does not have.
+Json VendorStatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, Json conditions) {
+  Json status = Json::object();
+  if (outcome.ignored.empty() && outcome.problem.empty())
+    AddCounts(outcome, NodesOfVendor(outcome, facts), status);
+  if (const Json* observed = Find(conditions, "/0/observedGeneration"))
+    status["observedGeneration"] = *observed;
+  status["conditions"] = std::move(conditions);
+  return status;
+}
+
 /// All drivers, or that of the object.
 Json DriversFor(const PolicyOutcome& outcome, const ClusterFacts& facts) {
   const PolicyObject& policy = *outcome.policy;
@@ -174,14 +237,17 @@ Json DriversFor(const PolicyOutcome& outcome, const ClusterFacts& facts) {
 }  // namespace
 
 PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts) {
-  if (!outcome.ignored.empty()) return {"ignored", "Ignored", outcome.ignored};
+  const bool has_vendor = !outcome.policy->kind->vendor.empty();
+  if (!outcome.ignored.empty()) return {"ignored", std::string(kIgnored), outcome.ignored};
   if (!outcome.problem.empty())
-    return {"notReady", "ReconcileFailed", Joined({outcome.problem}), true};
+    return {"notReady", has_vendor ? "ValidationError" : "ReconcileFailed",
+            Joined({outcome.problem}), true};
   if (const std::string& why = outcome.policy->kind->not_served; !why.empty())
     return {"notReady", "NotServed", why};
   if (!facts.problems.empty()) return {"notReady", "ReconcileFailed", Joined(facts.problems), true};
+  if (has_vendor) return OfVendor(NodesOfVendor(outcome, facts).fleet, facts);
   return AddsDriver(*outcome.policy) ? OfDriver(NameOf(*outcome.policy).name, facts)
-                                     : Progress(facts);
+                                     : Progress(FleetOf(outcome, facts), facts);
 }
 
 Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Json& found,
@@ -196,22 +262,25 @@ Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Jso
     conditions.push_back(FieldsServed(outcome));
   SetTimes(conditions, found, now);
   SetGeneration(conditions, found, outcome, facts.written);
+  if (!outcome.policy->kind->vendor.empty())
+    return VendorStatusOf(outcome, facts, std::move(conditions));
   Json status = {{"state", state.state},
                  {"namespace", facts.namespace_name},
                  {"conditions", std::move(conditions)}};
   if (outcome.ignored.empty() && outcome.policy->kind->not_served.empty() &&
       !AddsDriver(*outcome.policy))
-    status["nodes"] = NodesOf(facts.fleet);
+    status["nodes"] = NodesOf(FleetOf(outcome, facts));
   if (Json drivers = DriversFor(outcome, facts); !drivers.empty())
     status["drivers"] = std::move(drivers);
   return status;
 }
 
-Json StatusOfDeleted(const std::vector<std::string>& left, const Json& found,
-                     const std::string& now) {
+Json StatusOfDeleted(const PolicyObject& policy, const std::vector<std::string>& left,
+                     const Json& found, const std::string& now) {
   Json conditions =
       Json::array({ConditionOf("Ready", false, "Deleting", "to be taken back: " + Joined(left))});
   SetTimes(conditions, found, now);
+  if (!policy.kind->vendor.empty()) return {{"conditions", std::move(conditions)}};
   Json status = {{"state", "notReady"}, {"conditions", std::move(conditions)}};
   if (const Json* space = Find(found, "/namespace")) status["namespace"] = *space;
   return status;

@@ -1,6 +1,7 @@
 // Computes the status of a policy. Pure.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,20 @@
 
 namespace penstock::cluster {
 
+/// The nodes with devices of one vendor, as their agents report them.
+struct VendorNodes {
+  FleetState fleet;
+  std::size_t agents = 0;   ///< whose agents are ready
+  std::size_t drivers = 0;  ///< whose devices have a driver
+};
+
 /// What the operator knows of the cluster.
 struct ClusterFacts {
   std::string namespace_name;
   AgentsState agents;
-  FleetState fleet;
+  FleetState fleet;                            ///< the nodes whose labels show devices
+  FleetState all_accelerators;                 ///< with those that report devices of other vendors
+  std::map<std::string, VendorNodes> vendors;  ///< of those that kinds of policies name
   std::vector<DriverOutcome> drivers;
   bool reports_expected = true;       ///< agents write NodeStates
   std::int64_t reports = 0;           ///< number of NodeStates
@@ -26,10 +36,13 @@ struct ClusterFacts {
   std::vector<std::string> problems;  ///< what prevents the operator from writing
 };
 
+/// The reason of a policy that has no effect.
+inline constexpr std::string_view kIgnored = "Ignored";
+
 /// A policy's state, with what its Event says.
 struct PolicyState {
   std::string state;   ///< "ready", "notReady", "ignored"
-  std::string reason;  ///< of the conditions Ready and Error, as NVIDIA's operator has them
+  std::string reason;  ///< of the conditions Ready and Error, as the vendor's operator has them
   std::string message;
   bool error = false;
 };
@@ -37,12 +50,13 @@ PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts);
 
 /// The whole status; times of conditions that did not change are those of `found`, the object's
 /// status as it is. `now`: RFC 3339 with seconds. At most 64 KiB. A generation counts as observed
-/// once what it wants was written, so that `kubectl wait` after a change waits for it.
+/// once what it wants was written, so that `kubectl wait` after a change waits for it. Of a kind
+/// with a vendor it has the fields of that vendor's operator: numbers of nodes for each component.
 nlohmann::json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts,
                         const nlohmann::json& found, const std::string& now);
 
 /// The status of a policy that is being deleted. `left`: what it caused and is still there.
-nlohmann::json StatusOfDeleted(const std::vector<std::string>& left, const nlohmann::json& found,
-                               const std::string& now);
+nlohmann::json StatusOfDeleted(const PolicyObject& policy, const std::vector<std::string>& left,
+                               const nlohmann::json& found, const std::string& now);
 
 }  // namespace penstock::cluster

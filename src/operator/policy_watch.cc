@@ -1,8 +1,11 @@
 #include "operator/policy_watch.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "base/lifetime.h"
+#include "base/log.h"
 #include "operator/json_values.h"
 #include "operator/policy_writer.h"
 #include "protocol/kube/informer.h"
@@ -11,8 +14,13 @@ namespace penstock::cluster {
 
 using api::compat::PolicyKind;
 using protocol::kube::Informer;
+using namespace std::chrono_literals;
 
 namespace {
+
+constexpr std::size_t kMostPolicies = 100;  // of a kind
+constexpr base::Duration kAnew = 1min;      // while there are more
+constexpr base::Duration kServed = 1min;    // a server that starts serves all kinds by then
 
 std::vector<const PolicyKind*> AllKinds() {
   std::vector<const PolicyKind*> kinds;
@@ -23,23 +31,28 @@ std::vector<const PolicyKind*> AllKinds() {
 
 }  // namespace
 
-struct PolicyWatch::State {
-  State(protocol::kube::Api& a, Callbacks c) : api(a), callbacks(std::move(c)) {}
+struct PolicyWatch::State : std::enable_shared_from_this<State> {
+  State(protocol::kube::Api& a, std::string n, Callbacks c)
+      : api(a), space(std::move(n)), callbacks(std::move(c)) {}
 
   void Start(const PolicyKind& kind) {
     Informer::Options options;
     options.resource = {kind.group, kind.version, kind.plural};
+    if (kind.namespaced) options.namespace_name = space;
     options.without = {"/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration"};
-    options.most_objects = 100;
+    options.most_objects = kMostPolicies;
     options.most_bytes = 16u << 20;
     auto& informer = informers[&kind];
     informer = std::make_unique<Informer>(
         api, options,
-        Informer::Handlers{
-            .changed = [this, &kind](const Json& object) { Seen(kind, object); },
-            .removed = [this, &kind](const auto&, const auto& name) { Gone(kind, name); },
-            .synced = [this] { callbacks.changed(); },
-            .problem = [this, &kind](const Status& why) { callbacks.problem(kind.plural, why); }});
+        Informer::Handlers{.changed = [this, &kind](const Json& object) { Seen(kind, object); },
+                           .removed =
+                               [this, &kind](const auto& in, const auto& name) {
+                                 policies.erase(KeyOf(kind, in, name));
+                                 callbacks.changed();
+                               },
+                           .synced = [this, &kind] { Synced(kind); },
+                           .problem = [this, &kind](const Status& why) { OnProblem(kind, why); }});
     informer->Start();
   }
 
@@ -50,19 +63,76 @@ struct PolicyWatch::State {
     callbacks.changed();
   }
 
-  void Gone(const PolicyKind& kind, const std::string& name) {
-    policies.erase(kind.plural + "/" + name);
+  /// Those that went while a new list was waited for were reported by none.
+  void Synced(const PolicyKind& kind) {
+    unserved_kinds.erase(&kind);
+    absent.erase(&kind);
+    const Informer& informer = *informers.at(&kind);
+    if (informer.complete()) callbacks.problem(kind.plural, {});
+    std::erase_if(policies, [&](const auto& one) {
+      const PolicyObject& policy = one.second;
+      return policy.kind == &kind &&
+             informer.Find(TextAt(policy.object, "/metadata/namespace"),
+                           TextAt(policy.object, "/metadata/name")) == nullptr;
+    });
     callbacks.changed();
   }
 
+  void OnProblem(const PolicyKind& kind, const Status& why) {
+    const Informer& informer = *informers.at(&kind);
+    if (!informer.complete()) return OnTooMany(kind);
+    const bool unserved = !why.ok() && why.error().code() == Code::kNotFound && !informer.synced();
+    if (unserved) return WaitForKind(kind);
+    unserved_kinds.erase(&kind);
+    callbacks.problem(kind.plural, why);
+  }
+
+  /// An informer lists again only after a break: here it is to notice that there is room again.
+  void OnTooMany(const PolicyKind& kind) {
+    callbacks.problem(kind.plural, Error(Code::kFailedPrecondition, TooMany(kind)));
+    if (!anew.insert(&kind).second) return;
+    api.executor().PostAfter(kAnew, base::IfAlive(this, [&kind](State& self) {
+                               self.anew.erase(&kind);
+                               self.Start(kind);
+                             }));
+  }
+
+  /// A server that starts does not serve all kinds at first. One that lacks a definition, since
+  /// someone else applies them, has no objects of the kind.
+  void WaitForKind(const PolicyKind& kind) {
+    unserved_kinds.insert(&kind);
+    api.executor().PostAfter(kServed, base::IfAlive(this, [&kind](State& self) {
+                               if (!self.unserved_kinds.contains(&kind)) return;
+                               base::Log(base::kWarn, "kind of policies not served",
+                                         {{"definition", kind.plural + "." + kind.group}});
+                               self.absent.insert(&kind);
+                               self.callbacks.changed();
+                             }));
+  }
+
+  bool Knows(const PolicyKind& kind) const {
+    const auto found = informers.find(&kind);
+    if (found == informers.end()) return false;
+    return absent.contains(&kind) || (found->second->synced() && found->second->complete());
+  }
+
+  std::string TooMany(const PolicyKind& kind) const {
+    return "there are more " + kind.plural + (kind.namespaced ? " in the namespace " + space : "") +
+           " than " + std::to_string(kMostPolicies) +
+           ", or than 16 MiB of them: until some are deleted, no change of any policy takes effect";
+  }
+
   protocol::kube::Api& api;
+  const std::string space;
   const Callbacks callbacks;
   std::map<std::string, PolicyObject> policies;
   std::map<const PolicyKind*, std::unique_ptr<Informer>> informers;
+  std::set<const PolicyKind*> anew;                    // will be listed again
+  std::set<const PolicyKind*> unserved_kinds, absent;  // since a moment, and for long enough
 };
 
-PolicyWatch::PolicyWatch(protocol::kube::Api& api, Callbacks callbacks)
-    : state_(std::make_unique<State>(api, std::move(callbacks))) {}
+PolicyWatch::PolicyWatch(protocol::kube::Api& api, std::string namespace_name, Callbacks callbacks)
+    : state_(std::make_shared<State>(api, std::move(namespace_name), std::move(callbacks))) {}
 
 PolicyWatch::~PolicyWatch() = default;
 
@@ -74,9 +144,7 @@ void PolicyWatch::Start(const std::string& definition) {
 
 bool PolicyWatch::synced() const {
   return std::ranges::all_of(AllKinds(), [this](const PolicyKind* kind) {
-    const auto found = state_->informers.find(kind);
-    return !kind->not_served.empty() ||
-           (found != state_->informers.end() && found->second->synced());
+    return !kind->not_served.empty() || state_->Knows(*kind);
   });
 }
 

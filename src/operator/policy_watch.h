@@ -1,4 +1,4 @@
-// Watches the cluster's policies of all kinds.
+// Watches the policies of all kinds: the cluster's, and those in the operator's own namespace.
 #pragma once
 
 #include <functional>
@@ -12,21 +12,24 @@
 
 namespace penstock::cluster {
 
-/// Use on the api's executor.
+/// Use on the api's executor. Of a kind whose objects live in namespaces it asks for those in
+/// `namespace_name` only: what users of other namespaces write is not seen.
 class PolicyWatch {
  public:
   struct Callbacks {
     std::function<void()> changed;
     std::function<void(const std::string& plural, const base::Status& why)> problem;
   };
-  PolicyWatch(protocol::kube::Api& api, Callbacks callbacks);
+  PolicyWatch(protocol::kube::Api& api, std::string namespace_name, Callbacks callbacks);
   ~PolicyWatch();
 
   /// Begins to watch the kind that a definition ("penstocks.penstock.io") names; does nothing for
   /// other definitions.
   void Start(const std::string& definition);
 
-  /// Whether all policies that take effect are known.
+  /// Whether all policies that take effect are known. Where there are more of a kind than are kept,
+  /// they are not: the oldest could be one of the others. A kind that the server does not have, for
+  /// a minute, has none.
   bool synced() const;
   std::vector<PolicyObject> policies() const;
   /// By its key (KeyOf); null if there is none. Valid until the next change.
@@ -34,7 +37,7 @@ class PolicyWatch {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace penstock::cluster

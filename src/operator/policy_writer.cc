@@ -24,19 +24,10 @@ namespace {
 constexpr base::Duration kSpacing = 1s;
 constexpr base::Duration kShown = 5s;  // by then the watch has delivered our last write
 
-Json FinalizersOf(const PolicyObject& policy) {
-  const Json* found = Find(policy.object, "/metadata/finalizers");
-  return found != nullptr && found->is_array() ? *found : Json::array();
-}
-
-bool HasFinalizer(const PolicyObject& policy) {
-  return std::ranges::count(FinalizersOf(policy), Json(kFinalizer)) > 0;
-}
-
 /// With the version, no finalizer is lost that another client has written meanwhile.
 Json FinalizerPatch(const PolicyObject& policy, bool wanted) {
   Json finalizers = Json::array();
-  for (const Json& one : FinalizersOf(policy))
+  for (const Json& one : ListAt(policy.object, "/metadata/finalizers"))
     if (one != kFinalizer) finalizers.push_back(one);
   if (wanted) finalizers.push_back(kFinalizer);
   return {{"metadata",
@@ -46,7 +37,7 @@ Json FinalizerPatch(const PolicyObject& policy, bool wanted) {
 
 protocol::kube::ObjectReference ReferenceTo(const PolicyObject& policy) {
   const PolicyName name = NameOf(policy);
-  return {name.api_version, name.kind, "", name.name, name.uid};
+  return {name.api_version, name.kind, name.namespace_name, name.name, name.uid};
 }
 
 Json StatusIn(const PolicyObject& policy) {
@@ -57,7 +48,13 @@ Json StatusIn(const PolicyObject& policy) {
 }  // namespace
 
 std::string KeyOf(const PolicyObject& policy) {
-  return policy.kind->plural + "/" + TextAt(policy.object, "/metadata/name");
+  return KeyOf(*policy.kind, TextAt(policy.object, "/metadata/namespace"),
+               TextAt(policy.object, "/metadata/name"));
+}
+
+std::string KeyOf(const api::compat::PolicyKind& kind, const std::string& namespace_name,
+                  const std::string& name) {
+  return kind.plural + "/" + (kind.namespaced ? namespace_name + "/" : "") + name;
 }
 
 struct PolicyWriter::State : std::enable_shared_from_this<State> {
@@ -84,19 +81,26 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     // Nothing follows from others, or it is taken back while the policies stay.
     const bool held = policy->kind->not_served.empty() && !AddsDriver(*policy);
     if (deleted) return TakeBack(key, *policy, done);
-    if (held && !HasFinalizer(*policy)) return Patch(key, FinalizerPatch(*policy, true), "", done);
+    if (IsForeign(*policy)) {
+      ReportState(key, *policy);
+      return TakeBack(key, *policy, done);
+    }
+    if (held && !HasFinalizer(*policy, kFinalizer))
+      return Patch(key, FinalizerPatch(*policy, true), "", done);
     ReportState(key, *policy);
     const Json found = StatusIn(*policy);
     WriteStatus(key, found, callbacks.status(*policy, found, MetaTime()), done);
   }
 
-  /// The status of a policy that is being deleted says what holds it.
+  /// Of a policy that is being deleted, or that another operator has taken over. The status says
+  /// what holds it.
   void TakeBack(const std::string& key, const PolicyObject& policy, const Done& done) {
-    if (!HasFinalizer(policy)) return done({});
+    if (!HasFinalizer(policy, kFinalizer)) return done({});
     const std::vector<std::string> left = callbacks.left(key);
     const Json found = StatusIn(policy);
+    if (!left.empty() && IsForeign(policy)) return done({});
     if (!left.empty())
-      return WriteStatus(key, found, StatusOfDeleted(left, found, MetaTime()), done);
+      return WriteStatus(key, found, StatusOfDeleted(policy, left, found, MetaTime()), done);
     Patch(key, FinalizerPatch(policy, false), "",
           base::IfAlive(this, [about = ReferenceTo(policy), done](State& self, const Status& why) {
             if (why.ok())
@@ -128,7 +132,8 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     const protocol::kube::Resource resource{policy->kind->group, policy->kind->version,
                                             policy->kind->plural};
     ++writes;
-    api.Do(protocol::kube::Patch(resource, "", TextAt(policy->object, "/metadata/name"),
+    const PolicyName name = NameOf(*policy);
+    api.Do(protocol::kube::Patch(resource, name.namespace_name, name.name,
                                  protocol::kube::kMergePatch, patch, kManager, subresource),
            base::IfAlive(this, [key, done](State& self, const Result<ApiResponse>& answer) {
              self.Written(key, answer, done);
@@ -153,9 +158,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
   void ReportState(const std::string& key, const PolicyObject& policy) {
     PolicyState state = callbacks.state(policy);
     const auto known = states.find(key);
-    const std::string before =
-        known != states.end() ? known->second
-                              : TextAt(policy.object, "/status/state") + " " + ReasonIn(policy);
+    const std::string before = known != states.end() ? known->second : StateIn(policy);
     const std::string now = state.state + " " + state.reason;
     states[key] = now;
     if (now == before) return;
@@ -166,12 +169,20 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
                            : recorder.Warning(about, state.reason, state.message);
   }
 
-  static std::string ReasonIn(const PolicyObject& policy) {
-    const Json* conditions = Find(policy.object, "/status/conditions");
-    if (conditions == nullptr || !conditions->is_array()) return "";
-    for (const Json& condition : *conditions)
-      if (TextAt(condition, "/type") == "Ready") return TextAt(condition, "/reason");
-    return "";
+  /// As ReportState has it. A vendor's status may lack the state: its condition has it, too.
+  static std::string StateIn(const PolicyObject& policy) {
+    std::string state = TextAt(policy.object, "/status/state"), reason;
+    for (const Json& condition : ListAt(policy.object, "/status/conditions")) {
+      if (TextAt(condition, "/type") != "Ready") continue;
+      reason = TextAt(condition, "/reason");
+      if (!state.empty()) break;
+      if (TextAt(condition, "/status") == "True") {
+        state = "ready";
+      } else {
+        state = reason == kIgnored ? "ignored" : "notReady";
+      }
+    }
+    return state + " " + reason;
   }
 
   protocol::kube::Api& api;

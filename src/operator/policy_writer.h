@@ -16,6 +16,8 @@
 namespace penstock::cluster {
 
 /// Use on the api's executor. Writes each status at most once a second, and only where it differs.
+/// To an object that belongs to another operator (IsForeign) it writes nothing, and an Event says
+/// so: only a finalizer of ours that it has is removed, once that can be done.
 class PolicyWriter {
  public:
   struct Callbacks {
@@ -41,7 +43,9 @@ class PolicyWriter {
   std::shared_ptr<State> state_;
 };
 
-/// "clusterpolicies/cluster-policy".
+/// "clusterpolicies/cluster-policy", or with the namespace: "deviceconfigs/gpu-operator/default".
 std::string KeyOf(const PolicyObject& policy);
+std::string KeyOf(const api::compat::PolicyKind& kind, const std::string& namespace_name,
+                  const std::string& name);
 
 }  // namespace penstock::cluster

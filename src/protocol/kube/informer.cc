@@ -385,5 +385,6 @@ const Json* Informer::Find(const std::string& namespace_name, const std::string&
 std::size_t Informer::size() const { return state_->cache.size(); }
 std::size_t Informer::bytes() const { return state_->cache.bytes(); }
 bool Informer::synced() const { return state_->synced; }
+bool Informer::complete() const { return !state_->no_room; }
 
 }  // namespace penstock::protocol::kube

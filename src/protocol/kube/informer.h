@@ -58,6 +58,8 @@ class Informer {
   std::size_t size() const;
   std::size_t bytes() const;
   bool synced() const;
+  /// False: since the last list there were more than there is room for.
+  bool complete() const;
 
  private:
   struct State;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostHistory = 100'000;
 
-constexpr std::array<Kind, 18> kKinds = {
+constexpr std::array<Kind, 19> kKinds = {
     {{.collection = "/api/v1/nodes", .kind = "Node", .status = true},
      {.collection = "/api/v1/pods", .kind = "Pod", .status = true},
      {.collection = "/api/v1/configmaps", .kind = "ConfigMap"},
@@ -46,6 +46,10 @@ constexpr std::array<Kind, 18> kKinds = {
       .generation = true},
      {.collection = "/apis/nvidia.com/v1alpha1/gpuclusters",
       .kind = "GPUCluster",
+      .status = true,
+      .generation = true},
+     {.collection = "/apis/amd.com/v1alpha1/deviceconfigs",
+      .kind = "DeviceConfig",
       .status = true,
       .generation = true},
      {.collection = "/apis/penstock.io/v1alpha1/penstocks",

@@ -1,0 +1,461 @@
+// Tests what the operator does with DeviceConfig objects, against a fake API server in this
+// process.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/testing/manual_executor.h"
+#include "operator/embedded_files.h"
+#include "operator/json_values.h"
+#include "operator/operator.h"
+#include "protocol/kube/fake/fake_api.h"
+
+namespace penstock::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using protocol::kube::ApiCall;
+using protocol::kube::FakeApi;
+using testing::AllOf;
+using testing::Contains;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+
+constexpr char kKindPath[] = "/apis/amd.com/v1alpha1/deviceconfigs";
+constexpr char kHere[] = "/apis/amd.com/v1alpha1/namespaces/gpu-operator/deviceconfigs/";
+constexpr char kElsewhere[] = "/apis/amd.com/v1alpha1/namespaces/team/deviceconfigs/";
+constexpr char kConfig[] = "/apis/amd.com/v1alpha1/namespaces/gpu-operator/deviceconfigs/default";
+constexpr char kClusterPolicy[] = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy";
+constexpr char kAgents[] = "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-agent";
+constexpr char kAgentsMap[] = "/api/v1/namespaces/gpu-operator/configmaps/penstock-agent";
+constexpr char kNvidiaClass[] = "/apis/node.k8s.io/v1/runtimeclasses/nvidia";
+constexpr char kTheirs[] = "amd.node.kubernetes.io/deviceconfig-finalizer";
+constexpr char kOurs[] = "penstock.io/cleanup";
+
+class DeviceConfigTest : public testing::Test {
+ protected:
+  DeviceConfigTest() {
+    api_.Put("/api/v1/namespaces/gpu-operator", {{"kind", "Namespace"}});
+    for (const char* node : {"n1", "n2", "n3"})
+      api_.Put(std::string("/api/v1/nodes/") + node, {{"kind", "Node"}});
+  }
+
+  void PutConfig(const std::string& path, const json& metadata = json::object()) {
+    api_.Put(path, {{"apiVersion", "amd.com/v1alpha1"},
+                    {"kind", "DeviceConfig"},
+                    {"metadata", metadata},
+                    {"spec", {{"driver", {{"enable", false}}}}}});
+  }
+
+  void PutClusterPolicy() {
+    api_.Put(
+        kClusterPolicy,
+        {{"apiVersion", "nvidia.com/v1"}, {"kind", "ClusterPolicy"}, {"spec", json::object()}});
+  }
+
+  void Start() {
+    operator_ = std::make_unique<Operator>(
+        api_, Operator::Options{.installation = {.namespace_name = "gpu-operator",
+                                                 .image = "localhost/penstock:1"},
+                                .host = "pod-1"});
+    operator_->Start();
+    executor_.Advance(1s);
+    const auto definitions = EmbeddedObjects("CustomResourceDefinition");
+    ASSERT_TRUE(definitions.ok());
+    for (const json& one : *definitions)
+      api_.Merge("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" +
+                     TextAt(one, "/metadata/name"),
+                 {{"status", {{"conditions", {{{"type", "Established"}, {"status", "True"}}}}}}});
+    executor_.Advance(5s);
+  }
+
+  void RunAgents(int nodes) {
+    api_.Merge(kAgents, {{"status",
+                          {{"observedGeneration", 1000},
+                           {"desiredNumberScheduled", nodes},
+                           {"updatedNumberScheduled", nodes},
+                           {"numberReady", nodes}}}});
+    executor_.Advance(3s);
+  }
+
+  /// `driver`: its version; empty: the agent found none.
+  void Report(const std::string& node, const std::string& vendor, const std::string& driver,
+              bool ready = true) {
+    json row = {{"vendor", vendor}};
+    if (!driver.empty()) row.update({{"driver", driver}, {"driverSource", "host"}});
+    api_.Put("/apis/penstock.io/v1alpha1/nodestates/" + node,
+             {{"kind", "NodeState"},
+              {"status",
+               {{"vendors", json::array({row})},
+                {"conditions",
+                 {{{"type", "Ready"},
+                   {"status", ready ? "True" : "False"},
+                   {"reason", ready ? "Ready" : "DriverMissing"}}}}}}});
+    executor_.Advance(3s);
+  }
+
+  void Delete(const std::string& path) {
+    api_.Merge(path, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  }
+
+  const json& At(const std::string& path) {
+    const json* found = api_.Find(path);
+    if (found == nullptr) throw std::runtime_error("there is no " + path);
+    return *found;
+  }
+  json Finalizers(const std::string& path = kConfig) {
+    return At(path)["metadata"].value("finalizers", json::array());
+  }
+  json Status(const std::string& path = kConfig) {
+    return At(path).value("status", json::object());
+  }
+  std::string Condition(const std::string& type, const char* key,
+                        const std::string& path = kConfig) {
+    for (const json& one : Status(path).value("conditions", json::array()))
+      if (one["type"] == type) return one.value(key, "");
+    return "(none)";
+  }
+  json OwnerOf(const std::string& path) {
+    const json owners = At(path)["metadata"].value("ownerReferences", json::array());
+    return owners.empty() ? json() : owners[0]["kind"];
+  }
+  json NumbersOf(const std::string& component) {
+    const json found = Status().value(component, json::object());
+    return {found.value("nodesMatchingSelectorNumber", -1), found.value("desiredNumber", -1),
+            found.value("availableNumber", -1)};
+  }
+  /// "METHOD PATH" of what was written.
+  std::vector<std::string> Writes() {
+    std::vector<std::string> writes;
+    for (const ApiCall& call : api_.calls())
+      if (call.method != "GET") writes.push_back(call.method + " " + call.path);
+    return writes;
+  }
+  std::vector<std::string> EventsAbout(const std::string& name) {
+    std::vector<std::string> texts;
+    for (const ApiCall& call : api_.calls()) {
+      if (call.method != "POST" || !call.path.ends_with("/events")) continue;
+      const json event = json::parse(call.body);
+      if (event["involvedObject"]["name"] == name)
+        texts.push_back(call.path + ": " + event["message"].get<std::string>());
+    }
+    return texts;
+  }
+
+  base::ManualExecutor executor_;
+  FakeApi api_{executor_};
+  std::unique_ptr<Operator> operator_;
+};
+
+TEST_F(DeviceConfigTest, MakesAgentsThatItOwns) {
+  PutConfig(kConfig);
+  Start();
+  for (const char* path : {kAgents, kAgentsMap}) EXPECT_EQ(OwnerOf(path), "DeviceConfig") << path;
+  EXPECT_EQ(At(kAgents)["metadata"]["ownerReferences"][0]["uid"], At(kConfig)["metadata"]["uid"]);
+  EXPECT_EQ(Finalizers(), json({kOurs}));
+  EXPECT_EQ(Condition("Ready", "status"), "False");
+}
+
+TEST_F(DeviceConfigTest, AnObjectInAnotherNamespaceIsNeitherReadNorWritten) {
+  for (int i = 0; i < 200; ++i) PutConfig(kElsewhere + std::to_string(i));
+  Start();
+  executor_.Advance(2min);
+  EXPECT_EQ(api_.Find(kAgents), nullptr);
+  for (const ApiCall& call : api_.calls()) {
+    EXPECT_NE(call.path, kKindPath) << "of all namespaces";
+    EXPECT_THAT(call.path, Not(HasSubstr("/namespaces/team/")));
+  }
+  PutConfig(kConfig);
+  executor_.Advance(5s);
+  EXPECT_NE(api_.Find(kAgents), nullptr) << "they do not fill up what is kept";
+}
+
+TEST_F(DeviceConfigTest, TheStatusCountsTheNodesWithDevicesOfTheVendor) {
+  PutConfig(kConfig);
+  Start();
+  RunAgents(3);
+  Report("n1", "amd", "6.12.0");
+  Report("n2", "amd", "", false);
+  Report("n3", "nvidia", "550.1");
+  Report("ghost", "amd", "6.12.0");  // there is no such node
+  EXPECT_EQ(NumbersOf("devicePlugin"), json({2, 2, 1}));
+  EXPECT_EQ(Condition("Ready", "status"), "False");
+  EXPECT_THAT(Condition("Ready", "message"), HasSubstr("1 of 2 nodes not ready: n2"));
+  Report("n2", "amd", "6.12.0");
+  EXPECT_EQ(NumbersOf("devicePlugin"), json({2, 2, 2}));
+  EXPECT_EQ(Condition("Ready", "status"), "True");
+  EXPECT_EQ(Condition("Ready", "reason"), "OperatorReady");
+  EXPECT_EQ(Condition("Error", "status"), "False");
+  EXPECT_EQ(Status()["observedGeneration"], At(kConfig)["metadata"]["generation"]);
+  for (const char* ours : {"state", "namespace", "nodes", "drivers"})
+    EXPECT_FALSE(Status().contains(ours)) << ours << " is not in the vendor's schema";
+  api_.Remove("/apis/penstock.io/v1alpha1/nodestates/n2");
+  executor_.Advance(3s);
+  EXPECT_EQ(NumbersOf("devicePlugin"), json({1, 1, 1}));
+}
+
+TEST_F(DeviceConfigTest, APenstockObjectCountsTheNodesOfAllVendorsAndAClusterPolicyItsOwn) {
+  constexpr char kSite[] = "/apis/penstock.io/v1alpha1/penstocks/site";
+  api_.Put(kSite, {{"apiVersion", "penstock.io/v1alpha1"}, {"kind", "Penstock"}});
+  PutClusterPolicy();
+  Start();
+  api_.Merge(
+      "/api/v1/nodes/n3",
+      {{"metadata", {{"labels", {{"feature.node.kubernetes.io/pci-10de.present", "true"}}}}}});
+  RunAgents(2);
+  Report("n1", "amd", "", false);
+  Report("n3", "nvidia", "550.1");
+  const json ready = {{"ready", 1}}, both = {{"ready", 1}, {"notReady", 1}};
+  EXPECT_EQ(Status(kClusterPolicy)["nodes"]["byState"], ready);
+  EXPECT_EQ(Status(kClusterPolicy)["state"], "ready");
+  EXPECT_EQ(Status(kSite)["nodes"]["byState"], both);
+  EXPECT_EQ(Status(kSite)["state"], "notReady");
+  EXPECT_EQ(operator_->numbers().fleet.nodes, 2u);
+}
+
+TEST_F(DeviceConfigTest, WithoutDevicesOfTheVendorItIsReadyAndSaysSo) {
+  PutConfig(kConfig);
+  Start();
+  RunAgents(1);
+  Report("n3", "nvidia", "550.1");
+  EXPECT_EQ(Condition("Ready", "status"), "True");
+  EXPECT_EQ(Condition("Ready", "message"), "no node with an agent has devices of this vendor");
+}
+
+TEST_F(DeviceConfigTest, AStartUpTaintEndsOnANodeOfTheVendor) {
+  PutConfig(kConfig);
+  Start();
+  RunAgents(1);
+  api_.Merge(
+      "/api/v1/nodes/n1",
+      {{"spec", {{"taints", json::array({{{"key", "penstock.io/accelerators-not-ready"}}})}}}});
+  Report("n1", "amd", "", false);
+  EXPECT_TRUE(At("/api/v1/nodes/n1")["spec"].contains("taints"));
+  Report("n1", "amd", "6.12.0");
+  EXPECT_FALSE(At("/api/v1/nodes/n1")["spec"].contains("taints"));
+}
+
+TEST_F(DeviceConfigTest, AtRestWritesNothingAndNeitherDoesASuccessor) {
+  PutConfig(kConfig);
+  Start();
+  RunAgents(1);
+  Report("n1", "amd", "6.12.0");
+  executor_.Advance(10s);
+  api_.ForgetCalls();
+  executor_.Advance(10min);
+  EXPECT_THAT(Writes(), IsEmpty());
+  operator_.reset();
+  Start();
+  executor_.Advance(1min);
+  EXPECT_THAT(Writes(), IsEmpty());
+}
+
+TEST_F(DeviceConfigTest, OfTwoTheOlderIsInForceAndTheOtherSaysSo) {
+  PutConfig(kConfig);
+  executor_.Advance(1min);
+  const std::string second = std::string(kHere) + "a-younger-one";
+  PutConfig(second);
+  Start();
+  RunAgents(1);
+  EXPECT_EQ(At(kAgents)["metadata"]["ownerReferences"][0]["name"], "default");
+  EXPECT_EQ(Condition("Ready", "reason", second), "Ignored");
+  EXPECT_EQ(Condition("Ready", "message", second),
+            "DeviceConfig default is in force, since it is older; delete one of the two");
+  EXPECT_FALSE(Status(second).contains("devicePlugin"));
+  Delete(kConfig);
+  executor_.Advance(30s);
+  EXPECT_EQ(At(kAgents)["metadata"]["ownerReferences"][0]["name"], "a-younger-one");
+  EXPECT_THAT(Finalizers(), IsEmpty()) << Status().dump(1);
+}
+
+TEST_F(DeviceConfigTest, AnObjectThatCannotBeReadChangesNothingAndSaysWhy) {
+  PutConfig(kConfig);
+  Start();
+  const json before = At(kAgents);
+  api_.Merge(kConfig, {{"spec", {{"driver", "yes"}}}});
+  executor_.Advance(3s);
+  EXPECT_EQ(At(kAgents), before);
+  EXPECT_EQ(Condition("Error", "status"), "True");
+  EXPECT_EQ(Condition("Error", "reason"), "ValidationError");
+  EXPECT_THAT(Condition("Error", "message"), HasSubstr("spec.driver"));
+}
+
+TEST_F(DeviceConfigTest, ADeletedObjectIsHeldUntilAllIsTakenBack) {
+  PutConfig(kConfig);
+  Start();
+  api_.Fail({.status = 500, .times = -1, .method = "DELETE", .path = kAgents});
+  Delete(kConfig);
+  executor_.Advance(30s);
+  EXPECT_EQ(Condition("Ready", "reason"), "Deleting");
+  EXPECT_THAT(Condition("Ready", "message"), HasSubstr("DaemonSet penstock-agent"));
+  EXPECT_FALSE(Status().contains("state"));
+  EXPECT_EQ(Finalizers(), json({kOurs}));
+  api_.Heal();
+  executor_.Advance(2min);
+  for (const char* path : {kAgents, kAgentsMap}) EXPECT_EQ(api_.Find(path), nullptr) << path;
+  EXPECT_THAT(Finalizers(), IsEmpty());
+  EXPECT_THAT(EventsAbout("default"),
+              Contains(StartsWith("/api/v1/namespaces/gpu-operator/events: everything")));
+}
+
+// An object of the cluster cannot have an owner in a namespace.
+TEST_F(DeviceConfigTest, TheClusterPolicyOwnsWhatBothWantAndHandsItOver) {
+  PutConfig(kConfig);
+  Start();
+  EXPECT_EQ(OwnerOf(kAgents), "DeviceConfig");
+  PutClusterPolicy();
+  executor_.Advance(5s);
+  for (const char* path : {kAgents, kAgentsMap, kNvidiaClass})
+    EXPECT_EQ(OwnerOf(path), "ClusterPolicy") << path;
+  EXPECT_EQ(At(kAgents)["metadata"]["ownerReferences"].size(), 1u);
+  RunAgents(1);
+  Report("n1", "amd", "6.12.0");
+  EXPECT_EQ(NumbersOf("devicePlugin"), json({1, 1, 1}));
+  EXPECT_EQ(TextAt(At(kClusterPolicy), "/status/state"), "ready");
+  Delete(kClusterPolicy);
+  executor_.Advance(2min);
+  EXPECT_THAT(Finalizers(kClusterPolicy), IsEmpty()) << Status(kClusterPolicy).dump(1);
+  EXPECT_EQ(api_.Find(kNvidiaClass), nullptr);
+  EXPECT_EQ(OwnerOf(kAgents), "DeviceConfig");
+  api_.Remove(kClusterPolicy);
+  Delete(kConfig);
+  executor_.Advance(2min);
+  EXPECT_EQ(api_.Find(kAgents), nullptr);
+  EXPECT_THAT(Finalizers(), IsEmpty());
+}
+
+TEST_F(DeviceConfigTest, AnObjectOfAnotherOperatorGetsAnEventAndNothingElse) {
+  const json status = {
+      {"conditions",
+       {{{"type", "Ready"}, {"status", "True"}, {"reason", "OperatorReady"}, {"message", ""}}}}};
+  PutConfig(kConfig, {{"finalizers", {kTheirs}}});
+  api_.Merge(kConfig, {{"status", status}});
+  Start();
+  executor_.Advance(10min);
+  EXPECT_EQ(api_.Find(kAgents), nullptr);
+  EXPECT_EQ(Status(), status);
+  EXPECT_EQ(Finalizers(), json({kTheirs}));
+  EXPECT_THAT(Writes(), Not(Contains(HasSubstr("deviceconfigs/default"))));
+  EXPECT_THAT(EventsAbout("default"),
+              ElementsAre(AllOf(StartsWith("/api/v1/namespaces/gpu-operator/events: another"),
+                                HasSubstr(kTheirs))));
+  Delete(kConfig);
+  executor_.Advance(1min);
+  EXPECT_THAT(Writes(), Not(Contains(HasSubstr("deviceconfigs/default"))));
+}
+
+TEST_F(DeviceConfigTest, AnotherOperatorsObjectDoesNotKeepAYoungerOneFromBeingInForce) {
+  PutConfig(std::string(kHere) + "a-theirs", {{"finalizers", {kTheirs}}});
+  executor_.Advance(1min);
+  PutConfig(kConfig);
+  Start();
+  EXPECT_EQ(At(kAgents)["metadata"]["ownerReferences"][0]["name"], "default");
+}
+
+TEST_F(DeviceConfigTest, AnObjectThatAnotherOperatorTakesOverIsTakenBackAndItsStatusKept) {
+  PutConfig(kConfig);
+  Start();
+  RunAgents(1);
+  Report("n1", "amd", "6.12.0");
+  for (const bool restarts : {false, true}) {
+    SCOPED_TRACE(restarts);
+    const json status = Status();
+    if (restarts) operator_.reset();
+    api_.Merge(kConfig, {{"metadata", {{"finalizers", {kOurs, kTheirs}}}}});
+    if (restarts) Start();
+    executor_.Advance(2min);
+    EXPECT_EQ(api_.Find(kAgents), nullptr);
+    EXPECT_EQ(Finalizers(), json({kTheirs}));
+    EXPECT_EQ(Status(), status);
+    api_.Merge(kConfig, {{"metadata", {{"finalizers", json::array()}}}});
+    executor_.Advance(10s);
+    EXPECT_NE(api_.Find(kAgents), nullptr) << "the other operator is gone";
+    EXPECT_EQ(Finalizers(), json({kOurs}));
+  }
+}
+
+TEST_F(DeviceConfigTest, MoreThanCanBeKeptChangeNothingUntilSomeAreDeleted) {
+  PutClusterPolicy();
+  PutConfig(kConfig);
+  Start();
+  RunAgents(1);
+  Report("n1", "amd", "6.12.0");
+  const json before = At(kAgents)["spec"];
+  executor_.Advance(1min);
+  for (int i = 0; i < 200; ++i) PutConfig(kHere + std::string("a-") + std::to_string(i));
+  for (const bool restarts : {false, true}) {
+    SCOPED_TRACE(restarts);
+    if (restarts) operator_.reset();
+    if (restarts) Start();
+    api_.Merge(kClusterPolicy, {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}}});
+    executor_.Advance(5min);
+    EXPECT_EQ(At(kAgents)["spec"], before);
+    EXPECT_THAT(Finalizers(), ElementsAre(kOurs));
+  }
+  EXPECT_THAT(Condition("Error", "message", kClusterPolicy),
+              HasSubstr("more deviceconfigs in the namespace gpu-operator than 100"));
+  for (int i = 0; i < 200; ++i) api_.Remove(kHere + std::string("a-") + std::to_string(i));
+  executor_.Advance(5min);
+  EXPECT_EQ(At(kAgents)["spec"]["template"]["metadata"]["labels"]["team"], "a");
+  EXPECT_EQ(Condition("Error", "status", kClusterPolicy), "False");
+  EXPECT_EQ(Condition("Ready", "status"), "True");
+}
+
+TEST_F(DeviceConfigTest, TheDefinitionOfAnotherOperatorStaysAndIsUsed) {
+  const auto path = [](const std::string& name) {
+    return "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + name;
+  };
+  const json theirs = {
+      {"kind", "CustomResourceDefinition"},
+      {"metadata", {{"annotations", {{"controller-gen.kubebuilder.io/version", "v0.17.0"}}}}},
+      {"spec", {{"scope", "theirs"}}}};
+  for (const char* name : {"deviceconfigs.amd.com", "clusterpolicies.nvidia.com"})
+    api_.Put(path(name), theirs);
+  PutConfig(kConfig);
+  Start();
+  EXPECT_EQ(At(path("deviceconfigs.amd.com"))["spec"], theirs["spec"]);
+  EXPECT_EQ(At(path("clusterpolicies.nvidia.com"))["spec"]["scope"], "Cluster")
+      << "NVIDIA's operator does not run beside this one";
+  EXPECT_NE(api_.Find(kAgents), nullptr);
+}
+
+TEST_F(DeviceConfigTest, AServerWithoutTheKindHasNoneOfItsObjects) {
+  api_.NotInstalled("/apis/amd.com/");
+  PutClusterPolicy();
+  Start();
+  EXPECT_EQ(api_.Find(kAgents), nullptr) << "a server that starts serves it soon";
+  executor_.Advance(90s);
+  EXPECT_EQ(OwnerOf(kAgents), "ClusterPolicy");
+  RunAgents(1);
+  Report("n3", "nvidia", "550.1");
+  EXPECT_EQ(TextAt(At(kClusterPolicy), "/status/state"), "ready") << Status(kClusterPolicy).dump(1);
+  api_.Heal();
+  PutConfig(kConfig);
+  executor_.Advance(3min);
+  EXPECT_EQ(Finalizers(), json({kOurs}));
+}
+
+TEST_F(DeviceConfigTest, WithoutTheRightToReadItNothingIsTakenBack) {
+  PutConfig(kConfig);
+  Start();
+  operator_.reset();
+  api_.Forbid("WATCH", "/apis/amd.com/v1alpha1/namespaces/gpu-operator/deviceconfigs");
+  api_.Forbid("GET", "/apis/amd.com/v1alpha1/namespaces/gpu-operator/deviceconfigs");
+  Start();
+  executor_.Advance(10min);
+  EXPECT_NE(api_.Find(kAgents), nullptr);
+}
+
+}  // namespace
+}  // namespace penstock::cluster
