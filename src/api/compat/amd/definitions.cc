@@ -9,10 +9,20 @@ namespace penstock::api::compat {
 
 using DefinitionJson = nlohmann::ordered_json;
 
+namespace {
+
+std::string ReadyCondition(const std::string& key) {
+  return ".status.conditions[?(@.type==\"Ready\")]." + key;
+}
+
+}  // namespace
+
 std::vector<ResourceDefinition> AmdDefinitions() {
-  // Objects of AMD's operator have a status without our state, and remain valid.
-  DefinitionJson status = api::internal::StatusSchema({"ignored", "ready", "notReady"});
+  // As AMD's operator has it, with numbers of nodes beside the conditions, which alone say the
+  // state.
+  DefinitionJson status = api::internal::StatusSchema({});
   status.erase("required");
+  for (const char* ours : {"state", "namespace"}) status["properties"].erase(ours);
   return {api::internal::MakeDefinition(
       {.group = "amd.com",
        .version = "v1alpha1",
@@ -20,7 +30,8 @@ std::vector<ResourceDefinition> AmdDefinitions() {
        .plural = "deviceconfigs",
        .singular = "deviceconfig",
        .short_names = {"gpue"},
-       .columns = {{"Status", "string", ".status.state"},
+       .columns = {{"Ready", "string", ReadyCondition("status")},
+                   {"Reason", "string", ReadyCondition("reason")},
                    {"Age", "date", ".metadata.creationTimestamp"}},
        .description = "AMD's GPUs in a cluster, as AMD's GPU Operator describes them; Penstock's "
                       "operator reads those in its own namespace.",
