@@ -17,7 +17,7 @@ from node import wait_until  # noqa: E402
 from test_gpu_operator import FIELDS, FIXTURE, THEIRS  # noqa: E402
 
 CRDS = ROOT / "deploy/helm/gpu-operator/crds"
-KINDS = {"ClusterPolicy", "NVIDIADriver", "GPUCluster", "Penstock"}
+KINDS = {"ClusterPolicy", "NVIDIADriver", "GPUCluster", "DeviceConfig", "Penstock"}
 
 
 class Server:
@@ -44,7 +44,7 @@ def server(tmp_path_factory, operator):
         server = Server(plane, operator)
         made = server.kubectl("create", "-f", CRDS)
         assert made.returncode == 0, made.stderr
-        wait_until(lambda: server.kubectl("get", "clusterpolicies,nvidiadrivers,gpuclusters,penstocks").returncode == 0, "the kinds to be served")
+        wait_until(lambda: server.kubectl("get", "clusterpolicies,nvidiadrivers,gpuclusters,deviceconfigs,penstocks").returncode == 0, "the kinds to be served")
         server.kubectl("create", "namespace", OPERATOR_NAMESPACE)
         yield server
     finally:

@@ -198,12 +198,15 @@ priorityClassName: {{ . }}
 {{- if .Values.operator.cleanupCRD }}
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
-  resourceNames: [clusterpolicies.nvidia.com, nvidiadrivers.nvidia.com, gpuclusters.nvidia.com, penstocks.penstock.io, nodestates.penstock.io]
+  resourceNames: [clusterpolicies.nvidia.com, nvidiadrivers.nvidia.com, gpuclusters.nvidia.com, deviceconfigs.amd.com, penstocks.penstock.io, nodestates.penstock.io]
   verbs: [delete]
 {{- end }}
 {{- end -}}
 
 {{- define "penstock.cleanupRulesOfNamespace" -}}
+- apiGroups: [amd.com]
+  resources: [deviceconfigs]
+  verbs: [list, patch]
 - apiGroups: [apps]
   resources: [daemonsets]
   verbs: [list, delete]
