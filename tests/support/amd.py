@@ -111,11 +111,11 @@ class Amd:
     partition is left without. `first`: of the minors, where another vendor's devices have those before. `high`: Linux' driver writes the number of a partition into the highest bits of its location, the packaged one into the lowest. `spelling`: of the partitions'
     platform devices. `answers`: files answer, until `close`. `inside`: the command that enters the mount namespace of the programs that read. `any_process`: any process of
     KFD keeps all GPUs from being divided, as up to Linux 6.12; else only those that have this GPU. `metrics`: the version of an MI300's gpu_metrics, 1.5 (Linux 6.12) or
-    1.8. `clock`: in seconds, by which counters grow."""
+    1.8. `clock`: in seconds, by which counters grow. `on_disk`: also where many files change, for a root that others see under another path: no mount of ours is there."""
 
     def __init__(self, root: Path, model: str = "mi300x", gpus: int = 8, mode: str | None = None, memory: str | None = None, board: bool | None = None,
                  high: bool = False, spelling: str | None = None, answers: bool = False, any_process: bool = True, inside: tuple = (), first: int | None = None,
-                 metrics: str = "1.5", clock=time.monotonic):
+                 metrics: str = "1.5", clock=time.monotonic, on_disk: bool = False):
         self.root, self.sys, self.dev = root, root / "sys", root / "dev"
         given = {"mode": mode, "memory": memory, "board": board, "spelling": spelling and (spelling,), "first": first}
         self.machine = dataclasses.replace(MACHINES[model], **{name: value for name, value in given.items() if value is not None})
@@ -130,7 +130,7 @@ class Amd:
         self.requested: dict[int, str] = {}  # memory modes, which take effect with `reload`
         self.loads: list[str] = []  # what `modprobe` was called with
         self.readings: dict[int, dict] = {}
-        self.in_memory = os.geteuid() == 0
+        self.in_memory = os.geteuid() == 0 and not on_disk
         if self.in_memory:
             in_memory(self.sys / "class/kfd", inside)  # 4,000 files at each change of a mode
         self.answering = Answering(self.sys / "answering", inside) if answers else None

@@ -23,7 +23,7 @@ GROUPS = {"deployments": "apis/apps/v1", "replicasets": "apis/apps/v1",
           "clusterroles": "apis/rbac.authorization.k8s.io/v1",
           "nodestates": "apis/penstock.io/v1alpha1", "penstocks": "apis/penstock.io/v1alpha1",
           "clusterpolicies": "apis/nvidia.com/v1", "nvidiadrivers": "apis/nvidia.com/v1alpha1",
-          "gpuclusters": "apis/nvidia.com/v1alpha1"}
+          "gpuclusters": "apis/nvidia.com/v1alpha1", "deviceconfigs": "apis/amd.com/v1alpha1"}
 # Cluster-scoped kinds.
 OF_THE_CLUSTER = {"nodes", "namespaces", "clusterroles", "nodestates", "penstocks", "clusterpolicies", "nvidiadrivers", "gpuclusters"}
 

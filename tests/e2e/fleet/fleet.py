@@ -236,7 +236,7 @@ class Fleet(Kubernetes):
     def everything(self) -> str:
         """Everything that helps to analyse a failure afterwards."""
         asked = [("get", "pods", "-A", "-o", "wide"), ("get", "events", "-A", "--sort-by=.lastTimestamp"), ("describe", "nodes"),
-                 ("get", "all,configmap,validatingadmissionpolicy", "-n", NAMESPACE, "-o", "yaml"), ("get", "clusterpolicies,penstocks,nvidiadrivers", "-o", "yaml"),
+                 ("get", "all,configmap,validatingadmissionpolicy", "-n", NAMESPACE, "-o", "yaml"), ("get", "clusterpolicies,penstocks,nvidiadrivers,deviceconfigs", "-A", "-o", "yaml"),
                  ("logs", "-n", NAMESPACE, "-l", "app=gpu-operator", "--tail=-1")]
         said = [f"# kubectl {' '.join(words)}\n{(done := self.kubectl(*words, check=False)).stdout}{done.stderr}" for words in asked]
         status = [f"# penstock status on {name}\n{node.penstock('status', check=False).stdout}" for name, node in self.nodes.items()]

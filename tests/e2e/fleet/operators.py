@@ -10,7 +10,8 @@ from fleet import ACCELERATORS, IMAGE, MACHINE, NAMESPACE, ROOT, Fleet, merged
 
 OPERATOR = "gpu-operator"
 OURS = f"system:serviceaccount:{NAMESPACE}:{OPERATOR}"
-DEFINITIONS = ("clusterpolicies.nvidia.com", "nvidiadrivers.nvidia.com", "gpuclusters.nvidia.com", "penstocks.penstock.io", "nodestates.penstock.io")
+DEFINITIONS = ("clusterpolicies.nvidia.com", "nvidiadrivers.nvidia.com", "gpuclusters.nvidia.com", "deviceconfigs.amd.com", "penstocks.penstock.io",
+               "nodestates.penstock.io")
 SAMPLE = ROOT / "src/api/compat/nvidia/testdata/cluster-policy/olm.yaml"  # as the OLM bundle has it
 
 # What simulated nodes need besides a ClusterPolicy: the driver root, the machine's files, and nothing on the real machine's disk.
@@ -59,7 +60,7 @@ class Operator:
         self.fleet.kubectl("delete", "customresourcedefinition", *DEFINITIONS, "--ignore-not-found", "--timeout=60s")
 
     def delete(self, kind: str, name: str, *options):
-        self.fleet.kubectl("delete", kind, name, *options)
+        self.fleet.kubectl("delete", kind, name, "-n", NAMESPACE, *options)
 
     def wait_definitions(self):
         """Until the operator has applied its definitions."""
@@ -69,7 +70,7 @@ class Operator:
                 120, f"{kind} to be served", self.log, every=0.3)
 
     def policy(self, kind: str = "clusterpolicies", name: str = "cluster-policy") -> dict:
-        return self.fleet.get(kind, name)
+        return self.fleet.get(kind, name, "-n", NAMESPACE)
 
     def state(self, kind: str = "clusterpolicies", name: str = "cluster-policy") -> str:
         return self.policy(kind, name).get("status", {}).get("state", "")
@@ -108,8 +109,8 @@ def running_operator(fleet: Fleet):
     try:
         yield operator
     finally:
-        for kind in ("nvidiadrivers", "clusterpolicies", "penstocks"):
-            fleet.kubectl("delete", kind, "--all", "--timeout=120s", check=False)
+        for kind in ("nvidiadrivers", "clusterpolicies", "deviceconfigs", "penstocks"):
+            fleet.kubectl("delete", kind, "--all", "-n", NAMESPACE, "--timeout=120s", check=False)
         operator.uninstall()
 
 

@@ -130,7 +130,7 @@ def test_helm_uninstall_leaves_nothing(chart, fleet, measure):
             return [*ours(metadata["labels"]), *(key for key in metadata["annotations"] if key == UPGRADES), *files.split()]
         wait_for(lambda remains=remains: not remains(), 60, f"nothing to remain on {name}", remains)
     kinds = "clusterrole,clusterrolebinding,role,rolebinding,daemonset,deployment,serviceaccount,configmap,service,job,pod,lease,runtimeclass," \
-        "validatingadmissionpolicy,validatingadmissionpolicybinding,clusterpolicy,nvidiadriver,gpucluster,penstock,nodestate,secret"
+        "validatingadmissionpolicy,validatingadmissionpolicybinding,clusterpolicy,nvidiadriver,gpucluster,deviceconfig,penstock,nodestate,secret"
 
     def left() -> list[str]:
         names = fleet.kubectl("get", kinds, "-A", "-o", "name").stdout.split()
@@ -139,5 +139,5 @@ def test_helm_uninstall_leaves_nothing(chart, fleet, measure):
     wait_for(lambda: all(fleet.get("node", name)["status"]["allocatable"].get(GPU, "0") == "0" for name in fleet.nodes), 60, "the Node objects to have no GPUs")
     # The definitions stay, as with NVIDIA's chart.
     assert fleet.kubectl("get", "crd", "clusterpolicies.nvidia.com", "nodestates.penstock.io").returncode == 0
-    fleet.kubectl("delete", "crd", "clusterpolicies.nvidia.com", "nvidiadrivers.nvidia.com", "gpuclusters.nvidia.com", "penstocks.penstock.io", "nodestates.penstock.io")
+    fleet.kubectl("delete", "crd", *DEFINITIONS)
     fleet.kubectl("delete", "namespace", NAMESPACE, "--wait=false")

@@ -1,12 +1,17 @@
-"""The operator on four nodes: from a ClusterPolicy, as people have it, to GPUs; what it writes, and what it takes back."""
+"""The operator on four nodes: from a ClusterPolicy, as people have it, to GPUs, and from a DeviceConfig to AMD's; what it writes, and what it takes back."""
+import sys
 import time
 
 import parts
 import pytest
 from actors import GPU, wait_for
-from fleet import NAMESPACE
+from fleet import NAMESPACE, ROOT
 from operators import NATIVE, OPERATOR, cluster_policy, running_operator
 from witnesses import OURS as AGENTS_TOO
+
+sys.path.append(str(ROOT / "tests/support"))
+
+from amd import Amd  # noqa: E402
 
 DEPLOYED = ("container-toolkit", "dcgm", "dcgm-exporter", "device-plugin", "driver", "gpu-feature-discovery", "node-status-exporter", "operator-validator",
             "client")
@@ -16,6 +21,8 @@ STARTUP_TAINT = "penstock.io/accelerators-not-ready"
 # The real definition of the kind ServiceMonitor.
 MONITOR = parts.monitor_definitions() / "monitoring.coreos.com_servicemonitors.yaml"
 UPGRADES = "nvidia.com/gpu-driver-upgrade-enabled"
+SELECTED = ("-n", NAMESPACE, "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name")
+AMD, AMD_GPU, AMD_NODE = "deviceconfigs", "amd.com/gpu", "feature.node.kubernetes.io/amd-gpu"
 
 
 @pytest.fixture(scope="module")
@@ -169,10 +176,9 @@ def test_an_api_server_that_dies_does_not_end_the_operator(ready, fleet):
 def test_deleted_policies_leave_nothing_of_the_operator(ready, fleet):
     ready.delete("penstocks", "simulated", "--timeout=60s")
     ready.delete("clusterpolicies", "cluster-policy", "--timeout=120s")
-    selected = ("-n", NAMESPACE, "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name")
-    assert not fleet.kubectl("get", "daemonset,configmap,service", *selected).stdout
+    assert not fleet.kubectl("get", "daemonset,configmap,service", *SELECTED).stdout
     # The garbage collector learns late of pods that were created just before.
-    wait_for(lambda: not fleet.kubectl("get", "pods", *selected).stdout, 180, "the agents' pods to be gone", every=0.5)
+    wait_for(lambda: not fleet.kubectl("get", "pods", *SELECTED).stdout, 180, "the agents' pods to be gone", every=0.5)
     assert not fleet.kubectl("get", "runtimeclass", "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name").stdout
     for name in fleet.nodes:
         found = fleet.get("node", name)["metadata"]
@@ -180,3 +186,62 @@ def test_deleted_policies_leave_nothing_of_the_operator(ready, fleet):
         assert UPGRADES not in found.get("annotations", {})
     wait_for(lambda: all(fleet.get("node", name)["status"]["allocatable"].get(GPU, "0") == "0" for name in fleet.nodes), 60,
              "the Node objects to have no GPUs")
+
+
+@pytest.fixture
+def amd(fleet):
+    """Two of AMD's GPUs on n4, beside NVIDIA's, with the label that the NFD rule of AMD's chart writes."""
+    machine = fleet.nodes["n4"].machine
+    first = 1 + max((int(file.name[4:]) for file in (machine.root / "dev/dri").glob("card*")), default=-1)
+    amd = Amd(machine.root, "mi210", gpus=2, first=first, on_disk=True)
+    fleet.kubectl("label", "node", "n4", f"{AMD_NODE}=true")
+    yield amd
+    amd.unload()
+    amd.close()
+    fleet.kubectl("label", "node", "n4", f"{AMD_NODE}-")
+
+
+def device_config(name: str = "gpus", namespace: str = NAMESPACE, **spec) -> dict:
+    return {"apiVersion": "amd.com/v1alpha1", "kind": "DeviceConfig", "metadata": {"name": name, "namespace": namespace},
+            "spec": {"driver": {"enable": False}, "selector": {AMD_NODE: "true"}} | spec}
+
+
+def test_a_device_config_serves_amds_gpus_alone_and_beside_a_cluster_policy(operator, fleet, amd):
+    def shown() -> tuple:
+        return operator.policy(AMD, "gpus").get("status"), operator.log()
+
+    def is_ready() -> bool:
+        conditions = operator.policy(AMD, "gpus").get("status", {}).get("conditions", ())
+        return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+    def amounts() -> dict[str, int]:
+        found = {name: int(fleet.get("node", name)["status"]["allocatable"].get(AMD_GPU, 0)) for name in fleet.nodes}
+        return {name: amount for name, amount in found.items() if amount}
+
+    def agents() -> tuple[str, int]:
+        daemon_set = fleet.get("daemonset", "-n", NAMESPACE, "penstock-agent")
+        return daemon_set["metadata"]["ownerReferences"][0]["kind"], daemon_set["status"]["desiredNumberScheduled"]
+
+    for kind in ("clusterpolicies", "penstocks"):  # of the scenarios before, where they were chosen without the last of them
+        fleet.kubectl("delete", kind, "--all", "--timeout=120s")
+    elsewhere = device_config("elsewhere", "default", selector={})
+    operator.apply(NATIVE, elsewhere, device_config())
+    wait_for(lambda: is_ready() and amounts() == {"n4": len(amd.minors)}, 120, "AMD's GPUs of n4", lambda: (amounts(), shown()))
+    assert agents() == ("Penstock", 1)
+    assert operator.policy(AMD, "gpus")["status"]["devicePlugin"] == dict.fromkeys(("nodesMatchingSelectorNumber", "desiredNumber", "availableNumber"), 1)
+
+    operator.apply(cluster_policy())
+    operator.wait_state("ready")
+    wait_for(is_ready, 60, "the DeviceConfig to be ready", shown)
+    assert agents() == ("ClusterPolicy", len(fleet.nodes)) and amounts() == {"n4": len(amd.minors)}
+    assert operator.policy()["status"]["nodes"]["byState"] == {"ready": len(fleet.nodes)}
+    operator.delete("clusterpolicies", "cluster-policy", "--timeout=120s")
+    wait_for(lambda: is_ready() and agents()[1] == 1, 120, "the agents of the other nodes to end", lambda: (agents(), shown()))
+
+    operator.delete("penstocks", "simulated", "--wait=false")
+    operator.delete(AMD, "gpus", "--timeout=120s")
+    assert not fleet.kubectl("get", "daemonset,configmap,service", *SELECTED).stdout
+    wait_for(lambda: not amounts(), 60, "the Node objects to have no GPUs", amounts)
+    found = fleet.get(AMD, "elsewhere")
+    assert "status" not in found and "finalizers" not in found["metadata"], "objects in other namespaces are not the operator's"
+    fleet.kubectl("delete", AMD, "elsewhere", "--timeout=60s")

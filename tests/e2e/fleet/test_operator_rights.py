@@ -17,11 +17,12 @@ UNSEEN = {
     **{(account, "*", "list"): "servers that do not stream lists, which this one does" for account in ("gpu-operator", "penstock")},
     ("gpu-operator-uninstall", "nvidiadrivers", "delete"): "the release of the scenario has none",
     ("gpu-operator-uninstall", "gpuclusters", "delete"): "the release of the scenario has none",
+    ("gpu-operator-uninstall", "deviceconfigs", "delete"): "the release of the scenario has none",
     ("penstock-cleanup", "nodes", "get"): "read again after a conflict",
     **{("penstock-cleanup", "nodefeatures", verb): "written by agents only where a policy says so" for verb in ("list", "delete")},
     ("penstock-cleanup", "servicemonitors", "list"): "the kind is not served while the scenario uninstalls",
     **{("penstock-cleanup", resource, "delete"): LEFT for resource in ("configmaps", "services", "daemonsets", "servicemonitors", "runtimeclasses")},
-    **{("penstock-cleanup", resource, "patch"): LEFT for resource in ("clusterpolicies", "nvidiadrivers", "gpuclusters", "penstocks")},
+    **{("penstock-cleanup", resource, "patch"): LEFT for resource in ("clusterpolicies", "nvidiadrivers", "gpuclusters", "deviceconfigs", "penstocks")},
 }
 
 
