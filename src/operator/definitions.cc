@@ -22,7 +22,6 @@ namespace {
 
 constexpr base::Duration kPoll = 200ms;  // a server establishes a definition within a second
 constexpr base::Duration kLook = 10min;  // someone may have removed it
-constexpr const char* kVersionKey = "penstock.io/version";
 constexpr const char* kVersionPointer = "/metadata/annotations/penstock.io~1version";
 constexpr const char* kHashPointer = "/metadata/annotations/penstock.io~1applied";
 
@@ -34,18 +33,6 @@ std::vector<std::int64_t> NumbersOf(const std::string& version) {
   for (const std::string& part : base::Split(version, '.'))
     numbers.push_back(base::ParseInt(part).value_or(0));
   return numbers;
-}
-
-/// Whether a found definition is that of another operator, which may serve its own objects of the
-/// kind beside this one, and relies on the defaults of its schema. Operators in Go write theirs
-/// with this annotation.
-bool IsOfAnotherOperator(const std::string& name, const Json& found) {
-  const auto annotations = TextsAt(found, "/metadata/annotations");
-  return !annotations.contains(kVersionKey) &&
-         annotations.contains("controller-gen.kubebuilder.io/version") &&
-         std::ranges::any_of(api::compat::PolicyKinds(), [&name](const auto& kind) {
-           return !kind.foreign_finalizer.empty() && name == kind.plural + "." + kind.group;
-         });
 }
 
 bool IsEstablished(const Json& definition) {
@@ -61,7 +48,7 @@ bool IsEstablished(const Json& definition) {
 
 Json Completed(Json definition) {
   Json& annotations = definition["metadata"]["annotations"];
-  annotations[kVersionKey] = PENSTOCK_VERSION;
+  annotations[std::string(api::compat::kDefinitionVersion)] = PENSTOCK_VERSION;
   annotations[std::string(kAppliedHash)] = std::to_string(base::Hash(base::JsonText(definition)));
   return definition;
 }
@@ -101,8 +88,9 @@ struct Definitions::State : std::enable_shared_from_this<State> {
     const Json& definition = wanted[name];
     if (TextAt(*found, kHashPointer) == TextAt(definition, kHashPointer))
       return Wait(name, *found, done);
-    if (IsLater(*found, PENSTOCK_VERSION) || IsOfAnotherOperator(name, *found))
-      return Wait(name, *found, done);
+    const bool is_foreign =
+        api::compat::IsForeignDefinition(name, TextsAt(*found, "/metadata/annotations"));
+    if (is_foreign || IsLater(*found, PENSTOCK_VERSION)) return Wait(name, *found, done);
     api.Do(protocol::kube::Apply(kDefinitions, "", definition, kManager),
            base::IfAlive(this, [name, done](State& self, const Result<ApiResponse>& written) {
              const auto object = protocol::kube::Parse(written);

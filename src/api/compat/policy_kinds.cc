@@ -58,6 +58,16 @@ const std::vector<PolicyKind>& PolicyKinds() {
   return kinds;
 }
 
+bool IsForeignDefinition(std::string_view name,
+                         const std::map<std::string, std::string>& annotations) {
+  // Operators in Go write theirs with this annotation.
+  return annotations.contains("controller-gen.kubebuilder.io/version") &&
+         !annotations.contains(std::string(kDefinitionVersion)) &&
+         std::ranges::any_of(PolicyKinds(), [&](const PolicyKind& kind) {
+           return !kind.foreign_finalizer.empty() && name == kind.plural + "." + kind.group;
+         });
+}
+
 const PolicyKind& PenstockKind() {
   static const PolicyKind kind{
       .group = "penstock.io", .version = "v1alpha1", .plural = "penstocks", .kind = "Penstock"};

@@ -40,6 +40,15 @@ struct PolicyKind {
 /// the last, can add to the others.
 const std::vector<PolicyKind>& PolicyKinds();
 
+/// On definitions: the release of the operator that has applied it.
+inline constexpr std::string_view kDefinitionVersion = "penstock.io/version";
+
+/// Whether a definition ("deviceconfigs.amd.com") that a cluster has with these annotations is that
+/// of another operator, which may serve its own objects of the kind beside this one: it relies on
+/// the defaults of its schema, and its objects go with the definition.
+bool IsForeignDefinition(std::string_view name,
+                         const std::map<std::string, std::string>& annotations);
+
 /// Penstock's own kind: its translate is empty, since it is read over the others (ParsePenstock).
 const PolicyKind& PenstockKind();
 

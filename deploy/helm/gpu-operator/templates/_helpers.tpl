@@ -199,7 +199,7 @@ priorityClassName: {{ . }}
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
   resourceNames: [clusterpolicies.nvidia.com, nvidiadrivers.nvidia.com, gpuclusters.nvidia.com, deviceconfigs.amd.com, penstocks.penstock.io, nodestates.penstock.io]
-  verbs: [delete]
+  verbs: [get, delete]
 {{- end }}
 {{- end -}}
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/compat/policy_kinds.h"
 #include "base/core/quantity.h"
 #include "base/core/strings.h"
 
@@ -131,6 +132,26 @@ void RemoveFinalizer(const ApiServer& server, const NamedKind& kind, const std::
   }
 }
 
+/// The objects of another operator would go with its definition.
+void DeleteDefinition(const ApiServer& server, const std::string& name, bool dry_run,
+                      CleanupOutcome& outcome) {
+  static const NamedKind definitions = {{"apiextensions.k8s.io", "v1", "customresourcedefinitions"},
+                                        "CustomResourceDefinition",
+                                        false};
+  const auto found =
+      protocol::kube::Parse(server(protocol::kube::Get(definitions.resource, "", name)));
+  if (!found.ok() && found.error().code() == Code::kNotFound) return;
+  if (!found.ok()) {
+    outcome.failures.push_back(definitions.name + " " + name + ": " + found.error().message());
+  } else if (api::compat::IsForeignDefinition(
+                 name, analysis::TextsAt(*found, {"metadata", "annotations"}))) {
+    outcome.remarks.push_back(definitions.name + " " + name +
+                              " stays: another operator has applied it, and may use it");
+  } else {
+    DeleteOne(server, definitions, "", name, dry_run, outcome);
+  }
+}
+
 /// Of the deleted objects, by uid, those that are still there.
 std::vector<std::string> StillThere(const ApiServer& server, const std::string& space,
                                     const std::set<std::string>& deleted) {
@@ -187,11 +208,8 @@ void CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
   DeleteOne(server, leases, options.namespace_name, std::string(kOperatorLease), options.dry_run,
             outcome);
   if (!options.crds) return;
-  const NamedKind definitions = {{"apiextensions.k8s.io", "v1", "customresourcedefinitions"},
-                                 "CustomResourceDefinition",
-                                 false};
   for (const std::string_view name : kDefinitions)
-    DeleteOne(server, definitions, "", std::string(name), options.dry_run, outcome);
+    DeleteDefinition(server, std::string(name), options.dry_run, outcome);
 }
 
 }  // namespace penstock::app

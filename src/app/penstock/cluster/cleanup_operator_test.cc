@@ -57,8 +57,10 @@ class CleanupOperatorTest : public testing::Test {
       return ApiResponse{200, Json{{"resources", resources}}.dump()};
     }
     calls_.push_back(call.method + " " + call.path);
-    if (call.method == "GET") return List(call);
     const auto found = objects_.find(call.path);
+    if (call.method == "GET" && found != objects_.end())
+      return ApiResponse{200, found->second.dump()};
+    if (call.method == "GET") return List(call);
     if (found == objects_.end()) return Absent();
     if (call.query.contains("dryRun")) return ApiResponse{200, "{}"};
     if (call.method == "DELETE" && found->second["metadata"].value("finalizers", Json()).empty())
@@ -207,6 +209,22 @@ TEST_F(CleanupOperatorTest, RemovesTheDefinitionsOnRequestAlone) {
                                            "CustomResourceDefinition deviceconfigs.amd.com",
                                            "CustomResourceDefinition nodestates.penstock.io"));
   EXPECT_EQ(objects_.size(), 1u);
+}
+
+TEST_F(CleanupOperatorTest, TheDefinitionOfAnotherOperatorStays) {
+  const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  for (const char* name : {"clusterpolicies.nvidia.com", "deviceconfigs.amd.com"}) {
+    Add(crds, name);
+    objects_[crds + "/" + name]["metadata"]["annotations"] = {
+        {"controller-gen.kubebuilder.io/version", "v0.17.0"}};
+  }
+  options_.crds = true;
+  const CleanupOutcome outcome = After();
+  EXPECT_THAT(outcome.removed, ElementsAre("CustomResourceDefinition clusterpolicies.nvidia.com"));
+  EXPECT_THAT(outcome.remarks, ElementsAre(HasSubstr("deviceconfigs.amd.com stays")));
+  objects_[crds + "/deviceconfigs.amd.com"]["metadata"]["annotations"]["penstock.io/version"] =
+      "0.2.0";
+  EXPECT_THAT(After().removed, ElementsAre("CustomResourceDefinition deviceconfigs.amd.com"));
 }
 
 TEST_F(CleanupOperatorTest, ADryRunChangesNothingAndDoesNotWait) {
