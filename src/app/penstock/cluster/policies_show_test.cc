@@ -60,22 +60,6 @@ TEST(ShowPolicies, HasALineForEachObject) {
             "no operator has reported: is penstock-operator running?\n");
 }
 
-TEST(ShowPolicies, AStatusWithoutAStateHasItInItsConditions) {
-  const auto shown = [](const char* status, const char* reason) {
-    const PolicyToShow config{
-        "deviceconfig",
-        {{"metadata", {{"name", "default"}, {"namespace", "gpu-operator"}}},
-         {"status",
-          {{"devicePlugin", {{"desiredNumber", 3}, {"availableNumber", 2}}},
-           {"conditions", {{{"type", "Ready"}, {"status", status}, {"reason", reason}}}}}}}};
-    return ShowPolicies({config}, {}, kNow);
-  };
-  EXPECT_THAT(shown("False", "OperandNotReady"),
-              HasSubstr("(gpu-operator)  notReady  OperandNotReady  2/3 ready"));
-  EXPECT_THAT(shown("False", "Ignored"), HasSubstr("(gpu-operator)  ignored  Ignored"));
-  EXPECT_THAT(shown("True", "OperatorReady"), HasSubstr("(gpu-operator)  ready  OperatorReady"));
-}
-
 TEST(ShowPolicies, NameTheNamespaceOfAnObjectThatHasOne) {
   const PolicyToShow config{"deviceconfig",
                             {{"metadata", {{"name", "default"}, {"namespace", "kube-amd-gpu"}}}}};
