@@ -251,7 +251,7 @@ def test_no_process_of_the_agent_opens_dev_kfd(switching):
 
 
 def awaited(node: Switching) -> str:
-    wait_until(lambda: all(f"{gpu}: NPS4 was requested" in node.layout().get("reason", "") for gpu in range(8)), "the request to be explained for each GPU",
+    wait_until(lambda: "0, 1, 2, 3, 4, 5, 6, 7: NPS4 was requested" in node.layout().get("reason", ""), "the request to be explained for each GPU",
                seen=lambda: (node.layout(), node.amd.written, node.node.log()[-3000:]))
     node.until("failure")
     return node.layout()["reason"]

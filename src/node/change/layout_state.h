@@ -31,7 +31,7 @@ struct LayoutState {
 /// Whether there is nothing to do for the device.
 bool IsGood(const DeviceDivision& division);
 
-/// Of the others: "0: held by pod ml/a; 3: …"
+/// Of the others, those with the same reason together: "0, 2: held by pod ml/a; 3: …"
 std::string Reasons(const std::vector<DeviceDivision>& devices);
 
 }  // namespace penstock::node::change
