@@ -4,9 +4,11 @@ the counters of gpu_metrics grow with the clock. All others do not act: a test w
 import dataclasses
 import errno
 import os
+import re
 import shutil
 import stat
 import struct
+import subprocess
 import time
 from pathlib import Path
 
@@ -296,14 +298,14 @@ class Amd:
         self.link(f"{self.folder(gpu)}/current_memory_partition", f"answering/{memory}")
 
     def requests(self, gpu: int, text: str):
-        """As current_memory_partition_store (Linux, drivers/gpu/drm/amd/amdgpu/amdgpu_gmc.c): nothing changes before the driver is loaded again."""
+        """As current_memory_partition_store (Linux, drivers/gpu/drm/amd/amdgpu/amdgpu_gmc.c): nothing changes before the driver is loaded again, and a request of the
+        present mode is skipped, so that an earlier one stays."""
         mode = text.strip().upper()
         self.written.append((gpu, mode))
         if mode not in self.model.memory_modes.split(", "):
             raise OSError(errno.EINVAL, text)
-        if gpu in self.resetting:
-            raise OSError(errno.EPERM, text)
-        self.requested[gpu] = mode
+        if mode != self.memory:
+            self.requested[gpu] = mode
 
     def written_to(self, gpu: int, text: str):
         """As amdgpu_gfx_set_compute_partition (Linux, drivers/gpu/drm/amd/amdgpu/amdgpu_gfx.c, amdgpu_xcp.c, aqua_vanjaram.c)."""
@@ -495,17 +497,18 @@ class Amd:
             self.switch(next(mode for mode, memories in self.model.fits.items() if memory in memories), memory=memory)
 
     def modprobe(self):
-        """The machine has a modprobe, which fails where a process of KFD is, and a shell for those who enter its root."""
+        """The machine has a modprobe, which waits while there is a FIFO /gate and fails where a process of KFD is, and a shell for those who enter its root."""
         self.answering.add("modprobe", lambda: "", self.probed)
-        libraries = ["/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"]
-        for file, copy in [("/bin/sh", "bin/sh"), *((one, one[1:]) for one in libraries)]:
-            (self.root / copy).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, self.root / copy)
+        libraries = re.findall(r"(/\S+) \(0x", subprocess.run(["ldd", "/bin/sh"], check=True, capture_output=True, text=True).stdout)
+        for file in ["/bin/sh", *libraries]:
+            copy = self.root / file[1:]
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, copy)
         if not (self.root / "dev/null").exists():
             os.mknod(self.root / "dev/null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
         program = self.root / "usr/sbin/modprobe"
         program.parent.mkdir(parents=True, exist_ok=True)
-        program.write_text('#!/bin/sh\necho "$@" 2>/dev/null >/sys/answering/modprobe || { echo "modprobe: FATAL: Module amdgpu is in use."; exit 1; }\n')
+        program.write_text('#!/bin/sh\n[ ! -p /gate ] || read open < /gate\necho "$@" 2>/dev/null >/sys/answering/modprobe || { echo "modprobe: FATAL: Module amdgpu is in use."; exit 1; }\n')
         program.chmod(0o755)
 
     def probed(self, text: str):

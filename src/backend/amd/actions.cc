@@ -1,13 +1,18 @@
 // Loads amdgpu again, with the modprobe of the machine.
 #include "device/actions.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/core/result.h"
 #include "os/loop.h"
 #include "os/process/command.h"
 #include "os/process/launch.h"
+#include "os/process/process.h"
 
 namespace penstock::backend::amd {
 namespace {
@@ -16,13 +21,28 @@ using base::Code;
 using base::Error;
 
 /// The driver brings GPUs up one after another, and asks the firmware of each for its memory mode.
-constexpr base::Duration kDeadline = std::chrono::minutes(15);
+constexpr base::Duration kDeadline = std::chrono::hours(1);
+constexpr base::Duration kLookForEnd = std::chrono::seconds(1);
 constexpr char kGroup[] = "penstock-reload";
-/// In a process of its own, which goes on where the agent ends meanwhile: else the driver would
-/// stay unloaded. Which of the two failed is in the status.
+/// In a process of its own, which goes on where the agent ends meanwhile and its pipe is closed:
+/// else the driver would stay unloaded. Which of the two failed is in the status.
 constexpr char kReload[] =
-    "{ modprobe -r amdgpu || exit 3; modprobe amdgpu || exit 4; } 2>&1 & wait $!";
+    "trap '' PIPE; { modprobe -r amdgpu || exit 3; modprobe amdgpu || exit 4; } 2>&1 & wait $!";
 constexpr int kNotUnloaded = 3, kNotLoaded = 4;
+
+/// Whether a reload of an agent that has ended since still runs. Another user's process does not
+/// pass for one.
+bool IsUnderWay(const std::string& proc) {
+  return std::ranges::any_of(os::ListProcesses(proc), [&](pid_t pid) {
+    struct stat status {};
+    if (::stat((proc + "/" + std::to_string(pid)).c_str(), &status) != 0 ||
+        status.st_uid != ::geteuid())
+      return false;
+    const auto process = os::ReadProcess(proc, pid);
+    return process.ok() && process->uid == ::geteuid() &&
+           process->command.find(kReload) != std::string::npos;
+  });
+}
 
 base::Status StatusOf(const base::Result<os::Command::Outcome>& outcome) {
   if (!outcome.ok()) return outcome.error().Within("modprobe");
@@ -70,6 +90,12 @@ class AmdActions final : public device::Actions {
     if (command_)
       return Later(std::move(done),
                    Error(Code::kFailedPrecondition, "the driver is being loaded again"));
+    if (IsUnderWay(paths_.proc_root)) {
+      control_.PostAfter(kLookForEnd, [alive = std::weak_ptr(alive_), this, done] {
+        if (!alive.expired()) ReloadDriver(done);
+      });
+      return;
+    }
     os::Command::Options options;
     const std::string launcher = os::OwnFolder() + "/penstock-worker";
     options.spawn.arguments =

@@ -86,9 +86,7 @@ bool DivisionRun::EndsPending() const { return goal_.mode_only && goal_.skip_res
 base::Result<partition::PartitionPlan> DivisionRun::Plan(const Division& now) const {
   DesiredDivision desired = goal_.desired(now);
   if (EndsPending() && IsModePending(now, desired)) return partition::PartitionPlan{};
-  if (const device::Mode* later = now.FindMode(desired.later);
-      AwaitsReload(now, desired) || (later != nullptr && later->pending != desired.later_value))
-    return MakePlan(now, desired, {});
+  if (AwaitsReload(now, desired)) return MakePlan(now, desired, {});
   if (!ModeDiffers(now, desired))
     return goal_.mode_only || desired.by_mode ? partition::PartitionPlan{}
                                               : MakePlan(now, desired, {});

@@ -31,6 +31,8 @@ constexpr base::Duration kReleasedWithin = std::chrono::minutes(2);
 constexpr base::Duration kDividesWithin = std::chrono::minutes(15);
 constexpr base::Duration kDescribed = std::chrono::minutes(1);
 constexpr base::Duration kRefreshed = std::chrono::seconds(5);
+constexpr base::Duration kMostUnseen = std::chrono::minutes(20);
+
 }  // namespace
 
 struct Divisions::State : std::enable_shared_from_this<State> {
@@ -71,7 +73,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     for (const Entry& entry : snapshot.devices) {
       const auto* vendor = snapshot.FindVendor(entry.facts->vendor);
       const bool no_driver = vendor != nullptr && vendor->driver == nullptr;
-      if (no_driver || node.changes.OfKind("reset", entry.facts->id) != nullptr)
+      if (no_driver || node.changes.OfKind("reset", entry.facts->id) != nullptr ||
+          node.changes.OfKind(kReloadKind, entry.facts->id) != nullptr)
         lost.insert(entry.facts->id);
     }
     if (std::erase_if(applied.achieved, [&](const auto& id) { return lost.contains(id); }) > 0)
@@ -287,6 +290,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       if (node.changes.OfKind(kind, entry.facts->id) != nullptr) superseded.insert(entry.facts->id);
     steps.RetryNow();
     applied = std::move(next);
+    ++requests;
     refused.reset();
     Keep();
     LayoutAnswer::Caller caller{
@@ -315,6 +319,7 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   }
 
   void Report() {
+    NoteUnseen();
     LayoutState now = StateNow();
     const bool over = now.state != "pending";
     answer.Report(now, problem, control.clock().Now());
@@ -336,8 +341,12 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     LayoutState now{.layout = applied.layout.name, .source = applied.source};
     if (!applies()) return now;
     if (IsUnseen() && problem.empty()) {
-      if (state.layout == now.layout && state.source == now.source) return state;
-      now.state = "pending";
+      if (state.layout == now.layout && state.source == now.source) now = state;
+      if (now.state.empty()) now.state = "pending";
+      if (now.state == "pending" && IsOverdue()) {
+        now.state = "failed";
+        now.reason = "no device is there that it divides: see the state of the driver";
+      }
       return now;
     }
     for (const LayoutCandidate& candidate : candidates) {
@@ -359,15 +368,28 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     return now;
   }
 
+  /// Whether it has been so for longer than a driver is installed.
+  bool IsOverdue() const {
+    return unseen_since && control.clock().Now() - *unseen_since >= kMostUnseen;
+  }
+
+  void NoteUnseen() {
+    if (!IsUnseen()) return unseen_since.reset();
+    if (unseen_since) return;
+    unseen_since = control.clock().Now();
+    WakeAfter(kMostUnseen);
+  }
+
   /// Completes the reasons of devices that wait for the driver to be loaded again.
   void LookForReload() {
     const auto awaits = [](const LayoutCandidate& one) { return one.awaits_reload; };
     const auto requested = [](const LayoutCandidate& one) { return !one.requested.empty(); };
-    need = {.known = !candidates.empty(),
-            .wanted = std::ranges::any_of(candidates, awaits),
-            .ready = std::ranges::all_of(candidates, [&](const LayoutCandidate& one) {
-              return !awaits(one) || requested(one);
-            })};
+    need = {
+        .known = !candidates.empty(),
+        .wanted = std::ranges::any_of(candidates, awaits),
+        .ready = std::ranges::all_of(
+            candidates, [&](const LayoutCandidate& one) { return !awaits(one) || requested(one); }),
+        .request = requests};
     if (!need.wanted) return;
     const ReloadOutlook follows = outlook ? outlook(need) : ReloadOutlook{};
     for (LayoutCandidate& one : candidates | std::views::filter(requested)) {
@@ -427,6 +449,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   std::function<std::string(const Facts&)> await_clients;
   std::set<std::string> stops_clients_of;
   ReloadNeed need;  // at the last look
+  int requests = 0;
+  std::optional<base::TimePoint> unseen_since;
   std::function<ReloadOutlook(const ReloadNeed&)> outlook;
   base::Lifetime lifetime;
 };

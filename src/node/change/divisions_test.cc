@@ -298,10 +298,6 @@ TEST_F(DivisionsTest, AModeThatTakesEffectWhenTheDriverIsLoadedAgainIsRequestedA
   EXPECT_EQ(divisions_->state().state, "success");
   EXPECT_EQ(cut.current, "on");
   EXPECT_EQ(*answers_.back(), "done");
-  memory.pending = "1";
-  Describe();
-  EXPECT_EQ(Apply(layout("same", "4")), "done") << "what another program requested is withdrawn";
-  EXPECT_EQ(memory.pending, "4");
 }
 
 TEST_F(DivisionsTest, PartsAreCreatedAtExactPlaces) {

@@ -17,6 +17,9 @@ constexpr base::Duration kKubeletTakesNoteOfReload = std::chrono::minutes(2);
 constexpr base::Duration kReadAfterReload = std::chrono::minutes(2);
 constexpr base::Duration kNextReload = std::chrono::minutes(10);
 constexpr int kMostReloadDoublings = 7;
+constexpr base::Duration kNextWithdrawal = std::chrono::minutes(1);
+constexpr int kMostWithdrawalDoublings = 5;
+constexpr base::Duration kMostReload = std::chrono::hours(2);
 
 }  // namespace
 
@@ -35,6 +38,7 @@ DriverReloads::DriverReloads(base::Executor& control, inventory::Inventory& inve
                .most = kKubeletTakesNoteOfReload},
               {.name = "reload driver",
                .take = [this](const DeviceChange& change) { return Reload(change); },
+               .most = kMostReload,
                .recorded = true},
               {.name = "open driver",
                .take = [this](const DeviceChange& change) { return Reopen(change); },
@@ -43,7 +47,8 @@ DriverReloads::DriverReloads(base::Executor& control, inventory::Inventory& inve
                .take = [this](const DeviceChange& change) { return Read(change); },
                .most = kReadAfterReload,
                .finally = true}}),
-      attempts_(kNextReload, kMostReloadDoublings) {
+      attempts_(kNextReload, kMostReloadDoublings),
+      in_vain_(kNextWithdrawal, kMostWithdrawalDoublings) {
   changes_.Add(*this);
 }
 
@@ -62,23 +67,30 @@ std::vector<const Entry*> DriverReloads::DevicesOf(const inventory::Snapshot& sn
   return devices;
 }
 
-/// Who uses a device of the vendor; empty: no one.
-std::string DriverReloads::UserOf(std::string_view vendor) const {
+/// What is in the way at a device of the vendor, also at one that is gone; empty: nothing.
+std::string DriverReloads::InTheWay(std::string_view vendor) const {
   const auto snapshot = inventory_.published().Get();
-  for (const Entry* entry : DevicesOf(*snapshot, vendor))
-    if (const std::string user = use_.User(entry->facts->id); !user.empty())
-      return share::Describe(*entry->facts) + " is " + user;
+  for (const Entry& entry : snapshot->devices) {
+    if (entry.facts->vendor != vendor || !entry.facts->parent.empty()) continue;
+    if (const std::string user = use_.User(entry.facts->id); !user.empty())
+      return share::Describe(*entry.facts) + " is " + user;
+    const DeviceChange* change = changes_.Of(entry.facts->id);
+    if (change != nullptr && change->kind != kReloadKind)
+      return "another change of " + share::Describe(*entry.facts) +
+             " is under way: " + change->kind;
+  }
   return "";
 }
 
 ReloadOutlook DriverReloads::OutlookOf(std::string_view vendor, const ReloadNeed& need) const {
   if (const DeviceChange* own = changes_.OfKind(kReloadKind))
-    if (VendorOfDevices(*own) == vendor) return {.now = true, .why_not = {}};
+    if (own->details == vendor) return {.now = true, .why_not = {}};
   if (policy_ == api::ResetPolicy::kNever) return {};
   if (!need.ready) return {.why_not = "another device was not asked for its mode yet"};
-  if (std::string why = attempts_.Why(std::string(vendor), control_.clock().Now()); !why.empty())
-    return {.why_not = std::move(why)};
-  if (std::string user = UserOf(vendor); !user.empty()) return {.why_not = std::move(user)};
+  for (const Pauses* pauses : {&attempts_, &in_vain_})
+    if (std::string why = pauses->Why(std::string(vendor), control_.clock().Now()); !why.empty())
+      return {.why_not = std::move(why)};
+  if (std::string why = InTheWay(vendor); !why.empty()) return {.why_not = std::move(why)};
   return {.now = true, .why_not = {}};
 }
 
@@ -88,20 +100,21 @@ std::vector<DeviceChange> DriverReloads::Due() {
   std::vector<DeviceChange> due;
   for (const inventory::VendorEntry& vendor : snapshot->vendors) {
     const ReloadNeed need = need_of_(vendor.vendor);
-    if (need.known && !need.wanted) attempts_.Forget(vendor.vendor);
-    if (!need.known || !need.wanted) continue;
+    if (!need.known) continue;
+    const bool another = std::exchange(requests_[vendor.vendor], need.request) != need.request;
+    if (!need.wanted || another)
+      for (Pauses* pauses : {&attempts_, &in_vain_}) pauses->Forget(vendor.vendor);
+    if (!need.wanted) continue;
     awaits_ = true;
     if (!due.empty() || changes_.OfKind(kReloadKind) != nullptr || changes_.AnyUsesDriver() ||
         !OutlookOf(vendor.vendor, need).now)
       continue;
     DeviceChange change;
-    bool changes = false;
-    for (const Entry* entry : DevicesOf(*snapshot, vendor.vendor)) {
-      changes |= changes_.Of(entry->facts->id) != nullptr;
+    change.details = vendor.vendor;
+    for (const Entry* entry : DevicesOf(*snapshot, vendor.vendor))
       change.devices.push_back(
           {.id = entry->facts->id, .allocator = changes_.AllocatorOf(entry->facts->id)});
-    }
-    if (changes || change.devices.empty()) continue;
+    if (change.devices.empty()) continue;
     base::Log(base::kWarn, "driver reload started",
               {{"vendor", vendor.vendor}, {"devices", change.devices.size()}});
     due.push_back(std::move(change));
@@ -116,15 +129,12 @@ std::string DriverReloads::Explain(const DeviceChange& change, const std::string
 
 // --- the steps
 
-std::string DriverReloads::VendorOfDevices(const DeviceChange& change) const {
-  const auto snapshot = inventory_.published().Get();
-  const Entry* entry = snapshot->Find(change.devices.front().id);
-  return entry == nullptr ? "" : entry->facts->vendor;
-}
-
 /// Whoever has come between the decision and the withdrawal keeps the device.
 StepResult DriverReloads::AwaitUnused(const DeviceChange& change) {
-  const std::string vendor = VendorOfDevices(change);
+  const std::string& vendor = change.details;
+  const ReloadNeed need = need_of_(vendor);
+  if (policy_ == api::ResetPolicy::kNever || (need.known && !(need.wanted && need.ready)))
+    return base::Error(base::Code::kCancelled, "it is no longer to be loaded again");
   const auto snapshot = inventory_.published().Get();
   bool read = true;
   for (const ChangedDevice& device : change.devices) {
@@ -138,22 +148,22 @@ StepResult DriverReloads::AwaitUnused(const DeviceChange& change) {
       for (const ChangedDevice& device : change.devices)
         for (const std::string& id : use_.WithParts(device.id)) parts.read_soon(id);
   if (!read) return std::string("a new reading is awaited");
-  if (!need_of_(vendor).wanted)
-    return base::Error(base::Code::kCancelled, "no mode waits for it any longer");
+  for (const Entry* entry : DevicesOf(*snapshot, vendor))
+    if (!change.Has(entry->facts->id))
+      return base::Error(base::Code::kCancelled, entry->facts->id + " has come");
+  if (!need.known) return std::string("the layout of its devices is awaited");
   StepResult waits = changes_.AwaitFree(change);
   if (!waits.ok() || !waits->empty()) return waits;
-  if (std::string user = UserOf(vendor); !user.empty())
-    return base::Error(base::Code::kCancelled, std::move(user));
+  if (std::string why = InTheWay(vendor); !why.empty())
+    return base::Error(base::Code::kCancelled, std::move(why));
   if (changes_.AnyUsesDriver()) return std::string("another change uses the driver");
   return std::string();
 }
 
+/// An agent that takes the step over does it again: the driver may not have been loaded.
 StepResult DriverReloads::Reload(const DeviceChange& change) {
-  if (change.taken_over)
-    return base::Error(base::Code::kAborted,
-                       "the agent ended while the driver was being loaded again");
   if (phase_ == Phase::kBefore) {
-    const Resets::Vendor vendor = vendor_of_(VendorOfDevices(change));
+    const Resets::Vendor vendor = vendor_of_(change.details);
     if (vendor.actions == nullptr)
       return base::Error(base::Code::kUnimplemented, "this driver cannot be loaded again");
     phase_ = Phase::kUnderWay;
@@ -174,8 +184,7 @@ StepResult DriverReloads::Reload(const DeviceChange& change) {
 StepResult DriverReloads::Reopen(const DeviceChange& change) {
   if (std::exchange(phase_, Phase::kBefore) == Phase::kBefore) return std::string();
   opened_ = true;
-  if (const Resets::Vendor vendor = vendor_of_(VendorOfDevices(change)); vendor.reopen)
-    vendor.reopen();
+  if (const Resets::Vendor vendor = vendor_of_(change.details); vendor.reopen) vendor.reopen();
   return std::string();
 }
 
@@ -183,11 +192,11 @@ StepResult DriverReloads::Reopen(const DeviceChange& change) {
 StepResult DriverReloads::Read(const DeviceChange& change) const {
   if (!opened_) return std::string();
   const auto snapshot = inventory_.published().Get();
+  const auto* vendor = snapshot->FindVendor(change.details);
+  if (vendor == nullptr || vendor->driver == nullptr) return std::string("its driver is awaited");
   for (const ChangedDevice& device : change.devices) {
     const Entry* entry = snapshot->Find(device.id);
     if (entry == nullptr) continue;
-    const auto* vendor = snapshot->FindVendor(entry->facts->vendor);
-    if (vendor == nullptr || vendor->driver == nullptr) return std::string("its driver is awaited");
     if (entry->read_at <= change.since && entry->health.state != device::HealthState::kGone)
       return "a reading of " + device.id + " is awaited";
   }
@@ -196,18 +205,21 @@ StepResult DriverReloads::Read(const DeviceChange& change) const {
 
 void DriverReloads::Ended(const DeviceChange& change, const base::Status& result) {
   reading_ = opened_ = false;
-  const std::string vendor = VendorOfDevices(change);
+  const std::string& vendor = change.details;
   if (result.ok())
     base::Log(base::kInfo, "driver reload complete", {{"vendor", vendor}});
   else
     base::Log(base::kError, "driver reload failed",
               {{"vendor", vendor}, {"why", result.error().message()}});
-  if (!result.ok() && result.error().code() == base::Code::kCancelled) return;
-  const base::Duration pause = attempts_.Add(
-      vendor,
-      result.ok() ? "the driver was loaded again, and the mode did not change: see the kernel's log"
+  const bool cancelled = !result.ok() && result.error().code() == base::Code::kCancelled;
+  const base::Duration pause =
+      (cancelled ? in_vain_ : attempts_)
+          .Add(
+              vendor,
+              result.ok()
+                  ? "the driver was loaded again, and the mode did not change: see the kernel's log"
                   : result.error().message(),
-      control_.clock().Now());
+              control_.clock().Now());
   control_.PostAfter(pause, lifetime_.Guard([this] { changes_.Wake(); }));
 }
 

@@ -25,7 +25,9 @@ namespace penstock::node::change {
 /// read again, and check that they still are not in use; release the agent's own connection and
 /// load the driver again; open it; read the devices. After an attempt, whatever became of it, the
 /// next one waits for 10 minutes, then twice as long each time, up to about a day: a driver that
-/// does not take the mode on would be loaded again and again.
+/// does not take the mode on would be loaded again and again. After a withdrawal in vain, because
+/// someone has come, it is 1 minute to half an hour. A layout that is applied ends these pauses.
+/// DeviceChange::details is the vendor.
 class DriverReloads final : public ChangeKind {
  public:
   using NeedOf = std::function<ReloadNeed(std::string_view vendor)>;
@@ -42,7 +44,7 @@ class DriverReloads final : public ChangeKind {
 
   std::string_view name() const override { return kReloadKind; }
   const std::vector<ChangeStep>& steps() const override { return steps_; }
-  bool hides_devices() const override { return false; }
+  bool hides_devices() const override { return true; }
   bool includes_parts() const override { return true; }
   std::string Explain(const DeviceChange& change, const std::string& device) const override;
   std::vector<DeviceChange> Due() override;
@@ -52,8 +54,7 @@ class DriverReloads final : public ChangeKind {
  private:
   std::vector<const inventory::Entry*> DevicesOf(const inventory::Snapshot& snapshot,
                                                  std::string_view vendor) const;
-  std::string UserOf(std::string_view vendor) const;
-  std::string VendorOfDevices(const DeviceChange& change) const;
+  std::string InTheWay(std::string_view vendor) const;
 
   StepResult AwaitUnused(const DeviceChange& change);
   StepResult Reload(const DeviceChange& change);
@@ -69,7 +70,8 @@ class DriverReloads final : public ChangeKind {
   const std::vector<ChangeStep> steps_;
   api::ResetPolicy policy_ = api::ResetPolicy::kNever;
   bool awaits_ = false;
-  Pauses attempts_;
+  Pauses attempts_, in_vain_;
+  std::map<std::string, int> requests_;  // by vendor: ReloadNeed::request
   // Of the reload under way.
   enum class Phase { kBefore, kUnderWay, kAfter } phase_ = Phase::kBefore;
   base::Status outcome_;

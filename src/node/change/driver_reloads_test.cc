@@ -83,12 +83,11 @@ class DriverReloadsTest : public ::testing::Test {
     ledger_.Release("lease");
     executor_.RunUntilIdle();
   }
-  /// Of each device, why it is offered as unusable; empty: it is usable.
-  std::vector<std::string> Unusable() {
+  /// Of each device, why it is not offered; empty: it is.
+  std::vector<std::string> Withheld() {
     std::vector<std::string> reasons;
-    for (const share::Offer& offer : *offers_.Get())
-      for (const share::OfferedSlot& slot : offer.slots)
-        reasons.push_back(slot.usable ? "" : slot.reason);
+    for (const auto& [id, assignment] : offers_.Desired()->assignments)
+      reasons.push_back(assignment.reason);
     return reasons;
   }
   ReloadOutlook Outlook() { return reloads_.OutlookOf("acme", need_); }
@@ -134,7 +133,7 @@ TEST_F(DriverReloadsTest, AllDevicesAreWithdrawnAndBackAfterwards) {
   Need({.known = true, .wanted = true});
   EXPECT_EQ(ReloadsAfter(1min), 0) << "another device was not asked yet";
   Need(kReady);
-  EXPECT_THAT(Unusable(), AllOf(testing::SizeIs(4), Each(HasSubstr("is being loaded again"))));
+  EXPECT_THAT(Withheld(), AllOf(testing::SizeIs(4), Each(HasSubstr("is being loaded again"))));
   EXPECT_EQ(actions_.count, 0) << "an allocation in progress at its start may still arrive";
   ASSERT_EQ(ReloadsAfter(5s), 1);
   EXPECT_TRUE(Outlook().now);
@@ -143,7 +142,7 @@ TEST_F(DriverReloadsTest, AllDevicesAreWithdrawnAndBackAfterwards) {
   need_ = {.known = true};
   End({});
   EXPECT_EQ(opened_, 1);
-  EXPECT_THAT(Unusable(), Each(""));
+  EXPECT_THAT(Withheld(), Each(""));
   EXPECT_EQ(ReloadsAfter(1h), 1);
 }
 
@@ -164,7 +163,7 @@ TEST_F(DriverReloadsTest, WhoUsesAnyDeviceIsNamedAndWaitedFor) {
   EXPECT_EQ(ReloadsAfter(1h), 0);
   EXPECT_FALSE(Outlook().now);
   EXPECT_THAT(Outlook().why_not, AllOf(HasSubstr("G2"), HasSubstr("held")));
-  EXPECT_EQ(Unusable()[0], "") << "the others serve on meanwhile";
+  EXPECT_EQ(Withheld()[0], "") << "the others serve on meanwhile";
   Release();
   EXPECT_EQ(ReloadsAfter(5s), 1);
 }
@@ -173,9 +172,29 @@ TEST_F(DriverReloadsTest, WhoComesWhileTheyAreWithdrawnKeepsTheDevice) {
   Need(kReady);
   Hold("G3");
   EXPECT_EQ(ReloadsAfter(5s), 0);
-  EXPECT_THAT(Outlook().why_not, HasSubstr("held"));
+  EXPECT_THAT(Outlook().why_not, HasSubstr("in use again"));
   Release();
+  EXPECT_EQ(ReloadsAfter(5s), 0)
+      << "whoever comes and goes does not have it withdrawn all the time";
+  EXPECT_THAT(Withheld(), Each(""));
+  executor_.Advance(1min);
   EXPECT_EQ(ReloadsAfter(5s), 1) << "that was no attempt";
+}
+
+TEST_F(DriverReloadsTest, ARequestThatChangesMeanwhileIsNotLoaded) {
+  Need(kReady);
+  executor_.Advance(1s);
+  Need({.known = true, .wanted = true});
+  EXPECT_EQ(ReloadsAfter(10s), 0);
+  EXPECT_THAT(Withheld(), Each(""));
+}
+
+TEST_F(DriverReloadsTest, ADeviceThatComesMeanwhilePreventsIt) {
+  Need(kReady);
+  executor_.Advance(1s);
+  inventory::ReportHealthy(inventory_, inventory::AcmeDevices(5, 5), executor_.clock().Wall());
+  executor_.RunUntilIdle();
+  EXPECT_EQ(ReloadsAfter(10s), 0);
 }
 
 TEST_F(DriverReloadsTest, AProcessThatOnlyANewReadingShowsPreventsIt) {
@@ -196,7 +215,7 @@ TEST_F(DriverReloadsTest, AFailureIsSaidAndTriedAgainLaterEachTime) {
   End(base::Error(base::Code::kFailedPrecondition, "modprobe: Module amdgpu is in use"));
   EXPECT_EQ(opened_, 1) << "the driver may be there";
   EXPECT_THAT(Outlook().why_not, HasSubstr("Module amdgpu is in use"));
-  EXPECT_THAT(Unusable(), Each(""));
+  EXPECT_THAT(Withheld(), Each(""));
   EXPECT_EQ(ReloadsAfter(9min), 1);
   EXPECT_EQ(ReloadsAfter(2min), 1);
   EXPECT_EQ(ReloadsAfter(5s), 2);
@@ -218,6 +237,12 @@ TEST_F(DriverReloadsTest, ADriverThatDoesNotTakeTheModeOnIsNotLoadedAgainAndAgai
   Need({.known = true});
   Need(kReady);
   EXPECT_EQ(ReloadsAfter(5s), 2) << "another need, after that one had ended";
+  End({});
+  EXPECT_EQ(ReloadsAfter(1min), 2);
+  ReloadNeed applied = kReady;
+  applied.request = 1;
+  Need(applied);
+  EXPECT_EQ(ReloadsAfter(5s), 3) << "a layout was applied";
 }
 
 TEST_F(DriverReloadsTest, ADisplayPreventsIt) {

@@ -14,6 +14,7 @@ struct ReloadNeed {
   bool known = false;   ///< they are there; otherwise nothing is known of them
   bool wanted = false;  ///< a mode of one takes effect when the driver is loaded again
   bool ready = false;   ///< the driver was asked for all of these modes
+  int request = 0;      ///< another number with each layout that is applied
   bool operator==(const ReloadNeed&) const = default;
 };
 

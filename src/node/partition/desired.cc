@@ -207,10 +207,6 @@ std::string WhyNotAsDesired(const Division& now, const DesiredDivision& desired,
   };
   if (std::string why = differs(desired.later, desired.later_value); !why.empty()) return why;
   if (std::string why = differs(desired.mode, desired.value); !why.empty()) return why;
-  if (const device::Mode* later = now.FindMode(desired.later);
-      later != nullptr && later->pending != desired.later_value)
-    return "the mode " + later->name + " becomes \"" + later->pending +
-           "\" when the driver is loaded again, not \"" + desired.later_value + "\"";
   if (mode_only || desired.by_mode) return "";
   if (std::ranges::any_of(desired.parts, [](const auto& parts) { return IsExact(parts); }))
     return PlaceByPlace(now, desired).Run();

@@ -112,10 +112,16 @@ class Planner {
     return std::ranges::all_of(missing, [](const auto& one) { return one.second == 0; });
   }
 
-  /// Of the mode that takes effect later, also to withdraw another request. What is held can stay.
-  void AddRequest() {
+  /// Of the mode that takes effect later. What is held can stay.
+  Result<PartitionPlan> Request() {
     const Mode* later = now_.FindMode(desired_.later);
-    if (later == nullptr || later->pending == desired_.later_value) return;
+    for (const ExistingPart& part : now_.parts) plan_.kept.push_back(part.id);
+    if (later->pending == desired_.later_value) return std::move(plan_);
+    if (!now_.holder.empty())
+      return Error(Code::kFailedPrecondition, "the mode " + desired_.later +
+                                                  " cannot be requested while the device is held "
+                                                  "by " +
+                                                  now_.holder);
     plan_.steps.push_back({.kind = PlanStep::Kind::kSetMode,
                            .mode = later->name,
                            .value = desired_.later_value,
@@ -123,16 +129,6 @@ class Planner {
                                    desired_.later_value +
                                    "\", for when the driver is loaded again."});
     plan_.scope = later->scope;
-  }
-
-  Result<PartitionPlan> Request() {
-    if (!now_.holder.empty() && now_.FindMode(desired_.later)->pending != desired_.later_value)
-      return Error(Code::kFailedPrecondition, "the mode " + desired_.later +
-                                                  " cannot be requested while the device is held "
-                                                  "by " +
-                                                  now_.holder);
-    for (const ExistingPart& part : now_.parts) plan_.kept.push_back(part.id);
-    AddRequest();
     return std::move(plan_);
   }
 
@@ -142,7 +138,6 @@ class Planner {
       if (all_stay || std::ranges::binary_search(solution.kept, i))
         plan_.kept.push_back(now_.parts[i].id);
     AddDestroyed(solution, resolved);
-    AddRequest();
     AddMode();
     AddCreated(solution);
     return std::move(plan_);

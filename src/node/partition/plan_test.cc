@@ -583,7 +583,7 @@ TEST(Plan, RequestsFirstTheModeThatTakesEffectWhenTheDriverIsLoadedAgain) {
   EXPECT_EQ(texts(), (std::vector<std::string>{"Change the mode cut from \"one\" to \"two\"."}));
   now.modes[0] = {"cut", "two", "two", {"one", "two"}};
   now.modes[1].pending = "1";
-  EXPECT_EQ(texts(), request) << "another request is withdrawn";
+  EXPECT_TRUE(texts().empty()) << "drivers withdraw no request";
   now.modes[1].current = "1";
   now.holder = "pod ml/b";
   EXPECT_THAT(texts(), ::testing::ElementsAre(HasSubstr("held by pod ml/b")));
