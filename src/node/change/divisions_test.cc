@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "node/change/driver_reloads.h"
 #include "node/change/testing/divisible_node.h"
 
 namespace penstock::node::change {
@@ -33,6 +34,13 @@ class DivisionsTest : public testing::DivisibleNode, public device::Actions {
   void Reset(const std::vector<Facts>&, std::function<void(base::Status)> done) override {
     ++resets_;
     backend_.Reset();
+    done({});
+  }
+
+  /// Which has the mode of its beginning then.
+  void ReloadDriver(std::function<void(base::Status)> done) override {
+    ++reloads_;
+    backend_.device.modes[0].current = backend_.device.modes[0].pending = "off";
     done({});
   }
 
@@ -84,7 +92,7 @@ class DivisionsTest : public testing::DivisibleNode, public device::Actions {
     });
   }
   bool together_ = false;
-  int resets_ = 0, asked_ = 0;
+  int resets_ = 0, reloads_ = 0, asked_ = 0;
   std::string clients_ = "in use by a client";
   std::vector<std::shared_ptr<std::string>> answers_;
   std::unique_ptr<Divisions> divisions_;
@@ -298,6 +306,43 @@ TEST_F(DivisionsTest, AModeThatTakesEffectWhenTheDriverIsLoadedAgainIsRequestedA
   EXPECT_EQ(divisions_->state().state, "success");
   EXPECT_EQ(cut.current, "on");
   EXPECT_EQ(*answers_.back(), "done");
+}
+
+// As where another device waits for it.
+TEST_F(DivisionsTest, WhatADriverLosesThatIsLoadedAgainIsDividedAgain) {
+  dialect_.by_mode = true;
+  divisions_.reset();
+  MakeChanges({});
+  divisions_ = std::make_unique<Divisions>(executor_, executor_, NodeOfChanges(), VendorWith(this),
+                                           folder_ / "layout.json", AppliedLayout{}, "boot");
+  ReloadNeed need{.known = true};
+  DriverReloads reloads(
+      executor_, inventory_, ledger_, *changes_,
+      [this](std::string_view) {
+        return Resets::Vendor{.actions = this,
+                              .release = [](const std::function<void()>& done) { done(); },
+                              .reopen = [this] { Describe(); },
+                              .read_soon = {}};
+      },
+      [&need](std::string_view) { return need; });
+  reloads.SetPolicy(api::ResetPolicy::kIdle);
+  StartChanges();
+  const device::Mode& cut = backend_.device.modes[0];
+  ASSERT_EQ(Apply({"on", {{.all_devices = true, .modes = {{"cut", "on"}}}}}), "done");
+  ASSERT_EQ(cut.current, "on");
+  need = {.known = true, .wanted = true, .ready = true};
+  Wake();
+  for (int i = 0; i < 10; ++i) {
+    executor_.Advance(2s);
+    inventory_.SetReading(backend_.device.id, {}, executor_.clock().Wall());
+    Wake();
+    if (reloads_ == 1) need = {.known = true};
+  }
+  EXPECT_EQ(reloads_, 1);
+  EXPECT_EQ(cut.current, "on");
+  EXPECT_EQ(divisions_->state().state, "success");
+  divisions_.reset();
+  changes_.reset();
 }
 
 TEST_F(DivisionsTest, PartsAreCreatedAtExactPlaces) {
