@@ -216,7 +216,8 @@ void AddOperator(const Found& found, Migration& plan) {
     plan.remarks.push_back("DeviceConfig " + one.name +
                            ": Penstock's operator (chart gpu-operator) reads a DeviceConfig, too, "
                            "in its own namespace (docs/amd.md); this plan is for the chart "
-                           "penstock, without an operator");
+                           "penstock, without an operator. An uninstall of AMD's chart deletes the "
+                           "DeviceConfigs of all namespaces, unless it is without hooks");
   }
 }
 

@@ -222,8 +222,10 @@ TEST_F(CleanupOperatorTest, TheDefinitionOfAnotherOperatorStays) {
   const CleanupOutcome outcome = After();
   EXPECT_THAT(outcome.removed, ElementsAre("CustomResourceDefinition clusterpolicies.nvidia.com"));
   EXPECT_THAT(outcome.remarks, ElementsAre(HasSubstr("deviceconfigs.amd.com stays")));
-  objects_[crds + "/deviceconfigs.amd.com"]["metadata"]["annotations"]["penstock.io/version"] =
-      "0.2.0";
+  auto& annotations = objects_[crds + "/deviceconfigs.amd.com"]["metadata"]["annotations"];
+  annotations["penstock.io/version"] = "0.2.0";
+  EXPECT_THAT(After().removed, IsEmpty()) << "the other operator has applied it over this one's";
+  annotations = {{"penstock.io/version", "0.2.0"}};
   EXPECT_THAT(After().removed, ElementsAre("CustomResourceDefinition deviceconfigs.amd.com"));
 }
 
