@@ -52,6 +52,10 @@ Json ConfigMapOf(const std::string& configuration) {
   return {{"metadata", {{"name", kAgentName}}}, {"data", {{"node.yaml", configuration}}}};
 }
 
+std::string PortNameOf(const api::MetricsService& service) {
+  return service.port_name.empty() ? api::compat::PortName(service.name) : service.port_name;
+}
+
 }  // namespace
 
 const std::vector<OwnedKind>& OwnedKinds() {
@@ -73,7 +77,7 @@ const std::map<std::string, std::string>& AgentLabels() {
 }
 
 Json ServiceOf(const api::MetricsService& service) {
-  Json port = {{"name", api::compat::PortName(service.name)},
+  Json port = {{"name", PortNameOf(service)},
                {"port", service.port},
                {"targetPort", "metrics"},
                {"protocol", "TCP"}};
@@ -91,7 +95,7 @@ Json ServiceOf(const api::MetricsService& service) {
 }
 
 Json MonitorOf(const api::MetricsService& service, const std::string& namespace_name) {
-  Json endpoint = {{"port", api::compat::PortName(service.name)}, {"path", "/metrics"}};
+  Json endpoint = {{"port", PortNameOf(service)}, {"path", "/metrics"}};
   if (!service.interval.empty()) endpoint["interval"] = service.interval;
   if (!service.scrape_timeout.empty()) endpoint["scrapeTimeout"] = service.scrape_timeout;
   if (service.honor_labels) endpoint["honorLabels"] = true;

@@ -68,6 +68,7 @@ struct NamedConfigMaps {
 struct MetricsService {
   std::string name;  ///< "nvidia-dcgm-exporter"
   int port = 9400;
+  std::string port_name = {};  ///< of a vendor's object; empty: compat::PortName
   std::string type = "ClusterIP";
   int node_port = 0;  ///< of the type NodePort; 0: the server chooses one
   std::string internal_traffic_policy, external_traffic_policy;  ///< "Cluster", "Local"; empty: not

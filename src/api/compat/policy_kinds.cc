@@ -112,7 +112,6 @@ std::string PortName(std::string_view service) {
   if (service == "nvidia-dcgm-exporter") return "gpu-metrics";
   if (service == "nvidia-dcgm") return "dcgm";
   if (service == "nvidia-node-status-exporter") return "node-status-exporter";
-  if (service.ends_with("-metrics-exporter")) return "exporter-port";
   return "metrics";
 }
 

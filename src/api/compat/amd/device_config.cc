@@ -42,6 +42,7 @@ void AddDeviceService(PolicyWork& work, const std::string& object) {
                 "create the object under another name, or set metricsExporter.enable to false");
   work.spec.services.push_back({.name = name,
                                 .port = 5000,
+                                .port_name = "exporter-port",
                                 .internal_traffic_policy = "Local",
                                 .labels = {{"app.kubernetes.io/service", name}},
                                 .monitor_labels = {{"app", "amd-device-metrics-exporter"}}});

@@ -151,7 +151,7 @@ TEST(DeviceConfig, HasTheServiceOfAmdsOperator) {
   ASSERT_EQ(translation.spec.services.size(), 1u);
   const MetricsService& service = translation.spec.services.front();
   EXPECT_EQ(service.name, "amd-metrics-exporter");
-  EXPECT_EQ(PortName(service.name), "exporter-port");
+  EXPECT_EQ(service.port_name, "exporter-port");
   EXPECT_EQ(service.port, 5000);
   EXPECT_EQ(service.node_port, 32500);
   EXPECT_EQ(service.internal_traffic_policy, "Local");
