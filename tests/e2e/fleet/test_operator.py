@@ -228,7 +228,8 @@ def test_a_device_config_serves_amds_gpus_alone_and_beside_a_cluster_policy(oper
     operator.apply(NATIVE, elsewhere, device_config())
     wait_for(lambda: is_ready() and amounts() == {"n4": len(amd.minors)}, 120, "AMD's GPUs of n4", lambda: (amounts(), shown()))
     assert agents() == ("Penstock", 1)
-    assert operator.policy(AMD, "gpus")["status"]["devicePlugin"] == dict.fromkeys(("nodesMatchingSelectorNumber", "desiredNumber", "availableNumber"), 1)
+    counted = dict.fromkeys(("nodesMatchingSelectorNumber", "desiredNumber", "availableNumber"), 1)
+    wait_for(lambda: operator.policy(AMD, "gpus")["status"]["devicePlugin"] == counted, 60, "the node to have reported, and to be counted", shown)
 
     operator.apply(cluster_policy())
     operator.wait_state("ready")

@@ -18,6 +18,7 @@ UNSEEN = {
     ("gpu-operator-uninstall", "nvidiadrivers", "delete"): "the release of the scenario has none",
     ("gpu-operator-uninstall", "gpuclusters", "delete"): "the release of the scenario has none",
     ("gpu-operator-uninstall", "deviceconfigs", "delete"): "the release of the scenario has none",
+    ("gpu-operator", "events", "patch"): "an Event of the same reason and text that comes again within minutes",
     ("penstock-cleanup", "nodes", "get"): "read again after a conflict",
     **{("penstock-cleanup", "nodefeatures", verb): "written by agents only where a policy says so" for verb in ("list", "delete")},
     ("penstock-cleanup", "servicemonitors", "list"): "the kind is not served while the scenario uninstalls",
