@@ -446,6 +446,54 @@ TEST_F(DeviceConfigTest, AServerWithoutTheKindHasNoneOfItsObjects) {
   EXPECT_EQ(Finalizers(), json({kOurs}));
 }
 
+TEST_F(DeviceConfigTest, AKindThatTheServerNoLongerHasIsNoErrorOfOthersAndHasNoObjects) {
+  PutClusterPolicy();
+  PutConfig(kConfig);
+  Start();
+  RunAgents(1);
+  Report("n3", "nvidia", "550.1");
+  ASSERT_EQ(TextAt(At(kClusterPolicy), "/status/state"), "ready");
+  api_.NotInstalled("/apis/amd.com/");
+  api_.Disconnect();
+  executor_.Advance(40s);
+  EXPECT_EQ(Condition("Error", "status", kClusterPolicy), "False");
+  EXPECT_EQ(operator_->numbers().policies, 2u) << "a server that starts serves it soon";
+  executor_.Advance(2min);
+  EXPECT_EQ(operator_->numbers().policies, 1u);
+  EXPECT_EQ(operator_->numbers().problems, 0u);
+  EXPECT_EQ(Condition("Error", "status", kClusterPolicy), "False");
+  EXPECT_EQ(TextAt(At(kClusterPolicy), "/status/state"), "ready") << Status(kClusterPolicy).dump(1);
+  api_.Heal();
+  executor_.Advance(3min);
+  EXPECT_EQ(operator_->numbers().policies, 2u) << "with the same object as before";
+}
+
+TEST_F(DeviceConfigTest, ARefusalBeforeTheKindIsMissedLeavesNoProblem) {
+  PutClusterPolicy();
+  api_.Forbid("", "/apis/amd.com/");
+  Start();
+  EXPECT_EQ(operator_->numbers().problems, 1u);
+  api_.Heal();
+  api_.NotInstalled("/apis/amd.com/");
+  executor_.Advance(3min);
+  EXPECT_EQ(operator_->numbers().problems, 0u);
+  EXPECT_EQ(OwnerOf(kAgents), "ClusterPolicy");
+}
+
+TEST_F(DeviceConfigTest, AKindIsMissedForAWholeMinuteBeforeItHasNoObjects) {
+  PutClusterPolicy();
+  api_.Fail({.status = 404, .times = 1, .path = "/apis/amd.com/"});
+  api_.Fail({.status = 503, .times = -1, .path = "/apis/amd.com/"});
+  Start();
+  executor_.Advance(25s);
+  api_.Heal();
+  api_.NotInstalled("/apis/amd.com/");
+  executor_.Advance(50s);
+  EXPECT_EQ(api_.Find(kAgents), nullptr) << "it is missed since 50 s at most";
+  executor_.Advance(50s);
+  EXPECT_NE(api_.Find(kAgents), nullptr);
+}
+
 TEST_F(DeviceConfigTest, WithoutTheRightToReadItNothingIsTakenBack) {
   PutConfig(kConfig);
   Start();

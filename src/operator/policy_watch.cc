@@ -1,6 +1,7 @@
 #include "operator/policy_watch.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -65,7 +66,7 @@ struct PolicyWatch::State : std::enable_shared_from_this<State> {
 
   /// Those that went while a new list was waited for were reported by none.
   void Synced(const PolicyKind& kind) {
-    unserved_kinds.erase(&kind);
+    unserved_since.erase(&kind);
     absent.erase(&kind);
     const Informer& informer = *informers.at(&kind);
     if (informer.complete()) callbacks.problem(kind.plural, {});
@@ -81,10 +82,10 @@ struct PolicyWatch::State : std::enable_shared_from_this<State> {
   void OnProblem(const PolicyKind& kind, const Status& why) {
     const Informer& informer = *informers.at(&kind);
     if (!informer.complete()) return OnTooMany(kind);
-    const bool unserved = !why.ok() && why.error().code() == Code::kNotFound && !informer.synced();
+    const bool unserved = !why.ok() && why.error().code() == Code::kNotFound;
+    callbacks.problem(kind.plural, unserved ? Status() : why);
     if (unserved) return WaitForKind(kind);
-    unserved_kinds.erase(&kind);
-    callbacks.problem(kind.plural, why);
+    unserved_since.erase(&kind);
   }
 
   /// An informer lists again only after a break: here it is to notice that there is room again.
@@ -98,17 +99,28 @@ struct PolicyWatch::State : std::enable_shared_from_this<State> {
   }
 
   /// A server that starts does not serve all kinds at first. One that lacks a definition, since
-  /// someone else applies them, has no objects of the kind.
+  /// someone else applies them, or has removed it, has no objects of the kind.
   void WaitForKind(const PolicyKind& kind) {
-    unserved_kinds.insert(&kind);
+    if (absent.contains(&kind) || !unserved_since.emplace(&kind, Now()).second) return;
     api.executor().PostAfter(kServed, base::IfAlive(this, [&kind](State& self) {
-                               if (!self.unserved_kinds.contains(&kind)) return;
-                               base::Log(base::kWarn, "kind of policies not served",
-                                         {{"definition", kind.plural + "." + kind.group}});
-                               self.absent.insert(&kind);
-                               self.callbacks.changed();
+                               const auto since = self.unserved_since.find(&kind);
+                               if (since == self.unserved_since.end()) return;
+                               if (self.Now() - since->second >= kServed) self.IsAbsent(kind);
                              }));
   }
+
+  /// The new informer reports all objects again, should the kind come back with the same ones.
+  void IsAbsent(const PolicyKind& kind) {
+    base::Log(base::kWarn, "kind of policies not served",
+              {{"definition", kind.plural + "." + kind.group}});
+    unserved_since.erase(&kind);
+    absent.insert(&kind);
+    std::erase_if(policies, [&](const auto& one) { return one.second.kind == &kind; });
+    Start(kind);
+    callbacks.changed();
+  }
+
+  base::TimePoint Now() const { return api.executor().clock().Now(); }
 
   bool Knows(const PolicyKind& kind) const {
     const auto found = informers.find(&kind);
@@ -127,8 +139,9 @@ struct PolicyWatch::State : std::enable_shared_from_this<State> {
   const Callbacks callbacks;
   std::map<std::string, PolicyObject> policies;
   std::map<const PolicyKind*, std::unique_ptr<Informer>> informers;
-  std::set<const PolicyKind*> anew;                    // will be listed again
-  std::set<const PolicyKind*> unserved_kinds, absent;  // since a moment, and for long enough
+  std::set<const PolicyKind*> anew;  // will be listed again
+  std::map<const PolicyKind*, base::TimePoint> unserved_since;
+  std::set<const PolicyKind*> absent;  // for long enough
 };
 
 PolicyWatch::PolicyWatch(protocol::kube::Api& api, std::string namespace_name, Callbacks callbacks)
