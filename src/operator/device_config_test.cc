@@ -233,7 +233,7 @@ TEST_F(DeviceConfigTest, WithoutDevicesOfTheVendorItIsReadyAndSaysSo) {
   EXPECT_EQ(Condition("Ready", "message"), "no node with an agent has devices of this vendor");
 }
 
-TEST_F(DeviceConfigTest, AStartUpTaintEndsOnANodeOfTheVendor) {
+TEST_F(DeviceConfigTest, AloneItEndsStartUpTaints) {
   PutConfig(kConfig);
   Start();
   RunAgents(1);

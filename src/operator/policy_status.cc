@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/compat/policy_state.h"
 #include "base/core/strings.h"
 #include "operator/driver_status.h"
 #include "operator/json_values.h"
@@ -238,7 +239,7 @@ Json DriversFor(const PolicyOutcome& outcome, const ClusterFacts& facts) {
 
 PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts) {
   const bool has_vendor = !outcome.policy->kind->vendor.empty();
-  if (!outcome.ignored.empty()) return {"ignored", std::string(kIgnored), outcome.ignored};
+  if (!outcome.ignored.empty()) return {"ignored", std::string(api::compat::kIgnored), outcome.ignored};
   if (!outcome.problem.empty())
     return {"notReady", has_vendor ? "ValidationError" : "ReconcileFailed",
             Joined({outcome.problem}), true};

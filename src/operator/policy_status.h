@@ -36,9 +36,6 @@ struct ClusterFacts {
   std::vector<std::string> problems;  ///< what prevents the operator from writing
 };
 
-/// The reason of a policy that has no effect.
-inline constexpr std::string_view kIgnored = "Ignored";
-
 /// A policy's state, with what its Event says.
 struct PolicyState {
   std::string state;   ///< "ready", "notReady", "ignored"

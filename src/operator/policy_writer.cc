@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/compat/policy_state.h"
 #include "base/lifetime.h"
 #include "base/log.h"
 #include "operator/json_values.h"
@@ -169,20 +170,12 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
                            : recorder.Warning(about, state.reason, state.message);
   }
 
-  /// As ReportState has it. A vendor's status may lack the state: its condition has it, too.
+  /// As ReportState has it.
   static std::string StateIn(const PolicyObject& policy) {
-    std::string state = TextAt(policy.object, "/status/state"), reason;
-    for (const Json& condition : ListAt(policy.object, "/status/conditions")) {
-      if (TextAt(condition, "/type") != "Ready") continue;
-      reason = TextAt(condition, "/reason");
-      if (!state.empty()) break;
-      if (TextAt(condition, "/status") == "True") {
-        state = "ready";
-      } else {
-        state = reason == kIgnored ? "ignored" : "notReady";
-      }
-    }
-    return state + " " + reason;
+    std::string reason;
+    for (const Json& condition : ListAt(policy.object, "/status/conditions"))
+      if (TextAt(condition, "/type") == "Ready") reason = TextAt(condition, "/reason");
+    return api::compat::StateOfPolicy(policy.object) + " " + reason;
   }
 
   protocol::kube::Api& api;

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/compat/policy_state.h"
 #include "app/penstock/local/show.h"
 #include "base/core/json_text.h"
 #include "base/core/strings.h"
@@ -57,14 +58,9 @@ Json ConditionOf(const Json& object, std::string_view type) {
   return Json::object();
 }
 
-/// Of AMD's kind, whose definition has no state, it follows from the condition.
-std::string StateOfPolicy(const Json& object) {
-  if (const std::string state = TextAt(object, {"status", "state"}); !state.empty()) return state;
-  const Json ready = ConditionOf(object, "Ready");
-  const std::string status = TextAt(ready, {"status"});
-  if (status.empty()) return kNoOperator;
-  if (TextAt(ready, {"reason"}) == "Ignored") return "ignored";
-  return status == "True" ? "ready" : "notReady";
+std::string KnownState(const Json& object) {
+  const std::string state = api::compat::StateOfPolicy(object);
+  return state.empty() ? kNoOperator : state;
 }
 
 std::string ReadyOf(std::int64_t ready, std::int64_t all) {
@@ -147,7 +143,7 @@ std::string ShowPolicies(const std::vector<PolicyToShow>& policies, const Style&
   Table table({"POLICY", "STATE", "REASON", "NODES", "DRIVERS", "SINCE", "MESSAGE"});
   for (const PolicyToShow& policy : policies) {
     const Json& object = policy.object;
-    const std::string state = StateOfPolicy(object);
+    const std::string state = KnownState(object);
     const Json ready = ConditionOf(object, "Ready");
     table.Add({NameOfPolicy(policy),
                {state, ColorOf(state)},
