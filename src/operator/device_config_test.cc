@@ -291,6 +291,42 @@ TEST_F(DeviceConfigTest, AnObjectThatCannotBeReadChangesNothingAndSaysWhy) {
   EXPECT_THAT(Condition("Error", "message"), HasSubstr("spec.driver"));
 }
 
+TEST_F(DeviceConfigTest, WhileItCannotBeReadOthersClaimNoSuccess) {
+  constexpr char kWhy[] = "DeviceConfig gpu-operator/default cannot be read: until it is corrected "
+                          "or deleted";
+  PutClusterPolicy();
+  PutConfig(kConfig);
+  Start();
+  RunAgents(1);
+  Report("n3", "nvidia", "550.1");
+  ASSERT_EQ(Condition("Ready", "status", kClusterPolicy), "True");
+  const auto observed = [this] {
+    return Status(kClusterPolicy)["conditions"][0].value("observedGeneration", 0);
+  };
+  const int before = observed();
+  ASSERT_EQ(before, At(kClusterPolicy)["metadata"]["generation"].get<int>());
+  api_.Merge(kConfig, {{"spec", {{"driver", "yes"}}}});
+  executor_.Advance(3s);
+  api_.Merge(kClusterPolicy, {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}}});
+  executor_.Advance(10s);
+  EXPECT_EQ(Condition("Ready", "status", kClusterPolicy), "False");
+  EXPECT_EQ(TextAt(At(kClusterPolicy), "/status/state"), "notReady");
+  EXPECT_THAT(Condition("Error", "message", kClusterPolicy), StartsWith(kWhy));
+  EXPECT_EQ(observed(), before) << "nothing of the new one was written";
+  EXPECT_EQ(Condition("Error", "reason"), "ValidationError");
+  api_.Merge(kConfig, {{"spec", {{"driver", {{"enable", false}}}}}});
+  executor_.Advance(3s);
+  RunAgents(1);
+  EXPECT_EQ(Condition("Ready", "status", kClusterPolicy), "True");
+  EXPECT_EQ(observed(), before + 1);
+  api_.Merge(kConfig, {{"spec", {{"driver", "yes"}}}});
+  executor_.Advance(3s);
+  Delete(kClusterPolicy);
+  executor_.Advance(10s);
+  EXPECT_EQ(Condition("Ready", "reason", kClusterPolicy), "Deleting");
+  EXPECT_THAT(Condition("Ready", "message", kClusterPolicy), HasSubstr(kWhy));
+}
+
 TEST_F(DeviceConfigTest, ADeletedObjectIsHeldUntilAllIsTakenBack) {
   PutConfig(kConfig);
   Start();

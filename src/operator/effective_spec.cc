@@ -18,6 +18,11 @@ std::pair<std::string, std::string> AgeOf(const PolicyObject& policy) {
           TextAt(policy.object, "/metadata/name")};
 }
 
+std::string TextOf(const PolicyName& name) {
+  const std::string& space = name.namespace_name;
+  return name.kind + " " + (space.empty() ? "" : space + "/") + name.name;
+}
+
 /// The outcomes of the policies of a kind, the oldest first.
 std::vector<PolicyOutcome> OfKind(const std::vector<PolicyObject>& policies,
                                   const PolicyKind& kind) {
@@ -52,7 +57,7 @@ class SpecBuilder {
   }
 
   EffectiveSpec Finish() {
-    if (effective_.wanted && readable_) effective_.spec = std::move(spec_);
+    if (effective_.wanted && readable()) effective_.spec = std::move(spec_);
     return std::move(effective_);
   }
 
@@ -85,7 +90,7 @@ class SpecBuilder {
     auto read = Read(oldest, over);
     if (!read.ok()) {
       oldest.problem = read.error().message();
-      readable_ = false;
+      effective_.unreadable.push_back(TextOf(name));
       return;
     }
     // Drivers of NVIDIADriver objects are added whatever the first policy in force is.
@@ -117,7 +122,7 @@ class SpecBuilder {
 
   void AddDriver(PolicyOutcome& outcome) {
     // Without a readable ClusterPolicy it is not known which drivers there are.
-    if (readable_) outcome.ignored = no_driver_objects_;
+    if (readable()) outcome.ignored = no_driver_objects_;
     auto read = outcome.policy->kind->translate_driver(base::JsonText(outcome.policy->object));
     if (read.ok()) outcome.answers = std::move(read->answers);
     if (!read.ok()) outcome.problem = read.error().message();
@@ -129,11 +134,12 @@ class SpecBuilder {
     }
   }
 
+  bool readable() const { return effective_.unreadable.empty(); }
+
   const std::vector<PolicyObject>& policies_;
   EffectiveSpec effective_;
   api::PenstockSpec spec_;
   std::string no_driver_objects_;  // why such objects have no effect
-  bool readable_ = true;
 };
 
 }  // namespace

@@ -57,6 +57,8 @@ struct EffectiveSpec {
   /// drivers are a ClusterPolicy's (without a name), those of all NVIDIADrivers (with the names of
   /// the objects), and a Penstock object's, which changes the ones with its names, or adds others.
   std::optional<api::PenstockSpec> spec;
+  /// The policies in force that cannot be read, for messages: "DeviceConfig gpu-operator/default".
+  std::vector<std::string> unreadable;
   /// The names of drivers whose objects are in force and cannot be read: they are not among the
   /// spec's, but exist, so that their nodes keep what they have and get no other driver.
   std::vector<std::string> unreadable_drivers;
@@ -64,6 +66,9 @@ struct EffectiveSpec {
   std::optional<PolicyName> owner;
   std::vector<PolicyOutcome> outcomes;  ///< of all that are not deleted
   bool wanted = false;  ///< there is one that is not deleted and not only about a driver
+
+  /// False: a policy in force cannot be read, so that nothing may change.
+  bool IsKnown() const { return spec.has_value() || !wanted; }
 };
 
 /// Of each kind the oldest policy is in force, the first by name of equally old ones, but none that

@@ -287,8 +287,7 @@ struct Operator::State {
   }
 
   void TurnDrivers(const ReconcileLoop::Done& done) {
-    const bool readable = effective.spec.has_value() || !effective.wanted;
-    if (!computed || !readable || !rollout.Turn()) return done({});
+    if (!computed || !effective.IsKnown() || !rollout.Turn()) return done({});
     driver_sets.clear();
     for (const auto& [name, set] : rollout.plan().daemon_sets)
       driver_sets[name] = OwnedDriverSet(set, options.installation, *effective.owner).object;
@@ -335,7 +334,7 @@ struct Operator::State {
     const bool is_seen = std::ranges::any_of(policies, [&key](const PolicyObject& policy) {
       return (IsDeleted(policy) || IsForeign(policy)) && KeyOf(policy) == key;
     });
-    if (!computed || !is_seen || (effective.wanted && !effective.spec))
+    if (!computed || !is_seen || !effective.IsKnown())
       left.emplace_back("what it caused is not known yet");
     for (const OwnedObjects& objects : owned)
       for (std::string& one : objects.disagreeing()) left.push_back(std::move(one));
@@ -487,7 +486,7 @@ struct Operator::State {
         !known_spec || known_spec->node.cluster.node_state != api::Switch::kOff;
     facts.reports = reports ? static_cast<std::int64_t>(reports->size()) : 0;
     facts.complete = IsComplete();
-    facts.written = drivers_planned && ObjectsAgree();
+    facts.written = effective.IsKnown() && drivers_planned && ObjectsAgree();
     facts.problems = Problems();
     return facts;
   }
@@ -495,6 +494,9 @@ struct Operator::State {
   std::vector<std::string> Problems() const {
     std::vector<std::string> problems;
     if (!invalid.empty()) problems.push_back(invalid);
+    for (const std::string& policy : effective.unreadable)
+      problems.push_back(policy + " cannot be read: until it is corrected or deleted, no change of "
+                                  "any policy takes effect");
     for (const auto& [what, problem] : work.problems())
       if (problem.lasting) problems.push_back(problem.text);
     for (const auto& texts : {marker.problems(), rollout.problems(), taints.problems()})
