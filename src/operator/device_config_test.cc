@@ -37,6 +37,7 @@ constexpr char kHere[] = "/apis/amd.com/v1alpha1/namespaces/gpu-operator/devicec
 constexpr char kElsewhere[] = "/apis/amd.com/v1alpha1/namespaces/team/deviceconfigs/";
 constexpr char kConfig[] = "/apis/amd.com/v1alpha1/namespaces/gpu-operator/deviceconfigs/default";
 constexpr char kClusterPolicy[] = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy";
+constexpr char kSite[] = "/apis/penstock.io/v1alpha1/penstocks/site";
 constexpr char kAgents[] = "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-agent";
 constexpr char kAgentsMap[] = "/api/v1/namespaces/gpu-operator/configmaps/penstock-agent";
 constexpr char kNvidiaClass[] = "/apis/node.k8s.io/v1/runtimeclasses/nvidia";
@@ -206,7 +207,6 @@ TEST_F(DeviceConfigTest, TheStatusCountsTheNodesWithDevicesOfTheVendor) {
 }
 
 TEST_F(DeviceConfigTest, APenstockObjectCountsTheNodesOfAllVendorsAndAClusterPolicyItsOwn) {
-  constexpr char kSite[] = "/apis/penstock.io/v1alpha1/penstocks/site";
   api_.Put(kSite, {{"apiVersion", "penstock.io/v1alpha1"}, {"kind", "Penstock"}});
   PutClusterPolicy();
   Start();
@@ -427,20 +427,27 @@ TEST_F(DeviceConfigTest, MoreThanCanBeKeptChangeNothingUntilSomeAreDeleted) {
   Start();
   RunAgents(1);
   Report("n1", "amd", "6.12.0");
-  const json before = At(kAgents)["spec"];
+  const json before = At(kAgents)["spec"], ready = Status(kClusterPolicy);
+  ASSERT_EQ(ready["state"], "ready");
   executor_.Advance(1min);
   for (int i = 0; i < 200; ++i) PutConfig(kHere + std::string("a-") + std::to_string(i));
   for (const bool restarts : {false, true}) {
     SCOPED_TRACE(restarts);
     if (restarts) operator_.reset();
+    api_.Merge(kClusterPolicy, {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}},
+                                {"status", ready}});
     if (restarts) Start();
-    api_.Merge(kClusterPolicy, {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}}});
     executor_.Advance(5min);
     EXPECT_EQ(At(kAgents)["spec"], before);
     EXPECT_THAT(Finalizers(), ElementsAre(kOurs));
+    EXPECT_THAT(Condition("Error", "message", kClusterPolicy),
+                HasSubstr("more deviceconfigs in the namespace gpu-operator than 100"));
+    EXPECT_EQ(Condition("Ready", "status", kClusterPolicy), "False");
+    EXPECT_EQ(TextAt(At(kClusterPolicy), "/status/state"), "notReady");
+    api_.ForgetCalls();
+    executor_.Advance(10min);
+    EXPECT_THAT(Writes(), IsEmpty());
   }
-  EXPECT_THAT(Condition("Error", "message", kClusterPolicy),
-              HasSubstr("more deviceconfigs in the namespace gpu-operator than 100"));
   for (int i = 0; i < 200; ++i) api_.Remove(kHere + std::string("a-") + std::to_string(i));
   executor_.Advance(5min);
   EXPECT_EQ(At(kAgents)["spec"]["template"]["metadata"]["labels"]["team"], "a");
@@ -530,15 +537,34 @@ TEST_F(DeviceConfigTest, AKindIsMissedForAWholeMinuteBeforeItHasNoObjects) {
   EXPECT_NE(api_.Find(kAgents), nullptr);
 }
 
-TEST_F(DeviceConfigTest, WithoutTheRightToReadItNothingIsTakenBack) {
+TEST_F(DeviceConfigTest, WithoutTheRightToReadItNothingIsTakenBackAndOthersSayWhy) {
   PutConfig(kConfig);
+  PutClusterPolicy();
   Start();
+  RunAgents(1);
+  Report("n3", "nvidia", "550.1");
   operator_.reset();
+  const json before = Status(kClusterPolicy);
+  ASSERT_EQ(before["state"], "ready");
   api_.Forbid("WATCH", "/apis/amd.com/v1alpha1/namespaces/gpu-operator/deviceconfigs");
   api_.Forbid("GET", "/apis/amd.com/v1alpha1/namespaces/gpu-operator/deviceconfigs");
   Start();
+  EXPECT_EQ(Status(kClusterPolicy), before) << "a server that starts refuses everything";
   executor_.Advance(10min);
+  api_.Put(kSite, {{"apiVersion", "penstock.io/v1alpha1"}, {"kind", "Penstock"}});
+  executor_.Advance(10s);
   EXPECT_NE(api_.Find(kAgents), nullptr);
+  for (const char* path : {kClusterPolicy, kSite})
+    EXPECT_THAT(Condition("Error", "message", path), HasSubstr("missing RBAC rule")) << path;
+  EXPECT_THAT(Finalizers(kSite), IsEmpty()) << "it has caused nothing yet";
+  EXPECT_EQ(Condition("FieldsServed", "status", kClusterPolicy), "True") << "it is not known";
+  EXPECT_EQ(Status(kClusterPolicy)["nodes"], before["nodes"]);
+  Delete(kClusterPolicy);
+  executor_.Advance(1min);
+  EXPECT_EQ(Condition("Ready", "reason", kClusterPolicy), "Deleting");
+  api_.Heal();
+  executor_.Advance(3min);
+  EXPECT_THAT(Finalizers(kClusterPolicy), IsEmpty());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/compat/policy_state.h"
 #include "base/log.h"
 #include "operator/agent_troubles.h"
 #include "operator/definitions.h"
@@ -45,6 +46,7 @@ constexpr base::Duration kPoliciesTogether = 500ms;
 constexpr base::Duration kShortest = 100ms, kForEachNode = 250us;
 constexpr base::Duration kAgain = 10s;       // while something is being taken back
 constexpr base::Duration kAgentsTake = 10s;  // of a roll-out that gets on
+constexpr base::Duration kStarts = 10s;      // a server that starts refuses everything at first
 constexpr std::size_t kMostProblems = 10;
 
 ReconcileLoop::Problem ProblemFrom(const Status& why) {
@@ -77,7 +79,8 @@ struct Operator::State {
                         .problem = [this](const Status& why) { OnProblem("agents", why); }}),
         labels(api, options.installation.namespace_name),
         writer(api, options.host,
-               {.find = [this](const std::string& key) { return watch.Find(key); },
+               {.holds = [this](const auto& policy) { return Holds(policy); },
+                .find = [this](const std::string& key) { return watch.Find(key); },
                 .status = [this](const auto& policy, const auto& found,
                                  const auto& now) { return StatusFor(policy, found, now); },
                 .state = [this](const auto& policy) { return StateFor(policy); },
@@ -195,7 +198,10 @@ struct Operator::State {
   // What is wanted.
 
   void Compute(const ReconcileLoop::Done& done) {
-    if (!watch.synced()) return done({});
+    if (!watch.synced()) {
+      StatusSoon();
+      return done({});
+    }
     policies = watch.policies();
     effective = ComputeSpec(policies);
     const auto labelled = namespace_labels;
@@ -353,18 +359,42 @@ struct Operator::State {
   // Reports.
 
   void Report(const ReconcileLoop::Done& done) {
-    if (computed) {
-      WatchAgents();
-      reported = Facts();
-      bool taken_back = false;
-      for (const PolicyObject& policy : watch.policies()) {
-        taken_back |= IsDeleted(policy) || (IsForeign(policy) && HasFinalizer(policy, kFinalizer));
-        if (IsDeleted(policy) || IsForeign(policy) || IsKnown(policy)) writer.Soon(KeyOf(policy));
-      }
-      if (taken_back) work.After(kStatus, kAgain);
-      taints.SetReady(ReadyNodes());
-    }
+    computed ? ReportAll() : ReportUndecided();
     done({});
+  }
+
+  void ReportAll() {
+    WatchAgents();
+    reported = Facts();
+    bool taken_back = false;
+    for (const PolicyObject& policy : watch.policies()) {
+      taken_back |= IsDeleted(policy) || (IsForeign(policy) && HasFinalizer(policy, kFinalizer));
+      if (IsDeleted(policy) || IsForeign(policy) || IsKnown(policy)) writer.Soon(KeyOf(policy));
+    }
+    if (taken_back) work.After(kStatus, kAgain);
+    taints.SetReady(ReadyNodes());
+  }
+
+  /// An operator that has started, and for long enough has not learnt what is wanted, says why.
+  void ReportUndecided() {
+    if (Problems().empty()) return undecided_since.reset();
+    const base::TimePoint now = api.executor().clock().Now();
+    if (!undecided_since) undecided_since = now;
+    const base::Duration left = *undecided_since + kStarts - now;
+    if (left > 0s) return work.After(kStatus, left);
+    for (const PolicyObject& policy : watch.policies())
+      if (IsUndecided(policy)) writer.Soon(KeyOf(policy));
+  }
+
+  /// Others have no effect, as far as is known, and have said so.
+  static bool IsUndecided(const PolicyObject& policy) {
+    return policy.kind->not_served.empty() && !IsForeign(policy) &&
+           api::compat::StateOfPolicy(policy.object) != "ignored";
+  }
+
+  /// Nothing follows from others, or it is taken back while the policies stay.
+  bool Holds(const PolicyObject& policy) const {
+    return computed && policy.kind->not_served.empty() && !AddsDriver(policy);
   }
 
   /// Why a roll-out of agents does not get on is said by their pods.
@@ -397,11 +427,13 @@ struct Operator::State {
   }
 
   Json StatusFor(const PolicyObject& policy, const Json& found, const std::string& now) const {
+    if (!computed) return StatusOfUndecided(policy, Problems(), found, now);
     const PolicyOutcome* outcome = OutcomeOf(policy);
     return outcome == nullptr ? Json() : StatusOf(*outcome, reported, found, now);
   }
 
   PolicyState StateFor(const PolicyObject& policy) const {
+    if (!computed) return StateOfUndecided(Problems());
     const PolicyOutcome* outcome = OutcomeOf(policy);
     return outcome == nullptr ? PolicyState{} : StateOf(*outcome, reported);
   }
@@ -543,7 +575,8 @@ struct Operator::State {
   DriverRollout rollout;
   StartupTaints taints;
   AgentTroubles agent_troubles;
-  std::optional<base::TimePoint> agents_since;  // not all agents are as wanted
+  std::optional<base::TimePoint> agents_since;     // not all agents are as wanted
+  std::optional<base::TimePoint> undecided_since;  // not computed, because of problems
   NamespaceLabels labels;
   std::deque<OwnedObjects> owned;
   PolicyWriter writer;

@@ -276,6 +276,31 @@ Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Jso
   return status;
 }
 
+PolicyState StateOfUndecided(const std::vector<std::string>& problems) {
+  if (problems.empty()) return {};
+  return {"notReady", "ReconcileFailed", Joined(problems), true};
+}
+
+Json StatusOfUndecided(const PolicyObject& policy, const std::vector<std::string>& problems,
+                       const Json& found, const std::string& now) {
+  const PolicyState state = StateOfUndecided(problems);
+  if (state.state.empty()) return {};
+  Json conditions = Json::array({ConditionOf("Ready", false, state.reason, state.message),
+                                 ConditionOf("Error", true, state.reason, state.message)});
+  SetTimes(conditions, found, now);
+  for (Json& condition : conditions) {
+    const Json before = ConditionIn(found, condition["type"]);
+    if (const Json* known = Find(before, "/observedGeneration"))
+      condition["observedGeneration"] = *known;
+  }
+  if (Json served = ConditionIn(found, "FieldsServed"); !served.is_null())
+    conditions.push_back(std::move(served));
+  Json status = found.is_object() ? found : Json::object();
+  status["conditions"] = std::move(conditions);
+  if (policy.kind->vendor.empty()) status["state"] = state.state;
+  return status;
+}
+
 Json StatusOfDeleted(const PolicyObject& policy, const std::vector<std::string>& left,
                      const Json& found, const std::string& now) {
   Json conditions =

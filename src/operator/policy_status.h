@@ -52,6 +52,13 @@ PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts);
 nlohmann::json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts,
                         const nlohmann::json& found, const std::string& now);
 
+/// Before it was computed what follows from the policies, because of `problems`; empty without any.
+/// Of the status, what is known no better stays as it is in `found`.
+PolicyState StateOfUndecided(const std::vector<std::string>& problems);
+nlohmann::json StatusOfUndecided(const PolicyObject& policy,
+                                 const std::vector<std::string>& problems,
+                                 const nlohmann::json& found, const std::string& now);
+
 /// The status of a policy that is being deleted. `left`: what it caused and is still there.
 nlohmann::json StatusOfDeleted(const PolicyObject& policy, const std::vector<std::string>& left,
                                const nlohmann::json& found, const std::string& now);

@@ -79,14 +79,12 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
       return done({});
     }
     const bool deleted = IsDeleted(*policy);
-    // Nothing follows from others, or it is taken back while the policies stay.
-    const bool held = policy->kind->not_served.empty() && !AddsDriver(*policy);
     if (deleted) return TakeBack(key, *policy, done);
     if (IsForeign(*policy)) {
       ReportState(key, *policy);
       return TakeBack(key, *policy, done);
     }
-    if (held && !HasFinalizer(*policy, kFinalizer))
+    if (callbacks.holds(*policy) && !HasFinalizer(*policy, kFinalizer))
       return Patch(key, FinalizerPatch(*policy, true), "", done);
     ReportState(key, *policy);
     const Json found = StatusIn(*policy);
@@ -157,7 +155,8 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
 
   /// The first state after a start is no change.
   void ReportState(const std::string& key, const PolicyObject& policy) {
-    PolicyState state = callbacks.state(policy);
+    const PolicyState state = callbacks.state(policy);
+    if (state.state.empty()) return;
     const auto known = states.find(key);
     const std::string before = known != states.end() ? known->second : StateIn(policy);
     const std::string now = state.state + " " + state.reason;

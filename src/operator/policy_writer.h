@@ -21,12 +21,15 @@ namespace penstock::cluster {
 class PolicyWriter {
  public:
   struct Callbacks {
+    /// Whether a policy has to be held, once deleted, until what it caused was taken back.
+    std::function<bool(const PolicyObject& policy)> holds;
     /// The policy as last seen; null: it is gone.
     std::function<const PolicyObject*(const std::string& key)> find;
     /// The status that it should have; null: none.
     std::function<nlohmann::json(const PolicyObject& policy, const nlohmann::json& found,
                                  const std::string& now)>
         status;
+    /// Without a text: not known.
     std::function<PolicyState(const PolicyObject& policy)> state;
     /// What deleted policies caused and is still there, and is no other policy's.
     std::function<std::vector<std::string>(const std::string& key)> left;
