@@ -68,7 +68,8 @@ class SpecBuilder {
       if (IsForeign(*outcome.policy)) {
         outcome.ignored = "another operator serves it, whose finalizer it has, " +
                           outcome.policy->kind->foreign_finalizer +
-                          ": uninstall that operator, or remove the finalizer if it no longer runs";
+                          ": stop that operator (an uninstall of its chart deletes the "
+                          "DeviceConfigs of all namespaces), and remove the finalizer";
       } else if (oldest == nullptr) {
         oldest = &outcome;
       } else {
