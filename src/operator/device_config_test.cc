@@ -292,8 +292,9 @@ TEST_F(DeviceConfigTest, AnObjectThatCannotBeReadChangesNothingAndSaysWhy) {
 }
 
 TEST_F(DeviceConfigTest, WhileItCannotBeReadOthersClaimNoSuccess) {
-  constexpr char kWhy[] = "DeviceConfig gpu-operator/default cannot be read: until it is corrected "
-                          "or deleted";
+  constexpr char kWhy[] =
+      "DeviceConfig gpu-operator/default cannot be read: until it is corrected "
+      "or deleted";
   PutClusterPolicy();
   PutConfig(kConfig);
   Start();
@@ -434,8 +435,8 @@ TEST_F(DeviceConfigTest, MoreThanCanBeKeptChangeNothingUntilSomeAreDeleted) {
   for (const bool restarts : {false, true}) {
     SCOPED_TRACE(restarts);
     if (restarts) operator_.reset();
-    api_.Merge(kClusterPolicy, {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}},
-                                {"status", ready}});
+    api_.Merge(kClusterPolicy,
+               {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}}, {"status", ready}});
     if (restarts) Start();
     executor_.Advance(5min);
     EXPECT_EQ(At(kAgents)["spec"], before);

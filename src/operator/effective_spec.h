@@ -72,8 +72,8 @@ struct EffectiveSpec {
 };
 
 /// Of each kind the oldest policy is in force, the first by name of equally old ones, but none that
-/// is foreign. Objects that add drivers are all in force, if a ClusterPolicy says so, or if there is
-/// none but a Penstock object; one of them that cannot be read does not concern the others. The
+/// is foreign. Objects that add drivers are all in force, if a ClusterPolicy says so, or if there
+/// is none but a Penstock object; one of them that cannot be read does not concern the others. The
 /// pointers in the result are into `policies`.
 EffectiveSpec ComputeSpec(const std::vector<PolicyObject>& policies);
 

@@ -527,8 +527,9 @@ struct Operator::State {
     std::vector<std::string> problems;
     if (!invalid.empty()) problems.push_back(invalid);
     for (const std::string& policy : effective.unreadable)
-      problems.push_back(policy + " cannot be read: until it is corrected or deleted, no change of "
-                                  "any policy takes effect");
+      problems.push_back(policy +
+                         " cannot be read: until it is corrected or deleted, no change of "
+                         "any policy takes effect");
     for (const auto& [what, problem] : work.problems())
       if (problem.lasting) problems.push_back(problem.text);
     for (const auto& texts : {marker.problems(), rollout.problems(), taints.problems()})

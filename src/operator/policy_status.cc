@@ -239,7 +239,8 @@ Json DriversFor(const PolicyOutcome& outcome, const ClusterFacts& facts) {
 
 PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts) {
   const bool has_vendor = !outcome.policy->kind->vendor.empty();
-  if (!outcome.ignored.empty()) return {"ignored", std::string(api::compat::kIgnored), outcome.ignored};
+  if (!outcome.ignored.empty())
+    return {"ignored", std::string(api::compat::kIgnored), outcome.ignored};
   if (!outcome.problem.empty())
     return {"notReady", has_vendor ? "ValidationError" : "ReconcileFailed",
             Joined({outcome.problem}), true};
