@@ -39,7 +39,11 @@ struct Session {
   std::map<std::string, MostErrors> errors;  // by GPU
   HiveResets resets;
   MissingParts missing;
-  std::map<std::string, std::string> modes;  // by address, at the last Describe
+  struct Modes {
+    std::string compute, memory;
+    bool operator==(const Modes&) const = default;
+  };
+  std::map<std::string, Modes> modes;  // by address, at the last Describe
   /// Memory modes that were requested, by GPU: the driver does not show them.
   std::map<std::string, std::string> requested;
   std::vector<KfdProcess> processes;
@@ -56,10 +60,10 @@ struct Session {
 
   Result<GpuMetrics> MetricsOf(const AmdGpu& gpu);
 
-  /// The state of a GPU. `mode`: at the last Describe.
+  /// The state of a GPU. `mode`: its compute mode at the last Describe.
   device::Reading StateOf(const AmdGpu& gpu, const std::string& mode);
-  std::string ModesOf(const AmdGpu& gpu) const {
-    return machine.ComputeMode(gpu) + " " + machine.MemoryMode(gpu);
+  Modes ModesOf(const AmdGpu& gpu) const {
+    return {machine.ComputeMode(gpu), machine.MemoryMode(gpu)};
   }
 
   /// Those on a GPU or partition.
@@ -184,7 +188,8 @@ class AmdBackend final : public device::Backend {
     const auto mode = session_->modes.find(address);
     // The GPU answers for its partitions.
     if (place.partition == nullptr)
-      reading = session_->StateOf(*place.gpu, mode == session_->modes.end() ? "" : mode->second);
+      reading =
+          session_->StateOf(*place.gpu, mode == session_->modes.end() ? "" : mode->second.compute);
     // Of a GPU that is divided, the partitions have them.
     if (place.partition != nullptr || place.gpu->partitions.size() == 1)
       reading.processes = session_->ProcessesOn(
