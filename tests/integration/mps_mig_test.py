@@ -224,8 +224,13 @@ def test_a_gpu_that_is_shared_whole_is_divided_once_its_server_has_no_clients(ma
     client = Client(node, "--hold", device="1")
     assert client.lines(1)[0].startswith("mps server ")
     wait_until(lambda: servers(node)["nvidia.com/gpu"]["clients"] == 1, "the client to be counted")
-    refused = node.penstock("mig", "apply", "-f", layout(node, {"1g.5gb": 1}), check=False)
-    assert refused.returncode == 1 and "held by 1 clients of the sharing server of nvidia.com/gpu" in refused.stderr, refused.stderr
+    refused = []
+
+    def names_the_client() -> bool:  # a server that has just started can still be taken for a process of another program
+        refused.append(node.penstock("mig", "apply", "-f", layout(node, {"1g.5gb": 1}), check=False))
+        assert refused[-1].returncode == 1, refused[-1]
+        return "held by 1 clients of the sharing server of nvidia.com/gpu" in refused[-1].stderr
+    wait_until(names_the_client, "the client to be named", seen=lambda: refused[-1].stderr)
     client.end()
     node.penstock("mig", "apply", "-f", layout(node, {"1g.5gb": 1}), "--wait", "5m", timeout=120)
     assert parts(node) == ["1g.5gb"]
