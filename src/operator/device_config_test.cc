@@ -512,6 +512,16 @@ TEST_F(DeviceConfigTest, AKindThatTheServerNoLongerHasIsNoErrorOfOthersAndHasNoO
   EXPECT_EQ(operator_->numbers().policies, 2u) << "with the same object as before";
 }
 
+TEST_F(DeviceConfigTest, NothingIsTakenBackBecauseAServerLacksAnotherKindThatItHad) {
+  PutClusterPolicy();
+  Start();
+  api_.NotInstalled("/apis/nvidia.com/");
+  api_.Disconnect();
+  executor_.Advance(10min);
+  EXPECT_NE(api_.Find(kAgents), nullptr);
+  EXPECT_GT(operator_->numbers().problems, 0u);
+}
+
 TEST_F(DeviceConfigTest, ARefusalBeforeTheKindIsMissedLeavesNoProblem) {
   PutClusterPolicy();
   api_.Forbid("", "/apis/amd.com/");

@@ -19,9 +19,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::size_t kMostPolicies = 100;  // of a kind
-constexpr base::Duration kAnew = 1min;      // while there are more
-constexpr base::Duration kServed = 1min;    // a server that starts serves all kinds by then
+constexpr std::size_t kMostPolicies = 100;   // of a kind
+constexpr base::Duration kListAgain = 1min;  // while there are more
+constexpr base::Duration kServed = 1min;     // a server that starts serves all kinds by then
 
 std::vector<const PolicyKind*> AllKinds() {
   std::vector<const PolicyKind*> kinds;
@@ -82,7 +82,9 @@ struct PolicyWatch::State : std::enable_shared_from_this<State> {
   void OnProblem(const PolicyKind& kind, const Status& why) {
     const Informer& informer = *informers.at(&kind);
     if (!informer.complete()) return OnTooMany(kind);
-    const bool unserved = !why.ok() && why.error().code() == Code::kNotFound;
+    // Of a kind that was served and has objects, only another operator removes the definition.
+    const bool may_go = !informer.synced() || !kind.foreign_finalizer.empty();
+    const bool unserved = !why.ok() && why.error().code() == Code::kNotFound && may_go;
     callbacks.problem(kind.plural, unserved ? Status() : why);
     if (unserved) return WaitForKind(kind);
     unserved_since.erase(&kind);
@@ -91,9 +93,9 @@ struct PolicyWatch::State : std::enable_shared_from_this<State> {
   /// An informer lists again only after a break: here it is to notice that there is room again.
   void OnTooMany(const PolicyKind& kind) {
     callbacks.problem(kind.plural, Error(Code::kFailedPrecondition, TooMany(kind)));
-    if (!anew.insert(&kind).second) return;
-    api.executor().PostAfter(kAnew, base::IfAlive(this, [&kind](State& self) {
-                               self.anew.erase(&kind);
+    if (!listed_later.insert(&kind).second) return;
+    api.executor().PostAfter(kListAgain, base::IfAlive(this, [&kind](State& self) {
+                               self.listed_later.erase(&kind);
                                self.Start(kind);
                              }));
   }
@@ -139,7 +141,7 @@ struct PolicyWatch::State : std::enable_shared_from_this<State> {
   const Callbacks callbacks;
   std::map<std::string, PolicyObject> policies;
   std::map<const PolicyKind*, std::unique_ptr<Informer>> informers;
-  std::set<const PolicyKind*> anew;  // will be listed again
+  std::set<const PolicyKind*> listed_later;
   std::map<const PolicyKind*, base::TimePoint> unserved_since;
   std::set<const PolicyKind*> absent;  // for long enough
 };
