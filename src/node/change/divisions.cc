@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -83,10 +82,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
 
   std::vector<DeviceChange> Due() {
     std::vector<DeviceChange> due;
-    if (!applies()) {
-      need = {};
-      return due;
-    }
+    need = {};
+    if (!applies()) return due;
     NoteLosses(*node.inventory.published().Get());
     Look();
     // A reset closes the driver: those that are reset are divided together, and no other meanwhile.
@@ -110,7 +107,6 @@ struct Divisions::State : std::enable_shared_from_this<State> {
   void Look() {
     problem.clear();
     candidates.clear();
-    need = {};
     if (applied.selected.empty()) {
       auto selected = view.Select(applied.layout);
       if (!selected.ok()) {
@@ -121,7 +117,8 @@ struct Divisions::State : std::enable_shared_from_this<State> {
       Keep();
     }
     candidates = view.LookAt(applied, [this](const auto& id) { return WhyPaused(id); });
-    LookForReload();
+    need = NeedOf(candidates, requests);
+    if (need.wanted) ExplainReload(candidates, outlook ? outlook(need) : ReloadOutlook{});
     for (const LayoutCandidate& candidate : candidates) {
       if (!candidate.due && candidate.division.state != "dividing")
         gave_way.erase(candidate.division.device);
@@ -378,34 +375,6 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     if (unseen_since) return;
     unseen_since = control.clock().Now();
     WakeAfter(kMostUnseen);
-  }
-
-  /// Completes the reasons of devices that wait for the driver to be loaded again.
-  void LookForReload() {
-    const auto awaits = [](const LayoutCandidate& one) { return one.awaits_reload; };
-    const auto requested = [](const LayoutCandidate& one) { return !one.requested.empty(); };
-    need = {
-        .known = !candidates.empty(),
-        .wanted = std::ranges::any_of(candidates, awaits),
-        .ready = std::ranges::all_of(
-            candidates, [&](const LayoutCandidate& one) { return !awaits(one) || requested(one); }),
-        .request = requests};
-    if (!need.wanted) return;
-    const ReloadOutlook follows = outlook ? outlook(need) : ReloadOutlook{};
-    for (LayoutCandidate& one : candidates | std::views::filter(requested)) {
-      std::string& reason = one.division.reason;
-      if (follows.now)
-        reason = kAboutToBegin;
-      else if (follows.why_not.empty())
-        reason +=
-            " and takes effect when the driver is loaded again: unload and load it while no "
-            "device is in use, or reboot";
-      else
-        reason +=
-            " and takes effect when the driver is loaded again, which the agent does as soon "
-            "as it can: " +
-            follows.why_not;
-    }
   }
 
   /// Whether no device is there, as while the driver is loaded again: of how they are divided, what

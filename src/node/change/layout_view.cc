@@ -77,6 +77,31 @@ DivisionRecord RecordOf(const DeviceChange& change) {
   return record.ok() ? *std::move(record) : DivisionRecord{};
 }
 
+ReloadNeed NeedOf(const std::vector<LayoutCandidate>& candidates, int request) {
+  const auto awaits = [](const LayoutCandidate& one) { return one.awaits_reload; };
+  const auto is_ready = [&](const LayoutCandidate& one) {
+    return !awaits(one) || !one.requested.empty();
+  };
+  return {.known = !candidates.empty(),
+          .wanted = std::ranges::any_of(candidates, awaits),
+          .ready = std::ranges::all_of(candidates, is_ready),
+          .request = request};
+}
+
+void ExplainReload(std::vector<LayoutCandidate>& candidates, const ReloadOutlook& outlook) {
+  const std::string follows =
+      " and takes effect when the driver is loaded again" +
+      (outlook.why_not.empty() ? ": unload and load it while no device is in use, or reboot"
+                               : ", which the agent does as soon as it can: " + outlook.why_not);
+  for (LayoutCandidate& one : candidates) {
+    if (one.requested.empty()) continue;
+    if (outlook.now)
+      one.division.reason = kAboutToBegin;
+    else
+      one.division.reason += follows;
+  }
+}
+
 bool LayoutView::CanBeDivided(const Divisions::Vendor& vendor) const {
   return vendor.backend != nullptr && vendor.dialect != nullptr &&
          vendor.dialect->part_terms() != nullptr;

@@ -32,6 +32,12 @@ struct LayoutCandidate {
   std::optional<DeviceChange> due;
 };
 
+/// What the candidates of a vendor need of its driver. `request`: ReloadNeed::request.
+ReloadNeed NeedOf(const std::vector<LayoutCandidate>& candidates, int request);
+
+/// Completes the reasons of those whose mode was requested.
+void ExplainReload(std::vector<LayoutCandidate>& candidates, const ReloadOutlook& outlook);
+
 /// The record of a change; an empty one where that is corrupt.
 DivisionRecord RecordOf(const DeviceChange& change);
 

@@ -15,7 +15,6 @@ struct ReloadNeed {
   bool wanted = false;  ///< a mode of one takes effect when the driver is loaded again
   bool ready = false;   ///< the driver was asked for all of these modes
   int request = 0;      ///< another number with each layout that is applied
-  bool operator==(const ReloadNeed&) const = default;
 };
 
 struct ReloadOutlook {
