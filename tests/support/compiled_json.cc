@@ -1,6 +1,7 @@
 // nlohmann's JSON, compiled once with optimisation for all test programs. Of a template that
 // several object files contain, the linker takes the first: without this one, that of a test, which
-// is not optimised, also for the code under test. Half of all tests' CPU time was spent there.
+// is not optimised, also for the code under test. With it, the operator's tests of driver roll-outs
+// take a quarter of the CPU time.
 #include <string>
 
 #include <nlohmann/json.hpp>
