@@ -83,7 +83,8 @@ struct Operator::State {
                 .find = [this](const std::string& key) { return watch.Find(key); },
                 .status = [this](const auto& policy, const auto& found,
                                  const auto& now) { return StatusFor(policy, found, now); },
-                .state = [this](const auto& policy) { return StateFor(policy); },
+                .state = [this](const auto& policy,
+                                const auto& found) { return StateFor(policy, found); },
                 .left = [this](const std::string& key) { return Left(key); }}) {
     using Done = ReconcileLoop::Done;
     work.Add({.name = kPolicies,
@@ -432,10 +433,10 @@ struct Operator::State {
     return outcome == nullptr ? Json() : StatusOf(*outcome, reported, found, now);
   }
 
-  PolicyState StateFor(const PolicyObject& policy) const {
+  PolicyState StateFor(const PolicyObject& policy, const Json& found) const {
     if (!computed) return StateOfUndecided(Problems());
     const PolicyOutcome* outcome = OutcomeOf(policy);
-    return outcome == nullptr ? PolicyState{} : StateOf(*outcome, reported);
+    return outcome == nullptr ? PolicyState{} : StateOf(*outcome, reported, found);
   }
 
   FleetState AllAccelerators() const {

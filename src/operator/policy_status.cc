@@ -161,6 +161,14 @@ Json ConditionIn(const Json& status, const Json& type) {
   return {};
 }
 
+/// Whether the status says so of this generation: what differs since then was changed by others.
+bool WasWritten(const PolicyOutcome& outcome, const Json& found) {
+  const Json ready = ConditionIn(found, "Ready");
+  const Json* observed = Find(ready, "/observedGeneration");
+  const Json* generation = Find(outcome.policy->object, "/metadata/generation");
+  return observed != nullptr && generation != nullptr && *observed == *generation;
+}
+
 /// An unchanged condition keeps its time.
 void SetTimes(Json& conditions, const Json& found, const std::string& now) {
   for (Json& condition : conditions) {
@@ -237,7 +245,7 @@ Json DriversFor(const PolicyOutcome& outcome, const ClusterFacts& facts) {
 
 }  // namespace
 
-PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts) {
+PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Json& found) {
   const bool has_vendor = !outcome.policy->kind->vendor.empty();
   if (!outcome.ignored.empty())
     return {"ignored", std::string(api::compat::kIgnored), outcome.ignored};
@@ -247,6 +255,8 @@ PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts) {
   if (const std::string& why = outcome.policy->kind->not_served; !why.empty())
     return {"notReady", "NotServed", why};
   if (!facts.problems.empty()) return {"notReady", "ReconcileFailed", Joined(facts.problems), true};
+  if (!facts.written && !WasWritten(outcome, found))
+    return {"notReady", "OperandNotReady", "what it changes is not written yet"};
   if (has_vendor) return OfVendor(NodesOfVendor(outcome, facts).fleet, facts);
   return AddsDriver(*outcome.policy) ? OfDriver(NameOf(*outcome.policy).name, facts)
                                      : Progress(FleetOf(outcome, facts), facts);
@@ -254,7 +264,7 @@ PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts) {
 
 Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Json& found,
               const std::string& now) {
-  const PolicyState state = StateOf(outcome, facts);
+  const PolicyState state = StateOf(outcome, facts, found);
   const bool ready = state.state == "ready";
   Json conditions = Json::array();
   conditions.push_back(ConditionOf("Ready", ready, state.reason, state.message));

@@ -43,12 +43,15 @@ struct PolicyState {
   std::string message;
   bool error = false;
 };
-PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts);
+/// `found`: the object's status as it is. A policy is not ready before what it wants was written
+/// once, even if all that was there before it is.
+PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts,
+                    const nlohmann::json& found);
 
-/// The whole status; times of conditions that did not change are those of `found`, the object's
-/// status as it is. `now`: RFC 3339 with seconds. At most 64 KiB. A generation counts as observed
-/// once what it wants was written, so that `kubectl wait` after a change waits for it. Of a kind
-/// with a vendor it has the fields of that vendor's operator: numbers of nodes for each component.
+/// The whole status; times of conditions that did not change are those of `found`. `now`: RFC 3339
+/// with seconds. At most 64 KiB. A generation counts as observed once what it wants was written, so
+/// that `kubectl wait` after a change waits for it. Of a kind with a vendor it has the fields of
+/// that vendor's operator: numbers of nodes for each component.
 nlohmann::json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts,
                         const nlohmann::json& found, const std::string& now);
 

@@ -24,6 +24,7 @@ ClusterFacts FactsWith(std::vector<NodeReadiness> nodes) {
   facts.agents = {true, true, count, count, count};
   facts.reports = count;
   facts.complete = true;
+  facts.written = true;
   facts.fleet = Count(std::move(nodes));
   return facts;
 }
@@ -52,6 +53,7 @@ TEST(PolicyStatus, AConditionThatDidNotChangeKeepsItsTime) {
 
 TEST(PolicyStatus, AGenerationIsObservedOnceWhatItWantsWasWritten) {
   auto facts = FactsWith({{"n1", "ready", "Ready", "", ""}});
+  facts.written = false;
   PolicyObject object = kObject;
   object.object["metadata"]["generation"] = 1;
   const auto observed = [&](const json& found) {
@@ -64,9 +66,27 @@ TEST(PolicyStatus, AGenerationIsObservedOnceWhatItWantsWasWritten) {
   const json found = StatusOf({.policy = &object}, facts, {}, "now");
   object.object["metadata"]["generation"] = 2;
   facts.written = false;
-  EXPECT_EQ(observed(found), 1) << "ready, with what the spec before it wanted";
+  EXPECT_EQ(observed(found), 1) << "what is there is what the spec before it wanted";
   facts.written = true;
   EXPECT_EQ(observed(found), 2);
+}
+
+TEST(PolicyStatus, IsNotReadyBeforeWhatItWantsWasWritten) {
+  auto facts = FactsWith({{"n1", "ready", "Ready", "", ""}});  // as another policy wanted it
+  PolicyObject object = kObject;
+  object.object["metadata"]["generation"] = 1;
+  const auto state = [&](const json& found) {
+    return StateOf({.policy = &object}, facts, found).state;
+  };
+  facts.written = false;
+  EXPECT_EQ(state({}), "notReady");
+  facts.written = true;
+  EXPECT_EQ(state({}), "ready");
+  const json found = StatusOf({.policy = &object}, facts, {}, "now");
+  facts.written = false;
+  EXPECT_EQ(state(found), "ready") << "an object that others changed is put right";
+  object.object["metadata"]["generation"] = 2;
+  EXPECT_EQ(state(found), "notReady");
 }
 
 TEST(PolicyStatus, AnObjectThatIsIgnoredHasBeenObserved) {
@@ -104,15 +124,16 @@ TEST(PolicyStatus, StaysBelowItsLimitWhateverNodesReport) {
 
 TEST(PolicyStatus, WithoutDevicesItIsReadyAndSaysSo) {
   ClusterFacts facts = FactsWith({});
-  EXPECT_EQ(StateOf({.policy = &kObject}, facts).reason, "NoGPUNodes");
+  EXPECT_EQ(StateOf({.policy = &kObject}, facts, {}).reason, "NoGPUNodes");
   facts.agents.desired = 3;
-  EXPECT_EQ(StateOf({.policy = &kObject}, facts).reason, "OperandNotReady");
+  EXPECT_EQ(StateOf({.policy = &kObject}, facts, {}).reason, "OperandNotReady");
 }
 
 TEST(PolicyStatus, ADriverThatIsMissingEverywhereIsTheReason) {
   const auto state = StateOf(
       {.policy = &kObject},
-      FactsWith({{"n1", "notReady", "DriverMissing", "", ""}, {"n2", "ready", "Ready", "", ""}}));
+      FactsWith({{"n1", "notReady", "DriverMissing", "", ""}, {"n2", "ready", "Ready", "", ""}}),
+      {});
   EXPECT_EQ(state.reason, "DriverNotReady");
   EXPECT_THAT(state.message, HasSubstr("1 of 2 nodes not ready: n1: DriverMissing"));
 }
@@ -135,7 +156,8 @@ TEST(PolicyStatus, AnObjectThatIsOnlyAnsweredIsNotReady) {
   const auto kind = std::ranges::find(kinds, "GPUCluster", &api::compat::PolicyKind::kind);
   ASSERT_NE(kind, kinds.end());
   const PolicyObject object{&*kind, {{"metadata", {{"name", "one"}}}}};
-  const auto state = StateOf({.policy = &object}, FactsWith({{"n1", "ready", "Ready", "", ""}}));
+  const auto state =
+      StateOf({.policy = &object}, FactsWith({{"n1", "ready", "Ready", "", ""}}), {});
   EXPECT_EQ(state.state, "notReady");
   EXPECT_EQ(state.reason, "NotServed");
   EXPECT_EQ(state.message, kind->not_served);

@@ -30,7 +30,7 @@ class PolicyWriter {
                                  const std::string& now)>
         status;
     /// Without a text: not known.
-    std::function<PolicyState(const PolicyObject& policy)> state;
+    std::function<PolicyState(const PolicyObject& policy, const nlohmann::json& found)> state;
     /// What deleted policies caused and is still there, and is no other policy's.
     std::function<std::vector<std::string>(const std::string& key)> left;
   };
