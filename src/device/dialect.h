@@ -94,7 +94,16 @@ enum class PartNames { kNone, kOfDevices, kOfProfiles };
 enum class LayoutStage { kPending, kSuccess, kFailed };
 
 /// Why a layout is not applied.
-enum class LayoutFailure { kNone, kNoFile, kNotReadable, kUnknown, kImpossible, kNotDone };
+enum class LayoutFailure {
+  kNone,
+  kNoFile,
+  kNotReadable,
+  kUnknown,
+  kImpossible,
+  kNoComputeMode,  ///< it has a word that is no mode of computing
+  kNoMemoryMode,   ///< or of memory
+  kNotDone
+};
 
 /// Input for the labels of a node about one vendor's devices. All references are borrowed for the
 /// duration of the call.

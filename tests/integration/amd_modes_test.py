@@ -156,12 +156,13 @@ def test_what_is_wrong_with_a_profile_is_said_with_its_place_and_nothing_changes
     for name, event, texts in (
             ("many", "InvalidProfileInfo", ("is for 9 devices (numGPUsAssigned: 9, skippedGPUs.ids: 0), and this machine has 8",)),
             ("cpxx", "NonExistentProfile", ('"cpxx" is not among the layouts in', 'did you mean "cpx"?')),
-            ("wrong", "InvalidProfileInfo", ("config.json:1:", "gpu-config-profiles.wrong.profiles[0].computePartition", 'is "APX"; it can be SPX, DPX')),
+            ("wrong", "InvalidComputeType", ("config.json:1:", "gpu-config-profiles.wrong.profiles[0].computePartition", 'is "APX"; it can be SPX, DPX')),
+            ("memory", "InvalidMemoryType", ("gpu-config-profiles.memory.profiles[0].memoryPartition", 'is "NPS5"; it can be NPS1, NPS2')),
             ("nps2", "InvalidProfileInfo", ('the mode memory-partition is "NPS1", not "NPS2", which the device does not have: it can be NPS1, NPS4',)),
             ("mixed", "InvalidProfileInfo", ("profiles[1].memoryPartition", "the GPUs of a machine have one memory mode"))):
         mixed = profile(("CPX", 4), ("CPX", 4))
         mixed["profiles"][1]["memoryPartition"] = "NPS4"
-        node.write(cpx=profile(("CPX", 8)), many=profile(("CPX", 9)), wrong=profile(("APX", 8)), nps2=profile(("CPX", 8), memory="NPS2"), mixed=mixed)
+        node.write(cpx=profile(("CPX", 8)), many=profile(("CPX", 9)), wrong=profile(("APX", 8)), memory=profile(("CPX", 8), memory="NPS5"), nps2=profile(("CPX", 8), memory="NPS2"), mixed=mixed)
         node.wish(name)
         wait_until(lambda: node.layout().get("name") == name and node.layout()["state"] == "failed", f"the profile {name} to be refused", seen=node.layout)
         wait_until(lambda: all(text in node.layout().get("reason", "") for text in texts), f"the reason to have {texts}", seen=node.layout)  # noqa: B023

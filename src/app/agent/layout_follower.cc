@@ -19,6 +19,12 @@ namespace {
 constexpr std::size_t kLongestFile = 4u << 20;
 constexpr char kSource[] = "label";
 
+device::LayoutFailure FailureOf(const api::compat::WrongProfile& wrong) {
+  if (wrong.compute_mode) return device::LayoutFailure::kNoComputeMode;
+  if (wrong.memory_mode) return device::LayoutFailure::kNoMemoryMode;
+  return device::LayoutFailure::kImpossible;
+}
+
 device::LayoutStage StageOf(const std::string& state) {
   if (state == "success") return device::LayoutStage::kSuccess;
   return state == "failed" ? device::LayoutStage::kFailed : device::LayoutStage::kPending;
@@ -145,7 +151,7 @@ LayoutFollower::Found LayoutFollower::FindProfile(const std::string& name) const
   for (const std::string& remark : profiles->remarks)
     base::Log(base::kInfo, "profiles of modes", {{"file", path_}, {"remark", remark}});
   if (const auto wrong = profiles->wrong.find(name); wrong != profiles->wrong.end())
-    return {Error(Code::kInvalidArgument, wrong->second), device::LayoutFailure::kImpossible};
+    return {Error(Code::kInvalidArgument, wrong->second.text), FailureOf(wrong->second)};
   return FindIn(profiles->layouts, name);
 }
 

@@ -19,8 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       std::abort();
     return 0;
   }
-  for (const auto& [name, problems] : read->wrong)
-    if (problems.rfind("fuzz", 0) != 0 || read->layouts.Find(name) != nullptr) std::abort();
+  for (const auto& [name, wrong] : read->wrong)
+    if (wrong.text.rfind("fuzz", 0) != 0 || read->layouts.Find(name) != nullptr) std::abort();
   for (const auto& layout : read->layouts.layouts) {
     std::set<int> taken;
     for (const auto& rule : layout.rules)

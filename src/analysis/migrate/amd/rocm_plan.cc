@@ -147,7 +147,7 @@ void AddProfiles(const Found& found, const std::string& only, Migration& plan) {
     const auto names = profiles->layouts.names();
     const auto wrong = profiles->wrong.find(profile);
     if (wrong != profiles->wrong.end())
-      plan.problems.push_back(what + ": " + OneLine(wrong->second));
+      plan.problems.push_back(what + ": " + OneLine(wrong->second.text));
     else if (std::ranges::find(names, profile) == names.end())
       plan.problems.push_back(what + ": " + from +
                               " has no such profile: correct the label, or add the profile");

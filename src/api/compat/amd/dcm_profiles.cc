@@ -26,7 +26,7 @@ const std::vector<std::string> kMemory{"NPS1", "NPS2", "NPS3", "NPS4", "NPS6", "
 /// One profile.
 class ProfileReader {
  public:
-  explicit ProfileReader(Problems& problems) : problems_(problems) {}
+  ProfileReader(Problems& problems, WrongProfile& wrong) : problems_(problems), wrong_(wrong) {}
 
   Layout Read(const std::string& name, const Value& value) {
     Layout layout{.name = name};
@@ -84,13 +84,16 @@ class ProfileReader {
     return skipped;
   }
 
-  std::string ReadWord(MapReader& rule, const char* key, const std::vector<std::string>& words) {
+  static std::string ReadWord(MapReader& rule, const char* key,
+                              const std::vector<std::string>& words, bool& is_wrong) {
     rule.Require(key);
     const auto word = rule.String(key);
     if (!word) return "";
-    if (std::ranges::find(words, *word) == words.end())
+    if (std::ranges::find(words, *word) == words.end()) {
+      is_wrong = true;
       rule.Problem(key,
                    "is \"" + base::Printable(*word) + "\"; it can be " + base::Join(words, ", "));
+    }
     return *word;
   }
 
@@ -99,9 +102,9 @@ class ProfileReader {
                int& next, Layout& layout) {
     MapReader reader(value, where, problems_);
     LayoutRule rule;
-    rule.modes[kComputeMode] = ReadWord(reader, "computePartition", kCompute);
+    rule.modes[kComputeMode] = ReadWord(reader, "computePartition", kCompute, wrong_.compute_mode);
     std::string& memory = rule.modes[kMemoryMode];
-    memory = ReadWord(reader, "memoryPartition", kMemory);
+    memory = ReadWord(reader, "memoryPartition", kMemory, wrong_.memory_mode);
     const std::string first =
         layout.rules.empty() ? memory : layout.rules.front().modes.at(kMemoryMode);
     if (first != memory && !memory.empty())
@@ -120,6 +123,7 @@ class ProfileReader {
   }
 
   Problems& problems_;
+  WrongProfile& wrong_;
 };
 
 }  // namespace
@@ -143,12 +147,15 @@ Result<DcmProfiles> TranslateDcmProfiles(std::string_view text, std::string_view
   read.remarks = problems.Remarks();
   for (const auto& entry : *profiles->map) {
     Problems own{std::string(file), base::ReadingMode::kLenient};
-    Layout layout = ProfileReader(own).Read(entry.key, entry.value);
+    WrongProfile wrong;
+    Layout layout = ProfileReader(own, wrong).Read(entry.key, entry.value);
     for (std::string& remark : own.Remarks()) read.remarks.push_back(std::move(remark));
-    if (own.empty())
+    if (own.empty()) {
       read.layouts.layouts.push_back(std::move(layout));
-    else
-      read.wrong[entry.key] = own.ToError().message();
+    } else {
+      wrong.text = own.ToError().message();
+      read.wrong[entry.key] = std::move(wrong);
+    }
   }
   return read;
 }

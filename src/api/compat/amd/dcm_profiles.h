@@ -15,11 +15,17 @@
 
 namespace penstock::api::compat {
 
+/// A profile that cannot be applied.
+struct WrongProfile {
+  std::string text;           ///< all problems, each with file:line:column, key, value and remedy
+  bool compute_mode = false;  ///< one is a value of computePartition that is none
+  bool memory_mode = false;   ///< or of memoryPartition
+};
+
 struct DcmProfiles {
-  Layouts layouts;                           ///< of the profiles that are in order
-  std::map<std::string, std::string> wrong;  ///< of the others: all problems, each with
-                                             ///< file:line:column, key, value and remedy
-  std::vector<std::string> remarks;          ///< what is read and has no effect
+  Layouts layouts;                            ///< of the profiles that are in order
+  std::map<std::string, WrongProfile> wrong;  ///< the others, by name
+  std::vector<std::string> remarks;           ///< what is read and has no effect
 };
 
 /// The modes that profiles set, in LayoutRule::modes.

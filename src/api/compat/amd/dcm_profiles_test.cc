@@ -34,7 +34,7 @@ std::string Profile(const std::string& name, const std::string& rules,
 std::string WrongOf(const std::string& profile) {
   const DcmProfiles read = Translated(profile);
   EXPECT_THAT(read.layouts.layouts, IsEmpty());
-  return read.wrong.empty() ? "" : read.wrong.begin()->second;
+  return read.wrong.empty() ? "" : read.wrong.begin()->second.text;
 }
 
 TEST(DcmProfiles, TakesGpusInOrderAndLeavesOutThoseSkipped) {
@@ -55,7 +55,9 @@ TEST(DcmProfiles, AWrongProfileSpoilsNoOther) {
   const DcmProfiles read = Translated(Profile("bad", One("invalid", "NPS1", "8")) + ", " +
                                       Profile("good", One("CPX", "NPS4", "8")));
   EXPECT_THAT(read.layouts.names(), ElementsAre("good"));
-  EXPECT_THAT(read.wrong.at("bad"),
+  EXPECT_TRUE(read.wrong.at("bad").compute_mode);
+  EXPECT_FALSE(read.wrong.at("bad").memory_mode);
+  EXPECT_THAT(read.wrong.at("bad").text,
               AllOf(HasSubstr("config.json:1:"),
                     HasSubstr("gpu-config-profiles.bad.profiles[0].computePartition: is "
                               "\"invalid\"; it can be SPX, DPX, TPX, QPX, CPX")));

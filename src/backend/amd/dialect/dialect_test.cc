@@ -152,6 +152,8 @@ TEST(AmdDialect, AnswersAsDcmDoes) {
   EXPECT_EQ(failed(LayoutFailure::kNotReadable), "InvalidJSONInConfigMap");
   EXPECT_EQ(failed(LayoutFailure::kUnknown), "NonExistentProfile");
   EXPECT_EQ(failed(LayoutFailure::kImpossible), "InvalidProfileInfo");
+  EXPECT_EQ(failed(LayoutFailure::kNoComputeMode), "InvalidComputeType");
+  EXPECT_EQ(failed(LayoutFailure::kNoMemoryMode), "InvalidMemoryType");
   EXPECT_EQ(failed(LayoutFailure::kNotDone), "PartitionFailure");
   EXPECT_EQ(terms.event(LayoutStage::kSuccess, LayoutFailure::kNone, false),
             "RequestedPartitionConfigAlreadyExists");

@@ -20,6 +20,8 @@ std::string EventReason(LayoutStage stage, LayoutFailure failure, bool changed) 
     case LayoutFailure::kNotReadable: return "InvalidJSONInConfigMap";
     case LayoutFailure::kUnknown: return "NonExistentProfile";
     case LayoutFailure::kImpossible: return "InvalidProfileInfo";
+    case LayoutFailure::kNoComputeMode: return "InvalidComputeType";
+    case LayoutFailure::kNoMemoryMode: return "InvalidMemoryType";
     case LayoutFailure::kNone:
     case LayoutFailure::kNotDone: break;
   }
