@@ -166,7 +166,9 @@ class Check:
         decisions = testing.decide(listed, current, passed, skip, self.cache.read(history.ENTRY))
         self.say(testing.describe(decisions))
         chosen = [test for one in decisions if one.run for test in one.suite.tests]
-        with locks.alone(locks.MACHINE, "what tests of this machine share", self.say):
+        with (locks.alone(locks.MACHINE, "what tests of this machine share", self.say),
+              testing.folder_in_memory() as in_memory):
+            environment |= in_memory
             result = runner.run(chosen, [*kind, *options], environment, self.stop_at,
                                 self._as_root(environment))
         result.before = sum(len(one.suite.tests) for one in decisions if not one.run)
@@ -214,7 +216,7 @@ class Check:
         if os.getuid() == 0:
             return []
         kept = {*testing.NO_NETWORK, "PATH", "HOME", "PENSTOCK_CACHE", "PENSTOCK_CHECK_ALL",
-                "TSAN_OPTIONS"}
+                "TEST_TMPDIR", "TSAN_OPTIONS"}
         words = [f"{name}={environment[name]}" for name in sorted(kept) if name in environment]
         return ["sudo", "env", *words]
 

@@ -1,7 +1,10 @@
 """Runs those tests of a build whose inputs changed with ctest, long ones first; records their
 durations and output. Returns ctest's own closing lines, which the caller prints last."""
+import contextlib
 import os
 import re
+import shutil
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +22,30 @@ SUMMARY = re.compile(r"^\d+% tests passed, \d+ tests failed out of \d+")
 # remedy.
 NO_NETWORK = {"GOPROXY": "off", "GOTOOLCHAIN": "local", "PIP_NO_INDEX": "1",
               "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PENSTOCK_OFFLINE": "1"}
+MEMORY = Path("/dev/shm")
 # The long suites mostly wait for a cluster or for containers.
 AT_ONCE = 2 * (os.cpu_count() or 1)
+
+
+@contextlib.contextmanager
+def folder_in_memory(place: Path = MEMORY):
+    """The environment that has GoogleTest programs make their files in memory, if there is a place
+    for that in which programs can run, and that is large enough; else nothing. On disk, those that
+    make many files take several times as long (tests/support/isolated.py)."""
+    try:
+        about = os.statvfs(place)
+        usable = not about.f_flag & os.ST_NOEXEC and about.f_bavail * about.f_frsize > 1 << 30
+        folder = tempfile.mkdtemp(prefix="p", dir=place) if usable else None
+    except OSError:
+        folder = None
+    if folder is None:
+        yield {}
+        return
+    try:
+        os.chmod(folder, 0o755)
+        yield {"TEST_TMPDIR": folder}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass

@@ -185,7 +185,7 @@ def shown_folders(kept: list[Path]) -> list[Path]:
 
 def give_orders(orders: Path, folder: Path, command: list[str], kept: list[Path], writable: list[Path]):
     """The environment of the command is that of this program; programs for modules are found before those of this machine, which need files of depmod."""
-    variables = {name: value for name, value in os.environ.items() if re.fullmatch(r"[A-Za-z_]\w*", name) and name != "TMPDIR"}
+    variables = {name: value for name, value in os.environ.items() if re.fullmatch(r"[A-Za-z_]\w*", name) and name not in ("TMPDIR", "TEST_TMPDIR")}
     variables["PATH"] = f"/run/modules:{variables.get('PATH', os.defpath)}"
     lines = [f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()]
     (orders / "command").write_text("".join(lines) + f"cd {shlex.quote(str(Path.cwd()))}\nexec {shlex.join(command)}\n")

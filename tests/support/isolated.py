@@ -208,7 +208,8 @@ def give_own_tmp(scratch: Path, kept: Path):
         target.mkdir(parents=True, exist_ok=True)
         mount(path, target, flags=MS_BIND | MS_REC)
     mount(own, "/tmp", flags=MS_BIND | MS_REC)
-    os.environ.pop("TMPDIR", None)
+    for name in ("TMPDIR", "TEST_TMPDIR"):
+        os.environ.pop(name, None)
 
 
 def die_with_parent(alive: int):
