@@ -1,5 +1,5 @@
 """Programs that others wrote read the files of simulated AMD machines, bound over /sys in a mount namespace of their own, and see what Penstock says of them: Debian's rocm-smi
-(5.2, which knows neither partitions nor MI300X), node_exporter's collector of DRM, lspci."""
+(5.2 of Debian 12, which knows neither partitions nor MI300X, and 6.1 of Debian 13), node_exporter's collector of DRM, lspci."""
 import contextlib
 import json
 import re
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import downloads
 from amd import NODES, Amd
 from node import Node, wait_until
 from prometheus import fetch
@@ -37,9 +38,9 @@ def read(amd: Amd, *command, fine: tuple = (0,)) -> str:
     return done.stdout
 
 
-def rocm_smi(amd: Amd, *options: str) -> list[dict]:
+def rocm_smi(amd: Amd, *options: str, program: tuple = ("rocm-smi",)) -> list[dict]:
     """By GPU."""
-    cards = json.loads(read(amd, "rocm-smi", *options, "--json", fine=(0, 2)))  # 2: one of the values is not there
+    cards = json.loads(read(amd, *program, *options, "--json", fine=(0, 2)))  # 2: one of the values is not there
     return [cards[name] for name in sorted(cards, key=lambda name: int(re.sub(r"\D", "", name) or -1)) if re.fullmatch(r"card\d+", name)]
 
 
@@ -114,6 +115,27 @@ def test_rocm_smi_counts_the_same_errors(node):
     said = read(amd, "rocm-smi", "--showrasinfo", "sdma")
     assert re.findall(r"SDMA\s+\S+\s+(\d+)\s+(\d+)", said)[2] == ("11", "3"), said
     wait_until(lambda: "3 uncorrectable errors in block sdma" in whole(node)[2]["health"].get("reason", ""), "the errors", seen=lambda: whole(node)[2])
+
+
+def test_rocm_smi_of_debian_13_knows_the_partitions_and_a_mode_that_it_sets_is_served(node):
+    """Its bus numbers have the partition in place of the function."""
+    amd = Amd(node.root, answers=True)
+    node.start_agent()
+
+    def shown() -> list[tuple[str, str, str]]:
+        return [(f"GPU-{other['Unique ID'].removeprefix('0x')}", other["PCI Bus"].lower(), other["Compute Partition"])
+                for other in rocm_smi(amd, "--showuniqueid", "--showbus", "--showcomputepartition", program=downloads.rocm_smi())]
+
+    def said() -> list[tuple[str, str, str]]:
+        modes = {0: "SPX", 2: "DPX", 8: "CPX"}
+        return [(one["id"], f"{one['pci'][:-1]}{part}", modes[one.get("parts", 0)]) for one in whole(node) for part in range(one.get("parts", 0) or 1)]
+
+    assert shown() == said() and len(said()) == 8
+    for mode, count in (("CPX", 15), ("DPX", 9), ("SPX", 8)):
+        assert f"Successfully set compute partition to {mode}" in read(amd, *downloads.rocm_smi(), "--device", "2", "--setcomputepartition", mode)
+        wait_until(lambda: len(said()) == count, f"the parts of {mode}", seen=said)  # noqa: B023
+        assert shown() == said()
+    assert amd.written == [(2, "CPX"), (2, "DPX"), (2, "SPX")]
 
 
 @pytest.mark.parametrize("model", ["mi300x", "mi355x", "mi250x", "oddities"])

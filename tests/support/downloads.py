@@ -16,6 +16,7 @@ usage: downloads.py [--programs DIR]
   bench/nvidia-driver-*/  two branches of NVIDIA's own driver without its kernel module, as Debian
                  installs it (a download of some 250 MB)
   bench/docker-*/  dockerd and docker of Debian 12, unpacked and not installed
+  bench/rocm-smi-*/  AMD's rocm-smi of Debian 13 with the C libraries that it needs
   bench/debian-tree-*/  a bare Debian 12 with apt, as a tar archive, in which packages are installed
   bench/emulated-*/  Debian's kernel with a few of its modules, for tests/support/emulated.py
   image/         the Debian packages of the image for the programs of DIR; omitted without
@@ -59,6 +60,8 @@ DRIVERS = {"535": {"bookworm": DRIVER}, "550": {"trixie": [*DRIVER, "libnvidia-g
 # Contains ptxas, NVIDIA's assembler of PTX.
 ASSEMBLER = {"bookworm": ["nvidia-cuda-toolkit"]}
 DOCKER = {"bookworm": ["docker.io"]}
+# Debian 12 has 5.2, which knows no partitions.
+ROCM_SMI = {"trixie": ["rocm-smi", "librocm-smi64-1", "libc6", "libgcc-s1", "libstdc++6"]}
 # A tree with dpkg and apt alone, what the packages of Penstock depend on, and nothing to read.
 TREE = {"bookworm": ["libc-ares2", "libssl3", "libyaml-cpp0.7"]}
 EMPTIED = ["var/lib/apt/lists", "var/cache/apt", "usr/share/doc", "usr/share/man", "usr/share/locale"]
@@ -170,6 +173,17 @@ def docker() -> Path:
     return target
 
 
+def rocm_smi() -> list:
+    """The command that starts version 6.1."""
+    target = parts.cache() / "bench" / f"rocm-smi-{parts.key(ROCM_SMI)}"
+    with parts.building(target) as scratch:
+        if scratch:
+            parts.unpack_packages(ROCM_SMI, scratch)
+    libraries = target / "usr/lib/x86_64-linux-gnu"
+    return [libraries / "ld-linux-x86-64.so.2", "--library-path", libraries, Path("/usr/bin/python3"), "-B",
+            target / "usr/libexec/rocm_smi/rocm_smi.py"]
+
+
 def debian_tree() -> Path:
     """The tar archive of a bare Debian 12."""
     target = parts.cache() / "bench" / f"debian-tree-{parts.key(TREE, EMPTIED)}"
@@ -209,7 +223,7 @@ def main():
         return
     os.environ.pop("PENSTOCK_OFFLINE", None)
     for part in [*nvml_headers(), axe(), *(cdi_program(name) for name in CDI), olm_peer(), nvidia_programs(),
-                 *map(nvidia_driver, DRIVERS), ptxas(), docker(),
+                 *map(nvidia_driver, DRIVERS), ptxas(), docker(), rocm_smi()[-1],
                  debian_tree(), emulated.kernel()]:
         print(part)
     if arguments.programs:
