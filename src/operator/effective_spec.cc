@@ -94,6 +94,7 @@ class SpecBuilder {
       effective_.unreadable.push_back(TextOf(name));
       return;
     }
+    if (!readable()) return LeaveUnanswered(oldest);
     // Drivers of NVIDIADriver objects are added whatever the first policy in force is.
     std::vector<api::DriverSpec> drivers = std::move(spec_.drivers);
     spec_ = std::move(read->spec);
@@ -103,6 +104,14 @@ class SpecBuilder {
     no_driver_objects_ = std::move(read->no_driver_objects);
     if (!no_driver_objects_.empty())
       no_driver_objects_ = name.kind + " " + name.name + " " + no_driver_objects_;
+  }
+
+  /// Over settings that no one asked for, it is only known whether it can be read.
+  static void LeaveUnanswered(PolicyOutcome& outcome) {
+    outcome.answered = false;
+    outcome.answers.clear();
+    outcome.remarks.clear();
+    outcome.components.clear();
   }
 
   /// Reads a policy over what others asked for.

@@ -46,6 +46,8 @@ struct PolicyOutcome {
   const PolicyObject* policy = nullptr;
   std::string ignored;  ///< why it has no effect, for people; empty: it is in force
   std::string problem;  ///< why it cannot be read; empty: it can
+  /// False: it is read over a policy that cannot be read, so its answers are not known.
+  bool answered = true;
   std::vector<api::compat::FieldAnswer> answers;
   std::vector<std::string> remarks;
   /// Fields of its status that have numbers of nodes (PolicyTranslation).

@@ -146,6 +146,21 @@ TEST(EffectiveSpec, ChangesNothingWhileThePolicyCannotBeRead) {
   EXPECT_THAT(OutcomeOf(effective, "p").problem, HasSubstr("spec.driver.enabled"));
 }
 
+TEST(EffectiveSpec, AnswersNothingOverAPolicyThatCannotBeRead) {
+  const std::vector<PolicyObject> policies = {
+      ObjectOf("ClusterPolicy", "p", {{"driver", {{"enabled", "yes"}}}}),
+      ObjectOf("DeviceConfig", "read", {{"driver", {{"enable", true}}}}),
+      ObjectOf("Penstock", "wrong", {{"drivers", "none"}})};
+  const EffectiveSpec effective = ComputeSpec(policies);
+  EXPECT_THAT(effective.unreadable, ElementsAre("ClusterPolicy p", "Penstock wrong"));
+  const PolicyOutcome& read = OutcomeOf(effective, "read");
+  EXPECT_FALSE(read.answered);
+  EXPECT_EQ(read.problem, "");
+  EXPECT_THAT(read.answers, IsEmpty());
+  EXPECT_THAT(read.components, IsEmpty());
+  EXPECT_THAT(OutcomeOf(effective, "wrong").problem, HasSubstr("drivers"));
+}
+
 TEST(EffectiveSpec, OfTwoClusterPoliciesTheOlderIsInForce) {
   PolicyObject older = PolicyWithObjects(true);
   older.object["metadata"] = {{"name", "z"}, {"creationTimestamp", "2026-01-01T00:00:00Z"}};

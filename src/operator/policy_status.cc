@@ -270,7 +270,7 @@ Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Jso
   conditions.push_back(ConditionOf("Ready", ready, state.reason, state.message));
   conditions.push_back(ConditionOf("Error", state.error, state.error ? state.reason : "Ready",
                                    state.error ? state.message : ""));
-  if (outcome.ignored.empty() && outcome.problem.empty())
+  if (outcome.answered && outcome.ignored.empty() && outcome.problem.empty())
     conditions.push_back(FieldsServed(outcome));
   SetTimes(conditions, found, now);
   SetGeneration(conditions, found, outcome, facts.written);

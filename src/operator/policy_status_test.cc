@@ -107,6 +107,11 @@ TEST(PolicyStatus, SaysWhichFieldsAreNotServed) {
   EXPECT_EQ(condition["message"], "spec.a: is not served yet");
 }
 
+TEST(PolicyStatus, DoesNotSayThatFieldsAreServedBeforeItIsKnown) {
+  const PolicyOutcome outcome{.policy = &kObject, .answered = false};
+  EXPECT_TRUE(ConditionIn(StatusOf(outcome, FactsWith({}), {}, "now"), "FieldsServed").is_null());
+}
+
 TEST(PolicyStatus, StaysBelowItsLimitWhateverNodesReport) {
   std::vector<NodeReadiness> nodes;
   for (int i = 0; i < 5000; ++i)
