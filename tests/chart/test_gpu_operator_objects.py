@@ -328,7 +328,7 @@ def test_an_uninstall_waits_for_the_operator_and_then_removes_what_is_left(opera
         assert "hook-succeeded" in thing["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
     whole = operator.render(values={"operator.cleanupCRD": "true", "penstock.cleanup.timeout": "3m"})
     assert "--crds" in command(whole, "penstock-cleanup") and "--timeout=3m" in command(whole, "gpu-operator-uninstall")
-    assert ("customresourcedefinitions", "delete") in {rule[:2] for rule in rules_of(whole.one("ClusterRole", "penstock-cleanup"))}
+    assert {("customresourcedefinitions", "delete"), ("deviceconfigs", "list")} <= {rule[:2] for rule in rules_of(whole.one("ClusterRole", "penstock-cleanup"))}
     assert not [thing for thing in operator.render(values={"penstock.cleanup.enabled": False}) if is_hook(thing)]
 
 

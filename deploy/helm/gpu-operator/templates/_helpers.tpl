@@ -200,6 +200,10 @@ priorityClassName: {{ . }}
   resources: [customresourcedefinitions]
   resourceNames: [clusterpolicies.nvidia.com, nvidiadrivers.nvidia.com, gpuclusters.nvidia.com, deviceconfigs.amd.com, penstocks.penstock.io, nodestates.penstock.io]
   verbs: [get, delete]
+# Objects in other namespaces would be deleted with their CRD, which then stays.
+- apiGroups: [amd.com]
+  resources: [deviceconfigs]
+  verbs: [list]
 {{- end }}
 {{- end -}}
 

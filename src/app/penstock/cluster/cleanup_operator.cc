@@ -132,24 +132,50 @@ void RemoveFinalizer(const ApiServer& server, const NamedKind& kind, const std::
   }
 }
 
-/// The objects of another operator would go with its definition.
-void DeleteDefinition(const ApiServer& server, const std::string& name, bool dry_run,
-                      CleanupOutcome& outcome) {
+/// An object of the definition's kind in a namespace that is not the operator's, as messages name
+/// it; empty: there is none. One is enough: there may be any number.
+base::Result<std::string> ObjectElsewhere(const ApiServer& server, const std::string& definition,
+                                          const std::string& space) {
+  for (const NamedKind& kind : PolicyKinds()) {
+    if (!kind.namespaced || definition != kind.resource.plural + "." + kind.resource.group)
+      continue;
+    const auto list = protocol::kube::Parse(
+        server({.path = kind.resource.Path(""),
+                .query = {{"fieldSelector", "metadata.namespace!=" + space}, {"limit", "1"}}}));
+    if (!list.ok() && list.error().code() == Code::kNotFound) return std::string();
+    if (!list.ok()) return list.error();
+    const Json& items = analysis::At(*list, {"items"});
+    if (items.is_array() && !items.empty())
+      return kind.name + " " + analysis::TextAt(items[0], {"metadata", "namespace"}) + "/" +
+             NameOfObject(items[0]);
+  }
+  return std::string();
+}
+
+/// All objects would go with it: also those of another operator that has applied it, and those of
+/// users in other namespaces, which this operator never read.
+void DeleteDefinition(const ApiServer& server, const std::string& name,
+                      const CleanupOptions& options, CleanupOutcome& outcome) {
   static const NamedKind definitions = {{"apiextensions.k8s.io", "v1", "customresourcedefinitions"},
                                         "CustomResourceDefinition",
                                         false};
   const auto found =
       protocol::kube::Parse(server(protocol::kube::Get(definitions.resource, "", name)));
+  const std::string stays = definitions.name + " " + name + " stays: ";
   if (!found.ok() && found.error().code() == Code::kNotFound) return;
-  if (!found.ok()) {
-    outcome.failures.push_back(definitions.name + " " + name + ": " + found.error().message());
-  } else if (api::compat::IsForeignDefinition(
-                 name, analysis::TextsAt(*found, {"metadata", "annotations"}))) {
-    outcome.remarks.push_back(definitions.name + " " + name +
-                              " stays: another operator has applied it, and may use it");
-  } else {
-    DeleteOne(server, definitions, "", name, dry_run, outcome);
-  }
+  if (!found.ok()) return outcome.failures.push_back(stays + found.error().message());
+  if (api::compat::IsForeignDefinition(name,
+                                       analysis::TextsAt(*found, {"metadata", "annotations"})))
+    return outcome.remarks.push_back(stays + "another operator has applied it, and may use it");
+  const auto elsewhere = ObjectElsewhere(server, name, options.namespace_name);
+  if (!elsewhere.ok())
+    return outcome.failures.push_back(
+        stays + "objects of other namespaces cannot be read: " + elsewhere.error().message());
+  if (!elsewhere->empty())
+    return outcome.remarks.push_back(
+        stays + *elsewhere + " would be deleted with it, and is not " + "in the namespace " +
+        options.namespace_name + "; delete such objects, then `kubectl delete crd " + name + "`");
+  DeleteOne(server, definitions, "", name, options.dry_run, outcome);
 }
 
 /// Of the deleted objects, by uid, those that are still there.
@@ -209,7 +235,7 @@ void CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
             outcome);
   if (!options.crds) return;
   for (const std::string_view name : kDefinitions)
-    DeleteDefinition(server, std::string(name), options.dry_run, outcome);
+    DeleteDefinition(server, std::string(name), options, outcome);
 }
 
 }  // namespace penstock::app

@@ -15,7 +15,8 @@ CleanupOutcome DeletePolicies(const ApiServer& server, const CleanupOptions& opt
 
 /// Removes what an operator that runs no longer left: objects that it made, in
 /// `options.namespace_name` and of the cluster, its Lease, and its finalizer, which would keep
-/// users from deleting their policies. With `options.crds` also the CRDs.
+/// users from deleting their policies. With `options.crds` also the CRDs, but for one that another
+/// operator has applied, or of which objects exist in other namespaces: a remark says so.
 void CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
                         CleanupOutcome& outcome);
 

@@ -23,6 +23,7 @@ using namespace std::chrono_literals;
 const char kPolicies[] = "/apis/nvidia.com/v1/clusterpolicies";
 const char kDrivers[] = "/apis/nvidia.com/v1alpha1/nvidiadrivers";
 const char kConfigs[] = "/apis/amd.com/v1alpha1/namespaces/gpu-operator/deviceconfigs";
+const char kEverywhere[] = "/apis/amd.com/v1alpha1/deviceconfigs";
 const char kElsewhere[] = "/apis/amd.com/v1alpha1/namespaces/other/deviceconfigs";
 
 /// Answers these verbs' requests; an object with finalizers stays when it is deleted.
@@ -71,6 +72,7 @@ class CleanupOperatorTest : public testing::Test {
 
   base::Result<ApiResponse> List(const ApiCall& call) {
     Json items = Json::array();
+    if (call.path == kEverywhere) return ListElsewhere(call);
     for (const auto& [path, object] : objects_) {
       const auto selector = call.query.find("labelSelector");
       const Json labels = object["metadata"].value("labels", Json::object());
@@ -80,6 +82,19 @@ class CleanupOperatorTest : public testing::Test {
                                   labels.value("app.kubernetes.io/managed-by", std::string()))
         continue;
       items.push_back(object);
+    }
+    return ApiResponse{200, Json{{"items", items}}.dump()};
+  }
+
+  /// Of all namespaces but one.
+  base::Result<ApiResponse> ListElsewhere(const ApiCall& call) {
+    if (forbidden_) return base::Error(base::Code::kPermissionDenied, "may not list");
+    EXPECT_EQ(call.query.at("fieldSelector"), "metadata.namespace!=gpu-operator");
+    Json items = Json::array();
+    for (const auto& [path, object] : objects_) {
+      if (!path.starts_with(kElsewhere)) continue;
+      items.push_back(object);
+      items.back()["metadata"]["namespace"] = "other";
     }
     return ApiResponse{200, Json{{"items", items}}.dump()};
   }
@@ -109,6 +124,7 @@ class CleanupOperatorTest : public testing::Test {
       {"/api/v1", {"configmaps", "services"}},
       {"/apis/apps/v1", {"daemonsets"}}};
   std::vector<std::string> calls_;
+  bool forbidden_ = false;  // to list what is in other namespaces
   CleanupOptions options_;
   base::FakeClock clock_;
 };
@@ -227,6 +243,32 @@ TEST_F(CleanupOperatorTest, TheDefinitionOfAnotherOperatorStays) {
   EXPECT_THAT(After().removed, IsEmpty()) << "the other operator has applied it over this one's";
   annotations = {{"penstock.io/version", "0.2.0"}};
   EXPECT_THAT(After().removed, ElementsAre("CustomResourceDefinition deviceconfigs.amd.com"));
+}
+
+TEST_F(CleanupOperatorTest, ADefinitionWithObjectsInOtherNamespacesStays) {
+  const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  Add(crds, "clusterpolicies.nvidia.com");
+  Add(crds, "deviceconfigs.amd.com");
+  Add(kElsewhere, "mine");
+  options_.crds = true;
+  options_.dry_run = true;
+  EXPECT_THAT(After().remarks, ElementsAre(HasSubstr("DeviceConfig other/mine would be deleted")));
+  options_.dry_run = false;
+  const CleanupOutcome outcome = After();
+  EXPECT_THAT(outcome.removed, ElementsAre("CustomResourceDefinition clusterpolicies.nvidia.com"));
+  EXPECT_THAT(outcome.remarks, ElementsAre(HasSubstr("kubectl delete crd deviceconfigs.amd.com")));
+  EXPECT_THAT(outcome.failures, IsEmpty()) << "the uninstall goes on";
+  objects_.erase(std::string(kElsewhere) + "/mine");
+  Add(kConfigs, "ours");
+  EXPECT_THAT(After().removed, ElementsAre("CustomResourceDefinition deviceconfigs.amd.com"));
+}
+
+TEST_F(CleanupOperatorTest, ADefinitionStaysWhereOtherNamespacesCannotBeRead) {
+  Add("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "deviceconfigs.amd.com");
+  options_.crds = forbidden_ = true;
+  const CleanupOutcome outcome = After();
+  EXPECT_THAT(outcome.removed, IsEmpty());
+  EXPECT_THAT(outcome.failures, ElementsAre(HasSubstr("deviceconfigs.amd.com stays")));
 }
 
 TEST_F(CleanupOperatorTest, ADryRunChangesNothingAndDoesNotWait) {
