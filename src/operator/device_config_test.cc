@@ -261,6 +261,55 @@ TEST_F(DeviceConfigTest, AtRestWritesNothingAndNeitherDoesASuccessor) {
   EXPECT_THAT(Writes(), IsEmpty());
 }
 
+// AMD's first definitions have no conditions in the status.
+TEST_F(DeviceConfigTest, AStatusOfWhichTheServerDropsAPartIsNotWrittenAgainAndAgain) {
+  api_.Drop("/apis/amd.com/v1alpha1/deviceconfigs", "/status/conditions");
+  PutConfig(kConfig);
+  Start();
+  RunAgents(2);
+  Report("n1", "amd", "6.12.0");
+  Report("n3", "nvidia", "550.1");
+  executor_.Advance(10s);
+  EXPECT_FALSE(Status().contains("conditions"));
+  EXPECT_EQ(NumbersOf("devicePlugin"), json({1, 1, 1}));
+  api_.ForgetCalls();
+  for (int i = 0; i < 9; ++i) {  // of the kind of change that lets each status be looked at
+    Report("n3", "nvidia", "560." + std::to_string(i));
+    executor_.Advance(30s);
+  }
+  EXPECT_THAT(Writes(), Not(Contains(HasSubstr("deviceconfigs"))));
+  Report("n2", "amd", "6.12.0");
+  EXPECT_EQ(NumbersOf("devicePlugin"), json({2, 2, 2})) << "what it has is kept as it should be";
+}
+
+TEST_F(DeviceConfigTest, WhatAnotherClientWritesIntoAStatusOfWhichAPartIsDroppedDoesNotStay) {
+  api_.Drop("/apis/amd.com/v1alpha1/deviceconfigs", "/status/conditions");
+  PutConfig(kConfig);
+  Start();
+  RunAgents(2);
+  Report("n1", "amd", "6.12.0");
+  for (const auto later : {10s, 1s, 100s}) {
+    SCOPED_TRACE(later.count());
+    executor_.Advance(later);
+    const json other = {{"nodesMatchingSelectorNumber", 7}};
+    api_.Merge(kConfig, {{"status", {{"devicePlugin", other}}}});
+    executor_.Advance(8s);
+    EXPECT_EQ(NumbersOf("devicePlugin"), json({1, 1, 1}));
+  }
+}
+
+TEST_F(DeviceConfigTest, ADefinitionThatGetsAFieldOfTheStatusHasItFilledIn) {
+  api_.Drop("/apis/amd.com/v1alpha1/deviceconfigs", "/status/conditions");
+  PutConfig(kConfig);
+  Start();
+  RunAgents(2);
+  Report("n1", "amd", "6.12.0");
+  api_.Heal();
+  executor_.Advance(11min);
+  Report("n3", "nvidia", "550.1");
+  EXPECT_EQ(Condition("Ready", "status"), "True");
+}
+
 TEST_F(DeviceConfigTest, OfTwoTheOlderIsInForceAndTheOtherSaysSo) {
   PutConfig(kConfig);
   executor_.Advance(1min);

@@ -24,6 +24,8 @@ namespace {
 
 constexpr base::Duration kSpacing = 1s;
 constexpr base::Duration kShown = 5s;  // by then the watch has delivered our last write
+// How long it counts what the server made of a write: a definition may get the fields it lacked.
+constexpr base::Duration kMade = 10min;
 
 /// With the version, no finalizer is lost that another client has written meanwhile.
 Json FinalizerPatch(const PolicyObject& policy, bool wanted) {
@@ -41,8 +43,8 @@ protocol::kube::ObjectReference ReferenceTo(const PolicyObject& policy) {
   return {name.api_version, name.kind, name.namespace_name, name.name, name.uid};
 }
 
-Json StatusIn(const PolicyObject& policy) {
-  const Json* found = Find(policy.object, "/status");
+Json StatusIn(const Json& object) {
+  const Json* found = Find(object, "/status");
   return found != nullptr && found->is_object() ? *found : Json::object();
 }
 
@@ -87,8 +89,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     if (callbacks.holds(*policy) && !HasFinalizer(*policy, kFinalizer))
       return Patch(key, FinalizerPatch(*policy, true), "", done);
     ReportState(key, *policy);
-    const Json found = StatusIn(*policy);
-    WriteStatus(key, found, callbacks.status(*policy, found, MetaTime()), done);
+    WriteStatus(key, *policy, callbacks.status(*policy, AsWritten(key, *policy), MetaTime()), done);
   }
 
   /// Of a policy that is being deleted, or that another operator has taken over. The status says
@@ -96,10 +97,10 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
   void TakeBack(const std::string& key, const PolicyObject& policy, const Done& done) {
     if (!HasFinalizer(policy, kFinalizer)) return done({});
     const std::vector<std::string> left = callbacks.left(key);
-    const Json found = StatusIn(policy);
     if (!left.empty() && IsForeign(policy)) return done({});
     if (!left.empty())
-      return WriteStatus(key, found, StatusOfDeleted(policy, left, found, MetaTime()), done);
+      return WriteStatus(key, policy,
+                         StatusOfDeleted(policy, left, AsWritten(key, policy), MetaTime()), done);
     Patch(key, FinalizerPatch(policy, false), "",
           base::IfAlive(this, [about = ReferenceTo(policy), done](State& self, const Status& why) {
             if (why.ok())
@@ -112,17 +113,29 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     return base::FormatTime(api.executor().clock().Wall()).substr(0, 19) + "Z";
   }
 
-  void WriteStatus(const std::string& key, const Json& found, const Json& status,
+  /// The status of the object. A server drops what the definition lacks: while the object has what
+  /// the server made of our last write, it is what was written.
+  Json AsWritten(const std::string& key, const PolicyObject& policy) const {
+    Json found = StatusIn(policy.object);
+    const auto last = sent.find(key);
+    if (last == sent.end() || last->second.made != found) return found;
+    return Now() - last->second.at < kMade ? last->second.status : found;
+  }
+
+  void WriteStatus(const std::string& key, const PolicyObject& policy, const Json& status,
                    const Done& done) {
-    if (status.is_null() || status == found) return done({});
+    if (status.is_null() || status == AsWritten(key, policy)) return done({});
     Sent& last = sent[key];
-    if (last.status == status && Now() - last.at < kShown) return done({});
+    if (last.status == status && Now() - last.at < kShown) {
+      queue->AddAfter(key, last.at + kShown - Now());
+      return done({});
+    }
     if (last.at != base::TimePoint{} && Now() - last.at < kSpacing) {
       queue->AddAfter(key, last.at + kSpacing - Now());
       return done({});
     }
-    last = {status, Now()};
-    Patch(key, {{"status", MergePatchOf(found, status)}}, "status", done);
+    last = {status, Now(), {}};
+    Patch(key, {{"status", MergePatchOf(StatusIn(policy.object), status)}}, "status", done);
   }
 
   void Patch(const std::string& key, const Json& patch, const std::string& subresource,
@@ -134,9 +147,20 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     const PolicyName name = NameOf(*policy);
     api.Do(protocol::kube::Patch(resource, name.namespace_name, name.name,
                                  protocol::kube::kMergePatch, patch, kManager, subresource),
-           base::IfAlive(this, [key, done](State& self, const Result<ApiResponse>& answer) {
+           base::IfAlive(this, [key, done, of_status = !subresource.empty()](
+                                   State& self, const Result<ApiResponse>& answer) {
+             if (answer.ok() && of_status) self.Remember(key, answer);
              self.Written(key, answer, done);
            }));
+  }
+
+  /// What the server made of a status, unless another client has changed it meanwhile.
+  void Remember(const std::string& key, const Result<ApiResponse>& answer) {
+    const auto object = protocol::kube::Parse(answer);
+    const auto last = sent.find(key);
+    if (!object.ok() || last == sent.end()) return;
+    Json made = StatusIn(*object);
+    if (Covers(last->second.status, made)) last->second.made = std::move(made);
   }
 
   void Written(const std::string& key, const Result<ApiResponse>& answer, const Done& done) {
@@ -182,6 +206,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
   struct Sent {
     Json status;
     base::TimePoint at{};
+    Json made;  // of it by the server; null: not known
   };
   std::map<std::string, Sent> sent;
   std::map<std::string, std::string> states;  // state and reason as reported last

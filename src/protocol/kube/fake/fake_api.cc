@@ -449,7 +449,13 @@ std::vector<std::string> FakeApi::ManagersOf(const std::string& path,
 }
 
 void FakeApi::Fail(Fault fault) { state_->faults.push_back(std::move(fault)); }
-void FakeApi::Heal() { state_->faults.clear(); }
+void FakeApi::Drop(const std::string& path, const std::string& pointer) {
+  state_->store.dropped.emplace_back(path, pointer);
+}
+void FakeApi::Heal() {
+  state_->faults.clear();
+  state_->store.dropped.clear();
+}
 void FakeApi::Disconnect() { state_->Disconnect(); }
 
 void FakeApi::SetUp(bool up) {

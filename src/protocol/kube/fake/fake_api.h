@@ -71,6 +71,9 @@ class FakeApi final : public Api {
   }
   /// 404 without a Status for everything under `path`, as if a CRD were not installed, until Heal.
   void NotInstalled(const std::string& path) { Fail({.status = 404, .times = -1, .path = path}); }
+  /// Drops a field (JSON pointer) of all objects under `path`, a collection, in every write, as
+  /// under a definition without it, until Heal.
+  void Drop(const std::string& path, const std::string& pointer);
   void Heal();
   /// Breaks every stream and every call that is not answered yet.
   void Disconnect();

@@ -210,11 +210,20 @@ Reply Store::List(const Place& place, const std::map<std::string, std::string>& 
                     {"items", std::move(items)}}};
 }
 
+void Store::DropFields(const std::string& collection, Json& object) const {
+  for (const auto& [of, pointer] : dropped) {
+    const Json::json_pointer field(pointer);
+    if (of == collection && object.contains(field))
+      object[field.parent_pointer()].erase(field.back());
+  }
+}
+
 // Writes an object that differs from the stored one, with everything that the server adds.
 Reply Store::Write(const Place& place, Json object, Managers managers, bool dry_run) {
   const Key key = KeyOf(place);
   const auto found = objects_.find(key);
   Json before = found == objects_.end() ? Json() : found->second.object;
+  DropFields(place.collection, object);
   Json& metadata = object["metadata"];
   if (!metadata.is_object()) metadata = Json::object();
   metadata.erase("managedFields");

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "protocol/kube/api.h"
@@ -88,6 +89,8 @@ class Store {
   void Bump() { ++version_; }
 
   std::string uid_prefix = "00000000-0000-0000-0000-";
+  /// Collection → JSON pointer to a field that its definition lacks.
+  std::vector<std::pair<std::string, std::string>> dropped;
 
  private:
   struct Key {
@@ -107,6 +110,7 @@ class Store {
   Reply Apply(const Place& place, const Json& wanted, const std::string& manager, bool force,
               bool dry_run);
   Json WithinSubresource(const Place& place, const Json& before, Json object) const;
+  void DropFields(const std::string& collection, Json& object) const;
   Json Described(Entry entry) const;
 
   const base::Clock& clock_;
