@@ -40,6 +40,7 @@ constexpr char kClusterPolicy[] = "/apis/nvidia.com/v1/clusterpolicies/cluster-p
 constexpr char kSite[] = "/apis/penstock.io/v1alpha1/penstocks/site";
 constexpr char kAgents[] = "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-agent";
 constexpr char kAgentsMap[] = "/api/v1/namespaces/gpu-operator/configmaps/penstock-agent";
+constexpr char kService[] = "/api/v1/namespaces/gpu-operator/services/default-metrics-exporter";
 constexpr char kNvidiaClass[] = "/apis/node.k8s.io/v1/runtimeclasses/nvidia";
 constexpr char kTheirs[] = "amd.node.kubernetes.io/deviceconfig-finalizer";
 constexpr char kOurs[] = "penstock.io/cleanup";
@@ -79,6 +80,27 @@ class DeviceConfigTest : public testing::Test {
                      TextAt(one, "/metadata/name"),
                  {{"status", {{"conditions", {{{"type", "Established"}, {"status", "True"}}}}}}});
     executor_.Advance(5s);
+  }
+
+  void PutExporterConfig() {
+    PutConfig(kConfig);
+    api_.Merge(kConfig, {{"spec", {{"metricsExporter", {{"enable", true}}}}}});
+  }
+
+  /// As another program has made it. `owner`: of its controller; empty: it has none.
+  void PutService(const json& owner, const std::string& manager = "helm") {
+    json service = {{"apiVersion", "v1"},
+                    {"kind", "Service"},
+                    {"metadata", {{"labels", {{"app", "theirs"}}}}},
+                    {"spec", {{"type", "NodePort"}, {"selector", {{"app", "theirs"}}}}}};
+    if (!owner.empty()) service["metadata"]["ownerReferences"] = json::array({owner});
+    api_.Put(kService, service, manager);
+  }
+  json OwnerByTheirOperator() {
+    const json& config = At(kConfig);
+    return {
+        {"apiVersion", "amd.com/v1alpha1"}, {"kind", "DeviceConfig"}, {"name", "default"},
+        {"uid", config["metadata"]["uid"]}, {"controller", true},     {"blockOwnerDeletion", true}};
   }
 
   void RunAgents(int nodes) {
@@ -308,6 +330,89 @@ TEST_F(DeviceConfigTest, ADefinitionThatGetsAFieldOfTheStatusHasItFilledIn) {
   executor_.Advance(11min);
   Report("n3", "nvidia", "550.1");
   EXPECT_EQ(Condition("Ready", "status"), "True");
+}
+
+TEST_F(DeviceConfigTest, AServiceOfSomeoneElseStaysAndIsNamed) {
+  const json theirs = {{"apiVersion", "apps/v1"},
+                       {"kind", "Deployment"},
+                       {"name", "web"},
+                       {"uid", "theirs"},
+                       {"controller", true}};
+  for (const json& owner : {json::object(), theirs}) {
+    SCOPED_TRACE(owner.dump());
+    PutExporterConfig();
+    PutService(owner);
+    const json before = At(kService);
+    Start();
+    RunAgents(1);
+    Report("n1", "amd", "6.12.0");
+    executor_.Advance(2min);
+    EXPECT_EQ(At(kService), before);
+    EXPECT_EQ(Condition("Ready", "status"), "False");
+    EXPECT_EQ(Condition("Error", "message"),
+              "Service default-metrics-exporter is someone else's and stays as it is: delete or "
+              "rename it; `kubectl get services default-metrics-exporter -o yaml "
+              "--show-managed-fields` shows whose it is");
+    EXPECT_NE(api_.Find(kAgents), nullptr) << "everything else is written";
+    api_.Remove(kService);
+    executor_.Advance(1min);
+    EXPECT_EQ(OwnerOf(kService), "DeviceConfig");
+    EXPECT_EQ(Condition("Error", "status"), "False");
+    EXPECT_EQ(Condition("Ready", "status"), "True");
+    operator_.reset();
+    for (const char* path : {kService, kConfig}) api_.Remove(path);
+  }
+}
+
+TEST_F(DeviceConfigTest, AServiceOfSomeoneElseHoldsNoDeletedObject) {
+  PutExporterConfig();
+  PutService({});
+  const json before = At(kService);
+  PutClusterPolicy();
+  Start();
+  Delete(kClusterPolicy);
+  executor_.Advance(2min);
+  EXPECT_THAT(Finalizers(kClusterPolicy), IsEmpty()) << Status(kClusterPolicy).dump(1);
+  Delete(kConfig);
+  executor_.Advance(2min);
+  EXPECT_THAT(Finalizers(), IsEmpty());
+  EXPECT_EQ(At(kService), before);
+}
+
+TEST_F(DeviceConfigTest, ServicesOfTheOperatorThatIsReplacedAreTakenOver) {
+  for (const bool beside : {false, true}) {
+    SCOPED_TRACE(beside);
+    PutExporterConfig();
+    PutService(OwnerByTheirOperator(), "manager");
+    if (beside) PutClusterPolicy();
+    Start();
+    EXPECT_EQ(At(kService)["metadata"]["labels"]["app.kubernetes.io/managed-by"],
+              "penstock-operator");
+    EXPECT_EQ(At(kService)["spec"]["ports"][0]["port"], 5000);
+    EXPECT_EQ(At(kService)["metadata"]["ownerReferences"].size(), 1u) << "a server refuses two";
+    EXPECT_EQ(OwnerOf(kService), beside ? "ClusterPolicy" : "DeviceConfig");
+    if (!beside) PutClusterPolicy();
+    if (beside) Delete(kClusterPolicy);
+    executor_.Advance(1min);
+    EXPECT_EQ(At(kService)["metadata"]["ownerReferences"].size(), 1u);
+    EXPECT_EQ(OwnerOf(kService), beside ? "DeviceConfig" : "ClusterPolicy");
+    EXPECT_EQ(operator_->numbers().problems, 0u);
+    operator_.reset();
+    for (const char* path : {kService, kConfig, kClusterPolicy}) api_.Remove(path);
+  }
+}
+
+TEST_F(DeviceConfigTest, AServiceWhoseLabelSomeoneRemovesIsStillOurs) {
+  PutExporterConfig();
+  Start();
+  api_.Merge(kService, {{"metadata",
+                         {{"labels", {{"app.kubernetes.io/managed-by", nullptr}}},
+                          {"ownerReferences", json::array()}}},
+                        {"spec", {{"type", "NodePort"}}}});
+  executor_.Advance(1min);
+  EXPECT_EQ(At(kService)["spec"]["type"], "ClusterIP");
+  EXPECT_EQ(OwnerOf(kService), "DeviceConfig");
+  EXPECT_EQ(operator_->numbers().problems, 0u);
 }
 
 TEST_F(DeviceConfigTest, OfTwoTheOlderIsInForceAndTheOtherSaysSo) {

@@ -63,8 +63,8 @@ const std::vector<OwnedKind>& OwnedKinds() {
       {{"node.k8s.io", "v1", "runtimeclasses"}, "RuntimeClass", false},
       {{"", "v1", "configmaps"}, "ConfigMap"},
       {{"apps", "v1", "daemonsets"}, "DaemonSet"},
-      {{"", "v1", "services"}, "Service"},
-      {{"monitoring.coreos.com", "v1", "servicemonitors"}, "ServiceMonitor", true, true}};
+      {{"", "v1", "services"}, "Service", true, false, true},
+      {{"monitoring.coreos.com", "v1", "servicemonitors"}, "ServiceMonitor", true, true, true}};
   return kinds;
 }
 

@@ -21,6 +21,9 @@ struct OwnedKind {
   std::string kind;
   bool namespaced = true;
   bool may_be_missing = false;  ///< not every cluster has it
+  /// Policies choose the names, and others make such objects in the same namespace, too: one that
+  /// someone else made stays as it is.
+  bool leaves_others = false;
 };
 
 /// In the order in which their objects are written: the agents' pods need those before them.

@@ -266,11 +266,19 @@ struct Operator::State {
     for (const OwnedKind& kind : OwnedKinds()) WantObjectsOf(kind);
   }
 
+  std::set<std::string> UidsOfPolicies() const {
+    std::set<std::string> uids;
+    for (const PolicyObject& policy : policies)
+      if (!IsForeign(policy)) uids.insert(NameOf(policy).uid);
+    return uids;
+  }
+
   void WantObjectsOf(const OwnedKind& kind) {
     std::map<std::string, Json> wanted;
     for (const WantedObject& one : spec_objects)
       if (one.kind == &kind) wanted.emplace(TextAt(one.object, "/metadata/name"), one.object);
     OwnedObjects& objects = owned[static_cast<std::size_t>(&kind - OwnedKinds().data())];
+    objects.SetPolicies(UidsOfPolicies());
     if (kind.kind == kSetKind) {
       for (const auto& [name, set] : driver_sets) wanted.emplace(name, set);
       objects.Want(std::move(wanted), [this](const Json& found) { return KeepsDriverSet(found); });

@@ -2,6 +2,7 @@
 // in another form ("1000m" as "1"): what it answered to our write is accepted, too.
 #include "operator/owned_objects.h"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <set>
@@ -25,6 +26,7 @@ namespace {
 
 constexpr base::Duration kEcho = 5s;  // a watch that delivers our write later has a problem
 constexpr base::Duration kDeleting = 1min;
+constexpr base::Duration kLookAgain = 30s;  // for an object that the watch does not show
 
 std::string HashIn(const Json& object) {
   return TextAt(object, "/metadata/annotations/penstock.io~1applied");
@@ -39,6 +41,39 @@ Json ContentOf(Json object) {
 }
 
 std::size_t HashOf(const Json& wanted) { return std::hash<std::string>()(HashIn(wanted)); }
+
+/// Of the object that controls it; empty: none does.
+std::string ControllerOf(const Json& object) {
+  for (const Json& owner : ListAt(object, "/metadata/ownerReferences"))
+    if (const Json* controls = Find(owner, "/controller"); controls != nullptr && *controls == true)
+      return TextAt(owner, "/uid");
+  return "";
+}
+
+bool HasOurLabel(const Json& object) {
+  const auto labels = TextsAt(object, "/metadata/labels");
+  const auto label = labels.find(std::string(kManagedBy));
+  return label != labels.end() && label->second == kManager;
+}
+
+bool HasOurFields(const Json& object) {
+  return std::ranges::any_of(ListAt(object, "/metadata/managedFields"), [](const Json& fields) {
+    return TextAt(fields, "/manager") == kManager;
+  });
+}
+
+/// Makes an object ours that another operator made: it has one controller, and what that operator
+/// wrote would stay beside the reference that we apply.
+Json AdoptionOf(const Json& object) {
+  Json others = Json::array();
+  for (const Json& owner : ListAt(object, "/metadata/ownerReferences"))
+    if (const Json* controls = Find(owner, "/controller"); controls == nullptr || *controls != true)
+      others.push_back(owner);
+  return {{"metadata",
+           {{"resourceVersion", TextAt(object, "/metadata/resourceVersion")},
+            {"labels", {{std::string(kManagedBy), std::string(kManager)}}},
+            {"ownerReferences", others}}}};
+}
 
 std::string VersionIn(const Json& object) { return TextAt(object, "/metadata/resourceVersion"); }
 
@@ -70,6 +105,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
   void Seen(const Json& object) {
     const std::string name = TextAt(object, "/metadata/name");
     names.insert(name);
+    taken.erase(name);
     if (const auto echo = echoes.find(name);
         echo != echoes.end() && echo->second.version == VersionIn(object))
       echoes.erase(echo);
@@ -121,6 +157,15 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     return until.has_value();
   }
 
+  /// By an object of someone else, when it was looked for last.
+  bool IsTaken(const std::string& name) const {
+    const auto seen = taken.find(name);
+    if (seen == taken.end()) return false;
+    const base::Duration left = seen->second + kLookAgain - Now();
+    if (left > 0s) callbacks.due_after(left);
+    return left > 0s;
+  }
+
   // One pass over all objects.
   void Reconcile(std::function<void(Status)> end) {
     done = std::move(end);
@@ -128,7 +173,8 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     todo.clear();
     if (!informer || !informer->synced() || !decided) return End();
     for (const auto& [name, object] : wanted)
-      if (!Agrees(name, object) && !Echoes(name) && !IsGoing(name) && !Waits(name, object))
+      if (!Agrees(name, object) && !Echoes(name) && !IsGoing(name) && !IsTaken(name) &&
+          !Waits(name, object))
         todo.push_back(name);
     for (const std::string& name : names)
       if (IsExcess(name) && !IsGoing(name) && !Echoes(name)) todo.push_back(name);
@@ -139,9 +185,66 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     if (todo.empty()) return End();
     const std::string name = std::exchange(todo.back(), {});
     todo.pop_back();
-    const auto object = wanted.find(name);
+    if (!wanted.contains(name)) return names.contains(name) ? Delete(name) : Next();
+    if (kind.leaves_others && Found(name) == nullptr) return Look(name);
+    Write(name);
+  }
+
+  /// Reads an object that the watch would not show. By a list, since it is what the operator may
+  /// do.
+  void Look(const std::string& name) {
+    api.Do(
+        {.path = kind.resource.Path(space), .query = {{"fieldSelector", "metadata.name=" + name}}},
+        base::IfAlive(this, [name](State& self, const Result<ApiResponse>& answer) {
+          self.Looked(name, answer);
+        }));
+  }
+
+  void Looked(const std::string& name, const Result<ApiResponse>& answer) {
+    const auto list = protocol::kube::Parse(answer);
+    if (!list.ok()) {
+      Failed(name, list.error());
+      return Next();
+    }
+    const Json& found = ListAt(*list, "/items");
+    if (!found.empty() && IsOfOthers(found[0])) {
+      if (wanted.contains(name)) Leave(name);
+      return Next();
+    }
+    taken.erase(name);
+    if (found.empty() || ControllerOf(found[0]).empty() || HasOurLabel(found[0]))
+      return Write(name);
+    Adopt(name, found[0]);
+  }
+
+  void Leave(const std::string& name) {
+    const bool is_new = taken.insert_or_assign(name, Now()).second;
+    if (is_new) callbacks.changed();
+    callbacks.due_after(kLookAgain);
+  }
+
+  bool IsOfOthers(const Json& object) const {
+    if (HasOurLabel(object)) return false;
+    const std::string controller = ControllerOf(object);
+    return controller.empty() ? !HasOurFields(object) : !policies.contains(controller);
+  }
+
+  void Adopt(const std::string& name, const Json& object) {
     ++writes;
-    if (object == wanted.end()) return Delete(name);
+    api.Do(protocol::kube::Patch(kind.resource, space, name, protocol::kube::kMergePatch,
+                                 AdoptionOf(object), kManager),
+           base::IfAlive(this, [name](State& self, const Result<ApiResponse>& answer) {
+             if (answer.ok()) return self.Write(name);
+             self.Failed(name, answer.error());
+             self.Next();
+           }));
+  }
+
+  /// What is wanted may have changed while it was looked for.
+  void Write(const std::string& name) {
+    const auto object = wanted.find(name);
+    if (object == wanted.end()) return Next();
+    ++writes;
     api.Do(protocol::kube::Apply(kind.resource, space, object->second, kManager),
            base::IfAlive(this, [name](State& self, const Result<ApiResponse>& answer) {
              self.Written(name, answer);
@@ -168,6 +271,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
 
   /// Pods of a DaemonSet go first, so that no agent runs after what it uses is gone.
   void Delete(const std::string& name) {
+    ++writes;
     repeated.Forget(name);
     ApiCall call = protocol::kube::Delete(kind.resource, space, name);
     call.query["propagationPolicy"] = kind.kind == "DaemonSet" ? "Foreground" : "Background";
@@ -199,6 +303,11 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     for (const std::string& name : repeated.Contested(Now()))
       texts.push_back("another program takes back what is written again and again to " + kind.kind +
                       " " + name + "; `kubectl get -o yaml --show-managed-fields` names it");
+    for (const auto& [name, at] : taken)
+      texts.push_back(kind.kind + " " + name +
+                      " is someone else's and stays as it is: delete or rename it; `kubectl get " +
+                      kind.resource.plural + " " + name +
+                      " -o yaml --show-managed-fields` shows whose it is");
     return texts;
   }
 
@@ -208,7 +317,8 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     std::vector<std::string> disagreeing;
     if (!IsKnown()) return disagreeing;
     for (const auto& [name, object] : wanted)
-      if (!Agrees(name, object)) disagreeing.push_back(kind.kind + " " + name);
+      if (!Agrees(name, object) && !taken.contains(name))
+        disagreeing.push_back(kind.kind + " " + name);
     for (const std::string& name : names) {
       if (!IsExcess(name)) continue;
       const auto at = deleted_at.find(name);
@@ -234,6 +344,8 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
   std::map<std::string, Echo> echoes;
   std::map<std::string, Json> accepted;  // content after our last write
   std::map<std::string, base::TimePoint> deleted_at;
+  std::set<std::string> policies;                // by uid
+  std::map<std::string, base::TimePoint> taken;  // wanted, and when someone else's was seen last
   RepeatedWrites repeated;
   std::vector<std::string> todo;
   std::optional<Error> first_error;
@@ -256,7 +368,11 @@ void OwnedObjects::Want(std::map<std::string, Json> objects,
   state_->decided = true;
   state_->wanted = std::move(objects);
   state_->keep = std::move(keep);
+  std::erase_if(state_->taken, [&wanted = state_->wanted](const auto& one) {
+    return !wanted.contains(one.first);
+  });
 }
+void OwnedObjects::SetPolicies(std::set<std::string> uids) { state_->policies = std::move(uids); }
 void OwnedObjects::Reconcile(std::function<void(Status)> done) {
   state_->Reconcile(std::move(done));
 }

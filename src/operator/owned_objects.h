@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,11 @@ class OwnedObjects {
   void Want(std::map<std::string, nlohmann::json> objects,
             std::function<bool(const nlohmann::json& object)> keep = {});
 
+  /// Sets the uids of the policies. Of the kinds of which OwnedKind::leaves_others, an object
+  /// without the operator's label is written where a policy controls it, as the operator made it
+  /// that this one replaces, or where it has fields of this one. Others stay, and are problems().
+  void SetPolicies(std::set<std::string> uids);
+
   /// Writes and deletes what differs, one object after another, each at most once. Answers with the
   /// first error; the other objects are still tried. One call at a time.
   void Reconcile(std::function<void(base::Status)> done);
@@ -42,13 +48,15 @@ class OwnedObjects {
   /// Whether everything is as wanted: what is being deleted counts as gone after a minute, since a
   /// node that does not respond keeps its pod.
   bool agrees() const;
-  /// The kinds and names of those that are not; empty before everything was read.
+  /// The kinds and names of those that are not; empty before everything was read. What is not
+  /// written because someone else has an object of the name is not among them.
   std::vector<std::string> disagreeing() const;
 
   /// As last seen, or null.
   const nlohmann::json* Find(const std::string& name) const;
   std::uint64_t writes() const;
-  /// The objects whose content another program takes back again and again.
+  /// The objects whose content another program takes back again and again, and those of someone
+  /// else that have the name of a wanted one.
   std::vector<std::string> problems() const;
 
  private:

@@ -14,8 +14,9 @@ using Pointer = Json::json_pointer;
 constexpr std::string_view kKeyed = "k:";
 
 std::optional<std::string_view> KeyOfList(std::string_view list) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kLists = {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kLists = {
       {{"conditions", "type"},
+       {"ownerReferences", "uid"},
        {"addresses", "type"},
        {"containers", "name"},
        {"initContainers", "name"},
