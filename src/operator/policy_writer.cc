@@ -179,7 +179,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
 
   /// The first state after a start is no change.
   void ReportState(const std::string& key, const PolicyObject& policy) {
-    const PolicyState state = callbacks.state(policy, StatusIn(policy));
+    const PolicyState state = callbacks.state(policy, AsWritten(key, policy));
     if (state.state.empty()) return;
     const auto known = states.find(key);
     const std::string before = known != states.end() ? known->second : StateIn(policy);
