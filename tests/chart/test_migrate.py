@@ -6,7 +6,7 @@ import subprocess
 import pytest
 import yaml
 
-from conftest import ROOT, Rendered
+from conftest import ROOT, Rendered, read_all
 
 TESTDATA, ROCM = (ROOT / f"src/analysis/migrate/{vendor}/testdata" for vendor in ("nvidia", "amd"))
 VALUES = """image: {repository: registry.corp/nvidia/k8s-device-plugin, tag: v0.17.1}
@@ -29,7 +29,7 @@ def rendered(chart, programs, folder, *files) -> Rendered:
     said = subprocess.run(["sh", "-euc", command], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL,
                           env=os.environ | {"PATH": f"{chart.helm.parent}:{os.environ['PATH']}"})
     assert said.returncode == 0, f"{command}\n{said.stderr}"
-    return Rendered(thing for thing in yaml.safe_load_all(said.stdout) if thing)
+    return Rendered(read_all(said.stdout))
 
 
 @pytest.mark.parametrize("file", ["nvidia-chart.yaml", "nvidia-static.yaml", "gpu-operator.yaml"])
