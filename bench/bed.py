@@ -55,8 +55,8 @@ class Lines:
 class Kubelet:
     """bench-kubelet: records the calls that reach it, and makes calls."""
 
-    def __init__(self, programs: Path, folder: Path):
-        self.process = subprocess.Popen([programs / "bench-kubelet", folder, RESOURCE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, programs: Path, folder: Path, resource: str = RESOURCE):
+        self.process = subprocess.Popen([programs / "bench-kubelet", folder, resource], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.events = Lines(self.process.stdout, json.loads, lambda event: event["at"])
         self.events.wait(lambda event: event["event"] == "listening", what="the kubelet")
 
@@ -85,7 +85,7 @@ class Kubelet:
 class Bed:
     """A simulated machine below its own folder. `kubelet` false: there is none, and the devices are assigned to local users."""
 
-    def __init__(self, programs: Path, machine: str = "dgx-a100", kubelet: bool = True, config: str = "", driver: str = ""):
+    def __init__(self, programs: Path, machine: str = "dgx-a100", kubelet: bool = True, config: str = "", driver: str = "", resource: str = RESOURCE):
         self.programs = programs
         self.home = Path(tempfile.mkdtemp(prefix="penstock-bench-", dir="/tmp"))  # paths of sockets must be short
         self.root, self.run_dir = self.home / "machine", self.home / "run"
@@ -96,7 +96,7 @@ class Bed:
         self.sim("start", machine, *(("--driver", driver) if driver else ()))
         if kubelet:
             self.kubelet_dir.mkdir()
-            self.kubelet = Kubelet(programs, self.kubelet_dir)
+            self.kubelet = Kubelet(programs, self.kubelet_dir, resource)
 
     def __enter__(self):
         return self
