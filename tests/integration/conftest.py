@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
+from amd_switching import Switching  # noqa: E402
 from node import Node  # noqa: E402
 
 
@@ -34,3 +35,17 @@ def make_node(request):
     yield make
     for node in nodes:
         node.end()
+
+
+@pytest.fixture
+def switching(make_node, request):
+    """Makes nodes whose GPUs of AMD change their mode."""
+    made = []
+
+    def make(**machine) -> Switching:
+        made.append(Switching(make_node(), request.config.getoption("--programs").resolve(), **machine))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.end()
