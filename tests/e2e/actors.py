@@ -65,13 +65,13 @@ class KubeletPeer:
                 found.setdefault(device["resource_name"], set()).update(device["device_ids"])
         return found
 
-    def gave(self) -> dict[str, set[str]]:
+    def gave(self, vendor: str = "nvidia.com") -> dict[str, set[str]]:
         """Pod -> device ids, as pod-resources List reports."""
         found: dict[str, set[str]] = {}
         for pod in self._ask("list").get("pod_resources", []):
             for container in pod.get("containers", []):
                 for device in container.get("devices", []):
-                    if device["resource_name"].startswith("nvidia.com/"):
+                    if device["resource_name"].startswith(f"{vendor}/"):
                         found.setdefault(pod["name"], set()).update(device["device_ids"])
         return found
 

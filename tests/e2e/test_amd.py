@@ -1,4 +1,5 @@
 """AMD's accelerators beside NVIDIA's GPUs on a real kubelet and containerd: divided by the label of AMD's Device Config Manager, and opened by pods that do not run as root."""
+import random
 import re
 import sys
 from pathlib import Path
@@ -120,3 +121,70 @@ def test_a_pod_gets_gpus_of_both_vendors(agent, kubernetes, machine, amd):
     amd.errors(2, "umc", uncorrectable=1)
     wait_for_amount(kubernetes, 7)
     assert kubernetes.gpus() == 8
+
+
+class Load:
+    """Pods that want a device of AMD's each: one that runs throughout, and a Deployment's, which replaces those that are deleted or refused."""
+
+    def __init__(self, kubernetes, agent, amd: Amd):
+        self.kubernetes, self.agent, self.amd = kubernetes, agent, amd
+        start_pod(kubernetes, "throughout", {RESOURCE: 1})
+        container = {"name": "main", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sh", "-c", "exec sleep 100000"], "resources": {"limits": {RESOURCE: 1}}}
+        kubernetes.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "load"},
+                           "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "load"}},
+                                    "template": {"metadata": {"labels": {"app": "load"}}, "spec": {"terminationGracePeriodSeconds": 0, "containers": [container]}}}})
+        self.wait_running(2)
+
+    def running(self) -> list[str]:
+        return [pod["metadata"]["name"] for pod in self.kubernetes.get("pods", "-l", "app=load")["items"]
+                if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]]
+
+    def wait_running(self, count: int):
+        wait_for(lambda: self.place() is not None and len(self.running()) == count, 240, f"{count} pods to run", lambda: self.kubernetes.kubectl("get", "pods", "-o", "wide").stdout)
+
+    def scale(self, count: int):
+        self.kubernetes.kubectl("scale", "deployment/load", f"--replicas={count}")
+
+    def place(self) -> dict[str, int]:
+        """The GPU of each pod that the kubelet has given a device and that has it still. Asserts that no device was given twice, and that none is in another mode than it
+        was when it was given: whole, or a partition."""
+        before = self.kubernetes.kubelet.gave("amd.com")
+        modes = list(self.amd.modes)
+        gave = {pod: device for pod, (device,) in self.kubernetes.kubelet.gave("amd.com").items() if before.get(pod) == {device}}
+        assert len({*gave.values()}) == len(gave), f"a device was given twice: {gave}"
+        places = {}
+        for pod, device in gave.items():
+            places[pod] = next(gpu for gpu in range(8) if device.startswith(self.amd.id(gpu)))
+            assert (device != self.amd.id(places[pod])) == (modes[places[pod]] == "CPX"), f"{pod} has {device}, whose GPU is in the mode {modes[places[pod]]}"
+        return places
+
+    def is_explained(self, mode: str) -> bool:
+        """Whether all GPUs are in the mode but those that pods have, which are the reason why not."""
+        places, modes, layout = self.place(), list(self.amd.modes), self.agent.status().get("layout", {})
+        in_the_way = {gpu: [pod for pod, its in places.items() if its == gpu] for gpu in range(8) if modes[gpu] != mode.upper()}
+        named = all(pods and all(f"pod default/{pod}" in layout.get("reason", "") for pod in pods) for pods in in_the_way.values())
+        return named and (layout.get("name"), layout.get("state"), label(self.kubernetes, STATE)) == (mode, *(("failed", "failure") if in_the_way else ("success", "success")))
+
+
+@pytest.mark.timeout(1200)
+def test_modes_change_while_pods_start_and_end_and_what_a_pod_has_stays(agent, kubernetes, amd, request):
+    """A GPU is held throughout; what a pod has is named as the reason for which it stays. With few pods on whole GPUs most GPUs are divided, so that they are offered."""
+    amd = amd(answers=True, any_process=False)
+    load, chance = Load(kubernetes, agent, amd), random.Random(11)
+    try:
+        for number in range(24 if request.config.getoption("--all") else 8):
+            mode = ("cpx", "spx")[number % 2]
+            kubernetes.kubectl("label", "node", "n1", f"{PROFILE}={mode}", "--overwrite")
+            if pods := load.running():
+                kubernetes.cluster.api.delete("pod", chance.choice(pods))
+            load.scale(chance.choice((2, 3)))
+            wait_for(lambda: load.is_explained(mode), 240, f"{mode} to apply but for what pods have", lambda: (load.place(), amd.modes, agent.describe()))  # noqa: B023
+        wait_for(lambda: "throughout" in load.place() and amd.modes.count("SPX") >= 5, 120, "all GPUs but those of at most three pods to be whole", lambda: (load.place(), amd.modes))
+        kubernetes.kubectl("label", "node", "n1", f"{PROFILE}=cpx", "--overwrite")
+        load.scale(10)
+        load.wait_running(10)
+        wait_for(lambda: load.is_explained("cpx"), 240, "cpx to apply but for what pods have", lambda: (load.place(), amd.modes, agent.describe()))
+        assert len({*load.place()}) == 11 and "pod default/throughout" in agent.status()["layout"]["reason"]
+        assert kubernetes.pod("throughout")["status"]["containerStatuses"][0]["restartCount"] == 0
+    finally:
+        kubernetes.kubectl("delete", "deployment/load")

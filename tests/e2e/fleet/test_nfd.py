@@ -1,13 +1,20 @@
 """Penstock beside a real NFD: the two do not overwrite each other's labels, and either can replace the other."""
 import contextlib
 import json
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from actors import wait_for
 from fleet import ACCELERATORS, NAMESPACE, Fleet
 from witnesses import Audit, summed
 
+sys.path.append(str(Path(__file__).parents[2] / "support"))
+
+from amd import Amd  # noqa: E402
+
+AMD_NODE = "feature.node.kubernetes.io/amd-gpu"
 
 def nfd_manifest(tools) -> list[dict]:
     """NFD's master and worker as its own deployment runs them, with the machine's /sys."""
@@ -92,6 +99,49 @@ def nfd(fleet):
 def test_a_real_nfd_and_penstock_do_not_fight(installed, nfd, remark, request):
     seconds = 20 if request.config.getoption("--all") else 10  # twice NFD's own interval
     share_the_nodes(installed, remark, seconds, installed.audit.writes)
+
+
+@pytest.fixture
+def amd(installed):
+    """Two of AMD's GPUs on n4, beside NVIDIA's."""
+    machine = installed.nodes["n4"].machine
+    first = 1 + max((int(file.name[4:]) for file in (machine.root / "dev/dri").glob("card*")), default=-1)
+    amd = Amd(machine.root, "mi210", gpus=2, first=first, on_disk=True)
+    yield amd
+    amd.unload()
+    amd.close()
+    wait_for(lambda: not amds(installed), 60, "the labels of AMD's GPUs to be gone", lambda: amds(installed))
+
+
+def amds_rule() -> dict:
+    """The rule by which AMD's chart has NFD write the label that a DeviceConfig selects, for the GPUs of this test."""
+    expressions = {"vendor": {"op": "In", "value": ["1002"]}, "device": {"op": "In", "value": ["740f"]}}
+    return {"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeatureRule", "metadata": {"name": "amd-gpu-label-nfd-rule"},
+            "spec": {"rules": [{"name": "amd-gpu", "labels": {AMD_NODE: "true"},
+                                "matchAny": [{"matchFeatures": [{"feature": "pci.device", "matchExpressions": expressions}]}]}]}}
+
+
+def amds(fleet: Fleet) -> dict[str, str]:
+    """Our labels of AMD's GPUs on n4."""
+    return {key: value for key, value in fleet.labels("n4").items() if key.startswith(("amd.com/gpu.", "beta.amd.com/gpu."))}
+
+
+def test_the_label_that_a_device_config_selects_comes_from_nfd_and_ours_stay(installed, amd, nfd, remark):
+    wait_for(lambda: amds(installed).get("amd.com/gpu.device-id") == "740f", 120, "the labels of AMD's GPUs", lambda: (amds(installed), installed.last_words(["n4"])))
+    nfd.kubectl("apply", "-f", "-", input=json.dumps(amds_rule()))
+
+    def selected() -> list[str]:
+        return [name for name in nfd.nodes if nfd.labels(name).get(AMD_NODE) == "true"]
+    wait_for(lambda: selected() == ["n4"], 60, "NFD to label the node that has AMD's GPUs, and no other",
+             lambda: (selected(), nfd.kubectl("logs", "-n", "nfd", "-l", "app in (nfd-master,nfd-worker)", check=False).stdout))
+    ours = amds(installed)
+    share_the_nodes(installed, remark, 10, installed.audit.writes)
+    assert selected() == ["n4"] and amds(installed) == ours
+    theirs = nfd.get("node", "n4")["metadata"]["annotations"]["nfd.node.kubernetes.io/feature-labels"].split(",")
+    assert "amd-gpu" in theirs and not [key for key in theirs if key.startswith(("amd.com/", "beta.amd.com/"))], theirs
+    nfd.kubectl("delete", "nodefeaturerule", "amd-gpu-label-nfd-rule")
+    wait_for(lambda: not selected(), 60, "NFD to take its label back", selected)
+    assert amds(installed) == ours
 
 
 def test_once_nfd_is_gone_its_labels_are_ours_again(installed):
