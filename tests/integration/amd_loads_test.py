@@ -128,7 +128,7 @@ class Loaded:
         try:
             self.start(f"pod-{self.tried}", self.chance.choice(possible))
         except Refused as refusal:  # the device was withdrawn, or gone, when the kubelet chose it
-            assert re.search("being divided|is no longer a device of amd.com/", str(refusal)), refusal
+            assert re.search(r"cannot be used now: .*being divided|is no longer a device of amd.com/|is not \(or no longer\) offered as amd.com/", str(refusal)), refusal
             self.refused += 1
 
     def load(self, changing: dict[int, str]):
