@@ -129,6 +129,22 @@ TEST(Root, LetsNoPathEscape) {
   EXPECT_TRUE(root->Exists("../inside"));
 }
 
+TEST(Root, OneBelowLetsNoPathEscapeEither) {
+  const TemporaryFolder folder;
+  folder.Write("root/secret", "secret");
+  folder.Write("root/below/deep/file", "text");
+  folder.Link("root/below/link", "../secret");
+  const auto root = Root::Open(folder / "root");
+  ASSERT_TRUE(root.ok());
+  const auto below = root->OpenBelow("below");
+  ASSERT_TRUE(below.ok()) << below.error().message();
+  EXPECT_EQ(below->Read("deep/file").value_or(""), "text");
+  EXPECT_EQ(below->Read("link").error().code(), Code::kNotFound);
+  EXPECT_EQ(below->Read("../secret").error().code(), Code::kNotFound);
+  EXPECT_EQ(root->OpenBelow("none").error().code(), Code::kNotFound);
+  EXPECT_FALSE(root->OpenBelow("secret").ok()) << "no folder";
+}
+
 TEST(Root, ListsAndSaysWhatIsMissing) {
   const TemporaryFolder folder;
   folder.Write("dev/b", "");

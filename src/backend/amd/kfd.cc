@@ -23,6 +23,20 @@ constexpr std::uint64_t kMostMemory = 1ull << 50;  // bytes: more is an error of
 constexpr std::uint64_t kMostUnits = 1u << 20;
 constexpr std::uint64_t kAllOnes = ~std::uint64_t{0};  // a device that fell off the bus
 
+/// Calls `each` with the name and the value of every line that has both.
+template <typename Each>
+void ForEachProperty(std::string_view text, const Each& each) {
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const auto blank = line.find(' ');
+    if (blank == std::string_view::npos || blank == 0) continue;
+    if (const auto value = base::ParseUint(base::Trim(line.substr(blank))))
+      each(line.substr(0, blank), *value);
+  }
+}
+
 std::uint64_t Of(const Properties& properties, std::string_view name) {
   const auto found = properties.find(name);
   return found == properties.end() ? 0 : found->second;
@@ -60,38 +74,45 @@ KfdProcess ReadProcess(const os::Root& sysfs, const std::string& folder) {
 
 int Count(std::uint64_t value) { return value > kMostUnits ? 0 : static_cast<int>(value); }
 
-base::Result<Properties> Read(const os::Root& sysfs, const std::string& path) {
-  ASSIGN(const std::string text, sysfs.Read(path, kMaxFile));
-  return ParseProperties(text);
-}
-
-/// A missing folder, or one that cannot be read, has none.
-std::vector<Properties> ReadEach(const os::Root& sysfs, const std::string& folder) {
-  std::vector<Properties> all;
-  auto names = sysfs.List(folder).value_or({});
+/// The texts of the properties of what is in a folder. A missing folder, or one that cannot be
+/// read, has none. A machine has thousands of these files.
+std::vector<std::string> ReadEach(const os::Root& nodes, const std::string& folder) {
+  std::vector<std::string> all;
+  const auto root = nodes.OpenBelow(folder);
+  if (!root.ok()) return all;
+  auto names = root->List(".").value_or({});
   if (names.size() > kMaxLinks) names.resize(kMaxLinks);
   for (const std::string& name : names)
-    if (auto properties = Read(sysfs, folder + "/" + name + "/properties"); properties.ok())
-      all.push_back(*std::move(properties));
+    if (auto text = root->Read(name + "/properties", kMaxFile); text.ok())
+      all.push_back(*std::move(text));
   return all;
 }
 
-base::Bytes MemoryOf(const os::Root& sysfs, const std::string& node) {
+base::Bytes MemoryOf(const os::Root& nodes, const std::string& node) {
   std::uint64_t sum = 0;
-  for (const Properties& bank : ReadEach(sysfs, node + "/mem_banks")) {
-    const std::uint64_t size = Of(bank, "size_in_bytes"), heap = Of(bank, "heap_type");
+  for (const std::string& text : ReadEach(nodes, node + "/mem_banks")) {
+    std::uint64_t size = 0, heap = 0;
+    ForEachProperty(text, [&](std::string_view name, std::uint64_t value) {
+      if (name == "size_in_bytes") size = value;
+      if (name == "heap_type") heap = value;
+    });
     if ((heap == kPublicHeap || heap == kPrivateHeap) && size <= kMostMemory) sum += size;
   }
   return base::Bytes{sum <= kMostMemory ? sum : 0};
 }
 
-std::vector<KfdLink> LinksOf(const os::Root& sysfs, const std::string& node) {
+std::vector<KfdLink> LinksOf(const os::Root& nodes, const std::string& node) {
   std::vector<KfdLink> links;
   for (const char* kind : {"/io_links", "/p2p_links"})
-    for (const Properties& link : ReadEach(sysfs, node + kind)) {
-      const std::uint64_t to = Of(link, "node_to"), type = Of(link, "type");
+    for (const std::string& text : ReadEach(nodes, node + kind)) {
+      std::uint64_t to = 0, type = 0, weight = 0;
+      ForEachProperty(text, [&](std::string_view name, std::uint64_t value) {
+        if (name == "node_to") to = value;
+        if (name == "type") type = value;
+        if (name == "weight") weight = value;
+      });
       if (to < kMaxNodes && (type == kPcie || type == kXgmi))
-        links.push_back({static_cast<unsigned>(to), type == kXgmi, Of(link, "weight")});
+        links.push_back({static_cast<unsigned>(to), type == kXgmi, weight});
     }
   return links;
 }
@@ -121,12 +142,8 @@ std::optional<KfdNode> NodeOf(unsigned number, const Properties& properties) {
 
 Properties ParseProperties(std::string_view text) {
   Properties properties;
-  for (const std::string& line : base::Split(text, '\n')) {
-    const auto blank = line.find(' ');
-    if (blank == std::string::npos || blank == 0) continue;
-    const auto value = base::ParseUint(base::Trim(std::string_view(line).substr(blank)));
-    if (value) properties.emplace(line.substr(0, blank), *value);
-  }
+  ForEachProperty(
+      text, [&](std::string_view name, std::uint64_t value) { properties.emplace(name, value); });
   return properties;
 }
 
@@ -138,25 +155,24 @@ base::Result<std::string> ReadGeneration(const os::Root& sysfs) {
 base::Result<Topology> ReadTopology(const os::Root& sysfs) {
   Topology topology;
   topology.generation = ReadGeneration(sysfs).value_or("");
-  const std::string nodes = std::string(kTopology) + "/nodes";
-  ASSIGN(const std::vector<std::string> names, sysfs.List(nodes));
+  ASSIGN(const os::Root nodes, sysfs.OpenBelow(std::string(kTopology) + "/nodes"));
+  ASSIGN(const std::vector<std::string> names, nodes.List("."));
   std::set<unsigned> numbers;
   for (const std::string& name : names)
     if (const auto number = base::ParseUint(name); number && *number < kMaxNodes)
       numbers.insert(static_cast<unsigned>(*number));
   for (const unsigned number : numbers) {
-    const std::string folder = nodes + "/" + std::to_string(number);
-    const auto properties = Read(sysfs, folder + "/properties");
-    if (!properties.ok()) {
-      if (properties.error().code() == base::Code::kPermissionDenied)
-        topology.refused.push_back(number);
+    const std::string folder = std::to_string(number);
+    const auto text = nodes.Read(folder + "/properties", kMaxFile);
+    if (!text.ok()) {
+      if (text.error().code() == base::Code::kPermissionDenied) topology.refused.push_back(number);
       continue;
     }
-    auto node = NodeOf(number, *properties);
+    auto node = NodeOf(number, ParseProperties(*text));
     if (!node) continue;
-    node->gpu_id = ReadNumber(sysfs, folder + "/gpu_id").value_or(0);
-    node->memory = MemoryOf(sysfs, folder);
-    node->links = LinksOf(sysfs, folder);
+    node->gpu_id = ReadNumber(nodes, folder + "/gpu_id").value_or(0);
+    node->memory = MemoryOf(nodes, folder);
+    node->links = LinksOf(nodes, folder);
     topology.gpus.push_back(*std::move(node));
   }
   std::set<unsigned> there;

@@ -451,6 +451,7 @@ void Discovery::ReadNext(std::size_t position) {
 void Discovery::ScheduleNext() {
   in_flight_.clear();
   busy_ = false;
+  inventory_.PublishReadTimes();
   if (std::exchange(rescan_, false)) return List(false);
   const base::TimePoint now = executor_.clock().Now();
   base::TimePoint some_at = base::TimePoint::max();

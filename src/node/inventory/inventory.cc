@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 
 namespace penstock::node::inventory {
 namespace {
@@ -200,11 +201,24 @@ void Inventory::NumberByAddress(const std::string& vendor, Snapshot& next, bool&
 }
 
 void Inventory::SetReading(const std::string& id, device::Reading reading, base::WallTime now) {
+  const auto before = published_.Get();
+  const Entry* known = before->Find(id);
+  if (known == nullptr) return;
+  read_at_[id] = now;
+  if (known->reading != nullptr && *known->reading == reading) return;
   Snapshot next = Copy();
-  Entry* entry = FindIn(next.devices, id);
-  if (entry == nullptr) return;
-  entry->reading = std::make_shared<const device::Reading>(std::move(reading));
-  entry->read_at = now;
+  FindIn(next.devices, id)->reading = std::make_shared<const device::Reading>(std::move(reading));
+  Publish(std::move(next));
+}
+
+void Inventory::PublishReadTimes() {
+  if (!read_at_.empty()) Publish(Copy());
+}
+
+/// With a new state, and the times of all readings.
+void Inventory::Publish(Snapshot next) {
+  for (const auto& [id, time] : std::exchange(read_at_, {}))
+    if (Entry* entry = FindIn(next.devices, id)) entry->read_at = time;
   ++next.state_generation;
   published_.Set(std::move(next));
 }
@@ -217,8 +231,7 @@ void Inventory::SetHealth(const std::string& id, device::HealthState state,
   const device::Health before = entry->health;
   SetHealthOf(*entry, state, reason, now);
   if (entry->health == before) return;
-  ++next.state_generation;
-  published_.Set(std::move(next));
+  Publish(std::move(next));
 }
 
 }  // namespace penstock::node::inventory

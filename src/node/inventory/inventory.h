@@ -96,7 +96,12 @@ class Inventory {
   void Recall(PciOccupancy occupancy) { occupancy_ = std::move(occupancy); }
   const PciOccupancy& occupancy() const { return occupancy_; }
 
+  /// One that says the same as the one before is published with PublishReadTimes at the latest:
+  /// nothing but its time is new, and most are such.
   void SetReading(const std::string& id, device::Reading reading, base::WallTime now);
+
+  /// After several readings.
+  void PublishReadTimes();
 
   /// `since` is kept where state and reason are unchanged.
   void SetHealth(const std::string& id, device::HealthState state, const std::string& reason,
@@ -104,10 +109,12 @@ class Inventory {
 
  private:
   Snapshot Copy() const { return *published_.Get(); }
+  void Publish(Snapshot next);
   void TakePlaces(const std::string& vendor, Snapshot& next, bool& facts_changed);
   static void PlaceParts(const std::string& vendor, Snapshot& next, bool& facts_changed);
   void NumberByAddress(const std::string& vendor, Snapshot& next, bool& facts_changed);
   base::Published<Snapshot> published_;
+  std::map<std::string, base::WallTime> read_at_;  // by device: newer than published
   PciOccupancy occupancy_;
   std::map<std::string, std::map<device::PciAddress, int>> numbers_;  // of PCI addresses, by vendor
 };

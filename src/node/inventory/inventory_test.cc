@@ -38,6 +38,30 @@ TEST(Inventory, AHealthChangeLeavesFactsAlone) {
   EXPECT_EQ(after->Find("GPU-0")->facts, before->Find("GPU-0")->facts);
 }
 
+TEST(Inventory, ReadingsThatSayTheSameArePublishedTogether) {
+  Inventory inventory;
+  inventory.SetFacts("nvidia", {Gpu(0), Gpu(1)}, "", kNow);
+  int reported = 0;
+  const auto subscription = inventory.published().Subscribe([&](const auto&) { ++reported; });
+  const auto read_at = [&](const char* id) {
+    return inventory.published().Get()->Find(id)->read_at;
+  };
+  for (const char* id : {"GPU-0", "GPU-1"}) inventory.SetReading(id, {}, kNow + 1s);
+  EXPECT_EQ(reported, 2) << "the first of each device";
+  for (const char* id : {"GPU-0", "GPU-1"}) inventory.SetReading(id, {}, kNow + 2s);
+  EXPECT_EQ(reported, 2);
+  inventory.PublishReadTimes();
+  EXPECT_EQ(reported, 3);
+  EXPECT_EQ(read_at("GPU-0"), kNow + 2s);
+  EXPECT_EQ(read_at("GPU-1"), kNow + 2s);
+  inventory.PublishReadTimes();
+  EXPECT_EQ(reported, 3);
+  inventory.SetReading("GPU-0", {}, kNow + 3s);
+  inventory.SetReading("GPU-1", {.reachable = false}, kNow + 3s);
+  EXPECT_EQ(reported, 4) << "one that says something else";
+  EXPECT_EQ(read_at("GPU-0"), kNow + 3s);
+}
+
 TEST(Inventory, PublishesNothingWhereNothingChanged) {
   Inventory inventory;
   inventory.SetFacts("nvidia", {Gpu(0)}, "", kNow);

@@ -31,6 +31,9 @@ std::string NameOfDevices(const inventory::Snapshot& inventory) {
 
 std::string Describe(const Lease& lease) {
   if (!lease.pod.empty()) return "pod " + lease.namespace_name + "/" + lease.pod;
+  const Allocator& allocator = FindAllocator(lease.allocator);
+  if (allocator.counts_itself)
+    return "a " + std::string(allocator.holder) + " whose name is not known yet (" + lease.id + ")";
   return lease.user.empty() ? lease.id : lease.id + " of " + lease.user;
 }
 

@@ -58,6 +58,12 @@ base::Result<Root> Root::Open(const std::string& path) {
   return Root(path, std::move(fd), confined);
 }
 
+base::Result<Root> Root::OpenBelow(const std::string& path) const {
+  ASSIGN(UniqueFd fd, OpenFile(path, O_PATH | O_DIRECTORY));
+  const bool confined = confined_ || KernelConfines(fd.get());
+  return Root(path_ + "/" + path, std::move(fd), confined);
+}
+
 base::Result<UniqueFd> Root::OpenFile(const std::string& path, int flags) const {
   flags |= O_CLOEXEC;
   if ((flags & O_PATH) == 0) flags |= O_NOCTTY;  // openat2 rejects flags that O_PATH would ignore

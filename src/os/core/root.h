@@ -21,6 +21,10 @@ class Root {
   /// Errors by errno if the directory cannot be opened.
   static base::Result<Root> Open(const std::string& path);
 
+  /// The root whose directory is at a path below this one, for many files there. Links in it that
+  /// lead out of it stay inside it, too.
+  base::Result<Root> OpenBelow(const std::string& path) const;
+
   const std::string& path() const { return path_; }
 
   /// Opens a path below the root ("/dev/nvidia0" or "dev/nvidia0").
