@@ -1,6 +1,7 @@
 """Measures what AMD's accelerators cost, on files written after amdgpu's (tests/support/amd.py): memory and processor time at rest, with and without them; the worker's
 looks at 63 partitions; the metrics page and collection; changes of the compute mode and of the health, to the kubelet's list. The files of the modes answer as the kernel
 does; the time that this takes is measured apart, and subtracted. Needs root, to mount them."""
+import contextlib
 import fcntl
 import json
 import os
@@ -75,9 +76,10 @@ class Instinct(Bed):
         """The agent, and workers by vendor."""
         found = {"agent": self.agent.pid}
         for task in Path(f"/proc/{self.agent.pid}/task").iterdir():
-            for pid in map(int, (task / "children").read_text().split()):
-                words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-                found[f"worker {words[1]}" if words[0].endswith("penstock-worker") else words[0]] = pid
+            with contextlib.suppress(OSError):  # exited since the listing
+                for pid in map(int, (task / "children").read_text().split()):
+                    words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+                    found[f"worker {words[1]}" if words[0].endswith("penstock-worker") else words[0]] = pid
         return found
 
     def wait_offered(self, ids: set[str], after: int) -> int:
@@ -96,6 +98,8 @@ class Worker:
         for one in high:
             os.close(one)
         self.lanes = ours
+        for lane in ours:
+            lane.settimeout(PATIENCE)
 
     def __enter__(self):
         return self
@@ -103,7 +107,7 @@ class Worker:
     def __exit__(self, *_):
         for lane in self.lanes:
             lane.close()
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
 
     def call(self, operation: str, argument: str = "") -> dict:
         text = json.dumps({"id": 1, "operation": operation, "argument": argument}).encode()
@@ -205,7 +209,10 @@ def pages(bench: Bench, programs: Path, smoke: bool):
     took, again, processor, rounds = [], [], [], {"amd": [], "nvidia": []}
     with Instinct(programs, "dgx-a100", config="telemetry: {interval: 1s}\n", amd=PARTS | {"metrics": "1.8"}) as bed:
         bed.kubelet.wait_listed(63, bed.start_agent())
-        time.sleep(2.5)  # two collections
+        deadline = time.monotonic() + PATIENCE
+        while len(gauges(bed.page("/metrics"), "penstock_collection_round_duration_seconds")) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(1)  # one more collection
         agent = {"agent": bed.agent.pid}
         for _ in range(3 if smoke else 60):
             time.sleep(0.01 if smoke else 1.1)  # so that each page is of another collection, as with scrapes

@@ -205,6 +205,7 @@ struct Operator::State {
     }
     policies = watch.policies();
     effective = ComputeSpec(policies);
+    reported.written = false;
     const auto labelled = namespace_labels;
     invalid.clear();
     if (effective.spec) {
@@ -510,7 +511,16 @@ struct Operator::State {
     return agents;
   }
 
-  ClusterFacts Facts() const {
+  /// Of the policies that are in effect, by uid.
+  std::map<std::string, Json> Generations() const {
+    std::map<std::string, Json> generations;
+    for (const PolicyObject& policy : policies)
+      if (const Json* generation = Find(policy.object, "/metadata/generation"))
+        generations[NameOf(policy).uid] = *generation;
+    return generations;
+  }
+
+  ClusterFacts Facts() {
     ClusterFacts facts;
     facts.namespace_name = options.installation.namespace_name;
     facts.agents = Agents();
@@ -527,7 +537,9 @@ struct Operator::State {
         !known_spec || known_spec->node.cluster.node_state != api::Switch::kOff;
     facts.reports = reports ? static_cast<std::int64_t>(reports->size()) : 0;
     facts.complete = IsComplete();
-    facts.written = effective.IsKnown() && drivers_planned && ObjectsAgree();
+    facts.written = effective.IsKnown() && invalid.empty() && drivers_planned && ObjectsAgree();
+    facts.generations_written =
+        facts.written ? Generations() : std::move(reported.generations_written);
     facts.problems = Problems();
     return facts;
   }

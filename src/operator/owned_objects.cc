@@ -106,6 +106,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     const std::string name = TextAt(object, "/metadata/name");
     names.insert(name);
     taken.erase(name);
+    if (IsGoing(name)) Deleted(name);
     if (const auto echo = echoes.find(name);
         echo != echoes.end() && echo->second.version == VersionIn(object))
       echoes.erase(echo);
@@ -282,11 +283,16 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
                self.Failed(name, answer.error());
              } else {
                base::Log(base::kInfo, "object deleted", {{"kind", self.kind.kind}, {"name", name}});
-               self.deleted_at.emplace(name, self.Now());
+               self.Deleted(name);
                self.echoes[name] = {"", self.Now()};
              }
              self.Next();
            }));
+  }
+
+  /// By this operator, another, or a user. After a while it counts as gone: its node may be dead.
+  void Deleted(const std::string& name) {
+    if (deleted_at.emplace(name, Now()).second) callbacks.due_after(kDeleting);
   }
 
   void Failed(const std::string& name, const Error& why) {

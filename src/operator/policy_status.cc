@@ -161,12 +161,15 @@ Json ConditionIn(const Json& status, const Json& type) {
   return {};
 }
 
-/// Whether the status says so of this generation: what differs since then was changed by others.
-bool WasWritten(const PolicyOutcome& outcome, const Json& found) {
+/// Whether what this generation wants was written once, by this operator or one before it.
+bool WasWritten(const PolicyOutcome& outcome, const ClusterFacts& facts, const Json& found) {
+  const Json* generation = Find(outcome.policy->object, "/metadata/generation");
+  if (generation == nullptr) return false;
+  const auto written = facts.generations_written.find(NameOf(*outcome.policy).uid);
+  if (written != facts.generations_written.end()) return written->second == *generation;
   const Json ready = ConditionIn(found, "Ready");
   const Json* observed = Find(ready, "/observedGeneration");
-  const Json* generation = Find(outcome.policy->object, "/metadata/generation");
-  return observed != nullptr && generation != nullptr && *observed == *generation;
+  return observed != nullptr && *observed == *generation;
 }
 
 /// An unchanged condition keeps its time.
@@ -255,7 +258,7 @@ PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts, con
   if (const std::string& why = outcome.policy->kind->not_served; !why.empty())
     return {"notReady", "NotServed", why};
   if (!facts.problems.empty()) return {"notReady", "ReconcileFailed", Joined(facts.problems), true};
-  if (!facts.written && !WasWritten(outcome, found))
+  if (!facts.written && !WasWritten(outcome, facts, found))
     return {"notReady", "OperandNotReady", "what it changes is not written yet"};
   if (has_vendor) return OfVendor(NodesOfVendor(outcome, facts).fleet, facts);
   return AddsDriver(*outcome.policy) ? OfDriver(NameOf(*outcome.policy).name, facts)

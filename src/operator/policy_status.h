@@ -29,10 +29,12 @@ struct ClusterFacts {
   FleetState all_accelerators;                 ///< with those that report devices of other vendors
   std::map<std::string, VendorNodes> vendors;  ///< of those that kinds of policies name
   std::vector<DriverOutcome> drivers;
-  bool reports_expected = true;       ///< agents write NodeStates
-  std::int64_t reports = 0;           ///< number of NodeStates
-  bool complete = false;              ///< everything was read at least once
-  bool written = false;               ///< the objects are as the policies want them
+  bool reports_expected = true;  ///< agents write NodeStates
+  std::int64_t reports = 0;      ///< number of NodeStates
+  bool complete = false;         ///< everything was read at least once
+  bool written = false;          ///< the objects are as the policies want them
+  /// Of the policies when that was so last, by uid.
+  std::map<std::string, nlohmann::json> generations_written;
   std::vector<std::string> problems;  ///< what prevents the operator from writing
 };
 

@@ -89,6 +89,17 @@ TEST(PolicyStatus, IsNotReadyBeforeWhatItWantsWasWritten) {
   EXPECT_EQ(state(found), "notReady");
 }
 
+TEST(PolicyStatus, WhatWasWrittenOnceIsRememberedWhereTheStatusHasNoConditions) {
+  auto facts = FactsWith({{"n1", "ready", "Ready", "", ""}});
+  facts.written = false;
+  facts.generations_written = {{"u1", 1}};
+  PolicyObject object = kObject;
+  object.object["metadata"]["generation"] = 1;
+  EXPECT_EQ(StateOf({.policy = &object}, facts, {}).state, "ready");
+  object.object["metadata"]["generation"] = 2;
+  EXPECT_EQ(StateOf({.policy = &object}, facts, {}).state, "notReady");
+}
+
 TEST(PolicyStatus, AnObjectThatIsIgnoredHasBeenObserved) {
   PolicyObject object = kObject;
   object.object["metadata"]["generation"] = 3;

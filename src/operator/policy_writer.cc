@@ -76,9 +76,12 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
   void Work(const std::string& key, const Done& done) {
     const PolicyObject* policy = callbacks.find(key);
     if (policy == nullptr) {
-      sent.erase(key);
-      states.erase(key);
+      Forget(key);
       return done({});
+    }
+    if (const std::string uid = NameOf(*policy).uid; uids[key] != uid) {
+      Forget(key);  // another of that name
+      uids[key] = uid;
     }
     const bool deleted = IsDeleted(*policy);
     if (deleted) return TakeBack(key, *policy, done);
@@ -90,6 +93,12 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
       return Patch(key, FinalizerPatch(*policy, true), "", done);
     ReportState(key, *policy);
     WriteStatus(key, *policy, callbacks.status(*policy, AsWritten(key, *policy), MetaTime()), done);
+  }
+
+  void Forget(const std::string& key) {
+    sent.erase(key);
+    states.erase(key);
+    uids.erase(key);
   }
 
   /// Of a policy that is being deleted, or that another operator has taken over. The status says
@@ -209,6 +218,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     Json made;  // of it by the server; null: not known
   };
   std::map<std::string, Sent> sent;
+  std::map<std::string, std::string> uids;    // of the policies with these keys
   std::map<std::string, std::string> states;  // state and reason as reported last
   std::uint64_t writes = 0;
   EventRecorder recorder;

@@ -71,7 +71,7 @@ class Chart:
     def try_render(self, *words: str, values: dict | None = None, namespace: str | None = None, kubernetes: str = "1.36.3"):
         given = ["--set-json", ",".join(f"{key}={json.dumps(value)}" for key, value in values.items())] if values else []
         words = ("template", self.release, str(self.path), "--namespace", namespace or self.namespace, "--kube-version", kubernetes, *given, *map(str, words))
-        unchanging = self.path.is_relative_to(ROOT) and not any(word in words for word in ("-f", "--values", "--set-file"))
+        unchanging = self.path == type(self)(self.helm).path and not any(word.startswith(("-f", "--values", "--set-file")) for word in words)
         return rendered_once(self, words) if unchanging else self.run(*words)
 
     def render(self, *words: str, **options) -> Rendered:

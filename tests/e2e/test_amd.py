@@ -170,8 +170,9 @@ class Load:
 def test_modes_change_while_pods_start_and_end_and_what_a_pod_has_stays(agent, kubernetes, amd, request):
     """A GPU is held throughout; what a pod has is named as the reason for which it stays. With few pods on whole GPUs most GPUs are divided, so that they are offered."""
     amd = amd(answers=True, any_process=False)
-    load, chance = Load(kubernetes, agent, amd), random.Random(11)
+    chance = random.Random(11)
     try:
+        load = Load(kubernetes, agent, amd)
         for number in range(24 if request.config.getoption("--all") else 8):
             mode = ("cpx", "spx")[number % 2]
             kubernetes.kubectl("label", "node", "n1", f"{PROFILE}={mode}", "--overwrite")
@@ -184,7 +185,8 @@ def test_modes_change_while_pods_start_and_end_and_what_a_pod_has_stays(agent, k
         load.scale(10)
         load.wait_running(10)
         wait_for(lambda: load.is_explained("cpx"), 240, "cpx to apply but for what pods have", lambda: (load.place(), amd.modes, agent.describe()))
-        assert len({*load.place()}) == 11 and "pod default/throughout" in agent.status()["layout"]["reason"]
+        wait_for(lambda: len(load.place()) == 11, 120, "the kubelet to have forgotten former pods", load.place)
+        assert "pod default/throughout" in agent.status()["layout"]["reason"]
         assert kubernetes.pod("throughout")["status"]["containerStatuses"][0]["restartCount"] == 0
     finally:
-        kubernetes.kubectl("delete", "deployment/load")
+        kubernetes.kubectl("delete", "deployment/load", "--ignore-not-found")

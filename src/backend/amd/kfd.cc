@@ -142,8 +142,9 @@ std::optional<KfdNode> NodeOf(unsigned number, const Properties& properties) {
 
 Properties ParseProperties(std::string_view text) {
   Properties properties;
-  ForEachProperty(
-      text, [&](std::string_view name, std::uint64_t value) { properties.emplace(name, value); });
+  ForEachProperty(text, [&](std::string_view name, std::uint64_t value) {
+    properties.insert_or_assign(std::string(name), value);
+  });
   return properties;
 }
 

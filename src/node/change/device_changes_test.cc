@@ -135,7 +135,8 @@ TEST_F(DeviceChangesTest, WithdrawsWaitsForHolderAndKubeletActsAndOffersAgain) {
   ASSERT_TRUE(ledger_.Add(LeaseOf("G0", "kubelet")).ok());
   counts_ = {"G0", "G1"};
   Begin("G0");
-  EXPECT_EQ(Unusable("G0"), "at await release, waits for held by lease-of-G0");
+  EXPECT_EQ(Unusable("G0"),
+            "at await release, waits for held by a pod whose name is not known yet (lease-of-G0)");
   EXPECT_EQ(Unusable("G1"), "");
   ledger_.Release("lease-of-G0");
   executor_.Advance(1min);
@@ -396,6 +397,7 @@ class Agent final : private device::Actions {
     const device::Reading reading;
     monitor_.OnReading(id, reading);
     inventory_.SetReading(id, reading, executor_.clock().Wall());
+    inventory_.PublishReadTimes();
   }
 
   std::vector<std::string> ResetTogether(const device::Facts& device,

@@ -77,6 +77,7 @@ class DivisionsTest : public testing::DivisibleNode, public device::Actions {
     device::Reading reading;
     reading.processes = {{.pid = pid}};
     inventory_.SetReading(id, std::move(reading), executor_.clock().Wall());
+    inventory_.PublishReadTimes();
   }
   std::string Offered(const std::string& id) {
     const auto desired = offers_.Desired();
@@ -335,6 +336,7 @@ TEST_F(DivisionsTest, WhatADriverLosesThatIsLoadedAgainIsDividedAgain) {
   for (int i = 0; i < 10; ++i) {
     executor_.Advance(2s);
     inventory_.SetReading(backend_.device.id, {}, executor_.clock().Wall());
+    inventory_.PublishReadTimes();
     Wake();
     if (reloads_ == 1) need = {.known = true};
   }

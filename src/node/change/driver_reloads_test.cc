@@ -54,6 +54,7 @@ class DriverReloadsTest : public ::testing::Test {
   void Look() {
     for (int i = 0; i < 4; ++i)
       inventory_.SetReading("G" + std::to_string(i), {}, executor_.clock().Wall());
+    inventory_.PublishReadTimes();
     executor_.RunUntilIdle();
   }
   void Need(const ReloadNeed& need) {
@@ -204,6 +205,7 @@ TEST_F(DriverReloadsTest, AProcessThatOnlyANewReadingShowsPreventsIt) {
   reading.processes = {{.pid = 7}};
   inventory_.SetReading("G1", reading, executor_.clock().Wall());
   for (const char* id : {"G0", "G2", "G3"}) inventory_.SetReading(id, {}, executor_.clock().Wall());
+  inventory_.PublishReadTimes();
   executor_.Advance(10s);
   EXPECT_EQ(actions_.count, 0);
   EXPECT_THAT(Outlook().why_not, HasSubstr("a process"));

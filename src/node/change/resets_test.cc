@@ -109,6 +109,7 @@ class ResetsTest : public ::testing::Test {
     device::Reading reading;
     monitor_.OnReading(id, reading);  // from a driver that cannot report when a fault is over
     inventory_.SetReading(id, reading, executor_.clock().Wall());
+    inventory_.PublishReadTimes();
     executor_.RunUntilIdle();
   }
   void Break(const std::string& id, Severity severity = Severity::kReset) {
@@ -213,6 +214,7 @@ TEST_F(ResetsTest, AnIdleServerEndsFirstAndOneWithClientsIsWaitedFor) {
     reading.processes = {{.pid = 77}};
     monitor_.OnReading("G0", reading);
     inventory_.SetReading("G0", reading, executor_.clock().Wall());
+    inventory_.PublishReadTimes();
     executor_.RunUntilIdle();
   };
   serve(1);
@@ -304,6 +306,7 @@ TEST_F(ResetsTest, AProcessThatOnlyANewReadingShowsPreventsTheReset) {
   reading.processes = {{.pid = 7}};
   monitor_.OnReading("G0", reading);
   inventory_.SetReading("G0", reading, executor_.clock().Wall());
+  inventory_.PublishReadTimes();
   executor_.RunUntilIdle();
   EXPECT_EQ(ResetsAfter(0s), 0u);
   EXPECT_TRUE(monitor_.ResetsOf("G0").empty());
@@ -416,6 +419,7 @@ TEST_F(ResetsOfParts, AProcessOnAnotherPartPreventsTheReset) {
   reading.processes = {{.pid = 7}};
   monitor_.OnReading("G0.1", reading);
   inventory_.SetReading("G0.1", reading, executor_.clock().Wall());
+  inventory_.PublishReadTimes();
   Look("G0.0");
   EXPECT_EQ(ResetsAfter(1min), 0u);
   EXPECT_THAT(Of("G0.0").reason, HasSubstr("it will be reset when it is no longer in use"));

@@ -183,6 +183,7 @@ void Discovery::NoDriver(const Error& cause) {
     inventory_.SetFacts(options_.vendor, {}, "the driver is gone: " + error.message(),
                         executor_.clock().Wall());
   }
+  inventory_.PublishReadTimes();
   After(rescan_ ? base::Duration(std::chrono::milliseconds(20)) : backoff_.Next(),
         &Discovery::Open);
   rescan_ = false;
@@ -206,6 +207,7 @@ void Discovery::Ended(const Error& error) {
   if (phase_ == Phase::kWaiting || phase_ == Phase::kReleased) return;
   ++*connection_;
   busy_ = false;
+  inventory_.PublishReadTimes();
   executor_.Cancel(timer_);
   const std::string address = std::exchange(in_flight_, "");
   if (error.code() == Code::kDeadlineExceeded && !address.empty()) {

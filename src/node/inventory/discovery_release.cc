@@ -17,6 +17,7 @@ void Discovery::Release(std::function<void()> done) {
   ++*connection_;
   phase_ = Phase::kReleased;
   busy_ = rescan_ = false;
+  inventory_.PublishReadTimes();
   wanted_.reset();
   soon_.clear();
   in_flight_.clear();

@@ -96,8 +96,8 @@ class Inventory {
   void Recall(PciOccupancy occupancy) { occupancy_ = std::move(occupancy); }
   const PciOccupancy& occupancy() const { return occupancy_; }
 
-  /// One that says the same as the one before is published with PublishReadTimes at the latest:
-  /// nothing but its time is new, and most are such.
+  /// The time of one that says the same as the one before, as most do, is published with the next
+  /// change or by PublishReadTimes.
   void SetReading(const std::string& id, device::Reading reading, base::WallTime now);
 
   /// After several readings.

@@ -61,7 +61,7 @@ base::Result<Root> Root::Open(const std::string& path) {
 base::Result<Root> Root::OpenBelow(const std::string& path) const {
   ASSIGN(UniqueFd fd, OpenFile(path, O_PATH | O_DIRECTORY));
   const bool confined = confined_ || KernelConfines(fd.get());
-  return Root(path_ + "/" + path, std::move(fd), confined);
+  return Root(path_ + (path.starts_with('/') ? "" : "/") + path, std::move(fd), confined);
 }
 
 base::Result<UniqueFd> Root::OpenFile(const std::string& path, int flags) const {

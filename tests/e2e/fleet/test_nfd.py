@@ -67,7 +67,7 @@ def running_nfd(fleet: Fleet):
         fleet.kubectl("delete", "-f", crds, "-f", master, "--timeout=180s")
 
 
-def share_the_nodes(fleet: Fleet, remark, seconds: float, writes):
+def share_the_nodes(fleet: Fleet, remark, seconds: float, writes, beside: str = "Penstock"):
     """Walkthrough M beside a running NFD, however Penstock was installed. `writes(begin)`: Penstock's since then."""
     theirs, both = "feature.node.kubernetes.io/system-os_release.ID", "feature.node.kubernetes.io/pci-10de.present"
     annotation = "nfd.node.kubernetes.io/feature-labels"
@@ -81,8 +81,8 @@ def share_the_nodes(fleet: Fleet, remark, seconds: float, writes):
     begin = time.time()
     time.sleep(seconds)  # the period in which a conflict would show
     wrote, nfds = writes(begin), fleet.audit.writes(begin, who="system:serviceaccount:nfd:")
-    remark(f"a real NFD beside Penstock, {seconds} s: Penstock's writes", summed(wrote) or "none", wrote)
-    remark(f"a real NFD beside Penstock, {seconds} s: NFD's writes to nodes", summed(nfds) or "none", nfds)
+    remark(f"a real NFD beside {beside}, {seconds} s: Penstock's writes", summed(wrote) or "none", wrote)
+    remark(f"a real NFD beside {beside}, {seconds} s: NFD's writes to nodes", summed(nfds) or "none", nfds)
     assert not wrote and not nfds, f"Penstock's: {Audit.told(wrote, begin)}; NFD's: {Audit.told(nfds, begin)}"
     for name in fleet.nodes:
         labels = fleet.labels(name)
@@ -135,7 +135,7 @@ def test_the_label_that_a_device_config_selects_comes_from_nfd_and_ours_stay(ins
     wait_for(lambda: selected() == ["n4"], 60, "NFD to label the node that has AMD's GPUs, and no other",
              lambda: (selected(), nfd.kubectl("logs", "-n", "nfd", "-l", "app in (nfd-master,nfd-worker)", check=False).stdout))
     ours = amds(installed)
-    share_the_nodes(installed, remark, 10, installed.audit.writes)
+    share_the_nodes(installed, remark, 10, installed.audit.writes, "Penstock with AMD's GPUs")
     assert selected() == ["n4"] and amds(installed) == ours
     theirs = nfd.get("node", "n4")["metadata"]["annotations"]["nfd.node.kubernetes.io/feature-labels"].split(",")
     assert "amd-gpu" in theirs and not [key for key in theirs if key.startswith(("amd.com/", "beta.amd.com/"))], theirs

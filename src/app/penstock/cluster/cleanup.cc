@@ -144,9 +144,8 @@ Verb CleanupVerb(const Common& common, const std::string& program) {
                 "also remove what the operator made in the namespace and for the cluster, after it "
                 "was uninstalled"),
            Flag("--crds", &options->crds,
-                "... and the CRDs, with every ClusterPolicy, NVIDIADriver, GPUCluster, "
-                "DeviceConfig and "
-                "Penstock")
+                "... and the CRDs, with every ClusterPolicy, NVIDIADriver, GPUCluster and "
+                "Penstock; that of DeviceConfig stays while there are some in other namespaces")
                .Needs({"--operator"})},
       .run = [&common, options] {
         if (options->policies) return PoliciesOfRelease(common, *options);

@@ -142,7 +142,6 @@ base::Result<std::string> ObjectElsewhere(const ApiServer& server, const std::st
     const auto list = protocol::kube::Parse(
         server({.path = kind.resource.Path(""),
                 .query = {{"fieldSelector", "metadata.namespace!=" + space}, {"limit", "1"}}}));
-    if (!list.ok() && list.error().code() == Code::kNotFound) return std::string();
     if (!list.ok()) return list.error();
     const Json& items = analysis::At(*list, {"items"});
     if (items.is_array() && !items.empty())
@@ -173,7 +172,7 @@ void DeleteDefinition(const ApiServer& server, const std::string& name,
         stays + "objects of other namespaces cannot be read: " + elsewhere.error().message());
   if (!elsewhere->empty())
     return outcome.remarks.push_back(
-        stays + *elsewhere + " would be deleted with it, and is not " + "in the namespace " +
+        stays + *elsewhere + " would be deleted with it, and is not in the namespace " +
         options.namespace_name + "; delete such objects, then `kubectl delete crd " + name + "`");
   DeleteOne(server, definitions, "", name, options.dry_run, outcome);
 }

@@ -37,6 +37,7 @@ class DivisibleNode : public ::testing::Test {
     for (const device::Facts& facts : all)
       if (now->Find(facts.id)->reading == nullptr)
         inventory_.SetReading(facts.id, {}, executor_.clock().Wall());
+    inventory_.PublishReadTimes();
   }
 
   /// Changes of an agent that takes these over. Kinds are added before the caller starts them.
