@@ -30,8 +30,8 @@ AT_ONCE = 2 * (os.cpu_count() or 1)
 @contextlib.contextmanager
 def folder_in_memory(place: Path = MEMORY):
     """The environment that has GoogleTest programs make their files in memory, if there is a place
-    for that in which programs and device files work, and that is large enough; else nothing. On disk, those that
-    make many files take several times as long (tests/support/isolated.py)."""
+    for that in which programs and device files work, and that is large enough; else nothing. On
+    disk, those that make many files take several times as long (tests/support/isolated.py)."""
     try:
         about = os.statvfs(place)
         usable = not about.f_flag & (os.ST_NOEXEC | os.ST_NODEV) and about.f_bavail * about.f_frsize > 1 << 30

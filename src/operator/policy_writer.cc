@@ -24,7 +24,8 @@ namespace {
 
 constexpr base::Duration kSpacing = 1s;
 constexpr base::Duration kShown = 5s;  // by then the watch has delivered our last write
-// How long it counts what the server made of a write: a definition may get the fields it lacked.
+// After this time a status of which the server dropped a part is written once more: its definition
+// may have the missing fields by now.
 constexpr base::Duration kMade = 10min;
 
 /// With the version, no finalizer is lost that another client has written meanwhile.
