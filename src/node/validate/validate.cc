@@ -45,12 +45,10 @@ std::set<std::string> NeededVendors(const Report& report, const Inputs& inputs) 
 }
 
 Step Driver(const Report& report, const Inputs& inputs) {
-  const std::set<std::string> needed = NeededVendors(report, inputs);
-  if (needed.empty() && !inputs.discovered)
-    return Make(kDriver, kWaiting, "the drivers have not been looked for yet");
+  std::set<std::string> needed = NeededVendors(report, inputs);
   std::vector<std::string> missing, unusable, loaded;
   for (const api::VendorReport& vendor : report.vendors) {
-    if (!needed.contains(vendor.vendor)) continue;
+    if (needed.erase(vendor.vendor) == 0) continue;
     const std::string why = vendor.vendor + ": " + vendor.reason;
     if (vendor.driver.empty())
       missing.push_back(why);
@@ -68,6 +66,9 @@ Step Driver(const Report& report, const Inputs& inputs) {
   if (!unusable.empty())
     return Make(kDriver, kFailed, Several(unusable),
                 "reboot, or load the kernel module that belongs to the installed libraries");
+  // The bus is known before the drivers are.
+  if (!inputs.discovered && (loaded.empty() || !needed.empty()))
+    return Make(kDriver, kWaiting, "the drivers have not been looked for yet");
   if (loaded.empty()) return Make(kDriver, kSkipped, "this node has no accelerator");
   return Make(kDriver, kPassed, base::Join(loaded, ", "));
 }

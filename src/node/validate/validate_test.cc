@@ -214,6 +214,20 @@ INSTANTIATE_TEST_SUITE_P(
                        node.discovered = false;
                      },
                      "driver", "waiting", "not been looked for", ""},
+        ValidateCase{"the bus is known before the drivers",
+                     [](TestNode& node) {
+                       node.report.devices.clear();
+                       node.report.vendors.clear();
+                       node.discovered = false;
+                     },
+                     "driver", "waiting", "not been looked for", ""},
+        ValidateCase{"one of two drivers is known",
+                     [](TestNode& node) {
+                       node.report.devices.clear();
+                       node.on_bus["other"] = 1;
+                       node.discovered = false;
+                     },
+                     "driver", "waiting", "not been looked for", ""},
         ValidateCase{"no accelerator",
                      [](TestNode& node) {
                        node.report.devices.clear();
