@@ -9,6 +9,7 @@
 
 #include "api/report_json.h"
 #include "base/core/json_text.h"
+#include "base/core/printable.h"
 #include "base/core/strings.h"
 
 namespace penstock::api {
@@ -21,11 +22,7 @@ using internal::Take;
 
 constexpr std::size_t kLongestField = 4096;  // etcd accepts 1.5 MiB for a whole object
 
-/// Cuts a text to the longest length. The cut may split a character; NodeStateOf replaces what
-/// remains of it, like all invalid UTF-8.
-std::string CutField(const std::string& text) {
-  return text.size() <= kLongestField ? text : text.substr(0, kLongestField) + "…";
-}
+std::string CutField(const std::string& text) { return base::Shortened(text, kLongestField, "…"); }
 
 /// Removes fractions of seconds, which Kubernetes' times do not have: "2026-11-21T03:42:00Z".
 std::string WholeSeconds(const std::string& time) {

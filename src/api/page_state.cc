@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/core/json_text.h"
+#include "base/core/printable.h"
 #include "base/core/strings.h"
 
 namespace penstock::api {
@@ -20,13 +21,7 @@ constexpr std::size_t kLongestText = 300;  // bytes; a command line can have meg
 constexpr std::size_t kMostPids = 20;
 constexpr float kPercent = 100, kMebibyte = 1 << 20;
 
-/// A text of at most this length, cut between characters.
-std::string Cut(std::string_view text) {
-  if (text.size() <= kLongestText) return std::string(text);
-  std::size_t end = kLongestText;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return std::string(text.substr(0, end)) + "…";
-}
+std::string Cut(std::string_view text) { return base::Shortened(text, kLongestText, "…"); }
 
 /// Keys without a value are left out: most are empty, and there may be thousands of holders.
 void Put(Json& json, const char* key, std::string_view text) {

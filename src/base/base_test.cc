@@ -83,6 +83,18 @@ TEST(Strings, MatchGlobsWithoutCase) {
   EXPECT_TRUE(GlobMatch("*", ""));
 }
 
+TEST(Shortened, CutsBetweenCharacters) {
+  EXPECT_EQ(Shortened("12345", 5), "12345");
+  EXPECT_EQ(Shortened("123456", 5), "12...");
+  EXPECT_EQ(Shortened("1\xc3\xbc"
+                      "3456",
+                      5),
+            "1...")
+      << "two bytes are one character";
+  EXPECT_EQ(Shortened("123456", 5, ""), "12345");
+  EXPECT_EQ(Shortened("123456", 2), "...") << "there is always the mark";
+}
+
 TEST(Printable, LeavesNothingThatATerminalActsOn) {
   for (const char* text : {"", "plain",
                            "\xc2\xa0"

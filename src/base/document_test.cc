@@ -114,5 +114,16 @@ TEST(MapReader, ReportsEverythingAtOnceWithHints) {
   EXPECT_THAT(text, HasSubstr("owner: has no value"));
 }
 
+TEST(Problems, StayShortWhateverAFileContains) {
+  Problems problems("c.yaml");
+  for (int line = 1; line <= 1000; ++line)
+    problems.Add({.line = line, .column = 1}, "x: is " + std::string(10000, 'y'));
+  const std::string text = problems.ToError().message();
+  EXPECT_LT(text.size(), 60'000U);
+  EXPECT_THAT(text, HasSubstr("c.yaml:100:1: x: is yyy"));
+  EXPECT_THAT(text, Not(HasSubstr("c.yaml:101:1")));
+  EXPECT_TRUE(text.ends_with("\nc.yaml: and 900 more problems")) << text.substr(text.size() - 99);
+}
+
 }  // namespace
 }  // namespace penstock::base

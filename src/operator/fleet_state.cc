@@ -14,14 +14,6 @@ constexpr std::string_view kOtherReason = "Other";
 /// Of the agent's condition Ready where no allocator serves, which is normal where none is wanted.
 constexpr std::string_view kNoAllocator = "NoDoorOpen";
 
-std::string Shortened(const std::string& text) {
-  if (text.size() <= kMostMessage) return base::Printable(text);
-  std::size_t end = kMostMessage - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
-    --end;  // in a character
-  return base::Printable(text.substr(0, end)) + "...";
-}
-
 std::int64_t NumberAt(const Json& object, const std::string& pointer) {
   const Json* found = Find(object, pointer);
   return found != nullptr && found->is_number_integer() ? found->get<std::int64_t>() : 0;
@@ -40,10 +32,11 @@ Json Kept(const Json& object, std::initializer_list<const char*> keys) {
 Json KeptCondition(const Json& condition) {
   const std::string status = TextAt(condition, "/status");
   if (status == "True") return {{"status", status}};
-  return {{"status", status},
-          {"reason", base::Printable(TextAt(condition, "/reason").substr(0, kMostReason))},
-          {"message", Shortened(TextAt(condition, "/message"))},
-          {"since", base::Printable(TextAt(condition, "/lastTransitionTime").substr(0, 32))}};
+  return {
+      {"status", status},
+      {"reason", base::Printable(TextAt(condition, "/reason").substr(0, kMostReason))},
+      {"message", base::Printable(base::Shortened(TextAt(condition, "/message"), kMostMessage))},
+      {"since", base::Printable(TextAt(condition, "/lastTransitionTime").substr(0, 32))}};
 }
 
 bool IsTrue(const Json& reduced_state, const std::string& condition) {

@@ -19,12 +19,7 @@ constexpr std::size_t kNamed = 3;  // devices that a message names
 
 /// At most 1000 bytes, printable.
 std::string CutText(const std::string& text) {
-  constexpr std::size_t kMost = 1000;
-  if (text.size() <= kMost) return base::Printable(text);
-  std::size_t end = kMost - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
-    --end;  // in a character
-  return base::Printable(text.substr(0, end)) + "...";
+  return base::Printable(base::Shortened(text, 1000));
 }
 
 bool HasDevices(const Report& report, const std::string& vendor) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/core/printable.h"
 #include "base/core/strings.h"
 #include "view/conditions.h"
 
@@ -14,9 +15,7 @@ using api::DeviceReport;
 using api::Report;
 
 /// An Event's message has at most 1024 bytes (core/v1 validation).
-std::string Cut(const std::string& text) {
-  return text.size() <= 1000 ? text : text.substr(0, 997) + "...";
-}
+std::string Cut(const std::string& text) { return base::Shortened(text, 1000); }
 
 std::string Name(const DeviceReport& device) {
   const std::string number = NumberOf(device);

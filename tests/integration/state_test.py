@@ -98,6 +98,34 @@ def test_the_kubelet_is_told_of_shares_alone_whenever_the_agent_starts_and_wheth
     assert not whole(clustered.kubelet.told())
 
 
+MEGABYTE = 1_000_000  # an API server accepts about as much
+HUGE = {"one value": {"default": "version: " + "y" * MEGABYTE},
+        "one key": {"default": SHARES + "k" * 900 + ": 1\n? " + "k" * (MEGABYTE // 2) + "\n: 1\n"},
+        "brackets": {"default": "[" * MEGABYTE},
+        "unknown keys": {"default": SHARES + "".join(f"key{i}: 1\n" for i in range(MEGABYTE // 12))},
+        "problems": {"default": "kind: NodeConfig\n" + "".join(f"key{i}: 1\n" for i in range(MEGABYTE // 12))},
+        "many keys": {f"key{i}": "x" for i in range(MEGABYTE // 12)}}
+
+
+@pytest.mark.parametrize("data", HUGE.values(), ids=HUGE)
+def test_a_megabyte_that_is_wrong_is_said_in_few_words_and_changes_nothing(clustered, data):
+    clustered.start()
+    clustered.kubelet.healthy(SHARED)
+    log, written = clustered.node.home / "agent.log", len(clustered.api.writes)
+    before = log.stat().st_size
+    clustered.api.put(MAP, "ConfigMap", data=data)
+    wait_until(lambda: clustered.configuration().get("problem") or clustered.configuration().get("remarks"), "it to be said", seen=clustered.configuration)
+    clustered.kubelet.healthy(SHARED)
+    assert clustered.condition("ConfigurationApplied")["message"]
+    wait_until(lambda: any("nodestates" in path and json.dumps(body).count("ConfigMap gpu/shares") > 1 for _, path, body in clustered.api.writes[written:]),
+               "the NodeState to say it")
+    assert max(len(json.dumps(body)) for _, _, body in clustered.api.writes[written:]) < 100_000
+    assert len(json.dumps(clustered.node.report())) < 300_000
+    # Only a real API server refuses to change labels that this one does not store: the log repeats them.
+    lines = [line for line in log.read_text()[before:].splitlines() if "contested labels" not in line]
+    assert sum(map(len, lines)) < 100_000
+
+
 def test_without_anything_kept_the_kubelet_is_told_nothing_until_the_cluster_answers(clustered):
     clustered.api.down()
     clustered.start()

@@ -48,13 +48,12 @@ std::optional<Choice> Choose(const api::ConfigMapConfig& where, const std::strin
   return std::nullopt;
 }
 
-/// Returns "it has a, b"; cuts a long list.
+/// "a, b", or of many keys "a, b, ... and 90 more".
 std::string Listed(const std::vector<std::string>& keys) {
   constexpr std::size_t kMax = 10;
-  if (keys.empty()) return "it has no key";
   std::vector<std::string> shown(
       keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(std::min(keys.size(), kMax)));
-  return "it has " + base::Join(shown, ", ") +
+  return base::Join(shown, ", ") +
          (keys.size() > kMax ? " and " + std::to_string(keys.size() - kMax) + " more" : "");
 }
 
@@ -62,16 +61,16 @@ std::string NoSuchKey(const api::ConfigMapConfig& where, const Choice& choice,
                       const std::vector<std::string>& keys) {
   std::string text = "there is no key " + choice.key + " in " + NameOf(where) + ", which the " +
                      (choice.by == "default" ? "default (cluster.config.default)" : choice.by) +
-                     " asks for; " + Listed(keys);
+                     " asks for; it has " + (keys.empty() ? "no key" : Listed(keys));
   if (const auto near = base::Nearest(choice.key, keys)) text += "; did you mean " + *near + "?";
   return text;
 }
 
 std::string NothingChosen(const api::ConfigMapConfig& where, const std::vector<std::string>& keys) {
   if (keys.empty()) return NameOf(where) + " has no key: put a configuration under data";
-  return NameOf(where) + " has " + std::to_string(keys.size()) + " keys (" +
-         base::Join(keys, ", ") + ") and nothing says which one is for this node: set its label " +
-         where.node_label + ", or a default (cluster.config.default)";
+  return NameOf(where) + " has " + std::to_string(keys.size()) + " keys (" + Listed(keys) +
+         ") and nothing says which one is for this node: set its label " + where.node_label +
+         ", or a default (cluster.config.default)";
 }
 
 }  // namespace

@@ -20,18 +20,6 @@ bool IsNodeConfig(const std::string& text) {
 /// "ConfigMap ns/name, key any (label ...)" without the parentheses: a prefix for line and column.
 std::string NameIn(const std::string& origin) { return origin.substr(0, origin.find(" (")); }
 
-void LogNotes(const std::vector<std::string>& not_yet, const std::vector<std::string>& remarks) {
-  for (const std::string& one : not_yet)
-    base::Log(base::kWarn, "requested setting is not in force", {{"what", one}});
-  for (const std::string& one : remarks)
-    base::Log(base::kInfo, "configuration remark", {{"remark", one}});
-}
-
-/// The value of KeptText::from.
-std::string KeyOf(const api::ConfigMapConfig& where) {
-  return where.namespace_name + "/" + where.name;
-}
-
 /// Of many remarks, only the first are shown.
 std::vector<std::string> Shown(std::vector<std::string> remarks) {
   constexpr std::size_t kMaxRemarks = 20;
@@ -41,6 +29,18 @@ std::vector<std::string> Shown(std::vector<std::string> remarks) {
   remarks.push_back("and " + std::to_string(more) +
                     " more: run penstock config check to list them all");
   return remarks;
+}
+
+void LogNotes(const std::vector<std::string>& not_yet, const std::vector<std::string>& remarks) {
+  for (const std::string& one : not_yet)
+    base::Log(base::kWarn, "requested setting is not in force", {{"what", one}});
+  for (const std::string& one : Shown(remarks))
+    base::Log(base::kInfo, "configuration remark", {{"remark", one}});
+}
+
+/// The value of KeptText::from.
+std::string KeyOf(const api::ConfigMapConfig& where) {
+  return where.namespace_name + "/" + where.name;
 }
 
 std::string Keys(const std::vector<api::ConfigChange>& changes) {

@@ -4,10 +4,14 @@
 #include <algorithm>
 
 #include "base/core/document_builder.h"
+#include "base/core/printable.h"
 #include "base/core/strings.h"
 
 namespace penstock::base {
 namespace {
+
+/// A file may have a megabyte, and what is wrong with it is logged and reported to a cluster.
+constexpr std::size_t kLongestProblem = 500, kMostProblems = 100;
 
 bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
   return a.size() == b.size() && ToLower(a) == ToLower(b);
@@ -116,7 +120,7 @@ std::string_view Describe(Value::Kind kind) {
 }
 
 void Problems::Add(Mark mark, std::string message) {
-  problems_.push_back({mark, std::move(message)});
+  problems_.push_back({mark, Shortened(message, kLongestProblem)});
 }
 
 void Problems::Tolerate(Mark mark, std::string problem, std::string remark) {
@@ -125,7 +129,7 @@ void Problems::Tolerate(Mark mark, std::string problem, std::string remark) {
 }
 
 void Problems::Remark(Mark mark, std::string remark) {
-  remarks_.push_back({mark, std::move(remark)});
+  remarks_.push_back({mark, Shortened(remark, kLongestProblem)});
 }
 
 std::vector<Problems::Problem> Problems::InOrder(std::vector<Problem> problems) {
@@ -146,8 +150,14 @@ std::vector<std::string> Problems::Remarks() const {
 
 Error Problems::ToError() const {
   std::string text;
+  std::size_t shown = 0;
   for (const Problem& problem : InOrder(problems_)) {
     if (!text.empty()) text += '\n';
+    if (shown++ == kMostProblems) {
+      text +=
+          file_ + ": and " + std::to_string(problems_.size() - kMostProblems) + " more problems";
+      break;
+    }
     text += file_;
     if (problem.mark.line > 0)
       text += ":" + std::to_string(problem.mark.line) + ":" + std::to_string(problem.mark.column);

@@ -78,7 +78,8 @@ class Problems {
   bool empty() const { return problems_.empty(); }
   std::size_t size() const { return problems_.size(); }
 
-  /// kInvalidArgument; one line per problem, in file order: "file:line:column: message".
+  /// kInvalidArgument; one line per problem, in file order: "file:line:column: message". Of more
+  /// than 100 the first, and how many more there are; of a message at most 500 bytes.
   Error ToError() const;
   /// In file order: "message (line 3)".
   std::vector<std::string> Remarks() const;

@@ -1,6 +1,8 @@
 // Works byte by byte: at most three bytes identify a character to replace.
 #include "base/core/printable.h"
 
+#include <algorithm>
+
 #include "base/core/strings.h"
 
 namespace penstock::base {
@@ -51,6 +53,13 @@ bool IsPrintable(std::string_view text) {
     text.remove_prefix(piece.length);
   }
   return true;
+}
+
+std::string Shortened(std::string_view text, std::size_t most, std::string_view mark) {
+  if (text.size() <= most) return std::string(text);
+  std::size_t end = most - std::min(most, mark.size());
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + std::string(mark);
 }
 
 std::string Printable(std::string_view text) {

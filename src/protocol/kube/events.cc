@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/core/printable.h"
 #include "base/lifetime.h"
 #include "base/log.h"
 
@@ -32,13 +33,6 @@ constexpr std::size_t kMaxMessage = 1024;   // the longest note of events.k8s.io
 constexpr std::size_t kMaxName = 253 - 17;  // the rest of a name is a dot and 16 digits
 
 const Resource kEvents{"", "v1", "events"};
-
-std::string Cut(const std::string& text, std::size_t most) {
-  if (text.size() <= most) return text;
-  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80)
-    --most;  // within a UTF-8 character
-  return text.substr(0, most);
-}
 
 // RFC 3339 with seconds, like metav1.Time.
 std::string TimeText(base::WallTime time) { return base::FormatTime(time).substr(0, 19) + "Z"; }
@@ -87,11 +81,11 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
             const std::string& text) {
     // kubectl describe finds a node's events by its name as uid, as the kubelet writes them.
     if (about.kind == "Node") about.uid = about.name;
-    std::string message = Cut(text, kMaxMessage);
+    std::string message = base::Shortened(text, kMaxMessage);
     std::string key = about.kind + "\n" + about.namespace_name + "\n" + about.name + "\n" +
                       about.uid + "\n" + type + "\n" + reason;
     if (IsOneOfMany(key, message)) {
-      message = Cut("(combined from similar events): " + text, kMaxMessage);
+      message = base::Shortened("(combined from similar events): " + text, kMaxMessage);
     } else {
       key += "\n" + message;
     }
@@ -197,7 +191,7 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
         std::chrono::duration_cast<std::chrono::nanoseconds>(record.last.time_since_epoch())
             .count();
     if (record.name.empty())
-      record.name = Cut(record.about.name, kMaxName) + "." +
+      record.name = base::Shortened(record.about.name, kMaxName, "") + "." +
                     Hex(static_cast<std::uint64_t>(since) + sequence++);
     Json about = {{"apiVersion", record.about.api_version},
                   {"kind", record.about.kind},
