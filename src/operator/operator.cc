@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -377,10 +378,13 @@ struct Operator::State {
     WatchAgents();
     reported = Facts();
     bool taken_back = false;
+    std::set<std::string> keys;
     for (const PolicyObject& policy : watch.policies()) {
+      keys.insert(KeyOf(policy));
       taken_back |= IsDeleted(policy) || (IsForeign(policy) && HasFinalizer(policy, kFinalizer));
       if (IsDeleted(policy) || IsForeign(policy) || IsKnown(policy)) writer.Soon(KeyOf(policy));
     }
+    writer.ForgetOthers(keys);
     if (taken_back) work.After(kStatus, kAgain);
     taints.SetReady(ReadyNodes());
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "api/compat/policy_state.h"
@@ -94,6 +95,13 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
       return Patch(key, FinalizerPatch(*policy, true), "", done);
     ReportState(key, *policy);
     WriteStatus(key, *policy, callbacks.status(*policy, AsWritten(key, *policy), MetaTime()), done);
+  }
+
+  void ForgetOthers(const std::set<std::string>& keys) {
+    const auto is_other = [&keys](const auto& one) { return !keys.contains(one.first); };
+    std::erase_if(sent, is_other);
+    std::erase_if(states, is_other);
+    std::erase_if(uids, is_other);
   }
 
   void Forget(const std::string& key) {
@@ -234,6 +242,10 @@ PolicyWriter::PolicyWriter(protocol::kube::Api& api, const std::string& host, Ca
 PolicyWriter::~PolicyWriter() = default;
 
 void PolicyWriter::Soon(const std::string& key) { state_->queue->Add(key); }
+void PolicyWriter::ForgetOthers(const std::set<std::string>& keys) { state_->ForgetOthers(keys); }
+std::size_t PolicyWriter::remembered() const {
+  return std::max({state_->sent.size(), state_->states.size(), state_->uids.size()});
+}
 std::uint64_t PolicyWriter::writes() const { return state_->writes; }
 
 }  // namespace penstock::cluster

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,9 @@ class PolicyWriter {
 
   /// There may be something to write.
   void Soon(const std::string& key);
+  /// Drops what is remembered of policies with other keys than these: they are gone.
+  void ForgetOthers(const std::set<std::string>& keys);
+  std::size_t remembered() const;  ///< policies of which something is
   std::uint64_t writes() const;
 
  private:
