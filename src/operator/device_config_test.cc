@@ -41,6 +41,9 @@ constexpr char kSite[] = "/apis/penstock.io/v1alpha1/penstocks/site";
 constexpr char kAgents[] = "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-agent";
 constexpr char kAgentsMap[] = "/api/v1/namespaces/gpu-operator/configmaps/penstock-agent";
 constexpr char kService[] = "/api/v1/namespaces/gpu-operator/services/default-metrics-exporter";
+constexpr char kMonitor[] =
+    "/apis/monitoring.coreos.com/v1/namespaces/gpu-operator/servicemonitors/"
+    "default-metrics-exporter";
 constexpr char kNvidiaClass[] = "/apis/node.k8s.io/v1/runtimeclasses/nvidia";
 constexpr char kTheirs[] = "amd.node.kubernetes.io/deviceconfig-finalizer";
 constexpr char kOurs[] = "penstock.io/cleanup";
@@ -86,6 +89,10 @@ class DeviceConfigTest : public testing::Test {
     PutConfig(kConfig);
     api_.Merge(kConfig, {{"spec", {{"metricsExporter", {{"enable", true}}}}}});
   }
+  void AskForMonitor() {
+    const json prometheus = {{"serviceMonitor", {{"enable", true}}}};
+    api_.Merge(kConfig, {{"spec", {{"metricsExporter", {{"prometheus", prometheus}}}}}});
+  }
 
   /// As another program has made it. `owner`: of its controller; empty: it has none.
   void PutService(const json& owner, const std::string& manager = "helm") {
@@ -95,6 +102,14 @@ class DeviceConfigTest : public testing::Test {
                     {"spec", {{"type", "NodePort"}, {"selector", {{"app", "theirs"}}}}}};
     if (!owner.empty()) service["metadata"]["ownerReferences"] = json::array({owner});
     api_.Put(kService, service, manager);
+  }
+  void PutMonitor(const json& owner) {
+    api_.Put(kMonitor,
+             {{"apiVersion", "monitoring.coreos.com/v1"},
+              {"kind", "ServiceMonitor"},
+              {"metadata", {{"ownerReferences", json::array({owner})}}},
+              {"spec", {{"selector", {{"matchLabels", {{"app", "theirs"}}}}}}}},
+             "manager");
   }
   json OwnerByTheirOperator() {
     const json& config = At(kConfig);
@@ -157,6 +172,14 @@ class DeviceConfigTest : public testing::Test {
     const json found = Status().value(component, json::object());
     return {found.value("nodesMatchingSelectorNumber", -1), found.value("desiredNumber", -1),
             found.value("availableNumber", -1)};
+  }
+  /// Whether the one object was asked for.
+  bool WasLookedFor(const std::string& path) {
+    return std::ranges::any_of(api_.calls(), [&](const ApiCall& call) {
+      const auto selector = call.query.find("fieldSelector");
+      return selector != call.query.end() &&
+             path == call.path + "/" + selector->second.substr(selector->second.find('=') + 1);
+    });
   }
   /// "METHOD PATH" of what was written.
   std::vector<std::string> Writes() {
@@ -400,6 +423,47 @@ TEST_F(DeviceConfigTest, ServicesOfTheOperatorThatIsReplacedAreTakenOver) {
     operator_.reset();
     for (const char* path : {kService, kConfig, kClusterPolicy}) api_.Remove(path);
   }
+}
+
+TEST_F(DeviceConfigTest, OfAServiceThatWasTakenOverNoOldPortStays) {
+  for (const int before : {5000, 5500}) {
+    SCOPED_TRACE(before);
+    PutExporterConfig();
+    AskForMonitor();
+    PutService(OwnerByTheirOperator(), "manager");
+    api_.Merge(kService, {{"spec", {{"ports", {{{"name", "exporter-port"}, {"port", before}}}}}}},
+               "manager");
+    PutMonitor(OwnerByTheirOperator());
+    Start();
+    for (const int port : {5000, 5001}) {
+      api_.Merge(kConfig, {{"spec", {{"metricsExporter", {{"port", port}}}}}});
+      executor_.Advance(5s);
+      ASSERT_EQ(At(kService)["spec"]["ports"].size(), 1u) << At(kService).dump(1);
+      EXPECT_EQ(At(kService)["spec"]["ports"][0]["port"], port);
+    }
+    EXPECT_EQ(At(kService)["metadata"]["labels"]["app"], "theirs");
+    EXPECT_FALSE(At(kMonitor)["spec"]["selector"]["matchLabels"].contains("app"))
+        << "it would select nothing";
+    EXPECT_EQ(operator_->numbers().problems, 0u);
+    operator_.reset();
+    for (const char* path : {kService, kMonitor, kConfig}) api_.Remove(path);
+  }
+}
+
+TEST_F(DeviceConfigTest, AServiceThatSomeoneMakesWhileItIsWrittenStaysTheirs) {
+  PutExporterConfig();
+  Start();
+  api_.ForgetCalls();
+  api_.SetDelay(200ms);
+  api_.Remove(kService);
+  for (int i = 0; i < 200 && !WasLookedFor(kService); ++i) executor_.Advance(10ms);
+  ASSERT_TRUE(WasLookedFor(kService));
+  ASSERT_EQ(api_.Find(kService), nullptr);
+  PutService({});
+  const json before = At(kService);
+  executor_.Advance(1min);
+  EXPECT_EQ(At(kService), before);
+  EXPECT_THAT(Condition("Error", "message"), HasSubstr("someone else's"));
 }
 
 TEST_F(DeviceConfigTest, AServiceWhoseLabelSomeoneRemovesIsStillOurs) {

@@ -2,7 +2,6 @@
 // in another form ("1000m" as "1"): what it answered to our write is accepted, too.
 #include "operator/owned_objects.h"
 
-#include <algorithm>
 #include <functional>
 #include <optional>
 #include <set>
@@ -10,6 +9,7 @@
 
 #include "base/lifetime.h"
 #include "base/log.h"
+#include "operator/adoption.h"
 #include "operator/json_values.h"
 #include "operator/names.h"
 #include "operator/repeated_writes.h"
@@ -27,6 +27,7 @@ namespace {
 constexpr base::Duration kEcho = 5s;  // a watch that delivers our write later has a problem
 constexpr base::Duration kDeleting = 1min;
 constexpr base::Duration kLookAgain = 30s;  // for an object that the watch does not show
+constexpr const char* kAbsent = "absent";   // in place of a version
 
 std::string HashIn(const Json& object) {
   return TextAt(object, "/metadata/annotations/penstock.io~1applied");
@@ -42,37 +43,9 @@ Json ContentOf(Json object) {
 
 std::size_t HashOf(const Json& wanted) { return std::hash<std::string>()(HashIn(wanted)); }
 
-/// Of the object that controls it; empty: none does.
-std::string ControllerOf(const Json& object) {
-  for (const Json& owner : ListAt(object, "/metadata/ownerReferences"))
-    if (const Json* controls = Find(owner, "/controller"); controls != nullptr && *controls == true)
-      return TextAt(owner, "/uid");
-  return "";
-}
-
-bool HasOurLabel(const Json& object) {
-  const auto labels = TextsAt(object, "/metadata/labels");
-  const auto label = labels.find(std::string(kManagedBy));
-  return label != labels.end() && label->second == kManager;
-}
-
-bool HasOurFields(const Json& object) {
-  return std::ranges::any_of(ListAt(object, "/metadata/managedFields"), [](const Json& fields) {
-    return TextAt(fields, "/manager") == kManager;
-  });
-}
-
-/// Makes an object ours that another operator made: it has one controller, and what that operator
-/// wrote would stay beside the reference that we apply.
-Json AdoptionOf(const Json& object) {
-  Json others = Json::array();
-  for (const Json& owner : ListAt(object, "/metadata/ownerReferences"))
-    if (const Json* controls = Find(owner, "/controller"); controls == nullptr || *controls != true)
-      others.push_back(owner);
-  return {{"metadata",
-           {{"resourceVersion", TextAt(object, "/metadata/resourceVersion")},
-            {"labels", {{std::string(kManagedBy), std::string(kManager)}}},
-            {"ownerReferences", others}}}};
+/// "v1", "monitoring.coreos.com/v1".
+std::string VersionOf(const protocol::kube::Resource& resource) {
+  return resource.group.empty() ? resource.version : resource.group + "/" + resource.version;
 }
 
 std::string VersionIn(const Json& object) { return TextAt(object, "/metadata/resourceVersion"); }
@@ -208,14 +181,14 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
       return Next();
     }
     const Json& found = ListAt(*list, "/items");
-    if (!found.empty() && IsOfOthers(found[0])) {
+    const Belongs whose = found.empty() ? Belongs::kOurs : WhoseIs(found[0], policies);
+    if (whose == Belongs::kOthers) {
       if (wanted.contains(name)) Leave(name);
       return Next();
     }
     taken.erase(name);
-    if (found.empty() || ControllerOf(found[0]).empty() || HasOurLabel(found[0]))
-      return Write(name);
-    Adopt(name, found[0]);
+    if (whose == Belongs::kAdoptable) return Adopt(name, found[0]);
+    Write(name, found.empty() ? kAbsent : VersionIn(found[0]));
   }
 
   void Leave(const std::string& name) {
@@ -224,29 +197,29 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     callbacks.due_after(kLookAgain);
   }
 
-  bool IsOfOthers(const Json& object) const {
-    if (HasOurLabel(object)) return false;
-    const std::string controller = ControllerOf(object);
-    return controller.empty() ? !HasOurFields(object) : !policies.contains(controller);
-  }
-
   void Adopt(const std::string& name, const Json& object) {
     ++writes;
-    api.Do(protocol::kube::Patch(kind.resource, space, name, protocol::kube::kMergePatch,
-                                 AdoptionOf(object), kManager),
+    const Json adoption = AdoptionOf(object, VersionOf(kind.resource));
+    api.Do(protocol::kube::Patch(kind.resource, space, name, protocol::kube::kMergePatch, adoption,
+                                 kManager),
            base::IfAlive(this, [name](State& self, const Result<ApiResponse>& answer) {
-             if (answer.ok()) return self.Write(name);
-             self.Failed(name, answer.error());
+             const auto adopted = protocol::kube::Parse(answer);
+             if (adopted.ok()) return self.Write(name, VersionIn(*adopted));
+             self.Failed(name, adopted.error());
              self.Next();
            }));
   }
 
-  /// What is wanted may have changed while it was looked for.
-  void Write(const std::string& name) {
-    const auto object = wanted.find(name);
-    if (object == wanted.end()) return Next();
+  /// What is wanted may have changed while it was looked for. `seen`: the version that was found to
+  /// be ours; the server refuses if it is another by now. Where there was none, fields that someone
+  /// has written meanwhile are not taken from them. Empty: whatever is there is ours.
+  void Write(const std::string& name, const std::string& seen = "") {
+    const auto found = wanted.find(name);
+    if (found == wanted.end()) return Next();
+    Json object = found->second;
+    if (!seen.empty() && seen != kAbsent) object["metadata"]["resourceVersion"] = seen;
     ++writes;
-    api.Do(protocol::kube::Apply(kind.resource, space, object->second, kManager),
+    api.Do(protocol::kube::Apply(kind.resource, space, object, kManager, seen != kAbsent),
            base::IfAlive(this, [name](State& self, const Result<ApiResponse>& answer) {
              self.Written(name, answer);
            }));

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "operator/adoption.h"
 #include "os/loop.h"
 #include "protocol/kube/client.h"
 #include "protocol/kube/credentials/access.h"
@@ -40,6 +41,7 @@ const Resource kConfigMaps{"", "v1", "configmaps"};
 const Resource kEvents{"", "v1", "events"};
 const Resource kLeases{"coordination.k8s.io", "v1", "leases"};
 const Resource kDaemonSets{"apps", "v1", "daemonsets"};
+const Resource kServices{"", "v1", "services"};
 const Resource kNodeStates{"penstock.io", "v1alpha1", "nodestates"};
 const Resource kNodeFeatures{"nfd.k8s-sigs.io", "v1alpha1", "nodefeatures"};
 const Resource kNotInstalled{"nobody.example.com", "v1", "things"};
@@ -313,6 +315,30 @@ class ApiServer : public testing::TestWithParam<std::string> {
             {"data", {{"key", value}}}};
   }
 
+  static Json Service(int port) {
+    return {{"apiVersion", "v1"},
+            {"kind", "Service"},
+            {"metadata", {{"name", "s"}}},
+            {"spec",
+             {{"selector", {{"app", "ours"}}},
+              {"ports", {{{"name", "metrics"}, {"port", port}, {"protocol", "TCP"}}}}}}};
+  }
+  static Json Owner(const std::string& uid, bool controller) {
+    return {{"apiVersion", "nvidia.com/v1"},
+            {"kind", "ClusterPolicy"},
+            {"name", uid},
+            {"uid", uid},
+            {"controller", controller}};
+  }
+  static std::vector<std::string> OwnersOfSpec(const Json& object) {
+    std::vector<std::string> owners;
+    for (const Json& entry : object["metadata"]["managedFields"])
+      if (entry["fieldsV1"].contains("f:spec"))
+        owners.push_back(entry["manager"].get<std::string>() + " " +
+                         entry["operation"].get<std::string>());
+    return owners;
+  }
+
   Json MakeNode(const Json& labels = Json::object()) {
     return Ok(Create(kNodes, "", Node(name_, labels), "somebody"));
   }
@@ -532,6 +558,55 @@ TEST_P(ApiServer, ApplyTakesAForeignValueAndSharesAnEqualOne) {
   // Shared labels stay with their other owner; labels that were taken over are removed.
   EXPECT_EQ(Ok(Apply(kNodes, "", Node(name_), "penstock-labels"))["metadata"]["labels"],
             Json({{"y", "1"}}));
+}
+
+TEST_P(ApiServer, APortThatAnotherWroteStaysBesideItsSuccessorUntilItIsAdopted) {
+  const std::string space = MakeNamespace();
+  Json theirs = Service(9400);
+  theirs["metadata"]["labels"] = {{"app", "theirs"}};
+  theirs["metadata"]["ownerReferences"] = {Owner("a-policy", true), Owner("another", false)};
+  theirs["spec"]["type"] = "NodePort";
+  theirs["spec"]["selector"] = {{"app", "theirs"}};
+  Ok(Create(kServices, space, theirs, "gpu-operator"));
+  // As a controller goes on: it reads the object, and writes all of it.
+  Replace(kServices, space, "s", {{"spec", {{"sessionAffinity", "ClientIP"}}}});
+  const auto apply = [&](int port) {
+    return Apply(kServices, space, Service(port), "penstock-operator");
+  };
+  Ok(apply(9400));
+  EXPECT_THAT(VerdictOf(apply(9500)), HasSubstr("Duplicate value: \"metrics\""));
+
+  const Json found = Ok(Get(kServices, space, "s"));
+  const Json adoption = cluster::AdoptionOf(found, "v1");
+  const auto adopt = [&] {
+    return Patch(kServices, space, "s", kMergePatch, adoption, "penstock-operator");
+  };
+  const Json adopted = Ok(adopt());
+  EXPECT_EQ(adopted["spec"], found["spec"]) << "it serves on";
+  EXPECT_THAT(VerdictOf(adopt()), HasSubstr("the object has been modified"));
+  Json wanted = Service(9500);
+  wanted["metadata"]["ownerReferences"] = {Owner("our-policy", true)};
+  wanted["metadata"]["resourceVersion"] = VersionOf(adopted);
+  const auto apply_wanted = [&] { return Apply(kServices, space, wanted, "penstock-operator"); };
+  const Json ours = Ok(apply_wanted());
+  ASSERT_EQ(ours["spec"]["ports"].size(), 1u) << ours.dump(1);
+  EXPECT_EQ(ours["spec"]["ports"][0]["port"], 9500);
+  EXPECT_EQ(ours["spec"].value("clusterIP", ""), found["spec"].value("clusterIP", ""));
+  EXPECT_THAT(OwnersOfSpec(ours), ElementsAre("penstock-operator Apply"));
+  EXPECT_EQ(ours["metadata"]["labels"]["app"], "theirs") << "someone may select it by this";
+  EXPECT_EQ(ours["metadata"]["ownerReferences"].size(), 2u);
+  EXPECT_THAT(VerdictOf(apply_wanted()), HasSubstr("the object has been modified"));
+  EXPECT_EQ(Ok(apply(9600))["spec"]["ports"].size(), 1u);
+}
+
+TEST_P(ApiServer, WhatSomeoneElseHasMadeMeanwhileIsNotAppliedOverWithoutForce) {
+  const std::string space = MakeNamespace();
+  Json theirs = Service(80);
+  theirs["spec"]["selector"] = {{"app", "theirs"}};
+  const Json made = Ok(Create(kServices, space, theirs, "somebody"));
+  EXPECT_THAT(VerdictOf(Apply(kServices, space, Service(9400), "penstock-operator", false)),
+              StartsWith("ABORTED: "));
+  EXPECT_EQ(VersionOf(Ok(Get(kServices, space, "s"))), VersionOf(made));
 }
 
 TEST_P(ApiServer, AValueThatAnotherChangesIsNoLongerOurs) {

@@ -14,24 +14,32 @@ using Pointer = Json::json_pointer;
 constexpr std::string_view kKeyed = "k:";
 
 std::optional<std::string_view> KeyOfList(std::string_view list) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kLists = {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kLists = {
       {{"conditions", "type"},
        {"ownerReferences", "uid"},
        {"addresses", "type"},
        {"containers", "name"},
        {"initContainers", "name"},
        {"volumes", "name"},
-       {"env", "name"}}};
+       {"env", "name"},
+       {"ports", "port"}}};
   for (const auto& [name, key] : kLists) {
     if (name == list) return key;
   }
   return std::nullopt;
 }
 
+/// Of an element; empty: it has none.
+std::string KeyIn(const Json& item, std::string_view key) {
+  if (!item.is_object() || !item.contains(key)) return "";
+  const Json& value = item[std::string(key)];
+  if (value.is_string()) return value;
+  return value.is_number_integer() ? value.dump() : "";
+}
+
 bool HasKeys(const Json& list, std::string_view key) {
   for (const Json& item : list) {
-    if (!item.is_object() || !item.contains(key) || !item[std::string(key)].is_string())
-      return false;
+    if (KeyIn(item, key).empty()) return false;
   }
   return !list.empty();
 }
@@ -48,7 +56,7 @@ Json Normalise(const Json& value) {
     }
     Json& elements = normal[name] = Json::object();
     for (const Json& item : child) {
-      const std::string element = std::string(kKeyed) + item[std::string(*key)].get<std::string>();
+      const std::string element = std::string(kKeyed) + KeyIn(item, *key);
       elements[element] = item.value("$patch", Json()) == "delete" ? Json() : Normalise(item);
     }
   }
@@ -150,6 +158,13 @@ void AddField(Json& fields, const std::string& pointer) {
   }
 }
 
+void CollectFields(const Json& fields, const Pointer& at, std::set<std::string>& owned) {
+  for (const auto& [name, child] : fields.items()) {
+    const Pointer field = at / (name.starts_with("f:") ? name.substr(2) : name);
+    child.empty() ? (void)owned.insert(field.to_string()) : CollectFields(child, field, owned);
+  }
+}
+
 }  // namespace
 
 std::map<std::string, Json> LeavesOf(const Json& object) { return NormalLeaves(Normalise(object)); }
@@ -206,19 +221,30 @@ Json StrategicMerge(const Json& target, const Json& patch) {
   return Denormalise(merged);
 }
 
-Json ManagedFieldsOf(const Managers& managers) {
+Json ManagedFieldsOf(const Managers& managers, const Json& api_version) {
   Json list = Json::array();
   for (const auto& [manager, owned] : managers) {
     Json fields = Json::object();
     for (const std::string& pointer : owned) AddField(fields, pointer);
     Json entry = {{"manager", manager.name},
                   {"operation", manager.operation},
+                  {"apiVersion", api_version},
                   {"fieldsType", "FieldsV1"},
                   {"fieldsV1", std::move(fields)}};
     if (!manager.subresource.empty()) entry["subresource"] = manager.subresource;
     list.push_back(std::move(entry));
   }
   return list;
+}
+
+Managers ManagersIn(const Json& managed_fields) {
+  Managers managers;
+  for (const Json& entry : managed_fields) {
+    const Manager manager{entry.at("manager"), entry.at("operation"),
+                          entry.value("subresource", "")};
+    CollectFields(entry.at("fieldsV1"), Pointer(), managers[manager]);
+  }
+  return managers;
 }
 
 }  // namespace penstock::protocol::kube::fake

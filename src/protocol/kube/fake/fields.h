@@ -48,6 +48,8 @@ Managers OwnChanges(const Json& before, const Json& after, Managers managers,
 Json StrategicMerge(const Json& target, const Json& patch);
 
 /// metadata.managedFields as the server shows it.
-Json ManagedFieldsOf(const Managers& managers);
+Json ManagedFieldsOf(const Managers& managers, const Json& api_version);
+/// And as a client may write it: who owns what, whatever was known before.
+Managers ManagersIn(const Json& managed_fields);
 
 }  // namespace penstock::protocol::kube::fake

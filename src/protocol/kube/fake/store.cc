@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -61,6 +62,26 @@ Reply NotFound(const Place& place) { return Failure(404, "NotFound", Named(place
 
 Reply Conflict(const Place& place, const std::string& why) {
   return Failure(409, "Conflict", "Operation cannot be fulfilled on " + Named(place) + ": " + why);
+}
+
+Reply Modified(const Place& place) {
+  return Conflict(place,
+                  "the object has been modified; please apply your changes to the latest version "
+                  "and try again");
+}
+
+/// Of what a server checks, what fields of two managers together can make. Empty: nothing.
+std::string WhyInvalid(const Place& place, const Json& object) {
+  std::set<std::string> names;
+  if (place.collection != "/api/v1/services") return "";
+  const Json ports = object.value("/spec/ports"_json_pointer, Json::array());
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const std::string name = ports[i].value("name", "");
+    if (!names.insert(name).second)
+      return "Service \"" + place.name + "\" is invalid: spec.ports[" + std::to_string(i) +
+             "].name: Duplicate value: \"" + name + "\"";
+  }
+  return "";
 }
 
 bool HasStatus(const Place& place) {
@@ -132,7 +153,8 @@ Reply Failure(int status, std::string reason, std::string message) {
 }
 
 Json Store::Described(Entry entry) const {
-  entry.object["metadata"]["managedFields"] = ManagedFieldsOf(entry.managers);
+  entry.object["metadata"]["managedFields"] =
+      ManagedFieldsOf(entry.managers, entry.object.value("apiVersion", Json()));
   return std::move(entry.object);
 }
 
@@ -224,6 +246,8 @@ Reply Store::Write(const Place& place, Json object, Managers managers, bool dry_
   const auto found = objects_.find(key);
   Json before = found == objects_.end() ? Json() : found->second.object;
   DropFields(place.collection, object);
+  if (const std::string why = WhyInvalid(place, object); !why.empty())
+    return Failure(422, "Invalid", why);
   Json& metadata = object["metadata"];
   if (!metadata.is_object()) metadata = Json::object();
   metadata.erase("managedFields");
@@ -279,12 +303,12 @@ Reply Store::WriteAs(const Place& place, const Entry& before, Json object,
                      const std::string& manager, bool dry_run) {
   if (const std::string version = VersionOf(object);
       !version.empty() && version != VersionOf(before.object))
-    return Conflict(place,
-                    "the object has been modified; please apply your changes to the latest version "
-                    "and try again");
+    return Modified(place);
   object = WithinSubresource(place, before.object, std::move(object));
+  const Json given = object.value("/metadata/managedFields"_json_pointer, Json());
   Managers managers =
-      OwnChanges(before.object, object, before.managers, {manager, "Update", place.subresource});
+      OwnChanges(before.object, object, given.is_array() ? ManagersIn(given) : before.managers,
+                 {manager, "Update", place.subresource});
   return Write(place, std::move(object), std::move(managers), dry_run);
 }
 
@@ -318,6 +342,9 @@ Reply Store::Apply(const Place& place, const Json& wanted, const std::string& ma
                        "\" is invalid: metadata.uid: Invalid value: \"" + uid +
                        "\": field is immutable");
   }
+  if (const std::string version = VersionOf(wanted);
+      !version.empty() && version != VersionOf(before.object))
+    return Modified(place);
   // Fields that the path does not reach are ignored.
   Json reached = wanted;
   if (HasStatus(place)) reached.erase("status");
