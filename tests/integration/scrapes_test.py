@@ -179,6 +179,7 @@ FAULTS = {
 SCRAPES = 2000
 
 
+@pytest.mark.timeout(1200)  # most of its time is that of the readers, on a processor that other suites use too
 def test_two_thousand_scrapes_while_everything_goes_wrong(fleet, pair):
     prometheus = fleet.prometheus([{"job_name": "penstock", "static_configs": [{"targets": [pair.page]}], "scrape_interval": "100ms",
                                     "scrape_timeout": "100ms"}])

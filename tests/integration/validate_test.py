@@ -1,5 +1,6 @@
 """The validation of a node by its agent, on simulated machines: what fails, what it says, and the files by which other programs wait. Needs root, to own the
 folders of those files."""
+import ctypes
 import json
 import os
 import signal
@@ -115,8 +116,10 @@ def test_a_device_file_with_other_numbers_fails(make):
         pytest.fail("this machine permits no device files")
     os.rename(file, node.home / "uvm")
     os.mknod(file, 0o20666, os.makedev(1, 3))
-    wait_until(lambda: states(node)["device-nodes"] == "failed", "the other numbers to be seen", seen=lambda: validation(node))
-    assert "has the numbers 1:3 and the driver has" in validation(node)["device-nodes"]["reason"]
+    # The agent may look between these calls, and say first that the file does not exist.
+    wait_until(lambda: "has the numbers 1:3 and the driver has" in validation(node)["device-nodes"]["reason"], "the other numbers to be seen",
+               seen=lambda: validation(node))
+    assert states(node)["device-nodes"] == "failed"
     file.unlink()
     file.write_text("")
     wait_until(lambda: "is not a character device" in validation(node)["device-nodes"]["reason"], "the plain file to be seen", seen=lambda: validation(node))
@@ -200,16 +203,24 @@ def test_files_that_someone_removes_or_leaves_are_put_right(make):
     wait_files(node, "driver-ready", "other", "toolkit-ready")
 
 
+def exchange(one: Path, other: Path):
+    """In one step: an agent that finds no folder makes one."""
+    at, exchanged = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(at, os.fsencode(one), at, os.fsencode(other), exchanged) != 0:
+        raise OSError(ctypes.get_errno(), f"exchange {one} and {other}")
+
+
 def test_nothing_is_written_through_a_link_in_place_of_the_folder(make):
     node = make()
     wait_files(node, "driver-ready", "toolkit-ready")
-    folder, elsewhere = node.home / "validations", node.home / "elsewhere"
+    folder, elsewhere, link = (node.home / name for name in ("validations", "elsewhere", "link"))
     elsewhere.mkdir()
     (elsewhere / "cuda-ready").touch()
     os.chown(elsewhere, ATTACKER, ATTACKER)
-    os.rename(folder, node.home / "aside")
-    folder.symlink_to(elsewhere)
-    os.lchown(folder, ATTACKER, ATTACKER)
+    link.symlink_to(elsewhere)
+    os.lchown(link, ATTACKER, ATTACKER)
+    exchange(folder, link)
     wait_until(lambda: "is a symbolic link" in node.log(), "the agent to refuse the link", seen=node.log)
     node.sim("fault", "driver", "unload")
     wait_ready(node, False)
